@@ -37,6 +37,9 @@ std::atomic<int>& thread_count() {
 }
 
 struct Region {
+  Region(RangeFunction f, int64_t b, int64_t e, int64_t c, int n)
+      : body(f), begin(b), end(e), chunk(c), tasks(n), state(ThreadState::capture()) {}
+
   RangeFunction body;
   int64_t begin, end, chunk;
   int tasks;
@@ -162,7 +165,7 @@ void parallel_for_impl(int64_t begin, int64_t end, int64_t grain_size, RangeFunc
   const int64_t tasks = std::min<int64_t>(get_num_threads(), (n + grain - 1) / grain);
   if (tasks > 1 && !inside_region) {
     const int64_t chunk = (n + tasks - 1) / tasks;
-    auto region = std::make_shared<Region>(Region{f, begin, end, chunk, static_cast<int>(tasks), ThreadState::capture()});
+    auto region = std::make_shared<Region>(f, begin, end, chunk, static_cast<int>(tasks));
     if (pool().try_run(region)) {
       if (region->error) std::rethrow_exception(region->error);
       return;

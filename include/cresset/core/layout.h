@@ -1,0 +1,33 @@
+// Layout and MemoryFormat.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <cresset/base/error.h>
+#include <cresset/base/small_vector.h>
+
+namespace cresset {
+
+/// Strided is built in; the others are names that out-of-tree tensor types may carry.
+enum class Layout : int8_t { Strided = 0, Sparse = 1, SparseCsr = 2, Mkldnn = 3, Custom = 8 };
+inline constexpr Layout kStrided = Layout::Strided, kSparse = Layout::Sparse;
+CRESSET_API std::string to_string(Layout layout);
+
+/// Order of dimensions in memory. Preserve is only a request.
+enum class MemoryFormat : int8_t { Contiguous = 0, Preserve = 1, ChannelsLast = 2, ChannelsLast3d = 3 };
+CRESSET_API std::string to_string(MemoryFormat format);
+
+/// Strides of a dense tensor in the given format; ChannelsLast needs 4 dimensions, ChannelsLast3d 5.
+CRESSET_API DimVector strides_for(IntArrayRef sizes, MemoryFormat format);
+inline DimVector contiguous_strides(IntArrayRef sizes) {
+  DimVector strides(sizes.size());
+  int64_t s = 1;
+  for (std::size_t i = sizes.size(); i-- > 0;) {
+    strides[i] = s;
+    s *= sizes[i] > 1 ? sizes[i] : 1;
+  }
+  return strides;
+}
+
+}  // namespace cresset

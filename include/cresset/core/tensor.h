@@ -1,0 +1,300 @@
+// Tensor: the handle users hold. Operator methods are generated from the operator table.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include <cresset/core/generator.h>
+#include <cresset/core/grad_mode.h>
+#include <cresset/core/scalar.h>
+#include <cresset/core/tensor_impl.h>
+#include <cresset/core/tensor_options.h>
+#include <cresset/core/tensor_spec.h>
+
+namespace cresset {
+
+class Tensor;
+using TensorList = ArrayRef<Tensor>;
+using OptionalTensorList = ArrayRef<std::optional<Tensor>>;
+
+namespace autograd {
+struct Node;
+}
+
+/// Element access without checks, for small hand-written loops; T must be the tensor's element type.
+template <class T, std::size_t N>
+class TensorAccessor {
+ public:
+  TensorAccessor(T* data, const int64_t* sizes, const int64_t* strides) : data_(data), sizes_(sizes), strides_(strides) {}
+  auto operator[](int64_t i) const {
+    if constexpr (N == 1)
+      return std::ref(data_[i * strides_[0]]);
+    else
+      return TensorAccessor<T, N - 1>(data_ + i * strides_[0], sizes_ + 1, strides_ + 1);
+  }
+  IntArrayRef sizes() const { return {sizes_, N}; }
+  IntArrayRef strides() const { return {strides_, N}; }
+  int64_t size(int64_t d) const { return sizes_[d]; }
+  int64_t stride(int64_t d) const { return strides_[d]; }
+  T* data() const { return data_; }
+
+ private:
+  T* data_;
+  const int64_t* sizes_;
+  const int64_t* strides_;
+};
+template <class T>
+class TensorAccessor<T, 1> {
+ public:
+  TensorAccessor(T* data, const int64_t* sizes, const int64_t* strides) : data_(data), sizes_(sizes), strides_(strides) {}
+  T& operator[](int64_t i) const { return data_[i * strides_[0]]; }
+  IntArrayRef sizes() const { return {sizes_, 1}; }
+  IntArrayRef strides() const { return {strides_, 1}; }
+  int64_t size(int64_t d) const { return sizes_[d]; }
+  int64_t stride(int64_t d) const { return strides_[d]; }
+  T* data() const { return data_; }
+
+ private:
+  T* data_;
+  const int64_t* sizes_;
+  const int64_t* strides_;
+};
+
+/// A reference-counted handle of a TensorImpl; a default-made one is undefined.
+class CRESSET_API Tensor {
+ public:
+  Tensor() noexcept : impl_(UndefinedTensorImpl::singleton()) {}
+  explicit Tensor(intrusive_ptr<TensorImpl> impl) noexcept : impl_(impl ? impl.release() : UndefinedTensorImpl::singleton()) {}
+  Tensor(const Tensor& o) noexcept : impl_(o.impl_) { retain(); }
+  Tensor(Tensor&& o) noexcept : impl_(std::exchange(o.impl_, UndefinedTensorImpl::singleton())) {}
+  Tensor& operator=(const Tensor& o) & noexcept {
+    Tensor copy(o);
+    std::swap(impl_, copy.impl_);
+    return *this;
+  }
+  Tensor& operator=(Tensor&& o) & noexcept {
+    std::swap(impl_, o.impl_);
+    return *this;
+  }
+  /// `t[0] = x` copies into the element, as in PyTorch.
+  Tensor& operator=(const Tensor& o) &&;
+  Tensor& operator=(const Scalar& v) &&;
+  ~Tensor() { drop(); }
+
+  bool defined() const noexcept { return impl_ != UndefinedTensorImpl::singleton(); }
+  void reset() noexcept { *this = Tensor(); }
+  bool is_same(const Tensor& o) const noexcept { return impl_ == o.impl_; }
+  bool is_alias_of(const Tensor& o) const { return impl_->unsafe_storage() && impl_->unsafe_storage().is_alias_of(o.impl_->unsafe_storage()); }
+  uint32_t use_count() const noexcept { return defined() ? impl_->use_count() : 0; }
+  TensorImpl* unsafeGetTensorImpl() const noexcept { return impl_; }
+  TensorImpl* impl() const noexcept { return impl_; }
+  intrusive_ptr<TensorImpl> getIntrusivePtr() const { return defined() ? intrusive_ptr<TensorImpl>::reclaim_copy(impl_) : intrusive_ptr<TensorImpl>(); }
+  /// Gives the reference up to the caller (null for an undefined tensor).
+  TensorImpl* unsafeReleaseTensorImpl() noexcept {
+    TensorImpl* p = std::exchange(impl_, UndefinedTensorImpl::singleton());
+    return p == UndefinedTensorImpl::singleton() ? nullptr : p;
+  }
+  intrusive_ptr<TensorImpl> unsafeReleaseIntrusivePtr() noexcept { return intrusive_ptr<TensorImpl>::reclaim(unsafeReleaseTensorImpl()); }
+  static Tensor wrap_tensor_impl(intrusive_ptr<TensorImpl> p) { return Tensor(std::move(p)); }
+
+  int64_t dim() const { return impl_->dim(); }
+  int64_t ndimension() const { return dim(); }
+  IntArrayRef sizes() const { return impl_->sizes(); }
+  IntArrayRef strides() const { return impl_->strides(); }
+  /// Size of dimension d (negative counts from the end); IndexError outside.
+  int64_t size(int64_t d) const { return impl_->sizes()[wrap_dim(d)]; }
+  int64_t stride(int64_t d) const { return impl_->strides()[wrap_dim(d)]; }
+  int64_t numel() const { return impl_->numel(); }
+  int64_t storage_offset() const { return impl_->storage_offset(); }
+  IntArrayRef sym_sizes() const { return sizes(); }
+  IntArrayRef sym_strides() const { return strides(); }
+  int64_t sym_numel() const { return numel(); }
+  int64_t sym_size(int64_t d) const { return size(d); }
+  ScalarType scalar_type() const { return impl_->dtype(); }
+  TypeMeta dtype() const { return impl_->dtype(); }
+  Device device() const { return impl_->device(); }
+  int64_t get_device() const { return device().is_cpu() ? -1 : device().index(); }
+  Layout layout() const { return impl_->layout(); }
+  TensorOptions options() const { return TensorOptions(scalar_type()).device(device()).layout(layout()); }
+  std::size_t itemsize() const { return impl_->itemsize(); }
+  int64_t element_size() const { return static_cast<int64_t>(impl_->itemsize()); }
+  std::size_t nbytes() const { return static_cast<std::size_t>(numel()) * itemsize(); }
+  DispatchKeySet key_set() const { return impl_->key_set(); }
+  bool is_contiguous(MemoryFormat f = MemoryFormat::Contiguous) const { return impl_->is_contiguous(f); }
+  bool is_non_overlapping_and_dense() const { return impl_->is_non_overlapping_and_dense(); }
+  /// ChannelsLast or ChannelsLast3d when the strides say so, otherwise Contiguous.
+  MemoryFormat suggest_memory_format() const;
+  bool is_cpu() const { return device().is_cpu(); }
+  bool is_meta() const { return device().is_meta(); }
+  bool is_cuda() const { return device().is_cuda(); }
+  bool is_privateuseone() const { return device().is_privateuseone(); }
+  bool is_complex() const { return isComplexType(scalar_type()); }
+  bool is_floating_point() const { return isFloatingType(scalar_type()); }
+  bool is_signed() const { return isSignedType(scalar_type()); }
+  bool is_sparse() const { return layout() == Layout::Sparse; }
+  bool is_quantized() const { return false; }
+  bool is_conj() const { return false; }
+  bool is_neg() const { return false; }
+  bool is_inference() const { return impl_->is_inference(); }
+  bool has_storage() const { return impl_->has_storage(); }
+  const Storage& storage() const { return impl_->storage(); }
+  bool has_names() const { return false; }
+
+  void* data_ptr() const { return impl_->data(); }
+  const void* const_data_ptr() const { return impl_->data(); }
+  void* mutable_data_ptr() const { return impl_->data(); }
+  /// Typed address of the first element; raises when T is not the element type.
+  template <class T>
+  T* data_ptr() const {
+    check_type(CppTypeToScalarType<std::remove_const_t<T>>::value);
+    return static_cast<T*>(impl_->data());
+  }
+  template <class T>
+  const T* const_data_ptr() const { return data_ptr<const T>(); }
+  template <class T>
+  T* mutable_data_ptr() const { return data_ptr<T>(); }
+  template <class T, std::size_t N>
+  TensorAccessor<T, N> accessor() const {
+    CRESSET_CHECK(dim() == static_cast<int64_t>(N), "accessor: a tensor of ", N, " dimensions was required; this one has ", dim(), ".");
+    return TensorAccessor<T, N>(data_ptr<T>(), sizes().data(), strides().data());
+  }
+  /// The one element as T; raises for tensors of other sizes.
+  template <class T>
+  T item() const { return item_scalar().to<T>(); }
+
+  // Autograd (src/autograd/variable.cpp).
+  bool requires_grad() const;
+  /// Sets requires_grad of a leaf; only floating and complex tensors can.
+  const Tensor& requires_grad_(bool v = true) const;
+  const Tensor& set_requires_grad(bool v) const { return requires_grad_(v); }
+  /// The accumulated gradient, undefined when there is none.
+  const Tensor& grad() const;
+  Tensor& mutable_grad() const;
+  const std::shared_ptr<autograd::Node>& grad_fn() const;
+  bool is_leaf() const;
+  int64_t output_nr() const;
+  /// Runs backward from this tensor; gradient may be left out for one-element tensors.
+  void backward(const Tensor& gradient = {}, std::optional<bool> retain_graph = std::nullopt, bool create_graph = false,
+                std::optional<TensorList> inputs = std::nullopt) const;
+  void retain_grad() const;
+  bool retains_grad() const;
+  /// Called with each gradient of this tensor; may return a replacement. Gives an id for remove_hook.
+  unsigned register_hook(std::function<Tensor(const Tensor&)> hook) const;
+  template <class F, class = std::enable_if_t<std::is_void_v<std::invoke_result_t<F, const Tensor&>>>, class = void>
+  unsigned register_hook(F hook) const {
+    return register_hook(std::function<Tensor(const Tensor&)>([hook](const Tensor& g) { hook(g); return Tensor(); }));
+  }
+  void remove_hook(unsigned id) const;
+  bool is_view() const;
+  const Tensor& _base() const;
+  /// The same data without history and with a version counter of its own.
+  Tensor tensor_data() const;
+  Tensor variable_data() const;
+  Tensor data() const { return variable_data(); }
+  void set_data(const Tensor& new_data) const;
+  int64_t _version() const { return static_cast<int64_t>(impl_->version()); }
+
+  // Operators and indexing (src/ops/tensor_operators.cpp).
+  Tensor operator-() const;
+  Tensor operator~() const;
+  Tensor& operator+=(const Tensor& o);
+  Tensor& operator+=(const Scalar& o);
+  Tensor& operator-=(const Tensor& o);
+  Tensor& operator-=(const Scalar& o);
+  Tensor& operator*=(const Tensor& o);
+  Tensor& operator*=(const Scalar& o);
+  Tensor& operator/=(const Tensor& o);
+  Tensor& operator/=(const Scalar& o);
+  Tensor operator[](int64_t i) const;
+  Tensor operator[](const Tensor& index) const;
+  /// "CPUFloatType [2, 3]".
+  std::string toString() const;
+
+  // A generated method for each operator of the table that is a method: add, view, sum, …
+#if __has_include(<cresset/ops/tensor_methods.inc>)
+#include <cresset/ops/tensor_methods.inc>
+#endif
+
+ private:
+  void retain() noexcept {
+    if (defined()) intrusive_ops::incref(impl_);
+  }
+  void drop() noexcept {
+    if (defined()) intrusive_ops::decref(impl_);
+  }
+  std::size_t wrap_dim(int64_t d) const {
+    const int64_t n = dim(), w = d < 0 ? d + n : d;
+    if (CRESSET_UNLIKELY(w < 0 || w >= n)) raise_dim(d);
+    return static_cast<std::size_t>(w);
+  }
+  [[noreturn]] void raise_dim(int64_t d) const;
+  void check_type(ScalarType t) const {
+    if (CRESSET_UNLIKELY(t != scalar_type())) raise_type(t);
+  }
+  [[noreturn]] void raise_type(ScalarType t) const;
+  Scalar item_scalar() const;
+
+  TensorImpl* impl_;
+};
+
+using TensorBase = Tensor;
+
+/// "float32[2, 3] on cpu": how errors show a tensor.
+CRESSET_API std::string to_string(const Tensor& t);
+
+CRESSET_API Tensor operator+(const Tensor& a, const Tensor& b);
+CRESSET_API Tensor operator+(const Tensor& a, const Scalar& b);
+CRESSET_API Tensor operator+(const Scalar& a, const Tensor& b);
+CRESSET_API Tensor operator-(const Tensor& a, const Tensor& b);
+CRESSET_API Tensor operator-(const Tensor& a, const Scalar& b);
+CRESSET_API Tensor operator-(const Scalar& a, const Tensor& b);
+CRESSET_API Tensor operator*(const Tensor& a, const Tensor& b);
+CRESSET_API Tensor operator*(const Tensor& a, const Scalar& b);
+CRESSET_API Tensor operator*(const Scalar& a, const Tensor& b);
+CRESSET_API Tensor operator/(const Tensor& a, const Tensor& b);
+CRESSET_API Tensor operator/(const Tensor& a, const Scalar& b);
+CRESSET_API Tensor operator/(const Scalar& a, const Tensor& b);
+CRESSET_API Tensor operator==(const Tensor& a, const Tensor& b);
+CRESSET_API Tensor operator==(const Tensor& a, const Scalar& b);
+CRESSET_API Tensor operator!=(const Tensor& a, const Tensor& b);
+CRESSET_API Tensor operator!=(const Tensor& a, const Scalar& b);
+CRESSET_API Tensor operator<(const Tensor& a, const Tensor& b);
+CRESSET_API Tensor operator<(const Tensor& a, const Scalar& b);
+CRESSET_API Tensor operator<=(const Tensor& a, const Tensor& b);
+CRESSET_API Tensor operator<=(const Tensor& a, const Scalar& b);
+CRESSET_API Tensor operator>(const Tensor& a, const Tensor& b);
+CRESSET_API Tensor operator>(const Tensor& a, const Scalar& b);
+CRESSET_API Tensor operator>=(const Tensor& a, const Tensor& b);
+CRESSET_API Tensor operator>=(const Tensor& a, const Scalar& b);
+CRESSET_API Tensor operator&(const Tensor& a, const Tensor& b);
+CRESSET_API Tensor operator|(const Tensor& a, const Tensor& b);
+CRESSET_API Tensor operator^(const Tensor& a, const Tensor& b);
+
+/// Wraps negative dimensions: d in [-n, n) to [0, n), n = max(ndim, 1) when wrap_scalar; IndexError outside.
+CRESSET_API int64_t maybe_wrap_dim(int64_t d, int64_t ndim, bool wrap_scalar = true);
+
+namespace detail {
+/// A fresh dense CPU tensor, uninitialised: the quick path of every CPU kernel. Strides must describe a dense layout.
+CRESSET_API Tensor empty_cpu(IntArrayRef sizes, ScalarType dtype);
+CRESSET_API Tensor empty_strided_cpu(IntArrayRef sizes, IntArrayRef strides, ScalarType dtype);
+/// A tensor that has keys, sizes and dtype but no memory.
+CRESSET_API Tensor empty_meta(IntArrayRef sizes, IntArrayRef strides, ScalarType dtype);
+/// A tensor with memory from a device's allocator (for backends whose memory is an Allocator's).
+CRESSET_API Tensor empty_strided_generic(IntArrayRef sizes, IntArrayRef strides, Allocator* allocator, DispatchKeySet ks, ScalarType dtype);
+CRESSET_API Tensor empty_generic(IntArrayRef sizes, Allocator* allocator, DispatchKeySet ks, ScalarType dtype,
+                                 std::optional<MemoryFormat> format = std::nullopt);
+/// Another view of self's storage. Raises when it would reach outside of it. Knows nothing of autograd.
+CRESSET_API Tensor alias_with_sizes_and_strides(const Tensor& self, IntArrayRef sizes, IntArrayRef strides, int64_t offset);
+/// Bytes from the start of the storage to the end of the furthest element.
+CRESSET_API std::size_t compute_storage_nbytes(IntArrayRef sizes, IntArrayRef strides, std::size_t itemsize, int64_t offset = 0);
+/// Sizes must be non-negative and their product must fit; `Trying to create tensor with negative dimension -1: [-1]`.
+CRESSET_API void check_sizes_nonnegative(IntArrayRef sizes);
+}  // namespace detail
+
+}  // namespace cresset

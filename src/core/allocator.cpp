@@ -1,0 +1,209 @@
+// The CPU allocator: thread-local free lists for small blocks, a shared cache for big ones.
+#include <cresset/core/allocator.h>
+
+#include <sys/mman.h>
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <vector>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define CRESSET_CACHE_BLOCKS 0  // let the sanitizer see every allocation
+#else
+#define CRESSET_CACHE_BLOCKS 1
+#endif
+
+namespace cresset {
+namespace {
+
+constexpr std::size_t kAlignment = 64;
+constexpr std::size_t kSmallLimit = 4096;     // blocks up to here live on thread-local lists, in steps of 64 bytes
+constexpr std::size_t kSmallClasses = kSmallLimit / kAlignment;
+constexpr uint32_t kSmallKept = 64;           // blocks kept per class and thread
+constexpr std::size_t kBigStart = 1u << 20;   // blocks from here on are kept for reuse and ask for huge pages
+constexpr std::size_t kBigKept = 512u << 20;  // bytes of idle big blocks kept
+
+std::atomic<int64_t> live_bytes{0}, peak_bytes{0};
+
+void count(int64_t n) {
+  const int64_t now = live_bytes.fetch_add(n, std::memory_order_relaxed) + n;
+  int64_t peak = peak_bytes.load(std::memory_order_relaxed);
+  while (now > peak && !peak_bytes.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
+  }
+}
+
+[[noreturn]] void out_of_memory(std::size_t n) {
+  CRESSET_THROW(OutOfMemoryError, "CPU allocator: not enough memory: you tried to allocate ", n, " bytes. Use smaller sizes or free tensors first.");
+}
+
+void* system_alloc(std::size_t n) {
+  void* p = nullptr;
+  if (n > (std::size_t{1} << 62) || posix_memalign(&p, n >= kBigStart ? std::size_t{2} << 20 : kAlignment, n) != 0) out_of_memory(n);
+#if defined(MADV_HUGEPAGE)
+  if (n >= (std::size_t{4} << 20)) madvise(p, n, MADV_HUGEPAGE);
+#endif
+  return p;
+}
+
+struct FreeBlock {
+  FreeBlock* next;
+};
+
+struct SmallLists {
+  std::array<FreeBlock*, kSmallClasses + 1> head{};
+  std::array<uint32_t, kSmallClasses + 1> kept{};
+  bool closed = false;  // the thread is ending: blocks go straight back
+};
+thread_local constinit SmallLists small_lists{};
+
+// Empties the lists when the thread ends. Registered on first use, because small_lists itself must stay trivially usable.
+struct SmallListsOwner {
+  ~SmallListsOwner() {
+    small_lists.closed = true;
+    for (FreeBlock*& head : small_lists.head)
+      while (head) std::free(std::exchange(head, head->next));
+  }
+  void touch() {}
+};
+thread_local SmallListsOwner small_lists_owner;
+
+std::size_t class_of(std::size_t n) { return (n + kAlignment - 1) / kAlignment; }
+// Big sizes are rounded so that near sizes share blocks: an eighth of the leading power of two.
+std::size_t big_size(std::size_t n) {
+  const std::size_t step = std::max<std::size_t>(std::bit_floor(n) / 8, 4096);
+  return (n + step - 1) / step * step;
+}
+
+class BigCache {
+ public:
+  void* take(std::size_t size) {
+    std::lock_guard lock(mutex_);
+    for (std::size_t i = blocks_.size(); i-- > 0;)
+      if (blocks_[i].size == size) {
+        void* p = blocks_[i].p;
+        blocks_.erase(blocks_.begin() + static_cast<std::ptrdiff_t>(i));
+        bytes_ -= size;
+        return p;
+      }
+    return nullptr;
+  }
+  void give(void* p, std::size_t size) {
+    std::vector<void*> drop;
+    {
+      std::lock_guard lock(mutex_);
+      blocks_.push_back({p, size});
+      bytes_ += size;
+      while (bytes_ > kBigKept) {
+        drop.push_back(blocks_.front().p);
+        bytes_ -= blocks_.front().size;
+        blocks_.erase(blocks_.begin());
+      }
+    }
+    for (void* q : drop) std::free(q);
+  }
+
+ private:
+  struct Block {
+    void* p;
+    std::size_t size;
+  };
+  std::mutex mutex_;
+  std::vector<Block> blocks_;
+  std::size_t bytes_ = 0;
+};
+BigCache& big_cache() {
+  static auto* c = new BigCache;  // never destroyed: tensors may outlive static destruction
+  return *c;
+}
+
+CRESSET_NOINLINE void* small_slow(std::size_t c) {
+  small_lists_owner.touch();
+  return system_alloc(c * kAlignment);
+}
+
+struct CPUAllocator final : Allocator {
+  DataPtr allocate(std::size_t n) override {
+    if (n == 0) return DataPtr(nullptr, kCPU);
+    // The size is stored in front of the block, one alignment step before the data.
+    auto* base = static_cast<char*>(alloc_cpu(n + kAlignment));
+    std::memcpy(base, &n, sizeof n);
+    return DataPtr(base + kAlignment, base, &release, kCPU);
+  }
+  static void release(void* base) {
+    std::size_t n;
+    std::memcpy(&n, base, sizeof n);
+    free_cpu_sized(base, n + kAlignment);
+  }
+};
+
+std::array<std::atomic<Allocator*>, kDeviceTypeCount>& allocators() {
+  static std::array<std::atomic<Allocator*>, kDeviceTypeCount> a{};
+  return a;
+}
+
+}  // namespace
+
+void* alloc_cpu(std::size_t n) {
+  if (n <= kSmallLimit) {
+    const std::size_t c = class_of(n);
+#if CRESSET_CACHE_BLOCKS
+    if (FreeBlock* block = small_lists.head[c]; CRESSET_LIKELY(block != nullptr)) {
+      small_lists.head[c] = block->next;
+      --small_lists.kept[c];
+      return block;
+    }
+#endif
+    return small_slow(c ? c : 1);
+  }
+  count(static_cast<int64_t>(n));
+  if (n >= kBigStart) {
+    const std::size_t size = big_size(n);
+#if CRESSET_CACHE_BLOCKS
+    if (void* p = big_cache().take(size)) return p;
+#endif
+    return system_alloc(size);
+  }
+  return system_alloc((n + kAlignment - 1) / kAlignment * kAlignment);
+}
+
+void free_cpu_sized(void* p, std::size_t n) noexcept {
+  if (!p) return;
+  if (n <= kSmallLimit) {
+    const std::size_t c = class_of(n);
+    if (CRESSET_CACHE_BLOCKS && CRESSET_LIKELY(small_lists.kept[c] < kSmallKept && !small_lists.closed && c != 0)) {
+      auto* block = static_cast<FreeBlock*>(p);
+      block->next = small_lists.head[c];
+      small_lists.head[c] = block;
+      if (++small_lists.kept[c] == 1) small_lists_owner.touch();
+      return;
+    }
+    std::free(p);
+    return;
+  }
+  count(-static_cast<int64_t>(n));
+  if (CRESSET_CACHE_BLOCKS && n >= kBigStart) return big_cache().give(p, big_size(n));
+  std::free(p);
+}
+
+MemoryStats cpu_memory_stats() { return {live_bytes.load(), peak_bytes.load()}; }
+void reset_peak_cpu_memory_stats() { peak_bytes.store(live_bytes.load()); }
+
+Allocator* GetCPUAllocator() {
+  static CPUAllocator a;
+  return &a;
+}
+
+Allocator* GetAllocator(DeviceType t) {
+  Allocator* a = allocators().at(static_cast<std::size_t>(t)).load();
+  if (!a && t == DeviceType::CPU) a = GetCPUAllocator();
+  CRESSET_CHECK(a, "allocator: none is registered for device '", DeviceTypeName(t), "'. Call SetAllocator in the backend's set-up.");
+  return a;
+}
+
+void SetAllocator(DeviceType t, Allocator* allocator) { allocators().at(static_cast<std::size_t>(t)).store(allocator); }
+
+}  // namespace cresset

@@ -1,0 +1,132 @@
+// The registry of device names, and device strings.
+#include <cresset/core/device.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <mutex>
+
+namespace cresset {
+namespace {
+
+// Slot → name; empty slots are free. Names are set once and never change, so a reader needs the lock only briefly.
+struct Names {
+  std::mutex mutex;
+  std::array<std::string, kDeviceTypeCount> name;
+  bool privateuse1_named = false;
+  Names() {
+    name[0] = "cpu";
+    name[3] = "meta";
+    name[4] = "privateuseone";
+    name[5] = "privateusetwo";
+    name[6] = "privateusethree";
+  }
+};
+Names& names() {
+  static auto* n = new Names;
+  return *n;
+}
+
+// Names that mean something to users of PyTorch although no slot answers to them here.
+constexpr std::array<const char*, 5> kForeign = {"cuda", "xla", "mps", "xpu", "hip"};
+
+void check_new_name(const Names& n, const std::string& name) {
+  CRESSET_CHECK(!name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) || c == '_'; }) &&
+                    !std::isdigit(static_cast<unsigned char>(name[0])),
+                "device name: letters, digits and _ were required, not beginning with a digit; '", name, "' was given.");
+  for (const std::string& other : n.name)
+    CRESSET_CHECK(other != name, "device name '", name, "' already belongs to another device. Choose another name.");
+  for (const char* other : kForeign)
+    CRESSET_CHECK(name != other, "device name '", name, "' is reserved for that device. Choose another name.");
+}
+
+std::string unlocked_list(const Names& n) {
+  std::string out;
+  for (const std::string& s : n.name)
+    if (!s.empty()) out += (out.empty() ? "" : ", ") + s;
+  return out;
+}
+
+}  // namespace
+
+std::string DeviceTypeName(DeviceType t, bool lower_case) {
+  Names& n = names();
+  std::lock_guard lock(n.mutex);
+  std::string s = n.name.at(static_cast<std::size_t>(t));
+  if (s.empty()) s = t == DeviceType::CUDA ? "cuda" : t == DeviceType::XLA ? "xla" : str("slot", static_cast<int>(t));
+  if (!lower_case) std::transform(s.begin(), s.end(), s.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return s;
+}
+
+void rename_privateuse1_backend(const std::string& name) {
+  Names& n = names();
+  std::lock_guard lock(n.mutex);
+  std::string& slot = n.name[static_cast<std::size_t>(DeviceType::PrivateUse1)];
+  if (n.privateuse1_named) {
+    CRESSET_CHECK(slot == name, "rename_privateuse1_backend: the name has already been set to '", slot, "' and cannot become '", name,
+                  "'. Use register_device_type for a second backend.");
+    return;
+  }
+  if (name != slot) check_new_name(n, name);
+  slot = name;
+  n.privateuse1_named = true;
+}
+
+bool is_privateuse1_backend_registered() {
+  Names& n = names();
+  std::lock_guard lock(n.mutex);
+  return n.privateuse1_named;
+}
+
+DeviceType register_device_type(const std::string& name) {
+  Names& n = names();
+  std::lock_guard lock(n.mutex);
+  for (int i = static_cast<int>(DeviceType::PrivateUse1); i < kDeviceTypeCount; ++i)
+    if (n.name[i] == name) return static_cast<DeviceType>(i);
+  check_new_name(n, name);
+  for (int i = static_cast<int>(DeviceType::FirstNamedSlot); i < kDeviceTypeCount; ++i)
+    if (n.name[i].empty()) {
+      n.name[i] = name;
+      return static_cast<DeviceType>(i);
+    }
+  CRESSET_THROW(Error, "register_device_type: no slot is left for '", name, "'; registered: ", unlocked_list(n), ".");
+}
+
+DeviceType device_type_from_name(std::string_view name) {
+  Names& n = names();
+  std::lock_guard lock(n.mutex);
+  for (int i = 0; i < kDeviceTypeCount; ++i)
+    if (n.name[i] == name && !name.empty()) return static_cast<DeviceType>(i);
+  if (name == "privateuseone") return DeviceType::PrivateUse1;
+  if (name == "cuda") return DeviceType::CUDA;
+  CRESSET_THROW(Error, "Expected one of ", unlocked_list(n), " device type at start of device string: ", name);
+}
+
+std::string known_device_names() {
+  Names& n = names();
+  std::lock_guard lock(n.mutex);
+  return unlocked_list(n);
+}
+
+Device::Device(const std::string& text) : type_(DeviceType::CPU), index_(-1) {
+  const std::size_t colon = text.find(':');
+  CRESSET_CHECK(!text.empty(), "Device string must not be empty");
+  type_ = device_type_from_name(std::string_view(text).substr(0, colon));
+  if (colon == std::string::npos) return;
+  const char* first = text.data() + colon + 1;
+  const char* last = text.data() + text.size();
+  int value = -1;
+  const auto [end, error] = std::from_chars(first, last, value);
+  CRESSET_CHECK(error == std::errc() && end == last && value >= 0 && value <= 127 && (last - first == 1 || *first != '0'),
+                "Invalid device string: '", text, "'");
+  index_ = static_cast<DeviceIndex>(value);
+}
+
+std::string Device::str() const {
+  std::string s = DeviceTypeName(type_);
+  if (has_index()) s += ":" + std::to_string(static_cast<int>(index_));
+  return s;
+}
+
+}  // namespace cresset

@@ -1,0 +1,41 @@
+// Names of layouts and memory formats, and strides for a format.
+#include <cresset/core/layout.h>
+
+namespace cresset {
+
+std::string to_string(Layout layout) {
+  switch (layout) {
+    case Layout::Strided: return "strided";
+    case Layout::Sparse: return "sparse_coo";
+    case Layout::SparseCsr: return "sparse_csr";
+    case Layout::Mkldnn: return "_mkldnn";
+    default: return "custom";
+  }
+}
+
+std::string to_string(MemoryFormat format) {
+  switch (format) {
+    case MemoryFormat::Contiguous: return "contiguous_format";
+    case MemoryFormat::Preserve: return "preserve_format";
+    case MemoryFormat::ChannelsLast: return "channels_last";
+    default: return "channels_last_3d";
+  }
+}
+
+DimVector strides_for(IntArrayRef sizes, MemoryFormat format) {
+  if (format == MemoryFormat::Contiguous || format == MemoryFormat::Preserve) return contiguous_strides(sizes);
+  const std::size_t n = format == MemoryFormat::ChannelsLast ? 4 : 5;
+  CRESSET_CHECK(sizes.size() == n, "required rank ", n, " tensor to use ", to_string(format), " format; the sizes are ", sizes, ".");
+  DimVector strides(n);
+  int64_t s = 1;
+  const auto put = [&](std::size_t d) {
+    strides[d] = s;
+    s *= sizes[d] > 1 ? sizes[d] : 1;
+  };
+  put(1);
+  for (std::size_t d = n; d-- > 2;) put(d);
+  put(0);
+  return strides;
+}
+
+}  // namespace cresset

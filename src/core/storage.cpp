@@ -1,0 +1,72 @@
+// Life of a storage block.
+#include <cresset/core/storage.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace cresset {
+
+StorageImpl::StorageImpl(use_byte_size_t, std::size_t nbytes)
+    : data_(nbytes ? alloc_cpu(nbytes) : nullptr, Device(kCPU)),
+      nbytes_(nbytes),
+      allocator_(GetCPUAllocator()),
+      resizable_(true),
+      sized_cpu_(nbytes != 0),
+      allocated_(nbytes) {}
+
+void StorageImpl::free_sized() noexcept {
+  if (!sized_cpu_) return;
+  free_cpu_sized(data_.get(), allocated_);
+  sized_cpu_ = false;
+}
+
+StorageImpl::~StorageImpl() { free_sized(); }
+
+void StorageImpl::release_resources() {
+  if (sized_cpu_) {
+    free_sized();
+    data_ = DataPtr(nullptr, data_.device());
+  } else {
+    data_.clear();
+  }
+}
+
+DataPtr StorageImpl::set_data_ptr(DataPtr p) {
+  if (sized_cpu_) {
+    // Hand the sized block out as an ordinary DataPtr that knows how to free itself.
+    struct Block {
+      void* p;
+      std::size_t n;
+    };
+    auto* block = new Block{data_.get(), allocated_};
+    DataPtr old(block->p, block, [](void* c) {
+      auto* b = static_cast<Block*>(c);
+      free_cpu_sized(b->p, b->n);
+      delete b;
+    }, data_.device());
+    sized_cpu_ = false;
+    data_ = std::move(p);
+    return old;
+  }
+  std::swap(data_, p);
+  return p;
+}
+
+void StorageImpl::resize_bytes(std::size_t nbytes) {
+  CRESSET_CHECK(resizable_ && allocator_, "Trying to resize storage that is not resizable");
+  CRESSET_CHECK(device_type() == kCPU, "resize_: storage on ", device(), " is resized by its backend's resize_ kernel, which is missing.");
+  if (nbytes > (sized_cpu_ ? allocated_ : nbytes_) || !sized_cpu_) {
+    void* fresh = nbytes ? alloc_cpu(nbytes) : nullptr;
+    if (fresh && data_.get()) std::memcpy(fresh, data_.get(), std::min(nbytes, nbytes_));
+    free_sized();
+    data_ = DataPtr(fresh, Device(kCPU));
+    sized_cpu_ = fresh != nullptr;
+    allocated_ = nbytes;
+  }
+  nbytes_ = nbytes;
+}
+
+void* StorageImpl::operator new(std::size_t n) { return alloc_cpu(n); }
+void StorageImpl::operator delete(void* p, std::size_t n) noexcept { free_cpu_sized(p, n); }
+
+}  // namespace cresset
