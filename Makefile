@@ -1,0 +1,42 @@
+# Thin front of tools/ and CMake. Every target first installs what it needs (tools/setup; quick when nothing is missing).
+.DEFAULT_GOAL := build
+.PHONY: setup build demo test test-slow bench lint asan ubsan tsan build-time clean
+
+# A shim of a version manager may stand in PATH without a program behind it; Debian's own is in /usr/bin.
+CMAKE = $(shell cmake --version >/dev/null 2>&1 && echo cmake || echo /usr/bin/cmake)
+CTEST = $(shell ctest --version >/dev/null 2>&1 && echo ctest || echo /usr/bin/ctest)
+PYTHON := .venv/bin/python
+
+setup:
+	@tools/setup
+
+build: setup
+	@$(CMAKE) --preset dev --log-level=WARNING
+	@$(CMAKE) --build --preset dev
+
+demo: build
+	@examples/digits/demo.sh
+
+test: build
+	@$(PYTHON) tools/run_tests --build build/dev
+
+test-slow: build
+	@$(PYTHON) tools/run_tests --build build/dev --slow
+
+bench: build
+	@$(PYTHON) benchmarks/run.py
+
+lint: setup
+	@$(PYTHON) tools/lint
+
+asan ubsan tsan: setup
+	@$(CMAKE) --preset $@ --log-level=WARNING
+	@$(CMAKE) --build --preset $@
+	@$(PYTHON) tools/run_tests --build build/$@ --cpp-only
+
+# Clean build without ccache, and the size of the stripped library, beside their budgets.
+build-time: setup
+	@$(PYTHON) tools/measure_build
+
+clean:
+	rm -rf build dist python/cresset/_C*.so

@@ -1,0 +1,60 @@
+# Build options, compiler flags shared by all targets, and the third-party libraries.
+
+option(CRESSET_BUILD_PYTHON "Build the Python extension module" ON)
+option(CRESSET_BUILD_TESTS "Build the C++ tests" OFF)
+option(CRESSET_BUILD_BENCHMARKS "Build the C++ benchmarks" OFF)
+option(CRESSET_PYTHON_INPLACE "Put the extension module into python/cresset, so that the source tree is importable" OFF)
+option(CRESSET_WERROR "Treat warnings as errors" OFF)
+option(CRESSET_CCACHE "Compile through ccache when it is installed" ON)
+set(CRESSET_SANITIZE "" CACHE STRING "Sanitizers of all targets, such as address;undefined or thread")
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
+endif()
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG" CACHE STRING "Flags of release builds" FORCE)
+
+if(CRESSET_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  find_program(CRESSET_CCACHE_PROGRAM ccache)
+  if(CRESSET_CCACHE_PROGRAM)
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${CRESSET_CCACHE_PROGRAM})
+  endif()
+endif()
+
+# Flags of the code that belongs to the project; consumers never see them.
+add_library(cresset_flags INTERFACE)
+target_compile_options(cresset_flags INTERFACE -Wall -Wextra -fno-semantic-interposition)
+if(CRESSET_WERROR)
+  target_compile_options(cresset_flags INTERFACE -Werror)
+endif()
+
+if(CRESSET_SANITIZE)
+  list(JOIN CRESSET_SANITIZE "," sanitizers)
+  add_compile_options(-fsanitize=${sanitizers} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${sanitizers})
+endif()
+
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(PkgConfig REQUIRED)
+# oneDNN by library and header: its CMake package also asks for OpenCL's development files, which nothing here needs.
+find_library(CRESSET_DNNL_LIBRARY dnnl REQUIRED)
+find_path(CRESSET_DNNL_INCLUDE dnnl.hpp PATH_SUFFIXES oneapi/dnnl REQUIRED)
+pkg_check_modules(openblas REQUIRED IMPORTED_TARGET openblas)
+
+# nlohmann_json and CLI11 are header-only; the rest is linked to libcresset and invisible to its users.
+add_library(cresset_dependencies INTERFACE)
+target_link_libraries(cresset_dependencies INTERFACE
+  fmt::fmt spdlog::spdlog nlohmann_json::nlohmann_json ${CRESSET_DNNL_LIBRARY} PkgConfig::openblas Threads::Threads)
