@@ -1,0 +1,130 @@
+// Allocation from specs, out= and in-place binding.
+#include "ops/structured.h"
+
+#include <cresset/dispatch/dispatcher.h>
+
+namespace cresset::ops {
+
+namespace {
+
+void check_castable(ScalarType from, ScalarType to) {
+  CRESSET_CHECK(canCast(from, to), "result type ", from, " can't be cast to the desired output type ", to);
+}
+
+void check_no_internal_overlap(const Tensor& t) {
+  const auto sizes = t.sizes(), strides = t.strides();
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    CRESSET_CHECK(sizes[i] <= 1 || strides[i] != 0 || t.numel() == 0,
+                  "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+                  "Please clone() the tensor before performing the operation.");
+}
+
+// Strides of dimensions with at most one element do not matter.
+bool same_strides(const Tensor& t, const TensorSpec& spec) {
+  if (t.numel() == 0) return true;
+  if (!spec.strides) return t.is_contiguous();
+  const auto sizes = t.sizes(), strides = t.strides();
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    if (sizes[i] > 1 && strides[i] != (*spec.strides)[i]) return false;
+  return true;
+}
+
+void resize(const Tensor& t, IntArrayRef sizes) {
+  static const auto handle = Dispatcher::singleton().findSchemaOrThrow("aten::resize_", "").typed<Tensor&(Tensor&, IntArrayRef, std::optional<MemoryFormat>)>();
+  AutoDispatchBelowADInplaceOrView guard;
+  handle.call(const_cast<Tensor&>(t), sizes, std::nullopt);
+}
+
+Tensor& copy_(Tensor& to, const Tensor& from) {
+  static const auto handle = Dispatcher::singleton().findSchemaOrThrow("aten::copy_", "").typed<Tensor&(Tensor&, const Tensor&, bool)>();
+  return handle.call(to, from, false);
+}
+
+// Gives `out` the sizes of a result. Only a tensor with elements gets the warning.
+void resize_out(const Tensor& out, IntArrayRef sizes, const std::optional<DimVector>& strides) {
+  if (out.sizes() == sizes) return;
+  if (out.numel() != 0)
+    warn(str("An output with one or more elements was resized since it had shape ", out.sizes(), ", which does not match the required output shape ",
+             sizes, ". This behavior is deprecated, and in a future release outputs will not be resized unless they have zero elements. "
+             "You can explicitly reuse an out tensor t by resizing it, inplace, to zero elements with t.resize_(0)."));
+  resize(out, sizes);
+  if (strides && out.has_storage()) out.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, *strides);
+}
+
+}  // namespace
+
+Tensor allocate(const TensorSpec& spec, Device device) {
+  if (device.is_cpu()) return allocate_cpu(spec);
+  static const auto handle =
+      Dispatcher::singleton()
+          .findSchemaOrThrow("aten::empty_strided", "")
+          .typed<Tensor(IntArrayRef, IntArrayRef, std::optional<ScalarType>, std::optional<Layout>, std::optional<Device>, std::optional<bool>)>();
+  const DimVector strides = spec.strides ? *spec.strides : contiguous_strides(spec.sizes);
+  return handle.call(spec.sizes, strides, spec.dtype, std::nullopt, device, std::nullopt);
+}
+
+Tensor allocate_meta(const TensorSpec& spec) {
+  const DimVector strides = spec.strides ? *spec.strides : contiguous_strides(spec.sizes);
+  return cresset::detail::empty_meta(spec.sizes, strides, spec.dtype);
+}
+
+Device device_or_default(const std::optional<Device>& device) { return device.value_or(Device(kCPU)); }
+
+void prepare_out(const char* op, const TensorSpec& spec, const Tensor& out) {
+  CRESSET_CHECK_TYPE(out.defined(), op, ": a defined tensor is required as out; given: an undefined one.");
+  check_castable(spec.dtype, out.scalar_type());
+  resize_out(out, spec.sizes, spec.strides);
+  check_no_internal_overlap(out);
+}
+
+void check_self(const char* op, const TensorSpec& spec, const Tensor& self) {
+  CRESSET_CHECK(self.sizes() == IntArrayRef(spec.sizes), "output with shape ", self.sizes(), " doesn't match the broadcast shape ", spec.sizes);
+  check_castable(spec.dtype, self.scalar_type());
+  check_no_internal_overlap(self);
+  (void)op;
+}
+
+void copy_data(const Tensor& from, const Tensor& to) {
+  AutoDispatchBelowADInplaceOrView guard;
+  copy_(const_cast<Tensor&>(to), from);
+}
+
+void copy_to_out(const char* op, const Tensor& result, Tensor& out) {
+  CRESSET_CHECK(!GradMode::is_enabled() || !(result.requires_grad() || out.requires_grad()), op,
+                "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.");
+  CRESSET_CHECK(out.device() == result.device(), "Expected all tensors to be on the same device, but found at least two devices, ",
+                result.device(), " and ", out.device(), "!");
+  check_castable(result.scalar_type(), out.scalar_type());
+  resize_out(out, result.sizes(), std::nullopt);
+  check_no_internal_overlap(out);
+  copy_(out, result);
+}
+
+void copy_to_self(const char* op, const Tensor& result, Tensor& self) {
+  CRESSET_CHECK(self.sizes() == result.sizes(), "output with shape ", self.sizes(), " doesn't match the broadcast shape ", result.sizes());
+  check_castable(result.scalar_type(), self.scalar_type());
+  check_no_internal_overlap(self);
+  copy_(self, result);
+  (void)op;
+}
+
+OutBinding::OutBinding(const char* op, const TensorSpec& spec, const Tensor& out, bool overlaps_input) : out_(out) {
+  CRESSET_CHECK(!out.defined() || out.device().is_cpu(), "Expected all tensors to be on the same device, but found at least two devices, cpu and ",
+                out.device(), "!");
+  // An input that shares memory with out must keep its sizes until the kernel has read it.
+  if (overlaps_input && out.sizes() != IntArrayRef(spec.sizes)) {
+    check_castable(spec.dtype, out.scalar_type());
+    temporary_ = allocate_cpu(spec);
+    return;
+  }
+  prepare_out(op, spec, out);
+  if (overlaps_input || out.scalar_type() != spec.dtype || !same_strides(out, spec)) temporary_ = allocate_cpu(spec);
+}
+
+void OutBinding::copy_back() {
+  resize_out(out_, temporary_.sizes(), std::nullopt);
+  check_no_internal_overlap(out_);
+  copy_data(temporary_, out_);
+}
+
+}  // namespace cresset::ops

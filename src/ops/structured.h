@@ -1,0 +1,84 @@
+// What generated code does around shape functions and kernels: allocates results, binds out= and in-place arguments.
+#pragma once
+
+#include <optional>
+
+#include <cresset/core/tensor.h>
+
+namespace cresset::ops {
+
+/// A new uninitialised tensor on a device, through `aten::empty_strided` of that device; CPU has a short path.
+CRESSET_API Tensor allocate(const TensorSpec& spec, Device device);
+/// A new CPU tensor; strides must describe a layout without holes.
+inline Tensor allocate_cpu(const TensorSpec& spec) {
+  return spec.strides ? cresset::detail::empty_strided_cpu(spec.sizes, *spec.strides, spec.dtype)
+                      : cresset::detail::empty_cpu(spec.sizes, spec.dtype);
+}
+/// A new meta tensor.
+CRESSET_API Tensor allocate_meta(const TensorSpec& spec);
+
+/// The device given to a factory function, or the default one.
+CRESSET_API Device device_or_default(const std::optional<Device>& device);
+
+inline std::optional<Device> device_in(const Tensor& t) { return t.defined() ? std::optional<Device>(t.device()) : std::nullopt; }
+inline std::optional<Device> device_in(const std::optional<Tensor>& t) { return t ? device_in(*t) : std::nullopt; }
+template <class T>
+std::optional<Device> device_in(ArrayRef<T> list) {
+  for (const T& t : list)
+    if (auto device = device_in(t)) return device;
+  return std::nullopt;
+}
+
+/// Device of the first defined tensor among the arguments (tensors, optional tensors, lists); CPU when there is none.
+template <class... Args>
+Device device_of(const Args&... args) {
+  std::optional<Device> device;
+  (void)((device = device_in(args)) || ...);
+  return device.value_or(Device(kCPU));
+}
+
+/// Do two tensors use the same storage?
+inline bool shares_storage(const Tensor& a, const Tensor& b) {
+  return a.defined() && a.unsafeGetTensorImpl()->unsafe_storage() && a.is_alias_of(b);
+}
+inline bool shares_storage(const std::optional<Tensor>& a, const Tensor& b) { return a && shares_storage(*a, b); }
+template <class T>
+bool shares_storage(ArrayRef<T> list, const Tensor& b) {
+  for (const T& t : list)
+    if (shares_storage(t, b)) return true;
+  return false;
+}
+
+/// Makes `out` fit a result: the dtype must be castable (`result type Float can't be cast to the desired output type Long`),
+/// no element may occur twice, and another shape is resized (with a warning unless out was empty).
+CRESSET_API void prepare_out(const char* op, const TensorSpec& spec, const Tensor& out);
+
+/// Checks that a result can be stored in `self` in place: equal sizes (`output with shape [3] doesn't match the broadcast
+/// shape [2, 3]`), castable dtype, no element twice.
+CRESSET_API void check_self(const char* op, const TensorSpec& spec, const Tensor& self);
+
+/// Copies values between tensors of equal sizes, with conversion; records nothing and bumps no version.
+CRESSET_API void copy_data(const Tensor& from, const Tensor& to);
+
+/// Ends an operator that computed `result` itself: out= and in-place forms of operators without kernels of their own.
+/// Differentiable: the copy is recorded when autograd is active.
+CRESSET_API void copy_to_out(const char* op, const Tensor& result, Tensor& out);
+CRESSET_API void copy_to_self(const char* op, const Tensor& result, Tensor& self);
+
+/// An out= argument during one kernel call. `target()` has exactly the sizes, strides and dtype of the spec and overlaps no
+/// input: it is `out` itself where possible, otherwise a temporary that `finish()` copies.
+class CRESSET_API OutBinding {
+ public:
+  OutBinding(const char* op, const TensorSpec& spec, const Tensor& out, bool overlaps_input);
+  const Tensor& target() const { return temporary_.defined() ? temporary_ : out_; }
+  void finish() {
+    if (temporary_.defined()) copy_back();
+  }
+
+ private:
+  void copy_back();
+  const Tensor& out_;
+  Tensor temporary_;
+};
+
+}  // namespace cresset::ops

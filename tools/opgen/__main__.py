@@ -1,0 +1,48 @@
+"""Command line of the operator generator: generate, outputs, where, show, check."""
+
+import argparse
+import sys
+from pathlib import Path
+
+import emit_autograd
+import emit_cpu
+import emit_functions
+import emit_ops
+from output import Output
+from table import Table, TableError
+
+
+def build(table, folder):
+    out = Output(folder)
+    for emitter in (emit_functions, emit_ops, emit_cpu, emit_autograd):
+        emitter.emit(table, out)
+    return out
+
+
+def main(argv):
+    root = Path(__file__).resolve().parents[2]
+    parser = argparse.ArgumentParser(prog="opgen", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name in ("generate", "outputs", "check", "where", "show"):
+        sub = commands.add_parser(name)
+        sub.add_argument("--tables", default=root / "src/ops", type=Path, help="folder of *.toml (default: src/ops)")
+        if name in ("generate", "outputs"):
+            sub.add_argument("--out", required=True, type=Path, help="folder of the generated tree")
+        if name in ("where", "show"):
+            sub.add_argument("name", help="operator: add, add.Tensor or aten::add.Tensor")
+    args = parser.parse_args(argv)
+    try:
+        table = Table(args.tables)
+        if args.command == "generate":
+            build(table, args.out).write()
+        elif args.command == "outputs":
+            for group, path, _ in build(table, args.out).files:
+                print(f"{group}\t{args.out / path}")
+    except TableError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

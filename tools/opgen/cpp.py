@@ -1,0 +1,95 @@
+"""Pieces of C++ shared by the emitters: registration blocks, forwarding calls, form arguments."""
+
+import re
+
+IDENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+
+
+def names(args):
+    return ", ".join(a.name for a in args)
+
+
+def call(function, args):
+    return f"{function}({names(args)})"
+
+
+def impl_block(ns, key, lines, prefix=""):
+    """One CRESSET_LIBRARY_IMPL block; `lines` are (schema key, function)."""
+    if not lines:
+        return ""
+    body = "".join(f"  m.impl(\"{name}\", {function});\n" for name, function in lines)
+    return f"{prefix}CRESSET_LIBRARY_IMPL({ns}, {key}, m) {{\n{body}}}\n\n"
+
+
+def impl_blocks(key, entries):
+    """Blocks by operator namespace; `entries` are (op, function expression)."""
+    by_ns = {}
+    for op, function in entries:
+        by_ns.setdefault(op.schema.ns, []).append((op.schema.key, function))
+    return "".join(impl_block(ns, key, lines) for ns, lines in by_ns.items())
+
+
+def function_pointer(op, function, overloaded):
+    """`&f`, with a cast when the C++ name has several signatures."""
+    if function not in overloaded:
+        return f"CRESSET_FN({function})"
+    params = ", ".join(a.type.cpp_arg() for a in op.schema.args)
+    return f"CRESSET_FN((static_cast<{op.schema.cpp_return()} (*)({params})>(&{function})))"
+
+
+def functional_args(op):
+    """Expressions for the row's own (functional) arguments, seen from a derived form."""
+    out, outs = [], op.schema.out_args
+    have = {a.name for a in op.schema.args}
+    for arg in op.row.schema.args:
+        if arg.name in have:
+            out.append(arg.name)
+        elif arg.name == "dtype":
+            out.append(f"std::optional<ScalarType>({outs[0].name}.scalar_type())")
+        elif arg.name == "layout":
+            out.append(f"std::optional<Layout>({outs[0].name}.layout())")
+        elif arg.name == "device":
+            out.append(f"std::optional<Device>({outs[0].name}.device())")
+        else:
+            out.append("std::optional<bool>()")
+    return ", ".join(out)
+
+
+def define(op, name, body, prefix="", leading=""):
+    """A function with the operator's signature."""
+    params = op.schema.cpp_params()
+    if leading:
+        params = leading + (", " + params if params else "")
+    text = "".join(f"  {line}\n" if line else "\n" for line in body)
+    return f"{prefix}{op.schema.cpp_return()} {name}({params}) {{\n{text}}}\n"
+
+
+def return_outs(op):
+    """The return statement of an out or in-place form."""
+    written = op.schema.out_args or [a for a in op.schema.args if a.type.write and a.type.plain_tensor]
+    count = len(op.schema.returns)
+    if count == 0:
+        return "return;"
+    if count == 1:
+        return f"return {written[0].name};"
+    types = ", ".join(["Tensor&"] * count)
+    return f"return std::tuple<{types}>({names(written[:count])});"
+
+
+def tensor_inputs(op):
+    return [a for a in op.schema.in_args if a.type.is_tensor]
+
+
+def first_device(op):
+    """An expression for the device of the first tensor input, or None."""
+    inputs = tensor_inputs(op)
+    return f"ops::device_of({names(inputs)})" if inputs else None
+
+
+def is_name(text):
+    return bool(IDENT.match(text))
+
+
+def api_name(op):
+    """The C++ function of namespace cresset that calls an operator, arguments in schema order."""
+    return f"cresset::{op.schema.name}" + ("_outf" if op.schema.is_out else "")

@@ -1,0 +1,197 @@
+"""CPU registrations: wrappers around structured and pointwise kernels, and the pointwise loops."""
+
+import cpp
+from emit_ops import other_scalars, overloaded, pointwise_call, promoting_scalars, RULES
+from output import header, source
+
+ISAS = ("baseline", "avx2", "avx512")
+COMPUTE_TYPES = (("b", "bool"), ("i", "int32_t"), ("i", "int64_t"), ("f", "float"), ("f", "double"),
+                 ("c", "std::complex<float>"), ("c", "std::complex<double>"))
+
+
+def emit(table, out):
+    for family in table.families:
+        pointwise = [r for r in family.rows if r.kind == "pointwise"]
+        out.add("cpu", f"src/cpu/cpu_decl_{family.name}.h", _declarations(family, pointwise))
+        if any(r.kind in ("pointwise", "structured", "cpu") for r in family.rows):
+            out.add("cpu", f"src/cpu/cpu_{family.name}.cpp", _registrations(family, pointwise))
+        if pointwise:
+            out.add("cpu-isa", f"src/cpu-isa/pointwise_{family.name}.cpp", _loops(family, pointwise))
+
+
+def kernel_functions(family):
+    """(name, result, parameters) of every hand-written CPU kernel that rows name."""
+    seen, out = set(), []
+    for row in family.rows:
+        schema = row.schema
+        if row.kind == "cpu":
+            entry = (row.get("cpu"), schema.cpp_return(), schema.cpp_params())
+        elif row.kind == "structured":
+            outs = _out_names(row)
+            params = [schema.cpp_params()] if schema.args else []
+            entry = (row.get("kernel"), "void", ", ".join(params + [f"const Tensor& {o}" for o in outs]))
+        else:
+            continue
+        key = (entry[0], tuple(p.rsplit(" ", 1)[0] for p in entry[2].split(", ") if p))
+        if key not in seen:
+            seen.add(key)
+            out.append(entry)
+    return out
+
+
+def _out_names(row):
+    out_op = row.form("out")
+    if out_op:
+        return [a.name for a in out_op.schema.out_args]
+    count = len(row.schema.returns)
+    return ["out"] if count == 1 else [f"out{i}" for i in range(count)]
+
+
+def loop_arguments(row):
+    """Arguments that reach the loop through the args structure."""
+    promoting = promoting_scalars(row)
+    return [a for a in row.schema.args if not a.type.is_tensor and a not in promoting]
+
+
+def _declarations(family, pointwise):
+    body = "".join(f"{result} {name}({params});\n" for name, result, params in kernel_functions(family))
+    includes = ["<cresset/core/tensor.h>"]
+    if pointwise:
+        includes.append('"backends/cpu/pointwise.h"')
+        for row in pointwise:
+            args = loop_arguments(row)
+            if args:
+                fields = " ".join(f"{_field_type(a)} {a.name};" for a in args)
+                body += f"struct {row.main.ident}_args {{ {fields} }};\n"
+        for isa in ISAS:
+            lines = "".join(f"extern const PointwiseLoops {r.main.ident}_loops;\n" for r in pointwise)
+            body += f"\nnamespace {isa} {{\n{lines}}}  // namespace {isa}\n"
+    return header(family.name, includes, body, "cresset::cpu")
+
+
+def _field_type(arg):
+    return arg.type.cpp_arg().removeprefix("const ").rstrip("&")
+
+
+# --- registrations ----------------------------------------------------------------------------------------------------
+
+
+def _registrations(family, pointwise):
+    over = {f"cpu::{n}" for n in overloaded(kernel_functions(family))}
+    code, entries = [], []
+    if pointwise:
+        code.append(_kernels(pointwise))
+    for row in family.rows:
+        for op in row.ops:
+            if op.alias_of or (row.kind == "cpu" and op is not row.main):
+                continue
+            if row.kind == "cpu":
+                entries.append((op, cpp.function_pointer(op, f"cpu::{row.get('cpu')}", over)))
+                continue
+            if row.kind not in ("pointwise", "structured"):
+                continue
+            name = f"cpu_{op.ident}"
+            code.append(cpp.define(op, name, _pointwise_body(op) if row.kind == "pointwise" else _structured_body(op)))
+            entries.append((op, f"CRESSET_FN({name})"))
+    body = "namespace {\n\n" + "\n".join(code) + "\n}  // namespace\n\n" + cpp.impl_blocks("CPU", entries)
+    includes = ["<cresset/dispatch/library.h>", '"ops/structured.h"', f'"ops/ops_decl_{family.name}.h"', f'"cpu/cpu_decl_{family.name}.h"']
+    return source(family.name, includes, body, "cresset")
+
+
+def _kernels(pointwise):
+    lines = ["#if defined(__x86_64__)\n#define CRESSET_LOOPS(name) {&cpu::baseline::name, &cpu::avx2::name, &cpu::avx512::name}\n"
+             "#else\n#define CRESSET_LOOPS(name) {&cpu::baseline::name, nullptr, nullptr}\n#endif\n\n"]
+    for row in pointwise:
+        ident = row.main.ident
+        lines.append(f"const cpu::PointwiseKernel {ident}_kernel{{&ops::{ident}_op, CRESSET_LOOPS({ident}_loops)}};\n")
+    return "".join(lines)
+
+
+def _pointwise_body(op):
+    row = op.row
+    ident = row.main.ident
+    args = loop_arguments(row)
+    lines = pointwise_call(row)
+    params = "nullptr"
+    if args:
+        lines.append(f"const cpu::{ident}_args args{{{cpp.names(args)}}};")
+        params = "&args"
+    if op.form == "functional":
+        return [*lines, f"return cpu::pointwise({ident}_kernel, call, {params});"]
+    written = op.schema.written[0].name
+    function = "pointwise_inplace" if op.form == "inplace" else "pointwise_out"
+    return [*lines, f"cpu::{function}({ident}_kernel, call, {params}, {written});", f"return {written};"]
+
+
+def _structured_body(op):
+    row = op.row
+    count = len(row.schema.returns)
+    args = cpp.functional_args(op)
+    spec = lambda i: "spec" if count == 1 else f"spec[{i}]"
+    lines = [f"const auto spec = ops::{row.get('shape')}({args});"]
+    outs = _out_names(row)
+    before = args + ", " if args else ""
+    if op.form == "functional":
+        lines += [f"Tensor {o} = ops::allocate_cpu({spec(i)});" for i, o in enumerate(outs)]
+        lines.append(f"cpu::{row.get('kernel')}({before}{', '.join(outs)});")
+        moved = ", ".join(f"std::move({o})" for o in outs)
+        return [*lines, f"return {outs[0]};" if count == 1 else f"return {{{moved}}};"]
+    if op.form == "inplace":
+        lines += [f"ops::check_self(\"{op.schema.name}\", spec, self);", "const Tensor result = ops::allocate_cpu(spec);",
+                  f"cpu::{row.get('kernel')}({before}result);", "ops::copy_data(result, self);", "return self;"]
+        return lines
+    inputs = cpp.tensor_inputs(op)
+    for i, o in enumerate(outs):
+        overlap = " || ".join(f"ops::shares_storage({a.name}, {o})" for a in inputs) or "false"
+        lines.append(f"ops::OutBinding {o}_binding(\"{op.schema.name}\", {spec(i)}, {o}, {overlap});")
+    targets = ", ".join(f"{o}_binding.target()" for o in outs)
+    lines.append(f"cpu::{row.get('kernel')}({before}{targets});")
+    lines += [f"{o}_binding.finish();" for o in outs]
+    return [*lines, cpp.return_outs(op)]
+
+
+# --- loops ------------------------------------------------------------------------------------------------------------
+
+
+def _loops(family, pointwise):
+    parts = ["namespace {\n\n"]
+    for row in pointwise:
+        parts.append(_loop(row))
+    parts.append("}  // namespace\n\n")
+    for row in pointwise:
+        classes = row.get("types", "ifc")
+        entries = ", ".join(f"{row.main.ident}_loop<{t}>" if c in classes else "nullptr" for c, t in COMPUTE_TYPES)
+        parts.append(f"extern const PointwiseLoops {row.main.ident}_loops;\nconst PointwiseLoops {row.main.ident}_loops = {{{entries}}};\n")
+    return source(family.name, ['"backends/cpu/pointwise_loops.h"', f'"cpu/cpu_decl_{family.name}.h"'], "".join(parts),
+                  "cresset::cpu::CRESSET_ISA_NAMESPACE")
+
+
+def _loop(row):
+    """The loop template of one row. Its own variables end in `_`, so that they cannot meet an argument's name."""
+    ident, rule = row.main.ident, row.get("dtype", "promote")
+    tensors = [a.name for a in row.schema.args if a.type.is_tensor]
+    promoting, args = promoting_scalars(row), loop_arguments(row)
+    result = f"ResultType<ops::DtypeRule::{RULES[rule]}, T>"
+    element = lambda i: "bool" if rule == "bool_first" and i == 0 else "T"
+    lines = [f"template <class T>\nvoid {ident}_loop(void* const* ptrs_, int64_t n_, const void*{' params_' if args else ''}) {{",
+             "  using namespace scalar_math;"]
+    if args:
+        lines.append(f"  const auto& args_ = *static_cast<const {ident}_args*>(params_);")
+    for arg in args:
+        get = "scalar_param<T>" if arg.type.base == "Scalar" else "other_param"
+        lines.append(f"  [[maybe_unused]] const auto {arg.name} = {get}(args_.{arg.name});")
+    for i, arg in enumerate(promoting):
+        at = f"ptrs_[{1 + len(tensors) + i}]"
+        if arg.type.opt:
+            lines.append(f"  const std::optional<T> {arg.name} = optional_param<T>({at});")
+        else:
+            lines.append(f"  const T {arg.name} = *static_cast<const T*>({at});")
+    for i in range(len(tensors)):
+        lines.append(f"  const {element(i)}* in{i}_ = static_cast<const {element(i)}*>(ptrs_[{i + 1}]);")
+    lines.append(f"  auto* out_ = static_cast<{result}*>(ptrs_[0]);")
+    lines.append("  CRESSET_POINTWISE_FOR(i_, n_) {")
+    for i, name in enumerate(tensors):
+        lines.append(f"    [[maybe_unused]] const {element(i)} {name} = in{i}_[i_];")
+    lines.append(f"    out_[i_] = static_cast<{result}>({row.get('pointwise')});")
+    lines.append("  }\n}\n\n")
+    return "\n".join(lines)

@@ -1,0 +1,174 @@
+"""The C++ functions, Tensor methods and redispatch functions of every operator."""
+
+from dataclasses import dataclass
+
+from output import header, source
+
+CORE = "<cresset/core/tensor.h>"
+
+
+@dataclass
+class Param:
+    type: str
+    name: str
+    default: str | None = None
+
+    def __str__(self):
+        return f"{self.type} {self.name}" + (f" = {self.default}" if self.default is not None else "")
+
+
+@dataclass
+class Function:
+    """One C++ declaration that calls an operator: `args` are the expressions passed on, in schema order."""
+    op: object
+    name: str
+    params: list
+    args: list
+    method: bool = False
+
+    def declaration(self, qualifier="", defaults=True):
+        params = ", ".join(str(p) if defaults else f"{p.type} {p.name}" for p in self.params)
+        const = " const" if self.method else ""
+        return f"{self.op.schema.cpp_return()} {qualifier}{self.name}({params}){const}"
+
+    def definition(self):
+        schema = self.op.schema
+        call = f"{handle(self.op)}().call({', '.join(self.args)})"
+        body = f"return {call};" if schema.returns else f"{call};"
+        return f"{self.declaration('Tensor::' if self.method else '', False)} {{ {body} }}\n"
+
+
+def handle(op):
+    return f"handle_{op.ident}"
+
+
+def redispatch_name(op):
+    return op.ident
+
+
+def _params(args, with_defaults):
+    return [Param(a.type.cpp_arg(), a.name, a.cpp_default() if with_defaults else None) for a in args]
+
+
+def functions_of(op):
+    """All C++ functions in namespace cresset for one operator."""
+    schema = op.schema
+    names = [a.name for a in schema.args]
+    if op.form == "out" or schema.is_out:
+        outs = schema.out_args
+        first = _params(outs, False) + _params(schema.in_args, True)
+        return [Function(op, schema.name + "_out", first, names), Function(op, schema.name + "_outf", _params(schema.args, False), names)]
+    if not schema.is_factory:
+        return [Function(op, schema.name, _params(schema.args, True), names)]
+    return [Function(op, schema.name, _options_params(schema.args), _options_args(schema)),
+            Function(op, schema.name, _params(schema.args, False), names)]
+
+
+def _options_params(args):
+    out = []
+    for arg in args:
+        if arg.name == "dtype":
+            out.append(Param("TensorOptions", "options", "{}"))
+        elif arg.name not in ("layout", "device", "pin_memory"):
+            out.append(Param(arg.type.cpp_arg(), arg.name, arg.cpp_default()))
+    return out
+
+
+def _options_args(schema):
+    spelled = {"dtype": "options.dtype_opt()", "layout": "options.layout_opt()", "device": "options.device_opt()",
+               "pin_memory": "options.pinned_memory_opt()"}
+    return [spelled.get(a.name, a.name) for a in schema.args]
+
+
+def methods_of(op):
+    """The Tensor methods of one operator."""
+    schema = op.schema
+    if "method" not in op.row.python or schema.is_out:
+        return []
+    if not any(a.name == "self" and a.type.plain_tensor for a in schema.args):
+        return []
+    this = "const_cast<Tensor&>(*this)" if schema.args[0].type.write else "*this"
+    out = []
+    for function in functions_of(op):
+        params = [p for p in function.params if p.name != "self"]
+        args = [this if a == "self" else a for a in function.args]
+        out.append(Function(op, schema.name, params, args, method=True))
+    return out
+
+
+def settle_defaults(functions):
+    """Drops default arguments that would make two overloads equal for some call. Earlier declarations win."""
+    used = {}
+    for f in functions:
+        taken = used.setdefault((f.name, f.method), set())
+        required = next((i for i in range(len(f.params), 0, -1) if f.params[i - 1].default is None), 0)
+        shapes = lambda start: {tuple(_loose(p.type) for p in f.params[:n]) for n in range(start, len(f.params) + 1)}
+        while required < len(f.params) and shapes(required) & taken:
+            f.params[required].default = None
+            required += 1
+        taken |= shapes(required)
+    return functions
+
+
+def _loose(cpp_type):
+    """Types between which `{}`-free calls with equal arguments would be ambiguous count as one."""
+    return cpp_type.replace("const ", "").replace("&", "")
+
+
+def emit(table, out):
+    functions, methods = [], []
+    for op in table.ops():
+        functions += functions_of(op)
+        methods += methods_of(op)
+    settle_defaults(functions)
+    settle_defaults(methods)
+    by_family = {f.name: ([], []) for f in table.families}
+    for f in functions:
+        by_family[f.op.family.name][0].append(f)
+    for m in methods:
+        by_family[m.op.family.name][1].append(m)
+    for family in table.families:
+        fs, ms = by_family[family.name]
+        body = "".join(f"CRESSET_API {f.declaration()};\n" for f in fs)
+        out.add("core-header", f"include/cresset/ops/functions_{family.name}.h", header(family.name, [CORE], body, "cresset"))
+        out.add("ops", f"src/ops/functions_{family.name}.cpp", _definitions(family, fs, ms))
+    includes = [f"<cresset/ops/functions_{f.name}.h>" for f in table.families]
+    out.add("core-header", "include/cresset/ops/functions.h", header(None, includes, ""))
+    seen, lines = set(), []
+    for m in methods:
+        text = m.declaration()
+        if text not in seen:
+            seen.add(text)
+            lines.append(text + ";\n")
+    out.add("core-header", "include/cresset/ops/tensor_methods.inc",
+            "// Generated by tools/opgen from src/ops/*.toml. Do not edit. Included inside class Tensor.\n" + "".join(lines))
+    body = "".join(f"CRESSET_API {_redispatch(op)};\n" for op in table.ops())
+    out.add("core-header", "include/cresset/ops/redispatch.h", header(None, [CORE, "<cresset/core/dispatch_key_set.h>"], body, "cresset::redispatch"))
+
+
+def _redispatch(op):
+    params = op.schema.cpp_params()
+    return f"{op.schema.cpp_return()} {redispatch_name(op)}(DispatchKeySet ks{', ' + params if params else ''})"
+
+
+def _definitions(family, functions, methods):
+    parts = ["namespace {\n\n"]
+    for op in family.ops():
+        s = op.schema
+        parts.append(
+            f"using Sig_{op.ident} = {s.cpp_signature()};\n"
+            f"const TypedOperatorHandle<Sig_{op.ident}>& {handle(op)}() {{\n"
+            f"  static const auto handle = Dispatcher::singleton().findSchemaOrThrow(\"{s.full_name}\", \"{s.overload}\").typed<Sig_{op.ident}>();\n"
+            f"  return handle;\n}}\n")
+    parts.append("\n}  // namespace\n\n")
+    parts += [f.definition() for f in functions]
+    parts.append("\n")
+    parts += [m.definition() for m in methods]
+    parts.append("\nnamespace redispatch {\n\n")
+    for op in family.ops():
+        names = ", ".join(["ks"] + [a.name for a in op.schema.args])
+        call = f"{handle(op)}().redispatch({names});"
+        parts.append(f"{_redispatch(op)} {{ {'return ' if op.schema.returns else ''}{call} }}\n")
+    parts.append("\n}  // namespace redispatch\n")
+    return source(family.name, [f"<cresset/ops/functions_{family.name}.h>", "<cresset/ops/redispatch.h>", "<cresset/dispatch/dispatcher.h>"],
+                  "".join(parts), "cresset")

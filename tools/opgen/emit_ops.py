@@ -1,0 +1,275 @@
+"""Device-independent registrations: schemas, composites, defaults of devices, Meta kernels, device selection."""
+
+import cpp
+from output import header, source
+
+RULES = {"promote": "Promote", "float": "Float", "compare": "Compare", "to_bool": "ToBool", "abs": "Abs",
+         "first": "First", "bool_first": "BoolFirst"}
+CLASSES = {"b": "kBoolClass", "i": "kIntClass", "f": "kFloatClass", "c": "kComplexClass"}
+PROMOTING = ("self", "other", "exponent", "min", "max")
+
+
+def emit(table, out):
+    out.add("ops", "src/ops/schemas.cpp", _schemas(table))
+    for family in table.families:
+        out.add("ops", f"src/ops/ops_decl_{family.name}.h", _declarations(family))
+        out.add("ops", f"src/ops/composites_{family.name}.cpp", Registrations(family).text())
+        meta = Meta(family).text()
+        if meta:
+            out.add("ops", f"src/ops/meta_{family.name}.cpp", meta)
+
+
+def _schemas(table):
+    by_ns = {}
+    for op in table.ops():
+        by_ns.setdefault(op.schema.ns, []).append(op)
+    body = ""
+    for ns, ops in by_ns.items():
+        lines = []
+        for op in ops:
+            tags = [t for t in op.row.tags if t != "core" or not op.derived]
+            extra = ", {" + ", ".join(f"Tag::{t}" for t in tags) + "}" if tags else ""
+            text = op.schema.text().replace("\\", "\\\\").replace('"', '\\"')
+            lines.append(f"  m.def(\"{text}\"{extra});\n")
+        body += f"CRESSET_LIBRARY_FRAGMENT({ns}, m) {{\n{''.join(lines)}}}\n\n"
+    return source(None, ["<cresset/dispatch/library.h>"], body, "cresset")
+
+
+# --- declarations -------------------------------------------------------------------------------------------------
+
+
+def declared_functions(family):
+    """(name, result, parameters) of every hand-written function of namespace cresset::ops that rows name."""
+    seen, out = set(), []
+
+    def add(name, result, params):
+        types = tuple(p.rsplit(" ", 1)[0] for p in params.split(", ") if p)
+        if (name, types) not in seen:
+            seen.add((name, types))
+            out.append((name, result, params))
+
+    for row in family.rows:
+        op = row.main
+        if row.kind == "structured":
+            count = len(op.schema.returns)
+            spec = "TensorSpec" if count == 1 else f"std::array<TensorSpec, {count}>"
+            add(row.get("shape"), spec, op.schema.cpp_params())
+        for key in ("composite", "explicit", "meta"):
+            if row.get(key) and cpp.is_name(row.get(key)):
+                add(row.get(key), op.schema.cpp_return(), op.schema.cpp_params())
+    return out
+
+
+def overloaded(functions):
+    count = {}
+    for name, *_ in functions:
+        count[name] = count.get(name, 0) + 1
+    return {name for name, n in count.items() if n > 1}
+
+
+def _declarations(family):
+    body = "".join(f"{result} {name}({params});\n" for name, result, params in declared_functions(family))
+    rows = [r for r in family.rows if r.kind == "pointwise"]
+    includes = ["<cresset/core/tensor.h>"]
+    if rows:
+        includes.append('"ops/pointwise.h"')
+        body += "\n" + "".join(f"extern const PointwiseOp {r.main.ident}_op;\n" for r in rows)
+    return header(family.name, includes, body, "cresset::ops")
+
+
+# --- pointwise call descriptions ------------------------------------------------------------------------------------
+
+
+def promoting_scalars(row):
+    return [a for a in row.schema.args if a.type.base == "Scalar" and not a.type.is_list and a.name in PROMOTING]
+
+
+def other_scalars(row):
+    return [a for a in row.schema.args if a.type.base == "Scalar" and not a.type.is_list and a.name not in PROMOTING]
+
+
+def pointwise_call(row):
+    """Statements that define `call`, an ops::PointwiseCall, from the row's arguments."""
+    tensors = [a.name for a in row.schema.args if a.type.is_tensor]
+    lines = [f"const Tensor* const inputs[] = {{{', '.join('&' + t for t in tensors)}}};"]
+    fields = [".inputs = inputs", f".num_inputs = {len(tensors)}"]
+    scalars = promoting_scalars(row)
+    if scalars:
+        values = ", ".join(f"{a.name} ? &*{a.name} : nullptr" if a.type.opt else f"&{a.name}" for a in scalars)
+        lines.append(f"const Scalar* const scalars[] = {{{values}}};")
+        fields += [".scalars = scalars", f".num_scalars = {len(scalars)}"]
+    checked = [a for a in other_scalars(row) if not a.type.opt]
+    if checked:
+        values = ", ".join(f"{{\"{a.name}\", &{a.name}}}" for a in checked)
+        lines.append(f"const ops::CheckedScalar checked[] = {{{values}}};")
+        fields += [".checked = checked", f".num_checked = {len(checked)}"]
+    lines.append(f"const ops::PointwiseCall call{{{', '.join(fields)}}};")
+    return lines
+
+
+# --- composites and defaults ------------------------------------------------------------------------------------------
+
+
+class Registrations:
+    """composites_<family>.cpp: what every backend shares."""
+
+    def __init__(self, family):
+        self.family = family
+        self.overloaded = {f"ops::{n}" for n in overloaded(declared_functions(family))}
+        self.code, self.tables = [], {}
+
+    def register(self, key, op, function):
+        self.tables.setdefault(key, []).append((op, function))
+
+    def local(self, op, body, prefix):
+        name = f"{prefix}_{op.ident}"
+        self.code.append(cpp.define(op, name, body))
+        return f"CRESSET_FN({name})"
+
+    def text(self):
+        for row in self.family.rows:
+            for op in row.ops:
+                if op.alias_of:
+                    self.alias(op)
+                elif op is row.main:
+                    self.main(op)
+                else:
+                    self.derived(op)
+                if op.schema.is_factory and not cpp.tensor_inputs(op) and not op.implicit:
+                    self.select(op)
+        ops = "".join(self.pointwise_op(r) for r in self.family.rows if r.kind == "pointwise")
+        body = (f"namespace ops {{\n\n{ops}\n}}  // namespace ops\n\n" if ops else "")
+        body += "namespace {\n\n" + "\n".join(self.code) + "\n}  // namespace\n\n"
+        body += "".join(cpp.impl_blocks(key, entries) for key, entries in self.tables.items())
+        return source(self.family.name, ["<cresset/ops/functions.h>", "<cresset/ops/redispatch.h>", "<cresset/dispatch/library.h>",
+                                         '"ops/structured.h"', f'"ops/ops_decl_{self.family.name}.h"'], body, "cresset")
+
+    def pointwise_op(self, row):
+        classes = " | ".join(CLASSES[c] for c in row.get("types", "ifc"))
+        rule = RULES[row.get("dtype", "promote")]
+        return f"const PointwiseOp {row.main.ident}_op{{\"{row.schema.name}\", DtypeRule::{rule}, {classes}}};\n"
+
+    def alias(self, op):
+        target = cpp.api_name(op.alias_of)
+        self.register("CompositeImplicitAutograd", op, self.local(op, [f"return {cpp.call(target, op.schema.args)};"], "alias"))
+
+    def main(self, op):
+        row = op.row
+        if row.kind in ("composite", "explicit"):
+            key = "CompositeImplicitAutograd" if row.kind == "composite" else "CompositeExplicitAutograd"
+            text = row.get(row.kind)
+            if cpp.is_name(text):
+                self.register(key, op, cpp.function_pointer(op, f"ops::{text}", self.overloaded))
+            else:
+                body = ["using namespace ops;", f"return {text};" if op.schema.returns else f"{text};"]
+                self.register(key, op, self.local(op, body, "expression"))
+        elif row.kind in ("structured", "pointwise") and row.form("out"):
+            self.register("CompositeExplicitAutogradNonFunctional", op, self.local(op, self.device_default(op), "device"))
+
+    def device_default(self, op):
+        """Allocates on the device and calls the out form there."""
+        row, out_op = op.row, op.row.form("out")
+        outs = out_op.schema.out_args
+        args = [a.name for a in out_op.schema.in_args]
+        target = cpp.api_name(out_op)
+        if row.kind == "pointwise":
+            return [*pointwise_call(row), f"Tensor out = ops::pointwise_allocate(ops::{row.main.ident}_op, call);",
+                    f"{target}({', '.join([*args, 'out'])});", "return out;"]
+        shape = f"ops::{row.get('shape')}({cpp.names(op.schema.args)})"
+        device = cpp.first_device(op) or ("spec.device" if len(outs) == 1 else "spec[0].device")
+        lines = [f"const auto spec = {shape};"]
+        if len(outs) == 1:
+            lines.append(f"Tensor out = ops::allocate(spec, {device});")
+            return [*lines, f"{target}({', '.join([*args, 'out'])});", "return out;"]
+        for i, o in enumerate(outs):
+            lines.append(f"Tensor {o.name} = ops::allocate(spec[{i}], {device});")
+        moved = ", ".join(f"std::move({o.name})" for o in outs)
+        return [*lines, f"{target}({', '.join([*args, *(o.name for o in outs)])});", f"return {{{moved}}};"]
+
+    def derived(self, op):
+        row = op.row
+        functional = f"cresset::{row.schema.name}({cpp.functional_args(op)})"
+        if row.kind in ("structured", "pointwise"):
+            if op.form != "inplace" or not row.form("out"):
+                return
+            out_op = row.form("out")
+            args = ", ".join([a.name for a in out_op.schema.in_args])
+            if row.kind == "pointwise":
+                body = [f"return {cpp.api_name(out_op)}({args}, self);"]
+            else:
+                body = [f"ops::copy_to_self(\"{op.schema.name}\", {functional}, self);", "return self;"]
+            self.register("CompositeExplicitAutogradNonFunctional", op, self.local(op, body, "device"))
+            return
+        key = "CompositeImplicitAutograd" if row.kind == "composite" else "CompositeExplicitAutograd"
+        if op.form == "inplace":
+            body = [f"ops::copy_to_self(\"{op.schema.name}\", {functional}, self);", "return self;"]
+        else:
+            outs = op.schema.out_args
+            body = [f"const auto result = {functional};"]
+            for i, o in enumerate(outs):
+                value = "result" if len(outs) == 1 else f"std::get<{i}>(result)"
+                body.append(f"ops::copy_to_out(\"{op.schema.name}\", {value}, {o.name});")
+            body.append(cpp.return_outs(op))
+        self.register(key, op, self.local(op, body, "derived"))
+
+    def select(self, op):
+        args = ", ".join(["DispatchKeySet(backendKey(ops::device_or_default(device).type()))", cpp.names(op.schema.args)])
+        self.register("BackendSelect", op, self.local(op, [f"return redispatch::{op.ident}({args});"], "select"))
+
+
+# --- Meta ---------------------------------------------------------------------------------------------------------------
+
+
+class Meta:
+    """meta_<family>.cpp: kernels of the Meta backend, from shape functions and the pointwise rule."""
+
+    def __init__(self, family):
+        self.family = family
+        self.overloaded = {f"ops::{n}" for n in overloaded(declared_functions(family))}
+        self.code, self.entries = [], []
+
+    def text(self):
+        for row in self.family.rows:
+            for op in row.ops:
+                if op.alias_of:
+                    continue
+                if row.kind == "pointwise":
+                    self.add(op, self.pointwise(op))
+                elif row.kind == "structured":
+                    self.add(op, self.structured(op))
+                elif row.get("meta") and op is row.main:
+                    self.entries.append((op, cpp.function_pointer(op, f"ops::{row.get('meta')}", self.overloaded)))
+        if not self.entries:
+            return None
+        body = "namespace {\n\n" + "\n".join(self.code) + "\n}  // namespace\n\n" + cpp.impl_blocks("Meta", self.entries)
+        return source(self.family.name, ["<cresset/dispatch/library.h>", '"ops/structured.h"', f'"ops/ops_decl_{self.family.name}.h"'],
+                      body, "cresset")
+
+    def add(self, op, body):
+        name = f"meta_{op.ident}"
+        self.code.append(cpp.define(op, name, body))
+        self.entries.append((op, f"CRESSET_FN({name})"))
+
+    def pointwise(self, op):
+        row = op.row
+        lines = pointwise_call(row)
+        target = f"ops::{row.main.ident}_op"
+        if op.form == "functional":
+            return [*lines, f"return ops::pointwise_allocate({target}, call);"]
+        written = op.schema.written[0].name
+        inplace = "true" if op.form == "inplace" else "false"
+        return [*lines, f"ops::pointwise_prepare_out({target}, call, {written}, {inplace});", f"return {written};"]
+
+    def structured(self, op):
+        row = op.row
+        count = len(row.schema.returns)
+        lines = [f"const auto spec = ops::{row.get('shape')}({cpp.functional_args(op)});"]
+        if op.form == "functional":
+            if count == 1:
+                return [*lines, "return ops::allocate_meta(spec);"]
+            return [*lines, "return {" + ", ".join(f"ops::allocate_meta(spec[{i}])" for i in range(count)) + "};"]
+        if op.form == "inplace":
+            return [*lines, f"ops::check_self(\"{op.schema.name}\", spec, self);", "return self;"]
+        for i, o in enumerate(op.schema.out_args):
+            lines.append(f"ops::prepare_out(\"{op.schema.name}\", {'spec' if count == 1 else f'spec[{i}]'}, {o.name});")
+        return [*lines, cpp.return_outs(op)]
