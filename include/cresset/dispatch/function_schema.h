@@ -1,0 +1,120 @@
+// FunctionSchema: an operator's name, arguments, returns and aliasing, with its text form.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include <cresset/dispatch/ivalue.h>
+#include <cresset/dispatch/type.h>
+
+namespace cresset {
+
+/// "aten::add" and "Tensor".
+struct CRESSET_API OperatorName {
+  std::string name;
+  std::string overload_name;
+  /// "aten", empty when there is none.
+  std::string_view ns() const {
+    const std::size_t at = name.find("::");
+    return at == std::string::npos ? std::string_view() : std::string_view(name).substr(0, at);
+  }
+  /// The part behind "aten::".
+  std::string_view base() const {
+    const std::size_t at = name.find("::");
+    return at == std::string::npos ? std::string_view(name) : std::string_view(name).substr(at + 2);
+  }
+  std::string str() const { return overload_name.empty() ? name : name + "." + overload_name; }
+  friend bool operator==(const OperatorName&, const OperatorName&) = default;
+  friend auto operator<=>(const OperatorName&, const OperatorName&) = default;
+};
+inline std::string to_string(const OperatorName& n) { return n.str(); }
+
+/// "(a!)", "(a -> *)": which memory an argument or return shares and whether it is written.
+struct AliasInfo {
+  bool is_write = false;
+  std::vector<std::string> before;  // sets before "->", in order; "*" is the wildcard
+  std::vector<std::string> after;   // equal to before unless written with "->"
+  std::shared_ptr<AliasInfo> contained;  // of list elements: Tensor(a)[]
+  std::string str() const;
+  friend bool operator==(const AliasInfo& a, const AliasInfo& b) {
+    return a.is_write == b.is_write && a.before == b.before && a.after == b.after &&
+           (!a.contained == !b.contained) && (!a.contained || *a.contained == *b.contained);
+  }
+};
+
+/// One argument or return.
+struct CRESSET_API Argument {
+  std::string name;
+  TypePtr type;
+  std::optional<int32_t> N;               // int[N]
+  std::optional<IValue> default_value;
+  bool kwarg_only = false;
+  std::optional<AliasInfo> alias;
+
+  bool is_out() const { return kwarg_only && alias && alias->is_write; }
+  bool is_mutable() const { return alias && alias->is_write; }
+  /// "Tensor(a!) self", "int[2] stride=1".
+  std::string str() const;
+};
+
+enum class AliasAnalysisKind : uint8_t { INTERNAL_SPECIAL_CASE, CONSERVATIVE, FROM_SCHEMA, PURE_FUNCTION };
+CRESSET_API const char* toString(AliasAnalysisKind k);
+
+class CRESSET_API FunctionSchema {
+ public:
+  FunctionSchema() = default;
+  FunctionSchema(OperatorName name, std::vector<Argument> arguments, std::vector<Argument> returns, bool is_vararg = false, bool is_varret = false);
+
+  const OperatorName& operator_name() const { return name_; }
+  const std::string& name() const { return name_.name; }
+  const std::string& overload_name() const { return name_.overload_name; }
+  const std::vector<Argument>& arguments() const { return arguments_; }
+  const std::vector<Argument>& returns() const { return returns_; }
+  bool is_vararg() const { return is_vararg_; }
+  bool is_varret() const { return is_varret_; }
+  bool is_mutable() const;
+  /// Position of an argument by name, or nothing.
+  std::optional<std::size_t> argument_index(std::string_view name) const;
+  /// Canonical text; parse_schema is its inverse.
+  std::string str() const;
+
+  AliasAnalysisKind alias_analysis() const { return alias_kind_.value_or(AliasAnalysisKind::CONSERVATIVE); }
+  bool has_alias_analysis() const { return alias_kind_.has_value(); }
+  void set_alias_analysis(AliasAnalysisKind k) { alias_kind_ = k; }
+  /// Name, types, defaults and aliases equal (argument names included).
+  friend CRESSET_API bool operator==(const FunctionSchema& a, const FunctionSchema& b);
+
+ private:
+  OperatorName name_;
+  std::vector<Argument> arguments_, returns_;
+  bool is_vararg_ = false, is_varret_ = false;
+  std::optional<AliasAnalysisKind> alias_kind_;
+};
+inline std::string to_string(const FunctionSchema& s) { return s.str(); }
+
+/// Parses "ns::name.overload(args) -> returns"; errors show the text with a caret and the column.
+CRESSET_API FunctionSchema parse_schema(std::string_view text);
+/// Parses "ns::name.overload".
+CRESSET_API OperatorName parse_operator_name(std::string_view text);
+/// A whole schema, or a name alone.
+CRESSET_API std::variant<OperatorName, FunctionSchema> parse_schema_or_name(std::string_view text);
+/// Parses a type alone: "Tensor?", "int[]", "(int, Tensor)".
+CRESSET_API TypePtr parse_type(std::string_view text);
+
+/// Why a kernel's inferred schema does not fit the declared one, or nothing when it fits: `The number of arguments is different. 1 vs 2.`
+CRESSET_API std::optional<std::string> find_schema_differences(const FunctionSchema& inferred, const FunctionSchema& declared);
+/// Checks value against type for a call, converting what Python callers may pass (int for float, one int for int[2]). Returns false when it does not fit.
+CRESSET_API bool coerce_argument(IValue& value, const Argument& argument);
+
+}  // namespace cresset
+
+template <>
+struct std::hash<cresset::OperatorName> {
+  std::size_t operator()(const cresset::OperatorName& n) const noexcept {
+    return std::hash<std::string>()(n.name) * 31 + std::hash<std::string>()(n.overload_name);
+  }
+};

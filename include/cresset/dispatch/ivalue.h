@@ -1,0 +1,309 @@
+// IValue: any value an operator can take or return, 16 bytes. Stack: a vector of them.
+#pragma once
+
+#include <cstring>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include <cresset/core/tensor.h>
+#include <cresset/dispatch/type.h>
+
+namespace cresset {
+
+class IValue;
+using Stack = std::vector<IValue>;
+
+/// Base of user classes that travel through IValues (torch::CustomClassHolder).
+struct CRESSET_API CustomClassHolder : intrusive_ptr_target {};
+
+namespace ivalue {
+/// A string shared between values.
+struct ConstantString final : intrusive_ptr_target {
+  explicit ConstantString(std::string s) : text(std::move(s)) {}
+  const std::string text;
+};
+struct ComplexHolder final : intrusive_ptr_target {
+  explicit ComplexHolder(std::complex<double> v) : value(v) {}
+  const std::complex<double> value;
+};
+struct ListImpl;
+struct TupleImpl;
+struct DictImpl;
+}  // namespace ivalue
+
+/// A tagged value. Lists, tuples and dicts are shared by reference, as in Python.
+class CRESSET_API IValue {
+ public:
+  enum class Tag : uint32_t { None, Tensor, Double, Complex, Int, Bool, String, List, Tuple, Dict, Device, Generator, Storage, Object, Capsule };
+
+  IValue() noexcept : tag_(Tag::None) { payload_.i = 0; }
+  IValue(std::nullopt_t) noexcept : IValue() {}
+  IValue(const IValue& o) noexcept : tag_(o.tag_) {
+    payload_.i = o.payload_.i;
+    retain();
+  }
+  IValue(IValue&& o) noexcept : tag_(std::exchange(o.tag_, Tag::None)) { payload_.i = std::exchange(o.payload_.i, 0); }
+  IValue& operator=(IValue o) noexcept {
+    std::swap(tag_, o.tag_);
+    std::swap(payload_.i, o.payload_.i);
+    return *this;
+  }
+  ~IValue() { drop(); }
+
+  IValue(cresset::Tensor t) noexcept : tag_(Tag::Tensor) {
+    payload_.p = t.unsafeReleaseTensorImpl();
+    if (CRESSET_UNLIKELY(!payload_.p)) {  // undefined: the singleton, counted here although Tensor never counts it
+      payload_.p = UndefinedTensorImpl::singleton();
+      intrusive_ops::incref(payload_.p);
+    }
+  }
+  IValue(double v) noexcept : tag_(Tag::Double) { payload_.d = v; }
+  IValue(int64_t v) noexcept : tag_(Tag::Int) { payload_.i = v; }
+  IValue(int32_t v) noexcept : IValue(static_cast<int64_t>(v)) {}
+  template <class T, class = std::enable_if_t<std::is_same_v<T, bool>>>
+  IValue(T v) noexcept : tag_(Tag::Bool) { payload_.i = v; }  // a template: pointers must not become bools
+  IValue(std::complex<double> v) : tag_(Tag::Complex) { payload_.p = make_intrusive<ivalue::ComplexHolder>(v).release(); }
+  IValue(const char* s) : IValue(std::string(s)) {}
+  IValue(std::string s) : tag_(Tag::String) { payload_.p = make_intrusive<ivalue::ConstantString>(std::move(s)).release(); }
+  IValue(std::string_view s) : IValue(std::string(s)) {}
+  IValue(ScalarType t) noexcept : IValue(static_cast<int64_t>(t)) {}
+  IValue(Layout t) noexcept : IValue(static_cast<int64_t>(t)) {}
+  IValue(MemoryFormat t) noexcept : IValue(static_cast<int64_t>(t)) {}
+  IValue(cresset::Device d) noexcept : tag_(Tag::Device) { payload_.i = static_cast<int64_t>(d.type()) << 8 | static_cast<uint8_t>(d.index()); }
+  IValue(const Scalar& s) : IValue() {
+    if (s.isBoolean()) *this = IValue(s.toBool());
+    else if (s.isIntegral(false)) *this = IValue(s.toLong());
+    else if (s.isFloatingPoint()) *this = IValue(s.toDouble());
+    else *this = IValue(s.toComplexDouble());
+  }
+  IValue(const Generator& g);
+  IValue(Storage s) noexcept : tag_(Tag::Storage) { payload_.p = intrusive_ptr<StorageImpl>(s.getIntrusivePtr()).release(); }
+  IValue(intrusive_ptr<ivalue::ListImpl> p) noexcept;
+  IValue(intrusive_ptr<ivalue::TupleImpl> p) noexcept;
+  IValue(intrusive_ptr<ivalue::DictImpl> p) noexcept;
+  template <class T, class = std::enable_if_t<std::is_base_of_v<CustomClassHolder, T>>>
+  IValue(intrusive_ptr<T> p) noexcept : tag_(Tag::Object) { payload_.p = p.release(); }
+  static IValue make_capsule(intrusive_ptr<intrusive_ptr_target> p) noexcept {
+    IValue v;
+    v.payload_.p = p.release();
+    v.tag_ = v.payload_.p ? Tag::Capsule : Tag::None;
+    return v;
+  }
+  template <class T>
+  IValue(const std::optional<T>& v) : IValue() {
+    if (v) *this = IValue(*v);
+  }
+  template <class T>
+  IValue(ArrayRef<T> values);
+  template <class T>
+  IValue(const std::vector<T>& values);
+  template <class T, std::size_t N>
+  IValue(const std::array<T, N>& values);
+  template <class T>
+  IValue(const OptionalArrayRef<T>& values) : IValue() {
+    if (values) *this = IValue(*values);
+  }
+  template <class... T>
+  IValue(const std::tuple<T...>& values);
+
+  Tag tag() const { return tag_; }
+  const char* tagKind() const;
+  bool isNone() const { return tag_ == Tag::None; }
+  bool isTensor() const { return tag_ == Tag::Tensor; }
+  bool isDouble() const { return tag_ == Tag::Double; }
+  bool isInt() const { return tag_ == Tag::Int; }
+  bool isBool() const { return tag_ == Tag::Bool; }
+  bool isComplexDouble() const { return tag_ == Tag::Complex; }
+  bool isScalar() const { return isDouble() || isInt() || isBool() || isComplexDouble(); }
+  bool isString() const { return tag_ == Tag::String; }
+  bool isList() const { return tag_ == Tag::List; }
+  bool isTuple() const { return tag_ == Tag::Tuple; }
+  bool isGenericDict() const { return tag_ == Tag::Dict; }
+  bool isDevice() const { return tag_ == Tag::Device; }
+  bool isGenerator() const { return tag_ == Tag::Generator; }
+  bool isStorage() const { return tag_ == Tag::Storage; }
+  bool isObject() const { return tag_ == Tag::Object; }
+  bool isCapsule() const { return tag_ == Tag::Capsule; }
+  /// Lists whose elements are all of one tag; an empty list counts as every kind of list.
+  bool isTensorList() const { return is_list_of(Tag::Tensor); }
+  bool isIntList() const { return is_list_of(Tag::Int); }
+  bool isDoubleList() const { return is_list_of(Tag::Double); }
+  bool isBoolList() const { return is_list_of(Tag::Bool); }
+
+  /// The tensor in place: valid while this IValue lives and holds it.
+  const cresset::Tensor& toTensor() const& {
+    require(Tag::Tensor, "Tensor");
+    return *reinterpret_cast<const cresset::Tensor*>(&payload_.p);  // Tensor is one TensorImpl*, whose base is at offset 0
+  }
+  cresset::Tensor toTensor() && {
+    require(Tag::Tensor, "Tensor");
+    auto* impl = static_cast<TensorImpl*>(payload_.p);
+    if (CRESSET_UNLIKELY(impl == UndefinedTensorImpl::singleton())) return {};
+    tag_ = Tag::None;
+    payload_.i = 0;
+    return cresset::Tensor(intrusive_ptr<TensorImpl>::reclaim(impl));
+  }
+  /// The tensor in place and writable, for kernels that take `Tensor&`.
+  cresset::Tensor& toTensorRef() & {
+    require(Tag::Tensor, "Tensor");
+    return *reinterpret_cast<cresset::Tensor*>(&payload_.p);
+  }
+  double toDouble() const {
+    if (isInt()) return static_cast<double>(payload_.i);
+    require(Tag::Double, "double");
+    return payload_.d;
+  }
+  int64_t toInt() const {
+    require(Tag::Int, "int");
+    return payload_.i;
+  }
+  bool toBool() const {
+    require(Tag::Bool, "bool");
+    return payload_.i != 0;
+  }
+  std::complex<double> toComplexDouble() const;
+  Scalar toScalar() const;
+  const std::string& toStringRef() const {
+    require(Tag::String, "str");
+    return static_cast<ivalue::ConstantString*>(payload_.p)->text;
+  }
+  std::string_view toStringView() const { return toStringRef(); }
+  ScalarType toScalarType() const { return static_cast<ScalarType>(toInt()); }
+  Layout toLayout() const { return static_cast<Layout>(toInt()); }
+  MemoryFormat toMemoryFormat() const { return static_cast<MemoryFormat>(toInt()); }
+  cresset::Device toDevice() const;
+  Generator toGenerator() const;
+  cresset::Storage toStorage() const;
+  const intrusive_ptr<ivalue::ListImpl> toList() const;
+  const intrusive_ptr<ivalue::TupleImpl> toTuple() const;
+  const intrusive_ptr<ivalue::DictImpl> toGenericDict() const;
+  const std::vector<IValue>& toListRef() const;
+  const std::vector<IValue>& toTupleElements() const;
+  std::vector<int64_t> toIntVector() const;
+  std::vector<double> toDoubleVector() const;
+  std::vector<cresset::Tensor> toTensorVector() const;
+  intrusive_ptr<intrusive_ptr_target> toCapsule() const;
+  template <class T>
+  intrusive_ptr<T> toCustomClass() const {
+    require(Tag::Object, "custom class object");
+    T* p = dynamic_cast<T*>(payload_.p);
+    CRESSET_CHECK_TYPE(p, "IValue: the object is of another class than the one asked for.");
+    return intrusive_ptr<T>::reclaim_copy(p);
+  }
+  /// Conversion by C++ type: Tensor, numbers, bool, strings, optionals, vectors.
+  template <class T>
+  T to() const;
+
+  /// Same kind and same value (tensors: the same object; containers: element by element).
+  friend CRESSET_API bool operator==(const IValue& a, const IValue& b);
+  /// The most specific type that is evident from the value.
+  TypePtr type() const;
+  /// Same object?
+  bool is(const IValue& o) const { return tag_ == o.tag_ && payload_.i == o.payload_.i; }
+
+ private:
+  bool is_counted() const { return tag_ != Tag::None && tag_ != Tag::Double && tag_ != Tag::Int && tag_ != Tag::Bool && tag_ != Tag::Device; }
+  void retain() noexcept {
+    if (is_counted() && payload_.p) intrusive_ops::incref(payload_.p);
+  }
+  void drop() noexcept {
+    if (is_counted() && payload_.p) intrusive_ops::decref(payload_.p);
+  }
+  void require(Tag t, const char* what) const {
+    if (CRESSET_UNLIKELY(tag_ != t)) raise_tag(what);
+  }
+  [[noreturn]] void raise_tag(const char* what) const;
+  bool is_list_of(Tag t) const;
+
+  union Payload {
+    int64_t i;
+    double d;
+    intrusive_ptr_target* p;
+  } payload_;
+  Tag tag_;
+};
+static_assert(sizeof(IValue) == 16);
+
+namespace ivalue {
+struct ListImpl final : intrusive_ptr_target {
+  ListImpl() = default;
+  explicit ListImpl(std::vector<IValue> v, TypePtr t = nullptr) : elements(std::move(v)), element_type(std::move(t)) {}
+  std::vector<IValue> elements;
+  TypePtr element_type;  // may be null: then evident from the elements
+};
+struct TupleImpl final : intrusive_ptr_target {
+  explicit TupleImpl(std::vector<IValue> v) : elements(std::move(v)) {}
+  std::vector<IValue> elements;
+};
+/// Insertion-ordered, as Python's.
+struct DictImpl final : intrusive_ptr_target {
+  std::vector<std::pair<IValue, IValue>> items;
+  TypePtr key_type, value_type;
+  IValue* find(const IValue& key) {
+    for (auto& [k, v] : items)
+      if (k == key) return &v;
+    return nullptr;
+  }
+};
+}  // namespace ivalue
+
+/// Python-like rendering: "[1, 2]", "None", "'text'", tensors by dtype and shape.
+CRESSET_API std::string to_string(const IValue& v);
+
+template <class T>
+IValue::IValue(ArrayRef<T> values) : IValue() {
+  std::vector<IValue> v;
+  v.reserve(values.size());
+  for (const T& x : values) v.emplace_back(x);
+  *this = IValue(make_intrusive<ivalue::ListImpl>(std::move(v)));
+}
+template <class T>
+IValue::IValue(const std::vector<T>& values) : IValue() {
+  std::vector<IValue> v;
+  v.reserve(values.size());
+  for (const auto& x : values) v.emplace_back(static_cast<const T&>(x));
+  *this = IValue(make_intrusive<ivalue::ListImpl>(std::move(v)));
+}
+template <class T, std::size_t N>
+IValue::IValue(const std::array<T, N>& values) : IValue(ArrayRef<T>(values)) {}
+template <class... T>
+IValue::IValue(const std::tuple<T...>& values) : IValue() {
+  std::vector<IValue> v;
+  v.reserve(sizeof...(T));
+  std::apply([&](const auto&... x) { (v.emplace_back(x), ...); }, values);
+  *this = IValue(make_intrusive<ivalue::TupleImpl>(std::move(v)));
+}
+
+// Stack helpers, as torch::jit has them.
+inline IValue pop(Stack& stack) {
+  IValue v = std::move(stack.back());
+  stack.pop_back();
+  return v;
+}
+inline IValue pop(Stack* stack) { return pop(*stack); }
+template <class... A>
+void push(Stack& stack, A&&... values) { (stack.emplace_back(std::forward<A>(values)), ...); }
+template <class... A>
+void push(Stack* stack, A&&... values) { push(*stack, std::forward<A>(values)...); }
+inline void drop(Stack& stack, std::size_t n) { stack.erase(stack.end() - static_cast<std::ptrdiff_t>(n), stack.end()); }
+inline void drop(Stack* stack, std::size_t n) { drop(*stack, n); }
+/// The i-th of the last n values.
+inline IValue& peek(Stack& stack, std::size_t i, std::size_t n) { return *(stack.end() - static_cast<std::ptrdiff_t>(n) + static_cast<std::ptrdiff_t>(i)); }
+inline IValue& peek(Stack* stack, std::size_t i, std::size_t n) { return peek(*stack, i, n); }
+inline ArrayRef<IValue> last(const Stack& stack, std::size_t n) { return ArrayRef<IValue>(stack.data() + stack.size() - n, n); }
+
+namespace jit {
+using cresset::Stack;
+using cresset::drop;
+using cresset::last;
+using cresset::peek;
+using cresset::pop;
+using cresset::push;
+}  // namespace jit
+
+}  // namespace cresset
