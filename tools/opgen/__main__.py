@@ -8,13 +8,15 @@ import emit_autograd
 import emit_cpu
 import emit_functions
 import emit_ops
+import emit_python
+import query
 from output import Output
 from table import Table, TableError
 
 
 def build(table, folder):
     out = Output(folder)
-    for emitter in (emit_functions, emit_ops, emit_cpu, emit_autograd):
+    for emitter in (emit_functions, emit_ops, emit_cpu, emit_autograd, emit_python):
         emitter.emit(table, out)
     return out
 
@@ -38,6 +40,15 @@ def main(argv):
         elif args.command == "outputs":
             for group, path, _ in build(table, args.out).files:
                 print(f"{group}\t{args.out / path}")
+        elif args.command == "where":
+            print(query.where(table, root, args.name))
+        elif args.command == "show":
+            print(query.show(table, root, args.name))
+        elif args.command == "check":
+            build(table, args.tables)
+            missing = query.check(table, root)
+            print("\n".join(missing) or f"{len(table.rows())} rows, {len(table.ops())} operators: all well.")
+            return 1 if missing else 0
     except TableError as error:
         print(error, file=sys.stderr)
         return 1

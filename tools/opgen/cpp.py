@@ -34,7 +34,7 @@ def function_pointer(op, function, overloaded):
     if function not in overloaded:
         return f"CRESSET_FN({function})"
     params = ", ".join(a.type.cpp_arg() for a in op.schema.args)
-    return f"CRESSET_FN((static_cast<{op.schema.cpp_return()} (*)({params})>(&{function})))"
+    return f"FunctionConstant<static_cast<{op.schema.cpp_return()} (*)({params})>(&{function})>()"
 
 
 def functional_args(op):

@@ -162,8 +162,10 @@ def _loops(family, pointwise):
         classes = row.get("types", "ifc")
         entries = ", ".join(f"{row.main.ident}_loop<{t}>" if c in classes else "nullptr" for c, t in COMPUTE_TYPES)
         parts.append(f"extern const PointwiseLoops {row.main.ident}_loops;\nconst PointwiseLoops {row.main.ident}_loops = {{{entries}}};\n")
-    return source(family.name, ['"backends/cpu/pointwise_loops.h"', f'"cpu/cpu_decl_{family.name}.h"'], "".join(parts),
+    text = source(family.name, [f'"cpu/cpu_decl_{family.name}.h"', '"backends/cpu/pointwise_loops.h"'], "".join(parts),
                   "cresset::cpu::CRESSET_ISA_NAMESPACE")
+    first, rest = text.split("\n", 1)
+    return f"{first}\n#ifndef CRESSET_ISA_NAMESPACE\n#define CRESSET_ISA_NAMESPACE CRESSET_ISA\n#endif\n{rest}"
 
 
 def _loop(row):

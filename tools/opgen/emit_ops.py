@@ -28,7 +28,7 @@ def _schemas(table):
         lines = []
         for op in ops:
             tags = [t for t in op.row.tags if t != "core" or not op.derived]
-            extra = ", {" + ", ".join(f"Tag::{t}" for t in tags) + "}" if tags else ""
+            extra = ", {" + ", ".join(f"\"{t}\"" for t in tags) + "}" if tags else ""
             text = op.schema.text().replace("\\", "\\\\").replace('"', '\\"')
             lines.append(f"  m.def(\"{text}\"{extra});\n")
         body += f"CRESSET_LIBRARY_FRAGMENT({ns}, m) {{\n{''.join(lines)}}}\n\n"

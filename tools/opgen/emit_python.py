@@ -1,0 +1,288 @@
+"""Facts for Python and tools: binding table, stubs, operators.json, RegistrationDeclarations.h, the operator reference."""
+
+import json
+from dataclasses import dataclass, field
+
+from output import header, source
+
+PLACES = {"function": "kFunction", "method": "kMethod", "nn": "kNN", "linalg": "kLinalg", "special": "kSpecial", "fft": "kFFT"}
+PYTHON_KEYWORDS = {"from", "lambda", "in", "is", "not", "and", "or", "with", "as", "def", "class", "global", "import", "pass", "None"}
+
+
+@dataclass
+class Overload:
+    op: object
+    places: tuple
+    out: object = None         # the operator that an `out=` keyword calls
+
+
+@dataclass
+class Name:
+    name: str
+    overloads: list = field(default_factory=list)
+
+    @property
+    def places(self):
+        return tuple(p for p in PLACES if any(p in o.places for o in self.overloads))
+
+    @property
+    def doc(self):
+        return next((o.op.row.doc for o in self.overloads if o.op.row.doc), "")
+
+
+def places_of(op):
+    """Where an operator shows in Python. In-place forms are functions only when they have one tensor argument, as relu_."""
+    places = op.row.python
+    if op.form == "inplace" and op.derived and len(op.schema.tensor_args) > 1:
+        places = tuple(p for p in places if p != "function")
+    if op.form == "inplace" and op.derived:
+        places = tuple(p for p in places if p in ("function", "method"))
+    return places
+
+
+def public_name(op):
+    """`linalg_norm` shows as `_C._linalg.linalg_norm`: names stay the operator's."""
+    return op.schema.name
+
+
+def collect(table):
+    """Python names in order of first appearance; overloads in table order."""
+    names = {}
+    for row in table.rows():
+        for op in row.ops:
+            places = places_of(op)
+            if op.form == "out" or not places:
+                continue
+            out = next((o for o in row.ops if o.form == "out" and o.derived and o.schema.name == op.schema.name), None)
+            names.setdefault(public_name(op), Name(public_name(op))).overloads.append(Overload(op, places, out))
+    for op in table.ops():
+        if op.form == "out" and not op.derived and op.row.python:
+            names.setdefault(op.schema.name, Name(op.schema.name)).overloads.append(Overload(op, op.row.python, op))
+    return list(names.values())
+
+
+def emit(table, out):
+    names = collect(table)
+    out.add("python", "src/python/python_table.h", _table_header())
+    out.add("python", "src/python/python_table.cpp", _table_source(names))
+    for place in PLACES:
+        text = _stubs(names, place)
+        if text:
+            file = {"function": "_C_functions", "method": "_C_tensor_methods"}.get(place, f"_C_{place}")
+            out.add("data", f"data/{file}.pyi", text)
+    out.add("data", "data/operators.json", _json(table))
+    out.add("data", "data/RegistrationDeclarations.h", "".join(declaration(op) + "\n" for op in table.ops()))
+    out.add("data", "data/operators.md", _reference(table))
+
+
+# --- binding table ------------------------------------------------------------------------------------------------------
+
+
+def _table_header():
+    flags = ", ".join(f"{flag} = {1 << i}" for i, flag in enumerate(PLACES.values()))
+    body = f"""/// Where a name shows: cresset.x, Tensor.x, _C._nn.x, _C._linalg.x, _C._special.x, _C._fft.x.
+enum Where : uint32_t {{ {flags} }};
+
+/// One operator behind a Python name.
+struct OverloadEntry {{
+  const char* name;          // "aten::add"
+  const char* overload;      // "Tensor"
+  uint32_t where;            // Where bits of this overload
+  const char* out_overload;  // overload called when `out=` is given; null when there is none
+  const char* const* out_arguments;  // names of its out arguments in order, null-terminated; null when there is none
+}};
+
+/// One Python name with its overloads in resolution order.
+struct FunctionEntry {{
+  const char* name;
+  uint32_t where;  // union over the overloads
+  const OverloadEntry* overloads;
+  uint32_t num_overloads;
+  const char* doc;
+}};
+
+extern const FunctionEntry kFunctions[];
+extern const std::size_t kNumFunctions;
+"""
+    return header(None, ["<cstddef>", "<cstdint>"], body, "cresset::python")
+
+
+def _where(places):
+    return " | ".join(PLACES[p] for p in places) or "0"
+
+
+def _quote(text):
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+
+
+def _table_source(names):
+    parts, entries, outs = ["namespace {\n\n"], [], {}
+    for name in names:
+        for o in name.overloads:
+            if o.out:
+                key = tuple(a.name for a in o.out.schema.out_args)
+                if key not in outs:
+                    outs[key] = f"kOut{len(outs)}"
+                    parts.append(f"const char* const {outs[key]}[] = {{{', '.join(_quote(k) for k in key)}, nullptr}};\n")
+    parts.append("\n")
+    for i, name in enumerate(names):
+        rows = []
+        for o in name.overloads:
+            s = o.op.schema
+            out = f"\"{o.out.schema.overload}\", {outs[tuple(a.name for a in o.out.schema.out_args)]}" if o.out else "nullptr, nullptr"
+            rows.append(f"{{\"{s.full_name}\", \"{s.overload}\", {_where(o.places)}, {out}}}")
+        parts.append(f"const OverloadEntry kOverloads{i}[] = {{{', '.join(rows)}}};\n")
+        doc = "\n".join([*(python_signature(o.op, name.name, o.out is not None) for o in name.overloads), "", name.doc]).strip()
+        entries.append(f"    {{\"{name.name}\", {_where(name.places)}, kOverloads{i}, {len(name.overloads)}, {_quote(doc)}}},\n")
+    parts.append("\n}  // namespace\n\n")
+    parts.append(f"const FunctionEntry kFunctions[] = {{\n{''.join(entries)}}};\nconst std::size_t kNumFunctions = {len(names)};\n")
+    return source(None, ['"python/python_table.h"'], "".join(parts), "cresset::python")
+
+
+# --- stubs ----------------------------------------------------------------------------------------------------------------
+
+
+def _parameters(op, method, with_out):
+    out, star, dropped = [], False, False
+    for arg in op.schema.in_args:
+        name = arg.name + "_" if arg.name in PYTHON_KEYWORDS else arg.name
+        if name == "self":
+            if method:
+                dropped = True
+                continue
+            name = "input"
+        if arg.kwarg_only and not star:
+            out.append("*")
+            star = True
+        default = arg.python_default()
+        text = f"{name}: {arg.type.python()}"
+        if default is not None:
+            text += " = ..." if arg.type.base in ("ScalarType", "MemoryFormat", "Layout") and default != "None" else f" = {default}"
+        out.append(text)
+    if op.schema.is_factory:
+        out.append("requires_grad: bool = False")
+    if with_out:
+        if not star:
+            out.append("*")
+        count = len(op.schema.returns)
+        out.append("out: Tensor | None = None" if count == 1 else "out: tuple[Tensor, ...] | None = None")
+    return (["self"] if method and dropped else ["self"] if method else []) + out
+
+
+def _result(op):
+    types = [r.type.python(True) for r in op.schema.returns]
+    if not types:
+        return "None"
+    return types[0] if len(types) == 1 else f"tuple[{', '.join(types)}]"
+
+
+def python_signature(op, name, with_out, method=False):
+    return f"{name}({', '.join(_parameters(op, method, with_out))}) -> {_result(op)}"
+
+
+def _stubs(names, place):
+    chosen = [(n, [o for o in n.overloads if place in o.places]) for n in names]
+    chosen = [(n, o) for n, o in chosen if o]
+    if not chosen:
+        return None
+    method = place == "method"
+    lines = ["# Generated by tools/opgen from src/ops/*.toml. Do not edit.",
+             "from typing import Sequence, overload", "",
+             "from cresset import Generator, Tensor, dtype, layout, memory_format" if not method else
+             "from cresset import Generator, dtype, layout, memory_format",
+             "from cresset._typing import DeviceLike, Number", ""]
+    indent = ""
+    if method:
+        lines += ["class TensorMethods:"]
+        indent = "    "
+    for name, overloads in chosen:
+        for o in overloads:
+            if len(overloads) > 1:
+                lines.append(f"{indent}@overload")
+            text = python_signature(o.op, name.name, o.out is not None and not method, method)
+            lines.append(f"{indent}def {text}: ...")
+    text = "\n".join(lines) + "\n"
+    return text.replace("Tensor", '"Tensor"').replace('"Tensor"Methods', "TensorMethods") if method else text
+
+
+# --- facts ----------------------------------------------------------------------------------------------------------------
+
+
+def dispatch_default(op):
+    """(dispatch, default) of RegistrationDeclarations.h: is there a backend kernel, and does a device get one for free?"""
+    row = op.row
+    if op.implicit:
+        return False, False
+    if row.kind == "explicit":
+        return True, True
+    if row.kind == "cpu":
+        return True, op is not row.main
+    return True, op.form != "out" and row.form("out") is not None
+
+
+def differentiability(op):
+    row = op.row
+    if op.implicit:
+        return "composite"
+    if row.differentiable:
+        return "formula"
+    tensors = any(r.type.is_tensor for r in op.schema.returns)
+    return "none" if row.all_nondiff or not tensors or not op.schema.tensor_args else "not_implemented"
+
+
+def facts(op):
+    row, s = op.row, op.schema
+    dispatch, default = dispatch_default(op)
+    aliasing = [{"output": i, "input": next((a.name for a in s.args if a.type.alias == r.type.alias), None), "write": r.type.write}
+                for i, r in enumerate(s.returns) if r.type.alias]
+    out = {
+        "name": s.full_name, "overload": s.overload, "schema": s.text(True), "family": op.family.name,
+        "file": f"src/ops/{op.family.path.name}", "line": row.line, "form": op.form, "derived": op.derived,
+        "row": row.schema.qualified, "alias_of": op.alias_of.schema.qualified if op.alias_of else None,
+        "kind": op.kind, "python": list(places_of(op)), "tags": list(row.tags),
+        "doc": row.doc, "samples": row.samples if not op.derived else [],
+        "arguments": [{"name": a.name, "type": str(a.type.without_alias()), "default": a.default, "kwarg_only": a.kwarg_only,
+                       "alias": a.type.alias, "write": a.type.write} for a in s.args],
+        "returns": [{"name": r.name, "type": str(r.type.without_alias()), "alias": r.type.alias, "write": r.type.write} for r in s.returns],
+        "mutates": [a.name for a in s.written], "view": s.is_view, "aliasing": aliasing,
+        "pure": not s.written and not s.is_view and "nondeterministic_seeded" not in row.tags,
+        "differentiable": differentiability(op), "nondiff": sorted(row.nondiff),
+        "grad": {", ".join(k): v for k, v in row.formulas.items()}, "jvp": row.jvp,
+        "node": row.node if row.differentiable else None,
+        "dispatch": dispatch, "default": default,
+        "inplace": row.form("inplace").schema.qualified if row.form("inplace") and not op.derived and op.form != "inplace" else None,
+        "out": row.form("out").schema.qualified if row.form("out") and not op.derived and op.form != "out" else None,
+    }
+    if row.kind == "pointwise":
+        out["pointwise"] = {"expression": row.get("pointwise"), "dtype": row.get("dtype", "promote"), "types": row.get("types", "ifc")}
+    return out
+
+
+def _json(table):
+    lines = ",\n".join(json.dumps(facts(op)) for op in table.ops())
+    return f"[\n{lines}\n]\n"
+
+
+def declaration(op):
+    """One line of RegistrationDeclarations.h: the C++ signature, out arguments first, and the facts as JSON."""
+    s = op.schema
+    spell = lambda text: text.replace("&", " &").replace("std::", "::std::")
+    params = ", ".join(f"{spell(a.type.cpp_arg())} {a.name}" for a in [*s.out_args, *s.in_args])
+    name = s.name + ("_out" if s.is_out else "")
+    dispatch, default = dispatch_default(op)
+    data = {"schema": s.text(True), "dispatch": str(dispatch), "default": str(default)}
+    return f"{spell(s.cpp_return())} {name}({params}); // {json.dumps(data)}"
+
+
+def _reference(table):
+    lines = ["# Operators", "", "Generated by tools/opgen from `src/ops/*.toml`.", ""]
+    for family in table.families:
+        lines += [f"## {family.name}", "", family.doc, "", "| operator | forms | gradient | what it does |", "|---|---|---|---|"]
+        for row in family.rows:
+            forms = [f"`{o.schema.key}`" for o in row.ops[1:]]
+            gradient = {"composite": "through its parts", "formula": "yes" + (", forward" if row.jvp else ""),
+                        "none": "none", "not_implemented": "missing"}[differentiability(row.main)]
+            schema = row.schema.text().replace("|", "\\|")
+            lines.append(f"| `{schema}` | {', '.join(forms)} | {gradient} | {row.doc} |")
+        lines.append("")
+    return "\n".join(lines)
