@@ -1,0 +1,111 @@
+"""The house rules hold for the tree, and their checkers find what they are meant to find."""
+
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def load(name):
+    spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+layers = load("check_layers")
+tree = load("check_tree")
+
+
+def test_includes_follow_the_layers():
+    assert layers.check_root(ROOT) == []
+
+
+def test_generated_includes_follow_the_layers():
+    assert layers.check_root(ROOT, ROOT / "build/dev/gen") == []
+
+
+@pytest.mark.parametrize(
+    ("layer", "public", "text", "message"),
+    [
+        ("core", False, "#include <cresset/dispatch/library.h>\n", "core includes cresset/dispatch/library.h of dispatch"),
+        ("base", True, '#include "base/thread_state.h"\n', "a public header includes the private header"),
+        ("ops", False, '#include "backends/cpu/isa.h"\n', "ops includes backends/cpu/isa.h of backends"),
+        ("ops", False, '#include "cpu/cpu_decl_arith.h"\n', "of backends, which is above or beside it"),
+        ("ir", False, "#include <cresset/autograd/node.h>\n", "ir includes cresset/autograd/node.h of autograd"),
+        ("autograd", False, "#include <cresset/cresset.h>\n", "of umbrella"),
+        ("python", False, "#include <torch/extension.h>\n", "only compat/ may name PyTorch's headers"),
+        ("core", True, "#include <fmt/format.h>\n", "need nothing but the standard library"),
+        ("core", False, "#include <cresset/attic/x.h>\n", "'attic' is no layer"),
+    ],
+)
+def test_layer_violation_is_found(layer, public, text, message):
+    problems = layers.check_text("// note\n" + text, layer, public, ROOT / "src" / layer / "x.cpp")
+    assert [line for line, _ in problems] == [2]
+    assert message in problems[0][1]
+
+
+@pytest.mark.parametrize(
+    ("layer", "public", "text"),
+    [
+        ("core", True, "#include <cresset/ops/tensor_methods.inc>\n#include <vector>\n#include <cresset/base/error.h>\n"),
+        ("backends", False, '#include "ops/shape_util.h"\n#include <cblas.h>\n#include "cpu/cpu_decl_arith.h"\n'),
+        ("engine", False, '#include "ir/graph.h"\n'),
+        ("python", False, "#include <cresset/cresset.h>\n#include <nanobind/nanobind.h>\n"),
+    ],
+)
+def test_allowed_includes_pass(layer, public, text):
+    assert layers.check_text(text, layer, public, ROOT / "src" / layer / "x.cpp") == []
+
+
+def test_map_of_folders_matches_the_tree():
+    assert tree.check_map((ROOT / "ARCHITECTURE.md").read_text(), tree.files_of(ROOT)) == []
+
+
+def test_map_differences_are_found():
+    files = [Path("src/base/error.cpp"), Path("tools/setup")]
+    assert tree.check_map("`src/`, `src/base/`, `tools/`", files) == []
+    assert tree.check_map("`src/`, `src/attic/`, `tools/`", files) == [
+        "ARCHITECTURE.md names `src/attic/`, which does not exist",
+        "ARCHITECTURE.md does not name `src/base/`",
+    ]
+
+
+def test_every_source_is_in_a_list():
+    assert tree.check_source_lists(ROOT, tree.files_of(ROOT)) == []
+
+
+def test_unlisted_source_is_found(tmp_path):
+    folder = tmp_path / "src/base"
+    folder.mkdir(parents=True)
+    (folder / "CMakeLists.txt").write_text("cresset_layer(base\n  SOURCES\n    error.cpp\n)\n")
+    files = [Path("src/base/error.cpp"), Path("src/base/stray.cpp")]
+    assert tree.check_source_lists(tmp_path, files) == ["src/base/stray.cpp is not in src/base/CMakeLists.txt"]
+
+
+def test_long_file_is_reported(tmp_path):
+    (tmp_path / "a.py").write_text("x = 1\n" * 801)
+    (tmp_path / "b.py").write_text("x = 1\n" * 800)
+    assert tree.long_files(tmp_path, [Path("a.py"), Path("b.py")]) == [(801, Path("a.py"))]
+
+
+def test_summary_counts_both_runners(tmp_path):
+    suite = tmp_path / "test_sample.py"
+    suite.write_text("def test_good(): pass\ndef test_bad(): assert False\n")
+    command = [sys.executable, str(ROOT / "tools/run_tests"), "--python-only", "--", "-p", "no:cacheprovider",
+               f"--rootdir={tmp_path}", str(suite)]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode == 1
+    assert result.stdout.splitlines()[-1] == "1 passed, 1 failed"
+
+
+def test_summary_of_a_runner_that_finds_nothing_is_a_failure(tmp_path):
+    command = [sys.executable, str(ROOT / "tools/run_tests"), "--cpp-only", "--build", str(tmp_path)]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode == 1
+    assert re.fullmatch(r"0 passed, 1 failed", result.stdout.splitlines()[-1])

@@ -1,0 +1,127 @@
+"""Refuses an include that goes up the layers.
+
+    base < core < dispatch < ops < autograd < nn        ir on ops, engine on ir
+    backends/* on ops, included by nobody               cli, python and the umbrella headers on top
+
+Looks at src/, include/cresset/ and, when given, a folder of generated sources. Public headers may include only public
+headers and the standard library. Prints one line a violation; the exit status is 1 when there is one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+CHAIN = ["base", "core", "dispatch", "ops", "autograd", "nn"]
+ALLOWED = {layer: set(CHAIN[: i + 1]) for i, layer in enumerate(CHAIN)}
+ALLOWED["ir"] = ALLOWED["ops"] | {"ir"}
+ALLOWED["engine"] = ALLOWED["ir"] | {"engine"}
+ALLOWED["backends"] = ALLOWED["ops"] | {"backends"}
+TOP = ALLOWED["nn"] | ALLOWED["engine"] | {"umbrella"}
+ALLOWED["umbrella"] = TOP
+ALLOWED["cli"] = TOP | {"cli"}
+ALLOWED["python"] = TOP | {"python"}
+
+# Headers that a lower layer may name although they lie higher: generated, declarations only.
+EXEMPT = {
+    ("core", "cresset/ops/tensor_methods.inc"),
+}
+# Generated sources lie in gen/src/<group>; the group is the layer but for these.
+GROUP_LAYER = {"cpu": "backends", "cpu-isa": "backends"}
+COMPAT = {"torch", "ATen", "c10"}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
+
+
+def layer_of_folder(parts: tuple[str, ...]) -> str:
+    """The layer of a path below src/, include/cresset/ or gen/src."""
+    if len(parts) == 1:
+        return "umbrella"
+    return GROUP_LAYER.get(parts[0], parts[0])
+
+
+def layer_of_include(kind: str, name: str, file: Path) -> str | None:
+    """The layer an include belongs to, or None when it is no header of this project."""
+    parts = Path(name).parts
+    if parts[0] == "cresset":
+        return "base" if parts[1:] == ("version.h",) else layer_of_folder(parts[1:])
+    if kind == "<":
+        return None
+    if len(parts) == 1:  # beside the including file
+        return "same" if (file.parent / name).exists() else None
+    return layer_of_folder(parts)
+
+
+def check_text(text: str, layer: str, public: bool, file: Path) -> list[tuple[int, str]]:
+    """Violations of one file as (line, message)."""
+    problems = []
+    for match in INCLUDE.finditer(text):
+        kind, name = match.groups()
+        line = text.count("\n", 0, match.start(2)) + 1
+        first = name.split("/")[0]
+        if first in COMPAT:
+            problems.append((line, f"includes <{name}>; only compat/ may name PyTorch's headers"))
+            continue
+        target = layer_of_include(kind, name, file)
+        if target == "same" or (layer, name) in EXEMPT:
+            continue
+        if target is None:
+            if public and ("/" in name or name.endswith((".h", ".hpp"))) and not system_header(name):
+                problems.append((line, f"a public header includes {name}; public headers need nothing but the standard library"))
+            continue
+        if public and first != "cresset":
+            problems.append((line, f"a public header includes the private header {name}"))
+        if target not in ALLOWED:
+            problems.append((line, f"includes {name}, whose folder '{target}' is no layer"))
+        elif target not in ALLOWED[layer]:
+            problems.append((line, f"{layer} includes {name} of {target}, which is above or beside it"))
+    return problems
+
+
+def system_header(name: str) -> bool:
+    return name.startswith(("sys/", "linux/")) or name in {
+        "pthread.h", "unistd.h", "immintrin.h", "cxxabi.h", "dlfcn.h", "execinfo.h", "stdint.h", "stddef.h"
+    }
+
+
+def files_below(root: Path):
+    for file in sorted(root.rglob("*")):
+        if file.suffix in {".h", ".cpp", ".inc", ".hpp"}:
+            yield file
+
+
+def check_root(root: Path, generated: Path | None = None) -> list[str]:
+    """All violations below a repository root as `file:line: message`."""
+    places = [(root / "src", False), (root / "include/cresset", True)]
+    if generated:
+        places += [(generated / "src", False), (generated / "include/cresset", True)]
+    problems = []
+    for base, public in places:
+        for file in files_below(base):
+            layer = layer_of_folder(file.relative_to(base).parts)
+            if layer == "umbrella" and file.name == "version.h":
+                layer = "base"
+            if layer not in ALLOWED:
+                problems.append(f"{file}: the folder '{layer}' is no layer")
+                continue
+            for line, message in check_text(file.read_text(errors="replace"), layer, public, file):
+                shown = file.relative_to(root) if file.is_relative_to(root) else file
+                problems.append(f"{shown}:{line}: {message}")
+    return problems
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--gen", type=Path, help="folder of generated files (build/dev/gen)")
+    options = parser.parse_args()
+    problems = check_root(ROOT, options.gen)
+    print("\n".join(problems), end="\n" if problems else "")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
