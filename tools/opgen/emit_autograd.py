@@ -1,35 +1,57 @@
 """Autograd and ADInplaceOrView kernels of every operator that is not a composite of others."""
 
 import cpp
-from emit_jvp import forward_mode
-from emit_nodes import node_class
-from formulas import Derivative, FormulaError
+from emit_jvp import ForwardMode
+from emit_nodes import node_class, zero_node_class
+from formulas import LIST_HELPERS, Derivative, FormulaError
 from output import header, source
+from table import TableError
 
 KS = "DispatchKeySet ks"
-# Operators that change what a tensor is, not its values: their autograd kernels are written by hand in src/autograd.
-HAND_WRITTEN = {"detach", "detach_", "resize_", "resize_as_", "set_", "requires_grad_", "_fw_primal", "_make_dual", "_unpack_dual", "_backward"}
+# Operators that change what a tensor is and not only its values. Their kernels for these two keys are written by hand
+# in src/autograd/manual_kernels.cpp.
+HAND_WRITTEN = {"detach_", "resize_", "resize_as_", "set_"}
+
+HELPERS = {
+    "conj_of": "Tensor conj_of(const Tensor& t) { return t.is_complex() ? cresset::conj(t) : t; }\n",
+    "add_tangent": "void add_tangent(Tensor& sum, const Tensor& t) {\n  if (t.defined()) sum = sum.defined() ? sum + t : t;\n}\n",
+    "sizes_of": "std::vector<DimVector> sizes_of(TensorList list) {\n  std::vector<DimVector> out;\n"
+                "  for (const Tensor& t : list) out.emplace_back(t.sizes());\n  return out;\n}\n",
+    "scalar_types_of": "std::vector<ScalarType> scalar_types_of(TensorList list) {\n  std::vector<ScalarType> out;\n"
+                       "  for (const Tensor& t : list) out.push_back(t.scalar_type());\n  return out;\n}\n",
+}
 
 
 def emit(table, out):
     errors = []
     for family in table.families:
-        nodes, kernels = [], Kernels(family, errors)
+        kernels = Kernels(family, errors)
         for row in family.rows:
             if row.kind == "composite" or row.schema.name in HAND_WRITTEN:
                 continue
             for op in row.ops:
                 if not op.alias_of:
                     kernels.operator(op)
-        if errors:
-            continue
         out.add("autograd", f"src/autograd/nodes_{family.name}.h",
                 header(family.name, ['"autograd/generated_support.h"'], "\n".join(kernels.declarations), "cresset::autograd::generated"))
         if kernels.entries or kernels.view_entries or kernels.fallthrough:
             out.add("autograd", f"src/autograd/autograd_{family.name}.cpp", kernels.text())
     if errors:
-        from table import TableError
         raise TableError("\n".join(errors))
+
+
+def owned(arg):
+    """An expression that copies an argument into a type of its own."""
+    t, name = arg.type, arg.name
+    if t.is_tensor:
+        return f"{name}.vec()" if t.is_list else name
+    if t.base == "str":
+        return f"std::optional<std::string>({name})" if t.opt else f"std::string({name})"
+    if t.cpp_owned().startswith("std::vector"):
+        return f"{name}.vec()"
+    if t.cpp_owned().startswith("std::optional<std::vector"):
+        return f"{name}.has_value() ? {t.cpp_owned()}({name}->vec()) : std::nullopt"
+    return name
 
 
 class Kernels:
@@ -39,15 +61,17 @@ class Kernels:
         self.family, self.errors = family, errors
         self.declarations, self.definitions, self.code = [], [], []
         self.entries, self.view_entries, self.fallthrough = [], [], []
-        self.nodes = {}
+        self.nodes, self.helpers = set(), set()
 
     def text(self):
-        body = "".join(self.definitions) + "namespace {\n\n" + "\n".join(self.code) + "\n}  // namespace\n\n"
+        helpers = "".join(text for name, text in HELPERS.items() if name in self.helpers)
+        body = "using namespace formulas;\n\n"
+        body += "".join(self.definitions) + "namespace {\n\n" + (helpers + "\n" if helpers else "") + "\n".join(self.code) + "\n}  // namespace\n\n"
         body += cpp.impl_blocks("Autograd", self.entries + [(op, "CppFunction::makeFallthrough()") for op in self.fallthrough])
         body += cpp.impl_blocks("ADInplaceOrView", self.view_entries)
         includes = ["<cresset/dispatch/library.h>", "<cresset/ops/functions.h>", "<cresset/ops/redispatch.h>",
                     '"autograd/formulas.h"', '"autograd/generated_support.h"', f'"autograd/nodes_{self.family.name}.h"']
-        return source(self.family.name, includes, "using namespace formulas;\n\n" + body, "cresset::autograd::generated")
+        return source(self.family.name, includes, body, "cresset::autograd::generated")
 
     # --- which kernels an operator gets -------------------------------------------------------------------------------
 
@@ -55,15 +79,13 @@ class Kernels:
         row, schema = op.row, op.schema
         if not schema.tensor_args:
             return
-        if schema.written and not (op.form == "functional" and not schema.written):
-            self.view(op, self.bump_version(op))
+        if schema.written:
+            self.add_view(op, self.bump_version(op))
         elif schema.is_view:
-            self.view(op, self.as_view(op))
+            self.add_view(op, self.as_view(op))
         if op.form == "out":
             self.add(op, self.out_kernel(op))
-        elif not any(r.type.is_tensor for r in schema.returns) and not schema.written:
-            self.fallthrough.append(op)
-        elif row.all_nondiff and not schema.written:
+        elif not schema.written and (row.all_nondiff or not any(r.type.is_tensor for r in schema.returns)):
             self.fallthrough.append(op)
         elif row.differentiable:
             self.differentiable(op)
@@ -79,10 +101,16 @@ class Kernels:
         self.code.append(cpp.define(op, name, body, leading=KS))
         self.entries.append((op, f"CRESSET_FN({name})"))
 
-    def view(self, op, body):
+    def add_view(self, op, body):
         name = f"view_{op.ident}"
         self.code.append(cpp.define(op, name, body, leading=KS))
         self.view_entries.append((op, f"CRESSET_FN({name})"))
+
+    def add_node(self, row, pair):
+        if row.node not in self.nodes:
+            self.nodes.add(row.node)
+            self.declarations.append(pair[0])
+            self.definitions.append(pair[1])
 
     # --- shared pieces ------------------------------------------------------------------------------------------------
 
@@ -90,76 +118,75 @@ class Kernels:
         args = cpp.names(op.schema.args)
         return f"redispatch::{op.ident}(ks & {keys}{', ' + args if args else ''})"
 
-    def leave(self, op, call):
-        """Calls and returns; in-place forms return their own argument."""
-        if op.schema.returns:
-            return f"return {call};"
-        return f"return {call};" if not op.schema.returns else call
-
     def bump_version(self, op):
         call = self.redispatch(op, "after_ADInplaceOrView_keyset")
-        lines = ["{", "  AutoDispatchBelowADInplaceOrView guard;", f"  {call};", "}"]
-        keeps = not cpp.return_outs(op) or op.form in ("inplace", "out")
-        if not keeps:
-            lines = [f"{'auto result = ' if op.schema.returns else ''}[&] {{ AutoDispatchBelowADInplaceOrView guard; return {call}; }}();"]
-        for arg in op.schema.written:
-            lines.append(f"increment_version({arg.name});")
-        return [*lines, cpp.return_outs(op) if keeps else ("return result;" if op.schema.returns else "return;")]
+        bumps = [f"increment_version({a.name});" for a in op.schema.written]
+        if op.form in ("inplace", "out") or not op.schema.returns:
+            end = cpp.return_outs(op) if op.schema.returns else "return;"
+            return ["{", "  AutoDispatchBelowADInplaceOrView guard;", f"  {call};", "}", *bumps, end]
+        return [f"auto result = [&] {{ AutoDispatchBelowADInplaceOrView guard; return {call}; }}();", *bumps, "return result;"]
 
     def as_view(self, op):
         schema = op.schema
         base = schema.view_base.name
-        others = [a for a in schema.args if a.name != base]
-        owned = ", ".join(f"{a.name} = own({a.name})" for a in others)
-        used = ", ".join("base" if a.name == base else f"borrow({a.name})" for a in schema.args)
-        is_list = schema.returns[0].type.is_list
-        differentiable = "false" if op.row.all_nondiff else "true"
+        captures = ["i"] if schema.returns[0].type.is_list else []
+        captures += [f"{a.name} = {owned(a)}" for a in schema.args if a.name != base]
+        used = ", ".join("base_" if a.name == base else a.name for a in schema.args)
         call = self.redispatch(op, "after_ADInplaceOrView_keyset")
         lines = [f"auto result = [&] {{ AutoDispatchBelowADInplaceOrView guard; return {call}; }}();"]
-        if is_list:
-            return [*lines, f"as_views({base}, result, {differentiable});", "return result;"]
-        return [*lines, "ViewReplay replay;",
-                f"if (needs_view_replay({base}))",
-                f"  replay = [{owned}](const Tensor& base) {{ return cresset::{schema.name}({used}); }};",
-                f"return as_view({base}, std::move(result), {differentiable}, std::move(replay));"]
+        replay = f"return [{', '.join(captures)}](const Tensor& base_) {{ return cresset::{schema.name}({used})"
+        if schema.returns[0].type.is_list:
+            if op.row.all_nondiff:
+                lines.append(f"as_view_list({base}, result, false, false, [](std::size_t) {{ return no_replay(); }});")
+            else:
+                lines.append(f"as_view_list({base}, result, true, true, [&](std::size_t i) -> ViewReplay {{ {replay}[i]; }}; }});")
+            return [*lines, "return result;"]
+        if op.row.all_nondiff:
+            return [*lines, f"return as_view({base}, std::move(result), false, false, no_replay);"]
+        return [*lines, f"return as_view({base}, std::move(result), true, true, [&]() -> ViewReplay {{ {replay}; }}; }});"]
 
     def out_kernel(self, op):
         schema = op.schema
         inputs = cpp.tensor_inputs(op) if not op.row.all_nondiff else []
         checked = cpp.names([*inputs, *schema.out_args])
-        lines = [f"if (compute_requires_grad({checked})) raise_out_requires_grad(\"{schema.name}\");",
-                 f"if (any_fw_grad({checked})) raise_out_forward_grad(\"{schema.name}\");"]
-        return [*lines, f"return {self.redispatch(op)};"]
+        return [f"if (CRESSET_UNLIKELY(compute_requires_grad({checked}))) throw_error_out_requires_grad(\"{schema.name}\");",
+                f"if (CRESSET_UNLIKELY(any_fw_grad({checked}))) throw_error_out_fw_grad(\"{schema.name}\");",
+                f"return {self.redispatch(op)};"]
 
-    def fast_path(self, op, names):
-        lines = [f"const bool any_requires_grad = compute_requires_grad({names});", f"const bool any_fw = any_fw_grad({names});"]
-        call = self.redispatch(op)
-        return [*lines, f"if (CRESSET_LIKELY(!any_requires_grad && !any_fw)) return {call};"]
+    def fast_path(self, op):
+        names = cpp.names(op.schema.tensor_args)
+        return [f"const bool any_requires_grad = compute_requires_grad({names});", f"const bool any_fw = any_fw_grad({names});",
+                f"if (CRESSET_LIKELY(!any_requires_grad && !any_fw)) return {self.redispatch(op)};"]
 
     def not_implemented(self, op):
-        names = cpp.names(op.schema.tensor_args)
-        lines = self.fast_path(op, names)
-        lines.append(f"if (any_fw) raise_forward_not_implemented(\"{op.schema.name}\");")
+        schema = op.schema
+        lines = self.fast_path(op)
+        lines.append(f"if (any_fw) throw_error_no_forward_ad(\"{schema.full_name}\");")
+        lines.append(f"auto node = not_implemented_node(\"{schema.full_name}\", collect_next_edges({cpp.names(schema.tensor_args)}));")
         lines.append(f"auto result = [&] {{ AutoDispatchBelowAutograd guard; return {self.redispatch(op)}; }}();")
-        lines.append(f"set_not_implemented_history(result, \"{op.schema.name}\", collect_next_edges({names}));")
+        if len(schema.returns) == 1:
+            lines.append("set_history(result, node);")
+        else:
+            lines += [f"set_history(std::get<{i}>(result), node);" for i, (n, r) in enumerate(zip(schema.result_names, schema.returns))
+                      if r.type.is_tensor and n not in op.row.nondiff]
         return [*lines, "return result;"]
 
     def inplace_without_formula(self, op):
-        """In place on a tensor with history: zero gradient when the row says nondiff, else an error node."""
-        names = cpp.names(op.schema.tensor_args)
-        lines = self.fast_path(op, names)
+        """In place on a tensor with history: no gradient flows back when the row says nondiff, else an error node."""
+        edges = f"collect_next_edges({cpp.names(op.schema.tensor_args)})"
+        lines = self.fast_path(op)
         lines.append("check_inplace(self, any_requires_grad);")
+        lines.append("std::shared_ptr<Node> node;")
         if op.row.all_nondiff:
-            lines.append("std::shared_ptr<Node> grad_fn = any_requires_grad ? zero_gradient_node"
-                         f"(\"{op.row.node}\", collect_next_edges({names})) : nullptr;")
+            self.add_node(op.row, zero_node_class(op.row))
+            lines.append(f"if (any_requires_grad) node = make_node<{op.row.node}>({edges});")
         else:
-            lines.append("std::shared_ptr<Node> grad_fn = any_requires_grad ? not_implemented_node"
-                         f"(\"{op.schema.name}\", collect_next_edges({names})) : nullptr;")
-            lines.append(f"if (any_fw) raise_forward_not_implemented(\"{op.schema.name}\");")
+            lines.append(f"if (any_fw) throw_error_no_forward_ad(\"{op.schema.full_name}\");")
+            lines.append(f"if (any_requires_grad) node = not_implemented_node(\"{op.schema.full_name}\", {edges});")
         lines += ["{", "  AutoDispatchBelowAutograd guard;", f"  {self.redispatch(op)};", "}",
-                  "if (grad_fn) rebase_history(self, std::move(grad_fn));"]
+                  "if (node) rebase_history(self, std::move(node));"]
         if op.row.all_nondiff:
-            lines.append("if (any_fw && fw_grad(self).defined()) set_fw_grad(self, zeros_like(fw_grad(self)), true);")
+            lines.append("if (any_fw) set_fw_grad(self, cresset::zeros_like(self), true);")
         return [*lines, "return self;"]
 
     # --- operators with formulas ----------------------------------------------------------------------------------------
@@ -168,110 +195,86 @@ class Kernels:
         row = op.row
         try:
             d = Derivative(row, op.form)
-            if row.node not in self.nodes:
-                self.nodes[row.node] = d
-                declaration, definition = node_class(row, d)
-                self.declarations.append(declaration)
-                self.definitions.append(definition)
-            body = self.inplace(op, d) if op.form == "inplace" else self.functional(op, d)
+            self.helpers |= {helper for method, helper in LIST_HELPERS.items()
+                             if any(s.expr.startswith(helper + "(") for s in d.saved.values())}
+            self.add_node(row, node_class(row, d))
+            forward = ForwardMode(op, d, op.form == "inplace")
+            self.helpers |= forward.helpers
+            body = self.inplace(op, d, forward) if op.form == "inplace" else self.functional(op, d, forward)
         except FormulaError as error:
             self.errors.append(str(row.error(str(error), "grad")))
             return
         self.add(op, body)
 
     def make_node(self, op, d, original=None):
-        """Statements inside `if (any_requires_grad)`: the node, its edges, and what is known before the call."""
-        lines = []
-        without = [a for a in op.schema.tensor_args if a not in d.inputs and a.name not in {i.name for i in d.inputs}]
-        for a in without:
-            lines.append(f"check_no_requires_grad({a.name}, \"{a.name}\", \"{op.schema.name}\");")
-        lines.append(f"grad_fn = make_node<{op.row.node}>();")
-        lines.append(f"grad_fn->set_next_edges(collect_next_edges({cpp.names(d.inputs)}));")
-        lines += [f"grad_fn->{a.name}_count_ = {a.name}.size();" for a in d.inputs if a.type.is_list]
+        """The block that makes the node and saves what is known before the call."""
+        lines, names = [], {i.name for i in d.inputs}
+        for a in op.schema.tensor_args:
+            if a.name not in names:
+                lines.append(f"CRESSET_CHECK_NOT_IMPLEMENTED(!compute_requires_grad({a.name}), \"{op.schema.name}: the derivative for "
+                             f"'{a.name}' is not implemented; a tensor that does not require grad was required.\");")
+        lines.append(f"node = make_node<{op.row.node}>(collect_next_edges({cpp.names(d.inputs)}));")
+        lines += [f"node->{a.name}_count_ = {a.name}.size();" for a in d.inputs if a.type.is_list]
         for s in d.saved.values():
             if not s.after:
                 lines += self.save(op, d, s, original)
-        return lines
+        return [f"std::shared_ptr<{op.row.node}> node;", "if (any_requires_grad) {", *("  " + x for x in lines), "}"]
 
-    def save(self, op, d, s, original):
-        value = s.expr
-        if s.is_tensor:
-            if original and s.source == "self" and not s.output:
-                value = original
-            if s.kind == "tensor":
-                text = f"grad_fn->{s.member} = SavedVariable({value}, {'true' if s.output else 'false'}{self.view_flag(op, s)});"
-            elif s.kind == "optional_tensor":
-                text = f"grad_fn->{s.member} = SavedVariable({value}.value_or(Tensor()), false);"
-            else:
-                text = f"grad_fn->{s.member} = save_list({value});"
-            # A tensor that only some formulas read is not kept alive when those gradients are not wanted.
-            if len(s.users) < len(d.formulas):
-                wanted = [n for i in sorted(s.users) for n in d.formulas[i].inputs]
-                conditions = []
-                for n in wanted:
-                    start, count = d.offset(n)
-                    if count:
-                        return [text]
-                    start = start.replace("_count_", ".size()")
-                    conditions.append(f"grad_fn->should_compute_output({start})")
-                return [f"if ({' || '.join(conditions)}) {text}"]
+    def save(self, op, d, s, original=None):
+        if not s.is_tensor:
+            return [f"node->{s.member} = {owned(s.arg) if s.arg else s.expr};"]
+        value = original if original and s.source == "self" and not s.output else s.expr
+        if s.kind in ("tensors", "optional_tensors"):
+            text = f"node->{s.member} = make_saved_variable_list({value});"
+        else:
+            view = ", self.is_view()" if s.output and op.form == "inplace" else ""
+            text = f"node->{s.member} = SavedVariable({value}, {'true' if s.output else 'false'}{view});"
+        # A tensor that only some formulas read is not kept alive when those gradients are not wanted.
+        if len(s.users) == len(d.formulas):
             return [text]
-        if s.kind in ("string", "array"):
-            return [f"grad_fn->{s.member} = own({value});"]
-        if s.kind in ("opt_string", "opt_array"):
-            return [f"grad_fn->{s.member} = own({value});"]
-        return [f"grad_fn->{s.member} = {value};"]
+        conditions = []
+        for n in [n for i in sorted(s.users) for n in d.formulas[i].inputs]:
+            start, count = d.offset(n)
+            if count or "_count_" in start:
+                return [text]
+            conditions.append(f"node->should_compute_output({start})")
+        return [f"if ({' || '.join(conditions)}) {text}"]
 
-    def view_flag(self, op, s):
-        return ", self.is_view()" if s.output and op.form == "inplace" else ""
-
-    def functional(self, op, d):
+    def functional(self, op, d, forward):
         schema = op.schema
-        lines = self.fast_path(op, cpp.names(schema.tensor_args))
-        lines.append(f"std::shared_ptr<{op.row.node}> grad_fn;")
-        lines += ["if (any_requires_grad) {", *("  " + x for x in self.make_node(op, d)), "}"]
+        lines = self.fast_path(op) + self.make_node(op, d)
         guard = "AutoDispatchBelowAutograd" if schema.is_view or schema.written else "AutoDispatchBelowADInplaceOrView"
         single = len(schema.returns) == 1
         target = schema.result_names[0] if single else "result_tuple"
         lines.append(f"auto {target} = [&] {{ {guard} guard; return {self.redispatch(op)}; }}();")
         if not single:
-            for i, name in enumerate(schema.result_names):
-                lines.append(f"[[maybe_unused]] auto& {name} = std::get<{i}>(result_tuple);")
+            lines += [f"[[maybe_unused]] auto& {n} = std::get<{i}>(result_tuple);" for i, n in enumerate(schema.result_names)]
         tensors = {n for n, r in zip(schema.result_names, schema.returns) if r.type.is_tensor}
         recorded = [n for n in d.diff_outputs if n in tensors]
-        after = []
-        if single:
-            after.append(f"set_history({target}, grad_fn);")
+        late = [x for s in d.saved.values() if s.after for x in self.save(op, d, s)]
+        if len(recorded) == 1 and not late:
+            lines.append(f"if (node) set_history({recorded[0]}, std::move(node));" if not schema.returns[0].type.is_list
+                         else f"if (node) set_history({recorded[0]}, node);")
         else:
-            after.append(f"set_history_of(grad_fn, {', '.join(recorded)});")
-        for s in d.saved.values():
-            if s.after:
-                after += self.save(op, d, s, None)
-        lines += ["if (grad_fn) {", *("  " + x for x in after), "}"]
-        lines += forward_mode(op, d)
-        return [*lines, f"return {target};"]
+            lines += ["if (node) {", *(f"  set_history({n}, node);" for n in recorded), *("  " + x for x in late), "}"]
+        return [*lines, *forward.after, f"return {target};"]
 
-    def inplace(self, op, d):
-        original = None
-        lines = self.fast_path(op, cpp.names(op.schema.tensor_args))
+    def inplace(self, op, d, forward):
+        lines = self.fast_path(op)
         lines.append("check_inplace(self, any_requires_grad);")
-        before, after_fw, needs_original = forward_mode(op, d, inplace=True)
-        clone = d.uses_self_tensor() or needs_original
-        if clone:
+        original = None
+        if d.uses_self_tensor() or forward.needs_original:
             original = "original_self"
-            conditions = (["any_requires_grad"] if d.uses_self_tensor() else []) + (["any_fw"] if needs_original else [])
-            lines.append(f"Tensor original_self;\nif ({' || '.join(conditions)}) original_self = self.clone();".replace("\n", "\n  "))
-        lines.append(f"std::shared_ptr<{op.row.node}> grad_fn;")
-        lines += ["if (any_requires_grad) {", *("  " + x for x in self.make_node(op, d, original)), "}"]
-        lines += before
+            conditions = (["any_requires_grad"] if d.uses_self_tensor() else []) + (["any_fw"] if forward.needs_original else [])
+            lines.append("Tensor original_self;")
+            lines.append(f"if ({' || '.join(conditions)}) original_self = self.clone();")
+        lines += self.make_node(op, d, original)
+        lines += forward.before
         lines += ["{", "  AutoDispatchBelowAutograd guard;", f"  {self.redispatch(op)};", "}"]
-        after = ["rebase_history(self, grad_fn);"]
         late = [s for s in d.saved.values() if s.after]
         if late:
-            name = late[0].source
-            after.append(f"[[maybe_unused]] const Tensor& {name} = self;")
-        for s in late:
-            after += self.save(op, d, s, None)
-        lines += ["if (grad_fn) {", *("  " + x for x in after), "}"]
-        lines += after_fw
-        return [*lines, "return self;"]
+            lines += ["if (node) {", "  rebase_history(self, node);", f"  [[maybe_unused]] const Tensor& {late[0].source} = self;"]
+            lines += ["  " + x for s in late for x in self.save(op, d, s)] + ["}"]
+        else:
+            lines.append("if (node) rebase_history(self, std::move(node));")
+        return [*lines, *forward.after, "return self;"]

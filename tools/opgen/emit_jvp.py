@@ -1,135 +1,98 @@
-"""Forward mode: tangents of outputs from tangents of inputs."""
+"""Forward mode: tangents of outputs from tangents of inputs. Inside, forward mode is off, so that `x_p` is x itself."""
 
 from formulas import words
 
 
-def _tangent(arg, primal):
-    """A local `<name>_t`: the tangent, or zeros of the primal's shape."""
-    if arg.type.is_list:
-        return f"const std::vector<Tensor> {arg.name}_t = tangents_or_zeros({primal});"
-    return f"const Tensor {arg.name}_t = tangent_or_zeros({primal});"
+class ForwardMode:
+    """The statements around one kernel: `before` the call (in-place forms) and `after` it."""
 
+    def __init__(self, op, d, inplace):
+        self.op, self.d, self.inplace = op, d, inplace
+        self.row, self.jvp = op.row, op.row.jvp
+        self.before, self.after, self.helpers = [], [], set()
+        self.needs_original = False
+        if self.jvp is None:
+            self.after = [f"if (any_fw) throw_error_no_forward_ad(\"{op.schema.full_name}\");"]
+            return
+        self.used = words(self.jvp) if isinstance(self.jvp, str) else set().union(*map(words, self.jvp.values()))
+        self.formula_words = set().union(*map(words, self.row.formulas.values()))
+        if inplace:
+            primal = "self_p" in self.used or (self.jvp == "auto_element_wise" and "self" in self.formula_words)
+            self.needs_original = primal
+        body = self._tangents() + self._result()
+        self.after = ["if (any_fw) {", "  const AutoFwGradMode off(false);", *("  " + x for x in body), "}"]
 
-def _primal(arg, primal):
-    if arg.type.is_list:
-        return f"const std::vector<Tensor> {arg.name}_p = fw_primals({primal});"
-    return f"const Tensor {arg.name}_p = fw_primal({primal});"
+    def _tangents(self):
+        lines = []
+        automatic = self.jvp in ("auto_linear", "auto_element_wise")
+        for a in self.d.inputs:
+            t, p = f"{a.name}_t", f"{a.name}_p"
+            if automatic or t in self.used:
+                kind = "std::vector<Tensor>" if a.type.is_list else "Tensor"
+                if self.inplace and a.name == "self":
+                    self.before += ["Tensor self_t;", "if (any_fw) self_t = fw_grad_or_zeros(self);"]
+                    if self.jvp == "auto_element_wise":
+                        self.before[-1:] = ["if (any_fw) self_t = fw_grad(self);"]
+                else:
+                    get = "fw_grad" if self.jvp == "auto_element_wise" else "fw_grad_or_zeros"
+                    lines.append(f"const {kind} {t} = {get}({a.name});")
+            if p in self.used:
+                source = "original_self" if self.inplace and a.name == "self" else a.name
+                lines.append(f"const Tensor {p} = {source}.value_or(Tensor());" if a.type.opt and not a.type.is_list else f"const auto& {p} = {source};")
+        return lines
 
+    def _linear_args(self):
+        names = {a.name for a in self.d.inputs}
+        out = []
+        for a in self.row.schema.args:
+            if a.name not in names:
+                out.append(a.name)
+            elif a.type.opt and not a.type.is_list:
+                out.append(f"{a.name} ? std::optional<Tensor>({a.name}_t) : std::nullopt")
+            else:
+                out.append(f"{a.name}_t")
+        return ", ".join(out)
 
-def _linear_args(op, d):
-    """The operator's arguments with every differentiable input replaced by its tangent."""
-    names = {a.name for a in d.inputs}
-    out = []
-    for a in op.row.schema.args:
-        if a.name not in names:
-            out.append(a.name)
-        elif a.type.opt:
-            out.append(f"as_optional({a.name}_t)")
-        else:
-            out.append(f"{a.name}_t")
-    return ", ".join(out)
+    def _element_wise(self):
+        """The reverse formula with the conjugated tangent in place of grad, summed over the inputs that have one."""
+        self.helpers.add("conj_of")
+        lines = ["Tensor tangent;"]
+        if self.inplace and "result" in self.formula_words:
+            lines.append("[[maybe_unused]] const Tensor& result = self;")
+        for names, text in self.row.formulas.items():
+            name = names[0]
+            lines.append(f"if ({name}_t.defined()) {{")
+            lines.append(f"  const Tensor grad = conj_of({name}_t);")
+            if self.needs_original and "self" in words(text):
+                lines.append("  const Tensor& self = original_self;")
+            if len(self.row.formulas) == 1:
+                lines.append(f"  tangent = conj_of({text});")
+            else:
+                self.helpers.add("add_tangent")
+                lines.append(f"  add_tangent(tangent, conj_of({text}));")
+            lines.append("}")
+        return lines
 
-
-def _element_wise(d):
-    """The reverse formula with the conjugated tangent in place of grad, added up over inputs that have a tangent."""
-    lines = []
-    tensors = [a for a in d.schema.args if a.type.is_tensor]
-    for f in d.row.formulas.items():
-        names, text = f
-        name = names[0]
-        lines.append(f"if (has_fw_grad({name}_raw)) {{")
-        lines.append(f"  const Tensor grad = fw_conj({name}_t);")
-        shadow = [a.name for a in tensors if a.name in words(text) and a in d.inputs]
-        lines += [f"  const auto& {n} = {n}_p;" for n in shadow]
-        lines.append(f"  add_tangent(tangent, fw_conj({text}));")
-        lines.append("}")
-    return lines
-
-
-def forward_mode(op, d, inplace=False):
-    """Statements after the call; for in-place forms (before, after, whether the original value is needed)."""
-    row, jvp = op.row, op.row.jvp
-    if jvp is None:
-        lines = [f"if (any_fw) raise_forward_not_implemented(\"{op.schema.name}\");"]
-        return ([], lines, False) if inplace else lines
-    text = jvp if isinstance(jvp, str) else " ".join(jvp.values())
-    needs_original = inplace and (jvp == "auto_element_wise" or "self_p" in words(text))
-    body, before = [], []
-    source = {a.name: a.name for a in d.inputs}
-    if needs_original:
-        source["self"] = "original_self"
-    used = words(text)
-    for a in d.inputs:
-        whole = jvp in ("auto_linear", "auto_element_wise")
-        if whole or f"{a.name}_t" in used:
-            body.append(_tangent(a, a.name))
-        if (jvp == "auto_element_wise" and _in_formulas(row, a.name)) or f"{a.name}_p" in used:
-            body.append(_primal(a, source[a.name]))
-    if jvp == "auto_linear":
-        value = _linear(op, d, inplace)
-    elif jvp == "auto_element_wise":
-        value = None
-        body.append("Tensor tangent;")
-        for line in _element_wise(d):
-            body.append(line.replace("_raw)", ")"))
-    else:
-        value = jvp
-    out = []
-    if inplace:
-        tangents = [x for x in body if x.startswith("const Tensor self_t")]
-        rest = [x for x in body if x not in tangents]
-        before = ["Tensor self_t;" if tangents else "", "if (any_fw) self_t = tangent_or_zeros(self);" if tangents else ""]
-        before = [x for x in before if x]
-        if _mentions_self(jvp, row):
-            rest = ["const Tensor& result = self;"] if _uses_result(row, jvp) else []
-            rest += [x for x in body if x not in tangents]
-        out = ["if (any_fw) {", *("  " + x for x in rest)]
-        if value is None:
-            out.append("  if (tangent.defined()) set_fw_grad(self, tangent, true);")
-        else:
-            out += ["  " + x for x in _as_lines(value, "set_fw_grad(self, {}, true);")]
-        return before, [*out, "}"], needs_original
-    out = ["if (any_fw) {", *("  " + x for x in body)]
-    names = d.schema.result_names
-    if isinstance(jvp, dict):
-        for name, expr in jvp.items():
-            out.append(f"  const Tensor {name}_t = {expr};")
-        for name in jvp:
-            out.append(f"  set_fw_grad({name}, {name}_t, false);")
-    elif value is None:
-        out.append(f"  if (tangent.defined()) set_fw_grad({d.diff_outputs[0]}, tangent, false);")
-    elif jvp == "auto_linear" and len(names) > 1:
-        out.append(f"  auto tangents = {value};")
-        for i, name in enumerate(names):
-            if name in d.diff_outputs:
-                out.append(f"  set_fw_grad({name}, std::get<{i}>(tangents), false);")
-    else:
-        out.append(f"  set_fw_grad({d.diff_outputs[0]}, {value}, false);")
-    return [*out, "}"]
-
-
-def _linear(op, d, inplace):
-    row = op.row
-    if inplace and row.main.form == "inplace":
-        rest = _linear_args(op, d).split(", ")
-        return ["Tensor tangent = self_t.clone();", f"cresset::{row.schema.name}({', '.join(['tangent', *rest[1:]])});", "tangent"]
-    return f"cresset::{row.schema.name}({_linear_args(op, d)})"
-
-
-def _as_lines(value, pattern):
-    if isinstance(value, list):
-        return [*value[:-1], pattern.format(value[-1])]
-    return [pattern.format(value)]
-
-
-def _in_formulas(row, name):
-    return any(name in words(text) for text in row.formulas.values())
-
-
-def _uses_result(row, jvp):
-    texts = row.formulas.values() if jvp == "auto_element_wise" else ([jvp] if isinstance(jvp, str) else jvp.values())
-    return any("result" in words(t) for t in texts)
-
-
-def _mentions_self(jvp, row):
-    return True
+    def _result(self):
+        d, jvp = self.d, self.jvp
+        target = "self" if self.inplace else d.diff_outputs[0]
+        flag = "true" if self.inplace else "false"
+        if jvp == "auto_element_wise":
+            return [*self._element_wise(), f"set_fw_grad({target}, tangent, {flag});"]
+        if isinstance(jvp, dict):
+            lines = [f"const Tensor {n}_t = {text};" for n, text in jvp.items()]
+            return lines + [f"set_fw_grad({n}, {n}_t, {flag});" for n in jvp]
+        if jvp == "auto_linear":
+            if self.inplace and self.row.main.form == "inplace":
+                rest = ", ".join(self._linear_args().split(", ")[1:])
+                return ["Tensor tangent = self_t.clone();", f"cresset::{self.row.schema.name}(tangent{', ' + rest if rest else ''});",
+                        f"set_fw_grad(self, tangent, {flag});"]
+            call = f"cresset::{self.row.schema.name}({self._linear_args()})"
+            if len(d.results) > 1:
+                return [f"auto tangents = {call};",
+                        *(f"set_fw_grad({n}, std::get<{i}>(tangents), {flag});" for i, n in enumerate(d.results) if n in d.diff_outputs)]
+            return [f"set_fw_grad({target}, {call}, {flag});"]
+        lines = []
+        if self.inplace and "result" in self.used:
+            lines.append("[[maybe_unused]] const Tensor& result = self;")
+        return [*lines, f"set_fw_grad({target}, {jvp}, {flag});"]

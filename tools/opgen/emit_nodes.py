@@ -2,95 +2,124 @@
 
 from formulas import Derivative
 
+INITIAL = {"int64_t": " = 0", "bool": " = false", "double": " = 0", "std::size_t": " = 0", "ScalarType": " = ScalarType::Undefined",
+           "Device": "{kCPU}", "Layout": " = kStrided", "MemoryFormat": " = MemoryFormat::Contiguous"}
 
-def node_class(row, derivative):
+
+def node_class(row, d: Derivative):
     """(declaration, definition) of the node of a row. In-place forms share it."""
-    d = derivative
-    lines = [f"struct {row.node} final : Node {{",
-             f"  std::string name() const override {{ return \"{row.node}\"; }}",
-             "  variable_list apply(variable_list&& grads) override;"]
+    lines = [f"struct {row.node} final : Node {{", "  using Node::Node;",
+             f"  std::string name() const override {{ return \"{row.node}\"; }}"]
     tensors = [s for s in d.saved.values() if s.is_tensor]
     if tensors:
         lines.append("  void release_variables() override;")
-    lines += [f"  {s.type} {s.member}{_initial(s)};" for s in d.saved.values()]
+    lines += [f"  {s.type} {s.member}{INITIAL.get(s.type, '')};" for s in d.saved.values()]
     lines += [f"  std::size_t {a.name}_count_ = 0;" for a in d.inputs if a.type.is_list]
-    declaration = "\n".join(lines) + "\n};\n"
-    definition = _apply(row, d)
+    if _has_saved_lists(tensors):
+        lines.append("  bool released_ = false;")
+    lines += ["", " protected:", "  variable_list apply(variable_list&& grads) override;"]
+    definition = _apply(row, d, tensors)
     if tensors:
-        body = "".join(f"  release({s.member});\n" for s in tensors)
-        definition += f"void {row.node}::release_variables() {{\n{body}}}\n"
-    return declaration, definition + "\n"
+        body = ["  const SavedLock lock(*this);"]
+        for s in tensors:
+            body.append(f"  {s.member}.reset_data();" if s.type == "SavedVariable" else f"  reset_saved_list({s.member});")
+        if _has_saved_lists(tensors):
+            body.append("  released_ = true;")
+        definition += f"void {row.node}::release_variables() {{\n" + "\n".join(body) + "\n}\n"
+    return "\n".join(lines) + "\n};\n", definition + "\n"
 
 
-def _initial(saved):
-    return {"int64_t": " = 0", "bool": " = false", "double": " = 0", "std::size_t": " = 0", "ScalarType": " = ScalarType::Undefined",
-            "Device": "{kCPU}", "Layout": " = kStrided", "MemoryFormat": " = MemoryFormat::Contiguous"}.get(saved.type, "")
+def zero_node_class(row):
+    """The node of an in-place form whose results do not depend on the input smoothly: it passes no gradient on."""
+    declaration = (f"struct {row.node} final : Node {{\n  using Node::Node;\n  std::string name() const override {{ return \"{row.node}\"; }}\n\n"
+                   " protected:\n  variable_list apply(variable_list&&) override { return variable_list(num_outputs()); }\n};\n")
+    return declaration, ""
 
 
-def unpack(saved):
-    """A statement that makes the saved value available under its own name."""
-    name, member = saved.name, saved.member
+def _has_saved_lists(tensors):
+    return any(s.kind in ("tensors", "optional_tensors") for s in tensors)
+
+
+def _local(saved):
+    """(type, expression) of the local variable that stands for a saved value inside apply()."""
+    member = saved.member
     if saved.kind == "tensor":
-        return f"const Tensor {name} = {member}.unpack({'shared_from_this()' if saved.output else ''});"
+        return "Tensor", f"{member}.unpack_in(*this)"
     if saved.kind == "optional_tensor":
-        return f"const std::optional<Tensor> {name} = as_optional({member}.unpack());"
+        return "std::optional<Tensor>", f"unpack_opt({member}, *this)"
     if saved.kind == "tensors":
-        return f"const std::vector<Tensor> {name} = unpack_list({member});"
+        return "std::vector<Tensor>", f"unpack_list({member}, *this)"
     if saved.kind == "optional_tensors":
-        return f"const std::vector<std::optional<Tensor>> {name} = unpack_optional_list({member});"
-    if saved.kind == "string":
-        return f"const std::string_view {name} = {member};"
-    if saved.kind == "opt_string":
-        return f"const std::optional<std::string_view> {name} = {member} ? std::optional<std::string_view>(*{member}) : std::nullopt;"
-    if saved.kind == "array":
-        return f"const {saved.arg.type.cpp_arg()} {name} = {member};"
-    if saved.kind == "opt_array":
-        if saved.arg.type.cpp_arg() == "OptionalIntArrayRef":
-            return f"const OptionalIntArrayRef {name} = {member};"
-        inner = saved.arg.type.cpp_arg()
-        return f"const {inner} {name} = {member} ? {inner}(*{member}) : std::nullopt;"
-    return f"const auto& {name} = {member};"
+        return "std::vector<std::optional<Tensor>>", f"unpack_opt_list({member}, *this)"
+    if saved.kind in ("string", "array", "opt_array", "opt_string"):
+        kind = saved.arg.type.cpp_arg()
+        if saved.kind in ("string", "array") or kind == "OptionalIntArrayRef":
+            return f"const {kind}", member
+        return f"const {kind}", f"{member} ? {kind}(*{member}) : std::nullopt"
+    return "const auto&", member
+
+
+def _range(d, name):
+    start, count = d.offset(name)
+    return f"IndexRange{{{start}, {start} + {count}}}" if count else None
 
 
 def _needs_expr(d, name):
     start, count = d.offset(name)
-    return f"should_compute_range(*this, {start}, {count})" if count else f"task_should_compute_output({start})"
+    return f"task_should_compute_output({{{_range(d, name)}}})" if count else f"task_should_compute_output({start})"
 
 
-def _apply(row, d: Derivative):
+def _store(d, name, value):
+    start, count = d.offset(name)
+    if count:
+        return f"copy_range(grad_inputs, {_range(d, name)}, {value});"
+    return f"grad_inputs[{start}] = {value};"
+
+
+def _apply(row, d: Derivative, tensors):
     lines = [f"variable_list {row.node}::apply(variable_list&& grads) {{", f"  variable_list grad_inputs({d.total()});",
              "  if (!any_grad_defined(grads)) return grad_inputs;"]
+    several = len(d.diff_outputs) > 1
     if any(f.uses_grad for f in d.formulas):
-        lines.append("  [[maybe_unused]] const Tensor& grad = grads[0];")
-    for a in d.inputs:
-        lines.append(f"  [[maybe_unused]] const bool needs_{a.name} = {_needs_expr(d, a.name)};")
-    lines += [f"  {unpack(s)}" for s in d.saved.values()]
-    for f in d.formulas:
-        condition = " || ".join(f"needs_{n}" for n in f.inputs)
-        if len(f.inputs) == 1:
-            name = f.inputs[0]
-            start, count = d.offset(name)
-            if f.uses_mask:
-                lines.append(f"  if ({condition}) {{\n    const std::array<bool, 1> grad_input_mask{{{condition}}};")
-                store = f"grad_inputs[{start}] = {f.text};"
-                lines.append(f"    {store}\n  }}")
-            elif count:
-                lines.append(f"  if ({condition}) store_range(grad_inputs, {start}, {f.text});")
-            else:
-                lines.append(f"  if ({condition}) grad_inputs[{start}] = {f.text};")
-            continue
-        n = len(f.inputs)
-        lines.append(f"  if ({condition}) {{")
-        if f.uses_mask:
-            lines.append(f"    const std::array<bool, {n}> grad_input_mask{{{', '.join(f'needs_{x}' for x in f.inputs)}}};")
-        lines.append(f"    auto result_ = {f.text};")
-        for i, name in enumerate(f.inputs):
-            start, count = d.offset(name)
-            get = f"std::move(std::get<{i}>(result_))"
-            if count:
-                lines.append(f"    if (needs_{name}) store_range(grad_inputs, {start}, {get});")
-            else:
-                lines.append(f"    if (needs_{name}) grad_inputs[{start}] = {get};")
+        lines.append("  const Tensor grad = materialized(grads, 0, *this);" if several else "  const Tensor& grad = grads[0];")
+    for i in sorted({i for f in d.formulas for i in f.grads}):
+        lines.append(f"  const Tensor grads_{i} = materialized(grads, {i}, *this);" if several else f"  const Tensor& grads_{i} = grads[{i}];")
+    for s in d.saved.values():
+        if not s.is_tensor:
+            kind, value = _local(s)
+            lines.append(f"  {kind} {s.name} = {value};")
+    if tensors:
+        lines += [f"  {_local(s)[0]} {s.name};" for s in tensors]
+        lines += ["  {", "    const SavedLock lock(*this);"]
+        if _has_saved_lists(tensors):
+            lines.append("    if (released_) raise_backward_twice();")
+        lines += [f"    {s.name} = {_local(s)[1]};" for s in tensors]
         lines.append("  }")
+    for f in d.formulas:
+        lines += _formula(d, f)
     lines.append("  return grad_inputs;\n}\n")
     return "\n".join(lines)
+
+
+def _formula(d, f):
+    asked = {n for n in f.needs} | (set(f.inputs) if len(f.inputs) > 1 else set())
+    lines = []
+    for n in sorted(asked - d.declared_needs):
+        lines.append(f"  [[maybe_unused]] const bool needs_{n} = {_needs_expr(d, n)};")
+    d.declared_needs |= asked
+    wanted = lambda n: f"needs_{n}" if n in d.declared_needs else _needs_expr(d, n)
+    condition = " || ".join(wanted(n) for n in f.inputs)
+    mask = f"const std::array<bool, {len(f.inputs)}> grad_input_mask{{{', '.join(wanted(n) for n in f.inputs)}}};"
+    if len(f.inputs) == 1:
+        store = _store(d, f.inputs[0], f.text)
+        if f.uses_mask:
+            return [*lines, f"  if ({condition}) {{", f"    {mask}", f"    {store}", "  }"]
+        return [*lines, f"  if ({condition}) {store}"]
+    lines.append(f"  if ({condition}) {{")
+    if f.uses_mask:
+        lines.append(f"    {mask}")
+    lines.append(f"    auto gradients_ = {f.text};")
+    for i, name in enumerate(f.inputs):
+        store = _store(d, name, f"std::move(std::get<{i}>(gradients_))")
+        lines.append(f"    if (needs_{name}) {store}")
+    return [*lines, "  }"]

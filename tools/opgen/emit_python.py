@@ -3,9 +3,9 @@
 import json
 from dataclasses import dataclass, field
 
-from output import header, source
+from output import source
 
-PLACES = {"function": "kFunction", "method": "kMethod", "nn": "kNN", "linalg": "kLinalg", "special": "kSpecial", "fft": "kFFT"}
+PLACES = {"function": "kFunction", "method": "kMethod", "nn": "kNn", "linalg": "kLinalg", "special": "kSpecial", "fft": "kFft"}
 PYTHON_KEYWORDS = {"from", "lambda", "in", "is", "not", "and", "or", "with", "as", "def", "class", "global", "import", "pass", "None"}
 
 
@@ -31,13 +31,10 @@ class Name:
 
 
 def places_of(op):
-    """Where an operator shows in Python. In-place forms are functions only when they have one tensor argument, as relu_."""
-    places = op.row.python
-    if op.form == "inplace" and op.derived and len(op.schema.tensor_args) > 1:
-        places = tuple(p for p in places if p != "function")
+    """Where an operator shows in Python; a derived in-place form only as function and method."""
     if op.form == "inplace" and op.derived:
-        places = tuple(p for p in places if p in ("function", "method"))
-    return places
+        return tuple(p for p in op.row.python if p in ("function", "method"))
+    return op.row.python
 
 
 def public_name(op):
@@ -58,12 +55,17 @@ def collect(table):
     for op in table.ops():
         if op.form == "out" and not op.derived and op.row.python:
             names.setdefault(op.schema.name, Name(op.schema.name)).overloads.append(Overload(op, op.row.python, op))
-    return list(names.values())
+    # In-place functions exist where every overload has one tensor argument: relu_, but not add_.
+    for name in names.values():
+        inplace = [o for o in name.overloads if o.op.form == "inplace" and o.op.derived]
+        if any(len([a for a in o.op.schema.tensor_args if not a.type.opt]) > 1 for o in inplace):
+            for o in inplace:
+                o.places = tuple(p for p in o.places if p != "function")
+    return [n for n in names.values() if n.places]
 
 
 def emit(table, out):
     names = collect(table)
-    out.add("python", "src/python/python_table.h", _table_header())
     out.add("python", "src/python/python_table.cpp", _table_source(names))
     for place in PLACES:
         text = _stubs(names, place)
@@ -78,35 +80,6 @@ def emit(table, out):
 # --- binding table ------------------------------------------------------------------------------------------------------
 
 
-def _table_header():
-    flags = ", ".join(f"{flag} = {1 << i}" for i, flag in enumerate(PLACES.values()))
-    body = f"""/// Where a name shows: cresset.x, Tensor.x, _C._nn.x, _C._linalg.x, _C._special.x, _C._fft.x.
-enum Where : uint32_t {{ {flags} }};
-
-/// One operator behind a Python name.
-struct OverloadEntry {{
-  const char* name;          // "aten::add"
-  const char* overload;      // "Tensor"
-  uint32_t where;            // Where bits of this overload
-  const char* out_overload;  // overload called when `out=` is given; null when there is none
-  const char* const* out_arguments;  // names of its out arguments in order, null-terminated; null when there is none
-}};
-
-/// One Python name with its overloads in resolution order.
-struct FunctionEntry {{
-  const char* name;
-  uint32_t where;  // union over the overloads
-  const OverloadEntry* overloads;
-  uint32_t num_overloads;
-  const char* doc;
-}};
-
-extern const FunctionEntry kFunctions[];
-extern const std::size_t kNumFunctions;
-"""
-    return header(None, ["<cstddef>", "<cstdint>"], body, "cresset::python")
-
-
 def _where(places):
     return " | ".join(PLACES[p] for p in places) or "0"
 
@@ -116,26 +89,18 @@ def _quote(text):
 
 
 def _table_source(names):
-    parts, entries, outs = ["namespace {\n\n"], [], {}
-    for name in names:
-        for o in name.overloads:
-            if o.out:
-                key = tuple(a.name for a in o.out.schema.out_args)
-                if key not in outs:
-                    outs[key] = f"kOut{len(outs)}"
-                    parts.append(f"const char* const {outs[key]}[] = {{{', '.join(_quote(k) for k in key)}, nullptr}};\n")
-    parts.append("\n")
+    """python_table.cpp; the structures are those of src/python/python_table.h."""
+    parts, entries = ["namespace {\n\n"], []
     for i, name in enumerate(names):
         rows = []
         for o in name.overloads:
-            s = o.op.schema
-            out = f"\"{o.out.schema.overload}\", {outs[tuple(a.name for a in o.out.schema.out_args)]}" if o.out else "nullptr, nullptr"
-            rows.append(f"{{\"{s.full_name}\", \"{s.overload}\", {_where(o.places)}, {out}}}")
-        parts.append(f"const OverloadEntry kOverloads{i}[] = {{{', '.join(rows)}}};\n")
-        doc = "\n".join([*(python_signature(o.op, name.name, o.out is not None) for o in name.overloads), "", name.doc]).strip()
-        entries.append(f"    {{\"{name.name}\", {_where(name.places)}, kOverloads{i}, {len(name.overloads)}, {_quote(doc)}}},\n")
+            for op in (o.op, *([o.out] if o.out and o.out is not o.op else [])):
+                numbers = op.row.kind == "pointwise" and len(op.row.schema.tensor_args) >= 2
+                rows.append(f"{{\"{op.schema.full_name}\", \"{op.schema.overload}\", {_where(o.places)}, {'true' if numbers else 'false'}}}")
+        parts.append(f"const TableOverload overloads_{i}[] = {{{', '.join(rows)}}};\n")
+        entries.append(f"    {{\"{name.name}\", {_quote(name.doc)}, overloads_{i}, {len(rows)}}},\n")
     parts.append("\n}  // namespace\n\n")
-    parts.append(f"const FunctionEntry kFunctions[] = {{\n{''.join(entries)}}};\nconst std::size_t kNumFunctions = {len(names)};\n")
+    parts.append(f"const TableEntry operator_table[] = {{\n{''.join(entries)}}};\nconst std::size_t operator_table_size = {len(names)};\n")
     return source(None, ['"python/python_table.h"'], "".join(parts), "cresset::python")
 
 

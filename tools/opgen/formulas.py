@@ -11,6 +11,7 @@ SAVED_VALUES = {
 LIST_VALUES = {
     "sizes": "std::vector<DimVector>", "scalar_type": "std::vector<ScalarType>", "size": "std::size_t",
 }
+LIST_HELPERS = {"sizes": "sizes_of", "scalar_type": "scalar_types_of"}
 WORD = re.compile(r"(?<![\w.:])(?<!->)([A-Za-z_]\w*)(?!\w)(?!\s*::)")
 
 
@@ -43,6 +44,8 @@ class Formula:
     raw: str
     uses_mask: bool = False
     uses_grad: bool = False
+    grads: set = field(default_factory=set)    # indices of `grads[i]`, counted over the differentiable outputs
+    needs: set = field(default_factory=set)    # inputs asked for with needs(name)
 
 
 class FormulaError(Exception):
@@ -60,7 +63,7 @@ class Derivative:
         self.saved = {}
         self.inputs = [a for a in self.schema.args if any(a.name in names for names in row.formulas)]
         self.diff_outputs = [n for n in self.results if n not in row.nondiff]
-        self.uses_grads = False
+        self.declared_needs = set()
         self.formulas = [self._rewrite(i, names, text) for i, (names, text) in enumerate(row.formulas.items())]
 
     @property
@@ -107,7 +110,7 @@ class Derivative:
                 raise FormulaError(f"'{name}.{method}()': '{name}' is optional and has no methods.")
             expr = f"{name}.{method}()"
             if is_list and method != "size":
-                expr = f"collect_{method}({name})"
+                expr = f"{LIST_HELPERS[method]}({name})"
             elif types[method] == "DimVector":
                 expr = f"DimVector({expr})"
             after = name not in tensors
@@ -124,11 +127,10 @@ class Derivative:
 
         text = re.sub(r"(?<![\w.:])([A-Za-z_]\w*)\.size\(([^()]+)\)", size, text)
         text = re.sub(r"(?<![\w.:])([A-Za-z_]\w*)\.(\w+)\(\)", value, text)
-        text = re.sub(r"\bneeds\(\s*(\w+)\s*\)", lambda m: self._needs(m.group(1)), text)
-        text = re.sub(r"\bgrads\[\s*(\d+)\s*\]", lambda m: self._grad_index(int(m.group(1))), text)
-        if "grads" in {m.group(1) for m in WORD.finditer(text)}:
-            self.uses_grads = True
-        formula = Formula(names, text, raw)
+        needs, grads = set(), set()
+        text = re.sub(r"\bneeds\(\s*(\w+)\s*\)", lambda m: self._needs(m.group(1), needs), text)
+        text = re.sub(r"\bgrads\[\s*(\d+)\s*\]", lambda m: self._grad_index(int(m.group(1)), grads), text)
+        formula = Formula(names, text, raw, needs=needs, grads=grads)
         for match in WORD.finditer(_without_strings(text)):
             word = match.group(1)
             called = text[match.end():].lstrip().startswith("(")
@@ -142,17 +144,20 @@ class Derivative:
                 self._save_output(index, word, self.schema.returns[outputs[word]])
         return formula
 
-    def _needs(self, name):
+    def _needs(self, name, needs):
         if name not in [a.name for a in self.inputs]:
             raise FormulaError(f"needs({name}): '{name}' has no formula of its own.")
+        needs.add(name)
         return f"needs_{name}"
 
-    def _grad_index(self, i):
+    def _grad_index(self, i, grads):
         if i >= len(self.results):
             raise FormulaError(f"grads[{i}]: there are {len(self.results)} outputs.")
         if self.results[i] not in self.diff_outputs:
             raise FormulaError(f"grads[{i}]: output '{self.results[i]}' is declared nondiff.")
-        return f"grads[{self.diff_outputs.index(self.results[i])}]"
+        position = self.diff_outputs.index(self.results[i])
+        grads.add(position)
+        return f"grads_{position}"
 
     def _save_argument(self, index, arg):
         t = arg.type
