@@ -1,0 +1,245 @@
+// Joining, reordering and padding: element moves by element size, and the padding gradients.
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include <cresset/core/dispatch_types.h>
+#include <cresset/ops/functions.h>
+
+#include "backends/cpu/walk.h"
+#include "cpu/cpu_decl_concat.h"
+#include "ops/shape_util.h"
+#include "ops/structured.h"
+
+namespace cresset::cpu {
+
+void cat(TensorList tensors, int64_t dim, const Tensor& out) {
+  if (out.numel() == 0) return;
+  const int64_t d = maybe_wrap_dim(dim, out.dim());
+  bool plain = out.is_contiguous();
+  for (const Tensor& t : tensors) plain &= t.is_contiguous() && t.scalar_type() == out.scalar_type();
+  if (plain) {
+    int64_t outer = 1;
+    for (int64_t k = 0; k < d; ++k) outer *= out.size(k);
+    const std::size_t row = out.nbytes() / static_cast<std::size_t>(outer);
+    char* const to = static_cast<char*>(out.mutable_data_ptr());
+    std::size_t before = 0;
+    for (const Tensor& t : tensors) {
+      const std::size_t piece = t.nbytes() / static_cast<std::size_t>(outer);
+      if (piece == 0) continue;
+      const char* const from = static_cast<const char*>(t.const_data_ptr());
+      const int64_t grain = std::max<int64_t>(1, (kCopyGrain * 4) / static_cast<int64_t>(piece));
+      parallel_for(0, outer, grain, [&](int64_t b, int64_t e) {
+        for (int64_t i = b; i < e; ++i)
+          std::memcpy(to + static_cast<std::size_t>(i) * row + before, from + static_cast<std::size_t>(i) * piece, piece);
+      });
+      before += piece;
+    }
+    return;
+  }
+  int64_t start = 0;
+  for (const Tensor& t : tensors) {
+    if (t.numel() == 0) continue;
+    ops::copy_data(t, ops::make_view(out, t.sizes(), out.strides(), out.storage_offset() + start * out.stride(d)));
+    start += t.size(d);
+  }
+}
+
+Tensor repeat_interleave_tensor(const Tensor& repeats, std::optional<int64_t> output_size) {
+  CRESSET_CHECK(repeats.dim() == 1, "repeat_interleave only accept 1D vector as repeat");
+  CRESSET_CHECK_NOT_IMPLEMENTED(repeats.scalar_type() == kLong || repeats.scalar_type() == kInt, "\"repeat_interleave_cpu\" not implemented for '",
+                                repeats.scalar_type(), "'");
+  const int64_t n = repeats.size(0);
+  std::vector<int64_t> counts(static_cast<std::size_t>(n));
+  int64_t total = 0;
+  CRESSET_DISPATCH(repeats.scalar_type(), "repeat_interleave_cpu", CRESSET_INDEX_TYPES, [&] {
+    const scalar_t* p = repeats.const_data_ptr<scalar_t>();
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t c = p[i * repeats.stride(0)];
+      CRESSET_CHECK(c >= 0, "repeats can not be negative");
+      counts[i] = c;
+      total += c;
+    }
+  });
+  CRESSET_CHECK(!output_size || *output_size == total, "allocated size does not match required size");
+  Tensor out = detail::empty_cpu({total}, repeats.scalar_type());
+  CRESSET_DISPATCH(repeats.scalar_type(), "repeat_interleave_cpu", CRESSET_INDEX_TYPES, [&] {
+    scalar_t* to = out.mutable_data_ptr<scalar_t>();
+    for (int64_t i = 0; i < n; ++i) to = std::fill_n(to, counts[i], static_cast<scalar_t>(i));
+  });
+  return out;
+}
+
+void flip(const Tensor& self, IntArrayRef dims, const Tensor& out) {
+  if (out.numel() == 0) return;
+  const uint64_t mask = ops::dim_mask(dims, self.dim());
+  DimVector strides(self.strides());
+  int64_t start = 0;
+  for (int64_t d = 0; d < self.dim(); ++d) {
+    if (!(mask >> d & 1)) continue;
+    start += (self.size(d) - 1) * strides[d];
+    strides[d] = -strides[d];
+  }
+  with_element_bits(self.itemsize(), [&](auto bits) {
+    using U = decltype(bits);
+    copy_strided(static_cast<U*>(out.mutable_data_ptr()), out.strides(), static_cast<const U*>(self.const_data_ptr()) + start, strides, self.sizes());
+  });
+}
+
+void roll(const Tensor& self, IntArrayRef shifts, IntArrayRef dims, const Tensor& out) {
+  if (out.numel() == 0) return;
+  const Tensor flat = dims.empty() ? self.contiguous().view({-1}) : self;
+  DimVector shift(flat.dim(), 0), to_strides(out.strides());
+  if (dims.empty()) {
+    shift[0] = shifts[0];
+    to_strides = DimVector{1};
+  }
+  for (std::size_t i = 0; i < dims.size(); ++i) shift[maybe_wrap_dim(dims[i], self.dim())] += shifts[i];
+  // Every rolled dimension splits into what stays in order and what comes around: 2^k blocks.
+  std::vector<int64_t> rolled;
+  for (int64_t d = 0; d < flat.dim(); ++d) {
+    shift[d] = ((shift[d] % flat.size(d)) + flat.size(d)) % flat.size(d);
+    if (shift[d] != 0) rolled.push_back(d);
+  }
+  with_element_bits(self.itemsize(), [&](auto bits) {
+    using U = decltype(bits);
+    for (uint64_t block = 0; block < uint64_t{1} << rolled.size(); ++block) {
+      DimVector sizes(flat.sizes());
+      int64_t from = 0, to = 0;
+      for (std::size_t i = 0; i < rolled.size(); ++i) {
+        const int64_t d = rolled[i], size = flat.size(d);
+        if (block >> i & 1) {
+          sizes[d] = shift[d];
+          from += (size - shift[d]) * flat.stride(d);
+        } else {
+          sizes[d] = size - shift[d];
+          to += shift[d] * to_strides[d];
+        }
+      }
+      copy_strided(static_cast<U*>(out.mutable_data_ptr()) + to, to_strides, static_cast<const U*>(flat.const_data_ptr()) + from, flat.strides(), sizes);
+    }
+  });
+}
+
+void constant_pad_nd(const Tensor& self, IntArrayRef pad, const Scalar& value, const Tensor& out) {
+  if (out.numel() == 0) return;
+  DimVector sizes(self.sizes());
+  int64_t from = 0, to = 0;
+  bool nothing = true, copies = true;
+  for (std::size_t i = 0; i < pad.size() / 2; ++i) {
+    const int64_t d = self.dim() - 1 - static_cast<int64_t>(i), before = pad[2 * i], after = pad[2 * i + 1];
+    nothing &= before <= 0 && after <= 0;
+    if (before < 0) from -= before * self.stride(d);
+    else to += before * out.stride(d);
+    sizes[d] += std::min<int64_t>(before, 0) + std::min<int64_t>(after, 0);
+  }
+  for (int64_t s : sizes) copies &= s > 0;
+  CRESSET_DISPATCH(self.scalar_type(), "constant_pad_nd_cpu", CRESSET_ALL_TYPES, [&] {
+    if (nothing) return;
+    using C = opmath_type<scalar_t>;
+    scalar_t v;
+    if constexpr (is_complex_v<scalar_t>) v = value.to<scalar_t>();
+    else if constexpr (std::is_integral_v<scalar_t> && !std::is_same_v<scalar_t, bool>)
+      v = value.isFloatingPoint() ? static_cast<scalar_t>(static_cast<int64_t>(value.toDouble())) : value.to<scalar_t>();
+    else v = static_cast<scalar_t>(value.to<C>());
+    std::fill_n(out.mutable_data_ptr<scalar_t>(), out.numel(), v);  // the shape function asks for a dense result
+  });
+  if (!copies) return;
+  with_element_bits(self.itemsize(), [&](auto bits) {
+    using U = decltype(bits);
+    copy_strided(static_cast<U*>(out.mutable_data_ptr()) + to, out.strides(), static_cast<const U*>(self.const_data_ptr()) + from, self.strides(), sizes);
+  });
+}
+
+// ---- borders -----------------------------------------------------------------------------------------------------
+
+namespace {
+
+// For each output position along a dimension, the input position it shows.
+std::vector<int64_t> border_map(int64_t size, int64_t before, int64_t out_size, bool reflect) {
+  std::vector<int64_t> map(static_cast<std::size_t>(out_size));
+  for (int64_t o = 0; o < out_size; ++o) {
+    int64_t i = o - before;
+    if (reflect) {
+      if (i < 0) i = -i;
+      if (i >= size) i = 2 * (size - 1) - i;
+    }
+    map[o] = std::clamp<int64_t>(i, 0, size - 1);
+  }
+  return map;
+}
+
+// f(offset in inner, offset in padded) for rows of the last dimension; maps of the padded dimensions.
+struct BorderPlan {
+  std::vector<int64_t> x, y;
+  int64_t planes, inner_h, inner_w, outer_h, outer_w;
+};
+BorderPlan border_plan(const Tensor& inner, const Tensor& padded, IntArrayRef padding, bool reflect) {
+  BorderPlan p;
+  const bool two = padding.size() == 4;
+  p.inner_w = inner.size(-1);
+  p.outer_w = padded.size(-1);
+  p.inner_h = two ? inner.size(-2) : 1;
+  p.outer_h = two ? padded.size(-2) : 1;
+  p.x = border_map(p.inner_w, padding[0], p.outer_w, reflect);
+  p.y = border_map(p.inner_h, two ? padding[2] : 0, p.outer_h, reflect);
+  p.planes = padded.numel() / (p.outer_h * p.outer_w);
+  return p;
+}
+
+void border_pad(const Tensor& self, IntArrayRef padding, bool reflect, const Tensor& out) {
+  if (out.numel() == 0) return;
+  const Tensor from = self.contiguous();
+  const Tensor to = out.is_contiguous() ? out : detail::empty_cpu(out.sizes(), out.scalar_type());
+  const BorderPlan p = border_plan(from, to, padding, reflect);
+  with_element_bits(self.itemsize(), [&](auto bits) {
+    using U = decltype(bits);
+    const U* const source = static_cast<const U*>(from.const_data_ptr());
+    U* const target = static_cast<U*>(to.mutable_data_ptr());
+    parallel_for(0, p.planes * p.outer_h, std::max<int64_t>(1, kCopyGrain / p.outer_w), [&](int64_t b, int64_t e) {
+      for (int64_t row = b; row < e; ++row) {
+        const U* const in = source + ((row / p.outer_h) * p.inner_h + p.y[row % p.outer_h]) * p.inner_w;
+        U* const o = target + row * p.outer_w;
+        for (int64_t i = 0; i < p.outer_w; ++i) o[i] = in[p.x[i]];
+      }
+    });
+  });
+  if (!to.is_same(out)) ops::copy_data(to, out);
+}
+
+void border_pad_backward(const Tensor& grad_output, IntArrayRef padding, bool reflect, const Tensor& grad_input) {
+  if (grad_input.numel() == 0) return;
+  const Tensor from = grad_output.contiguous();
+  const BorderPlan p = border_plan(grad_input, from, padding, reflect);
+  CRESSET_DISPATCH(grad_output.scalar_type(), "padding_backward_cpu", CRESSET_FLOATING_AND_COMPLEX_TYPES, [&] {
+    using C = opmath_type<scalar_t>;
+    const scalar_t* const source = from.const_data_ptr<scalar_t>();
+    scalar_t* const target = grad_input.mutable_data_ptr<scalar_t>();
+    const int64_t plane = p.inner_h * p.inner_w;
+    parallel_for(0, p.planes, std::max<int64_t>(1, kCopyGrain / (p.outer_h * p.outer_w)), [&](int64_t b, int64_t e) {
+      std::vector<C> sums(static_cast<std::size_t>(plane));
+      for (int64_t n = b; n < e; ++n) {
+        std::fill(sums.begin(), sums.end(), C(0));
+        for (int64_t h = 0; h < p.outer_h; ++h) {
+          const scalar_t* const in = source + (n * p.outer_h + h) * p.outer_w;
+          C* const o = sums.data() + p.y[h] * p.inner_w;
+          for (int64_t i = 0; i < p.outer_w; ++i) o[p.x[i]] += static_cast<C>(in[i]);
+        }
+        for (int64_t i = 0; i < plane; ++i) target[n * plane + i] = static_cast<scalar_t>(sums[i]);
+      }
+    });
+  });
+}
+
+}  // namespace
+
+void reflection_pad(const Tensor& self, IntArrayRef padding, const Tensor& out) { border_pad(self, padding, true, out); }
+void replication_pad(const Tensor& self, IntArrayRef padding, const Tensor& out) { border_pad(self, padding, false, out); }
+void reflection_pad_backward(const Tensor& grad_output, const Tensor&, IntArrayRef padding, const Tensor& grad_input) {
+  border_pad_backward(grad_output, padding, true, grad_input);
+}
+void replication_pad_backward(const Tensor& grad_output, const Tensor&, IntArrayRef padding, const Tensor& grad_input) {
+  border_pad_backward(grad_output, padding, false, grad_input);
+}
+
+}  // namespace cresset::cpu

@@ -1,0 +1,121 @@
+// What the sources of the index family share: reading index tensors and combining elements.
+#pragma once
+
+#include <cresset/core/dispatch_types.h>
+#include <cresset/core/tensor.h>
+
+#include <limits>
+#include <string_view>
+#include <vector>
+
+#include "backends/cpu/walk.h"
+
+namespace cresset::cpu {
+
+// The values of an int32 or int64 tensor in logical order.
+inline std::vector<int64_t> read_indices(const Tensor& index) {
+  std::vector<int64_t> out(static_cast<std::size_t>(index.numel()));
+  if (out.empty()) return out;
+  int64_t* to = out.data();
+  const Walk<1> walk(index.sizes(), {index.strides()});
+  CRESSET_DISPATCH(index.scalar_type(), "index", CRESSET_INDEX_TYPES, [&] {
+    const scalar_t* const from = index.const_data_ptr<scalar_t>();
+    walk.run([&](const std::array<int64_t, 1>& at) {
+      const int64_t n = walk.row_size(), s = walk.stride(0);
+      for (int64_t i = 0; i < n; ++i) *to++ = from[at[0] + i * s];
+    });
+  });
+  return out;
+}
+
+// The one element of a 0-dim CPU tensor.
+inline Scalar scalar_of(const Tensor& t) {
+  return CRESSET_DISPATCH(t.scalar_type(), "item", CRESSET_ALL_TYPES, [&] { return Scalar(*t.const_data_ptr<scalar_t>()); });
+}
+
+template <class T>
+inline T reduce_add(T a, T b) {
+  if constexpr (std::is_same_v<T, bool>) return a || b;
+  else return static_cast<T>(static_cast<opmath_type<T>>(a) + static_cast<opmath_type<T>>(b));
+}
+
+// a + factor * b
+template <class T>
+inline T add_scaled(T a, opmath_type<T> factor, T b) {
+  if constexpr (std::is_same_v<T, bool>) return a || (factor && b);
+  else return static_cast<T>(static_cast<opmath_type<T>>(a) + factor * static_cast<opmath_type<T>>(b));
+}
+
+enum class Reduction { Sum, Prod, Mean, Amax, Amin };
+
+// Accepts the names of scatter_reduce and the older "add" and "multiply"; shape functions have refused all others.
+inline Reduction reduction_named(std::string_view name) {
+  if (name == "sum" || name == "add") return Reduction::Sum;
+  if (name == "prod" || name == "multiply") return Reduction::Prod;
+  if (name == "mean") return Reduction::Mean;
+  return name == "amax" ? Reduction::Amax : Reduction::Amin;
+}
+
+// The value that leaves another one alone.
+template <class T>
+T reduction_start(Reduction how) {
+  using L = std::numeric_limits<opmath_type<T>>;
+  switch (how) {
+    case Reduction::Prod: return T(1);
+    case Reduction::Amax:
+      if constexpr (std::is_same_v<T, bool>) return false;
+      else if constexpr (std::is_integral_v<T>) return std::numeric_limits<T>::lowest();
+      else return static_cast<T>(-L::infinity());
+    case Reduction::Amin:
+      if constexpr (std::is_same_v<T, bool>) return true;
+      else if constexpr (std::is_integral_v<T>) return std::numeric_limits<T>::max();
+      else return static_cast<T>(L::infinity());
+    default: return T(0);
+  }
+}
+
+// Calls f with combine(T& place, T value).
+template <class T, class F>
+void with_reduction(Reduction how, const F& f) {
+  using C = opmath_type<T>;
+  switch (how) {
+    case Reduction::Prod:
+      return f([](T& a, T b) {
+        if constexpr (std::is_same_v<T, bool>) a = a && b;
+        else a = static_cast<T>(static_cast<C>(a) * static_cast<C>(b));
+      });
+    case Reduction::Amax:
+      if constexpr (!is_complex_v<T>) {
+        return f([](T& a, T b) {
+          const C x = static_cast<C>(a), y = static_cast<C>(b);
+          a = x != x || x > y ? a : b;
+        });
+      }
+      break;
+    case Reduction::Amin:
+      if constexpr (!is_complex_v<T>) {
+        return f([](T& a, T b) {
+          const C x = static_cast<C>(a), y = static_cast<C>(b);
+          a = x != x || x < y ? a : b;
+        });
+      }
+      break;
+    default: break;
+  }
+  f([](T& a, T b) { a = reduce_add(a, b); });
+}
+
+// A sum as a mean; integers round towards minus infinity.
+template <class T>
+T divide_mean(T sum, int64_t n) {
+  if (n <= 1) return sum;
+  if constexpr (std::is_integral_v<T>) {
+    const int64_t s = sum, q = s / n;
+    return static_cast<T>(s % n != 0 && s < 0 ? q - 1 : q);
+  } else {
+    using C = opmath_type<T>;
+    return static_cast<T>(static_cast<C>(sum) / static_cast<C>(n));
+  }
+}
+
+}  // namespace cresset::cpu

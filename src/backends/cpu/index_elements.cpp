@@ -1,0 +1,334 @@
+// Indexing element by element: gather, the scatter family, take, put, masks and nonzero.
+// Every index is checked before anything is written.
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include <cresset/core/dispatch_types.h>
+#include <cresset/ops/functions.h>
+
+#include "backends/cpu/index_common.h"
+#include "backends/cpu/walk.h"
+#include "cpu/cpu_decl_index.h"
+#include "ops/ops_decl_index.h"
+#include "ops/shape_util.h"
+#include "ops/structured.h"
+
+namespace cresset::cpu {
+
+namespace {
+
+// index as int64 with every value in [0, size).
+Tensor checked_index(const Tensor& index, int64_t dim, int64_t size) {
+  Tensor out = index;
+  if (index.scalar_type() != kLong) {
+    const std::vector<int64_t> values = read_indices(index);
+    out = detail::empty_cpu(index.sizes(), kLong);
+    std::copy(values.begin(), values.end(), out.mutable_data_ptr<int64_t>());
+  }
+  const int64_t* const p = out.const_data_ptr<int64_t>();
+  const Walk<1> walk(out.sizes(), {out.strides()});
+  walk.run([&](const std::array<int64_t, 1>& at) {
+    for (int64_t i = 0; i < walk.row_size(); ++i) {
+      const int64_t v = p[at[0] + i * walk.stride(0)];
+      CRESSET_CHECK(v >= 0 && v < size, "index ", v, " is out of bounds for dimension ", dim, " with size ", size);
+    }
+  });
+  return out;
+}
+
+// self (without a stride along dim, which the index gives), the index, and an operand of the index's size.
+struct ElementPlan {
+  ElementPlan(const Tensor& self, int64_t dim_, const Tensor& index_, IntArrayRef other_strides)
+      : dim(maybe_wrap_dim(dim_, self.dim())),
+        size(self.dim() == 0 ? 1 : self.size(dim)),
+        stride(self.dim() == 0 ? 1 : self.stride(dim)),
+        index(checked_index(index_, dim, size)),
+        self_strides(self.strides()),
+        index_strides(index.strides()),
+        operand_strides(other_strides),
+        sizes(index.sizes()) {
+    if (self.dim() == 0) self_strides = DimVector{1};
+    if (index.dim() == 0) index_strides = DimVector{1}, sizes = DimVector{1};
+    if (operand_strides.empty()) operand_strides = DimVector{1};
+    self_strides[dim] = 0;
+  }
+  Walk<3> walk() const { return Walk<3>(sizes, {IntArrayRef(self_strides), IntArrayRef(operand_strides), IntArrayRef(index_strides)}); }
+
+  int64_t dim, size, stride;
+  Tensor index;
+  DimVector self_strides, index_strides, operand_strides, sizes;
+};
+
+// combine(place in self, element of src) for every index, one after the other.
+template <class T, class F>
+void scatter_elements(const Tensor& self, int64_t dim, const Tensor& index, const T* src, IntArrayRef src_strides, const F& combine) {
+  if (index.numel() == 0) return;
+  const ElementPlan plan(self, dim, index, src_strides);
+  const Walk<3> walk = plan.walk();
+  T* const to = static_cast<T*>(self.mutable_data_ptr());
+  const int64_t* const at_index = plan.index.const_data_ptr<int64_t>();
+  const auto row = [&](const std::array<int64_t, 3>& at) {
+    const int64_t n = walk.row_size(), s0 = walk.stride(0), s1 = walk.stride(1), s2 = walk.stride(2);
+    for (int64_t i = 0; i < n; ++i) combine(to[at[0] + i * s0 + at_index[at[2] + i * s2] * plan.stride], src[at[1] + i * s1]);
+  };
+  walk.run(row);
+}
+
+// Strides that show one value everywhere.
+DimVector zero_strides(const Tensor& index) { return DimVector(std::max<int64_t>(index.dim(), 1), 0); }
+
+Tensor apart_from(const Tensor& self, const Tensor& src) { return src.is_alias_of(self) ? src.clone() : src; }
+
+void scatter_values(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
+  with_element_bits(self.itemsize(), [&](auto bits) {
+    using U = decltype(bits);
+    scatter_elements(self, dim, index, static_cast<const U*>(src.const_data_ptr()), src.strides(), [](U& place, const U& v) { place = v; });
+  });
+}
+void scatter_number(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
+  CRESSET_DISPATCH(self.scalar_type(), "scatter_", CRESSET_ALL_TYPES, [&] {
+    const scalar_t v = value.to<scalar_t>();
+    scatter_elements(self, dim, index, &v, zero_strides(index), [](scalar_t& place, scalar_t x) { place = x; });
+  });
+}
+void scatter_sum(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
+  CRESSET_DISPATCH(self.scalar_type(), "scatter_add_", CRESSET_ALL_TYPES, [&] {
+    scatter_elements(self, dim, index, src.const_data_ptr<scalar_t>(), src.strides(), [](scalar_t& place, scalar_t v) { place = reduce_add(place, v); });
+  });
+}
+void scatter_combine_number(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value, std::string_view reduce) {
+  CRESSET_DISPATCH(self.scalar_type(), "scatter_", CRESSET_ALL_TYPES, [&] {
+    const scalar_t v = value.to<scalar_t>();
+    with_reduction<scalar_t>(reduction_named(reduce), [&](auto combine) { scatter_elements(self, dim, index, &v, zero_strides(index), combine); });
+  });
+}
+void scatter_combine(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce, bool include_self) {
+  const Reduction how = reduction_named(reduce);
+  CRESSET_CHECK_NOT_IMPLEMENTED(!self.is_complex() || how == Reduction::Sum || how == Reduction::Prod || how == Reduction::Mean,
+                                "\"scatter_reduce\" not implemented for '", self.scalar_type(), "'");
+  Tensor counts;
+  if (how == Reduction::Mean) {
+    counts = detail::empty_cpu(self.sizes(), kLong);
+    std::fill_n(counts.mutable_data_ptr<int64_t>(), counts.numel(), include_self ? 1 : 0);
+    const int64_t one = 1;
+    scatter_elements(counts, dim, index, &one, zero_strides(index), [](int64_t& place, int64_t v) { place += v; });
+  }
+  CRESSET_DISPATCH(self.scalar_type(), "scatter_reduce", CRESSET_ALL_TYPES, [&] {
+    if (!include_self) {
+      const scalar_t start = reduction_start<scalar_t>(how);
+      scatter_elements(self, dim, index, &start, zero_strides(index), [](scalar_t& place, scalar_t v) { place = v; });
+    }
+    with_reduction<scalar_t>(how, [&](auto combine) { scatter_elements(self, dim, index, src.const_data_ptr<scalar_t>(), src.strides(), combine); });
+    if (how != Reduction::Mean) return;
+    const Walk<2> walk(self.sizes(), {self.strides(), counts.strides()});
+    scalar_t* const to = self.mutable_data_ptr<scalar_t>();
+    const int64_t* const n = counts.const_data_ptr<int64_t>();
+    walk.run([&](const std::array<int64_t, 2>& at) {
+      for (int64_t i = 0; i < walk.row_size(); ++i) {
+        scalar_t& place = to[at[0] + i * walk.stride(0)];
+        place = divide_mean(place, n[at[1] + i * walk.stride(1)]);
+      }
+    });
+  });
+}
+
+}  // namespace
+
+void gather(const Tensor& self, int64_t dim, const Tensor& index, bool, const Tensor& out) {
+  if (index.numel() == 0) return;
+  const ElementPlan plan(self, dim, index, out.strides());
+  const Walk<3> walk = plan.walk();
+  const int64_t* const at_index = plan.index.const_data_ptr<int64_t>();
+  with_element_bits(self.itemsize(), [&](auto bits) {
+    using U = decltype(bits);
+    const U* const from = static_cast<const U*>(self.const_data_ptr());
+    U* const to = static_cast<U*>(out.mutable_data_ptr());
+    walk.parallel(kCopyGrain / 2, [&](const std::array<int64_t, 3>& at) {
+      const int64_t n = walk.row_size(), s0 = walk.stride(0), s1 = walk.stride(1), s2 = walk.stride(2);
+      for (int64_t i = 0; i < n; ++i) to[at[1] + i * s1] = from[at[0] + i * s0 + at_index[at[2] + i * s2] * plan.stride];
+    });
+  });
+}
+
+void scatter_src(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, const Tensor& out) {
+  ops::copy_data(self, out);
+  scatter_values(out, dim, index, src);
+}
+Tensor& scatter_src_inplace(Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
+  ops::scatter_src_meta(self, dim, index, src);
+  scatter_values(self, dim, index, apart_from(self, src));
+  return self;
+}
+void scatter_value(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value, const Tensor& out) {
+  ops::copy_data(self, out);
+  scatter_number(out, dim, index, value);
+}
+Tensor& scatter_value_inplace(Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
+  ops::scatter_value_meta(self, dim, index, value);
+  scatter_number(self, dim, index, value);
+  return self;
+}
+void scatter_add(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, const Tensor& out) {
+  ops::copy_data(self, out);
+  scatter_sum(out, dim, index, src);
+}
+Tensor& scatter_add_inplace(Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
+  ops::scatter_add_meta(self, dim, index, src);
+  scatter_sum(self, dim, index, apart_from(self, src));
+  return self;
+}
+void scatter_reduce_old(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce, const Tensor& out) {
+  ops::copy_data(self, out);
+  scatter_combine(out, dim, index, src, reduce, true);
+}
+Tensor& scatter_reduce_old_inplace(Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce) {
+  ops::scatter_reduce_old_meta(self, dim, index, src, reduce);
+  scatter_combine(self, dim, index, apart_from(self, src), reduce, true);
+  return self;
+}
+void scatter_value_reduce(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value, std::string_view reduce, const Tensor& out) {
+  ops::copy_data(self, out);
+  scatter_combine_number(out, dim, index, value, reduce);
+}
+Tensor& scatter_value_reduce_inplace(Tensor& self, int64_t dim, const Tensor& index, const Scalar& value, std::string_view reduce) {
+  ops::scatter_value_reduce_meta(self, dim, index, value, reduce);
+  scatter_combine_number(self, dim, index, value, reduce);
+  return self;
+}
+void scatter_reduce(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce, bool include_self, const Tensor& out) {
+  ops::copy_data(self, out);
+  scatter_combine(out, dim, index, src, reduce, include_self);
+}
+Tensor& scatter_reduce_inplace(Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce, bool include_self) {
+  ops::scatter_reduce_meta(self, dim, index, src, reduce, include_self);
+  scatter_combine(self, dim, index, apart_from(self, src), reduce, include_self);
+  return self;
+}
+
+// ---- positions in the flattened tensor ---------------------------------------------------------------------------
+
+namespace {
+
+// Offsets in self of positions in its logical order.
+std::vector<int64_t> linear_offsets(const Tensor& self, const Tensor& index) {
+  std::vector<int64_t> out = read_indices(index);
+  const int64_t n = self.numel();
+  const bool dense = self.is_contiguous();
+  for (int64_t& i : out) {
+    CRESSET_CHECK_INDEX(i >= -n && i < n, "out of range: tried to access index ", i, " on a tensor of ", n, " elements.");
+    if (i < 0) i += n;
+    if (dense) continue;
+    int64_t rest = i, at = 0;
+    for (int64_t d = self.dim() - 1; d >= 0; --d) {
+      at += rest % self.size(d) * self.stride(d);
+      rest /= self.size(d);
+    }
+    i = at;
+  }
+  return out;
+}
+
+}  // namespace
+
+void take(const Tensor& self, const Tensor& index, const Tensor& out) {
+  const std::vector<int64_t> offsets = linear_offsets(self, index);
+  with_element_bits(self.itemsize(), [&](auto bits) {
+    using U = decltype(bits);
+    const U* const from = static_cast<const U*>(self.const_data_ptr());
+    U* const to = static_cast<U*>(out.mutable_data_ptr());
+    for (std::size_t i = 0; i < offsets.size(); ++i) to[i] = from[offsets[i]];
+  });
+}
+
+Tensor& put_inplace(Tensor& self, const Tensor& index, const Tensor& source, bool accumulate) {
+  ops::put_meta(self, index, source, accumulate);
+  const std::vector<int64_t> offsets = linear_offsets(self, index);
+  const Tensor values = source.is_alias_of(self) ? source.clone(MemoryFormat::Contiguous) : source.contiguous();
+  CRESSET_DISPATCH(self.scalar_type(), "put_", CRESSET_ALL_TYPES, [&] {
+    scalar_t* const to = self.mutable_data_ptr<scalar_t>();
+    const scalar_t* const from = values.const_data_ptr<scalar_t>();
+    for (std::size_t i = 0; i < offsets.size(); ++i) to[offsets[i]] = accumulate ? reduce_add(to[offsets[i]], from[i]) : from[i];
+  });
+  return self;
+}
+
+// ---- masks -------------------------------------------------------------------------------------------------------
+
+Tensor masked_select(const Tensor& self, const Tensor& mask) {
+  CRESSET_CHECK(mask.scalar_type() == kBool, "masked_select: expected BoolTensor for mask");
+  ops::check_same_device("masked_select", self, mask, "mask");
+  const DimVector sizes = ops::infer_broadcast(self.sizes(), mask.sizes());
+  const Tensor from = self.expand(sizes), where = mask.expand(sizes);
+  const Walk<2> walk(sizes, {from.strides(), where.strides()});
+  const bool* const keep = where.const_data_ptr<bool>();
+  int64_t count = 0;
+  walk.run([&](const std::array<int64_t, 2>& at) {
+    const int64_t n = walk.row_size(), s = walk.stride(1);
+    for (int64_t i = 0; i < n; ++i) count += keep[at[1] + i * s];
+  });
+  Tensor out = detail::empty_cpu({count}, self.scalar_type());
+  with_element_bits(self.itemsize(), [&](auto bits) {
+    using U = decltype(bits);
+    const U* const source = static_cast<const U*>(from.const_data_ptr());
+    U* to = static_cast<U*>(out.mutable_data_ptr());
+    walk.run([&](const std::array<int64_t, 2>& at) {
+      const int64_t n = walk.row_size(), s0 = walk.stride(0), s1 = walk.stride(1);
+      for (int64_t i = 0; i < n; ++i)
+        if (keep[at[1] + i * s1]) *to++ = source[at[0] + i * s0];
+    });
+  });
+  return out;
+}
+
+Tensor& masked_scatter_inplace(Tensor& self, const Tensor& mask, const Tensor& source) {
+  ops::masked_scatter_meta(self, mask, source);
+  const Tensor where = mask.expand(self.sizes());
+  const Tensor values = source.is_alias_of(self) ? source.clone(MemoryFormat::Contiguous) : source.contiguous();
+  const Walk<2> walk(self.sizes(), {self.strides(), where.strides()});
+  const bool* const keep = where.const_data_ptr<bool>();
+  int64_t count = 0;
+  walk.run([&](const std::array<int64_t, 2>& at) {
+    for (int64_t i = 0; i < walk.row_size(); ++i) count += keep[at[1] + i * walk.stride(1)];
+  });
+  CRESSET_CHECK(count <= values.numel(), "masked_scatter: Number of elements of source < number of ones in mask (", values.numel(), " < ", count, ")");
+  with_element_bits(self.itemsize(), [&](auto bits) {
+    using U = decltype(bits);
+    const U* from = static_cast<const U*>(values.const_data_ptr());
+    U* const to = static_cast<U*>(self.mutable_data_ptr());
+    walk.run([&](const std::array<int64_t, 2>& at) {
+      for (int64_t i = 0; i < walk.row_size(); ++i)
+        if (keep[at[1] + i * walk.stride(1)]) to[at[0] + i * walk.stride(0)] = *from++;
+    });
+  });
+  return self;
+}
+
+Tensor nonzero(const Tensor& self) {
+  const Tensor from = self.contiguous();
+  const int64_t n = from.numel(), dims = from.dim();
+  return CRESSET_DISPATCH(self.scalar_type(), "nonzero", CRESSET_ALL_TYPES, [&] {
+    const scalar_t* const p = from.const_data_ptr<scalar_t>();
+    const auto is_nonzero = [](scalar_t v) { return static_cast<opmath_type<scalar_t>>(v) != opmath_type<scalar_t>(0); };
+    int64_t count = 0;
+    for (int64_t i = 0; i < n; ++i) count += is_nonzero(p[i]);
+    // One run of memory for each dimension, as PyTorch lays it out.
+    Tensor columns = detail::empty_cpu({dims, count}, kLong);
+    int64_t* const out = columns.numel() ? columns.mutable_data_ptr<int64_t>() : nullptr;
+    if (out) {
+      int64_t found = 0;
+      for (int64_t i = 0; i < n; ++i) {
+        if (!is_nonzero(p[i])) continue;
+        int64_t rest = i;
+        for (int64_t d = dims - 1; d > 0; --d) {
+          out[d * count + found] = rest % from.size(d);
+          rest /= from.size(d);
+        }
+        out[found++] = rest;
+      }
+    }
+    return ops::make_view(columns, {count, dims}, {1, std::max<int64_t>(count, 1)}, 0);
+  });
+}
+
+}  // namespace cresset::cpu

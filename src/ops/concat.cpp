@@ -1,0 +1,345 @@
+// Joining, repeating, reordering and padding: shape rules, checks and compositions.
+#include <algorithm>
+
+#include <cresset/ops/functions.h>
+
+#include "ops/ops_decl_concat.h"
+#include "ops/shape_util.h"
+
+namespace cresset::ops {
+
+namespace {
+
+// PyTorch lets empty vectors of size [0] join anything.
+bool skipped_by_cat(const Tensor& t) { return t.dim() == 1 && t.size(0) == 0; }
+
+MemoryFormat common_format(TensorList tensors) {
+  const MemoryFormat first = tensors[0].suggest_memory_format();
+  for (const Tensor& t : tensors)
+    if (t.suggest_memory_format() != first) return MemoryFormat::Contiguous;
+  return first;
+}
+
+}  // namespace
+
+TensorSpec cat_shape(TensorList tensors, int64_t dim) {
+  CRESSET_CHECK_VALUE(!tensors.empty(), "torch.cat(): expected a non-empty list of Tensors");
+  const Tensor* first = nullptr;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    CRESSET_CHECK(tensors[i].dim() > 0, "zero-dimensional tensor (at position ", i, ") cannot be concatenated");
+    CRESSET_CHECK(tensors[i].device() == tensors[0].device(), "cat: all tensors on one device were required; got ", tensors[0].device(),
+                  " and ", tensors[i].device(), " (at position ", i, ").");
+    if (!first && !skipped_by_cat(tensors[i])) first = &tensors[i];
+  }
+  const ScalarType dtype = promoted_type(tensors);
+  if (!first) return spec_like(tensors[0], {0}, dtype);
+  const int64_t d = maybe_wrap_dim(dim, first->dim());
+  DimVector sizes(first->sizes());
+  int64_t total = 0;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const Tensor& t = tensors[i];
+    if (skipped_by_cat(t)) continue;
+    CRESSET_CHECK(t.dim() == first->dim(), "Tensors must have same number of dimensions: got ", first->dim(), " and ", t.dim());
+    for (int64_t k = 0; k < t.dim(); ++k)
+      CRESSET_CHECK(k == d || t.size(k) == sizes[k], "Sizes of tensors must match except in dimension ", d, ". Expected size ", sizes[k],
+                    " but got size ", t.size(k), " for tensor number ", i, " in the list.");
+    total += t.size(d);
+  }
+  sizes[d] = total;
+  return spec_like(tensors[0], sizes, dtype, common_format(tensors));
+}
+
+Tensor stack_impl(TensorList tensors, int64_t dim) {
+  CRESSET_CHECK(!tensors.empty(), "stack expects a non-empty TensorList");
+  dim = maybe_wrap_dim(dim, tensors[0].dim() + 1);
+  std::vector<Tensor> rows;
+  rows.reserve(tensors.size());
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    CRESSET_CHECK(tensors[i].sizes() == tensors[0].sizes(), "stack expects each tensor to be equal size, but got ", tensors[0].sizes(),
+                  " at entry 0 and ", tensors[i].sizes(), " at entry ", i);
+    rows.push_back(tensors[i].unsqueeze(dim));
+  }
+  return cresset::cat(rows, dim);
+}
+
+Tensor hstack_impl(TensorList tensors) {
+  CRESSET_CHECK(!tensors.empty(), "hstack expects a non-empty TensorList");
+  const std::vector<Tensor> rows = cresset::atleast_1d(tensors);
+  return cresset::cat(rows, rows[0].dim() == 1 ? 0 : 1);
+}
+Tensor vstack_impl(TensorList tensors) {
+  CRESSET_CHECK(!tensors.empty(), "vstack expects a non-empty TensorList");
+  return cresset::cat(cresset::atleast_2d(tensors), 0);
+}
+Tensor dstack_impl(TensorList tensors) {
+  CRESSET_CHECK(!tensors.empty(), "dstack expects a non-empty TensorList");
+  return cresset::cat(cresset::atleast_3d(tensors), 2);
+}
+Tensor column_stack_impl(TensorList tensors) {
+  CRESSET_CHECK(!tensors.empty(), "column_stack expects a non-empty TensorList");
+  std::vector<Tensor> columns;
+  columns.reserve(tensors.size());
+  for (const Tensor& t : tensors) columns.push_back(t.dim() <= 1 ? t.reshape({t.numel(), 1}) : t);
+  return cresset::cat(columns, 1);
+}
+
+Tensor block_diag_impl(TensorList tensors) {
+  CRESSET_CHECK(!tensors.empty(), "block_diag: at least one tensor was required; got none.");
+  int64_t width = 0;
+  std::vector<Tensor> blocks;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    CRESSET_CHECK(tensors[i].dim() <= 2, "torch.block_diag: Input tensors must have 2 or fewer dimensions. Input ", i, " has ", tensors[i].dim(), " dimensions");
+    blocks.push_back(cresset::atleast_2d(tensors[i]));
+    width += blocks.back().size(1);
+  }
+  std::vector<Tensor> rows;
+  int64_t left = 0;
+  for (const Tensor& b : blocks) {
+    rows.push_back(cresset::constant_pad_nd(b, {left, width - left - b.size(1)}, 0));
+    left += b.size(1);
+  }
+  return cresset::cat(rows, 0);
+}
+
+Tensor cartesian_prod_impl(TensorList tensors) {
+  CRESSET_CHECK(!tensors.empty(), "cartesian_prod expects a non-empty TensorList");
+  for (const Tensor& t : tensors) CRESSET_CHECK(t.dim() == 1, "Expect a 1D vector, but got shape ", t.sizes());
+  if (tensors.size() == 1) return tensors[0];
+  std::vector<Tensor> grids = cresset::meshgrid(tensors, "ij");
+  for (Tensor& g : grids) g = g.flatten();
+  return cresset::stack(grids, 1);
+}
+
+Tensor repeat_impl(const Tensor& self, IntArrayRef repeats) {
+  const int64_t n = static_cast<int64_t>(repeats.size()), extra = n - self.dim();
+  CRESSET_CHECK(extra >= 0, "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor");
+  // Source [1, s0, 1, s1, …] expanded to [r0, s0, r1, s1, …] and copied once.
+  DimVector target(n), split(2 * n), tiled(2 * n);
+  bool negative = false;
+  for (int64_t d = 0; d < n; ++d) {
+    const int64_t s = d < extra ? 1 : self.size(d - extra);
+    target[d] = s * repeats[d];
+    negative |= repeats[d] < 0;
+    split[2 * d] = 1;
+    split[2 * d + 1] = s;
+    tiled[2 * d] = repeats[d];
+    tiled[2 * d + 1] = s;
+  }
+  if (negative)
+    for (int64_t d = 0; d < n; ++d)
+      CRESSET_CHECK(repeats[d] >= 0, "Trying to create tensor with negative dimension ", target[d], ": ", target);
+  // Splitting every dimension by 1 is always a view, and so is merging a fresh contiguous copy.
+  return self.reshape(split).expand(tiled).clone(MemoryFormat::Contiguous).view(target);
+}
+
+Tensor tile_impl(const Tensor& self, IntArrayRef dims) {
+  const int64_t missing = self.dim() - static_cast<int64_t>(dims.size());
+  if (missing <= 0) return self.repeat(dims);
+  DimVector all(missing, 1);
+  for (int64_t d : dims) all.push_back(d);
+  return self.repeat(all);
+}
+
+Tensor repeat_interleave_by_tensor(const Tensor& self, const Tensor& repeats, std::optional<int64_t> dim, std::optional<int64_t> output_size) {
+  const Tensor input = dim ? self : self.flatten();
+  const int64_t d = maybe_wrap_dim(dim.value_or(0), self.dim() == 0 ? 1 : self.dim());
+  const Tensor source = input.dim() == 0 ? input.unsqueeze(0) : input;
+  Tensor counts = repeats;
+  if (repeats.dim() == 0 || (repeats.dim() == 1 && repeats.size(0) == 1)) {
+    counts = repeats.reshape({1}).expand({source.size(d)});
+  } else {
+    CRESSET_CHECK(repeats.dim() == 1, "repeats must be 0-dim or 1-dim tensor");
+    CRESSET_CHECK(repeats.size(0) == source.size(d), "repeats must have the same size as input along dim, but got repeats.size(0) = ",
+                  repeats.size(0), " and input.size(", d, ") = ", source.size(d));
+  }
+  return source.index_select(d, cresset::repeat_interleave(counts, output_size));
+}
+
+Tensor repeat_interleave_by_int(const Tensor& self, int64_t repeats, std::optional<int64_t> dim, std::optional<int64_t> output_size) {
+  CRESSET_CHECK(repeats >= 0, "Repeats must be non-negative");
+  const Tensor input = dim ? self : self.flatten();
+  const Tensor source = input.dim() == 0 ? input.unsqueeze(0) : input;
+  const int64_t d = maybe_wrap_dim(dim.value_or(0), source.dim());
+  CRESSET_CHECK(!output_size || *output_size == source.size(d) * repeats, "repeat_interleave: Invalid output_size, expected ",
+                source.size(d) * repeats, " but got ", output_size.value_or(0));
+  DimVector sizes(source.sizes());
+  sizes.insert(sizes.begin() + d + 1, repeats);
+  return source.unsqueeze(d + 1).expand(sizes).clone(MemoryFormat::Contiguous).flatten(d, d + 1);
+}
+
+TensorSpec roll_shape(const Tensor& self, IntArrayRef shifts, IntArrayRef dims) {
+  CRESSET_CHECK(!shifts.empty(), "`shifts` required");
+  CRESSET_CHECK(shifts.size() == dims.size() || (dims.empty() && shifts.size() == 1), "shifts and dimensions must align. shifts: ",
+                shifts.size(), ", dims:", dims.size());
+  for (int64_t d : dims) maybe_wrap_dim(d, self.dim());
+  return spec_like(self, self.sizes());
+}
+
+TensorSpec flip_shape(const Tensor& self, IntArrayRef dims) {
+  dim_mask(dims, self.dim());
+  return spec_like(self, self.sizes(), std::nullopt, self.suggest_memory_format());
+}
+Tensor fliplr_impl(const Tensor& self) {
+  CRESSET_CHECK(self.dim() >= 2, "Input must be >= 2-d.");
+  return self.flip({1});
+}
+Tensor flipud_impl(const Tensor& self) {
+  CRESSET_CHECK(self.dim() >= 1, "Input must be >= 1-d.");
+  return self.flip({0});
+}
+
+Tensor rot90_impl(const Tensor& self, int64_t k, IntArrayRef dims) {
+  CRESSET_CHECK(dims.size() == 2, "expected total rotation dims == 2, but got dims = ", dims.size());
+  CRESSET_CHECK(self.dim() >= 2, "expected total dims >= 2, but got total dims = ", self.dim());
+  const int64_t a = maybe_wrap_dim(dims[0], self.dim()), b = maybe_wrap_dim(dims[1], self.dim());
+  CRESSET_CHECK(a != b, "expected rotation dims to be different, but got dim0 = ", dims[0], " and dim1 = ", dims[1]);
+  switch ((k % 4 + 4) % 4) {
+    case 1: return self.flip({b}).transpose(a, b).contiguous();
+    case 2: return self.flip({a, b});
+    case 3: return self.flip({a}).transpose(a, b).contiguous();
+    default: return self.clone(MemoryFormat::Contiguous);
+  }
+}
+
+std::vector<Tensor> meshgrid_default(TensorList tensors) { return cresset::meshgrid(tensors, "ij"); }
+
+std::vector<Tensor> meshgrid_indexing(TensorList tensors, std::string_view indexing) {
+  CRESSET_CHECK(!tensors.empty(), "meshgrid expects a non-empty TensorList");
+  CRESSET_CHECK(indexing == "ij" || indexing == "xy", "torch.meshgrid: indexing must be one of \"xy\" or \"ij\", but received: ", indexing);
+  for (const Tensor& t : tensors) {
+    CRESSET_CHECK(t.dim() <= 1, "torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got a tensor of size ", t.sizes());
+    CRESSET_CHECK(t.scalar_type() == tensors[0].scalar_type(), "meshgrid expects all tensors to have the same dtype");
+    CRESSET_CHECK(t.device() == tensors[0].device(), "meshgrid expects all tensors to have the same device");
+  }
+  // Grid i varies along dimension i; with "xy" the first two tensors vary along each other's dimension.
+  const std::size_t n = tensors.size();
+  const bool swap = indexing == "xy" && n >= 2;
+  auto dim_of = [&](std::size_t i) { return swap && i < 2 ? 1 - i : i; };
+  DimVector shape(n);
+  for (std::size_t i = 0; i < n; ++i) shape[dim_of(i)] = tensors[i].numel();
+  std::vector<Tensor> grids;
+  for (std::size_t i = 0; i < n; ++i) {
+    DimVector one(n, 1);
+    one[dim_of(i)] = tensors[i].numel();
+    grids.push_back(tensors[i].view(one).expand(shape));
+  }
+  return grids;
+}
+
+// ---- padding -----------------------------------------------------------------------------------------------------
+
+TensorSpec constant_pad_nd_shape(const Tensor& self, IntArrayRef pad, const Scalar&) {
+  CRESSET_CHECK(pad.size() % 2 == 0, "Length of pad must be even but instead it equals ", pad.size());
+  const int64_t padded = static_cast<int64_t>(pad.size() / 2);
+  CRESSET_CHECK(padded <= self.dim(), "Length of pad should be no more than twice the number of dimensions of the input. Pad length is ",
+                pad.size(), " while the input has ", self.dim(), " dimensions.");
+  DimVector sizes(self.sizes());
+  for (int64_t i = 0; i < padded; ++i) {
+    const int64_t d = self.dim() - 1 - i;
+    sizes[d] += pad[2 * i] + pad[2 * i + 1];
+    CRESSET_CHECK(sizes[d] >= 0 && self.size(d) + std::min<int64_t>(pad[2 * i], 0) + std::min<int64_t>(pad[2 * i + 1], 0) >= 0,
+                  "The input size ", self.size(d), ", plus negative padding ", pad[2 * i], " and ", pad[2 * i + 1],
+                  " resulted in a negative output size, which is invalid. Check dimension ", d, " of your input.");
+  }
+  return spec_like(self, sizes, std::nullopt, self.suggest_memory_format());
+}
+
+Tensor pad_circular(const Tensor& self, IntArrayRef pad) {
+  const int64_t padded = static_cast<int64_t>(pad.size() / 2);
+  CRESSET_CHECK(padded <= self.dim(), "Invalid padding size, expected at most ", 2 * self.dim(), " but got ", pad.size());
+  Tensor out = self;
+  for (int64_t i = 0; i < padded; ++i) {
+    const int64_t d = self.dim() - 1 - i, size = self.size(d), before = pad[2 * i], after = pad[2 * i + 1];
+    CRESSET_CHECK(before <= size && after <= size, "Padding value causes wrapping around more than once.");
+    CRESSET_CHECK(size + before + after >= 0 && before >= -size && after >= -size, "Negative padding value is resulting in an empty dimension");
+    const int64_t cut = std::max<int64_t>(-before, 0), keep = size - cut - std::max<int64_t>(-after, 0);
+    CRESSET_CHECK(keep > 0 || size + before + after > 0, "Negative padding value is resulting in an empty dimension");
+    std::vector<Tensor> parts;
+    if (before > 0) parts.push_back(cresset::slice(out, d, size - before, size, 1));
+    parts.push_back(cresset::slice(out, d, cut, cut + keep, 1));
+    if (after > 0) parts.push_back(cresset::slice(out, d, 0, after, 1));
+    out = parts.size() == 1 ? parts[0] : cresset::cat(parts, d);
+  }
+  return out.is_same(self) ? self.clone() : out.contiguous();
+}
+
+Tensor pad_mode(const Tensor& self, IntArrayRef pad, std::string_view mode, std::optional<double> value) {
+  CRESSET_CHECK(pad.size() % 2 == 0, "Padding length must be divisible by 2");
+  CRESSET_CHECK(static_cast<int64_t>(pad.size()) <= 2 * self.dim(),
+                "Padding length should be less than or equal to two times the input dimension but got padding length ", pad.size(),
+                " and input of dimension ", self.dim());
+  if (mode == "constant") return cresset::constant_pad_nd(self, pad, value.value_or(0.0));
+  CRESSET_CHECK(!value || *value == 0, "Padding mode \"", mode, "\" doesn't take in value argument");
+  const int64_t spatial = static_cast<int64_t>(pad.size() / 2);
+  const bool fits = self.dim() == spatial + 1 || self.dim() == spatial + 2;
+  CRESSET_CHECK_NOT_IMPLEMENTED(mode == "reflect" || mode == "replicate" || mode == "circular", "Unrecognised padding mode ", mode);
+  CRESSET_CHECK_NOT_IMPLEMENTED(fits && spatial >= 1 && (spatial <= 2 || mode == "circular"), "Padding size ", pad.size(),
+                                " is not supported for ", self.dim(), "D input tensor.");
+  if (mode == "circular") return cresset::_pad_circular(self, pad);
+  if (mode == "reflect") return spatial == 1 ? cresset::reflection_pad1d(self, pad) : cresset::reflection_pad2d(self, pad);
+  return spatial == 1 ? cresset::replication_pad1d(self, pad) : cresset::replication_pad2d(self, pad);
+}
+
+Tensor pad_sequence_impl(TensorList sequences, bool batch_first, double padding_value, std::string_view padding_side) {
+  CRESSET_CHECK(!sequences.empty(), "received an empty list of sequences");
+  CRESSET_CHECK(padding_side == "left" || padding_side == "right", "Expected padding_side to be one of left or right, but got ", padding_side, ".");
+  int64_t longest = 0;
+  for (const Tensor& s : sequences) longest = std::max(longest, s.size(0));
+  std::vector<Tensor> padded;
+  for (const Tensor& s : sequences) {
+    DimVector pad(2 * s.dim(), 0);
+    pad[2 * s.dim() - (padding_side == "left" ? 2 : 1)] = longest - s.size(0);
+    padded.push_back(cresset::constant_pad_nd(s, pad, padding_value));
+  }
+  return cresset::stack(padded, batch_first ? 0 : 1);
+}
+
+namespace {
+
+// Output of a border padding of the last `n` dimensions; checks sizes with PyTorch's words.
+TensorSpec border_pad_shape(const Tensor& self, IntArrayRef padding, int64_t n, bool reflect) {
+  CRESSET_CHECK(static_cast<int64_t>(padding.size()) == 2 * n, "padding size is expected to be ", 2 * n, ", but got: ", padding.size());
+  bool valid = self.dim() == n + 1 || self.dim() == n + 2;
+  for (int64_t d = self.dim() == n + 2 ? 1 : 0; d < self.dim(); ++d) valid &= self.size(d) != 0;
+  CRESSET_CHECK(valid, "Expected ", n + 1, "D or ", n + 2,
+                "D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, but got: ", self.sizes());
+  DimVector sizes(self.sizes());
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t d = self.dim() - 1 - i, before = padding[2 * i], after = padding[2 * i + 1];
+    CRESSET_CHECK(!reflect || (before < self.size(d) && after < self.size(d)), "Argument #", 4 + 2 * i,
+                  ": Padding size should be less than the corresponding input dimension, but got: padding (", before, ", ", after,
+                  ") at dimension ", d, " of input ", self.sizes());
+    sizes[d] += before + after;
+  }
+  const int64_t last = self.dim() - 1;
+  bool positive = true;
+  for (int64_t i = 0; i < n; ++i) positive &= sizes[last - i] >= 1;
+  CRESSET_CHECK(positive, n == 1 ? str("input (W: ", self.size(last), ") is too small. Calculated output W: ", sizes[last])
+                                 : str("input (H: ", self.size(last - 1), ", W: ", self.size(last), ") is too small. Calculated output H: ",
+                                       sizes[last - 1], " W: ", sizes[last]));
+  return spec_like(self, sizes, std::nullopt, n == 2 ? self.suggest_memory_format() : MemoryFormat::Contiguous);
+}
+
+TensorSpec border_pad_backward_shape(const Tensor& grad_output, const Tensor& self, IntArrayRef padding, int64_t n, bool reflect) {
+  const TensorSpec forward = border_pad_shape(self, padding, n, reflect);
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t d = self.dim() - 1 - i;
+    CRESSET_CHECK(grad_output.dim() == self.dim() && grad_output.size(d) == forward.sizes[d], "grad_output ", i == 0 ? "width" : "height",
+                  " unexpected. Expected: ", forward.sizes[d], ", Got: ", grad_output.dim() == self.dim() ? grad_output.size(d) : 0);
+  }
+  CRESSET_CHECK(grad_output.sizes() == IntArrayRef(forward.sizes), "grad_output of size ", forward.sizes, " was required; got ", grad_output.sizes(), ".");
+  return spec_like(grad_output, self.sizes());
+}
+
+}  // namespace
+
+TensorSpec reflection_pad1d_shape(const Tensor& self, IntArrayRef padding) { return border_pad_shape(self, padding, 1, true); }
+TensorSpec reflection_pad2d_shape(const Tensor& self, IntArrayRef padding) { return border_pad_shape(self, padding, 2, true); }
+TensorSpec replication_pad1d_shape(const Tensor& self, IntArrayRef padding) { return border_pad_shape(self, padding, 1, false); }
+TensorSpec replication_pad2d_shape(const Tensor& self, IntArrayRef padding) { return border_pad_shape(self, padding, 2, false); }
+TensorSpec reflection_pad1d_backward_shape(const Tensor& g, const Tensor& self, IntArrayRef p) { return border_pad_backward_shape(g, self, p, 1, true); }
+TensorSpec reflection_pad2d_backward_shape(const Tensor& g, const Tensor& self, IntArrayRef p) { return border_pad_backward_shape(g, self, p, 2, true); }
+TensorSpec replication_pad1d_backward_shape(const Tensor& g, const Tensor& self, IntArrayRef p) { return border_pad_backward_shape(g, self, p, 1, false); }
+TensorSpec replication_pad2d_backward_shape(const Tensor& g, const Tensor& self, IntArrayRef p) { return border_pad_backward_shape(g, self, p, 2, false); }
+
+}  // namespace cresset::ops
