@@ -172,6 +172,9 @@ struct CRESSET_API Node : std::enable_shared_from_this<Node> {
   void* pyobj() const noexcept { return pyobj_; }
   void set_pyobj(void* p) noexcept { pyobj_ = p; }
 
+  /// Which running pass has claimed this node (high half) and under which number (low half); 0 when none. Engine only.
+  std::atomic<uint64_t>& pass_slot() const noexcept { return pass_slot_; }
+
   /// Held while saved values are read or dropped, so that threads that share a graph get an error and no crash.
   detail::SpinLock& saved_lock() noexcept { return saved_lock_; }
 
@@ -184,6 +187,7 @@ struct CRESSET_API Node : std::enable_shared_from_this<Node> {
     if (e.function && e.function->topological_nr_ >= topological_nr_) topological_nr_ = e.function->topological_nr_ + 1;
   }
 
+  mutable std::atomic<uint64_t> pass_slot_{0};
   uint64_t sequence_nr_;
   uint64_t topological_nr_ = 0;
   edge_list next_edges_;

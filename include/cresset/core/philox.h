@@ -12,6 +12,7 @@ class PhiloxStream {
  public:
   using Block = std::array<uint32_t, 4>;
   static constexpr int kRounds = 10;
+  static constexpr uint32_t kMultiplier0 = 0xD2511F53u, kMultiplier1 = 0xCD9E8D57u, kWeyl0 = 0x9E3779B9u, kWeyl1 = 0xBB67AE85u;
 
   constexpr explicit PhiloxStream(uint64_t seed = 0, uint64_t subsequence = 0, uint64_t first_block = 0)
       : seed_(seed), subsequence_(subsequence), next_(first_block) {}
@@ -19,11 +20,11 @@ class PhiloxStream {
   /// The bijection itself: ten rounds over a 128-bit counter with a 64-bit key, least significant word first.
   static constexpr Block encrypt(Block counter, std::array<uint32_t, 2> key) {
     for (int round = 0; round < kRounds; ++round) {
-      const uint64_t a = uint64_t{0xD2511F53u} * counter[0], b = uint64_t{0xCD9E8D57u} * counter[2];
+      const uint64_t a = uint64_t{kMultiplier0} * counter[0], b = uint64_t{kMultiplier1} * counter[2];
       counter = {static_cast<uint32_t>(b >> 32) ^ counter[1] ^ key[0], static_cast<uint32_t>(b),
                  static_cast<uint32_t>(a >> 32) ^ counter[3] ^ key[1], static_cast<uint32_t>(a)};
-      key[0] += 0x9E3779B9u;
-      key[1] += 0xBB67AE85u;
+      key[0] += kWeyl0;
+      key[1] += kWeyl1;
     }
     return counter;
   }

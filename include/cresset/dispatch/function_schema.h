@@ -55,8 +55,9 @@ struct CRESSET_API Argument {
   bool kwarg_only = false;
   std::optional<AliasInfo> alias;
 
-  bool is_out() const { return kwarg_only && alias && alias->is_write; }
-  bool is_mutable() const { return alias && alias->is_write; }
+  bool is_out() const { return kwarg_only && is_mutable(); }
+  /// Is it written, as a whole or (lists) in its elements?
+  bool is_mutable() const { return alias && (alias->is_write || (alias->contained && alias->contained->is_write)); }
   /// "Tensor(a!) self", "int[2] stride=1".
   std::string str() const;
 };
@@ -106,9 +107,8 @@ CRESSET_API std::variant<OperatorName, FunctionSchema> parse_schema_or_name(std:
 CRESSET_API TypePtr parse_type(std::string_view text);
 
 /// Why a kernel's inferred schema does not fit the declared one, or nothing when it fits: `The number of arguments is different. 1 vs 2.`
-CRESSET_API std::optional<std::string> find_schema_differences(const FunctionSchema& inferred, const FunctionSchema& declared);
-/// Checks value against type for a call, converting what Python callers may pass (int for float, one int for int[2]). Returns false when it does not fit.
-CRESSET_API bool coerce_argument(IValue& value, const Argument& argument);
+/// (declared first).
+CRESSET_API std::optional<std::string> find_schema_differences(const FunctionSchema& declared, const FunctionSchema& inferred);
 
 }  // namespace cresset
 

@@ -1,0 +1,389 @@
+// Registration, removal and lookup of operators.
+#include <cresset/dispatch/dispatcher.h>
+
+#include <algorithm>
+#include <deque>
+#include <shared_mutex>
+#include <unordered_map>
+
+#include "dispatch/computed_table.h"
+#include "dispatch/dispatcher_state.h"
+#include "dispatch/missing.h"
+#include "dispatch/near_misses.h"
+
+namespace cresset {
+namespace impl {
+namespace {
+
+const KernelFunction* missing_entry() {
+  static const auto* k = new KernelFunction(KernelFunction::makeMissing());
+  return k;
+}
+const KernelFunction* ambiguous_entry() {
+  static const auto* k = new KernelFunction(KernelFunction::makeAmbiguousAutogradOther());
+  return k;
+}
+
+}  // namespace
+
+OperatorEntry::OperatorEntry(OperatorName n) : name(std::move(n)) {
+  for (auto& slot : table) slot.store(missing_entry(), std::memory_order_relaxed);
+  for (auto& mask : masks) mask.store(~uint64_t{0}, std::memory_order_relaxed);
+}
+
+}  // namespace impl
+
+using impl::AnnotatedKernel;
+using impl::OperatorEntry;
+
+Dispatcher& Dispatcher::singleton() {
+  static auto* d = new Dispatcher;  // never destroyed: registrations are undone by static destructors
+  return *d;
+}
+Dispatcher::Dispatcher() : state_(std::make_unique<State>()) {}
+
+// Entries that calls may still be looking at: published kernels are never freed, so lookups need no lock.
+const KernelFunction* Dispatcher::State::publish(const KernelFunction& k) {
+  published.push_back(k);
+  return &published.back();
+}
+
+OperatorEntry& Dispatcher::State::entry(const OperatorName& name) {
+  auto& slot = operators[name];
+  if (!slot) {
+    slot = std::make_unique<OperatorEntry>(name);
+    by_name[name.name].push_back(slot.get());
+    for (int i = 0; i < kRuntimeKeyCount; ++i)
+      if (impl::is_runtime_key(static_cast<DispatchKey>(i))) update(*slot, static_cast<DispatchKey>(i));
+  }
+  return *slot;
+}
+
+void Dispatcher::State::update(OperatorEntry& op, DispatchKey key) {
+  const impl::ComputedEntry e = impl::compute_entry(op, key, fallbacks);
+  const KernelFunction* fresh = impl::missing_entry();
+  bool fallthrough = false;
+  if (e.kernel) {
+    fallthrough = e.kernel->kernel.isFallthrough();
+    fresh = published_of(op, *e.kernel);
+  } else if (e.tag[0] == 'a') {
+    fresh = impl::ambiguous_entry();
+  }
+  // A key is skipped before its entry is replaced by the fallthrough, and used only after it is a real kernel again.
+  const auto slot = static_cast<std::size_t>(key);
+  if (!fallthrough) op.table[slot].store(fresh, std::memory_order_release);
+  const uint64_t backend_bits = DispatchKeySet::kBackendMask;
+  const uint64_t bit = DispatchKeySet(key).raw_repr() & ~backend_bits;
+  const int backend = toBackendIndex(key);
+  for (int b = backend >= 0 ? backend : 0; b < (backend >= 0 ? backend + 1 : kBackendCount); ++b) {
+    const uint64_t mask = op.masks[static_cast<std::size_t>(b)].load();
+    op.masks[static_cast<std::size_t>(b)].store(fallthrough ? mask & ~bit : mask | bit, std::memory_order_release);
+  }
+  if (fallthrough) op.table[slot].store(fresh, std::memory_order_release);
+}
+
+void Dispatcher::State::update_all(OperatorEntry& op, DispatchKey registered_key) {
+  for (DispatchKey k : impl::runtime_keys_of(registered_key)) update(op, k);
+  // A backend kernel decides whether its autograd key may use the implicit composite.
+  if (impl::is_backend_key(registered_key)) {
+    const int backend = toBackendIndex(registered_key);
+    update(op, backend >= 0 ? autogradKey(static_cast<DeviceType>(backend)) : DispatchKey::AutogradOther);
+  }
+  if (registered_key == DispatchKey::CompositeExplicitAutograd || registered_key == DispatchKey::CompositeExplicitAutogradNonFunctional)
+    for (DispatchKey k : impl::runtime_keys_of(DispatchKey::Autograd)) update(op, k);
+}
+
+// The published form of a kernel: adapted when it was made for a shorter, older schema.
+const KernelFunction* Dispatcher::State::published_of(const OperatorEntry& op, const AnnotatedKernel& k) {
+  const auto it = published_index.find(&k);
+  if (it != published_index.end()) return it->second;
+  KernelFunction f = k.kernel;
+  if (op.schema && k.inferred && fits_older_schema(*k.inferred, op.schema->schema)) f = f.adapt_to_longer_schema(k.inferred->arguments().size());
+  return published_index[&k] = publish(f);
+}
+
+bool Dispatcher::State::fits_older_schema(const FunctionSchema& inferred, const FunctionSchema& declared) {
+  const auto &a = inferred.arguments(), &b = declared.arguments();
+  if (a.size() >= b.size() || inferred.returns().size() != declared.returns().size() || declared.is_mutable()) return false;
+  for (std::size_t i = 0; i < b.size(); ++i) {
+    if (i < a.size() && !(*a[i].type == *b[i].type)) return false;
+    if (i >= a.size() && !b[i].default_value) return false;
+  }
+  return true;
+}
+
+void Dispatcher::State::check_schema(const OperatorName& name, const FunctionSchema& declared, const std::string& declared_at, const FunctionSchema& inferred,
+                                     const std::string& inferred_at) {
+  const auto difference = find_schema_differences(declared, inferred);
+  if (!difference || fits_older_schema(inferred, declared)) return;
+  CRESSET_THROW(Error, "Inferred operator schema for a C++ kernel function doesn't match the expected function schema.\n  operator: ", name,
+                "\n  expected schema: ", declared, "  (", declared_at, ")\n  inferred schema: ", inferred, "  (", inferred_at, ")\n  reason: ", *difference);
+}
+
+RegistrationHandleRAII Dispatcher::registerLibrary(std::string ns, std::string debug) {
+  std::lock_guard lock(state_->mutex);
+  const auto [it, fresh] = state_->libraries.emplace(ns, debug);
+  CRESSET_CHECK(fresh, "Only a single TORCH_LIBRARY can be used to register the namespace ", ns,
+                "; please put all of your definitions in a single TORCH_LIBRARY block. If you were trying to specify implementations, consider using "
+                "TORCH_LIBRARY_IMPL (which can be duplicated). Previous registration of TORCH_LIBRARY was ", it->second, "; latest registration was ", debug);
+  return RegistrationHandleRAII([this, ns] {
+    std::lock_guard inner(state_->mutex);
+    state_->libraries.erase(ns);
+  });
+}
+
+RegistrationHandleRAII Dispatcher::registerDef(FunctionSchema schema, std::string debug, std::vector<std::string> tags) {
+  const OperatorName name = schema.operator_name();
+  std::unique_lock lock(state_->mutex);
+  OperatorEntry& op = state_->entry(name);
+  CRESSET_CHECK(op.def_count == 0, "Tried to register an operator (", schema, ") with the same name and overload name multiple times. Each overload's schema should "
+                "only be registered with a single call to def(). Duplicate registration: ", debug, ". Original registration: ", op.schema ? op.schema->debug : "");
+  for (const auto& [key, list] : op.kernels)
+    for (const AnnotatedKernel& k : list)
+      if (k.inferred) State::check_schema(name, schema, debug, *k.inferred, k.debug);
+  op.schema = impl::AnnotatedSchema{std::move(schema), std::move(debug), std::move(tags)};
+  op.def_count = 1;
+  state_->republish(op);
+  state_->notify(OperatorHandle(&op), true);
+  return RegistrationHandleRAII([this, name] {
+    std::lock_guard inner(state_->mutex);
+    OperatorEntry& e = state_->entry(name);
+    state_->notify(OperatorHandle(&e), false);
+    e.schema.reset();
+    e.def_count = 0;
+    state_->republish(e);
+  });
+}
+
+RegistrationHandleRAII Dispatcher::registerImpl(OperatorName name, std::optional<DispatchKey> key, KernelFunction kernel, std::optional<CppSignature> signature,
+                                                std::unique_ptr<FunctionSchema> inferred, std::string debug) {
+  // No key means every backend, differentiable through its parts.
+  const DispatchKey k = key.value_or(DispatchKey::CompositeImplicitAutograd);
+  std::unique_lock lock(state_->mutex);
+  OperatorEntry& op = state_->entry(name);
+  if (op.schema && inferred) State::check_schema(name, op.schema->schema, op.schema->debug, *inferred, debug);
+  const bool older = op.schema && inferred && State::fits_older_schema(*inferred, op.schema->schema);
+  if (signature && !older) {
+    if (op.handle_signature)
+      CRESSET_CHECK(op.handle_signature->first == *signature, "Mismatch in kernel C++ signatures: Tried to access or call an operator with a wrong signature.\n  operator: ", name,
+                    "\n  correct signature: ", op.handle_signature->first.name(), "  (", op.handle_signature->second, ")\n  accessed/called as: ", signature->name(), "  (", debug, ")");
+    else
+      op.handle_signature.emplace(*signature, debug);
+  }
+  auto& list = op.kernels[k];
+  const std::string overridden = list.empty() ? std::string() : list.front().debug;
+  const std::string place = debug;
+  list.push_front(AnnotatedKernel{std::move(kernel), std::move(inferred), signature, std::move(debug)});
+  ++op.impl_count;
+  const auto where = list.begin();
+  state_->update_all(op, k);
+  lock.unlock();  // the warning may run Python code
+  if (!overridden.empty())
+    CRESSET_WARN_ONCE("Overriding a previously registered kernel for the same operator and the same dispatch key. operator: ", name, ", dispatch key: ", k,
+                      ", previous kernel: ", overridden, ", new kernel: ", place);
+  return RegistrationHandleRAII([this, name, k, where] {
+    std::lock_guard inner(state_->mutex);
+    OperatorEntry& e = state_->entry(name);
+    state_->published_index.erase(&*where);
+    auto& kernels = e.kernels[k];
+    kernels.erase(where);
+    if (kernels.empty()) e.kernels.erase(k);
+    if (--e.impl_count == 0 && e.def_count == 0) e.handle_signature.reset();
+    state_->update_all(e, k);
+  });
+}
+
+RegistrationHandleRAII Dispatcher::registerFallback(DispatchKey key, KernelFunction kernel, std::string debug) {
+  std::unique_lock lock(state_->mutex);
+  const std::vector<DispatchKey> keys = impl::runtime_keys_of(key);
+  for (DispatchKey k : keys) {
+    const auto& slot = state_->fallbacks[static_cast<std::size_t>(k)];
+    CRESSET_CHECK(!slot, "Tried to register multiple backend fallbacks for the same dispatch key ", k, "; previous registration ", slot ? slot->debug : "",
+                  ", new registration ", debug);
+  }
+  for (DispatchKey k : keys) state_->fallbacks[static_cast<std::size_t>(k)].emplace(AnnotatedKernel{kernel, nullptr, std::nullopt, debug});
+  for (auto& [name, op] : state_->operators)
+    for (DispatchKey k : keys) state_->update(*op, k);
+  return RegistrationHandleRAII([this, keys] {
+    std::lock_guard inner(state_->mutex);
+    for (DispatchKey k : keys) {
+      auto& slot = state_->fallbacks[static_cast<std::size_t>(k)];
+      state_->published_index.erase(&*slot);
+      slot.reset();
+    }
+    for (auto& [name, op] : state_->operators)
+      for (DispatchKey k : keys) state_->update(*op, k);
+  });
+}
+
+RegistrationHandleRAII Dispatcher::addRegistrationListener(std::unique_ptr<OpRegistrationListener> listener) {
+  std::unique_lock lock(state_->mutex);
+  for (auto& [name, op] : state_->operators)
+    if (op->schema) listener->onOperatorRegistered(OperatorHandle(op.get()));
+  state_->listeners.push_back(std::move(listener));
+  OpRegistrationListener* raw = state_->listeners.back().get();
+  return RegistrationHandleRAII([this, raw] {
+    std::lock_guard inner(state_->mutex);
+    state_->listeners.remove_if([raw](const auto& l) { return l.get() == raw; });
+  });
+}
+
+void Dispatcher::State::republish(OperatorEntry& op) {
+  // Whether a kernel needs the older-schema adapter depends on the schema: publish afresh.
+  for (const auto& [key, list] : op.kernels)
+    for (const AnnotatedKernel& k : list)
+      if (k.inferred) published_index.erase(&k);
+  for (const auto& [key, list] : op.kernels) update_all(op, key);
+}
+
+void Dispatcher::State::notify(const OperatorHandle& op, bool registered) {
+  for (auto& l : listeners) registered ? l->onOperatorRegistered(op) : l->onOperatorDeregistered(op);
+}
+
+std::optional<OperatorHandle> Dispatcher::findOp(const OperatorName& name) const {
+  std::lock_guard lock(state_->mutex);
+  const auto it = state_->operators.find(name);
+  if (it == state_->operators.end() || (it->second->def_count == 0 && it->second->impl_count == 0)) return std::nullopt;
+  return OperatorHandle(it->second.get());
+}
+
+std::optional<OperatorHandle> Dispatcher::findSchema(const OperatorName& name) const {
+  auto op = findOp(name);
+  return op && op->hasSchema() ? op : std::nullopt;
+}
+
+OperatorHandle Dispatcher::findSchemaOrThrow(const char* name, const char* overload) const {
+  const OperatorName full{name, overload};
+  if (auto op = findSchema(full)) return *op;
+  std::vector<std::string> candidates;
+  for (const OperatorName& n : getAllOpNames()) candidates.push_back(n.str());
+  const std::string near = impl::near_misses(full.str(), candidates);
+  CRESSET_THROW(Error, "Could not find schema for ", full, ".", near.empty() ? "" : " Near names: " + near + ".",
+                findOp(full) ? " Found a kernel for it, but no definition: call def() as well." : "");
+}
+
+std::vector<OperatorName> Dispatcher::getAllOpNames() const {
+  std::lock_guard lock(state_->mutex);
+  std::vector<OperatorName> out;
+  for (const auto& [name, op] : state_->operators)
+    if (op->schema) out.push_back(name);
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+std::vector<OperatorHandle> Dispatcher::overloadsOf(const std::string& name) const {
+  std::lock_guard lock(state_->mutex);
+  std::vector<OperatorHandle> out;
+  if (const auto it = state_->by_name.find(name); it != state_->by_name.end())
+    for (OperatorEntry* e : it->second)
+      if (e->schema) out.emplace_back(e);
+  return out;
+}
+
+bool Dispatcher::hasBackendFallbackForDispatchKey(DispatchKey k) const {
+  std::lock_guard lock(state_->mutex);
+  return state_->fallbacks.at(static_cast<std::size_t>(k)).has_value();
+}
+
+std::vector<OperatorHandle> Dispatcher::findDanglingImpls() const {
+  std::lock_guard lock(state_->mutex);
+  std::vector<OperatorHandle> out;
+  for (const auto& [name, op] : state_->operators)
+    if (op->def_count == 0 && op->impl_count > 0) out.emplace_back(op.get());
+  return out;
+}
+
+std::vector<OperatorName> Dispatcher::getRegistrationsForDispatchKey(std::optional<DispatchKey> k) const {
+  std::lock_guard lock(state_->mutex);
+  std::vector<OperatorName> out;
+  for (const auto& [name, op] : state_->operators)
+    if (k ? op->kernels.count(*k) > 0 : op->impl_count > 0) out.push_back(name);
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+void Dispatcher::checkInvariants() const {
+  std::vector<OperatorHandle> all;
+  {
+    std::lock_guard lock(state_->mutex);
+    for (const auto& [name, op] : state_->operators) all.emplace_back(op.get());
+  }
+  for (const OperatorHandle& op : all) {
+    const std::string wrong = op.checkInvariants();
+    CRESSET_CHECK(wrong.empty(), "dispatch table of ", op.operator_name(), ": ", wrong);
+  }
+}
+
+// ---- handles
+
+const FunctionSchema& OperatorHandle::schema() const {
+  CRESSET_CHECK(hasSchema(), "Tried to access the schema for ", entry_->name, " which doesn't have a schema registered yet");
+  return entry_->schema->schema;
+}
+
+const std::vector<std::string>& OperatorHandle::getTags() const {
+  static const std::vector<std::string> none;
+  return entry_->schema ? entry_->schema->tags : none;
+}
+
+void OperatorHandle::assert_signature(CppSignature s) const {
+  std::lock_guard lock(Dispatcher::singleton().state_->mutex);
+  auto& known = entry_->handle_signature;
+  if (!known) {
+    known.emplace(s, "typed handle");
+    return;
+  }
+  CRESSET_CHECK(known->first == s, "Tried to access or call an operator with a wrong signature.\n  operator: ", entry_->name, "\n  correct signature: ", known->first.name(), "  (",
+                known->second, ")\n  accessed/called as: ", s.name());
+}
+
+DispatchKeySet OperatorHandle::computeKeySet(const Stack& stack) const {
+  DispatchKeySet ks;
+  const std::size_t n = schema().arguments().size();
+  CRESSET_CHECK(stack.size() >= n, entry_->name, ": ", n, " arguments were required on the stack; ", stack.size(), " were given.");
+  for (std::size_t i = stack.size() - n; i < stack.size(); ++i) {
+    const IValue& v = stack[i];
+    if (CRESSET_LIKELY(v.isTensor())) {
+      ks |= v.toTensor().key_set();
+    } else if (v.isList()) {
+      for (const IValue& e : v.toListRef())
+        if (e.isTensor())
+          ks |= e.toTensor().key_set();
+        else if (!e.isNone())
+          break;
+    } else if (v.isGenerator()) {
+      ks |= v.toGenerator().key_set();
+    }
+  }
+  return impl::with_local_keys(ks);
+}
+
+void OperatorHandle::callBoxed(Stack* stack) const {
+  const DispatchKeySet ks = computeKeySet(*stack);
+  entry_->lookup(ks).callBoxed(*this, ks, stack);
+}
+
+void OperatorHandle::callBoxedForDispatchKey(DispatchKey k, Stack& stack) const {
+  const DispatchKeySet ks = computeKeySet(stack);
+  entry_->table.at(static_cast<std::size_t>(k)).load(std::memory_order_acquire)->callBoxed(*this, ks, &stack);
+}
+
+bool OperatorHandle::hasKernelForDispatchKey(DispatchKey k) const {
+  std::lock_guard lock(Dispatcher::singleton().state_->mutex);
+  return entry_->kernels.count(k) > 0;
+}
+bool OperatorHandle::hasKernelForAnyDispatchKey(DispatchKeySet ks) const {
+  std::lock_guard lock(Dispatcher::singleton().state_->mutex);
+  for (const auto& [key, list] : entry_->kernels)
+    if (!isAliasDispatchKey(key) && ks.has(key)) return true;
+  return false;
+}
+bool OperatorHandle::hasComputedKernelForDispatchKey(DispatchKey k) const {
+  CRESSET_CHECK(!isAliasDispatchKey(k), "Alias keys do not have runtime kernel registrations.");
+  return entry_->table.at(static_cast<std::size_t>(k)).load()->kind() != KernelFunction::Kind::Missing;
+}
+bool OperatorHandle::isKernelFallthroughKernel(DispatchKey k) const {
+  return entry_->table.at(static_cast<std::size_t>(k)).load()->isFallthrough();
+}
+
+}  // namespace cresset

@@ -1,0 +1,221 @@
+// IValue: conversions, comparison, printing.
+#include <cresset/dispatch/boxing.h>
+#include <cresset/dispatch/ivalue.h>
+
+namespace cresset {
+
+IValue::IValue(const Generator& g) : tag_(Tag::Generator) {
+  if (g.defined()) {
+    payload_.p = g.getIntrusivePtr().get();
+    retain();
+  } else {
+    tag_ = Tag::None;
+    payload_.i = 0;
+  }
+}
+IValue::IValue(intrusive_ptr<ivalue::ListImpl> p) noexcept : tag_(Tag::List) { payload_.p = p.release(); }
+IValue::IValue(intrusive_ptr<ivalue::TupleImpl> p) noexcept : tag_(Tag::Tuple) { payload_.p = p.release(); }
+IValue::IValue(intrusive_ptr<ivalue::DictImpl> p) noexcept : tag_(Tag::Dict) { payload_.p = p.release(); }
+
+const char* IValue::tagKind() const {
+  constexpr const char* names[] = {"None", "Tensor", "Double", "ComplexDouble", "Int", "Bool", "String", "List", "Tuple", "Dict",
+                                   "Device", "Generator", "Storage", "Object", "Capsule"};
+  return names[static_cast<std::size_t>(tag_)];
+}
+
+void IValue::raise_tag(const char* what) const {
+  CRESSET_THROW(Error, "Expected a value of type '", what, "' but got a value of type '", tagKind(), "' (", to_string(*this), ").");
+}
+
+bool IValue::is_list_of(Tag t) const {
+  if (!isList()) return false;
+  for (const IValue& v : toListRef())
+    if (v.tag() != t) return false;
+  return true;
+}
+
+std::complex<double> IValue::toComplexDouble() const {
+  if (isDouble() || isInt()) return toDouble();
+  require(Tag::Complex, "complex");
+  return static_cast<ivalue::ComplexHolder*>(payload_.p)->value;
+}
+
+Scalar IValue::toScalar() const {
+  switch (tag_) {
+    case Tag::Int: return Scalar(payload_.i);
+    case Tag::Double: return Scalar(payload_.d);
+    case Tag::Bool: return Scalar(payload_.i != 0);
+    case Tag::Complex: return Scalar(toComplexDouble());
+    default: raise_tag("number");
+  }
+}
+
+Device IValue::toDevice() const {
+  require(Tag::Device, "Device");
+  return {static_cast<DeviceType>(payload_.i >> 8), static_cast<DeviceIndex>(payload_.i & 0xff)};
+}
+Generator IValue::toGenerator() const {
+  require(Tag::Generator, "Generator");
+  return Generator(intrusive_ptr<GeneratorImpl>::reclaim_copy(static_cast<GeneratorImpl*>(payload_.p)));
+}
+Storage IValue::toStorage() const {
+  require(Tag::Storage, "Storage");
+  return Storage(intrusive_ptr<StorageImpl>::reclaim_copy(static_cast<StorageImpl*>(payload_.p)));
+}
+const intrusive_ptr<ivalue::ListImpl> IValue::toList() const {
+  require(Tag::List, "List");
+  return intrusive_ptr<ivalue::ListImpl>::reclaim_copy(static_cast<ivalue::ListImpl*>(payload_.p));
+}
+const intrusive_ptr<ivalue::TupleImpl> IValue::toTuple() const {
+  require(Tag::Tuple, "Tuple");
+  return intrusive_ptr<ivalue::TupleImpl>::reclaim_copy(static_cast<ivalue::TupleImpl*>(payload_.p));
+}
+const intrusive_ptr<ivalue::DictImpl> IValue::toGenericDict() const {
+  require(Tag::Dict, "Dict");
+  return intrusive_ptr<ivalue::DictImpl>::reclaim_copy(static_cast<ivalue::DictImpl*>(payload_.p));
+}
+const std::vector<IValue>& IValue::toListRef() const {
+  if (isTuple()) return toTupleElements();
+  require(Tag::List, "List");
+  return static_cast<ivalue::ListImpl*>(payload_.p)->elements;
+}
+const std::vector<IValue>& IValue::toTupleElements() const {
+  require(Tag::Tuple, "Tuple");
+  return static_cast<ivalue::TupleImpl*>(payload_.p)->elements;
+}
+std::vector<int64_t> IValue::toIntVector() const {
+  std::vector<int64_t> out;
+  for (const IValue& v : toListRef()) out.push_back(v.toInt());
+  return out;
+}
+std::vector<double> IValue::toDoubleVector() const {
+  std::vector<double> out;
+  for (const IValue& v : toListRef()) out.push_back(v.toDouble());
+  return out;
+}
+std::vector<Tensor> IValue::toTensorVector() const {
+  std::vector<Tensor> out;
+  for (const IValue& v : toListRef()) out.push_back(v.toTensor());
+  return out;
+}
+intrusive_ptr<intrusive_ptr_target> IValue::toCapsule() const {
+  require(Tag::Capsule, "Capsule");
+  return intrusive_ptr<intrusive_ptr_target>::reclaim_copy(payload_.p);
+}
+
+#define CRESSET_TO(T, expression) \
+  template <>                     \
+  CRESSET_API T IValue::to<T>() const { return expression; }
+CRESSET_TO(Tensor, toTensor())
+CRESSET_TO(double, toDouble())
+CRESSET_TO(int64_t, toInt())
+CRESSET_TO(bool, toBool())
+CRESSET_TO(std::string, toStringRef())
+CRESSET_TO(Scalar, toScalar())
+CRESSET_TO(std::complex<double>, toComplexDouble())
+CRESSET_TO(ScalarType, toScalarType())
+CRESSET_TO(Device, toDevice())
+CRESSET_TO(Generator, toGenerator())
+CRESSET_TO(Storage, toStorage())
+CRESSET_TO(IValue, *this)
+CRESSET_TO(std::vector<int64_t>, toIntVector())
+CRESSET_TO(std::vector<double>, toDoubleVector())
+CRESSET_TO(std::vector<Tensor>, toTensorVector())
+CRESSET_TO(std::optional<Tensor>, isNone() ? std::nullopt : std::optional<Tensor>(toTensor()))
+CRESSET_TO(std::optional<int64_t>, isNone() ? std::nullopt : std::optional<int64_t>(toInt()))
+CRESSET_TO(std::optional<double>, isNone() ? std::nullopt : std::optional<double>(toDouble()))
+#undef CRESSET_TO
+
+bool operator==(const IValue& a, const IValue& b) {
+  if (a.tag_ != b.tag_) return false;
+  switch (a.tag_) {
+    case IValue::Tag::Double: return a.payload_.d == b.payload_.d;
+    case IValue::Tag::Complex: return a.toComplexDouble() == b.toComplexDouble();
+    case IValue::Tag::String: return a.toStringRef() == b.toStringRef();
+    case IValue::Tag::List:
+    case IValue::Tag::Tuple: return a.toListRef() == b.toListRef();
+    case IValue::Tag::Dict: return a.toGenericDict()->items == b.toGenericDict()->items;
+    default: return a.payload_.i == b.payload_.i;
+  }
+}
+
+TypePtr IValue::type() const {
+  switch (tag_) {
+    case Tag::None: return basic_type(TypeKind::None);
+    case Tag::Tensor: return basic_type(TypeKind::Tensor);
+    case Tag::Double: return basic_type(TypeKind::Float);
+    case Tag::Complex: return basic_type(TypeKind::Complex);
+    case Tag::Int: return basic_type(TypeKind::Int);
+    case Tag::Bool: return basic_type(TypeKind::Bool);
+    case Tag::String: return basic_type(TypeKind::String);
+    case Tag::Device: return basic_type(TypeKind::Device);
+    case Tag::Generator: return basic_type(TypeKind::Generator);
+    case Tag::Storage: return basic_type(TypeKind::Storage);
+    case Tag::Capsule: return basic_type(TypeKind::Capsule);
+    case Tag::Object: return object_type("__torch__.CustomClass");
+    case Tag::List: {
+      const auto list = toList();
+      if (list->element_type) return list_of(list->element_type);
+      return list_of(list->elements.empty() ? basic_type(TypeKind::Any) : list->elements[0].type());
+    }
+    case Tag::Tuple: {
+      std::vector<TypePtr> members;
+      for (const IValue& v : toTupleElements()) members.push_back(v.type());
+      return tuple_of(std::move(members));
+    }
+    default: {
+      const auto dict = toGenericDict();
+      if (dict->key_type) return dict_of(dict->key_type, dict->value_type);
+      const auto any = basic_type(TypeKind::Any);
+      return dict->items.empty() ? dict_of(any, any) : dict_of(dict->items[0].first.type(), dict->items[0].second.type());
+    }
+  }
+}
+
+std::string to_string(const IValue& v) {
+  const auto join = [](const std::vector<IValue>& values, const char* open, const char* close) {
+    std::string out = open;
+    for (std::size_t i = 0; i < values.size(); ++i) out += (i ? ", " : "") + to_string(values[i]);
+    return out + close;
+  };
+  switch (v.tag()) {
+    case IValue::Tag::None: return "None";
+    case IValue::Tag::Tensor: return to_string(v.toTensor());
+    case IValue::Tag::Double:
+    case IValue::Tag::Complex:
+    case IValue::Tag::Int:
+    case IValue::Tag::Bool: return to_string(v.toScalar());
+    case IValue::Tag::String: return "'" + v.toStringRef() + "'";
+    case IValue::Tag::List: return join(v.toListRef(), "[", "]");
+    case IValue::Tag::Tuple: return join(v.toTupleElements(), "(", ")");
+    case IValue::Tag::Dict: {
+      std::string out = "{";
+      for (const auto& [key, value] : v.toGenericDict()->items) out += (out.size() > 1 ? ", " : "") + to_string(key) + ": " + to_string(value);
+      return out + "}";
+    }
+    case IValue::Tag::Device: return v.toDevice().str();
+    default: return std::string("<") + v.tagKind() + ">";
+  }
+}
+
+namespace impl {
+const Tensor& Arg<Tensor>::none() {
+  static const Tensor undefined;
+  return undefined;
+}
+
+FunctionSchema make_inferred_schema(std::vector<TypePtr> arguments, std::vector<TypePtr> returns) {
+  const auto number = [](std::vector<TypePtr> types) {
+    std::vector<Argument> out;
+    for (std::size_t i = 0; i < types.size(); ++i) {
+      Argument a;
+      a.name = "_" + std::to_string(i);
+      a.type = std::move(types[i]);
+      out.push_back(std::move(a));
+    }
+    return out;
+  };
+  return FunctionSchema({}, number(std::move(arguments)), number(std::move(returns)));
+}
+}  // namespace impl
+}  // namespace cresset

@@ -1,0 +1,66 @@
+// Special kernels: fallthrough, missing, ambiguous, and the adapter for older schemas.
+#include <cresset/dispatch/dispatcher.h>
+
+#include <cxxabi.h>
+
+#include <cstdlib>
+
+#include "dispatch/missing.h"
+
+namespace cresset {
+
+std::string CppSignature::name() const {
+  int status = 0;
+  char* text = abi::__cxa_demangle(index_.name(), nullptr, nullptr, &status);
+  std::string out = status == 0 && text ? text : index_.name();
+  std::free(text);
+  return out;
+}
+
+KernelFunction KernelFunction::makeFallthrough() {
+  return KernelFunction(
+      [](OperatorKernel*, const OperatorHandle& op, DispatchKeySet, Stack*) {
+        CRESSET_THROW(InternalError, "the fallthrough kernel of ", op.operator_name(), " was called; its key should have been skipped.");
+      },
+      nullptr, nullptr, Kind::Fallthrough);
+}
+
+KernelFunction KernelFunction::makeAmbiguousAutogradOther() {
+  return KernelFunction(
+      [](OperatorKernel*, const OperatorHandle& op, DispatchKeySet, Stack*) {
+        CRESSET_THROW(Error, op.operator_name(), " has kernels registered to both CompositeImplicitAutograd and a backend mapped to AutogradOther. "
+                      "This makes the backend kernel unreachable; the dispatcher will always prefer the CompositeImplicitAutograd lowering. "
+                      "Register an autograd kernel for the backend or drop the composite one.");
+      },
+      nullptr, nullptr, Kind::AmbiguousAutogradOther);
+}
+
+KernelFunction KernelFunction::makeMissing() {
+  return KernelFunction([](OperatorKernel*, const OperatorHandle& op, DispatchKeySet ks, Stack*) { impl::raise_missing_kernel(op, ks); }, nullptr,
+                        nullptr, Kind::Missing);
+}
+
+namespace {
+/// Calls a kernel made for the first `arity` arguments of a schema that has grown since.
+struct OlderSchemaAdapter final : OperatorKernel {
+  OlderSchemaAdapter(KernelFunction k, std::size_t n) : kernel(std::move(k)), arity(n) {}
+  KernelFunction kernel;
+  std::size_t arity;
+
+  void operator()(const OperatorHandle& op, DispatchKeySet ks, Stack* stack) {
+    const std::vector<Argument>& arguments = op.schema().arguments();
+    const std::size_t extra = arguments.size() - arity;
+    for (std::size_t i = arity; i < arguments.size(); ++i)
+      CRESSET_CHECK(peek(*stack, i, arguments.size()) == *arguments[i].default_value, op.operator_name(), ": the kernel was registered against an older schema and knows nothing of '",
+                    arguments[i].name, "'; only its default ", *arguments[i].default_value, " is accepted. Register a kernel for ", op.schema(), ".");
+    cresset::drop(*stack, extra);
+    kernel.callBoxed(op, ks, stack);
+  }
+};
+}  // namespace
+
+KernelFunction KernelFunction::adapt_to_longer_schema(std::size_t own_arity) const {
+  return makeFromBoxedFunctor(make_intrusive<OlderSchemaAdapter>(*this, own_arity));
+}
+
+}  // namespace cresset

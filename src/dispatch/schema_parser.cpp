@@ -1,0 +1,384 @@
+// The grammar of operator schemas:
+//   schema   := name ["." overload] "(" [argument {"," argument} | "*" | "..."] ")" ["->" returns]
+//   argument := type [name] ["=" default]
+//   type     := base [alias] {"[" [N] "]" [alias]} ["?"]
+//   alias    := "(" set {"|" set} ["!"] ["->" set {"|" set}] ")"
+// A recursive-descent reader over the text; every error shows the text with a caret and gives the column.
+#include <cresset/dispatch/function_schema.h>
+
+#include <cctype>
+#include <charconv>
+#include <unordered_map>
+
+namespace cresset {
+namespace {
+
+const std::unordered_map<std::string_view, TypeKind>& base_types() {
+  static const auto* m = new std::unordered_map<std::string_view, TypeKind>{
+      {"Tensor", TypeKind::Tensor}, {"Scalar", TypeKind::Number}, {"number", TypeKind::Number}, {"int", TypeKind::Int},
+      {"SymInt", TypeKind::SymInt}, {"float", TypeKind::Float}, {"SymFloat", TypeKind::Float}, {"complex", TypeKind::Complex},
+      {"bool", TypeKind::Bool}, {"SymBool", TypeKind::Bool}, {"str", TypeKind::String}, {"Device", TypeKind::Device},
+      {"DeviceIndex", TypeKind::Int}, {"ScalarType", TypeKind::ScalarType}, {"Layout", TypeKind::Layout},
+      {"MemoryFormat", TypeKind::MemoryFormat}, {"Generator", TypeKind::Generator}, {"Storage", TypeKind::Storage}, {"Stream", TypeKind::Stream},
+      {"Any", TypeKind::Any}, {"AnyList", TypeKind::Any}, {"Capsule", TypeKind::Capsule}, {"QScheme", TypeKind::Int}, {"NoneType", TypeKind::None}};
+  return *m;
+}
+
+// Words that stand for integers in defaults, as native schemas write them.
+std::optional<int64_t> named_constant(std::string_view w, TypeKind kind) {
+  if (w == "Mean") return 1;
+  if (w == "Sum") return 2;
+  if (w == "None") return std::nullopt;
+  if (w == "contiguous_format") return 0;
+  if (w == "preserve_format") return 1;
+  if (w == "channels_last") return 2;
+  if (w == "strided") return 0;
+  if (w == "long" || w == "int64") return 4;
+  if (w == "int32") return 3;
+  if (w == "float" || w == "float32") return 6;
+  if (w == "double" || w == "float64") return 7;
+  if (w == "cpu" && kind == TypeKind::Device) return 0;
+  return std::nullopt;
+}
+
+class Parser {
+ public:
+  explicit Parser(std::string_view text) : text_(text) {}
+
+  std::variant<OperatorName, FunctionSchema> schema_or_name(bool need_schema) {
+    OperatorName name = operator_name();
+    skip();
+    if (at_ == text_.size()) {
+      if (need_schema) fail("expected '('");
+      return name;
+    }
+    expect('(');
+    std::vector<Argument> arguments;
+    bool vararg = false, varret = false, keyword_only = false;
+    if (!accept(')')) {
+      do {
+        if (vararg) fail("'...' must be the last argument");
+        if (accept("...")) {
+          vararg = true;
+        } else if (accept('*')) {
+          if (keyword_only) fail("only one '*' is allowed");
+          keyword_only = true;
+        } else {
+          arguments.push_back(argument(keyword_only));
+        }
+      } while (accept(','));
+      expect(')');
+    }
+    std::vector<Argument> returns;
+    if (accept("->")) {
+      if (accept("...")) {
+        varret = true;
+      } else if (accept('(')) {
+        if (!accept(')')) {
+          do {
+            if (accept("..."))
+              varret = true;
+            else
+              returns.push_back(return_value());
+          } while (accept(','));
+          expect(')');
+        }
+      } else {
+        returns.push_back(return_value());
+      }
+    } else {
+      fail("expected '->'");
+    }
+    end();
+    FunctionSchema s(std::move(name), std::move(arguments), std::move(returns), vararg, varret);
+    s.set_alias_analysis(AliasAnalysisKind::FROM_SCHEMA);
+    return s;
+  }
+
+  TypePtr type_alone() {
+    TypedMark t = type();
+    end();
+    return t.type;
+  }
+
+ private:
+  struct TypedMark {
+    TypePtr type;
+    std::optional<AliasInfo> alias;
+    std::optional<int32_t> n;
+  };
+
+  [[noreturn]] void fail(const std::string& what) { fail_at(at_, what); }
+  [[noreturn]] void fail_at(std::size_t at, const std::string& what) {
+    std::string underline(text_.size(), ' ');
+    const std::size_t shown = std::min(at, text_.size());
+    CRESSET_THROW(Error, "schema: ", what, " at column ", shown + 1, ":\n", text_, "\n", std::string(shown, ' '), "~ <--- HERE");
+  }
+  void skip() {
+    while (at_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[at_]))) ++at_;
+  }
+  bool accept(std::string_view token) {
+    skip();
+    if (text_.substr(at_, token.size()) != token) return false;
+    at_ += token.size();
+    return true;
+  }
+  bool accept(char c) { return accept(std::string_view(&c, 1)); }
+  void expect(char c) {
+    if (!accept(c)) fail(str("expected '", c, "'"));
+  }
+  void end() {
+    skip();
+    if (at_ != text_.size()) fail("unexpected text");
+  }
+  static bool word_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
+  std::string_view word(const char* what) {
+    skip();
+    const std::size_t start = at_;
+    if (at_ < text_.size() && std::isdigit(static_cast<unsigned char>(text_[at_]))) fail(str("expected ", what));
+    while (at_ < text_.size() && word_char(text_[at_])) ++at_;
+    if (at_ == start) fail(str("expected ", what));
+    return text_.substr(start, at_ - start);
+  }
+
+  OperatorName operator_name() {
+    OperatorName n;
+    n.name = word("an operator name");
+    if (accept("::")) n.name += "::" + std::string(word("an operator name"));
+    if (at_ < text_.size() && text_[at_] == '.') {
+      ++at_;
+      const std::size_t start = at_;
+      n.overload_name = word("an overload name");
+      const bool dunder = n.overload_name.rfind("__", 0) == 0;
+      if (n.overload_name == "default" || dunder)
+        fail_at(start, n.overload_name + " is not a legal overload name for aten operators");
+    }
+    return n;
+  }
+
+  std::optional<AliasInfo> alias() {
+    if (at_ >= text_.size() || text_[at_] != '(') return std::nullopt;
+    expect('(');
+    AliasInfo a;
+    const auto sets = [&](std::vector<std::string>& out) {
+      do {
+        if (accept('*'))
+          out.push_back("*");
+        else
+          out.emplace_back(word("an alias set"));
+      } while (accept('|'));
+    };
+    sets(a.before);
+    a.is_write = accept('!');
+    if (accept("->"))
+      sets(a.after);
+    else
+      a.after = a.before;
+    expect(')');
+    return a;
+  }
+
+  TypedMark type() {
+    TypedMark t;
+    skip();
+    const std::size_t start = at_;
+    if (accept('(')) {
+      std::vector<TypePtr> members;
+      if (!accept(')')) {
+        do members.push_back(type().type);
+        while (accept(','));
+        expect(')');
+      }
+      t.type = tuple_of(std::move(members));
+    } else {
+      const std::string_view w = word("a type");
+      if (w == "Dimname") fail_at(start, "named tensors are not supported: Dimname");
+      if (w == "Dict") {
+        expect('(');
+        TypePtr key = type().type;
+        expect(',');
+        TypePtr value = type().type;
+        expect(')');
+        t.type = dict_of(std::move(key), std::move(value));
+      } else if (w == "Future" || w == "Await") {
+        expect('(');
+        t.type = std::make_shared<const Type>(Type{TypeKind::Future, {type().type}, {}});
+        expect(')');
+      } else if (const auto found = base_types().find(w); found != base_types().end()) {
+        t.type = basic_type(found->second);
+      } else if (w == "__torch__") {
+        std::string full(w);
+        while (at_ < text_.size() && text_[at_] == '.') {
+          ++at_;
+          full += "." + std::string(word("a class name"));
+        }
+        t.type = object_type(std::move(full));
+      } else if (w.size() == 1 && std::islower(static_cast<unsigned char>(w[0]))) {
+        t.type = var_type(std::string(w));
+      } else {
+        fail_at(start, str("unknown type specifier '", w, "'"));
+      }
+    }
+    t.alias = alias();
+    for (;;) {
+      if (at_ < text_.size() && text_[at_] == '[') {
+        ++at_;
+        std::optional<int32_t> n;
+        skip();
+        if (at_ < text_.size() && std::isdigit(static_cast<unsigned char>(text_[at_]))) n = static_cast<int32_t>(integer());
+        expect(']');
+        t.type = list_of(std::move(t.type));
+        t.n = n;
+        std::optional<AliasInfo> own = alias();
+        if (t.alias) {
+          AliasInfo outer = own.value_or(AliasInfo{});
+          outer.contained = std::make_shared<AliasInfo>(*t.alias);
+          // A list of tensors that alias or are written counts as doing so itself.
+          if (!own) {
+            outer.before = {};
+            outer.after = {};
+          }
+          t.alias = outer;
+        } else {
+          t.alias = own;
+        }
+      } else if (at_ < text_.size() && text_[at_] == '?') {
+        ++at_;
+        t.type = optional_of(std::move(t.type));
+      } else {
+        return t;
+      }
+    }
+  }
+
+  int64_t integer() {
+    skip();
+    const std::size_t start = at_;
+    if (at_ < text_.size() && text_[at_] == '-') ++at_;
+    while (at_ < text_.size() && std::isdigit(static_cast<unsigned char>(text_[at_]))) ++at_;
+    int64_t v = 0;
+    const auto [p, e] = std::from_chars(text_.data() + start, text_.data() + at_, v);
+    if (e != std::errc() || p != text_.data() + at_) fail_at(start, "expected an integer");
+    return v;
+  }
+
+  IValue number(const Type& t) {
+    skip();
+    const std::size_t start = at_;
+    if (at_ < text_.size() && (text_[at_] == '-' || text_[at_] == '+')) ++at_;
+    bool floating = false;
+    if (text_.substr(at_, 3) == "inf" || text_.substr(at_, 3) == "nan") {
+      at_ += 3;
+      floating = true;
+    }
+    while (at_ < text_.size() && (std::isdigit(static_cast<unsigned char>(text_[at_])) || text_[at_] == '.' || text_[at_] == 'e' || text_[at_] == 'E' ||
+                                  ((text_[at_] == '-' || text_[at_] == '+') && (text_[at_ - 1] == 'e' || text_[at_ - 1] == 'E')))) {
+      floating = floating || text_[at_] == '.' || text_[at_] == 'e' || text_[at_] == 'E';
+      ++at_;
+    }
+    if (at_ == start) fail_at(start, "expected a number");
+    const std::string token(text_.substr(start, at_ - start));
+    if (at_ < text_.size() && text_[at_] == 'j') {
+      ++at_;
+      return IValue(std::complex<double>(0, std::stod(token)));
+    }
+    if (!floating && t.kind != TypeKind::Float) {
+      at_ = start;
+      if (text_[at_] == '+') ++at_;
+      return IValue(integer());
+    }
+    try {
+      return IValue(std::stod(token));
+    } catch (const std::exception&) {
+      fail_at(start, "expected a number");
+    }
+  }
+
+  IValue default_value(const Type& declared, std::optional<int32_t> n) {
+    skip();
+    const std::size_t start = at_;
+    const Type& t = declared.kind == TypeKind::Optional ? *declared.element() : declared;
+    if (at_ < text_.size() && text_[at_] == '[') {
+      ++at_;
+      if (t.kind != TypeKind::List) fail_at(start, str("a list cannot be the default of type ", declared.str()));
+      std::vector<IValue> values;
+      if (!accept(']')) {
+        do values.push_back(default_value(*t.element(), std::nullopt));
+        while (accept(','));
+        expect(']');
+      }
+      return make_intrusive<ivalue::ListImpl>(std::move(values), t.element());
+    }
+    if (at_ < text_.size() && (text_[at_] == '"' || text_[at_] == '\'')) {
+      const char quote = text_[at_++];
+      std::string s;
+      while (at_ < text_.size() && text_[at_] != quote) {
+        if (text_[at_] == '\\' && at_ + 1 < text_.size()) ++at_;
+        s += text_[at_++];
+      }
+      if (at_ == text_.size()) fail_at(start, "string without an end");
+      ++at_;
+      if (t.kind == TypeKind::Device) return IValue(Device(s));
+      if (t.kind != TypeKind::String) fail_at(start, str("a string cannot be the default of type ", declared.str()));
+      return IValue(std::move(s));
+    }
+    if (at_ < text_.size() && std::isalpha(static_cast<unsigned char>(text_[at_])) && text_.substr(at_, 3) != "inf" && text_.substr(at_, 3) != "nan") {
+      const std::string_view w = word("a default");
+      if (w == "None") return IValue();
+      if (w == "True") return repeat(IValue(true), t, n);
+      if (w == "False") return repeat(IValue(false), t, n);
+      if (t.kind == TypeKind::Device) return IValue(Device(std::string(w)));
+      if (const auto v = named_constant(w, t.kind)) return IValue(*v);
+      fail_at(start, str("unknown default '", w, "'"));
+    }
+    if (t.kind == TypeKind::Tensor || t.kind == TypeKind::String || t.kind == TypeKind::Bool)
+      fail_at(start, str("a number cannot be the default of type ", declared.str()));
+    const Type& element = t.kind == TypeKind::List ? *t.element() : t;
+    return repeat(number(element), t, n);
+  }
+
+  // `int[2] k=1` means [1, 1].
+  static IValue repeat(IValue v, const Type& t, std::optional<int32_t> n) {
+    if (t.kind != TypeKind::List) return v;
+    return make_intrusive<ivalue::ListImpl>(std::vector<IValue>(static_cast<std::size_t>(n.value_or(1)), v), t.element());
+  }
+
+  Argument argument(bool keyword_only) {
+    TypedMark t = type();
+    Argument a;
+    a.type = std::move(t.type);
+    a.alias = std::move(t.alias);
+    a.N = t.n;
+    a.kwarg_only = keyword_only;
+    a.name = word("an argument name");
+    if (accept('=')) a.default_value = default_value(*a.type, a.N);
+    return a;
+  }
+
+  Argument return_value() {
+    TypedMark t = type();
+    Argument a;
+    a.type = std::move(t.type);
+    a.alias = std::move(t.alias);
+    a.N = t.n;
+    skip();
+    if (at_ < text_.size() && word_char(text_[at_])) a.name = word("a name");
+    return a;
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace
+
+FunctionSchema parse_schema(std::string_view text) { return std::get<FunctionSchema>(Parser(text).schema_or_name(true)); }
+std::variant<OperatorName, FunctionSchema> parse_schema_or_name(std::string_view text) { return Parser(text).schema_or_name(false); }
+OperatorName parse_operator_name(std::string_view text) {
+  auto r = Parser(text).schema_or_name(false);
+  CRESSET_CHECK(std::holds_alternative<OperatorName>(r), "operator name: a name without arguments was required; '", text, "' was given.");
+  return std::get<OperatorName>(std::move(r));
+}
+TypePtr parse_type(std::string_view text) { return Parser(text).type_alone(); }
+
+}  // namespace cresset
