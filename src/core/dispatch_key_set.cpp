@@ -71,20 +71,19 @@ DispatchKey parseDispatchKey(std::string_view name) {
 }
 
 std::string toString(DispatchKeySet ks) {
-  std::string out = "DispatchKeySet(";
-  bool first = true;
-  for (int i = 1; i < kRuntimeKeyCount; ++i) {
-    const auto k = static_cast<DispatchKey>(i);
-    if (detail::is_per_backend(k)) {
-      if (ks.has_backend() || !ks.has(k)) continue;
-    } else if (!ks.has(k)) {
+  std::string out;
+  const auto put = [&](DispatchKey k) { out += (out.empty() ? "" : ", ") + std::string(toString(k)); };
+  for (int f = 1; f <= kFunctionalityCount; ++f) {
+    const auto functionality = static_cast<DispatchKey>(f);
+    if (!ks.has(functionality)) continue;
+    if (!detail::is_per_backend(functionality) || !ks.has_backend()) {
+      put(functionality);
       continue;
     }
-    if (!first) out += ", ";
-    out += toString(k);
-    first = false;
+    for (int b = 0; b < kBackendCount; ++b)
+      if (ks.raw_repr() >> b & 1) put(static_cast<DispatchKey>(detail::runtime_offset(functionality) + b));
   }
-  return out + ")";
+  return "DispatchKeySet(" + out + ")";
 }
 
 namespace impl {
