@@ -1,0 +1,1 @@
+"""nn.functional, family by family; cresset.nn.functional puts the families together."""

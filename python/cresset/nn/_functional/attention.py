@@ -1,0 +1,213 @@
+"""Multi-head attention as one function."""
+
+import math
+import warnings
+
+import cresset
+from cresset._C import _nn
+
+from ._common import handle, overrides
+
+__all__ = ["multi_head_attention_forward"]
+
+
+def _canonical_mask(mask, name, other_type, other_name, target_type, check_other=True):
+    """A bool or float mask as a float one (-inf where it was True), or None."""
+    if mask is None:
+        return None
+    is_float = mask.is_floating_point()
+    if mask.dtype != cresset.bool and not is_float:
+        raise AssertionError(f"only bool and floating types of {name} are supported; got {mask.dtype}")
+    if check_other and other_type is not None and mask.dtype != other_type:
+        warnings.warn(
+            f"Support for mismatched {name} and {other_name} is deprecated. Use same type for both instead.", stacklevel=4
+        )
+    if is_float:
+        return mask
+    return cresset.zeros_like(mask, dtype=target_type).masked_fill_(mask, float("-inf"))
+
+
+def _check_masks(query, key, value, key_padding_mask, attn_mask, num_heads):
+    """Whether the input is batched; AssertionError when ranks or mask shapes do not fit together."""
+    if query.dim() not in (2, 3):
+        raise AssertionError(
+            f"query should be unbatched 2D or batched 3D tensor but received {query.dim()}-D query tensor"
+        )
+    batched = query.dim() == 3
+    n = query.dim()
+    if key.dim() != n or value.dim() != n:
+        raise AssertionError(
+            f"For {'batched' if batched else 'unbatched'} ({n}-D) `query`, expected `key` and `value` to be {n}-D but found "
+            f"{key.dim()}-D and {value.dim()}-D tensors respectively"
+        )
+    if key_padding_mask is not None and key_padding_mask.dim() != n - 1:
+        raise AssertionError(
+            f"For {'batched' if batched else 'unbatched'} ({n}-D) `query`, expected `key_padding_mask` to be `None` or {n - 1}-D but "
+            f"found {key_padding_mask.dim()}-D tensor instead"
+        )
+    if attn_mask is not None:
+        if attn_mask.dim() not in (2, 3):
+            raise AssertionError(f"expected `attn_mask` to be `None`, 2-D or 3-D but found {attn_mask.dim()}-D tensor instead")
+        if not batched and attn_mask.dim() == 3:
+            expected = (num_heads, query.shape[0], key.shape[0])
+            if tuple(attn_mask.shape) != expected:
+                raise AssertionError(f"Expected `attn_mask` shape to be {expected} but got {tuple(attn_mask.shape)}")
+    return batched
+
+
+def _project(query, key, value, weight, bias):
+    """The three projections by one stacked weight (3E, E); one product when the inputs are one tensor."""
+    width = query.size(-1)
+    if key is value:
+        if query is key:
+            out = _nn.linear(query, weight, bias)
+            # (..., 3E) -> three contiguous (..., E)
+            out = out.unflatten(-1, (3, width)).unsqueeze(0).transpose(0, -2).squeeze(-2).contiguous()
+            return out[0], out[1], out[2]
+        w_q, w_kv = weight.split([width, 2 * width])
+        b_q, b_kv = (None, None) if bias is None else bias.split([width, 2 * width])
+        out = _nn.linear(key, w_kv, b_kv)
+        out = out.unflatten(-1, (2, width)).unsqueeze(0).transpose(0, -2).squeeze(-2).contiguous()
+        return _nn.linear(query, w_q, b_q), out[0], out[1]
+    w = weight.chunk(3)
+    b = (None, None, None) if bias is None else bias.chunk(3)
+    return tuple(_nn.linear(x, w_, b_) for x, w_, b_ in zip((query, key, value), w, b))
+
+
+def multi_head_attention_forward(
+    query, key, value, embed_dim_to_check, num_heads, in_proj_weight, in_proj_bias, bias_k, bias_v, add_zero_attn, dropout_p,
+    out_proj_weight, out_proj_bias, training=True, key_padding_mask=None, need_weights=True, attn_mask=None,
+    use_separate_proj_weight=False, q_proj_weight=None, k_proj_weight=None, v_proj_weight=None, static_k=None, static_v=None,
+    average_attn_weights=True, is_causal=False,
+):  # fmt: skip
+    """Attention with projections: `query` (L, N, E), `key` and `value` (S, N, E), without N when unbatched.
+
+    Returns (output (L, N, E), weights (N, L, S), averaged over the heads unless `average_attn_weights=False`, or None).
+    Masks are bool (True is left out) or float (added to the scores).
+    """
+    relevant = (query, key, value, in_proj_weight, in_proj_bias, bias_k, bias_v, out_proj_weight, out_proj_bias)
+    if overrides(*relevant):
+        return handle(
+            multi_head_attention_forward, relevant, query, key, value, embed_dim_to_check, num_heads, in_proj_weight, in_proj_bias,
+            bias_k, bias_v, add_zero_attn, dropout_p, out_proj_weight, out_proj_bias, training=training,
+            key_padding_mask=key_padding_mask, need_weights=need_weights, attn_mask=attn_mask,
+            use_separate_proj_weight=use_separate_proj_weight, q_proj_weight=q_proj_weight, k_proj_weight=k_proj_weight,
+            v_proj_weight=v_proj_weight, static_k=static_k, static_v=static_v, average_attn_weights=average_attn_weights,
+            is_causal=is_causal,
+        )  # fmt: skip
+    batched = _check_masks(query, key, value, key_padding_mask, attn_mask, num_heads)
+    if not batched:
+        query, key, value = _unsqueezed(query, key, value)
+        if key_padding_mask is not None:
+            key_padding_mask = key_padding_mask.unsqueeze(0)
+
+    length, batch, width = query.shape
+    source = key.shape[0]
+    key_padding_mask = _canonical_mask(
+        key_padding_mask, "key_padding_mask", None if attn_mask is None else attn_mask.dtype, "attn_mask", query.dtype
+    )
+    if is_causal and attn_mask is None:
+        raise RuntimeError("Need attn_mask if specifying the is_causal hint.")
+    if is_causal and key_padding_mask is None and not need_weights:
+        attn_mask = None  # the kernel applies causality itself
+    else:
+        attn_mask = _canonical_mask(attn_mask, "attn_mask", None, "", query.dtype, check_other=False)
+        if key_padding_mask is not None:
+            is_causal = False  # both masks are merged below
+    if width != embed_dim_to_check:
+        raise AssertionError(f"was expecting embedding dimension of {embed_dim_to_check}, but got {width}")
+    head = width // num_heads
+    if head * num_heads != width:
+        raise AssertionError(f"embed_dim {width} not divisible by num_heads {num_heads}")
+    if use_separate_proj_weight:
+        if key.shape[:2] != value.shape[:2]:
+            raise AssertionError(
+                f"key's sequence and batch dims {tuple(key.shape[:2])} do not match value's {tuple(value.shape[:2])}"
+            )
+        biases = (None, None, None) if in_proj_bias is None else in_proj_bias.chunk(3)
+        q = _nn.linear(query, q_proj_weight, biases[0])
+        k = _nn.linear(key, k_proj_weight, biases[1])
+        v = _nn.linear(value, v_proj_weight, biases[2])
+    else:
+        if key.shape != value.shape:
+            raise AssertionError(f"key shape {tuple(key.shape)} does not match value shape {tuple(value.shape)}")
+        q, k, v = _project(query, key, value, in_proj_weight, in_proj_bias)
+
+    if attn_mask is not None:
+        if attn_mask.dim() == 2:
+            expected = (length, source)
+        else:
+            expected = (batch * num_heads, length, source)
+        if tuple(attn_mask.shape) != expected:
+            raise RuntimeError(
+                f"The shape of the {attn_mask.dim()}D attn_mask is {tuple(attn_mask.shape)}, but should be {expected}."
+            )
+        if attn_mask.dim() == 2:
+            attn_mask = attn_mask.unsqueeze(0)
+
+    if bias_k is not None and bias_v is not None:
+        k = cresset.cat([k, bias_k.repeat(1, batch, 1)])
+        v = cresset.cat([v, bias_v.repeat(1, batch, 1)])
+        attn_mask, key_padding_mask = _one_more(attn_mask), _one_more(key_padding_mask)
+
+    # (L, N, E) -> (N heads, L, head)
+    q = q.view(length, batch * num_heads, head).transpose(0, 1)
+    k = k.view(k.shape[0], batch * num_heads, head).transpose(0, 1) if static_k is None else static_k
+    v = v.view(v.shape[0], batch * num_heads, head).transpose(0, 1) if static_v is None else static_v
+    if add_zero_attn:
+        zeros = cresset.zeros((batch * num_heads, 1, head), dtype=k.dtype, device=k.device)
+        k, v = cresset.cat([k, zeros], 1), cresset.cat([v, zeros], 1)
+        attn_mask, key_padding_mask = _one_more(attn_mask), _one_more(key_padding_mask)
+    source = k.size(1)
+
+    if key_padding_mask is not None:
+        if tuple(key_padding_mask.shape) != (batch, source):
+            raise AssertionError(
+                f"expecting key_padding_mask shape of {(batch, source)}, but got {tuple(key_padding_mask.shape)}"
+            )
+        padding = key_padding_mask.view(batch, 1, 1, source).expand(-1, num_heads, -1, -1).reshape(batch * num_heads, 1, source)
+        attn_mask = padding if attn_mask is None else attn_mask + padding
+    if not training:
+        dropout_p = 0.0
+
+    if need_weights:
+        scaled = q * math.sqrt(1.0 / float(head))
+        transposed = k.transpose(-2, -1)
+        scores = cresset.bmm(scaled, transposed) if attn_mask is None else cresset.baddbmm(attn_mask, scaled, transposed)
+        weights = cresset.softmax(scores, -1)
+        if dropout_p > 0.0:
+            weights = cresset.dropout(weights, dropout_p, True)
+        out = cresset.bmm(weights, v).transpose(0, 1).contiguous().view(length * batch, width)
+        out = _nn.linear(out, out_proj_weight, out_proj_bias).view(length, batch, -1)
+        weights = weights.view(batch, num_heads, length, source)
+        if average_attn_weights:
+            weights = weights.mean(1)
+        if not batched:
+            return out.squeeze(1), weights.squeeze(0)
+        return out, weights
+
+    if attn_mask is not None:
+        if attn_mask.size(0) == 1 and attn_mask.dim() == 3:
+            attn_mask = attn_mask.unsqueeze(0)
+        else:
+            attn_mask = attn_mask.view(batch, num_heads, -1, source)
+    q = q.view(batch, num_heads, length, head)
+    k = k.view(batch, num_heads, source, head)
+    v = v.view(batch, num_heads, source, head)
+    out = _nn.scaled_dot_product_attention(q, k, v, attn_mask, dropout_p, is_causal)
+    out = out.permute(2, 0, 1, 3).contiguous().view(batch * length, width)
+    out = _nn.linear(out, out_proj_weight, out_proj_bias).view(length, batch, -1)
+    return (out if batched else out.squeeze(1)), None
+
+
+def _unsqueezed(query, key, value):
+    # Keeps identity, which decides how the projection is computed.
+    q = query.unsqueeze(1)
+    k = q if key is query else key.unsqueeze(1)
+    v = k if value is key else value.unsqueeze(1)
+    return q, k, v
+
+
+def _one_more(mask):
+    """A mask with one more visible source position."""
+    return None if mask is None else _nn.pad(mask, (0, 1))

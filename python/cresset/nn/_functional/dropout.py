@@ -1,0 +1,98 @@
+"""Dropout in its variants."""
+
+import warnings
+
+import cresset
+
+from ._common import handle, overrides1
+
+__all__ = ["dropout", "alpha_dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout"]
+
+
+def _check(p):
+    if p < 0.0 or p > 1.0:
+        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+
+
+def dropout(input, p=0.5, training=True, inplace=False):
+    """In training, zero each element with probability `p` and scale the rest by 1 / (1 - p)."""
+    if overrides1(input):
+        return handle(dropout, (input,), input, p=p, training=training, inplace=inplace)
+    _check(p)
+    return cresset.dropout_(input, p, training) if inplace else cresset.dropout(input, p, training)
+
+
+def alpha_dropout(input, p=0.5, training=False, inplace=False):
+    """Dropout that keeps mean and variance of self-normalising inputs."""
+    if overrides1(input):
+        return handle(alpha_dropout, (input,), input, p=p, training=training, inplace=inplace)
+    _check(p)
+    return cresset.alpha_dropout_(input, p, training) if inplace else cresset.alpha_dropout(input, p, training)
+
+
+def _feature_dropout(input, p, training, inplace):
+    return cresset.feature_dropout_(input, p, training) if inplace else cresset.feature_dropout(input, p, training)
+
+
+def dropout1d(input, p=0.5, training=True, inplace=False):
+    """Zero whole channels of (N, C, L) or (C, L)."""
+    if overrides1(input):
+        return handle(dropout1d, (input,), input, p=p, training=training, inplace=inplace)
+    _check(p)
+    ndim = input.dim()
+    if ndim not in (2, 3):
+        raise RuntimeError(
+            f"dropout1d: Expected 2D or 3D input, but received a {ndim}D input. Note that dropout1d exists to provide channel-wise "
+            "dropout on inputs with 1 spatial dimension, a channel dimension, and an optional batch dimension (i.e. 2D or 3D inputs)."
+        )
+    if ndim == 3:
+        return _feature_dropout(input, p, training, inplace)
+    result = _feature_dropout(input.unsqueeze_(0) if inplace else input.unsqueeze(0), p, training, inplace)
+    return result.squeeze_(0) if inplace else result.squeeze(0)
+
+
+def dropout2d(input, p=0.5, training=True, inplace=False):
+    """Zero whole channels of (N, C, H, W); a 3-dimensional input is read as (N, C, L)."""
+    if overrides1(input):
+        return handle(dropout2d, (input,), input, p=p, training=training, inplace=inplace)
+    _check(p)
+    ndim = input.dim()
+    if ndim not in (3, 4):
+        warnings.warn(
+            f"dropout2d: Received a {ndim}-D input to dropout2d, which is deprecated and will result in an error in a future release. "
+            "To retain the behavior and silence this warning, please use dropout instead.",
+            stacklevel=2,
+        )
+    elif ndim == 3:
+        warnings.warn(
+            "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout behavior is desired - input is "
+            "interpreted as shape (N, C, L), where C is the channel dim. Use dropout1d to silence this warning.",
+            stacklevel=2,
+        )
+    return _feature_dropout(input, p, training, inplace)
+
+
+def dropout3d(input, p=0.5, training=True, inplace=False):
+    """Zero whole channels of (N, C, D, H, W) or (C, D, H, W)."""
+    if overrides1(input):
+        return handle(dropout3d, (input,), input, p=p, training=training, inplace=inplace)
+    _check(p)
+    ndim = input.dim()
+    if ndim not in (4, 5):
+        warnings.warn(
+            f"dropout3d: Received a {ndim}-D input to dropout3d, which is deprecated and will result in an error in a future release. "
+            "To retain the behavior and silence this warning, please use dropout instead.",
+            stacklevel=2,
+        )
+    if ndim != 4:
+        return _feature_dropout(input, p, training, inplace)
+    result = _feature_dropout(input.unsqueeze_(0) if inplace else input.unsqueeze(0), p, training, inplace)
+    return result.squeeze_(0) if inplace else result.squeeze(0)
+
+
+def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
+    """alpha_dropout of whole channels."""
+    if overrides1(input):
+        return handle(feature_alpha_dropout, (input,), input, p=p, training=training, inplace=inplace)
+    _check(p)
+    return cresset.feature_alpha_dropout_(input, p, training) if inplace else cresset.feature_alpha_dropout(input, p, training)

@@ -1,0 +1,49 @@
+"""nn.functional: the stateless forms of the layers. Operators that need nothing in front are the operators themselves."""
+
+import cresset
+from cresset._C import _nn
+
+from ._functional import activation as _activation
+from ._functional import attention as _attention
+from ._functional import dropout as _dropout
+from ._functional import loss as _loss
+from ._functional import normalization as _normalization
+from ._functional import pooling as _pooling
+from ._functional import vision as _vision
+from ._functional.activation import *  # noqa: F403
+from ._functional.attention import *  # noqa: F403
+from ._functional.dropout import *  # noqa: F403
+from ._functional.loss import *  # noqa: F403
+from ._functional.normalization import *  # noqa: F403
+from ._functional.pooling import *  # noqa: F403
+from ._functional.vision import *  # noqa: F403
+
+# Operators that are offered unchanged; those a build does not have are not offered either.
+_OPERATORS = {
+    cresset: (
+        "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "conv_tbc", "avg_pool1d",
+        "adaptive_avg_pool1d", "relu_", "threshold_", "celu_", "selu_", "rrelu_", "prelu", "hardshrink", "bilinear",
+        "cosine_similarity", "pairwise_distance", "pdist", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle",
+        "native_channel_shuffle",
+    ),
+    _nn: (
+        "linear", "gelu", "softplus", "softshrink", "avg_pool2d", "avg_pool3d", "elu_", "hardtanh_", "leaky_relu_", "one_hot",
+        "scaled_dot_product_attention",
+    ),
+}  # fmt: skip
+
+__all__ = []
+for _family in (_activation, _attention, _dropout, _loss, _normalization, _pooling, _vision):
+    for _name in _family.__all__:
+        getattr(_family, _name).__module__ = __name__
+    __all__ += _family.__all__
+for _where, _names in _OPERATORS.items():
+    for _name in _names:
+        if hasattr(_where, _name):
+            globals()[_name] = getattr(_where, _name)
+            __all__.append(_name)
+if hasattr(_nn, "log_sigmoid"):
+    logsigmoid = _nn.log_sigmoid
+    __all__.append("logsigmoid")
+
+del _family, _name, _names, _where

@@ -1,0 +1,30 @@
+"""The layers, family by family."""
+
+from . import (
+    activation, batchnorm, container, conv, distance, dropout, flatten, linear, loss, normalization, padding, pooling, sparse,
+    transformer, upsampling,
+)  # fmt: skip
+from .activation import *  # noqa: F403
+from .batchnorm import *  # noqa: F403
+from .container import *  # noqa: F403
+from .conv import *  # noqa: F403
+from .distance import *  # noqa: F403
+from .dropout import *  # noqa: F403
+from .flatten import *  # noqa: F403
+from .linear import Bilinear, Identity, Linear  # noqa: F401
+from .loss import *  # noqa: F403
+from .module import Module  # noqa: F401
+from .normalization import *  # noqa: F403
+from .padding import *  # noqa: F403
+from .pooling import *  # noqa: F403
+from .sparse import *  # noqa: F403
+from .transformer import *  # noqa: F403
+from .upsampling import *  # noqa: F403
+
+__all__ = ["Module", "Bilinear", "Identity", "Linear"]
+for _family in (
+    activation, batchnorm, container, conv, distance, dropout, flatten, loss, normalization, padding, pooling, sparse, transformer,
+    upsampling,
+):  # fmt: skip
+    __all__ += _family.__all__
+del _family

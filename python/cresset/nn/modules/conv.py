@@ -1,0 +1,199 @@
+"""Convolutions and transposed convolutions in 1 to 3 spatial dimensions."""
+
+import math
+
+import cresset
+from cresset.nn import functional as F
+from cresset.nn import init
+from cresset.nn._functional._common import ntuple
+from cresset.nn.parameter import Parameter
+
+from .module import Module
+
+__all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"]
+
+_PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
+
+
+class _ConvNd(Module):
+    def __init__(
+        self, in_channels, out_channels, kernel_size, stride, padding, dilation, transposed, output_padding, groups, bias,
+        padding_mode, device=None, dtype=None,
+    ):  # fmt: skip
+        super().__init__()
+        if groups <= 0:
+            raise ValueError("groups must be a positive integer")
+        if in_channels % groups != 0:
+            raise ValueError("in_channels must be divisible by groups")
+        if out_channels % groups != 0:
+            raise ValueError("out_channels must be divisible by groups")
+        if isinstance(padding, str):
+            if padding not in ("same", "valid"):
+                raise ValueError(f"Invalid padding string {padding!r}, should be one of 'same', 'valid'")
+            if padding == "same" and any(s != 1 for s in stride):
+                raise ValueError("padding='same' is not supported for strided convolutions")
+        if padding_mode not in _PADDING_MODES:
+            raise ValueError(f"padding_mode must be one of {set(_PADDING_MODES)}, but got padding_mode='{padding_mode}'")
+        self.in_channels = in_channels
+        self.out_channels = out_channels
+        self.kernel_size = kernel_size
+        self.stride = stride
+        self.padding = padding
+        self.dilation = dilation
+        self.transposed = transposed
+        self.output_padding = output_padding
+        self.groups = groups
+        self.padding_mode = padding_mode
+        # What F.pad needs for the other padding modes: last dimension first, before and after.
+        around = []
+        for d in reversed(range(len(kernel_size))):
+            if padding == "same":
+                total = dilation[d] * (kernel_size[d] - 1)
+                around += [total // 2, total - total // 2]
+            else:
+                around += [0, 0] if padding == "valid" else [padding[d], padding[d]]
+        self._reversed_padding_repeated_twice = around
+        shape = (in_channels, out_channels // groups) if transposed else (out_channels, in_channels // groups)
+        self.weight = Parameter(cresset.empty((*shape, *kernel_size), device=device, dtype=dtype))
+        if bias:
+            self.bias = Parameter(cresset.empty(out_channels, device=device, dtype=dtype))
+        else:
+            self.register_parameter("bias", None)
+        self.reset_parameters()
+
+    def reset_parameters(self):
+        """Draw weight and bias from the uniform distribution on ±1/sqrt(fan_in)."""
+        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
+        if self.bias is not None:
+            fan_in, _ = init._calculate_fan_in_and_fan_out(self.weight)
+            if fan_in != 0:
+                bound = 1 / math.sqrt(fan_in)
+                init.uniform_(self.bias, -bound, bound)
+
+    def extra_repr(self):
+        n = len(self.kernel_size)
+        s = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
+        if self.padding != (0,) * n:
+            s += f", padding={self.padding}"
+        if self.dilation != (1,) * n:
+            s += f", dilation={self.dilation}"
+        if self.output_padding != (0,) * n:
+            s += f", output_padding={self.output_padding}"
+        if self.groups != 1:
+            s += f", groups={self.groups}"
+        if self.bias is None:
+            s += ", bias=False"
+        if self.padding_mode != "zeros":
+            s += f", padding_mode={self.padding_mode}"
+        return s
+
+
+class _Conv(_ConvNd):
+    _ndim = 0
+
+    def __init__(
+        self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True, padding_mode="zeros",
+        device=None, dtype=None,
+    ):  # fmt: skip
+        n = self._ndim
+        super().__init__(
+            in_channels, out_channels, ntuple(kernel_size, n), ntuple(stride, n),
+            padding if isinstance(padding, str) else ntuple(padding, n), ntuple(dilation, n), False, (0,) * n, groups, bias,
+            padding_mode, device, dtype,
+        )  # fmt: skip
+
+    def _conv_forward(self, input, weight, bias):
+        conv = getattr(F, self._function)
+        if self.padding_mode != "zeros":
+            padded = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode)
+            return conv(padded, weight, bias, self.stride, (0,) * self._ndim, self.dilation, self.groups)
+        return conv(input, weight, bias, self.stride, self.padding, self.dilation, self.groups)
+
+    def forward(self, input):
+        return self._conv_forward(input, self.weight, self.bias)
+
+
+class Conv1d(_Conv):
+    """Convolution of (N, C, L) or (C, L); `padding` may be "same" or "valid"."""
+
+    _ndim, _function = 1, "conv1d"
+
+
+class Conv2d(_Conv):
+    """Convolution of (N, C, H, W) or (C, H, W); `padding` may be "same" or "valid"."""
+
+    _ndim, _function = 2, "conv2d"
+
+
+class Conv3d(_Conv):
+    """Convolution of (N, C, D, H, W) or (C, D, H, W); `padding` may be "same" or "valid"."""
+
+    _ndim, _function = 3, "conv3d"
+
+
+class _ConvTransposeNd(_ConvNd):
+    _ndim = 0
+
+    def __init__(
+        self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=True, dilation=1,
+        padding_mode="zeros", device=None, dtype=None,
+    ):  # fmt: skip
+        n = self._ndim
+        if padding_mode != "zeros":
+            raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
+        super().__init__(
+            in_channels, out_channels, ntuple(kernel_size, n), ntuple(stride, n), ntuple(padding, n), ntuple(dilation, n), True,
+            ntuple(output_padding, n), groups, bias, padding_mode, device, dtype,
+        )  # fmt: skip
+
+    def _output_padding(self, input, output_size):
+        """The output padding that gives `output_size`; ValueError when none does."""
+        if output_size is None:
+            return self.output_padding
+        n = self._ndim
+        batched = input.dim() == n + 2
+        extra = 2 if batched else 1
+        if len(output_size) == n + extra:
+            output_size = output_size[extra:]
+        if len(output_size) != n:
+            raise ValueError(
+                f"ConvTranspose{n}D: for {input.dim()}D input, output_size must have {n} or {n + extra} elements (got {len(output_size)})"
+            )
+        smallest = [
+            (input.size(d + extra) - 1) * self.stride[d]
+            - 2 * self.padding[d]
+            + self.dilation[d] * (self.kernel_size[d] - 1)
+            + 1
+            for d in range(n)
+        ]
+        largest = [low + self.stride[d] - 1 for d, low in enumerate(smallest)]
+        if any(not low <= size <= high for low, size, high in zip(smallest, output_size, largest)):
+            raise ValueError(
+                f"requested an output size of {tuple(output_size)}, but valid sizes range from {smallest} to {largest} "
+                f"(for an input of {tuple(input.size()[extra:])})"
+            )
+        return [size - low for size, low in zip(output_size, smallest)]
+
+    def forward(self, input, output_size=None):
+        return getattr(F, self._function)(
+            input, self.weight, self.bias, self.stride, self.padding, self._output_padding(input, output_size), self.groups,
+            self.dilation,
+        )  # fmt: skip
+
+
+class ConvTranspose1d(_ConvTransposeNd):
+    """Transposed convolution of (N, C, L) or (C, L)."""
+
+    _ndim, _function = 1, "conv_transpose1d"
+
+
+class ConvTranspose2d(_ConvTransposeNd):
+    """Transposed convolution of (N, C, H, W) or (C, H, W)."""
+
+    _ndim, _function = 2, "conv_transpose2d"
+
+
+class ConvTranspose3d(_ConvTransposeNd):
+    """Transposed convolution of (N, C, D, H, W) or (C, D, H, W)."""
+
+    _ndim, _function = 3, "conv_transpose3d"

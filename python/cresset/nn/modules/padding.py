@@ -1,0 +1,65 @@
+"""Padding layers. `padding` is one int for all sides, or (last before, last after, second last before, ...)."""
+
+from cresset.nn import functional as F
+from cresset.nn._functional._common import ntuple
+
+from .module import Module
+
+__all__ = [f"{kind}Pad{n}d" for kind in ("Constant", "Zero", "Reflection", "Replication", "Circular") for n in (1, 2, 3)]
+
+
+class _PadNd(Module):
+    _mode = "constant"
+
+    def __init__(self, padding):
+        super().__init__()
+        self.padding = ntuple(padding, 2 * self._ndim)
+
+    def forward(self, input):
+        return F.pad(input, self.padding, self._mode)
+
+    def extra_repr(self):
+        return f"{self.padding}"
+
+
+class _ConstantPadNd(_PadNd):
+    def __init__(self, padding, value):
+        super().__init__(padding)
+        self.value = value
+
+    def forward(self, input):
+        return F.pad(input, self.padding, "constant", self.value)
+
+    def extra_repr(self):
+        return f"padding={self.padding}, value={self.value}"
+
+
+class _ZeroPadNd(_ConstantPadNd):
+    def __init__(self, padding):
+        super().__init__(padding, 0.0)
+
+    def extra_repr(self):
+        return f"{self.padding}"
+
+
+def _make(kind, n, base, mode, what):
+    return type(
+        f"{kind}Pad{n}d",
+        (base,),
+        {"__module__": __name__, "__doc__": f"Pads the last {n} dimension(s) {what}.", "_ndim": n, "_mode": mode},
+    )
+
+
+ConstantPad1d, ConstantPad2d, ConstantPad3d = (
+    _make("Constant", n, _ConstantPadNd, "constant", "with one value") for n in (1, 2, 3)
+)
+ZeroPad1d, ZeroPad2d, ZeroPad3d = (_make("Zero", n, _ZeroPadNd, "constant", "with zeros") for n in (1, 2, 3))
+ReflectionPad1d, ReflectionPad2d, ReflectionPad3d = (
+    _make("Reflection", n, _PadNd, "reflect", "by reflection, without repeating the edge") for n in (1, 2, 3)
+)
+ReplicationPad1d, ReplicationPad2d, ReplicationPad3d = (
+    _make("Replication", n, _PadNd, "replicate", "by repeating the edge") for n in (1, 2, 3)
+)
+CircularPad1d, CircularPad2d, CircularPad3d = (
+    _make("Circular", n, _PadNd, "circular", "from the opposite side") for n in (1, 2, 3)
+)

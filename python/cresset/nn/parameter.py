@@ -1,0 +1,90 @@
+"""Parameter and Buffer: tensors that a Module registers when they become its attributes."""
+
+from collections import OrderedDict
+
+import cresset
+from cresset import Tensor
+
+__all__ = ["Parameter", "Buffer"]
+
+
+def _rebuild_parameter(data, requires_grad, backward_hooks, state=None):
+    """Inverse of Parameter.__reduce_ex__."""
+    param = Parameter(data, requires_grad)
+    param._backward_hooks = backward_hooks
+    if state:
+        param.__dict__.update(state)
+    return param
+
+
+class _ParameterMeta(type(Tensor)):
+    # A tensor of a user's own type that went through Parameter(...) keeps its type and counts as a Parameter.
+    def __instancecheck__(cls, instance):
+        if super().__instancecheck__(instance):
+            return True
+        return cls is Parameter and isinstance(instance, Tensor) and getattr(instance, "_is_param", False)
+
+
+class Parameter(Tensor, metaclass=_ParameterMeta):
+    """A tensor that is trained: registered as a parameter when assigned to a Module attribute.
+
+    `data` shares storage with the result; only floating point and complex dtypes may require gradients.
+    """
+
+    def __new__(cls, data=None, requires_grad=True):
+        if data is None:
+            data = cresset.empty(0)
+        if not isinstance(data, Tensor) and not hasattr(data, "detach"):
+            raise TypeError(f"Parameter: data must be a Tensor; got {type(data).__name__}. Use cresset.tensor(data) first.")
+        if type(data) is Tensor or type(data) is Parameter:
+            return Tensor._make_subclass(cls, data, requires_grad)
+        # A subclass keeps its own type; it is marked instead of wrapped.
+        param = data.detach().requires_grad_(requires_grad)
+        if type(param) is not type(data):
+            raise RuntimeError(
+                f"Creating a Parameter from an instance of type {type(data).__name__} requires that detach() returns the "
+                f"same type; it returned {type(param).__name__}. Make {type(data).__name__}.__torch_function__ preserve the type."
+            )
+        param._is_param = True
+        return param
+
+    def __deepcopy__(self, memo):
+        if id(self) in memo:
+            return memo[id(self)]
+        result = type(self)(self.data.clone(memory_format=cresset.preserve_format), self.requires_grad)
+        memo[id(self)] = result
+        return result
+
+    def __repr__(self):
+        return "Parameter containing:\n" + super().__repr__()
+
+    def __reduce_ex__(self, proto):
+        state = dict(self.__dict__)
+        args = (self.data, self.requires_grad, OrderedDict())
+        return (_rebuild_parameter, args + (state,) if state else args)
+
+    __torch_function__ = cresset._C._disabled_torch_function_impl
+
+
+class _BufferMeta(type(Tensor)):
+    def __instancecheck__(cls, instance):
+        if super().__instancecheck__(instance):
+            return True
+        return cls is Buffer and isinstance(instance, Tensor) and getattr(instance, "_is_buffer", False)
+
+
+class Buffer(Tensor, metaclass=_BufferMeta):
+    """A tensor that is state but not trained: registered as a buffer when assigned to a Module attribute.
+
+    With `persistent=False` it is left out of the state dict. The result keeps the type of `data`.
+    """
+
+    def __new__(cls, data=None, *, persistent=True):
+        if data is None:
+            data = cresset.empty(0)
+        buffer = data.detach().requires_grad_(data.requires_grad)
+        buffer.persistent = persistent
+        buffer._is_buffer = True
+        return buffer
+
+    __torch_function__ = cresset._C._disabled_torch_function_impl
