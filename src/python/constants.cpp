@@ -1,0 +1,172 @@
+// dtype, layout and memory_format objects, and the functions about dtypes.
+#include <cmath>
+#include <limits>
+
+#include "python/bind.h"
+#include "python/types.h"
+
+namespace cresset::python {
+
+PyTypeObject* dtype_type = nullptr;
+PyTypeObject* layout_type = nullptr;
+PyTypeObject* memory_format_type = nullptr;
+
+namespace {
+
+PyObject* dtype_objects[static_cast<int>(ScalarType::NumOptions)];
+PyObject* layout_objects[16];
+PyObject* memory_format_objects[4];
+
+PyObject* constant_repr(PyObject* o) { return PyUnicode_FromFormat("cresset.%s", reinterpret_cast<PyConstant*>(o)->name); }
+// Pickled as the name of a global of the class's module.
+PyObject* constant_reduce(PyObject* o, PyObject*) { return PyUnicode_FromString(reinterpret_cast<PyConstant*>(o)->name); }
+PyObject* constant_self(PyObject* o, PyObject*) { return Py_NewRef(o); }
+
+PyMethodDef constant_methods[] = {{"__reduce__", constant_reduce, METH_NOARGS, nullptr},
+                                  {"__copy__", constant_self, METH_NOARGS, nullptr},
+                                  {"__deepcopy__", constant_self, METH_O, nullptr},
+                                  {}};
+
+ScalarType dtype_of(PyObject* o) { return static_cast<ScalarType>(constant_value(o)); }
+
+PyObject* to_real(PyObject* o, PyObject*) { return wrap_dtype(toRealValueType(dtype_of(o))); }
+PyObject* to_complex(PyObject* o, PyObject*) { return wrap_dtype(toComplexType(dtype_of(o))); }
+PyMethodDef dtype_methods[] = {{"__reduce__", constant_reduce, METH_NOARGS, nullptr},
+                               {"__copy__", constant_self, METH_NOARGS, nullptr},
+                               {"__deepcopy__", constant_self, METH_O, nullptr},
+                               {"to_real", to_real, METH_NOARGS, "The real dtype of the same precision."},
+                               {"to_complex", to_complex, METH_NOARGS, "The complex dtype of the same precision."},
+                               {}};
+PyObject* dtype_is_floating(PyObject* o, void*) { return PyBool_FromLong(isFloatingType(dtype_of(o))); }
+PyObject* dtype_is_complex(PyObject* o, void*) { return PyBool_FromLong(isComplexType(dtype_of(o))); }
+PyObject* dtype_is_signed(PyObject* o, void*) { return PyBool_FromLong(isSignedType(dtype_of(o))); }
+PyObject* dtype_itemsize(PyObject* o, void*) { return PyLong_FromSize_t(element_size(dtype_of(o))); }
+PyGetSetDef dtype_properties[] = {{"is_floating_point", dtype_is_floating, nullptr, "float16, bfloat16, float32 or float64?", nullptr},
+                                  {"is_complex", dtype_is_complex, nullptr, "complex64 or complex128?", nullptr},
+                                  {"is_signed", dtype_is_signed, nullptr, "Has negative values?", nullptr},
+                                  {"itemsize", dtype_itemsize, nullptr, "Bytes of an element.", nullptr},
+                                  {}};
+
+PyTypeObject* make_type(PyObject* module, const char* name, PyMethodDef* methods, PyGetSetDef* properties, const char* doc) {
+  std::vector<PyType_Slot> slots = {{Py_tp_repr, reinterpret_cast<void*>(&constant_repr)},
+                                    {Py_tp_methods, methods},
+                                    {Py_tp_doc, const_cast<char*>(doc)}};
+  if (properties) slots.push_back({Py_tp_getset, properties});
+  slots.push_back({0, nullptr});
+  PyType_Spec spec{name, sizeof(PyConstant), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots.data()};
+  auto* type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)).release());
+  checked(PyModule_AddObjectRef(module, type_name(type).c_str(), reinterpret_cast<PyObject*>(type)));
+  return type;
+}
+
+PyObject* make_constant(PyObject* module, PyTypeObject* type, int value, const char* name, const char* alias = nullptr) {
+  auto* o = PyObject_New(PyConstant, type);
+  if (!o) throw ErrorAlreadySet();
+  o->value = value;
+  o->name = name;
+  for (const char* n : {name, alias})
+    if (n) checked(PyModule_AddObjectRef(module, n, reinterpret_cast<PyObject*>(o)));
+  return reinterpret_cast<PyObject*>(o);
+}
+
+// finfo(dtype): (bits, eps, max, min, tiny, smallest_subnormal, resolution).
+template <class T>
+PyObject* float_facts(int bits, double resolution, double subnormal) {
+  using L = std::numeric_limits<T>;
+  return Py_BuildValue("(idddddd)", bits, static_cast<double>(L::epsilon()), static_cast<double>(L::max()), static_cast<double>(L::lowest()),
+                       static_cast<double>(L::min()), subnormal, resolution);
+}
+
+Object finfo_facts(PyObject* o) {
+  CRESSET_CHECK_TYPE(is_dtype(o), "finfo: a dtype was required; a ", type_name(Py_TYPE(o)), " was given.");
+  switch (toRealValueType(dtype_of(o))) {
+    case ScalarType::Float: return Object(float_facts<float>(32, 1e-6, std::numeric_limits<float>::denorm_min()));
+    case ScalarType::Double: return Object(float_facts<double>(64, 1e-15, std::numeric_limits<double>::denorm_min()));
+    case ScalarType::Half: return Object(float_facts<Half>(16, 1e-3, 0x1p-24));
+    case ScalarType::BFloat16: return Object(float_facts<BFloat16>(16, 1e-2, 0x1p-133));
+    default: CRESSET_THROW(TypeError, "torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.", dtype_name(dtype_of(o)), "'");
+  }
+}
+
+// iinfo(dtype): (bits, min, max).
+Object iinfo_facts(PyObject* o) {
+  CRESSET_CHECK_TYPE(is_dtype(o), "iinfo: a dtype was required; a ", type_name(Py_TYPE(o)), " was given.");
+  const ScalarType t = dtype_of(o);
+  CRESSET_CHECK_TYPE(isIntegralType(t, true), "torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.", dtype_name(t), "'");
+  const int bits = static_cast<int>(8 * element_size(t));
+  if (t == kBool) return Object(Py_BuildValue("(iii)", 8, 0, 1));
+  const long long max = t == kByte ? 255 : static_cast<long long>((uint64_t{1} << (bits - 1)) - 1);
+  return Object(Py_BuildValue("(iLL)", bits, t == kByte ? 0LL : -max - 1, max));
+}
+
+}  // namespace
+
+bool is_dtype_like(PyObject* o) {
+  return is_dtype(o) || o == reinterpret_cast<PyObject*>(&PyFloat_Type) || o == reinterpret_cast<PyObject*>(&PyLong_Type) ||
+         o == reinterpret_cast<PyObject*>(&PyBool_Type) || o == reinterpret_cast<PyObject*>(&PyComplex_Type);
+}
+
+ScalarType to_scalar_type(PyObject* o) {
+  if (is_dtype(o)) return dtype_of(o);
+  if (o == reinterpret_cast<PyObject*>(&PyFloat_Type)) return kDouble;
+  if (o == reinterpret_cast<PyObject*>(&PyLong_Type)) return kLong;
+  if (o == reinterpret_cast<PyObject*>(&PyBool_Type)) return kBool;
+  if (o == reinterpret_cast<PyObject*>(&PyComplex_Type)) return kComplexDouble;
+  CRESSET_THROW(TypeError, "a dtype was required; a ", type_name(Py_TYPE(o)), " was given.");
+}
+
+PyObject* wrap_dtype(ScalarType t) {
+  PyObject* o = dtype_objects[static_cast<int>(t)];
+  return Py_NewRef(o ? o : Py_None);
+}
+PyObject* wrap_layout(Layout l) { return Py_NewRef(layout_objects[static_cast<int>(l)]); }
+PyObject* wrap_memory_format(MemoryFormat f) { return Py_NewRef(memory_format_objects[static_cast<int>(f)]); }
+
+void init_constants(PyObject* module) {
+  dtype_type = make_type(module, "cresset.dtype", dtype_methods, dtype_properties, "An element type.");
+  layout_type = make_type(module, "cresset.layout", constant_methods, nullptr, "A memory layout.");
+  memory_format_type = make_type(module, "cresset.memory_format", constant_methods, nullptr, "An order of dimensions in memory.");
+  const auto dtype = [&](ScalarType t, const char* alias) {
+    dtype_objects[static_cast<int>(t)] = make_constant(module, dtype_type, static_cast<int>(t), dtype_name(t), alias);
+  };
+  dtype(kByte, nullptr);
+  dtype(kChar, nullptr);
+  dtype(kShort, "short");
+  dtype(kInt, "int");
+  dtype(kLong, "long");
+  dtype(kHalf, "half");
+  dtype(kFloat, "float");
+  dtype(kDouble, "double");
+  dtype(ScalarType::ComplexHalf, "chalf");
+  dtype(kComplexFloat, "cfloat");
+  dtype(kComplexDouble, "cdouble");
+  dtype(kBool, nullptr);
+  dtype(kBFloat16, nullptr);
+  const auto layout = [&](Layout l, const char* name) {
+    layout_objects[static_cast<int>(l)] = make_constant(module, layout_type, static_cast<int>(l), name);
+  };
+  layout(Layout::Strided, "strided");
+  layout(Layout::Sparse, "sparse_coo");
+  layout(Layout::SparseCsr, "sparse_csr");
+  layout(Layout::Mkldnn, "_mkldnn");
+  layout(Layout::Custom, "custom_layout");
+  const auto format = [&](MemoryFormat f, const char* name) {
+    memory_format_objects[static_cast<int>(f)] = make_constant(module, memory_format_type, static_cast<int>(f), name);
+  };
+  format(MemoryFormat::Contiguous, "contiguous_format");
+  format(MemoryFormat::Preserve, "preserve_format");
+  format(MemoryFormat::ChannelsLast, "channels_last");
+  format(MemoryFormat::ChannelsLast3d, "channels_last_3d");
+
+  def(module, "promote_types", [](ScalarType a, ScalarType b) { return promote_types(a, b); });
+  def(module, "can_cast", [](ScalarType from, ScalarType to) { return canCast(from, to); });
+  def(module, "get_default_dtype", [] { return get_default_dtype(); });
+  def(module, "set_default_dtype", [](PyObject* o) {
+    CRESSET_CHECK_TYPE(is_dtype(o), "invalid dtype object: only floating-point types are supported as the default type");
+    set_default_dtype(dtype_of(o));
+  });
+  def(module, "_finfo", [](PyObject* o) { return finfo_facts(o); });
+  def(module, "_iinfo", [](PyObject* o) { return iinfo_facts(o); });
+}
+
+}  // namespace cresset::python

@@ -1,0 +1,128 @@
+// Exceptions in both directions, and warnings.
+#include "python/object.h"
+
+#include <new>
+#include <stdexcept>
+
+namespace cresset::python {
+
+namespace {
+
+PyObject* out_of_memory_error = nullptr;
+PyObject* linalg_error = nullptr;
+
+PyObject* python_class(const Error& e) {
+  if (dynamic_cast<const ValueError*>(&e)) return PyExc_ValueError;
+  if (dynamic_cast<const TypeError*>(&e)) return PyExc_TypeError;
+  if (dynamic_cast<const IndexError*>(&e)) return PyExc_IndexError;
+  if (dynamic_cast<const KeyError*>(&e)) return PyExc_KeyError;
+  if (dynamic_cast<const AttributeError*>(&e)) return PyExc_AttributeError;
+  if (dynamic_cast<const NotImplementedError*>(&e)) return PyExc_NotImplementedError;
+  if (dynamic_cast<const ZeroDivisionError*>(&e)) return PyExc_ZeroDivisionError;
+  if (dynamic_cast<const OutOfMemoryError*>(&e)) return out_of_memory_error;
+  if (dynamic_cast<const LinAlgError*>(&e)) return linalg_error;
+  return PyExc_RuntimeError;
+}
+
+PyObject* warning_category(std::string_view name) {
+  if (name == "DeprecationWarning") return PyExc_DeprecationWarning;
+  if (name == "FutureWarning") return PyExc_FutureWarning;
+  if (name == "RuntimeWarning") return PyExc_RuntimeWarning;
+  if (name == "PendingDeprecationWarning") return PyExc_PendingDeprecationWarning;
+  return PyExc_UserWarning;
+}
+
+void warn_through_python(std::string_view category, const std::string& message) {
+  if (!Py_IsInitialized()) return;
+  GilAcquire gil;
+  if (PyErr_Occurred()) return;
+  if (PyErr_WarnEx(warning_category(category), message.c_str(), 1) < 0) throw PythonException::fetch();
+}
+
+}  // namespace
+
+/// Owns the exception object; its last owner may be on a thread without the lock.
+struct PythonException::Holder {
+  PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
+  ~Holder() {
+    if (!Py_IsInitialized()) return;
+    GilAcquire gil;
+    PyObject *t, *v, *tb;
+    PyErr_Fetch(&t, &v, &tb);
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
+    PyErr_Restore(t, v, tb);
+  }
+};
+
+PythonException PythonException::fetch() {
+  auto holder = std::make_shared<Holder>();
+  PyErr_Fetch(&holder->type, &holder->value, &holder->traceback);
+  PyErr_NormalizeException(&holder->type, &holder->value, &holder->traceback);
+  std::string text = "unknown Python error";
+  if (holder->value) {
+    const Ref s = Ref::steal(PyObject_Str(holder->value));
+    const char* utf8 = s ? PyUnicode_AsUTF8(s.get()) : nullptr;
+    if (utf8) text = std::string(reinterpret_cast<PyTypeObject*>(holder->type)->tp_name) + ": " + utf8;
+    PyErr_Clear();
+  }
+  return PythonException(std::move(text), std::move(holder));
+}
+
+void PythonException::restore() const {
+  Py_XINCREF(holder_->type);
+  Py_XINCREF(holder_->value);
+  Py_XINCREF(holder_->traceback);
+  PyErr_Restore(holder_->type, holder_->value, holder_->traceback);
+}
+
+void throw_python_error() { throw PythonException::fetch(); }
+
+void translate_exception() noexcept {
+  try {
+    throw;
+  } catch (const ErrorAlreadySet&) {
+    if (!PyErr_Occurred()) PyErr_SetString(PyExc_SystemError, "cresset: an error was announced but none is set");
+  } catch (const PythonException& e) {
+    e.restore();
+  } catch (const Error& e) {
+    PyErr_SetString(python_class(e), e.what());
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+  } catch (const std::out_of_range& e) {
+    PyErr_SetString(PyExc_IndexError, e.what());
+  } catch (const std::exception& e) {
+    PyErr_SetString(PyExc_RuntimeError, e.what());
+  } catch (...) {
+    PyErr_SetString(PyExc_RuntimeError, "cresset: an unknown C++ exception");
+  }
+}
+
+void init_errors(PyObject* module) {
+  out_of_memory_error = checked(PyErr_NewExceptionWithDoc("cresset.OutOfMemoryError", "An allocation that could not be made.",
+                                                          PyExc_RuntimeError, nullptr)).release();
+  checked(PyModule_AddObjectRef(module, "OutOfMemoryError", out_of_memory_error));
+  linalg_error = checked(PyErr_NewExceptionWithDoc("cresset.linalg.LinAlgError", "A matrix for which the operation has no result.",
+                                                   PyExc_RuntimeError, nullptr)).release();
+  checked(PyModule_AddObjectRef(module, "_LinAlgError", linalg_error));
+  set_warning_handler(&warn_through_python);
+}
+
+std::string to_text(PyObject* object) {
+  const Ref s = PyUnicode_Check(object) ? Ref::borrow(object) : checked(PyObject_Repr(object));
+  Py_ssize_t n = 0;
+  const char* utf8 = PyUnicode_AsUTF8AndSize(s.get(), &n);
+  if (!utf8) throw ErrorAlreadySet();
+  return std::string(utf8, static_cast<std::size_t>(n));
+}
+
+std::string type_name(PyTypeObject* type) {
+  // Built-in types and Tensor by their bare names, as PyTorch's messages have them.
+  const char* dot = strrchr(type->tp_name, '.');
+  return dot ? dot + 1 : type->tp_name;
+}
+
+PyObject* interned(const char* text) { return checked(PyUnicode_InternFromString(text)).release(); }
+
+}  // namespace cresset::python

@@ -1,0 +1,117 @@
+// Owned references, C++ exceptions across the language border, and the interpreter lock.
+#pragma once
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <structmember.h>
+
+#include <string>
+#include <utility>
+
+#include <cresset/base/error.h>
+
+namespace cresset::python {
+
+/// An owned reference, possibly null.
+class Ref {
+ public:
+  Ref() noexcept = default;
+  Ref(std::nullptr_t) noexcept {}
+  /// Takes over a new reference.
+  static Ref steal(PyObject* p) noexcept { return Ref(p); }
+  /// Adds a reference of its own.
+  static Ref borrow(PyObject* p) noexcept {
+    Py_XINCREF(p);
+    return Ref(p);
+  }
+  Ref(const Ref& o) noexcept : p_(o.p_) { Py_XINCREF(p_); }
+  Ref(Ref&& o) noexcept : p_(std::exchange(o.p_, nullptr)) {}
+  Ref& operator=(Ref o) noexcept {
+    std::swap(p_, o.p_);
+    return *this;
+  }
+  ~Ref() { Py_XDECREF(p_); }
+  PyObject* get() const noexcept { return p_; }
+  /// Gives the reference to the caller.
+  PyObject* release() noexcept { return std::exchange(p_, nullptr); }
+  explicit operator bool() const noexcept { return p_ != nullptr; }
+
+ private:
+  explicit Ref(PyObject* p) noexcept : p_(p) {}
+  PyObject* p_ = nullptr;
+};
+
+/// Thrown where a Python call failed: the interpreter's error indicator is set and stays so until translate_exception.
+struct ErrorAlreadySet {};
+
+/// Takes over a new reference; throws ErrorAlreadySet for null.
+inline Ref checked(PyObject* p) {
+  if (CRESSET_UNLIKELY(!p)) throw ErrorAlreadySet();
+  return Ref::steal(p);
+}
+inline void checked(int status) {
+  if (CRESSET_UNLIKELY(status < 0)) throw ErrorAlreadySet();
+}
+
+/// A Python exception on its way through C++ code that knows nothing of Python (a kernel, the backward engine).
+/// Python gets the same exception object back.
+class PythonException final : public Error {
+ public:
+  /// Takes the current Python error; the lock must be held.
+  static PythonException fetch();
+  /// Sets the error indicator again; the lock must be held.
+  void restore() const;
+
+ private:
+  struct Holder;
+  PythonException(std::string message, std::shared_ptr<Holder> holder) : Error(std::move(message)), holder_(std::move(holder)) {}
+  std::shared_ptr<Holder> holder_;
+};
+
+/// Turns the C++ exception that is being handled into a Python error. Only inside of a catch block.
+void translate_exception() noexcept;
+/// Throws the current Python error as a C++ exception for layers below (PythonException).
+[[noreturn]] void throw_python_error();
+/// Adds the exception classes to the module and installs the warning handler.
+void init_errors(PyObject* module);
+
+/// Runs the body; a C++ exception becomes a Python error and `failure` is returned.
+#define CRESSET_PY_TRY try {
+#define CRESSET_PY_CATCH(failure)                   \
+  }                                                 \
+  catch (...) {                                     \
+    ::cresset::python::translate_exception();       \
+    return failure;                                 \
+  }
+
+/// Holds the interpreter lock for a scope, from any thread.
+class GilAcquire {
+ public:
+  GilAcquire() : state_(PyGILState_Ensure()) {}
+  ~GilAcquire() { PyGILState_Release(state_); }
+  GilAcquire(const GilAcquire&) = delete;
+
+ private:
+  PyGILState_STATE state_;
+};
+/// Lets other Python threads run for a scope.
+class GilRelease {
+ public:
+  explicit GilRelease(bool on = true) : state_(on ? PyEval_SaveThread() : nullptr) {}
+  ~GilRelease() {
+    if (state_) PyEval_RestoreThread(state_);
+  }
+  GilRelease(const GilRelease&) = delete;
+
+ private:
+  PyThreadState* state_;
+};
+
+/// str or the repr of another object, as UTF-8; throws ErrorAlreadySet.
+std::string to_text(PyObject* str);
+/// "module.Class" of heap types, "int" of built-in ones.
+std::string type_name(PyTypeObject* type);
+/// An interned name that lives for ever.
+PyObject* interned(const char* text);
+
+}  // namespace cresset::python

@@ -1,0 +1,50 @@
+// The Python class Tensor: one object a tensor for the tensor's life.
+//
+// Normally the object owns a reference of the tensor and the tensor knows its object. When the object dies while C++ still
+// holds the tensor and the object carries state (a subclass, attributes, weak references, hooks), ownership flips: the
+// tensor keeps the object until Python asks for it again. An object without state simply dies and is made anew.
+#pragma once
+
+#include "python/object.h"
+
+#include <cresset/core/tensor.h>
+
+namespace cresset::python {
+
+struct PyTensor {
+  PyObject_HEAD
+  Tensor tensor;
+  PyObject* dict;
+  PyObject* weakrefs;
+  PyObject* backward_hooks;       // dict of the hooks that register_hook made, or null
+  PyObject* post_accumulate_hooks;
+  bool owned_by_tensor;           // flipped: `tensor` is not counted
+};
+
+/// cresset.Tensor.
+extern PyTypeObject* tensor_type;
+
+inline bool is_exact_tensor(PyObject* o) { return Py_TYPE(o) == tensor_type; }
+inline bool is_tensor(PyObject* o) { return is_exact_tensor(o) || PyType_IsSubtype(Py_TYPE(o), tensor_type); }
+/// The tensor of a Tensor object (unchecked).
+inline const Tensor& unwrap(PyObject* o) { return reinterpret_cast<PyTensor*>(o)->tensor; }
+inline Tensor& unwrap_mutable(PyObject* o) { return reinterpret_cast<PyTensor*>(o)->tensor; }
+
+/// The object of a tensor, a new reference; None for an undefined tensor. Null with an error set when memory is short.
+PyObject* wrap(Tensor tensor);
+/// A new object of a subclass for a tensor that has no object yet.
+PyObject* wrap_as(PyTypeObject* type, Tensor tensor);
+/// Lets the collector see an object that now carries Python state.
+void note_state(PyObject* tensor);
+
+/// Creates the class; methods, properties and operators come from the tables of the other files.
+void init_tensor_type(PyObject* module);
+
+// The tables that make up the class.
+extern PyGetSetDef tensor_properties[];
+extern PyMethodDef tensor_methods[];
+extern PyType_Slot tensor_number_slots[];    // number protocol and comparison
+extern PyType_Slot tensor_sequence_slots[];  // length, indexing, iteration, buffer
+PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs);
+
+}  // namespace cresset::python

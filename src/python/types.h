@@ -1,0 +1,60 @@
+// The small value types: dtype, layout, memory_format, device, Size, Generator.
+#pragma once
+
+#include "python/object.h"
+
+#include <cresset/core/tensor.h>
+
+namespace cresset::python {
+
+// dtype, layout and memory_format are named constants: one object for each value.
+struct PyConstant {
+  PyObject_HEAD
+  int value;
+  const char* name;
+};
+extern PyTypeObject* dtype_type;
+extern PyTypeObject* layout_type;
+extern PyTypeObject* memory_format_type;
+
+inline bool is_dtype(PyObject* o) { return Py_TYPE(o) == dtype_type; }
+inline bool is_layout(PyObject* o) { return Py_TYPE(o) == layout_type; }
+inline bool is_memory_format(PyObject* o) { return Py_TYPE(o) == memory_format_type; }
+inline int constant_value(PyObject* o) { return reinterpret_cast<PyConstant*>(o)->value; }
+/// Is o a dtype or one of the Python types float, int, bool, complex that stand for one?
+bool is_dtype_like(PyObject* o);
+ScalarType to_scalar_type(PyObject* o);
+/// New references.
+PyObject* wrap_dtype(ScalarType t);
+PyObject* wrap_layout(Layout l);
+PyObject* wrap_memory_format(MemoryFormat f);
+
+struct PyDevice {
+  PyObject_HEAD
+  Device device;
+};
+extern PyTypeObject* device_type_object;
+inline bool is_device(PyObject* o) { return Py_TYPE(o) == device_type_object; }
+PyObject* wrap_device(Device d);
+/// From a device, a string or an index (raises for the latter: no accelerator is built in).
+Device to_device(PyObject* o);
+
+extern PyTypeObject* size_type;
+/// A new Size.
+PyObject* wrap_size(IntArrayRef sizes);
+
+struct PyGenerator {
+  PyObject_HEAD
+  Generator generator;
+};
+extern PyTypeObject* generator_type;
+inline bool is_generator(PyObject* o) { return Py_TYPE(o) == generator_type; }
+PyObject* wrap_generator(Generator g);
+inline const Generator& to_generator(PyObject* o) { return reinterpret_cast<PyGenerator*>(o)->generator; }
+
+void init_constants(PyObject* module);
+void init_device(PyObject* module);
+void init_size(PyObject* module);
+void init_generator(PyObject* module);
+
+}  // namespace cresset::python
