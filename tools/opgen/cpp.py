@@ -56,8 +56,9 @@ def functional_args(op):
 
 
 def define(op, name, body, prefix="", leading=""):
-    """A function with the operator's signature."""
-    params = op.schema.cpp_params()
+    """A function with the operator's signature. Parameters that the body does not use have no name."""
+    used = set(re.findall(r"\w+", " ".join(body)))
+    params = ", ".join(a.type.cpp_arg() + (f" {a.name}" if a.name in used else "") for a in op.schema.args)
     if leading:
         params = leading + (", " + params if params else "")
     text = "".join(f"  {line}\n" if line else "\n" for line in body)

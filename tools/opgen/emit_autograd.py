@@ -195,6 +195,7 @@ class Kernels:
         row = op.row
         try:
             d = Derivative(row, op.form)
+            d.check_jvp()
             self.helpers |= {helper for method, helper in LIST_HELPERS.items()
                              if any(s.expr.startswith(helper + "(") for s in d.saved.values())}
             self.add_node(row, node_class(row, d))

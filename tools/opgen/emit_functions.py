@@ -106,6 +106,9 @@ def settle_defaults(functions):
         while required < len(f.params) and shapes(required) & taken:
             f.params[required].default = None
             required += 1
+        if shapes(required) & taken:
+            raise f.op.row.error(f"its C++ function {f.name} has the same parameters as that of another overload; "
+                                 "an internal operator needs a name of its own (as cresset::NAME_elements).")
         taken |= shapes(required)
     return functions
 

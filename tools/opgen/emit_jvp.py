@@ -26,7 +26,7 @@ class ForwardMode:
         lines = []
         automatic = self.jvp in ("auto_linear", "auto_element_wise")
         for a in self.d.inputs:
-            t, p = f"{a.name}_t", f"{a.name}_p"
+            t = f"{a.name}_t"
             if automatic or t in self.used:
                 kind = "std::vector<Tensor>" if a.type.is_list else "Tensor"
                 if self.inplace and a.name == "self":
@@ -36,6 +36,8 @@ class ForwardMode:
                 else:
                     get = "fw_grad" if self.jvp == "auto_element_wise" else "fw_grad_or_zeros"
                     lines.append(f"const {kind} {t} = {get}({a.name});")
+        for a in self.row.schema.tensor_args:
+            p = f"{a.name}_p"
             if p in self.used:
                 source = "original_self" if self.inplace and a.name == "self" else a.name
                 lines.append(f"const Tensor {p} = {source}.value_or(Tensor());" if a.type.opt and not a.type.is_list else f"const auto& {p} = {source};")

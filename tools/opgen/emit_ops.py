@@ -161,7 +161,7 @@ class Registrations:
             if cpp.is_name(text):
                 self.register(key, op, cpp.function_pointer(op, f"ops::{text}", self.overloaded))
             else:
-                body = ["using namespace ops;", f"return {text};" if op.schema.returns else f"{text};"]
+                body = [f"return {text};" if op.schema.returns else f"{text};"]
                 self.register(key, op, self.local(op, body, "expression"))
         elif row.kind in ("structured", "pointwise") and row.form("out"):
             self.register("CompositeExplicitAutogradNonFunctional", op, self.local(op, self.device_default(op), "device"))

@@ -1,5 +1,6 @@
 """Derivative formulas: which values they save and how they read in the generated code."""
 
+import difflib
 import re
 from dataclasses import dataclass, field
 
@@ -142,7 +143,26 @@ class Derivative:
                 self._save_argument(index, self.args[word])
             elif word in outputs and not called:
                 self._save_output(index, word, self.schema.returns[outputs[word]])
+        locals_ = {f"needs_{n}" for n in needs} | {f"grads_{i}" for i in grads}
+        known = set(self.args) | set(outputs) | set(self.saved) | locals_ | {"grad", "grads", "grad_input_mask"}
+        self._refuse_unknown(text, known, f"the formula for '{', '.join(names)}'")
         return formula
+
+    def _refuse_unknown(self, text, known, what):
+        word = unknown_word(text, known)
+        if word:
+            close = difflib.get_close_matches(word, known, n=1)
+            raise FormulaError(f"{what} names '{word}', which is no argument, output or function."
+                               + (f" Did you mean '{close[0]}'?" if close else ""))
+
+    def check_jvp(self):
+        jvp = self.row.jvp
+        if jvp is None or jvp in ("auto_linear", "auto_element_wise"):
+            return
+        known = set(self.args) | set(self.results)
+        known |= {f"{a.name}_t" for a in self.inputs} | {f"{a.name}_p" for a in self.schema.tensor_args}
+        for text in jvp.values() if isinstance(jvp, dict) else [jvp]:
+            self._refuse_unknown(text, known, "jvp")
 
     def _needs(self, name, needs):
         if name not in [a.name for a in self.inputs]:
@@ -190,6 +210,24 @@ class Derivative:
     def uses_self_tensor(self):
         saved = self.saved.get("self")
         return saved is not None and saved.is_tensor
+
+
+# Bare words that are C++ and not names of values.
+CPP_WORDS = {"true", "false", "nullptr", "auto", "const", "int", "int64_t", "double", "float", "bool", "static_cast", "return", "if", "else",
+             "this", "sizeof"}
+
+
+def unknown_word(text, known):
+    """The first lower-case word of a C++ expression that is neither called nor known, or None."""
+    plain = _without_strings(text)
+    for match in WORD.finditer(plain):
+        word, rest = match.group(1), plain[match.end():].lstrip()
+        if word[0].isupper() or word in known or word in CPP_WORDS or rest.startswith(("(", "<", "{")):
+            continue
+        if len(word) > 1 and word[0] == "k" and word[1].isupper():
+            continue
+        return word
+    return None
 
 
 def _without_strings(text):

@@ -93,10 +93,31 @@ def _show(root, op):
     return "\n".join(lines)
 
 
+def called(text):
+    """Names of the free functions that a formula calls."""
+    text = re.sub(r'"[^"]*"', '""', text)
+    return {m.group(1) for m in re.finditer(r"(?<![\w.:])(?<!->)(?:cresset::)?([A-Za-z_]\w*)\s*\(", text)}
+
+
+def _formula_functions(table, root):
+    names = {"needs", "Tensor", "Scalar", "sizeof", "int64_t", "double", "bool", "if"}
+    for op in table.ops():
+        names |= {op.schema.name, *(f.name for f in emit_functions.functions_of(op))}
+    for path in Path(root, "src/autograd").glob("formulas*.h"):
+        names |= set(re.findall(r"\b([a-z_]\w*)\s*\(", path.read_text()))
+    return names
+
+
 def check(table, root):
     """Every hand-written function that a row names must be defined somewhere; returns the lines of what is missing."""
     missing = []
+    known = _formula_functions(table, root)
     for row in table.rows():
+        jvp = row.jvp if isinstance(row.jvp, dict) else {"": row.jvp or ""}
+        for key, texts in (("grad", row.formulas.values()), ("jvp", jvp.values())):
+            for name in sorted({n for text in texts for n in called(text)} - known):
+                missing.append(f"{row.family.path}:{row.key_line(key)}: {row.schema.key}: {key} calls '{name}', which is no operator "
+                               f"and is not declared in src/autograd/formulas.h.{hint(name, known)}")
         for what, function, place in pieces(root, row.main):
             if place == "(not found)":
                 missing.append(f"{row.where}: {row.schema.key}: {what} '{function}' is defined nowhere in "

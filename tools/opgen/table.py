@@ -1,12 +1,14 @@
 """The operator table: loading, checking and expanding the rows of src/ops/*.toml into operators."""
 
 import difflib
+import os
 import re
 import tomllib
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import schema as sch
+from formulas import unknown_word
 
 ROW_KEYS = {
     "schema", "python", "out", "inplace", "aliases", "doc", "samples", "grad", "jvp", "nondiff", "tags",
@@ -140,7 +142,7 @@ class Table:
         if not paths:
             raise TableError(f"{folder}: no operator tables (*.toml) here.")
         for path in paths:
-            self._load(path, errors)
+            self._load(Path(os.path.relpath(path)), errors)
         for family in self.families:
             for row in family.rows:
                 try:
@@ -291,6 +293,10 @@ def check(row):
         for arg in schema.args:
             if not arg.type.is_tensor and arg.type.is_list:
                 raise row.error(f"argument '{arg.name}': a pointwise operator takes no lists.")
+        word = unknown_word(data["pointwise"], {a.name for a in schema.args})
+        if word:
+            names = [a.name for a in schema.args]
+            raise row.error(f"the expression names '{word}', which is no argument.{hint(word, names)}", "pointwise")
     _check_derivatives(row)
 
 

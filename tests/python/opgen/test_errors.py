@@ -1,0 +1,52 @@
+"""Mistakes in rows: each names file and line and gives a hint."""
+
+import re
+
+import pytest
+
+ROW = '[[op]]\nschema = "f(Tensor self, int dim) -> Tensor"\n'
+
+
+@pytest.mark.parametrize("text, line, words", [
+    (ROW + 'composit = "x"\n', 3, "unknown key 'composit'. Did you mean 'composite'?"),
+    ('[[op]]\ncomposite = "x"\n', 1, "needs the key 'schema'"),
+    (ROW, 2, "exactly one of pointwise"),
+    (ROW + 'shape = "f_shape"\n', 2, "missing: kernel"),
+    (ROW + 'composite = "f"\nexplicit = "f"\n', 2, "given: composite, explicit"),
+    (ROW + 'cpu = "f"\ndtype = "float"\n', 4, "'dtype' belongs to a row with 'pointwise'"),
+    (ROW + 'pointwise = "self"\ndtype = "flaot"\n', 4, "unknown dtype rule 'flaot'. Did you mean 'float'?"),
+    (ROW + 'pointwise = "sefl + 1"\n', 3, "names 'sefl', which is no argument. Did you mean 'self'?"),
+    (ROW + 'pointwise = "self"\ntypes = "fx"\n', 4, "letters b, i, f, c"),
+    (ROW + 'cpu = "f"\npython = "methd"\n', 4, "unknown python place 'methd'. Did you mean 'method'?"),
+    (ROW + 'cpu = "f"\ntags = ["cor"]\n', 4, "unknown tag 'cor'. Did you mean 'core'?"),
+    (ROW + 'cpu = "f"\ngrad = { slf = "grad" }\n', 4, "names 'slf', which is no tensor argument. Did you mean 'self'?"),
+    (ROW + 'cpu = "f"\ngrad = { dim = "grad" }\n', 4, "names 'dim', which is no tensor argument"),
+    (ROW + 'cpu = "f"\ngrad = { self = "grad * alfa" }\n', 4, "names 'alfa', which is no argument, output or function"),
+    (ROW + 'cpu = "f"\ngrad = { self = "grads[1]" }\n', 4, "grads[1]: there are 1 outputs"),
+    (ROW + 'cpu = "f"\ngrad = { self = "grad" }\nnondiff = true\n', 5, "not both"),
+    (ROW + 'cpu = "f"\njvp = "auto_linear"\n', 4, "jvp needs grad too"),
+    (ROW + 'cpu = "f"\nnondiff = ["values"]\n', 4, "names 'values', which is no output"),
+    (ROW + 'composite = "f"\ngrad = { self = "grad" }\n', 2, "differentiable through its parts"),
+    (ROW + 'cpu = "f"\nout = "out(a, b)"\n', 4, "names 2 arguments for 1 results"),
+    ('[[op]]\nschema = "f(Tensor x) -> Tensor"\ncpu = "f"\ninplace = true\n', 4, "needs a first argument 'Tensor self'"),
+    (ROW + 'cpu = "f"\n' + ROW + 'cpu = "f"\n', 5, "aten::f is already given at"),
+    ('[family]\ndoc = "x"\nname = "y"\n' + ROW + 'cpu = "f"\n', 1, "unknown key 'name' in [family]"),
+    ('[[op]]\nschema = "f(Tensr self) -> Tensor"\ncpu = "f"\n', 2, "unknown type specifier"),
+    ('[[op]]\nschema = f\n', 2, "Invalid value"),
+])
+def test_each_mistake_names_its_line(family, text, line, words):
+    result, out = family(text)
+    assert result.code == 1
+    assert words in result.err
+    assert re.search(rf"sample\.toml:{line}: ", result.err), result.err
+    assert not out.exists()
+
+
+def test_all_mistakes_are_reported_at_once(family):
+    result, _ = family(ROW + ROW.replace("f(", "g(") + 'cpu = "g"\ntags = "x"\n')
+    assert len(re.findall(r"sample\.toml:\d+: ", result.err)) == 2
+
+
+def test_two_overloads_with_one_cpp_signature(family):
+    result, _ = family('[[op]]\nschema = "f.a(Tensor self) -> Tensor"\ncpu = "a"\n[[op]]\nschema = "f.b(Tensor self) -> Tensor"\ncpu = "b"\n')
+    assert "sample.toml:5: f.b: its C++ function f has the same parameters" in result.err
