@@ -24,16 +24,22 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG" CACHE STRING "Flags of release builds" FORCE)
 
+# Paths below the source folder are made relative for ccache, so that another checkout finds the same entries.
 if(CRESSET_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   find_program(CRESSET_CCACHE_PROGRAM ccache)
   if(CRESSET_CCACHE_PROGRAM)
-    set(CMAKE_CXX_COMPILER_LAUNCHER ${CRESSET_CCACHE_PROGRAM})
+    set(CMAKE_CXX_COMPILER_LAUNCHER
+      ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${CRESSET_CCACHE_PROGRAM})
   endif()
 endif()
 
 # Flags of the code that belongs to the project; consumers never see them.
 add_library(cresset_flags INTERFACE)
 target_compile_options(cresset_flags INTERFACE -Wall -Wextra -fno-semantic-interposition)
+# __FILE__ is the path inside the repository, whether the compiler sees absolute paths or ccache's relative ones.
+file(RELATIVE_PATH source_from_build ${PROJECT_BINARY_DIR} ${PROJECT_SOURCE_DIR})
+target_compile_options(cresset_flags INTERFACE
+  -ffile-prefix-map=${PROJECT_SOURCE_DIR}/= -ffile-prefix-map=${source_from_build}/=)
 if(CRESSET_WERROR)
   target_compile_options(cresset_flags INTERFACE -Werror)
 endif()
