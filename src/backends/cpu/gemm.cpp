@@ -1,0 +1,159 @@
+// gemm: OpenBLAS for float, double and complex; own loops for integers and for products too small to be worth a call;
+// half types go through float.
+#include "backends/cpu/gemm.h"
+
+#include <cblas.h>
+
+#include <algorithm>
+#include <atomic>
+#include <limits>
+#include <type_traits>
+#include <vector>
+
+#include <cresset/base/parallel.h>
+#include <cresset/core/dispatch_types.h>
+
+namespace cresset::cpu {
+namespace {
+
+// BLAS uses as many threads as parallel_for, and one inside of a parallel region.
+void set_blas_threads() {
+  static std::atomic<int> current{0};
+  const int wanted = in_parallel_region() ? 1 : get_num_threads();
+  if (current.exchange(wanted, std::memory_order_relaxed) != wanted) openblas_set_num_threads(wanted);
+}
+
+// Everything but bool.
+#define CRESSET_GEMM_TYPES(...) CRESSET_REAL_TYPES(__VA_ARGS__) CRESSET_CASES_COMPLEX(__VA_ARGS__)
+
+constexpr int64_t kSmall = 4096;  // multiply-adds below which a BLAS call costs more than it saves
+
+template <class T>
+void small_gemm(int64_t m, int64_t n, int64_t k, T alpha, const T* a, MatrixRef ar, const T* b, MatrixRef br, T beta, T* c, int64_t ldc) {
+  for (int64_t i = 0; i < m; ++i) {
+    T* row = c + i * ldc;
+    if (beta == T(0))
+      for (int64_t j = 0; j < n; ++j) row[j] = T(0);
+    else if (beta != T(1))
+      for (int64_t j = 0; j < n; ++j) row[j] *= beta;
+    if (br.column == 1) {
+      for (int64_t p = 0; p < k; ++p) {
+        const T x = alpha * a[i * ar.row + p * ar.column];
+        const T* const from = b + p * br.row;
+        for (int64_t j = 0; j < n; ++j) row[j] += x * from[j];
+      }
+    } else {
+      for (int64_t j = 0; j < n; ++j) {
+        T sum = T(0);
+        for (int64_t p = 0; p < k; ++p) sum += a[i * ar.row + p * ar.column] * b[p * br.row + j * br.column];
+        row[j] += alpha * sum;
+      }
+    }
+  }
+}
+
+struct Operand {
+  CBLAS_TRANSPOSE transpose;
+  blasint ld;
+};
+// Row-major BLAS reads rows with unit column stride, or columns with unit row stride when told to transpose.
+Operand operand(MatrixRef r, int64_t rows, int64_t columns) {
+  if (r.column == 1 && (rows == 1 || r.row >= std::max<int64_t>(1, columns)))
+    return {CblasNoTrans, static_cast<blasint>(std::max({r.row, columns, int64_t{1}}))};
+  return {CblasTrans, static_cast<blasint>(std::max({r.column, rows, int64_t{1}}))};
+}
+
+template <class T>
+void blas_gemm(int64_t m, int64_t n, int64_t k, T alpha, const T* a, MatrixRef ar, const T* b, MatrixRef br, T beta, T* c, int64_t ldc) {
+  set_blas_threads();
+  const Operand x = operand(ar, m, k), y = operand(br, k, n);
+  const auto M = static_cast<blasint>(m), N = static_cast<blasint>(n), K = static_cast<blasint>(k), L = static_cast<blasint>(std::max<int64_t>(ldc, n));
+  if constexpr (!is_complex_v<T>) {
+    // One row or one column is a matrix-vector product, for which plain gemm is far from memory speed.
+    const auto gemv = [&](CBLAS_TRANSPOSE t, blasint rows, blasint columns, const T* matrix, blasint ld, const T* v, blasint step, T* out, blasint out_step) {
+      if constexpr (std::is_same_v<T, float>)
+        cblas_sgemv(CblasRowMajor, t, rows, columns, alpha, matrix, ld, v, step, beta, out, out_step);
+      else
+        cblas_dgemv(CblasRowMajor, t, rows, columns, alpha, matrix, ld, v, step, beta, out, out_step);
+    };
+    if (m == 1) {
+      const auto step = static_cast<blasint>(std::max<int64_t>(ar.column, 1));
+      if (y.transpose == CblasNoTrans)
+        gemv(CblasTrans, K, N, b, y.ld, a, step, c, 1);
+      else
+        gemv(CblasNoTrans, N, K, b, y.ld, a, step, c, 1);
+      return;
+    }
+    if (n == 1) {
+      const auto step = static_cast<blasint>(std::max<int64_t>(br.row, 1));
+      if (x.transpose == CblasNoTrans)
+        gemv(CblasNoTrans, M, K, a, x.ld, b, step, c, static_cast<blasint>(ldc));
+      else
+        gemv(CblasTrans, K, M, a, x.ld, b, step, c, static_cast<blasint>(ldc));
+      return;
+    }
+  }
+  if constexpr (std::is_same_v<T, float>)
+    cblas_sgemm(CblasRowMajor, x.transpose, y.transpose, M, N, K, alpha, a, x.ld, b, y.ld, beta, c, L);
+  else if constexpr (std::is_same_v<T, double>)
+    cblas_dgemm(CblasRowMajor, x.transpose, y.transpose, M, N, K, alpha, a, x.ld, b, y.ld, beta, c, L);
+  else if constexpr (std::is_same_v<T, std::complex<float>>)
+    cblas_cgemm(CblasRowMajor, x.transpose, y.transpose, M, N, K, &alpha, a, x.ld, b, y.ld, &beta, c, L);
+  else
+    cblas_zgemm(CblasRowMajor, x.transpose, y.transpose, M, N, K, &alpha, a, x.ld, b, y.ld, &beta, c, L);
+}
+
+// Half types: widen, multiply in float, narrow once.
+template <class T>
+void half_gemm(int64_t m, int64_t n, int64_t k, float alpha, const T* a, MatrixRef ar, const T* b, MatrixRef br, float beta, T* c, int64_t ldc) {
+  std::vector<float> fa(static_cast<std::size_t>(m * k)), fb(static_cast<std::size_t>(k * n)), fc(static_cast<std::size_t>(m * n));
+  for (int64_t i = 0; i < m; ++i)
+    for (int64_t p = 0; p < k; ++p) fa[i * k + p] = a[i * ar.row + p * ar.column];
+  for (int64_t p = 0; p < k; ++p)
+    for (int64_t j = 0; j < n; ++j) fb[p * n + j] = b[p * br.row + j * br.column];
+  if (beta != 0)
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t j = 0; j < n; ++j) fc[i * n + j] = c[i * ldc + j];
+  blas_gemm<float>(m, n, k, alpha, fa.data(), {nullptr, k, 1}, fb.data(), {nullptr, n, 1}, beta, fc.data(), n);
+  for (int64_t i = 0; i < m; ++i)
+    for (int64_t j = 0; j < n; ++j) c[i * ldc + j] = T(fc[i * n + j]);
+}
+
+}  // namespace
+
+bool blas_readable(int64_t rows, int64_t columns, int64_t row_stride, int64_t column_stride) {
+  constexpr int64_t limit = std::numeric_limits<blasint>::max();
+  if (rows > limit || columns > limit) return true;
+  const bool by_rows = (column_stride == 1 || columns == 1) && (row_stride >= std::max<int64_t>(columns, 1) || rows == 1);
+  const bool by_columns = (row_stride == 1 || rows == 1) && (column_stride >= std::max<int64_t>(rows, 1) || columns == 1);
+  return by_rows || by_columns;
+}
+
+void gemm(const char* op, ScalarType dtype, int64_t m, int64_t n, int64_t k, const Scalar& alpha, MatrixRef a, MatrixRef b, const Scalar& beta, void* c, int64_t ldc) {
+  if (m == 0 || n == 0) return;
+  // Extents of one leave their stride free; give it the value that makes the matrix look regular.
+  if (k == 1) {
+    if (a.row != 1) a.column = 1;
+    if (b.column != 1) b.row = 1;
+  }
+  CRESSET_DISPATCH(dtype, op, CRESSET_GEMM_TYPES, [&] {
+    const auto* pa = static_cast<const scalar_t*>(a.data);
+    const auto* pb = static_cast<const scalar_t*>(b.data);
+    auto* pc = static_cast<scalar_t*>(c);
+    if constexpr (is_reduced_floating_point_v<scalar_t>) {
+      half_gemm(m, n, k, alpha.to<float>(), pa, a, pb, b, beta.to<float>(), pc, ldc);
+    } else {
+      const auto x = alpha.to<scalar_t>(), y = beta.to<scalar_t>();
+      if (std::is_integral_v<scalar_t> || k == 0 || m * n * k <= kSmall) {
+        const int64_t grain = std::max<int64_t>(1, (int64_t{1} << 16) / std::max<int64_t>(1, n * k));
+        parallel_for(0, m, grain, [&](int64_t begin, int64_t end) {
+          small_gemm<scalar_t>(end - begin, n, k, x, pa + begin * a.row, a, pb, b, y, pc + begin * ldc, ldc);
+        });
+      } else if constexpr (!std::is_integral_v<scalar_t>) {
+        blas_gemm<scalar_t>(m, n, k, x, pa, a, pb, b, y, pc, ldc);
+      }
+    }
+  });
+}
+
+}  // namespace cresset::cpu

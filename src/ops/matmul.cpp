@@ -1,0 +1,276 @@
+// Shape rules of matrix products, and products of any dimension as compositions of mm and bmm.
+#include "ops/ops_decl_matmul.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <cresset/ops/functions.h>
+
+#include "ops/shape_util.h"
+
+namespace cresset::ops {
+namespace {
+
+void check_same_dtype(const Tensor& a, const Tensor& b) {
+  CRESSET_CHECK(a.scalar_type() == b.scalar_type(), "expected m1 and m2 to have the same dtype, but got: ", a.scalar_type() == kDouble ? "double" : dtype_name(a.scalar_type()),
+                " != ", dtype_name(b.scalar_type()));
+}
+
+void check_broadcasts(const char* op, const Tensor& self, IntArrayRef sizes) {
+  const IntArrayRef own = self.sizes();
+  bool fits = own.size() <= sizes.size();
+  for (std::size_t i = 0; fits && i < own.size(); ++i) {
+    const int64_t have = own[own.size() - 1 - i], want = sizes[sizes.size() - 1 - i];
+    fits = have == want || have == 1;
+  }
+  CRESSET_CHECK(fits, op, ": The expanded size of the tensor ", sizes, " must match the existing size ", own, ".");
+}
+
+}  // namespace
+
+// ---- shape rules
+
+TensorSpec mm_shape(const Tensor& self, const Tensor& mat2) {
+  CRESSET_CHECK(self.dim() == 2, "self must be a matrix; mm got ", self, ".");
+  CRESSET_CHECK(mat2.dim() == 2, "mat2 must be a matrix; mm got ", mat2, ".");
+  CRESSET_CHECK(self.size(1) == mat2.size(0), "mat1 and mat2 shapes cannot be multiplied (", self.size(0), "x", self.size(1), " and ", mat2.size(0), "x", mat2.size(1), ")");
+  check_same_dtype(self, mat2);
+  check_same_device("mm", self, mat2, "mat2");
+  return spec_like(self, {self.size(0), mat2.size(1)});
+}
+
+TensorSpec addmm_shape(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar&, const Scalar&) {
+  CRESSET_CHECK(mat1.dim() == 2, "mat1 must be a matrix, got ", mat1.dim(), "-D tensor");
+  CRESSET_CHECK(mat2.dim() == 2, "mat2 must be a matrix, got ", mat2.dim(), "-D tensor");
+  CRESSET_CHECK(mat1.size(1) == mat2.size(0), "mat1 and mat2 shapes cannot be multiplied (", mat1.size(0), "x", mat1.size(1), " and ", mat2.size(0), "x", mat2.size(1), ")");
+  check_same_dtype(mat1, mat2);
+  CRESSET_CHECK(self.scalar_type() == mat1.scalar_type(), "self and mat2 must have the same dtype, but got ", self.scalar_type(), " and ", mat2.scalar_type());
+  check_same_device("addmm", mat1, mat2, "mat2");
+  check_same_device("addmm", mat1, self, "self");
+  TensorSpec spec = spec_like(mat1, {mat1.size(0), mat2.size(1)});
+  check_broadcasts("addmm", self, spec.sizes);
+  return spec;
+}
+
+TensorSpec mv_shape(const Tensor& self, const Tensor& vec) {
+  CRESSET_CHECK(self.dim() == 2 && vec.dim() == 1, "vector + matrix @ vector expected, got ", 1, ", ", self.dim(), ", ", vec.dim());
+  CRESSET_CHECK(self.size(1) == vec.size(0), "size mismatch, got input (", self.size(0), "), mat (", self.size(0), "x", self.size(1), "), vec (", vec.size(0), ")");
+  check_same_dtype(self, vec);
+  check_same_device("mv", self, vec, "vec");
+  return spec_like(self, {self.size(0)});
+}
+
+TensorSpec addmv_shape(const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar&, const Scalar&) {
+  CRESSET_CHECK(mat.dim() == 2 && vec.dim() == 1 && self.dim() <= 1, "vector + matrix @ vector expected, got ", self.dim(), ", ", mat.dim(), ", ", vec.dim());
+  CRESSET_CHECK(mat.size(1) == vec.size(0) && (self.numel() == mat.size(0) || self.numel() == 1), "size mismatch, got input (", self.dim() ? self.size(0) : 1, "), mat (",
+                mat.size(0), "x", mat.size(1), "), vec (", vec.size(0), ")");
+  check_same_dtype(mat, vec);
+  check_same_dtype(self, mat);
+  return spec_like(mat, {mat.size(0)});
+}
+
+TensorSpec dot_shape(const Tensor& self, const Tensor& tensor) {
+  CRESSET_CHECK(self.dim() == 1 && tensor.dim() == 1, "1D tensors expected, but got ", self.dim(), "D and ", tensor.dim(), "D tensors");
+  CRESSET_CHECK(self.scalar_type() == tensor.scalar_type(), "dot : expected both vectors to have same dtype, but found ", self.scalar_type(), " and ", tensor.scalar_type());
+  CRESSET_CHECK(self.numel() == tensor.numel(), "inconsistent tensor size, expected tensor [", self.numel(), "] and src [", tensor.numel(),
+                "] to have the same number of elements, but got ", self.numel(), " and ", tensor.numel(), " elements respectively");
+  check_same_device("dot", self, tensor, "tensor");
+  return spec_like(self, {});
+}
+
+TensorSpec bmm_shape(const Tensor& self, const Tensor& mat2) {
+  CRESSET_CHECK(self.dim() == 3, "batch1 must be a 3D tensor; bmm got ", self, ".");
+  CRESSET_CHECK(mat2.dim() == 3, "batch2 must be a 3D tensor; bmm got ", mat2, ".");
+  CRESSET_CHECK(self.size(0) == mat2.size(0) && self.size(2) == mat2.size(1), "Expected size for first two dimensions of batch2 tensor to be: [", self.size(0), ", ", self.size(2),
+                "] but got: [", mat2.size(0), ", ", mat2.size(1), "].");
+  CRESSET_CHECK(self.scalar_type() == mat2.scalar_type(), "expected scalar type ", self.scalar_type(), " but found ", mat2.scalar_type());
+  check_same_device("bmm", self, mat2, "mat2");
+  return spec_like(self, {self.size(0), self.size(1), mat2.size(2)});
+}
+
+TensorSpec baddbmm_shape(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar&, const Scalar&) {
+  TensorSpec spec = bmm_shape(batch1, batch2);
+  CRESSET_CHECK(self.scalar_type() == batch1.scalar_type(), "Input dtypes must be the same, got: input ", dtype_name(self.scalar_type()), ", batch1: ", dtype_name(batch1.scalar_type()),
+                ", batch2: ", dtype_name(batch2.scalar_type()));
+  check_broadcasts("baddbmm", self, spec.sizes);
+  return spec;
+}
+
+// ---- compositions
+
+Tensor vdot_impl(const Tensor& self, const Tensor& other) { return cresset::dot(self.is_complex() ? self.conj() : self, other); }
+
+Tensor outer_impl(const Tensor& self, const Tensor& vec2) {
+  CRESSET_CHECK(self.dim() == 1, "outer: Expected 1-D argument self, but got ", self.dim(), "-D");
+  CRESSET_CHECK(vec2.dim() == 1, "outer: Expected 1-D argument vec2, but got ", vec2.dim(), "-D");
+  return self.unsqueeze(1) * vec2;
+}
+
+Tensor addr_impl(const Tensor& self, const Tensor& vec1, const Tensor& vec2, const Scalar& beta, const Scalar& alpha) {
+  CRESSET_CHECK(vec1.dim() == 1 && vec2.dim() == 1, "addr: Expected 1-D arguments vec1 and vec2, but got ", vec1.dim(), "-D and ", vec2.dim(), "-D");
+  const Tensor product = cresset::outer(vec1, vec2);
+  check_broadcasts("addr", self, product.sizes());
+  const Tensor scaled = alpha.equal(1) ? product : product * alpha;
+  return beta.equal(0) ? scaled : (beta.equal(1) ? self : self * beta) + scaled;
+}
+
+Tensor addbmm_impl(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta, const Scalar& alpha) {
+  const TensorSpec spec = bmm_shape(batch1, batch2);
+  check_broadcasts("addbmm", self, IntArrayRef(spec.sizes).slice(1));
+  // The sum over the batch is one product of the batches laid side by side.
+  const int64_t b = batch1.size(0), n = batch1.size(1), k = batch1.size(2), m = batch2.size(2);
+  return cresset::addmm(self.expand({n, m}), batch1.permute({1, 0, 2}).reshape({n, b * k}), batch2.reshape({b * k, m}), beta, alpha);
+}
+
+Tensor matmul_impl(const Tensor& self, const Tensor& other) {
+  const int64_t d1 = self.dim(), d2 = other.dim();
+  CRESSET_CHECK(d1 != 0 && d2 != 0, "both arguments to matmul need to be at least 1D, but they are ", d1, "D and ", d2, "D");
+  if (d1 == 1 && d2 == 1) return cresset::dot(self, other);
+  if (d1 == 2 && d2 == 1) return cresset::mv(self, other);
+  if (d1 == 1 && d2 == 2) return cresset::mm(self.unsqueeze(0), other).squeeze(0);
+  if (d1 == 2 && d2 == 2) return cresset::mm(self, other);
+  if (d1 >= 3 && d2 <= 2) {
+    // One product of all rows, unless making them contiguous would cost a copy for nothing.
+    DimVector sizes(self.sizes());
+    sizes.pop_back();
+    const Tensor rows = self.reshape({-1, self.size(-1)});
+    if (self.numel() == 0 && self.size(-1) == 0) {
+      if (d2 == 2) sizes.push_back(other.size(1));
+      CRESSET_CHECK(other.size(0) == 0, "mat1 and mat2 shapes cannot be multiplied (", self.sizes(), " and ", other.sizes(), ")");
+      return cresset::zeros(sizes, self.options());
+    }
+    if (d2 == 1) return cresset::mv(rows, other).view(sizes);
+    sizes.push_back(other.size(1));
+    return cresset::mm(rows, other).view(sizes);
+  }
+  if (d1 == 1) return matmul_impl(self.unsqueeze(0), other).squeeze(-2);
+  if (d2 == 1) return matmul_impl(self, other.unsqueeze(1)).squeeze(-1);
+  const IntArrayRef s1 = self.sizes(), s2 = other.sizes();
+  const DimVector batch = infer_broadcast(s1.slice(0, s1.size() - 2), s2.slice(0, s2.size() - 2));
+  const auto flat = [&](const Tensor& t) {
+    DimVector full(batch);
+    full.push_back(t.size(-2));
+    full.push_back(t.size(-1));
+    int64_t n = 1;
+    for (int64_t b : batch) n *= b;
+    return t.expand(full).reshape({n, t.size(-2), t.size(-1)});
+  };
+  DimVector out(batch);
+  out.push_back(self.size(-2));
+  out.push_back(other.size(-1));
+  return cresset::bmm(flat(self), flat(other)).view(out);
+}
+
+Tensor linear_impl(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias) {
+  CRESSET_CHECK(weight.dim() == 2 || weight.dim() == 1, "linear: weight must be a matrix or a vector, got ", weight.dim(), "-D.");
+  if (weight.dim() == 1) {
+    const Tensor product = cresset::matmul(input, weight);
+    return bias ? product + *bias : product;
+  }
+  const Tensor w = weight.t();
+  if (!bias) return cresset::matmul(input, w);
+  if (input.dim() == 2) return cresset::addmm(*bias, input, w);
+  if (input.dim() >= 3 && input.is_contiguous() && bias->dim() <= 1) {
+    DimVector sizes(input.sizes());
+    sizes[sizes.size() - 1] = weight.size(0);
+    if (input.size(-1) != 0) return cresset::addmm(*bias, input.reshape({-1, input.size(-1)}), w).view(sizes);
+  }
+  return cresset::matmul(input, w) + *bias;
+}
+
+Tensor tensordot_impl(const Tensor& self, const Tensor& other, IntArrayRef dims_self, IntArrayRef dims_other) {
+  CRESSET_CHECK(dims_self.size() == dims_other.size(), "both dimension lists should have same length");
+  const uint64_t mask1 = dim_mask(dims_self, self.dim()), mask2 = dim_mask(dims_other, other.dim());
+  Tensor a = self, b = other;
+  int64_t inner = 1;
+  for (std::size_t i = 0; i < dims_self.size(); ++i) {
+    const int64_t n1 = a.size(dims_self[i]), n2 = b.size(dims_other[i]);
+    if (n2 == 1)
+      a = a.sum({dims_self[i]}, true);
+    else if (n1 == 1)
+      b = b.sum({dims_other[i]}, true);
+    else {
+      CRESSET_CHECK(n1 == n2, "contracted dimensions need to match, but first has size ", n1, " in dim ", dims_self[i], " and second has size ", n2, " in dim ", dims_other[i]);
+      inner *= n1;
+    }
+  }
+  DimVector order1, order2, sizes;
+  int64_t rows = 1, columns = 1;
+  for (int64_t d = 0; d < self.dim(); ++d)
+    if (!(mask1 >> d & 1)) {
+      order1.push_back(d);
+      sizes.push_back(self.size(d));
+      rows *= self.size(d);
+    }
+  for (int64_t d : dims_self) order1.push_back(maybe_wrap_dim(d, self.dim()));
+  for (int64_t d : dims_other) order2.push_back(maybe_wrap_dim(d, other.dim()));
+  for (int64_t d = 0; d < other.dim(); ++d)
+    if (!(mask2 >> d & 1)) {
+      order2.push_back(d);
+      sizes.push_back(other.size(d));
+      columns *= other.size(d);
+    }
+  return cresset::mm(a.permute(order1).reshape({rows, inner}), b.permute(order2).reshape({inner, columns})).reshape(sizes);
+}
+
+Tensor inner_impl(const Tensor& self, const Tensor& other) {
+  if (self.dim() == 0 || other.dim() == 0) return self * other;
+  CRESSET_CHECK(self.size(-1) == other.size(-1), "inner() the last dimension must match on both input tensors but got shapes ", self.sizes(), " and ", other.sizes());
+  return tensordot_impl(self, other, {-1}, {-1});
+}
+
+Tensor kron_impl(const Tensor& self, const Tensor& other) {
+  const int64_t n = std::max(self.dim(), other.dim());
+  DimVector a, b, out;
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t p = i - (n - self.dim()), q = i - (n - other.dim());
+    const int64_t x = p >= 0 ? self.size(p) : 1, y = q >= 0 ? other.size(q) : 1;
+    a.push_back(x);
+    a.push_back(1);
+    b.push_back(1);
+    b.push_back(y);
+    out.push_back(x * y);
+  }
+  return (self.reshape(a) * other.reshape(b)).reshape(out);
+}
+
+Tensor bilinear_impl(const Tensor& input1, const Tensor& input2, const Tensor& weight, const std::optional<Tensor>& bias) {
+  CRESSET_CHECK(input1.dim() == input2.dim(), "bilinear(): input dimensions do not match: got ", input1.dim(), " and ", input2.dim());
+  CRESSET_CHECK(weight.dim() == 3 && input1.size(-1) == weight.size(1) && input2.size(-1) == weight.size(2), "bilinear(): input1 size ", input1.sizes(), ", input2 size ",
+                input2.sizes(), " and weight size ", weight.sizes(), " do not match.");
+  DimVector sizes(input1.sizes());
+  sizes[sizes.size() - 1] = weight.size(0);
+  const Tensor a = input1.reshape({-1, 1, input1.size(-1)}), b = input2.reshape({-1, input2.size(-1), 1});
+  // (rows, 1, n) x (out, n, m) → (rows, out, m), then with input2 → (rows, out).
+  const Tensor left = cresset::matmul(a.unsqueeze(1), weight).squeeze(2);
+  const Tensor y = cresset::bmm(left, b).view(sizes);
+  return bias ? y + *bias : y;
+}
+
+Tensor scaled_dot_product_attention_impl(const Tensor& query, const Tensor& key, const Tensor& value, const std::optional<Tensor>& attn_mask, double dropout_p, bool is_causal,
+                                         std::optional<double> scale, bool enable_gqa) {
+  CRESSET_CHECK(query.dim() >= 2 && key.dim() >= 2 && value.dim() >= 2, "scaled_dot_product_attention: query, key and value of at least 2 dimensions were required; ", query, ", ",
+                key, " and ", value, " were given.");
+  CRESSET_CHECK(query.scalar_type() == key.scalar_type() && key.scalar_type() == value.scalar_type(), "Expected query, key, and value to have the same dtype, but got query.dtype: ",
+                dtype_name(query.scalar_type()), " key.dtype: ", dtype_name(key.scalar_type()), " and value.dtype: ", dtype_name(value.scalar_type()), " instead.");
+  CRESSET_CHECK(!(is_causal && attn_mask), "scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True");
+  Tensor k = key, v = value;
+  if (enable_gqa && query.size(-3) != key.size(-3)) {
+    k = k.repeat_interleave(query.size(-3) / key.size(-3), -3);
+    v = v.repeat_interleave(query.size(-3) / value.size(-3), -3);
+  }
+  const double factor = scale.value_or(1.0 / std::sqrt(static_cast<double>(query.size(-1))));
+  Tensor scores = cresset::matmul(query, k.transpose(-2, -1)) * factor;
+  if (is_causal) {
+    const Tensor keep = cresset::ones({query.size(-2), k.size(-2)}, query.options().dtype(kBool)).tril();
+    scores = scores.masked_fill(keep.logical_not(), -std::numeric_limits<double>::infinity());
+  } else if (attn_mask) {
+    scores = attn_mask->scalar_type() == kBool ? scores.masked_fill(attn_mask->logical_not(), -std::numeric_limits<double>::infinity()) : scores + *attn_mask;
+  }
+  Tensor weights = scores.softmax(-1);
+  if (dropout_p > 0) weights = cresset::dropout(weights, dropout_p, true);
+  return cresset::matmul(weights, v);
+}
+
+}  // namespace cresset::ops
