@@ -20,7 +20,7 @@ class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpec
     def __repr__(self):
         if not self.missing_keys and not self.unexpected_keys:
             return "<All keys matched successfully>"
-        return "_" + super().__repr__()
+        return super().__repr__()
 
     __str__ = __repr__
 

@@ -1,0 +1,121 @@
+"""Adam and AdamW."""
+
+import cresset
+
+from .optimizer import Optimizer, as_float, check_lr, check_not_negative, run_closure
+
+__all__ = ["Adam", "AdamW"]
+
+
+def check_betas(betas):
+    """ValueError when one of the two is outside [0, 1)."""
+    for i, beta in enumerate(betas):
+        if not 0.0 <= beta < 1.0:
+            raise ValueError(f"Invalid beta parameter at index {i}: {beta}. It must be in [0, 1).")
+
+
+class Adam(Optimizer):
+    """Steps scaled by running averages of gradients and of their squares; `amsgrad` keeps the largest average of squares.
+
+    `foreach`, `capturable` and `fused` choose an implementation elsewhere; here they change nothing.
+    """
+
+    def __init__(
+        self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, amsgrad=False, *, foreach=None, maximize=False,
+        capturable=False, differentiable=False, fused=None, decoupled_weight_decay=False,
+    ):  # fmt: skip
+        check_lr(lr)
+        check_not_negative(epsilon=eps, weight_decay=weight_decay)
+        check_betas(betas)
+        super().__init__(
+            params,
+            {
+                "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad, "maximize": maximize,
+                "foreach": foreach, "capturable": capturable, "differentiable": differentiable, "fused": fused,
+                "decoupled_weight_decay": decoupled_weight_decay,
+            },
+        )  # fmt: skip
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        for group in self.param_groups:
+            for name, value in (
+                ("amsgrad", False), ("maximize", False), ("foreach", None), ("capturable", False), ("differentiable", False),
+                ("decoupled_weight_decay", False), ("fused", None),
+            ):  # fmt: skip
+                group.setdefault(name, value)
+            for p in group["params"]:
+                own = self.state.get(p)
+                if own and not isinstance(own["step"], cresset.Tensor):
+                    own["step"] = cresset.tensor(float(own["step"]), dtype=cresset.float32)
+
+    def step(self, closure=None):
+        loss = run_closure(closure)
+        differentiable = self.defaults["differentiable"]
+        states = self.state
+        view_as_real = cresset.view_as_real
+        with cresset.set_grad_enabled(differentiable):
+            for group in self.param_groups:
+                beta1, beta2 = map(as_float, group["betas"])
+                lr, eps, weight_decay = group["lr"], group["eps"], group["weight_decay"]
+                amsgrad, maximize, decoupled = group["amsgrad"], group["maximize"], group["decoupled_weight_decay"]
+                one_beta1, one_beta2 = 1 - beta1, 1 - beta2
+                for p in group["params"]:
+                    grad = p.grad
+                    if grad is None:
+                        continue
+                    state = states[p]
+                    if not state:
+                        state["step"] = cresset.tensor(0.0, dtype=cresset.float32)
+                        state["exp_avg"] = cresset.zeros_like(p, memory_format=cresset.preserve_format)
+                        state["exp_avg_sq"] = cresset.zeros_like(p, memory_format=cresset.preserve_format)
+                        if amsgrad:
+                            state["max_exp_avg_sq"] = cresset.zeros_like(p, memory_format=cresset.preserve_format)
+                    exp_avg, exp_avg_sq = state["exp_avg"], state["exp_avg_sq"]
+                    largest = state["max_exp_avg_sq"] if amsgrad else None
+                    if maximize:
+                        grad = -grad
+                    state["step"] += 1
+                    if weight_decay != 0:
+                        if decoupled:
+                            p.mul_(1 - lr * weight_decay)
+                        else:
+                            grad = grad.add(p, alpha=weight_decay)
+                    if p.is_complex():
+                        p, grad, exp_avg, exp_avg_sq = map(view_as_real, (p, grad, exp_avg, exp_avg_sq))
+                        largest = None if largest is None else view_as_real(largest)
+                    exp_avg.lerp_(grad, one_beta1)
+                    exp_avg_sq.mul_(beta2).addcmul_(grad, grad, value=one_beta2)
+                    step = state["step"].item()
+                    step_size = as_float(lr / (1 - beta1**step))
+                    correction = (1 - beta2**step) ** 0.5
+                    if largest is not None:
+                        if differentiable:
+                            largest.copy_(cresset.maximum(largest.clone(), exp_avg_sq))
+                        else:
+                            cresset.maximum(largest, exp_avg_sq, out=largest)
+                        exp_avg_sq = largest
+                    if differentiable:
+                        denominator = exp_avg_sq.sqrt() / correction + eps
+                    else:
+                        denominator = exp_avg_sq.sqrt().div_(correction).add_(eps)
+                    p.addcdiv_(exp_avg, denominator, value=-step_size)
+        return loss
+
+
+class AdamW(Adam):
+    """Adam whose weight decay acts on the parameters, not through the gradients."""
+
+    def __init__(
+        self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2, amsgrad=False, *, maximize=False, foreach=None,
+        capturable=False, differentiable=False, fused=None,
+    ):  # fmt: skip
+        super().__init__(
+            params, lr, betas, eps, weight_decay, amsgrad, foreach=foreach, maximize=maximize, capturable=capturable,
+            differentiable=differentiable, fused=fused, decoupled_weight_decay=True,
+        )  # fmt: skip
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        for group in self.param_groups:
+            group["decoupled_weight_decay"] = True
