@@ -177,9 +177,9 @@ inline ViewReplay no_replay() { return {}; }
 template <class MakeReplay>
 Tensor as_view(const Tensor& base, Tensor result, bool bw_differentiable, bool fw_differentiable, const MakeReplay& make_replay,
                CreationMeta creation_meta = creation_meta_now()) {
-  if (CRESSET_UNLIKELY(base.is_inference() || result.is_inference())) return result;
+  if (!(bw_differentiable || fw_differentiable) || CRESSET_UNLIKELY(base.is_inference() || result.is_inference())) return result;
   ViewReplay replay;
-  if (CRESSET_UNLIKELY((bw_differentiable || fw_differentiable) && view_needs_replay(base, result))) replay = make_replay();
+  if (CRESSET_UNLIKELY(view_needs_replay(base, result))) replay = make_replay();
   return make_variable_differentiable_view(base, std::move(result), bw_differentiable, fw_differentiable, std::move(replay), creation_meta);
 }
 

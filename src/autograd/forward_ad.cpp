@@ -1,0 +1,198 @@
+// Forward mode: the level, tangents of tensors, of views and of tensors changed in place.
+#include <cresset/autograd/forward_ad.h>
+
+#include <mutex>
+
+#include <cresset/ops/functions.h>
+
+#include "autograd/generated_support.h"
+#include "autograd/nodes.h"
+
+namespace cresset::autograd {
+
+namespace detail {
+std::atomic<int> forward_levels{0};
+}
+
+namespace {
+struct Level {
+  std::mutex mutex;
+  std::vector<std::weak_ptr<ForwardGrad>> tangents;
+  std::size_t sweep_at = 1024;
+};
+Level& level_state() {
+  static auto* level = new Level();
+  return *level;
+}
+
+/// Remembers a tangent so that the end of the level frees it.
+void remember(const std::shared_ptr<ForwardGrad>& g) {
+  Level& level = level_state();
+  std::lock_guard<std::mutex> lock(level.mutex);
+  if (level.tangents.size() >= level.sweep_at) {
+    std::erase_if(level.tangents, [](const auto& w) { return w.expired(); });
+    level.sweep_at = std::max<std::size_t>(1024, level.tangents.size() * 2);
+  }
+  level.tangents.push_back(g);
+}
+
+const ForwardGrad* tangent_slot(const Tensor& t) {
+  const AutogradMeta* meta = impl::get_autograd_meta(t);
+  return meta && meta->fw_grad_ && meta->fw_grad_->value.defined() ? meta->fw_grad_.get() : nullptr;
+}
+
+/// A view shows its base's tangent, looked at in the same way.
+Tensor tangent_of(const Tensor& t) {
+  if (const ForwardGrad* own = tangent_slot(t)) return own->value;
+  DifferentiableViewMeta* view = impl::get_view_autograd_meta(t);
+  if (!view || !view->has_fw_view()) return Tensor();
+  const ViewInfo& info = view->forward_info();
+  const ForwardGrad* of_base = tangent_slot(info.base);
+  if (!of_base) return Tensor();
+  AutoFwGradMode off(false);
+  Tensor tangent = ViewGeometry(info, t).of(of_base->value);
+  view->fw_grad_ = std::make_shared<ForwardGrad>(ForwardGrad{tangent});
+  remember(view->fw_grad_);
+  return tangent;
+}
+
+void store_tangent(const Tensor& t, Tensor tangent) {
+  AutogradMeta* meta = impl::materialize_autograd_meta(t);
+  meta->fw_grad_ = std::make_shared<ForwardGrad>(ForwardGrad{std::move(tangent)});
+  remember(meta->fw_grad_);
+}
+
+bool same_layout(const Tensor& tangent, const Tensor& primal) {
+  if (!tangent.has_storage() || !primal.has_storage()) return true;
+  for (int64_t d = 0; d < primal.dim(); ++d)
+    if (primal.size(d) > 1 && tangent.stride(d) != primal.stride(d)) return false;
+  return true;
+}
+
+/// Zeros with the primal's strides.
+Tensor zeros_with_layout(const Tensor& primal, const TensorOptions& options) {
+  if (primal.has_storage() && primal.is_non_overlapping_and_dense()) {
+    Tensor z = cresset::empty_strided(primal.sizes(), primal.strides(), options);
+    cresset::zero_(z);
+    return z;
+  }
+  return cresset::zeros(primal.sizes(), options);
+}
+}  // namespace
+
+namespace detail {
+bool has_fw_grad(const Tensor& t) { return t.defined() && tangent_of(t).defined(); }
+}  // namespace detail
+
+Tensor fw_grad(const Tensor& t) { return t.defined() ? tangent_of(t) : Tensor(); }
+
+Tensor fw_grad_or_zeros(const Tensor& t) {
+  if (!t.defined()) return Tensor();
+  Tensor tangent = tangent_of(t);
+  return tangent.defined() ? tangent : cresset::zeros(t.sizes(), t.options());
+}
+
+std::vector<Tensor> fw_grad_or_zeros(TensorList list) {
+  std::vector<Tensor> r;
+  r.reserve(list.size());
+  for (const Tensor& t : list) r.push_back(fw_grad_or_zeros(t));
+  return r;
+}
+
+void set_fw_grad(const Tensor& t, const Tensor& tangent, bool is_inplace) {
+  if (!t.defined() || !tangent.defined() || detail::forward_levels.load(std::memory_order_relaxed) == 0) return;
+  if (!isDifferentiableType(t.scalar_type())) return;
+  CRESSET_CHECK(t.sizes() == tangent.sizes(),
+                "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not supported. Tensor is of size ",
+                t.sizes(), " while the given forward gradient is of size ", tangent.sizes(), ".");
+  CRESSET_CHECK(!tangent_slot(tangent), "Setting a forward grad that itself has a forward gradient at the same level0 is not supported.");
+  const AutoFwGradMode off(false);
+  if (is_inplace) {
+    // The tensor keeps the tangent object it has: views of it see the change.
+    if (Tensor existing = tangent_of(t); existing.defined()) {
+      if (!existing.is_same(tangent)) {
+        if (GradMode::is_enabled() && (tangent.requires_grad() || existing.requires_grad()) && existing.is_leaf() && existing.requires_grad()) {
+          store_tangent(t, tangent);
+        } else {
+          cresset::copy_(existing, tangent);
+        }
+      }
+      return;
+    }
+    DifferentiableViewMeta* view = impl::get_view_autograd_meta(t);
+    if (view && view->has_fw_view()) {
+      // The base becomes dual: zeros outside of the view.
+      const ViewInfo info = view->forward_info();
+      Tensor whole = zeros_with_layout(info.base, info.base.options().dtype(tangent.scalar_type() == t.scalar_type() ? info.base.scalar_type() : tangent.scalar_type()));
+      Tensor part = ViewGeometry(info, t).of(whole);
+      cresset::copy_(part, tangent);
+      store_tangent(info.base, whole);
+      view->fw_grad_.reset();
+      return;
+    }
+  } else if (const DifferentiableViewMeta* view = impl::get_view_autograd_meta(t); view && view->has_fw_view() && tangent_slot(view->forward_info().base)) {
+    // A view made by an operator: its tangent is the same view of the base's tangent.
+    store_tangent(t, tangent);
+    return;
+  }
+  if (same_layout(tangent, t)) {
+    store_tangent(t, tangent);
+    return;
+  }
+  Tensor copy = zeros_with_layout(t, t.options().dtype(tangent.scalar_type()));
+  cresset::copy_(copy, tangent);
+  store_tangent(t, std::move(copy));
+}
+
+void set_fw_grad(TensorList list, TensorList tangents, bool is_inplace) {
+  for (std::size_t i = 0; i < list.size(); ++i) set_fw_grad(list[i], tangents[i], is_inplace);
+}
+
+namespace forward_ad {
+
+int64_t enter_dual_level() {
+  int expected = 0;
+  CRESSET_CHECK(detail::forward_levels.compare_exchange_strong(expected, 1), "Nested forward mode AD is not supported at the moment");
+  return 0;
+}
+
+void exit_dual_level(int64_t level) {
+  CRESSET_CHECK(detail::forward_levels.load() == 1 && (level == -1 || level == 0),
+                "Trying to exit a forward AD level that was not the last one that was created. This is not supported.");
+  Level& state = level_state();
+  std::vector<std::weak_ptr<ForwardGrad>> tangents;
+  {
+    std::lock_guard<std::mutex> lock(state.mutex);
+    tangents.swap(state.tangents);
+  }
+  for (const auto& w : tangents)
+    if (const auto g = w.lock()) g->value = Tensor();
+  detail::forward_levels = 0;
+}
+
+int64_t current_level() { return detail::forward_levels.load(std::memory_order_relaxed) - 1; }
+
+Tensor tangent(const Tensor& t) { return fw_grad(t); }
+
+Tensor primal(const Tensor& t) { return alias_of(t, false); }
+
+Tensor make_dual(const Tensor& primal, const Tensor& tangent, int64_t level) {
+  CRESSET_CHECK(current_level() >= 0, "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first.");
+  CRESSET_CHECK(level <= 0, "Nested forward mode AD is not supported at the moment");
+  CRESSET_CHECK_VALUE(isDifferentiableType(primal.scalar_type()), "Expected primal to be floating point or complex, but got: torch.", dtype_name(primal.scalar_type()));
+  CRESSET_CHECK_VALUE(isDifferentiableType(tangent.scalar_type()), "Expected tangent to be floating point or complex, but got: torch.", dtype_name(tangent.scalar_type()));
+  CRESSET_CHECK(!fw_grad(primal).defined(), "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is not supported.");
+  CRESSET_CHECK(!primal.is_inference() && !tangent.is_inference(), "Expected both tensors to be normal tensors, but an inference tensor was given.");
+  Tensor dual = alias_of(primal, false);
+  set_fw_grad(dual, tangent, false);
+  return dual;
+}
+
+std::pair<Tensor, Tensor> unpack_dual(const Tensor& t, int64_t level) {
+  CRESSET_CHECK(level <= 0, "Nested forward mode AD is not supported at the moment");
+  if (current_level() < 0) return {t, Tensor()};
+  return {alias_of(t, false), fw_grad(t)};
+}
+
+}  // namespace forward_ad
+}  // namespace cresset::autograd

@@ -1,0 +1,122 @@
+// Node: construction, deletion without recursion, hooks and names.
+#include <cresset/autograd/node.h>
+
+#include <cxxabi.h>
+#include <sched.h>
+
+#include <cstdlib>
+
+#include <cresset/autograd/anomaly_mode.h>
+
+namespace cresset::autograd {
+namespace detail {
+
+thread_local constinit uint64_t sequence_number = 0;
+thread_local constinit bool partial_pass = false;
+
+void SpinLock::wait() noexcept {
+  int tries = 0;
+  do {
+    while (flag_.load(std::memory_order_relaxed))
+      if (++tries > 64) sched_yield();
+  } while (flag_.exchange(true, std::memory_order_acquire));
+}
+
+namespace {
+// Nodes whose last owner went while another node of this thread was being deleted. Plain data, so that it may be used
+// while the thread's other locals are being destroyed.
+struct Graveyard {
+  std::vector<std::shared_ptr<Node>>* waiting;
+  bool active;
+};
+thread_local constinit Graveyard graveyard{};
+
+struct GraveyardOwner {
+  ~GraveyardOwner() {
+    delete graveyard.waiting;
+    graveyard.waiting = nullptr;
+  }
+};
+
+std::atomic<uint32_t> threads_seen{0};
+thread_local constinit uint32_t this_thread_id = 0;
+}  // namespace
+
+void release_node(std::shared_ptr<Node>&& node) noexcept {
+  if (!node) return;
+  if (node.use_count() > 1) return node.reset();
+  Graveyard& g = graveyard;
+  if (g.active) {
+    if (!g.waiting) {
+      static thread_local GraveyardOwner owner;
+      (void)owner;
+      g.waiting = new std::vector<std::shared_ptr<Node>>();
+    }
+    g.waiting->push_back(std::move(node));
+    return;
+  }
+  g.active = true;
+  node.reset();
+  while (g.waiting && !g.waiting->empty()) {
+    std::shared_ptr<Node> next = std::move(g.waiting->back());
+    g.waiting->pop_back();
+    next.reset();
+  }
+  g.active = false;
+}
+
+void release_edges(edge_list& edges) noexcept {
+  for (Edge& e : edges) release_node(std::move(e.function));
+}
+
+}  // namespace detail
+
+Node::Node(uint64_t sequence_nr, edge_list&& next_edges) : sequence_nr_(sequence_nr), next_edges_(std::move(next_edges)) {
+  for (const Edge& e : next_edges_) raise_topological_nr(e);
+  if (CRESSET_UNLIKELY(detail::this_thread_id == 0)) detail::this_thread_id = ++detail::threads_seen;
+  thread_id_ = detail::this_thread_id;
+  if (CRESSET_UNLIKELY(AnomalyMode::is_enabled())) detail::store_forward_trace(*this);
+}
+
+Node::~Node() {
+  detail::release_edges(next_edges_);
+  if (extras_ && extras_->parent) detail::release_node(std::move(extras_->parent));
+}
+
+std::string Node::name() const {
+  int status = 0;
+  char* text = abi::__cxa_demangle(typeid(*this).name(), nullptr, nullptr, &status);
+  std::string result = status == 0 ? text : typeid(*this).name();
+  std::free(text);
+  return result;
+}
+
+Device Node::device_slow() const {
+  for (const InputMetadata& m : input_metadata_)
+    if (!m.was_default_constructed() && !m.device().is_cpu()) return m.device();
+  return Device(kCPU);
+}
+
+NodeExtras& Node::mutable_extras() {
+  if (!extras_) extras_ = std::make_unique<NodeExtras>();
+  return *extras_;
+}
+
+void Node::add_tensor_pre_hook(uint32_t nr, std::shared_ptr<FunctionPreHook> hook) {
+  mutable_extras().tensor_pre_hooks.emplace_back(nr, std::move(hook));
+}
+void Node::add_retains_grad_hook(uint32_t nr, std::shared_ptr<FunctionPreHook> hook) {
+  mutable_extras().retains_grad_hooks[nr] = std::move(hook);
+}
+std::shared_ptr<FunctionPreHook> Node::pop_retains_grad_hook(uint32_t nr) {
+  if (!extras_) return nullptr;
+  auto it = extras_->retains_grad_hooks.find(nr);
+  if (it == extras_->retains_grad_hooks.end()) return nullptr;
+  auto hook = std::move(it->second);
+  extras_->retains_grad_hooks.erase(it);
+  return hook;
+}
+void Node::add_pre_hook(std::shared_ptr<FunctionPreHook> hook) { mutable_extras().pre_hooks.push_back(std::move(hook)); }
+void Node::add_post_hook(std::shared_ptr<FunctionPostHook> hook) { mutable_extras().post_hooks.push_back(std::move(hook)); }
+
+}  // namespace cresset::autograd

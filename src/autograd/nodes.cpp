@@ -1,0 +1,136 @@
+// Leaf accumulation and in-place changes of views.
+#include "autograd/nodes.h"
+
+#include <cresset/ops/functions.h>
+
+namespace cresset::autograd {
+
+std::string forward_name(const Node& node) {
+  std::string name = node.name();
+  const auto at = name.rfind("Backward");
+  if (at != std::string::npos && at > 0 && name.find_first_not_of("0123456789", at + 8) == std::string::npos) name.resize(at);
+  return name;
+}
+
+// --- AccumulateGrad -----------------------------------------------------------------------------------------------------
+
+AccumulateGrad::AccumulateGrad(Tensor leaf) : Node(UINT64_MAX), variable(std::move(leaf)) { add_input_metadata(variable); }
+
+std::vector<std::shared_ptr<FunctionPreHook>>* AccumulateGrad::leaf_tensor_hooks() noexcept {
+  AutogradMeta* meta = impl::get_autograd_meta(variable);
+  return meta && meta->hooks_ && !meta->hooks_->pre_hooks.empty() ? &meta->hooks_->pre_hooks : nullptr;
+}
+
+namespace {
+/// The layout that the first gradient of a leaf must have: the leaf's own when it is dense, otherwise contiguous.
+bool obeys_layout(const Tensor& grad, const Tensor& variable) {
+  if (grad.is_contiguous() && variable.is_contiguous()) return true;
+  if (!variable.is_non_overlapping_and_dense()) return grad.is_contiguous();
+  for (int64_t d = 0; d < grad.dim(); ++d)
+    if (grad.size(d) != 1 && grad.stride(d) != variable.stride(d)) return false;
+  return true;
+}
+
+Tensor clone_with_layout(const Tensor& grad, const Tensor& variable) {
+  if (!grad.has_storage()) return cresset::clone(grad);
+  Tensor copy = variable.is_non_overlapping_and_dense()
+                    ? cresset::empty_strided(variable.sizes(), variable.strides(), grad.options())
+                    : cresset::empty(variable.sizes(), grad.options());
+  cresset::copy_(copy, grad);
+  return copy;
+}
+
+/// First gradient: keeps the tensor itself when nobody else holds it or its memory.
+Tensor first_gradient(Tensor&& grad, const Tensor& variable) {
+  if (GradMode::is_enabled()) return obeys_layout(grad, variable) ? cresset::clone(grad) : clone_with_layout(grad, variable);
+  if (grad.use_count() == 1 && grad.has_storage() && grad.unsafeGetTensorImpl()->unsafe_storage().use_count() == 1 && obeys_layout(grad, variable)) {
+    grad.unsafeGetTensorImpl()->set_autograd_meta(nullptr);
+    return std::move(grad);
+  }
+  return clone_with_layout(grad, variable);
+}
+}  // namespace
+
+variable_list AccumulateGrad::apply(variable_list&& grads) {
+  if (!grads[0].defined()) return {};
+  AutogradMeta* meta = impl::get_autograd_meta(variable);
+  CRESSET_CHECK(!meta->grad_fn_, "leaf variable has been moved into the graph interior");
+  if (!meta->requires_grad_) return {};
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    Tensor grad = std::move(grads[0]);
+    if (!meta->grad_.defined())
+      meta->grad_ = first_gradient(std::move(grad), variable);
+    else if (GradMode::is_enabled())
+      meta->grad_ = cresset::add(meta->grad_, grad);
+    else
+      cresset::add_(meta->grad_, grad);
+  }
+  if (PostAccumulateGradHook* hook = impl::post_acc_grad_hooks(variable)) (*hook)(variable);
+  return {};
+}
+
+// --- CopySlices ------------------------------------------------------------------------------------------------------------
+
+CopySlices::CopySlices(const Tensor& base, ViewGeometry view, std::shared_ptr<Node> f, std::size_t self_index)
+    : fn(std::move(f)), view_(std::move(view)), base_sizes_(base.sizes()), self_index_(self_index) {
+  add_input_metadata(base);
+  base_dense_ = base.has_storage() && base.is_non_overlapping_and_dense();
+  if (base_dense_) base_strides_ = base.strides();
+  // The changed tensor's gradient goes to the base; fn's own edge must say so, as fn asks what it has to compute.
+  Edge to_base = impl::requires_grad(base) ? impl::gradient_edge(base) : Edge();
+  fn->set_next_edge(self_index_, to_base);
+  add_next_edge(std::move(to_base));
+  for (std::size_t i = 0; i < fn->num_outputs(); ++i)
+    if (i != self_index_) add_next_edge(fn->next_edge(i));
+}
+
+variable_list CopySlices::apply(variable_list&& grads) {
+  variable_list grad_inputs(num_outputs());
+  if (!grads[0].defined()) return grad_inputs;
+  std::shared_ptr<Node> inner;
+  {
+    const SavedLock lock(*this);
+    inner = fn;
+  }
+  if (!inner) raise_backward_twice();
+  // A copy of the gradient with the base's geometry, of which the view's part is replaced.
+  const Tensor& grad = grads[0];
+  Tensor whole;
+  if (view_.replay && !base_dense_) {
+    whole = cresset::clone(grad);
+  } else {
+    whole = base_dense_ ? cresset::empty_strided(base_sizes_, base_strides_, grad.options()) : cresset::empty(base_sizes_, grad.options());
+    cresset::copy_(whole, grad);
+  }
+  Tensor part = view_.of(whole);
+  variable_list inputs;
+  inputs.push_back(cresset::clone(part));
+  variable_list results = (*inner)(std::move(inputs));
+  for (std::size_t i = 0, out = 1; i < results.size(); ++i) {
+    const bool is_self = i == self_index_;
+    const std::size_t at = is_self ? 0 : out++;
+    if (!task_should_compute_output(at)) continue;
+    if (!is_self) {
+      grad_inputs[at] = std::move(results[i]);
+    } else if (results[i].defined()) {
+      cresset::copy_(part, results[i]);
+      grad_inputs[0] = whole;
+    } else {
+      cresset::zero_(part);
+      grad_inputs[0] = whole;
+    }
+  }
+  return grad_inputs;
+}
+
+void CopySlices::release_variables() {
+  std::shared_ptr<Node> inner;
+  {
+    const SavedLock lock(*this);
+    inner = std::move(fn);
+  }
+  detail::release_node(std::move(inner));
+}
+
+}  // namespace cresset::autograd

@@ -1,0 +1,413 @@
+// Autograd parts of tensors: edges, views and their rebasing, hooks, and the autograd members of Tensor.
+#include <cresset/autograd/variable.h>
+
+#include <cresset/autograd/autograd.h>
+#include <cresset/ops/functions.h>
+
+#include "autograd/nodes.h"
+
+namespace cresset::autograd {
+
+AutogradMeta::~AutogradMeta() {
+  if (grad_fn_) detail::release_node(std::move(grad_fn_));
+}
+
+namespace {
+const std::shared_ptr<Node> no_node;
+const Tensor no_tensor;
+
+/// Writes the gradient that passes a node into .grad of the tensor, for retain_grad.
+struct RetainGradHook final : FunctionPreHook {
+  RetainGradHook(const Tensor& t, uint32_t nr) : tensor_(t.getIntrusivePtr()), nr_(nr) {}
+  variable_list operator()(const variable_list& grads) override {
+    if (const auto impl = tensor_.lock()) {
+      const Tensor t(impl);
+      AutogradMeta* meta = impl::materialize_autograd_meta(t);
+      const Tensor& g = grads[nr_];
+      if (g.defined()) meta->grad_ = !meta->grad_.defined() ? cresset::clone(g) : cresset::add(meta->grad_, g);
+    }
+    return grads;
+  }
+
+ private:
+  weak_intrusive_ptr<TensorImpl> tensor_;
+  uint32_t nr_;
+};
+
+/// The functions given to Tensor::register_hook, in order.
+struct CppHooks final : FunctionPreHook {
+  explicit CppHooks(uint32_t nr) : nr_(nr) {}
+  variable_list operator()(const variable_list& grads) override {
+    Tensor value = grads[nr_];
+    for (std::size_t i = 0; i < hooks.size(); ++i) {
+      if (!hooks[i]) continue;
+      Tensor replaced = hooks[i](value);
+      if (!replaced.defined()) continue;
+      if (value.defined()) {
+        CRESSET_CHECK(replaced.sizes() == value.sizes(), "hook '", i, "' has changed the size of value");
+        CRESSET_CHECK(replaced.scalar_type() == value.scalar_type() && replaced.device().type() == value.device().type(), "hook '", i,
+                      "' has changed the type of value (was ", value.toString(), " got ", replaced.toString(), ")");
+      }
+      value = std::move(replaced);
+    }
+    variable_list result(grads);
+    result[nr_] = std::move(value);
+    return result;
+  }
+  std::vector<std::function<Tensor(const Tensor&)>> hooks;
+
+ private:
+  uint32_t nr_;
+};
+
+/// Rebuilds the history of a view whose base has changed since. The view's lock is held.
+void refresh_view_grad_fn(const Tensor& self, DifferentiableViewMeta& meta, uint32_t now) {
+  const ViewInfo& info = meta.backward_info();
+  if (meta.creation_meta_ != CreationMeta::DEFAULT) handle_view_on_rebase(meta, true);
+  Tensor again;
+  {
+    AutoGradMode grad(true);
+    cresset::impl::ForceDispatchKeyGuard keys(DispatchKeySet(), autocast_dispatch_keyset);
+    again = ViewGeometry(info, self).of(info.base);
+  }
+  AutogradMeta* fresh = impl::get_autograd_meta(again);
+  std::shared_ptr<FunctionPreHook> retain;
+  if (meta.retains_grad_ && meta.grad_fn_) retain = meta.grad_fn_->pop_retains_grad_hook(meta.output_nr_);
+  std::shared_ptr<Node> old = std::move(meta.grad_fn_);
+  meta.grad_fn_ = fresh ? fresh->grad_fn_ : nullptr;
+  meta.output_nr_ = fresh ? fresh->output_nr_ : 0;
+  if (retain && meta.grad_fn_) meta.grad_fn_->add_retains_grad_hook(meta.output_nr_, std::make_shared<RetainGradHook>(self, meta.output_nr_));
+  meta.attr_version_ = now;
+  detail::release_node(std::move(old));
+}
+
+const std::shared_ptr<Node>& grad_fn_of(const Tensor& t) {
+  AutogradMeta* meta = impl::get_autograd_meta(t);
+  if (!meta) return no_node;
+  if (!meta->is_view_) return meta->grad_fn_;
+  auto& view = static_cast<DifferentiableViewMeta&>(*meta);
+  if (!view.has_bw_view()) return meta->grad_fn_;
+  std::lock_guard<detail::SpinLock> lock(meta->lock_);
+  if (!meta->grad_fn_ && !impl::requires_grad(view.backward_info().base)) return meta->grad_fn_;
+  const uint32_t now = impl::version(t);
+  if (view.attr_version_ != now) refresh_view_grad_fn(t, view, now);
+  return meta->grad_fn_;
+}
+}  // namespace
+
+// --- views ----------------------------------------------------------------------------------------------------------------
+
+ViewGeometry::ViewGeometry(const ViewInfo& info, const Tensor& view) : sizes(view.sizes()) {
+  if (info.replay) {
+    replay = info.replay;
+    return;
+  }
+  strides = view.strides();
+  relative_offset = view.storage_offset() - info.base.storage_offset();
+}
+
+Tensor ViewGeometry::of(const Tensor& other) const {
+  return replay ? replay(other) : cresset::as_strided(other, sizes, strides, other.storage_offset() + relative_offset);
+}
+
+bool view_needs_replay(const Tensor& base, const Tensor& view) {
+  if (!base.has_storage() || base.scalar_type() != view.scalar_type()) return true;
+  const DispatchKey backend = base.key_set().highestPriorityBackendTypeId();
+  if (backend != DispatchKey::CPU && backend != DispatchKey::Meta) return true;
+  const DifferentiableViewMeta* meta = impl::get_view_autograd_meta(base);
+  return meta && ((meta->has_bw_view() && meta->backward_info().replay) || (meta->has_fw_view() && meta->forward_info().replay));
+}
+
+namespace {
+/// The root and the way to a view of a tensor that may be a view itself.
+ViewInfo chain(const Tensor& base, const Tensor& view, ViewReplay replay, const ViewInfo* outer) {
+  if (!outer) return {base, std::move(replay)};
+  if (!outer->replay && !replay) return {outer->base, {}};
+  ViewGeometry first(*outer, base);
+  if (!replay)
+    replay = [second = ViewGeometry(ViewInfo{base, {}}, view)](const Tensor& t) { return second.of(t); };
+  return {outer->base, [first = std::move(first), second = std::move(replay)](const Tensor& t) { return second(first.of(t)); }};
+}
+}  // namespace
+
+Tensor make_variable_differentiable_view(const Tensor& base, Tensor view, bool bw, bool fw, ViewReplay replay, CreationMeta creation_meta) {
+  if (!bw && !fw) return view;
+  if (view.is_same(base) || view.unsafeGetTensorImpl()->autograd_meta() || view.use_count() != 1)
+    view = Tensor(view.unsafeGetTensorImpl()->shallow_copy_and_detach(true));
+  const DifferentiableViewMeta* outer = impl::get_view_autograd_meta(base);
+  auto meta = std::make_unique<DifferentiableViewMeta>();
+  meta->is_view_ = true;
+  meta->creation_meta_ = creation_meta;
+  if (outer && bw && outer->has_bw_view() && outer->creation_meta_ != CreationMeta::DEFAULT) meta->creation_meta_ = outer->creation_meta_;
+  const ViewInfo* outer_bw = outer && outer->has_bw_view() ? &outer->backward_info() : nullptr;
+  const ViewInfo* outer_fw = outer && outer->has_fw_view() ? &outer->forward_info() : nullptr;
+  meta->shared_ = bw == fw && outer_bw == outer_fw;
+  if (fw && !meta->shared_) meta->forward_ = chain(base, view, replay, outer_fw);
+  if (bw) meta->backward_ = chain(base, view, std::move(replay), outer_bw);
+  meta->attr_version_ = view.unsafeGetTensorImpl()->version();
+  view.unsafeGetTensorImpl()->set_autograd_meta(std::move(meta));
+  return view;
+}
+
+void handle_view_on_rebase(const DifferentiableViewMeta& meta, bool indirect) {
+  if (meta.creation_meta_ == CreationMeta::DEFAULT) return;
+  const bool inference = meta.creation_meta_ == CreationMeta::INFERENCE_MODE, no_grad = meta.creation_meta_ == CreationMeta::NO_GRAD_MODE;
+  std::string message = meta.grad_fn_ ? str("Output ", meta.output_nr_, " of ", forward_name(*meta.grad_fn_), " is a view and ")
+                        : inference   ? std::string("A view was created in inference mode and ")
+                                      : std::string("A view was created in no_grad mode and ");
+  message += indirect ? "its base or another view of its base has been modified inplace" : "is being modified inplace";
+  message += meta.grad_fn_ ? "." : inference ? " in normal mode." : " with grad mode enabled.";
+  if (inference || no_grad) {
+    const std::string mode = inference ? "inference_mode" : "no_grad";
+    message += " Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view and the "
+               "inplace either both inside the " + mode + " block (if you don't want the inplace to be tracked) or both outside (if you want the "
+               "inplace to be tracked).";
+  } else if (meta.creation_meta_ == CreationMeta::MULTI_OUTPUT_NODE) {
+    message += " This view is the output of a function that returns multiple views. Such functions do not allow the output views to be modified "
+               "inplace. You should replace the inplace operation by an out-of-place one.";
+  } else {
+    message += " This view was created inside a custom Function (or because an input was returned as-is) and the autograd logic to handle "
+               "view+inplace would override the custom backward associated with the custom Function, leading to incorrect gradients. This behavior "
+               "is forbidden. You can fix this by cloning the output of the custom Function.";
+  }
+  CRESSET_THROW(Error, message);
+}
+
+Tensor make_variable(const Tensor& data, bool requires_grad, bool) {
+  if (!data.defined()) return Tensor();
+  Tensor t(data.unsafeGetTensorImpl()->shallow_copy_and_detach(false));
+  if (requires_grad) t.requires_grad_();
+  return t;
+}
+
+Tensor make_variable(const Tensor& data, Edge gradient_edge) {
+  if (!data.defined()) return Tensor();
+  Tensor t(data.unsafeGetTensorImpl()->shallow_copy_and_detach(true));
+  AutogradMeta* meta = impl::materialize_autograd_meta(t);
+  meta->grad_fn_ = std::move(gradient_edge.function);
+  meta->output_nr_ = gradient_edge.input_nr;
+  return t;
+}
+
+Tensor detach_shared(const Tensor& t) { return t.defined() ? Tensor(t.unsafeGetTensorImpl()->shallow_copy_and_detach(true)) : Tensor(); }
+
+Tensor alias_of(const Tensor& t, bool fw, CreationMeta creation_meta) {
+  ViewReplay replay;
+  if (view_needs_replay(t, t)) replay = [](const Tensor& base) { return cresset::view_as(base, base); };
+  Tensor result = detach_shared(t);
+  if (!t.is_inference()) result = make_variable_differentiable_view(t, std::move(result), true, fw, std::move(replay), creation_meta);
+  if (GradMode::is_enabled() && impl::requires_grad(t)) {
+    auto node = make_node<AliasBackward0>(edge_list{impl::gradient_edge(t)});
+    node->add_input_metadata(result);
+    impl::set_gradient_edge(result, {std::move(node), 0});
+  }
+  return result;
+}
+
+// --- the graph around a tensor --------------------------------------------------------------------------------------------
+
+namespace impl {
+
+AutogradMeta* materialize_autograd_meta(const Tensor& t) {
+  CRESSET_CHECK(t.defined(), "cannot call materialize_autograd_meta() on undefined tensor");
+  TensorImpl* impl = t.unsafeGetTensorImpl();
+  if (!impl->autograd_meta()) impl->set_autograd_meta(std::make_unique<AutogradMeta>());
+  return static_cast<AutogradMeta*>(impl->autograd_meta());
+}
+
+bool view_requires_grad(const AutogradMeta* m) {
+  const auto* view = static_cast<const DifferentiableViewMeta*>(m);
+  return view->has_bw_view() && requires_grad(view->backward_info().base);
+}
+
+Edge gradient_edge_slow(const Tensor& t) {
+  const std::shared_ptr<Node>& fn = grad_fn_of(t);
+  if (fn) return Edge(fn, get_autograd_meta(t)->output_nr_);
+  return Edge(grad_accumulator(t), 0);
+}
+
+void set_gradient_edge(const Tensor& t, Edge edge) {
+  AutogradMeta* meta = materialize_autograd_meta(t);
+  if (CRESSET_UNLIKELY(meta->retains_grad_ && meta->grad_fn_)) {
+    if (meta->grad_fn_->pop_retains_grad_hook(meta->output_nr_) && edge.function)
+      edge.function->add_retains_grad_hook(edge.input_nr, std::make_shared<RetainGradHook>(t, edge.input_nr));
+  }
+  std::shared_ptr<Node> old = std::exchange(meta->grad_fn_, std::move(edge.function));
+  meta->output_nr_ = edge.input_nr;
+  if (CRESSET_UNLIKELY(old != nullptr)) {
+    // Hooks registered so far belong to the old value and its node.
+    if (meta->hooks_) {
+      meta->hooks_->pre_hooks.clear();
+      meta->hooks_->cpp_hooks.reset();
+    }
+    detail::release_node(std::move(old));
+  }
+  if (CRESSET_UNLIKELY(meta->is_view_)) static_cast<DifferentiableViewMeta*>(meta)->attr_version_ = version(t);
+}
+
+std::shared_ptr<Node> grad_accumulator(const Tensor& t) {
+  AutogradMeta* meta = get_autograd_meta(t);
+  if (!meta || !meta->requires_grad_) return nullptr;
+  CRESSET_INTERNAL_ASSERT(!meta->grad_fn_, "an accumulator exists only for leaves.");
+  std::lock_guard<detail::SpinLock> lock(meta->lock_);
+  if (auto existing = meta->grad_accumulator_.lock()) return existing;
+  std::shared_ptr<Node> fresh = make_node<AccumulateGrad>(t);
+  meta->grad_accumulator_ = fresh;
+  return fresh;
+}
+
+std::shared_ptr<Node> try_get_grad_accumulator(const Tensor& t) {
+  AutogradMeta* meta = get_autograd_meta(t);
+  if (!meta) return nullptr;
+  std::lock_guard<detail::SpinLock> lock(meta->lock_);
+  return meta->grad_accumulator_.lock();
+}
+
+void set_grad_accumulator(const Tensor& t, std::weak_ptr<Node> accumulator) {
+  AutogradMeta* meta = materialize_autograd_meta(t);
+  std::lock_guard<detail::SpinLock> lock(meta->lock_);
+  meta->grad_accumulator_ = std::move(accumulator);
+}
+
+void rebase_history(const Tensor& self, Edge edge, std::size_t self_index) {
+  DifferentiableViewMeta* view = get_view_autograd_meta(self);
+  if (!view || !view->has_bw_view()) return set_gradient_edge(self, std::move(edge));
+  if (view->creation_meta_ != CreationMeta::DEFAULT) handle_view_on_rebase(*view);
+  CRESSET_CHECK(edge.input_nr == 0 && edge.function->num_inputs() == 1, "Functions which modify views in-place must return a single Variable");
+  // The view's hooks belong to its old value; its node is made again from the base below.
+  if (view->hooks_) {
+    view->hooks_->pre_hooks.clear();
+    view->hooks_->cpp_hooks.reset();
+  }
+  const ViewInfo& info = view->backward_info();
+  std::shared_ptr<Node> copy_slices =
+      make_node<CopySlices>(info.base, ViewGeometry(info, self), std::move(edge.function), self_index);
+  set_gradient_edge(info.base, {std::move(copy_slices), 0});
+  grad_fn_of(self);
+}
+
+void set_version_counter(const Tensor& t, const Tensor& shared_with) { t.unsafeGetTensorImpl()->share_version_with(*shared_with.unsafeGetTensorImpl()); }
+
+void add_hook(const Tensor& t, std::shared_ptr<FunctionPreHook> hook) {
+  AutogradMeta* meta = materialize_autograd_meta(t);
+  meta->mutable_hooks().pre_hooks.push_back(hook);
+  if (const std::shared_ptr<Node>& fn = grad_fn_of(t)) fn->add_tensor_pre_hook(meta->output_nr_, std::move(hook));
+}
+
+std::vector<std::shared_ptr<FunctionPreHook>>& hooks(const Tensor& t) { return materialize_autograd_meta(t)->mutable_hooks().pre_hooks; }
+void clear_hooks(const Tensor& t) {
+  if (AutogradMeta* meta = get_autograd_meta(t); meta && meta->hooks_) meta->hooks_->pre_hooks.clear();
+}
+void set_post_acc_grad_hooks(const Tensor& t, std::unique_ptr<PostAccumulateGradHook> hook) {
+  materialize_autograd_meta(t)->mutable_hooks().post_accumulate = std::move(hook);
+}
+PostAccumulateGradHook* post_acc_grad_hooks(const Tensor& t) {
+  AutogradMeta* meta = get_autograd_meta(t);
+  return meta && meta->hooks_ ? meta->hooks_->post_accumulate.get() : nullptr;
+}
+
+}  // namespace impl
+}  // namespace cresset::autograd
+
+// --- Tensor members --------------------------------------------------------------------------------------------------------
+
+namespace cresset {
+
+using autograd::AutogradMeta;
+namespace ag = autograd::impl;
+
+bool Tensor::requires_grad() const { return ag::requires_grad(*this); }
+
+const Tensor& Tensor::requires_grad_(bool v) const {
+  CRESSET_CHECK(v || is_leaf() || !requires_grad(),
+                "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a subgraph that doesn't "
+                "require differentiation use var_no_grad = var.detach().");
+  if (v == requires_grad()) return *this;
+  CRESSET_CHECK(!v || isDifferentiableType(scalar_type()), "only Tensors of floating point dtype can require gradients");
+  CRESSET_CHECK(!v || !is_inference() || InferenceMode::is_enabled(), "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
+  ag::materialize_autograd_meta(*this)->requires_grad_ = v;
+  return *this;
+}
+
+const Tensor& Tensor::grad() const {
+  const AutogradMeta* meta = ag::get_autograd_meta(*this);
+  if (!meta) return autograd::no_tensor;
+  if (CRESSET_UNLIKELY(!meta->grad_.defined() && !is_leaf() && !meta->retains_grad_))
+    warn("The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be populated during "
+         "autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf Tensor, use .retain_grad() on the non-leaf "
+         "Tensor. If you access the non-leaf Tensor by mistake, make sure you access the leaf Tensor instead.");
+  return meta->grad_;
+}
+Tensor& Tensor::mutable_grad() const { return ag::materialize_autograd_meta(*this)->grad_; }
+const std::shared_ptr<autograd::Node>& Tensor::grad_fn() const { return autograd::grad_fn_of(*this); }
+bool Tensor::is_leaf() const { return !grad_fn(); }
+int64_t Tensor::output_nr() const {
+  const AutogradMeta* meta = ag::get_autograd_meta(*this);
+  return meta ? meta->output_nr_ : 0;
+}
+
+void Tensor::backward(const Tensor& gradient, std::optional<bool> retain_graph, bool create_graph, std::optional<TensorList> inputs) const {
+  CRESSET_CHECK(!inputs || !inputs->empty(), "`inputs` argument to `backward()` cannot be empty.");
+  autograd::variable_list grads;
+  if (gradient.defined()) grads.push_back(gradient);
+  autograd::backward({*this}, grads, retain_graph, create_graph, inputs ? inputs->vec() : autograd::variable_list());
+}
+
+void Tensor::retain_grad() const {
+  CRESSET_CHECK(requires_grad(), "can't retain_grad on Tensor that has requires_grad=False");
+  if (is_leaf()) return;
+  AutogradMeta* meta = ag::get_autograd_meta(*this);
+  if (meta->retains_grad_) return;
+  grad_fn()->add_retains_grad_hook(meta->output_nr_, std::make_shared<autograd::RetainGradHook>(*this, meta->output_nr_));
+  meta->retains_grad_ = true;
+}
+bool Tensor::retains_grad() const {
+  const AutogradMeta* meta = ag::get_autograd_meta(*this);
+  return meta && meta->retains_grad_;
+}
+
+unsigned Tensor::register_hook(std::function<Tensor(const Tensor&)> hook) const {
+  CRESSET_CHECK(requires_grad(), "cannot register a hook on a tensor that doesn't require gradient");
+  autograd::TensorHooks& hooks = ag::materialize_autograd_meta(*this)->mutable_hooks();
+  if (!hooks.cpp_hooks) {
+    const std::shared_ptr<autograd::FunctionPreHook> list = std::make_shared<autograd::CppHooks>(static_cast<uint32_t>(output_nr()));
+    ag::add_hook(*this, list);
+    hooks.cpp_hooks = list;
+  }
+  auto& list = static_cast<autograd::CppHooks&>(*hooks.cpp_hooks).hooks;
+  list.push_back(std::move(hook));
+  return static_cast<unsigned>(list.size() - 1);
+}
+void Tensor::remove_hook(unsigned id) const {
+  AutogradMeta* meta = ag::get_autograd_meta(*this);
+  auto* hooks = meta && meta->hooks_ ? static_cast<autograd::CppHooks*>(meta->hooks_->cpp_hooks.get()) : nullptr;
+  CRESSET_CHECK(hooks && id < hooks->hooks.size(), "Invalid index, no hook at position ", id);
+  hooks->hooks[id] = nullptr;
+}
+
+bool Tensor::is_view() const {
+  const auto* view = ag::get_view_autograd_meta(*this);
+  return view && view->has_bw_view();
+}
+const Tensor& Tensor::_base() const {
+  CRESSET_CHECK(is_view(), "Can't get base of non-view Tensor");
+  return ag::get_view_autograd_meta(*this)->backward_info().base;
+}
+
+Tensor Tensor::tensor_data() const { return variable_data(); }
+Tensor Tensor::variable_data() const {
+  return defined() ? Tensor(impl_->shallow_copy_and_detach(false)) : Tensor();
+}
+
+void Tensor::set_data(const Tensor& new_data) const {
+  CRESSET_CHECK(new_data.defined() && new_data.layout() == layout() && new_data.device().type() == device().type() &&
+                    std::string_view(new_data.unsafeGetTensorImpl()->tensorimpl_type_name()) == impl_->tensorimpl_type_name(),
+                "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor type.");
+  CRESSET_CHECK(!requires_grad() || isDifferentiableType(new_data.scalar_type()),
+                "data set to a tensor that requires gradients must be floating point or complex dtype");
+  AutogradMeta* meta = ag::get_autograd_meta(*this);
+  if (meta && (new_data.scalar_type() != scalar_type() || !(new_data.device() == device()))) meta->grad_accumulator_.reset();
+  impl_->shallow_copy_from(new_data.getIntrusivePtr());
+}
+
+}  // namespace cresset
