@@ -1,0 +1,126 @@
+// The conversions of convert.h. Compiled once for each instruction set, with CRESSET_ISA_NAMESPACE defined as its name.
+#include <complex>
+#include <cstring>
+#include <type_traits>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include <cresset/base/half.h>
+
+#include "backends/cpu/convert.h"
+// Last, because it changes the instruction set.
+#include "backends/cpu/isa_begin.h"
+
+namespace cresset::cpu::CRESSET_ISA_NAMESPACE {
+namespace {
+
+// Value conversions as PyTorch's casts: complex to real drops the imaginary part, anything but zero is true, floating to
+// small integers goes through a wider integer and wraps.
+template <class To, class From>
+inline To convert(From value) {
+  if constexpr (std::is_same_v<To, From>) {
+    return value;
+  } else if constexpr (is_reduced_floating_point_v<From>) {
+    return convert<To>(static_cast<float>(value));
+  } else if constexpr (is_complex_v<From>) {
+    if constexpr (is_complex_v<To>) {
+      using R = typename To::value_type;
+      return To(static_cast<R>(value.real()), static_cast<R>(value.imag()));
+    } else if constexpr (std::is_same_v<To, bool>) {
+      return value.real() != 0 || value.imag() != 0;
+    } else {
+      return convert<To>(value.real());
+    }
+  } else if constexpr (is_complex_v<To>) {
+    return To(static_cast<typename To::value_type>(value));
+  } else if constexpr (std::is_same_v<To, bool>) {
+    return value != From(0);
+  } else if constexpr (is_reduced_floating_point_v<To>) {
+    return To(static_cast<float>(value));
+  } else if constexpr (std::is_floating_point_v<From> && std::is_same_v<To, uint8_t>) {
+    return static_cast<To>(static_cast<int64_t>(value));
+  } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To> && sizeof(To) < 4) {
+    return static_cast<To>(static_cast<int32_t>(value));
+  } else {
+    return static_cast<To>(value);
+  }
+}
+
+// One contiguous row.
+template <class To, class From>
+inline void convert_row(To* to, const From* from, int64_t n) {
+  if constexpr (std::is_same_v<To, From>) {
+    std::memcpy(to, from, static_cast<size_t>(n) * sizeof(To));
+    return;
+  }
+  int64_t i = 0;
+#if CRESSET_ISA_LEVEL >= 1
+  // The compiler does not vectorise conversions of IEEE half.
+  if constexpr (std::is_same_v<From, Half> && std::is_same_v<To, float>) {
+    for (; i + 8 <= n; i += 8)
+      _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i))));
+  } else if constexpr (std::is_same_v<From, float> && std::is_same_v<To, Half>) {
+    for (; i + 8 <= n; i += 8)
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i), _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT));
+  }
+#endif
+  for (; i < n; ++i) to[i] = convert<To>(from[i]);
+}
+
+template <class From, class To>
+void load(void* block, Rows from, int64_t n, int64_t rows) {
+  To* __restrict to = static_cast<To*>(block);
+  for (int64_t r = 0; r < rows; ++r, to += n) {
+    const char* p = from.data + r * from.row_stride;
+    if (from.stride == static_cast<int64_t>(sizeof(From))) {
+      convert_row(to, reinterpret_cast<const From*>(p), n);
+    } else if (from.stride == 0) {
+      const To value = convert<To>(*reinterpret_cast<const From*>(p));
+      for (int64_t i = 0; i < n; ++i) to[i] = value;
+    } else {
+      for (int64_t i = 0; i < n; ++i) to[i] = convert<To>(*reinterpret_cast<const From*>(p + i * from.stride));
+    }
+  }
+}
+
+template <class From, class To>
+void store(Rows to, const void* block, int64_t n, int64_t rows) {
+  const From* __restrict from = static_cast<const From*>(block);
+  for (int64_t r = 0; r < rows; ++r, from += n) {
+    char* p = to.data + r * to.row_stride;
+    if (to.stride == static_cast<int64_t>(sizeof(To))) {
+      convert_row(reinterpret_cast<To*>(p), from, n);
+    } else {
+      for (int64_t i = 0; i < n; ++i) *reinterpret_cast<To*>(p + i * to.stride) = convert<To>(from[i]);
+    }
+  }
+}
+
+template <class Compute>
+constexpr void fill_column(ConvertTable& table, ComputeType compute) {
+  const int c = static_cast<int>(compute);
+#define CRESSET_ENTRY(T, Name)                                            \
+  table.load[static_cast<int>(ScalarType::Name)][c] = load<T, Compute>;   \
+  table.store[c][static_cast<int>(ScalarType::Name)] = store<Compute, T>;
+  CRESSET_FORALL_SCALAR_TYPES(CRESSET_ENTRY)
+#undef CRESSET_ENTRY
+}
+
+constexpr ConvertTable make_table() {
+  ConvertTable table{};
+  fill_column<bool>(table, ComputeType::Bool);
+  fill_column<int32_t>(table, ComputeType::Int32);
+  fill_column<int64_t>(table, ComputeType::Int64);
+  fill_column<float>(table, ComputeType::Float);
+  fill_column<double>(table, ComputeType::Double);
+  fill_column<std::complex<float>>(table, ComputeType::ComplexFloat);
+  fill_column<std::complex<double>>(table, ComputeType::ComplexDouble);
+  return table;
+}
+
+}  // namespace
+
+extern constexpr ConvertTable convert_functions = make_table();
+
+}  // namespace cresset::cpu::CRESSET_ISA_NAMESPACE

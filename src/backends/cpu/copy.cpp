@@ -1,0 +1,155 @@
+// Copies, fills and single values in host memory.
+#include <algorithm>
+#include <cstring>
+
+#include <cresset/base/parallel.h>
+#include <cresset/core/dispatch_types.h>
+
+#include "backends/cpu/strided.h"
+#include "cpu/cpu_decl_copy.h"
+
+namespace cresset::cpu {
+namespace {
+
+constexpr int64_t kTile = 32;            // side of a square tile of a transposing copy
+constexpr int64_t kBytesGrain = 1 << 18;  // bytes a thread must have to be worth waking
+
+struct Block16 {
+  uint64_t low, high;
+};
+
+// One plane of n by rows elements: strides in bytes, inner dimension first. Tiles when the source runs across the destination.
+template <class T>
+void copy_plane(char* to, const char* from, const int64_t* to_strides, const int64_t* from_strides, int64_t n, int64_t rows) {
+  constexpr int64_t size = sizeof(T);
+  const int64_t t0 = to_strides[0], f0 = from_strides[0], t1 = to_strides[1], f1 = from_strides[1];
+  const auto row = [&](char* t, const char* f, int64_t count) {
+    if (t0 == size && f0 == size) {
+      std::memcpy(t, f, static_cast<size_t>(count * size));
+    } else if (t0 == size) {
+      for (int64_t i = 0; i < count; ++i) reinterpret_cast<T*>(t)[i] = *reinterpret_cast<const T*>(f + i * f0);
+    } else {
+      for (int64_t i = 0; i < count; ++i) *reinterpret_cast<T*>(t + i * t0) = *reinterpret_cast<const T*>(f + i * f0);
+    }
+  };
+  if (f0 != size && f1 == size && n > kTile / 2 && rows > kTile / 2) {
+    for (int64_t r = 0; r < rows; r += kTile)
+      for (int64_t i = 0; i < n; i += kTile) {
+        const int64_t columns = std::min(kTile, n - i), last = std::min(r + kTile, rows);
+        for (int64_t k = r; k < last; ++k) row(to + k * t1 + i * t0, from + k * f1 + i * f0, columns);
+      }
+    return;
+  }
+  for (int64_t r = 0; r < rows; ++r) row(to + r * t1, from + r * f1, n);
+}
+
+using PlaneFunction = void (*)(char*, const char*, const int64_t*, const int64_t*, int64_t, int64_t);
+PlaneFunction plane_function(std::size_t element) {
+  switch (element) {
+    case 1: return copy_plane<uint8_t>;
+    case 2: return copy_plane<uint16_t>;
+    case 4: return copy_plane<uint32_t>;
+    case 8: return copy_plane<uint64_t>;
+    default: return copy_plane<Block16>;
+  }
+}
+
+// Copies elements of one type, whatever it is: planes of the two innermost dimensions, split over threads.
+void copy_same_type(const Traversal& t, std::size_t element) {
+  const PlaneFunction plane = plane_function(element);
+  const Operand &to = t.operands[0], &from = t.operands[1];
+  const bool flat = t.ndim == 1;
+  int64_t to_strides[2] = {to.strides[0], flat ? 0 : to.strides[1]}, from_strides[2] = {from.strides[0], flat ? 0 : from.strides[1]};
+  int64_t n = t.sizes[0], rows = flat ? 1 : t.sizes[1];
+  // One row: cut it so that threads can share it.
+  if (flat && t.numel * static_cast<int64_t>(element) >= 2 * kBytesGrain) {
+    constexpr int64_t kRow = 16384;
+    const int64_t whole = n / kRow;
+    if (n % kRow) {
+      const int64_t done = whole * kRow;
+      plane(to.data + done * to_strides[0], from.data + done * from_strides[0], to_strides, from_strides, n - done, 1);
+    }
+    to_strides[1] = kRow * to_strides[0];
+    from_strides[1] = kRow * from_strides[0];
+    n = kRow;
+    rows = whole;
+  }
+  int64_t planes = 1;
+  for (int d = 2; d < t.ndim; ++d) planes *= t.sizes[d];
+  const int64_t grain = std::max<int64_t>(1, kBytesGrain / (n * static_cast<int64_t>(element)));
+  // Rows of all planes in one range, so that few big planes and many small ones split alike.
+  parallel_for(0, planes * rows, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t at = begin; at < end;) {
+      int64_t rest = at / rows, to_offset = 0, from_offset = 0;
+      const int64_t first = at % rows, count = std::min(rows - first, end - at);
+      for (int d = 2; d < t.ndim; ++d) {
+        const int64_t i = rest % t.sizes[d];
+        rest /= t.sizes[d];
+        to_offset += i * to.strides[d];
+        from_offset += i * from.strides[d];
+      }
+      plane(to.data + to_offset + first * to_strides[1], from.data + from_offset + first * from_strides[1], to_strides, from_strides, n, count);
+      at += count;
+    }
+  });
+}
+
+}  // namespace
+
+Tensor copy_from(const Tensor& self, const Tensor& dst, bool) {
+  CRESSET_CHECK(self.is_cpu() && dst.is_cpu(), "_copy_from: tensors on the CPU were required; given ", self.device(), " and ", dst.device(),
+                ". The backend must register _copy_from.");
+  const ScalarType type = dst.scalar_type();
+  const bool same_type = self.scalar_type() == type;
+  if (same_type && self.is_contiguous() && dst.is_contiguous() && self.sizes() == dst.sizes() &&
+      static_cast<int64_t>(dst.nbytes()) < 2 * kBytesGrain) {
+    if (dst.nbytes()) std::memcpy(dst.data_ptr(), self.data_ptr(), dst.nbytes());
+    return dst;
+  }
+  if (dst.numel() == 0) return dst;
+  const ComputeType compute = compute_type(self.scalar_type());
+  Traversal traversal;
+  traversal.set_sizes(dst.sizes());
+  traversal.add(dst, compute);
+  traversal.add(self, compute);
+  traversal.coalesce();
+  if (same_type)
+    copy_same_type(traversal, dst.itemsize());
+  else
+    traversal.run(nullptr, nullptr);
+  return dst;
+}
+
+Tensor& zero_(Tensor& self) {
+  if (self.is_non_overlapping_and_dense()) {
+    char* data = static_cast<char*>(self.data_ptr());
+    parallel_for(0, static_cast<int64_t>(self.nbytes()), 4 * kBytesGrain,
+                 [&](int64_t begin, int64_t end) { std::memset(data + begin, 0, static_cast<size_t>(end - begin)); });
+    return self;
+  }
+  return fill_scalar_(self, 0);
+}
+
+Tensor& fill_scalar_(Tensor& self, const Scalar& value) {
+  CRESSET_DISPATCH(self.scalar_type(), "fill_cpu", CRESSET_ALL_TYPES, [&] {
+    const scalar_t number = value.to<scalar_t>();
+    const int64_t n = self.numel();
+    if (n == 0) return;
+    scalar_t* data = static_cast<scalar_t*>(self.data_ptr());
+    if (self.is_non_overlapping_and_dense()) {
+      parallel_for(0, n, kBytesGrain, [&](int64_t begin, int64_t end) { std::fill(data + begin, data + end, number); });
+      return;
+    }
+    const Tensor one = detail::empty_cpu({}, self.scalar_type());
+    *static_cast<scalar_t*>(one.data_ptr()) = number;
+    copy_from(one, self, false);
+  });
+  return self;
+}
+
+Scalar local_scalar_dense(const Tensor& self) {
+  return CRESSET_DISPATCH(self.scalar_type(), "_local_scalar_dense_cpu", CRESSET_ALL_TYPES,
+                          [&] { return Scalar(*static_cast<const scalar_t*>(self.data_ptr())); });
+}
+
+}  // namespace cresset::cpu

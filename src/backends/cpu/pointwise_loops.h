@@ -1,0 +1,115 @@
+// What a generated per-instruction-set source needs to define loops. The source defines CRESSET_ISA_NAMESPACE as baseline,
+// avx2 or avx512 and includes this file last: from here on code is compiled for that instruction set (isa_begin.h).
+// Everything lives in the instruction set's namespace. No compiler flags for the instruction set are needed.
+//
+// For the row shown in pointwise.h opgen writes
+//
+//   namespace cresset::cpu::CRESSET_ISA_NAMESPACE {
+//   namespace {
+//   template <class T>
+//   void add_Tensor_loop(void* const* ptrs, int64_t n, const void* params) {
+//     using namespace scalar_math;
+//     const auto& args = *static_cast<const add_Tensor_args*>(params);
+//     const T alpha = scalar_param<T>(args.alpha);        // Scalar -> T; Scalar? -> std::optional<T>;
+//     const T* in0 = static_cast<const T*>(ptrs[1]);      // others: const auto lambd = other_param(args.lambd);
+//     const T* in1 = static_cast<const T*>(ptrs[2]);
+//     auto* out = static_cast<ResultType<ops::DtypeRule::Promote, T>*>(ptrs[0]);
+//     CRESSET_POINTWISE_FOR(i, n) {
+//       const T self = in0[i];
+//       const T other = in1[i];
+//       out[i] = static_cast<ResultType<ops::DtypeRule::Promote, T>>(self + alpha * other);
+//     }
+//   }
+//   }  // namespace
+//   extern const PointwiseLoops add_Tensor_loops = {add_Tensor_loop<bool>, add_Tensor_loop<int32_t>, ...};  // or nullptr
+//   }
+//
+// With dtype "bool_first" the first operand is `const bool*`. A promoting scalar of `eq.Scalar(Tensor self, Scalar other)` comes
+// by pointer and is read before the loop: `const T other = *static_cast<const T*>(ptrs[2]);`, and `Scalar? min` is
+// `const std::optional<T> min = optional_param<T>(ptrs[2]);`.
+#pragma once
+
+#include <cmath>
+#include <complex>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string_view>
+#include <type_traits>
+
+#include <cresset/base/error.h>
+#include <cresset/core/scalar.h>
+
+#include "backends/cpu/pointwise.h"
+// Last, because it changes the instruction set.
+#include "backends/cpu/isa_begin.h"
+
+// Iterations are independent although result and operand may be the same memory.
+#define CRESSET_POINTWISE_FOR(i, n) \
+  _Pragma("GCC ivdep") for (int64_t i = 0; i < (n); ++i)
+
+#include "backends/cpu/scalar_special.h"
+
+namespace cresset::cpu::CRESSET_ISA_NAMESPACE {
+namespace {
+
+template <ops::DtypeRule rule, class T>
+struct ResultTypeOf {
+  using type = T;
+};
+template <class T>
+struct ResultTypeOf<ops::DtypeRule::Compare, T> {
+  using type = bool;
+};
+template <class T>
+struct ResultTypeOf<ops::DtypeRule::ToBool, T> {
+  using type = bool;
+};
+template <class T>
+struct ResultTypeOf<ops::DtypeRule::Abs, std::complex<T>> {
+  using type = T;
+};
+template <ops::DtypeRule rule, class T>
+using ResultType = typename ResultTypeOf<rule, T>::type;
+
+template <class T>
+inline T scalar_param(const Scalar& value) {
+  return value.to<T>();
+}
+template <class T>
+inline std::optional<T> scalar_param(const std::optional<Scalar>& value) {
+  return value ? std::optional<T>(value->to<T>()) : std::nullopt;
+}
+
+template <class T>
+inline std::optional<T> optional_param(const void* value) {
+  return value ? std::optional<T>(*static_cast<const T*>(value)) : std::nullopt;
+}
+
+// A short string argument as a number, so that `approximate == "tanh"` is a loop invariant comparison. The only strings that
+// pointwise operators take are the approximations of gelu; others are refused here.
+class StringParam {
+ public:
+  StringParam(std::string_view text) : code_(pack(text)) {
+    CRESSET_CHECK(text == "none" || text == "tanh", "approximate argument must be either none or tanh.");
+  }
+  friend bool operator==(StringParam a, std::string_view b) { return a.code_ == pack(b); }
+
+ private:
+  static constexpr uint64_t pack(std::string_view text) {
+    uint64_t code = 0;
+    for (char c : text) code = code * 257 + static_cast<unsigned char>(c);
+    return code;
+  }
+  uint64_t code_;
+};
+
+template <class A>
+inline A other_param(const A& value) {
+  return value;
+}
+inline StringParam other_param(std::string_view value) { return StringParam(value); }
+inline StringParam other_param(const std::optional<std::string_view>& value) { return StringParam(value.value_or("none")); }
+
+}  // namespace
+}  // namespace cresset::cpu::CRESSET_ISA_NAMESPACE

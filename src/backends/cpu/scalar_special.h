@@ -1,0 +1,224 @@
+// Special functions and activations for pointwise expressions; continues scalar_math.h.
+#pragma once
+
+#include "backends/cpu/scalar_math.h"
+
+namespace cresset::cpu::CRESSET_ISA_NAMESPACE {
+namespace {
+namespace scalar_math {
+
+// Gamma family. Computed in double for every type: recurrence to x >= 10, then the asymptotic series.
+inline float lgamma(float x) {
+  int sign;
+  return ::lgammaf_r(x, &sign);
+}
+inline double lgamma(double x) {
+  int sign;
+  return ::lgamma_r(x, &sign);
+}
+inline double digamma(double x) {
+  if (x == 0) return std::copysign(kInf<double>, -x);
+  double result = 0;
+  if (x < 0) {
+    const double whole = std::trunc(x);
+    if (whole == x) return kNan<double>;
+    result = -kPi<double> / std::tan(kPi<double> * (x - whole));
+    x = 1 - x;
+  }
+  for (; x < 10; x += 1) result -= 1 / x;
+  const double y = 1 / (x * x);
+  const double series =
+      y * (1.0 / 12 - y * (1.0 / 120 - y * (1.0 / 252 - y * (1.0 / 240 - y * (1.0 / 132 - y * (691.0 / 32760 - y / 12))))));
+  return result + std::log(x) - 0.5 / x - series;
+}
+inline float digamma(float x) { return static_cast<float>(digamma(static_cast<double>(x))); }
+// Hurwitz zeta: the sum of (q + k)^-s over k >= 0, by Euler and Maclaurin.
+inline double zeta(double s, double q) {
+  if (s == 1) return kInf<double>;
+  if (s < 1 || s != s || q != q) return kNan<double>;
+  if (q <= 0) {
+    if (q == std::floor(q)) return kInf<double>;
+    if (s != std::floor(s)) return kNan<double>;
+  }
+  double sum = 0;
+  for (int k = 0; k < 12 || q < 10; ++k, q += 1) sum += std::pow(q, -s);
+  // B_2j / (2j)!
+  constexpr double kTerms[] = {1.0 / 12, -1.0 / 720, 1.0 / 30240, -1.0 / 1209600, 1.0 / 47900160, -691.0 / 1307674368000.0};
+  const double tail = std::pow(q, -s);
+  sum += tail * q / (s - 1) + tail / 2;
+  double factor = s * tail / q;
+  for (int j = 0; j < 6; ++j) {
+    sum += kTerms[j] * factor;
+    factor *= (s + 2 * j + 1) * (s + 2 * j + 2) / (q * q);
+  }
+  return sum;
+}
+inline float zeta(float s, float q) { return static_cast<float>(zeta(static_cast<double>(s), static_cast<double>(q))); }
+// The n-th derivative of digamma.
+template <class T>
+inline T polygamma(int64_t n, T value) {
+  const double x = static_cast<double>(value);
+  if (n == 0) return static_cast<T>(digamma(x));
+  if (n == 1 && x < 0.5) {  // reflection, so that the series runs over positive numbers
+    const double s = std::sin(kPi<double> * x);
+    return static_cast<T>(kPi<double> * kPi<double> / (s * s) - zeta(2.0, 1 - x));
+  }
+  const double factorial = std::exp(std::lgamma(static_cast<double>(n) + 1));
+  return static_cast<T>((n % 2 ? factorial : -factorial) * zeta(static_cast<double>(n) + 1, x));
+}
+
+// Inverse error function: Giles' approximation refined by two Newton steps, in double.
+inline double erfinv(double y) {
+  const double a = abs(y);
+  const double w0 = -log((1 - y) * (1 + y));
+  const double w = w0 - 2.5, v = sqrt(w0) - 3;
+  double p = 2.81022636e-08, t = -0.000200214257;
+  p = 3.43273939e-07 + p * w, t = 0.000100950558 + t * v;
+  p = -3.5233877e-06 + p * w, t = 0.00134934322 + t * v;
+  p = -4.39150654e-06 + p * w, t = -0.00367342844 + t * v;
+  p = 0.00021858087 + p * w, t = 0.00573950773 + t * v;
+  p = -0.00125372503 + p * w, t = -0.0076224613 + t * v;
+  p = -0.00417768164 + p * w, t = 0.00943887047 + t * v;
+  p = 0.246640727 + p * w, t = 1.00167406 + t * v;
+  p = 1.50140941 + p * w, t = 2.83297682 + t * v;
+  double x = (w0 < 5 ? p : t) * y;
+  constexpr double kTwoOverSqrtPi = 1.12837916709551257390;
+  x -= (erf(x) - y) / (kTwoOverSqrtPi * exp(-x * x));
+  x -= (erf(x) - y) / (kTwoOverSqrtPi * exp(-x * x));
+  return a < 1 ? x : a == 1 ? y * kInf<double> : kNan<double>;
+}
+inline float erfinv(float y) { return static_cast<float>(erfinv(static_cast<double>(y))); }
+
+// Rectifiers. A NaN stays NaN.
+template <class T>
+inline T relu(T x) {
+  return x < T(0) ? T(0) : x;
+}
+template <class T>
+inline T threshold(T x, T limit, T value) {
+  return x <= limit ? value : x;
+}
+template <class T>
+inline T threshold_backward(T grad, T x, T limit) {
+  return x <= limit ? T(0) : grad;
+}
+template <class T>
+inline T leaky_relu(T x, T slope) {
+  return x > T(0) ? x : x * slope;
+}
+template <class T>
+inline T leaky_relu_backward(T grad, T x, T slope) {
+  return x > T(0) ? grad : grad * slope;
+}
+template <class T>
+inline T hardtanh(T x, T low, T high) {
+  return x < low ? low : x > high ? high : x;
+}
+template <class T>
+inline T hardtanh_backward(T grad, T x, T low, T high) {
+  return (x <= low || x >= high) ? T(0) : grad;
+}
+template <class T>
+inline T hardsigmoid(T x) {
+  return hardtanh(x + T(3), T(0), T(6)) / T(6);
+}
+template <class T>
+inline T hardsigmoid_backward(T grad, T x) {
+  return (x > T(-3) && x < T(3)) ? grad / T(6) : T(0);
+}
+template <class T>
+inline T hardswish(T x) {
+  return x * hardtanh(x + T(3), T(0), T(6)) / T(6);
+}
+template <class T>
+inline T hardswish_backward(T grad, T x) {
+  const T inner = grad * (x / T(3) + T(0.5));
+  return x <= T(-3) ? T(0) : x < T(3) ? inner : grad;
+}
+template <class T>
+inline T hardshrink(T x, T lambd) {
+  return (x >= -lambd && x <= lambd) ? T(0) : x;
+}
+template <class T>
+inline T shrink_backward(T grad, T x, T lambd) {
+  return (x >= -lambd && x <= lambd) ? T(0) : grad;
+}
+template <class T>
+inline T softshrink(T x, T lambd) {
+  return x > lambd ? x - lambd : x < -lambd ? x + lambd : x * T(0);
+}
+
+// Smooth activations.
+template <class T>
+inline T elu(T x, T alpha, T scale, T input_scale) {
+  const T negative = expm1(x * input_scale) * (alpha * scale), positive = x * scale;
+  return x < T(0) ? negative : positive;
+}
+template <class T>
+inline T elu_backward(T grad, T alpha, T scale, T input_scale, bool is_result, T self_or_result) {
+  const T x = self_or_result;
+  const T from_result = grad * input_scale * (x + alpha * scale);
+  const T from_self = grad * input_scale * alpha * scale * exp(x * input_scale);
+  return x <= T(0) ? (is_result ? from_result : from_self) : grad * scale;
+}
+template <class T>
+inline T silu(T x) {
+  return x / (T(1) + exp(-x));
+}
+template <class T>
+inline T silu_backward(T grad, T x) {
+  const T s = T(1) / (T(1) + exp(-x));
+  return grad * s * (T(1) + x * (T(1) - s));
+}
+template <class T>
+inline T softplus(T x, T beta, T limit) {
+  const T z = x * beta, soft = log1p(exp(z)) / beta;
+  return z > limit ? x : soft;
+}
+template <class T>
+inline T softplus_backward(T grad, T x, T beta, T limit) {
+  const T z = x * beta, soft = grad / (T(1) + exp(-z));
+  return z > limit ? grad : soft;
+}
+template <class T>
+inline T log_sigmoid(T x) {
+  return minimum(x, T(0)) - log1p(exp(-abs(x)));
+}
+template <class T>
+inline T log_sigmoid_backward(T grad, T x) {
+  return grad / (T(1) + exp(x));
+}
+template <class T>
+inline T mish(T x) {
+  return x * tanh(softplus(x, T(1), T(20)));
+}
+template <class T>
+inline T mish_backward(T grad, T x) {
+  const T s = T(1) / (T(1) + exp(-x)), t = tanh(softplus(x, T(1), T(20)));
+  return grad * (t + x * s * (T(1) - t * t));
+}
+template <class T>
+inline T gelu_erf(T x) {
+  return x * T(0.5) * (T(1) + erf(x * T(0.70710678118654752440)));
+}
+template <class T>
+inline T gelu_tanh(T x) {
+  const T inner = T(0.79788456080286535588) * (x + T(0.044715) * x * x * x);
+  return T(0.5) * x * (T(1) + tanh(inner));
+}
+template <class T>
+inline T gelu_erf_backward(T grad, T x) {
+  const T cdf = T(0.5) * (T(1) + erf(x * T(0.70710678118654752440)));
+  const T pdf = exp(x * x * T(-0.5)) * T(0.39894228040143267794);
+  return grad * (cdf + x * pdf);
+}
+template <class T>
+inline T gelu_tanh_backward(T grad, T x) {
+  const T inner = T(0.79788456080286535588) * (x + T(0.044715) * x * x * x), t = tanh(inner);
+  const T slope = T(0.79788456080286535588) * (T(1) + T(3 * 0.044715) * x * x);
+  return grad * (T(0.5) * (T(1) + t) + T(0.5) * x * (T(1) - t * t) * slope);
+}
+
+}  // namespace scalar_math
+}  // namespace
+}  // namespace cresset::cpu::CRESSET_ISA_NAMESPACE

@@ -1,0 +1,63 @@
+// Activations made of other operators.
+#include <cresset/ops/functions.h>
+
+#include "ops/ops_decl_activation.h"
+
+namespace cresset::ops {
+
+Tensor prelu_impl(const Tensor& self, const Tensor& weight) {
+  CRESSET_CHECK(self.scalar_type() == weight.scalar_type(), "prelu: Type promoting not supported. Got ", self.scalar_type(), " and ",
+                weight.scalar_type());
+  if (weight.numel() == 1) return cresset::_prelu_kernel(self, weight.dim() == 0 ? weight : weight.reshape({1}));
+  const int64_t channels = self.dim() > 1 ? self.size(1) : 1;
+  CRESSET_CHECK(self.dim() > 0, "Not allow zero-dim input tensor.");
+  CRESSET_CHECK(channels == weight.numel(), "Mismatch of parameter numbers and input channel size. Found parameter numbers = ", weight.numel(),
+                " and channel size = ", channels, ".");
+  CRESSET_CHECK(weight.dim() <= 1, "prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = ", weight.dim());
+  DimVector shape(static_cast<std::size_t>(self.dim()));
+  for (std::size_t d = 0; d < shape.size(); ++d) shape[d] = d == 1 ? channels : 1;
+  return cresset::_prelu_kernel(self, weight.reshape(shape));
+}
+
+std::tuple<Tensor, Tensor> prelu_kernel_backward_impl(const Tensor& grad_output, const Tensor& self, const Tensor& weight) {
+  const Tensor positive = self > Scalar(0);
+  return {cresset::where(positive, grad_output, weight * grad_output), cresset::where(positive, Scalar(0), self * grad_output)};
+}
+
+Tensor celu_impl(const Tensor& self, const Scalar& alpha) {
+  CRESSET_CHECK(alpha.toDouble() != 0, "ZeroDivisionError: alpha cannot be 0 for CELU");
+  return cresset::elu(self, alpha, 1, Scalar(1 / alpha.toDouble()));
+}
+
+std::tuple<Tensor, Tensor> log_sigmoid_forward_impl(const Tensor& self) {
+  return {cresset::log_sigmoid_elements(self), cresset::empty({0}, self.options())};
+}
+
+Tensor log_sigmoid_backward_impl(const Tensor& grad_output, const Tensor& self, const Tensor&) {
+  return cresset::log_sigmoid_backward_elements(grad_output, self);
+}
+
+namespace {
+
+// Both halves of self along dim.
+std::pair<Tensor, Tensor> halves(const Tensor& self, int64_t dim) {
+  CRESSET_CHECK(self.dim() > 0, "glu does not support 0-dimensional tensors");
+  const int64_t size = self.size(dim);
+  CRESSET_CHECK(size % 2 == 0, "Halving dimension must be even, but dimension ", maybe_wrap_dim(dim, self.dim()), " is size ", size);
+  return {self.narrow(dim, 0, size / 2), self.narrow(dim, size / 2, size / 2)};
+}
+
+}  // namespace
+
+Tensor glu_impl(const Tensor& self, int64_t dim) {
+  const auto [a, b] = halves(self, dim);
+  return a * cresset::sigmoid(b);
+}
+
+Tensor glu_backward_impl(const Tensor& grad_output, const Tensor& self, int64_t dim) {
+  const auto [a, b] = halves(self, dim);
+  const Tensor gate = cresset::sigmoid(b);
+  return cresset::cat({grad_output * gate, grad_output * a * gate * (1 - gate)}, dim);
+}
+
+}  // namespace cresset::ops

@@ -1,0 +1,51 @@
+// Arithmetic made of other operators: rounding division, limits given as tensors, powers in double.
+#include <cresset/ops/functions.h>
+
+#include "ops/ops_decl_arith.h"
+#include "ops/promotion.h"
+
+namespace cresset::ops {
+namespace {
+
+void check_rounding_mode(std::string_view mode) {
+  CRESSET_CHECK(mode == "trunc" || mode == "floor", "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '", mode, "'");
+}
+
+}  // namespace
+
+Tensor div_mode(const Tensor& self, const Tensor& other, std::optional<std::string_view> rounding_mode) {
+  if (!rounding_mode) return cresset::div(self, other);
+  check_rounding_mode(*rounding_mode);
+  return *rounding_mode == "floor" ? cresset::floor_divide(self, other) : cresset::trunc_divide(self, other);
+}
+
+Tensor div_mode_scalar(const Tensor& self, const Scalar& other, std::optional<std::string_view> rounding_mode) {
+  return div_mode(self, wrapped_scalar_tensor(other), rounding_mode);
+}
+
+namespace {
+ScalarType power_type(ScalarType a, ScalarType b) { return isComplexType(a) || isComplexType(b) ? kComplexDouble : kDouble; }
+}  // namespace
+
+Tensor float_power_impl(const Tensor& self, const Tensor& exponent) {
+  const ScalarType type = power_type(self.scalar_type(), exponent.scalar_type());
+  return cresset::pow(self.to(type), exponent.to(type));
+}
+
+Tensor float_power_scalar(const Tensor& self, const Scalar& exponent) {
+  const ScalarType type = power_type(self.scalar_type(), exponent.type());
+  return type == kDouble ? cresset::pow(self.to(type), Scalar(exponent.toDouble())) : cresset::pow(self.to(type), exponent);
+}
+
+Tensor positive_impl(const Tensor& self) {
+  CRESSET_CHECK(self.scalar_type() != kBool, "The `+` operator, on a bool tensor is not supported.");
+  return self;
+}
+
+Tensor clamp_tensor(const Tensor& self, const std::optional<Tensor>& min, const std::optional<Tensor>& max) {
+  CRESSET_CHECK(min || max, "torch.clamp: At least one of 'min' or 'max' must not be None");
+  Tensor result = min ? cresset::clamp_min(self, *min) : self;
+  return max ? cresset::clamp_max(result, *max) : result;
+}
+
+}  // namespace cresset::ops

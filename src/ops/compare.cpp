@@ -1,0 +1,39 @@
+// Selections and comparisons made of other operators.
+#include <cresset/ops/functions.h>
+
+#include "ops/ops_decl_compare.h"
+#include "ops/promotion.h"
+
+namespace cresset::ops {
+namespace {
+
+void check_mask(const Tensor& mask) {
+  CRESSET_CHECK(mask.scalar_type() == kBool, "masked_fill_ only supports boolean masks, but got mask with dtype ", mask.scalar_type());
+}
+
+}  // namespace
+
+bool allclose_impl(const Tensor& self, const Tensor& other, double rtol, double atol, bool equal_nan) {
+  return cresset::isclose(self, other, rtol, atol, equal_nan).all().item().to<bool>();
+}
+
+Tensor where_scalars(const Tensor& condition, const Scalar& self, const Scalar& other) {
+  const ScalarType type = result_type_scalars(self, other);
+  const Tensor a = cresset::scalar_tensor(self, TensorOptions(type).device(condition.device()));
+  return cresset::where(condition, a, other);
+}
+
+Tensor masked_fill_tensor(const Tensor& self, const Tensor& mask, const Tensor& value) {
+  check_mask(mask);
+  CRESSET_CHECK(value.dim() == 0, "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with ", value.dim(), " dimension(s).");
+  return cresset::masked_fill_elements(mask, value.to(self.scalar_type()), self);
+}
+
+Tensor masked_fill_scalar(const Tensor& self, const Tensor& mask, const Scalar& value) {
+  check_mask(mask);
+  CRESSET_CHECK(!value.isComplex() || self.is_complex(), "value cannot be converted to type ", self.scalar_type(), " without overflow");
+  const Tensor number = cresset::scalar_tensor(value, TensorOptions(self.scalar_type()));
+  return cresset::masked_fill_elements(mask, number, self);
+}
+
+}  // namespace cresset::ops

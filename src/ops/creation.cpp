@@ -1,0 +1,306 @@
+// New tensors: options, sizes of ranges, fills.
+#include <algorithm>
+#include <cmath>
+
+#include <cresset/ops/from_blob.h>
+#include <cresset/ops/functions.h>
+
+#include "ops/ops_decl_creation.h"
+#include "ops/pointwise.h"
+#include "ops/structured.h"
+
+namespace cresset::ops {
+namespace {
+
+void check_options(std::optional<Layout> layout, std::optional<bool> pin_memory) {
+  CRESSET_CHECK_NOT_IMPLEMENTED(!layout || *layout == kStrided, "new tensors are strided here; given layout ", to_string(*layout), ".");
+  CRESSET_CHECK(!pin_memory || !*pin_memory, "pinned memory is not supported; leave pin_memory out.");
+}
+
+// What a new tensor of given sizes is, with every option filled in.
+TensorSpec new_spec(IntArrayRef size, ScalarType dtype, std::optional<Layout> layout, std::optional<Device> device,
+                    std::optional<bool> pin_memory) {
+  check_options(layout, pin_memory);
+  detail::check_sizes_nonnegative(size);
+  return {DimVector(size), dtype, device_or_default(device), std::nullopt};
+}
+
+Tensor new_empty_spec(IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout, std::optional<Device> device,
+                      std::optional<bool> pin_memory) {
+  const TensorSpec spec = new_spec(size, dtype.value_or(get_default_dtype()), layout, device, pin_memory);
+  return allocate(spec, spec.device);
+}
+
+// Fills a tensor nobody else has seen: not an in-place change for version counters or autograd.
+Tensor filled(Tensor fresh, const Scalar& value) {
+  AutoDispatchBelowADInplaceOrView guard;
+  if (value.isIntegral(true) && value.equal(0))
+    fresh.zero_();
+  else
+    fresh.fill_(value);
+  return fresh;
+}
+
+ScalarType type_of_number(const Scalar& value) {
+  if (value.isComplex()) return get_default_complex_dtype();
+  return value.isFloatingPoint() ? get_default_dtype() : value.type();
+}
+
+DimVector checked_strides(IntArrayRef size, IntArrayRef stride) {
+  detail::check_sizes_nonnegative(size);
+  CRESSET_CHECK(size.size() == stride.size(), "dimensionality of sizes (", size.size(), ") must match dimensionality of strides (",
+                stride.size(), ")");
+  for (int64_t s : stride)
+    CRESSET_CHECK(s >= 0, "empty_strided: strides must not be negative; given strides ", stride, " for sizes ", size, ".");
+  return DimVector(stride);
+}
+
+std::optional<DimVector> format_strides(IntArrayRef size, std::optional<MemoryFormat> format) {
+  if (!format || *format == MemoryFormat::Contiguous) return std::nullopt;
+  CRESSET_CHECK(*format != MemoryFormat::Preserve, "empty: preserve memory format needs a tensor to preserve; use empty_like.");
+  return strides_for(size, *format);
+}
+
+}  // namespace
+
+Tensor meta_empty(IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout, std::optional<Device> device,
+                  std::optional<bool> pin_memory, std::optional<MemoryFormat> memory_format) {
+  TensorSpec spec = new_spec(size, dtype.value_or(get_default_dtype()), layout, device, pin_memory);
+  spec.strides = format_strides(size, memory_format);
+  return allocate_meta(spec);
+}
+
+Tensor meta_empty_strided(IntArrayRef size, IntArrayRef stride, std::optional<ScalarType> dtype, std::optional<Layout> layout,
+                          std::optional<Device>, std::optional<bool> pin_memory) {
+  check_options(layout, pin_memory);
+  return allocate_meta({DimVector(size), dtype.value_or(get_default_dtype()), Device(kMeta), checked_strides(size, stride)});
+}
+
+Tensor empty_like_impl(const Tensor& self, std::optional<ScalarType> dtype, std::optional<Layout> layout, std::optional<Device> device,
+                       std::optional<bool> pin_memory, std::optional<MemoryFormat> memory_format) {
+  check_options(layout, pin_memory);
+  TensorSpec spec{DimVector(self.sizes()), dtype.value_or(self.scalar_type()), device.value_or(self.device()), std::nullopt};
+  if (memory_format && *memory_format != MemoryFormat::Preserve) {
+    spec.strides = format_strides(self.sizes(), memory_format);
+  } else if (self.layout() == kStrided && self.has_storage()) {
+    const Tensor* const inputs[] = {&self};
+    spec.strides = pointwise_strides({.inputs = inputs, .num_inputs = 1}, self.sizes());
+  }
+  return allocate(spec, spec.device);
+}
+
+Tensor new_empty_impl(const Tensor& self, IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout,
+                      std::optional<Device> device, std::optional<bool> pin_memory) {
+  return new_empty_spec(size, dtype.value_or(self.scalar_type()), layout, device.value_or(self.device()), pin_memory);
+}
+
+Tensor new_empty_strided_impl(const Tensor& self, IntArrayRef size, IntArrayRef stride, std::optional<ScalarType> dtype,
+                              std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
+  TensorSpec spec = new_spec(size, dtype.value_or(self.scalar_type()), layout, device.value_or(self.device()), pin_memory);
+  spec.strides = checked_strides(size, stride);
+  return allocate(spec, spec.device);
+}
+
+Tensor zeros_impl(IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout, std::optional<Device> device,
+                  std::optional<bool> pin_memory) {
+  return filled(new_empty_spec(size, dtype, layout, device, pin_memory), 0);
+}
+
+Tensor ones_impl(IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout, std::optional<Device> device,
+                 std::optional<bool> pin_memory) {
+  return filled(new_empty_spec(size, dtype, layout, device, pin_memory), 1);
+}
+
+Tensor full_impl(IntArrayRef size, const Scalar& fill_value, std::optional<ScalarType> dtype, std::optional<Layout> layout,
+                 std::optional<Device> device, std::optional<bool> pin_memory) {
+  return filled(new_empty_spec(size, dtype.value_or(type_of_number(fill_value)), layout, device, pin_memory), fill_value);
+}
+
+Tensor zeros_like_impl(const Tensor& self, std::optional<ScalarType> dtype, std::optional<Layout> layout, std::optional<Device> device,
+                       std::optional<bool> pin_memory, std::optional<MemoryFormat> memory_format) {
+  return filled(empty_like_impl(self, dtype, layout, device, pin_memory, memory_format), 0);
+}
+
+Tensor ones_like_impl(const Tensor& self, std::optional<ScalarType> dtype, std::optional<Layout> layout, std::optional<Device> device,
+                      std::optional<bool> pin_memory, std::optional<MemoryFormat> memory_format) {
+  return filled(empty_like_impl(self, dtype, layout, device, pin_memory, memory_format), 1);
+}
+
+Tensor full_like_impl(const Tensor& self, const Scalar& fill_value, std::optional<ScalarType> dtype, std::optional<Layout> layout,
+                      std::optional<Device> device, std::optional<bool> pin_memory, std::optional<MemoryFormat> memory_format) {
+  return filled(empty_like_impl(self, dtype, layout, device, pin_memory, memory_format), fill_value);
+}
+
+Tensor new_zeros_impl(const Tensor& self, IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout,
+                      std::optional<Device> device, std::optional<bool> pin_memory) {
+  return filled(new_empty_impl(self, size, dtype, layout, device, pin_memory), 0);
+}
+
+Tensor new_ones_impl(const Tensor& self, IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout,
+                     std::optional<Device> device, std::optional<bool> pin_memory) {
+  return filled(new_empty_impl(self, size, dtype, layout, device, pin_memory), 1);
+}
+
+Tensor new_full_impl(const Tensor& self, IntArrayRef size, const Scalar& fill_value, std::optional<ScalarType> dtype,
+                     std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
+  return filled(new_empty_impl(self, size, dtype, layout, device, pin_memory), fill_value);
+}
+
+Tensor scalar_tensor_impl(const Scalar& s, std::optional<ScalarType> dtype, std::optional<Layout> layout, std::optional<Device> device,
+                          std::optional<bool> pin_memory) {
+  return filled(new_empty_spec({}, dtype, layout, device, pin_memory), s);
+}
+
+// ---- ranges
+
+TensorSpec arange_shape(const Scalar& start, const Scalar& end, const Scalar& step, std::optional<ScalarType> dtype,
+                        std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
+  const bool integral = start.isIntegral(true) && end.isIntegral(true) && step.isIntegral(true);
+  const ScalarType type = dtype.value_or(integral ? kLong : get_default_dtype());
+  CRESSET_CHECK_NOT_IMPLEMENTED(type != kBool && !isComplexType(type), "\"arange_cpu\" not implemented for '", type, "'");
+  const double from = start.toDouble(), to = end.toDouble(), by = step.toDouble();
+  CRESSET_CHECK(by > 0 || by < 0, "step must be nonzero");
+  CRESSET_CHECK(std::isfinite(from) && std::isfinite(to), "unsupported range: ", from, " -> ", to);
+  CRESSET_CHECK((by > 0 && to >= from) || (by < 0 && to <= from), "upper bound and lower bound inconsistent with step sign");
+  double count;
+  if (integral) {
+    const int64_t first = start.toLong(), last = end.toLong(), stride = step.toLong(), sign = stride > 0 ? 1 : -1;
+    count = static_cast<double>((last - first + stride - sign) / stride);
+  } else {
+    count = std::ceil((to - from) / by);
+  }
+  CRESSET_CHECK(count >= 0 && count <= 9.2e18, "arange: invalid size, possible overflow");
+  const int64_t sizes[] = {static_cast<int64_t>(count)};
+  return new_spec(sizes, type, layout, device, pin_memory);
+}
+
+TensorSpec arange_start_shape(const Scalar& start, const Scalar& end, std::optional<ScalarType> dtype, std::optional<Layout> layout,
+                              std::optional<Device> device, std::optional<bool> pin_memory) {
+  return arange_shape(start, end, 1, dtype, layout, device, pin_memory);
+}
+
+TensorSpec arange_end_shape(const Scalar& end, std::optional<ScalarType> dtype, std::optional<Layout> layout, std::optional<Device> device,
+                            std::optional<bool> pin_memory) {
+  return arange_shape(0, end, 1, dtype, layout, device, pin_memory);
+}
+
+TensorSpec linspace_shape(const Scalar& start, const Scalar& end, int64_t steps, std::optional<ScalarType> dtype,
+                          std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
+  CRESSET_CHECK(steps >= 0, "number of steps must be non-negative");
+  const bool complex = start.isComplex() || end.isComplex();
+  const ScalarType type = dtype.value_or(complex ? get_default_complex_dtype() : get_default_dtype());
+  CRESSET_CHECK(!complex || isComplexType(type), "linspace(): inferred dtype ", get_default_complex_dtype(), " can't be safely cast to passed dtype ",
+                type);
+  CRESSET_CHECK_NOT_IMPLEMENTED(type != kBool, "\"linspace_cpu\" not implemented for 'Bool'");
+  return new_spec(steps, type, layout, device, pin_memory);
+}
+
+TensorSpec logspace_shape(const Scalar& start, const Scalar& end, int64_t steps, double, std::optional<ScalarType> dtype,
+                          std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
+  return linspace_shape(start, end, steps, dtype, layout, device, pin_memory);
+}
+
+// ---- matrices
+
+TensorSpec eye_m_shape(int64_t n, int64_t m, std::optional<ScalarType> dtype, std::optional<Layout> layout, std::optional<Device> device,
+                       std::optional<bool> pin_memory) {
+  CRESSET_CHECK(n >= 0, "n must be greater or equal to 0, got ", n);
+  CRESSET_CHECK(m >= 0, "m must be greater or equal to 0, got ", m);
+  return new_spec({n, m}, dtype.value_or(get_default_dtype()), layout, device, pin_memory);
+}
+
+TensorSpec eye_shape(int64_t n, std::optional<ScalarType> dtype, std::optional<Layout> layout, std::optional<Device> device,
+                     std::optional<bool> pin_memory) {
+  return eye_m_shape(n, n, dtype, layout, device, pin_memory);
+}
+
+TensorSpec triangle_shape(const Tensor& self, int64_t) {
+  CRESSET_CHECK(self.dim() >= 2, "tril, triu: input tensor must have at least 2 dimensions; given ", self.dim(), ".");
+  return {DimVector(self.sizes()), self.scalar_type(), self.device(), std::nullopt};
+}
+
+namespace {
+
+// Elements of the lower triangle (columns c <= row + offset) of a row by col matrix.
+int64_t lower_count(int64_t row, int64_t col, int64_t offset) {
+  int64_t count = 0;
+  for (int64_t r = 0; r < row; ++r) count += std::clamp<int64_t>(r + offset + 1, 0, col);
+  return count;
+}
+
+TensorSpec indices_spec(int64_t row, int64_t col, int64_t count, std::optional<ScalarType> dtype, std::optional<Layout> layout,
+                        std::optional<Device> device, std::optional<bool> pin_memory) {
+  const ScalarType type = dtype.value_or(kLong);
+  CRESSET_CHECK_NOT_IMPLEMENTED(isIntegralType(type) || isFloatingType(type), "\"tril_indices\" not implemented for '", type, "'");
+  (void)row, (void)col;
+  return new_spec({2, count}, type, layout, device, pin_memory);
+}
+
+void check_row_col(int64_t row, int64_t col) {
+  CRESSET_CHECK(row >= 0, "row must be non-negative, got", row);
+  CRESSET_CHECK(col >= 0, "col must be non-negative, got", col);
+}
+
+}  // namespace
+
+TensorSpec tril_indices_shape(int64_t row, int64_t col, int64_t offset, std::optional<ScalarType> dtype, std::optional<Layout> layout,
+                              std::optional<Device> device, std::optional<bool> pin_memory) {
+  check_row_col(row, col);
+  return indices_spec(row, col, lower_count(row, col, offset), dtype, layout, device, pin_memory);
+}
+
+TensorSpec triu_indices_shape(int64_t row, int64_t col, int64_t offset, std::optional<ScalarType> dtype, std::optional<Layout> layout,
+                              std::optional<Device> device, std::optional<bool> pin_memory) {
+  check_row_col(row, col);
+  return indices_spec(row, col, row * col - lower_count(row, col, offset - 1), dtype, layout, device, pin_memory);
+}
+
+}  // namespace cresset::ops
+
+namespace cresset {
+
+namespace {
+struct BlobOwner {
+  std::function<void(void*)> deleter;
+  void* data;
+};
+}  // namespace
+
+Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, std::function<void(void*)> deleter, const TensorOptions& options) {
+  detail::check_sizes_nonnegative(sizes);
+  CRESSET_CHECK(sizes.size() == strides.size(), "from_blob: as many strides as sizes were required; given ", strides, " for sizes ", sizes, ".");
+  const ScalarType dtype = options.dtype();
+  const Device device = options.device();
+  CRESSET_CHECK(device.is_cpu(), "from_blob: host memory was required; given device ", device, ".");
+  const std::size_t nbytes = detail::compute_storage_nbytes(sizes, strides, element_size(dtype));
+  DataPtr owner(data, device);
+  if (deleter) {
+    owner = DataPtr(data, new BlobOwner{std::move(deleter), data},
+                    [](void* context) {
+                      auto* blob = static_cast<BlobOwner*>(context);
+                      blob->deleter(blob->data);
+                      delete blob;
+                    },
+                    device);
+  }
+  Storage storage(Storage::use_byte_size_t(), nbytes, std::move(owner));
+  auto impl = make_intrusive<TensorImpl>(std::move(storage), key_set_for_device(device.type()), dtype);
+  impl->set_sizes_and_strides(sizes, strides);
+  const Tensor tensor(std::move(impl));
+  if (options.requires_grad_opt().value_or(false)) tensor.requires_grad_();
+  return tensor;
+}
+
+Tensor from_blob(void* data, IntArrayRef sizes, std::function<void(void*)> deleter, const TensorOptions& options) {
+  return from_blob(data, sizes, contiguous_strides(sizes), std::move(deleter), options);
+}
+
+Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, const TensorOptions& options) {
+  return from_blob(data, sizes, strides, nullptr, options);
+}
+
+Tensor from_blob(void* data, IntArrayRef sizes, const TensorOptions& options) {
+  return from_blob(data, sizes, contiguous_strides(sizes), nullptr, options);
+}
+
+}  // namespace cresset

@@ -1,0 +1,41 @@
+// Functions of complex numbers and replacements of special values.
+#include <cresset/ops/functions.h>
+
+#include <limits>
+
+#include "ops/ops_decl_math.h"
+
+namespace cresset::ops {
+namespace {
+
+// The largest number of a floating type (of the parts of a complex one).
+double largest(ScalarType type) {
+  switch (toRealValueType(type)) {
+    case kHalf: return static_cast<double>(std::numeric_limits<Half>::max());
+    case kBFloat16: return static_cast<double>(std::numeric_limits<BFloat16>::max());
+    case kFloat: return static_cast<double>(std::numeric_limits<float>::max());
+    default: return std::numeric_limits<double>::max();
+  }
+}
+
+}  // namespace
+
+Tensor nan_to_num_impl(const Tensor& self, std::optional<double> nan, std::optional<double> posinf, std::optional<double> neginf) {
+  const double limit = largest(self.scalar_type());
+  return cresset::nan_to_num_values(self, nan.value_or(0), posinf.value_or(limit), neginf.value_or(-limit));
+}
+
+Tensor angle_impl(const Tensor& self) { return self.is_complex() ? cresset::angle_complex(self) : cresset::angle_real(self); }
+
+Tensor conj_impl(const Tensor& self) { return self.is_complex() ? cresset::conj_physical(self) : self; }
+
+Tensor complex_impl(const Tensor& real, const Tensor& imag) {
+  CRESSET_CHECK(real.is_floating_point() && imag.is_floating_point(), "Expected both inputs to be Half, Float or Double tensors but got ",
+                real.scalar_type(), " and ", imag.scalar_type());
+  CRESSET_CHECK(real.scalar_type() == imag.scalar_type(), "Expected object of scalar type ", real.scalar_type(), " but got scalar type ",
+                imag.scalar_type(), " for second argument");
+  const ScalarType type = toComplexType(real.scalar_type());
+  return cresset::add(real.to(type), cresset::mul(imag.to(type), Scalar(std::complex<double>(0, 1))));
+}
+
+}  // namespace cresset::ops

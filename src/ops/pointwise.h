@@ -1,0 +1,97 @@
+// The rule shared by all pointwise operators: broadcasting, type promotion, output strides, and checks.
+// Generated code describes a row with a PointwiseOp and one call with a PointwiseCall; see docs/design/pointwise.md.
+#pragma once
+
+#include <cstdint>
+
+#include <optional>
+
+#include <cresset/core/tensor.h>
+
+namespace cresset::ops {
+
+// The key `dtype` of a pointwise row: which type computes and which type results.
+enum class DtypeRule : uint8_t {
+  Promote,    // promoted type of all operands; result the same
+  Float,      // promoted; integral and bool become the default float; result the same
+  Compare,    // promoted; result bool
+  ToBool,     // promoted; result bool (unary predicates)
+  Abs,        // promoted; a complex result becomes its real type
+  First,      // the first operand's type; result the same
+  BoolFirst,  // the first operand is a bool condition, the others are promoted; result the promoted type
+};
+
+// The key `types` of a pointwise row: classes of compute types that have a loop.
+enum ComputeClass : uint8_t { kBoolClass = 1, kIntClass = 2, kFloatClass = 4, kComplexClass = 8 };
+
+// What is the same for every call of a row. `name` is the operator's name without overload, for error texts.
+struct PointwiseOp {
+  const char* name;
+  DtypeRule rule;
+  uint8_t classes;  // ComputeClass bits
+};
+
+// A Scalar argument that only the expression sees and that may not be floating when integers compute (`alpha`, `value`).
+struct CheckedScalar {
+  const char* name;
+  const Scalar* value;
+};
+
+inline constexpr int kMaxPointwiseInputs = 8;
+inline constexpr int kMaxPointwiseScalars = 2;
+
+// The arguments of one call. Everything is borrowed for the duration of the call.
+//   inputs   tensor operands in schema order (at most kMaxPointwiseInputs, at least 1)
+//   scalars  Scalar arguments named self, other, exponent, min or max, in schema order: they take part in promotion
+//            like Python numbers; an absent `Scalar?` is a null pointer (at most kMaxPointwiseScalars)
+//   checked  all other Scalar arguments of the row
+struct PointwiseCall {
+  const Tensor* const* inputs;
+  int num_inputs;
+  const Scalar* const* scalars = nullptr;
+  int num_scalars = 0;
+  const CheckedScalar* checked = nullptr;
+  int num_checked = 0;
+};
+
+// The promoted type of the operands before and after the rule. Raises NotImplementedError when the row has no
+// loop for the class, and user errors for CheckedScalars.
+struct PointwiseTypes {
+  ScalarType common;   // type that operands are converted to (compute happens in its compute type)
+  ScalarType result;   // type of the result
+};
+PointwiseTypes pointwise_types(const PointwiseOp& op, const PointwiseCall& call);
+
+// Allocates the result on the operands' device: broadcast sizes, strides that keep the operands' permutation.
+// This is the Meta kernel and the allocation step of devices.
+Tensor pointwise_allocate(const PointwiseOp& op, const PointwiseCall& call);
+
+// Prepares an out tensor: checks device and castability of the result type, resizes when the shape differs (never
+// for in place, which raises `output with shape [3] doesn't match the broadcast shape [2, 3]`), checks memory overlap.
+// This is also the Meta kernel of the out and in-place forms.
+void pointwise_prepare_out(const PointwiseOp& op, const PointwiseCall& call, const Tensor& out, bool in_place);
+
+// Broadcast shape of the operands into `sizes` (capacity kMaxPointwiseDims); returns the number of dimensions.
+// Raises `The size of tensor a (3) must match the size of tensor b (4) at non-singleton dimension 1`.
+inline constexpr int kMaxPointwiseDims = 64;
+int broadcast_sizes(const Tensor* const* inputs, int num_inputs, int64_t* sizes);
+
+// Strides of a new result, or nothing when they are row-major: all operands channels-last, or all of one dense layout,
+// give the same layout; otherwise dimensions are ordered by the operands' strides, first operand first.
+std::optional<DimVector> pointwise_strides(const PointwiseCall& call, IntArrayRef sizes);
+
+// A tensor's strides seen under broadcast sizes of `ndim` dimensions; 0 where it repeats.
+void aligned_strides(const Tensor& tensor, const int64_t* sizes, int ndim, int64_t* strides);
+
+// Orders dimensions by the operands' strides, outermost first. A stride of 0 tells nothing; ties keep row-major order.
+void order_dimensions(const int64_t* sizes, int ndim, const int64_t* const* strides, int num_operands, int* order);
+
+// Does one address belong to two elements (expanded tensors)? Unknown cases count as no.
+bool has_internal_overlap(const Tensor& tensor);
+// Do two dense views of one storage share elements without being the same view?
+bool partially_overlaps(const Tensor& a, const Tensor& b);
+// Raise `unsupported operation: ...` for the above.
+void check_no_internal_overlap(const Tensor& tensor);
+void check_no_partial_overlap(const Tensor& written, const Tensor& input);
+
+}  // namespace cresset::ops

@@ -1,0 +1,72 @@
+// Type promotion over operands.
+#include "ops/promotion.h"
+
+namespace cresset::ops {
+
+void ResultType::add_number(ScalarType type) {
+  if (isFloatingType(type)) type = get_default_dtype();
+  if (isComplexType(type)) type = get_default_complex_dtype();
+  merge(number_, type);
+}
+
+ScalarType ResultType::combine(ScalarType higher, ScalarType lower) {
+  if (higher == ScalarType::Undefined) return lower;
+  if (lower == ScalarType::Undefined || isComplexType(higher)) return higher;
+  if (isFloatingType(higher)) return isComplexType(lower) ? toComplexType(higher) : higher;
+  if (higher == kBool || isDifferentiableType(lower)) return promote_types(higher, lower);
+  return higher;
+}
+
+ScalarType result_type_tensors(const Tensor& tensor, const Tensor& other) {
+  ResultType type;
+  type.add(tensor);
+  type.add(other);
+  return type.get();
+}
+
+ScalarType result_type_tensor_scalar(const Tensor& tensor, const Scalar& other) {
+  ResultType type;
+  type.add(tensor);
+  type.add(other);
+  return type.get();
+}
+
+ScalarType result_type_scalar_tensor(const Scalar& scalar, const Tensor& tensor) {
+  return result_type_tensor_scalar(tensor, scalar);
+}
+
+ScalarType result_type_scalars(const Scalar& scalar1, const Scalar& scalar2) {
+  ResultType type;
+  type.add(scalar1);
+  type.add(scalar2);
+  return type.get();
+}
+
+ScalarType result_type_of(TensorList tensors) {
+  ResultType type;
+  for (const Tensor& tensor : tensors) type.add(tensor);
+  CRESSET_CHECK(type.get() != ScalarType::Undefined, "result_type: at least one tensor was required; none was given.");
+  return type.get();
+}
+
+namespace {
+template <class T>
+void write(const Tensor& tensor, const Scalar& value) {
+  *static_cast<T*>(tensor.mutable_data_ptr()) = value.to<T>();
+}
+}  // namespace
+
+Tensor wrapped_scalar_tensor(const Scalar& value, Device device) {
+  CRESSET_INTERNAL_ASSERT(device.is_cpu(), "numbers are wrapped on the CPU; given ", device, ".");
+  const Tensor tensor = detail::empty_cpu({}, value.type());
+  switch (value.type()) {
+    case kBool: write<bool>(tensor, value); break;
+    case kLong: write<int64_t>(tensor, value); break;
+    case kDouble: write<double>(tensor, value); break;
+    default: write<std::complex<double>>(tensor, value); break;
+  }
+  tensor.impl()->set_wrapped_number(true);
+  return tensor;
+}
+
+}  // namespace cresset::ops
