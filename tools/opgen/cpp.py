@@ -5,6 +5,11 @@ import re
 IDENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
+def quote(text):
+    """A C++ string literal."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+
+
 def names(args):
     return ", ".join(a.name for a in args)
 
@@ -13,28 +18,32 @@ def call(function, args):
     return f"{function}({names(args)})"
 
 
-def impl_block(ns, key, lines, prefix=""):
-    """One CRESSET_LIBRARY_IMPL block; `lines` are (schema key, function)."""
-    if not lines:
-        return ""
-    body = "".join(f"  m.impl(\"{name}\", {function});\n" for name, function in lines)
-    return f"{prefix}CRESSET_LIBRARY_IMPL({ns}, {key}, m) {{\n{body}}}\n\n"
+def impl_block(ns, key, lines):
+    """One CRESSET_LIBRARY_IMPL block; `lines` are (schema key, maker of the kernel)."""
+    table = f"k{key}_{ns}"
+    rows = "".join(f"    {{\"{name}\", {maker}}},\n" for name, maker in lines)
+    return (f"const ops::KernelRow {table}[] = {{\n{rows}}};\n"
+            f"CRESSET_LIBRARY_IMPL({ns}, {key}, m) {{ ops::implement(m, {table}, std::size({table})); }}\n\n")
 
 
 def impl_blocks(key, entries):
-    """Blocks by operator namespace; `entries` are (op, function expression)."""
+    """Blocks by operator namespace; `entries` are (op, maker of the kernel)."""
     by_ns = {}
     for op, function in entries:
         by_ns.setdefault(op.schema.ns, []).append((op.schema.key, function))
     return "".join(impl_block(ns, key, lines) for ns, lines in by_ns.items())
 
 
+def kernel(function):
+    return f"ops::kernel<&{function}>"
+
+
 def function_pointer(op, function, overloaded):
-    """`&f`, with a cast when the C++ name has several signatures."""
+    """The maker of a kernel from a function, with a cast when the C++ name has several signatures."""
     if function not in overloaded:
-        return f"CRESSET_FN({function})"
+        return kernel(function)
     params = ", ".join(a.type.cpp_arg() for a in op.schema.args)
-    return f"FunctionConstant<static_cast<{op.schema.cpp_return()} (*)({params})>(&{function})>()"
+    return f"ops::kernel<static_cast<{op.schema.cpp_return()} (*)({params})>(&{function})>"
 
 
 def functional_args(op):

@@ -67,9 +67,9 @@ class Kernels:
         helpers = "".join(text for name, text in HELPERS.items() if name in self.helpers)
         body = "using namespace formulas;\n\n"
         body += "".join(self.definitions) + "namespace {\n\n" + (helpers + "\n" if helpers else "") + "\n".join(self.code) + "\n}  // namespace\n\n"
-        body += cpp.impl_blocks("Autograd", self.entries + [(op, "CppFunction::makeFallthrough()") for op in self.fallthrough])
+        body += cpp.impl_blocks("Autograd", self.entries + [(op, "ops::fallthrough") for op in self.fallthrough])
         body += cpp.impl_blocks("ADInplaceOrView", self.view_entries)
-        includes = ["<cresset/dispatch/library.h>", "<cresset/ops/functions.h>", "<cresset/ops/redispatch.h>",
+        includes = ['"ops/kernel_table.h"', "<cresset/ops/functions.h>", "<cresset/ops/redispatch.h>",
                     '"autograd/formulas.h"', '"autograd/generated_support.h"', f'"autograd/nodes_{self.family.name}.h"']
         return source(self.family.name, includes, body, "cresset::autograd::generated")
 
@@ -99,12 +99,12 @@ class Kernels:
     def add(self, op, body):
         name = f"autograd_{op.ident}"
         self.code.append(cpp.define(op, name, body, leading=KS))
-        self.entries.append((op, f"CRESSET_FN({name})"))
+        self.entries.append((op, cpp.kernel(name)))
 
     def add_view(self, op, body):
         name = f"view_{op.ident}"
         self.code.append(cpp.define(op, name, body, leading=KS))
-        self.view_entries.append((op, f"CRESSET_FN({name})"))
+        self.view_entries.append((op, cpp.kernel(name)))
 
     def add_node(self, row, pair):
         if row.node not in self.nodes:

@@ -92,9 +92,9 @@ def _registrations(family, pointwise):
                 continue
             name = f"cpu_{op.ident}"
             code.append(cpp.define(op, name, _pointwise_body(op) if row.kind == "pointwise" else _structured_body(op)))
-            entries.append((op, f"CRESSET_FN({name})"))
+            entries.append((op, cpp.kernel(name)))
     body = "namespace {\n\n" + "\n".join(code) + "\n}  // namespace\n\n" + cpp.impl_blocks("CPU", entries)
-    includes = ["<cresset/dispatch/library.h>", '"ops/structured.h"', f'"ops/ops_decl_{family.name}.h"', f'"cpu/cpu_decl_{family.name}.h"']
+    includes = ['"ops/kernel_table.h"', '"ops/structured.h"', f'"ops/ops_decl_{family.name}.h"', f'"cpu/cpu_decl_{family.name}.h"']
     return source(family.name, includes, body, "cresset")
 
 

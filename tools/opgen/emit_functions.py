@@ -25,6 +25,7 @@ class Function:
     params: list
     args: list
     method: bool = False
+    plain: bool = False        # parameters are the schema's, in its order
 
     def declaration(self, qualifier="", defaults=True):
         params = ", ".join(str(p) if defaults else f"{p.type} {p.name}" for p in self.params)
@@ -33,7 +34,11 @@ class Function:
 
     def definition(self):
         schema = self.op.schema
-        call = f"{handle(self.op)}().call({', '.join(self.args)})"
+        # Methods and the forms with TensorOptions or out first go through the plain function: one call site an operator.
+        if self.plain:
+            call = f"{handle(self.op)}().call({', '.join(self.args)})"
+        else:
+            call = f"cresset::{schema.name}{'_outf' if schema.is_out else ''}({', '.join(self.args)})"
         body = f"return {call};" if schema.returns else f"{call};"
         return f"{self.declaration('Tensor::' if self.method else '', False)} {{ {body} }}\n"
 
@@ -57,11 +62,11 @@ def functions_of(op):
     if op.form == "out" or schema.is_out:
         outs = schema.out_args
         first = _params(outs, False) + _params(schema.in_args, True)
-        return [Function(op, schema.name + "_out", first, names), Function(op, schema.name + "_outf", _params(schema.args, False), names)]
+        return [Function(op, schema.name + "_out", first, names), Function(op, schema.name + "_outf", _params(schema.args, False), names, plain=True)]
     if not schema.is_factory:
-        return [Function(op, schema.name, _params(schema.args, True), names)]
+        return [Function(op, schema.name, _params(schema.args, True), names, plain=True)]
     return [Function(op, schema.name, _options_params(schema.args), _options_args(schema)),
-            Function(op, schema.name, _params(schema.args, False), names)]
+            Function(op, schema.name, _params(schema.args, False), names, plain=True)]
 
 
 def _options_params(args):

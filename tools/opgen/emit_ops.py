@@ -27,12 +27,11 @@ def _schemas(table):
     for ns, ops in by_ns.items():
         lines = []
         for op in ops:
-            tags = [t for t in op.row.tags if t != "core" or not op.derived]
-            extra = ", {" + ", ".join(f"\"{t}\"" for t in tags) + "}" if tags else ""
-            text = op.schema.text().replace("\\", "\\\\").replace('"', '\\"')
-            lines.append(f"  m.def(\"{text}\"{extra});\n")
-        body += f"CRESSET_LIBRARY_FRAGMENT({ns}, m) {{\n{''.join(lines)}}}\n\n"
-    return source(None, ["<cresset/dispatch/library.h>"], body, "cresset")
+            tags = " ".join(t for t in op.row.tags if t != "core" or not op.derived)
+            lines.append(f"    {{{cpp.quote(op.schema.text())}, \"{tags}\"}},\n")
+        body += f"const ops::SchemaRow kSchemas_{ns}[] = {{\n{''.join(lines)}}};\n"
+        body += f"CRESSET_LIBRARY_FRAGMENT({ns}, m) {{ ops::define(m, kSchemas_{ns}, std::size(kSchemas_{ns})); }}\n\n"
+    return source(None, ['"ops/kernel_table.h"'], body, "cresset")
 
 
 # --- declarations -------------------------------------------------------------------------------------------------
@@ -124,7 +123,7 @@ class Registrations:
     def local(self, op, body, prefix):
         name = f"{prefix}_{op.ident}"
         self.code.append(cpp.define(op, name, body))
-        return f"CRESSET_FN({name})"
+        return cpp.kernel(name)
 
     def text(self):
         for row in self.family.rows:
@@ -141,7 +140,7 @@ class Registrations:
         body = (f"namespace ops {{\n\n{ops}\n}}  // namespace ops\n\n" if ops else "")
         body += "namespace {\n\n" + "\n".join(self.code) + "\n}  // namespace\n\n"
         body += "".join(cpp.impl_blocks(key, entries) for key, entries in self.tables.items())
-        return source(self.family.name, ["<cresset/ops/functions.h>", "<cresset/ops/redispatch.h>", "<cresset/dispatch/library.h>",
+        return source(self.family.name, ["<cresset/ops/functions.h>", "<cresset/ops/redispatch.h>", '"ops/kernel_table.h"',
                                          '"ops/structured.h"', f'"ops/ops_decl_{self.family.name}.h"'], body, "cresset")
 
     def pointwise_op(self, row):
@@ -242,13 +241,13 @@ class Meta:
         if not self.entries:
             return None
         body = "namespace {\n\n" + "\n".join(self.code) + "\n}  // namespace\n\n" + cpp.impl_blocks("Meta", self.entries)
-        return source(self.family.name, ["<cresset/dispatch/library.h>", '"ops/structured.h"', f'"ops/ops_decl_{self.family.name}.h"'],
+        return source(self.family.name, ['"ops/kernel_table.h"', '"ops/structured.h"', f'"ops/ops_decl_{self.family.name}.h"'],
                       body, "cresset")
 
     def add(self, op, body):
         name = f"meta_{op.ident}"
         self.code.append(cpp.define(op, name, body))
-        self.entries.append((op, f"CRESSET_FN({name})"))
+        self.entries.append((op, cpp.kernel(name)))
 
     def pointwise(self, op):
         row = op.row

@@ -3,6 +3,7 @@
 import json
 from dataclasses import dataclass, field
 
+import cpp
 from output import source
 
 PLACES = {"function": "kFunction", "method": "kMethod", "nn": "kNn", "linalg": "kLinalg", "special": "kSpecial", "fft": "kFft"}
@@ -84,10 +85,6 @@ def _where(places):
     return " | ".join(PLACES[p] for p in places) or "0"
 
 
-def _quote(text):
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
-
-
 def _table_source(names):
     """python_table.cpp; the structures are those of src/python/python_table.h."""
     parts, entries = ["namespace {\n\n"], []
@@ -98,7 +95,7 @@ def _table_source(names):
                 numbers = op.row.kind == "pointwise" and len(op.row.schema.tensor_args) >= 2
                 rows.append(f"{{\"{op.schema.full_name}\", \"{op.schema.overload}\", {_where(o.places)}, {'true' if numbers else 'false'}}}")
         parts.append(f"const TableOverload overloads_{i}[] = {{{', '.join(rows)}}};\n")
-        entries.append(f"    {{\"{name.name}\", {_quote(name.doc)}, overloads_{i}, {len(rows)}}},\n")
+        entries.append(f"    {{\"{name.name}\", {cpp.quote(name.doc)}, overloads_{i}, {len(rows)}}},\n")
     parts.append("\n}  // namespace\n\n")
     parts.append(f"const TableEntry operator_table[] = {{\n{''.join(entries)}}};\nconst std::size_t operator_table_size = {len(names)};\n")
     return source(None, ['"python/python_table.h"'], "".join(parts), "cresset::python")

@@ -101,6 +101,32 @@ struct FunctorHolder final : OperatorKernel {
   F f;
 };
 
+/// The boxed form of any kernel with these canonical parameters; shared by all kernels of one signature.
+template <class R, class... C>
+struct BoxedCall {
+  using Unboxed = R (*)(OperatorKernel*, DispatchKeySet, C...);
+  static CRESSET_NOINLINE void run(Unboxed kernel, OperatorKernel* k, DispatchKeySet ks, Stack& stack) {
+    run_indexed(kernel, k, ks, stack, std::index_sequence_for<C...>());
+  }
+
+ private:
+  template <std::size_t... I>
+  static CRESSET_ALWAYS_INLINE void run_indexed(Unboxed kernel, OperatorKernel* k, DispatchKeySet ks, Stack& stack, std::index_sequence<I...>) {
+    [[maybe_unused]] IValue* args = stack.data() + (stack.size() - sizeof...(C));
+    auto holders = std::make_tuple(arg_of<C>::from(args[I])...);
+    if constexpr (std::is_void_v<R>) {
+      kernel(k, ks, arg_of<C>::get(std::get<I>(holders))...);
+      stack.resize(stack.size() - sizeof...(C));
+    } else {
+      // Results may refer to arguments: take them off the stack only afterwards.
+      Stack results;
+      push_result(results, kernel(k, ks, arg_of<C>::get(std::get<I>(holders))...));
+      stack.resize(stack.size() - sizeof...(C));
+      for (IValue& v : results) stack.push_back(std::move(v));
+    }
+  }
+};
+
 // Entry points. Callee::invoke(kernel, ks, parameters...) runs the user's function.
 template <class Callee, class Sig>
 struct Entries;
@@ -110,22 +136,7 @@ struct Entries<Callee, Signature<R, A...>> {
     return Callee::invoke(k, ks, to_parameter<A>(args)...);
   }
   static void boxed(OperatorKernel* k, const OperatorHandle&, DispatchKeySet ks, Stack* stack) {
-    run(k, ks, *stack, std::index_sequence_for<A...>());
-  }
-  template <std::size_t... I>
-  static void run(OperatorKernel* k, DispatchKeySet ks, Stack& stack, std::index_sequence<I...>) {
-    [[maybe_unused]] IValue* args = stack.data() + (stack.size() - sizeof...(A));
-    auto holders = std::make_tuple(arg_of<A>::from(args[I])...);
-    if constexpr (std::is_void_v<R>) {
-      unboxed(k, ks, arg_of<A>::get(std::get<I>(holders))...);
-      stack.resize(stack.size() - sizeof...(A));
-    } else {
-      // Results may refer to arguments: take them off the stack only afterwards.
-      Stack results;
-      push_result(results, unboxed(k, ks, arg_of<A>::get(std::get<I>(holders))...));
-      stack.resize(stack.size() - sizeof...(A));
-      for (IValue& v : results) stack.push_back(std::move(v));
-    }
+    BoxedCall<R, canonical_t<A>...>::run(&unboxed, k, ks, *stack);
   }
 };
 
