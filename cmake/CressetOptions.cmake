@@ -38,6 +38,7 @@ add_library(cresset_flags INTERFACE)
 target_compile_options(cresset_flags INTERFACE -Wall -Wextra -fno-semantic-interposition)
 # __FILE__ is the path inside the repository, whether the compiler sees absolute paths or ccache's relative ones.
 file(RELATIVE_PATH source_from_build ${PROJECT_BINARY_DIR} ${PROJECT_SOURCE_DIR})
+string(REGEX REPLACE "/$" "" source_from_build "${source_from_build}")
 target_compile_options(cresset_flags INTERFACE
   -ffile-prefix-map=${PROJECT_SOURCE_DIR}/= -ffile-prefix-map=${source_from_build}/=)
 if(CRESSET_WERROR)
