@@ -66,7 +66,8 @@ std::string Dispatcher::explain(const OperatorHandle& op, const Stack& arguments
     }
   }
   const LocalDispatchKeySet local = impl::tls_local_dispatch_key_set();
-  if (!local.included.empty()) out += "  this thread adds " + keys_text(local.included) + "\n";
+  if (const DispatchKeySet added = local.included.remove(DispatchKey::BackendSelect); !added.empty())
+    out += "  this thread adds " + keys_text(added) + "\n";
   if (!(local.excluded - autocast_dispatch_keyset).empty()) out += "  this thread leaves out " + keys_text(local.excluded - autocast_dispatch_keyset) + "\n";
 
   std::lock_guard lock(state_->mutex);

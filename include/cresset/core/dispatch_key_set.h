@@ -197,7 +197,8 @@ constexpr DispatchKeySet key_set_for_device(DeviceType t) {
   return DispatchKeySet{backendKey(t), DispatchKey::ADInplaceOrView, autogradKey(t), autocastKey(t)};
 }
 
-/// Thread-local keys added to and removed from every call. Autocast is excluded until someone asks for it.
+/// Thread-local keys added to and removed from every call. BackendSelect is always included (it is a fallthrough for all
+/// but factory functions); Autocast is excluded until someone asks for it.
 struct LocalDispatchKeySet {
   DispatchKeySet included;
   DispatchKeySet excluded;
@@ -205,7 +206,7 @@ struct LocalDispatchKeySet {
 
 namespace detail {
 struct LocalDispatchKeyState {
-  uint64_t included = 0;
+  uint64_t included = DispatchKeySet(DispatchKey::BackendSelect).raw_repr();  // for calls without tensors
   uint64_t excluded = autocast_dispatch_keyset.raw_repr();
 };
 #if defined(__GNUC__)
