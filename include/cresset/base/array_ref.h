@@ -33,7 +33,11 @@ class ArrayRef {
   constexpr ArrayRef(const std::array<T, N>& a) : data_(a.data()), size_(N) {}
   template <std::size_t N>
   constexpr ArrayRef(const T (&a)[N]) : data_(a), size_(N) {}
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wpragmas"
+#pragma GCC diagnostic ignored "-Winit-list-lifetime"  // a view by design: the caller's list outlives the call
   constexpr ArrayRef(const std::initializer_list<T>& l) : data_(l.begin() == l.end() ? nullptr : l.begin()), size_(l.size()) {}
+#pragma GCC diagnostic pop
   /// Any container with data() and size(), such as SmallVector.
   template <class C, class = std::enable_if_t<std::is_convertible_v<decltype(std::declval<const C&>().data()), const T*> &&
                                               std::is_convertible_v<decltype(std::declval<const C&>().size()), std::size_t>>>

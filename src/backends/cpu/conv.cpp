@@ -1,0 +1,194 @@
+// Convolution kernels: oneDNN for float32, otherwise columns of patches (im2col) and gemm.
+// A transposed convolution is the input gradient of a plain one, so three kernels serve both.
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include <cresset/base/parallel.h>
+#include <cresset/core/dispatch_types.h>
+#include <cresset/ops/functions.h>
+
+#include "backends/cpu/conv_problem.h"
+#include "backends/cpu/gemm.h"
+#include "cpu/cpu_decl_conv.h"
+#include "ops/conv.h"
+
+namespace cresset::cpu {
+
+ConvProblem conv_problem(IntArrayRef x, IntArrayRef w, IntArrayRef y, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation, int64_t groups) {
+  ConvProblem p;
+  const int n = static_cast<int>(x.size()) - 2;
+  p.spatial = n;
+  p.groups = groups;
+  p.x = {x[0], x[1], 1, 1, 1};
+  p.w = {w[0], w[1], 1, 1, 1};
+  p.y = {y[0], y[1], 1, 1, 1};
+  p.stride = p.dilation = {1, 1, 1};
+  p.padding = {0, 0, 0};
+  for (int i = 0; i < n; ++i) {
+    const int d = 3 - n + i;
+    p.x[2 + d] = x[2 + i];
+    p.w[2 + d] = w[2 + i];
+    p.y[2 + d] = y[2 + i];
+    p.stride[d] = ops::conv_parameter(stride, static_cast<std::size_t>(i));
+    p.padding[d] = ops::conv_parameter(padding, static_cast<std::size_t>(i));
+    p.dilation[d] = ops::conv_parameter(dilation, static_cast<std::size_t>(i));
+  }
+  return p;
+}
+
+namespace {
+
+int64_t patch(const ConvProblem& p) { return p.w[1] * p.w[2] * p.w[3] * p.w[4]; }   // rows of the column matrix, one group
+int64_t places(const ConvProblem& p) { return p.y[2] * p.y[3] * p.y[4]; }           // its columns
+
+// Visits every element of the column matrix of one image and group: f(column index, input offset or -1 in the padding).
+template <class F>
+void visit_columns(const ConvProblem& p, const F& f) {
+  int64_t row = 0;
+  for (int64_t c = 0; c < p.w[1]; ++c)
+    for (int64_t kd = 0; kd < p.w[2]; ++kd)
+      for (int64_t kh = 0; kh < p.w[3]; ++kh)
+        for (int64_t kw = 0; kw < p.w[4]; ++kw, ++row) {
+          int64_t at = row * places(p);
+          for (int64_t od = 0; od < p.y[2]; ++od) {
+            const int64_t d = od * p.stride[0] - p.padding[0] + kd * p.dilation[0];
+            for (int64_t oh = 0; oh < p.y[3]; ++oh) {
+              const int64_t h = oh * p.stride[1] - p.padding[1] + kh * p.dilation[1];
+              const bool inside = d >= 0 && d < p.x[2] && h >= 0 && h < p.x[3];
+              const int64_t base = ((c * p.x[2] + d) * p.x[3] + h) * p.x[4];
+              for (int64_t ow = 0; ow < p.y[4]; ++ow, ++at) {
+                const int64_t w = ow * p.stride[2] - p.padding[2] + kw * p.dilation[2];
+                f(at, inside && w >= 0 && w < p.x[4] ? base + w : int64_t{-1});
+              }
+            }
+          }
+        }
+}
+
+// Images in parallel; f(image, column buffer). All tensors are contiguous.
+template <class T, class F>
+void for_images(const ConvProblem& p, const F& f) {
+  parallel_for(0, p.x[0], 1, [&](int64_t begin, int64_t end) {
+    std::vector<T> columns(static_cast<std::size_t>(patch(p) * places(p)));
+    for (int64_t i = begin; i < end; ++i) f(i, columns.data());
+  });
+}
+
+void forward(const ConvProblem& p, const Tensor& x, const Tensor& w, const std::optional<Tensor>& bias, const Tensor& y) {
+  if (y.numel() == 0) return;
+  if (y.scalar_type() == kFloat && onednn_conv_forward(p, x, w, bias, y)) return;
+  const Tensor xc = x.contiguous(), wc = w.contiguous(), yc = y.is_contiguous() ? y : cresset::empty(y.sizes(), y.options());
+  const int64_t outputs = p.w[0] / p.groups, image_x = p.x[1] * p.x[2] * p.x[3] * p.x[4];
+  const Tensor bc = bias ? bias->contiguous() : Tensor();
+  CRESSET_DISPATCH(y.scalar_type(), "convolution", CRESSET_FLOATING_AND_COMPLEX_TYPES, [&] {
+    const auto* px = xc.const_data_ptr<scalar_t>();
+    const auto* pw = wc.const_data_ptr<scalar_t>();
+    const auto* pb = bc.defined() ? bc.const_data_ptr<scalar_t>() : nullptr;
+    auto* py = yc.mutable_data_ptr<scalar_t>();
+    for_images<scalar_t>(p, [&](int64_t i, scalar_t* columns) {
+      for (int64_t g = 0; g < p.groups; ++g) {
+        const scalar_t* image = px + i * image_x + g * (image_x / p.groups);
+        visit_columns(p, [&](int64_t at, int64_t from) { columns[at] = from < 0 ? scalar_t(0) : image[from]; });
+        scalar_t* out = py + (i * p.w[0] + g * outputs) * places(p);
+        for (int64_t o = 0; o < outputs; ++o) std::fill_n(out + o * places(p), places(p), pb ? pb[g * outputs + o] : scalar_t(0));
+        gemm("convolution", y.scalar_type(), outputs, places(p), patch(p), 1, {pw + g * outputs * patch(p), patch(p), 1}, {columns, places(p), 1}, 1, out, places(p));
+      }
+    });
+  });
+  if (!yc.is_same(y)) Tensor(y).copy_(yc);
+}
+
+void backward_data(const ConvProblem& p, const Tensor& gy, const Tensor& w, const Tensor& gx) {
+  if (gx.numel() == 0) return;
+  if (gy.numel() == 0) {
+    Tensor(gx).zero_();
+    return;
+  }
+  if (gx.scalar_type() == kFloat && onednn_conv_backward_data(p, gy, w, gx)) return;
+  const Tensor gc = gy.contiguous(), wc = w.contiguous(), xc = gx.is_contiguous() ? gx : cresset::empty(gx.sizes(), gx.options());
+  const int64_t outputs = p.w[0] / p.groups, image_x = p.x[1] * p.x[2] * p.x[3] * p.x[4];
+  CRESSET_DISPATCH(gx.scalar_type(), "convolution_backward", CRESSET_FLOATING_AND_COMPLEX_TYPES, [&] {
+    const auto* pg = gc.const_data_ptr<scalar_t>();
+    const auto* pw = wc.const_data_ptr<scalar_t>();
+    auto* px = xc.mutable_data_ptr<scalar_t>();
+    for_images<scalar_t>(p, [&](int64_t i, scalar_t* columns) {
+      for (int64_t g = 0; g < p.groups; ++g) {
+        const scalar_t* from = pg + (i * p.w[0] + g * outputs) * places(p);
+        gemm("convolution_backward", gx.scalar_type(), patch(p), places(p), outputs, 1, {pw + g * outputs * patch(p), 1, patch(p)}, {from, places(p), 1}, 0, columns, places(p));
+        scalar_t* image = px + i * image_x + g * (image_x / p.groups);
+        std::fill_n(image, image_x / p.groups, scalar_t(0));
+        visit_columns(p, [&](int64_t at, int64_t to) {
+          if (to >= 0) image[to] = scalar_t(opmath_type<scalar_t>(image[to]) + opmath_type<scalar_t>(columns[at]));
+        });
+      }
+    });
+  });
+  if (!xc.is_same(gx)) Tensor(gx).copy_(xc);
+}
+
+void backward_weight(const ConvProblem& p, const Tensor& gy, const Tensor& x, const Tensor& gw) {
+  if (gw.numel() == 0) return;
+  if (gy.numel() == 0) {
+    Tensor(gw).zero_();
+    return;
+  }
+  if (gw.scalar_type() == kFloat && onednn_conv_backward_weight(p, gy, x, gw)) return;
+  const Tensor gc = gy.contiguous(), xc = x.contiguous(), wc = gw.is_contiguous() ? gw : cresset::empty(gw.sizes(), gw.options());
+  const int64_t outputs = p.w[0] / p.groups, image_x = p.x[1] * p.x[2] * p.x[3] * p.x[4];
+  CRESSET_DISPATCH(gw.scalar_type(), "convolution_backward", CRESSET_FLOATING_AND_COMPLEX_TYPES, [&] {
+    const auto* pg = gc.const_data_ptr<scalar_t>();
+    const auto* px = xc.const_data_ptr<scalar_t>();
+    auto* pw = wc.mutable_data_ptr<scalar_t>();
+    std::vector<scalar_t> columns(static_cast<std::size_t>(patch(p) * places(p)));
+    for (int64_t i = 0; i < p.x[0]; ++i)
+      for (int64_t g = 0; g < p.groups; ++g) {
+        const scalar_t* image = px + i * image_x + g * (image_x / p.groups);
+        visit_columns(p, [&](int64_t at, int64_t from) { columns[at] = from < 0 ? scalar_t(0) : image[from]; });
+        const scalar_t* from = pg + (i * p.w[0] + g * outputs) * places(p);
+        gemm("convolution_backward", gw.scalar_type(), outputs, patch(p), places(p), 1, {from, places(p), 1}, {columns.data(), 1, places(p)}, i == 0 ? 0 : 1,
+             pw + g * outputs * patch(p), patch(p));
+      }
+  });
+  if (!wc.is_same(gw)) Tensor(gw).copy_(wc);
+}
+
+}  // namespace
+
+void convolution(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation, bool transposed,
+                 IntArrayRef, int64_t groups, const Tensor& out) {
+  if (!transposed) {
+    forward(conv_problem(input.sizes(), weight.sizes(), out.sizes(), stride, padding, dilation, groups), input, weight, bias, out);
+    return;
+  }
+  backward_data(conv_problem(out.sizes(), weight.sizes(), input.sizes(), stride, padding, dilation, groups), input, weight, out);
+  if (bias) {
+    DimVector shape(static_cast<std::size_t>(out.dim()), 1);
+    shape[1] = bias->size(0);
+    Tensor(out).add_(bias->view(shape));
+  }
+}
+
+std::tuple<Tensor, Tensor, Tensor> convolution_backward(const Tensor& grad_output, const Tensor& input, const Tensor& weight, OptionalIntArrayRef, IntArrayRef stride,
+                                                        IntArrayRef padding, IntArrayRef dilation, bool transposed, IntArrayRef, int64_t groups, std::array<bool, 3> output_mask) {
+  Tensor gx, gw, gb;
+  if (output_mask[0]) gx = cresset::empty(input.sizes(), input.options().memory_format(input.suggest_memory_format()));
+  if (output_mask[1]) gw = cresset::empty(weight.sizes(), weight.options().memory_format(weight.suggest_memory_format()));
+  if (!transposed) {
+    const ConvProblem p = conv_problem(input.sizes(), weight.sizes(), grad_output.sizes(), stride, padding, dilation, groups);
+    if (gx.defined()) backward_data(p, grad_output, weight, gx);
+    if (gw.defined()) backward_weight(p, grad_output, input, gw);
+  } else {
+    const ConvProblem p = conv_problem(grad_output.sizes(), weight.sizes(), input.sizes(), stride, padding, dilation, groups);
+    if (gx.defined()) forward(p, grad_output, weight, std::nullopt, gx);
+    if (gw.defined()) backward_weight(p, input, grad_output, gw);
+  }
+  if (output_mask[2]) {
+    DimVector over{0};
+    for (int64_t d = 2; d < grad_output.dim(); ++d) over.push_back(d);
+    gb = grad_output.sum(over);
+  }
+  return {gx, gw, gb};
+}
+
+}  // namespace cresset::cpu

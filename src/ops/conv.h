@@ -1,0 +1,16 @@
+// Sizes of convolutions, shared by shape rules, kernels and formulas.
+#pragma once
+
+#include <cresset/core/tensor.h>
+
+namespace cresset::ops {
+
+/// Parameter i of a list that may hold one value for all dimensions.
+inline int64_t conv_parameter(IntArrayRef list, std::size_t i) { return list.size() == 1 ? list[0] : list[i]; }
+
+/// Sizes of the result of a plain convolution.
+DimVector conv_output_sizes(IntArrayRef input, IntArrayRef weight, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation);
+/// Sizes of the result of a transposed convolution.
+DimVector conv_transposed_output_sizes(IntArrayRef input, IntArrayRef weight, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation, IntArrayRef output_padding, int64_t groups);
+
+}  // namespace cresset::ops
