@@ -1,0 +1,18 @@
+// What happens at the Autograd keys to an operator that has a device kernel but no autograd kernel.
+#pragma once
+
+#include <cresset/base/macros.h>
+
+namespace cresset::autograd {
+
+enum class AutogradFallbackMode {
+  Nothing,  // as if the key were not there: results are not connected to the graph
+  Warn,     // results require grad; backward warns and passes no gradient on
+  Error,    // results require grad; backward raises, naming the operator
+};
+
+/// For all threads; Warn unless set.
+CRESSET_API void set_autograd_fallback_mode(AutogradFallbackMode mode);
+CRESSET_API AutogradFallbackMode get_autograd_fallback_mode();
+
+}  // namespace cresset::autograd

@@ -1,0 +1,100 @@
+// The boxed fallback of the Autograd keys: an operator without an autograd kernel must not lose gradients silently.
+#include <cresset/autograd/fallback.h>
+
+#include <atomic>
+
+#include <cresset/dispatch/library.h>
+
+#include "autograd/generated_support.h"
+#include "autograd/nodes.h"
+
+namespace cresset::autograd {
+namespace {
+
+std::atomic<AutogradFallbackMode> mode{AutogradFallbackMode::Warn};
+
+void warn_no_kernel(const std::string& op) {
+  warn(op + ": an autograd kernel was not registered to the Autograd key(s) but we are trying to backprop through it. This may lead to silently "
+            "incorrect behavior. If your operator is differentiable, register an autograd kernel to DispatchKey::Autograd or make it a "
+            "CompositeImplicitAutograd operator. If it is not differentiable, or to squash this warning, register CppFunction::makeFallthrough() to "
+            "DispatchKey::Autograd.");
+}
+
+struct WarnNotImplemented final : Node {
+  WarnNotImplemented(std::string op, edge_list&& edges) : Node(std::move(edges)), op_(std::move(op)) {}
+  std::string name() const override { return "WarnNotImplemented"; }
+
+ protected:
+  variable_list apply(variable_list&&) override {
+    warn_no_kernel(op_);
+    return variable_list(num_outputs());
+  }
+
+ private:
+  std::string op_;
+};
+
+/// Calls f(tensor, index of the value) for every tensor among stack values, those in lists included.
+template <class F>
+void for_each_tensor(ArrayRef<IValue> values, const F& f) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const IValue& v = values[i];
+    if (v.isTensor()) {
+      f(v.toTensor(), i);
+    } else if (v.isList()) {
+      for (const IValue& e : v.toListRef())
+        if (e.isTensor()) f(e.toTensor(), i);
+    }
+  }
+}
+
+void autograd_fallback(const OperatorHandle& op, DispatchKeySet ks, Stack* stack) {
+  const AutogradFallbackMode now = mode.load(std::memory_order_relaxed);
+  const FunctionSchema& schema = op.schema();
+  const std::size_t count = schema.arguments().size();
+  edge_list edges;
+  bool any_requires_grad = false, any_tangent = false;
+  if (now != AutogradFallbackMode::Nothing) {
+    for_each_tensor(last(*stack, count), [&](const Tensor& t, std::size_t) {
+      any_requires_grad |= compute_requires_grad(t);
+      any_tangent |= any_fw_grad(t);
+    });
+    if (any_requires_grad)
+      for_each_tensor(last(*stack, count), [&](const Tensor& t, std::size_t) { detail::append_edges(edges, t); });
+  }
+  op.redispatchBoxed(ks & after_autograd_keyset, stack);
+  if (!any_requires_grad && !any_tangent) return;
+
+  const std::string name = str(op.operator_name());
+  std::shared_ptr<Node> node;
+  if (any_requires_grad && now == AutogradFallbackMode::Error)
+    node = make_node<NotImplementedNode>(name, std::move(edges));
+  else if (any_requires_grad)
+    node = make_node<WarnNotImplemented>(name, std::move(edges));
+  const auto& returns = schema.returns();
+  for_each_tensor(last(*stack, returns.size()), [&](const Tensor& t, std::size_t i) {
+    if (!t.defined() || !isDifferentiableType(t.scalar_type())) return;
+    if (any_tangent && !any_fw_grad(t)) throw_error_no_forward_ad(name.c_str());
+    if (!node) return;
+    const bool written = returns[i].is_mutable();
+    if (t.requires_grad()) {
+      // The kernel recorded a graph of its own (composite code, a Function): it may be right, so only warn.
+      if (now == AutogradFallbackMode::Warn) t.register_hook([name](const Tensor&) { warn_no_kernel(name); });
+    } else if (!written) {
+      set_history(t, node);
+    } else {
+      check_inplace(t, true);
+      rebase_history(t, now == AutogradFallbackMode::Error ? std::shared_ptr<Node>(make_node<NotImplementedNode>(name, edge_list(node->next_edges())))
+                                                           : std::shared_ptr<Node>(make_node<WarnNotImplemented>(name, edge_list(node->next_edges()))));
+    }
+  });
+}
+
+}  // namespace
+
+void set_autograd_fallback_mode(AutogradFallbackMode m) { mode = m; }
+AutogradFallbackMode get_autograd_fallback_mode() { return mode; }
+
+CRESSET_LIBRARY_IMPL(_, Autograd, m) { m.fallback(CppFunction::makeFromBoxedFunction<&autograd_fallback>()); }
+
+}  // namespace cresset::autograd
