@@ -20,7 +20,9 @@ class ForwardMode:
             primal = "self_p" in self.used or (self.jvp == "auto_element_wise" and "self" in self.formula_words)
             self.needs_original = primal
         body = self._tangents() + self._result()
-        self.after = ["if (any_fw) {", "  const AutoFwGradMode off(false);", *("  " + x for x in body), "}"]
+        # Rare and large: kept out of the way of the code that records.
+        self.after = ["if (CRESSET_UNLIKELY(any_fw)) [&]() __attribute__((cold, noinline)) {", "  const AutoFwGradMode off(false);",
+                      *("  " + x for x in body), "}();"]
 
     def _tangents(self):
         lines = []
