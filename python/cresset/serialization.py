@@ -1,0 +1,306 @@
+"""save and load: state dictionaries and nested containers of tensors as safetensors files.
+
+A file is an 8-byte header length, a JSON header, and the raw data. A dictionary of tensors is written so that any safetensors reader
+understands it; what nests deeper keeps its structure as JSON in the header's metadata.
+"""
+
+import json
+import math
+import os
+from collections import OrderedDict
+from collections.abc import Mapping
+
+import cresset
+from cresset import Tensor
+
+__all__ = ["save", "load"]
+
+_CODES = {
+    "bool": "BOOL", "uint8": "U8", "int8": "I8", "int16": "I16", "int32": "I32", "int64": "I64", "float16": "F16",
+    "bfloat16": "BF16", "float32": "F32", "float64": "F64", "complex64": "C64",
+}  # fmt: skip
+_NAMES = {code: name for name, code in _CODES.items()}
+_STRUCTURE, _VERSIONS, _COMPLEX128 = "cresset.structure", "cresset.versions", "cresset.complex128"
+_MAX_HEADER = 100_000_000
+
+
+def _dtype_name(dtype):
+    return str(dtype).rpartition(".")[2]
+
+
+def _buffer(tensor):
+    """The bytes of a contiguous CPU tensor, shared with it."""
+    return memoryview(tensor.reshape(-1).view(cresset.uint8))
+
+
+# Structure ------------------------------------------------------------------------------------------------------------
+
+
+class _Encoder:
+    """Takes the tensors out of a nested object; what is left is JSON."""
+
+    def __init__(self):
+        self.tensors = {}
+        self._names = {}
+
+    def _tensor(self, tensor, path):
+        name = self._names.get(id(tensor))
+        if name is None:
+            name = path if path and path != "__metadata__" else "tensor"
+            while name in self.tensors:  # "a.b" may be one key or two
+                name += "_"
+            self._names[id(tensor)] = name
+            self.tensors[name] = tensor
+        return {"tensor": name}
+
+    def encode(self, value, path=""):
+        if isinstance(value, Tensor):
+            return self._tensor(value, path)
+        if value is None or isinstance(value, (bool, int, str)):
+            return value
+        if isinstance(value, float):
+            return value if math.isfinite(value) else {"float": repr(value)}
+        if isinstance(value, (list, tuple)):
+            items = [self.encode(v, f"{path}.{i}" if path else str(i)) for i, v in enumerate(value)]
+            return {"list" if isinstance(value, list) else "tuple": items}
+        if isinstance(value, Mapping):
+            items = [[self._key(k, path), self.encode(v, f"{path}.{k}" if path else str(k))] for k, v in value.items()]
+            if not isinstance(value, OrderedDict):
+                return {"dict": items}
+            metadata = getattr(value, "_metadata", None)
+            return {"ordered": items} if metadata is None else {"ordered": items, "metadata": self._plain(metadata)}
+        if isinstance(value, cresset.dtype):
+            return {"dtype": _dtype_name(value)}
+        if isinstance(value, cresset.device):
+            return {"device": str(value)}
+        self._refuse(value, path)
+
+    def _key(self, key, path):
+        if isinstance(key, (str, int, float)) or key is None:
+            return key
+        if isinstance(key, tuple):
+            return {"tuple": [self._key(k, path) for k in key]}
+        self._refuse(key, path, "key ")
+
+    def _plain(self, metadata):
+        return [[k, self.encode(dict(v))] for k, v in metadata.items()]
+
+    @staticmethod
+    def _refuse(value, path, what=""):
+        hint = " Save module.state_dict()." if hasattr(value, "state_dict") else ""
+        raise TypeError(
+            f"save: tensors, numbers, strings, None, dtypes and devices in dicts, lists and tuples are required; got {what}"
+            f"{type(value).__name__}{f' at {path!r}' if path else ''}.{hint}"
+        )
+
+
+def _decode(value, tensors):
+    if isinstance(value, list):
+        raise _broken("the structure has a bare list")
+    if not isinstance(value, dict):
+        return value
+    if "tensor" in value:
+        return tensors[value["tensor"]]
+    if "float" in value:
+        return float(value["float"])
+    if "list" in value:
+        return [_decode(v, tensors) for v in value["list"]]
+    if "tuple" in value:
+        return tuple(_decode(v, tensors) for v in value["tuple"])
+    if "dict" in value:
+        return {_decode(k, tensors): _decode(v, tensors) for k, v in value["dict"]}
+    if "ordered" in value:
+        result = OrderedDict((_decode(k, tensors), _decode(v, tensors)) for k, v in value["ordered"])
+        if "metadata" in value:
+            result._metadata = OrderedDict((k, _decode(v, tensors)) for k, v in value["metadata"])
+        return result
+    if "dtype" in value:
+        return getattr(cresset, value["dtype"])
+    if "device" in value:
+        return cresset.device(value["device"])
+    raise _broken(f"the structure has an unknown entry {sorted(value)}")
+
+
+def _broken(why):
+    return RuntimeError(f"load: a safetensors file was required; {why}. The file is damaged or of another kind.")
+
+
+# Writing --------------------------------------------------------------------------------------------------------------
+
+
+def _is_flat(obj):
+    return isinstance(obj, Mapping) and all(isinstance(k, str) and isinstance(v, Tensor) for k, v in obj.items())
+
+
+def save(obj, f):
+    """Write `obj` to the path or binary file `f` in safetensors format.
+
+    `obj` is a state dict, or nests dicts, lists and tuples around tensors, numbers, strings and None (an optimiser's state dict,
+    a checkpoint of several). TypeError names anything else. Views are written out in full.
+    """
+    encoder = _Encoder()
+    metadata = {"format": "pt"}
+    if _is_flat(obj) and "__metadata__" not in obj:
+        tensors = dict(obj)
+        versions = getattr(obj, "_metadata", None)
+        if versions is not None:
+            metadata[_VERSIONS] = json.dumps(encoder._plain(versions))
+    else:
+        metadata[_STRUCTURE] = json.dumps(encoder.encode(obj))
+        tensors = encoder.tensors
+    plain, complex128 = {}, []
+    for name, tensor in tensors.items():
+        tensor = tensor.detach()
+        if tensor.is_complex():
+            tensor = tensor.resolve_conj()
+        if _dtype_name(tensor.dtype) == "complex128":  # the format has no such dtype
+            tensor = cresset.view_as_real(tensor)
+            complex128.append(name)
+        if _dtype_name(tensor.dtype) not in _CODES:
+            raise TypeError(f"save: the dtype of {name!r} has no safetensors code; got {tensor.dtype}. Cast it first.")
+        if tensor.is_meta:
+            raise NotImplementedError(f"save: a tensor with data was required; {name!r} is on the meta device.")
+        plain[name] = tensor.cpu().contiguous()
+    if complex128:
+        metadata[_COMPLEX128] = json.dumps(complex128)
+
+    # The widest dtypes come first, which aligns every tensor; the header keeps the caller's order.
+    layout = sorted(plain, key=lambda name: -plain[name].element_size())
+    offsets, end = {}, 0
+    for name in layout:
+        start, end = end, end + plain[name].numel() * plain[name].element_size()
+        offsets[name] = [start, end]
+    header = {"__metadata__": metadata}
+    for name, tensor in plain.items():
+        header[name] = {
+            "dtype": _CODES[_dtype_name(tensor.dtype)], "shape": list(tensor.shape), "data_offsets": offsets[name],
+        }  # fmt: skip
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+
+    def write(out):
+        out.write(len(text).to_bytes(8, "little"))
+        out.write(text)
+        for name in layout:
+            if plain[name].numel():
+                out.write(_buffer(plain[name]))
+
+    if not isinstance(f, (str, os.PathLike)):
+        if not hasattr(f, "write"):
+            raise TypeError(f"save: a path or a file opened for binary writing was required; got {type(f).__name__}")
+        write(f)
+        return
+    # Written beside and moved: an interrupted save leaves the old file as it was.
+    path = os.fspath(f)
+    part = f"{path}.{os.getpid()}.part"
+    try:
+        with open(part, "wb") as out:
+            write(out)
+        os.replace(part, path)
+    except BaseException:
+        if os.path.exists(part):
+            os.remove(part)
+        raise
+
+
+# Reading --------------------------------------------------------------------------------------------------------------
+
+
+def _read_header(f):
+    head = f.read(8)
+    if not head:
+        raise EOFError("load: Ran out of input; the file is empty.")
+    if head[:4] == b"PK\x03\x04":
+        raise _broken("a zip archive was given")
+    if len(head) < 8:
+        raise _broken("it ends within the header")
+    size = int.from_bytes(head, "little")
+    if not 2 <= size <= _MAX_HEADER:
+        raise _broken(f"the header would have {size} bytes")
+    text = f.read(size)
+    if len(text) < size:
+        raise _broken("it ends within the header")
+    try:
+        header = json.loads(text)
+    except ValueError as e:
+        raise _broken(f"the header is not JSON ({e})") from None
+    if not isinstance(header, dict):
+        raise _broken("the header is not an object")
+    return header
+
+
+def _check_entry(name, entry):
+    """(dtype, shape, start, end) of a header entry whose numbers fit together."""
+    try:
+        code, shape, (start, end) = entry["dtype"], entry["shape"], entry["data_offsets"]
+    except (KeyError, TypeError, ValueError):
+        raise _broken(f"the entry {name!r} is incomplete") from None
+    if code not in _NAMES:
+        raise _broken(f"{name!r} has the unknown dtype {code!r}")
+    dtype = getattr(cresset, _NAMES[code])
+    numbers = [start, end, *shape]
+    if not all(isinstance(n, int) and n >= 0 for n in numbers):
+        raise _broken(f"{name!r} has sizes or offsets that are not whole numbers")
+    if end - start != math.prod(shape) * dtype.itemsize:
+        raise _broken(f"{name!r} has {end - start} bytes, its shape {shape} needs {math.prod(shape) * dtype.itemsize}")
+    return dtype, shape, start, end
+
+
+def _read_tensors(f, header):
+    entries = {name: _check_entry(name, entry) for name, entry in header.items()}
+    tensors, position = {}, 0
+    for name, (dtype, shape, start, end) in sorted(entries.items(), key=lambda item: item[1][2:]):
+        if start != position:
+            raise _broken(f"the data of {name!r} begins at byte {start}, not {position}")
+        tensor = cresset.empty(shape, dtype=dtype)
+        if end > start:
+            target = memoryview(_buffer(tensor))
+            done = 0
+            while done < len(target):
+                n = f.readinto(target[done:])
+                if not n:
+                    raise _broken(f"it ends within the data of {name!r}")
+                done += n
+        tensors[name] = tensor
+        position = end
+    if f.read(1):
+        raise _broken("there is more data than the header describes")
+    return {name: tensors[name] for name in header}
+
+
+class _Readable:
+    # Adds readinto to a file object that has only read.
+    def __init__(self, f):
+        self.read = f.read
+
+    def readinto(self, target):
+        data = self.read(len(target))
+        target[: len(data)] = data
+        return len(data)
+
+
+def load(f, map_location=None, *, weights_only=True, mmap=None):
+    """Read what `save` wrote, or any safetensors file, from a path or binary file; nothing in it can run code.
+
+    A state dict comes back as an OrderedDict with its versions, another flat file as a dict. `map_location` is a device to
+    move to. EOFError for an empty file, RuntimeError for a damaged one. `weights_only` and `mmap` are accepted and change nothing.
+    """
+    if isinstance(f, (str, os.PathLike)):
+        with open(f, "rb") as opened:
+            return load(opened, map_location)
+    if not hasattr(f, "read"):
+        raise TypeError(f"load: a path or a file opened for binary reading was required; got {type(f).__name__}")
+    header = _read_header(f)
+    metadata = header.pop("__metadata__", {})
+    tensors = _read_tensors(f if hasattr(f, "readinto") else _Readable(f), header)
+    for name in json.loads(metadata.get(_COMPLEX128, "[]")):
+        tensors[name] = cresset.view_as_complex(tensors[name])
+    if map_location is not None:
+        tensors = {name: t.to(map_location) for name, t in tensors.items()}
+    if _STRUCTURE in metadata:
+        return _decode(json.loads(metadata[_STRUCTURE]), tensors)
+    if _VERSIONS in metadata:
+        result = OrderedDict(tensors)
+        result._metadata = OrderedDict((k, _decode(v, tensors)) for k, v in json.loads(metadata[_VERSIONS]))
+        return result
+    return tensors
