@@ -155,7 +155,9 @@ class Kernels:
 
     def fast_path(self, op):
         names = cpp.names(op.schema.tensor_args)
-        return [f"const bool any_requires_grad = compute_requires_grad({names});", f"const bool any_fw = any_fw_grad({names});",
+        # An integral tensor that is changed in place stays outside of the graph.
+        tracked = " && isDifferentiableType(self.scalar_type())" if op.form == "inplace" else ""
+        return [f"const bool any_requires_grad = compute_requires_grad({names}){tracked};", f"const bool any_fw = any_fw_grad({names});",
                 f"if (CRESSET_LIKELY(!any_requires_grad && !any_fw)) return {self.redispatch(op)};"]
 
     def not_implemented(self, op):

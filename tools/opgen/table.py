@@ -179,8 +179,9 @@ class Table:
         return {o.schema.key for o in self.ops()} | {o.schema.name for o in self.ops()}
 
     def _number_nodes(self):
-        """Names the graph node of each differentiable row: base name and index among its overloads."""
-        count = {}
+        """Names the graph node of each differentiable row: base name and index among its overloads. A row that is in place
+        itself (fill_) shares the node of the functional row with the same overload and formulas (fill)."""
+        count, shared = {}, {}
         for row in self.rows():
             if row.kind == "composite" or not row.schema.tensor_args:
                 continue
@@ -188,8 +189,11 @@ class Table:
             if not row.differentiable:
                 row.node = camel(base) + "Backward0"
                 continue
-            row.node = f"{camel(base)}Backward{count.get(base, 0)}"
-            count[base] = count.get(base, 0) + 1
+            key = (row.family.name, base, row.schema.overload, tuple(row.formulas.items()), tuple(a.type.without_alias() for a in row.schema.args))
+            if key not in shared:
+                shared[key] = f"{camel(base)}Backward{count.get(base, 0)}"
+                count[base] = count.get(base, 0) + 1
+            row.node = shared[key]
 
     def _load(self, path, errors):
         text = path.read_text()
