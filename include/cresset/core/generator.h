@@ -1,5 +1,6 @@
-// Random number generators: the per-device interface, its handle, and the CPU generator, whose stream is the one
-// PyTorch's CPU generator gives for the same seed. The distributions are in src/backends/cpu/random_stream.h.
+// Random number generators: the per-device interface, its handle, and the CPU generator, whose stream is the
+// one PyTorch's CPU generator gives for the same seed. The distributions are in
+// src/backends/cpu/random_stream.h.
 #pragma once
 
 #include <array>
@@ -24,7 +25,8 @@ inline constexpr uint64_t kDefaultRandomSeed = 67280421310721ull;
 /// PyTorch's name for it.
 inline constexpr uint64_t default_rng_seed_val = kDefaultRandomSeed;
 
-/// A generator of one device. Every call except device() and key_set() needs `mutex_` when threads share the generator.
+/// A generator of one device. Every call except device() and key_set() needs `mutex_` when threads share the
+/// generator.
 struct CRESSET_API GeneratorImpl : intrusive_ptr_target {
   GeneratorImpl(Device device, DispatchKeySet key_set) : device_(device), key_set_(key_set) {}
   GeneratorImpl(const GeneratorImpl&) = delete;
@@ -107,7 +109,8 @@ class CRESSET_API Mt19937 {
   /// The next n words, as n calls would give them.
   void fill(uint32_t* out, int64_t n);
 
-  /// Words of the recurrence and how many of the block are used; 0 means that the block was seeded but not yet advanced.
+  /// Words of the recurrence and how many of the block are used; 0 means that the block was seeded but not
+  /// yet advanced.
   const std::array<uint32_t, kWords>& words() const { return words_; }
   int used() const { return fresh_ ? 0 : used_; }
   /// Continues from words() and used() of another; used must be in [0, 624].
@@ -176,14 +179,17 @@ namespace detail {
 /// The implementation of `generator` as T; raises when it is undefined or belongs to another kind of device.
 template <class T>
 T* check_generator(const std::optional<Generator>& generator) {
-  CRESSET_CHECK(generator.has_value() && generator->defined(), "generator: a defined generator was required; none was given.");
-  if (generator->device().type() != T::device_type()) detail::raise_generator_device(*generator, T::device_type());
+  CRESSET_CHECK(generator.has_value() && generator->defined(),
+                "generator: a defined generator was required; none was given.");
+  if (generator->device().type() != T::device_type())
+    detail::raise_generator_device(*generator, T::device_type());
   return generator->get<T>();
 }
 /// `generator` if it is given and defined, else `fallback`, as T; raises when the device is another one.
 template <class T>
 T* get_generator_or_default(const std::optional<Generator>& generator, const Generator& fallback) {
-  return generator.has_value() && generator->defined() ? check_generator<T>(generator) : check_generator<T>(fallback);
+  return generator.has_value() && generator->defined() ? check_generator<T>(generator)
+                                                       : check_generator<T>(fallback);
 }
 
 }  // namespace cresset

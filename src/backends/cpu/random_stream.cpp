@@ -1,5 +1,4 @@
-// Distributions of the CPU generator. Where PyTorch's kernels contract a product and a sum into a fused multiply-add,
-// std::fma stands here, so that the numbers do not depend on the instruction set.
+// Distributions of the CPU generator.
 #include "backends/cpu/random_stream.h"
 
 #include <algorithm>
@@ -8,100 +7,17 @@
 #include <limits>
 #include <memory>
 #include <numbers>
-#include <utility>
-#include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
-#include "backends/cpu/box_muller.h"
-#include "backends/cpu/isa.h"
-#include <cresset/base/error.h>
-#include <cresset/base/parallel.h>
-#include <cresset/core/scalar_type.h>
+#include "backends/cpu/random_words.h"
 
 namespace cresset::cpu {
+
+using namespace random_detail;
+
 namespace {
-
-// ---- running a loop with fused multiply-add instructions where the processor has them
-
-#if defined(__x86_64__)
-bool use_fma() {
-  static const bool yes = isa() != Isa::Baseline && __builtin_cpu_supports("fma");
-  return yes;
-}
-template <class Loop, class... Args>
-CRESSET_FMA_TARGET void run_with_fma(Args... args) {
-  Loop::run(args...);
-}
-#endif
-
-// Loop::run must be inlined always, so that it takes the instruction set of its caller.
-template <class Loop, class... Args>
-void run(Args... args) {
-#if defined(__x86_64__)
-  if (use_fma()) return run_with_fma<Loop>(args...);
-#endif
-  Loop::run(args...);
-}
-
-// ---- words to numbers
-
-constexpr int64_t kWordStage = 2048;      // words drawn at once, on the stack
-constexpr int64_t kDoubleChunk = 16384;   // doubles that one parallel region works on
-constexpr int64_t kTranscendentalGrain = 512;
-
-template <class T>
-inline constexpr int kWordsPerUniform = std::is_same_v<opmath_type<T>, double> ? 2 : 1;
-
-CRESSET_ALWAYS_INLINE uint64_t word64(const uint32_t* words, int64_t i) {
-  return static_cast<uint64_t>(words[2 * i]) << 32 | words[2 * i + 1];
-}
-constexpr uint64_t kMask53 = (uint64_t{1} << 53) - 1;
-
-// Number i of the words, uniform on [0, 1) with 24 or 53 bits.
-template <class O>
-CRESSET_ALWAYS_INLINE O unit_uniform(const uint32_t* words, int64_t i) {
-  if constexpr (std::is_same_v<O, double>) {
-    return static_cast<double>(static_cast<int64_t>(word64(words, i) & kMask53)) * 0x1p-53;
-  } else {
-    return static_cast<float>(static_cast<int32_t>(words[i] & 0x00FFFFFFu)) * 0x1p-24f;
-  }
-}
-
-template <class T, class V>
-CRESSET_ALWAYS_INLINE T narrow(V value) {
-  if constexpr (std::is_integral_v<T> && std::is_floating_point_v<V>) {
-    return static_cast<T>(value < V(0x1p63) ? static_cast<int64_t>(value) : std::numeric_limits<int64_t>::max());
-  } else if constexpr (is_reduced_floating_point_v<T>) {
-    return T(static_cast<float>(value));
-  } else {
-    return static_cast<T>(value);
-  }
-}
-
-// Calls body(words, first, count) for stretches of the n elements, each with its words_per_element words.
-template <class F>
-void for_words(int64_t n, int words_per_element, CPUGeneratorImpl& generator, const F& body) {
-  alignas(64) uint32_t words[kWordStage];
-  const int64_t stretch = kWordStage / words_per_element;
-  for (int64_t i = 0; i < n; i += stretch) {
-    const int64_t count = std::min(stretch, n - i);
-    generator.random_words(words, count * words_per_element);
-    body(static_cast<const uint32_t*>(words), i, count);
-  }
-}
-
-template <class O>
-struct UnitLoop {
-  static CRESSET_ALWAYS_INLINE void run(const uint32_t* words, O* out, int64_t n) {
-    for (int64_t i = 0; i < n; ++i) out[i] = unit_uniform<O>(words, i);
-  }
-};
-template <class O>
-void unit_fill(O* out, int64_t n, CPUGeneratorImpl& generator) {
-  for_words(n, kWordsPerUniform<O>, generator,
-            [&](const uint32_t* words, int64_t first, int64_t count) { run<UnitLoop<O>>(words, out + first, count); });
-}
 
 // A buffer of at most kDoubleChunk doubles, on the stack for few.
 class DoubleBuffer {
@@ -133,60 +49,15 @@ void map_uniform(T* out, int64_t n, CPUGeneratorImpl& generator, Op op) {
     const int64_t count = std::min(kDoubleChunk, n - first);
     unit_fill(u, count, generator);
     T* target = out + first;
-    parallel_for(0, count, kTranscendentalGrain,
-                 [&](int64_t b, int64_t e) { run<MapLoop<T, Op>>(static_cast<const double*>(u + b), target + b, e - b, op); });
+    parallel_for(0, count, kTranscendentalGrain, [&](int64_t b, int64_t e) {
+      run<MapLoop<T, Op>>(static_cast<const double*>(u + b), target + b, e - b, op);
+    });
   }
 }
-
-template <class T>
-constexpr ScalarType scalar_type_of = CppTypeToScalarType<T>::value;
 
 }  // namespace
 
 // ---- uniform
-
-namespace {
-
-// Does a value equal `to`? For half types by bits, which vectorises; `to` may be a zero of either sign.
-template <class T>
-struct Excluded {
-  explicit Excluded(T to) : to(to) {}
-  CRESSET_ALWAYS_INLINE bool operator()(T value) const { return value == to; }
-  T to;
-};
-template <class T>
-  requires is_reduced_floating_point_v<T>
-struct Excluded<T> {
-  explicit Excluded(T to) : bits(to.x), other(static_cast<float>(to) == 0.0f ? static_cast<uint16_t>(to.x ^ 0x8000u) : to.x) {}
-  CRESSET_ALWAYS_INLINE bool operator()(T value) const { return (value.x == bits) | (value.x == other); }
-  uint16_t bits, other;
-};
-
-template <class T>
-struct UniformLoop {
-  using O = opmath_type<T>;
-  // Rounding may reach `to`, which is excluded: such a draw becomes `from`.
-  static CRESSET_ALWAYS_INLINE void run(const uint32_t* words, T* out, int64_t n, O from, O span, Excluded<T> excluded) {
-    const T first = narrow<T>(from);
-    for (int64_t i = 0; i < n; ++i) {
-      const T value = narrow<T>(std::fma(unit_uniform<O>(words, i), span, from));
-      out[i] = excluded(value) ? first : value;
-    }
-  }
-};
-
-template <class T>
-void check_uniform_bounds(double from, double to) {
-  const double lowest = static_cast<opmath_type<T>>(std::numeric_limits<T>::lowest());
-  const double highest = static_cast<opmath_type<T>>(std::numeric_limits<T>::max());
-  CRESSET_CHECK(from >= lowest && from <= highest, "uniform_: from is out of bounds for ", scalar_type_of<T>, "; from=", from, " was given.");
-  CRESSET_CHECK(to >= lowest && to <= highest, "uniform_: to is out of bounds for ", scalar_type_of<T>, "; to=", to, " was given.");
-  CRESSET_CHECK(from <= to, "uniform_ expects to return a [from, to) range, but found from=", from, " > to=", to);
-  CRESSET_CHECK(to - from <= highest, "uniform_ expects to-from <= ", highest, " (the largest ", scalar_type_of<T>, "), but found to=", to,
-                " and from=", from);
-}
-
-}  // namespace
 
 template <class T>
 void uniform_fill(T* out, int64_t n, double from, double to, CPUGeneratorImpl& generator) {
@@ -203,31 +74,8 @@ void uniform_fill(T* out, int64_t n, double from, double to, CPUGeneratorImpl& g
 
 namespace {
 
-// Places j and j + 8 of a block of sixteen uniform doubles, as in box_muller.h but with the C library's functions.
-struct DoubleBlockLoop {
-  static CRESSET_ALWAYS_INLINE void run(double* data, int64_t blocks, double mean, double std) {
-    for (double* end = data + blocks * kNormalBlock; data != end; data += kNormalBlock)
-      for (int j = 0; j < 8; ++j) {
-        const double radius = std::sqrt(-2.0 * std::log(1.0 - data[j]));
-        const double angle = 2.0 * std::numbers::pi * data[j + 8];
-        data[j] = std::fma(radius * std::cos(angle), std, mean);
-        data[j + 8] = std::fma(radius * std::sin(angle), std, mean);
-      }
-  }
-};
-
-void transform_blocks(float* data, int64_t blocks, float mean, float std) {
-#if defined(__x86_64__)
-  if (use_fma()) return box_muller_avx2(data, blocks, mean, std);
-#endif
-  box_muller_scalar(data, blocks, mean, std);
-}
-void transform_blocks(double* data, int64_t blocks, double mean, double std) {
-  parallel_for(0, blocks, kTranscendentalGrain / kNormalBlock,
-               [&](int64_t b, int64_t e) { run<DoubleBlockLoop>(data + b * kNormalBlock, e - b, mean, std); });
-}
-
-// Fills n normals in blocks; what is left after whole blocks is drawn, dropped, and the last sixteen elements are drawn anew.
+// Fills n normals in blocks; what is left after whole blocks is drawn, dropped, and the last sixteen elements
+// are drawn anew.
 template <class T>
 void normal_block_fill(T* out, int64_t n, T mean, T std, CPUGeneratorImpl& generator) {
   const int64_t whole = n / kNormalBlock * kNormalBlock;
@@ -252,7 +100,8 @@ struct NarrowLoop {
   }
 };
 
-// Half types: blocks of float, rounded. Nothing is drawn for the incomplete block before the last sixteen are drawn.
+// Half types: blocks of float, rounded. Nothing is drawn for the incomplete block before the last sixteen are
+// drawn.
 template <class T>
 void normal_block_fill_reduced(T* out, int64_t n, float mean, float std, CPUGeneratorImpl& generator) {
   float block[kWordStage];
@@ -262,7 +111,8 @@ void normal_block_fill_reduced(T* out, int64_t n, float mean, float std, CPUGene
     transform_blocks(block, count / kNormalBlock, mean, std);
     run<NarrowLoop<T>>(static_cast<const float*>(block), target, count);
   };
-  for (int64_t first = 0; first < whole; first += kWordStage) draw(out + first, std::min(kWordStage, whole - first));
+  for (int64_t first = 0; first < whole; first += kWordStage)
+    draw(out + first, std::min(kWordStage, whole - first));
   if (whole != n) draw(out + n - kNormalBlock, kNormalBlock);
 }
 
@@ -318,8 +168,6 @@ void serial_normals(T* out, int64_t n, CPUGeneratorImpl& generator, Finish finis
   generator.set_next_double_normal_sample(normals[1]);
 }
 
-void check_normal_std(double std) { CRESSET_CHECK(std >= 0.0, "normal expects std >= 0.0, but found std ", std); }
-
 }  // namespace
 
 template <class T>
@@ -352,8 +200,10 @@ namespace {
 
 template <class T>
 CRESSET_ALWAYS_INLINE T flag_to(bool flag) {
-  if constexpr (is_reduced_floating_point_v<T>) return T(flag ? 1.0f : 0.0f);
-  else return static_cast<T>(flag);
+  if constexpr (is_reduced_floating_point_v<T>)
+    return T(flag ? 1.0f : 0.0f);
+  else
+    return static_cast<T>(flag);
 }
 template <class T>
 struct BernoulliLoop {
@@ -383,7 +233,8 @@ void bernoulli_fill(T* out, int64_t n, double p, CPUGeneratorImpl& generator) {
 template <class T, class P>
 void bernoulli_tensor_fill(T* out, const P* p, int64_t n, CPUGeneratorImpl& generator) {
   for (int64_t i = 0; i < n; ++i)
-    CRESSET_CHECK(p[i] >= P(0) && p[i] <= P(1), "bernoulli expects probabilities in [0, 1], but element ", i, " is ", p[i]);
+    CRESSET_CHECK(p[i] >= P(0) && p[i] <= P(1), "bernoulli expects probabilities in [0, 1], but element ", i,
+                  " is ", p[i]);
   for_words(n, kWordsPerUniform<P>, generator, [&](const uint32_t* words, int64_t first, int64_t count) {
     run<BernoulliTensorLoop<T, P>>(words, p + first, out + first, count);
   });
@@ -403,7 +254,9 @@ struct GeometricOf {
 };
 struct CauchyOf {
   double median, sigma;
-  CRESSET_ALWAYS_INLINE double operator()(double u) const { return std::fma(std::tan(std::numbers::pi * (u - 0.5)), sigma, median); }
+  CRESSET_ALWAYS_INLINE double operator()(double u) const {
+    return std::fma(std::tan(std::numbers::pi * (u - 0.5)), sigma, median);
+  }
 };
 
 }  // namespace
@@ -444,18 +297,24 @@ class Remainder32 {
 
 template <class T, class I>
 CRESSET_ALWAYS_INLINE T integer_to(I value) {
-  if constexpr (is_reduced_floating_point_v<T>) return T(static_cast<float>(value));
-  else return static_cast<T>(value);
+  if constexpr (is_reduced_floating_point_v<T>)
+    return T(static_cast<float>(value));
+  else
+    return static_cast<T>(value);
 }
 
 constexpr int floor_log2(uint64_t x) { return 63 - std::countl_zero(x | 1); }
-constexpr uint64_t magnitude(int64_t x) { return x < 0 ? uint64_t{0} - static_cast<uint64_t>(x) : static_cast<uint64_t>(x); }
+constexpr uint64_t magnitude(int64_t x) {
+  return x < 0 ? uint64_t{0} - static_cast<uint64_t>(x) : static_cast<uint64_t>(x);
+}
 
 // value as T, and back; magnitudes that leave int64_t by rounding stay at its ends.
 template <class T>
 int64_t rounded(int64_t value) {
   const auto as = static_cast<opmath_type<T>>(integer_to<T>(value));
-  return as >= 0x1p63f ? std::numeric_limits<int64_t>::max() : as <= -0x1p63f ? std::numeric_limits<int64_t>::min() : static_cast<int64_t>(as);
+  return as >= 0x1p63f    ? std::numeric_limits<int64_t>::max()
+         : as <= -0x1p63f ? std::numeric_limits<int64_t>::min()
+                          : static_cast<int64_t>(as);
 }
 // Distance from a bound that T rounds outwards to the next value inside.
 template <class T>
@@ -478,16 +337,19 @@ template <class T>
 void check_integer_bound(int64_t value, const char* name) {
   bool inside;
   if constexpr (std::is_integral_v<T>) {
-    inside = value >= static_cast<int64_t>(std::numeric_limits<T>::min()) && value <= static_cast<int64_t>(std::numeric_limits<T>::max());
+    inside = value >= static_cast<int64_t>(std::numeric_limits<T>::min()) &&
+             value <= static_cast<int64_t>(std::numeric_limits<T>::max());
   } else {
     const double highest = static_cast<opmath_type<T>>(std::numeric_limits<T>::max());
     inside = static_cast<double>(value) >= -highest && static_cast<double>(value) <= highest;
   }
-  CRESSET_CHECK(inside, "random_: ", name, " is out of bounds for ", scalar_type_of<T>, "; ", value, " was given.");
+  CRESSET_CHECK(inside, "random_: ", name, " is out of bounds for ", scalar_type_of<T>, "; ", value,
+                " was given.");
   if constexpr (!std::is_integral_v<T>) {
     constexpr int digits = std::numeric_limits<T>::digits;
     if (magnitude(value) > uint64_t{1} << digits)
-      warn(str("random_: ", name, " is out of bounds [-(2^", digits, "), 2^", digits, "]. Due to precision limitations ", scalar_type_of<T>,
+      warn(str("random_: ", name, " is out of bounds [-(2^", digits, "), 2^", digits,
+               "]. Due to precision limitations ", scalar_type_of<T>,
                " can support discrete uniform distribution only within this range."));
   }
 }
@@ -498,13 +360,16 @@ template <class T>
 IntegerRange integer_range(int64_t from, std::optional<int64_t> to) {
   constexpr bool integral = std::is_integral_v<T>;
   if (to) {
-    CRESSET_CHECK(from < *to, "random_ expects 'from' to be less than 'to', but got from=", from, " >= to=", *to);
+    CRESSET_CHECK(from < *to, "random_ expects 'from' to be less than 'to', but got from=", from,
+                  " >= to=", *to);
     int64_t low = from, high = *to;
     if constexpr (!integral) {
       low = inward_from<T>(from);
       high = inward_to<T>(*to);
-      CRESSET_CHECK(low < high, "random_ expects 'from' casted to dtype to be less than 'to' casted to dtype, but got from=", low,
-                    " >= to=", high);
+      CRESSET_CHECK(
+          low < high,
+          "random_ expects 'from' casted to dtype to be less than 'to' casted to dtype, but got from=", low,
+          " >= to=", high);
     }
     check_integer_bound<T>(low, "from");
     check_integer_bound<T>(high - 1, "to - 1");
@@ -520,7 +385,8 @@ IntegerRange integer_range(int64_t from, std::optional<int64_t> to) {
     from = inward_from<T>(from);
   }
   check_integer_bound<T>(from, "from");
-  CRESSET_CHECK(from <= last, "random_ expects 'from' to be at most ", last, " for ", scalar_type_of<T>, ", but got from=", from);
+  CRESSET_CHECK(from <= last, "random_ expects 'from' to be at most ", last, " for ", scalar_type_of<T>,
+                ", but got from=", from);
   return {from, static_cast<uint64_t>(last) - static_cast<uint64_t>(from) + 1};
 }
 
@@ -530,7 +396,8 @@ void random_range_fill(T* out, int64_t n, IntegerRange range, CPUGeneratorImpl& 
   if (span != 0 && span < kWideSpan) {
     const Remainder32 remainder(span);
     for_words(n, 1, generator, [&](const uint32_t* words, int64_t first, int64_t count) {
-      for (int64_t i = 0; i < count; ++i) out[first + i] = integer_to<T>(static_cast<int64_t>(base + remainder(words[i])));
+      for (int64_t i = 0; i < count; ++i)
+        out[first + i] = integer_to<T>(static_cast<int64_t>(base + remainder(words[i])));
     });
     return;
   }
@@ -547,12 +414,14 @@ void random_fill(T* out, int64_t n, CPUGeneratorImpl& generator) {
   if constexpr (std::is_same_v<T, double> || std::is_same_v<T, int64_t>) {
     constexpr uint64_t span = std::is_same_v<T, double> ? (uint64_t{1} << 53) + 1 : uint64_t{1} << 63;
     for_words(n, 2, generator, [&](const uint32_t* words, int64_t first, int64_t count) {
-      for (int64_t i = 0; i < count; ++i) out[first + i] = static_cast<T>(static_cast<int64_t>(word64(words, i) % span));
+      for (int64_t i = 0; i < count; ++i)
+        out[first + i] = static_cast<T>(static_cast<int64_t>(word64(words, i) % span));
     });
   } else {
     constexpr uint32_t span = (1u << std::numeric_limits<T>::digits) + (std::is_integral_v<T> ? 0u : 1u);
     for_words(n, 1, generator, [&](const uint32_t* words, int64_t first, int64_t count) {
-      for (int64_t i = 0; i < count; ++i) out[first + i] = integer_to<T>(static_cast<int32_t>(words[i] % span));
+      for (int64_t i = 0; i < count; ++i)
+        out[first + i] = integer_to<T>(static_cast<int32_t>(words[i] % span));
     });
   }
 }
@@ -564,8 +433,10 @@ namespace {
 template <class T>
 void check_permutation(int64_t n) {
   CRESSET_CHECK(n >= 0, "randperm: n must be non-negative; n=", n, " was given.");
-  const double largest = std::is_integral_v<T> ? static_cast<double>(std::numeric_limits<T>::max()) : std::ldexp(1.0, std::numeric_limits<T>::digits);
-  CRESSET_CHECK(static_cast<double>(n) - 1.0 <= largest, "randperm: n=", n, " is too large for the result dtype ", scalar_type_of<T>, ".");
+  const double largest = std::is_integral_v<T> ? static_cast<double>(std::numeric_limits<T>::max())
+                                               : std::ldexp(1.0, std::numeric_limits<T>::digits);
+  CRESSET_CHECK(static_cast<double>(n) - 1.0 <= largest, "randperm: n=", n,
+                " is too large for the result dtype ", scalar_type_of<T>, ".");
 }
 
 }  // namespace
@@ -605,57 +476,73 @@ namespace {
 template <class T>
 void check_multinomial(const T* p, int64_t rows, int64_t categories, int64_t samples) {
   using O = opmath_type<T>;
-  CRESSET_CHECK(samples > 0, "multinomial: cannot sample n_sample <= 0 samples; n_sample=", samples, " was given.");
+  CRESSET_CHECK(samples > 0, "multinomial: cannot sample n_sample <= 0 samples; n_sample=", samples,
+                " was given.");
   for (int64_t r = 0; r < rows; ++r, p += categories) {
     O sum = 0;
     for (int64_t c = 0; c < categories; ++c) {
       const O value = static_cast<O>(p[c]);
-      CRESSET_CHECK(value >= 0 && std::isfinite(value), "multinomial: probability tensor contains either `inf`, `nan` or element < 0; row ", r,
+      CRESSET_CHECK(value >= 0 && std::isfinite(value),
+                    "multinomial: probability tensor contains either `inf`, `nan` or element < 0; row ", r,
                     ", column ", c, " is ", value, ".");
       sum += value;
     }
-    CRESSET_CHECK(sum > 0, "multinomial: invalid multinomial distribution (sum of probabilities <= 0); row ", r, " sums to ", sum, ".");
+    CRESSET_CHECK(sum > 0, "multinomial: invalid multinomial distribution (sum of probabilities <= 0); row ",
+                  r, " sums to ", sum, ".");
   }
 }
 
 }  // namespace
 
 template <class T>
-void multinomial_with_replacement(int64_t* out, const T* p, int64_t rows, int64_t categories, int64_t samples, CPUGeneratorImpl& generator) {
+void multinomial_with_replacement(int64_t* out, const T* p, int64_t rows, int64_t categories, int64_t samples,
+                                  CPUGeneratorImpl& generator) {
   using O = opmath_type<T>;
+  if (samples == 1) return multinomial_without_replacement(out, p, rows, categories, samples, generator);
   check_multinomial(p, rows, categories, samples);
   std::vector<O> cumulative(static_cast<std::size_t>(categories));
   DoubleBuffer buffer(samples);
   for (int64_t r = 0; r < rows; ++r, p += categories) {
     O sum = 0;
-    for (int64_t c = 0; c < categories; ++c) cumulative[static_cast<std::size_t>(c)] = sum += static_cast<O>(p[c]);
+    for (int64_t c = 0; c < categories; ++c)
+      cumulative[static_cast<std::size_t>(c)] = sum += static_cast<O>(p[c]);
     for (O& c : cumulative) c /= sum;
     cumulative.back() = 1;  // rounding must not leave a gap at the end
     for (int64_t first = 0; first < samples; first += kDoubleChunk) {
       const int64_t count = std::min(kDoubleChunk, samples - first);
       unit_fill(buffer.data(), count, generator);
       for (int64_t i = 0; i < count; ++i)
-        *out++ = std::lower_bound(cumulative.begin(), cumulative.end(), buffer.data()[i]) - cumulative.begin();
+        *out++ =
+            std::lower_bound(cumulative.begin(), cumulative.end(), buffer.data()[i]) - cumulative.begin();
     }
   }
 }
 
 template <class T>
-void multinomial_without_replacement(int64_t* out, const T* p, int64_t rows, int64_t categories, int64_t samples, CPUGeneratorImpl& generator) {
+void multinomial_without_replacement(int64_t* out, const T* p, int64_t rows, int64_t categories,
+                                     int64_t samples, CPUGeneratorImpl& generator) {
   using O = opmath_type<T>;
-  CRESSET_CHECK(samples <= categories, "multinomial: cannot sample n_sample > prob_dist.size(-1) samples without replacement; n_sample=", samples,
-                " and ", categories, " categories were given.");
+  CRESSET_CHECK(
+      samples <= categories,
+      "multinomial: cannot sample n_sample > prob_dist.size(-1) samples without replacement; n_sample=",
+      samples, " and ", categories, " categories were given.");
   check_multinomial(p, rows, categories, samples);
   // The largest of p / q with exponential q: each order has the probability of drawing without replacement.
   const int64_t n = rows * categories;
   const std::unique_ptr<T[]> scores(new T[static_cast<std::size_t>(n)]);
   exponential_fill(scores.get(), n, 1.0, generator);
-  for (int64_t i = 0; i < n; ++i) scores[static_cast<std::size_t>(i)] = narrow<T>(static_cast<O>(p[i]) / static_cast<O>(scores[static_cast<std::size_t>(i)]));
+  for (int64_t i = 0; i < n; ++i)
+    scores[static_cast<std::size_t>(i)] =
+        narrow<T>(static_cast<O>(p[i]) / static_cast<O>(scores[static_cast<std::size_t>(i)]));
   std::vector<std::pair<O, int64_t>> order(static_cast<std::size_t>(categories));
   const auto begin = order.begin(), end = order.end();
-  const auto greater = [](const auto& a, const auto& b) { return (std::isnan(a.first) && !std::isnan(b.first)) || a.first > b.first; };
+  const auto greater = [](const auto& a, const auto& b) {
+    return (std::isnan(a.first) && !std::isnan(b.first)) || a.first > b.first;
+  };
   for (int64_t r = 0; r < rows; ++r, out += samples) {
-    for (int64_t c = 0; c < categories; ++c) order[static_cast<std::size_t>(c)] = {static_cast<O>(scores[static_cast<std::size_t>(r * categories + c)]), c};
+    for (int64_t c = 0; c < categories; ++c)
+      order[static_cast<std::size_t>(c)] = {
+          static_cast<O>(scores[static_cast<std::size_t>(r * categories + c)]), c};
     if (samples == 1) {
       out[0] = std::min_element(begin, end, greater)->second;
       continue;
@@ -671,101 +558,26 @@ void multinomial_without_replacement(int64_t* out, const T* p, int64_t rows, int
   }
 }
 
-// ---- counter-based streams
-
-namespace {
-
-constexpr int64_t kPhiloxGroup = 256;  // words that one step of a parallel fill makes
-constexpr int64_t kPhiloxGrain = 64;
-
-// PhiloxStream::block for 64 successive counters; lanes side by side, so that the rounds vectorise.
-struct PhiloxLoop {
-  static constexpr int kLanes = kPhiloxGroup / 4;
-  static CRESSET_ALWAYS_INLINE void run(uint64_t first, uint64_t subsequence, uint64_t seed, uint32_t* words) {
-    alignas(64) uint32_t c[4][kLanes];
-    for (int k = 0; k < kLanes; ++k) {
-      const uint64_t index = first + static_cast<uint64_t>(k);
-      c[0][k] = static_cast<uint32_t>(index);
-      c[1][k] = static_cast<uint32_t>(index >> 32);
-      c[2][k] = static_cast<uint32_t>(subsequence);
-      c[3][k] = static_cast<uint32_t>(subsequence >> 32);
-    }
-    uint32_t key0 = static_cast<uint32_t>(seed), key1 = static_cast<uint32_t>(seed >> 32);
-    for (int round = 0; round < PhiloxStream::kRounds; ++round, key0 += PhiloxStream::kWeyl0, key1 += PhiloxStream::kWeyl1)
-      for (int k = 0; k < kLanes; ++k) {
-        const uint64_t a = uint64_t{PhiloxStream::kMultiplier0} * c[0][k], b = uint64_t{PhiloxStream::kMultiplier1} * c[2][k];
-        c[0][k] = static_cast<uint32_t>(b >> 32) ^ c[1][k] ^ key0;
-        c[1][k] = static_cast<uint32_t>(b);
-        c[2][k] = static_cast<uint32_t>(a >> 32) ^ c[3][k] ^ key1;
-        c[3][k] = static_cast<uint32_t>(a);
-      }
-    for (int k = 0; k < kLanes; ++k)
-      for (int j = 0; j < 4; ++j) words[4 * k + j] = c[j][k];
-  }
-};
-
-// Reserves the counters of n elements in steps of per_step elements and calls body(words, first element, count) for
-// groups of kPhiloxGroup words, in parallel.
-template <class F>
-void for_philox_words(int64_t n, int64_t per_step, int words_per_element, PhiloxStream& stream, const F& body) {
-  const int64_t steps = (n + per_step - 1) / per_step, per_group = kPhiloxGroup / words_per_element;
-  const uint64_t start = stream.take(static_cast<uint64_t>(steps * per_step * words_per_element / 4));
-  const uint64_t seed = stream.seed(), subsequence = stream.subsequence();
-  parallel_for(0, (n + per_group - 1) / per_group, kPhiloxGrain, [&](int64_t begin, int64_t end) {
-    alignas(64) uint32_t words[kPhiloxGroup];
-    for (int64_t g = begin; g < end; ++g) {
-      run<PhiloxLoop>(start + static_cast<uint64_t>(g) * PhiloxLoop::kLanes, subsequence, seed, words + 0);
-      body(static_cast<const uint32_t*>(words), g * per_group, std::min(per_group, n - g * per_group));
-    }
-  });
-}
-
-}  // namespace
-
-template <class T>
-void philox_uniform_fill(T* out, int64_t n, double from, double to, PhiloxStream& stream) {
-  using O = opmath_type<T>;
-  check_uniform_bounds<T>(from, to);
-  const O low = static_cast<O>(from), high = static_cast<O>(to), span = high - low;
-  const Excluded<T> excluded(narrow<T>(high));
-  for_philox_words(n, 4 / kWordsPerUniform<T>, kWordsPerUniform<T>, stream, [&](const uint32_t* words, int64_t first, int64_t count) {
-    run<UniformLoop<T>>(words, out + first, count, low, span, excluded);
-  });
-}
-
-template <class T>
-void philox_normal_fill(T* out, int64_t n, double mean, double std, PhiloxStream& stream) {
-  using O = opmath_type<T>;
-  check_normal_std(std);
-  constexpr int64_t per_group = kPhiloxGroup / kWordsPerUniform<T>;
-  for_philox_words(n, kNormalBlock, kWordsPerUniform<T>, stream, [&](const uint32_t* words, int64_t first, int64_t count) {
-    alignas(64) O block[per_group];
-    run<UnitLoop<O>>(words, block + 0, per_group);
-    transform_blocks(block, (count + kNormalBlock - 1) / kNormalBlock, static_cast<O>(mean), static_cast<O>(std));
-    for (int64_t i = 0; i < count; ++i) out[first + i] = narrow<T>(block[i]);
-  });
-}
-
 // ---- instantiations
 
 #define CRESSET_FLOATING(_) _(float) _(double) _(Half) _(BFloat16)
 #define CRESSET_REAL(_) CRESSET_FLOATING(_) _(uint8_t) _(int8_t) _(int16_t) _(int32_t) _(int64_t)
-#define CRESSET_INSTANTIATE(T)                                                                                          \
-  template void uniform_fill(T*, int64_t, double, double, CPUGeneratorImpl&);                                           \
-  template void normal_fill(T*, int64_t, double, double, CPUGeneratorImpl&);                                            \
-  template void normal_serial_fill(T*, int64_t, double, double, CPUGeneratorImpl&);                                     \
-  template void log_normal_fill(T*, int64_t, double, double, CPUGeneratorImpl&);                                        \
-  template void exponential_fill(T*, int64_t, double, CPUGeneratorImpl&);                                               \
-  template void cauchy_fill(T*, int64_t, double, double, CPUGeneratorImpl&);                                            \
-  template void multinomial_with_replacement(int64_t*, const T*, int64_t, int64_t, int64_t, CPUGeneratorImpl&);         \
-  template void multinomial_without_replacement(int64_t*, const T*, int64_t, int64_t, int64_t, CPUGeneratorImpl&);      \
-  template void philox_uniform_fill(T*, int64_t, double, double, PhiloxStream&);                                        \
-  template void philox_normal_fill(T*, int64_t, double, double, PhiloxStream&);
+#define CRESSET_INSTANTIATE(T)                                                                 \
+  template void uniform_fill(T*, int64_t, double, double, CPUGeneratorImpl&);                  \
+  template void normal_fill(T*, int64_t, double, double, CPUGeneratorImpl&);                   \
+  template void normal_serial_fill(T*, int64_t, double, double, CPUGeneratorImpl&);            \
+  template void log_normal_fill(T*, int64_t, double, double, CPUGeneratorImpl&);               \
+  template void exponential_fill(T*, int64_t, double, CPUGeneratorImpl&);                      \
+  template void cauchy_fill(T*, int64_t, double, double, CPUGeneratorImpl&);                   \
+  template void multinomial_with_replacement(int64_t*, const T*, int64_t, int64_t, int64_t,    \
+                                             CPUGeneratorImpl&);                               \
+  template void multinomial_without_replacement(int64_t*, const T*, int64_t, int64_t, int64_t, \
+                                                CPUGeneratorImpl&);
 CRESSET_FLOATING(CRESSET_INSTANTIATE)
 #undef CRESSET_INSTANTIATE
-#define CRESSET_INSTANTIATE(T)                                             \
-  template void geometric_fill(T*, int64_t, double, CPUGeneratorImpl&);    \
-  template void randperm_fill(T*, int64_t, CPUGeneratorImpl&);             \
+#define CRESSET_INSTANTIATE(T)                                          \
+  template void geometric_fill(T*, int64_t, double, CPUGeneratorImpl&); \
+  template void randperm_fill(T*, int64_t, CPUGeneratorImpl&);          \
   template void randperm_inside_out_fill(T*, int64_t, CPUGeneratorImpl&);
 CRESSET_REAL(CRESSET_INSTANTIATE)
 #undef CRESSET_INSTANTIATE

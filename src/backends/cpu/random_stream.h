@@ -1,12 +1,15 @@
-// Distributions of the CPU generator over contiguous memory: for a seed, the numbers PyTorch's CPU generator gives.
+// Distributions of the CPU generator over contiguous memory: for a seed, the numbers PyTorch's CPU generator
+// gives.
 //
-// Every fill writes n elements in memory order and consumes the stream serially; callers hold the generator's mutex. A
-// tensor that is not contiguous is filled element by element in the order of its strides (largest stride first), so
-// fill a contiguous buffer with these functions and copy, with normal_serial_fill instead of normal_fill. Complex
-// tensors are filled as their real parts and imaginary parts, one after the other.
+// Every fill writes n elements in memory order and consumes the stream serially; callers hold the generator's
+// mutex. A tensor that is not contiguous is filled element by element in the order of its strides (largest
+// stride first), so fill a contiguous buffer with these functions and copy, with normal_serial_fill instead
+// of normal_fill. A complex tensor is filled as the real tensor of its 2n parts, a normal one with std /
+// sqrt(2).
 //
-// Arguments out of range raise Error before the stream is touched. Floating: float, double, Half, BFloat16. Real: these and
-// uint8_t, int8_t, int16_t, int32_t, int64_t. Functions are instantiated for the types their comment names.
+// Arguments out of range raise Error before the stream is touched. Floating: float, double, Half, BFloat16.
+// Real: these and uint8_t, int8_t, int16_t, int32_t, int64_t. Functions are instantiated for the types their
+// comment names.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +38,8 @@ CRESSET_API void log_normal_fill(T* out, int64_t n, double mean, double std, CPU
 /// 1 with probability p, else 0. Real and bool. Requires 0 <= p <= 1.
 template <class T>
 CRESSET_API void bernoulli_fill(T* out, int64_t n, double p, CPUGeneratorImpl& generator);
-/// The same with p[i] for element i. T Real and bool, P float or double (half probabilities are passed as float).
+/// The same with p[i] for element i. T Real and bool, P float or double (half probabilities are passed as
+/// float).
 template <class T, class P>
 CRESSET_API void bernoulli_tensor_fill(T* out, const P* p, int64_t n, CPUGeneratorImpl& generator);
 
@@ -54,9 +58,10 @@ struct IntegerRange {
   int64_t base;
   uint64_t span;
 };
-/// The range that random_(from, to) draws from for elements of T. Without `to` it ends at T's largest value, for floating T
-/// at 2^digits, and from the smallest int64_t it is all 2^64 integers. Bounds that floating T cannot represent move
-/// inwards, with a warning. Raises when a bound is outside T or the range is empty. Real and bool.
+/// The range that random_(from, to) draws from for elements of T. Without `to` it ends at T's largest value,
+/// for floating T at 2^digits, and from the smallest int64_t it is all 2^64 integers. Bounds that floating T
+/// cannot represent move inwards, with a warning. Raises when a bound is outside T or the range is empty.
+/// Real and bool.
 template <class T>
 CRESSET_API IntegerRange integer_range(int64_t from, std::optional<int64_t> to);
 /// Uniform integers of a range. Real and bool.
@@ -75,18 +80,19 @@ inline constexpr int64_t kLargeRandperm = 0xFFFFFFFFll / 20;
 template <class T>
 CRESSET_API void randperm_inside_out_fill(T* out, int64_t n, CPUGeneratorImpl& generator);
 
-/// Draws `samples` categories of each row of probabilities p[rows][categories] (unnormalised) into out[rows][samples].
-/// Floating. Raises when a probability is negative or not finite, or a row sums to 0.
+/// Draws `samples` categories of each row of probabilities p[rows][categories] (unnormalised) into
+/// out[rows][samples]. Floating. A single sample is drawn as without replacement. Raises when a probability
+/// is negative or not finite, or a row sums to 0.
 template <class T>
-CRESSET_API void multinomial_with_replacement(int64_t* out, const T* p, int64_t rows, int64_t categories, int64_t samples,
-                                  CPUGeneratorImpl& generator);
+CRESSET_API void multinomial_with_replacement(int64_t* out, const T* p, int64_t rows, int64_t categories,
+                                              int64_t samples, CPUGeneratorImpl& generator);
 /// The same without replacement; requires samples <= categories.
 template <class T>
-CRESSET_API void multinomial_without_replacement(int64_t* out, const T* p, int64_t rows, int64_t categories, int64_t samples,
-                                     CPUGeneratorImpl& generator);
+CRESSET_API void multinomial_without_replacement(int64_t* out, const T* p, int64_t rows, int64_t categories,
+                                                 int64_t samples, CPUGeneratorImpl& generator);
 
-/// Uniform on [from, to) and normal numbers of a counter-based stream, in parallel: element i depends on the seed, the stream's
-/// position and i alone. Moves the position by the blocks used. Floating.
+/// Uniform on [from, to) and normal numbers of a counter-based stream, in parallel: element i depends on the
+/// seed, the stream's position and i alone. Moves the position by the blocks used. Floating.
 template <class T>
 CRESSET_API void philox_uniform_fill(T* out, int64_t n, double from, double to, PhiloxStream& stream);
 template <class T>

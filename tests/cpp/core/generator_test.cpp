@@ -59,8 +59,10 @@ TEST(CPUGenerator, StateBytesArePyTorchs) {
   CPUGeneratorImpl generator(0);
   EXPECT_EQ(generator.get_state().size(), 5056u);
   EXPECT_EQ(fnv(generator.get_state()), 0xd383c07ab3df60e4u);
-  const std::pair<int64_t, uint64_t> steps[] = {
-      {1, 0x2bdbf6e360a05b23u}, {622, 0x0ab98a97cb54c84fu}, {1, 0x5b3f0cbb63c639c3u}, {1, 0x05bfc64ea716a7e7u}};
+  const std::pair<int64_t, uint64_t> steps[] = {{1, 0x2bdbf6e360a05b23u},
+                                                {622, 0x0ab98a97cb54c84fu},
+                                                {1, 0x5b3f0cbb63c639c3u},
+                                                {1, 0x05bfc64ea716a7e7u}};
   for (auto [n, expected] : steps) {
     words(generator, n);
     EXPECT_EQ(fnv(generator.get_state()), expected) << n;
@@ -96,13 +98,18 @@ TEST(CPUGenerator, RefusesWhatIsNoState) {
   words(generator, 10);
   const std::vector<uint8_t> good = generator.get_state();
   EXPECT_EQ(error_of([&] { generator.set_state(std::vector<uint8_t>(10)); }),
-            "set_state: a CPU generator state of 5056 bytes was required; 10 bytes were given. Pass what get_state returned.");
+            "set_state: a CPU generator state of 5056 bytes was required; 10 bytes were given. Pass what "
+            "get_state returned.");
   EXPECT_EQ(error_of([&] { generator.set_state(std::vector<uint8_t>(5056)); }),
-            "set_state: an MT19937 state was required; seeded=0, left=0, next=0 were given. Pass what get_state returned.");
+            "set_state: an MT19937 state was required; seeded=0, left=0, next=0 were given. Pass what "
+            "get_state returned.");
   for (auto [offset, value] : {std::pair{8, 0}, {8, 200}, {12, 0}, {16, 200}, {17, 4}, {23, 128}}) {
     std::vector<uint8_t> bad = good;
     bad[static_cast<std::size_t>(offset)] = static_cast<uint8_t>(value);
-    EXPECT_TRUE(error_of([&] { generator.set_state(bad); }).starts_with("set_state: an MT19937 state was required; seeded=")) << offset;
+    EXPECT_TRUE(error_of([&] {
+                  generator.set_state(bad);
+                }).starts_with("set_state: an MT19937 state was required; seeded="))
+        << offset;
   }
   EXPECT_EQ(generator.get_state(), good);
 }
@@ -151,22 +158,28 @@ TEST(Generator, LookupChecksTheDevice) {
     intrusive_ptr<GeneratorImpl> clone() const override { return make_intrusive<Other>(); }
   };
   const Generator fallback = make_cpu_generator(1), other = make_generator<Other>();
-  EXPECT_EQ(get_generator_or_default<CPUGeneratorImpl>(std::nullopt, fallback), fallback.get<CPUGeneratorImpl>());
-  EXPECT_EQ(get_generator_or_default<CPUGeneratorImpl>(Generator(), fallback), fallback.get<CPUGeneratorImpl>());
-  EXPECT_TRUE(error_of([&] { get_generator_or_default<CPUGeneratorImpl>(other, fallback); })
-                  .starts_with("Expected a 'cpu' device type for generator but found '"));
+  EXPECT_EQ(get_generator_or_default<CPUGeneratorImpl>(std::nullopt, fallback),
+            fallback.get<CPUGeneratorImpl>());
+  EXPECT_EQ(get_generator_or_default<CPUGeneratorImpl>(Generator(), fallback),
+            fallback.get<CPUGeneratorImpl>());
+  EXPECT_TRUE(error_of([&] {
+                get_generator_or_default<CPUGeneratorImpl>(other, fallback);
+              }).starts_with("Expected a 'cpu' device type for generator but found '"));
   EXPECT_EQ(error_of([&] { check_generator<CPUGeneratorImpl>(std::nullopt); }),
             "generator: a defined generator was required; none was given.");
   EXPECT_EQ(error_of([&] { fallback.set_offset(4); }),
-            "set_offset: a counter-based generator was required; the generator of cpu has no offset. Use set_state.");
+            "set_offset: a counter-based generator was required; the generator of cpu has no offset. Use "
+            "set_state.");
   EXPECT_EQ(error_of([&] { fallback.get_offset(); }),
-            "get_offset: a counter-based generator was required; the generator of cpu has no offset. Use get_state.");
+            "get_offset: a counter-based generator was required; the generator of cpu has no offset. Use "
+            "get_state.");
 }
 
 // Known answers of philox4x32 with ten rounds, published with Random123.
 TEST(Philox, KnownAnswers) {
   using Block = PhiloxStream::Block;
-  EXPECT_EQ(PhiloxStream::encrypt({0, 0, 0, 0}, {0, 0}), (Block{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
+  EXPECT_EQ(PhiloxStream::encrypt({0, 0, 0, 0}, {0, 0}),
+            (Block{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
   EXPECT_EQ(PhiloxStream::encrypt({0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}, {0xffffffff, 0xffffffff}),
             (Block{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
   EXPECT_EQ(PhiloxStream::encrypt({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0}),

@@ -77,14 +77,13 @@ def main():
         for samples in (1, 5, 40):
             for replacement in (True, False):
                 torch.manual_seed(SEED)
-                drawn = torch.multinomial(weights, samples, replacement=True) if replacement and samples > 1 else torch.multinomial(weights, samples)
-                if not (replacement and samples == 1):
-                    name = "multinomial_with_replacement" if replacement else "multinomial_without_replacement"
-                    kind = str(dtype).removeprefix("torch.")
-                    following = torch.empty(1, dtype=torch.int32).random_().item()
-                    values = drawn.flatten().tolist()
-                    shown = ", ".join(f"{v}." for v in (values[:3] + values[-3:]))
-                    print(f'{{"{name}", "{kind}", {samples}, 0, 0, 0x{fnv(drawn):016x}u, {following}, {{{shown}}}}},')
+                drawn = torch.multinomial(weights, samples, replacement=replacement)
+                name = "multinomial_with_replacement" if replacement else "multinomial_without_replacement"
+                kind = str(dtype).removeprefix("torch.")
+                following = torch.empty(1, dtype=torch.int32).random_().item()
+                values = drawn.flatten().tolist()
+                shown = ", ".join(f"{v}." for v in (values[:3] + values[-3:]))
+                print(f'{{"{name}", "{kind}", {samples}, 0, 0, 0x{fnv(drawn):016x}u, {following}, {{{shown}}}}},')
 
 
 if __name__ == "__main__":
