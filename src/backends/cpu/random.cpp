@@ -1,0 +1,183 @@
+// Random fills of tensors: strides, generators and argument checks around the streams of random_stream.h.
+#include <cmath>
+#include <limits>
+#include <mutex>
+
+#include <cresset/core/dispatch_types.h>
+#include <cresset/ops/functions.h>
+
+#include "backends/cpu/random_stream.h"
+#include "cpu/cpu_decl_random.h"
+
+namespace cresset::cpu {
+namespace {
+
+// Calls fill(dense tensor, generator) under the generator's lock: self itself when it is dense in order, else a buffer that is copied.
+template <class F>
+Tensor& filled(Tensor& self, const std::optional<Generator>& generator, const F& fill) {
+  if (self.numel() == 0) return self;
+  auto* g = get_generator_or_default<CPUGeneratorImpl>(generator, default_cpu_generator());
+  const Tensor dense = self.is_contiguous() ? self : detail::empty_cpu(self.sizes(), self.scalar_type());
+  {
+    std::lock_guard lock(g->mutex_);
+    fill(dense, *g);
+  }
+  if (!dense.is_same(self)) self.copy_(dense);
+  return self;
+}
+
+#define CRESSET_RANDOM_FLOAT(t, name, ...) CRESSET_DISPATCH((t).scalar_type(), name, CRESSET_FLOATING_AND_HALF_TYPES, __VA_ARGS__)
+
+}  // namespace
+
+Tensor& uniform_cpu(Tensor& self, double from, double to, const std::optional<Generator>& generator) {
+  if (self.is_complex()) {
+    Tensor parts = cresset::view_as_real(self);
+    uniform_cpu(parts, from, to, generator);
+    return self;
+  }
+  CRESSET_RANDOM_FLOAT(self, "uniform", [&] {
+    const double least = static_cast<double>(std::numeric_limits<scalar_t>::lowest()), most = static_cast<double>(std::numeric_limits<scalar_t>::max());
+    CRESSET_CHECK(from >= least && from <= most, "from is out of bounds for ", self.scalar_type());
+    CRESSET_CHECK(to >= least && to <= most, "to is out of bounds for ", self.scalar_type());
+    CRESSET_CHECK(from <= to, "uniform_ expects to return a [from, to) range, but found from=", from, " > to=", to);
+    CRESSET_CHECK(to - from <= most, "uniform_ expects to-from <= std::numeric_limits<", self.scalar_type(), ">::max(), but found to=", to, " and from=", from,
+                  " which result in to-from to exceed the limit");
+    filled(self, generator, [&](const Tensor& t, CPUGeneratorImpl& g) { uniform_fill(t.mutable_data_ptr<scalar_t>(), t.numel(), from, to, g); });
+  });
+  return self;
+}
+
+Tensor& normal_cpu(Tensor& self, double mean, double std, const std::optional<Generator>& generator) {
+  CRESSET_CHECK(std >= 0, "normal expects std >= 0.0, but found std ", std);
+  if (self.is_complex()) {
+    // Real and imaginary parts share the variance.
+    Tensor parts = cresset::view_as_real(self);
+    normal_cpu(parts, 0, std / std::sqrt(2.0), generator);
+    if (mean != 0) self.add_(mean);
+    return self;
+  }
+  CRESSET_RANDOM_FLOAT(self, "normal", [&] {
+    const bool dense = self.is_contiguous();
+    filled(self, generator, [&](const Tensor& t, CPUGeneratorImpl& g) {
+      if (dense)
+        normal_fill(t.mutable_data_ptr<scalar_t>(), t.numel(), mean, std, g);
+      else
+        normal_serial_fill(t.mutable_data_ptr<scalar_t>(), t.numel(), mean, std, g);
+    });
+  });
+  return self;
+}
+
+Tensor& log_normal_cpu(Tensor& self, double mean, double std, const std::optional<Generator>& generator) {
+  CRESSET_CHECK(std > 0, "log_normal_ expects std > 0.0, but found std=", std);
+  CRESSET_RANDOM_FLOAT(self, "log_normal", [&] {
+    filled(self, generator, [&](const Tensor& t, CPUGeneratorImpl& g) { log_normal_fill(t.mutable_data_ptr<scalar_t>(), t.numel(), mean, std, g); });
+  });
+  return self;
+}
+
+Tensor& exponential_cpu(Tensor& self, double lambd, const std::optional<Generator>& generator) {
+  CRESSET_CHECK(lambd > 0, "exponential_ expects lambda > 0.0, but found lambda=", lambd);
+  CRESSET_CHECK(!isIntegralType(self.scalar_type(), true), "Exponential distribution is a continuous probability distribution. dtype must be a floating point but you specified ",
+                self.scalar_type());
+  CRESSET_RANDOM_FLOAT(self, "exponential", [&] {
+    filled(self, generator, [&](const Tensor& t, CPUGeneratorImpl& g) { exponential_fill(t.mutable_data_ptr<scalar_t>(), t.numel(), lambd, g); });
+  });
+  return self;
+}
+
+Tensor& geometric_cpu(Tensor& self, double p, const std::optional<Generator>& generator) {
+  CRESSET_CHECK(p > 0 && p < 1, "geometric_ expects p to be in (0, 1), but got p=", p);
+  CRESSET_DISPATCH(self.scalar_type(), "geometric", CRESSET_REAL_TYPES, [&] {
+    filled(self, generator, [&](const Tensor& t, CPUGeneratorImpl& g) { geometric_fill(t.mutable_data_ptr<scalar_t>(), t.numel(), p, g); });
+  });
+  return self;
+}
+
+Tensor& cauchy_cpu(Tensor& self, double median, double sigma, const std::optional<Generator>& generator) {
+  CRESSET_CHECK(sigma > 0, "cauchy_ expects sigma > 0.0, but found sigma=", sigma);
+  CRESSET_CHECK(self.is_floating_point(), "Cauchy distribution is a continuous probability distribution. dtype must be a floating point but you specified ", self.scalar_type());
+  CRESSET_RANDOM_FLOAT(self, "cauchy", [&] {
+    filled(self, generator, [&](const Tensor& t, CPUGeneratorImpl& g) { cauchy_fill(t.mutable_data_ptr<scalar_t>(), t.numel(), median, sigma, g); });
+  });
+  return self;
+}
+
+Tensor& random_cpu(Tensor& self, const std::optional<Generator>& generator) {
+  CRESSET_DISPATCH(self.scalar_type(), "random", CRESSET_REAL_AND_BOOL_TYPES, [&] {
+    filled(self, generator, [&](const Tensor& t, CPUGeneratorImpl& g) { random_fill(t.mutable_data_ptr<scalar_t>(), t.numel(), g); });
+  });
+  return self;
+}
+
+Tensor& random_from(Tensor& self, int64_t from, std::optional<int64_t> to, const std::optional<Generator>& generator) {
+  CRESSET_DISPATCH(self.scalar_type(), "random_from_to", CRESSET_REAL_AND_BOOL_TYPES, [&] {
+    const IntegerRange range = integer_range<scalar_t>(from, to);
+    filled(self, generator, [&](const Tensor& t, CPUGeneratorImpl& g) { random_range_fill(t.mutable_data_ptr<scalar_t>(), t.numel(), range, g); });
+  });
+  return self;
+}
+Tensor& random_to(Tensor& self, int64_t to, const std::optional<Generator>& generator) { return random_from(self, 0, to, generator); }
+
+Tensor& bernoulli_float(Tensor& self, double p, const std::optional<Generator>& generator) {
+  CRESSET_CHECK(p >= 0 && p <= 1, "bernoulli_ expects p to be in [0, 1], but got p=", p);
+  CRESSET_DISPATCH(self.scalar_type(), "bernoulli_scalar_cpu_", CRESSET_REAL_AND_BOOL_TYPES, [&] {
+    filled(self, generator, [&](const Tensor& t, CPUGeneratorImpl& g) { bernoulli_fill(t.mutable_data_ptr<scalar_t>(), t.numel(), p, g); });
+  });
+  return self;
+}
+
+Tensor& bernoulli_tensor(Tensor& self, const Tensor& p, const std::optional<Generator>& generator) {
+  CRESSET_CHECK(p.is_floating_point(), "expected probabilities tensor to have floating type, got ", p.scalar_type());
+  CRESSET_CHECK(p.numel() == 0 || (p.min().ge(0).item<bool>() && p.max().le(1).item<bool>()), "Expected p_in >= 0 && p_in <= 1 to be true, but got false.");
+  // Probabilities as double or float, one for each element of self.
+  const Tensor full = (isReducedFloatingType(p.scalar_type()) ? p.to(kFloat) : p).expand(self.sizes()).contiguous();
+  CRESSET_DISPATCH(self.scalar_type(), "bernoulli_tensor_cpu_self_", CRESSET_REAL_AND_BOOL_TYPES, [&] {
+    filled(self, generator, [&](const Tensor& t, CPUGeneratorImpl& g) {
+      if (full.scalar_type() == kDouble)
+        bernoulli_tensor_fill(t.mutable_data_ptr<scalar_t>(), full.const_data_ptr<double>(), t.numel(), g);
+      else
+        bernoulli_tensor_fill(t.mutable_data_ptr<scalar_t>(), full.const_data_ptr<float>(), t.numel(), g);
+    });
+  });
+  return self;
+}
+
+Tensor randperm_generator(int64_t n, const std::optional<Generator>& generator, std::optional<ScalarType> dtype, std::optional<Layout>, std::optional<Device>, std::optional<bool>) {
+  CRESSET_CHECK(n >= 0, "n must be non-negative, got", n);
+  const ScalarType type = dtype.value_or(kLong);
+  Tensor out = detail::empty_cpu({n}, type);
+  CRESSET_DISPATCH(type, "randperm", CRESSET_REAL_TYPES, [&] {
+    // Integers up to 2^digits are exact in a floating type.
+    const bool fits = std::is_integral_v<scalar_t> ? static_cast<uint64_t>(n) <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max()) &&
+                                                         static_cast<double>(n - 1) <= static_cast<double>(std::numeric_limits<scalar_t>::max())
+                                                   : n - 1 <= int64_t{1} << std::numeric_limits<scalar_t>::digits;
+    CRESSET_CHECK(fits, "n is too large for result tensor type: '", type, "'");
+    filled(out, generator, [&](const Tensor& t, CPUGeneratorImpl& g) { randperm_fill(t.mutable_data_ptr<scalar_t>(), n, g); });
+  });
+  return out;
+}
+
+Tensor multinomial(const Tensor& self, int64_t num_samples, bool replacement, const std::optional<Generator>& generator) {
+  CRESSET_CHECK(self.is_floating_point(), "multinomial only supports floating-point dtypes for input, got: ", self.scalar_type());
+  CRESSET_CHECK(self.dim() == 1 || self.dim() == 2, "prob_dist must be 1 or 2 dim");
+  CRESSET_CHECK(num_samples > 0, "cannot sample n_sample <= 0 samples");
+  const int64_t categories = self.size(-1), rows = self.dim() == 2 ? self.size(0) : 1;
+  CRESSET_CHECK(replacement || num_samples <= categories, "cannot sample n_sample > prob_dist.size(-1) samples without replacement");
+  CRESSET_CHECK(categories < int64_t{1} << 24, "number of categories cannot exceed 2^24");
+  Tensor out = detail::empty_cpu(self.dim() == 2 ? IntArrayRef{rows, num_samples} : IntArrayRef{num_samples}, kLong);
+  const Tensor p = self.contiguous();
+  CRESSET_RANDOM_FLOAT(p, "multinomial", [&] {
+    filled(out, generator, [&](const Tensor& t, CPUGeneratorImpl& g) {
+      const auto* weights = p.const_data_ptr<scalar_t>();
+      if (replacement)
+        multinomial_with_replacement(t.mutable_data_ptr<int64_t>(), weights, rows, categories, num_samples, g);
+      else
+        multinomial_without_replacement(t.mutable_data_ptr<int64_t>(), weights, rows, categories, num_samples, g);
+    });
+  });
+  return out;
+}
+
+}  // namespace cresset::cpu

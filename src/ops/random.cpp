@@ -1,0 +1,96 @@
+// Checks and compositions of random operators.
+#include <cmath>
+
+#include <cresset/ops/functions.h>
+
+#include "ops/ops_decl_random.h"
+
+namespace cresset::ops {
+
+// In-place operators know their result: Meta has nothing to fill.
+Tensor& uniform_meta(Tensor& self, double, double, const std::optional<Generator>&) { return self; }
+Tensor& normal_meta(Tensor& self, double, double, const std::optional<Generator>&) { return self; }
+Tensor& log_normal_meta(Tensor& self, double, double, const std::optional<Generator>&) { return self; }
+Tensor& exponential_meta(Tensor& self, double, const std::optional<Generator>&) { return self; }
+Tensor& geometric_meta(Tensor& self, double, const std::optional<Generator>&) { return self; }
+Tensor& cauchy_meta(Tensor& self, double, double, const std::optional<Generator>&) { return self; }
+Tensor& random_meta(Tensor& self, const std::optional<Generator>&) { return self; }
+Tensor& random_from_meta(Tensor& self, int64_t, std::optional<int64_t>, const std::optional<Generator>&) { return self; }
+Tensor& random_to_meta(Tensor& self, int64_t, const std::optional<Generator>&) { return self; }
+Tensor& bernoulli_float_meta(Tensor& self, double, const std::optional<Generator>&) { return self; }
+Tensor& bernoulli_tensor_meta(Tensor& self, const Tensor&, const std::optional<Generator>&) { return self; }
+
+namespace {
+void check_std(const Tensor& std) {
+  CRESSET_CHECK(!std.is_complex(), "normal expects standard deviation to be non-complex");
+  CRESSET_CHECK(std.is_meta() || std.numel() == 0 || std.min().ge(0).item<bool>(), "normal expects all elements of std >= 0.0");
+}
+}  // namespace
+
+Tensor normal_of(const Tensor& mean, double std, const std::optional<Generator>& generator) {
+  return cresset::empty_like(mean).normal_(0, std, generator).add_(mean);
+}
+Tensor normal_of_std(double mean, const Tensor& std, const std::optional<Generator>& generator) {
+  check_std(std);
+  return cresset::empty_like(std).normal_(0, 1, generator).mul_(std).add_(mean);
+}
+Tensor normal_of_both(const Tensor& mean, const Tensor& std, const std::optional<Generator>& generator) {
+  check_std(std);
+  const Tensor shape = mean + std;
+  return cresset::empty_like(shape).normal_(0, 1, generator).mul_(std).add_(mean);
+}
+
+namespace {
+void check_probability(double p) { CRESSET_CHECK(p >= 0 && p <= 1, "dropout probability has to be between 0 and 1, but got ", p); }
+Tensor noise_like(const Tensor& input, double p) { return cresset::empty_like(input).bernoulli_(1 - p).div_(1 - p); }
+}  // namespace
+
+Tensor dropout_impl(const Tensor& input, double p, bool train) {
+  check_probability(p);
+  if (p == 0 || !train || input.numel() == 0) return input;
+  if (p == 1) return input * cresset::zeros({}, input.options());
+  return input * noise_like(input, p);
+}
+
+Tensor& dropout_inplace_impl(Tensor& self, double p, bool train) {
+  check_probability(p);
+  if (p == 0 || !train || self.numel() == 0) return self;
+  if (p == 1) return self.mul_(cresset::zeros({}, self.options()));
+  return self.mul_(noise_like(self, p));
+}
+
+Tensor feature_dropout_impl(const Tensor& input, double p, bool train) {
+  check_probability(p);
+  if (p == 0 || !train || input.numel() == 0) return input;
+  CRESSET_CHECK(input.dim() >= 2, "Feature dropout requires at least 2 dimensions in the input");
+  if (p == 1) return input * cresset::zeros({}, input.options());
+  DimVector sizes(static_cast<std::size_t>(input.dim()), 1);
+  sizes[0] = input.size(0);
+  sizes[1] = input.size(1);
+  return input * cresset::empty(sizes, input.options()).bernoulli_(1 - p).div_(1 - p);
+}
+
+Tensor alpha_dropout_impl(const Tensor& input, double p, bool train) {
+  check_probability(p);
+  if (p == 0 || !train || input.numel() == 0) return input;
+  if (p == 1) return input * cresset::zeros({}, input.options());
+  constexpr double alpha = 1.7580993408473766;  // minus the limit of SELU at minus infinity
+  const double a = 1.0 / std::sqrt((alpha * alpha * p + 1) * (1 - p));
+  const Tensor noise = cresset::empty_like(input).bernoulli_(1 - p);
+  const Tensor b = noise.add(-1).mul(alpha * a).add(alpha * a * p);
+  return input * noise.mul(a) + b;
+}
+
+std::tuple<Tensor, Tensor> native_dropout_impl(const Tensor& input, double p, std::optional<bool> train) {
+  if (input.numel() == 0) return {input.clone(), cresset::empty_like(input, input.options().dtype(kBool))};
+  if (train && !*train) return {input.clone(), cresset::ones_like(input, input.options().dtype(kBool))};
+  const double keep = 1 - p;
+  Tensor mask = cresset::empty_like(input);
+  if (keep == 0)
+    mask.zero_();
+  else
+    mask.bernoulli_(keep).div_(keep);
+  return {input * mask, mask.to(kBool)};
+}
+
+}  // namespace cresset::ops
