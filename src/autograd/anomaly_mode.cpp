@@ -1,14 +1,11 @@
 // Anomaly mode: switches, traces of the forward operation, the warning that shows them.
 #include <cresset/autograd/anomaly_mode.h>
 
-#include <atomic>
-
 #include <cresset/autograd/engine.h>
 
 namespace cresset::autograd {
 
-bool AnomalyMode::enabled_ = false;
-bool AnomalyMode::check_nan_ = true;
+std::atomic<bool> AnomalyMode::enabled_{false}, AnomalyMode::check_nan_{true};
 
 void AnomalyMode::set_enabled(bool on, bool check_nan) {
   enabled_ = on;

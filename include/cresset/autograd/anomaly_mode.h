@@ -1,6 +1,7 @@
 // Anomaly mode: every node remembers where its forward operation ran, and NaN gradients raise.
 #pragma once
 
+#include <atomic>
 #include <string>
 
 #include <cresset/base/macros.h>
@@ -10,14 +11,13 @@ namespace cresset::autograd {
 struct Node;
 
 struct CRESSET_API AnomalyMode {
-  static bool is_enabled() noexcept { return enabled_; }
-  static bool should_check_nan() noexcept { return check_nan_; }
+  static bool is_enabled() noexcept { return enabled_.load(std::memory_order_relaxed); }
+  static bool should_check_nan() noexcept { return check_nan_.load(std::memory_order_relaxed); }
   /// For all threads of the process.
   static void set_enabled(bool on, bool check_nan = true);
 
  private:
-  static bool enabled_;
-  static bool check_nan_;
+  static std::atomic<bool> enabled_, check_nan_;
 };
 
 /// Turns anomaly mode on for a scope and warns that it is slow.
