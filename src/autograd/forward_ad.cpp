@@ -56,7 +56,14 @@ Tensor tangent_of(const Tensor& t) {
   return tangent;
 }
 
+/// Would a change of t's tangent in place reach memory that somebody else sees?
+bool is_shared(const Tensor& tangent) {
+  const AutogradMeta* meta = impl::get_autograd_meta(tangent);
+  return (meta && meta->is_tangent_) || (tangent.has_storage() && tangent.unsafeGetTensorImpl()->unsafe_storage().use_count() > 1);
+}
+
 void store_tangent(const Tensor& t, Tensor tangent) {
+  impl::materialize_autograd_meta(tangent)->is_tangent_ = true;
   AutogradMeta* meta = impl::materialize_autograd_meta(t);
   meta->fw_grad_ = std::make_shared<ForwardGrad>(ForwardGrad{std::move(tangent)});
   remember(meta->fw_grad_);
@@ -99,7 +106,9 @@ std::vector<Tensor> fw_grad_or_zeros(TensorList list) {
   return r;
 }
 
-void set_fw_grad(const Tensor& t, const Tensor& tangent, bool is_inplace) {
+namespace {
+/// keep: the tangent itself shall be kept where its layout allows, though others see it.
+void set_tangent(const Tensor& t, const Tensor& tangent, bool is_inplace, bool keep) {
   if (!t.defined() || !tangent.defined() || detail::forward_levels.load(std::memory_order_relaxed) == 0) return;
   if (!isDifferentiableType(t.scalar_type())) return;
   CRESSET_CHECK(t.sizes() == tangent.sizes(),
@@ -135,7 +144,7 @@ void set_fw_grad(const Tensor& t, const Tensor& tangent, bool is_inplace) {
     store_tangent(t, tangent);
     return;
   }
-  if (same_layout(tangent, t)) {
+  if (same_layout(tangent, t) && (keep || !is_shared(tangent))) {
     store_tangent(t, tangent);
     return;
   }
@@ -143,6 +152,10 @@ void set_fw_grad(const Tensor& t, const Tensor& tangent, bool is_inplace) {
   cresset::copy_(copy, tangent);
   store_tangent(t, std::move(copy));
 }
+
+}  // namespace
+
+void set_fw_grad(const Tensor& t, const Tensor& tangent, bool is_inplace) { set_tangent(t, tangent, is_inplace, false); }
 
 void set_fw_grad(TensorList list, TensorList tangents, bool is_inplace) {
   for (std::size_t i = 0; i < list.size(); ++i) set_fw_grad(list[i], tangents[i], is_inplace);
@@ -184,7 +197,7 @@ Tensor make_dual(const Tensor& primal, const Tensor& tangent, int64_t level) {
   CRESSET_CHECK(!fw_grad(primal).defined(), "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is not supported.");
   CRESSET_CHECK(!primal.is_inference() && !tangent.is_inference(), "Expected both tensors to be normal tensors, but an inference tensor was given.");
   Tensor dual = alias_of(primal, false);
-  set_fw_grad(dual, tangent, false);
+  set_tangent(dual, tangent, false, true);
   return dual;
 }
 

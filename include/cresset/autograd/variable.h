@@ -59,6 +59,7 @@ struct CRESSET_API AutogradMeta : AutogradMetaInterface {
   bool requires_grad_ = false;  // only of leaves; others have grad_fn_
   bool retains_grad_ = false;
   bool is_view_ = false;        // this is a DifferentiableViewMeta
+  bool is_tangent_ = false;     // some tensor has this one as its tangent
   detail::SpinLock lock_;       // guards the lazily made grad_accumulator_ and a view's grad_fn_
 };
 

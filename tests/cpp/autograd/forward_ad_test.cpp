@@ -84,6 +84,15 @@ TEST(ForwardAD, InPlaceMakesPlainTensorDual) {
   expect_values(tangent(t), {3});
 }
 
+TEST(ForwardAD, ResultsDoNotShareTheirTangents) {
+  const DualLevel level;
+  const Tensor d = make_dual(vec({1, 2}), vec({1, 1})) * 1.0;
+  Tensor y = d + 1.0;
+  y.mul_(5.0);
+  expect_values(tangent(y), {5, 5});
+  expect_values(tangent(d), {1, 1});
+}
+
 TEST(ForwardAD, ReverseOverForward) {
   const DualLevel level;
   const Tensor x = leaf({3});
