@@ -23,35 +23,35 @@ namespace cresset::cpu {
 
 /// Uniform on [from, to). Floating. Requires from <= to, both within T, and a finite difference.
 template <class T>
-CRESSET_API void uniform_fill(T* out, int64_t n, double from, double to, CPUGeneratorImpl& generator);
+void uniform_fill(T* out, int64_t n, double from, double to, CPUGeneratorImpl& generator);
 
 /// Normal; n >= 16 is drawn in blocks of sixteen, less as normal_serial_fill. Floating. Requires std >= 0.
 template <class T>
-CRESSET_API void normal_fill(T* out, int64_t n, double mean, double std, CPUGeneratorImpl& generator);
+void normal_fill(T* out, int64_t n, double mean, double std, CPUGeneratorImpl& generator);
 /// Normal one by one in double precision; the second of a pair is kept in the generator. Floating.
 template <class T>
-CRESSET_API void normal_serial_fill(T* out, int64_t n, double mean, double std, CPUGeneratorImpl& generator);
+void normal_serial_fill(T* out, int64_t n, double mean, double std, CPUGeneratorImpl& generator);
 /// exp of a normal of mean and std. Floating. Requires std > 0.
 template <class T>
-CRESSET_API void log_normal_fill(T* out, int64_t n, double mean, double std, CPUGeneratorImpl& generator);
+void log_normal_fill(T* out, int64_t n, double mean, double std, CPUGeneratorImpl& generator);
 
 /// 1 with probability p, else 0. Real and bool. Requires 0 <= p <= 1.
 template <class T>
-CRESSET_API void bernoulli_fill(T* out, int64_t n, double p, CPUGeneratorImpl& generator);
+void bernoulli_fill(T* out, int64_t n, double p, CPUGeneratorImpl& generator);
 /// The same with p[i] for element i. T Real and bool, P float or double (half probabilities are passed as
 /// float).
 template <class T, class P>
-CRESSET_API void bernoulli_tensor_fill(T* out, const P* p, int64_t n, CPUGeneratorImpl& generator);
+void bernoulli_tensor_fill(T* out, const P* p, int64_t n, CPUGeneratorImpl& generator);
 
 /// Exponential with rate lambda. Floating. Requires lambda > 0.
 template <class T>
-CRESSET_API void exponential_fill(T* out, int64_t n, double lambda, CPUGeneratorImpl& generator);
+void exponential_fill(T* out, int64_t n, double lambda, CPUGeneratorImpl& generator);
 /// Number of trials up to the first success. Real. Requires 0 < p < 1.
 template <class T>
-CRESSET_API void geometric_fill(T* out, int64_t n, double p, CPUGeneratorImpl& generator);
+void geometric_fill(T* out, int64_t n, double p, CPUGeneratorImpl& generator);
 /// Cauchy. Floating. Requires sigma > 0.
 template <class T>
-CRESSET_API void cauchy_fill(T* out, int64_t n, double median, double sigma, CPUGeneratorImpl& generator);
+void cauchy_fill(T* out, int64_t n, double median, double sigma, CPUGeneratorImpl& generator);
 
 /// Integers base .. base + span - 1 (modulo 2^64); span 0 means all 2^64, as int64_t.
 struct IntegerRange {
@@ -63,39 +63,39 @@ struct IntegerRange {
 /// cannot represent move inwards, with a warning. Raises when a bound is outside T or the range is empty.
 /// Real and bool.
 template <class T>
-CRESSET_API IntegerRange integer_range(int64_t from, std::optional<int64_t> to);
+IntegerRange integer_range(int64_t from, std::optional<int64_t> to);
 /// Uniform integers of a range. Real and bool.
 template <class T>
-CRESSET_API void random_range_fill(T* out, int64_t n, IntegerRange range, CPUGeneratorImpl& generator);
+void random_range_fill(T* out, int64_t n, IntegerRange range, CPUGeneratorImpl& generator);
 /// random_() without bounds: 0 .. T's largest value, for floating T 0 .. 2^digits. Real and bool.
 template <class T>
-CRESSET_API void random_fill(T* out, int64_t n, CPUGeneratorImpl& generator);
+void random_fill(T* out, int64_t n, CPUGeneratorImpl& generator);
 
 /// A permutation of 0 .. n-1. Real. Requires that T can represent n - 1.
 template <class T>
-CRESSET_API void randperm_fill(T* out, int64_t n, CPUGeneratorImpl& generator);
+void randperm_fill(T* out, int64_t n, CPUGeneratorImpl& generator);
 /// Number of elements from which randperm_fill uses the inside-out shuffle with 64-bit draws.
 inline constexpr int64_t kLargeRandperm = 0xFFFFFFFFll / 20;
 /// That shuffle, for any n.
 template <class T>
-CRESSET_API void randperm_inside_out_fill(T* out, int64_t n, CPUGeneratorImpl& generator);
+void randperm_inside_out_fill(T* out, int64_t n, CPUGeneratorImpl& generator);
 
 /// Draws `samples` categories of each row of probabilities p[rows][categories] (unnormalised) into
 /// out[rows][samples]. Floating. A single sample is drawn as without replacement. Raises when a probability
 /// is negative or not finite, or a row sums to 0.
 template <class T>
-CRESSET_API void multinomial_with_replacement(int64_t* out, const T* p, int64_t rows, int64_t categories,
-                                              int64_t samples, CPUGeneratorImpl& generator);
+void multinomial_with_replacement(int64_t* out, const T* p, int64_t rows, int64_t categories, int64_t samples,
+                                  CPUGeneratorImpl& generator);
 /// The same without replacement; requires samples <= categories.
 template <class T>
-CRESSET_API void multinomial_without_replacement(int64_t* out, const T* p, int64_t rows, int64_t categories,
-                                                 int64_t samples, CPUGeneratorImpl& generator);
+void multinomial_without_replacement(int64_t* out, const T* p, int64_t rows, int64_t categories,
+                                     int64_t samples, CPUGeneratorImpl& generator);
 
 /// Uniform on [from, to) and normal numbers of a counter-based stream, in parallel: element i depends on the
 /// seed, the stream's position and i alone. Moves the position by the blocks used. Floating.
 template <class T>
-CRESSET_API void philox_uniform_fill(T* out, int64_t n, double from, double to, PhiloxStream& stream);
+void philox_uniform_fill(T* out, int64_t n, double from, double to, PhiloxStream& stream);
 template <class T>
-CRESSET_API void philox_normal_fill(T* out, int64_t n, double mean, double std, PhiloxStream& stream);
+void philox_normal_fill(T* out, int64_t n, double mean, double std, PhiloxStream& stream);
 
 }  // namespace cresset::cpu
