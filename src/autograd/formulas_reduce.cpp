@@ -1,0 +1,247 @@
+// Gradients of reductions and running totals.
+#include "autograd/formulas_reduce.h"
+
+#include <cresset/ops/functions.h>
+
+#include <cmath>
+#include <limits>
+
+#include "autograd/formulas.h"
+
+namespace cresset::autograd::formulas {
+
+int64_t reduced_count(IntArrayRef sizes, OptionalIntArrayRef dims) {
+  int64_t n = 1;
+  if (!dims || dims->empty())
+    for (int64_t s : sizes) n *= s;
+  else
+    for (int64_t d : *dims) n *= sizes.empty() ? 1 : sizes[maybe_wrap_dim(d, static_cast<int64_t>(sizes.size()))];
+  return n;
+}
+
+Tensor mean_backward(const Tensor& grad, IntArrayRef sizes, OptionalIntArrayRef dims, bool keepdim) {
+  return cresset::div(sum_backward(grad, sizes, dims, keepdim), reduced_count(sizes, dims));
+}
+
+// ---- products --------------------------------------------------------------------------------------------------------
+
+namespace {
+// Along the last dimension: (product of the elements before) * (product of those after).
+Tensor product_of_others(const Tensor& self, int64_t dim) {
+  const int64_t n = self.size(dim);
+  DimVector one(self.sizes());
+  one[maybe_wrap_dim(dim, self.dim())] = 1;
+  const Tensor ones = cresset::ones(one, self.options());
+  if (n == 1) return cresset::ones_like(self);
+  const Tensor before = cresset::cumprod(cresset::cat({ones, cresset::narrow(self, dim, 0, n - 1)}, dim), dim);
+  const Tensor after = cresset::flip(cresset::cumprod(cresset::cat({ones, cresset::flip(cresset::narrow(self, dim, 1, n - 1), {dim})}, dim), dim), {dim});
+  return cresset::mul(before, after);
+}
+}  // namespace
+
+Tensor prod_dim_backward(const Tensor& grad, const Tensor& self, int64_t dim, bool keepdim) {
+  if (self.dim() == 0) return grad;
+  if (self.size(dim) == 0) return cresset::zeros_like(self);
+  const Tensor wide = keepdim ? grad : cresset::unsqueeze(grad, maybe_wrap_dim(dim, self.dim()));
+  const Tensor others = product_of_others(self, dim);
+  return cresset::mul(wide, self.is_complex() ? cresset::conj(others) : others);
+}
+Tensor prod_backward(const Tensor& grad, const Tensor& self) {
+  if (self.dim() == 0) return grad;
+  if (self.numel() == 0) return cresset::zeros_like(self);
+  return cresset::reshape(prod_dim_backward(grad, cresset::reshape(self, {-1}), 0, false), self.sizes());
+}
+
+// ---- extremes --------------------------------------------------------------------------------------------------------
+
+namespace {
+// Where self equals the result, as 1 / (number of such places), zero elsewhere.
+Tensor shares(const Tensor& self, const Tensor& wide_result, IntArrayRef dims) {
+  Tensor is = cresset::eq(self, wide_result);
+  if (self.is_floating_point()) is = cresset::logical_or(is, cresset::logical_and(cresset::isnan(self), cresset::isnan(wide_result)));
+  const Tensor mask = cresset::to(is, self.scalar_type());
+  return cresset::div(mask, self.dim() == 0 ? mask : cresset::sum(mask, dims, true));
+}
+DimVector as_dims(std::optional<int64_t> dim) { return dim ? DimVector{*dim} : DimVector(); }
+}  // namespace
+
+Tensor extreme_backward(const Tensor& grad, const Tensor& self, const Tensor& result, IntArrayRef dims, bool keepdim) {
+  const Tensor wide = restore_reduced_dims(result, self.sizes(), dims, keepdim);
+  return cresset::mul(restore_reduced_dims(grad, self.sizes(), dims, keepdim), shares(self, wide, dims));
+}
+Tensor extreme_jvp(const Tensor& self_t, const Tensor& self, const Tensor& result, IntArrayRef dims, bool keepdim) {
+  const Tensor wide = restore_reduced_dims(result, self.sizes(), dims, keepdim);
+  const Tensor weighted = cresset::mul(self_t, shares(self, wide, dims));
+  return self.dim() == 0 ? weighted : cresset::sum(weighted, dims, keepdim);
+}
+Tensor aminmax_backward(const std::vector<Tensor>& grads, const Tensor& self, std::optional<int64_t> dim, bool keepdim, const Tensor& min, const Tensor& max) {
+  const DimVector dims = as_dims(dim);
+  Tensor out;
+  for (int i = 0; i < 2; ++i) {
+    if (!grads[i].defined()) continue;
+    const Tensor part = extreme_backward(grads[i], self, i == 0 ? min : max, dims, keepdim);
+    out = out.defined() ? cresset::add(out, part) : part;
+  }
+  return out;
+}
+Tensor aminmax_jvp(const Tensor& self_t, const Tensor& self, const Tensor& result, std::optional<int64_t> dim, bool keepdim) {
+  return extreme_jvp(self_t, self, result, as_dims(dim), keepdim);
+}
+
+Tensor select_index_backward(const Tensor& grad, int64_t dim, const Tensor& indices, IntArrayRef sizes, bool keepdim) {
+  const Tensor zeros = cresset::zeros(sizes, grad.options());
+  if (keepdim || sizes.empty()) return cresset::scatter_add(zeros, dim, indices, grad);
+  const int64_t d = maybe_wrap_dim(dim, static_cast<int64_t>(sizes.size()));
+  return cresset::scatter_add(zeros, d, cresset::unsqueeze(indices, d), cresset::unsqueeze(grad, d));
+}
+Tensor gather_index(const Tensor& self, int64_t dim, const Tensor& indices, bool keepdim) {
+  if (keepdim || self.dim() == 0) return cresset::gather(self, dim, indices);
+  const int64_t d = maybe_wrap_dim(dim, self.dim());
+  return cresset::squeeze(cresset::gather(self, d, cresset::unsqueeze(indices, d)), d);
+}
+
+// ---- moments ---------------------------------------------------------------------------------------------------------
+
+namespace {
+double freedom(const Tensor& self, OptionalIntArrayRef dims, const std::optional<Scalar>& correction) {
+  return static_cast<double>(reduced_count(self.sizes(), dims)) - (correction ? correction->toDouble() : 1);
+}
+Tensor centred(const Tensor& self, OptionalIntArrayRef dims) { return cresset::sub(self, cresset::mean(self, dims, true)); }
+}  // namespace
+
+Tensor var_backward(const Tensor& grad, const Tensor& self, OptionalIntArrayRef dims, const std::optional<Scalar>& correction, bool keepdim) {
+  const double n = freedom(self, dims, correction);
+  const Tensor wide = restore_reduced_dims(grad, self.sizes(), dims, keepdim);
+  if (n <= 0) {  // the variance is NaN or infinite
+    const Tensor factor = cresset::where(cresset::eq(wide, 0), cresset::full({}, std::nan(""), self.options()), cresset::full({}, INFINITY, self.options()));
+    return cresset::mul(factor, centred(self, dims));
+  }
+  return cresset::mul(cresset::mul(wide, 2.0 / n), centred(self, dims));
+}
+Tensor std_backward(const Tensor& result, const Tensor& grad, const Tensor& self, OptionalIntArrayRef dims, const std::optional<Scalar>& correction,
+                    bool keepdim) {
+  const Tensor scaled = cresset::masked_fill(cresset::div(grad, cresset::mul(result, 2)), cresset::eq(result, 0), 0);
+  return var_backward(scaled, self, dims, correction, keepdim);
+}
+namespace {
+Tensor with_mean(Tensor out, const Tensor& grad_mean, const Tensor& self, OptionalIntArrayRef dims, bool keepdim) {
+  if (!grad_mean.defined()) return out;
+  const Tensor part = mean_backward(grad_mean, self.sizes(), dims, keepdim);
+  return out.defined() ? cresset::add(out, part) : part;
+}
+}  // namespace
+Tensor var_mean_backward(const std::vector<Tensor>& grads, const Tensor& self, OptionalIntArrayRef dims, const std::optional<Scalar>& correction, bool keepdim) {
+  const Tensor out = grads[0].defined() ? var_backward(grads[0], self, dims, correction, keepdim) : Tensor();
+  return with_mean(out, grads[1], self, dims, keepdim);
+}
+Tensor std_mean_backward(const std::vector<Tensor>& grads, const Tensor& result, const Tensor& self, OptionalIntArrayRef dims,
+                         const std::optional<Scalar>& correction, bool keepdim) {
+  const Tensor out = grads[0].defined() ? std_backward(result, grads[0], self, dims, correction, keepdim) : Tensor();
+  return with_mean(out, grads[1], self, dims, keepdim);
+}
+Tensor var_jvp(const Tensor& self_t, const Tensor& self, OptionalIntArrayRef dims, const std::optional<Scalar>& correction, bool keepdim) {
+  const Tensor c = centred(self, dims);
+  Tensor product = cresset::mul(self_t, self.is_complex() ? cresset::conj(c) : c);
+  if (self.is_complex()) product = cresset::real(product);
+  return cresset::mul(cresset::sum(product, dims, keepdim), 2.0 / freedom(self, dims, correction));
+}
+Tensor std_jvp(const Tensor& result, const Tensor& self_t, const Tensor& self, OptionalIntArrayRef dims, const std::optional<Scalar>& correction, bool keepdim) {
+  const Tensor d = cresset::div(var_jvp(self_t, self, dims, correction, keepdim), cresset::mul(result, 2));
+  return cresset::masked_fill(d, cresset::eq(result, 0), 0);
+}
+
+// ---- norms -----------------------------------------------------------------------------------------------------------
+
+namespace {
+// d norm / d self for real or complex self (its conjugate direction), with size-1 dimensions in `norm`.
+Tensor norm_slope(const Tensor& self, const Scalar& p_, const Tensor& norm, OptionalIntArrayRef dims) {
+  const double p = p_.toDouble();
+  if (p == 0) return cresset::zeros_like(self);
+  if (p == 1) return cresset::sgn(self);
+  const Tensor zero = cresset::eq(norm, 0);
+  if (p == 2) return cresset::masked_fill(cresset::div(self, norm), zero, 0);
+  if (std::isinf(p)) {
+    const Tensor size = cresset::abs(self), is = cresset::eq(size, norm);
+    const Tensor mask = cresset::to(is, norm.scalar_type());
+    return cresset::mul(cresset::sgn(self), cresset::div(mask, self.dim() == 0 ? mask : cresset::sum(mask, dims, true)));
+  }
+  // sgn(x) * (|x| / norm)^(p - 1), with the ratio taken first so that powers stay in range.
+  const Tensor size = cresset::abs(self);
+  Tensor ratio = cresset::pow(cresset::div(size, norm), p - 1);
+  if (p < 1) ratio = cresset::masked_fill(ratio, cresset::eq(size, 0), 0);
+  return cresset::masked_fill(cresset::mul(cresset::sgn(self), ratio), zero, 0);
+}
+}  // namespace
+
+Tensor norm_backward(const Tensor& grad, const Tensor& self, const Scalar& p, const Tensor& norm, OptionalIntArrayRef dims, bool keepdim) {
+  const Tensor wide_norm = restore_reduced_dims(norm, self.sizes(), dims, keepdim);
+  return cresset::mul(restore_reduced_dims(grad, self.sizes(), dims, keepdim), norm_slope(self, p, wide_norm, dims));
+}
+Tensor norm_jvp(const Tensor& self_t, const Tensor& self, const Scalar& p, const Tensor& norm, OptionalIntArrayRef dims, bool keepdim) {
+  const Tensor slope = norm_slope(self, p, restore_reduced_dims(norm, self.sizes(), dims, keepdim), dims);
+  Tensor product = cresset::mul(self_t, self.is_complex() ? cresset::conj(slope) : slope);
+  if (self.is_complex()) product = cresset::real(product);
+  return self.dim() == 0 ? product : cresset::sum(product, dims, keepdim);
+}
+
+Tensor logsumexp_backward(const Tensor& grad, const Tensor& self, const Tensor& result, IntArrayRef dims, bool keepdim) {
+  const Tensor wide = restore_reduced_dims(result, self.sizes(), dims, keepdim);
+  // Where the result is -inf every element is, and none of them can change it.
+  const Tensor shift = cresset::masked_fill(wide, cresset::eq(wide, -std::numeric_limits<double>::infinity()), 0);
+  return cresset::mul(restore_reduced_dims(grad, self.sizes(), dims, keepdim), cresset::exp(cresset::sub(self, shift)));
+}
+Tensor logsumexp_jvp(const Tensor& self_t, const Tensor& self, IntArrayRef dims, bool keepdim) {
+  if (self.dim() == 0) return self_t;
+  const Tensor wide = cresset::logsumexp(self, dims, true);
+  const Tensor shift = cresset::masked_fill(wide, cresset::eq(wide, -std::numeric_limits<double>::infinity()), 0);
+  return cresset::sum(cresset::mul(cresset::exp(cresset::sub(self, shift)), self_t), dims, keepdim);
+}
+
+// ---- running totals --------------------------------------------------------------------------------------------------
+
+Tensor cumsum_backward(const Tensor& grad, int64_t dim) {
+  if (grad.numel() <= 1) return grad;
+  return cresset::flip(cresset::cumsum(cresset::flip(grad, {dim}), dim), {dim});
+}
+
+Tensor cumprod_backward(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& result) {
+  if (self.numel() <= 1) return grad;
+  const Tensor g = self.is_complex() ? cresset::conj(self) : self;
+  const Tensor r = self.is_complex() ? cresset::conj(result) : result;
+  const Tensor zero = cresset::eq(g, 0);
+  const Tensor plain = cresset::div(cumsum_backward(cresset::mul(grad, r), dim), cresset::masked_fill(g, zero, 1));
+  if (!cresset::any(zero).item<bool>()) return plain;
+  // With zeros on the way: d result[j] / d self[i] is the product of self[..j] without self[i], added up one i at a time.
+  std::vector<Tensor> columns;
+  const int64_t n = self.size(dim);
+  for (int64_t i = 0; i < n; ++i) {
+    Tensor product = i == 0 ? cresset::ones_like(cresset::select(g, dim, 0)) : cresset::prod(cresset::narrow(g, dim, 0, i), dim);
+    Tensor sum = cresset::mul(product, cresset::select(grad, dim, i));
+    if (i + 1 < n) {
+      const Tensor rest = cresset::cumprod(cresset::narrow(g, dim, i + 1, n - i - 1), dim);
+      const Tensor tail = cresset::sum(cresset::mul(rest, cresset::narrow(grad, dim, i + 1, n - i - 1)), dim);
+      sum = cresset::add(sum, cresset::mul(product, tail));
+    }
+    columns.push_back(sum);
+  }
+  return cresset::stack(columns, maybe_wrap_dim(dim, self.dim()));
+}
+
+Tensor logcumsumexp_backward(const Tensor& grad, const Tensor& self, const Tensor& result, int64_t dim) {
+  if (self.numel() == 0) return grad;
+  // sum over j >= i of grad[j] * exp(self[i] - result[j]); positive and negative gradients as logarithms apart.
+  const double lowest = -std::numeric_limits<double>::infinity();
+  const auto part = [&](const Tensor& size, const Tensor& keep) {
+    const Tensor logs = cresset::sub(cresset::masked_fill(cresset::log(size), cresset::logical_not(keep), lowest), result);
+    const Tensor sums = cresset::flip(cresset::logcumsumexp(cresset::flip(logs, {dim}), dim), {dim});
+    return cresset::exp(cresset::add(sums, self));
+  };
+  const Tensor positive = cresset::gt(grad, 0), negative = cresset::lt(grad, 0);
+  return cresset::sub(part(cresset::abs(grad), positive), part(cresset::abs(grad), negative));
+}
+
+Tensor cummaxmin_backward(const Tensor& grad, IntArrayRef sizes, const Tensor& indices, int64_t dim) {
+  return cresset::scatter_add(cresset::zeros(sizes, grad.options()), dim, indices, grad);
+}
+
+}  // namespace cresset::autograd::formulas

@@ -1,0 +1,207 @@
+// Running totals along a dimension, and order statistics (median, mode) of the reduce family.
+#include <algorithm>
+#include <cmath>
+#include <complex>
+#include <limits>
+#include <type_traits>
+#include <vector>
+
+#include <cresset/core/dispatch_types.h>
+#include <cresset/ops/functions.h>
+
+#include "backends/cpu/lines.h"
+#include "cpu/cpu_decl_reduce.h"
+#include "ops/shape_util.h"
+#include "ops/structured.h"
+
+namespace cresset::cpu {
+
+namespace {
+
+// Running values are kept wider than they are stored.
+template <class T>
+struct RunningType {
+  using type = T;
+};
+template <>
+struct RunningType<float> {
+  using type = double;
+};
+template <>
+struct RunningType<Half> {
+  using type = float;
+};
+template <>
+struct RunningType<BFloat16> {
+  using type = float;
+};
+template <>
+struct RunningType<std::complex<float>> {
+  using type = std::complex<double>;
+};
+
+template <class T, class F>
+void running(const Tensor& self, int64_t dim, const Tensor& out, typename RunningType<T>::type start, const F& step) {
+  using R = typename RunningType<T>::type;
+  const T* const from = self.const_data_ptr<T>();
+  T* const to = out.mutable_data_ptr<T>();
+  for_each_line<2>(dim, self.sizes(), {self.strides(), out.strides()}, [&](const LineAt<2>& l) {
+    R acc = start;
+    const T* const a = from + l.offset[0];
+    T* const b = to + l.offset[1];
+    for (int64_t i = 0; i < l.size; ++i) {
+      acc = step(acc, static_cast<R>(a[i * l.stride[0]]));
+      b[i * l.stride[1]] = static_cast<T>(acc);
+    }
+  });
+}
+
+template <class R>
+R multiply(R a, R b) {
+  if constexpr (std::is_same_v<R, bool>) return a && b;
+  else return static_cast<R>(a * b);
+}
+
+Tensor in_type(const Tensor& self, const Tensor& out) { return self.scalar_type() == out.scalar_type() ? self : self.to(out.scalar_type()); }
+
+void running_extreme(const Tensor& self, int64_t dim, const Tensor& values, const Tensor& indices, bool max) {
+  if (self.numel() == 0) return;
+  int64_t* const to_index = indices.mutable_data_ptr<int64_t>();
+  CRESSET_DISPATCH(self.scalar_type(), max ? "cummax_cpu" : "cummin_cpu", CRESSET_REAL_AND_BOOL_TYPES, [&] {
+    using C = opmath_type<scalar_t>;
+    const scalar_t* const from = self.const_data_ptr<scalar_t>();
+    scalar_t* const to = values.mutable_data_ptr<scalar_t>();
+    for_each_line<3>(dim, self.sizes(), {self.strides(), values.strides(), indices.strides()}, [&](const LineAt<3>& l) {
+      C best{};
+      int64_t at = 0;
+      for (int64_t i = 0; i < l.size; ++i) {
+        const C v = static_cast<C>(from[l.offset[0] + i * l.stride[0]]);
+        // The last of equals; once NaN, only a later NaN takes over.
+        if (i == 0 || v != v || (best == best && (max ? v >= best : v <= best))) {
+          best = v;
+          at = i;
+        }
+        to[l.offset[1] + i * l.stride[1]] = static_cast<scalar_t>(best);
+        to_index[l.offset[2] + i * l.stride[2]] = at;
+      }
+    });
+  });
+}
+
+}  // namespace
+
+void cumsum(const Tensor& self, int64_t dim, std::optional<ScalarType>, const Tensor& out) {
+  if (out.numel() == 0) return;
+  const Tensor from = in_type(self, out);
+  CRESSET_DISPATCH(out.scalar_type(), "cumsum_cpu", CRESSET_ALL_TYPES, [&] {
+    using R = typename RunningType<scalar_t>::type;
+    running<scalar_t>(from, dim, out, R(0), [](R a, R b) { return static_cast<R>(a + b); });
+  });
+}
+void cumprod(const Tensor& self, int64_t dim, std::optional<ScalarType>, const Tensor& out) {
+  if (out.numel() == 0) return;
+  const Tensor from = in_type(self, out);
+  CRESSET_DISPATCH(out.scalar_type(), "cumprod_cpu", CRESSET_ALL_TYPES, [&] {
+    using R = typename RunningType<scalar_t>::type;
+    running<scalar_t>(from, dim, out, R(1), [](R a, R b) { return multiply(a, b); });
+  });
+}
+void logcumsumexp(const Tensor& self, int64_t dim, const Tensor& out) {
+  if (out.numel() == 0) return;
+  CRESSET_DISPATCH(out.scalar_type(), "logcumsumexp_out_cpu", CRESSET_FLOATING_AND_HALF_TYPES, [&] {
+    using R = typename RunningType<scalar_t>::type;
+    running<scalar_t>(self, dim, out, -std::numeric_limits<R>::infinity(), [](R a, R b) {
+      const R high = a != a || b != b ? a + b : std::max(a, b), low = std::min(a, b);
+      if (high != high || std::isinf(high)) return high;
+      return high + std::log1p(std::exp(low - high));
+    });
+  });
+}
+void cummax(const Tensor& self, int64_t dim, const Tensor& values, const Tensor& indices) { running_extreme(self, dim, values, indices, true); }
+void cummin(const Tensor& self, int64_t dim, const Tensor& values, const Tensor& indices) { running_extreme(self, dim, values, indices, false); }
+
+// ---- order statistics ------------------------------------------------------------------------------------------------
+
+namespace {
+
+// Position of the lower median; a NaN wins, or is left out when skip_nan.
+template <class T>
+int64_t median_index(const T* p, int64_t n, int64_t stride, bool skip_nan, std::vector<int64_t>& order) {
+  using C = opmath_type<T>;
+  const auto at = [&](int64_t i) { return static_cast<C>(p[i * stride]); };
+  order.clear();
+  for (int64_t i = 0; i < n; ++i) {
+    if (at(i) == at(i)) order.push_back(i);
+    else if (!skip_nan) return i;
+  }
+  if (order.empty()) return 0;
+  const auto middle = order.begin() + static_cast<std::ptrdiff_t>((order.size() - 1) / 2);
+  std::nth_element(order.begin(), middle, order.end(), [&](int64_t a, int64_t b) { return at(a) != at(b) ? at(a) < at(b) : a < b; });
+  return *middle;
+}
+
+void median_along(const Tensor& self, int64_t dim, bool skip_nan, const Tensor& values, const Tensor& indices) {
+  if (values.numel() == 0) return;
+  CRESSET_DISPATCH(self.scalar_type(), "median_cpu", CRESSET_REAL_TYPES, [&] {
+    const scalar_t* const from = self.const_data_ptr<scalar_t>();
+    scalar_t* const to = values.mutable_data_ptr<scalar_t>();
+    int64_t* const to_index = indices.mutable_data_ptr<int64_t>();
+    // Results are dense in the order of lines.
+    for_each_line_numbered(dim, self.sizes(), self.strides(), [&](int64_t line, int64_t offset, int64_t size, int64_t stride) {
+      static thread_local std::vector<int64_t> order;
+      const int64_t i = median_index(from + offset, size, stride, skip_nan, order);
+      to[line] = from[offset + i * stride];
+      to_index[line] = i;
+    });
+  });
+}
+void median_of_all(const Tensor& self, bool skip_nan, const Tensor& out) {
+  const Tensor flat = self.contiguous();
+  CRESSET_DISPATCH(self.scalar_type(), "median_cpu", CRESSET_REAL_TYPES, [&] {
+    scalar_t* const to = out.mutable_data_ptr<scalar_t>();
+    if (flat.numel() == 0) {
+      *to = static_cast<scalar_t>(std::nanf(""));
+      return;
+    }
+    std::vector<int64_t> order;
+    const scalar_t* const p = flat.const_data_ptr<scalar_t>();
+    *to = p[median_index(p, flat.numel(), 1, skip_nan, order)];
+  });
+}
+
+}  // namespace
+
+void median_all(const Tensor& self, const Tensor& out) { median_of_all(self, false, out); }
+void nanmedian_all(const Tensor& self, const Tensor& out) { median_of_all(self, true, out); }
+void median_dim(const Tensor& self, int64_t dim, bool, const Tensor& values, const Tensor& indices) { median_along(self, dim, false, values, indices); }
+void nanmedian_dim(const Tensor& self, int64_t dim, bool, const Tensor& values, const Tensor& indices) { median_along(self, dim, true, values, indices); }
+
+void mode(const Tensor& self, int64_t dim, bool, const Tensor& values, const Tensor& indices) {
+  if (values.numel() == 0) return;
+  CRESSET_DISPATCH(self.scalar_type(), "mode_cpu", CRESSET_REAL_AND_BOOL_TYPES, [&] {
+    using C = opmath_type<scalar_t>;
+    const scalar_t* const from = self.const_data_ptr<scalar_t>();
+    scalar_t* const to = values.mutable_data_ptr<scalar_t>();
+    int64_t* const to_index = indices.mutable_data_ptr<int64_t>();
+    for_each_line_numbered(dim, self.sizes(), self.strides(), [&](int64_t line, int64_t offset, int64_t size, int64_t stride) {
+      std::vector<int64_t> order(static_cast<std::size_t>(size));
+      for (int64_t i = 0; i < size; ++i) order[i] = i;
+      const auto at = [&](int64_t i) { return static_cast<C>(from[offset + i * stride]); };
+      std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return at(a) < at(b) || (at(a) == at(a) && at(b) != at(b)); });
+      int64_t best = 0, best_count = 0;
+      for (int64_t i = 0; i < size;) {
+        int64_t j = i + 1;
+        while (j < size && at(order[j]) == at(order[i])) ++j;
+        if (j - i > best_count) {
+          best_count = j - i;
+          best = order[j - 1];
+        }
+        i = j;
+      }
+      to[line] = from[offset + best * stride];
+      to_index[line] = best;
+    });
+  });
+}
+
+}  // namespace cresset::cpu

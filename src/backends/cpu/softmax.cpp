@@ -1,0 +1,95 @@
+// Softmax, its logarithm and their gradients: rows and blocks of columns split among threads.
+#include <algorithm>
+
+#include <cresset/base/parallel.h>
+#include <cresset/core/dispatch_types.h>
+#include <cresset/ops/functions.h>
+
+#include "backends/cpu/softmax_loops.h"
+#include "cpu/cpu_decl_softmax.h"
+#include "ops/structured.h"
+
+namespace cresset::cpu {
+
+namespace {
+
+struct Shape {
+  int64_t outer = 1, n = 1, inner = 1;
+};
+Shape shape_of(const Tensor& t, int64_t dim) {
+  Shape s;
+  if (t.dim() == 0) return s;
+  const int64_t d = maybe_wrap_dim(dim, t.dim());
+  for (int64_t i = 0; i < t.dim(); ++i) (i < d ? s.outer : i == d ? s.n : s.inner) *= t.size(i);
+  return s;
+}
+
+// f(offset, width): a row when width is 0, otherwise a block of that many columns.
+template <class F>
+void for_each_block(const Shape& s, const F& f) {
+  constexpr int64_t kWork = 1 << 13;  // exponentials worth waking a thread for
+  if (s.inner == 1) {
+    parallel_for(0, s.outer, std::max<int64_t>(1, kWork / s.n), [&](int64_t b, int64_t e) {
+      for (int64_t i = b; i < e; ++i) f(i * s.n, int64_t{0});
+    });
+    return;
+  }
+  const int64_t tiles = (s.inner + kSoftmaxTile - 1) / kSoftmaxTile;
+  parallel_for(0, s.outer * tiles, std::max<int64_t>(1, kWork / (s.n * std::min(s.inner, kSoftmaxTile))), [&](int64_t b, int64_t e) {
+    for (int64_t i = b; i < e; ++i) {
+      const int64_t column = i % tiles * kSoftmaxTile;
+      f(i / tiles * s.n * s.inner + column, std::min(kSoftmaxTile, s.inner - column));
+    }
+  });
+}
+
+// Half types are computed as float and converted at the ends.
+bool through_float(const Tensor& t) { return isReducedFloatingType(t.scalar_type()); }
+
+void forward(const Tensor& self, int64_t dim, bool log, const Tensor& out) {
+  if (out.numel() == 0) return;
+  const Tensor in = (through_float(self) ? self.to(kFloat) : self).contiguous();
+  const Tensor to = out.scalar_type() == in.scalar_type() ? out : detail::empty_cpu(out.sizes(), in.scalar_type());
+  const Shape s = shape_of(in, dim);
+  CRESSET_DISPATCH(in.scalar_type(), "softmax", CRESSET_FLOATING_TYPES, [&] {
+    const SoftmaxLoops<scalar_t>& loops = find_softmax_loops<scalar_t>();
+    const scalar_t* const a = in.const_data_ptr<scalar_t>();
+    scalar_t* const o = to.mutable_data_ptr<scalar_t>();
+    for_each_block(s, [&](int64_t at, int64_t width) {
+      if (width == 0) loops.forward_row(a + at, o + at, s.n, log);
+      else loops.forward_columns(a + at, o + at, s.n, s.inner, width, log);
+    });
+  });
+  if (!to.is_same(out)) ops::copy_data(to, out);
+}
+
+void backward(const Tensor& grad_output, const Tensor& output, int64_t dim, bool log, const Tensor& out) {
+  if (out.numel() == 0) return;
+  const Tensor g = (through_float(grad_output) ? grad_output.to(kFloat) : grad_output).contiguous();
+  const Tensor y = output.to(g.scalar_type()).contiguous();
+  const Tensor to = out.scalar_type() == g.scalar_type() ? out : detail::empty_cpu(out.sizes(), g.scalar_type());
+  const Shape s = shape_of(g, dim);
+  CRESSET_DISPATCH(g.scalar_type(), "softmax_backward", CRESSET_FLOATING_TYPES, [&] {
+    const SoftmaxLoops<scalar_t>& loops = find_softmax_loops<scalar_t>();
+    const scalar_t *const a = g.const_data_ptr<scalar_t>(), *const b = y.const_data_ptr<scalar_t>();
+    scalar_t* const o = to.mutable_data_ptr<scalar_t>();
+    for_each_block(s, [&](int64_t at, int64_t width) {
+      if (width == 0) loops.backward_row(a + at, b + at, o + at, s.n, log);
+      else loops.backward_columns(a + at, b + at, o + at, s.n, s.inner, width, log);
+    });
+  });
+  if (!to.is_same(out)) ops::copy_data(to, out);
+}
+
+}  // namespace
+
+void softmax(const Tensor& self, int64_t dim, bool, const Tensor& out) { forward(self, dim, false, out); }
+void log_softmax(const Tensor& self, int64_t dim, bool, const Tensor& out) { forward(self, dim, true, out); }
+void softmax_backward(const Tensor& grad_output, const Tensor& output, int64_t dim, ScalarType, const Tensor& grad_input) {
+  backward(grad_output, output, dim, false, grad_input);
+}
+void log_softmax_backward(const Tensor& grad_output, const Tensor& output, int64_t dim, ScalarType, const Tensor& out) {
+  backward(grad_output, output, dim, true, out);
+}
+
+}  // namespace cresset::cpu

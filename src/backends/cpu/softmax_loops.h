@@ -1,0 +1,44 @@
+// Inner loops of softmax and its gradient, compiled for every instruction set.
+#pragma once
+
+#include <cstdint>
+
+#include "backends/cpu/isa.h"
+
+namespace cresset::cpu {
+
+// The tensor is seen as [outer, n, inner]. A row is n neighbouring elements (inner 1); a column block is `width` neighbouring
+// columns of n elements, `stride` apart, width <= kSoftmaxTile. In and out never overlap. T is float or double.
+inline constexpr int64_t kSoftmaxTile = 128;
+template <class T>
+struct SoftmaxLoops {
+  void (*forward_row)(const T* in, T* out, int64_t n, bool log);
+  void (*forward_columns)(const T* in, T* out, int64_t n, int64_t stride, int64_t width, bool log);
+  void (*backward_row)(const T* grad, const T* output, T* out, int64_t n, bool log);
+  void (*backward_columns)(const T* grad, const T* output, T* out, int64_t n, int64_t stride, int64_t width, bool log);
+};
+
+namespace baseline {
+const SoftmaxLoops<float>& softmax_loops(float);
+const SoftmaxLoops<double>& softmax_loops(double);
+}  // namespace baseline
+namespace avx2 {
+const SoftmaxLoops<float>& softmax_loops(float);
+const SoftmaxLoops<double>& softmax_loops(double);
+}  // namespace avx2
+namespace avx512 {
+const SoftmaxLoops<float>& softmax_loops(float);
+const SoftmaxLoops<double>& softmax_loops(double);
+}  // namespace avx512
+
+// The loops for this process.
+template <class T>
+const SoftmaxLoops<T>& find_softmax_loops() {
+#if defined(__x86_64__)
+  if (isa() == Isa::Avx512) return avx512::softmax_loops(T());
+  if (isa() == Isa::Avx2) return avx2::softmax_loops(T());
+#endif
+  return baseline::softmax_loops(T());
+}
+
+}  // namespace cresset::cpu

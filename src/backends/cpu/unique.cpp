@@ -1,0 +1,236 @@
+// Unique values, searching in sorted sequences and counting: the rest of the sort family.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include <cresset/base/parallel.h>
+#include <cresset/core/dispatch_types.h>
+#include <cresset/ops/functions.h>
+
+#include "cpu/cpu_decl_sort.h"
+#include "ops/shape_util.h"
+
+namespace cresset::cpu {
+
+namespace {
+
+Tensor empty_indices() { return detail::empty_cpu({0}, kLong); }
+
+// Groups of equal neighbours in an order of positions; same(a, b) compares two positions.
+struct Groups {
+  std::vector<int64_t> first;   // a position of each group
+  std::vector<int64_t> counts;
+  std::vector<int64_t> group;   // of each position
+};
+template <class Same>
+Groups group(const std::vector<int64_t>& order, const Same& same) {
+  Groups g;
+  g.group.resize(order.size());
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    if (i == 0 || !same(order[i - 1], order[i])) {
+      g.first.push_back(order[i]);
+      g.counts.push_back(0);
+    }
+    ++g.counts.back();
+    g.group[order[i]] = static_cast<int64_t>(g.first.size()) - 1;
+  }
+  return g;
+}
+
+Tensor tensor_of(const std::vector<int64_t>& values, IntArrayRef sizes) {
+  Tensor out = detail::empty_cpu(sizes, kLong);
+  std::copy(values.begin(), values.end(), static_cast<int64_t*>(out.mutable_data_ptr()));
+  return out;
+}
+
+std::tuple<Tensor, Tensor, Tensor> results(const Tensor& values, const Groups& g, bool inverse, IntArrayRef inverse_sizes, bool counts) {
+  return {values, inverse ? tensor_of(g.group, inverse_sizes) : empty_indices(),
+          counts ? tensor_of(g.counts, {static_cast<int64_t>(g.counts.size())}) : empty_indices()};
+}
+
+std::vector<int64_t> positions(int64_t n) {
+  std::vector<int64_t> order(static_cast<std::size_t>(n));
+  std::iota(order.begin(), order.end(), 0);
+  return order;
+}
+
+// Every NaN is a value of its own, the largest.
+template <class T>
+bool less(T a, T b) {
+  using C = opmath_type<T>;
+  const C x = static_cast<C>(a), y = static_cast<C>(b);
+  return x < y || (x == x && y != y);
+}
+
+std::tuple<Tensor, Tensor, Tensor> unique_elements(const Tensor& self, bool inverse, bool counts, bool sort) {
+  const Tensor flat = self.contiguous();
+  const int64_t n = flat.numel();
+  return CRESSET_DISPATCH(self.scalar_type(), "unique", CRESSET_REAL_AND_BOOL_TYPES, [&] {
+    using C = opmath_type<scalar_t>;
+    const scalar_t* const p = n ? flat.const_data_ptr<scalar_t>() : nullptr;
+    if (sort && !inverse && !counts) {
+      std::vector<C> values(p, p + n);
+      std::sort(values.begin(), values.end(), less<C>);
+      values.erase(std::unique(values.begin(), values.end()), values.end());
+      Tensor out = detail::empty_cpu({static_cast<int64_t>(values.size())}, self.scalar_type());
+      std::transform(values.begin(), values.end(), static_cast<scalar_t*>(out.mutable_data_ptr()), [](C v) { return static_cast<scalar_t>(v); });
+      return std::tuple<Tensor, Tensor, Tensor>(out, empty_indices(), empty_indices());
+    }
+    std::vector<int64_t> order = positions(n);
+    if (sort) std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return less(p[a], p[b]); });
+    const Groups g = group(order, [&](int64_t a, int64_t b) { return static_cast<C>(p[a]) == static_cast<C>(p[b]); });
+    Tensor values = detail::empty_cpu({static_cast<int64_t>(g.first.size())}, self.scalar_type());
+    scalar_t* const to = static_cast<scalar_t*>(values.mutable_data_ptr());
+    for (std::size_t i = 0; i < g.first.size(); ++i) to[i] = p[g.first[i]];
+    return results(values, g, inverse, self.sizes(), counts);
+  });
+}
+
+std::tuple<Tensor, Tensor, Tensor> unique_slices(const Tensor& self, int64_t dim, bool inverse, bool counts, bool sort) {
+  const int64_t d = maybe_wrap_dim(dim, self.dim(), /*wrap_scalar=*/false), n = self.size(d);
+  bool zero = false;
+  for (int64_t i = 0; i < self.dim(); ++i) zero |= i != d && self.size(i) == 0;
+  CRESSET_CHECK(n == 0 || !zero, "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied");
+  const Tensor rows = self.movedim(d, 0).contiguous();
+  const int64_t width = n == 0 ? 0 : rows.numel() / n;
+  return CRESSET_DISPATCH(self.scalar_type(), "unique_dim", CRESSET_REAL_AND_BOOL_TYPES, [&] {
+    using C = opmath_type<scalar_t>;
+    const scalar_t* const p = n ? rows.const_data_ptr<scalar_t>() : nullptr;
+    std::vector<int64_t> order = positions(n);
+    if (sort)
+      std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+        return std::lexicographical_compare(p + a * width, p + (a + 1) * width, p + b * width, p + (b + 1) * width, less<scalar_t>);
+      });
+    const Groups g = group(order, [&](int64_t a, int64_t b) {
+      return std::equal(p + a * width, p + (a + 1) * width, p + b * width, [](scalar_t x, scalar_t y) { return static_cast<C>(x) == static_cast<C>(y); });
+    });
+    const Tensor values = self.index_select(d, tensor_of(g.first, {static_cast<int64_t>(g.first.size())}));
+    return results(values, g, inverse, {n}, counts);
+  });
+}
+
+}  // namespace
+
+std::tuple<Tensor, Tensor> unique_two(const Tensor& self, bool, bool return_inverse) {
+  auto [values, inverse, counts] = unique_elements(self, return_inverse, false, true);
+  return {values, inverse};
+}
+std::tuple<Tensor, Tensor, Tensor> unique_three(const Tensor& self, bool, bool return_inverse, bool return_counts) {
+  return unique_elements(self, return_inverse, return_counts, true);
+}
+std::tuple<Tensor, Tensor, Tensor> unique_dim(const Tensor& self, int64_t dim, bool, bool return_inverse, bool return_counts) {
+  return unique_slices(self, dim, return_inverse, return_counts, true);
+}
+std::tuple<Tensor, Tensor, Tensor> unique_consecutive(const Tensor& self, bool return_inverse, bool return_counts, std::optional<int64_t> dim) {
+  return dim ? unique_slices(self, *dim, return_inverse, return_counts, false) : unique_elements(self, return_inverse, return_counts, false);
+}
+
+// ---- searching -------------------------------------------------------------------------------------------------------
+
+void searchsorted(const Tensor& sorted_sequence, const Tensor& self, bool, bool right, std::optional<std::string_view> side,
+                  const std::optional<Tensor>& sorter, const Tensor& out) {
+  if (out.numel() == 0) return;
+  right |= side && *side == "right";
+  const ScalarType type = promote_types(sorted_sequence.scalar_type(), self.scalar_type());
+  const Tensor sequence = sorted_sequence.to(type).contiguous(), values = self.to(type).contiguous();
+  const Tensor places = sorter && sorter->defined() ? sorter->contiguous() : Tensor();
+  const int64_t n = sequence.size(-1), per_row = sequence.dim() == 1 ? values.numel() : values.size(-1);
+  CRESSET_DISPATCH(type, "searchsorted_out_cpu", CRESSET_REAL_AND_BOOL_TYPES, [&] {
+    const scalar_t* const base = n ? sequence.const_data_ptr<scalar_t>() : nullptr;
+    const scalar_t* const v = values.const_data_ptr<scalar_t>();
+    const int64_t* const sort = places.defined() ? places.const_data_ptr<int64_t>() : nullptr;
+    const auto find = [&](int64_t i) {
+      const int64_t row = i / per_row * n;
+      // The first place whose element is not less than (or, to the right, greater than) the value.
+      int64_t low = 0, high = n;
+      while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        const scalar_t e = base[row + (sort ? sort[row + middle] : middle)];
+        if (right ? !less(v[i], e) : less(e, v[i])) low = middle + 1;
+        else high = middle;
+      }
+      return low;
+    };
+    const bool small = out.scalar_type() == kInt;
+    void* const to = out.mutable_data_ptr();
+    parallel_for(0, values.numel(), 4096, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        if (small) static_cast<int32_t*>(to)[i] = static_cast<int32_t>(find(i));
+        else static_cast<int64_t*>(to)[i] = find(i);
+      }
+    });
+  });
+}
+void bucketize(const Tensor& self, const Tensor& boundaries, bool out_int32, bool right, const Tensor& out) {
+  searchsorted(boundaries, self, out_int32, right, std::nullopt, std::nullopt, out);
+}
+
+// ---- counting --------------------------------------------------------------------------------------------------------
+
+Tensor bincount(const Tensor& self, const std::optional<Tensor>& weights, int64_t minlength) {
+  CRESSET_CHECK(minlength >= 0, "minlength should be >= 0");
+  CRESSET_CHECK_NOT_IMPLEMENTED(isIntegralType(self.scalar_type(), false), "\"bincount_cpu\" not implemented for '", self.scalar_type(), "'");
+  CRESSET_CHECK(self.dim() == 1, "bincount only supports 1-d non-negative integral inputs.");
+  const Tensor in = self.to(kLong).contiguous();
+  const int64_t n = in.numel();
+  const bool weighted = weights && weights->defined();
+  CRESSET_CHECK(!weighted || (weights->dim() == 1 && weights->size(0) == n), "weights should be 1-d and have the same length as input");
+  const int64_t* const p = n ? in.const_data_ptr<int64_t>() : nullptr;
+  int64_t bins = minlength;
+  for (int64_t i = 0; i < n; ++i) {
+    CRESSET_CHECK(p[i] >= 0, "bincount only supports 1-d non-negative integral inputs.");
+    bins = std::max(bins, p[i] + 1);
+  }
+  if (!weighted) {
+    Tensor out = detail::empty_cpu({bins}, kLong);
+    int64_t* const to = static_cast<int64_t*>(out.mutable_data_ptr());
+    std::fill_n(to, bins, 0);
+    for (int64_t i = 0; i < n; ++i) ++to[p[i]];
+    return out;
+  }
+  const ScalarType type = weights->scalar_type() == kFloat ? kFloat : kDouble;
+  const Tensor w = weights->to(type).contiguous();
+  Tensor out = detail::empty_cpu({bins}, type);
+  CRESSET_DISPATCH(type, "bincount_cpu", CRESSET_FLOATING_TYPES, [&] {
+    scalar_t* const to = static_cast<scalar_t*>(out.mutable_data_ptr());
+    const scalar_t* const add = static_cast<const scalar_t*>(w.const_data_ptr());
+    std::fill_n(to, bins, scalar_t(0));
+    for (int64_t i = 0; i < n; ++i) to[p[i]] += add[i];
+  });
+  return out;
+}
+
+void histc(const Tensor& self, int64_t bins, const Scalar& min, const Scalar& max, const Tensor& out) {
+  const Tensor in = self.to(kDouble).contiguous();
+  const int64_t n = in.numel();
+  const double* const p = n ? in.const_data_ptr<double>() : nullptr;
+  double low = min.toDouble(), high = max.toDouble();
+  if (low == high && n > 0) {
+    low = high = p[0];
+    for (int64_t i = 0; i < n; ++i) {
+      if (p[i] != p[i]) low = high = p[i];
+      low = p[i] < low ? p[i] : low;
+      high = p[i] > high ? p[i] : high;
+    }
+  }
+  CRESSET_CHECK(std::isfinite(low) && std::isfinite(high), "torch.histc: range of [", low, ", ", high, "] is not finite");
+  if (low == high) {
+    low -= 1;
+    high += 1;
+  }
+  std::vector<int64_t> counts(static_cast<std::size_t>(bins), 0);
+  for (int64_t i = 0; i < n; ++i) {
+    if (!(p[i] >= low && p[i] <= high)) continue;
+    const int64_t bin = static_cast<int64_t>((p[i] - low) * static_cast<double>(bins) / (high - low));
+    ++counts[std::min(bin, bins - 1)];
+  }
+  CRESSET_DISPATCH(out.scalar_type(), "histogram_cpu", CRESSET_FLOATING_AND_HALF_TYPES, [&] {
+    scalar_t* const to = out.mutable_data_ptr<scalar_t>();
+    for (int64_t i = 0; i < bins; ++i) to[i] = static_cast<scalar_t>(static_cast<float>(counts[i]));
+  });
+}
+
+}  // namespace cresset::cpu

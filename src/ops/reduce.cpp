@@ -1,0 +1,345 @@
+// Reductions and running totals: shape rules, checks and compositions.
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+
+#include <cresset/ops/functions.h>
+
+#include "ops/ops_decl_reduce.h"
+#include "ops/shape_util.h"
+
+namespace cresset::ops {
+
+namespace {
+
+using Two = std::array<TensorSpec, 2>;
+
+TensorSpec reduced(const Tensor& self, uint64_t mask, bool keepdim, ScalarType dtype) {
+  return spec_like(self, reduced_sizes(self.sizes(), mask, keepdim), dtype);
+}
+uint64_t one_dim(const Tensor& self, int64_t dim) {
+  const int64_t d = maybe_wrap_dim(dim, self.dim());
+  return self.dim() == 0 ? 0 : uint64_t{1} << d;
+}
+uint64_t all_dims(const Tensor& self) { return reduce_mask(std::nullopt, self.dim()); }
+
+// Integers and bool add up in int64.
+ScalarType sum_type(const Tensor& self, std::optional<ScalarType> dtype) {
+  return dtype.value_or(isIntegralType(self.scalar_type(), true) ? kLong : self.scalar_type());
+}
+
+// Extremes have no value for an empty dimension.
+void check_nonempty_dims(const char* op, const Tensor& self, uint64_t mask, bool all) {
+  if (self.numel() > 0) return;
+  CRESSET_CHECK(!all, op, "(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.");
+  for (int64_t d = 0; d < self.dim(); ++d)
+    CRESSET_CHECK_INDEX(!(mask >> d & 1) || self.size(d) > 0, op, "(): Expected reduction dim ", d, " to have non-zero size.");
+}
+void check_ordered(const char* op, const Tensor& self) {
+  CRESSET_CHECK_NOT_IMPLEMENTED(!self.is_complex(), "\"", op, "\" not implemented for '", self.scalar_type(), "'");
+}
+
+}  // namespace
+
+// ---- sums ----------------------------------------------------------------------------------------------------------
+
+TensorSpec sum_shape(const Tensor& self, OptionalIntArrayRef dim, bool keepdim, std::optional<ScalarType> dtype) {
+  return reduced(self, reduce_mask(dim, self.dim()), keepdim, sum_type(self, dtype));
+}
+Tensor sum_all(const Tensor& self, std::optional<ScalarType> dtype) { return cresset::sum(self, OptionalIntArrayRef(), false, dtype); }
+
+TensorSpec mean_shape(const Tensor& self, OptionalIntArrayRef dim, bool keepdim, std::optional<ScalarType> dtype) {
+  const ScalarType type = dtype.value_or(self.scalar_type());
+  CRESSET_CHECK(isDifferentiableType(type), "mean(): could not infer output dtype. ", dtype ? "Optional dtype" : "Input dtype",
+                " must be either a floating point or complex dtype. Got: ", type);
+  return reduced(self, reduce_mask(dim, self.dim()), keepdim, type);
+}
+Tensor mean_all(const Tensor& self, std::optional<ScalarType> dtype) { return cresset::mean(self, OptionalIntArrayRef(), false, dtype); }
+
+TensorSpec nansum_shape(const Tensor& self, OptionalIntArrayRef dim, bool keepdim, std::optional<ScalarType> dtype) {
+  CRESSET_CHECK(!self.is_complex(), "nansum on CPU does not support complex inputs");
+  return sum_shape(self, dim, keepdim, dtype);
+}
+Tensor nanmean_impl(const Tensor& self, OptionalIntArrayRef dim, bool keepdim, std::optional<ScalarType> dtype) {
+  CRESSET_CHECK(isDifferentiableType(self.scalar_type()), "nanmean(): expected input to have floating point or complex dtype but got ",
+                self.scalar_type());
+  const Tensor counts = cresset::sum(cresset::logical_not(cresset::isnan(self)), dim, keepdim);
+  return cresset::div(cresset::nansum(self, dim, keepdim, dtype), counts);
+}
+
+TensorSpec prod_all_shape(const Tensor& self, std::optional<ScalarType> dtype) { return reduced(self, all_dims(self), false, sum_type(self, dtype)); }
+TensorSpec prod_shape(const Tensor& self, int64_t dim, bool keepdim, std::optional<ScalarType> dtype) {
+  return reduced(self, one_dim(self, dim), keepdim, sum_type(self, dtype));
+}
+
+// ---- extremes ------------------------------------------------------------------------------------------------------
+
+namespace {
+TensorSpec extreme_shape(const char* op, const char* kernel, const Tensor& self, IntArrayRef dim, bool keepdim) {
+  const uint64_t mask = reduce_mask(dim, self.dim());
+  check_nonempty_dims(op, self, mask, dim.empty());
+  check_ordered(kernel, self);
+  return reduced(self, mask, keepdim, self.scalar_type());
+}
+Two extreme_dim_shape(const char* op, const Tensor& self, int64_t dim, bool keepdim) {
+  const uint64_t mask = one_dim(self, dim);
+  check_nonempty_dims(op, self, mask, false);
+  CRESSET_CHECK(!self.is_complex(), op, "(): does not support complex input");
+  return {reduced(self, mask, keepdim, self.scalar_type()), reduced(self, mask, keepdim, kLong)};
+}
+TensorSpec arg_shape(const char* op, const Tensor& self, std::optional<int64_t> dim, bool keepdim) {
+  CRESSET_CHECK(!self.is_complex(), op, "(): does not support complex input");
+  CRESSET_CHECK(self.scalar_type() != kBool, op, "(): does not support bool input");
+  CRESSET_CHECK_INDEX(dim || self.numel() > 0, op, "(): Expected reduction dim to be specified for input.numel() == 0.");
+  const uint64_t mask = dim ? one_dim(self, *dim) : all_dims(self);
+  if (dim) check_nonempty_dims(op, self, mask, false);
+  return reduced(self, mask, keepdim, kLong);
+}
+}  // namespace
+
+TensorSpec amax_shape(const Tensor& self, IntArrayRef dim, bool keepdim) { return extreme_shape("amax", "max_values_cpu", self, dim, keepdim); }
+TensorSpec amin_shape(const Tensor& self, IntArrayRef dim, bool keepdim) { return extreme_shape("amin", "min_values_cpu", self, dim, keepdim); }
+TensorSpec max_all_shape(const Tensor& self) { return extreme_shape("max", "max_all", self, {}, false); }
+TensorSpec min_all_shape(const Tensor& self) { return extreme_shape("min", "min_all", self, {}, false); }
+Two max_dim_shape(const Tensor& self, int64_t dim, bool keepdim) { return extreme_dim_shape("max", self, dim, keepdim); }
+Two min_dim_shape(const Tensor& self, int64_t dim, bool keepdim) { return extreme_dim_shape("min", self, dim, keepdim); }
+TensorSpec argmax_shape(const Tensor& self, std::optional<int64_t> dim, bool keepdim) { return arg_shape("argmax", self, dim, keepdim); }
+TensorSpec argmin_shape(const Tensor& self, std::optional<int64_t> dim, bool keepdim) { return arg_shape("argmin", self, dim, keepdim); }
+
+Two aminmax_shape(const Tensor& self, std::optional<int64_t> dim, bool keepdim) {
+  check_ordered("aminmax", self);
+  const uint64_t mask = dim ? one_dim(self, *dim) : all_dims(self);
+  CRESSET_CHECK(dim || self.numel() > 0, "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.");
+  check_nonempty_dims("aminmax", self, mask, false);
+  const TensorSpec spec = reduced(self, mask, keepdim, self.scalar_type());
+  return {spec, spec};
+}
+
+// ---- logic ---------------------------------------------------------------------------------------------------------
+
+namespace {
+TensorSpec logic_shape(const Tensor& self, uint64_t mask, bool keepdim) {
+  return reduced(self, mask, keepdim, self.scalar_type() == kByte ? kByte : kBool);
+}
+// Unlike sum, an empty list of dimensions reduces nothing.
+uint64_t logic_dims(const Tensor& self, OptionalIntArrayRef dim) { return dim ? dim_mask(*dim, self.dim()) : all_dims(self); }
+}  // namespace
+
+TensorSpec any_all_shape(const Tensor& self) { return logic_shape(self, all_dims(self), false); }
+TensorSpec any_dim_shape(const Tensor& self, int64_t dim, bool keepdim) { return logic_shape(self, one_dim(self, dim), keepdim); }
+TensorSpec any_dims_shape(const Tensor& self, OptionalIntArrayRef dim, bool keepdim) { return logic_shape(self, logic_dims(self, dim), keepdim); }
+TensorSpec all_all_shape(const Tensor& self) { return any_all_shape(self); }
+TensorSpec all_dim_shape(const Tensor& self, int64_t dim, bool keepdim) { return any_dim_shape(self, dim, keepdim); }
+TensorSpec all_dims_shape(const Tensor& self, OptionalIntArrayRef dim, bool keepdim) { return any_dims_shape(self, dim, keepdim); }
+
+TensorSpec count_nonzero_dims_shape(const Tensor& self, IntArrayRef dim) { return reduced(self, reduce_mask(dim, self.dim()), false, kLong); }
+TensorSpec count_nonzero_shape(const Tensor& self, std::optional<int64_t> dim) {
+  return reduced(self, dim ? one_dim(self, *dim) : all_dims(self), false, kLong);
+}
+
+// ---- moments and norms -----------------------------------------------------------------------------------------------
+
+namespace {
+TensorSpec moment_shape(const char* what, const Tensor& self, OptionalIntArrayRef dim, bool keepdim) {
+  CRESSET_CHECK(isDifferentiableType(self.scalar_type()), what, " only support floating point and complex dtypes");
+  return reduced(self, reduce_mask(dim, self.dim()), keepdim, toRealValueType(self.scalar_type()));
+}
+Two moment_mean_shape(const char* what, const Tensor& self, OptionalIntArrayRef dim, bool keepdim) {
+  TensorSpec first = moment_shape(what, self, dim, keepdim), second = first;
+  second.dtype = self.scalar_type();
+  return {first, second};
+}
+}  // namespace
+
+TensorSpec var_shape(const Tensor& self, OptionalIntArrayRef dim, const std::optional<Scalar>&, bool keepdim) {
+  return moment_shape("std and var", self, dim, keepdim);
+}
+TensorSpec std_shape(const Tensor& self, OptionalIntArrayRef dim, const std::optional<Scalar>&, bool keepdim) {
+  return moment_shape("std and var", self, dim, keepdim);
+}
+Two var_mean_shape(const Tensor& self, OptionalIntArrayRef dim, const std::optional<Scalar>&, bool keepdim) {
+  return moment_mean_shape("var_mean", self, dim, keepdim);
+}
+Two std_mean_shape(const Tensor& self, OptionalIntArrayRef dim, const std::optional<Scalar>&, bool keepdim) {
+  return moment_mean_shape("std_mean", self, dim, keepdim);
+}
+
+TensorSpec vector_norm_shape(const Tensor& self, const Scalar& ord, OptionalIntArrayRef dim, bool keepdim, std::optional<ScalarType> dtype) {
+  CRESSET_CHECK(isDifferentiableType(self.scalar_type()), "linalg.vector_norm: Expected a floating point or complex tensor as input. Got ",
+                self.scalar_type());
+  CRESSET_CHECK(!ord.isComplex(), "linalg.vector_norm: Expected a non-complex scalar as the order of norm.");
+  if (dtype) {
+    CRESSET_CHECK(isDifferentiableType(*dtype), "linalg.vector_norm: dtype should be floating point or complex, but got ", *dtype);
+    CRESSET_CHECK(isComplexType(*dtype) == self.is_complex(), "linalg.vector_norm: dtype should be ", self.is_complex() ? "complex" : "real", " for ",
+                  self.is_complex() ? "complex" : "real", " inputs, but got ", *dtype);
+    CRESSET_CHECK(promote_types(self.scalar_type(), *dtype) == *dtype, "linalg.vector_norm: the dtype of the input (", self.scalar_type(),
+                  ") should be convertible without narrowing to the specified dtype (", *dtype, ")");
+  }
+  const uint64_t mask = reduce_mask(dim, self.dim());
+  const double p = ord.toDouble();
+  if (self.numel() == 0 && (p < 0 || std::isinf(p))) {
+    bool no_identity = !dim || dim->empty();
+    for (int64_t d = 0; d < self.dim(); ++d) no_identity |= (mask >> d & 1) && self.size(d) == 0;
+    CRESSET_CHECK(!no_identity, "linalg.vector_norm cannot compute the ", std::isinf(p) ? (p > 0 ? std::string("inf") : std::string("-inf")) : to_string(ord),
+                  " norm on an empty tensor because the operation does not have an identity");
+  }
+  return reduced(self, mask, keepdim, toRealValueType(dtype.value_or(self.scalar_type())));
+}
+Tensor norm_dim(const Tensor& self, const std::optional<Scalar>& p, IntArrayRef dim, bool keepdim) {
+  return cresset::linalg_vector_norm(self, p.value_or(2), dim, keepdim);
+}
+Tensor norm_all(const Tensor& self, const Scalar& p) { return cresset::linalg_vector_norm(self, p, std::nullopt, false); }
+Tensor norm_dim_dtype(const Tensor& self, const std::optional<Scalar>& p, IntArrayRef dim, bool keepdim, ScalarType dtype) {
+  return cresset::linalg_vector_norm(self, p.value_or(2), dim, keepdim, dtype);
+}
+Tensor norm_all_dtype(const Tensor& self, const std::optional<Scalar>& p, ScalarType dtype) {
+  return cresset::linalg_vector_norm(self, p.value_or(2), std::nullopt, false, dtype);
+}
+
+TensorSpec logsumexp_shape(const Tensor& self, IntArrayRef dim, bool keepdim) {
+  const ScalarType type = isIntegralType(self.scalar_type(), true) ? get_default_dtype() : self.scalar_type();
+  CRESSET_CHECK_NOT_IMPLEMENTED(isFloatingType(type), "\"logsumexp_cpu\" not implemented for '", type, "'");
+  return reduced(self, reduce_mask(dim, self.dim()), keepdim, type);
+}
+
+// ---- running totals --------------------------------------------------------------------------------------------------
+
+TensorSpec cumsum_shape(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) {
+  maybe_wrap_dim(dim, self.dim());
+  return spec_like(self, self.sizes(), sum_type(self, dtype));
+}
+TensorSpec cumprod_shape(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) { return cumsum_shape(self, dim, dtype); }
+TensorSpec logcumsumexp_shape(const Tensor& self, int64_t dim) {
+  maybe_wrap_dim(dim, self.dim());
+  CRESSET_CHECK_NOT_IMPLEMENTED(self.is_floating_point(), "\"logcumsumexp_out_cpu\" not implemented for '", self.scalar_type(), "'");
+  return spec_like(self, self.sizes());
+}
+Two cummax_shape(const Tensor& self, int64_t dim) {
+  maybe_wrap_dim(dim, self.dim());
+  check_ordered("cummax_cpu", self);
+  return {spec_like(self, self.sizes()), spec_like(self, self.sizes(), kLong)};
+}
+
+// ---- order statistics ------------------------------------------------------------------------------------------------
+
+namespace {
+Two order_shape(const char* op, const Tensor& self, int64_t dim, bool keepdim) {
+  const uint64_t mask = one_dim(self, dim);
+  check_nonempty_dims(op, self, mask, false);
+  CRESSET_CHECK_NOT_IMPLEMENTED(!self.is_complex() && (self.scalar_type() != kBool || std::string_view(op) == "mode"), "\"", op,
+                                "_cpu\" not implemented for '", self.scalar_type(), "'");
+  return {reduced(self, mask, keepdim, self.scalar_type()), reduced(self, mask, keepdim, kLong)};
+}
+}  // namespace
+
+TensorSpec median_all_shape(const Tensor& self) {
+  CRESSET_CHECK_NOT_IMPLEMENTED(!self.is_complex() && self.scalar_type() != kBool, "\"median_cpu\" not implemented for '", self.scalar_type(), "'");
+  CRESSET_CHECK(self.numel() > 0 || self.is_floating_point(), "median(): an element was required; got an empty tensor of ", self.scalar_type(), ".");
+  return reduced(self, all_dims(self), false, self.scalar_type());
+}
+Two median_dim_shape(const Tensor& self, int64_t dim, bool keepdim) { return order_shape("median", self, dim, keepdim); }
+Two nanmedian_dim_shape(const Tensor& self, int64_t dim, bool keepdim) { return order_shape("nanmedian", self, dim, keepdim); }
+Two mode_shape(const Tensor& self, int64_t dim, bool keepdim) { return order_shape("mode", self, dim, keepdim); }
+
+// ---- compositions ----------------------------------------------------------------------------------------------------
+
+Tensor sum_to_size_impl(const Tensor& self, IntArrayRef size) {
+  if (self.sizes() == size) return self;
+  const int64_t n = self.dim(), extra = n - static_cast<int64_t>(size.size());
+  bool fits = extra >= 0;
+  for (int64_t d = std::max<int64_t>(extra, 0); fits && d < n; ++d) fits = size[d - extra] == self.size(d) || size[d - extra] == 1;
+  CRESSET_CHECK(fits, "size {", size, "} is not expandable to size {", self.sizes(), "}.");
+  DimVector dims;
+  for (int64_t d = 0; d < n; ++d)
+    if (d < extra || (size[d - extra] == 1 && self.size(d) != 1)) dims.push_back(d);
+  const Tensor out = cresset::sum(self, IntArrayRef(dims), /*keepdim=*/true, self.scalar_type());
+  return extra > 0 ? out.view(size) : out;
+}
+
+Tensor diff_impl(const Tensor& self, int64_t n, int64_t dim, const std::optional<Tensor>& prepend, const std::optional<Tensor>& append) {
+  CRESSET_CHECK(self.dim() >= 1, "diff expects input to be at least one-dimensional");
+  CRESSET_CHECK(n >= 0, "order must be non-negative but got ", n);
+  dim = maybe_wrap_dim(dim, self.dim());
+  std::vector<Tensor> parts;
+  if (prepend && prepend->defined()) parts.push_back(*prepend);
+  parts.push_back(self);
+  if (append && append->defined()) parts.push_back(*append);
+  Tensor out = parts.size() == 1 ? self : cresset::cat(parts, dim);
+  if (n == 0) return out.clone();
+  for (; n > 0; --n) {
+    const int64_t size = out.size(dim);
+    const Tensor after = cresset::slice(out, dim, std::min<int64_t>(1, size), size, 1), before = cresset::slice(out, dim, 0, std::max<int64_t>(size - 1, 0), 1);
+    out = out.scalar_type() == kBool ? cresset::logical_xor(after, before) : cresset::sub(after, before);
+  }
+  return out;
+}
+
+Tensor quantile_tensor(const Tensor& self, const Tensor& q, std::optional<int64_t> dim, bool keepdim, std::string_view interpolation) {
+  CRESSET_CHECK(self.numel() > 0, "quantile() input tensor must be non-empty");
+  CRESSET_CHECK(q.dim() <= 1, "quantile() q must be a scalar or 1D tensor");
+  CRESSET_CHECK(self.scalar_type() == kFloat || self.scalar_type() == kDouble, "quantile() input tensor must be either float or double dtype");
+  CRESSET_CHECK(self.scalar_type() == q.scalar_type(), "quantile() q tensor must be same dtype as the input tensor");
+  CRESSET_CHECK(interpolation == "linear" || interpolation == "lower" || interpolation == "higher" || interpolation == "midpoint" || interpolation == "nearest",
+                "quantile() interpolation must be one of linear, lower, higher, midpoint or nearest, but got ", interpolation);
+  CRESSET_CHECK(cresset::logical_and(cresset::ge(q, 0), cresset::le(q, 1)).all().item<bool>(), "quantile() q values must be in the range [0, 1]");
+  // Values to the last dimension, sorted; NaNs sort last, and a row with one is NaN altogether.
+  const int64_t d = dim ? maybe_wrap_dim(*dim, self.dim()) : 0;
+  const Tensor moved = !dim || self.dim() == 0 ? self.reshape({-1}) : cresset::movedim(self, d, -1);
+  const Tensor sorted = std::get<0>(moved.sort(-1, false));
+  const int64_t last = sorted.size(-1) - 1;
+  const Tensor has_nan = cresset::isnan(cresset::slice(sorted, -1, last, last + 1, 1));
+  const Tensor ranks = cresset::where(has_nan, cresset::full_like(has_nan, last, sorted.options()), cresset::mul(q.reshape({-1}), last));
+  Tensor at = ranks;
+  if (interpolation == "lower") at = cresset::floor(ranks);
+  else if (interpolation == "higher") at = cresset::ceil(ranks);
+  else if (interpolation == "nearest") at = cresset::round(ranks);
+  const Tensor below = cresset::floor(at).to(kLong);
+  Tensor values = sorted.gather(-1, below.expand_as(at));
+  if (interpolation == "linear" || interpolation == "midpoint") {
+    const Tensor above = cresset::ceil(ranks).to(kLong), upper = sorted.gather(-1, above);
+    const Tensor weight = interpolation == "midpoint" ? cresset::full_like(ranks, 0.5) : cresset::sub(ranks, cresset::floor(ranks));
+    values = cresset::lerp(values, upper, weight);
+  }
+  // The quantiles come first, as a dimension only when q has one.
+  if (keepdim) {
+    DimVector sizes(std::max<int64_t>(self.dim(), 0), 1);
+    if (dim)
+      for (int64_t i = 0; i < self.dim(); ++i) sizes[i] = i == d ? 1 : self.size(i);
+    const Tensor front = cresset::movedim(values, -1, 0);
+    DimVector shape(sizes);
+    if (q.dim() > 0) shape.insert(shape.begin(), q.size(0));
+    return front.reshape(shape);
+  }
+  return q.dim() == 0 ? values.squeeze(-1) : cresset::movedim(values, -1, 0);
+}
+Tensor quantile_scalar(const Tensor& self, double q, std::optional<int64_t> dim, bool keepdim, std::string_view interpolation) {
+  CRESSET_CHECK(q >= 0 && q <= 1, "quantile() q must be in the range [0, 1] but got ", q);
+  return cresset::quantile(self, cresset::full({}, q, self.options()), dim, keepdim, interpolation);
+}
+
+namespace {
+Tensor neighbours(const Tensor& t, int64_t dim, int64_t from) { return cresset::slice(t, dim, from, t.size(dim) - 1 + from, 1); }
+}  // namespace
+Tensor trapezoid_x(const Tensor& y, const Tensor& x, int64_t dim) {
+  dim = maybe_wrap_dim(dim, y.dim());
+  Tensor dx;
+  if (x.dim() == 1) {
+    CRESSET_CHECK(x.size(0) == y.size(dim), "trapezoid: There must be one `x` value for each sample point");
+    DimVector sizes(y.dim(), 1);
+    sizes[dim] = x.size(0);
+    dx = x.view(sizes);
+  } else {
+    dx = x;
+    while (dx.dim() < y.dim()) dx = dx.unsqueeze(0);
+  }
+  if (y.size(dim) == 0) return cresset::sum(y, dim);
+  dx = cresset::sub(neighbours(dx, dim, 1), neighbours(dx, dim, 0));
+  return cresset::div(cresset::sum(cresset::mul(dx, cresset::add(neighbours(y, dim, 0), neighbours(y, dim, 1))), dim), 2);
+}
+Tensor trapezoid_dx(const Tensor& y, const Scalar& dx, int64_t dim) {
+  dim = maybe_wrap_dim(dim, y.dim());
+  if (y.size(dim) == 0) return cresset::sum(y, dim);
+  return cresset::mul(cresset::div(cresset::sum(cresset::add(neighbours(y, dim, 0), neighbours(y, dim, 1)), dim), 2), dx);
+}
+
+}  // namespace cresset::ops

@@ -1,0 +1,44 @@
+// Softmax and its logarithm: shape rules and checks.
+#include <cresset/ops/functions.h>
+
+#include "ops/ops_decl_softmax.h"
+#include "ops/shape_util.h"
+
+namespace cresset::ops {
+
+namespace {
+TensorSpec forward_shape(const char* name, const Tensor& self, int64_t dim, bool half_to_float) {
+  maybe_wrap_dim(dim, self.dim());
+  CRESSET_CHECK_NOT_IMPLEMENTED(self.is_floating_point(), "\"", name, "\" not implemented for '", self.scalar_type(), "'");
+  CRESSET_CHECK(!half_to_float || isReducedFloatingType(self.scalar_type()), name, ": half_to_float needs a half type; got ", self.scalar_type(), ".");
+  return spec_like(self, self.sizes(), half_to_float ? kFloat : self.scalar_type());
+}
+TensorSpec backward_shape(const char* name, const Tensor& grad_output, const Tensor& output, int64_t dim, ScalarType input_dtype) {
+  maybe_wrap_dim(dim, output.dim());
+  CRESSET_CHECK(grad_output.sizes() == output.sizes(), name, ": a gradient of the output's size ", output.sizes(), " was required; got ",
+                grad_output.sizes(), ".");
+  CRESSET_CHECK(grad_output.scalar_type() == output.scalar_type(), "expected input and grad types to match, or input to be at::Half and grad to be at::Float; got ",
+                output.scalar_type(), " and ", grad_output.scalar_type(), ".");
+  return spec_like(grad_output, grad_output.sizes(), input_dtype);
+}
+Tensor as_type(const Tensor& self, std::optional<ScalarType> dtype) {
+  return dtype && *dtype != self.scalar_type() ? self.to(*dtype) : self;
+}
+}  // namespace
+
+Tensor softmax_int(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) { return cresset::_softmax(as_type(self, dtype), dim, false); }
+Tensor log_softmax_int(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) {
+  return cresset::_log_softmax(as_type(self, dtype), dim, false);
+}
+TensorSpec softmax_shape(const Tensor& self, int64_t dim, bool half_to_float) { return forward_shape("softmax_kernel_impl", self, dim, half_to_float); }
+TensorSpec log_softmax_shape(const Tensor& self, int64_t dim, bool half_to_float) {
+  return forward_shape("log_softmax_lastdim_kernel_impl", self, dim, half_to_float);
+}
+TensorSpec softmax_backward_shape(const Tensor& grad_output, const Tensor& output, int64_t dim, ScalarType input_dtype) {
+  return backward_shape("_softmax_backward_data", grad_output, output, dim, input_dtype);
+}
+TensorSpec log_softmax_backward_shape(const Tensor& grad_output, const Tensor& output, int64_t dim, ScalarType input_dtype) {
+  return backward_shape("_log_softmax_backward_data", grad_output, output, dim, input_dtype);
+}
+
+}  // namespace cresset::ops

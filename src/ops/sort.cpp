@@ -1,0 +1,123 @@
+// Sorting, ranks, unique values and searching: shape rules, checks and compositions.
+#include <algorithm>
+#include <string_view>
+
+#include <cresset/ops/functions.h>
+
+#include "ops/ops_decl_sort.h"
+#include "ops/shape_util.h"
+
+namespace cresset::ops {
+
+namespace {
+using Two = std::array<TensorSpec, 2>;
+
+// Sorting keeps the strides of dense tensors.
+Two sorted_like(const Tensor& self) {
+  TensorSpec values = spec_like(self, self.sizes());
+  if (self.is_non_overlapping_and_dense() && !self.is_contiguous()) values.strides = DimVector(self.strides());
+  TensorSpec indices = values;
+  indices.dtype = kLong;
+  return {values, indices};
+}
+}  // namespace
+
+Two sort_stable_shape(const Tensor& self, std::optional<bool>, int64_t dim, bool) {
+  maybe_wrap_dim(dim, self.dim());
+  CRESSET_CHECK(!self.is_complex(), " Sort does not support complex dtypes on CPU");
+  return sorted_like(self);
+}
+std::tuple<Tensor, Tensor> sort_impl(const Tensor& self, int64_t dim, bool descending) {
+  return cresset::sort(self, std::optional<bool>(false), dim, descending);
+}
+Tensor argsort_impl(const Tensor& self, int64_t dim, bool descending) { return std::get<1>(cresset::sort(self, dim, descending)); }
+Tensor argsort_stable(const Tensor& self, bool stable, int64_t dim, bool descending) {
+  return std::get<1>(cresset::sort(self, std::optional<bool>(stable), dim, descending));
+}
+Tensor msort_impl(const Tensor& self) { return std::get<0>(cresset::sort(self, 0, false)); }
+
+Two topk_shape(const Tensor& self, int64_t k, int64_t dim, bool, bool) {
+  CRESSET_CHECK(!self.is_complex(), " topk does not support complex dtypes on CPU");
+  CRESSET_CHECK(self.scalar_type() != kBool, "topk does not support bool dtypes on CPU");
+  const int64_t d = maybe_wrap_dim(dim, self.dim());
+  CRESSET_CHECK(k >= 0 && k <= (self.dim() == 0 ? 1 : self.size(d)), "selected index k out of range");
+  DimVector sizes(self.sizes());
+  if (self.dim() > 0) sizes[d] = k;
+  return {spec_like(self, sizes), spec_like(self, sizes, kLong)};
+}
+
+Two kthvalue_shape(const Tensor& self, int64_t k, int64_t dim, bool keepdim) {
+  const int64_t d = maybe_wrap_dim(dim, self.dim()), size = self.dim() == 0 ? 1 : self.size(d);
+  CRESSET_CHECK_INDEX(self.numel() > 0 || size > 0, "kthvalue(): Expected reduction dim ", d, " to have non-zero size.");
+  CRESSET_CHECK(k >= 1 && k <= size, "kthvalue(): selected number k out of range for dimension ", d);
+  CRESSET_CHECK_NOT_IMPLEMENTED(!self.is_complex() && self.scalar_type() != kBool, "\"kthvalue_cpu\" not implemented for '", self.scalar_type(), "'");
+  const DimVector sizes = reduced_sizes(self.sizes(), self.dim() == 0 ? 0 : uint64_t{1} << d, keepdim);
+  return {spec_like(self, sizes), spec_like(self, sizes, kLong)};
+}
+
+namespace {
+bool sides_agree(bool right, std::optional<std::string_view> side) {
+  CRESSET_CHECK(!side || *side == "left" || *side == "right", "torch.searchsorted(): side can only be 'left' or 'right' but got ", side.value_or(""));
+  CRESSET_CHECK(!side || *side == "right" || !right, "torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True");
+  return true;
+}
+}  // namespace
+
+TensorSpec searchsorted_shape(const Tensor& sorted_sequence, const Tensor& self, bool out_int32, bool right, std::optional<std::string_view> side,
+                              const std::optional<Tensor>& sorter) {
+  sides_agree(right, side);
+  check_same_device("torch.searchsorted()", sorted_sequence, self, "input");
+  CRESSET_CHECK(sorted_sequence.dim() > 0, "torch.searchsorted(): boundaries tensor should have positive dimension, but got 0 dimension");
+  CRESSET_CHECK(self.dim() > 0 || sorted_sequence.dim() == 1, "torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, "
+                "but we got boundaries tensor dim(", sorted_sequence.dim(), ") and input value's dim(", self.dim(), ") numel(", self.numel(), ")");
+  bool match = sorted_sequence.dim() == 1 || sorted_sequence.dim() == self.dim();
+  for (int64_t d = 0; match && sorted_sequence.dim() > 1 && d + 1 < self.dim(); ++d) match = self.size(d) == sorted_sequence.size(d);
+  CRESSET_CHECK(match, "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and input value "
+                "tensor must match, but we got boundaries tensor ", sorted_sequence.sizes(), " and input value tensor ", self.sizes());
+  CRESSET_CHECK(!sorted_sequence.is_complex() && !self.is_complex(), "torch.searchsorted(): complex tensors have no order.");
+  if (sorter && sorter->defined()) {
+    CRESSET_CHECK(sorter->sizes() == sorted_sequence.sizes(), "torch.searchsorted(): boundary and sorter must have the same size, but got boundary tensor ",
+                  sorted_sequence.sizes(), " and got sorter tensor ", sorter->sizes());
+    CRESSET_CHECK(sorter->scalar_type() == kLong, "torch.searchsorted(): sorter must be a tensor of long dtype but got dtype ", sorter->scalar_type());
+  }
+  return spec_like(self, self.sizes(), out_int32 ? kInt : kLong);
+}
+Tensor searchsorted_scalar(const Tensor& sorted_sequence, const Scalar& self, bool out_int32, bool right, std::optional<std::string_view> side,
+                           const std::optional<Tensor>& sorter) {
+  const Tensor value = cresset::full({}, self, TensorOptions(self.isFloatingPoint() ? get_default_dtype() : self.type()).device(sorted_sequence.device()));
+  return cresset::searchsorted(sorted_sequence, value, out_int32, right, side, sorter);
+}
+TensorSpec bucketize_shape(const Tensor& self, const Tensor& boundaries, bool out_int32, bool right) {
+  CRESSET_CHECK(boundaries.dim() == 1, "boundaries tensor must be 1 dimension, but got dim(", boundaries.dim(), ")");
+  return searchsorted_shape(boundaries, self, out_int32, right, std::nullopt, std::nullopt);
+}
+Tensor bucketize_scalar(const Scalar& self, const Tensor& boundaries, bool out_int32, bool right) {
+  CRESSET_CHECK(boundaries.dim() == 1, "boundaries tensor must be 1 dimension, but got dim(", boundaries.dim(), ")");
+  return searchsorted_scalar(boundaries, self, out_int32, right, std::nullopt, std::nullopt);
+}
+
+TensorSpec histc_shape(const Tensor& self, int64_t bins, const Scalar& min, const Scalar& max) {
+  CRESSET_CHECK_NOT_IMPLEMENTED(self.is_floating_point(), "\"histogram_cpu\" not implemented for '", self.scalar_type(), "'");
+  CRESSET_CHECK(bins > 0, "torch.histogram(): bins must be > 0, but got ", bins, " for dimension 0");
+  CRESSET_CHECK(!(max.toDouble() < min.toDouble()), "torch.histc: max must be larger than min");
+  return spec_like(self, {bins});
+}
+
+Tensor isin_tensors(const Tensor& elements, const Tensor& test_elements, bool, bool invert) {
+  if (test_elements.numel() == 0) return invert ? cresset::ones_like(elements, kBool) : cresset::zeros_like(elements, kBool);
+  const ScalarType type = promote_types(elements.scalar_type(), test_elements.scalar_type());
+  // Places in the sorted test elements; what is there is equal or the element is not among them.
+  const Tensor sorted = std::get<0>(cresset::sort(test_elements.to(type).reshape({-1}), 0, false)), values = elements.to(type);
+  const Tensor at = cresset::clamp(cresset::searchsorted(sorted, values), std::nullopt, std::optional<Scalar>(sorted.numel() - 1));
+  const Tensor there = cresset::eq(cresset::take(sorted, at), values);
+  return invert ? cresset::logical_not(there) : there;
+}
+Tensor isin_tensor_scalar(const Tensor& elements, const Scalar& test_element, bool, bool invert) {
+  return invert ? cresset::ne(elements, test_element) : cresset::eq(elements, test_element);
+}
+Tensor isin_scalar_tensor(const Scalar& element, const Tensor& test_elements, bool, bool invert) {
+  const Tensor found = cresset::any(cresset::eq(test_elements, element));
+  return invert ? cresset::logical_not(found) : found;
+}
+
+}  // namespace cresset::ops
