@@ -1,0 +1,249 @@
+// Normalisation kernels. Sums run in several independent lanes so that they vectorise; statistics are float or double.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include <cresset/base/parallel.h>
+#include <cresset/core/dispatch_types.h>
+#include <cresset/ops/functions.h>
+
+#include "cpu/cpu_decl_norm.h"
+#include "ops/ops_decl_norm.h"
+
+namespace cresset::ops {
+void check_batch_norm(const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias, const std::optional<Tensor>& running_mean,
+                      const std::optional<Tensor>& running_var, bool training);
+}
+
+namespace cresset::cpu {
+namespace {
+
+constexpr int kLanes = 16;
+constexpr int64_t kGrain = 32768;  // elements a thread should have
+
+// Sum of f(i) over [0, n) in kLanes partial sums.
+template <class A, class F>
+A lane_sum(int64_t n, const F& f) {
+  std::array<A, kLanes> lane{};
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    for (int k = 0; k < kLanes; ++k) lane[k] += f(i + k);
+  A sum = 0;
+  for (; i < n; ++i) sum += f(i);
+  for (A v : lane) sum += v;
+  return sum;
+}
+
+Tensor dense(const std::optional<Tensor>& t, ScalarType type) { return t && t->defined() ? t->to(type).contiguous() : Tensor(); }
+template <class A>
+const A* pointer(const Tensor& t) { return t.defined() ? t.const_data_ptr<A>() : nullptr; }
+
+}  // namespace
+
+void native_layer_norm(const Tensor& input, IntArrayRef normalized_shape, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias, double eps, const Tensor& out, const Tensor& mean,
+                       const Tensor& rstd) {
+  int64_t n = 1;
+  for (int64_t s : normalized_shape) n *= s;
+  const int64_t rows = mean.numel();
+  if (rows == 0) return;
+  const Tensor x = input.contiguous();
+  CRESSET_DISPATCH(input.scalar_type(), "LayerNormKernelImpl", CRESSET_FLOATING_AND_HALF_TYPES, [&] {
+    using A = opmath_type<scalar_t>;
+    const ScalarType type = toOpMathType(input.scalar_type());
+    const Tensor wt = dense(weight, type), bt = dense(bias, type);
+    const A *w = pointer<A>(wt), *b = pointer<A>(bt);
+    const auto* px = x.const_data_ptr<scalar_t>();
+    auto* py = out.mutable_data_ptr<scalar_t>();
+    auto *pm = mean.mutable_data_ptr<A>(), *pr = rstd.mutable_data_ptr<A>();
+    parallel_for(0, rows, std::max<int64_t>(1, kGrain / std::max<int64_t>(n, 1)), [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r) {
+        const scalar_t* from = px + r * n;
+        scalar_t* to = py + r * n;
+        const A m = n ? lane_sum<A>(n, [&](int64_t i) { return A(from[i]); }) / static_cast<A>(n) : std::numeric_limits<A>::quiet_NaN();
+        const A v = n ? lane_sum<A>(n, [&](int64_t i) { const A d = A(from[i]) - m; return d * d; }) / static_cast<A>(n) : m;
+        const A s = A(1) / std::sqrt(v + static_cast<A>(eps));
+        pm[r] = m;
+        pr[r] = s;
+        if (w && b)
+          for (int64_t i = 0; i < n; ++i) to[i] = scalar_t((A(from[i]) - m) * s * w[i] + b[i]);
+        else
+          for (int64_t i = 0; i < n; ++i) to[i] = scalar_t((A(from[i]) - m) * s * (w ? w[i] : A(1)) + (b ? b[i] : A(0)));
+      }
+    });
+  });
+}
+
+std::tuple<Tensor, Tensor, Tensor> native_layer_norm_backward(const Tensor& grad_out, const Tensor& input, IntArrayRef normalized_shape, const Tensor& mean, const Tensor& rstd,
+                                                              const std::optional<Tensor>& weight, const std::optional<Tensor>& bias, std::array<bool, 3> output_mask) {
+  auto [gx, gw, gb] = ops::native_layer_norm_backward_meta(grad_out, input.contiguous(), normalized_shape, mean, rstd, weight, bias, output_mask);
+  int64_t n = 1;
+  for (int64_t s : normalized_shape) n *= s;
+  const int64_t rows = mean.numel();
+  const Tensor x = input.contiguous(), g = grad_out.contiguous();
+  CRESSET_DISPATCH(input.scalar_type(), "LayerNormBackwardKernelImpl", CRESSET_FLOATING_AND_HALF_TYPES, [&] {
+    using A = opmath_type<scalar_t>;
+    const ScalarType type = toOpMathType(input.scalar_type());
+    const Tensor wt = dense(weight, type), mt = mean.to(type).contiguous(), rt = rstd.to(type).contiguous();
+    const A *w = pointer<A>(wt), *pm = mt.const_data_ptr<A>(), *pr = rt.const_data_ptr<A>();
+    const auto *px = x.const_data_ptr<scalar_t>(), *pg = g.const_data_ptr<scalar_t>();
+    if (gx.defined()) {
+      auto* to = gx.mutable_data_ptr<scalar_t>();
+      parallel_for(0, rows, std::max<int64_t>(1, kGrain / std::max<int64_t>(n, 1)), [&](int64_t begin, int64_t end) {
+        for (int64_t r = begin; r < end; ++r) {
+          const scalar_t *xr = px + r * n, *gr = pg + r * n;
+          const A m = pm[r], s = pr[r];
+          const A sum_g = lane_sum<A>(n, [&](int64_t i) { return A(gr[i]) * (w ? w[i] : A(1)); });
+          const A sum_gx = lane_sum<A>(n, [&](int64_t i) { return A(gr[i]) * (w ? w[i] : A(1)) * (A(xr[i]) - m) * s; });
+          const A a = sum_g / static_cast<A>(n), c = sum_gx / static_cast<A>(n);
+          for (int64_t i = 0; i < n; ++i) to[r * n + i] = scalar_t(s * (A(gr[i]) * (w ? w[i] : A(1)) - a - (A(xr[i]) - m) * s * c));
+        }
+      });
+    }
+    if (gw.defined() || gb.defined()) {
+      std::vector<A> sum_w(static_cast<std::size_t>(n)), sum_b(static_cast<std::size_t>(n));
+      parallel_for(0, n, std::max<int64_t>(16, kGrain / std::max<int64_t>(rows, 1)), [&](int64_t begin, int64_t end) {
+        for (int64_t r = 0; r < rows; ++r) {
+          const scalar_t *xr = px + r * n, *gr = pg + r * n;
+          const A m = pm[r], s = pr[r];
+          for (int64_t i = begin; i < end; ++i) {
+            sum_w[i] += A(gr[i]) * (A(xr[i]) - m) * s;
+            sum_b[i] += A(gr[i]);
+          }
+        }
+      });
+      for (int64_t i = 0; i < n; ++i) {
+        if (gw.defined()) gw.mutable_data_ptr<scalar_t>()[i] = scalar_t(sum_w[i]);
+        if (gb.defined()) gb.mutable_data_ptr<scalar_t>()[i] = scalar_t(sum_b[i]);
+      }
+    }
+  });
+  return {gx, gw, gb};
+}
+
+namespace {
+
+// Input of batch norm as (batch, channels, inner), contiguous.
+struct Channels {
+  int64_t batch, channels, inner;
+  explicit Channels(const Tensor& x) : batch(x.size(0)), channels(x.size(1)), inner(1) {
+    for (int64_t d = 2; d < x.dim(); ++d) inner *= x.size(d);
+  }
+  int64_t count() const { return batch * inner; }
+  template <class A, class F>
+  A sum(int64_t c, const F& f) const {
+    A total = 0;
+    if (inner == 1) return lane_sum<A>(batch, [&](int64_t b) { return f(b * channels + c); });
+    for (int64_t b = 0; b < batch; ++b) total += lane_sum<A>(inner, [&, base = (b * channels + c) * inner](int64_t i) { return f(base + i); });
+    return total;
+  }
+  template <class F>
+  void each(int64_t c, const F& f) const {
+    for (int64_t b = 0; b < batch; ++b)
+      for (int64_t i = 0, at = (b * channels + c) * inner; i < inner; ++i, ++at) f(at);
+  }
+  template <class F>
+  void parallel(const F& f) const {
+    parallel_for(0, channels, std::max<int64_t>(1, kGrain / std::max<int64_t>(count(), 1)), [&](int64_t begin, int64_t end) {
+      for (int64_t c = begin; c < end; ++c) f(c);
+    });
+  }
+};
+
+Tensor result_like(const Tensor& contiguous, const Tensor& like) {
+  const MemoryFormat format = like.suggest_memory_format();
+  return format == MemoryFormat::Contiguous ? contiguous : contiguous.contiguous(format);
+}
+
+}  // namespace
+
+std::tuple<Tensor, Tensor, Tensor> native_batch_norm(const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias, const std::optional<Tensor>& running_mean,
+                                                     const std::optional<Tensor>& running_var, bool training, double momentum, double eps) {
+  ops::check_batch_norm(input, weight, bias, running_mean, running_var, training);
+  const Tensor x = input.contiguous();
+  const Channels shape(x);
+  const ScalarType type = toOpMathType(input.scalar_type());
+  const Tensor y = detail::empty_cpu(x.sizes(), x.scalar_type());
+  const int64_t kept = training ? shape.channels : 0;
+  const Tensor save_mean = detail::empty_cpu({kept}, type), save_invstd = detail::empty_cpu({kept}, type);
+  CRESSET_DISPATCH(input.scalar_type(), "batch_norm", CRESSET_FLOATING_AND_HALF_TYPES, [&] {
+    using A = opmath_type<scalar_t>;
+    const Tensor wt = dense(weight, type), bt = dense(bias, type), rm = dense(running_mean, type), rv = dense(running_var, type);
+    const A *w = pointer<A>(wt), *b = pointer<A>(bt), *pm = pointer<A>(rm), *pv = pointer<A>(rv);
+    std::vector<A> new_mean(static_cast<std::size_t>(shape.channels)), new_var(static_cast<std::size_t>(shape.channels));
+    const auto* px = x.const_data_ptr<scalar_t>();
+    auto* py = y.mutable_data_ptr<scalar_t>();
+    shape.parallel([&](int64_t c) {
+      A m, s;
+      if (training) {
+        const auto n = static_cast<A>(shape.count());
+        m = shape.sum<A>(c, [&](int64_t i) { return A(px[i]); }) / n;
+        const A square = shape.sum<A>(c, [&](int64_t i) { const A d = A(px[i]) - m; return d * d; });
+        s = A(1) / std::sqrt(square / n + static_cast<A>(eps));
+        save_mean.mutable_data_ptr<A>()[c] = m;
+        save_invstd.mutable_data_ptr<A>()[c] = s;
+        const auto k = static_cast<A>(momentum);
+        if (pm) new_mean[c] = k * m + (1 - k) * pm[c];
+        if (pv) new_var[c] = k * (square / (n - 1)) + (1 - k) * pv[c];
+      } else {
+        m = pm[c];
+        s = A(1) / std::sqrt(pv[c] + static_cast<A>(eps));
+      }
+      const A scale = s * (w ? w[c] : A(1)), shift = (b ? b[c] : A(0)) - m * scale;
+      shape.each(c, [&](int64_t i) { py[i] = scalar_t(A(px[i]) * scale + shift); });
+    });
+    if (training && shape.count() > 0) {
+      const auto store = [&](const std::optional<Tensor>& to, std::vector<A>& values) {
+        if (!to || !to->defined()) return;
+        const Tensor buffer = detail::empty_cpu({shape.channels}, type);
+        std::copy(values.begin(), values.end(), buffer.mutable_data_ptr<A>());
+        Tensor(*to).copy_(buffer.view(to->sizes()));
+      };
+      store(running_mean, new_mean);
+      store(running_var, new_var);
+    }
+  });
+  return {result_like(y, input), save_mean, save_invstd};
+}
+
+std::tuple<Tensor, Tensor, Tensor> native_batch_norm_backward(const Tensor& grad_out, const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& running_mean,
+                                                              const std::optional<Tensor>& running_var, const std::optional<Tensor>& save_mean, const std::optional<Tensor>& save_invstd,
+                                                              bool train, double eps, std::array<bool, 3> output_mask) {
+  const Tensor x = input.contiguous(), g = grad_out.contiguous();
+  const Channels shape(x);
+  Tensor gx, gw, gb;
+  if (output_mask[0]) gx = detail::empty_cpu(x.sizes(), x.scalar_type());
+  const ScalarType type = toOpMathType(input.scalar_type()), affine = weight && weight->defined() ? weight->scalar_type() : input.scalar_type();
+  CRESSET_DISPATCH(input.scalar_type(), "batch_norm_backward", CRESSET_FLOATING_AND_HALF_TYPES, [&] {
+    using A = opmath_type<scalar_t>;
+    const Tensor wt = dense(weight, type);
+    const Tensor mt = dense(train ? save_mean : running_mean, type), st = dense(train ? save_invstd : running_var, type);
+    const A *w = pointer<A>(wt), *pm = pointer<A>(mt), *ps = pointer<A>(st);
+    const Tensor sum_w = detail::empty_cpu({shape.channels}, type), sum_b = detail::empty_cpu({shape.channels}, type);
+    const auto *px = x.const_data_ptr<scalar_t>(), *pg = g.const_data_ptr<scalar_t>();
+    auto* to = gx.defined() ? gx.mutable_data_ptr<scalar_t>() : nullptr;
+    shape.parallel([&](int64_t c) {
+      const A m = pm[c], s = train ? ps[c] : A(1) / std::sqrt(ps[c] + static_cast<A>(eps));
+      const A total = shape.sum<A>(c, [&](int64_t i) { return A(pg[i]); });
+      const A dot = shape.sum<A>(c, [&](int64_t i) { return A(pg[i]) * (A(px[i]) - m); });
+      sum_w.mutable_data_ptr<A>()[c] = dot * s;
+      sum_b.mutable_data_ptr<A>()[c] = total;
+      if (!to) return;
+      const A k = s * (w ? w[c] : A(1));
+      if (train) {
+        const auto n = static_cast<A>(shape.count());
+        const A mean_g = total / n, slope = dot * s * s / n;
+        shape.each(c, [&](int64_t i) { to[i] = scalar_t((A(pg[i]) - mean_g - (A(px[i]) - m) * slope) * k); });
+      } else {
+        shape.each(c, [&](int64_t i) { to[i] = scalar_t(A(pg[i]) * k); });
+      }
+    });
+    if (output_mask[1]) gw = sum_w.to(affine);
+    if (output_mask[2]) gb = sum_b.to(affine);
+  });
+  if (gx.defined()) gx = result_like(gx, input);
+  return {gx, gw, gb};
+}
+
+}  // namespace cresset::cpu
