@@ -1,0 +1,114 @@
+"""Methods of Tensor that are written in Python: printing, formatting, deepcopy and pickle. `install` puts them into the class."""
+
+import copy
+
+import cresset
+
+__all__ = ["install"]
+
+
+def _repr(self, *, tensor_contents=None):
+    """The values in columns, summarised when there are many, then device, dtype and gradient."""
+    if cresset._C._has_torch_function_unary(self):
+        from cresset.overrides import handle_torch_function
+
+        return handle_torch_function(cresset.Tensor.__repr__, (self,), self, tensor_contents=tensor_contents)
+    from cresset._tensor_str import _str
+
+    return _str(self, tensor_contents=tensor_contents)
+
+
+def _format(self, spec):
+    """A one-element tensor formats as its number, others as their repr."""
+    if self.dim() == 0 and not self.is_meta and type(self) is cresset.Tensor:
+        return self.item().__format__(spec)
+    return object.__format__(self, spec)
+
+
+def _rebuild_tensor(data, dtype, size, stride, requires_grad):
+    """Inverse of _reduce_ex for a plain tensor; `data` holds the elements in row-major order, or is None on meta."""
+    if data is None:
+        return cresset.empty_strided(size, stride, dtype=dtype, device="meta").requires_grad_(requires_grad)
+    from cresset.serialization import _buffer
+
+    result = cresset.empty(size, dtype=dtype)
+    if data:
+        memoryview(_buffer(result))[:] = data
+    if result.stride() != stride:
+        result = cresset.empty_strided(size, stride, dtype=dtype).copy_(result)
+    return result.requires_grad_(requires_grad)
+
+
+def _rebuild_subclass(build, args, kind, state):
+    """Inverse of _reduce_ex for an instance of a subclass."""
+    result = build(*args)
+    if type(result) is not kind:
+        result = result.as_subclass(kind)
+    result.__dict__.update(state)
+    return result
+
+
+def _is_dense(size, stride):
+    """Whether the elements fill their memory without gaps or overlaps."""
+    expected = 1
+    for s, n in sorted((s, n) for s, n in zip(stride, size) if n != 1):
+        if s != expected:
+            return False
+        expected *= n
+    return True
+
+
+def _reduce_ex(self, proto):
+    """Pickle the elements with dtype, size, strides and requires_grad; the graph is not part of it."""
+    if not self.is_leaf:
+        raise RuntimeError("Tensor: pickling a tensor that was computed from others drops its graph. Pickle tensor.detach() instead.")
+    plain = self.detach()
+    size, stride = tuple(plain.shape), tuple(plain.stride())
+    if plain.is_meta:
+        data = None
+    else:
+        from cresset.serialization import _buffer
+
+        plain = plain.cpu()
+        if plain.is_complex():
+            plain = plain.resolve_conj()
+        data = bytes(_buffer(plain.contiguous())) if plain.numel() else b""
+        if not _is_dense(size, stride):
+            stride = tuple(plain.contiguous().stride())
+    args = (data, plain.dtype, size, stride, self.requires_grad)
+    if type(self) is cresset.Tensor and not getattr(self, "__dict__", None):
+        return _rebuild_tensor, args
+    return _rebuild_subclass, (_rebuild_tensor, args, type(self), dict(self.__dict__))
+
+
+def _deepcopy(self, memo):
+    """A leaf with its own copy of the data and of the gradient; RuntimeError for a tensor that was computed from others."""
+    if not self.is_leaf:
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment. "
+            "Copy tensor.detach() instead."
+        )
+    if id(self) in memo:
+        return memo[id(self)]
+    with cresset.no_grad():
+        result = self.detach().clone(memory_format=cresset.preserve_format)
+        if type(result) is not type(self):
+            result = result.as_subclass(type(self))
+        if self.requires_grad:
+            result.requires_grad_()
+        if self.grad is not None:
+            result.grad = copy.deepcopy(self.grad, memo)
+    memo[id(self)] = result
+    if getattr(self, "__dict__", None):
+        result.__dict__.update(copy.deepcopy(self.__dict__, memo))
+    return result
+
+
+def install(tensor_class):
+    """Give `tensor_class` the methods of this module."""
+    for name, function in (
+        ("__repr__", _repr), ("__format__", _format), ("__reduce_ex__", _reduce_ex), ("__deepcopy__", _deepcopy),
+    ):  # fmt: skip
+        function.__name__ = name
+        function.__qualname__ = f"Tensor.{name}"
+        setattr(tensor_class, name, function)
