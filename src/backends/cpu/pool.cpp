@@ -1,0 +1,240 @@
+// Pooling kernels over (planes, D, H, W), planes in parallel. Results may have another memory format than contiguous:
+// then they are computed contiguous and copied.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <cresset/base/parallel.h>
+#include <cresset/core/dispatch_types.h>
+#include <cresset/ops/functions.h>
+
+#include "cpu/cpu_decl_pool.h"
+#include "ops/pool.h"
+
+namespace cresset::cpu {
+namespace {
+
+using ops::PoolWindows;
+
+// Averages also exist for int64.
+#define CRESSET_AVERAGE_TYPES(...) CRESSET_FLOATING_AND_HALF_TYPES(__VA_ARGS__) CRESSET_TYPE_CASE(int64_t, Long, __VA_ARGS__)
+
+int64_t volume(const std::array<int64_t, 3>& v) { return v[0] * v[1] * v[2]; }
+
+template <class F>
+void for_planes(const PoolWindows& w, const F& f) {
+  const int64_t cost = volume(w.out) * volume(w.kernel) + volume(w.in);
+  parallel_for(0, w.planes, std::max<int64_t>(1, 32768 / std::max<int64_t>(1, cost)), [&](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; ++p) f(p);
+  });
+}
+
+Tensor contiguous_result(const Tensor& out) { return out.is_contiguous() ? out : detail::empty_cpu(out.sizes(), out.scalar_type()); }
+void deliver(const Tensor& buffer, const Tensor& out) {
+  if (!buffer.is_same(out)) Tensor(out).copy_(buffer);
+}
+
+// Range of a window in one dimension, inside the input.
+struct Range {
+  int64_t begin, end, step;
+};
+Range fixed(const PoolWindows& w, int d, int64_t o) {
+  int64_t begin = o * w.stride[d] - w.padding[d];
+  const int64_t end = std::min(begin + (w.kernel[d] - 1) * w.dilation[d] + 1, w.in[d]);
+  while (begin < 0) begin += w.dilation[d];
+  return {begin, end, w.dilation[d]};
+}
+Range adaptive(const PoolWindows& w, int d, int64_t o) { return {ops::adaptive_start(o, w.out[d], w.in[d]), ops::adaptive_end(o, w.out[d], w.in[d]), 1}; }
+
+// Visits the windows of a plane in order: f(output index, ranges).
+template <class R, class F>
+void each_window(const PoolWindows& w, const R& range, const F& f) {
+  int64_t at = 0;
+  for (int64_t d = 0; d < w.out[0]; ++d) {
+    const Range rd = range(w, 0, d);
+    for (int64_t h = 0; h < w.out[1]; ++h) {
+      const Range rh = range(w, 1, h);
+      for (int64_t x = 0; x < w.out[2]; ++x, ++at) f(at, rd, rh, range(w, 2, x), d, h, x);
+    }
+  }
+}
+
+template <class F>
+void each_position(const PoolWindows& w, Range rd, Range rh, Range rw, const F& f) {
+  for (int64_t d = rd.begin; d < rd.end; d += rd.step)
+    for (int64_t h = rh.begin; h < rh.end; h += rh.step)
+      for (int64_t x = rw.begin; x < rw.end; x += rw.step) f((d * w.in[1] + h) * w.in[2] + x);
+}
+
+template <class R>
+void max_pool(const char* name, const PoolWindows& w, const R& range, const Tensor& self, const Tensor& out, const Tensor& indices) {
+  const Tensor x = self.contiguous(), y = contiguous_result(out), at = contiguous_result(indices);
+  CRESSET_DISPATCH(self.scalar_type(), name, CRESSET_REAL_TYPES, [&] {
+    const auto* px = x.const_data_ptr<scalar_t>();
+    auto* py = y.mutable_data_ptr<scalar_t>();
+    auto* pi = at.mutable_data_ptr<int64_t>();
+    for_planes(w, [&](int64_t p) {
+      const scalar_t* plane = px + p * volume(w.in);
+      each_window(w, range, [&](int64_t o, Range rd, Range rh, Range rw, int64_t, int64_t, int64_t) {
+        int64_t best = (rd.begin * w.in[1] + rh.begin) * w.in[2] + rw.begin;
+        scalar_t value = plane[best];
+        each_position(w, rd, rh, rw, [&](int64_t i) {
+          // NaN wins over everything and the first one stays.
+          if (plane[i] > value || (plane[i] != plane[i] && value == value)) {
+            value = plane[i];
+            best = i;
+          }
+        });
+        py[p * volume(w.out) + o] = value;
+        pi[p * volume(w.out) + o] = best;
+      });
+    });
+  });
+  deliver(y, out);
+  deliver(at, indices);
+}
+
+void max_pool_backward(const PoolWindows& w, const Tensor& grad_output, const Tensor& indices, const Tensor& out) {
+  const Tensor g = grad_output.contiguous(), at = indices.contiguous(), gx = contiguous_result(out);
+  CRESSET_DISPATCH(out.scalar_type(), "max_pool_backward", CRESSET_FLOATING_AND_HALF_TYPES, [&] {
+    const auto* pg = g.const_data_ptr<scalar_t>();
+    const auto* pi = at.const_data_ptr<int64_t>();
+    auto* to = gx.mutable_data_ptr<scalar_t>();
+    for_planes(w, [&](int64_t p) {
+      scalar_t* plane = to + p * volume(w.in);
+      std::fill_n(plane, volume(w.in), scalar_t(0));
+      for (int64_t o = 0; o < volume(w.out); ++o) {
+        const int64_t i = pi[p * volume(w.out) + o];
+        CRESSET_CHECK_INDEX(i >= 0 && i < volume(w.in), "max_pool_backward: index ", i, " is out of bounds for ", volume(w.in), " elements.");
+        plane[i] = scalar_t(opmath_type<scalar_t>(plane[i]) + opmath_type<scalar_t>(pg[p * volume(w.out) + o]));
+      }
+    });
+  });
+  deliver(gx, out);
+}
+
+// What an average divides by: the window with its padding, cut at the padded input's end, or what of it lies inside.
+double divisor(const PoolWindows& w, Range rd, Range rh, Range rw, int64_t d, int64_t h, int64_t x, bool include, std::optional<int64_t> given) {
+  if (given) return static_cast<double>(*given);
+  if (!include) return static_cast<double>((rd.end - rd.begin) * (rh.end - rh.begin) * (rw.end - rw.begin));
+  const auto extent = [&](int k, int64_t o) {
+    const int64_t begin = o * w.stride[k] - w.padding[k];
+    return std::min(begin + w.kernel[k], w.in[k] + w.padding[k]) - begin;
+  };
+  return static_cast<double>(extent(0, d) * extent(1, h) * extent(2, x));
+}
+
+template <class R, class D>
+void avg_pool(const PoolWindows& w, const R& range, const D& divide_by, const Tensor& self, const Tensor& out) {
+  const Tensor x = self.contiguous(), y = contiguous_result(out);
+  CRESSET_DISPATCH(self.scalar_type(), "avg_pool", CRESSET_AVERAGE_TYPES, [&] {
+    using A = opmath_type<scalar_t>;
+    const auto* px = x.const_data_ptr<scalar_t>();
+    auto* py = y.mutable_data_ptr<scalar_t>();
+    for_planes(w, [&](int64_t p) {
+      const scalar_t* plane = px + p * volume(w.in);
+      each_window(w, range, [&](int64_t o, Range rd, Range rh, Range rw, int64_t d, int64_t h, int64_t c) {
+        A sum = 0;
+        each_position(w, rd, rh, rw, [&](int64_t i) { sum += A(plane[i]); });
+        py[p * volume(w.out) + o] = scalar_t(sum / static_cast<A>(divide_by(rd, rh, rw, d, h, c)));
+      });
+    });
+  });
+  deliver(y, out);
+}
+
+template <class R, class D>
+void avg_pool_backward(const PoolWindows& w, const R& range, const D& divide_by, const Tensor& grad_output, const Tensor& out) {
+  const Tensor g = grad_output.contiguous(), gx = contiguous_result(out);
+  CRESSET_DISPATCH(out.scalar_type(), "avg_pool_backward", CRESSET_AVERAGE_TYPES, [&] {
+    using A = opmath_type<scalar_t>;
+    const auto* pg = g.const_data_ptr<scalar_t>();
+    auto* to = gx.mutable_data_ptr<scalar_t>();
+    for_planes(w, [&](int64_t p) {
+      scalar_t* plane = to + p * volume(w.in);
+      std::fill_n(plane, volume(w.in), scalar_t(0));
+      each_window(w, range, [&](int64_t o, Range rd, Range rh, Range rw, int64_t d, int64_t h, int64_t c) {
+        const A share = A(pg[p * volume(w.out) + o]) / static_cast<A>(divide_by(rd, rh, rw, d, h, c));
+        each_position(w, rd, rh, rw, [&](int64_t i) { plane[i] = scalar_t(A(plane[i]) + share); });
+      });
+    });
+  });
+  deliver(gx, out);
+}
+
+constexpr auto fixed_range = [](const PoolWindows& w, int d, int64_t o) { return fixed(w, d, o); };
+constexpr auto adaptive_range = [](const PoolWindows& w, int d, int64_t o) { return adaptive(w, d, o); };
+
+double window_size(Range rd, Range rh, Range rw, int64_t, int64_t, int64_t) { return static_cast<double>((rd.end - rd.begin) * (rh.end - rh.begin) * (rw.end - rw.begin)); }
+
+}  // namespace
+
+// ---- two dimensions
+
+void max_pool2d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation, bool ceil_mode, const Tensor& out, const Tensor& indices) {
+  max_pool("max_pool2d", ops::pool_windows("max_pool2d", self, 2, kernel_size, stride, padding, dilation, ceil_mode), fixed_range, self, out, indices);
+}
+void max_pool2d_backward(const Tensor& grad_output, const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation, bool ceil_mode,
+                             const Tensor& indices, const Tensor& out) {
+  max_pool_backward(ops::pool_windows("max_pool2d", self, 2, kernel_size, stride, padding, dilation, ceil_mode), grad_output, indices, out);
+}
+void avg_pool2d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding, bool ceil_mode, bool include, std::optional<int64_t> given,
+                    const Tensor& out) {
+  const PoolWindows w = ops::pool_windows("avg_pool2d", self, 2, kernel_size, stride, padding, {1}, ceil_mode);
+  avg_pool(w, fixed_range, [&](Range a, Range b, Range c, int64_t d, int64_t h, int64_t x) { return divisor(w, a, b, c, d, h, x, include, given); }, self, out);
+}
+void avg_pool2d_backward(const Tensor& grad_output, const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding, bool ceil_mode, bool include,
+                             std::optional<int64_t> given, const Tensor& out) {
+  const PoolWindows w = ops::pool_windows("avg_pool2d", self, 2, kernel_size, stride, padding, {1}, ceil_mode);
+  avg_pool_backward(w, fixed_range, [&](Range a, Range b, Range c, int64_t d, int64_t h, int64_t x) { return divisor(w, a, b, c, d, h, x, include, given); }, grad_output, out);
+}
+void adaptive_avg_pool2d(const Tensor& self, IntArrayRef output_size, const Tensor& out) {
+  avg_pool(ops::adaptive_windows("adaptive_avg_pool2d", self, 2, output_size), adaptive_range, window_size, self, out);
+}
+void adaptive_avg_pool2d_backward(const Tensor& grad_output, const Tensor& self, const Tensor& out) {
+  const IntArrayRef output_size = grad_output.sizes().slice(grad_output.sizes().size() - 2);
+  avg_pool_backward(ops::adaptive_windows("adaptive_avg_pool2d", self, 2, output_size), adaptive_range, window_size, grad_output, out);
+}
+void adaptive_max_pool2d(const Tensor& self, IntArrayRef output_size, const Tensor& out, const Tensor& indices) {
+  max_pool("adaptive_max_pool2d", ops::adaptive_windows("adaptive_max_pool2d", self, 2, output_size), adaptive_range, self, out, indices);
+}
+void adaptive_max_pool2d_backward(const Tensor& grad_output, const Tensor& self, const Tensor& indices, const Tensor& out) {
+  const IntArrayRef output_size = grad_output.sizes().slice(grad_output.sizes().size() - 2);
+  max_pool_backward(ops::adaptive_windows("adaptive_max_pool2d", self, 2, output_size), grad_output, indices, out);
+}
+
+// ---- three dimensions
+
+void max_pool3d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation, bool ceil_mode, const Tensor& out, const Tensor& indices) {
+  max_pool("max_pool3d", ops::pool_windows("max_pool3d", self, 3, kernel_size, stride, padding, dilation, ceil_mode), fixed_range, self, out, indices);
+}
+void max_pool3d_backward(const Tensor& grad_output, const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation, bool ceil_mode,
+                             const Tensor& indices, const Tensor& out) {
+  max_pool_backward(ops::pool_windows("max_pool3d", self, 3, kernel_size, stride, padding, dilation, ceil_mode), grad_output, indices, out);
+}
+void avg_pool3d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding, bool ceil_mode, bool include, std::optional<int64_t> given,
+                    const Tensor& out) {
+  const PoolWindows w = ops::pool_windows("avg_pool3d", self, 3, kernel_size, stride, padding, {1}, ceil_mode);
+  avg_pool(w, fixed_range, [&](Range a, Range b, Range c, int64_t d, int64_t h, int64_t x) { return divisor(w, a, b, c, d, h, x, include, given); }, self, out);
+}
+void avg_pool3d_backward(const Tensor& grad_output, const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding, bool ceil_mode, bool include,
+                             std::optional<int64_t> given, const Tensor& out) {
+  const PoolWindows w = ops::pool_windows("avg_pool3d", self, 3, kernel_size, stride, padding, {1}, ceil_mode);
+  avg_pool_backward(w, fixed_range, [&](Range a, Range b, Range c, int64_t d, int64_t h, int64_t x) { return divisor(w, a, b, c, d, h, x, include, given); }, grad_output, out);
+}
+void adaptive_avg_pool3d(const Tensor& self, IntArrayRef output_size, const Tensor& out) {
+  avg_pool(ops::adaptive_windows("adaptive_avg_pool3d", self, 3, output_size), adaptive_range, window_size, self, out);
+}
+void adaptive_avg_pool3d_backward(const Tensor& grad_output, const Tensor& self, const Tensor& out) {
+  const IntArrayRef output_size = grad_output.sizes().slice(grad_output.sizes().size() - 3);
+  avg_pool_backward(ops::adaptive_windows("adaptive_avg_pool3d", self, 3, output_size), adaptive_range, window_size, grad_output, out);
+}
+void adaptive_max_pool3d(const Tensor& self, IntArrayRef output_size, const Tensor& out, const Tensor& indices) {
+  max_pool("adaptive_max_pool3d", ops::adaptive_windows("adaptive_max_pool3d", self, 3, output_size), adaptive_range, self, out, indices);
+}
+void adaptive_max_pool3d_backward(const Tensor& grad_output, const Tensor& self, const Tensor& indices, const Tensor& out) {
+  const IntArrayRef output_size = grad_output.sizes().slice(grad_output.sizes().size() - 3);
+  max_pool_backward(ops::adaptive_windows("adaptive_max_pool3d", self, 3, output_size), grad_output, indices, out);
+}
+
+}  // namespace cresset::cpu
