@@ -1,0 +1,205 @@
+// Losses as compositions, and the shapes of nll_loss.
+#include "ops/loss.h"
+
+#include <cmath>
+#include <numbers>
+
+#include <cresset/ops/functions.h>
+
+#include "ops/ops_decl_loss.h"
+#include "ops/shape_util.h"
+
+namespace cresset::ops {
+
+Tensor reduce_loss(const Tensor& loss, int64_t reduction) {
+  switch (reduction) {
+    case kReduceNone: return loss;
+    case kReduceMean: return loss.mean();
+    case kReduceSum: return loss.sum();
+    default: CRESSET_THROW(ValueError, "reduction: 0 (none), 1 (mean) or 2 (sum) was required; ", reduction, " was given.");
+  }
+}
+
+Tensor mse_loss_impl(const Tensor& self, const Tensor& target, int64_t reduction) {
+  const Tensor d = self - target;
+  return reduce_loss(d * d, reduction);
+}
+Tensor mse_loss_backward_impl(const Tensor& grad_output, const Tensor& self, const Tensor& target, int64_t reduction) {
+  const Tensor d = self - target;
+  const double factor = reduction == kReduceMean ? 2.0 / static_cast<double>(d.numel()) : 2.0;
+  return d * factor * grad_output;
+}
+
+Tensor l1_loss_impl(const Tensor& self, const Tensor& target, int64_t reduction) { return reduce_loss((self - target).abs(), reduction); }
+
+Tensor smooth_l1_loss_impl(const Tensor& self, const Tensor& target, int64_t reduction, double beta) {
+  CRESSET_CHECK(beta >= 0, "smooth_l1_loss does not support negative values for beta.");
+  if (beta == 0) return l1_loss_impl(self, target, reduction);
+  const Tensor z = (self - target).abs();
+  return reduce_loss(cresset::where(z < beta, z * z * (0.5 / beta), z - 0.5 * beta), reduction);
+}
+
+Tensor huber_loss_impl(const Tensor& self, const Tensor& target, int64_t reduction, double delta) {
+  CRESSET_CHECK(delta > 0, "huber_loss does not support non-positive values for delta.");
+  const Tensor z = (self - target).abs();
+  return reduce_loss(cresset::where(z <= delta, z * z * 0.5, (z - 0.5 * delta) * delta), reduction);
+}
+
+// ---- classes
+
+std::array<TensorSpec, 2> nll_loss_forward_shape(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight, int64_t reduction, int64_t) {
+  CRESSET_CHECK(self.dim() >= 1, "input tensor should be 1D or more; ", self, " was given.");
+  CRESSET_CHECK(target.dim() == (self.dim() == 1 ? 0 : self.dim() - 1) || (self.dim() == 1 && target.dim() == 1 && target.numel() == 1),
+                self.dim() > 2 ? "only batches of spatial targets supported (one dimension less than the input), but got targets of dimension: " : "0D or 1D target tensor expected, multi-target not supported; dimension: ",
+                target.dim());
+  const int64_t classes = self.dim() == 1 ? self.size(0) : self.size(1);
+  DimVector positions(self.sizes());
+  if (self.dim() == 1)
+    positions.clear();
+  else
+    positions.erase(positions.begin() + 1);
+  if (self.dim() > 1)
+    CRESSET_CHECK_VALUE(target.size(0) == self.size(0), "Expected input batch_size (", self.size(0), ") to match target batch_size (", target.size(0), ").");
+  if (self.dim() > 1)
+    CRESSET_CHECK(target.sizes() == IntArrayRef(positions), "size mismatch (got input: ", self.sizes(), ", target: ", target.sizes(), ")");
+  CRESSET_CHECK(target.scalar_type() == kLong || target.scalar_type() == kByte, "expected scalar type Long but found ", target.scalar_type());
+  CRESSET_CHECK(!weight || (weight->dim() == 1 && weight->numel() == classes), "weight tensor should be defined either for all ", classes, " classes or no classes but got weight tensor of shape: ",
+                weight ? weight->sizes() : IntArrayRef());
+  CRESSET_CHECK(!weight || weight->scalar_type() == self.scalar_type(), "expected scalar type ", self.scalar_type(), " but found ", weight ? weight->scalar_type() : kFloat);
+  return {spec_like(self, reduction == kReduceNone ? positions : DimVector{}), spec_like(self, {})};
+}
+
+TensorSpec nll_loss_backward_shape(const Tensor& grad_output, const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight, int64_t reduction, int64_t ignore_index,
+                                   const Tensor&) {
+  const auto forward = nll_loss_forward_shape(self, target, weight, reduction, ignore_index);
+  CRESSET_CHECK(reduction == kReduceNone ? grad_output.sizes() == IntArrayRef(forward[0].sizes) : grad_output.numel() == 1, "Expected a single element grad_output tensor or one of size ",
+                forward[0].sizes, ", but got: ", grad_output.sizes());
+  return spec_like(self, self.sizes());
+}
+
+Tensor cross_entropy_loss_impl(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight, int64_t reduction, int64_t ignore_index, double label_smoothing) {
+  CRESSET_CHECK(self.dim() >= 1, "cross_entropy_loss: input of at least one dimension was required; ", self, " was given.");
+  CRESSET_CHECK(label_smoothing >= 0 && label_smoothing <= 1, "label_smoothing must be between 0.0 and 1.0. Got: ", label_smoothing);
+  const int64_t class_dim = self.dim() == 1 ? 0 : 1, classes = self.size(class_dim);
+  DimVector shape(static_cast<std::size_t>(self.dim()), 1);
+  shape[class_dim] = classes;
+  const Tensor logp = self.log_softmax(class_dim);
+  if (self.sizes() == target.sizes()) {
+    CRESSET_CHECK(target.is_floating_point(), "Expected floating point type for target with class probabilities, got ", target.scalar_type());
+    CRESSET_CHECK(ignore_index < 0, "ignore_index is not supported for floating point target");
+    Tensor p = target;
+    if (label_smoothing > 0) p = p * (1 - label_smoothing) + label_smoothing / static_cast<double>(classes);
+    Tensor loss = -(weight ? logp * p * weight->view(shape) : logp * p);
+    if (reduction == kReduceMean) return loss.sum() / (static_cast<double>(self.numel()) / static_cast<double>(classes));
+    loss = loss.sum({class_dim}, false);
+    return reduce_loss(loss, reduction);
+  }
+  if (label_smoothing == 0) return cresset::nll_loss_nd(logp, target, weight, reduction, ignore_index);
+  // (1 - smoothing) * nll + smoothing/classes * the sum over classes, ignoring the same positions.
+  const Tensor nll = cresset::nll_loss_nd(logp, target, weight, reduction, ignore_index);
+  Tensor smooth = -(weight ? logp * weight->view(shape) : logp).sum({class_dim}, false);
+  const Tensor ignored = target == ignore_index;
+  smooth = smooth.masked_fill(ignored, 0);
+  if (reduction == kReduceMean) {
+    const Tensor kept = ignored.logical_not();
+    const Tensor norm = weight ? weight->gather(0, target.masked_fill(ignored, 0).flatten()).mul(kept.flatten()).sum() : kept.sum();
+    smooth = smooth.sum() / norm;
+  } else {
+    smooth = reduce_loss(smooth, reduction);
+  }
+  return nll * (1 - label_smoothing) + smooth * (label_smoothing / static_cast<double>(classes));
+}
+
+// ---- probabilities
+
+namespace {
+void check_probabilities(const Tensor& self, const Tensor& target) {
+  CRESSET_CHECK_VALUE(self.sizes() == target.sizes(), "Using a target size (", target.sizes(), ") that is different to the input size (", self.sizes(), ") is deprecated. Please ensure they have the same size.");
+  CRESSET_CHECK(self.is_meta() || self.numel() == 0 || (self.min().ge(0).item<bool>() && self.max().le(1).item<bool>()), "all elements of input should be between 0 and 1");
+}
+}  // namespace
+
+Tensor binary_cross_entropy_impl(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight, int64_t reduction) {
+  check_probabilities(self, target);
+  const Tensor loss = (target - 1) * cresset::log1p(-self).clamp_min(-100) - target * self.log().clamp_min(-100);
+  return reduce_loss(weight ? loss * *weight : loss, reduction);
+}
+
+Tensor binary_cross_entropy_backward_impl(const Tensor& grad_output, const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight, int64_t reduction) {
+  constexpr double epsilon = 1e-12;  // keeps the quotient finite at 0 and 1
+  Tensor g = grad_output * (self - target) / ((1 - self) * self).clamp_min(epsilon);
+  if (weight) g = g * *weight;
+  return reduction == kReduceMean ? g / static_cast<double>(self.numel()) : g;
+}
+
+Tensor binary_cross_entropy_with_logits_impl(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight, const std::optional<Tensor>& pos_weight, int64_t reduction) {
+  CRESSET_CHECK_VALUE(self.sizes() == target.sizes(), "Target size (", target.sizes(), ") must be the same as input size (", self.sizes(), ")");
+  const Tensor log_p = cresset::log_sigmoid(self);
+  Tensor loss;
+  if (pos_weight)
+    loss = (1 - target) * self - ((*pos_weight - 1) * target + 1) * log_p;
+  else
+    loss = (1 - target) * self - log_p;
+  return reduce_loss(weight ? loss * *weight : loss, reduction);
+}
+
+Tensor kl_div_impl(const Tensor& self, const Tensor& target, int64_t reduction, bool log_target) {
+  const Tensor loss = log_target ? target.exp() * (target - self) : cresset::xlogy(target, target) - target * self;
+  return reduce_loss(loss, reduction);
+}
+
+Tensor poisson_nll_loss_impl(const Tensor& input, const Tensor& target, bool log_input, bool full, double eps, int64_t reduction) {
+  Tensor loss = log_input ? input.exp() - target * input : input - target * (input + eps).log();
+  if (full) {
+    // Stirling's approximation of log(target!) where it is above 1.
+    const Tensor stirling = target * target.log() - target + (target * (2 * std::numbers::pi)).log() * 0.5;
+    loss = loss + stirling.masked_fill(target <= 1, 0);
+  }
+  return reduce_loss(loss, reduction);
+}
+
+Tensor soft_margin_loss_impl(const Tensor& self, const Tensor& target, int64_t reduction) { return reduce_loss((-target * self).exp().log1p(), reduction); }
+
+// ---- margins and similarities
+
+Tensor margin_ranking_loss_impl(const Tensor& input1, const Tensor& input2, const Tensor& target, double margin, int64_t reduction) {
+  CRESSET_CHECK(input1.dim() == input2.dim() && input1.dim() == target.dim(), "margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: ", input1.sizes(),
+                ", input2: ", input2.sizes(), ", target: ", target.sizes());
+  return reduce_loss((-target * (input1 - input2) + margin).clamp_min(0), reduction);
+}
+
+Tensor hinge_embedding_loss_impl(const Tensor& self, const Tensor& target, double margin, int64_t reduction) {
+  const Tensor zeros = cresset::zeros_like(self);
+  const Tensor far = cresset::where(target != 1, (margin - self).clamp_min(0), zeros), near = cresset::where(target != -1, self, zeros);
+  return reduce_loss(far + near, reduction);
+}
+
+Tensor cosine_similarity_impl(const Tensor& x1, const Tensor& x2, int64_t dim, double eps) {
+  const Tensor dot = (x1 * x2).sum({dim}, false);
+  // Equals the quotient by max(|x|, eps) for each factor.
+  const Tensor n1 = cresset::sqrt((x1 * x1).sum({dim}, false).clamp_min(eps * eps)), n2 = cresset::sqrt((x2 * x2).sum({dim}, false).clamp_min(eps * eps));
+  return dot / (n1 * n2);
+}
+
+Tensor cosine_embedding_loss_impl(const Tensor& input1, const Tensor& input2, const Tensor& target, double margin, int64_t reduction) {
+  CRESSET_CHECK(input1.dim() == target.dim() + 1 && input1.dim() == input2.dim(), "cosine_embedding_loss: ", target.dim(), "D target tensor expects ", target.dim() + 1, "D input tensors, but found inputs with sizes ",
+                input1.sizes(), " and ", input2.sizes(), ".");
+  constexpr double epsilon = 1e-12;
+  const int64_t dim = target.dim();
+  const Tensor product = (input1 * input2).sum({dim}, false), square1 = (input1 * input1).sum({dim}, false) + epsilon, square2 = (input2 * input2).sum({dim}, false) + epsilon;
+  const Tensor cosine = product / (square1 * square2).sqrt(), zeros = cresset::zeros_like(cosine);
+  const Tensor same = cresset::where(target == 1, 1 - cosine, zeros), other = cresset::where(target == -1, (cosine - margin).clamp_min(0), zeros);
+  return reduce_loss(same + other, reduction);
+}
+
+Tensor triplet_margin_loss_impl(const Tensor& anchor, const Tensor& positive, const Tensor& negative, double margin, double p, double eps, bool swap, int64_t reduction) {
+  CRESSET_CHECK(margin > 0, "triplet_margin_loss: margin must be greater than 0, got ", margin);
+  CRESSET_CHECK(anchor.dim() == positive.dim() && positive.dim() == negative.dim(), "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: anchor ",
+                anchor.dim(), "D, positive ", positive.dim(), "D, and negative ", negative.dim(), "D inputs");
+  const Tensor near = cresset::pairwise_distance(anchor, positive, p, eps);
+  Tensor far = cresset::pairwise_distance(anchor, negative, p, eps);
+  if (swap) far = cresset::minimum(far, cresset::pairwise_distance(positive, negative, p, eps));
+  return reduce_loss((margin + near - far).clamp_min(0), reduction);
+}
+
+}  // namespace cresset::ops
