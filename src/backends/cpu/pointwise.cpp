@@ -25,44 +25,6 @@ ScalarType result_of(DtypeRule rule, ScalarType common) {
   return rule == DtypeRule::Abs ? toRealValueType(common) : common;
 }
 
-// Operands that need no plan: contiguous CPU tensors of one size and one type that loops read as it is. Gives the loop, or null.
-PointwiseLoop plain_loop(const PointwiseKernel& kernel, const ops::PointwiseCall& call) {
-  const TensorImpl& first = *call.inputs[0]->impl();
-  const ScalarType type = first.dtype();
-  const ComputeType compute = compute_type(type);
-  if (!first.is_contiguous() || first.device_type() != kCPU || scalar_type(compute) != type || call.num_scalars) return nullptr;
-  for (int i = 1; i < call.num_inputs; ++i) {
-    const TensorImpl& other = *call.inputs[i]->impl();
-    if (other.dtype() != type || !other.is_contiguous() || other.device_type() != kCPU || other.sizes() != first.sizes()) return nullptr;
-  }
-  const bool floating = isFloatingType(type);
-  for (int i = 0; i < call.num_checked; ++i)
-    if (!call.checked[i].value->isIntegral(false) && !(floating && call.checked[i].value->isFloatingPoint())) return nullptr;
-  const DtypeRule rule = kernel.op->rule;
-  if (rule == DtypeRule::BoolFirst || (rule == DtypeRule::Float && !floating && !isComplexType(type))) return nullptr;
-  return loop_of(kernel, compute);
-}
-
-void run_plain(PointwiseLoop loop, const Tensor& out, const ops::PointwiseCall& call, const void* params) {
-  void* pointers[kMaxOperands];
-  pointers[0] = out.data_ptr();
-  for (int i = 0; i < call.num_inputs; ++i) pointers[i + 1] = call.inputs[i]->data_ptr();
-  const int64_t n = out.numel();
-  if (n < 2 * kParallelGrain) {
-    loop(pointers, n, params);
-    return;
-  }
-  const int count = call.num_inputs + 1;
-  int64_t sizes[kMaxOperands];
-  sizes[0] = out.element_size();
-  for (int k = 1; k < count; ++k) sizes[k] = call.inputs[k - 1]->element_size();
-  parallel_for(0, (n + kBlock - 1) / kBlock, kParallelGrain / kBlock, [&](int64_t begin, int64_t end) {
-    void* shifted[kMaxOperands];
-    for (int k = 0; k < count; ++k) shifted[k] = static_cast<char*>(pointers[k]) + begin * kBlock * sizes[k];
-    loop(shifted, std::min(end * kBlock, n) - begin * kBlock, params);
-  });
-}
-
 // A promoting scalar as one value of the compute type, through the common type.
 void convert_scalar(const Scalar& value, ScalarType common, ComputeType compute, void* to) {
   alignas(16) char raw[16], middle[16];
@@ -80,6 +42,123 @@ void convert_scalar(const Scalar& value, ScalarType common, ComputeType compute,
   } else {
     load_function(from, compute)(to, {raw, 0, 0}, 1, 1);
   }
+}
+
+// bool < integral < floating < complex: a number or zero-dimensional operand up to the category of a tensor leaves its type
+// alone. Bool operands take the planned way, where operators may refuse them.
+constexpr int category(ScalarType type) {
+  if (type == kBool) return 0;
+  if (isIntegralType(type)) return 1;
+  return isComplexType(type) ? 3 : 2;
+}
+
+// A call that needs no plan: contiguous CPU tensors of one size and one type that loops read as it is, and numbers.
+struct Plain {
+  PointwiseLoop loop;
+  const Tensor* full;  // an operand of the result's sizes
+  int64_t n;
+  int count;                // result and operands
+  int num_constants;
+  bool repeated = false;    // some operand is one element for the whole call
+  bool repeats[kMaxOperands];
+  int64_t element[kMaxOperands];
+  void* pointers[kMaxOperands + ops::kMaxPointwiseScalars];
+  alignas(16) char constants[ops::kMaxPointwiseScalars][16];
+
+  bool prepare(const PointwiseKernel& kernel, const ops::PointwiseCall& call);
+  void run(const Tensor& out, const ops::PointwiseCall& call, const void* params);
+
+ private:
+  ComputeType compute_;
+  ScalarType common_;
+  CRESSET_NOINLINE void run_repeated(const ops::PointwiseCall& call, const void* params);
+};
+
+inline bool Plain::prepare(const PointwiseKernel& kernel, const ops::PointwiseCall& call) {
+  full = call.inputs[0];
+  if (CRESSET_UNLIKELY(full->impl()->dim() == 0 && call.num_inputs > 1 && call.inputs[1]->dim() > 0)) full = call.inputs[1];
+  const TensorImpl& first = *full->impl();
+  common_ = first.dtype();
+  compute_ = compute_type(common_);
+  if (!first.is_contiguous() || first.device_type() != kCPU || scalar_type(compute_) != common_ || first.is_wrapped_number()) return false;
+  const DtypeRule rule = kernel.op->rule;
+  const int own = category(common_);
+  if (rule == DtypeRule::BoolFirst || (rule == DtypeRule::Float && own < 2) || (rule == DtypeRule::First && full != call.inputs[0])) return false;
+  for (int i = 0; i < call.num_inputs; ++i) {
+    const TensorImpl& other = *call.inputs[i]->impl();
+    repeats[i + 1] = false;
+    if (&other == &first) continue;
+    if (other.device_type() != kCPU) return false;
+    if (other.dtype() == common_ && other.is_contiguous() && other.sizes() == first.sizes()) continue;
+    if (other.dim() != 0 || category(other.dtype()) > own || other.dtype() == kBool || (first.dim() == 0 && !other.is_wrapped_number())) return false;
+    repeats[i + 1] = repeated = true;
+  }
+  for (int i = 0; i < call.num_scalars; ++i)
+    if (call.scalars[i] && (category(call.scalars[i]->type()) > own || call.scalars[i]->isBoolean())) return false;
+  if (call.num_scalars == 2 && !call.scalars[0] && !call.scalars[1]) return false;
+  for (int i = 0; i < call.num_checked; ++i)
+    if (!call.checked[i].value->isIntegral(false) && !(own == 2 && call.checked[i].value->isFloatingPoint())) return false;
+  if (own == 0 && call.num_checked) return false;
+  loop = loop_of(kernel, compute_);
+  if (!loop) return false;
+  n = first.numel();
+  count = call.num_inputs + 1;
+  num_constants = call.num_scalars;
+  return true;
+}
+
+inline void Plain::run(const Tensor& out, const ops::PointwiseCall& call, const void* params) {
+  pointers[0] = out.data_ptr();
+  for (int i = 0; i < call.num_inputs; ++i) pointers[i + 1] = call.inputs[i]->data_ptr();
+  for (int i = 0; i < num_constants; ++i) {
+    pointers[count + i] = call.scalars[i] ? constants[i] : nullptr;
+    if (call.scalars[i]) convert_scalar(*call.scalars[i], common_, compute_, constants[i]);
+  }
+  if (!repeated && n < 2 * kParallelGrain) {
+    loop(pointers, n, params);
+    return;
+  }
+  element[0] = out.element_size();
+  for (int k = 1; k < count; ++k) element[k] = call.inputs[k - 1]->element_size();
+  if (repeated) {
+    run_repeated(call, params);
+    return;
+  }
+  parallel_for(0, (n + kBlock - 1) / kBlock, kParallelGrain / kBlock, [&](int64_t begin, int64_t end) {
+    void* shifted[kMaxOperands + ops::kMaxPointwiseScalars];
+    for (int k = 0; k < count; ++k) shifted[k] = static_cast<char*>(pointers[k]) + begin * kBlock * element[k];
+    for (int k = count; k < count + num_constants; ++k) shifted[k] = pointers[k];
+    loop(shifted, std::min(end * kBlock, n) - begin * kBlock, params);
+  });
+}
+
+void Plain::run_repeated(const ops::PointwiseCall& call, const void* params) {
+  alignas(64) char blocks[kMaxOperands][kBlock * 16];
+  const int64_t width = std::min(n, kBlock);
+  for (int k = 1; k < count; ++k) {
+    if (!repeats[k]) continue;
+    const ScalarType type = call.inputs[k - 1]->scalar_type();
+    alignas(16) char rounded[16];
+    char* source = static_cast<char*>(pointers[k]);
+    if (type != common_ && category(common_) == 1 && category(type) == 1) {
+      // An integer of another type wraps into the common one, which is the compute type here.
+      load_function(type, compute_)(rounded, {source, 0, 0}, 1, 1);
+      load_function(common_, compute_)(blocks[k], {rounded, 0, 0}, width, 1);
+    } else {
+      load_function(type, compute_)(blocks[k], {source, 0, 0}, width, 1);
+    }
+    pointers[k] = blocks[k];
+    element[k] = 0;
+  }
+  const auto range = [&](int64_t begin, int64_t end) {
+    void* shifted[kMaxOperands + ops::kMaxPointwiseScalars];
+    for (int64_t at = begin * kBlock, last = std::min(end * kBlock, n); at < last; at += kBlock) {
+      for (int k = 0; k < count; ++k) shifted[k] = static_cast<char*>(pointers[k]) + at * element[k];
+      for (int k = count; k < count + num_constants; ++k) shifted[k] = pointers[k];
+      loop(shifted, std::min(kBlock, last - at), params);
+    }
+  };
+  parallel_for(0, (n + kBlock - 1) / kBlock, kParallelGrain / kBlock, range);
 }
 
 void run_planned(const PointwiseKernel& kernel, const ops::PointwiseCall& call, const ops::PointwiseTypes& types, const void* params,
@@ -147,10 +226,10 @@ CRESSET_NOINLINE void write_planned(const PointwiseKernel& kernel, const ops::Po
 }
 
 // Writing into `out` without a plan: it looks like the plain operands and shares memory with none but as a whole.
-bool plain_target(const PointwiseKernel& kernel, const ops::PointwiseCall& call, const Tensor& out) {
-  const TensorImpl& target = *out.impl();
-  if (!target.is_contiguous() || target.device_type() != kCPU || target.sizes() != call.inputs[0]->sizes() ||
-      target.dtype() != result_of(kernel.op->rule, call.inputs[0]->scalar_type()))
+bool plain_target(const PointwiseKernel& kernel, const ops::PointwiseCall& call, const Plain& plain, const Tensor& out) {
+  const TensorImpl &target = *out.impl(), &full = *plain.full->impl();
+  if (!target.is_contiguous() || target.device_type() != kCPU || target.sizes() != full.sizes() ||
+      target.dtype() != result_of(kernel.op->rule, full.dtype()))
     return false;
   for (int i = 0; i < call.num_inputs; ++i)
     if (!out.is_same(*call.inputs[i]) && out.is_alias_of(*call.inputs[i])) return false;
@@ -160,26 +239,25 @@ bool plain_target(const PointwiseKernel& kernel, const ops::PointwiseCall& call,
 }  // namespace
 
 Tensor pointwise(const PointwiseKernel& kernel, const ops::PointwiseCall& call, const void* params) {
-  const PointwiseLoop loop = plain_loop(kernel, call);
-  if (CRESSET_UNLIKELY(!loop)) return pointwise_planned(kernel, call, params);
-  const Tensor& first = *call.inputs[0];
-  Tensor out = detail::empty_cpu(first.sizes(), result_of(kernel.op->rule, first.scalar_type()));
-  run_plain(loop, out, call, params);
+  Plain plain;
+  if (CRESSET_UNLIKELY(!plain.prepare(kernel, call))) return pointwise_planned(kernel, call, params);
+  Tensor out = detail::empty_cpu(plain.full->sizes(), result_of(kernel.op->rule, plain.full->scalar_type()));
+  plain.run(out, call, params);
   return out;
 }
 
 void pointwise_out(const PointwiseKernel& kernel, const ops::PointwiseCall& call, const void* params, const Tensor& out) {
-  const PointwiseLoop loop = plain_loop(kernel, call);
-  if (loop && plain_target(kernel, call, out))
-    run_plain(loop, out, call, params);
+  Plain plain;
+  if (plain.prepare(kernel, call) && plain_target(kernel, call, plain, out))
+    plain.run(out, call, params);
   else
     write_planned(kernel, call, params, out, false);
 }
 
 void pointwise_inplace(const PointwiseKernel& kernel, const ops::PointwiseCall& call, const void* params, const Tensor& self) {
-  const PointwiseLoop loop = plain_loop(kernel, call);
-  if (loop && plain_target(kernel, call, self))
-    run_plain(loop, self, call, params);
+  Plain plain;
+  if (plain.prepare(kernel, call) && plain_target(kernel, call, plain, self))
+    plain.run(self, call, params);
   else
     write_planned(kernel, call, params, self, true);
 }

@@ -86,22 +86,17 @@ inline std::optional<T> optional_param(const void* value) {
   return value ? std::optional<T>(*static_cast<const T*>(value)) : std::nullopt;
 }
 
-// A short string argument as a number, so that `approximate == "tanh"` is a loop invariant comparison. The only strings that
-// pointwise operators take are the approximations of gelu; others are refused here.
+// A short string argument as a flag, so that `approximate == "tanh"` is a loop invariant. The only strings that pointwise operators
+// take are the approximations of gelu; others are refused here.
 class StringParam {
  public:
-  StringParam(std::string_view text) : code_(pack(text)) {
-    CRESSET_CHECK(text == "none" || text == "tanh", "approximate argument must be either none or tanh.");
+  StringParam(std::string_view text) : tanh_(text == "tanh") {
+    CRESSET_CHECK(tanh_ || text == "none", "approximate argument must be either none or tanh.");
   }
-  friend bool operator==(StringParam a, std::string_view b) { return a.code_ == pack(b); }
+  friend inline bool operator==(StringParam a, std::string_view b) { return a.tanh_ == (b == "tanh"); }
 
  private:
-  static constexpr uint64_t pack(std::string_view text) {
-    uint64_t code = 0;
-    for (char c : text) code = code * 257 + static_cast<unsigned char>(c);
-    return code;
-  }
-  uint64_t code_;
+  bool tanh_;
 };
 
 template <class A>

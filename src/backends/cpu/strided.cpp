@@ -10,21 +10,167 @@ namespace cresset::cpu {
 namespace {
 
 constexpr int64_t kMaxElement = 16;
+constexpr int64_t kTile = 32;  // columns of a tile when an operand runs across the result
 
-// How an operand reaches the loop during one range.
-struct Feed {
-  bool direct;     // the loop works on the operand's memory
-  bool constant;   // the same element everywhere: loaded once
-  LoadFunction load;
-  StoreFunction store;
-  int64_t element;  // bytes of one element in the block
-  char* block;
+// Executes one part of a traversal: knows for each operand how it reaches the loop, and the current position.
+class Runner {
+ public:
+  Runner(const Traversal& traversal, PointwiseLoop loop, const void* params, int64_t elements);
+  bool buffered() const { return buffered_; }
+  // Elements [begin, end) in order.
+  void range(int64_t begin, int64_t end);
+  // Whole rows [begin, end) of the dimensions above the first, tile by tile.
+  void tiles(int64_t begin, int64_t end);
+
+ private:
+  struct Feed {
+    bool direct;    // the loop works on the operand's memory
+    bool constant;  // the same element everywhere: loaded once
+    LoadFunction load;
+    StoreFunction store;
+    char* block;
+  };
+  void go_to(int64_t element);
+  // Runs the loop on `rows` rows of n elements at the current position.
+  void piece(int64_t n, int64_t rows);
+  Rows rows_of(int k) const {
+    const Operand& operand = t_.operands[k];
+    return {operand.data + offsets_[k], operand.strides[0], t_.ndim > 1 ? operand.strides[1] : 0};
+  }
+  // With several rows even direct operands go through blocks, unless their rows follow one another.
+  bool in_place(int k, int64_t n, int64_t rows) const {
+    return feeds_[k].direct && (rows == 1 || t_.operands[k].strides[1] == n * t_.operands[k].strides[0]);
+  }
+
+  const Traversal& t_;
+  const PointwiseLoop loop_;
+  const void* params_;
+  bool buffered_ = false;
+  Feed feeds_[kMaxOperands];
+  int64_t index_[ops::kMaxPointwiseDims];
+  int64_t offsets_[kMaxOperands];
+  void* pointers_[kMaxOperands + ops::kMaxPointwiseScalars];
+  alignas(64) char blocks_[kMaxOperands][kBlock * kMaxElement];
 };
+
+Runner::Runner(const Traversal& traversal, PointwiseLoop loop, const void* params, int64_t elements) : t_(traversal), loop_(loop), params_(params) {
+  for (int k = 0; k < t_.num_operands; ++k) {
+    const Operand& operand = t_.operands[k];
+    Feed& feed = feeds_[k];
+    const bool same = operand.dtype == scalar_type(operand.compute) && operand.through == ScalarType::Undefined;
+    const int64_t element = static_cast<int64_t>(element_size(scalar_type(operand.compute)));
+    feed.direct = same && (operand.strides[0] == element || t_.sizes[0] == 1);
+    feed.constant = k > 0 && !feed.direct;
+    for (int d = 0; d < t_.ndim && feed.constant; ++d) feed.constant = operand.strides[d] == 0;
+    feed.block = blocks_[k];
+    feed.load = k > 0 ? load_function(operand.dtype, operand.compute) : nullptr;
+    feed.store = k == 0 ? store_function(operand.compute, operand.dtype) : nullptr;
+    buffered_ |= !feed.direct;
+    if (!feed.constant) continue;
+    const int64_t n = std::min(kBlock, elements);
+    if (operand.through == ScalarType::Undefined) {
+      feed.load(feed.block, {operand.data, 0, 0}, n, 1);
+    } else {
+      // One element, rounded through the common type.
+      alignas(16) char value[kMaxElement], rounded[kMaxElement];
+      feed.load(value, {operand.data, 0, 0}, 1, 1);
+      store_function(operand.compute, operand.through)({rounded, 0, 0}, value, 1, 1);
+      load_function(operand.through, operand.compute)(feed.block, {rounded, 0, 0}, n, 1);
+    }
+  }
+  for (int i = 0; i < t_.num_constants; ++i) pointers_[t_.num_operands + i] = const_cast<void*>(t_.constants[i]);
+}
+
+void Runner::go_to(int64_t element) {
+  for (int d = 0; d < t_.ndim; ++d) {
+    index_[d] = element % t_.sizes[d];
+    element /= t_.sizes[d];
+  }
+  for (int k = 0; k < t_.num_operands; ++k) {
+    offsets_[k] = 0;
+    for (int d = 0; d < t_.ndim; ++d) offsets_[k] += index_[d] * t_.operands[k].strides[d];
+  }
+}
+
+void Runner::piece(int64_t n, int64_t rows) {
+  if (!loop_) {
+    // A copy: load into the destination, store from the source, or both through a block.
+    if (in_place(0, n, rows)) {
+      feeds_[1].load(t_.operands[0].data + offsets_[0], rows_of(1), n, rows);
+    } else if (in_place(1, n, rows)) {
+      feeds_[0].store(rows_of(0), t_.operands[1].data + offsets_[1], n, rows);
+    } else {
+      feeds_[1].load(feeds_[1].block, rows_of(1), n, rows);
+      feeds_[0].store(rows_of(0), feeds_[1].block, n, rows);
+    }
+    return;
+  }
+  for (int k = 1; k < t_.num_operands; ++k) {
+    if (in_place(k, n, rows)) {
+      pointers_[k] = t_.operands[k].data + offsets_[k];
+      continue;
+    }
+    pointers_[k] = feeds_[k].block;
+    if (!feeds_[k].constant) feeds_[k].load(feeds_[k].block, rows_of(k), n, rows);
+  }
+  const bool write_direct = in_place(0, n, rows);
+  pointers_[0] = write_direct ? t_.operands[0].data + offsets_[0] : feeds_[0].block;
+  loop_(pointers_, n * rows, params_);
+  if (!write_direct) feeds_[0].store(rows_of(0), feeds_[0].block, n, rows);
+}
+
+void Runner::range(int64_t begin, int64_t end) {
+  const int64_t* sizes = t_.sizes;
+  const int operands = t_.num_operands;
+  go_to(begin);
+  for (int64_t at = begin; at < end;) {
+    // A piece: part of one row, or several whole short rows.
+    int64_t n = std::min(sizes[0] - index_[0], end - at), rows = 1;
+    if (buffered_ && n > kBlock) n = kBlock;
+    if (t_.ndim > 1 && index_[0] == 0 && sizes[0] <= (buffered_ ? kBlock / 2 : kBlock / 8)) {
+      rows = std::min({kBlock / sizes[0], sizes[1] - index_[1], (end - at) / sizes[0]});
+      if (rows > 1)
+        n = sizes[0];
+      else
+        rows = 1;
+    }
+    piece(n, rows);
+    at += n * rows;
+    if (rows == 1) {
+      index_[0] += n;
+      for (int k = 0; k < operands; ++k) offsets_[k] += n * t_.operands[k].strides[0];
+      if (index_[0] < sizes[0]) continue;
+      index_[0] = 0;
+      for (int k = 0; k < operands; ++k) offsets_[k] -= sizes[0] * t_.operands[k].strides[0];
+    }
+    if (t_.ndim == 1) continue;
+    index_[1] += rows;
+    for (int k = 0; k < operands; ++k) offsets_[k] += rows * t_.operands[k].strides[1];
+    for (int d = 1; d + 1 < t_.ndim && index_[d] == sizes[d]; ++d) {
+      index_[d] = 0;
+      ++index_[d + 1];
+      for (int k = 0; k < operands; ++k) offsets_[k] += t_.operands[k].strides[d + 1] - sizes[d] * t_.operands[k].strides[d];
+    }
+  }
+}
+
+void Runner::tiles(int64_t begin, int64_t end) {
+  const int64_t columns = t_.sizes[0];
+  for (int64_t row = begin; row < end;) {
+    go_to(row * columns);
+    const int64_t rows = std::min({kBlock / kTile, t_.sizes[1] - index_[1], end - row});
+    for (int64_t c = 0; c < columns; c += kTile) {
+      const int64_t n = std::min(kTile, columns - c);
+      piece(n, rows);
+      for (int k = 0; k < t_.num_operands; ++k) offsets_[k] += n * t_.operands[k].strides[0];
+    }
+    row += rows;
+  }
+}
 
 }  // namespace
 
 void Traversal::set_sizes(IntArrayRef broadcast) {
-  broadcast_ = broadcast;
   ndim = static_cast<int>(broadcast.size());
   numel = 1;
   for (int d = 0; d < ndim; ++d) {
@@ -86,121 +232,31 @@ void Traversal::coalesce() {
   }
 }
 
+// Does some operand lie across the result: neighbours along the second dimension, strides along the first?
+bool Traversal::runs_across() const {
+  if (ndim < 2 || sizes[0] < kTile || sizes[1] < kBlock / kTile) return false;
+  for (int k = 0; k < num_operands; ++k) {
+    const int64_t element = static_cast<int64_t>(element_size(operands[k].dtype));
+    if (operands[k].strides[0] > element && operands[k].strides[1] == element) return true;
+  }
+  return false;
+}
+
 void Traversal::run(PointwiseLoop loop, const void* params) const {
   if (numel == 0) return;
+  if (runs_across()) {
+    parallel_for(0, numel / sizes[0], std::max<int64_t>(1, kParallelGrain / sizes[0]), [&](int64_t begin, int64_t end) {
+      Runner(*this, loop, params, numel).tiles(begin, end);
+    });
+    return;
+  }
   if (numel < 2 * kParallelGrain) {
-    run_range(loop, params, 0, numel);
+    Runner(*this, loop, params, numel).range(0, numel);
     return;
   }
   parallel_for(0, (numel + kBlock - 1) / kBlock, kParallelGrain / kBlock, [&](int64_t begin, int64_t end) {
-    run_range(loop, params, begin * kBlock, std::min(end * kBlock, numel));
+    Runner(*this, loop, params, numel).range(begin * kBlock, std::min(end * kBlock, numel));
   });
-}
-
-void Traversal::run_range(PointwiseLoop loop, const void* params, int64_t begin, int64_t end) const {
-  alignas(64) char blocks[kMaxOperands][kBlock * kMaxElement];
-  Feed feeds[kMaxOperands];
-  void* pointers[kMaxOperands + ops::kMaxPointwiseScalars];
-  bool buffered = false;
-  for (int k = 0; k < num_operands; ++k) {
-    const Operand& operand = operands[k];
-    Feed& feed = feeds[k];
-    const bool same = operand.dtype == scalar_type(operand.compute) && operand.through == ScalarType::Undefined;
-    feed.element = static_cast<int64_t>(element_size(scalar_type(operand.compute)));
-    feed.direct = same && (operand.strides[0] == feed.element || sizes[0] == 1);
-    feed.constant = k > 0 && !feed.direct;
-    for (int d = 0; d < ndim && feed.constant; ++d) feed.constant = operand.strides[d] == 0;
-    feed.block = blocks[k];
-    feed.load = k > 0 ? load_function(operand.dtype, operand.compute) : nullptr;
-    feed.store = k == 0 ? store_function(operand.compute, operand.dtype) : nullptr;
-    buffered |= !feed.direct;
-    if (feed.constant) {
-      const int64_t n = std::min(kBlock, end - begin);
-      if (operand.through == ScalarType::Undefined) {
-        feed.load(feed.block, {operand.data, 0, 0}, n, 1);
-      } else {
-        // One element, rounded through the common type.
-        alignas(16) char value[kMaxElement], rounded[kMaxElement];
-        feed.load(value, {operand.data, 0, 0}, 1, 1);
-        store_function(operand.compute, operand.through)({rounded, 0, 0}, value, 1, 1);
-        load_function(operand.through, operand.compute)(feed.block, {rounded, 0, 0}, n, 1);
-      }
-    }
-  }
-  for (int i = 0; i < num_constants; ++i) pointers[num_operands + i] = const_cast<void*>(constants[i]);
-
-  // Copies need no loop: load into the destination or store from the source.
-  const bool copy = loop == nullptr;
-  int64_t index[ops::kMaxPointwiseDims];
-  int64_t rest = begin;
-  for (int d = 0; d < ndim; ++d) {
-    index[d] = rest % sizes[d];
-    rest /= sizes[d];
-  }
-  int64_t offsets[kMaxOperands];
-  for (int k = 0; k < num_operands; ++k) {
-    offsets[k] = 0;
-    for (int d = 0; d < ndim; ++d) offsets[k] += index[d] * operands[k].strides[d];
-  }
-
-  for (int64_t at = begin; at < end;) {
-    // A piece: part of one row, or several whole short rows when everything goes through blocks.
-    int64_t n = std::min(sizes[0] - index[0], end - at), rows = 1;
-    if (buffered && n > kBlock) n = kBlock;
-    if (ndim > 1 && index[0] == 0 && sizes[0] <= (buffered ? kBlock / 2 : kBlock / 8)) {
-      rows = std::min({kBlock / sizes[0], sizes[1] - index[1], (end - at) / sizes[0]});
-      if (rows > 1)
-        n = sizes[0];
-      else
-        rows = 1;
-    }
-    const auto at_rows = [&](int k) {
-      return Rows{operands[k].data + offsets[k], operands[k].strides[0], ndim > 1 ? operands[k].strides[1] : 0};
-    };
-    // With several rows even direct operands go through blocks, unless their rows follow one another.
-    const auto in_place = [&](int k) {
-      return feeds[k].direct && (rows == 1 || operands[k].strides[1] == n * operands[k].strides[0]);
-    };
-    if (copy) {
-      if (in_place(0)) {
-        feeds[1].load(operands[0].data + offsets[0], at_rows(1), n, rows);
-      } else if (in_place(1)) {
-        feeds[0].store(at_rows(0), operands[1].data + offsets[1], n, rows);
-      } else {
-        feeds[1].load(feeds[1].block, at_rows(1), n, rows);
-        feeds[0].store(at_rows(0), feeds[1].block, n, rows);
-      }
-    } else {
-      for (int k = 1; k < num_operands; ++k) {
-        if (in_place(k)) {
-          pointers[k] = operands[k].data + offsets[k];
-          continue;
-        }
-        pointers[k] = feeds[k].block;
-        if (!feeds[k].constant) feeds[k].load(feeds[k].block, at_rows(k), n, rows);
-      }
-      pointers[0] = in_place(0) ? operands[0].data + offsets[0] : feeds[0].block;
-      loop(pointers, n * rows, params);
-      if (!in_place(0)) feeds[0].store(at_rows(0), feeds[0].block, n, rows);
-    }
-    // Advance.
-    at += n * rows;
-    if (rows == 1) {
-      index[0] += n;
-      for (int k = 0; k < num_operands; ++k) offsets[k] += n * operands[k].strides[0];
-      if (index[0] < sizes[0]) continue;
-      index[0] = 0;
-      for (int k = 0; k < num_operands; ++k) offsets[k] -= sizes[0] * operands[k].strides[0];
-    }
-    if (ndim == 1) continue;
-    index[1] += rows;
-    for (int k = 0; k < num_operands; ++k) offsets[k] += rows * operands[k].strides[1];
-    for (int d = 1; d + 1 < ndim && index[d] == sizes[d]; ++d) {
-      index[d] = 0;
-      ++index[d + 1];
-      for (int k = 0; k < num_operands; ++k) offsets[k] += operands[k].strides[d + 1] - sizes[d] * operands[k].strides[d];
-    }
-  }
 }
 
 }  // namespace cresset::cpu

@@ -43,8 +43,7 @@ struct Traversal {
   void run(PointwiseLoop loop, const void* params) const;
 
  private:
-  IntArrayRef broadcast_;
-  void run_range(PointwiseLoop loop, const void* params, int64_t begin, int64_t end) const;
+  bool runs_across() const;
 };
 
 }  // namespace cresset::cpu
