@@ -5,6 +5,8 @@
 
 #include <cresset/core/tensor_impl.h>
 
+#include "python/tensor_new.h"
+
 namespace cresset::python {
 
 PyTypeObject* tensor_type = nullptr;
@@ -204,11 +206,11 @@ void init_tensor_type(PyObject* module) {
       {Py_tp_clear, reinterpret_cast<void*>(&tensor_clear)},
       {Py_tp_setattro, reinterpret_cast<void*>(&tensor_setattro)},
       {Py_tp_getset, tensor_properties},
-      {Py_tp_methods, tensor_methods},
+      {Py_tp_methods, all_tensor_methods()},
       {Py_tp_members, members},
       {Py_tp_doc, const_cast<char*>("A multi-dimensional array of one element type.")},
   };
-  for (const PyType_Slot* table : {tensor_number_slots, tensor_sequence_slots})
+  for (const PyType_Slot* table : {tensor_number_slots, tensor_sequence_slots, tensor_buffer_slots})
     for (const PyType_Slot* s = table; s->slot; ++s) slots.push_back(*s);
   slots.push_back({0, nullptr});
   PyType_Spec spec{"cresset.Tensor", sizeof(PyTensor), 0,

@@ -42,9 +42,9 @@ void init_tensor_type(PyObject* module);
 
 // The tables that make up the class.
 extern PyGetSetDef tensor_properties[];
-extern PyMethodDef tensor_methods[];
+PyMethodDef* all_tensor_methods();
 extern PyType_Slot tensor_number_slots[];    // number protocol and comparison
-extern PyType_Slot tensor_sequence_slots[];  // length, indexing, iteration, buffer
+extern PyType_Slot tensor_sequence_slots[];  // length, indexing, iteration
 PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs);
 
 }  // namespace cresset::python

@@ -1,0 +1,204 @@
+// backward and grad, grad modes, forward mode, anomaly mode.
+#include "python/autograd.h"
+
+#include <cresset/autograd/anomaly_mode.h>
+#include <cresset/autograd/engine.h>
+#include <cresset/autograd/fallback.h>
+#include <cresset/autograd/forward_ad.h>
+#include <cresset/core/grad_mode.h>
+
+#include <memory>
+
+#include "python/bind.h"
+#include "python/override.h"
+
+namespace cresset::python {
+
+namespace {
+
+using autograd::variable_list;
+
+std::optional<bool> optional_bool(PyObject* o) {
+  if (!o || o == Py_None) return std::nullopt;
+  const int r = PyObject_IsTrue(o);
+  checked(r);
+  return r == 1;
+}
+
+// Tensor.backward(gradient=None, retain_graph=None, create_graph=False, inputs=None)
+PyObject* py_backward(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+  CRESSET_PY_TRY
+  const Py_ssize_t given = n + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
+  if (CRESSET_UNLIKELY(may_override(self))) {
+    Ref positional = checked(PyTuple_New(n));
+    for (Py_ssize_t i = 0; i < n; ++i) PyTuple_SET_ITEM(positional.get(), i, Py_NewRef(args[i]));
+    Ref named;
+    if (given > n) {
+      named = checked(PyDict_New());
+      for (Py_ssize_t i = n; i < given; ++i) checked(PyDict_SetItem(named.get(), PyTuple_GET_ITEM(kwnames, i - n), args[i]));
+    }
+    PyObject* r = override_method(self, "backward", positional.get(), named.get());
+    if (r || PyErr_Occurred()) return r;
+  }
+  static const char* const names[] = {"gradient", "retain_graph", "create_graph", "inputs"};
+  PyObject* values[4] = {};
+  CRESSET_CHECK_TYPE(n <= 4, "backward() takes from 0 to 4 positional arguments but ", static_cast<int64_t>(n), " were given");
+  for (Py_ssize_t i = 0; i < n; ++i) values[i] = args[i];
+  for (Py_ssize_t i = n; i < given; ++i) {
+    const std::string key = to_text(PyTuple_GET_ITEM(kwnames, i - n));
+    const auto* found = std::find(std::begin(names), std::end(names), key);
+    CRESSET_CHECK_TYPE(found != std::end(names), "backward() got an unexpected keyword argument '", key, "'");
+    values[found - std::begin(names)] = args[i];
+  }
+  Tensor gradient;
+  if (values[0] && values[0] != Py_None) {
+    CRESSET_CHECK_TYPE(is_tensor(values[0]), "gradients can be either Tensors or None, but got ", type_name(Py_TYPE(values[0])));
+    gradient = unwrap(values[0]);
+  }
+  variable_list inputs;
+  if (values[3] && values[3] != Py_None) {
+    inputs = to_tensors(values[3], "backward", false);
+    CRESSET_CHECK(!inputs.empty(), "`inputs` argument to `backward()` cannot be empty.");
+  }
+  const std::optional<bool> retain = optional_bool(values[1]);
+  const bool create = optional_bool(values[2]).value_or(false);
+  const Tensor t = unwrap(self);
+  {
+    GilRelease release;
+    autograd::backward({t}, {gradient}, retain, create, inputs);
+  }
+  Py_RETURN_NONE;
+  CRESSET_PY_CATCH(nullptr)
+}
+
+PyObject* py_retain_grad(PyObject* self, PyObject*) {
+  if (CRESSET_UNLIKELY(may_override(self))) {
+    PyObject* r = override_method(self, "retain_grad");
+    if (r || PyErr_Occurred()) return r;
+  }
+  CRESSET_PY_TRY
+  unwrap(self).retain_grad();
+  Py_RETURN_NONE;
+  CRESSET_PY_CATCH(nullptr)
+}
+
+// An inference-mode scope that Python enters and leaves.
+struct InferenceGuard {
+  PyObject_HEAD
+  std::unique_ptr<InferenceMode> mode;
+  bool on;
+};
+PyObject* inference_new(PyTypeObject* type, PyObject* args, PyObject*) {
+  int on = 1;
+  if (!PyArg_ParseTuple(args, "|p:_InferenceMode", &on)) return nullptr;
+  auto* g = reinterpret_cast<InferenceGuard*>(type->tp_alloc(type, 0));
+  if (!g) return nullptr;
+  new (&g->mode) std::unique_ptr<InferenceMode>();
+  g->on = on;
+  return reinterpret_cast<PyObject*>(g);
+}
+void inference_dealloc(PyObject* o) {
+  reinterpret_cast<InferenceGuard*>(o)->mode.~unique_ptr();
+  PyTypeObject* type = Py_TYPE(o);
+  type->tp_free(o);
+  Py_DECREF(type);
+}
+PyObject* inference_enter(PyObject* o, PyObject*) {
+  auto* g = reinterpret_cast<InferenceGuard*>(o);
+  g->mode = std::make_unique<InferenceMode>(g->on);
+  return Py_NewRef(o);
+}
+PyObject* inference_exit(PyObject* o, PyObject*) {
+  reinterpret_cast<InferenceGuard*>(o)->mode.reset();
+  Py_RETURN_NONE;
+}
+PyMethodDef inference_methods[] = {{"__enter__", inference_enter, METH_NOARGS, nullptr}, {"__exit__", inference_exit, METH_VARARGS, nullptr}, {}};
+
+// Text of the Python stack, for anomaly mode.
+std::string python_trace() {
+  if (!Py_IsInitialized()) return {};
+  GilAcquire gil;
+  const Ref traceback = Ref::steal(PyImport_ImportModule("traceback"));
+  const Ref lines = traceback ? Ref::steal(PyObject_CallMethod(traceback.get(), "format_stack", nullptr)) : Ref();
+  const Ref empty = Ref::steal(PyUnicode_FromString(""));
+  const Ref text = lines && empty ? Ref::steal(PyUnicode_Join(empty.get(), lines.get())) : Ref();
+  const char* utf8 = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+  std::string out = utf8 ? utf8 : "";
+  PyErr_Clear();
+  return out;
+}
+
+}  // namespace
+
+PyMethodDef tensor_autograd_methods[] = {
+    {"backward", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&py_backward)), METH_FASTCALL | METH_KEYWORDS,
+     "backward(gradient=None, retain_graph=None, create_graph=False, inputs=None)\n\nAdds into .grad of the leaves the gradient of this tensor."},
+    {"retain_grad", py_retain_grad, METH_NOARGS, "Makes a non-leaf keep its gradient in .grad."},
+    {}};
+
+void init_autograd(PyObject* module) {
+  PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(&inference_new)}, {Py_tp_dealloc, reinterpret_cast<void*>(&inference_dealloc)},
+                         {Py_tp_methods, inference_methods}, {0, nullptr}};
+  PyType_Spec spec{"cresset._C._InferenceMode", sizeof(InferenceGuard), 0, Py_TPFLAGS_DEFAULT, slots};
+  checked(PyModule_AddObjectRef(module, "_InferenceMode", checked(PyType_FromSpec(&spec)).get()));
+
+  def(module, "_set_grad_enabled", [](bool on) { GradMode::set_enabled(on); });
+  def(module, "is_grad_enabled", [] { return GradMode::is_enabled(); }, "Are operations recorded for backward?");
+  def(module, "is_inference_mode_enabled", [] { return InferenceMode::is_enabled(); });
+  def(module, "_is_fwd_grad_enabled", [] { return cresset::detail::grad_mode_state.forward_grad; });
+  def(module, "_set_fwd_grad_enabled", [](bool on) { cresset::detail::grad_mode_state.forward_grad = on; });
+  // (tensors, grads or None each, keep_graph, create_graph, inputs, allow_unused, accumulate)
+  def(module, "_run_backward", [](PyObject* tensors, PyObject* grads, bool keep, bool create, PyObject* inputs, bool allow_unused, bool accumulate) {
+    const variable_list roots = to_tensors(tensors, "backward", false), grad_list = to_tensors(grads, "backward", true),
+                        input_list = to_tensors(inputs, "backward", false);
+    variable_list out;
+    {
+      GilRelease release;
+      out = autograd::run_backward(roots, grad_list, keep, create, input_list, allow_unused, accumulate);
+    }
+    return Object(from_tensors(out));
+  });
+  def(module, "_queue_callback", [](PyObject* f) {
+    autograd::Engine::get_default_engine().queue_callback([callback = share(f)] {
+      GilAcquire gil;
+      const Ref r = Ref::steal(PyObject_CallNoArgs(callback.get()));
+      if (!r) throw_python_error();
+    });
+  });
+  def(module, "_current_graph_task_id", [] { return autograd::get_current_graph_task_id(); });
+  def(module, "_current_autograd_node", [] { return Object(wrap_node(autograd::current_node())); });
+  def(module, "_grad_accumulator", [](Tensor t) { return Object(wrap_node(autograd::impl::grad_accumulator(t))); });
+  def(module, "_set_multithreading_enabled", [](bool on) { autograd::set_multithreading_enabled(on); });
+  def(module, "_is_multithreading_enabled", [] { return autograd::is_multithreading_enabled(); });
+
+  def(module, "is_anomaly_enabled", [] { return autograd::AnomalyMode::is_enabled(); });
+  def(module, "is_anomaly_check_nan_enabled", [] { return autograd::AnomalyMode::should_check_nan(); });
+  def(module, "set_anomaly_enabled", [](bool on, std::optional<bool> check_nan) { autograd::AnomalyMode::set_enabled(on, check_nan.value_or(true)); });
+
+  def(module, "_enter_dual_level", [] { return autograd::forward_ad::enter_dual_level(); });
+  def(module, "_exit_dual_level", [](std::optional<int64_t> level) { autograd::forward_ad::exit_dual_level(level.value_or(-1)); });
+  def(module, "_current_dual_level", [] { return autograd::forward_ad::current_level(); });
+  def(module, "_make_dual", [](Tensor p, Tensor t, std::optional<int64_t> level) { return autograd::forward_ad::make_dual(p, t, level.value_or(-1)); });
+  def(module, "_unpack_dual", [](Tensor t, std::optional<int64_t> level) {
+    auto [primal, tangent] = autograd::forward_ad::unpack_dual(t, level.value_or(-1));
+    return std::vector<Tensor>{primal, tangent};
+  });
+
+  def(module, "_set_autograd_fallback_mode", [](std::string mode) {
+    using autograd::AutogradFallbackMode;
+    CRESSET_CHECK_VALUE(mode == "nothing" || mode == "warn" || mode == "error", "autograd fallback mode: nothing, warn or error was required; '", mode, "' was given.");
+    autograd::set_autograd_fallback_mode(mode == "nothing" ? AutogradFallbackMode::Nothing : mode == "warn" ? AutogradFallbackMode::Warn : AutogradFallbackMode::Error);
+  });
+  def(module, "_get_autograd_fallback_mode", [] {
+    const auto mode = autograd::get_autograd_fallback_mode();
+    return std::string(mode == autograd::AutogradFallbackMode::Nothing ? "nothing" : mode == autograd::AutogradFallbackMode::Warn ? "warn" : "error");
+  });
+
+  autograd::set_forward_trace_function(&python_trace);
+  autograd::set_engine_thread_hooks({[]() -> void* { return Py_IsInitialized() && PyGILState_Check() ? PyEval_SaveThread() : nullptr; },
+                                     [](void* state) {
+                                       if (state) PyEval_RestoreThread(static_cast<PyThreadState*>(state));
+                                     }});
+}
+
+}  // namespace cresset::python

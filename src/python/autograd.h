@@ -1,0 +1,38 @@
+// Autograd in Python: nodes as objects, hooks, the backward functions, grad modes.
+#pragma once
+
+#include <cresset/autograd/autograd.h>
+#include <cresset/autograd/variable.h>
+
+#include "python/convert.h"
+
+namespace cresset::python {
+
+/// A node of the backward graph; each kind of node has a class of its own, named like the node.
+struct PyNode {
+  PyObject_HEAD
+  std::shared_ptr<autograd::Node> node;
+};
+extern PyTypeObject* node_type;
+inline bool is_node(PyObject* o) { return PyType_IsSubtype(Py_TYPE(o), node_type); }
+/// The object of a node, a new reference; None for null.
+PyObject* wrap_node(const std::shared_ptr<autograd::Node>& node);
+
+/// A node written in Python knows its object (a context) itself.
+struct PythonNode : autograd::Node {
+  virtual PyObject* object() const = 0;  // borrowed
+};
+
+autograd::variable_list to_tensors(PyObject* sequence, const char* what, bool none_allowed);
+/// A new tuple; None for undefined tensors.
+Ref from_tensors(const autograd::variable_list& tensors);
+
+/// A Python object that C++ keeps and may drop on any thread.
+std::shared_ptr<PyObject> share(PyObject* o);
+
+extern PyMethodDef tensor_autograd_methods[];  // backward, retain_grad, …
+void init_node(PyObject* module);
+void init_autograd(PyObject* module);
+void init_function(PyObject* module);
+
+}  // namespace cresset::python

@@ -1,0 +1,40 @@
+// Values between Python and the stack.
+#pragma once
+
+#include <cresset/dispatch/function_schema.h>
+#include <cresset/dispatch/ivalue.h>
+
+#include "python/tensor_type.h"
+#include "python/types.h"
+
+namespace cresset::python {
+
+/// A scalar object of NumPy (numpy.float32(1)), not an array. Does not import NumPy.
+bool is_numpy_scalar(PyObject* o);
+/// int, float, complex, bool or a scalar of NumPy.
+inline bool is_number(PyObject* o) {
+  return PyLong_Check(o) || PyFloat_Check(o) || PyComplex_Check(o) || is_numpy_scalar(o);
+}
+/// int (not bool) or anything with __index__, zero-dimensional integral tensors included.
+bool is_int(PyObject* o);
+/// A tuple or list whose first element is an int.
+bool is_int_sequence(PyObject* o);
+
+/// The value of a number or of a one-element tensor; TypeError otherwise. OverflowError for ints beyond 64 bits.
+Scalar to_scalar(PyObject* o);
+int64_t to_int(PyObject* o);
+double to_double(PyObject* o);
+PyObject* from_scalar(const Scalar& s);
+/// The Python number of a tensor with one element; RuntimeError for others.
+PyObject* item_of(const Tensor& t);
+/// A zero-dimensional tensor that takes part in type promotion as a number.
+Tensor wrapped_number(const Scalar& s);
+
+/// A new reference. Lists become tuples for the operators of the public API and lists for `ops`.
+PyObject* to_python(IValue value, bool lists_as_tuples);
+/// Converts by type, for `ops`, kernels written in Python and schema defaults; `what` names the place in the TypeError.
+IValue to_ivalue(PyObject* o, const Type& type, const std::string& what);
+/// Could o be passed for this type?
+bool fits(PyObject* o, const Type& type);
+
+}  // namespace cresset::python

@@ -1,0 +1,148 @@
+// Generator objects and the default generator.
+#include "python/bind.h"
+#include "python/types.h"
+
+namespace cresset::python {
+
+PyTypeObject* generator_type = nullptr;
+
+namespace {
+
+PyGenerator* self_of(PyObject* o) { return reinterpret_cast<PyGenerator*>(o); }
+
+PyObject* generator_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
+  CRESSET_PY_TRY
+  static const char* names[] = {"device", nullptr};
+  PyObject* device = nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:Generator", const_cast<char**>(names), &device)) return nullptr;
+  const Device d = device && device != Py_None ? to_device(device) : Device(kCPU);
+  CRESSET_CHECK(d.is_cpu(), "Generator: device '", d, "' has no generator registered.");
+  return wrap_generator(make_cpu_generator());
+  CRESSET_PY_CATCH(nullptr)
+}
+
+void generator_dealloc(PyObject* o) {
+  self_of(o)->generator.~Generator();
+  PyTypeObject* type = Py_TYPE(o);
+  type->tp_free(o);
+  Py_DECREF(type);
+}
+
+// Seeds are 64-bit patterns; negative ones count from the top, as in PyTorch.
+uint64_t to_seed(PyObject* o) {
+  int overflow = 0;
+  const Ref number = checked(PyNumber_Index(o));
+  const long long v = PyLong_AsLongLongAndOverflow(number.get(), &overflow);
+  if (v == -1 && PyErr_Occurred()) throw ErrorAlreadySet();
+  if (overflow == 0) return static_cast<uint64_t>(v);
+  const unsigned long long u = overflow > 0 ? PyLong_AsUnsignedLongLong(number.get()) : ~0ull;
+  if (overflow < 0 || PyErr_Occurred()) {
+    PyErr_Clear();
+    CRESSET_THROW(Error, "Overflow when unpacking long: a seed has 64 bits.");
+  }
+  return u;
+}
+
+template <class F>
+PyObject* locked(PyObject* o, F f) {
+  CRESSET_PY_TRY
+  const Generator& g = self_of(o)->generator;
+  std::lock_guard lock(g.mutex());
+  return f(g);
+  CRESSET_PY_CATCH(nullptr)
+}
+
+PyObject* manual_seed(PyObject* o, PyObject* seed) {
+  return locked(o, [&](const Generator& g) {
+    g.set_current_seed(to_seed(seed));
+    return Py_NewRef(o);
+  });
+}
+PyObject* seed(PyObject* o, PyObject*) {
+  return locked(o, [](const Generator& g) { return PyLong_FromUnsignedLongLong(g.seed()); });
+}
+PyObject* initial_seed(PyObject* o, PyObject*) {
+  return locked(o, [](const Generator& g) { return PyLong_FromUnsignedLongLong(g.current_seed()); });
+}
+PyObject* get_state(PyObject* o, PyObject*) {
+  return locked(o, [](const Generator& g) {
+    const std::vector<uint8_t> bytes = g.get_state();
+    Tensor t = cresset::detail::empty_cpu({static_cast<int64_t>(bytes.size())}, kByte);
+    std::memcpy(t.data_ptr(), bytes.data(), bytes.size());
+    return wrap(std::move(t));
+  });
+}
+PyObject* set_state(PyObject* o, PyObject* state) {
+  return locked(o, [&](const Generator& g) {
+    CRESSET_CHECK_TYPE(is_tensor(state), "expected a torch.ByteTensor, but got ", type_name(Py_TYPE(state)));
+    const Tensor& t = unwrap(state);
+    CRESSET_CHECK_TYPE(t.scalar_type() == kByte && t.is_cpu() && t.is_contiguous(), "expected a torch.ByteTensor, but got ", t);
+    g.set_state({static_cast<const uint8_t*>(t.data_ptr()), static_cast<std::size_t>(t.numel())});
+    return Py_NewRef(o);
+  });
+}
+PyObject* clone_state(PyObject* o, PyObject*) {
+  return locked(o, [](const Generator& g) { return wrap_generator(g.clone()); });
+}
+PyObject* get_offset(PyObject* o, PyObject*) {
+  return locked(o, [](const Generator& g) { return PyLong_FromUnsignedLongLong(g.get_offset()); });
+}
+PyObject* set_offset(PyObject* o, PyObject* offset) {
+  return locked(o, [&](const Generator& g) {
+    g.set_offset(to_seed(offset));
+    return Py_NewRef(o);
+  });
+}
+PyObject* get_device(PyObject* o, void*) { return wrap_device(self_of(o)->generator.device()); }
+PyObject* generator_repr(PyObject* o) {
+  CRESSET_PY_TRY
+  return PyUnicode_FromFormat("<cresset.Generator on %s>", self_of(o)->generator.device().str().c_str());
+  CRESSET_PY_CATCH(nullptr)
+}
+PyObject* generator_compare(PyObject* a, PyObject* b, int op) {
+  if (!is_generator(a) || !is_generator(b) || (op != Py_EQ && op != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
+  return PyBool_FromLong((to_generator(a) == to_generator(b)) == (op == Py_EQ));
+}
+Py_hash_t generator_hash(PyObject* o) {
+  return static_cast<Py_hash_t>(reinterpret_cast<uintptr_t>(to_generator(o).unsafeGetGeneratorImpl()) >> 4);
+}
+
+PyMethodDef methods[] = {{"manual_seed", manual_seed, METH_O, "Restarts the stream from a seed; returns the generator."},
+                         {"seed", seed, METH_NOARGS, "Seeds from the system's entropy; returns the seed."},
+                         {"initial_seed", initial_seed, METH_NOARGS, "The seed that was set last."},
+                         {"get_state", get_state, METH_NOARGS, "The state as a uint8 tensor."},
+                         {"set_state", set_state, METH_O, "Continues from a state of get_state."},
+                         {"clone_state", clone_state, METH_NOARGS, "Another generator with the same state."},
+                         {"get_offset", get_offset, METH_NOARGS, "Position of a counter-based stream."},
+                         {"set_offset", set_offset, METH_O, "Sets the position of a counter-based stream."},
+                         {}};
+PyGetSetDef properties[] = {{"device", get_device, nullptr, "The device the generator belongs to.", nullptr}, {}};
+
+}  // namespace
+
+PyObject* wrap_generator(Generator g) {
+  if (!g.defined()) Py_RETURN_NONE;
+  auto* o = PyObject_New(PyGenerator, generator_type);
+  if (!o) return nullptr;
+  new (&o->generator) Generator(std::move(g));
+  return reinterpret_cast<PyObject*>(o);
+}
+
+void init_generator(PyObject* module) {
+  PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(&generator_new)},
+                         {Py_tp_dealloc, reinterpret_cast<void*>(&generator_dealloc)},
+                         {Py_tp_repr, reinterpret_cast<void*>(&generator_repr)},
+                         {Py_tp_richcompare, reinterpret_cast<void*>(&generator_compare)},
+                         {Py_tp_hash, reinterpret_cast<void*>(&generator_hash)},
+                         {Py_tp_methods, methods},
+                         {Py_tp_getset, properties},
+                         {Py_tp_doc, const_cast<char*>("A stream of random numbers.")},
+                         {0, nullptr}};
+  PyType_Spec spec{"cresset.Generator", sizeof(PyGenerator), 0, Py_TPFLAGS_DEFAULT, slots};
+  generator_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)).release());
+  checked(PyModule_AddObjectRef(module, "Generator", reinterpret_cast<PyObject*>(generator_type)));
+  const Ref default_generator = checked(wrap_generator(default_cpu_generator()));
+  checked(PyModule_AddObjectRef(module, "default_generator", default_generator.get()));
+}
+
+}  // namespace cresset::python

@@ -1,0 +1,247 @@
+// Registering operators and kernels from Python.
+#include <cresset/dispatch/library.h>
+
+#include <memory>
+#include <set>
+
+#include "python/autograd.h"
+#include "python/bind.h"
+#include "python/convert.h"
+#include "python/dispatch.h"
+
+namespace cresset::python {
+
+PyObject* make_key_set(DispatchKeySet ks);
+
+namespace {
+
+struct PyLibrary {
+  PyObject_HEAD
+  Library* library;
+};
+PyTypeObject* library_type = nullptr;
+
+// Enums travel as ints on the stack: the schema's type says which.
+Ref argument_to_python(const IValue& v, const Type& type) {
+  const Type& t = type.kind == TypeKind::Optional ? *type.element() : type;
+  if (v.isInt()) {
+    if (t.kind == TypeKind::ScalarType) return checked(wrap_dtype(v.toScalarType()));
+    if (t.kind == TypeKind::Layout) return checked(wrap_layout(v.toLayout()));
+    if (t.kind == TypeKind::MemoryFormat) return checked(wrap_memory_format(v.toMemoryFormat()));
+  }
+  return checked(to_python(v, false));
+}
+
+// A kernel written in Python. Gets the operator's arguments, keyword-only ones by name; gives the results.
+struct PythonKernel final : OperatorKernel {
+  PythonKernel(PyObject* f, bool with_keys, bool is_fallback) : function(share(f)), with_keys(with_keys), is_fallback(is_fallback) {}
+
+  void operator()(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
+    GilAcquire gil;
+    try {
+      run(op, keys, *stack);
+    } catch (const ErrorAlreadySet&) {
+      throw_python_error();
+    }
+  }
+
+  void run(const OperatorHandle& op, DispatchKeySet keys, Stack& stack) {
+    const FunctionSchema& schema = op.schema();
+    const auto& parameters = schema.arguments();
+    const std::size_t n = parameters.size();
+    const IValue* first = stack.data() + (stack.size() - n);
+    const std::size_t extra = (with_keys ? 1 : 0) + (is_fallback ? 1 : 0);
+    std::size_t positional = 0;
+    for (const cresset::Argument& p : parameters) positional += !p.kwarg_only;
+    const Ref args = checked(PyTuple_New(static_cast<Py_ssize_t>(positional + extra)));
+    Py_ssize_t at = 0;
+    if (with_keys) PyTuple_SET_ITEM(args.get(), at++, checked(make_key_set(keys)).release());
+    if (is_fallback) {
+      const Ref module = checked(PyImport_ImportModule("cresset._C"));
+      PyTuple_SET_ITEM(args.get(), at++, checked(PyObject_CallMethod(module.get(), "_find_overload", "ss", schema.name().c_str(), schema.overload_name().c_str())).release());
+    }
+    Ref kwargs;
+    for (std::size_t i = 0; i < n; ++i) {
+      Ref value = argument_to_python(first[i], *parameters[i].type);
+      if (!parameters[i].kwarg_only) {
+        PyTuple_SET_ITEM(args.get(), at++, value.release());
+        continue;
+      }
+      if (!kwargs) kwargs = checked(PyDict_New());
+      checked(PyDict_SetItemString(kwargs.get(), parameters[i].name.c_str(), value.get()));
+    }
+    const Ref result = checked(PyObject_Call(function.get(), args.get(), kwargs.get()));
+    drop(stack, n);
+    const auto& returns = schema.returns();
+    const std::string what = schema.operator_name().str();
+    const auto push_result = [&](PyObject* o, const Type& type) {
+      if (o == Py_None && type.kind == TypeKind::Tensor) {
+        stack.emplace_back(Tensor());
+        return;
+      }
+      if (!fits(o, type))
+        CRESSET_THROW(Error, what, ": Unable to cast the Python kernel's result of type ", type_name(Py_TYPE(o)), " to the schema's '", type, "'. Return what the schema declares: ", schema.str());
+      stack.push_back(to_ivalue(o, type, what));
+    };
+    if (returns.empty()) return;
+    if (returns.size() == 1) {
+      push_result(result.get(), *returns[0].type);
+      return;
+    }
+    CRESSET_CHECK(PyTuple_Check(result.get()) || PyList_Check(result.get()), what, ": the Python kernel must return a tuple of ", returns.size(), " values; it returned a ",
+                  type_name(Py_TYPE(result.get())), ".");
+    const Ref items = checked(PySequence_Fast(result.get(), ""));
+    CRESSET_CHECK(static_cast<std::size_t>(PySequence_Fast_GET_SIZE(items.get())) == returns.size(), what, ": the Python kernel must return ", returns.size(), " values; it returned ",
+                  static_cast<int64_t>(PySequence_Fast_GET_SIZE(items.get())), ".");
+    for (std::size_t i = 0; i < returns.size(); ++i) push_result(PySequence_Fast_GET_ITEM(items.get(), static_cast<Py_ssize_t>(i)), *returns[i].type);
+  }
+
+  std::shared_ptr<PyObject> function;
+  bool with_keys, is_fallback;
+};
+
+PyObject* fallthrough_marker = nullptr;
+
+CppFunction make_kernel(PyObject* f, bool with_keys, bool is_fallback) {
+  if (f == fallthrough_marker) return CppFunction::makeFallthrough();
+  CRESSET_CHECK_TYPE(PyCallable_Check(f), "impl: a callable was required; a ", type_name(Py_TYPE(f)), " was given.");
+  return CppFunction::makeFromBoxedFunctor(make_intrusive<PythonKernel>(f, with_keys, is_fallback));
+}
+
+// Text that lives as long as the process: registrations keep pointers to their file name.
+const char* keep_text(const std::string& s) {
+  static auto& kept = *new std::set<std::string>();
+  return kept.insert(s).first->c_str();
+}
+
+std::optional<DispatchKey> optional_key(const std::string& name) {
+  if (name.empty()) return std::nullopt;
+  return parseDispatchKey(name);
+}
+
+// _Library(kind, namespace, dispatch key or "", file, line)
+PyObject* library_new(PyTypeObject* type, PyObject* args, PyObject*) {
+  CRESSET_PY_TRY
+  const char *kind, *ns, *key, *file;
+  unsigned line;
+  if (!PyArg_ParseTuple(args, "ssssI:_Library", &kind, &ns, &key, &file, &line)) return nullptr;
+  const std::string k = kind;
+  const Library::Kind which = k == "DEF" ? Library::DEF : k == "IMPL" ? Library::IMPL : Library::FRAGMENT;
+  auto library = std::make_unique<Library>(which, ns, optional_key(key), keep_text(file), line);
+  auto* o = reinterpret_cast<PyLibrary*>(type->tp_alloc(type, 0));
+  if (!o) return nullptr;
+  o->library = library.release();
+  return reinterpret_cast<PyObject*>(o);
+  CRESSET_PY_CATCH(nullptr)
+}
+
+Library& library_of(PyObject* o) {
+  Library* l = reinterpret_cast<PyLibrary*>(o)->library;
+  CRESSET_CHECK(l, "Library: this library has been destroyed.");
+  return *l;
+}
+
+// Removal waits for the registry's lock, whose holder may wait for the interpreter.
+void destroy(PyObject* o) {
+  Library* l = std::exchange(reinterpret_cast<PyLibrary*>(o)->library, nullptr);
+  if (!l) return;
+  GilRelease release;
+  delete l;
+}
+void library_dealloc(PyObject* o) {
+  destroy(o);
+  PyTypeObject* type = Py_TYPE(o);
+  type->tp_free(o);
+  Py_DECREF(type);
+}
+PyObject* library_reset(PyObject* o, PyObject*) {
+  CRESSET_PY_TRY
+  destroy(o);
+  Py_RETURN_NONE;
+  CRESSET_PY_CATCH(nullptr)
+}
+
+// define(schema, alias analysis, tags): the operator's name with overload.
+PyObject* library_define(PyObject* o, PyObject* args) {
+  CRESSET_PY_TRY
+  const char *text, *alias = "";
+  PyObject* tags = nullptr;
+  if (!PyArg_ParseTuple(args, "s|sO:define", &text, &alias, &tags)) return nullptr;
+  Library& library = library_of(o);
+  const std::string kind = alias;
+  std::vector<std::string> tag_names;
+  if (tags && tags != Py_None) tag_names = Convert<std::vector<std::string>>::from(tags);
+  std::string written = text;
+  FunctionSchema schema = parse_schema(written.find("::") == std::string::npos ? library.ns() + "::" + written : written);
+  if (kind == "CONSERVATIVE") schema.set_alias_analysis(AliasAnalysisKind::CONSERVATIVE);
+  else if (kind == "FROM_SCHEMA") schema.set_alias_analysis(AliasAnalysisKind::FROM_SCHEMA);
+  else if (kind == "PURE_FUNCTION") schema.set_alias_analysis(AliasAnalysisKind::PURE_FUNCTION);
+  else CRESSET_CHECK(kind.empty(), "Invalid alias analysis type ", kind, ": CONSERVATIVE, FROM_SCHEMA, PURE_FUNCTION or nothing was required.");
+  const std::string name = schema.operator_name().str();
+  const bool parsed = kind.empty();
+  {
+    GilRelease release;
+    if (parsed && written.find("::") == std::string::npos) library.def(written, std::move(tag_names));
+    else library.def(std::move(schema), std::move(tag_names));
+  }
+  return PyUnicode_FromString(name.c_str());
+  CRESSET_PY_CATCH(nullptr)
+}
+
+// impl(name, function, dispatch key or "", with_keyset, debug)
+PyObject* library_impl(PyObject* o, PyObject* args) {
+  CRESSET_PY_TRY
+  const char *name, *key = "", *debug = "";
+  PyObject* f;
+  int with_keys = 0;
+  if (!PyArg_ParseTuple(args, "sO|sps:impl", &name, &f, &key, &with_keys, &debug)) return nullptr;
+  Library& library = library_of(o);
+  CppFunction kernel = *debug ? make_kernel(f, with_keys, false).debug(debug) : make_kernel(f, with_keys, false);
+  const std::optional<DispatchKey> k = optional_key(key);
+  {
+    GilRelease release;
+    if (k) library.impl(name, dispatch(*k, std::move(kernel)));
+    else library.impl(name, std::move(kernel));
+  }
+  Py_RETURN_NONE;
+  CRESSET_PY_CATCH(nullptr)
+}
+
+// fallback(function, dispatch key or "", with_keyset): called as function([keyset,] overload, *args, **kwargs)
+PyObject* library_fallback(PyObject* o, PyObject* args) {
+  CRESSET_PY_TRY
+  const char* key = "";
+  PyObject* f;
+  int with_keys = 0;
+  if (!PyArg_ParseTuple(args, "O|sp:fallback", &f, &key, &with_keys)) return nullptr;
+  Library& library = library_of(o);
+  CppFunction kernel = make_kernel(f, with_keys, true);
+  const std::optional<DispatchKey> k = optional_key(key);
+  {
+    GilRelease release;
+    if (k) library.fallback(dispatch(*k, std::move(kernel)));
+    else library.fallback(std::move(kernel));
+  }
+  Py_RETURN_NONE;
+  CRESSET_PY_CATCH(nullptr)
+}
+
+PyMethodDef methods[] = {{"define", library_define, METH_VARARGS, nullptr},
+                         {"impl", library_impl, METH_VARARGS, nullptr},
+                         {"fallback", library_fallback, METH_VARARGS, nullptr},
+                         {"reset", library_reset, METH_NOARGS, nullptr},
+                         {}};
+
+}  // namespace
+
+void init_library(PyObject* module) {
+  PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(&library_new)}, {Py_tp_dealloc, reinterpret_cast<void*>(&library_dealloc)},
+                         {Py_tp_methods, methods}, {0, nullptr}};
+  PyType_Spec spec{"cresset._C._Library", sizeof(PyLibrary), 0, Py_TPFLAGS_DEFAULT, slots};
+  library_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)).release());
+  checked(PyModule_AddObjectRef(module, "_Library", reinterpret_cast<PyObject*>(library_type)));
+  def(module, "_fallthrough_kernel", [] { CRESSET_THROW(NotImplementedError, "fallthrough_kernel is a marker for Library.impl and cannot be called."); });
+  fallthrough_marker = checked(PyObject_GetAttrString(module, "_fallthrough_kernel")).release();
+}
+
+}  // namespace cresset::python

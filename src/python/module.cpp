@@ -1,0 +1,64 @@
+// The extension module cresset._C.
+#include <cresset/base/parallel.h>
+
+#include "python/autograd.h"
+#include "python/bind.h"
+#include "python/dispatch.h"
+#include "python/op_function.h"
+#include "python/override.h"
+#include "python/tensor_new.h"
+
+namespace cresset::python {
+
+namespace {
+
+void init_threads(PyObject* module) {
+  def(module, "get_num_threads", [] { return static_cast<int64_t>(get_num_threads()); }, "Threads that operators may use.");
+  def(module, "set_num_threads", [](int64_t n) {
+    CRESSET_CHECK(n > 0, "set_num_threads expects a positive integer");
+    set_num_threads(static_cast<int>(n));
+  });
+  def(module, "_cpu_memory_stats", [] {
+    const MemoryStats s = cpu_memory_stats();
+    return std::vector<int64_t>{s.allocated_bytes, s.peak_bytes};
+  });
+  def(module, "_reset_peak_cpu_memory_stats", [] { reset_peak_cpu_memory_stats(); });
+}
+
+bool fill(PyObject* module) {
+  CRESSET_PY_TRY
+  init_errors(module);
+  init_constants(module);
+  init_device(module);
+  init_size(module);
+  init_tensor_type(module);
+  init_generator(module);
+  init_override(module);
+  init_tensor_new(module);
+  init_numpy(module);
+  init_dlpack(module);
+  init_node(module);
+  init_autograd(module);
+  init_op_functions(module);
+  init_dispatch(module);
+  init_ops(module);
+  init_library(module);
+  init_threads(module);
+  return true;
+  CRESSET_PY_CATCH(false)
+}
+
+}  // namespace
+
+}  // namespace cresset::python
+
+extern "C" __attribute__((visibility("default"))) PyObject* PyInit__C() {
+  static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "cresset._C", "Bindings of the Cresset library.", -1, nullptr, nullptr, nullptr, nullptr, nullptr};
+  PyObject* module = PyModule_Create(&definition);
+  if (!module) return nullptr;
+  if (!cresset::python::fill(module)) {
+    Py_DECREF(module);
+    return nullptr;
+  }
+  return module;
+}

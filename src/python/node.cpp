@@ -1,0 +1,302 @@
+// Nodes of the backward graph as Python objects, and hooks written in Python.
+#include <map>
+
+#include "autograd/nodes.h"
+#include "python/autograd.h"
+#include "python/bind.h"
+
+namespace cresset::python {
+
+PyTypeObject* node_type = nullptr;
+
+namespace {
+
+using autograd::Node;
+using autograd::variable_list;
+
+PyNode* self_of(PyObject* o) { return reinterpret_cast<PyNode*>(o); }
+Node& node_of(PyObject* o) { return *self_of(o)->node; }
+
+// One class a name, made when the first node of that name is shown.
+PyTypeObject* type_of(const std::string& name) {
+  static auto& types = *new std::map<std::string, PyTypeObject*>();
+  PyTypeObject*& type = types[name];
+  if (!type) {
+    const Ref namespace_dict = checked(Py_BuildValue("{s:s,s:()}", "__module__", "cresset.autograd", "__slots__"));
+    type = reinterpret_cast<PyTypeObject*>(checked(PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyType_Type), "s(O)O", name.c_str(), node_type, namespace_dict.get())).release());
+  }
+  return type;
+}
+
+void node_dealloc(PyObject* o) {
+  PyNode* self = self_of(o);
+  if (self->node && self->node->pyobj() == o) self->node->set_pyobj(nullptr);
+  std::shared_ptr<Node> node = std::move(self->node);
+  self->node.~shared_ptr();
+  PyTypeObject* type = Py_TYPE(o);
+  type->tp_free(o);
+  Py_DECREF(type);
+  // The graph may be long: it is taken apart without recursion.
+  if (node) autograd::detail::release_node(std::move(node));
+}
+
+PyObject* node_repr(PyObject* o) {
+  CRESSET_PY_TRY
+  return PyUnicode_FromFormat("<%s object at %p>", node_of(o).name().c_str(), static_cast<void*>(&node_of(o)));
+  CRESSET_PY_CATCH(nullptr)
+}
+
+PyObject* node_name(PyObject* o, PyObject*) {
+  CRESSET_PY_TRY
+  return PyUnicode_FromString(node_of(o).name().c_str());
+  CRESSET_PY_CATCH(nullptr)
+}
+
+PyObject* next_functions(PyObject* o, void*) {
+  CRESSET_PY_TRY
+  const auto& edges = node_of(o).next_edges();
+  Ref out = checked(PyTuple_New(static_cast<Py_ssize_t>(edges.size())));
+  for (std::size_t i = 0; i < edges.size(); ++i) {
+    const Ref next = checked(wrap_node(edges[i].function));
+    PyTuple_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i), checked(Py_BuildValue("(OI)", next.get(), edges[i].input_nr)).release());
+  }
+  return out.release();
+  CRESSET_PY_CATCH(nullptr)
+}
+
+// The metadata dict lives in the node, so that it survives the object.
+PyObject* metadata(PyObject* o, void*) {
+  CRESSET_PY_TRY
+  std::shared_ptr<void>& slot = node_of(o).mutable_extras().metadata;
+  if (!slot) slot = share(checked(PyDict_New()).get());
+  return Py_NewRef(static_cast<PyObject*>(slot.get()));
+  CRESSET_PY_CATCH(nullptr)
+}
+
+PyObject* variable(PyObject* o, void*) {
+  CRESSET_PY_TRY
+  auto* leaf = dynamic_cast<autograd::AccumulateGrad*>(&node_of(o));
+  CRESSET_CHECK_AS(AttributeError, leaf, "'", node_of(o).name(), "' object has no attribute 'variable'");
+  return wrap(leaf->variable);
+  CRESSET_PY_CATCH(nullptr)
+}
+
+PyObject* sequence_nr(PyObject* o, PyObject*) { return PyLong_FromUnsignedLongLong(node_of(o).sequence_nr()); }
+
+PyObject* node_call(PyObject* o, PyObject* args, PyObject*) {
+  CRESSET_PY_TRY
+  variable_list inputs = to_tensors(args, "node", true);
+  variable_list outputs;
+  {
+    GilRelease release;
+    outputs = node_of(o)(std::move(inputs));
+  }
+  if (outputs.size() == 1) return wrap(outputs[0]);
+  return from_tensors(outputs).release();
+  CRESSET_PY_CATCH(nullptr)
+}
+
+Tensor hook_result(PyObject* r, const Tensor& before, const char* what) {
+  if (r == Py_None) return before;
+  CRESSET_CHECK_TYPE(is_tensor(r), "expected Tensor, but ", what, " returned '", type_name(Py_TYPE(r)), "'");
+  const Tensor& t = unwrap(r);
+  if (before.defined()) {
+    CRESSET_CHECK(t.sizes() == before.sizes(), what, " has changed the size of value");
+    CRESSET_CHECK(t.scalar_type() == before.scalar_type(), what, " has changed the type of value (was ", before, " got ", t, ")");
+  }
+  return t;
+}
+
+// The values of a dict of hooks, as they are now: hooks may remove themselves.
+Ref hooks_of(PyObject* dict) { return checked(PyObject_CallMethod(dict, "values", nullptr)); }
+
+template <class F>
+auto with_python(F f) {
+  GilAcquire gil;
+  try {
+    return f();
+  } catch (const ErrorAlreadySet&) {
+    throw_python_error();
+  }
+}
+
+// Hooks of a tensor: each sees the gradient of output nr and may replace it.
+struct TensorHook final : autograd::FunctionPreHook {
+  TensorHook(PyObject* dict, uint32_t nr) : dict_(share(dict)), nr_(nr) {}
+  variable_list operator()(const variable_list& grads) override {
+    return with_python([&] {
+      variable_list out = grads;
+      const Ref hooks = checked(PySequence_List(hooks_of(dict_.get()).get()));
+      for (Py_ssize_t i = 0; i < PyList_GET_SIZE(hooks.get()); ++i) {
+        PyObject* hook = PyList_GET_ITEM(hooks.get(), i);
+        const Ref grad = checked(wrap(out[nr_]));
+        const Ref r = checked(PyObject_CallOneArg(hook, grad.get()));
+        out[nr_] = hook_result(r.get(), out[nr_], "hook");
+      }
+      return out;
+    });
+  }
+
+ private:
+  std::shared_ptr<PyObject> dict_;
+  uint32_t nr_;
+};
+
+variable_list replaced(PyObject* result, const variable_list& before, const char* what) {
+  if (result == Py_None) return before;
+  const Ref items = checked(PyTuple_Check(result) ? PySequence_Tuple(result) : PyTuple_Pack(1, result));
+  CRESSET_CHECK(static_cast<std::size_t>(PyTuple_GET_SIZE(items.get())) == before.size(), what, " returned an incorrect number of values (expected ",
+                before.size(), ", but got ", static_cast<int64_t>(PyTuple_GET_SIZE(items.get())), ")");
+  variable_list out;
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    PyObject* r = PyTuple_GET_ITEM(items.get(), static_cast<Py_ssize_t>(i));
+    if (r == Py_None) {
+      CRESSET_CHECK_TYPE(!before[i].defined(), "can't replace a ", "Tensor", " with None");
+      out.emplace_back();
+    } else {
+      out.push_back(hook_result(r, before[i], what));
+    }
+  }
+  return out;
+}
+
+struct NodePreHook final : autograd::FunctionPreHook {
+  explicit NodePreHook(PyObject* dict) : dict_(share(dict)) {}
+  variable_list operator()(const variable_list& grads) override {
+    return with_python([&] {
+      variable_list out = grads;
+      const Ref hooks = checked(PySequence_List(hooks_of(dict_.get()).get()));
+      for (Py_ssize_t i = 0; i < PyList_GET_SIZE(hooks.get()); ++i) {
+        const Ref r = checked(PyObject_CallOneArg(PyList_GET_ITEM(hooks.get(), i), from_tensors(out).get()));
+        out = replaced(r.get(), out, "hook");
+      }
+      return out;
+    });
+  }
+
+ private:
+  std::shared_ptr<PyObject> dict_;
+};
+
+struct NodePostHook final : autograd::FunctionPostHook {
+  explicit NodePostHook(PyObject* dict) : dict_(share(dict)) {}
+  variable_list operator()(const variable_list& outputs, const variable_list& inputs) override {
+    return with_python([&] {
+      variable_list out = outputs;
+      const Ref in = from_tensors(inputs);
+      const Ref hooks = checked(PySequence_List(hooks_of(dict_.get()).get()));
+      for (Py_ssize_t i = 0; i < PyList_GET_SIZE(hooks.get()); ++i) {
+        const Ref given = from_tensors(out);
+        PyObject* argv[] = {given.get(), in.get()};
+        const Ref r = checked(PyObject_Vectorcall(PyList_GET_ITEM(hooks.get(), i), argv, 2, nullptr));
+        out = replaced(r.get(), out, "hook");
+      }
+      return out;
+    });
+  }
+
+ private:
+  std::shared_ptr<PyObject> dict_;
+};
+
+struct PostAccumulateHook final : autograd::PostAccumulateGradHook {
+  explicit PostAccumulateHook(PyObject* dict) : dict_(share(dict)) {}
+  void operator()(const Tensor& variable) override {
+    with_python([&] {
+      const Ref hooks = checked(PySequence_List(hooks_of(dict_.get()).get()));
+      for (Py_ssize_t i = 0; i < PyList_GET_SIZE(hooks.get()); ++i) {
+        const Ref t = checked(wrap(variable));
+        checked(PyObject_CallOneArg(PyList_GET_ITEM(hooks.get(), i), t.get()));
+      }
+    });
+  }
+
+ private:
+  std::shared_ptr<PyObject> dict_;
+};
+
+PyGetSetDef properties[] = {{"next_functions", next_functions, nullptr, "((node, input number), …) of the nodes that get the results.", nullptr},
+                            {"metadata", metadata, nullptr, "A dict for anything the user wants to keep with the node.", nullptr},
+                            {"variable", variable, nullptr, "The leaf of an AccumulateGrad node.", nullptr},
+                            {}};
+PyMethodDef methods[] = {{"name", node_name, METH_NOARGS, "The name of the node."},
+                         {"_sequence_nr", sequence_nr, METH_NOARGS, "Number of the node in its thread."},
+                         {}};
+
+}  // namespace
+
+std::shared_ptr<PyObject> share(PyObject* o) {
+  return std::shared_ptr<PyObject>(Py_NewRef(o), [](PyObject* p) {
+    if (!Py_IsInitialized()) return;
+    GilAcquire gil;
+    Py_DECREF(p);
+  });
+}
+
+PyObject* wrap_node(const std::shared_ptr<Node>& node) {
+  if (!node) Py_RETURN_NONE;
+  if (auto* own = dynamic_cast<PythonNode*>(node.get())) return Py_NewRef(own->object());
+  if (node->pyobj()) return Py_NewRef(static_cast<PyObject*>(node->pyobj()));
+  CRESSET_PY_TRY
+  PyTypeObject* type = type_of(node->name());
+  PyObject* o = type->tp_alloc(type, 0);
+  if (!o) return nullptr;
+  new (&self_of(o)->node) std::shared_ptr<Node>(node);
+  node->set_pyobj(o);
+  return o;
+  CRESSET_PY_CATCH(nullptr)
+}
+
+variable_list to_tensors(PyObject* sequence, const char* what, bool none_allowed) {
+  variable_list out;
+  if (is_tensor(sequence)) return {unwrap(sequence)};
+  const Ref items = checked(PySequence_Fast(sequence, "a sequence of tensors was required"));
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
+    PyObject* o = PySequence_Fast_GET_ITEM(items.get(), i);
+    if (o == Py_None && none_allowed) {
+      out.emplace_back();
+      continue;
+    }
+    CRESSET_CHECK_TYPE(is_tensor(o), what, ": element ", static_cast<int64_t>(i), " must be a Tensor; a ", type_name(Py_TYPE(o)), " was given.");
+    out.push_back(unwrap(o));
+  }
+  return out;
+}
+
+Ref from_tensors(const variable_list& tensors) {
+  Ref out = checked(PyTuple_New(static_cast<Py_ssize_t>(tensors.size())));
+  for (std::size_t i = 0; i < tensors.size(); ++i) PyTuple_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i), checked(wrap(tensors[i])).release());
+  return out;
+}
+
+void init_node(PyObject* module) {
+  PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(&node_dealloc)},
+                         {Py_tp_repr, reinterpret_cast<void*>(&node_repr)},
+                         {Py_tp_call, reinterpret_cast<void*>(&node_call)},
+                         {Py_tp_getset, properties},
+                         {Py_tp_methods, methods},
+                         {Py_tp_doc, const_cast<char*>("A step of the backward graph.")},
+                         {0, nullptr}};
+  PyType_Spec spec{"cresset._C._Node", sizeof(PyNode), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
+  node_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)).release());
+  checked(PyModule_AddObjectRef(module, "_Node", reinterpret_cast<PyObject*>(node_type)));
+
+  // The hooks of one kind live in a dict that Python fills; C++ is told of the dict once.
+  def(module, "_add_tensor_hooks", [](Tensor t, PyObject* dict) {
+    autograd::impl::add_hook(t, std::make_shared<TensorHook>(dict, static_cast<uint32_t>(t.output_nr())));
+  });
+  def(module, "_clear_tensor_hooks", [](Tensor t) { autograd::impl::clear_hooks(t); });
+  def(module, "_add_node_hooks", [](PyObject* node, PyObject* dict) {
+    CRESSET_CHECK_TYPE(is_node(node), "a node was required");
+    node_of(node).add_post_hook(std::make_shared<NodePostHook>(dict));
+  });
+  def(module, "_add_node_pre_hooks", [](PyObject* node, PyObject* dict) {
+    CRESSET_CHECK_TYPE(is_node(node), "a node was required");
+    node_of(node).add_pre_hook(std::make_shared<NodePreHook>(dict));
+  });
+  def(module, "_set_post_accumulate_grad_hooks", [](Tensor t, PyObject* dict) {
+    autograd::impl::set_post_acc_grad_hooks(t, std::make_unique<PostAccumulateHook>(dict));
+  });
+}
+
+}  // namespace cresset::python

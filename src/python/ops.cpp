@@ -1,0 +1,278 @@
+// Operators by their schema names: what cresset.ops.NAMESPACE.NAME and its overloads call.
+#include <algorithm>
+
+#include "python/bind.h"
+#include "python/convert.h"
+#include "python/dispatch.h"
+#include "python/op_function.h"
+#include "python/override.h"
+
+namespace cresset::python {
+
+namespace {
+
+// An overload. Holds the operator's name rather than trusting the handle: the operator may be removed.
+struct PyOverload {
+  PyObject_HEAD
+  vectorcallfunc vectorcall;
+  impl::OperatorEntry* entry;
+  PyObject* dict;
+};
+PyTypeObject* overload_type = nullptr;
+
+OperatorHandle handle_of(PyObject* o) { return OperatorHandle(reinterpret_cast<PyOverload*>(o)->entry); }
+
+// "aten.add.Tensor", as messages and reprs name an overload.
+std::string dotted(const OperatorName& n, bool overload) {
+  std::string s = std::string(n.ns()) + "." + std::string(n.base());
+  return overload ? s + "." + (n.overload_name.empty() ? "default" : n.overload_name) : s;
+}
+
+// Puts the arguments of a call on the stack; returns why they do not fit, or nothing.
+std::optional<std::string> push(const OperatorHandle& op, PyObject* const* args, Py_ssize_t n, PyObject* kwnames, Stack& stack) {
+  const FunctionSchema& schema = op.schema();
+  const auto& parameters = schema.arguments();
+  const auto count = static_cast<Py_ssize_t>(parameters.size());
+  const std::string name = schema.name();
+  Py_ssize_t positional = 0;
+  for (const cresset::Argument& p : parameters) positional += !p.kwarg_only;
+  if (n > positional)
+    return name + "() expected at most " + std::to_string(positional) + " argument(s) but received " + std::to_string(n) + " argument(s): it takes " +
+           std::to_string(positional) + " positional argument(s) but " + std::to_string(n) + (n == 1 ? " was given." : " were given.") + " Declaration: " + schema.str();
+  const Py_ssize_t keywords = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
+  Py_ssize_t used = 0;
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    const cresset::Argument& p = parameters[static_cast<std::size_t>(i)];
+    PyObject* o = i < n && !p.kwarg_only ? args[i] : nullptr;
+    for (Py_ssize_t k = 0; k < keywords; ++k) {
+      PyObject* key = PyTuple_GET_ITEM(kwnames, k);
+      if (PyUnicode_CompareWithASCIIString(key, p.name.c_str()) != 0) continue;
+      if (o) return name + "() got multiple values for argument '" + p.name + "'. Declaration: " + schema.str();
+      o = args[n + k];
+      ++used;
+    }
+    if (!o) {
+      if (!p.default_value) return name + "() is missing value for argument '" + p.name + "'. Declaration: " + schema.str();
+      stack.push_back(*p.default_value);
+      continue;
+    }
+    // Numbers stand for tensors, one int for a list of fixed length.
+    const Type& type = *p.type;
+    const Type& inner = type.kind == TypeKind::Optional ? *type.element() : type;
+    if (o != Py_None && inner.kind == TypeKind::Tensor && is_number(o)) {
+      stack.emplace_back(wrapped_number(to_scalar(o)));
+      continue;
+    }
+    if (o != Py_None && inner.kind == TypeKind::List && p.N && fits(o, *inner.element())) {
+      std::vector<IValue> values(static_cast<std::size_t>(*p.N), to_ivalue(o, *inner.element(), p.name));
+      stack.emplace_back(make_intrusive<ivalue::ListImpl>(std::move(values), inner.element()));
+      continue;
+    }
+    if (!fits(o, type))
+      return name + "() Expected a value of type '" + type.str() + "' for argument '" + p.name + "' but instead found type '" + type_name(Py_TYPE(o)) +
+             "'. Position: " + std::to_string(i) + " Declaration: " + schema.str();
+    stack.push_back(to_ivalue(o, type, p.name));
+  }
+  if (used < keywords) {
+    for (Py_ssize_t k = 0; k < keywords; ++k) {
+      const char* key = PyUnicode_AsUTF8(PyTuple_GET_ITEM(kwnames, k));
+      if (!schema.argument_index(key)) return name + "() Unknown keyword argument '" + key + "' for operator '" + name + "'. Schema: " + schema.str();
+    }
+    return name + "() got a positional-only argument by keyword. Declaration: " + schema.str();
+  }
+  return std::nullopt;
+}
+
+PyObject* call(const OperatorHandle& op, Stack& stack) {
+  call_operator(op, stack);
+  return wrap_results(op.schema(), stack, std::string(op.operator_name().base()), false);
+}
+
+PyObject* override_call(PyObject* callable, const std::string& name, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+  Overriders overriders;
+  const Py_ssize_t all = n + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
+  for (Py_ssize_t i = 0; i < all; ++i) overriders.scan(args[i]);
+  if (CRESSET_LIKELY(overriders.empty())) return nullptr;
+  const Ref tuple = checked(PyTuple_New(n));
+  for (Py_ssize_t i = 0; i < n; ++i) PyTuple_SET_ITEM(tuple.get(), i, Py_NewRef(args[i]));
+  Ref kwargs;
+  if (all > n) {
+    kwargs = checked(PyDict_New());
+    for (Py_ssize_t i = n; i < all; ++i) checked(PyDict_SetItem(kwargs.get(), PyTuple_GET_ITEM(kwnames, i - n), args[i]));
+  }
+  return checked(overriders.call(callable, tuple.get(), kwargs.get(), name.c_str())).release();
+}
+
+PyObject* overload_call(PyObject* self, PyObject* const* args, std::size_t nargsf, PyObject* kwnames) {
+  CRESSET_PY_TRY
+  const Py_ssize_t n = PyVectorcall_NARGS(nargsf);
+  const OperatorHandle op = handle_of(self);
+  if (PyObject* r = override_call(self, "torch.ops." + dotted(op.operator_name(), true), args, n, kwnames)) return r;
+  StackLease lease;
+  Stack& stack = *lease;
+  if (const auto why = push(op, args, n, kwnames, stack)) CRESSET_THROW(Error, *why);
+  return call(op, stack);
+  CRESSET_PY_CATCH(nullptr)
+}
+
+// One object an overload: torch.ops.aten.add.Tensor is itself.
+PyObject* wrap_overload(const OperatorHandle& op) {
+  static auto& made = *new std::map<impl::OperatorEntry*, PyObject*>();
+  PyObject*& slot = made[op.entry()];
+  if (!slot) {
+    auto* o = PyObject_New(PyOverload, overload_type);
+    if (!o) throw ErrorAlreadySet();
+    o->vectorcall = &overload_call;
+    o->entry = op.entry();
+    o->dict = nullptr;
+    slot = reinterpret_cast<PyObject*>(o);
+  }
+  return Py_NewRef(slot);
+}
+
+PyObject* overload_name(PyObject* o, PyObject*) {
+  CRESSET_PY_TRY
+  return PyUnicode_FromString(handle_of(o).operator_name().str().c_str());
+  CRESSET_PY_CATCH(nullptr)
+}
+PyObject* overload_repr(PyObject* o) {
+  CRESSET_PY_TRY
+  const OperatorName& n = handle_of(o).operator_name();
+  return PyUnicode_FromFormat("<OpOverload(op='%s', overload='%s')>", dotted(n, false).c_str(), n.overload_name.empty() ? "default" : n.overload_name.c_str());
+  CRESSET_PY_CATCH(nullptr)
+}
+PyObject* overload_str(PyObject* o) {
+  CRESSET_PY_TRY
+  return PyUnicode_FromString(dotted(handle_of(o).operator_name(), true).c_str());
+  CRESSET_PY_CATCH(nullptr)
+}
+PyObject* overload_schema_text(PyObject* o, void*) {
+  CRESSET_PY_TRY
+  return PyUnicode_FromString(handle_of(o).schema().str().c_str());
+  CRESSET_PY_CATCH(nullptr)
+}
+PyObject* overload_property(PyObject* o, void* which) {
+  CRESSET_PY_TRY
+  const OperatorName& n = handle_of(o).operator_name();
+  switch (reinterpret_cast<uintptr_t>(which)) {
+    case 0: return Convert<std::string>::to(std::string(n.ns()));
+    case 1: return PyUnicode_FromString(n.overload_name.empty() ? "default" : n.overload_name.c_str());
+    case 2: return Convert<std::string>::to(std::string(n.base()) + "." + (n.overload_name.empty() ? "default" : n.overload_name));
+    default: return PyUnicode_FromString("cresset._ops");
+  }
+  CRESSET_PY_CATCH(nullptr)
+}
+PyObject* overload_tags(PyObject* o, void*) {
+  CRESSET_PY_TRY
+  return Convert<std::vector<std::string>>::to(handle_of(o).getTags());
+  CRESSET_PY_CATCH(nullptr)
+}
+PyObject* overload_has_kernel(PyObject* o, PyObject* key) {
+  CRESSET_PY_TRY
+  return PyBool_FromLong(handle_of(o).hasKernelForDispatchKey(Convert<DispatchKey>::from(key)));
+  CRESSET_PY_CATCH(nullptr)
+}
+// redispatch(key set bits or DispatchKeySet, *args)
+PyObject* overload_redispatch(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+  CRESSET_PY_TRY
+  CRESSET_CHECK_TYPE(n >= 1, "redispatch: a DispatchKeySet was required.");
+  const Ref raw = PyLong_Check(args[0]) ? Ref::borrow(args[0]) : checked(PyObject_CallMethod(args[0], "raw_repr", nullptr));
+  const OperatorHandle op = handle_of(o);
+  StackLease lease;
+  Stack& stack = *lease;
+  if (const auto why = push(op, args + 1, n - 1, kwnames, stack)) CRESSET_THROW(Error, *why);
+  op.redispatchBoxed(DispatchKeySet::from_raw_repr(Convert<uint64_t>::from(raw.get())), &stack);
+  return wrap_results(op.schema(), stack, "", false);
+  CRESSET_PY_CATCH(nullptr)
+}
+PyObject* overload_reduce(PyObject* o, PyObject*) {
+  CRESSET_PY_TRY
+  const Ref module = checked(PyImport_ImportModule("cresset._ops"));
+  const Ref find = checked(PyObject_GetAttrString(module.get(), "_find_overload"));
+  const OperatorName& n = handle_of(o).operator_name();
+  return Py_BuildValue("(O(ss))", find.get(), n.name.c_str(), n.overload_name.c_str());
+  CRESSET_PY_CATCH(nullptr)
+}
+
+PyMethodDef overload_methods[] = {
+    {"name", overload_name, METH_NOARGS, "\"aten::add.Tensor\""},
+    {"has_kernel_for_dispatch_key", overload_has_kernel, METH_O, "Is a kernel registered for exactly this key?"},
+    {"redispatch", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&overload_redispatch)), METH_FASTCALL | METH_KEYWORDS,
+     "redispatch(keyset, *args)\n\nCalls with exactly these keys."},
+    {"__reduce__", overload_reduce, METH_NOARGS, nullptr},
+    {}};
+PyGetSetDef overload_properties[] = {{"_schema_text", overload_schema_text, nullptr, nullptr, nullptr},
+                                     {"namespace", overload_property, nullptr, nullptr, reinterpret_cast<void*>(uintptr_t{0})},
+                                     {"_overloadname", overload_property, nullptr, nullptr, reinterpret_cast<void*>(uintptr_t{1})},
+                                     {"__name__", overload_property, nullptr, nullptr, reinterpret_cast<void*>(uintptr_t{2})},
+                                     {"__module__", overload_property, nullptr, nullptr, reinterpret_cast<void*>(uintptr_t{3})},
+                                     {"_tag_names", overload_tags, nullptr, nullptr, nullptr},
+                                     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
+                                     {}};
+PyMemberDef overload_members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(PyOverload, vectorcall), READONLY, nullptr},
+                                  {"__dictoffset__", T_PYSSIZET, offsetof(PyOverload, dict), READONLY, nullptr},
+                                  {}};
+
+// Calls the first overload whose schema takes the arguments: (packet, "aten::add", args, kwargs).
+PyObject* call_packet(PyObject*, PyObject* const* argv, Py_ssize_t total, PyObject* kwnames) {
+  CRESSET_PY_TRY
+  PyObject* packet = argv[0];
+  const std::string name = to_text(argv[1]);
+  PyObject* const* args = argv + 2;
+  const Py_ssize_t n = total - 2;
+  if (PyObject* r = override_call(packet, "torch.ops." + name, args, n, kwnames)) return r;
+  const std::vector<OperatorHandle> overloads = Dispatcher::singleton().overloadsOf(name);
+  CRESSET_CHECK_AS(AttributeError, !overloads.empty(), "operator ", name, " is not defined any more.");
+  StackLease lease;
+  Stack& stack = *lease;
+  std::vector<std::string> reasons;
+  // First without turning numbers into tensors, so that the overload for numbers wins.
+  for (const bool numbers : {false, true}) {
+    reasons.clear();
+    for (const OperatorHandle& op : overloads) {
+      stack.clear();
+      if (!numbers && overloads.size() > 1) {
+        bool number_for_tensor = false;
+        const auto& parameters = op.schema().arguments();
+        for (Py_ssize_t i = 0; i < n && i < static_cast<Py_ssize_t>(parameters.size()); ++i)
+          number_for_tensor |= parameters[static_cast<std::size_t>(i)].type->kind == TypeKind::Tensor && is_number(args[i]);
+        if (number_for_tensor) continue;
+      }
+      const auto why = push(op, args, n, kwnames, stack);
+      if (!why) return call(op, stack);
+      reasons.push_back(*why);
+    }
+  }
+  if (reasons.size() == 1) CRESSET_THROW(Error, reasons[0]);
+  std::string text = "Overloaded torch operator invoked from Python failed to match any schema:";
+  for (const std::string& r : reasons) text += "\n  " + r;
+  CRESSET_THROW(Error, text);
+  CRESSET_PY_CATCH(nullptr)
+}
+PyMethodDef packet_function = {"_call_packet", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&call_packet)), METH_FASTCALL | METH_KEYWORDS, nullptr};
+
+}  // namespace
+
+void init_ops(PyObject* module) {
+  PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(&PyVectorcall_Call)}, {Py_tp_repr, reinterpret_cast<void*>(&overload_repr)},
+                         {Py_tp_str, reinterpret_cast<void*>(&overload_str)}, {Py_tp_methods, overload_methods}, {Py_tp_getset, overload_properties},
+                         {Py_tp_members, overload_members}, {0, nullptr}};
+  PyType_Spec spec{"cresset._ops.OpOverload", sizeof(PyOverload), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+  overload_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)).release());
+  checked(PyModule_AddObjectRef(module, "OpOverload", reinterpret_cast<PyObject*>(overload_type)));
+  static PyMethodDef functions[] = {packet_function, {}};
+  checked(PyModule_AddFunctions(module, functions));
+
+  def(module, "_find_overload", [](std::string name, std::string overload) -> std::optional<Object> {
+    const auto op = Dispatcher::singleton().findSchema({name, overload});
+    if (!op) return std::nullopt;
+    return Object(wrap_overload(*op));
+  });
+  def(module, "_overload_names", [](std::string name) {
+    std::vector<std::string> names;
+    for (const OperatorHandle& op : Dispatcher::singleton().overloadsOf(name)) names.push_back(op.operator_name().overload_name);
+    return names;
+  });
+}
+
+}  // namespace cresset::python

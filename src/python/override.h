@@ -1,0 +1,65 @@
+// The __torch_function__ protocol: finding arguments that override an operation, and asking them.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "python/tensor_type.h"
+#include "python/types.h"
+
+namespace cresset::python {
+
+/// Thread state of the protocol.
+struct OverrideState {
+  bool subclasses_disabled = false;  // DisableTorchFunctionSubclass
+  bool all_disabled = false;         // DisableTorchFunction: modes too
+  std::vector<PyObject*> modes;      // owned; the innermost is last
+};
+OverrideState& override_state();
+/// Number of active modes of this thread when they are enabled, else 0; read on every call.
+extern thread_local int active_modes;
+
+/// Does the type of o override operations? Never for exact tensors.
+bool type_overrides(PyTypeObject* type);
+
+/// Is o of a type that certainly does not take part (exact tensors, numbers, None, strings)?
+inline bool is_plain(PyObject* o) {
+  PyTypeObject* t = Py_TYPE(o);
+  return t == tensor_type || t == &PyLong_Type || t == &PyFloat_Type || t == &PyBool_Type || o == Py_None || t == &PyUnicode_Type ||
+         t == dtype_type || t == device_type_object;
+}
+
+/// The arguments that override, in the order in which they are asked: subclasses first, then left to right; each type once.
+class Overriders {
+ public:
+  /// Looks at one argument, and into tuples and lists.
+  void scan(PyObject* o) {
+    if (CRESSET_LIKELY(is_plain(o))) return;
+    scan_slow(o);
+  }
+  bool empty() const { return count_ == 0 && active_modes == 0; }
+  /// Asks modes, then the arguments. `name` is for the error: "torch.add".
+  PyObject* call(PyObject* function, PyObject* args_tuple, PyObject* kwargs_or_null, const char* name) const;
+
+ private:
+  void scan_slow(PyObject* o);
+  void add(PyObject* o);
+  static constexpr std::size_t kMax = 16;
+  std::array<PyObject*, kMax> objects_;
+  std::size_t count_ = 0;
+};
+
+/// For methods and properties written by hand: the result of the protocol for `self` (new reference), or null without an
+/// error when self does not override. With an error set: failure.
+PyObject* override_method(PyObject* self, const char* name, PyObject* args_tuple_or_null = nullptr, PyObject* kwargs = nullptr);
+PyObject* override_property(PyObject* self, const char* name);
+inline bool may_override(PyObject* self) { return !is_exact_tensor(self) || active_modes != 0; }
+
+/// result with the tensors in it (also inside tuples and lists) turned into `type`; what Tensor.__torch_function__ does.
+PyObject* convert_to_subclass(PyObject* result, PyTypeObject* type);
+PyObject* as_subclass(const Tensor& t, PyTypeObject* type);
+
+extern PyMethodDef override_methods[];  // Tensor.__torch_function__
+void init_override(PyObject* module);
+
+}  // namespace cresset::python

@@ -1,0 +1,316 @@
+// Tensors from Python data: tensor(), as_tensor(), the constructor Tensor(...), frombuffer().
+#include "python/tensor_new.h"
+
+#include <cresset/core/dispatch_types.h>
+#include <cresset/ops/functions.h>
+
+#include "python/bind.h"
+#include "python/override.h"
+
+namespace cresset::python {
+
+namespace {
+
+bool is_nested(PyObject* o) {
+  return !PyUnicode_Check(o) && !PyBytes_Check(o) && !PyDict_Check(o) && !is_tensor(o) && PySequence_Check(o) && !is_numpy_scalar(o);
+}
+
+ScalarType type_of_number(PyObject* o) {
+  if (PyFloat_Check(o)) return get_default_dtype();
+  if (PyBool_Check(o)) return kBool;
+  if (PyLong_Check(o)) return kLong;
+  if (PyComplex_Check(o)) return get_default_complex_dtype();
+  if (is_numpy_scalar(o)) return tensor_from_array(o).scalar_type();
+  if (is_tensor(o)) return unwrap(o).scalar_type();
+  CRESSET_THROW(Error, "Could not infer dtype of ", type_name(Py_TYPE(o)));
+}
+
+// numpy.float64(1) is a float of Python too, but says which dtype it wants.
+bool is_typed_number(PyObject* o) { return is_numpy_scalar(o); }
+
+ScalarType infer_type(PyObject* o, int depth) {
+  if (is_typed_number(o)) return tensor_from_array(o).scalar_type();
+  if (is_number(o) || is_tensor(o)) return type_of_number(o);
+  if (is_array(o)) return tensor_from_array(o).scalar_type();
+  if (PyUnicode_Check(o)) CRESSET_THROW(TypeError, "new(): invalid data type 'str'");
+  if (!is_nested(o)) CRESSET_THROW(Error, "Could not infer dtype of ", type_name(Py_TYPE(o)));
+  CRESSET_CHECK_VALUE(depth < 128, "tensor: data is nested too deeply (recursive?).");
+  const Ref items = checked(PySequence_Fast(o, "not a sequence"));
+  const Py_ssize_t n = PySequence_Fast_GET_SIZE(items.get());
+  if (n == 0) return get_default_dtype();
+  ScalarType type = ScalarType::Undefined;
+  PyTypeObject* seen = nullptr;  // runs of one Python type need one look
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    PyObject* e = PySequence_Fast_GET_ITEM(items.get(), i);
+    if (Py_TYPE(e) == seen) continue;
+    const ScalarType t = infer_type(e, depth + 1);
+    type = type == ScalarType::Undefined ? t : promote_types(type, t);
+    if (PyFloat_CheckExact(e) || PyLong_CheckExact(e)) seen = Py_TYPE(e);
+  }
+  return type;
+}
+
+DimVector infer_sizes(PyObject* data) {
+  DimVector sizes;
+  Ref keep = Ref::borrow(data);
+  while (true) {
+    PyObject* o = keep.get();
+    if (is_tensor(o)) {
+      for (int64_t s : unwrap(o).sizes()) sizes.push_back(s);
+      return sizes;
+    }
+    if (is_number(o)) return sizes;
+    if (is_array(o)) {
+      const Tensor t = tensor_from_array(o);
+      for (int64_t s : t.sizes()) sizes.push_back(s);
+      return sizes;
+    }
+    if (PyUnicode_Check(o)) CRESSET_THROW(ValueError, "too many dimensions 'str'");
+    if (!is_nested(o)) return sizes;
+    const Py_ssize_t n = PySequence_Size(o);
+    checked(static_cast<int>(n < 0 ? -1 : 0));
+    CRESSET_CHECK_VALUE(sizes.size() < 128, "too many dimensions '", type_name(Py_TYPE(o)), "'");
+    sizes.push_back(n);
+    if (n == 0) return sizes;
+    keep = checked(PySequence_GetItem(o, 0));
+  }
+}
+
+template <class T>
+T number_as(PyObject* o) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (PyFloat_CheckExact(o)) return static_cast<T>(PyFloat_AS_DOUBLE(o));
+  }
+  if constexpr (std::is_same_v<T, bool>) {
+    const int r = PyObject_IsTrue(o);
+    checked(r);
+    return r == 1;
+  } else {
+    if (!is_number(o) && !is_tensor(o)) {
+      if constexpr (std::is_integral_v<T>)
+        PyErr_Format(PyExc_TypeError, "'%s' object cannot be interpreted as an integer", Py_TYPE(o)->tp_name);
+      else
+        PyErr_Format(PyExc_TypeError, "must be real number, not %s", Py_TYPE(o)->tp_name);
+      throw ErrorAlreadySet();
+    }
+    const Scalar s = to_scalar(o);
+    if constexpr (!is_complex_v<T>) {
+      if (s.isComplex()) {
+        PyErr_SetString(PyExc_TypeError, "must be real number, not complex");
+        throw ErrorAlreadySet();
+      }
+    }
+    return s.to<T>();
+  }
+}
+
+template <class T>
+void fill(T*& out, PyObject* o, IntArrayRef sizes, std::size_t dim) {
+  if (dim == sizes.size()) {
+    *out++ = number_as<T>(o);
+    return;
+  }
+  if (is_tensor(o) || is_array(o)) {
+    const Tensor t = (is_tensor(o) ? unwrap(o) : tensor_from_array(o)).detach().to(CppTypeToScalarType<T>::value).contiguous();
+    CRESSET_CHECK_VALUE(t.sizes() == sizes.slice(dim), "expected sequence of length ", sizes[dim], " at dim ", static_cast<int64_t>(dim), " (got ", t.dim() ? t.size(0) : 0, ")");
+    std::memcpy(static_cast<void*>(out), t.data_ptr(), t.nbytes());
+    out += t.numel();
+    return;
+  }
+  if (!is_nested(o)) {
+    PyErr_Format(PyExc_TypeError, "not a sequence");
+    throw ErrorAlreadySet();
+  }
+  const Ref items = checked(PySequence_Fast(o, "not a sequence"));
+  const Py_ssize_t n = PySequence_Fast_GET_SIZE(items.get());
+  CRESSET_CHECK_VALUE(n == sizes[dim], "expected sequence of length ", sizes[dim], " at dim ", static_cast<int64_t>(dim), " (got ", static_cast<int64_t>(n), ")");
+  for (Py_ssize_t i = 0; i < n; ++i) fill(out, PySequence_Fast_GET_ITEM(items.get(), i), sizes, dim + 1);
+}
+
+Tensor copy_of(const Tensor& t, std::optional<ScalarType> dtype, std::optional<Device> device) {
+  return cresset::to(t, TensorOptions(dtype.value_or(t.scalar_type())).device(device.value_or(t.device())), false, true);
+}
+
+}  // namespace
+
+Tensor tensor_from_data(PyObject* data, std::optional<ScalarType> dtype, std::optional<Device> device) {
+  if (is_tensor(data)) return copy_of(unwrap(data).detach(), dtype, device);
+  if (is_array(data) && !is_numpy_scalar(data)) return copy_of(tensor_from_array(data), dtype, device);
+  if (PyUnicode_Check(data)) CRESSET_THROW(TypeError, "new(): invalid data type 'str'");
+  const DimVector sizes = infer_sizes(data);
+  const ScalarType type = dtype ? *dtype : infer_type(data, 0);
+  Tensor t = cresset::detail::empty_cpu(sizes, type);
+  if (t.numel() > 0) {
+    CRESSET_DISPATCH(type, "tensor", CRESSET_ALL_TYPES, [&] {
+      auto* out = static_cast<scalar_t*>(t.data_ptr());
+      fill(out, data, sizes, 0);
+    });
+  }
+  return device && !device->is_cpu() ? t.to(TensorOptions(*device)) : t;
+}
+
+namespace {
+
+// tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False)
+struct CreationArguments {
+  PyObject* data = nullptr;
+  std::optional<ScalarType> dtype;
+  std::optional<Device> device;
+  bool requires_grad = false;
+};
+
+CreationArguments parse(const char* name, PyObject* const* args, Py_ssize_t n, PyObject* kwnames, int positional) {
+  CreationArguments a;
+  static const char* const names[] = {"data", "dtype", "device", "requires_grad", "pin_memory"};
+  PyObject* values[5] = {};
+  CRESSET_CHECK_TYPE(n <= positional, name, "() takes ", positional, " positional argument", positional == 1 ? "" : "s", " but ", static_cast<int64_t>(n), n == 1 ? " was given" : " were given");
+  for (Py_ssize_t i = 0; i < n; ++i) values[i] = args[i];
+  for (Py_ssize_t k = 0; kwnames && k < PyTuple_GET_SIZE(kwnames); ++k) {
+    const std::string key = to_text(PyTuple_GET_ITEM(kwnames, k));
+    const auto* found = std::find(std::begin(names), std::end(names), key);
+    CRESSET_CHECK_TYPE(found != std::end(names), name, "() got an unexpected keyword argument '", key, "'");
+    const auto i = static_cast<std::size_t>(found - std::begin(names));
+    CRESSET_CHECK_TYPE(!values[i], name, "() got multiple values for argument '", key, "'");
+    values[i] = args[n + k];
+  }
+  CRESSET_CHECK_TYPE(values[0], name, "() missing 1 required positional arguments: \"data\"");
+  a.data = values[0];
+  if (values[1] && values[1] != Py_None) {
+    CRESSET_CHECK_TYPE(is_dtype_like(values[1]), name, "(): argument 'dtype' must be torch.dtype, not ", type_name(Py_TYPE(values[1])));
+    a.dtype = to_scalar_type(values[1]);
+  }
+  if (values[2] && values[2] != Py_None) a.device = to_device(values[2]);
+  if (values[3] && values[3] != Py_None) {
+    CRESSET_CHECK_TYPE(PyBool_Check(values[3]), name, "(): argument 'requires_grad' must be bool, not ", type_name(Py_TYPE(values[3])));
+    a.requires_grad = values[3] == Py_True;
+  }
+  return a;
+}
+
+Ref modes_result(const char* name, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+  Overriders overriders;
+  for (Py_ssize_t i = 0; i < n; ++i)
+    if (!PyTuple_Check(args[i]) && !PyList_Check(args[i])) overriders.scan(args[i]);
+  if (overriders.empty()) return {};
+  const Ref module = checked(PyImport_ImportModule("cresset"));
+  const Ref function = checked(PyObject_GetAttrString(module.get(), name));
+  const Ref tuple = checked(PyTuple_New(n));
+  for (Py_ssize_t i = 0; i < n; ++i) PyTuple_SET_ITEM(tuple.get(), i, Py_NewRef(args[i]));
+  Ref kwargs;
+  if (kwnames) {
+    kwargs = checked(PyDict_New());
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(kwnames); ++k) checked(PyDict_SetItem(kwargs.get(), PyTuple_GET_ITEM(kwnames, k), args[n + k]));
+  }
+  return checked(overriders.call(function.get(), tuple.get(), kwargs.get(), (std::string("torch.") + name).c_str()));
+}
+
+PyObject* py_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+  CRESSET_PY_TRY
+  if (Ref r = modes_result("tensor", args, n, kwnames)) return r.release();
+  const CreationArguments a = parse("tensor", args, n, kwnames, 1);
+  if (is_tensor(a.data))
+    cresset::warn("To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+                  "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).");
+  Tensor t = tensor_from_data(a.data, a.dtype, a.device);
+  if (a.requires_grad) t.requires_grad_(true);
+  return wrap(std::move(t));
+  CRESSET_PY_CATCH(nullptr)
+}
+
+PyObject* py_as_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+  CRESSET_PY_TRY
+  if (Ref r = modes_result("as_tensor", args, n, kwnames)) return r.release();
+  const CreationArguments a = parse("as_tensor", args, n, kwnames, 3);
+  const auto keep = [&](const Tensor& t) {
+    return cresset::to(t, TensorOptions(a.dtype.value_or(t.scalar_type())).device(a.device.value_or(t.device())));
+  };
+  if (is_tensor(a.data)) return wrap(keep(unwrap(a.data)));
+  if (is_array(a.data) && !is_numpy_scalar(a.data)) return wrap(keep(tensor_from_array(a.data)));
+  return wrap(tensor_from_data(a.data, a.dtype, a.device));
+  CRESSET_PY_CATCH(nullptr)
+}
+
+PyObject* py_frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
+  CRESSET_PY_TRY
+  static const char* names[] = {"buffer", "dtype", "count", "offset", "requires_grad", nullptr};
+  PyObject *object, *dtype;
+  Py_ssize_t count = -1, offset = 0;
+  int requires_grad = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O$O|nnp:frombuffer", const_cast<char**>(names), &object, &dtype, &count, &offset, &requires_grad)) return nullptr;
+  const ScalarType type = to_scalar_type(dtype);
+  const Ref view = checked(PyMemoryView_FromObject(object));
+  const Py_buffer* buffer = PyMemoryView_GET_BUFFER(view.get());
+  const auto size = static_cast<Py_ssize_t>(element_size(type));
+  CRESSET_CHECK_VALUE(buffer->len > 0 && count != 0, "both buffer length (", static_cast<int64_t>(buffer->len), ") and count (", static_cast<int64_t>(count), ") must not be 0");
+  CRESSET_CHECK_VALUE(offset >= 0 && offset < buffer->len, "offset (", static_cast<int64_t>(offset), " bytes) must be non-negative and no greater than buffer length (",
+                      static_cast<int64_t>(buffer->len), " bytes) minus 1");
+  CRESSET_CHECK_VALUE(count > 0 || (buffer->len - offset) % size == 0, "buffer length (", static_cast<int64_t>(buffer->len - offset), " bytes) after offset (",
+                      static_cast<int64_t>(offset), " bytes) must be a multiple of element size (", static_cast<int64_t>(size), ")");
+  if (count < 0) count = (buffer->len - offset) / size;
+  CRESSET_CHECK_VALUE(offset + count * size <= buffer->len, "requested buffer length (", static_cast<int64_t>(count * size), " bytes) after offset (",
+                      static_cast<int64_t>(offset), " bytes) must not be greater than actual buffer length (", static_cast<int64_t>(buffer->len), " bytes)");
+  if (buffer->readonly)
+    cresset::warn("The given buffer is not writable, and PyTorch does not support non-writable tensors. This means you can write to the "
+                  "underlying (supposedly non-writable) buffer using the tensor. You may want to copy the buffer to protect its data.");
+  Tensor t = tensor_over(static_cast<char*>(buffer->buf) + offset, view.get(), {static_cast<int64_t>(count)}, {int64_t{1}}, type);
+  if (requires_grad) t.requires_grad_(true);
+  return wrap(std::move(t));
+  CRESSET_PY_CATCH(nullptr)
+}
+
+PyMethodDef functions[] = {
+    {"tensor", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&py_tensor)), METH_FASTCALL | METH_KEYWORDS,
+     "tensor(data, *, dtype=None, device=None, requires_grad=False)\n\nA tensor with a copy of the data."},
+    {"as_tensor", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&py_as_tensor)), METH_FASTCALL | METH_KEYWORDS,
+     "as_tensor(data, dtype=None, device=None)\n\nA tensor of the data, without a copy where possible."},
+    {"frombuffer", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&py_frombuffer)), METH_VARARGS | METH_KEYWORDS,
+     "frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False)\n\nA one-dimensional tensor over the memory of a buffer."},
+    {}};
+
+}  // namespace
+
+// Tensor(), Tensor(2, 3), Tensor([1, 2]), Tensor(other): float tensors, as the old constructor gives them.
+PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  CRESSET_PY_TRY
+  std::optional<Device> device;
+  PyObject* data = nullptr;
+  if (kwargs) {
+    PyObject *key, *value;
+    Py_ssize_t at = 0;
+    while (PyDict_Next(kwargs, &at, &key, &value)) {
+      const std::string name = to_text(key);
+      if (name == "device") {
+        if (value != Py_None) device = to_device(value);
+      } else if (name == "data") {
+        data = value;
+      } else if (type == tensor_type) {
+        CRESSET_THROW(TypeError, "new() got an unexpected keyword argument '", name, "'");
+      }
+    }
+  }
+  const Py_ssize_t n = PyTuple_GET_SIZE(args);
+  const ScalarType dtype = get_default_dtype();
+  if (n > 0 && !data) data = PyTuple_GET_ITEM(args, 0);
+  Tensor t;
+  if (!data) {
+    t = cresset::empty({int64_t{0}}, TensorOptions(dtype).device(device.value_or(Device(kCPU))));
+  } else if (PyLong_Check(data) && !PyBool_Check(data)) {
+    DimVector sizes;
+    for (Py_ssize_t i = 0; i < n; ++i) sizes.push_back(to_int(PyTuple_GET_ITEM(args, i)));
+    t = cresset::empty(sizes, TensorOptions(dtype).device(device.value_or(Device(kCPU))));
+  } else if (Py_TYPE(data) == size_type) {
+    DimVector sizes;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(data); ++i) sizes.push_back(to_int(PyTuple_GET_ITEM(data, i)));
+    t = cresset::empty(sizes, TensorOptions(dtype).device(device.value_or(Device(kCPU))));
+  } else if (is_tensor(data)) {
+    t = cresset::alias(unwrap(data).detach());
+  } else {
+    t = tensor_from_data(data, dtype, device);
+  }
+  return wrap_as(type, std::move(t));
+  CRESSET_PY_CATCH(nullptr)
+}
+
+void init_tensor_new(PyObject* module) { checked(PyModule_AddFunctions(module, functions)); }
+
+}  // namespace cresset::python

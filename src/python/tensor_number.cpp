@@ -1,0 +1,311 @@
+// Operators of the class Tensor: arithmetic, comparison, conversion to Python numbers. Exact tensors and Python numbers go
+// straight to the typed C++ functions.
+#include <cresset/ops/functions.h>
+
+#include "python/convert.h"
+#include "python/override.h"
+
+namespace cresset::python {
+
+namespace {
+
+constexpr int64_t kReleaseNumel = 1 << 14;
+
+// One operand: a tensor, or a number as a zero-dimensional tensor. Invalid for anything else.
+class Operand {
+ public:
+  explicit Operand(PyObject* o) {
+    if (CRESSET_LIKELY(is_tensor(o))) {
+      tensor_ = &unwrap(o);
+    } else if (is_number(o)) {
+      number_ = wrapped_number(to_scalar(o));
+      tensor_ = &number_;
+    }
+  }
+  explicit operator bool() const { return tensor_ != nullptr; }
+  const Tensor& operator*() const { return *tensor_; }
+
+ private:
+  const Tensor* tensor_ = nullptr;
+  Tensor number_;
+};
+
+bool is_big(const Tensor& a, const Tensor& b) { return a.numel() >= kReleaseNumel || b.numel() >= kReleaseNumel; }
+
+// An operator: what runs, and the names under which overriding types see it.
+struct Names {
+  const char* forward;    // method of (a, b)
+  const char* reflected;  // method of (b, a), when only b is a tensor
+};
+
+// Runs the protocol when an operand overrides; null without an error when none does.
+CRESSET_NOINLINE PyObject* override_binary(PyObject* a, PyObject* b, const Names& names) {
+  CRESSET_PY_TRY
+  Overriders overriders;
+  overriders.scan(a);
+  overriders.scan(b);
+  if (overriders.empty()) return nullptr;
+  const bool forward = is_tensor(a);
+  const Ref function = checked(PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_type), forward ? names.forward : names.reflected));
+  const Ref args = checked(forward ? PyTuple_Pack(2, a, b) : PyTuple_Pack(2, b, a));
+  return overriders.call(function.get(), args.get(), nullptr, (std::string("torch.Tensor.") + (forward ? names.forward : names.reflected)).c_str());
+  CRESSET_PY_CATCH(nullptr)
+}
+
+inline bool may_override_either(PyObject* a, PyObject* b) { return !is_plain(a) || !is_plain(b) || active_modes != 0; }
+
+template <class F>
+CRESSET_ALWAYS_INLINE PyObject* binary(PyObject* a, PyObject* b, const Names& names, F f) {
+  CRESSET_PY_TRY
+  if (CRESSET_UNLIKELY(may_override_either(a, b))) {
+    PyObject* r = override_binary(a, b, names);
+    if (r || PyErr_Occurred()) return r;
+  }
+  if (CRESSET_LIKELY(is_exact_tensor(a) && is_exact_tensor(b))) {
+    const Tensor &x = unwrap(a), &y = unwrap(b);
+    if (CRESSET_UNLIKELY(is_big(x, y))) {
+      Tensor r;
+      {
+        GilRelease release;
+        r = f(x, y);
+      }
+      return wrap(std::move(r));
+    }
+    return wrap(f(x, y));
+  }
+  const Operand x(a), y(b);
+  if (!x || !y) Py_RETURN_NOTIMPLEMENTED;
+  Tensor r;
+  {
+    GilRelease release(is_big(*x, *y));
+    r = f(*x, *y);
+  }
+  return wrap(std::move(r));
+  CRESSET_PY_CATCH(nullptr)
+}
+
+template <class F>
+PyObject* in_place(PyObject* a, PyObject* b, const char* name, F f) {
+  CRESSET_PY_TRY
+  if (CRESSET_UNLIKELY(may_override_either(a, b))) {
+    PyObject* r = override_binary(a, b, {name, name});
+    if (r || PyErr_Occurred()) return r;
+  }
+  if (!is_tensor(a)) Py_RETURN_NOTIMPLEMENTED;
+  const Operand y(b);
+  if (!y) Py_RETURN_NOTIMPLEMENTED;
+  {
+    Tensor x = unwrap(a);
+    GilRelease release(is_big(x, *y));
+    f(x, *y);
+  }
+  return Py_NewRef(a);
+  CRESSET_PY_CATCH(nullptr)
+}
+
+template <class F>
+PyObject* unary(PyObject* a, const char* name, F f) {
+  CRESSET_PY_TRY
+  if (CRESSET_UNLIKELY(may_override(a))) {
+    PyObject* r = override_method(a, name);
+    if (r || PyErr_Occurred()) return r;
+  }
+  const Tensor& x = unwrap(a);
+  Tensor r;
+  {
+    GilRelease release(is_big(x, x));
+    r = f(x);
+  }
+  return wrap(std::move(r));
+  CRESSET_PY_CATCH(nullptr)
+}
+
+#define CRESSET_BINARY(slot, function, forward, reflected)                                       \
+  PyObject* slot(PyObject* a, PyObject* b) {                                                     \
+    return binary(a, b, {forward, reflected}, [](const Tensor& x, const Tensor& y) { return cresset::function(x, y); }); \
+  }
+CRESSET_BINARY(nb_add, add, "add", "add")
+CRESSET_BINARY(nb_subtract, sub, "sub", "__rsub__")
+CRESSET_BINARY(nb_multiply, mul, "mul", "mul")
+CRESSET_BINARY(nb_true_divide, div, "div", "__rtruediv__")
+CRESSET_BINARY(nb_floor_divide, floor_divide, "floor_divide", "__rfloordiv__")
+CRESSET_BINARY(nb_remainder, remainder, "remainder", "__rmod__")
+CRESSET_BINARY(nb_and, bitwise_and, "bitwise_and", "__rand__")
+CRESSET_BINARY(nb_or, bitwise_or, "bitwise_or", "__ror__")
+CRESSET_BINARY(nb_xor, bitwise_xor, "bitwise_xor", "__rxor__")
+CRESSET_BINARY(nb_lshift, bitwise_left_shift, "__lshift__", "__rlshift__")
+CRESSET_BINARY(nb_rshift, bitwise_right_shift, "__rshift__", "__rrshift__")
+#undef CRESSET_BINARY
+
+PyObject* nb_matmul(PyObject* a, PyObject* b) {
+  if (CRESSET_UNLIKELY(!is_tensor(a) || !is_tensor(b))) {
+    // Numbers are no matrices.
+    PyObject* r = override_binary(a, b, {"matmul", "__rmatmul__"});
+    if (r || PyErr_Occurred()) return r;
+    Py_RETURN_NOTIMPLEMENTED;
+  }
+  return binary(a, b, {"matmul", "__rmatmul__"}, [](const Tensor& x, const Tensor& y) { return cresset::matmul(x, y); });
+}
+
+PyObject* nb_power(PyObject* a, PyObject* b, PyObject* modulus) {
+  if (modulus != Py_None) {
+    PyErr_SetString(PyExc_TypeError, "pow() with a modulus is not supported for tensors");
+    return nullptr;
+  }
+  if (CRESSET_UNLIKELY(may_override_either(a, b))) {
+    PyObject* r = override_binary(a, b, {"pow", "__rpow__"});
+    if (r || PyErr_Occurred()) return r;
+  }
+  CRESSET_PY_TRY
+  if (is_tensor(a) && is_number(b)) return wrap(cresset::pow(unwrap(a), to_scalar(b)));
+  if (is_tensor(b) && is_number(a)) return wrap(cresset::pow(to_scalar(a), unwrap(b)));
+  return binary(a, b, {"pow", "__rpow__"}, [](const Tensor& x, const Tensor& y) { return cresset::pow(x, y); });
+  CRESSET_PY_CATCH(nullptr)
+}
+
+PyObject* nb_inplace_power(PyObject* a, PyObject* b, PyObject*) {
+  return in_place(a, b, "pow_", [](Tensor& x, const Tensor& y) { cresset::pow_(x, y); });
+}
+
+#define CRESSET_IN_PLACE(slot, function, name)                                                            \
+  PyObject* slot(PyObject* a, PyObject* b) {                                                              \
+    return in_place(a, b, name, [](Tensor& x, const Tensor& y) { cresset::function(x, y); });             \
+  }
+CRESSET_IN_PLACE(nb_inplace_add, add_, "add_")
+CRESSET_IN_PLACE(nb_inplace_subtract, sub_, "sub_")
+CRESSET_IN_PLACE(nb_inplace_multiply, mul_, "mul_")
+CRESSET_IN_PLACE(nb_inplace_true_divide, div_, "div_")
+CRESSET_IN_PLACE(nb_inplace_floor_divide, floor_divide_, "floor_divide_")
+CRESSET_IN_PLACE(nb_inplace_remainder, remainder_, "remainder_")
+CRESSET_IN_PLACE(nb_inplace_and, bitwise_and_, "bitwise_and_")
+CRESSET_IN_PLACE(nb_inplace_or, bitwise_or_, "bitwise_or_")
+CRESSET_IN_PLACE(nb_inplace_xor, bitwise_xor_, "bitwise_xor_")
+CRESSET_IN_PLACE(nb_inplace_lshift, bitwise_left_shift_, "bitwise_left_shift_")
+CRESSET_IN_PLACE(nb_inplace_rshift, bitwise_right_shift_, "bitwise_right_shift_")
+#undef CRESSET_IN_PLACE
+
+PyObject* nb_negative(PyObject* a) {
+  return unary(a, "neg", [](const Tensor& x) { return cresset::neg(x); });
+}
+PyObject* nb_positive(PyObject* a) {
+  return unary(a, "positive", [](const Tensor& x) { return cresset::positive(x); });
+}
+PyObject* nb_absolute(PyObject* a) {
+  return unary(a, "abs", [](const Tensor& x) { return cresset::abs(x); });
+}
+PyObject* nb_invert(PyObject* a) {
+  return unary(a, "bitwise_not", [](const Tensor& x) { return cresset::bitwise_not(x); });
+}
+
+PyObject* compare(PyObject* a, PyObject* b, int op) {
+  switch (op) {
+    case Py_EQ: return binary(a, b, {"eq", "eq"}, [](const Tensor& x, const Tensor& y) { return cresset::eq(x, y); });
+    case Py_NE: return binary(a, b, {"ne", "ne"}, [](const Tensor& x, const Tensor& y) { return cresset::ne(x, y); });
+    case Py_LT: return binary(a, b, {"lt", "gt"}, [](const Tensor& x, const Tensor& y) { return cresset::lt(x, y); });
+    case Py_LE: return binary(a, b, {"le", "ge"}, [](const Tensor& x, const Tensor& y) { return cresset::le(x, y); });
+    case Py_GT: return binary(a, b, {"gt", "lt"}, [](const Tensor& x, const Tensor& y) { return cresset::gt(x, y); });
+    default: return binary(a, b, {"ge", "le"}, [](const Tensor& x, const Tensor& y) { return cresset::ge(x, y); });
+  }
+}
+
+Py_hash_t tensor_hash(PyObject* o) {
+  const auto h = static_cast<Py_hash_t>(reinterpret_cast<uintptr_t>(o));  // equal to id(), as in PyTorch
+  return h == -1 ? -2 : h;
+}
+
+// --- conversion to Python numbers -----------------------------------------------------------------------------------------
+
+int nb_bool(PyObject* a) {
+  if (CRESSET_UNLIKELY(may_override(a))) {
+    const Ref r = Ref::steal(override_method(a, "__bool__"));
+    if (r) return PyObject_IsTrue(r.get());
+    if (PyErr_Occurred()) return -1;
+  }
+  CRESSET_PY_TRY
+  const Tensor& t = unwrap(a);
+  CRESSET_CHECK(t.numel() != 0, "Boolean value of Tensor with no values is ambiguous");
+  CRESSET_CHECK(t.numel() == 1, "Boolean value of Tensor with more than one value is ambiguous");
+  const Ref v = checked(item_of(t));
+  return PyObject_IsTrue(v.get());
+  CRESSET_PY_CATCH(-1)
+}
+
+Ref one_number(PyObject* a) {
+  const Tensor& t = unwrap(a);
+  CRESSET_CHECK_VALUE(t.numel() == 1, "only one element tensors can be converted to Python scalars");
+  return checked(item_of(t));
+}
+
+PyObject* nb_int(PyObject* a) {
+  if (CRESSET_UNLIKELY(may_override(a))) {
+    PyObject* r = override_method(a, "__int__");
+    if (r || PyErr_Occurred()) return r;
+  }
+  CRESSET_PY_TRY
+  return PyNumber_Long(one_number(a).get());
+  CRESSET_PY_CATCH(nullptr)
+}
+PyObject* nb_float(PyObject* a) {
+  if (CRESSET_UNLIKELY(may_override(a))) {
+    PyObject* r = override_method(a, "__float__");
+    if (r || PyErr_Occurred()) return r;
+  }
+  CRESSET_PY_TRY
+  return PyNumber_Float(one_number(a).get());
+  CRESSET_PY_CATCH(nullptr)
+}
+PyObject* nb_index(PyObject* a) {
+  if (CRESSET_UNLIKELY(may_override(a))) {
+    PyObject* r = override_method(a, "__index__");
+    if (r || PyErr_Occurred()) return r;
+  }
+  CRESSET_PY_TRY
+  const Tensor& t = unwrap(a);
+  CRESSET_CHECK_TYPE(t.numel() == 1 && isIntegralType(t.scalar_type(), true), "only integer tensors of a single element can be converted to an index");
+  return PyNumber_Long(one_number(a).get());
+  CRESSET_PY_CATCH(nullptr)
+}
+
+}  // namespace
+
+#define CRESSET_SLOT(name, function) {name, reinterpret_cast<void*>(&function)}
+PyType_Slot tensor_number_slots[] = {
+    CRESSET_SLOT(Py_nb_add, nb_add),
+    CRESSET_SLOT(Py_nb_subtract, nb_subtract),
+    CRESSET_SLOT(Py_nb_multiply, nb_multiply),
+    CRESSET_SLOT(Py_nb_true_divide, nb_true_divide),
+    CRESSET_SLOT(Py_nb_floor_divide, nb_floor_divide),
+    CRESSET_SLOT(Py_nb_remainder, nb_remainder),
+    CRESSET_SLOT(Py_nb_power, nb_power),
+    CRESSET_SLOT(Py_nb_matrix_multiply, nb_matmul),
+    CRESSET_SLOT(Py_nb_and, nb_and),
+    CRESSET_SLOT(Py_nb_or, nb_or),
+    CRESSET_SLOT(Py_nb_xor, nb_xor),
+    CRESSET_SLOT(Py_nb_lshift, nb_lshift),
+    CRESSET_SLOT(Py_nb_rshift, nb_rshift),
+    CRESSET_SLOT(Py_nb_inplace_add, nb_inplace_add),
+    CRESSET_SLOT(Py_nb_inplace_subtract, nb_inplace_subtract),
+    CRESSET_SLOT(Py_nb_inplace_multiply, nb_inplace_multiply),
+    CRESSET_SLOT(Py_nb_inplace_true_divide, nb_inplace_true_divide),
+    CRESSET_SLOT(Py_nb_inplace_floor_divide, nb_inplace_floor_divide),
+    CRESSET_SLOT(Py_nb_inplace_remainder, nb_inplace_remainder),
+    CRESSET_SLOT(Py_nb_inplace_power, nb_inplace_power),
+    CRESSET_SLOT(Py_nb_inplace_and, nb_inplace_and),
+    CRESSET_SLOT(Py_nb_inplace_or, nb_inplace_or),
+    CRESSET_SLOT(Py_nb_inplace_xor, nb_inplace_xor),
+    CRESSET_SLOT(Py_nb_inplace_lshift, nb_inplace_lshift),
+    CRESSET_SLOT(Py_nb_inplace_rshift, nb_inplace_rshift),
+    CRESSET_SLOT(Py_nb_negative, nb_negative),
+    CRESSET_SLOT(Py_nb_positive, nb_positive),
+    CRESSET_SLOT(Py_nb_absolute, nb_absolute),
+    CRESSET_SLOT(Py_nb_invert, nb_invert),
+    CRESSET_SLOT(Py_nb_bool, nb_bool),
+    CRESSET_SLOT(Py_nb_int, nb_int),
+    CRESSET_SLOT(Py_nb_float, nb_float),
+    CRESSET_SLOT(Py_nb_index, nb_index),
+    CRESSET_SLOT(Py_tp_richcompare, compare),
+    CRESSET_SLOT(Py_tp_hash, tensor_hash),
+    {0, nullptr}};
+#undef CRESSET_SLOT
+
+}  // namespace cresset::python
