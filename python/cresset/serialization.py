@@ -232,7 +232,7 @@ def _read_header(f):
 def _check_entry(name, entry):
     """(dtype, shape, start, end) of a header entry whose numbers fit together."""
     try:
-        code, shape, (start, end) = entry["dtype"], entry["shape"], entry["data_offsets"]
+        code, shape, (start, end) = entry["dtype"], list(entry["shape"]), entry["data_offsets"]
     except (KeyError, TypeError, ValueError):
         raise _broken(f"the entry {name!r} is incomplete") from None
     if code not in _NAMES:
