@@ -7,7 +7,7 @@ from cresset.nn import functional as F
 from cresset.nn import init
 from cresset.nn.parameter import Parameter
 
-from .module import Module
+from .module import Module, weight_and_bias
 
 __all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d"]
 
@@ -91,7 +91,11 @@ class _BatchNorm(_NormBase):
     def forward(self, input):
         self._check_input_dim(input)
         momentum = 0.0 if self.momentum is None else self.momentum
-        running_mean, running_var = self.running_mean, self.running_var
+        buffers = self._buffers
+        try:
+            running_mean, running_var = buffers["running_mean"], buffers["running_var"]
+        except KeyError:  # replaced by plain attributes
+            running_mean, running_var = self.running_mean, self.running_var
         if self.training:
             tracked = self.num_batches_tracked
             if self.track_running_stats and tracked is not None:
@@ -103,9 +107,8 @@ class _BatchNorm(_NormBase):
                 running_mean = running_var = None
         else:
             batch_statistics = running_mean is None and running_var is None
-        return F.batch_norm(
-            input, running_mean, running_var, self.weight, self.bias, batch_statistics, momentum, self.eps
-        )
+        weight, bias = weight_and_bias(self)
+        return F.batch_norm(input, running_mean, running_var, weight, bias, batch_statistics, momentum, self.eps)
 
 
 class BatchNorm1d(_BatchNorm):

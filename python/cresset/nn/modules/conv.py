@@ -8,7 +8,7 @@ from cresset.nn import init
 from cresset.nn._functional._common import ntuple
 from cresset.nn.parameter import Parameter
 
-from .module import Module
+from .module import Module, weight_and_bias
 
 __all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"]
 
@@ -110,7 +110,8 @@ class _Conv(_ConvNd):
         return conv(input, weight, bias, self.stride, self.padding, self.dilation, self.groups)
 
     def forward(self, input):
-        return self._conv_forward(input, self.weight, self.bias)
+        weight, bias = weight_and_bias(self)
+        return self._conv_forward(input, weight, bias)
 
 
 class Conv1d(_Conv):
@@ -175,8 +176,9 @@ class _ConvTransposeNd(_ConvNd):
         return [size - low for size, low in zip(output_size, smallest)]
 
     def forward(self, input, output_size=None):
+        weight, bias = weight_and_bias(self)
         return getattr(F, self._function)(
-            input, self.weight, self.bias, self.stride, self.padding, self._output_padding(input, output_size), self.groups,
+            input, weight, bias, self.stride, self.padding, self._output_padding(input, output_size), self.groups,
             self.dilation,
         )  # fmt: skip
 

@@ -7,7 +7,7 @@ from cresset.nn import functional as F
 from cresset.nn import init
 from cresset.nn.parameter import Parameter
 
-from .module import Module
+from .module import Module, weight_and_bias
 
 __all__ = ["Identity", "Linear", "NonDynamicallyQuantizableLinear", "Bilinear"]
 
@@ -45,12 +45,7 @@ class Linear(Module):
             init.uniform_(self.bias, -bound, bound)
 
     def forward(self, input):
-        # Straight from the dictionary: the detour through __getattr__ costs as much as a small product.
-        params = self._parameters
-        try:
-            weight, bias = params["weight"], params["bias"]
-        except KeyError:  # replaced by a plain attribute or a property
-            weight, bias = self.weight, self.bias
+        weight, bias = weight_and_bias(self)
         return F.linear(input, weight, bias)
 
     def extra_repr(self):
@@ -86,7 +81,7 @@ class Bilinear(Module):
             init.uniform_(self.bias, -bound, bound)
 
     def forward(self, input1, input2):
-        return F.bilinear(input1, input2, self.weight, self.bias)
+        return F.bilinear(input1, input2, *weight_and_bias(self))
 
     def extra_repr(self):
         return (

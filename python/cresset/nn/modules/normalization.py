@@ -5,7 +5,7 @@ from cresset.nn import functional as F
 from cresset.nn import init
 from cresset.nn.parameter import Parameter
 
-from .module import Module
+from .module import Module, weight_and_bias
 
 __all__ = ["LocalResponseNorm", "LayerNorm", "GroupNorm", "RMSNorm"]
 
@@ -54,11 +54,7 @@ class LayerNorm(Module):
             init.zeros_(self.bias)
 
     def forward(self, input):
-        params = self._parameters
-        try:
-            weight, bias = params["weight"], params["bias"]
-        except KeyError:  # replaced by a plain attribute or a property
-            weight, bias = self.weight, self.bias
+        weight, bias = weight_and_bias(self)
         return F.layer_norm(input, self.normalized_shape, weight, bias, self.eps)
 
     def extra_repr(self):
@@ -96,7 +92,8 @@ class GroupNorm(Module):
             init.zeros_(self.bias)
 
     def forward(self, input):
-        return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
+        weight, bias = weight_and_bias(self)
+        return F.group_norm(input, self.num_groups, weight, bias, self.eps)
 
     def extra_repr(self):
         return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, bias={self.bias is not None}"
