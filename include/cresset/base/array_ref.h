@@ -85,12 +85,15 @@ class OptionalArrayRef {
   constexpr OptionalArrayRef() = default;
   constexpr OptionalArrayRef(std::nullopt_t) {}
   constexpr OptionalArrayRef(ArrayRef<T> a) : value_(a) {}
+  /// One element: `x.sum(0)`. A converted argument lives until the end of the caller's expression.
+  constexpr OptionalArrayRef(const T& one) : value_(ArrayRef<T>(one)) {}
   OptionalArrayRef(const std::optional<ArrayRef<T>>& a) : value_(a) {}
   OptionalArrayRef(const std::optional<std::vector<T>>& a) {
     if (a) value_ = ArrayRef<T>(*a);
   }
   OptionalArrayRef(const std::initializer_list<T>& l) : value_(ArrayRef<T>(l)) {}
-  template <class U, class = std::enable_if_t<std::is_convertible_v<const U&, ArrayRef<T>> && !std::is_same_v<U, ArrayRef<T>>>>
+  template <class U, class = std::enable_if_t<std::is_convertible_v<const U&, ArrayRef<T>> && !std::is_same_v<U, ArrayRef<T>> &&
+                                                       !std::is_arithmetic_v<U>>>
   OptionalArrayRef(const U& u) : value_(ArrayRef<T>(u)) {}
 
   constexpr bool has_value() const { return value_.has_value(); }
