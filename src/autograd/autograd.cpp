@@ -41,6 +41,10 @@ variable_list make_grads(const variable_list& outputs, const variable_list& grad
 
 variable_list run_backward(const variable_list& outputs, const variable_list& grad_outputs, bool keep_graph, bool create_graph,
                            const variable_list& inputs, bool allow_unused, bool accumulate_grad) {
+  if (create_graph && accumulate_grad)
+    CRESSET_WARN_ONCE("Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient which can cause a "
+                      "memory leak. We recommend using autograd.grad when creating the graph to avoid this. If you have to use this function, make sure "
+                      "to reset the .grad fields of your parameters to None after use to break the cycle and avoid the leak.");
   edge_list roots;
   roots.reserve(outputs.size());
   for (std::size_t i = 0; i < outputs.size(); ++i) {

@@ -161,6 +161,63 @@ TEST(Backward, DeepChainOfOperators) {
   expect_values(x.grad(), {1});
 }
 
+TEST(Backward, DeepChainThatSavesItsInputs) {
+  const Tensor x = leaf({1}), w = leaf({1});
+  Tensor y = x;
+  for (int i = 0; i < 150'000; ++i) y = y * w;
+  y.backward();
+  expect_values(x.grad(), {1});
+  expect_values(w.grad(), {150'000});
+  y = x;
+  for (int i = 0; i < 150'000; ++i) y = y * w;
+  y = Tensor();  // freed without ever running
+}
+
+TEST(Backward, CreateGraphMakesTheGradientDifferentiable) {
+  const Warnings warnings;
+  const Tensor x = leaf({3});
+  (x * x).backward({}, std::nullopt, true);
+  EXPECT_TRUE(x.grad().requires_grad());
+  const Tensor g = x.grad();
+  expect_values(grad({g}, {x})[0], {2});
+  x.mutable_grad() = Tensor();
+  (x * 2.0).backward();
+  TensorImpl* plain = x.grad().unsafeGetTensorImpl();
+  (x * x).backward({}, std::nullopt, true);
+  EXPECT_NE(x.grad().unsafeGetTensorImpl(), plain);
+  expect_values(x.grad(), {8});
+  x.mutable_grad() = Tensor();
+}
+
+TEST(Backward, ReadingGradOfAnIntermediateWarns) {
+  const Warnings warnings;
+  const Tensor x = leaf({3});
+  const Tensor y = x * 2.0;
+  EXPECT_FALSE(y.grad().defined());
+  ASSERT_EQ(warnings.messages().size(), 1u);
+  EXPECT_NE(warnings.messages()[0].find("The .grad attribute of a Tensor that is not a leaf Tensor is being accessed."), std::string::npos);
+}
+
+TEST(Backward, ComplexGradientOfRealInputIsItsRealPart) {
+  const Tensor x = leaf({3});
+  const Tensor z = x * std::complex<double>(2, 5);
+  EXPECT_TRUE(z.is_complex());
+  cresset::real(z).sum().backward();
+  EXPECT_EQ(x.grad().scalar_type(), kDouble);
+  expect_values(x.grad(), {2});
+}
+
+TEST(Backward, FreedDuringThePass) {
+  // The tensors of the graph go while it runs: only the engine keeps it.
+  const Tensor x = leaf({1});
+  Tensor y = x.exp();
+  Tensor z = y.exp();
+  z.register_hook([&](const Tensor&) { y = Tensor(); });
+  z.backward();
+  EXPECT_FALSE(y.defined());
+  EXPECT_TRUE(x.grad().defined());
+}
+
 TEST(Backward, OutArgumentsRefuseGradients) {
   const Tensor x = leaf({1});
   Tensor out = vec({0});

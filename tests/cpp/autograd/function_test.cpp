@@ -1,5 +1,6 @@
 // Function<T>: custom operations with hand-written gradients in C++.
 #include <cresset/autograd/forward_ad.h>
+#include <cresset/dispatch/library.h>
 
 #include "autograd/support.h"
 
@@ -259,6 +260,37 @@ TEST(Function, ForwardMode) {
   const Tensor dual = forward_ad::make_dual(vec({1, 2}), vec({1, 10}));
   expect_values(forward_ad::tangent(WithJvp::apply(dual, 3.0)), {3, 30});
   expect_error<NotImplementedError>([&] { Cube::apply(dual); }, "You must implement the jvp function for custom autograd.Function");
+}
+
+// A Function as the autograd kernel of an operator, and the kernel it calls below autograd.
+Tensor my_add(const Tensor& self, const Tensor& other) {
+  static const auto op = Dispatcher::singleton().findSchemaOrThrow("autograd_function_test::my_add", "").typed<Tensor(const Tensor&, const Tensor&)>();
+  return op.call(self, other);
+}
+Tensor my_add_cpu(const Tensor& self, const Tensor& other) { return cresset::add(self, other); }
+struct MyAddFunction : Function<MyAddFunction> {
+  static Tensor forward(AutogradContext*, Tensor self, Tensor other) {
+    AutoNonVariableTypeMode guard;
+    return my_add(self, other);
+  }
+  static tensor_list backward(AutogradContext*, tensor_list grads) { return {grads[0], grads[0] * 10.0}; }
+};
+Tensor my_add_autograd(const Tensor& self, const Tensor& other) { return MyAddFunction::apply(self, other); }
+
+CRESSET_LIBRARY(autograd_function_test, m) { m.def("my_add(Tensor self, Tensor other) -> Tensor"); }
+CRESSET_LIBRARY_IMPL(autograd_function_test, CPU, m) { m.impl("my_add", &my_add_cpu); }
+CRESSET_LIBRARY_IMPL(autograd_function_test, AutogradCPU, m) { m.impl("my_add", &my_add_autograd); }
+
+TEST(Function, AsAutogradKernelOfAnOperator) {
+  const Tensor a = leaf({1}), b = leaf({2});
+  const Tensor y = my_add(a, b);
+  expect_values(y, {3});
+  EXPECT_NE(y.grad_fn()->name().find("MyAddFunction"), std::string::npos);
+  y.backward();
+  expect_values(a.grad(), {1});
+  expect_values(b.grad(), {10});
+  NoGradGuard no_grad;
+  EXPECT_FALSE(my_add(a, b).requires_grad());
 }
 
 struct Throws : Function<Throws> {
