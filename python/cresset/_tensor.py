@@ -61,7 +61,9 @@ def _is_dense(size, stride):
 def _reduce_ex(self, proto):
     """Pickle the elements with dtype, size, strides and requires_grad; the graph is not part of it."""
     if not self.is_leaf:
-        raise RuntimeError("Tensor: pickling a tensor that was computed from others drops its graph. Pickle tensor.detach() instead.")
+        raise RuntimeError(
+            "Tensor: pickling a tensor that was computed from others drops its graph. Pickle tensor.detach() instead."
+        )
     plain = self.detach()
     size, stride = tuple(plain.shape), tuple(plain.stride())
     if plain.is_meta:

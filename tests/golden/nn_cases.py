@@ -47,10 +47,36 @@ LAYERS = [
     *[
         (f"{name}", [(2, 4, 3)], True)
         for name in (
-            "ReLU()", "ReLU6()", "SELU()", "Hardsigmoid()", "SiLU()", "Mish()", "Hardswish()", "Sigmoid()", "Tanh()", "LogSigmoid()",
-            "Softsign()", "Tanhshrink()", "Threshold(0.1, 2.0)", "Hardtanh(-0.5, 0.25)", "ELU(0.5)", "CELU(0.5)", "GELU()",
-            "GELU('tanh')", "Hardshrink()", "Softshrink()", "LeakyReLU(0.2)", "Softplus()", "Softplus(2, 1)", "PReLU()", "PReLU(4)",
-            "Softmin(1)", "Softmax(-1)", "LogSoftmax(1)", "Softmax2d()", "GLU(1)",
+            "ReLU()",
+            "ReLU6()",
+            "SELU()",
+            "Hardsigmoid()",
+            "SiLU()",
+            "Mish()",
+            "Hardswish()",
+            "Sigmoid()",
+            "Tanh()",
+            "LogSigmoid()",
+            "Softsign()",
+            "Tanhshrink()",
+            "Threshold(0.1, 2.0)",
+            "Hardtanh(-0.5, 0.25)",
+            "ELU(0.5)",
+            "CELU(0.5)",
+            "GELU()",
+            "GELU('tanh')",
+            "Hardshrink()",
+            "Softshrink()",
+            "LeakyReLU(0.2)",
+            "Softplus()",
+            "Softplus(2, 1)",
+            "PReLU()",
+            "PReLU(4)",
+            "Softmin(1)",
+            "Softmax(-1)",
+            "LogSoftmax(1)",
+            "Softmax2d()",
+            "GLU(1)",
         )
     ],  # fmt: skip
     ("MaxPool1d(2)", [(2, 3, 4)], True),
@@ -163,7 +189,9 @@ def fill(lib, module):
     module.double()
     with lib.no_grad():
         for i, p in enumerate(module.parameters()):
-            p.copy_(lib.tensor([0.4 * math.sin(0.9 * j + i) for j in range(p.numel())], dtype=lib.float64).reshape(p.shape))
+            p.copy_(
+                lib.tensor([0.4 * math.sin(0.9 * j + i) for j in range(p.numel())], dtype=lib.float64).reshape(p.shape)
+            )
     return module
 
 
@@ -195,7 +223,11 @@ def run(lib, nn, case):
             wanted.append(t.requires_grad_())
         args.append(t)
     outputs = flat(module(*args))
-    loss = sum((o * lib.arange(1, o.numel() + 1, dtype=lib.float64).cos().reshape(o.shape)).sum() for o in outputs if o.is_floating_point())
+    loss = sum(
+        (o * lib.arange(1, o.numel() + 1, dtype=lib.float64).cos().reshape(o.shape)).sum()
+        for o in outputs
+        if o.is_floating_point()
+    )
     wanted += [p for p in module.parameters() if p.requires_grad]
     grads = lib.autograd.grad(loss, wanted, allow_unused=True)
     return {

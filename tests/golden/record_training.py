@@ -12,7 +12,9 @@ warnings.simplefilter("ignore")
 
 
 def write(name, rows):
-    (here / name).write_text("{\n" + ",\n".join(f"{json.dumps(k)}:{json.dumps(v, separators=(',', ':'))}" for k, v in rows.items()) + "\n}\n")
+    (here / name).write_text(
+        "{\n" + ",\n".join(f"{json.dumps(k)}:{json.dumps(v, separators=(',', ':'))}" for k, v in rows.items()) + "\n}\n"
+    )
 
 
 write("training.json", {e: training_cases.train(torch, e) for e in training_cases.OPTIMIZERS})

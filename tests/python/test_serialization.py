@@ -21,7 +21,20 @@ def same(a, b):
     return a.dtype == b.dtype and a.shape == b.shape and cresset.equal(a, b)
 
 
-DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128"]
+DTYPES = [
+    "bool",
+    "uint8",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "float16",
+    "bfloat16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+]
 
 
 def test_state_dict_file(tmp_path):
@@ -67,9 +80,17 @@ def test_dtypes(name):
 
 def test_shapes_and_layouts():
     base = cresset.arange(12.0).reshape(3, 4)
-    tensors = {"scalar": cresset.tensor(3.5), "empty": cresset.empty(0, 3), "t": base.t(), "rows": base[::2], "wide": base[:1].expand(5, 4)}
+    tensors = {
+        "scalar": cresset.tensor(3.5),
+        "empty": cresset.empty(0, 3),
+        "t": base.t(),
+        "rows": base[::2],
+        "wide": base[:1].expand(5, 4),
+    }
     loaded = through(tensors)
-    assert list(loaded) == list(tensors) and all(same(loaded[k].contiguous(), v.contiguous()) for k, v in tensors.items())
+    assert list(loaded) == list(tensors) and all(
+        same(loaded[k].contiguous(), v.contiguous()) for k, v in tensors.items()
+    )
 
 
 def test_loaded_tensors_are_independent_and_writable():
@@ -97,7 +118,9 @@ def test_optimizer_and_checkpoint():
     fresh = optim.Adam(model.parameters())
     fresh.load_state_dict(loaded["optimizer"])
     p = model.weight
-    assert cresset.equal(fresh.state[p]["exp_avg"], optimizer.state[p]["exp_avg"]) and fresh.param_groups[0]["lr"] == 0.1
+    assert (
+        cresset.equal(fresh.state[p]["exp_avg"], optimizer.state[p]["exp_avg"]) and fresh.param_groups[0]["lr"] == 0.1
+    )
 
 
 def test_one_tensor_stays_one_tensor_in_nested_objects():

@@ -11,9 +11,7 @@ __all__ = [
     "dirac", "xavier_uniform", "xavier_normal", "kaiming_uniform", "kaiming_normal", "orthogonal", "sparse",
 ]  # fmt: skip
 
-_LINEAR = frozenset(
-    ["linear", "sigmoid"] + [f"conv{t}{n}d" for t in ("", "_transpose") for n in (1, 2, 3)]
-)
+_LINEAR = frozenset(["linear", "sigmoid"] + [f"conv{t}{n}d" for t in ("", "_transpose") for n in (1, 2, 3)])
 
 
 def calculate_gain(nonlinearity, param=None):
@@ -53,7 +51,8 @@ def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
     """Fill from the normal distribution cut to [a, b]."""
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn(
-            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be incorrect.", stacklevel=2
+            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be incorrect.",
+            stacklevel=2,
         )
 
     def cdf(x):

@@ -35,7 +35,9 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         if data is None:
             data = cresset.empty(0)
         if not isinstance(data, Tensor) and not hasattr(data, "detach"):
-            raise TypeError(f"Parameter: data must be a Tensor; got {type(data).__name__}. Use cresset.tensor(data) first.")
+            raise TypeError(
+                f"Parameter: data must be a Tensor; got {type(data).__name__}. Use cresset.tensor(data) first."
+            )
         if type(data) is Tensor or type(data) is Parameter:
             return Tensor._make_subclass(cls, data, requires_grad)
         # A subclass keeps its own type; it is marked instead of wrapped.

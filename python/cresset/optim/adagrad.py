@@ -16,7 +16,10 @@ class Adagrad(Optimizer):
     ):  # fmt: skip
         check_lr(lr)
         check_not_negative(
-            lr_decay=lr_decay, weight_decay=weight_decay, initial_accumulator_value=initial_accumulator_value, epsilon=eps
+            lr_decay=lr_decay,
+            weight_decay=weight_decay,
+            initial_accumulator_value=initial_accumulator_value,
+            epsilon=eps,
         )
         super().__init__(
             params,
@@ -41,7 +44,12 @@ class Adagrad(Optimizer):
         differentiable = self.defaults["differentiable"]
         with cresset.set_grad_enabled(differentiable):
             for group in self.param_groups:
-                lr, lr_decay, eps, weight_decay = as_float(group["lr"]), group["lr_decay"], group["eps"], group["weight_decay"]
+                lr, lr_decay, eps, weight_decay = (
+                    as_float(group["lr"]),
+                    group["lr_decay"],
+                    group["eps"],
+                    group["weight_decay"],
+                )
                 for p in group["params"]:
                     grad = p.grad
                     if grad is None:

@@ -38,7 +38,9 @@ def _per_group(optimizer, name, value):
     groups = optimizer.param_groups
     if isinstance(value, (list, tuple)):
         if len(value) != len(groups):
-            raise ValueError(f"{name} must have the same length as optimizer.param_groups. {name} has {len(value)}, param_groups has {len(groups)}.")
+            raise ValueError(
+                f"{name} must have the same length as optimizer.param_groups. {name} has {len(value)}, param_groups has {len(groups)}."
+            )
         return list(value)
     return [value] * len(groups)
 
@@ -95,7 +97,9 @@ class LRScheduler:
 
     def _warn_outside_step(self):
         if not self._get_lr_called_within_step:
-            warnings.warn("To get the last learning rate computed by the scheduler, please use `get_last_lr()`.", stacklevel=3)
+            warnings.warn(
+                "To get the last learning rate computed by the scheduler, please use `get_last_lr()`.", stacklevel=3
+            )
 
     def _current(self):
         return [_copy(group["lr"]) for group in self.optimizer.param_groups]
@@ -328,7 +332,8 @@ class CosineAnnealingLR(LRScheduler):
         if (n - 1 - self.T_max) % (2 * self.T_max) == 0:
             # At the turning point the quotient below is 0 / 0.
             return [
-                lr + (base - low) * (1 - math.cos(math.pi / self.T_max)) / 2 for base, lr in zip(self.base_lrs, self._current())
+                lr + (base - low) * (1 - math.cos(math.pi / self.T_max)) / 2
+                for base, lr in zip(self.base_lrs, self._current())
             ]
         now, before = 1 + math.cos(math.pi * n / self.T_max), 1 + math.cos(math.pi * (n - 1) / self.T_max)
         return [now / before * (lr - low) + low for lr in self._current()]
@@ -468,9 +473,7 @@ class OneCycleLR(LRScheduler):
         self._warn_outside_step()
         step = self.last_epoch
         if step > self.total_steps:
-            raise ValueError(
-                f"Tried to step {step} times. The specified number of total steps is {self.total_steps}"
-            )
+            raise ValueError(f"Tried to step {step} times. The specified number of total steps is {self.total_steps}")
         start = 0.0
         for i, phase in enumerate(self._schedule_phases):
             end = phase["end_step"]
@@ -555,7 +558,9 @@ class ChainedScheduler(LRScheduler):
 
     def __init__(self, schedulers, optimizer=None):
         if len(schedulers) < 1:
-            raise ValueError(f"{type(self).__name__} expects at least one scheduler to be chained, but got no scheduler.")
+            raise ValueError(
+                f"{type(self).__name__} expects at least one scheduler to be chained, but got no scheduler."
+            )
         optimizer = schedulers[0].optimizer if optimizer is None else optimizer
         for i, scheduler in enumerate(schedulers):
             if isinstance(scheduler, ReduceLROnPlateau):
@@ -584,7 +589,16 @@ class ReduceLROnPlateau(LRScheduler):
     """Times `factor` when the metric given to `step` has not improved for more than `patience` epochs."""
 
     def __init__(
-        self, optimizer, mode="min", factor=0.1, patience=10, threshold=1e-4, threshold_mode="rel", cooldown=0, min_lr=0, eps=1e-8
+        self,
+        optimizer,
+        mode="min",
+        factor=0.1,
+        patience=10,
+        threshold=1e-4,
+        threshold_mode="rel",
+        cooldown=0,
+        min_lr=0,
+        eps=1e-8,
     ):
         if factor >= 1.0:
             raise ValueError("Factor should be < 1.0.")

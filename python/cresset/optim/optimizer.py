@@ -52,7 +52,12 @@ def _with_hooks(step):
     def wrapper(self, *args, **kwargs):
         self._opt_called = True
         if (
-            not (self._optimizer_step_pre_hooks or self._optimizer_step_post_hooks or _global_pre_hooks or _global_post_hooks)
+            not (
+                self._optimizer_step_pre_hooks
+                or self._optimizer_step_post_hooks
+                or _global_pre_hooks
+                or _global_post_hooks
+            )
             or type(self).step is not wrapper
         ):
             return step(self, *args, **kwargs)
@@ -61,7 +66,9 @@ def _with_hooks(step):
             result = hook(self, args, kwargs)
             if result is not None:
                 if not (isinstance(result, tuple) and len(result) == 2):
-                    raise RuntimeError(f"{wrapper.__qualname__} must return None or a tuple of (new_args, new_kwargs), but got {result}.")
+                    raise RuntimeError(
+                        f"{wrapper.__qualname__} must return None or a tuple of (new_args, new_kwargs), but got {result}."
+                    )
                 args, kwargs = result
         out = step(*args, **kwargs)
         for hook in list(chain(self._optimizer_step_post_hooks.values(), _global_post_hooks.values())):
@@ -207,9 +214,14 @@ class Optimizer:
         if len(saved) != len(self.param_groups):
             raise ValueError("loaded state dict has a different number of parameter groups")
         if any(len(s["params"]) != len(g["params"]) for s, g in zip(saved, self.param_groups)):
-            raise ValueError("loaded state dict contains a parameter group that doesn't match the size of optimizer's group")
+            raise ValueError(
+                "loaded state dict contains a parameter group that doesn't match the size of optimizer's group"
+            )
         param_of = dict(
-            zip(chain.from_iterable(s["params"] for s in saved), chain.from_iterable(g["params"] for g in self.param_groups))
+            zip(
+                chain.from_iterable(s["params"] for s in saved),
+                chain.from_iterable(g["params"] for g in self.param_groups),
+            )
         )
         state = defaultdict(dict)
         for key, value in state_dict["state"].items():
@@ -286,7 +298,8 @@ class Optimizer:
         ids = {id(p) for p in params}
         if len(ids) != len(params):
             warnings.warn(
-                "optimizer contains a parameter group with duplicate parameters; in future, this will cause an error", stacklevel=3
+                "optimizer contains a parameter group with duplicate parameters; in future, this will cause an error",
+                stacklevel=3,
             )
         if any(id(p) in ids for g in self.param_groups for p in g["params"]):
             raise ValueError("some parameters appear in more than one parameter group")

@@ -32,7 +32,13 @@ class SGD(Optimizer):
     def __setstate__(self, state):
         super().__setstate__(state)
         for group in self.param_groups:
-            for name, value in (("nesterov", False), ("maximize", False), ("foreach", None), ("differentiable", False), ("fused", None)):
+            for name, value in (
+                ("nesterov", False),
+                ("maximize", False),
+                ("foreach", None),
+                ("differentiable", False),
+                ("fused", None),
+            ):
                 group.setdefault(name, value)
 
     def step(self, closure=None):
@@ -60,4 +66,3 @@ class SGD(Optimizer):
                         grad = grad.add(buf, alpha=momentum) if nesterov else buf
                     p.add_(grad, alpha=step_size)
         return loss
-

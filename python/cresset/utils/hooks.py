@@ -117,7 +117,9 @@ class BackwardHook:
         if not (cresset.is_grad_enabled() and any(args[i].requires_grad for i in index)):
             return args, None
         fresh = _identity().apply(*[args[i] for i in index])
-        node = next(t.grad_fn for t in fresh if t.grad_fn is not None and t.grad_fn.name() == "BackwardHookFunctionBackward")
+        node = next(
+            t.grad_fn for t in fresh if t.grad_fn is not None and t.grad_fn.name() == "BackwardHookFunctionBackward"
+        )
         attach(node)
         out = list(args)
         for i, t in zip(index, fresh):

@@ -64,23 +64,51 @@ def test_batch_sampler():
 @pytest.mark.parametrize(
     "call, error, words",
     [
-        (lambda: D.DataLoader(TEN, batch_size=0), ValueError, "batch_size should be a positive integer value, but got batch_size=0"),
+        (
+            lambda: D.DataLoader(TEN, batch_size=0),
+            ValueError,
+            "batch_size should be a positive integer value, but got batch_size=0",
+        ),
         (lambda: D.DataLoader(TEN, num_workers=-1), ValueError, "num_workers option should be non-negative"),
         (lambda: D.DataLoader(TEN, timeout=-1), ValueError, "timeout option should be non-negative"),
-        (lambda: D.DataLoader(TEN, shuffle=True, sampler=[1]), ValueError, "sampler option is mutually exclusive with shuffle"),
-        (lambda: D.DataLoader(TEN, batch_sampler=[[0]], batch_size=2), ValueError, "batch_sampler option is mutually exclusive"),
+        (
+            lambda: D.DataLoader(TEN, shuffle=True, sampler=[1]),
+            ValueError,
+            "sampler option is mutually exclusive with shuffle",
+        ),
+        (
+            lambda: D.DataLoader(TEN, batch_sampler=[[0]], batch_size=2),
+            ValueError,
+            "batch_sampler option is mutually exclusive",
+        ),
         (lambda: D.DataLoader(TEN, batch_size=None, drop_last=True), ValueError, "mutually exclusive with drop_last"),
         (lambda: D.DataLoader(TEN, prefetch_factor=2), ValueError, "prefetch_factor option could only be specified"),
-        (lambda: D.DataLoader(TEN, persistent_workers=True), ValueError, "persistent_workers option needs num_workers > 0"),
+        (
+            lambda: D.DataLoader(TEN, persistent_workers=True),
+            ValueError,
+            "persistent_workers option needs num_workers > 0",
+        ),
         (lambda: D.DataLoader(TEN, num_workers=1, multiprocessing_context="fork"), ValueError, "workers are threads"),
-        (lambda: D.DataLoader(Numbers(3), shuffle=True), ValueError, "expected unspecified shuffle option, but got shuffle=True"),
+        (
+            lambda: D.DataLoader(Numbers(3), shuffle=True),
+            ValueError,
+            "expected unspecified shuffle option, but got shuffle=True",
+        ),
         (lambda: D.DataLoader(Numbers(3), sampler=[1]), ValueError, "expected unspecified sampler option"),
-        (lambda: D.RandomSampler([]), ValueError, "num_samples should be a positive integer value, but got num_samples=0"),
+        (
+            lambda: D.RandomSampler([]),
+            ValueError,
+            "num_samples should be a positive integer value, but got num_samples=0",
+        ),
         (lambda: D.RandomSampler(TEN, replacement=1), TypeError, "replacement should be a boolean value"),
         (lambda: D.WeightedRandomSampler([0.1], 0), ValueError, "num_samples should be a positive integer value"),
         (lambda: D.WeightedRandomSampler(cresset.ones(2, 2), 1), ValueError, "weights should be a 1d sequence"),
         (lambda: D.BatchSampler(TEN, 2, 1), ValueError, "drop_last should be a boolean value"),
-        (lambda: D.random_split(TEN, [3, 3]), ValueError, "Sum of input lengths does not equal the length of the input dataset"),
+        (
+            lambda: D.random_split(TEN, [3, 3]),
+            ValueError,
+            "Sum of input lengths does not equal the length of the input dataset",
+        ),
         (lambda: D.random_split(TEN, [0.5, 0.6]), ValueError, "Sum of input lengths"),
         (lambda: D.TensorDataset(cresset.ones(2), cresset.ones(3)), AssertionError, "Size mismatch between tensors"),
         (lambda: D.ConcatDataset([]), AssertionError, "datasets should not be an empty iterable"),
@@ -90,9 +118,21 @@ def test_batch_sampler():
         (lambda: D.StackDataset(), ValueError, "At least one dataset should be passed"),
         (lambda: D.Dataset()[0], NotImplementedError, "Subclasses of Dataset should implement __getitem__"),
         (lambda: D.IterableDataset(), TypeError, "abstract"),
-        (lambda: D.default_collate([object()]), TypeError, "batch must contain tensors, numpy arrays, numbers, dicts or lists; found <class 'object'>"),
-        (lambda: D.default_collate([[1, 2], [1]]), RuntimeError, "each element in list of batch should be of equal size"),
-        (lambda: D.default_collate([cresset.ones(2), cresset.ones(3)]), RuntimeError, "stack expects each tensor to be equal size"),
+        (
+            lambda: D.default_collate([object()]),
+            TypeError,
+            "batch must contain tensors, numpy arrays, numbers, dicts or lists; found <class 'object'>",
+        ),
+        (
+            lambda: D.default_collate([[1, 2], [1]]),
+            RuntimeError,
+            "each element in list of batch should be of equal size",
+        ),
+        (
+            lambda: D.default_collate([cresset.ones(2), cresset.ones(3)]),
+            RuntimeError,
+            "stack expects each tensor to be equal size",
+        ),
     ],
 )
 def test_errors(call, error, words):
@@ -164,7 +204,9 @@ def test_tensor_dataset_batches_equal_stacked_samples():
     x, y = cresset.arange(20.0).reshape(10, 2), cresset.arange(10)
     ds = D.TensorDataset(x, y)
     for dataset in (ds, D.Subset(ds, [5, 1, 8]), D.Subset(D.Subset(ds, TEN[::-1]), [0, 3])):
-        for quick, plain in zip(D.DataLoader(dataset, 2), D.DataLoader(dataset, 2, collate_fn=lambda b: D.default_collate(b)), strict=True):
+        for quick, plain in zip(
+            D.DataLoader(dataset, 2), D.DataLoader(dataset, 2, collate_fn=lambda b: D.default_collate(b)), strict=True
+        ):
             assert type(quick) is list and len(quick) == 2
             assert all(cresset.equal(a, b) and a.dtype == b.dtype for a, b in zip(quick, plain))
     batch = next(iter(D.DataLoader(ds, 2)))[0]

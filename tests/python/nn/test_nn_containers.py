@@ -99,7 +99,9 @@ def test_module_dict():
     assert repr(m) == "ModuleDict(\n  (c): ReLU()\n  (d): Tanh()\n)"
     m.clear()
     assert len(m) == 0
-    with pytest.raises(TypeError, match="ModuleDict.update should be called with an iterable of key/value pairs, but got int"):
+    with pytest.raises(
+        TypeError, match="ModuleDict.update should be called with an iterable of key/value pairs, but got int"
+    ):
         m.update(3)
     with pytest.raises(ValueError, match="sequence element #0 has length 1; 2 is required"):
         m.update([("a",)])
@@ -134,7 +136,11 @@ def test_parameter_dict():
     p["c"] = nn.Parameter(cresset.ones(1))
     assert isinstance(p["a"], nn.Parameter) and p["b"] == "text" and list(p) == ["a", "b", "c"] and len(p) == 3
     lines = repr(p).splitlines()
-    assert lines[0] == "ParameterDict(" and lines[2] == "    (b): Object of type: str" and "FloatTensor of size 2]" in lines[1]
+    assert (
+        lines[0] == "ParameterDict("
+        and lines[2] == "    (b): Object of type: str"
+        and "FloatTensor of size 2]" in lines[1]
+    )
     assert p.get("z") is None and p.get("b") == "text" and p.setdefault("d", 4) == 4 and "d" in p
     assert p.popitem() == ("d", 4) and p.pop("b") == "text" and list(reversed(p)) == ["c", "a"]
     q = p | {"e": cresset.ones(1)}

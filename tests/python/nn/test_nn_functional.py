@@ -17,42 +17,98 @@ def idx(*values):
 @pytest.mark.parametrize(
     "call, error, words",
     [
-        (lambda: F.linear(t(2, 3), t(2, 4)), RuntimeError, r"mat1 and mat2 shapes cannot be multiplied \(2x3 and 4x2\)"),
-        (lambda: F.conv2d(t(1, 3, 4, 4), t(2, 4, 3, 3)), RuntimeError, r"expected input\[1, 3, 4, 4\] to have 4 channels, but got 3 channels"),
-        (lambda: F.conv2d(t(1, 3, 2, 2), t(2, 3, 3, 3)), RuntimeError, "Kernel size can't be greater than actual input size"),
+        (
+            lambda: F.linear(t(2, 3), t(2, 4)),
+            RuntimeError,
+            r"mat1 and mat2 shapes cannot be multiplied \(2x3 and 4x2\)",
+        ),
+        (
+            lambda: F.conv2d(t(1, 3, 4, 4), t(2, 4, 3, 3)),
+            RuntimeError,
+            r"expected input\[1, 3, 4, 4\] to have 4 channels, but got 3 channels",
+        ),
+        (
+            lambda: F.conv2d(t(1, 3, 2, 2), t(2, 3, 3, 3)),
+            RuntimeError,
+            "Kernel size can't be greater than actual input size",
+        ),
         (lambda: F.max_pool2d(t(1, 1, 2, 2), 3), RuntimeError, "Output size is too small"),
         (lambda: F.embedding(idx(5), t(2, 2)), IndexError, "index out of range in self"),
-        (lambda: F.embedding(idx(1), t(2, 2), padding_idx=5), AssertionError, "Padding_idx must be within num_embeddings"),
+        (
+            lambda: F.embedding(idx(1), t(2, 2), padding_idx=5),
+            AssertionError,
+            "Padding_idx must be within num_embeddings",
+        ),
         (lambda: nn.Embedding(3, 2, padding_idx=4), AssertionError, "Padding_idx must be within num_embeddings"),
-        (lambda: F.batch_norm(t(1, 2), None, None, training=True), ValueError, "Expected more than 1 value per channel when training"),
+        (
+            lambda: F.batch_norm(t(1, 2), None, None, training=True),
+            ValueError,
+            "Expected more than 1 value per channel when training",
+        ),
         (lambda: nn.BatchNorm1d(2)(t(2)), ValueError, r"expected 2D or 3D input \(got 1D input\)"),
         (lambda: nn.BatchNorm2d(2)(t(2, 2)), ValueError, r"expected 4D input \(got 2D input\)"),
         (lambda: F.instance_norm(t(1, 2, 1)), ValueError, "Expected more than 1 spatial element when training"),
         (lambda: nn.InstanceNorm1d(2, affine=True)(t(2, 3, 4)), ValueError, r"to match num_features \(2\), but got: 3"),
-        (lambda: F.group_norm(t(2, 3, 2), 2), RuntimeError, "number of channels in input to be divisible by num_groups"),
+        (
+            lambda: F.group_norm(t(2, 3, 2), 2),
+            RuntimeError,
+            "number of channels in input to be divisible by num_groups",
+        ),
         (lambda: nn.GroupNorm(2, 3), ValueError, r"num_channels \(3\) must be divisible by num_groups \(2\)"),
-        (lambda: F.layer_norm(t(2, 2), [3]), RuntimeError, r"Given normalized_shape=\[3\], expected input with shape \[\*, 3\]"),
+        (
+            lambda: F.layer_norm(t(2, 2), [3]),
+            RuntimeError,
+            r"Given normalized_shape=\[3\], expected input with shape \[\*, 3\]",
+        ),
         (lambda: F.nll_loss(t(2, 2), idx(5, 0)), IndexError, "Target 5 is out of bounds"),
         (lambda: F.cross_entropy(t(2, 2), idx(5, 0)), IndexError, "Target 5 is out of bounds"),
-        (lambda: F.cross_entropy(t(2, 2), idx(0)), ValueError, r"Expected input batch_size \(2\) to match target batch_size \(1\)"),
+        (
+            lambda: F.cross_entropy(t(2, 2), idx(0)),
+            ValueError,
+            r"Expected input batch_size \(2\) to match target batch_size \(1\)",
+        ),
         (lambda: F.binary_cross_entropy(t(2), t(3)), ValueError, "Please ensure they have the same size"),
-        (lambda: F.binary_cross_entropy_with_logits(t(2), t(3)), ValueError, r"Target size .* must be the same as input size"),
+        (
+            lambda: F.binary_cross_entropy_with_logits(t(2), t(3)),
+            ValueError,
+            r"Target size .* must be the same as input size",
+        ),
         (lambda: F.dropout(t(2), 1.5), ValueError, "dropout probability has to be between 0 and 1, but got 1.5"),
         (lambda: F.dropout(t(2), -0.1), ValueError, "dropout probability has to be between 0 and 1, but got -0.1"),
         (lambda: nn.Dropout(2), ValueError, "dropout probability has to be between 0 and 1, but got 2"),
-        (lambda: F.dropout1d(t(2, 3, 4, 5)), RuntimeError, "dropout1d: Expected 2D or 3D input, but received a 4D input"),
+        (
+            lambda: F.dropout1d(t(2, 3, 4, 5)),
+            RuntimeError,
+            "dropout1d: Expected 2D or 3D input, but received a 4D input",
+        ),
         (lambda: F.mse_loss(t(2), t(2), reduction="x"), ValueError, "x is not a valid value for reduction"),
         (lambda: F.smooth_l1_loss(t(2), t(2), beta=-1), RuntimeError, "does not support negative values for beta"),
         (lambda: F.huber_loss(t(2), t(2), delta=0), RuntimeError, "does not support non-positive values for delta"),
         (lambda: F.gelu(t(2), approximate="x"), RuntimeError, "approximate argument must be either none or tanh"),
-        (lambda: F.glu(cresset.tensor(1.0)), RuntimeError, "glu does not support scalars because halving size must be even"),
+        (
+            lambda: F.glu(cresset.tensor(1.0)),
+            RuntimeError,
+            "glu does not support scalars because halving size must be even",
+        ),
         (lambda: F.glu(t(3)), RuntimeError, "Halving dimension must be even, but dimension 0 is size 3"),
         (lambda: F.gaussian_nll_loss(t(2), t(2), -t(2)), ValueError, "var has negative entry/entries"),
-        (lambda: F.margin_ranking_loss(t(2), t(2, 2), t(2)), RuntimeError, "All input tensors should have same dimension"),
-        (lambda: F.triplet_margin_loss(t(2, 2), t(2, 2), t(2, 2), margin=-1), ValueError, "margin must be greater than 0, got -1"),
+        (
+            lambda: F.margin_ranking_loss(t(2), t(2, 2), t(2)),
+            RuntimeError,
+            "All input tensors should have same dimension",
+        ),
+        (
+            lambda: F.triplet_margin_loss(t(2, 2), t(2, 2), t(2, 2), margin=-1),
+            ValueError,
+            "margin must be greater than 0, got -1",
+        ),
         (lambda: F.multi_margin_loss(t(2, 2), idx(0, 1), p=3), ValueError, "only p == 1 and p == 2 supported"),
         (lambda: F.local_response_norm(t(2), 2), ValueError, "Expected 3D or higher dimensionality"),
-        (lambda: F.pad(t(2), (1, 1, 1, 1)), RuntimeError, "Padding length should be less than or equal to two times the input dimension"),
+        (
+            lambda: F.pad(t(2), (1, 1, 1, 1)),
+            RuntimeError,
+            "Padding length should be less than or equal to two times the input dimension",
+        ),
         (lambda: F.pad(t(2, 2), (1, 1), "x"), NotImplementedError, "Unrecognised padding mode x"),
         (lambda: F.relu(3), TypeError, r"relu\(\): argument 'input' \(position 1\) must be Tensor, not int"),
         (lambda: F.linear(3, 3), TypeError, r"linear\(\): argument 'input' \(position 1\) must be Tensor, not int"),
@@ -60,13 +116,25 @@ def idx(*values):
         (lambda: nn.Conv2d(4, 3, 3, groups=2), ValueError, "out_channels must be divisible by groups"),
         (lambda: nn.Conv2d(3, 4, 3, groups=0), ValueError, "groups must be a positive integer"),
         (lambda: nn.Conv2d(3, 4, 3, padding="foo"), ValueError, "Invalid padding string 'foo'"),
-        (lambda: nn.Conv2d(3, 4, 3, padding="same", stride=2), ValueError, "padding='same' is not supported for strided convolutions"),
+        (
+            lambda: nn.Conv2d(3, 4, 3, padding="same", stride=2),
+            ValueError,
+            "padding='same' is not supported for strided convolutions",
+        ),
         (lambda: nn.Conv2d(3, 4, 3, padding_mode="x"), ValueError, "but got padding_mode='x'"),
-        (lambda: nn.ConvTranspose2d(3, 4, 3, padding_mode="reflect"), ValueError, 'Only "zeros" padding mode is supported'),
+        (
+            lambda: nn.ConvTranspose2d(3, 4, 3, padding_mode="reflect"),
+            ValueError,
+            'Only "zeros" padding mode is supported',
+        ),
         (lambda: nn.MultiheadAttention(5, 2), AssertionError, "embed_dim must be divisible by num_heads"),
         (lambda: nn.Hardtanh(2, 1), AssertionError, r"max_val \(1\) must be greater than min_val \(2\)"),
         (lambda: nn.Softmax2d()(t(2)), ValueError, "expected input to be 3D or 4D, got 1D instead"),
-        (lambda: nn.TransformerEncoderLayer(4, 2, activation="x"), RuntimeError, "activation should be relu/gelu, not x"),
+        (
+            lambda: nn.TransformerEncoderLayer(4, 2, activation="x"),
+            RuntimeError,
+            "activation should be relu/gelu, not x",
+        ),
     ],
 )
 def test_errors(call, error, words):
@@ -102,7 +170,19 @@ def test_implicit_softmax_dimension():
 
 
 def test_in_place_forms_change_their_input():
-    for name in ("relu", "relu6", "elu", "leaky_relu", "hardtanh", "silu", "hardswish", "hardsigmoid", "selu", "celu", "mish"):
+    for name in (
+        "relu",
+        "relu6",
+        "elu",
+        "leaky_relu",
+        "hardtanh",
+        "silu",
+        "hardswish",
+        "hardsigmoid",
+        "selu",
+        "celu",
+        "mish",
+    ):
         x = cresset.tensor([-4.0, -0.5, 0.5, 7.0])
         want = getattr(F, name)(x.clone())
         assert getattr(F, name)(x, inplace=True) is x and cresset.equal(x, want)
@@ -205,7 +285,11 @@ def test_clip_grad_norm():
     p, q, unused = (nn.Parameter(cresset.zeros(2)) for _ in range(3))
     p.grad, q.grad = cresset.tensor([3.0, 0.0]), cresset.tensor([0.0, 4.0])
     total = nn.utils.clip_grad_norm_([p, q, unused], 1.0)
-    assert total.item() == 5.0 and p.grad.tolist() == pytest.approx([0.6, 0.0]) and q.grad.tolist() == pytest.approx([0.0, 0.8])
+    assert (
+        total.item() == 5.0
+        and p.grad.tolist() == pytest.approx([0.6, 0.0])
+        and q.grad.tolist() == pytest.approx([0.0, 0.8])
+    )
     assert nn.utils.clip_grad_norm_(p, 10.0).item() == pytest.approx(0.6) and p.grad[0].item() == pytest.approx(0.6)
     assert nn.utils.clip_grad_norm_([p, q], 100.0, norm_type=float("inf")).item() == pytest.approx(0.8)
     assert nn.utils.clip_grad_norm_([unused], 1.0).item() == 0.0

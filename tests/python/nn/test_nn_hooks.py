@@ -61,7 +61,9 @@ def test_with_kwargs():
     assert seen == [((1,), {"y": 3}, 4)]
     bad = Add()
     bad.register_forward_pre_hook(lambda m, a, k: 3, with_kwargs=True)
-    with pytest.raises(RuntimeError, match=r"forward pre-hook must return None or a tuple of \(new_args, new_kwargs\), but got 3"):
+    with pytest.raises(
+        RuntimeError, match=r"forward pre-hook must return None or a tuple of \(new_args, new_kwargs\), but got 3"
+    ):
         bad(1, y=2)
 
 
@@ -81,7 +83,10 @@ def test_always_call():
         raise KeyError("second")
 
     net.register_forward_hook(also_fails, always_call=True)
-    with pytest.warns(UserWarning, match="silenced as another error was raised in forward"), pytest.raises(ValueError, match="broken"):
+    with (
+        pytest.warns(UserWarning, match="silenced as another error was raised in forward"),
+        pytest.raises(ValueError, match="broken"),
+    ):
         net(1)
 
 
@@ -203,11 +208,16 @@ def test_hook_without_inputs_that_require_grad():
     assert seen == [((None,), [[1.0, 1.0], [1.0, 1.0]])]
     bad = one()
     bad.register_full_backward_hook(lambda m, gi, go: (cresset.ones(2, 2),))
-    with pytest.warns(UserWarning), pytest.raises(RuntimeError, match="should always return None or None for all gradients"):
+    with (
+        pytest.warns(UserWarning),
+        pytest.raises(RuntimeError, match="should always return None or None for all gradients"),
+    ):
         bad(cresset.tensor(X)).sum().backward()
 
 
-@pytest.mark.parametrize("which, words", [("hook", "grad_input, got 2, but expected 1"), ("pre_hook", "grad_output, got 2, but expected 1")])
+@pytest.mark.parametrize(
+    "which, words", [("hook", "grad_input, got 2, but expected 1"), ("pre_hook", "grad_output, got 2, but expected 1")]
+)
 def test_wrong_number_of_gradients(which, words):
     net = one()
     getattr(net, f"register_full_backward_{which}")(lambda m, *g: (cresset.ones(2, 2),) * 2)
@@ -219,11 +229,15 @@ def test_wrong_number_of_gradients(which, words):
 def test_full_and_old_hooks_do_not_mix():
     net = one()
     net.register_backward_hook(lambda *a: None)
-    with pytest.raises(RuntimeError, match="Cannot use both regular backward hooks and full backward hooks on a single Module"):
+    with pytest.raises(
+        RuntimeError, match="Cannot use both regular backward hooks and full backward hooks on a single Module"
+    ):
         net.register_full_backward_hook(lambda *a: None)
     net = one()
     net.register_full_backward_hook(lambda *a: None)
-    with pytest.raises(RuntimeError, match="Cannot use both regular backward hooks and full backward hooks on a single Module"):
+    with pytest.raises(
+        RuntimeError, match="Cannot use both regular backward hooks and full backward hooks on a single Module"
+    ):
         net.register_backward_hook(lambda *a: None)
 
 

@@ -19,7 +19,11 @@ def test_fans():
 def test_gains():
     for name in ("linear", "conv1d", "conv2d", "conv3d", "conv_transpose2d", "sigmoid"):
         assert init.calculate_gain(name) == 1
-    assert init.calculate_gain("tanh") == 5 / 3 and init.calculate_gain("relu") == math.sqrt(2) and init.calculate_gain("selu") == 0.75
+    assert (
+        init.calculate_gain("tanh") == 5 / 3
+        and init.calculate_gain("relu") == math.sqrt(2)
+        and init.calculate_gain("selu") == 0.75
+    )
     assert init.calculate_gain("leaky_relu") == math.sqrt(2 / (1 + 0.01**2))
     assert init.calculate_gain("leaky_relu", 0.2) == math.sqrt(2 / (1 + 0.2**2))
     with pytest.raises(ValueError, match="Unsupported nonlinearity x"):

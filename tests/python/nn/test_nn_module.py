@@ -26,7 +26,13 @@ class Net(nn.Module):
 
 def test_registration_by_attribute():
     net = Net()
-    assert [n for n, _ in net.named_parameters()] == ["scale", "first.weight", "first.bias", "second.weight", "second.bias"]
+    assert [n for n, _ in net.named_parameters()] == [
+        "scale",
+        "first.weight",
+        "first.bias",
+        "second.weight",
+        "second.bias",
+    ]
     assert [n for n, _ in net.named_buffers()] == ["mean", "scratch"]
     assert [n for n, _ in net.named_children()] == ["first", "second"]
     assert [n for n, _ in net.named_modules()] == ["", "first", "second"]
@@ -64,7 +70,13 @@ def test_duplicates_once_in_parameters_twice_in_state_dict():
     net.a = net.b = nn.Linear(2, 2)
     net.c = net.a.weight
     assert [n for n, _ in net.named_parameters()] == ["c", "a.bias"]
-    assert [n for n, _ in net.named_parameters(remove_duplicate=False)] == ["c", "a.weight", "a.bias", "b.weight", "b.bias"]
+    assert [n for n, _ in net.named_parameters(remove_duplicate=False)] == [
+        "c",
+        "a.weight",
+        "a.bias",
+        "b.weight",
+        "b.bias",
+    ]
     assert [n for n, _ in net.named_modules()] == ["", "a"]
     assert [n for n, _ in net.named_modules(remove_duplicate=False)] == ["", "a", "b"]
     assert [n for n, _ in net.named_children()] == ["a"]
@@ -80,7 +92,10 @@ def uninitialised(body):
 @pytest.mark.parametrize(
     "body, words",
     [
-        (lambda s: setattr(s, "w", nn.Parameter(cresset.ones(1))), r"cannot assign parameters before Module.__init__\(\) call"),
+        (
+            lambda s: setattr(s, "w", nn.Parameter(cresset.ones(1))),
+            r"cannot assign parameters before Module.__init__\(\) call",
+        ),
         (lambda s: setattr(s, "m", nn.ReLU()), r"cannot assign module before Module.__init__\(\) call"),
         (lambda s: s.register_buffer("b", None), r"cannot assign buffer before Module.__init__\(\) call"),
         (lambda s: s.register_parameter("p", None), r"cannot assign parameter before Module.__init__\(\) call"),
@@ -217,7 +232,9 @@ def test_to_changes_floating_dtypes_in_place():
 def test_meta_and_to_empty():
     net = nn.Linear(2, 2, device="meta")
     assert net.weight.is_meta and isinstance(net.weight, nn.Parameter)
-    with pytest.raises(NotImplementedError, match=r"Cannot copy out of meta tensor; no data! Please use .*to_empty\(\)"):
+    with pytest.raises(
+        NotImplementedError, match=r"Cannot copy out of meta tensor; no data! Please use .*to_empty\(\)"
+    ):
         net.to("cpu")
     net.to_empty(device="cpu")
     assert net.weight.device.type == "cpu" and net.weight.shape == (2, 2) and isinstance(net.weight, nn.Parameter)

@@ -26,13 +26,21 @@ def test_layout_and_metadata():
     with pytest.warns(FutureWarning, match="Positional args are being deprecated"):
         model.state_dict(OrderedDict(), "x.")
     assert nn.BatchNorm1d(2).state_dict()._metadata[""] == {"version": 2}
-    assert list(nn.BatchNorm1d(2).state_dict()) == ["weight", "bias", "running_mean", "running_var", "num_batches_tracked"]
+    assert list(nn.BatchNorm1d(2).state_dict()) == [
+        "weight",
+        "bias",
+        "running_mean",
+        "running_var",
+        "num_batches_tracked",
+    ]
 
 
 def test_round_trip():
     a, b = net(), net()
     result = b.load_state_dict(a.state_dict())
-    assert repr(result) == "<All keys matched successfully>" and result.missing_keys == [] and result.unexpected_keys == []
+    assert (
+        repr(result) == "<All keys matched successfully>" and result.missing_keys == [] and result.unexpected_keys == []
+    )
     assert all(cresset.equal(p, q) for p, q in zip(a.parameters(), b.parameters()))
     assert a[0].weight.data_ptr() != b[0].weight.data_ptr()
 
@@ -47,7 +55,11 @@ def test_all_errors_at_once():
     lines = text.split("\n\t")
     assert lines[1] == 'Missing key(s) in state_dict: "0.bias", "1.weight". '
     assert lines[2] == 'Unexpected key(s) in state_dict: "zz". '
-    assert lines[3].startswith("size mismatch for 0.weight: copying a param with shape ") and "[3, 3]" in lines[3] and "[3, 2]" in lines[3]
+    assert (
+        lines[3].startswith("size mismatch for 0.weight: copying a param with shape ")
+        and "[3, 3]" in lines[3]
+        and "[3, 2]" in lines[3]
+    )
     assert lines[4].startswith('While copying the parameter named "1.bias", expected ') and "<class 'int'>" in lines[4]
 
 

@@ -24,7 +24,9 @@ def sgd(lr=0.1, **options):
 
 @pytest.mark.parametrize("expression", training_cases.SCHEDULES)
 def test_course(expression):
-    assert training_cases.schedule(cresset, expression) == [pytest.approx(row, rel=1e-13) for row in RECORDED[expression]]
+    assert training_cases.schedule(cresset, expression) == [
+        pytest.approx(row, rel=1e-13) for row in RECORDED[expression]
+    ]
 
 
 @pytest.mark.parametrize("expression", training_cases.SCHEDULES)
@@ -159,15 +161,31 @@ def test_reduce_on_plateau_modes():
         (lambda: L.StepLR(sgd(), 2, last_epoch=3), KeyError, "param 'initial_lr' is not specified in param_groups"),
         (lambda: L.SequentialLR(sgd(), [], []), ValueError, "expects at least one scheduler"),
         (lambda: L.ChainedScheduler([]), ValueError, "expects at least one scheduler"),
-        (lambda: L.LinearLR(sgd(), start_factor=2), ValueError, "Starting multiplicative factor expected to be greater than 0"),
-        (lambda: L.LinearLR(sgd(), end_factor=2), ValueError, "Ending multiplicative factor expected to be between 0 and 1"),
-        (lambda: L.ConstantLR(sgd(), factor=2), ValueError, "Constant multiplicative factor expected to be between 0 and 1"),
+        (
+            lambda: L.LinearLR(sgd(), start_factor=2),
+            ValueError,
+            "Starting multiplicative factor expected to be greater than 0",
+        ),
+        (
+            lambda: L.LinearLR(sgd(), end_factor=2),
+            ValueError,
+            "Ending multiplicative factor expected to be between 0 and 1",
+        ),
+        (
+            lambda: L.ConstantLR(sgd(), factor=2),
+            ValueError,
+            "Constant multiplicative factor expected to be between 0 and 1",
+        ),
         (lambda: L.ReduceLROnPlateau(sgd(), factor=1.0), ValueError, "Factor should be < 1.0"),
         (lambda: L.ReduceLROnPlateau(sgd(), mode="x"), ValueError, "mode x is unknown"),
         (lambda: L.ReduceLROnPlateau(sgd(), threshold_mode="x"), ValueError, "threshold mode x is unknown"),
         (lambda: L.OneCycleLR(sgd(), 0.1), ValueError, r"either total_steps OR \(epochs AND steps_per_epoch\)"),
         (lambda: L.OneCycleLR(sgd(), 0.1, total_steps=-1), ValueError, "Expected positive integer total_steps"),
-        (lambda: L.OneCycleLR(sgd(), 0.1, total_steps=5, anneal_strategy="x"), ValueError, "anneal_strategy must be one of"),
+        (
+            lambda: L.OneCycleLR(sgd(), 0.1, total_steps=5, anneal_strategy="x"),
+            ValueError,
+            "anneal_strategy must be one of",
+        ),
         (lambda: L.CosineAnnealingWarmRestarts(sgd(), 0), ValueError, "Expected positive integer T_0"),
     ],
 )

@@ -24,7 +24,9 @@ def flat(rows):
 
 @pytest.mark.parametrize("expression", training_cases.OPTIMIZERS)
 def test_course(expression):
-    assert flat(training_cases.train(cresset, expression)) == pytest.approx(flat(RECORDED[expression]), rel=1e-12, abs=1e-14)
+    assert flat(training_cases.train(cresset, expression)) == pytest.approx(
+        flat(RECORDED[expression]), rel=1e-12, abs=1e-14
+    )
 
 
 @pytest.mark.parametrize("expression", training_cases.OPTIMIZERS)
@@ -47,7 +49,9 @@ def test_state_dict_continues_the_course(expression):
 
 @pytest.mark.parametrize("expression", training_cases.OPTIMIZERS)
 def test_foreach_gives_the_same(expression):
-    assert training_cases.train(cresset, expression[:-1] + ", foreach=True)") == training_cases.train(cresset, expression)
+    assert training_cases.train(cresset, expression[:-1] + ", foreach=True)") == training_cases.train(
+        cresset, expression
+    )
 
 
 def params():
@@ -63,7 +67,11 @@ def params():
         (lambda: optim.SGD(params(), lr=cresset.ones(2)), ValueError, "Tensor lr must be 1-element"),
         (lambda: optim.SGD(params(), momentum=-1), ValueError, "Invalid momentum value: -1"),
         (lambda: optim.SGD(params(), weight_decay=-1), ValueError, "Invalid weight_decay value: -1"),
-        (lambda: optim.SGD(params(), nesterov=True), ValueError, "Nesterov momentum requires a momentum and zero dampening"),
+        (
+            lambda: optim.SGD(params(), nesterov=True),
+            ValueError,
+            "Nesterov momentum requires a momentum and zero dampening",
+        ),
         (lambda: optim.Adam(params(), eps=-1), ValueError, "Invalid epsilon value: -1"),
         (lambda: optim.Adam(params(), betas=(1.0, 0.9)), ValueError, "Invalid beta parameter at index 0: 1.0"),
         (lambda: optim.AdamW(params(), betas=(0.9, -1)), ValueError, "Invalid beta parameter at index 1: -1"),
@@ -73,7 +81,11 @@ def params():
         (lambda: optim.SGD([3]), TypeError, "optimizer can only optimize Tensors, but one of the params is int"),
         (lambda: optim.SGD([{"params": set(params())}]), TypeError, "ordering of tensors in sets will change"),
         (lambda: optim.SGD(params()).add_param_group(3), TypeError, "param_group must be a dict"),
-        (lambda: optim.Optimizer(params(), {"lr": optim.optimizer.required}), ValueError, "required optimization parameter lr"),
+        (
+            lambda: optim.Optimizer(params(), {"lr": optim.optimizer.required}),
+            ValueError,
+            "required optimization parameter lr",
+        ),
         (lambda: optim.Optimizer(params(), {}).step(), NotImplementedError, "step"),
     ],
 )
@@ -135,7 +147,9 @@ def test_load_state_dict_casts_and_checks():
     double = nn.Parameter(cresset.ones(2, dtype=cresset.float64))
     other = optim.Adam([double], lr=5.0)
     other.load_state_dict(state)
-    assert other.state[double]["exp_avg"].dtype == cresset.float64 and other.state[double]["step"].dtype == cresset.float32
+    assert (
+        other.state[double]["exp_avg"].dtype == cresset.float64 and other.state[double]["step"].dtype == cresset.float32
+    )
     assert other.param_groups[0]["lr"] == 1e-3 and other.param_groups[0]["params"] == [double]
     assert other.state[double]["exp_avg"].data_ptr() != state["state"][0]["exp_avg"].data_ptr()
     with pytest.raises(ValueError, match="different number of parameter groups"):
@@ -186,7 +200,9 @@ def test_closure_runs_with_gradients_and_returns_the_loss():
 def test_step_hooks():
     optimizer, _ = stepped(optim.SGD)
     calls = []
-    a = optimizer.register_step_pre_hook(lambda o, args, kwargs: calls.append(("pre", o is optimizer, args[1:], kwargs)))
+    a = optimizer.register_step_pre_hook(
+        lambda o, args, kwargs: calls.append(("pre", o is optimizer, args[1:], kwargs))
+    )
     optimizer.register_step_post_hook(lambda o, args, kwargs: calls.append("post"))
     g = optim.optimizer.register_optimizer_step_pre_hook(lambda o, args, kwargs: calls.append("global"))
     optimizer.step()
@@ -227,7 +243,10 @@ def test_state_dict_hooks():
 
 
 def test_differentiable_steps_carry_gradients():
-    for make in (lambda p: optim.SGD([p], lr=0.5, differentiable=True), lambda p: optim.Adam([p], lr=0.5, eps=0.1, differentiable=True)):
+    for make in (
+        lambda p: optim.SGD([p], lr=0.5, differentiable=True),
+        lambda p: optim.Adam([p], lr=0.5, eps=0.1, differentiable=True),
+    ):
         scale = cresset.tensor(2.0, requires_grad=True)
         p = cresset.ones(1, requires_grad=True).clone()
         p.retain_grad()
@@ -250,7 +269,11 @@ def test_tensor_learning_rate():
 
 
 def test_complex_parameters_step_like_pairs_of_reals():
-    for cls, options in ((optim.SGD, {"lr": 0.1, "momentum": 0.9}), (optim.Adam, {"lr": 0.1}), (optim.RMSprop, {"lr": 0.1})):
+    for cls, options in (
+        (optim.SGD, {"lr": 0.1, "momentum": 0.9}),
+        (optim.Adam, {"lr": 0.1}),
+        (optim.RMSprop, {"lr": 0.1}),
+    ):
         z = nn.Parameter(cresset.tensor([1 + 2j, 3 - 1j]))
         r = nn.Parameter(cresset.view_as_real(z.detach()).clone())
         oz, orr = cls([z], **options), cls([r], **options)

@@ -23,7 +23,10 @@ def legacy_reduction(size_average, reduce, emit_warning=True):
         reduce = True
     reduction = "none" if not reduce else "mean" if size_average else "sum"
     if emit_warning:
-        warnings.warn(f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.", stacklevel=4)
+        warnings.warn(
+            f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.",
+            stacklevel=4,
+        )
     return reduction
 
 
@@ -34,7 +37,9 @@ def reduction_code(reduction, size_average=None, reduce=None):
     code = _REDUCTIONS.get(reduction)
     if code is None:
         if reduction == "elementwise_mean":
-            warnings.warn("reduction='elementwise_mean' is deprecated. Please use reduction='mean' instead.", stacklevel=3)
+            warnings.warn(
+                "reduction='elementwise_mean' is deprecated. Please use reduction='mean' instead.", stacklevel=3
+            )
             return 1
         raise ValueError(f"{reduction} is not a valid value for reduction. Use 'none', 'mean' or 'sum'.")
     return code

@@ -20,7 +20,8 @@ def _canonical_mask(mask, name, other_type, other_name, target_type, check_other
         raise AssertionError(f"only bool and floating types of {name} are supported; got {mask.dtype}")
     if check_other and other_type is not None and mask.dtype != other_type:
         warnings.warn(
-            f"Support for mismatched {name} and {other_name} is deprecated. Use same type for both instead.", stacklevel=4
+            f"Support for mismatched {name} and {other_name} is deprecated. Use same type for both instead.",
+            stacklevel=4,
         )
     if is_float:
         return mask
@@ -47,7 +48,9 @@ def _check_masks(query, key, value, key_padding_mask, attn_mask, num_heads):
         )
     if attn_mask is not None:
         if attn_mask.dim() not in (2, 3):
-            raise AssertionError(f"expected `attn_mask` to be `None`, 2-D or 3-D but found {attn_mask.dim()}-D tensor instead")
+            raise AssertionError(
+                f"expected `attn_mask` to be `None`, 2-D or 3-D but found {attn_mask.dim()}-D tensor instead"
+            )
         if not batched and attn_mask.dim() == 3:
             expected = (num_heads, query.shape[0], key.shape[0])
             if tuple(attn_mask.shape) != expected:
@@ -165,7 +168,11 @@ def multi_head_attention_forward(
             raise AssertionError(
                 f"expecting key_padding_mask shape of {(batch, source)}, but got {tuple(key_padding_mask.shape)}"
             )
-        padding = key_padding_mask.view(batch, 1, 1, source).expand(-1, num_heads, -1, -1).reshape(batch * num_heads, 1, source)
+        padding = (
+            key_padding_mask.view(batch, 1, 1, source)
+            .expand(-1, num_heads, -1, -1)
+            .reshape(batch * num_heads, 1, source)
+        )
         attn_mask = padding if attn_mask is None else attn_mask + padding
     if not training:
         dropout_p = 0.0
@@ -173,7 +180,9 @@ def multi_head_attention_forward(
     if need_weights:
         scaled = q * math.sqrt(1.0 / float(head))
         transposed = k.transpose(-2, -1)
-        scores = cresset.bmm(scaled, transposed) if attn_mask is None else cresset.baddbmm(attn_mask, scaled, transposed)
+        scores = (
+            cresset.bmm(scaled, transposed) if attn_mask is None else cresset.baddbmm(attn_mask, scaled, transposed)
+        )
         weights = cresset.softmax(scores, -1)
         if dropout_p > 0.0:
             weights = cresset.dropout(weights, dropout_p, True)

@@ -95,4 +95,8 @@ def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
     if overrides1(input):
         return handle(feature_alpha_dropout, (input,), input, p=p, training=training, inplace=inplace)
     _check(p)
-    return cresset.feature_alpha_dropout_(input, p, training) if inplace else cresset.feature_alpha_dropout(input, p, training)
+    return (
+        cresset.feature_alpha_dropout_(input, p, training)
+        if inplace
+        else cresset.feature_alpha_dropout(input, p, training)
+    )

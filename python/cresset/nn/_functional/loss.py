@@ -38,9 +38,7 @@ def _weighted(loss, weight, input, code):
     return reduced(loss, code)
 
 
-def nll_loss(
-    input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"
-):
+def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
     """Negative log likelihood of the classes `target` under the log-probabilities `input` (N, C, ...) or (C,)."""
     if overrides(input, target, weight):
         return handle(
@@ -95,7 +93,14 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
     """Squared below `beta`, linear above; beta 0 is the absolute difference."""
     if overrides(input, target):
         return handle(
-            smooth_l1_loss, (input, target), input, target, size_average=size_average, reduce=reduce, reduction=reduction, beta=beta
+            smooth_l1_loss,
+            (input, target),
+            input,
+            target,
+            size_average=size_average,
+            reduce=reduce,
+            reduction=reduction,
+            beta=beta,
         )
     code = reduction_code(reduction, size_average, reduce)
     input, target = _broadcast_pair(input, target)
@@ -185,7 +190,9 @@ def poisson_nll_loss(
 def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"):
     """Negative log likelihood of `target` under normal distributions of mean `input` and variance `var` (at least `eps`)."""
     if overrides(input, target, var):
-        return handle(gaussian_nll_loss, (input, target, var), input, target, var, full=full, eps=eps, reduction=reduction)
+        return handle(
+            gaussian_nll_loss, (input, target, var), input, target, var, full=full, eps=eps, reduction=reduction
+        )
     if isinstance(var, (int, float)):
         if var < 0:
             raise ValueError("var has negative entry/entries")
@@ -265,7 +272,13 @@ def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="m
     """log(1 + exp(-target input)), target being 1 or -1."""
     if overrides(input, target):
         return handle(
-            soft_margin_loss, (input, target), input, target, size_average=size_average, reduce=reduce, reduction=reduction
+            soft_margin_loss,
+            (input, target),
+            input,
+            target,
+            size_average=size_average,
+            reduce=reduce,
+            reduction=reduction,
         )
     return _nn.soft_margin_loss(input, target, reduction_code(reduction, size_average, reduce))
 
@@ -274,7 +287,13 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
     """Multi-label hinge loss; `target` (N, C) lists class indices, ended by -1."""
     if overrides(input, target):
         return handle(
-            multilabel_margin_loss, (input, target), input, target, size_average=size_average, reduce=reduce, reduction=reduction
+            multilabel_margin_loss,
+            (input, target),
+            input,
+            target,
+            size_average=size_average,
+            reduce=reduce,
+            reduction=reduction,
         )
     return _nn.multilabel_margin_loss(input, target, reduction_code(reduction, size_average, reduce))
 
@@ -294,9 +313,7 @@ def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, r
     return reduced(loss.sum(input.dim() - 1) / input.size(input.dim() - 1), code)
 
 
-def multi_margin_loss(
-    input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"
-):
+def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"):
     """Multi-class hinge loss: mean over wrong classes of max(0, margin - input[y] + input[i]) ** p, p 1 or 2."""
     if overrides(input, target, weight):
         return handle(
@@ -323,7 +340,9 @@ def triplet_margin_loss(
     code = reduction_code(reduction, size_average, reduce)
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
-    return _triplet(anchor, positive, negative, lambda a, b: cresset.pairwise_distance(a, b, p, eps), margin, swap, code)
+    return _triplet(
+        anchor, positive, negative, lambda a, b: cresset.pairwise_distance(a, b, p, eps), margin, swap, code
+    )
 
 
 def triplet_margin_with_distance_loss(

@@ -100,9 +100,7 @@ def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
     return input / denominator if out is None else cresset.div(input, denominator, out=out)
 
 
-def embedding(
-    input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False
-):
+def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
     """Rows of `weight` (V, D) at the integer indices `input` (*): (*, D). The row `padding_idx` gets no gradient.
 
     With `max_norm` the rows looked up are first scaled down, in place, to that norm.

@@ -34,7 +34,9 @@ def max_pool1d_with_indices(
             max_pool1d_with_indices, (input,), input, kernel_size, stride=stride, padding=padding, dilation=dilation,
             ceil_mode=ceil_mode, return_indices=return_indices,
         )  # fmt: skip
-    return cresset.max_pool1d_with_indices(input, kernel_size, () if stride is None else stride, padding, dilation, ceil_mode)
+    return cresset.max_pool1d_with_indices(
+        input, kernel_size, () if stride is None else stride, padding, dilation, ceil_mode
+    )
 
 
 def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
@@ -58,7 +60,9 @@ def max_pool2d_with_indices(
             max_pool2d_with_indices, (input,), input, kernel_size, stride=stride, padding=padding, dilation=dilation,
             ceil_mode=ceil_mode, return_indices=return_indices,
         )  # fmt: skip
-    return _nn.max_pool2d_with_indices(input, kernel_size, () if stride is None else stride, padding, dilation, ceil_mode)
+    return _nn.max_pool2d_with_indices(
+        input, kernel_size, () if stride is None else stride, padding, dilation, ceil_mode
+    )
 
 
 def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
@@ -82,7 +86,9 @@ def max_pool3d_with_indices(
             max_pool3d_with_indices, (input,), input, kernel_size, stride=stride, padding=padding, dilation=dilation,
             ceil_mode=ceil_mode, return_indices=return_indices,
         )  # fmt: skip
-    return _nn.max_pool3d_with_indices(input, kernel_size, () if stride is None else stride, padding, dilation, ceil_mode)
+    return _nn.max_pool3d_with_indices(
+        input, kernel_size, () if stride is None else stride, padding, dilation, ceil_mode
+    )
 
 
 def _output_size(output_size, input, n):

@@ -34,9 +34,16 @@ def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
 def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
     """The columns of `unfold` added back into an image of `output_size`."""
     if overrides1(input):
-        return handle(fold, (input,), input, output_size, kernel_size, dilation=dilation, padding=padding, stride=stride)
+        return handle(
+            fold, (input,), input, output_size, kernel_size, dilation=dilation, padding=padding, stride=stride
+        )
     return _nn.col2im(
-        input, ntuple(output_size, 2), ntuple(kernel_size, 2), ntuple(dilation, 2), ntuple(padding, 2), ntuple(stride, 2)
+        input,
+        ntuple(output_size, 2),
+        ntuple(kernel_size, 2),
+        ntuple(dilation, 2),
+        ntuple(padding, 2),
+        ntuple(stride, 2),
     )
 
 
@@ -44,7 +51,13 @@ _ALIGNED_MODES = {3: "linear", 4: "bilinear", 5: "trilinear"}
 
 
 def interpolate(
-    input, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None, antialias=False
+    input,
+    size=None,
+    scale_factor=None,
+    mode="nearest",
+    align_corners=None,
+    recompute_scale_factor=None,
+    antialias=False,
 ):
     """Resize the spatial dimensions of (N, C, ...) to `size` or by `scale_factor`.
 
@@ -57,7 +70,9 @@ def interpolate(
         )  # fmt: skip
     if mode in ("nearest", "area", "nearest-exact"):
         if align_corners is not None:
-            raise ValueError("align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | trilinear")
+            raise ValueError(
+                "align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | trilinear"
+            )
     elif align_corners is None:
         align_corners = False
     spatial = input.dim() - 2
@@ -86,7 +101,9 @@ def interpolate(
         size = tuple(int(math.floor(n * s)) for n, s in zip(input.shape[2:], scales))
         scales = None
     if antialias and not (mode in ("bilinear", "bicubic") and input.dim() == 4):
-        raise ValueError("Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D tensor as input")
+        raise ValueError(
+            "Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D tensor as input"
+        )
     if mode in ("nearest", "nearest-exact") and spatial in (1, 2, 3):
         name = "upsample_nearest" if mode == "nearest" else "_upsample_nearest_exact"
         return getattr(_nn, f"{name}{spatial}d")(input, size, scales)

@@ -1,8 +1,20 @@
 """The layers, family by family."""
 
 from . import (
-    activation, batchnorm, container, conv, distance, dropout, flatten, linear, loss, normalization, padding, pooling, sparse,
-    transformer, upsampling,
+    activation,
+    batchnorm,
+    container,
+    conv,
+    distance,
+    dropout,
+    flatten,
+    loss,
+    normalization,
+    padding,
+    pooling,
+    sparse,
+    transformer,
+    upsampling,
 )  # fmt: skip
 from .activation import *  # noqa: F403
 from .batchnorm import *  # noqa: F403

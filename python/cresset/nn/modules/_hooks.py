@@ -114,7 +114,11 @@ class _HookedModule:
         With `always_call` it runs even when forward raises. Returns a handle.
         """
         handle = _add(
-            self._forward_hooks, hook, self._forward_hooks_with_kwargs, self._forward_hooks_always_called, prepend=prepend
+            self._forward_hooks,
+            hook,
+            self._forward_hooks_with_kwargs,
+            self._forward_hooks_always_called,
+            prepend=prepend,
         )
         if with_kwargs:
             self._forward_hooks_with_kwargs[handle.id] = True
@@ -169,7 +173,12 @@ class _HookedModule:
     def _run_remaining_always_called(self, args, kwargs, called):
         # The call has failed: hooks that asked for it still run; their own errors only warn.
         for hooks, always, with_kwargs, who in (
-            (_global_forward_hooks, _global_forward_hooks_always_called, _global_forward_hooks_with_kwargs, "global module"),
+            (
+                _global_forward_hooks,
+                _global_forward_hooks_always_called,
+                _global_forward_hooks_with_kwargs,
+                "global module",
+            ),
             (self._forward_hooks, self._forward_hooks_always_called, self._forward_hooks_with_kwargs, "module"),
         ):
             for hook_id, hook in list(hooks.items()):
@@ -181,7 +190,10 @@ class _HookedModule:
                     else:
                         hook(self, args, None)
                 except Exception as e:
-                    warnings.warn(f"{who} forward hook with ``always_call=True`` raised an exception that was silenced as another error was raised in forward: {e}", stacklevel=3)
+                    warnings.warn(
+                        f"{who} forward hook with ``always_call=True`` raised an exception that was silenced as another error was raised in forward: {e}",
+                        stacklevel=3,
+                    )
 
     def _call_impl(self, args, kwargs, called):
         for hook in list(_global_forward_pre_hooks.values()):
@@ -193,7 +205,9 @@ class _HookedModule:
                 result = hook(self, args, kwargs)
                 if result is not None:
                     if not (isinstance(result, tuple) and len(result) == 2):
-                        raise RuntimeError(f"forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got {result}.")
+                        raise RuntimeError(
+                            f"forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got {result}."
+                        )
                     args, kwargs = result
             else:
                 result = hook(self, args)

@@ -36,11 +36,15 @@ class _StatefulModule:
 
     def get_extra_state(self):
         """Anything picklable that goes into the state dict besides tensors; define it together with set_extra_state."""
-        raise RuntimeError("get_extra_state: this module defines no extra state. Define get_extra_state in the subclass.")
+        raise RuntimeError(
+            "get_extra_state: this module defines no extra state. Define get_extra_state in the subclass."
+        )
 
     def set_extra_state(self, state):
         """Take back what get_extra_state returned."""
-        raise RuntimeError("set_extra_state: this module defines no extra state. Define set_extra_state in the subclass.")
+        raise RuntimeError(
+            "set_extra_state: this module defines no extra state. Define set_extra_state in the subclass."
+        )
 
     def register_state_dict_post_hook(self, hook):
         """Call `hook(module, state_dict, prefix, local_metadata)` after state_dict; it edits in place. Returns a handle."""
@@ -125,7 +129,9 @@ class _StatefulModule:
                 destination = result
         return destination
 
-    def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs):
+    def _load_from_state_dict(
+        self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+    ):
         """Copy this module's own entries out of `state_dict`; problems are appended to the three lists."""
         for hook in list(self._load_state_dict_pre_hooks.values()):
             hook(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
@@ -233,9 +239,15 @@ class _StatefulModule:
         load(self, state_dict, "")
         if strict:
             if unexpected_keys:
-                error_msgs.insert(0, "Unexpected key(s) in state_dict: " + ", ".join(f'"{k}"' for k in unexpected_keys) + ". ")
+                error_msgs.insert(
+                    0, "Unexpected key(s) in state_dict: " + ", ".join(f'"{k}"' for k in unexpected_keys) + ". "
+                )
             if missing_keys:
-                error_msgs.insert(0, "Missing key(s) in state_dict: " + ", ".join(f'"{k}"' for k in missing_keys) + ". ")
+                error_msgs.insert(
+                    0, "Missing key(s) in state_dict: " + ", ".join(f'"{k}"' for k in missing_keys) + ". "
+                )
         if error_msgs:
-            raise RuntimeError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t" + "\n\t".join(error_msgs))
+            raise RuntimeError(
+                f"Error(s) in loading state_dict for {type(self).__name__}:\n\t" + "\n\t".join(error_msgs)
+            )
         return _IncompatibleKeys(missing_keys, unexpected_keys)

@@ -272,7 +272,9 @@ class ModuleDict(Module):
 def _pairs(source, who):
     """(key, value) pairs of a mapping, module or parameter dictionary, or iterable of pairs."""
     if not isinstance(source, Iterable):
-        raise TypeError(f"{who}.update should be called with an iterable of key/value pairs, but got {type(source).__name__}")
+        raise TypeError(
+            f"{who}.update should be called with an iterable of key/value pairs, but got {type(source).__name__}"
+        )
     if isinstance(source, (Mapping, ModuleDict, ParameterDict)):
         return list(source.items())
     pairs = []
@@ -366,7 +368,9 @@ class ParameterDict(Module):
 
     def _attribute(self, key):
         if not isinstance(key, str):
-            raise TypeError(f"Index given to ParameterDict cannot be used as a key as it is not a string (type is '{type(key).__name__}').")
+            raise TypeError(
+                f"Index given to ParameterDict cannot be used as a key as it is not a string (type is '{type(key).__name__}')."
+            )
         return key
 
     def __getitem__(self, key):
@@ -465,5 +469,3 @@ class ParameterDict(Module):
     def __ior__(self, other):
         self.update(other)
         return self
-
-

@@ -42,7 +42,9 @@ def _parse_to(args, kwargs):
     if rest and isinstance(rest[0], Tensor):
         other = rest.pop(0)
         device, dtype = other.device, other.dtype
-    elif rest and (rest[0] is None or (isinstance(rest[0], (str, int, cresset.device)) and not isinstance(rest[0], bool))):
+    elif rest and (
+        rest[0] is None or (isinstance(rest[0], (str, int, cresset.device)) and not isinstance(rest[0], bool))
+    ):
         device = rest.pop(0)
         if rest and (rest[0] is None or isinstance(rest[0], cresset.dtype)):
             dtype = rest.pop(0)
@@ -157,7 +159,9 @@ class Module(_HookedModule, _StatefulModule):
             return
         if modules is not None and name in modules:
             if value is not None:
-                raise TypeError(f"cannot assign '{_kind(value)}' as child module '{name}' (cresset.nn.Module or None expected)")
+                raise TypeError(
+                    f"cannot assign '{_kind(value)}' as child module '{name}' (cresset.nn.Module or None expected)"
+                )
             for hook in _hooks._global_module_registration_hooks.values():
                 result = hook(self, name, value)
                 if result is not None:
@@ -244,7 +248,9 @@ class Module(_HookedModule, _StatefulModule):
         if hasattr(self, name) and name not in self._buffers:
             raise KeyError(f"attribute '{name}' already exists")
         if tensor is not None and not isinstance(tensor, Tensor):
-            raise TypeError(f"cannot assign '{_kind(tensor)}' object to buffer '{name}' (cresset Tensor or None required)")
+            raise TypeError(
+                f"cannot assign '{_kind(tensor)}' object to buffer '{name}' (cresset Tensor or None required)"
+            )
         for hook in _hooks._global_buffer_registration_hooks.values():
             result = hook(self, name, tensor)
             if result is not None:
@@ -464,7 +470,9 @@ class Module(_HookedModule, _StatefulModule):
         """
         device, dtype, non_blocking, memory_format = _parse_to(args, kwargs)
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
-            raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}")
+            raise TypeError(
+                f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}"
+            )
 
         def convert(t):
             try:

@@ -5,7 +5,9 @@ from cresset.nn._functional._common import ntuple
 
 from .module import Module
 
-__all__ = [f"{kind}Pad{n}d" for kind in ("Constant", "Zero", "Reflection", "Replication", "Circular") for n in (1, 2, 3)]
+__all__ = [
+    f"{kind}Pad{n}d" for kind in ("Constant", "Zero", "Reflection", "Replication", "Circular") for n in (1, 2, 3)
+]
 
 
 class _PadNd(Module):

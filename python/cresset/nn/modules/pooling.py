@@ -1,7 +1,6 @@
 """Pooling layers."""
 
 from cresset.nn import functional as F
-
 from cresset.nn._functional._common import ntuple
 
 from .module import Module
@@ -86,7 +85,13 @@ class _AvgPool23d(_AvgPoolNd):
 
     def forward(self, input):
         return getattr(F, self._function)(
-            input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad, self.divisor_override
+            input,
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.ceil_mode,
+            self.count_include_pad,
+            self.divisor_override,
         )
 
 
@@ -114,9 +119,7 @@ class _LPPoolNd(Module):
         return getattr(F, self._function)(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
     def extra_repr(self):
-        return (
-            f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, ceil_mode={self.ceil_mode}"
-        )
+        return f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, ceil_mode={self.ceil_mode}"
 
 
 class LPPool1d(_LPPoolNd):

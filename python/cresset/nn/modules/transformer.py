@@ -96,7 +96,9 @@ class TransformerDecoderLayer(Module):
         super().__init__()
         new = {"device": device, "dtype": dtype}
         self.self_attn = MultiheadAttention(d_model, nhead, dropout=dropout, batch_first=batch_first, bias=bias, **new)
-        self.multihead_attn = MultiheadAttention(d_model, nhead, dropout=dropout, batch_first=batch_first, bias=bias, **new)
+        self.multihead_attn = MultiheadAttention(
+            d_model, nhead, dropout=dropout, batch_first=batch_first, bias=bias, **new
+        )
         self.linear1 = Linear(d_model, dim_feedforward, bias=bias, **new)
         self.dropout = Dropout(dropout)
         self.linear2 = Linear(dim_feedforward, d_model, bias=bias, **new)
@@ -208,13 +210,17 @@ class Transformer(Module):
             self.encoder = custom_encoder
         else:
             self.encoder = TransformerEncoder(
-                TransformerEncoderLayer(*layer, **new), num_encoder_layers, LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **new)
+                TransformerEncoderLayer(*layer, **new),
+                num_encoder_layers,
+                LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **new),
             )
         if custom_decoder is not None:
             self.decoder = custom_decoder
         else:
             self.decoder = TransformerDecoder(
-                TransformerDecoderLayer(*layer, **new), num_decoder_layers, LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **new)
+                TransformerDecoderLayer(*layer, **new),
+                num_decoder_layers,
+                LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **new),
             )
         self._reset_parameters()
         self.d_model = d_model

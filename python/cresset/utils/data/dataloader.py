@@ -50,11 +50,15 @@ class DataLoader:
         persistent_workers=False, pin_memory_device="", in_order=True,
     ):  # fmt: skip
         if num_workers < 0:
-            raise ValueError("num_workers option should be non-negative; use num_workers=0 to load in the calling thread.")
+            raise ValueError(
+                "num_workers option should be non-negative; use num_workers=0 to load in the calling thread."
+            )
         if timeout < 0:
             raise ValueError("timeout option should be non-negative")
         if num_workers == 0 and prefetch_factor is not None:
-            raise ValueError("prefetch_factor option could only be specified with workers. Let num_workers > 0, or leave prefetch_factor None.")
+            raise ValueError(
+                "prefetch_factor option could only be specified with workers. Let num_workers > 0, or leave prefetch_factor None."
+            )
         if num_workers > 0 and prefetch_factor is None:
             prefetch_factor = 2
         if prefetch_factor is not None and prefetch_factor < 1:
@@ -64,7 +68,10 @@ class DataLoader:
         if multiprocessing_context is not None:
             raise ValueError("DataLoader: multiprocessing_context must be None; workers are threads of this process.")
         if pin_memory:
-            warnings.warn("'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be used.", stacklevel=2)
+            warnings.warn(
+                "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be used.",
+                stacklevel=2,
+            )
         self.dataset = dataset
         self.num_workers = num_workers
         self.prefetch_factor = prefetch_factor
@@ -79,9 +86,13 @@ class DataLoader:
         self._iterable = isinstance(dataset, IterableDataset)
         if self._iterable:
             if shuffle:
-                raise ValueError(f"DataLoader with IterableDataset: expected unspecified shuffle option, but got shuffle={shuffle}")
+                raise ValueError(
+                    f"DataLoader with IterableDataset: expected unspecified shuffle option, but got shuffle={shuffle}"
+                )
             if sampler is not None:
-                raise ValueError(f"DataLoader with IterableDataset: expected unspecified sampler option, but got sampler={sampler}")
+                raise ValueError(
+                    f"DataLoader with IterableDataset: expected unspecified sampler option, but got sampler={sampler}"
+                )
             if batch_sampler is not None:
                 raise ValueError(
                     f"DataLoader with IterableDataset: expected unspecified batch_sampler option, but got batch_sampler={batch_sampler}"
@@ -92,7 +103,9 @@ class DataLoader:
             raise ValueError("sampler option is mutually exclusive with shuffle")
         if batch_sampler is not None:
             if batch_size != 1 or shuffle or sampler is not None or drop_last:
-                raise ValueError("batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and drop_last")
+                raise ValueError(
+                    "batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and drop_last"
+                )
             batch_size = None
             drop_last = False
         elif batch_size is None and drop_last:
@@ -258,7 +271,10 @@ class _ThreadedIterator(_Base):
             info = WorkerInfo(i, n, self._base_seed + i, loader.dataset)
             # The threads must not keep this iterator alive: they get only what they need.
             threading.Thread(
-                target=_work, args=(loader, info, self._tasks[i], self._results, start), daemon=True, name=f"cresset-data-{i}"
+                target=_work,
+                args=(loader, info, self._tasks[i], self._results, start),
+                daemon=True,
+                name=f"cresset-data-{i}",
             ).start()
         for _ in range(n * loader.prefetch_factor):
             self._send()
