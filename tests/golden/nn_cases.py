@@ -148,6 +148,17 @@ LAYERS = [
     ("TransformerDecoderLayer(4, 2, 6, dropout=0.0)", [(3, 2, 4), ("P", (5, 2, 4))], True),
     ("TransformerEncoder(TransformerEncoderLayer(4, 2, 6), 2, norm=LayerNorm(4))", [(3, 2, 4)], False),
     ("Transformer(4, 2, 1, 1, 6)", [(3, 2, 4), ("P", (5, 2, 4))], False),
+    *[
+        (f"{name}(3, 2{options})", [(4, 2, 3)], True)
+        for name in ("RNN", "LSTM", "GRU")
+        for options in ("", ", num_layers=2, bidirectional=True", ", bias=False, batch_first=True")
+    ],
+    ("RNN(3, 2, nonlinearity='relu')", [(4, 3)], True),
+    ("LSTM(3, 4, proj_size=2)", [(4, 2, 3)], True),
+    ("GRU(3, 2)", [(4, 2, 3), ("P", (1, 2, 2))], True),
+    ("RNNCell(3, 2)", [(2, 3)], True),
+    ("LSTMCell(3, 2)", [(2, 3)], True),
+    ("GRUCell(3, 2)", [(2, 3), ("P", (2, 2))], True),
 ]
 
 # Constructors whose initial values, drawn after manual_seed(0), are recorded.

@@ -314,3 +314,51 @@ def test_parameters_to_vector_and_back():
     assert net.weight.tolist() == [[0, 1], [2, 3]] and net.bias.tolist() == [4, 5]
     with pytest.raises(TypeError, match="expected Tensor, but got: list"):
         nn.utils.vector_to_parameters([1.0], net.parameters())
+
+
+@pytest.mark.parametrize(
+    "call, error, words",
+    [
+        (lambda: nn.RNN(4, 3, nonlinearity="x"), ValueError, "Unknown nonlinearity 'x'"),
+        (lambda: nn.LSTM(4, 3, proj_size=3), ValueError, "proj_size has to be smaller than hidden_size"),
+        (lambda: nn.GRU(4, 3, proj_size=2), ValueError, "proj_size argument is only supported for LSTM"),
+        (lambda: nn.GRU(4, 0), ValueError, "hidden_size must be greater than zero"),
+        (lambda: nn.RNN(4, 3, dropout=2), ValueError, r"dropout should be a number in range \[0, 1\]"),
+        (lambda: nn.LSTM(4, 3)(t(2, 2, 5)), RuntimeError, "Expected 4, got 5"),
+        (lambda: nn.LSTM(4, 3)(t(2)), ValueError, "LSTM: Expected input to be 2D or 3D, got 1D instead"),
+        (
+            lambda: nn.GRU(4, 3)(t(2, 2, 4), t(1, 1, 3)),
+            RuntimeError,
+            r"Expected hidden size \(1, 2, 3\), got \[1, 1, 3\]",
+        ),
+        (lambda: nn.LSTMCell(4, 3)(t(5)), RuntimeError, "input has inconsistent input_size: got 5 expected 4"),
+        (lambda: nn.utils.rnn.pad_sequence([]), RuntimeError, "received an empty list of sequences"),
+        (lambda: nn.utils.rnn.pad_sequence([t(1, 2), t(1, 3)]), RuntimeError, "agree in all dimensions but the first"),
+    ],
+)
+def test_recurrent_errors(call, error, words):
+    with pytest.raises(error, match=words):
+        call()
+
+
+def test_recurrent_states_continue_a_sequence():
+    cresset.manual_seed(0)
+    x = cresset.randn(6, 2, 3)
+    for layer in (nn.RNN(3, 4), nn.GRU(3, 4, num_layers=2), nn.LSTM(3, 4)):
+        whole, last = layer(x)
+        first, state = layer(x[:4])
+        second, end = layer(x[4:], state)
+        assert cresset.allclose(cresset.cat([first, second]), whole, atol=1e-6)
+        a, b = (last, end) if isinstance(last, cresset.Tensor) else (last[1], end[1])
+        assert cresset.allclose(a, b, atol=1e-6)
+    with pytest.warns(UserWarning, match="num_layers greater than 1"):
+        nn.GRU(3, 4, dropout=0.5)
+
+
+def test_pad_sequence():
+    rows = [t(3, 2), t(1, 2) * 2]
+    padded = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=-1.0)
+    assert padded.shape == (2, 3, 2) and padded[1].tolist() == [[2, 2], [-1, -1], [-1, -1]]
+    assert nn.utils.rnn.pad_sequence(rows).shape == (3, 2, 2)
+    assert nn.utils.rnn.pad_sequence(rows, padding_side="left")[:2, 1].tolist() == [[0, 0], [0, 0]]
+    assert [r.shape[0] for r in nn.utils.rnn.unpad_sequence(padded, [3, 1], batch_first=True)] == [3, 1]

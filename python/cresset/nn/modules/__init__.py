@@ -12,6 +12,7 @@ from . import (
     normalization,
     padding,
     pooling,
+    rnn,
     sparse,
     transformer,
     upsampling,
@@ -29,13 +30,14 @@ from .module import Module  # noqa: F401
 from .normalization import *  # noqa: F403
 from .padding import *  # noqa: F403
 from .pooling import *  # noqa: F403
+from .rnn import *  # noqa: F403
 from .sparse import *  # noqa: F403
 from .transformer import *  # noqa: F403
 from .upsampling import *  # noqa: F403
 
 __all__ = ["Module", "Bilinear", "Identity", "Linear"]
 for _family in (
-    activation, batchnorm, container, conv, distance, dropout, flatten, loss, normalization, padding, pooling, sparse, transformer,
+    activation, batchnorm, container, conv, distance, dropout, flatten, loss, normalization, padding, pooling, rnn, sparse, transformer,
     upsampling,
 ):  # fmt: skip
     __all__ += _family.__all__
