@@ -18,20 +18,18 @@ def call(function, args):
     return f"{function}({names(args)})"
 
 
-def impl_block(ns, key, lines):
-    """One CRESSET_LIBRARY_IMPL block; `lines` are (schema key, maker of the kernel)."""
-    table = f"k{key}_{ns}"
-    rows = "".join(f"    {{\"{name}\", {maker}}},\n" for name, maker in lines)
-    return (f"const ops::KernelRow {table}[] = {{\n{rows}}};\n"
-            f"CRESSET_LIBRARY_IMPL({ns}, {key}, m) {{ ops::implement(m, {table}, std::size({table})); }}\n\n")
-
-
 def impl_blocks(key, entries):
-    """Blocks by operator namespace; `entries` are (op, maker of the kernel)."""
-    by_ns = {}
-    for op, function in entries:
-        by_ns.setdefault(op.schema.ns, []).append((op.schema.key, function))
-    return "".join(impl_block(ns, key, lines) for ns, lines in by_ns.items())
+    """Tables by operator namespace, and the objects that register them; `entries` are (op, maker of the kernel)."""
+    by_ns, out = {}, ""
+    for op, maker in entries:
+        by_ns.setdefault(op.schema.ns, []).append((op, maker))
+    for ns, lines in by_ns.items():
+        name = f"k{key}_{ns}"
+        rows = "".join(f"    {{\"{op.schema.key}\", {maker}, {op.row.line}}},\n" for op, maker in lines)
+        file = lines[0][0].family.source
+        out += (f"const ops::KernelRow {name}[] = {{\n{rows}}};\n"
+                f"const ops::KernelTable {name}_table(\"{ns}\", DispatchKey::{key}, \"{file}\", {name}, std::size({name}));\n\n")
+    return out
 
 
 def kernel(function):

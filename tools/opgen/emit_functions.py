@@ -160,14 +160,14 @@ def _redispatch(op):
 
 
 def _definitions(family, functions, methods):
-    parts = ["namespace {\n\n"]
+    parts = ["namespace {\n\n"
+             "template <class Sig>\nCRESSET_NOINLINE TypedOperatorHandle<Sig> find(const char* name, const char* overload) {\n"
+             "  return Dispatcher::singleton().findSchemaOrThrow(name, overload).typed<Sig>();\n}\n\n"]
     for op in family.ops():
         s = op.schema
-        parts.append(
-            f"using Sig_{op.ident} = {s.cpp_signature()};\n"
-            f"const TypedOperatorHandle<Sig_{op.ident}>& {handle(op)}() {{\n"
-            f"  static const auto handle = Dispatcher::singleton().findSchemaOrThrow(\"{s.full_name}\", \"{s.overload}\").typed<Sig_{op.ident}>();\n"
-            f"  return handle;\n}}\n")
+        parts.append(f"using Sig_{op.ident} = {s.cpp_signature()};\n"
+                     f"const TypedOperatorHandle<Sig_{op.ident}>& {handle(op)}() {{\n"
+                     f"  static const auto handle = find<Sig_{op.ident}>(\"{s.full_name}\", \"{s.overload}\");\n  return handle;\n}}\n")
     parts.append("\n}  // namespace\n\n")
     parts += [f.definition() for f in functions]
     parts.append("\n")

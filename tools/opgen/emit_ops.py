@@ -20,18 +20,16 @@ def emit(table, out):
 
 
 def _schemas(table):
-    by_ns = {}
-    for op in table.ops():
-        by_ns.setdefault(op.schema.ns, []).append(op)
     body = ""
-    for ns, ops in by_ns.items():
+    for family in table.families:
         lines = []
-        for op in ops:
+        for op in family.ops():
             tags = " ".join(t for t in op.row.tags if t != "core" or not op.derived)
-            lines.append(f"    {{{cpp.quote(op.schema.text())}, \"{tags}\"}},\n")
-        body += f"const ops::SchemaRow kSchemas_{ns}[] = {{\n{''.join(lines)}}};\n"
-        body += f"CRESSET_LIBRARY_FRAGMENT({ns}, m) {{ ops::define(m, kSchemas_{ns}, std::size(kSchemas_{ns})); }}\n\n"
-    return source(None, ['"ops/kernel_table.h"'], body, "cresset")
+            lines.append(f"    {{{cpp.quote(op.schema.text(True))}, \"{tags}\", {op.row.line}}},\n")
+        name = f"k_{family.name}"
+        body += f"const ops::SchemaRow {name}[] = {{\n{''.join(lines)}}};\n"
+        body += f"const ops::SchemaTable {name}_table(\"{family.source}\", {name}, std::size({name}));\n\n"
+    return source(None, ["<iterator>", '"ops/kernel_table.h"'], body, "cresset")
 
 
 # --- declarations -------------------------------------------------------------------------------------------------

@@ -127,6 +127,11 @@ class Family:
     lines: list
     rows: list = field(default_factory=list)
 
+    @property
+    def source(self):
+        """How messages and generated files name the table."""
+        return f"src/ops/{self.path.name}"
+
     def ops(self):
         return [op for row in self.rows for op in row.ops]
 
