@@ -168,6 +168,8 @@ INITIAL = [
     "Embedding(7, 4, padding_idx=2)", "BatchNorm2d(3)", "LayerNorm(4)", "PReLU()", "MultiheadAttention(4, 2)",
     "MultiheadAttention(4, 2, add_bias_kv=True)", "MultiheadAttention(4, 2, kdim=3, vdim=2, bias=False)",
     "TransformerEncoderLayer(8, 2, 16)", "TransformerDecoderLayer(4, 2, 6)", "Transformer(4, 2, 1, 1, 6)",
+    "LSTM(3, 2, num_layers=2, bidirectional=True)",
+    "GRUCell(3, 2)",
     "Sequential(Linear(4, 5), ReLU(), Linear(5, 2))",
 ]  # fmt: skip
 
