@@ -8,6 +8,7 @@
 #include <bit>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -56,20 +57,26 @@ struct FreeBlock {
 struct SmallLists {
   std::array<FreeBlock*, kSmallClasses + 1> head{};
   std::array<uint32_t, kSmallClasses + 1> kept{};
-  bool closed = false;  // the thread is ending: blocks go straight back
 };
-thread_local constinit SmallLists small_lists{};
+// A pointer, because thread-local memory of a library that is loaded late is scarce. Null before first use and after
+// the thread's end: blocks then come from and go back to the system.
+thread_local constinit SmallLists* small_lists __attribute__((tls_model("initial-exec"))) = nullptr;
 
-// Empties the lists when the thread ends. Registered on first use, because small_lists itself must stay trivially usable.
+// Makes the lists and empties them when the thread ends.
 struct SmallListsOwner {
+  SmallLists lists;
+  SmallListsOwner() { small_lists = &lists; }
   ~SmallListsOwner() {
-    small_lists.closed = true;
-    for (FreeBlock*& head : small_lists.head)
+    small_lists = nullptr;
+    for (FreeBlock*& head : lists.head)
       while (head) std::free(std::exchange(head, head->next));
   }
-  void touch() {}
 };
-thread_local SmallListsOwner small_lists_owner;
+// Once for each thread; a thread that is ending does not get new lists.
+CRESSET_NOINLINE void make_small_lists() {
+  static thread_local const std::unique_ptr<SmallListsOwner> owner(new SmallListsOwner);
+  (void)owner;
+}
 
 std::size_t class_of(std::size_t n) { return (n + kAlignment - 1) / kAlignment; }
 // Big sizes are rounded so that near sizes share blocks: an eighth of the leading power of two.
@@ -121,7 +128,7 @@ BigCache& big_cache() {
 }
 
 CRESSET_NOINLINE void* small_slow(std::size_t c) {
-  small_lists_owner.touch();
+  if (!small_lists) make_small_lists();
   return system_alloc(c * kAlignment);
 }
 
@@ -151,11 +158,12 @@ void* alloc_cpu(std::size_t n) {
   if (n <= kSmallLimit) {
     const std::size_t c = class_of(n);
 #if CRESSET_CACHE_BLOCKS
-    if (FreeBlock* block = small_lists.head[c]; CRESSET_LIKELY(block != nullptr)) {
-      small_lists.head[c] = block->next;
-      --small_lists.kept[c];
-      return block;
-    }
+    if (SmallLists* lists = small_lists; CRESSET_LIKELY(lists != nullptr))
+      if (FreeBlock* block = lists->head[c]; CRESSET_LIKELY(block != nullptr)) {
+        lists->head[c] = block->next;
+        --lists->kept[c];
+        return block;
+      }
 #endif
     return small_slow(c ? c : 1);
   }
@@ -174,11 +182,12 @@ void free_cpu_sized(void* p, std::size_t n) noexcept {
   if (!p) return;
   if (n <= kSmallLimit) {
     const std::size_t c = class_of(n);
-    if (CRESSET_CACHE_BLOCKS && CRESSET_LIKELY(small_lists.kept[c] < kSmallKept && !small_lists.closed && c != 0)) {
+    SmallLists* lists = small_lists;
+    if (CRESSET_CACHE_BLOCKS && CRESSET_LIKELY(lists && lists->kept[c] < kSmallKept && c != 0)) {
       auto* block = static_cast<FreeBlock*>(p);
-      block->next = small_lists.head[c];
-      small_lists.head[c] = block;
-      if (++small_lists.kept[c] == 1) small_lists_owner.touch();
+      block->next = lists->head[c];
+      lists->head[c] = block;
+      ++lists->kept[c];
       return;
     }
     std::free(p);
