@@ -1,10 +1,12 @@
 // Joining, repeating, reordering and padding: shape rules, checks and compositions.
 #include <algorithm>
 
+#include <cresset/dispatch/library.h>
 #include <cresset/ops/functions.h>
 
 #include "ops/ops_decl_concat.h"
 #include "ops/shape_util.h"
+#include "ops/structured.h"
 
 namespace cresset::ops {
 
@@ -341,5 +343,16 @@ TensorSpec reflection_pad1d_backward_shape(const Tensor& g, const Tensor& self, 
 TensorSpec reflection_pad2d_backward_shape(const Tensor& g, const Tensor& self, IntArrayRef p) { return border_pad_backward_shape(g, self, p, 2, true); }
 TensorSpec replication_pad1d_backward_shape(const Tensor& g, const Tensor& self, IntArrayRef p) { return border_pad_backward_shape(g, self, p, 1, false); }
 TensorSpec replication_pad2d_backward_shape(const Tensor& g, const Tensor& self, IntArrayRef p) { return border_pad_backward_shape(g, self, p, 2, false); }
+
+namespace {
+// The default of devices, and where a call with an empty list arrives (it names no backend): cat_shape refuses that.
+Tensor cat_default(TensorList tensors, int64_t dim) {
+  const TensorSpec spec = cat_shape(tensors, dim);
+  Tensor out = allocate(spec, device_of(tensors));
+  cresset::cat_out(out, tensors, dim);
+  return out;
+}
+}  // namespace
+CRESSET_LIBRARY_IMPL(aten, CompositeExplicitAutograd, m) { m.impl("cat", CRESSET_FN(cat_default)); }
 
 }  // namespace cresset::ops

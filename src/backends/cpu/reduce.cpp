@@ -243,7 +243,7 @@ void moments(const Tensor& self, OptionalIntArrayRef dim, const std::optional<Sc
     const Tensor pairs = as_pairs(self);
     const Tensor parts = detail::empty_cpu(ops::reduced_sizes(pairs.sizes(), mask, spread.dim() == self.dim()), pairs.scalar_type());
     store_as<FoldMoments>(parts, find_fold(FoldKind::Moments, pairs.scalar_type(), "var_cpu"), pairs, mask, variance);
-    const Tensor both = cresset::sum(parts, -1);
+    const Tensor both = cresset::sum(parts, IntArrayRef({-1}));
     ops::copy_data(root ? cresset::sqrt(both) : both, spread);
     if (mean.defined()) ops::copy_data(cresset::mean(self, dim, mean.dim() == self.dim()), mean);
     return;

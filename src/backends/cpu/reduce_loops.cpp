@@ -23,12 +23,11 @@ namespace {
 typedef double Doubles __attribute__((vector_size(64)));
 typedef double LooseDoubles __attribute__((vector_size(64), aligned(8), may_alias));
 typedef float Floats __attribute__((vector_size(64)));
-typedef float LooseFloats __attribute__((vector_size(64), aligned(4), may_alias));
 typedef float LooseHalfFloats __attribute__((vector_size(32), aligned(4), may_alias));
 
 CRESSET_FOLD_INLINE Doubles load8(const float* p) { return __builtin_convertvector(*reinterpret_cast<const LooseHalfFloats*>(p), Doubles); }
 CRESSET_FOLD_INLINE Doubles load8(const double* p) { return *reinterpret_cast<const LooseDoubles*>(p); }
-CRESSET_FOLD_INLINE double total(Doubles v) { return ((v[0] + v[1]) + (v[2] + v[3])) + ((v[4] + v[5]) + (v[6] + v[7])); }
+CRESSET_FOLD_INLINE double total(const Doubles& v) { return ((v[0] + v[1]) + (v[2] + v[3])) + ((v[4] + v[5]) + (v[6] + v[7])); }
 
 template <class T>
 constexpr T lowest() {
@@ -50,19 +49,19 @@ constexpr bool is_nan(T v) {
 // Elements are mapped by `Map` and added up in double (floating types) or int64.
 struct Plain {
   template <class V>
-  CRESSET_FOLD_INLINE static V map(V v) { return v; }
+  CRESSET_FOLD_INLINE static const V& map(const V& v) { return v; }
 };
 struct Square {
   template <class V>
-  CRESSET_FOLD_INLINE static V map(V v) { return v * v; }
+  CRESSET_FOLD_INLINE static V map(const V& v) { return v * v; }
 };
 struct Absolute {
   CRESSET_FOLD_INLINE static double map(double v) { return v < 0 ? -v : v; }
-  CRESSET_FOLD_INLINE static Doubles map(Doubles v) { return v < 0 ? -v : v; }
+  CRESSET_FOLD_INLINE static Doubles map(const Doubles& v) { return v < 0 ? -v : v; }
 };
 struct NanAsZero {
   CRESSET_FOLD_INLINE static double map(double v) { return v == v ? v : 0; }
-  CRESSET_FOLD_INLINE static Doubles map(Doubles v) { return v == v ? v : Doubles{}; }
+  CRESSET_FOLD_INLINE static Doubles map(const Doubles& v) { return v == v ? v : Doubles{}; }
 };
 
 template <class T, class Map>
@@ -181,27 +180,29 @@ struct ExtremeOf {
   static void join(Acc& acc, const Acc& other) { acc = better(acc, other); }
   CRESSET_NOINLINE static void run(Acc& acc, const T* p, int64_t n, int64_t) {
     if constexpr (std::is_same_v<T, float> && !absolute) {
-      acc = better(acc, vector_run<Floats, LooseFloats, 16>(p, n));
+      acc = better(acc, vector_run<Floats, 16>(p, n));
     } else if constexpr (std::is_same_v<T, double> && !absolute) {
-      acc = better(acc, vector_run<Doubles, LooseDoubles, 8>(p, n));
+      acc = better(acc, vector_run<Doubles, 8>(p, n));
     } else {
       Acc m = acc;
       for (int64_t i = 0; i < n; ++i) m = better(m, map(p[i]));
       acc = m;
     }
   }
-  template <class V, class Loose, int width>
+  template <class V, int width>
   CRESSET_FOLD_INLINE static T vector_run(const T* p, int64_t n) {
     V a = V{} + start, b = a;
     int64_t i = 0;
     for (; i + 2 * width <= n; i += 2 * width) {
-      const V x = *reinterpret_cast<const Loose*>(p + i), y = *reinterpret_cast<const Loose*>(p + i + width);
+      V x, y;  // not through a pointer to V: p is aligned for T only
+      __builtin_memcpy(&x, p + i, sizeof(V));
+      __builtin_memcpy(&y, p + i + width, sizeof(V));
       a = ((max ? x > a : x < a) | (x != x)) ? x : a;
       b = ((max ? y > b : y < b) | (y != y)) ? y : b;
     }
     a = ((max ? b > a : b < a) | (b != b)) ? b : a;
     T lanes[width], m = start;
-    *reinterpret_cast<Loose*>(lanes) = a;
+    __builtin_memcpy(lanes, &a, sizeof(V));
     for (int k = 0; k < width; ++k) m = better(m, lanes[k]);
     for (; i < n; ++i) m = better(m, p[i]);
     return m;
