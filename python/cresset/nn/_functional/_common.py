@@ -2,8 +2,8 @@
 
 import warnings
 
+from cresset._C import _has_torch_function as overrides  # noqa: F401  (a tuple of arguments)
 from cresset._C import _has_torch_function_unary as overrides1  # noqa: F401  (one tensor argument)
-from cresset._C import _has_torch_function_variadic as overrides  # noqa: F401  (several)
 
 _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
 

@@ -124,12 +124,12 @@ def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
     """A sample of the Gumbel-softmax distribution; with `hard` one-hot, differentiated as if it were soft."""
     if overrides1(logits):
         return handle(gumbel_softmax, (logits,), logits, tau=tau, hard=hard, eps=eps, dim=dim)
-    noise = -cresset.empty_like(logits, memory_format=cresset.legacy_contiguous_format).exponential_().log()
+    noise = -cresset.empty_like(logits, memory_format=cresset.contiguous_format).exponential_().log()
     soft = ((logits + noise) / tau).softmax(dim)
     if not hard:
         return soft
     index = soft.max(dim, keepdim=True)[1]
-    one_hot = cresset.zeros_like(logits, memory_format=cresset.legacy_contiguous_format).scatter_(dim, index, 1.0)
+    one_hot = cresset.zeros_like(logits, memory_format=cresset.contiguous_format).scatter_(dim, index, 1.0)
     return one_hot - soft.detach() + soft
 
 

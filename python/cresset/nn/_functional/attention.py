@@ -89,7 +89,7 @@ def multi_head_attention_forward(
     Masks are bool (True is left out) or float (added to the scores).
     """
     relevant = (query, key, value, in_proj_weight, in_proj_bias, bias_k, bias_v, out_proj_weight, out_proj_bias)
-    if overrides(*relevant):
+    if overrides((relevant)):
         return handle(
             multi_head_attention_forward, relevant, query, key, value, embed_dim_to_check, num_heads, in_proj_weight, in_proj_bias,
             bias_k, bias_v, add_zero_attn, dropout_p, out_proj_weight, out_proj_bias, training=training,

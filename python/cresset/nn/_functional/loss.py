@@ -40,7 +40,7 @@ def _weighted(loss, weight, input, code):
 
 def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
     """Negative log likelihood of the classes `target` under the log-probabilities `input` (N, C, ...) or (C,)."""
-    if overrides(input, target, weight):
+    if overrides((input, target, weight)):
         return handle(
             nll_loss, (input, target, weight), input, target, weight=weight, size_average=size_average,
             ignore_index=ignore_index, reduce=reduce, reduction=reduction,
@@ -52,7 +52,7 @@ def cross_entropy(
     input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean", label_smoothing=0.0
 ):
     """Cross entropy of the logits `input` (N, C, ...) or (C,) against class indices, or probabilities of input's shape."""
-    if overrides(input, target, weight):
+    if overrides((input, target, weight)):
         return handle(
             cross_entropy, (input, target, weight), input, target, weight=weight, size_average=size_average,
             ignore_index=ignore_index, reduce=reduce, reduction=reduction, label_smoothing=label_smoothing,
@@ -63,7 +63,7 @@ def cross_entropy(
 
 def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
     """Squared difference."""
-    if overrides(input, target, weight):
+    if overrides((input, target, weight)):
         return handle(
             mse_loss, (input, target, weight), input, target, size_average=size_average, reduce=reduce, reduction=reduction,
             weight=weight,
@@ -77,7 +77,7 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
 
 def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
     """Absolute difference."""
-    if overrides(input, target, weight):
+    if overrides((input, target, weight)):
         return handle(
             l1_loss, (input, target, weight), input, target, size_average=size_average, reduce=reduce, reduction=reduction,
             weight=weight,
@@ -91,7 +91,7 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", wei
 
 def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
     """Squared below `beta`, linear above; beta 0 is the absolute difference."""
-    if overrides(input, target):
+    if overrides((input, target)):
         return handle(
             smooth_l1_loss,
             (input, target),
@@ -111,7 +111,7 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
 
 def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     """Squared below `delta`, linear above."""
-    if overrides(input, target, weight):
+    if overrides((input, target, weight)):
         return handle(
             huber_loss, (input, target, weight), input, target, reduction=reduction, delta=delta, weight=weight
         )
@@ -124,7 +124,7 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
 
 def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
     """Cross entropy of the probabilities `input` against targets in [0, 1] of the same shape."""
-    if overrides(input, target, weight):
+    if overrides((input, target, weight)):
         return handle(
             binary_cross_entropy, (input, target, weight), input, target, weight=weight, size_average=size_average, reduce=reduce,
             reduction=reduction,
@@ -144,7 +144,7 @@ def binary_cross_entropy_with_logits(
     input, target, weight=None, size_average=None, reduce=None, reduction="mean", pos_weight=None
 ):
     """Binary cross entropy of sigmoid(input), computed stably."""
-    if overrides(input, target, weight, pos_weight):
+    if overrides((input, target, weight, pos_weight)):
         return handle(
             binary_cross_entropy_with_logits, (input, target, weight, pos_weight), input, target, weight=weight,
             size_average=size_average, reduce=reduce, reduction=reduction, pos_weight=pos_weight,
@@ -157,7 +157,7 @@ def binary_cross_entropy_with_logits(
 
 def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
     """target (log target - input), where `input` holds log-probabilities; "batchmean" divides the sum by the batch size."""
-    if overrides(input, target):
+    if overrides((input, target)):
         return handle(
             kl_div, (input, target), input, target, size_average=size_average, reduce=reduce, reduction=reduction,
             log_target=log_target,
@@ -178,7 +178,7 @@ def poisson_nll_loss(
     input, target, log_input=True, full=False, size_average=None, eps=1e-8, reduce=None, reduction="mean"
 ):
     """Negative log likelihood of counts `target` under Poisson; `input` is the log of the rate unless `log_input=False`."""
-    if overrides(input, target):
+    if overrides((input, target)):
         return handle(
             poisson_nll_loss, (input, target), input, target, log_input=log_input, full=full, size_average=size_average, eps=eps,
             reduce=reduce, reduction=reduction,
@@ -189,7 +189,7 @@ def poisson_nll_loss(
 
 def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"):
     """Negative log likelihood of `target` under normal distributions of mean `input` and variance `var` (at least `eps`)."""
-    if overrides(input, target, var):
+    if overrides((input, target, var)):
         return handle(
             gaussian_nll_loss, (input, target, var), input, target, var, full=full, eps=eps, reduction=reduction
         )
@@ -216,7 +216,7 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
 
 def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
     """max(0, -target (input1 - input2) + margin), target being 1 or -1."""
-    if overrides(input1, input2, target):
+    if overrides((input1, input2, target)):
         return handle(
             margin_ranking_loss, (input1, input2, target), input1, input2, target, margin=margin, size_average=size_average,
             reduce=reduce, reduction=reduction,
@@ -232,7 +232,7 @@ def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, red
 
 def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction="mean"):
     """`input` where target is 1, max(0, margin - input) where it is -1."""
-    if overrides(input, target):
+    if overrides((input, target)):
         return handle(
             hinge_embedding_loss, (input, target), input, target, margin=margin, size_average=size_average, reduce=reduce,
             reduction=reduction,
@@ -246,7 +246,7 @@ def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=No
 
 def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
     """1 - cos where target is 1, max(0, cos - margin) where it is -1; inputs (N, D) or (D,)."""
-    if overrides(input1, input2, target):
+    if overrides((input1, input2, target)):
         return handle(
             cosine_embedding_loss, (input1, input2, target), input1, input2, target, margin=margin, size_average=size_average,
             reduce=reduce, reduction=reduction,
@@ -270,7 +270,7 @@ def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, r
 
 def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
     """log(1 + exp(-target input)), target being 1 or -1."""
-    if overrides(input, target):
+    if overrides((input, target)):
         return handle(
             soft_margin_loss,
             (input, target),
@@ -285,7 +285,7 @@ def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="m
 
 def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
     """Multi-label hinge loss; `target` (N, C) lists class indices, ended by -1."""
-    if overrides(input, target):
+    if overrides((input, target)):
         return handle(
             multilabel_margin_loss,
             (input, target),
@@ -300,7 +300,7 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
 
 def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
     """Mean over the classes of the binary cross entropy of sigmoid(input)."""
-    if overrides(input, target, weight):
+    if overrides((input, target, weight)):
         return handle(
             multilabel_soft_margin_loss, (input, target, weight), input, target, weight=weight, size_average=size_average,
             reduce=reduce, reduction=reduction,
@@ -315,7 +315,7 @@ def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, r
 
 def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"):
     """Multi-class hinge loss: mean over wrong classes of max(0, margin - input[y] + input[i]) ** p, p 1 or 2."""
-    if overrides(input, target, weight):
+    if overrides((input, target, weight)):
         return handle(
             multi_margin_loss, (input, target, weight), input, target, p=p, margin=margin, weight=weight, size_average=size_average,
             reduce=reduce, reduction=reduction,
@@ -332,7 +332,7 @@ def triplet_margin_loss(
     anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False, size_average=None, reduce=None, reduction="mean"
 ):
     """max(0, d(anchor, positive) - d(anchor, negative) + margin) with p-norm distances."""
-    if overrides(anchor, positive, negative):
+    if overrides((anchor, positive, negative)):
         return handle(
             triplet_margin_loss, (anchor, positive, negative), anchor, positive, negative, margin=margin, p=p, eps=eps, swap=swap,
             size_average=size_average, reduce=reduce, reduction=reduction,
@@ -349,7 +349,7 @@ def triplet_margin_with_distance_loss(
     anchor, positive, negative, *, distance_function=None, margin=1.0, swap=False, reduction="mean"
 ):
     """triplet_margin_loss with any distance function of two tensors (default: Euclidean)."""
-    if overrides(anchor, positive, negative):
+    if overrides((anchor, positive, negative)):
         return handle(
             triplet_margin_with_distance_loss, (anchor, positive, negative), anchor, positive, negative,
             distance_function=distance_function, margin=margin, swap=swap, reduction=reduction,
@@ -374,7 +374,7 @@ def _triplet(anchor, positive, negative, distance, margin, swap, code):
 
 def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False):
     """Connectionist temporal classification loss of `log_probs` (T, N, C) or (T, C)."""
-    if overrides(log_probs, targets, input_lengths, target_lengths):
+    if overrides((log_probs, targets, input_lengths, target_lengths)):
         return handle(
             ctc_loss, (log_probs, targets, input_lengths, target_lengths), log_probs, targets, input_lengths, target_lengths,
             blank=blank, reduction=reduction, zero_infinity=zero_infinity,

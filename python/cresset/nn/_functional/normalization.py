@@ -19,7 +19,7 @@ def _more_than_one(size, what="value per channel"):
 
 def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-05):
     """Normalise each channel of (N, C, ...) over all other dimensions; in training the running statistics are updated."""
-    if overrides(input, running_mean, running_var, weight, bias):
+    if overrides((input, running_mean, running_var, weight, bias)):
         return handle(
             batch_norm, (input, running_mean, running_var, weight, bias), input, running_mean, running_var,
             weight=weight, bias=bias, training=training, momentum=momentum, eps=eps,
@@ -33,7 +33,7 @@ def instance_norm(
     input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1, eps=1e-05
 ):
     """Normalise each channel of each sample of (N, C, ...)."""
-    if overrides(input, running_mean, running_var, weight, bias):
+    if overrides((input, running_mean, running_var, weight, bias)):
         return handle(
             instance_norm, (input, running_mean, running_var, weight, bias), input, running_mean=running_mean,
             running_var=running_var, weight=weight, bias=bias, use_input_stats=use_input_stats, momentum=momentum, eps=eps,
@@ -45,21 +45,21 @@ def instance_norm(
 
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-05):
     """Normalise over the last dimensions, whose sizes are `normalized_shape`."""
-    if overrides(input, weight, bias):
+    if overrides((input, weight, bias)):
         return handle(layer_norm, (input, weight, bias), input, normalized_shape, weight=weight, bias=bias, eps=eps)
     return cresset.layer_norm(input, normalized_shape, weight, bias, eps)
 
 
 def rms_norm(input, normalized_shape, weight=None, eps=None):
     """Divide by the root mean square over the last dimensions; `eps` None is the dtype's epsilon."""
-    if overrides(input, weight):
+    if overrides((input, weight)):
         return handle(rms_norm, (input, weight), input, normalized_shape, weight=weight, eps=eps)
     return cresset.rms_norm(input, normalized_shape, weight, eps)
 
 
 def group_norm(input, num_groups, weight=None, bias=None, eps=1e-05):
     """Normalise each of `num_groups` groups of channels of each sample of (N, C, ...)."""
-    if overrides(input, weight, bias):
+    if overrides((input, weight, bias)):
         return handle(group_norm, (input, weight, bias), input, num_groups, weight=weight, bias=bias, eps=eps)
     if input.dim() < 2:
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.dim()}")
@@ -94,7 +94,7 @@ def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
 
 def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
     """`input` divided by max(its p-norm along `dim`, eps)."""
-    if overrides(input, out):
+    if overrides((input, out)):
         return handle(normalize, (input, out), input, p=p, dim=dim, eps=eps, out=out)
     denominator = input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
     return input / denominator if out is None else cresset.div(input, denominator, out=out)
@@ -105,7 +105,7 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
 
     With `max_norm` the rows looked up are first scaled down, in place, to that norm.
     """
-    if overrides(input, weight):
+    if overrides((input, weight)):
         return handle(
             embedding, (input, weight), input, weight, padding_idx=padding_idx, max_norm=max_norm, norm_type=norm_type,
             scale_grad_by_freq=scale_grad_by_freq, sparse=sparse,

@@ -1,0 +1,75 @@
+"""Cresset: tensors, automatic differentiation and extension by operators, in PyTorch's names."""
+
+import importlib as _importlib
+
+from . import _C
+from ._build_info import version as __version__
+
+# --- types and functions of the extension module ----------------------------------------------------------------------------
+
+from ._C import (  # noqa: F401
+    Generator, OutOfMemoryError, Size, Tensor, as_tensor, default_generator, device, dtype, from_dlpack, from_numpy,
+    frombuffer, get_default_dtype, get_num_threads, is_grad_enabled, is_inference_mode_enabled, layout, memory_format,
+    promote_types, set_default_dtype, set_num_threads, tensor, to_dlpack,
+)  # fmt: skip
+from ._C import is_anomaly_check_nan_enabled, is_anomaly_enabled, set_anomaly_enabled  # noqa: F401
+
+
+def _take_constants():
+    kinds = (_C.dtype, _C.layout, _C.memory_format)
+    for name, value in vars(_C).items():
+        if isinstance(value, kinds) and not name.startswith("_"):
+            globals()[name] = value
+    globals()["bool"] = getattr(_C, "bool")
+
+
+def _take_operators():
+    """Every operator that shows as a function; names with a leading underscore are reachable but not exported."""
+    for name, function in vars(_C._VariableFunctions).items():
+        if not name.startswith("__"):
+            globals().setdefault(name, function)
+
+
+_take_constants()
+_take_operators()
+
+from . import _functions, _tensor, _tensor_methods  # noqa: E402
+from ._functions import *  # noqa: E402,F403
+from ._tensor_str import get_printoptions, printoptions, set_printoptions  # noqa: E402,F401
+from ._dtype_info import finfo, iinfo  # noqa: E402,F401
+from .autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled  # noqa: E402,F401
+from ._ops import ops  # noqa: E402
+from .random import fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: E402,F401
+
+_tensor.install(Tensor)
+_tensor_methods.install(Tensor)
+
+from . import autograd  # noqa: E402
+
+# Loaded on first use: what a program does not mention costs it nothing.
+_LAZY = (
+    "nn", "optim", "utils", "linalg", "special", "fft", "library", "overrides", "serialization", "testing", "return_types", "jit", "_overrides",
+    "types", "backends",
+)  # fmt: skip
+_LAZY_NAMES = {"save": "serialization", "load": "serialization"}
+
+
+def __getattr__(name):
+    if name in _LAZY:
+        try:
+            return _importlib.import_module(f"{__name__}.{name}")
+        except ModuleNotFoundError as error:
+            if error.name != f"{__name__}.{name}":
+                raise
+    elif name in _LAZY_NAMES:
+        value = getattr(_importlib.import_module(f"{__name__}.{_LAZY_NAMES[name]}"), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted({*globals(), *_LAZY_NAMES, *(n for n in _LAZY if _importlib.util.find_spec(f"{__name__}.{n}"))})
+
+
+import importlib.util as _importlib_util  # noqa: E402,F401  (for __dir__)

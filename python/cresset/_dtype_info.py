@@ -1,0 +1,51 @@
+"""finfo and iinfo: limits of the dtypes."""
+
+from . import _C
+
+
+class finfo:
+    """Limits of a floating dtype (of the real part, for complex ones): bits, eps, max, min, tiny, resolution."""
+
+    def __init__(self, type=None):
+        self._dtype = _C.get_default_dtype() if type is None else type
+        self.bits, self.eps, self.max, self.min, self.tiny, self.smallest_subnormal, self.resolution = _C._finfo(self._dtype)
+        self.smallest_normal = self.tiny
+
+    @property
+    def dtype(self):
+        """Name of the dtype the limits belong to."""
+        return str(self._dtype.to_real() if self._dtype.is_complex else self._dtype).rpartition(".")[2]
+
+    def __eq__(self, other):
+        return isinstance(other, finfo) and self.dtype == other.dtype
+
+    def __hash__(self):
+        return hash(self.dtype)
+
+    def __repr__(self):
+        return (
+            f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, eps={self.eps:g}, "
+            f"smallest_normal={self.tiny:g}, tiny={self.tiny:g}, dtype={self.dtype})"
+        )
+
+
+class iinfo:
+    """Limits of an integral dtype: bits, min, max."""
+
+    def __init__(self, type):
+        self._dtype = type
+        self.bits, self.min, self.max = _C._iinfo(type)
+
+    @property
+    def dtype(self):
+        """Name of the dtype."""
+        return str(self._dtype).rpartition(".")[2]
+
+    def __eq__(self, other):
+        return isinstance(other, iinfo) and self.dtype == other.dtype
+
+    def __hash__(self):
+        return hash(self.dtype)
+
+    def __repr__(self):
+        return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"

@@ -1,0 +1,139 @@
+"""Functions of the package that are not operators: questions about tensors and thin conveniences over operators."""
+
+import cresset
+
+from . import _C
+from ._C import Tensor
+
+__all__ = [
+    "is_tensor", "is_floating_point", "is_complex", "is_storage", "is_nonzero", "numel", "typename", "broadcast_shapes", "asarray",
+    "set_default_device", "get_default_device", "compiled_with_cxx11_abi", "is_same_size", "is_inference", "is_signed",
+    "are_deterministic_algorithms_enabled", "use_deterministic_algorithms", "set_num_interop_threads", "get_num_interop_threads",
+]  # fmt: skip
+
+
+def is_tensor(obj):
+    """Is obj a Tensor?"""
+    return isinstance(obj, Tensor)
+
+
+def is_storage(obj):
+    """Is obj a storage object? There are none in Python."""
+    return False
+
+
+def is_floating_point(input):
+    """Is the dtype float16, bfloat16, float32 or float64?"""
+    return input.is_floating_point()
+
+
+def is_complex(input):
+    """Is the dtype complex?"""
+    return input.is_complex()
+
+
+def is_signed(input):
+    """Has the dtype negative values?"""
+    return input.is_signed()
+
+
+def is_inference(input):
+    """Was the tensor made in inference mode?"""
+    return input.is_inference()
+
+
+def is_same_size(input, other):
+    """Have both tensors the same sizes?"""
+    return input.is_same_size(other)
+
+
+def is_nonzero(input):
+    """The truth of a tensor with one element."""
+    return bool(input)
+
+
+def numel(input):
+    """Number of elements."""
+    return input.numel()
+
+
+def typename(obj):
+    """The kind of a tensor ("torch.FloatTensor"), or the qualified name of another object's type."""
+    if isinstance(obj, Tensor):
+        return obj.type()
+    kind = type(obj)
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def broadcast_shapes(*shapes):
+    """The common size to which tensors of these sizes broadcast; RuntimeError when there is none."""
+    sizes = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
+    out = [1] * max((len(s) for s in sizes), default=0)
+    for size in sizes:
+        for i in range(-1, -1 - len(size), -1):
+            if size[i] < 0:
+                raise RuntimeError(f"Trying to create tensor with negative dimension ({size[i]}): ({size[i]})")
+            if size[i] == 1 or size[i] == out[i]:
+                continue
+            if out[i] != 1:
+                raise RuntimeError("Shape mismatch: objects cannot be broadcast to a single shape")
+            out[i] = size[i]
+    return cresset.Size(out)
+
+
+def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
+    """A tensor of obj; shares memory where it can unless copy is True, and raises ValueError when copy is False and it cannot."""
+    shares = isinstance(obj, Tensor) or hasattr(obj, "__array_interface__") or hasattr(obj, "__dlpack__")
+    if copy is False and not shares:
+        raise ValueError("can't alias arbitrary sequence into a tensor.")
+    if shares and not isinstance(obj, Tensor) and not hasattr(obj, "__array_interface__"):
+        obj = cresset.from_dlpack(obj)
+    before = obj
+    out = cresset.as_tensor(obj, dtype=dtype, device=device)
+    if copy is False and isinstance(before, Tensor) and out.data_ptr() != before.data_ptr():
+        raise ValueError("can't alias a tensor with another dtype or device without a copy.")
+    if copy and shares:
+        out = out.clone()
+    if isinstance(before, Tensor) and not copy:
+        return out.requires_grad_() if requires_grad and not out.requires_grad else out
+    return out.detach().requires_grad_(requires_grad) if out.requires_grad != requires_grad else out
+
+
+def get_default_device():
+    """The device of new tensors."""
+    return cresset.device("cpu")
+
+
+def set_default_device(device):
+    """Only the CPU can be the default device."""
+    if device is not None and cresset.device(device).type != "cpu":
+        raise NotImplementedError("set_default_device: only 'cpu' can be the default device. Pass device= to the functions that make tensors.")
+
+
+def compiled_with_cxx11_abi():
+    """Always True."""
+    return True
+
+
+def are_deterministic_algorithms_enabled():
+    """The CPU's operators are deterministic."""
+    return True
+
+
+def use_deterministic_algorithms(mode, *, warn_only=False):
+    """Accepted; the CPU's operators are deterministic anyway."""
+
+
+def set_num_interop_threads(n):
+    """Accepted; operators run one after the other."""
+    if n <= 0:
+        raise RuntimeError("set_num_interop_threads expects a positive integer")
+
+
+def get_num_interop_threads():
+    """Operators run one after the other."""
+    return 1
+
+
+# Names that PyTorch has for values of other modules.
+legacy_contiguous_format = _C.contiguous_format

@@ -1,0 +1,88 @@
+"""Methods of Tensor that are written in Python: hooks, sharing, small conveniences. `install` puts them into the class."""
+
+from collections import OrderedDict
+
+import cresset
+
+from . import _C
+
+
+def _protocol(function):
+    """The method as it shows on overriding types."""
+
+    def method(self, *args, **kwargs):
+        if type(self) is not cresset.Tensor and _C._has_torch_function((self, *args)):
+            from cresset.overrides import handle_torch_function
+
+            return handle_torch_function(method, (self, *args), self, *args, **kwargs)
+        return function(self, *args, **kwargs)
+
+    method.__name__, method.__doc__ = function.__name__, function.__doc__
+    method.__qualname__ = f"Tensor.{function.__name__}"
+    return method
+
+
+def register_hook(self, hook):
+    """Call hook(grad) with each gradient of this tensor; a tensor that it returns replaces the gradient. Gives a handle with remove()."""
+    from .utils.hooks import RemovableHandle
+
+    if not self.requires_grad:
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    if self._backward_hooks is None:
+        self._backward_hooks = OrderedDict()
+    handle = RemovableHandle(self._backward_hooks)
+    self._backward_hooks[handle.id] = hook
+    return handle
+
+
+def register_post_accumulate_grad_hook(self, hook):
+    """Call hook(tensor) after a gradient was added into .grad of this leaf. Gives a handle with remove()."""
+    from .utils.hooks import RemovableHandle
+
+    if not self.requires_grad:
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    if not self.is_leaf:
+        raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+    if self._post_accumulate_grad_hooks is None:
+        self._post_accumulate_grad_hooks = OrderedDict()
+        _C._set_post_accumulate_grad_hooks(self, self._post_accumulate_grad_hooks)
+    handle = RemovableHandle(self._post_accumulate_grad_hooks)
+    self._post_accumulate_grad_hooks[handle.id] = hook
+    return handle
+
+
+def __reversed__(self):
+    """The tensor with its first dimension in reverse order."""
+    return self if self.dim() == 0 else self.flip(0)
+
+
+def share_memory_(self):
+    """Host memory of one process is shared already; returns the tensor."""
+    return self
+
+
+def pin_memory(self):
+    """There is no memory to pin without an accelerator; returns the tensor."""
+    return self
+
+
+def cuda(self, *args, **kwargs):
+    raise RuntimeError("Tensor.cuda: no CUDA device is built in. Use Tensor.to(device) with a registered device.")
+
+
+def storage_type(self):
+    raise NotImplementedError("Tensor.storage_type: storages are not Python objects.")
+
+
+def __dir__(self):
+    return sorted(set(dir(type(self))) | set(self.__dict__))
+
+
+def install(tensor):
+    """Put the methods into the class."""
+    for function in (register_hook, register_post_accumulate_grad_hook, __reversed__, share_memory_, pin_memory, cuda):
+        setattr(tensor, function.__name__, _protocol(function))
+    tensor.__dir__ = __dir__
+    tensor.__array_priority__ = 1000  # NumPy leaves mixed arithmetic to tensors
+    tensor.__module__ = "cresset"
+    _C._set_nowrap_functions({tensor._base.__get__, tensor.grad.__get__, tensor._grad.__get__})

@@ -1,0 +1,113 @@
+"""backward and grad, grad modes, custom functions, the backward graph."""
+
+import cresset
+from cresset import _C
+
+from . import forward_ad, graph  # noqa: F401
+from .anomaly_mode import detect_anomaly, set_detect_anomaly
+from .function import Function, once_differentiable
+from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled, set_multithreading_enabled
+
+__all__ = [
+    "Function", "Variable", "backward", "grad", "no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "set_multithreading_enabled",
+    "detect_anomaly", "set_detect_anomaly", "once_differentiable", "graph", "forward_ad", "gradcheck", "gradgradcheck",
+]  # fmt: skip
+
+
+def _as_tuple(value):
+    return (value,) if isinstance(value, cresset.Tensor) or value is None else tuple(value)
+
+
+def _output_gradients(outputs, gradients, batched=False):
+    """The gradient of each output: given ones checked, ones for scalars."""
+    if len(gradients) != len(outputs):
+        raise RuntimeError(f"got {len(outputs)} tensors and {len(gradients)} gradients")
+    filled = []
+    for out, grad in zip(outputs, gradients):
+        if isinstance(grad, cresset.Tensor):
+            if grad.shape != out.shape:
+                raise RuntimeError(
+                    f"Mismatch in shape: grad_output[{len(filled)}] has a shape of {grad.shape} and output[{len(filled)}] has a shape of {out.shape}."
+                )
+            if out.is_complex() != grad.is_complex():
+                raise RuntimeError(
+                    "For complex Tensors, both grad_output and output are required to have the same dtype. "
+                    f"Mismatch in dtype: grad_output[{len(filled)}] is {grad.dtype} and output[{len(filled)}] is {out.dtype}."
+                )
+            filled.append(grad)
+        elif grad is None:
+            if out.requires_grad:
+                if out.numel() != 1:
+                    raise RuntimeError("grad can be implicitly created only for scalar outputs")
+                if not out.is_floating_point():
+                    raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {out.dtype}")
+                filled.append(cresset.ones_like(out, memory_format=cresset.preserve_format))
+            else:
+                filled.append(None)
+        else:
+            raise TypeError(f"gradients can be either Tensors or None, but got {type(grad).__name__}")
+    return tuple(filled)
+
+
+def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None, inputs=None):
+    """Add into .grad of the leaves (or of `inputs`) the gradients of `tensors`, each weighted with its grad_tensor."""
+    tensors = _as_tuple(tensors)
+    grad_tensors = grad_variables if grad_tensors is None else grad_tensors
+    inputs = () if inputs is None else _as_tuple(inputs)
+    gradients = (None,) * len(tensors) if grad_tensors is None else _as_tuple(grad_tensors)
+    gradients = _output_gradients(tensors, gradients)
+    _C._run_backward(tensors, gradients, create_graph if retain_graph is None else retain_graph, create_graph, inputs, True, True)
+
+
+def grad(
+    outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, only_inputs=True, allow_unused=None, is_grads_batched=False,
+    materialize_grads=False,
+):  # fmt: skip
+    """The gradients of outputs with respect to inputs, as a tuple. An unused input raises, or gives None with allow_unused
+    (zeros with materialize_grads)."""
+    if materialize_grads and allow_unused is False:
+        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.")
+    if is_grads_batched:
+        raise NotImplementedError("grad: is_grads_batched is not supported. Loop over the batch and stack the results.")
+    allow_unused = bool(materialize_grads) if allow_unused is None else allow_unused
+    outputs, inputs = _as_tuple(outputs), _as_tuple(inputs)
+    if not inputs:
+        raise ValueError("grad requires non-empty inputs.")
+    if _C._has_torch_function(outputs + inputs):
+        from cresset.overrides import handle_torch_function
+
+        return handle_torch_function(
+            grad, outputs + inputs, outputs, inputs, grad_outputs=grad_outputs, retain_graph=retain_graph, create_graph=create_graph,
+            only_inputs=only_inputs, allow_unused=allow_unused, is_grads_batched=is_grads_batched, materialize_grads=materialize_grads,
+        )  # fmt: skip
+    gradients = (None,) * len(outputs) if grad_outputs is None else _as_tuple(grad_outputs)
+    gradients = _output_gradients(outputs, gradients)
+    result = _C._run_backward(
+        outputs, gradients, create_graph if retain_graph is None else retain_graph, create_graph, inputs, allow_unused, False
+    )
+    if materialize_grads:
+        result = tuple(cresset.zeros_like(i, requires_grad=True) if g is None else g for g, i in zip(result, inputs))
+    return result
+
+
+class _VariableMeta(type):
+    def __instancecheck__(cls, instance):
+        return isinstance(instance, cresset.Tensor)
+
+
+class Variable(metaclass=_VariableMeta):
+    """The old name of Tensor: Variable(t) is t."""
+
+    def __new__(cls, data, requires_grad=False):
+        out = data.detach()
+        return out.requires_grad_() if requires_grad else out
+
+
+def __getattr__(name):
+    if name in ("gradcheck", "gradgradcheck"):
+        import importlib
+
+        module = importlib.import_module("cresset.autograd.gradcheck")
+        globals()["gradcheck"], globals()["gradgradcheck"] = module.gradcheck, module.gradgradcheck
+        return globals()[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

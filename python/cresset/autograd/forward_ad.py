@@ -1,0 +1,45 @@
+"""Forward mode: tensors that carry a tangent while a level is open."""
+
+from collections import namedtuple
+
+from cresset import _C
+
+__all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]
+
+UnpackedDualTensor = namedtuple("UnpackedDualTensor", ["primal", "tangent"])
+
+
+def enter_dual_level():
+    """Open the level; gives its number."""
+    return _C._enter_dual_level()
+
+
+def exit_dual_level(*, level=None):
+    """Close the level: the tangents made since are dropped."""
+    _C._exit_dual_level(level)
+
+
+def make_dual(tensor, tangent, *, level=None):
+    """A view of tensor that carries the tangent; both of one size."""
+    if _C._current_dual_level() < 0:
+        raise RuntimeError("Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first.")
+    return _C._make_dual(tensor, tangent, level)
+
+
+def unpack_dual(tensor, *, level=None):
+    """(primal, tangent); the tangent is None when there is none."""
+    if _C._current_dual_level() < 0:
+        return UnpackedDualTensor(tensor, None)
+    primal, tangent = _C._unpack_dual(tensor, level)
+    return UnpackedDualTensor(primal, tangent)
+
+
+class dual_level:
+    """A level for a block."""
+
+    def __enter__(self):
+        self._level = enter_dual_level()
+        return self._level
+
+    def __exit__(self, *exc_info):
+        exit_dual_level(level=self._level)

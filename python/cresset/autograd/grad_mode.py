@@ -1,0 +1,151 @@
+"""Grad modes as context managers and decorators."""
+
+import functools
+import inspect
+
+from cresset import _C
+
+__all__ = ["no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "set_multithreading_enabled"]
+
+
+class _Decorator:
+    """A context manager that also decorates functions and generators: the mode holds while their code runs."""
+
+    def _clone(self):
+        return type(self)()
+
+    def __call__(self, function):
+        if inspect.isclass(function):
+            function.__init__ = self(function.__init__)
+            return function
+        if inspect.isgeneratorfunction(function):
+            return self._wrap_generator(function)
+        clone = self._clone
+
+        @functools.wraps(function)
+        def wrapper(*args, **kwargs):
+            with clone():
+                return function(*args, **kwargs)
+
+        return wrapper
+
+    def _wrap_generator(self, function):
+        clone = self._clone
+
+        @functools.wraps(function)
+        def wrapper(*args, **kwargs):
+            generator = function(*args, **kwargs)
+            # The mode is on only while the generator's own code runs, and off at each yield.
+            try:
+                with clone():
+                    value = generator.send(None)
+                while True:
+                    try:
+                        sent = yield value
+                    except GeneratorExit:
+                        with clone():
+                            generator.close()
+                        raise
+                    except BaseException as error:
+                        with clone():
+                            value = generator.throw(error)
+                    else:
+                        with clone():
+                            value = generator.send(sent)
+            except StopIteration as stop:
+                return stop.value
+
+        return wrapper
+
+
+class _SetMode(_Decorator):
+    mode: bool
+
+    def __init__(self):
+        self.prev = False
+
+    def __new__(cls, function=None):
+        # @no_grad without parentheses decorates.
+        return super().__new__(cls) if function is None else cls()(function)
+
+    def __enter__(self):
+        self.prev = _C.is_grad_enabled()
+        _C._set_grad_enabled(self.mode)
+
+    def __exit__(self, *exc_info):
+        _C._set_grad_enabled(self.prev)
+
+
+class no_grad(_SetMode):
+    """Operations are not recorded for backward."""
+
+    mode = False
+
+
+class enable_grad(_SetMode):
+    """Operations are recorded for backward."""
+
+    mode = True
+
+
+class set_grad_enabled(_Decorator):
+    """Records operations or not, at once; as a context manager or decorator for its extent."""
+
+    def __init__(self, mode):
+        self.prev = _C.is_grad_enabled()
+        self.mode = mode
+        _C._set_grad_enabled(mode)
+
+    def __call__(self, function):
+        _C._set_grad_enabled(self.prev)  # decorating changes nothing now
+        return super().__call__(function)
+
+    def __enter__(self):
+        _C._set_grad_enabled(self.mode)
+
+    def __exit__(self, *exc_info):
+        _C._set_grad_enabled(self.prev)
+
+    def __repr__(self):
+        return f"set_grad_enabled(mode={self.mode})"
+
+    def _clone(self):
+        return type(self)(self.mode)
+
+
+class inference_mode(_Decorator):
+    """Stronger than no_grad: new tensors have neither history nor versions and cannot be used in recorded operations."""
+
+    def __init__(self, mode=True):
+        self.mode = mode
+
+    def __new__(cls, mode=True):
+        return super().__new__(cls) if isinstance(mode, bool) else cls()(mode)
+
+    def __enter__(self):
+        self._guard = _C._InferenceMode(self.mode)
+        self._guard.__enter__()
+
+    def __exit__(self, *exc_info):
+        self._guard.__exit__(*exc_info)
+
+    def _clone(self):
+        return type(self)(self.mode)
+
+
+class set_multithreading_enabled(_Decorator):
+    """Allows or forbids engine threads of devices; forbidden, backward runs on the calling thread alone."""
+
+    def __init__(self, mode):
+        self.prev = _C._is_multithreading_enabled()
+        self.mode = mode
+        _C._set_multithreading_enabled(mode)
+
+    def __enter__(self):
+        pass
+
+    def __exit__(self, *exc_info):
+        _C._set_multithreading_enabled(self.prev)
+
+    def _clone(self):
+        return type(self)(self.mode)
