@@ -205,7 +205,8 @@ class Derivative:
             raise FormulaError(f"output '{name}' is no tensor and cannot be saved.")
         if ret.type.is_list:
             raise FormulaError(f"output '{name}' is a list and cannot be saved.")
-        self._save(index, name, type="SavedVariable", expr=name, kind="tensor", output=True, after=True, source=name)
+        self._save(index, name, type="SavedVariable", expr=name, kind="tensor", output=name in self.diff_outputs, after=True,
+                   source=name)
 
     def uses_self_tensor(self):
         saved = self.saved.get("self")
