@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
+#include <string_view>
+#include <utility>
 
 #include "ops/promotion.h"
 #include "ops/structured.h"
@@ -37,6 +40,32 @@ constexpr Refusal kRefusals[] = {
     {"clamp", kComplexClass, "clamp is not supported for complex types"},
 };
 
+// Names that the refusal of a type shows instead of the operator's.
+constexpr std::pair<const char*, const char*> kKernelNames[] = {
+    {"floor_divide", "div_floor"}, {"trunc_divide", "div_trunc"}, {"bitwise_left_shift", "lshift"},
+    {"bitwise_right_shift", "rshift"}, {"clamp_min", "maximum"},  {"clamp_max", "minimum"},
+};
+
+// "special_zeta" and "log_sigmoid_elements" are shown as "zeta" and "log_sigmoid".
+std::string kernel_name(std::string_view name) {
+  for (const auto& [op, shown] : kKernelNames)
+    if (name == op) return shown;
+  if (name.starts_with("special_")) name.remove_prefix(std::strlen("special_"));
+  if (name.ends_with("_elements")) name.remove_suffix(std::strlen("_elements"));
+  return std::string(name);
+}
+
+// Operators that do not promote their first two operands.
+void check_equal_types(const PointwiseOp& op, const PointwiseCall& call) {
+  const ScalarType a = call.inputs[0]->scalar_type(), b = call.inputs[1]->scalar_type();
+  if (a == b) return;
+  const std::string_view name = op.name;
+  CRESSET_CHECK(name != "lerp", "expected dtype ", a, " for `end` but got dtype ", b);
+  CRESSET_CHECK(name != "heaviside", "heaviside is not yet implemented for tensors with different dtypes.");
+  CRESSET_CHECK(name != "isclose", a, " did not match ", b);
+  CRESSET_CHECK(name != "_prelu_kernel", "Found dtype ", b, " but expected ", a);
+}
+
 bool takes_bool(const PointwiseCall& call) {
   for (int i = 0; i < call.num_inputs; ++i)
     if (call.inputs[i]->scalar_type() != kBool) return false;
@@ -48,7 +77,10 @@ bool takes_bool(const PointwiseCall& call) {
 [[noreturn]] CRESSET_COLD void raise_no_loop(const PointwiseOp& op, ScalarType common) {
   for (const Refusal& refusal : kRefusals)
     if (std::strcmp(op.name, refusal.name) == 0 && (refusal.classes & class_of(common))) CRESSET_THROW(Error, refusal.text);
-  CRESSET_THROW(NotImplementedError, "\"", op.name, "_cpu\" not implemented for '", common, "'");
+  const std::string_view name = op.name;
+  if (isComplexType(common) && (name == "floor" || name == "ceil" || name == "trunc"))
+    CRESSET_THROW(NotImplementedError, name, " is not supported for complex inputs");
+  CRESSET_THROW(NotImplementedError, "\"", kernel_name(name), "_cpu\" not implemented for '", common, "'");
 }
 
 // sub and rsub refuse any bool operand, not only when all are bool.
@@ -64,6 +96,21 @@ CRESSET_COLD void check_subtraction(const PointwiseOp& op, const PointwiseCall& 
   CRESSET_CHECK(!any,
                 "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use the `~` or "
                 "`logical_not()` operator instead.");
+}
+
+// Limits must be numbers of the tensor's type.
+void check_limits(const PointwiseOp& op, const PointwiseCall& call, ScalarType common) {
+  if (!isIntegralType(common) || !std::string_view(op.name).starts_with("clamp")) return;
+  for (int i = 0; i < call.num_scalars; ++i) {
+    if (!call.scalars[i]) continue;
+    switch (common) {
+      case kByte: call.scalars[i]->to<uint8_t>(); break;
+      case kChar: call.scalars[i]->to<int8_t>(); break;
+      case kShort: call.scalars[i]->to<int16_t>(); break;
+      case kInt: call.scalars[i]->to<int32_t>(); break;
+      default: break;
+    }
+  }
 }
 
 void check_scalars(const PointwiseCall& call, ScalarType common) {
@@ -162,6 +209,8 @@ PointwiseTypes pointwise_types(const PointwiseOp& op, const PointwiseCall& call)
   if (CRESSET_UNLIKELY(is_subtraction(op))) check_subtraction(op, call);
   if (CRESSET_UNLIKELY(!(op.classes & class_of(common)))) raise_no_loop(op, common);
   if (call.num_checked) check_scalars(call, common);
+  if (call.num_scalars) check_limits(op, call, common);
+  if (call.num_inputs > 1) check_equal_types(op, call);
   PointwiseTypes types{common, common};
   if (op.rule == DtypeRule::Compare || op.rule == DtypeRule::ToBool) types.result = kBool;
   if (op.rule == DtypeRule::Abs) types.result = toRealValueType(common);

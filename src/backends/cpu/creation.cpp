@@ -27,6 +27,16 @@ T number_as(const Scalar& value) {
   }
 }
 
+// start + step * i, rounded once.
+template <class T, class I>
+T along(T start, T step, I i) {
+  if constexpr (is_complex_v<T>) {
+    return start + step * i;
+  } else {
+    return std::fma(step, i, start);
+  }
+}
+
 }  // namespace
 
 Tensor empty_memory_format(IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout, std::optional<Device>,
@@ -80,7 +90,7 @@ void linspace(const Scalar& start, const Scalar& end, int64_t steps, std::option
   CRESSET_DISPATCH(out.scalar_type(), "linspace_cpu", CRESSET_CASES_LINSPACE, [&] {
     // Both ends are met exactly: the first half counts from the start, the second from the end. Integers step in float.
     using math = std::conditional_t<std::is_integral_v<scalar_t>, float, opmath_type<scalar_t>>;
-    const math first = number_as<math>(start), last = number_as<math>(end);
+    const math first = static_cast<math>(start.to<scalar_t>()), last = static_cast<math>(end.to<scalar_t>());
     scalar_t* data = out.mutable_data_ptr<scalar_t>();
     if (steps == 1) {
       data[0] = static_cast<scalar_t>(first);
@@ -91,7 +101,7 @@ void linspace(const Scalar& start, const Scalar& end, int64_t steps, std::option
       for (int64_t i = begin; i < to; ++i) {
         using count = typename scalar_value_type<math>::type;
         const math value =
-            i < steps / 2 ? first + step * static_cast<count>(i) : last - step * static_cast<count>(steps - i - 1);
+            i < steps / 2 ? along(first, step, static_cast<count>(i)) : along(last, -step, static_cast<count>(steps - i - 1));
         data[i] = static_cast<scalar_t>(value);
       }
     });
@@ -112,7 +122,7 @@ void logspace(const Scalar& start, const Scalar& end, int64_t steps, double base
     }
     const math step = (last - first) / static_cast<count>(steps - 1);
     for (int64_t i = 0; i < steps; ++i) {
-      const math power = i < steps / 2 ? first + step * static_cast<count>(i) : last - step * static_cast<count>(steps - i - 1);
+      const math power = i < steps / 2 ? along(first, step, static_cast<count>(i)) : along(last, -step, static_cast<count>(steps - i - 1));
       data[i] = static_cast<scalar_t>(static_cast<math>(std::pow(root, power)));
     }
   });

@@ -354,8 +354,8 @@ inline T integer_pow(T base, T exponent) {
 }
 inline int32_t pow(int32_t a, int32_t b) { return integer_pow(a, b); }
 inline int64_t pow(int64_t a, int64_t b) { return integer_pow(a, b); }
-inline std::complex<float> pow(std::complex<float> a, std::complex<float> b) { return std::pow(a, b); }
-inline std::complex<double> pow(std::complex<double> a, std::complex<double> b) { return std::pow(a, b); }
+inline std::complex<float> pow(std::complex<float> a, std::complex<float> b) { return b == 0.0f ? 1 : std::pow(a, b); }
+inline std::complex<double> pow(std::complex<double> a, std::complex<double> b) { return b == 0.0 ? 1 : std::pow(a, b); }
 // The exponent is the same for all elements: the common ones become cheap loops.
 [[noreturn]] CRESSET_COLD inline void raise_negative_power() {
   CRESSET_THROW(Error, "Integers to negative integer powers are not allowed.");
@@ -371,6 +371,7 @@ inline T pow_scalar(T x, T exponent) {
     if (exponent == T(2)) return x * x;
     if (exponent == T(3)) return x * x * x;
     if (exponent == T(0.5)) return sqrt(x + T(0));
+    if (exponent == T(-0.5)) return T(1) / sqrt(x);
     return pow(x, exponent);
   }
 }
@@ -399,7 +400,9 @@ inline T bitwise_not(T a) {
 template <class T>
 inline T logaddexp(T a, T b) {
   if constexpr (is_complex_type<T>) {
-    return log(exp(a) + exp(b));
+    const bool first = a.real() >= b.real();
+    const T m = first ? a : b, d = first ? b - a : a - b;
+    return m + log1p(exp(d));
   } else {
     const T m = maximum(a, b), d = log1p(exp(-abs(a - b)));
     return (a == b && abs(a) == kInf<T>) ? a : m + d;

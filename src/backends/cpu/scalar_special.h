@@ -116,7 +116,7 @@ inline T hardtanh(T x, T low, T high) {
 }
 template <class T>
 inline T hardtanh_backward(T grad, T x, T low, T high) {
-  return (x <= low || x >= high) ? T(0) : grad;
+  return (x > low && x < high) ? grad : T(0);
 }
 template <class T>
 inline T hardsigmoid(T x) {
@@ -141,7 +141,7 @@ inline T hardshrink(T x, T lambd) {
 }
 template <class T>
 inline T shrink_backward(T grad, T x, T lambd) {
-  return (x >= -lambd && x <= lambd) ? T(0) : grad;
+  return (x < -lambd || x > lambd) ? grad : T(0);
 }
 template <class T>
 inline T softshrink(T x, T lambd) {
