@@ -3,4 +3,6 @@
 
 #include <cresset/autograd/autograd.h>
 #include <cresset/extension.h>
+#include <cresset/nn.h>
+#include <cresset/ops/cpu_fallback.h>
 #include <cresset/ops/from_blob.h>

@@ -1,0 +1,96 @@
+// The safetensors format.
+#include <cresset/nn/safetensors.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include <cresset/ops/functions.h>
+
+namespace cresset {
+namespace {
+
+constexpr std::pair<const char*, ScalarType> kTypes[] = {{"BOOL", kBool},      {"U8", kByte},    {"I8", kChar},    {"I16", kShort},        {"I32", kInt},           {"I64", kLong},
+                                                         {"F16", kHalf},       {"BF16", kBFloat16}, {"F32", kFloat}, {"F64", kDouble},       {"C64", kComplexFloat}, {"C128", kComplexDouble}};
+constexpr uint64_t kMaxHeader = 100u << 20;
+
+[[noreturn]] void bad_file(const std::string& path, const std::string& why) { CRESSET_THROW(ValueError, "safetensors: ", path, ": ", why, "."); }
+
+}  // namespace
+
+std::vector<std::pair<std::string, Tensor>> load_safetensors(const std::string& path) {
+  std::ifstream in(path, std::ios::binary | std::ios::ate);
+  CRESSET_CHECK(in, "safetensors: ", path, " cannot be opened: ", std::strerror(errno), ".");
+  const auto file_size = static_cast<uint64_t>(in.tellg());
+  in.seekg(0);
+  uint64_t header_size = 0;
+  in.read(reinterpret_cast<char*>(&header_size), sizeof header_size);
+  if (!in || header_size > kMaxHeader || header_size + 8 > file_size) bad_file(path, "the header's length does not fit the file");
+  std::string text(header_size, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(header_size));
+  const auto header = nlohmann::ordered_json::parse(text, nullptr, false);
+  if (header.is_discarded() || !header.is_object()) bad_file(path, "the header is not a JSON object");
+  const uint64_t data_size = file_size - 8 - header_size;
+  std::vector<std::pair<std::string, Tensor>> out;
+  for (const auto& [name, entry] : header.items()) {
+    if (name == "__metadata__") continue;
+    if (!entry.is_object() || !entry.contains("dtype") || !entry.contains("shape") || !entry.contains("data_offsets")) bad_file(path, "'" + name + "' has no dtype, shape or range");
+    const auto* type = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const auto& t) { return entry["dtype"].is_string() && entry["dtype"] == t.first; });
+    if (type == std::end(kTypes)) bad_file(path, "'" + name + "' has the unknown dtype " + entry["dtype"].dump());
+    std::vector<int64_t> shape;
+    std::vector<uint64_t> range;
+    try {
+      shape = entry["shape"].get<std::vector<int64_t>>();
+      range = entry["data_offsets"].get<std::vector<uint64_t>>();
+    } catch (const nlohmann::json::exception&) {
+      bad_file(path, "'" + name + "' has a shape or range that is not a list of numbers");
+    }
+    uint64_t elements = 1;
+    for (int64_t s : shape)
+      if (s < 0 || __builtin_mul_overflow(elements, static_cast<uint64_t>(s), &elements) || elements > file_size) bad_file(path, "'" + name + "' has an impossible shape");
+    if (range.size() != 2 || range[0] > range[1] || range[1] > data_size || range[1] - range[0] != elements * element_size(type->second))
+      bad_file(path, "the range of '" + name + "' does not fit its shape or the file");
+    Tensor t = cresset::empty(shape, TensorOptions(type->second));
+    in.seekg(static_cast<std::streamoff>(8 + header_size + range[0]));
+    in.read(static_cast<char*>(t.mutable_data_ptr()), static_cast<std::streamsize>(t.nbytes()));
+    if (!in) bad_file(path, "the data of '" + name + "' cannot be read");
+    out.emplace_back(name, std::move(t));
+  }
+  return out;
+}
+
+void save_safetensors(const std::string& path, const std::vector<std::pair<std::string, Tensor>>& tensors) {
+  nlohmann::ordered_json header = nlohmann::ordered_json::object();
+  std::vector<Tensor> dense;
+  uint64_t offset = 0;
+  for (const auto& [name, t] : tensors) {
+    CRESSET_CHECK_VALUE(!header.contains(name) && name != "__metadata__", "save_safetensors: the name '", name, "' is used twice or reserved.");
+    dense.push_back(t.detach().to(TensorOptions().device(kCPU)).contiguous());
+    const auto* type = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const auto& k) { return k.second == t.scalar_type(); });
+    CRESSET_INTERNAL_ASSERT(type != std::end(kTypes));
+    header[name] = {{"dtype", type->first}, {"shape", t.sizes().vec()}, {"data_offsets", {offset, offset + t.nbytes()}}};
+    offset += t.nbytes();
+  }
+  std::string text = header.dump();
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  const std::string temporary = path + ".partial";
+  {
+    std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
+    const uint64_t size = text.size();
+    file.write(reinterpret_cast<const char*>(&size), sizeof size);
+    file.write(text.data(), static_cast<std::streamsize>(size));
+    for (const Tensor& t : dense) file.write(static_cast<const char*>(t.const_data_ptr()), static_cast<std::streamsize>(t.nbytes()));
+    file.close();
+    if (!file) {
+      std::error_code ignored;
+      std::filesystem::remove(temporary, ignored);
+      CRESSET_THROW(Error, "safetensors: ", path, " cannot be written: ", std::strerror(errno), ".");
+    }
+  }
+  std::filesystem::rename(temporary, path);
+}
+
+}  // namespace cresset
