@@ -2,5 +2,6 @@
 #pragma once
 
 #include <cresset/autograd/function.h>
+#include <cresset/core/dispatch_types.h>
 #include <cresset/dispatch/library.h>
 #include <cresset/ops/functions.h>
