@@ -174,7 +174,7 @@ bool same_inputs(const Signature& s, const FunctionSchema& out) {
       if (name != "dtype" && name != "layout" && name != "device" && name != "pin_memory") return false;
       ++at;
     }
-    if (at == static_cast<std::size_t>(s.inputs) || !(*s.parameters[at].type == *a.type)) return false;
+    if (at == static_cast<std::size_t>(s.inputs) || s.parameters[at].type->str() != a.type->str()) return false;
     ++at;
   }
   for (; at < static_cast<std::size_t>(s.inputs); ++at) {

@@ -35,6 +35,12 @@ PyObject* disabled_torch_function(PyObject*, PyObject* args, PyObject* kwargs) {
   s.subclasses_disabled = saved;
   return r;
 }
+PyObject* has_variadic(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  bool found = active_modes > 0;
+  for (Py_ssize_t i = 0; i < n && !found; ++i) found = !is_plain(args[i]) && !PyType_Check(args[i]) && type_overrides(Py_TYPE(args[i]));
+  return PyBool_FromLong(found);
+}
+PyMethodDef functions[] = {{"_has_torch_function_variadic", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&has_variadic)), METH_FASTCALL, nullptr}, {}};
 PyMethodDef disabled_def = {"_disabled_torch_function_impl", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&disabled_torch_function)),
                             METH_VARARGS | METH_KEYWORDS, "Runs the function itself: for types that do not override operations."};
 
@@ -250,6 +256,7 @@ PyMethodDef override_methods[] = {
 
 void init_override(PyObject* module) {
   protocol_name = interned("__torch_function__");
+  checked(PyModule_AddFunctions(module, functions));
   disabled_impl = checked(PyCFunction_New(&disabled_def, nullptr)).release();
   checked(PyModule_AddObjectRef(module, "_disabled_torch_function_impl", disabled_impl));
   add_guard(module, "cresset._C.DisableTorchFunctionSubclass", guard_methods, "Types do not override operations inside of this block.");
