@@ -229,15 +229,15 @@ Tensor cumprod_backward(const Tensor& grad, const Tensor& self, int64_t dim, con
 
 Tensor logcumsumexp_backward(const Tensor& grad, const Tensor& self, const Tensor& result, int64_t dim) {
   if (self.numel() == 0) return grad;
-  // sum over j >= i of grad[j] * exp(self[i] - result[j]); positive and negative gradients as logarithms apart.
+  // The sum over j >= i of grad[j] * exp(self[i] - result[j]), split at the largest element so that no exponent is far above
+  // zero; double gives the other side room.
   const double lowest = -std::numeric_limits<double>::infinity();
-  const auto part = [&](const Tensor& size, const Tensor& keep) {
-    const Tensor logs = cresset::sub(cresset::masked_fill(cresset::log(size), cresset::logical_not(keep), lowest), result);
-    const Tensor sums = cresset::flip(cresset::logcumsumexp(cresset::flip(logs, {dim}), dim), {dim});
-    return cresset::exp(cresset::add(sums, self));
-  };
-  const Tensor positive = cresset::gt(grad, 0), negative = cresset::lt(grad, 0);
-  return cresset::sub(part(cresset::abs(grad), positive), part(cresset::abs(grad), negative));
+  const Tensor x = cresset::to(self, kDouble), r = cresset::to(result, kDouble), g = cresset::to(grad, kDouble);
+  Tensor largest = self.dim() == 0 ? x : cresset::amax(x, IntArrayRef(dim), true);
+  largest = cresset::masked_fill(largest, cresset::eq(cresset::abs(largest), std::numeric_limits<double>::infinity()), 0).detach();
+  const Tensor weights = cresset::masked_fill(cresset::exp(cresset::sub(largest, r)), cresset::eq(r, lowest), 0);
+  const Tensor sums = cumsum_backward(cresset::mul(g, weights), dim);
+  return cresset::to(cresset::mul(cresset::exp(cresset::sub(x, largest)), sums), grad.scalar_type());
 }
 
 Tensor cummaxmin_backward(const Tensor& grad, IntArrayRef sizes, const Tensor& indices, int64_t dim) {
