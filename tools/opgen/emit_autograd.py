@@ -230,8 +230,10 @@ class Kernels:
         if s.kind in ("tensors", "optional_tensors"):
             text = f"node->{s.member} = make_saved_variable_list({value});"
         else:
-            view = ", self.is_view()" if s.output and op.form == "inplace" else ""
-            text = f"node->{s.member} = SavedVariable({value}, {'true' if s.output else 'false'}{view});"
+            # An output that never requires grad has no history, so nothing ties it to the node.
+            output = s.output and s.source not in op.row.nondiff
+            view = ", self.is_view()" if output and op.form == "inplace" else ""
+            text = f"node->{s.member} = SavedVariable({value}, {'true' if output else 'false'}{view});"
         # A tensor that only some formulas read is not kept alive when those gradients are not wanted.
         if len(s.users) == len(d.formulas):
             return [text]
