@@ -1,6 +1,8 @@
 // Choice of the instruction set.
 #include "backends/cpu/isa.h"
 
+#include <cresset/dispatch/library.h>
+
 #include <cstdlib>
 #include <string>
 
@@ -57,3 +59,10 @@ const ConvertTable& convert_table() {
 }
 
 }  // namespace cresset::cpu
+
+namespace {
+// What `cresset doctor` and Python ask for without knowing this backend.
+CRESSET_LIBRARY_FRAGMENT(cresset, m) {
+  m.def("cpu_capability() -> str", [] { return std::string(cresset::cpu::isa_name(cresset::cpu::isa())); });
+}
+}  // namespace

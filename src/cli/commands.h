@@ -1,0 +1,21 @@
+// The subcommands of `cresset`. Each adds itself to the parser and sets the exit status through `status`.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace cresset::cli {
+
+/// Options that all subcommands share.
+struct Shared {
+  bool json = false;
+  bool verbose = false;
+  std::string device = "cpu";
+  int status = 0;
+};
+
+void add_config(CLI::App& app, Shared& shared);
+void add_doctor(CLI::App& app, Shared& shared);
+void add_explain(CLI::App& app, Shared& shared);
+void add_ops(CLI::App& app, Shared& shared);
+
+}  // namespace cresset::cli

@@ -1,0 +1,44 @@
+// `cresset config`: where this installation is, for build systems without CMake or pkg-config.
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include <cresset/base/error.h>
+#include <cresset/version.h>
+
+#include "cli/commands.h"
+
+namespace cresset::cli {
+namespace {
+
+void config(const std::string& key, const Shared& shared) {
+  // The program is in PREFIX/bin, whatever links lead to it.
+  const std::filesystem::path prefix = std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path();
+  nlohmann::ordered_json values;
+  values["version"] = CRESSET_VERSION;
+  values["prefix"] = prefix.string();
+  values["include"] = (prefix / "include").string();
+  values["lib"] = (prefix / "lib").string();
+  values["cmake"] = (prefix / "lib" / "cmake" / "Cresset").string();
+  values["cflags"] = "-std=c++20 -I" + values["include"].get<std::string>();
+  values["libs"] = "-L" + values["lib"].get<std::string>() + " -Wl,-rpath," + values["lib"].get<std::string>() + " -lcresset";
+  if (!key.empty()) {
+    CRESSET_CHECK_VALUE(values.contains(key), "config: one of version, prefix, include, lib, cmake, cflags, libs was required; '", key, "' was given.");
+    std::printf("%s\n", values[key].get<std::string>().c_str());
+  } else if (shared.json) {
+    std::printf("%s\n", values.dump(2).c_str());
+  } else {
+    for (const auto& [name, value] : values.items()) std::printf("%-8s %s\n", name.c_str(), value.get<std::string>().c_str());
+  }
+}
+
+}  // namespace
+
+void add_config(CLI::App& app, Shared& shared) {
+  auto key = std::make_shared<std::string>();
+  CLI::App* command = app.add_subcommand("config", "where headers and library are, e.g. g++ $(cresset config cflags) f.cpp $(cresset config libs)");
+  command->add_option("key", *key, "one value alone");
+  command->callback([key, &shared] { config(*key, shared); });
+}
+
+}  // namespace cresset::cli

@@ -1,0 +1,63 @@
+// `cresset doctor`: what this installation is and what it found on this machine.
+#include <cstdio>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include <cresset/base/parallel.h>
+#include <cresset/dispatch/dispatcher.h>
+#include <cresset/ops/functions.h>
+#include <cresset/version.h>
+
+#include "cli/commands.h"
+
+namespace cresset::cli {
+namespace {
+
+// Does a product and a convolution give the right number? The two libraries underneath are the likeliest to be broken.
+std::string check_libraries() {
+  try {
+    const Tensor a = cresset::ones({64, 64}, TensorOptions());
+    if (cresset::mm(a, a).sum().item<double>() != 64.0 * 64 * 64) return "the matrix product gives a wrong result";
+    const Tensor x = cresset::ones({1, 1, 4, 4}, TensorOptions()), w = cresset::ones({1, 1, 3, 3}, TensorOptions());
+    if (cresset::conv2d(x, w).sum().item<double>() != 36) return "the convolution gives a wrong result";
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+  return "";
+}
+
+void doctor(Shared& shared) {
+  nlohmann::ordered_json report;
+  report["version"] = CRESSET_VERSION;
+  report["threads"] = get_num_threads();
+  Stack stack;
+  Dispatcher::singleton().findSchemaOrThrow("cresset::cpu_capability", "").callBoxed(stack);
+  report["instruction_set"] = stack.back().toStringRef();
+  report["devices"] = known_device_names();
+  const auto names = Dispatcher::singleton().getAllOpNames();
+  report["operators"] = names.size();
+  std::size_t dangling = 0;
+  for (const OperatorHandle& op : Dispatcher::singleton().findDanglingImpls()) {
+    report["kernels_without_operator"].push_back(op.operator_name().str());
+    ++dangling;
+  }
+  const std::string broken = check_libraries();
+  report["libraries"] = broken.empty() ? "work" : broken;
+  for (const char* name : {"CRESSET_NUM_THREADS", "OMP_NUM_THREADS", "CRESSET_ISA"})
+    if (const char* value = std::getenv(name)) report["environment"][name] = value;
+  shared.status = broken.empty() && dangling == 0 ? 0 : 1;
+  if (shared.json) {
+    std::printf("%s\n", report.dump(2).c_str());
+    return;
+  }
+  for (const auto& [key, value] : report.items()) std::printf("%-24s %s\n", key.c_str(), (value.is_string() ? value.get<std::string>() : value.dump()).c_str());
+  std::printf("%s\n", shared.status == 0 ? "all well" : "something is wrong, see above");
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& app, Shared& shared) {
+  app.add_subcommand("doctor", "what this installation is, and whether it works on this machine")->callback([&shared] { doctor(shared); });
+}
+
+}  // namespace cresset::cli

@@ -1,0 +1,67 @@
+// `cresset ops`: the operators of this process, their schemas, and the declarations a backend author starts from.
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include <cresset/dispatch/dispatcher.h>
+
+#include "cli/commands.h"
+
+// The generated file, inside of the program: no second copy to find at run time.
+asm(".section .rodata\n"
+    ".global cresset_declarations_begin\ncresset_declarations_begin:\n"
+    ".incbin \"" CRESSET_DECLARATIONS_FILE "\"\n"
+    ".global cresset_declarations_end\ncresset_declarations_end:\n"
+    ".previous\n");
+extern "C" const char cresset_declarations_begin[], cresset_declarations_end[];
+
+namespace cresset::cli {
+namespace {
+
+struct Options {
+  bool declarations = false;
+  bool needed = false;
+  std::string filter;
+};
+
+void print_declarations(const Options& options) {
+  std::string_view text(cresset_declarations_begin, static_cast<std::size_t>(cresset_declarations_end - cresset_declarations_begin));
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    const std::string_view line = text.substr(0, end);
+    const bool wanted = line.find(options.filter) != std::string_view::npos &&
+                        (!options.needed || line.find("\"dispatch\": \"True\", \"default\": \"False\"") != std::string_view::npos);
+    if (wanted) std::printf("%.*s\n", static_cast<int>(line.size()), line.data());
+    if (end == std::string_view::npos) break;
+    text.remove_prefix(end + 1);
+  }
+}
+
+void list(const Options& options, const Shared& shared) {
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  for (const OperatorName& name : Dispatcher::singleton().getAllOpNames()) {
+    if (name.str().find(options.filter) == std::string::npos) continue;
+    const auto op = Dispatcher::singleton().findSchema(name);
+    if (!op) continue;
+    if (shared.json)
+      all.push_back({{"name", name.str()}, {"schema", op->schema().str()}, {"tags", op->getTags()}});
+    else if (shared.verbose)
+      std::printf("%s\n%s\n", op->dumpState().c_str(), op->dumpComputedTable().c_str());
+    else
+      std::printf("%s\n", op->schema().str().c_str());
+  }
+  if (shared.json) std::printf("%s\n", all.dump(2).c_str());
+}
+
+}  // namespace
+
+void add_ops(CLI::App& app, Shared& shared) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("ops", "list operators; -v adds their registrations and tables");
+  command->add_option("filter", options->filter, "only names that contain this text");
+  command->add_flag("--declarations", options->declarations, "RegistrationDeclarations.h: C++ signature, then schema, dispatch and default");
+  command->add_flag("--needed", options->needed, "with --declarations: only those that a backend must provide");
+  command->callback([options, &shared] { options->declarations ? print_declarations(*options) : list(*options, shared); });
+}
+
+}  // namespace cresset::cli
