@@ -81,7 +81,8 @@ variable_list wrap_backward(const variable_list& inputs, const CustomFunctionMar
         CRESSET_CHECK(!node || !(t.requires_grad() && t.is_leaf()), "a leaf Variable that requires grad has been used in an in-place operation.");
         if (node && t.requires_grad()) impl::set_gradient_edge(t, Edge());
       } else if (t.requires_grad()) {
-        t = detach_shared(t);
+        // A view of an input stays what a view made without recording is.
+        if (is_input || !t.is_view()) t = detach_shared(t);
       } else if (is_input) {
         t = as_is_alias(t);
       }

@@ -58,7 +58,7 @@ SharedQueue& queue_of_device(Device device) {
 
 SharedQueue& queue_for(GraphTask& task, const Node& node) {
   const Device device = node.device();
-  if (device.is_cpu() || device.is_meta()) return *task.owner_queue;
+  if (device.is_cpu()) return *task.owner_queue;
   return queue_of_device(device);
 }
 

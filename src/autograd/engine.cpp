@@ -16,7 +16,7 @@ thread_local constinit Current current{};
 
 namespace {
 std::atomic<int64_t> tasks_made{0};
-std::atomic<bool> multithreading{true};
+thread_local constinit bool multithreading = true;
 constexpr uint32_t kMaxDepthOnOneStack = 60;
 thread_local constinit uint32_t stack_depth = 0;
 
@@ -83,7 +83,7 @@ void GraphTask::compute_dependencies(const edge_list& root_edges, uint64_t min_t
     if (fresh) {
       stack.push_back(node);
       const Device d = node->device();
-      if (CRESSET_UNLIKELY(!d.is_cpu() && !d.is_meta())) has_device = true;
+      if (CRESSET_UNLIKELY(!d.is_cpu())) has_device = true;
     }
     return slot;
   };
@@ -288,7 +288,7 @@ variable_list run_task(const edge_list& roots, variable_list&& grads, const Exec
   task->compute_dependencies(roots, min_topological_nr);
   if (!outputs.empty()) task->compute_needed(roots, outputs, options.accumulate_grad);
   task->captured.resize(task->partial && !options.accumulate_grad ? outputs.size() : 0);
-  if (!multithreading.load(std::memory_order_relaxed)) task->has_device = false;
+  if (!multithreading) task->has_device = false;
 
   const CurrentTaskGuard guard(task.get());
   GradMode::set_enabled(options.create_graph);

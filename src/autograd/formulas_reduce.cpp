@@ -174,6 +174,8 @@ Tensor norm_slope(const Tensor& self, const Scalar& p_, const Tensor& norm, Opti
 }  // namespace
 
 Tensor norm_backward(const Tensor& grad, const Tensor& self, const Scalar& p, const Tensor& norm, OptionalIntArrayRef dims, bool keepdim) {
+  // The number of elements that are not zero does not change.
+  if (p.toDouble() == 0) return Tensor();
   const Tensor wide_norm = restore_reduced_dims(norm, self.sizes(), dims, keepdim);
   return cresset::mul(restore_reduced_dims(grad, self.sizes(), dims, keepdim), norm_slope(self, p, wide_norm, dims));
 }
@@ -188,7 +190,8 @@ Tensor logsumexp_backward(const Tensor& grad, const Tensor& self, const Tensor& 
   const Tensor wide = restore_reduced_dims(result, self.sizes(), dims, keepdim);
   // Where the result is -inf every element is, and none of them can change it.
   const Tensor shift = cresset::masked_fill(wide, cresset::eq(wide, -std::numeric_limits<double>::infinity()), 0);
-  return cresset::mul(restore_reduced_dims(grad, self.sizes(), dims, keepdim), cresset::exp(cresset::sub(self, shift)));
+  const Tensor weights = cresset::exp(cresset::sub(self, shift));
+  return cresset::mul(restore_reduced_dims(grad, self.sizes(), dims, keepdim), self.is_complex() ? cresset::conj(weights) : weights);
 }
 Tensor logsumexp_jvp(const Tensor& self_t, const Tensor& self, IntArrayRef dims, bool keepdim) {
   if (self.dim() == 0) return self_t;

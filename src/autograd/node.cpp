@@ -93,7 +93,7 @@ std::string Node::name() const {
 
 Device Node::device_slow() const {
   for (const InputMetadata& m : input_metadata_)
-    if (!m.was_default_constructed() && !m.device().is_cpu()) return m.device();
+    if (!m.was_default_constructed() && !m.device().is_cpu() && !m.device().is_meta()) return m.device();
   return Device(kCPU);
 }
 

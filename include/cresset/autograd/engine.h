@@ -37,7 +37,7 @@ CRESSET_API std::shared_ptr<Node> current_node();
 /// Nodes of the current pass in the order in which they are going to run (only before anything ran).
 CRESSET_API std::vector<std::shared_ptr<Node>> get_current_graph_task_execution_order();
 
-/// Allows or forbids device threads; forbidden, everything runs on the calling thread.
+/// Allows or forbids device threads for passes that this thread starts; forbidden, everything runs on the calling thread.
 CRESSET_API void set_multithreading_enabled(bool on);
 CRESSET_API bool is_multithreading_enabled();
 

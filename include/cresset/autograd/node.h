@@ -104,7 +104,7 @@ struct CRESSET_API Node : std::enable_shared_from_this<Node> {
   const InputMetadata& input_metadata(std::size_t i) const { return input_metadata_[i]; }
   InputMetadata& mutable_input_metadata(std::size_t i) { return input_metadata_[i]; }
   void clear_input_metadata() { input_metadata_.clear(); }
-  /// The device the node runs for: the first input that is not on the CPU, otherwise the CPU.
+  /// The device the node runs for: the first of its inputs' devices that is neither CPU nor meta, otherwise the CPU.
   Device device() const {
     if (CRESSET_LIKELY(!on_device_)) return Device(kCPU);
     return device_slow();
