@@ -422,12 +422,38 @@ std::string Plan::describe(const Signature& s, const Failure& f) const {
   return {};
 }
 
+namespace {
+
+// An overload for numbers beside one for tensors that takes numbers as well: not worth a line in a message.
+bool is_shadowed(const Signature& s, const std::vector<Signature>& all) {
+  for (const Signature& t : all) {
+    if (&t == &s || t.parameters.size() != s.parameters.size()) continue;
+    bool differs = false, fits = true;
+    for (std::size_t i = 0; i < s.parameters.size() && fits; ++i) {
+      const Parameter &a = s.parameters[i], &b = t.parameters[i];
+      const bool number = a.kind == Kind::Scalar && b.kind == Kind::Tensor && b.numbers;
+      differs |= number;
+      fits = a.name == b.name && (number || a.kind == b.kind);
+    }
+    if (fits && differs) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 void Plan::raise(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) const {
   std::vector<std::string> texts;
+  std::vector<const Signature*> shown;
   for (const Signature& s : signatures_) {
+    if (is_shadowed(s, signatures_)) continue;
+    shown.push_back(&s);
     Failure f;
     Match m;
-    if (try_signature(s, self, args, n, kwnames, true, m, &f)) continue;
+    if (try_signature(s, self, args, n, kwnames, true, m, &f)) {
+      shown.pop_back();
+      continue;
+    }
     if (f.what == Failure::TooMany) {
       const auto max = s.positional.size();
       std::size_t min = 0;
@@ -448,7 +474,7 @@ void Plan::raise(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* 
     got += argument_text(args[i]);
   }
   std::string text = name_ + "() received an invalid combination of arguments - got (" + got + "), but expected one of:\n";
-  for (std::size_t i = 0; i < signatures_.size(); ++i) text += " * " + signatures_[i].text + "\n      " + texts[i] + "\n";
+  for (std::size_t i = 0; i < shown.size(); ++i) text += " * " + shown[i]->text + "\n      " + texts[i] + "\n";
   text.pop_back();
   throw TypeError(text);
 }
@@ -470,7 +496,7 @@ IValue ints_of(const Parameter& p, PyObject* const* items, Py_ssize_t n) {
   return make_intrusive<ivalue::ListImpl>(std::move(values));
 }
 
-IValue argument_value(const Parameter& p, PyObject* o) {
+IValue argument_value(const Parameter& p, PyObject* o, int position) {
   if (!o) return p.default_value;
   if (o == Py_None) return {};
   switch (p.kind) {
@@ -486,7 +512,7 @@ IValue argument_value(const Parameter& p, PyObject* o) {
           values.emplace_back();
           continue;
         }
-        CRESSET_CHECK_TYPE(is_tensor(e), "expected Tensor as element ", static_cast<int64_t>(i), " in argument ", PyUnicode_AsUTF8(p.name), ", but got ",
+        CRESSET_CHECK_TYPE(is_tensor(e), "expected Tensor as element ", static_cast<int64_t>(i), " in argument ", position, ", but got ",
                            type_name(Py_TYPE(e)));
         values.emplace_back(unwrap(e));
       }
@@ -536,7 +562,7 @@ const OperatorHandle& push_arguments(const Match& m, Stack& stack) {
     if (m.varargs && i == s.positional[0])
       stack.push_back(ints_of(p, m.varargs, m.varargs_count));
     else
-      stack.push_back(argument_value(p, m.slots[i]));
+      stack.push_back(argument_value(p, m.slots[i], i));
   };
   if (!out) {
     for (int i = 0; i < s.inputs; ++i) push(i);

@@ -12,6 +12,7 @@ namespace cresset::python {
 struct PyNode {
   PyObject_HEAD
   std::shared_ptr<autograd::Node> node;
+  std::weak_ptr<autograd::Node> weak;  // of a node written in Python, which owns this object
 };
 extern PyTypeObject* node_type;
 inline bool is_node(PyObject* o) { return PyType_IsSubtype(Py_TYPE(o), node_type); }

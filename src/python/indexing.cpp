@@ -16,10 +16,11 @@ bool is_sequence_index(PyObject* o) { return (PySequence_Check(o) || is_array(o)
 Ref index_items(PyObject* index) {
   if (PyTuple_CheckExact(index)) return Ref::borrow(index);
   if (PyTuple_Check(index)) return checked(PySequence_Tuple(index));
-  if (PyList_Check(index)) {
+  // A short list that holds more than numbers means the tuple of its elements, an old rule of NumPy.
+  if (PyList_Check(index) && PyList_GET_SIZE(index) < 32) {
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(index); ++i) {
       PyObject* e = PyList_GET_ITEM(index, i);
-      if (PySlice_Check(e) || e == Py_None || e == Py_Ellipsis) return checked(PySequence_Tuple(index));
+      if (PySlice_Check(e) || e == Py_None || e == Py_Ellipsis || is_tensor(e) || PySequence_Check(e)) return checked(PySequence_Tuple(index));
     }
   }
   return checked(PyTuple_Pack(1, index));
@@ -129,6 +130,7 @@ Sliced apply_items(const Tensor& self, PyObject* items) {
         record(std::move(t), spans);
       }
     } else {
+      CRESSET_CHECK_TYPE(!PyUnicode_Check(o), "new(): invalid data type 'str'. A tensor is indexed by integers, slices, None, ... and tensors.");
       CRESSET_THROW(IndexError, "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got ", type_name(Py_TYPE(o)), ")");
     }
   }

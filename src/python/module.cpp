@@ -40,6 +40,7 @@ bool fill(PyObject* module) {
   init_node(module);
   init_autograd(module);
   init_op_functions(module);
+  init_function(module);
   init_dispatch(module);
   init_ops(module);
   init_library(module);

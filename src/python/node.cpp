@@ -15,7 +15,13 @@ using autograd::Node;
 using autograd::variable_list;
 
 PyNode* self_of(PyObject* o) { return reinterpret_cast<PyNode*>(o); }
-Node& node_of(PyObject* o) { return *self_of(o)->node; }
+// A node written in Python may be gone although its object still exists.
+std::shared_ptr<Node> node_of_object(PyObject* o) {
+  std::shared_ptr<Node> node = self_of(o)->node ? self_of(o)->node : self_of(o)->weak.lock();
+  CRESSET_CHECK(node, "this node of the backward graph does not exist any more (or not yet): keep a tensor of the graph.");
+  return node;
+}
+Node& node_of(PyObject* o) { return *node_of_object(o); }
 
 // One class a name, made when the first node of that name is shown.
 PyTypeObject* type_of(const std::string& name) {
@@ -33,6 +39,7 @@ void node_dealloc(PyObject* o) {
   if (self->node && self->node->pyobj() == o) self->node->set_pyobj(nullptr);
   std::shared_ptr<Node> node = std::move(self->node);
   self->node.~shared_ptr();
+  self->weak.~weak_ptr();
   PyTypeObject* type = Py_TYPE(o);
   type->tp_free(o);
   Py_DECREF(type);
@@ -42,7 +49,7 @@ void node_dealloc(PyObject* o) {
 
 PyObject* node_repr(PyObject* o) {
   CRESSET_PY_TRY
-  return PyUnicode_FromFormat("<%s object at %p>", node_of(o).name().c_str(), static_cast<void*>(&node_of(o)));
+  return PyUnicode_FromFormat("<%s object at %p>", Py_TYPE(o)->tp_name, static_cast<void*>(o));
   CRESSET_PY_CATCH(nullptr)
 }
 
@@ -81,7 +88,11 @@ PyObject* variable(PyObject* o, void*) {
   CRESSET_PY_CATCH(nullptr)
 }
 
-PyObject* sequence_nr(PyObject* o, PyObject*) { return PyLong_FromUnsignedLongLong(node_of(o).sequence_nr()); }
+PyObject* sequence_nr(PyObject* o, PyObject*) {
+  CRESSET_PY_TRY
+  return PyLong_FromUnsignedLongLong(node_of(o).sequence_nr());
+  CRESSET_PY_CATCH(nullptr)
+}
 
 PyObject* node_call(PyObject* o, PyObject* args, PyObject*) {
   CRESSET_PY_TRY
@@ -242,6 +253,7 @@ PyObject* wrap_node(const std::shared_ptr<Node>& node) {
   PyObject* o = type->tp_alloc(type, 0);
   if (!o) return nullptr;
   new (&self_of(o)->node) std::shared_ptr<Node>(node);
+  new (&self_of(o)->weak) std::weak_ptr<Node>();
   node->set_pyobj(o);
   return o;
   CRESSET_PY_CATCH(nullptr)

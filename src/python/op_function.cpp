@@ -149,6 +149,17 @@ Ref make_function(const TableEntry& entry, uint8_t where) {
   return Ref::steal(reinterpret_cast<PyObject*>(f));
 }
 
+// The fields one to a line, as PyTorch prints them.
+PyObject* named_tuple_repr(PyObject* o) {
+  CRESSET_PY_TRY
+  const auto* members = Py_TYPE(o)->tp_members;
+  std::string text = std::string(Py_TYPE(o)->tp_name) + "(";
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); ++i)
+    text += std::string(i ? "," : "") + "\n" + members[i].name + "=" + to_text(checked(PyObject_Repr(PyTuple_GET_ITEM(o, i))).get());
+  return PyUnicode_FromString((text + ")").c_str());
+  CRESSET_PY_CATCH(nullptr)
+}
+
 // cresset.return_types.NAME with the schema's names of the results.
 PyTypeObject* named_tuple(const FunctionSchema& schema, const std::string& name) {
   if (PyObject* found = PyDict_GetItemString(return_types, name.c_str())) return reinterpret_cast<PyTypeObject*>(found);
@@ -158,6 +169,7 @@ PyTypeObject* named_tuple(const FunctionSchema& schema, const std::string& name)
   const std::string full = "cresset.return_types." + name;
   PyStructSequence_Desc desc{PyUnicode_AsUTF8(interned(full.c_str())), nullptr, fields.data(), static_cast<int>(fields.size()) - 1};
   const Ref type = checked(reinterpret_cast<PyObject*>(PyStructSequence_NewType(&desc)));
+  reinterpret_cast<PyTypeObject*>(type.get())->tp_repr = &named_tuple_repr;
   checked(PyObject_SetAttrString(type.get(), "__module__", checked(PyUnicode_FromString("cresset.return_types")).get()));
   checked(PyDict_SetItemString(return_types, name.c_str(), type.get()));
   return reinterpret_cast<PyTypeObject*>(type.get());

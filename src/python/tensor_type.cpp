@@ -216,6 +216,7 @@ void init_tensor_type(PyObject* module) {
   PyType_Spec spec{"cresset.Tensor", sizeof(PyTensor), 0,
                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots.data()};
   tensor_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)).release());
+  tensor_type->tp_name = "Tensor";  // messages of the interpreter name it so
   for (PyGetSetDef* d = dict_property; d->name; ++d) {
     const Ref descriptor = checked(PyDescr_NewGetSet(tensor_type, d));
     checked(PyDict_SetItemString(tensor_type->tp_dict, d->name, descriptor.get()));

@@ -1,11 +1,124 @@
-"""Custom functions."""
+"""Custom functions: forward and backward written by the user."""
 
-__all__ = ["Function", "once_differentiable"]
+import functools
+import warnings
+
+import cresset
+from cresset import _C
+
+__all__ = ["Function", "FunctionCtx", "once_differentiable"]
+
+FunctionCtx = _C._FunctionContext
 
 
-class Function:
-    pass
+class _FunctionMeta(type):
+    """Gives each Function the class of its nodes: NAMEBackward."""
+
+    def __init__(cls, name, bases, attributes):
+        super().__init__(name, bases, attributes)
+        cls._backward_cls = type(name + "Backward", (FunctionCtx,), {"_forward_cls": cls, "__module__": cls.__module__})
+
+
+class Function(metaclass=_FunctionMeta):
+    """A differentiable operation with a backward of its own.
+
+    Define the static methods `forward(ctx, *args)`, or `forward(*args)` and `setup_context(ctx, inputs, output)`, and
+    `backward(ctx, *grad_outputs)`, which returns a gradient (or None) for each argument of forward; `jvp(ctx, *tangents)` for
+    forward mode. Call `Name.apply(*args)`.
+    """
+
+    generate_vmap_rule = False
+
+    def __init__(self, *args, **kwargs):
+        warnings.warn(
+            f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should invoke them on the class "
+            "itself. Instantiating an autograd function will raise an error in a future version.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+
+    def __call__(self, *args, **kwargs):
+        raise RuntimeError(
+            "Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd function with static forward "
+            "method. (Example: https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)"
+        )
+
+    @staticmethod
+    def forward(*args, **kwargs):
+        """The operation itself; runs unrecorded."""
+        raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        """Keeps for backward what it needs, when forward does not take ctx."""
+        raise NotImplementedError("setup_context is not implemented.")
+
+    @staticmethod
+    def backward(ctx, *grad_outputs):
+        """A gradient, or None, for each argument of forward."""
+        raise NotImplementedError(
+            "You must implement either the backward or vjp method for your custom autograd.Function to use it with backward mode AD."
+        )
+
+    vjp = backward
+
+    @staticmethod
+    def jvp(ctx, *grad_inputs):
+        """A tangent for each output."""
+        raise NotImplementedError("You must implement the jvp function for custom autograd.Function to use it with forward mode AD.")
+
+    @classmethod
+    def _resolve_backward(cls):
+        own_backward = cls.backward is not Function.backward
+        own_vjp = cls.vjp is not Function.vjp
+        if own_backward and own_vjp:
+            raise RuntimeError("Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement one of them.")
+        return cls.vjp if own_vjp else cls.backward
+
+    @classmethod
+    def apply(cls, *args, **kwargs):
+        """Run forward and connect its results to backward."""
+        separate = cls.setup_context is not Function.setup_context
+        if kwargs:
+            args = cls._bind(args, kwargs, separate)
+        elif separate:
+            args = cls._bind(args, {}, separate)
+        return _C._function_apply(cls, cls._backward_cls, separate, cls.jvp is not Function.jvp, *args)
+
+    @classmethod
+    def _bind(cls, args, kwargs, separate):
+        """All arguments by position, defaults filled in."""
+        signature = cls.__dict__.get("_forward_signature")
+        if signature is None:
+            import inspect
+
+            signature = cls._forward_signature = inspect.signature(cls.forward)
+        bound = signature.bind(*args, **kwargs) if separate else signature.bind(None, *args, **kwargs)
+        bound.apply_defaults()
+        if bound.kwargs:
+            raise TypeError(f"{cls.__name__}.apply: forward has keyword-only parameters ({', '.join(bound.kwargs)}); make them positional.")
+        return bound.args if separate else bound.args[1:]
 
 
 def once_differentiable(fn):
-    return fn
+    """Decorator of backward: its result cannot be differentiated again; trying raises."""
+
+    @functools.wraps(fn)
+    def wrapper(ctx, *args):
+        with cresset.no_grad():
+            outputs = fn(ctx, *args)
+        if not cresset.is_grad_enabled():
+            return outputs
+        requires_grad = any(isinstance(arg, cresset.Tensor) and arg.requires_grad for arg in args)
+        if not requires_grad:
+            return outputs
+        single = not isinstance(outputs, tuple)
+        outputs = (outputs,) if single else outputs
+        fakes = [o.detach().requires_grad_() if o is not None and (o.is_floating_point() or o.is_complex()) else None for o in outputs]
+        failing = _C._delayed_error(
+            "trying to differentiate twice a function that was marked with @once_differentiable", fakes
+        )
+        result = tuple(o if f is None else f for o, f in zip(outputs, failing))
+        return result[0] if single else result
+
+    return wrapper

@@ -1,0 +1,385 @@
+// autograd.Function: custom functions written in Python. The context is also the Python object of the node.
+#include <cresset/autograd/custom_function.h>
+#include <cresset/autograd/saved_variable.h>
+
+#include "autograd/nodes.h"
+#include "python/autograd.h"
+#include "python/bind.h"
+#include "python/override.h"
+
+namespace cresset::python {
+
+namespace {
+
+using autograd::variable_list;
+
+struct FunctionNode;
+
+// ctx. A C++ node owns it; it refers back weakly (PyNode::weak).
+struct PyContext {
+  PyNode base;
+  PyObject* dict;
+  PyObject* weakrefs;
+  PyObject* needs_input_grad;     // tuple of bools
+  PyObject* to_save;              // tuple given to save_for_backward, or null
+  PyObject* saved_for_forward;    // tuple given to save_for_forward, or null
+  PyObject* non_differentiable;
+  PyObject* dirty;
+  bool materialize_grads;
+  bool clear_saved_on_access;
+};
+PyTypeObject* context_type = nullptr;
+
+PyContext* ctx_of(PyObject* o) { return reinterpret_cast<PyContext*>(o); }
+
+struct FunctionNode final : PythonNode {
+  FunctionNode(PyObject* context, PyObject* cls) : context(share(context)), cls(share(cls)) {}
+  PyObject* object() const override { return context.get(); }
+  std::string name() const override { return name_; }
+  void release_variables() override {
+    const autograd::SavedLock lock(*this);
+    saved.clear();
+    released = true;
+  }
+
+  std::shared_ptr<PyObject> context, cls;
+  std::string name_;
+  std::vector<bool> is_tensor;                  // by argument of forward
+  std::vector<autograd::SavedVariable> saved;
+  std::vector<bool> saved_is_none;
+  std::vector<autograd::InputMetadata> outputs; // for zeros
+  bool released = false;
+
+ protected:
+  variable_list apply(variable_list&& grads) override {
+    GilAcquire gil;
+    try {
+      return run(std::move(grads));
+    } catch (const ErrorAlreadySet&) {
+      throw_python_error();
+    }
+  }
+
+ private:
+  variable_list run(variable_list&& grads) {
+    PyContext* ctx = ctx_of(context.get());
+    if (ctx->materialize_grads)
+      for (std::size_t i = 0; i < grads.size() && i < outputs.size(); ++i)
+        if (!grads[i].defined() && !outputs[i].was_default_constructed()) grads[i] = outputs[i].zeros_like();
+    const Ref backward = checked(PyObject_GetAttrString(cls.get(), "_resolve_backward"));
+    const Ref function = checked(PyObject_CallNoArgs(backward.get()));
+    const auto n = static_cast<Py_ssize_t>(grads.size());
+    const Ref args = checked(PyTuple_New(n + 1));
+    PyTuple_SET_ITEM(args.get(), 0, Py_NewRef(context.get()));
+    for (Py_ssize_t i = 0; i < n; ++i) PyTuple_SET_ITEM(args.get(), i + 1, checked(wrap(grads[static_cast<std::size_t>(i)])).release());
+    const Ref result = checked(PyObject_Call(function.get(), args.get(), nullptr));
+    const Ref items = PyTuple_Check(result.get()) ? result : PyList_Check(result.get()) ? checked(PyList_AsTuple(result.get())) : checked(PyTuple_Pack(1, result.get()));
+    variable_list out;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i) {
+      PyObject* g = PyTuple_GET_ITEM(items.get(), i);
+      if (g == Py_None) {
+        out.emplace_back();
+        continue;
+      }
+      CRESSET_CHECK(is_tensor_object(g), "function ", name_, " returned an invalid gradient at position ", static_cast<int64_t>(i + 1), ": expected Variable or None (got ",
+                    type_name(Py_TYPE(g)), ")");
+      out.push_back(unwrap(g));
+    }
+    return autograd::check_custom_gradients(name_, std::move(out), is_tensor);
+  }
+  static bool is_tensor_object(PyObject* o) { return cresset::python::is_tensor(o); }
+};
+
+std::shared_ptr<FunctionNode> node_of(PyObject* ctx) { return std::static_pointer_cast<FunctionNode>(ctx_of(ctx)->base.weak.lock()); }
+
+// --- the context ------------------------------------------------------------------------------------------------------------
+
+PyObject* context_new(PyTypeObject* type, PyObject*, PyObject*) {
+  auto* c = reinterpret_cast<PyContext*>(type->tp_alloc(type, 0));
+  if (!c) return nullptr;
+  new (&c->base.node) std::shared_ptr<autograd::Node>();
+  new (&c->base.weak) std::weak_ptr<autograd::Node>();
+  c->materialize_grads = true;
+  return reinterpret_cast<PyObject*>(c);
+}
+
+int context_traverse(PyObject* o, visitproc visit, void* arg) {
+  PyContext* c = ctx_of(o);
+  Py_VISIT(Py_TYPE(o));
+  Py_VISIT(c->dict);
+  Py_VISIT(c->needs_input_grad);
+  Py_VISIT(c->to_save);
+  Py_VISIT(c->saved_for_forward);
+  Py_VISIT(c->non_differentiable);
+  Py_VISIT(c->dirty);
+  return 0;
+}
+int context_clear(PyObject* o) {
+  PyContext* c = ctx_of(o);
+  Py_CLEAR(c->dict);
+  Py_CLEAR(c->needs_input_grad);
+  Py_CLEAR(c->to_save);
+  Py_CLEAR(c->saved_for_forward);
+  Py_CLEAR(c->non_differentiable);
+  Py_CLEAR(c->dirty);
+  return 0;
+}
+void context_dealloc(PyObject* o) {
+  PyObject_GC_UnTrack(o);
+  PyContext* c = ctx_of(o);
+  if (c->weakrefs) PyObject_ClearWeakRefs(o);
+  context_clear(o);
+  c->base.node.~shared_ptr();
+  c->base.weak.~weak_ptr();
+  PyTypeObject* type = Py_TYPE(o);
+  type->tp_free(o);
+  Py_DECREF(type);
+}
+
+PyObject* saved_tensors(PyObject* o, void*) {
+  CRESSET_PY_TRY
+  PyContext* c = ctx_of(o);
+  if (c->saved_for_forward && !c->to_save) return Py_NewRef(c->saved_for_forward);
+  if (c->to_save) return Py_NewRef(c->to_save);
+  const std::shared_ptr<FunctionNode> node = node_of(o);
+  if (!node) return PyTuple_New(0);
+  if (node->released) autograd::raise_backward_twice();
+  Ref out = checked(PyTuple_New(static_cast<Py_ssize_t>(node->saved.size())));
+  for (std::size_t i = 0; i < node->saved.size(); ++i)
+    PyTuple_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i), checked(node->saved_is_none[i] ? Py_NewRef(Py_None) : wrap(node->saved[i].unpack(node))).release());
+  return out.release();
+  CRESSET_PY_CATCH(nullptr)
+}
+
+int set_slot(PyObject*& slot, PyObject* value) {
+  Py_XSETREF(slot, Py_NewRef(value));
+  return 0;
+}
+// Methods that keep the tuple of their arguments.
+PyObject* save_for_backward(PyObject* o, PyObject* args) {
+  set_slot(ctx_of(o)->to_save, args);
+  Py_RETURN_NONE;
+}
+PyObject* save_for_forward(PyObject* o, PyObject* args) {
+  CRESSET_PY_TRY
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) {
+    PyObject* t = PyTuple_GET_ITEM(args, i);
+    CRESSET_CHECK_TYPE(t == Py_None || cresset::python::is_tensor(t), "save_for_forward expects all arguments to be tensors; you should save non-tensors as attributes on ctx.");
+  }
+  set_slot(ctx_of(o)->saved_for_forward, args);
+  Py_RETURN_NONE;
+  CRESSET_PY_CATCH(nullptr)
+}
+PyObject* mark_dirty(PyObject* o, PyObject* args) {
+  set_slot(ctx_of(o)->dirty, args);
+  Py_RETURN_NONE;
+}
+PyObject* mark_non_differentiable(PyObject* o, PyObject* args) {
+  set_slot(ctx_of(o)->non_differentiable, args);
+  Py_RETURN_NONE;
+}
+PyObject* set_materialize_grads(PyObject* o, PyObject* value) {
+  const int r = PyObject_IsTrue(value);
+  if (r < 0) return nullptr;
+  ctx_of(o)->materialize_grads = r;
+  Py_RETURN_NONE;
+}
+PyObject* get_needs_input_grad(PyObject* o, void*) {
+  PyObject* v = ctx_of(o)->needs_input_grad;
+  return Py_NewRef(v ? v : Py_None);
+}
+int set_needs_input_grad(PyObject* o, PyObject* v, void*) { return set_slot(ctx_of(o)->needs_input_grad, v ? v : Py_None); }
+PyObject* get_materialize(PyObject* o, void*) { return PyBool_FromLong(ctx_of(o)->materialize_grads); }
+
+PyMethodDef context_methods[] = {
+    {"save_for_backward", save_for_backward, METH_VARARGS, "Keeps tensors for backward, where they are ctx.saved_tensors. Once, from forward or setup_context."},
+    {"save_for_forward", save_for_forward, METH_VARARGS, "Keeps tensors for jvp, where they are ctx.saved_tensors."},
+    {"mark_dirty", mark_dirty, METH_VARARGS, "Says which inputs forward changed in place; they must be returned."},
+    {"mark_non_differentiable", mark_non_differentiable, METH_VARARGS, "Says which outputs have no gradient."},
+    {"set_materialize_grads", set_materialize_grads, METH_O, "Are missing gradients zeros (the default) or None?"},
+    {}};
+PyGetSetDef context_properties[] = {
+    {"saved_tensors", saved_tensors, nullptr, "The tensors given to save_for_backward, checked for changes in place.", nullptr},
+    {"saved_variables", saved_tensors, nullptr, "The older name of saved_tensors.", nullptr},
+    {"needs_input_grad", get_needs_input_grad, set_needs_input_grad, "For each argument of forward: does it need a gradient?", nullptr},
+    {"materialize_grads", get_materialize, nullptr, nullptr, nullptr},
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
+    {}};
+PyMemberDef context_members[] = {{"__dictoffset__", T_PYSSIZET, offsetof(PyContext, dict), READONLY, nullptr},
+                                 {"__weaklistoffset__", T_PYSSIZET, offsetof(PyContext, weakrefs), READONLY, nullptr},
+                                 {}};
+
+// --- apply --------------------------------------------------------------------------------------------------------------------
+
+std::vector<TensorImpl*> marked(PyObject* tuple, const char* method) {
+  std::vector<TensorImpl*> out;
+  for (Py_ssize_t i = 0; tuple && i < PyTuple_GET_SIZE(tuple); ++i) {
+    PyObject* t = PyTuple_GET_ITEM(tuple, i);
+    CRESSET_CHECK_TYPE(is_tensor(t), method, " only accepts variable arguments, but argument ", static_cast<int64_t>(i), " is of type ", type_name(Py_TYPE(t)));
+    out.push_back(unwrap(t).unsafeGetTensorImpl());
+  }
+  return out;
+}
+
+void save_tensors(PyObject* ctx, FunctionNode& node) {
+  PyContext* c = ctx_of(ctx);
+  if (!c->to_save) return;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(c->to_save); ++i) {
+    PyObject* o = PyTuple_GET_ITEM(c->to_save, i);
+    if (o == Py_None) {
+      node.saved.emplace_back();
+      node.saved_is_none.push_back(true);
+      continue;
+    }
+    CRESSET_CHECK_TYPE(is_tensor(o), "save_for_backward can only save variables, but argument ", static_cast<int64_t>(i), " is of type ", type_name(Py_TYPE(o)));
+    const Tensor& t = unwrap(o);
+    const bool is_output = t.grad_fn().get() == &node;
+    node.saved.emplace_back(t, is_output);
+    node.saved_is_none.push_back(false);
+  }
+  Py_CLEAR(c->to_save);
+}
+
+// _function_apply(cls, context class, separate setup_context?, has jvp?, *args)
+PyObject* function_apply(PyObject*, PyObject* const* argv, Py_ssize_t total) {
+  CRESSET_PY_TRY
+  PyObject* cls = argv[0];
+  const bool separate = argv[2] == Py_True, has_jvp = argv[3] == Py_True;
+  PyObject* const* args = argv + 4;
+  const Py_ssize_t n = total - 4;
+
+  const Ref ctx = checked(PyObject_CallNoArgs(argv[1]));
+  CRESSET_CHECK_TYPE(PyType_IsSubtype(Py_TYPE(ctx.get()), context_type), "Function.apply: the class has no context type of its own.");
+  auto node = std::make_shared<FunctionNode>(ctx.get(), cls);
+  node->name_ = Py_TYPE(ctx.get())->tp_name;
+  ctx_of(ctx.get())->base.weak = node;
+
+  variable_list inputs;
+  Ref needs = checked(PyTuple_New(n));
+  const Ref arguments = checked(PyTuple_New(n));
+  bool any_grad = false;
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    const bool tensor = is_tensor(args[i]);
+    node->is_tensor.push_back(tensor);
+    bool grad = false;
+    if (tensor) {
+      inputs.push_back(unwrap(args[i]));
+      grad = autograd::impl::requires_grad(inputs.back());
+    }
+    any_grad |= grad;
+    PyTuple_SET_ITEM(needs.get(), i, PyBool_FromLong(grad));
+    PyTuple_SET_ITEM(arguments.get(), i, Py_NewRef(args[i]));
+  }
+  const bool executable = GradMode::is_enabled() && any_grad;
+  ctx_of(ctx.get())->needs_input_grad = needs.release();
+  autograd::edge_list edges;
+  for (const Tensor& t : inputs) {
+    if (executable && autograd::impl::requires_grad(t)) edges.push_back(autograd::impl::gradient_edge(t));
+    else edges.emplace_back();
+  }
+  node->set_next_edges(std::move(edges));
+
+  Ref result;
+  {
+    const AutoGradMode no_grad(false);
+    const AutoFwGradMode no_forward(false);
+    const Ref forward = checked(PyObject_GetAttrString(cls, "forward"));
+    if (separate) {
+      result = checked(PyObject_Call(forward.get(), arguments.get(), nullptr));
+      const Ref setup = checked(PyObject_GetAttrString(cls, "setup_context"));
+      checked(PyObject_CallFunctionObjArgs(setup.get(), ctx.get(), arguments.get(), result.get(), nullptr));
+    } else {
+      const Ref with_ctx = checked(PyTuple_New(n + 1));
+      PyTuple_SET_ITEM(with_ctx.get(), 0, Py_NewRef(ctx.get()));
+      for (Py_ssize_t i = 0; i < n; ++i) PyTuple_SET_ITEM(with_ctx.get(), i + 1, Py_NewRef(args[i]));
+      result = checked(PyObject_Call(forward.get(), with_ctx.get(), nullptr));
+    }
+  }
+
+  const bool several = PyTuple_Check(result.get());
+  const Ref outputs = several ? result : checked(PyTuple_Pack(1, result.get()));
+  const auto count = static_cast<std::size_t>(PyTuple_GET_SIZE(outputs.get()));
+  variable_list raw(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    PyObject* o = PyTuple_GET_ITEM(outputs.get(), static_cast<Py_ssize_t>(i));
+    if (is_tensor(o)) raw[i] = unwrap(o);
+  }
+  PyContext* c = ctx_of(ctx.get());
+  autograd::CustomFunctionMarks marks{marked(c->non_differentiable, "mark_non_differentiable"), marked(c->dirty, "mark_dirty")};
+  autograd::CustomJvp jvp;
+  if (has_jvp) {
+    jvp = [&](variable_list tangents) -> variable_list {
+      const Ref given = checked(PyTuple_New(n + 1));
+      PyTuple_SET_ITEM(given.get(), 0, Py_NewRef(ctx.get()));
+      std::size_t at = 0;
+      for (Py_ssize_t i = 0; i < n; ++i) {
+        Tensor t;
+        if (node->is_tensor[static_cast<std::size_t>(i)]) {
+          t = tangents[at];
+          if (!t.defined() && c->materialize_grads) t = autograd::InputMetadata(inputs[at]).zeros_like();
+          ++at;
+        }
+        PyTuple_SET_ITEM(given.get(), i + 1, checked(wrap(std::move(t))).release());
+      }
+      const Ref method = checked(PyObject_GetAttrString(cls, "jvp"));
+      const Ref r = checked(PyObject_Call(method.get(), given.get(), nullptr));
+      const Ref items = PyTuple_Check(r.get()) ? r : checked(PyTuple_Pack(1, r.get()));
+      return to_tensors(items.get(), "jvp", true);
+    };
+  }
+  const std::shared_ptr<autograd::Node> recorded = executable ? std::shared_ptr<autograd::Node>(node) : nullptr;
+  const variable_list wrapped = autograd::wrap_outputs(inputs, marks, raw, recorded, jvp);
+  for (const Tensor& t : wrapped) node->outputs.emplace_back(t);
+  Ref out = checked(PyTuple_New(static_cast<Py_ssize_t>(count)));
+  for (std::size_t i = 0; i < count; ++i) {
+    PyObject* o = PyTuple_GET_ITEM(outputs.get(), static_cast<Py_ssize_t>(i));
+    PyTuple_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i), raw[i].defined() ? checked(wrap(wrapped[i])).release() : Py_NewRef(o));
+  }
+  if (executable) save_tensors(ctx.get(), *node);
+  else Py_CLEAR(c->to_save);
+  Py_CLEAR(c->saved_for_forward);
+  Py_CLEAR(c->dirty);
+  Py_CLEAR(c->non_differentiable);
+  if (several) return out.release();
+  return Py_NewRef(PyTuple_GET_ITEM(out.get(), 0));
+  CRESSET_PY_CATCH(nullptr)
+}
+
+// _delayed_error(message, tensors): tensors of the same data whose backward raises.
+Object delayed_error(std::string message, std::vector<Tensor> tensors) {
+  auto node = std::make_shared<autograd::ErrorNode>(std::move(message));
+  for (const Tensor& t : tensors) node->add_next_edge(autograd::impl::requires_grad(t) ? autograd::impl::gradient_edge(t) : autograd::Edge());
+  variable_list out;
+  for (const Tensor& t : tensors) {
+    if (!t.defined()) {
+      out.emplace_back();
+      continue;
+    }
+    Tensor d = autograd::detach_shared(t);
+    autograd::impl::set_gradient_edge(d, autograd::Edge(node, node->add_input_metadata(d)));
+    out.push_back(std::move(d));
+  }
+  return Object(from_tensors(out));
+}
+
+}  // namespace
+
+void init_function(PyObject* module) {
+  PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(&context_new)},
+                         {Py_tp_dealloc, reinterpret_cast<void*>(&context_dealloc)},
+                         {Py_tp_traverse, reinterpret_cast<void*>(&context_traverse)},
+                         {Py_tp_clear, reinterpret_cast<void*>(&context_clear)},
+                         {Py_tp_methods, context_methods},
+                         {Py_tp_getset, context_properties},
+                         {Py_tp_members, context_members},
+                         {0, nullptr}};
+  PyType_Spec spec{"cresset._C._FunctionContext", sizeof(PyContext), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
+  const Ref bases = checked(PyTuple_Pack(1, node_type));
+  context_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpecWithBases(&spec, bases.get())).release());
+  checked(PyModule_AddObjectRef(module, "_FunctionContext", reinterpret_cast<PyObject*>(context_type)));
+  static PyMethodDef functions[] = {{"_function_apply", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&function_apply)), METH_FASTCALL, nullptr}, {}};
+  checked(PyModule_AddFunctions(module, functions));
+  def(module, "_delayed_error", [](std::string message, PyObject* tensors) { return delayed_error(std::move(message), to_tensors(tensors, "delayed error", true)); });
+}
+
+}  // namespace cresset::python
