@@ -25,7 +25,8 @@ def _broadcast_pair(input, target):
         "incorrect results due to broadcasting. Please ensure they have the same size.",
         stacklevel=3,
     )
-    return cresset.broadcast_tensors(input, target)
+    shape = cresset.broadcast_shapes(tuple(input.size()), tuple(target.size()))
+    return input.expand(shape), target.expand(shape)
 
 
 def _weighted(loss, weight, input, code):
