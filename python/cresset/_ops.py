@@ -1,15 +1,170 @@
+"""`cresset.ops`: operators by namespace, name and overload, as their schemas name them."""
+
+import ctypes
 import types
+
 from . import _C
-class _Overload:
-    def __init__(s, q, ov): s.q, s.ov = q, ov; s._op=_C._find_overload(q, ov)
-    def __call__(s,*a,**k): return s._op(*a,**k)
-class _Packet:
-    def __init__(s,q): s.q=q
-    def __getattr__(s,n): return _Overload(s.q, '' if n=='default' else n)
-    def __call__(s,*a,**k): return _C._call_packet(s.q, a, k)
-class _Ns:
-    def __init__(s,n): s.n=n
-    def __getattr__(s,n): return _Packet(f"{s.n}::{n}")
-class _Ops:
-    def __getattr__(s,n): return _Ns(n)
-ops=_Ops()
+from ._C import OpOverload, _find_overload
+
+__all__ = ["ops", "OpOverload", "OpOverloadPacket", "FunctionSchema", "Argument"]
+
+
+class Argument:
+    """One argument or return of a schema."""
+
+    __slots__ = ("name", "type", "default_value", "kwarg_only", "is_write", "_has_default")
+
+    def __init__(self, name, type, default_value=None, has_default=False, kwarg_only=False, is_write=False):
+        self.name, self.type, self.default_value = name, type, default_value
+        self.kwarg_only, self.is_write, self._has_default = kwarg_only, is_write, has_default
+
+    def has_default_value(self):
+        return self._has_default
+
+    @property
+    def is_out(self):
+        return self.kwarg_only and self.is_write
+
+    def __repr__(self):
+        return f"Argument(name={self.name!r}, type={self.type!r})"
+
+
+class FunctionSchema:
+    """A schema in parts; its string is the schema text."""
+
+    __slots__ = ("_text", "name", "overload_name", "arguments", "returns")
+
+    def __init__(self, text):
+        self._text = text
+        self.name, self.overload_name, arguments, returns = _C._schema_parts(text)
+        self.arguments = [Argument(*parts) for parts in arguments]
+        self.returns = [Argument(name, kind, is_write=write) for name, kind, write in returns]
+
+    @property
+    def is_mutable(self):
+        return any(a.is_write for a in self.arguments)
+
+    def __str__(self):
+        return self._text
+
+    __repr__ = __str__
+
+    def __eq__(self, other):
+        return isinstance(other, FunctionSchema) and self._text == other._text
+
+    def __hash__(self):
+        return hash(self._text)
+
+
+def _packet_of(overload):
+    return getattr(getattr(ops, overload.namespace), overload.__name__.partition(".")[0])
+
+
+# The type comes from the extension module; what needs no speed is added here.
+OpOverload._schema = property(lambda self: FunctionSchema(self._schema_text), doc="The schema in parts.")
+OpOverload.tags = property(lambda self: list(self._tag_names), doc="Names of the operator's tags.")
+OpOverload.overloadpacket = OpOverload._overloadpacket = property(_packet_of, doc="All overloads of the same name.")
+
+
+class OpOverloadPacket:
+    """All overloads of one name. Calling it picks the first whose schema takes the arguments."""
+
+    def __init__(self, namespace, name):
+        self._namespace, self.__name__ = namespace, name
+        self._qualified_op_name = f"{namespace}::{name}"
+        self.__module__ = f"cresset._ops.{namespace}"
+
+    def __call__(self, /, *args, **kwargs):
+        return _C._call_packet(self, self._qualified_op_name, *args, **kwargs)
+
+    def __getattr__(self, key):
+        # Looked up each time: an overload goes when the library that defined it goes.
+        if key.startswith("__"):
+            raise AttributeError(f"'{self}' can't have an overload name beginning with '__' and has no attribute {key} either.")
+        overload = _find_overload(self._qualified_op_name, "" if key == "default" else key)
+        if overload is None:
+            raise AttributeError(f"The underlying op of '{self}' has no overload name '{key}'")
+        return overload
+
+    def overloads(self):
+        """Names of the overloads; the one without a name is called default."""
+        return [name or "default" for name in _C._overload_names(self._qualified_op_name)]
+
+    def __iter__(self):
+        return iter(self.overloads())
+
+    def __dir__(self):
+        return [*super().__dir__(), *self.overloads()]
+
+    def __str__(self):
+        return f"{self._namespace}.{self.__name__}"
+
+    def __repr__(self):
+        return f"<OpOverloadPacket(op='{self}')>"
+
+    def __deepcopy__(self, memo=None):
+        return self
+
+    def __reduce__(self):
+        return _find_packet, (self._namespace, self.__name__)
+
+
+def _find_packet(namespace, name):
+    return getattr(getattr(ops, namespace), name)
+
+
+class _OpNamespace(types.ModuleType):
+    """The operators of one namespace."""
+
+    def __init__(self, name):
+        super().__init__(f"cresset.ops.{name}")
+        self.name = name
+        self._packets = {}
+
+    def __getattr__(self, key):
+        if key.startswith("__"):
+            raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{key}'")
+        if not _C._overload_names(f"{self.name}::{key}"):
+            self._packets.pop(key, None)
+            raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{key}'")
+        packet = self._packets.get(key)
+        if packet is None:
+            packet = self._packets[key] = OpOverloadPacket(self.name, key)
+        return packet
+
+    def __dir__(self):
+        prefix = f"{self.name}::"
+        names = {n[len(prefix):].partition(".")[0] for n in _C._dispatch_get_all_op_names() if n.startswith(prefix)}
+        return sorted(names)
+
+    def __iter__(self):
+        return iter(self.__dir__())
+
+
+class _Ops(types.ModuleType):
+    """Namespaces of operators, and libraries that register more."""
+
+    __file__ = "_ops.py"
+
+    def __init__(self):
+        super().__init__("cresset.ops")
+        self.loaded_libraries = set()
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(f"'_Ops' object has no attribute '{name}'")
+        namespace = _OpNamespace(name)
+        setattr(self, name, namespace)
+        return namespace
+
+    def __dir__(self):
+        return sorted({"load_library", "loaded_libraries", *(n.partition("::")[0] for n in _C._dispatch_get_all_op_names())})
+
+    def load_library(self, path):
+        """Load a shared library, which registers its operators while it is loaded."""
+        path = str(path)
+        ctypes.CDLL(path)
+        self.loaded_libraries.add(path)
+
+
+ops = _Ops()
