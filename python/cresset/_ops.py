@@ -122,8 +122,7 @@ class _OpNamespace(types.ModuleType):
         self._packets = {}
 
     def __getattr__(self, key):
-        if key.startswith("__"):
-            raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{key}'")
+        # Operators may have names like __and__; others with two underscores are questions of the interpreter.
         if not _C._overload_names(f"{self.name}::{key}"):
             self._packets.pop(key, None)
             raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{key}'")

@@ -1,7 +1,7 @@
 """CPU registrations: wrappers around structured and pointwise kernels, and the pointwise loops."""
 
 import cpp
-from emit_ops import other_scalars, overloaded, pointwise_call, promoting_scalars, RULES
+from emit_ops import RULES, overloaded, pointwise_call, promoting_scalars
 from output import header, source
 
 ISAS = ("baseline", "avx2", "avx512")

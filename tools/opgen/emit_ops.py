@@ -199,6 +199,11 @@ class Registrations:
             return
         key = "CompositeImplicitAutograd" if row.kind == "composite" else "CompositeExplicitAutograd"
         if op.form == "inplace":
+            if row.kind == "composite":
+                # The parts may keep self for backward, and self changes afterwards.
+                tensors = [a.name for a in op.schema.args if str(a.type) == "Tensor"]
+                kept = f"ops::before_change({', '.join(tensors)})"
+                functional = f"cresset::{row.schema.name}({cpp.functional_args(op).replace('self', kept, 1)})"
             body = [f"ops::copy_to_self(\"{op.schema.name}\", {functional}, self);", "return self;"]
         else:
             outs = op.schema.out_args

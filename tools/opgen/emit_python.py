@@ -81,6 +81,10 @@ def emit(table, out):
 # --- binding table ------------------------------------------------------------------------------------------------------
 
 
+# Operators that take a Python number in the place of a tensor, as PyTorch does; others have Scalar overloads or refuse.
+NUMBERS = {"add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "floor_divide", "copy_", "copy", "to", "_to_copy"}
+
+
 def _where(places):
     return " | ".join(PLACES[p] for p in places) or "0"
 
@@ -92,7 +96,7 @@ def _table_source(names):
         rows = []
         for o in name.overloads:
             for op in (o.op, *([o.out] if o.out and o.out is not o.op else [])):
-                numbers = op.row.kind == "pointwise" and len(op.row.schema.tensor_args) >= 2
+                numbers = op.row.schema.name in NUMBERS
                 rows.append(f"{{\"{op.schema.full_name}\", \"{op.schema.overload}\", {_where(o.places)}, {'true' if numbers else 'false'}}}")
         parts.append(f"const TableOverload overloads_{i}[] = {{{', '.join(rows)}}};\n")
         entries.append(f"    {{\"{name.name}\", {cpp.quote(name.doc)}, overloads_{i}, {len(rows)}}},\n")
