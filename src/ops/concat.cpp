@@ -173,7 +173,10 @@ TensorSpec roll_shape(const Tensor& self, IntArrayRef shifts, IntArrayRef dims) 
   CRESSET_CHECK(!shifts.empty(), "`shifts` required");
   CRESSET_CHECK(shifts.size() == dims.size() || (dims.empty() && shifts.size() == 1), "shifts and dimensions must align. shifts: ",
                 shifts.size(), ", dims:", dims.size());
-  for (int64_t d : dims) maybe_wrap_dim(d, self.dim());
+  for (int64_t d : dims) {
+    CRESSET_CHECK_INDEX(self.dim() > 0, "Dimension specified as ", d, " but tensor has no dimensions");
+    maybe_wrap_dim(d, self.dim());
+  }
   return spec_like(self, self.sizes());
 }
 

@@ -262,7 +262,7 @@ TensorSpec take_shape(const Tensor& self, const Tensor& index) {
 }
 Tensor take_along_dim_impl(const Tensor& self, const Tensor& indices, std::optional<int64_t> dim) {
   CRESSET_CHECK(indices.scalar_type() == kLong, "torch.take_along_dim(): dtype of indices should be Long but got ", indices.scalar_type());
-  if (!dim) return self.reshape({-1}).gather(0, indices.reshape({-1}));
+  if (!dim) return take_along_dim_impl(self.reshape({-1}), indices.reshape({-1}), 0);
   CRESSET_CHECK(self.dim() == indices.dim(), "torch.take_along_dim(): input and indices should have the same number of dimensions, but got ",
                 self.dim(), " dimensions for input, and ", indices.dim(), " dimensions for indices");
   const int64_t d = maybe_wrap_dim(*dim, self.dim());
@@ -275,7 +275,10 @@ Tensor take_along_dim_impl(const Tensor& self, const Tensor& indices, std::optio
     from[d] = self.size(d);
     index[d] = indices.size(d);
   }
-  return self.expand(from).gather(d, indices.expand(index));
+  // Negative indices count from the end.
+  const int64_t size = self.dim() == 0 ? 1 : self.size(d);
+  const Tensor wrapped = cresset::where(cresset::lt(indices, 0), cresset::add(indices, size), indices);
+  return self.expand(from).gather(d, wrapped.expand(index));
 }
 
 Tensor& put_meta(Tensor& self, const Tensor& index, const Tensor& source, bool) {

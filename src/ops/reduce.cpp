@@ -198,7 +198,7 @@ Tensor norm_all_dtype(const Tensor& self, const std::optional<Scalar>& p, Scalar
 
 TensorSpec logsumexp_shape(const Tensor& self, IntArrayRef dim, bool keepdim) {
   const ScalarType type = isIntegralType(self.scalar_type(), true) ? get_default_dtype() : self.scalar_type();
-  CRESSET_CHECK_NOT_IMPLEMENTED(isFloatingType(type), "\"logsumexp_cpu\" not implemented for '", type, "'");
+  CRESSET_CHECK_NOT_IMPLEMENTED(isDifferentiableType(type), "\"logsumexp_cpu\" not implemented for '", type, "'");
   return reduced(self, reduce_mask(dim, self.dim()), keepdim, type);
 }
 
@@ -252,7 +252,7 @@ Tensor sum_to_size_impl(const Tensor& self, IntArrayRef size) {
   DimVector dims;
   for (int64_t d = 0; d < n; ++d)
     if (d < extra || (size[d - extra] == 1 && self.size(d) != 1)) dims.push_back(d);
-  const Tensor out = cresset::sum(self, IntArrayRef(dims), /*keepdim=*/true, self.scalar_type());
+  const Tensor out = cresset::sum(self, IntArrayRef(dims), /*keepdim=*/true);
   return extra > 0 ? out.view(size) : out;
 }
 
@@ -281,7 +281,7 @@ Tensor quantile_tensor(const Tensor& self, const Tensor& q, std::optional<int64_
   CRESSET_CHECK(self.scalar_type() == q.scalar_type(), "quantile() q tensor must be same dtype as the input tensor");
   CRESSET_CHECK(interpolation == "linear" || interpolation == "lower" || interpolation == "higher" || interpolation == "midpoint" || interpolation == "nearest",
                 "quantile() interpolation must be one of linear, lower, higher, midpoint or nearest, but got ", interpolation);
-  CRESSET_CHECK(cresset::logical_and(cresset::ge(q, 0), cresset::le(q, 1)).all().item<bool>(), "quantile() q values must be in the range [0, 1]");
+  CRESSET_CHECK(q.is_meta() || cresset::logical_and(cresset::ge(q, 0), cresset::le(q, 1)).all().item<bool>(), "quantile() q values must be in the range [0, 1]");
   // Values to the last dimension, sorted; NaNs sort last, and a row with one is NaN altogether.
   const int64_t d = dim ? maybe_wrap_dim(*dim, self.dim()) : 0;
   const Tensor moved = !dim || self.dim() == 0 ? self.reshape({-1}) : cresset::movedim(self, d, -1);

@@ -83,7 +83,7 @@ uint64_t dim_mask(IntArrayRef dims, int64_t ndim) {
     CRESSET_CHECK(!(mask >> w & 1), "dim ", w, " appears multiple times in the list of dims");
     mask |= uint64_t{1} << w;
   }
-  return mask;
+  return ndim == 0 ? 0 : mask;  // a tensor of no dimensions accepts dim 0, but there is nothing to reduce
 }
 
 uint64_t reduce_mask(OptionalIntArrayRef dims, int64_t ndim) {

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <complex>
 #include <limits>
+#include <numeric>
 #include <type_traits>
 #include <vector>
 
@@ -147,12 +148,12 @@ void median_along(const Tensor& self, int64_t dim, bool skip_nan, const Tensor& 
     scalar_t* const to = values.mutable_data_ptr<scalar_t>();
     int64_t* const to_index = indices.mutable_data_ptr<int64_t>();
     // Results are dense in the order of lines.
-    for_each_line_numbered(dim, self.sizes(), self.strides(), [&](int64_t line, int64_t offset, int64_t size, int64_t stride) {
-      static thread_local std::vector<int64_t> order;
-      const int64_t i = median_index(from + offset, size, stride, skip_nan, order);
-      to[line] = from[offset + i * stride];
-      to_index[line] = i;
-    });
+    for_each_line_with<std::vector<int64_t>, 1>(dim, self.sizes(), {self.strides()}, [&](const LineAt<1>& l, std::vector<int64_t>& order) {
+      const scalar_t* const line = from + l.offset[0];
+      const int64_t i = median_index(line, l.size, l.stride[0], skip_nan, order);
+      to[l.number] = line[i * l.stride[0]];
+      to_index[l.number] = i;
+    }, 8);
   });
 }
 void median_of_all(const Tensor& self, bool skip_nan, const Tensor& out) {
@@ -183,24 +184,24 @@ void mode(const Tensor& self, int64_t dim, bool, const Tensor& values, const Ten
     const scalar_t* const from = self.const_data_ptr<scalar_t>();
     scalar_t* const to = values.mutable_data_ptr<scalar_t>();
     int64_t* const to_index = indices.mutable_data_ptr<int64_t>();
-    for_each_line_numbered(dim, self.sizes(), self.strides(), [&](int64_t line, int64_t offset, int64_t size, int64_t stride) {
-      std::vector<int64_t> order(static_cast<std::size_t>(size));
-      for (int64_t i = 0; i < size; ++i) order[i] = i;
-      const auto at = [&](int64_t i) { return static_cast<C>(from[offset + i * stride]); };
+    for_each_line_with<std::vector<int64_t>, 1>(dim, self.sizes(), {self.strides()}, [&](const LineAt<1>& l, std::vector<int64_t>& order) {
+      order.resize(static_cast<std::size_t>(l.size));
+      std::iota(order.begin(), order.end(), 0);
+      const auto at = [&](int64_t i) { return static_cast<C>(from[l.offset[0] + i * l.stride[0]]); };
       std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return at(a) < at(b) || (at(a) == at(a) && at(b) != at(b)); });
       int64_t best = 0, best_count = 0;
-      for (int64_t i = 0; i < size;) {
+      for (int64_t i = 0; i < l.size;) {
         int64_t j = i + 1;
-        while (j < size && at(order[j]) == at(order[i])) ++j;
+        while (j < l.size && at(order[j]) == at(order[i])) ++j;
         if (j - i > best_count) {
           best_count = j - i;
           best = order[j - 1];
         }
         i = j;
       }
-      to[line] = from[offset + best * stride];
-      to_index[line] = best;
-    });
+      to[l.number] = from[l.offset[0] + best * l.stride[0]];
+      to_index[l.number] = best;
+    }, 16);
   });
 }
 

@@ -20,9 +20,10 @@ struct LineAt {
 
 inline constexpr int64_t kLineWork = 1 << 15;
 
-// f(LineAt) for every line along `dim`; a tensor of no dimensions is one line of one element.
-template <int N, class F>
-void for_each_line(int64_t dim, IntArrayRef sizes, const std::array<IntArrayRef, N>& strides, const F& f, int64_t cost = 1) {
+// f(LineAt, State&) for every line along `dim`; a tensor of no dimensions is one line of one element. Each thread has a
+// State of its own (buffers that lines share one after the other). cost: how much more than a copy an element takes.
+template <class State, int N, class F>
+void for_each_line_with(int64_t dim, IntArrayRef sizes, const std::array<IntArrayRef, N>& strides, const F& f, int64_t cost) {
   const int64_t n = static_cast<int64_t>(sizes.size());
   const int64_t d = maybe_wrap_dim(dim, n);
   LineAt<N> line{0, n == 0 ? 1 : sizes[d], {}, {}};
@@ -33,6 +34,7 @@ void for_each_line(int64_t dim, IntArrayRef sizes, const std::array<IntArrayRef,
   const int64_t grain = std::max<int64_t>(1, kLineWork / std::max<int64_t>(1, line.size * cost));
   parallel_for(0, lines, grain, [&](int64_t begin, int64_t end) {
     LineAt<N> at = line;
+    State state;
     int64_t place[64];
     int64_t rest = begin;
     for (int64_t i = n - 1; i >= 0; --i) {
@@ -43,7 +45,7 @@ void for_each_line(int64_t dim, IntArrayRef sizes, const std::array<IntArrayRef,
     }
     for (int64_t number = begin; number < end; ++number) {
       at.number = number;
-      f(at);
+      f(at, state);
       for (int64_t i = n - 1; i >= 0; --i) {
         if (i == d) continue;
         for (int k = 0; k < N; ++k) at.offset[k] += strides[k][i];
@@ -55,10 +57,12 @@ void for_each_line(int64_t dim, IntArrayRef sizes, const std::array<IntArrayRef,
   });
 }
 
-// f(number of the line, offset, size, stride) for one operand.
-template <class F>
-void for_each_line_numbered(int64_t dim, IntArrayRef sizes, IntArrayRef strides, const F& f, int64_t cost = 8) {
-  for_each_line<1>(dim, sizes, {strides}, [&](const LineAt<1>& l) { f(l.number, l.offset[0], l.size, l.stride[0]); }, cost);
+struct NoState {};
+
+// f(LineAt) for every line along `dim`.
+template <int N, class F>
+void for_each_line(int64_t dim, IntArrayRef sizes, const std::array<IntArrayRef, N>& strides, const F& f, int64_t cost = 1) {
+  for_each_line_with<NoState, N>(dim, sizes, strides, [&](const LineAt<N>& at, NoState&) { f(at); }, cost);
 }
 
 }  // namespace cresset::cpu

@@ -65,7 +65,8 @@ void fold_sum(FoldKind kind, const char* name, const Tensor& self, uint64_t mask
   const ScalarType type = out.scalar_type();
   if (self.is_complex() || isComplexType(type)) {
     const Tensor from = self.scalar_type() == type ? self : self.to(type);
-    fold_sum(kind, name, as_pairs(from), mask, as_pairs(out), divisor);
+    // The one dimension that a number may be reduced over is not the one of the pairs.
+    fold_sum(kind, name, as_pairs(from), from.dim() == 0 ? 0 : mask, as_pairs(out), divisor);
     return;
   }
   const Tensor from = folds_without_cast(self.scalar_type(), type) ? self : self.to(type);
@@ -311,15 +312,15 @@ void vector_norm(const Tensor& self, const Scalar& ord, OptionalIntArrayRef dim,
 
 void logsumexp(const Tensor& self, IntArrayRef dim, bool, const Tensor& out) {
   const uint64_t mask = ops::reduce_mask(dim, self.dim());
-  const Tensor from = self.is_floating_point() ? self : self.to(out.scalar_type());
+  const Tensor from = isDifferentiableType(self.scalar_type()) ? self : self.to(out.scalar_type());
   if (from.numel() == 0) {
-    ops::copy_data(cresset::full({}, -std::numeric_limits<double>::infinity(), TensorOptions(out.scalar_type())), out);
-    return;
+    return ops::copy_data(cresset::full({}, -std::numeric_limits<double>::infinity(), TensorOptions(out.scalar_type())), out);
   }
   DimVector dims;
   for (int64_t d = 0; d < from.dim(); ++d)
     if (mask >> d & 1) dims.push_back(d);
-  const Tensor largest = from.dim() == 0 ? from : cresset::amax(from, IntArrayRef(dims), true);
+  const Tensor size = from.is_complex() ? cresset::real(from) : from;
+  const Tensor largest = from.dim() == 0 ? size : cresset::amax(size, IntArrayRef(dims), true);
   // Infinite maxima are not subtracted: inf - inf would be NaN.
   const Tensor shift = cresset::masked_fill(largest, cresset::eq(cresset::abs(largest), std::numeric_limits<double>::infinity()), 0);
   const Tensor exponentials = cresset::exp(cresset::sub(from, shift));

@@ -90,6 +90,10 @@ void sort_items(std::vector<I>& items, std::vector<I>& other) {
   std::sort(items.begin(), items.end(), [](const I& a, const I& b) { return a.key != b.key ? a.key < b.key : a.index < b.index; });
 }
 
+template <class I>
+struct Buffers {
+  std::vector<I> items, other;
+};
 template <class T>
 using ItemOf = Item<decltype(sort_key(T()))>;
 
@@ -102,8 +106,8 @@ void sort_stable(const Tensor& self, std::optional<bool>, int64_t dim, bool desc
     const scalar_t* const from = self.const_data_ptr<scalar_t>();
     scalar_t* const to = values.mutable_data_ptr<scalar_t>();
     int64_t* const to_index = indices.mutable_data_ptr<int64_t>();
-    for_each_line<3>(dim, self.sizes(), {self.strides(), values.strides(), indices.strides()}, [&](const LineAt<3>& l) {
-      static thread_local std::vector<I> items, other;
+    for_each_line_with<Buffers<I>, 3>(dim, self.sizes(), {self.strides(), values.strides(), indices.strides()}, [&](const LineAt<3>& l, Buffers<I>& buffers) {
+      auto& [items, other] = buffers;
       load_items(from + l.offset[0], l.size, l.stride[0], descending, items);
       sort_items(items, other);
       for (int64_t i = 0; i < l.size; ++i) {
@@ -123,9 +127,7 @@ void topk(const Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted,
     int64_t* const to_index = indices.mutable_data_ptr<int64_t>();
     const int64_t d = maybe_wrap_dim(dim, self.dim()), step = self.dim() == 0 ? 1 : values.stride(d), index_step = self.dim() == 0 ? 1 : indices.stride(d);
     // Lines of self and of the results have the same numbers; only their lengths differ.
-    DimVector stride_values(values.strides()), stride_indices(indices.strides());
-    for_each_line<3>(dim, self.sizes(), {self.strides(), stride_values, stride_indices}, [&](const LineAt<3>& l) {
-      static thread_local std::vector<I> items;
+    for_each_line_with<std::vector<I>, 3>(dim, self.sizes(), {self.strides(), values.strides(), indices.strides()}, [&](const LineAt<3>& l, std::vector<I>& items) {
       load_items(from + l.offset[0], l.size, l.stride[0], largest, items);
       const auto less = [](const I& a, const I& b) { return a.key != b.key ? a.key < b.key : a.index < b.index; };
       const auto end = items.begin() + k;
@@ -150,14 +152,13 @@ void kthvalue(const Tensor& self, int64_t k, int64_t dim, bool, const Tensor& va
     const scalar_t* const from = self.const_data_ptr<scalar_t>();
     scalar_t* const to = values.mutable_data_ptr<scalar_t>();
     int64_t* const to_index = indices.mutable_data_ptr<int64_t>();
-    for_each_line_numbered(dim, self.sizes(), self.strides(), [&](int64_t line, int64_t offset, int64_t size, int64_t stride) {
-      static thread_local std::vector<I> items;
-      load_items(from + offset, size, stride, false, items);
+    for_each_line_with<std::vector<I>, 1>(dim, self.sizes(), {self.strides()}, [&](const LineAt<1>& l, std::vector<I>& items) {
+      load_items(from + l.offset[0], l.size, l.stride[0], false, items);
       const auto at = items.begin() + (k - 1);
       std::nth_element(items.begin(), at, items.end(), [](const I& a, const I& b) { return a.key != b.key ? a.key < b.key : a.index < b.index; });
-      to[line] = from[offset + at->index * stride];
-      to_index[line] = at->index;
-    });
+      to[l.number] = from[l.offset[0] + at->index * l.stride[0]];
+      to_index[l.number] = at->index;
+    }, 8);
   });
 }
 
