@@ -1,6 +1,7 @@
 """`cresset.ops`: operators by namespace, name and overload, as their schemas name them."""
 
-import ctypes
+import os
+import sys
 import types
 
 from . import _C
@@ -78,12 +79,15 @@ class OpOverloadPacket:
         return _C._call_packet(self, self._qualified_op_name, *args, **kwargs)
 
     def __getattr__(self, key):
-        # Looked up each time: an overload goes when the library that defined it goes.
         if key.startswith("__"):
             raise AttributeError(f"'{self}' can't have an overload name beginning with '__' and has no attribute {key} either.")
         overload = _find_overload(self._qualified_op_name, "" if key == "default" else key)
         if overload is None:
-            raise AttributeError(f"The underlying op of '{self}' has no overload name '{key}'")
+            known = self.overloads()
+            if not known:
+                raise AttributeError(f"operator {self._qualified_op_name} is not defined any more.")
+            raise AttributeError(f"The underlying op of '{self}' has no overload name '{key}'.{_near(key, known)}")
+        self.__dict__[key] = overload  # until the library that defines it goes (_forget)
         return overload
 
     def overloads(self):
@@ -109,6 +113,14 @@ class OpOverloadPacket:
         return _find_packet, (self._namespace, self.__name__)
 
 
+def _near(key, known):
+    """" Did you mean: …?" for the names that look like key."""
+    import difflib
+
+    near = difflib.get_close_matches(key, known, 3)
+    return f" Did you mean: {', '.join(near)}?" if near else ""
+
+
 def _find_packet(namespace, name):
     return getattr(getattr(ops, namespace), name)
 
@@ -119,16 +131,13 @@ class _OpNamespace(types.ModuleType):
     def __init__(self, name):
         super().__init__(f"cresset.ops.{name}")
         self.name = name
-        self._packets = {}
 
     def __getattr__(self, key):
         # Operators may have names like __and__; others with two underscores are questions of the interpreter.
         if not _C._overload_names(f"{self.name}::{key}"):
-            self._packets.pop(key, None)
-            raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{key}'")
-        packet = self._packets.get(key)
-        if packet is None:
-            packet = self._packets[key] = OpOverloadPacket(self.name, key)
+            hint = "" if key.startswith("__") else _near(key, dir(self))
+            raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{key}'.{hint}")
+        packet = self.__dict__[key] = OpOverloadPacket(self.name, key)
         return packet
 
     def __dir__(self):
@@ -138,6 +147,14 @@ class _OpNamespace(types.ModuleType):
 
     def __iter__(self):
         return iter(self.__dir__())
+
+
+def _forget(qualname):
+    """Drop what is kept of an operator that was removed."""
+    namespace, _, name = qualname.partition("::")
+    kept = ops.__dict__.get(namespace)
+    if kept is not None:
+        kept.__dict__.pop(name.partition(".")[0], None)
 
 
 class _Ops(types.ModuleType):
@@ -161,9 +178,17 @@ class _Ops(types.ModuleType):
 
     def load_library(self, path):
         """Load a shared library, which registers its operators while it is loaded."""
-        path = str(path)
-        ctypes.CDLL(path)
+        import ctypes
+
+        path = os.path.realpath(path)
+        if path in self.loaded_libraries:
+            return
+        try:
+            ctypes.CDLL(path)
+        except OSError as error:
+            raise OSError(f"Could not load this library: {path} ({error})") from None
         self.loaded_libraries.add(path)
 
 
 ops = _Ops()
+sys.modules["cresset.ops"] = ops

@@ -5,7 +5,7 @@ import weakref
 from contextlib import contextmanager
 
 from . import _C
-from ._ops import OpOverload, OpOverloadPacket
+from ._ops import OpOverload, OpOverloadPacket, _forget
 
 __all__ = ["Library", "define", "impl", "fallthrough_kernel"]
 
@@ -18,6 +18,12 @@ fallthrough_kernel = _C._fallthrough_kernel
 def _place(depth):
     frame = sys._getframe(depth + 1)
     return frame.f_code.co_filename, frame.f_lineno
+
+
+def _undo(block, definitions):
+    block.reset()
+    for qualname in definitions:
+        _forget(qualname)
 
 
 class Library:
@@ -39,7 +45,7 @@ class Library:
             _C._dispatch_key_parse(dispatch_key)
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
         self._op_defs, self._op_impls = set(), set()
-        self._finalizer = weakref.finalize(self, self.m.reset)
+        self._finalizer = weakref.finalize(self, _undo, self.m, self._op_defs)
 
     def __repr__(self):
         return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})>"

@@ -1,11 +1,13 @@
 """Grad modes as context managers and decorators."""
 
 import functools
-import inspect
 
 from cresset import _C
 
 __all__ = ["no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "set_multithreading_enabled"]
+
+
+_CO_GENERATOR = 0x20  # inspect.CO_GENERATOR; inspect itself is slow to import
 
 
 class _Decorator:
@@ -15,10 +17,10 @@ class _Decorator:
         return type(self)()
 
     def __call__(self, function):
-        if inspect.isclass(function):
+        if isinstance(function, type):
             function.__init__ = self(function.__init__)
             return function
-        if inspect.isgeneratorfunction(function):
+        if getattr(getattr(function, "__code__", None), "co_flags", 0) & _CO_GENERATOR:
             return self._wrap_generator(function)
         clone = self._clone
 
