@@ -24,10 +24,16 @@ std::tuple<Tensor, Tensor> prelu_kernel_backward_impl(const Tensor& grad_output,
   return {cresset::where(positive, grad_output, weight * grad_output), cresset::where(positive, Scalar(0), self * grad_output)};
 }
 
-Tensor celu_impl(const Tensor& self, const Scalar& alpha) {
+namespace {
+Scalar celu_input_scale(const Scalar& alpha) {
   CRESSET_CHECK(alpha.toDouble() != 0, "ZeroDivisionError: alpha cannot be 0 for CELU");
-  return cresset::elu(self, alpha, 1, Scalar(1 / alpha.toDouble()));
+  return 1 / alpha.toDouble();
 }
+}  // namespace
+
+Tensor celu_impl(const Tensor& self, const Scalar& alpha) { return cresset::elu(self, alpha, 1, celu_input_scale(alpha)); }
+
+Tensor& celu_inplace(Tensor& self, const Scalar& alpha) { return cresset::elu_(self, alpha, 1, celu_input_scale(alpha)); }
 
 std::tuple<Tensor, Tensor> log_sigmoid_forward_impl(const Tensor& self) {
   return {cresset::log_sigmoid_elements(self), cresset::empty({0}, self.options())};

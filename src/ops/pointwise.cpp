@@ -337,6 +337,8 @@ void pointwise_prepare_out(const PointwiseOp& op, const PointwiseCall& call, con
                 out.device(), " and ", device, "! (", op.name, ": the operands and the result must be on one device)");
   const DimVector sizes = broadcast(call);
   const TensorSpec spec{sizes, types.result, device, pointwise_strides(call, sizes)};
+  CRESSET_CHECK(!in_place || op.rule != DtypeRule::Abs || !isComplexType(types.common), "In-place ", op.name,
+                " is not supported for complex tensors.");
   if (in_place)
     check_self(op.name, spec, out);
   else
