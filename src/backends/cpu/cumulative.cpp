@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <vector>
 
+#include <cresset/base/parallel.h>
 #include <cresset/core/dispatch_types.h>
 #include <cresset/ops/functions.h>
 
@@ -41,18 +42,38 @@ struct RunningType<std::complex<float>> {
   using type = std::complex<double>;
 };
 
+// Both tensors contiguous: [outer, n, inner]. Columns run side by side, so that memory is read in order.
 template <class T, class F>
 void running(const Tensor& self, int64_t dim, const Tensor& out, typename RunningType<T>::type start, const F& step) {
   using R = typename RunningType<T>::type;
-  const T* const from = self.const_data_ptr<T>();
+  constexpr int64_t kColumns = 128;
+  const Tensor in = self.contiguous();
+  const T* const from = in.const_data_ptr<T>();
   T* const to = out.mutable_data_ptr<T>();
-  for_each_line<2>(dim, self.sizes(), {self.strides(), out.strides()}, [&](const LineAt<2>& l) {
-    R acc = start;
-    const T* const a = from + l.offset[0];
-    T* const b = to + l.offset[1];
-    for (int64_t i = 0; i < l.size; ++i) {
-      acc = step(acc, static_cast<R>(a[i * l.stride[0]]));
-      b[i * l.stride[1]] = static_cast<T>(acc);
+  int64_t outer = 1, n = 1, inner = 1;
+  const int64_t d = maybe_wrap_dim(dim, in.dim());
+  for (int64_t i = 0; i < in.dim(); ++i) (i < d ? outer : i == d ? n : inner) *= in.size(i);
+  const int64_t tiles = (inner + kColumns - 1) / kColumns;
+  parallel_for(0, outer * tiles, std::max<int64_t>(1, kLineWork / (n * std::min(inner, kColumns))), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t column = i % tiles * kColumns, width = std::min(kColumns, inner - column);
+      const T* a = from + i / tiles * n * inner + column;
+      T* b = to + i / tiles * n * inner + column;
+      R acc[kColumns];
+      std::fill_n(acc, width, start);
+      if (inner == 1) {
+        R one = start;
+        for (int64_t k = 0; k < n; ++k) {
+          one = step(one, static_cast<R>(a[k]));
+          b[k] = static_cast<T>(one);
+        }
+        continue;
+      }
+      for (int64_t k = 0; k < n; ++k, a += inner, b += inner)
+        for (int64_t c = 0; c < width; ++c) {
+          acc[c] = step(acc[c], static_cast<R>(a[c]));
+          b[c] = static_cast<T>(acc[c]);
+        }
     }
   });
 }

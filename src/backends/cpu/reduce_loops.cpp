@@ -5,6 +5,9 @@
 #include <cstdint>
 #include <limits>
 #include <type_traits>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 #include <cresset/base/half.h>
 #include <cresset/core/scalar_type.h>
@@ -173,8 +176,9 @@ struct ExtremeOf {
     else return v;
   }
   CRESSET_FOLD_INLINE static Acc better(Acc acc, Acc v) {
-    if constexpr (std::is_floating_point_v<Acc>) return (max ? v > acc : v < acc) | is_nan(v) ? v : acc;
-    else return (max ? v > acc : v < acc) ? v : acc;
+    const Acc kept = (max ? v > acc : v < acc) ? v : acc;  // a NaN in acc stays
+    if constexpr (std::is_floating_point_v<Acc>) return is_nan(v) ? v : kept;
+    else return kept;
   }
   CRESSET_FOLD_INLINE static void take(Acc& acc, T v, int64_t) { acc = better(acc, map(v)); }
   static void join(Acc& acc, const Acc& other) { acc = better(acc, other); }
@@ -363,12 +367,22 @@ struct Entry {
   static constexpr Fold fold() { return {sizeof(Acc), init, rows, columns, combine}; }
 };
 
+CRESSET_FOLD_INLINE float to_float(Half h) { return static_cast<float>(h); }
+CRESSET_FOLD_INLINE float to_float(BFloat16 h) { return __builtin_bit_cast(float, static_cast<uint32_t>(h.x) << 16); }
+
 template <class H>
 CRESSET_NOINLINE void widen(const H* p, int64_t n, int64_t stride, float* to) {
+  int64_t i = 0;
+#if defined(__x86_64__) && CRESSET_ISA_LEVEL > 0
+  if constexpr (std::is_same_v<H, Half>) {
+    if (stride == 1)
+      for (; i + 8 <= n; i += 8) _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p + i))));
+  }
+#endif
   if (stride == 1)
-    for (int64_t i = 0; i < n; ++i) to[i] = static_cast<float>(p[i]);
+    for (; i < n; ++i) to[i] = to_float(p[i]);
   else
-    for (int64_t i = 0; i < n; ++i) to[i] = static_cast<float>(p[i * stride]);
+    for (; i < n; ++i) to[i] = to_float(p[i * stride]);
 }
 
 // Half types are widened block by block and folded as float.
@@ -376,7 +390,7 @@ template <class H, class Op>
 struct HalfEntry {
   using Acc = typename Op::Acc;
   using Base = Entry<float, Op>;
-  static constexpr int64_t kBlock = 512, kRows = 8;
+  static constexpr int64_t kBlock = 512, kRows = 32, kColumns = 256;
   static void rows(const void* data, int64_t count, int64_t row_stride, int64_t n, int64_t stride, int64_t first, void* acc) {
     const H* p = static_cast<const H*>(data);
     float block[kBlock];
@@ -389,11 +403,14 @@ struct HalfEntry {
   }
   static void columns(const void* data, int64_t count, int64_t row_stride, int64_t n, int64_t first, void* acc) {
     const H* p = static_cast<const H*>(data);
-    float block[kRows * kFoldTile];
-    for (int64_t r = 0; r < count; r += kRows) {
-      const int64_t rows = std::min(count - r, kRows);
-      for (int64_t k = 0; k < rows; ++k) widen(p + (r + k) * row_stride, n, 1, block + k * n);
-      Op::columns(block, rows, n, n, first + r, static_cast<Acc*>(acc));
+    float block[kRows * kColumns];
+    for (int64_t c = 0; c < n; c += kColumns) {
+      const int64_t width = std::min(n - c, kColumns);
+      for (int64_t r = 0; r < count; r += kRows) {
+        const int64_t rows = std::min(count - r, kRows);
+        for (int64_t k = 0; k < rows; ++k) widen(p + c + (r + k) * row_stride, width, 1, block + k * width);
+        Op::columns(block, rows, width, width, first + r, static_cast<Acc*>(acc) + c);
+      }
     }
   }
   static constexpr Fold fold() { return {sizeof(Acc), Base::init, rows, columns, Base::combine}; }
