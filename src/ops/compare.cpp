@@ -2,13 +2,15 @@
 #include <cresset/ops/functions.h>
 
 #include "ops/ops_decl_compare.h"
+#include "ops/pointwise.h"
 #include "ops/promotion.h"
 
 namespace cresset::ops {
 namespace {
 
 void check_mask(const Tensor& mask) {
-  CRESSET_CHECK(mask.scalar_type() == kBool, "masked_fill_ only supports boolean masks, but got mask with dtype ", mask.scalar_type());
+  CRESSET_CHECK(mask.scalar_type() == kBool, "masked_fill_ only supports boolean masks, but got mask with dtype ",
+                cpp_type_name(mask.scalar_type()));
 }
 
 }  // namespace

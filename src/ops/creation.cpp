@@ -164,7 +164,7 @@ TensorSpec arange_shape(const Scalar& start, const Scalar& end, const Scalar& st
   CRESSET_CHECK(std::isfinite(from) && std::isfinite(to), "unsupported range: ", from, " -> ", to);
   CRESSET_CHECK((by > 0 && to >= from) || (by < 0 && to <= from), "upper bound and lower bound inconsistent with step sign");
   double count;
-  if (integral || type == kLong) {
+  if (integral) {
     const int64_t first = start.toLong(), last = end.toLong(), stride = step.toLong(), sign = stride > 0 ? 1 : -1;
     count = static_cast<double>((last - first + stride - sign) / stride);
   } else {
@@ -215,10 +215,15 @@ TensorSpec eye_shape(int64_t n, std::optional<ScalarType> dtype, std::optional<L
   return eye_m_shape(n, n, dtype, layout, device, pin_memory);
 }
 
-TensorSpec triangle_shape(const Tensor& self, int64_t) {
-  CRESSET_CHECK(self.dim() >= 2, "tril, triu: input tensor must have at least 2 dimensions; given ", self.dim(), ".");
+namespace {
+TensorSpec triangle_spec(const char* op, const Tensor& self) {
+  CRESSET_CHECK(self.dim() >= 2, op, ": input tensor must have at least 2 dimensions");
   return {DimVector(self.sizes()), self.scalar_type(), self.device(), std::nullopt};
 }
+}  // namespace
+
+TensorSpec tril_shape(const Tensor& self, int64_t) { return triangle_spec("tril", self); }
+TensorSpec triu_shape(const Tensor& self, int64_t) { return triangle_spec("triu", self); }
 
 namespace {
 

@@ -2,6 +2,7 @@
 #include <cresset/ops/functions.h>
 
 #include <limits>
+#include <vector>
 
 #include "ops/ops_decl_math.h"
 
@@ -36,7 +37,11 @@ Tensor complex_impl(const Tensor& real, const Tensor& imag) {
   CRESSET_CHECK(real.scalar_type() == imag.scalar_type(), "Expected object of scalar type ", real.scalar_type(), " but got scalar type ",
                 imag.scalar_type(), " for second argument");
   const ScalarType type = toComplexType(real.scalar_type());
-  return cresset::add(real.to(type), cresset::mul(imag.to(type), Scalar(std::complex<double>(0, 1))));
+  const std::vector<Tensor> parts = cresset::broadcast_tensors({real, imag});
+  const Tensor result = cresset::empty(parts[0].sizes(), real.options().dtype(type));
+  cresset::real(result).copy_(parts[0]);
+  cresset::imag(result).copy_(parts[1]);
+  return result;
 }
 
 }  // namespace cresset::ops

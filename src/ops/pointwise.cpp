@@ -60,7 +60,7 @@ void check_equal_types(const PointwiseOp& op, const PointwiseCall& call) {
   const ScalarType a = call.inputs[0]->scalar_type(), b = call.inputs[1]->scalar_type();
   if (a == b) return;
   const std::string_view name = op.name;
-  CRESSET_CHECK(name != "lerp", "expected dtype ", a, " for `end` but got dtype ", b);
+  CRESSET_CHECK(name != "lerp", "expected dtype ", cpp_type_name(a), " for `end` but got dtype ", cpp_type_name(b));
   CRESSET_CHECK(name != "heaviside", "heaviside is not yet implemented for tensors with different dtypes.");
   CRESSET_CHECK(name != "isclose", a, " did not match ", b);
   CRESSET_CHECK(name != "_prelu_kernel", "Found dtype ", b, " but expected ", a);
@@ -167,6 +167,20 @@ Device common_device(const PointwiseOp& op, const PointwiseCall& call) {
 }
 
 }  // namespace
+
+const char* cpp_type_name(ScalarType type) {
+  switch (type) {
+    case kByte: return "unsigned char";
+    case kChar: return "signed char";
+    case kShort: return "short int";
+    case kInt: return "int";
+    case kLong: return "long int";
+    case kFloat: return "float";
+    case kDouble: return "double";
+    case kBool: return "bool";
+    default: return toString(type);
+  }
+}
 
 int broadcast_sizes(const Tensor* const* inputs, int num_inputs, int64_t* sizes) {
   const IntArrayRef first = inputs[0]->sizes();

@@ -71,6 +71,9 @@ Tensor pointwise_allocate(const PointwiseOp& op, const PointwiseCall& call);
 // This is also the Meta kernel of the out and in-place forms.
 void pointwise_prepare_out(const PointwiseOp& op, const PointwiseCall& call, const Tensor& out, bool in_place);
 
+// The element type as C++ spells it, where PyTorch's messages do ("long int").
+const char* cpp_type_name(ScalarType type);
+
 // Broadcast shape of the operands into `sizes` (capacity kMaxPointwiseDims); returns the number of dimensions.
 // Raises `The size of tensor a (3) must match the size of tensor b (4) at non-singleton dimension 1`.
 inline constexpr int kMaxPointwiseDims = 64;

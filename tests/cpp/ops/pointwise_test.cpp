@@ -217,7 +217,7 @@ TEST(Pointwise, TypesThatDoNotFit) {
   EXPECT_EQ(error_of([&] { add(i, i, true); }), "Boolean alpha only supported for Boolean results.");
   EXPECT_EQ(error_of([&] { clamp(i); }), "torch.clamp: At least one of 'min' or 'max' must not be None");
   EXPECT_EQ(error_of([&] { where(i, i, i); }), "where expected condition to be a boolean tensor, but got a tensor with dtype Long");
-  EXPECT_EQ(error_of([&] { i.masked_fill(i, 2); }), "masked_fill_ only supports boolean masks, but got mask with dtype Long");
+  EXPECT_EQ(error_of([&] { i.masked_fill(i, 2); }), "masked_fill_ only supports boolean masks, but got mask with dtype long int");
   EXPECT_EQ(error_of([&] { gelu(ones({2}), "fast"); }), "approximate argument must be either none or tanh.");
 }
 
