@@ -104,10 +104,12 @@ def test_factories_take_options(pilot):
 def test_python_table_and_stubs(pilot):
     table = (pilot / "src/python/python_table.cpp").read_text()
     assert '{{"aten::add", "Tensor", kFunction | kMethod, true}, {"aten::add", "out", kFunction | kMethod, true}}' in table
-    for stub in (pilot / "data").glob("*.pyi"):
+    stubs = pilot / "data/stubs/cresset/_C"
+    for stub in stubs.glob("*.pyi"):
         ast.parse(stub.read_text())
-    functions = (pilot / "data/_C_functions.pyi").read_text()
-    assert "def add(input: Tensor, other: Tensor, *, alpha: Number = 1, out: Tensor | None = None) -> Tensor: ..." in functions
+    functions = (stubs / "_VariableFunctions.pyi").read_text()
+    assert "def add(input: Tensor, other: Tensor | _Number, *, alpha: _Number = 1, out: Tensor | None = None) -> Tensor: ..." in functions
+    assert "def zeros(*size: _int, dtype: _dtype | None = None," in functions
     assert "def add_(" not in functions and "def clamp_(" in functions
 
 
