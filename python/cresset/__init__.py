@@ -26,7 +26,7 @@ def _take_constants():
 def _take_operators():
     """Every operator that shows as a function; names with a leading underscore are reachable but not exported."""
     for name, function in vars(_C._VariableFunctions).items():
-        if not name.startswith("__"):
+        if not name.startswith(("__", "special_", "linalg_", "fft_")):
             globals().setdefault(name, function)
 
 

@@ -8,7 +8,7 @@ from ._C import Tensor
 __all__ = [
     "is_tensor", "is_floating_point", "is_complex", "is_storage", "is_nonzero", "numel", "typename", "broadcast_shapes", "asarray",
     "set_default_device", "get_default_device", "compiled_with_cxx11_abi", "is_same_size", "is_inference", "is_signed",
-    "are_deterministic_algorithms_enabled", "use_deterministic_algorithms", "set_num_interop_threads", "get_num_interop_threads",
+    "nonzero", "einsum", "meshgrid", "broadcast_tensors", "cartesian_prod", "block_diag", "are_deterministic_algorithms_enabled", "use_deterministic_algorithms", "set_num_interop_threads", "get_num_interop_threads",
 ]  # fmt: skip
 
 
@@ -54,7 +54,48 @@ def is_nonzero(input):
 
 def numel(input):
     """Number of elements."""
-    return input.numel()
+    if not isinstance(input, Tensor) and not hasattr(type(input), "__torch_function__"):
+        raise TypeError(f"numel(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    return Tensor.numel(input)
+
+
+def nonzero(input, *, out=None, as_tuple=False):
+    """Positions of the elements that are not zero: one row each, or with as_tuple one index tensor for each dimension."""
+    if as_tuple:
+        return _C._VariableFunctions.nonzero_numpy(input)
+    return _C._VariableFunctions.nonzero(input) if out is None else _C._VariableFunctions.nonzero(input, out=out)
+
+
+def _operands(tensors):
+    """The tensors of f(a, b) and of f([a, b])."""
+    return list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else list(tensors)
+
+
+def einsum(equation, *operands):
+    """The sum of products that the equation names: einsum("ij,jk->ik", a, b)."""
+    return _C._VariableFunctions.einsum(equation, _operands(operands))
+
+
+def meshgrid(*tensors, indexing=None):
+    """One coordinate grid for each one-dimensional tensor; indexing is "ij" or "xy"."""
+    if indexing is None:
+        return _C._VariableFunctions.meshgrid(_operands(tensors))
+    return _C._VariableFunctions.meshgrid(_operands(tensors), indexing=indexing)
+
+
+def broadcast_tensors(*tensors):
+    """The tensors expanded to their common size."""
+    return _C._VariableFunctions.broadcast_tensors(_operands(tensors))
+
+
+def cartesian_prod(*tensors):
+    """Every combination of elements of the one-dimensional tensors, one a row."""
+    return _C._VariableFunctions.cartesian_prod(_operands(tensors))
+
+
+def block_diag(*tensors):
+    """A matrix with the tensors along its diagonal."""
+    return _C._VariableFunctions.block_diag(_operands(tensors))
 
 
 def typename(obj):

@@ -56,6 +56,11 @@ def __reversed__(self):
     return self if self.dim() == 0 else self.flip(0)
 
 
+def nonzero(self, *, as_tuple=False):
+    """Positions of the elements that are not zero: one row each, or with as_tuple one index tensor for each dimension."""
+    return cresset.nonzero(self, as_tuple=as_tuple)
+
+
 def share_memory_(self):
     """Host memory of one process is shared already; returns the tensor."""
     return self
@@ -80,7 +85,7 @@ def __dir__(self):
 
 def install(tensor):
     """Put the methods into the class."""
-    for function in (register_hook, register_post_accumulate_grad_hook, __reversed__, share_memory_, pin_memory, cuda):
+    for function in (register_hook, register_post_accumulate_grad_hook, __reversed__, nonzero, share_memory_, pin_memory, cuda):
         setattr(tensor, function.__name__, _protocol(function))
     tensor.__dir__ = __dir__
     tensor.__array_priority__ = 1000  # NumPy leaves mixed arithmetic to tensors

@@ -6,9 +6,11 @@ _PREFIX = "special_"
 
 
 def _fill():
-    for name, function in vars(_C._special).items():
-        if not name.startswith("__"):
-            globals()[name.removeprefix(_PREFIX)] = function
+    # Aliases of operators with other names ("special_expit" of sigmoid) stand among the functions.
+    for place in (_C._VariableFunctions, _C._special):
+        for name, function in vars(place).items():
+            if name.startswith(_PREFIX):
+                globals()[name.removeprefix(_PREFIX)] = function
 
 
 _fill()

@@ -13,7 +13,7 @@ struct Format {
   const char* buffer;  // of the struct module
 };
 constexpr Format formats[] = {
-    {kBool, "b1", "?"}, {kByte, "u1", "B"}, {kChar, "i1", "b"}, {kShort, "i2", "h"}, {kInt, "i4", "i"}, {kLong, "i8", "q"},
+    {kBool, "b1", "?"}, {kByte, "u1", "B"}, {kChar, "i1", "b"}, {kShort, "i2", "h"}, {kInt, "i4", "i"}, {kLong, "i8", sizeof(long) == 8 ? "l" : "q"},
     {kHalf, "f2", "e"}, {kFloat, "f4", "f"}, {kDouble, "f8", "d"}, {kComplexFloat, "c8", "Zf"}, {kComplexDouble, "c16", "Zd"}};
 
 const Format* format_of(ScalarType t) {

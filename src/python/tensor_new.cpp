@@ -233,10 +233,11 @@ PyObject* py_as_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*
 PyObject* py_frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
   CRESSET_PY_TRY
   static const char* names[] = {"buffer", "dtype", "count", "offset", "requires_grad", nullptr};
-  PyObject *object, *dtype;
+  PyObject *object, *dtype = nullptr;
   Py_ssize_t count = -1, offset = 0;
   int requires_grad = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O$O|nnp:frombuffer", const_cast<char**>(names), &object, &dtype, &count, &offset, &requires_grad)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$Onnp:frombuffer", const_cast<char**>(names), &object, &dtype, &count, &offset, &requires_grad)) return nullptr;
+  CRESSET_CHECK_TYPE(dtype, "frombuffer() missing 1 required keyword-only argument: 'dtype'");
   const ScalarType type = to_scalar_type(dtype);
   const Ref view = checked(PyMemoryView_FromObject(object));
   const Py_buffer* buffer = PyMemoryView_GET_BUFFER(view.get());

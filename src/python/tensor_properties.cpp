@@ -59,7 +59,7 @@ CRESSET_BOOL(is_mps, false)
 CRESSET_BOOL(is_xpu, false)
 
 PyObject* get_names(PyObject*, void*) {
-  PyErr_SetString(PyExc_NotImplementedError, "Tensor.names: named tensors are not supported. Keep the names beside the tensor.");
+  PyErr_SetString(PyExc_AttributeError, "Tensor.names: named tensors are not supported. Keep the names beside the tensor.");
   return nullptr;
 }
 PyObject* get_cdata(PyObject* self, void*) { return PyLong_FromVoidPtr(unwrap(self).unsafeGetTensorImpl()); }
@@ -145,7 +145,8 @@ int set_grad(PyObject* self, PyObject* value, void*) {
   const Tensor& grad = unwrap(value);
   CRESSET_CHECK(grad.scalar_type() == t.scalar_type() && grad.device().type() == t.device().type(),
                 "assigned grad has data of a different type: the tensor is ", t, ", the gradient ", grad, ".");
-  CRESSET_CHECK(grad.sizes() == t.sizes(), "assigned grad has data of a different size: the tensor is ", t, ", the gradient ", grad, ".");
+  CRESSET_CHECK(grad.sizes() == t.sizes(), "attempting to assign a gradient of size '", grad.sizes(), "' to a tensor of size '", t.sizes(),
+                "'. Please ensure that the gradient and the tensor are the same size");
   t.mutable_grad() = grad;
   return 0;
   CRESSET_PY_CATCH(-1)
