@@ -4,7 +4,7 @@ from collections import OrderedDict
 
 import cresset
 
-from . import _C
+from . import _C, _reductions
 
 
 def _protocol(function):
@@ -86,6 +86,8 @@ def __dir__(self):
 def install(tensor):
     """Put the methods into the class."""
     for function in (register_hook, register_post_accumulate_grad_hook, __reversed__, nonzero, share_memory_, pin_memory, cuda):
+        setattr(tensor, function.__name__, _protocol(function))
+    for function in (_reductions.norm, _reductions.unique, _reductions.unique_consecutive):
         setattr(tensor, function.__name__, _protocol(function))
     tensor.__dir__ = __dir__
     tensor.__array_priority__ = 1000  # NumPy leaves mixed arithmetic to tensors

@@ -1,0 +1,45 @@
+"""norm, unique and unique_consecutive: one function each over several operators."""
+
+from . import _C
+
+_operators = _C._VariableFunctions
+
+
+def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
+    """The p-norm of a tensor's elements: of all of them, or over the dimensions `dim`. "fro" is the 2-norm."""
+    if isinstance(p, str):
+        if p == "nuc":
+            raise NotImplementedError("norm: the nuclear norm needs singular values, which are not available; p=\"fro\" or a number was required.")
+        if p != "fro":
+            raise ValueError(f"norm: p must be \"fro\", \"nuc\" or a number; got {p!r}.")
+        p = 2
+    elif p is None:
+        p = 2
+    if isinstance(dim, int):
+        dim = [dim]
+    more = {} if out is None else {"out": out}
+    return _C._linalg.linalg_vector_norm(input, p, dim, keepdim, dtype=dtype, **more)
+
+
+def _chosen(values, inverse, counts, return_inverse, return_counts):
+    result = [values]
+    if return_inverse:
+        result.append(inverse)
+    if return_counts:
+        result.append(counts)
+    return result[0] if len(result) == 1 else tuple(result)
+
+
+def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
+    """The distinct elements, or the distinct slices of dimension `dim`; also the place of each element among them and how often each occurs."""
+    if dim is not None:
+        found = _operators.unique_dim(input, dim, sorted, return_inverse, return_counts)
+    else:
+        found = _operators._unique2(input, sorted, return_inverse, return_counts)
+    return _chosen(*found, return_inverse, return_counts)
+
+
+def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
+    """Runs of equal neighbours reduced to one element (or slice of dimension `dim`)."""
+    found = _operators.unique_consecutive(input, return_inverse, return_counts, dim)
+    return _chosen(*found, return_inverse, return_counts)
