@@ -135,7 +135,8 @@ TensorSpec convolution_shape(const Tensor& input, const Tensor& weight, const st
 
 std::tuple<Tensor, Tensor, Tensor> convolution_backward_meta(const Tensor& grad_output, const Tensor& input, const Tensor& weight, OptionalIntArrayRef bias_sizes, IntArrayRef, IntArrayRef,
                                                              IntArrayRef, bool, IntArrayRef, int64_t, std::array<bool, 3> mask) {
-  return {mask[0] ? cresset::empty_like(input) : Tensor(), mask[1] ? cresset::empty_like(weight) : Tensor(),
+  const auto like = [](const Tensor& t) { return cresset::empty(t.sizes(), t.options().memory_format(t.suggest_memory_format())); };
+  return {mask[0] ? like(input) : Tensor(), mask[1] ? like(weight) : Tensor(),
           mask[2] ? cresset::empty(bias_sizes ? *bias_sizes : IntArrayRef{grad_output.size(1)}, grad_output.options()) : Tensor()};
 }
 

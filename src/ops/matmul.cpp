@@ -134,12 +134,9 @@ Tensor matmul_impl(const Tensor& self, const Tensor& other) {
     // One product of all rows, unless making them contiguous would cost a copy for nothing.
     DimVector sizes(self.sizes());
     sizes.pop_back();
-    const Tensor rows = self.reshape({-1, self.size(-1)});
-    if (self.numel() == 0 && self.size(-1) == 0) {
-      if (d2 == 2) sizes.push_back(other.size(1));
-      CRESSET_CHECK(other.size(0) == 0, "mat1 and mat2 shapes cannot be multiplied (", self.sizes(), " and ", other.sizes(), ")");
-      return cresset::zeros(sizes, self.options());
-    }
+    int64_t count = 1;
+    for (int64_t n : sizes) count *= n;
+    const Tensor rows = self.reshape({count, self.size(-1)});
     if (d2 == 1) return cresset::mv(rows, other).view(sizes);
     sizes.push_back(other.size(1));
     return cresset::mm(rows, other).view(sizes);

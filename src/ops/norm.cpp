@@ -61,18 +61,22 @@ void check_batch_norm(const Tensor& input, const std::optional<Tensor>& weight, 
   CRESSET_CHECK(training || (running_mean && running_var), "running_mean and running_var must be defined in evaluation mode");
 }
 
+namespace {
+Tensor empty_suggested(const Tensor& t) { return cresset::empty(t.sizes(), t.options().memory_format(t.suggest_memory_format())); }
+}  // namespace
+
 std::tuple<Tensor, Tensor, Tensor> native_batch_norm_meta(const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
                                                           const std::optional<Tensor>& running_mean, const std::optional<Tensor>& running_var, bool training, double, double) {
   check_batch_norm(input, weight, bias, running_mean, running_var, training);
   const int64_t n = training ? input.size(1) : 0;
   const TensorOptions statistics = input.options().dtype(statistics_type(input.scalar_type()));
-  return {cresset::empty_like(input), cresset::empty({n}, statistics), cresset::empty({n}, statistics)};
+  return {empty_suggested(input), cresset::empty({n}, statistics), cresset::empty({n}, statistics)};
 }
 
 std::tuple<Tensor, Tensor, Tensor> native_batch_norm_backward_meta(const Tensor&, const Tensor& input, const std::optional<Tensor>&, const std::optional<Tensor>&, const std::optional<Tensor>&,
                                                                    const std::optional<Tensor>&, const std::optional<Tensor>&, bool, double, std::array<bool, 3> mask) {
   const auto affine = [&](bool wanted) { return wanted ? cresset::empty({input.size(1)}, input.options()) : Tensor(); };
-  return {mask[0] ? cresset::empty_like(input) : Tensor(), affine(mask[1]), affine(mask[2])};
+  return {mask[0] ? empty_suggested(input) : Tensor(), affine(mask[1]), affine(mask[2])};
 }
 
 Tensor batch_norm_impl(const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias, const std::optional<Tensor>& running_mean,
@@ -117,7 +121,9 @@ Tensor rms_norm_impl(const Tensor& input, IntArrayRef normalized_shape, const st
   return weight ? y * *weight : y;
 }
 
-std::tuple<Tensor, Tensor, Tensor> native_group_norm_impl(const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias, int64_t n, int64_t c, int64_t hxw,
+namespace {
+// (y, mean, 1/sqrt(var + eps)); only y has a history.
+std::tuple<Tensor, Tensor, Tensor> normalise_groups(const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias, int64_t n, int64_t c, int64_t hxw,
                                                           int64_t group, double eps) {
   CRESSET_CHECK(group > 0 && c % group == 0, "Expected number of channels in input to be divisible by num_groups, but got input of shape ", input.sizes(), " and num_groups=", group);
   check_channels("weight", weight, c);
@@ -131,11 +137,23 @@ std::tuple<Tensor, Tensor, Tensor> native_group_norm_impl(const Tensor& input, c
   if (bias) out = out + bias->view(affine);
   return {out, mean.view({n, group}), rstd.view({n, group})};
 }
+}  // namespace
+
+std::tuple<Tensor, Tensor, Tensor> native_group_norm_impl(const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias, int64_t n, int64_t c, int64_t hxw,
+                                                          int64_t group, double eps) {
+  auto [y, mean, rstd] = normalise_groups(input, weight, bias, n, c, hxw, group, eps);
+  if (GradMode::is_enabled() && input.requires_grad() && input.numel() > 0) {
+    auto [var, average] = cresset::var_mean(input.reshape({n, group, c / group * hxw}), IntArrayRef({2}), Scalar(0));
+    mean = average;
+    rstd = cresset::rsqrt(var + eps);
+  }
+  return {y, mean, rstd};
+}
 
 Tensor group_norm_impl(const Tensor& input, int64_t num_groups, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias, double eps, bool) {
   CRESSET_CHECK(input.dim() >= 2, "Expected at least 2 dimensions for input tensor but received ", input.dim());
   const int64_t n = input.size(0), c = input.size(1);
-  return std::get<0>(cresset::native_group_norm(input.contiguous(), weight, bias, n, c, n * c == 0 ? 0 : input.numel() / (n * c), num_groups, eps));
+  return std::get<0>(normalise_groups(input.contiguous(), weight, bias, n, c, n * c == 0 ? 0 : input.numel() / (n * c), num_groups, eps));
 }
 
 }  // namespace cresset::ops

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include <cresset/core/tensor.h>
+#include <cresset/ops/functions.h>
 
 namespace cresset::ops {
 
@@ -64,6 +65,12 @@ CRESSET_API void copy_data(const Tensor& from, const Tensor& to);
 /// Differentiable: the copy is recorded when autograd is active.
 CRESSET_API void copy_to_out(const char* op, const Tensor& result, Tensor& out);
 CRESSET_API void copy_to_self(const char* op, const Tensor& result, Tensor& self);
+
+/// self for the parts of an in-place composite: a copy when autograd may keep it, because self changes afterwards.
+template <class... Others>
+Tensor before_change(const Tensor& self, const Others&... others) {
+  return GradMode::is_enabled() && (self.requires_grad() || ... || others.requires_grad()) ? cresset::clone(self) : self;
+}
 
 /// An out= argument during one kernel call. `target()` has exactly the sizes, strides and dtype of the spec and overlaps no
 /// input: it is `out` itself where possible, otherwise a temporary that `finish()` copies.

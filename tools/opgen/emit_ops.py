@@ -201,7 +201,7 @@ class Registrations:
         if op.form == "inplace":
             if row.kind == "composite":
                 # The parts may keep self for backward, and self changes afterwards.
-                tensors = [a.name for a in op.schema.args if str(a.type) == "Tensor"]
+                tensors = ["self", *(a.name for a in row.schema.args if str(a.type) == "Tensor" and a.name != "self")]
                 kept = f"ops::before_change({', '.join(tensors)})"
                 functional = f"cresset::{row.schema.name}({cpp.functional_args(op).replace('self', kept, 1)})"
             body = [f"ops::copy_to_self(\"{op.schema.name}\", {functional}, self);", "return self;"]

@@ -1,7 +1,9 @@
 // Random fills of tensors: strides, generators and argument checks around the streams of random_stream.h.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <mutex>
+#include <numeric>
 
 #include <cresset/core/dispatch_types.h>
 #include <cresset/ops/functions.h>
@@ -12,17 +14,27 @@
 namespace cresset::cpu {
 namespace {
 
-// Calls fill(dense tensor, generator) under the generator's lock: self itself when it is dense in order, else a buffer that is copied.
+// The dimensions of t by descending stride: numbers are drawn in the order of memory, not of the indices.
+DimVector memory_order(const Tensor& t) {
+  DimVector order(t.dim());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return t.stride(a) > t.stride(b); });
+  return order;
+}
+
+// Calls fill(contiguous tensor, generator) under the generator's lock: self with its dimensions in memory_order when
+// that is contiguous, else a buffer that is copied.
 template <class F>
 Tensor& filled(Tensor& self, const std::optional<Generator>& generator, const F& fill) {
   if (self.numel() == 0) return self;
   auto* g = get_generator_or_default<CPUGeneratorImpl>(generator, default_cpu_generator());
-  const Tensor dense = self.is_contiguous() ? self : detail::empty_cpu(self.sizes(), self.scalar_type());
+  Tensor ordered = self.is_contiguous() ? self : self.permute(memory_order(self));
+  const Tensor dense = ordered.is_contiguous() ? ordered : detail::empty_cpu(ordered.sizes(), self.scalar_type());
   {
     std::lock_guard lock(g->mutex_);
     fill(dense, *g);
   }
-  if (!dense.is_same(self)) self.copy_(dense);
+  if (!dense.is_same(ordered)) ordered.copy_(dense);
   return self;
 }
 
@@ -51,10 +63,10 @@ Tensor& uniform_cpu(Tensor& self, double from, double to, const std::optional<Ge
 Tensor& normal_cpu(Tensor& self, double mean, double std, const std::optional<Generator>& generator) {
   CRESSET_CHECK(std >= 0, "normal expects std >= 0.0, but found std ", std);
   if (self.is_complex()) {
-    // Real and imaginary parts share the variance.
+    // Real and imaginary parts share the variance; both have the mean.
     Tensor parts = cresset::view_as_real(self);
     normal_cpu(parts, 0, std / std::sqrt(2.0), generator);
-    if (mean != 0) self.add_(mean);
+    if (mean != 0) parts.add_(mean);
     return self;
   }
   CRESSET_RANDOM_FLOAT(self, "normal", [&] {
@@ -132,7 +144,8 @@ Tensor& bernoulli_tensor(Tensor& self, const Tensor& p, const std::optional<Gene
   CRESSET_CHECK(p.is_floating_point(), "expected probabilities tensor to have floating type, got ", p.scalar_type());
   CRESSET_CHECK(p.numel() == 0 || (p.min().ge(0).item<bool>() && p.max().le(1).item<bool>()), "Expected p_in >= 0 && p_in <= 1 to be true, but got false.");
   // Probabilities as double or float, one for each element of self.
-  const Tensor full = (isReducedFloatingType(p.scalar_type()) ? p.to(kFloat) : p).expand(self.sizes()).contiguous();
+  const Tensor expanded = (isReducedFloatingType(p.scalar_type()) ? p.to(kFloat) : p).expand(self.sizes());
+  const Tensor full = (self.is_contiguous() ? expanded : expanded.permute(memory_order(self))).contiguous();
   CRESSET_DISPATCH(self.scalar_type(), "bernoulli_tensor_cpu_self_", CRESSET_REAL_AND_BOOL_TYPES, [&] {
     filled(self, generator, [&](const Tensor& t, CPUGeneratorImpl& g) {
       if (full.scalar_type() == kDouble)
