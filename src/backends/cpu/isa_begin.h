@@ -15,6 +15,12 @@
 #define CRESSET_ISA_JOIN(a, b) CRESSET_ISA_JOIN_(a, b)
 #define CRESSET_ISA_LEVEL CRESSET_ISA_JOIN(CRESSET_ISA_LEVEL_, CRESSET_ISA_NAMESPACE)
 
+#if defined(__clang__)
+// Clang has no such pragma: every variant is baseline code.
+#undef CRESSET_ISA_LEVEL
+#define CRESSET_ISA_LEVEL 0
+#endif
+
 #if CRESSET_ISA_LEVEL == 1
 #pragma GCC target("arch=x86-64-v3")
 #elif CRESSET_ISA_LEVEL == 2
