@@ -125,6 +125,7 @@ std::string FunctionSchema::str() const {
   }
   if (is_vararg_) out += first ? "..." : ", ...";
   out += ") -> ";
+  if (returns_.empty() && is_varret_) return out + "...";
   if (returns_.size() == 1 && !is_varret_ && returns_[0].name.empty()) return out + returns_[0].str();
   if (returns_.size() == 1 && !is_varret_) return out + "(" + returns_[0].str() + ")";
   out += "(";

@@ -287,6 +287,7 @@ class Parser {
       if (text_[at_] == '+') ++at_;
       return IValue(integer());
     }
+    if (t.kind == TypeKind::Int || t.kind == TypeKind::SymInt) fail_at(start, "expected an integer");
     try {
       return IValue(std::stod(token));
     } catch (const std::exception&) {

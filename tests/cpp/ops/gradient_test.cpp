@@ -1,5 +1,7 @@
-// First and second derivatives of views, joins, indexing, reductions, softmax and sorting against finite differences.
+// First and second derivatives of views, joins, indexing, reductions, softmax and sorting against finite differences, in
+// both modes.
 #include <cresset/autograd/autograd.h>
+#include <cresset/autograd/forward_ad.h>
 
 #include <functional>
 
@@ -16,8 +18,28 @@ using Function = std::function<Tensor(const Inputs&)>;
 // Weights that make a scalar of any result, so that all of its elements count differently.
 Tensor weighted(const Tensor& out) { return sum(out.reshape({-1}) * noise({out.numel()}, kDouble, 77)); }
 
-void check_gradients(const std::string& name, const Function& f, const Inputs& inputs, bool second = true) {
+// The tangent of a result against a step along the tangents of all inputs.
+void check_forward(const std::string& name, const Function& f, const Inputs& inputs) {
+  const auto moved = [&](double by) {
+    Inputs at = inputs;
+    for (std::size_t k = 0; k < at.size(); ++k)
+      if (at[k].is_floating_point()) at[k] = at[k] + noise(at[k].sizes(), kDouble, 40 + k) * by;
+    return values(f(at));
+  };
+  std::vector<double> want = moved(1e-6);
+  const std::vector<double> back = moved(-1e-6);
+  for (std::size_t i = 0; i < want.size(); ++i) want[i] = (want[i] - back[i]) / 2e-6;
+  const autograd::forward_ad::DualLevel level;
+  Inputs dual = inputs;
+  for (std::size_t k = 0; k < dual.size(); ++k)
+    if (dual[k].is_floating_point()) dual[k] = autograd::forward_ad::make_dual(dual[k], noise(dual[k].sizes(), kDouble, 40 + k));
+  const Tensor out = f(dual), tangent = autograd::forward_ad::tangent(out);
+  expect_close(values(tangent.defined() ? tangent : zeros_like(out)), want, 2e-5, name + ", forward");
+}
+
+void check_gradients(const std::string& name, const Function& f, const Inputs& inputs, bool second = true, bool forward = true) {
   SCOPED_TRACE(name);
+  if (forward) check_forward(name, f, inputs);
   Inputs leaves;
   for (const Tensor& t : inputs) leaves.push_back(t.clone().requires_grad_(t.is_floating_point()));
   const auto wanted = [&] {
@@ -62,7 +84,7 @@ void check_gradients(const std::string& name, const Function& f, const Inputs& i
     return total;
   };
   const Tensor total = gradient(leaves);
-  if (total.requires_grad()) check_gradients(name + ", second order", gradient, inputs, false);
+  if (total.requires_grad()) check_gradients(name + ", second order", gradient, inputs, false, false);
 }
 
 Tensor t(IntArrayRef sizes, uint64_t seed = 1) { return noise(sizes, kDouble, seed) + arange(1, kDouble).expand(sizes) * 0; }
@@ -138,9 +160,9 @@ TEST(GradientTest, Indexing) {
   for (const char* how : {"sum", "mean", "amax", "amin", "prod"})
     for (bool include : {true, false}) {
       const Tensor twice = tensor({0, 3, 1, 0, 2, 0}, {2, 3}, kLong);
-      check_gradients(std::string("scatter_reduce ") + how, [&](auto& x) { return scatter_reduce(x[0], 0, twice, x[1], how, include); }, two);
+      check_gradients(std::string("scatter_reduce ") + how, [&](auto& x) { return scatter_reduce(x[0], 0, twice, x[1], how, include); }, two, true, false);
       if (std::string(how) != "sum")
-        check_gradients(std::string("index_reduce ") + how, [&](auto& x) { return index_reduce(x[0], 0, longs({2, 2}), x[1], how, include); }, two);
+        check_gradients(std::string("index_reduce ") + how, [&](auto& x) { return index_reduce(x[0], 0, longs({2, 2}), x[1], how, include); }, two, true, false);
     }
   check_gradients("index_add", [&](auto& x) { return index_add(x[0], 0, longs({2, 2}), x[1], 3); }, two);
   check_gradients("index_copy", [&](auto& x) { return index_copy(x[0], 0, longs({2, 0}), x[1]); }, two);

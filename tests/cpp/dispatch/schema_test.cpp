@@ -1,0 +1,81 @@
+// The schema grammar: parsing and printing are inverses, errors say where.
+#include <gtest/gtest.h>
+
+#include <cresset/dispatch/function_schema.h>
+
+namespace cresset {
+namespace {
+
+std::string error_of(const std::string& text) {
+  try {
+    parse_schema(text);
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "";
+}
+
+class RoundTrip : public testing::TestWithParam<const char*> {};
+TEST_P(RoundTrip, PrintsWhatItRead) {
+  const FunctionSchema s = parse_schema(GetParam());
+  EXPECT_EQ(s.str(), GetParam());
+  EXPECT_TRUE(parse_schema(s.str()) == s);
+}
+INSTANTIATE_TEST_SUITE_P(Schemas, RoundTrip,
+                         testing::Values("aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", "aten::relu_(Tensor(a!) self) -> Tensor(a!)",
+                                         "aten::split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]",
+                                         "aten::max.dim_max(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) max, Tensor(b!) max_values) -> (Tensor(a!) values, Tensor(b!) indices)",
+                                         "aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", "a::b(int[2] k=1, bool[3] m=[True, False, True], float y=2., float z=1e-05) -> ()",
+                                         "a::c(Layout layout, Device? device=None, *, MemoryFormat? f=None, Generator? g=None) -> (Tensor, int)", "a::d(str reduction=\"mean\") -> Scalar",
+                                         "a::e(Dict(str, Tensor) d, (int, Tensor) t) -> Tensor[]", "a::f(...) -> ...", "a::g(Tensor(a!)[] self) -> ()", "a::h(t[] l, t x) -> t"));
+
+TEST(Schema, ReadsOtherSpellings) {
+  EXPECT_EQ(parse_schema("a::b( int[2] k=[1,1] ,float y=2.0)->Tensor").str(), "a::b(int[2] k=1, float y=2.) -> Tensor");
+  EXPECT_EQ(parse_schema("a::b(int reduction=Mean) -> (Tensor)").str(), "a::b(int reduction=1) -> Tensor");
+  EXPECT_EQ(parse_schema("a::b(str x='none') -> Tensor").str(), "a::b(str x=\"none\") -> Tensor");
+}
+
+TEST(Schema, SaysWhatIsKnownOfArguments) {
+  const FunctionSchema s = parse_schema("a::b(Tensor(a!) self, int[3] k=2, *, Tensor(b!) out) -> Tensor(a!)");
+  ASSERT_EQ(s.arguments().size(), 3u);
+  EXPECT_TRUE(s.is_mutable());
+  EXPECT_FALSE(s.arguments()[0].is_out());
+  EXPECT_TRUE(s.arguments()[2].is_out());
+  EXPECT_EQ(s.arguments()[1].N, 3);
+  EXPECT_EQ(s.arguments()[1].default_value->toIntVector(), (std::vector<int64_t>{2, 2, 2}));
+  EXPECT_EQ(s.argument_index("out"), 2u);
+  EXPECT_FALSE(s.argument_index("absent"));
+  EXPECT_EQ(s.alias_analysis(), AliasAnalysisKind::FROM_SCHEMA);
+}
+
+TEST(Schema, ErrorsShowTheColumn) {
+  EXPECT_EQ(error_of("a::b(Foo x) -> Tensor"), "schema: unknown type specifier 'Foo' at column 6:\na::b(Foo x) -> Tensor\n     ~ <--- HERE");
+  EXPECT_NE(error_of("a::b(Tensor x -> Tensor").find("expected ')' at column 15"), std::string::npos);
+  EXPECT_NE(error_of("a::b.default(Tensor x) -> Tensor").find("default is not a legal overload name"), std::string::npos);
+  EXPECT_NE(error_of("a::b.__x(Tensor x) -> Tensor").find("not a legal overload name"), std::string::npos);
+  EXPECT_NE(error_of("a::b(Dimname x) -> Tensor").find("named tensors are not supported"), std::string::npos);
+  EXPECT_NE(error_of("a::b(Tensor x=1) -> Tensor").find("a number cannot be the default of type Tensor"), std::string::npos);
+  EXPECT_NE(error_of("a::b(int x=1.5) -> Tensor").find("column 12"), std::string::npos);
+  EXPECT_NE(error_of("a::b(int x) -> Tensor extra!").find("unexpected text"), std::string::npos);
+  EXPECT_NE(error_of("a::b(int x=99999999999999999999) -> Tensor").find("expected an integer"), std::string::npos);
+  EXPECT_NE(error_of("a::b(int x=1, int y) -> Tensor").find("argument 'y' without a default"), std::string::npos);
+  EXPECT_NE(error_of("a::b(int x)").find("expected '->'"), std::string::npos);
+  EXPECT_NE(error_of("").find("expected an operator name"), std::string::npos);
+}
+
+TEST(Schema, DeepNestingDoesNotHurt) {
+  std::string deep(2000, '(');
+  EXPECT_NE(error_of("a::b(" + deep), "");
+}
+
+TEST(Type, Subtypes) {
+  const auto t = [](const char* text) { return parse_type(text); };
+  EXPECT_TRUE(t("int")->is_subtype_of(*t("Scalar")));
+  EXPECT_TRUE(t("Tensor")->is_subtype_of(*t("Tensor?")));
+  EXPECT_TRUE(t("SymInt[]")->is_subtype_of(*t("int[]")));
+  EXPECT_FALSE(t("Tensor?")->is_subtype_of(*t("Tensor")));
+  EXPECT_FALSE(t("Scalar")->is_subtype_of(*t("int")));
+}
+
+}  // namespace
+}  // namespace cresset
