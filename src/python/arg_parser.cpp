@@ -251,7 +251,42 @@ void Plan::add(const OperatorHandle& op, bool numbers) {
   signatures_.push_back(std::move(s));
 }
 
+namespace {
+
+// Operators for which a Python number is a tensor, also where an overload for numbers exists: graphs and traces show
+// add.Tensor for x + 2, as in PyTorch.
+bool numbers_are_tensors(std::string_view name) {
+  if (name.ends_with('_')) name.remove_suffix(1);
+  for (const char* n : {"add", "sub", "mul", "div", "subtract", "multiply", "divide", "true_divide", "floor_divide"})
+    if (name == n) return true;
+  return false;
+}
+
+// Is s an overload for numbers beside one of `all` for tensors that takes numbers as well?
+bool is_shadowed(const Signature& s, const std::vector<Signature>& all) {
+  for (const Signature& t : all) {
+    if (&t == &s || t.parameters.size() != s.parameters.size()) continue;
+    bool differs = false, fits = true;
+    for (std::size_t i = 0; i < s.parameters.size() && fits; ++i) {
+      const Parameter &a = s.parameters[i], &b = t.parameters[i];
+      const bool number = a.kind == Kind::Scalar && b.kind == Kind::Tensor && b.numbers;
+      differs |= number;
+      fits = a.name == b.name && (number || a.kind == b.kind);
+    }
+    if (fits && differs) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 void Plan::finish() {
+  if (numbers_are_tensors(name_)) {
+    std::vector<Signature> kept;
+    for (const Signature& s : signatures_)
+      if (!is_shadowed(s, signatures_)) kept.push_back(s);
+    signatures_ = std::move(kept);
+  }
   for (Signature& s : signatures_) {
     if (s.out_op) {
       Parameter p;
@@ -422,31 +457,10 @@ std::string Plan::describe(const Signature& s, const Failure& f) const {
   return {};
 }
 
-namespace {
-
-// An overload for numbers beside one for tensors that takes numbers as well: not worth a line in a message.
-bool is_shadowed(const Signature& s, const std::vector<Signature>& all) {
-  for (const Signature& t : all) {
-    if (&t == &s || t.parameters.size() != s.parameters.size()) continue;
-    bool differs = false, fits = true;
-    for (std::size_t i = 0; i < s.parameters.size() && fits; ++i) {
-      const Parameter &a = s.parameters[i], &b = t.parameters[i];
-      const bool number = a.kind == Kind::Scalar && b.kind == Kind::Tensor && b.numbers;
-      differs |= number;
-      fits = a.name == b.name && (number || a.kind == b.kind);
-    }
-    if (fits && differs) return true;
-  }
-  return false;
-}
-
-}  // namespace
-
 void Plan::raise(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) const {
   std::vector<std::string> texts;
   std::vector<const Signature*> shown;
   for (const Signature& s : signatures_) {
-    if (is_shadowed(s, signatures_)) continue;
     shown.push_back(&s);
     Failure f;
     Match m;

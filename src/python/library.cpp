@@ -15,10 +15,6 @@ PyObject* make_key_set(DispatchKeySet ks);
 
 namespace {
 
-struct PyLibrary {
-  PyObject_HEAD
-  Library* library;
-};
 PyTypeObject* library_type = nullptr;
 
 // Enums travel as ints on the stack: the schema's type says which.
@@ -70,7 +66,9 @@ struct PythonKernel final : OperatorKernel {
       if (!kwargs) kwargs = checked(PyDict_New());
       checked(PyDict_SetItemString(kwargs.get(), parameters[i].name.c_str(), value.get()));
     }
-    const Ref result = checked(PyObject_Call(function.get(), args.get(), kwargs.get()));
+    const std::shared_ptr<PyObject> f = function;  // the library may go while its kernel runs
+    CRESSET_CHECK(f, schema.operator_name(), ": the library of this kernel has been destroyed.");
+    const Ref result = checked(PyObject_Call(f.get(), args.get(), kwargs.get()));
     drop(stack, n);
     const auto& returns = schema.returns();
     const std::string what = schema.operator_name().str();
@@ -96,16 +94,29 @@ struct PythonKernel final : OperatorKernel {
     for (std::size_t i = 0; i < returns.size(); ++i) push_result(PySequence_Fast_GET_ITEM(items.get(), static_cast<Py_ssize_t>(i)), *returns[i].type);
   }
 
-  std::shared_ptr<PyObject> function;
+  std::shared_ptr<PyObject> function;  // read and dropped with the lock held
   bool with_keys, is_fallback;
+};
+
+// A block of registrations. The dispatcher keeps removed kernels for calls that are still under way; what they hold in
+// Python is dropped with the block.
+struct Block {
+  Library library;
+  std::vector<intrusive_ptr<PythonKernel>> kernels;
+};
+struct PyLibrary {
+  PyObject_HEAD
+  Block* block;
 };
 
 PyObject* fallthrough_marker = nullptr;
 
-CppFunction make_kernel(PyObject* f, bool with_keys, bool is_fallback) {
+CppFunction make_kernel(Block& block, PyObject* f, bool with_keys, bool is_fallback) {
   if (f == fallthrough_marker) return CppFunction::makeFallthrough();
   CRESSET_CHECK_TYPE(PyCallable_Check(f), "impl: a callable was required; a ", type_name(Py_TYPE(f)), " was given.");
-  return CppFunction::makeFromBoxedFunctor(make_intrusive<PythonKernel>(f, with_keys, is_fallback));
+  auto kernel = make_intrusive<PythonKernel>(f, with_keys, is_fallback);
+  block.kernels.push_back(kernel);
+  return CppFunction::makeFromBoxedFunctor(std::move(kernel));
 }
 
 // Text that lives as long as the process: registrations keep pointers to their file name.
@@ -127,26 +138,30 @@ PyObject* library_new(PyTypeObject* type, PyObject* args, PyObject*) {
   if (!PyArg_ParseTuple(args, "ssssI:_Library", &kind, &ns, &key, &file, &line)) return nullptr;
   const std::string k = kind;
   const Library::Kind which = k == "DEF" ? Library::DEF : k == "IMPL" ? Library::IMPL : Library::FRAGMENT;
-  auto library = std::make_unique<Library>(which, ns, optional_key(key), keep_text(file), line);
+  auto block = std::make_unique<Block>(Block{Library(which, ns, optional_key(key), keep_text(file), line), {}});
   auto* o = reinterpret_cast<PyLibrary*>(type->tp_alloc(type, 0));
   if (!o) return nullptr;
-  o->library = library.release();
+  o->block = block.release();
   return reinterpret_cast<PyObject*>(o);
   CRESSET_PY_CATCH(nullptr)
 }
 
-Library& library_of(PyObject* o) {
-  Library* l = reinterpret_cast<PyLibrary*>(o)->library;
-  CRESSET_CHECK(l, "Library: this library has been destroyed.");
-  return *l;
+Block& block_of(PyObject* o) {
+  Block* b = reinterpret_cast<PyLibrary*>(o)->block;
+  CRESSET_CHECK(b, "Library: this library has been destroyed.");
+  return *b;
 }
+Library& library_of(PyObject* o) { return block_of(o).library; }
 
 // Removal waits for the registry's lock, whose holder may wait for the interpreter.
 void destroy(PyObject* o) {
-  Library* l = std::exchange(reinterpret_cast<PyLibrary*>(o)->library, nullptr);
-  if (!l) return;
-  GilRelease release;
-  delete l;
+  const std::unique_ptr<Block> b(std::exchange(reinterpret_cast<PyLibrary*>(o)->block, nullptr));
+  if (!b) return;
+  {
+    GilRelease release;
+    b->library.reset();
+  }
+  for (const auto& kernel : b->kernels) kernel->function.reset();
 }
 void library_dealloc(PyObject* o) {
   destroy(o);
@@ -196,7 +211,8 @@ PyObject* library_impl(PyObject* o, PyObject* args) {
   int with_keys = 0;
   if (!PyArg_ParseTuple(args, "sO|sps:impl", &name, &f, &key, &with_keys, &debug)) return nullptr;
   Library& library = library_of(o);
-  CppFunction kernel = *debug ? make_kernel(f, with_keys, false).debug(debug) : make_kernel(f, with_keys, false);
+  CppFunction kernel = make_kernel(block_of(o), f, with_keys, false);
+  if (*debug) std::move(kernel).debug(debug);
   const std::optional<DispatchKey> k = optional_key(key);
   {
     GilRelease release;
@@ -215,7 +231,7 @@ PyObject* library_fallback(PyObject* o, PyObject* args) {
   int with_keys = 0;
   if (!PyArg_ParseTuple(args, "O|sp:fallback", &f, &key, &with_keys)) return nullptr;
   Library& library = library_of(o);
-  CppFunction kernel = make_kernel(f, with_keys, true);
+  CppFunction kernel = make_kernel(block_of(o), f, with_keys, true);
   const std::optional<DispatchKey> k = optional_key(key);
   {
     GilRelease release;

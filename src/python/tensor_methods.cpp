@@ -154,7 +154,21 @@ CRESSET_SIMPLE(tolist, [&]() -> PyObject* {
   return list_of_elements(plain, 0, static_cast<const char*>(plain.data_ptr())).release();
 }())
 
-#define CRESSET_CAST(name, type) CRESSET_SIMPLE(name, wrap(cresset::to(t, type)))
+// The argument memory_format of a method, when it is given.
+std::optional<MemoryFormat> format_argument(const char* name, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+  PyObject* f = one_argument(name, "memory_format", args, n, kwnames);
+  if (!f) return std::nullopt;
+  CRESSET_CHECK_TYPE(is_memory_format(f), name, "(): argument 'memory_format' must be torch.memory_format, not ", type_name(Py_TYPE(f)));
+  return static_cast<MemoryFormat>(constant_value(f));
+}
+
+#define CRESSET_CAST(name, type)                                                                \
+  PyObject* py_##name(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) { \
+    CRESSET_PY_TRY                                                                              \
+    CRESSET_OVERRIDE(#name)                                                                     \
+    return wrap(cresset::to(unwrap(self), type, false, false, format_argument(#name, args, n, kwnames))); \
+    CRESSET_PY_CATCH(nullptr)                                                                   \
+  }
 CRESSET_CAST(float, kFloat)
 CRESSET_CAST(double, kDouble)
 CRESSET_CAST(half, kHalf)
@@ -171,12 +185,7 @@ CRESSET_CAST(cdouble, kComplexDouble)
 PyObject* py_cpu(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
   CRESSET_PY_TRY
   CRESSET_OVERRIDE("cpu")
-  std::optional<MemoryFormat> format;
-  if (PyObject* f = one_argument("cpu", "memory_format", args, n, kwnames)) {
-    CRESSET_CHECK_TYPE(is_memory_format(f), "cpu(): argument 'memory_format' must be torch.memory_format, not ", type_name(Py_TYPE(f)));
-    format = static_cast<MemoryFormat>(constant_value(f));
-  }
-  return wrap(cresset::to(unwrap(self), TensorOptions(Device(kCPU)), false, false, format));
+  return wrap(cresset::to(unwrap(self), TensorOptions(Device(kCPU)), false, false, format_argument("cpu", args, n, kwnames)));
   CRESSET_PY_CATCH(nullptr)
 }
 

@@ -54,8 +54,10 @@ CRESSET_NOINLINE PyObject* override_binary(PyObject* a, PyObject* b, const Names
 
 inline bool may_override_either(PyObject* a, PyObject* b) { return !is_plain(a) || !is_plain(b) || active_modes != 0; }
 
-template <class F>
-CRESSET_ALWAYS_INLINE PyObject* binary(PyObject* a, PyObject* b, const Names& names, F f) {
+// f(tensor, tensor), and for operators with an overload for numbers g(tensor, number).
+struct NoNumbers {};
+template <class F, class G = NoNumbers>
+CRESSET_ALWAYS_INLINE PyObject* binary(PyObject* a, PyObject* b, const Names& names, F f, [[maybe_unused]] G g = {}) {
   CRESSET_PY_TRY
   if (CRESSET_UNLIKELY(may_override_either(a, b))) {
     PyObject* r = override_binary(a, b, names);
@@ -72,6 +74,18 @@ CRESSET_ALWAYS_INLINE PyObject* binary(PyObject* a, PyObject* b, const Names& na
       return wrap(std::move(r));
     }
     return wrap(f(x, y));
+  }
+  if constexpr (!std::is_same_v<G, NoNumbers>) {
+    if (is_tensor(a) && is_number(b)) {
+      const Tensor& x = unwrap(a);
+      const Scalar y = to_scalar(b);
+      Tensor r;
+      {
+        GilRelease release(is_big(x, x));
+        r = g(x, y);
+      }
+      return wrap(std::move(r));
+    }
   }
   const Operand x(a), y(b);
   if (!x || !y) Py_RETURN_NOTIMPLEMENTED;
@@ -124,18 +138,24 @@ PyObject* unary(PyObject* a, const char* name, F f) {
   PyObject* slot(PyObject* a, PyObject* b) {                                                     \
     return binary(a, b, {forward, reflected}, [](const Tensor& x, const Tensor& y) { return cresset::function(x, y); }); \
   }
+#define CRESSET_BINARY_WITH_NUMBERS(slot, function, forward, reflected)                                                  \
+  PyObject* slot(PyObject* a, PyObject* b) {                                                                             \
+    return binary(a, b, {forward, reflected}, [](const Tensor& x, const Tensor& y) { return cresset::function(x, y); },  \
+                  [](const Tensor& x, const Scalar& y) { return cresset::function(x, y); });                             \
+  }
 CRESSET_BINARY(nb_add, add, "add", "add")
 CRESSET_BINARY(nb_subtract, sub, "sub", "__rsub__")
 CRESSET_BINARY(nb_multiply, mul, "mul", "mul")
 CRESSET_BINARY(nb_true_divide, div, "div", "__rtruediv__")
 CRESSET_BINARY(nb_floor_divide, floor_divide, "floor_divide", "__rfloordiv__")
-CRESSET_BINARY(nb_remainder, remainder, "remainder", "__rmod__")
-CRESSET_BINARY(nb_and, bitwise_and, "bitwise_and", "__rand__")
-CRESSET_BINARY(nb_or, bitwise_or, "bitwise_or", "__ror__")
-CRESSET_BINARY(nb_xor, bitwise_xor, "bitwise_xor", "__rxor__")
-CRESSET_BINARY(nb_lshift, bitwise_left_shift, "__lshift__", "__rlshift__")
-CRESSET_BINARY(nb_rshift, bitwise_right_shift, "__rshift__", "__rrshift__")
+CRESSET_BINARY_WITH_NUMBERS(nb_remainder, remainder, "remainder", "__rmod__")
+CRESSET_BINARY_WITH_NUMBERS(nb_and, bitwise_and, "bitwise_and", "__rand__")
+CRESSET_BINARY_WITH_NUMBERS(nb_or, bitwise_or, "bitwise_or", "__ror__")
+CRESSET_BINARY_WITH_NUMBERS(nb_xor, bitwise_xor, "bitwise_xor", "__rxor__")
+CRESSET_BINARY_WITH_NUMBERS(nb_lshift, bitwise_left_shift, "__lshift__", "__rlshift__")
+CRESSET_BINARY_WITH_NUMBERS(nb_rshift, bitwise_right_shift, "__rshift__", "__rrshift__")
 #undef CRESSET_BINARY
+#undef CRESSET_BINARY_WITH_NUMBERS
 
 PyObject* nb_matmul(PyObject* a, PyObject* b) {
   if (CRESSET_UNLIKELY(!is_tensor(a) || !is_tensor(b))) {
@@ -198,14 +218,18 @@ PyObject* nb_invert(PyObject* a) {
 }
 
 PyObject* compare(PyObject* a, PyObject* b, int op) {
+#define CRESSET_COMPARE(function, reflected)                                                                              \
+  return binary(a, b, {#function, #reflected}, [](const Tensor& x, const Tensor& y) { return cresset::function(x, y); },  \
+                [](const Tensor& x, const Scalar& y) { return cresset::function(x, y); })
   switch (op) {
-    case Py_EQ: return binary(a, b, {"eq", "eq"}, [](const Tensor& x, const Tensor& y) { return cresset::eq(x, y); });
-    case Py_NE: return binary(a, b, {"ne", "ne"}, [](const Tensor& x, const Tensor& y) { return cresset::ne(x, y); });
-    case Py_LT: return binary(a, b, {"lt", "gt"}, [](const Tensor& x, const Tensor& y) { return cresset::lt(x, y); });
-    case Py_LE: return binary(a, b, {"le", "ge"}, [](const Tensor& x, const Tensor& y) { return cresset::le(x, y); });
-    case Py_GT: return binary(a, b, {"gt", "lt"}, [](const Tensor& x, const Tensor& y) { return cresset::gt(x, y); });
-    default: return binary(a, b, {"ge", "le"}, [](const Tensor& x, const Tensor& y) { return cresset::ge(x, y); });
+    case Py_EQ: CRESSET_COMPARE(eq, eq);
+    case Py_NE: CRESSET_COMPARE(ne, ne);
+    case Py_LT: CRESSET_COMPARE(lt, gt);
+    case Py_LE: CRESSET_COMPARE(le, ge);
+    case Py_GT: CRESSET_COMPARE(gt, lt);
+    default: CRESSET_COMPARE(ge, le);
   }
+#undef CRESSET_COMPARE
 }
 
 Py_hash_t tensor_hash(PyObject* o) {

@@ -1,0 +1,133 @@
+"""tensor, as_tensor, factories: values, inferred dtypes, errors."""
+
+import numpy as np
+import pytest
+
+import cresset as torch
+
+
+@pytest.mark.parametrize(
+    "data, dtype, values",
+    [
+        ([1, 2.5], torch.float32, [1.0, 2.5]),
+        ([True, 2], torch.int64, [1, 2]),
+        ([1 + 2j, 3], torch.complex64, [1 + 2j, 3 + 0j]),
+        ([True, False], torch.bool, [True, False]),
+        ([[1, 2], [3, 4]], torch.int64, [[1, 2], [3, 4]]),
+        (3.5, torch.float32, 3.5),
+        ([], torch.float32, []),
+        ([np.float32(1.5), 2], torch.float32, [1.5, 2.0]),
+        (np.float64(2), torch.float64, 2.0),
+        (range(3), torch.int64, [0, 1, 2]),
+        ([np.arange(2), np.arange(2)], torch.int64, [[0, 1], [0, 1]]),
+    ],
+)
+def test_inference(data, dtype, values):
+    t = torch.tensor(data)
+    assert t.dtype is dtype
+    assert t.tolist() == values
+
+
+def test_inference_of_tensors():
+    t = torch.tensor([torch.tensor(1.5), torch.tensor(2)])
+    assert t.dtype is torch.float32 and t.tolist() == [1.5, 2.0]
+    with pytest.warns(UserWarning, match="it is recommended to use sourceTensor"):
+        assert torch.tensor(torch.tensor([1, 2])).tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "data, error, words",
+    [
+        (["a"], ValueError, "too many dimensions 'str'"),
+        ([[1, 2], [3]], ValueError, r"expected sequence of length 2 at dim 1 \(got 1\)"),
+        ([1, [2]], TypeError, "'list' object cannot be interpreted as an integer"),
+        (object(), RuntimeError, "Could not infer dtype of object"),
+        (2**70, RuntimeError, "Overflow when unpacking long"),
+    ],
+)
+def test_bad_data(data, error, words):
+    with pytest.raises(error, match=words):
+        torch.tensor(data)
+
+
+def test_dtype_is_converted():
+    assert torch.tensor([1.7, -1.7], dtype=torch.int32).tolist() == [1, -1]
+    assert torch.tensor([0, 3], dtype=torch.bool).tolist() == [False, True]
+    assert torch.tensor([1, 2], dtype=float).dtype is torch.float64
+    with pytest.raises(RuntimeError, match="without overflow"):
+        torch.tensor([300], dtype=torch.uint8)
+
+
+def test_requires_grad_needs_floating_point():
+    assert torch.tensor([1.0], requires_grad=True).requires_grad
+    with pytest.raises(RuntimeError, match="nly Tensors of floating point"):
+        torch.tensor([1], requires_grad=True)
+
+
+@pytest.mark.parametrize("make", [torch.zeros, torch.ones, torch.empty])
+def test_factories_take_sizes_in_every_form(make):
+    for t in (make(2, 3), make((2, 3)), make([2, 3]), make(size=(2, 3)), make(torch.Size([2, 3]))):
+        assert t.shape == (2, 3)
+    t = make(2, dtype=torch.float64, requires_grad=True)
+    assert t.dtype is torch.float64 and t.requires_grad and t.is_leaf
+
+
+def test_factory_errors():
+    with pytest.raises(RuntimeError, match="negative dimension"):
+        torch.zeros(2, -3)
+    with pytest.raises(TypeError, match="argument 'size' .position 1. must be tuple of ints, not str"):
+        torch.zeros("a")
+    with pytest.raises(TypeError, match="argument 'dtype' must be torch.dtype, not str"):
+        torch.zeros(2, dtype="float")
+    with pytest.raises(TypeError, match="failed to unpack the object at pos 2"):
+        torch.zeros((2, "a"))
+    with pytest.raises(RuntimeError, match="device type at start of device string: foo"):
+        torch.rand(2, device="foo")
+
+
+def test_full_infers_dtype():
+    assert torch.full((2,), 7).dtype is torch.int64
+    assert torch.full((2,), 1.5).dtype is torch.float32
+    assert torch.full((2,), True).dtype is torch.bool
+
+
+def test_default_dtype():
+    assert torch.get_default_dtype() is torch.float32
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert torch.tensor(1.5).dtype is torch.float64
+        assert torch.tensor(1j).dtype is torch.complex128
+    finally:
+        torch.set_default_dtype(torch.float32)
+    with pytest.raises(TypeError, match="only floating-point types"):
+        torch.set_default_dtype(torch.int32)
+
+
+def test_old_constructor():
+    assert torch.Tensor([1, 2]).dtype is torch.float32
+    assert torch.Tensor(2, 3).shape == (2, 3)
+    assert torch.Tensor().shape == (0,)
+    t = torch.ones(2)
+    assert torch.Tensor(t).data_ptr() == t.data_ptr()
+
+
+def test_seeds_give_the_known_stream():
+    torch.manual_seed(0)
+    assert torch.rand(3).tolist() == pytest.approx([0.49625658, 0.76822180, 0.08847743], abs=1e-7)
+    g = torch.Generator().manual_seed(0)
+    assert torch.rand(1, generator=g).item() == pytest.approx(0.49625658, abs=1e-7)
+    assert g.initial_seed() == 0
+    state = g.get_state()
+    first = torch.rand(4, generator=g)
+    g.set_state(state)
+    assert torch.rand(4, generator=g).tolist() == first.tolist()
+
+
+def test_frombuffer():
+    buffer = bytearray(b"abcd")
+    t = torch.frombuffer(buffer, dtype=torch.uint8)
+    buffer[0] = 0
+    assert t.tolist() == [0, 98, 99, 100]
+    assert torch.frombuffer(buffer, dtype=torch.int16, count=1, offset=2).tolist() == [int.from_bytes(b"cd", "little")]
+    with pytest.raises(ValueError, match="must be a multiple of element size"):
+        torch.frombuffer(buffer, dtype=torch.int16, offset=1)

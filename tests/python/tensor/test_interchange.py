@@ -1,0 +1,105 @@
+"""NumPy, the buffer protocol and DLPack share memory both ways."""
+
+import gc
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import cresset as torch
+
+
+def test_from_numpy_shares():
+    a = np.arange(6.0).reshape(2, 3)
+    t = torch.from_numpy(a)
+    a[0, 0] = 7
+    t[1, 2] = 9
+    assert t[0, 0].item() == 7 and a[1, 2] == 9 and t.dtype is torch.float64
+    assert torch.from_numpy(a[:, ::2]).stride() == (3, 2)
+    del a
+    gc.collect()
+    assert t.tolist() == [[7.0, 1.0, 2.0], [3.0, 4.0, 9.0]]
+
+
+def test_numpy_shares():
+    t = torch.arange(6.0).reshape(2, 3)
+    a = t.numpy()
+    t[0, 0] = 5
+    a[1, 1] = -1
+    assert a[0, 0] == 5 and t[1, 1].item() == -1
+    assert t.t().numpy().strides == (4, 12)
+    del t
+    gc.collect()
+    assert a.tolist() == [[5.0, 1.0, 2.0], [3.0, -1.0, 5.0]]
+    assert torch.empty(0, 3).numpy().shape == (0, 3) and torch.tensor(3).numpy() == 3
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "complex64", "complex128"])
+def test_dtypes(dtype):
+    a = np.array([0, 1, 1], dtype=dtype)
+    t = torch.from_numpy(a)
+    assert t.dtype is getattr(torch, dtype)
+    assert t.numpy().dtype == a.dtype
+    assert np.asarray(t).dtype == a.dtype and np.asarray(t).tolist() == a.tolist()
+
+
+@pytest.mark.parametrize(
+    "call, error, words",
+    [
+        (lambda: torch.from_numpy(np.ones(3)[::-1]), ValueError, "tensors with negative strides are not currently supported"),
+        (lambda: torch.from_numpy([1]), TypeError, r"expected np.ndarray \(got list\)"),
+        (lambda: torch.from_numpy(np.array(["a"])), TypeError, "can't convert np.ndarray of type numpy.str_"),
+        (lambda: torch.from_numpy(np.ones(2, dtype=">f4")), ValueError, "byte order different from the native byte order"),
+        (lambda: torch.ones(2, requires_grad=True).numpy(), RuntimeError, "Can't call numpy.. on Tensor that requires grad. Use tensor.detach"),
+        (lambda: np.asarray(torch.ones(2, requires_grad=True)), RuntimeError, "Can't call numpy"),
+        (lambda: torch.ones(2, dtype=torch.bfloat16).numpy(), TypeError, "Got unsupported ScalarType BFloat16"),
+        (lambda: torch.empty(2, device="meta").numpy(), TypeError, "can't convert meta device type tensor to numpy"),
+    ],
+)
+def test_errors(call, error, words):
+    with pytest.raises(error, match=words):
+        call()
+
+
+def test_force():
+    assert torch.ones(2, requires_grad=True).numpy(force=True).tolist() == [1.0, 1.0]
+
+
+def test_tensors_win_in_mixed_arithmetic():
+    t, a = torch.ones(2), np.full(2, 2.0)
+    assert isinstance(np.float64(2) * t, torch.Tensor) and (t * np.float32(2)).dtype is torch.float32
+    assert (t + a).tolist() == [3.0, 3.0]
+    assert np.sum(t) == 2.0
+
+
+def test_buffer_protocol():
+    t = torch.arange(6, dtype=torch.int32).reshape(2, 3)
+    view = memoryview(t)
+    assert view.shape == (2, 3) and view.format == "i" and view.tolist() == t.tolist() and not view.readonly
+    view[1, 2] = 42
+    assert t[1, 2].item() == 42
+    with pytest.raises(BufferError):
+        memoryview(torch.ones(1, requires_grad=True))
+
+
+def test_dlpack():
+    t = torch.arange(4.0)
+    a = np.from_dlpack(t)
+    t[0] = 9
+    assert a[0] == 9 and t.__dlpack_device__() == (1, 0)
+    back = torch.from_dlpack(np.arange(3))
+    assert back.dtype is torch.int64 and back.tolist() == [0, 1, 2]
+    own = torch.from_dlpack(t)
+    assert own.data_ptr() == t.data_ptr()
+    capsule = t.__dlpack__()
+    torch.from_dlpack(capsule)
+    with pytest.raises(RuntimeError, match="can be consumed only once"):
+        torch.from_dlpack(capsule)
+    with pytest.raises(BufferError, match="require gradient"):
+        torch.ones(1, requires_grad=True).__dlpack__()
+
+
+def test_import_leaves_numpy_alone():
+    code = "import sys, cresset; cresset.ones(2) + 1; assert 'numpy' not in sys.modules, 'numpy was imported'"
+    subprocess.run([sys.executable, "-c", code], check=True)

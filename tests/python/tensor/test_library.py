@@ -1,0 +1,268 @@
+"""Operators and kernels registered from Python, cresset.ops, queries of the dispatcher."""
+
+import gc
+import threading
+
+import pytest
+
+import cresset as torch
+from cresset import library
+from cresset.library import Library, define, fallthrough_kernel, impl
+
+
+@pytest.fixture
+def lib():
+    made = Library("pylib", "DEF")
+    yield made
+    made._destroy()
+
+
+def test_define_and_impl(lib):
+    assert lib.define("scale(Tensor x, float by=2.0, *, ScalarType? dtype=None) -> Tensor") == "scale"
+    seen = []
+    lib.impl("scale", lambda x, by, dtype: seen.append((by, dtype)) or x * by, "CPU")
+    lib.impl("scale", lambda x, by, dtype: x.new_empty(x.shape), "Meta")
+    op = torch.ops.pylib.scale
+    assert op(torch.ones(2)).tolist() == [2.0, 2.0]
+    assert op(torch.ones(2), by=3, dtype=torch.float64).tolist() == [3.0, 3.0]
+    assert seen == [(2.0, None), (3.0, torch.float64)]
+    assert op(torch.empty(2, device="meta")).is_meta
+    assert str(op.default._schema) == "pylib::scale(Tensor x, float by=2., *, ScalarType? dtype=None) -> Tensor"
+    assert [a.name for a in op.default._schema.arguments] == ["x", "by", "dtype"]
+    assert op.overloads() == ["default"] and op.default.name() == "pylib::scale" and repr(op.default) == "<OpOverload(op='pylib.scale', overload='default')>"
+
+
+@pytest.mark.parametrize(
+    "call, error, words",
+    [
+        (lambda op: op(), RuntimeError, "is missing value for argument 'x'"),
+        (lambda op: op(torch.ones(1), "a"), RuntimeError, "Expected a value of type 'int' for argument 'n' but instead found type 'str'"),
+        (lambda op: op(torch.ones(1), 1, q=1), RuntimeError, "Unknown keyword argument 'q'"),
+        (lambda op: op(torch.ones(1), 1, 2), RuntimeError, r"takes 2 positional argument\(s\) but 3 were given"),
+        (lambda op: op.foo, AttributeError, "has no overload name 'foo'"),
+        (lambda op: torch.ops.pylib.repet, AttributeError, "has no attribute 'repet'. Did you mean: repeat"),
+        (lambda op: op(torch.empty(1, device="meta"), 1), NotImplementedError, "Could not run 'pylib::repeat' with arguments from the 'Meta' backend"),
+    ],
+)
+def test_call_errors(lib, call, error, words):
+    lib.define("repeat(Tensor x, int n) -> Tensor[]")
+    lib.impl("repeat", lambda x, n: [x.clone() for _ in range(n)], "CPU")
+    assert [t.tolist() for t in torch.ops.pylib.repeat(torch.ones(1), 2)] == [[1.0], [1.0]]
+    with pytest.raises(error, match=words):
+        call(torch.ops.pylib.repeat)
+
+
+def test_overloads_are_tried_in_order(lib):
+    lib.define("f.Tensor(Tensor x) -> str")
+    lib.define("f.int(int x, int[2] y=3) -> str")
+    lib.impl("f.Tensor", lambda x: "tensor", "CompositeExplicitAutograd")
+    lib.impl("f.int", lambda x, y: f"int {y}", "CompositeExplicitAutograd")
+    assert torch.ops.pylib.f(torch.ones(1)) == "tensor" and torch.ops.pylib.f(1) == "int [3, 3]" and torch.ops.pylib.f(1, [4, 5]) == "int [4, 5]"
+    with pytest.raises(RuntimeError, match="failed to match any schema"):
+        torch.ops.pylib.f("text")
+
+
+def test_all_kinds_of_arguments(lib):
+    lib.define(
+        "kinds(Tensor? t, Tensor?[] ts, Scalar s, bool b, str name, Device d, Layout l, MemoryFormat m, int[]? ints=None, float[] fs=[1.5], Generator? g=None) -> (int, str)"
+    )
+    seen = []
+    lib.impl("kinds", lambda *args: seen.append(args) or (1, "x"), "CompositeExplicitAutograd")
+    given = (None, [None, torch.ones(1)], 2.5, True, "n", torch.device("cpu"), torch.strided, torch.channels_last)
+    assert torch.ops.pylib.kinds(*given) == (1, "x")
+    assert seen[0][:1] == (None,) and seen[0][2:] == (2.5, True, "n", torch.device("cpu"), torch.strided, torch.channels_last, None, [1.5], None)
+    assert seen[0][1][0] is None
+
+
+def test_wrong_results_are_refused(lib):
+    lib.define("bad(Tensor x) -> Tensor")
+    lib.impl("bad", lambda x: "text", "CPU")
+    with pytest.raises(RuntimeError, match="Unable to cast the Python kernel's result of type str"):
+        torch.ops.pylib.bad(torch.ones(1))
+    lib.define("pair(Tensor x) -> (Tensor, Tensor)")
+    lib.impl("pair", lambda x: (x, x, x), "CPU")
+    with pytest.raises(RuntimeError, match="must return 2 values; it returned 3"):
+        torch.ops.pylib.pair(torch.ones(1))
+
+
+def test_exceptions_of_kernels_keep_their_type(lib):
+    class Mine(Exception):
+        pass
+
+    def kernel(x):
+        raise Mine("inside")
+
+    lib.define("fails(Tensor x) -> Tensor")
+    lib.impl("fails", kernel, "CPU")
+    with pytest.raises(Mine, match="inside"):
+        torch.ops.pylib.fails(torch.ones(1))
+
+
+def test_mutation(lib):
+    lib.define("inc_(Tensor(a!) x) -> Tensor(a!)")
+    lib.impl("inc_", lambda x: x.add_(1), "CPU")
+    x = torch.zeros(2)
+    assert torch.ops.pylib.inc_(x) is x and x.tolist() == [1.0, 1.0]
+
+
+def test_registered_kernels_of_existing_operators_are_undone():
+    x = torch.ones(3)
+    override = Library("aten", "IMPL")
+    override.impl("sgn", lambda self: self * 42, "CPU")
+    assert torch.sgn(x).tolist() == [42.0] * 3
+    del override
+    gc.collect()
+    assert torch.sgn(x).tolist() == [1.0] * 3
+
+
+def test_removal():
+    made = Library("pygone", "DEF")
+    made.define("f(Tensor x) -> Tensor")
+    made.impl("f", lambda x: x * 2, "CPU")
+    overload = torch.ops.pygone.f.default
+    made._destroy()
+    with pytest.raises(AttributeError, match="has no attribute 'f'"):
+        torch.ops.pygone.f
+    with pytest.raises(RuntimeError):
+        overload(torch.ones(1))
+    again = Library("pygone", "DEF")
+    again.define("f(Tensor x) -> Tensor")
+    again.impl("f", lambda x: x * 3, "CPU")
+    assert torch.ops.pygone.f(torch.ones(1)).item() == 3.0
+    again._destroy()
+
+
+def test_kernels_are_released():
+    import weakref
+
+    def kernel(x):
+        return x
+
+    ref = weakref.ref(kernel)
+    made = Library("pyrel", "DEF")
+    made.define("f(Tensor x) -> Tensor")
+    made.impl("f", kernel, "CPU")
+    del kernel
+    assert ref() is not None
+    made._destroy()
+    gc.collect()
+    assert ref() is None
+
+
+@pytest.mark.parametrize(
+    "call, error, words",
+    [
+        (lambda lib: Library("pylib", "DEF"), RuntimeError, "Only a single TORCH_LIBRARY can be used to register the namespace pylib"),
+        (lambda lib: Library("pylib", "OTHER"), ValueError, "Unsupported kind: OTHER"),
+        (lambda lib: Library("prim", "DEF"), ValueError, "prim is a reserved namespace"),
+        (lambda lib: [lib.define("g(Tensor x) -> Tensor"), lib.define("g(Tensor x) -> Tensor")], RuntimeError, "with the same name and overload name multiple times"),
+        (lambda lib: lib.define("g(Tensr x) -> Tensor"), RuntimeError, "unknown type specifier"),
+        (lambda lib: lib.define("g(Tensor x) -> Tensor", "FOO"), RuntimeError, "Invalid alias_analysis type FOO"),
+        (lambda lib: lib.impl("g", 3, "CPU"), TypeError, "Input function is required to be a callable"),
+        (lambda lib: lib.impl("g", print, "Foo"), RuntimeError, "could not parse dispatch key 'Foo'"),
+        (lambda lib: Library("pylib", "IMPL").define("g(Tensor x) -> Tensor"), RuntimeError, "inside of an IMPL library"),
+        (lambda lib: lib.fallback(print, "CPU"), RuntimeError, "namespace '_'"),
+        (lambda lib: define("noname", "(Tensor x) -> Tensor"), ValueError, "to be of the form"),
+        (lambda lib: define("pylib::h", "Tensor x"), ValueError, "expected schema to look like"),
+        (lambda lib: impl("pylib::h", "gpu", print), ValueError, "Unknown device type 'gpu'"),
+    ],
+)
+def test_registration_errors(lib, call, error, words):
+    with pytest.raises(error, match=words):
+        call(lib)
+    lib.define("fine(Tensor x) -> Tensor")  # nothing is left half done
+
+
+def test_functions_of_the_module():
+    with library._scoped_library("pyfun", "FRAGMENT") as lib:
+        define("pyfun::twice", "(Tensor x) -> Tensor", lib=lib, tags=("pt2_compliant_tag",))
+
+        @impl("pyfun::twice", ("cpu", "meta"), lib=lib)
+        def twice(x):
+            return x * 2
+
+        assert torch.ops.pyfun.twice(torch.ones(1)).item() == 2.0
+        assert torch.ops.pyfun.twice(torch.empty(1, device="meta")).is_meta
+        assert "pt2_compliant_tag" in torch.ops.pyfun.twice.default.tags
+        assert twice(torch.ones(1)).item() == 2.0
+    assert not torch._C._dispatch_has_kernel("pyfun::twice")
+
+
+def test_keyset_and_redispatch(lib):
+    lib.define("keys(Tensor x) -> Tensor")
+    seen = []
+
+    def autograd(keyset, x):
+        seen.append("autograd")
+        return torch.ops.pylib.keys.default.redispatch(keyset & torch._C._dispatch_keyset_full_after("AutogradOther"), x)
+
+    lib.impl("keys", autograd, "Autograd", with_keyset=True)
+    lib.impl("keys", lambda x: seen.append("cpu") or x * 2, "CPU")
+    assert torch.ops.pylib.keys(torch.ones(1)).item() == 2.0 and seen == ["autograd", "cpu"]
+    lib.define("through(Tensor x) -> Tensor")
+    lib.impl("through", fallthrough_kernel, "Autograd")
+    lib.impl("through", lambda x: x + 1, "CPU")
+    assert torch.ops.pylib.through(torch.zeros(1)).item() == 1.0
+
+
+def test_gradients_flow_through_composites(lib):
+    lib.define("sq(Tensor x) -> Tensor")
+    lib.impl("sq", lambda x: x * x, "CompositeImplicitAutograd")
+    x = torch.tensor([3.0], requires_grad=True)
+    torch.ops.pylib.sq(x).backward()
+    assert x.grad.item() == 6.0
+
+
+def test_tables(lib):
+    lib.define("t(Tensor x) -> Tensor")
+    lib.impl("t", lambda x: x, "CPU")
+    lib.impl("t", lambda x: x, "CompositeImplicitAutograd")
+    assert "schema: pylib::t(Tensor x) -> Tensor" in torch._C._dispatch_dump("pylib::t")
+    table = torch._C._dispatch_dump_table("pylib::t")
+    assert "CPU: registered at" in table and "[math kernel]" in table
+    assert torch._C._dispatch_has_kernel_for_dispatch_key("pylib::t", "CPU") and not torch._C._dispatch_has_kernel_for_dispatch_key("pylib::t", "Meta")
+    assert torch._C._dispatch_has_computed_kernel_for_dispatch_key("pylib::t", "Meta")
+    torch._C._dispatch_check_invariants("pylib::t")
+    torch._C._dispatch_check_all_invariants()
+    assert "CPU" in torch._C._dispatch_explain("aten::add.Tensor", [torch.ones(1), torch.ones(1)])
+    with pytest.raises(RuntimeError, match="could not parse dispatch key"):
+        torch._C._dispatch_get_registrations_for_dispatch_key("Nonsense")
+
+
+def test_key_sets_and_guards():
+    keys = torch._C._dispatch_keys(torch.ones(1))
+    assert keys.has("CPU") and keys.has("AutogradCPU") and not keys.has("Meta")
+    assert not keys.remove("AutogradCPU").has("AutogradCPU")
+    w = torch.ones(1, requires_grad=True)
+    with torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet("AutogradCPU")):
+        assert torch._C._dispatch_tls_is_dispatch_key_excluded("AutogradFunctionality")
+        assert not (w * 2).requires_grad
+    assert (w * 2).requires_grad
+
+
+def test_registration_while_others_call():
+    stop, errors = threading.Event(), []
+
+    def caller():
+        x = torch.ones(4)
+        try:
+            while not stop.is_set():
+                assert torch.neg(x)[0].item() == -1.0
+        except Exception as error:  # noqa: BLE001
+            errors.append(error)
+
+    threads = [threading.Thread(target=caller) for _ in range(2)]
+    for t in threads:
+        t.start()
+    for _ in range(100):
+        made = Library("pystress", "DEF")
+        made.define("f(Tensor x) -> Tensor")
+        made.impl("f", lambda x: x, "CPU")
+        override = Library("aten", "IMPL")
+        override.impl("sgn", lambda self: self, "CPU")
+        override._destroy()
+        made._destroy()
+    stop.set()
+    for t in threads:
+        t.join()
+    assert not errors
