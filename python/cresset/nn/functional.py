@@ -23,7 +23,7 @@ _OPERATORS = {
     cresset: (
         "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "conv_tbc", "avg_pool1d",
         "adaptive_avg_pool1d", "relu_", "threshold_", "celu_", "selu_", "rrelu_", "prelu", "hardshrink", "bilinear",
-        "cosine_similarity", "pairwise_distance", "pdist", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle",
+        "cosine_similarity", "pairwise_distance", "pdist",
         "native_channel_shuffle",
     ),
     _nn: (

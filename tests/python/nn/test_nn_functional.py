@@ -362,3 +362,58 @@ def test_pad_sequence():
     assert nn.utils.rnn.pad_sequence(rows).shape == (3, 2, 2)
     assert nn.utils.rnn.pad_sequence(rows, padding_side="left")[:2, 1].tolist() == [[0, 0], [0, 0]]
     assert [r.shape[0] for r in nn.utils.rnn.unpad_sequence(padded, [3, 1], batch_first=True)] == [3, 1]
+
+
+@pytest.mark.parametrize(
+    "call, error, words",
+    [
+        (lambda: F.interpolate(t(1, 1, 2)), ValueError, "either size or scale_factor should be defined"),
+        (lambda: F.interpolate(t(1, 1, 2), 3, 2), ValueError, "only one of size or scale_factor should be defined"),
+        (lambda: F.interpolate(t(1, 1, 2), (3, 4)), ValueError, "must have the same number of spatial dimensions"),
+        (lambda: F.interpolate(t(1, 1, 2), 3, mode="bilinear"), NotImplementedError, "got bilinear"),
+        (lambda: F.interpolate(t(1, 1, 2), 3, align_corners=True), ValueError, "align_corners option can only be set"),
+        (lambda: F.interpolate(t(1, 1, 2), 0), RuntimeError, "Input and output sizes should be greater than 0"),
+        (lambda: F.pixel_shuffle(t(1, 3, 2, 2), 2), RuntimeError, "divisible by the square of upscale_factor"),
+        (
+            lambda: F.pixel_unshuffle(t(1, 3, 3, 2), 2),
+            RuntimeError,
+            "expects height to be divisible by downscale_factor",
+        ),
+        (lambda: F.channel_shuffle(t(1, 3, 2, 2), 2), RuntimeError, "Number of channels must be divisible by groups"),
+        (lambda: F.unfold(t(1, 1, 2, 2), 3), RuntimeError, r"kernel \(3, 3\).*was required to fit into \(2, 2\)"),
+        (lambda: F.fold(t(1, 3, 4), (2, 2), 2), RuntimeError, "divisible by the product of kernel_size"),
+        (lambda: F.fold(t(1, 4, 4), (2, 2), 2), RuntimeError, "number of sliding blocks 1, but got"),
+    ],
+)
+def test_layout_errors(call, error, words):
+    with pytest.raises(error, match=words):
+        call()
+
+
+def test_random_activations_of_a_seed():
+    # recorded with PyTorch 2.13
+    x = cresset.tensor([[-1.0, 2.0, -3.0], [0.5, -0.5, 0.0]])
+    cresset.manual_seed(0)
+    y = F.rrelu(x, training=True)
+    assert y[0, 1].item() == 2.0 and y[1, 0].item() == 0.5 and y[1, 2].item() == 0.0
+    assert [-v for v in (y[0, 0].item(), y[0, 2].item() / 3, y[1, 1].item() * 2)] == pytest.approx(
+        [0.3270944, 0.2724625, 0.2207048], abs=1e-6
+    )
+    cresset.manual_seed(0)
+    z = F.feature_alpha_dropout(t(2, 3, 2), 0.5, training=True)
+    assert all(len(set(channel)) == 1 for sample in z.tolist() for channel in sample)
+    assert sorted(set(z.flatten().tolist())) == pytest.approx([-0.7791939, 1.6655989], abs=1e-5)
+
+
+def test_dropouts_in_place():
+    for name, x in (
+        ("dropout", t(4, 5)),
+        ("alpha_dropout", t(4, 5)),
+        ("dropout1d", t(2, 3, 4)),
+        ("feature_alpha_dropout", t(2, 3, 4)),
+    ):
+        cresset.manual_seed(0)
+        want = getattr(F, name)(x, 0.5, training=True)
+        cresset.manual_seed(0)
+        y = x.clone()
+        assert getattr(F, name)(y, 0.5, training=True, inplace=True) is y and cresset.equal(y, want)

@@ -85,7 +85,18 @@ def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
     """leaky_relu with a slope drawn from [lower, upper] in training, their mean otherwise."""
     if overrides1(input):
         return handle(rrelu, (input,), input, lower=lower, upper=upper, training=training, inplace=inplace)
-    return cresset.rrelu_(input, lower, upper, training) if inplace else cresset.rrelu(input, lower, upper, training)
+    if lower > upper:
+        raise RuntimeError(f"rrelu: lower must not be greater than upper; got {lower} and {upper}")
+    if not training:
+        slope = (lower + upper) / 2
+        return _nn.leaky_relu_(input, slope) if inplace else _nn.leaky_relu(input, slope)
+    # One number for each element that is not positive, in order.
+    with cresset.no_grad():
+        below = input <= 0
+        slopes = cresset.empty(int(below.sum()), dtype=cresset.float64, device=input.device).uniform_(lower, upper)
+        factor = cresset.ones_like(input)
+        factor[below] = slopes.to(input.dtype)
+    return input.mul_(factor) if inplace else input * factor
 
 
 def tanhshrink(input):

@@ -1,5 +1,6 @@
 """Dropout in its variants."""
 
+import math
 import warnings
 
 import cresset
@@ -27,11 +28,13 @@ def alpha_dropout(input, p=0.5, training=False, inplace=False):
     if overrides1(input):
         return handle(alpha_dropout, (input,), input, p=p, training=training, inplace=inplace)
     _check(p)
-    return cresset.alpha_dropout_(input, p, training) if inplace else cresset.alpha_dropout(input, p, training)
+    result = cresset.alpha_dropout(input, p, training)
+    return input.copy_(result) if inplace else result
 
 
 def _feature_dropout(input, p, training, inplace):
-    return cresset.feature_dropout_(input, p, training) if inplace else cresset.feature_dropout(input, p, training)
+    result = cresset.feature_dropout(input, p, training)
+    return input.copy_(result) if inplace else result
 
 
 def dropout1d(input, p=0.5, training=True, inplace=False):
@@ -95,8 +98,17 @@ def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
     if overrides1(input):
         return handle(feature_alpha_dropout, (input,), input, p=p, training=training, inplace=inplace)
     _check(p)
-    return (
-        cresset.feature_alpha_dropout_(input, p, training)
-        if inplace
-        else cresset.feature_alpha_dropout(input, p, training)
-    )
+    if p == 0 or not training or input.numel() == 0:
+        return input
+    if p == 1:
+        return input.mul_(0) if inplace else input * 0
+    if input.dim() < 2:
+        raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
+    shape = (*input.shape[:2], *[1] * (input.dim() - 2))
+    kept = cresset.empty(shape, dtype=input.dtype, device=input.device).bernoulli_(1 - p)
+    # The value that a saturated unit has, and the scale that restores mean and variance.
+    alpha = 1.7580993408473766
+    scale = 1.0 / math.sqrt((alpha * alpha * p + 1) * (1 - p))
+    shift = (kept - 1).mul_(alpha * scale).add_(alpha * scale * p)
+    kept.mul_(scale)
+    return input.mul_(kept).add_(shift) if inplace else input * kept + shift

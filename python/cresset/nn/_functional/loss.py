@@ -296,7 +296,19 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
             reduce=reduce,
             reduction=reduction,
         )
-    return _nn.multilabel_margin_loss(input, target, reduction_code(reduction, size_average, reduce))
+    code = reduction_code(reduction, size_average, reduce)
+    if input.dim() not in (1, 2) or target.shape != input.shape:
+        raise RuntimeError(
+            f"multilabel_margin_loss: input (N, C) or (C) and target of the same shape were required; got {tuple(input.shape)} and "
+            f"{tuple(target.shape)}"
+        )
+    x, y = (input, target) if input.dim() == 2 else (input.unsqueeze(0), target.unsqueeze(0))
+    valid = (y >= 0).to(x.dtype).cumprod(1)  # up to the first negative entry
+    y = y.clamp(min=0)
+    others = cresset.zeros_like(x).scatter_add(1, y, valid) == 0
+    pairs = (1 - x.gather(1, y).unsqueeze(2) + x.unsqueeze(1)).clamp_min(0)
+    loss = (pairs * valid.unsqueeze(2) * others.unsqueeze(1)).sum((1, 2)) / x.size(1)
+    return reduced(loss if input.dim() == 2 else loss.squeeze(0), code)
 
 
 def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
@@ -326,7 +338,19 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
         raise ValueError("only p == 1 and p == 2 supported")
     if weight is not None and weight.dim() != 1:
         raise ValueError("weight must be one-dimensional")
-    return _nn.multi_margin_loss(input, target, p, margin, weight, code)
+    if input.dim() not in (1, 2) or target.dim() != input.dim() - 1:
+        raise RuntimeError(
+            f"multi_margin_loss: input (N, C) and target (N), or (C) and (), were required; got {tuple(input.shape)} and "
+            f"{tuple(target.shape)}"
+        )
+    x, y = (input, target.unsqueeze(1)) if input.dim() == 2 else (input.unsqueeze(0), target.reshape(1, 1))
+    gap = (margin - x.gather(1, y) + x).clamp_min(0)
+    if p == 2:
+        gap = gap * gap
+    if weight is not None:
+        gap = gap * weight[y]
+    loss = gap.scatter(1, y, 0.0).sum(1) / x.size(1)
+    return reduced(loss if input.dim() == 2 else loss.squeeze(0), code)
 
 
 def triplet_margin_loss(
