@@ -230,17 +230,42 @@ Tensor cumprod_backward(const Tensor& grad, const Tensor& self, int64_t dim, con
   return cresset::stack(columns, maybe_wrap_dim(dim, self.dim()));
 }
 
+Tensor cumprod_jvp(const Tensor& self_t, const Tensor& self, const Tensor& result, int64_t dim) {
+  if (self.numel() <= 1) return self_t;
+  if (!cresset::any(cresset::eq(self, 0)).item<bool>()) return cresset::mul(result, cresset::cumsum(cresset::div(self_t, self), dim));
+  // d[j] = d[j - 1] * self[j] + result[j - 1] * self_t[j]
+  std::vector<Tensor> tangents = {cresset::select(self_t, dim, 0)};
+  for (int64_t j = 1; j < self.size(dim); ++j)
+    tangents.push_back(cresset::add(cresset::mul(tangents.back(), cresset::select(self, dim, j)),
+                                    cresset::mul(cresset::select(result, dim, j - 1), cresset::select(self_t, dim, j))));
+  return cresset::stack(tangents, maybe_wrap_dim(dim, self.dim()));
+}
+
+namespace {
+// The largest finite element along dim, in double: what exponents are measured from.
+Tensor reference_point(const Tensor& x, int64_t dim) {
+  const Tensor largest = x.dim() == 0 ? x : cresset::amax(x, IntArrayRef(dim), true);
+  return cresset::masked_fill(largest, cresset::eq(cresset::abs(largest), std::numeric_limits<double>::infinity()), 0).detach();
+}
+// exp(from - result), zero where the result is -inf.
+Tensor inverse_weights(const Tensor& from, const Tensor& result) {
+  return cresset::masked_fill(cresset::exp(cresset::sub(from, result)), cresset::eq(result, -std::numeric_limits<double>::infinity()), 0);
+}
+}  // namespace
+
 Tensor logcumsumexp_backward(const Tensor& grad, const Tensor& self, const Tensor& result, int64_t dim) {
   if (self.numel() == 0) return grad;
   // The sum over j >= i of grad[j] * exp(self[i] - result[j]), split at the largest element so that no exponent is far above
   // zero; double gives the other side room.
-  const double lowest = -std::numeric_limits<double>::infinity();
-  const Tensor x = cresset::to(self, kDouble), r = cresset::to(result, kDouble), g = cresset::to(grad, kDouble);
-  Tensor largest = self.dim() == 0 ? x : cresset::amax(x, IntArrayRef(dim), true);
-  largest = cresset::masked_fill(largest, cresset::eq(cresset::abs(largest), std::numeric_limits<double>::infinity()), 0).detach();
-  const Tensor weights = cresset::masked_fill(cresset::exp(cresset::sub(largest, r)), cresset::eq(r, lowest), 0);
-  const Tensor sums = cumsum_backward(cresset::mul(g, weights), dim);
+  const Tensor x = cresset::to(self, kDouble), r = cresset::to(result, kDouble), g = cresset::to(grad, kDouble), largest = reference_point(x, dim);
+  const Tensor sums = cumsum_backward(cresset::mul(g, inverse_weights(largest, r)), dim);
   return cresset::to(cresset::mul(cresset::exp(cresset::sub(x, largest)), sums), grad.scalar_type());
+}
+Tensor logcumsumexp_jvp(const Tensor& self_t, const Tensor& self, const Tensor& result, int64_t dim) {
+  if (self.numel() == 0) return self_t;
+  const Tensor x = cresset::to(self, kDouble), r = cresset::to(result, kDouble), t = cresset::to(self_t, kDouble), largest = reference_point(x, dim);
+  const Tensor sums = cresset::cumsum(cresset::mul(t, cresset::exp(cresset::sub(x, largest))), dim);
+  return cresset::to(cresset::mul(sums, inverse_weights(largest, r)), self_t.scalar_type());
 }
 
 Tensor cummaxmin_backward(const Tensor& grad, IntArrayRef sizes, const Tensor& indices, int64_t dim) {

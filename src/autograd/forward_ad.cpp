@@ -120,7 +120,9 @@ void set_tangent(const Tensor& t, const Tensor& tangent, bool is_inplace, bool k
     // The tensor keeps the tangent object it has: views of it see the change.
     if (Tensor existing = tangent_of(t); existing.defined()) {
       if (!existing.is_same(tangent)) {
-        if (GradMode::is_enabled() && (tangent.requires_grad() || existing.requires_grad()) && existing.is_leaf() && existing.requires_grad()) {
+        if (existing.sizes() != t.sizes()) {
+          store_tangent(t, tangent);  // transpose_ and its like gave the tensor itself other sizes
+        } else if (GradMode::is_enabled() && (tangent.requires_grad() || existing.requires_grad()) && existing.is_leaf() && existing.requires_grad()) {
           store_tangent(t, tangent);
         } else {
           cresset::copy_(existing, tangent);
