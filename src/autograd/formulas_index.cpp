@@ -82,11 +82,12 @@ std::tuple<Tensor, Tensor> reduce_backward(const Tensor& grad, const Tensor& sel
     const Tensor safe_self = cresset::masked_fill(start, self_zero, 1), safe_src = cresset::masked_fill(src, src_zero, 1);
     const Tensor nonzero = at.slices ? cresset::index_reduce(safe_self, at.dim, at.index, safe_src, "prod", true)
                                      : cresset::scatter_reduce(safe_self, at.dim, at.index, safe_src, "prod", true);
-    const Tensor scaled = cresset::mul(grad, nonzero);
+    const auto conjugate = [](const Tensor& t) { return t.is_complex() ? cresset::conj(t) : t; };
+    const Tensor scaled = cresset::mul(grad, conjugate(nonzero));
     const Tensor alone_self = cresset::eq(cresset::sub(zeros, self_zero.to(self.scalar_type())), 0);
-    grad_self = cresset::mul(cresset::div(scaled, safe_self), alone_self);
+    grad_self = cresset::mul(cresset::div(scaled, conjugate(safe_self)), alone_self);
     const Tensor alone_src = cresset::eq(cresset::sub(at.read(zeros), src_zero.to(self.scalar_type())), 0);
-    grad_src = cresset::mul(cresset::div(at.read(scaled), safe_src), alone_src);
+    grad_src = cresset::mul(cresset::div(at.read(scaled), conjugate(safe_src)), alone_src);
   } else {
     // amax, amin: equal values share the gradient.
     const Tensor self_is = cresset::eq(self, result).to(self.scalar_type()), src_is = cresset::eq(src, at.read(result)).to(self.scalar_type());

@@ -22,10 +22,12 @@ Tensor reduce_loss(const Tensor& loss, int64_t reduction) {
 
 Tensor mse_loss_impl(const Tensor& self, const Tensor& target, int64_t reduction) {
   const Tensor d = self - target;
+  CRESSET_CHECK_NOT_IMPLEMENTED(!d.is_complex(), "\"mse_cpu\" not implemented for '", d.scalar_type(), "'");
   return reduce_loss(d * d, reduction);
 }
 Tensor mse_loss_backward_impl(const Tensor& grad_output, const Tensor& self, const Tensor& target, int64_t reduction) {
   const Tensor d = self - target;
+  CRESSET_CHECK_NOT_IMPLEMENTED(!d.is_complex(), "\"mse_backward_cpu\" not implemented for '", d.scalar_type(), "'");
   const double factor = reduction == kReduceMean ? 2.0 / static_cast<double>(d.numel()) : 2.0;
   return d * factor * grad_output;
 }
@@ -174,7 +176,9 @@ Tensor hinge_embedding_loss_impl(const Tensor& self, const Tensor& target, doubl
   return reduce_loss(far + near, reduction);
 }
 
-Tensor cosine_similarity_impl(const Tensor& x1, const Tensor& x2, int64_t dim, double eps) {
+Tensor cosine_similarity_impl(const Tensor& first, const Tensor& second, int64_t dim, double eps) {
+  const std::vector<Tensor> same_shape = cresset::broadcast_tensors({first, second});
+  const Tensor &x1 = same_shape[0], &x2 = same_shape[1];
   const Tensor dot = (x1 * x2).sum({dim}, false);
   // Equals the quotient by max(|x|, eps) for each factor.
   const Tensor n1 = cresset::sqrt((x1 * x1).sum({dim}, false).clamp_min(eps * eps)), n2 = cresset::sqrt((x2 * x2).sum({dim}, false).clamp_min(eps * eps));

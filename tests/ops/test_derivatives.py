@@ -50,6 +50,31 @@ def test_reverse(row):
 
 
 @each_row
+def test_reverse_complex(row):
+    """The same samples with an imaginary part, where the operator takes complex numbers: the conjugate convention."""
+
+    def check(call):
+        if not double(call) or any(t.is_complex() for t in call.tensors()):
+            return
+        imaginary = rng()
+
+        def complex_number(t):
+            if not t.is_floating_point():
+                return t
+            values = np.array(op_samples.array(t) + 1j * imaginary.uniform(0.2, 0.8, tuple(t.shape)))
+            return cresset.from_numpy(values).reshape(t.shape).requires_grad_(t.requires_grad)
+
+        call = call.map(complex_number)
+        try:
+            row.op()(*call.args, **call.kwargs)
+        except (RuntimeError, TypeError):
+            return
+        gradcheck.check_reverse(lambda: row.op()(*call.args, **call.kwargs), call.leaves(), rng())
+
+    op_samples.check_samples("reverse_complex", row, check)
+
+
+@each_row
 def test_second_order(row):
     def check(call):
         if double(call):

@@ -156,7 +156,14 @@ void backward_weight(const ConvProblem& p, const Tensor& gy, const Tensor& x, co
 }  // namespace
 
 void convolution(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation, bool transposed,
-                 IntArrayRef, int64_t groups, const Tensor& out) {
+                 IntArrayRef output_padding, int64_t groups, const Tensor& out) {
+  if (isIntegralType(out.scalar_type(), true)) {
+    // Exact as long as the sums are below 2^53.
+    const Tensor wide = cresset::empty(out.sizes(), out.options().dtype(kDouble));
+    convolution(input.to(kDouble), weight.to(kDouble), bias ? std::optional<Tensor>(bias->to(kDouble)) : std::nullopt, stride, padding, dilation, transposed, output_padding, groups, wide);
+    Tensor(out).copy_(wide);
+    return;
+  }
   if (!transposed) {
     forward(conv_problem(input.sizes(), weight.sizes(), out.sizes(), stride, padding, dilation, groups), input, weight, bias, out);
     return;
@@ -169,8 +176,10 @@ void convolution(const Tensor& input, const Tensor& weight, const std::optional<
   }
 }
 
-std::tuple<Tensor, Tensor, Tensor> convolution_backward(const Tensor& grad_output, const Tensor& input, const Tensor& weight, OptionalIntArrayRef, IntArrayRef stride,
+std::tuple<Tensor, Tensor, Tensor> convolution_backward(const Tensor& grad_output, const Tensor& input_given, const Tensor& weight_given, OptionalIntArrayRef, IntArrayRef stride,
                                                         IntArrayRef padding, IntArrayRef dilation, bool transposed, IntArrayRef, int64_t groups, std::array<bool, 3> output_mask) {
+  const Tensor input = input_given.is_complex() ? cresset::resolve_conj(cresset::conj(input_given)) : input_given;
+  const Tensor weight = weight_given.is_complex() ? cresset::resolve_conj(cresset::conj(weight_given)) : weight_given;
   Tensor gx, gw, gb;
   if (output_mask[0]) gx = cresset::empty(input.sizes(), input.options().memory_format(input.suggest_memory_format()));
   if (output_mask[1]) gw = cresset::empty(weight.sizes(), weight.options().memory_format(weight.suggest_memory_format()));

@@ -129,13 +129,14 @@ void topk(const Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted,
     // Lines of self and of the results have the same numbers; only their lengths differ.
     for_each_line_with<std::vector<I>, 3>(dim, self.sizes(), {self.strides(), values.strides(), indices.strides()}, [&](const LineAt<3>& l, std::vector<I>& items) {
       load_items(from + l.offset[0], l.size, l.stride[0], largest, items);
-      const auto less = [](const I& a, const I& b) { return a.key != b.key ? a.key < b.key : a.index < b.index; };
-      const auto end = items.begin() + k;
+      // Which of equal elements comes first is the library's choice, as in PyTorch.
+      const auto less = [](const I& a, const I& b) { return a.key < b.key; };
+      const auto last = items.begin() + (k - 1);
       if (k * 64 <= l.size) {
-        std::partial_sort(items.begin(), end, items.end(), less);
+        std::partial_sort(items.begin(), last + 1, items.end(), less);
       } else {
-        if (k < l.size) std::nth_element(items.begin(), end - 1, items.end(), less);
-        if (sorted) std::sort(items.begin(), end, less);
+        std::nth_element(items.begin(), last, items.end(), less);
+        if (sorted) std::sort(items.begin(), last, less);
       }
       for (int64_t i = 0; i < k; ++i) {
         to[l.offset[1] + i * step] = from[l.offset[0] + items[i].index * l.stride[0]];
