@@ -33,7 +33,7 @@ Tensor as_is_alias(const Tensor& t) {
 /// An input changed in place becomes an output of the node.
 void rebase_dirty(const Tensor& t, std::size_t input, const std::shared_ptr<Node>& node, std::size_t output_count) {
   const DifferentiableViewMeta* view = impl::get_view_autograd_meta(t);
-  CRESSET_CHECK(!(impl::requires_grad(t) && t.is_leaf()), "a leaf Variable that requires grad has been used in an in-place operation.");
+  // The view's own checks come first: asking for its node would already try to make it again from the changed base.
   if (view && view->has_bw_view()) {
     const Tensor& base = view->backward_info().base;
     CRESSET_CHECK(!(base.requires_grad() && base.is_leaf()), "a view of a leaf Variable that requires grad has been used in an in-place operation.");
@@ -45,6 +45,7 @@ void rebase_dirty(const Tensor& t, std::size_t input, const std::shared_ptr<Node
                   "Tensor and a second one that does the other operations). You can ask on the forum https://discuss.pytorch.org/ if you need help to do "
                   "this change.");
   }
+  CRESSET_CHECK(!(impl::requires_grad(t) && t.is_leaf()), "a leaf Variable that requires grad has been used in an in-place operation.");
   const uint32_t nr = node->add_input_metadata(t);
   impl::rebase_history(t, Edge(node, nr), input);
 }

@@ -189,6 +189,12 @@ TEST(Function, DirtyViewThatIsNotTheFirstArgument) {
   expect_values(x.grad(), {1, 4, 5});
 }
 
+TEST(Function, DirtyOneOfSeveralViewsIsRefused) {
+  const Tensor x = leaf({1, 2});
+  auto parts = (x * 1.0).split(1);
+  expect_error([&] { InPlace::apply(parts[0]); }, "Output 0 of Split is a view and is being modified inplace.");
+}
+
 struct DirtyNotReturned : Function<DirtyNotReturned> {
   static Tensor forward(AutogradContext* ctx, Tensor a) {
     ctx->mark_dirty({a});
