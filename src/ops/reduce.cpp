@@ -185,6 +185,18 @@ TensorSpec vector_norm_shape(const Tensor& self, const Scalar& ord, OptionalIntA
   }
   return reduced(self, mask, keepdim, toRealValueType(dtype.value_or(self.scalar_type())));
 }
+Tensor renorm_impl(const Tensor& self, const Scalar& p, int64_t dim, const Scalar& maxnorm) {
+  CRESSET_CHECK(!p.isComplex() && p.toDouble() > 0, "renorm: non-positive-norm not supported");
+  CRESSET_CHECK(!maxnorm.isComplex() && maxnorm.toDouble() >= 0, "renorm: expected maxnorm to be >= 0 but got ", maxnorm);
+  CRESSET_CHECK(self.dim() > 1, "renorm: input needs at least 2 dimensions, got ", self.dim(), " dimensions");
+  const int64_t d = maybe_wrap_dim(dim, self.dim());
+  DimVector others;
+  for (int64_t i = 0; i < self.dim(); ++i)
+    if (i != d) others.push_back(i);
+  const Tensor norms = cresset::linalg_vector_norm(self, p, IntArrayRef(others), true);
+  const Tensor scale = cresset::mul(cresset::reciprocal(cresset::add(norms, 1e-7)), maxnorm);
+  return cresset::mul(self, cresset::where(cresset::gt(norms, maxnorm), scale, cresset::ones_like(norms)));
+}
 Tensor norm_dim(const Tensor& self, const std::optional<Scalar>& p, IntArrayRef dim, bool keepdim) {
   return cresset::linalg_vector_norm(self, p.value_or(2), dim, keepdim);
 }

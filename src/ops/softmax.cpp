@@ -1,4 +1,6 @@
 // Softmax and its logarithm: shape rules and checks.
+#include <limits>
+
 #include <cresset/ops/functions.h>
 
 #include "ops/ops_decl_softmax.h"
@@ -29,6 +31,12 @@ Tensor as_type(const Tensor& self, std::optional<ScalarType> dtype) {
 Tensor softmax_int(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) { return cresset::_softmax(as_type(self, dtype), dim, false); }
 Tensor log_softmax_int(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) {
   return cresset::_log_softmax(as_type(self, dtype), dim, false);
+}
+Tensor safe_softmax(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) {
+  const Tensor out = cresset::softmax(self, dim, dtype);
+  if (!self.is_floating_point()) return out;
+  const Tensor nothing = cresset::all(cresset::eq(self, -std::numeric_limits<double>::infinity()), dim, /*keepdim=*/true);
+  return cresset::masked_fill(out, nothing, 0);
 }
 TensorSpec softmax_shape(const Tensor& self, int64_t dim, bool half_to_float) { return forward_shape("softmax_kernel_impl", self, dim, half_to_float); }
 TensorSpec log_softmax_shape(const Tensor& self, int64_t dim, bool half_to_float) {
