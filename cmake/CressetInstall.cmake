@@ -14,6 +14,9 @@ endif()
 install(TARGETS cresset EXPORT CressetTargets LIBRARY DESTINATION ${libdir})
 install(DIRECTORY include/cresset DESTINATION ${includedir})
 install(DIRECTORY ${CRESSET_GEN_DIR}/include/cresset DESTINATION ${includedir})
+# For generators of device backends. `cmake --install DIR --component declarations` needs the target cresset_opgen only.
+install(FILES ${CRESSET_GEN_DIR}/data/RegistrationDeclarations.h ${CRESSET_GEN_DIR}/data/operators.json
+  DESTINATION ${includedir}/cresset/ops COMPONENT declarations)
 if(EXISTS ${PROJECT_SOURCE_DIR}/compat/torch/include)
   # Under their own root: only projects that ask for the compatibility headers see them.
   install(DIRECTORY compat/torch/include/ DESTINATION ${includedir}/cresset_compat)
@@ -58,6 +61,7 @@ if(TARGET _C)
     set(build_info_libraries "[_package + \"/lib\"]")
     configure_file(cmake/build_info.py.in ${PROJECT_BINARY_DIR}/_build_info.py @ONLY)
     install(FILES ${PROJECT_BINARY_DIR}/_build_info.py DESTINATION .)
+    install(DIRECTORY ${CRESSET_GEN_DIR}/data/stubs/cresset/ DESTINATION .)
     install(DIRECTORY ${CRESSET_GEN_DIR}/data/stubs/cresset/ DESTINATION .)
     set_target_properties(_C PROPERTIES INSTALL_RPATH "$ORIGIN/lib")
     install(TARGETS _C LIBRARY DESTINATION .)

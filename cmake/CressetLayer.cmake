@@ -26,3 +26,11 @@ function(cresset_private_target target)
     add_dependencies(${target} cresset_opgen)
   endif()
 endfunction()
+
+# The headers that nearly every source from ops upwards includes. Sources must not rely on them being here: builds
+# without CRESSET_PCH do not have them.
+function(cresset_precompile target)
+  if(CRESSET_PCH AND TARGET ${target})
+    target_precompile_headers(${target} PRIVATE <cresset/dispatch/library.h> <cresset/ops/functions.h>)
+  endif()
+endfunction()

@@ -6,6 +6,7 @@ option(CRESSET_BUILD_BENCHMARKS "Build the C++ benchmarks" OFF)
 option(CRESSET_PYTHON_INPLACE "Put the extension module into python/cresset, so that the source tree is importable" OFF)
 option(CRESSET_WERROR "Treat warnings as errors" OFF)
 option(CRESSET_CCACHE "Compile through ccache when it is installed" ON)
+option(CRESSET_PCH "Precompile the common headers; good for one clean build, while ccache is better for many small ones" OFF)
 set(CRESSET_SANITIZE "" CACHE STRING "Sanitizers of all targets, such as address;undefined or thread")
 
 set(CMAKE_CXX_STANDARD 20)

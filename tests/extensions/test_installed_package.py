@@ -79,6 +79,15 @@ def test_installed_headers_name_only_installed_headers(prefix):
     assert missing == []
 
 
+def test_declarations_are_installed_without_the_library(tmp_path):
+    run(program("cmake"), "--install", ROOT / "build/dev", "--prefix", tmp_path, "--component", "declarations")
+    files = sorted(path.name for path in tmp_path.rglob("*") if path.is_file())
+    assert files == ["RegistrationDeclarations.h", "operators.json"]
+    (header,) = tmp_path.rglob("RegistrationDeclarations.h")
+    (row,) = [line for line in header.read_text().splitlines() if '"schema": "aten::relu(Tensor self) -> Tensor"' in line]
+    assert row.startswith("Tensor relu(const Tensor & self); // {")
+
+
 def test_nothing_private_is_installed(prefix):
     installed = {path.relative_to(prefix).parts[0] for path in prefix.rglob("*") if path.is_file()}
     assert installed <= {"bin", "include", "lib", "lib64"}
