@@ -1,0 +1,63 @@
+"""gradcheck and gradgradcheck tell right derivatives from wrong ones."""
+
+import pytest
+
+import cresset as torch
+from cresset.autograd import Function, gradcheck, gradgradcheck
+from cresset.autograd.gradcheck import GradcheckError
+
+
+def double(*shape, dtype=torch.float64):
+    return torch.randn(*shape, dtype=dtype, requires_grad=True)
+
+
+class Wrong(Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, g):
+        return 3 * g * ctx.saved_tensors[0]
+
+
+def test_right_ones_pass():
+    torch.manual_seed(0)
+    assert gradcheck(lambda a, b: (a @ b).tanh(), (double(2, 3), double(3, 2)))
+    assert gradcheck(lambda a: (a.exp(), a.sum()), (double(3),), check_forward_ad=True)
+    assert gradcheck(lambda a: a * a.conj() + a * 2, (double(2, dtype=torch.complex128),))
+    assert gradcheck(lambda a: a.t().sum(0), (double(2, 3),))
+    assert gradgradcheck(lambda a, b: (a * b).sin().sum(0), (double(2, 2), double(2, 2)))
+
+
+def test_wrong_ones_are_found():
+    torch.manual_seed(0)
+    with pytest.raises(GradcheckError, match="Jacobian mismatch for output 0 with respect to input 0"):
+        gradcheck(Wrong.apply, (double(3),))
+    assert gradcheck(Wrong.apply, (double(3),), raise_exception=False) is False
+
+
+def test_a_function_that_hides_its_dependence():
+    with pytest.raises(GradcheckError, match="expected to be zero"):
+        gradcheck(lambda a: a.detach() * 2, (double(2),))
+
+
+def test_random_gradients_are_found():
+    class Noisy(Wrong):
+        @staticmethod
+        def backward(ctx, g):
+            return 2 * g * ctx.saved_tensors[0] * (1 + 1e-5 * torch.rand(1, dtype=torch.float64).item())
+
+    with pytest.raises(GradcheckError, match="not reentrant"):
+        gradcheck(Noisy.apply, (double(2),))
+    assert gradcheck(Noisy.apply, (double(2),), nondet_tol=1e-3)
+
+
+def test_arguments():
+    with pytest.raises(ValueError, match="at least one input tensor to require gradient"):
+        gradcheck(lambda a: a, (torch.ones(2, dtype=torch.float64),))
+    with pytest.warns(UserWarning, match="not a double precision"):
+        gradcheck(lambda a: a * 2, (torch.ones(1, requires_grad=True),), atol=1, eps=1e-2)
+    with pytest.raises(NotImplementedError, match="batched gradients"):
+        gradcheck(lambda a: a, (double(1),), check_batched_grad=True)
