@@ -278,11 +278,12 @@ Tensor pad_mode(const Tensor& self, IntArrayRef pad, std::string_view mode, std:
   const int64_t spatial = static_cast<int64_t>(pad.size() / 2);
   const bool fits = self.dim() == spatial + 1 || self.dim() == spatial + 2;
   CRESSET_CHECK_NOT_IMPLEMENTED(mode == "reflect" || mode == "replicate" || mode == "circular", "Unrecognised padding mode ", mode);
-  CRESSET_CHECK_NOT_IMPLEMENTED(fits && spatial >= 1 && (spatial <= 2 || mode == "circular"), "Padding size ", pad.size(),
+  CRESSET_CHECK_NOT_IMPLEMENTED(fits && spatial >= 1 && spatial <= 3, "Padding size ", pad.size(),
                                 " is not supported for ", self.dim(), "D input tensor.");
   if (mode == "circular") return cresset::_pad_circular(self, pad);
-  if (mode == "reflect") return spatial == 1 ? cresset::reflection_pad1d(self, pad) : cresset::reflection_pad2d(self, pad);
-  return spatial == 1 ? cresset::replication_pad1d(self, pad) : cresset::replication_pad2d(self, pad);
+  if (mode == "reflect")
+    return spatial == 1 ? cresset::reflection_pad1d(self, pad) : spatial == 2 ? cresset::reflection_pad2d(self, pad) : cresset::reflection_pad3d(self, pad);
+  return spatial == 1 ? cresset::replication_pad1d(self, pad) : spatial == 2 ? cresset::replication_pad2d(self, pad) : cresset::replication_pad3d(self, pad);
 }
 
 Tensor pad_sequence_impl(TensorList sequences, bool batch_first, double padding_value, std::string_view padding_side) {
@@ -319,6 +320,8 @@ TensorSpec border_pad_shape(const Tensor& self, IntArrayRef padding, int64_t n, 
   const int64_t last = self.dim() - 1;
   bool positive = true;
   for (int64_t i = 0; i < n; ++i) positive &= sizes[last - i] >= 1;
+  CRESSET_CHECK(positive || n < 3, "input (D: ", n < 3 ? 0 : self.size(last - 2), ", H: ", n < 3 ? 0 : self.size(last - 1), ", W: ", self.size(last),
+                ") is too small. Calculated output D: ", n < 3 ? 0 : sizes[last - 2], " H: ", n < 3 ? 0 : sizes[last - 1], " W: ", sizes[last]);
   CRESSET_CHECK(positive, n == 1 ? str("input (W: ", self.size(last), ") is too small. Calculated output W: ", sizes[last])
                                  : str("input (H: ", self.size(last - 1), ", W: ", self.size(last), ") is too small. Calculated output H: ",
                                        sizes[last - 1], " W: ", sizes[last]));
@@ -329,7 +332,7 @@ TensorSpec border_pad_backward_shape(const Tensor& grad_output, const Tensor& se
   const TensorSpec forward = border_pad_shape(self, padding, n, reflect);
   for (int64_t i = 0; i < n; ++i) {
     const int64_t d = self.dim() - 1 - i;
-    CRESSET_CHECK(grad_output.dim() == self.dim() && grad_output.size(d) == forward.sizes[d], "grad_output ", i == 0 ? "width" : "height",
+    CRESSET_CHECK(grad_output.dim() == self.dim() && grad_output.size(d) == forward.sizes[d], "grad_output ", i == 0 ? "width" : i == 1 ? "height" : "depth",
                   " unexpected. Expected: ", forward.sizes[d], ", Got: ", grad_output.dim() == self.dim() ? grad_output.size(d) : 0);
   }
   CRESSET_CHECK(grad_output.sizes() == IntArrayRef(forward.sizes), "grad_output of size ", forward.sizes, " was required; got ", grad_output.sizes(), ".");
@@ -340,6 +343,10 @@ TensorSpec border_pad_backward_shape(const Tensor& grad_output, const Tensor& se
 
 TensorSpec reflection_pad1d_shape(const Tensor& self, IntArrayRef padding) { return border_pad_shape(self, padding, 1, true); }
 TensorSpec reflection_pad2d_shape(const Tensor& self, IntArrayRef padding) { return border_pad_shape(self, padding, 2, true); }
+TensorSpec reflection_pad3d_shape(const Tensor& self, IntArrayRef padding) { return border_pad_shape(self, padding, 3, true); }
+TensorSpec replication_pad3d_shape(const Tensor& self, IntArrayRef padding) { return border_pad_shape(self, padding, 3, false); }
+TensorSpec reflection_pad3d_backward_shape(const Tensor& g, const Tensor& self, IntArrayRef p) { return border_pad_backward_shape(g, self, p, 3, true); }
+TensorSpec replication_pad3d_backward_shape(const Tensor& g, const Tensor& self, IntArrayRef p) { return border_pad_backward_shape(g, self, p, 3, false); }
 TensorSpec replication_pad1d_shape(const Tensor& self, IntArrayRef padding) { return border_pad_shape(self, padding, 1, false); }
 TensorSpec replication_pad2d_shape(const Tensor& self, IntArrayRef padding) { return border_pad_shape(self, padding, 2, false); }
 TensorSpec reflection_pad1d_backward_shape(const Tensor& g, const Tensor& self, IntArrayRef p) { return border_pad_backward_shape(g, self, p, 1, true); }

@@ -169,21 +169,25 @@ std::vector<int64_t> border_map(int64_t size, int64_t before, int64_t out_size, 
   return map;
 }
 
-// f(offset in inner, offset in padded) for rows of the last dimension; maps of the padded dimensions.
+// Where each place of the padded dimensions (depth, height, width; those not padded have size 1) comes from.
 struct BorderPlan {
-  std::vector<int64_t> x, y;
-  int64_t planes, inner_h, inner_w, outer_h, outer_w;
+  std::vector<int64_t> x, y, z;
+  int64_t planes, inner_d, inner_h, inner_w, outer_d, outer_h, outer_w;
+
+  int64_t inner_size() const { return inner_d * inner_h * inner_w; }
+  int64_t outer_rows() const { return outer_d * outer_h; }
+  // Offset in an inner block of the row that an outer row shows.
+  int64_t inner_row(int64_t outer_row) const { return (z[outer_row / outer_h] * inner_h + y[outer_row % outer_h]) * inner_w; }
 };
 BorderPlan border_plan(const Tensor& inner, const Tensor& padded, IntArrayRef padding, bool reflect) {
   BorderPlan p;
-  const bool two = padding.size() == 4;
-  p.inner_w = inner.size(-1);
-  p.outer_w = padded.size(-1);
-  p.inner_h = two ? inner.size(-2) : 1;
-  p.outer_h = two ? padded.size(-2) : 1;
-  p.x = border_map(p.inner_w, padding[0], p.outer_w, reflect);
-  p.y = border_map(p.inner_h, two ? padding[2] : 0, p.outer_h, reflect);
-  p.planes = padded.numel() / (p.outer_h * p.outer_w);
+  const std::size_t n = padding.size() / 2;
+  const auto size = [&](const Tensor& t, std::size_t i) { return i < n ? t.size(-1 - static_cast<int64_t>(i)) : 1; };
+  const auto map = [&](std::size_t i) { return border_map(size(inner, i), i < n ? padding[2 * i] : 0, size(padded, i), reflect); };
+  p.inner_w = size(inner, 0), p.inner_h = size(inner, 1), p.inner_d = size(inner, 2);
+  p.outer_w = size(padded, 0), p.outer_h = size(padded, 1), p.outer_d = size(padded, 2);
+  p.x = map(0), p.y = map(1), p.z = map(2);
+  p.planes = padded.numel() / (p.outer_rows() * p.outer_w);
   return p;
 }
 
@@ -196,9 +200,9 @@ void border_pad(const Tensor& self, IntArrayRef padding, bool reflect, const Ten
     using U = decltype(bits);
     const U* const source = static_cast<const U*>(from.const_data_ptr());
     U* const target = static_cast<U*>(to.mutable_data_ptr());
-    parallel_for(0, p.planes * p.outer_h, std::max<int64_t>(1, kCopyGrain / p.outer_w), [&](int64_t b, int64_t e) {
+    parallel_for(0, p.planes * p.outer_rows(), std::max<int64_t>(1, kCopyGrain / p.outer_w), [&](int64_t b, int64_t e) {
       for (int64_t row = b; row < e; ++row) {
-        const U* const in = source + ((row / p.outer_h) * p.inner_h + p.y[row % p.outer_h]) * p.inner_w;
+        const U* const in = source + row / p.outer_rows() * p.inner_size() + p.inner_row(row % p.outer_rows());
         U* const o = target + row * p.outer_w;
         for (int64_t i = 0; i < p.outer_w; ++i) o[i] = in[p.x[i]];
       }
@@ -215,17 +219,17 @@ void border_pad_backward(const Tensor& grad_output, IntArrayRef padding, bool re
     using C = opmath_type<scalar_t>;
     const scalar_t* const source = from.const_data_ptr<scalar_t>();
     scalar_t* const target = grad_input.mutable_data_ptr<scalar_t>();
-    const int64_t plane = p.inner_h * p.inner_w;
-    parallel_for(0, p.planes, std::max<int64_t>(1, kCopyGrain / (p.outer_h * p.outer_w)), [&](int64_t b, int64_t e) {
-      std::vector<C> sums(static_cast<std::size_t>(plane));
+    const int64_t block = p.inner_size();
+    parallel_for(0, p.planes, std::max<int64_t>(1, kCopyGrain / (p.outer_rows() * p.outer_w)), [&](int64_t b, int64_t e) {
+      std::vector<C> sums(static_cast<std::size_t>(block));
       for (int64_t n = b; n < e; ++n) {
         std::fill(sums.begin(), sums.end(), C(0));
-        for (int64_t h = 0; h < p.outer_h; ++h) {
-          const scalar_t* const in = source + (n * p.outer_h + h) * p.outer_w;
-          C* const o = sums.data() + p.y[h] * p.inner_w;
+        for (int64_t row = 0; row < p.outer_rows(); ++row) {
+          const scalar_t* const in = source + (n * p.outer_rows() + row) * p.outer_w;
+          C* const o = sums.data() + p.inner_row(row);
           for (int64_t i = 0; i < p.outer_w; ++i) o[p.x[i]] += static_cast<C>(in[i]);
         }
-        for (int64_t i = 0; i < plane; ++i) target[n * plane + i] = static_cast<scalar_t>(sums[i]);
+        for (int64_t i = 0; i < block; ++i) target[n * block + i] = static_cast<scalar_t>(sums[i]);
       }
     });
   });

@@ -139,6 +139,8 @@ TEST(GradientTest, Joins) {
   check_gradients("constant_pad_nd", [](auto& x) { return constant_pad_nd(x[0], {1, -1, 2, 0}, 3); }, two);
   check_gradients("reflect", [](auto& x) { return pad(x[0], {2, 1}, "reflect"); }, two);
   check_gradients("replicate", [](auto& x) { return pad(x[0].unsqueeze(0), {2, 1, 1, 0}, "replicate"); }, two);
+  check_gradients("reflect 3d", [](auto& x) { return pad(x[0].reshape({1, 2, 1, 3}).expand({1, 2, 2, 3}).unsqueeze(0), {1, 2, 1, 0, 1, 1}, "reflect"); }, two);
+  check_gradients("replicate 3d", [](auto& x) { return pad(x[0].reshape({1, 1, 1, 2, 3}), {1, 2, 1, 0, 2, 1}, "replicate"); }, two);
   check_gradients("circular", [](auto& x) { return pad(x[0].unsqueeze(0), {2, 1}, "circular"); }, two);
 }
 
