@@ -29,11 +29,43 @@ PyObject* wrap_key_set(DispatchKeySet ks) {
   return reinterpret_cast<PyObject*>(o);
 }
 
-// A DispatchKey is an enum member whose name is the key; strings are accepted too.
+// DispatchKey.CPU and so on: one object for each key, made at the start like the members of an enumeration.
+struct PyKey {
+  PyObject_HEAD
+  DispatchKey key;
+};
+PyTypeObject* key_type = nullptr;
+
+// Strings are accepted in place of keys.
 DispatchKey to_key(PyObject* o) {
-  if (PyUnicode_Check(o)) return parseDispatchKey(to_text(o));
-  const Ref name = checked(PyObject_GetAttrString(o, "name"));
-  return parseDispatchKey(to_text(name.get()));
+  if (Py_TYPE(o) == key_type) return reinterpret_cast<PyKey*>(o)->key;
+  CRESSET_CHECK_TYPE(PyUnicode_Check(o), "a DispatchKey or its name was required; a ", type_name(Py_TYPE(o)), " was given.");
+  return parseDispatchKey(to_text(o));
+}
+
+PyObject* key_repr(PyObject* o) { return PyUnicode_FromFormat("DispatchKey.%s", toString(reinterpret_cast<PyKey*>(o)->key)); }
+PyObject* key_name(PyObject* o, void*) { return PyUnicode_FromString(toString(reinterpret_cast<PyKey*>(o)->key)); }
+PyObject* key_value(PyObject* o, void*) { return PyLong_FromLong(static_cast<long>(reinterpret_cast<PyKey*>(o)->key)); }
+PyGetSetDef key_properties[] = {{"name", key_name, nullptr, nullptr, nullptr}, {"value", key_value, nullptr, nullptr, nullptr}, {}};
+
+void init_keys(PyObject* module) {
+  PyType_Slot slots[] = {{Py_tp_repr, reinterpret_cast<void*>(&key_repr)}, {Py_nb_int, reinterpret_cast<void*>(+[](PyObject* o) { return key_value(o, nullptr); })},
+                         {Py_tp_getset, key_properties}, {0, nullptr}};
+  PyType_Spec spec{"cresset._C.DispatchKey", sizeof(PyKey), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+  key_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)).release());
+  const Ref members = checked(PyDict_New());
+  for (int i = 0; i < static_cast<int>(DispatchKey::NumKeys); ++i) {
+    const auto key = static_cast<DispatchKey>(i);
+    auto* o = PyObject_New(PyKey, key_type);
+    if (!o) throw ErrorAlreadySet();
+    o->key = key;
+    const Ref member = Ref::steal(reinterpret_cast<PyObject*>(o));
+    checked(PyDict_SetItemString(members.get(), toString(key), member.get()));
+    checked(PyDict_SetItemString(key_type->tp_dict, toString(key), member.get()));
+  }
+  checked(PyDict_SetItemString(key_type->tp_dict, "__members__", members.get()));
+  PyType_Modified(key_type);
+  checked(PyModule_AddObjectRef(module, "DispatchKey", reinterpret_cast<PyObject*>(key_type)));
 }
 
 PyObject* key_set_new(PyTypeObject*, PyObject* args, PyObject*) {
@@ -195,6 +227,10 @@ void init_queries(PyObject* module) {
     for (const OperatorName& n : Dispatcher::singleton().getRegistrationsForDispatchKey(k)) out.push_back(n.str());
     return out;
   });
+  def(module, "_dispatch_print_registrations_for_dispatch_key", [](std::optional<std::string> key) {
+    const auto k = key && !key->empty() ? std::make_optional(parseDispatchKey(*key)) : std::nullopt;
+    for (const OperatorName& n : Dispatcher::singleton().getRegistrationsForDispatchKey(k)) PySys_WriteStdout("%s\n", n.str().c_str());
+  });
   def(module, "_dispatch_has_backend_fallback", [](PyObject* key) { return Dispatcher::singleton().hasBackendFallbackForDispatchKey(to_key(key)); });
   def(module, "_dispatch_key_name", [](PyObject* key) { return std::string(toString(to_key(key))); });
   def(module, "_dispatch_key_parse", [](std::string name) { return parseDispatchKey(name); });
@@ -266,6 +302,7 @@ void init_dispatch(PyObject* module) {
   PyType_Spec spec{"cresset._C.DispatchKeySet", sizeof(PyKeySet), 0, Py_TPFLAGS_DEFAULT, slots};
   key_set_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)).release());
   checked(PyModule_AddObjectRef(module, "DispatchKeySet", reinterpret_cast<PyObject*>(key_set_type)));
+  init_keys(module);
   add_guard<GuardKind::Include>(module, "cresset._C._IncludeDispatchKeyGuard");
   add_guard<GuardKind::Exclude>(module, "cresset._C._ExcludeDispatchKeyGuard");
   add_guard<GuardKind::Force>(module, "cresset._C._ForceDispatchKeyGuard");

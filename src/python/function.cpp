@@ -345,6 +345,28 @@ PyObject* function_apply(PyObject*, PyObject* const* argv, Py_ssize_t total) {
   CRESSET_PY_CATCH(nullptr)
 }
 
+// Hooks of saved tensors that are written in Python: pack gives any object, unpack the tensor again.
+struct PythonSavedHooks final : autograd::SavedVariableHooks {
+  PythonSavedHooks(std::shared_ptr<PyObject> pack, std::shared_ptr<PyObject> unpack) : pack_(std::move(pack)), unpack_(std::move(unpack)) {}
+  void call_pack_hook(const Tensor& tensor) override {
+    GilAcquire gil;
+    const Ref t = Ref::steal(wrap(tensor));
+    const Ref packed = t ? Ref::steal(PyObject_CallOneArg(pack_.get(), t.get())) : Ref();
+    if (!packed) throw_python_error();
+    packed_ = share(packed.get());
+  }
+  Tensor call_unpack_hook() override {
+    GilAcquire gil;
+    const Ref t = Ref::steal(PyObject_CallOneArg(unpack_.get(), packed_.get()));
+    if (!t) throw_python_error();
+    CRESSET_CHECK_TYPE(is_tensor(t.get()), "Output of saved tensor unpack_hook expected to be a Tensor but got result of type ", type_name(Py_TYPE(t.get())));
+    return unwrap(t.get());
+  }
+
+ private:
+  std::shared_ptr<PyObject> pack_, unpack_, packed_;
+};
+
 // _delayed_error(message, tensors): tensors of the same data whose backward raises.
 Object delayed_error(std::string message, std::vector<Tensor> tensors) {
   auto node = std::make_shared<autograd::ErrorNode>(std::move(message));
@@ -379,6 +401,14 @@ void init_function(PyObject* module) {
   checked(PyModule_AddObjectRef(module, "_FunctionContext", reinterpret_cast<PyObject*>(context_type)));
   static PyMethodDef functions[] = {{"_function_apply", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&function_apply)), METH_FASTCALL, nullptr}, {}};
   checked(PyModule_AddFunctions(module, functions));
+  def(module, "_push_saved_tensors_default_hooks", [](PyObject* pack, PyObject* unpack) {
+    autograd::SavedTensorDefaultHooks::push_hooks(
+        [pack = share(pack), unpack = share(unpack)] { return std::make_unique<PythonSavedHooks>(pack, unpack); });
+  });
+  def(module, "_pop_saved_tensors_default_hooks", [] { autograd::SavedTensorDefaultHooks::pop_hooks(); });
+  def(module, "_disable_saved_tensors_hooks", [](std::optional<std::string> message) {
+    return autograd::SavedTensorDefaultHooks::set_disabled_message(std::move(message));
+  });
   def(module, "_delayed_error", [](std::string message, PyObject* tensors) { return delayed_error(std::move(message), to_tensors(tensors, "delayed error", true)); });
 }
 

@@ -5,7 +5,7 @@ from collections import namedtuple
 
 from cresset import _C
 
-__all__ = ["Node", "GradientEdge", "get_gradient_edge"]
+__all__ = ["Node", "GradientEdge", "get_gradient_edge", "saved_tensors_hooks", "save_on_cpu", "disable_saved_tensors_hooks"]
 
 GradientEdge = namedtuple("GradientEdge", ["node", "output_nr"])
 
@@ -46,3 +46,36 @@ def get_gradient_edge(tensor):
         raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
     node = tensor.grad_fn if tensor.grad_fn is not None else _C._grad_accumulator(tensor)
     return GradientEdge(node, tensor.output_nr)
+
+
+class saved_tensors_hooks:
+    """For a block: keep pack_hook(tensor) in place of each tensor saved for backward, and unpack_hook(that) when it is needed."""
+
+    def __init__(self, pack_hook, unpack_hook):
+        self.pack_hook, self.unpack_hook = pack_hook, unpack_hook
+
+    def __enter__(self):
+        _C._push_saved_tensors_default_hooks(self.pack_hook, self.unpack_hook)
+
+    def __exit__(self, *exc_info):
+        _C._pop_saved_tensors_default_hooks()
+
+
+class save_on_cpu(saved_tensors_hooks):
+    """For a block: tensors saved for backward wait on the CPU and go back to their device when they are needed."""
+
+    def __init__(self, pin_memory=False, device_type=None):
+        super().__init__(lambda t: (t.device, t.cpu()), lambda packed: packed[1].to(packed[0]))
+
+
+class disable_saved_tensors_hooks:
+    """For a block: using saved_tensors_hooks raises RuntimeError with this message."""
+
+    def __init__(self, error_message):
+        self._message = error_message
+
+    def __enter__(self):
+        self._before = _C._disable_saved_tensors_hooks(self._message)
+
+    def __exit__(self, *exc_info):
+        _C._disable_saved_tensors_hooks(self._before)

@@ -367,3 +367,22 @@ def test_anomaly_mode(w):
             with pytest.raises(RuntimeError, match="returned nan values"):
                 (w * 0 / (w * 0)).sum().backward()
     assert y is not None and not torch.is_anomaly_enabled()
+
+
+def test_saved_tensors_hooks(w):
+    packed = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: packed.append(t.tolist()) or t * 10, lambda t: t / 10):
+        y = (w * w).sum()
+    assert packed == [w.tolist()] * 2
+    y.backward()
+    assert w.grad.tolist() == [0.0, 2.0, 4.0]
+    with torch.autograd.graph.save_on_cpu():
+        w.exp().sum().backward()
+    with torch.autograd.graph.disable_saved_tensors_hooks("not here"):
+        with pytest.raises(RuntimeError, match="not here"):
+            with torch.autograd.graph.save_on_cpu():
+                pass
+    with pytest.raises(TypeError, match="unpack_hook expected to be a Tensor but got result of type"):
+        with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: 3):
+            y = w.exp().sum()
+        y.backward()

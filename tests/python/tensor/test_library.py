@@ -233,6 +233,9 @@ def test_key_sets_and_guards():
     keys = torch._C._dispatch_keys(torch.ones(1))
     assert keys.has("CPU") and keys.has("AutogradCPU") and not keys.has("Meta")
     assert not keys.remove("AutogradCPU").has("AutogradCPU")
+    key = torch._C.DispatchKey.CPU
+    assert keys.has(key) and key.name == "CPU" and repr(key) == "DispatchKey.CPU" and torch._C.DispatchKey.__members__["CPU"] is key
+    assert torch._C.DispatchKeySet(key) == torch._C.DispatchKeySet("CPU")
     w = torch.ones(1, requires_grad=True)
     with torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet("AutogradCPU")):
         assert torch._C._dispatch_tls_is_dispatch_key_excluded("AutogradFunctionality")
