@@ -259,10 +259,13 @@ Tensor pad_circular(const Tensor& self, IntArrayRef pad) {
     CRESSET_CHECK(size + before + after >= 0 && before >= -size && after >= -size, "Negative padding value is resulting in an empty dimension");
     const int64_t cut = std::max<int64_t>(-before, 0), keep = size - cut - std::max<int64_t>(-after, 0);
     CRESSET_CHECK(keep > 0 || size + before + after > 0, "Negative padding value is resulting in an empty dimension");
+    // What is cut away does not come around.
+    const Tensor core = cresset::slice(out, d, cut, cut + keep, 1);
+    CRESSET_CHECK(before <= keep && after <= keep, "Padding value causes wrapping around more than once.");
     std::vector<Tensor> parts;
-    if (before > 0) parts.push_back(cresset::slice(out, d, size - before, size, 1));
-    parts.push_back(cresset::slice(out, d, cut, cut + keep, 1));
-    if (after > 0) parts.push_back(cresset::slice(out, d, 0, after, 1));
+    if (before > 0) parts.push_back(cresset::slice(core, d, keep - before, keep, 1));
+    parts.push_back(core);
+    if (after > 0) parts.push_back(cresset::slice(core, d, 0, after, 1));
     out = parts.size() == 1 ? parts[0] : cresset::cat(parts, d);
   }
   return out.is_same(self) ? self.clone() : out.contiguous();

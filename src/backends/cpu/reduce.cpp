@@ -161,7 +161,7 @@ void index_of_scalar(const Tensor& self, const Tensor& values, const Tensor& ind
 void arg_reduce(FoldKind kind, const char* name, const Tensor& self, std::optional<int64_t> dim, const Tensor& out) {
   if (self.dim() == 0) return index_of_scalar(self, Tensor(), out);
   if (dim) return fold_index(kind, name, self, one_dim(self, *dim), Tensor(), out);
-  const Tensor flat = self.contiguous().view({-1}), result = out.dim() == 0 ? out : out.view({});
+  const Tensor flat = self.contiguous().view({-1}), result = out.dim() == 0 ? out : out.view(IntArrayRef());
   fold_index(kind, name, flat, 1, Tensor(), result);
 }
 void dim_reduce(FoldKind kind, const char* name, const Tensor& self, int64_t dim, const Tensor& values, const Tensor& indices) {

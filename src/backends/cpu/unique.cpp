@@ -121,8 +121,8 @@ std::tuple<Tensor, Tensor> unique_two(const Tensor& self, bool, bool return_inve
 std::tuple<Tensor, Tensor, Tensor> unique_three(const Tensor& self, bool, bool return_inverse, bool return_counts) {
   return unique_elements(self, return_inverse, return_counts, true);
 }
-std::tuple<Tensor, Tensor, Tensor> unique_dim(const Tensor& self, int64_t dim, bool, bool return_inverse, bool return_counts) {
-  return unique_slices(self, dim, return_inverse, return_counts, true);
+std::tuple<Tensor, Tensor, Tensor> unique_dim(const Tensor& self, int64_t dim, bool, bool, bool) {
+  return unique_slices(self, dim, true, true, true);  // PyTorch returns all three whatever was asked
 }
 std::tuple<Tensor, Tensor, Tensor> unique_consecutive(const Tensor& self, bool return_inverse, bool return_counts, std::optional<int64_t> dim) {
   return dim ? unique_slices(self, *dim, return_inverse, return_counts, false) : unique_elements(self, return_inverse, return_counts, false);

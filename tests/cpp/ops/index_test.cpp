@@ -113,6 +113,7 @@ TEST(ConcatTest, BorderPadding) {
   EXPECT_EQ(values(pad(t, {2, 1}, "reflect")), std::vector<double>({2, 1, 0, 1, 2, 3, 2}));
   EXPECT_EQ(values(pad(t, {2, 1}, "replicate")), std::vector<double>({0, 0, 0, 1, 2, 3, 3}));
   EXPECT_EQ(values(pad(t.view({1, 1, 4}), {2, 1}, "circular")), std::vector<double>({2, 3, 0, 1, 2, 3, 0}));
+  EXPECT_EQ(values(pad(t.view({1, 1, 4}), {-1, 2}, "circular")), std::vector<double>({1, 2, 3, 1, 2}));
   EXPECT_EQ(values(reflection_pad1d_backward(cresset::ones({1, 7}, kFloat), t, {2, 1})), std::vector<double>({1, 2, 3, 1}));
   EXPECT_RAISES(Error, pad(t, {4, 0}, "reflect"), "Padding size should be less than the corresponding input dimension");
   EXPECT_RAISES(NotImplementedError, pad(t, {1, 1}, "foo"), "Unrecognised padding mode foo");

@@ -158,6 +158,14 @@ TEST(ReduceTest, NanWinsAndTiesGoToTheFirst) {
   }
 }
 
+TEST(ReduceTest, KeptDimensionsOfWholeReductions) {
+  const Tensor t = tensor({1, 9, 3, 4}, {2, 2});
+  EXPECT_EQ(argmax(t, std::nullopt, true).sizes(), IntArrayRef({1, 1}));
+  EXPECT_EQ(argmax(t, std::nullopt, true).item<int64_t>(), 1);
+  EXPECT_EQ(sum(t, OptionalIntArrayRef(), true).sizes(), IntArrayRef({1, 1}));
+  EXPECT_EQ(std::get<1>(aminmax(t, std::nullopt, true)).sizes(), IntArrayRef({1, 1}));
+}
+
 TEST(ReduceTest, Complex) {
   const Tensor t = complex(noise({3, 4}, kDouble, 1), noise({3, 4}, kDouble, 2));
   const Tensor parts = view_as_real(t);
