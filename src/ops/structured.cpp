@@ -35,7 +35,7 @@ void resize(const Tensor& t, IntArrayRef sizes) {
   handle.call(const_cast<Tensor&>(t), sizes, std::nullopt);
 }
 
-Tensor& copy_(Tensor& to, const Tensor& from) {
+Tensor& overwrite(Tensor& to, const Tensor& from) {
   static const auto handle = Dispatcher::singleton().findSchemaOrThrow("aten::copy_", "").typed<Tensor&(Tensor&, const Tensor&, bool)>();
   return handle.call(to, from, false);
 }
@@ -86,7 +86,7 @@ void check_self(const char* op, const TensorSpec& spec, const Tensor& self) {
 
 void copy_data(const Tensor& from, const Tensor& to) {
   AutoDispatchBelowADInplaceOrView guard;
-  copy_(const_cast<Tensor&>(to), from);
+  overwrite(const_cast<Tensor&>(to), from);
 }
 
 void copy_to_out(const char* op, const Tensor& result, Tensor& out) {
@@ -97,14 +97,14 @@ void copy_to_out(const char* op, const Tensor& result, Tensor& out) {
   check_castable(result.scalar_type(), out.scalar_type());
   resize_out(out, result.sizes(), std::nullopt);
   check_no_internal_overlap(out);
-  copy_(out, result);
+  overwrite(out, result);
 }
 
 void copy_to_self(const char* op, const Tensor& result, Tensor& self) {
   CRESSET_CHECK(self.sizes() == result.sizes(), "output with shape ", self.sizes(), " doesn't match the broadcast shape ", result.sizes());
   check_castable(result.scalar_type(), self.scalar_type());
   check_no_internal_overlap(self);
-  copy_(self, result);
+  overwrite(self, result);
   (void)op;
 }
 
