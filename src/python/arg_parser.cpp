@@ -88,7 +88,8 @@ std::string default_text(const Parameter& p) {
   const IValue& v = p.default_value;
   if (v.isNone()) return "None";
   if (p.kind == Kind::Dtype) return std::string("torch.") + dtype_name(v.toScalarType());
-  if (p.kind == Kind::MemoryFormat) return "torch." + std::string(v.toMemoryFormat() == MemoryFormat::Preserve ? "preserve_format" : "contiguous_format");
+  if (p.kind == Kind::MemoryFormat)
+    return "torch." + std::string(v.toMemoryFormat() == MemoryFormat::Preserve ? "preserve_format" : "contiguous_format");
   if (v.isList() && p.kind == Kind::Ints) {
     std::string s = "(";
     for (const IValue& e : v.toListRef()) s += (s.size() > 1 ? ", " : "") + to_string(e);
@@ -136,15 +137,14 @@ bool accepts(const Parameter& p, PyObject* o, bool lenient) {
   if (o == Py_None) return p.optional || p.kind == Kind::Out;
   switch (p.kind) {
     case Kind::Tensor: return is_tensor(o) || (lenient && p.numbers && is_number(o));
-    case Kind::Tensors:
-      return (PyTuple_Check(o) || PyList_Check(o)) &&
-             (lenient || all_items(o, [](PyObject* e) { return is_tensor(e); }));
+    case Kind::Tensors: return (PyTuple_Check(o) || PyList_Check(o)) && (lenient || all_items(o, [](PyObject* e) { return is_tensor(e); }));
     case Kind::OptionalTensors: return all_items(o, [](PyObject* e) { return e == Py_None || is_tensor(e); });
     case Kind::Scalar: return is_number(o) || (lenient && is_zero_dim(o));
     case Kind::Scalars: return all_items(o, [](PyObject* e) { return is_number(e); });
     case Kind::Int: return is_int(o);
     case Kind::Ints: return sequence_of_ints(o) || (p.length > 0 && is_int(o));
-    case Kind::Float: return PyFloat_Check(o) || PyLong_Check(o) || is_numpy_scalar(o) || (lenient && is_zero_dim(o) && !unwrap(o).is_complex());
+    case Kind::Float:
+      return PyFloat_Check(o) || PyLong_Check(o) || is_numpy_scalar(o) || (lenient && is_zero_dim(o) && !unwrap(o).is_complex());
     case Kind::Floats: return all_items(o, [](PyObject* e) { return PyFloat_Check(e) || PyLong_Check(e); });
     case Kind::Bool:
     case Kind::RequiresGrad: return PyBool_Check(o) || (is_numpy_scalar(o) && std::strncmp(Py_TYPE(o)->tp_name, "numpy.bool", 10) == 0);
@@ -157,7 +157,8 @@ bool accepts(const Parameter& p, PyObject* o, bool lenient) {
     case Kind::Generator: return is_generator(o);
     case Kind::Out:
       if (p.length == 1) return is_tensor(o);
-      return (PyTuple_Check(o) || PyList_Check(o)) && PySequence_Size(o) == p.length && all_items(o, [](PyObject* e) { return is_tensor(e); });
+      return (PyTuple_Check(o) || PyList_Check(o)) && PySequence_Size(o) == p.length &&
+             all_items(o, [](PyObject* e) { return is_tensor(e); });
     case Kind::Other: return fits(o, *p.type);
   }
   return false;
@@ -310,7 +311,8 @@ void Plan::finish() {
       s.requires_grad = static_cast<int>(s.parameters.size());
       s.parameters.push_back(std::move(p));
     }
-    CRESSET_CHECK(s.parameters.size() <= kMaxParameters, name_, ": an operator with more than ", kMaxParameters, " arguments cannot be called from Python.");
+    CRESSET_CHECK(s.parameters.size() <= kMaxParameters, name_, ": an operator with more than ", kMaxParameters,
+                  " arguments cannot be called from Python.");
     bool star = false;
     s.text = "(";
     for (std::size_t i = 0; i < s.parameters.size(); ++i) {
@@ -338,7 +340,8 @@ Plan Plan::for_name(std::string name, bool method, const std::vector<std::pair<O
   for (const bool out : {false, true})
     for (const auto& [op, numbers] : overloads) {
       const auto& arguments = op.schema().arguments();
-      if (std::any_of(arguments.begin(), arguments.end(), [](const cresset::Argument& a) { return a.is_out(); }) == out) plan.add(op, numbers);
+      if (std::any_of(arguments.begin(), arguments.end(), [](const cresset::Argument& a) { return a.is_out(); }) == out)
+        plan.add(op, numbers);
     }
   plan.finish();
   return plan;
@@ -472,8 +475,9 @@ void Plan::raise(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* 
       const auto max = s.positional.size();
       std::size_t min = 0;
       for (int i : s.positional) min += !s.parameters[static_cast<std::size_t>(i)].has_default;
-      texts.push_back(name_ + "() takes " + (min == max ? "" : "from " + std::to_string(min) + " to ") + std::to_string(max) + " positional argument" +
-                      (max == 1 ? "" : "s") + " but " + std::to_string(n) + (n == 1 ? " was given" : " were given"));
+      texts.push_back(name_ + "() takes " + (min == max ? "" : "from " + std::to_string(min) + " to ") + std::to_string(max) +
+                      " positional argument" + (max == 1 ? "" : "s") + " but " + std::to_string(n) +
+                      (n == 1 ? " was given" : " were given"));
     } else {
       texts.push_back(describe(s, f));
     }

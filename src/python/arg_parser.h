@@ -17,8 +17,26 @@ namespace cresset::python {
 inline constexpr int kMaxParameters = 48;
 
 enum class Kind : uint8_t {
-  Tensor, Tensors, OptionalTensors, Scalar, Scalars, Int, Ints, Float, Floats, Bool, Bools, Str, Dtype, Layout, MemoryFormat,
-  Device, Generator, Other, Out, RequiresGrad,
+  Tensor,
+  Tensors,
+  OptionalTensors,
+  Scalar,
+  Scalars,
+  Int,
+  Ints,
+  Float,
+  Floats,
+  Bool,
+  Bools,
+  Str,
+  Dtype,
+  Layout,
+  MemoryFormat,
+  Device,
+  Generator,
+  Other,
+  Out,
+  RequiresGrad,
 };
 
 /// One parameter as Python callers see it.
@@ -26,16 +44,16 @@ struct Parameter {
   PyObject* name = nullptr;   // interned
   PyObject* alias = nullptr;  // NumPy's name for it, or null
   Kind kind = Kind::Other;
-  bool optional = false;      // None is a value
+  bool optional = false;  // None is a value
   bool has_default = false;
   bool keyword_only = false;
-  bool numbers = false;       // a Tensor parameter that takes Python numbers
+  bool numbers = false;  // a Tensor parameter that takes Python numbers
   bool mutated = false;
-  int length = 0;             // N of int[N]: one int stands for N of them; for Out the number of tensors
+  int length = 0;  // N of int[N]: one int stands for N of them; for Out the number of tensors
   IValue default_value;
   TypePtr type;
-  std::string text;           // "int dim = -1", for messages
-  std::string type_text;      // "int"
+  std::string text;       // "int dim = -1", for messages
+  std::string type_text;  // "int"
 };
 
 /// One way to call a name.
@@ -56,7 +74,7 @@ struct Signature {
 /// The chosen signature and its arguments; references are borrowed from the call.
 struct Match {
   const Signature* signature = nullptr;
-  PyObject* slots[kMaxParameters];   // null: default
+  PyObject* slots[kMaxParameters];     // null: default
   PyObject* const* varargs = nullptr;  // the ints of a varargs call, else null
   Py_ssize_t varargs_count = 0;
 };

@@ -84,8 +84,7 @@ PyObject* py_retain_grad(PyObject* self, PyObject*) {
 
 // An inference-mode scope that Python enters and leaves.
 struct InferenceGuard {
-  PyObject_HEAD
-  std::unique_ptr<InferenceMode> mode;
+  PyObject_HEAD std::unique_ptr<InferenceMode> mode;
   bool on;
 };
 PyObject* inference_new(PyTypeObject* type, PyObject* args, PyObject*) {
@@ -112,7 +111,8 @@ PyObject* inference_exit(PyObject* o, PyObject*) {
   reinterpret_cast<InferenceGuard*>(o)->mode.reset();
   Py_RETURN_NONE;
 }
-PyMethodDef inference_methods[] = {{"__enter__", inference_enter, METH_NOARGS, nullptr}, {"__exit__", inference_exit, METH_VARARGS, nullptr}, {}};
+PyMethodDef inference_methods[] = {
+    {"__enter__", inference_enter, METH_NOARGS, nullptr}, {"__exit__", inference_exit, METH_VARARGS, nullptr}, {}};
 
 // Text of the Python stack, for anomaly mode.
 std::string python_trace() {
@@ -132,13 +132,16 @@ std::string python_trace() {
 
 PyMethodDef tensor_autograd_methods[] = {
     {"backward", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&py_backward)), METH_FASTCALL | METH_KEYWORDS,
-     "backward(gradient=None, retain_graph=None, create_graph=False, inputs=None)\n\nAdds into .grad of the leaves the gradient of this tensor."},
+     "backward(gradient=None, retain_graph=None, create_graph=False, inputs=None)\n\nAdds into .grad of the leaves the gradient of this "
+     "tensor."},
     {"retain_grad", py_retain_grad, METH_NOARGS, "Makes a non-leaf keep its gradient in .grad."},
     {}};
 
 void init_autograd(PyObject* module) {
-  PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(&inference_new)}, {Py_tp_dealloc, reinterpret_cast<void*>(&inference_dealloc)},
-                         {Py_tp_methods, inference_methods}, {0, nullptr}};
+  PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(&inference_new)},
+                         {Py_tp_dealloc, reinterpret_cast<void*>(&inference_dealloc)},
+                         {Py_tp_methods, inference_methods},
+                         {0, nullptr}};
   PyType_Spec spec{"cresset._C._InferenceMode", sizeof(InferenceGuard), 0, Py_TPFLAGS_DEFAULT, slots};
   checked(PyModule_AddObjectRef(module, "_InferenceMode", checked(PyType_FromSpec(&spec)).get()));
 
@@ -148,16 +151,17 @@ void init_autograd(PyObject* module) {
   def(module, "_is_fwd_grad_enabled", [] { return cresset::detail::grad_mode_state.forward_grad; });
   def(module, "_set_fwd_grad_enabled", [](bool on) { cresset::detail::grad_mode_state.forward_grad = on; });
   // (tensors, grads or None each, keep_graph, create_graph, inputs, allow_unused, accumulate)
-  def(module, "_run_backward", [](PyObject* tensors, PyObject* grads, bool keep, bool create, PyObject* inputs, bool allow_unused, bool accumulate) {
-    const variable_list roots = to_tensors(tensors, "backward", false), grad_list = to_tensors(grads, "backward", true),
-                        input_list = to_tensors(inputs, "backward", false);
-    variable_list out;
-    {
-      GilRelease release;
-      out = autograd::run_backward(roots, grad_list, keep, create, input_list, allow_unused, accumulate);
-    }
-    return Object(from_tensors(out));
-  });
+  def(module, "_run_backward",
+      [](PyObject* tensors, PyObject* grads, bool keep, bool create, PyObject* inputs, bool allow_unused, bool accumulate) {
+        const variable_list roots = to_tensors(tensors, "backward", false), grad_list = to_tensors(grads, "backward", true),
+                            input_list = to_tensors(inputs, "backward", false);
+        variable_list out;
+        {
+          GilRelease release;
+          out = autograd::run_backward(roots, grad_list, keep, create, input_list, allow_unused, accumulate);
+        }
+        return Object(from_tensors(out));
+      });
   def(module, "_queue_callback", [](PyObject* f) {
     autograd::Engine::get_default_engine().queue_callback([callback = share(f)] {
       GilAcquire gil;
@@ -173,12 +177,14 @@ void init_autograd(PyObject* module) {
 
   def(module, "is_anomaly_enabled", [] { return autograd::AnomalyMode::is_enabled(); });
   def(module, "is_anomaly_check_nan_enabled", [] { return autograd::AnomalyMode::should_check_nan(); });
-  def(module, "set_anomaly_enabled", [](bool on, std::optional<bool> check_nan) { autograd::AnomalyMode::set_enabled(on, check_nan.value_or(true)); });
+  def(module, "set_anomaly_enabled",
+      [](bool on, std::optional<bool> check_nan) { autograd::AnomalyMode::set_enabled(on, check_nan.value_or(true)); });
 
   def(module, "_enter_dual_level", [] { return autograd::forward_ad::enter_dual_level(); });
   def(module, "_exit_dual_level", [](std::optional<int64_t> level) { autograd::forward_ad::exit_dual_level(level.value_or(-1)); });
   def(module, "_current_dual_level", [] { return autograd::forward_ad::current_level(); });
-  def(module, "_make_dual", [](Tensor p, Tensor t, std::optional<int64_t> level) { return autograd::forward_ad::make_dual(p, t, level.value_or(-1)); });
+  def(module, "_make_dual",
+      [](Tensor p, Tensor t, std::optional<int64_t> level) { return autograd::forward_ad::make_dual(p, t, level.value_or(-1)); });
   def(module, "_unpack_dual", [](Tensor t, std::optional<int64_t> level) {
     auto [primal, tangent] = autograd::forward_ad::unpack_dual(t, level.value_or(-1));
     return std::vector<Tensor>{primal, tangent};
@@ -186,12 +192,17 @@ void init_autograd(PyObject* module) {
 
   def(module, "_set_autograd_fallback_mode", [](std::string mode) {
     using autograd::AutogradFallbackMode;
-    CRESSET_CHECK_VALUE(mode == "nothing" || mode == "warn" || mode == "error", "autograd fallback mode: nothing, warn or error was required; '", mode, "' was given.");
-    autograd::set_autograd_fallback_mode(mode == "nothing" ? AutogradFallbackMode::Nothing : mode == "warn" ? AutogradFallbackMode::Warn : AutogradFallbackMode::Error);
+    CRESSET_CHECK_VALUE(mode == "nothing" || mode == "warn" || mode == "error",
+                        "autograd fallback mode: nothing, warn or error was required; '", mode, "' was given.");
+    autograd::set_autograd_fallback_mode(mode == "nothing" ? AutogradFallbackMode::Nothing
+                                         : mode == "warn"  ? AutogradFallbackMode::Warn
+                                                           : AutogradFallbackMode::Error);
   });
   def(module, "_get_autograd_fallback_mode", [] {
     const auto mode = autograd::get_autograd_fallback_mode();
-    return std::string(mode == autograd::AutogradFallbackMode::Nothing ? "nothing" : mode == autograd::AutogradFallbackMode::Warn ? "warn" : "error");
+    return std::string(mode == autograd::AutogradFallbackMode::Nothing ? "nothing"
+                       : mode == autograd::AutogradFallbackMode::Warn  ? "warn"
+                                                                       : "error");
   });
 
   autograd::set_forward_trace_function(&python_trace);

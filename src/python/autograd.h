@@ -10,8 +10,7 @@ namespace cresset::python {
 
 /// A node of the backward graph; each kind of node has a class of its own, named like the node.
 struct PyNode {
-  PyObject_HEAD
-  std::shared_ptr<autograd::Node> node;
+  PyObject_HEAD std::shared_ptr<autograd::Node> node;
   std::weak_ptr<autograd::Node> weak;  // of a node written in Python, which owns this object
 };
 extern PyTypeObject* node_type;

@@ -151,7 +151,8 @@ PyObject* call_lambda(const char* name, PyObject* const* args, Py_ssize_t n) {
   using C = Callable<F>;
   CRESSET_PY_TRY
   if (n < static_cast<Py_ssize_t>(C::required()) || n > static_cast<Py_ssize_t>(C::arity))
-    CRESSET_THROW(TypeError, name, "() takes ", C::required() == C::arity ? std::to_string(C::arity) : std::to_string(C::required()) + " to " + std::to_string(C::arity),
+    CRESSET_THROW(TypeError, name, "() takes ",
+                  C::required() == C::arity ? std::to_string(C::arity) : std::to_string(C::required()) + " to " + std::to_string(C::arity),
                   " arguments; ", static_cast<int64_t>(n), " were given.");
   const auto call = [&]<std::size_t... I>(std::index_sequence<I...>) -> decltype(auto) {
     return F{}(Convert<std::tuple_element_t<I, typename C::arguments>>::from(static_cast<Py_ssize_t>(I) < n ? args[I] : Py_None)...);
@@ -174,9 +175,9 @@ void def(PyObject* module, const char* name, F, const char* doc = nullptr) {
   static const char* method_name;
   method_name = name;
   static PyMethodDef method;
-  method = {name,
-            reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(
-                +[](PyObject*, PyObject* const* args, Py_ssize_t n) -> PyObject* { return detail::call_lambda<F, 0>(method_name, args, n); })),
+  method = {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(+[](PyObject*, PyObject* const* args, Py_ssize_t n) -> PyObject* {
+              return detail::call_lambda<F, 0>(method_name, args, n);
+            })),
             METH_FASTCALL, doc};
   const Ref module_name = PyModule_Check(module) ? checked(PyModule_GetNameObject(module)) : Ref();
   const Ref function = checked(PyCFunction_NewEx(&method, nullptr, module_name.get()));

@@ -48,9 +48,8 @@ PyGetSetDef dtype_properties[] = {{"is_floating_point", dtype_is_floating, nullp
                                   {}};
 
 PyTypeObject* make_type(PyObject* module, const char* name, PyMethodDef* methods, PyGetSetDef* properties, const char* doc) {
-  std::vector<PyType_Slot> slots = {{Py_tp_repr, reinterpret_cast<void*>(&constant_repr)},
-                                    {Py_tp_methods, methods},
-                                    {Py_tp_doc, const_cast<char*>(doc)}};
+  std::vector<PyType_Slot> slots = {
+      {Py_tp_repr, reinterpret_cast<void*>(&constant_repr)}, {Py_tp_methods, methods}, {Py_tp_doc, const_cast<char*>(doc)}};
   if (properties) slots.push_back({Py_tp_getset, properties});
   slots.push_back({0, nullptr});
   PyType_Spec spec{name, sizeof(PyConstant), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots.data()};
@@ -73,8 +72,8 @@ PyObject* make_constant(PyObject* module, PyTypeObject* type, int value, const c
 template <class T>
 PyObject* float_facts(int bits, double resolution, double subnormal) {
   using L = std::numeric_limits<T>;
-  return Py_BuildValue("(idddddd)", bits, static_cast<double>(L::epsilon()), static_cast<double>(L::max()), static_cast<double>(L::lowest()),
-                       static_cast<double>(L::min()), subnormal, resolution);
+  return Py_BuildValue("(idddddd)", bits, static_cast<double>(L::epsilon()), static_cast<double>(L::max()),
+                       static_cast<double>(L::lowest()), static_cast<double>(L::min()), subnormal, resolution);
 }
 
 Object finfo_facts(PyObject* o) {
@@ -84,7 +83,9 @@ Object finfo_facts(PyObject* o) {
     case ScalarType::Double: return Object(float_facts<double>(64, 1e-15, std::numeric_limits<double>::denorm_min()));
     case ScalarType::Half: return Object(float_facts<Half>(16, 1e-3, 0x1p-24));
     case ScalarType::BFloat16: return Object(float_facts<BFloat16>(16, 1e-2, 0x1p-133));
-    default: CRESSET_THROW(TypeError, "torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.", dtype_name(dtype_of(o)), "'");
+    default:
+      CRESSET_THROW(TypeError, "torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.",
+                    dtype_name(dtype_of(o)), "'");
   }
 }
 
@@ -92,7 +93,8 @@ Object finfo_facts(PyObject* o) {
 Object iinfo_facts(PyObject* o) {
   CRESSET_CHECK_TYPE(is_dtype(o), "iinfo: a dtype was required; a ", type_name(Py_TYPE(o)), " was given.");
   const ScalarType t = dtype_of(o);
-  CRESSET_CHECK_TYPE(isIntegralType(t, true), "torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.", dtype_name(t), "'");
+  CRESSET_CHECK_TYPE(isIntegralType(t, true), "torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.",
+                     dtype_name(t), "'");
   const int bits = static_cast<int>(8 * element_size(t));
   if (t == kBool) return Object(Py_BuildValue("(iii)", 8, 0, 1));
   const long long max = t == kByte ? 255 : static_cast<long long>((uint64_t{1} << (bits - 1)) - 1);

@@ -130,8 +130,10 @@ PyObject* to_python(IValue v, bool lists_as_tuples) {
       Ref out = checked(tuple ? PyTuple_New(n) : PyList_New(n));
       for (Py_ssize_t i = 0; i < n; ++i) {
         PyObject* e = checked(to_python(elements[static_cast<std::size_t>(i)], lists_as_tuples)).release();
-        if (tuple) PyTuple_SET_ITEM(out.get(), i, e);
-        else PyList_SET_ITEM(out.get(), i, e);
+        if (tuple)
+          PyTuple_SET_ITEM(out.get(), i, e);
+        else
+          PyList_SET_ITEM(out.get(), i, e);
       }
       return out.release();
     }
@@ -165,7 +167,8 @@ IValue infer(PyObject* o) {
   if (is_generator(o)) return to_generator(o);
   if (const Ref items = sequence_items(o)) {
     std::vector<IValue> values;
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) values.push_back(infer(PySequence_Fast_GET_ITEM(items.get(), i)));
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i)
+      values.push_back(infer(PySequence_Fast_GET_ITEM(items.get(), i)));
     if (PyTuple_Check(o)) return make_intrusive<ivalue::TupleImpl>(std::move(values));
     return make_intrusive<ivalue::ListImpl>(std::move(values));
   }
@@ -188,7 +191,8 @@ bool fits(PyObject* o, const Type& type) {
     case TypeKind::Number: return is_number(o) || (is_tensor(o) && unwrap(o).dim() == 0);
     case TypeKind::Int:
     case TypeKind::SymInt: return is_int(o) || is_dtype(o) || is_layout(o) || is_memory_format(o);
-    case TypeKind::Float: return PyFloat_Check(o) || (PyLong_Check(o) && !PyBool_Check(o)) || is_numpy_scalar(o) || (is_tensor(o) && unwrap(o).dim() == 0);
+    case TypeKind::Float:
+      return PyFloat_Check(o) || (PyLong_Check(o) && !PyBool_Check(o)) || is_numpy_scalar(o) || (is_tensor(o) && unwrap(o).dim() == 0);
     case TypeKind::Complex: return is_number(o);
     case TypeKind::Bool: return PyBool_Check(o) || (is_numpy_scalar(o) && std::strstr(Py_TYPE(o)->tp_name, "bool"));
     case TypeKind::String: return PyUnicode_Check(o);
@@ -218,7 +222,8 @@ bool fits(PyObject* o, const Type& type) {
 }
 
 IValue to_ivalue(PyObject* o, const Type& type, const std::string& what) {
-  if (!fits(o, type)) CRESSET_THROW(TypeError, what, ": a value of type '", type, "' was expected; a ", type_name(Py_TYPE(o)), " was given.");
+  if (!fits(o, type))
+    CRESSET_THROW(TypeError, what, ": a value of type '", type, "' was expected; a ", type_name(Py_TYPE(o)), " was given.");
   switch (type.kind) {
     case TypeKind::Tensor: return unwrap(o);
     case TypeKind::Number: return to_scalar(o);

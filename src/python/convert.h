@@ -12,9 +12,7 @@ namespace cresset::python {
 /// A scalar object of NumPy (numpy.float32(1)), not an array. Does not import NumPy.
 bool is_numpy_scalar(PyObject* o);
 /// int, float, complex, bool or a scalar of NumPy.
-inline bool is_number(PyObject* o) {
-  return PyLong_Check(o) || PyFloat_Check(o) || PyComplex_Check(o) || is_numpy_scalar(o);
-}
+inline bool is_number(PyObject* o) { return PyLong_Check(o) || PyFloat_Check(o) || PyComplex_Check(o) || is_numpy_scalar(o); }
 /// int (not bool) or anything with __index__, zero-dimensional integral tensors included.
 bool is_int(PyObject* o);
 /// A tuple or list whose first element is an int.

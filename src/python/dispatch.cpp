@@ -15,8 +15,7 @@ namespace {
 PyTypeObject* key_set_type = nullptr;
 
 struct PyKeySet {
-  PyObject_HEAD
-  uint64_t bits;
+  PyObject_HEAD uint64_t bits;
 };
 DispatchKeySet key_set_of(PyObject* o) {
   CRESSET_CHECK_TYPE(Py_TYPE(o) == key_set_type, "a DispatchKeySet was required; a ", type_name(Py_TYPE(o)), " was given.");
@@ -31,8 +30,7 @@ PyObject* wrap_key_set(DispatchKeySet ks) {
 
 // DispatchKey.CPU and so on: one object for each key, made at the start like the members of an enumeration.
 struct PyKey {
-  PyObject_HEAD
-  DispatchKey key;
+  PyObject_HEAD DispatchKey key;
 };
 PyTypeObject* key_type = nullptr;
 
@@ -49,8 +47,10 @@ PyObject* key_value(PyObject* o, void*) { return PyLong_FromLong(static_cast<lon
 PyGetSetDef key_properties[] = {{"name", key_name, nullptr, nullptr, nullptr}, {"value", key_value, nullptr, nullptr, nullptr}, {}};
 
 void init_keys(PyObject* module) {
-  PyType_Slot slots[] = {{Py_tp_repr, reinterpret_cast<void*>(&key_repr)}, {Py_nb_int, reinterpret_cast<void*>(+[](PyObject* o) { return key_value(o, nullptr); })},
-                         {Py_tp_getset, key_properties}, {0, nullptr}};
+  PyType_Slot slots[] = {{Py_tp_repr, reinterpret_cast<void*>(&key_repr)},
+                         {Py_nb_int, reinterpret_cast<void*>(+[](PyObject* o) { return key_value(o, nullptr); })},
+                         {Py_tp_getset, key_properties},
+                         {0, nullptr}};
   PyType_Spec spec{"cresset._C.DispatchKey", sizeof(PyKey), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
   key_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)).release());
   const Ref members = checked(PyDict_New());
@@ -137,8 +137,7 @@ PyMethodDef key_set_methods[] = {{"has", key_set_has, METH_O, "Is the key in the
 
 // Guards: made with a set (or sets), active between __enter__ and __exit__.
 struct KeyGuard {
-  PyObject_HEAD
-  DispatchKeySet first, second;
+  PyObject_HEAD DispatchKeySet first, second;
   cresset::detail::LocalDispatchKeyState saved;
 };
 enum class GuardKind { Include, Exclude, Force };
@@ -147,7 +146,8 @@ template <GuardKind K>
 PyObject* guard_new(PyTypeObject* type, PyObject* args, PyObject*) {
   CRESSET_PY_TRY
   const Py_ssize_t n = PyTuple_GET_SIZE(args);
-  CRESSET_CHECK_TYPE(n == (K == GuardKind::Force ? 2 : 1), "dispatch key guard: ", K == GuardKind::Force ? "two key sets were" : "one key set was", " required.");
+  CRESSET_CHECK_TYPE(n == (K == GuardKind::Force ? 2 : 1),
+                     "dispatch key guard: ", K == GuardKind::Force ? "two key sets were" : "one key set was", " required.");
   const auto set_of = [](PyObject* o) { return Py_TYPE(o) == key_set_type ? key_set_of(o) : DispatchKeySet(to_key(o)); };
   auto* g = reinterpret_cast<KeyGuard*>(type->tp_alloc(type, 0));
   if (!g) return nullptr;
@@ -206,11 +206,14 @@ void init_queries(PyObject* module) {
   });
   def(module, "_dispatch_check_all_invariants", [] { Dispatcher::singleton().checkInvariants(); });
   def(module, "_dispatch_has_kernel", [](std::string name) { return Dispatcher::singleton().findSchema(parse_name(name)).has_value(); });
-  def(module, "_dispatch_has_kernel_for_dispatch_key", [](std::string name, PyObject* key) { return require_op(name).hasKernelForDispatchKey(to_key(key)); });
-  def(module, "_dispatch_has_kernel_for_any_dispatch_key", [](std::string name, PyObject* keys) { return require_op(name).hasKernelForAnyDispatchKey(key_set_of(keys)); });
+  def(module, "_dispatch_has_kernel_for_dispatch_key",
+      [](std::string name, PyObject* key) { return require_op(name).hasKernelForDispatchKey(to_key(key)); });
+  def(module, "_dispatch_has_kernel_for_any_dispatch_key",
+      [](std::string name, PyObject* keys) { return require_op(name).hasKernelForAnyDispatchKey(key_set_of(keys)); });
   def(module, "_dispatch_has_computed_kernel_for_dispatch_key",
       [](std::string name, PyObject* key) { return require_op(name).hasComputedKernelForDispatchKey(to_key(key)); });
-  def(module, "_dispatch_kernel_for_dispatch_key_is_fallthrough", [](std::string name, PyObject* key) { return require_op(name).isKernelFallthroughKernel(to_key(key)); });
+  def(module, "_dispatch_kernel_for_dispatch_key_is_fallthrough",
+      [](std::string name, PyObject* key) { return require_op(name).isKernelFallthroughKernel(to_key(key)); });
   def(module, "_dispatch_find_dangling_impls", [] {
     std::vector<std::string> out;
     for (const OperatorHandle& op : Dispatcher::singleton().findDanglingImpls()) out.push_back(op.dumpState());
@@ -231,7 +234,8 @@ void init_queries(PyObject* module) {
     const auto k = key && !key->empty() ? std::make_optional(parseDispatchKey(*key)) : std::nullopt;
     for (const OperatorName& n : Dispatcher::singleton().getRegistrationsForDispatchKey(k)) PySys_WriteStdout("%s\n", n.str().c_str());
   });
-  def(module, "_dispatch_has_backend_fallback", [](PyObject* key) { return Dispatcher::singleton().hasBackendFallbackForDispatchKey(to_key(key)); });
+  def(module, "_dispatch_has_backend_fallback",
+      [](PyObject* key) { return Dispatcher::singleton().hasBackendFallbackForDispatchKey(to_key(key)); });
   def(module, "_dispatch_key_name", [](PyObject* key) { return std::string(toString(to_key(key))); });
   def(module, "_dispatch_key_parse", [](std::string name) { return parseDispatchKey(name); });
   def(module, "_dispatch_is_alias_key", [](PyObject* key) { return isAliasDispatchKey(to_key(key)); });
@@ -246,14 +250,17 @@ void init_queries(PyObject* module) {
   });
   def(module, "_dispatch_keys", [](Tensor t) { return Object(wrap_key_set(t.key_set())); });
   def(module, "_dispatch_keyset_full", [] { return Object(wrap_key_set(DispatchKeySet(DispatchKeySet::FULL))); });
-  def(module, "_dispatch_keyset_full_after", [](PyObject* key) { return Object(wrap_key_set(DispatchKeySet(DispatchKeySet::FULL_AFTER, to_key(key)))); });
+  def(module, "_dispatch_keyset_full_after",
+      [](PyObject* key) { return Object(wrap_key_set(DispatchKeySet(DispatchKeySet::FULL_AFTER, to_key(key)))); });
   def(module, "_dispatch_keyset_to_string", [](PyObject* ks) { return to_string(key_set_of(ks)); });
   def(module, "_dispatch_tls_local_include_set", [] { return Object(wrap_key_set(impl::tls_local_dispatch_key_set().included)); });
   def(module, "_dispatch_tls_local_exclude_set", [] { return Object(wrap_key_set(impl::tls_local_dispatch_key_set().excluded)); });
   def(module, "_dispatch_tls_is_dispatch_key_included", [](PyObject* key) { return impl::tls_is_dispatch_key_included(to_key(key)); });
   def(module, "_dispatch_tls_is_dispatch_key_excluded", [](PyObject* key) { return impl::tls_is_dispatch_key_excluded(to_key(key)); });
-  def(module, "_dispatch_tls_set_dispatch_key_included", [](PyObject* key, bool on) { impl::tls_set_dispatch_key_included(to_key(key), on); });
-  def(module, "_dispatch_tls_set_dispatch_key_excluded", [](PyObject* key, bool on) { impl::tls_set_dispatch_key_excluded(to_key(key), on); });
+  def(module, "_dispatch_tls_set_dispatch_key_included",
+      [](PyObject* key, bool on) { impl::tls_set_dispatch_key_included(to_key(key), on); });
+  def(module, "_dispatch_tls_set_dispatch_key_excluded",
+      [](PyObject* key, bool on) { impl::tls_set_dispatch_key_excluded(to_key(key), on); });
   // (operator name, argument values): the text of explain.
   def(module, "_dispatch_explain", [](std::string name, PyObject* args) {
     const OperatorHandle op = require_op(name);
@@ -262,7 +269,8 @@ void init_queries(PyObject* module) {
     const auto& parameters = op.schema().arguments();
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       if (static_cast<Py_ssize_t>(i) < PySequence_Fast_GET_SIZE(items.get()))
-        stack.push_back(to_ivalue(PySequence_Fast_GET_ITEM(items.get(), static_cast<Py_ssize_t>(i)), *parameters[i].type, parameters[i].name));
+        stack.push_back(
+            to_ivalue(PySequence_Fast_GET_ITEM(items.get(), static_cast<Py_ssize_t>(i)), *parameters[i].type, parameters[i].name));
       else
         stack.push_back(parameters[i].default_value.value_or(IValue()));
     }
@@ -275,8 +283,9 @@ void init_queries(PyObject* module) {
     Ref arguments = checked(PyList_New(0)), returns = checked(PyList_New(0));
     for (const cresset::Argument& a : s.arguments()) {
       const Ref value = a.default_value ? checked(to_python(*a.default_value, false)) : Ref::borrow(Py_None);
-      const Ref item = checked(Py_BuildValue("(ssOOOO)", a.name.c_str(), a.type->str().c_str(), value.get(), a.default_value ? Py_True : Py_False,
-                                             a.kwarg_only ? Py_True : Py_False, a.is_mutable() ? Py_True : Py_False));
+      const Ref item =
+          checked(Py_BuildValue("(ssOOOO)", a.name.c_str(), a.type->str().c_str(), value.get(), a.default_value ? Py_True : Py_False,
+                                a.kwarg_only ? Py_True : Py_False, a.is_mutable() ? Py_True : Py_False));
       checked(PyList_Append(arguments.get(), item.get()));
     }
     for (const cresset::Argument& r : s.returns()) {

@@ -45,11 +45,13 @@ DLDataType type_to_dlpack(ScalarType t) {
 
 ScalarType type_from_dlpack(DLDataType t) {
   CRESSET_CHECK(t.lanes == 1, "ATen does not support lanes != 1");
-  for (const ScalarType s : {kBool, kByte, kChar, kShort, kInt32, kLong, kHalf, kFloat, kDouble, kComplexFloat, kComplexDouble, kBFloat16}) {
+  for (const ScalarType s :
+       {kBool, kByte, kChar, kShort, kInt32, kLong, kHalf, kFloat, kDouble, kComplexFloat, kComplexDouble, kBFloat16}) {
     const DLDataType d = type_to_dlpack(s);
     if (d.code == t.code && d.bits == t.bits) return s;
   }
-  CRESSET_THROW(Error, "from_dlpack: unsupported element type with code ", static_cast<int>(t.code), " and ", static_cast<int>(t.bits), " bits.");
+  CRESSET_THROW(Error, "from_dlpack: unsupported element type with code ", static_cast<int>(t.code), " and ", static_cast<int>(t.bits),
+                " bits.");
 }
 
 // Owns the exported tensor and its shape.
@@ -82,7 +84,8 @@ PyObject* to_dlpack(const Tensor& t) {
   // Consumers want the strides of a size-1 dimension to be normal.
   for (std::size_t i = 0; i < e->shape.size(); ++i)
     if (e->shape[i] < 2) e->strides[i] = 1;
-  e->managed.tensor = {t.data_ptr(), {kDLCPU, 0}, static_cast<int32_t>(t.dim()), type_to_dlpack(t.scalar_type()), e->shape.data(), e->strides.data(), 0};
+  e->managed.tensor = {
+      t.data_ptr(), {kDLCPU, 0}, static_cast<int32_t>(t.dim()), type_to_dlpack(t.scalar_type()), e->shape.data(), e->strides.data(), 0};
   e->managed.manager = e.get();
   e->managed.deleter = [](DLManagedTensor* m) { delete static_cast<Export*>(m->manager); };
   Export* raw = e.release();
@@ -95,7 +98,8 @@ PyObject* py_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
   CRESSET_PY_TRY
   static const char* names[] = {"stream", "max_version", "dl_device", "copy", nullptr};
   PyObject *stream = Py_None, *version = Py_None, *device = Py_None, *copy = Py_None;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO:__dlpack__", const_cast<char**>(names), &stream, &version, &device, &copy)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO:__dlpack__", const_cast<char**>(names), &stream, &version, &device, &copy))
+    return nullptr;
   if (stream != Py_None && !(PyLong_Check(stream) && PyLong_AsLong(stream) == -1)) {
     PyErr_SetString(PyExc_BufferError, "__dlpack__: a CPU tensor has no streams; stream must be None.");
     return nullptr;
@@ -116,36 +120,44 @@ Object from_dlpack(PyObject* source) {
   auto* m = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule.get(), "dltensor"));
   if (!m) {
     PyErr_Clear();
-    CRESSET_THROW(Error, "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you might have already "
-                         "constructed a tensor from it once.");
+    CRESSET_THROW(
+        Error,
+        "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you might have already "
+        "constructed a tensor from it once.");
   }
-  CRESSET_CHECK(m->tensor.device.type == kDLCPU, "from_dlpack: memory of device type ", static_cast<int>(m->tensor.device.type), " is not supported.");
+  CRESSET_CHECK(m->tensor.device.type == kDLCPU, "from_dlpack: memory of device type ", static_cast<int>(m->tensor.device.type),
+                " is not supported.");
   const ScalarType type = type_from_dlpack(m->tensor.dtype);
   const DimVector sizes(m->tensor.shape, m->tensor.shape + m->tensor.ndim);
-  const DimVector strides = m->tensor.strides ? DimVector(m->tensor.strides, m->tensor.strides + m->tensor.ndim) : contiguous_strides(sizes);
+  const DimVector strides =
+      m->tensor.strides ? DimVector(m->tensor.strides, m->tensor.strides + m->tensor.ndim) : contiguous_strides(sizes);
   for (int64_t s : strides) CRESSET_CHECK_VALUE(s >= 0, "from_dlpack: negative strides are not supported. Make a copy first.");
-  DataPtr pointer(static_cast<char*>(m->tensor.data) + m->tensor.byte_offset, m,
-                  [](void* p) {
-                    auto* managed = static_cast<DLManagedTensor*>(p);
-                    if (!managed->deleter || !Py_IsInitialized()) return;
-                    GilAcquire gil;  // deleters of Python libraries drop references
-                    managed->deleter(managed);
-                  },
-                  Device(kCPU));
-  Storage storage(Storage::use_byte_size_t(), cresset::detail::compute_storage_nbytes(sizes, strides, element_size(type)), std::move(pointer));
+  DataPtr pointer(
+      static_cast<char*>(m->tensor.data) + m->tensor.byte_offset, m,
+      [](void* p) {
+        auto* managed = static_cast<DLManagedTensor*>(p);
+        if (!managed->deleter || !Py_IsInitialized()) return;
+        GilAcquire gil;  // deleters of Python libraries drop references
+        managed->deleter(managed);
+      },
+      Device(kCPU));
+  Storage storage(Storage::use_byte_size_t(), cresset::detail::compute_storage_nbytes(sizes, strides, element_size(type)),
+                  std::move(pointer));
   checked(PyCapsule_SetName(capsule.get(), "used_dltensor"));
   return Object(wrap(Tensor(make_intrusive<TensorImpl>(storage, key_set_for_device(kCPU), type, sizes, strides, 0))));
 }
 
 }  // namespace
 
-PyMethodDef tensor_dlpack_methods[] = {
-    {"__dlpack__", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&py_dlpack)), METH_VARARGS | METH_KEYWORDS, "A DLPack capsule that shares memory."},
-    {"__dlpack_device__", py_dlpack_device, METH_NOARGS, "(device type, index) as DLPack numbers them."},
-    {}};
+PyMethodDef tensor_dlpack_methods[] = {{"__dlpack__", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&py_dlpack)),
+                                        METH_VARARGS | METH_KEYWORDS, "A DLPack capsule that shares memory."},
+                                       {"__dlpack_device__", py_dlpack_device, METH_NOARGS, "(device type, index) as DLPack numbers them."},
+                                       {}};
 
 void init_dlpack(PyObject* module) {
-  def(module, "from_dlpack", [](PyObject* o) { return from_dlpack(o); }, "from_dlpack(x)\n\nA tensor that shares the memory of an object with __dlpack__.");
+  def(
+      module, "from_dlpack", [](PyObject* o) { return from_dlpack(o); },
+      "from_dlpack(x)\n\nA tensor that shares the memory of an object with __dlpack__.");
   def(module, "to_dlpack", [](PyObject* o) {
     CRESSET_CHECK_TYPE(is_tensor(o), "to_dlpack: a Tensor was required; a ", type_name(Py_TYPE(o)), " was given.");
     return Object(to_dlpack(unwrap(o)));

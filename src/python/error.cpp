@@ -100,11 +100,13 @@ void translate_exception() noexcept {
 }
 
 void init_errors(PyObject* module) {
-  out_of_memory_error = checked(PyErr_NewExceptionWithDoc("cresset.OutOfMemoryError", "An allocation that could not be made.",
-                                                          PyExc_RuntimeError, nullptr)).release();
+  out_of_memory_error =
+      checked(PyErr_NewExceptionWithDoc("cresset.OutOfMemoryError", "An allocation that could not be made.", PyExc_RuntimeError, nullptr))
+          .release();
   checked(PyModule_AddObjectRef(module, "OutOfMemoryError", out_of_memory_error));
   linalg_error = checked(PyErr_NewExceptionWithDoc("cresset.linalg.LinAlgError", "A matrix for which the operation has no result.",
-                                                   PyExc_RuntimeError, nullptr)).release();
+                                                   PyExc_RuntimeError, nullptr))
+                     .release();
   checked(PyModule_AddObjectRef(module, "_LinAlgError", linalg_error));
   set_warning_handler(&warn_through_python);
 }

@@ -20,9 +20,9 @@ struct PyContext {
   PyNode base;
   PyObject* dict;
   PyObject* weakrefs;
-  PyObject* needs_input_grad;     // tuple of bools
-  PyObject* to_save;              // tuple given to save_for_backward, or null
-  PyObject* saved_for_forward;    // tuple given to save_for_forward, or null
+  PyObject* needs_input_grad;   // tuple of bools
+  PyObject* to_save;            // tuple given to save_for_backward, or null
+  PyObject* saved_for_forward;  // tuple given to save_for_forward, or null
   PyObject* non_differentiable;
   PyObject* dirty;
   bool materialize_grads;
@@ -44,10 +44,10 @@ struct FunctionNode final : PythonNode {
 
   std::shared_ptr<PyObject> context, cls;
   std::string name_;
-  std::vector<bool> is_tensor;                  // by argument of forward
+  std::vector<bool> is_tensor;  // by argument of forward
   std::vector<autograd::SavedVariable> saved;
   std::vector<bool> saved_is_none;
-  std::vector<autograd::InputMetadata> outputs; // for zeros
+  std::vector<autograd::InputMetadata> outputs;  // for zeros
   bool released = false;
 
  protected:
@@ -73,7 +73,9 @@ struct FunctionNode final : PythonNode {
     PyTuple_SET_ITEM(args.get(), 0, Py_NewRef(context.get()));
     for (Py_ssize_t i = 0; i < n; ++i) PyTuple_SET_ITEM(args.get(), i + 1, checked(wrap(grads[static_cast<std::size_t>(i)])).release());
     const Ref result = checked(PyObject_Call(function.get(), args.get(), nullptr));
-    const Ref items = PyTuple_Check(result.get()) ? result : PyList_Check(result.get()) ? checked(PyList_AsTuple(result.get())) : checked(PyTuple_Pack(1, result.get()));
+    const Ref items = PyTuple_Check(result.get())  ? result
+                      : PyList_Check(result.get()) ? checked(PyList_AsTuple(result.get()))
+                                                   : checked(PyTuple_Pack(1, result.get()));
     variable_list out;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i) {
       PyObject* g = PyTuple_GET_ITEM(items.get(), i);
@@ -81,8 +83,8 @@ struct FunctionNode final : PythonNode {
         out.emplace_back();
         continue;
       }
-      CRESSET_CHECK(is_tensor_object(g), "function ", name_, " returned an invalid gradient at position ", static_cast<int64_t>(i + 1), ": expected Variable or None (got ",
-                    type_name(Py_TYPE(g)), ")");
+      CRESSET_CHECK(is_tensor_object(g), "function ", name_, " returned an invalid gradient at position ", static_cast<int64_t>(i + 1),
+                    ": expected Variable or None (got ", type_name(Py_TYPE(g)), ")");
       out.push_back(unwrap(g));
     }
     return autograd::check_custom_gradients(name_, std::move(out), is_tensor);
@@ -146,7 +148,8 @@ PyObject* saved_tensors(PyObject* o, void*) {
   if (node->released) autograd::raise_backward_twice();
   Ref out = checked(PyTuple_New(static_cast<Py_ssize_t>(node->saved.size())));
   for (std::size_t i = 0; i < node->saved.size(); ++i)
-    PyTuple_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i), checked(node->saved_is_none[i] ? Py_NewRef(Py_None) : wrap(node->saved[i].unpack(node))).release());
+    PyTuple_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i),
+                     checked(node->saved_is_none[i] ? Py_NewRef(Py_None) : wrap(node->saved[i].unpack(node))).release());
   return out.release();
   CRESSET_PY_CATCH(nullptr)
 }
@@ -164,7 +167,8 @@ PyObject* save_for_forward(PyObject* o, PyObject* args) {
   CRESSET_PY_TRY
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) {
     PyObject* t = PyTuple_GET_ITEM(args, i);
-    CRESSET_CHECK_TYPE(t == Py_None || cresset::python::is_tensor(t), "save_for_forward expects all arguments to be tensors; you should save non-tensors as attributes on ctx.");
+    CRESSET_CHECK_TYPE(t == Py_None || cresset::python::is_tensor(t),
+                       "save_for_forward expects all arguments to be tensors; you should save non-tensors as attributes on ctx.");
   }
   set_slot(ctx_of(o)->saved_for_forward, args);
   Py_RETURN_NONE;
@@ -192,7 +196,8 @@ int set_needs_input_grad(PyObject* o, PyObject* v, void*) { return set_slot(ctx_
 PyObject* get_materialize(PyObject* o, void*) { return PyBool_FromLong(ctx_of(o)->materialize_grads); }
 
 PyMethodDef context_methods[] = {
-    {"save_for_backward", save_for_backward, METH_VARARGS, "Keeps tensors for backward, where they are ctx.saved_tensors. Once, from forward or setup_context."},
+    {"save_for_backward", save_for_backward, METH_VARARGS,
+     "Keeps tensors for backward, where they are ctx.saved_tensors. Once, from forward or setup_context."},
     {"save_for_forward", save_for_forward, METH_VARARGS, "Keeps tensors for jvp, where they are ctx.saved_tensors."},
     {"mark_dirty", mark_dirty, METH_VARARGS, "Says which inputs forward changed in place; they must be returned."},
     {"mark_non_differentiable", mark_non_differentiable, METH_VARARGS, "Says which outputs have no gradient."},
@@ -215,7 +220,8 @@ std::vector<TensorImpl*> marked(PyObject* tuple, const char* method) {
   std::vector<TensorImpl*> out;
   for (Py_ssize_t i = 0; tuple && i < PyTuple_GET_SIZE(tuple); ++i) {
     PyObject* t = PyTuple_GET_ITEM(tuple, i);
-    CRESSET_CHECK_TYPE(is_tensor(t), method, " only accepts variable arguments, but argument ", static_cast<int64_t>(i), " is of type ", type_name(Py_TYPE(t)));
+    CRESSET_CHECK_TYPE(is_tensor(t), method, " only accepts variable arguments, but argument ", static_cast<int64_t>(i), " is of type ",
+                       type_name(Py_TYPE(t)));
     out.push_back(unwrap(t).unsafeGetTensorImpl());
   }
   return out;
@@ -231,7 +237,8 @@ void save_tensors(PyObject* ctx, FunctionNode& node) {
       node.saved_is_none.push_back(true);
       continue;
     }
-    CRESSET_CHECK_TYPE(is_tensor(o), "save_for_backward can only save variables, but argument ", static_cast<int64_t>(i), " is of type ", type_name(Py_TYPE(o)));
+    CRESSET_CHECK_TYPE(is_tensor(o), "save_for_backward can only save variables, but argument ", static_cast<int64_t>(i), " is of type ",
+                       type_name(Py_TYPE(o)));
     const Tensor& t = unwrap(o);
     const bool is_output = t.grad_fn().get() == &node;
     node.saved.emplace_back(t, is_output);
@@ -274,8 +281,10 @@ PyObject* function_apply(PyObject*, PyObject* const* argv, Py_ssize_t total) {
   ctx_of(ctx.get())->needs_input_grad = needs.release();
   autograd::edge_list edges;
   for (const Tensor& t : inputs) {
-    if (executable && autograd::impl::requires_grad(t)) edges.push_back(autograd::impl::gradient_edge(t));
-    else edges.emplace_back();
+    if (executable && autograd::impl::requires_grad(t))
+      edges.push_back(autograd::impl::gradient_edge(t));
+    else
+      edges.emplace_back();
   }
   node->set_next_edges(std::move(edges));
 
@@ -335,8 +344,10 @@ PyObject* function_apply(PyObject*, PyObject* const* argv, Py_ssize_t total) {
     PyObject* o = PyTuple_GET_ITEM(outputs.get(), static_cast<Py_ssize_t>(i));
     PyTuple_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i), raw[i].defined() ? checked(wrap(wrapped[i])).release() : Py_NewRef(o));
   }
-  if (executable) save_tensors(ctx.get(), *node);
-  else Py_CLEAR(c->to_save);
+  if (executable)
+    save_tensors(ctx.get(), *node);
+  else
+    Py_CLEAR(c->to_save);
   Py_CLEAR(c->saved_for_forward);
   Py_CLEAR(c->dirty);
   Py_CLEAR(c->non_differentiable);
@@ -359,7 +370,8 @@ struct PythonSavedHooks final : autograd::SavedVariableHooks {
     GilAcquire gil;
     const Ref t = Ref::steal(PyObject_CallOneArg(unpack_.get(), packed_.get()));
     if (!t) throw_python_error();
-    CRESSET_CHECK_TYPE(is_tensor(t.get()), "Output of saved tensor unpack_hook expected to be a Tensor but got result of type ", type_name(Py_TYPE(t.get())));
+    CRESSET_CHECK_TYPE(is_tensor(t.get()), "Output of saved tensor unpack_hook expected to be a Tensor but got result of type ",
+                       type_name(Py_TYPE(t.get())));
     return unwrap(t.get());
   }
 
@@ -370,7 +382,8 @@ struct PythonSavedHooks final : autograd::SavedVariableHooks {
 // _delayed_error(message, tensors): tensors of the same data whose backward raises.
 Object delayed_error(std::string message, std::vector<Tensor> tensors) {
   auto node = std::make_shared<autograd::ErrorNode>(std::move(message));
-  for (const Tensor& t : tensors) node->add_next_edge(autograd::impl::requires_grad(t) ? autograd::impl::gradient_edge(t) : autograd::Edge());
+  for (const Tensor& t : tensors)
+    node->add_next_edge(autograd::impl::requires_grad(t) ? autograd::impl::gradient_edge(t) : autograd::Edge());
   variable_list out;
   for (const Tensor& t : tensors) {
     if (!t.defined()) {
@@ -395,21 +408,23 @@ void init_function(PyObject* module) {
                          {Py_tp_getset, context_properties},
                          {Py_tp_members, context_members},
                          {0, nullptr}};
-  PyType_Spec spec{"cresset._C._FunctionContext", sizeof(PyContext), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
+  PyType_Spec spec{"cresset._C._FunctionContext", sizeof(PyContext), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+                   slots};
   const Ref bases = checked(PyTuple_Pack(1, node_type));
   context_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpecWithBases(&spec, bases.get())).release());
   checked(PyModule_AddObjectRef(module, "_FunctionContext", reinterpret_cast<PyObject*>(context_type)));
-  static PyMethodDef functions[] = {{"_function_apply", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&function_apply)), METH_FASTCALL, nullptr}, {}};
+  static PyMethodDef functions[] = {
+      {"_function_apply", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&function_apply)), METH_FASTCALL, nullptr}, {}};
   checked(PyModule_AddFunctions(module, functions));
   def(module, "_push_saved_tensors_default_hooks", [](PyObject* pack, PyObject* unpack) {
     autograd::SavedTensorDefaultHooks::push_hooks(
         [pack = share(pack), unpack = share(unpack)] { return std::make_unique<PythonSavedHooks>(pack, unpack); });
   });
   def(module, "_pop_saved_tensors_default_hooks", [] { autograd::SavedTensorDefaultHooks::pop_hooks(); });
-  def(module, "_disable_saved_tensors_hooks", [](std::optional<std::string> message) {
-    return autograd::SavedTensorDefaultHooks::set_disabled_message(std::move(message));
-  });
-  def(module, "_delayed_error", [](std::string message, PyObject* tensors) { return delayed_error(std::move(message), to_tensors(tensors, "delayed error", true)); });
+  def(module, "_disable_saved_tensors_hooks",
+      [](std::optional<std::string> message) { return autograd::SavedTensorDefaultHooks::set_disabled_message(std::move(message)); });
+  def(module, "_delayed_error",
+      [](std::string message, PyObject* tensors) { return delayed_error(std::move(message), to_tensors(tensors, "delayed error", true)); });
 }
 
 }  // namespace cresset::python

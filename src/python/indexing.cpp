@@ -10,7 +10,9 @@ namespace cresset::python {
 
 namespace {
 
-bool is_sequence_index(PyObject* o) { return (PySequence_Check(o) || is_array(o)) && !PyUnicode_Check(o) && !PyBytes_Check(o) && !PyDict_Check(o); }
+bool is_sequence_index(PyObject* o) {
+  return (PySequence_Check(o) || is_array(o)) && !PyUnicode_Check(o) && !PyBytes_Check(o) && !PyDict_Check(o);
+}
 
 // The elements of an index: a tuple's, those of a list that mixes kinds, or the object alone.
 Ref index_items(PyObject* index) {
@@ -20,7 +22,8 @@ Ref index_items(PyObject* index) {
   if (PyList_Check(index) && PyList_GET_SIZE(index) < 32) {
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(index); ++i) {
       PyObject* e = PyList_GET_ITEM(index, i);
-      if (PySlice_Check(e) || e == Py_None || e == Py_Ellipsis || is_tensor(e) || PySequence_Check(e)) return checked(PySequence_Tuple(index));
+      if (PySlice_Check(e) || e == Py_None || e == Py_Ellipsis || is_tensor(e) || PySequence_Check(e))
+        return checked(PySequence_Tuple(index));
     }
   }
   return checked(PyTuple_Pack(1, index));
@@ -63,8 +66,9 @@ Tensor apply_slice(const Tensor& t, int64_t dim, PyObject* slice) {
 }
 
 Tensor apply_select(const Tensor& t, int64_t dim, int64_t i) {
-  CRESSET_CHECK_INDEX(!(i == 0 && dim == 0 && t.dim() == 0) && t.dim() > 0,
-                      "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim tensor to a number");
+  CRESSET_CHECK_INDEX(
+      !(i == 0 && dim == 0 && t.dim() == 0) && t.dim() > 0,
+      "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim tensor to a number");
   const int64_t size = t.size(dim);
   CRESSET_CHECK_INDEX(i >= -size && i < size, "index ", i, " is out of bounds for dimension ", dim, " with size ", size);
   return cresset::select(t, dim, i);
@@ -77,8 +81,9 @@ struct Sliced {
 
 Sliced apply_items(const Tensor& self, PyObject* items) {
   const int64_t specified = specified_dims(items);
-  CRESSET_CHECK_INDEX(specified <= self.dim(), self.dim() == 0 ? "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim tensor to a number"
-                                                              : "too many indices for tensor of dimension " + std::to_string(self.dim()));
+  CRESSET_CHECK_INDEX(specified <= self.dim(), self.dim() == 0 ? "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or "
+                                                                 "`tensor.item<T>()` in C++ to convert a 0-dim tensor to a number"
+                                                               : "too many indices for tensor of dimension " + std::to_string(self.dim()));
   Sliced out{self, {}};
   Tensor& view = out.view;
   int64_t dim = 0;       // in view
@@ -130,8 +135,10 @@ Sliced apply_items(const Tensor& self, PyObject* items) {
         record(std::move(t), spans);
       }
     } else {
-      CRESSET_CHECK_TYPE(!PyUnicode_Check(o), "new(): invalid data type 'str'. A tensor is indexed by integers, slices, None, ... and tensors.");
-      CRESSET_THROW(IndexError, "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got ", type_name(Py_TYPE(o)), ")");
+      CRESSET_CHECK_TYPE(!PyUnicode_Check(o),
+                         "new(): invalid data type 'str'. A tensor is indexed by integers, slices, None, ... and tensors.");
+      CRESSET_THROW(IndexError, "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got ",
+                    type_name(Py_TYPE(o)), ")");
     }
   }
   return out;
@@ -265,7 +272,8 @@ int contains(PyObject* self, PyObject* element) {
     if (PyErr_Occurred()) return -1;
   }
   CRESSET_PY_TRY
-  CRESSET_CHECK(is_tensor(element) || is_number(element), "Tensor.__contains__ only supports Tensor or scalar, but you passed in a ", to_text(checked(PyObject_Repr(reinterpret_cast<PyObject*>(Py_TYPE(element)))).get()), ".");
+  CRESSET_CHECK(is_tensor(element) || is_number(element), "Tensor.__contains__ only supports Tensor or scalar, but you passed in a ",
+                to_text(checked(PyObject_Repr(reinterpret_cast<PyObject*>(Py_TYPE(element)))).get()), ".");
   const Tensor e = is_tensor(element) ? unwrap(element) : wrapped_number(to_scalar(element));
   return cresset::nonzero(cresset::eq(unwrap(self), e)).size(0) > 0;
   CRESSET_PY_CATCH(-1)
@@ -273,11 +281,9 @@ int contains(PyObject* self, PyObject* element) {
 
 }  // namespace
 
-PyType_Slot tensor_sequence_slots[] = {{Py_mp_subscript, reinterpret_cast<void*>(&subscript)},
-                                       {Py_mp_ass_subscript, reinterpret_cast<void*>(&assign_subscript)},
-                                       {Py_mp_length, reinterpret_cast<void*>(&length)},
-                                       {Py_sq_contains, reinterpret_cast<void*>(&contains)},
-                                       {Py_tp_iter, reinterpret_cast<void*>(&iterate)},
-                                       {0, nullptr}};
+PyType_Slot tensor_sequence_slots[] = {
+    {Py_mp_subscript, reinterpret_cast<void*>(&subscript)}, {Py_mp_ass_subscript, reinterpret_cast<void*>(&assign_subscript)},
+    {Py_mp_length, reinterpret_cast<void*>(&length)},       {Py_sq_contains, reinterpret_cast<void*>(&contains)},
+    {Py_tp_iter, reinterpret_cast<void*>(&iterate)},        {0, nullptr}};
 
 }  // namespace cresset::python

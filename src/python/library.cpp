@@ -54,7 +54,10 @@ struct PythonKernel final : OperatorKernel {
     if (with_keys) PyTuple_SET_ITEM(args.get(), at++, checked(make_key_set(keys)).release());
     if (is_fallback) {
       const Ref module = checked(PyImport_ImportModule("cresset._C"));
-      PyTuple_SET_ITEM(args.get(), at++, checked(PyObject_CallMethod(module.get(), "_find_overload", "ss", schema.name().c_str(), schema.overload_name().c_str())).release());
+      PyTuple_SET_ITEM(
+          args.get(), at++,
+          checked(PyObject_CallMethod(module.get(), "_find_overload", "ss", schema.name().c_str(), schema.overload_name().c_str()))
+              .release());
     }
     Ref kwargs;
     for (std::size_t i = 0; i < n; ++i) {
@@ -78,7 +81,8 @@ struct PythonKernel final : OperatorKernel {
         return;
       }
       if (!fits(o, type))
-        CRESSET_THROW(Error, what, ": Unable to cast the Python kernel's result of type ", type_name(Py_TYPE(o)), " to the schema's '", type, "'. Return what the schema declares: ", schema.str());
+        CRESSET_THROW(Error, what, ": Unable to cast the Python kernel's result of type ", type_name(Py_TYPE(o)), " to the schema's '",
+                      type, "'. Return what the schema declares: ", schema.str());
       stack.push_back(to_ivalue(o, type, what));
     };
     if (returns.empty()) return;
@@ -86,12 +90,14 @@ struct PythonKernel final : OperatorKernel {
       push_result(result.get(), *returns[0].type);
       return;
     }
-    CRESSET_CHECK(PyTuple_Check(result.get()) || PyList_Check(result.get()), what, ": the Python kernel must return a tuple of ", returns.size(), " values; it returned a ",
-                  type_name(Py_TYPE(result.get())), ".");
+    CRESSET_CHECK(PyTuple_Check(result.get()) || PyList_Check(result.get()), what, ": the Python kernel must return a tuple of ",
+                  returns.size(), " values; it returned a ", type_name(Py_TYPE(result.get())), ".");
     const Ref items = checked(PySequence_Fast(result.get(), ""));
-    CRESSET_CHECK(static_cast<std::size_t>(PySequence_Fast_GET_SIZE(items.get())) == returns.size(), what, ": the Python kernel must return ", returns.size(), " values; it returned ",
+    CRESSET_CHECK(static_cast<std::size_t>(PySequence_Fast_GET_SIZE(items.get())) == returns.size(), what,
+                  ": the Python kernel must return ", returns.size(), " values; it returned ",
                   static_cast<int64_t>(PySequence_Fast_GET_SIZE(items.get())), ".");
-    for (std::size_t i = 0; i < returns.size(); ++i) push_result(PySequence_Fast_GET_ITEM(items.get(), static_cast<Py_ssize_t>(i)), *returns[i].type);
+    for (std::size_t i = 0; i < returns.size(); ++i)
+      push_result(PySequence_Fast_GET_ITEM(items.get(), static_cast<Py_ssize_t>(i)), *returns[i].type);
   }
 
   std::shared_ptr<PyObject> function;  // read and dropped with the lock held
@@ -105,8 +111,7 @@ struct Block {
   std::vector<intrusive_ptr<PythonKernel>> kernels;
 };
 struct PyLibrary {
-  PyObject_HEAD
-  Block* block;
+  PyObject_HEAD Block* block;
 };
 
 PyObject* fallthrough_marker = nullptr;
@@ -188,16 +193,23 @@ PyObject* library_define(PyObject* o, PyObject* args) {
   if (tags && tags != Py_None) tag_names = Convert<std::vector<std::string>>::from(tags);
   std::string written = text;
   FunctionSchema schema = parse_schema(written.find("::") == std::string::npos ? library.ns() + "::" + written : written);
-  if (kind == "CONSERVATIVE") schema.set_alias_analysis(AliasAnalysisKind::CONSERVATIVE);
-  else if (kind == "FROM_SCHEMA") schema.set_alias_analysis(AliasAnalysisKind::FROM_SCHEMA);
-  else if (kind == "PURE_FUNCTION") schema.set_alias_analysis(AliasAnalysisKind::PURE_FUNCTION);
-  else CRESSET_CHECK(kind.empty(), "Invalid alias analysis type ", kind, ": CONSERVATIVE, FROM_SCHEMA, PURE_FUNCTION or nothing was required.");
+  if (kind == "CONSERVATIVE")
+    schema.set_alias_analysis(AliasAnalysisKind::CONSERVATIVE);
+  else if (kind == "FROM_SCHEMA")
+    schema.set_alias_analysis(AliasAnalysisKind::FROM_SCHEMA);
+  else if (kind == "PURE_FUNCTION")
+    schema.set_alias_analysis(AliasAnalysisKind::PURE_FUNCTION);
+  else
+    CRESSET_CHECK(kind.empty(), "Invalid alias analysis type ", kind,
+                  ": CONSERVATIVE, FROM_SCHEMA, PURE_FUNCTION or nothing was required.");
   const std::string name = schema.operator_name().str();
   const bool parsed = kind.empty();
   {
     GilRelease release;
-    if (parsed && written.find("::") == std::string::npos) library.def(written, std::move(tag_names));
-    else library.def(std::move(schema), std::move(tag_names));
+    if (parsed && written.find("::") == std::string::npos)
+      library.def(written, std::move(tag_names));
+    else
+      library.def(std::move(schema), std::move(tag_names));
   }
   return PyUnicode_FromString(name.c_str());
   CRESSET_PY_CATCH(nullptr)
@@ -216,8 +228,10 @@ PyObject* library_impl(PyObject* o, PyObject* args) {
   const std::optional<DispatchKey> k = optional_key(key);
   {
     GilRelease release;
-    if (k) library.impl(name, dispatch(*k, std::move(kernel)));
-    else library.impl(name, std::move(kernel));
+    if (k)
+      library.impl(name, dispatch(*k, std::move(kernel)));
+    else
+      library.impl(name, std::move(kernel));
   }
   Py_RETURN_NONE;
   CRESSET_PY_CATCH(nullptr)
@@ -235,8 +249,10 @@ PyObject* library_fallback(PyObject* o, PyObject* args) {
   const std::optional<DispatchKey> k = optional_key(key);
   {
     GilRelease release;
-    if (k) library.fallback(dispatch(*k, std::move(kernel)));
-    else library.fallback(std::move(kernel));
+    if (k)
+      library.fallback(dispatch(*k, std::move(kernel)));
+    else
+      library.fallback(std::move(kernel));
   }
   Py_RETURN_NONE;
   CRESSET_PY_CATCH(nullptr)
@@ -251,12 +267,15 @@ PyMethodDef methods[] = {{"define", library_define, METH_VARARGS, nullptr},
 }  // namespace
 
 void init_library(PyObject* module) {
-  PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(&library_new)}, {Py_tp_dealloc, reinterpret_cast<void*>(&library_dealloc)},
-                         {Py_tp_methods, methods}, {0, nullptr}};
+  PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(&library_new)},
+                         {Py_tp_dealloc, reinterpret_cast<void*>(&library_dealloc)},
+                         {Py_tp_methods, methods},
+                         {0, nullptr}};
   PyType_Spec spec{"cresset._C._Library", sizeof(PyLibrary), 0, Py_TPFLAGS_DEFAULT, slots};
   library_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)).release());
   checked(PyModule_AddObjectRef(module, "_Library", reinterpret_cast<PyObject*>(library_type)));
-  def(module, "_fallthrough_kernel", [] { CRESSET_THROW(NotImplementedError, "fallthrough_kernel is a marker for Library.impl and cannot be called."); });
+  def(module, "_fallthrough_kernel",
+      [] { CRESSET_THROW(NotImplementedError, "fallthrough_kernel is a marker for Library.impl and cannot be called."); });
   fallthrough_marker = checked(PyObject_GetAttrString(module, "_fallthrough_kernel")).release();
 }
 

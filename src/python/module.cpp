@@ -54,7 +54,8 @@ bool fill(PyObject* module) {
 }  // namespace cresset::python
 
 extern "C" __attribute__((visibility("default"))) PyObject* PyInit__C() {
-  static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "cresset._C", "Bindings of the Cresset library.", -1, nullptr, nullptr, nullptr, nullptr, nullptr};
+  static PyModuleDef definition = {
+      PyModuleDef_HEAD_INIT, "cresset._C", "Bindings of the Cresset library.", -1, nullptr, nullptr, nullptr, nullptr, nullptr};
   PyObject* module = PyModule_Create(&definition);
   if (!module) return nullptr;
   if (!cresset::python::fill(module)) {

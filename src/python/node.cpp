@@ -29,7 +29,9 @@ PyTypeObject* type_of(const std::string& name) {
   PyTypeObject*& type = types[name];
   if (!type) {
     const Ref namespace_dict = checked(Py_BuildValue("{s:s,s:()}", "__module__", "cresset.autograd", "__slots__"));
-    type = reinterpret_cast<PyTypeObject*>(checked(PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyType_Type), "s(O)O", name.c_str(), node_type, namespace_dict.get())).release());
+    type = reinterpret_cast<PyTypeObject*>(
+        checked(PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyType_Type), "s(O)O", name.c_str(), node_type, namespace_dict.get()))
+            .release());
   }
   return type;
 }
@@ -156,8 +158,9 @@ struct TensorHook final : autograd::FunctionPreHook {
 variable_list replaced(PyObject* result, const variable_list& before, const char* what) {
   if (result == Py_None) return before;
   const Ref items = checked(PyTuple_Check(result) ? PySequence_Tuple(result) : PyTuple_Pack(1, result));
-  CRESSET_CHECK(static_cast<std::size_t>(PyTuple_GET_SIZE(items.get())) == before.size(), what, " returned an incorrect number of values (expected ",
-                before.size(), ", but got ", static_cast<int64_t>(PyTuple_GET_SIZE(items.get())), ")");
+  CRESSET_CHECK(static_cast<std::size_t>(PyTuple_GET_SIZE(items.get())) == before.size(), what,
+                " returned an incorrect number of values (expected ", before.size(), ", but got ",
+                static_cast<int64_t>(PyTuple_GET_SIZE(items.get())), ")");
   variable_list out;
   for (std::size_t i = 0; i < before.size(); ++i) {
     PyObject* r = PyTuple_GET_ITEM(items.get(), static_cast<Py_ssize_t>(i));
@@ -226,10 +229,11 @@ struct PostAccumulateHook final : autograd::PostAccumulateGradHook {
   std::shared_ptr<PyObject> dict_;
 };
 
-PyGetSetDef properties[] = {{"next_functions", next_functions, nullptr, "((node, input number), …) of the nodes that get the results.", nullptr},
-                            {"metadata", metadata, nullptr, "A dict for anything the user wants to keep with the node.", nullptr},
-                            {"variable", variable, nullptr, "The leaf of an AccumulateGrad node.", nullptr},
-                            {}};
+PyGetSetDef properties[] = {
+    {"next_functions", next_functions, nullptr, "((node, input number), …) of the nodes that get the results.", nullptr},
+    {"metadata", metadata, nullptr, "A dict for anything the user wants to keep with the node.", nullptr},
+    {"variable", variable, nullptr, "The leaf of an AccumulateGrad node.", nullptr},
+    {}};
 PyMethodDef methods[] = {{"name", node_name, METH_NOARGS, "The name of the node."},
                          {"_sequence_nr", sequence_nr, METH_NOARGS, "Number of the node in its thread."},
                          {}};
@@ -269,7 +273,8 @@ variable_list to_tensors(PyObject* sequence, const char* what, bool none_allowed
       out.emplace_back();
       continue;
     }
-    CRESSET_CHECK_TYPE(is_tensor(o), what, ": element ", static_cast<int64_t>(i), " must be a Tensor; a ", type_name(Py_TYPE(o)), " was given.");
+    CRESSET_CHECK_TYPE(is_tensor(o), what, ": element ", static_cast<int64_t>(i), " must be a Tensor; a ", type_name(Py_TYPE(o)),
+                       " was given.");
     out.push_back(unwrap(o));
   }
   return out;
@@ -277,7 +282,8 @@ variable_list to_tensors(PyObject* sequence, const char* what, bool none_allowed
 
 Ref from_tensors(const variable_list& tensors) {
   Ref out = checked(PyTuple_New(static_cast<Py_ssize_t>(tensors.size())));
-  for (std::size_t i = 0; i < tensors.size(); ++i) PyTuple_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i), checked(wrap(tensors[i])).release());
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    PyTuple_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i), checked(wrap(tensors[i])).release());
   return out;
 }
 
@@ -306,9 +312,8 @@ void init_node(PyObject* module) {
     CRESSET_CHECK_TYPE(is_node(node), "a node was required");
     node_of(node).add_pre_hook(std::make_shared<NodePreHook>(dict));
   });
-  def(module, "_set_post_accumulate_grad_hooks", [](Tensor t, PyObject* dict) {
-    autograd::impl::set_post_acc_grad_hooks(t, std::make_unique<PostAccumulateHook>(dict));
-  });
+  def(module, "_set_post_accumulate_grad_hooks",
+      [](Tensor t, PyObject* dict) { autograd::impl::set_post_acc_grad_hooks(t, std::make_unique<PostAccumulateHook>(dict)); });
 }
 
 }  // namespace cresset::python

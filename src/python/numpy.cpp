@@ -12,9 +12,17 @@ struct Format {
   const char* array;   // of the array interface, without byte order
   const char* buffer;  // of the struct module
 };
-constexpr Format formats[] = {
-    {kBool, "b1", "?"}, {kByte, "u1", "B"}, {kChar, "i1", "b"}, {kShort, "i2", "h"}, {kInt, "i4", "i"}, {kLong, "i8", sizeof(long) == 8 ? "l" : "q"},
-    {kHalf, "f2", "e"}, {kFloat, "f4", "f"}, {kDouble, "f8", "d"}, {kComplexFloat, "c8", "Zf"}, {kComplexDouble, "c16", "Zd"}};
+constexpr Format formats[] = {{kBool, "b1", "?"},
+                              {kByte, "u1", "B"},
+                              {kChar, "i1", "b"},
+                              {kShort, "i2", "h"},
+                              {kInt, "i4", "i"},
+                              {kLong, "i8", sizeof(long) == 8 ? "l" : "q"},
+                              {kHalf, "f2", "e"},
+                              {kFloat, "f4", "f"},
+                              {kDouble, "f8", "d"},
+                              {kComplexFloat, "c8", "Zf"},
+                              {kComplexDouble, "c16", "Zd"}};
 
 const Format* format_of(ScalarType t) {
   for (const Format& f : formats)
@@ -35,7 +43,8 @@ PyObject* item(PyObject* dict, const char* key) {
 }
 
 void check_exportable(const Tensor& t) {
-  CRESSET_CHECK_TYPE(t.is_cpu() && t.has_storage(), "can't convert ", t.device(), " device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.");
+  CRESSET_CHECK_TYPE(t.is_cpu() && t.has_storage(), "can't convert ", t.device(),
+                     " device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.");
   CRESSET_CHECK(!(t.requires_grad() && GradMode::is_enabled()) && !t.requires_grad(),
                 "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
   CRESSET_CHECK_TYPE(format_of(t.scalar_type()), "Got unsupported ScalarType ", t.scalar_type());
@@ -43,8 +52,7 @@ void check_exportable(const Tensor& t) {
 
 // An object that shows a tensor's memory as __array_interface__, and owns the tensor.
 struct ArrayView {
-  PyObject_HEAD
-  Tensor tensor;
+  PyObject_HEAD Tensor tensor;
 };
 PyTypeObject* array_view_type = nullptr;
 
@@ -68,8 +76,8 @@ PyObject* array_view_interface(PyObject* o, void*) {
   static char nothing;
   void* data = t.data_ptr() ? t.data_ptr() : &nothing;
   const std::string typestr = std::string(element_size(t.scalar_type()) == 1 ? "|" : "<") + f->array;
-  return Py_BuildValue("{s:O,s:s,s:(NO),s:O,s:i}", "shape", shape.get(), "typestr", typestr.c_str(), "data", PyLong_FromVoidPtr(data), Py_False, "strides",
-                       strides.get(), "version", 3);
+  return Py_BuildValue("{s:O,s:s,s:(NO),s:O,s:i}", "shape", shape.get(), "typestr", typestr.c_str(), "data", PyLong_FromVoidPtr(data),
+                       Py_False, "strides", strides.get(), "version", 3);
   CRESSET_PY_CATCH(nullptr)
 }
 
@@ -172,15 +180,18 @@ Tensor tensor_from_array(PyObject* array) {
   const Ref interface = checked(PyObject_GetAttrString(array, "__array_interface__"));
   CRESSET_CHECK_TYPE(PyDict_Check(interface.get()), "__array_interface__: a dict was required.");
   const std::string typestr = to_text(item(interface.get(), "typestr"));
-  CRESSET_CHECK_VALUE(typestr[0] != '>', "given numpy array has byte order different from the native byte order. Conversion between byte orders is currently not supported.");
+  CRESSET_CHECK_VALUE(
+      typestr[0] != '>',
+      "given numpy array has byte order different from the native byte order. Conversion between byte orders is currently not supported.");
   const Format* format = nullptr;
   for (const Format& f : formats)
     if (typestr.substr(1) == f.array) format = &f;
   if (!format) {
     const Ref dtype = checked(PyObject_GetAttrString(array, "dtype"));
     const Ref type = checked(PyObject_GetAttrString(dtype.get(), "type"));
-    CRESSET_THROW(TypeError, "can't convert np.ndarray of type ", reinterpret_cast<PyTypeObject*>(type.get())->tp_name,
-                  ". The only supported types are: float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint8, and bool.");
+    CRESSET_THROW(
+        TypeError, "can't convert np.ndarray of type ", reinterpret_cast<PyTypeObject*>(type.get())->tp_name,
+        ". The only supported types are: float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint8, and bool.");
   }
   const auto item_size = static_cast<int64_t>(element_size(format->dtype));
   PyObject* shape = item(interface.get(), "shape");
@@ -190,9 +201,13 @@ Tensor tensor_from_array(PyObject* array) {
   if (strides_object && strides_object != Py_None) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(strides_object); ++i) {
       const int64_t s = to_int(PyTuple_GET_ITEM(strides_object, i));
-      CRESSET_CHECK_VALUE(s >= 0, "At least one stride in the given numpy array is negative, and tensors with negative strides are not currently supported. "
-                                  "(You can probably work around this by making a copy of your array  with array.copy().) ");
-      CRESSET_CHECK_VALUE(s % item_size == 0, "given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the memory.");
+      CRESSET_CHECK_VALUE(
+          s >= 0,
+          "At least one stride in the given numpy array is negative, and tensors with negative strides are not currently supported. "
+          "(You can probably work around this by making a copy of your array  with array.copy().) ");
+      CRESSET_CHECK_VALUE(
+          s % item_size == 0,
+          "given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the memory.");
       strides.push_back(s / item_size);
     }
   } else {
@@ -209,8 +224,10 @@ Tensor tensor_from_array(PyObject* array) {
     return t;
   }
   if (PyTuple_GET_ITEM(data, 1) == Py_True)
-    CRESSET_WARN_ONCE("The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This means writing to this tensor will "
-                      "result in undefined behavior. You may want to copy the array to protect its data or make it writable before converting it to a tensor.");
+    CRESSET_WARN_ONCE(
+        "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This means writing to this tensor will "
+        "result in undefined behavior. You may want to copy the array to protect its data or make it writable before converting it to a "
+        "tensor.");
   return tensor_over(address, array, sizes, strides, format->dtype);
 }
 
@@ -226,9 +243,8 @@ PyObject* tensor_to_numpy(const Tensor& tensor, bool force) {
   return PyObject_CallMethod(numpy.get(), "asarray", "O", holder.get());
 }
 
-PyType_Slot tensor_buffer_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&get_buffer)},
-                                     {Py_bf_releasebuffer, reinterpret_cast<void*>(&release_buffer)},
-                                     {0, nullptr}};
+PyType_Slot tensor_buffer_slots[] = {
+    {Py_bf_getbuffer, reinterpret_cast<void*>(&get_buffer)}, {Py_bf_releasebuffer, reinterpret_cast<void*>(&release_buffer)}, {0, nullptr}};
 
 PyMethodDef tensor_exchange_methods[] = {
     {"numpy", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&py_numpy)), METH_VARARGS | METH_KEYWORDS,
@@ -242,11 +258,14 @@ void init_numpy(PyObject* module) {
   PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(&array_view_dealloc)}, {Py_tp_getset, properties}, {0, nullptr}};
   PyType_Spec spec{"cresset._C._ArrayView", sizeof(ArrayView), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
   array_view_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)).release());
-  def(module, "from_numpy", [](PyObject* array) {
-    CRESSET_CHECK_TYPE(std::strcmp(Py_TYPE(array)->tp_name, "numpy.ndarray") == 0 || (is_array(array) && !is_numpy_scalar(array)), "expected np.ndarray (got ",
-                       type_name(Py_TYPE(array)), ")");
-    return tensor_from_array(array);
-  }, "from_numpy(ndarray)\n\nA tensor that shares the memory of an array.");
+  def(
+      module, "from_numpy",
+      [](PyObject* array) {
+        CRESSET_CHECK_TYPE(std::strcmp(Py_TYPE(array)->tp_name, "numpy.ndarray") == 0 || (is_array(array) && !is_numpy_scalar(array)),
+                           "expected np.ndarray (got ", type_name(Py_TYPE(array)), ")");
+        return tensor_from_array(array);
+      },
+      "from_numpy(ndarray)\n\nA tensor that shares the memory of an array.");
 }
 
 }  // namespace cresset::python

@@ -77,11 +77,11 @@ void init_errors(PyObject* module);
 
 /// Runs the body; a C++ exception becomes a Python error and `failure` is returned.
 #define CRESSET_PY_TRY try {
-#define CRESSET_PY_CATCH(failure)                   \
-  }                                                 \
-  catch (...) {                                     \
-    ::cresset::python::translate_exception();       \
-    return failure;                                 \
+#define CRESSET_PY_CATCH(failure)             \
+  }                                           \
+  catch (...) {                               \
+    ::cresset::python::translate_exception(); \
+    return failure;                           \
   }
 
 /// Holds the interpreter lock for a scope, from any thread.

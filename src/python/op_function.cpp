@@ -29,16 +29,19 @@ const Plan& plan_of(OpFunction* f) {
   return *f->plan;
 }
 
-CRESSET_NOINLINE PyObject* call_overridden(const Overriders& overriders, PyObject* callable, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+CRESSET_NOINLINE PyObject* call_overridden(const Overriders& overriders, PyObject* callable, PyObject* const* args, Py_ssize_t n,
+                                           PyObject* kwnames) {
   const OpFunction* f = self_of(callable);
   const Ref tuple = checked(PyTuple_New(n));
   for (Py_ssize_t i = 0; i < n; ++i) PyTuple_SET_ITEM(tuple.get(), i, Py_NewRef(args[i]));
   Ref kwargs;
   if (kwnames && PyTuple_GET_SIZE(kwnames)) {
     kwargs = checked(PyDict_New());
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(kwnames); ++i) checked(PyDict_SetItem(kwargs.get(), PyTuple_GET_ITEM(kwnames, i), args[n + i]));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(kwnames); ++i)
+      checked(PyDict_SetItem(kwargs.get(), PyTuple_GET_ITEM(kwnames, i), args[n + i]));
   }
-  return overriders.call(callable, tuple.get(), kwargs.get(), ((is_method(f) ? "torch.Tensor." : "torch.") + std::string(f->entry->name)).c_str());
+  return overriders.call(callable, tuple.get(), kwargs.get(),
+                         ((is_method(f) ? "torch.Tensor." : "torch.") + std::string(f->entry->name)).c_str());
 }
 
 PyObject* op_call(PyObject* callable, PyObject* const* args, std::size_t nargsf, PyObject* kwnames) {
@@ -54,7 +57,8 @@ PyObject* op_call(PyObject* callable, PyObject* const* args, std::size_t nargsf,
   if (is_method(f)) {
     CRESSET_CHECK_TYPE(n > 0, "unbound method Tensor.", f->entry->name, "() needs an argument");
     self = args[0];
-    CRESSET_CHECK_TYPE(is_tensor(self), "descriptor '", f->entry->name, "' for 'Tensor' objects doesn't apply to a '", type_name(Py_TYPE(self)), "' object");
+    CRESSET_CHECK_TYPE(is_tensor(self), "descriptor '", f->entry->name, "' for 'Tensor' objects doesn't apply to a '",
+                       type_name(Py_TYPE(self)), "' object");
     ++args;
     --n;
   }
@@ -105,7 +109,8 @@ PyObject* get_overloads(PyObject* o, void*) {
   CRESSET_PY_CATCH(nullptr)
 }
 PyObject* function_repr(PyObject* o) {
-  return PyUnicode_FromFormat(is_method(self_of(o)) ? "<method '%s' of 'cresset.Tensor' objects>" : "<built-in function %s>", self_of(o)->entry->name);
+  return PyUnicode_FromFormat(is_method(self_of(o)) ? "<method '%s' of 'cresset.Tensor' objects>" : "<built-in function %s>",
+                              self_of(o)->entry->name);
 }
 PyObject* function_reduce(PyObject* o, PyObject*) { return Py_NewRef(self_of(o)->qualname); }
 PyObject* method_bind(PyObject* o, PyObject* instance, PyObject*) {
@@ -131,7 +136,8 @@ PyTypeObject* make_type(const char* name, bool binds) {
                                     {Py_tp_members, members}};
   if (binds) slots.push_back({Py_tp_descr_get, reinterpret_cast<void*>(&method_bind)});
   slots.push_back({0, nullptr});
-  const unsigned flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION | (binds ? Py_TPFLAGS_METHOD_DESCRIPTOR : 0);
+  const unsigned flags =
+      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION | (binds ? Py_TPFLAGS_METHOD_DESCRIPTOR : 0);
   PyType_Spec spec{name, sizeof(OpFunction), 0, flags, slots.data()};
   return reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)).release());
 }
@@ -206,12 +212,15 @@ PyObject* wrap_results(const FunctionSchema& schema, Stack& stack, const std::st
   }
   const auto n = static_cast<Py_ssize_t>(returns.size());
   IValue* first = stack.data() + (stack.size() - returns.size());
-  const bool named = lists_as_tuples && std::all_of(returns.begin(), returns.end(), [](const cresset::Argument& r) { return !r.name.empty(); });
+  const bool named =
+      lists_as_tuples && std::all_of(returns.begin(), returns.end(), [](const cresset::Argument& r) { return !r.name.empty(); });
   Ref out = named ? checked(PyStructSequence_New(named_tuple(schema, name))) : checked(PyTuple_New(n));
   for (Py_ssize_t i = 0; i < n; ++i) {
     PyObject* v = checked(to_python(std::move(first[i]), lists_as_tuples)).release();
-    if (named) PyStructSequence_SetItem(out.get(), i, v);
-    else PyTuple_SET_ITEM(out.get(), i, v);
+    if (named)
+      PyStructSequence_SetItem(out.get(), i, v);
+    else
+      PyTuple_SET_ITEM(out.get(), i, v);
   }
   return out.release();
 }
@@ -229,8 +238,11 @@ void init_op_functions(PyObject* module) {
     const char* name;
     PyObject* module;
   };
-  Place places[] = {{kFunction, "_VariableFunctions", nullptr}, {kNn, "_nn", nullptr}, {kLinalg, "_linalg", nullptr},
-                    {kSpecial, "_special", nullptr}, {kFft, "_fft", nullptr}};
+  Place places[] = {{kFunction, "_VariableFunctions", nullptr},
+                    {kNn, "_nn", nullptr},
+                    {kLinalg, "_linalg", nullptr},
+                    {kSpecial, "_special", nullptr},
+                    {kFft, "_fft", nullptr}};
   for (Place& p : places) {
     const std::string full = std::string("cresset._C.") + p.name;
     p.module = checked(PyModule_New(full.c_str())).release();

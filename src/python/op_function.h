@@ -10,11 +10,10 @@ namespace cresset::python {
 
 /// A function or method of the operator table. Its plan is made at the first call.
 struct OpFunction {
-  PyObject_HEAD
-  vectorcallfunc vectorcall;
+  PyObject_HEAD vectorcallfunc vectorcall;
   const TableEntry* entry;
-  Plan* plan;          // never freed: functions live as long as the process
-  uint8_t where;       // which overloads belong to it
+  Plan* plan;     // never freed: functions live as long as the process
+  uint8_t where;  // which overloads belong to it
   PyObject* name;
   PyObject* qualname;
 };

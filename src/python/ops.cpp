@@ -13,8 +13,7 @@ namespace {
 
 // An overload. Holds the operator's name rather than trusting the handle: the operator may be removed.
 struct PyOverload {
-  PyObject_HEAD
-  vectorcallfunc vectorcall;
+  PyObject_HEAD vectorcallfunc vectorcall;
   impl::OperatorEntry* entry;
   PyObject* dict;
 };
@@ -37,8 +36,9 @@ std::optional<std::string> push(const OperatorHandle& op, PyObject* const* args,
   Py_ssize_t positional = 0;
   for (const cresset::Argument& p : parameters) positional += !p.kwarg_only;
   if (n > positional)
-    return name + "() expected at most " + std::to_string(positional) + " argument(s) but received " + std::to_string(n) + " argument(s): it takes " +
-           std::to_string(positional) + " positional argument(s) but " + std::to_string(n) + (n == 1 ? " was given." : " were given.") + " Declaration: " + schema.str();
+    return name + "() expected at most " + std::to_string(positional) + " argument(s) but received " + std::to_string(n) +
+           " argument(s): it takes " + std::to_string(positional) + " positional argument(s) but " + std::to_string(n) +
+           (n == 1 ? " was given." : " were given.") + " Declaration: " + schema.str();
   const Py_ssize_t keywords = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
   Py_ssize_t used = 0;
   for (Py_ssize_t i = 0; i < count; ++i) {
@@ -69,14 +69,15 @@ std::optional<std::string> push(const OperatorHandle& op, PyObject* const* args,
       continue;
     }
     if (!fits(o, type))
-      return name + "() Expected a value of type '" + type.str() + "' for argument '" + p.name + "' but instead found type '" + type_name(Py_TYPE(o)) +
-             "'. Position: " + std::to_string(i) + " Declaration: " + schema.str();
+      return name + "() Expected a value of type '" + type.str() + "' for argument '" + p.name + "' but instead found type '" +
+             type_name(Py_TYPE(o)) + "'. Position: " + std::to_string(i) + " Declaration: " + schema.str();
     stack.push_back(to_ivalue(o, type, p.name));
   }
   if (used < keywords) {
     for (Py_ssize_t k = 0; k < keywords; ++k) {
       const char* key = PyUnicode_AsUTF8(PyTuple_GET_ITEM(kwnames, k));
-      if (!schema.argument_index(key)) return name + "() Unknown keyword argument '" + key + "' for operator '" + name + "'. Schema: " + schema.str();
+      if (!schema.argument_index(key))
+        return name + "() Unknown keyword argument '" + key + "' for operator '" + name + "'. Schema: " + schema.str();
     }
     return name + "() got a positional-only argument by keyword. Declaration: " + schema.str();
   }
@@ -138,7 +139,8 @@ PyObject* overload_name(PyObject* o, PyObject*) {
 PyObject* overload_repr(PyObject* o) {
   CRESSET_PY_TRY
   const OperatorName& n = handle_of(o).operator_name();
-  return PyUnicode_FromFormat("<OpOverload(op='%s', overload='%s')>", dotted(n, false).c_str(), n.overload_name.empty() ? "default" : n.overload_name.c_str());
+  return PyUnicode_FromFormat("<OpOverload(op='%s', overload='%s')>", dotted(n, false).c_str(),
+                              n.overload_name.empty() ? "default" : n.overload_name.c_str());
   CRESSET_PY_CATCH(nullptr)
 }
 PyObject* overload_str(PyObject* o) {
@@ -249,15 +251,21 @@ PyObject* call_packet(PyObject*, PyObject* const* argv, Py_ssize_t total, PyObje
   CRESSET_THROW(Error, text);
   CRESSET_PY_CATCH(nullptr)
 }
-PyMethodDef packet_function = {"_call_packet", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&call_packet)), METH_FASTCALL | METH_KEYWORDS, nullptr};
+PyMethodDef packet_function = {"_call_packet", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&call_packet)),
+                               METH_FASTCALL | METH_KEYWORDS, nullptr};
 
 }  // namespace
 
 void init_ops(PyObject* module) {
-  PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(&PyVectorcall_Call)}, {Py_tp_repr, reinterpret_cast<void*>(&overload_repr)},
-                         {Py_tp_str, reinterpret_cast<void*>(&overload_str)}, {Py_tp_methods, overload_methods}, {Py_tp_getset, overload_properties},
-                         {Py_tp_members, overload_members}, {0, nullptr}};
-  PyType_Spec spec{"cresset._ops.OpOverload", sizeof(PyOverload), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+  PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(&PyVectorcall_Call)},
+                         {Py_tp_repr, reinterpret_cast<void*>(&overload_repr)},
+                         {Py_tp_str, reinterpret_cast<void*>(&overload_str)},
+                         {Py_tp_methods, overload_methods},
+                         {Py_tp_getset, overload_properties},
+                         {Py_tp_members, overload_members},
+                         {0, nullptr}};
+  PyType_Spec spec{"cresset._ops.OpOverload", sizeof(PyOverload), 0,
+                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
   overload_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)).release());
   checked(PyModule_AddObjectRef(module, "OpOverload", reinterpret_cast<PyObject*>(overload_type)));
   static PyMethodDef functions[] = {packet_function, {}};

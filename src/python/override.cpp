@@ -13,8 +13,8 @@ thread_local int active_modes = 0;
 
 namespace {
 
-PyObject* protocol_name = nullptr;   // "__torch_function__"
-PyObject* disabled_impl = nullptr;   // the function that types set to opt out
+PyObject* protocol_name = nullptr;     // "__torch_function__"
+PyObject* disabled_impl = nullptr;     // the function that types set to opt out
 PyObject* nowrap_functions = nullptr;  // set of functions whose results stay as they are, or null
 
 void refresh_modes() {
@@ -25,7 +25,8 @@ void refresh_modes() {
 PyObject* disabled_torch_function(PyObject*, PyObject* args, PyObject* kwargs) {
   PyObject *func, *types, *call_args = nullptr, *call_kwargs = nullptr;
   static const char* names[] = {"func", "types", "args", "kwargs", nullptr};
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OO", const_cast<char**>(names), &func, &types, &call_args, &call_kwargs)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OO", const_cast<char**>(names), &func, &types, &call_args, &call_kwargs))
+    return nullptr;
   const Ref positional = Ref::steal(call_args ? PySequence_Tuple(call_args) : PyTuple_New(0));
   if (!positional) return nullptr;
   OverrideState& s = override_state();
@@ -40,15 +41,19 @@ PyObject* has_variadic(PyObject*, PyObject* const* args, Py_ssize_t n) {
   for (Py_ssize_t i = 0; i < n && !found; ++i) found = !is_plain(args[i]) && !PyType_Check(args[i]) && type_overrides(Py_TYPE(args[i]));
   return PyBool_FromLong(found);
 }
-PyMethodDef functions[] = {{"_has_torch_function_variadic", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&has_variadic)), METH_FASTCALL, nullptr}, {}};
-PyMethodDef disabled_def = {"_disabled_torch_function_impl", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&disabled_torch_function)),
-                            METH_VARARGS | METH_KEYWORDS, "Runs the function itself: for types that do not override operations."};
+PyMethodDef functions[] = {
+    {"_has_torch_function_variadic", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&has_variadic)), METH_FASTCALL, nullptr}, {}};
+PyMethodDef disabled_def = {"_disabled_torch_function_impl",
+                            reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&disabled_torch_function)), METH_VARARGS | METH_KEYWORDS,
+                            "Runs the function itself: for types that do not override operations."};
 
 // Tensor.__torch_function__(func, types, args=(), kwargs=None): runs func, results become cls.
 PyObject* default_torch_function(PyObject* cls, PyObject* args, PyObject* kwargs) {
   PyObject *func, *types, *call_args = nullptr, *call_kwargs = nullptr;
   static const char* names[] = {"func", "types", "args", "kwargs", nullptr};
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OO:__torch_function__", const_cast<char**>(names), &func, &types, &call_args, &call_kwargs)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OO:__torch_function__", const_cast<char**>(names), &func, &types, &call_args,
+                                   &call_kwargs))
+    return nullptr;
   const Ref type_list = Ref::steal(PySequence_Tuple(types));
   if (!type_list) return nullptr;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type_list.get()); ++i) {
@@ -74,8 +79,7 @@ PyObject* default_torch_function(PyObject* cls, PyObject* args, PyObject* kwargs
 
 // with DisableTorchFunctionSubclass(): …; also usable by hand through __enter__ and __exit__.
 struct DisableGuard {
-  PyObject_HEAD
-  bool saved_subclasses, saved_all;
+  PyObject_HEAD bool saved_subclasses, saved_all;
 };
 template <bool All>
 PyObject* guard_enter(PyObject* o, PyObject*) {
@@ -96,8 +100,10 @@ PyObject* guard_exit(PyObject* o, PyObject*) {
   refresh_modes();
   Py_RETURN_NONE;
 }
-PyMethodDef guard_methods[] = {{"__enter__", guard_enter<false>, METH_NOARGS, nullptr}, {"__exit__", guard_exit, METH_VARARGS, nullptr}, {}};
-PyMethodDef guard_all_methods[] = {{"__enter__", guard_enter<true>, METH_NOARGS, nullptr}, {"__exit__", guard_exit, METH_VARARGS, nullptr}, {}};
+PyMethodDef guard_methods[] = {
+    {"__enter__", guard_enter<false>, METH_NOARGS, nullptr}, {"__exit__", guard_exit, METH_VARARGS, nullptr}, {}};
+PyMethodDef guard_all_methods[] = {
+    {"__enter__", guard_enter<true>, METH_NOARGS, nullptr}, {"__exit__", guard_exit, METH_VARARGS, nullptr}, {}};
 
 void add_guard(PyObject* module, const char* full_name, PyMethodDef* methods, const char* doc) {
   PyType_Slot slots[] = {{Py_tp_methods, methods}, {Py_tp_doc, const_cast<char*>(doc)}, {0, nullptr}};
@@ -119,8 +125,13 @@ struct ModeGuard {
   }
 };
 
-Ref ask(PyObject* object, PyObject* function, PyObject* types, PyObject* args, PyObject* kwargs) {
+Ref ask(PyObject* object, bool warn_plain, PyObject* function, PyObject* types, PyObject* args, PyObject* kwargs) {
   const Ref method = checked(PyObject_GetAttr(object, protocol_name));
+  if (CRESSET_UNLIKELY(warn_plain && PyMethod_Check(method.get()) && PyMethod_GET_SELF(method.get()) == object))
+    checked(PyErr_WarnEx(PyExc_DeprecationWarning,
+                         "Defining your `__torch_function__` as a plain method is deprecated and will be an error in future, please define it as a "
+                         "classmethod.",
+                         1));
   PyObject* argv[] = {function, types, args, kwargs};
   return checked(PyObject_Vectorcall(method.get(), argv, kwargs ? 4 : 3, nullptr));
 }
@@ -173,7 +184,7 @@ PyObject* Overriders::call(PyObject* function, PyObject* args, PyObject* kwargs,
   if (active_modes > 0) {
     ModeGuard guard;
     const Ref keep = Ref::borrow(guard.mode);
-    Ref r = ask(guard.mode, function, types.get(), args, kwargs);
+    Ref r = ask(guard.mode, false, function, types.get(), args, kwargs);
     if (r.get() != Py_NotImplemented) return r.release();
     if (count_ == 0)
       CRESSET_THROW(TypeError, "no implementation found for '", name, "' on types that implement __torch_function__: [], and the mode ",
@@ -181,13 +192,14 @@ PyObject* Overriders::call(PyObject* function, PyObject* args, PyObject* kwargs,
   }
   for (std::size_t i = 0; i < count_; ++i) {
     const Ref keep = Ref::borrow(objects_[i]);
-    Ref r = ask(objects_[i], function, types.get(), args, kwargs);
+    Ref r = ask(objects_[i], true, function, types.get(), args, kwargs);
     if (r.get() != Py_NotImplemented) return r.release();
   }
   std::string list;
   for (std::size_t i = 0; i < count_; ++i) {
     if (i) list += ", ";
-    list += to_text(checked(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(objects_[i])), "__module__")).get()) + "." + type_name(Py_TYPE(objects_[i]));
+    list += to_text(checked(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(objects_[i])), "__module__")).get()) + "." +
+            type_name(Py_TYPE(objects_[i]));
   }
   CRESSET_THROW(TypeError, "no implementation found for '", name, "' on types that implement __torch_function__: [", list, "]");
 }
@@ -241,18 +253,19 @@ PyObject* convert_to_subclass(PyObject* result, PyTypeObject* type) {
   Ref out = checked(tuple ? PyTuple_New(n) : PyList_New(n));
   for (Py_ssize_t i = 0; i < n; ++i) {
     PyObject* e = checked(convert_to_subclass(Py_NewRef(PySequence_Fast_GET_ITEM(items.get(), i)), type)).release();
-    if (tuple) PyTuple_SET_ITEM(out.get(), i, e);
-    else PyList_SET_ITEM(out.get(), i, e);
+    if (tuple)
+      PyTuple_SET_ITEM(out.get(), i, e);
+    else
+      PyList_SET_ITEM(out.get(), i, e);
   }
   if (PyTuple_CheckExact(r.get()) || PyList_CheckExact(r.get())) return out.release();
   return PyObject_CallOneArg(reinterpret_cast<PyObject*>(Py_TYPE(r.get())), out.get());
   CRESSET_PY_CATCH(nullptr)
 }
 
-PyMethodDef override_methods[] = {
-    {"__torch_function__", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&default_torch_function)), METH_VARARGS | METH_KEYWORDS | METH_CLASS,
-     "Runs func and turns its results into this class."},
-    {}};
+PyMethodDef override_methods[] = {{"__torch_function__", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&default_torch_function)),
+                                   METH_VARARGS | METH_KEYWORDS | METH_CLASS, "Runs func and turns its results into this class."},
+                                  {}};
 
 void init_override(PyObject* module) {
   protocol_name = interned("__torch_function__");
@@ -260,7 +273,8 @@ void init_override(PyObject* module) {
   disabled_impl = checked(PyCFunction_New(&disabled_def, nullptr)).release();
   checked(PyModule_AddObjectRef(module, "_disabled_torch_function_impl", disabled_impl));
   add_guard(module, "cresset._C.DisableTorchFunctionSubclass", guard_methods, "Types do not override operations inside of this block.");
-  add_guard(module, "cresset._C.DisableTorchFunction", guard_all_methods, "Neither types nor modes override operations inside of this block.");
+  add_guard(module, "cresset._C.DisableTorchFunction", guard_all_methods,
+            "Neither types nor modes override operations inside of this block.");
   def(module, "_set_nowrap_functions", [](PyObject* set) {
     Py_INCREF(set);
     Py_XSETREF(nowrap_functions, set);
@@ -293,7 +307,8 @@ void init_override(PyObject* module) {
     }
     return false;
   });
-  def(module, "_has_torch_function_unary", [](PyObject* o) { return active_modes > 0 || (!is_plain(o) && !PyType_Check(o) && type_overrides(Py_TYPE(o))); });
+  def(module, "_has_torch_function_unary",
+      [](PyObject* o) { return active_modes > 0 || (!is_plain(o) && !PyType_Check(o) && type_overrides(Py_TYPE(o))); });
 }
 
 }  // namespace cresset::python

@@ -25,10 +25,10 @@ Ref keywords(PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
   return dict;
 }
 
-#define CRESSET_OVERRIDE(name)                                                                              \
-  if (CRESSET_UNLIKELY(may_override(self))) {                                                               \
-    PyObject* r = override_method(self, name, pack(args, n).get(), keywords(args, n, kwnames).get());       \
-    if (r || PyErr_Occurred()) return r;                                                                    \
+#define CRESSET_OVERRIDE(name)                                                                        \
+  if (CRESSET_UNLIKELY(may_override(self))) {                                                         \
+    PyObject* r = override_method(self, name, pack(args, n).get(), keywords(args, n, kwnames).get()); \
+    if (r || PyErr_Occurred()) return r;                                                              \
   }
 
 using Fast = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
@@ -39,8 +39,8 @@ PyObject* one_argument(const char* method, const char* keyword, PyObject* const*
   CRESSET_CHECK_TYPE(n + k <= 1, method, "() takes 1 positional argument but ", static_cast<int64_t>(n + k), " were given");
   if (n == 1) return args[0];
   if (k == 0) return nullptr;
-  CRESSET_CHECK_TYPE(PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(kwnames, 0), keyword) == 0, method, "() got an unexpected keyword argument '",
-                     PyUnicode_AsUTF8(PyTuple_GET_ITEM(kwnames, 0)), "'");
+  CRESSET_CHECK_TYPE(PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(kwnames, 0), keyword) == 0, method,
+                     "() got an unexpected keyword argument '", PyUnicode_AsUTF8(PyTuple_GET_ITEM(kwnames, 0)), "'");
   return args[0];
 }
 
@@ -67,7 +67,8 @@ PyObject* py_stride(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObjec
   if (dim && dim != Py_None) return PyLong_FromLongLong(t.stride(dim_argument("stride", dim)));
   Ref out = checked(PyTuple_New(t.dim()));
   const IntArrayRef strides = t.strides();
-  for (std::size_t i = 0; i < strides.size(); ++i) PyTuple_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i), checked(PyLong_FromLongLong(strides[i])).release());
+  for (std::size_t i = 0; i < strides.size(); ++i)
+    PyTuple_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i), checked(PyLong_FromLongLong(strides[i])).release());
   return out.release();
   CRESSET_PY_CATCH(nullptr)
 }
@@ -76,20 +77,22 @@ PyObject* py_is_contiguous(PyObject* self, PyObject* const* args, Py_ssize_t n, 
   CRESSET_PY_TRY
   CRESSET_OVERRIDE("is_contiguous")
   PyObject* format = one_argument("is_contiguous", "memory_format", args, n, kwnames);
-  CRESSET_CHECK_TYPE(!format || is_memory_format(format), "is_contiguous(): argument 'memory_format' must be torch.memory_format, not ", type_name(Py_TYPE(format)));
+  CRESSET_CHECK_TYPE(!format || is_memory_format(format), "is_contiguous(): argument 'memory_format' must be torch.memory_format, not ",
+                     type_name(Py_TYPE(format)));
   return PyBool_FromLong(unwrap(self).is_contiguous(format ? static_cast<MemoryFormat>(constant_value(format)) : MemoryFormat::Contiguous));
   CRESSET_PY_CATCH(nullptr)
 }
 
 // Methods without arguments: the expression sees the tensor as t.
-#define CRESSET_SIMPLE(name, expression)                                          \
-  PyObject* py_##name(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) { \
-    CRESSET_PY_TRY                                                                \
-    CRESSET_OVERRIDE(#name)                                                       \
-    CRESSET_CHECK_TYPE(n == 0 && (!kwnames || PyTuple_GET_SIZE(kwnames) == 0), "Tensor." #name "() takes no arguments (", static_cast<int64_t>(n), " given)"); \
-    [[maybe_unused]] const Tensor& t = unwrap(self);                              \
-    return expression;                                                            \
-    CRESSET_PY_CATCH(nullptr)                                                     \
+#define CRESSET_SIMPLE(name, expression)                                                                                  \
+  PyObject* py_##name(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {                           \
+    CRESSET_PY_TRY                                                                                                        \
+    CRESSET_OVERRIDE(#name)                                                                                               \
+    CRESSET_CHECK_TYPE(n == 0 && (!kwnames || PyTuple_GET_SIZE(kwnames) == 0), "Tensor." #name "() takes no arguments (", \
+                       static_cast<int64_t>(n), " given)");                                                               \
+    [[maybe_unused]] const Tensor& t = unwrap(self);                                                                      \
+    return expression;                                                                                                    \
+    CRESSET_PY_CATCH(nullptr)                                                                                             \
   }
 CRESSET_SIMPLE(dim, PyLong_FromLongLong(t.dim()))
 CRESSET_SIMPLE(ndimension, PyLong_FromLongLong(t.dim()))
@@ -126,13 +129,13 @@ Ref list_of_elements(const Tensor& t, int64_t dim, const char* data) {
   Ref list = checked(PyList_New(size));
   if (dim + 1 == t.dim()) {
     switch (t.scalar_type()) {
-#define CRESSET_ROW(type, T, make)                                                     \
-  case type:                                                                           \
-    for (int64_t i = 0; i < size; ++i) {                                               \
-      T v;                                                                             \
-      std::memcpy(&v, data + i * step, sizeof v);                                      \
-      PyList_SET_ITEM(list.get(), i, checked(make).release());                         \
-    }                                                                                  \
+#define CRESSET_ROW(type, T, make)                             \
+  case type:                                                   \
+    for (int64_t i = 0; i < size; ++i) {                       \
+      T v;                                                     \
+      std::memcpy(&v, data + i * step, sizeof v);              \
+      PyList_SET_ITEM(list.get(), i, checked(make).release()); \
+    }                                                          \
     return list;
       CRESSET_ROW(kFloat, float, PyFloat_FromDouble(v))
       CRESSET_ROW(kDouble, double, PyFloat_FromDouble(v))
@@ -162,12 +165,12 @@ std::optional<MemoryFormat> format_argument(const char* name, PyObject* const* a
   return static_cast<MemoryFormat>(constant_value(f));
 }
 
-#define CRESSET_CAST(name, type)                                                                \
-  PyObject* py_##name(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) { \
-    CRESSET_PY_TRY                                                                              \
-    CRESSET_OVERRIDE(#name)                                                                     \
+#define CRESSET_CAST(name, type)                                                                          \
+  PyObject* py_##name(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {           \
+    CRESSET_PY_TRY                                                                                        \
+    CRESSET_OVERRIDE(#name)                                                                               \
     return wrap(cresset::to(unwrap(self), type, false, false, format_argument(#name, args, n, kwnames))); \
-    CRESSET_PY_CATCH(nullptr)                                                                   \
+    CRESSET_PY_CATCH(nullptr)                                                                             \
   }
 CRESSET_CAST(float, kFloat)
 CRESSET_CAST(double, kDouble)
@@ -206,7 +209,8 @@ PyObject* py_to(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* k
   if (at < n && is_tensor(args[at])) {
     take_other(unwrap(args[at++]));
   } else {
-    if (at < n && (is_device(args[at]) || PyUnicode_Check(args[at]) || args[at] == Py_None || (PyLong_Check(args[at]) && !PyBool_Check(args[at])))) {
+    if (at < n &&
+        (is_device(args[at]) || PyUnicode_Check(args[at]) || args[at] == Py_None || (PyLong_Check(args[at]) && !PyBool_Check(args[at])))) {
       if (args[at] != Py_None) options = options.device(to_device(args[at]));
       ++at;
     }
@@ -220,9 +224,12 @@ PyObject* py_to(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* k
   if (at < n) {
     std::string got;
     for (Py_ssize_t i = 0; i < n; ++i) got += (i ? ", " : "") + type_name(Py_TYPE(args[i]));
-    CRESSET_THROW(TypeError, "to() received an invalid combination of arguments - got (", got, "), but expected one of:\n * (torch.device device = None, torch.dtype dtype = None, "
-                  "bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)\n * (torch.dtype dtype, bool non_blocking = False, bool copy = False, *, "
-                  "torch.memory_format memory_format = None)\n * (Tensor tensor, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)");
+    CRESSET_THROW(TypeError, "to() received an invalid combination of arguments - got (", got,
+                  "), but expected one of:\n * (torch.device device = None, torch.dtype dtype = None, "
+                  "bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)\n * (torch.dtype dtype, bool "
+                  "non_blocking = False, bool copy = False, *, "
+                  "torch.memory_format memory_format = None)\n * (Tensor tensor, bool non_blocking = False, bool copy = False, *, "
+                  "torch.memory_format memory_format = None)");
   }
   for (Py_ssize_t k = 0; kwnames && k < PyTuple_GET_SIZE(kwnames); ++k) {
     const std::string key = to_text(PyTuple_GET_ITEM(kwnames, k));
@@ -248,7 +255,8 @@ PyObject* py_to(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* k
       CRESSET_THROW(TypeError, "to() got an unexpected keyword argument '", key, "'");
     }
   }
-  const bool same = (!options.has_dtype() || options.dtype() == t.scalar_type()) && (!options.has_device() || options.device() == t.device());
+  const bool same =
+      (!options.has_dtype() || options.dtype() == t.scalar_type()) && (!options.has_device() || options.device() == t.device());
   if (same && !copy && (!format || *format == MemoryFormat::Preserve || t.is_contiguous(*format))) return Py_NewRef(self);
   return wrap(cresset::to(t, options, non_blocking, copy, format));
   CRESSET_PY_CATCH(nullptr)
@@ -273,7 +281,8 @@ PyObject* py_type(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject*
     }
     CRESSET_THROW(ValueError, "invalid type: '", to_text(wanted), "'");
   }
-  CRESSET_CHECK_TYPE(is_dtype_like(wanted), "type(): argument 'dtype' (position 1) must be torch.dtype or str, not ", type_name(Py_TYPE(wanted)));
+  CRESSET_CHECK_TYPE(is_dtype_like(wanted), "type(): argument 'dtype' (position 1) must be torch.dtype or str, not ",
+                     type_name(Py_TYPE(wanted)));
   return wrap(cresset::to(t, to_scalar_type(wanted)));
   CRESSET_PY_CATCH(nullptr)
 }
@@ -282,12 +291,15 @@ PyObject* py_requires_grad_(PyObject* self, PyObject* const* args, Py_ssize_t n,
   CRESSET_PY_TRY
   CRESSET_OVERRIDE("requires_grad_")
   PyObject* value = one_argument("requires_grad_", "requires_grad", args, n, kwnames);
-  CRESSET_CHECK_TYPE(!value || PyBool_Check(value), "requires_grad_(): argument 'requires_grad'", n ? " (position 1)" : "", " must be bool, not ", type_name(Py_TYPE(value)));
+  CRESSET_CHECK_TYPE(!value || PyBool_Check(value), "requires_grad_(): argument 'requires_grad'", n ? " (position 1)" : "",
+                     " must be bool, not ", type_name(Py_TYPE(value)));
   const bool wanted = !value || value == Py_True;
   const Tensor& t = unwrap(self);
   if (!t.is_leaf())
-    CRESSET_CHECK(wanted, "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a subgraph that doesn't require "
-                          "differentiation use var_no_grad = var.detach().");
+    CRESSET_CHECK(wanted,
+                  "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a subgraph that "
+                  "doesn't require "
+                  "differentiation use var_no_grad = var.detach().");
   t.requires_grad_(wanted);
   return Py_NewRef(self);
   CRESSET_PY_CATCH(nullptr)
@@ -297,7 +309,8 @@ PyObject* py_is_set_to(PyObject* self, PyObject* other) {
   CRESSET_PY_TRY
   CRESSET_CHECK_TYPE(is_tensor(other), "is_set_to(): argument 'tensor' (position 1) must be Tensor, not ", type_name(Py_TYPE(other)));
   const Tensor &a = unwrap(self), &b = unwrap(other);
-  return PyBool_FromLong(a.is_alias_of(b) && a.storage_offset() == b.storage_offset() && a.sizes() == b.sizes() && a.strides() == b.strides());
+  return PyBool_FromLong(a.is_alias_of(b) && a.storage_offset() == b.storage_offset() && a.sizes() == b.sizes() &&
+                         a.strides() == b.strides());
   CRESSET_PY_CATCH(nullptr)
 }
 
@@ -313,9 +326,11 @@ PyObject* py_new_tensor(PyObject* self, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"data", "dtype", "device", "requires_grad", nullptr};
   PyObject *data, *dtype = Py_None, *device = Py_None;
   int requires_grad = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OOp:new_tensor", const_cast<char**>(names), &data, &dtype, &device, &requires_grad)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OOp:new_tensor", const_cast<char**>(names), &data, &dtype, &device, &requires_grad))
+    return nullptr;
   const Tensor& t = unwrap(self);
-  Tensor r = tensor_from_data(data, dtype == Py_None ? t.scalar_type() : to_scalar_type(dtype), device == Py_None ? t.device() : to_device(device));
+  Tensor r = tensor_from_data(data, dtype == Py_None ? t.scalar_type() : to_scalar_type(dtype),
+                              device == Py_None ? t.device() : to_device(device));
   if (requires_grad) r.requires_grad_(true);
   return wrap(std::move(r));
   CRESSET_PY_CATCH(nullptr)
@@ -337,11 +352,12 @@ PyObject* py_as_subclass(PyObject* self, PyObject* cls) {
 // Tensor._make_subclass(cls, data, require_grad=False): an instance of cls on the data, without history.
 PyObject* py_make_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
   CRESSET_PY_TRY
-  static const char* names[] = {"cls", "data", "require_grad", "dispatch_sizes_strides_policy", "dispatch_device", "dispatch_layout", nullptr};
+  static const char* names[] = {"cls",  "data", "require_grad", "dispatch_sizes_strides_policy", "dispatch_device", "dispatch_layout",
+                                nullptr};
   PyObject *cls, *data, *policy = Py_None;
   int require_grad = 0, dispatch_device = 0, dispatch_layout = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|p$Opp:_make_subclass", const_cast<char**>(names), &cls, &data, &require_grad, &policy, &dispatch_device,
-                                   &dispatch_layout))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|p$Opp:_make_subclass", const_cast<char**>(names), &cls, &data, &require_grad, &policy,
+                                   &dispatch_device, &dispatch_layout))
     return nullptr;
   PyTypeObject* type = subclass_argument("_make_subclass", cls);
   CRESSET_CHECK_TYPE(is_tensor(data), "_make_subclass(): argument 'data' (position 2) must be Tensor, not ", type_name(Py_TYPE(data)));
@@ -359,7 +375,8 @@ PyObject* py_data_ptr_impl_keys(PyObject* self, PyObject*) {
 
 #define CRESSET_FAST(name, doc) \
   {#name, reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(static_cast<Fast>(&py_##name))), METH_FASTCALL | METH_KEYWORDS, doc}
-#define CRESSET_KEYWORDS(name, flags, doc) {#name, reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&py_##name)), METH_VARARGS | METH_KEYWORDS | (flags), doc}
+#define CRESSET_KEYWORDS(name, flags, doc) \
+  {#name, reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&py_##name)), METH_VARARGS | METH_KEYWORDS | (flags), doc}
 
 PyMethodDef own_methods[] = {
     CRESSET_FAST(size, "size(dim=None)\n\nThe sizes, or the size of one dimension."),
@@ -399,14 +416,18 @@ PyMethodDef own_methods[] = {
     CRESSET_FAST(cfloat, nullptr),
     CRESSET_FAST(cdouble, nullptr),
     CRESSET_FAST(cpu, "The tensor on the CPU."),
-    CRESSET_FAST(to, "to(dtype | device | other, non_blocking=False, copy=False, *, memory_format=None)\n\nThe tensor with another dtype or on another device; itself when nothing changes."),
+    CRESSET_FAST(to,
+                 "to(dtype | device | other, non_blocking=False, copy=False, *, memory_format=None)\n\nThe tensor with another dtype or on "
+                 "another device; itself when nothing changes."),
     CRESSET_FAST(type, "type() names the kind of tensor; type(dtype) converts."),
     CRESSET_FAST(requires_grad_, "requires_grad_(requires_grad=True)\n\nSets requires_grad of a leaf; returns the tensor."),
     {"is_set_to", py_is_set_to, METH_O, "Same storage, sizes and strides?"},
     {"is_same_size", py_is_same_size, METH_O, "Same sizes?"},
     {"as_subclass", py_as_subclass, METH_O, "as_subclass(cls)\n\nA view of this tensor as an instance of a subclass."},
     {"_dispatch_keys", py_data_ptr_impl_keys, METH_NOARGS, nullptr},
-    CRESSET_KEYWORDS(new_tensor, 0, "new_tensor(data, *, dtype=None, device=None, requires_grad=False)\n\nA tensor of data with this tensor's dtype and device."),
+    CRESSET_KEYWORDS(
+        new_tensor, 0,
+        "new_tensor(data, *, dtype=None, device=None, requires_grad=False)\n\nA tensor of data with this tensor's dtype and device."),
     CRESSET_KEYWORDS(make_subclass, METH_STATIC, nullptr),
 };
 

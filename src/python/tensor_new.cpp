@@ -112,7 +112,8 @@ void fill(T*& out, PyObject* o, IntArrayRef sizes, std::size_t dim) {
   }
   if (is_tensor(o) || is_array(o)) {
     const Tensor t = (is_tensor(o) ? unwrap(o) : tensor_from_array(o)).detach().to(CppTypeToScalarType<T>::value).contiguous();
-    CRESSET_CHECK_VALUE(t.sizes() == sizes.slice(dim), "expected sequence of length ", sizes[dim], " at dim ", static_cast<int64_t>(dim), " (got ", t.dim() ? t.size(0) : 0, ")");
+    CRESSET_CHECK_VALUE(t.sizes() == sizes.slice(dim), "expected sequence of length ", sizes[dim], " at dim ", static_cast<int64_t>(dim),
+                        " (got ", t.dim() ? t.size(0) : 0, ")");
     std::memcpy(static_cast<void*>(out), t.data_ptr(), t.nbytes());
     out += t.numel();
     return;
@@ -123,7 +124,8 @@ void fill(T*& out, PyObject* o, IntArrayRef sizes, std::size_t dim) {
   }
   const Ref items = checked(PySequence_Fast(o, "not a sequence"));
   const Py_ssize_t n = PySequence_Fast_GET_SIZE(items.get());
-  CRESSET_CHECK_VALUE(n == sizes[dim], "expected sequence of length ", sizes[dim], " at dim ", static_cast<int64_t>(dim), " (got ", static_cast<int64_t>(n), ")");
+  CRESSET_CHECK_VALUE(n == sizes[dim], "expected sequence of length ", sizes[dim], " at dim ", static_cast<int64_t>(dim), " (got ",
+                      static_cast<int64_t>(n), ")");
   for (Py_ssize_t i = 0; i < n; ++i) fill(out, PySequence_Fast_GET_ITEM(items.get(), i), sizes, dim + 1);
 }
 
@@ -163,7 +165,8 @@ CreationArguments parse(const char* name, PyObject* const* args, Py_ssize_t n, P
   CreationArguments a;
   static const char* const names[] = {"data", "dtype", "device", "requires_grad", "pin_memory"};
   PyObject* values[5] = {};
-  CRESSET_CHECK_TYPE(n <= positional, name, "() takes ", positional, " positional argument", positional == 1 ? "" : "s", " but ", static_cast<int64_t>(n), n == 1 ? " was given" : " were given");
+  CRESSET_CHECK_TYPE(n <= positional, name, "() takes ", positional, " positional argument", positional == 1 ? "" : "s", " but ",
+                     static_cast<int64_t>(n), n == 1 ? " was given" : " were given");
   for (Py_ssize_t i = 0; i < n; ++i) values[i] = args[i];
   for (Py_ssize_t k = 0; kwnames && k < PyTuple_GET_SIZE(kwnames); ++k) {
     const std::string key = to_text(PyTuple_GET_ITEM(kwnames, k));
@@ -199,7 +202,8 @@ Ref modes_result(const char* name, PyObject* const* args, Py_ssize_t n, PyObject
   Ref kwargs;
   if (kwnames) {
     kwargs = checked(PyDict_New());
-    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(kwnames); ++k) checked(PyDict_SetItem(kwargs.get(), PyTuple_GET_ITEM(kwnames, k), args[n + k]));
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(kwnames); ++k)
+      checked(PyDict_SetItem(kwargs.get(), PyTuple_GET_ITEM(kwnames, k), args[n + k]));
   }
   return checked(overriders.call(function.get(), tuple.get(), kwargs.get(), (std::string("torch.") + name).c_str()));
 }
@@ -209,8 +213,9 @@ PyObject* py_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kw
   if (Ref r = modes_result("tensor", args, n, kwnames)) return r.release();
   const CreationArguments a = parse("tensor", args, n, kwnames, 1);
   if (is_tensor(a.data))
-    cresset::warn("To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
-                  "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).");
+    cresset::warn(
+        "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+        "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).");
   Tensor t = tensor_from_data(a.data, a.dtype, a.device);
   if (a.requires_grad) t.requires_grad_(true);
   return wrap(std::move(t));
@@ -236,23 +241,30 @@ PyObject* py_frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
   PyObject *object, *dtype = nullptr;
   Py_ssize_t count = -1, offset = 0;
   int requires_grad = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$Onnp:frombuffer", const_cast<char**>(names), &object, &dtype, &count, &offset, &requires_grad)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$Onnp:frombuffer", const_cast<char**>(names), &object, &dtype, &count, &offset,
+                                   &requires_grad))
+    return nullptr;
   CRESSET_CHECK_TYPE(dtype, "frombuffer() missing 1 required keyword-only argument: 'dtype'");
   const ScalarType type = to_scalar_type(dtype);
   const Ref view = checked(PyMemoryView_FromObject(object));
   const Py_buffer* buffer = PyMemoryView_GET_BUFFER(view.get());
   const auto size = static_cast<Py_ssize_t>(element_size(type));
-  CRESSET_CHECK_VALUE(buffer->len > 0 && count != 0, "both buffer length (", static_cast<int64_t>(buffer->len), ") and count (", static_cast<int64_t>(count), ") must not be 0");
-  CRESSET_CHECK_VALUE(offset >= 0 && offset < buffer->len, "offset (", static_cast<int64_t>(offset), " bytes) must be non-negative and no greater than buffer length (",
-                      static_cast<int64_t>(buffer->len), " bytes) minus 1");
-  CRESSET_CHECK_VALUE(count > 0 || (buffer->len - offset) % size == 0, "buffer length (", static_cast<int64_t>(buffer->len - offset), " bytes) after offset (",
-                      static_cast<int64_t>(offset), " bytes) must be a multiple of element size (", static_cast<int64_t>(size), ")");
+  CRESSET_CHECK_VALUE(buffer->len > 0 && count != 0, "both buffer length (", static_cast<int64_t>(buffer->len), ") and count (",
+                      static_cast<int64_t>(count), ") must not be 0");
+  CRESSET_CHECK_VALUE(offset >= 0 && offset < buffer->len, "offset (", static_cast<int64_t>(offset),
+                      " bytes) must be non-negative and no greater than buffer length (", static_cast<int64_t>(buffer->len),
+                      " bytes) minus 1");
+  CRESSET_CHECK_VALUE(count > 0 || (buffer->len - offset) % size == 0, "buffer length (", static_cast<int64_t>(buffer->len - offset),
+                      " bytes) after offset (", static_cast<int64_t>(offset), " bytes) must be a multiple of element size (",
+                      static_cast<int64_t>(size), ")");
   if (count < 0) count = (buffer->len - offset) / size;
-  CRESSET_CHECK_VALUE(offset + count * size <= buffer->len, "requested buffer length (", static_cast<int64_t>(count * size), " bytes) after offset (",
-                      static_cast<int64_t>(offset), " bytes) must not be greater than actual buffer length (", static_cast<int64_t>(buffer->len), " bytes)");
+  CRESSET_CHECK_VALUE(offset + count * size <= buffer->len, "requested buffer length (", static_cast<int64_t>(count * size),
+                      " bytes) after offset (", static_cast<int64_t>(offset), " bytes) must not be greater than actual buffer length (",
+                      static_cast<int64_t>(buffer->len), " bytes)");
   if (buffer->readonly)
-    cresset::warn("The given buffer is not writable, and PyTorch does not support non-writable tensors. This means you can write to the "
-                  "underlying (supposedly non-writable) buffer using the tensor. You may want to copy the buffer to protect its data.");
+    cresset::warn(
+        "The given buffer is not writable, and PyTorch does not support non-writable tensors. This means you can write to the "
+        "underlying (supposedly non-writable) buffer using the tensor. You may want to copy the buffer to protect its data.");
   Tensor t = tensor_over(static_cast<char*>(buffer->buf) + offset, view.get(), {static_cast<int64_t>(count)}, {int64_t{1}}, type);
   if (requires_grad) t.requires_grad_(true);
   return wrap(std::move(t));

@@ -48,7 +48,8 @@ CRESSET_NOINLINE PyObject* override_binary(PyObject* a, PyObject* b, const Names
   const bool forward = is_tensor(a);
   const Ref function = checked(PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_type), forward ? names.forward : names.reflected));
   const Ref args = checked(forward ? PyTuple_Pack(2, a, b) : PyTuple_Pack(2, b, a));
-  return overriders.call(function.get(), args.get(), nullptr, (std::string("torch.Tensor.") + (forward ? names.forward : names.reflected)).c_str());
+  return overriders.call(function.get(), args.get(), nullptr,
+                         (std::string("torch.Tensor.") + (forward ? names.forward : names.reflected)).c_str());
   CRESSET_PY_CATCH(nullptr)
 }
 
@@ -134,14 +135,15 @@ PyObject* unary(PyObject* a, const char* name, F f) {
   CRESSET_PY_CATCH(nullptr)
 }
 
-#define CRESSET_BINARY(slot, function, forward, reflected)                                       \
-  PyObject* slot(PyObject* a, PyObject* b) {                                                     \
+#define CRESSET_BINARY(slot, function, forward, reflected)                                                               \
+  PyObject* slot(PyObject* a, PyObject* b) {                                                                             \
     return binary(a, b, {forward, reflected}, [](const Tensor& x, const Tensor& y) { return cresset::function(x, y); }); \
   }
-#define CRESSET_BINARY_WITH_NUMBERS(slot, function, forward, reflected)                                                  \
-  PyObject* slot(PyObject* a, PyObject* b) {                                                                             \
-    return binary(a, b, {forward, reflected}, [](const Tensor& x, const Tensor& y) { return cresset::function(x, y); },  \
-                  [](const Tensor& x, const Scalar& y) { return cresset::function(x, y); });                             \
+#define CRESSET_BINARY_WITH_NUMBERS(slot, function, forward, reflected)                                       \
+  PyObject* slot(PyObject* a, PyObject* b) {                                                                  \
+    return binary(                                                                                            \
+        a, b, {forward, reflected}, [](const Tensor& x, const Tensor& y) { return cresset::function(x, y); }, \
+        [](const Tensor& x, const Scalar& y) { return cresset::function(x, y); });                            \
   }
 CRESSET_BINARY(nb_add, add, "add", "add")
 CRESSET_BINARY(nb_subtract, sub, "sub", "__rsub__")
@@ -187,9 +189,9 @@ PyObject* nb_inplace_power(PyObject* a, PyObject* b, PyObject*) {
   return in_place(a, b, "pow_", [](Tensor& x, const Tensor& y) { cresset::pow_(x, y); });
 }
 
-#define CRESSET_IN_PLACE(slot, function, name)                                                            \
-  PyObject* slot(PyObject* a, PyObject* b) {                                                              \
-    return in_place(a, b, name, [](Tensor& x, const Tensor& y) { cresset::function(x, y); });             \
+#define CRESSET_IN_PLACE(slot, function, name)                                                \
+  PyObject* slot(PyObject* a, PyObject* b) {                                                  \
+    return in_place(a, b, name, [](Tensor& x, const Tensor& y) { cresset::function(x, y); }); \
   }
 CRESSET_IN_PLACE(nb_inplace_add, add_, "add_")
 CRESSET_IN_PLACE(nb_inplace_subtract, sub_, "sub_")
@@ -218,9 +220,10 @@ PyObject* nb_invert(PyObject* a) {
 }
 
 PyObject* compare(PyObject* a, PyObject* b, int op) {
-#define CRESSET_COMPARE(function, reflected)                                                                              \
-  return binary(a, b, {#function, #reflected}, [](const Tensor& x, const Tensor& y) { return cresset::function(x, y); },  \
-                [](const Tensor& x, const Scalar& y) { return cresset::function(x, y); })
+#define CRESSET_COMPARE(function, reflected)                                                                     \
+  return binary(                                                                                                 \
+      a, b, { #function, #reflected }, [](const Tensor& x, const Tensor& y) { return cresset::function(x, y); }, \
+      [](const Tensor& x, const Scalar& y) { return cresset::function(x, y); })
   switch (op) {
     case Py_EQ: CRESSET_COMPARE(eq, eq);
     case Py_NE: CRESSET_COMPARE(ne, ne);
@@ -285,7 +288,8 @@ PyObject* nb_index(PyObject* a) {
   }
   CRESSET_PY_TRY
   const Tensor& t = unwrap(a);
-  CRESSET_CHECK_TYPE(t.numel() == 1 && isIntegralType(t.scalar_type(), true), "only integer tensors of a single element can be converted to an index");
+  CRESSET_CHECK_TYPE(t.numel() == 1 && isIntegralType(t.scalar_type(), true),
+                     "only integer tensors of a single element can be converted to an index");
   return PyNumber_Long(one_number(a).get());
   CRESSET_PY_CATCH(nullptr)
 }
@@ -293,43 +297,42 @@ PyObject* nb_index(PyObject* a) {
 }  // namespace
 
 #define CRESSET_SLOT(name, function) {name, reinterpret_cast<void*>(&function)}
-PyType_Slot tensor_number_slots[] = {
-    CRESSET_SLOT(Py_nb_add, nb_add),
-    CRESSET_SLOT(Py_nb_subtract, nb_subtract),
-    CRESSET_SLOT(Py_nb_multiply, nb_multiply),
-    CRESSET_SLOT(Py_nb_true_divide, nb_true_divide),
-    CRESSET_SLOT(Py_nb_floor_divide, nb_floor_divide),
-    CRESSET_SLOT(Py_nb_remainder, nb_remainder),
-    CRESSET_SLOT(Py_nb_power, nb_power),
-    CRESSET_SLOT(Py_nb_matrix_multiply, nb_matmul),
-    CRESSET_SLOT(Py_nb_and, nb_and),
-    CRESSET_SLOT(Py_nb_or, nb_or),
-    CRESSET_SLOT(Py_nb_xor, nb_xor),
-    CRESSET_SLOT(Py_nb_lshift, nb_lshift),
-    CRESSET_SLOT(Py_nb_rshift, nb_rshift),
-    CRESSET_SLOT(Py_nb_inplace_add, nb_inplace_add),
-    CRESSET_SLOT(Py_nb_inplace_subtract, nb_inplace_subtract),
-    CRESSET_SLOT(Py_nb_inplace_multiply, nb_inplace_multiply),
-    CRESSET_SLOT(Py_nb_inplace_true_divide, nb_inplace_true_divide),
-    CRESSET_SLOT(Py_nb_inplace_floor_divide, nb_inplace_floor_divide),
-    CRESSET_SLOT(Py_nb_inplace_remainder, nb_inplace_remainder),
-    CRESSET_SLOT(Py_nb_inplace_power, nb_inplace_power),
-    CRESSET_SLOT(Py_nb_inplace_and, nb_inplace_and),
-    CRESSET_SLOT(Py_nb_inplace_or, nb_inplace_or),
-    CRESSET_SLOT(Py_nb_inplace_xor, nb_inplace_xor),
-    CRESSET_SLOT(Py_nb_inplace_lshift, nb_inplace_lshift),
-    CRESSET_SLOT(Py_nb_inplace_rshift, nb_inplace_rshift),
-    CRESSET_SLOT(Py_nb_negative, nb_negative),
-    CRESSET_SLOT(Py_nb_positive, nb_positive),
-    CRESSET_SLOT(Py_nb_absolute, nb_absolute),
-    CRESSET_SLOT(Py_nb_invert, nb_invert),
-    CRESSET_SLOT(Py_nb_bool, nb_bool),
-    CRESSET_SLOT(Py_nb_int, nb_int),
-    CRESSET_SLOT(Py_nb_float, nb_float),
-    CRESSET_SLOT(Py_nb_index, nb_index),
-    CRESSET_SLOT(Py_tp_richcompare, compare),
-    CRESSET_SLOT(Py_tp_hash, tensor_hash),
-    {0, nullptr}};
+PyType_Slot tensor_number_slots[] = {CRESSET_SLOT(Py_nb_add, nb_add),
+                                     CRESSET_SLOT(Py_nb_subtract, nb_subtract),
+                                     CRESSET_SLOT(Py_nb_multiply, nb_multiply),
+                                     CRESSET_SLOT(Py_nb_true_divide, nb_true_divide),
+                                     CRESSET_SLOT(Py_nb_floor_divide, nb_floor_divide),
+                                     CRESSET_SLOT(Py_nb_remainder, nb_remainder),
+                                     CRESSET_SLOT(Py_nb_power, nb_power),
+                                     CRESSET_SLOT(Py_nb_matrix_multiply, nb_matmul),
+                                     CRESSET_SLOT(Py_nb_and, nb_and),
+                                     CRESSET_SLOT(Py_nb_or, nb_or),
+                                     CRESSET_SLOT(Py_nb_xor, nb_xor),
+                                     CRESSET_SLOT(Py_nb_lshift, nb_lshift),
+                                     CRESSET_SLOT(Py_nb_rshift, nb_rshift),
+                                     CRESSET_SLOT(Py_nb_inplace_add, nb_inplace_add),
+                                     CRESSET_SLOT(Py_nb_inplace_subtract, nb_inplace_subtract),
+                                     CRESSET_SLOT(Py_nb_inplace_multiply, nb_inplace_multiply),
+                                     CRESSET_SLOT(Py_nb_inplace_true_divide, nb_inplace_true_divide),
+                                     CRESSET_SLOT(Py_nb_inplace_floor_divide, nb_inplace_floor_divide),
+                                     CRESSET_SLOT(Py_nb_inplace_remainder, nb_inplace_remainder),
+                                     CRESSET_SLOT(Py_nb_inplace_power, nb_inplace_power),
+                                     CRESSET_SLOT(Py_nb_inplace_and, nb_inplace_and),
+                                     CRESSET_SLOT(Py_nb_inplace_or, nb_inplace_or),
+                                     CRESSET_SLOT(Py_nb_inplace_xor, nb_inplace_xor),
+                                     CRESSET_SLOT(Py_nb_inplace_lshift, nb_inplace_lshift),
+                                     CRESSET_SLOT(Py_nb_inplace_rshift, nb_inplace_rshift),
+                                     CRESSET_SLOT(Py_nb_negative, nb_negative),
+                                     CRESSET_SLOT(Py_nb_positive, nb_positive),
+                                     CRESSET_SLOT(Py_nb_absolute, nb_absolute),
+                                     CRESSET_SLOT(Py_nb_invert, nb_invert),
+                                     CRESSET_SLOT(Py_nb_bool, nb_bool),
+                                     CRESSET_SLOT(Py_nb_int, nb_int),
+                                     CRESSET_SLOT(Py_nb_float, nb_float),
+                                     CRESSET_SLOT(Py_nb_index, nb_index),
+                                     CRESSET_SLOT(Py_tp_richcompare, compare),
+                                     CRESSET_SLOT(Py_tp_hash, tensor_hash),
+                                     {0, nullptr}};
 #undef CRESSET_SLOT
 
 }  // namespace cresset::python

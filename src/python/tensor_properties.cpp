@@ -9,16 +9,16 @@ namespace cresset::python {
 namespace {
 
 // Getter NAME: the expression sees the tensor as t.
-#define CRESSET_GETTER(name, expression)                             \
-  PyObject* get_##name(PyObject* self, void*) {                      \
-    if (CRESSET_UNLIKELY(may_override(self))) {                      \
-      PyObject* r = override_property(self, #name);                  \
-      if (r || PyErr_Occurred()) return r;                           \
-    }                                                                \
-    CRESSET_PY_TRY                                                   \
-    [[maybe_unused]] const Tensor& t = unwrap(self);                 \
-    return expression;                                               \
-    CRESSET_PY_CATCH(nullptr)                                        \
+#define CRESSET_GETTER(name, expression)             \
+  PyObject* get_##name(PyObject* self, void*) {      \
+    if (CRESSET_UNLIKELY(may_override(self))) {      \
+      PyObject* r = override_property(self, #name);  \
+      if (r || PyErr_Occurred()) return r;           \
+    }                                                \
+    CRESSET_PY_TRY                                   \
+    [[maybe_unused]] const Tensor& t = unwrap(self); \
+    return expression;                               \
+    CRESSET_PY_CATCH(nullptr)                        \
   }
 #define CRESSET_BOOL(name, expression) CRESSET_GETTER(name, PyBool_FromLong(expression))
 
@@ -95,7 +95,9 @@ int set_backward_hooks(PyObject* self, PyObject* value, void*) {
   return 0;
   CRESSET_PY_CATCH(-1)
 }
-int set_post_hooks(PyObject* self, PyObject* value, void*) { return set_hooks(self, reinterpret_cast<PyTensor*>(self)->post_accumulate_hooks, value); }
+int set_post_hooks(PyObject* self, PyObject* value, void*) {
+  return set_hooks(self, reinterpret_cast<PyTensor*>(self)->post_accumulate_hooks, value);
+}
 
 // Setters go through the protocol as Tensor.NAME.__set__.
 int override_set(PyObject* self, const char* name, PyObject* value, bool& done) {
@@ -123,8 +125,10 @@ int set_requires_grad(PyObject* self, PyObject* value, void*) {
   const Tensor& t = unwrap(self);
   const bool wanted = value == Py_True;
   if (!t.is_leaf())
-    CRESSET_CHECK(wanted, "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a subgraph that doesn't require "
-                          "differentiation use var_no_grad = var.detach().");
+    CRESSET_CHECK(wanted,
+                  "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a subgraph that "
+                  "doesn't require "
+                  "differentiation use var_no_grad = var.detach().");
   t.requires_grad_(wanted);
   return 0;
   CRESSET_PY_CATCH(-1)
@@ -157,7 +161,8 @@ int set_data(PyObject* self, PyObject* value, void*) {
   if (override_set(self, "data", value, done) < 0) return -1;
   if (done) return 0;
   CRESSET_PY_TRY
-  CRESSET_CHECK_TYPE(value && is_tensor(value), "Variable data has to be a tensor, but got ", value ? type_name(Py_TYPE(value)) : "nothing");
+  CRESSET_CHECK_TYPE(value && is_tensor(value), "Variable data has to be a tensor, but got ",
+                     value ? type_name(Py_TYPE(value)) : "nothing");
   unwrap(self).set_data(unwrap(value));
   return 0;
   CRESSET_PY_CATCH(-1)

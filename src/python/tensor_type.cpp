@@ -154,10 +154,9 @@ int set_dict(PyObject* o, PyObject* value, void*) {
 
 PyGetSetDef dict_property[] = {{"__dict__", get_dict, set_dict, nullptr, nullptr}, {}};
 
-PyMemberDef members[] = {
-    {"__dictoffset__", T_PYSSIZET, offsetof(PyTensor, dict), READONLY, nullptr},
-    {"__weaklistoffset__", T_PYSSIZET, offsetof(PyTensor, weakrefs), READONLY, nullptr},
-    {}};
+PyMemberDef members[] = {{"__dictoffset__", T_PYSSIZET, offsetof(PyTensor, dict), READONLY, nullptr},
+                         {"__weaklistoffset__", T_PYSSIZET, offsetof(PyTensor, weakrefs), READONLY, nullptr},
+                         {}};
 
 }  // namespace
 
@@ -213,8 +212,7 @@ void init_tensor_type(PyObject* module) {
   for (const PyType_Slot* table : {tensor_number_slots, tensor_sequence_slots, tensor_buffer_slots})
     for (const PyType_Slot* s = table; s->slot; ++s) slots.push_back(*s);
   slots.push_back({0, nullptr});
-  PyType_Spec spec{"cresset.Tensor", sizeof(PyTensor), 0,
-                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots.data()};
+  PyType_Spec spec{"cresset.Tensor", sizeof(PyTensor), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots.data()};
   tensor_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)).release());
   tensor_type->tp_name = "Tensor";  // messages of the interpreter name it so
   for (PyGetSetDef* d = dict_property; d->name; ++d) {

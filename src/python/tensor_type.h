@@ -12,13 +12,12 @@
 namespace cresset::python {
 
 struct PyTensor {
-  PyObject_HEAD
-  Tensor tensor;
+  PyObject_HEAD Tensor tensor;
   PyObject* dict;
   PyObject* weakrefs;
-  PyObject* backward_hooks;       // dict of the hooks that register_hook made, or null
+  PyObject* backward_hooks;  // dict of the hooks that register_hook made, or null
   PyObject* post_accumulate_hooks;
-  bool owned_by_tensor;           // flipped: `tensor` is not counted
+  bool owned_by_tensor;  // flipped: `tensor` is not counted
 };
 
 /// cresset.Tensor.

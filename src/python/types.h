@@ -9,8 +9,7 @@ namespace cresset::python {
 
 // dtype, layout and memory_format are named constants: one object for each value.
 struct PyConstant {
-  PyObject_HEAD
-  int value;
+  PyObject_HEAD int value;
   const char* name;
 };
 extern PyTypeObject* dtype_type;
@@ -30,8 +29,7 @@ PyObject* wrap_layout(Layout l);
 PyObject* wrap_memory_format(MemoryFormat f);
 
 struct PyDevice {
-  PyObject_HEAD
-  Device device;
+  PyObject_HEAD Device device;
 };
 extern PyTypeObject* device_type_object;
 inline bool is_device(PyObject* o) { return Py_TYPE(o) == device_type_object; }
@@ -44,8 +42,7 @@ extern PyTypeObject* size_type;
 PyObject* wrap_size(IntArrayRef sizes);
 
 struct PyGenerator {
-  PyObject_HEAD
-  Generator generator;
+  PyObject_HEAD Generator generator;
 };
 extern PyTypeObject* generator_type;
 inline bool is_generator(PyObject* o) { return Py_TYPE(o) == generator_type; }
