@@ -87,7 +87,7 @@ void check_gradients(const std::string& name, const Function& f, const Inputs& i
   if (total.requires_grad()) check_gradients(name + ", second order", gradient, inputs, false, false);
 }
 
-Tensor t(IntArrayRef sizes, uint64_t seed = 1) { return noise(sizes, kDouble, seed) + arange(1, kDouble).expand(sizes) * 0; }
+Tensor t(IntArrayRef sizes, uint64_t seed = 1) { return noise(sizes, kDouble, seed); }
 Tensor positive(IntArrayRef sizes, uint64_t seed = 1) { return abs(noise(sizes, kDouble, seed)) + 0.5; }
 // Distinct values, far enough apart that a step of finite differences does not change their order.
 Tensor distinct(IntArrayRef sizes, uint64_t seed = 1) {
