@@ -122,10 +122,14 @@ void run_fold(const Fold& fold, const Tensor& self, uint64_t mask, const Tensor&
   if (job.by_columns && outer * ((kept.size + tile - 1) / tile) < 4 && results * reduce_size >= 2 * kWork && kept.size >= 256) tile = std::max<int64_t>(128, kept.size / 4);
   tile = std::min(tile, kept.size);
 
-  if (reduce_size >= kSplitReduction && results <= kFoldTile / 4 && reduced.size > 1) {
-    // Few results of many elements: pieces of the innermost reduced dimension, combined in order.
+  // Few results of many elements, or columns that several threads would read side by side: pieces of the innermost reduced
+  // dimension, combined in order.
+  const bool few = reduce_size >= kSplitReduction && results <= kFoldTile / 4;
+  const bool wide = job.by_columns && results <= 16 * kFoldTile && reduced.size >= 64 && results * reduce_size >= 16 * kWork;
+  if ((few || wide) && reduced.size > 1) {
     const int64_t per_index = std::max<int64_t>(1, results * job.outer_reduced);
-    const int64_t piece = std::max<int64_t>(1, kPiece / per_index), pieces = (reduced.size + piece - 1) / piece;
+    const int64_t piece = few ? std::max<int64_t>(1, kPiece / per_index) : std::max<int64_t>(32, 8 * kPiece / per_index);
+    const int64_t pieces = (reduced.size + piece - 1) / piece;
     if (job.outer_reduced == 1 && pieces > 1) {
       const std::size_t row = static_cast<std::size_t>(results) * fold.acc_size;
       const auto partial = std::make_unique_for_overwrite<char[]>(static_cast<std::size_t>(pieces) * row);
@@ -136,7 +140,9 @@ void run_fold(const Fold& fold, const Tensor& self, uint64_t mask, const Tensor&
           for (int64_t o = 0; o < outer; ++o) {
             int64_t offset, unused;
             job.kept.locate(o, &offset, &unused);
-            job.run(offset, kept.size, i * piece, std::min(reduced.size, (i + 1) * piece), acc + o * kept.size * fold.acc_size);
+            for (int64_t c = 0; c < kept.size; c += kFoldTile)
+              job.run(offset + c * kept.stride, std::min(kFoldTile, kept.size - c), i * piece, std::min(reduced.size, (i + 1) * piece),
+                      acc + (o * kept.size + c) * fold.acc_size);
           }
         }
       });
