@@ -39,8 +39,8 @@ class Library:
         if ns in _RESERVED and kind in ("DEF", "FRAGMENT"):
             raise ValueError(f"{ns} is a reserved namespace. Please try creating a library with another name.")
         filename, line = _place(1)
-        # Kernels name their key at impl; the block itself must not insist on one.
-        self.m = _C._Library("FRAGMENT" if kind == "IMPL" else kind, ns, "", filename, line)
+        # Kernels name their key at impl; the block itself has none, so that one library can serve several.
+        self.m = _C._Library(kind, ns, "", filename, line)
         if dispatch_key:
             _C._dispatch_key_parse(dispatch_key)
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key

@@ -205,6 +205,27 @@ def test_keyset_and_redispatch(lib):
     assert torch.ops.pylib.through(torch.zeros(1)).item() == 1.0
 
 
+def test_fallback():
+    with library._scoped_library("_", "IMPL") as everything:
+        seen = []
+
+        def fallback(op, *args, **kwargs):
+            seen.append((str(op), len(args), sorted(kwargs)))
+            return args[0]
+
+        everything.fallback(fallback, "PrivateUse3")
+        with library._scoped_library("pyfall", "DEF") as lib:
+            lib.define("f(Tensor x, int n, *, float by=1.5) -> Tensor")
+            one = torch.ones(1)
+            with torch._C._IncludeDispatchKeyGuard(torch._C.DispatchKeySet("PrivateUse3")):
+                x = torch.ops.pyfall.f(one, 3)
+            assert x.item() == 1.0 and seen == [("pyfall.f.default", 2, ["by"])]
+    with pytest.raises(RuntimeError, match="namespace '_'"):
+        Library("pyfall2", "IMPL").fallback(print, "CPU")
+    with pytest.raises(RuntimeError, match="dispatch key is required"):
+        Library("_", "IMPL").fallback(print)
+
+
 def test_gradients_flow_through_composites(lib):
     lib.define("sq(Tensor x) -> Tensor")
     lib.impl("sq", lambda x: x * x, "CompositeImplicitAutograd")
