@@ -4,10 +4,14 @@
 
 #include <dnnl.hpp>
 
+#include <dlfcn.h>
+
 #include <cstring>
 #include <list>
 #include <string>
 #include <unordered_map>
+
+#include <cresset/base/parallel.h>
 
 namespace cresset::cpu {
 namespace {
@@ -21,6 +25,21 @@ dnnl::engine& cpu_engine() {
 dnnl::stream& cpu_stream() {
   static thread_local dnnl::stream s(cpu_engine());
   return s;
+}
+
+// oneDNN runs on OpenMP, whose idle threads spin: they only pay for problems of some size, and never inside of a region of
+// our own. The runtime is whichever one oneDNN was linked with, hence found by name.
+void set_openmp_threads(const ConvProblem& p) {
+  using Set = void (*)(int);
+  static const auto set = reinterpret_cast<Set>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
+  if (!set) return;
+  double work = 1;  // multiply-adds
+  for (int64_t v : p.y) work *= static_cast<double>(v);
+  for (std::size_t i = 1; i < p.w.size(); ++i) work *= static_cast<double>(p.w[i]);
+  constexpr double kWorthThreads = 4e6;
+  static thread_local int current = 0;
+  const int wanted = in_parallel_region() || work < kWorthThreads ? 1 : get_num_threads();
+  if (current != wanted) set(current = wanted);
 }
 
 enum class Kind : int64_t { Forward, BackwardData, BackwardWeight };
@@ -162,6 +181,7 @@ void run_into(const Primitive& prim, std::unordered_map<int, memory> arguments, 
 
 bool onednn_conv_forward(const ConvProblem& p, const Tensor& x, const Tensor& w, const std::optional<Tensor>& bias, const Tensor& y) {
   return guarded([&] {
+    set_openmp_threads(p);
     const Tensor xd = usable(x) ? x : x.contiguous(), wd = usable(w) ? w : w.contiguous();
     const Tensor bd = bias ? bias->contiguous() : Tensor();
     const Primitive& prim = *cached(Kind::Forward, p, bias.has_value());
@@ -175,6 +195,7 @@ bool onednn_conv_forward(const ConvProblem& p, const Tensor& x, const Tensor& w,
 
 bool onednn_conv_backward_data(const ConvProblem& p, const Tensor& gy, const Tensor& w, const Tensor& gx) {
   return guarded([&] {
+    set_openmp_threads(p);
     const Tensor gd = usable(gy) ? gy : gy.contiguous(), wd = usable(w) ? w : w.contiguous();
     const Primitive& prim = *cached(Kind::BackwardData, p, false);
     run_into(prim, {{DNNL_ARG_DIFF_DST, input_in(described(p, gd, tensor_dims(p, p.y), false), gd, prim.y)},
@@ -186,6 +207,7 @@ bool onednn_conv_backward_data(const ConvProblem& p, const Tensor& gy, const Ten
 
 bool onednn_conv_backward_weight(const ConvProblem& p, const Tensor& gy, const Tensor& x, const Tensor& gw) {
   return guarded([&] {
+    set_openmp_threads(p);
     const Tensor gd = usable(gy) ? gy : gy.contiguous(), xd = usable(x) ? x : x.contiguous();
     const Primitive& prim = *cached(Kind::BackwardWeight, p, false);
     run_into(prim, {{DNNL_ARG_DIFF_DST, input_in(described(p, gd, tensor_dims(p, p.y), false), gd, prim.y)},
