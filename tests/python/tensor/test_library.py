@@ -105,6 +105,7 @@ def test_mutation(lib):
     assert torch.ops.pylib.inc_(x) is x and x.tolist() == [1.0, 1.0]
 
 
+@pytest.mark.filterwarnings("ignore:Overriding a previously registered kernel")
 def test_registered_kernels_of_existing_operators_are_undone():
     x = torch.ones(3)
     override = Library("aten", "IMPL")
@@ -264,6 +265,7 @@ def test_key_sets_and_guards():
     assert (w * 2).requires_grad
 
 
+@pytest.mark.filterwarnings("ignore:Overriding a previously registered kernel")
 def test_registration_while_others_call():
     stop, errors = threading.Event(), []
 
