@@ -128,10 +128,11 @@ struct ModeGuard {
 Ref ask(PyObject* object, bool warn_plain, PyObject* function, PyObject* types, PyObject* args, PyObject* kwargs) {
   const Ref method = checked(PyObject_GetAttr(object, protocol_name));
   if (CRESSET_UNLIKELY(warn_plain && PyMethod_Check(method.get()) && PyMethod_GET_SELF(method.get()) == object))
-    checked(PyErr_WarnEx(PyExc_DeprecationWarning,
-                         "Defining your `__torch_function__` as a plain method is deprecated and will be an error in future, please define it as a "
-                         "classmethod.",
-                         1));
+    checked(PyErr_WarnEx(
+        PyExc_DeprecationWarning,
+        "Defining your `__torch_function__` as a plain method is deprecated and will be an error in future, please define it as a "
+        "classmethod.",
+        1));
   PyObject* argv[] = {function, types, args, kwargs};
   return checked(PyObject_Vectorcall(method.get(), argv, kwargs ? 4 : 3, nullptr));
 }
