@@ -1,5 +1,6 @@
 // Uses a tensor, a gradient and an operator of its own through the installed headers and library.
 #include <cresset/cresset.h>
+#include <cresset/version.h>
 
 #include <iostream>
 
