@@ -35,18 +35,7 @@ def pixel_shuffle(input, upscale_factor):
     """(*, C r r, H, W) -> (*, C, H r, W r)."""
     if overrides1(input):
         return handle(pixel_shuffle, (input,), input, upscale_factor)
-    _at_least("pixel_shuffle", input, 3)
-    r = upscale_factor
-    if r <= 0:
-        raise RuntimeError(f"pixel_shuffle expects a positive upscale_factor, but got {r}")
-    *batch, channels, height, width = input.shape
-    if channels % (r * r) != 0:
-        raise RuntimeError(
-            f"pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, but "
-            f"input.size(-3)={channels} is not divisible by {r * r}"
-        )
-    x = input.reshape(-1, channels // (r * r), r, r, height, width).permute(0, 1, 4, 2, 5, 3)
-    return x.reshape(*batch, channels // (r * r), height * r, width * r)
+    return cresset.pixel_shuffle(input, upscale_factor)
 
 
 def pixel_unshuffle(input, downscale_factor):
@@ -54,17 +43,14 @@ def pixel_unshuffle(input, downscale_factor):
     if overrides1(input):
         return handle(pixel_unshuffle, (input,), input, downscale_factor)
     _at_least("pixel_unshuffle", input, 3)
-    r = downscale_factor
-    if r <= 0:
-        raise RuntimeError(f"pixel_unshuffle expects a positive downscale_factor, but got {r}")
-    *batch, channels, height, width = input.shape
-    for name, size in (("height", height), ("width", width)):
-        if size % r != 0:
-            raise RuntimeError(
-                f"pixel_unshuffle expects {name} to be divisible by downscale_factor, but {size} is not divisible by {r}"
-            )
-    x = input.reshape(-1, channels, height // r, r, width // r, r).permute(0, 1, 3, 5, 2, 4)
-    return x.reshape(*batch, channels * r * r, height // r, width // r)
+    if downscale_factor > 0:
+        for name, size in (("height", input.size(-2)), ("width", input.size(-1))):
+            if size % downscale_factor != 0:
+                raise RuntimeError(
+                    f"pixel_unshuffle expects {name} to be divisible by downscale_factor, but {size} is not divisible by "
+                    f"{downscale_factor}"
+                )
+    return cresset.pixel_unshuffle(input, downscale_factor)
 
 
 def channel_shuffle(input, groups):
