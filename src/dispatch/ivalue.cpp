@@ -6,8 +6,7 @@ namespace cresset {
 
 IValue::IValue(const Generator& g) : tag_(Tag::Generator) {
   if (g.defined()) {
-    payload_.p = g.getIntrusivePtr().get();
-    retain();
+    payload_.p = intrusive_ptr<GeneratorImpl>(g.getIntrusivePtr()).release();
   } else {
     tag_ = Tag::None;
     payload_.i = 0;
@@ -129,6 +128,7 @@ CRESSET_TO(std::optional<double>, isNone() ? std::nullopt : std::optional<double
 bool operator==(const IValue& a, const IValue& b) {
   if (a.tag_ != b.tag_) return false;
   switch (a.tag_) {
+    case IValue::Tag::Tensor: return a.payload_.t.is_same(b.payload_.t);
     case IValue::Tag::Double: return a.payload_.d == b.payload_.d;
     case IValue::Tag::Complex: return a.toComplexDouble() == b.toComplexDouble();
     case IValue::Tag::String: return a.toStringRef() == b.toStringRef();

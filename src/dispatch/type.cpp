@@ -35,7 +35,7 @@ std::string Type::str() const {
   }
 }
 
-CRESSET_API bool operator==(const Type& a, const Type& b) {
+bool operator==(const Type& a, const Type& b) {
   if (a.kind != b.kind) return same_number(a.kind) && same_number(b.kind);
   if (a.name != b.name || a.contained.size() != b.contained.size()) return false;
   for (std::size_t i = 0; i < a.contained.size(); ++i)

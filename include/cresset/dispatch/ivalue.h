@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <map>
+#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -41,27 +42,25 @@ class CRESSET_API IValue {
  public:
   enum class Tag : uint32_t { None, Tensor, Double, Complex, Int, Bool, String, List, Tuple, Dict, Device, Generator, Storage, Object, Capsule };
 
-  IValue() noexcept : tag_(Tag::None) { payload_.i = 0; }
+  IValue() noexcept : tag_(Tag::None) {}
   IValue(std::nullopt_t) noexcept : IValue() {}
   IValue(const IValue& o) noexcept : tag_(o.tag_) {
-    payload_.i = o.payload_.i;
-    retain();
+    if (tag_ == Tag::Tensor) {
+      new (&payload_.t) cresset::Tensor(o.payload_.t);
+    } else {
+      payload_.i = o.payload_.i;
+      if (is_counted()) intrusive_ops::incref(payload_.p);
+    }
   }
-  IValue(IValue&& o) noexcept : tag_(std::exchange(o.tag_, Tag::None)) { payload_.i = std::exchange(o.payload_.i, 0); }
+  IValue(IValue&& o) noexcept : tag_(Tag::None) { take(o); }
   IValue& operator=(IValue o) noexcept {
-    std::swap(tag_, o.tag_);
-    std::swap(payload_.i, o.payload_.i);
+    drop();
+    take(o);
     return *this;
   }
   ~IValue() { drop(); }
 
-  IValue(cresset::Tensor t) noexcept : tag_(Tag::Tensor) {
-    payload_.p = t.unsafeReleaseTensorImpl();
-    if (CRESSET_UNLIKELY(!payload_.p)) {  // undefined: the singleton, counted here although Tensor never counts it
-      payload_.p = UndefinedTensorImpl::singleton();
-      intrusive_ops::incref(payload_.p);
-    }
-  }
+  IValue(cresset::Tensor t) noexcept : tag_(Tag::Tensor) { new (&payload_.t) cresset::Tensor(std::move(t)); }
   IValue(double v) noexcept : tag_(Tag::Double) { payload_.d = v; }
   IValue(int64_t v) noexcept : tag_(Tag::Int) { payload_.i = v; }
   IValue(int32_t v) noexcept : IValue(static_cast<int64_t>(v)) {}
@@ -138,20 +137,18 @@ class CRESSET_API IValue {
   /// The tensor in place: valid while this IValue lives and holds it.
   const cresset::Tensor& toTensor() const& {
     require(Tag::Tensor, "Tensor");
-    return *reinterpret_cast<const cresset::Tensor*>(&payload_.p);  // Tensor is one TensorImpl*, whose base is at offset 0
+    return payload_.t;
   }
   cresset::Tensor toTensor() && {
     require(Tag::Tensor, "Tensor");
-    auto* impl = static_cast<TensorImpl*>(payload_.p);
-    if (CRESSET_UNLIKELY(impl == UndefinedTensorImpl::singleton())) return {};
-    tag_ = Tag::None;
-    payload_.i = 0;
-    return cresset::Tensor(intrusive_ptr<TensorImpl>::reclaim(impl));
+    cresset::Tensor t = std::move(payload_.t);
+    drop();
+    return t;
   }
   /// The tensor in place and writable, for kernels that take `Tensor&`.
   cresset::Tensor& toTensorRef() & {
     require(Tag::Tensor, "Tensor");
-    return *reinterpret_cast<cresset::Tensor*>(&payload_.p);
+    return payload_.t;
   }
   double toDouble() const {
     if (isInt()) return static_cast<double>(payload_.i);
@@ -204,15 +201,32 @@ class CRESSET_API IValue {
   /// The most specific type that is evident from the value.
   TypePtr type() const;
   /// Same object?
-  bool is(const IValue& o) const { return tag_ == o.tag_ && payload_.i == o.payload_.i; }
+  bool is(const IValue& o) const { return tag_ == o.tag_ && (isTensor() ? payload_.t.is_same(o.payload_.t) : payload_.i == o.payload_.i); }
 
  private:
-  bool is_counted() const { return tag_ != Tag::None && tag_ != Tag::Double && tag_ != Tag::Int && tag_ != Tag::Bool && tag_ != Tag::Device; }
-  void retain() noexcept {
-    if (is_counted() && payload_.p) intrusive_ops::incref(payload_.p);
+  // Does payload_.p own a reference? (Tensors look after themselves.)
+  bool is_counted() const {
+    return tag_ != Tag::None && tag_ != Tag::Tensor && tag_ != Tag::Double && tag_ != Tag::Int && tag_ != Tag::Bool && tag_ != Tag::Device && payload_.p;
   }
+  // Leaves None behind.
   void drop() noexcept {
-    if (is_counted() && payload_.p) intrusive_ops::decref(payload_.p);
+    if (tag_ == Tag::Tensor)
+      payload_.t.~Tensor();
+    else if (is_counted())
+      intrusive_ops::decref(payload_.p);
+    tag_ = Tag::None;
+    payload_.i = 0;
+  }
+  // Moves o's value into this None.
+  void take(IValue& o) noexcept {
+    tag_ = o.tag_;
+    if (tag_ == Tag::Tensor) {
+      new (&payload_.t) cresset::Tensor(std::move(o.payload_.t));
+      o.drop();
+    } else {
+      payload_.i = o.payload_.i;
+      o.tag_ = Tag::None;
+    }
   }
   void require(Tag t, const char* what) const {
     if (CRESSET_UNLIKELY(tag_ != t)) raise_tag(what);
@@ -221,9 +235,12 @@ class CRESSET_API IValue {
   bool is_list_of(Tag t) const;
 
   union Payload {
+    Payload() noexcept : i(0) {}
+    ~Payload() {}
     int64_t i;
     double d;
     intrusive_ptr_target* p;
+    cresset::Tensor t;
   } payload_;
   Tag tag_;
 };

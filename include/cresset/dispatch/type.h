@@ -28,7 +28,7 @@ struct CRESSET_API Type {
   const TypePtr& element() const { return contained.at(0); }
   /// May a value of this type be used where `other` is expected? (Int for Number, T for T?, anything for Any.)
   bool is_subtype_of(const Type& other) const;
-  friend bool operator==(const Type& a, const Type& b);
+  friend CRESSET_API bool operator==(const Type& a, const Type& b);
 };
 inline std::string to_string(const Type& t) { return t.str(); }
 
