@@ -38,7 +38,7 @@ static void train(const Tensor& images, const Tensor& labels) {
   DigitsNet net{std::make_shared<DigitsNetImpl>()};
   cresset::optim::Adam optimizer(net->parameters(), 5e-3);
   const int64_t half = images.size(0) / 2;
-  const Tensor x = images.slice(0, 0, half), y = labels.slice(0, 0, half);
+  const Tensor x = images.narrow(0, 0, half), y = labels.narrow(0, 0, half);
   double loss_value = 0;
   for (int step = 0; step < 60; ++step) {
     net->train();
@@ -49,7 +49,7 @@ static void train(const Tensor& images, const Tensor& labels) {
     loss_value = loss.item<double>();
   }
   std::printf("C++: trained 60 steps on %ld scans, loss %.4f, accuracy %.4f on the others\n", static_cast<long>(half), loss_value,
-              accuracy(net, images.slice(0, half), labels.slice(0, half)));
+              accuracy(net, images.narrow(0, half, images.size(0) - half), labels.narrow(0, half, images.size(0) - half)));
 }
 
 int main(int argc, char** argv) try {
