@@ -14,6 +14,8 @@ namespace {
 void config(const std::string& key, const Shared& shared) {
   // The program is in PREFIX/bin, whatever links lead to it.
   const std::filesystem::path prefix = std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path();
+  CRESSET_CHECK(key == "version" || std::filesystem::exists(prefix / "include" / "cresset"), "config: there are no headers in ", (prefix / "include").string(),
+                ", because this program was not run from an installation. Run `cmake --install BUILD --prefix DIR`, then DIR/bin/cresset.");
   nlohmann::ordered_json values;
   values["version"] = CRESSET_VERSION;
   values["prefix"] = prefix.string();
