@@ -1,8 +1,8 @@
 // Overhead of single calls from C++. One source for both sides: with CRESSET_BENCH_PEER it is compiled against the peer.
 // Prints one JSON object: nanoseconds a call by name (the best of several repetitions).
 #ifdef CRESSET_BENCH_PEER
-#include <torch/torch.h>
 #include <torch/library.h>
+#include <torch/torch.h>
 namespace rt = at;
 using Handle = c10::Dispatcher;
 using Stack = torch::jit::Stack;

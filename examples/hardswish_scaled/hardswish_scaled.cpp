@@ -43,7 +43,8 @@ struct HardswishScaled : cresset::autograd::Function<HardswishScaled> {
     const Tensor x = ctx->get_saved_variables()[0];
     const double scale = ctx->saved_data["scale"].toDouble();
     // 0 below -3, 1 above 3, (2x + 3) / 6 between.
-    const Tensor slope = cresset::where(x <= -3.0, cresset::zeros_like(x), cresset::where(x >= 3.0, cresset::ones_like(x), (x * 2 + 3) / 6));
+    const Tensor slope =
+        cresset::where(x <= -3.0, cresset::zeros_like(x), cresset::where(x >= 3.0, cresset::ones_like(x), (x * 2 + 3) / 6));
     return {grads[0] * slope * scale, Tensor()};
   }
 };

@@ -29,12 +29,16 @@ struct TinAllocator final : cresset::Allocator {
 };
 TinAllocator allocator;
 
-Tensor empty_strided(IntArrayRef size, IntArrayRef stride, std::optional<ScalarType> dtype, std::optional<Layout>, std::optional<Device>, std::optional<bool>) {
-  return cresset::detail::empty_strided_generic(size, stride, &allocator, cresset::key_set_for_device(kTin), dtype.value_or(cresset::get_default_dtype()));
+Tensor empty_strided(IntArrayRef size, IntArrayRef stride, std::optional<ScalarType> dtype, std::optional<Layout>, std::optional<Device>,
+                     std::optional<bool>) {
+  return cresset::detail::empty_strided_generic(size, stride, &allocator, cresset::key_set_for_device(kTin),
+                                                dtype.value_or(cresset::get_default_dtype()));
 }
 
-Tensor empty(IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout>, std::optional<Device>, std::optional<bool>, std::optional<MemoryFormat> format) {
-  return cresset::detail::empty_generic(size, &allocator, cresset::key_set_for_device(kTin), dtype.value_or(cresset::get_default_dtype()), format);
+Tensor empty(IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout>, std::optional<Device>, std::optional<bool>,
+             std::optional<MemoryFormat> format) {
+  return cresset::detail::empty_generic(size, &allocator, cresset::key_set_for_device(kTin), dtype.value_or(cresset::get_default_dtype()),
+                                        format);
 }
 
 // An alias of a tensor's memory that the CPU kernels can read: stands for the vendor's transfer functions.

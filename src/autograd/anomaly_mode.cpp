@@ -33,8 +33,9 @@ void store_forward_trace(Node& node) {
 
 void warn_forward_trace(const Node& node) {
   const auto trace = [](const Node& n) {
-    return n.extras() && !n.extras()->forward_trace.empty() ? " Traceback of forward call that caused the error:\n" + n.extras()->forward_trace
-                                                            : " No forward pass information available. Enable detect anomaly during forward pass for more information.";
+    return n.extras() && !n.extras()->forward_trace.empty()
+               ? " Traceback of forward call that caused the error:\n" + n.extras()->forward_trace
+               : " No forward pass information available. Enable detect anomaly during forward pass for more information.";
   };
   warn("Error detected in " + node.name() + "." + trace(node));
   std::string child = node.name();

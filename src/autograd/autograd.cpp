@@ -19,15 +19,17 @@ variable_list make_grads(const variable_list& outputs, const variable_list& grad
     const Tensor& out = outputs[i];
     if (!grads.empty() && grads[i].defined()) {
       const Tensor& g = grads[i];
-      CRESSET_CHECK(g.sizes() == out.sizes(), "Mismatch in shape: grad_output[", i, "] has a shape of torch.Size(", g.sizes(), ") and output[", i,
-                    "] has a shape of torch.Size(", out.sizes(), ").");
+      CRESSET_CHECK(g.sizes() == out.sizes(), "Mismatch in shape: grad_output[", i, "] has a shape of torch.Size(", g.sizes(),
+                    ") and output[", i, "] has a shape of torch.Size(", out.sizes(), ").");
       CRESSET_CHECK(g.is_complex() == out.is_complex(),
-                    "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: grad_output[", i,
-                    "] has a dtype of torch.", dtype_name(g.scalar_type()), " and output[", i, "] has a dtype of torch.", dtype_name(out.scalar_type()), ".");
+                    "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: grad_output[",
+                    i, "] has a dtype of torch.", dtype_name(g.scalar_type()), " and output[", i, "] has a dtype of torch.",
+                    dtype_name(out.scalar_type()), ".");
       result.push_back(g);
     } else if (out.defined() && out.requires_grad()) {
       CRESSET_CHECK(out.numel() == 1, "grad can be implicitly created only for scalar outputs");
-      CRESSET_CHECK(out.is_floating_point(), "grad can be implicitly created only for real scalar outputs but got torch.", dtype_name(out.scalar_type()));
+      CRESSET_CHECK(out.is_floating_point(), "grad can be implicitly created only for real scalar outputs but got torch.",
+                    dtype_name(out.scalar_type()));
       NoGradGuard no_grad;
       result.push_back(cresset::ones(out.sizes(), out.options()));
     } else {
@@ -42,13 +44,15 @@ variable_list make_grads(const variable_list& outputs, const variable_list& grad
 variable_list run_backward(const variable_list& outputs, const variable_list& grad_outputs, bool keep_graph, bool create_graph,
                            const variable_list& inputs, bool allow_unused, bool accumulate_grad) {
   if (create_graph && accumulate_grad)
-    CRESSET_WARN_ONCE("Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient which can cause a "
-                      "memory leak. We recommend using autograd.grad when creating the graph to avoid this. If you have to use this function, make sure "
-                      "to reset the .grad fields of your parameters to None after use to break the cycle and avoid the leak.");
+    CRESSET_WARN_ONCE(
+        "Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient which can cause a "
+        "memory leak. We recommend using autograd.grad when creating the graph to avoid this. If you have to use this function, make sure "
+        "to reset the .grad fields of your parameters to None after use to break the cycle and avoid the leak.");
   edge_list roots;
   roots.reserve(outputs.size());
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    CRESSET_CHECK(outputs[i].defined() && outputs[i].requires_grad(), "element ", i, " of tensors does not require grad and does not have a grad_fn");
+    CRESSET_CHECK(outputs[i].defined() && outputs[i].requires_grad(), "element ", i,
+                  " of tensors does not require grad and does not have a grad_fn");
     roots.push_back(impl::gradient_edge(outputs[i]));
   }
   edge_list targets;
@@ -65,7 +69,8 @@ variable_list run_backward(const variable_list& outputs, const variable_list& gr
       targets.emplace_back(std::move(node), static_cast<uint32_t>(input.output_nr()));
   }
   variable_list grads = Engine::get_default_engine().execute(
-      roots, variable_list(grad_outputs), {.keep_graph = keep_graph, .create_graph = create_graph, .accumulate_grad = accumulate_grad}, targets);
+      roots, variable_list(grad_outputs), {.keep_graph = keep_graph, .create_graph = create_graph, .accumulate_grad = accumulate_grad},
+      targets);
   if (!inputs.empty() && !accumulate_grad)
     for (std::size_t i = 0; i < inputs.size(); ++i)
       CRESSET_CHECK(allow_unused || grads[i].defined(), "The differentiated Tensor at index ", i,
@@ -78,10 +83,11 @@ void backward(const variable_list& tensors, const variable_list& grad_tensors, s
   run_backward(tensors, make_grads(tensors, grad_tensors), retain_graph.value_or(create_graph), create_graph, inputs, true, true);
 }
 
-variable_list grad(const variable_list& outputs, const variable_list& inputs, const variable_list& grad_outputs, std::optional<bool> retain_graph,
-                   bool create_graph, bool allow_unused) {
+variable_list grad(const variable_list& outputs, const variable_list& inputs, const variable_list& grad_outputs,
+                   std::optional<bool> retain_graph, bool create_graph, bool allow_unused) {
   CRESSET_CHECK_VALUE(!inputs.empty(), "grad requires non-empty inputs.");
-  return run_backward(outputs, make_grads(outputs, grad_outputs), retain_graph.value_or(create_graph), create_graph, inputs, allow_unused, false);
+  return run_backward(outputs, make_grads(outputs, grad_outputs), retain_graph.value_or(create_graph), create_graph, inputs, allow_unused,
+                      false);
 }
 
 }  // namespace cresset::autograd

@@ -36,14 +36,19 @@ void rebase_dirty(const Tensor& t, std::size_t input, const std::shared_ptr<Node
   // The view's own checks come first: asking for its node would already try to make it again from the changed base.
   if (view && view->has_bw_view()) {
     const Tensor& base = view->backward_info().base;
-    CRESSET_CHECK(!(base.requires_grad() && base.is_leaf()), "a view of a leaf Variable that requires grad has been used in an in-place operation.");
+    CRESSET_CHECK(!(base.requires_grad() && base.is_leaf()),
+                  "a view of a leaf Variable that requires grad has been used in an in-place operation.");
     handle_view_on_rebase(*view);
-    CRESSET_CHECK(output_count == 1,
-                  "If your Function modifies inplace an input that is a view of another Tensor, your Function cannot return more than one Tensor. This is "
-                  "not supported by the current autograd engine. You should either make sure the input is not a view (using .clone() for example) or "
-                  "make your Function only return one Tensor (potentially splitting it into two Functions: one doing the inplace that returns a single "
-                  "Tensor and a second one that does the other operations). You can ask on the forum https://discuss.pytorch.org/ if you need help to do "
-                  "this change.");
+    CRESSET_CHECK(
+        output_count == 1,
+        "If your Function modifies inplace an input that is a view of another Tensor, your Function cannot return more than one Tensor. "
+        "This is "
+        "not supported by the current autograd engine. You should either make sure the input is not a view (using .clone() for example) or "
+        "make your Function only return one Tensor (potentially splitting it into two Functions: one doing the inplace that returns a "
+        "single "
+        "Tensor and a second one that does the other operations). You can ask on the forum https://discuss.pytorch.org/ if you need help "
+        "to do "
+        "this change.");
   }
   CRESSET_CHECK(!(impl::requires_grad(t) && t.is_leaf()), "a leaf Variable that requires grad has been used in an in-place operation.");
   const uint32_t nr = node->add_input_metadata(t);
@@ -53,11 +58,13 @@ void rebase_dirty(const Tensor& t, std::size_t input, const std::shared_ptr<Node
 void check_dirty_was_returned(const CustomFunctionMarks& marks, const variable_list& outputs) {
   for (TensorImpl* dirty : marks.dirty)
     CRESSET_CHECK(std::any_of(outputs.begin(), outputs.end(), [&](const Tensor& t) { return t.unsafeGetTensorImpl() == dirty; }),
-                  "Some elements marked as dirty during the forward method were not returned as output. The inputs that are modified inplace must all "
+                  "Some elements marked as dirty during the forward method were not returned as output. The inputs that are modified "
+                  "inplace must all "
                   "be outputs of the Function.");
 }
 
-variable_list wrap_backward(const variable_list& inputs, const CustomFunctionMarks& marks, const variable_list& raw, const std::shared_ptr<Node>& node) {
+variable_list wrap_backward(const variable_list& inputs, const CustomFunctionMarks& marks, const variable_list& raw,
+                            const std::shared_ptr<Node>& node) {
   variable_list outputs;
   outputs.reserve(raw.size());
   const auto tensors = static_cast<std::size_t>(std::count_if(raw.begin(), raw.end(), [](const Tensor& t) { return t.defined(); }));
@@ -73,13 +80,16 @@ variable_list wrap_backward(const variable_list& inputs, const CustomFunctionMar
     const bool is_dirty = contains(marks.dirty, t);
     if (is_dirty) {
       if (!is_input)
-        warn("ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been mutated should be passed to ctx.mark_dirty().");
+        warn(
+            "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been mutated should be passed to "
+            "ctx.mark_dirty().");
       impl::bump_version(t);
     }
     const bool differentiable = node && isDifferentiableType(t.scalar_type()) && !contains(marks.non_differentiable, t);
     if (!differentiable) {
       if (is_dirty) {
-        CRESSET_CHECK(!node || !(t.requires_grad() && t.is_leaf()), "a leaf Variable that requires grad has been used in an in-place operation.");
+        CRESSET_CHECK(!node || !(t.requires_grad() && t.is_leaf()),
+                      "a leaf Variable that requires grad has been used in an in-place operation.");
         if (node && t.requires_grad()) impl::set_gradient_edge(t, Edge());
       } else if (t.requires_grad()) {
         // A view of an input stays what a view made without recording is.
@@ -102,7 +112,8 @@ variable_list wrap_backward(const variable_list& inputs, const CustomFunctionMar
   return outputs;
 }
 
-void wrap_forward(const variable_list& inputs, const CustomFunctionMarks& marks, const variable_list& raw, variable_list& outputs, const CustomJvp& jvp) {
+void wrap_forward(const variable_list& inputs, const CustomFunctionMarks& marks, const variable_list& raw, variable_list& outputs,
+                  const CustomJvp& jvp) {
   variable_list tangents(inputs.size());
   std::vector<uint32_t> versions(inputs.size(), 0);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -115,8 +126,8 @@ void wrap_forward(const variable_list& inputs, const CustomFunctionMarks& marks,
     const AutoFwGradMode off(false);
     results = jvp(tangents);
   }
-  CRESSET_CHECK(results.size() == outputs.size(), "Function's jvp returned an invalid number of forward gradients (expected ", outputs.size(), " but got ",
-                results.size(), ")");
+  CRESSET_CHECK(results.size() == outputs.size(), "Function's jvp returned an invalid number of forward gradients (expected ",
+                outputs.size(), " but got ", results.size(), ")");
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (!outputs[i].defined() || !isDifferentiableType(outputs[i].scalar_type()) || contains(marks.non_differentiable, raw[i])) continue;
     const Tensor& tangent = results[i];
@@ -125,7 +136,8 @@ void wrap_forward(const variable_list& inputs, const CustomFunctionMarks& marks,
     const bool is_input = input != kNotAnInput;
     if (is_input && contains(marks.dirty, raw[i])) {
       CRESSET_CHECK(!tangents[input].defined() || (tangent.is_same(tangents[input]) && impl::version(tangent) > versions[input]),
-                    "An inplace custom Function is not modifying the forward mode gradients inplace. If the forward is modifying an input inplace, then "
+                    "An inplace custom Function is not modifying the forward mode gradients inplace. If the forward is modifying an input "
+                    "inplace, then "
                     "the jvp function must modify the corresponding gradient inplace.");
       set_fw_grad(outputs[i], tangent, true);
       continue;
@@ -154,8 +166,8 @@ variable_list wrap_outputs(const variable_list& inputs, const CustomFunctionMark
 
 variable_list check_custom_gradients(const std::string& name, variable_list&& grads, const std::vector<bool>& is_tensor) {
   while (grads.size() > is_tensor.size() && !grads.back().defined()) grads.pop_back();
-  CRESSET_CHECK(grads.size() == is_tensor.size(), "function ", name, " returned an incorrect number of gradients (expected ", is_tensor.size(), ", got ",
-                grads.size(), ")");
+  CRESSET_CHECK(grads.size() == is_tensor.size(), "function ", name, " returned an incorrect number of gradients (expected ",
+                is_tensor.size(), ", got ", grads.size(), ")");
   variable_list result;
   result.reserve(grads.size());
   for (std::size_t i = 0; i < grads.size(); ++i) {

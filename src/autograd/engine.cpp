@@ -28,7 +28,8 @@ struct Scratch {
 thread_local Scratch scratch;
 }  // namespace
 
-GraphTask::GraphTask(bool keep, bool create) : keep_graph(keep), create_graph(create), id(tasks_made.fetch_add(1, std::memory_order_relaxed)) {
+GraphTask::GraphTask(bool keep, bool create)
+    : keep_graph(keep), create_graph(create), id(tasks_made.fetch_add(1, std::memory_order_relaxed)) {
   id32 = static_cast<uint32_t>(id % 0xFFFFFFFEu) + 1;
   states.swap(scratch.states);
   heap.swap(scratch.heap);
@@ -154,7 +155,8 @@ void accumulate(variable_list& buffer, uint32_t nr, Tensor&& grad) {
   }
   // The first operand may be overwritten when nobody else can see it.
   const auto private_memory = [](const Tensor& t) {
-    return t.use_count() == 1 && t.has_storage() && t.unsafeGetTensorImpl()->unsafe_storage().use_count() == 1 && t.is_non_overlapping_and_dense();
+    return t.use_count() == 1 && t.has_storage() && t.unsafeGetTensorImpl()->unsafe_storage().use_count() == 1 &&
+           t.is_non_overlapping_and_dense();
   };
   if (!GradMode::is_enabled() && sum.sizes() == grad.sizes() && sum.scalar_type() == grad.scalar_type() && sum.device() == grad.device()) {
     if (private_memory(sum)) {
@@ -228,10 +230,11 @@ variable_list evaluate(GraphTask& task, uint32_t slot, variable_list&& inputs) {
     }
     const std::size_t expected = node.num_outputs();
     if (CRESSET_UNLIKELY(outputs.size() != expected)) {
-      const bool only_undefined_extra = outputs.size() > expected && std::none_of(outputs.begin() + static_cast<std::ptrdiff_t>(expected), outputs.end(),
-                                                                                  [](const Tensor& t) { return t.defined(); });
-      CRESSET_CHECK(only_undefined_extra, "Function ", node.name(), " returned an invalid number of gradients - expected ", expected, ", but got ",
-                    outputs.size());
+      const bool only_undefined_extra =
+          outputs.size() > expected &&
+          std::none_of(outputs.begin() + static_cast<std::ptrdiff_t>(expected), outputs.end(), [](const Tensor& t) { return t.defined(); });
+      CRESSET_CHECK(only_undefined_extra, "Function ", node.name(), " returned an invalid number of gradients - expected ", expected,
+                    ", but got ", outputs.size());
       outputs.resize(expected);
     }
     validate_outputs(node.next_edges(), outputs, &node);
@@ -261,8 +264,7 @@ void run_here(GraphTask& task) {
 }
 
 struct CurrentTaskGuard {
-  explicit CurrentTaskGuard(GraphTask* task)
-      : saved(current), partial(detail::partial_pass), grad(GradMode::is_enabled()) {
+  explicit CurrentTaskGuard(GraphTask* task) : saved(current), partial(detail::partial_pass), grad(GradMode::is_enabled()) {
     task->parent = saved.task;
     task->depth = saved.task ? saved.task->depth + 1 : 0;
     current = {task, nullptr};
@@ -300,7 +302,8 @@ variable_list run_task(const edge_list& roots, variable_list&& grads, const Exec
     const bool first = state.buffer.empty();
     if (first) state.buffer.resize(std::max<std::size_t>(state.node->num_inputs(), roots[i].input_nr + 1));
     accumulate(state.buffer, roots[i].input_nr, std::move(grads[i]));
-    if (first && state.dependencies == 0 && (!task->partial || state.needed || state.is_output)) ready.push_back({state.node->sequence_nr(), slot});
+    if (first && state.dependencies == 0 && (!task->partial || state.needed || state.is_output))
+      ready.push_back({state.node->sequence_nr(), slot});
   }
   if (CRESSET_LIKELY(!task->has_device)) {
     for (const Ready& r : ready) push_ready(task->heap, r);
@@ -320,7 +323,8 @@ variable_list run_task(const edge_list& roots, variable_list&& grads, const Exec
 
 void validate_outputs(const edge_list& edges, variable_list& grads, const Node* node) {
   const auto origin = [&](std::size_t i) {
-    return node ? str("Function ", node->name(), " returned an invalid gradient at index ", i, " - ") : str("invalid gradient at index ", i, " - ");
+    return node ? str("Function ", node->name(), " returned an invalid gradient at index ", i, " - ")
+                : str("invalid gradient at index ", i, " - ");
   };
   for (std::size_t i = 0; i < grads.size() && i < edges.size(); ++i) {
     const Edge& edge = edges[i];
@@ -341,7 +345,8 @@ void validate_outputs(const edge_list& edges, variable_list& grads, const Node* 
       grad = cresset::sum_to_size(grad, m.shape());
     }
     if (!(grad.device() == m.device())) {
-      CRESSET_CHECK(grad.dim() == 0 && grad.device().type() != m.device().type(), origin(i), "expected device ", m.device(), " but got ", grad.device());
+      CRESSET_CHECK(grad.dim() == 0 && grad.device().type() != m.device().type(), origin(i), "expected device ", m.device(), " but got ",
+                    grad.device());
       grad = cresset::to(grad, m.options());
     }
     if (grad.scalar_type() != m.scalar_type()) {
@@ -380,7 +385,8 @@ std::vector<std::shared_ptr<Node>> get_current_graph_task_execution_order() {
   for (const engine::NodeState& s : task->states) left.push_back(s.dependencies);
   std::vector<engine::Ready> heap;
   for (const Edge& e : task->roots)
-    if (e.is_valid() && left[task->find(e.function.get())]++ == 0) heap.push_back({e.function->sequence_nr(), task->find(e.function.get())});
+    if (e.is_valid() && left[task->find(e.function.get())]++ == 0)
+      heap.push_back({e.function->sequence_nr(), task->find(e.function.get())});
   std::make_heap(heap.begin(), heap.end(), engine::runs_later);
   std::vector<std::shared_ptr<Node>> order;
   while (!heap.empty()) {

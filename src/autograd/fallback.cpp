@@ -14,10 +14,12 @@ namespace {
 std::atomic<AutogradFallbackMode> mode{AutogradFallbackMode::Warn};
 
 void warn_no_kernel(const std::string& op) {
-  warn(op + ": an autograd kernel was not registered to the Autograd key(s) but we are trying to backprop through it. This may lead to silently "
-            "incorrect behavior. If your operator is differentiable, register an autograd kernel to DispatchKey::Autograd or make it a "
-            "CompositeImplicitAutograd operator. If it is not differentiable, or to squash this warning, register CppFunction::makeFallthrough() to "
-            "DispatchKey::Autograd.");
+  warn(op +
+       ": an autograd kernel was not registered to the Autograd key(s) but we are trying to backprop through it. This may lead to silently "
+       "incorrect behavior. If your operator is differentiable, register an autograd kernel to DispatchKey::Autograd or make it a "
+       "CompositeImplicitAutograd operator. If it is not differentiable, or to squash this warning, register "
+       "CppFunction::makeFallthrough() to "
+       "DispatchKey::Autograd.");
 }
 
 struct WarnNotImplemented final : Node {
@@ -59,8 +61,7 @@ void autograd_fallback(const OperatorHandle& op, DispatchKeySet ks, Stack* stack
       any_requires_grad |= compute_requires_grad(t);
       any_tangent |= any_fw_grad(t);
     });
-    if (any_requires_grad)
-      for_each_tensor(last(*stack, count), [&](const Tensor& t, std::size_t) { detail::append_edges(edges, t); });
+    if (any_requires_grad) for_each_tensor(last(*stack, count), [&](const Tensor& t, std::size_t) { detail::append_edges(edges, t); });
   }
   op.redispatchBoxed(ks & after_autograd_keyset, stack);
   if (!any_requires_grad && !any_tangent) return;
@@ -84,8 +85,9 @@ void autograd_fallback(const OperatorHandle& op, DispatchKeySet ks, Stack* stack
       set_history(t, node);
     } else {
       check_inplace(t, true);
-      rebase_history(t, now == AutogradFallbackMode::Error ? std::shared_ptr<Node>(make_node<NotImplementedNode>(name, edge_list(node->next_edges())))
-                                                           : std::shared_ptr<Node>(make_node<WarnNotImplemented>(name, edge_list(node->next_edges()))));
+      rebase_history(t, now == AutogradFallbackMode::Error
+                            ? std::shared_ptr<Node>(make_node<NotImplementedNode>(name, edge_list(node->next_edges())))
+                            : std::shared_ptr<Node>(make_node<WarnNotImplemented>(name, edge_list(node->next_edges()))));
     }
   });
 }

@@ -104,7 +104,8 @@ Tensor clamp_backward(const Tensor& grad, const Tensor& self, const std::optiona
 Tensor clamp_backward(const Tensor& grad, const Tensor& self, const std::optional<Tensor>& min, const std::optional<Tensor>& max);
 std::tuple<Tensor, Tensor> clamp_backward_min_max(const Tensor& grad, const Tensor& self, const std::optional<Tensor>& min,
                                                   const std::optional<Tensor>& max, std::array<bool, 2> grad_input_mask);
-Tensor clamp_jvp(const Tensor& self_t, const Tensor& self_p, const Tensor& min_t, const Tensor& min_p, const Tensor& max_t, const Tensor& max_p);
+Tensor clamp_jvp(const Tensor& self_t, const Tensor& self_p, const Tensor& min_t, const Tensor& min_p, const Tensor& max_t,
+                 const Tensor& max_p);
 Tensor masked_fill_backward(const Tensor& grad, const Tensor& mask);
 /// grad converted to the type and device of what was copied.
 Tensor copy_backward(const Tensor& grad, const TensorOptions& options);
@@ -120,9 +121,10 @@ Tensor hardswish_double_backward(const Tensor& grad, const Tensor& grad_output, 
 Tensor gelu_double_backward(const Tensor& grad, const Tensor& grad_output, const Tensor& self, std::string_view approximate);
 Tensor silu_double_backward(const Tensor& grad, const Tensor& grad_output, const Tensor& self);
 Tensor mish_double_backward(const Tensor& grad, const Tensor& grad_output, const Tensor& self);
-Tensor softplus_double_backward(const Tensor& grad, const Tensor& grad_output, const Tensor& self, const Scalar& beta, const Scalar& threshold);
-Tensor elu_double_backward(const Tensor& grad, const Tensor& grad_output, const Scalar& alpha, const Scalar& scale, const Scalar& input_scale,
-                           bool is_result, const Tensor& self_or_result);
+Tensor softplus_double_backward(const Tensor& grad, const Tensor& grad_output, const Tensor& self, const Scalar& beta,
+                                const Scalar& threshold);
+Tensor elu_double_backward(const Tensor& grad, const Tensor& grad_output, const Scalar& alpha, const Scalar& scale,
+                           const Scalar& input_scale, bool is_result, const Tensor& self_or_result);
 Tensor log_sigmoid_double_backward(const Tensor& grad, const Tensor& grad_output, const Tensor& self);
 Tensor logit_double_backward(const Tensor& grad, const Tensor& grad_output, const Tensor& self, std::optional<double> eps);
 

@@ -7,12 +7,11 @@ namespace cresset::autograd::formulas {
 
 namespace {
 // A real tensor takes part in a complex result with its real part only.
-Tensor in_type(const Tensor& grad, ScalarType type) {
-  return grad.is_complex() && !isComplexType(type) ? cresset::real(grad) : grad;
-}
+Tensor in_type(const Tensor& grad, ScalarType type) { return grad.is_complex() && !isComplexType(type) ? cresset::real(grad) : grad; }
 }  // namespace
 
-std::vector<Tensor> cat_backward(const Tensor& grad, const std::vector<DimVector>& sizes, const std::vector<ScalarType>& types, int64_t dim) {
+std::vector<Tensor> cat_backward(const Tensor& grad, const std::vector<DimVector>& sizes, const std::vector<ScalarType>& types,
+                                 int64_t dim) {
   std::vector<Tensor> out;
   dim = maybe_wrap_dim(dim, grad.dim());
   int64_t start = 0;

@@ -59,8 +59,8 @@ struct AtIndex {
   }
 };
 
-std::tuple<Tensor, Tensor> reduce_backward(const Tensor& grad, const Tensor& self, const AtIndex& at, const Tensor& whole_src, std::string_view reduce,
-                                           bool include_self, const Tensor& result) {
+std::tuple<Tensor, Tensor> reduce_backward(const Tensor& grad, const Tensor& self, const AtIndex& at, const Tensor& whole_src,
+                                           std::string_view reduce, bool include_self, const Tensor& result) {
   Tensor grad_self, grad_src;
   const Tensor src = at.cut(whole_src);
   if (reduce == "sum") {
@@ -76,7 +76,9 @@ std::tuple<Tensor, Tensor> reduce_backward(const Tensor& grad, const Tensor& sel
     grad_src = at.read(scaled);
   } else if (reduce == "prod") {
     // The product without one factor: exact where no factor is zero, and where exactly one is.
-    const Tensor start = include_self ? self : at.slices ? cresset::index_fill(self, at.dim, at.index, 1) : cresset::scatter(self, at.dim, at.index, 1);
+    const Tensor start = include_self ? self
+                         : at.slices  ? cresset::index_fill(self, at.dim, at.index, 1)
+                                      : cresset::scatter(self, at.dim, at.index, 1);
     const Tensor self_zero = cresset::eq(start, 0), src_zero = cresset::eq(src, 0);
     const Tensor zeros = at.add(self_zero.to(self.scalar_type()), src_zero.to(self.scalar_type()));
     const Tensor safe_self = cresset::masked_fill(start, self_zero, 1), safe_src = cresset::masked_fill(src, src_zero, 1);
@@ -90,7 +92,8 @@ std::tuple<Tensor, Tensor> reduce_backward(const Tensor& grad, const Tensor& sel
     grad_src = cresset::mul(cresset::div(at.read(scaled), conjugate(safe_src)), alone_src);
   } else {
     // amax, amin: equal values share the gradient.
-    const Tensor self_is = cresset::eq(self, result).to(self.scalar_type()), src_is = cresset::eq(src, at.read(result)).to(self.scalar_type());
+    const Tensor self_is = cresset::eq(self, result).to(self.scalar_type()),
+                 src_is = cresset::eq(src, at.read(result)).to(self.scalar_type());
     const Tensor counts = at.add(include_self ? self_is : at.zero(self_is), src_is);
     const Tensor shared = cresset::div(grad, cresset::masked_fill(counts, cresset::eq(counts, 0), 1));
     grad_self = cresset::mul(self_is, shared);
@@ -110,12 +113,12 @@ std::tuple<Tensor, Tensor> reduce_backward(const Tensor& grad, const Tensor& sel
 
 }  // namespace
 
-std::tuple<Tensor, Tensor> scatter_reduce_backward(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
-                                                   std::string_view reduce, bool include_self, const Tensor& result) {
+std::tuple<Tensor, Tensor> scatter_reduce_backward(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index,
+                                                   const Tensor& src, std::string_view reduce, bool include_self, const Tensor& result) {
   return reduce_backward(grad, self, AtIndex{dim, index, false}, src, reduce, include_self, result);
 }
-std::tuple<Tensor, Tensor> index_reduce_backward(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
-                                                 std::string_view reduce, bool include_self, const Tensor& result) {
+std::tuple<Tensor, Tensor> index_reduce_backward(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index,
+                                                 const Tensor& source, std::string_view reduce, bool include_self, const Tensor& result) {
   return reduce_backward(grad, self, AtIndex{dim, index, true}, source, reduce, include_self, result);
 }
 
@@ -134,12 +137,14 @@ Tensor masked_scatter_self_backward(const Tensor& grad, const Tensor& mask, IntA
   return cresset::sum_to_size(cresset::masked_fill(grad, mask, 0), sizes);
 }
 
-Tensor embedding_backward(const Tensor& grad, const Tensor& indices, int64_t num_weights, int64_t padding_idx, bool scale_grad_by_freq, bool sparse) {
+Tensor embedding_backward(const Tensor& grad, const Tensor& indices, int64_t num_weights, int64_t padding_idx, bool scale_grad_by_freq,
+                          bool sparse) {
   CRESSET_CHECK_NOT_IMPLEMENTED(!sparse, "embedding: sparse gradients are not supported; use sparse=False.");
   return cresset::embedding_dense_backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq);
 }
 
-Tensor embedding_dense_double_backward(const Tensor& grad, const Tensor& indices, int64_t padding_idx, int64_t num_weights, bool scale_grad_by_freq) {
+Tensor embedding_dense_double_backward(const Tensor& grad, const Tensor& indices, int64_t padding_idx, int64_t num_weights,
+                                       bool scale_grad_by_freq) {
   const Tensor flat = cresset::reshape(indices, {-1});
   Tensor out = cresset::index_select(grad, 0, flat);
   if (scale_grad_by_freq) {

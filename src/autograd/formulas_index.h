@@ -18,15 +18,17 @@ Tensor gather_backward(const Tensor& grad, IntArrayRef sizes, int64_t dim, const
 Tensor gather_padded(const Tensor& grad, int64_t dim, const Tensor& index, IntArrayRef sizes);
 Tensor index_add_source_backward(const Tensor& grad, int64_t dim, const Tensor& index, IntArrayRef sizes, const Scalar& alpha);
 Tensor index_fill_value_backward(const Tensor& grad, int64_t dim, const Tensor& index);
-std::tuple<Tensor, Tensor> scatter_reduce_backward(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
-                                                   std::string_view reduce, bool include_self, const Tensor& result);
-std::tuple<Tensor, Tensor> index_reduce_backward(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
-                                                 std::string_view reduce, bool include_self, const Tensor& result);
+std::tuple<Tensor, Tensor> scatter_reduce_backward(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index,
+                                                   const Tensor& src, std::string_view reduce, bool include_self, const Tensor& result);
+std::tuple<Tensor, Tensor> index_reduce_backward(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index,
+                                                 const Tensor& source, std::string_view reduce, bool include_self, const Tensor& result);
 Tensor take_backward(const Tensor& grad, IntArrayRef sizes, const Tensor& index);
 Tensor put_self_backward(const Tensor& grad, const Tensor& index, bool accumulate);
 Tensor masked_select_backward(const Tensor& grad, IntArrayRef sizes, const Tensor& mask);
 Tensor masked_scatter_self_backward(const Tensor& grad, const Tensor& mask, IntArrayRef sizes);
-Tensor embedding_backward(const Tensor& grad, const Tensor& indices, int64_t num_weights, int64_t padding_idx, bool scale_grad_by_freq, bool sparse);
-Tensor embedding_dense_double_backward(const Tensor& grad, const Tensor& indices, int64_t padding_idx, int64_t num_weights, bool scale_grad_by_freq);
+Tensor embedding_backward(const Tensor& grad, const Tensor& indices, int64_t num_weights, int64_t padding_idx, bool scale_grad_by_freq,
+                          bool sparse);
+Tensor embedding_dense_double_backward(const Tensor& grad, const Tensor& indices, int64_t padding_idx, int64_t num_weights,
+                                       bool scale_grad_by_freq);
 
 }  // namespace cresset::autograd::formulas

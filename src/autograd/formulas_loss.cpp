@@ -7,15 +7,19 @@ namespace cresset::autograd::formulas {
 
 Tensor reduced(const Tensor& t, int64_t reduction) { return reduction == 0 ? t : reduction == 1 ? t.mean() : t.sum(); }
 
-Tensor pointwise_loss_double_grad_output(const Tensor& grad, const Tensor& slope, int64_t reduction) { return reduced(grad * slope, reduction); }
+Tensor pointwise_loss_double_grad_output(const Tensor& grad, const Tensor& slope, int64_t reduction) {
+  return reduced(grad * slope, reduction);
+}
 
-Tensor pointwise_loss_double_self(const Tensor& grad, const Tensor& grad_output, double curvature, const Tensor& self, const Tensor& target, int64_t reduction) {
+Tensor pointwise_loss_double_self(const Tensor& grad, const Tensor& grad_output, double curvature, const Tensor& self, const Tensor& target,
+                                  int64_t reduction) {
   Tensor g = grad * grad_output * curvature;
   if (reduction == 1) g = g / static_cast<double>((self - target).numel());
   return g;
 }
 
-Tensor binary_cross_entropy_target_backward(const Tensor& grad, const Tensor& self, const std::optional<Tensor>& weight, int64_t reduction) {
+Tensor binary_cross_entropy_target_backward(const Tensor& grad, const Tensor& self, const std::optional<Tensor>& weight,
+                                            int64_t reduction) {
   Tensor g = grad * (cresset::log1p(-self).clamp_min(-100) - self.log().clamp_min(-100));
   if (weight) g = g * *weight;
   return reduction == 1 ? g / static_cast<double>(self.numel()) : g;

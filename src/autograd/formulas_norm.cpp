@@ -48,7 +48,8 @@ Tensor project(const Sets& sets, const Tensor& v, const Tensor& xhat) { return v
 
 void accumulate(Tensor& sum, const Tensor& term) { sum = sum.defined() ? sum + term : term; }
 
-Tensor jvp(const Sets& sets, const Tensor& xhat, const Tensor& s, const Tensor& x_t, const Tensor& weight_p, const Tensor& weight_t, const Tensor& bias_t, bool statistics_move) {
+Tensor jvp(const Sets& sets, const Tensor& xhat, const Tensor& s, const Tensor& x_t, const Tensor& weight_p, const Tensor& weight_t,
+           const Tensor& bias_t, bool statistics_move) {
   Tensor dxhat = statistics_move ? project(sets, x_t, xhat) * s : x_t * s;
   Tensor out = weight_p.defined() ? dxhat * weight_p.reshape(sets.parameters) : dxhat;
   if (weight_t.defined()) out = out + xhat * weight_t.reshape(sets.parameters);
@@ -56,8 +57,9 @@ Tensor jvp(const Sets& sets, const Tensor& xhat, const Tensor& s, const Tensor& 
   return out;
 }
 
-std::tuple<Tensor, Tensor, Tensor> double_backward(const Sets& sets, const Tensor& ggx, const Tensor& ggw, const Tensor& ggb, const Tensor& gy, const Tensor& x, const Tensor& xhat,
-                                                   const Tensor& s, const Tensor& weight, bool statistics_move, std::array<bool, 3> mask) {
+std::tuple<Tensor, Tensor, Tensor> double_backward(const Sets& sets, const Tensor& ggx, const Tensor& ggw, const Tensor& ggb,
+                                                   const Tensor& gy, const Tensor& x, const Tensor& xhat, const Tensor& s,
+                                                   const Tensor& weight, bool statistics_move, std::array<bool, 3> mask) {
   const Tensor w = weight.defined() ? weight.reshape(sets.parameters) : Tensor();
   const auto times_w = [&](const Tensor& t) { return w.defined() ? t * w : t; };
   const auto shaped = [&](const Tensor& t) { return t.reshape(sets.parameters); };
@@ -91,22 +93,26 @@ std::tuple<Tensor, Tensor, Tensor> double_backward(const Sets& sets, const Tenso
 
 }  // namespace
 
-Tensor batch_norm_jvp(const Tensor& x, const Tensor& x_t, const Tensor& weight_p, const Tensor& weight_t, const Tensor& bias_t, const std::optional<Tensor>& running_mean,
-                      const std::optional<Tensor>& running_var, const Tensor& mean, const Tensor& invstd, bool training, double eps) {
+Tensor batch_norm_jvp(const Tensor& x, const Tensor& x_t, const Tensor& weight_p, const Tensor& weight_t, const Tensor& bias_t,
+                      const std::optional<Tensor>& running_mean, const std::optional<Tensor>& running_var, const Tensor& mean,
+                      const Tensor& invstd, bool training, double eps) {
   const Sets sets = channel_sets(x);
   const Tensor m = (training ? mean : *running_mean).reshape(sets.parameters);
   const Tensor s = training ? invstd.reshape(sets.parameters) : cresset::rsqrt(*running_var + eps).reshape(sets.parameters);
   return jvp(sets, (x - m) * s, s, x_t, weight_p, weight_t, bias_t, training);
 }
 
-Tensor layer_norm_jvp(const Tensor& x, const Tensor& x_t, const Tensor& weight_p, const Tensor& weight_t, const Tensor& bias_t, IntArrayRef normalized_shape, const Tensor& mean,
-                      const Tensor& rstd) {
+Tensor layer_norm_jvp(const Tensor& x, const Tensor& x_t, const Tensor& weight_p, const Tensor& weight_t, const Tensor& bias_t,
+                      IntArrayRef normalized_shape, const Tensor& mean, const Tensor& rstd) {
   return jvp(last_sets(x, normalized_shape), (x - mean) * rstd, rstd, x_t, weight_p, weight_t, bias_t, true);
 }
 
-std::tuple<Tensor, Tensor, Tensor> batch_norm_double_backward(const Tensor& ggx, const Tensor& ggw, const Tensor& ggb, const Tensor& gy, const Tensor& x, const std::optional<Tensor>& weight,
-                                                              const std::optional<Tensor>& running_mean, const std::optional<Tensor>& running_var, const std::optional<Tensor>&,
-                                                              const std::optional<Tensor>&, bool train, double eps, std::array<bool, 3> mask) {
+std::tuple<Tensor, Tensor, Tensor> batch_norm_double_backward(const Tensor& ggx, const Tensor& ggw, const Tensor& ggb, const Tensor& gy,
+                                                              const Tensor& x, const std::optional<Tensor>& weight,
+                                                              const std::optional<Tensor>& running_mean,
+                                                              const std::optional<Tensor>& running_var, const std::optional<Tensor>&,
+                                                              const std::optional<Tensor>&, bool train, double eps,
+                                                              std::array<bool, 3> mask) {
   const Sets sets = channel_sets(x);
   // Statistics are taken again from x, so that a third derivative sees how they depend on it.
   const Tensor m = train ? sets.mean(x) : running_mean->reshape(sets.parameters);
@@ -115,9 +121,12 @@ std::tuple<Tensor, Tensor, Tensor> batch_norm_double_backward(const Tensor& ggx,
   return double_backward(sets, ggx, ggw, ggb, gy, x, centred * s, s, weight ? *weight : Tensor(), train, mask);
 }
 
-std::tuple<Tensor, Tensor, Tensor> layer_norm_double_backward(const Tensor& ggx, const Tensor& ggw, const Tensor& ggb, const Tensor& gy, const Tensor& x, IntArrayRef normalized_shape,
-                                                              const Tensor& mean, const Tensor& rstd, const std::optional<Tensor>& weight, std::array<bool, 3> mask) {
-  return double_backward(last_sets(x, normalized_shape), ggx, ggw, ggb, gy, x, (x - mean) * rstd, rstd, weight ? *weight : Tensor(), true, mask);
+std::tuple<Tensor, Tensor, Tensor> layer_norm_double_backward(const Tensor& ggx, const Tensor& ggw, const Tensor& ggb, const Tensor& gy,
+                                                              const Tensor& x, IntArrayRef normalized_shape, const Tensor& mean,
+                                                              const Tensor& rstd, const std::optional<Tensor>& weight,
+                                                              std::array<bool, 3> mask) {
+  return double_backward(last_sets(x, normalized_shape), ggx, ggw, ggb, gy, x, (x - mean) * rstd, rstd, weight ? *weight : Tensor(), true,
+                         mask);
 }
 
 }  // namespace cresset::autograd::formulas

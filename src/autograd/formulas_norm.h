@@ -9,15 +9,21 @@
 
 namespace cresset::autograd::formulas {
 
-Tensor batch_norm_jvp(const Tensor& x, const Tensor& x_t, const Tensor& weight_p, const Tensor& weight_t, const Tensor& bias_t, const std::optional<Tensor>& running_mean,
-                      const std::optional<Tensor>& running_var, const Tensor& mean, const Tensor& invstd, bool training, double eps);
-Tensor layer_norm_jvp(const Tensor& x, const Tensor& x_t, const Tensor& weight_p, const Tensor& weight_t, const Tensor& bias_t, IntArrayRef normalized_shape, const Tensor& mean,
-                      const Tensor& rstd);
+Tensor batch_norm_jvp(const Tensor& x, const Tensor& x_t, const Tensor& weight_p, const Tensor& weight_t, const Tensor& bias_t,
+                      const std::optional<Tensor>& running_mean, const std::optional<Tensor>& running_var, const Tensor& mean,
+                      const Tensor& invstd, bool training, double eps);
+Tensor layer_norm_jvp(const Tensor& x, const Tensor& x_t, const Tensor& weight_p, const Tensor& weight_t, const Tensor& bias_t,
+                      IntArrayRef normalized_shape, const Tensor& mean, const Tensor& rstd);
 /// Gradients for (grad_out, input, weight) given those of the three results of the backward operator (any may be undefined).
-std::tuple<Tensor, Tensor, Tensor> batch_norm_double_backward(const Tensor& ggx, const Tensor& ggw, const Tensor& ggb, const Tensor& gy, const Tensor& x, const std::optional<Tensor>& weight,
-                                                              const std::optional<Tensor>& running_mean, const std::optional<Tensor>& running_var, const std::optional<Tensor>& mean,
-                                                              const std::optional<Tensor>& invstd, bool train, double eps, std::array<bool, 3> mask);
-std::tuple<Tensor, Tensor, Tensor> layer_norm_double_backward(const Tensor& ggx, const Tensor& ggw, const Tensor& ggb, const Tensor& gy, const Tensor& x, IntArrayRef normalized_shape,
-                                                              const Tensor& mean, const Tensor& rstd, const std::optional<Tensor>& weight, std::array<bool, 3> mask);
+std::tuple<Tensor, Tensor, Tensor> batch_norm_double_backward(const Tensor& ggx, const Tensor& ggw, const Tensor& ggb, const Tensor& gy,
+                                                              const Tensor& x, const std::optional<Tensor>& weight,
+                                                              const std::optional<Tensor>& running_mean,
+                                                              const std::optional<Tensor>& running_var, const std::optional<Tensor>& mean,
+                                                              const std::optional<Tensor>& invstd, bool train, double eps,
+                                                              std::array<bool, 3> mask);
+std::tuple<Tensor, Tensor, Tensor> layer_norm_double_backward(const Tensor& ggx, const Tensor& ggw, const Tensor& ggb, const Tensor& gy,
+                                                              const Tensor& x, IntArrayRef normalized_shape, const Tensor& mean,
+                                                              const Tensor& rstd, const std::optional<Tensor>& weight,
+                                                              std::array<bool, 3> mask);
 
 }  // namespace cresset::autograd::formulas

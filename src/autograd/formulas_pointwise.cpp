@@ -40,7 +40,7 @@ Tensor div_mode_jvp(const Tensor& self_t, const Tensor& self_p, const Tensor& ot
 Tensor pow_backward(const Tensor& grad, const Tensor& self, const Scalar& exponent) {
   if (is_zero(exponent)) return zero_of(grad);
   if (exponent.equal(2)) return grad * (self * 2).conj();
-  const Scalar less = exponent.isComplex() ? Scalar(exponent.toComplexDouble() - 1.0)
+  const Scalar less = exponent.isComplex()         ? Scalar(exponent.toComplexDouble() - 1.0)
                       : exponent.isFloatingPoint() ? Scalar(exponent.toDouble() - 1)
                                                    : Scalar(exponent.toLong() - 1);
   return grad * (exponent * self.pow(less)).conj();
@@ -107,7 +107,8 @@ std::tuple<Tensor, Tensor> clamp_backward_min_max(const Tensor& grad, const Tens
   return {for_min, for_max};
 }
 
-Tensor clamp_jvp(const Tensor& self_t, const Tensor& self_p, const Tensor& min_t, const Tensor& min_p, const Tensor& max_t, const Tensor& max_p) {
+Tensor clamp_jvp(const Tensor& self_t, const Tensor& self_p, const Tensor& min_t, const Tensor& min_p, const Tensor& max_t,
+                 const Tensor& max_p) {
   Tensor tangent = self_t, primal = self_p;
   if (min_p.defined()) {
     tangent = where(primal >= min_p, tangent, min_t);
@@ -178,13 +179,14 @@ Tensor mish_double_backward(const Tensor& grad, const Tensor& grad_output, const
   return second(grad, grad_output, s * u * (2 + self * (1 - s) - 2 * self * t * s));
 }
 
-Tensor softplus_double_backward(const Tensor& grad, const Tensor& grad_output, const Tensor& self, const Scalar& beta, const Scalar& threshold) {
+Tensor softplus_double_backward(const Tensor& grad, const Tensor& grad_output, const Tensor& self, const Scalar& beta,
+                                const Scalar& threshold) {
   const Tensor z = self * beta, s = sigmoid(z);
   return second(grad, grad_output, (s * (1 - s) * beta).masked_fill(z > threshold, 0));
 }
 
-Tensor elu_double_backward(const Tensor& grad, const Tensor& grad_output, const Scalar& alpha, const Scalar& scale, const Scalar& input_scale,
-                           bool is_result, const Tensor& self_or_result) {
+Tensor elu_double_backward(const Tensor& grad, const Tensor& grad_output, const Scalar& alpha, const Scalar& scale,
+                           const Scalar& input_scale, bool is_result, const Tensor& self_or_result) {
   const double factor = alpha.toDouble() * scale.toDouble(), rate = input_scale.toDouble();
   const Tensor curvature = is_result ? scalar_like(rate, self_or_result) : exp(self_or_result * rate) * (factor * rate * rate);
   return where(self_or_result > Scalar(0), Scalar(0), second(grad, grad_output, curvature));

@@ -34,7 +34,8 @@ Tensor product_of_others(const Tensor& self, int64_t dim) {
   const Tensor ones = cresset::ones(one, self.options());
   if (n == 1) return cresset::ones_like(self);
   const Tensor before = cresset::cumprod(cresset::cat({ones, cresset::narrow(self, dim, 0, n - 1)}, dim), dim);
-  const Tensor after = cresset::flip(cresset::cumprod(cresset::cat({ones, cresset::flip(cresset::narrow(self, dim, 1, n - 1), {dim})}, dim), dim), {dim});
+  const Tensor after =
+      cresset::flip(cresset::cumprod(cresset::cat({ones, cresset::flip(cresset::narrow(self, dim, 1, n - 1), {dim})}, dim), dim), {dim});
   return cresset::mul(before, after);
 }
 }  // namespace
@@ -74,7 +75,8 @@ Tensor extreme_jvp(const Tensor& self_t, const Tensor& self, const Tensor& resul
   const Tensor weighted = cresset::mul(self_t, shares(self, wide, dims));
   return self.dim() == 0 ? weighted : cresset::sum(weighted, dims, keepdim);
 }
-Tensor aminmax_backward(const std::vector<Tensor>& grads, const Tensor& self, std::optional<int64_t> dim, bool keepdim, const Tensor& min, const Tensor& max) {
+Tensor aminmax_backward(const std::vector<Tensor>& grads, const Tensor& self, std::optional<int64_t> dim, bool keepdim, const Tensor& min,
+                        const Tensor& max) {
   const DimVector dims = as_dims(dim);
   Tensor out;
   for (int i = 0; i < 2; ++i) {
@@ -109,17 +111,19 @@ double freedom(const Tensor& self, OptionalIntArrayRef dims, const std::optional
 Tensor centred(const Tensor& self, OptionalIntArrayRef dims) { return cresset::sub(self, cresset::mean(self, dims, true)); }
 }  // namespace
 
-Tensor var_backward(const Tensor& grad, const Tensor& self, OptionalIntArrayRef dims, const std::optional<Scalar>& correction, bool keepdim) {
+Tensor var_backward(const Tensor& grad, const Tensor& self, OptionalIntArrayRef dims, const std::optional<Scalar>& correction,
+                    bool keepdim) {
   const double n = freedom(self, dims, correction);
   const Tensor wide = restore_reduced_dims(grad, self.sizes(), dims, keepdim);
   if (n <= 0) {  // the variance is NaN or infinite
-    const Tensor factor = cresset::where(cresset::eq(wide, 0), cresset::full({}, std::nan(""), self.options()), cresset::full({}, INFINITY, self.options()));
+    const Tensor factor =
+        cresset::where(cresset::eq(wide, 0), cresset::full({}, std::nan(""), self.options()), cresset::full({}, INFINITY, self.options()));
     return cresset::mul(factor, centred(self, dims));
   }
   return cresset::mul(cresset::mul(wide, 2.0 / n), centred(self, dims));
 }
-Tensor std_backward(const Tensor& result, const Tensor& grad, const Tensor& self, OptionalIntArrayRef dims, const std::optional<Scalar>& correction,
-                    bool keepdim) {
+Tensor std_backward(const Tensor& result, const Tensor& grad, const Tensor& self, OptionalIntArrayRef dims,
+                    const std::optional<Scalar>& correction, bool keepdim) {
   const Tensor scaled = cresset::masked_fill(cresset::div(grad, cresset::mul(result, 2)), cresset::eq(result, 0), 0);
   return var_backward(scaled, self, dims, correction, keepdim);
 }
@@ -130,7 +134,8 @@ Tensor with_mean(Tensor out, const Tensor& grad_mean, const Tensor& self, Option
   return out.defined() ? cresset::add(out, part) : part;
 }
 }  // namespace
-Tensor var_mean_backward(const std::vector<Tensor>& grads, const Tensor& self, OptionalIntArrayRef dims, const std::optional<Scalar>& correction, bool keepdim) {
+Tensor var_mean_backward(const std::vector<Tensor>& grads, const Tensor& self, OptionalIntArrayRef dims,
+                         const std::optional<Scalar>& correction, bool keepdim) {
   const Tensor out = grads[0].defined() ? var_backward(grads[0], self, dims, correction, keepdim) : Tensor();
   return with_mean(out, grads[1], self, dims, keepdim);
 }
@@ -145,7 +150,8 @@ Tensor var_jvp(const Tensor& self_t, const Tensor& self, OptionalIntArrayRef dim
   if (self.is_complex()) product = cresset::real(product);
   return cresset::mul(cresset::sum(product, dims, keepdim), 2.0 / freedom(self, dims, correction));
 }
-Tensor std_jvp(const Tensor& result, const Tensor& self_t, const Tensor& self, OptionalIntArrayRef dims, const std::optional<Scalar>& correction, bool keepdim) {
+Tensor std_jvp(const Tensor& result, const Tensor& self_t, const Tensor& self, OptionalIntArrayRef dims,
+               const std::optional<Scalar>& correction, bool keepdim) {
   const Tensor d = cresset::div(var_jvp(self_t, self, dims, correction, keepdim), cresset::mul(result, 2));
   return cresset::masked_fill(d, cresset::eq(result, 0), 0);
 }
@@ -257,13 +263,15 @@ Tensor logcumsumexp_backward(const Tensor& grad, const Tensor& self, const Tenso
   if (self.numel() == 0) return grad;
   // The sum over j >= i of grad[j] * exp(self[i] - result[j]), split at the largest element so that no exponent is far above
   // zero; double gives the other side room.
-  const Tensor x = cresset::to(self, kDouble), r = cresset::to(result, kDouble), g = cresset::to(grad, kDouble), largest = reference_point(x, dim);
+  const Tensor x = cresset::to(self, kDouble), r = cresset::to(result, kDouble), g = cresset::to(grad, kDouble),
+               largest = reference_point(x, dim);
   const Tensor sums = cumsum_backward(cresset::mul(g, inverse_weights(largest, r)), dim);
   return cresset::to(cresset::mul(cresset::exp(cresset::sub(x, largest)), sums), grad.scalar_type());
 }
 Tensor logcumsumexp_jvp(const Tensor& self_t, const Tensor& self, const Tensor& result, int64_t dim) {
   if (self.numel() == 0) return self_t;
-  const Tensor x = cresset::to(self, kDouble), r = cresset::to(result, kDouble), t = cresset::to(self_t, kDouble), largest = reference_point(x, dim);
+  const Tensor x = cresset::to(self, kDouble), r = cresset::to(result, kDouble), t = cresset::to(self_t, kDouble),
+               largest = reference_point(x, dim);
   const Tensor sums = cresset::cumsum(cresset::mul(t, cresset::exp(cresset::sub(x, largest))), dim);
   return cresset::to(cresset::mul(sums, inverse_weights(largest, r)), self_t.scalar_type());
 }

@@ -14,7 +14,8 @@ Tensor permute_backward(const Tensor& grad, IntArrayRef dims) {
   return cresset::permute(grad, back);
 }
 
-Tensor slice_backward_optional(const Tensor& grad, IntArrayRef sizes, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end, int64_t step) {
+Tensor slice_backward_optional(const Tensor& grad, IntArrayRef sizes, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end,
+                               int64_t step) {
   return cresset::slice_backward(grad, sizes, dim, start.value_or(0), end.value_or(std::numeric_limits<int64_t>::max()), step);
 }
 
@@ -42,9 +43,7 @@ int64_t last_element(IntArrayRef sizes, IntArrayRef strides) {
   return last;
 }
 
-bool is_empty(IntArrayRef sizes) {
-  return std::find(sizes.begin(), sizes.end(), 0) != sizes.end();
-}
+bool is_empty(IntArrayRef sizes) { return std::find(sizes.begin(), sizes.end(), 0) != sizes.end(); }
 
 }  // namespace
 
@@ -73,7 +72,8 @@ Tensor as_strided_backward(const Tensor& grad, IntArrayRef input_sizes, IntArray
   return cresset::as_strided(flat, input_sizes, input_strides, input_offset - start);
 }
 
-Tensor split_with_sizes_backward(const std::vector<Tensor>& grads, IntArrayRef split_sizes, int64_t dim, IntArrayRef sizes, const TensorOptions& options) {
+Tensor split_with_sizes_backward(const std::vector<Tensor>& grads, IntArrayRef split_sizes, int64_t dim, IntArrayRef sizes,
+                                 const TensorOptions& options) {
   dim = maybe_wrap_dim(dim, static_cast<int64_t>(sizes.size()));
   TensorOptions like = options;
   for (const Tensor& g : grads)

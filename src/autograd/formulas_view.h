@@ -10,13 +10,15 @@ namespace cresset::autograd::formulas {
 /// Dimensions put back where permute took them from.
 Tensor permute_backward(const Tensor& grad, IntArrayRef dims);
 /// slice_backward with the optional ends of slice.
-Tensor slice_backward_optional(const Tensor& grad, IntArrayRef sizes, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end, int64_t step);
+Tensor slice_backward_optional(const Tensor& grad, IntArrayRef sizes, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end,
+                               int64_t step);
 /// Gradient of as_strided of a tensor with the given geometry: windows that overlap add up.
 Tensor as_strided_backward(const Tensor& grad, IntArrayRef input_sizes, IntArrayRef input_strides, int64_t input_offset, IntArrayRef size,
                            IntArrayRef stride, std::optional<int64_t> storage_offset);
 /// Pieces joined again; undefined ones count as zeros.
 Tensor split_backward(const std::vector<Tensor>& grads, int64_t split_size, int64_t dim, IntArrayRef sizes, const TensorOptions& options);
-Tensor split_with_sizes_backward(const std::vector<Tensor>& grads, IntArrayRef split_sizes, int64_t dim, IntArrayRef sizes, const TensorOptions& options);
+Tensor split_with_sizes_backward(const std::vector<Tensor>& grads, IntArrayRef split_sizes, int64_t dim, IntArrayRef sizes,
+                                 const TensorOptions& options);
 Tensor unbind_backward(const std::vector<Tensor>& grads, int64_t dim, IntArrayRef sizes, const TensorOptions& options);
 
 }  // namespace cresset::autograd::formulas

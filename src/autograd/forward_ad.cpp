@@ -112,7 +112,8 @@ void set_tangent(const Tensor& t, const Tensor& tangent, bool is_inplace, bool k
   if (!t.defined() || !tangent.defined() || detail::forward_levels.load(std::memory_order_relaxed) == 0) return;
   if (!isDifferentiableType(t.scalar_type())) return;
   CRESSET_CHECK(t.sizes() == tangent.sizes(),
-                "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not supported. Tensor is of size ",
+                "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not supported. "
+                "Tensor is of size ",
                 t.sizes(), " while the given forward gradient is of size ", tangent.sizes(), ".");
   CRESSET_CHECK(!tangent_slot(tangent), "Setting a forward grad that itself has a forward gradient at the same level0 is not supported.");
   const AutoFwGradMode off(false);
@@ -122,7 +123,8 @@ void set_tangent(const Tensor& t, const Tensor& tangent, bool is_inplace, bool k
       if (!existing.is_same(tangent)) {
         if (existing.sizes() != t.sizes()) {
           store_tangent(t, tangent);  // transpose_ and its like gave the tensor itself other sizes
-        } else if (GradMode::is_enabled() && (tangent.requires_grad() || existing.requires_grad()) && existing.is_leaf() && existing.requires_grad()) {
+        } else if (GradMode::is_enabled() && (tangent.requires_grad() || existing.requires_grad()) && existing.is_leaf() &&
+                   existing.requires_grad()) {
           store_tangent(t, tangent);
         } else {
           cresset::copy_(existing, tangent);
@@ -134,14 +136,16 @@ void set_tangent(const Tensor& t, const Tensor& tangent, bool is_inplace, bool k
     if (view && view->has_fw_view()) {
       // The base becomes dual: zeros outside of the view.
       const ViewInfo info = view->forward_info();
-      Tensor whole = zeros_with_layout(info.base, info.base.options().dtype(tangent.scalar_type() == t.scalar_type() ? info.base.scalar_type() : tangent.scalar_type()));
+      Tensor whole = zeros_with_layout(
+          info.base, info.base.options().dtype(tangent.scalar_type() == t.scalar_type() ? info.base.scalar_type() : tangent.scalar_type()));
       Tensor part = ViewGeometry(info, t).of(whole);
       cresset::copy_(part, tangent);
       store_tangent(info.base, whole);
       view->fw_grad_.reset();
       return;
     }
-  } else if (const DifferentiableViewMeta* view = impl::get_view_autograd_meta(t); view && view->has_fw_view() && tangent_slot(view->forward_info().base)) {
+  } else if (const DifferentiableViewMeta* view = impl::get_view_autograd_meta(t);
+             view && view->has_fw_view() && tangent_slot(view->forward_info().base)) {
     // A view made by an operator: its tangent is the same view of the base's tangent.
     store_tangent(t, tangent);
     return;
@@ -192,12 +196,17 @@ Tensor tangent(const Tensor& t) { return fw_grad(t); }
 Tensor primal(const Tensor& t) { return alias_of(t, false); }
 
 Tensor make_dual(const Tensor& primal, const Tensor& tangent, int64_t level) {
-  CRESSET_CHECK(current_level() >= 0, "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first.");
+  CRESSET_CHECK(current_level() >= 0,
+                "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first.");
   CRESSET_CHECK(level <= 0, "Nested forward mode AD is not supported at the moment");
-  CRESSET_CHECK_VALUE(isDifferentiableType(primal.scalar_type()), "Expected primal to be floating point or complex, but got: torch.", dtype_name(primal.scalar_type()));
-  CRESSET_CHECK_VALUE(isDifferentiableType(tangent.scalar_type()), "Expected tangent to be floating point or complex, but got: torch.", dtype_name(tangent.scalar_type()));
-  CRESSET_CHECK(!fw_grad(primal).defined(), "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is not supported.");
-  CRESSET_CHECK(!primal.is_inference() && !tangent.is_inference(), "Expected both tensors to be normal tensors, but an inference tensor was given.");
+  CRESSET_CHECK_VALUE(isDifferentiableType(primal.scalar_type()), "Expected primal to be floating point or complex, but got: torch.",
+                      dtype_name(primal.scalar_type()));
+  CRESSET_CHECK_VALUE(isDifferentiableType(tangent.scalar_type()), "Expected tangent to be floating point or complex, but got: torch.",
+                      dtype_name(tangent.scalar_type()));
+  CRESSET_CHECK(!fw_grad(primal).defined(),
+                "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is not supported.");
+  CRESSET_CHECK(!primal.is_inference() && !tangent.is_inference(),
+                "Expected both tensors to be normal tensors, but an inference tensor was given.");
   Tensor dual = alias_of(primal, false);
   set_tangent(dual, tangent, false, true);
   return dual;

@@ -41,14 +41,17 @@ void check_inplace_slow(const Tensor& self, bool any_requires_grad) {
   const DifferentiableViewMeta* view = impl::get_view_autograd_meta(self);
   if (view && view->has_bw_view()) {
     const Tensor& base = view->backward_info().base;
-    CRESSET_CHECK(!(base.requires_grad() && base.is_leaf()), "a view of a leaf Variable that requires grad is being used in an in-place operation.");
+    CRESSET_CHECK(!(base.requires_grad() && base.is_leaf()),
+                  "a view of a leaf Variable that requires grad is being used in an in-place operation.");
     handle_view_on_rebase(*view);
   }
-  CRESSET_CHECK(!(impl::requires_grad(self) && self.is_leaf()), "a leaf Variable that requires grad is being used in an in-place operation.");
+  CRESSET_CHECK(!(impl::requires_grad(self) && self.is_leaf()),
+                "a leaf Variable that requires grad is being used in an in-place operation.");
 }
 
 void throw_error_out_requires_grad(const char* name) {
-  CRESSET_THROW(Error, name, "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.");
+  CRESSET_THROW(Error, name,
+                "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.");
 }
 
 namespace {
@@ -59,7 +62,8 @@ std::string short_name(std::string_view name) {
 }  // namespace
 
 void throw_error_out_fw_grad(const char* name) {
-  CRESSET_THROW(NotImplementedError, "Trying to use forward AD with ", short_name(name), "_out that does not support it because it is an out= function");
+  CRESSET_THROW(NotImplementedError, "Trying to use forward AD with ", short_name(name),
+                "_out that does not support it because it is an out= function");
 }
 
 void throw_error_no_forward_ad(const char* name) {
@@ -114,8 +118,8 @@ Tensor materialized(const variable_list& grads, std::size_t i, const Node& node)
 }
 
 void copy_range(variable_list& out, IndexRange range, TensorList values) {
-  CRESSET_INTERNAL_ASSERT(range.second <= out.size() && range.second - range.first == values.size(), "range [", range.first, ", ", range.second,
-                          ") of ", out.size(), " gradients, ", values.size(), " values.");
+  CRESSET_INTERNAL_ASSERT(range.second <= out.size() && range.second - range.first == values.size(), "range [", range.first, ", ",
+                          range.second, ") of ", out.size(), " gradients, ", values.size(), " values.");
   std::copy(values.begin(), values.end(), out.begin() + static_cast<std::ptrdiff_t>(range.first));
 }
 

@@ -131,9 +131,13 @@ edge_list collect_next_edges(const Args&... args) {
 CRESSET_API void set_history(const Tensor& t, const std::shared_ptr<Node>& node);
 CRESSET_API void set_history(const Tensor& t, std::shared_ptr<Node>&& node);
 template <class T>
-void set_history(const Tensor& t, const std::shared_ptr<T>& node) { set_history(t, std::shared_ptr<Node>(node)); }
+void set_history(const Tensor& t, const std::shared_ptr<T>& node) {
+  set_history(t, std::shared_ptr<Node>(node));
+}
 template <class T>
-void set_history(const Tensor& t, std::shared_ptr<T>&& node) { set_history(t, std::shared_ptr<Node>(std::move(node))); }
+void set_history(const Tensor& t, std::shared_ptr<T>&& node) {
+  set_history(t, std::shared_ptr<Node>(std::move(node)));
+}
 /// The same for each tensor of a list; undefined tensors take a number too.
 template <class T>
 void set_history(const std::vector<Tensor>& list, const std::shared_ptr<T>& node) {
@@ -185,8 +189,8 @@ Tensor as_view(const Tensor& base, Tensor result, bool bw_differentiable, bool f
 
 /// The same for several views made by one call; they may not be changed in place while recorded. make_replay(i) replays result i.
 template <class MakeReplay>
-void as_view_list(const Tensor& base, std::vector<Tensor>& results, bool bw_differentiable, bool fw_differentiable, const MakeReplay& make_replay,
-                  CreationMeta creation_meta = creation_meta_now(CreationMeta::MULTI_OUTPUT_NODE)) {
+void as_view_list(const Tensor& base, std::vector<Tensor>& results, bool bw_differentiable, bool fw_differentiable,
+                  const MakeReplay& make_replay, CreationMeta creation_meta = creation_meta_now(CreationMeta::MULTI_OUTPUT_NODE)) {
   for (std::size_t i = 0; i < results.size(); ++i)
     results[i] = as_view(base, std::move(results[i]), bw_differentiable, fw_differentiable, [&] { return make_replay(i); }, creation_meta);
 }

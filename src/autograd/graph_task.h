@@ -19,7 +19,7 @@ struct NodeState {
   uint32_t rank = 0;          // scratch of the needed search
   bool needed = false;        // partial passes: does it lead to a wanted output?
   bool is_output = false;
-  variable_list buffer;       // gradients so far, by input number
+  variable_list buffer;  // gradients so far, by input number
 };
 
 struct GraphTask;
@@ -78,18 +78,18 @@ struct GraphTask {
   void run(Ready ready, const Push& push);
 
   bool keep_graph, create_graph;
-  bool partial = false;       // only some gradients are wanted
-  bool has_device = false;    // some node runs on a device thread
-  uint32_t id32;              // claims of nodes carry this
+  bool partial = false;     // only some gradients are wanted
+  bool has_device = false;  // some node runs on a device thread
+  uint32_t id32;            // claims of nodes carry this
   int64_t id;
-  uint32_t depth = 0;         // reentrancy
+  uint32_t depth = 0;  // reentrancy
   std::vector<NodeState> states;
   std::unordered_map<const Node*, uint32_t> contested;  // nodes that another pass had claimed
   std::vector<Capture> captures;
   variable_list captured;
   std::vector<Ready> heap;
   std::vector<std::function<void()>> callbacks;
-  edge_list roots;            // keeps the graph alive
+  edge_list roots;  // keeps the graph alive
   GraphTask* parent = nullptr;
 
   // Only for graphs that touch a device.

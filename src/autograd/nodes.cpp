@@ -33,9 +33,8 @@ bool obeys_layout(const Tensor& grad, const Tensor& variable) {
 
 Tensor clone_with_layout(const Tensor& grad, const Tensor& variable) {
   if (!grad.has_storage()) return cresset::clone(grad);
-  Tensor copy = variable.is_non_overlapping_and_dense()
-                    ? cresset::empty_strided(variable.sizes(), variable.strides(), grad.options())
-                    : cresset::empty(variable.sizes(), grad.options());
+  Tensor copy = variable.is_non_overlapping_and_dense() ? cresset::empty_strided(variable.sizes(), variable.strides(), grad.options())
+                                                        : cresset::empty(variable.sizes(), grad.options());
   cresset::copy_(copy, grad);
   return copy;
 }
@@ -43,7 +42,8 @@ Tensor clone_with_layout(const Tensor& grad, const Tensor& variable) {
 /// First gradient: keeps the tensor itself when nobody else holds it or its memory.
 Tensor first_gradient(Tensor&& grad, const Tensor& variable) {
   if (GradMode::is_enabled()) return obeys_layout(grad, variable) ? cresset::clone(grad) : clone_with_layout(grad, variable);
-  if (grad.use_count() == 1 && grad.has_storage() && grad.unsafeGetTensorImpl()->unsafe_storage().use_count() == 1 && obeys_layout(grad, variable)) {
+  if (grad.use_count() == 1 && grad.has_storage() && grad.unsafeGetTensorImpl()->unsafe_storage().use_count() == 1 &&
+      obeys_layout(grad, variable)) {
     grad.unsafeGetTensorImpl()->set_autograd_meta(nullptr);
     return std::move(grad);
   }

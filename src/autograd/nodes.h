@@ -81,9 +81,7 @@ struct CRESSET_API NotImplementedNode final : Node {
   std::string name() const override { return "NotImplemented"; }
 
  protected:
-  variable_list apply(variable_list&&) override {
-    CRESSET_THROW(NotImplementedError, "derivative for ", op_, " is not implemented");
-  }
+  variable_list apply(variable_list&&) override { CRESSET_THROW(NotImplementedError, "derivative for ", op_, " is not implemented"); }
 
  private:
   std::string op_;

@@ -47,10 +47,11 @@ const std::optional<std::string>& SavedTensorDefaultHooks::disabled_message() { 
 SavedVariable::SavedVariable(const Tensor& variable, bool is_output, bool is_inplace_on_view) {
   if (!variable.defined()) return;
   TensorImpl* impl = variable.unsafeGetTensorImpl();
-  CRESSET_CHECK(!impl->is_inference(),
-                "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation tracked by "
-                "autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd, or use `torch.no_grad()` "
-                "instead of `torch.inference_mode()`.");
+  CRESSET_CHECK(
+      !impl->is_inference(),
+      "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation tracked by "
+      "autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd, or use `torch.no_grad()` "
+      "instead of `torch.inference_mode()`.");
   state_ = State::Held;
   is_output_ = is_output;
   saved_version_ = impl->version();
@@ -93,18 +94,20 @@ void SavedVariable::set_hooks_and_pack(std::unique_ptr<SavedVariableHooks>&& hoo
     NoGradGuard no_grad;
     hooks->call_pack_hook(saved_original_ ? detach_shared(data) : data);
   }
-  CRESSET_CHECK(data.unsafeGetTensorImpl()->version() == before,
-                "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot be modified by in-place "
-                "operations as this can lead to unexpected side-effects. Please open an issue if you need to perform in-place operations on the "
-                "input to a pack hook.");
+  CRESSET_CHECK(
+      data.unsafeGetTensorImpl()->version() == before,
+      "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot be modified by in-place "
+      "operations as this can lead to unexpected side-effects. Please open an issue if you need to perform in-place operations on the "
+      "input to a pack hook.");
   extras_->hooks = std::move(hooks);
   data_ = Tensor();
 }
 
 void SavedVariable::register_hooks(std::unique_ptr<SavedVariableHooks>&& hooks) {
-  CRESSET_CHECK(!has_hooks(), "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks is allowed at a time.");
-  CRESSET_CHECK(state_ != State::Undefined,
-                "Calling register_hooks on a saved tensor with value None is forbidden");
+  CRESSET_CHECK(
+      !has_hooks(),
+      "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks is allowed at a time.");
+  CRESSET_CHECK(state_ != State::Undefined, "Calling register_hooks on a saved tensor with value None is forbidden");
   CRESSET_CHECK(state_ != State::Released, kBackwardTwice);
   if (!extras_) extras_ = std::make_unique<Extras>();
   if (saved_original_) {
@@ -119,15 +122,17 @@ void SavedVariable::register_hooks(std::unique_ptr<SavedVariableHooks>&& hooks) 
 }
 
 void SavedVariable::raise_modified(uint32_t now, const std::shared_ptr<Node>& grad_fn, const Tensor& t) const {
-  std::string message = str("one of the variables needed for gradient computation has been modified by an inplace operation: [torch.",
-                            t.is_cpu() ? std::string() : DeviceTypeName(t.device().type()) + ".", t.scalar_type(), "Tensor ", t.sizes(), "]");
+  std::string message =
+      str("one of the variables needed for gradient computation has been modified by an inplace operation: [torch.",
+          t.is_cpu() ? std::string() : DeviceTypeName(t.device().type()) + ".", t.scalar_type(), "Tensor ", t.sizes(), "]");
   if (grad_fn) message += str(", which is output ", output_nr_, " of ", forward_name(*grad_fn), ",");
   message += str(" is at version ", now, "; expected version ", saved_version_, " instead.");
-  message += AnomalyMode::is_enabled()
-                 ? " Hint: the backtrace further above shows the operation that failed to compute its gradient. The variable in question was "
-                   "changed in there or anywhere later. Good luck!"
-                 : " Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
-                   "torch.autograd.set_detect_anomaly(True, check_nan=False).";
+  message +=
+      AnomalyMode::is_enabled()
+          ? " Hint: the backtrace further above shows the operation that failed to compute its gradient. The variable in question was "
+            "changed in there or anywhere later. Good luck!"
+          : " Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
+            "torch.autograd.set_detect_anomaly(True, check_nan=False).";
   CRESSET_THROW(Error, message);
 }
 

@@ -76,7 +76,8 @@ void refresh_view_grad_fn(const Tensor& self, DifferentiableViewMeta& meta, uint
   std::shared_ptr<Node> old = std::move(meta.grad_fn_);
   meta.grad_fn_ = fresh ? fresh->grad_fn_ : nullptr;
   meta.output_nr_ = fresh ? fresh->output_nr_ : 0;
-  if (retain && meta.grad_fn_) meta.grad_fn_->add_retains_grad_hook(meta.output_nr_, std::make_shared<RetainGradHook>(self, meta.output_nr_));
+  if (retain && meta.grad_fn_)
+    meta.grad_fn_->add_retains_grad_hook(meta.output_nr_, std::make_shared<RetainGradHook>(self, meta.output_nr_));
   meta.attr_version_ = now;
   detail::release_node(std::move(old));
 }
@@ -124,8 +125,7 @@ ViewInfo chain(const Tensor& base, const Tensor& view, ViewReplay replay, const 
   if (!outer) return {base, std::move(replay)};
   if (!outer->replay && !replay) return {outer->base, {}};
   ViewGeometry first(*outer, base);
-  if (!replay)
-    replay = [second = ViewGeometry(ViewInfo{base, {}}, view)](const Tensor& t) { return second.of(t); };
+  if (!replay) replay = [second = ViewGeometry(ViewInfo{base, {}}, view)](const Tensor& t) { return second.of(t); };
   return {outer->base, [first = std::move(first), second = std::move(replay)](const Tensor& t) { return second(first.of(t)); }};
 }
 }  // namespace
@@ -159,16 +159,23 @@ void handle_view_on_rebase(const DifferentiableViewMeta& meta, bool indirect) {
   message += meta.grad_fn_ ? "." : inference ? " in normal mode." : " with grad mode enabled.";
   if (inference || no_grad) {
     const std::string mode = inference ? "inference_mode" : "no_grad";
-    message += " Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view and the "
-               "inplace either both inside the " + mode + " block (if you don't want the inplace to be tracked) or both outside (if you want the "
-               "inplace to be tracked).";
+    message +=
+        " Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view and "
+        "the "
+        "inplace either both inside the " +
+        mode +
+        " block (if you don't want the inplace to be tracked) or both outside (if you want the "
+        "inplace to be tracked).";
   } else if (meta.creation_meta_ == CreationMeta::MULTI_OUTPUT_NODE) {
-    message += " This view is the output of a function that returns multiple views. Such functions do not allow the output views to be modified "
-               "inplace. You should replace the inplace operation by an out-of-place one.";
+    message +=
+        " This view is the output of a function that returns multiple views. Such functions do not allow the output views to be modified "
+        "inplace. You should replace the inplace operation by an out-of-place one.";
   } else {
-    message += " This view was created inside a custom Function (or because an input was returned as-is) and the autograd logic to handle "
-               "view+inplace would override the custom backward associated with the custom Function, leading to incorrect gradients. This behavior "
-               "is forbidden. You can fix this by cloning the output of the custom Function.";
+    message +=
+        " This view was created inside a custom Function (or because an input was returned as-is) and the autograd logic to handle "
+        "view+inplace would override the custom backward associated with the custom Function, leading to incorrect gradients. This "
+        "behavior "
+        "is forbidden. You can fix this by cloning the output of the custom Function.";
   }
   CRESSET_THROW(Error, message);
 }
@@ -273,20 +280,22 @@ void rebase_history(const Tensor& self, Edge edge, std::size_t self_index) {
   DifferentiableViewMeta* view = get_view_autograd_meta(self);
   if (!view || !view->has_bw_view()) return set_gradient_edge(self, std::move(edge));
   if (view->creation_meta_ != CreationMeta::DEFAULT) handle_view_on_rebase(*view);
-  CRESSET_CHECK(edge.input_nr == 0 && edge.function->num_inputs() == 1, "Functions which modify views in-place must return a single Variable");
+  CRESSET_CHECK(edge.input_nr == 0 && edge.function->num_inputs() == 1,
+                "Functions which modify views in-place must return a single Variable");
   // The view's hooks belong to its old value; its node is made again from the base below.
   if (view->hooks_) {
     view->hooks_->pre_hooks.clear();
     view->hooks_->cpp_hooks.reset();
   }
   const ViewInfo& info = view->backward_info();
-  std::shared_ptr<Node> copy_slices =
-      make_node<CopySlices>(info.base, ViewGeometry(info, self), std::move(edge.function), self_index);
+  std::shared_ptr<Node> copy_slices = make_node<CopySlices>(info.base, ViewGeometry(info, self), std::move(edge.function), self_index);
   set_gradient_edge(info.base, {std::move(copy_slices), 0});
   grad_fn_of(self);
 }
 
-void set_version_counter(const Tensor& t, const Tensor& shared_with) { t.unsafeGetTensorImpl()->share_version_with(*shared_with.unsafeGetTensorImpl()); }
+void set_version_counter(const Tensor& t, const Tensor& shared_with) {
+  t.unsafeGetTensorImpl()->share_version_with(*shared_with.unsafeGetTensorImpl());
+}
 
 void add_hook(const Tensor& t, std::shared_ptr<FunctionPreHook> hook) {
   AutogradMeta* meta = materialize_autograd_meta(t);
@@ -319,12 +328,14 @@ namespace ag = autograd::impl;
 bool Tensor::requires_grad() const { return ag::requires_grad(*this); }
 
 const Tensor& Tensor::requires_grad_(bool v) const {
-  CRESSET_CHECK(v || is_leaf() || !requires_grad(),
-                "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a subgraph that doesn't "
-                "require differentiation use var_no_grad = var.detach().");
+  CRESSET_CHECK(
+      v || is_leaf() || !requires_grad(),
+      "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a subgraph that doesn't "
+      "require differentiation use var_no_grad = var.detach().");
   if (v == requires_grad()) return *this;
   CRESSET_CHECK(!v || isDifferentiableType(scalar_type()), "only Tensors of floating point dtype can require gradients");
-  CRESSET_CHECK(!v || !is_inference() || InferenceMode::is_enabled(), "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
+  CRESSET_CHECK(!v || !is_inference() || InferenceMode::is_enabled(),
+                "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
   ag::materialize_autograd_meta(*this)->requires_grad_ = v;
   return *this;
 }
@@ -333,9 +344,10 @@ const Tensor& Tensor::grad() const {
   const AutogradMeta* meta = ag::get_autograd_meta(*this);
   if (!meta) return autograd::no_tensor;
   if (CRESSET_UNLIKELY(!meta->grad_.defined() && !is_leaf() && !meta->retains_grad_))
-    warn("The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be populated during "
-         "autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf Tensor, use .retain_grad() on the non-leaf "
-         "Tensor. If you access the non-leaf Tensor by mistake, make sure you access the leaf Tensor instead.");
+    warn(
+        "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be populated during "
+        "autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf Tensor, use .retain_grad() on the non-leaf "
+        "Tensor. If you access the non-leaf Tensor by mistake, make sure you access the leaf Tensor instead.");
   return meta->grad_;
 }
 Tensor& Tensor::mutable_grad() const { return ag::materialize_autograd_meta(*this)->grad_; }
@@ -395,9 +407,7 @@ const Tensor& Tensor::_base() const {
 }
 
 Tensor Tensor::tensor_data() const { return variable_data(); }
-Tensor Tensor::variable_data() const {
-  return defined() ? Tensor(impl_->shallow_copy_and_detach(false)) : Tensor();
-}
+Tensor Tensor::variable_data() const { return defined() ? Tensor(impl_->shallow_copy_and_detach(false)) : Tensor(); }
 
 void Tensor::set_data(const Tensor& new_data) const {
   CRESSET_CHECK(new_data.defined() && new_data.layout() == layout() && new_data.device().type() == device().type() &&

@@ -27,8 +27,8 @@ std::string join_pieces(std::initializer_list<Piece> pieces) {
 }
 
 void raise_internal(const char* file, int line, const char* condition, std::string message) {
-  throw InternalError(str("internal error at ", file, ":", line, ": `", condition, "` does not hold. ", message,
-                          message.empty() ? "" : " ", "Please report this with the call that led here."));
+  throw InternalError(str("internal error at ", file, ":", line, ": `", condition, "` does not hold. ", message, message.empty() ? "" : " ",
+                          "Please report this with the call that led here."));
 }
 
 }  // namespace detail
@@ -40,9 +40,7 @@ void print_warning(std::string_view category, const std::string& message) {
 std::atomic<WarningHandler> warning_handler{&print_warning};
 }  // namespace
 
-WarningHandler set_warning_handler(WarningHandler handler) {
-  return warning_handler.exchange(handler ? handler : &print_warning);
-}
+WarningHandler set_warning_handler(WarningHandler handler) { return warning_handler.exchange(handler ? handler : &print_warning); }
 
 void warn(const std::string& message, std::string_view category) { warning_handler.load()(category, message); }
 

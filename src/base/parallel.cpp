@@ -44,7 +44,7 @@ struct Region {
   int64_t begin, end, chunk;
   int tasks;
   ThreadState state;
-  std::atomic<int> next{1};     // task 0 belongs to the caller
+  std::atomic<int> next{1};  // task 0 belongs to the caller
   std::atomic<int> finished{0};
   std::mutex error_mutex;
   std::exception_ptr error;

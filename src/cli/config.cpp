@@ -14,7 +14,8 @@ namespace {
 void config(const std::string& key, const Shared& shared) {
   // The program is in PREFIX/bin, whatever links lead to it.
   const std::filesystem::path prefix = std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path();
-  CRESSET_CHECK(key == "version" || std::filesystem::exists(prefix / "include" / "cresset"), "config: there are no headers in ", (prefix / "include").string(),
+  CRESSET_CHECK(key == "version" || std::filesystem::exists(prefix / "include" / "cresset"), "config: there are no headers in ",
+                (prefix / "include").string(),
                 ", because this program was not run from an installation. Run `cmake --install BUILD --prefix DIR`, then DIR/bin/cresset.");
   nlohmann::ordered_json values;
   values["version"] = CRESSET_VERSION;
@@ -25,7 +26,8 @@ void config(const std::string& key, const Shared& shared) {
   values["cflags"] = "-std=c++20 -I" + values["include"].get<std::string>();
   values["libs"] = "-L" + values["lib"].get<std::string>() + " -Wl,-rpath," + values["lib"].get<std::string>() + " -lcresset";
   if (!key.empty()) {
-    CRESSET_CHECK_VALUE(values.contains(key), "config: one of version, prefix, include, lib, cmake, cflags, libs was required; '", key, "' was given.");
+    CRESSET_CHECK_VALUE(values.contains(key), "config: one of version, prefix, include, lib, cmake, cflags, libs was required; '", key,
+                        "' was given.");
     std::printf("%s\n", values[key].get<std::string>().c_str());
   } else if (shared.json) {
     std::printf("%s\n", values.dump(2).c_str());
@@ -38,7 +40,8 @@ void config(const std::string& key, const Shared& shared) {
 
 void add_config(CLI::App& app, Shared& shared) {
   auto key = std::make_shared<std::string>();
-  CLI::App* command = app.add_subcommand("config", "where headers and library are, e.g. g++ $(cresset config cflags) f.cpp $(cresset config libs)");
+  CLI::App* command =
+      app.add_subcommand("config", "where headers and library are, e.g. g++ $(cresset config cflags) f.cpp $(cresset config libs)");
   command->add_option("key", *key, "one value alone");
   command->callback([key, &shared] { config(*key, shared); });
 }

@@ -50,7 +50,8 @@ void doctor(Shared& shared) {
     std::printf("%s\n", report.dump(2).c_str());
     return;
   }
-  for (const auto& [key, value] : report.items()) std::printf("%-24s %s\n", key.c_str(), (value.is_string() ? value.get<std::string>() : value.dump()).c_str());
+  for (const auto& [key, value] : report.items())
+    std::printf("%-24s %s\n", key.c_str(), (value.is_string() ? value.get<std::string>() : value.dump()).c_str());
   std::printf("%s\n", shared.status == 0 ? "all well" : "something is wrong, see above");
 }
 

@@ -24,7 +24,8 @@ IValue argument(const std::string& text, const Argument& declared, const std::st
   const std::size_t open = text.find('[');
   if (open != std::string::npos && open > 0) {
     const std::size_t close = text.find(']', open), at = text.find('@');
-    CRESSET_CHECK_VALUE(close != std::string::npos, "explain: a tensor is written float32[2,3] or float32[2,3]@meta; '", text, "' was given.");
+    CRESSET_CHECK_VALUE(close != std::string::npos, "explain: a tensor is written float32[2,3] or float32[2,3]@meta; '", text,
+                        "' was given.");
     DimVector sizes;
     for (std::size_t i = open + 1; i < close;) {
       int64_t n = 0;
@@ -33,13 +34,18 @@ IValue argument(const std::string& text, const Argument& declared, const std::st
       sizes.push_back(n);
       i = static_cast<std::size_t>(end - text.data()) + 1;
     }
-    const Tensor t = cresset::empty(sizes, TensorOptions(dtype_from_name(text.substr(0, open))).device(Device(at == std::string::npos ? device : text.substr(at + 1))));
+    const Tensor t = cresset::empty(
+        sizes, TensorOptions(dtype_from_name(text.substr(0, open))).device(Device(at == std::string::npos ? device : text.substr(at + 1))));
     return declared.type->kind == TypeKind::List ? IValue(std::vector<Tensor>{t}) : IValue(t);
   }
   int64_t integer = 0;
-  if (const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), integer); error == std::errc() && end == text.data() + text.size()) return integer;
+  if (const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), integer);
+      error == std::errc() && end == text.data() + text.size())
+    return integer;
   double number = 0;
-  if (const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number); error == std::errc() && end == text.data() + text.size()) return number;
+  if (const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+      error == std::errc() && end == text.data() + text.size())
+    return number;
   return text;
 }
 
@@ -65,7 +71,8 @@ void explain(const std::string& name, const std::vector<std::string>& texts, con
   }
   if (!op) op = Dispatcher::singleton().findSchemaOrThrow(full.name.c_str(), full.overload_name.c_str());
   const auto& declared = op->schema().arguments();
-  CRESSET_CHECK_VALUE(texts.size() <= declared.size(), "explain: ", op->operator_name(), " takes ", declared.size(), " arguments; ", texts.size(), " were given.");
+  CRESSET_CHECK_VALUE(texts.size() <= declared.size(), "explain: ", op->operator_name(), " takes ", declared.size(), " arguments; ",
+                      texts.size(), " were given.");
   Stack stack;
   for (std::size_t i = 0; i < declared.size(); ++i)
     stack.push_back(i < texts.size() ? argument(texts[i], declared[i], shared.device) : absent(declared[i], shared.device));

@@ -10,7 +10,8 @@
 // The generated file, inside of the program: no second copy to find at run time.
 asm(".section .rodata\n"
     ".global cresset_declarations_begin\ncresset_declarations_begin:\n"
-    ".incbin \"" CRESSET_DECLARATIONS_FILE "\"\n"
+    ".incbin \"" CRESSET_DECLARATIONS_FILE
+    "\"\n"
     ".global cresset_declarations_end\ncresset_declarations_end:\n"
     ".previous\n");
 extern "C" const char cresset_declarations_begin[], cresset_declarations_end[];
@@ -59,7 +60,8 @@ void add_ops(CLI::App& app, Shared& shared) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("ops", "list operators; -v adds their registrations and tables");
   command->add_option("filter", options->filter, "only names that contain this text");
-  command->add_flag("--declarations", options->declarations, "RegistrationDeclarations.h: C++ signature, then schema, dispatch and default");
+  command->add_flag("--declarations", options->declarations,
+                    "RegistrationDeclarations.h: C++ signature, then schema, dispatch and default");
   command->add_flag("--needed", options->needed, "with --declarations: only those that a backend must provide");
   command->callback([options, &shared] { options->declarations ? print_declarations(*options) : list(*options, shared); });
 }

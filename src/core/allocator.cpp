@@ -22,7 +22,7 @@ namespace cresset {
 namespace {
 
 constexpr std::size_t kAlignment = 64;
-constexpr std::size_t kSmallLimit = 4096;     // blocks up to here live on thread-local lists, in steps of 64 bytes
+constexpr std::size_t kSmallLimit = 4096;  // blocks up to here live on thread-local lists, in steps of 64 bytes
 constexpr std::size_t kSmallClasses = kSmallLimit / kAlignment;
 constexpr uint32_t kSmallKept = 64;           // blocks kept per class and thread
 constexpr std::size_t kBigStart = 1u << 20;   // blocks from here on are kept for reuse and ask for huge pages
@@ -38,7 +38,8 @@ void count(int64_t n) {
 }
 
 [[noreturn]] void out_of_memory(std::size_t n) {
-  CRESSET_THROW(OutOfMemoryError, "CPU allocator: not enough memory: you tried to allocate ", n, " bytes. Use smaller sizes or free tensors first.");
+  CRESSET_THROW(OutOfMemoryError, "CPU allocator: not enough memory: you tried to allocate ", n,
+                " bytes. Use smaller sizes or free tensors first.");
 }
 
 void* system_alloc(std::size_t n) {

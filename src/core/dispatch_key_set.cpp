@@ -24,16 +24,18 @@ namespace {
 constexpr const char* kNames[] = {
     "Undefined",
 #define CRESSET_KEY(Name) #Name,
-    CRESSET_FORALL_FUNCTIONALITIES(CRESSET_KEY)
-    CRESSET_FORALL_BACKENDS(CRESSET_KEY)
+    CRESSET_FORALL_FUNCTIONALITIES(CRESSET_KEY) CRESSET_FORALL_BACKENDS(CRESSET_KEY)
 #undef CRESSET_KEY
 #define CRESSET_KEY(Name) "Autograd" #Name,
-    CRESSET_FORALL_BACKENDS(CRESSET_KEY)
+        CRESSET_FORALL_BACKENDS(CRESSET_KEY)
 #undef CRESSET_KEY
 #define CRESSET_KEY(Name) "Autocast" #Name,
-    CRESSET_FORALL_BACKENDS(CRESSET_KEY)
+            CRESSET_FORALL_BACKENDS(CRESSET_KEY)
 #undef CRESSET_KEY
-    "Autograd", "CompositeImplicitAutograd", "FuncTorchBatchedDecomposition", "CompositeExplicitAutograd",
+                "Autograd",
+    "CompositeImplicitAutograd",
+    "FuncTorchBatchedDecomposition",
+    "CompositeExplicitAutograd",
     "CompositeExplicitAutogradNonFunctional",
 };
 static_assert(std::size(kNames) == static_cast<std::size_t>(DispatchKey::NumKeys));
@@ -67,7 +69,8 @@ DispatchKey parseDispatchKey(std::string_view name) {
       for (int t = static_cast<int>(DeviceType::PrivateUse1); t < kDeviceTypeCount; ++t)
         if (equal_ignoring_case(name.substr(prefix.size()), DeviceTypeName(static_cast<DeviceType>(t))))
           return static_cast<DispatchKey>(first + t);
-  CRESSET_THROW(Error, "could not parse dispatch key '", name, "'. Keys are CPU, Meta, PrivateUse1, Autograd, CompositeImplicitAutograd, …");
+  CRESSET_THROW(Error, "could not parse dispatch key '", name,
+                "'. Keys are CPU, Meta, PrivateUse1, Autograd, CompositeImplicitAutograd, …");
 }
 
 std::string toString(DispatchKeySet ks) {

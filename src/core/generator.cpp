@@ -10,12 +10,10 @@
 namespace cresset {
 
 void GeneratorImpl::set_offset(uint64_t) {
-  CRESSET_THROW(Error, "set_offset: a counter-based generator was required; the generator of ", device_,
-                " has no offset. Use set_state.");
+  CRESSET_THROW(Error, "set_offset: a counter-based generator was required; the generator of ", device_, " has no offset. Use set_state.");
 }
 uint64_t GeneratorImpl::get_offset() const {
-  CRESSET_THROW(Error, "get_offset: a counter-based generator was required; the generator of ", device_,
-                " has no offset. Use get_state.");
+  CRESSET_THROW(Error, "get_offset: a counter-based generator was required; the generator of ", device_, " has no offset. Use get_state.");
 }
 
 namespace detail {
@@ -115,15 +113,12 @@ struct LegacyState {
   uint8_t next_float_normal_is_valid;
   uint8_t tail[3];
 };
-static_assert(sizeof(LegacyState) == CPUGeneratorImpl::kStateSize &&
-              std::is_trivially_copyable_v<LegacyState>);
+static_assert(sizeof(LegacyState) == CPUGeneratorImpl::kStateSize && std::is_trivially_copyable_v<LegacyState>);
 
 }  // namespace
 
 CPUGeneratorImpl::CPUGeneratorImpl(uint64_t seed)
-    : GeneratorImpl(Device(DeviceType::CPU), DispatchKeySet(DispatchKey::CPU)),
-      seed_(seed),
-      engine_(static_cast<uint32_t>(seed)) {}
+    : GeneratorImpl(Device(DeviceType::CPU), DispatchKeySet(DispatchKey::CPU)), seed_(seed), engine_(static_cast<uint32_t>(seed)) {}
 
 void CPUGeneratorImpl::set_current_seed(uint64_t seed) {
   seed_ = seed;
@@ -156,19 +151,16 @@ std::vector<uint8_t> CPUGeneratorImpl::get_state() const {
 }
 
 void CPUGeneratorImpl::set_state(std::span<const uint8_t> state) {
-  CRESSET_CHECK(state.size() == kStateSize, "set_state: a CPU generator state of ", kStateSize,
-                " bytes was required; ", state.size(), " bytes were given. Pass what get_state returned.");
+  CRESSET_CHECK(state.size() == kStateSize, "set_state: a CPU generator state of ", kStateSize, " bytes was required; ", state.size(),
+                " bytes were given. Pass what get_state returned.");
   LegacyState s;
   std::memcpy(&s, state.data(), sizeof s);
   const bool fresh = s.next == 0 && s.left == 1;
-  const bool running = s.next >= 1 && s.next <= Mt19937::kWords &&
-                       s.left == Mt19937::kWords + 1 - static_cast<int32_t>(s.next);
-  CRESSET_CHECK(s.seeded == 1 && (fresh || running),
-                "set_state: an MT19937 state was required; seeded=", s.seeded, ", left=", s.left,
+  const bool running = s.next >= 1 && s.next <= Mt19937::kWords && s.left == Mt19937::kWords + 1 - static_cast<int32_t>(s.next);
+  CRESSET_CHECK(s.seeded == 1 && (fresh || running), "set_state: an MT19937 state was required; seeded=", s.seeded, ", left=", s.left,
                 ", next=", s.next, " were given. Pass what get_state returned.");
   std::array<uint32_t, Mt19937::kWords> words;
-  std::transform(std::begin(s.words), std::end(s.words), words.begin(),
-                 [](uint64_t w) { return static_cast<uint32_t>(w); });
+  std::transform(std::begin(s.words), std::end(s.words), words.begin(), [](uint64_t w) { return static_cast<uint32_t>(w); });
   seed_ = s.seed;
   engine_.restore(words, static_cast<int>(s.next));
   next_double_normal_ = s.normal_is_valid ? std::optional(s.normal_y) : std::nullopt;

@@ -10,7 +10,9 @@ thread_local constinit GradModeState grad_mode_state{};
 namespace {
 const bool carried = [] {
   register_thread_state(
-      [] { return uint64_t{grad_mode_state.grad} | uint64_t{grad_mode_state.forward_grad} << 1 | uint64_t{grad_mode_state.inference} << 2; },
+      [] {
+        return uint64_t{grad_mode_state.grad} | uint64_t{grad_mode_state.forward_grad} << 1 | uint64_t{grad_mode_state.inference} << 2;
+      },
       [](uint64_t w) { grad_mode_state = {(w & 1) != 0, (w & 2) != 0, (w & 4) != 0}; });
   return true;
 }();
@@ -20,15 +22,12 @@ const bool carried = [] {
 namespace {
 LocalDispatchKeySet keys_for(bool inference) {
   const LocalDispatchKeySet now = impl::tls_local_dispatch_key_set();
-  if (inference)
-    return {now.included.remove(DispatchKey::ADInplaceOrView), now.excluded | autograd_dispatch_keyset};
+  if (inference) return {now.included.remove(DispatchKey::ADInplaceOrView), now.excluded | autograd_dispatch_keyset};
   return {now.included, now.excluded - autograd_dispatch_keyset_with_ADInplaceOrView};
 }
 }  // namespace
 
-InferenceMode::InferenceMode(bool on) : saved_(detail::grad_mode_state), keys_(keys_for(on)) {
-  detail::grad_mode_state = {!on, !on, on};
-}
+InferenceMode::InferenceMode(bool on) : saved_(detail::grad_mode_state), keys_(keys_for(on)) { detail::grad_mode_state = {!on, !on, on}; }
 InferenceMode::~InferenceMode() { detail::grad_mode_state = saved_; }
 
 }  // namespace cresset

@@ -43,7 +43,14 @@ std::string to_string(const Scalar& s) {
 
 namespace detail {
 void raise_scalar_overflow(ScalarType type) {
-  const char* name = type == kByte ? "uint8_t" : type == kChar ? "int8_t" : type == kShort ? "int16_t" : type == kInt ? "int" : type == kLong ? "int64_t" : type == kFloat ? "float" : type == kDouble ? "double" : toString(type);
+  const char* name = type == kByte     ? "uint8_t"
+                     : type == kChar   ? "int8_t"
+                     : type == kShort  ? "int16_t"
+                     : type == kInt    ? "int"
+                     : type == kLong   ? "int64_t"
+                     : type == kFloat  ? "float"
+                     : type == kDouble ? "double"
+                                       : toString(type);
   CRESSET_THROW(Error, "value cannot be converted to type ", name, " without overflow");
 }
 }  // namespace detail

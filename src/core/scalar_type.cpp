@@ -68,9 +68,9 @@ ScalarType promote_types(ScalarType a, ScalarType b) {
   if (rank_of(a) > rank_of(b)) std::swap(a, b);
   const int low = rank_of(a), high = rank_of(b);
   CRESSET_CHECK(low >= 0, "promote_types: two defined dtypes were required; ", a, " and ", b, " were given.");
-  if (low == 1 && high == 2) return kShort;                               // uint8 and int8
-  if (low == 6 && high == 7) return kFloat;                               // float16 and bfloat16
-  if (isComplexType(b)) {                                                 // complex keeps the wider real type
+  if (low == 1 && high == 2) return kShort;  // uint8 and int8
+  if (low == 6 && high == 7) return kFloat;  // float16 and bfloat16
+  if (isComplexType(b)) {                    // complex keeps the wider real type
     if (a == kDouble) return kComplexDouble;
     if (b == ScalarType::ComplexHalf && (a == kFloat || a == kBFloat16)) return kComplexFloat;
   }
@@ -80,7 +80,8 @@ ScalarType promote_types(ScalarType a, ScalarType b) {
 ScalarType get_default_dtype() { return default_dtype.load(std::memory_order_relaxed); }
 
 void set_default_dtype(ScalarType t) {
-  CRESSET_CHECK_TYPE(isFloatingType(t), "set_default_dtype: only floating-point types are supported as the default type; ", dtype_name(t), " was given.");
+  CRESSET_CHECK_TYPE(isFloatingType(t), "set_default_dtype: only floating-point types are supported as the default type; ", dtype_name(t),
+                     " was given.");
   default_dtype.store(t, std::memory_order_relaxed);
 }
 

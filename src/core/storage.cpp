@@ -39,11 +39,14 @@ DataPtr StorageImpl::set_data_ptr(DataPtr p) {
       std::size_t n;
     };
     auto* block = new Block{data_.get(), allocated_};
-    DataPtr old(block->p, block, [](void* c) {
-      auto* b = static_cast<Block*>(c);
-      free_cpu_sized(b->p, b->n);
-      delete b;
-    }, data_.device());
+    DataPtr old(
+        block->p, block,
+        [](void* c) {
+          auto* b = static_cast<Block*>(c);
+          free_cpu_sized(b->p, b->n);
+          delete b;
+        },
+        data_.device());
     sized_cpu_ = false;
     data_ = std::move(p);
     return old;

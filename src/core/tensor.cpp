@@ -13,7 +13,10 @@ std::string Tensor::toString() const {
   return str(DeviceTypeName(device().type(), false), scalar_type(), "Type ", sizes());
 }
 
-void Tensor::raise_dim(int64_t d) const { maybe_wrap_dim(d, dim(), false); __builtin_unreachable(); }
+void Tensor::raise_dim(int64_t d) const {
+  maybe_wrap_dim(d, dim(), false);
+  __builtin_unreachable();
+}
 
 void Tensor::raise_type(ScalarType t) const {
   CRESSET_CHECK(defined(), "data_ptr: a defined tensor was required.");
@@ -41,8 +44,7 @@ int64_t maybe_wrap_dim(int64_t d, int64_t ndim, bool wrap_scalar) {
 namespace detail {
 
 void check_sizes_nonnegative(IntArrayRef sizes) {
-  for (int64_t s : sizes)
-    CRESSET_CHECK(s >= 0, "Trying to create tensor with negative dimension ", s, ": ", sizes);
+  for (int64_t s : sizes) CRESSET_CHECK(s >= 0, "Trying to create tensor with negative dimension ", s, ": ", sizes);
 }
 
 std::size_t compute_storage_nbytes(IntArrayRef sizes, IntArrayRef strides, std::size_t itemsize, int64_t offset) {
@@ -81,8 +83,9 @@ Tensor empty_cpu(IntArrayRef sizes, ScalarType dtype) {
     overflow |= __builtin_mul_overflow(bytes, s, &bytes);
   }
   CRESSET_CHECK(empty || (!overflow && bytes < int64_t{1} << 62), "Storage size calculation overflowed with sizes=", sizes);
-  auto impl = make_intrusive<TensorImpl>(Storage(make_intrusive<StorageImpl>(StorageImpl::use_byte_size_t(), empty ? 0 : static_cast<std::size_t>(bytes))),
-                                         key_set_for_device(kCPU), dtype);
+  auto impl = make_intrusive<TensorImpl>(
+      Storage(make_intrusive<StorageImpl>(StorageImpl::use_byte_size_t(), empty ? 0 : static_cast<std::size_t>(bytes))),
+      key_set_for_device(kCPU), dtype);
   impl->set_sizes_contiguous(sizes);
   return Tensor(std::move(impl));
 }
@@ -119,12 +122,15 @@ Tensor alias_with_sizes_and_strides(const Tensor& self, IntArrayRef sizes, IntAr
   const Storage& storage = from->storage();
   if (from->device_type() != kMeta) {
     const std::size_t needed = compute_storage_nbytes(sizes, strides, from->itemsize(), offset);
-    CRESSET_CHECK(needed <= storage.nbytes(), "setStorage: sizes ", sizes, ", strides ", strides, ", storage offset ", offset, ", and itemsize ",
-                  from->itemsize(), " requiring a storage size of ", needed, " are out of bounds for storage of size ", storage.nbytes());
+    CRESSET_CHECK(needed <= storage.nbytes(), "setStorage: sizes ", sizes, ", strides ", strides, ", storage offset ", offset,
+                  ", and itemsize ", from->itemsize(), " requiring a storage size of ", needed, " are out of bounds for storage of size ",
+                  storage.nbytes());
   }
   auto impl = make_intrusive<TensorImpl>(storage, from->key_set(), from->dtype(), sizes, strides, offset);
-  if (CRESSET_UNLIKELY(from->is_inference())) impl->set_inference(true);
-  else impl->share_version_with(*from);
+  if (CRESSET_UNLIKELY(from->is_inference()))
+    impl->set_inference(true);
+  else
+    impl->share_version_with(*from);
   if (CRESSET_UNLIKELY(from->backend_meta() != nullptr)) impl->set_backend_meta(from->backend_meta_ptr());
   return Tensor(std::move(impl));
 }

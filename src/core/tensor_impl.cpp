@@ -22,8 +22,15 @@ TensorImpl::TensorImpl(DispatchKeySet key_set, TypeMeta data_type, std::optional
   version_ = make_intrusive<VersionHolder>();
 }
 
-TensorImpl::TensorImpl(const Storage& storage, DispatchKeySet key_set, TypeMeta data_type, IntArrayRef sizes, IntArrayRef strides, int64_t offset)
-    : storage_(storage), sizes_(sizes), strides_(strides), offset_(offset), key_set_(key_set), dtype_(data_type), device_(storage.device()) {
+TensorImpl::TensorImpl(const Storage& storage, DispatchKeySet key_set, TypeMeta data_type, IntArrayRef sizes, IntArrayRef strides,
+                       int64_t offset)
+    : storage_(storage),
+      sizes_(sizes),
+      strides_(strides),
+      offset_(offset),
+      key_set_(key_set),
+      dtype_(data_type),
+      device_(storage.device()) {
   refresh_numel();
   refresh_contiguous();
 }
@@ -166,8 +173,10 @@ void TensorImpl::new_version_counter(uint32_t start) {
 }
 
 void TensorImpl::copy_metadata_from(const TensorImpl& other) {
-  if (other.storage_ && storage_ && !storage_.is_alias_of(other.storage_)) set_storage_keep_dtype(other.storage_);
-  else storage_ = other.storage_;
+  if (other.storage_ && storage_ && !storage_.is_alias_of(other.storage_))
+    set_storage_keep_dtype(other.storage_);
+  else
+    storage_ = other.storage_;
   sizes_ = other.sizes_;
   strides_ = other.strides_;
   offset_ = other.offset_;

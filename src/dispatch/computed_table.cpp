@@ -31,9 +31,7 @@ bool backend_has_kernel(const OperatorEntry& op, DispatchKey autograd_key) {
 
 }  // namespace
 
-bool is_runtime_key(DispatchKey k) {
-  return static_cast<int>(k) < kRuntimeKeyCount && !detail::is_per_backend(k);
-}
+bool is_runtime_key(DispatchKey k) { return static_cast<int>(k) < kRuntimeKeyCount && !detail::is_per_backend(k); }
 bool is_backend_key(DispatchKey k) {
   return (toFunctionalityKey(k) == DispatchKey::Dense && k != DispatchKey::Dense) || shares_autograd_other(k);
 }
@@ -49,8 +47,8 @@ std::vector<DispatchKey> runtime_keys_of(DispatchKey k) {
     const auto r = static_cast<DispatchKey>(i);
     if (!is_runtime_key(r)) continue;
     const bool backend = is_backend_key(r) || r == DispatchKey::Undefined;
-    const bool covered = k == DispatchKey::Autograd                    ? is_autograd_key(r)
-                         : k == DispatchKey::CompositeImplicitAutograd ? backend || is_autograd_key(r)
+    const bool covered = k == DispatchKey::Autograd                        ? is_autograd_key(r)
+                         : k == DispatchKey::CompositeImplicitAutograd     ? backend || is_autograd_key(r)
                          : k == DispatchKey::FuncTorchBatchedDecomposition ? r == DispatchKey::FuncTorchBatched
                                                                            : backend;
     if (covered) out.push_back(r);

@@ -98,7 +98,8 @@ const KernelFunction* Dispatcher::State::published_of(const OperatorEntry& op, c
   const auto it = published_index.find(&k);
   if (it != published_index.end()) return it->second;
   KernelFunction f = k.kernel;
-  if (op.schema && k.inferred && fits_older_schema(*k.inferred, op.schema->schema)) f = f.adapt_to_longer_schema(k.inferred->arguments().size());
+  if (op.schema && k.inferred && fits_older_schema(*k.inferred, op.schema->schema))
+    f = f.adapt_to_longer_schema(k.inferred->arguments().size());
   return published_index[&k] = publish(f);
 }
 
@@ -112,20 +113,23 @@ bool Dispatcher::State::fits_older_schema(const FunctionSchema& inferred, const 
   return true;
 }
 
-void Dispatcher::State::check_schema(const OperatorName& name, const FunctionSchema& declared, const std::string& declared_at, const FunctionSchema& inferred,
-                                     const std::string& inferred_at) {
+void Dispatcher::State::check_schema(const OperatorName& name, const FunctionSchema& declared, const std::string& declared_at,
+                                     const FunctionSchema& inferred, const std::string& inferred_at) {
   const auto difference = find_schema_differences(declared, inferred);
   if (!difference || fits_older_schema(inferred, declared)) return;
   CRESSET_THROW(Error, "Inferred operator schema for a C++ kernel function doesn't match the expected function schema.\n  operator: ", name,
-                "\n  expected schema: ", declared, "  (", declared_at, ")\n  inferred schema: ", inferred, "  (", inferred_at, ")\n  reason: ", *difference);
+                "\n  expected schema: ", declared, "  (", declared_at, ")\n  inferred schema: ", inferred, "  (", inferred_at,
+                ")\n  reason: ", *difference);
 }
 
 RegistrationHandleRAII Dispatcher::registerLibrary(std::string ns, std::string debug) {
   std::lock_guard lock(state_->mutex);
   const auto [it, fresh] = state_->libraries.emplace(ns, debug);
-  CRESSET_CHECK(fresh, "Only a single TORCH_LIBRARY can be used to register the namespace ", ns,
-                "; please put all of your definitions in a single TORCH_LIBRARY block. If you were trying to specify implementations, consider using "
-                "TORCH_LIBRARY_IMPL (which can be duplicated). Previous registration of TORCH_LIBRARY was ", it->second, "; latest registration was ", debug);
+  CRESSET_CHECK(
+      fresh, "Only a single TORCH_LIBRARY can be used to register the namespace ", ns,
+      "; please put all of your definitions in a single TORCH_LIBRARY block. If you were trying to specify implementations, consider using "
+      "TORCH_LIBRARY_IMPL (which can be duplicated). Previous registration of TORCH_LIBRARY was ",
+      it->second, "; latest registration was ", debug);
   return RegistrationHandleRAII([this, ns] {
     std::lock_guard inner(state_->mutex);
     state_->libraries.erase(ns);
@@ -136,8 +140,10 @@ RegistrationHandleRAII Dispatcher::registerDef(FunctionSchema schema, std::strin
   const OperatorName name = schema.operator_name();
   std::unique_lock lock(state_->mutex);
   OperatorEntry& op = state_->entry(name);
-  CRESSET_CHECK(op.def_count == 0, "Tried to register an operator (", schema, ") with the same name and overload name multiple times. Each overload's schema should "
-                "only be registered with a single call to def(). Duplicate registration: ", debug, ". Original registration: ", op.schema ? op.schema->debug : "");
+  CRESSET_CHECK(op.def_count == 0, "Tried to register an operator (", schema,
+                ") with the same name and overload name multiple times. Each overload's schema should "
+                "only be registered with a single call to def(). Duplicate registration: ",
+                debug, ". Original registration: ", op.schema ? op.schema->debug : "");
   for (const auto& [key, list] : op.kernels)
     for (const AnnotatedKernel& k : list)
       if (k.inferred) State::check_schema(name, schema, debug, *k.inferred, k.debug);
@@ -155,8 +161,9 @@ RegistrationHandleRAII Dispatcher::registerDef(FunctionSchema schema, std::strin
   });
 }
 
-RegistrationHandleRAII Dispatcher::registerImpl(OperatorName name, std::optional<DispatchKey> key, KernelFunction kernel, std::optional<CppSignature> signature,
-                                                std::unique_ptr<FunctionSchema> inferred, std::string debug) {
+RegistrationHandleRAII Dispatcher::registerImpl(OperatorName name, std::optional<DispatchKey> key, KernelFunction kernel,
+                                                std::optional<CppSignature> signature, std::unique_ptr<FunctionSchema> inferred,
+                                                std::string debug) {
   // No key means every backend, differentiable through its parts.
   const DispatchKey k = key.value_or(DispatchKey::CompositeImplicitAutograd);
   std::unique_lock lock(state_->mutex);
@@ -165,8 +172,10 @@ RegistrationHandleRAII Dispatcher::registerImpl(OperatorName name, std::optional
   const bool older = op.schema && inferred && State::fits_older_schema(*inferred, op.schema->schema);
   if (signature && !older) {
     if (op.handle_signature)
-      CRESSET_CHECK(op.handle_signature->first == *signature, "Mismatch in kernel C++ signatures: Tried to access or call an operator with a wrong signature.\n  operator: ", name,
-                    "\n  correct signature: ", op.handle_signature->first.name(), "  (", op.handle_signature->second, ")\n  accessed/called as: ", signature->name(), "  (", debug, ")");
+      CRESSET_CHECK(op.handle_signature->first == *signature,
+                    "Mismatch in kernel C++ signatures: Tried to access or call an operator with a wrong signature.\n  operator: ", name,
+                    "\n  correct signature: ", op.handle_signature->first.name(), "  (", op.handle_signature->second,
+                    ")\n  accessed/called as: ", signature->name(), "  (", debug, ")");
     else
       op.handle_signature.emplace(*signature, debug);
   }
@@ -179,8 +188,8 @@ RegistrationHandleRAII Dispatcher::registerImpl(OperatorName name, std::optional
   state_->update_all(op, k);
   lock.unlock();  // the warning may run Python code
   if (!overridden.empty())
-    CRESSET_WARN_ONCE("Overriding a previously registered kernel for the same operator and the same dispatch key. operator: ", name, ", dispatch key: ", k,
-                      ", previous kernel: ", overridden, ", new kernel: ", place);
+    CRESSET_WARN_ONCE("Overriding a previously registered kernel for the same operator and the same dispatch key. operator: ", name,
+                      ", dispatch key: ", k, ", previous kernel: ", overridden, ", new kernel: ", place);
   return RegistrationHandleRAII([this, name, k, where] {
     std::lock_guard inner(state_->mutex);
     OperatorEntry& e = state_->entry(name);
@@ -198,8 +207,8 @@ RegistrationHandleRAII Dispatcher::registerFallback(DispatchKey key, KernelFunct
   const std::vector<DispatchKey> keys = impl::runtime_keys_of(key);
   for (DispatchKey k : keys) {
     const auto& slot = state_->fallbacks[static_cast<std::size_t>(k)];
-    CRESSET_CHECK(!slot, "Tried to register multiple backend fallbacks for the same dispatch key ", k, "; previous registration ", slot ? slot->debug : "",
-                  ", new registration ", debug);
+    CRESSET_CHECK(!slot, "Tried to register multiple backend fallbacks for the same dispatch key ", k, "; previous registration ",
+                  slot ? slot->debug : "", ", new registration ", debug);
   }
   for (DispatchKey k : keys) state_->fallbacks[static_cast<std::size_t>(k)].emplace(AnnotatedKernel{kernel, nullptr, std::nullopt, debug});
   for (auto& [name, op] : state_->operators)
@@ -333,8 +342,8 @@ void OperatorHandle::assert_signature(CppSignature s) const {
     known.emplace(s, "typed handle");
     return;
   }
-  CRESSET_CHECK(known->first == s, "Tried to access or call an operator with a wrong signature.\n  operator: ", entry_->name, "\n  correct signature: ", known->first.name(), "  (",
-                known->second, ")\n  accessed/called as: ", s.name());
+  CRESSET_CHECK(known->first == s, "Tried to access or call an operator with a wrong signature.\n  operator: ", entry_->name,
+                "\n  correct signature: ", known->first.name(), "  (", known->second, ")\n  accessed/called as: ", s.name());
 }
 
 DispatchKeySet OperatorHandle::computeKeySet(const Stack& stack) const {

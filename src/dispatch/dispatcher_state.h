@@ -30,8 +30,8 @@ struct Dispatcher::State {
   const KernelFunction* published_of(const impl::OperatorEntry& op, const impl::AnnotatedKernel& k);
   /// Is `inferred` a prefix of `declared` whose remaining arguments all have defaults?
   static bool fits_older_schema(const FunctionSchema& inferred, const FunctionSchema& declared);
-  static void check_schema(const OperatorName& name, const FunctionSchema& declared, const std::string& declared_at, const FunctionSchema& inferred,
-                           const std::string& inferred_at);
+  static void check_schema(const OperatorName& name, const FunctionSchema& declared, const std::string& declared_at,
+                           const FunctionSchema& inferred, const std::string& inferred_at);
 };
 
 }  // namespace cresset

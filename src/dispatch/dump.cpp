@@ -20,15 +20,17 @@ std::string OperatorHandle::dumpState() const {
   std::lock_guard lock(Dispatcher::singleton().state_->mutex);
   std::string out = "name: " + entry_->name.str() + "\n";
   if (entry_->schema) {
-    out += "schema: " + entry_->schema->schema.str() + "\ndebug: " + entry_->schema->debug + "\nalias analysis kind: " +
-           toString(entry_->schema->schema.alias_analysis()) + (entry_->schema->schema.has_alias_analysis() ? "" : " (default)") + "\n";
+    out += "schema: " + entry_->schema->schema.str() + "\ndebug: " + entry_->schema->debug +
+           "\nalias analysis kind: " + toString(entry_->schema->schema.alias_analysis()) +
+           (entry_->schema->schema.has_alias_analysis() ? "" : " (default)") + "\n";
   } else {
     out += "schema: (none)\n";
   }
   for (const auto& [key, list] : entry_->kernels) {
     bool active = true;
     for (const impl::AnnotatedKernel& k : list) {
-      out += std::string(toString(key)) + (isAliasDispatchKey(key) ? "[alias]" : "") + (active ? "" : " (inactive)") + ": " + kernel_line(k) + "\n";
+      out += std::string(toString(key)) + (isAliasDispatchKey(key) ? "[alias]" : "") + (active ? "" : " (inactive)") + ": " +
+             kernel_line(k) + "\n";
       active = false;
     }
   }
@@ -63,14 +65,16 @@ std::string OperatorHandle::checkInvariants() const {
     const KernelFunction* published = entry_->table[static_cast<std::size_t>(i)].load();
     if (e.kernel) {
       const auto it = state.published_index.find(e.kernel);
-      if (it == state.published_index.end() || it->second != published) return std::string("the entry of ") + toString(key) + " is not the computed kernel";
+      if (it == state.published_index.end() || it->second != published)
+        return std::string("the entry of ") + toString(key) + " is not the computed kernel";
     } else if (published->kind() != (e.tag[0] == 'a' ? KernelFunction::Kind::AmbiguousAutogradOther : KernelFunction::Kind::Missing)) {
       return std::string("the entry of ") + toString(key) + " should be " + e.tag;
     }
     const uint64_t bit = DispatchKeySet(key).raw_repr() & ~DispatchKeySet::kBackendMask;
     const int backend = toBackendIndex(key);
     const uint64_t mask = entry_->masks[static_cast<std::size_t>(backend >= 0 ? backend : 0)].load();
-    if (bit && published->isFallthrough() == ((mask & bit) != 0)) return std::string("the fallthrough mask of ") + toString(key) + " is wrong";
+    if (bit && published->isFallthrough() == ((mask & bit) != 0))
+      return std::string("the fallthrough mask of ") + toString(key) + " is wrong";
   }
   return "";
 }

@@ -15,7 +15,8 @@ std::string backends_with_kernels(const OperatorHandle& op) {
   std::string out;
   for (int b = 0; b < kBackendCount; ++b) {
     const DispatchKey k = backendKey(static_cast<DeviceType>(b));
-    if (op.hasComputedKernelForDispatchKey(k) && !op.isKernelFallthroughKernel(k)) out += (out.empty() ? "" : ", ") + std::string(toString(k));
+    if (op.hasComputedKernelForDispatchKey(k) && !op.isKernelFallthroughKernel(k))
+      out += (out.empty() ? "" : ", ") + std::string(toString(k));
   }
   return out.empty() ? "none" : out;
 }
@@ -33,22 +34,31 @@ std::string backend_text(DispatchKeySet ks) {
 namespace impl {
 void raise_missing_kernel(const OperatorHandle& op, DispatchKeySet ks) {
   const std::string name = op.operator_name().str();
-  CRESSET_CHECK_NOT_IMPLEMENTED(op.hasSchema(), "Could not run '", name, "': the operator is not defined (any more). Define it with CRESSET_LIBRARY or load the library that does.");
-  const DispatchKeySet usable = ks & DispatchKeySet::from_raw_repr(op.entry()->masks[static_cast<std::size_t>(ks.highestBackendIndex())].load());
+  CRESSET_CHECK_NOT_IMPLEMENTED(op.hasSchema(), "Could not run '", name,
+                                "': the operator is not defined (any more). Define it with CRESSET_LIBRARY or load the library that does.");
+  const DispatchKeySet usable =
+      ks & DispatchKeySet::from_raw_repr(op.entry()->masks[static_cast<std::size_t>(ks.highestBackendIndex())].load());
   const DispatchKey wanted = usable.highestPriorityTypeId();
-  CRESSET_CHECK_NOT_IMPLEMENTED(wanted != DispatchKey::Undefined || ks.has_backend(), "There were no tensor arguments to this function (e.g., you passed an empty list of Tensors), but no fallback function is registered for schema ",
-                                name, ".\nKernels exist for: ", backends_with_kernels(op), ".\nGive it a tensor argument, or register a BackendSelect or CompositeExplicitAutograd kernel.");
+  CRESSET_CHECK_NOT_IMPLEMENTED(wanted != DispatchKey::Undefined || ks.has_backend(),
+                                "There were no tensor arguments to this function (e.g., you passed an empty list of Tensors), but no "
+                                "fallback function is registered for schema ",
+                                name, ".\nKernels exist for: ", backends_with_kernels(op),
+                                ".\nGive it a tensor argument, or register a BackendSelect or CompositeExplicitAutograd kernel.");
   const bool layer = wanted != DispatchKey::Undefined && toFunctionalityKey(wanted) != DispatchKey::Dense;
-  CRESSET_THROW(NotImplementedError, "Could not run '", name, "' with arguments from the '", layer ? std::string(toString(wanted)) : backend_text(ks),
-                "' backend: no kernel is registered for it.\nKernels exist for: ", backends_with_kernels(op), ".\nRegister one with CRESSET_LIBRARY_IMPL(", op.operator_name().ns(), ", ",
-                layer ? toString(wanted) : toString(ks.highestPriorityBackendTypeId()), ", m), or move the tensors to a backend that has one. `cresset explain ", name, "` shows the table.");
+  CRESSET_THROW(NotImplementedError, "Could not run '", name, "' with arguments from the '",
+                layer ? std::string(toString(wanted)) : backend_text(ks),
+                "' backend: no kernel is registered for it.\nKernels exist for: ", backends_with_kernels(op),
+                ".\nRegister one with CRESSET_LIBRARY_IMPL(", op.operator_name().ns(), ", ",
+                layer ? toString(wanted) : toString(ks.highestPriorityBackendTypeId()),
+                ", m), or move the tensors to a backend that has one. `cresset explain ", name, "` shows the table.");
 }
 }  // namespace impl
 
 std::string Dispatcher::explain(const OperatorHandle& op, const Stack& arguments) const {
   std::string out = "call of " + op.schema().str() + "\n";
   const auto& declared = op.schema().arguments();
-  CRESSET_CHECK(arguments.size() == declared.size(), "explain: ", declared.size(), " arguments were required; ", arguments.size(), " were given.");
+  CRESSET_CHECK(arguments.size() == declared.size(), "explain: ", declared.size(), " arguments were required; ", arguments.size(),
+                " were given.");
   // Which argument brings the backend that wins?
   DispatchKeySet from_arguments;
   const auto describe = [&](const std::string& name, const Tensor& t) {
@@ -68,7 +78,8 @@ std::string Dispatcher::explain(const OperatorHandle& op, const Stack& arguments
   const LocalDispatchKeySet local = impl::tls_local_dispatch_key_set();
   if (const DispatchKeySet added = local.included.remove(DispatchKey::BackendSelect); !added.empty())
     out += "  this thread adds " + keys_text(added) + "\n";
-  if (!(local.excluded - autocast_dispatch_keyset).empty()) out += "  this thread leaves out " + keys_text(local.excluded - autocast_dispatch_keyset) + "\n";
+  if (!(local.excluded - autocast_dispatch_keyset).empty())
+    out += "  this thread leaves out " + keys_text(local.excluded - autocast_dispatch_keyset) + "\n";
 
   std::lock_guard lock(state_->mutex);
   DispatchKeySet ks = impl::with_local_keys(from_arguments);
@@ -79,7 +90,8 @@ std::string Dispatcher::explain(const OperatorHandle& op, const Stack& arguments
     const DispatchKey key = ks.highestPriorityTypeId();
     const impl::ComputedEntry e = impl::compute_entry(*op.entry(), key, state_->fallbacks);
     const bool last = key == DispatchKey::Undefined || impl::is_backend_key(key) || std::string_view(e.tag) == "math kernel" || !e.kernel;
-    out += std::string(last ? "  runs   " : "  through ") + toString(key) + ": " + (e.kernel ? e.kernel->debug + " " : "") + "[" + e.tag + "]\n";
+    out += std::string(last ? "  runs   " : "  through ") + toString(key) + ": " + (e.kernel ? e.kernel->debug + " " : "") + "[" + e.tag +
+           "]\n";
     if (last) break;
     ks = ks.remove(key);
   }

@@ -8,11 +8,12 @@ namespace {
 const std::vector<RegistrationHandleRAII> registrations = [] {
   std::vector<RegistrationHandleRAII> out;
   const auto skip = [&](DispatchKey k) {
-    out.push_back(Dispatcher::singleton().registerFallback(k, KernelFunction::makeFallthrough(), str("registered at ", __FILE__, ":", __LINE__)));
+    out.push_back(
+        Dispatcher::singleton().registerFallback(k, KernelFunction::makeFallthrough(), str("registered at ", __FILE__, ":", __LINE__)));
   };
   for (DispatchKey k : {DispatchKey::BackendSelect, DispatchKey::Python, DispatchKey::Fake, DispatchKey::FuncTorchDynamicLayerBackMode,
-                        DispatchKey::Functionalize, DispatchKey::Named, DispatchKey::Conjugate, DispatchKey::Negative, DispatchKey::ZeroTensor,
-                        DispatchKey::ADInplaceOrView, DispatchKey::Tracer, DispatchKey::PythonTLSSnapshot,
+                        DispatchKey::Functionalize, DispatchKey::Named, DispatchKey::Conjugate, DispatchKey::Negative,
+                        DispatchKey::ZeroTensor, DispatchKey::ADInplaceOrView, DispatchKey::Tracer, DispatchKey::PythonTLSSnapshot,
                         DispatchKey::FuncTorchDynamicLayerFrontMode, DispatchKey::PreDispatch, DispatchKey::PythonDispatcher})
     skip(k);
   for (int b = 0; b < kBackendCount; ++b) skip(autocastKey(static_cast<DeviceType>(b)));

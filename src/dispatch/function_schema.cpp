@@ -88,13 +88,15 @@ const char* toString(AliasAnalysisKind k) {
   return names[static_cast<std::size_t>(k)];
 }
 
-FunctionSchema::FunctionSchema(OperatorName name, std::vector<Argument> arguments, std::vector<Argument> returns, bool is_vararg, bool is_varret)
+FunctionSchema::FunctionSchema(OperatorName name, std::vector<Argument> arguments, std::vector<Argument> returns, bool is_vararg,
+                               bool is_varret)
     : name_(std::move(name)), arguments_(std::move(arguments)), returns_(std::move(returns)), is_vararg_(is_vararg), is_varret_(is_varret) {
   bool defaults_began = false;
   for (const Argument& a : arguments_) {
     if (a.kwarg_only) break;
     // As PyTorch does, optional-typed and Tensor-like positional arguments without default may not follow defaulted ones.
-    CRESSET_CHECK(!defaults_began || a.default_value, "schema ", name_, ": argument '", a.name, "' without a default follows one with a default. Give it a default or move it.");
+    CRESSET_CHECK(!defaults_began || a.default_value, "schema ", name_, ": argument '", a.name,
+                  "' without a default follows one with a default. Give it a default or move it.");
     defaults_began = defaults_began || a.default_value.has_value();
   }
 }
@@ -135,8 +137,8 @@ std::string FunctionSchema::str() const {
 }
 
 bool operator==(const FunctionSchema& a, const FunctionSchema& b) {
-  return a.name_ == b.name_ && a.is_vararg_ == b.is_vararg_ && a.is_varret_ == b.is_varret_ && equal_arguments(a.arguments_, b.arguments_) &&
-         equal_arguments(a.returns_, b.returns_);
+  return a.name_ == b.name_ && a.is_vararg_ == b.is_vararg_ && a.is_varret_ == b.is_varret_ &&
+         equal_arguments(a.arguments_, b.arguments_) && equal_arguments(a.returns_, b.returns_);
 }
 
 std::optional<std::string> find_schema_differences(const FunctionSchema& declared, const FunctionSchema& inferred) {

@@ -17,8 +17,8 @@ IValue::IValue(intrusive_ptr<ivalue::TupleImpl> p) noexcept : tag_(Tag::Tuple) {
 IValue::IValue(intrusive_ptr<ivalue::DictImpl> p) noexcept : tag_(Tag::Dict) { payload_.p = p.release(); }
 
 const char* IValue::tagKind() const {
-  constexpr const char* names[] = {"None", "Tensor", "Double", "ComplexDouble", "Int", "Bool", "String", "List", "Tuple", "Dict",
-                                   "Device", "Generator", "Storage", "Object", "Capsule"};
+  constexpr const char* names[] = {"None",  "Tensor", "Double", "ComplexDouble", "Int",     "Bool",   "String", "List",
+                                   "Tuple", "Dict",   "Device", "Generator",     "Storage", "Object", "Capsule"};
   return names[static_cast<std::size_t>(tag_)];
 }
 
@@ -102,9 +102,11 @@ intrusive_ptr<intrusive_ptr_target> IValue::toCapsule() const {
   return intrusive_ptr<intrusive_ptr_target>::reclaim_copy(payload_.p);
 }
 
-#define CRESSET_TO(T, expression) \
-  template <>                     \
-  CRESSET_API T IValue::to<T>() const { return expression; }
+#define CRESSET_TO(T, expression)       \
+  template <>                           \
+  CRESSET_API T IValue::to<T>() const { \
+    return expression;                  \
+  }
 CRESSET_TO(Tensor, toTensor())
 CRESSET_TO(double, toDouble())
 CRESSET_TO(int64_t, toInt())
@@ -190,7 +192,8 @@ std::string to_string(const IValue& v) {
     case IValue::Tag::Tuple: return join(v.toTupleElements(), "(", ")");
     case IValue::Tag::Dict: {
       std::string out = "{";
-      for (const auto& [key, value] : v.toGenericDict()->items) out += (out.size() > 1 ? ", " : "") + to_string(key) + ": " + to_string(value);
+      for (const auto& [key, value] : v.toGenericDict()->items)
+        out += (out.size() > 1 ? ", " : "") + to_string(key) + ": " + to_string(value);
       return out + "}";
     }
     case IValue::Tag::Device: return v.toDevice().str();

@@ -32,16 +32,18 @@ KernelFunction KernelFunction::makeFallthrough() {
 KernelFunction KernelFunction::makeAmbiguousAutogradOther() {
   return KernelFunction(
       [](OperatorKernel*, const OperatorHandle& op, DispatchKeySet, Stack*) {
-        CRESSET_THROW(Error, op.operator_name(), " has kernels registered to both CompositeImplicitAutograd and a backend mapped to AutogradOther. "
-                      "This makes the backend kernel unreachable; the dispatcher will always prefer the CompositeImplicitAutograd lowering. "
-                      "Register an autograd kernel for the backend or drop the composite one.");
+        CRESSET_THROW(
+            Error, op.operator_name(),
+            " has kernels registered to both CompositeImplicitAutograd and a backend mapped to AutogradOther. "
+            "This makes the backend kernel unreachable; the dispatcher will always prefer the CompositeImplicitAutograd lowering. "
+            "Register an autograd kernel for the backend or drop the composite one.");
       },
       nullptr, nullptr, Kind::AmbiguousAutogradOther);
 }
 
 KernelFunction KernelFunction::makeMissing() {
-  return KernelFunction([](OperatorKernel*, const OperatorHandle& op, DispatchKeySet ks, Stack*) { impl::raise_missing_kernel(op, ks); }, nullptr,
-                        nullptr, Kind::Missing);
+  return KernelFunction([](OperatorKernel*, const OperatorHandle& op, DispatchKeySet ks, Stack*) { impl::raise_missing_kernel(op, ks); },
+                        nullptr, nullptr, Kind::Missing);
 }
 
 namespace {
@@ -55,8 +57,9 @@ struct OlderSchemaAdapter final : OperatorKernel {
     const std::vector<Argument>& arguments = op.schema().arguments();
     const std::size_t extra = arguments.size() - arity;
     for (std::size_t i = arity; i < arguments.size(); ++i)
-      CRESSET_CHECK(peek(*stack, i, arguments.size()) == *arguments[i].default_value, op.operator_name(), ": the kernel was registered against an older schema and knows nothing of '",
-                    arguments[i].name, "'; only its default ", *arguments[i].default_value, " is accepted. Register a kernel for ", op.schema(), ".");
+      CRESSET_CHECK(peek(*stack, i, arguments.size()) == *arguments[i].default_value, op.operator_name(),
+                    ": the kernel was registered against an older schema and knows nothing of '", arguments[i].name, "'; only its default ",
+                    *arguments[i].default_value, " is accepted. Register a kernel for ", op.schema(), ".");
     cresset::drop(*stack, extra);
     kernel.callBoxed(op, ks, stack);
   }

@@ -10,7 +10,8 @@ const char* kind_name(Library::Kind k) {
 
 Library::Library(Kind kind, std::string ns, std::optional<DispatchKey> key, const char* file, uint32_t line)
     : kind_(kind), ns_(std::move(ns)), key_(key == DispatchKey::CatchAll ? std::nullopt : key), file_(file), line_(line) {
-  CRESSET_CHECK(kind != IMPL ? ns_ != "_" : true, kind_name(kind), ": cannot define operators in the namespace of all operators `_`. Name a namespace.");
+  CRESSET_CHECK(kind != IMPL ? ns_ != "_" : true, kind_name(kind),
+                ": cannot define operators in the namespace of all operators `_`. Name a namespace.");
   if (kind == DEF) registrations_.push_back(Dispatcher::singleton().registerLibrary(ns_, place()));
 }
 
@@ -23,7 +24,8 @@ OperatorName Library::qualify(OperatorName name, const char* call) const {
     name.name = ns_ + "::" + name.name;
     return name;
   }
-  CRESSET_CHECK(ns_ == "_" || given == ns_, "Explicitly provided namespace (", given, ") in operator name does not match namespace of enclosing ", kind_name(kind_), " block (", ns_,
+  CRESSET_CHECK(ns_ == "_" || given == ns_, "Explicitly provided namespace (", given,
+                ") in operator name does not match namespace of enclosing ", kind_name(kind_), " block (", ns_,
                 "). Move this definition to the block of its own namespace (", place(), ").");
   return name;
 }
@@ -31,9 +33,10 @@ OperatorName Library::qualify(OperatorName name, const char* call) const {
 Library& Library::def(std::string_view schema, std::vector<std::string> tags) { return def(parse_schema(schema), std::move(tags)); }
 
 Library& Library::def(FunctionSchema schema, std::vector<std::string> tags) {
-  CRESSET_CHECK(kind_ != IMPL, "def(\"", schema, "\"): Cannot define an operator inside of a ", kind_name(kind_), " block. All def()s should be placed in the (unique) TORCH_LIBRARY block for their namespace (",
-                place(), ").");
-  FunctionSchema named(qualify(schema.operator_name(), "def"), schema.arguments(), schema.returns(), schema.is_vararg(), schema.is_varret());
+  CRESSET_CHECK(kind_ != IMPL, "def(\"", schema, "\"): Cannot define an operator inside of a ", kind_name(kind_),
+                " block. All def()s should be placed in the (unique) TORCH_LIBRARY block for their namespace (", place(), ").");
+  FunctionSchema named(qualify(schema.operator_name(), "def"), schema.arguments(), schema.returns(), schema.is_vararg(),
+                       schema.is_varret());
   if (schema.has_alias_analysis()) named.set_alias_analysis(schema.alias_analysis());
   registrations_.push_back(Dispatcher::singleton().registerDef(std::move(named), place(), std::move(tags)));
   return *this;
@@ -47,7 +50,9 @@ Library& Library::def_with_kernel(std::string_view name_or_schema, CppFunction f
     def(std::move(*schema));
   } else {
     const OperatorName& n = std::get<OperatorName>(parsed);
-    CRESSET_CHECK(f.inferred_, "def(\"", n, "\"): Full schema string was not specified, and we couldn't infer schema either. Please explicitly provide a schema string.");
+    CRESSET_CHECK(
+        f.inferred_, "def(\"", n,
+        "\"): Full schema string was not specified, and we couldn't infer schema either. Please explicitly provide a schema string.");
     name = n.str();
     def(FunctionSchema(n, f.inferred_->arguments(), f.inferred_->returns()));
   }
@@ -66,20 +71,24 @@ Library& Library::def_with_kernel(std::string_view name_or_schema, CppFunction f
 
 Library& Library::impl_kernel(std::string_view name, CppFunction f) {
   const OperatorName full = qualify(parse_operator_name(name), "impl");
-  CRESSET_CHECK(!(f.key_ && key_ && *f.key_ != *key_), "impl(\"", full, "\", ...): Explicitly provided dispatch key (", f.key_ ? *f.key_ : DispatchKey::Undefined,
-                ") is inconsistent with the dispatch key of the enclosing ", kind_name(kind_), " block (", key_ ? *key_ : DispatchKey::Undefined, ").");
+  CRESSET_CHECK(!(f.key_ && key_ && *f.key_ != *key_), "impl(\"", full, "\", ...): Explicitly provided dispatch key (",
+                f.key_ ? *f.key_ : DispatchKey::Undefined, ") is inconsistent with the dispatch key of the enclosing ", kind_name(kind_),
+                " block (", key_ ? *key_ : DispatchKey::Undefined, ").");
   const std::string debug = f.debug_.empty() ? place() : f.debug_;
-  registrations_.push_back(
-      Dispatcher::singleton().registerImpl(full, f.key_ ? f.key_ : key_, std::move(f.kernel_), f.signature_, std::move(f.inferred_), debug));
+  registrations_.push_back(Dispatcher::singleton().registerImpl(full, f.key_ ? f.key_ : key_, std::move(f.kernel_), f.signature_,
+                                                                std::move(f.inferred_), debug));
   return *this;
 }
 
 Library& Library::fallback_kernel(CppFunction f) {
-  CRESSET_CHECK(kind_ == IMPL, "fallback(...): Cannot define an operator inside of a ", kind_name(kind_), " block. Did you mean to call this function inside a TORCH_LIBRARY_IMPL block?");
+  CRESSET_CHECK(kind_ == IMPL, "fallback(...): Cannot define an operator inside of a ", kind_name(kind_),
+                " block. Did you mean to call this function inside a TORCH_LIBRARY_IMPL block?");
   const std::optional<DispatchKey> key = f.key_ ? f.key_ : key_;
   CRESSET_CHECK(key, "fallback(...): a dispatch key was required. Did you mean to use TORCH_LIBRARY_IMPL(_, Key, m)?");
-  CRESSET_CHECK(ns_ == "_", "fallback(...): Fallback functions which apply to only a single namespace (you specified ", ns_, ") are not supported. If you intended to apply "
-                "this fallback function globally, please define a separate block: TORCH_LIBRARY_IMPL(_, ", *key, ", m) { m.fallback(...); }");
+  CRESSET_CHECK(ns_ == "_", "fallback(...): Fallback functions which apply to only a single namespace (you specified ", ns_,
+                ") are not supported. If you intended to apply "
+                "this fallback function globally, please define a separate block: TORCH_LIBRARY_IMPL(_, ",
+                *key, ", m) { m.fallback(...); }");
   const std::string debug = f.debug_.empty() ? place() : f.debug_;
   registrations_.push_back(Dispatcher::singleton().registerFallback(*key, std::move(f.kernel_), debug));
   return *this;

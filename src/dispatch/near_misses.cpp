@@ -27,7 +27,8 @@ std::string near_misses(const std::string& name, const std::vector<std::string>&
   const std::size_t limit = std::max<std::size_t>(2, name.size() / 5);
   for (const std::string& c : candidates)
     if (const std::size_t d = distance(name, c); d <= limit || c.rfind(name + ".", 0) == 0) scored.emplace_back(d, &c);
-  std::sort(scored.begin(), scored.end(), [](const auto& x, const auto& y) { return x.first != y.first ? x.first < y.first : *x.second < *y.second; });
+  std::sort(scored.begin(), scored.end(),
+            [](const auto& x, const auto& y) { return x.first != y.first ? x.first < y.first : *x.second < *y.second; });
   std::string out;
   for (std::size_t i = 0; i < std::min<std::size_t>(3, scored.size()); ++i) out += (i ? ", " : "") + *scored[i].second;
   return out;

@@ -14,13 +14,19 @@ namespace cresset {
 namespace {
 
 const std::unordered_map<std::string_view, TypeKind>& base_types() {
-  static const auto* m = new std::unordered_map<std::string_view, TypeKind>{
-      {"Tensor", TypeKind::Tensor}, {"Scalar", TypeKind::Number}, {"number", TypeKind::Number}, {"int", TypeKind::Int},
-      {"SymInt", TypeKind::SymInt}, {"float", TypeKind::Float}, {"SymFloat", TypeKind::Float}, {"complex", TypeKind::Complex},
-      {"bool", TypeKind::Bool}, {"SymBool", TypeKind::Bool}, {"str", TypeKind::String}, {"Device", TypeKind::Device},
-      {"DeviceIndex", TypeKind::Int}, {"ScalarType", TypeKind::ScalarType}, {"Layout", TypeKind::Layout},
-      {"MemoryFormat", TypeKind::MemoryFormat}, {"Generator", TypeKind::Generator}, {"Storage", TypeKind::Storage}, {"Stream", TypeKind::Stream},
-      {"Any", TypeKind::Any}, {"AnyList", TypeKind::Any}, {"Capsule", TypeKind::Capsule}, {"QScheme", TypeKind::Int}, {"NoneType", TypeKind::None}};
+  static const auto* m =
+      new std::unordered_map<std::string_view, TypeKind>{{"Tensor", TypeKind::Tensor},       {"Scalar", TypeKind::Number},
+                                                         {"number", TypeKind::Number},       {"int", TypeKind::Int},
+                                                         {"SymInt", TypeKind::SymInt},       {"float", TypeKind::Float},
+                                                         {"SymFloat", TypeKind::Float},      {"complex", TypeKind::Complex},
+                                                         {"bool", TypeKind::Bool},           {"SymBool", TypeKind::Bool},
+                                                         {"str", TypeKind::String},          {"Device", TypeKind::Device},
+                                                         {"DeviceIndex", TypeKind::Int},     {"ScalarType", TypeKind::ScalarType},
+                                                         {"Layout", TypeKind::Layout},       {"MemoryFormat", TypeKind::MemoryFormat},
+                                                         {"Generator", TypeKind::Generator}, {"Storage", TypeKind::Storage},
+                                                         {"Stream", TypeKind::Stream},       {"Any", TypeKind::Any},
+                                                         {"AnyList", TypeKind::Any},         {"Capsule", TypeKind::Capsule},
+                                                         {"QScheme", TypeKind::Int},         {"NoneType", TypeKind::None}};
   return *m;
 }
 
@@ -150,8 +156,7 @@ class Parser {
       const std::size_t start = at_;
       n.overload_name = word("an overload name");
       const bool dunder = n.overload_name.rfind("__", 0) == 0;
-      if (n.overload_name == "default" || dunder)
-        fail_at(start, n.overload_name + " is not a legal overload name for aten operators");
+      if (n.overload_name == "default" || dunder) fail_at(start, n.overload_name + " is not a legal overload name for aten operators");
     }
     return n;
   }
@@ -271,8 +276,9 @@ class Parser {
       at_ += 3;
       floating = true;
     }
-    while (at_ < text_.size() && (std::isdigit(static_cast<unsigned char>(text_[at_])) || text_[at_] == '.' || text_[at_] == 'e' || text_[at_] == 'E' ||
-                                  ((text_[at_] == '-' || text_[at_] == '+') && (text_[at_ - 1] == 'e' || text_[at_ - 1] == 'E')))) {
+    while (at_ < text_.size() &&
+           (std::isdigit(static_cast<unsigned char>(text_[at_])) || text_[at_] == '.' || text_[at_] == 'e' || text_[at_] == 'E' ||
+            ((text_[at_] == '-' || text_[at_] == '+') && (text_[at_ - 1] == 'e' || text_[at_ - 1] == 'E')))) {
       floating = floating || text_[at_] == '.' || text_[at_] == 'e' || text_[at_] == 'E';
       ++at_;
     }
@@ -323,7 +329,8 @@ class Parser {
       if (t.kind != TypeKind::String) fail_at(start, str("a string cannot be the default of type ", declared.str()));
       return IValue(std::move(s));
     }
-    if (at_ < text_.size() && std::isalpha(static_cast<unsigned char>(text_[at_])) && text_.substr(at_, 3) != "inf" && text_.substr(at_, 3) != "nan") {
+    if (at_ < text_.size() && std::isalpha(static_cast<unsigned char>(text_[at_])) && text_.substr(at_, 3) != "inf" &&
+        text_.substr(at_, 3) != "nan") {
       const std::string_view w = word("a default");
       if (w == "None") return IValue();
       if (w == "True") return repeat(IValue(true), t, n);

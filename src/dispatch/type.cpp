@@ -6,9 +6,10 @@
 namespace cresset {
 namespace {
 
-constexpr std::array<const char*, 25> kNames = {
-    "Any", "Tensor", "Scalar", "int", "SymInt", "float", "complex", "bool", "str", "NoneType", "Device", "ScalarType", "Layout", "MemoryFormat",
-    "Generator", "Storage", "Stream", "Capsule", "List", "Optional", "Tuple", "Dict", "Future", "Var", "Object"};
+constexpr std::array<const char*, 25> kNames = {"Any",       "Tensor",  "Scalar",   "int",     "SymInt",     "float",    "complex",
+                                                "bool",      "str",     "NoneType", "Device",  "ScalarType", "Layout",   "MemoryFormat",
+                                                "Generator", "Storage", "Stream",   "Capsule", "List",       "Optional", "Tuple",
+                                                "Dict",      "Future",  "Var",      "Object"};
 
 TypePtr make(TypeKind kind, std::vector<TypePtr> contained = {}, std::string name = {}) {
   return std::make_shared<const Type>(Type{kind, std::move(contained), std::move(name)});
@@ -50,7 +51,8 @@ bool Type::is_subtype_of(const Type& other) const {
     return (kind == TypeKind::Optional ? *contained[0] : *this).is_subtype_of(*other.contained[0]);
   }
   if (other.kind == TypeKind::Number)
-    return kind == TypeKind::Int || kind == TypeKind::SymInt || kind == TypeKind::Float || kind == TypeKind::Complex || kind == TypeKind::Bool;
+    return kind == TypeKind::Int || kind == TypeKind::SymInt || kind == TypeKind::Float || kind == TypeKind::Complex ||
+           kind == TypeKind::Bool;
   if (other.kind == TypeKind::Tuple && kind == TypeKind::Tuple && contained.size() == other.contained.size()) {
     for (std::size_t i = 0; i < contained.size(); ++i)
       if (!contained[i]->is_subtype_of(*other.contained[i])) return false;
@@ -68,7 +70,9 @@ TypePtr basic_type(TypeKind kind) {
   return (*all)[static_cast<std::size_t>(kind)];
 }
 TypePtr list_of(TypePtr element) { return make(TypeKind::List, {std::move(element)}); }
-TypePtr optional_of(TypePtr element) { return element->kind == TypeKind::Optional ? element : make(TypeKind::Optional, {std::move(element)}); }
+TypePtr optional_of(TypePtr element) {
+  return element->kind == TypeKind::Optional ? element : make(TypeKind::Optional, {std::move(element)});
+}
 TypePtr tuple_of(std::vector<TypePtr> members) { return make(TypeKind::Tuple, std::move(members)); }
 TypePtr dict_of(TypePtr key, TypePtr value) { return make(TypeKind::Dict, {std::move(key), std::move(value)}); }
 TypePtr var_type(std::string name) { return make(TypeKind::Var, {}, std::move(name)); }

@@ -9,7 +9,9 @@ namespace cresset::nn {
 
 void Module::check_name(const std::string& name) const {
   CRESSET_CHECK(!name.empty() && name.find('.') == std::string::npos, "nn: a name without dots was required; '", name, "' was given.");
-  const auto taken = [&](const auto& list) { return std::any_of(list.begin(), list.end(), [&](const auto& e) { return e.first == name; }); };
+  const auto taken = [&](const auto& list) {
+    return std::any_of(list.begin(), list.end(), [&](const auto& e) { return e.first == name; });
+  };
   CRESSET_CHECK_AS(KeyError, !taken(parameters_) && !taken(buffers_) && !taken(children_), "nn: '", name, "' is registered already.");
 }
 
@@ -70,7 +72,8 @@ void Module::load_state_dict(const std::vector<std::pair<std::string, Tensor>>& 
     if (it == state.end())
       problems += "\n  missing: " + name;
     else if (it->second.sizes() != value.sizes())
-      problems += "\n  size mismatch for " + name + ": " + to_string(it->second.sizes()) + " in the file, " + to_string(value.sizes()) + " in the model";
+      problems += "\n  size mismatch for " + name + ": " + to_string(it->second.sizes()) + " in the file, " + to_string(value.sizes()) +
+                  " in the model";
   }
   for (const auto& [name, value] : state)
     if (find(own, name) == own.end()) problems += "\n  unexpected: " + name;

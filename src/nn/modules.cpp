@@ -21,16 +21,19 @@ LinearImpl::LinearImpl(int64_t in_features, int64_t out_features, bool with_bias
 }
 Tensor LinearImpl::forward(const Tensor& x) const { return cresset::linear(x, weight, given(bias)); }
 
-Conv2dImpl::Conv2dImpl(int64_t in_channels, int64_t out_channels, int64_t kernel_size, int64_t stride, int64_t padding, int64_t groups, bool with_bias)
+Conv2dImpl::Conv2dImpl(int64_t in_channels, int64_t out_channels, int64_t kernel_size, int64_t stride, int64_t padding, int64_t groups,
+                       bool with_bias)
     : stride_(stride), padding_(padding), groups_(groups) {
-  CRESSET_CHECK_VALUE(groups > 0 && in_channels % groups == 0 && out_channels % groups == 0, "Conv2d: channels divisible by groups=", groups, " were required; ", in_channels, " and ",
-                      out_channels, " were given.");
+  CRESSET_CHECK_VALUE(groups > 0 && in_channels % groups == 0 && out_channels % groups == 0,
+                      "Conv2d: channels divisible by groups=", groups, " were required; ", in_channels, " and ", out_channels,
+                      " were given.");
   const int64_t fan_in = in_channels / groups * kernel_size * kernel_size;
   weight = register_parameter("weight", uniform({out_channels, in_channels / groups, kernel_size, kernel_size}, fan_in));
   bias = register_parameter("bias", with_bias ? uniform({out_channels}, fan_in) : Tensor());
 }
 Tensor Conv2dImpl::forward(const Tensor& x) const {
-  return cresset::conv2d(x, weight, given(bias), IntArrayRef{stride_, stride_}, IntArrayRef{padding_, padding_}, IntArrayRef{1, 1}, groups_);
+  return cresset::conv2d(x, weight, given(bias), IntArrayRef{stride_, stride_}, IntArrayRef{padding_, padding_}, IntArrayRef{1, 1},
+                         groups_);
 }
 
 BatchNorm2dImpl::BatchNorm2dImpl(int64_t channels, double eps, double momentum) : eps_(eps), momentum_(momentum) {

@@ -58,7 +58,8 @@ Adam::Adam(std::vector<Tensor> parameters, double lr, double beta1, double beta2
 void Adam::step() {
   const NoGradGuard no_grad;
   ++steps_;
-  const double correction1 = 1 - std::pow(beta1_, static_cast<double>(steps_)), correction2 = 1 - std::pow(beta2_, static_cast<double>(steps_));
+  const double correction1 = 1 - std::pow(beta1_, static_cast<double>(steps_)),
+               correction2 = 1 - std::pow(beta2_, static_cast<double>(steps_));
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     Tensor& p = parameters_[i];
     Tensor g = p.grad();

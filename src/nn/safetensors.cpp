@@ -13,11 +13,14 @@
 namespace cresset {
 namespace {
 
-constexpr std::pair<const char*, ScalarType> kTypes[] = {{"BOOL", kBool},      {"U8", kByte},    {"I8", kChar},    {"I16", kShort},        {"I32", kInt},           {"I64", kLong},
-                                                         {"F16", kHalf},       {"BF16", kBFloat16}, {"F32", kFloat}, {"F64", kDouble},       {"C64", kComplexFloat}, {"C128", kComplexDouble}};
+constexpr std::pair<const char*, ScalarType> kTypes[] = {
+    {"BOOL", kBool}, {"U8", kByte},       {"I8", kChar},   {"I16", kShort},  {"I32", kInt},          {"I64", kLong},
+    {"F16", kHalf},  {"BF16", kBFloat16}, {"F32", kFloat}, {"F64", kDouble}, {"C64", kComplexFloat}, {"C128", kComplexDouble}};
 constexpr uint64_t kMaxHeader = 100u << 20;
 
-[[noreturn]] void bad_file(const std::string& path, const std::string& why) { CRESSET_THROW(ValueError, "safetensors: ", path, ": ", why, "."); }
+[[noreturn]] void bad_file(const std::string& path, const std::string& why) {
+  CRESSET_THROW(ValueError, "safetensors: ", path, ": ", why, ".");
+}
 
 }  // namespace
 
@@ -37,8 +40,10 @@ std::vector<std::pair<std::string, Tensor>> load_safetensors(const std::string& 
   std::vector<std::pair<std::string, Tensor>> out;
   for (const auto& [name, entry] : header.items()) {
     if (name == "__metadata__") continue;
-    if (!entry.is_object() || !entry.contains("dtype") || !entry.contains("shape") || !entry.contains("data_offsets")) bad_file(path, "'" + name + "' has no dtype, shape or range");
-    const auto* type = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const auto& t) { return entry["dtype"].is_string() && entry["dtype"] == t.first; });
+    if (!entry.is_object() || !entry.contains("dtype") || !entry.contains("shape") || !entry.contains("data_offsets"))
+      bad_file(path, "'" + name + "' has no dtype, shape or range");
+    const auto* type = std::find_if(std::begin(kTypes), std::end(kTypes),
+                                    [&](const auto& t) { return entry["dtype"].is_string() && entry["dtype"] == t.first; });
     if (type == std::end(kTypes)) bad_file(path, "'" + name + "' has the unknown dtype " + entry["dtype"].dump());
     std::vector<int64_t> shape;
     std::vector<uint64_t> range;
@@ -50,7 +55,8 @@ std::vector<std::pair<std::string, Tensor>> load_safetensors(const std::string& 
     }
     uint64_t elements = 1;
     for (int64_t s : shape)
-      if (s < 0 || __builtin_mul_overflow(elements, static_cast<uint64_t>(s), &elements) || elements > file_size) bad_file(path, "'" + name + "' has an impossible shape");
+      if (s < 0 || __builtin_mul_overflow(elements, static_cast<uint64_t>(s), &elements) || elements > file_size)
+        bad_file(path, "'" + name + "' has an impossible shape");
     if (range.size() != 2 || range[0] > range[1] || range[1] > data_size || range[1] - range[0] != elements * element_size(type->second))
       bad_file(path, "the range of '" + name + "' does not fit its shape or the file");
     Tensor t = cresset::empty(shape, TensorOptions(type->second));
@@ -67,7 +73,8 @@ void save_safetensors(const std::string& path, const std::vector<std::pair<std::
   std::vector<Tensor> dense;
   uint64_t offset = 0;
   for (const auto& [name, t] : tensors) {
-    CRESSET_CHECK_VALUE(!header.contains(name) && name != "__metadata__", "save_safetensors: the name '", name, "' is used twice or reserved.");
+    CRESSET_CHECK_VALUE(!header.contains(name) && name != "__metadata__", "save_safetensors: the name '", name,
+                        "' is used twice or reserved.");
     dense.push_back(t.detach().to(TensorOptions().device(kCPU)).contiguous());
     const auto* type = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const auto& k) { return k.second == t.scalar_type(); });
     CRESSET_INTERNAL_ASSERT(type != std::end(kTypes));

@@ -11,7 +11,8 @@ Tensor prelu_impl(const Tensor& self, const Tensor& weight) {
   if (weight.numel() == 1) return cresset::_prelu_kernel(self, weight.dim() == 0 ? weight : weight.reshape({1}));
   const int64_t channels = self.dim() > 1 ? self.size(1) : 1;
   CRESSET_CHECK(self.dim() > 0, "Not allow zero-dim input tensor.");
-  CRESSET_CHECK(channels == weight.numel(), "Mismatch of parameter numbers and input channel size. Found parameter numbers = ", weight.numel(),
+  CRESSET_CHECK(channels == weight.numel(),
+                "Mismatch of parameter numbers and input channel size. Found parameter numbers = ", weight.numel(),
                 " and channel size = ", channels, ".");
   CRESSET_CHECK(weight.dim() <= 1, "prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = ", weight.dim());
   DimVector shape(static_cast<std::size_t>(self.dim()));

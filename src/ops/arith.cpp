@@ -8,7 +8,8 @@ namespace cresset::ops {
 namespace {
 
 void check_rounding_mode(std::string_view mode) {
-  CRESSET_CHECK(mode == "trunc" || mode == "floor", "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '", mode, "'");
+  CRESSET_CHECK(mode == "trunc" || mode == "floor", "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '", mode,
+                "'");
 }
 
 }  // namespace

@@ -27,7 +27,8 @@ Tensor where_scalars(const Tensor& condition, const Scalar& self, const Scalar& 
 
 Tensor masked_fill_tensor(const Tensor& self, const Tensor& mask, const Tensor& value) {
   check_mask(mask);
-  CRESSET_CHECK(value.dim() == 0, "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with ", value.dim(), " dimension(s).");
+  CRESSET_CHECK(value.dim() == 0, "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with ", value.dim(),
+                " dimension(s).");
   CRESSET_CHECK(!value.is_complex() || self.is_complex() || self.scalar_type() == kBool, "value cannot be converted to type ",
                 self.scalar_type(), " without overflow");
   return cresset::masked_fill_elements(mask, value.to(self.scalar_type()), self);
@@ -35,7 +36,8 @@ Tensor masked_fill_tensor(const Tensor& self, const Tensor& mask, const Tensor& 
 
 Tensor masked_fill_scalar(const Tensor& self, const Tensor& mask, const Scalar& value) {
   check_mask(mask);
-  CRESSET_CHECK(!value.isComplex() || self.is_complex() || self.scalar_type() == kBool, "value cannot be converted to type ", self.scalar_type(), " without overflow");
+  CRESSET_CHECK(!value.isComplex() || self.is_complex() || self.scalar_type() == kBool, "value cannot be converted to type ",
+                self.scalar_type(), " without overflow");
   const Tensor number = cresset::scalar_tensor(value, TensorOptions(self.scalar_type()));
   return cresset::masked_fill_elements(mask, number, self);
 }

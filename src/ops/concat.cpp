@@ -90,7 +90,8 @@ Tensor block_diag_impl(TensorList tensors) {
   int64_t width = 0;
   std::vector<Tensor> blocks;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    CRESSET_CHECK(tensors[i].dim() <= 2, "torch.block_diag: Input tensors must have 2 or fewer dimensions. Input ", i, " has ", tensors[i].dim(), " dimensions");
+    CRESSET_CHECK(tensors[i].dim() <= 2, "torch.block_diag: Input tensors must have 2 or fewer dimensions. Input ", i, " has ",
+                  tensors[i].dim(), " dimensions");
     blocks.push_back(cresset::atleast_2d(tensors[i]));
     width += blocks.back().size(1);
   }
@@ -142,7 +143,8 @@ Tensor tile_impl(const Tensor& self, IntArrayRef dims) {
   return self.repeat(all);
 }
 
-Tensor repeat_interleave_by_tensor(const Tensor& self, const Tensor& repeats, std::optional<int64_t> dim, std::optional<int64_t> output_size) {
+Tensor repeat_interleave_by_tensor(const Tensor& self, const Tensor& repeats, std::optional<int64_t> dim,
+                                   std::optional<int64_t> output_size) {
   const Tensor input = dim ? self : self.flatten();
   const int64_t d = maybe_wrap_dim(dim.value_or(0), self.dim() == 0 ? 1 : self.dim());
   const Tensor source = input.dim() == 0 ? input.unsqueeze(0) : input;
@@ -151,8 +153,9 @@ Tensor repeat_interleave_by_tensor(const Tensor& self, const Tensor& repeats, st
     counts = repeats.reshape({1}).expand({source.size(d)});
   } else {
     CRESSET_CHECK(repeats.dim() == 1, "repeats must be 0-dim or 1-dim tensor");
-    CRESSET_CHECK(repeats.size(0) == source.size(d), "repeats must have the same size as input along dim, but got repeats.size(0) = ",
-                  repeats.size(0), " and input.size(", d, ") = ", source.size(d));
+    CRESSET_CHECK(repeats.size(0) == source.size(d),
+                  "repeats must have the same size as input along dim, but got repeats.size(0) = ", repeats.size(0), " and input.size(", d,
+                  ") = ", source.size(d));
   }
   return source.index_select(d, cresset::repeat_interleave(counts, output_size));
 }
@@ -171,8 +174,8 @@ Tensor repeat_interleave_by_int(const Tensor& self, int64_t repeats, std::option
 
 TensorSpec roll_shape(const Tensor& self, IntArrayRef shifts, IntArrayRef dims) {
   CRESSET_CHECK(!shifts.empty(), "`shifts` required");
-  CRESSET_CHECK(shifts.size() == dims.size() || (dims.empty() && shifts.size() == 1), "shifts and dimensions must align. shifts: ",
-                shifts.size(), ", dims:", dims.size());
+  CRESSET_CHECK(shifts.size() == dims.size() || (dims.empty() && shifts.size() == 1),
+                "shifts and dimensions must align. shifts: ", shifts.size(), ", dims:", dims.size());
   for (int64_t d : dims) {
     CRESSET_CHECK_INDEX(self.dim() > 0, "Dimension specified as ", d, " but tensor has no dimensions");
     maybe_wrap_dim(d, self.dim());
@@ -256,7 +259,8 @@ Tensor pad_circular(const Tensor& self, IntArrayRef pad) {
   for (int64_t i = 0; i < padded; ++i) {
     const int64_t d = self.dim() - 1 - i, size = self.size(d), before = pad[2 * i], after = pad[2 * i + 1];
     CRESSET_CHECK(before <= size && after <= size, "Padding value causes wrapping around more than once.");
-    CRESSET_CHECK(size + before + after >= 0 && before >= -size && after >= -size, "Negative padding value is resulting in an empty dimension");
+    CRESSET_CHECK(size + before + after >= 0 && before >= -size && after >= -size,
+                  "Negative padding value is resulting in an empty dimension");
     const int64_t cut = std::max<int64_t>(-before, 0), keep = size - cut - std::max<int64_t>(-after, 0);
     CRESSET_CHECK(keep > 0 || size + before + after > 0, "Negative padding value is resulting in an empty dimension");
     // What is cut away does not come around.
@@ -281,17 +285,22 @@ Tensor pad_mode(const Tensor& self, IntArrayRef pad, std::string_view mode, std:
   const int64_t spatial = static_cast<int64_t>(pad.size() / 2);
   const bool fits = self.dim() == spatial + 1 || self.dim() == spatial + 2;
   CRESSET_CHECK_NOT_IMPLEMENTED(mode == "reflect" || mode == "replicate" || mode == "circular", "Unrecognised padding mode ", mode);
-  CRESSET_CHECK_NOT_IMPLEMENTED(fits && spatial >= 1 && spatial <= 3, "Padding size ", pad.size(),
-                                " is not supported for ", self.dim(), "D input tensor.");
+  CRESSET_CHECK_NOT_IMPLEMENTED(fits && spatial >= 1 && spatial <= 3, "Padding size ", pad.size(), " is not supported for ", self.dim(),
+                                "D input tensor.");
   if (mode == "circular") return cresset::_pad_circular(self, pad);
   if (mode == "reflect")
-    return spatial == 1 ? cresset::reflection_pad1d(self, pad) : spatial == 2 ? cresset::reflection_pad2d(self, pad) : cresset::reflection_pad3d(self, pad);
-  return spatial == 1 ? cresset::replication_pad1d(self, pad) : spatial == 2 ? cresset::replication_pad2d(self, pad) : cresset::replication_pad3d(self, pad);
+    return spatial == 1   ? cresset::reflection_pad1d(self, pad)
+           : spatial == 2 ? cresset::reflection_pad2d(self, pad)
+                          : cresset::reflection_pad3d(self, pad);
+  return spatial == 1   ? cresset::replication_pad1d(self, pad)
+         : spatial == 2 ? cresset::replication_pad2d(self, pad)
+                        : cresset::replication_pad3d(self, pad);
 }
 
 Tensor pad_sequence_impl(TensorList sequences, bool batch_first, double padding_value, std::string_view padding_side) {
   CRESSET_CHECK(!sequences.empty(), "received an empty list of sequences");
-  CRESSET_CHECK(padding_side == "left" || padding_side == "right", "Expected padding_side to be one of left or right, but got ", padding_side, ".");
+  CRESSET_CHECK(padding_side == "left" || padding_side == "right", "Expected padding_side to be one of left or right, but got ",
+                padding_side, ".");
   int64_t longest = 0;
   for (const Tensor& s : sequences) longest = std::max(longest, s.size(0));
   std::vector<Tensor> padded;
@@ -323,11 +332,12 @@ TensorSpec border_pad_shape(const Tensor& self, IntArrayRef padding, int64_t n, 
   const int64_t last = self.dim() - 1;
   bool positive = true;
   for (int64_t i = 0; i < n; ++i) positive &= sizes[last - i] >= 1;
-  CRESSET_CHECK(positive || n < 3, "input (D: ", n < 3 ? 0 : self.size(last - 2), ", H: ", n < 3 ? 0 : self.size(last - 1), ", W: ", self.size(last),
-                ") is too small. Calculated output D: ", n < 3 ? 0 : sizes[last - 2], " H: ", n < 3 ? 0 : sizes[last - 1], " W: ", sizes[last]);
+  CRESSET_CHECK(positive || n < 3, "input (D: ", n < 3 ? 0 : self.size(last - 2), ", H: ", n < 3 ? 0 : self.size(last - 1),
+                ", W: ", self.size(last), ") is too small. Calculated output D: ", n < 3 ? 0 : sizes[last - 2],
+                " H: ", n < 3 ? 0 : sizes[last - 1], " W: ", sizes[last]);
   CRESSET_CHECK(positive, n == 1 ? str("input (W: ", self.size(last), ") is too small. Calculated output W: ", sizes[last])
-                                 : str("input (H: ", self.size(last - 1), ", W: ", self.size(last), ") is too small. Calculated output H: ",
-                                       sizes[last - 1], " W: ", sizes[last]));
+                                 : str("input (H: ", self.size(last - 1), ", W: ", self.size(last),
+                                       ") is too small. Calculated output H: ", sizes[last - 1], " W: ", sizes[last]));
   return spec_like(self, sizes, std::nullopt, n == 2 ? self.suggest_memory_format() : MemoryFormat::Contiguous);
 }
 
@@ -335,10 +345,14 @@ TensorSpec border_pad_backward_shape(const Tensor& grad_output, const Tensor& se
   const TensorSpec forward = border_pad_shape(self, padding, n, reflect);
   for (int64_t i = 0; i < n; ++i) {
     const int64_t d = self.dim() - 1 - i;
-    CRESSET_CHECK(grad_output.dim() == self.dim() && grad_output.size(d) == forward.sizes[d], "grad_output ", i == 0 ? "width" : i == 1 ? "height" : "depth",
+    CRESSET_CHECK(grad_output.dim() == self.dim() && grad_output.size(d) == forward.sizes[d], "grad_output ",
+                  i == 0   ? "width"
+                  : i == 1 ? "height"
+                           : "depth",
                   " unexpected. Expected: ", forward.sizes[d], ", Got: ", grad_output.dim() == self.dim() ? grad_output.size(d) : 0);
   }
-  CRESSET_CHECK(grad_output.sizes() == IntArrayRef(forward.sizes), "grad_output of size ", forward.sizes, " was required; got ", grad_output.sizes(), ".");
+  CRESSET_CHECK(grad_output.sizes() == IntArrayRef(forward.sizes), "grad_output of size ", forward.sizes, " was required; got ",
+                grad_output.sizes(), ".");
   return spec_like(grad_output, self.sizes());
 }
 
@@ -348,14 +362,26 @@ TensorSpec reflection_pad1d_shape(const Tensor& self, IntArrayRef padding) { ret
 TensorSpec reflection_pad2d_shape(const Tensor& self, IntArrayRef padding) { return border_pad_shape(self, padding, 2, true); }
 TensorSpec reflection_pad3d_shape(const Tensor& self, IntArrayRef padding) { return border_pad_shape(self, padding, 3, true); }
 TensorSpec replication_pad3d_shape(const Tensor& self, IntArrayRef padding) { return border_pad_shape(self, padding, 3, false); }
-TensorSpec reflection_pad3d_backward_shape(const Tensor& g, const Tensor& self, IntArrayRef p) { return border_pad_backward_shape(g, self, p, 3, true); }
-TensorSpec replication_pad3d_backward_shape(const Tensor& g, const Tensor& self, IntArrayRef p) { return border_pad_backward_shape(g, self, p, 3, false); }
+TensorSpec reflection_pad3d_backward_shape(const Tensor& g, const Tensor& self, IntArrayRef p) {
+  return border_pad_backward_shape(g, self, p, 3, true);
+}
+TensorSpec replication_pad3d_backward_shape(const Tensor& g, const Tensor& self, IntArrayRef p) {
+  return border_pad_backward_shape(g, self, p, 3, false);
+}
 TensorSpec replication_pad1d_shape(const Tensor& self, IntArrayRef padding) { return border_pad_shape(self, padding, 1, false); }
 TensorSpec replication_pad2d_shape(const Tensor& self, IntArrayRef padding) { return border_pad_shape(self, padding, 2, false); }
-TensorSpec reflection_pad1d_backward_shape(const Tensor& g, const Tensor& self, IntArrayRef p) { return border_pad_backward_shape(g, self, p, 1, true); }
-TensorSpec reflection_pad2d_backward_shape(const Tensor& g, const Tensor& self, IntArrayRef p) { return border_pad_backward_shape(g, self, p, 2, true); }
-TensorSpec replication_pad1d_backward_shape(const Tensor& g, const Tensor& self, IntArrayRef p) { return border_pad_backward_shape(g, self, p, 1, false); }
-TensorSpec replication_pad2d_backward_shape(const Tensor& g, const Tensor& self, IntArrayRef p) { return border_pad_backward_shape(g, self, p, 2, false); }
+TensorSpec reflection_pad1d_backward_shape(const Tensor& g, const Tensor& self, IntArrayRef p) {
+  return border_pad_backward_shape(g, self, p, 1, true);
+}
+TensorSpec reflection_pad2d_backward_shape(const Tensor& g, const Tensor& self, IntArrayRef p) {
+  return border_pad_backward_shape(g, self, p, 2, true);
+}
+TensorSpec replication_pad1d_backward_shape(const Tensor& g, const Tensor& self, IntArrayRef p) {
+  return border_pad_backward_shape(g, self, p, 1, false);
+}
+TensorSpec replication_pad2d_backward_shape(const Tensor& g, const Tensor& self, IntArrayRef p) {
+  return border_pad_backward_shape(g, self, p, 2, false);
+}
 
 namespace {
 // The default of devices, and where a call with an empty list arrives (it names no backend): cat_shape refuses that.

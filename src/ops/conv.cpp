@@ -18,29 +18,31 @@ std::string by_x(const DimVector& sizes) {
 }
 
 void check_list(const char* name, IntArrayRef list, std::size_t n, int64_t least) {
-  CRESSET_CHECK(list.size() == 1 || list.size() == n, "expected ", name, " to be a single integer value or a list of ", n, " values to match the convolution dimensions, but got ", name, "=", list);
-  for (int64_t v : list)
-    CRESSET_CHECK(v >= least, least > 0 ? "non-positive " : "negative ", name, " is not supported");
+  CRESSET_CHECK(list.size() == 1 || list.size() == n, "expected ", name, " to be a single integer value or a list of ", n,
+                " values to match the convolution dimensions, but got ", name, "=", list);
+  for (int64_t v : list) CRESSET_CHECK(v >= least, least > 0 ? "non-positive " : "negative ", name, " is not supported");
 }
 
-void check_convolution(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation, bool transposed,
-                       IntArrayRef output_padding, int64_t groups) {
+void check_convolution(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride,
+                       IntArrayRef padding, IntArrayRef dilation, bool transposed, IntArrayRef output_padding, int64_t groups) {
   const int64_t k = weight.dim();
   CRESSET_CHECK(k >= 3 && k <= 5, "weight should have at least three dimensions and at most five; ", weight, " was given.");
-  CRESSET_CHECK(input.dim() == k, "Expected ", k, "-dimensional input for ", k, "-dimensional weight ", weight.sizes(), ", but got ", input.dim(), "-dimensional input of size ", input.sizes(),
-                " instead");
+  CRESSET_CHECK(input.dim() == k, "Expected ", k, "-dimensional input for ", k, "-dimensional weight ", weight.sizes(), ", but got ",
+                input.dim(), "-dimensional input of size ", input.sizes(), " instead");
   const auto n = static_cast<std::size_t>(k - 2);
   CRESSET_CHECK(groups > 0, "non-positive groups is not supported");
   check_list("stride", stride, n, 1);
   check_list("padding", padding, n, 0);
   check_list("dilation", dilation, n, 1);
-  CRESSET_CHECK(input.scalar_type() == weight.scalar_type(), "Input type (", input.scalar_type(), ") and weight type (", weight.scalar_type(), ") should be the same");
+  CRESSET_CHECK(input.scalar_type() == weight.scalar_type(), "Input type (", input.scalar_type(), ") and weight type (",
+                weight.scalar_type(), ") should be the same");
   check_same_device("convolution", input, weight, "weight");
   if (!transposed) {
-    CRESSET_CHECK(weight.size(0) % groups == 0 && weight.size(0) >= groups, "Given groups=", groups, ", expected weight to be divisible by ", groups, " at dimension 0, but got weight of size ",
-                  weight.sizes(), " instead");
-    CRESSET_CHECK(input.size(1) == weight.size(1) * groups, "Given groups=", groups, ", weight of size ", weight.sizes(), ", expected input", input.sizes(), " to have ",
-                  weight.size(1) * groups, " channels, but got ", input.size(1), " channels instead");
+    CRESSET_CHECK(weight.size(0) % groups == 0 && weight.size(0) >= groups, "Given groups=", groups,
+                  ", expected weight to be divisible by ", groups, " at dimension 0, but got weight of size ", weight.sizes(), " instead");
+    CRESSET_CHECK(input.size(1) == weight.size(1) * groups, "Given groups=", groups, ", weight of size ", weight.sizes(),
+                  ", expected input", input.sizes(), " to have ", weight.size(1) * groups, " channels, but got ", input.size(1),
+                  " channels instead");
     DimVector padded, kernel;
     bool fits = true;
     for (std::size_t i = 0; i < n; ++i) {
@@ -48,41 +50,49 @@ void check_convolution(const Tensor& input, const Tensor& weight, const std::opt
       kernel.push_back(conv_parameter(dilation, i) * (weight.size(i + 2) - 1) + 1);
       fits = fits && padded[i] >= kernel[i];
     }
-    CRESSET_CHECK(fits, "Calculated padded input size per channel: ", by_x(padded), ". Kernel size: ", by_x(kernel), ". Kernel size can't be greater than actual input size");
+    CRESSET_CHECK(fits, "Calculated padded input size per channel: ", by_x(padded), ". Kernel size: ", by_x(kernel),
+                  ". Kernel size can't be greater than actual input size");
   } else {
     check_list("output_padding", output_padding, n, 0);
-    CRESSET_CHECK(input.size(1) == weight.size(0), "Given transposed=1, weight of size ", weight.sizes(), ", expected input", input.sizes(), " to have ", weight.size(0),
-                  " channels, but got ", input.size(1), " channels instead");
-    CRESSET_CHECK(input.size(1) % groups == 0, "Given groups=", groups, ", expected input channels to be divisible by ", groups, ", but got ", input.size(1));
+    CRESSET_CHECK(input.size(1) == weight.size(0), "Given transposed=1, weight of size ", weight.sizes(), ", expected input", input.sizes(),
+                  " to have ", weight.size(0), " channels, but got ", input.size(1), " channels instead");
+    CRESSET_CHECK(input.size(1) % groups == 0, "Given groups=", groups, ", expected input channels to be divisible by ", groups,
+                  ", but got ", input.size(1));
     for (std::size_t i = 0; i < n; ++i)
-      CRESSET_CHECK(conv_parameter(output_padding, i) < std::max(conv_parameter(stride, i), conv_parameter(dilation, i)), "output padding must be smaller than either stride or dilation, but got output_padding ",
-                    output_padding, ", stride ", stride, ", dilation ", dilation);
+      CRESSET_CHECK(conv_parameter(output_padding, i) < std::max(conv_parameter(stride, i), conv_parameter(dilation, i)),
+                    "output padding must be smaller than either stride or dilation, but got output_padding ", output_padding, ", stride ",
+                    stride, ", dilation ", dilation);
   }
   const int64_t channels = transposed ? weight.size(1) * groups : weight.size(0);
   if (bias) {
-    CRESSET_CHECK(bias->dim() == 1 && bias->size(0) == channels, "Given ", transposed ? "transposed=1, " : "", "weight of size ", weight.sizes(), ", expected bias to be 1-dimensional with ", channels,
-                  " elements, but got bias of size ", bias->sizes(), " instead");
-    CRESSET_CHECK(bias->scalar_type() == input.scalar_type(), "Input type (", input.scalar_type(), ") and bias type (", bias->scalar_type(), ") should be the same");
+    CRESSET_CHECK(bias->dim() == 1 && bias->size(0) == channels, "Given ", transposed ? "transposed=1, " : "", "weight of size ",
+                  weight.sizes(), ", expected bias to be 1-dimensional with ", channels, " elements, but got bias of size ", bias->sizes(),
+                  " instead");
+    CRESSET_CHECK(bias->scalar_type() == input.scalar_type(), "Input type (", input.scalar_type(), ") and bias type (", bias->scalar_type(),
+                  ") should be the same");
   }
 }
 
 // Runs a convolution on an input that may lack its batch dimension.
 template <class F>
 Tensor with_batch(const char* name, const Tensor& input, const Tensor& weight, int64_t n, const F& f) {
-  CRESSET_CHECK(input.dim() == n + 2 || input.dim() == n + 1, "Expected ", n + 1, "D (unbatched) or ", n + 2, "D (batched) input to ", name, n, "d, but got input of size: ", input.sizes());
+  CRESSET_CHECK(input.dim() == n + 2 || input.dim() == n + 1, "Expected ", n + 1, "D (unbatched) or ", n + 2, "D (batched) input to ", name,
+                n, "d, but got input of size: ", input.sizes());
   CRESSET_CHECK(weight.dim() == n + 2, name, n, "d: weight of ", n + 2, " dimensions was required; ", weight, " was given.");
   if (input.dim() == n + 2) return f(input);
   return f(input.unsqueeze(0)).squeeze(0);
 }
 
 // `n` spatial dimensions; unbatched inputs get a batch of one.
-Tensor conv_nd(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation, int64_t groups, int64_t n) {
+Tensor conv_nd(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride, IntArrayRef padding,
+               IntArrayRef dilation, int64_t groups, int64_t n) {
   const DimVector none(static_cast<std::size_t>(n), 0);
-  return with_batch("conv", input, weight, n, [&](const Tensor& x) { return cresset::convolution(x, weight, bias, stride, padding, dilation, false, none, groups); });
+  return with_batch("conv", input, weight, n,
+                    [&](const Tensor& x) { return cresset::convolution(x, weight, bias, stride, padding, dilation, false, none, groups); });
 }
 
-Tensor conv_nd_named_padding(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride, std::string_view padding, IntArrayRef dilation,
-                             int64_t groups, int64_t n) {
+Tensor conv_nd_named_padding(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride,
+                             std::string_view padding, IntArrayRef dilation, int64_t groups, int64_t n) {
   CRESSET_CHECK(padding == "same" || padding == "valid", "Invalid padding string: '", padding, "'");
   DimVector symmetric(static_cast<std::size_t>(n), 0);
   if (padding == "valid") return conv_nd(input, weight, bias, stride, symmetric, dilation, groups, n);
@@ -101,10 +111,11 @@ Tensor conv_nd_named_padding(const Tensor& input, const Tensor& weight, const st
   return conv_nd(uneven ? cresset::constant_pad_nd(input, extra) : input, weight, bias, stride, symmetric, dilation, groups, n);
 }
 
-Tensor conv_transpose_nd(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride, IntArrayRef padding, IntArrayRef output_padding,
-                         int64_t groups, IntArrayRef dilation, int64_t n) {
-  return with_batch("conv_transpose", input, weight, n,
-                    [&](const Tensor& x) { return cresset::convolution(x, weight, bias, stride, padding, dilation, true, output_padding, groups); });
+Tensor conv_transpose_nd(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride,
+                         IntArrayRef padding, IntArrayRef output_padding, int64_t groups, IntArrayRef dilation, int64_t n) {
+  return with_batch("conv_transpose", input, weight, n, [&](const Tensor& x) {
+    return cresset::convolution(x, weight, bias, stride, padding, dilation, true, output_padding, groups);
+  });
 }
 
 }  // namespace
@@ -112,29 +123,38 @@ Tensor conv_transpose_nd(const Tensor& input, const Tensor& weight, const std::o
 DimVector conv_output_sizes(IntArrayRef input, IntArrayRef weight, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation) {
   DimVector out{input[0], weight[0]};
   for (std::size_t i = 0; i + 2 < input.size(); ++i)
-    out.push_back((input[i + 2] + 2 * conv_parameter(padding, i) - conv_parameter(dilation, i) * (weight[i + 2] - 1) - 1) / conv_parameter(stride, i) + 1);
+    out.push_back((input[i + 2] + 2 * conv_parameter(padding, i) - conv_parameter(dilation, i) * (weight[i + 2] - 1) - 1) /
+                      conv_parameter(stride, i) +
+                  1);
   return out;
 }
 
-DimVector conv_transposed_output_sizes(IntArrayRef input, IntArrayRef weight, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation, IntArrayRef output_padding, int64_t groups) {
+DimVector conv_transposed_output_sizes(IntArrayRef input, IntArrayRef weight, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation,
+                                       IntArrayRef output_padding, int64_t groups) {
   DimVector out{input[0], weight[1] * groups};
   for (std::size_t i = 0; i + 2 < input.size(); ++i)
-    out.push_back((input[i + 2] - 1) * conv_parameter(stride, i) - 2 * conv_parameter(padding, i) + conv_parameter(dilation, i) * (weight[i + 2] - 1) + conv_parameter(output_padding, i) + 1);
+    out.push_back((input[i + 2] - 1) * conv_parameter(stride, i) - 2 * conv_parameter(padding, i) +
+                  conv_parameter(dilation, i) * (weight[i + 2] - 1) + conv_parameter(output_padding, i) + 1);
   return out;
 }
 
-TensorSpec convolution_shape(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation, bool transposed,
-                             IntArrayRef output_padding, int64_t groups) {
+TensorSpec convolution_shape(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride,
+                             IntArrayRef padding, IntArrayRef dilation, bool transposed, IntArrayRef output_padding, int64_t groups) {
   check_convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups);
-  const DimVector sizes = transposed ? conv_transposed_output_sizes(input.sizes(), weight.sizes(), stride, padding, dilation, output_padding, groups)
-                                     : conv_output_sizes(input.sizes(), weight.sizes(), stride, padding, dilation);
-  for (int64_t s : sizes) CRESSET_CHECK(s >= 0, "convolution: Given input size per channel ", input.sizes(), ", calculated output size ", sizes, ". Output size is too small");
-  const MemoryFormat format = input.suggest_memory_format() != MemoryFormat::Contiguous ? input.suggest_memory_format() : weight.suggest_memory_format();
+  const DimVector sizes =
+      transposed ? conv_transposed_output_sizes(input.sizes(), weight.sizes(), stride, padding, dilation, output_padding, groups)
+                 : conv_output_sizes(input.sizes(), weight.sizes(), stride, padding, dilation);
+  for (int64_t s : sizes)
+    CRESSET_CHECK(s >= 0, "convolution: Given input size per channel ", input.sizes(), ", calculated output size ", sizes,
+                  ". Output size is too small");
+  const MemoryFormat format =
+      input.suggest_memory_format() != MemoryFormat::Contiguous ? input.suggest_memory_format() : weight.suggest_memory_format();
   return spec_like(input, sizes, std::nullopt, format);
 }
 
-std::tuple<Tensor, Tensor, Tensor> convolution_backward_meta(const Tensor& grad_output, const Tensor& input, const Tensor& weight, OptionalIntArrayRef bias_sizes, IntArrayRef, IntArrayRef,
-                                                             IntArrayRef, bool, IntArrayRef, int64_t, std::array<bool, 3> mask) {
+std::tuple<Tensor, Tensor, Tensor> convolution_backward_meta(const Tensor& grad_output, const Tensor& input, const Tensor& weight,
+                                                             OptionalIntArrayRef bias_sizes, IntArrayRef, IntArrayRef, IntArrayRef, bool,
+                                                             IntArrayRef, int64_t, std::array<bool, 3> mask) {
   const auto like = [](const Tensor& t) { return cresset::empty(t.sizes(), t.options().memory_format(t.suggest_memory_format())); };
   return {mask[0] ? like(input) : Tensor(), mask[1] ? like(weight) : Tensor(),
           mask[2] ? cresset::empty(bias_sizes ? *bias_sizes : IntArrayRef{grad_output.size(1)}, grad_output.options()) : Tensor()};
@@ -142,34 +162,40 @@ std::tuple<Tensor, Tensor, Tensor> convolution_backward_meta(const Tensor& grad_
 
 // ---- compositions
 
-Tensor conv1d_impl(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation, int64_t groups) {
+Tensor conv1d_impl(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride, IntArrayRef padding,
+                   IntArrayRef dilation, int64_t groups) {
   return conv_nd(input, weight, bias, stride, padding, dilation, groups, 1);
 }
-Tensor conv1d_named_padding(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride, std::string_view padding, IntArrayRef dilation, int64_t groups) {
+Tensor conv1d_named_padding(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride,
+                            std::string_view padding, IntArrayRef dilation, int64_t groups) {
   return conv_nd_named_padding(input, weight, bias, stride, padding, dilation, groups, 1);
 }
-Tensor conv_transpose1d_impl(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride, IntArrayRef padding, IntArrayRef output_padding, int64_t groups,
-                             IntArrayRef dilation) {
+Tensor conv_transpose1d_impl(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride,
+                             IntArrayRef padding, IntArrayRef output_padding, int64_t groups, IntArrayRef dilation) {
   return conv_transpose_nd(input, weight, bias, stride, padding, output_padding, groups, dilation, 1);
 }
-Tensor conv2d_impl(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation, int64_t groups) {
+Tensor conv2d_impl(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride, IntArrayRef padding,
+                   IntArrayRef dilation, int64_t groups) {
   return conv_nd(input, weight, bias, stride, padding, dilation, groups, 2);
 }
-Tensor conv2d_named_padding(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride, std::string_view padding, IntArrayRef dilation, int64_t groups) {
+Tensor conv2d_named_padding(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride,
+                            std::string_view padding, IntArrayRef dilation, int64_t groups) {
   return conv_nd_named_padding(input, weight, bias, stride, padding, dilation, groups, 2);
 }
-Tensor conv_transpose2d_impl(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride, IntArrayRef padding, IntArrayRef output_padding, int64_t groups,
-                             IntArrayRef dilation) {
+Tensor conv_transpose2d_impl(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride,
+                             IntArrayRef padding, IntArrayRef output_padding, int64_t groups, IntArrayRef dilation) {
   return conv_transpose_nd(input, weight, bias, stride, padding, output_padding, groups, dilation, 2);
 }
-Tensor conv3d_impl(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation, int64_t groups) {
+Tensor conv3d_impl(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride, IntArrayRef padding,
+                   IntArrayRef dilation, int64_t groups) {
   return conv_nd(input, weight, bias, stride, padding, dilation, groups, 3);
 }
-Tensor conv3d_named_padding(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride, std::string_view padding, IntArrayRef dilation, int64_t groups) {
+Tensor conv3d_named_padding(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride,
+                            std::string_view padding, IntArrayRef dilation, int64_t groups) {
   return conv_nd_named_padding(input, weight, bias, stride, padding, dilation, groups, 3);
 }
-Tensor conv_transpose3d_impl(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride, IntArrayRef padding, IntArrayRef output_padding, int64_t groups,
-                             IntArrayRef dilation) {
+Tensor conv_transpose3d_impl(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride,
+                             IntArrayRef padding, IntArrayRef output_padding, int64_t groups, IntArrayRef dilation) {
   return conv_transpose_nd(input, weight, bias, stride, padding, output_padding, groups, dilation, 3);
 }
 

@@ -11,6 +11,7 @@ inline int64_t conv_parameter(IntArrayRef list, std::size_t i) { return list.siz
 /// Sizes of the result of a plain convolution.
 DimVector conv_output_sizes(IntArrayRef input, IntArrayRef weight, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation);
 /// Sizes of the result of a transposed convolution.
-DimVector conv_transposed_output_sizes(IntArrayRef input, IntArrayRef weight, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation, IntArrayRef output_padding, int64_t groups);
+DimVector conv_transposed_output_sizes(IntArrayRef input, IntArrayRef weight, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation,
+                                       IntArrayRef output_padding, int64_t groups);
 
 }  // namespace cresset::ops

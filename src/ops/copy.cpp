@@ -80,23 +80,27 @@ Tensor meta_copy_from(const Tensor&, const Tensor& dst, bool) { return dst; }
 
 Tensor to_copy_impl(const Tensor& self, std::optional<ScalarType> dtype, std::optional<Layout> layout, std::optional<Device> device,
                     std::optional<bool> pin_memory, bool non_blocking, std::optional<MemoryFormat> memory_format) {
-  CRESSET_CHECK(!layout || *layout == self.layout(), "to(options) doesn't support converting to a different layout, but got self.layout being ",
-                to_string(self.layout()), " and options.layout set as ", to_string(*layout));
+  CRESSET_CHECK(!layout || *layout == self.layout(),
+                "to(options) doesn't support converting to a different layout, but got self.layout being ", to_string(self.layout()),
+                " and options.layout set as ", to_string(*layout));
   CRESSET_CHECK(!pin_memory || !*pin_memory, "to: pinned memory is not supported; leave pin_memory out.");
   const Device target = stays(device, self.device()) ? self.device() : *device;
-  Tensor result = allocate({DimVector(self.sizes()), dtype.value_or(self.scalar_type()), target, copy_strides(self, memory_format)}, target);
+  Tensor result =
+      allocate({DimVector(self.sizes()), dtype.value_or(self.scalar_type()), target, copy_strides(self, memory_format)}, target);
   return copy_into(result, self, non_blocking);
 }
 
 Tensor to_dtype_layout(const Tensor& self, std::optional<ScalarType> dtype, std::optional<Layout> layout, std::optional<Device> device,
                        std::optional<bool> pin_memory, bool non_blocking, bool copy, std::optional<MemoryFormat> memory_format) {
   const bool same_format = !memory_format || *memory_format == MemoryFormat::Preserve || self.is_contiguous(*memory_format);
-  if (!copy && same_format && stays(device, self.device()) && (!dtype || *dtype == self.scalar_type()) && (!layout || *layout == self.layout()))
+  if (!copy && same_format && stays(device, self.device()) && (!dtype || *dtype == self.scalar_type()) &&
+      (!layout || *layout == self.layout()))
     return self;
   return cresset::_to_copy(self, dtype, layout, device, pin_memory, non_blocking, memory_format);
 }
 
-Tensor to_device(const Tensor& self, Device device, ScalarType dtype, bool non_blocking, bool copy, std::optional<MemoryFormat> memory_format) {
+Tensor to_device(const Tensor& self, Device device, ScalarType dtype, bool non_blocking, bool copy,
+                 std::optional<MemoryFormat> memory_format) {
   return to_dtype_layout(self, dtype, std::nullopt, device, std::nullopt, non_blocking, copy, memory_format);
 }
 

@@ -108,7 +108,8 @@ void cpu_fallback(const OperatorHandle& op, Stack* stack) {
   for (std::size_t i = 0; i < n; ++i)
     if (schema.arguments()[i].is_mutable()) mover.write_back(originals[i], on_cpu[i]);
   stack->resize(stack->size() - n);
-  CRESSET_CHECK(inner.size() == schema.returns().size(), op.operator_name(), ": the CPU kernel left ", inner.size(), " results; ", schema.returns().size(), " were due.");
+  CRESSET_CHECK(inner.size() == schema.returns().size(), op.operator_name(), ": the CPU kernel left ", inner.size(), " results; ",
+                schema.returns().size(), " were due.");
   for (std::size_t i = 0; i < inner.size(); ++i) {
     if (const auto argument = mutated_argument(schema, schema.returns()[i]))
       stack->push_back(originals[*argument]);

@@ -190,8 +190,8 @@ TensorSpec linspace_shape(const Scalar& start, const Scalar& end, int64_t steps,
   CRESSET_CHECK(steps >= 0, "number of steps must be non-negative");
   const bool complex = start.isComplex() || end.isComplex();
   const ScalarType type = dtype.value_or(complex ? get_default_complex_dtype() : get_default_dtype());
-  CRESSET_CHECK(!complex || isComplexType(type), "linspace(): inferred dtype ", get_default_complex_dtype(), " can't be safely cast to passed dtype ",
-                type);
+  CRESSET_CHECK(!complex || isComplexType(type), "linspace(): inferred dtype ", get_default_complex_dtype(),
+                " can't be safely cast to passed dtype ", type);
   CRESSET_CHECK_NOT_IMPLEMENTED(type != kBool, "\"linspace_cpu\" not implemented for 'Bool'");
   return new_spec(steps, type, layout, device, pin_memory);
 }
@@ -274,20 +274,22 @@ struct BlobOwner {
 
 Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, std::function<void(void*)> deleter, const TensorOptions& options) {
   detail::check_sizes_nonnegative(sizes);
-  CRESSET_CHECK(sizes.size() == strides.size(), "from_blob: as many strides as sizes were required; given ", strides, " for sizes ", sizes, ".");
+  CRESSET_CHECK(sizes.size() == strides.size(), "from_blob: as many strides as sizes were required; given ", strides, " for sizes ", sizes,
+                ".");
   const ScalarType dtype = options.dtype();
   const Device device = options.device();
   CRESSET_CHECK(device.is_cpu(), "from_blob: host memory was required; given device ", device, ".");
   const std::size_t nbytes = detail::compute_storage_nbytes(sizes, strides, element_size(dtype));
   DataPtr owner(data, device);
   if (deleter) {
-    owner = DataPtr(data, new BlobOwner{std::move(deleter), data},
-                    [](void* context) {
-                      auto* blob = static_cast<BlobOwner*>(context);
-                      blob->deleter(blob->data);
-                      delete blob;
-                    },
-                    device);
+    owner = DataPtr(
+        data, new BlobOwner{std::move(deleter), data},
+        [](void* context) {
+          auto* blob = static_cast<BlobOwner*>(context);
+          blob->deleter(blob->data);
+          delete blob;
+        },
+        device);
   }
   Storage storage(Storage::use_byte_size_t(), nbytes, std::move(owner));
   auto impl = make_intrusive<TensorImpl>(std::move(storage), key_set_for_device(device.type()), dtype);

@@ -31,7 +31,8 @@ std::vector<int> read_labels(std::string_view text, const std::string& where) {
       i += 2;
       continue;
     }
-    CRESSET_CHECK(is_letter(text[i]), "einsum(): invalid subscript given at index ", i, " in the equation string, subscripts must be in [a-zA-Z]");
+    CRESSET_CHECK(is_letter(text[i]), "einsum(): invalid subscript given at index ", i,
+                  " in the equation string, subscripts must be in [a-zA-Z]");
     out.push_back(letter(text[i]));
   }
   return out;
@@ -102,8 +103,9 @@ Tensor einsum_impl(std::string_view equation, TensorList tensors, OptionalIntArr
     if (comma == std::string_view::npos) break;
     left.remove_prefix(comma + 1);
   }
-  CRESSET_CHECK(labels.size() == tensors.size(), labels.size() < tensors.size() ? "einsum(): more operands were provided than specified in the equation"
-                                                                                  : "einsum(): fewer operands were provided than specified in the equation");
+  CRESSET_CHECK(labels.size() == tensors.size(), labels.size() < tensors.size()
+                                                     ? "einsum(): more operands were provided than specified in the equation"
+                                                     : "einsum(): fewer operands were provided than specified in the equation");
 
   std::array<int, kLetters> uses{};
   std::array<int64_t, kLetters> size_of{};
@@ -112,8 +114,9 @@ Tensor einsum_impl(std::string_view equation, TensorList tensors, OptionalIntArr
     const int64_t named = static_cast<int64_t>(labels[k].size()) - std::count(labels[k].begin(), labels[k].end(), kEllipsis);
     const bool dots = named != static_cast<int64_t>(labels[k].size());
     const int64_t extra = tensors[k].dim() - named;
-    CRESSET_CHECK(dots ? extra >= 0 : extra == 0, "einsum(): the number of subscripts in the equation (", named, ") ", dots ? "is more than" : "does not match",
-                  " the number of dimensions (", tensors[k].dim(), ") for operand ", k, dots ? "" : " and no ellipsis was given");
+    CRESSET_CHECK(dots ? extra >= 0 : extra == 0, "einsum(): the number of subscripts in the equation (", named, ") ",
+                  dots ? "is more than" : "does not match", " the number of dimensions (", tensors[k].dim(), ") for operand ", k,
+                  dots ? "" : " and no ellipsis was given");
     if (dots) ellipsis_dims = std::max(ellipsis_dims, extra);
     for (int l : labels[k])
       if (l != kEllipsis) ++uses[l];
@@ -164,10 +167,12 @@ Tensor einsum_impl(std::string_view equation, TensorList tensors, OptionalIntArr
       if (l == kEllipsis) {
         for (int64_t j = 0; j < extra; ++j, ++d) places.push_back(ellipsis_at + ellipsis_dims - extra + j);
       } else if (seen[l] >= 0) {
-        CRESSET_CHECK(t.size(d) == t.size(seen[l]), "einsum(): subscript ", name_of(l), " is repeated for operand ", k, " but the sizes don't match, ", t.size(d), " != ", t.size(seen[l]));
+        CRESSET_CHECK(t.size(d) == t.size(seen[l]), "einsum(): subscript ", name_of(l), " is repeated for operand ", k,
+                      " but the sizes don't match, ", t.size(d), " != ", t.size(seen[l]));
         t = t.diagonal(0, seen[l], d).movedim(-1, seen[l]);
       } else {
-        CRESSET_CHECK(size_of[l] <= 1 || t.size(d) == 1 || t.size(d) == size_of[l], "einsum(): operands do not broadcast with remapped shapes [original->remapped]: subscript ", name_of(l),
+        CRESSET_CHECK(size_of[l] <= 1 || t.size(d) == 1 || t.size(d) == size_of[l],
+                      "einsum(): operands do not broadcast with remapped shapes [original->remapped]: subscript ", name_of(l),
                       " has sizes ", size_of[l], " and ", t.size(d));
         size_of[l] = std::max(size_of[l], t.size(d));
         seen[l] = d++;

@@ -15,8 +15,8 @@ namespace {
 bool is_index_type(ScalarType t) { return t == kLong || t == kInt; }
 
 void check_same_dtype(const char* op, const Tensor& self, const Tensor& src, const char* name) {
-  CRESSET_CHECK(self.scalar_type() == src.scalar_type(), op, "(): Expected self.dtype to be equal to ", name, ".dtype; got ", self.scalar_type(),
-                " and ", src.scalar_type(), ".");
+  CRESSET_CHECK(self.scalar_type() == src.scalar_type(), op, "(): Expected self.dtype to be equal to ", name, ".dtype; got ",
+                self.scalar_type(), " and ", src.scalar_type(), ".");
 }
 
 // What gather and the scatter family ask of index; `self_limits` is false where only other dimensions limit it.
@@ -54,9 +54,10 @@ TensorSpec scatter_spec(const char* op, const Tensor& self, int64_t dim, const T
 // A kernel writes elements one by one, so no two of them may share a place.
 void check_writable(const Tensor& self) {
   for (int64_t d = 0; d < self.dim(); ++d)
-    CRESSET_CHECK(self.size(d) <= 1 || self.stride(d) != 0,
-                  "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please clone() "
-                  "the tensor before performing the operation.");
+    CRESSET_CHECK(
+        self.size(d) <= 1 || self.stride(d) != 0,
+        "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please clone() "
+        "the tensor before performing the operation.");
 }
 
 }  // namespace
@@ -65,7 +66,8 @@ void check_writable(const Tensor& self) {
 
 Tensor index_meta(const Tensor& self, OptionalTensorList indices) {
   for (const std::optional<Tensor>& i : indices)
-    CRESSET_CHECK_NOT_IMPLEMENTED(!i || !i->defined() || !is_mask(*i), "index: the size of the result depends on a mask's values, which a meta tensor does not have.");
+    CRESSET_CHECK_NOT_IMPLEMENTED(!i || !i->defined() || !is_mask(*i),
+                                  "index: the size of the result depends on a mask's values, which a meta tensor does not have.");
   const IndexPlan plan = plan_index(self, indices);
   return detail::empty_meta(plan.result_sizes, contiguous_strides(plan.result_sizes), self.scalar_type());
 }
@@ -101,20 +103,21 @@ TensorSpec index_select_shape(const Tensor& self, int64_t dim, const Tensor& ind
 
 TensorSpec index_add_shape(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar&) {
   const int64_t d = maybe_wrap_dim(dim, self.dim());
-  CRESSET_CHECK_INDEX(index.dim() <= 1, "index_add_(): Index is supposed to be a vector, but got dim: ", index.dim(), " with type: ",
-                      index.scalar_type(), " and size: ", index.sizes());
+  CRESSET_CHECK_INDEX(index.dim() <= 1, "index_add_(): Index is supposed to be a vector, but got dim: ", index.dim(),
+                      " with type: ", index.scalar_type(), " and size: ", index.sizes());
   CRESSET_CHECK(is_index_type(index.scalar_type()), "index_add_(): Expected dtype int32/int64 for index but got: ", index.scalar_type());
-  CRESSET_CHECK(self.scalar_type() == source.scalar_type(), "index_add_(): self (", self.scalar_type(), ") and source (", source.scalar_type(),
-                ") must have the same scalar type");
+  CRESSET_CHECK(self.scalar_type() == source.scalar_type(), "index_add_(): self (", self.scalar_type(), ") and source (",
+                source.scalar_type(), ") must have the same scalar type");
   check_same_device("index_add_", self, index, "index");
   check_same_device("index_add_", self, source, "source");
   const int64_t slices = source.dim() == 0 ? 1 : source.size(maybe_wrap_dim(dim, source.dim()));
-  CRESSET_CHECK(index.numel() == slices, "index_add_(): Number of indices (", index.numel(), ") should be equal to source.size(dim): (", slices,
-                "), for dim: ", d);
+  CRESSET_CHECK(index.numel() == slices, "index_add_(): Number of indices (", index.numel(), ") should be equal to source.size(dim): (",
+                slices, "), for dim: ", d);
   if (self.dim() > 0 && source.dim() > 0) {
     bool same = self.dim() == source.dim();
     for (int64_t i = 0; same && i < self.dim(); ++i) same = i == d || self.size(i) == source.size(i);
-    CRESSET_CHECK(same, "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = ", self.sizes(),
+    CRESSET_CHECK(same,
+                  "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = ", self.sizes(),
                   " source.shape = ", source.sizes());
   }
   return spec_like(self, self.sizes());
@@ -130,7 +133,8 @@ TensorSpec index_reduce_shape(const Tensor& self, int64_t dim, const Tensor& ind
                 "index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got ", reduce, ".");
   return index_add_shape(self, dim, index, source, 1);
 }
-Tensor& index_reduce_meta(Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, std::string_view reduce, bool include_self) {
+Tensor& index_reduce_meta(Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, std::string_view reduce,
+                          bool include_self) {
   index_reduce_shape(self, dim, index, source, reduce, include_self);
   check_writable(self);
   return self;
@@ -140,19 +144,21 @@ TensorSpec index_copy_shape(const Tensor& self, int64_t dim, const Tensor& index
   const int64_t d = maybe_wrap_dim(dim, self.dim());
   CRESSET_CHECK_INDEX(index.dim() <= 1, "index_copy_(): Index should have dimension 1 or 0 (got ", index.dim(), ")");
   CRESSET_CHECK(index.scalar_type() == kLong, "index_copy_(): Expected a long tensor for index, but got ", index.scalar_type());
-  CRESSET_CHECK(self.scalar_type() == source.scalar_type(), "index_copy_(): self and source expected to have the same dtype, but got (self) ",
-                self.scalar_type(), " and (source) ", source.scalar_type());
+  CRESSET_CHECK(self.scalar_type() == source.scalar_type(),
+                "index_copy_(): self and source expected to have the same dtype, but got (self) ", self.scalar_type(), " and (source) ",
+                source.scalar_type());
   check_same_device("index_copy_", self, index, "index");
   check_same_device("index_copy_", self, source, "source");
   DimVector to(self.sizes()), from(source.sizes());
   if (self.dim() > 0) to.erase(to.begin() + d);
   if (source.dim() > 0) {
     const int64_t sd = maybe_wrap_dim(dim, source.dim());
-    CRESSET_CHECK_INDEX(source.size(sd) == index.numel(), "index_copy_(): Number of indices (", index.numel(), ") should be equal to source.size(dim) (",
-                        source.size(sd), ")");
+    CRESSET_CHECK_INDEX(source.size(sd) == index.numel(), "index_copy_(): Number of indices (", index.numel(),
+                        ") should be equal to source.size(dim) (", source.size(sd), ")");
     from.erase(from.begin() + sd);
   } else {
-    CRESSET_CHECK_INDEX(index.numel() == 1, "index_copy_(): When source is scalar, index should have one element (got ", index.numel(), ")");
+    CRESSET_CHECK_INDEX(index.numel() == 1, "index_copy_(): When source is scalar, index should have one element (got ", index.numel(),
+                        ")");
   }
   CRESSET_CHECK(to == from, "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: ", to,
                 " at dimension ", d, " and source slice shape: ", from, " at dimension 0.");
@@ -174,7 +180,8 @@ Tensor& index_fill_scalar_meta(Tensor& self, int64_t dim, const Tensor& index, c
   return self;
 }
 Tensor& index_fill_tensor_meta(Tensor& self, int64_t dim, const Tensor& index, const Tensor& value) {
-  CRESSET_CHECK(value.dim() == 0, "index_fill_ only supports a 0-dimensional value tensor, but got tensor with ", value.dim(), " dimension(s).");
+  CRESSET_CHECK(value.dim() == 0, "index_fill_ only supports a 0-dimensional value tensor, but got tensor with ", value.dim(),
+                " dimension(s).");
   return index_fill_scalar_meta(self, dim, index, 0);
 }
 Tensor index_fill_scalar_copy(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
@@ -263,8 +270,9 @@ TensorSpec take_shape(const Tensor& self, const Tensor& index) {
 Tensor take_along_dim_impl(const Tensor& self, const Tensor& indices, std::optional<int64_t> dim) {
   CRESSET_CHECK(indices.scalar_type() == kLong, "torch.take_along_dim(): dtype of indices should be Long but got ", indices.scalar_type());
   if (!dim) return take_along_dim_impl(self.reshape({-1}), indices.reshape({-1}), 0);
-  CRESSET_CHECK(self.dim() == indices.dim(), "torch.take_along_dim(): input and indices should have the same number of dimensions, but got ",
-                self.dim(), " dimensions for input, and ", indices.dim(), " dimensions for indices");
+  CRESSET_CHECK(self.dim() == indices.dim(),
+                "torch.take_along_dim(): input and indices should have the same number of dimensions, but got ", self.dim(),
+                " dimensions for input, and ", indices.dim(), " dimensions for indices");
   const int64_t d = maybe_wrap_dim(*dim, self.dim());
   DimVector from(self.sizes()), index(indices.sizes());
   if (self.dim() > 0) {
@@ -283,10 +291,12 @@ Tensor take_along_dim_impl(const Tensor& self, const Tensor& indices, std::optio
 
 Tensor& put_meta(Tensor& self, const Tensor& index, const Tensor& source, bool) {
   CRESSET_CHECK(index.scalar_type() == kLong, "put_(): Expected a long tensor for index, but got ", index.scalar_type());
-  CRESSET_CHECK(self.scalar_type() == source.scalar_type(), "put_(): self and source expected to have the same dtype, but got self.dtype = ",
-                self.scalar_type(), " and source.dtype = ", source.scalar_type());
-  CRESSET_CHECK_INDEX(source.numel() == index.numel(), "put_(): Expected source and index to have the same number of elements, but got source.numel() = ",
-                      source.numel(), ", index.numel() = ", index.numel());
+  CRESSET_CHECK(self.scalar_type() == source.scalar_type(),
+                "put_(): self and source expected to have the same dtype, but got self.dtype = ", self.scalar_type(),
+                " and source.dtype = ", source.scalar_type());
+  CRESSET_CHECK_INDEX(source.numel() == index.numel(),
+                      "put_(): Expected source and index to have the same number of elements, but got source.numel() = ", source.numel(),
+                      ", index.numel() = ", index.numel());
   CRESSET_CHECK_INDEX(self.numel() > 0 || index.numel() == 0, "put_(): tried to put elements into an empty tensor");
   check_same_device("put_", self, index, "index");
   check_same_device("put_", self, source, "source");
@@ -303,10 +313,10 @@ Tensor put_copy(const Tensor& self, const Tensor& index, const Tensor& source, b
 
 Tensor& masked_scatter_meta(Tensor& self, const Tensor& mask, const Tensor& source) {
   CRESSET_CHECK(mask.scalar_type() == kBool, "masked_scatter_ only supports boolean masks, but got mask with dtype ", mask.scalar_type());
-  CRESSET_CHECK(self.scalar_type() == source.scalar_type(), "masked_scatter: expected self and source to have same dtypes but got ", self.scalar_type(),
-                " and ", source.scalar_type());
-  CRESSET_CHECK(infer_broadcast(self.sizes(), mask.sizes()) == DimVector(self.sizes()), "masked_scatter_: a mask that broadcasts to ", self.sizes(),
-                " was required; got ", mask.sizes(), ".");
+  CRESSET_CHECK(self.scalar_type() == source.scalar_type(), "masked_scatter: expected self and source to have same dtypes but got ",
+                self.scalar_type(), " and ", source.scalar_type());
+  CRESSET_CHECK(infer_broadcast(self.sizes(), mask.sizes()) == DimVector(self.sizes()), "masked_scatter_: a mask that broadcasts to ",
+                self.sizes(), " was required; got ", mask.sizes(), ".");
   check_writable(self);
   return self;
 }
@@ -323,9 +333,7 @@ Tensor masked_scatter_backward_impl(const Tensor& grad_output, const Tensor& mas
   return cresset::constant_pad_nd(picked, {0, numel - picked.numel()}, 0).view(sizes);
 }
 
-std::vector<Tensor> nonzero_numpy_impl(const Tensor& self) {
-  return (self.dim() == 0 ? self.unsqueeze(0) : self).nonzero().unbind(1);
-}
+std::vector<Tensor> nonzero_numpy_impl(const Tensor& self) { return (self.dim() == 0 ? self.unsqueeze(0) : self).nonzero().unbind(1); }
 
 Tensor one_hot_impl(const Tensor& self, int64_t num_classes) {
   CRESSET_CHECK(self.scalar_type() == kLong, "one_hot is only applicable to index tensor of type LongTensor.");

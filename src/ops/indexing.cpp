@@ -30,12 +30,13 @@ std::vector<Tensor> expand_masks(const Tensor& self, OptionalTensorList indices)
       CRESSET_WARN_ONCE("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.");
     const int64_t at = static_cast<int64_t>(out.size());
     for (int64_t d = 0; d < index.dim(); ++d)
-      CRESSET_CHECK_INDEX(at + d < self.dim() && index.size(d) == self.size(at + d), "The shape of the mask ", index.sizes(), " at index ", d,
-                          " does not match the shape of the indexed tensor ", self.sizes(), " at index ", at + d);
+      CRESSET_CHECK_INDEX(at + d < self.dim() && index.size(d) == self.size(at + d), "The shape of the mask ", index.sizes(), " at index ",
+                          d, " does not match the shape of the indexed tensor ", self.sizes(), " at index ", at + d);
     const Tensor positions = index.nonzero();
     for (int64_t d = 0; d < index.dim(); ++d) out.push_back(positions.select(1, d));
   }
-  CRESSET_CHECK_INDEX(static_cast<int64_t>(out.size()) <= self.dim(), "too many indices for tensor of dimension ", self.dim(), " (got ", out.size(), ")");
+  CRESSET_CHECK_INDEX(static_cast<int64_t>(out.size()) <= self.dim(), "too many indices for tensor of dimension ", self.dim(), " (got ",
+                      out.size(), ")");
   out.resize(self.dim());
   return out;
 }
@@ -48,8 +49,9 @@ IndexPlan plan_index(const Tensor& self, OptionalTensorList indices) {
     if (!given(i)) continue;
     const ScalarType t = i->scalar_type();
     CRESSET_CHECK_INDEX(t == kLong || t == kInt || is_mask(*i), "tensors used as indices must be long, int, byte or bool tensors");
-    CRESSET_CHECK(i->device() == self.device() || i->device().is_cpu(), "indices should be either on cpu or on the same device as the indexed tensor (",
-                  self.device(), "); got ", i->device(), ".");
+    CRESSET_CHECK(i->device() == self.device() || i->device().is_cpu(),
+                  "indices should be either on cpu or on the same device as the indexed tensor (", self.device(), "); got ", i->device(),
+                  ".");
   }
   IndexPlan plan;
   std::vector<Tensor> all = expand_masks(self, indices);

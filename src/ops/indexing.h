@@ -15,11 +15,11 @@ inline bool is_mask(const Tensor& t) { return t.scalar_type() == kBool || t.scal
 /// The plan of one call. `self` is a view in which all indexed dimensions are neighbours, starting at `first`.
 struct IndexPlan {
   Tensor self;
-  int64_t first = 0;             // number of dimensions in front of the indexed ones
-  int64_t count = 0;             // number of indexed dimensions
-  std::vector<Tensor> indices;   // one int32 or int64 tensor for each, expanded to index_sizes
+  int64_t first = 0;            // number of dimensions in front of the indexed ones
+  int64_t count = 0;            // number of indexed dimensions
+  std::vector<Tensor> indices;  // one int32 or int64 tensor for each, expanded to index_sizes
   DimVector index_sizes;
-  DimVector result_sizes;        // self[:first] + index_sizes + self[first + count:]
+  DimVector result_sizes;  // self[:first] + index_sizes + self[first + count:]
 };
 
 /// Masks become index tensors (which reads them), index tensors are broadcast. Raises IndexError for wrong types,

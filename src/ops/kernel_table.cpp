@@ -40,8 +40,8 @@ KernelTable::KernelTable(const char* ns, DispatchKey key, const char* file, cons
   const std::string prefix = std::string(ns) + "::";
   for (const KernelRow* row = rows; row != rows + count; ++row) {
     KernelParts parts = row->parts();
-    keep(Dispatcher::singleton().registerImpl(parse_operator_name(prefix + row->name), key, std::move(parts.kernel), parts.signature, nullptr,
-                                              place(file, row->line)));
+    keep(Dispatcher::singleton().registerImpl(parse_operator_name(prefix + row->name), key, std::move(parts.kernel), parts.signature,
+                                              nullptr, place(file, row->line)));
   }
 }
 

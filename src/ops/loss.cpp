@@ -49,10 +49,13 @@ Tensor huber_loss_impl(const Tensor& self, const Tensor& target, int64_t reducti
 
 // ---- classes
 
-std::array<TensorSpec, 2> nll_loss_forward_shape(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight, int64_t reduction, int64_t) {
+std::array<TensorSpec, 2> nll_loss_forward_shape(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight,
+                                                 int64_t reduction, int64_t) {
   CRESSET_CHECK(self.dim() >= 1, "input tensor should be 1D or more; ", self, " was given.");
   CRESSET_CHECK(target.dim() == (self.dim() == 1 ? 0 : self.dim() - 1) || (self.dim() == 1 && target.dim() == 1 && target.numel() == 1),
-                self.dim() > 2 ? "only batches of spatial targets supported (one dimension less than the input), but got targets of dimension: " : "0D or 1D target tensor expected, multi-target not supported; dimension: ",
+                self.dim() > 2
+                    ? "only batches of spatial targets supported (one dimension less than the input), but got targets of dimension: "
+                    : "0D or 1D target tensor expected, multi-target not supported; dimension: ",
                 target.dim());
   const int64_t classes = self.dim() == 1 ? self.size(0) : self.size(1);
   DimVector positions(self.sizes());
@@ -61,25 +64,29 @@ std::array<TensorSpec, 2> nll_loss_forward_shape(const Tensor& self, const Tenso
   else
     positions.erase(positions.begin() + 1);
   if (self.dim() > 1)
-    CRESSET_CHECK_VALUE(target.size(0) == self.size(0), "Expected input batch_size (", self.size(0), ") to match target batch_size (", target.size(0), ").");
+    CRESSET_CHECK_VALUE(target.size(0) == self.size(0), "Expected input batch_size (", self.size(0), ") to match target batch_size (",
+                        target.size(0), ").");
   if (self.dim() > 1)
     CRESSET_CHECK(target.sizes() == IntArrayRef(positions), "size mismatch (got input: ", self.sizes(), ", target: ", target.sizes(), ")");
-  CRESSET_CHECK(target.scalar_type() == kLong || target.scalar_type() == kByte, "expected scalar type Long but found ", target.scalar_type());
-  CRESSET_CHECK(!weight || (weight->dim() == 1 && weight->numel() == classes), "weight tensor should be defined either for all ", classes, " classes or no classes but got weight tensor of shape: ",
-                weight ? weight->sizes() : IntArrayRef());
-  CRESSET_CHECK(!weight || weight->scalar_type() == self.scalar_type(), "expected scalar type ", self.scalar_type(), " but found ", weight ? weight->scalar_type() : kFloat);
+  CRESSET_CHECK(target.scalar_type() == kLong || target.scalar_type() == kByte, "expected scalar type Long but found ",
+                target.scalar_type());
+  CRESSET_CHECK(!weight || (weight->dim() == 1 && weight->numel() == classes), "weight tensor should be defined either for all ", classes,
+                " classes or no classes but got weight tensor of shape: ", weight ? weight->sizes() : IntArrayRef());
+  CRESSET_CHECK(!weight || weight->scalar_type() == self.scalar_type(), "expected scalar type ", self.scalar_type(), " but found ",
+                weight ? weight->scalar_type() : kFloat);
   return {spec_like(self, reduction == kReduceNone ? positions : DimVector{}), spec_like(self, {})};
 }
 
-TensorSpec nll_loss_backward_shape(const Tensor& grad_output, const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight, int64_t reduction, int64_t ignore_index,
-                                   const Tensor&) {
+TensorSpec nll_loss_backward_shape(const Tensor& grad_output, const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight,
+                                   int64_t reduction, int64_t ignore_index, const Tensor&) {
   const auto forward = nll_loss_forward_shape(self, target, weight, reduction, ignore_index);
-  CRESSET_CHECK(reduction == kReduceNone ? grad_output.sizes() == IntArrayRef(forward[0].sizes) : grad_output.numel() == 1, "Expected a single element grad_output tensor or one of size ",
-                forward[0].sizes, ", but got: ", grad_output.sizes());
+  CRESSET_CHECK(reduction == kReduceNone ? grad_output.sizes() == IntArrayRef(forward[0].sizes) : grad_output.numel() == 1,
+                "Expected a single element grad_output tensor or one of size ", forward[0].sizes, ", but got: ", grad_output.sizes());
   return spec_like(self, self.sizes());
 }
 
-Tensor cross_entropy_loss_impl(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight, int64_t reduction, int64_t ignore_index, double label_smoothing) {
+Tensor cross_entropy_loss_impl(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight, int64_t reduction,
+                               int64_t ignore_index, double label_smoothing) {
   CRESSET_CHECK(self.dim() >= 1, "cross_entropy_loss: input of at least one dimension was required; ", self, " was given.");
   CRESSET_CHECK(label_smoothing >= 0 && label_smoothing <= 1, "label_smoothing must be between 0.0 and 1.0. Got: ", label_smoothing);
   const int64_t class_dim = self.dim() == 1 ? 0 : 1, classes = self.size(class_dim);
@@ -87,7 +94,8 @@ Tensor cross_entropy_loss_impl(const Tensor& self, const Tensor& target, const s
   shape[class_dim] = classes;
   const Tensor logp = self.log_softmax(class_dim);
   if (self.sizes() == target.sizes()) {
-    CRESSET_CHECK(target.is_floating_point(), "Expected floating point type for target with class probabilities, got ", target.scalar_type());
+    CRESSET_CHECK(target.is_floating_point(), "Expected floating point type for target with class probabilities, got ",
+                  target.scalar_type());
     CRESSET_CHECK(ignore_index < 0, "ignore_index is not supported for floating point target");
     Tensor p = target;
     if (label_smoothing > 0) p = p * (1 - label_smoothing) + label_smoothing / static_cast<double>(classes);
@@ -116,8 +124,10 @@ Tensor cross_entropy_loss_impl(const Tensor& self, const Tensor& target, const s
 
 namespace {
 void check_probabilities(const Tensor& self, const Tensor& target) {
-  CRESSET_CHECK_VALUE(self.sizes() == target.sizes(), "Using a target size (", target.sizes(), ") that is different to the input size (", self.sizes(), ") is deprecated. Please ensure they have the same size.");
-  CRESSET_CHECK(self.is_meta() || self.numel() == 0 || (self.min().ge(0).item<bool>() && self.max().le(1).item<bool>()), "all elements of input should be between 0 and 1");
+  CRESSET_CHECK_VALUE(self.sizes() == target.sizes(), "Using a target size (", target.sizes(), ") that is different to the input size (",
+                      self.sizes(), ") is deprecated. Please ensure they have the same size.");
+  CRESSET_CHECK(self.is_meta() || self.numel() == 0 || (self.min().ge(0).item<bool>() && self.max().le(1).item<bool>()),
+                "all elements of input should be between 0 and 1");
 }
 }  // namespace
 
@@ -127,15 +137,18 @@ Tensor binary_cross_entropy_impl(const Tensor& self, const Tensor& target, const
   return reduce_loss(weight ? loss * *weight : loss, reduction);
 }
 
-Tensor binary_cross_entropy_backward_impl(const Tensor& grad_output, const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight, int64_t reduction) {
+Tensor binary_cross_entropy_backward_impl(const Tensor& grad_output, const Tensor& self, const Tensor& target,
+                                          const std::optional<Tensor>& weight, int64_t reduction) {
   constexpr double epsilon = 1e-12;  // keeps the quotient finite at 0 and 1
   Tensor g = grad_output * (self - target) / ((1 - self) * self).clamp_min(epsilon);
   if (weight) g = g * *weight;
   return reduction == kReduceMean ? g / static_cast<double>(self.numel()) : g;
 }
 
-Tensor binary_cross_entropy_with_logits_impl(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight, const std::optional<Tensor>& pos_weight, int64_t reduction) {
-  CRESSET_CHECK_VALUE(self.sizes() == target.sizes(), "Target size (", target.sizes(), ") must be the same as input size (", self.sizes(), ")");
+Tensor binary_cross_entropy_with_logits_impl(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight,
+                                             const std::optional<Tensor>& pos_weight, int64_t reduction) {
+  CRESSET_CHECK_VALUE(self.sizes() == target.sizes(), "Target size (", target.sizes(), ") must be the same as input size (", self.sizes(),
+                      ")");
   const Tensor log_p = cresset::log_sigmoid(self);
   Tensor loss;
   if (pos_weight)
@@ -160,12 +173,15 @@ Tensor poisson_nll_loss_impl(const Tensor& input, const Tensor& target, bool log
   return reduce_loss(loss, reduction);
 }
 
-Tensor soft_margin_loss_impl(const Tensor& self, const Tensor& target, int64_t reduction) { return reduce_loss((-target * self).exp().log1p(), reduction); }
+Tensor soft_margin_loss_impl(const Tensor& self, const Tensor& target, int64_t reduction) {
+  return reduce_loss((-target * self).exp().log1p(), reduction);
+}
 
 // ---- margins and similarities
 
 Tensor margin_ranking_loss_impl(const Tensor& input1, const Tensor& input2, const Tensor& target, double margin, int64_t reduction) {
-  CRESSET_CHECK(input1.dim() == input2.dim() && input1.dim() == target.dim(), "margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: ", input1.sizes(),
+  CRESSET_CHECK(input1.dim() == input2.dim() && input1.dim() == target.dim(),
+                "margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: ", input1.sizes(),
                 ", input2: ", input2.sizes(), ", target: ", target.sizes());
   return reduce_loss((-target * (input1 - input2) + margin).clamp_min(0), reduction);
 }
@@ -181,24 +197,30 @@ Tensor cosine_similarity_impl(const Tensor& first, const Tensor& second, int64_t
   const Tensor &x1 = same_shape[0], &x2 = same_shape[1];
   const Tensor dot = (x1 * x2).sum({dim}, false);
   // Equals the quotient by max(|x|, eps) for each factor.
-  const Tensor n1 = cresset::sqrt((x1 * x1).sum({dim}, false).clamp_min(eps * eps)), n2 = cresset::sqrt((x2 * x2).sum({dim}, false).clamp_min(eps * eps));
+  const Tensor n1 = cresset::sqrt((x1 * x1).sum({dim}, false).clamp_min(eps * eps)),
+               n2 = cresset::sqrt((x2 * x2).sum({dim}, false).clamp_min(eps * eps));
   return dot / (n1 * n2);
 }
 
 Tensor cosine_embedding_loss_impl(const Tensor& input1, const Tensor& input2, const Tensor& target, double margin, int64_t reduction) {
-  CRESSET_CHECK(input1.dim() == target.dim() + 1 && input1.dim() == input2.dim(), "cosine_embedding_loss: ", target.dim(), "D target tensor expects ", target.dim() + 1, "D input tensors, but found inputs with sizes ",
-                input1.sizes(), " and ", input2.sizes(), ".");
+  CRESSET_CHECK(input1.dim() == target.dim() + 1 && input1.dim() == input2.dim(), "cosine_embedding_loss: ", target.dim(),
+                "D target tensor expects ", target.dim() + 1, "D input tensors, but found inputs with sizes ", input1.sizes(), " and ",
+                input2.sizes(), ".");
   constexpr double epsilon = 1e-12;
   const int64_t dim = target.dim();
-  const Tensor product = (input1 * input2).sum({dim}, false), square1 = (input1 * input1).sum({dim}, false) + epsilon, square2 = (input2 * input2).sum({dim}, false) + epsilon;
+  const Tensor product = (input1 * input2).sum({dim}, false), square1 = (input1 * input1).sum({dim}, false) + epsilon,
+               square2 = (input2 * input2).sum({dim}, false) + epsilon;
   const Tensor cosine = product / (square1 * square2).sqrt(), zeros = cresset::zeros_like(cosine);
-  const Tensor same = cresset::where(target == 1, 1 - cosine, zeros), other = cresset::where(target == -1, (cosine - margin).clamp_min(0), zeros);
+  const Tensor same = cresset::where(target == 1, 1 - cosine, zeros),
+               other = cresset::where(target == -1, (cosine - margin).clamp_min(0), zeros);
   return reduce_loss(same + other, reduction);
 }
 
-Tensor triplet_margin_loss_impl(const Tensor& anchor, const Tensor& positive, const Tensor& negative, double margin, double p, double eps, bool swap, int64_t reduction) {
+Tensor triplet_margin_loss_impl(const Tensor& anchor, const Tensor& positive, const Tensor& negative, double margin, double p, double eps,
+                                bool swap, int64_t reduction) {
   CRESSET_CHECK(margin > 0, "triplet_margin_loss: margin must be greater than 0, got ", margin);
-  CRESSET_CHECK(anchor.dim() == positive.dim() && positive.dim() == negative.dim(), "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: anchor ",
+  CRESSET_CHECK(anchor.dim() == positive.dim() && positive.dim() == negative.dim(),
+                "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: anchor ",
                 anchor.dim(), "D, positive ", positive.dim(), "D, and negative ", negative.dim(), "D inputs");
   const Tensor near = cresset::pairwise_distance(anchor, positive, p, eps);
   Tensor far = cresset::pairwise_distance(anchor, negative, p, eps);

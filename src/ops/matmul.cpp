@@ -13,7 +13,8 @@ namespace cresset::ops {
 namespace {
 
 void check_same_dtype(const Tensor& a, const Tensor& b) {
-  CRESSET_CHECK(a.scalar_type() == b.scalar_type(), "expected m1 and m2 to have the same dtype, but got: ", a.scalar_type() == kDouble ? "double" : dtype_name(a.scalar_type()),
+  CRESSET_CHECK(a.scalar_type() == b.scalar_type(),
+                "expected m1 and m2 to have the same dtype, but got: ", a.scalar_type() == kDouble ? "double" : dtype_name(a.scalar_type()),
                 " != ", dtype_name(b.scalar_type()));
 }
 
@@ -34,7 +35,8 @@ void check_broadcasts(const char* op, const Tensor& self, IntArrayRef sizes) {
 TensorSpec mm_shape(const Tensor& self, const Tensor& mat2) {
   CRESSET_CHECK(self.dim() == 2, "self must be a matrix; mm got ", self, ".");
   CRESSET_CHECK(mat2.dim() == 2, "mat2 must be a matrix; mm got ", mat2, ".");
-  CRESSET_CHECK(self.size(1) == mat2.size(0), "mat1 and mat2 shapes cannot be multiplied (", self.size(0), "x", self.size(1), " and ", mat2.size(0), "x", mat2.size(1), ")");
+  CRESSET_CHECK(self.size(1) == mat2.size(0), "mat1 and mat2 shapes cannot be multiplied (", self.size(0), "x", self.size(1), " and ",
+                mat2.size(0), "x", mat2.size(1), ")");
   check_same_dtype(self, mat2);
   check_same_device("mm", self, mat2, "mat2");
   return spec_like(self, {self.size(0), mat2.size(1)});
@@ -43,9 +45,11 @@ TensorSpec mm_shape(const Tensor& self, const Tensor& mat2) {
 TensorSpec addmm_shape(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar&, const Scalar&) {
   CRESSET_CHECK(mat1.dim() == 2, "mat1 must be a matrix, got ", mat1.dim(), "-D tensor");
   CRESSET_CHECK(mat2.dim() == 2, "mat2 must be a matrix, got ", mat2.dim(), "-D tensor");
-  CRESSET_CHECK(mat1.size(1) == mat2.size(0), "mat1 and mat2 shapes cannot be multiplied (", mat1.size(0), "x", mat1.size(1), " and ", mat2.size(0), "x", mat2.size(1), ")");
+  CRESSET_CHECK(mat1.size(1) == mat2.size(0), "mat1 and mat2 shapes cannot be multiplied (", mat1.size(0), "x", mat1.size(1), " and ",
+                mat2.size(0), "x", mat2.size(1), ")");
   check_same_dtype(mat1, mat2);
-  CRESSET_CHECK(self.scalar_type() == mat1.scalar_type(), "self and mat2 must have the same dtype, but got ", self.scalar_type(), " and ", mat2.scalar_type());
+  CRESSET_CHECK(self.scalar_type() == mat1.scalar_type(), "self and mat2 must have the same dtype, but got ", self.scalar_type(), " and ",
+                mat2.scalar_type());
   check_same_device("addmm", mat1, mat2, "mat2");
   check_same_device("addmm", mat1, self, "self");
   TensorSpec spec = spec_like(mat1, {mat1.size(0), mat2.size(1)});
@@ -55,16 +59,18 @@ TensorSpec addmm_shape(const Tensor& self, const Tensor& mat1, const Tensor& mat
 
 TensorSpec mv_shape(const Tensor& self, const Tensor& vec) {
   CRESSET_CHECK(self.dim() == 2 && vec.dim() == 1, "vector + matrix @ vector expected, got ", 1, ", ", self.dim(), ", ", vec.dim());
-  CRESSET_CHECK(self.size(1) == vec.size(0), "size mismatch, got input (", self.size(0), "), mat (", self.size(0), "x", self.size(1), "), vec (", vec.size(0), ")");
+  CRESSET_CHECK(self.size(1) == vec.size(0), "size mismatch, got input (", self.size(0), "), mat (", self.size(0), "x", self.size(1),
+                "), vec (", vec.size(0), ")");
   check_same_dtype(self, vec);
   check_same_device("mv", self, vec, "vec");
   return spec_like(self, {self.size(0)});
 }
 
 TensorSpec addmv_shape(const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar&, const Scalar&) {
-  CRESSET_CHECK(mat.dim() == 2 && vec.dim() == 1 && self.dim() <= 1, "vector + matrix @ vector expected, got ", self.dim(), ", ", mat.dim(), ", ", vec.dim());
-  CRESSET_CHECK(mat.size(1) == vec.size(0) && (self.numel() == mat.size(0) || self.numel() == 1), "size mismatch, got input (", self.dim() ? self.size(0) : 1, "), mat (",
-                mat.size(0), "x", mat.size(1), "), vec (", vec.size(0), ")");
+  CRESSET_CHECK(mat.dim() == 2 && vec.dim() == 1 && self.dim() <= 1, "vector + matrix @ vector expected, got ", self.dim(), ", ", mat.dim(),
+                ", ", vec.dim());
+  CRESSET_CHECK(mat.size(1) == vec.size(0) && (self.numel() == mat.size(0) || self.numel() == 1), "size mismatch, got input (",
+                self.dim() ? self.size(0) : 1, "), mat (", mat.size(0), "x", mat.size(1), "), vec (", vec.size(0), ")");
   check_same_dtype(mat, vec);
   check_same_dtype(self, mat);
   return spec_like(mat, {mat.size(0)});
@@ -72,7 +78,8 @@ TensorSpec addmv_shape(const Tensor& self, const Tensor& mat, const Tensor& vec,
 
 TensorSpec dot_shape(const Tensor& self, const Tensor& tensor) {
   CRESSET_CHECK(self.dim() == 1 && tensor.dim() == 1, "1D tensors expected, but got ", self.dim(), "D and ", tensor.dim(), "D tensors");
-  CRESSET_CHECK(self.scalar_type() == tensor.scalar_type(), "dot : expected both vectors to have same dtype, but found ", self.scalar_type(), " and ", tensor.scalar_type());
+  CRESSET_CHECK(self.scalar_type() == tensor.scalar_type(), "dot : expected both vectors to have same dtype, but found ",
+                self.scalar_type(), " and ", tensor.scalar_type());
   CRESSET_CHECK(self.numel() == tensor.numel(), "inconsistent tensor size, expected tensor [", self.numel(), "] and src [", tensor.numel(),
                 "] to have the same number of elements, but got ", self.numel(), " and ", tensor.numel(), " elements respectively");
   check_same_device("dot", self, tensor, "tensor");
@@ -82,8 +89,9 @@ TensorSpec dot_shape(const Tensor& self, const Tensor& tensor) {
 TensorSpec bmm_shape(const Tensor& self, const Tensor& mat2) {
   CRESSET_CHECK(self.dim() == 3, "batch1 must be a 3D tensor; bmm got ", self, ".");
   CRESSET_CHECK(mat2.dim() == 3, "batch2 must be a 3D tensor; bmm got ", mat2, ".");
-  CRESSET_CHECK(self.size(0) == mat2.size(0) && self.size(2) == mat2.size(1), "Expected size for first two dimensions of batch2 tensor to be: [", self.size(0), ", ", self.size(2),
-                "] but got: [", mat2.size(0), ", ", mat2.size(1), "].");
+  CRESSET_CHECK(self.size(0) == mat2.size(0) && self.size(2) == mat2.size(1),
+                "Expected size for first two dimensions of batch2 tensor to be: [", self.size(0), ", ", self.size(2), "] but got: [",
+                mat2.size(0), ", ", mat2.size(1), "].");
   CRESSET_CHECK(self.scalar_type() == mat2.scalar_type(), "expected scalar type ", self.scalar_type(), " but found ", mat2.scalar_type());
   check_same_device("bmm", self, mat2, "mat2");
   return spec_like(self, {self.size(0), self.size(1), mat2.size(2)});
@@ -91,8 +99,8 @@ TensorSpec bmm_shape(const Tensor& self, const Tensor& mat2) {
 
 TensorSpec baddbmm_shape(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar&, const Scalar&) {
   TensorSpec spec = bmm_shape(batch1, batch2);
-  CRESSET_CHECK(self.scalar_type() == batch1.scalar_type(), "Input dtypes must be the same, got: input ", dtype_name(self.scalar_type()), ", batch1: ", dtype_name(batch1.scalar_type()),
-                ", batch2: ", dtype_name(batch2.scalar_type()));
+  CRESSET_CHECK(self.scalar_type() == batch1.scalar_type(), "Input dtypes must be the same, got: input ", dtype_name(self.scalar_type()),
+                ", batch1: ", dtype_name(batch1.scalar_type()), ", batch2: ", dtype_name(batch2.scalar_type()));
   check_broadcasts("baddbmm", self, spec.sizes);
   return spec;
 }
@@ -108,7 +116,8 @@ Tensor outer_impl(const Tensor& self, const Tensor& vec2) {
 }
 
 Tensor addr_impl(const Tensor& self, const Tensor& vec1, const Tensor& vec2, const Scalar& beta, const Scalar& alpha) {
-  CRESSET_CHECK(vec1.dim() == 1 && vec2.dim() == 1, "addr: Expected 1-D arguments vec1 and vec2, but got ", vec1.dim(), "-D and ", vec2.dim(), "-D");
+  CRESSET_CHECK(vec1.dim() == 1 && vec2.dim() == 1, "addr: Expected 1-D arguments vec1 and vec2, but got ", vec1.dim(), "-D and ",
+                vec2.dim(), "-D");
   const Tensor product = cresset::outer(vec1, vec2);
   check_broadcasts("addr", self, product.sizes());
   const Tensor scaled = alpha.equal(1) ? product : product * alpha;
@@ -188,7 +197,8 @@ Tensor tensordot_impl(const Tensor& self, const Tensor& other, IntArrayRef dims_
     else if (n1 == 1)
       b = b.sum({dims_other[i]}, true);
     else {
-      CRESSET_CHECK(n1 == n2, "contracted dimensions need to match, but first has size ", n1, " in dim ", dims_self[i], " and second has size ", n2, " in dim ", dims_other[i]);
+      CRESSET_CHECK(n1 == n2, "contracted dimensions need to match, but first has size ", n1, " in dim ", dims_self[i],
+                    " and second has size ", n2, " in dim ", dims_other[i]);
       inner *= n1;
     }
   }
@@ -213,7 +223,8 @@ Tensor tensordot_impl(const Tensor& self, const Tensor& other, IntArrayRef dims_
 
 Tensor inner_impl(const Tensor& self, const Tensor& other) {
   if (self.dim() == 0 || other.dim() == 0) return self * other;
-  CRESSET_CHECK(self.size(-1) == other.size(-1), "inner() the last dimension must match on both input tensors but got shapes ", self.sizes(), " and ", other.sizes());
+  CRESSET_CHECK(self.size(-1) == other.size(-1), "inner() the last dimension must match on both input tensors but got shapes ",
+                self.sizes(), " and ", other.sizes());
   return tensordot_impl(self, other, {-1}, {-1});
 }
 
@@ -234,8 +245,8 @@ Tensor kron_impl(const Tensor& self, const Tensor& other) {
 
 Tensor bilinear_impl(const Tensor& input1, const Tensor& input2, const Tensor& weight, const std::optional<Tensor>& bias) {
   CRESSET_CHECK(input1.dim() == input2.dim(), "bilinear(): input dimensions do not match: got ", input1.dim(), " and ", input2.dim());
-  CRESSET_CHECK(weight.dim() == 3 && input1.size(-1) == weight.size(1) && input2.size(-1) == weight.size(2), "bilinear(): input1 size ", input1.sizes(), ", input2 size ",
-                input2.sizes(), " and weight size ", weight.sizes(), " do not match.");
+  CRESSET_CHECK(weight.dim() == 3 && input1.size(-1) == weight.size(1) && input2.size(-1) == weight.size(2), "bilinear(): input1 size ",
+                input1.sizes(), ", input2 size ", input2.sizes(), " and weight size ", weight.sizes(), " do not match.");
   DimVector sizes(input1.sizes());
   sizes[sizes.size() - 1] = weight.size(0);
   const Tensor a = input1.reshape({-1, 1, input1.size(-1)}), b = input2.reshape({-1, input2.size(-1), 1});
@@ -245,12 +256,15 @@ Tensor bilinear_impl(const Tensor& input1, const Tensor& input2, const Tensor& w
   return bias ? y + *bias : y;
 }
 
-Tensor scaled_dot_product_attention_impl(const Tensor& query, const Tensor& key, const Tensor& value, const std::optional<Tensor>& attn_mask, double dropout_p, bool is_causal,
+Tensor scaled_dot_product_attention_impl(const Tensor& query, const Tensor& key, const Tensor& value,
+                                         const std::optional<Tensor>& attn_mask, double dropout_p, bool is_causal,
                                          std::optional<double> scale, bool enable_gqa) {
-  CRESSET_CHECK(query.dim() >= 2 && key.dim() >= 2 && value.dim() >= 2, "scaled_dot_product_attention: query, key and value of at least 2 dimensions were required; ", query, ", ",
-                key, " and ", value, " were given.");
-  CRESSET_CHECK(query.scalar_type() == key.scalar_type() && key.scalar_type() == value.scalar_type(), "Expected query, key, and value to have the same dtype, but got query.dtype: ",
-                dtype_name(query.scalar_type()), " key.dtype: ", dtype_name(key.scalar_type()), " and value.dtype: ", dtype_name(value.scalar_type()), " instead.");
+  CRESSET_CHECK(query.dim() >= 2 && key.dim() >= 2 && value.dim() >= 2,
+                "scaled_dot_product_attention: query, key and value of at least 2 dimensions were required; ", query, ", ", key, " and ",
+                value, " were given.");
+  CRESSET_CHECK(query.scalar_type() == key.scalar_type() && key.scalar_type() == value.scalar_type(),
+                "Expected query, key, and value to have the same dtype, but got query.dtype: ", dtype_name(query.scalar_type()),
+                " key.dtype: ", dtype_name(key.scalar_type()), " and value.dtype: ", dtype_name(value.scalar_type()), " instead.");
   CRESSET_CHECK(!(is_causal && attn_mask), "scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True");
   Tensor k = key, v = value;
   if (enable_gqa && query.size(-3) != key.size(-3)) {
@@ -263,7 +277,8 @@ Tensor scaled_dot_product_attention_impl(const Tensor& query, const Tensor& key,
     const Tensor keep = cresset::ones({query.size(-2), k.size(-2)}, query.options().dtype(kBool)).tril();
     scores = scores.masked_fill(keep.logical_not(), -std::numeric_limits<double>::infinity());
   } else if (attn_mask) {
-    scores = attn_mask->scalar_type() == kBool ? scores.masked_fill(attn_mask->logical_not(), -std::numeric_limits<double>::infinity()) : scores + *attn_mask;
+    scores = attn_mask->scalar_type() == kBool ? scores.masked_fill(attn_mask->logical_not(), -std::numeric_limits<double>::infinity())
+                                               : scores + *attn_mask;
   }
   Tensor weights = scores.softmax(-1);
   if (dropout_p > 0) weights = cresset::dropout(weights, dropout_p, true);

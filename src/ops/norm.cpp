@@ -14,18 +14,21 @@ namespace {
 // Sizes of statistics: those of input with the normalised ones set to 1.
 DimVector statistics_sizes(const Tensor& input, IntArrayRef normalized_shape) {
   const int64_t n = static_cast<int64_t>(normalized_shape.size());
-  CRESSET_CHECK(n >= 1, "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got normalized_shape = ", normalized_shape);
+  CRESSET_CHECK(
+      n >= 1, "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got normalized_shape = ",
+      normalized_shape);
   bool fits = input.dim() >= n;
   for (int64_t i = 0; fits && i < n; ++i) fits = input.size(input.dim() - n + i) == normalized_shape[static_cast<std::size_t>(i)];
-  CRESSET_CHECK(fits, "Given normalized_shape=", normalized_shape, ", expected input with shape [*, ", to_string(normalized_shape).substr(1), ", but got input of size", input.sizes());
+  CRESSET_CHECK(fits, "Given normalized_shape=", normalized_shape, ", expected input with shape [*, ",
+                to_string(normalized_shape).substr(1), ", but got input of size", input.sizes());
   DimVector sizes(input.sizes());
   for (int64_t i = input.dim() - n; i < input.dim(); ++i) sizes[i] = 1;
   return sizes;
 }
 
 void check_affine(const char* name, const std::optional<Tensor>& t, IntArrayRef normalized_shape) {
-  CRESSET_CHECK(!t || t->sizes() == normalized_shape, "Expected ", name, " to be of same shape as normalized_shape, but got ", name, " of shape ", t ? t->sizes() : IntArrayRef(),
-                " and normalized_shape = ", normalized_shape);
+  CRESSET_CHECK(!t || t->sizes() == normalized_shape, "Expected ", name, " to be of same shape as normalized_shape, but got ", name,
+                " of shape ", t ? t->sizes() : IntArrayRef(), " and normalized_shape = ", normalized_shape);
 }
 
 ScalarType statistics_type(ScalarType t) { return toOpMathType(t); }
@@ -36,7 +39,8 @@ void check_channels(const char* name, const std::optional<Tensor>& t, int64_t ch
 
 }  // namespace
 
-std::array<TensorSpec, 3> native_layer_norm_shape(const Tensor& input, IntArrayRef normalized_shape, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias, double) {
+std::array<TensorSpec, 3> native_layer_norm_shape(const Tensor& input, IntArrayRef normalized_shape, const std::optional<Tensor>& weight,
+                                                  const std::optional<Tensor>& bias, double) {
   const DimVector statistics = statistics_sizes(input, normalized_shape);
   check_affine("weight", weight, normalized_shape);
   check_affine("bias", bias, normalized_shape);
@@ -44,14 +48,15 @@ std::array<TensorSpec, 3> native_layer_norm_shape(const Tensor& input, IntArrayR
   return {spec_like(input, input.sizes()), s, s};
 }
 
-std::tuple<Tensor, Tensor, Tensor> native_layer_norm_backward_meta(const Tensor&, const Tensor& input, IntArrayRef normalized_shape, const Tensor&, const Tensor&,
-                                                                   const std::optional<Tensor>&, const std::optional<Tensor>&, std::array<bool, 3> mask) {
+std::tuple<Tensor, Tensor, Tensor> native_layer_norm_backward_meta(const Tensor&, const Tensor& input, IntArrayRef normalized_shape,
+                                                                   const Tensor&, const Tensor&, const std::optional<Tensor>&,
+                                                                   const std::optional<Tensor>&, std::array<bool, 3> mask) {
   const auto affine = [&](bool wanted) { return wanted ? cresset::empty(normalized_shape, input.options()) : Tensor(); };
   return {mask[0] ? cresset::empty_like(input) : Tensor(), affine(mask[1]), affine(mask[2])};
 }
 
-void check_batch_norm(const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias, const std::optional<Tensor>& running_mean,
-                      const std::optional<Tensor>& running_var, bool training) {
+void check_batch_norm(const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
+                      const std::optional<Tensor>& running_mean, const std::optional<Tensor>& running_var, bool training) {
   CRESSET_CHECK(input.dim() >= 2, "batch_norm: input of at least 2 dimensions was required; ", input, " was given.");
   const int64_t channels = input.size(1);
   check_channels("weight", weight, channels);
@@ -65,33 +70,40 @@ namespace {
 Tensor empty_suggested(const Tensor& t) { return cresset::empty(t.sizes(), t.options().memory_format(t.suggest_memory_format())); }
 }  // namespace
 
-std::tuple<Tensor, Tensor, Tensor> native_batch_norm_meta(const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
-                                                          const std::optional<Tensor>& running_mean, const std::optional<Tensor>& running_var, bool training, double, double) {
+std::tuple<Tensor, Tensor, Tensor> native_batch_norm_meta(const Tensor& input, const std::optional<Tensor>& weight,
+                                                          const std::optional<Tensor>& bias, const std::optional<Tensor>& running_mean,
+                                                          const std::optional<Tensor>& running_var, bool training, double, double) {
   check_batch_norm(input, weight, bias, running_mean, running_var, training);
   const int64_t n = training ? input.size(1) : 0;
   const TensorOptions statistics = input.options().dtype(statistics_type(input.scalar_type()));
   return {empty_suggested(input), cresset::empty({n}, statistics), cresset::empty({n}, statistics)};
 }
 
-std::tuple<Tensor, Tensor, Tensor> native_batch_norm_backward_meta(const Tensor&, const Tensor& input, const std::optional<Tensor>&, const std::optional<Tensor>&, const std::optional<Tensor>&,
-                                                                   const std::optional<Tensor>&, const std::optional<Tensor>&, bool, double, std::array<bool, 3> mask) {
+std::tuple<Tensor, Tensor, Tensor> native_batch_norm_backward_meta(const Tensor&, const Tensor& input, const std::optional<Tensor>&,
+                                                                   const std::optional<Tensor>&, const std::optional<Tensor>&,
+                                                                   const std::optional<Tensor>&, const std::optional<Tensor>&, bool, double,
+                                                                   std::array<bool, 3> mask) {
   const auto affine = [&](bool wanted) { return wanted ? cresset::empty({input.size(1)}, input.options()) : Tensor(); };
   return {mask[0] ? empty_suggested(input) : Tensor(), affine(mask[1]), affine(mask[2])};
 }
 
-Tensor batch_norm_impl(const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias, const std::optional<Tensor>& running_mean,
-                       const std::optional<Tensor>& running_var, bool training, double momentum, double eps, bool) {
+Tensor batch_norm_impl(const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
+                       const std::optional<Tensor>& running_mean, const std::optional<Tensor>& running_var, bool training, double momentum,
+                       double eps, bool) {
   return std::get<0>(cresset::native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps));
 }
 
-std::tuple<Tensor, Tensor, Tensor> native_batch_norm_legit(const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias, Tensor& running_mean,
-                                                           Tensor& running_var, bool training, double momentum, double eps) {
+std::tuple<Tensor, Tensor, Tensor> native_batch_norm_legit(const Tensor& input, const std::optional<Tensor>& weight,
+                                                           const std::optional<Tensor>& bias, Tensor& running_mean, Tensor& running_var,
+                                                           bool training, double momentum, double eps) {
   return cresset::native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps);
 }
 
-Tensor instance_norm_impl(const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias, const std::optional<Tensor>& running_mean,
-                          const std::optional<Tensor>& running_var, bool use_input_stats, double momentum, double eps, bool cudnn_enabled) {
-  CRESSET_CHECK(use_input_stats || (running_mean && running_var), "Expected running_mean and running_var to be defined when use_input_stats is false");
+Tensor instance_norm_impl(const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
+                          const std::optional<Tensor>& running_mean, const std::optional<Tensor>& running_var, bool use_input_stats,
+                          double momentum, double eps, bool cudnn_enabled) {
+  CRESSET_CHECK(use_input_stats || (running_mean && running_var),
+                "Expected running_mean and running_var to be defined when use_input_stats is false");
   CRESSET_CHECK(input.dim() >= 2, "instance_norm: input of at least 2 dimensions was required; ", input, " was given.");
   // Images become channels of one batch.
   const int64_t b = input.size(0), c = input.size(1);
@@ -100,7 +112,8 @@ Tensor instance_norm_impl(const Tensor& input, const std::optional<Tensor>& weig
   sizes[1] = b * c;
   const auto repeated = [&](const std::optional<Tensor>& t) { return t ? std::optional<Tensor>(t->repeat({b})) : std::nullopt; };
   const std::optional<Tensor> mean = repeated(running_mean), var = repeated(running_var);
-  const Tensor out = cresset::batch_norm(input.contiguous().view(sizes), repeated(weight), repeated(bias), mean, var, use_input_stats, momentum, eps, cudnn_enabled);
+  const Tensor out = cresset::batch_norm(input.contiguous().view(sizes), repeated(weight), repeated(bias), mean, var, use_input_stats,
+                                         momentum, eps, cudnn_enabled);
   const auto write_back = [&](const std::optional<Tensor>& to, const std::optional<Tensor>& from) {
     if (to && use_input_stats) to->detach().copy_(from->view({b, c}).mean({0}, false));
   };
@@ -116,16 +129,20 @@ Tensor rms_norm_impl(const Tensor& input, IntArrayRef normalized_shape, const st
   for (int64_t i = 0; i < static_cast<int64_t>(normalized_shape.size()); ++i) dims.push_back(-1 - i);
   const ScalarType type = toOpMathType(input.scalar_type());
   const Tensor x = input.to(type);
-  const double epsilon = eps ? *eps : CRESSET_DISPATCH(input.scalar_type(), "rms_norm", CRESSET_FLOATING_AND_HALF_TYPES, [&] { return static_cast<double>(std::numeric_limits<scalar_t>::epsilon()); });
+  const double epsilon = eps ? *eps : CRESSET_DISPATCH(input.scalar_type(), "rms_norm", CRESSET_FLOATING_AND_HALF_TYPES, [&] {
+    return static_cast<double>(std::numeric_limits<scalar_t>::epsilon());
+  });
   const Tensor y = (x * cresset::rsqrt(cresset::mean(x * x, dims, true) + epsilon)).to(input.scalar_type());
   return weight ? y * *weight : y;
 }
 
 namespace {
 // (y, mean, 1/sqrt(var + eps)); only y has a history.
-std::tuple<Tensor, Tensor, Tensor> normalise_groups(const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias, int64_t n, int64_t c, int64_t hxw,
-                                                          int64_t group, double eps) {
-  CRESSET_CHECK(group > 0 && c % group == 0, "Expected number of channels in input to be divisible by num_groups, but got input of shape ", input.sizes(), " and num_groups=", group);
+std::tuple<Tensor, Tensor, Tensor> normalise_groups(const Tensor& input, const std::optional<Tensor>& weight,
+                                                    const std::optional<Tensor>& bias, int64_t n, int64_t c, int64_t hxw, int64_t group,
+                                                    double eps) {
+  CRESSET_CHECK(group > 0 && c % group == 0, "Expected number of channels in input to be divisible by num_groups, but got input of shape ",
+                input.sizes(), " and num_groups=", group);
   check_channels("weight", weight, c);
   check_channels("bias", bias, c);
   const int64_t row = c / group * hxw;
@@ -139,7 +156,8 @@ std::tuple<Tensor, Tensor, Tensor> normalise_groups(const Tensor& input, const s
 }
 }  // namespace
 
-std::tuple<Tensor, Tensor, Tensor> native_group_norm_impl(const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias, int64_t n, int64_t c, int64_t hxw,
+std::tuple<Tensor, Tensor, Tensor> native_group_norm_impl(const Tensor& input, const std::optional<Tensor>& weight,
+                                                          const std::optional<Tensor>& bias, int64_t n, int64_t c, int64_t hxw,
                                                           int64_t group, double eps) {
   auto [y, mean, rstd] = normalise_groups(input, weight, bias, n, c, hxw, group, eps);
   if (GradMode::is_enabled() && input.requires_grad() && input.numel() > 0) {
@@ -150,7 +168,8 @@ std::tuple<Tensor, Tensor, Tensor> native_group_norm_impl(const Tensor& input, c
   return {y, mean, rstd};
 }
 
-Tensor group_norm_impl(const Tensor& input, int64_t num_groups, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias, double eps, bool) {
+Tensor group_norm_impl(const Tensor& input, int64_t num_groups, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
+                       double eps, bool) {
   CRESSET_CHECK(input.dim() >= 2, "Expected at least 2 dimensions for input tensor but received ", input.dim());
   const int64_t n = input.size(0), c = input.size(1);
   return std::get<0>(normalise_groups(input.contiguous(), weight, bias, n, c, n * c == 0 ? 0 : input.numel() / (n * c), num_groups, eps));

@@ -42,8 +42,8 @@ constexpr Refusal kRefusals[] = {
 
 // Names that the refusal of a type shows instead of the operator's.
 constexpr std::pair<const char*, const char*> kKernelNames[] = {
-    {"floor_divide", "div_floor"}, {"trunc_divide", "div_trunc"}, {"bitwise_left_shift", "lshift"},
-    {"bitwise_right_shift", "rshift"}, {"clamp_min", "maximum"},  {"clamp_max", "minimum"},
+    {"floor_divide", "div_floor"},     {"trunc_divide", "div_trunc"}, {"bitwise_left_shift", "lshift"},
+    {"bitwise_right_shift", "rshift"}, {"clamp_min", "maximum"},      {"clamp_max", "minimum"},
 };
 
 // "special_zeta" and "log_sigmoid_elements" are shown as "zeta" and "log_sigmoid".
@@ -160,8 +160,8 @@ Device common_device(const PointwiseOp& op, const PointwiseCall& call) {
     if (chosen_free)
       chosen = &input;
     else
-      CRESSET_CHECK(input_free, "Expected all tensors to be on the same device, but found at least two devices, ", chosen->device(), " and ",
-                    input.device(), "! (", op.name, ": move one of them with .to(device))");
+      CRESSET_CHECK(input_free, "Expected all tensors to be on the same device, but found at least two devices, ", chosen->device(),
+                    " and ", input.device(), "! (", op.name, ": move one of them with .to(device))");
   }
   return chosen->device();
 }

@@ -57,8 +57,8 @@ struct PointwiseCall {
 // The promoted type of the operands before and after the rule. Raises NotImplementedError when the row has no
 // loop for the class, and user errors for CheckedScalars.
 struct PointwiseTypes {
-  ScalarType common;   // type that operands are converted to (compute happens in its compute type)
-  ScalarType result;   // type of the result
+  ScalarType common;  // type that operands are converted to (compute happens in its compute type)
+  ScalarType result;  // type of the result
 };
 PointwiseTypes pointwise_types(const PointwiseOp& op, const PointwiseCall& call);
 

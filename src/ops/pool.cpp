@@ -16,12 +16,15 @@ int64_t parameter(IntArrayRef list, int i) { return list.size() == 1 ? list[0] :
 void check_input(const char* op, const Tensor& self, int n) {
   bool sized = self.dim() == n + 1 || self.dim() == n + 2;
   for (int64_t d = self.dim() == n + 2 ? 1 : 0; sized && d < self.dim(); ++d) sized = self.size(d) > 0;
-  CRESSET_CHECK(sized, op, "(): Expected ", n + 1, "D or ", n + 2, "D tensor with optional 0 dim batch size for input, but got: ", self.sizes());
+  CRESSET_CHECK(sized, op, "(): Expected ", n + 1, "D or ", n + 2,
+                "D tensor with optional 0 dim batch size for input, but got: ", self.sizes());
 }
 
 void check_list(const char* op, const char* name, IntArrayRef list, int n, int64_t least) {
-  CRESSET_CHECK(list.size() == 1 || static_cast<int>(list.size()) == n, op, ": ", name, " must either be a single int, or a tuple of ", n, " ints; ", list, " was given.");
-  for (int64_t v : list) CRESSET_CHECK(v >= least, op, ": ", name, " should be ", least > 0 ? "greater than zero" : "at least zero", ", but got ", list);
+  CRESSET_CHECK(list.size() == 1 || static_cast<int>(list.size()) == n, op, ": ", name, " must either be a single int, or a tuple of ", n,
+                " ints; ", list, " was given.");
+  for (int64_t v : list)
+    CRESSET_CHECK(v >= least, op, ": ", name, " should be ", least > 0 ? "greater than zero" : "at least zero", ", but got ", list);
 }
 
 TensorSpec spec_of(const Tensor& self, int n, const PoolWindows& w, std::optional<ScalarType> dtype = std::nullopt) {
@@ -40,19 +43,23 @@ PoolWindows frame(const Tensor& self, int n) {
   return w;
 }
 
-std::array<TensorSpec, 2> max_specs(const char* op, const Tensor& self, int n, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation, bool ceil_mode) {
+std::array<TensorSpec, 2> max_specs(const char* op, const Tensor& self, int n, IntArrayRef kernel_size, IntArrayRef stride,
+                                    IntArrayRef padding, IntArrayRef dilation, bool ceil_mode) {
   const PoolWindows w = pool_windows(op, self, n, kernel_size, stride, padding, dilation, ceil_mode);
   return {spec_of(self, n, w), spec_of(self, n, w, kLong)};
 }
 
 TensorSpec backward_spec(const char* op, const Tensor& grad_output, const Tensor& self, const TensorSpec& forward) {
-  CRESSET_CHECK(grad_output.sizes() == IntArrayRef(forward.sizes), op, ": Expected a gradient of size ", forward.sizes, ", but got ", grad_output.sizes());
-  return spec_like(self, self.sizes(), std::nullopt, self.dim() == 4 || self.dim() == 5 ? self.suggest_memory_format() : MemoryFormat::Contiguous);
+  CRESSET_CHECK(grad_output.sizes() == IntArrayRef(forward.sizes), op, ": Expected a gradient of size ", forward.sizes, ", but got ",
+                grad_output.sizes());
+  return spec_like(self, self.sizes(), std::nullopt,
+                   self.dim() == 4 || self.dim() == 5 ? self.suggest_memory_format() : MemoryFormat::Contiguous);
 }
 
 }  // namespace
 
-PoolWindows pool_windows(const char* op, const Tensor& self, int n, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation, bool ceil_mode) {
+PoolWindows pool_windows(const char* op, const Tensor& self, int n, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding,
+                         IntArrayRef dilation, bool ceil_mode) {
   check_list(op, "kernel_size", kernel_size, n, 1);
   if (!stride.empty()) check_list(op, "stride", stride, n, 1);
   check_list(op, "padding", padding, n, 0);
@@ -65,7 +72,8 @@ PoolWindows pool_windows(const char* op, const Tensor& self, int n, IntArrayRef 
     w.stride[d] = stride.empty() ? w.kernel[d] : parameter(stride, i);
     w.padding[d] = parameter(padding, i);
     w.dilation[d] = parameter(dilation, i);
-    CRESSET_CHECK(w.padding[d] <= ((w.kernel[d] - 1) * w.dilation[d] + 1) / 2, "pad should be at most half of effective kernel size, but got pad=", w.padding[d], ", kernel_size=", w.kernel[d],
+    CRESSET_CHECK(w.padding[d] <= ((w.kernel[d] - 1) * w.dilation[d] + 1) / 2,
+                  "pad should be at most half of effective kernel size, but got pad=", w.padding[d], ", kernel_size=", w.kernel[d],
                   " and dilation=", w.dilation[d]);
     const int64_t reach = w.in[d] + 2 * w.padding[d] - w.dilation[d] * (w.kernel[d] - 1) - 1;
     int64_t out = (reach + (ceil_mode ? w.stride[d] - 1 : 0)) / w.stride[d] + 1;
@@ -75,7 +83,8 @@ PoolWindows pool_windows(const char* op, const Tensor& self, int n, IntArrayRef 
     w.out[d] = out;
   }
   for (int i = 3 - n; i < 3; ++i)
-    CRESSET_CHECK(w.out[i] >= 1, "Given input size: (", self.sizes(), "). Calculated output size: (", DimVector{w.out[0], w.out[1], w.out[2]}, "). Output size is too small");
+    CRESSET_CHECK(w.out[i] >= 1, "Given input size: (", self.sizes(), "). Calculated output size: (",
+                  DimVector{w.out[0], w.out[1], w.out[2]}, "). Output size is too small");
   return w;
 }
 
@@ -92,26 +101,31 @@ PoolWindows adaptive_windows(const char* op, const Tensor& self, int n, IntArray
 
 // ---- two dimensions
 
-std::array<TensorSpec, 2> max_pool2d_shape(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation, bool ceil_mode) {
+std::array<TensorSpec, 2> max_pool2d_shape(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding,
+                                           IntArrayRef dilation, bool ceil_mode) {
   return max_specs("max_pool2d", self, 2, kernel_size, stride, padding, dilation, ceil_mode);
 }
-TensorSpec max_pool2d_backward_shape(const Tensor& grad_output, const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation,
-                                         bool ceil_mode, const Tensor&) {
-  return backward_spec("max_pool2d_backward", grad_output, self, max_specs("max_pool2d", self, 2, kernel_size, stride, padding, dilation, ceil_mode)[0]);
+TensorSpec max_pool2d_backward_shape(const Tensor& grad_output, const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride,
+                                     IntArrayRef padding, IntArrayRef dilation, bool ceil_mode, const Tensor&) {
+  return backward_spec("max_pool2d_backward", grad_output, self,
+                       max_specs("max_pool2d", self, 2, kernel_size, stride, padding, dilation, ceil_mode)[0]);
 }
-TensorSpec avg_pool2d_shape(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding, bool ceil_mode, bool, std::optional<int64_t> divisor_override) {
+TensorSpec avg_pool2d_shape(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding, bool ceil_mode, bool,
+                            std::optional<int64_t> divisor_override) {
   CRESSET_CHECK(!divisor_override || *divisor_override != 0, "divisor must be not zero");
   return spec_of(self, 2, pool_windows("avg_pool2d", self, 2, kernel_size, stride, padding, {1}, ceil_mode));
 }
-TensorSpec avg_pool2d_backward_shape(const Tensor& grad_output, const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding, bool ceil_mode,
-                                         bool include, std::optional<int64_t> divisor) {
-  return backward_spec("avg_pool2d_backward", grad_output, self, avg_pool2d_shape(self, kernel_size, stride, padding, ceil_mode, include, divisor));
+TensorSpec avg_pool2d_backward_shape(const Tensor& grad_output, const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride,
+                                     IntArrayRef padding, bool ceil_mode, bool include, std::optional<int64_t> divisor) {
+  return backward_spec("avg_pool2d_backward", grad_output, self,
+                       avg_pool2d_shape(self, kernel_size, stride, padding, ceil_mode, include, divisor));
 }
 TensorSpec adaptive_avg_pool2d_shape(const Tensor& self, IntArrayRef output_size) {
   return spec_of(self, 2, adaptive_windows("adaptive_avg_pool2d", self, 2, output_size));
 }
 TensorSpec adaptive_avg_pool2d_backward_shape(const Tensor& grad_output, const Tensor& self) {
-  return backward_spec("adaptive_avg_pool2d_backward", grad_output, self, adaptive_avg_pool2d_shape(self, grad_output.sizes().slice(grad_output.sizes().size() - 2)));
+  return backward_spec("adaptive_avg_pool2d_backward", grad_output, self,
+                       adaptive_avg_pool2d_shape(self, grad_output.sizes().slice(grad_output.sizes().size() - 2)));
 }
 std::array<TensorSpec, 2> adaptive_max_pool2d_shape(const Tensor& self, IntArrayRef output_size) {
   const PoolWindows w = adaptive_windows("adaptive_max_pool2d", self, 2, output_size);
@@ -125,26 +139,31 @@ TensorSpec adaptive_max_pool2d_backward_shape(const Tensor& grad_output, const T
 
 // ---- three dimensions
 
-std::array<TensorSpec, 2> max_pool3d_shape(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation, bool ceil_mode) {
+std::array<TensorSpec, 2> max_pool3d_shape(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding,
+                                           IntArrayRef dilation, bool ceil_mode) {
   return max_specs("max_pool3d", self, 3, kernel_size, stride, padding, dilation, ceil_mode);
 }
-TensorSpec max_pool3d_backward_shape(const Tensor& grad_output, const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation,
-                                         bool ceil_mode, const Tensor&) {
-  return backward_spec("max_pool3d_backward", grad_output, self, max_specs("max_pool3d", self, 3, kernel_size, stride, padding, dilation, ceil_mode)[0]);
+TensorSpec max_pool3d_backward_shape(const Tensor& grad_output, const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride,
+                                     IntArrayRef padding, IntArrayRef dilation, bool ceil_mode, const Tensor&) {
+  return backward_spec("max_pool3d_backward", grad_output, self,
+                       max_specs("max_pool3d", self, 3, kernel_size, stride, padding, dilation, ceil_mode)[0]);
 }
-TensorSpec avg_pool3d_shape(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding, bool ceil_mode, bool, std::optional<int64_t> divisor_override) {
+TensorSpec avg_pool3d_shape(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding, bool ceil_mode, bool,
+                            std::optional<int64_t> divisor_override) {
   CRESSET_CHECK(!divisor_override || *divisor_override != 0, "divisor must be not zero");
   return spec_of(self, 3, pool_windows("avg_pool3d", self, 3, kernel_size, stride, padding, {1}, ceil_mode));
 }
-TensorSpec avg_pool3d_backward_shape(const Tensor& grad_output, const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding, bool ceil_mode,
-                                         bool include, std::optional<int64_t> divisor) {
-  return backward_spec("avg_pool3d_backward", grad_output, self, avg_pool3d_shape(self, kernel_size, stride, padding, ceil_mode, include, divisor));
+TensorSpec avg_pool3d_backward_shape(const Tensor& grad_output, const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride,
+                                     IntArrayRef padding, bool ceil_mode, bool include, std::optional<int64_t> divisor) {
+  return backward_spec("avg_pool3d_backward", grad_output, self,
+                       avg_pool3d_shape(self, kernel_size, stride, padding, ceil_mode, include, divisor));
 }
 TensorSpec adaptive_avg_pool3d_shape(const Tensor& self, IntArrayRef output_size) {
   return spec_of(self, 3, adaptive_windows("adaptive_avg_pool3d", self, 3, output_size));
 }
 TensorSpec adaptive_avg_pool3d_backward_shape(const Tensor& grad_output, const Tensor& self) {
-  return backward_spec("adaptive_avg_pool3d_backward", grad_output, self, adaptive_avg_pool3d_shape(self, grad_output.sizes().slice(grad_output.sizes().size() - 3)));
+  return backward_spec("adaptive_avg_pool3d_backward", grad_output, self,
+                       adaptive_avg_pool3d_shape(self, grad_output.sizes().slice(grad_output.sizes().size() - 3)));
 }
 std::array<TensorSpec, 2> adaptive_max_pool3d_shape(const Tensor& self, IntArrayRef output_size) {
   const PoolWindows w = adaptive_windows("adaptive_max_pool3d", self, 3, output_size);
@@ -163,15 +182,20 @@ DimVector beside_one(IntArrayRef v, int64_t one) {
 }
 }  // namespace
 
-std::tuple<Tensor, Tensor> max_pool1d_with_indices_impl(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation, bool ceil_mode) {
+std::tuple<Tensor, Tensor> max_pool1d_with_indices_impl(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride,
+                                                        IntArrayRef padding, IntArrayRef dilation, bool ceil_mode) {
   check_input("max_pool1d", self, 1);
-  const auto [y, i] = cresset::max_pool2d_with_indices(self.unsqueeze(-2), beside_one(kernel_size, 1), beside_one(stride, 1), beside_one(padding, 0), beside_one(dilation, 1), ceil_mode);
+  const auto [y, i] = cresset::max_pool2d_with_indices(self.unsqueeze(-2), beside_one(kernel_size, 1), beside_one(stride, 1),
+                                                       beside_one(padding, 0), beside_one(dilation, 1), ceil_mode);
   return {y.squeeze(-2), i.squeeze(-2)};
 }
 
-Tensor avg_pool1d_impl(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding, bool ceil_mode, bool count_include_pad) {
+Tensor avg_pool1d_impl(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding, bool ceil_mode,
+                       bool count_include_pad) {
   check_input("avg_pool1d", self, 1);
-  return cresset::avg_pool2d(self.unsqueeze(-2), beside_one(kernel_size, 1), beside_one(stride, 1), beside_one(padding, 0), ceil_mode, count_include_pad, std::nullopt).squeeze(-2);
+  return cresset::avg_pool2d(self.unsqueeze(-2), beside_one(kernel_size, 1), beside_one(stride, 1), beside_one(padding, 0), ceil_mode,
+                             count_include_pad, std::nullopt)
+      .squeeze(-2);
 }
 
 Tensor adaptive_avg_pool1d_impl(const Tensor& self, IntArrayRef output_size) {

@@ -12,7 +12,8 @@ struct PoolWindows {
 };
 
 /// Checks the arguments of a pooling operator over the last n dimensions and works out its windows; stride [] means the kernel size.
-PoolWindows pool_windows(const char* op, const Tensor& self, int n, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation, bool ceil_mode);
+PoolWindows pool_windows(const char* op, const Tensor& self, int n, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding,
+                         IntArrayRef dilation, bool ceil_mode);
 /// The same for adaptive pooling, where only in and out matter.
 PoolWindows adaptive_windows(const char* op, const Tensor& self, int n, IntArrayRef output_size);
 /// First and one-past-last input position of adaptive window o.

@@ -31,9 +31,7 @@ ScalarType result_type_tensor_scalar(const Tensor& tensor, const Scalar& other) 
   return type.get();
 }
 
-ScalarType result_type_scalar_tensor(const Scalar& scalar, const Tensor& tensor) {
-  return result_type_tensor_scalar(tensor, scalar);
-}
+ScalarType result_type_scalar_tensor(const Scalar& scalar, const Tensor& tensor) { return result_type_tensor_scalar(tensor, scalar); }
 
 ScalarType result_type_scalars(const Scalar& scalar1, const Scalar& scalar2) {
   ResultType type;

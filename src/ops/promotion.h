@@ -20,9 +20,7 @@ class ResultType {
   ScalarType get() const { return combine(dimensioned_, combine(zero_dim_, number_)); }
 
  private:
-  static void merge(ScalarType& to, ScalarType type) {
-    to = to == ScalarType::Undefined || to == type ? type : promote_types(to, type);
-  }
+  static void merge(ScalarType& to, ScalarType type) { to = to == ScalarType::Undefined || to == type ? type : promote_types(to, type); }
   void add_number(ScalarType type);
   static ScalarType combine(ScalarType higher, ScalarType lower);
 

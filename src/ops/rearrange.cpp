@@ -13,7 +13,9 @@ std::vector<Tensor> copies_of(std::vector<Tensor> views) {
   return views;
 }
 }  // namespace
-std::vector<Tensor> split_copy_tensor(const Tensor& self, int64_t split_size, int64_t dim) { return copies_of(cresset::split(self, split_size, dim)); }
+std::vector<Tensor> split_copy_tensor(const Tensor& self, int64_t split_size, int64_t dim) {
+  return copies_of(cresset::split(self, split_size, dim));
+}
 std::vector<Tensor> split_with_sizes_copy_list(const Tensor& self, IntArrayRef split_sizes, int64_t dim) {
   return copies_of(cresset::split_with_sizes(self, split_sizes, dim));
 }
@@ -39,17 +41,21 @@ Tensor pixel_shuffle_impl(const Tensor& self, int64_t upscale_factor) {
   CRESSET_CHECK(front >= 0, "pixel_shuffle expects input to have at least 3 dimensions, but got input with ", self.dim(), " dimension(s)");
   CRESSET_CHECK(r > 0, "pixel_shuffle expects a positive upscale_factor, but got ", r);
   const int64_t c = self.size(-3), h = self.size(-2), w = self.size(-1);
-  CRESSET_CHECK(c % (r * r) == 0, "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, but input.size(-3)=",
-                c, " is not divisible by ", r * r);
+  CRESSET_CHECK(
+      c % (r * r) == 0,
+      "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, but input.size(-3)=", c,
+      " is not divisible by ", r * r);
   const Tensor blocks = self.reshape(with_front(self, {c / (r * r), r, r, h, w})).permute(front_then(front, {0, 3, 1, 4, 2}));
   return blocks.reshape(with_front(self, {c / (r * r), h * r, w * r}));
 }
 Tensor pixel_unshuffle_impl(const Tensor& self, int64_t downscale_factor) {
   const int64_t r = downscale_factor, front = self.dim() - 3;
-  CRESSET_CHECK(front >= 0, "pixel_unshuffle expects input to have at least 3 dimensions, but got input with ", self.dim(), " dimension(s)");
+  CRESSET_CHECK(front >= 0, "pixel_unshuffle expects input to have at least 3 dimensions, but got input with ", self.dim(),
+                " dimension(s)");
   CRESSET_CHECK(r > 0, "pixel_unshuffle expects a positive downscale_factor, but got ", r);
   const int64_t c = self.size(-3), h = self.size(-2), w = self.size(-1);
-  CRESSET_CHECK(h % r == 0 && w % r == 0, "pixel_unshuffle expects height and width to be divisible by downscale_factor, but input.size(-2)=", h,
+  CRESSET_CHECK(h % r == 0 && w % r == 0,
+                "pixel_unshuffle expects height and width to be divisible by downscale_factor, but input.size(-2)=", h,
                 " and input.size(-1)=", w, " are not divisible by ", r);
   const Tensor blocks = self.reshape(with_front(self, {c, h / r, r, w / r, r})).permute(front_then(front, {0, 2, 4, 1, 3}));
   return blocks.reshape(with_front(self, {c * r * r, h / r, w / r}));
@@ -57,7 +63,8 @@ Tensor pixel_unshuffle_impl(const Tensor& self, int64_t downscale_factor) {
 Tensor channel_shuffle_impl(const Tensor& self, int64_t groups) {
   CRESSET_CHECK(self.dim() > 2, "channel_shuffle expects input with > 2 dims, but got input with sizes ", self.sizes());
   CRESSET_CHECK(groups > 0, "Number of groups to divide channels in must be positive. Value of groups:", groups);
-  CRESSET_CHECK(self.size(1) % groups == 0, "Number of channels must be divisible by groups. Got ", self.size(1), " channels and ", groups, " groups.");
+  CRESSET_CHECK(self.size(1) % groups == 0, "Number of channels must be divisible by groups. Got ", self.size(1), " channels and ", groups,
+                " groups.");
   return self.unflatten(1, {groups, self.size(1) / groups}).transpose(1, 2).reshape(self.sizes());
 }
 

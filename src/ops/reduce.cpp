@@ -31,7 +31,8 @@ ScalarType sum_type(const Tensor& self, std::optional<ScalarType> dtype) {
 // Extremes have no value for an empty dimension.
 void check_nonempty_dims(const char* op, const Tensor& self, uint64_t mask, bool all) {
   if (self.numel() > 0) return;
-  CRESSET_CHECK(!all, op, "(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.");
+  CRESSET_CHECK(!all, op,
+                "(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.");
   for (int64_t d = 0; d < self.dim(); ++d)
     CRESSET_CHECK_INDEX(!(mask >> d & 1) || self.size(d) > 0, op, "(): Expected reduction dim ", d, " to have non-zero size.");
 }
@@ -67,7 +68,9 @@ Tensor nanmean_impl(const Tensor& self, OptionalIntArrayRef dim, bool keepdim, s
   return cresset::div(cresset::nansum(self, dim, keepdim, dtype), counts);
 }
 
-TensorSpec prod_all_shape(const Tensor& self, std::optional<ScalarType> dtype) { return reduced(self, all_dims(self), false, sum_type(self, dtype)); }
+TensorSpec prod_all_shape(const Tensor& self, std::optional<ScalarType> dtype) {
+  return reduced(self, all_dims(self), false, sum_type(self, dtype));
+}
 TensorSpec prod_shape(const Tensor& self, int64_t dim, bool keepdim, std::optional<ScalarType> dtype) {
   return reduced(self, one_dim(self, dim), keepdim, sum_type(self, dtype));
 }
@@ -97,8 +100,12 @@ TensorSpec arg_shape(const char* op, const Tensor& self, std::optional<int64_t> 
 }
 }  // namespace
 
-TensorSpec amax_shape(const Tensor& self, IntArrayRef dim, bool keepdim) { return extreme_shape("amax", "max_values_cpu", self, dim, keepdim); }
-TensorSpec amin_shape(const Tensor& self, IntArrayRef dim, bool keepdim) { return extreme_shape("amin", "min_values_cpu", self, dim, keepdim); }
+TensorSpec amax_shape(const Tensor& self, IntArrayRef dim, bool keepdim) {
+  return extreme_shape("amax", "max_values_cpu", self, dim, keepdim);
+}
+TensorSpec amin_shape(const Tensor& self, IntArrayRef dim, bool keepdim) {
+  return extreme_shape("amin", "min_values_cpu", self, dim, keepdim);
+}
 TensorSpec max_all_shape(const Tensor& self) { return extreme_shape("max", "max_all", self, {}, false); }
 TensorSpec min_all_shape(const Tensor& self) { return extreme_shape("min", "min_all", self, {}, false); }
 Two max_dim_shape(const Tensor& self, int64_t dim, bool keepdim) { return extreme_dim_shape("max", self, dim, keepdim); }
@@ -127,12 +134,16 @@ uint64_t logic_dims(const Tensor& self, OptionalIntArrayRef dim) { return dim ? 
 
 TensorSpec any_all_shape(const Tensor& self) { return logic_shape(self, all_dims(self), false); }
 TensorSpec any_dim_shape(const Tensor& self, int64_t dim, bool keepdim) { return logic_shape(self, one_dim(self, dim), keepdim); }
-TensorSpec any_dims_shape(const Tensor& self, OptionalIntArrayRef dim, bool keepdim) { return logic_shape(self, logic_dims(self, dim), keepdim); }
+TensorSpec any_dims_shape(const Tensor& self, OptionalIntArrayRef dim, bool keepdim) {
+  return logic_shape(self, logic_dims(self, dim), keepdim);
+}
 TensorSpec all_all_shape(const Tensor& self) { return any_all_shape(self); }
 TensorSpec all_dim_shape(const Tensor& self, int64_t dim, bool keepdim) { return any_dim_shape(self, dim, keepdim); }
 TensorSpec all_dims_shape(const Tensor& self, OptionalIntArrayRef dim, bool keepdim) { return any_dims_shape(self, dim, keepdim); }
 
-TensorSpec count_nonzero_dims_shape(const Tensor& self, IntArrayRef dim) { return reduced(self, reduce_mask(dim, self.dim()), false, kLong); }
+TensorSpec count_nonzero_dims_shape(const Tensor& self, IntArrayRef dim) {
+  return reduced(self, reduce_mask(dim, self.dim()), false, kLong);
+}
 TensorSpec count_nonzero_shape(const Tensor& self, std::optional<int64_t> dim) {
   return reduced(self, dim ? one_dim(self, *dim) : all_dims(self), false, kLong);
 }
@@ -164,14 +175,15 @@ Two std_mean_shape(const Tensor& self, OptionalIntArrayRef dim, const std::optio
   return moment_mean_shape("std_mean", self, dim, keepdim);
 }
 
-TensorSpec vector_norm_shape(const Tensor& self, const Scalar& ord, OptionalIntArrayRef dim, bool keepdim, std::optional<ScalarType> dtype) {
+TensorSpec vector_norm_shape(const Tensor& self, const Scalar& ord, OptionalIntArrayRef dim, bool keepdim,
+                             std::optional<ScalarType> dtype) {
   CRESSET_CHECK(isDifferentiableType(self.scalar_type()), "linalg.vector_norm: Expected a floating point or complex tensor as input. Got ",
                 self.scalar_type());
   CRESSET_CHECK(!ord.isComplex(), "linalg.vector_norm: Expected a non-complex scalar as the order of norm.");
   if (dtype) {
     CRESSET_CHECK(isDifferentiableType(*dtype), "linalg.vector_norm: dtype should be floating point or complex, but got ", *dtype);
-    CRESSET_CHECK(isComplexType(*dtype) == self.is_complex(), "linalg.vector_norm: dtype should be ", self.is_complex() ? "complex" : "real", " for ",
-                  self.is_complex() ? "complex" : "real", " inputs, but got ", *dtype);
+    CRESSET_CHECK(isComplexType(*dtype) == self.is_complex(), "linalg.vector_norm: dtype should be ",
+                  self.is_complex() ? "complex" : "real", " for ", self.is_complex() ? "complex" : "real", " inputs, but got ", *dtype);
     CRESSET_CHECK(promote_types(self.scalar_type(), *dtype) == *dtype, "linalg.vector_norm: the dtype of the input (", self.scalar_type(),
                   ") should be convertible without narrowing to the specified dtype (", *dtype, ")");
   }
@@ -180,7 +192,8 @@ TensorSpec vector_norm_shape(const Tensor& self, const Scalar& ord, OptionalIntA
   if (self.numel() == 0 && (p < 0 || std::isinf(p))) {
     bool no_identity = !dim || dim->empty();
     for (int64_t d = 0; d < self.dim(); ++d) no_identity |= (mask >> d & 1) && self.size(d) == 0;
-    CRESSET_CHECK(!no_identity, "linalg.vector_norm cannot compute the ", std::isinf(p) ? (p > 0 ? std::string("inf") : std::string("-inf")) : to_string(ord),
+    CRESSET_CHECK(!no_identity, "linalg.vector_norm cannot compute the ",
+                  std::isinf(p) ? (p > 0 ? std::string("inf") : std::string("-inf")) : to_string(ord),
                   " norm on an empty tensor because the operation does not have an identity");
   }
   return reduced(self, mask, keepdim, toRealValueType(dtype.value_or(self.scalar_type())));
@@ -245,8 +258,10 @@ Two order_shape(const char* op, const Tensor& self, int64_t dim, bool keepdim) {
 }  // namespace
 
 TensorSpec median_all_shape(const Tensor& self) {
-  CRESSET_CHECK_NOT_IMPLEMENTED(!self.is_complex() && self.scalar_type() != kBool, "\"median_cpu\" not implemented for '", self.scalar_type(), "'");
-  CRESSET_CHECK(self.numel() > 0 || self.is_floating_point(), "median(): an element was required; got an empty tensor of ", self.scalar_type(), ".");
+  CRESSET_CHECK_NOT_IMPLEMENTED(!self.is_complex() && self.scalar_type() != kBool, "\"median_cpu\" not implemented for '",
+                                self.scalar_type(), "'");
+  CRESSET_CHECK(self.numel() > 0 || self.is_floating_point(), "median(): an element was required; got an empty tensor of ",
+                self.scalar_type(), ".");
   return reduced(self, all_dims(self), false, self.scalar_type());
 }
 Two median_dim_shape(const Tensor& self, int64_t dim, bool keepdim) { return order_shape("median", self, dim, keepdim); }
@@ -280,7 +295,8 @@ Tensor diff_impl(const Tensor& self, int64_t n, int64_t dim, const std::optional
   if (n == 0) return out.clone();
   for (; n > 0; --n) {
     const int64_t size = out.size(dim);
-    const Tensor after = cresset::slice(out, dim, std::min<int64_t>(1, size), size, 1), before = cresset::slice(out, dim, 0, std::max<int64_t>(size - 1, 0), 1);
+    const Tensor after = cresset::slice(out, dim, std::min<int64_t>(1, size), size, 1),
+                 before = cresset::slice(out, dim, 0, std::max<int64_t>(size - 1, 0), 1);
     out = out.scalar_type() == kBool ? cresset::logical_xor(after, before) : cresset::sub(after, before);
   }
   return out;
@@ -289,11 +305,14 @@ Tensor diff_impl(const Tensor& self, int64_t n, int64_t dim, const std::optional
 Tensor quantile_tensor(const Tensor& self, const Tensor& q, std::optional<int64_t> dim, bool keepdim, std::string_view interpolation) {
   CRESSET_CHECK(self.numel() > 0, "quantile() input tensor must be non-empty");
   CRESSET_CHECK(q.dim() <= 1, "quantile() q must be a scalar or 1D tensor");
-  CRESSET_CHECK(self.scalar_type() == kFloat || self.scalar_type() == kDouble, "quantile() input tensor must be either float or double dtype");
+  CRESSET_CHECK(self.scalar_type() == kFloat || self.scalar_type() == kDouble,
+                "quantile() input tensor must be either float or double dtype");
   CRESSET_CHECK(self.scalar_type() == q.scalar_type(), "quantile() q tensor must be same dtype as the input tensor");
-  CRESSET_CHECK(interpolation == "linear" || interpolation == "lower" || interpolation == "higher" || interpolation == "midpoint" || interpolation == "nearest",
+  CRESSET_CHECK(interpolation == "linear" || interpolation == "lower" || interpolation == "higher" || interpolation == "midpoint" ||
+                    interpolation == "nearest",
                 "quantile() interpolation must be one of linear, lower, higher, midpoint or nearest, but got ", interpolation);
-  CRESSET_CHECK(q.is_meta() || cresset::logical_and(cresset::ge(q, 0), cresset::le(q, 1)).all().item<bool>(), "quantile() q values must be in the range [0, 1]");
+  CRESSET_CHECK(q.is_meta() || cresset::logical_and(cresset::ge(q, 0), cresset::le(q, 1)).all().item<bool>(),
+                "quantile() q values must be in the range [0, 1]");
   // Values to the last dimension, sorted; NaNs sort last, and a row with one is NaN altogether.
   const int64_t d = dim ? maybe_wrap_dim(*dim, self.dim()) : 0;
   const Tensor moved = !dim || self.dim() == 0 ? self.reshape({-1}) : cresset::movedim(self, d, -1);
@@ -302,9 +321,12 @@ Tensor quantile_tensor(const Tensor& self, const Tensor& q, std::optional<int64_
   const Tensor has_nan = cresset::isnan(cresset::slice(sorted, -1, last, last + 1, 1));
   const Tensor ranks = cresset::where(has_nan, cresset::full_like(has_nan, last, sorted.options()), cresset::mul(q.reshape({-1}), last));
   Tensor at = ranks;
-  if (interpolation == "lower") at = cresset::floor(ranks);
-  else if (interpolation == "higher") at = cresset::ceil(ranks);
-  else if (interpolation == "nearest") at = cresset::round(ranks);
+  if (interpolation == "lower")
+    at = cresset::floor(ranks);
+  else if (interpolation == "higher")
+    at = cresset::ceil(ranks);
+  else if (interpolation == "nearest")
+    at = cresset::round(ranks);
   const Tensor below = cresset::floor(at).to(kLong);
   Tensor values = sorted.gather(-1, below.expand_as(at));
   if (interpolation == "linear" || interpolation == "midpoint") {

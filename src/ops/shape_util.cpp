@@ -94,8 +94,10 @@ uint64_t reduce_mask(OptionalIntArrayRef dims, int64_t ndim) {
 DimVector reduced_sizes(IntArrayRef sizes, uint64_t mask, bool keepdim) {
   DimVector out;
   for (std::size_t d = 0; d < sizes.size(); ++d) {
-    if (!(mask >> d & 1)) out.push_back(sizes[d]);
-    else if (keepdim) out.push_back(1);
+    if (!(mask >> d & 1))
+      out.push_back(sizes[d]);
+    else if (keepdim)
+      out.push_back(1);
   }
   return out;
 }
@@ -113,8 +115,10 @@ Tensor make_view(const Tensor& self, IntArrayRef sizes, IntArrayRef strides, int
   if (!dtype || *dtype == self.scalar_type()) return detail::alias_with_sizes_and_strides(self, sizes, strides, offset);
   TensorImpl* from = self.unsafeGetTensorImpl();
   auto impl = make_intrusive<TensorImpl>(from->storage(), from->key_set(), *dtype, sizes, strides, offset);
-  if (from->is_inference()) impl->set_inference(true);
-  else impl->share_version_with(*from);
+  if (from->is_inference())
+    impl->set_inference(true);
+  else
+    impl->share_version_with(*from);
   return Tensor(std::move(impl));
 }
 

@@ -36,7 +36,8 @@ struct SliceRange {
 SliceRange clamp_slice(std::optional<int64_t> start, std::optional<int64_t> end, int64_t size);
 
 /// An alias of self's storage, below autograd; with another element type when given (the caller has scaled the rest).
-Tensor make_view(const Tensor& self, IntArrayRef sizes, IntArrayRef strides, int64_t offset, std::optional<ScalarType> dtype = std::nullopt);
+Tensor make_view(const Tensor& self, IntArrayRef sizes, IntArrayRef strides, int64_t offset,
+                 std::optional<ScalarType> dtype = std::nullopt);
 
 /// Promoted type of tensors that all take part as tensors of at least one dimension.
 ScalarType promoted_type(TensorList tensors);

@@ -12,15 +12,17 @@ namespace {
 TensorSpec forward_shape(const char* name, const Tensor& self, int64_t dim, bool half_to_float) {
   maybe_wrap_dim(dim, self.dim());
   CRESSET_CHECK_NOT_IMPLEMENTED(self.is_floating_point(), "\"", name, "\" not implemented for '", self.scalar_type(), "'");
-  CRESSET_CHECK(!half_to_float || isReducedFloatingType(self.scalar_type()), name, ": half_to_float needs a half type; got ", self.scalar_type(), ".");
+  CRESSET_CHECK(!half_to_float || isReducedFloatingType(self.scalar_type()), name, ": half_to_float needs a half type; got ",
+                self.scalar_type(), ".");
   return spec_like(self, self.sizes(), half_to_float ? kFloat : self.scalar_type());
 }
 TensorSpec backward_shape(const char* name, const Tensor& grad_output, const Tensor& output, int64_t dim, ScalarType input_dtype) {
   maybe_wrap_dim(dim, output.dim());
   CRESSET_CHECK(grad_output.sizes() == output.sizes(), name, ": a gradient of the output's size ", output.sizes(), " was required; got ",
                 grad_output.sizes(), ".");
-  CRESSET_CHECK(grad_output.scalar_type() == output.scalar_type(), "expected input and grad types to match, or input to be at::Half and grad to be at::Float; got ",
-                output.scalar_type(), " and ", grad_output.scalar_type(), ".");
+  CRESSET_CHECK(grad_output.scalar_type() == output.scalar_type(),
+                "expected input and grad types to match, or input to be at::Half and grad to be at::Float; got ", output.scalar_type(),
+                " and ", grad_output.scalar_type(), ".");
   return spec_like(grad_output, grad_output.sizes(), input_dtype);
 }
 Tensor as_type(const Tensor& self, std::optional<ScalarType> dtype) {
@@ -28,7 +30,9 @@ Tensor as_type(const Tensor& self, std::optional<ScalarType> dtype) {
 }
 }  // namespace
 
-Tensor softmax_int(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) { return cresset::_softmax(as_type(self, dtype), dim, false); }
+Tensor softmax_int(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) {
+  return cresset::_softmax(as_type(self, dtype), dim, false);
+}
 Tensor log_softmax_int(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) {
   return cresset::_log_softmax(as_type(self, dtype), dim, false);
 }
@@ -38,7 +42,9 @@ Tensor safe_softmax(const Tensor& self, int64_t dim, std::optional<ScalarType> d
   const Tensor nothing = cresset::all(cresset::eq(self, -std::numeric_limits<double>::infinity()), dim, /*keepdim=*/true);
   return cresset::masked_fill(out, nothing, 0);
 }
-TensorSpec softmax_shape(const Tensor& self, int64_t dim, bool half_to_float) { return forward_shape("softmax_kernel_impl", self, dim, half_to_float); }
+TensorSpec softmax_shape(const Tensor& self, int64_t dim, bool half_to_float) {
+  return forward_shape("softmax_kernel_impl", self, dim, half_to_float);
+}
 TensorSpec log_softmax_shape(const Tensor& self, int64_t dim, bool half_to_float) {
   return forward_shape("log_softmax_lastdim_kernel_impl", self, dim, half_to_float);
 }

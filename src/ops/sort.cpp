@@ -50,41 +50,52 @@ Two kthvalue_shape(const Tensor& self, int64_t k, int64_t dim, bool keepdim) {
   const int64_t d = maybe_wrap_dim(dim, self.dim()), size = self.dim() == 0 ? 1 : self.size(d);
   CRESSET_CHECK_INDEX(self.numel() > 0 || size > 0, "kthvalue(): Expected reduction dim ", d, " to have non-zero size.");
   CRESSET_CHECK(k >= 1 && k <= size, "kthvalue(): selected number k out of range for dimension ", d);
-  CRESSET_CHECK_NOT_IMPLEMENTED(!self.is_complex() && self.scalar_type() != kBool, "\"kthvalue_cpu\" not implemented for '", self.scalar_type(), "'");
+  CRESSET_CHECK_NOT_IMPLEMENTED(!self.is_complex() && self.scalar_type() != kBool, "\"kthvalue_cpu\" not implemented for '",
+                                self.scalar_type(), "'");
   const DimVector sizes = reduced_sizes(self.sizes(), self.dim() == 0 ? 0 : uint64_t{1} << d, keepdim);
   return {spec_like(self, sizes), spec_like(self, sizes, kLong)};
 }
 
 namespace {
 bool sides_agree(bool right, std::optional<std::string_view> side) {
-  CRESSET_CHECK(!side || *side == "left" || *side == "right", "torch.searchsorted(): side can only be 'left' or 'right' but got ", side.value_or(""));
-  CRESSET_CHECK(!side || *side == "right" || !right, "torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True");
+  CRESSET_CHECK(!side || *side == "left" || *side == "right", "torch.searchsorted(): side can only be 'left' or 'right' but got ",
+                side.value_or(""));
+  CRESSET_CHECK(!side || *side == "right" || !right,
+                "torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True");
   return true;
 }
 }  // namespace
 
-TensorSpec searchsorted_shape(const Tensor& sorted_sequence, const Tensor& self, bool out_int32, bool right, std::optional<std::string_view> side,
-                              const std::optional<Tensor>& sorter) {
+TensorSpec searchsorted_shape(const Tensor& sorted_sequence, const Tensor& self, bool out_int32, bool right,
+                              std::optional<std::string_view> side, const std::optional<Tensor>& sorter) {
   sides_agree(right, side);
   check_same_device("torch.searchsorted()", sorted_sequence, self, "input");
   CRESSET_CHECK(sorted_sequence.dim() > 0, "torch.searchsorted(): boundaries tensor should have positive dimension, but got 0 dimension");
-  CRESSET_CHECK(self.dim() > 0 || sorted_sequence.dim() == 1, "torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, "
-                "but we got boundaries tensor dim(", sorted_sequence.dim(), ") and input value's dim(", self.dim(), ") numel(", self.numel(), ")");
+  CRESSET_CHECK(self.dim() > 0 || sorted_sequence.dim() == 1,
+                "torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, "
+                "but we got boundaries tensor dim(",
+                sorted_sequence.dim(), ") and input value's dim(", self.dim(), ") numel(", self.numel(), ")");
   bool match = sorted_sequence.dim() == 1 || sorted_sequence.dim() == self.dim();
   for (int64_t d = 0; match && sorted_sequence.dim() > 1 && d + 1 < self.dim(); ++d) match = self.size(d) == sorted_sequence.size(d);
-  CRESSET_CHECK(match, "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and input value "
-                "tensor must match, but we got boundaries tensor ", sorted_sequence.sizes(), " and input value tensor ", self.sizes());
+  CRESSET_CHECK(
+      match,
+      "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and input value "
+      "tensor must match, but we got boundaries tensor ",
+      sorted_sequence.sizes(), " and input value tensor ", self.sizes());
   CRESSET_CHECK(!sorted_sequence.is_complex() && !self.is_complex(), "torch.searchsorted(): complex tensors have no order.");
   if (sorter && sorter->defined()) {
-    CRESSET_CHECK(sorter->sizes() == sorted_sequence.sizes(), "torch.searchsorted(): boundary and sorter must have the same size, but got boundary tensor ",
-                  sorted_sequence.sizes(), " and got sorter tensor ", sorter->sizes());
-    CRESSET_CHECK(sorter->scalar_type() == kLong, "torch.searchsorted(): sorter must be a tensor of long dtype but got dtype ", sorter->scalar_type());
+    CRESSET_CHECK(sorter->sizes() == sorted_sequence.sizes(),
+                  "torch.searchsorted(): boundary and sorter must have the same size, but got boundary tensor ", sorted_sequence.sizes(),
+                  " and got sorter tensor ", sorter->sizes());
+    CRESSET_CHECK(sorter->scalar_type() == kLong, "torch.searchsorted(): sorter must be a tensor of long dtype but got dtype ",
+                  sorter->scalar_type());
   }
   return spec_like(self, self.sizes(), out_int32 ? kInt : kLong);
 }
-Tensor searchsorted_scalar(const Tensor& sorted_sequence, const Scalar& self, bool out_int32, bool right, std::optional<std::string_view> side,
-                           const std::optional<Tensor>& sorter) {
-  const Tensor value = cresset::full({}, self, TensorOptions(self.isFloatingPoint() ? get_default_dtype() : self.type()).device(sorted_sequence.device()));
+Tensor searchsorted_scalar(const Tensor& sorted_sequence, const Scalar& self, bool out_int32, bool right,
+                           std::optional<std::string_view> side, const std::optional<Tensor>& sorter) {
+  const Tensor value =
+      cresset::full({}, self, TensorOptions(self.isFloatingPoint() ? get_default_dtype() : self.type()).device(sorted_sequence.device()));
   return cresset::searchsorted(sorted_sequence, value, out_int32, right, side, sorter);
 }
 TensorSpec bucketize_shape(const Tensor& self, const Tensor& boundaries, bool out_int32, bool right) {

@@ -30,7 +30,8 @@ bool same_strides(const Tensor& t, const TensorSpec& spec) {
 }
 
 void resize(const Tensor& t, IntArrayRef sizes) {
-  static const auto handle = Dispatcher::singleton().findSchemaOrThrow("aten::resize_", "").typed<Tensor&(Tensor&, IntArrayRef, std::optional<MemoryFormat>)>();
+  static const auto handle =
+      Dispatcher::singleton().findSchemaOrThrow("aten::resize_", "").typed<Tensor&(Tensor&, IntArrayRef, std::optional<MemoryFormat>)>();
   AutoDispatchBelowADInplaceOrView guard;
   handle.call(const_cast<Tensor&>(t), sizes, std::nullopt);
 }
@@ -44,8 +45,9 @@ Tensor& overwrite(Tensor& to, const Tensor& from) {
 void resize_out(const Tensor& out, IntArrayRef sizes, const std::optional<DimVector>& strides) {
   if (out.sizes() == sizes) return;
   if (out.numel() != 0)
-    warn(str("An output with one or more elements was resized since it had shape ", out.sizes(), ", which does not match the required output shape ",
-             sizes, ". This behavior is deprecated, and in a future release outputs will not be resized unless they have zero elements. "
+    warn(str("An output with one or more elements was resized since it had shape ", out.sizes(),
+             ", which does not match the required output shape ", sizes,
+             ". This behavior is deprecated, and in a future release outputs will not be resized unless they have zero elements. "
              "You can explicitly reuse an out tensor t by resizing it, inplace, to zero elements with t.resize_(0)."));
   resize(out, sizes);
   if (strides && out.has_storage()) out.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, *strides);
@@ -55,10 +57,10 @@ void resize_out(const Tensor& out, IntArrayRef sizes, const std::optional<DimVec
 
 Tensor allocate(const TensorSpec& spec, Device device) {
   if (device.is_cpu()) return allocate_cpu(spec);
-  static const auto handle =
-      Dispatcher::singleton()
-          .findSchemaOrThrow("aten::empty_strided", "")
-          .typed<Tensor(IntArrayRef, IntArrayRef, std::optional<ScalarType>, std::optional<Layout>, std::optional<Device>, std::optional<bool>)>();
+  static const auto handle = Dispatcher::singleton()
+                                 .findSchemaOrThrow("aten::empty_strided", "")
+                                 .typed<Tensor(IntArrayRef, IntArrayRef, std::optional<ScalarType>, std::optional<Layout>,
+                                               std::optional<Device>, std::optional<bool>)>();
   const DimVector strides = spec.strides ? *spec.strides : contiguous_strides(spec.sizes);
   return handle.call(spec.sizes, strides, spec.dtype, std::nullopt, device, std::nullopt);
 }
@@ -78,7 +80,8 @@ void prepare_out(const char* op, const TensorSpec& spec, const Tensor& out) {
 }
 
 void check_self(const char* op, const TensorSpec& spec, const Tensor& self) {
-  CRESSET_CHECK(self.sizes() == IntArrayRef(spec.sizes), "output with shape ", self.sizes(), " doesn't match the broadcast shape ", spec.sizes);
+  CRESSET_CHECK(self.sizes() == IntArrayRef(spec.sizes), "output with shape ", self.sizes(), " doesn't match the broadcast shape ",
+                spec.sizes);
   check_castable(spec.dtype, self.scalar_type());
   check_no_internal_overlap(self);
   (void)op;
@@ -109,8 +112,8 @@ void copy_to_self(const char* op, const Tensor& result, Tensor& self) {
 }
 
 OutBinding::OutBinding(const char* op, const TensorSpec& spec, const Tensor& out, bool overlaps_input) : out_(out) {
-  CRESSET_CHECK(!out.defined() || out.device().is_cpu(), "Expected all tensors to be on the same device, but found at least two devices, cpu and ",
-                out.device(), "!");
+  CRESSET_CHECK(!out.defined() || out.device().is_cpu(),
+                "Expected all tensors to be on the same device, but found at least two devices, cpu and ", out.device(), "!");
   // An input that shares memory with out must keep its sizes until the kernel has read it.
   if (overlaps_input && out.sizes() != IntArrayRef(spec.sizes)) {
     check_castable(spec.dtype, out.scalar_type());

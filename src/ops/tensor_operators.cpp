@@ -31,8 +31,8 @@ Tensor& Tensor::operator=(const Scalar& v) && {
 
 Scalar Tensor::item_scalar() const { return item(); }
 
-#define CRESSET_ARITHMETIC(symbol, function)                                                                            \
-  Tensor operator symbol(const Tensor& a, const Tensor& b) { return cresset::function(a, b); }                          \
+#define CRESSET_ARITHMETIC(symbol, function)                                                   \
+  Tensor operator symbol(const Tensor& a, const Tensor& b) { return cresset::function(a, b); } \
   Tensor operator symbol(const Tensor& a, const Scalar& b) { return cresset::function(a, b); }
 CRESSET_ARITHMETIC(+, add)
 CRESSET_ARITHMETIC(-, sub)

@@ -13,7 +13,9 @@ namespace cresset::ops {
 namespace {
 
 // The same storage and offset under other sizes and strides.
-Tensor make_alias(const Tensor& self, IntArrayRef sizes, IntArrayRef strides) { return make_view(self, sizes, strides, self.storage_offset()); }
+Tensor make_alias(const Tensor& self, IntArrayRef sizes, IntArrayRef strides) {
+  return make_view(self, sizes, strides, self.storage_offset());
+}
 
 struct Geometry {
   DimVector sizes, strides;
@@ -22,10 +24,8 @@ struct Geometry {
 // What the caller of as_strided must have got right; that it lies inside the storage is checked by make_view.
 void check_strided(IntArrayRef size, IntArrayRef stride, int64_t offset) {
   CRESSET_CHECK(size.size() == stride.size(), "mismatch in length of strides and shape");
-  for (int64_t s : size)
-    CRESSET_CHECK(s >= 0, "as_strided: sizes of at least 0 were required; got sizes=", size, " and strides=", stride);
-  for (int64_t s : stride)
-    CRESSET_CHECK(s >= 0, "as_strided: Negative strides are not supported at the moment, got strides: ", stride);
+  for (int64_t s : size) CRESSET_CHECK(s >= 0, "as_strided: sizes of at least 0 were required; got sizes=", size, " and strides=", stride);
+  for (int64_t s : stride) CRESSET_CHECK(s >= 0, "as_strided: Negative strides are not supported at the moment, got strides: ", stride);
   CRESSET_CHECK(offset >= 0, "Tensor: invalid storage offset ", offset);
 }
 
@@ -143,9 +143,8 @@ Tensor expand_size(const Tensor& self, IntArrayRef size, bool) {
       continue;
     }
     const int64_t have = self.size(d - extra), want = size[d] == -1 ? have : size[d];
-    CRESSET_CHECK(want == have || (have == 1 && want >= 0), "The expanded size of the tensor (", want,
-                  ") must match the existing size (", have, ") at non-singleton dimension ", d, ".  Target sizes: ", size,
-                  ".  Tensor sizes: ", self.sizes());
+    CRESSET_CHECK(want == have || (have == 1 && want >= 0), "The expanded size of the tensor (", want, ") must match the existing size (",
+                  have, ") at non-singleton dimension ", d, ".  Target sizes: ", size, ".  Tensor sizes: ", self.sizes());
     sizes[d] = want;
     strides[d] = want == have ? self.stride(d - extra) : 0;
   }
@@ -165,7 +164,8 @@ Tensor permute_dims(const Tensor& self, IntArrayRef dims) {
   const int64_t n = self.dim();
   CRESSET_CHECK(static_cast<int64_t>(dims.size()) == n,
                 "permute(): number of dimensions in the tensor input does not match the length of the desired ordering of dimensions i.e. "
-                "input.dim() = ", n, " is not equal to len(dims) = ", dims.size());
+                "input.dim() = ",
+                n, " is not equal to len(dims) = ", dims.size());
   DimVector sizes(n), strides(n);
   uint64_t seen = 0;
   for (int64_t i = 0; i < n; ++i) {
@@ -197,8 +197,9 @@ Tensor& t_inplace(Tensor& self) {
 
 Tensor numpy_t(const Tensor& self) {
   if (self.dim() != 2 && self.dim() != 0)
-    CRESSET_WARN_ONCE("The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated. Consider `x.mT` to "
-                      "transpose batches of matrices or `x.permute(*range(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.");
+    CRESSET_WARN_ONCE(
+        "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated. Consider `x.mT` to "
+        "transpose batches of matrices or `x.permute(*range(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.");
   DimVector dims(self.dim());
   for (int64_t i = 0; i < self.dim(); ++i) dims[i] = self.dim() - 1 - i;
   return self.permute(dims);
@@ -284,8 +285,8 @@ Tensor narrow_int(const Tensor& self, int64_t dim, int64_t start, int64_t length
   CRESSET_CHECK(self.dim() > 0, "narrow() cannot be applied to a 0-dim tensor.");
   CRESSET_CHECK(length >= 0, "narrow(): length must be non-negative.");
   const int64_t size = self.size(maybe_wrap_dim(dim, self.dim()));
-  CRESSET_CHECK_INDEX(start >= -size && start <= size, "start out of range (expected to be in range of [", -size, ", ", size,
-                      "], but got ", start, ")");
+  CRESSET_CHECK_INDEX(start >= -size && start <= size, "start out of range (expected to be in range of [", -size, ", ", size, "], but got ",
+                      start, ")");
   if (start < 0) start += size;
   CRESSET_CHECK(start <= size - length, "start (", start, ") + length (", length, ") exceeds dimension size (", size, ").");
   return cresset::slice(self, dim, start, start + length, 1);
@@ -324,7 +325,8 @@ Tensor unflatten_int(const Tensor& self, int64_t dim, IntArrayRef sizes) {
   }
   const int64_t size = self.size(dim);
   const bool fits = unknown < 0 ? known == size : known > 0 && size % known == 0;
-  CRESSET_CHECK(fits, "unflatten: Provided sizes ", sizes, " don't multiply up to the size of dim ", dim, " (", size, ") in the input tensor");
+  CRESSET_CHECK(fits, "unflatten: Provided sizes ", sizes, " don't multiply up to the size of dim ", dim, " (", size,
+                ") in the input tensor");
   DimVector shape(self.sizes().slice(0, dim));
   for (int64_t s : sizes) shape.push_back(s == -1 ? size / known : s);
   for (int64_t d = dim + 1; d < self.dim(); ++d) shape.push_back(self.size(d));
@@ -334,8 +336,8 @@ Tensor unflatten_int(const Tensor& self, int64_t dim, IntArrayRef sizes) {
 Tensor diagonal_view(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) {
   const int64_t d1 = maybe_wrap_dim(dim1, self.dim()), d2 = maybe_wrap_dim(dim2, self.dim());
   CRESSET_CHECK(d1 != d2, "diagonal dimensions cannot be identical ", dim1, ", ", dim2);
-  const int64_t length = std::max<int64_t>(
-      0, offset >= 0 ? std::min(self.size(d1), self.size(d2) - offset) : std::min(self.size(d1) + offset, self.size(d2)));
+  const int64_t length =
+      std::max<int64_t>(0, offset >= 0 ? std::min(self.size(d1), self.size(d2) - offset) : std::min(self.size(d1) + offset, self.size(d2)));
   int64_t start = self.storage_offset();
   if (length > 0) start += offset >= 0 ? offset * self.stride(d2) : -offset * self.stride(d1);
   DimVector sizes, strides;
@@ -406,8 +408,7 @@ std::vector<Tensor> split_tensor(const Tensor& self, int64_t split_size, int64_t
   const int64_t pieces = size == 0 ? 1 : (size + split_size - 1) / split_size;
   std::vector<Tensor> out;
   out.reserve(pieces);
-  for (int64_t i = 0; i < pieces; ++i)
-    out.push_back(slice_tensor(self, dim, i * split_size, std::min(size, (i + 1) * split_size), 1));
+  for (int64_t i = 0; i < pieces; ++i) out.push_back(slice_tensor(self, dim, i * split_size, std::min(size, (i + 1) * split_size), 1));
   return out;
 }
 
@@ -481,9 +482,12 @@ std::vector<Tensor> tensor_split_indices(const Tensor& self, IntArrayRef indices
 }
 std::vector<Tensor> tensor_split_tensor(const Tensor& self, const Tensor& indices, int64_t dim) {
   CRESSET_CHECK(indices.device().is_cpu(), "tensor_split expected tensor_indices_or_sections to be on cpu, but it's on ", indices.device());
-  CRESSET_CHECK(indices.scalar_type() == kLong, "tensor_split expected tensor_indices_or_sections to have dtype of long, but got ", indices.scalar_type());
-  CRESSET_CHECK(indices.dim() <= 1, "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, "
-                "but got a tensor with ", indices.dim(), " dims");
+  CRESSET_CHECK(indices.scalar_type() == kLong, "tensor_split expected tensor_indices_or_sections to have dtype of long, but got ",
+                indices.scalar_type());
+  CRESSET_CHECK(indices.dim() <= 1,
+                "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, "
+                "but got a tensor with ",
+                indices.dim(), " dims");
   if (indices.dim() == 0) return cresset::tensor_split(self, indices.item<int64_t>(), dim);
   const Tensor dense = indices.contiguous();
   const int64_t* p = dense.const_data_ptr<int64_t>();
@@ -573,8 +577,10 @@ Tensor& resize_inplace(Tensor& self, IntArrayRef size, std::optional<MemoryForma
   const DimVector strides = strides_for(size, format);
   const std::size_t needed = detail::compute_storage_nbytes(size, strides, self.itemsize(), self.storage_offset());
   if (needed > self.storage().nbytes()) {
-    if (self.is_meta()) self.storage().set_nbytes(needed);
-    else self.storage().unsafeGetStorageImpl()->resize_bytes(needed);
+    if (self.is_meta())
+      self.storage().set_nbytes(needed);
+    else
+      self.storage().unsafeGetStorageImpl()->resize_bytes(needed);
   }
   self.unsafeGetTensorImpl()->set_sizes_and_strides(size, strides);
   return self;
@@ -692,16 +698,15 @@ Tensor slice_scatter_impl(const Tensor& self, const Tensor& src, int64_t dim, st
 Tensor diagonal_scatter_impl(const Tensor& self, const Tensor& src, int64_t offset, int64_t dim1, int64_t dim2) {
   return scattered_with(self, src, "diagonal_scatter", [&](const Tensor& t) { return t.diagonal(offset, dim1, dim2); });
 }
-Tensor as_strided_scatter_impl(const Tensor& self, const Tensor& src, IntArrayRef size, IntArrayRef stride, std::optional<int64_t> storage_offset) {
+Tensor as_strided_scatter_impl(const Tensor& self, const Tensor& src, IntArrayRef size, IntArrayRef stride,
+                               std::optional<int64_t> storage_offset) {
   return scattered_with(self, src, "as_strided_scatter", [&](const Tensor& t) { return t.as_strided(size, stride, storage_offset); });
 }
 
 // ---- at least n dimensions ---------------------------------------------------------------------------------------
 
 Tensor atleast_1d_one(const Tensor& self) { return self.dim() == 0 ? self.reshape({1}) : self; }
-Tensor atleast_2d_one(const Tensor& self) {
-  return self.dim() == 0 ? self.reshape({1, 1}) : self.dim() == 1 ? self.unsqueeze(0) : self;
-}
+Tensor atleast_2d_one(const Tensor& self) { return self.dim() == 0 ? self.reshape({1, 1}) : self.dim() == 1 ? self.unsqueeze(0) : self; }
 Tensor atleast_3d_one(const Tensor& self) {
   switch (self.dim()) {
     case 0: return self.reshape({1, 1, 1});

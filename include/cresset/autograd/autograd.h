@@ -7,8 +7,8 @@ namespace cresset::autograd {
 
 /// Adds into .grad of the leaves (or of `inputs`) the gradients of the tensors, each weighted with its grad_tensor (an
 /// undefined one, or none at all, means 1 for a one-element tensor). retain_graph defaults to create_graph.
-CRESSET_API void backward(const variable_list& tensors, const variable_list& grad_tensors = {}, std::optional<bool> retain_graph = std::nullopt,
-                          bool create_graph = false, const variable_list& inputs = {});
+CRESSET_API void backward(const variable_list& tensors, const variable_list& grad_tensors = {},
+                          std::optional<bool> retain_graph = std::nullopt, bool create_graph = false, const variable_list& inputs = {});
 
 /// The gradients of outputs with respect to inputs. An input that the outputs do not depend on raises, or gives an
 /// undefined tensor with allow_unused.

@@ -2,7 +2,8 @@
 //
 //   struct Mul : cresset::autograd::Function<Mul> {
 //     static Tensor forward(AutogradContext* ctx, const Tensor& a, double by) { ctx->saved_data["by"] = by; return a * by; }
-//     static tensor_list backward(AutogradContext* ctx, tensor_list grads) { return {grads[0] * ctx->saved_data["by"].toDouble(), Tensor()}; }
+//     static tensor_list backward(AutogradContext* ctx, tensor_list grads) { return {grads[0] * ctx->saved_data["by"].toDouble(),
+//     Tensor()}; }
 //   };
 //   Tensor y = Mul::apply(x, 2.0);
 // backward gives one gradient for each argument of forward; undefined for arguments that are not tensors. An optional
@@ -73,8 +74,8 @@ struct CppNode final : Node {
   }
 
   AutogradContext ctx_;
-  std::vector<bool> is_tensor_;          // by argument of forward
-  std::vector<InputMetadata> outputs_;   // for zeros
+  std::vector<bool> is_tensor_;         // by argument of forward
+  std::vector<InputMetadata> outputs_;  // for zeros
 
  protected:
   variable_list apply(variable_list&& grads) override {
@@ -116,7 +117,9 @@ void from_list(std::tuple<T...>& out, variable_list&& l) {
 }  // namespace detail
 
 template <class T>
-std::string CppNode<T>::name() const { return detail::demangle(typeid(CppNode<T>).name()); }
+std::string CppNode<T>::name() const {
+  return detail::demangle(typeid(CppNode<T>).name());
+}
 
 /// Base of custom Functions: derive with T = the class itself and call T::apply.
 template <class T>

@@ -24,7 +24,9 @@ class InlineVector {
   InlineVector() noexcept {}
   InlineVector(std::initializer_list<T> l) { append(l.begin(), l.end()); }
   template <class It, class = typename std::iterator_traits<It>::iterator_category>
-  InlineVector(It first, It last) { append(first, last); }
+  InlineVector(It first, It last) {
+    append(first, last);
+  }
   InlineVector(const InlineVector& o) { append(o.begin(), o.end()); }
   InlineVector(InlineVector&& o) noexcept { steal(o); }
   InlineVector& operator=(const InlineVector& o) {

@@ -61,9 +61,9 @@ struct NodeExtras {
   std::map<uint32_t, std::shared_ptr<FunctionPreHook>> retains_grad_hooks;              // by input number, after the others
   std::vector<std::shared_ptr<FunctionPreHook>> pre_hooks;
   std::vector<std::shared_ptr<FunctionPostHook>> post_hooks;
-  std::shared_ptr<void> metadata;          // anything the user hangs on the node
-  std::string forward_trace;               // where the forward operation ran (anomaly mode)
-  std::shared_ptr<Node> parent;            // the node whose backward made this one (anomaly mode)
+  std::shared_ptr<void> metadata;  // anything the user hangs on the node
+  std::string forward_trace;       // where the forward operation ran (anomaly mode)
+  std::shared_ptr<Node> parent;    // the node whose backward made this one (anomaly mode)
 };
 
 /// A function of gradients. Derived classes implement apply(); nodes live in std::shared_ptr (make_node is the quick way).
@@ -221,7 +221,9 @@ struct NodeAllocator {
   T* allocate(std::size_t n) { return static_cast<T*>(alloc_cpu(n * sizeof(T))); }
   void deallocate(T* p, std::size_t n) noexcept { free_cpu_sized(p, n * sizeof(T)); }
   template <class U>
-  friend bool operator==(const NodeAllocator&, const NodeAllocator<U>&) { return true; }
+  friend bool operator==(const NodeAllocator&, const NodeAllocator<U>&) {
+    return true;
+  }
 };
 }  // namespace detail
 

@@ -45,7 +45,8 @@ class CRESSET_API SavedVariable {
   Tensor unpack(const std::shared_ptr<Node>& saved_for = nullptr) const;
   /// What a gradient formula needs: the same checks, but an output comes without history when grad mode is off.
   Tensor unpack_in(Node& node) const {
-    if (CRESSET_LIKELY(is_plain() && data_.unsafeGetTensorImpl()->version() == saved_version_ && (saved_original_ || !GradMode::is_enabled())))
+    if (CRESSET_LIKELY(is_plain() && data_.unsafeGetTensorImpl()->version() == saved_version_ &&
+                       (saved_original_ || !GradMode::is_enabled())))
       return data_;
     return unpack(node.shared_from_this());
   }
@@ -60,10 +61,10 @@ class CRESSET_API SavedVariable {
   enum class State : uint8_t { Undefined, Held, Released };
   struct Extras {
     std::unique_ptr<SavedVariableHooks> hooks;
-    std::weak_ptr<Node> weak_grad_fn;       // of an in-place changed view: the node that it had when it was saved
-    std::shared_ptr<Node> grad_fn;          // of an input replaced by hooks
-    std::weak_ptr<Node> grad_accumulator;   // of a leaf replaced by hooks
-    Tensor counter;                         // carries the version counter while hooks hold the data
+    std::weak_ptr<Node> weak_grad_fn;      // of an in-place changed view: the node that it had when it was saved
+    std::shared_ptr<Node> grad_fn;         // of an input replaced by hooks
+    std::weak_ptr<Node> grad_accumulator;  // of a leaf replaced by hooks
+    Tensor counter;                        // carries the version counter while hooks hold the data
     std::shared_ptr<struct ForwardGrad> fw_grad;
     bool requires_grad = false;
   };

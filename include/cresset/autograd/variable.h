@@ -58,9 +58,9 @@ struct CRESSET_API AutogradMeta : AutogradMetaInterface {
   uint32_t output_nr_ = 0;
   bool requires_grad_ = false;  // only of leaves; others have grad_fn_
   bool retains_grad_ = false;
-  bool is_view_ = false;        // this is a DifferentiableViewMeta
-  bool is_tangent_ = false;     // some tensor has this one as its tangent
-  detail::SpinLock lock_;       // guards the lazily made grad_accumulator_ and a view's grad_fn_
+  bool is_view_ = false;     // this is a DifferentiableViewMeta
+  bool is_tangent_ = false;  // some tensor has this one as its tangent
+  detail::SpinLock lock_;    // guards the lazily made grad_accumulator_ and a view's grad_fn_
 };
 
 /// The autograd part of a tensor that is a view. Backward and forward mode may see different roots.
@@ -81,9 +81,7 @@ struct CRESSET_API DifferentiableViewMeta : AutogradMeta {
 
 namespace impl {
 
-inline AutogradMeta* get_autograd_meta(const Tensor& t) {
-  return static_cast<AutogradMeta*>(t.unsafeGetTensorImpl()->autograd_meta());
-}
+inline AutogradMeta* get_autograd_meta(const Tensor& t) { return static_cast<AutogradMeta*>(t.unsafeGetTensorImpl()->autograd_meta()); }
 inline DifferentiableViewMeta* get_view_autograd_meta(const Tensor& t) {
   AutogradMeta* m = get_autograd_meta(t);
   return m && m->is_view_ ? static_cast<DifferentiableViewMeta*>(m) : nullptr;
@@ -135,7 +133,8 @@ CRESSET_API Tensor make_variable(const Tensor& data, Edge gradient_edge);
 CRESSET_API Tensor detach_shared(const Tensor& t);
 
 /// Marks `view` as a view of `base` (roots are found). Either direction may be non-differentiable.
-CRESSET_API Tensor make_variable_differentiable_view(const Tensor& base, Tensor view, bool bw, bool fw, ViewReplay replay, CreationMeta creation_meta);
+CRESSET_API Tensor make_variable_differentiable_view(const Tensor& base, Tensor view, bool bw, bool fw, ViewReplay replay,
+                                                     CreationMeta creation_meta);
 /// Does this base need a replay function because as_strided cannot rebuild the view?
 CRESSET_API bool view_needs_replay(const Tensor& base, const Tensor& view);
 /// Raises when an in-place change of this view would give wrong gradients.

@@ -93,7 +93,7 @@ class OptionalArrayRef {
   }
   OptionalArrayRef(const std::initializer_list<T>& l) : value_(ArrayRef<T>(l)) {}
   template <class U, class = std::enable_if_t<std::is_convertible_v<const U&, ArrayRef<T>> && !std::is_same_v<U, ArrayRef<T>> &&
-                                                       !std::is_arithmetic_v<U>>>
+                                              !std::is_arithmetic_v<U>>>
   OptionalArrayRef(const U& u) : value_(ArrayRef<T>(u)) {}
 
   constexpr bool has_value() const { return value_.has_value(); }

@@ -32,10 +32,10 @@ class CRESSET_API Error : public std::exception {
   std::shared_ptr<std::string> message_;  // shared: copying an exception must not throw
 };
 
-#define CRESSET_ERROR_CLASS(Name, Base)        \
-  class CRESSET_API Name : public Base {       \
-   public:                                     \
-    using Base::Base;                          \
+#define CRESSET_ERROR_CLASS(Name, Base)  \
+  class CRESSET_API Name : public Base { \
+   public:                               \
+    using Base::Base;                    \
   }
 CRESSET_ERROR_CLASS(ValueError, Error);
 CRESSET_ERROR_CLASS(TypeError, Error);
@@ -73,7 +73,8 @@ struct CRESSET_API Piece {
   Piece(double v);
   Piece(float v) : Piece(static_cast<double>(v)) {}
   template <class T, std::enable_if_t<!std::is_arithmetic_v<T> && !std::is_convertible_v<const T&, std::string_view> &&
-                                          !std::is_same_v<T, std::string> && !std::is_same_v<T, Piece>, int> = 0>
+                                          !std::is_same_v<T, std::string> && !std::is_same_v<T, Piece>,
+                                      int> = 0>
   Piece(const T& value) : text(to_string(value)) {}
 };
 
@@ -102,9 +103,9 @@ CRESSET_API void warn(const std::string& message, std::string_view category = "U
 }  // namespace cresset
 
 #define CRESSET_THROW(ErrorClass, ...) ::cresset::detail::raise<::cresset::ErrorClass>({__VA_ARGS__})
-#define CRESSET_CHECK_AS(ErrorClass, cond, ...)                                  \
-  do {                                                                           \
-    if (CRESSET_UNLIKELY(!(cond))) CRESSET_THROW(ErrorClass, __VA_ARGS__);       \
+#define CRESSET_CHECK_AS(ErrorClass, cond, ...)                            \
+  do {                                                                     \
+    if (CRESSET_UNLIKELY(!(cond))) CRESSET_THROW(ErrorClass, __VA_ARGS__); \
   } while (false)
 #define CRESSET_CHECK(cond, ...) CRESSET_CHECK_AS(Error, cond, __VA_ARGS__)
 #define CRESSET_CHECK_VALUE(cond, ...) CRESSET_CHECK_AS(ValueError, cond, __VA_ARGS__)
@@ -112,14 +113,14 @@ CRESSET_API void warn(const std::string& message, std::string_view category = "U
 #define CRESSET_CHECK_INDEX(cond, ...) CRESSET_CHECK_AS(IndexError, cond, __VA_ARGS__)
 #define CRESSET_CHECK_NOT_IMPLEMENTED(cond, ...) CRESSET_CHECK_AS(NotImplementedError, cond, __VA_ARGS__)
 /// For conditions only a defect of Cresset can break.
-#define CRESSET_INTERNAL_ASSERT(cond, ...)                                                                      \
-  do {                                                                                                          \
-    if (CRESSET_UNLIKELY(!(cond)))                                                                              \
+#define CRESSET_INTERNAL_ASSERT(cond, ...)                                                                         \
+  do {                                                                                                             \
+    if (CRESSET_UNLIKELY(!(cond)))                                                                                 \
       ::cresset::detail::raise_internal(__FILE__, __LINE__, #cond, ::cresset::detail::join_pieces({__VA_ARGS__})); \
   } while (false)
 /// Warns once in the life of the process from this place.
-#define CRESSET_WARN_ONCE(...)                                            \
-  do {                                                                    \
+#define CRESSET_WARN_ONCE(...)                                                                          \
+  do {                                                                                                  \
     static const bool warned_ = (::cresset::warn(::cresset::detail::join_pieces({__VA_ARGS__})), true); \
-    (void)warned_;                                                        \
+    (void)warned_;                                                                                      \
   } while (false)

@@ -53,19 +53,19 @@ CRESSET_ALWAYS_INLINE uint16_t float_to_bfloat16_bits(float f) {
 
 }  // namespace detail
 
-#define CRESSET_DEFINE_HALF_TYPE(Name, to_float_bits, from_float_bits)                     \
-  struct alignas(2) Name {                                                                  \
-    uint16_t x;                                                                             \
-    struct from_bits_t {};                                                                  \
-    static constexpr from_bits_t from_bits() { return {}; }                                 \
-    Name() = default;                                                                       \
-    constexpr Name(uint16_t bits, from_bits_t) : x(bits) {}                                 \
-    Name(float f) : x(detail::from_float_bits(f)) {}                                        \
-    operator float() const { return detail::to_float_bits(x); }                             \
-    Name& operator+=(Name o) { return *this = Name(float(*this) + float(o)); }              \
-    Name& operator-=(Name o) { return *this = Name(float(*this) - float(o)); }              \
-    Name& operator*=(Name o) { return *this = Name(float(*this) * float(o)); }              \
-    Name& operator/=(Name o) { return *this = Name(float(*this) / float(o)); }              \
+#define CRESSET_DEFINE_HALF_TYPE(Name, to_float_bits, from_float_bits)         \
+  struct alignas(2) Name {                                                     \
+    uint16_t x;                                                                \
+    struct from_bits_t {};                                                     \
+    static constexpr from_bits_t from_bits() { return {}; }                    \
+    Name() = default;                                                          \
+    constexpr Name(uint16_t bits, from_bits_t) : x(bits) {}                    \
+    Name(float f) : x(detail::from_float_bits(f)) {}                           \
+    operator float() const { return detail::to_float_bits(x); }                \
+    Name& operator+=(Name o) { return *this = Name(float(*this) + float(o)); } \
+    Name& operator-=(Name o) { return *this = Name(float(*this) - float(o)); } \
+    Name& operator*=(Name o) { return *this = Name(float(*this) * float(o)); } \
+    Name& operator/=(Name o) { return *this = Name(float(*this) / float(o)); } \
   }
 CRESSET_DEFINE_HALF_TYPE(Half, half_bits_to_float, float_to_half_bits);
 CRESSET_DEFINE_HALF_TYPE(BFloat16, bfloat16_bits_to_float, float_to_bfloat16_bits);

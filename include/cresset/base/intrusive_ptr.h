@@ -23,9 +23,7 @@ class weak_intrusive_ptr;
 class CRESSET_API intrusive_ptr_target {
  public:
   uint32_t use_count() const noexcept { return strong_.load(std::memory_order_relaxed); }
-  uint32_t weak_use_count() const noexcept {
-    return weak_.load(std::memory_order_relaxed) - (use_count() != 0 ? 1 : 0);
-  }
+  uint32_t weak_use_count() const noexcept { return weak_.load(std::memory_order_relaxed) - (use_count() != 0 ? 1 : 0); }
 
  protected:
   intrusive_ptr_target() noexcept = default;
@@ -96,7 +94,9 @@ class intrusive_ptr {
   intrusive_ptr(const intrusive_ptr& o) noexcept : p_(o.p_) { retain(); }
   intrusive_ptr(intrusive_ptr&& o) noexcept : p_(std::exchange(o.p_, nullptr)) {}
   template <class U, class = std::enable_if_t<std::is_convertible_v<U*, T*>>>
-  intrusive_ptr(const intrusive_ptr<U>& o) noexcept : p_(o.get()) { retain(); }
+  intrusive_ptr(const intrusive_ptr<U>& o) noexcept : p_(o.get()) {
+    retain();
+  }
   template <class U, class = std::enable_if_t<std::is_convertible_v<U*, T*>>>
   intrusive_ptr(intrusive_ptr<U>&& o) noexcept : p_(o.release()) {}
   intrusive_ptr& operator=(intrusive_ptr o) noexcept {
@@ -180,9 +180,7 @@ class weak_intrusive_ptr {
   void reset() noexcept {
     if (p_) intrusive_ops::decref_weak(std::exchange(p_, nullptr));
   }
-  intrusive_ptr<T> lock() const noexcept {
-    return p_ && intrusive_ops::try_lock(p_) ? intrusive_ptr<T>::reclaim(p_) : intrusive_ptr<T>();
-  }
+  intrusive_ptr<T> lock() const noexcept { return p_ && intrusive_ops::try_lock(p_) ? intrusive_ptr<T>::reclaim(p_) : intrusive_ptr<T>(); }
   bool expired() const noexcept { return !p_ || p_->use_count() == 0; }
   uint32_t use_count() const noexcept { return p_ ? p_->use_count() : 0; }
   T* unsafe_get() const noexcept { return p_; }

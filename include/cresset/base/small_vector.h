@@ -26,7 +26,9 @@ class SmallVector {
   SmallVector(std::initializer_list<T> l) { assign(l.begin(), l.end()); }
   SmallVector(ArrayRef<T> a) { assign(a.begin(), a.end()); }
   template <class It, class = std::enable_if_t<!std::is_integral_v<It>>>
-  SmallVector(It first, It last) { assign(first, last); }
+  SmallVector(It first, It last) {
+    assign(first, last);
+  }
   SmallVector(const SmallVector& o) { assign(o.begin(), o.end()); }
   SmallVector(SmallVector&& o) noexcept { steal(o); }
   SmallVector& operator=(const SmallVector& o) {
@@ -76,7 +78,9 @@ class SmallVector {
     data_[size_++] = copy;
   }
   template <class... A>
-  void emplace_back(A&&... a) { push_back(T(std::forward<A>(a)...)); }
+  void emplace_back(A&&... a) {
+    push_back(T(std::forward<A>(a)...));
+  }
   void pop_back() { --size_; }
   template <class It>
   void append(It first, It last) {

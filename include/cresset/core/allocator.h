@@ -18,7 +18,10 @@ class DataPtr {
   DataPtr(void* data, Device device) : data_(data), device_(device) {}
   DataPtr(void* data, void* ctx, DeleterFnPtr deleter, Device device) : data_(data), ctx_(ctx), deleter_(deleter), device_(device) {}
   DataPtr(DataPtr&& o) noexcept
-      : data_(std::exchange(o.data_, nullptr)), ctx_(std::exchange(o.ctx_, nullptr)), deleter_(std::exchange(o.deleter_, nullptr)), device_(o.device_) {}
+      : data_(std::exchange(o.data_, nullptr)),
+        ctx_(std::exchange(o.ctx_, nullptr)),
+        deleter_(std::exchange(o.deleter_, nullptr)),
+        device_(o.device_) {}
   DataPtr& operator=(DataPtr&& o) noexcept {
     std::swap(data_, o.data_);
     std::swap(ctx_, o.ctx_);

@@ -21,7 +21,7 @@ enum class DeviceType : int8_t {
   PrivateUse1 = 4,
   PrivateUse2 = 5,
   PrivateUse3 = 6,
-  FirstNamedSlot = 7,   // slots handed out by register_device_type
+  FirstNamedSlot = 7,  // slots handed out by register_device_type
   LastSlot = 19,
 };
 inline constexpr int kDeviceTypeCount = 20;

@@ -15,6 +15,7 @@
 
 namespace cresset {
 
+// clang-format off
 /// Backends in ascending priority, in the order of DeviceType.
 #define CRESSET_FORALL_BACKENDS(_)                                                                               \
   _(CPU) _(CUDA) _(XLA) _(Meta) _(PrivateUse1) _(PrivateUse2) _(PrivateUse3) _(PrivateUse4) _(PrivateUse5)      \
@@ -56,6 +57,7 @@ enum class DispatchKey : uint16_t {
   DefaultBackend = CompositeExplicitAutograd,
   Autocast = AutocastCPU,
 };
+// clang-format on
 
 inline constexpr int kBackendCount = kDeviceTypeCount;
 inline constexpr int kFunctionalityCount = static_cast<int>(DispatchKey::CPU) - 1;
@@ -137,7 +139,10 @@ class DispatchKeySet {
   /// Removes functionalities of b; backends of a stay.
   friend constexpr DispatchKeySet operator-(DispatchKeySet a, DispatchKeySet b) { return {RAW, a.bits_ & ~(b.bits_ & ~kBackendMask)}; }
   friend constexpr DispatchKeySet operator^(DispatchKeySet a, DispatchKeySet b) { return {RAW, a.bits_ ^ b.bits_}; }
-  DispatchKeySet& operator|=(DispatchKeySet o) { bits_ |= o.bits_; return *this; }
+  DispatchKeySet& operator|=(DispatchKeySet o) {
+    bits_ |= o.bits_;
+    return *this;
+  }
   friend constexpr bool operator==(DispatchKeySet a, DispatchKeySet b) { return a.bits_ == b.bits_; }
 
   /// Highest functionality, Undefined when there is none.
@@ -226,7 +231,9 @@ CRESSET_API void tls_set_dispatch_key_excluded(DispatchKey k, bool on);
 /// Adds keys to the thread's excluded set for a scope.
 class ExcludeDispatchKeyGuard {
  public:
-  explicit ExcludeDispatchKeyGuard(DispatchKeySet ks) : saved_(detail::local_keys.excluded) { detail::local_keys.excluded |= ks.raw_repr() & ~DispatchKeySet::kBackendMask; }
+  explicit ExcludeDispatchKeyGuard(DispatchKeySet ks) : saved_(detail::local_keys.excluded) {
+    detail::local_keys.excluded |= ks.raw_repr() & ~DispatchKeySet::kBackendMask;
+  }
   explicit ExcludeDispatchKeyGuard(DispatchKey k) : ExcludeDispatchKeyGuard(DispatchKeySet(k)) {}
   ~ExcludeDispatchKeyGuard() { detail::local_keys.excluded = saved_; }
   ExcludeDispatchKeyGuard(const ExcludeDispatchKeyGuard&) = delete;
@@ -237,7 +244,9 @@ class ExcludeDispatchKeyGuard {
 /// Adds keys to the thread's included set for a scope.
 class IncludeDispatchKeyGuard {
  public:
-  explicit IncludeDispatchKeyGuard(DispatchKeySet ks) : saved_(detail::local_keys.included) { detail::local_keys.included |= ks.raw_repr(); }
+  explicit IncludeDispatchKeyGuard(DispatchKeySet ks) : saved_(detail::local_keys.included) {
+    detail::local_keys.included |= ks.raw_repr();
+  }
   explicit IncludeDispatchKeyGuard(DispatchKey k) : IncludeDispatchKeyGuard(DispatchKeySet(k)) {}
   ~IncludeDispatchKeyGuard() { detail::local_keys.included = saved_; }
   IncludeDispatchKeyGuard(const IncludeDispatchKeyGuard&) = delete;

@@ -179,17 +179,14 @@ namespace detail {
 /// The implementation of `generator` as T; raises when it is undefined or belongs to another kind of device.
 template <class T>
 T* check_generator(const std::optional<Generator>& generator) {
-  CRESSET_CHECK(generator.has_value() && generator->defined(),
-                "generator: a defined generator was required; none was given.");
-  if (generator->device().type() != T::device_type())
-    detail::raise_generator_device(*generator, T::device_type());
+  CRESSET_CHECK(generator.has_value() && generator->defined(), "generator: a defined generator was required; none was given.");
+  if (generator->device().type() != T::device_type()) detail::raise_generator_device(*generator, T::device_type());
   return generator->get<T>();
 }
 /// `generator` if it is given and defined, else `fallback`, as T; raises when the device is another one.
 template <class T>
 T* get_generator_or_default(const std::optional<Generator>& generator, const Generator& fallback) {
-  return generator.has_value() && generator->defined() ? check_generator<T>(generator)
-                                                       : check_generator<T>(fallback);
+  return generator.has_value() && generator->defined() ? check_generator<T>(generator) : check_generator<T>(fallback);
 }
 
 }  // namespace cresset

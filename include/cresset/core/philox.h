@@ -14,8 +14,7 @@ class PhiloxStream {
  public:
   using Block = std::array<uint32_t, 4>;
   static constexpr int kRounds = 10;
-  static constexpr uint32_t kMultiplier0 = 0xD2511F53u, kMultiplier1 = 0xCD9E8D57u, kWeyl0 = 0x9E3779B9u,
-                            kWeyl1 = 0xBB67AE85u;
+  static constexpr uint32_t kMultiplier0 = 0xD2511F53u, kMultiplier1 = 0xCD9E8D57u, kWeyl0 = 0x9E3779B9u, kWeyl1 = 0xBB67AE85u;
 
   constexpr explicit PhiloxStream(uint64_t seed = 0, uint64_t subsequence = 0, uint64_t first_block = 0)
       : seed_(seed), subsequence_(subsequence), next_(first_block) {}
@@ -34,8 +33,8 @@ class PhiloxStream {
 
   /// Block `index` of the stream, four words; does not move the position.
   constexpr Block block(uint64_t index) const {
-    return encrypt({static_cast<uint32_t>(index), static_cast<uint32_t>(index >> 32),
-                    static_cast<uint32_t>(subsequence_), static_cast<uint32_t>(subsequence_ >> 32)},
+    return encrypt({static_cast<uint32_t>(index), static_cast<uint32_t>(index >> 32), static_cast<uint32_t>(subsequence_),
+                    static_cast<uint32_t>(subsequence_ >> 32)},
                    {static_cast<uint32_t>(seed_), static_cast<uint32_t>(seed_ >> 32)});
   }
   /// Reserves `count` blocks: returns the index of the first and moves the position behind the last.

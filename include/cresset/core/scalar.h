@@ -15,14 +15,22 @@ class CRESSET_API Scalar {
  public:
   Scalar() : Scalar(int64_t{0}) {}
   template <class T, std::enable_if_t<std::is_integral_v<T> && !std::is_same_v<T, bool>, int> = 0>
-  Scalar(T v) : tag_(Tag::Int) { v_.i = static_cast<int64_t>(v); }
+  Scalar(T v) : tag_(Tag::Int) {
+    v_.i = static_cast<int64_t>(v);
+  }
   Scalar(bool v) : tag_(Tag::Bool) { v_.i = v; }
   Scalar(float v) : Scalar(static_cast<double>(v)) {}
-  Scalar(double v) : tag_(Tag::Double) { v_.d[0] = v; v_.d[1] = 0; }
+  Scalar(double v) : tag_(Tag::Double) {
+    v_.d[0] = v;
+    v_.d[1] = 0;
+  }
   Scalar(Half v) : Scalar(static_cast<float>(v)) {}
   Scalar(BFloat16 v) : Scalar(static_cast<float>(v)) {}
   template <class T>
-  Scalar(std::complex<T> v) : tag_(Tag::Complex) { v_.d[0] = v.real(); v_.d[1] = v.imag(); }
+  Scalar(std::complex<T> v) : tag_(Tag::Complex) {
+    v_.d[0] = v.real();
+    v_.d[1] = v.imag();
+  }
 
   bool isIntegral(bool includeBool) const { return tag_ == Tag::Int || (includeBool && tag_ == Tag::Bool); }
   bool isFloatingPoint() const { return tag_ == Tag::Double; }
@@ -72,7 +80,8 @@ bool fits(From v) {
     return true;
   } else if constexpr (std::is_integral_v<To>) {
     if constexpr (std::is_floating_point_v<From>) {
-      return v >= -0x1p63 && v < 0x1p63 && static_cast<double>(static_cast<int64_t>(v)) >= static_cast<double>(std::numeric_limits<To>::lowest()) &&
+      return v >= -0x1p63 && v < 0x1p63 &&
+             static_cast<double>(static_cast<int64_t>(v)) >= static_cast<double>(std::numeric_limits<To>::lowest()) &&
              static_cast<double>(static_cast<int64_t>(v)) <= static_cast<double>(std::numeric_limits<To>::max());
     } else if constexpr (std::is_unsigned_v<To>) {
       // PyTorch accepts negative numbers that wrap into an unsigned type.

@@ -36,32 +36,32 @@ inline constexpr ScalarType kByte = ScalarType::Byte, kUInt8 = ScalarType::Byte,
                             kComplexDouble = ScalarType::ComplexDouble, kBool = ScalarType::Bool, kBFloat16 = ScalarType::BFloat16;
 
 /// CRESSET_FORALL_SCALAR_TYPES(_): _(C++ type, enumerator) for the twelve types with kernels.
-#define CRESSET_FORALL_SCALAR_TYPES(_) \
-  _(uint8_t, Byte)                     \
-  _(int8_t, Char)                      \
-  _(int16_t, Short)                    \
-  _(int32_t, Int)                      \
-  _(int64_t, Long)                     \
-  _(::cresset::Half, Half)             \
-  _(float, Float)                      \
-  _(double, Double)                    \
-  _(std::complex<float>, ComplexFloat) \
+#define CRESSET_FORALL_SCALAR_TYPES(_)   \
+  _(uint8_t, Byte)                       \
+  _(int8_t, Char)                        \
+  _(int16_t, Short)                      \
+  _(int32_t, Int)                        \
+  _(int64_t, Long)                       \
+  _(::cresset::Half, Half)               \
+  _(float, Float)                        \
+  _(double, Double)                      \
+  _(std::complex<float>, ComplexFloat)   \
   _(std::complex<double>, ComplexDouble) \
-  _(bool, Bool)                        \
+  _(bool, Bool)                          \
   _(::cresset::BFloat16, BFloat16)
 
 template <class T>
 struct CppTypeToScalarType;
 template <ScalarType S>
 struct ScalarTypeToCPPType;
-#define CRESSET_MAP(T, Name)                                           \
-  template <>                                                          \
-  struct CppTypeToScalarType<T> {                                      \
-    static constexpr ScalarType value = ScalarType::Name;              \
-  };                                                                   \
-  template <>                                                          \
-  struct ScalarTypeToCPPType<ScalarType::Name> {                       \
-    using type = T;                                                    \
+#define CRESSET_MAP(T, Name)                              \
+  template <>                                             \
+  struct CppTypeToScalarType<T> {                         \
+    static constexpr ScalarType value = ScalarType::Name; \
+  };                                                      \
+  template <>                                             \
+  struct ScalarTypeToCPPType<ScalarType::Name> {          \
+    using type = T;                                       \
   };
 CRESSET_FORALL_SCALAR_TYPES(CRESSET_MAP)
 #undef CRESSET_MAP
@@ -85,13 +85,9 @@ CRESSET_API const char* toString(ScalarType t);
 CRESSET_API const char* dtype_name(ScalarType t);
 inline std::string to_string(ScalarType t) { return toString(t); }
 
-constexpr bool isFloatingType(ScalarType t) {
-  return t == kHalf || t == kFloat || t == kDouble || t == kBFloat16;
-}
+constexpr bool isFloatingType(ScalarType t) { return t == kHalf || t == kFloat || t == kDouble || t == kBFloat16; }
 constexpr bool isReducedFloatingType(ScalarType t) { return t == kHalf || t == kBFloat16; }
-constexpr bool isComplexType(ScalarType t) {
-  return t == kComplexFloat || t == kComplexDouble || t == ScalarType::ComplexHalf;
-}
+constexpr bool isComplexType(ScalarType t) { return t == kComplexFloat || t == kComplexDouble || t == ScalarType::ComplexHalf; }
 constexpr bool isIntegralType(ScalarType t, bool includeBool = false) {
   return t == kByte || t == kChar || t == kShort || t == kInt || t == kLong || (includeBool && t == kBool);
 }
@@ -129,11 +125,15 @@ class TypeMeta {
   constexpr ScalarType toScalarType() const { return type_; }
   static constexpr TypeMeta fromScalarType(ScalarType t) { return t; }
   template <class T>
-  static constexpr TypeMeta Make() { return CppTypeToScalarType<T>::value; }
+  static constexpr TypeMeta Make() {
+    return CppTypeToScalarType<T>::value;
+  }
   std::size_t itemsize() const { return element_size(type_); }
   const char* name() const { return toString(type_); }
   template <class T>
-  bool Match() const { return type_ == CppTypeToScalarType<T>::value; }
+  bool Match() const {
+    return type_ == CppTypeToScalarType<T>::value;
+  }
   friend constexpr bool operator==(TypeMeta a, TypeMeta b) { return a.type_ == b.type_; }
   friend constexpr bool operator==(TypeMeta a, ScalarType b) { return a.type_ == b; }
 

@@ -90,11 +90,15 @@ class CRESSET_API Tensor {
   bool defined() const noexcept { return impl_ != UndefinedTensorImpl::singleton(); }
   void reset() noexcept { *this = Tensor(); }
   bool is_same(const Tensor& o) const noexcept { return impl_ == o.impl_; }
-  bool is_alias_of(const Tensor& o) const { return impl_->unsafe_storage() && impl_->unsafe_storage().is_alias_of(o.impl_->unsafe_storage()); }
+  bool is_alias_of(const Tensor& o) const {
+    return impl_->unsafe_storage() && impl_->unsafe_storage().is_alias_of(o.impl_->unsafe_storage());
+  }
   uint32_t use_count() const noexcept { return defined() ? impl_->use_count() : 0; }
   TensorImpl* unsafeGetTensorImpl() const noexcept { return impl_; }
   TensorImpl* impl() const noexcept { return impl_; }
-  intrusive_ptr<TensorImpl> getIntrusivePtr() const { return defined() ? intrusive_ptr<TensorImpl>::reclaim_copy(impl_) : intrusive_ptr<TensorImpl>(); }
+  intrusive_ptr<TensorImpl> getIntrusivePtr() const {
+    return defined() ? intrusive_ptr<TensorImpl>::reclaim_copy(impl_) : intrusive_ptr<TensorImpl>();
+  }
   /// Gives the reference up to the caller (null for an undefined tensor).
   TensorImpl* unsafeReleaseTensorImpl() noexcept {
     TensorImpl* p = std::exchange(impl_, UndefinedTensorImpl::singleton());
@@ -156,9 +160,13 @@ class CRESSET_API Tensor {
     return static_cast<T*>(impl_->data());
   }
   template <class T>
-  const T* const_data_ptr() const { return data_ptr<const T>(); }
+  const T* const_data_ptr() const {
+    return data_ptr<const T>();
+  }
   template <class T>
-  T* mutable_data_ptr() const { return data_ptr<T>(); }
+  T* mutable_data_ptr() const {
+    return data_ptr<T>();
+  }
   template <class T, std::size_t N>
   TensorAccessor<T, N> accessor() const {
     CRESSET_CHECK(dim() == static_cast<int64_t>(N), "accessor: a tensor of ", N, " dimensions was required; this one has ", dim(), ".");
@@ -166,7 +174,9 @@ class CRESSET_API Tensor {
   }
   /// The one element as T; raises for tensors of other sizes.
   template <class T>
-  T item() const { return item_scalar().to<T>(); }
+  T item() const {
+    return item_scalar().to<T>();
+  }
 
   // Autograd (src/autograd/variable.cpp).
   bool requires_grad() const;
@@ -188,7 +198,10 @@ class CRESSET_API Tensor {
   unsigned register_hook(std::function<Tensor(const Tensor&)> hook) const;
   template <class F, class = std::enable_if_t<std::is_void_v<std::invoke_result_t<F, const Tensor&>>>, class = void>
   unsigned register_hook(F hook) const {
-    return register_hook(std::function<Tensor(const Tensor&)>([hook](const Tensor& g) { hook(g); return Tensor(); }));
+    return register_hook(std::function<Tensor(const Tensor&)>([hook](const Tensor& g) {
+      hook(g);
+      return Tensor();
+    }));
   }
   void remove_hook(unsigned id) const;
   bool is_view() const;

@@ -175,7 +175,8 @@ struct OpaqueTensorImpl : TensorImpl {
   }
   void shallow_copy_from(const intrusive_ptr<TensorImpl>& other) override {
     auto* o = dynamic_cast<OpaqueTensorImpl*>(other.get());
-    CRESSET_CHECK(o, "set_data: a tensor of type ", tensorimpl_type_name(), " was required; a ", other->tensorimpl_type_name(), " was given.");
+    CRESSET_CHECK(o, "set_data: a tensor of type ", tensorimpl_type_name(), " was required; a ", other->tensorimpl_type_name(),
+                  " was given.");
     copy_metadata_from(*o);
     handle_ = o->handle_;
   }

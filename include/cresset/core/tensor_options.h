@@ -19,13 +19,37 @@ struct TensorOptions {
   TensorOptions(Layout l) : layout_(l) {}
   TensorOptions(MemoryFormat f) : memory_format_(f) {}
 
-  [[nodiscard]] TensorOptions dtype(std::optional<ScalarType> t) const { auto r = *this; r.dtype_ = t; return r; }
-  [[nodiscard]] TensorOptions device(std::optional<Device> d) const { auto r = *this; r.device_ = d; return r; }
+  [[nodiscard]] TensorOptions dtype(std::optional<ScalarType> t) const {
+    auto r = *this;
+    r.dtype_ = t;
+    return r;
+  }
+  [[nodiscard]] TensorOptions device(std::optional<Device> d) const {
+    auto r = *this;
+    r.device_ = d;
+    return r;
+  }
   [[nodiscard]] TensorOptions device(DeviceType t, DeviceIndex i = -1) const { return device(Device(t, i)); }
-  [[nodiscard]] TensorOptions layout(std::optional<Layout> l) const { auto r = *this; r.layout_ = l; return r; }
-  [[nodiscard]] TensorOptions requires_grad(std::optional<bool> v = true) const { auto r = *this; r.requires_grad_ = v; return r; }
-  [[nodiscard]] TensorOptions pinned_memory(std::optional<bool> v = true) const { auto r = *this; r.pinned_memory_ = v; return r; }
-  [[nodiscard]] TensorOptions memory_format(std::optional<MemoryFormat> f) const { auto r = *this; r.memory_format_ = f; return r; }
+  [[nodiscard]] TensorOptions layout(std::optional<Layout> l) const {
+    auto r = *this;
+    r.layout_ = l;
+    return r;
+  }
+  [[nodiscard]] TensorOptions requires_grad(std::optional<bool> v = true) const {
+    auto r = *this;
+    r.requires_grad_ = v;
+    return r;
+  }
+  [[nodiscard]] TensorOptions pinned_memory(std::optional<bool> v = true) const {
+    auto r = *this;
+    r.pinned_memory_ = v;
+    return r;
+  }
+  [[nodiscard]] TensorOptions memory_format(std::optional<MemoryFormat> f) const {
+    auto r = *this;
+    r.memory_format_ = f;
+    return r;
+  }
 
   TypeMeta dtype() const { return dtype_.value_or(get_default_dtype()); }
   Device device() const { return device_.value_or(Device(kCPU)); }

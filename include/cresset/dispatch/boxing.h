@@ -34,16 +34,18 @@ struct Arg;  // members: canonical (type), schema_type(), static holder from(IVa
 
 struct NoKeys {
   template <class T>
-  static DispatchKeySet keys(const T&) { return {}; }
+  static DispatchKeySet keys(const T&) {
+    return {};
+  }
 };
 
-#define CRESSET_VALUE_ARG(T, kind, getter)                                       \
-  template <>                                                                    \
-  struct Arg<T> : NoKeys {                                                       \
-    using canonical = T;                                                         \
-    static TypePtr schema_type() { return basic_type(TypeKind::kind); }          \
-    static T from(IValue& v) { return v.getter(); }                              \
-    static T get(T& h) { return h; }                                             \
+#define CRESSET_VALUE_ARG(T, kind, getter)                              \
+  template <>                                                           \
+  struct Arg<T> : NoKeys {                                              \
+    using canonical = T;                                                \
+    static TypePtr schema_type() { return basic_type(TypeKind::kind); } \
+    static T from(IValue& v) { return v.getter(); }                     \
+    static T get(T& h) { return h; }                                    \
   }
 CRESSET_VALUE_ARG(int64_t, Int, toInt);
 CRESSET_VALUE_ARG(double, Float, toDouble);
@@ -208,8 +210,11 @@ constexpr void check_parameter_type() {
   using V = std::remove_cv_t<std::remove_reference_t<P>>;
   static_assert(!std::is_same_v<V, int> && !std::is_same_v<V, long long> && !std::is_same_v<V, unsigned>,
                 "You tried to register a kernel with an unsupported integral input type. Please use int64_t instead.");
-  static_assert(!std::is_same_v<V, float>, "You tried to register a kernel with an unsupported floating point input type. Please use double instead.");
-  static_assert(!std::is_pointer_v<V>, "You tried to register a kernel with a pointer argument. Take `const Tensor&`, int64_t, double, bool, ArrayRef, std::optional or std::string_view.");
+  static_assert(!std::is_same_v<V, float>,
+                "You tried to register a kernel with an unsupported floating point input type. Please use double instead.");
+  static_assert(!std::is_pointer_v<V>,
+                "You tried to register a kernel with a pointer argument. Take `const Tensor&`, int64_t, double, bool, ArrayRef, "
+                "std::optional or std::string_view.");
 }
 template <class P>
 using canonical_t = typename arg_of<P>::canonical;
@@ -300,13 +305,21 @@ struct signature_of<R(DispatchKeySet, A...)> {
 template <class F>
 struct function_type_of : function_type_of<decltype(&F::operator())> {};
 template <class R, class... A>
-struct function_type_of<R(A...)> { using type = R(A...); };
+struct function_type_of<R(A...)> {
+  using type = R(A...);
+};
 template <class R, class... A>
-struct function_type_of<R (*)(A...)> { using type = R(A...); };
+struct function_type_of<R (*)(A...)> {
+  using type = R(A...);
+};
 template <class C, class R, class... A>
-struct function_type_of<R (C::*)(A...)> { using type = R(A...); };
+struct function_type_of<R (C::*)(A...)> {
+  using type = R(A...);
+};
 template <class C, class R, class... A>
-struct function_type_of<R (C::*)(A...) const> { using type = R(A...); };
+struct function_type_of<R (C::*)(A...) const> {
+  using type = R(A...);
+};
 
 /// The schema a C++ signature implies: arguments and returns named _0, _1, …
 CRESSET_API FunctionSchema make_inferred_schema(std::vector<TypePtr> arguments, std::vector<TypePtr> returns);

@@ -72,7 +72,7 @@ struct CRESSET_API OperatorEntry {
 
   OperatorName name;
   std::optional<AnnotatedSchema> schema;
-  std::map<DispatchKey, std::list<AnnotatedKernel>> kernels;  // front is active
+  std::map<DispatchKey, std::list<AnnotatedKernel>> kernels;             // front is active
   std::optional<std::pair<CppSignature, std::string>> handle_signature;  // of typed handles and kernels seen so far
   std::size_t def_count = 0, impl_count = 0;
 
@@ -171,8 +171,8 @@ class CRESSET_API Dispatcher {
 
   RegistrationHandleRAII registerLibrary(std::string ns, std::string debug);
   RegistrationHandleRAII registerDef(FunctionSchema schema, std::string debug, std::vector<std::string> tags = {});
-  RegistrationHandleRAII registerImpl(OperatorName name, std::optional<DispatchKey> key, KernelFunction kernel, std::optional<CppSignature> signature,
-                                      std::unique_ptr<FunctionSchema> inferred, std::string debug);
+  RegistrationHandleRAII registerImpl(OperatorName name, std::optional<DispatchKey> key, KernelFunction kernel,
+                                      std::optional<CppSignature> signature, std::unique_ptr<FunctionSchema> inferred, std::string debug);
   RegistrationHandleRAII registerFallback(DispatchKey key, KernelFunction kernel, std::string debug);
   RegistrationHandleRAII addRegistrationListener(std::unique_ptr<OpRegistrationListener> listener);
 

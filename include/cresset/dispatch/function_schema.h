@@ -36,13 +36,13 @@ inline std::string to_string(const OperatorName& n) { return n.str(); }
 /// "(a!)", "(a -> *)": which memory an argument or return shares and whether it is written.
 struct AliasInfo {
   bool is_write = false;
-  std::vector<std::string> before;  // sets before "->", in order; "*" is the wildcard
-  std::vector<std::string> after;   // equal to before unless written with "->"
+  std::vector<std::string> before;       // sets before "->", in order; "*" is the wildcard
+  std::vector<std::string> after;        // equal to before unless written with "->"
   std::shared_ptr<AliasInfo> contained;  // of list elements: Tensor(a)[]
   std::string str() const;
   friend bool operator==(const AliasInfo& a, const AliasInfo& b) {
-    return a.is_write == b.is_write && a.before == b.before && a.after == b.after &&
-           (!a.contained == !b.contained) && (!a.contained || *a.contained == *b.contained);
+    return a.is_write == b.is_write && a.before == b.before && a.after == b.after && (!a.contained == !b.contained) &&
+           (!a.contained || *a.contained == *b.contained);
   }
 };
 
@@ -50,7 +50,7 @@ struct AliasInfo {
 struct CRESSET_API Argument {
   std::string name;
   TypePtr type;
-  std::optional<int32_t> N;               // int[N]
+  std::optional<int32_t> N;  // int[N]
   std::optional<IValue> default_value;
   bool kwarg_only = false;
   std::optional<AliasInfo> alias;
@@ -68,7 +68,8 @@ CRESSET_API const char* toString(AliasAnalysisKind k);
 class CRESSET_API FunctionSchema {
  public:
   FunctionSchema() = default;
-  FunctionSchema(OperatorName name, std::vector<Argument> arguments, std::vector<Argument> returns, bool is_vararg = false, bool is_varret = false);
+  FunctionSchema(OperatorName name, std::vector<Argument> arguments, std::vector<Argument> returns, bool is_vararg = false,
+                 bool is_varret = false);
 
   const OperatorName& operator_name() const { return name_; }
   const std::string& name() const { return name_.name; }

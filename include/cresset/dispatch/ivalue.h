@@ -40,7 +40,23 @@ struct DictImpl;
 /// A tagged value. Lists, tuples and dicts are shared by reference, as in Python.
 class CRESSET_API IValue {
  public:
-  enum class Tag : uint32_t { None, Tensor, Double, Complex, Int, Bool, String, List, Tuple, Dict, Device, Generator, Storage, Object, Capsule };
+  enum class Tag : uint32_t {
+    None,
+    Tensor,
+    Double,
+    Complex,
+    Int,
+    Bool,
+    String,
+    List,
+    Tuple,
+    Dict,
+    Device,
+    Generator,
+    Storage,
+    Object,
+    Capsule
+  };
 
   IValue() noexcept : tag_(Tag::None) {}
   IValue(std::nullopt_t) noexcept : IValue() {}
@@ -65,7 +81,9 @@ class CRESSET_API IValue {
   IValue(int64_t v) noexcept : tag_(Tag::Int) { payload_.i = v; }
   IValue(int32_t v) noexcept : IValue(static_cast<int64_t>(v)) {}
   template <class T, class = std::enable_if_t<std::is_same_v<T, bool>>>
-  IValue(T v) noexcept : tag_(Tag::Bool) { payload_.i = v; }  // a template: pointers must not become bools
+  IValue(T v) noexcept : tag_(Tag::Bool) {
+    payload_.i = v;
+  }  // a template: pointers must not become bools
   IValue(std::complex<double> v) : tag_(Tag::Complex) { payload_.p = make_intrusive<ivalue::ComplexHolder>(v).release(); }
   IValue(const char* s) : IValue(std::string(s)) {}
   IValue(std::string s) : tag_(Tag::String) { payload_.p = make_intrusive<ivalue::ConstantString>(std::move(s)).release(); }
@@ -73,12 +91,18 @@ class CRESSET_API IValue {
   IValue(ScalarType t) noexcept : IValue(static_cast<int64_t>(t)) {}
   IValue(Layout t) noexcept : IValue(static_cast<int64_t>(t)) {}
   IValue(MemoryFormat t) noexcept : IValue(static_cast<int64_t>(t)) {}
-  IValue(cresset::Device d) noexcept : tag_(Tag::Device) { payload_.i = static_cast<int64_t>(d.type()) << 8 | static_cast<uint8_t>(d.index()); }
+  IValue(cresset::Device d) noexcept : tag_(Tag::Device) {
+    payload_.i = static_cast<int64_t>(d.type()) << 8 | static_cast<uint8_t>(d.index());
+  }
   IValue(const Scalar& s) : IValue() {
-    if (s.isBoolean()) *this = IValue(s.toBool());
-    else if (s.isIntegral(false)) *this = IValue(s.toLong());
-    else if (s.isFloatingPoint()) *this = IValue(s.toDouble());
-    else *this = IValue(s.toComplexDouble());
+    if (s.isBoolean())
+      *this = IValue(s.toBool());
+    else if (s.isIntegral(false))
+      *this = IValue(s.toLong());
+    else if (s.isFloatingPoint())
+      *this = IValue(s.toDouble());
+    else
+      *this = IValue(s.toComplexDouble());
   }
   IValue(const Generator& g);
   IValue(Storage s) noexcept : tag_(Tag::Storage) { payload_.p = intrusive_ptr<StorageImpl>(s.getIntrusivePtr()).release(); }
@@ -86,7 +110,9 @@ class CRESSET_API IValue {
   IValue(intrusive_ptr<ivalue::TupleImpl> p) noexcept;
   IValue(intrusive_ptr<ivalue::DictImpl> p) noexcept;
   template <class T, class = std::enable_if_t<std::is_base_of_v<CustomClassHolder, T>>>
-  IValue(intrusive_ptr<T> p) noexcept : tag_(Tag::Object) { payload_.p = p.release(); }
+  IValue(intrusive_ptr<T> p) noexcept : tag_(Tag::Object) {
+    payload_.p = p.release();
+  }
   static IValue make_capsule(intrusive_ptr<intrusive_ptr_target> p) noexcept {
     IValue v;
     v.payload_.p = p.release();
@@ -206,7 +232,8 @@ class CRESSET_API IValue {
  private:
   // Does payload_.p own a reference? (Tensors look after themselves.)
   bool is_counted() const {
-    return tag_ != Tag::None && tag_ != Tag::Tensor && tag_ != Tag::Double && tag_ != Tag::Int && tag_ != Tag::Bool && tag_ != Tag::Device && payload_.p;
+    return tag_ != Tag::None && tag_ != Tag::Tensor && tag_ != Tag::Double && tag_ != Tag::Int && tag_ != Tag::Bool &&
+           tag_ != Tag::Device && payload_.p;
   }
   // Leaves None behind.
   void drop() noexcept {
@@ -304,23 +331,29 @@ inline IValue pop(Stack& stack) {
 }
 inline IValue pop(Stack* stack) { return pop(*stack); }
 template <class... A>
-void push(Stack& stack, A&&... values) { (stack.emplace_back(std::forward<A>(values)), ...); }
+void push(Stack& stack, A&&... values) {
+  (stack.emplace_back(std::forward<A>(values)), ...);
+}
 template <class... A>
-void push(Stack* stack, A&&... values) { push(*stack, std::forward<A>(values)...); }
+void push(Stack* stack, A&&... values) {
+  push(*stack, std::forward<A>(values)...);
+}
 inline void drop(Stack& stack, std::size_t n) { stack.erase(stack.end() - static_cast<std::ptrdiff_t>(n), stack.end()); }
 inline void drop(Stack* stack, std::size_t n) { drop(*stack, n); }
 /// The i-th of the last n values.
-inline IValue& peek(Stack& stack, std::size_t i, std::size_t n) { return *(stack.end() - static_cast<std::ptrdiff_t>(n) + static_cast<std::ptrdiff_t>(i)); }
+inline IValue& peek(Stack& stack, std::size_t i, std::size_t n) {
+  return *(stack.end() - static_cast<std::ptrdiff_t>(n) + static_cast<std::ptrdiff_t>(i));
+}
 inline IValue& peek(Stack* stack, std::size_t i, std::size_t n) { return peek(*stack, i, n); }
 inline ArrayRef<IValue> last(const Stack& stack, std::size_t n) { return ArrayRef<IValue>(stack.data() + stack.size() - n, n); }
 
 namespace jit {
-using cresset::Stack;
 using cresset::drop;
 using cresset::last;
 using cresset::peek;
 using cresset::pop;
 using cresset::push;
+using cresset::Stack;
 }  // namespace jit
 
 }  // namespace cresset

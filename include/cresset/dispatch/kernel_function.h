@@ -71,8 +71,9 @@ class CRESSET_API KernelFunction {
   /// From an object with operator()(const OperatorHandle&, DispatchKeySet, Stack*).
   template <class F>
   static KernelFunction makeFromBoxedFunctor(intrusive_ptr<F> f) {
-    return KernelFunction([](OperatorKernel* k, const OperatorHandle& op, DispatchKeySet ks, Stack* s) { (*static_cast<F*>(k))(op, ks, s); },
-                          nullptr, std::move(f));
+    return KernelFunction(
+        [](OperatorKernel* k, const OperatorHandle& op, DispatchKeySet ks, Stack* s) { (*static_cast<F*>(k))(op, ks, s); }, nullptr,
+        std::move(f));
   }
   static KernelFunction makeFallthrough();
   static KernelFunction makeAmbiguousAutogradOther();
@@ -111,7 +112,8 @@ struct BoxedCall {
 
  private:
   template <std::size_t... I>
-  static CRESSET_ALWAYS_INLINE void run_indexed(Unboxed kernel, OperatorKernel* k, DispatchKeySet ks, Stack& stack, std::index_sequence<I...>) {
+  static CRESSET_ALWAYS_INLINE void run_indexed(Unboxed kernel, OperatorKernel* k, DispatchKeySet ks, Stack& stack,
+                                                std::index_sequence<I...>) {
     [[maybe_unused]] IValue* args = stack.data() + (stack.size() - sizeof...(C));
     auto holders = std::make_tuple(arg_of<C>::from(args[I])...);
     if constexpr (std::is_void_v<R>) {
@@ -132,9 +134,7 @@ template <class Callee, class Sig>
 struct Entries;
 template <class Callee, class R, class... A>
 struct Entries<Callee, Signature<R, A...>> {
-  static R unboxed(OperatorKernel* k, DispatchKeySet ks, canonical_t<A>... args) {
-    return Callee::invoke(k, ks, to_parameter<A>(args)...);
-  }
+  static R unboxed(OperatorKernel* k, DispatchKeySet ks, canonical_t<A>... args) { return Callee::invoke(k, ks, to_parameter<A>(args)...); }
   static void boxed(OperatorKernel* k, const OperatorHandle&, DispatchKeySet ks, Stack* stack) {
     BoxedCall<R, canonical_t<A>...>::run(&unboxed, k, ks, *stack);
   }
@@ -196,20 +196,25 @@ R KernelFunction::call_through_stack(const OperatorHandle& op, DispatchKeySet ks
   } else if constexpr (std::is_same_v<R, Tensor&>) {
     // By the schema rules the result is the (only or last) mutable argument.
     Tensor* target = nullptr;
-    ([&] {
-      if constexpr (std::is_same_v<A, Tensor&>) target = &args;
-    }(), ...);
+    (
+        [&] {
+          if constexpr (std::is_same_v<A, Tensor&>) target = &args;
+        }(),
+        ...);
     CRESSET_INTERNAL_ASSERT(target != nullptr);
     return *target;
   } else if constexpr (std::is_same_v<R, const Tensor&>) {
     static_assert(impl::always_false<R>, "kernels return Tensor or Tensor&");
   } else if constexpr (requires { std::tuple_size<R>::value; }) {
-    CRESSET_CHECK(stack.size() == std::tuple_size_v<R>, "a boxed kernel must leave ", std::tuple_size_v<R>, " results on the stack; it left ", stack.size(), ".");
+    CRESSET_CHECK(stack.size() == std::tuple_size_v<R>, "a boxed kernel must leave ", std::tuple_size_v<R>,
+                  " results on the stack; it left ", stack.size(), ".");
     std::array<Tensor*, sizeof...(A) + 1> targets{};
     std::size_t n = 0;
-    ([&] {
-      if constexpr (std::is_same_v<A, Tensor&>) targets[n++] = &args;
-    }(), ...);
+    (
+        [&] {
+          if constexpr (std::is_same_v<A, Tensor&>) targets[n++] = &args;
+        }(),
+        ...);
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
       return R(([&]() -> std::tuple_element_t<I, R> {
         using E = std::tuple_element_t<I, R>;

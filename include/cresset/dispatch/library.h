@@ -17,8 +17,9 @@ class CRESSET_API CppFunction {
   template <class F, class = std::enable_if_t<std::is_function_v<F>>>
   CppFunction(F* f) : CppFunction(KernelFunction::makeFromUnboxed(f), static_cast<F*>(nullptr)) {}
   template <auto* F>
-  CppFunction(FunctionConstant<F> f) : CppFunction(KernelFunction::makeFromUnboxedFunction(f), static_cast<std::remove_pointer_t<decltype(F)>*>(nullptr)) {}
-  template <class L, class D = std::decay_t<L>, class = std::enable_if_t<std::is_class_v<D> && requires { &D::operator(); }>,
+  CppFunction(FunctionConstant<F> f)
+      : CppFunction(KernelFunction::makeFromUnboxedFunction(f), static_cast<std::remove_pointer_t<decltype(F)>*>(nullptr)) {}
+  template <class L, class D = std::decay_t<L>, class = std::enable_if_t<std::is_class_v<D>&& requires { &D::operator(); }>,
             class F = typename impl::function_type_of<D>::type>
   CppFunction(L&& f) : CppFunction(KernelFunction::makeFromUnboxed(D(std::forward<L>(f))), static_cast<F*>(nullptr)) {}
   CppFunction(KernelFunction kernel) : kernel_(std::move(kernel)) {}
@@ -27,9 +28,13 @@ class CRESSET_API CppFunction {
   static CppFunction makeFallthrough() { return KernelFunction::makeFallthrough(); }
   static CppFunction makeNamedNotSupported() { return KernelFunction::makeFallthrough(); }
   template <auto* F>
-  static CppFunction makeFromBoxedFunction() { return KernelFunction::makeFromBoxedFunction<F>(); }
+  static CppFunction makeFromBoxedFunction() {
+    return KernelFunction::makeFromBoxedFunction<F>();
+  }
   template <class F>
-  static CppFunction makeFromBoxedFunctor(intrusive_ptr<F> f) { return KernelFunction::makeFromBoxedFunctor(std::move(f)); }
+  static CppFunction makeFromBoxedFunctor(intrusive_ptr<F> f) {
+    return KernelFunction::makeFromBoxedFunctor(std::move(f));
+  }
   CppFunction&& debug(std::string text) && {
     debug_ = std::move(text);
     return std::move(*this);
@@ -60,7 +65,9 @@ CppFunction dispatch(DispatchKey key, F&& f) {
   return r;
 }
 template <class F>
-CppFunction dispatch(DeviceType type, F&& f) { return dispatch(backendKey(type), std::forward<F>(f)); }
+CppFunction dispatch(DeviceType type, F&& f) {
+  return dispatch(backendKey(type), std::forward<F>(f));
+}
 
 /// A schema with an explicit alias analysis kind, for Library::def.
 inline FunctionSchema schema(const char* text, AliasAnalysisKind kind) {
@@ -82,13 +89,19 @@ class CRESSET_API Library final {
   Library& def(FunctionSchema schema, std::vector<std::string> tags = {});
   /// Declares and gives a kernel for every backend; a name alone takes its schema from the C++ signature.
   template <class F, class = std::enable_if_t<!std::is_convertible_v<F, std::vector<std::string>>>>
-  Library& def(std::string_view name_or_schema, F&& f) { return def_with_kernel(name_or_schema, CppFunction(std::forward<F>(f))); }
+  Library& def(std::string_view name_or_schema, F&& f) {
+    return def_with_kernel(name_or_schema, CppFunction(std::forward<F>(f)));
+  }
   /// Gives an operator a kernel for the block's key.
   template <class F>
-  Library& impl(std::string_view name, F&& f) { return impl_kernel(name, CppFunction(std::forward<F>(f))); }
+  Library& impl(std::string_view name, F&& f) {
+    return impl_kernel(name, CppFunction(std::forward<F>(f)));
+  }
   /// A kernel for every operator that has none for the block's key (namespace `_` only).
   template <class F>
-  Library& fallback(F&& f) { return fallback_kernel(CppFunction(std::forward<F>(f))); }
+  Library& fallback(F&& f) {
+    return fallback_kernel(CppFunction(std::forward<F>(f)));
+  }
   /// Undoes everything.
   void reset() { registrations_.clear(); }
   const std::string& ns() const { return ns_; }
@@ -125,9 +138,9 @@ class LibraryInit {
 
 }  // namespace cresset
 
-#define CRESSET_LIBRARY_BLOCK_(kind, ns, key, m, id)                                                          \
-  static void CRESSET_CONCAT(cresset_library_fill_##ns##_, id)(::cresset::Library&);                          \
-  static const ::cresset::impl::LibraryInit CRESSET_CONCAT(cresset_library_init_##ns##_, id)(                 \
+#define CRESSET_LIBRARY_BLOCK_(kind, ns, key, m, id)                                                              \
+  static void CRESSET_CONCAT(cresset_library_fill_##ns##_, id)(::cresset::Library&);                              \
+  static const ::cresset::impl::LibraryInit CRESSET_CONCAT(cresset_library_init_##ns##_, id)(                     \
       ::cresset::Library::kind, &CRESSET_CONCAT(cresset_library_fill_##ns##_, id), #ns, key, __FILE__, __LINE__); \
   void CRESSET_CONCAT(cresset_library_fill_##ns##_, id)(::cresset::Library & m)
 
@@ -136,5 +149,4 @@ class LibraryInit {
 /// Adds to a namespace from anywhere.
 #define CRESSET_LIBRARY_FRAGMENT(ns, m) CRESSET_LIBRARY_BLOCK_(FRAGMENT, ns, std::nullopt, m, __COUNTER__)
 /// Kernels of one dispatch key.
-#define CRESSET_LIBRARY_IMPL(ns, key, m) \
-  CRESSET_LIBRARY_BLOCK_(IMPL, ns, std::make_optional(::cresset::DispatchKey::key), m, __COUNTER__)
+#define CRESSET_LIBRARY_IMPL(ns, key, m) CRESSET_LIBRARY_BLOCK_(IMPL, ns, std::make_optional(::cresset::DispatchKey::key), m, __COUNTER__)

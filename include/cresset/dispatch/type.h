@@ -10,8 +10,31 @@
 namespace cresset {
 
 enum class TypeKind : uint8_t {
-  Any, Tensor, Number, Int, SymInt, Float, Complex, Bool, String, None, Device, ScalarType, Layout, MemoryFormat,
-  Generator, Storage, Stream, Capsule, List, Optional, Tuple, Dict, Future, Var, Object,
+  Any,
+  Tensor,
+  Number,
+  Int,
+  SymInt,
+  Float,
+  Complex,
+  Bool,
+  String,
+  None,
+  Device,
+  ScalarType,
+  Layout,
+  MemoryFormat,
+  Generator,
+  Storage,
+  Stream,
+  Capsule,
+  List,
+  Optional,
+  Tuple,
+  Dict,
+  Future,
+  Var,
+  Object,
 };
 
 struct Type;

@@ -74,7 +74,9 @@ class ModuleHolder {
     return module_.get();
   }
   template <class... A>
-  auto operator()(A&&... a) const { return get()->forward(std::forward<A>(a)...); }
+  auto operator()(A&&... a) const {
+    return get()->forward(std::forward<A>(a)...);
+  }
 
  private:
   std::shared_ptr<M> module_;
@@ -83,8 +85,8 @@ class ModuleHolder {
 }  // namespace cresset::nn
 
 /// Defines `Name`, the holder of `NameImpl`.
-#define CRESSET_MODULE(Name)                                    \
-  class Name : public ::cresset::nn::ModuleHolder<Name##Impl> { \
-   public:                                                      \
+#define CRESSET_MODULE(Name)                                     \
+  class Name : public ::cresset::nn::ModuleHolder<Name##Impl> {  \
+   public:                                                       \
     using ::cresset::nn::ModuleHolder<Name##Impl>::ModuleHolder; \
   }

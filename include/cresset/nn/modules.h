@@ -15,7 +15,8 @@ CRESSET_MODULE(Linear);
 
 /// 2-D convolution, weight (out, in/groups, k, k).
 struct CRESSET_API Conv2dImpl : Module {
-  Conv2dImpl(int64_t in_channels, int64_t out_channels, int64_t kernel_size, int64_t stride = 1, int64_t padding = 0, int64_t groups = 1, bool with_bias = true);
+  Conv2dImpl(int64_t in_channels, int64_t out_channels, int64_t kernel_size, int64_t stride = 1, int64_t padding = 0, int64_t groups = 1,
+             bool with_bias = true);
   Tensor forward(const Tensor& x) const;
   Tensor weight, bias;
 

@@ -35,7 +35,8 @@ class CRESSET_API SGD final : public Optimizer {
 /// Adam (Kingma and Ba 2015); with decoupled = true, AdamW (Loshchilov and Hutter 2019).
 class CRESSET_API Adam final : public Optimizer {
  public:
-  Adam(std::vector<Tensor> parameters, double lr = 1e-3, double beta1 = 0.9, double beta2 = 0.999, double eps = 1e-8, double weight_decay = 0, bool decoupled = false);
+  Adam(std::vector<Tensor> parameters, double lr = 1e-3, double beta1 = 0.9, double beta2 = 0.999, double eps = 1e-8,
+       double weight_decay = 0, bool decoupled = false);
   void step() override;
 
  private:

@@ -22,9 +22,8 @@ inline constexpr int64_t kNormalBlock = 16;
 
 namespace box_muller {
 
-inline constexpr float kLog[] = {7.0376836292e-2f,  -1.1514610310e-1f, 1.1676998740e-1f,
-                                 -1.2420140846e-1f, 1.4249322787e-1f,  -1.6668057665e-1f,
-                                 2.0000714765e-1f,  -2.4999993993e-1f, 3.3333331174e-1f};
+inline constexpr float kLog[] = {7.0376836292e-2f,  -1.1514610310e-1f, 1.1676998740e-1f,  -1.2420140846e-1f, 1.4249322787e-1f,
+                                 -1.6668057665e-1f, 2.0000714765e-1f,  -2.4999993993e-1f, 3.3333331174e-1f};
 inline constexpr float kLn2Low = -2.12194440e-4f, kLn2High = 0.693359375f, kSqrtHalf = 0.707106781186547524f;
 inline constexpr float kSin[] = {-1.9515295891e-4f, 8.3321608736e-3f, -1.6666654611e-1f};
 inline constexpr float kCos[] = {2.443315711809948e-5f, -1.388731625493765e-3f, 4.166664568298827e-2f};
@@ -90,8 +89,7 @@ CRESSET_FMA_TARGET inline __m256 block_log(__m256 x) {
   using namespace box_muller;
   const __m256i bits = _mm256_castps_si256(x);
   __m256 exponent = _mm256_cvtepi32_ps(_mm256_sub_epi32(_mm256_srli_epi32(bits, 23), _mm256_set1_epi32(126)));
-  x = _mm256_castsi256_ps(
-      _mm256_or_si256(_mm256_and_si256(bits, _mm256_set1_epi32(0x007FFFFF)), _mm256_set1_epi32(0x3F000000)));
+  x = _mm256_castsi256_ps(_mm256_or_si256(_mm256_and_si256(bits, _mm256_set1_epi32(0x007FFFFF)), _mm256_set1_epi32(0x3F000000)));
   const __m256 small = _mm256_cmp_ps(x, _mm256_set1_ps(kSqrtHalf), _CMP_LT_OQ), one = _mm256_set1_ps(1.0f);
   exponent = _mm256_sub_ps(exponent, _mm256_and_ps(small, one));
   x = _mm256_add_ps(_mm256_sub_ps(x, one), _mm256_and_ps(small, x));

@@ -47,8 +47,8 @@ void cat(TensorList tensors, int64_t dim, const Tensor& out) {
 
 Tensor repeat_interleave_tensor(const Tensor& repeats, std::optional<int64_t> output_size) {
   CRESSET_CHECK(repeats.dim() == 1, "repeat_interleave only accept 1D vector as repeat");
-  CRESSET_CHECK_NOT_IMPLEMENTED(repeats.scalar_type() == kLong || repeats.scalar_type() == kInt, "\"repeat_interleave_cpu\" not implemented for '",
-                                repeats.scalar_type(), "'");
+  CRESSET_CHECK_NOT_IMPLEMENTED(repeats.scalar_type() == kLong || repeats.scalar_type() == kInt,
+                                "\"repeat_interleave_cpu\" not implemented for '", repeats.scalar_type(), "'");
   const int64_t n = repeats.size(0);
   std::vector<int64_t> counts(static_cast<std::size_t>(n));
   int64_t total = 0;
@@ -82,7 +82,8 @@ void flip(const Tensor& self, IntArrayRef dims, const Tensor& out) {
   }
   with_element_bits(self.itemsize(), [&](auto bits) {
     using U = decltype(bits);
-    copy_strided(static_cast<U*>(out.mutable_data_ptr()), out.strides(), static_cast<const U*>(self.const_data_ptr()) + start, strides, self.sizes());
+    copy_strided(static_cast<U*>(out.mutable_data_ptr()), out.strides(), static_cast<const U*>(self.const_data_ptr()) + start, strides,
+                 self.sizes());
   });
 }
 
@@ -116,7 +117,8 @@ void roll(const Tensor& self, IntArrayRef shifts, IntArrayRef dims, const Tensor
           to += shift[d] * to_strides[d];
         }
       }
-      copy_strided(static_cast<U*>(out.mutable_data_ptr()) + to, to_strides, static_cast<const U*>(flat.const_data_ptr()) + from, flat.strides(), sizes);
+      copy_strided(static_cast<U*>(out.mutable_data_ptr()) + to, to_strides, static_cast<const U*>(flat.const_data_ptr()) + from,
+                   flat.strides(), sizes);
     }
   });
 }
@@ -129,8 +131,10 @@ void constant_pad_nd(const Tensor& self, IntArrayRef pad, const Scalar& value, c
   for (std::size_t i = 0; i < pad.size() / 2; ++i) {
     const int64_t d = self.dim() - 1 - static_cast<int64_t>(i), before = pad[2 * i], after = pad[2 * i + 1];
     nothing &= before <= 0 && after <= 0;
-    if (before < 0) from -= before * self.stride(d);
-    else to += before * out.stride(d);
+    if (before < 0)
+      from -= before * self.stride(d);
+    else
+      to += before * out.stride(d);
     sizes[d] += std::min<int64_t>(before, 0) + std::min<int64_t>(after, 0);
   }
   for (int64_t s : sizes) copies &= s > 0;
@@ -138,16 +142,19 @@ void constant_pad_nd(const Tensor& self, IntArrayRef pad, const Scalar& value, c
     if (nothing) return;
     using C = opmath_type<scalar_t>;
     scalar_t v;
-    if constexpr (is_complex_v<scalar_t>) v = value.to<scalar_t>();
+    if constexpr (is_complex_v<scalar_t>)
+      v = value.to<scalar_t>();
     else if constexpr (std::is_integral_v<scalar_t> && !std::is_same_v<scalar_t, bool>)
       v = value.isFloatingPoint() ? static_cast<scalar_t>(static_cast<int64_t>(value.toDouble())) : value.to<scalar_t>();
-    else v = static_cast<scalar_t>(value.to<C>());
+    else
+      v = static_cast<scalar_t>(value.to<C>());
     std::fill_n(out.mutable_data_ptr<scalar_t>(), out.numel(), v);  // the shape function asks for a dense result
   });
   if (!copies) return;
   with_element_bits(self.itemsize(), [&](auto bits) {
     using U = decltype(bits);
-    copy_strided(static_cast<U*>(out.mutable_data_ptr()) + to, out.strides(), static_cast<const U*>(self.const_data_ptr()) + from, self.strides(), sizes);
+    copy_strided(static_cast<U*>(out.mutable_data_ptr()) + to, out.strides(), static_cast<const U*>(self.const_data_ptr()) + from,
+                 self.strides(), sizes);
   });
 }
 

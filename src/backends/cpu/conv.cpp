@@ -15,7 +15,8 @@
 
 namespace cresset::cpu {
 
-ConvProblem conv_problem(IntArrayRef x, IntArrayRef w, IntArrayRef y, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation, int64_t groups) {
+ConvProblem conv_problem(IntArrayRef x, IntArrayRef w, IntArrayRef y, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation,
+                         int64_t groups) {
   ConvProblem p;
   const int n = static_cast<int>(x.size()) - 2;
   p.spatial = n;
@@ -39,8 +40,8 @@ ConvProblem conv_problem(IntArrayRef x, IntArrayRef w, IntArrayRef y, IntArrayRe
 
 namespace {
 
-int64_t patch(const ConvProblem& p) { return p.w[1] * p.w[2] * p.w[3] * p.w[4]; }   // rows of the column matrix, one group
-int64_t places(const ConvProblem& p) { return p.y[2] * p.y[3] * p.y[4]; }           // its columns
+int64_t patch(const ConvProblem& p) { return p.w[1] * p.w[2] * p.w[3] * p.w[4]; }  // rows of the column matrix, one group
+int64_t places(const ConvProblem& p) { return p.y[2] * p.y[3] * p.y[4]; }          // its columns
 
 // Visits every element of the column matrix of one image and group: f(column index, input offset or -1 in the padding).
 template <class F>
@@ -92,7 +93,8 @@ void forward(const ConvProblem& p, const Tensor& x, const Tensor& w, const std::
         visit_columns(p, [&](int64_t at, int64_t from) { columns[at] = from < 0 ? scalar_t(0) : image[from]; });
         scalar_t* out = py + (i * p.w[0] + g * outputs) * places(p);
         for (int64_t o = 0; o < outputs; ++o) std::fill_n(out + o * places(p), places(p), pb ? pb[g * outputs + o] : scalar_t(0));
-        gemm("convolution", y.scalar_type(), outputs, places(p), patch(p), 1, {pw + g * outputs * patch(p), patch(p), 1}, {columns, places(p), 1}, 1, out, places(p));
+        gemm("convolution", y.scalar_type(), outputs, places(p), patch(p), 1, {pw + g * outputs * patch(p), patch(p), 1},
+             {columns, places(p), 1}, 1, out, places(p));
       }
     });
   });
@@ -115,7 +117,8 @@ void backward_data(const ConvProblem& p, const Tensor& gy, const Tensor& w, cons
     for_images<scalar_t>(p, [&](int64_t i, scalar_t* columns) {
       for (int64_t g = 0; g < p.groups; ++g) {
         const scalar_t* from = pg + (i * p.w[0] + g * outputs) * places(p);
-        gemm("convolution_backward", gx.scalar_type(), patch(p), places(p), outputs, 1, {pw + g * outputs * patch(p), 1, patch(p)}, {from, places(p), 1}, 0, columns, places(p));
+        gemm("convolution_backward", gx.scalar_type(), patch(p), places(p), outputs, 1, {pw + g * outputs * patch(p), 1, patch(p)},
+             {from, places(p), 1}, 0, columns, places(p));
         scalar_t* image = px + i * image_x + g * (image_x / p.groups);
         std::fill_n(image, image_x / p.groups, scalar_t(0));
         visit_columns(p, [&](int64_t at, int64_t to) {
@@ -146,8 +149,8 @@ void backward_weight(const ConvProblem& p, const Tensor& gy, const Tensor& x, co
         const scalar_t* image = px + i * image_x + g * (image_x / p.groups);
         visit_columns(p, [&](int64_t at, int64_t from) { columns[at] = from < 0 ? scalar_t(0) : image[from]; });
         const scalar_t* from = pg + (i * p.w[0] + g * outputs) * places(p);
-        gemm("convolution_backward", gw.scalar_type(), outputs, patch(p), places(p), 1, {from, places(p), 1}, {columns.data(), 1, places(p)}, i == 0 ? 0 : 1,
-             pw + g * outputs * patch(p), patch(p));
+        gemm("convolution_backward", gw.scalar_type(), outputs, patch(p), places(p), 1, {from, places(p), 1},
+             {columns.data(), 1, places(p)}, i == 0 ? 0 : 1, pw + g * outputs * patch(p), patch(p));
       }
   });
   if (!wc.is_same(gw)) Tensor(gw).copy_(wc);
@@ -155,12 +158,13 @@ void backward_weight(const ConvProblem& p, const Tensor& gy, const Tensor& x, co
 
 }  // namespace
 
-void convolution(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation, bool transposed,
-                 IntArrayRef output_padding, int64_t groups, const Tensor& out) {
+void convolution(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride, IntArrayRef padding,
+                 IntArrayRef dilation, bool transposed, IntArrayRef output_padding, int64_t groups, const Tensor& out) {
   if (isIntegralType(out.scalar_type(), true)) {
     // Exact as long as the sums are below 2^53.
     const Tensor wide = cresset::empty(out.sizes(), out.options().dtype(kDouble));
-    convolution(input.to(kDouble), weight.to(kDouble), bias ? std::optional<Tensor>(bias->to(kDouble)) : std::nullopt, stride, padding, dilation, transposed, output_padding, groups, wide);
+    convolution(input.to(kDouble), weight.to(kDouble), bias ? std::optional<Tensor>(bias->to(kDouble)) : std::nullopt, stride, padding,
+                dilation, transposed, output_padding, groups, wide);
     Tensor(out).copy_(wide);
     return;
   }
@@ -176,8 +180,9 @@ void convolution(const Tensor& input, const Tensor& weight, const std::optional<
   }
 }
 
-std::tuple<Tensor, Tensor, Tensor> convolution_backward(const Tensor& grad_output, const Tensor& input_given, const Tensor& weight_given, OptionalIntArrayRef, IntArrayRef stride,
-                                                        IntArrayRef padding, IntArrayRef dilation, bool transposed, IntArrayRef, int64_t groups, std::array<bool, 3> output_mask) {
+std::tuple<Tensor, Tensor, Tensor> convolution_backward(const Tensor& grad_output, const Tensor& input_given, const Tensor& weight_given,
+                                                        OptionalIntArrayRef, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation,
+                                                        bool transposed, IntArrayRef, int64_t groups, std::array<bool, 3> output_mask) {
   const Tensor input = input_given.is_complex() ? cresset::resolve_conj(cresset::conj(input_given)) : input_given;
   const Tensor weight = weight_given.is_complex() ? cresset::resolve_conj(cresset::conj(weight_given)) : weight_given;
   Tensor gx, gw, gb;

@@ -47,7 +47,9 @@ enum class Kind : int64_t { Forward, BackwardData, BackwardWeight };
 // Sizes without the spatial ones that the caller does not have (at least two stay: oneDNN is happiest with those).
 int first_spatial(const ConvProblem& p) { return p.spatial == 3 ? 0 : 1; }
 
-memory::dims spatial_dims(const ConvProblem& p, const std::array<int64_t, 3>& v) { return memory::dims(v.begin() + first_spatial(p), v.end()); }
+memory::dims spatial_dims(const ConvProblem& p, const std::array<int64_t, 3>& v) {
+  return memory::dims(v.begin() + first_spatial(p), v.end());
+}
 memory::dims tensor_dims(const ConvProblem& p, const std::array<int64_t, 5>& v) {
   memory::dims d{v[0], v[1]};
   d.insert(d.end(), v.begin() + 2 + first_spatial(p), v.end());
@@ -168,7 +170,8 @@ const Primitive* cached(Kind kind, const ConvProblem& p, bool bias) {
 }
 
 // Runs with `out` (an argument of the primitive) written in its own layout or through scratch memory.
-void run_into(const Primitive& prim, std::unordered_map<int, memory> arguments, int out_argument, const memory::desc& have, const Tensor& out, const memory::desc& want) {
+void run_into(const Primitive& prim, std::unordered_map<int, memory> arguments, int out_argument, const memory::desc& have,
+              const Tensor& out, const memory::desc& want) {
   memory target(have, cpu_engine(), out.data_ptr());
   memory result = have == want ? target : memory(want, cpu_engine());
   arguments.emplace(out_argument, result);
@@ -187,7 +190,9 @@ bool onednn_conv_forward(const ConvProblem& p, const Tensor& x, const Tensor& w,
     const Primitive& prim = *cached(Kind::Forward, p, bias.has_value());
     std::unordered_map<int, memory> arguments{{DNNL_ARG_SRC, input_in(described(p, xd, tensor_dims(p, p.x), false), xd, prim.x)},
                                               {DNNL_ARG_WEIGHTS, input_in(described(p, wd, weight_dims(p), true), wd, prim.w)}};
-    if (bias) arguments.emplace(DNNL_ARG_BIAS, memory(memory::desc({p.w[0]}, memory::data_type::f32, memory::format_tag::x), cpu_engine(), bd.data_ptr()));
+    if (bias)
+      arguments.emplace(DNNL_ARG_BIAS,
+                        memory(memory::desc({p.w[0]}, memory::data_type::f32, memory::format_tag::x), cpu_engine(), bd.data_ptr()));
     run_into(prim, std::move(arguments), DNNL_ARG_DST, described(p, y, tensor_dims(p, p.y), false), y, prim.y);
     return true;
   });
@@ -198,8 +203,9 @@ bool onednn_conv_backward_data(const ConvProblem& p, const Tensor& gy, const Ten
     set_openmp_threads(p);
     const Tensor gd = usable(gy) ? gy : gy.contiguous(), wd = usable(w) ? w : w.contiguous();
     const Primitive& prim = *cached(Kind::BackwardData, p, false);
-    run_into(prim, {{DNNL_ARG_DIFF_DST, input_in(described(p, gd, tensor_dims(p, p.y), false), gd, prim.y)},
-                    {DNNL_ARG_WEIGHTS, input_in(described(p, wd, weight_dims(p), true), wd, prim.w)}},
+    run_into(prim,
+             {{DNNL_ARG_DIFF_DST, input_in(described(p, gd, tensor_dims(p, p.y), false), gd, prim.y)},
+              {DNNL_ARG_WEIGHTS, input_in(described(p, wd, weight_dims(p), true), wd, prim.w)}},
              DNNL_ARG_DIFF_SRC, described(p, gx, tensor_dims(p, p.x), false), gx, prim.x);
     return true;
   });
@@ -210,8 +216,9 @@ bool onednn_conv_backward_weight(const ConvProblem& p, const Tensor& gy, const T
     set_openmp_threads(p);
     const Tensor gd = usable(gy) ? gy : gy.contiguous(), xd = usable(x) ? x : x.contiguous();
     const Primitive& prim = *cached(Kind::BackwardWeight, p, false);
-    run_into(prim, {{DNNL_ARG_DIFF_DST, input_in(described(p, gd, tensor_dims(p, p.y), false), gd, prim.y)},
-                    {DNNL_ARG_SRC, input_in(described(p, xd, tensor_dims(p, p.x), false), xd, prim.x)}},
+    run_into(prim,
+             {{DNNL_ARG_DIFF_DST, input_in(described(p, gd, tensor_dims(p, p.y), false), gd, prim.y)},
+              {DNNL_ARG_SRC, input_in(described(p, xd, tensor_dims(p, p.x), false), xd, prim.x)}},
              DNNL_ARG_DIFF_WEIGHTS, described(p, gw, weight_dims(p), true), gw, prim.w);
     return true;
   });

@@ -13,7 +13,8 @@ struct ConvProblem {
   int spatial;  // dimensions the caller has
 };
 
-ConvProblem conv_problem(IntArrayRef x, IntArrayRef w, IntArrayRef y, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation, int64_t groups);
+ConvProblem conv_problem(IntArrayRef x, IntArrayRef w, IntArrayRef y, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation,
+                         int64_t groups);
 
 /// oneDNN kernels for float32 (src/backends/cpu/conv_onednn.cpp). Tensors are dense in any memory format.
 /// Each returns false when oneDNN has no implementation for the problem; nothing is written then.

@@ -58,8 +58,7 @@ inline void convert_row(To* to, const From* from, int64_t n) {
 #if CRESSET_ISA_LEVEL >= 1
   // The compiler does not vectorise conversions of IEEE half.
   if constexpr (std::is_same_v<From, Half> && std::is_same_v<To, float>) {
-    for (; i + 8 <= n; i += 8)
-      _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i))));
+    for (; i + 8 <= n; i += 8) _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i))));
   } else if constexpr (std::is_same_v<From, float> && std::is_same_v<To, Half>) {
     for (; i + 8 <= n; i += 8)
       _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i), _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT));
@@ -100,8 +99,8 @@ void store(Rows to, const void* block, int64_t n, int64_t rows) {
 template <class Compute>
 constexpr void fill_column(ConvertTable& table, ComputeType compute) {
   const int c = static_cast<int>(compute);
-#define CRESSET_ENTRY(T, Name)                                            \
-  table.load[static_cast<int>(ScalarType::Name)][c] = load<T, Compute>;   \
+#define CRESSET_ENTRY(T, Name)                                          \
+  table.load[static_cast<int>(ScalarType::Name)][c] = load<T, Compute>; \
   table.store[c][static_cast<int>(ScalarType::Name)] = store<Compute, T>;
   CRESSET_FORALL_SCALAR_TYPES(CRESSET_ENTRY)
 #undef CRESSET_ENTRY

@@ -11,7 +11,7 @@
 namespace cresset::cpu {
 namespace {
 
-constexpr int64_t kTile = 32;            // side of a square tile of a transposing copy
+constexpr int64_t kTile = 32;             // side of a square tile of a transposing copy
 constexpr int64_t kBytesGrain = 1 << 18;  // bytes a thread must have to be worth waking
 
 struct Block16 {
@@ -88,7 +88,8 @@ void copy_same_type(const Traversal& t, std::size_t element) {
         to_offset += i * to.strides[d];
         from_offset += i * from.strides[d];
       }
-      plane(to.data + to_offset + first * to_strides[1], from.data + from_offset + first * from_strides[1], to_strides, from_strides, n, count);
+      plane(to.data + to_offset + first * to_strides[1], from.data + from_offset + first * from_strides[1], to_strides, from_strides, n,
+            count);
       at += count;
     }
   });

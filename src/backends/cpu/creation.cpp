@@ -42,7 +42,8 @@ T along(T start, T step, I i) {
 Tensor empty_memory_format(IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout, std::optional<Device>,
                            std::optional<bool> pin_memory, std::optional<MemoryFormat> memory_format) {
   const ScalarType type = dtype.value_or(get_default_dtype());
-  CRESSET_CHECK_NOT_IMPLEMENTED(!layout || *layout == kStrided, "empty: new tensors are strided here; given layout ", to_string(*layout), ".");
+  CRESSET_CHECK_NOT_IMPLEMENTED(!layout || *layout == kStrided, "empty: new tensors are strided here; given layout ", to_string(*layout),
+                                ".");
   CRESSET_CHECK(!pin_memory || !*pin_memory, "empty: pinned memory is not supported; leave pin_memory out.");
   CRESSET_CHECK(element_size(type) != 0 && type != ScalarType::ComplexHalf, "empty: no tensors of type ", type, " here.");
   if (!memory_format || *memory_format == MemoryFormat::Contiguous) return detail::empty_cpu(size, type);
@@ -85,8 +86,8 @@ void arange_end(const Scalar& end, std::optional<ScalarType> dtype, std::optiona
   arange(0, end, 1, dtype, layout, device, pin_memory, out);
 }
 
-void linspace(const Scalar& start, const Scalar& end, int64_t steps, std::optional<ScalarType>, std::optional<Layout>, std::optional<Device>,
-              std::optional<bool>, const Tensor& out) {
+void linspace(const Scalar& start, const Scalar& end, int64_t steps, std::optional<ScalarType>, std::optional<Layout>,
+              std::optional<Device>, std::optional<bool>, const Tensor& out) {
   CRESSET_DISPATCH(out.scalar_type(), "linspace_cpu", CRESSET_CASES_LINSPACE, [&] {
     // Both ends are met exactly: the first half counts from the start, the second from the end. Integers step in float.
     using math = std::conditional_t<std::is_integral_v<scalar_t>, float, opmath_type<scalar_t>>;
@@ -128,7 +129,8 @@ void logspace(const Scalar& start, const Scalar& end, int64_t steps, double base
   });
 }
 
-void eye_m(int64_t n, int64_t m, std::optional<ScalarType>, std::optional<Layout>, std::optional<Device>, std::optional<bool>, const Tensor& out) {
+void eye_m(int64_t n, int64_t m, std::optional<ScalarType>, std::optional<Layout>, std::optional<Device>, std::optional<bool>,
+           const Tensor& out) {
   CRESSET_DISPATCH(out.scalar_type(), "eye", CRESSET_ALL_TYPES, [&] {
     scalar_t* data = out.mutable_data_ptr<scalar_t>();
     std::fill(data, data + n * m, scalar_t(0));

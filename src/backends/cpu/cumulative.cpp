@@ -80,11 +80,15 @@ void running(const Tensor& self, int64_t dim, const Tensor& out, typename Runnin
 
 template <class R>
 R multiply(R a, R b) {
-  if constexpr (std::is_same_v<R, bool>) return a && b;
-  else return static_cast<R>(a * b);
+  if constexpr (std::is_same_v<R, bool>)
+    return a && b;
+  else
+    return static_cast<R>(a * b);
 }
 
-Tensor in_type(const Tensor& self, const Tensor& out) { return self.scalar_type() == out.scalar_type() ? self : self.to(out.scalar_type()); }
+Tensor in_type(const Tensor& self, const Tensor& out) {
+  return self.scalar_type() == out.scalar_type() ? self : self.to(out.scalar_type());
+}
 
 void running_extreme(const Tensor& self, int64_t dim, const Tensor& values, const Tensor& indices, bool max) {
   if (self.numel() == 0) return;
@@ -139,8 +143,12 @@ void logcumsumexp(const Tensor& self, int64_t dim, const Tensor& out) {
     });
   });
 }
-void cummax(const Tensor& self, int64_t dim, const Tensor& values, const Tensor& indices) { running_extreme(self, dim, values, indices, true); }
-void cummin(const Tensor& self, int64_t dim, const Tensor& values, const Tensor& indices) { running_extreme(self, dim, values, indices, false); }
+void cummax(const Tensor& self, int64_t dim, const Tensor& values, const Tensor& indices) {
+  running_extreme(self, dim, values, indices, true);
+}
+void cummin(const Tensor& self, int64_t dim, const Tensor& values, const Tensor& indices) {
+  running_extreme(self, dim, values, indices, false);
+}
 
 // ---- order statistics ------------------------------------------------------------------------------------------------
 
@@ -153,8 +161,10 @@ int64_t median_index(const T* p, int64_t n, int64_t stride, bool skip_nan, std::
   const auto at = [&](int64_t i) { return static_cast<C>(p[i * stride]); };
   order.clear();
   for (int64_t i = 0; i < n; ++i) {
-    if (at(i) == at(i)) order.push_back(i);
-    else if (!skip_nan) return i;
+    if (at(i) == at(i))
+      order.push_back(i);
+    else if (!skip_nan)
+      return i;
   }
   if (order.empty()) return 0;
   const auto middle = order.begin() + static_cast<std::ptrdiff_t>((order.size() - 1) / 2);
@@ -169,12 +179,15 @@ void median_along(const Tensor& self, int64_t dim, bool skip_nan, const Tensor& 
     scalar_t* const to = values.mutable_data_ptr<scalar_t>();
     int64_t* const to_index = indices.mutable_data_ptr<int64_t>();
     // Results are dense in the order of lines.
-    for_each_line_with<std::vector<int64_t>, 1>(dim, self.sizes(), {self.strides()}, [&](const LineAt<1>& l, std::vector<int64_t>& order) {
-      const scalar_t* const line = from + l.offset[0];
-      const int64_t i = median_index(line, l.size, l.stride[0], skip_nan, order);
-      to[l.number] = line[i * l.stride[0]];
-      to_index[l.number] = i;
-    }, 8);
+    for_each_line_with<std::vector<int64_t>, 1>(
+        dim, self.sizes(), {self.strides()},
+        [&](const LineAt<1>& l, std::vector<int64_t>& order) {
+          const scalar_t* const line = from + l.offset[0];
+          const int64_t i = median_index(line, l.size, l.stride[0], skip_nan, order);
+          to[l.number] = line[i * l.stride[0]];
+          to_index[l.number] = i;
+        },
+        8);
   });
 }
 void median_of_all(const Tensor& self, bool skip_nan, const Tensor& out) {
@@ -195,8 +208,12 @@ void median_of_all(const Tensor& self, bool skip_nan, const Tensor& out) {
 
 void median_all(const Tensor& self, const Tensor& out) { median_of_all(self, false, out); }
 void nanmedian_all(const Tensor& self, const Tensor& out) { median_of_all(self, true, out); }
-void median_dim(const Tensor& self, int64_t dim, bool, const Tensor& values, const Tensor& indices) { median_along(self, dim, false, values, indices); }
-void nanmedian_dim(const Tensor& self, int64_t dim, bool, const Tensor& values, const Tensor& indices) { median_along(self, dim, true, values, indices); }
+void median_dim(const Tensor& self, int64_t dim, bool, const Tensor& values, const Tensor& indices) {
+  median_along(self, dim, false, values, indices);
+}
+void nanmedian_dim(const Tensor& self, int64_t dim, bool, const Tensor& values, const Tensor& indices) {
+  median_along(self, dim, true, values, indices);
+}
 
 void mode(const Tensor& self, int64_t dim, bool, const Tensor& values, const Tensor& indices) {
   if (values.numel() == 0) return;
@@ -205,24 +222,28 @@ void mode(const Tensor& self, int64_t dim, bool, const Tensor& values, const Ten
     const scalar_t* const from = self.const_data_ptr<scalar_t>();
     scalar_t* const to = values.mutable_data_ptr<scalar_t>();
     int64_t* const to_index = indices.mutable_data_ptr<int64_t>();
-    for_each_line_with<std::vector<int64_t>, 1>(dim, self.sizes(), {self.strides()}, [&](const LineAt<1>& l, std::vector<int64_t>& order) {
-      order.resize(static_cast<std::size_t>(l.size));
-      std::iota(order.begin(), order.end(), 0);
-      const auto at = [&](int64_t i) { return static_cast<C>(from[l.offset[0] + i * l.stride[0]]); };
-      std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return at(a) < at(b) || (at(a) == at(a) && at(b) != at(b)); });
-      int64_t best = 0, best_count = 0;
-      for (int64_t i = 0; i < l.size;) {
-        int64_t j = i + 1;
-        while (j < l.size && at(order[j]) == at(order[i])) ++j;
-        if (j - i > best_count) {
-          best_count = j - i;
-          best = order[j - 1];
-        }
-        i = j;
-      }
-      to[l.number] = from[l.offset[0] + best * l.stride[0]];
-      to_index[l.number] = best;
-    }, 16);
+    for_each_line_with<std::vector<int64_t>, 1>(
+        dim, self.sizes(), {self.strides()},
+        [&](const LineAt<1>& l, std::vector<int64_t>& order) {
+          order.resize(static_cast<std::size_t>(l.size));
+          std::iota(order.begin(), order.end(), 0);
+          const auto at = [&](int64_t i) { return static_cast<C>(from[l.offset[0] + i * l.stride[0]]); };
+          std::stable_sort(order.begin(), order.end(),
+                           [&](int64_t a, int64_t b) { return at(a) < at(b) || (at(a) == at(a) && at(b) != at(b)); });
+          int64_t best = 0, best_count = 0;
+          for (int64_t i = 0; i < l.size;) {
+            int64_t j = i + 1;
+            while (j < l.size && at(order[j]) == at(order[i])) ++j;
+            if (j - i > best_count) {
+              best_count = j - i;
+              best = order[j - 1];
+            }
+            i = j;
+          }
+          to[l.number] = from[l.offset[0] + best * l.stride[0]];
+          to_index[l.number] = best;
+        },
+        16);
   });
 }
 

@@ -12,11 +12,12 @@
 
 namespace cresset::cpu {
 
-void embedding_dense_backward(const Tensor& grad_output, const Tensor& indices, int64_t num_weights, int64_t padding_idx, bool scale_grad_by_freq,
-                              const Tensor& out) {
+void embedding_dense_backward(const Tensor& grad_output, const Tensor& indices, int64_t num_weights, int64_t padding_idx,
+                              bool scale_grad_by_freq, const Tensor& out) {
   const std::vector<int64_t> rows = read_indices(indices);
   for (int64_t r : rows)
-    CRESSET_CHECK_INDEX(r == padding_idx || (r >= 0 && r < num_weights), "index ", r, " is out of bounds for dimension 0 with size ", num_weights);
+    CRESSET_CHECK_INDEX(r == padding_idx || (r >= 0 && r < num_weights), "index ", r, " is out of bounds for dimension 0 with size ",
+                        num_weights);
   std::vector<int64_t> counts;
   if (scale_grad_by_freq) {
     counts.assign(static_cast<std::size_t>(num_weights), 0);
@@ -51,7 +52,8 @@ Tensor& embedding_renorm(Tensor& self, const Tensor& indices, double max_norm, d
   std::sort(rows.begin(), rows.end());
   rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
   for (int64_t r : rows)
-    CRESSET_CHECK_INDEX(r >= 0 && r < self.size(0), "select(): index ", r, " out of range for tensor of size ", self.sizes(), " at dimension 0");
+    CRESSET_CHECK_INDEX(r >= 0 && r < self.size(0), "select(): index ", r, " out of range for tensor of size ", self.sizes(),
+                        " at dimension 0");
   CRESSET_DISPATCH(self.scalar_type(), "embedding_renorm_", CRESSET_FLOATING_AND_HALF_TYPES, [&] {
     using C = opmath_type<scalar_t>;
     scalar_t* const base = self.mutable_data_ptr<scalar_t>();
@@ -61,8 +63,10 @@ Tensor& embedding_renorm(Tensor& self, const Tensor& indices, double max_norm, d
       double norm = 0;
       for (int64_t k = 0; k < width; ++k) {
         const double v = std::abs(static_cast<double>(static_cast<C>(row[k * step])));
-        if (std::isinf(norm_type)) norm = std::max(norm, v);
-        else norm += norm_type == 2 ? v * v : norm_type == 1 ? v : std::pow(v, norm_type);
+        if (std::isinf(norm_type))
+          norm = std::max(norm, v);
+        else
+          norm += norm_type == 2 ? v * v : norm_type == 1 ? v : std::pow(v, norm_type);
       }
       if (!std::isinf(norm_type) && norm_type != 1) norm = norm_type == 2 ? std::sqrt(norm) : std::pow(norm, 1 / norm_type);
       if (!(norm > max_norm)) continue;

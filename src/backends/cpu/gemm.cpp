@@ -67,10 +67,12 @@ template <class T>
 void blas_gemm(int64_t m, int64_t n, int64_t k, T alpha, const T* a, MatrixRef ar, const T* b, MatrixRef br, T beta, T* c, int64_t ldc) {
   set_blas_threads();
   const Operand x = operand(ar, m, k), y = operand(br, k, n);
-  const auto M = static_cast<blasint>(m), N = static_cast<blasint>(n), K = static_cast<blasint>(k), L = static_cast<blasint>(std::max<int64_t>(ldc, n));
+  const auto M = static_cast<blasint>(m), N = static_cast<blasint>(n), K = static_cast<blasint>(k),
+             L = static_cast<blasint>(std::max<int64_t>(ldc, n));
   if constexpr (!is_complex_v<T>) {
     // One row or one column is a matrix-vector product, for which plain gemm is far from memory speed.
-    const auto gemv = [&](CBLAS_TRANSPOSE t, blasint rows, blasint columns, const T* matrix, blasint ld, const T* v, blasint step, T* out, blasint out_step) {
+    const auto gemv = [&](CBLAS_TRANSPOSE t, blasint rows, blasint columns, const T* matrix, blasint ld, const T* v, blasint step, T* out,
+                          blasint out_step) {
       if constexpr (std::is_same_v<T, float>)
         cblas_sgemv(CblasRowMajor, t, rows, columns, alpha, matrix, ld, v, step, beta, out, out_step);
       else
@@ -105,7 +107,8 @@ void blas_gemm(int64_t m, int64_t n, int64_t k, T alpha, const T* a, MatrixRef a
 
 // Half types: widen, multiply in float, narrow once.
 template <class T>
-void half_gemm(int64_t m, int64_t n, int64_t k, float alpha, const T* a, MatrixRef ar, const T* b, MatrixRef br, float beta, T* c, int64_t ldc) {
+void half_gemm(int64_t m, int64_t n, int64_t k, float alpha, const T* a, MatrixRef ar, const T* b, MatrixRef br, float beta, T* c,
+               int64_t ldc) {
   std::vector<float> fa(static_cast<std::size_t>(m * k)), fb(static_cast<std::size_t>(k * n)), fc(static_cast<std::size_t>(m * n));
   for (int64_t i = 0; i < m; ++i)
     for (int64_t p = 0; p < k; ++p) fa[i * k + p] = a[i * ar.row + p * ar.column];
@@ -129,7 +132,8 @@ bool blas_readable(int64_t rows, int64_t columns, int64_t row_stride, int64_t co
   return by_rows || by_columns;
 }
 
-void gemm(const char* op, ScalarType dtype, int64_t m, int64_t n, int64_t k, const Scalar& alpha, MatrixRef a, MatrixRef b, const Scalar& beta, void* c, int64_t ldc) {
+void gemm(const char* op, ScalarType dtype, int64_t m, int64_t n, int64_t k, const Scalar& alpha, MatrixRef a, MatrixRef b,
+          const Scalar& beta, void* c, int64_t ldc) {
   if (m == 0 || n == 0) return;
   // Extents of one leave their stride free; give it the value that makes the matrix look regular.
   if (k == 1) {

@@ -13,7 +13,8 @@ struct MatrixRef {
 
 /// C (m, n), row-major with row stride ldc, becomes alpha * A (m, k) @ B (k, n) + beta * C. beta = 0 does not read C.
 /// All of one dtype; bool raises NotImplementedError named after `op`.
-void gemm(const char* op, ScalarType dtype, int64_t m, int64_t n, int64_t k, const Scalar& alpha, MatrixRef a, MatrixRef b, const Scalar& beta, void* c, int64_t ldc);
+void gemm(const char* op, ScalarType dtype, int64_t m, int64_t n, int64_t k, const Scalar& alpha, MatrixRef a, MatrixRef b,
+          const Scalar& beta, void* c, int64_t ldc);
 
 /// Can BLAS read this (rows, columns) matrix as it is, row by row or column by column?
 bool blas_readable(int64_t rows, int64_t columns, int64_t row_stride, int64_t column_stride);

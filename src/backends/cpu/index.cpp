@@ -52,8 +52,10 @@ struct Blocks {
       }
     };
     const int64_t total = before.numel() * n;
-    if (parallel) parallel_for(0, total, std::max<int64_t>(1, kCopyGrain / size), part);
-    else if (total > 0) part(0, total);
+    if (parallel)
+      parallel_for(0, total, std::max<int64_t>(1, kCopyGrain / size), part);
+    else if (total > 0)
+      part(0, total);
   }
 
   Walk<1> before;
@@ -71,7 +73,8 @@ std::vector<int64_t> plan_offsets(const ops::IndexPlan& plan) {
     CRESSET_CHECK_INDEX(size > 0 || n == 0, "index is out of bounds for dimension with size 0");
     std::vector<int64_t> index = read_indices(plan.indices[k]);
     for (int64_t i = 0; i < n; ++i) {
-      CRESSET_CHECK_INDEX(index[i] >= -size && index[i] < size, "index ", index[i], " is out of bounds for dimension ", d, " with size ", size);
+      CRESSET_CHECK_INDEX(index[i] >= -size && index[i] < size, "index ", index[i], " is out of bounds for dimension ", d, " with size ",
+                          size);
       offsets[i] += (index[i] < 0 ? index[i] + size : index[i]) * stride;
     }
   }
@@ -105,7 +108,9 @@ void read_blocks(const Tensor& self, const Blocks& blocks, const std::vector<int
     blocks.run(offsets, true, [&](int64_t at, int64_t dense) { std::memcpy(out + dense, from + at, bytes); });
   } else {
     blocks.run(offsets, true, [&](int64_t at, int64_t dense) {
-      rest.run([&](const std::array<int64_t, 2>& o) { copy_row(out + dense + o[1], rest.stride(1), from + at + o[0], rest.stride(0), rest.row_size()); });
+      rest.run([&](const std::array<int64_t, 2>& o) {
+        copy_row(out + dense + o[1], rest.stride(1), from + at + o[0], rest.stride(0), rest.row_size());
+      });
     });
   }
 }
@@ -125,7 +130,8 @@ void write_blocks(const Tensor& self, const Blocks& blocks, const std::vector<in
 
 // combine(place, value) for every element of every block.
 template <class T, class F>
-void combine_blocks(const Tensor& self, const Blocks& blocks, const std::vector<int64_t>& offsets, const T* values, bool one_value, const F& combine) {
+void combine_blocks(const Tensor& self, const Blocks& blocks, const std::vector<int64_t>& offsets, const T* values, bool one_value,
+                    const F& combine) {
   T* const to = self.mutable_data_ptr<T>();
   const Walk<2>& rest = blocks.rest;
   const int64_t step = one_value ? 0 : 1;
@@ -164,12 +170,15 @@ Tensor& index_put_impl(Tensor& self, OptionalTensorList indices, const Tensor& v
   const IntArrayRef target = plan.result_sizes;
   bool fits = values.dim() <= static_cast<int64_t>(target.size());
   for (int64_t i = 1; fits && i <= values.dim(); ++i) fits = values.size(-i) == 1 || values.size(-i) == target[target.size() - i];
-  CRESSET_CHECK(fits, "shape mismatch: value tensor of shape ", values.sizes(), " cannot be broadcast to indexing result of shape ", target);
+  CRESSET_CHECK(fits, "shape mismatch: value tensor of shape ", values.sizes(), " cannot be broadcast to indexing result of shape ",
+                target);
   const std::vector<int64_t> offsets = plan_offsets(plan);
   const Blocks blocks(plan.self, plan.first, plan.count);
   const bool one = values.numel() == 1, aliased = values.is_alias_of(self);
   // Contiguous, and apart from self: writing self must not change what is still to be read.
-  const Tensor dense = aliased ? values.expand(one ? values.sizes() : target).clone(MemoryFormat::Contiguous) : one ? values : values.expand(target).contiguous();
+  const Tensor dense = aliased ? values.expand(one ? values.sizes() : target).clone(MemoryFormat::Contiguous)
+                       : one   ? values
+                               : values.expand(target).contiguous();
   if (!accumulate) {
     with_element_bits(self.itemsize(), [&](auto bits) {
       using U = decltype(bits);
@@ -203,22 +212,25 @@ namespace {
 
 void add_slices(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
   const int64_t d = maybe_wrap_dim(dim, self.dim());
-  const std::vector<int64_t> offsets = slice_offsets(self, d, index, false, [&](int64_t i, int64_t size) { raise_out_of_bounds(i, d, size); });
+  const std::vector<int64_t> offsets =
+      slice_offsets(self, d, index, false, [&](int64_t i, int64_t size) { raise_out_of_bounds(i, d, size); });
   if (source.numel() == 0) return;
   const Tensor to = at_least_1d(self), values = source.contiguous();
   const Blocks blocks(to, d, 1);
   CRESSET_DISPATCH(self.scalar_type(), "index_add_", CRESSET_ALL_TYPES, [&] {
     using C = opmath_type<scalar_t>;
     if (alpha.equal(1)) {
-      combine_blocks(to, blocks, offsets, values.const_data_ptr<scalar_t>(), false, [](scalar_t& place, scalar_t v) { place = reduce_add(place, v); });
+      combine_blocks(to, blocks, offsets, values.const_data_ptr<scalar_t>(), false,
+                     [](scalar_t& place, scalar_t v) { place = reduce_add(place, v); });
       return;
     }
     C a;
-    if constexpr (std::is_integral_v<scalar_t>) a = alpha.isFloatingPoint() ? static_cast<C>(alpha.toDouble()) : alpha.to<C>();
-    else a = alpha.to<C>();
-    combine_blocks(to, blocks, offsets, values.const_data_ptr<scalar_t>(), false, [a](scalar_t& place, scalar_t v) {
-      place = add_scaled(place, a, v);
-    });
+    if constexpr (std::is_integral_v<scalar_t>)
+      a = alpha.isFloatingPoint() ? static_cast<C>(alpha.toDouble()) : alpha.to<C>();
+    else
+      a = alpha.to<C>();
+    combine_blocks(to, blocks, offsets, values.const_data_ptr<scalar_t>(), false,
+                   [a](scalar_t& place, scalar_t v) { place = add_scaled(place, a, v); });
   });
 }
 
@@ -252,7 +264,8 @@ void fill_slices(const Tensor& self, int64_t dim, const Tensor& index, const Sca
 
 void reduce_slices(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, std::string_view reduce, bool include_self) {
   const int64_t d = maybe_wrap_dim(dim, self.dim());
-  const std::vector<int64_t> offsets = slice_offsets(self, d, index, false, [&](int64_t i, int64_t size) { raise_out_of_bounds(i, d, size); });
+  const std::vector<int64_t> offsets =
+      slice_offsets(self, d, index, false, [&](int64_t i, int64_t size) { raise_out_of_bounds(i, d, size); });
   if (source.numel() == 0) return;
   const Tensor to = at_least_1d(self), values = source.contiguous();
   const Blocks blocks(to, d, 1);
@@ -262,7 +275,8 @@ void reduce_slices(const Tensor& self, int64_t dim, const Tensor& index, const T
       const scalar_t start = reduction_start<scalar_t>(how);
       combine_blocks(to, blocks, offsets, &start, true, [](scalar_t& place, scalar_t x) { place = x; });
     }
-    with_reduction<scalar_t>(how, [&](auto combine) { combine_blocks(to, blocks, offsets, values.const_data_ptr<scalar_t>(), false, combine); });
+    with_reduction<scalar_t>(how,
+                             [&](auto combine) { combine_blocks(to, blocks, offsets, values.const_data_ptr<scalar_t>(), false, combine); });
     if (how != Reduction::Mean) return;
     std::vector<int64_t> counts(static_cast<std::size_t>(to.size(d)), include_self ? 1 : 0);
     const int64_t stride = std::max<int64_t>(to.stride(d), 1);
@@ -308,11 +322,13 @@ Tensor& index_fill_tensor(Tensor& self, int64_t dim, const Tensor& index, const 
   fill_slices(self, dim, index, scalar_of(value));
   return self;
 }
-void index_reduce(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, std::string_view reduce, bool include_self, const Tensor& out) {
+void index_reduce(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, std::string_view reduce, bool include_self,
+                  const Tensor& out) {
   ops::copy_data(self, out);
   reduce_slices(out, dim, index, source, reduce, include_self);
 }
-Tensor& index_reduce_inplace(Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, std::string_view reduce, bool include_self) {
+Tensor& index_reduce_inplace(Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, std::string_view reduce,
+                             bool include_self) {
   ops::index_reduce_meta(self, dim, index, source, reduce, include_self);
   reduce_slices(self, dim, index, source, reduce, include_self);
   return self;

@@ -35,15 +35,19 @@ inline Scalar scalar_of(const Tensor& t) {
 
 template <class T>
 inline T reduce_add(T a, T b) {
-  if constexpr (std::is_same_v<T, bool>) return a || b;
-  else return static_cast<T>(static_cast<opmath_type<T>>(a) + static_cast<opmath_type<T>>(b));
+  if constexpr (std::is_same_v<T, bool>)
+    return a || b;
+  else
+    return static_cast<T>(static_cast<opmath_type<T>>(a) + static_cast<opmath_type<T>>(b));
 }
 
 // a + factor * b
 template <class T>
 inline T add_scaled(T a, opmath_type<T> factor, T b) {
-  if constexpr (std::is_same_v<T, bool>) return a || (factor && b);
-  else return static_cast<T>(static_cast<opmath_type<T>>(a) + factor * static_cast<opmath_type<T>>(b));
+  if constexpr (std::is_same_v<T, bool>)
+    return a || (factor && b);
+  else
+    return static_cast<T>(static_cast<opmath_type<T>>(a) + factor * static_cast<opmath_type<T>>(b));
 }
 
 enum class Reduction { Sum, Prod, Mean, Amax, Amin };
@@ -63,13 +67,19 @@ T reduction_start(Reduction how) {
   switch (how) {
     case Reduction::Prod: return T(1);
     case Reduction::Amax:
-      if constexpr (std::is_same_v<T, bool>) return false;
-      else if constexpr (std::is_integral_v<T>) return std::numeric_limits<T>::lowest();
-      else return static_cast<T>(-L::infinity());
+      if constexpr (std::is_same_v<T, bool>)
+        return false;
+      else if constexpr (std::is_integral_v<T>)
+        return std::numeric_limits<T>::lowest();
+      else
+        return static_cast<T>(-L::infinity());
     case Reduction::Amin:
-      if constexpr (std::is_same_v<T, bool>) return true;
-      else if constexpr (std::is_integral_v<T>) return std::numeric_limits<T>::max();
-      else return static_cast<T>(L::infinity());
+      if constexpr (std::is_same_v<T, bool>)
+        return true;
+      else if constexpr (std::is_integral_v<T>)
+        return std::numeric_limits<T>::max();
+      else
+        return static_cast<T>(L::infinity());
     default: return T(0);
   }
 }
@@ -81,8 +91,10 @@ void with_reduction(Reduction how, const F& f) {
   switch (how) {
     case Reduction::Prod:
       return f([](T& a, T b) {
-        if constexpr (std::is_same_v<T, bool>) a = a && b;
-        else a = static_cast<T>(static_cast<C>(a) * static_cast<C>(b));
+        if constexpr (std::is_same_v<T, bool>)
+          a = a && b;
+        else
+          a = static_cast<T>(static_cast<C>(a) * static_cast<C>(b));
       });
     case Reduction::Amax:
       if constexpr (!is_complex_v<T>) {

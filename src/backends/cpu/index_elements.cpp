@@ -94,13 +94,15 @@ void scatter_number(const Tensor& self, int64_t dim, const Tensor& index, const 
 }
 void scatter_sum(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
   CRESSET_DISPATCH(self.scalar_type(), "scatter_add_", CRESSET_ALL_TYPES, [&] {
-    scatter_elements(self, dim, index, src.const_data_ptr<scalar_t>(), src.strides(), [](scalar_t& place, scalar_t v) { place = reduce_add(place, v); });
+    scatter_elements(self, dim, index, src.const_data_ptr<scalar_t>(), src.strides(),
+                     [](scalar_t& place, scalar_t v) { place = reduce_add(place, v); });
   });
 }
 void scatter_combine_number(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value, std::string_view reduce) {
   CRESSET_DISPATCH(self.scalar_type(), "scatter_", CRESSET_ALL_TYPES, [&] {
     const scalar_t v = value.to<scalar_t>();
-    with_reduction<scalar_t>(reduction_named(reduce), [&](auto combine) { scatter_elements(self, dim, index, &v, zero_strides(index), combine); });
+    with_reduction<scalar_t>(reduction_named(reduce),
+                             [&](auto combine) { scatter_elements(self, dim, index, &v, zero_strides(index), combine); });
   });
 }
 void scatter_combine(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce, bool include_self) {
@@ -119,7 +121,8 @@ void scatter_combine(const Tensor& self, int64_t dim, const Tensor& index, const
       const scalar_t start = reduction_start<scalar_t>(how);
       scatter_elements(self, dim, index, &start, zero_strides(index), [](scalar_t& place, scalar_t v) { place = v; });
     }
-    with_reduction<scalar_t>(how, [&](auto combine) { scatter_elements(self, dim, index, src.const_data_ptr<scalar_t>(), src.strides(), combine); });
+    with_reduction<scalar_t>(
+        how, [&](auto combine) { scatter_elements(self, dim, index, src.const_data_ptr<scalar_t>(), src.strides(), combine); });
     if (how != Reduction::Mean) return;
     const Walk<2> walk(self.sizes(), {self.strides(), counts.strides()});
     scalar_t* const to = self.mutable_data_ptr<scalar_t>();
@@ -178,7 +181,8 @@ Tensor& scatter_add_inplace(Tensor& self, int64_t dim, const Tensor& index, cons
   scatter_sum(self, dim, index, apart_from(self, src));
   return self;
 }
-void scatter_reduce_old(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce, const Tensor& out) {
+void scatter_reduce_old(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce,
+                        const Tensor& out) {
   ops::copy_data(self, out);
   scatter_combine(out, dim, index, src, reduce, true);
 }
@@ -187,7 +191,8 @@ Tensor& scatter_reduce_old_inplace(Tensor& self, int64_t dim, const Tensor& inde
   scatter_combine(self, dim, index, apart_from(self, src), reduce, true);
   return self;
 }
-void scatter_value_reduce(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value, std::string_view reduce, const Tensor& out) {
+void scatter_value_reduce(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value, std::string_view reduce,
+                          const Tensor& out) {
   ops::copy_data(self, out);
   scatter_combine_number(out, dim, index, value, reduce);
 }
@@ -196,11 +201,13 @@ Tensor& scatter_value_reduce_inplace(Tensor& self, int64_t dim, const Tensor& in
   scatter_combine_number(self, dim, index, value, reduce);
   return self;
 }
-void scatter_reduce(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce, bool include_self, const Tensor& out) {
+void scatter_reduce(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce, bool include_self,
+                    const Tensor& out) {
   ops::copy_data(self, out);
   scatter_combine(out, dim, index, src, reduce, include_self);
 }
-Tensor& scatter_reduce_inplace(Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce, bool include_self) {
+Tensor& scatter_reduce_inplace(Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce,
+                               bool include_self) {
   ops::scatter_reduce_meta(self, dim, index, src, reduce, include_self);
   scatter_combine(self, dim, index, apart_from(self, src), reduce, include_self);
   return self;
@@ -291,7 +298,8 @@ Tensor& masked_scatter_inplace(Tensor& self, const Tensor& mask, const Tensor& s
   walk.run([&](const std::array<int64_t, 2>& at) {
     for (int64_t i = 0; i < walk.row_size(); ++i) count += keep[at[1] + i * walk.stride(1)];
   });
-  CRESSET_CHECK(count <= values.numel(), "masked_scatter: Number of elements of source < number of ones in mask (", values.numel(), " < ", count, ")");
+  CRESSET_CHECK(count <= values.numel(), "masked_scatter: Number of elements of source < number of ones in mask (", values.numel(), " < ",
+                count, ")");
   with_element_bits(self.itemsize(), [&](auto bits) {
     using U = decltype(bits);
     const U* from = static_cast<const U*>(values.const_data_ptr());

@@ -32,7 +32,8 @@ Tensor checked_target(const Tensor& target, const Classes& shape, int64_t ignore
 
 }  // namespace
 
-void nll_loss_forward(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight, int64_t reduction, int64_t ignore_index, const Tensor& output, const Tensor& total_weight) {
+void nll_loss_forward(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight, int64_t reduction,
+                      int64_t ignore_index, const Tensor& output, const Tensor& total_weight) {
   const Classes shape(self);
   const Tensor x = self.contiguous(), t = checked_target(target, shape, ignore_index), w = weight ? weight->contiguous() : Tensor();
   const int64_t* pt = t.const_data_ptr<int64_t>();
@@ -65,8 +66,8 @@ void nll_loss_forward(const Tensor& self, const Tensor& target, const std::optio
   });
 }
 
-void nll_loss_backward(const Tensor& grad_output, const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight, int64_t reduction, int64_t ignore_index,
-                       const Tensor& total_weight, const Tensor& out) {
+void nll_loss_backward(const Tensor& grad_output, const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight,
+                       int64_t reduction, int64_t ignore_index, const Tensor& total_weight, const Tensor& out) {
   const Classes shape(self);
   const Tensor t = checked_target(target, shape, ignore_index), w = weight ? weight->contiguous() : Tensor(), g = grad_output.contiguous();
   const int64_t* pt = t.const_data_ptr<int64_t>();

@@ -45,13 +45,15 @@ void batched(const char* op, const Tensor& batch1, const Tensor& batch2, const S
 
 void mm(const Tensor& self, const Tensor& mat2, const Tensor& out) {
   const Tensor a = readable(self), b = readable(mat2);
-  gemm("addmm_impl_cpu_", out.scalar_type(), a.size(0), b.size(1), a.size(1), 1, matrix(a), matrix(b), 0, out.mutable_data_ptr(), b.size(1));
+  gemm("addmm_impl_cpu_", out.scalar_type(), a.size(0), b.size(1), a.size(1), 1, matrix(a), matrix(b), 0, out.mutable_data_ptr(),
+       b.size(1));
 }
 
 void addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar& alpha, const Tensor& out) {
   start_from(self, beta, out);
   const Tensor a = readable(mat1), b = readable(mat2);
-  gemm("addmm_impl_cpu_", out.scalar_type(), a.size(0), b.size(1), a.size(1), alpha, matrix(a), matrix(b), beta, out.mutable_data_ptr(), b.size(1));
+  gemm("addmm_impl_cpu_", out.scalar_type(), a.size(0), b.size(1), a.size(1), alpha, matrix(a), matrix(b), beta, out.mutable_data_ptr(),
+       b.size(1));
 }
 
 void mv(const Tensor& self, const Tensor& vec, const Tensor& out) {

@@ -13,8 +13,8 @@
 #include "ops/ops_decl_norm.h"
 
 namespace cresset::ops {
-void check_batch_norm(const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias, const std::optional<Tensor>& running_mean,
-                      const std::optional<Tensor>& running_var, bool training);
+void check_batch_norm(const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
+                      const std::optional<Tensor>& running_mean, const std::optional<Tensor>& running_var, bool training);
 }
 
 namespace cresset::cpu {
@@ -38,12 +38,14 @@ A lane_sum(int64_t n, const F& f) {
 
 Tensor dense(const std::optional<Tensor>& t, ScalarType type) { return t && t->defined() ? t->to(type).contiguous() : Tensor(); }
 template <class A>
-const A* pointer(const Tensor& t) { return t.defined() ? t.const_data_ptr<A>() : nullptr; }
+const A* pointer(const Tensor& t) {
+  return t.defined() ? t.const_data_ptr<A>() : nullptr;
+}
 
 }  // namespace
 
-void native_layer_norm(const Tensor& input, IntArrayRef normalized_shape, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias, double eps, const Tensor& out, const Tensor& mean,
-                       const Tensor& rstd) {
+void native_layer_norm(const Tensor& input, IntArrayRef normalized_shape, const std::optional<Tensor>& weight,
+                       const std::optional<Tensor>& bias, double eps, const Tensor& out, const Tensor& mean, const Tensor& rstd) {
   int64_t n = 1;
   for (int64_t s : normalized_shape) n *= s;
   const int64_t rows = mean.numel();
@@ -62,7 +64,13 @@ void native_layer_norm(const Tensor& input, IntArrayRef normalized_shape, const 
         const scalar_t* from = px + r * n;
         scalar_t* to = py + r * n;
         const A m = n ? lane_sum<A>(n, [&](int64_t i) { return A(from[i]); }) / static_cast<A>(n) : std::numeric_limits<A>::quiet_NaN();
-        const A v = n ? lane_sum<A>(n, [&](int64_t i) { const A d = A(from[i]) - m; return d * d; }) / static_cast<A>(n) : m;
+        const A v = n ? lane_sum<A>(n,
+                                    [&](int64_t i) {
+                                      const A d = A(from[i]) - m;
+                                      return d * d;
+                                    }) /
+                            static_cast<A>(n)
+                      : m;
         const A s = A(1) / std::sqrt(v + static_cast<A>(eps));
         pm[r] = m;
         pr[r] = s;
@@ -75,9 +83,11 @@ void native_layer_norm(const Tensor& input, IntArrayRef normalized_shape, const 
   });
 }
 
-std::tuple<Tensor, Tensor, Tensor> native_layer_norm_backward(const Tensor& grad_out, const Tensor& input, IntArrayRef normalized_shape, const Tensor& mean, const Tensor& rstd,
-                                                              const std::optional<Tensor>& weight, const std::optional<Tensor>& bias, std::array<bool, 3> output_mask) {
-  auto [gx, gw, gb] = ops::native_layer_norm_backward_meta(grad_out, input.contiguous(), normalized_shape, mean, rstd, weight, bias, output_mask);
+std::tuple<Tensor, Tensor, Tensor> native_layer_norm_backward(const Tensor& grad_out, const Tensor& input, IntArrayRef normalized_shape,
+                                                              const Tensor& mean, const Tensor& rstd, const std::optional<Tensor>& weight,
+                                                              const std::optional<Tensor>& bias, std::array<bool, 3> output_mask) {
+  auto [gx, gw, gb] =
+      ops::native_layer_norm_backward_meta(grad_out, input.contiguous(), normalized_shape, mean, rstd, weight, bias, output_mask);
   int64_t n = 1;
   for (int64_t s : normalized_shape) n *= s;
   const int64_t rows = mean.numel();
@@ -135,7 +145,8 @@ struct Channels {
   A sum(int64_t c, const F& f) const {
     A total = 0;
     if (inner == 1) return lane_sum<A>(batch, [&](int64_t b) { return f(b * channels + c); });
-    for (int64_t b = 0; b < batch; ++b) total += lane_sum<A>(inner, [&, base = (b * channels + c) * inner](int64_t i) { return f(base + i); });
+    for (int64_t b = 0; b < batch; ++b)
+      total += lane_sum<A>(inner, [&, base = (b * channels + c) * inner](int64_t i) { return f(base + i); });
     return total;
   }
   template <class F>
@@ -158,7 +169,8 @@ Tensor result_like(const Tensor& contiguous, const Tensor& like) {
 
 }  // namespace
 
-std::tuple<Tensor, Tensor, Tensor> native_batch_norm(const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias, const std::optional<Tensor>& running_mean,
+std::tuple<Tensor, Tensor, Tensor> native_batch_norm(const Tensor& input, const std::optional<Tensor>& weight,
+                                                     const std::optional<Tensor>& bias, const std::optional<Tensor>& running_mean,
                                                      const std::optional<Tensor>& running_var, bool training, double momentum, double eps) {
   ops::check_batch_norm(input, weight, bias, running_mean, running_var, training);
   const Tensor x = input.contiguous();
@@ -179,7 +191,10 @@ std::tuple<Tensor, Tensor, Tensor> native_batch_norm(const Tensor& input, const 
       if (training) {
         const auto n = static_cast<A>(shape.count());
         m = shape.sum<A>(c, [&](int64_t i) { return A(px[i]); }) / n;
-        const A square = shape.sum<A>(c, [&](int64_t i) { const A d = A(px[i]) - m; return d * d; });
+        const A square = shape.sum<A>(c, [&](int64_t i) {
+          const A d = A(px[i]) - m;
+          return d * d;
+        });
         s = A(1) / std::sqrt(square / n + static_cast<A>(eps));
         save_mean.mutable_data_ptr<A>()[c] = m;
         save_invstd.mutable_data_ptr<A>()[c] = s;
@@ -207,14 +222,16 @@ std::tuple<Tensor, Tensor, Tensor> native_batch_norm(const Tensor& input, const 
   return {result_like(y, input), save_mean, save_invstd};
 }
 
-std::tuple<Tensor, Tensor, Tensor> native_batch_norm_backward(const Tensor& grad_out, const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& running_mean,
-                                                              const std::optional<Tensor>& running_var, const std::optional<Tensor>& save_mean, const std::optional<Tensor>& save_invstd,
-                                                              bool train, double eps, std::array<bool, 3> output_mask) {
+std::tuple<Tensor, Tensor, Tensor> native_batch_norm_backward(
+    const Tensor& grad_out, const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& running_mean,
+    const std::optional<Tensor>& running_var, const std::optional<Tensor>& save_mean, const std::optional<Tensor>& save_invstd, bool train,
+    double eps, std::array<bool, 3> output_mask) {
   const Tensor x = input.contiguous(), g = grad_out.contiguous();
   const Channels shape(x);
   Tensor gx, gw, gb;
   if (output_mask[0]) gx = detail::empty_cpu(x.sizes(), x.scalar_type());
-  const ScalarType type = toOpMathType(input.scalar_type()), affine = weight && weight->defined() ? weight->scalar_type() : input.scalar_type();
+  const ScalarType type = toOpMathType(input.scalar_type()),
+                   affine = weight && weight->defined() ? weight->scalar_type() : input.scalar_type();
   CRESSET_DISPATCH(input.scalar_type(), "batch_norm_backward", CRESSET_FLOATING_AND_HALF_TYPES, [&] {
     using A = opmath_type<scalar_t>;
     const Tensor wt = dense(weight, type);

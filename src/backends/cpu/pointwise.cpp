@@ -57,9 +57,9 @@ struct Plain {
   PointwiseLoop loop;
   const Tensor* full;  // an operand of the result's sizes
   int64_t n;
-  int count;                // result and operands
+  int count;  // result and operands
   int num_constants;
-  bool repeated = false;    // some operand is one element for the whole call
+  bool repeated = false;  // some operand is one element for the whole call
   bool repeats[kMaxOperands];
   int64_t element[kMaxOperands];
   void* pointers[kMaxOperands + ops::kMaxPointwiseScalars];
@@ -83,7 +83,8 @@ inline bool Plain::prepare(const PointwiseKernel& kernel, const ops::PointwiseCa
   if (!first.is_contiguous() || first.device_type() != kCPU || scalar_type(compute_) != common_ || first.is_wrapped_number()) return false;
   const DtypeRule rule = kernel.op->rule;
   const int own = category(common_);
-  if (rule == DtypeRule::BoolFirst || (rule == DtypeRule::Float && own < 2) || (rule == DtypeRule::First && full != call.inputs[0])) return false;
+  if (rule == DtypeRule::BoolFirst || (rule == DtypeRule::Float && own < 2) || (rule == DtypeRule::First && full != call.inputs[0]))
+    return false;
   for (int i = 0; i < call.num_inputs; ++i) {
     const TensorImpl& other = *call.inputs[i]->impl();
     repeats[i + 1] = false;
@@ -91,7 +92,8 @@ inline bool Plain::prepare(const PointwiseKernel& kernel, const ops::PointwiseCa
     if (other.device_type() != kCPU) return false;
     if (other.dtype() == common_ && other.is_contiguous() && other.sizes() == first.sizes()) continue;
     if (i == 1 && call.num_inputs == 3) return false;  // lerp compares types
-    if (other.dim() != 0 || category(other.dtype()) > own || other.dtype() == kBool || (first.dim() == 0 && !other.is_wrapped_number())) return false;
+    if (other.dim() != 0 || category(other.dtype()) > own || other.dtype() == kBool || (first.dim() == 0 && !other.is_wrapped_number()))
+      return false;
     repeats[i + 1] = repeated = true;
   }
   for (int i = 0; i < call.num_scalars; ++i) {
@@ -204,8 +206,8 @@ bool stores_exactly(const PointwiseKernel& kernel, const ops::PointwiseTypes& ty
 
 CRESSET_NOINLINE Tensor pointwise_planned(const PointwiseKernel& kernel, const ops::PointwiseCall& call, const void* params) {
   Tensor out = ops::pointwise_allocate(*kernel.op, call);
-  CRESSET_CHECK(out.is_cpu(), "Expected all tensors to be on the same device, but found at least two devices, cpu and ", out.device(), "! (",
-                kernel.op->name, ": move one of them with .to(device))");
+  CRESSET_CHECK(out.is_cpu(), "Expected all tensors to be on the same device, but found at least two devices, cpu and ", out.device(),
+                "! (", kernel.op->name, ": move one of them with .to(device))");
   run_planned(kernel, call, ops::pointwise_types(*kernel.op, call), params, out);
   return out;
 }
@@ -213,8 +215,8 @@ CRESSET_NOINLINE Tensor pointwise_planned(const PointwiseKernel& kernel, const o
 CRESSET_NOINLINE void write_planned(const PointwiseKernel& kernel, const ops::PointwiseCall& call, const void* params, const Tensor& out,
                                     bool in_place) {
   ops::pointwise_prepare_out(*kernel.op, call, out, in_place);
-  CRESSET_CHECK(out.is_cpu(), "Expected all tensors to be on the same device, but found at least two devices, cpu and ", out.device(), "! (",
-                kernel.op->name, ": the operands and the result must be on one device)");
+  CRESSET_CHECK(out.is_cpu(), "Expected all tensors to be on the same device, but found at least two devices, cpu and ", out.device(),
+                "! (", kernel.op->name, ": the operands and the result must be on one device)");
   const ops::PointwiseTypes types = ops::pointwise_types(*kernel.op, call);
   if (stores_exactly(kernel, types, out)) {
     run_planned(kernel, call, types, params, out);

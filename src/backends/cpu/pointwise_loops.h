@@ -45,8 +45,7 @@
 #include "backends/cpu/isa_begin.h"
 
 // Iterations are independent although result and operand may be the same memory.
-#define CRESSET_POINTWISE_FOR(i, n) \
-  _Pragma("GCC ivdep") for (int64_t i = 0; i < (n); ++i)
+#define CRESSET_POINTWISE_FOR(i, n) _Pragma("GCC ivdep") for (int64_t i = 0; i < (n); ++i)
 
 #include "backends/cpu/scalar_special.h"
 

@@ -44,7 +44,9 @@ Range fixed(const PoolWindows& w, int d, int64_t o) {
   while (begin < 0) begin += w.dilation[d];
   return {begin, end, w.dilation[d]};
 }
-Range adaptive(const PoolWindows& w, int d, int64_t o) { return {ops::adaptive_start(o, w.out[d], w.in[d]), ops::adaptive_end(o, w.out[d], w.in[d]), 1}; }
+Range adaptive(const PoolWindows& w, int d, int64_t o) {
+  return {ops::adaptive_start(o, w.out[d], w.in[d]), ops::adaptive_end(o, w.out[d], w.in[d]), 1};
+}
 
 // Visits the windows of a plane in order: f(output index, ranges).
 template <class R, class F>
@@ -105,7 +107,8 @@ void max_pool_backward(const PoolWindows& w, const Tensor& grad_output, const Te
       std::fill_n(plane, volume(w.in), scalar_t(0));
       for (int64_t o = 0; o < volume(w.out); ++o) {
         const int64_t i = pi[p * volume(w.out) + o];
-        CRESSET_CHECK_INDEX(i >= 0 && i < volume(w.in), "max_pool_backward: index ", i, " is out of bounds for ", volume(w.in), " elements.");
+        CRESSET_CHECK_INDEX(i >= 0 && i < volume(w.in), "max_pool_backward: index ", i, " is out of bounds for ", volume(w.in),
+                            " elements.");
         plane[i] = scalar_t(opmath_type<scalar_t>(plane[i]) + opmath_type<scalar_t>(pg[p * volume(w.out) + o]));
       }
     });
@@ -114,7 +117,8 @@ void max_pool_backward(const PoolWindows& w, const Tensor& grad_output, const Te
 }
 
 // What an average divides by: the window with its padding, cut at the padded input's end, or what of it lies inside.
-double divisor(const PoolWindows& w, Range rd, Range rh, Range rw, int64_t d, int64_t h, int64_t x, bool include, std::optional<int64_t> given) {
+double divisor(const PoolWindows& w, Range rd, Range rh, Range rw, int64_t d, int64_t h, int64_t x, bool include,
+               std::optional<int64_t> given) {
   if (given) return static_cast<double>(*given);
   if (!include) return static_cast<double>((rd.end - rd.begin) * (rh.end - rh.begin) * (rw.end - rw.begin));
   const auto extent = [&](int k, int64_t o) {
@@ -165,28 +169,37 @@ void avg_pool_backward(const PoolWindows& w, const R& range, const D& divide_by,
 constexpr auto fixed_range = [](const PoolWindows& w, int d, int64_t o) { return fixed(w, d, o); };
 constexpr auto adaptive_range = [](const PoolWindows& w, int d, int64_t o) { return adaptive(w, d, o); };
 
-double window_size(Range rd, Range rh, Range rw, int64_t, int64_t, int64_t) { return static_cast<double>((rd.end - rd.begin) * (rh.end - rh.begin) * (rw.end - rw.begin)); }
+double window_size(Range rd, Range rh, Range rw, int64_t, int64_t, int64_t) {
+  return static_cast<double>((rd.end - rd.begin) * (rh.end - rh.begin) * (rw.end - rw.begin));
+}
 
 }  // namespace
 
 // ---- two dimensions
 
-void max_pool2d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation, bool ceil_mode, const Tensor& out, const Tensor& indices) {
-  max_pool("max_pool2d", ops::pool_windows("max_pool2d", self, 2, kernel_size, stride, padding, dilation, ceil_mode), fixed_range, self, out, indices);
+void max_pool2d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation, bool ceil_mode,
+                const Tensor& out, const Tensor& indices) {
+  max_pool("max_pool2d", ops::pool_windows("max_pool2d", self, 2, kernel_size, stride, padding, dilation, ceil_mode), fixed_range, self,
+           out, indices);
 }
-void max_pool2d_backward(const Tensor& grad_output, const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation, bool ceil_mode,
-                             const Tensor& indices, const Tensor& out) {
+void max_pool2d_backward(const Tensor& grad_output, const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding,
+                         IntArrayRef dilation, bool ceil_mode, const Tensor& indices, const Tensor& out) {
   max_pool_backward(ops::pool_windows("max_pool2d", self, 2, kernel_size, stride, padding, dilation, ceil_mode), grad_output, indices, out);
 }
-void avg_pool2d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding, bool ceil_mode, bool include, std::optional<int64_t> given,
-                    const Tensor& out) {
+void avg_pool2d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding, bool ceil_mode, bool include,
+                std::optional<int64_t> given, const Tensor& out) {
   const PoolWindows w = ops::pool_windows("avg_pool2d", self, 2, kernel_size, stride, padding, {1}, ceil_mode);
-  avg_pool(w, fixed_range, [&](Range a, Range b, Range c, int64_t d, int64_t h, int64_t x) { return divisor(w, a, b, c, d, h, x, include, given); }, self, out);
+  avg_pool(
+      w, fixed_range,
+      [&](Range a, Range b, Range c, int64_t d, int64_t h, int64_t x) { return divisor(w, a, b, c, d, h, x, include, given); }, self, out);
 }
-void avg_pool2d_backward(const Tensor& grad_output, const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding, bool ceil_mode, bool include,
-                             std::optional<int64_t> given, const Tensor& out) {
+void avg_pool2d_backward(const Tensor& grad_output, const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding,
+                         bool ceil_mode, bool include, std::optional<int64_t> given, const Tensor& out) {
   const PoolWindows w = ops::pool_windows("avg_pool2d", self, 2, kernel_size, stride, padding, {1}, ceil_mode);
-  avg_pool_backward(w, fixed_range, [&](Range a, Range b, Range c, int64_t d, int64_t h, int64_t x) { return divisor(w, a, b, c, d, h, x, include, given); }, grad_output, out);
+  avg_pool_backward(
+      w, fixed_range,
+      [&](Range a, Range b, Range c, int64_t d, int64_t h, int64_t x) { return divisor(w, a, b, c, d, h, x, include, given); }, grad_output,
+      out);
 }
 void adaptive_avg_pool2d(const Tensor& self, IntArrayRef output_size, const Tensor& out) {
   avg_pool(ops::adaptive_windows("adaptive_avg_pool2d", self, 2, output_size), adaptive_range, window_size, self, out);
@@ -205,22 +218,29 @@ void adaptive_max_pool2d_backward(const Tensor& grad_output, const Tensor& self,
 
 // ---- three dimensions
 
-void max_pool3d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation, bool ceil_mode, const Tensor& out, const Tensor& indices) {
-  max_pool("max_pool3d", ops::pool_windows("max_pool3d", self, 3, kernel_size, stride, padding, dilation, ceil_mode), fixed_range, self, out, indices);
+void max_pool3d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation, bool ceil_mode,
+                const Tensor& out, const Tensor& indices) {
+  max_pool("max_pool3d", ops::pool_windows("max_pool3d", self, 3, kernel_size, stride, padding, dilation, ceil_mode), fixed_range, self,
+           out, indices);
 }
-void max_pool3d_backward(const Tensor& grad_output, const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation, bool ceil_mode,
-                             const Tensor& indices, const Tensor& out) {
+void max_pool3d_backward(const Tensor& grad_output, const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding,
+                         IntArrayRef dilation, bool ceil_mode, const Tensor& indices, const Tensor& out) {
   max_pool_backward(ops::pool_windows("max_pool3d", self, 3, kernel_size, stride, padding, dilation, ceil_mode), grad_output, indices, out);
 }
-void avg_pool3d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding, bool ceil_mode, bool include, std::optional<int64_t> given,
-                    const Tensor& out) {
+void avg_pool3d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding, bool ceil_mode, bool include,
+                std::optional<int64_t> given, const Tensor& out) {
   const PoolWindows w = ops::pool_windows("avg_pool3d", self, 3, kernel_size, stride, padding, {1}, ceil_mode);
-  avg_pool(w, fixed_range, [&](Range a, Range b, Range c, int64_t d, int64_t h, int64_t x) { return divisor(w, a, b, c, d, h, x, include, given); }, self, out);
+  avg_pool(
+      w, fixed_range,
+      [&](Range a, Range b, Range c, int64_t d, int64_t h, int64_t x) { return divisor(w, a, b, c, d, h, x, include, given); }, self, out);
 }
-void avg_pool3d_backward(const Tensor& grad_output, const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding, bool ceil_mode, bool include,
-                             std::optional<int64_t> given, const Tensor& out) {
+void avg_pool3d_backward(const Tensor& grad_output, const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding,
+                         bool ceil_mode, bool include, std::optional<int64_t> given, const Tensor& out) {
   const PoolWindows w = ops::pool_windows("avg_pool3d", self, 3, kernel_size, stride, padding, {1}, ceil_mode);
-  avg_pool_backward(w, fixed_range, [&](Range a, Range b, Range c, int64_t d, int64_t h, int64_t x) { return divisor(w, a, b, c, d, h, x, include, given); }, grad_output, out);
+  avg_pool_backward(
+      w, fixed_range,
+      [&](Range a, Range b, Range c, int64_t d, int64_t h, int64_t x) { return divisor(w, a, b, c, d, h, x, include, given); }, grad_output,
+      out);
 }
 void adaptive_avg_pool3d(const Tensor& self, IntArrayRef output_size, const Tensor& out) {
   avg_pool(ops::adaptive_windows("adaptive_avg_pool3d", self, 3, output_size), adaptive_range, window_size, self, out);

@@ -49,13 +49,15 @@ Tensor& uniform_cpu(Tensor& self, double from, double to, const std::optional<Ge
     return self;
   }
   CRESSET_RANDOM_FLOAT(self, "uniform", [&] {
-    const double least = static_cast<double>(std::numeric_limits<scalar_t>::lowest()), most = static_cast<double>(std::numeric_limits<scalar_t>::max());
+    const double least = static_cast<double>(std::numeric_limits<scalar_t>::lowest()),
+                 most = static_cast<double>(std::numeric_limits<scalar_t>::max());
     CRESSET_CHECK(from >= least && from <= most, "from is out of bounds for ", self.scalar_type());
     CRESSET_CHECK(to >= least && to <= most, "to is out of bounds for ", self.scalar_type());
     CRESSET_CHECK(from <= to, "uniform_ expects to return a [from, to) range, but found from=", from, " > to=", to);
-    CRESSET_CHECK(to - from <= most, "uniform_ expects to-from <= std::numeric_limits<", self.scalar_type(), ">::max(), but found to=", to, " and from=", from,
-                  " which result in to-from to exceed the limit");
-    filled(self, generator, [&](const Tensor& t, CPUGeneratorImpl& g) { uniform_fill(t.mutable_data_ptr<scalar_t>(), t.numel(), from, to, g); });
+    CRESSET_CHECK(to - from <= most, "uniform_ expects to-from <= std::numeric_limits<", self.scalar_type(), ">::max(), but found to=", to,
+                  " and from=", from, " which result in to-from to exceed the limit");
+    filled(self, generator,
+           [&](const Tensor& t, CPUGeneratorImpl& g) { uniform_fill(t.mutable_data_ptr<scalar_t>(), t.numel(), from, to, g); });
   });
   return self;
 }
@@ -84,17 +86,20 @@ Tensor& normal_cpu(Tensor& self, double mean, double std, const std::optional<Ge
 Tensor& log_normal_cpu(Tensor& self, double mean, double std, const std::optional<Generator>& generator) {
   CRESSET_CHECK(std > 0, "log_normal_ expects std > 0.0, but found std=", std);
   CRESSET_RANDOM_FLOAT(self, "log_normal", [&] {
-    filled(self, generator, [&](const Tensor& t, CPUGeneratorImpl& g) { log_normal_fill(t.mutable_data_ptr<scalar_t>(), t.numel(), mean, std, g); });
+    filled(self, generator,
+           [&](const Tensor& t, CPUGeneratorImpl& g) { log_normal_fill(t.mutable_data_ptr<scalar_t>(), t.numel(), mean, std, g); });
   });
   return self;
 }
 
 Tensor& exponential_cpu(Tensor& self, double lambd, const std::optional<Generator>& generator) {
   CRESSET_CHECK(lambd > 0, "exponential_ expects lambda > 0.0, but found lambda=", lambd);
-  CRESSET_CHECK(!isIntegralType(self.scalar_type(), true), "Exponential distribution is a continuous probability distribution. dtype must be a floating point but you specified ",
+  CRESSET_CHECK(!isIntegralType(self.scalar_type(), true),
+                "Exponential distribution is a continuous probability distribution. dtype must be a floating point but you specified ",
                 self.scalar_type());
   CRESSET_RANDOM_FLOAT(self, "exponential", [&] {
-    filled(self, generator, [&](const Tensor& t, CPUGeneratorImpl& g) { exponential_fill(t.mutable_data_ptr<scalar_t>(), t.numel(), lambd, g); });
+    filled(self, generator,
+           [&](const Tensor& t, CPUGeneratorImpl& g) { exponential_fill(t.mutable_data_ptr<scalar_t>(), t.numel(), lambd, g); });
   });
   return self;
 }
@@ -109,9 +114,12 @@ Tensor& geometric_cpu(Tensor& self, double p, const std::optional<Generator>& ge
 
 Tensor& cauchy_cpu(Tensor& self, double median, double sigma, const std::optional<Generator>& generator) {
   CRESSET_CHECK(sigma > 0, "cauchy_ expects sigma > 0.0, but found sigma=", sigma);
-  CRESSET_CHECK(self.is_floating_point(), "Cauchy distribution is a continuous probability distribution. dtype must be a floating point but you specified ", self.scalar_type());
+  CRESSET_CHECK(self.is_floating_point(),
+                "Cauchy distribution is a continuous probability distribution. dtype must be a floating point but you specified ",
+                self.scalar_type());
   CRESSET_RANDOM_FLOAT(self, "cauchy", [&] {
-    filled(self, generator, [&](const Tensor& t, CPUGeneratorImpl& g) { cauchy_fill(t.mutable_data_ptr<scalar_t>(), t.numel(), median, sigma, g); });
+    filled(self, generator,
+           [&](const Tensor& t, CPUGeneratorImpl& g) { cauchy_fill(t.mutable_data_ptr<scalar_t>(), t.numel(), median, sigma, g); });
   });
   return self;
 }
@@ -126,7 +134,8 @@ Tensor& random_cpu(Tensor& self, const std::optional<Generator>& generator) {
 Tensor& random_from(Tensor& self, int64_t from, std::optional<int64_t> to, const std::optional<Generator>& generator) {
   CRESSET_DISPATCH(self.scalar_type(), "random_from_to", CRESSET_REAL_AND_BOOL_TYPES, [&] {
     const IntegerRange range = integer_range<scalar_t>(from, to);
-    filled(self, generator, [&](const Tensor& t, CPUGeneratorImpl& g) { random_range_fill(t.mutable_data_ptr<scalar_t>(), t.numel(), range, g); });
+    filled(self, generator,
+           [&](const Tensor& t, CPUGeneratorImpl& g) { random_range_fill(t.mutable_data_ptr<scalar_t>(), t.numel(), range, g); });
   });
   return self;
 }
@@ -142,7 +151,8 @@ Tensor& bernoulli_float(Tensor& self, double p, const std::optional<Generator>& 
 
 Tensor& bernoulli_tensor(Tensor& self, const Tensor& p, const std::optional<Generator>& generator) {
   CRESSET_CHECK(p.is_floating_point(), "expected probabilities tensor to have floating type, got ", p.scalar_type());
-  CRESSET_CHECK(p.numel() == 0 || (p.min().ge(0).item<bool>() && p.max().le(1).item<bool>()), "Expected p_in >= 0 && p_in <= 1 to be true, but got false.");
+  CRESSET_CHECK(p.numel() == 0 || (p.min().ge(0).item<bool>() && p.max().le(1).item<bool>()),
+                "Expected p_in >= 0 && p_in <= 1 to be true, but got false.");
   // Probabilities as double or float, one for each element of self.
   const Tensor expanded = (isReducedFloatingType(p.scalar_type()) ? p.to(kFloat) : p).expand(self.sizes());
   const Tensor full = (self.is_contiguous() ? expanded : expanded.permute(memory_order(self))).contiguous();
@@ -157,15 +167,17 @@ Tensor& bernoulli_tensor(Tensor& self, const Tensor& p, const std::optional<Gene
   return self;
 }
 
-Tensor randperm_generator(int64_t n, const std::optional<Generator>& generator, std::optional<ScalarType> dtype, std::optional<Layout>, std::optional<Device>, std::optional<bool>) {
+Tensor randperm_generator(int64_t n, const std::optional<Generator>& generator, std::optional<ScalarType> dtype, std::optional<Layout>,
+                          std::optional<Device>, std::optional<bool>) {
   CRESSET_CHECK(n >= 0, "n must be non-negative, got", n);
   const ScalarType type = dtype.value_or(kLong);
   Tensor out = detail::empty_cpu({n}, type);
   CRESSET_DISPATCH(type, "randperm", CRESSET_REAL_TYPES, [&] {
     // Integers up to 2^digits are exact in a floating type.
-    const bool fits = std::is_integral_v<scalar_t> ? static_cast<uint64_t>(n) <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max()) &&
-                                                         static_cast<double>(n - 1) <= static_cast<double>(std::numeric_limits<scalar_t>::max())
-                                                   : n - 1 <= int64_t{1} << std::numeric_limits<scalar_t>::digits;
+    const bool fits = std::is_integral_v<scalar_t>
+                          ? static_cast<uint64_t>(n) <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max()) &&
+                                static_cast<double>(n - 1) <= static_cast<double>(std::numeric_limits<scalar_t>::max())
+                          : n - 1 <= int64_t{1} << std::numeric_limits<scalar_t>::digits;
     CRESSET_CHECK(fits, "n is too large for result tensor type: '", type, "'");
     filled(out, generator, [&](const Tensor& t, CPUGeneratorImpl& g) { randperm_fill(t.mutable_data_ptr<scalar_t>(), n, g); });
   });

@@ -49,9 +49,8 @@ void map_uniform(T* out, int64_t n, CPUGeneratorImpl& generator, Op op) {
     const int64_t count = std::min(kDoubleChunk, n - first);
     unit_fill(u, count, generator);
     T* target = out + first;
-    parallel_for(0, count, kTranscendentalGrain, [&](int64_t b, int64_t e) {
-      run<MapLoop<T, Op>>(static_cast<const double*>(u + b), target + b, e - b, op);
-    });
+    parallel_for(0, count, kTranscendentalGrain,
+                 [&](int64_t b, int64_t e) { run<MapLoop<T, Op>>(static_cast<const double*>(u + b), target + b, e - b, op); });
   }
 }
 
@@ -111,8 +110,7 @@ void normal_block_fill_reduced(T* out, int64_t n, float mean, float std, CPUGene
     transform_blocks(block, count / kNormalBlock, mean, std);
     run<NarrowLoop<T>>(static_cast<const float*>(block), target, count);
   };
-  for (int64_t first = 0; first < whole; first += kWordStage)
-    draw(out + first, std::min(kWordStage, whole - first));
+  for (int64_t first = 0; first < whole; first += kWordStage) draw(out + first, std::min(kWordStage, whole - first));
   if (whole != n) draw(out + n - kNormalBlock, kNormalBlock);
 }
 
@@ -225,16 +223,14 @@ void bernoulli_fill(T* out, int64_t n, double p, CPUGeneratorImpl& generator) {
   CRESSET_CHECK(p >= 0.0 && p <= 1.0, "bernoulli_ expects p to be in [0, 1], but got p=", p);
   // k * 2^-53 < p exactly when k < ceil(p * 2^53)
   const uint64_t threshold = static_cast<uint64_t>(std::ceil(p * 0x1p53));
-  for_words(n, 2, generator, [&](const uint32_t* words, int64_t first, int64_t count) {
-    run<BernoulliLoop<T>>(words, out + first, count, threshold);
-  });
+  for_words(n, 2, generator,
+            [&](const uint32_t* words, int64_t first, int64_t count) { run<BernoulliLoop<T>>(words, out + first, count, threshold); });
 }
 
 template <class T, class P>
 void bernoulli_tensor_fill(T* out, const P* p, int64_t n, CPUGeneratorImpl& generator) {
   for (int64_t i = 0; i < n; ++i)
-    CRESSET_CHECK(p[i] >= P(0) && p[i] <= P(1), "bernoulli expects probabilities in [0, 1], but element ", i,
-                  " is ", p[i]);
+    CRESSET_CHECK(p[i] >= P(0) && p[i] <= P(1), "bernoulli expects probabilities in [0, 1], but element ", i, " is ", p[i]);
   for_words(n, kWordsPerUniform<P>, generator, [&](const uint32_t* words, int64_t first, int64_t count) {
     run<BernoulliTensorLoop<T, P>>(words, p + first, out + first, count);
   });
@@ -254,9 +250,7 @@ struct GeometricOf {
 };
 struct CauchyOf {
   double median, sigma;
-  CRESSET_ALWAYS_INLINE double operator()(double u) const {
-    return std::fma(std::tan(std::numbers::pi * (u - 0.5)), sigma, median);
-  }
+  CRESSET_ALWAYS_INLINE double operator()(double u) const { return std::fma(std::tan(std::numbers::pi * (u - 0.5)), sigma, median); }
 };
 
 }  // namespace
@@ -304,9 +298,7 @@ CRESSET_ALWAYS_INLINE T integer_to(I value) {
 }
 
 constexpr int floor_log2(uint64_t x) { return 63 - std::countl_zero(x | 1); }
-constexpr uint64_t magnitude(int64_t x) {
-  return x < 0 ? uint64_t{0} - static_cast<uint64_t>(x) : static_cast<uint64_t>(x);
-}
+constexpr uint64_t magnitude(int64_t x) { return x < 0 ? uint64_t{0} - static_cast<uint64_t>(x) : static_cast<uint64_t>(x); }
 
 // value as T, and back; magnitudes that leave int64_t by rounding stay at its ends.
 template <class T>
@@ -337,19 +329,16 @@ template <class T>
 void check_integer_bound(int64_t value, const char* name) {
   bool inside;
   if constexpr (std::is_integral_v<T>) {
-    inside = value >= static_cast<int64_t>(std::numeric_limits<T>::min()) &&
-             value <= static_cast<int64_t>(std::numeric_limits<T>::max());
+    inside = value >= static_cast<int64_t>(std::numeric_limits<T>::min()) && value <= static_cast<int64_t>(std::numeric_limits<T>::max());
   } else {
     const double highest = static_cast<opmath_type<T>>(std::numeric_limits<T>::max());
     inside = static_cast<double>(value) >= -highest && static_cast<double>(value) <= highest;
   }
-  CRESSET_CHECK(inside, "random_: ", name, " is out of bounds for ", scalar_type_of<T>, "; ", value,
-                " was given.");
+  CRESSET_CHECK(inside, "random_: ", name, " is out of bounds for ", scalar_type_of<T>, "; ", value, " was given.");
   if constexpr (!std::is_integral_v<T>) {
     constexpr int digits = std::numeric_limits<T>::digits;
     if (magnitude(value) > uint64_t{1} << digits)
-      warn(str("random_: ", name, " is out of bounds [-(2^", digits, "), 2^", digits,
-               "]. Due to precision limitations ", scalar_type_of<T>,
+      warn(str("random_: ", name, " is out of bounds [-(2^", digits, "), 2^", digits, "]. Due to precision limitations ", scalar_type_of<T>,
                " can support discrete uniform distribution only within this range."));
   }
 }
@@ -360,16 +349,13 @@ template <class T>
 IntegerRange integer_range(int64_t from, std::optional<int64_t> to) {
   constexpr bool integral = std::is_integral_v<T>;
   if (to) {
-    CRESSET_CHECK(from < *to, "random_ expects 'from' to be less than 'to', but got from=", from,
-                  " >= to=", *to);
+    CRESSET_CHECK(from < *to, "random_ expects 'from' to be less than 'to', but got from=", from, " >= to=", *to);
     int64_t low = from, high = *to;
     if constexpr (!integral) {
       low = inward_from<T>(from);
       high = inward_to<T>(*to);
-      CRESSET_CHECK(
-          low < high,
-          "random_ expects 'from' casted to dtype to be less than 'to' casted to dtype, but got from=", low,
-          " >= to=", high);
+      CRESSET_CHECK(low < high, "random_ expects 'from' casted to dtype to be less than 'to' casted to dtype, but got from=", low,
+                    " >= to=", high);
     }
     check_integer_bound<T>(low, "from");
     check_integer_bound<T>(high - 1, "to - 1");
@@ -385,8 +371,7 @@ IntegerRange integer_range(int64_t from, std::optional<int64_t> to) {
     from = inward_from<T>(from);
   }
   check_integer_bound<T>(from, "from");
-  CRESSET_CHECK(from <= last, "random_ expects 'from' to be at most ", last, " for ", scalar_type_of<T>,
-                ", but got from=", from);
+  CRESSET_CHECK(from <= last, "random_ expects 'from' to be at most ", last, " for ", scalar_type_of<T>, ", but got from=", from);
   return {from, static_cast<uint64_t>(last) - static_cast<uint64_t>(from) + 1};
 }
 
@@ -396,8 +381,7 @@ void random_range_fill(T* out, int64_t n, IntegerRange range, CPUGeneratorImpl& 
   if (span != 0 && span < kWideSpan) {
     const Remainder32 remainder(span);
     for_words(n, 1, generator, [&](const uint32_t* words, int64_t first, int64_t count) {
-      for (int64_t i = 0; i < count; ++i)
-        out[first + i] = integer_to<T>(static_cast<int64_t>(base + remainder(words[i])));
+      for (int64_t i = 0; i < count; ++i) out[first + i] = integer_to<T>(static_cast<int64_t>(base + remainder(words[i])));
     });
     return;
   }
@@ -414,14 +398,12 @@ void random_fill(T* out, int64_t n, CPUGeneratorImpl& generator) {
   if constexpr (std::is_same_v<T, double> || std::is_same_v<T, int64_t>) {
     constexpr uint64_t span = std::is_same_v<T, double> ? (uint64_t{1} << 53) + 1 : uint64_t{1} << 63;
     for_words(n, 2, generator, [&](const uint32_t* words, int64_t first, int64_t count) {
-      for (int64_t i = 0; i < count; ++i)
-        out[first + i] = static_cast<T>(static_cast<int64_t>(word64(words, i) % span));
+      for (int64_t i = 0; i < count; ++i) out[first + i] = static_cast<T>(static_cast<int64_t>(word64(words, i) % span));
     });
   } else {
     constexpr uint32_t span = (1u << std::numeric_limits<T>::digits) + (std::is_integral_v<T> ? 0u : 1u);
     for_words(n, 1, generator, [&](const uint32_t* words, int64_t first, int64_t count) {
-      for (int64_t i = 0; i < count; ++i)
-        out[first + i] = integer_to<T>(static_cast<int32_t>(words[i] % span));
+      for (int64_t i = 0; i < count; ++i) out[first + i] = integer_to<T>(static_cast<int32_t>(words[i] % span));
     });
   }
 }
@@ -433,10 +415,9 @@ namespace {
 template <class T>
 void check_permutation(int64_t n) {
   CRESSET_CHECK(n >= 0, "randperm: n must be non-negative; n=", n, " was given.");
-  const double largest = std::is_integral_v<T> ? static_cast<double>(std::numeric_limits<T>::max())
-                                               : std::ldexp(1.0, std::numeric_limits<T>::digits);
-  CRESSET_CHECK(static_cast<double>(n) - 1.0 <= largest, "randperm: n=", n,
-                " is too large for the result dtype ", scalar_type_of<T>, ".");
+  const double largest =
+      std::is_integral_v<T> ? static_cast<double>(std::numeric_limits<T>::max()) : std::ldexp(1.0, std::numeric_limits<T>::digits);
+  CRESSET_CHECK(static_cast<double>(n) - 1.0 <= largest, "randperm: n=", n, " is too large for the result dtype ", scalar_type_of<T>, ".");
 }
 
 }  // namespace
@@ -476,19 +457,16 @@ namespace {
 template <class T>
 void check_multinomial(const T* p, int64_t rows, int64_t categories, int64_t samples) {
   using O = opmath_type<T>;
-  CRESSET_CHECK(samples > 0, "multinomial: cannot sample n_sample <= 0 samples; n_sample=", samples,
-                " was given.");
+  CRESSET_CHECK(samples > 0, "multinomial: cannot sample n_sample <= 0 samples; n_sample=", samples, " was given.");
   for (int64_t r = 0; r < rows; ++r, p += categories) {
     O sum = 0;
     for (int64_t c = 0; c < categories; ++c) {
       const O value = static_cast<O>(p[c]);
-      CRESSET_CHECK(value >= 0 && std::isfinite(value),
-                    "multinomial: probability tensor contains either `inf`, `nan` or element < 0; row ", r,
-                    ", column ", c, " is ", value, ".");
+      CRESSET_CHECK(value >= 0 && std::isfinite(value), "multinomial: probability tensor contains either `inf`, `nan` or element < 0; row ",
+                    r, ", column ", c, " is ", value, ".");
       sum += value;
     }
-    CRESSET_CHECK(sum > 0, "multinomial: invalid multinomial distribution (sum of probabilities <= 0); row ",
-                  r, " sums to ", sum, ".");
+    CRESSET_CHECK(sum > 0, "multinomial: invalid multinomial distribution (sum of probabilities <= 0); row ", r, " sums to ", sum, ".");
   }
 }
 
@@ -504,45 +482,38 @@ void multinomial_with_replacement(int64_t* out, const T* p, int64_t rows, int64_
   DoubleBuffer buffer(samples);
   for (int64_t r = 0; r < rows; ++r, p += categories) {
     O sum = 0;
-    for (int64_t c = 0; c < categories; ++c)
-      cumulative[static_cast<std::size_t>(c)] = sum += static_cast<O>(p[c]);
+    for (int64_t c = 0; c < categories; ++c) cumulative[static_cast<std::size_t>(c)] = sum += static_cast<O>(p[c]);
     for (O& c : cumulative) c /= sum;
     cumulative.back() = 1;  // rounding must not leave a gap at the end
     for (int64_t first = 0; first < samples; first += kDoubleChunk) {
       const int64_t count = std::min(kDoubleChunk, samples - first);
       unit_fill(buffer.data(), count, generator);
       for (int64_t i = 0; i < count; ++i)
-        *out++ =
-            std::lower_bound(cumulative.begin(), cumulative.end(), buffer.data()[i]) - cumulative.begin();
+        *out++ = std::lower_bound(cumulative.begin(), cumulative.end(), buffer.data()[i]) - cumulative.begin();
     }
   }
 }
 
 template <class T>
-void multinomial_without_replacement(int64_t* out, const T* p, int64_t rows, int64_t categories,
-                                     int64_t samples, CPUGeneratorImpl& generator) {
+void multinomial_without_replacement(int64_t* out, const T* p, int64_t rows, int64_t categories, int64_t samples,
+                                     CPUGeneratorImpl& generator) {
   using O = opmath_type<T>;
-  CRESSET_CHECK(
-      samples <= categories,
-      "multinomial: cannot sample n_sample > prob_dist.size(-1) samples without replacement; n_sample=",
-      samples, " and ", categories, " categories were given.");
+  CRESSET_CHECK(samples <= categories,
+                "multinomial: cannot sample n_sample > prob_dist.size(-1) samples without replacement; n_sample=", samples, " and ",
+                categories, " categories were given.");
   check_multinomial(p, rows, categories, samples);
   // The largest of p / q with exponential q: each order has the probability of drawing without replacement.
   const int64_t n = rows * categories;
   const std::unique_ptr<T[]> scores(new T[static_cast<std::size_t>(n)]);
   exponential_fill(scores.get(), n, 1.0, generator);
   for (int64_t i = 0; i < n; ++i)
-    scores[static_cast<std::size_t>(i)] =
-        narrow<T>(static_cast<O>(p[i]) / static_cast<O>(scores[static_cast<std::size_t>(i)]));
+    scores[static_cast<std::size_t>(i)] = narrow<T>(static_cast<O>(p[i]) / static_cast<O>(scores[static_cast<std::size_t>(i)]));
   std::vector<std::pair<O, int64_t>> order(static_cast<std::size_t>(categories));
   const auto begin = order.begin(), end = order.end();
-  const auto greater = [](const auto& a, const auto& b) {
-    return (std::isnan(a.first) && !std::isnan(b.first)) || a.first > b.first;
-  };
+  const auto greater = [](const auto& a, const auto& b) { return (std::isnan(a.first) && !std::isnan(b.first)) || a.first > b.first; };
   for (int64_t r = 0; r < rows; ++r, out += samples) {
     for (int64_t c = 0; c < categories; ++c)
-      order[static_cast<std::size_t>(c)] = {
-          static_cast<O>(scores[static_cast<std::size_t>(r * categories + c)]), c};
+      order[static_cast<std::size_t>(c)] = {static_cast<O>(scores[static_cast<std::size_t>(r * categories + c)]), c};
     if (samples == 1) {
       out[0] = std::min_element(begin, end, greater)->second;
       continue;
@@ -562,17 +533,15 @@ void multinomial_without_replacement(int64_t* out, const T* p, int64_t rows, int
 
 #define CRESSET_FLOATING(_) _(float) _(double) _(Half) _(BFloat16)
 #define CRESSET_REAL(_) CRESSET_FLOATING(_) _(uint8_t) _(int8_t) _(int16_t) _(int32_t) _(int64_t)
-#define CRESSET_INSTANTIATE(T)                                                                 \
-  template void uniform_fill(T*, int64_t, double, double, CPUGeneratorImpl&);                  \
-  template void normal_fill(T*, int64_t, double, double, CPUGeneratorImpl&);                   \
-  template void normal_serial_fill(T*, int64_t, double, double, CPUGeneratorImpl&);            \
-  template void log_normal_fill(T*, int64_t, double, double, CPUGeneratorImpl&);               \
-  template void exponential_fill(T*, int64_t, double, CPUGeneratorImpl&);                      \
-  template void cauchy_fill(T*, int64_t, double, double, CPUGeneratorImpl&);                   \
-  template void multinomial_with_replacement(int64_t*, const T*, int64_t, int64_t, int64_t,    \
-                                             CPUGeneratorImpl&);                               \
-  template void multinomial_without_replacement(int64_t*, const T*, int64_t, int64_t, int64_t, \
-                                                CPUGeneratorImpl&);
+#define CRESSET_INSTANTIATE(T)                                                                                  \
+  template void uniform_fill(T*, int64_t, double, double, CPUGeneratorImpl&);                                   \
+  template void normal_fill(T*, int64_t, double, double, CPUGeneratorImpl&);                                    \
+  template void normal_serial_fill(T*, int64_t, double, double, CPUGeneratorImpl&);                             \
+  template void log_normal_fill(T*, int64_t, double, double, CPUGeneratorImpl&);                                \
+  template void exponential_fill(T*, int64_t, double, CPUGeneratorImpl&);                                       \
+  template void cauchy_fill(T*, int64_t, double, double, CPUGeneratorImpl&);                                    \
+  template void multinomial_with_replacement(int64_t*, const T*, int64_t, int64_t, int64_t, CPUGeneratorImpl&); \
+  template void multinomial_without_replacement(int64_t*, const T*, int64_t, int64_t, int64_t, CPUGeneratorImpl&);
 CRESSET_FLOATING(CRESSET_INSTANTIATE)
 #undef CRESSET_INSTANTIATE
 #define CRESSET_INSTANTIATE(T)                                          \

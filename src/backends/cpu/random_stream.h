@@ -84,12 +84,11 @@ void randperm_inside_out_fill(T* out, int64_t n, CPUGeneratorImpl& generator);
 /// out[rows][samples]. Floating. A single sample is drawn as without replacement. Raises when a probability
 /// is negative or not finite, or a row sums to 0.
 template <class T>
-void multinomial_with_replacement(int64_t* out, const T* p, int64_t rows, int64_t categories, int64_t samples,
-                                  CPUGeneratorImpl& generator);
+void multinomial_with_replacement(int64_t* out, const T* p, int64_t rows, int64_t categories, int64_t samples, CPUGeneratorImpl& generator);
 /// The same without replacement; requires samples <= categories.
 template <class T>
-void multinomial_without_replacement(int64_t* out, const T* p, int64_t rows, int64_t categories,
-                                     int64_t samples, CPUGeneratorImpl& generator);
+void multinomial_without_replacement(int64_t* out, const T* p, int64_t rows, int64_t categories, int64_t samples,
+                                     CPUGeneratorImpl& generator);
 
 /// Uniform on [from, to) and normal numbers of a counter-based stream, in parallel: element i depends on the
 /// seed, the stream's position and i alone. Moves the position by the blocks used. Floating.

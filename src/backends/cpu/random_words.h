@@ -70,8 +70,7 @@ CRESSET_ALWAYS_INLINE O unit_uniform(const uint32_t* words, int64_t i) {
 template <class T, class V>
 CRESSET_ALWAYS_INLINE T narrow(V value) {
   if constexpr (std::is_integral_v<T> && std::is_floating_point_v<V>) {
-    return static_cast<T>(value < V(0x1p63) ? static_cast<int64_t>(value)
-                                            : std::numeric_limits<int64_t>::max());
+    return static_cast<T>(value < V(0x1p63) ? static_cast<int64_t>(value) : std::numeric_limits<int64_t>::max());
   } else if constexpr (is_reduced_floating_point_v<T>) {
     return T(static_cast<float>(value));
   } else {
@@ -99,9 +98,8 @@ struct UnitLoop {
 };
 template <class O>
 void unit_fill(O* out, int64_t n, CPUGeneratorImpl& generator) {
-  for_words(n, kWordsPerUniform<O>, generator, [&](const uint32_t* words, int64_t first, int64_t count) {
-    run<UnitLoop<O>>(words, out + first, count);
-  });
+  for_words(n, kWordsPerUniform<O>, generator,
+            [&](const uint32_t* words, int64_t first, int64_t count) { run<UnitLoop<O>>(words, out + first, count); });
 }
 
 template <class T>
@@ -119,8 +117,7 @@ struct Excluded {
 template <class T>
   requires is_reduced_floating_point_v<T>
 struct Excluded<T> {
-  explicit Excluded(T to)
-      : bits(to.x), other(static_cast<float>(to) == 0.0f ? static_cast<uint16_t>(to.x ^ 0x8000u) : to.x) {}
+  explicit Excluded(T to) : bits(to.x), other(static_cast<float>(to) == 0.0f ? static_cast<uint16_t>(to.x ^ 0x8000u) : to.x) {}
   CRESSET_ALWAYS_INLINE bool operator()(T value) const { return (value.x == bits) | (value.x == other); }
   uint16_t bits, other;
 };
@@ -129,8 +126,7 @@ template <class T>
 struct UniformLoop {
   using O = opmath_type<T>;
   // Rounding may reach `to`, which is excluded: such a draw becomes `from`.
-  static CRESSET_ALWAYS_INLINE void run(const uint32_t* words, T* out, int64_t n, O from, O span,
-                                        Excluded<T> excluded) {
+  static CRESSET_ALWAYS_INLINE void run(const uint32_t* words, T* out, int64_t n, O from, O span, Excluded<T> excluded) {
     const T first = narrow<T>(from);
     for (int64_t i = 0; i < n; ++i) {
       const T value = narrow<T>(std::fma(unit_uniform<O>(words, i), span, from));
@@ -143,14 +139,12 @@ template <class T>
 void check_uniform_bounds(double from, double to) {
   const double lowest = static_cast<opmath_type<T>>(std::numeric_limits<T>::lowest());
   const double highest = static_cast<opmath_type<T>>(std::numeric_limits<T>::max());
-  CRESSET_CHECK(from >= lowest && from <= highest, "uniform_: from is out of bounds for ", scalar_type_of<T>,
-                "; from=", from, " was given.");
-  CRESSET_CHECK(to >= lowest && to <= highest, "uniform_: to is out of bounds for ", scalar_type_of<T>,
-                "; to=", to, " was given.");
-  CRESSET_CHECK(from <= to, "uniform_ expects to return a [from, to) range, but found from=", from,
-                " > to=", to);
-  CRESSET_CHECK(to - from <= highest, "uniform_ expects to-from <= ", highest, " (the largest ",
-                scalar_type_of<T>, "), but found to=", to, " and from=", from);
+  CRESSET_CHECK(from >= lowest && from <= highest, "uniform_: from is out of bounds for ", scalar_type_of<T>, "; from=", from,
+                " was given.");
+  CRESSET_CHECK(to >= lowest && to <= highest, "uniform_: to is out of bounds for ", scalar_type_of<T>, "; to=", to, " was given.");
+  CRESSET_CHECK(from <= to, "uniform_ expects to return a [from, to) range, but found from=", from, " > to=", to);
+  CRESSET_CHECK(to - from <= highest, "uniform_ expects to-from <= ", highest, " (the largest ", scalar_type_of<T>, "), but found to=", to,
+                " and from=", from);
 }
 
 // ---- blocks of normals
@@ -176,13 +170,10 @@ inline void transform_blocks(float* data, int64_t blocks, float mean, float std)
   box_muller_scalar(data, blocks, mean, std);
 }
 inline void transform_blocks(double* data, int64_t blocks, double mean, double std) {
-  parallel_for(0, blocks, kTranscendentalGrain / kNormalBlock, [&](int64_t b, int64_t e) {
-    run<DoubleBlockLoop>(data + b * kNormalBlock, e - b, mean, std);
-  });
+  parallel_for(0, blocks, kTranscendentalGrain / kNormalBlock,
+               [&](int64_t b, int64_t e) { run<DoubleBlockLoop>(data + b * kNormalBlock, e - b, mean, std); });
 }
 
-inline void check_normal_std(double std) {
-  CRESSET_CHECK(std >= 0.0, "normal expects std >= 0.0, but found std ", std);
-}
+inline void check_normal_std(double std) { CRESSET_CHECK(std >= 0.0, "normal expects std >= 0.0, but found std ", std); }
 
 }  // namespace cresset::cpu::random_detail

@@ -37,8 +37,10 @@ void store_as(const Tensor& out, const Fold& fold, const Tensor& self, uint64_t 
     reduce_with<Acc>(fold, self, mask, out, [&](const Acc* acc, int64_t n, int64_t offset, int64_t stride) {
       for (int64_t i = 0; i < n; ++i) {
         const auto v = finish(acc[i]);
-        if constexpr (std::is_same_v<scalar_t, bool>) to[offset + i * stride] = v != 0;
-        else to[offset + i * stride] = static_cast<scalar_t>(static_cast<opmath_type<scalar_t>>(v));
+        if constexpr (std::is_same_v<scalar_t, bool>)
+          to[offset + i * stride] = v != 0;
+        else
+          to[offset + i * stride] = static_cast<scalar_t>(static_cast<opmath_type<scalar_t>>(v));
       }
     });
   });
@@ -57,7 +59,8 @@ Tensor as_pairs(const Tensor& t) {
 // Values that a fold may take in the place of values cast to `to`: the cast would not change them or their sum.
 bool folds_without_cast(ScalarType from, ScalarType to) {
   if (from == to) return true;
-  if (isIntegralType(from, true)) return to == kLong || (to == kBool && from == kBool) || (isIntegralType(to, false) && element_size(to) >= element_size(from));
+  if (isIntegralType(from, true))
+    return to == kLong || (to == kBool && from == kBool) || (isIntegralType(to, false) && element_size(to) >= element_size(from));
   return isFloatingType(from) && (to == kDouble || (to == kFloat && from != kDouble));
 }
 
@@ -73,8 +76,10 @@ void fold_sum(FoldKind kind, const char* name, const Tensor& self, uint64_t mask
   const bool integers = isIntegralType(from.scalar_type(), true);
   if (kind == FoldKind::NanSum && integers) kind = FoldKind::Sum;
   const Fold& fold = find_fold(kind, from.scalar_type(), name);
-  if (integers) store_as<int64_t>(out, fold, from, mask, [](int64_t v) { return v; });
-  else store_as<double>(out, fold, from, mask, [divisor](double v) { return v / divisor; });
+  if (integers)
+    store_as<int64_t>(out, fold, from, mask, [](int64_t v) { return v; });
+  else
+    store_as<double>(out, fold, from, mask, [divisor](double v) { return v / divisor; });
 }
 
 }  // namespace
@@ -119,8 +124,10 @@ void fold_prod(const Tensor& self, uint64_t mask, const Tensor& out) {
   if (self.is_complex() || isComplexType(type)) return complex_prod(self, mask, out);
   const Tensor from = folds_without_cast(self.scalar_type(), type) ? self : self.to(type);
   const Fold& fold = find_fold(FoldKind::Prod, from.scalar_type(), "prod_cpu");
-  if (isIntegralType(from.scalar_type(), true)) store_as<int64_t>(out, fold, from, mask, [](int64_t v) { return v; });
-  else store_as<double>(out, fold, from, mask, [](double v) { return v; });
+  if (isIntegralType(from.scalar_type(), true))
+    store_as<int64_t>(out, fold, from, mask, [](int64_t v) { return v; });
+  else
+    store_as<double>(out, fold, from, mask, [](double v) { return v; });
 }
 
 // Max, Min: the accumulator has the element type.
@@ -145,8 +152,10 @@ void fold_index(FoldKind kind, const char* name, const Tensor& self, uint64_t ma
       for (int64_t i = 0; i < n; ++i) {
         to_index[offset + i * stride] = acc[i].index;
         if (!to) continue;
-        if constexpr (std::is_integral_v<scalar_t>) to[offset + i * stride] = static_cast<scalar_t>(acc[i].exact);
-        else to[offset + i * stride] = static_cast<scalar_t>(static_cast<opmath_type<scalar_t>>(acc[i].value));
+        if constexpr (std::is_integral_v<scalar_t>)
+          to[offset + i * stride] = static_cast<scalar_t>(acc[i].exact);
+        else
+          to[offset + i * stride] = static_cast<scalar_t>(static_cast<opmath_type<scalar_t>>(acc[i].value));
       }
     });
   });
@@ -193,8 +202,12 @@ void max_dim(const Tensor& self, int64_t dim, bool, const Tensor& max, const Ten
 void min_dim(const Tensor& self, int64_t dim, bool, const Tensor& min, const Tensor& min_indices) {
   dim_reduce(FoldKind::ArgMin, "min_cpu", self, dim, min, min_indices);
 }
-void argmax(const Tensor& self, std::optional<int64_t> dim, bool, const Tensor& out) { arg_reduce(FoldKind::ArgMax, "argmax_cpu", self, dim, out); }
-void argmin(const Tensor& self, std::optional<int64_t> dim, bool, const Tensor& out) { arg_reduce(FoldKind::ArgMin, "argmin_cpu", self, dim, out); }
+void argmax(const Tensor& self, std::optional<int64_t> dim, bool, const Tensor& out) {
+  arg_reduce(FoldKind::ArgMax, "argmax_cpu", self, dim, out);
+}
+void argmin(const Tensor& self, std::optional<int64_t> dim, bool, const Tensor& out) {
+  arg_reduce(FoldKind::ArgMin, "argmin_cpu", self, dim, out);
+}
 
 // ---- counting --------------------------------------------------------------------------------------------------------
 
@@ -236,7 +249,8 @@ void count_nonzero(const Tensor& self, std::optional<int64_t> dim, const Tensor&
 namespace {
 
 // var (or its root) and, when wanted, the mean. A complex variance is the sum of those of the two parts.
-void moments(const Tensor& self, OptionalIntArrayRef dim, const std::optional<Scalar>& correction, bool root, const Tensor& spread, const Tensor& mean) {
+void moments(const Tensor& self, OptionalIntArrayRef dim, const std::optional<Scalar>& correction, bool root, const Tensor& spread,
+             const Tensor& mean) {
   const uint64_t mask = ops::reduce_mask(dim, self.dim());
   const double minus = correction ? correction->toDouble() : 1;
   const auto variance = [minus](const FoldMoments& m) { return m.n == 0 ? std::nan("") : m.m2 / std::max(0.0, m.n - minus); };
@@ -250,7 +264,9 @@ void moments(const Tensor& self, OptionalIntArrayRef dim, const std::optional<Sc
     return;
   }
   if (reduced_numel(self, mask) <= minus && minus > 0 && self.numel() > 0)
-    CRESSET_WARN_ONCE("std(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input numel divided by output numel).");
+    CRESSET_WARN_ONCE(
+        "std(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input numel divided by output "
+        "numel).");
   const Fold& fold = find_fold(FoldKind::Moments, self.scalar_type(), "var_cpu");
   CRESSET_DISPATCH(self.scalar_type(), "var_cpu", CRESSET_FLOATING_AND_HALF_TYPES, [&] {
     scalar_t* const to = spread.mutable_data_ptr<scalar_t>();
@@ -274,10 +290,12 @@ void var(const Tensor& self, OptionalIntArrayRef dim, const std::optional<Scalar
 void std_deviation(const Tensor& self, OptionalIntArrayRef dim, const std::optional<Scalar>& correction, bool, const Tensor& out) {
   moments(self, dim, correction, true, out, Tensor());
 }
-void var_mean(const Tensor& self, OptionalIntArrayRef dim, const std::optional<Scalar>& correction, bool, const Tensor& out0, const Tensor& out1) {
+void var_mean(const Tensor& self, OptionalIntArrayRef dim, const std::optional<Scalar>& correction, bool, const Tensor& out0,
+              const Tensor& out1) {
   moments(self, dim, correction, false, out0, out1);
 }
-void std_mean(const Tensor& self, OptionalIntArrayRef dim, const std::optional<Scalar>& correction, bool, const Tensor& out0, const Tensor& out1) {
+void std_mean(const Tensor& self, OptionalIntArrayRef dim, const std::optional<Scalar>& correction, bool, const Tensor& out0,
+              const Tensor& out1) {
   moments(self, dim, correction, true, out0, out1);
 }
 
@@ -293,15 +311,19 @@ void vector_norm(const Tensor& self, const Scalar& ord, OptionalIntArrayRef dim,
       from = as_pairs(from);
       const uint64_t pairs = mask | uint64_t{1} << self.dim();
       const Tensor result = out.dim() == self.dim() ? out.unsqueeze(-1) : out;
-      return store_as<double>(result, find_fold(FoldKind::SumSquares, from.scalar_type(), "norm"), from, pairs, [](double v) { return std::sqrt(v); });
+      return store_as<double>(result, find_fold(FoldKind::SumSquares, from.scalar_type(), "norm"), from, pairs,
+                              [](double v) { return std::sqrt(v); });
     }
     from = cresset::abs(from);
   }
   const ScalarType type = from.scalar_type();
   const auto identity = [](double v) { return v; };
-  if (p == 2) return store_as<double>(out, find_fold(FoldKind::SumSquares, type, "norm"), from, mask, [](double v) { return std::sqrt(v); });
+  if (p == 2)
+    return store_as<double>(out, find_fold(FoldKind::SumSquares, type, "norm"), from, mask, [](double v) { return std::sqrt(v); });
   if (p == 1) return store_as<double>(out, find_fold(FoldKind::SumAbs, type, "norm"), from, mask, identity);
-  if (p == 0) return store_as<int64_t>(out, find_fold(FoldKind::CountNonzero, type, "norm"), from, mask, [](int64_t v) { return static_cast<double>(v); });
+  if (p == 0)
+    return store_as<int64_t>(out, find_fold(FoldKind::CountNonzero, type, "norm"), from, mask,
+                             [](int64_t v) { return static_cast<double>(v); });
   if (std::isinf(p)) {
     const Fold& fold = find_fold(p > 0 ? FoldKind::MaxAbs : FoldKind::MinAbs, type, "norm");
     return store_as<double>(out, fold, from, mask, [](double v) { return v == -1 ? 0.0 : v; });

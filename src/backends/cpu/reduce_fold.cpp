@@ -26,11 +26,15 @@ struct Dims {
     std::sort(at, at + count, [](const Dim& a, const Dim& b) { return std::abs(a.stride) > std::abs(b.stride); });
     int last = 0;
     for (int i = 1; i < count; ++i) {
-      if (at[last].stride == at[i].size * at[i].stride && at[last].out_stride == at[i].size * at[i].out_stride) at[last] = {at[last].size * at[i].size, at[i].stride, at[i].out_stride};
-      else at[++last] = at[i];
+      if (at[last].stride == at[i].size * at[i].stride && at[last].out_stride == at[i].size * at[i].out_stride)
+        at[last] = {at[last].size * at[i].size, at[i].stride, at[i].out_stride};
+      else
+        at[++last] = at[i];
     }
-    if (count > 0) count = last + 1;
-    else push({1, 0, 0});
+    if (count > 0)
+      count = last + 1;
+    else
+      push({1, 0, 0});
   }
   Dim& inner() { return at[count - 1]; }
   const Dim& inner() const { return at[count - 1]; }
@@ -54,7 +58,7 @@ struct Dims {
 
 constexpr int64_t kSplitReduction = 1 << 16;  // reductions of fewer elements stay in one piece
 constexpr int64_t kPiece = 1 << 15;
-constexpr int64_t kWork = 1 << 16;            // elements that are worth waking a thread for
+constexpr int64_t kWork = 1 << 16;  // elements that are worth waking a thread for
 
 struct Reduction {
   const Fold& fold;
@@ -72,8 +76,10 @@ struct Reduction {
       reduced.locate(o, &at, &unused);
       const char* const p = data + (offset + at + begin * r.stride) * itemsize;
       const int64_t first = o * r.size + begin;
-      if (by_columns) fold.columns(p, end - begin, r.stride, n, first, acc);
-      else fold.rows(p, n, k.stride, end - begin, r.stride, first, acc);
+      if (by_columns)
+        fold.columns(p, end - begin, r.stride, n, first, acc);
+      else
+        fold.rows(p, n, k.stride, end - begin, r.stride, first, acc);
     }
   }
 };
@@ -119,7 +125,8 @@ void run_fold(const Fold& fold, const Tensor& self, uint64_t mask, const Tensor&
   const int64_t results = outer * kept.size;
   // Tiles of results share one pass; the order of additions does not depend on the tile.
   int64_t tile = job.by_columns ? kFoldTile : std::max<int64_t>(1, std::min<int64_t>(kFoldTile, kWork / std::max<int64_t>(1, reduce_size)));
-  if (job.by_columns && outer * ((kept.size + tile - 1) / tile) < 4 && results * reduce_size >= 2 * kWork && kept.size >= 256) tile = std::max<int64_t>(128, kept.size / 4);
+  if (job.by_columns && outer * ((kept.size + tile - 1) / tile) < 4 && results * reduce_size >= 2 * kWork && kept.size >= 256)
+    tile = std::max<int64_t>(128, kept.size / 4);
   tile = std::min(tile, kept.size);
 
   // Few results of many elements, or columns that several threads would read side by side: pieces of the innermost reduced

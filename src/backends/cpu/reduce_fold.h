@@ -17,12 +17,12 @@ enum class FoldKind : uint8_t {
   CountNonzero,  // int64_t; NaN is not zero
   Max,           // element type (float for half types); NaN wins
   Min,
-  SumAbs,        // double
-  SumSquares,    // double
-  MaxAbs,        // double; NaN wins
-  MinAbs,        // double; NaN wins
-  Moments,       // FoldMoments
-  ArgMax,        // FoldIndexed; NaN wins, the first of equals
+  SumAbs,      // double
+  SumSquares,  // double
+  MaxAbs,      // double; NaN wins
+  MinAbs,      // double; NaN wins
+  Moments,     // FoldMoments
+  ArgMax,      // FoldIndexed; NaN wins, the first of equals
   ArgMin,
 };
 inline constexpr int kFoldKinds = 13;
@@ -82,7 +82,9 @@ template <class Acc, class F>
 void reduce_with(const Fold& fold, const Tensor& self, uint64_t mask, const Tensor& out, const F& f) {
   struct Sink final : FoldSink {
     explicit Sink(const F& f) : f_(f) {}
-    void store(const void* acc, int64_t n, int64_t offset, int64_t stride) const override { f_(static_cast<const Acc*>(acc), n, offset, stride); }
+    void store(const void* acc, int64_t n, int64_t offset, int64_t stride) const override {
+      f_(static_cast<const Acc*>(acc), n, offset, stride);
+    }
     const F& f_;
   };
   run_fold(fold, self, mask, out, Sink(f));

@@ -34,13 +34,17 @@ CRESSET_FOLD_INLINE double total(const Doubles& v) { return ((v[0] + v[1]) + (v[
 
 template <class T>
 constexpr T lowest() {
-  if constexpr (std::is_floating_point_v<T>) return -std::numeric_limits<T>::infinity();
-  else return std::numeric_limits<T>::lowest();
+  if constexpr (std::is_floating_point_v<T>)
+    return -std::numeric_limits<T>::infinity();
+  else
+    return std::numeric_limits<T>::lowest();
 }
 template <class T>
 constexpr T highest() {
-  if constexpr (std::is_floating_point_v<T>) return std::numeric_limits<T>::infinity();
-  else return std::numeric_limits<T>::max();
+  if constexpr (std::is_floating_point_v<T>)
+    return std::numeric_limits<T>::infinity();
+  else
+    return std::numeric_limits<T>::max();
 }
 template <class T>
 constexpr bool is_nan(T v) {
@@ -52,11 +56,15 @@ constexpr bool is_nan(T v) {
 // Elements are mapped by `Map` and added up in double (floating types) or int64.
 struct Plain {
   template <class V>
-  CRESSET_FOLD_INLINE static const V& map(const V& v) { return v; }
+  CRESSET_FOLD_INLINE static const V& map(const V& v) {
+    return v;
+  }
 };
 struct Square {
   template <class V>
-  CRESSET_FOLD_INLINE static V map(const V& v) { return v * v; }
+  CRESSET_FOLD_INLINE static V map(const V& v) {
+    return v * v;
+  }
 };
 struct Absolute {
   CRESSET_FOLD_INLINE static double map(double v) { return v < 0 ? -v : v; }
@@ -128,8 +136,10 @@ struct ProductOf {
   CRESSET_FOLD_INLINE static void take(Acc& acc, T v, int64_t) { acc = mul(acc, static_cast<Acc>(v)); }
   static void join(Acc& acc, const Acc& other) { acc = mul(acc, other); }
   CRESSET_FOLD_INLINE static Acc mul(Acc a, Acc b) {
-    if constexpr (std::is_same_v<Acc, int64_t>) return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
-    else return a * b;
+    if constexpr (std::is_same_v<Acc, int64_t>)
+      return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+    else
+      return a * b;
   }
   CRESSET_NOINLINE static void run(Acc& acc, const T* p, int64_t n, int64_t) {
     Acc lanes[8] = {1, 1, 1, 1, 1, 1, 1, 1};
@@ -172,13 +182,17 @@ struct ExtremeOf {
   using Acc = std::conditional_t<absolute, double, T>;
   static constexpr Acc start = max ? (absolute ? Acc(-1) : lowest<Acc>()) : highest<Acc>();
   CRESSET_FOLD_INLINE static Acc map(T v) {
-    if constexpr (absolute) return v < 0 ? -static_cast<double>(v) : static_cast<double>(v);
-    else return v;
+    if constexpr (absolute)
+      return v < 0 ? -static_cast<double>(v) : static_cast<double>(v);
+    else
+      return v;
   }
   CRESSET_FOLD_INLINE static Acc better(Acc acc, Acc v) {
     const Acc kept = (max ? v > acc : v < acc) ? v : acc;  // a NaN in acc stays
-    if constexpr (std::is_floating_point_v<Acc>) return is_nan(v) ? v : kept;
-    else return kept;
+    if constexpr (std::is_floating_point_v<Acc>)
+      return is_nan(v) ? v : kept;
+    else
+      return kept;
   }
   CRESSET_FOLD_INLINE static void take(Acc& acc, T v, int64_t) { acc = better(acc, map(v)); }
   static void join(Acc& acc, const Acc& other) { acc = better(acc, other); }
@@ -282,8 +296,10 @@ struct ArgOf {
   using Extreme = ExtremeOf<T, max, false>;
   static constexpr Acc start = {0, 0, -1};
   CRESSET_FOLD_INLINE static T value(const Acc& a) {
-    if constexpr (std::is_floating_point_v<T>) return static_cast<T>(a.value);
-    else return static_cast<T>(a.exact);
+    if constexpr (std::is_floating_point_v<T>)
+      return static_cast<T>(a.value);
+    else
+      return static_cast<T>(a.exact);
   }
   CRESSET_FOLD_INLINE static bool beats(T v, const Acc& acc) {
     if (acc.index < 0) return true;
@@ -291,8 +307,10 @@ struct ArgOf {
     return (max ? v > best : v < best) || (is_nan(v) && !is_nan(best));
   }
   CRESSET_FOLD_INLINE static void put(Acc& acc, T v, int64_t index) {
-    if constexpr (std::is_floating_point_v<T>) acc.value = v;
-    else acc.exact = v;
+    if constexpr (std::is_floating_point_v<T>)
+      acc.value = v;
+    else
+      acc.exact = v;
     acc.index = index;
   }
   CRESSET_FOLD_INLINE static void take(Acc& acc, T v, int64_t index) {

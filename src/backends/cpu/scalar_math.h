@@ -22,15 +22,15 @@ namespace {
 namespace scalar_math {
 
 // Names of our own with the C library's symbols, so that its declarations are left alone.
-#define CRESSET_MATH_1(name)                                                   \
-  extern "C" float cresset_##name##f(float) noexcept __asm__(#name "f") CRESSET_SIMD_MATH;   \
-  extern "C" double cresset_##name(double) noexcept __asm__(#name) CRESSET_SIMD_MATH;       \
-  inline float name(float x) { return cresset_##name##f(x); }                  \
+#define CRESSET_MATH_1(name)                                                               \
+  extern "C" float cresset_##name##f(float) noexcept __asm__(#name "f") CRESSET_SIMD_MATH; \
+  extern "C" double cresset_##name(double) noexcept __asm__(#name) CRESSET_SIMD_MATH;      \
+  inline float name(float x) { return cresset_##name##f(x); }                              \
   inline double name(double x) { return cresset_##name(x); }
-#define CRESSET_MATH_2(name)                                                                 \
-  extern "C" float cresset_##name##f(float, float) noexcept __asm__(#name "f") CRESSET_SIMD_MATH;          \
-  extern "C" double cresset_##name(double, double) noexcept __asm__(#name) CRESSET_SIMD_MATH;             \
-  inline float name(float x, float y) { return cresset_##name##f(x, y); }                    \
+#define CRESSET_MATH_2(name)                                                                      \
+  extern "C" float cresset_##name##f(float, float) noexcept __asm__(#name "f") CRESSET_SIMD_MATH; \
+  extern "C" double cresset_##name(double, double) noexcept __asm__(#name) CRESSET_SIMD_MATH;     \
+  inline float name(float x, float y) { return cresset_##name##f(x, y); }                         \
   inline double name(double x, double y) { return cresset_##name(x, y); }
 CRESSET_MATH_1(exp)
 CRESSET_MATH_1(exp2)
@@ -60,8 +60,8 @@ CRESSET_MATH_2(pow)
 #undef CRESSET_MATH_2
 
 // Single instructions on most machines.
-#define CRESSET_BUILTIN_1(name, builtin)                             \
-  inline float name(float x) { return __builtin_##builtin##f(x); }   \
+#define CRESSET_BUILTIN_1(name, builtin)                           \
+  inline float name(float x) { return __builtin_##builtin##f(x); } \
   inline double name(double x) { return __builtin_##builtin(x); }
 CRESSET_BUILTIN_1(sqrt, sqrt)
 CRESSET_BUILTIN_1(floor, floor)
@@ -71,8 +71,8 @@ CRESSET_BUILTIN_1(round, nearbyint)  // half to even
 CRESSET_BUILTIN_1(abs, fabs)
 #undef CRESSET_BUILTIN_1
 
-#define CRESSET_COMPLEX_1(name)                                                             \
-  inline std::complex<float> name(std::complex<float> x) { return std::name(x); }           \
+#define CRESSET_COMPLEX_1(name)                                                   \
+  inline std::complex<float> name(std::complex<float> x) { return std::name(x); } \
   inline std::complex<double> name(std::complex<double> x) { return std::name(x); }
 CRESSET_COMPLEX_1(exp)
 CRESSET_COMPLEX_1(log)

@@ -56,8 +56,10 @@ void forward(const Tensor& self, int64_t dim, bool log, const Tensor& out) {
     const scalar_t* const a = in.const_data_ptr<scalar_t>();
     scalar_t* const o = to.mutable_data_ptr<scalar_t>();
     for_each_block(s, [&](int64_t at, int64_t width) {
-      if (width == 0) loops.forward_row(a + at, o + at, s.n, log);
-      else loops.forward_columns(a + at, o + at, s.n, s.inner, width, log);
+      if (width == 0)
+        loops.forward_row(a + at, o + at, s.n, log);
+      else
+        loops.forward_columns(a + at, o + at, s.n, s.inner, width, log);
     });
   });
   if (!to.is_same(out)) ops::copy_data(to, out);
@@ -74,8 +76,10 @@ void backward(const Tensor& grad_output, const Tensor& output, int64_t dim, bool
     const scalar_t *const a = g.const_data_ptr<scalar_t>(), *const b = y.const_data_ptr<scalar_t>();
     scalar_t* const o = to.mutable_data_ptr<scalar_t>();
     for_each_block(s, [&](int64_t at, int64_t width) {
-      if (width == 0) loops.backward_row(a + at, b + at, o + at, s.n, log);
-      else loops.backward_columns(a + at, b + at, o + at, s.n, s.inner, width, log);
+      if (width == 0)
+        loops.backward_row(a + at, b + at, o + at, s.n, log);
+      else
+        loops.backward_columns(a + at, b + at, o + at, s.n, s.inner, width, log);
     });
   });
   if (!to.is_same(out)) ops::copy_data(to, out);

@@ -15,7 +15,9 @@ namespace {
 typedef double Doubles __attribute__((vector_size(64)));
 typedef double LooseDoubles __attribute__((vector_size(64), aligned(8), may_alias));
 typedef float LooseFloats __attribute__((vector_size(32), aligned(4), may_alias));
-inline __attribute__((always_inline)) Doubles load8(const float* p) { return __builtin_convertvector(*reinterpret_cast<const LooseFloats*>(p), Doubles); }
+inline __attribute__((always_inline)) Doubles load8(const float* p) {
+  return __builtin_convertvector(*reinterpret_cast<const LooseFloats*>(p), Doubles);
+}
 inline __attribute__((always_inline)) Doubles load8(const double* p) { return *reinterpret_cast<const LooseDoubles*>(p); }
 
 // Sums f(i) over vectors of eight and the rest.
@@ -96,11 +98,13 @@ template <class T>
 void backward_row(const T* grad, const T* output, T* out, int64_t n, bool log) {
   using namespace scalar_math;
   if (log) {
-    const T sum = static_cast<T>(sum_of(n, [&](int64_t i) { return load8(grad + i); }, [&](int64_t i) { return static_cast<double>(grad[i]); }));
+    const T sum =
+        static_cast<T>(sum_of(n, [&](int64_t i) { return load8(grad + i); }, [&](int64_t i) { return static_cast<double>(grad[i]); }));
     CRESSET_POINTWISE_FOR(i, n) out[i] = grad[i] - exp(output[i]) * sum;
   } else {
-    const T sum = static_cast<T>(sum_of(n, [&](int64_t i) { return load8(grad + i) * load8(output + i); },
-                                        [&](int64_t i) { return static_cast<double>(grad[i]) * static_cast<double>(output[i]); }));
+    const T sum = static_cast<T>(sum_of(
+        n, [&](int64_t i) { return load8(grad + i) * load8(output + i); },
+        [&](int64_t i) { return static_cast<double>(grad[i]) * static_cast<double>(output[i]); }));
     CRESSET_POINTWISE_FOR(i, n) out[i] = (grad[i] - sum) * output[i];
   }
 }

@@ -106,15 +106,18 @@ void sort_stable(const Tensor& self, std::optional<bool>, int64_t dim, bool desc
     const scalar_t* const from = self.const_data_ptr<scalar_t>();
     scalar_t* const to = values.mutable_data_ptr<scalar_t>();
     int64_t* const to_index = indices.mutable_data_ptr<int64_t>();
-    for_each_line_with<Buffers<I>, 3>(dim, self.sizes(), {self.strides(), values.strides(), indices.strides()}, [&](const LineAt<3>& l, Buffers<I>& buffers) {
-      auto& [items, other] = buffers;
-      load_items(from + l.offset[0], l.size, l.stride[0], descending, items);
-      sort_items(items, other);
-      for (int64_t i = 0; i < l.size; ++i) {
-        to[l.offset[1] + i * l.stride[1]] = from[l.offset[0] + items[i].index * l.stride[0]];
-        to_index[l.offset[2] + i * l.stride[2]] = items[i].index;
-      }
-    }, 16);
+    for_each_line_with<Buffers<I>, 3>(
+        dim, self.sizes(), {self.strides(), values.strides(), indices.strides()},
+        [&](const LineAt<3>& l, Buffers<I>& buffers) {
+          auto& [items, other] = buffers;
+          load_items(from + l.offset[0], l.size, l.stride[0], descending, items);
+          sort_items(items, other);
+          for (int64_t i = 0; i < l.size; ++i) {
+            to[l.offset[1] + i * l.stride[1]] = from[l.offset[0] + items[i].index * l.stride[0]];
+            to_index[l.offset[2] + i * l.stride[2]] = items[i].index;
+          }
+        },
+        16);
   });
 }
 
@@ -125,24 +128,28 @@ void topk(const Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted,
     const scalar_t* const from = self.const_data_ptr<scalar_t>();
     scalar_t* const to = values.mutable_data_ptr<scalar_t>();
     int64_t* const to_index = indices.mutable_data_ptr<int64_t>();
-    const int64_t d = maybe_wrap_dim(dim, self.dim()), step = self.dim() == 0 ? 1 : values.stride(d), index_step = self.dim() == 0 ? 1 : indices.stride(d);
+    const int64_t d = maybe_wrap_dim(dim, self.dim()), step = self.dim() == 0 ? 1 : values.stride(d),
+                  index_step = self.dim() == 0 ? 1 : indices.stride(d);
     // Lines of self and of the results have the same numbers; only their lengths differ.
-    for_each_line_with<std::vector<I>, 3>(dim, self.sizes(), {self.strides(), values.strides(), indices.strides()}, [&](const LineAt<3>& l, std::vector<I>& items) {
-      load_items(from + l.offset[0], l.size, l.stride[0], largest, items);
-      // Which of equal elements comes first is the library's choice, as in PyTorch.
-      const auto less = [](const I& a, const I& b) { return a.key < b.key; };
-      const auto last = items.begin() + (k - 1);
-      if (k * 64 <= l.size) {
-        std::partial_sort(items.begin(), last + 1, items.end(), less);
-      } else {
-        std::nth_element(items.begin(), last, items.end(), less);
-        if (sorted) std::sort(items.begin(), last, less);
-      }
-      for (int64_t i = 0; i < k; ++i) {
-        to[l.offset[1] + i * step] = from[l.offset[0] + items[i].index * l.stride[0]];
-        to_index[l.offset[2] + i * index_step] = items[i].index;
-      }
-    }, 4);
+    for_each_line_with<std::vector<I>, 3>(
+        dim, self.sizes(), {self.strides(), values.strides(), indices.strides()},
+        [&](const LineAt<3>& l, std::vector<I>& items) {
+          load_items(from + l.offset[0], l.size, l.stride[0], largest, items);
+          // Which of equal elements comes first is the library's choice, as in PyTorch.
+          const auto less = [](const I& a, const I& b) { return a.key < b.key; };
+          const auto last = items.begin() + (k - 1);
+          if (k * 64 <= l.size) {
+            std::partial_sort(items.begin(), last + 1, items.end(), less);
+          } else {
+            std::nth_element(items.begin(), last, items.end(), less);
+            if (sorted) std::sort(items.begin(), last, less);
+          }
+          for (int64_t i = 0; i < k; ++i) {
+            to[l.offset[1] + i * step] = from[l.offset[0] + items[i].index * l.stride[0]];
+            to_index[l.offset[2] + i * index_step] = items[i].index;
+          }
+        },
+        4);
   });
 }
 
@@ -153,13 +160,17 @@ void kthvalue(const Tensor& self, int64_t k, int64_t dim, bool, const Tensor& va
     const scalar_t* const from = self.const_data_ptr<scalar_t>();
     scalar_t* const to = values.mutable_data_ptr<scalar_t>();
     int64_t* const to_index = indices.mutable_data_ptr<int64_t>();
-    for_each_line_with<std::vector<I>, 1>(dim, self.sizes(), {self.strides()}, [&](const LineAt<1>& l, std::vector<I>& items) {
-      load_items(from + l.offset[0], l.size, l.stride[0], false, items);
-      const auto at = items.begin() + (k - 1);
-      std::nth_element(items.begin(), at, items.end(), [](const I& a, const I& b) { return a.key != b.key ? a.key < b.key : a.index < b.index; });
-      to[l.number] = from[l.offset[0] + at->index * l.stride[0]];
-      to_index[l.number] = at->index;
-    }, 8);
+    for_each_line_with<std::vector<I>, 1>(
+        dim, self.sizes(), {self.strides()},
+        [&](const LineAt<1>& l, std::vector<I>& items) {
+          load_items(from + l.offset[0], l.size, l.stride[0], false, items);
+          const auto at = items.begin() + (k - 1);
+          std::nth_element(items.begin(), at, items.end(),
+                           [](const I& a, const I& b) { return a.key != b.key ? a.key < b.key : a.index < b.index; });
+          to[l.number] = from[l.offset[0] + at->index * l.stride[0]];
+          to_index[l.number] = at->index;
+        },
+        8);
   });
 }
 

@@ -53,7 +53,8 @@ class Runner {
   alignas(64) char blocks_[kMaxOperands][kBlock * kMaxElement];
 };
 
-Runner::Runner(const Traversal& traversal, PointwiseLoop loop, const void* params, int64_t elements) : t_(traversal), loop_(loop), params_(params) {
+Runner::Runner(const Traversal& traversal, PointwiseLoop loop, const void* params, int64_t elements)
+    : t_(traversal), loop_(loop), params_(params) {
   for (int k = 0; k < t_.num_operands; ++k) {
     const Operand& operand = t_.operands[k];
     Feed& feed = feeds_[k];
@@ -213,8 +214,7 @@ void Traversal::coalesce() {
       if (outer_sizes[from] == 1) continue;
       // Merge into the previous dimension when every operand continues there.
       bool merge = kept > 0;
-      for (int k = 0; k < num_operands && merge; ++k)
-        merge = buffers[k][from] == operands[k].strides[kept - 1] * sizes[kept - 1];
+      for (int k = 0; k < num_operands && merge; ++k) merge = buffers[k][from] == operands[k].strides[kept - 1] * sizes[kept - 1];
       if (merge) {
         sizes[kept - 1] *= outer_sizes[from];
         continue;
@@ -245,9 +245,8 @@ bool Traversal::runs_across() const {
 void Traversal::run(PointwiseLoop loop, const void* params) const {
   if (numel == 0) return;
   if (runs_across()) {
-    parallel_for(0, numel / sizes[0], std::max<int64_t>(1, kParallelGrain / sizes[0]), [&](int64_t begin, int64_t end) {
-      Runner(*this, loop, params, numel).tiles(begin, end);
-    });
+    parallel_for(0, numel / sizes[0], std::max<int64_t>(1, kParallelGrain / sizes[0]),
+                 [&](int64_t begin, int64_t end) { Runner(*this, loop, params, numel).tiles(begin, end); });
     return;
   }
   if (numel < 2 * kParallelGrain) {

@@ -12,15 +12,15 @@
 namespace cresset::cpu {
 
 inline constexpr int kMaxOperands = ops::kMaxPointwiseInputs + 1;
-inline constexpr int64_t kBlock = 512;           // elements converted at a time
+inline constexpr int64_t kBlock = 512;            // elements converted at a time
 inline constexpr int64_t kParallelGrain = 32768;  // elements a thread must have to be worth waking
 
 // One operand of a traversal. Strides are in bytes, one for each dimension of the traversal, innermost first.
 struct Operand {
   char* data;
-  ScalarType dtype;      // of the elements in memory
-  ScalarType through;    // elements are rounded through this type on load (Undefined: not)
-  ComputeType compute;   // what the loop reads or writes
+  ScalarType dtype;     // of the elements in memory
+  ScalarType through;   // elements are rounded through this type on load (Undefined: not)
+  ComputeType compute;  // what the loop reads or writes
   int64_t strides[ops::kMaxPointwiseDims];
 };
 

@@ -21,9 +21,9 @@ Tensor empty_indices() { return detail::empty_cpu({0}, kLong); }
 
 // Groups of equal neighbours in an order of positions; same(a, b) compares two positions.
 struct Groups {
-  std::vector<int64_t> first;   // a position of each group
+  std::vector<int64_t> first;  // a position of each group
   std::vector<int64_t> counts;
-  std::vector<int64_t> group;   // of each position
+  std::vector<int64_t> group;  // of each position
 };
 template <class Same>
 Groups group(const std::vector<int64_t>& order, const Same& same) {
@@ -76,7 +76,8 @@ std::tuple<Tensor, Tensor, Tensor> unique_elements(const Tensor& self, bool inve
       std::sort(values.begin(), values.end(), less<C>);
       values.erase(std::unique(values.begin(), values.end()), values.end());
       Tensor out = detail::empty_cpu({static_cast<int64_t>(values.size())}, self.scalar_type());
-      std::transform(values.begin(), values.end(), static_cast<scalar_t*>(out.mutable_data_ptr()), [](C v) { return static_cast<scalar_t>(v); });
+      std::transform(values.begin(), values.end(), static_cast<scalar_t*>(out.mutable_data_ptr()),
+                     [](C v) { return static_cast<scalar_t>(v); });
       return std::tuple<Tensor, Tensor, Tensor>(out, empty_indices(), empty_indices());
     }
     std::vector<int64_t> order = positions(n);
@@ -105,7 +106,8 @@ std::tuple<Tensor, Tensor, Tensor> unique_slices(const Tensor& self, int64_t dim
         return std::lexicographical_compare(p + a * width, p + (a + 1) * width, p + b * width, p + (b + 1) * width, less<scalar_t>);
       });
     const Groups g = group(order, [&](int64_t a, int64_t b) {
-      return std::equal(p + a * width, p + (a + 1) * width, p + b * width, [](scalar_t x, scalar_t y) { return static_cast<C>(x) == static_cast<C>(y); });
+      return std::equal(p + a * width, p + (a + 1) * width, p + b * width,
+                        [](scalar_t x, scalar_t y) { return static_cast<C>(x) == static_cast<C>(y); });
     });
     const Tensor values = self.index_select(d, tensor_of(g.first, {static_cast<int64_t>(g.first.size())}));
     return results(values, g, inverse, {n}, counts);
@@ -124,8 +126,10 @@ std::tuple<Tensor, Tensor, Tensor> unique_three(const Tensor& self, bool, bool r
 std::tuple<Tensor, Tensor, Tensor> unique_dim(const Tensor& self, int64_t dim, bool, bool, bool) {
   return unique_slices(self, dim, true, true, true);  // PyTorch returns all three whatever was asked
 }
-std::tuple<Tensor, Tensor, Tensor> unique_consecutive(const Tensor& self, bool return_inverse, bool return_counts, std::optional<int64_t> dim) {
-  return dim ? unique_slices(self, *dim, return_inverse, return_counts, false) : unique_elements(self, return_inverse, return_counts, false);
+std::tuple<Tensor, Tensor, Tensor> unique_consecutive(const Tensor& self, bool return_inverse, bool return_counts,
+                                                      std::optional<int64_t> dim) {
+  return dim ? unique_slices(self, *dim, return_inverse, return_counts, false)
+             : unique_elements(self, return_inverse, return_counts, false);
 }
 
 // ---- searching -------------------------------------------------------------------------------------------------------
@@ -149,8 +153,10 @@ void searchsorted(const Tensor& sorted_sequence, const Tensor& self, bool, bool 
       while (low < high) {
         const int64_t middle = low + (high - low) / 2;
         const scalar_t e = base[row + (sort ? sort[row + middle] : middle)];
-        if (right ? !less(v[i], e) : less(e, v[i])) low = middle + 1;
-        else high = middle;
+        if (right ? !less(v[i], e) : less(e, v[i]))
+          low = middle + 1;
+        else
+          high = middle;
       }
       return low;
     };
@@ -158,8 +164,10 @@ void searchsorted(const Tensor& sorted_sequence, const Tensor& self, bool, bool 
     void* const to = out.mutable_data_ptr();
     parallel_for(0, values.numel(), 4096, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        if (small) static_cast<int32_t*>(to)[i] = static_cast<int32_t>(find(i));
-        else static_cast<int64_t*>(to)[i] = find(i);
+        if (small)
+          static_cast<int32_t*>(to)[i] = static_cast<int32_t>(find(i));
+        else
+          static_cast<int64_t*>(to)[i] = find(i);
       }
     });
   });
@@ -172,7 +180,8 @@ void bucketize(const Tensor& self, const Tensor& boundaries, bool out_int32, boo
 
 Tensor bincount(const Tensor& self, const std::optional<Tensor>& weights, int64_t minlength) {
   CRESSET_CHECK(minlength >= 0, "minlength should be >= 0");
-  CRESSET_CHECK_NOT_IMPLEMENTED(isIntegralType(self.scalar_type(), false), "\"bincount_cpu\" not implemented for '", self.scalar_type(), "'");
+  CRESSET_CHECK_NOT_IMPLEMENTED(isIntegralType(self.scalar_type(), false), "\"bincount_cpu\" not implemented for '", self.scalar_type(),
+                                "'");
   CRESSET_CHECK(self.dim() == 1, "bincount only supports 1-d non-negative integral inputs.");
   const Tensor in = self.to(kLong).contiguous();
   const int64_t n = in.numel();

@@ -125,7 +125,8 @@ TEST(Backward, ArgumentErrors) {
 }
 
 TEST(Backward, RequiresGradRules) {
-  expect_error([] { cresset::ones({1}, TensorOptions(kLong)).requires_grad_(); }, "only Tensors of floating point dtype can require gradients");
+  expect_error([] { cresset::ones({1}, TensorOptions(kLong)).requires_grad_(); },
+               "only Tensors of floating point dtype can require gradients");
   const Tensor x = leaf({1});
   expect_error([&] { (x * 2.0).requires_grad_(false); }, "you can only change requires_grad flags of leaf variables.");
   {

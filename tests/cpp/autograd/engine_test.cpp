@@ -179,7 +179,8 @@ TEST(Engine, DeviceThreadsCanBeForbidden) {
 TEST(Engine, ErrorsOfDeviceThreadsKeepTheirType) {
   const Tensor x = leaf({1});
   std::thread::id where;
-  expect_error<ValueError>([&] { Engine::get_default_engine().execute({Edge(device_graph(x, &where, true), 0)}, {vec({1})}, {}); }, "on the device");
+  expect_error<ValueError>([&] { Engine::get_default_engine().execute({Edge(device_graph(x, &where, true), 0)}, {vec({1})}, {}); },
+                           "on the device");
   EXPECT_FALSE(x.grad().defined());
 }
 

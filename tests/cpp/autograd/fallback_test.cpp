@@ -43,7 +43,8 @@ TEST(Fallback, WarnsInBackward) {
   EXPECT_TRUE(warnings.messages().empty());
   y.backward();
   ASSERT_EQ(warnings.messages().size(), 1u);
-  EXPECT_NE(warnings.messages()[0].find("autograd_fallback_test::opaque: an autograd kernel was not registered to the Autograd key(s)"), std::string::npos);
+  EXPECT_NE(warnings.messages()[0].find("autograd_fallback_test::opaque: an autograd kernel was not registered to the Autograd key(s)"),
+            std::string::npos);
   EXPECT_FALSE(x.grad().defined());
 }
 
@@ -82,7 +83,8 @@ TEST(Fallback, NothingAndErrorModes) {
 TEST(Fallback, TangentsAreNotLostSilently) {
   const forward_ad::DualLevel level;
   const Tensor d = forward_ad::make_dual(vec({1}), vec({1}));
-  expect_error<NotImplementedError>([&] { op<Tensor(const Tensor&)>("opaque").call(d); }, "Trying to use forward AD with opaque that does not support it");
+  expect_error<NotImplementedError>([&] { op<Tensor(const Tensor&)>("opaque").call(d); },
+                                    "Trying to use forward AD with opaque that does not support it");
   expect_values(forward_ad::tangent(op<Tensor(const Tensor&)>("composed").call(d)), {2});
 }
 

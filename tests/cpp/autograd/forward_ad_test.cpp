@@ -39,7 +39,8 @@ TEST(ForwardAD, MakeDualChecks) {
   const Tensor x = vec({1, 2});
   expect_error([&] { make_dual(x, x); }, "Trying to create a dual Tensor for forward AD but no level exists");
   const DualLevel level;
-  expect_error([&] { make_dual(x, vec({1})); }, "Trying to set a forward gradient that has a different size than that of the original Tensor");
+  expect_error([&] { make_dual(x, vec({1})); },
+               "Trying to set a forward gradient that has a different size than that of the original Tensor");
   const Tensor ints = cresset::ones({2}, TensorOptions(kLong));
   expect_error<ValueError>([&] { make_dual(ints, x); }, "Expected primal to be floating point or complex, but got: torch.int64");
   expect_error<ValueError>([&] { make_dual(x, ints); }, "Expected tangent to be floating point or complex, but got: torch.int64");
@@ -47,7 +48,8 @@ TEST(ForwardAD, MakeDualChecks) {
   expect_error([&] { make_dual(d, x); }, "already has a forward gradient at the same level 0");
   expect_error([&] { make_dual(x, d); }, "Setting a forward grad that itself has a forward gradient at the same level");
   Tensor out = vec({0, 0});
-  expect_error<NotImplementedError>([&] { cresset::add_out(out, d, d); }, "Trying to use forward AD with add_out that does not support it because it is an out= function");
+  expect_error<NotImplementedError>([&] { cresset::add_out(out, d, d); },
+                                    "Trying to use forward AD with add_out that does not support it because it is an out= function");
 }
 
 TEST(ForwardAD, ViewsOfDuals) {

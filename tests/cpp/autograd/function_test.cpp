@@ -154,9 +154,7 @@ struct InPlaceSecond : Function<InPlaceSecond> {
     ctx->save_for_backward({scale});
     return a;
   }
-  static variable_list backward(AutogradContext* ctx, variable_list grads) {
-    return {Tensor(), grads[0] * ctx->get_saved_variables()[0]};
-  }
+  static variable_list backward(AutogradContext* ctx, variable_list grads) { return {Tensor(), grads[0] * ctx->get_saved_variables()[0]}; }
 };
 
 TEST(Function, DirtyInputsAreRebased) {
@@ -216,7 +214,8 @@ TEST(Function, InputsReturnedAsTheyAre) {
   expect_values(x.grad(), {100});
   Tensor z = AsIs::apply(x * 1.0);
   expect_error([&] { z.add_(1.0); }, "This view was created inside a custom Function (or because an input was returned as-is)");
-  expect_error([&] { DirtyNotReturned::apply(x * 1.0); }, "Some elements marked as dirty during the forward method were not returned as output.");
+  expect_error([&] { DirtyNotReturned::apply(x * 1.0); },
+               "Some elements marked as dirty during the forward method were not returned as output.");
 }
 
 struct TooFew : Function<TooFew> {
@@ -244,7 +243,8 @@ TEST(Function, GradientsAreChecked) {
   const Tensor x = leaf({1, 2});
   expect_error([&] { TooFew::apply(x, x).sum().backward(); }, "returned an incorrect number of gradients (expected 2, got 1)");
   expect_error([&] { ForNonTensor::apply(x, 3).sum().backward(); }, "returned a gradient different than None at position 2");
-  expect_error([&] { WrongShape::apply(x).sum().backward(); }, "returned an invalid gradient at index 0 - got [5] but expected shape compatible with [2]");
+  expect_error([&] { WrongShape::apply(x).sum().backward(); },
+               "returned an invalid gradient at index 0 - got [5] but expected shape compatible with [2]");
   Larger::apply(x).sum().backward();
   expect_values(x.grad(), {4, 4});
   EXPECT_EQ(x.grad().scalar_type(), kDouble);
@@ -270,7 +270,8 @@ TEST(Function, ForwardMode) {
 
 // A Function as the autograd kernel of an operator, and the kernel it calls below autograd.
 Tensor my_add(const Tensor& self, const Tensor& other) {
-  static const auto op = Dispatcher::singleton().findSchemaOrThrow("autograd_function_test::my_add", "").typed<Tensor(const Tensor&, const Tensor&)>();
+  static const auto op =
+      Dispatcher::singleton().findSchemaOrThrow("autograd_function_test::my_add", "").typed<Tensor(const Tensor&, const Tensor&)>();
   return op.call(self, other);
 }
 Tensor my_add_cpu(const Tensor& self, const Tensor& other) { return cresset::add(self, other); }

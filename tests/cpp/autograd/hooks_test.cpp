@@ -161,7 +161,8 @@ TEST(SavedVariable, OwnHooksOnlyOnce) {
   SavedVariable s(vec({4}), false);
   s.register_hooks(std::make_unique<Same>());
   expect_values(s.unpack(), {4});
-  expect_error([&] { s.register_hooks(std::make_unique<Same>()); }, "Calling register_hooks on a saved tensor whose hooks have already been set.");
+  expect_error([&] { s.register_hooks(std::make_unique<Same>()); },
+               "Calling register_hooks on a saved tensor whose hooks have already been set.");
   s.reset_data();
   expect_error([&] { s.unpack(); }, "Trying to backward through the graph a second time");
 }

@@ -6,7 +6,8 @@ namespace {
 
 /// Multiplies by a factor and writes its tag into a log.
 struct Scale : Node {
-  Scale(std::vector<std::string>* log, std::string tag, double by, edge_list&& edges) : Node(std::move(edges)), log_(log), tag_(std::move(tag)), by_(by) {}
+  Scale(std::vector<std::string>* log, std::string tag, double by, edge_list&& edges)
+      : Node(std::move(edges)), log_(log), tag_(std::move(tag)), by_(by) {}
   std::string name() const override { return tag_; }
 
  protected:
@@ -139,7 +140,8 @@ struct LogPre : FunctionPreHook {
 struct LogPost : FunctionPostHook {
   explicit LogPost(std::vector<std::string>* l) : log(l) {}
   variable_list operator()(const variable_list& outputs, const variable_list& inputs) override {
-    log->push_back("post " + std::to_string(values_of(inputs[0])[0]).substr(0, 1) + " -> " + std::to_string(values_of(outputs[0])[0]).substr(0, 1));
+    log->push_back("post " + std::to_string(values_of(inputs[0])[0]).substr(0, 1) + " -> " +
+                   std::to_string(values_of(outputs[0])[0]).substr(0, 1));
     return {vec({100})};
   }
   std::vector<std::string>* log;

@@ -123,7 +123,9 @@ TEST(View, ViewsOfSeveralRefuseInPlaceChanges) {
   const Tensor x = leaf({1, 2});
   Tensor y = x * 1.0;
   auto parts = y.split(1);
-  expect_error([&] { parts[0].mul_(2.0); }, "Output 0 of Split is a view and is being modified inplace. This view is the output of a function that returns multiple views.");
+  expect_error(
+      [&] { parts[0].mul_(2.0); },
+      "Output 0 of Split is a view and is being modified inplace. This view is the output of a function that returns multiple views.");
 }
 
 TEST(View, ViewsMadeWithoutRecordingRefuseInPlaceChanges) {
@@ -146,9 +148,10 @@ TEST(View, SavedTensorsAreCheckedForChanges) {
   const Tensor x = leaf({1, 2});
   Tensor y = x.exp();
   y.add_(1.0);
-  expect_error([&] { y.sum().backward(); },
-               "one of the variables needed for gradient computation has been modified by an inplace operation: [torch.DoubleTensor [2]], which is "
-               "output 0 of Exp, is at version 1; expected version 0 instead. Hint: enable anomaly detection");
+  expect_error(
+      [&] { y.sum().backward(); },
+      "one of the variables needed for gradient computation has been modified by an inplace operation: [torch.DoubleTensor [2]], which is "
+      "output 0 of Exp, is at version 1; expected version 0 instead. Hint: enable anomaly detection");
   Tensor z = x * 1.0;
   const Tensor q = z * z;
   z.add_(1.0);

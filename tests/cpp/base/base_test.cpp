@@ -80,8 +80,8 @@ TEST(Half, RoundsToNearestEven) {
   EXPECT_EQ(float(Half(65504.0f)), 65504.0f);
   EXPECT_TRUE(std::isinf(float(Half(65520.0f))));
   EXPECT_EQ(float(Half(65519.0f)), 65504.0f);
-  EXPECT_EQ(Half(5.9604645e-8f).x, 1);     // the smallest subnormal
-  EXPECT_EQ(Half(2.9802322e-8f).x, 0);     // half of it goes to even
+  EXPECT_EQ(Half(5.9604645e-8f).x, 1);  // the smallest subnormal
+  EXPECT_EQ(Half(2.9802322e-8f).x, 0);  // half of it goes to even
   EXPECT_EQ(float(Half(1.0f + 0x1p-11f)), 1.0f);
   EXPECT_EQ(float(BFloat16(1.0f + 0x1p-8f)), 1.0f);
   EXPECT_EQ(float(BFloat16(1.0f + 0x3p-8f)), 1.0f + 0x1p-6f);
@@ -104,7 +104,11 @@ TEST(Parallel, CoversTheRangeOnce) {
     });
     for (auto& h : hits) ASSERT_EQ(h, 1);
   }
-  EXPECT_THROW(parallel_for(0, 100, 1, [](int64_t b, int64_t) { if (b >= 0) throw ValueError("inside"); }), ValueError);
+  EXPECT_THROW(parallel_for(0, 100, 1,
+                            [](int64_t b, int64_t) {
+                              if (b >= 0) throw ValueError("inside");
+                            }),
+               ValueError);
   parallel_for(0, 4, 1, [](int64_t, int64_t) {
     parallel_for(0, 4, 1, [](int64_t b, int64_t e) { EXPECT_EQ(e - b, 4); });  // nested: serial
   });

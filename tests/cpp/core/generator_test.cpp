@@ -59,10 +59,8 @@ TEST(CPUGenerator, StateBytesArePyTorchs) {
   CPUGeneratorImpl generator(0);
   EXPECT_EQ(generator.get_state().size(), 5056u);
   EXPECT_EQ(fnv(generator.get_state()), 0xd383c07ab3df60e4u);
-  const std::pair<int64_t, uint64_t> steps[] = {{1, 0x2bdbf6e360a05b23u},
-                                                {622, 0x0ab98a97cb54c84fu},
-                                                {1, 0x5b3f0cbb63c639c3u},
-                                                {1, 0x05bfc64ea716a7e7u}};
+  const std::pair<int64_t, uint64_t> steps[] = {
+      {1, 0x2bdbf6e360a05b23u}, {622, 0x0ab98a97cb54c84fu}, {1, 0x5b3f0cbb63c639c3u}, {1, 0x05bfc64ea716a7e7u}};
   for (auto [n, expected] : steps) {
     words(generator, n);
     EXPECT_EQ(fnv(generator.get_state()), expected) << n;
@@ -106,10 +104,7 @@ TEST(CPUGenerator, RefusesWhatIsNoState) {
   for (auto [offset, value] : {std::pair{8, 0}, {8, 200}, {12, 0}, {16, 200}, {17, 4}, {23, 128}}) {
     std::vector<uint8_t> bad = good;
     bad[static_cast<std::size_t>(offset)] = static_cast<uint8_t>(value);
-    EXPECT_TRUE(error_of([&] {
-                  generator.set_state(bad);
-                }).starts_with("set_state: an MT19937 state was required; seeded="))
-        << offset;
+    EXPECT_TRUE(error_of([&] { generator.set_state(bad); }).starts_with("set_state: an MT19937 state was required; seeded=")) << offset;
   }
   EXPECT_EQ(generator.get_state(), good);
 }
@@ -158,10 +153,8 @@ TEST(Generator, LookupChecksTheDevice) {
     intrusive_ptr<GeneratorImpl> clone() const override { return make_intrusive<Other>(); }
   };
   const Generator fallback = make_cpu_generator(1), other = make_generator<Other>();
-  EXPECT_EQ(get_generator_or_default<CPUGeneratorImpl>(std::nullopt, fallback),
-            fallback.get<CPUGeneratorImpl>());
-  EXPECT_EQ(get_generator_or_default<CPUGeneratorImpl>(Generator(), fallback),
-            fallback.get<CPUGeneratorImpl>());
+  EXPECT_EQ(get_generator_or_default<CPUGeneratorImpl>(std::nullopt, fallback), fallback.get<CPUGeneratorImpl>());
+  EXPECT_EQ(get_generator_or_default<CPUGeneratorImpl>(Generator(), fallback), fallback.get<CPUGeneratorImpl>());
   EXPECT_TRUE(error_of([&] {
                 get_generator_or_default<CPUGeneratorImpl>(other, fallback);
               }).starts_with("Expected a 'cpu' device type for generator but found '"));
@@ -178,8 +171,7 @@ TEST(Generator, LookupChecksTheDevice) {
 // Known answers of philox4x32 with ten rounds, published with Random123.
 TEST(Philox, KnownAnswers) {
   using Block = PhiloxStream::Block;
-  EXPECT_EQ(PhiloxStream::encrypt({0, 0, 0, 0}, {0, 0}),
-            (Block{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
+  EXPECT_EQ(PhiloxStream::encrypt({0, 0, 0, 0}, {0, 0}), (Block{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
   EXPECT_EQ(PhiloxStream::encrypt({0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}, {0xffffffff, 0xffffffff}),
             (Block{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
   EXPECT_EQ(PhiloxStream::encrypt({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0}),

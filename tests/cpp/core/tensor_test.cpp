@@ -31,8 +31,9 @@ TEST(ScalarType, Promotion) {
   EXPECT_FALSE(canCast(kLong, kBool));
   EXPECT_TRUE(canCast(kDouble, kHalf));
   EXPECT_THROW(set_default_dtype(kLong), TypeError);
-  EXPECT_EQ(error_of<NotImplementedError>([] { CRESSET_DISPATCH(kBool, "sum_cpu", CRESSET_FLOATING_TYPES, [&] { return sizeof(scalar_t); }); }),
-            "\"sum_cpu\" not implemented for 'Bool'");
+  EXPECT_EQ(
+      error_of<NotImplementedError>([] { CRESSET_DISPATCH(kBool, "sum_cpu", CRESSET_FLOATING_TYPES, [&] { return sizeof(scalar_t); }); }),
+      "\"sum_cpu\" not implemented for 'Bool'");
 }
 
 TEST(Device, NamesAreRegistered) {
@@ -99,8 +100,10 @@ TEST(Tensor, LayoutFacts) {
 
 TEST(Tensor, BadSizesAndTooMuchMemory) {
   EXPECT_EQ(error_of([] { detail::empty_cpu({2, -1}, kFloat); }), "Trying to create tensor with negative dimension -1: [2, -1]");
-  EXPECT_NE(error_of([] { detail::empty_cpu({int64_t{1} << 40, int64_t{1} << 40}, kFloat); }).find("Storage size calculation overflowed"), std::string::npos);
-  EXPECT_NE(error_of<OutOfMemoryError>([] { detail::empty_cpu({int64_t{1} << 55}, kFloat); }).find("you tried to allocate"), std::string::npos);
+  EXPECT_NE(error_of([] { detail::empty_cpu({int64_t{1} << 40, int64_t{1} << 40}, kFloat); }).find("Storage size calculation overflowed"),
+            std::string::npos);
+  EXPECT_NE(error_of<OutOfMemoryError>([] { detail::empty_cpu({int64_t{1} << 55}, kFloat); }).find("you tried to allocate"),
+            std::string::npos);
 }
 
 TEST(Tensor, UndefinedAndCounts) {
@@ -125,7 +128,8 @@ TEST(Tensor, VersionsAreSharedByViewsOnly) {
   const auto together = base.unsafeGetTensorImpl()->shallow_copy_and_detach(true);
   together->bump_version();
   EXPECT_EQ(view._version(), 2);
-  EXPECT_NE(error_of([&] { detail::alias_with_sizes_and_strides(base, {5}, {1}, 0); }).find("out of bounds for storage of size 16"), std::string::npos);
+  EXPECT_NE(error_of([&] { detail::alias_with_sizes_and_strides(base, {5}, {1}, 0); }).find("out of bounds for storage of size 16"),
+            std::string::npos);
 }
 
 TEST(Tensor, InferenceModeMakesInferenceTensors) {
@@ -137,13 +141,16 @@ TEST(Tensor, InferenceModeMakesInferenceTensors) {
   EXPECT_TRUE(inside.is_inference());
   EXPECT_FALSE(inside.key_set().has(DispatchKey::AutogradCPU));
   EXPECT_NE(error_of([&] { inside._version(); }).find("Inference tensors do not track version counter"), std::string::npos);
-  EXPECT_NE(error_of([&] { inside.unsafeGetTensorImpl()->bump_version(); }).find("Inplace update to inference tensor outside InferenceMode"), std::string::npos);
+  EXPECT_NE(
+      error_of([&] { inside.unsafeGetTensorImpl()->bump_version(); }).find("Inplace update to inference tensor outside InferenceMode"),
+      std::string::npos);
   EXPECT_TRUE(GradMode::is_enabled());
 }
 
 TEST(Opaque, HasSizesButNoStorage) {
   using Impl = OpaqueTensorImpl<std::shared_ptr<int>>;
-  const Tensor t(make_intrusive<Impl>(key_set_for_device(kPrivateUse1), kFloat, Device(kPrivateUse1, 0), std::make_shared<int>(5), IntArrayRef{2, 3}));
+  const Tensor t(
+      make_intrusive<Impl>(key_set_for_device(kPrivateUse1), kFloat, Device(kPrivateUse1, 0), std::make_shared<int>(5), IntArrayRef{2, 3}));
   EXPECT_EQ(t.numel(), 6);
   EXPECT_FALSE(t.has_storage());
   EXPECT_NE(error_of([&] { t.strides(); }).find("opaque tensors do not have strides"), std::string::npos);

@@ -48,8 +48,7 @@ const Expected kExpected[] = {
 
 uint64_t fnv(const void* data, std::size_t bytes) {
   uint64_t value = 0xCBF29CE484222325u;
-  for (std::size_t i = 0; i < bytes; ++i)
-    value = (value ^ static_cast<const uint8_t*>(data)[i]) * 0x100000001B3u;
+  for (std::size_t i = 0; i < bytes; ++i) value = (value ^ static_cast<const uint8_t*>(data)[i]) * 0x100000001B3u;
   return value;
 }
 
@@ -83,13 +82,10 @@ bool draw(const Expected& row, T* p, CPUGeneratorImpl& generator) {
   }
   if (name == "bernoulli") return bernoulli_fill(p, n, row.a.real, generator), true;
   if (name == "random") return random_fill(p, n, generator), true;
-  if (name == "random_range")
-    return random_range_fill(p, n, integer_range<T>(row.a.integer, row.b.integer), generator), true;
+  if (name == "random_range") return random_range_fill(p, n, integer_range<T>(row.a.integer, row.b.integer), generator), true;
   std::vector<double> probabilities(static_cast<std::size_t>(n));
-  for (int64_t i = 0; i < n; ++i)
-    probabilities[static_cast<std::size_t>(i)] = static_cast<double>(i) / static_cast<double>(n);
-  if (name == "bernoulli_double_tensor")
-    return bernoulli_tensor_fill(p, probabilities.data(), n, generator), true;
+  for (int64_t i = 0; i < n; ++i) probabilities[static_cast<std::size_t>(i)] = static_cast<double>(i) / static_cast<double>(n);
+  if (name == "bernoulli_double_tensor") return bernoulli_tensor_fill(p, probabilities.data(), n, generator), true;
   const std::vector<float> single(probabilities.begin(), probabilities.end());
   if (name == "bernoulli_float_tensor") return bernoulli_tensor_fill(p, single.data(), n, generator), true;
   return false;
@@ -100,8 +96,7 @@ void expect_row(const Expected& row, const E* values, int64_t n, bool exact, CPU
   const int64_t shown = std::min<int64_t>(3, n);
   for (int64_t i = 0; i < shown; ++i) {
     EXPECT_LE(ulps<E>(static_cast<double>(values[i]), row.shown[i]), exact ? 0 : 2) << "element " << i;
-    EXPECT_LE(ulps<E>(static_cast<double>(values[n - shown + i]), row.shown[shown + i]), exact ? 0 : 2)
-        << "element " << n - shown + i;
+    EXPECT_LE(ulps<E>(static_cast<double>(values[n - shown + i]), row.shown[shown + i]), exact ? 0 : 2) << "element " << n - shown + i;
   }
   if (exact) {
     EXPECT_EQ(fnv(values, static_cast<std::size_t>(n) * sizeof(E)), row.checksum);
@@ -112,8 +107,8 @@ void expect_row(const Expected& row, const E* values, int64_t n, bool exact, CPU
 // double results of the C library's log, sin, tan and exp may differ in the last place between its versions.
 template <class T>
 bool is_exact(const std::string& name) {
-  return !std::is_same_v<T, double> || !(name == "normal" || name == "serial_normal" ||
-                                         name == "log_normal" || name == "cauchy" || name == "exponential");
+  return !std::is_same_v<T, double> ||
+         !(name == "normal" || name == "serial_normal" || name == "log_normal" || name == "cauchy" || name == "exponential");
 }
 
 template <class T>
@@ -125,8 +120,8 @@ void check_row(const Expected& row) {
       std::vector<T> weights;
       for (int i = 0; i < 100; ++i) weights.push_back(static_cast<T>(static_cast<float>(i * 37 % 11)));
       std::vector<int64_t> drawn(static_cast<std::size_t>(2 * row.n));
-      const auto multinomial = name == "multinomial_with_replacement" ? multinomial_with_replacement<T>
-                                                                      : multinomial_without_replacement<T>;
+      const auto multinomial =
+          name == "multinomial_with_replacement" ? multinomial_with_replacement<T> : multinomial_without_replacement<T>;
       multinomial(drawn.data(), weights.data(), 2, 50, row.n, generator);
       return expect_row(row, drawn.data(), 2 * row.n, true, generator);
     }
@@ -140,8 +135,7 @@ void check_row(const Expected& row) {
 std::vector<std::string> distributions() {
   std::vector<std::string> names;
   for (const Expected& row : kExpected)
-    if (std::find(names.begin(), names.end(), row.distribution) == names.end())
-      names.push_back(row.distribution);
+    if (std::find(names.begin(), names.end(), row.distribution) == names.end()) names.push_back(row.distribution);
   return names;
 }
 
@@ -152,8 +146,8 @@ TEST_P(RandomStream, GivesRecordedValues) {
   for (const Expected& row : kExpected) {
     if (row.distribution != GetParam()) continue;
     ++rows;
-    SCOPED_TRACE(std::string(row.distribution) + " " + row.dtype + " n=" + std::to_string(row.n) +
-                 " a=" + std::to_string(row.a.real) + " b=" + std::to_string(row.b.real));
+    SCOPED_TRACE(std::string(row.distribution) + " " + row.dtype + " n=" + std::to_string(row.n) + " a=" + std::to_string(row.a.real) +
+                 " b=" + std::to_string(row.b.real));
     const std::string dtype = row.dtype;
     if (dtype == "float32")
       check_row<float>(row);
@@ -180,8 +174,7 @@ TEST_P(RandomStream, GivesRecordedValues) {
   }
   EXPECT_GE(rows, 12);
 }
-INSTANTIATE_TEST_SUITE_P(Recorded, RandomStream, testing::ValuesIn(distributions()),
-                         [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Recorded, RandomStream, testing::ValuesIn(distributions()), [](const auto& info) { return info.param; });
 
 template <class F>
 std::string error_of(const F& f) {
@@ -316,8 +309,7 @@ TEST(RandomStreamTest, BoundsThatHalfTypesRoundMoveInwards) {
   set_warning_handler(before);
   EXPECT_EQ(span(integer_range<int8_t>(-5, std::nullopt)), std::pair(int64_t{-5}, uint64_t{133}));
   EXPECT_EQ(span(integer_range<float>(3, std::nullopt)), std::pair(int64_t{3}, uint64_t{(1 << 24) - 2}));
-  EXPECT_EQ(span(integer_range<int64_t>(std::numeric_limits<int64_t>::min(), std::nullopt)),
-            std::pair(int64_t{0}, uint64_t{0}));
+  EXPECT_EQ(span(integer_range<int64_t>(std::numeric_limits<int64_t>::min(), std::nullopt)), std::pair(int64_t{0}, uint64_t{0}));
 }
 
 TEST(RandomStreamTest, ErrorsLeaveTheStreamAlone) {
@@ -328,29 +320,19 @@ TEST(RandomStreamTest, ErrorsLeaveTheStreamAlone) {
   const float nan = std::numeric_limits<float>::quiet_NaN(), inf = std::numeric_limits<float>::infinity();
   EXPECT_EQ(error_of([&] { uniform_fill(x, 3, 2.0, 1.0, generator); }),
             "uniform_ expects to return a [from, to) range, but found from=2 > to=1");
-  EXPECT_EQ(error_of([&] { uniform_fill(x, 3, 0.0, inf, generator); }),
-            "uniform_: to is out of bounds for Float; to=inf was given.");
-  EXPECT_EQ(error_of([&] { normal_fill(x, 3, 0.0, -1.0, generator); }),
-            "normal expects std >= 0.0, but found std -1");
-  EXPECT_EQ(error_of([&] { normal_fill(x, 20, 0.0, nan, generator); }),
-            "normal expects std >= 0.0, but found std nan");
-  EXPECT_EQ(error_of([&] { log_normal_fill(x, 3, 0.0, 0.0, generator); }),
-            "log_normal_ expects std > 0.0, but found std=0");
-  EXPECT_EQ(error_of([&] { exponential_fill(x, 3, 0.0, generator); }),
-            "exponential_ expects lambda > 0.0, but found lambda=0");
-  EXPECT_EQ(error_of([&] { cauchy_fill(x, 3, 0.0, 0.0, generator); }),
-            "cauchy_ expects sigma > 0.0, but found sigma=0");
-  EXPECT_EQ(error_of([&] { geometric_fill(x, 3, 1.0, generator); }),
-            "geometric_ expects p to be in (0, 1), but got p=1");
-  EXPECT_EQ(error_of([&] { bernoulli_fill(x, 3, 1.5, generator); }),
-            "bernoulli_ expects p to be in [0, 1], but got p=1.5");
+  EXPECT_EQ(error_of([&] { uniform_fill(x, 3, 0.0, inf, generator); }), "uniform_: to is out of bounds for Float; to=inf was given.");
+  EXPECT_EQ(error_of([&] { normal_fill(x, 3, 0.0, -1.0, generator); }), "normal expects std >= 0.0, but found std -1");
+  EXPECT_EQ(error_of([&] { normal_fill(x, 20, 0.0, nan, generator); }), "normal expects std >= 0.0, but found std nan");
+  EXPECT_EQ(error_of([&] { log_normal_fill(x, 3, 0.0, 0.0, generator); }), "log_normal_ expects std > 0.0, but found std=0");
+  EXPECT_EQ(error_of([&] { exponential_fill(x, 3, 0.0, generator); }), "exponential_ expects lambda > 0.0, but found lambda=0");
+  EXPECT_EQ(error_of([&] { cauchy_fill(x, 3, 0.0, 0.0, generator); }), "cauchy_ expects sigma > 0.0, but found sigma=0");
+  EXPECT_EQ(error_of([&] { geometric_fill(x, 3, 1.0, generator); }), "geometric_ expects p to be in (0, 1), but got p=1");
+  EXPECT_EQ(error_of([&] { bernoulli_fill(x, 3, 1.5, generator); }), "bernoulli_ expects p to be in [0, 1], but got p=1.5");
   const float p[] = {0.5f, nan};
   EXPECT_EQ(error_of([&] { bernoulli_tensor_fill(x, p, 2, generator); }),
             "bernoulli expects probabilities in [0, 1], but element 1 is nan");
-  EXPECT_EQ(error_of([&] { integer_range<int64_t>(5, 5); }),
-            "random_ expects 'from' to be less than 'to', but got from=5 >= to=5");
-  EXPECT_EQ(error_of([&] { integer_range<uint8_t>(0, 300); }),
-            "random_: to - 1 is out of bounds for Byte; 299 was given.");
+  EXPECT_EQ(error_of([&] { integer_range<int64_t>(5, 5); }), "random_ expects 'from' to be less than 'to', but got from=5 >= to=5");
+  EXPECT_EQ(error_of([&] { integer_range<uint8_t>(0, 300); }), "random_: to - 1 is out of bounds for Byte; 299 was given.");
   EXPECT_EQ(error_of([&] { randperm_fill(reinterpret_cast<int8_t*>(x), 129, generator); }),
             "randperm: n=129 is too large for the result dtype Char.");
   const float weights[] = {0.0f, 0.0f, -1.0f, 2.0f};
@@ -358,9 +340,8 @@ TEST(RandomStreamTest, ErrorsLeaveTheStreamAlone) {
             "multinomial: invalid multinomial distribution (sum of probabilities <= 0); row 0 sums to 0.");
   EXPECT_EQ(error_of([&] { multinomial_without_replacement(index, weights, 2, 2, 1, generator); }),
             "multinomial: invalid multinomial distribution (sum of probabilities <= 0); row 0 sums to 0.");
-  EXPECT_EQ(
-      error_of([&] { multinomial_with_replacement(index, weights + 2, 1, 2, 2, generator); }),
-      "multinomial: probability tensor contains either `inf`, `nan` or element < 0; row 0, column 0 is -1.");
+  EXPECT_EQ(error_of([&] { multinomial_with_replacement(index, weights + 2, 1, 2, 2, generator); }),
+            "multinomial: probability tensor contains either `inf`, `nan` or element < 0; row 0, column 0 is -1.");
   EXPECT_EQ(error_of([&] { multinomial_without_replacement(index, weights, 1, 2, 3, generator); }),
             "multinomial: cannot sample n_sample > prob_dist.size(-1) samples without replacement; "
             "n_sample=3 and 2 categories were given.");

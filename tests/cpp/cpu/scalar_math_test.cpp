@@ -29,7 +29,7 @@ const Function kFunctions[] = {
     {"tanh", tanh, std::tanh, -5, 5},        {"asinh", asinh, std::asinh, -20, 20},  {"acosh", acosh, std::acosh, 1.01, 20},
     {"atanh", atanh, std::atanh, -0.9, 0.9}, {"erf", erf, std::erf, -3, 3},          {"erfc", erfc, std::erfc, -3, 5},
     {"sqrt", sqrt, std::sqrt, 0, 1e6},       {"rsqrt", rsqrt, rsqrt_of, 1e-6, 1e6},  {"sigmoid", sigmoid, sigmoid_of, -20, 20},
-    {"gelu", gelu_none, gelu_of, -0.5, 8},     {"lgamma", lgamma, std::lgamma, 3, 50},
+    {"gelu", gelu_none, gelu_of, -0.5, 8},   {"lgamma", lgamma, std::lgamma, 3, 50},
 };
 
 TEST(ScalarMath, FloatAndDoubleAreAccurate) {

@@ -10,7 +10,9 @@
 namespace cresset {
 namespace {
 
-Library make(Library::Kind kind, const char* ns, std::optional<DispatchKey> key = std::nullopt) { return Library(kind, ns, key, "file.cpp", 1); }
+Library make(Library::Kind kind, const char* ns, std::optional<DispatchKey> key = std::nullopt) {
+  return Library(kind, ns, key, "file.cpp", 1);
+}
 
 template <class E = Error, class F>
 std::string error_of(const F& f) {
@@ -26,9 +28,7 @@ Tensor cpu(std::initializer_list<int64_t> sizes = {2}) { return detail::empty_cp
 Tensor meta() { return detail::empty_meta({2}, {1}, kFloat); }
 
 OperatorHandle find(const char* name) { return Dispatcher::singleton().findSchemaOrThrow(name, ""); }
-int64_t run(const char* name, const Tensor& x) {
-  return find(name).typed<int64_t(const Tensor&)>().call(x);
-}
+int64_t run(const char* name, const Tensor& x) { return find(name).typed<int64_t(const Tensor&)>().call(x); }
 CppFunction kernel(int64_t value) {
   return CppFunction([value](const Tensor&) { return value; });
 }
@@ -54,12 +54,18 @@ void answer_77(const OperatorHandle& op, Stack* s) {
 TEST(Registration, NamesAndBlocksAreChecked) {
   Library def = make(Library::DEF, "reg1");
   def.def("f(Tensor x) -> int");
-  EXPECT_NE(error_of([&] { def.def("f(Tensor x) -> int"); }).find("with the same name and overload name multiple times"), std::string::npos);
-  EXPECT_NE(error_of([] { make(Library::DEF, "reg1"); }).find("Only a single TORCH_LIBRARY can be used to register the namespace reg1"), std::string::npos);
+  EXPECT_NE(error_of([&] { def.def("f(Tensor x) -> int"); }).find("with the same name and overload name multiple times"),
+            std::string::npos);
+  EXPECT_NE(error_of([] { make(Library::DEF, "reg1"); }).find("Only a single TORCH_LIBRARY can be used to register the namespace reg1"),
+            std::string::npos);
   Library impl = make(Library::IMPL, "reg1", DispatchKey::CPU);
-  EXPECT_NE(error_of([&] { impl.def("g(Tensor x) -> int"); }).find("Cannot define an operator inside of a TORCH_LIBRARY_IMPL block"), std::string::npos);
+  EXPECT_NE(error_of([&] { impl.def("g(Tensor x) -> int"); }).find("Cannot define an operator inside of a TORCH_LIBRARY_IMPL block"),
+            std::string::npos);
   EXPECT_NE(error_of([&] { impl.impl("other::f", kernel(1)); }).find("Explicitly provided namespace (other)"), std::string::npos);
-  EXPECT_NE(error_of([&] { impl.impl("f", dispatch(DispatchKey::Meta, [](const Tensor&) { return int64_t{1}; })); }).find("inconsistent with the dispatch key"), std::string::npos);
+  EXPECT_NE(error_of([&] {
+              impl.impl("f", dispatch(DispatchKey::Meta, [](const Tensor&) { return int64_t{1}; }));
+            }).find("inconsistent with the dispatch key"),
+            std::string::npos);
   EXPECT_NE(error_of([&] { impl.fallback(CppFunction::makeFallthrough()); }).find("please define a separate block"), std::string::npos);
 }
 
@@ -72,8 +78,11 @@ TEST(Registration, SchemaIsInferredAndCompared) {
   const std::string wrong = error_of([&] { lib.impl("typed", [](const Tensor&, int64_t) { return int64_t{1}; }); });
   EXPECT_NE(wrong.find("expected schema: reg2::typed(Tensor x, float y) -> int"), std::string::npos);
   EXPECT_NE(wrong.find("Type mismatch in argument 2: float vs int."), std::string::npos);
-  EXPECT_NE(error_of([&] { lib.impl("typed", [](const Tensor&) { return int64_t{1}; }); }).find("The number of arguments is different. 2 vs 1."), std::string::npos);
-  EXPECT_NE(error_of([&] { lib.impl("typed", [](const Tensor&, double) {}); }).find("The number of returns is different. 1 vs 0."), std::string::npos);
+  EXPECT_NE(
+      error_of([&] { lib.impl("typed", [](const Tensor&) { return int64_t{1}; }); }).find("The number of arguments is different. 2 vs 1."),
+      std::string::npos);
+  EXPECT_NE(error_of([&] { lib.impl("typed", [](const Tensor&, double) {}); }).find("The number of returns is different. 1 vs 0."),
+            std::string::npos);
   EXPECT_FALSE(find("reg2::typed").hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd));
   const std::string handle = error_of([&] { find("reg2::inferred").typed<int64_t(const Tensor&)>(); });
   EXPECT_NE(handle.find("Tried to access or call an operator with a wrong signature"), std::string::npos);
@@ -140,7 +149,8 @@ TEST(Registration, Commutes) {
     Dispatcher& d = Dispatcher::singleton();
     if (what == 0) return d.registerDef(parse_schema("commute::f(Tensor x) -> int"), "def");
     constexpr std::optional<DispatchKey> keys[] = {std::nullopt, DispatchKey::CPU, DispatchKey::Autograd, DispatchKey::AutogradCPU};
-    return d.registerImpl({"commute::f", ""}, keys[what - 1], KernelFunction::makeFromUnboxed([](const Tensor&) { return int64_t{1}; }), std::nullopt, nullptr, "kernel " + std::to_string(what));
+    return d.registerImpl({"commute::f", ""}, keys[what - 1], KernelFunction::makeFromUnboxed([](const Tensor&) { return int64_t{1}; }),
+                          std::nullopt, nullptr, "kernel " + std::to_string(what));
   };
   do {
     std::map<int, RegistrationHandleRAII> live;
@@ -181,20 +191,23 @@ TEST_P(Precedence, FirstHitWins) {
   EXPECT_EQ(entry("precedence::f", GetParam().asked), GetParam().tag) << find("precedence::f").dumpComputedTable();
 }
 using K = DispatchKey;
-INSTANTIATE_TEST_SUITE_P(Tables, Precedence,
-                         testing::Values(Case{{K::CPU, K::CompositeImplicitAutograd}, K::CPU, "[kernel]"}, Case{{K::CPU, K::CompositeImplicitAutograd}, K::CUDA, "[math kernel]"},
-                                         Case{{K::CPU, K::CompositeImplicitAutograd}, K::AutogradCPU, "[backend fallback]"},
-                                         Case{{K::CPU, K::CompositeImplicitAutograd}, K::AutogradCUDA, "[math kernel]"},
-                                         Case{{K::CPU, K::Autograd, K::CompositeImplicitAutograd}, K::AutogradCPU, "[autograd kernel]"},
-                                         Case{{K::CPU, K::Autograd, K::CompositeImplicitAutograd}, K::Meta, "[math kernel]"},
-                                         Case{{K::CPU, K::Autograd, K::CompositeImplicitAutograd}, K::AutogradCUDA, "[math kernel]"},
-                                         Case{{K::CPU, K::CompositeExplicitAutograd}, K::AutogradCPU, "[backend fallback]"},
-                                         Case{{K::CPU, K::CompositeExplicitAutograd}, K::PrivateUse3, "[default backend kernel]"},
-                                         Case{{K::CompositeImplicitAutograd, K::CompositeExplicitAutograd}, K::CPU, "[default backend kernel]"},
-                                         Case{{K::CompositeImplicitAutograd, K::CompositeExplicitAutograd}, K::AutogradCPU, "[backend fallback]"},
-                                         Case{{K::CPU, K::Autograd, K::AutogradCPU}, K::AutogradCPU, "[kernel]"}, Case{{K::Autograd}, K::Undefined, ""},
-                                         Case{{K::FPGA, K::CompositeImplicitAutograd}, K::AutogradOther, "[ambiguous autogradother]"},
-                                         Case{{K::CompositeExplicitAutogradNonFunctional, K::CompositeExplicitAutograd}, K::PrivateUse1, "[default backend kernel]"}));
+INSTANTIATE_TEST_SUITE_P(
+    Tables, Precedence,
+    testing::Values(
+        Case{{K::CPU, K::CompositeImplicitAutograd}, K::CPU, "[kernel]"},
+        Case{{K::CPU, K::CompositeImplicitAutograd}, K::CUDA, "[math kernel]"},
+        Case{{K::CPU, K::CompositeImplicitAutograd}, K::AutogradCPU, "[backend fallback]"},
+        Case{{K::CPU, K::CompositeImplicitAutograd}, K::AutogradCUDA, "[math kernel]"},
+        Case{{K::CPU, K::Autograd, K::CompositeImplicitAutograd}, K::AutogradCPU, "[autograd kernel]"},
+        Case{{K::CPU, K::Autograd, K::CompositeImplicitAutograd}, K::Meta, "[math kernel]"},
+        Case{{K::CPU, K::Autograd, K::CompositeImplicitAutograd}, K::AutogradCUDA, "[math kernel]"},
+        Case{{K::CPU, K::CompositeExplicitAutograd}, K::AutogradCPU, "[backend fallback]"},
+        Case{{K::CPU, K::CompositeExplicitAutograd}, K::PrivateUse3, "[default backend kernel]"},
+        Case{{K::CompositeImplicitAutograd, K::CompositeExplicitAutograd}, K::CPU, "[default backend kernel]"},
+        Case{{K::CompositeImplicitAutograd, K::CompositeExplicitAutograd}, K::AutogradCPU, "[backend fallback]"},
+        Case{{K::CPU, K::Autograd, K::AutogradCPU}, K::AutogradCPU, "[kernel]"}, Case{{K::Autograd}, K::Undefined, ""},
+        Case{{K::FPGA, K::CompositeImplicitAutograd}, K::AutogradOther, "[ambiguous autogradother]"},
+        Case{{K::CompositeExplicitAutogradNonFunctional, K::CompositeExplicitAutograd}, K::PrivateUse1, "[default backend kernel]"}));
 
 TEST(Call, ChoosesByTheArgumentsKeys) {
   Library def = make(Library::DEF, "call1");
@@ -223,23 +236,41 @@ TEST(Call, MissingKernelsNameWhatThereIs) {
   def.def("none(int x) -> int");
   Library impl = make(Library::IMPL, "call2", K::CPU);
   impl.impl("f", kernel(1));
-  EXPECT_NE(error_of<NotImplementedError>([] { run("call2::f", meta()); }).find("Could not run 'call2::f' with arguments from the 'Meta' backend"), std::string::npos);
+  EXPECT_NE(error_of<NotImplementedError>([] {
+              run("call2::f", meta());
+            }).find("Could not run 'call2::f' with arguments from the 'Meta' backend"),
+            std::string::npos);
   EXPECT_NE(error_of<NotImplementedError>([] { run("call2::f", meta()); }).find("Kernels exist for: CPU."), std::string::npos);
-  EXPECT_NE(error_of<NotImplementedError>([] { find("call2::none").typed<int64_t(int64_t)>().call(1); }).find("There were no tensor arguments to this function"), std::string::npos);
+  EXPECT_NE(error_of<NotImplementedError>([] {
+              find("call2::none").typed<int64_t(int64_t)>().call(1);
+            }).find("There were no tensor arguments to this function"),
+            std::string::npos);
   EXPECT_NE(error_of([] { find("call2::ff"); }).find("Near names: call2::f"), std::string::npos);
 }
 
 TEST(Call, BoxedAndUnboxedAgree) {
   Library lib = make(Library::DEF, "call3");
-  lib.def("all(Tensor a, Tensor? b, Tensor?[] c, int[] d, float e, bool f, str g, Scalar h, int? i, float[] j, ScalarType k, bool[2] l) -> (Tensor, str, int)",
-          [](const Tensor& a, const std::optional<Tensor>& b, OptionalTensorList c, IntArrayRef d, double e, bool f, std::string_view g, const Scalar& h, std::optional<int64_t> i,
-             ArrayRef<double> j, ScalarType k, std::array<bool, 2> l) {
-            std::string text = str(b.has_value(), c.size(), d, e, f, g, h, i.value_or(-1), j.size(), k, l[0], l[1]);
-            return std::tuple<Tensor, std::string, int64_t>(a, text, static_cast<int64_t>(c[1].has_value()));
-          });
+  lib.def(
+      "all(Tensor a, Tensor? b, Tensor?[] c, int[] d, float e, bool f, str g, Scalar h, int? i, float[] j, ScalarType k, bool[2] l) -> "
+      "(Tensor, str, int)",
+      [](const Tensor& a, const std::optional<Tensor>& b, OptionalTensorList c, IntArrayRef d, double e, bool f, std::string_view g,
+         const Scalar& h, std::optional<int64_t> i, ArrayRef<double> j, ScalarType k, std::array<bool, 2> l) {
+        std::string text = str(b.has_value(), c.size(), d, e, f, g, h, i.value_or(-1), j.size(), k, l[0], l[1]);
+        return std::tuple<Tensor, std::string, int64_t>(a, text, static_cast<int64_t>(c[1].has_value()));
+      });
   const auto op = find("call3::all");
   const Tensor a = cpu();
-  Stack stack{a, IValue(), std::vector<IValue>{a, IValue()}, std::vector<int64_t>{3, 4}, 0.5, true, "text", Scalar(2), int64_t{9}, std::vector<double>{1.5}, kFloat,
+  Stack stack{a,
+              IValue(),
+              std::vector<IValue>{a, IValue()},
+              std::vector<int64_t>{3, 4},
+              0.5,
+              true,
+              "text",
+              Scalar(2),
+              int64_t{9},
+              std::vector<double>{1.5},
+              kFloat,
               std::vector<IValue>{true, false}};
   op.callBoxed(stack);
   ASSERT_EQ(stack.size(), 3u);
@@ -262,11 +293,14 @@ TEST(Call, ReferencesComeBackAsTheSameTensor) {
 TEST(Call, FallthroughAndThreadLocalKeys) {
   Library def = make(Library::DEF, "call5");
   def.def("f(Tensor x) -> int");
-  Library impl = make(Library::IMPL, "call5", K::CPU), tracer = make(Library::IMPL, "call5", K::Tracer), generic = make(Library::IMPL, "call5", K::TESTING_ONLY_GenericMode);
+  Library impl = make(Library::IMPL, "call5", K::CPU), tracer = make(Library::IMPL, "call5", K::Tracer),
+          generic = make(Library::IMPL, "call5", K::TESTING_ONLY_GenericMode);
   impl.impl("f", kernel(1));
   generic.impl("f", [](DispatchKeySet ks, const Tensor& x) {
     EXPECT_TRUE(ks.has(K::TESTING_ONLY_GenericMode));
-    return 100 + find("call5::f").typed<int64_t(const Tensor&)>().redispatch(ks & DispatchKeySet(DispatchKeySet::FULL_AFTER, K::TESTING_ONLY_GenericMode), x);
+    return 100 + find("call5::f")
+                     .typed<int64_t(const Tensor&)>()
+                     .redispatch(ks & DispatchKeySet(DispatchKeySet::FULL_AFTER, K::TESTING_ONLY_GenericMode), x);
   });
   EXPECT_EQ(run("call5::f", cpu()), 1);
   {
@@ -285,7 +319,9 @@ TEST(Call, BackendFallbackIsBoxed) {
   def.def("f(Tensor x) -> int");
   Library fallback = make(Library::IMPL, "_", K::PrivateUse16);
   fallback.fallback(CppFunction::makeFromBoxedFunction<&answer_77>());
-  EXPECT_NE(error_of([&] { fallback.fallback(CppFunction::makeFallthrough()); }).find("multiple backend fallbacks for the same dispatch key"), std::string::npos);
+  EXPECT_NE(
+      error_of([&] { fallback.fallback(CppFunction::makeFallthrough()); }).find("multiple backend fallbacks for the same dispatch key"),
+      std::string::npos);
   const auto t = Tensor(make_intrusive<TensorImpl>(DispatchKeySet(K::PrivateUse16), kFloat, Device(static_cast<DeviceType>(19), 0)));
   EXPECT_EQ(run("call6::f", t), 77);
 }
@@ -330,7 +366,8 @@ TEST(Explain, NamesTheArgumentAndTheKernel) {
   Library impl = make(Library::IMPL, "explain1", K::Meta);
   impl.impl("f", [](const Tensor&, const Tensor&) { return int64_t{1}; });
   const std::string text = Dispatcher::singleton().explain(find("explain1::f"), {cpu(), meta()});
-  EXPECT_NE(text.find("argument 'y' (float32[2] on meta) carries Meta, ADInplaceOrView, AutogradMeta, AutocastMeta"), std::string::npos) << text;
+  EXPECT_NE(text.find("argument 'y' (float32[2] on meta) carries Meta, ADInplaceOrView, AutogradMeta, AutocastMeta"), std::string::npos)
+      << text;
   EXPECT_NE(text.find("runs   Meta: registered at file.cpp:1 [kernel]"), std::string::npos) << text;
 }
 

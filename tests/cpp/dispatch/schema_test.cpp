@@ -21,13 +21,18 @@ TEST_P(RoundTrip, PrintsWhatItRead) {
   EXPECT_EQ(s.str(), GetParam());
   EXPECT_TRUE(parse_schema(s.str()) == s);
 }
-INSTANTIATE_TEST_SUITE_P(Schemas, RoundTrip,
-                         testing::Values("aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", "aten::relu_(Tensor(a!) self) -> Tensor(a!)",
-                                         "aten::split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]",
-                                         "aten::max.dim_max(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) max, Tensor(b!) max_values) -> (Tensor(a!) values, Tensor(b!) indices)",
-                                         "aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", "a::b(int[2] k=1, bool[3] m=[True, False, True], float y=2., float z=1e-05) -> ()",
-                                         "a::c(Layout layout, Device? device=None, *, MemoryFormat? f=None, Generator? g=None) -> (Tensor, int)", "a::d(str reduction=\"mean\") -> Scalar",
-                                         "a::e(Dict(str, Tensor) d, (int, Tensor) t) -> Tensor[]", "a::f(...) -> ...", "a::g(Tensor(a!)[] self) -> ()", "a::h(t[] l, t x) -> t"));
+INSTANTIATE_TEST_SUITE_P(
+    Schemas, RoundTrip,
+    testing::Values("aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+                    "aten::relu_(Tensor(a!) self) -> Tensor(a!)",
+                    "aten::split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]",
+                    "aten::max.dim_max(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) max, Tensor(b!) max_values) -> (Tensor(a!) "
+                    "values, Tensor(b!) indices)",
+                    "aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
+                    "a::b(int[2] k=1, bool[3] m=[True, False, True], float y=2., float z=1e-05) -> ()",
+                    "a::c(Layout layout, Device? device=None, *, MemoryFormat? f=None, Generator? g=None) -> (Tensor, int)",
+                    "a::d(str reduction=\"mean\") -> Scalar", "a::e(Dict(str, Tensor) d, (int, Tensor) t) -> Tensor[]", "a::f(...) -> ...",
+                    "a::g(Tensor(a!)[] self) -> ()", "a::h(t[] l, t x) -> t"));
 
 TEST(Schema, ReadsOtherSpellings) {
   EXPECT_EQ(parse_schema("a::b( int[2] k=[1,1] ,float y=2.0)->Tensor").str(), "a::b(int[2] k=1, float y=2.) -> Tensor");
@@ -49,7 +54,8 @@ TEST(Schema, SaysWhatIsKnownOfArguments) {
 }
 
 TEST(Schema, ErrorsShowTheColumn) {
-  EXPECT_EQ(error_of("a::b(Foo x) -> Tensor"), "schema: unknown type specifier 'Foo' at column 6:\na::b(Foo x) -> Tensor\n     ~ <--- HERE");
+  EXPECT_EQ(error_of("a::b(Foo x) -> Tensor"),
+            "schema: unknown type specifier 'Foo' at column 6:\na::b(Foo x) -> Tensor\n     ~ <--- HERE");
   EXPECT_NE(error_of("a::b(Tensor x -> Tensor").find("expected ')' at column 15"), std::string::npos);
   EXPECT_NE(error_of("a::b.default(Tensor x) -> Tensor").find("default is not a legal overload name"), std::string::npos);
   EXPECT_NE(error_of("a::b.__x(Tensor x) -> Tensor").find("not a legal overload name"), std::string::npos);

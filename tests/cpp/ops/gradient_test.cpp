@@ -49,7 +49,8 @@ void check_gradients(const std::string& name, const Function& f, const Inputs& i
     return w;
   }();
   const auto scalar = [&](const Inputs& at) { return weighted(f(at)); };
-  const std::vector<Tensor> grads = autograd::grad({scalar(leaves)}, wanted, {}, /*retain_graph=*/std::nullopt, /*create_graph=*/second, /*allow_unused=*/true);
+  const std::vector<Tensor> grads =
+      autograd::grad({scalar(leaves)}, wanted, {}, /*retain_graph=*/std::nullopt, /*create_graph=*/second, /*allow_unused=*/true);
   std::size_t which = 0;
   for (std::size_t k = 0; k < leaves.size(); ++k) {
     if (!leaves[k].requires_grad()) continue;
@@ -112,11 +113,24 @@ TEST(GradientTest, Views) {
   check_gradients("diag_embed", [](auto& x) { return diag_embed(x[0], -1); }, one);
   check_gradients("as_strided", [](auto& x) { return x[0].as_strided({3, 4}, {2, 3}, 1); }, one);
   check_gradients("as_strided overlapping", [](auto& x) { return x[0].as_strided({5, 4}, {1, 2}, 2); }, one);
-  check_gradients("as_strided of expanded", [](auto& x) { return x[0].select(0, 0).select(0, 0).expand({2, 4}).as_strided({3}, {1}, 0); }, one, false);
+  check_gradients(
+      "as_strided of expanded", [](auto& x) { return x[0].select(0, 0).select(0, 0).expand({2, 4}).as_strided({3}, {1}, 0); }, one, false);
   check_gradients("unfold", [](auto& x) { return x[0].unfold(2, 3, 1); }, one);
   check_gradients("split", [](auto& x) { return x[0].split(3, 2)[0]; }, one);
-  check_gradients("split_with_sizes", [](auto& x) { const auto p = x[0].split_with_sizes({1, 3}, 2); return p[0] * sum(p[1]); }, one);
-  check_gradients("unbind", [](auto& x) { const auto p = x[0].unbind(1); return p[0] * p[2]; }, one);
+  check_gradients(
+      "split_with_sizes",
+      [](auto& x) {
+        const auto p = x[0].split_with_sizes({1, 3}, 2);
+        return p[0] * sum(p[1]);
+      },
+      one);
+  check_gradients(
+      "unbind",
+      [](auto& x) {
+        const auto p = x[0].unbind(1);
+        return p[0] * p[2];
+      },
+      one);
   check_gradients("chunk", [](auto& x) { return x[0].chunk(2, 1)[1]; }, one);
   check_gradients("movedim", [](auto& x) { return x[0].movedim(0, 2); }, one);
   check_gradients("flatten", [](auto& x) { return x[0].flatten(1).unflatten(1, {3, 4}); }, one);
@@ -124,7 +138,15 @@ TEST(GradientTest, Views) {
   check_gradients("slice_scatter", [](auto& x) { return slice_scatter(x[0], x[1], 2, 0, 4, 2); }, {t({2, 3, 4}), t({2, 3, 2}, 2)});
   check_gradients("diagonal_scatter", [](auto& x) { return diagonal_scatter(x[0], x[1], 0, 1, 2); }, {t({2, 3, 4}), t({2, 3}, 2)});
   check_gradients("complex views", [](auto& x) { return view_as_real(view_as_complex(x[0]) * view_as_complex(x[0])); }, {t({3, 2})});
-  check_gradients("in place on views", [](auto& x) { Tensor y = x[0].clone(); y.transpose_(0, 1); y.select(0, 1).mul_(y.select(0, 0).clone()); return y * y; }, one);
+  check_gradients(
+      "in place on views",
+      [](auto& x) {
+        Tensor y = x[0].clone();
+        y.transpose_(0, 1);
+        y.select(0, 1).mul_(y.select(0, 0).clone());
+        return y * y;
+      },
+      one);
 }
 
 TEST(GradientTest, Joins) {
@@ -139,7 +161,9 @@ TEST(GradientTest, Joins) {
   check_gradients("constant_pad_nd", [](auto& x) { return constant_pad_nd(x[0], {1, -1, 2, 0}, 3); }, two);
   check_gradients("reflect", [](auto& x) { return pad(x[0], {2, 1}, "reflect"); }, two);
   check_gradients("replicate", [](auto& x) { return pad(x[0].unsqueeze(0), {2, 1, 1, 0}, "replicate"); }, two);
-  check_gradients("reflect 3d", [](auto& x) { return pad(x[0].reshape({1, 2, 1, 3}).expand({1, 2, 2, 3}).unsqueeze(0), {1, 2, 1, 0, 1, 1}, "reflect"); }, two);
+  check_gradients(
+      "reflect 3d",
+      [](auto& x) { return pad(x[0].reshape({1, 2, 1, 3}).expand({1, 2, 2, 3}).unsqueeze(0), {1, 2, 1, 0, 1, 1}, "reflect"); }, two);
   check_gradients("replicate 3d", [](auto& x) { return pad(x[0].reshape({1, 1, 1, 2, 3}), {1, 2, 1, 0, 2, 1}, "replicate"); }, two);
   check_gradients("circular", [](auto& x) { return pad(x[0].unsqueeze(0), {2, 1}, "circular"); }, two);
 }
@@ -152,7 +176,14 @@ TEST(GradientTest, Indexing) {
   check_gradients("index_put", [&](auto& x) { return index_put(x[0], {some(longs({1, 3}))}, x[1]); }, two);
   check_gradients("index_put one value", [&](auto& x) { return index_put(x[0], {some(longs({1, 3}))}, x[1].select(0, 0)); }, two);
   check_gradients("index_put add", [&](auto& x) { return index_put(x[0], {some(longs({1, 1}))}, x[1], true); }, two);
-  check_gradients("index_put_", [&](auto& x) { Tensor y = x[0] * 2; index_put_(y, {some(longs({1, 3}))}, x[1]); return y * y; }, two);
+  check_gradients(
+      "index_put_",
+      [&](auto& x) {
+        Tensor y = x[0] * 2;
+        index_put_(y, {some(longs({1, 3}))}, x[1]);
+        return y * y;
+      },
+      two);
   check_gradients("index_select", [&](auto& x) { return index_select(x[0], 0, longs({3, 0, 3})); }, one);
   check_gradients("gather", [&](auto& x) { return gather(x[0], 0, at); }, one);
   check_gradients("scatter", [&](auto& x) { return scatter(x[0], 0, at, x[1]); }, two);
@@ -162,9 +193,13 @@ TEST(GradientTest, Indexing) {
   for (const char* how : {"sum", "mean", "amax", "amin", "prod"})
     for (bool include : {true, false}) {
       const Tensor twice = tensor({0, 3, 1, 0, 2, 0}, {2, 3}, kLong);
-      check_gradients(std::string("scatter_reduce ") + how, [&](auto& x) { return scatter_reduce(x[0], 0, twice, x[1], how, include); }, two, true, false);
+      check_gradients(
+          std::string("scatter_reduce ") + how, [&](auto& x) { return scatter_reduce(x[0], 0, twice, x[1], how, include); }, two, true,
+          false);
       if (std::string(how) != "sum")
-        check_gradients(std::string("index_reduce ") + how, [&](auto& x) { return index_reduce(x[0], 0, longs({2, 2}), x[1], how, include); }, two, true, false);
+        check_gradients(
+            std::string("index_reduce ") + how, [&](auto& x) { return index_reduce(x[0], 0, longs({2, 2}), x[1], how, include); }, two,
+            true, false);
     }
   check_gradients("index_add", [&](auto& x) { return index_add(x[0], 0, longs({2, 2}), x[1], 3); }, two);
   check_gradients("index_copy", [&](auto& x) { return index_copy(x[0], 0, longs({2, 0}), x[1]); }, two);
@@ -193,15 +228,33 @@ TEST(GradientTest, Reductions) {
   check_gradients("prod all", [&](auto& x) { return prod(x[0]); }, plus);
   check_gradients("amax", [&](auto& x) { return amax(x[0], d0); }, one);
   check_gradients("amin", [&](auto& x) { return amin(x[0], d01, true); }, one);
-  check_gradients("aminmax", [&](auto& x) { const auto [a, b] = aminmax(x[0], 1); return a * b; }, one);
+  check_gradients(
+      "aminmax",
+      [&](auto& x) {
+        const auto [a, b] = aminmax(x[0], 1);
+        return a * b;
+      },
+      one);
   check_gradients("max", [&](auto& x) { return max(x[0]); }, one);
   check_gradients("max dim", [&](auto& x) { return std::get<0>(max(x[0], 1, false)); }, one);
   check_gradients("min dim", [&](auto& x) { return std::get<0>(min(x[0], 0, true)); }, one);
   check_gradients("var", [&](auto& x) { return var(x[0], d0, Scalar(0), true); }, one);
   check_gradients("var all", [&](auto& x) { return var(x[0], true); }, one);
   check_gradients("std", [&](auto& x) { return cresset::std(x[0], d0, Scalar(1), false); }, one);
-  check_gradients("var_mean", [&](auto& x) { const auto [v, m] = var_mean(x[0], d0, Scalar(1), false); return v * m; }, one);
-  check_gradients("std_mean", [&](auto& x) { const auto [s, m] = std_mean(x[0], d0, Scalar(1), false); return s * m; }, one);
+  check_gradients(
+      "var_mean",
+      [&](auto& x) {
+        const auto [v, m] = var_mean(x[0], d0, Scalar(1), false);
+        return v * m;
+      },
+      one);
+  check_gradients(
+      "std_mean",
+      [&](auto& x) {
+        const auto [s, m] = std_mean(x[0], d0, Scalar(1), false);
+        return s * m;
+      },
+      one);
   for (double p : {0.0, 1.0, 1.5, 2.0, 3.5, double(INFINITY), -double(INFINITY), -1.5})
     check_gradients("norm " + std::to_string(p), [&](auto& x) { return linalg_vector_norm(x[0], p, d0); }, plus);
   check_gradients("norm all", [&](auto& x) { return norm(x[0], 3); }, one);

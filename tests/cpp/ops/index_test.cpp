@@ -13,8 +13,9 @@ Tensor longs(const std::vector<double>& v) { return vector(v, kLong); }
 
 TEST(ViewTest, ViewsShareMemory) {
   Tensor t = noise({2, 3, 4}, kFloat);
-  for (const Tensor& v : {t.view({6, 4}), t.transpose(0, 2), t.permute({2, 0, 1}), t.select(1, 2), cresset::slice(t, 2, 1, 4, 2), t.unsqueeze(1), t.expand({5, 2, 3, 4}),
-                          t.diagonal(0, 1, 2), t.unfold(2, 2, 1), t.reshape({24}), t.flatten(), t.split(2, 2)[1], t.unbind(0)[1], t.alias(), t.view(kInt)})
+  for (const Tensor& v : {t.view({6, 4}), t.transpose(0, 2), t.permute({2, 0, 1}), t.select(1, 2), cresset::slice(t, 2, 1, 4, 2),
+                          t.unsqueeze(1), t.expand({5, 2, 3, 4}), t.diagonal(0, 1, 2), t.unfold(2, 2, 1), t.reshape({24}), t.flatten(),
+                          t.split(2, 2)[1], t.unbind(0)[1], t.alias(), t.view(kInt)})
     EXPECT_TRUE(v.is_alias_of(t));
   EXPECT_FALSE(t.transpose(0, 1).reshape({24}).is_alias_of(t));
 }
@@ -46,7 +47,8 @@ TEST(ViewTest, Errors) {
   EXPECT_RAISES(Error, t.view({-1, -1}), "only one dimension can be inferred");
   EXPECT_RAISES(Error, t.t().view({6}), "view size is not compatible with input tensor's size and stride");
   EXPECT_RAISES(Error, cresset::empty({0, 3}, kFloat).view({-1, 0}), "the unspecified dimension size -1 can be any value and is ambiguous");
-  EXPECT_RAISES(Error, t.expand({3, 3}), "The expanded size of the tensor (3) must match the existing size (2) at non-singleton dimension 0.");
+  EXPECT_RAISES(Error, t.expand({3, 3}),
+                "The expanded size of the tensor (3) must match the existing size (2) at non-singleton dimension 0.");
   EXPECT_RAISES(Error, t.permute({0, 0}), "duplicate dims are not allowed");
   EXPECT_RAISES(IndexError, t.select(0, 5), "select(): index 5 out of range for tensor of size [2, 3] at dimension 0");
   EXPECT_RAISES(IndexError, t.transpose(0, 2), "Dimension out of range (expected to be in range of [-2, 1], but got 2)");
@@ -86,7 +88,8 @@ TEST(ConcatTest, CatOfMixedLayoutsAndTypes) {
   EXPECT_EQ(values(mixed), std::vector<double>({1, 2, 0.5}));
   EXPECT_EQ(cat({cresset::empty({0}, kFloat), noise({2, 3}, kFloat)}, 0).sizes(), IntArrayRef({2, 3}));
   EXPECT_RAISES(Error, stack({}, 0), "stack expects a non-empty TensorList");
-  EXPECT_RAISES(Error, cat({noise({2, 3}, kFloat), noise({2, 4}, kFloat)}, 0), "Expected size 3 but got size 4 for tensor number 1 in the list.");
+  EXPECT_RAISES(Error, cat({noise({2, 3}, kFloat), noise({2, 4}, kFloat)}, 0),
+                "Expected size 3 but got size 4 for tensor number 1 in the list.");
 }
 
 TEST(ConcatTest, FlipRollPadRepeat) {
@@ -95,7 +98,9 @@ TEST(ConcatTest, FlipRollPadRepeat) {
     for (int64_t i = 0; i < 3; ++i)
       for (int64_t j = 0; j < 4; ++j)
         for (int64_t k = 0; k < 5; ++k) {
-          const auto at = [](const Tensor& x, int64_t a, int64_t b, int64_t c) { return x.select(0, a).select(0, b).select(0, c).item<float>(); };
+          const auto at = [](const Tensor& x, int64_t a, int64_t b, int64_t c) {
+            return x.select(0, a).select(0, b).select(0, c).item<float>();
+          };
           EXPECT_EQ(at(f, i, j, k), at(t, 2 - i, j, 4 - k));
           EXPECT_EQ(at(r, (i + 1) % 3, j, (k + 3) % 5), at(t, i, j, k));
           if (j >= 1) EXPECT_EQ(at(p, i, j - 1, k + 1), at(t, i, j, k));
@@ -154,7 +159,8 @@ TEST(IndexTest, OneIndexASlice) {
       }
       EXPECT_EQ(values(index_add(t, d, longs(at), picked, 2)), values(added));
       EXPECT_EQ(values(index_copy(t, d, longs(at), picked)), values(copied));
-      EXPECT_EQ(values(index_fill(t, d, longs({-1}), 9).select(d, t.size(d) - 1)), std::vector<double>(static_cast<std::size_t>(60 / t.size(d)), 9));
+      EXPECT_EQ(values(index_fill(t, d, longs({-1}), 9).select(d, t.size(d) - 1)),
+                std::vector<double>(static_cast<std::size_t>(60 / t.size(d)), 9));
     }
 }
 
@@ -170,12 +176,14 @@ TEST(IndexTest, OneIndexAnElement) {
           for (int64_t k = 0; k < 3; ++k) {
             int64_t place[3] = {i, j, k};
             place[d] = at.select(0, i).select(0, j).select(0, k).item<int64_t>();
-            EXPECT_EQ(got.select(0, i).select(0, j).select(0, k).item<double>(), t.select(0, place[0]).select(0, place[1]).select(0, place[2]).item<double>());
+            EXPECT_EQ(got.select(0, i).select(0, j).select(0, k).item<double>(),
+                      t.select(0, place[0]).select(0, place[1]).select(0, place[2]).item<double>());
             want.select(0, place[0]).select(0, place[1]).select(0, place[2]).add_(src.select(0, i).select(0, j).select(0, k));
           }
       expect_close(values(added), values(want), 1e-14, "scatter_add");
     }
-  EXPECT_EQ(values(scatter_reduce(vector({1, 2, 3}), 0, longs({0, 0, 2}), vector({4, 6, 5}), "mean", false)), std::vector<double>({5, 2, 5}));
+  EXPECT_EQ(values(scatter_reduce(vector({1, 2, 3}), 0, longs({0, 0, 2}), vector({4, 6, 5}), "mean", false)),
+            std::vector<double>({5, 2, 5}));
   EXPECT_EQ(values(scatter_reduce(vector({1, 2, 3}), 0, longs({0, 0, 2}), vector({4, 6, 5}), "amax")), std::vector<double>({6, 2, 5}));
   EXPECT_EQ(values(take(tensor({0, 1, 2, 3, 4, 5}, {2, 3}).t(), longs({1, -1}))), std::vector<double>({3, 5}));
   EXPECT_EQ(values(nonzero(tensor({0, 1, 2, 0}, {2, 2}))), std::vector<double>({0, 1, 1, 0}));
@@ -186,16 +194,20 @@ TEST(IndexTest, BadIndicesRaiseAndWriteNothing) {
   const auto at = [](const Tensor& i) { return std::vector<std::optional<Tensor>>{i}; };
   EXPECT_RAISES(IndexError, index(t, at(longs({0, 5}))), "index 5 is out of bounds for dimension 0 with size 3");
   EXPECT_RAISES(IndexError, index(t, at(vector({0.5}))), "tensors used as indices must be long, int, byte or bool tensors");
-  EXPECT_RAISES(IndexError, index(t, {std::optional<Tensor>(longs({0, 1})), std::optional<Tensor>(longs({0, 1, 0}))}), "could not be broadcast together with shapes [2], [3]");
+  EXPECT_RAISES(IndexError, index(t, {std::optional<Tensor>(longs({0, 1})), std::optional<Tensor>(longs({0, 1, 0}))}),
+                "could not be broadcast together with shapes [2], [3]");
   EXPECT_RAISES(IndexError, index(t, at(vector({1, 0}, kBool))), "The shape of the mask [2] at index 0 does not match");
   EXPECT_RAISES(IndexError, index_put_(t, at(longs({0, 5})), cresset::ones({1}, kFloat)), "index 5 is out of bounds");
   EXPECT_RAISES(Error, index_put_(t, at(longs({0})), cresset::ones({3, 3}, kFloat)), "cannot be broadcast to indexing result of shape");
-  EXPECT_RAISES(Error, index_put_(t, at(longs({0})), cresset::ones({1}, kDouble)), "Index put requires the source and destination dtypes match");
+  EXPECT_RAISES(Error, index_put_(t, at(longs({0})), cresset::ones({1}, kDouble)),
+                "Index put requires the source and destination dtypes match");
   EXPECT_RAISES(Error, t.scatter_(0, tensor({0, 9}, {1, 2}, kLong), 1), "index 9 is out of bounds for dimension 0 with size 3");
-  EXPECT_RAISES(Error, t.index_add_(0, longs({0, 7}), cresset::ones({2, 2}, kFloat)), "index 7 is out of bounds for dimension 0 with size 3");
+  EXPECT_RAISES(Error, t.index_add_(0, longs({0, 7}), cresset::ones({2, 2}, kFloat)),
+                "index 7 is out of bounds for dimension 0 with size 3");
   EXPECT_RAISES(IndexError, t.index_fill_(0, longs({0, 7}), 1), "index 7 is out of bounds for dimension 0 with size 3");
   EXPECT_RAISES(IndexError, t.put_(longs({0, 99}), vector({1, 1})), "tried to access index 99 on a tensor of 6 elements");
-  EXPECT_RAISES(Error, t.masked_scatter_(cresset::ones({3, 2}, kBool), vector({1})), "Number of elements of source < number of ones in mask");
+  EXPECT_RAISES(Error, t.masked_scatter_(cresset::ones({3, 2}, kBool), vector({1})),
+                "Number of elements of source < number of ones in mask");
   EXPECT_RAISES(Error, t.expand({4, 3, 2}).scatter_(0, cresset::zeros({1, 1, 1}, kLong), 1), "refers to a single memory location");
   EXPECT_EQ(t.abs().sum().item<float>(), 0);
   EXPECT_RAISES(IndexError, index_select(t, 0, longs({3})), "index out of range in self");
@@ -208,7 +220,8 @@ TEST(IndexTest, Embedding) {
   EXPECT_EQ(values(embedding(w, at).select(0, 0).select(0, 1)), values(w.select(0, 4)));
   const Tensor g = embedding_dense_backward(cresset::ones({2, 2, 3}, kFloat), at, 5, 0, false);
   EXPECT_EQ(values(g.select(1, 0)), std::vector<double>({0, 2, 0, 0, 1}));
-  EXPECT_EQ(values(embedding_dense_backward(cresset::ones({2, 2, 3}, kFloat), at, 5, -1, true).select(1, 0)), std::vector<double>({1, 1, 0, 0, 1}));
+  EXPECT_EQ(values(embedding_dense_backward(cresset::ones({2, 2, 3}, kFloat), at, 5, -1, true).select(1, 0)),
+            std::vector<double>({1, 1, 0, 0, 1}));
 }
 
 // ---- sorting -----------------------------------------------------------------------------------------------------------
@@ -224,7 +237,8 @@ TEST(SortTest, StableInEveryLayoutAndType) {
             for_each_reduced(t, uint64_t{1} << d, [&](const std::vector<double>& row) {
               std::vector<int64_t> order(row.size());
               std::iota(order.begin(), order.end(), 0);
-              std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return descending ? row[a] > row[b] : row[a] < row[b]; });
+              std::stable_sort(order.begin(), order.end(),
+                               [&](int64_t a, int64_t b) { return descending ? row[a] > row[b] : row[a] < row[b]; });
               for (int64_t o : order) want.push_back(row[o]), want_index.push_back(static_cast<double>(o));
             });
             EXPECT_EQ(values(v.movedim(d, -1)), want);

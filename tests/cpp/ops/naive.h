@@ -91,12 +91,12 @@ inline void expect_close(const std::vector<double>& got, const std::vector<doubl
 }
 
 /// EXPECTs that the statement raises E with `text` in its message.
-#define EXPECT_RAISES(E, statement, text)                                                        \
-  try {                                                                                          \
-    (void)(statement);                                                                           \
-    ADD_FAILURE() << #statement << " did not raise";                                             \
-  } catch (const E& error) {                                                                     \
-    EXPECT_NE(std::string(error.what()).find(text), std::string::npos) << error.what();          \
+#define EXPECT_RAISES(E, statement, text)                                               \
+  try {                                                                                 \
+    (void)(statement);                                                                  \
+    ADD_FAILURE() << #statement << " did not raise";                                    \
+  } catch (const E& error) {                                                            \
+    EXPECT_NE(std::string(error.what()).find(text), std::string::npos) << error.what(); \
   }
 
 }  // namespace cresset::testing

@@ -167,7 +167,9 @@ TEST(Pointwise, SmallIntegersWrap) {
 
 TEST(Pointwise, IntegerDivision) {
   const Tensor a = tensor_of({7, -7, 7, -7}), b = tensor_of({2, 2, -2, -2});
-  const auto values = [](const Tensor& t) { return std::vector<int64_t>(t.const_data_ptr<int64_t>(), t.const_data_ptr<int64_t>() + t.numel()); };
+  const auto values = [](const Tensor& t) {
+    return std::vector<int64_t>(t.const_data_ptr<int64_t>(), t.const_data_ptr<int64_t>() + t.numel());
+  };
   EXPECT_EQ(values(floor_divide(a, b)), (std::vector<int64_t>{3, -4, -4, 3}));
   EXPECT_EQ(values(div(a, b, "trunc")), (std::vector<int64_t>{3, -3, -3, 3}));
   EXPECT_EQ(values(div(a, b, "floor")), (std::vector<int64_t>{3, -4, -4, 3}));
@@ -197,7 +199,10 @@ TEST(Pointwise, ShapesThatDoNotFit) {
 TEST(Pointwise, TypesThatDoNotFit) {
   const Tensor i = ones({2}, kLong), b = ones({2}, kBool);
   EXPECT_EQ(error_of([&] { Tensor(i).add_(1.5); }), "result type Float can't be cast to the desired output type Long");
-  EXPECT_EQ(error_of([&] { Tensor out = empty({2}, kLong); add_out(out, i, ones({2})); }),
+  EXPECT_EQ(error_of([&] {
+              Tensor out = empty({2}, kLong);
+              add_out(out, i, ones({2}));
+            }),
             "result type Float can't be cast to the desired output type Long");
   EXPECT_EQ(error_of([&] { bitwise_and(ones({2}), 1); }), "\"bitwise_and_cpu\" not implemented for 'Float'");
   EXPECT_EQ(error_of([&] { lt(ones({2}, kComplexFloat), 1); }), "\"lt_cpu\" not implemented for 'ComplexFloat'");

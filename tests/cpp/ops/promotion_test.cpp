@@ -6,8 +6,8 @@
 namespace cresset {
 namespace {
 
-constexpr ScalarType kOrder[] = {kByte,   kChar,   kShort,  kInt,           kLong,  kHalf,
-                                 kFloat,  kDouble, kComplexFloat, kComplexDouble, kBool, kBFloat16};
+constexpr ScalarType kOrder[] = {kByte,  kChar,   kShort,        kInt,           kLong, kHalf,
+                                 kFloat, kDouble, kComplexFloat, kComplexDouble, kBool, kBFloat16};
 // One letter a type, in kOrder.
 constexpr char kLetters[] = "uabilhfdczBg";
 

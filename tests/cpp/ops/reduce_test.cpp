@@ -54,22 +54,56 @@ void check_all(const Tensor& t, const DimVector& dims) {
   expect_close(values(sum(t, d)), reference(t, mask, sum_of), tol, "sum " + what);
   EXPECT_EQ(sum(t, d).scalar_type(), floating ? type : kLong);
   expect_close(values(amax(t, d)), reference(t, mask, [](auto& v) { return *std::max_element(v.begin(), v.end()); }), 0, "amax " + what);
-  expect_close(values(amin(t, d, true)), reference(t, mask, [](auto& v) { return *std::min_element(v.begin(), v.end()); }), 0, "amin " + what);
-  expect_close(values(any(t, d, false)), reference(t, mask, [](auto& v) { return std::any_of(v.begin(), v.end(), [](double x) { return x != 0; }); }), 0, "any " + what);
-  expect_close(values(all(t, d, true)), reference(t, mask, [](auto& v) { return std::all_of(v.begin(), v.end(), [](double x) { return x != 0; }); }), 0, "all " + what);
-  expect_close(values(count_nonzero(t, d)), reference(t, mask, [](auto& v) { return static_cast<double>(std::count_if(v.begin(), v.end(), [](double x) { return x != 0; })); }), 0, "count " + what);
+  expect_close(values(amin(t, d, true)), reference(t, mask, [](auto& v) { return *std::min_element(v.begin(), v.end()); }), 0,
+               "amin " + what);
+  expect_close(values(any(t, d, false)),
+               reference(t, mask, [](auto& v) { return std::any_of(v.begin(), v.end(), [](double x) { return x != 0; }); }), 0,
+               "any " + what);
+  expect_close(values(all(t, d, true)),
+               reference(t, mask, [](auto& v) { return std::all_of(v.begin(), v.end(), [](double x) { return x != 0; }); }), 0,
+               "all " + what);
+  expect_close(
+      values(count_nonzero(t, d)),
+      reference(t, mask, [](auto& v) { return static_cast<double>(std::count_if(v.begin(), v.end(), [](double x) { return x != 0; })); }),
+      0, "count " + what);
   if (dims.size() == 1) {
     const auto [largest, at] = max(t, dims[0], false);
     expect_close(values(largest), reference(t, mask, [](auto& v) { return *std::max_element(v.begin(), v.end()); }), 0, "max " + what);
-    expect_close(values(at), reference(t, mask, [](auto& v) { return static_cast<double>(std::max_element(v.begin(), v.end()) - v.begin()); }), 0, "max index " + what);
+    expect_close(values(at),
+                 reference(t, mask, [](auto& v) { return static_cast<double>(std::max_element(v.begin(), v.end()) - v.begin()); }), 0,
+                 "max index " + what);
     const auto [smallest, at_min] = min(t, dims[0], true);
-    expect_close(values(at_min), reference(t, mask, [](auto& v) { return static_cast<double>(std::min_element(v.begin(), v.end()) - v.begin()); }), 0, "min index " + what);
+    expect_close(values(at_min),
+                 reference(t, mask, [](auto& v) { return static_cast<double>(std::min_element(v.begin(), v.end()) - v.begin()); }), 0,
+                 "min index " + what);
   }
   if (!floating) return;
-  expect_close(values(mean(t, d)), reference(t, mask, [](auto& v) { return sum_of(v) / static_cast<double>(v.size()); }), tol, "mean " + what);
-  expect_close(values(linalg_vector_norm(t, 2, d)), reference(t, mask, [](auto& v) { double s = 0; for (double x : v) s += x * x; return std::sqrt(s); }), tol, "norm 2 " + what);
-  expect_close(values(linalg_vector_norm(t, 1, d)), reference(t, mask, [](auto& v) { double s = 0; for (double x : v) s += std::abs(x); return s; }), tol, "norm 1 " + what);
-  expect_close(values(linalg_vector_norm(t, INFINITY, d)), reference(t, mask, [](auto& v) { double s = 0; for (double x : v) s = std::max(s, std::abs(x)); return s; }), tol, "norm inf " + what);
+  expect_close(values(mean(t, d)), reference(t, mask, [](auto& v) { return sum_of(v) / static_cast<double>(v.size()); }), tol,
+               "mean " + what);
+  expect_close(values(linalg_vector_norm(t, 2, d)),
+               reference(t, mask,
+                         [](auto& v) {
+                           double s = 0;
+                           for (double x : v) s += x * x;
+                           return std::sqrt(s);
+                         }),
+               tol, "norm 2 " + what);
+  expect_close(values(linalg_vector_norm(t, 1, d)),
+               reference(t, mask,
+                         [](auto& v) {
+                           double s = 0;
+                           for (double x : v) s += std::abs(x);
+                           return s;
+                         }),
+               tol, "norm 1 " + what);
+  expect_close(values(linalg_vector_norm(t, INFINITY, d)),
+               reference(t, mask,
+                         [](auto& v) {
+                           double s = 0;
+                           for (double x : v) s = std::max(s, std::abs(x));
+                           return s;
+                         }),
+               tol, "norm inf " + what);
   if (reference(t, mask, [](auto& v) { return static_cast<double>(v.size()); })[0] > 1) {
     const auto [v, m] = var_mean(t, d, std::nullopt, true);
     expect_close(values(v), reference(t, mask, variance), tol, "var " + what);
@@ -89,8 +123,10 @@ TEST_P(Reduce, MatchesPlainLoopsForLongRowsAndColumns) {
       for (const DimVector& dims : dim_lists(t.dim())) {
         // Sums of many halves leave the range of exact comparison; extremes and counts do not.
         if (GetParam() == kHalf || GetParam() == kBFloat16) {
-          expect_close(values(amax(t, IntArrayRef(dims))), reference(t, mask_of(dims), [](auto& v) { return *std::max_element(v.begin(), v.end()); }), 0, "amax");
-          expect_close(values(mean(t, IntArrayRef(dims))), reference(t, mask_of(dims), [](auto& v) { return sum_of(v) / static_cast<double>(v.size()); }), 1e-2, "mean");
+          expect_close(values(amax(t, IntArrayRef(dims))),
+                       reference(t, mask_of(dims), [](auto& v) { return *std::max_element(v.begin(), v.end()); }), 0, "amax");
+          expect_close(values(mean(t, IntArrayRef(dims))),
+                       reference(t, mask_of(dims), [](auto& v) { return sum_of(v) / static_cast<double>(v.size()); }), 1e-2, "mean");
           continue;
         }
         check_all(t, dims);
@@ -171,7 +207,8 @@ TEST(ReduceTest, Complex) {
   const Tensor parts = view_as_real(t);
   EXPECT_EQ(values(view_as_real(sum(t, IntArrayRef({0})))), values(sum(parts, IntArrayRef({0}))));
   EXPECT_EQ(values(view_as_real(mean(t))), values(mean(parts.view({12, 2}), IntArrayRef({0}))));
-  expect_close(values(linalg_vector_norm(t, 2, IntArrayRef({1}))), values(linalg_vector_norm(parts.view({3, 8}), 2, IntArrayRef({1}))), 1e-14, "norm");
+  expect_close(values(linalg_vector_norm(t, 2, IntArrayRef({1}))), values(linalg_vector_norm(parts.view({3, 8}), 2, IntArrayRef({1}))),
+               1e-14, "norm");
   expect_close(values(var(t, IntArrayRef({0}))), values(sum(var(parts, IntArrayRef({0})), IntArrayRef({1}))), 1e-14, "var");
 }
 
@@ -223,8 +260,10 @@ TEST(SoftmaxTest, MatchesPlainLoops) {
           expect_close(values(log_softmax(t, d)), values(log(want)), tol, "log_softmax");
           const Tensor g = noise(sizes, kDouble, 9);
           if (type != kDouble) continue;
-          expect_close(values(_softmax_backward_data(g, want, d, kDouble)), values(want * (g - sum(g * want, IntArrayRef({d}), true))), 1e-13, "softmax gradient");
-          expect_close(values(_log_softmax_backward_data(g, log(want), d, kDouble)), values(g - want * sum(g, IntArrayRef({d}), true)), 1e-13, "log_softmax gradient");
+          expect_close(values(_softmax_backward_data(g, want, d, kDouble)), values(want * (g - sum(g * want, IntArrayRef({d}), true))),
+                       1e-13, "softmax gradient");
+          expect_close(values(_log_softmax_backward_data(g, log(want), d, kDouble)), values(g - want * sum(g, IntArrayRef({d}), true)),
+                       1e-13, "log_softmax gradient");
         }
   EXPECT_RAISES(NotImplementedError, softmax(vector({1, 2}, kLong), 0), "not implemented for 'Long'");
   EXPECT_EQ(softmax(cresset::full({}, 3.0, kFloat), 0).item<float>(), 1);

@@ -17,7 +17,9 @@ std::vector<std::string>* warnings = nullptr;
 
 // Collects warnings for a scope.
 struct Warnings {
-  Warnings() : previous(set_warning_handler([](std::string_view, const std::string& text) { warnings->push_back(text); })) { warnings = &texts; }
+  Warnings() : previous(set_warning_handler([](std::string_view, const std::string& text) { warnings->push_back(text); })) {
+    warnings = &texts;
+  }
   ~Warnings() { set_warning_handler(previous); }
   std::vector<std::string> texts;
   WarningHandler previous;
@@ -100,8 +102,10 @@ TEST(Out, ResizesWithAWarningUnlessEmpty) {
   flip_out(small, x, {0});
   EXPECT_EQ(small.sizes(), IntArrayRef({2, 3}));
   ASSERT_EQ(caught.texts.size(), 1u);
-  EXPECT_NE(caught.texts[0].find("An output with one or more elements was resized since it had shape [2], which does not match the required "
-                                 "output shape [2, 3]"), std::string::npos);
+  EXPECT_NE(
+      caught.texts[0].find("An output with one or more elements was resized since it had shape [2], which does not match the required "
+                           "output shape [2, 3]"),
+      std::string::npos);
 }
 
 TEST(Out, RefusesLossyDtypesAndRepeatedElements) {
@@ -109,7 +113,9 @@ TEST(Out, RefusesLossyDtypesAndRepeatedElements) {
   Tensor integral = empty({2, 3}, kLong);
   EXPECT_EQ(error_of([&] { flip_out(integral, x, {0}); }), "result type Float can't be cast to the desired output type Long");
   Tensor expanded = empty({1, 3}).expand({2, 3});
-  EXPECT_NE(error_of([&] { flip_out(expanded, x, {0}); }).find("more than one element of the written-to tensor refers to a single memory location"),
+  EXPECT_NE(error_of([&] {
+              flip_out(expanded, x, {0});
+            }).find("more than one element of the written-to tensor refers to a single memory location"),
             std::string::npos);
 }
 
