@@ -6,3 +6,4 @@
 #include <cresset/nn.h>
 #include <cresset/ops/cpu_fallback.h>
 #include <cresset/ops/from_blob.h>
+#include <cresset/version.h>

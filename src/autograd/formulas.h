@@ -10,72 +10,15 @@
 
 #include <cresset/core/tensor.h>
 
-#if __has_include("autograd/formulas_activation.h")
-#include "autograd/formulas_activation.h"
-#endif
-#if __has_include("autograd/formulas_arith.h")
-#include "autograd/formulas_arith.h"
-#endif
-#if __has_include("autograd/formulas_compare.h")
-#include "autograd/formulas_compare.h"
-#endif
-#if __has_include("autograd/formulas_concat.h")
 #include "autograd/formulas_concat.h"
-#endif
-#if __has_include("autograd/formulas_conv.h")
 #include "autograd/formulas_conv.h"
-#endif
-#if __has_include("autograd/formulas_copy.h")
-#include "autograd/formulas_copy.h"
-#endif
-#if __has_include("autograd/formulas_creation.h")
-#include "autograd/formulas_creation.h"
-#endif
-#if __has_include("autograd/formulas_embedding.h")
-#include "autograd/formulas_embedding.h"
-#endif
-#if __has_include("autograd/formulas_index.h")
 #include "autograd/formulas_index.h"
-#endif
-#if __has_include("autograd/formulas_linalg.h")
-#include "autograd/formulas_linalg.h"
-#endif
-#if __has_include("autograd/formulas_loss.h")
 #include "autograd/formulas_loss.h"
-#endif
-#if __has_include("autograd/formulas_math.h")
-#include "autograd/formulas_math.h"
-#endif
-#if __has_include("autograd/formulas_matmul.h")
-#include "autograd/formulas_matmul.h"
-#endif
-#if __has_include("autograd/formulas_norm.h")
 #include "autograd/formulas_norm.h"
-#endif
-#if __has_include("autograd/formulas_pointwise.h")
-#include "autograd/formulas_pointwise.h"
-#endif
-#if __has_include("autograd/formulas_pool.h")
 #include "autograd/formulas_pool.h"
-#endif
-#if __has_include("autograd/formulas_random.h")
-#include "autograd/formulas_random.h"
-#endif
-#if __has_include("autograd/formulas_reduce.h")
 #include "autograd/formulas_reduce.h"
-#endif
-#if __has_include("autograd/formulas_scan.h")
-#include "autograd/formulas_scan.h"
-#endif
-#if __has_include("autograd/formulas_softmax.h")
 #include "autograd/formulas_softmax.h"
-#endif
-#if __has_include("autograd/formulas_sort.h")
-#include "autograd/formulas_sort.h"
-#endif
-#if __has_include("autograd/formulas_view.h")
 #include "autograd/formulas_view.h"
-#endif
 
 namespace cresset::autograd::formulas {
 

@@ -1,4 +1,6 @@
 // `cresset config`: where this installation is, for build systems without CMake or pkg-config.
+#include <dlfcn.h>
+
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -11,9 +13,15 @@
 namespace cresset::cli {
 namespace {
 
+// libcresset.so as it was loaded. It is in PREFIX/lib; PREFIX is that of `cmake --install`, or the package's folder in a wheel.
+std::filesystem::path library_file() {
+  Dl_info info{};
+  CRESSET_INTERNAL_ASSERT(dladdr(reinterpret_cast<const void*>(&set_warning_handler), &info) != 0);
+  return std::filesystem::canonical(info.dli_fname);
+}
+
 void config(const std::string& key, const Shared& shared) {
-  // The program is in PREFIX/bin, whatever links lead to it.
-  const std::filesystem::path prefix = std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path();
+  const std::filesystem::path prefix = library_file().parent_path().parent_path();
   CRESSET_CHECK(key == "version" || std::filesystem::exists(prefix / "include" / "cresset"), "config: there are no headers in ",
                 (prefix / "include").string(),
                 ", because this program was not run from an installation. Run `cmake --install BUILD --prefix DIR`, then DIR/bin/cresset.");

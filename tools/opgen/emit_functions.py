@@ -88,7 +88,7 @@ def _options_args(schema):
 def methods_of(op):
     """The Tensor methods of one operator."""
     schema = op.schema
-    if "method" not in op.row.python or schema.is_out:
+    if not {"method", "cpp_method"} & set(op.row.python) or schema.is_out:
         return []
     if not any(a.name == "self" and a.type.plain_tensor for a in schema.args):
         return []

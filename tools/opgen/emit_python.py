@@ -35,7 +35,7 @@ def places_of(op):
     """Where an operator shows in Python; a derived in-place form only as function, method and in `_C._nn`."""
     if op.form == "inplace" and op.derived:
         return tuple(p for p in op.row.python if p in ("function", "method", "nn"))
-    return op.row.python
+    return tuple(p for p in op.row.python if p in PLACES)
 
 
 def public_name(op):

@@ -14,7 +14,7 @@ ROW_KEYS = {
     "schema", "python", "out", "inplace", "aliases", "doc", "samples", "grad", "jvp", "nondiff", "tags",
     "pointwise", "dtype", "types", "shape", "kernel", "composite", "explicit", "cpu", "meta",
 }
-PYTHON_PLACES = ("function", "method", "nn", "linalg", "special", "fft", "none")
+PYTHON_PLACES = ("function", "method", "nn", "linalg", "special", "fft", "cpp_method", "none")
 DTYPE_RULES = ("promote", "float", "compare", "to_bool", "abs", "first", "bool_first")
 TAGS = (
     "nondeterministic_seeded", "pointwise", "core", "data_dependent_output", "dynamic_output_shape",

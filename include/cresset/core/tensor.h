@@ -230,9 +230,7 @@ class CRESSET_API Tensor {
   std::string toString() const;
 
   // A generated method for each operator of the table that is a method: add, view, sum, …
-#if __has_include(<cresset/ops/tensor_methods.inc>)
 #include <cresset/ops/tensor_methods.inc>
-#endif
 
  private:
   void retain() noexcept {

@@ -35,12 +35,12 @@ struct TensorOptions {
     r.layout_ = l;
     return r;
   }
-  [[nodiscard]] TensorOptions requires_grad(std::optional<bool> v = true) const {
+  [[nodiscard]] TensorOptions requires_grad(std::optional<bool> v) const {
     auto r = *this;
     r.requires_grad_ = v;
     return r;
   }
-  [[nodiscard]] TensorOptions pinned_memory(std::optional<bool> v = true) const {
+  [[nodiscard]] TensorOptions pinned_memory(std::optional<bool> v) const {
     auto r = *this;
     r.pinned_memory_ = v;
     return r;

@@ -37,7 +37,7 @@ class CRESSET_API KernelFunction {
   using BoxedEntry = void (*)(OperatorKernel*, const OperatorHandle&, DispatchKeySet, Stack*);
   using BoxedKernelFunction = void(const OperatorHandle&, Stack*);
   using BoxedKernelFunctionWithKeys = void(const OperatorHandle&, DispatchKeySet, Stack*);
-  enum class Kind : uint8_t { Missing, Normal, Fallthrough, AmbiguousAutogradOther, NamedNotSupported };
+  enum class Kind : uint8_t { Missing, Normal, Fallthrough, AmbiguousAutogradOther };
 
   KernelFunction() = default;
   bool isValid() const { return boxed_ != nullptr; }

@@ -26,7 +26,6 @@ class CRESSET_API CppFunction {
   CppFunction(CppFunction&&) noexcept = default;
 
   static CppFunction makeFallthrough() { return KernelFunction::makeFallthrough(); }
-  static CppFunction makeNamedNotSupported() { return KernelFunction::makeFallthrough(); }
   template <auto* F>
   static CppFunction makeFromBoxedFunction() {
     return KernelFunction::makeFromBoxedFunction<F>();
