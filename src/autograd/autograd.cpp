@@ -2,7 +2,7 @@
 #include <cresset/autograd/autograd.h>
 
 #include <cresset/autograd/variable.h>
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_creation.h>
 
 #include "autograd/nodes.h"
 

@@ -4,7 +4,11 @@
 #include <algorithm>
 
 #include <cresset/autograd/anomaly_mode.h>
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_arith.h>
+#include <cresset/ops/functions_compare.h>
+#include <cresset/ops/functions_copy.h>
+#include <cresset/ops/functions_reduce.h>
+#include <cresset/ops/functions_view.h>
 
 #include "autograd/graph_task.h"
 #include "autograd/nodes.h"

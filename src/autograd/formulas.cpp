@@ -1,7 +1,7 @@
 // Gradient formulas that several families use.
 #include "autograd/formulas.h"
 
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_view.h>
 
 namespace cresset::autograd::formulas {
 

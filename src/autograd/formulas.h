@@ -10,16 +10,6 @@
 
 #include <cresset/core/tensor.h>
 
-#include "autograd/formulas_concat.h"
-#include "autograd/formulas_conv.h"
-#include "autograd/formulas_index.h"
-#include "autograd/formulas_loss.h"
-#include "autograd/formulas_norm.h"
-#include "autograd/formulas_pool.h"
-#include "autograd/formulas_reduce.h"
-#include "autograd/formulas_softmax.h"
-#include "autograd/formulas_view.h"
-
 namespace cresset::autograd::formulas {
 
 /// Gradient of a sum over dimensions (all of them when dims is unset or empty): grad spread over sizes.

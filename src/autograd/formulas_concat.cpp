@@ -1,7 +1,10 @@
 // Gradients of joining, repeating and padding.
 #include "autograd/formulas_concat.h"
 
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_concat.h>
+#include <cresset/ops/functions_creation.h>
+#include <cresset/ops/functions_reduce.h>
+#include <cresset/ops/functions_view.h>
 
 namespace cresset::autograd::formulas {
 

@@ -1,5 +1,6 @@
 // Derivatives of convolutions: everything is again a convolution.
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_arith.h>
+#include <cresset/ops/functions_conv.h>
 
 #include "autograd/formulas.h"
 

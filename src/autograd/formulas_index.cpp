@@ -1,7 +1,17 @@
 // Gradients of indexing and embedding.
 #include "autograd/formulas_index.h"
 
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_arith.h>
+#include <cresset/ops/functions_compare.h>
+#include <cresset/ops/functions_concat.h>
+#include <cresset/ops/functions_copy.h>
+#include <cresset/ops/functions_creation.h>
+#include <cresset/ops/functions_embedding.h>
+#include <cresset/ops/functions_index.h>
+#include <cresset/ops/functions_math.h>
+#include <cresset/ops/functions_reduce.h>
+#include <cresset/ops/functions_sort.h>
+#include <cresset/ops/functions_view.h>
 
 namespace cresset::autograd::formulas {
 

@@ -1,7 +1,7 @@
 // Derivatives of losses.
 #include "autograd/formulas_loss.h"
 
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_math.h>
 
 namespace cresset::autograd::formulas {
 

@@ -5,7 +5,8 @@
 // The derivatives below follow by differentiating these; d xhat = s * (dx - E[dx] - xhat * E[dx * xhat]).
 #include "autograd/formulas_norm.h"
 
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_arith.h>
+#include <cresset/ops/functions_reduce.h>
 
 namespace cresset::autograd::formulas {
 namespace {

@@ -2,7 +2,12 @@
 // they can be differentiated again.
 #include <cmath>
 
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_activation.h>
+#include <cresset/ops/functions_arith.h>
+#include <cresset/ops/functions_compare.h>
+#include <cresset/ops/functions_creation.h>
+#include <cresset/ops/functions_math.h>
+#include <cresset/ops/functions_view.h>
 
 #include "autograd/formulas.h"
 

@@ -1,8 +1,6 @@
 // Derivatives of max pooling.
 #include "autograd/formulas_pool.h"
 
-#include <cresset/ops/functions.h>
-
 namespace cresset::autograd::formulas {
 
 Tensor max_pool_gather(const Tensor& t, const Tensor& indices, int64_t n) {

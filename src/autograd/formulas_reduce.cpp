@@ -1,7 +1,15 @@
 // Gradients of reductions and running totals.
 #include "autograd/formulas_reduce.h"
 
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_arith.h>
+#include <cresset/ops/functions_compare.h>
+#include <cresset/ops/functions_concat.h>
+#include <cresset/ops/functions_copy.h>
+#include <cresset/ops/functions_creation.h>
+#include <cresset/ops/functions_index.h>
+#include <cresset/ops/functions_math.h>
+#include <cresset/ops/functions_reduce.h>
+#include <cresset/ops/functions_view.h>
 
 #include <cmath>
 #include <limits>

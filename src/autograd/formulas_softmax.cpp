@@ -1,7 +1,9 @@
 // Derivatives of softmax and its logarithm.
 #include "autograd/formulas_softmax.h"
 
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_arith.h>
+#include <cresset/ops/functions_math.h>
+#include <cresset/ops/functions_reduce.h>
 
 namespace cresset::autograd::formulas {
 

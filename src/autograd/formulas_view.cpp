@@ -1,7 +1,13 @@
 // Gradients of views.
 #include "autograd/formulas_view.h"
 
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_arith.h>
+#include <cresset/ops/functions_concat.h>
+#include <cresset/ops/functions_creation.h>
+#include <cresset/ops/functions_index.h>
+#include <cresset/ops/functions_reduce.h>
+#include <cresset/ops/functions_sort.h>
+#include <cresset/ops/functions_view.h>
 
 #include <algorithm>
 #include <limits>

@@ -3,7 +3,8 @@
 
 #include <mutex>
 
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_copy.h>
+#include <cresset/ops/functions_creation.h>
 
 #include "autograd/generated_support.h"
 #include "autograd/nodes.h"

@@ -1,7 +1,8 @@
 // What generated autograd kernels call out of line.
 #include "autograd/generated_support.h"
 
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_copy.h>
+#include <cresset/ops/functions_creation.h>
 
 #include "autograd/nodes.h"
 

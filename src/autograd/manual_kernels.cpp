@@ -1,6 +1,6 @@
 // Autograd and ADInplaceOrView kernels of the operators that change what a tensor is and not only its values.
 #include <cresset/dispatch/library.h>
-#include <cresset/ops/redispatch.h>
+#include <cresset/ops/redispatch_view.h>
 
 #include "autograd/generated_support.h"
 

@@ -1,7 +1,9 @@
 // Leaf accumulation and in-place changes of views.
 #include "autograd/nodes.h"
 
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_arith.h>
+#include <cresset/ops/functions_copy.h>
+#include <cresset/ops/functions_creation.h>
 
 namespace cresset::autograd {
 

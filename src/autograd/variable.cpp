@@ -2,7 +2,9 @@
 #include <cresset/autograd/variable.h>
 
 #include <cresset/autograd/autograd.h>
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_arith.h>
+#include <cresset/ops/functions_copy.h>
+#include <cresset/ops/functions_view.h>
 
 #include "autograd/nodes.h"
 

@@ -5,7 +5,9 @@
 
 #include <cresset/base/parallel.h>
 #include <cresset/dispatch/dispatcher.h>
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_conv.h>
+#include <cresset/ops/functions_creation.h>
+#include <cresset/ops/functions_matmul.h>
 #include <cresset/version.h>
 
 #include "cli/commands.h"

@@ -3,7 +3,7 @@
 #include <cstdio>
 
 #include <cresset/dispatch/dispatcher.h>
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_creation.h>
 
 #include "cli/commands.h"
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_copy.h>
 
 namespace cresset::nn {
 

@@ -3,7 +3,12 @@
 
 #include <cmath>
 
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_arith.h>
+#include <cresset/ops/functions_conv.h>
+#include <cresset/ops/functions_creation.h>
+#include <cresset/ops/functions_matmul.h>
+#include <cresset/ops/functions_norm.h>
+#include <cresset/ops/functions_random.h>
 
 namespace cresset::nn {
 namespace {

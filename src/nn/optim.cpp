@@ -3,7 +3,8 @@
 
 #include <cmath>
 
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_arith.h>
+#include <cresset/ops/functions_creation.h>
 
 namespace cresset::optim {
 

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_creation.h>
 
 namespace cresset {
 namespace {

@@ -1,5 +1,9 @@
 // Activations made of other operators.
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_activation.h>
+#include <cresset/ops/functions_compare.h>
+#include <cresset/ops/functions_concat.h>
+#include <cresset/ops/functions_creation.h>
+#include <cresset/ops/functions_math.h>
 
 #include "ops/ops_decl_activation.h"
 

@@ -1,5 +1,5 @@
 // Arithmetic made of other operators: rounding division, limits given as tensors, powers in double.
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_arith.h>
 
 #include "ops/ops_decl_arith.h"
 #include "ops/promotion.h"

@@ -1,5 +1,6 @@
 // Selections and comparisons made of other operators.
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_compare.h>
+#include <cresset/ops/functions_creation.h>
 
 #include "ops/ops_decl_compare.h"
 #include "ops/pointwise.h"

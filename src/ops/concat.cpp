@@ -2,7 +2,9 @@
 #include <algorithm>
 
 #include <cresset/dispatch/library.h>
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_concat.h>
+#include <cresset/ops/functions_reduce.h>
+#include <cresset/ops/functions_view.h>
 
 #include "ops/ops_decl_concat.h"
 #include "ops/shape_util.h"

@@ -3,7 +3,10 @@
 
 #include <algorithm>
 
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_concat.h>
+#include <cresset/ops/functions_conv.h>
+#include <cresset/ops/functions_creation.h>
+#include <cresset/ops/functions_reduce.h>
 
 #include "ops/ops_decl_conv.h"
 #include "ops/shape_util.h"

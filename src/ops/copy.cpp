@@ -1,5 +1,6 @@
 // Copies between tensors of any type, layout and device, and the conversions made of them.
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_copy.h>
+#include <cresset/ops/functions_creation.h>
 
 #include "ops/ops_decl_copy.h"
 #include "ops/pointwise.h"

@@ -5,8 +5,6 @@
 #include <map>
 #include <mutex>
 
-#include <cresset/ops/functions.h>
-
 namespace cresset {
 namespace {
 

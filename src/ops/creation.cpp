@@ -3,7 +3,9 @@
 #include <cmath>
 
 #include <cresset/ops/from_blob.h>
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_arith.h>
+#include <cresset/ops/functions_compare.h>
+#include <cresset/ops/functions_creation.h>
 
 #include "ops/ops_decl_creation.h"
 #include "ops/pointwise.h"

@@ -3,7 +3,8 @@
 #include <array>
 #include <string>
 
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_matmul.h>
+#include <cresset/ops/functions_reduce.h>
 
 #include "ops/ops_decl_matmul.h"
 

@@ -1,5 +1,4 @@
 // Rows of a table by index: shape rules, checks and compositions.
-#include <cresset/ops/functions.h>
 
 #include "ops/ops_decl_embedding.h"
 #include "ops/shape_util.h"

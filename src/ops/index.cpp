@@ -2,7 +2,12 @@
 #include <algorithm>
 #include <string_view>
 
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_arith.h>
+#include <cresset/ops/functions_compare.h>
+#include <cresset/ops/functions_concat.h>
+#include <cresset/ops/functions_copy.h>
+#include <cresset/ops/functions_creation.h>
+#include <cresset/ops/functions_index.h>
 
 #include "ops/indexing.h"
 #include "ops/ops_decl_index.h"

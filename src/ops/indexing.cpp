@@ -1,7 +1,7 @@
 // Planning of advanced indexing.
 #include "ops/indexing.h"
 
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_reduce.h>
 
 #include <algorithm>
 

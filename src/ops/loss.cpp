@@ -4,7 +4,14 @@
 #include <cmath>
 #include <numbers>
 
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_activation.h>
+#include <cresset/ops/functions_arith.h>
+#include <cresset/ops/functions_compare.h>
+#include <cresset/ops/functions_creation.h>
+#include <cresset/ops/functions_loss.h>
+#include <cresset/ops/functions_math.h>
+#include <cresset/ops/functions_reduce.h>
+#include <cresset/ops/functions_view.h>
 
 #include "ops/ops_decl_loss.h"
 #include "ops/shape_util.h"

@@ -1,5 +1,8 @@
 // Functions of complex numbers and replacements of special values.
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_creation.h>
+#include <cresset/ops/functions_math.h>
+#include <cresset/ops/functions_reduce.h>
+#include <cresset/ops/functions_view.h>
 
 #include <limits>
 #include <vector>

@@ -5,7 +5,11 @@
 #include <cmath>
 #include <limits>
 
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_arith.h>
+#include <cresset/ops/functions_creation.h>
+#include <cresset/ops/functions_matmul.h>
+#include <cresset/ops/functions_random.h>
+#include <cresset/ops/functions_reduce.h>
 
 #include "ops/shape_util.h"
 

@@ -3,7 +3,10 @@
 #include <limits>
 
 #include <cresset/core/dispatch_types.h>
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_arith.h>
+#include <cresset/ops/functions_creation.h>
+#include <cresset/ops/functions_norm.h>
+#include <cresset/ops/functions_reduce.h>
 
 #include "ops/ops_decl_norm.h"
 #include "ops/shape_util.h"

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_pool.h>
 
 #include "ops/ops_decl_pool.h"
 #include "ops/shape_util.h"

@@ -1,7 +1,8 @@
 // Checks and compositions of random operators.
 #include <cmath>
 
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_arith.h>
+#include <cresset/ops/functions_creation.h>
 
 #include "ops/ops_decl_random.h"
 

@@ -1,7 +1,8 @@
 // Rearrangements made of views: the view family's copies, shuffles of channels and pixels, diagonals.
 #include <algorithm>
 
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_reduce.h>
+#include <cresset/ops/functions_view.h>
 
 #include "ops/ops_decl_view.h"
 

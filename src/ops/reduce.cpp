@@ -3,7 +3,12 @@
 #include <cmath>
 #include <string_view>
 
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_arith.h>
+#include <cresset/ops/functions_compare.h>
+#include <cresset/ops/functions_concat.h>
+#include <cresset/ops/functions_creation.h>
+#include <cresset/ops/functions_reduce.h>
+#include <cresset/ops/functions_view.h>
 
 #include "ops/ops_decl_reduce.h"
 #include "ops/shape_util.h"

@@ -1,7 +1,9 @@
 // Softmax and its logarithm: shape rules and checks.
 #include <limits>
 
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_compare.h>
+#include <cresset/ops/functions_reduce.h>
+#include <cresset/ops/functions_softmax.h>
 
 #include "ops/ops_decl_softmax.h"
 #include "ops/shape_util.h"

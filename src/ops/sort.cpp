@@ -2,7 +2,12 @@
 #include <algorithm>
 #include <string_view>
 
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_arith.h>
+#include <cresset/ops/functions_compare.h>
+#include <cresset/ops/functions_creation.h>
+#include <cresset/ops/functions_index.h>
+#include <cresset/ops/functions_reduce.h>
+#include <cresset/ops/functions_sort.h>
 
 #include "ops/ops_decl_sort.h"
 #include "ops/shape_util.h"

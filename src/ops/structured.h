@@ -4,7 +4,7 @@
 #include <optional>
 
 #include <cresset/core/tensor.h>
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_copy.h>
 
 namespace cresset::ops {
 

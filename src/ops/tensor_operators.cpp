@@ -1,5 +1,9 @@
 // C++ operators and indexing of Tensor in terms of the operator table.
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_arith.h>
+#include <cresset/ops/functions_compare.h>
+#include <cresset/ops/functions_copy.h>
+#include <cresset/ops/functions_index.h>
+#include <cresset/ops/functions_view.h>
 
 namespace cresset {
 

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <limits>
 
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_arith.h>
+#include <cresset/ops/functions_creation.h>
+#include <cresset/ops/functions_reduce.h>
+#include <cresset/ops/functions_view.h>
 
 #include "ops/ops_decl_view.h"
 #include "ops/shape_util.h"

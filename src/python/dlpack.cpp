@@ -2,7 +2,7 @@
 #include "python/bind.h"
 #include "python/tensor_new.h"
 
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_copy.h>
 
 namespace cresset::python {
 

@@ -1,5 +1,8 @@
 // Indexing: basic indices become views, tensors become index and index_put_.
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_compare.h>
+#include <cresset/ops/functions_creation.h>
+#include <cresset/ops/functions_index.h>
+#include <cresset/ops/functions_view.h>
 
 #include <algorithm>
 

@@ -1,7 +1,9 @@
 // The __torch_function__ protocol.
 #include "python/override.h"
 
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_arith.h>
+#include <cresset/ops/functions_reduce.h>
+#include <cresset/ops/functions_view.h>
 
 #include "python/bind.h"
 

@@ -1,5 +1,5 @@
 // Methods of the class Tensor that are not operators of the table.
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_copy.h>
 
 #include <vector>
 

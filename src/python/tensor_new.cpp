@@ -2,7 +2,9 @@
 #include "python/tensor_new.h"
 
 #include <cresset/core/dispatch_types.h>
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_copy.h>
+#include <cresset/ops/functions_creation.h>
+#include <cresset/ops/functions_view.h>
 
 #include "python/bind.h"
 #include "python/override.h"

@@ -1,6 +1,8 @@
 // Operators of the class Tensor: arithmetic, comparison, conversion to Python numbers. Exact tensors and Python numbers go
 // straight to the typed C++ functions.
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_arith.h>
+#include <cresset/ops/functions_compare.h>
+#include <cresset/ops/functions_matmul.h>
 
 #include "python/convert.h"
 #include "python/override.h"

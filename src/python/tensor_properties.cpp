@@ -1,5 +1,5 @@
 // Attributes of the class Tensor.
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_view.h>
 
 #include "python/autograd.h"
 #include "python/override.h"

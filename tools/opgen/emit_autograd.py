@@ -1,6 +1,7 @@
 """Autograd and ADInplaceOrView kernels of every operator that is not a composite of others."""
 
 import cpp
+import needs
 from emit_jvp import ForwardMode
 from emit_nodes import node_class, zero_node_class
 from formulas import LIST_HELPERS, Derivative, FormulaError
@@ -25,7 +26,7 @@ HELPERS = {
 def emit(table, out):
     errors = []
     for family in table.families:
-        kernels = Kernels(family, errors)
+        kernels = Kernels(table, family, errors)
         for row in family.rows:
             if row.kind == "composite" or row.schema.name in HAND_WRITTEN:
                 continue
@@ -57,8 +58,8 @@ def owned(arg):
 class Kernels:
     """autograd_<family>.cpp."""
 
-    def __init__(self, family, errors):
-        self.family, self.errors = family, errors
+    def __init__(self, table, family, errors):
+        self.table, self.family, self.errors = table, family, errors
         self.declarations, self.definitions, self.code = [], [], []
         self.entries, self.view_entries, self.fallthrough = [], [], []
         self.nodes, self.helpers = set(), set()
@@ -69,8 +70,8 @@ class Kernels:
         body += "".join(self.definitions) + "namespace {\n\n" + (helpers + "\n" if helpers else "") + "\n".join(self.code) + "\n}  // namespace\n\n"
         body += cpp.impl_blocks("Autograd", self.entries + [(op, "ops::fallthrough") for op in self.fallthrough])
         body += cpp.impl_blocks("ADInplaceOrView", self.view_entries)
-        includes = ['"ops/kernel_table.h"', "<cresset/ops/functions.h>", "<cresset/ops/redispatch.h>",
-                    '"autograd/formulas.h"', '"autograd/generated_support.h"', f'"autograd/nodes_{self.family.name}.h"']
+        includes = ['"ops/kernel_table.h"', *needs.headers(self.table, body), *needs.formula_headers(self.table, body), '"autograd/generated_support.h"',
+                    f'"autograd/nodes_{self.family.name}.h"']
         return source(self.family.name, includes, body, "cresset::autograd::generated")
 
     # --- which kernels an operator gets -------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """Device-independent registrations: schemas, composites, defaults of devices, Meta kernels, device selection."""
 
 import cpp
+import needs
 from output import header, source
 
 RULES = {"promote": "Promote", "float": "Float", "compare": "Compare", "to_bool": "ToBool", "abs": "Abs",
@@ -13,8 +14,8 @@ def emit(table, out):
     out.add("ops", "src/ops/schemas.cpp", _schemas(table))
     for family in table.families:
         out.add("ops", f"src/ops/ops_decl_{family.name}.h", _declarations(family))
-        out.add("ops", f"src/ops/composites_{family.name}.cpp", Registrations(family).text())
-        meta = Meta(family).text()
+        out.add("ops", f"src/ops/composites_{family.name}.cpp", Registrations(table, family).text())
+        meta = Meta(table, family).text()
         if meta:
             out.add("ops", f"src/ops/meta_{family.name}.cpp", meta)
 
@@ -110,8 +111,8 @@ def pointwise_call(row):
 class Registrations:
     """composites_<family>.cpp: what every backend shares."""
 
-    def __init__(self, family):
-        self.family = family
+    def __init__(self, table, family):
+        self.table, self.family = table, family
         self.overloaded = {f"ops::{n}" for n in overloaded(declared_functions(family))}
         self.code, self.tables = [], {}
 
@@ -138,8 +139,8 @@ class Registrations:
         body = (f"namespace ops {{\n\n{ops}\n}}  // namespace ops\n\n" if ops else "")
         body += "namespace {\n\n" + "\n".join(self.code) + "\n}  // namespace\n\n"
         body += "".join(cpp.impl_blocks(key, entries) for key, entries in self.tables.items())
-        return source(self.family.name, ["<cresset/ops/functions.h>", "<cresset/ops/redispatch.h>", '"ops/kernel_table.h"',
-                                         '"ops/structured.h"', f'"ops/ops_decl_{self.family.name}.h"'], body, "cresset")
+        return source(self.family.name, [*needs.headers(self.table, body), '"ops/kernel_table.h"', '"ops/structured.h"',
+                                         f'"ops/ops_decl_{self.family.name}.h"'], body, "cresset")
 
     def pointwise_op(self, row):
         classes = " | ".join(CLASSES[c] for c in row.get("types", "ifc"))
@@ -225,8 +226,8 @@ class Registrations:
 class Meta:
     """meta_<family>.cpp: kernels of the Meta backend, from shape functions and the pointwise rule."""
 
-    def __init__(self, family):
-        self.family = family
+    def __init__(self, table, family):
+        self.table, self.family = table, family
         self.overloaded = {f"ops::{n}" for n in overloaded(declared_functions(family))}
         self.code, self.entries = [], []
 

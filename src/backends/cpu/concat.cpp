@@ -4,7 +4,8 @@
 #include <vector>
 
 #include <cresset/core/dispatch_types.h>
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_concat.h>
+#include <cresset/ops/functions_copy.h>
 
 #include "backends/cpu/walk.h"
 #include "cpu/cpu_decl_concat.h"

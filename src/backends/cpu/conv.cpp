@@ -6,7 +6,10 @@
 
 #include <cresset/base/parallel.h>
 #include <cresset/core/dispatch_types.h>
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_conv.h>
+#include <cresset/ops/functions_copy.h>
+#include <cresset/ops/functions_creation.h>
+#include <cresset/ops/functions_math.h>
 
 #include "backends/cpu/conv_problem.h"
 #include "backends/cpu/gemm.h"

@@ -9,7 +9,10 @@
 
 #include <cresset/base/parallel.h>
 #include <cresset/core/dispatch_types.h>
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_arith.h>
+#include <cresset/ops/functions_compare.h>
+#include <cresset/ops/functions_math.h>
+#include <cresset/ops/functions_reduce.h>
 
 #include "backends/cpu/lines.h"
 #include "cpu/cpu_decl_reduce.h"

@@ -4,7 +4,13 @@
 #include <vector>
 
 #include <cresset/core/dispatch_types.h>
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_arith.h>
+#include <cresset/ops/functions_compare.h>
+#include <cresset/ops/functions_copy.h>
+#include <cresset/ops/functions_embedding.h>
+#include <cresset/ops/functions_reduce.h>
+#include <cresset/ops/functions_sort.h>
+#include <cresset/ops/functions_view.h>
 
 #include "backends/cpu/index_common.h"
 #include "cpu/cpu_decl_embedding.h"

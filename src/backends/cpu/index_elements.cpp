@@ -5,7 +5,8 @@
 #include <vector>
 
 #include <cresset/core/dispatch_types.h>
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_copy.h>
+#include <cresset/ops/functions_index.h>
 
 #include "backends/cpu/index_common.h"
 #include "backends/cpu/walk.h"

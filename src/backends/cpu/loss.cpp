@@ -3,7 +3,7 @@
 
 #include <cresset/base/parallel.h>
 #include <cresset/core/dispatch_types.h>
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_loss.h>
 
 #include "cpu/cpu_decl_loss.h"
 #include "ops/loss.h"

@@ -7,7 +7,11 @@
 
 #include <cresset/base/parallel.h>
 #include <cresset/core/dispatch_types.h>
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_arith.h>
+#include <cresset/ops/functions_copy.h>
+#include <cresset/ops/functions_matmul.h>
+#include <cresset/ops/functions_norm.h>
+#include <cresset/ops/functions_reduce.h>
 
 #include "cpu/cpu_decl_norm.h"
 #include "ops/ops_decl_norm.h"

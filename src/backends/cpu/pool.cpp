@@ -6,7 +6,8 @@
 
 #include <cresset/base/parallel.h>
 #include <cresset/core/dispatch_types.h>
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_pool.h>
+#include <cresset/ops/functions_reduce.h>
 
 #include "cpu/cpu_decl_pool.h"
 #include "ops/pool.h"

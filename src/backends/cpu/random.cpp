@@ -6,7 +6,11 @@
 #include <numeric>
 
 #include <cresset/core/dispatch_types.h>
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_arith.h>
+#include <cresset/ops/functions_copy.h>
+#include <cresset/ops/functions_random.h>
+#include <cresset/ops/functions_reduce.h>
+#include <cresset/ops/functions_view.h>
 
 #include "backends/cpu/random_stream.h"
 #include "cpu/cpu_decl_random.h"

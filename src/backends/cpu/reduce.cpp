@@ -5,7 +5,12 @@
 #include <limits>
 
 #include <cresset/core/dispatch_types.h>
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_arith.h>
+#include <cresset/ops/functions_compare.h>
+#include <cresset/ops/functions_creation.h>
+#include <cresset/ops/functions_math.h>
+#include <cresset/ops/functions_reduce.h>
+#include <cresset/ops/functions_view.h>
 
 #include "backends/cpu/reduce_fold.h"
 #include "backends/cpu/walk.h"

@@ -3,7 +3,8 @@
 
 #include <cresset/base/parallel.h>
 #include <cresset/core/dispatch_types.h>
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_reduce.h>
+#include <cresset/ops/functions_softmax.h>
 
 #include "backends/cpu/softmax_loops.h"
 #include "cpu/cpu_decl_softmax.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <cresset/core/dispatch_types.h>
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_sort.h>
 
 #include "backends/cpu/lines.h"
 #include "cpu/cpu_decl_sort.h"

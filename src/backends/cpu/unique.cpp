@@ -8,7 +8,10 @@
 
 #include <cresset/base/parallel.h>
 #include <cresset/core/dispatch_types.h>
-#include <cresset/ops/functions.h>
+#include <cresset/ops/functions_compare.h>
+#include <cresset/ops/functions_copy.h>
+#include <cresset/ops/functions_reduce.h>
+#include <cresset/ops/functions_sort.h>
 
 #include "cpu/cpu_decl_sort.h"
 #include "ops/shape_util.h"
