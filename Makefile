@@ -29,7 +29,13 @@ bench: build
 lint: setup
 	@$(PYTHON) tools/lint
 
-asan ubsan tsan: setup
+# The tests of C++, and those of Python that do not compile anything, on an instrumented build.
+asan ubsan: setup
+	@$(CMAKE) --preset $@ --log-level=WARNING
+	@$(CMAKE) --build --preset $@
+	@$(PYTHON) tools/run_tests --build build/$@ -- tests/ops tests/python tests/errors
+
+tsan: setup
 	@$(CMAKE) --preset $@ --log-level=WARNING
 	@$(CMAKE) --build --preset $@
 	@$(PYTHON) tools/run_tests --build build/$@ --cpp-only

@@ -55,22 +55,23 @@ struct FreeBlock {
   FreeBlock* next;
 };
 
-struct SmallLists {
-  std::array<FreeBlock*, kSmallClasses + 1> head{};
-  std::array<uint32_t, kSmallClasses + 1> kept{};
+struct SmallList {
+  FreeBlock* head = nullptr;
+  uint32_t kept = 0;
 };
+using SmallLists = std::array<SmallList, kSmallClasses + 1>;
 // A pointer, because thread-local memory of a library that is loaded late is scarce. Null before first use and after
 // the thread's end: blocks then come from and go back to the system.
 thread_local constinit SmallLists* small_lists __attribute__((tls_model("initial-exec"))) = nullptr;
 
 // Makes the lists and empties them when the thread ends.
 struct SmallListsOwner {
-  SmallLists lists;
+  SmallLists lists{};
   SmallListsOwner() { small_lists = &lists; }
   ~SmallListsOwner() {
     small_lists = nullptr;
-    for (FreeBlock*& head : lists.head)
-      while (head) std::free(std::exchange(head, head->next));
+    for (SmallList& list : lists)
+      while (list.head) std::free(std::exchange(list.head, list.head->next));
   }
 };
 // Once for each thread; a thread that is ending does not get new lists.
@@ -133,7 +134,25 @@ CRESSET_NOINLINE void* small_slow(std::size_t c) {
   return system_alloc(c * kAlignment);
 }
 
+// The slow paths are functions of their own so that the quick ones need no stack frame.
+CRESSET_NOINLINE void* alloc_large(std::size_t n) {
+  count(static_cast<int64_t>(n));
+  if (n < kBigStart) return system_alloc((n + kAlignment - 1) / kAlignment * kAlignment);
+  const std::size_t size = big_size(n);
+#if CRESSET_CACHE_BLOCKS
+  if (void* p = big_cache().take(size)) return p;
+#endif
+  return system_alloc(size);
+}
+
+CRESSET_NOINLINE void free_large(void* p, std::size_t n) noexcept {
+  if (n > kSmallLimit) count(-static_cast<int64_t>(n));
+  if (CRESSET_CACHE_BLOCKS && n >= kBigStart) return big_cache().give(p, big_size(n));
+  std::free(p);
+}
+
 struct CPUAllocator final : Allocator {
+  constexpr CPUAllocator() = default;
   DataPtr allocate(std::size_t n) override {
     if (n == 0) return DataPtr(nullptr, kCPU);
     // The size is stored in front of the block, one alignment step before the data.
@@ -147,6 +166,13 @@ struct CPUAllocator final : Allocator {
     free_cpu_sized(base, n + kAlignment);
   }
 };
+// Never destroyed: tensors may outlive static destruction.
+union AllocatorSlot {
+  CPUAllocator allocator;
+  constexpr AllocatorSlot() : allocator() {}
+  ~AllocatorSlot() {}
+};
+constinit AllocatorSlot cpu_allocator;
 
 std::array<std::atomic<Allocator*>, kDeviceTypeCount>& allocators() {
   static std::array<std::atomic<Allocator*>, kDeviceTypeCount> a{};
@@ -156,56 +182,42 @@ std::array<std::atomic<Allocator*>, kDeviceTypeCount>& allocators() {
 }  // namespace
 
 void* alloc_cpu(std::size_t n) {
-  if (n <= kSmallLimit) {
-    const std::size_t c = class_of(n);
+  if (CRESSET_UNLIKELY(n > kSmallLimit)) return alloc_large(n);
+  const std::size_t c = class_of(n);
 #if CRESSET_CACHE_BLOCKS
-    if (SmallLists* lists = small_lists; CRESSET_LIKELY(lists != nullptr))
-      if (FreeBlock* block = lists->head[c]; CRESSET_LIKELY(block != nullptr)) {
-        lists->head[c] = block->next;
-        --lists->kept[c];
-        return block;
-      }
-#endif
-    return small_slow(c ? c : 1);
+  if (SmallLists* lists = small_lists; CRESSET_LIKELY(lists != nullptr)) {
+    SmallList& list = (*lists)[c];
+    if (FreeBlock* block = list.head; CRESSET_LIKELY(block != nullptr)) {
+      list.head = block->next;
+      --list.kept;
+      return block;
+    }
   }
-  count(static_cast<int64_t>(n));
-  if (n >= kBigStart) {
-    const std::size_t size = big_size(n);
-#if CRESSET_CACHE_BLOCKS
-    if (void* p = big_cache().take(size)) return p;
 #endif
-    return system_alloc(size);
-  }
-  return system_alloc((n + kAlignment - 1) / kAlignment * kAlignment);
+  return small_slow(c ? c : 1);
 }
 
 void free_cpu_sized(void* p, std::size_t n) noexcept {
   if (!p) return;
-  if (n <= kSmallLimit) {
-    const std::size_t c = class_of(n);
-    SmallLists* lists = small_lists;
-    if (CRESSET_CACHE_BLOCKS && CRESSET_LIKELY(lists && lists->kept[c] < kSmallKept && c != 0)) {
+#if CRESSET_CACHE_BLOCKS
+  if (SmallLists* lists = small_lists; CRESSET_LIKELY(n <= kSmallLimit && n != 0 && lists != nullptr)) {
+    SmallList& list = (*lists)[class_of(n)];
+    if (CRESSET_LIKELY(list.kept < kSmallKept)) {
       auto* block = static_cast<FreeBlock*>(p);
-      block->next = lists->head[c];
-      lists->head[c] = block;
-      ++lists->kept[c];
+      block->next = list.head;
+      list.head = block;
+      ++list.kept;
       return;
     }
-    std::free(p);
-    return;
   }
-  count(-static_cast<int64_t>(n));
-  if (CRESSET_CACHE_BLOCKS && n >= kBigStart) return big_cache().give(p, big_size(n));
-  std::free(p);
+#endif
+  free_large(p, n);
 }
 
 MemoryStats cpu_memory_stats() { return {live_bytes.load(), peak_bytes.load()}; }
 void reset_peak_cpu_memory_stats() { peak_bytes.store(live_bytes.load()); }
 
-Allocator* GetCPUAllocator() {
-  static CPUAllocator a;
-  return &a;
-}
+Allocator* GetCPUAllocator() { return &cpu_allocator.allocator; }
 
 Allocator* GetAllocator(DeviceType t) {
   Allocator* a = allocators().at(static_cast<std::size_t>(t)).load();

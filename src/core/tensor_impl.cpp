@@ -109,10 +109,18 @@ void TensorImpl::refresh_contiguous() {
 }
 
 void TensorImpl::set_sizes_contiguous(IntArrayRef sizes) {
-  const DimVector strides = contiguous_strides(sizes);
+  // contiguous_strides and refresh_numel in one pass: this is on the path of every new tensor.
   sizes_ = sizes;
-  strides_ = strides;
-  refresh_numel();
+  const std::size_t n = sizes_.size();
+  strides_.resize(n);
+  int64_t *const stride = strides_.data(), expected = 1, count = 1;
+  const int64_t* const size = sizes_.data();
+  for (std::size_t d = n; d-- > 0;) {
+    stride[d] = expected;
+    expected *= std::max<int64_t>(size[d], 1);
+    count *= size[d];
+  }
+  numel_ = count;
   contiguous_ = true;
 }
 

@@ -81,9 +81,17 @@ std::optional<std::size_t> mutated_argument(const FunctionSchema& schema, const 
   return std::nullopt;
 }
 
+// The fallback itself calls these three.
+void check_backend_has_them(const OperatorHandle& op) {
+  const std::string name = op.operator_name().str();
+  CRESSET_CHECK_NOT_IMPLEMENTED(name != "aten::_copy_from" && name != "aten::empty.memory_format" && name != "aten::empty_strided",
+                                "cpu_fallback: a backend must register ", name, " itself; every other operator can run on the CPU.");
+}
+
 }  // namespace
 
 void cpu_fallback(const OperatorHandle& op, Stack* stack) {
+  check_backend_has_them(op);
   const FunctionSchema& schema = op.schema();
   const std::size_t n = schema.arguments().size();
   const std::vector<IValue> originals(stack->end() - static_cast<std::ptrdiff_t>(n), stack->end());

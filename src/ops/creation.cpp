@@ -6,6 +6,7 @@
 #include <cresset/ops/functions_arith.h>
 #include <cresset/ops/functions_compare.h>
 #include <cresset/ops/functions_creation.h>
+#include <cresset/ops/tensor_literal.h>
 
 #include "ops/ops_decl_creation.h"
 #include "ops/pointwise.h"
@@ -311,6 +312,22 @@ Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, const Tenso
 
 Tensor from_blob(void* data, IntArrayRef sizes, const TensorOptions& options) {
   return from_blob(data, sizes, contiguous_strides(sizes), nullptr, options);
+}
+
+Tensor tensor_from_values(const void* values, std::size_t count, ScalarType dtype, IntArrayRef sizes, const TensorOptions& options) {
+  // The copy is made before anybody else can see this tensor, so the constness of `values` holds.
+  const Tensor given = from_blob(const_cast<void*>(values), sizes, TensorOptions(dtype));
+  CRESSET_CHECK_VALUE(static_cast<int64_t>(count) == given.numel(), "tensor: ", given.numel(), " values were required for sizes ", sizes,
+                      "; ", count, " were given.");
+  Tensor result = given.to(options.device(), options.dtype().toScalarType(), /*non_blocking=*/false, /*copy=*/true);
+  if (options.requires_grad()) result.requires_grad_();
+  return result;
+}
+
+void manual_seed(uint64_t seed) {
+  const Generator& generator = default_cpu_generator();
+  std::lock_guard lock(generator.mutex());
+  generator.set_current_seed(seed);
 }
 
 }  // namespace cresset

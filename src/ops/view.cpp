@@ -572,6 +572,20 @@ Tensor movedim_int(const Tensor& self, int64_t source, int64_t destination) {
 
 // ---- resize_ and set_ --------------------------------------------------------------------------------------------
 
+namespace {
+// Device memory grows by a new block: the backend needs nothing but its allocator and a copy within the device.
+void grow_device_storage(const Storage& storage, DispatchKeySet keys, std::size_t needed) {
+  CRESSET_CHECK(storage.resizable(), "Trying to resize storage that is not resizable");
+  const int64_t size = static_cast<int64_t>(needed), old_size = static_cast<int64_t>(storage.nbytes()), unit = 1;
+  Tensor grown = cresset::empty({size}, TensorOptions(kByte).device(storage.device()));
+  if (old_size > 0)
+    grown.narrow(0, 0, old_size)
+        .copy_(Tensor(make_intrusive<TensorImpl>(storage, keys, kByte, IntArrayRef(old_size), IntArrayRef(unit), 0)));
+  storage.set_data_ptr(grown.storage().set_data_ptr(DataPtr(nullptr, storage.device())));
+  storage.set_nbytes(needed);
+}
+}  // namespace
+
 Tensor& resize_inplace(Tensor& self, IntArrayRef size, std::optional<MemoryFormat> memory_format) {
   for (int64_t s : size) CRESSET_CHECK(s >= 0, "Trying to create tensor with negative dimension ", s, ": ", size);
   const MemoryFormat format = memory_format.value_or(MemoryFormat::Contiguous);
@@ -582,8 +596,10 @@ Tensor& resize_inplace(Tensor& self, IntArrayRef size, std::optional<MemoryForma
   if (needed > self.storage().nbytes()) {
     if (self.is_meta())
       self.storage().set_nbytes(needed);
-    else
+    else if (self.is_cpu())
       self.storage().unsafeGetStorageImpl()->resize_bytes(needed);
+    else
+      grow_device_storage(self.storage(), self.key_set(), needed);
   }
   self.unsafeGetTensorImpl()->set_sizes_and_strides(size, strides);
   return self;

@@ -1,0 +1,176 @@
+// Modules, layers and optimisers of the C++ front end, against values worked out by hand or by plain loops.
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include <cresset/cresset.h>
+
+using namespace cresset;
+
+namespace {
+
+template <class F>
+std::string error_of(const F& f) {
+  try {
+    f();
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+double at(const Tensor& t, std::initializer_list<int64_t> index) {
+  Tensor element = t;
+  for (int64_t i : index) element = element[i];
+  return element.item().toDouble();
+}
+
+struct NetImpl : nn::Module {
+  NetImpl() {
+    first = register_module("first", nn::Linear(3, 2));
+    norm = register_module("norm", nn::BatchNorm2d(2));
+    scale = register_parameter("scale", ones({2}));
+  }
+  nn::Linear first{nullptr};
+  nn::BatchNorm2d norm{nullptr};
+  Tensor scale;
+};
+
+}  // namespace
+
+TEST(Module, NamesOwnEntriesFirstAndJoinsWithDots) {
+  NetImpl net;
+  std::vector<std::string> names;
+  for (const auto& [name, _] : net.named_parameters()) names.push_back(name);
+  EXPECT_EQ(names, (std::vector<std::string>{"scale", "first.weight", "first.bias", "norm.weight", "norm.bias"}));
+  names.clear();
+  for (const auto& [name, _] : net.named_buffers()) names.push_back(name);
+  EXPECT_EQ(names, (std::vector<std::string>{"norm.running_mean", "norm.running_var", "norm.num_batches_tracked"}));
+  EXPECT_EQ(net.parameters(false).size(), 1u);
+}
+
+TEST(Module, RefusesNamesThatAreTakenOrHaveDots) {
+  NetImpl net;
+  EXPECT_EQ(error_of([&] { net.register_parameter("scale", ones({1})); }), "nn: 'scale' is registered already.");
+  EXPECT_EQ(error_of([&] { net.register_buffer("a.b", ones({1})); }), "nn: a name without dots was required; 'a.b' was given.");
+}
+
+TEST(Module, LoadsAllOrNothing) {
+  NetImpl net;
+  auto state = net.state_dict();
+  for (auto& [name, value] : state) value = zeros(value.sizes(), value.options());
+  auto wrong = state;
+  wrong[0].second = zeros({5});
+  wrong[1].first = "first.other";
+  const std::string text = error_of([&] { net.load_state_dict(wrong); });
+  EXPECT_NE(text.find("first.other"), std::string::npos) << text;
+  EXPECT_NE(text.find("scale"), std::string::npos) << text;
+  EXPECT_EQ(at(net.scale, {0}), 1) << "a failed load must not change anything";
+  net.load_state_dict(state);
+  EXPECT_EQ(at(net.scale, {0}), 0);
+  EXPECT_EQ(at(net.first->weight, {1, 2}), 0);
+}
+
+TEST(Module, ModesAndTypesReachChildren) {
+  NetImpl net;
+  net.eval();
+  EXPECT_FALSE(net.norm->is_training());
+  net.train();
+  EXPECT_TRUE(net.norm->is_training());
+  net.to(kDouble);
+  EXPECT_EQ(net.first->weight.scalar_type(), kDouble);
+  EXPECT_EQ(net.norm->num_batches_tracked.scalar_type(), kLong);
+}
+
+TEST(Module, AnEmptyHolderSaysSo) {
+  nn::Linear none{nullptr};
+  EXPECT_EQ(error_of([&] { none->parameters(); }), "nn: this module holder is empty. Make the module before using it.");
+}
+
+TEST(Layers, LinearIsTheMatrixProduct) {
+  manual_seed(0);
+  nn::Linear layer(3, 2);
+  const Tensor x = randn({4, 3}), y = layer(x);
+  for (int64_t i = 0; i < 4; ++i)
+    for (int64_t o = 0; o < 2; ++o) {
+      double expected = at(layer->bias, {o});
+      for (int64_t k = 0; k < 3; ++k) expected += at(x, {i, k}) * at(layer->weight, {o, k});
+      EXPECT_NEAR(at(y, {i, o}), expected, 1e-6);
+    }
+}
+
+TEST(Layers, Conv2dIsTheSumOverTheWindow) {
+  manual_seed(0);
+  nn::Conv2d layer(2, 4, 3, 2, 1, 2);
+  const Tensor x = randn({1, 2, 5, 6}), y = layer(x);
+  ASSERT_EQ(y.sizes(), IntArrayRef({1, 4, 3, 3}));
+  for (int64_t o = 0; o < 4; ++o)
+    for (int64_t r = 0; r < 3; ++r)
+      for (int64_t c = 0; c < 3; ++c) {
+        double expected = at(layer->bias, {o});
+        for (int64_t i = 0; i < 3; ++i)
+          for (int64_t j = 0; j < 3; ++j) {
+            const int64_t row = 2 * r + i - 1, column = 2 * c + j - 1;
+            if (row >= 0 && row < 5 && column >= 0 && column < 6)
+              expected += at(x, {0, o / 2, row, column}) * at(layer->weight, {o, 0, i, j});
+          }
+        EXPECT_NEAR(at(y, {0, o, r, c}), expected, 1e-5);
+      }
+  EXPECT_NE(error_of([] { nn::Conv2d(3, 4, 1, 1, 0, 2); }), "no error");
+}
+
+TEST(Layers, BatchNormKeepsRunningStatistics) {
+  nn::BatchNorm2d layer(1);
+  const Tensor x = arange(8, kFloat).reshape({2, 1, 2, 2});
+  const Tensor y = layer(x);
+  // Mean 3.5; variance 5.25, unbiased 6.
+  EXPECT_NEAR(at(y, {0, 0, 0, 0}), -3.5 / std::sqrt(5.25 + 1e-5), 1e-5);
+  EXPECT_NEAR(at(layer->running_mean, {0}), 0.35, 1e-6);
+  EXPECT_NEAR(at(layer->running_var, {0}), 0.9 + 0.6, 1e-6);
+  EXPECT_EQ(layer->num_batches_tracked.item().toLong(), 1);
+  layer->eval();
+  EXPECT_NEAR(at(layer(x), {1, 0, 1, 1}), (7 - 0.35) / std::sqrt(1.5 + 1e-5), 1e-5);
+}
+
+TEST(Layers, DropoutScalesWhatItKeeps) {
+  manual_seed(1);
+  nn::Dropout layer(0.25);
+  const Tensor y = layer(ones({10000}));
+  const double kept = y.gt(0).sum().item().toDouble();
+  EXPECT_NEAR(kept, 7500, 200);
+  EXPECT_NEAR(y.max().item().toDouble(), 1 / 0.75, 1e-6);
+  layer->eval();
+  EXPECT_EQ(layer(ones({5})).sum().item().toDouble(), 5);
+}
+
+TEST(Optim, SgdWithMomentumAndDecay) {
+  Tensor p = full({1}, 2.0);
+  p.requires_grad_(true);
+  optim::SGD sgd({p}, 0.1, 0.9, 0.5);
+  double value = 2, velocity = 0;
+  for (int step = 0; step < 3; ++step) {
+    sgd.zero_grad();
+    (p * 3).sum().backward();
+    sgd.step();
+    velocity = 0.9 * velocity + (3 + 0.5 * value);
+    value -= 0.1 * velocity;
+    EXPECT_NEAR(at(p, {0}), value, 1e-5);
+  }
+}
+
+TEST(Optim, AdamTakesStepsOfTheLearningRate) {
+  Tensor p = full({1}, 2.0);
+  p.requires_grad_(true);
+  optim::Adam adam({p}, 0.01);
+  (p * 3).sum().backward();
+  adam.step();
+  EXPECT_NEAR(at(p, {0}), 1.99, 1e-6);
+}
+
+TEST(Optim, RefusesWhatCannotBeOptimised) {
+  EXPECT_EQ(error_of([] { optim::SGD({}, 0.1); }), "optimizer got an empty parameter list");
+  Tensor leaf = ones({1});
+  leaf.requires_grad_(true);
+  EXPECT_EQ(error_of([&] { optim::Adam({leaf * 2}); }), "can't optimize a non-leaf Tensor");
+  EXPECT_EQ(error_of([&] { optim::SGD({leaf}, -1); }), "Invalid learning rate: -1");
+}

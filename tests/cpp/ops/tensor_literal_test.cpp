@@ -1,0 +1,31 @@
+// tensor({…}) and manual_seed in C++.
+#include <gtest/gtest.h>
+
+#include <cresset/cresset.h>
+
+using namespace cresset;
+
+TEST(TensorLiteral, ValuesTypesAndShapes) {
+  EXPECT_EQ(tensor({1, 2}).scalar_type(), kLong);
+  EXPECT_EQ(tensor({1.5, 2.0}).scalar_type(), kFloat);
+  EXPECT_EQ(tensor({1.5, 2.0}, TensorOptions(kDouble)).scalar_type(), kDouble);
+  EXPECT_EQ(tensor(true).scalar_type(), kBool);
+  EXPECT_EQ(tensor(3.5).dim(), 0);
+  const Tensor matrix = tensor({{1, 2, 3}, {4, 5, 6}});
+  EXPECT_EQ(matrix.sizes(), IntArrayRef({2, 3}));
+  EXPECT_EQ(matrix[1][0].item().toLong(), 4);
+  EXPECT_TRUE(tensor(std::vector<float>{1, 2}, TensorOptions().requires_grad(true)).requires_grad());
+  try {
+    tensor({{1, 2}, {3}});
+    FAIL() << "rows of two lengths";
+  } catch (const ValueError& e) {
+    EXPECT_STREQ(e.what(), "tensor: rows of one length were required; the first has 2, another 1.");
+  }
+}
+
+TEST(ManualSeed, RestartsTheStream) {
+  manual_seed(7);
+  const Tensor first = rand({3});
+  manual_seed(7);
+  EXPECT_TRUE(rand({3}).equal(first));
+}
