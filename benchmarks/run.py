@@ -1,4 +1,4 @@
-"""Runs the benchmarks, beside the peer (PyTorch) where one is installed, and prints ratios against the budgets.
+"""Measures the overhead of calls, beside the peer (PyTorch) where one is installed, and prints ratios against the budgets.
 
     python benchmarks/run.py [--peer PYTHON] [--rounds N] [--json FILE]
 
@@ -8,12 +8,13 @@ median over the rounds. `--peer` names a Python that has torch; default: this on
 
 import argparse
 import json
-import os
 import shutil
 import statistics
 import subprocess
 import sys
 from pathlib import Path
+
+from peer import find_peer, run_json
 
 ROOT = Path(__file__).resolve().parent.parent
 HERE = Path(__file__).resolve().parent
@@ -27,20 +28,6 @@ BUDGETS = {
 }
 ABSOLUTE = {"py: no-op custom operator": 1000.0}  # ns
 IMPORT_BUDGET_MS, IMPORT_BUDGET_MB, LIBRARY_BUDGET_MB = 60, 25, 10
-
-
-def find_peer(given):
-    for python in (given, os.environ.get("CRESSET_PEER_PYTHON"), sys.executable):
-        if python and subprocess.run([python, "-c", "import torch"], capture_output=True).returncode == 0:
-            return python
-    return None
-
-
-def run_json(command):
-    out = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1", "CRESSET_NUM_THREADS": "1"})
-    if out.returncode != 0:
-        sys.exit(f"{' '.join(map(str, command))} failed:\n{out.stdout}{out.stderr}")
-    return json.loads(out.stdout.splitlines()[-1])
 
 
 def build_peer(peer, folder):
