@@ -188,12 +188,14 @@ def _loop(row):
             lines.append(f"  const std::optional<T> {arg.name} = optional_param<T>({at});")
         else:
             lines.append(f"  const T {arg.name} = *static_cast<const T*>({at});")
+    # A condition is read as bytes: g++ 12 does not vectorise a selection by a loaded bool.
+    stored = lambda i: "uint8_t" if element(i) == "bool" else "T"
     for i in range(len(tensors)):
-        lines.append(f"  const {element(i)}* in{i}_ = static_cast<const {element(i)}*>(ptrs_[{i + 1}]);")
+        lines.append(f"  const {stored(i)}* in{i}_ = static_cast<const {stored(i)}*>(ptrs_[{i + 1}]);")
     lines.append(f"  auto* out_ = static_cast<{result}*>(ptrs_[0]);")
     lines.append("  CRESSET_POINTWISE_FOR(i_, n_) {")
     for i, name in enumerate(tensors):
-        lines.append(f"    [[maybe_unused]] const {element(i)} {name} = in{i}_[i_];")
+        lines.append(f"    [[maybe_unused]] const {element(i)} {name} = in{i}_[i_]{' != 0' if element(i) == 'bool' else ''};")
     lines.append(f"    out_[i_] = static_cast<{result}>({row.get('pointwise')});")
     lines.append("  }\n}\n\n")
     return "\n".join(lines)

@@ -1,45 +1,23 @@
 // float32 convolutions through oneDNN. oneDNN picks its own blocked layouts; tensors are reordered on the way in and out.
 // Primitives are kept by problem in a small per-thread cache.
 #include "backends/cpu/conv_problem.h"
-
-#include <dnnl.hpp>
-
-#include <dlfcn.h>
+#include "backends/cpu/onednn.h"
 
 #include <cstring>
 #include <list>
 #include <string>
 #include <unordered_map>
 
-#include <cresset/base/parallel.h>
-
 namespace cresset::cpu {
 namespace {
 
 using dnnl::memory;
 
-dnnl::engine& cpu_engine() {
-  static dnnl::engine e(dnnl::engine::kind::cpu, 0);
-  return e;
-}
-dnnl::stream& cpu_stream() {
-  static thread_local dnnl::stream s(cpu_engine());
-  return s;
-}
-
-// oneDNN runs on OpenMP, whose idle threads spin: they only pay for problems of some size, and never inside of a region of
-// our own. The runtime is whichever one oneDNN was linked with, hence found by name.
-void set_openmp_threads(const ConvProblem& p) {
-  using Set = void (*)(int);
-  static const auto set = reinterpret_cast<Set>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
-  if (!set) return;
+double work_of(const ConvProblem& p) {
   double work = 1;  // multiply-adds
   for (int64_t v : p.y) work *= static_cast<double>(v);
   for (std::size_t i = 1; i < p.w.size(); ++i) work *= static_cast<double>(p.w[i]);
-  constexpr double kWorthThreads = 4e6;
-  static thread_local int current = 0;
-  const int wanted = in_parallel_region() || work < kWorthThreads ? 1 : get_num_threads();
-  if (current != wanted) set(current = wanted);
+  return work;
 }
 
 enum class Kind : int64_t { Forward, BackwardData, BackwardWeight };
@@ -131,38 +109,28 @@ Primitive make(Kind kind, const ConvProblem& p, bool bias) {
   const dnnl::convolution_forward::desc fd =
       bias ? dnnl::convolution_forward::desc(dnnl::prop_kind::forward_training, algorithm, x, w, b, y, stride, dilation, pad, pad)
            : dnnl::convolution_forward::desc(dnnl::prop_kind::forward_training, algorithm, x, w, y, stride, dilation, pad, pad);
-  const dnnl::convolution_forward::primitive_desc forward(fd, cpu_engine());
+  const dnnl::convolution_forward::primitive_desc forward(fd, onednn_engine());
   if (kind == Kind::Forward) return {dnnl::convolution_forward(forward), forward.src_desc(), forward.weights_desc(), forward.dst_desc()};
   if (kind == Kind::BackwardData) {
     const dnnl::convolution_backward_data::desc d(algorithm, x, w, y, stride, dilation, pad, pad);
-    const dnnl::convolution_backward_data::primitive_desc pd(d, cpu_engine(), forward);
+    const dnnl::convolution_backward_data::primitive_desc pd(d, onednn_engine(), forward);
     return {dnnl::convolution_backward_data(pd), pd.diff_src_desc(), pd.weights_desc(), pd.diff_dst_desc()};
   }
   const dnnl::convolution_backward_weights::desc d(algorithm, x, w, y, stride, dilation, pad, pad);
-  const dnnl::convolution_backward_weights::primitive_desc pd(d, cpu_engine(), forward);
+  const dnnl::convolution_backward_weights::primitive_desc pd(d, onednn_engine(), forward);
   return {dnnl::convolution_backward_weights(pd), pd.src_desc(), pd.diff_weights_desc(), pd.diff_dst_desc()};
 }
 
 // The tensor's memory in the wanted layout: itself, or a scratch copy.
-memory input_in(const memory::desc& have, const Tensor& t, const memory::desc& want) {
-  memory m(have, cpu_engine(), t.data_ptr());
+memory input_in(OnednnScratch& scratch, const memory::desc& have, const Tensor& t, const memory::desc& want) {
+  memory m(have, onednn_engine(), t.data_ptr());
   if (have == want) return m;
-  memory scratch(want, cpu_engine());
-  dnnl::reorder(m, scratch).execute(cpu_stream(), m, scratch);
-  return scratch;
+  memory reordered = scratch.make(want);
+  dnnl::reorder(m, reordered).execute(onednn_stream(), m, reordered);
+  return reordered;
 }
 
 bool usable(const Tensor& t) { return t.is_non_overlapping_and_dense(); }
-
-template <class Run>
-bool guarded(const Run& run) {
-  try {
-    return run();
-  } catch (const dnnl::error& e) {
-    if (e.status == dnnl_unimplemented || e.status == dnnl_invalid_arguments) return false;
-    CRESSET_THROW(DeviceError, "oneDNN convolution failed with status ", static_cast<int>(e.status), ": ", e.what());
-  }
-}
 
 const Primitive* cached(Kind kind, const ConvProblem& p, bool bias) {
   static thread_local Cache cache;
@@ -170,55 +138,58 @@ const Primitive* cached(Kind kind, const ConvProblem& p, bool bias) {
 }
 
 // Runs with `out` (an argument of the primitive) written in its own layout or through scratch memory.
-void run_into(const Primitive& prim, std::unordered_map<int, memory> arguments, int out_argument, const memory::desc& have,
-              const Tensor& out, const memory::desc& want) {
-  memory target(have, cpu_engine(), out.data_ptr());
-  memory result = have == want ? target : memory(want, cpu_engine());
+void run_into(OnednnScratch& scratch, const Primitive& prim, std::unordered_map<int, memory> arguments, int out_argument,
+              const memory::desc& have, const Tensor& out, const memory::desc& want) {
+  memory target(have, onednn_engine(), out.data_ptr());
+  memory result = have == want ? target : scratch.make(want);
   arguments.emplace(out_argument, result);
-  prim.run.execute(cpu_stream(), arguments);
-  if (have != want) dnnl::reorder(result, target).execute(cpu_stream(), result, target);
-  cpu_stream().wait();
+  prim.run.execute(onednn_stream(), arguments);
+  if (have != want) dnnl::reorder(result, target).execute(onednn_stream(), result, target);
+  onednn_stream().wait();
 }
 
 }  // namespace
 
 bool onednn_conv_forward(const ConvProblem& p, const Tensor& x, const Tensor& w, const std::optional<Tensor>& bias, const Tensor& y) {
-  return guarded([&] {
-    set_openmp_threads(p);
+  return onednn_guarded("convolution", [&] {
+    OnednnScratch scratch;
+    set_onednn_threads(work_of(p));
     const Tensor xd = usable(x) ? x : x.contiguous(), wd = usable(w) ? w : w.contiguous();
     const Tensor bd = bias ? bias->contiguous() : Tensor();
     const Primitive& prim = *cached(Kind::Forward, p, bias.has_value());
-    std::unordered_map<int, memory> arguments{{DNNL_ARG_SRC, input_in(described(p, xd, tensor_dims(p, p.x), false), xd, prim.x)},
-                                              {DNNL_ARG_WEIGHTS, input_in(described(p, wd, weight_dims(p), true), wd, prim.w)}};
+    std::unordered_map<int, memory> arguments{{DNNL_ARG_SRC, input_in(scratch, described(p, xd, tensor_dims(p, p.x), false), xd, prim.x)},
+                                              {DNNL_ARG_WEIGHTS, input_in(scratch, described(p, wd, weight_dims(p), true), wd, prim.w)}};
     if (bias)
       arguments.emplace(DNNL_ARG_BIAS,
-                        memory(memory::desc({p.w[0]}, memory::data_type::f32, memory::format_tag::x), cpu_engine(), bd.data_ptr()));
-    run_into(prim, std::move(arguments), DNNL_ARG_DST, described(p, y, tensor_dims(p, p.y), false), y, prim.y);
+                        memory(memory::desc({p.w[0]}, memory::data_type::f32, memory::format_tag::x), onednn_engine(), bd.data_ptr()));
+    run_into(scratch, prim, std::move(arguments), DNNL_ARG_DST, described(p, y, tensor_dims(p, p.y), false), y, prim.y);
     return true;
   });
 }
 
 bool onednn_conv_backward_data(const ConvProblem& p, const Tensor& gy, const Tensor& w, const Tensor& gx) {
-  return guarded([&] {
-    set_openmp_threads(p);
+  return onednn_guarded("convolution", [&] {
+    OnednnScratch scratch;
+    set_onednn_threads(work_of(p));
     const Tensor gd = usable(gy) ? gy : gy.contiguous(), wd = usable(w) ? w : w.contiguous();
     const Primitive& prim = *cached(Kind::BackwardData, p, false);
-    run_into(prim,
-             {{DNNL_ARG_DIFF_DST, input_in(described(p, gd, tensor_dims(p, p.y), false), gd, prim.y)},
-              {DNNL_ARG_WEIGHTS, input_in(described(p, wd, weight_dims(p), true), wd, prim.w)}},
+    run_into(scratch, prim,
+             {{DNNL_ARG_DIFF_DST, input_in(scratch, described(p, gd, tensor_dims(p, p.y), false), gd, prim.y)},
+              {DNNL_ARG_WEIGHTS, input_in(scratch, described(p, wd, weight_dims(p), true), wd, prim.w)}},
              DNNL_ARG_DIFF_SRC, described(p, gx, tensor_dims(p, p.x), false), gx, prim.x);
     return true;
   });
 }
 
 bool onednn_conv_backward_weight(const ConvProblem& p, const Tensor& gy, const Tensor& x, const Tensor& gw) {
-  return guarded([&] {
-    set_openmp_threads(p);
+  return onednn_guarded("convolution", [&] {
+    OnednnScratch scratch;
+    set_onednn_threads(work_of(p));
     const Tensor gd = usable(gy) ? gy : gy.contiguous(), xd = usable(x) ? x : x.contiguous();
     const Primitive& prim = *cached(Kind::BackwardWeight, p, false);
-    run_into(prim,
-             {{DNNL_ARG_DIFF_DST, input_in(described(p, gd, tensor_dims(p, p.y), false), gd, prim.y)},
-              {DNNL_ARG_SRC, input_in(described(p, xd, tensor_dims(p, p.x), false), xd, prim.x)}},
+    run_into(scratch, prim,
+             {{DNNL_ARG_DIFF_DST, input_in(scratch, described(p, gd, tensor_dims(p, p.y), false), gd, prim.y)},
+              {DNNL_ARG_SRC, input_in(scratch, described(p, xd, tensor_dims(p, p.x), false), xd, prim.x)}},
              DNNL_ARG_DIFF_WEIGHTS, described(p, gw, weight_dims(p), true), gw, prim.w);
     return true;
   });

@@ -21,10 +21,14 @@ struct Rows {
 using LoadFunction = void (*)(void* block, Rows from, int64_t n, int64_t rows);
 using StoreFunction = void (*)(Rows to, const void* block, int64_t n, int64_t rows);
 
+// to[r][i] = from[i][r] for r < rows and i < n, elements of 4 or 8 bytes as they are; strides of rows in bytes.
+using TransposeFunction = void (*)(char* to, int64_t to_stride, const char* from, int64_t from_stride, int64_t n, int64_t rows);
+
 inline constexpr int kConvertTypes = 16;  // by numeric value of ScalarType
 struct ConvertTable {
   LoadFunction load[kConvertTypes][kNumComputeTypes];
   StoreFunction store[kNumComputeTypes][kConvertTypes];
+  TransposeFunction transpose4, transpose8;
 };
 const ConvertTable& convert_table();
 

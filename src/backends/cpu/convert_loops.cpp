@@ -12,6 +12,8 @@
 // Last, because it changes the instruction set.
 #include "backends/cpu/isa_begin.h"
 
+#include "backends/cpu/transpose_loops.h"
+
 namespace cresset::cpu::CRESSET_ISA_NAMESPACE {
 namespace {
 
@@ -70,6 +72,12 @@ inline void convert_row(To* to, const From* from, int64_t n) {
 template <class From, class To>
 void load(void* block, Rows from, int64_t n, int64_t rows) {
   To* __restrict to = static_cast<To*>(block);
+  if constexpr (std::is_same_v<From, To> && (sizeof(To) == 4 || sizeof(To) == 8)) {
+    using Bits = std::conditional_t<sizeof(To) == 4, uint32_t, uint64_t>;
+    constexpr int64_t size = sizeof(To);
+    if (rows > 1 && from.row_stride == size && from.stride != size)
+      return transpose<Bits>(static_cast<char*>(block), n * size, from.data, from.stride, n, rows);
+  }
   for (int64_t r = 0; r < rows; ++r, to += n) {
     const char* p = from.data + r * from.row_stride;
     if (from.stride == static_cast<int64_t>(sizeof(From))) {
@@ -115,6 +123,8 @@ constexpr ConvertTable make_table() {
   fill_column<double>(table, ComputeType::Double);
   fill_column<std::complex<float>>(table, ComputeType::ComplexFloat);
   fill_column<std::complex<double>>(table, ComputeType::ComplexDouble);
+  table.transpose4 = transpose<uint32_t>;
+  table.transpose8 = transpose<uint64_t>;
   return table;
 }
 

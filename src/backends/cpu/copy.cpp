@@ -33,9 +33,17 @@ void copy_plane(char* to, const char* from, const int64_t* to_strides, const int
     }
   };
   if (f0 != size && f1 == size && n > kTile / 2 && rows > kTile / 2) {
+    const TransposeFunction transpose = t0 != size  ? nullptr
+                                        : size == 4 ? convert_table().transpose4
+                                        : size == 8 ? convert_table().transpose8
+                                                    : nullptr;
     for (int64_t r = 0; r < rows; r += kTile)
       for (int64_t i = 0; i < n; i += kTile) {
         const int64_t columns = std::min(kTile, n - i), last = std::min(r + kTile, rows);
+        if (transpose) {
+          transpose(to + r * t1 + i * t0, t1, from + r * f1 + i * f0, f0, columns, last - r);
+          continue;
+        }
         for (int64_t k = r; k < last; ++k) row(to + k * t1 + i * t0, from + k * f1 + i * f0, columns);
       }
     return;

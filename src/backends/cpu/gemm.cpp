@@ -1,5 +1,5 @@
 // gemm: OpenBLAS for float, double and complex; own loops for integers and for products too small to be worth a call;
-// half types go through float.
+// half types go through float, bfloat16 through oneDNN when it pays.
 #include "backends/cpu/gemm.h"
 
 #include <cblas.h>
@@ -26,7 +26,8 @@ void set_blas_threads() {
 // Everything but bool.
 #define CRESSET_GEMM_TYPES(...) CRESSET_REAL_TYPES(__VA_ARGS__) CRESSET_CASES_COMPLEX(__VA_ARGS__)
 
-constexpr int64_t kSmall = 4096;  // multiply-adds below which a BLAS call costs more than it saves
+constexpr int64_t kWorthOnednn = 32 * 32 * 32;  // multiply-adds that pay for making a oneDNN primitive
+constexpr int64_t kSmall = 4096;                // multiply-adds below which a BLAS call costs more than it saves
 
 template <class T>
 void small_gemm(int64_t m, int64_t n, int64_t k, T alpha, const T* a, MatrixRef ar, const T* b, MatrixRef br, T beta, T* c, int64_t ldc) {
@@ -109,6 +110,8 @@ void blas_gemm(int64_t m, int64_t n, int64_t k, T alpha, const T* a, MatrixRef a
 template <class T>
 void half_gemm(int64_t m, int64_t n, int64_t k, float alpha, const T* a, MatrixRef ar, const T* b, MatrixRef br, float beta, T* c,
                int64_t ldc) {
+  if constexpr (std::is_same_v<T, BFloat16>)
+    if (alpha == 1 && beta == 0 && m * n * k > kWorthOnednn && onednn_bfloat16_gemm(m, n, k, ar, br, c, ldc)) return;
   std::vector<float> fa(static_cast<std::size_t>(m * k)), fb(static_cast<std::size_t>(k * n)), fc(static_cast<std::size_t>(m * n));
   for (int64_t i = 0; i < m; ++i)
     for (int64_t p = 0; p < k; ++p) fa[i * k + p] = a[i * ar.row + p * ar.column];

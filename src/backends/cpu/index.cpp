@@ -150,9 +150,33 @@ void combine_blocks(const Tensor& self, const Blocks& blocks, const std::vector<
   CRESSET_THROW(Error, "index ", index, " is out of bounds for dimension ", dim, " with size ", size);
 }
 
+// The only index is a mask of self's own sizes: positions need not be listed.
+bool is_whole_mask(const Tensor& self, OptionalTensorList indices) {
+  return indices.size() == 1 && indices[0] && indices[0]->defined() && indices[0]->scalar_type() == kBool && indices[0]->is_cpu() &&
+         self.dim() > 0 && indices[0]->sizes() == self.sizes();
+}
+
+void fill_where(const Tensor& self, const Tensor& mask, const Tensor& value) {
+  const Walk<2> walk(self.sizes(), {self.strides(), mask.strides()});
+  const bool* const keep = mask.const_data_ptr<bool>();
+  with_element_bits(self.itemsize(), [&](auto bits) {
+    using U = decltype(bits);
+    const U v = *static_cast<const U*>(value.const_data_ptr());
+    U* const to = static_cast<U*>(self.mutable_data_ptr());
+    walk.parallel(kCopyGrain, [&](const std::array<int64_t, 2>& at) {
+      const int64_t n = walk.row_size(), s0 = walk.stride(0), s1 = walk.stride(1);
+      for (int64_t i = 0; i < n; ++i) {
+        U& place = to[at[0] + i * s0];
+        place = keep[at[1] + i * s1] ? v : place;
+      }
+    });
+  });
+}
+
 }  // namespace
 
 Tensor index_tensor(const Tensor& self, OptionalTensorList indices) {
+  if (is_whole_mask(self, indices)) return cpu::masked_select(self, *indices[0]);
   const ops::IndexPlan plan = ops::plan_index(self, indices);
   const std::vector<int64_t> offsets = plan_offsets(plan);
   Tensor out = detail::empty_cpu(plan.result_sizes, self.scalar_type());
@@ -173,6 +197,10 @@ Tensor& index_put_impl(Tensor& self, OptionalTensorList indices, const Tensor& v
   for (int64_t i = 1; fits && i <= values.dim(); ++i) fits = values.size(-i) == 1 || values.size(-i) == target[target.size() - i];
   CRESSET_CHECK(fits, "shape mismatch: value tensor of shape ", values.sizes(), " cannot be broadcast to indexing result of shape ",
                 target);
+  if (!accumulate && values.numel() == 1 && is_whole_mask(self, indices)) {
+    fill_where(self, *indices[0], values);
+    return self;
+  }
   const std::vector<int64_t> offsets = plan_offsets(plan);
   const Blocks blocks(plan.self, plan.first, plan.count);
   const bool one = values.numel() == 1, aliased = values.is_alias_of(self);

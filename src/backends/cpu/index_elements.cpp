@@ -29,11 +29,17 @@ Tensor checked_index(const Tensor& index, int64_t dim, int64_t size) {
   }
   const int64_t* const p = out.const_data_ptr<int64_t>();
   const Walk<1> walk(out.sizes(), {out.strides()});
+  const auto outside = [&](int64_t v) { return static_cast<uint64_t>(v) >= static_cast<uint64_t>(size); };
   walk.run([&](const std::array<int64_t, 1>& at) {
-    for (int64_t i = 0; i < walk.row_size(); ++i) {
-      const int64_t v = p[at[0] + i * walk.stride(0)];
-      CRESSET_CHECK(v >= 0 && v < size, "index ", v, " is out of bounds for dimension ", dim, " with size ", size);
-    }
+    // Without a branch for each element; which one it was is looked up when there is one.
+    const int64_t n = walk.row_size(), s = walk.stride(0);
+    uint64_t bad = 0;
+    if (s == 1)
+      for (int64_t i = 0; i < n; ++i) bad |= outside(p[at[0] + i]);
+    else
+      for (int64_t i = 0; i < n; ++i) bad |= outside(p[at[0] + i * s]);
+    for (int64_t i = 0; bad && i < n; ++i)
+      CRESSET_CHECK(!outside(p[at[0] + i * s]), "index ", p[at[0] + i * s], " is out of bounds for dimension ", dim, " with size ", size);
   });
   return out;
 }
@@ -150,6 +156,12 @@ void gather(const Tensor& self, int64_t dim, const Tensor& index, bool, const Te
     U* const to = static_cast<U*>(out.mutable_data_ptr());
     walk.parallel(kCopyGrain / 2, [&](const std::array<int64_t, 3>& at) {
       const int64_t n = walk.row_size(), s0 = walk.stride(0), s1 = walk.stride(1), s2 = walk.stride(2);
+      if (s1 == 1 && s2 == 1 && plan.stride == 1) {
+        const U* const row = from + at[0];
+        const int64_t* const where = at_index + at[2];
+        for (int64_t i = 0; i < n; ++i) to[at[1] + i] = row[i * s0 + where[i]];
+        return;
+      }
       for (int64_t i = 0; i < n; ++i) to[at[1] + i * s1] = from[at[0] + i * s0 + at_index[at[2] + i * s2] * plan.stride];
     });
   });
@@ -280,10 +292,14 @@ Tensor masked_select(const Tensor& self, const Tensor& mask) {
     using U = decltype(bits);
     const U* const source = static_cast<const U*>(from.const_data_ptr());
     U* to = static_cast<U*>(out.mutable_data_ptr());
+    const U* const last = to + count;
     walk.run([&](const std::array<int64_t, 2>& at) {
+      // Every element is written where the next kept one belongs: a mask is rarely predictable.
       const int64_t n = walk.row_size(), s0 = walk.stride(0), s1 = walk.stride(1);
-      for (int64_t i = 0; i < n; ++i)
-        if (keep[at[1] + i * s1]) *to++ = source[at[0] + i * s0];
+      for (int64_t i = 0; i < n && to != last; ++i) {
+        *to = source[at[0] + i * s0];
+        to += keep[at[1] + i * s1];
+      }
     });
   });
   return out;
@@ -322,18 +338,23 @@ Tensor nonzero(const Tensor& self) {
     int64_t count = 0;
     for (int64_t i = 0; i < n; ++i) count += is_nonzero(p[i]);
     // One run of memory for each dimension, as PyTorch lays it out.
-    Tensor columns = detail::empty_cpu({dims, count}, kLong);
+    const Tensor columns = detail::empty_cpu({dims, count}, kLong);
     int64_t* const out = columns.numel() ? columns.mutable_data_ptr<int64_t>() : nullptr;
     if (out) {
+      const int64_t row_size = from.size(-1), rows = n / row_size;
+      int64_t* const inner = out + (dims - 1) * count;
       int64_t found = 0;
-      for (int64_t i = 0; i < n; ++i) {
-        if (!is_nonzero(p[i])) continue;
-        int64_t rest = i;
-        for (int64_t d = dims - 1; d > 0; --d) {
-          out[d * count + found] = rest % from.size(d);
-          rest /= from.size(d);
+      DimVector at(dims, 0);  // position of the current row
+      for (int64_t row = 0; row < rows && found < count; ++row) {
+        // Every position is written where the next one found belongs: what is zero is rarely predictable.
+        const scalar_t* const values = p + row * row_size;
+        const int64_t first = found;
+        for (int64_t i = 0; i < row_size && found < count; ++i) {
+          inner[found] = i;
+          found += is_nonzero(values[i]);
         }
-        out[found++] = rest;
+        for (int64_t d = 0; d < dims - 1; ++d) std::fill(out + d * count + first, out + d * count + found, at[d]);
+        for (int64_t d = dims - 2; d >= 0 && ++at[d] == from.size(d); --d) at[d] = 0;
       }
     }
     return ops::make_view(columns, {count, dims}, {1, std::max<int64_t>(count, 1)}, 0);

@@ -29,6 +29,7 @@
 // `const std::optional<T> min = optional_param<T>(ptrs[2]);`.
 #pragma once
 
+#include <bit>
 #include <cmath>
 #include <complex>
 #include <cstdint>

@@ -1,5 +1,4 @@
 // The folds of reduce_fold.h. Compiled once for each instruction set, with CRESSET_ISA_NAMESPACE defined as its name.
-// Vector types are the compiler's own: they become whatever registers the instruction set has.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -16,21 +15,10 @@
 // Last, because it changes the instruction set.
 #include "backends/cpu/isa_begin.h"
 
-#pragma GCC diagnostic ignored "-Wpsabi"  // vectors are passed between inlined functions only
+#include "backends/cpu/vector_types.h"
 
 namespace cresset::cpu::CRESSET_ISA_NAMESPACE {
 namespace {
-
-#define CRESSET_FOLD_INLINE inline __attribute__((always_inline))
-
-typedef double Doubles __attribute__((vector_size(64)));
-typedef double LooseDoubles __attribute__((vector_size(64), aligned(8), may_alias));
-typedef float Floats __attribute__((vector_size(64)));
-typedef float LooseHalfFloats __attribute__((vector_size(32), aligned(4), may_alias));
-
-CRESSET_FOLD_INLINE Doubles load8(const float* p) { return __builtin_convertvector(*reinterpret_cast<const LooseHalfFloats*>(p), Doubles); }
-CRESSET_FOLD_INLINE Doubles load8(const double* p) { return *reinterpret_cast<const LooseDoubles*>(p); }
-CRESSET_FOLD_INLINE double total(const Doubles& v) { return ((v[0] + v[1]) + (v[2] + v[3])) + ((v[4] + v[5]) + (v[6] + v[7])); }
 
 template <class T>
 constexpr T lowest() {
@@ -53,33 +41,48 @@ constexpr bool is_nan(T v) {
 
 // ---- what is folded: Acc, start, take one element, join two accumulators, take a contiguous run, take rows of columns --
 
-// Elements are mapped by `Map` and added up in double (floating types) or int64.
+// Elements are mapped by `Map` and added up in double (floating types) or int64. With `in_floats`, up to eight mapped floats are
+// added in float first: that is as exact as a tree of additions, and the conversions are no longer what a sum waits for.
 struct Plain {
+  static constexpr bool in_floats = true;
   template <class V>
-  CRESSET_FOLD_INLINE static const V& map(const V& v) {
+  CRESSET_VECTOR_INLINE static const V& map(const V& v) {
     return v;
   }
 };
 struct Square {
+  static constexpr bool in_floats = false;  // may overflow
   template <class V>
-  CRESSET_FOLD_INLINE static V map(const V& v) {
+  CRESSET_VECTOR_INLINE static V map(const V& v) {
     return v * v;
   }
 };
 struct Absolute {
-  CRESSET_FOLD_INLINE static double map(double v) { return v < 0 ? -v : v; }
-  CRESSET_FOLD_INLINE static Doubles map(const Doubles& v) { return v < 0 ? -v : v; }
+  static constexpr bool in_floats = true;
+  template <class V>
+    requires std::is_arithmetic_v<V>
+  CRESSET_VECTOR_INLINE static V map(V v) {
+    return v < 0 ? -v : v;
+  }
+  CRESSET_VECTOR_INLINE static Floats map(const Floats& v) { return v < 0 ? -v : v; }
+  CRESSET_VECTOR_INLINE static Doubles map(const Doubles& v) { return v < 0 ? -v : v; }
 };
 struct NanAsZero {
-  CRESSET_FOLD_INLINE static double map(double v) { return v == v ? v : 0; }
-  CRESSET_FOLD_INLINE static Doubles map(const Doubles& v) { return v == v ? v : Doubles{}; }
+  static constexpr bool in_floats = true;
+  template <class V>
+    requires std::is_arithmetic_v<V>
+  CRESSET_VECTOR_INLINE static V map(V v) {
+    return v == v ? v : V(0);
+  }
+  CRESSET_VECTOR_INLINE static Floats map(const Floats& v) { return v == v ? v : Floats{}; }
+  CRESSET_VECTOR_INLINE static Doubles map(const Doubles& v) { return v == v ? v : Doubles{}; }
 };
 
 template <class T, class Map>
 struct SumOf {
   using Acc = std::conditional_t<std::is_floating_point_v<T>, double, int64_t>;
   static constexpr Acc start = 0;
-  CRESSET_FOLD_INLINE static void take(Acc& acc, T v, int64_t) { acc += Map::map(static_cast<Acc>(v)); }
+  CRESSET_VECTOR_INLINE static void take(Acc& acc, T v, int64_t) { acc += Map::map(static_cast<Acc>(v)); }
   static void join(Acc& acc, const Acc& other) { acc += other; }
   CRESSET_NOINLINE static void run(Acc& acc, const T* p, int64_t n, int64_t) {
     if constexpr (std::is_floating_point_v<T>) {
@@ -98,6 +101,9 @@ struct SumOf {
     }
     Doubles a{}, b{}, c{}, d{};
     int64_t i = 0;
+    if constexpr (std::is_same_v<T, float> && Map::in_floats) {
+      a = sum_floats(n, i, [&](int64_t k) CRESSET_INLINE_LAMBDA { return Map::map(load16(p + k)); });
+    }
     for (; i + 32 <= n; i += 32) {
       a += Map::map(load8(p + i));
       b += Map::map(load8(p + i + 8));
@@ -114,6 +120,15 @@ struct SumOf {
     for (int64_t r = 0; r < count;) {
       const int64_t end = std::min(count, r + 256);
       for (int64_t c = 0; c < n; ++c) block[c] = 0;
+      if constexpr (std::is_same_v<T, float> && Map::in_floats) {
+        for (; r + 8 <= end; r += 8) {
+          const T *p0 = p + r * row_stride, *p4 = p0 + 4 * row_stride;
+          const int64_t s = row_stride;
+          for (int64_t c = 0; c < n; ++c)
+            block[c] += static_cast<Acc>(((Map::map(p0[c]) + Map::map(p0[c + s])) + (Map::map(p0[c + 2 * s]) + Map::map(p0[c + 3 * s]))) +
+                                         ((Map::map(p4[c]) + Map::map(p4[c + s])) + (Map::map(p4[c + 2 * s]) + Map::map(p4[c + 3 * s]))));
+        }
+      }
       for (; r + 4 <= end; r += 4) {
         const T *p0 = p + r * row_stride, *p1 = p0 + row_stride, *p2 = p1 + row_stride, *p3 = p2 + row_stride;
         for (int64_t c = 0; c < n; ++c)
@@ -133,9 +148,9 @@ template <class T>
 struct ProductOf {
   using Acc = std::conditional_t<std::is_floating_point_v<T>, double, int64_t>;
   static constexpr Acc start = 1;
-  CRESSET_FOLD_INLINE static void take(Acc& acc, T v, int64_t) { acc = mul(acc, static_cast<Acc>(v)); }
+  CRESSET_VECTOR_INLINE static void take(Acc& acc, T v, int64_t) { acc = mul(acc, static_cast<Acc>(v)); }
   static void join(Acc& acc, const Acc& other) { acc = mul(acc, other); }
-  CRESSET_FOLD_INLINE static Acc mul(Acc a, Acc b) {
+  CRESSET_VECTOR_INLINE static Acc mul(Acc a, Acc b) {
     if constexpr (std::is_same_v<Acc, int64_t>)
       return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
     else
@@ -160,7 +175,7 @@ template <class T>
 struct CountOf {
   using Acc = int64_t;
   static constexpr Acc start = 0;
-  CRESSET_FOLD_INLINE static void take(Acc& acc, T v, int64_t) { acc += v != T(0); }
+  CRESSET_VECTOR_INLINE static void take(Acc& acc, T v, int64_t) { acc += v != T(0); }
   static void join(Acc& acc, const Acc& other) { acc += other; }
   CRESSET_NOINLINE static void run(Acc& acc, const T* p, int64_t n, int64_t) {
     for (int64_t i = 0; i < n;) {
@@ -181,20 +196,20 @@ template <class T, bool max, bool absolute>
 struct ExtremeOf {
   using Acc = std::conditional_t<absolute, double, T>;
   static constexpr Acc start = max ? (absolute ? Acc(-1) : lowest<Acc>()) : highest<Acc>();
-  CRESSET_FOLD_INLINE static Acc map(T v) {
+  CRESSET_VECTOR_INLINE static Acc map(T v) {
     if constexpr (absolute)
       return v < 0 ? -static_cast<double>(v) : static_cast<double>(v);
     else
       return v;
   }
-  CRESSET_FOLD_INLINE static Acc better(Acc acc, Acc v) {
+  CRESSET_VECTOR_INLINE static Acc better(Acc acc, Acc v) {
     const Acc kept = (max ? v > acc : v < acc) ? v : acc;  // a NaN in acc stays
     if constexpr (std::is_floating_point_v<Acc>)
       return is_nan(v) ? v : kept;
     else
       return kept;
   }
-  CRESSET_FOLD_INLINE static void take(Acc& acc, T v, int64_t) { acc = better(acc, map(v)); }
+  CRESSET_VECTOR_INLINE static void take(Acc& acc, T v, int64_t) { acc = better(acc, map(v)); }
   static void join(Acc& acc, const Acc& other) { acc = better(acc, other); }
   CRESSET_NOINLINE static void run(Acc& acc, const T* p, int64_t n, int64_t) {
     if constexpr (std::is_same_v<T, float> && !absolute) {
@@ -208,7 +223,7 @@ struct ExtremeOf {
     }
   }
   template <class V, int width>
-  CRESSET_FOLD_INLINE static T vector_run(const T* p, int64_t n) {
+  CRESSET_VECTOR_INLINE static T vector_run(const T* p, int64_t n) {
     V a = V{} + start, b = a;
     int64_t i = 0;
     for (; i + 2 * width <= n; i += 2 * width) {
@@ -295,25 +310,25 @@ struct ArgOf {
   using Acc = FoldIndexed;
   using Extreme = ExtremeOf<T, max, false>;
   static constexpr Acc start = {0, 0, -1};
-  CRESSET_FOLD_INLINE static T value(const Acc& a) {
+  CRESSET_VECTOR_INLINE static T value(const Acc& a) {
     if constexpr (std::is_floating_point_v<T>)
       return static_cast<T>(a.value);
     else
       return static_cast<T>(a.exact);
   }
-  CRESSET_FOLD_INLINE static bool beats(T v, const Acc& acc) {
+  CRESSET_VECTOR_INLINE static bool beats(T v, const Acc& acc) {
     if (acc.index < 0) return true;
     const T best = value(acc);
     return (max ? v > best : v < best) || (is_nan(v) && !is_nan(best));
   }
-  CRESSET_FOLD_INLINE static void put(Acc& acc, T v, int64_t index) {
+  CRESSET_VECTOR_INLINE static void put(Acc& acc, T v, int64_t index) {
     if constexpr (std::is_floating_point_v<T>)
       acc.value = v;
     else
       acc.exact = v;
     acc.index = index;
   }
-  CRESSET_FOLD_INLINE static void take(Acc& acc, T v, int64_t index) {
+  CRESSET_VECTOR_INLINE static void take(Acc& acc, T v, int64_t index) {
     if (beats(v, acc)) put(acc, v, index);
   }
   static void join(Acc& acc, const Acc& other) {
@@ -385,8 +400,8 @@ struct Entry {
   static constexpr Fold fold() { return {sizeof(Acc), init, rows, columns, combine}; }
 };
 
-CRESSET_FOLD_INLINE float to_float(Half h) { return static_cast<float>(h); }
-CRESSET_FOLD_INLINE float to_float(BFloat16 h) { return __builtin_bit_cast(float, static_cast<uint32_t>(h.x) << 16); }
+CRESSET_VECTOR_INLINE float to_float(Half h) { return static_cast<float>(h); }
+CRESSET_VECTOR_INLINE float to_float(BFloat16 h) { return __builtin_bit_cast(float, static_cast<uint32_t>(h.x) << 16); }
 
 template <class H>
 CRESSET_NOINLINE void widen(const H* p, int64_t n, int64_t stride, float* to) {

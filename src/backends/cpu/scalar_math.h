@@ -298,6 +298,15 @@ template <class T>
 inline T where(bool condition, T a, T b) {
   return condition ? a : b;
 }
+// where() for values that are costly to compute. The compiler would move a call that only one branch needs into that branch, and
+// a loop with calls in branches is not vectorised; a choice made of bit operations needs both values.
+template <class T>
+inline T select(bool condition, T a, T b) {
+  using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+  static_assert(sizeof(T) == sizeof(Bits));
+  const Bits mask = -static_cast<Bits>(condition);
+  return std::bit_cast<T>((std::bit_cast<Bits>(a) & mask) | (std::bit_cast<Bits>(b) & ~mask));
+}
 
 // Division. Integer division by zero raises; floor and remainder follow the divisor's sign, trunc and fmod the dividend's.
 [[noreturn]] CRESSET_COLD inline void raise_zero_division() { CRESSET_THROW(Error, "ZeroDivisionError"); }
@@ -415,18 +424,15 @@ inline T logaddexp2(T a, T b) {
 }
 template <class T>
 inline T xlogy(T x, T y) {
-  const T v = x * log(y);
-  return y != y ? y : x == T(0) ? T(0) : v;
+  return select(y != y, y, select(x == T(0), T(0), x * log(y)));
 }
 template <class T>
 inline T xlog1py(T x, T y) {
-  const T v = x * log1p(y);
-  return y != y ? y : x == T(0) ? T(0) : v;
+  return select(y != y, y, select(x == T(0), T(0), x * log1p(y)));
 }
 template <class T>
 inline T entr(T x) {
-  const T v = -x * log(x);
-  return x != x ? x : x > 0 ? v : x == 0 ? T(0) : -kInf<T>;
+  return select(x != x, x, select(x > 0, -x * log(x), x == 0 ? T(0) : -kInf<T>));
 }
 template <class T>
 inline T logit(T x, std::optional<double> eps) {
@@ -442,8 +448,8 @@ inline T logit_backward(T grad, T x, std::optional<double> eps) {
 }
 template <class T>
 inline T sinc(T x) {
-  const T y = x * kPi<T>, v = sin(y) / y;
-  return x == T(0) ? T(1) : v;
+  const T y = x * kPi<T>;
+  return select(x == T(0), T(1), sin(y) / y);
 }
 template <class T>
 inline T heaviside(T x, T at_zero) {

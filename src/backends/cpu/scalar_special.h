@@ -151,8 +151,7 @@ inline T softshrink(T x, T lambd) {
 // Smooth activations.
 template <class T>
 inline T elu(T x, T alpha, T scale, T input_scale) {
-  const T negative = expm1(x * input_scale) * (alpha * scale), positive = x * scale;
-  return x < T(0) ? negative : positive;
+  return select(x < T(0), expm1(x * input_scale) * (alpha * scale), x * scale);
 }
 template <class T>
 inline T elu_backward(T grad, T alpha, T scale, T input_scale, bool is_result, T self_or_result) {
@@ -172,13 +171,13 @@ inline T silu_backward(T grad, T x) {
 }
 template <class T>
 inline T softplus(T x, T beta, T limit) {
-  const T z = x * beta, soft = log1p(exp(z)) / beta;
-  return z > limit ? x : soft;
+  const T z = x * beta;
+  return select(z > limit, x, log1p(exp(z)) / beta);
 }
 template <class T>
 inline T softplus_backward(T grad, T x, T beta, T limit) {
-  const T z = x * beta, soft = grad / (T(1) + exp(-z));
-  return z > limit ? grad : soft;
+  const T z = x * beta;
+  return select(z > limit, grad, grad / (T(1) + exp(-z)));
 }
 template <class T>
 inline T log_sigmoid(T x) {

@@ -7,44 +7,45 @@
 
 #include "backends/cpu/pointwise_loops.h"
 
-#pragma GCC diagnostic ignored "-Wpsabi"  // vectors stay inside inlined functions
+#include "backends/cpu/vector_types.h"
 
 namespace cresset::cpu::CRESSET_ISA_NAMESPACE {
 namespace {
 
-typedef double Doubles __attribute__((vector_size(64)));
-typedef double LooseDoubles __attribute__((vector_size(64), aligned(8), may_alias));
-typedef float LooseFloats __attribute__((vector_size(32), aligned(4), may_alias));
-inline __attribute__((always_inline)) Doubles load8(const float* p) {
-  return __builtin_convertvector(*reinterpret_cast<const LooseFloats*>(p), Doubles);
-}
-inline __attribute__((always_inline)) Doubles load8(const double* p) { return *reinterpret_cast<const LooseDoubles*>(p); }
-
-// Sums f(i) over vectors of eight and the rest.
-template <class V, class S>
-inline __attribute__((always_inline)) double sum_of(int64_t n, const V& vector, const S& scalar) {
-  Doubles a{}, b{};
+// Sum over i < n of scalar(i); vector(i) gives the same for as many elements as Doubles (T = double) or Floats (float) have.
+template <class T, class V, class S>
+CRESSET_VECTOR_INLINE double sum_of(int64_t n, const V& vector, const S& scalar) {
+  Doubles a{};
   int64_t i = 0;
-  for (; i + 16 <= n; i += 16) {
-    a += vector(i);
-    b += vector(i + 8);
+  if constexpr (std::is_same_v<T, float>) {
+    a = sum_floats(n, i, vector);
+  } else {
+    for (; i + 8 <= n; i += 8) a += vector(i);
   }
-  a += b;
-  double s = ((a[0] + a[1]) + (a[2] + a[3])) + ((a[4] + a[5]) + (a[6] + a[7]));
-  for (; i < n; ++i) s += scalar(i);
+  double s = total(a);
+  for (; i < n; ++i) s += static_cast<double>(scalar(i));
   return s;
 }
+CRESSET_VECTOR_INLINE Floats load(const float* p) { return load16(p); }
+CRESSET_VECTOR_INLINE Doubles load(const double* p) { return load8(p); }
 
 // The largest element; NaN stays out of it and shows up in the exponentials.
 template <class T>
 T largest(const T* p, int64_t n) {
-  T lanes[16];
-  std::fill_n(lanes, 16, -std::numeric_limits<T>::infinity());
+  using V = std::conditional_t<std::is_same_v<T, float>, Floats, Doubles>;
+  constexpr int64_t lanes = sizeof(V) / sizeof(T);
+  T m = -std::numeric_limits<T>::infinity();
   int64_t i = 0;
-  for (; i + 16 <= n; i += 16)
-    for (int k = 0; k < 16; ++k) lanes[k] = p[i + k] > lanes[k] ? p[i + k] : lanes[k];
-  T m = lanes[0];
-  for (int k = 1; k < 16; ++k) m = lanes[k] > m ? lanes[k] : m;
+  if (n >= 2 * lanes) {
+    V a = m - V{}, b = a;
+    for (; i + 2 * lanes <= n; i += 2 * lanes) {
+      const V v = load(p + i), w = load(p + i + lanes);
+      a = v > a ? v : a;
+      b = w > b ? w : b;
+    }
+    a = a > b ? a : b;
+    for (int k = 0; k < lanes; ++k) m = a[k] > m ? a[k] : m;
+  }
   for (; i < n; ++i) m = p[i] > m ? p[i] : m;
   return m;
 }
@@ -54,7 +55,7 @@ void forward_row(const T* in, T* out, int64_t n, bool log) {
   using namespace scalar_math;
   const T m = largest(in, n);
   CRESSET_POINTWISE_FOR(i, n) out[i] = exp(in[i] - m);
-  const double sum = sum_of(n, [&](int64_t i) { return load8(out + i); }, [&](int64_t i) { return static_cast<double>(out[i]); });
+  const double sum = sum_of<T>(n, [&](int64_t i) CRESSET_INLINE_LAMBDA { return load(out + i); }, [&](int64_t i) { return out[i]; });
   if (log) {
     const T shift = static_cast<T>(__builtin_log(sum));
     CRESSET_POINTWISE_FOR(i, n) out[i] = in[i] - m - shift;
@@ -99,12 +100,12 @@ void backward_row(const T* grad, const T* output, T* out, int64_t n, bool log) {
   using namespace scalar_math;
   if (log) {
     const T sum =
-        static_cast<T>(sum_of(n, [&](int64_t i) { return load8(grad + i); }, [&](int64_t i) { return static_cast<double>(grad[i]); }));
+        static_cast<T>(sum_of<T>(n, [&](int64_t i) CRESSET_INLINE_LAMBDA { return load(grad + i); }, [&](int64_t i) { return grad[i]; }));
     CRESSET_POINTWISE_FOR(i, n) out[i] = grad[i] - exp(output[i]) * sum;
   } else {
-    const T sum = static_cast<T>(sum_of(
-        n, [&](int64_t i) { return load8(grad + i) * load8(output + i); },
-        [&](int64_t i) { return static_cast<double>(grad[i]) * static_cast<double>(output[i]); }));
+    const T sum = static_cast<T>(sum_of<T>(
+        n, [&](int64_t i) CRESSET_INLINE_LAMBDA { return load(grad + i) * load(output + i); },
+        [&](int64_t i) { return grad[i] * output[i]; }));
     CRESSET_POINTWISE_FOR(i, n) out[i] = (grad[i] - sum) * output[i];
   }
 }

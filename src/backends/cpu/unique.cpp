@@ -13,6 +13,7 @@
 #include <cresset/ops/functions_reduce.h>
 #include <cresset/ops/functions_sort.h>
 
+#include "backends/cpu/radix_sort.h"
 #include "cpu/cpu_decl_sort.h"
 #include "ops/shape_util.h"
 
@@ -26,19 +27,19 @@ Tensor empty_indices() { return detail::empty_cpu({0}, kLong); }
 struct Groups {
   std::vector<int64_t> first;  // a position of each group
   std::vector<int64_t> counts;
-  std::vector<int64_t> group;  // of each position
+  std::vector<int64_t> group;  // of each position, when asked for
 };
 template <class Same>
-Groups group(const std::vector<int64_t>& order, const Same& same) {
+Groups group(const std::vector<int64_t>& order, bool inverse, const Same& same) {
   Groups g;
-  g.group.resize(order.size());
+  if (inverse) g.group.resize(order.size());
   for (std::size_t i = 0; i < order.size(); ++i) {
     if (i == 0 || !same(order[i - 1], order[i])) {
       g.first.push_back(order[i]);
       g.counts.push_back(0);
     }
     ++g.counts.back();
-    g.group[order[i]] = static_cast<int64_t>(g.first.size()) - 1;
+    if (inverse) g.group[order[i]] = static_cast<int64_t>(g.first.size()) - 1;
   }
   return g;
 }
@@ -68,24 +69,21 @@ bool less(T a, T b) {
   return x < y || (x == x && y != y);
 }
 
+template <class T>
+std::vector<int64_t> sorted_positions(const T* p, int64_t n) {
+  std::vector<int64_t> order(static_cast<std::size_t>(n));
+  LineSorter<T>().sort(p, n, 1, false, [&](int64_t rank, int64_t index) { order[rank] = index; });
+  return order;
+}
+
 std::tuple<Tensor, Tensor, Tensor> unique_elements(const Tensor& self, bool inverse, bool counts, bool sort) {
   const Tensor flat = self.contiguous();
   const int64_t n = flat.numel();
   return CRESSET_DISPATCH(self.scalar_type(), "unique", CRESSET_REAL_AND_BOOL_TYPES, [&] {
     using C = opmath_type<scalar_t>;
     const scalar_t* const p = n ? flat.const_data_ptr<scalar_t>() : nullptr;
-    if (sort && !inverse && !counts) {
-      std::vector<C> values(p, p + n);
-      std::sort(values.begin(), values.end(), less<C>);
-      values.erase(std::unique(values.begin(), values.end()), values.end());
-      Tensor out = detail::empty_cpu({static_cast<int64_t>(values.size())}, self.scalar_type());
-      std::transform(values.begin(), values.end(), static_cast<scalar_t*>(out.mutable_data_ptr()),
-                     [](C v) { return static_cast<scalar_t>(v); });
-      return std::tuple<Tensor, Tensor, Tensor>(out, empty_indices(), empty_indices());
-    }
-    std::vector<int64_t> order = positions(n);
-    if (sort) std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return less(p[a], p[b]); });
-    const Groups g = group(order, [&](int64_t a, int64_t b) { return static_cast<C>(p[a]) == static_cast<C>(p[b]); });
+    std::vector<int64_t> order = sort ? sorted_positions(p, n) : positions(n);
+    const Groups g = group(order, inverse, [&](int64_t a, int64_t b) { return static_cast<C>(p[a]) == static_cast<C>(p[b]); });
     Tensor values = detail::empty_cpu({static_cast<int64_t>(g.first.size())}, self.scalar_type());
     scalar_t* const to = static_cast<scalar_t*>(values.mutable_data_ptr());
     for (std::size_t i = 0; i < g.first.size(); ++i) to[i] = p[g.first[i]];
@@ -108,7 +106,7 @@ std::tuple<Tensor, Tensor, Tensor> unique_slices(const Tensor& self, int64_t dim
       std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
         return std::lexicographical_compare(p + a * width, p + (a + 1) * width, p + b * width, p + (b + 1) * width, less<scalar_t>);
       });
-    const Groups g = group(order, [&](int64_t a, int64_t b) {
+    const Groups g = group(order, inverse, [&](int64_t a, int64_t b) {
       return std::equal(p + a * width, p + (a + 1) * width, p + b * width,
                         [](scalar_t x, scalar_t y) { return static_cast<C>(x) == static_cast<C>(y); });
     });

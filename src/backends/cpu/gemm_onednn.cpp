@@ -1,0 +1,27 @@
+// Products of bfloat16 matrices through oneDNN, which multiplies them as they are and adds up in float.
+#include <algorithm>
+
+#include "backends/cpu/gemm.h"
+#include "backends/cpu/onednn.h"
+
+namespace cresset::cpu {
+
+bool onednn_bfloat16_gemm(int64_t m, int64_t n, int64_t k, MatrixRef a, MatrixRef b, void* c, int64_t ldc) {
+  using dnnl::memory;
+  return onednn_guarded("product", [&] {
+    set_onednn_threads(static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k));
+    const auto described = [](int64_t rows, int64_t columns, int64_t row, int64_t column) {
+      // Extents of one may carry any stride; oneDNN wants sane ones.
+      return memory::desc({rows, columns}, memory::data_type::bf16, memory::dims{std::max<int64_t>(row, 1), std::max<int64_t>(column, 1)});
+    };
+    const memory::desc x = described(m, k, a.row, a.column), y = described(k, n, b.row, b.column), z = described(m, n, ldc, 1);
+    const dnnl::matmul::primitive_desc pd(dnnl::matmul::desc(x, y, z), onednn_engine());
+    dnnl::matmul(pd).execute(onednn_stream(), {{DNNL_ARG_SRC, memory(x, onednn_engine(), const_cast<void*>(a.data))},
+                                               {DNNL_ARG_WEIGHTS, memory(y, onednn_engine(), const_cast<void*>(b.data))},
+                                               {DNNL_ARG_DST, memory(z, onednn_engine(), c)}});
+    onednn_stream().wait();
+    return true;
+  });
+}
+
+}  // namespace cresset::cpu

@@ -1,0 +1,66 @@
+// Transposed copies of small tiles, in registers. For sources that are compiled once for each instruction set; included after
+// isa_begin.h.
+#pragma once
+
+namespace cresset::cpu::CRESSET_ISA_NAMESPACE {
+namespace {
+
+#if CRESSET_ISA_LEVEL >= 1
+// to[r][i] = from[i][r] for an 8 by 8 tile of 4-byte elements; row strides in bytes.
+inline void transpose_block(char* to, int64_t to_stride, const char* from, int64_t from_stride, uint32_t) {
+  __m256 a[8], b[8];
+  for (int i = 0; i < 8; ++i) a[i] = _mm256_loadu_ps(reinterpret_cast<const float*>(from + i * from_stride));
+  for (int i = 0; i < 8; i += 2) {
+    b[i] = _mm256_unpacklo_ps(a[i], a[i + 1]);
+    b[i + 1] = _mm256_unpackhi_ps(a[i], a[i + 1]);
+  }
+  for (int i = 0; i < 8; i += 4) {
+    a[i] = _mm256_shuffle_ps(b[i], b[i + 2], 0x44);
+    a[i + 1] = _mm256_shuffle_ps(b[i], b[i + 2], 0xEE);
+    a[i + 2] = _mm256_shuffle_ps(b[i + 1], b[i + 3], 0x44);
+    a[i + 3] = _mm256_shuffle_ps(b[i + 1], b[i + 3], 0xEE);
+  }
+  for (int i = 0; i < 4; ++i) {
+    _mm256_storeu_ps(reinterpret_cast<float*>(to + i * to_stride), _mm256_permute2f128_ps(a[i], a[i + 4], 0x20));
+    _mm256_storeu_ps(reinterpret_cast<float*>(to + (i + 4) * to_stride), _mm256_permute2f128_ps(a[i], a[i + 4], 0x31));
+  }
+}
+// The same for 4 by 4 elements of 8 bytes.
+inline void transpose_block(char* to, int64_t to_stride, const char* from, int64_t from_stride, uint64_t) {
+  __m256d a[4], b[4];
+  for (int i = 0; i < 4; ++i) a[i] = _mm256_loadu_pd(reinterpret_cast<const double*>(from + i * from_stride));
+  for (int i = 0; i < 4; i += 2) {
+    b[i] = _mm256_unpacklo_pd(a[i], a[i + 1]);
+    b[i + 1] = _mm256_unpackhi_pd(a[i], a[i + 1]);
+  }
+  for (int i = 0; i < 2; ++i) {
+    _mm256_storeu_pd(reinterpret_cast<double*>(to + i * to_stride), _mm256_permute2f128_pd(b[i], b[i + 2], 0x20));
+    _mm256_storeu_pd(reinterpret_cast<double*>(to + (i + 2) * to_stride), _mm256_permute2f128_pd(b[i], b[i + 2], 0x31));
+  }
+}
+#endif
+
+// to[r][i] = from[i][r] for r < rows, i < n. Strides in bytes: of the rows of `to`, and of `from` between its own rows. T is an
+// unsigned integer of the element's size.
+template <class T>
+void transpose(char* to, int64_t to_stride, const char* from, int64_t from_stride, int64_t n, int64_t rows) {
+  constexpr int64_t size = sizeof(T);
+  int64_t done = 0;  // columns of `to` that are complete in the first `whole` rows
+  int64_t whole = 0;
+#if CRESSET_ISA_LEVEL >= 1
+  if constexpr (size == 4 || size == 8) {
+    constexpr int64_t side = 32 / size;
+    done = n / side * side;
+    whole = rows / side * side;
+    for (int64_t i = 0; i < done; i += side)
+      for (int64_t r = 0; r < whole; r += side)
+        transpose_block(to + r * to_stride + i * size, to_stride, from + i * from_stride + r * size, from_stride, T());
+  }
+#endif
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t i = r < whole ? done : 0; i < n; ++i)
+      *reinterpret_cast<T*>(to + r * to_stride + i * size) = *reinterpret_cast<const T*>(from + i * from_stride + r * size);
+}
+
+}  // namespace
+}  // namespace cresset::cpu::CRESSET_ISA_NAMESPACE
