@@ -15,10 +15,6 @@
 
 namespace cresset::cpu {
 
-namespace {
-
-}  // namespace
-
 void sort_stable(const Tensor& self, std::optional<bool>, int64_t dim, bool descending, const Tensor& values, const Tensor& indices) {
   if (self.numel() == 0) return;
   CRESSET_DISPATCH(self.scalar_type(), "sort", CRESSET_REAL_AND_BOOL_TYPES, [&] {
