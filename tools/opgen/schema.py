@@ -226,7 +226,7 @@ class Schema:
                 parts.append("*")
                 star = True
             parts.append(str(arg))
-        if len(self.returns) == 1 and self.returns[0].name is None:
+        if len(self.returns) == 1:
             ret = str(self.returns[0])
         else:
             ret = "(" + ", ".join(map(str, self.returns)) + ")"
