@@ -50,7 +50,7 @@ from . import autograd  # noqa: E402
 # Loaded on first use: what a program does not mention costs it nothing.
 _LAZY = (
     "nn", "optim", "utils", "linalg", "special", "fft", "library", "overrides", "serialization", "testing", "return_types", "jit", "_overrides",
-    "types", "backends",
+    "types", "backends", "masked",
 )  # fmt: skip
 _LAZY_NAMES = {"save": "serialization", "load": "serialization"}
 
