@@ -86,6 +86,6 @@ def install(tensor_class, module):
     for function in (sparse_dim, dense_dim, to_dense, dequantize):
         setattr(tensor_class, function.__name__, function)
     module.dequantize = dequantize
-    for name in ("is_sparse", "is_sparse_csr", "is_quantized", "is_mkldnn", "is_nested", "is_vulkan", "is_mtia", "is_ipu", "is_maia"):
+    for name in ("_python_dispatch", "_has_symbolic_sizes_strides", "is_sparse", "is_sparse_csr", "is_quantized", "is_mkldnn", "is_nested", "is_vulkan", "is_mtia", "is_ipu", "is_maia"):
         if not hasattr(tensor_class, name):
             setattr(tensor_class, name, False)

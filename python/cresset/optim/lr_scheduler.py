@@ -142,6 +142,9 @@ class LRScheduler:
         self._last_lr = self._current()
 
 
+_LRScheduler = LRScheduler  # the name of old programs
+
+
 class _FunctionSchedule(LRScheduler):
     """A schedule given by one function, or one for each group."""
 
