@@ -31,7 +31,9 @@ void init_storage(PyObject* module) {
       storage.set_nbytes(static_cast<std::size_t>(nbytes));
       return;
     }
-    storage.unsafeGetStorageImpl()->resize_bytes(static_cast<std::size_t>(nbytes));
+    StorageImpl* impl = storage.unsafeGetStorageImpl();
+    impl->resize_bytes(impl->nbytes());  // memory of an allocator becomes a block that keeps its size when it shrinks
+    impl->resize_bytes(static_cast<std::size_t>(nbytes));
   });
   def(
       module, "_storage_view",

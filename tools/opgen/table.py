@@ -394,6 +394,8 @@ def expand(row):
 def _inplace_schema(row):
     schema = row.schema
     if row.kind == "foreach":
+        if schema.args[0].name != "self" or not schema.args[0].type.is_list:
+            raise row.error("'inplace' of a foreach operator needs a first argument 'Tensor[] self'.", "inplace")
         written = replace(schema.args[0].type, alias="a", write=True)
         return replace(schema, name=schema.name + "_", args=(replace(schema.args[0], type=written), *schema.args[1:]), returns=())
     if not schema.args or schema.args[0].name != "self" or not schema.args[0].type.plain_tensor:
