@@ -1,6 +1,7 @@
 """Cresset: tensors, automatic differentiation and extension by operators, in PyTorch's names."""
 
 import importlib as _importlib
+import sys as _sys
 
 from . import _C
 from ._build_info import version as __version__
@@ -45,12 +46,21 @@ from .random import fork_rng, get_rng_state, initial_seed, manual_seed, seed, se
 _tensor.install(Tensor)
 _tensor_methods.install(Tensor)
 
+from . import _absent, _legacy, _settings, storage  # noqa: E402
+
+storage.install(Tensor)
+_legacy.install(Tensor)
+_settings.install(_sys.modules[__name__])
+_absent.install(Tensor, _sys.modules[__name__])
+globals().update(_legacy.types())
+globals().update({name: getattr(storage, name) for name in storage.__all__})
+
 from . import autograd  # noqa: E402
 
 # Loaded on first use: what a program does not mention costs it nothing.
 _LAZY = (
     "nn", "optim", "utils", "linalg", "special", "fft", "library", "overrides", "serialization", "testing", "return_types", "jit", "_overrides",
-    "types", "backends",
+    "types", "backends", "masked", "cpu", "cuda", "version",
 )  # fmt: skip
 _LAZY_NAMES = {"save": "serialization", "load": "serialization"}
 

@@ -6,20 +6,15 @@ from . import _C
 from ._C import Tensor
 
 __all__ = [
-    "is_tensor", "is_floating_point", "is_complex", "is_storage", "is_nonzero", "numel", "typename", "broadcast_shapes", "asarray",
+    "is_tensor", "is_floating_point", "is_complex", "is_nonzero", "numel", "typename", "broadcast_shapes", "asarray",
     "set_default_device", "get_default_device", "compiled_with_cxx11_abi", "is_same_size", "is_inference", "is_signed",
-    "nonzero", "einsum", "meshgrid", "broadcast_tensors", "cartesian_prod", "block_diag", "are_deterministic_algorithms_enabled", "use_deterministic_algorithms", "set_num_interop_threads", "get_num_interop_threads",
+    "nonzero", "einsum", "meshgrid", "broadcast_tensors", "cartesian_prod", "block_diag", "legacy_contiguous_format", "set_num_interop_threads", "get_num_interop_threads",
 ]  # fmt: skip
 
 
 def is_tensor(obj):
     """Is obj a Tensor?"""
     return isinstance(obj, Tensor)
-
-
-def is_storage(obj):
-    """Is obj a storage object? There are none in Python."""
-    return False
 
 
 def is_floating_point(input):
@@ -103,6 +98,8 @@ def typename(obj):
     if isinstance(obj, Tensor):
         return obj.type()
     kind = type(obj)
+    if kind.__name__ == "tensortype":
+        return f"torch.{obj.__name__}"
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
@@ -154,15 +151,6 @@ def set_default_device(device):
 def compiled_with_cxx11_abi():
     """Always True."""
     return True
-
-
-def are_deterministic_algorithms_enabled():
-    """The CPU's operators are deterministic."""
-    return True
-
-
-def use_deterministic_algorithms(mode, *, warn_only=False):
-    """Accepted; the CPU's operators are deterministic anyway."""
 
 
 def set_num_interop_threads(n):

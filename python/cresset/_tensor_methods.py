@@ -75,10 +75,6 @@ def cuda(self, *args, **kwargs):
     raise RuntimeError("Tensor.cuda: no CUDA device is built in. Use Tensor.to(device) with a registered device.")
 
 
-def storage_type(self):
-    raise NotImplementedError("Tensor.storage_type: storages are not Python objects.")
-
-
 def __dir__(self):
     return sorted(set(dir(type(self))) | set(self.__dict__))
 

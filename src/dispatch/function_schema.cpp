@@ -128,8 +128,7 @@ std::string FunctionSchema::str() const {
   if (is_vararg_) out += first ? "..." : ", ...";
   out += ") -> ";
   if (returns_.empty() && is_varret_) return out + "...";
-  if (returns_.size() == 1 && !is_varret_ && returns_[0].name.empty()) return out + returns_[0].str();
-  if (returns_.size() == 1 && !is_varret_) return out + "(" + returns_[0].str() + ")";
+  if (returns_.size() == 1 && !is_varret_) return out + returns_[0].str();
   out += "(";
   for (std::size_t i = 0; i < returns_.size(); ++i) out += (i ? ", " : "") + returns_[i].str();
   if (is_varret_) out += returns_.empty() ? "..." : ", ...";

@@ -187,10 +187,10 @@ bool same_inputs(const Signature& s, const FunctionSchema& out) {
 
 Parameter make_parameter(const cresset::Argument& a, bool numbers) {
   Parameter p;
-  const std::string name = a.name == "self" ? "input" : a.name;
+  const KindOf k = kind_of(*a.type);
+  const std::string name = a.name == "self" && k.kind == Kind::Tensor ? "input" : a.name;
   p.name = interned(name.c_str());
   p.alias = numpy_alias(name);
-  const KindOf k = kind_of(*a.type);
   p.kind = k.kind;
   p.optional = k.optional;
   p.has_default = a.default_value.has_value();

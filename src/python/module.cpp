@@ -37,6 +37,7 @@ bool fill(PyObject* module) {
   init_tensor_new(module);
   init_numpy(module);
   init_dlpack(module);
+  init_storage(module);
   init_node(module);
   init_autograd(module);
   init_op_functions(module);

@@ -68,6 +68,8 @@ PyObject* op_call(PyObject* callable, PyObject* const* args, std::size_t nargsf,
   Stack& stack = *lease;
   const OperatorHandle& op = push_arguments(match, stack);
   call_operator(op, stack);
+  // In place on lists gives the list back, as PyTorch's functions do although their schemas return nothing.
+  if (op.schema().returns().empty() && match.slots[0] && plan.name().starts_with("_foreach_")) return Py_NewRef(match.slots[0]);
   Ref result = checked(wrap_results(op.schema(), stack, plan.name(), true));
   if (match.signature->requires_grad >= 0) {
     PyObject* wanted = match.slots[match.signature->requires_grad];

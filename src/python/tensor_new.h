@@ -23,5 +23,6 @@ extern PyMethodDef tensor_exchange_methods[];  // numpy, __array__, __dlpack__, 
 void init_tensor_new(PyObject* module);
 void init_numpy(PyObject* module);
 void init_dlpack(PyObject* module);
+void init_storage(PyObject* module);
 
 }  // namespace cresset::python

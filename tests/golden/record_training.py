@@ -17,5 +17,5 @@ def write(name, rows):
     )
 
 
-write("training.json", {e: training_cases.train(torch, e) for e in training_cases.OPTIMIZERS})
+write("training.json", {e: training_cases.train(torch, e) for e in training_cases.OPTIMIZERS} | {e: training_cases.train_with_closure(torch, e) for e in training_cases.CLOSURES})
 write("schedules.json", {e: training_cases.schedule(torch, e) for e in training_cases.SCHEDULES})

@@ -4,6 +4,7 @@ import cpp
 import needs
 from emit_jvp import ForwardMode
 from emit_nodes import node_class, zero_node_class
+from emit_ops import foreach_loop
 from formulas import LIST_HELPERS, Derivative, FormulaError
 from output import header, source
 from table import TableError
@@ -62,7 +63,7 @@ class Kernels:
         self.table, self.family, self.errors = table, family, errors
         self.declarations, self.definitions, self.code = [], [], []
         self.entries, self.view_entries, self.fallthrough = [], [], []
-        self.nodes, self.helpers = set(), set()
+        self.nodes, self.helpers, self.foreach = set(), set(), []
 
     def text(self):
         helpers = "".join(text for name, text in HELPERS.items() if name in self.helpers)
@@ -71,7 +72,7 @@ class Kernels:
         body += cpp.impl_blocks("Autograd", self.entries + [(op, "ops::fallthrough") for op in self.fallthrough])
         body += cpp.impl_blocks("ADInplaceOrView", self.view_entries)
         includes = ['"ops/kernel_table.h"', *needs.headers(self.table, body), *needs.formula_headers(self.table, body), '"autograd/generated_support.h"',
-                    f'"autograd/nodes_{self.family.name}.h"']
+                    f'"autograd/nodes_{self.family.name}.h"', *([f'"ops/ops_decl_{self.family.name}.h"'] if self.foreach else [])]
         return source(self.family.name, includes, body, "cresset::autograd::generated")
 
     # --- which kernels an operator gets -------------------------------------------------------------------------------
@@ -86,6 +87,11 @@ class Kernels:
             self.add_view(op, self.as_view(op))
         if op.form == "out":
             self.add(op, self.out_kernel(op))
+        elif row.kind == "foreach":
+            self.foreach.append(op)
+            self.add(op, self.foreach_kernel(op))
+        elif op.form == "inplace" and not schema.returns:  # optimiser steps
+            self.fallthrough.append(op)
         elif not schema.written and (row.all_nondiff or not any(r.type.is_tensor for r in schema.returns)):
             self.fallthrough.append(op)
         elif row.differentiable:
@@ -160,6 +166,17 @@ class Kernels:
         tracked = " && isDifferentiableType(self.scalar_type())" if op.form == "inplace" else ""
         return [f"const bool any_requires_grad = compute_requires_grad({names}){tracked};", f"const bool any_fw = any_fw_grad({names});",
                 f"if (CRESSET_LIKELY(!any_requires_grad && !any_fw)) return {self.redispatch(op)};"]
+
+    def foreach_kernel(self, op):
+        """A loop whose elements need recording runs above autograd, where each element records itself; others run below."""
+        schema = op.schema
+        names = cpp.names(schema.tensor_args)
+        recorded = f"ops::{foreach_loop(op)}({cpp.names(schema.args)})"
+        lines = [f"const bool any_requires_grad = compute_requires_grad({names});",
+                 f"if (CRESSET_UNLIKELY(any_requires_grad || any_fw_grad({names}))) {{"]
+        if op.form == "inplace":
+            return [*lines, "  check_inplace(self, any_requires_grad);", f"  return {recorded};", "}", f"{self.redispatch(op)};"]
+        return [*lines, f"  return {recorded};", "}", "AutoDispatchBelowADInplaceOrView guard;", f"return {self.redispatch(op)};"]
 
     def not_implemented(self, op):
         schema = op.schema

@@ -67,6 +67,7 @@ def overloaded(functions):
 
 def _declarations(family):
     body = "".join(f"{result} {name}({params});\n" for name, result, params in declared_functions(family))
+    body += "".join(f"{o.schema.cpp_return()} {foreach_loop(o)}({o.schema.cpp_params()});\n" for o in family.ops() if o.kind == "foreach")
     rows = [r for r in family.rows if r.kind == "pointwise"]
     includes = ["<cresset/core/tensor.h>"]
     if rows:
@@ -105,6 +106,44 @@ def pointwise_call(row):
     return lines
 
 
+# --- lists of tensors -------------------------------------------------------------------------------------------------
+
+
+def foreach_loop(op):
+    """The function of namespace cresset::ops that is the loop of a `foreach` operator: its kernel, and what autograd records."""
+    return f"loop{op.ident}"
+
+
+def foreach_body(table, op):
+    """The loop over lists. The row names an operator, or a function of cresset::ops, that gets one element of each list."""
+    schema, function = op.schema, op.row.get("foreach")
+    lists = [a for a in schema.in_args if a.type.is_list]
+    first = next(a for a in lists if a.type.is_tensor)
+    known = {(o.schema.name, o.schema.is_out) for o in table.ops()}
+    lines = [f"check_foreach({', '.join([first.name, *(a.name for a in lists if a is not first)])});"]
+    lines += [f"check_foreach_scalar({a.name});" for a in schema.tensor_args if a.type.plain_tensor]
+    element = lambda a: f"{a.name}[i]" if a.type.is_list else a.name
+    args = ", ".join(element(a) for a in schema.in_args)
+    value = f"{'cresset::' if (function, False) in known else ''}{function}({args})"
+    loop = f"for (std::size_t i = 0; i < {first.name}.size(); ++i)"
+    if op.form == "functional":
+        return [*lines, "std::vector<Tensor> result;", f"result.reserve({first.name}.size());",
+                f"{loop} result.push_back({value});", "return result;"]
+    written = schema.written[0].name
+    changed = function if not op.derived else function + "_"
+    if op.form == "inplace":
+        args = ", ".join(["target", *(element(a) for a in schema.in_args if a.name != written)])
+    else:
+        lines.insert(1, f"check_foreach({first.name}, {written});")
+    if op.form == "inplace" and (changed, False) in known:
+        store = f"cresset::{changed}({args});"
+    elif op.form == "inplace" and (function, True) in known:
+        store = f"cresset::{function}_outf({args}, target);"
+    else:
+        store = f"copy_to_{written}(\"{schema.name}\", {value}, target);"
+    return [*lines, f"{loop} {{", f"  Tensor target = {written}[i];", f"  {store}", "}"]
+
+
 # --- composites and defaults ------------------------------------------------------------------------------------------
 
 
@@ -129,6 +168,8 @@ class Registrations:
             for op in row.ops:
                 if op.alias_of:
                     self.alias(op)
+                elif row.kind == "foreach":
+                    self.register("CompositeExplicitAutograd", op, cpp.kernel(f"ops::{foreach_loop(op)}"))
                 elif op is row.main:
                     self.main(op)
                 else:
@@ -136,11 +177,14 @@ class Registrations:
                 if op.schema.is_factory and not cpp.tensor_inputs(op) and not op.implicit:
                     self.select(op)
         ops = "".join(self.pointwise_op(r) for r in self.family.rows if r.kind == "pointwise")
+        foreach = [o for o in self.family.ops() if o.kind == "foreach" and not o.alias_of]
+        ops += "\n".join(cpp.define(o, foreach_loop(o), foreach_body(self.table, o)) for o in foreach)
         body = (f"namespace ops {{\n\n{ops}\n}}  // namespace ops\n\n" if ops else "")
         body += "namespace {\n\n" + "\n".join(self.code) + "\n}  // namespace\n\n"
         body += "".join(cpp.impl_blocks(key, entries) for key, entries in self.tables.items())
         return source(self.family.name, [*needs.headers(self.table, body), '"ops/kernel_table.h"', '"ops/structured.h"',
-                                         f'"ops/ops_decl_{self.family.name}.h"'], body, "cresset")
+                                         f'"ops/ops_decl_{self.family.name}.h"', *(['"ops/foreach.h"'] if foreach else [])],
+                      body, "cresset")
 
     def pointwise_op(self, row):
         classes = " | ".join(CLASSES[c] for c in row.get("types", "ifc"))

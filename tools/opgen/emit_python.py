@@ -51,15 +51,15 @@ def collect(table):
             places = places_of(op)
             if op.form == "out" or not places:
                 continue
-            out = next((o for o in row.ops if o.form == "out" and o.derived and o.schema.name == op.schema.name), None)
+            out = None if row.kind == "foreach" else next((o for o in row.ops if o.form == "out" and o.derived and o.schema.name == op.schema.name), None)
             names.setdefault(public_name(op), Name(public_name(op))).overloads.append(Overload(op, places, out))
     for op in table.ops():
         if op.form == "out" and not op.derived and op.row.python:
             names.setdefault(op.schema.name, Name(op.schema.name)).overloads.append(Overload(op, op.row.python, op))
-    # In-place functions exist where every overload has one tensor argument: relu_, but not add_.
+    # In-place functions exist where every overload has one tensor argument: relu_, but not add_; and on lists.
     for name in names.values():
         inplace = [o for o in name.overloads if o.op.form == "inplace" and o.op.derived]
-        if any(len([a for a in o.op.schema.tensor_args if not a.type.opt]) > 1 for o in inplace):
+        if any(o.op.kind != "foreach" and len([a for a in o.op.schema.tensor_args if not a.type.opt]) > 1 for o in inplace):
             for o in inplace:
                 o.places = tuple(p for p in o.places if p != "function")
     return [n for n in names.values() if n.places]
@@ -109,7 +109,7 @@ def dispatch_default(op):
     row = op.row
     if op.implicit:
         return False, False
-    if row.kind == "explicit":
+    if row.kind in ("explicit", "foreach"):
         return True, True
     if row.kind == "cpu":
         return True, op is not row.main
@@ -118,7 +118,7 @@ def dispatch_default(op):
 
 def differentiability(op):
     row = op.row
-    if op.implicit:
+    if op.implicit or row.kind == "foreach":
         return "composite"
     if row.differentiable:
         return "formula"

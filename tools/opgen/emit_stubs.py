@@ -12,7 +12,7 @@ from typing import Any, Callable, Iterator, Sequence, overload
 
 """
 VALUE = {
-    "Tensor": "Tensor", "Scalar": "_Number", "int": "_int", "SymInt": "_int", "float": "_float", "bool": "_bool", "str": "_str",
+    "Tensor": "Tensor", "Scalar": "_Number", "int": "_int", "SymInt": "_int", "float": "_float", "bool": "_bool", "SymBool": "_bool", "str": "_str",
     "ScalarType": "_dtype", "Layout": "_layout", "Device": "_DeviceLike", "MemoryFormat": "_memory_format", "Generator": "Generator",
 }
 ALIASES = "from cresset._C import _DeviceLike, _dtype, _layout, _memory_format, _Number\n"

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field, replace
 
 BASE_TYPES = {
-    "Tensor", "Scalar", "int", "SymInt", "float", "bool", "str",
+    "Tensor", "Scalar", "int", "SymInt", "float", "bool", "SymBool", "str",
     "ScalarType", "Layout", "Device", "MemoryFormat", "Generator",
 }
 FACTORY_ARGS = ("dtype", "layout", "device", "pin_memory")
@@ -122,12 +122,12 @@ class Type:
 
 
 CPP_VALUE = {
-    "Tensor": "Tensor", "Scalar": "Scalar", "int": "int64_t", "SymInt": "int64_t", "float": "double", "bool": "bool",
+    "Tensor": "Tensor", "Scalar": "Scalar", "int": "int64_t", "SymInt": "int64_t", "float": "double", "bool": "bool", "SymBool": "bool",
     "str": "std::string_view", "ScalarType": "ScalarType", "Layout": "Layout", "Device": "Device",
     "MemoryFormat": "MemoryFormat", "Generator": "Generator",
 }
 PYTHON_VALUE = {
-    "Tensor": "Tensor", "Scalar": "Number", "int": "int", "SymInt": "int", "float": "float", "bool": "bool",
+    "Tensor": "Tensor", "Scalar": "Number", "int": "int", "SymInt": "int", "float": "float", "bool": "bool", "SymBool": "bool",
     "str": "str", "ScalarType": "dtype", "Layout": "layout", "Device": "DeviceLike",
     "MemoryFormat": "memory_format", "Generator": "Generator",
 }
@@ -226,7 +226,7 @@ class Schema:
                 parts.append("*")
                 star = True
             parts.append(str(arg))
-        if len(self.returns) == 1 and self.returns[0].name is None:
+        if len(self.returns) == 1:
             ret = str(self.returns[0])
         else:
             ret = "(" + ", ".join(map(str, self.returns)) + ")"

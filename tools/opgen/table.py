@@ -12,7 +12,7 @@ from formulas import unknown_word
 
 ROW_KEYS = {
     "schema", "python", "out", "inplace", "aliases", "doc", "samples", "grad", "jvp", "nondiff", "tags",
-    "pointwise", "dtype", "types", "shape", "kernel", "composite", "explicit", "cpu", "meta",
+    "pointwise", "dtype", "types", "shape", "kernel", "composite", "explicit", "cpu", "meta", "foreach", "names",
 }
 PYTHON_PLACES = ("function", "method", "nn", "linalg", "special", "fft", "cpp_method", "none")
 DTYPE_RULES = ("promote", "float", "compare", "to_bool", "abs", "first", "bool_first")
@@ -21,7 +21,7 @@ TAGS = (
     "inplace_view", "view_copy", "generated", "pt2_compliant_tag", "needs_fixed_stride_order", "reduction",
 )
 HOW_KEYS = {"pointwise": "pointwise", "shape": "structured", "kernel": "structured",
-            "composite": "composite", "explicit": "explicit", "cpu": "cpu"}
+            "composite": "composite", "explicit": "explicit", "cpu": "cpu", "foreach": "foreach"}
 IDENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
@@ -221,22 +221,42 @@ class Table:
         self.families.append(family)
         starts = [i + 1 for i, t in enumerate(lines) if re.match(r"\s*\[\[\s*op\s*\]\]", t)]
         for start, raw in zip(starts, data.get("op", [])):
-            row = Row(family, start, raw, None)
-            if "schema" not in raw:
-                errors.append(f"{path}:{start}: a row needs the key 'schema'.")
-                continue
-            row.line = row.key_line("schema")
-            try:
-                row.schema = sch.parse(raw["schema"])
-            except sch.SchemaError as error:
-                errors.append(f"{path}:{row.line}: schema column {error.column}: {error}\n"
-                              f"    {raw['schema']}\n    {' ' * (error.column - 1)}^ here")
-                continue
-            try:
-                check(row)
-                family.rows.append(row)
-            except TableError as error:
-                errors.append(str(error))
+            for filled in named_rows(raw):
+                self._load_row(Row(family, start, filled, None), errors)
+
+    @staticmethod
+    def _load_row(row, errors):
+        path, raw = row.family.path, row.data
+        if "schema" not in raw:
+            errors.append(f"{path}:{row.line}: a row needs the key 'schema'.")
+            return
+        row.line = row.key_line("schema")
+        try:
+            row.schema = sch.parse(raw["schema"])
+        except sch.SchemaError as error:
+            errors.append(f"{path}:{row.line}: schema column {error.column}: {error}\n"
+                          f"    {raw['schema']}\n    {' ' * (error.column - 1)}^ here")
+            return
+        try:
+            check(row)
+            row.family.rows.append(row)
+        except TableError as error:
+            errors.append(str(error))
+
+
+def named_rows(raw):
+    """A row with the key `names` is one row for each name, which stands for `{name}` in all of its texts."""
+    if "names" not in raw:
+        return [raw]
+
+    def fill(value, name):
+        if isinstance(value, str):
+            return value.replace("{name}", name)
+        if isinstance(value, list):
+            return [fill(v, name) for v in value]
+        return {fill(k, name): fill(v, name) for k, v in value.items()} if isinstance(value, dict) else value
+
+    return [fill({k: v for k, v in raw.items() if k != "names"}, name) for name in raw["names"]]
 
 
 def camel(name):
@@ -251,7 +271,7 @@ def check(row):
             raise row.error(f"unknown key '{key}'.{hint(key, ROW_KEYS)}", key)
     kinds = sorted({HOW_KEYS[k] for k in data if k in HOW_KEYS})
     if len(kinds) != 1:
-        raise row.error("exactly one of pointwise, shape + kernel, composite, explicit, cpu is needed; "
+        raise row.error("exactly one of pointwise, shape + kernel, composite, explicit, cpu, foreach is needed; "
                         f"given: {', '.join(kinds) or 'none'}.")
     row.kind = kinds[0]
     if row.kind == "structured" and not ("shape" in data and "kernel" in data):
@@ -259,7 +279,7 @@ def check(row):
     for key, kind in (("dtype", "pointwise"), ("types", "pointwise"), ("meta", "cpu")):
         if key in data and row.kind != kind:
             raise row.error(f"'{key}' belongs to a row with '{kind}'.", key)
-    for key in ("shape", "kernel", "cpu", "meta"):
+    for key in ("shape", "kernel", "cpu", "meta", "foreach"):
         if key in data and not IDENT.match(data[key]):
             raise row.error(f"'{key}' must be the name of a C++ function; given: {data[key]!r}.", key)
     if data.get("dtype", "promote") not in DTYPE_RULES:
@@ -306,6 +326,13 @@ def check(row):
         if word:
             names = [a.name for a in schema.args]
             raise row.error(f"the expression names '{word}', which is no argument.{hint(word, names)}", "pointwise")
+    if row.kind == "foreach":
+        if not any(a.type.is_tensor and a.type.is_list for a in schema.args):
+            raise row.error("a foreach operator has a list of tensors as argument.", "foreach")
+        if [str(r.type) for r in schema.returns] != ([] if schema.is_inplace else ["Tensor[]"]):
+            raise row.error("a foreach operator returns a list of tensors, in place nothing.", "foreach")
+        if "grad" in data or "jvp" in data or "nondiff" in data:
+            raise row.error("a foreach operator is differentiable through its elements: no grad, jvp or nondiff here.")
     _check_derivatives(row)
 
 
@@ -366,6 +393,11 @@ def expand(row):
 
 def _inplace_schema(row):
     schema = row.schema
+    if row.kind == "foreach":
+        if schema.args[0].name != "self" or not schema.args[0].type.is_list:
+            raise row.error("'inplace' of a foreach operator needs a first argument 'Tensor[] self'.", "inplace")
+        written = replace(schema.args[0].type, alias="a", write=True)
+        return replace(schema, name=schema.name + "_", args=(replace(schema.args[0], type=written), *schema.args[1:]), returns=())
     if not schema.args or schema.args[0].name != "self" or not schema.args[0].type.plain_tensor:
         raise row.error("'inplace' needs a first argument 'Tensor self'.", "inplace")
     if len(schema.returns) != 1 or not schema.returns[0].type.plain_tensor or row.main.form != "functional":
@@ -382,6 +414,9 @@ def _out_schema(row):
     found = re.fullmatch(r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*(?:\(([^)]*)\))?\s*", text) if isinstance(text, str) else None
     if not found:
         raise row.error(f"'out' is an overload name, or name(argument, …); given: {text!r}.", "out")
+    if row.kind == "foreach":
+        out = sch.Arg("out", sch.Type("Tensor", is_list=True, alias="a", write=True), None, True)
+        return replace(schema, overload=found.group(1), args=(*schema.args, out), returns=())
     if row.main.form != "functional" or not all(r.type.plain_tensor for r in schema.returns) or not schema.returns:
         raise row.error("'out' needs a functional operator that returns tensors.", "out")
     count = len(schema.returns)

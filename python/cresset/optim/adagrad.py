@@ -2,6 +2,7 @@
 
 import cresset
 
+from ._lists import batches, check_choice, check_foreach, check_fused, columns, counts, fused_step, real
 from .optimizer import Optimizer, as_float, check_lr, check_not_negative, run_closure
 
 __all__ = ["Adagrad"]
@@ -15,6 +16,7 @@ class Adagrad(Optimizer):
         differentiable=False, fused=None,
     ):  # fmt: skip
         check_lr(lr)
+        check_choice(foreach=foreach, fused=fused, differentiable=differentiable)
         check_not_negative(
             lr_decay=lr_decay,
             weight_decay=weight_decay,
@@ -39,11 +41,51 @@ class Adagrad(Optimizer):
                     "sum": cresset.full_like(p, start, memory_format=cresset.preserve_format),
                 }
 
+    _step_supports_amp_scaling = True
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        for group in self.param_groups:
+            for name, value in (("foreach", None), ("maximize", False), ("differentiable", False), ("fused", None)):
+                group.setdefault(name, value)
+
+    def _step_lists(self, group, params):
+        """One step of a group with operators on lists."""
+        check_foreach(group)
+        lr, weight_decay = as_float(group["lr"]), group["weight_decay"]
+        states = [self.state[p] for p in params]
+        grads = [p.grad for p in params]
+        if group["maximize"]:
+            grads = cresset._foreach_neg(grads)
+        cresset._foreach_add_([s["step"] for s in states], 1)
+        if weight_decay != 0:
+            grads = cresset._foreach_add(grads, params, alpha=weight_decay)
+        (sums,) = map(real, columns(states, "sum"))
+        params, grads = real(params), real(grads)
+        cresset._foreach_addcmul_(sums, grads, grads, 1)
+        root = cresset._foreach_add_(cresset._foreach_sqrt(sums), group["eps"])
+        cresset._foreach_addcdiv_(params, grads, root, [-lr / (1 + (step - 1) * group["lr_decay"]) for step in counts(states)])
+
+    def _step_fused(self, group, params):
+        """One step of a group in one pass over memory."""
+        check_fused(params)
+        sums, steps = columns([self.state[p] for p in params], "sum", "step")
+        with fused_step(self, steps) as scaling:
+            cresset._fused_adagrad_(
+                params, [p.grad for p in params], sums, steps, lr=as_float(group["lr"]), lr_decay=group["lr_decay"],
+                weight_decay=group["weight_decay"], eps=group["eps"], maximize=group["maximize"], **scaling,
+            )  # fmt: skip
+
     def step(self, closure=None):
         loss = run_closure(closure)
         differentiable = self.defaults["differentiable"]
         with cresset.set_grad_enabled(differentiable):
             for group in self.param_groups:
+                if group["foreach"] or group["fused"]:
+                    params = [p for p in group["params"] if p.grad is not None]
+                    for some in [params] * bool(params) if group["fused"] else batches(params):
+                        (self._step_fused if group["fused"] else self._step_lists)(group, some)
+                    continue
                 lr, lr_decay, eps, weight_decay = (
                     as_float(group["lr"]),
                     group["lr_decay"],

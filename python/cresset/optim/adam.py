@@ -2,6 +2,9 @@
 
 import cresset
 
+from ._lists import (
+    batches, check_capturable, check_choice, check_foreach, check_fused, columns, counts, fused_step, real, zero_step, zeros_of,
+)  # fmt: skip
 from .optimizer import Optimizer, as_float, check_lr, check_not_negative, run_closure
 
 __all__ = ["Adam", "AdamW"]
@@ -17,7 +20,8 @@ def check_betas(betas):
 class Adam(Optimizer):
     """Steps scaled by running averages of gradients and of their squares; `amsgrad` keeps the largest average of squares.
 
-    `foreach`, `capturable` and `fused` choose an implementation elsewhere; here they change nothing.
+    `foreach` updates all parameters of a group with operators on lists, `fused` in one pass over memory. `capturable` is for devices that record
+    graphs and refused for others.
     """
 
     def __init__(
@@ -25,6 +29,9 @@ class Adam(Optimizer):
         capturable=False, differentiable=False, fused=None, decoupled_weight_decay=False,
     ):  # fmt: skip
         check_lr(lr)
+        if isinstance(lr, cresset.Tensor) and foreach and not capturable:
+            raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
+        check_choice(foreach=foreach, fused=fused, differentiable=differentiable)
         check_not_negative(epsilon=eps, weight_decay=weight_decay)
         check_betas(betas)
         super().__init__(
@@ -49,6 +56,64 @@ class Adam(Optimizer):
                 if own and not isinstance(own["step"], cresset.Tensor):
                     own["step"] = cresset.tensor(float(own["step"]), dtype=cresset.float32)
 
+    _step_supports_amp_scaling = True
+
+    def _new_state(self, p, amsgrad):
+        state = {"step": zero_step(), "exp_avg": zeros_of(p), "exp_avg_sq": zeros_of(p)}
+        if amsgrad:
+            state["max_exp_avg_sq"] = zeros_of(p)
+        return state
+
+    def _step_lists(self, group, params, states):
+        """One step of a group with operators on lists."""
+        beta1, beta2 = map(as_float, group["betas"])
+        lr, weight_decay = as_float(group["lr"]), group["weight_decay"]
+        grads = [p.grad for p in params]
+        averages, squares = map(real, columns(states, "exp_avg", "exp_avg_sq"))
+        if group["maximize"]:
+            grads = cresset._foreach_neg(grads)
+        cresset._foreach_add_([s["step"] for s in states], 1)
+        if weight_decay != 0:
+            if group["decoupled_weight_decay"]:
+                cresset._foreach_mul_(params, 1 - lr * weight_decay)
+            else:
+                grads = cresset._foreach_add(grads, params, alpha=weight_decay)
+        params, grads = real(params), real(grads)
+        cresset._foreach_lerp_(averages, grads, 1 - beta1)
+        cresset._foreach_mul_(squares, beta2)
+        cresset._foreach_addcmul_(squares, grads, grads, 1 - beta2)
+        if group["amsgrad"]:
+            (largest,) = map(real, columns(states, "max_exp_avg_sq"))
+            squares = cresset._foreach_maximum_(largest, squares)
+        steps = counts(states)
+        root = cresset._foreach_sqrt(squares)
+        cresset._foreach_div_(root, [(1 - beta2**step) ** 0.5 for step in steps])
+        cresset._foreach_add_(root, group["eps"])
+        cresset._foreach_addcdiv_(params, averages, root, [-lr / (1 - beta1**step) for step in steps])
+
+    def _step_fused(self, group, params, states):
+        """One step of a group in one pass over memory."""
+        beta1, beta2 = map(as_float, group["betas"])
+        averages, squares, steps = columns(states, "exp_avg", "exp_avg_sq", "step")
+        largest = columns(states, "max_exp_avg_sq")[0] if group["amsgrad"] else []
+        fused = cresset._fused_adamw_ if group["decoupled_weight_decay"] else cresset._fused_adam_
+        with fused_step(self, steps) as scaling:
+            fused(
+                params, [p.grad for p in params], averages, squares, largest, steps, lr=as_float(group["lr"]), beta1=beta1, beta2=beta2,
+                weight_decay=group["weight_decay"], eps=group["eps"], amsgrad=group["amsgrad"], maximize=group["maximize"], **scaling,
+            )  # fmt: skip
+
+    def _step_together(self, group):
+        params = [p for p in group["params"] if p.grad is not None]
+        if not params:
+            return
+        check_fused(params) if group["fused"] else check_foreach(group)
+        for p in params:
+            if not self.state[p]:
+                self.state[p].update(self._new_state(p, group["amsgrad"]))
+        for some in [params] if group["fused"] else batches(params):
+            (self._step_fused if group["fused"] else self._step_lists)(group, some, [self.state[p] for p in some])
+
     def step(self, closure=None):
         loss = run_closure(closure)
         differentiable = self.defaults["differentiable"]
@@ -60,17 +125,18 @@ class Adam(Optimizer):
                 lr, eps, weight_decay = group["lr"], group["eps"], group["weight_decay"]
                 amsgrad, maximize, decoupled = group["amsgrad"], group["maximize"], group["decoupled_weight_decay"]
                 one_beta1, one_beta2 = 1 - beta1, 1 - beta2
+                if group["capturable"]:
+                    check_capturable(group, group["params"])
+                if group["foreach"] or group["fused"]:
+                    self._step_together(group)
+                    continue
                 for p in group["params"]:
                     grad = p.grad
                     if grad is None:
                         continue
                     state = states[p]
                     if not state:
-                        state["step"] = cresset.tensor(0.0, dtype=cresset.float32)
-                        state["exp_avg"] = cresset.zeros_like(p, memory_format=cresset.preserve_format)
-                        state["exp_avg_sq"] = cresset.zeros_like(p, memory_format=cresset.preserve_format)
-                        if amsgrad:
-                            state["max_exp_avg_sq"] = cresset.zeros_like(p, memory_format=cresset.preserve_format)
+                        state.update(self._new_state(p, amsgrad))
                     exp_avg, exp_avg_sq = state["exp_avg"], state["exp_avg_sq"]
                     largest = state["max_exp_avg_sq"] if amsgrad else None
                     if maximize:

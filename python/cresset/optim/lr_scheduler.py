@@ -12,7 +12,7 @@ from .optimizer import Optimizer
 __all__ = [
     "LRScheduler", "LambdaLR", "MultiplicativeLR", "StepLR", "MultiStepLR", "ConstantLR", "LinearLR", "ExponentialLR",
     "PolynomialLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "OneCycleLR", "SequentialLR", "ChainedScheduler",
-    "ReduceLROnPlateau",
+    "ReduceLROnPlateau", "CyclicLR",
 ]  # fmt: skip
 
 _EPOCH_WARNING = (
@@ -140,6 +140,9 @@ class LRScheduler:
         for group, lr in zip(self.optimizer.param_groups, values):
             _set(group, "lr", lr)
         self._last_lr = self._current()
+
+
+_LRScheduler = LRScheduler  # the name of old programs
 
 
 class _FunctionSchedule(LRScheduler):
@@ -489,6 +492,67 @@ class OneCycleLR(LRScheduler):
                     group, self._anneal(group[phase["start_momentum"]], group[phase["end_momentum"]], fraction)
                 )
         return rates
+
+
+class CyclicLR(LRScheduler):
+    """Up from `base_lr` towards `max_lr` and back, again and again; momentum goes the opposite way (Smith 2017).
+
+    The height of a cycle is scaled by `scale_fn` of the cycle's number or of the iterations, as `scale_mode` says, or as `mode` says:
+    "triangular" (not at all), "triangular2" (half the height each cycle), "exp_range" (gamma to the power of the iterations).
+    """
+
+    def __init__(
+        self, optimizer, base_lr, max_lr, step_size_up=2000, step_size_down=None, mode="triangular", gamma=1.0, scale_fn=None,
+        scale_mode="cycle", cycle_momentum=True, base_momentum=0.8, max_momentum=0.9, last_epoch=-1,
+    ):  # fmt: skip
+        if not isinstance(optimizer, Optimizer):
+            raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
+        lowest = _per_group(optimizer, "base_lr", base_lr)
+        if last_epoch == -1:
+            for group, rate in zip(optimizer.param_groups, lowest):
+                _set(group, "lr", rate)
+        self.max_lrs = _per_group(optimizer, "max_lr", max_lr)
+        step_size_up = float(step_size_up)
+        self.total_size = step_size_up + (step_size_up if step_size_down is None else float(step_size_down))
+        self.step_ratio = step_size_up / self.total_size
+        if mode not in ("triangular", "triangular2", "exp_range") and scale_fn is None:
+            raise ValueError("mode is invalid and scale_fn is None")
+        self.mode, self.gamma = mode, gamma
+        self._custom_scale = scale_fn
+        self.scale_mode = scale_mode if scale_fn is not None else ("iterations" if mode == "exp_range" else "cycle")
+        self.cycle_momentum = cycle_momentum
+        if cycle_momentum:
+            if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
+                raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled")
+            self.use_beta1 = "betas" in optimizer.defaults
+            self.base_momentums = _per_group(optimizer, "base_momentum", base_momentum)
+            self.max_momentums = _per_group(optimizer, "max_momentum", max_momentum)
+            if last_epoch == -1:
+                for group, high, low in zip(optimizer.param_groups, self.max_momentums, self.base_momentums):
+                    self._set_momentum(group, high)
+                    group["max_momentum"] = high
+                    group["base_momentum"] = low
+        super().__init__(optimizer, last_epoch)
+        self.base_lrs = lowest
+
+    _set_momentum = OneCycleLR._set_momentum
+
+    def scale_fn(self, x):
+        """The height of a cycle, as a part of the full height."""
+        if self._custom_scale is not None:
+            return self._custom_scale(x)
+        return {"triangular": 1.0, "triangular2": 1 / 2.0 ** (x - 1), "exp_range": self.gamma**x}[self.mode]
+
+    def get_lr(self):
+        self._warn_outside_step()
+        cycle = math.floor(1 + self.last_epoch / self.total_size)
+        x = 1.0 + self.last_epoch / self.total_size - cycle
+        height = x / self.step_ratio if x <= self.step_ratio else (x - 1) / (self.step_ratio - 1)
+        height *= self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
+        if self.cycle_momentum:
+            for group, low, high in zip(self.optimizer.param_groups, self.base_momentums, self.max_momentums):
+                self._set_momentum(group, high - (high - low) * height)
+        return [low + (high - low) * height for low, high in zip(self.base_lrs, self.max_lrs)]
 
 
 class SequentialLR(LRScheduler):

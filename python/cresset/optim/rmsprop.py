@@ -2,6 +2,7 @@
 
 import cresset
 
+from ._lists import batches, check_capturable, check_foreach, columns, real, zero_step, zeros_of
 from .optimizer import Optimizer, as_float, check_lr, check_not_negative, run_closure
 
 __all__ = ["RMSprop"]
@@ -24,11 +25,63 @@ class RMSprop(Optimizer):
             },
         )  # fmt: skip
 
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        for group in self.param_groups:
+            for name, value in (
+                ("momentum", 0), ("centered", False), ("foreach", None), ("maximize", False), ("differentiable", False), ("capturable", False),
+            ):  # fmt: skip
+                group.setdefault(name, value)
+
+    def _new_state(self, p, group):
+        state = {"step": zero_step(), "square_avg": zeros_of(p)}
+        if group["momentum"] > 0:
+            state["momentum_buffer"] = zeros_of(p)
+        if group["centered"]:
+            state["grad_avg"] = zeros_of(p)
+        return state
+
+    def _step_lists(self, group, params):
+        """One step of a group with operators on lists."""
+        for p in params:
+            if not self.state[p]:
+                self.state[p].update(self._new_state(p, group))
+        states = [self.state[p] for p in params]
+        lr, alpha, grads = as_float(group["lr"]), group["alpha"], [p.grad for p in params]
+        if group["maximize"]:
+            grads = cresset._foreach_neg(grads)
+        cresset._foreach_add_([s["step"] for s in states], 1)
+        if group["weight_decay"] != 0:
+            grads = cresset._foreach_add(grads, params, alpha=group["weight_decay"])
+        (squares,) = map(real, columns(states, "square_avg"))
+        params, grads = real(params), real(grads)
+        cresset._foreach_mul_(squares, alpha)
+        cresset._foreach_addcmul_(squares, grads, grads, 1 - alpha)
+        if group["centered"]:
+            (averages,) = map(real, columns(states, "grad_avg"))
+            cresset._foreach_lerp_(averages, grads, 1 - alpha)
+            squares = cresset._foreach_addcmul(squares, averages, averages, -1)
+        root = cresset._foreach_add_(cresset._foreach_sqrt(squares), group["eps"])
+        if group["momentum"] > 0:
+            (buffers,) = map(real, columns(states, "momentum_buffer"))
+            cresset._foreach_mul_(buffers, group["momentum"])
+            cresset._foreach_addcdiv_(buffers, grads, root)
+            cresset._foreach_add_(params, buffers, alpha=-lr)
+        else:
+            cresset._foreach_addcdiv_(params, grads, root, -lr)
+
     def step(self, closure=None):
         loss = run_closure(closure)
         differentiable = self.defaults["differentiable"]
         with cresset.set_grad_enabled(differentiable):
             for group in self.param_groups:
+                if group["capturable"]:
+                    check_capturable(group, group["params"])
+                if group["foreach"]:
+                    check_foreach(group)
+                    for some in batches([p for p in group["params"] if p.grad is not None]):
+                        self._step_lists(group, some)
+                    continue
                 lr, alpha, eps = as_float(group["lr"]), group["alpha"], group["eps"]
                 momentum, centered, weight_decay = group["momentum"], group["centered"], group["weight_decay"]
                 for p in group["params"]:
@@ -37,12 +90,7 @@ class RMSprop(Optimizer):
                         continue
                     state = self.state[p]
                     if not state:
-                        state["step"] = cresset.zeros((), dtype=cresset.float32)
-                        state["square_avg"] = cresset.zeros_like(p, memory_format=cresset.preserve_format)
-                        if momentum > 0:
-                            state["momentum_buffer"] = cresset.zeros_like(p, memory_format=cresset.preserve_format)
-                        if centered:
-                            state["grad_avg"] = cresset.zeros_like(p, memory_format=cresset.preserve_format)
+                        state.update(self._new_state(p, group))
                     state["step"] += 1
                     if group["maximize"]:
                         grad = -grad

@@ -126,3 +126,18 @@ def test_check_names_functions_that_nobody_defines(opgen):
     result = opgen("check", "--tables", TABLES)
     assert result.code == 1
     assert "convolution: cpu 'convolution' is defined nowhere in src/backends/cpu." in result.out or "kernel 'sum_dim'" in result.out
+
+
+def test_lists_and_names(family):
+    row = ('[[op]]\nnames = ["sin", "cos"]\nschema = "_foreach_{name}(Tensor[] self) -> Tensor[]"\nforeach = "{name}"\nout = "out"\n'
+           'inplace = true\ndoc = "{name} of each."\n'
+           '[[op]]\nnames = ["sin", "cos"]\nschema = "{name}(Tensor self) -> Tensor"\ncpu = "{name}"\ninplace = true\n')
+    result, out = family(row)
+    assert result.code == 0, result.err
+    facts = {f["name"].removeprefix("aten::") + ("." + f["overload"] if f["overload"] else ""): f
+             for f in json.loads((out / "data/operators.json").read_text())}
+    assert facts["_foreach_cos_"]["schema"] == "aten::_foreach_cos_(Tensor(a!)[] self) -> ()"
+    assert facts["_foreach_sin.out"]["schema"] == "aten::_foreach_sin.out(Tensor[] self, *, Tensor(a!)[] out) -> ()"
+    assert facts["_foreach_sin"]["doc"] == "sin of each." and facts["_foreach_sin"]["line"] == facts["_foreach_cos"]["line"]
+    code = (out / "src/ops/composites_sample.cpp").read_text()
+    assert "result.push_back(cresset::cos(self[i]));" in code and "cresset::sin_(target);" in code

@@ -31,7 +31,7 @@ def test_course(expression):
 
 @pytest.mark.parametrize("expression", training_cases.SCHEDULES)
 def test_state_dict_continues_the_course(expression):
-    scope = {"L": L}
+    scope = {"L": L, "S": optim.swa_utils}
     a = scope["o"] = sgd(momentum=0.9)
     first = eval(expression, scope)
     for _ in range(4):

@@ -29,6 +29,11 @@ def test_course(expression):
     )
 
 
+@pytest.mark.parametrize("expression", training_cases.CLOSURES)
+def test_course_with_closure(expression):
+    assert flat(training_cases.train_with_closure(cresset, expression)) == pytest.approx(flat(RECORDED[expression]), rel=1e-8, abs=1e-10)
+
+
 @pytest.mark.parametrize("expression", training_cases.OPTIMIZERS)
 def test_state_dict_continues_the_course(expression):
     ps = training_cases.parameters(cresset)
@@ -44,7 +49,9 @@ def test_state_dict_continues_the_course(expression):
         value.backward()
         optimizer.step()
         losses.append(value.item())
-    assert losses == pytest.approx(RECORDED[expression][0], rel=1e-12)
+    # Loading gives the states of float32 that are no step counts (mu_product, eta, mu) the parameter's type.
+    rel = 1e-8 if expression.startswith(("NAdam", "ASGD")) else 1e-12
+    assert losses == pytest.approx(RECORDED[expression][0], rel=rel)
 
 
 @pytest.mark.parametrize("expression", training_cases.OPTIMIZERS)

@@ -1,0 +1,91 @@
+"""Names of features that are not part of Cresset (sparse, quantized and MKL-DNN tensors): a clear refusal instead of an AttributeError."""
+
+_SPARSE = "sparse tensors"
+_QUANTIZED = "quantized tensors"
+_MKLDNN = "tensors in oneDNN's own layout"
+_NESTED = "nested tensors"
+
+_FUNCTIONS = {
+    _SPARSE: (
+        "sparse_coo_tensor", "sparse_csr_tensor", "sparse_csc_tensor", "sparse_bsr_tensor", "sparse_bsc_tensor", "sparse_compressed_tensor",
+        "hspmm", "saddmm", "smm", "spmm", "sspaddmm", "dsmm", "hsmm", "resize_as_sparse_",
+    ),
+    _QUANTIZED: (
+        "quantize_per_tensor", "quantize_per_channel", "quantize_per_tensor_dynamic", "fake_quantize_per_tensor_affine",
+        "fake_quantize_per_channel_affine", "empty_quantized", "int_repr", "q_scale", "q_zero_point", "q_per_channel_scales",
+        "q_per_channel_zero_points", "q_per_channel_axis",
+    ),
+}  # fmt: skip
+_METHODS = {
+    _SPARSE: (
+        "to_sparse", "to_sparse_coo", "to_sparse_csr", "to_sparse_csc", "to_sparse_bsr", "to_sparse_bsc", "sparse_mask", "sparse_resize_",
+        "sparse_resize_and_clear_", "smm", "sspaddmm", "resize_as_sparse_", "_nnz",
+    ),
+    _QUANTIZED: ("int_repr", "q_scale", "q_zero_point", "q_per_channel_scales", "q_per_channel_zero_points", "q_per_channel_axis", "qscheme"),
+    _MKLDNN: ("to_mkldnn",),
+    _NESTED: ("to_padded_tensor",),
+}  # fmt: skip
+# Questions that only sparse tensors answer: (name, which layout was expected).
+_SPARSE_ONLY = {
+    "coalesce": "sparse coordinate tensor", "is_coalesced": "sparse coordinate tensor", "indices": "sparse coordinate tensor",
+    "values": "sparse tensor", "crow_indices": "sparse row compressed tensor", "col_indices": "sparse row compressed tensor",
+    "ccol_indices": "sparse column compressed tensor", "row_indices": "sparse column compressed tensor",
+}  # fmt: skip
+
+
+def _refusal(name, what):
+    def refuse(*args, **kwargs):
+        raise NotImplementedError(f"{name}: {what} are not part of Cresset.")
+
+    refuse.__name__ = name
+    refuse.__doc__ = f"Raises NotImplementedError: {what} are not part of Cresset."
+    return refuse
+
+
+def _expectation(name, layout):
+    def refuse(self):
+        raise RuntimeError(f"{name} expected {layout} layout but got Strided")
+
+    refuse.__name__ = name
+    refuse.__doc__ = f"Raises RuntimeError: only a {layout} has it, and every tensor is strided."
+    return refuse
+
+
+def sparse_dim(self):
+    """Number of sparse dimensions: 0."""
+    return 0
+
+
+def dense_dim(self):
+    """Number of dense dimensions: all."""
+    return self.dim()
+
+
+def to_dense(self, dtype=None, *, masked_grad=True):
+    """The tensor itself, which is dense, or a copy in another dtype."""
+    return self if dtype is None else self.to(dtype)
+
+
+def dequantize(input):
+    """The tensor itself in float32 at least: nothing is quantized."""
+    return input if input.is_floating_point() else input.float()
+
+
+def install(tensor_class, module):
+    """Fill in the names that are missing."""
+    for what, names in _FUNCTIONS.items():
+        for name in names:
+            if not hasattr(module, name):
+                setattr(module, name, _refusal(name, what))
+    for what, names in _METHODS.items():
+        for name in names:
+            if not hasattr(tensor_class, name):
+                setattr(tensor_class, name, _refusal(f"Tensor.{name}", what))
+    for name, layout in _SPARSE_ONLY.items():
+        setattr(tensor_class, name, _expectation(name, layout))
+    for function in (sparse_dim, dense_dim, to_dense, dequantize):
+        setattr(tensor_class, function.__name__, function)
+    module.dequantize = dequantize
+    for name in ("_python_dispatch", "_has_symbolic_sizes_strides", "is_sparse", "is_sparse_csr", "is_quantized", "is_mkldnn", "is_nested", "is_vulkan", "is_mtia", "is_ipu", "is_maia"):
+        if not hasattr(tensor_class, name):
+            setattr(tensor_class, name, False)

@@ -1,0 +1,214 @@
+"""Constructors and methods from before dtypes: FloatTensor(2, 3) and its kin, Tensor.new, apply_, map_."""
+
+import cresset
+
+from . import _C, storage
+
+_TYPES = {
+    "DoubleTensor": "float64", "FloatTensor": "float32", "HalfTensor": "float16", "BFloat16Tensor": "bfloat16", "LongTensor": "int64",
+    "IntTensor": "int32", "ShortTensor": "int16", "CharTensor": "int8", "ByteTensor": "uint8", "BoolTensor": "bool",
+}  # fmt: skip
+
+
+def _make(dtype, args, device="cpu"):
+    """The tensor of a legacy constructor: sizes, a sequence of values, a tensor of the same type, or a storage."""
+    if not args:
+        return cresset.empty(0, dtype=dtype, device=device)
+    first = args[0]
+    if len(args) == 1 and isinstance(first, cresset.Tensor):
+        if first.dtype != dtype:
+            raise TypeError(f"expected a tensor of {dtype} (got {first.dtype}). Use tensor.to({dtype}) to convert.")
+        return first.detach()
+    if len(args) == 1 and storage.is_storage(first):
+        return storage.tensor_of_storage(first, dtype)
+    if len(args) == 1 and isinstance(first, cresset.Size):
+        return cresset.empty(first, dtype=dtype, device=device)
+    if all(isinstance(a, int) and not isinstance(a, bool) for a in args):
+        return cresset.empty(args, dtype=dtype, device=device)
+    if len(args) == 1 and hasattr(first, "__len__"):
+        values = cresset.tensor(first, device=device)
+        return values.to(dtype)
+    raise TypeError(f"new(): data must be a sequence (got {type(first).__name__})")
+
+
+class tensortype(type):  # noqa: N801
+    """The type of the legacy tensor types. They make tensors; `isinstance` asks for dtype and device."""
+
+    def __call__(cls, *args, device="cpu", **kwargs):
+        if kwargs:
+            raise TypeError(f"{cls.__name__}() got an unexpected keyword argument '{next(iter(kwargs))}'")
+        if cresset.device(device).type != "cpu":
+            raise RuntimeError(f"legacy constructor expects device type: cpu but device type: {cresset.device(device).type} was passed")
+        return _make(cls.dtype, args)
+
+    def __instancecheck__(cls, instance):
+        return isinstance(instance, cresset.Tensor) and instance.dtype == cls.dtype and instance.device.type == "cpu"
+
+    def __repr__(cls):
+        return f"<class 'torch.{cls.__name__}'>"
+
+    @property
+    def layout(cls):
+        return cresset.strided
+
+    is_cuda = False
+    is_sparse = False
+
+
+def types():
+    """The legacy tensor types by name."""
+    return {
+        name: tensortype(name, (), {"dtype": getattr(_C, number), "__module__": "cresset", "__doc__": f"Tensors of {number} on the CPU."})
+        for name, number in _TYPES.items()
+    }
+
+
+# --- methods of Tensor ---------------------------------------------------------------------------------------------------------
+
+
+def new(self, *args, device=None):
+    """A tensor of this dtype: of sizes, of a sequence of values, or over a storage."""
+    return _make(self.dtype, args, self.device if device is None else device)
+
+
+def _refuse_recorded(self, name):
+    if self.requires_grad:
+        raise RuntimeError(f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead.")
+
+
+def _store(self, values):
+    """Numbers in row-major order into the tensor."""
+    return self.copy_(cresset.tensor(values, dtype=self.dtype).reshape(self.shape)) if values else self
+
+
+def apply_(self, callable):
+    """Replace every element x of a CPU tensor by callable(x)."""
+    _refuse_recorded(self, "apply_")
+    if self.is_meta:
+        return self
+    if self.device.type != "cpu":
+        raise TypeError("apply_ is only implemented on CPU tensors")
+    return _store(self, [callable(x) for x in self.reshape(-1).tolist()])
+
+
+def _map(self, name, others, callable):
+    _refuse_recorded(self, name)
+    lists = [self.reshape(-1).tolist()]
+    for i, other in enumerate(others):
+        argument = "other" if len(others) == 1 else "xy"[i]
+        if not isinstance(other, cresset.Tensor):
+            raise TypeError(f"{name}(): argument '{argument}' must be Tensor, not {type(other).__name__}")
+        if other.requires_grad:
+            raise RuntimeError(f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead.")
+        if other.type() != self.type():
+            raise TypeError(f"{name}: expected {self.type()} for '{argument}' (got {other.type()})")
+        lists.append(other.expand(self.shape).reshape(-1).tolist())
+    return _store(self, [callable(*x) for x in zip(*lists)])
+
+
+def map_(self, tensor, callable):
+    """Replace every element a of a CPU tensor by callable(a, b), b from the other tensor."""
+    return _map(self, "map_", [tensor], callable)
+
+
+def map2_(self, x, y, callable):
+    """Replace every element a of a CPU tensor by callable(a, b, c), b and c from the other tensors."""
+    return _map(self, "map2_", [x, y], callable)
+
+
+_type = cresset.Tensor.type
+
+
+def type_(self, dtype=None, non_blocking=False, **kwargs):
+    """The name of the tensor's kind, or the tensor converted to a dtype (also "torch.FloatTensor" or FloatTensor)."""
+    if isinstance(dtype, tensortype):
+        dtype = dtype.dtype
+    return _type(self) if dtype is None else _type(self, dtype, non_blocking)
+
+
+def dim_order(self, *, ambiguity_check=False):
+    """Dimensions from the slowest in memory to the fastest; with ambiguity_check RuntimeError when several orders fit."""
+    if not isinstance(ambiguity_check, bool) and not all(isinstance(f, cresset.memory_format) for f in ambiguity_check):
+        raise TypeError("The ambiguity_check argument must be a bool or a list of memory formats.")
+    strides, sizes = self.stride(), self.shape
+    order = []
+    for d in range(self.dim()):
+        # A stride of 0 says nothing about the order, so it stops the way forward.
+        at = len(order)
+        while at > 0 and 0 != strides[order[at - 1]] < strides[d]:
+            at -= 1
+        order.insert(at, d)
+    order = tuple(order)
+    if not ambiguity_check:
+        return order
+    if ambiguity_check is True:
+        if len(set(strides)) == len(strides) and all(n > 1 for n in sizes):
+            return order
+    else:
+        fitting = [f for f in ambiguity_check if self.is_contiguous(memory_format=f)]
+        if len(fitting) == 1:
+            return tuple(range(self.dim())) if fitting[0] == cresset.contiguous_format else (0, *range(2, self.dim()), 1)
+    raise RuntimeError("The tensor does not have unique dim order, or cannot map to exact one of the given memory formats.")
+
+
+def is_distributed(self):
+    """Tensors live in one process: False."""
+    return False
+
+
+def record_stream(self, stream):
+    """NotImplementedError on CPU, which has no streams."""
+    raise NotImplementedError(f"Could not run 'aten::record_stream' with arguments from the '{self.device.type.upper()}' backend: it has no streams.")
+
+
+def const_data_ptr(self):
+    """Address of the first element, for reading."""
+    return self.data_ptr()
+
+
+def resize(self, *sizes):
+    """Deprecated: a view of another shape with as many elements."""
+    return _resized(self, sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes)
+
+
+def resize_as(self, tensor):
+    """Deprecated: a view of another tensor's shape with as many elements."""
+    return _resized(self, tensor.shape)
+
+
+def _resized(self, size):
+    if cresset.Size(size).numel() != self.numel():
+        raise RuntimeError(
+            f"requested resize to {list(size)}, but the given tensor has a size of {list(self.shape)}: the number of elements must stay. "
+            "Use resize_ to change it."
+        )
+    return self.contiguous().view(size)
+
+
+def reinforce(self, reward):
+    raise RuntimeError("reinforce() was removed. Sample with cresset.multinomial and weigh the logarithm of the probability with the reward.")
+
+
+def module_load(self, other, assign=False):
+    """What Module.load_state_dict puts in the place of this tensor: a copy, or with assign the other tensor."""
+    return other if assign else self.copy_(other).detach()
+
+
+def xpu(self, *args, **kwargs):
+    raise AssertionError("Torch not compiled with XPU enabled")
+
+
+
+
+def install(tensor_class):
+    """Give `tensor_class` the methods of this module."""
+    functions = [
+        new, apply_, map_, map2_, dim_order, is_distributed, record_stream, const_data_ptr, resize, resize_as, reinforce, module_load, xpu,
+    ]  # fmt: skip
+    for function in functions:
+        function.__qualname__ = f"Tensor.{function.__name__}"
+        setattr(tensor_class, function.__name__, function)
+    type_.__name__, type_.__qualname__ = "type", "Tensor.type"
+    tensor_class.type = type_
+    tensor_class.name = None
+    tensor_class.volatile = False

@@ -1,0 +1,440 @@
+"""Storages: the memory behind tensors as objects. Tensors that share memory have one and the same UntypedStorage."""
+
+import builtins
+import weakref
+
+import cresset
+
+from . import _C
+
+__all__ = ["UntypedStorage", "TypedStorage", "is_storage"]
+
+_alive = weakref.WeakValueDictionary()  # by the address of the memory block's owner
+
+_NUMBERS = {
+    "double": "float64", "float": "float32", "half": "float16", "long": "int64", "int": "int32", "short": "int16", "char": "int8",
+    "byte": "uint8", "bool": "bool", "bfloat16": "bfloat16", "complex_double": "complex128", "complex_float": "complex64",
+}  # fmt: skip
+_LEGACY = {
+    "DoubleStorage": "float64", "FloatStorage": "float32", "HalfStorage": "float16", "LongStorage": "int64", "IntStorage": "int32",
+    "ShortStorage": "int16", "CharStorage": "int8", "ByteStorage": "uint8", "BoolStorage": "bool", "BFloat16Storage": "bfloat16",
+    "ComplexDoubleStorage": "complex128", "ComplexFloatStorage": "complex64",
+}  # fmt: skip
+_LEGACY_OF = {dtype: name for name, dtype in _LEGACY.items()}
+
+
+def _dtype(name):
+    return getattr(_C, name)
+
+
+class _Shared:
+    """What both kinds of storage can do. `_elements` is a one-dimensional tensor over all of the memory."""
+
+    @property
+    def is_cuda(self):
+        return self.device.type == "cuda"
+
+    @property
+    def is_hpu(self):
+        return False
+
+    is_sparse = False
+    is_sparse_csr = False
+
+    def get_device(self):
+        """Index of the device, -1 on CPU."""
+        return -1 if self.device.index is None else self.device.index
+
+    def size(self):
+        """Number of elements."""
+        return len(self)
+
+    def tolist(self):
+        """The elements as Python numbers."""
+        return self._elements().tolist()
+
+    def __iter__(self):
+        return iter(self.tolist())
+
+    def fill_(self, value):
+        """Set every element."""
+        self._elements().fill_(value)
+        return self
+
+    def copy_(self, source, non_blocking=None):
+        """Take over the elements of a storage of the same length."""
+        if not isinstance(source, _Shared):
+            raise TypeError(f"copy_: a storage was required; got {type(source).__name__}")
+        self._elements().copy_(source._elements())
+        return self
+
+    def is_shared(self):
+        """Whether other processes see the memory: never."""
+        return False
+
+    def share_memory_(self):
+        """Threads share the memory already; returns the storage."""
+        return self
+
+    def is_pinned(self, device="cuda"):
+        """There is no memory to pin without an accelerator."""
+        return False
+
+    filename = None
+
+    def cpu(self):
+        """The storage itself, or a copy in host memory."""
+        return self.to(device="cpu")
+
+    def cuda(self, device=None, non_blocking=False):
+        raise RuntimeError("storage.cuda: no CUDA device is built in. Use storage.to(device=…) with a registered device.")
+
+    def _check_index(self, index):
+        if not isinstance(index, int) or isinstance(index, builtins.bool):
+            raise TypeError(f"can't index a {type(self).__module__}.{type(self).__name__} with {type(index).__name__}")
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"index {index} out of range for storage of size {len(self)}")
+        return index % len(self)
+
+    def __copy__(self):
+        return self.clone()
+
+    def __deepcopy__(self, memo):
+        if id(self) not in memo:
+            memo[id(self)] = self.clone()
+        return memo[id(self)]
+
+    def __repr__(self):
+        head = f"[{type(self).__module__}.{type(self).__name__}({self._facts()}) of size {len(self)}]"
+        if self.device.type == "meta":
+            return "...\n" + head
+        return "".join(f" {value}\n" for value in self.tolist()) + head
+
+    __str__ = __repr__
+
+
+class UntypedStorage(_Shared):
+    """Bytes: `UntypedStorage(n)`, `UntypedStorage([1, 2, 3])`, or `tensor.untyped_storage()`.
+
+    Less memory after `resize_` is only a smaller number, because tensors over the memory may still reach further.
+    """
+
+    def __init__(self, size=0, *, device="cpu"):
+        values = None
+        if not isinstance(size, int):
+            values, size = list(size), len(size)
+        self._anchor = cresset.empty(size, dtype=cresset.uint8, device=device)
+        if values:
+            self._anchor.copy_(cresset.tensor(values, dtype=cresset.uint8))
+        _alive[_C._storage_key(self._anchor)] = self
+
+    @classmethod
+    def _of(cls, tensor):
+        """The storage of a tensor: the same object as long as one is alive."""
+        key = _C._storage_key(tensor)
+        found = _alive.get(key)
+        if found is None:
+            found = cls.__new__(cls)
+            found._anchor = _C._storage_view(tensor, cresset.uint8, 0, [0], [1])
+            _alive[key] = found
+        return found
+
+    def _facts(self):
+        return f"device={self.device}"
+
+    def _elements(self):
+        return _C._storage_view(self._anchor, cresset.uint8, 0, [self.nbytes()], [1])
+
+    @property
+    def device(self):
+        return self._anchor.device
+
+    @property
+    def _cdata(self):
+        return _C._storage_key(self._anchor)
+
+    def __len__(self):
+        return _C._storage_nbytes(self._anchor)
+
+    def __bool__(self):
+        return len(self) > 0
+
+    def nbytes(self):
+        """Number of bytes."""
+        return _C._storage_nbytes(self._anchor)
+
+    def element_size(self):
+        return 1
+
+    def data_ptr(self):
+        """Address of the first byte."""
+        return _C._storage_data_ptr(self._anchor)
+
+    def resizable(self):
+        """Whether resize_ works: memory from outside (NumPy) has its size for good."""
+        return _C._storage_resizable(self._anchor)
+
+    def resize_(self, size):
+        """Change the number of bytes; what both sizes have in common stays."""
+        _C._storage_resize(self._anchor, size)
+        return self
+
+    def __getitem__(self, index):
+        if isinstance(index, slice):
+            start, stop, step = index.indices(len(self))
+            if step != 1:
+                raise RuntimeError(f"Trying to slice with a step of {step}, but only a step of 1 is supported")
+            part = self._elements()[start : max(start, stop)]
+            return UntypedStorage(part.tolist()) if self.device.type != "meta" else UntypedStorage(len(part), device="meta")
+        return self._elements()[self._check_index(index)].item()
+
+    def __setitem__(self, index, value):
+        if not isinstance(index, slice):
+            index = self._check_index(index)
+        self._elements()[index] = value
+
+    def untyped(self):
+        return self
+
+    def clone(self):
+        """A copy."""
+        return UntypedStorage._of(self._elements().clone())
+
+    def new(self):
+        """An empty storage."""
+        return UntypedStorage(0, device=self.device)
+
+    def to(self, *, device, non_blocking=False):
+        """The storage itself, or a copy on another device."""
+        device = cresset.device(device)
+        return self if device.type == self.device.type else UntypedStorage._of(self._elements().to(device))
+
+    def type(self, dtype=None, non_blocking=False):
+        return f"{type(self).__module__}.{type(self).__name__}"
+
+    def pin_memory(self, device="cuda"):
+        raise RuntimeError("Cannot access accelerator device when none is available.")
+
+    def byteswap(self, dtype):
+        """Reverse the bytes of each element in place."""
+        size = dtype.itemsize // 2 if dtype.is_complex else dtype.itemsize
+        if size > 1:
+            elements = self._elements()
+            rows = elements[: len(self) // size * size].view(-1, size)
+            rows.copy_(rows.flip(1).clone())
+
+
+for _name, _number in _NUMBERS.items():
+
+    def _convert(self, _number=_number):
+        return TypedStorage(wrap_storage=UntypedStorage._of(self._elements().to(_dtype(_number))), dtype=_dtype(_number), _internal=True)
+
+    _convert.__name__ = _name
+    _convert.__doc__ = f"The elements as {_number}: a copy, or for a storage of this type the storage itself."
+    setattr(UntypedStorage, _name, _convert)
+
+
+class _TypedMeta(type):
+    def __instancecheck__(cls, instance):
+        wanted = cls.__dict__.get("_fixed")
+        if wanted is None:
+            return type.__instancecheck__(cls, instance)
+        return type.__instancecheck__(TypedStorage, instance) and instance.dtype == _dtype(wanted)
+
+
+class TypedStorage(_Shared, metaclass=_TypedMeta):
+    """Elements of one type: `TypedStorage([1.0, 2.0], dtype=…)`, `FloatStorage(3)`, or `tensor.storage()`."""
+
+    _fixed = None
+
+    def __new__(cls, *args, **kwargs):
+        return object.__new__(TypedStorage)
+
+    def __init__(self, *args, wrap_storage=None, dtype=None, device=None, _internal=False, _legacy=None):
+        self.dtype = dtype or cresset.get_default_dtype()
+        if wrap_storage is not None:
+            self._untyped_storage = wrap_storage
+            return
+        if len(args) > 1:
+            raise TypeError(f"TypedStorage: at most one positional argument was expected; got {len(args)}")
+        given = args[0] if args else 0
+        if isinstance(given, int):
+            tensor = cresset.empty(given, dtype=self.dtype, device=device or "cpu")
+        else:
+            tensor = cresset.tensor(list(given), dtype=self.dtype, device=device or "cpu")
+        self._untyped_storage = UntypedStorage._of(tensor)
+
+    @classmethod
+    def _of(cls, tensor):
+        return TypedStorage(wrap_storage=UntypedStorage._of(tensor), dtype=tensor.dtype)
+
+    def _facts(self):
+        return f"dtype={self.dtype}, device={self.device}"
+
+    def _elements(self):
+        return _C._storage_view(self._untyped_storage._anchor, self.dtype, 0, [len(self)], [1])
+
+    @property
+    def device(self):
+        return self._untyped_storage.device
+
+    @property
+    def _cdata(self):
+        return self._untyped_storage._cdata
+
+    def __len__(self):
+        return self._untyped_storage.nbytes() // self.dtype.itemsize
+
+    def __eq__(self, other):
+        return isinstance(other, TypedStorage) and self._cdata == other._cdata and self.dtype == other.dtype
+
+    def __hash__(self):
+        return hash((self._cdata, self.dtype))
+
+    def nbytes(self):
+        """Number of bytes."""
+        return self._untyped_storage.nbytes()
+
+    def element_size(self):
+        """Bytes of one element."""
+        return self.dtype.itemsize
+
+    def data_ptr(self):
+        """Address of the first element."""
+        return self._untyped_storage.data_ptr()
+
+    def resizable(self):
+        return self._untyped_storage.resizable()
+
+    def resize_(self, size):
+        """Change the number of elements."""
+        self._untyped_storage.resize_(size * self.dtype.itemsize)
+
+    def __getitem__(self, index):
+        if isinstance(index, slice):
+            raise RuntimeError("slices are only supported in UntypedStorage.__getitem__")
+        return self._elements()[self._check_index(index)].item()
+
+    def __setitem__(self, index, value):
+        if not isinstance(index, slice):
+            index = self._check_index(index)
+        self._elements()[index] = value
+
+    def untyped(self):
+        """The same memory as bytes."""
+        return self._untyped_storage
+
+    def clone(self):
+        """A copy."""
+        return TypedStorage(wrap_storage=self._untyped_storage.clone(), dtype=self.dtype)
+
+    def to(self, *, device, non_blocking=False):
+        """The storage itself, or a copy on another device."""
+        device = cresset.device(device)
+        return self if device.type == self.device.type else TypedStorage(wrap_storage=self._untyped_storage.to(device=device), dtype=self.dtype)
+
+    def pickle_storage_type(self):
+        """Name of the legacy class."""
+        return _LEGACY_OF[str(self.dtype).split(".")[-1]]
+
+    def type(self, dtype=None, non_blocking=False):
+        """Name of the kind, or the elements converted to a dtype."""
+        if dtype is None:
+            return f"torch.{self.pickle_storage_type()}"
+        wanted = _dtype(_LEGACY[dtype.split(".")[-1]]) if isinstance(dtype, str) else dtype
+        return self._converted(wanted)
+
+    def _converted(self, dtype):
+        if dtype == self.dtype:
+            return self
+        return TypedStorage(wrap_storage=UntypedStorage._of(self._elements().to(dtype)), dtype=dtype)
+
+    def pin_memory(self, device="cuda"):
+        return self._untyped_storage.pin_memory(device)
+
+
+for _name, _number in _NUMBERS.items():
+
+    def _convert(self, _number=_number):
+        return self._converted(_dtype(_number))
+
+    _convert.__name__ = _name
+    _convert.__doc__ = f"The elements as {_number}: a copy, or for a storage of this type the storage itself."
+    setattr(TypedStorage, _name, _convert)
+
+
+def _legacy_class(name, number):
+    def make(cls, *args, device=None, wrap_storage=None):
+        return TypedStorage(*args, wrap_storage=wrap_storage, dtype=_dtype(number), device=device)
+
+    return _TypedMeta(name, (TypedStorage,), {"_fixed": number, "__new__": make, "__module__": "cresset", "__doc__": f"Storages of {number}."})
+
+
+_classes = {name: _legacy_class(name, number) for name, number in _LEGACY.items()}
+globals().update(_classes)
+__all__ += list(_classes)
+
+
+def is_storage(obj):
+    """Is obj a storage object?"""
+    return isinstance(obj, _Shared)
+
+
+# --- methods of Tensor ---------------------------------------------------------------------------------------------------------
+
+
+def untyped_storage(self):
+    """The memory that this tensor and its views share."""
+    return UntypedStorage._of(self)
+
+
+def storage(self):
+    """The memory that this tensor and its views share, as elements of its type."""
+    return TypedStorage._of(self)
+
+
+def _typed_storage(self):
+    return TypedStorage._of(self)
+
+
+def storage_type(self):
+    """The legacy class of this tensor's storage."""
+    return _classes[_LEGACY_OF[str(self.dtype).split(".")[-1]]]
+
+
+def tensor_of_storage(source, dtype, offset=0, size=None, stride=None):
+    """A tensor over the memory of a storage; all of it unless a size is given. RuntimeError for elements of another type."""
+    if isinstance(source, TypedStorage):
+        if source.dtype != dtype:
+            raise RuntimeError(f"Expected a Storage of type {dtype} or an UntypedStorage, but got type {source.dtype} for argument 1 'storage'")
+        source = source.untyped()
+    if size is None:
+        size = [source.nbytes() // dtype.itemsize]
+    size = list(size)
+    if not stride:
+        stride, n = [], 1
+        for s in reversed(size):
+            stride.insert(0, n)
+            n *= max(s, 1)
+    return _C._storage_view(source._anchor, dtype, offset, size, list(stride))
+
+
+_set_tensor = cresset.Tensor.set_
+
+
+def set_(self, source=None, storage_offset=0, size=None, stride=None):
+    """Make this tensor one over the memory of `source`, a tensor or storage; without arguments an empty one."""
+    if isinstance(source, _Shared):
+        return _set_tensor(self, tensor_of_storage(source, self.dtype, storage_offset, size, stride))
+    if source is None:
+        return _set_tensor(self)
+    if size is None:
+        return _set_tensor(self, source)
+    return _set_tensor(self, source, storage_offset, size, () if stride is None else stride)
+
+
+def install(tensor_class):
+    """Give `tensor_class` the methods of this module."""
+    for function in (untyped_storage, storage, _typed_storage, storage_type, set_):
+        function.__qualname__ = f"Tensor.{function.__name__}"
+        setattr(tensor_class, function.__name__, function)

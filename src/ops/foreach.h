@@ -1,0 +1,36 @@
+// Checks and elements of the operators on lists of tensors. The loops are generated from the rows of foreach.toml.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include <cresset/core/tensor.h>
+
+namespace cresset::ops {
+
+void check_foreach_counts(std::size_t first, std::size_t other);
+void check_foreach_scalars(std::size_t first, std::size_t scalars);
+void check_foreach_some(std::size_t count);
+
+inline void check_foreach_list(TensorList first, TensorList other) { check_foreach_counts(first.size(), other.size()); }
+inline void check_foreach_list(TensorList first, ArrayRef<Scalar> scalars) { check_foreach_scalars(first.size(), scalars.size()); }
+
+/// All lists have as many elements as the first one, and at least one.
+template <class... Lists>
+void check_foreach(TensorList first, const Lists&... others) {
+  (check_foreach_list(first, others), ...);
+  check_foreach_some(first.size());
+}
+
+/// A tensor that stands beside every element has no dimensions.
+void check_foreach_scalar(const Tensor& scalar);
+
+/// The numbers of a vector, one for each of `count` tensors.
+std::vector<Scalar> foreach_scalars(const Tensor& scalars, std::size_t count);
+
+// One element of _foreach_max, _foreach_norm and _foreach_powsum.
+Tensor foreach_max(const Tensor& self);
+Tensor foreach_norm(const Tensor& self, const Scalar& ord, std::optional<ScalarType> dtype);
+Tensor foreach_powsum(const Tensor& self, const Scalar& ord, std::optional<ScalarType> dtype);
+
+}  // namespace cresset::ops

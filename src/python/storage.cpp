@@ -1,0 +1,56 @@
+// Private functions behind cresset.UntypedStorage: the memory of a tensor, seen through any tensor that shares it.
+#include "python/bind.h"
+#include "python/tensor_new.h"
+
+namespace cresset::python {
+
+namespace {
+
+const Storage& storage_of(const Tensor& t) {
+  CRESSET_CHECK(t.has_storage(), "Cannot access data pointer of Tensor that doesn't have storage");
+  return t.storage();
+}
+
+}  // namespace
+
+void init_storage(PyObject* module) {
+  def(
+      module, "_storage_key",
+      [](const Tensor& t) { return static_cast<uint64_t>(reinterpret_cast<std::uintptr_t>(storage_of(t).unsafeGetStorageImpl())); },
+      "What two tensors have in common exactly when they share memory.");
+  def(module, "_storage_data_ptr",
+      [](const Tensor& t) { return static_cast<uint64_t>(reinterpret_cast<std::uintptr_t>(storage_of(t).data())); });
+  def(module, "_storage_nbytes", [](const Tensor& t) { return static_cast<uint64_t>(storage_of(t).nbytes()); });
+  def(module, "_storage_resizable", [](const Tensor& t) { return storage_of(t).resizable(); });
+  def(module, "_storage_use_count", [](const Tensor& t) { return static_cast<int64_t>(storage_of(t).use_count()); });
+  // Less memory is only a smaller number: tensors that reach further must not be left behind with freed memory.
+  def(module, "_storage_resize", [](const Tensor& t, int64_t nbytes) {
+    CRESSET_CHECK(nbytes >= 0, "UntypedStorage.resize_: a size of at least 0 was required; given: ", nbytes);
+    const Storage& storage = storage_of(t);
+    if (t.device().is_meta()) {
+      storage.set_nbytes(static_cast<std::size_t>(nbytes));
+      return;
+    }
+    StorageImpl* impl = storage.unsafeGetStorageImpl();
+    impl->resize_bytes(impl->nbytes());  // memory of an allocator becomes a block that keeps its size when it shrinks
+    impl->resize_bytes(static_cast<std::size_t>(nbytes));
+  });
+  def(
+      module, "_storage_view",
+      [](const Tensor& t, ScalarType dtype, int64_t offset, const std::vector<int64_t>& sizes, const std::vector<int64_t>& strides) {
+        CRESSET_CHECK(sizes.size() == strides.size(), "mismatch in length of strides and shape");
+        CRESSET_CHECK(offset >= 0, "Tensor: invalid storage offset ", offset);
+        for (const int64_t n : sizes)
+          CRESSET_CHECK(n >= 0, "Trying to create tensor with negative dimension ", n, ": ", IntArrayRef(sizes));
+        for (const int64_t n : strides) CRESSET_CHECK(n >= 0, "set_: negative strides are not supported; given: ", IntArrayRef(strides));
+        const Storage& storage = storage_of(t);
+        const std::size_t needed = cresset::detail::compute_storage_nbytes(sizes, strides, element_size(dtype), offset);
+        CRESSET_CHECK(t.device().is_meta() || needed <= storage.nbytes(), "setStorage: sizes ", IntArrayRef(sizes), ", strides ",
+                      IntArrayRef(strides), ", storage offset ", offset, ", and itemsize ", static_cast<int64_t>(element_size(dtype)),
+                      " requiring a storage size of ", needed, " are out of bounds for storage of size ", storage.nbytes());
+        return Tensor(make_intrusive<TensorImpl>(storage, t.key_set(), dtype, sizes, strides, offset));
+      },
+      "A tensor of its own over the memory of another.");
+}
+
+}  // namespace cresset::python

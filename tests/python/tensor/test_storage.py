@@ -1,0 +1,106 @@
+"""Storages as objects, and the tensors over them."""
+
+import copy
+
+import cresset
+import numpy as np
+import pytest
+
+
+def test_views_share_one_storage():
+    x = cresset.arange(6.0).reshape(2, 3)
+    u = x.untyped_storage()
+    assert u is x[1].untyped_storage() and u is not x.clone().untyped_storage()
+    assert (len(u), u.nbytes(), u.element_size(), u.device) == (24, 24, 1, cresset.device("cpu"))
+    assert u.data_ptr() == x.data_ptr() == x.storage().data_ptr()
+    assert bytes(u.tolist()) == x.numpy().tobytes()
+    u.fill_(0)
+    assert not x.any()
+    assert cresset.is_storage(u) and cresset.is_storage(x.storage()) and not cresset.is_storage(x)
+
+
+def test_typed_elements():
+    x = cresset.arange(6.0).reshape(2, 3)
+    s = x[1].storage()
+    assert (len(s), s.nbytes(), s.dtype, s.tolist()) == (6, 24, cresset.float32, [0, 1, 2, 3, 4, 5])
+    assert s[-1] == 5.0 and list(s) == s.tolist()
+    s[1] = 7.0
+    assert x[0, 1].item() == 7.0
+    assert s == x.storage() and s != x.clone().storage()
+    assert s.long().tolist() == [0, 7, 2, 3, 4, 5] and s.float() is s
+    assert isinstance(s, cresset.FloatStorage) and not isinstance(s, cresset.DoubleStorage)
+    assert (s.type(), x.storage_type()) == ("torch.FloatStorage", cresset.FloatStorage)
+    with pytest.raises(IndexError, match="index 100 out of range for storage of size 6"):
+        s[100]
+    with pytest.raises(RuntimeError, match="slices are only supported in UntypedStorage"):
+        s[1:3]
+
+
+def test_construction_and_copies():
+    assert cresset.UntypedStorage([1, 2, 3]).tolist() == [1, 2, 3]
+    assert cresset.FloatStorage([1, 2]).dtype == cresset.float32
+    assert len(cresset.LongStorage(3)) == 3 and len(cresset.TypedStorage()) == 0
+    a = cresset.DoubleStorage([1, 2, 3])
+    for b in (a.clone(), copy.copy(a), copy.deepcopy(a)):
+        assert b.tolist() == a.tolist() and b.data_ptr() != a.data_ptr()
+    a.copy_(cresset.FloatStorage([4, 5, 6]))
+    assert a.tolist() == [4.0, 5.0, 6.0]
+    u = cresset.UntypedStorage([1, 2, 3, 4])
+    assert u[1:3].tolist() == [2, 3] and u[-1] == 4
+    u.byteswap(cresset.int16)
+    assert u.tolist() == [2, 1, 4, 3]
+    assert repr(cresset.LongStorage([5])) == " 5\n[cresset.storage.TypedStorage(dtype=cresset.int64, device=cpu) of size 1]"
+    with pytest.raises(TypeError, match="a storage was required"):
+        a.copy_([1, 2, 3])
+
+
+def test_set():
+    x = cresset.arange(6.0)
+    y = cresset.empty(0).set_(x.untyped_storage())
+    assert y.tolist() == x.tolist() and y.data_ptr() == x.data_ptr()
+    y.set_(x.storage(), 1, (2, 2), (1, 2))
+    assert y.tolist() == [[1.0, 3.0], [2.0, 4.0]]
+    assert cresset.empty(0, dtype=cresset.int64).set_(x.untyped_storage()).shape == (3,)
+    assert cresset.FloatTensor(x.storage()).tolist() == x.tolist() == x.new(x.untyped_storage()).tolist()
+    for arguments in ((5, (2, 2), (1, 2)), (0, (7,)), (1, (6,), (1,))):
+        with pytest.raises(RuntimeError, match="are out of bounds for storage of size 24"):
+            y.set_(x.untyped_storage(), *arguments)
+    for arguments in ((-1, (1,)), (0, (-1,)), (0, (2,), (-1,))):
+        with pytest.raises(RuntimeError):
+            y.set_(x.untyped_storage(), *arguments)
+    with pytest.raises(RuntimeError, match="Expected a Storage of type"):
+        cresset.empty(0, dtype=cresset.int64).set_(x.storage())
+
+
+def test_resize():
+    x = cresset.arange(6.0)
+    u = x.untyped_storage()
+    u.resize_(48)
+    assert u.nbytes() == 48 and x.tolist() == [0, 1, 2, 3, 4, 5] and x.data_ptr() == u.data_ptr()
+    u.resize_(0)
+    assert x.untyped_storage().nbytes() == 0
+    x.sum()  # the memory is still there
+    assert u.resize_(24).nbytes() == 24
+    outside = cresset.from_numpy(np.arange(4.0)).untyped_storage()
+    assert not outside.resizable()
+    with pytest.raises(RuntimeError, match="Trying to resize storage that is not resizable"):
+        outside.resize_(100)
+    with pytest.raises(RuntimeError, match="at least 0"):
+        u.resize_(-1)
+
+
+def test_meta():
+    u = cresset.empty(2, device="meta").untyped_storage()
+    assert (u.nbytes(), u.data_ptr(), u.device.type) == (8, 0, "meta")
+    assert u.resize_(16).nbytes() == 16
+    assert cresset.UntypedStorage(8, device="meta").device.type == "meta"
+
+
+def test_object_lives_as_long_as_it_is_used():
+    x = cresset.arange(6.0)
+    u = x.untyped_storage()
+    del x
+    assert len(u.float().tolist()) == 24
+    y = cresset.arange(3.0)
+    key = y.untyped_storage()._cdata
+    assert y.untyped_storage()._cdata == key
