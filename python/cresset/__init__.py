@@ -57,6 +57,8 @@ globals().update({name: getattr(storage, name) for name in storage.__all__})
 
 from . import autograd  # noqa: E402
 
+torch = _sys.modules[__name__]  # PyTorch's module is an attribute of itself as well, and recorded names begin with it twice
+
 # Loaded on first use: what a program does not mention costs it nothing.
 _LAZY = (
     "nn", "optim", "utils", "linalg", "special", "fft", "library", "overrides", "serialization", "testing", "return_types", "jit", "_overrides",

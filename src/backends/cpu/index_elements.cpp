@@ -29,17 +29,22 @@ Tensor checked_index(const Tensor& index, int64_t dim, int64_t size) {
   }
   const int64_t* const p = out.const_data_ptr<int64_t>();
   const Walk<1> walk(out.sizes(), {out.strides()});
-  const auto outside = [&](int64_t v) { return static_cast<uint64_t>(v) >= static_cast<uint64_t>(size); };
   walk.run([&](const std::array<int64_t, 1>& at) {
-    // Without a branch for each element; which one it was is looked up when there is one.
+    // Without a branch for each element: the sign of v | (size - 1 - v) says that v is outside. Which one it was is looked up after.
     const int64_t n = walk.row_size(), s = walk.stride(0);
+    const auto outside = [last = static_cast<uint64_t>(size) - 1](int64_t v) {
+      return static_cast<uint64_t>(v) | (last - static_cast<uint64_t>(v));
+    };
     uint64_t bad = 0;
     if (s == 1)
       for (int64_t i = 0; i < n; ++i) bad |= outside(p[at[0] + i]);
     else
       for (int64_t i = 0; i < n; ++i) bad |= outside(p[at[0] + i * s]);
-    for (int64_t i = 0; bad && i < n; ++i)
-      CRESSET_CHECK(!outside(p[at[0] + i * s]), "index ", p[at[0] + i * s], " is out of bounds for dimension ", dim, " with size ", size);
+    if (static_cast<int64_t>(bad) >= 0) return;
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t v = p[at[0] + i * s];
+      CRESSET_CHECK(v >= 0 && v < size, "index ", v, " is out of bounds for dimension ", dim, " with size ", size);
+    }
   });
   return out;
 }
