@@ -24,12 +24,16 @@ std::string text_of(const std::optional<T>& v) {
   return v ? std::to_string(*v) : "None";
 }
 
-std::string type_and(const Tensor& t, const std::string& sizes) { return std::string(toString(t.scalar_type())) + "Tensor" + sizes; }
+// "torch.FloatTensor" and "CPUComplexFloatType", the names of tensor types in these errors.
+std::string type_name(const Tensor& t) {
+  const std::string type = toString(t.scalar_type());
+  return t.is_complex() ? "CPU" + type + "Type" : "torch." + type + "Tensor";
+}
 
 // "n_fft=8, hop_length=2, win_length=8, window=torch.FloatTensor{[8]}": the arguments that both operators name in errors.
 std::string frame_text(int64_t n_fft, int64_t hop, int64_t win, const OptionalTensor& window) {
   return "n_fft=" + std::to_string(n_fft) + ", hop_length=" + std::to_string(hop) + ", win_length=" + std::to_string(win) +
-         ", window=" + (window ? "torch." + type_and(*window, "{" + to_string(window->sizes()) + "}") : "None");
+         ", window=" + (window ? type_name(*window) + "{" + to_string(window->sizes()) + "}" : "None");
 }
 
 // The window over all of a frame: zeros around one that is shorter, ones where none is given.
@@ -74,7 +78,7 @@ Tensor stft_impl(const Tensor& self, int64_t n_fft, std::optional<int64_t> hop_l
       "stft requires the return_complex parameter be given for real inputs, and will further require that return_complex=True in a "
       "future PyTorch release.");
   const auto where = [&] {
-    return "stft(torch." + type_and(self, to_string(self.sizes())) + ", " + frame_text(n_fft, hop, win, window) +
+    return "stft(" + type_name(self) + to_string(self.sizes()) + ", " + frame_text(n_fft, hop, win, window) +
            ", normalized=" + std::to_string(normalized) + ", onesided=" + text_of(onesided) +
            ", return_complex=" + text_of(return_complex) + ", align_to_window=" + text_of(align_to_window) + ") : ";
   };
@@ -120,9 +124,9 @@ Tensor istft_impl(const Tensor& self, int64_t n_fft, std::optional<int64_t> hop_
         "lossless.To suppress this warning and use a rectangular window, explicitly set `window=torch.ones(n_fft, device=<device>)`.");
   const int64_t hop = hop_length.value_or(n_fft / 4), win = win_length.value_or(n_fft);
   const auto where = [&] {
-    return "istft(" + std::string(self.is_meta() ? "Meta" : "CPU") + type_and(self, to_string(self.sizes())) + ", " +
-           frame_text(n_fft, hop, win, window) + ", center=" + std::to_string(center) + ", normalized=" + std::to_string(normalized) +
-           ", onesided=" + text_of(onesided) + ", length=" + text_of(length) + ", return_complex=" + std::to_string(return_complex) + ")";
+    return "istft(" + type_name(self) + to_string(self.sizes()) + ", " + frame_text(n_fft, hop, win, window) +
+           ", center=" + std::to_string(center) + ", normalized=" + std::to_string(normalized) + ", onesided=" + text_of(onesided) +
+           ", length=" + text_of(length) + ", return_complex=" + std::to_string(return_complex) + ")";
   };
   CRESSET_CHECK(self.is_complex(), "istft requires a complex-valued input tensor matching the output from stft with return_complex=True.");
   CRESSET_CHECK(self.numel() != 0, where(), " : input tensor cannot be empty.");
@@ -152,7 +156,7 @@ Tensor istft_impl(const Tensor& self, int64_t n_fft, std::optional<int64_t> hop_
     x = cresset::_fft_c2r(half ? spectrum : spectrum.narrow(2, 0, n_fft / 2 + 1), {2}, normalization, n_fft);
 
   // Frames are added up where they overlap, and so are the squares of the window.
-  const Tensor w = frame_window(window, win, n_fft, x);
+  const Tensor given = frame_window(window, win, n_fft, x), w = given.to(promote_types(given.scalar_type(), x.scalar_type()));
   const int64_t total = n_fft + hop * (frames - 1);
   const auto added_up = [&](const Tensor& t) { return cresset::unfold_backward(t, {t.size(0), total}, 1, n_fft, hop); };
   const Tensor signal = added_up(x * w), envelope = added_up((w * w).expand({1, frames, n_fft}));
