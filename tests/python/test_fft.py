@@ -35,6 +35,14 @@ def test_lengths(name, n):
     check(getattr(cresset.fft, name)(cresset.from_numpy(x), **points), getattr(np.fft, name)(x, **points))
 
 
+# Split into rows and columns: of small factors, with a large prime factor; and a prime, whose convolution is split.
+@pytest.mark.parametrize("n", [1 << 15, 3**10, 1009 * 64, 32771])
+def test_long_lengths(n):
+    x = values(n)
+    check(cresset.fft.fft(cresset.from_numpy(x)), np.fft.fft(x))
+    check(cresset.fft.rfft(cresset.from_numpy(x.real)), np.fft.rfft(x.real))
+
+
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("n", [4, 5, 9])
 @pytest.mark.parametrize("name", ONE)
