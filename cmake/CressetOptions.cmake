@@ -60,9 +60,15 @@ find_package(PkgConfig REQUIRED)
 # oneDNN by library and header: its CMake package also asks for OpenCL's development files, which nothing here needs.
 find_library(CRESSET_DNNL_LIBRARY dnnl REQUIRED)
 find_path(CRESSET_DNNL_INCLUDE dnnl.hpp PATH_SUFFIXES oneapi/dnnl REQUIRED)
+# kissfft by its header: the class template needs none of the package's libraries.
+find_path(CRESSET_KISSFFT_INCLUDE kissfft/kissfft.hh)
+if(NOT CRESSET_KISSFFT_INCLUDE)
+  message(FATAL_ERROR "kissfft/kissfft.hh was not found. On Debian it is in libkissfft-dev, which tools/setup installs; elsewhere set CRESSET_KISSFFT_INCLUDE.")
+endif()
 pkg_check_modules(openblas REQUIRED IMPORTED_TARGET openblas)
 
-# nlohmann_json and CLI11 are header-only; the rest is linked to libcresset and invisible to its users.
+# nlohmann_json, CLI11 and kissfft are header-only; the rest is linked to libcresset and invisible to its users.
 add_library(cresset_dependencies INTERFACE)
+target_include_directories(cresset_dependencies SYSTEM INTERFACE ${CRESSET_KISSFFT_INCLUDE})
 target_link_libraries(cresset_dependencies INTERFACE
   fmt::fmt spdlog::spdlog nlohmann_json::nlohmann_json ${CRESSET_DNNL_LIBRARY} PkgConfig::openblas Threads::Threads)

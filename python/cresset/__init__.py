@@ -37,6 +37,7 @@ _take_operators()
 from . import _functions, _tensor, _tensor_methods  # noqa: E402
 from ._functions import *  # noqa: E402,F403
 from ._reductions import norm, unique, unique_consecutive  # noqa: E402,F401
+from ._spectral import stft  # noqa: E402,F401
 from ._tensor_str import get_printoptions, printoptions, set_printoptions  # noqa: E402,F401
 from ._dtype_info import finfo, iinfo  # noqa: E402,F401
 from .autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled  # noqa: E402,F401
@@ -61,7 +62,7 @@ torch = _sys.modules[__name__]  # PyTorch's module is an attribute of itself as 
 
 # Loaded on first use: what a program does not mention costs it nothing.
 _LAZY = (
-    "nn", "optim", "utils", "linalg", "special", "fft", "library", "overrides", "serialization", "testing", "return_types", "jit", "_overrides",
+    "nn", "optim", "utils", "linalg", "special", "fft", "signal", "library", "overrides", "serialization", "testing", "return_types", "jit", "_overrides",
     "types", "backends", "masked", "cpu", "cuda", "version",
 )  # fmt: skip
 _LAZY_NAMES = {"save": "serialization", "load": "serialization"}

@@ -4,7 +4,7 @@ from collections import OrderedDict
 
 import cresset
 
-from . import _C, _reductions
+from . import _C, _reductions, _spectral
 
 
 def _protocol(function):
@@ -83,7 +83,7 @@ def install(tensor):
     """Put the methods into the class."""
     for function in (register_hook, register_post_accumulate_grad_hook, __reversed__, nonzero, share_memory_, pin_memory, cuda):
         setattr(tensor, function.__name__, _protocol(function))
-    for function in (_reductions.norm, _reductions.unique, _reductions.unique_consecutive):
+    for function in (_reductions.norm, _reductions.unique, _reductions.unique_consecutive, _spectral.stft):
         setattr(tensor, function.__name__, _protocol(function))
     tensor.__dir__ = __dir__
     tensor.__array_priority__ = 1000  # NumPy leaves mixed arithmetic to tensors

@@ -1,0 +1,5 @@
+"""Signal processing. `windows` has the symmetric and periodic windows."""
+
+from . import windows
+
+__all__ = ["windows"]
