@@ -1,4 +1,5 @@
 // Products of vectors and chains of matrices: checks, shape rule and compositions.
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -7,6 +8,7 @@
 #include <cresset/ops/functions_concat.h>
 #include <cresset/ops/functions_copy.h>
 #include <cresset/ops/functions_creation.h>
+#include <cresset/ops/functions_decomposition.h>
 #include <cresset/ops/functions_linalg.h>
 #include <cresset/ops/functions_math.h>
 #include <cresset/ops/functions_matmul.h>
@@ -150,15 +152,51 @@ Tensor matrix_power_impl(const Tensor& self, int64_t n) {
     return out.copy_(cresset::eye(self.size(-1), self.options()));
   }
   if (n == 1) return self.clone();
-  CRESSET_CHECK_NOT_IMPLEMENTED(n > 0, "linalg.matrix_power: negative powers need inverses, which are not available.");
   // Squares of self, multiplied where n has a bit; -n as unsigned is right for the smallest integer too.
   uint64_t bits = n < 0 ? 0 - static_cast<uint64_t>(n) : static_cast<uint64_t>(n);
-  Tensor square = self, out;
+  Tensor square = n < 0 ? cresset::linalg_inv(self) : self, out;
   for (; bits > 0; bits >>= 1) {
     if (bits & 1) out = out.defined() ? cresset::matmul(out, square) : square;
     if (bits > 1) square = cresset::matmul(square, square);
   }
   return out;
+}
+
+// ---- tensors as matrices -----------------------------------------------------------------------------------------------------
+
+namespace {
+int64_t product(IntArrayRef sizes) {
+  int64_t out = 1;
+  for (int64_t s : sizes) out *= s;
+  return out;
+}
+}  // namespace
+
+Tensor tensorinv_impl(const Tensor& self, int64_t ind) {
+  CRESSET_CHECK(ind > 0, "Expected a strictly positive integer for 'ind', but got ", ind);
+  const std::size_t split = static_cast<std::size_t>(std::min(ind, self.dim()));
+  const IntArrayRef head = self.sizes().slice(0, split), tail = self.sizes().slice(split);
+  CRESSET_CHECK(product(tail) == product(head),
+                "Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got ", product(tail),
+                " != ", product(head));
+  DimVector sizes(tail);
+  sizes.append(head.begin(), head.end());
+  return cresset::linalg_inv(self.reshape({product(head), product(tail)})).reshape(sizes);
+}
+
+Tensor tensorsolve_impl(const Tensor& self, const Tensor& other, OptionalIntArrayRef dims) {
+  Tensor map = self;
+  if (dims) {
+    DimVector ends;
+    for (int64_t i = 0; i < static_cast<int64_t>(dims->size()); ++i) ends.push_back(i - static_cast<int64_t>(dims->size()));
+    map = cresset::movedim(self, *dims, ends);
+  }
+  const IntArrayRef tail = map.sizes().slice(static_cast<std::size_t>(std::min(other.dim(), map.dim())));
+  CRESSET_CHECK(product(tail) == other.numel(),
+                "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), but got ",
+                product(tail), " != ", other.numel());
+  const Tensor solution = cresset::linalg_solve(map.reshape({other.numel(), product(tail)}), other.reshape({other.numel()}));
+  return solution.reshape(tail);
 }
 
 }  // namespace cresset::ops

@@ -5,6 +5,7 @@
 
 #include <cresset/ops/functions_copy.h>
 #include <cresset/ops/functions_creation.h>
+#include <cresset/ops/functions_decomposition.h>
 #include <cresset/ops/functions_linalg.h>
 #include <cresset/ops/functions_reduce.h>
 #include <cresset/ops/functions_view.h>
@@ -44,15 +45,13 @@ Tensor singular_values(const Tensor& self, int64_t rows, int64_t columns, std::o
   CRESSET_CHECK(self.scalar_type() != kHalf && self.scalar_type() != kBFloat16,
                 "linalg.matrix_norm: Low precision dtypes not supported. Got ", self.scalar_type());
   const Tensor a = dtype ? self.to(*dtype) : self;
-  CRESSET_CHECK_NOT_IMPLEMENTED(!a.defined(),
-                                "linalg.matrix_norm: orders 2, -2 and \"nuc\" need singular values, which are not available.");
-  return a;
+  return cresset::linalg_svdvals(cresset::movedim(a, {rows, columns}, {-2, -1}));
 }
 
 // A result without the matrix dimensions, with them as 1 when keepdim.
 Tensor with_dims(const Tensor& t, int64_t rows, int64_t columns, bool keepdim) {
   if (!keepdim) return t;
-  return t.unsqueeze(std::min(rows, columns)).unsqueeze(std::max(rows, columns));
+  return cresset::movedim(t.unsqueeze(-1).unsqueeze(-1), {-2, -1}, {rows, columns});
 }
 
 }  // namespace
@@ -87,6 +86,11 @@ Tensor matrix_norm_str(const Tensor& self, std::string_view ord, IntArrayRef dim
   CRESSET_CHECK(ord == "nuc", "linalg.matrix_norm: Order ", ord, " not supported.");
   return with_dims(cresset::sum(singular_values(self, rows, columns, dtype), -1), rows, columns, keepdim);
 }
+
+Tensor nuclear_norm_dims(const Tensor& self, IntArrayRef dim, bool keepdim) {
+  return cresset::linalg_matrix_norm(self, std::string_view("nuc"), dim, keepdim);
+}
+Tensor nuclear_norm_impl(const Tensor& self, bool keepdim) { return nuclear_norm_dims(self, {-2, -1}, keepdim); }
 
 Tensor linalg_norm_impl(const Tensor& self, const std::optional<Scalar>& ord, OptionalIntArrayRef dim, bool keepdim,
                         std::optional<ScalarType> dtype) {
