@@ -58,7 +58,7 @@ Tensor with_dims(const Tensor& t, int64_t rows, int64_t columns, bool keepdim) {
 
 Tensor matrix_norm_impl(const Tensor& self, const Scalar& ord, IntArrayRef dim, bool keepdim, std::optional<ScalarType> dtype) {
   const auto [rows, columns] = matrix_dims(self, dim, dtype);
-  CRESSET_CHECK(!ord.isComplex(), "linalg.matrix_norm: Order ", ord, " not supported.");
+  CRESSET_CHECK(!ord.isComplex(), "linalg.matrix_norm: Expected a non-complex scalar as the order of norm.");
   const double order = ord.toDouble(), size = std::abs(order);
   CRESSET_CHECK(size == 1 || size == 2 || std::isinf(size), "linalg.matrix_norm: Order ", ord, " not supported.");
   const auto extreme = [&](const Tensor& t, int64_t d, bool keep) {

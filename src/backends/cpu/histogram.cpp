@@ -3,6 +3,7 @@
 #include <cmath>
 #include <vector>
 
+#include <cresset/base/parallel.h>
 #include <cresset/core/dispatch_types.h>
 #include <cresset/ops/functions_copy.h>
 #include <cresset/ops/functions_creation.h>
@@ -58,41 +59,74 @@ template <class T>
 struct Axis {
   const T* edges;
   int64_t bins, stride;
+  double scale;  // bins by unit for equal ones, else 0
+
   // The bin of v, or -1.
   int64_t find(T v) const {
     if (!(v >= edges[0] && v <= edges[bins])) return -1;
-    const int64_t at = std::upper_bound(edges, edges + bins + 1, v) - edges - 1;
-    return std::clamp<int64_t>(at, 0, bins - 1);
+    if (scale == 0) {
+      const int64_t at = std::upper_bound(edges, edges + bins + 1, v) - edges - 1;
+      return std::clamp<int64_t>(at, 0, bins - 1);
+    }
+    // A place from the distance to the first edge, put right where rounding was unlucky.
+    int64_t at = std::clamp<int64_t>(static_cast<int64_t>((static_cast<double>(v) - static_cast<double>(edges[0])) * scale), 0, bins - 1);
+    while (at > 0 && v < edges[at]) --at;
+    while (at + 1 < bins && v >= edges[at + 1]) ++at;
+    return at;
   }
 };
 
+template <class T>
+void count_range(const std::vector<Axis<T>>& axes, const T* points, const T* weights, int64_t begin, int64_t end, T* to) {
+  const int64_t coordinates = static_cast<int64_t>(axes.size());
+  for (int64_t i = begin; i < end; ++i) {
+    int64_t place = 0;
+    bool inside = true;
+    for (int64_t d = 0; inside && d < coordinates; ++d) {
+      const int64_t bin = axes[d].find(points[i * coordinates + d]);
+      inside = bin >= 0;
+      place += bin * axes[d].stride;
+    }
+    if (inside) to[place] += weights ? weights[i] : T(1);
+  }
+}
+
+// Points that a part has at least, and parts at most. Parts do not depend on the number of threads, nor does a result.
+constexpr int64_t kPartPoints = 1 << 15, kMaxParts = 16;
+
 // Counts of points (N, D) into out (bins of each coordinate, contiguous).
-void count(const Tensor& points, TensorList bin_edges, const std::optional<Tensor>& weight, bool density, const Tensor& out) {
-  const int64_t n = points.size(0), coordinates = points.size(1);
+void count(const Tensor& points, TensorList bin_edges, bool equal, const std::optional<Tensor>& weight, bool density, const Tensor& out) {
+  const int64_t n = points.size(0), coordinates = points.size(1), boxes = out.numel();
   std::vector<Tensor> edges;
   for (const Tensor& e : bin_edges) edges.push_back(e.contiguous());
   const Tensor weights = weight && weight->defined() ? weight->contiguous() : Tensor();
   CRESSET_DISPATCH(points.scalar_type(), "histogramdd", CRESSET_FLOATING_TYPES, [&] {
     std::vector<Axis<scalar_t>> axes;
-    for (int64_t d = 0; d < coordinates; ++d) axes.push_back({edges[d].const_data_ptr<scalar_t>(), out.size(d), out.stride(d)});
+    for (int64_t d = 0; d < coordinates; ++d) {
+      const scalar_t* const e = edges[d].const_data_ptr<scalar_t>();
+      const int64_t bins = out.size(d);
+      const double scale = static_cast<double>(bins) / (static_cast<double>(e[bins]) - static_cast<double>(e[0]));
+      axes.push_back({e, bins, out.stride(d), equal && std::isfinite(scale) ? scale : 0});
+    }
     scalar_t* const to = out.mutable_data_ptr<scalar_t>();
-    std::fill(to, to + out.numel(), scalar_t(0));
-    const scalar_t *p = n > 0 && coordinates > 0 ? points.const_data_ptr<scalar_t>() : nullptr,
-                   *w = weights.defined() && n > 0 ? weights.const_data_ptr<scalar_t>() : nullptr;
-    for (int64_t i = 0; p && i < n; ++i) {
-      int64_t place = 0;
-      bool inside = true;
-      for (int64_t d = 0; inside && d < coordinates; ++d) {
-        const int64_t bin = axes[d].find(p[i * coordinates + d]);
-        inside = bin >= 0;
-        place += bin * axes[d].stride;
-      }
-      if (inside) to[place] += w ? w[i] : scalar_t(1);
+    std::fill(to, to + boxes, scalar_t(0));
+    if (n > 0 && coordinates > 0) {
+      const scalar_t *const p = points.const_data_ptr<scalar_t>(), *const w =
+                                                                       weights.defined() ? weights.const_data_ptr<scalar_t>() : nullptr;
+      // A part costs a copy of the histogram.
+      const int64_t parts = std::clamp<int64_t>(n / std::max(kPartPoints, boxes), 1, kMaxParts);
+      std::vector<scalar_t> counts(static_cast<std::size_t>((parts - 1) * boxes), scalar_t(0));
+      parallel_for(0, parts, 1, [&](int64_t begin, int64_t end) {
+        for (int64_t part = begin; part < end; ++part)
+          count_range(axes, p, w, n * part / parts, n * (part + 1) / parts, part == 0 ? to : counts.data() + (part - 1) * boxes);
+      });
+      for (int64_t part = 0; part + 1 < parts; ++part)
+        for (int64_t i = 0; i < boxes; ++i) to[i] += counts[part * boxes + i];
     }
     if (!density) return;
     scalar_t total = 0;
-    for (int64_t i = 0; i < out.numel(); ++i) total += to[i];
-    for (int64_t i = 0; i < out.numel(); ++i) {
+    for (int64_t i = 0; i < boxes; ++i) total += to[i];
+    for (int64_t i = 0; i < boxes; ++i) {
       to[i] /= total;
       for (const Axis<scalar_t>& axis : axes) {
         const int64_t bin = i / axis.stride % axis.bins;
@@ -113,7 +147,7 @@ Tensor flat_points(const Tensor& points) {
 
 void histogram(const Tensor& self, const Tensor& bins, const std::optional<Tensor>& weight, bool density, const Tensor& hist,
                const Tensor& bin_edges) {
-  count(as_points(self), bins, weight, density, hist);
+  count(as_points(self), bins, false, weight, density, hist);
   Tensor(bin_edges).copy_(bins);
 }
 
@@ -121,7 +155,7 @@ void histogram_count(const Tensor& self, int64_t bins, std::optional<ArrayRef<do
                      bool density, const Tensor& hist, const Tensor& bin_edges) {
   const Tensor points = as_points(self);
   const std::vector<Tensor> edges = equal_edges(points, bins, range);
-  count(points, edges, weight, density, hist);
+  count(points, edges, true, weight, density, hist);
   Tensor(bin_edges).copy_(edges[0]);
 }
 
@@ -134,11 +168,11 @@ std::vector<Tensor> histogramdd_bin_edges(const Tensor& self, IntArrayRef bins, 
 void histogramdd_counts(const Tensor& self, IntArrayRef bins, std::optional<ArrayRef<double>> range, const std::optional<Tensor>& weight,
                         bool density, const Tensor& out) {
   const Tensor points = flat_points(self);
-  count(points, equal_edges(points, bins, range), weight, density, out);
+  count(points, equal_edges(points, bins, range), true, weight, density, out);
 }
 
 void histogramdd_edges(const Tensor& self, TensorList bins, const std::optional<Tensor>& weight, bool density, const Tensor& out) {
-  count(flat_points(self), bins, weight, density, out);
+  count(flat_points(self), bins, false, weight, density, out);
 }
 
 void histc(const Tensor& self, int64_t bins, const Scalar& min, const Scalar& max, const Tensor& out) {
