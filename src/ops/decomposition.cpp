@@ -6,7 +6,9 @@
 
 #include <cresset/ops/functions_arith.h>
 #include <cresset/ops/functions_copy.h>
+#include <cresset/ops/functions_creation.h>
 #include <cresset/ops/functions_decomposition.h>
+#include <cresset/ops/functions_view.h>
 
 #include "ops/ops_decl_decomposition.h"
 #include "ops/shape_util.h"
@@ -130,9 +132,6 @@ std::array<TensorSpec, 4> solve_ex_shape(const Tensor& A, const Tensor& B, bool 
                 A.scalar_type(), " and B of type ", B.scalar_type(), " instead");
   check_square(A, "linalg.solve");
   const bool vector = is_vector_rhs(A, B);
-  CRESSET_CHECK(left || !vector,
-                "linalg.solve: Vector broadcasting of the left hand side is not supported for left=False. In this case linalg.solve is "
-                "equivalent to B / A.squeeze(-1)");
   check_same_device("linalg.solve", A, B, "B");
   const SolveSizes sizes = broadcast_solve(A, vector ? B.unsqueeze(-1) : B, "linalg.solve", left);
   DimVector result(sizes.b), pivots(sizes.a), batch(sizes.a);
@@ -241,6 +240,68 @@ std::array<TensorSpec, 2> qr_shape(const Tensor& A, std::string_view mode) {
   const TensorSpec r = column_major_spec(A, batch_and(batch_of(A), {columns, n}));
   if (mode == "r") return {spec_like(A, {0}), r};
   return {column_major_spec(A, batch_and(batch_of(A), {m, columns})), r};
+}
+
+std::tuple<Tensor, Tensor> qr_impl(const Tensor& self, bool some) { return cresset::linalg_qr(self, some ? "reduced" : "complete"); }
+
+std::array<TensorSpec, 2> geqrf_shape(const Tensor& self) {
+  CRESSET_CHECK(self.dim() >= 2, "torch.geqrf: input must have at least 2 dimensions.");
+  return {column_major_spec(self, self.sizes()), spec_like(self, batch_and(batch_of(self), {std::min(self.size(-2), self.size(-1))}))};
+}
+
+namespace {
+// Reflections: tau has one dimension less than the matrix and its batch sizes.
+void check_tau(const char* op, const Tensor& input, const Tensor& tau) {
+  CRESSET_CHECK(tau.dim() == input.dim() - 1, op, ": Expected tau to have one dimension less than input, but got tau.ndim equal to ",
+                tau.dim(), " and input.ndim is equal to ", input.dim());
+  const IntArrayRef batch = tau.sizes().slice(0, tau.sizes().size() - 1);
+  CRESSET_CHECK(batch == batch_of(input), op, ": Expected batch dimensions of tau to be equal to input.shape[:-2], but got ", batch);
+}
+}  // namespace
+
+TensorSpec householder_product_shape(const Tensor& input, const Tensor& tau) {
+  const char* op = "torch.linalg.householder_product";
+  CRESSET_CHECK(input.dim() >= 2, op, ": input must have at least 2 dimensions.");
+  CRESSET_CHECK(input.size(-2) >= input.size(-1), op, ": input.shape[-2] must be greater than or equal to input.shape[-1]");
+  CRESSET_CHECK(tau.dim() >= 1 && input.size(-1) >= tau.size(-1), op, ": input.shape[-1] must be greater than or equal to tau.shape[-1]");
+  check_tau(op, input, tau);
+  CRESSET_CHECK(tau.scalar_type() == input.scalar_type(), op, ": tau dtype ", tau.scalar_type(), " does not match input dtype ",
+                input.scalar_type());
+  check_same_device(op, input, tau, "tau");
+  return column_major_spec(input, input.sizes());
+}
+
+TensorSpec ormqr_shape(const Tensor& self, const Tensor& input2, const Tensor& input3, bool left, bool) {
+  const char* op = "torch.ormqr";
+  CRESSET_CHECK(self.dim() >= 2, op, ": input must have at least 2 dimensions.");
+  CRESSET_CHECK(input3.dim() >= 2, op, ": other must have at least 2 dimensions.");
+  const int64_t side = left ? -2 : -1;
+  CRESSET_CHECK(input2.dim() >= 1 && input3.size(side) >= input2.size(-1), op, ": other.shape[", side,
+                "] must be greater than or equal to tau.shape[-1]");
+  CRESSET_CHECK(input3.size(side) == self.size(-2), op, ": other.shape[", side, "] must be equal to input.shape[-2]");
+  CRESSET_CHECK(input2.size(-1) <= self.size(-1), op, ": tau.shape[-1] must be less than or equal to input.shape[-1]");
+  check_tau(op, self, input2);
+  CRESSET_CHECK(input3.dim() == self.dim(), op,
+                ": Expected other to have the same number of dimensions as input, but got other.ndim equal to ", input3.dim(),
+                " and input.ndim is equal to ", self.dim());
+  CRESSET_CHECK(batch_of(input3) == batch_of(self), op, ": Expected batch dimensions of other to be equal to input.shape[:-2], but got ",
+                batch_of(input3));
+  CRESSET_CHECK(input2.scalar_type() == self.scalar_type(), op, ": Expected input and tau to have the same dtype, but input has dtype ",
+                self.scalar_type(), " and tau has dtype ", input2.scalar_type());
+  CRESSET_CHECK(input3.scalar_type() == self.scalar_type(), op, ": Expected input and other to have the same dtype, but input has dtype ",
+                self.scalar_type(), " and other has dtype ", input3.scalar_type());
+  check_same_device(op, self, input2, "tau");
+  check_same_device(op, self, input3, "other");
+  return column_major_spec(input3, input3.sizes());
+}
+
+std::tuple<Tensor, Tensor, Tensor> svd_some_impl(const Tensor& self, bool some, bool compute_uv) {
+  CRESSET_CHECK(self.dim() >= 2, "linalg.svd: input should have at least 2 dimensions, but has ", self.dim(), " dimensions instead");
+  auto [U, S, Vh] = cresset::_linalg_svd(self, !some, compute_uv, std::nullopt);
+  if (compute_uv) return {U, S, cresset::adjoint(Vh)};
+  const int64_t m = self.size(-2), n = self.size(-1);
+  return {cresset::zeros(batch_and(batch_of(self), {m, m}), self.options()), S,
+          cresset::zeros(batch_and(batch_of(self), {n, n}), self.options())};
 }
 
 }  // namespace cresset::ops

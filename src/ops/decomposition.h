@@ -39,4 +39,14 @@ struct SolveSizes {
 };
 SolveSizes broadcast_solve(const Tensor& a, const Tensor& b, std::string_view op, bool left);
 
+/// What linalg_lstsq was asked for, after checks.
+struct LstsqPlan {
+  bool vector = false;  // b is a vector, or a batch of them
+  std::string_view driver;
+  int64_t m = 0, n = 0, nrhs = 0;
+  DimVector batch;
+  bool with_values() const { return driver == "gelsd" || driver == "gelss"; }
+};
+LstsqPlan plan_lstsq(const Tensor& self, const Tensor& b, std::optional<std::string_view> driver);
+
 }  // namespace cresset::ops
