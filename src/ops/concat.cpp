@@ -124,24 +124,23 @@ Tensor combinations_impl(const Tensor& self, int64_t r, bool with_replacement) {
   CRESSET_CHECK(r >= 0, "Expect a non-negative number, but got ", r);
   if (r == 0) return cresset::empty({0}, self.options());
   const int64_t n = self.size(0);
+  if (n == 0 || (!with_replacement && r > n)) return cresset::slice(self, 0, 0, 0, 1).unsqueeze(1).expand({0, r}).clone();
   // Choices of positions in lexical order: the rightmost one that can grow does, and those after it follow at once.
   const int64_t step = with_replacement ? 0 : 1;
   std::vector<int64_t> rows, choice(static_cast<std::size_t>(r));
   for (int64_t i = 0; i < r; ++i) choice[i] = i * step;
   const auto largest = [&](int64_t i) { return n - 1 - (r - 1 - i) * step; };
-  bool more = choice[0] <= largest(0);
-  while (more) {
+  for (bool more = true; more;) {
     rows.insert(rows.end(), choice.begin(), choice.end());
     int64_t i = r - 1;
     while (i >= 0 && choice[i] == largest(i)) --i;
     more = i >= 0;
-    if (!more) break;
-    ++choice[i];
-    for (; i + 1 < r; ++i) choice[i + 1] = choice[i] + step;
+    if (more) ++choice[i];
+    for (; more && i + 1 < r; ++i) choice[i + 1] = choice[i] + step;
   }
   const int64_t count = static_cast<int64_t>(rows.size());
   const Tensor index = detail::empty_cpu({count}, kLong);
-  if (count > 0) std::copy(rows.begin(), rows.end(), index.mutable_data_ptr<int64_t>());
+  std::copy(rows.begin(), rows.end(), index.mutable_data_ptr<int64_t>());
   return cresset::index_select(self, 0, index.to(self.device())).view({count / r, r});
 }
 

@@ -2,6 +2,7 @@
 #include "ops/histogram.h"
 
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include <cresset/ops/functions_creation.h>
@@ -32,6 +33,8 @@ void check_points(const Tensor& points, std::size_t sequences, const std::option
 
 void check_bins(int64_t bins, std::size_t dim) {
   CRESSET_CHECK(bins > 0, "torch.histogram(): bins must be > 0, but got ", bins, " for dimension ", dim);
+  CRESSET_CHECK(bins < std::numeric_limits<int64_t>::max(), "torch.histogram(): one more edge than bins was required; got ", bins,
+                " bins.");
 }
 
 void check_type(const Tensor& points) {
