@@ -69,9 +69,11 @@ void check_gauge(const char* op, const char* what, const Tensor& phase) {
 
 Tensor cholesky_backward(const Tensor& grad, bool upper, const Tensor& L) {
   const Tensor l = upper ? H(L) : L, g = upper ? H(grad) : grad;
-  // L^-H X L^-1 with X = phi(L^H gL)
-  const Tensor left = cresset::linalg_solve_triangular(H(l), phi(times(H(l), g)), true);
-  return hermitian_part(cresset::linalg_solve_triangular(l, left, false, false));
+  // L^-H X L^-1 for the Hermitian X made of phi(L^H gL). As in PyTorch its diagonal keeps an imaginary part, which no Hermitian
+  // direction sees.
+  const Tensor y = times(H(l), g);
+  const Tensor x = (cresset::tril(y) + H(cresset::tril(y, -1))) * 0.5;
+  return cresset::linalg_solve_triangular(l, cresset::linalg_solve_triangular(H(l), x, true), false, false);
 }
 
 Tensor cholesky_jvp(const Tensor& A_t, bool upper, const Tensor& L) {
@@ -174,7 +176,8 @@ Tensor lu_factor_jvp(const Tensor& A_t, const Tensor& LU, const Tensor& pivots) 
   return square;
 }
 
-Tensor lu_unpack_backward(const std::vector<Tensor>& grads, IntArrayRef sizes) {
+Tensor lu_unpack_backward(const std::vector<Tensor>& grads, IntArrayRef sizes, bool unpack_data) {
+  if (!unpack_data) return Tensor();
   const int64_t m = sizes[sizes.size() - 2], n = sizes[sizes.size() - 1], k = std::min(m, n);
   // L fills the first k columns, U the first k rows; zeros for the rest.
   const auto padded = [&](const Tensor& part, int64_t dim, int64_t missing) {
@@ -461,7 +464,7 @@ std::tuple<Tensor, Tensor, Tensor> reflect_backward(const Reflections& f, const 
     gt[place] = f.adjoint ? conjugate(dt) : dt;
     g = g - conjugate(f.t[j]) * times(f.v[j], H(b));
   }
-  Tensor gI = cresset::zeros_like(input), gTau;
+  Tensor gI, gTau;  // without reflections nothing reaches them
   if (k > 0) {
     const Tensor below = cresset::tril(cresset::cat(gv, -1), -1);
     const int64_t rest = input.size(-1) - k;

@@ -25,7 +25,7 @@ Tensor cholesky_solve_jvp(const Tensor& B_t, const Tensor& L_t, const Tensor& L,
 // ---- LU
 Tensor lu_factor_backward(const Tensor& grad, const Tensor& LU, const Tensor& pivots);
 Tensor lu_factor_jvp(const Tensor& A_t, const Tensor& LU, const Tensor& pivots);
-Tensor lu_unpack_backward(const std::vector<Tensor>& grads, IntArrayRef sizes);
+Tensor lu_unpack_backward(const std::vector<Tensor>& grads, IntArrayRef sizes, bool unpack_data);
 /// The tangent of L (lower) or U.
 Tensor lu_unpack_jvp(const Tensor& LU_t, bool lower, bool unpack_data);
 /// Gradients for (LU, B).
