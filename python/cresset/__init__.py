@@ -36,6 +36,7 @@ _take_operators()
 
 from . import _functions, _tensor, _tensor_methods  # noqa: E402
 from ._functions import *  # noqa: E402,F403
+from ._matrix_functions import *  # noqa: E402,F403
 from ._reductions import norm, unique, unique_consecutive  # noqa: E402,F401
 from ._spectral import stft  # noqa: E402,F401
 from ._tensor_str import get_printoptions, printoptions, set_printoptions  # noqa: E402,F401

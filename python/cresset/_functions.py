@@ -1,5 +1,8 @@
 """Functions of the package that are not operators: questions about tensors and thin conveniences over operators."""
 
+import itertools
+from collections.abc import Sequence
+
 import cresset
 
 from . import _C
@@ -8,7 +11,7 @@ from ._C import Tensor
 __all__ = [
     "is_tensor", "is_floating_point", "is_complex", "is_nonzero", "numel", "typename", "broadcast_shapes", "asarray",
     "set_default_device", "get_default_device", "compiled_with_cxx11_abi", "is_same_size", "is_inference", "is_signed",
-    "nonzero", "einsum", "meshgrid", "broadcast_tensors", "cartesian_prod", "block_diag", "legacy_contiguous_format", "set_num_interop_threads", "get_num_interop_threads",
+    "nonzero", "einsum", "meshgrid", "broadcast_tensors", "cartesian_prod", "block_diag", "unravel_index", "_segment_reduce", "legacy_contiguous_format", "set_num_interop_threads", "get_num_interop_threads",
 ]  # fmt: skip
 
 
@@ -93,6 +96,30 @@ def block_diag(*tensors):
     return _C._VariableFunctions.block_diag(_operands(tensors))
 
 
+def unravel_index(indices, shape):
+    """Coordinates of flat indices in a tensor of sizes `shape`: one tensor for each dimension. TypeError for indices that are not
+    integers or a shape that is not an int or a sequence of ints, ValueError for negative sizes."""
+    if not (isinstance(indices, Tensor) and _is_integer(indices.dtype)):
+        raise TypeError(f"expected 'indices' to be integer dtype, but got {getattr(indices, 'dtype', type(indices))}")
+    if isinstance(shape, Tensor) or not isinstance(shape, (int, Sequence)):
+        raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {type(shape)}")
+    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    for size in sizes:
+        if not isinstance(size, int):
+            raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(size)}")
+    if any(size < 0 for size in sizes):
+        raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
+    if not sizes:
+        return ()
+    below = list(itertools.accumulate(reversed(sizes[1:]), lambda a, b: a * b, initial=1))[::-1]
+    coordinates = indices.unsqueeze(-1).floor_divide(cresset.tensor(below, dtype=cresset.int64, device=indices.device))
+    return coordinates.remainder(cresset.tensor(sizes, dtype=cresset.int64, device=indices.device)).unbind(-1)
+
+
+def _is_integer(dtype):
+    return not (dtype.is_floating_point or dtype.is_complex or dtype == cresset.bool)
+
+
 def typename(obj):
     """The kind of a tensor ("torch.FloatTensor"), or the qualified name of another object's type."""
     if isinstance(obj, Tensor):
@@ -165,4 +192,5 @@ def get_num_interop_threads():
 
 
 # Names that PyTorch has for values of other modules.
+_segment_reduce = _C._VariableFunctions.segment_reduce
 legacy_contiguous_format = _C.contiguous_format

@@ -6,19 +6,14 @@ _operators = _C._VariableFunctions
 
 
 def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
-    """The p-norm of a tensor's elements: of all of them, or over the dimensions `dim`. "fro" is the 2-norm."""
-    if isinstance(p, str):
-        if p == "nuc":
-            raise NotImplementedError("norm: the nuclear norm needs singular values, which are not available; p=\"fro\" or a number was required.")
-        if p != "fro":
-            raise ValueError(f"norm: p must be \"fro\", \"nuc\" or a number; got {p!r}.")
-        p = 2
-    elif p is None:
-        p = 2
+    """The p-norm of a tensor's elements: of all of them, or over the dimensions `dim`. "fro" is the 2-norm; "nuc" the nuclear norm of
+    matrices, the sum of their singular values."""
     if isinstance(dim, int):
         dim = [dim]
     more = {} if out is None else {"out": out}
-    return _C._linalg.linalg_vector_norm(input, p, dim, keepdim, dtype=dtype, **more)
+    if isinstance(p, str) and (p != "fro" or dim is not None and len(dim) > 2):
+        return _C._linalg.linalg_matrix_norm(input, p, list(range(input.dim())) if dim is None else dim, keepdim, dtype=dtype, **more)
+    return _C._linalg.linalg_vector_norm(input, 2 if p is None or p == "fro" else p, dim, keepdim, dtype=dtype, **more)
 
 
 def _chosen(values, inverse, counts, return_inverse, return_counts):

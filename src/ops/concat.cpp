@@ -1,8 +1,12 @@
 // Joining, repeating, reordering and padding: shape rules, checks and compositions.
 #include <algorithm>
+#include <vector>
 
 #include <cresset/dispatch/library.h>
 #include <cresset/ops/functions_concat.h>
+#include <cresset/ops/functions_copy.h>
+#include <cresset/ops/functions_creation.h>
+#include <cresset/ops/functions_index.h>
 #include <cresset/ops/functions_reduce.h>
 #include <cresset/ops/functions_view.h>
 
@@ -113,6 +117,59 @@ Tensor cartesian_prod_impl(TensorList tensors) {
   std::vector<Tensor> grids = cresset::meshgrid(tensors, "ij");
   for (Tensor& g : grids) g = g.flatten();
   return cresset::stack(grids, 1);
+}
+
+Tensor combinations_impl(const Tensor& self, int64_t r, bool with_replacement) {
+  CRESSET_CHECK(self.dim() == 1, "Expect a 1D vector, but got shape ", self.sizes());
+  CRESSET_CHECK(r >= 0, "Expect a non-negative number, but got ", r);
+  if (r == 0) return cresset::empty({0}, self.options());
+  const int64_t n = self.size(0);
+  if (n == 0 || (!with_replacement && r > n)) return cresset::slice(self, 0, 0, 0, 1).unsqueeze(1).expand({0, r}).clone();
+  // Choices of positions in lexical order: the rightmost one that can grow does, and those after it follow at once.
+  const int64_t step = with_replacement ? 0 : 1;
+  std::vector<int64_t> rows, choice(static_cast<std::size_t>(r));
+  for (int64_t i = 0; i < r; ++i) choice[i] = i * step;
+  const auto largest = [&](int64_t i) { return n - 1 - (r - 1 - i) * step; };
+  for (bool more = true; more;) {
+    rows.insert(rows.end(), choice.begin(), choice.end());
+    int64_t i = r - 1;
+    while (i >= 0 && choice[i] == largest(i)) --i;
+    more = i >= 0;
+    if (more) ++choice[i];
+    for (; more && i + 1 < r; ++i) choice[i + 1] = choice[i] + step;
+  }
+  const int64_t count = static_cast<int64_t>(rows.size());
+  const Tensor index = detail::empty_cpu({count}, kLong);
+  std::copy(rows.begin(), rows.end(), index.mutable_data_ptr<int64_t>());
+  return cresset::index_select(self, 0, index.to(self.device())).view({count / r, r});
+}
+
+Tensor chunk_cat_impl(TensorList tensors, int64_t dim, int64_t num_chunks) {
+  CRESSET_CHECK(num_chunks >= 1, "_chunk_cat expects positive num_chunks");
+  CRESSET_CHECK(!tensors.empty(), "_chunk_cat expects a non-empty input tensor list");
+  const Tensor& first = tensors[0];
+  bool same_dim = true;
+  for (const Tensor& t : tensors) {
+    CRESSET_CHECK(t.numel() > 0, "_chunk_cat expects non-empty tensor");
+    CRESSET_CHECK(t.scalar_type() == first.scalar_type(), "_chunk_cat expects all input tensors with the same dtype");
+    same_dim &= t.dim() == first.dim();
+  }
+  CRESSET_CHECK(same_dim || dim >= 0, "_chunk_cat expects non-negative dim when input tensors have different ndims");
+  if (same_dim) dim = maybe_wrap_dim(dim, first.dim());
+  std::vector<Tensor> rows;
+  for (const Tensor& t : tensors) {
+    CRESSET_CHECK(dim < t.dim(), "_chunk_cat expects dim < ndim for all input tensors");
+    const IntArrayRef before = t.sizes().slice(0, static_cast<std::size_t>(dim));
+    CRESSET_CHECK(before == first.sizes().slice(0, static_cast<std::size_t>(dim)),
+                  "_chunk_cat expects same sizes of 0,...,dim-1 dimensions for all tensors");
+    const int64_t size = t.size(dim), padding = (num_chunks - size % num_chunks) % num_chunks;
+    DimVector pad(static_cast<std::size_t>(2 * (t.dim() - dim)), 0), sizes(before);
+    pad.back() = padding;
+    sizes.push_back(num_chunks);
+    sizes.push_back(-1);
+    rows.push_back((padding > 0 ? cresset::constant_pad_nd(t, pad, 0) : t).reshape(sizes));
+  }
+  return cresset::cat(rows, dim + 1);
 }
 
 Tensor repeat_impl(const Tensor& self, IntArrayRef repeats) {

@@ -1,6 +1,7 @@
 // New tensors: options, sizes of ranges, fills.
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include <cresset/ops/from_blob.h>
 #include <cresset/ops/functions_arith.h>
@@ -77,6 +78,29 @@ Tensor meta_empty_strided(IntArrayRef size, IntArrayRef stride, std::optional<Sc
                           std::optional<Device>, std::optional<bool> pin_memory) {
   check_options(layout, pin_memory);
   return allocate_meta({DimVector(size), dtype.value_or(get_default_dtype()), Device(kMeta), checked_strides(size, stride)});
+}
+
+Tensor empty_permuted_impl(IntArrayRef size, IntArrayRef physical_layout, std::optional<ScalarType> dtype, std::optional<Layout> layout,
+                           std::optional<Device> device, std::optional<bool> pin_memory) {
+  TensorSpec spec = new_spec(size, dtype.value_or(get_default_dtype()), layout, device, pin_memory);
+  const int64_t n = static_cast<int64_t>(size.size());
+  CRESSET_CHECK(size.size() == physical_layout.size(),
+                "Number of dimensions in size does not match the length of the physical_layout; i.e. len(size) = ", n,
+                " is not equal to len(physical_layout) = ", physical_layout.size());
+  DimVector in_memory, strides(size.size());
+  std::vector<bool> seen(size.size(), false);
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t d = physical_layout[i];
+    CRESSET_CHECK(d >= 0 && d < n, "Dimension out of range (expected to be between 0 and ", n - 1, ", but got ", d, " at index ", i,
+                  ").  NB: negative dims not currently supported; file an issue if you want it.");
+    CRESSET_CHECK(!seen[d], "Duplicate dim not allowed");
+    seen[d] = true;
+    in_memory.push_back(size[d]);
+  }
+  const DimVector dense = contiguous_strides(in_memory);
+  for (int64_t i = 0; i < n; ++i) strides[physical_layout[i]] = dense[i];
+  spec.strides = strides;
+  return allocate(spec, spec.device);
 }
 
 Tensor empty_like_impl(const Tensor& self, std::optional<ScalarType> dtype, std::optional<Layout> layout, std::optional<Device> device,

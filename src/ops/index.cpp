@@ -1,6 +1,7 @@
 // Indexing by tensors and masks: shape rules, checks and compositions. Index values are checked by the kernels.
 #include <algorithm>
 #include <string_view>
+#include <vector>
 
 #include <cresset/ops/functions_arith.h>
 #include <cresset/ops/functions_compare.h>
@@ -89,6 +90,25 @@ Tensor index_put_copy(const Tensor& self, OptionalTensorList indices, const Tens
   Tensor out = self.clone();
   cresset::_index_put_impl_(out, indices, values, accumulate, false);
   return out;
+}
+
+namespace {
+// Indices that no mask can make unsafe: those out of range moved to the nearest one in it.
+std::vector<std::optional<Tensor>> clamped(const Tensor& self, OptionalTensorList indices) {
+  CRESSET_CHECK_INDEX(static_cast<int64_t>(indices.size()) <= self.dim(), "too many indices for tensor of dimension ", self.dim(), " (got ",
+                      indices.size(), ")");
+  std::vector<std::optional<Tensor>> out(indices.begin(), indices.end());
+  for (std::size_t d = 0; d < out.size(); ++d)
+    if (out[d] && out[d]->defined()) out[d] = cresset::clamp(*out[d], -self.size(d), self.size(d) - 1);
+  return out;
+}
+}  // namespace
+
+Tensor unsafe_masked_index(const Tensor& self, const Tensor& mask, OptionalTensorList indices, const Scalar& fill) {
+  return cresset::masked_fill(cresset::index(self, clamped(self, indices)), cresset::logical_not(mask), fill);
+}
+Tensor unsafe_masked_index_put_accumulate(const Tensor& self, const Tensor& mask, OptionalTensorList indices, const Tensor& values) {
+  return cresset::index_put(self, clamped(self, indices), cresset::masked_fill(values, cresset::logical_not(mask), 0), /*accumulate=*/true);
 }
 
 // ---- one index a slice -------------------------------------------------------------------------------------------
@@ -338,6 +358,10 @@ Tensor masked_scatter_backward_impl(const Tensor& grad_output, const Tensor& mas
   return cresset::constant_pad_nd(picked, {0, numel - picked.numel()}, 0).view(sizes);
 }
 
+TensorSpec nonzero_static_shape(const Tensor& self, int64_t size, int64_t) {
+  CRESSET_CHECK(size >= 0, "nonzero_static: 'size' must be an non-negative integer");
+  return spec_like(self, {size, self.dim()}, kLong);
+}
 std::vector<Tensor> nonzero_numpy_impl(const Tensor& self) { return (self.dim() == 0 ? self.unsqueeze(0) : self).nonzero().unbind(1); }
 
 Tensor one_hot_impl(const Tensor& self, int64_t num_classes) {

@@ -191,6 +191,7 @@ Tensor linear_impl(const Tensor& input, const Tensor& weight, const std::optiona
 
 Tensor tensordot_impl(const Tensor& self, const Tensor& other, IntArrayRef dims_self, IntArrayRef dims_other) {
   CRESSET_CHECK(dims_self.size() == dims_other.size(), "both dimension lists should have same length");
+  CRESSET_CHECK(self.scalar_type() == other.scalar_type(), "both inputs should have same dtype");
   const uint64_t mask1 = dim_mask(dims_self, self.dim()), mask2 = dim_mask(dims_other, other.dim());
   Tensor a = self, b = other;
   int64_t inner = 1;

@@ -218,6 +218,10 @@ Tensor renorm_impl(const Tensor& self, const Scalar& p, int64_t dim, const Scala
 Tensor norm_dim(const Tensor& self, const std::optional<Scalar>& p, IntArrayRef dim, bool keepdim) {
   return cresset::linalg_vector_norm(self, p.value_or(2), dim, keepdim);
 }
+Tensor frobenius_norm_impl(const Tensor& self, IntArrayRef dim, bool keepdim) {
+  CRESSET_CHECK(dim.size() <= 2, "Expected at most 2 dimensions, but got ", dim.size(), " dimensions instead.");
+  return cresset::linalg_vector_norm(self, 2, dim, keepdim);
+}
 Tensor norm_all(const Tensor& self, const Scalar& p) { return cresset::linalg_vector_norm(self, p, std::nullopt, false); }
 Tensor norm_dim_dtype(const Tensor& self, const std::optional<Scalar>& p, IntArrayRef dim, bool keepdim, ScalarType dtype) {
   return cresset::linalg_vector_norm(self, p.value_or(2), dim, keepdim, dtype);
@@ -276,6 +280,7 @@ Two mode_shape(const Tensor& self, int64_t dim, bool keepdim) { return order_sha
 // ---- compositions ----------------------------------------------------------------------------------------------------
 
 Tensor sum_to_size_impl(const Tensor& self, IntArrayRef size) {
+  if (size.empty()) return cresset::sum(self);
   if (self.sizes() == size) return self;
   const int64_t n = self.dim(), extra = n - static_cast<int64_t>(size.size());
   bool fits = extra >= 0;
@@ -305,80 +310,6 @@ Tensor diff_impl(const Tensor& self, int64_t n, int64_t dim, const std::optional
     out = out.scalar_type() == kBool ? cresset::logical_xor(after, before) : cresset::sub(after, before);
   }
   return out;
-}
-
-Tensor quantile_tensor(const Tensor& self, const Tensor& q, std::optional<int64_t> dim, bool keepdim, std::string_view interpolation) {
-  CRESSET_CHECK(self.numel() > 0, "quantile() input tensor must be non-empty");
-  CRESSET_CHECK(q.dim() <= 1, "quantile() q must be a scalar or 1D tensor");
-  CRESSET_CHECK(self.scalar_type() == kFloat || self.scalar_type() == kDouble,
-                "quantile() input tensor must be either float or double dtype");
-  CRESSET_CHECK(self.scalar_type() == q.scalar_type(), "quantile() q tensor must be same dtype as the input tensor");
-  CRESSET_CHECK(interpolation == "linear" || interpolation == "lower" || interpolation == "higher" || interpolation == "midpoint" ||
-                    interpolation == "nearest",
-                "quantile() interpolation must be one of linear, lower, higher, midpoint or nearest, but got ", interpolation);
-  CRESSET_CHECK(q.is_meta() || cresset::logical_and(cresset::ge(q, 0), cresset::le(q, 1)).all().item<bool>(),
-                "quantile() q values must be in the range [0, 1]");
-  // Values to the last dimension, sorted; NaNs sort last, and a row with one is NaN altogether.
-  const int64_t d = dim ? maybe_wrap_dim(*dim, self.dim()) : 0;
-  const Tensor moved = !dim || self.dim() == 0 ? self.reshape({-1}) : cresset::movedim(self, d, -1);
-  const Tensor sorted = std::get<0>(moved.sort(-1, false));
-  const int64_t last = sorted.size(-1) - 1;
-  const Tensor has_nan = cresset::isnan(cresset::slice(sorted, -1, last, last + 1, 1));
-  const Tensor ranks = cresset::where(has_nan, cresset::full_like(has_nan, last, sorted.options()), cresset::mul(q.reshape({-1}), last));
-  Tensor at = ranks;
-  if (interpolation == "lower")
-    at = cresset::floor(ranks);
-  else if (interpolation == "higher")
-    at = cresset::ceil(ranks);
-  else if (interpolation == "nearest")
-    at = cresset::round(ranks);
-  const Tensor below = cresset::floor(at).to(kLong);
-  Tensor values = sorted.gather(-1, below.expand_as(at));
-  if (interpolation == "linear" || interpolation == "midpoint") {
-    const Tensor above = cresset::ceil(ranks).to(kLong), upper = sorted.gather(-1, above);
-    const Tensor weight = interpolation == "midpoint" ? cresset::full_like(ranks, 0.5) : cresset::sub(ranks, cresset::floor(ranks));
-    values = cresset::lerp(values, upper, weight);
-  }
-  // The quantiles come first, as a dimension only when q has one.
-  if (keepdim) {
-    DimVector sizes(std::max<int64_t>(self.dim(), 0), 1);
-    if (dim)
-      for (int64_t i = 0; i < self.dim(); ++i) sizes[i] = i == d ? 1 : self.size(i);
-    const Tensor front = cresset::movedim(values, -1, 0);
-    DimVector shape(sizes);
-    if (q.dim() > 0) shape.insert(shape.begin(), q.size(0));
-    return front.reshape(shape);
-  }
-  return q.dim() == 0 ? values.squeeze(-1) : cresset::movedim(values, -1, 0);
-}
-Tensor quantile_scalar(const Tensor& self, double q, std::optional<int64_t> dim, bool keepdim, std::string_view interpolation) {
-  CRESSET_CHECK(q >= 0 && q <= 1, "quantile() q must be in the range [0, 1] but got ", q);
-  return cresset::quantile(self, cresset::full({}, q, self.options()), dim, keepdim, interpolation);
-}
-
-namespace {
-Tensor neighbours(const Tensor& t, int64_t dim, int64_t from) { return cresset::slice(t, dim, from, t.size(dim) - 1 + from, 1); }
-}  // namespace
-Tensor trapezoid_x(const Tensor& y, const Tensor& x, int64_t dim) {
-  dim = maybe_wrap_dim(dim, y.dim());
-  Tensor dx;
-  if (x.dim() == 1) {
-    CRESSET_CHECK(x.size(0) == y.size(dim), "trapezoid: There must be one `x` value for each sample point");
-    DimVector sizes(y.dim(), 1);
-    sizes[dim] = x.size(0);
-    dx = x.view(sizes);
-  } else {
-    dx = x;
-    while (dx.dim() < y.dim()) dx = dx.unsqueeze(0);
-  }
-  if (y.size(dim) == 0) return cresset::sum(y, dim);
-  dx = cresset::sub(neighbours(dx, dim, 1), neighbours(dx, dim, 0));
-  return cresset::div(cresset::sum(cresset::mul(dx, cresset::add(neighbours(y, dim, 0), neighbours(y, dim, 1))), dim), 2);
-}
-Tensor trapezoid_dx(const Tensor& y, const Scalar& dx, int64_t dim) {
-  dim = maybe_wrap_dim(dim, y.dim());
-  if (y.size(dim) == 0) return cresset::sum(y, dim);
-  return cresset::mul(cresset::div(cresset::sum(cresset::add(neighbours(y, dim, 0), neighbours(y, dim, 1)), dim), 2), dx);
 }
 
 }  // namespace cresset::ops

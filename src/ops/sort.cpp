@@ -112,13 +112,6 @@ Tensor bucketize_scalar(const Scalar& self, const Tensor& boundaries, bool out_i
   return searchsorted_scalar(boundaries, self, out_int32, right, std::nullopt, std::nullopt);
 }
 
-TensorSpec histc_shape(const Tensor& self, int64_t bins, const Scalar& min, const Scalar& max) {
-  CRESSET_CHECK_NOT_IMPLEMENTED(self.is_floating_point(), "\"histogram_cpu\" not implemented for '", self.scalar_type(), "'");
-  CRESSET_CHECK(bins > 0, "torch.histogram(): bins must be > 0, but got ", bins, " for dimension 0");
-  CRESSET_CHECK(!(max.toDouble() < min.toDouble()), "torch.histc: max must be larger than min");
-  return spec_like(self, {bins});
-}
-
 Tensor isin_tensors(const Tensor& elements, const Tensor& test_elements, bool, bool invert) {
   if (test_elements.numel() == 0) return invert ? cresset::ones_like(elements, kBool) : cresset::zeros_like(elements, kBool);
   const ScalarType type = promote_types(elements.scalar_type(), test_elements.scalar_type());

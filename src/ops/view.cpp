@@ -294,6 +294,9 @@ Tensor narrow_int(const Tensor& self, int64_t dim, int64_t start, int64_t length
   CRESSET_CHECK(start <= size - length, "start (", start, ") + length (", length, ") exceeds dimension size (", size, ").");
   return cresset::slice(self, dim, start, start + length, 1);
 }
+Tensor narrow_copy_impl(const Tensor& self, int64_t dim, int64_t start, int64_t length) {
+  return cresset::narrow(self, dim, start, length).clone(MemoryFormat::Contiguous);
+}
 Tensor narrow_tensor(const Tensor& self, int64_t dim, const Tensor& start, int64_t length) {
   CRESSET_CHECK(start.dim() == 0 && isIntegralType(start.scalar_type(), false), "start must be an 0-dim integral Tensor.");
   return cresset::narrow(self, dim, start.item<int64_t>(), length);

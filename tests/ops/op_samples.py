@@ -63,10 +63,30 @@ class Maker:
             values.flat[0] = True
         return self._tensor(values, False)
 
+    def SQ(self, *shape):
+        """Square matrices far from singular, (…, n) for (…, n, n); det > 0."""
+        shape = (*shape, shape[-1])
+        return self._tensor(self._spread(shape) * 1.6 - 0.8 + 2 * np.diag(np.arange(1.0, shape[-1] + 1)))
+
+    def TRI(self, *shape):
+        """Lower triangles of such matrices. No gradient: an operator that reads one triangle does not see the other."""
+        return self._tensor(np.tril(self.SQ(*shape).detach().numpy()), False)
+
+    def SPD(self, *shape):
+        """Symmetric positive-definite matrices. No gradient: their elements cannot move one by one."""
+        x = self.SQ(*shape).detach().numpy()
+        return self._tensor(x @ np.swapaxes(x, -1, -2), False)
+
+    def PIV(self, *shape_and_rows):
+        """Row exchanges of an LU factorisation, int32, each at least its own place: (…, k) of matrices with the last argument's rows."""
+        *shape, rows = shape_and_rows
+        values = [[self.rng.integers(i, rows) + 1 for i in range(shape[-1])] for _ in range(int(np.prod(shape[:-1], dtype=int)))]
+        return self._tensor(np.array(values, dtype=np.int32).reshape(shape), False)
+
     def names(self):
         types = {"f32": cresset.float32, "f64": cresset.float64, "i64": cresset.int64, "bool_": cresset.bool, "c128": cresset.complex128,
                  "c64": cresset.complex64, "inf": float("inf"), "nan": float("nan"), "sigmoid": cresset.sigmoid}
-        return types | {n: getattr(self, n) for n in "TPUCIB"}
+        return types | {n: getattr(self, n) for n in [*"TPUCIB", "SQ", "TRI", "SPD", "PIV"]}
 
 
 class Call:

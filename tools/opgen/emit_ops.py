@@ -252,9 +252,9 @@ class Registrations:
             body = [f"ops::copy_to_self(\"{op.schema.name}\", {functional}, self);", "return self;"]
         else:
             outs = op.schema.out_args
-            body = [f"const auto result = {functional};"]
+            body = [f"const auto computed = {functional};"]
             for i, o in enumerate(outs):
-                value = "result" if len(outs) == 1 else f"std::get<{i}>(result)"
+                value = "computed" if len(outs) == 1 else f"std::get<{i}>(computed)"
                 body.append(f"ops::copy_to_out(\"{op.schema.name}\", {value}, {o.name});")
             body.append(cpp.return_outs(op))
         self.register(key, op, self.local(op, body, "derived"))

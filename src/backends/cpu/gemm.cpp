@@ -14,14 +14,14 @@
 #include <cresset/core/dispatch_types.h>
 
 namespace cresset::cpu {
-namespace {
 
-// BLAS uses as many threads as parallel_for, and one inside of a parallel region.
 void set_blas_threads() {
   static std::atomic<int> current{0};
   const int wanted = in_parallel_region() ? 1 : get_num_threads();
   if (current.exchange(wanted, std::memory_order_relaxed) != wanted) openblas_set_num_threads(wanted);
 }
+
+namespace {
 
 // Everything but bool.
 #define CRESSET_GEMM_TYPES(...) CRESSET_REAL_TYPES(__VA_ARGS__) CRESSET_CASES_COMPLEX(__VA_ARGS__)

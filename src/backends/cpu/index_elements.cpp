@@ -7,6 +7,7 @@
 #include <cresset/core/dispatch_types.h>
 #include <cresset/ops/functions_copy.h>
 #include <cresset/ops/functions_index.h>
+#include <cresset/ops/functions_view.h>
 
 #include "backends/cpu/index_common.h"
 #include "backends/cpu/walk.h"
@@ -364,6 +365,13 @@ Tensor nonzero(const Tensor& self) {
     }
     return ops::make_view(columns, {count, dims}, {1, std::max<int64_t>(count, 1)}, 0);
   });
+}
+
+void nonzero_static(const Tensor& self, int64_t size, int64_t fill_value, const Tensor& out) {
+  const Tensor found = cpu::nonzero(self);
+  const int64_t n = std::min(size, found.size(0));
+  Tensor(out).fill_(fill_value);
+  cresset::slice(out, 0, 0, n, 1).copy_(cresset::slice(found, 0, 0, n, 1));
 }
 
 }  // namespace cresset::cpu

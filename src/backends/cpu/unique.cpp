@@ -213,34 +213,4 @@ Tensor bincount(const Tensor& self, const std::optional<Tensor>& weights, int64_
   return out;
 }
 
-void histc(const Tensor& self, int64_t bins, const Scalar& min, const Scalar& max, const Tensor& out) {
-  const Tensor in = self.to(kDouble).contiguous();
-  const int64_t n = in.numel();
-  const double* const p = n ? in.const_data_ptr<double>() : nullptr;
-  double low = min.toDouble(), high = max.toDouble();
-  if (low == high && n > 0) {
-    low = high = p[0];
-    for (int64_t i = 0; i < n; ++i) {
-      if (p[i] != p[i]) low = high = p[i];
-      low = p[i] < low ? p[i] : low;
-      high = p[i] > high ? p[i] : high;
-    }
-  }
-  CRESSET_CHECK(std::isfinite(low) && std::isfinite(high), "torch.histc: range of [", low, ", ", high, "] is not finite");
-  if (low == high) {
-    low -= 1;
-    high += 1;
-  }
-  std::vector<int64_t> counts(static_cast<std::size_t>(bins), 0);
-  for (int64_t i = 0; i < n; ++i) {
-    if (!(p[i] >= low && p[i] <= high)) continue;
-    const int64_t bin = static_cast<int64_t>((p[i] - low) * static_cast<double>(bins) / (high - low));
-    ++counts[std::min(bin, bins - 1)];
-  }
-  CRESSET_DISPATCH(out.scalar_type(), "histogram_cpu", CRESSET_FLOATING_AND_HALF_TYPES, [&] {
-    scalar_t* const to = out.mutable_data_ptr<scalar_t>();
-    for (int64_t i = 0; i < bins; ++i) to[i] = static_cast<scalar_t>(static_cast<float>(counts[i]));
-  });
-}
-
 }  // namespace cresset::cpu
