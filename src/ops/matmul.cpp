@@ -261,33 +261,4 @@ Tensor bilinear_impl(const Tensor& input1, const Tensor& input2, const Tensor& w
   return bias ? y + *bias : y;
 }
 
-Tensor scaled_dot_product_attention_impl(const Tensor& query, const Tensor& key, const Tensor& value,
-                                         const std::optional<Tensor>& attn_mask, double dropout_p, bool is_causal,
-                                         std::optional<double> scale, bool enable_gqa) {
-  CRESSET_CHECK(query.dim() >= 2 && key.dim() >= 2 && value.dim() >= 2,
-                "scaled_dot_product_attention: query, key and value of at least 2 dimensions were required; ", query, ", ", key, " and ",
-                value, " were given.");
-  CRESSET_CHECK(query.scalar_type() == key.scalar_type() && key.scalar_type() == value.scalar_type(),
-                "Expected query, key, and value to have the same dtype, but got query.dtype: ", dtype_name(query.scalar_type()),
-                " key.dtype: ", dtype_name(key.scalar_type()), " and value.dtype: ", dtype_name(value.scalar_type()), " instead.");
-  CRESSET_CHECK(!(is_causal && attn_mask), "scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True");
-  Tensor k = key, v = value;
-  if (enable_gqa && query.size(-3) != key.size(-3)) {
-    k = k.repeat_interleave(query.size(-3) / key.size(-3), -3);
-    v = v.repeat_interleave(query.size(-3) / value.size(-3), -3);
-  }
-  const double factor = scale.value_or(1.0 / std::sqrt(static_cast<double>(query.size(-1))));
-  Tensor scores = cresset::matmul(query, k.transpose(-2, -1)) * factor;
-  if (is_causal) {
-    const Tensor keep = cresset::ones({query.size(-2), k.size(-2)}, query.options().dtype(kBool)).tril();
-    scores = scores.masked_fill(keep.logical_not(), -std::numeric_limits<double>::infinity());
-  } else if (attn_mask) {
-    scores = attn_mask->scalar_type() == kBool ? scores.masked_fill(attn_mask->logical_not(), -std::numeric_limits<double>::infinity())
-                                               : scores + *attn_mask;
-  }
-  Tensor weights = scores.softmax(-1);
-  if (dropout_p > 0) weights = cresset::dropout(weights, dropout_p, true);
-  return cresset::matmul(weights, v);
-}
-
 }  // namespace cresset::ops

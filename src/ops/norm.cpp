@@ -171,6 +171,29 @@ std::tuple<Tensor, Tensor, Tensor> native_group_norm_impl(const Tensor& input, c
   return {y, mean, rstd};
 }
 
+// With xhat = (input - mean) * rstd and h = grad_out * weight: grad_input = rstd * (h - E[h] - xhat * E[h * xhat]), E over a group.
+std::tuple<Tensor, Tensor, Tensor> native_group_norm_backward_impl(const Tensor& grad_out, const Tensor& input, const Tensor& mean,
+                                                                   const Tensor& rstd, const std::optional<Tensor>& weight, int64_t n,
+                                                                   int64_t c, int64_t hxw, int64_t group, std::array<bool, 3> output_mask) {
+  CRESSET_CHECK(group > 0 && c % group == 0 && input.numel() == n * c * hxw && grad_out.sizes() == input.sizes() &&
+                    mean.numel() == n * group && rstd.numel() == n * group,
+                "native_group_norm_backward: N * C * HxW elements and N * group statistics were required; got ", input.sizes(), ", ",
+                grad_out.sizes(), ", ", mean.sizes(), " and ", rstd.sizes(), ".");
+  check_channels("weight", weight, c);
+  const DimVector split{n, group, c / group, hxw}, statistics{n, group, 1, 1};
+  const Tensor g = grad_out.reshape(split), m = mean.reshape(statistics), s = rstd.reshape(statistics);
+  const Tensor xhat = (input.reshape(split) - m) * s;
+  Tensor grad_input, grad_weight, grad_bias;
+  if (output_mask[0]) {
+    const Tensor h = weight ? g * weight->reshape({1, group, c / group, 1}) : g;
+    const Tensor moved = h - cresset::mean(h, {2, 3}, true) - xhat * cresset::mean(h * xhat, {2, 3}, true);
+    grad_input = (moved * s).reshape(input.sizes()).to(input.scalar_type());
+  }
+  if (output_mask[1]) grad_weight = cresset::sum(g * xhat, {0, 3}, false).reshape({c});
+  if (output_mask[2]) grad_bias = cresset::sum(g, {0, 3}, false).reshape({c});
+  return {grad_input, grad_weight, grad_bias};
+}
+
 Tensor group_norm_impl(const Tensor& input, int64_t num_groups, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
                        double eps, bool) {
   CRESSET_CHECK(input.dim() >= 2, "Expected at least 2 dimensions for input tensor but received ", input.dim());

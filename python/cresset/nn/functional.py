@@ -6,16 +6,20 @@ from cresset._C import _nn
 from ._functional import activation as _activation
 from ._functional import attention as _attention
 from ._functional import dropout as _dropout
+from ._functional import embedding as _embedding
 from ._functional import loss as _loss
 from ._functional import normalization as _normalization
 from ._functional import pooling as _pooling
+from ._functional import resize as _resize
 from ._functional import vision as _vision
 from ._functional.activation import *  # noqa: F403
 from ._functional.attention import *  # noqa: F403
 from ._functional.dropout import *  # noqa: F403
+from ._functional.embedding import *  # noqa: F403
 from ._functional.loss import *  # noqa: F403
 from ._functional.normalization import *  # noqa: F403
 from ._functional.pooling import *  # noqa: F403
+from ._functional.resize import *  # noqa: F403
 from ._functional.vision import *  # noqa: F403
 
 # Operators that are offered unchanged; those a build does not have are not offered either.
@@ -33,7 +37,9 @@ _OPERATORS = {
 }  # fmt: skip
 
 __all__ = []
-for _family in (_activation, _attention, _dropout, _loss, _normalization, _pooling, _vision):
+for _family in (
+    _activation, _attention, _dropout, _embedding, _loss, _normalization, _pooling, _resize, _vision,
+):  # fmt: skip
     for _name in _family.__all__:
         getattr(_family, _name).__module__ = __name__
     __all__ += _family.__all__

@@ -13,6 +13,7 @@ __all__ = [
     "binary_cross_entropy_with_logits", "kl_div", "poisson_nll_loss", "gaussian_nll_loss", "margin_ranking_loss",
     "hinge_embedding_loss", "cosine_embedding_loss", "soft_margin_loss", "multilabel_margin_loss", "multilabel_soft_margin_loss",
     "multi_margin_loss", "triplet_margin_loss", "triplet_margin_with_distance_loss", "ctc_loss",
+    "linear_cross_entropy",
 ]  # fmt: skip
 
 
@@ -407,3 +408,47 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
     return cresset.ctc_loss(
         log_probs, targets, input_lengths, target_lengths, blank, reduction_code(reduction), zero_infinity
     )
+
+
+def linear_cross_entropy(
+    input, linear_weight, target, *, linear_bias=None, weight=None, reduction="mean", ignore_index=None, label_smoothing=0.0,
+    options=None,
+):  # fmt: skip
+    """Cross entropy of the logits linear(input, linear_weight, linear_bias).
+
+    `input` is (in,) or (N, in), `linear_weight` (C, in) or (C, d1, ..., dK, in), which gives K-dimensional logits.
+    `options` (nn.LinearCrossEntropyOptions) ask for chunks; the loss is the same and is computed whole.
+    """
+    relevant = (input, linear_weight, target, linear_bias, weight)
+    if overrides(relevant):
+        return handle(
+            linear_cross_entropy, relevant, input, linear_weight, target, linear_bias=linear_bias, weight=weight,
+            reduction=reduction, ignore_index=ignore_index, label_smoothing=label_smoothing, options=options,
+        )  # fmt: skip
+    if input.dim() not in (1, 2):
+        raise RuntimeError(f"expected input with dimensionality 1 or 2, got {input.dim()}")
+    if linear_weight.dim() < 2:
+        raise RuntimeError(f"expected linear_weight with dimensionality at least 2, got {linear_weight.dim()}")
+    features = linear_weight.size(-1)
+    if input.size(-1) != features:
+        raise RuntimeError(
+            f"expected equal input and linear_weight last dimensions (in_features), got {input.size(-1)} and {features}, respectively"
+        )
+    classes, *extra = linear_weight.shape[:-1]
+    if extra and input.dim() == 1:
+        raise RuntimeError(
+            f"K-dimensional loss defined by linear_weight shape {tuple(linear_weight.shape)} requires batched input, (N, {features}), "
+            f"got unbatched input with shape {tuple(input.shape)}"
+        )
+    if linear_bias is not None and tuple(linear_bias.shape) != (classes, *extra):
+        raise RuntimeError(f"expected linear_bias shape {(classes, *extra)}, got {tuple(linear_bias.shape)}")
+    if ignore_index is not None and target.is_floating_point():
+        raise RuntimeError("ignore_index cannot be specified when target contains probabilities")
+    bias = None if linear_bias is None else linear_bias.reshape(-1)
+    logits = _nn.linear(input, linear_weight.reshape(-1, features), bias)
+    if extra:
+        logits = logits.reshape(-1, classes, *extra)
+    return cross_entropy(
+        logits, target, weight=weight, reduction=reduction, ignore_index=-100 if ignore_index is None else ignore_index,
+        label_smoothing=label_smoothing,
+    )  # fmt: skip

@@ -1,11 +1,11 @@
-"""Normalisation functions, and embedding lookups."""
+"""Normalisation functions."""
 
 import cresset
 
 from ._common import handle, overrides, overrides1
 
 __all__ = [
-    "batch_norm", "instance_norm", "layer_norm", "rms_norm", "group_norm", "local_response_norm", "normalize", "embedding",
+    "batch_norm", "instance_norm", "layer_norm", "rms_norm", "group_norm", "local_response_norm", "normalize",
 ]  # fmt: skip
 
 
@@ -98,28 +98,3 @@ def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
         return handle(normalize, (input, out), input, p=p, dim=dim, eps=eps, out=out)
     denominator = input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
     return input / denominator if out is None else cresset.div(input, denominator, out=out)
-
-
-def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
-    """Rows of `weight` (V, D) at the integer indices `input` (*): (*, D). The row `padding_idx` gets no gradient.
-
-    With `max_norm` the rows looked up are first scaled down, in place, to that norm.
-    """
-    if overrides((input, weight)):
-        return handle(
-            embedding, (input, weight), input, weight, padding_idx=padding_idx, max_norm=max_norm, norm_type=norm_type,
-            scale_grad_by_freq=scale_grad_by_freq, sparse=sparse,
-        )  # fmt: skip
-    if padding_idx is None:
-        padding_idx = -1
-    else:
-        rows = weight.size(0)
-        if not -rows <= padding_idx < rows:
-            raise AssertionError(f"Padding_idx must be within num_embeddings; got {padding_idx} for {rows} rows")
-        if padding_idx < 0:
-            padding_idx += rows
-    if max_norm is not None:
-        input = input.contiguous()
-        with cresset.no_grad():
-            cresset.embedding_renorm_(weight, input, max_norm, norm_type)
-    return cresset.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)

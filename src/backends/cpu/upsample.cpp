@@ -1,0 +1,203 @@
+// Resizing. Every mode is a sparse matrix for each dimension, applied one dimension after the other; gradients use the transpose.
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <string_view>
+#include <vector>
+
+#include <cresset/base/parallel.h>
+#include <cresset/core/dispatch_types.h>
+#include <cresset/ops/functions_copy.h>
+#include <cresset/ops/functions_upsample.h>
+
+#include "cpu/cpu_decl_upsample.h"
+
+namespace cresset::cpu {
+namespace {
+
+// Row o of the matrix has the taps begin[o] … begin[o + 1] - 1; positions lie inside [0, in).
+template <class A>
+struct Taps {
+  int64_t in, out;
+  std::vector<int64_t> begin{0}, index;
+  std::vector<A> weight;
+
+  Taps(int64_t in, int64_t out) : in(in), out(out) {}
+  void add(int64_t i, A w) {
+    index.push_back(std::clamp<int64_t>(i, 0, in - 1));
+    weight.push_back(w);
+  }
+  void end_row() { begin.push_back(static_cast<int64_t>(index.size())); }
+  bool identity() const {
+    if (in != out || static_cast<int64_t>(index.size()) != out) return false;
+    for (int64_t i = 0; i < out; ++i)
+      if (index[i] != i || weight[i] != A(1)) return false;
+    return true;
+  }
+};
+
+// Input positions per output position.
+template <class A>
+A ratio(int64_t in, int64_t out, bool align_corners, double scale) {
+  if (align_corners) return out > 1 ? static_cast<A>(in - 1) / static_cast<A>(out - 1) : A(0);
+  return scale > 0 ? static_cast<A>(1.0 / scale) : static_cast<A>(in) / static_cast<A>(out);
+}
+
+// The cubic convolution kernel (Keys 1981).
+template <class A>
+A cubic(A x, A a) {
+  x = std::abs(x);
+  if (x < 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
+  return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : A(0);
+}
+
+template <class A>
+A sinc(A x) {
+  return x == 0 ? A(1) : std::sin(std::numbers::pi_v<A> * x) / (std::numbers::pi_v<A> * x);
+}
+
+// Positions of the nearest modes are single precision for every type.
+template <class A>
+Taps<A> nearest_taps(int64_t in, int64_t out, double scale, float shift) {
+  Taps<A> taps(in, out);
+  const float step = ratio<float>(in, out, false, scale);
+  for (int64_t o = 0; o < out; ++o) {
+    taps.add(static_cast<int64_t>(std::floor((static_cast<float>(o) + shift) * step)), A(1));
+    taps.end_row();
+  }
+  return taps;
+}
+
+template <class A>
+Taps<A> linear_taps(int64_t in, int64_t out, bool align_corners, double scale) {
+  Taps<A> taps(in, out);
+  const A step = ratio<A>(in, out, align_corners, scale);
+  for (int64_t o = 0; o < out; ++o) {
+    if (in == out) {
+      taps.add(o, A(1));
+    } else {
+      const A at = align_corners ? step * static_cast<A>(o) : std::max(A(0), step * (static_cast<A>(o) + A(0.5)) - A(0.5));
+      const int64_t low = std::min(static_cast<int64_t>(at), in - 1);
+      const A far = std::clamp(at - static_cast<A>(low), A(0), A(1));
+      taps.add(low, A(1) - far);
+      taps.add(low + 1, far);
+    }
+    taps.end_row();
+  }
+  return taps;
+}
+
+template <class A>
+Taps<A> cubic_taps(int64_t in, int64_t out, bool align_corners, double scale) {
+  Taps<A> taps(in, out);
+  const A step = ratio<A>(in, out, align_corners, scale);
+  for (int64_t o = 0; o < out; ++o) {
+    const A at = align_corners ? step * static_cast<A>(o) : step * (static_cast<A>(o) + A(0.5)) - A(0.5);
+    const A low = std::floor(at);
+    for (int k = -1; k <= 2; ++k) taps.add(static_cast<int64_t>(low) + k, cubic(at - low - static_cast<A>(k), A(-0.75)));
+    taps.end_row();
+  }
+  return taps;
+}
+
+// A filter of the given radius, stretched to the width of an output pixel when shrinking; weights of a row sum to one.
+template <class A, class F>
+Taps<A> filtered_taps(int64_t in, int64_t out, bool align_corners, double scale, A radius, const F& filter) {
+  Taps<A> taps(in, out);
+  const A step = ratio<A>(in, out, align_corners, scale);
+  const A stretch = std::max(step, A(1)), support = radius * stretch;
+  for (int64_t o = 0; o < out; ++o) {
+    const A center = step * (static_cast<A>(o) + A(0.5));
+    const int64_t first = std::max<int64_t>(static_cast<int64_t>(center - support + A(0.5)), 0);
+    const int64_t last = std::min<int64_t>(static_cast<int64_t>(center + support + A(0.5)), in);
+    A total = 0;
+    for (int64_t i = first; i < last; ++i) {
+      const A w = filter((static_cast<A>(i) - center + A(0.5)) / stretch);
+      taps.add(i, w);
+      total += w;
+    }
+    if (total != 0)
+      for (auto k = static_cast<std::size_t>(taps.begin.back()); k < taps.weight.size(); ++k) taps.weight[k] /= total;
+    taps.end_row();
+  }
+  return taps;
+}
+
+template <class A>
+Taps<A> taps_of(std::string_view mode, int64_t in, int64_t out, bool align_corners, double scale) {
+  if (mode == "nearest") return nearest_taps<A>(in, out, scale, 0.0f);
+  if (mode == "nearest-exact") return nearest_taps<A>(in, out, scale, 0.5f);
+  if (mode == "linear") return linear_taps<A>(in, out, align_corners, scale);
+  if (mode == "cubic") return cubic_taps<A>(in, out, align_corners, scale);
+  if (mode == "linear-aa")
+    return filtered_taps<A>(in, out, align_corners, scale, A(1), [](A x) { return std::max(A(0), A(1) - std::abs(x)); });
+  if (mode == "cubic-aa") return filtered_taps<A>(in, out, align_corners, scale, A(2), [](A x) { return cubic(x, A(-0.5)); });
+  CRESSET_CHECK_VALUE(mode == "lanczos-aa", "resample: unknown mode ", mode, ".");
+  return filtered_taps<A>(in, out, align_corners, scale, A(3), [](A x) { return std::abs(x) < 3 ? sinc(x) * sinc(x / 3) : A(0); });
+}
+
+// One dimension of a contiguous (outer, in, inner) tensor; the transpose goes from out to in.
+template <class A>
+Tensor apply(const Tensor& x, int64_t dim, const Taps<A>& taps, bool transposed) {
+  if (taps.identity()) return x;
+  DimVector sizes(x.sizes());
+  sizes[dim] = transposed ? taps.in : taps.out;
+  int64_t outer = 1, inner = 1;
+  for (int64_t d = 0; d < dim; ++d) outer *= sizes[d];
+  for (int64_t d = dim + 1; d < x.dim(); ++d) inner *= sizes[d];
+  const Tensor y = detail::empty_cpu(sizes, x.scalar_type());
+  const A* const from = x.const_data_ptr<A>();
+  A* const to = y.mutable_data_ptr<A>();
+  const int64_t cost = std::max<int64_t>(1, static_cast<int64_t>(taps.index.size()) * inner);
+  parallel_for(0, outer, std::max<int64_t>(1, 32768 / cost), [&](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; ++p) {
+      const A* const source = from + p * (transposed ? taps.out : taps.in) * inner;
+      A* const target = to + p * (transposed ? taps.in : taps.out) * inner;
+      std::fill_n(target, (transposed ? taps.in : taps.out) * inner, A(0));
+      for (int64_t o = 0; o < taps.out; ++o) {
+        for (int64_t k = taps.begin[o]; k < taps.begin[o + 1]; ++k) {
+          const A* const s = source + (transposed ? o : taps.index[k]) * inner;
+          A* const t = target + (transposed ? taps.index[k] : o) * inner;
+          const A w = taps.weight[k];
+          for (int64_t i = 0; i < inner; ++i) t[i] += w * s[i];
+        }
+      }
+    }
+  });
+  return y;
+}
+
+// Last dimension first, in double or single precision; bytes are rounded after every dimension.
+void resample_into(const Tensor& from, IntArrayRef in, IntArrayRef out, std::string_view mode, bool align_corners, ArrayRef<double> scales,
+                   bool transposed, const Tensor& to) {
+  if (to.numel() == 0) return;
+  const bool bytes = to.scalar_type() == kByte;
+  const bool nearest = mode == "nearest" || mode == "nearest-exact";
+  if (bytes ? (transposed || (!nearest && scales.size() != 2)) : !isFloatingType(to.scalar_type()))
+    detail::raise_dtype_not_implemented("upsample", to.scalar_type());
+  const ScalarType type = to.scalar_type() == kDouble ? kDouble : kFloat;
+  Tensor x = from.to(type).contiguous();
+  CRESSET_DISPATCH(type, "upsample", CRESSET_FLOATING_TYPES, [&] {
+    for (int64_t i = static_cast<int64_t>(scales.size()) - 1; i >= 0; --i) {
+      const auto k = static_cast<std::size_t>(i);
+      x = apply(x, i + 2, taps_of<scalar_t>(mode, in[k], out[k], align_corners, scales[k]), transposed);
+      if (bytes && mode.ends_with("-aa")) x = (x + 0.5).floor().clamp(0, 255);
+    }
+  });
+  if (bytes && !nearest && !mode.ends_with("-aa")) x = (x + 0.5).floor().clamp(0, 255);
+  Tensor(to).copy_(x);
+}
+
+}  // namespace
+
+void resample(const Tensor& self, IntArrayRef output_size, std::string_view mode, bool align_corners, ArrayRef<double> scales,
+              const Tensor& out) {
+  resample_into(self, self.sizes().slice(2), output_size, mode, align_corners, scales, false, out);
+}
+
+void resample_backward(const Tensor& grad_output, IntArrayRef output_size, IntArrayRef input_size, std::string_view mode,
+                       bool align_corners, ArrayRef<double> scales, const Tensor& out) {
+  resample_into(grad_output, input_size.slice(2), output_size, mode, align_corners, scales, true, out);
+}
+
+}  // namespace cresset::cpu

@@ -1,0 +1,151 @@
+// Scaled dot-product attention as products and softmax.
+#include <cmath>
+#include <limits>
+
+#include <cresset/ops/functions_arith.h>
+#include <cresset/ops/functions_attention.h>
+#include <cresset/ops/functions_compare.h>
+#include <cresset/ops/functions_creation.h>
+#include <cresset/ops/functions_index.h>
+#include <cresset/ops/functions_math.h>
+#include <cresset/ops/functions_matmul.h>
+#include <cresset/ops/functions_random.h>
+#include <cresset/ops/functions_reduce.h>
+#include <cresset/ops/functions_softmax.h>
+#include <cresset/ops/functions_view.h>
+
+#include "ops/ops_decl_attention.h"
+
+namespace cresset::ops {
+namespace {
+
+constexpr double kExcluded = -std::numeric_limits<double>::infinity();
+
+void check_attention(const Tensor& query, const Tensor& key, const Tensor& value, const std::optional<Tensor>& attn_mask) {
+  CRESSET_CHECK(query.scalar_type() == key.scalar_type() && key.scalar_type() == value.scalar_type(),
+                "Expected query, key, and value to have the same dtype, but got query.dtype: ", dtype_name(query.scalar_type()),
+                " key.dtype: ", dtype_name(key.scalar_type()), " and value.dtype: ", dtype_name(value.scalar_type()), " instead.");
+  CRESSET_CHECK(query.device() == key.device() && key.device() == value.device(),
+                "Expected query, key, and value to have the same device type, but got query.device: ", query.device(),
+                " key.device: ", key.device(), " and value.device: ", value.device(), " instead.");
+  CRESSET_CHECK(query.dim() >= 2 && key.dim() >= 2 && value.dim() >= 2,
+                "Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: ", query.dim(),
+                " key.dim: ", key.dim(), " and value.dim: ", value.dim(), " instead.");
+  if (!attn_mask) return;
+  const ScalarType mask = attn_mask->scalar_type();
+  CRESSET_CHECK(mask == kBool || mask == kFloat || mask == query.scalar_type(),
+                "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: ", dtype_name(mask),
+                " and  query.dtype: ", dtype_name(query.scalar_type()), " instead.");
+}
+
+double factor_of(const Tensor& query, std::optional<double> scale) {
+  return scale.value_or(1.0 / std::sqrt(static_cast<double>(query.size(-1))));
+}
+
+// A bool mask (true where a key takes part) as one that is added: zeros and minus infinities.
+std::optional<Tensor> additive_mask(const std::optional<Tensor>& mask, ScalarType type) {
+  if (!mask || mask->scalar_type() != kBool) return mask;
+  return cresset::zeros(mask->sizes(), mask->options().dtype(type)).masked_fill(mask->logical_not(), kExcluded);
+}
+
+// Query times key, scaled, with the mask added and, if causal, the future at minus infinity.
+Tensor masked_scores(const Tensor& query, const Tensor& key, const std::optional<Tensor>& attn_mask, bool is_causal,
+                     std::optional<double> scale) {
+  Tensor scores = cresset::matmul(query, key.transpose(-2, -1)) * factor_of(query, scale);
+  if (attn_mask) scores = scores + attn_mask->to(scores.scalar_type());
+  if (is_causal) {
+    const Tensor seen = cresset::ones({query.size(-2), key.size(-2)}, query.options().dtype(kBool)).tril();
+    scores = scores.masked_fill(seen.logical_not(), kExcluded);
+  }
+  return scores;
+}
+
+// Key or value with every head as often as heads of the query share it.
+Tensor shared_heads(const Tensor& t, const Tensor& query, bool enable_gqa) {
+  if (!enable_gqa) return t;
+  CRESSET_CHECK(query.dim() >= 3 && t.dim() >= 3 && t.size(-3) > 0 && query.size(-3) % t.size(-3) == 0,
+                "Number of heads in key and value must divide the number of heads in query; got ", query.sizes(), " and ", t.sizes(), ".");
+  return query.size(-3) == t.size(-3) ? t : t.repeat_interleave(query.size(-3) / t.size(-3), -3);
+}
+
+void check_flash(const Tensor& query, const Tensor& key, const Tensor& value, double dropout_p, const std::optional<Tensor>& attn_mask) {
+  constexpr const char* kName = "scaled_dot_product_attention_flash_attention: ";
+  check_attention(query, key, value, std::nullopt);
+  CRESSET_CHECK(isFloatingType(query.scalar_type()), kName, "Expected data type in FP32, FP64, BF16, FP16, but got ", query.scalar_type(),
+                " instead.");
+  CRESSET_CHECK(query.dim() == 4 && key.dim() == 4 && value.dim() == 4, kName, "Accept only 4 dims inputs shape of {B, H, T, K}");
+  CRESSET_CHECK(dropout_p == 0.0, kName, "Currently do not support dropout > 0");
+  CRESSET_CHECK(query.size(3) == value.size(3) && key.size(3) == value.size(3), kName, "Q/K/V should have the same head size");
+  CRESSET_CHECK(!attn_mask || attn_mask->scalar_type() == kFloat || attn_mask->scalar_type() == query.scalar_type(), kName,
+                "Attention mask is the same data type as query");
+  CRESSET_CHECK(!attn_mask || attn_mask->dim() == 2 || attn_mask->dim() == 4, kName, "Attention mask dim in {2, 4}");
+}
+
+ScalarType accumulation_type(const Tensor& t) { return t.scalar_type() == kDouble ? kDouble : kFloat; }
+
+}  // namespace
+
+std::tuple<Tensor, Tensor> scaled_dot_product_attention_math(const Tensor& query, const Tensor& key, const Tensor& value,
+                                                             const std::optional<Tensor>& attn_mask, double dropout_p, bool is_causal,
+                                                             const std::optional<Tensor>& dropout_mask, std::optional<double> scale,
+                                                             bool enable_gqa) {
+  check_attention(query, key, value, attn_mask);
+  const Tensor k = shared_heads(key, query, enable_gqa), v = shared_heads(value, query, enable_gqa);
+  const Tensor scores = masked_scores(query, k, attn_mask, is_causal, scale);
+  // Only a mask can leave a query without keys.
+  Tensor weights = attn_mask ? cresset::_safe_softmax(scores, -1) : scores.softmax(-1);
+  if (dropout_p > 0) {
+    if (dropout_mask) {
+      CRESSET_CHECK(dropout_p < 1, "_scaled_dot_product_attention_math: a dropout_p below 1 was required with a mask; got ", dropout_p,
+                    ".");
+      return {cresset::matmul(weights.masked_fill(dropout_mask->logical_not(), 0) / (1 - dropout_p), v), weights};
+    }
+    weights = cresset::dropout(weights, dropout_p, true);
+  }
+  return {cresset::matmul(weights, v), weights};
+}
+
+Tensor scaled_dot_product_attention_impl(const Tensor& query, const Tensor& key, const Tensor& value,
+                                         const std::optional<Tensor>& attn_mask, double dropout_p, bool is_causal,
+                                         std::optional<double> scale, bool enable_gqa) {
+  CRESSET_CHECK(dropout_p >= 0 && dropout_p <= 1, "dropout probability has to be between 0 and 1, but got ", dropout_p);
+  check_attention(query, key, value, attn_mask);
+  return std::get<0>(scaled_dot_product_attention_math(query, key, value, additive_mask(attn_mask, query.scalar_type()), dropout_p,
+                                                       is_causal, std::nullopt, scale, enable_gqa));
+}
+
+std::tuple<Tensor, Tensor> flash_attention_for_cpu(const Tensor& query, const Tensor& key, const Tensor& value, double dropout_p,
+                                                   bool is_causal, const std::optional<Tensor>& attn_mask, std::optional<double> scale) {
+  check_flash(query, key, value, dropout_p, attn_mask);
+  const ScalarType type = accumulation_type(query);
+  const Tensor scores = masked_scores(query.to(type), key.to(type), attn_mask, is_causal, scale);
+  const Tensor sums = cresset::logsumexp(scores, {-1}, true);
+  // A query that sees nothing gets zeros.
+  const Tensor empty = cresset::eq(sums, kExcluded), safe = sums.masked_fill(empty, 0);
+  const Tensor out = cresset::matmul(cresset::exp(scores - safe), value.to(type)).to(query.scalar_type());
+  return {out, safe.squeeze(-1).transpose(1, 2).contiguous().transpose(1, 2)};
+}
+
+// With P = exp(scores - logsumexp): dV = P^T dO, dS = P * (dO V^T - rowsum(dO * O)), dQ = dS K * scale, dK = dS^T Q * scale.
+std::tuple<Tensor, Tensor, Tensor> flash_attention_for_cpu_backward(const Tensor& grad_out, const Tensor& query, const Tensor& key,
+                                                                    const Tensor& value, const Tensor& out, const Tensor& logsumexp,
+                                                                    double dropout_p, bool is_causal,
+                                                                    const std::optional<Tensor>& attn_mask, std::optional<double> scale) {
+  check_flash(query, key, value, dropout_p, attn_mask);
+  const ScalarType type = accumulation_type(query);
+  const Tensor q = query.to(type), k = key.to(type), v = value.to(type), g = grad_out.to(type);
+  const Tensor p = cresset::exp(masked_scores(q, k, attn_mask, is_causal, scale) - logsumexp.to(type).unsqueeze(-1));
+  const Tensor moved = cresset::matmul(g, v.transpose(-2, -1)) - cresset::sum(g * out.to(type), {-1}, true);
+  const Tensor scores = p * moved * factor_of(query, scale);
+  // Laid out as (N, L, heads, E), where the projections before attention want them.
+  const auto finish = [&](const Tensor& t) { return t.to(query.scalar_type()).transpose(1, 2).contiguous().transpose(1, 2); };
+  return {finish(cresset::matmul(scores, k)), finish(cresset::matmul(scores.transpose(-2, -1), q)),
+          finish(cresset::matmul(p.transpose(-2, -1), g))};
+}
+
+int64_t fused_sdp_choice(const Tensor&, const Tensor&, const Tensor&, const std::optional<Tensor>&, double, bool, std::optional<double>,
+                         bool) {
+  return 0;
+}
+
+}  // namespace cresset::ops
