@@ -162,8 +162,10 @@ def _loops(family, pointwise):
         classes = row.get("types", "ifc")
         entries = ", ".join(f"{row.main.ident}_loop<{t}>" if c in classes else "nullptr" for c, t in COMPUTE_TYPES)
         parts.append(f"extern const PointwiseLoops {row.main.ident}_loops;\nconst PointwiseLoops {row.main.ident}_loops = {{{entries}}};\n")
-    text = source(family.name, [f'"cpu/cpu_decl_{family.name}.h"', '"backends/cpu/pointwise_loops.h"'], "".join(parts),
-                  "cresset::cpu::CRESSET_ISA_NAMESPACE")
+    includes = [f'"cpu/cpu_decl_{family.name}.h"', '"backends/cpu/pointwise_loops.h"']
+    if family.scalar_header:
+        includes.insert(1, f'"{family.scalar_header}"')
+    text = source(family.name, includes, "".join(parts), "cresset::cpu::CRESSET_ISA_NAMESPACE")
     first, rest = text.split("\n", 1)
     return f"{first}\n#ifndef CRESSET_ISA_NAMESPACE\n#define CRESSET_ISA_NAMESPACE CRESSET_ISA\n#endif\n{rest}"
 
