@@ -1,7 +1,7 @@
 """CPU registrations: wrappers around structured and pointwise kernels, and the pointwise loops."""
 
 import cpp
-from emit_ops import RULES, overloaded, pointwise_call, promoting_scalars
+from emit_ops import RULES, overloaded, pointwise_call, promoting_scalars, strict_out_checks
 from output import header, source
 
 ISAS = ("baseline", "avx2", "avx512")
@@ -141,7 +141,10 @@ def _structured_body(op):
                   f"cpu::{row.get('kernel')}({before}result);", "ops::copy_data(result, self);", "return self;"]
         return lines
     inputs = cpp.tensor_inputs(op)
+    lines += strict_out_checks(op)
     for i, o in enumerate(outs):
+        if row.get("strict_out") == "dtype":
+            lines.append(f"ops::check_out_dtype({spec(i)}.dtype, {o});")
         overlap = " || ".join(f"ops::shares_storage({a.name}, {o})" for a in inputs) or "false"
         lines.append(f"ops::OutBinding {o}_binding(\"{op.schema.name}\", {spec(i)}, {o}, {overlap});")
     targets = ", ".join(f"{o}_binding.target()" for o in outs)
