@@ -12,7 +12,11 @@ INF, NAN = math.inf, math.nan
 
 
 def function(name):
-    return getattr(cresset.special, name.removeprefix("special_")) if name.startswith("special_") else getattr(cresset, name)
+    return (
+        getattr(cresset.special, name.removeprefix("special_"))
+        if name.startswith("special_")
+        else getattr(cresset, name)
+    )
 
 
 def call(name, arguments, dtype):
@@ -27,7 +31,9 @@ def call(name, arguments, dtype):
 def test_known_values(name):
     for *arguments, value in VALUES[name]:
         assert call(name, arguments, cresset.float64).item() == pytest.approx(value, rel=2e-13, abs=1e-14), arguments
-        if abs(value) < 1e37 and all(float(a) == cresset.tensor(float(a), dtype=cresset.float32).item() for a in arguments):
+        if abs(value) < 1e37 and all(
+            float(a) == cresset.tensor(float(a), dtype=cresset.float32).item() for a in arguments
+        ):
             assert call(name, arguments, cresset.float32).item() == pytest.approx(value, rel=2e-7, abs=1e-37), arguments
 
 
@@ -49,7 +55,17 @@ def test_borders_of_one_argument(name, point, value):
 
 @pytest.mark.parametrize(
     "a, x, lower",
-    [(0, 0, NAN), (0, 1, 1), (1, 0, 0), (-1, 1, NAN), (INF, 1, 0), (INF, INF, NAN), (1, INF, 1), (1, -1, NAN), (NAN, 1, NAN)],
+    [
+        (0, 0, NAN),
+        (0, 1, 1),
+        (1, 0, 0),
+        (-1, 1, NAN),
+        (INF, 1, 0),
+        (INF, INF, NAN),
+        (1, INF, 1),
+        (1, -1, NAN),
+        (NAN, 1, NAN),
+    ],
 )
 def test_borders_of_the_incomplete_gamma_functions(a, x, lower):
     assert call("igamma", [a, x], cresset.float64).item() == pytest.approx(lower, nan_ok=True)
@@ -77,7 +93,9 @@ def test_parts_of_numbers():
     assert mantissa.tolist()[:4] == [0.0, 0.75, -0.5, INF] and math.isnan(mantissa[4].item())
     assert exponent.tolist() == [0, 2, -1073, 0, 0] and exponent.dtype == cresset.int32
     # 2^200 itself is no float
-    assert cresset.ldexp(cresset.tensor([1e-30]), cresset.tensor([200])).item() == pytest.approx(1e-30 * 2.0**200, rel=1e-6)
+    assert cresset.ldexp(cresset.tensor([1e-30]), cresset.tensor([200])).item() == pytest.approx(
+        1e-30 * 2.0**200, rel=1e-6
+    )
     assert cresset.ldexp(cresset.tensor([1, 2]), cresset.tensor([2, -1])).tolist() == [4.0, 1.0]
 
 
@@ -85,9 +103,16 @@ def test_parts_of_numbers():
 def test_nextafter_steps_by_one_unit_of_the_last_place(dtype, digits):
     t = lambda v: cresset.tensor(v, dtype=getattr(cresset, dtype))  # noqa: E731
     unit = 2.0 ** (1 - digits)
-    assert cresset.nextafter(t([1.0, 1.0, -1.0, 2.0]), t([2.0, 0.0, -2.0, 2.0])).tolist() == [1 + unit, 1 - unit / 2, -1 - unit, 2.0]
+    assert cresset.nextafter(t([1.0, 1.0, -1.0, 2.0]), t([2.0, 0.0, -2.0, 2.0])).tolist() == [
+        1 + unit,
+        1 - unit / 2,
+        -1 - unit,
+        2.0,
+    ]
     assert cresset.nextafter(t([0.0]), t([-1.0])).item() < 0 < cresset.nextafter(t([0.0]), t([1.0])).item()
-    assert math.isnan(cresset.nextafter(t([NAN]), t([1.0])).item()) and math.isnan(cresset.nextafter(t([1.0]), t([NAN])).item())
+    assert math.isnan(cresset.nextafter(t([NAN]), t([1.0])).item()) and math.isnan(
+        cresset.nextafter(t([1.0]), t([NAN])).item()
+    )
 
 
 def test_checks():

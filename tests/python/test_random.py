@@ -62,7 +62,10 @@ def test_counts_at_the_borders():
     nan, inf = float("nan"), float("inf")
     assert cresset.binomial(cresset.tensor([0.0, 5.0, 5.0]), cresset.tensor([0.5, 0.0, 1.0])).tolist() == [0, 0, 5]
     # these must end, whatever they give
-    assert cresset.poisson(cresset.tensor([nan, inf])).isnan().all() and cresset.binomial(cresset.tensor([nan, inf]), cresset.tensor(0.3)).isnan().all()
+    assert (
+        cresset.poisson(cresset.tensor([nan, inf])).isnan().all()
+        and cresset.binomial(cresset.tensor([nan, inf]), cresset.tensor(0.3)).isnan().all()
+    )
     with pytest.raises(RuntimeError, match="invalid Poisson rate"):
         cresset.poisson(cresset.tensor([-1.0]))
     with pytest.raises(ValueError, match="binomial only supports floating-point"):
@@ -71,7 +74,14 @@ def test_counts_at_the_borders():
 
 @pytest.mark.parametrize(
     "name, arguments",
-    [("uniform", (0.0, 2.0)), ("exponential", (1.5,)), ("geometric", (0.3,)), ("cauchy", ()), ("log_normal", ()), ("random", ())],
+    [
+        ("uniform", (0.0, 2.0)),
+        ("exponential", (1.5,)),
+        ("geometric", (0.3,)),
+        ("cauchy", ()),
+        ("log_normal", ()),
+        ("random", ()),
+    ],
 )
 def test_functional_forms_are_the_fills_of_a_copy(name, arguments):
     x = cresset.zeros(3, 4)

@@ -158,7 +158,7 @@ R log_add_exp(R a, R b) {
 }
 template <class R>
 std::complex<R> log_add_exp(std::complex<R> a, std::complex<R> b) {
-  if (a != a || b != b) return a + b;
+  if (a != a || b != b) return {std::numeric_limits<R>::quiet_NaN(), std::numeric_limits<R>::quiet_NaN()};
   const bool first = a.real() >= b.real();
   const std::complex<R> high = first ? a : b, low = first ? b : a;
   if (std::isinf(high.real()) || std::isinf(low.real())) return high;
