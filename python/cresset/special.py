@@ -9,8 +9,9 @@ def _fill():
     # Aliases of operators with other names ("special_expit" of sigmoid) stand among the functions.
     for place in (_C._VariableFunctions, _C._special):
         for name, function in vars(place).items():
-            if name.startswith(_PREFIX):
+            if name.startswith(_PREFIX) and not name.endswith("_"):
                 globals()[name.removeprefix(_PREFIX)] = function
 
 
 _fill()
+round = _C._VariableFunctions.round  # noqa: A001

@@ -49,6 +49,7 @@ Tensor angle_jvp(const Tensor& self_t, const Tensor& self_p);
 Tensor at_real(const Tensor& grad);
 Tensor at_imag(const Tensor& grad);
 Tensor make_complex_jvp(const Tensor& real_t, const Tensor& imag_t);
+Tensor silu_jvp(const Tensor& self_t, const Tensor& self);
 /// grad * grad_output * f''(self): the second derivative's part of an activation f.
 Tensor hardswish_double_backward(const Tensor& grad, const Tensor& grad_output, const Tensor& self);
 Tensor gelu_double_backward(const Tensor& grad, const Tensor& grad_output, const Tensor& self, std::string_view approximate);

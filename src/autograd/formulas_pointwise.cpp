@@ -133,7 +133,7 @@ Tensor copy_backward(const Tensor& grad, const TensorOptions& options) {
 Tensor sinc_backward(const Tensor& grad, const Tensor& self) {
   const Tensor x = self * M_PI;
   const Tensor slope = (x * x.cos() - x.sin()) / (x * self);
-  return grad * slope.masked_fill(self == Scalar(0), 0);
+  return grad * slope.masked_fill(self == Scalar(0), 0).conj();
 }
 
 Tensor xlogy_backward_self(const Tensor& grad, const Tensor& self, const Scalar& other) {
@@ -174,9 +174,12 @@ Tensor gelu_double_backward(const Tensor& grad, const Tensor& grad_output, const
   return second(grad, grad_output, curvature);
 }
 
+// silu_backward multiplies by the conjugate of a complex slope: its own derivative in grad_output multiplies by the slope, and
+// that in self goes through the conjugate of self, so reverse and forward mode agree.
+Tensor silu_jvp(const Tensor& self_t, const Tensor& self) { return silu_backward(self_t.conj(), self).conj(); }
 Tensor silu_double_backward(const Tensor& grad, const Tensor& grad_output, const Tensor& self) {
   const Tensor s = sigmoid(self);
-  return second(grad, grad_output, s * (1 - s) * (2 + self * (1 - 2 * s)));
+  return second(grad.conj(), grad_output, (s * (1 - s) * (2 + self * (1 - 2 * s))).conj());
 }
 
 Tensor mish_double_backward(const Tensor& grad, const Tensor& grad_output, const Tensor& self) {

@@ -256,32 +256,37 @@ Tensor cumprod_jvp(const Tensor& self_t, const Tensor& self, const Tensor& resul
 }
 
 namespace {
-// The largest finite element along dim, in double: what exponents are measured from.
-Tensor reference_point(const Tensor& x, int64_t dim) {
-  const Tensor largest = x.dim() == 0 ? x : cresset::amax(x, IntArrayRef(dim), true);
-  return cresset::masked_fill(largest, cresset::eq(cresset::abs(largest), std::numeric_limits<double>::infinity()), 0).detach();
+// What both derivatives of logcumsumexp need, in double precision: rounding a large result would be the whole error of its weight.
+// Exponents are measured from the largest finite (real part of an) element, so that none is far above zero.
+struct LogCumSumExp {
+  Tensor weights;          // exp(self - largest)
+  Tensor inverse_weights;  // exp(largest - result), zero where the result is -inf
+};
+LogCumSumExp logcumsumexp_parts(const Tensor& self, int64_t dim) {
+  const double inf = std::numeric_limits<double>::infinity();
+  const Tensor x = cresset::to(self, self.is_complex() ? kComplexDouble : kDouble), size = x.is_complex() ? cresset::real(x) : x;
+  const Tensor top = x.dim() == 0 ? size : cresset::amax(size, IntArrayRef(dim), true);
+  const Tensor largest = cresset::masked_fill(top, cresset::eq(cresset::abs(top), inf), 0).detach();
+  const Tensor result = cresset::logcumsumexp(x, dim), result_size = result.is_complex() ? cresset::real(result) : result;
+  return {cresset::exp(cresset::sub(x, largest)),
+          cresset::masked_fill(cresset::exp(cresset::sub(largest, result)), cresset::eq(result_size, -inf), 0)};
 }
-// exp(from - result), zero where the result is -inf.
-Tensor inverse_weights(const Tensor& from, const Tensor& result) {
-  return cresset::masked_fill(cresset::exp(cresset::sub(from, result)), cresset::eq(result, -std::numeric_limits<double>::infinity()), 0);
-}
+Tensor conjugate(const Tensor& x) { return x.is_complex() ? cresset::conj(x) : x; }
 }  // namespace
 
-Tensor logcumsumexp_backward(const Tensor& grad, const Tensor& self, const Tensor& result, int64_t dim) {
+// The sum over j >= i of grad[j] * exp(self[i] - result[j]).
+Tensor logcumsumexp_backward(const Tensor& grad, const Tensor& self, int64_t dim) {
   if (self.numel() == 0) return grad;
-  // The sum over j >= i of grad[j] * exp(self[i] - result[j]), split at the largest element so that no exponent is far above
-  // zero; double gives the other side room.
-  const Tensor x = cresset::to(self, kDouble), r = cresset::to(result, kDouble), g = cresset::to(grad, kDouble),
-               largest = reference_point(x, dim);
-  const Tensor sums = cumsum_backward(cresset::mul(g, inverse_weights(largest, r)), dim);
-  return cresset::to(cresset::mul(cresset::exp(cresset::sub(x, largest)), sums), grad.scalar_type());
+  const LogCumSumExp parts = logcumsumexp_parts(self, dim);
+  const Tensor g = cresset::to(grad, parts.weights.scalar_type());
+  const Tensor sums = cumsum_backward(cresset::mul(g, conjugate(parts.inverse_weights)), dim);
+  return cresset::to(cresset::mul(conjugate(parts.weights), sums), grad.scalar_type());
 }
-Tensor logcumsumexp_jvp(const Tensor& self_t, const Tensor& self, const Tensor& result, int64_t dim) {
+Tensor logcumsumexp_jvp(const Tensor& self_t, const Tensor& self, int64_t dim) {
   if (self.numel() == 0) return self_t;
-  const Tensor x = cresset::to(self, kDouble), r = cresset::to(result, kDouble), t = cresset::to(self_t, kDouble),
-               largest = reference_point(x, dim);
-  const Tensor sums = cresset::cumsum(cresset::mul(t, cresset::exp(cresset::sub(x, largest))), dim);
-  return cresset::to(cresset::mul(sums, inverse_weights(largest, r)), self_t.scalar_type());
+  const LogCumSumExp parts = logcumsumexp_parts(self, dim);
+  const Tensor sums = cresset::cumsum(cresset::mul(cresset::to(self_t, parts.weights.scalar_type()), parts.weights), dim);
+  return cresset::to(cresset::mul(sums, parts.inverse_weights), self_t.scalar_type());
 }
 
 Tensor cummaxmin_backward(const Tensor& grad, IntArrayRef sizes, const Tensor& indices, int64_t dim) {

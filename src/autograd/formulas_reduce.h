@@ -42,8 +42,8 @@ Tensor logsumexp_jvp(const Tensor& self_t, const Tensor& self, IntArrayRef dims,
 Tensor cumsum_backward(const Tensor& grad, int64_t dim);
 Tensor cumprod_backward(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& result);
 Tensor cumprod_jvp(const Tensor& self_t, const Tensor& self, const Tensor& result, int64_t dim);
-Tensor logcumsumexp_jvp(const Tensor& self_t, const Tensor& self, const Tensor& result, int64_t dim);
-Tensor logcumsumexp_backward(const Tensor& grad, const Tensor& self, const Tensor& result, int64_t dim);
+Tensor logcumsumexp_jvp(const Tensor& self_t, const Tensor& self, int64_t dim);
+Tensor logcumsumexp_backward(const Tensor& grad, const Tensor& self, int64_t dim);
 Tensor cummaxmin_backward(const Tensor& grad, IntArrayRef sizes, const Tensor& indices, int64_t dim);
 
 }  // namespace cresset::autograd::formulas

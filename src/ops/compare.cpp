@@ -16,6 +16,12 @@ void check_mask(const Tensor& mask) {
 
 }  // namespace
 
+Tensor isclose_impl(const Tensor& self, const Tensor& other, double rtol, double atol, bool equal_nan) {
+  CRESSET_CHECK(rtol >= 0, "rtol must be greater than or equal to zero, but got ", rtol);
+  CRESSET_CHECK(atol >= 0, "atol must be greater than or equal to zero, but got ", atol);
+  return cresset::isclose_values(self, other, rtol, atol, equal_nan);
+}
+
 bool allclose_impl(const Tensor& self, const Tensor& other, double rtol, double atol, bool equal_nan) {
   return cresset::isclose(self, other, rtol, atol, equal_nan).all().item().to<bool>();
 }

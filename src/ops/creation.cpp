@@ -228,6 +228,50 @@ TensorSpec logspace_shape(const Scalar& start, const Scalar& end, int64_t steps,
   return linspace_shape(start, end, steps, dtype, layout, device, pin_memory);
 }
 
+// ---- linspace and logspace between tensors
+
+namespace {
+std::string dimensions_text(const char* name, const Tensor& t) { return str(name, " with ", t.dim(), " dimension(s)"); }
+void check_ends(const char* op, const Tensor& start, const Tensor& end) {
+  CRESSET_CHECK(start.dim() == 0 && end.dim() == 0, op, " only supports 0-dimensional start and end tensors, but got ",
+                dimensions_text("start", start), " and ", dimensions_text("end", end), ".");
+}
+void check_end(const char* op, const char* name, const Tensor& t) {
+  CRESSET_CHECK(t.dim() == 0, op, " only supports 0-dimensional start and end tensors, but got ", dimensions_text(name, t), ".");
+}
+}  // namespace
+
+Tensor linspace_tensors(const Tensor& start, const Tensor& end, int64_t steps, std::optional<ScalarType> dtype,
+                        std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
+  check_ends("linspace", start, end);
+  return cresset::linspace(start.item(), end.item(), steps, dtype, layout, device, pin_memory);
+}
+Tensor linspace_tensors(const Tensor& start, const Scalar& end, int64_t steps, std::optional<ScalarType> dtype,
+                        std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
+  check_end("linspace", "start", start);
+  return cresset::linspace(start.item(), end, steps, dtype, layout, device, pin_memory);
+}
+Tensor linspace_tensors(const Scalar& start, const Tensor& end, int64_t steps, std::optional<ScalarType> dtype,
+                        std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
+  check_end("linspace", "end", end);
+  return cresset::linspace(start, end.item(), steps, dtype, layout, device, pin_memory);
+}
+Tensor logspace_tensors(const Tensor& start, const Tensor& end, int64_t steps, double base, std::optional<ScalarType> dtype,
+                        std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
+  check_ends("logspace", start, end);
+  return cresset::logspace(start.item(), end.item(), steps, base, dtype, layout, device, pin_memory);
+}
+Tensor logspace_tensors(const Tensor& start, const Scalar& end, int64_t steps, double base, std::optional<ScalarType> dtype,
+                        std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
+  check_end("logspace", "start", start);
+  return cresset::logspace(start.item(), end, steps, base, dtype, layout, device, pin_memory);
+}
+Tensor logspace_tensors(const Scalar& start, const Tensor& end, int64_t steps, double base, std::optional<ScalarType> dtype,
+                        std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
+  check_end("logspace", "end", end);
+  return cresset::logspace(start, end.item(), steps, base, dtype, layout, device, pin_memory);
+}
+
 // ---- matrices
 
 TensorSpec eye_m_shape(int64_t n, int64_t m, std::optional<ScalarType> dtype, std::optional<Layout> layout, std::optional<Device> device,

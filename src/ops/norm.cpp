@@ -4,6 +4,7 @@
 
 #include <cresset/core/dispatch_types.h>
 #include <cresset/ops/functions_arith.h>
+#include <cresset/ops/functions_copy.h>
 #include <cresset/ops/functions_creation.h>
 #include <cresset/ops/functions_norm.h>
 #include <cresset/ops/functions_reduce.h>
@@ -60,13 +61,13 @@ std::tuple<Tensor, Tensor, Tensor> native_layer_norm_backward_meta(const Tensor&
 
 void check_batch_norm(const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
                       const std::optional<Tensor>& running_mean, const std::optional<Tensor>& running_var, bool training) {
-  CRESSET_CHECK(input.dim() >= 2, "batch_norm: input of at least 2 dimensions was required; ", input, " was given.");
-  const int64_t channels = input.size(1);
+  const int64_t channels = input.dim() >= 2 ? input.size(1) : 0;
   check_channels("weight", weight, channels);
   check_channels("bias", bias, channels);
   check_channels("running_mean", running_mean, channels);
   check_channels("running_var", running_var, channels);
   CRESSET_CHECK(training || (running_mean && running_var), "running_mean and running_var must be defined in evaluation mode");
+  CRESSET_CHECK_INDEX(input.dim() >= 2 || input.numel() == 0, "Dimension out of range (expected to be in range of [-1, 0], but got 1)");
 }
 
 namespace {
@@ -93,6 +94,10 @@ std::tuple<Tensor, Tensor, Tensor> native_batch_norm_backward_meta(const Tensor&
 Tensor batch_norm_impl(const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
                        const std::optional<Tensor>& running_mean, const std::optional<Tensor>& running_var, bool training, double momentum,
                        double eps, bool) {
+  if (input.dim() < 2) {  // without channels only an empty input passes
+    check_batch_norm(input, weight, bias, running_mean, running_var, training);
+    return cresset::clone(input);
+  }
   return std::get<0>(cresset::native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps));
 }
 
@@ -198,6 +203,8 @@ Tensor group_norm_impl(const Tensor& input, int64_t num_groups, const std::optio
                        double eps, bool) {
   CRESSET_CHECK(input.dim() >= 2, "Expected at least 2 dimensions for input tensor but received ", input.dim());
   const int64_t n = input.size(0), c = input.size(1);
+  CRESSET_CHECK(n == 0 || input.numel() > 0, "Expected at least one element in each group, but got input of shape ", input.sizes(),
+                " and num_groups=", num_groups);
   return std::get<0>(normalise_groups(input.contiguous(), weight, bias, n, c, n * c == 0 ? 0 : input.numel() / (n * c), num_groups, eps));
 }
 

@@ -5,6 +5,7 @@
 #include <cresset/ops/functions_creation.h>
 
 #include "ops/ops_decl_random.h"
+#include "ops/shape_util.h"
 
 namespace cresset::ops {
 
@@ -20,6 +21,11 @@ Tensor& random_from_meta(Tensor& self, int64_t, std::optional<int64_t>, const st
 Tensor& random_to_meta(Tensor& self, int64_t, const std::optional<Generator>&) { return self; }
 Tensor& bernoulli_float_meta(Tensor& self, double, const std::optional<Generator>&) { return self; }
 Tensor& bernoulli_tensor_meta(Tensor& self, const Tensor&, const std::optional<Generator>&) { return self; }
+
+Tensor poisson_meta(const Tensor& self, const std::optional<Generator>&) { return cresset::empty(self.sizes(), self.options()); }
+Tensor binomial_meta(const Tensor& count, const Tensor& prob, const std::optional<Generator>&) {
+  return cresset::empty(infer_broadcast(count.sizes(), prob.sizes()), count.options());
+}
 
 namespace {
 void check_std(const Tensor& std) {
@@ -37,8 +43,7 @@ Tensor normal_of_std(double mean, const Tensor& std, const std::optional<Generat
 }
 Tensor normal_of_both(const Tensor& mean, const Tensor& std, const std::optional<Generator>& generator) {
   check_std(std);
-  const Tensor shape = mean + std;
-  return cresset::empty_like(shape).normal_(0, 1, generator).mul_(std).add_(mean);
+  return cresset::empty(infer_broadcast(mean.sizes(), std.sizes()), mean.options()).normal_(0, 1, generator).mul_(std).add_(mean);
 }
 
 namespace {

@@ -3,20 +3,14 @@
 
 #include <cresset/dispatch/dispatcher.h>
 
+#include "ops/pointwise.h"
+
 namespace cresset::ops {
 
 namespace {
 
 void check_castable(ScalarType from, ScalarType to) {
   CRESSET_CHECK(canCast(from, to), "result type ", from, " can't be cast to the desired output type ", to);
-}
-
-void check_no_internal_overlap(const Tensor& t) {
-  const auto sizes = t.sizes(), strides = t.strides();
-  for (std::size_t i = 0; i < sizes.size(); ++i)
-    CRESSET_CHECK(sizes[i] <= 1 || strides[i] != 0 || t.numel() == 0,
-                  "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
-                  "Please clone() the tensor before performing the operation.");
 }
 
 // Strides of dimensions with at most one element do not matter.
@@ -77,6 +71,24 @@ void prepare_out(const char* op, const TensorSpec& spec, const Tensor& out) {
   check_castable(spec.dtype, out.scalar_type());
   resize_out(out, spec.sizes, spec.strides);
   check_no_internal_overlap(out);
+}
+
+void check_apart(const Tensor& input, const Tensor& out) {
+  if (!shares_storage(input, out) || input.numel() == 0 || out.numel() == 0) return;
+  if (!input.is_non_overlapping_and_dense() || !out.is_non_overlapping_and_dense()) return;  // too hard to tell, as in PyTorch
+  const auto begin = [](const Tensor& t) { return t.storage_offset() * t.element_size(); };
+  const auto end = [&](const Tensor& t) { return begin(t) + t.numel() * t.element_size(); };
+  const bool apart = end(input) <= begin(out) || end(out) <= begin(input);
+  CRESSET_CHECK(apart,
+                "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. "
+                "Please clone() the tensor before performing the operation.");
+}
+void check_apart(TensorList inputs, const Tensor& out) {
+  for (const Tensor& input : inputs) check_apart(input, out);
+}
+void check_out_dtype(ScalarType result, const Tensor& out) {
+  CRESSET_CHECK(result == out.scalar_type(), "Expected out tensor to have dtype ", cpp_type_name(result), ", but got ",
+                cpp_type_name(out.scalar_type()), " instead");
 }
 
 void check_self(const char* op, const TensorSpec& spec, const Tensor& self) {

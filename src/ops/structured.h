@@ -54,6 +54,13 @@ bool shares_storage(ArrayRef<T> list, const Tensor& b) {
 /// no element may occur twice, and another shape is resized (with a warning unless out was empty).
 CRESSET_API void prepare_out(const char* op, const TensorSpec& spec, const Tensor& out);
 
+/// For operators that read an input while they write (rows with `strict_out`): raises `unsupported operation: some elements of the
+/// input tensor and the written-to tensor refer to a single memory location. …` for views that share elements, and for
+/// another dtype than the result's.
+CRESSET_API void check_apart(const Tensor& input, const Tensor& out);
+CRESSET_API void check_apart(TensorList inputs, const Tensor& out);
+CRESSET_API void check_out_dtype(ScalarType result, const Tensor& out);
+
 /// Checks that a result can be stored in `self` in place: equal sizes (`output with shape [3] doesn't match the broadcast
 /// shape [2, 3]`), castable dtype, no element twice.
 CRESSET_API void check_self(const char* op, const TensorSpec& spec, const Tensor& self);

@@ -1,7 +1,7 @@
 """CPU registrations: wrappers around structured and pointwise kernels, and the pointwise loops."""
 
 import cpp
-from emit_ops import RULES, overloaded, pointwise_call, promoting_scalars
+from emit_ops import RULES, overloaded, pointwise_call, promoting_scalars, strict_out_checks
 from output import header, source
 
 ISAS = ("baseline", "avx2", "avx512")
@@ -141,7 +141,10 @@ def _structured_body(op):
                   f"cpu::{row.get('kernel')}({before}result);", "ops::copy_data(result, self);", "return self;"]
         return lines
     inputs = cpp.tensor_inputs(op)
+    lines += strict_out_checks(op)
     for i, o in enumerate(outs):
+        if row.get("strict_out") == "dtype":
+            lines.append(f"ops::check_out_dtype({spec(i)}.dtype, {o});")
         overlap = " || ".join(f"ops::shares_storage({a.name}, {o})" for a in inputs) or "false"
         lines.append(f"ops::OutBinding {o}_binding(\"{op.schema.name}\", {spec(i)}, {o}, {overlap});")
     targets = ", ".join(f"{o}_binding.target()" for o in outs)
@@ -162,8 +165,10 @@ def _loops(family, pointwise):
         classes = row.get("types", "ifc")
         entries = ", ".join(f"{row.main.ident}_loop<{t}>" if c in classes else "nullptr" for c, t in COMPUTE_TYPES)
         parts.append(f"extern const PointwiseLoops {row.main.ident}_loops;\nconst PointwiseLoops {row.main.ident}_loops = {{{entries}}};\n")
-    text = source(family.name, [f'"cpu/cpu_decl_{family.name}.h"', '"backends/cpu/pointwise_loops.h"'], "".join(parts),
-                  "cresset::cpu::CRESSET_ISA_NAMESPACE")
+    includes = [f'"cpu/cpu_decl_{family.name}.h"', '"backends/cpu/pointwise_loops.h"']
+    if family.scalar_header:
+        includes.insert(1, f'"{family.scalar_header}"')
+    text = source(family.name, includes, "".join(parts), "cresset::cpu::CRESSET_ISA_NAMESPACE")
     first, rest = text.split("\n", 1)
     return f"{first}\n#ifndef CRESSET_ISA_NAMESPACE\n#define CRESSET_ISA_NAMESPACE CRESSET_ISA\n#endif\n{rest}"
 

@@ -87,6 +87,13 @@ def other_scalars(row):
     return [a for a in row.schema.args if a.type.base == "Scalar" and not a.type.is_list and a.name not in PROMOTING]
 
 
+def strict_out_checks(op):
+    """Statements of an out form whose row has `strict_out`: outputs must not share memory with an input."""
+    if not op.row.get("strict_out"):
+        return []
+    return [f"ops::check_apart({a.name}, {o.name});" for o in op.schema.out_args for a in cpp.tensor_inputs(op)]
+
+
 def pointwise_call(row):
     """Statements that define `call`, an ops::PointwiseCall, from the row's arguments."""
     tensors = [a.name for a in row.schema.args if a.type.is_tensor]
@@ -252,9 +259,12 @@ class Registrations:
             body = [f"ops::copy_to_self(\"{op.schema.name}\", {functional}, self);", "return self;"]
         else:
             outs = op.schema.out_args
-            body = [f"const auto computed = {functional};"]
+            body = strict_out_checks(op)
+            body.append(f"const auto computed = {functional};")
             for i, o in enumerate(outs):
                 value = "computed" if len(outs) == 1 else f"std::get<{i}>(computed)"
+                if row.get("strict_out") == "dtype":
+                    body.append(f"ops::check_out_dtype({value}.scalar_type(), {o.name});")
                 body.append(f"ops::copy_to_out(\"{op.schema.name}\", {value}, {o.name});")
             body.append(cpp.return_outs(op))
         self.register(key, op, self.local(op, body, "derived"))

@@ -12,7 +12,7 @@ from formulas import unknown_word
 
 ROW_KEYS = {
     "schema", "python", "out", "inplace", "aliases", "doc", "samples", "grad", "jvp", "nondiff", "tags",
-    "pointwise", "dtype", "types", "shape", "kernel", "composite", "explicit", "cpu", "meta", "foreach", "names",
+    "pointwise", "dtype", "types", "strict_out", "shape", "kernel", "composite", "explicit", "cpu", "meta", "foreach", "names",
 }
 PYTHON_PLACES = ("function", "method", "nn", "linalg", "special", "fft", "cpp_method", "none")
 DTYPE_RULES = ("promote", "float", "compare", "to_bool", "abs", "first", "bool_first")
@@ -125,6 +125,7 @@ class Family:
     path: Path
     doc: str
     lines: list
+    scalar_header: str = ""       # declares functions that only this family's pointwise expressions call
     rows: list = field(default_factory=list)
 
     @property
@@ -215,9 +216,9 @@ class Table:
                 errors.append(f"{path}:{line}: unknown section '{key}'.{hint(key, ('family', 'op'))}")
         head = data.get("family", {})
         for key in head:
-            if key != "doc":
-                errors.append(f"{path}:1: unknown key '{key}' in [family]; known: doc.")
-        family = Family(path.stem, path, head.get("doc", ""), lines)
+            if key not in ("doc", "scalar_header"):
+                errors.append(f"{path}:1: unknown key '{key}' in [family]; known: doc, scalar_header.")
+        family = Family(path.stem, path, head.get("doc", ""), lines, head.get("scalar_header", ""))
         self.families.append(family)
         starts = [i + 1 for i, t in enumerate(lines) if re.match(r"\s*\[\[\s*op\s*\]\]", t)]
         for start, raw in zip(starts, data.get("op", [])):

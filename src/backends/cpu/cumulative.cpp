@@ -148,15 +148,29 @@ void cumprod(const Tensor& self, int64_t dim, std::optional<ScalarType>, const T
     running<scalar_t>(from, dim, out, R(1), [](R a, R b) { return multiply(a, b); });
   });
 }
+namespace {
+// log(exp(a) + exp(b)), with the larger one (by its real part) outside of the exponential.
+template <class R>
+R log_add_exp(R a, R b) {
+  const R high = a != a || b != b ? a + b : std::max(a, b), low = std::min(a, b);
+  if (high != high || std::isinf(high)) return high;
+  return high + std::log1p(std::exp(low - high));
+}
+template <class R>
+std::complex<R> log_add_exp(std::complex<R> a, std::complex<R> b) {
+  if (a != a || b != b) return {std::numeric_limits<R>::quiet_NaN(), std::numeric_limits<R>::quiet_NaN()};
+  const bool first = a.real() >= b.real();
+  const std::complex<R> high = first ? a : b, low = first ? b : a;
+  if (std::isinf(high.real()) || std::isinf(low.real())) return high;
+  return high + std::log(R(1) + std::exp(low - high));
+}
+}  // namespace
 void logcumsumexp(const Tensor& self, int64_t dim, const Tensor& out) {
   if (out.numel() == 0) return;
-  CRESSET_DISPATCH(out.scalar_type(), "logcumsumexp_out_cpu", CRESSET_FLOATING_AND_HALF_TYPES, [&] {
+  CRESSET_DISPATCH(out.scalar_type(), "logcumsumexp_out_cpu", CRESSET_FLOATING_AND_COMPLEX_TYPES, [&] {
     using R = typename RunningType<scalar_t>::type;
-    running<scalar_t>(self, dim, out, -std::numeric_limits<R>::infinity(), [](R a, R b) {
-      const R high = a != a || b != b ? a + b : std::max(a, b), low = std::min(a, b);
-      if (high != high || std::isinf(high)) return high;
-      return high + std::log1p(std::exp(low - high));
-    });
+    using Part = decltype(std::abs(R()));
+    running<scalar_t>(self, dim, out, R(-std::numeric_limits<Part>::infinity()), [](R a, R b) { return log_add_exp(a, b); });
   });
 }
 void cummax(const Tensor& self, int64_t dim, const Tensor& values, const Tensor& indices) {

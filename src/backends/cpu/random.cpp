@@ -14,6 +14,7 @@
 
 #include "backends/cpu/random_stream.h"
 #include "cpu/cpu_decl_random.h"
+#include "ops/shape_util.h"
 
 namespace cresset::cpu {
 namespace {
@@ -154,7 +155,7 @@ Tensor& bernoulli_float(Tensor& self, double p, const std::optional<Generator>& 
 }
 
 Tensor& bernoulli_tensor(Tensor& self, const Tensor& p, const std::optional<Generator>& generator) {
-  CRESSET_CHECK(p.is_floating_point(), "expected probabilities tensor to have floating type, got ", p.scalar_type());
+  CRESSET_CHECK_NOT_IMPLEMENTED(p.is_floating_point(), "\"bernoulli_tensor_cpu_p_\" not implemented for '", p.scalar_type(), "'");
   CRESSET_CHECK(p.numel() == 0 || (p.min().ge(0).item<bool>() && p.max().le(1).item<bool>()),
                 "Expected p_in >= 0 && p_in <= 1 to be true, but got false.");
   // Probabilities as double or float, one for each element of self.
@@ -169,6 +170,39 @@ Tensor& bernoulli_tensor(Tensor& self, const Tensor& p, const std::optional<Gene
     });
   });
   return self;
+}
+
+Tensor poisson(const Tensor& self, const std::optional<Generator>& generator) {
+  Tensor out = detail::empty_cpu(self.sizes(), self.scalar_type());
+  const Tensor rates = self.contiguous();
+  CRESSET_RANDOM_FLOAT(self, "poisson_cpu", [&] {
+    const auto* rate = rates.const_data_ptr<scalar_t>();
+    for (int64_t i = 0; i < rates.numel(); ++i)
+      CRESSET_CHECK(!(static_cast<double>(rate[i]) < 0), "invalid Poisson rate, expected rate to be non-negative");
+    filled(out, generator, [&](const Tensor& t, CPUGeneratorImpl& g) {
+      auto* to = t.mutable_data_ptr<scalar_t>();
+      for (int64_t i = 0; i < t.numel(); ++i) to[i] = static_cast<scalar_t>(sample_poisson(static_cast<double>(rate[i]), g));
+    });
+  });
+  return out;
+}
+
+Tensor binomial(const Tensor& count, const Tensor& prob, const std::optional<Generator>& generator) {
+  CRESSET_CHECK_VALUE(count.is_floating_point(), "binomial only supports floating-point dtypes for count, got: ", count.scalar_type());
+  CRESSET_CHECK_VALUE(prob.is_floating_point(), "binomial only supports floating-point dtypes for prob, got: ", prob.scalar_type());
+  CRESSET_CHECK(count.scalar_type() == prob.scalar_type(), "Found dtype ", prob.scalar_type(), " but expected ", count.scalar_type());
+  const DimVector sizes = ops::infer_broadcast(count.sizes(), prob.sizes());
+  const Tensor counts = count.expand(sizes).contiguous(), probs = prob.expand(sizes).contiguous();
+  Tensor out = detail::empty_cpu(sizes, count.scalar_type());
+  CRESSET_RANDOM_FLOAT(count, "binomial_cpu", [&] {
+    const auto *n = counts.const_data_ptr<scalar_t>(), *p = probs.const_data_ptr<scalar_t>();
+    filled(out, generator, [&](const Tensor& t, CPUGeneratorImpl& g) {
+      auto* to = t.mutable_data_ptr<scalar_t>();
+      for (int64_t i = 0; i < t.numel(); ++i)
+        to[i] = static_cast<scalar_t>(sample_binomial(static_cast<double>(n[i]), static_cast<double>(p[i]), g));
+    });
+  });
+  return out;
 }
 
 Tensor randperm_generator(int64_t n, const std::optional<Generator>& generator, std::optional<ScalarType> dtype, std::optional<Layout>,

@@ -90,6 +90,10 @@ template <class T>
 void multinomial_without_replacement(int64_t* out, const T* p, int64_t rows, int64_t categories, int64_t samples,
                                      CPUGeneratorImpl& generator);
 
+/// One Poisson or binomial number. Draws double uniforms until one is accepted; not finite or NaN gives NaN.
+double sample_poisson(double rate, CPUGeneratorImpl& generator);
+double sample_binomial(double count, double probability, CPUGeneratorImpl& generator);
+
 /// Uniform on [from, to) and normal numbers of a counter-based stream, in parallel: element i depends on the
 /// seed, the stream's position and i alone. Moves the position by the blocks used. Floating.
 template <class T>

@@ -7,7 +7,7 @@ namespace cresset::cpu::CRESSET_ISA_NAMESPACE {
 namespace {
 namespace scalar_math {
 
-// Gamma family. Computed in double for every type: recurrence to x >= 10, then the asymptotic series.
+// The C library's, without its global sign.
 inline float lgamma(float x) {
   int sign;
   return ::lgammaf_r(x, &sign);
@@ -15,56 +15,6 @@ inline float lgamma(float x) {
 inline double lgamma(double x) {
   int sign;
   return ::lgamma_r(x, &sign);
-}
-inline double digamma(double x) {
-  if (x == 0) return std::copysign(kInf<double>, -x);
-  double result = 0;
-  if (x < 0) {
-    const double whole = std::trunc(x);
-    if (whole == x) return kNan<double>;
-    result = -kPi<double> / std::tan(kPi<double> * (x - whole));
-    x = 1 - x;
-  }
-  for (; x < 10; x += 1) result -= 1 / x;
-  const double y = 1 / (x * x);
-  const double series =
-      y * (1.0 / 12 - y * (1.0 / 120 - y * (1.0 / 252 - y * (1.0 / 240 - y * (1.0 / 132 - y * (691.0 / 32760 - y / 12))))));
-  return result + std::log(x) - 0.5 / x - series;
-}
-inline float digamma(float x) { return static_cast<float>(digamma(static_cast<double>(x))); }
-// Hurwitz zeta: the sum of (q + k)^-s over k >= 0, by Euler and Maclaurin.
-inline double zeta(double s, double q) {
-  if (s == 1) return kInf<double>;
-  if (s < 1 || s != s || q != q) return kNan<double>;
-  if (q <= 0) {
-    if (q == std::floor(q)) return kInf<double>;
-    if (s != std::floor(s)) return kNan<double>;
-  }
-  double sum = 0;
-  for (int k = 0; k < 12 || q < 10; ++k, q += 1) sum += std::pow(q, -s);
-  // B_2j / (2j)!
-  constexpr double kTerms[] = {1.0 / 12, -1.0 / 720, 1.0 / 30240, -1.0 / 1209600, 1.0 / 47900160, -691.0 / 1307674368000.0};
-  const double tail = std::pow(q, -s);
-  sum += tail * q / (s - 1) + tail / 2;
-  double factor = s * tail / q;
-  for (int j = 0; j < 6; ++j) {
-    sum += kTerms[j] * factor;
-    factor *= (s + 2 * j + 1) * (s + 2 * j + 2) / (q * q);
-  }
-  return sum;
-}
-inline float zeta(float s, float q) { return static_cast<float>(zeta(static_cast<double>(s), static_cast<double>(q))); }
-// The n-th derivative of digamma.
-template <class T>
-inline T polygamma(int64_t n, T value) {
-  const double x = static_cast<double>(value);
-  if (n == 0) return static_cast<T>(digamma(x));
-  if (n == 1 && x < 0.5) {  // reflection, so that the series runs over positive numbers
-    const double s = std::sin(kPi<double> * x);
-    return static_cast<T>(kPi<double> * kPi<double> / (s * s) - zeta(2.0, 1 - x));
-  }
-  const double factorial = std::exp(std::lgamma(static_cast<double>(n) + 1));
-  return static_cast<T>((n % 2 ? factorial : -factorial) * zeta(static_cast<double>(n) + 1, x));
 }
 
 // Inverse error function: Giles' approximation refined by two Newton steps, in double.
@@ -167,7 +117,7 @@ inline T silu(T x) {
 template <class T>
 inline T silu_backward(T grad, T x) {
   const T s = T(1) / (T(1) + exp(-x));
-  return grad * s * (T(1) + x * (T(1) - s));
+  return grad * conj(s * (T(1) + x * (T(1) - s)));
 }
 template <class T>
 inline T softplus(T x, T beta, T limit) {

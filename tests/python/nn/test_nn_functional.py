@@ -417,3 +417,34 @@ def test_dropouts_in_place():
         cresset.manual_seed(0)
         y = x.clone()
         assert getattr(F, name)(y, 0.5, training=True, inplace=True) is y and cresset.equal(y, want)
+
+
+def test_margin_losses_of_scores_without_dimensions():
+    score, label = cresset.tensor(0.3), cresset.tensor(0)
+    assert F.multi_margin_loss(score, label).item() == 0 and F.multilabel_margin_loss(score, label).item() == 0
+    assert F.multi_margin_loss(cresset.zeros(3), cresset.tensor([1]), reduction="none").shape == (1,)
+    assert F.multi_margin_loss(cresset.zeros(0, 3), cresset.zeros(0, dtype=cresset.int64), reduction="none").shape == (0,)
+
+
+@pytest.mark.parametrize(
+    "call, words",
+    [
+        (lambda long: F.multilabel_margin_loss(cresset.zeros(5, 0), long(5, 4)), "Expected non-empty vector or matrix"),
+        (lambda long: F.multilabel_margin_loss(cresset.zeros(5, 4), long(4)), "inconsistent target size"),
+        (lambda long: F.multi_margin_loss(cresset.zeros(2, 3), long(3)), "target tensor should be 1-D"),
+        (lambda long: F.multi_margin_loss(cresset.zeros(2, 3), long(2) + 5), "target out of range"),
+        (lambda long: F.multi_margin_loss(cresset.zeros(2, 3), long(2), weight=cresset.ones(2)), "inconsistent weight size"),
+        (lambda long: F.group_norm(cresset.ones(1, 2, 0), 1), "Expected at least one element in each group"),
+        (lambda long: F.batch_norm(cresset.zeros(3), cresset.zeros(3), cresset.zeros(3)), "running_mean should contain 0 elements"),
+    ],
+)
+def test_sizes_that_losses_and_norms_refuse(call, words):
+    with pytest.raises(RuntimeError, match=words):
+        call(lambda *shape: cresset.zeros(*shape, dtype=cresset.int64))
+
+
+def test_batch_norm_of_nothing():
+    nothing = cresset.zeros(0)
+    assert F.batch_norm(nothing, nothing, nothing).shape == (0,)
+    with pytest.raises(IndexError):
+        F.batch_norm(cresset.zeros(3), None, None, training=True)

@@ -131,3 +131,22 @@ def test_frombuffer():
     assert torch.frombuffer(buffer, dtype=torch.int16, count=1, offset=2).tolist() == [int.from_bytes(b"cd", "little")]
     with pytest.raises(ValueError, match="must be a multiple of element size"):
         torch.frombuffer(buffer, dtype=torch.int16, offset=1)
+
+
+def test_linspace_and_logspace_between_tensors():
+    one, four = torch.tensor(1), torch.tensor(4.0)
+    assert torch.linspace(one, four, 4).tolist() == [1.0, 2.0, 3.0, 4.0] == torch.linspace(one, 4, 4).tolist()
+    assert torch.logspace(0, torch.tensor(2), 3, base=2).tolist() == [1.0, 2.0, 4.0]
+    for function in (torch.linspace, torch.logspace):
+        with pytest.raises(RuntimeError, match="number of steps must be non-negative"):
+            function(0, 3, -1)
+        with pytest.raises(RuntimeError, match=r"only supports 0-dimensional start and end tensors, but got start with 1 dimension\(s\)"):
+            function(torch.tensor([1, 2]), 3, 5)
+
+
+def test_isclose_refuses_negative_tolerances():
+    x = torch.tensor(1.0)
+    with pytest.raises(RuntimeError, match="rtol must be greater than or equal to zero, but got -0.4"):
+        torch.isclose(x, x, rtol=-0.4)
+    with pytest.raises(RuntimeError, match="atol must be greater than or equal to zero, but got -0.4"):
+        torch.allclose(x, x, atol=-0.4)
