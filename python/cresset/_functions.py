@@ -11,7 +11,7 @@ from ._C import Tensor
 __all__ = [
     "is_tensor", "is_floating_point", "is_complex", "is_nonzero", "numel", "typename", "broadcast_shapes", "asarray",
     "set_default_device", "get_default_device", "compiled_with_cxx11_abi", "is_same_size", "is_inference", "is_signed",
-    "nonzero", "einsum", "meshgrid", "broadcast_tensors", "cartesian_prod", "block_diag", "unravel_index", "_segment_reduce", "legacy_contiguous_format", "set_num_interop_threads", "get_num_interop_threads",
+    "nonzero", "einsum", "meshgrid", "broadcast_tensors", "cartesian_prod", "block_diag", "lu", "unravel_index", "_segment_reduce", "legacy_contiguous_format", "set_num_interop_threads", "get_num_interop_threads",
 ]  # fmt: skip
 
 
@@ -173,6 +173,19 @@ def set_default_device(device):
     """Only the CPU can be the default device."""
     if device is not None and cresset.device(device).type != "cpu":
         raise NotImplementedError("set_default_device: only 'cpu' can be the default device. Pass device= to the functions that make tensors.")
+
+
+def lu(A, pivot=True, get_infos=False, out=None):
+    """(LU, pivots) of linalg.lu_factor without its error for singular matrices; with get_infos (LU, pivots, info). TypeError for an out of another length."""
+    factors = _C._VariableFunctions._lu_with_info(A, pivot, not get_infos)
+    results = tuple(factors) if get_infos else tuple(factors[:2])
+    if out is None:
+        return results
+    if not isinstance(out, (tuple, list)) or len(out) != len(results):
+        raise TypeError(f"expected tuple of {len(results)} elements but got {len(out) if isinstance(out, (tuple, list)) else type(out).__name__}")
+    for target, result in zip(out, results):
+        target.resize_as_(result).copy_(result)
+    return out
 
 
 def compiled_with_cxx11_abi():

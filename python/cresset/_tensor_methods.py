@@ -79,9 +79,14 @@ def __dir__(self):
     return sorted(set(dir(type(self))) | set(self.__dict__))
 
 
+def lu(self, pivot=True, get_infos=False):
+    """The LU factors of cresset.lu."""
+    return cresset.lu(self, pivot, get_infos)
+
+
 def install(tensor):
     """Put the methods into the class."""
-    for function in (register_hook, register_post_accumulate_grad_hook, __reversed__, nonzero, share_memory_, pin_memory, cuda):
+    for function in (register_hook, register_post_accumulate_grad_hook, __reversed__, nonzero, share_memory_, pin_memory, cuda, lu):
         setattr(tensor, function.__name__, _protocol(function))
     for function in (_reductions.norm, _reductions.unique, _reductions.unique_consecutive, _spectral.stft):
         setattr(tensor, function.__name__, _protocol(function))

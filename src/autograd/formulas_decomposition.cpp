@@ -273,38 +273,30 @@ Tensor inv_jvp(const Tensor& A_t, const Tensor& inverse) { return -times(inverse
 // ---- determinants: d det = det tr(A^-1 dA) -----------------------------------------------------------------------------
 
 namespace {
-// A matrix with a zero pivot has cofactors all the same. The pivot becomes tiny instead: its size cancels in det * A^-1.
-struct Regular {
-  Tensor A, LU, det;
-};
-Regular make_regular(const Tensor& A, const Tensor& det, const Tensor& LU, const Tensor& pivots) {
-  if (A.is_meta() || !cresset::any(cresset::eq(det, 0)).item<bool>()) return {A, LU, det};
-  Tensor lu, shift;
-  {
-    AutoGradMode off(false);
-    const bool single = toRealValueType(A.scalar_type()) == kFloat;
-    const Tensor d = diagonal_of(LU);
-    const Tensor tiny = cresset::mul(cresset::to(cresset::eq(d, 0), A.scalar_type()), single ? 1e-7 : 1e-16);
-    lu = LU + embed(tiny);
-    const Factors f = unpack(lu, pivots);
-    shift = times(f.P, f.L, embed(tiny));
-  }
-  const Tensor regular = A + shift;
-  return {regular, lu, GradMode::is_enabled() ? cresset::linalg_det(regular) : cresset::linalg_det(regular.detach())};
+bool any_singular(const Tensor& det) { return !det.is_meta() && cresset::any(cresset::eq(det, 0)).item<bool>(); }
+
+// The gradient of det without its inverse, for singular matrices: conj(det U det Vh) U diag(products of the other singular values) Vh.
+Tensor cofactors(const Tensor& A) {
+  const auto [U, S, Vh] = cresset::_linalg_svd(A, false, true, std::nullopt);
+  const int64_t n = S.size(-1);
+  const Tensor own = cresset::eye(n, S.options().dtype(kBool));
+  const Tensor others = cresset::prod(cresset::where(own, cresset::ones_like(S).unsqueeze(-2), S.unsqueeze(-2)), -1);
+  const Tensor unit = conjugate(cresset::linalg_det(U) * cresset::linalg_det(Vh));
+  return unit.unsqueeze(-1).unsqueeze(-1) * times(columns(U, others), Vh);
 }
 }  // namespace
 
 Tensor det_backward(const Tensor& grad, const Tensor& A, const Tensor& det, const Tensor& LU, const Tensor& pivots) {
   if (A.size(-1) == 0) return cresset::zeros_like(A);
-  const Regular r = make_regular(A, det, LU, pivots);
-  const Tensor d = (grad * conjugate(r.det)).unsqueeze(-1).unsqueeze(-1) * identity_like(A);
-  return solve_adjoint(r.A, r.LU, pivots, d, true);
+  if (any_singular(det)) return grad.unsqueeze(-1).unsqueeze(-1) * cofactors(A);
+  const Tensor d = (grad * conjugate(det)).unsqueeze(-1).unsqueeze(-1) * identity_like(A);
+  return solve_adjoint(A, LU, pivots, d, true);
 }
 
 Tensor det_jvp(const Tensor& A_t, const Tensor& A, const Tensor& det, const Tensor& LU, const Tensor& pivots) {
   if (A.size(-1) == 0) return cresset::zeros_like(det);
-  const Regular r = make_regular(A, det, LU, pivots);
-  return r.det * trace_of(solve_again(r.A, r.LU, pivots, A_t, true));
+  if (any_singular(det)) return cresset::sum(conjugate(cofactors(A)) * A_t, {-2, -1}, false);
+  return det * trace_of(solve_again(A, LU, pivots, A_t, true));
 }
 
 Tensor slogdet_backward(const Tensor& grad_sign, const Tensor& grad_logabsdet, const Tensor& A, const Tensor& sign, const Tensor& LU,
