@@ -1,6 +1,6 @@
 # Thin front of tools/ and CMake. Every target first installs what it needs (tools/setup; quick when nothing is missing).
 .DEFAULT_GOAL := build
-.PHONY: setup build demo test test-slow bench lint asan ubsan tsan build-time clean
+.PHONY: setup build demo test test-slow oracle bench lint asan ubsan tsan build-time clean
 
 # A shim of a version manager may stand in PATH without a program behind it; Debian's own is in /usr/bin.
 CMAKE = $(shell cmake --version >/dev/null 2>&1 && echo cmake || echo /usr/bin/cmake)
@@ -22,6 +22,10 @@ test: build
 
 test-slow: build
 	@$(PYTHON) tools/run_tests --build build/dev --slow
+
+# Live comparison with an installed PyTorch; ARGS="--only REGEX -v".
+oracle: build
+	@$(PYTHON) tools/oracle.py $(ARGS)
 
 bench: build
 	@$(PYTHON) benchmarks/run.py
