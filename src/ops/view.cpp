@@ -99,6 +99,7 @@ Tensor reshape_impl(const Tensor& self, IntArrayRef shape) {
 }
 
 Tensor view_dtype(const Tensor& self, ScalarType dtype) {
+  check_has_kernels(dtype);
   const ScalarType from = self.scalar_type();
   if (from == dtype) return alias_view(self);
   const int64_t old_size = static_cast<int64_t>(self.itemsize()), new_size = static_cast<int64_t>(element_size(dtype));
