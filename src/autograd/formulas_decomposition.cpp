@@ -59,8 +59,8 @@ void check_gauge(const char* op, const char* what, const Tensor& phase) {
   AutoGradMode off(false);
   const double worst = cresset::abs(cresset::to(phase.detach(), kDouble)).max().item<double>();
   CRESSET_CHECK(!(worst > 1e-2), op, ": The ", what,
-                " in the complex case are specified up to multiplication by e^{i phi}. The specified loss function depends on this phase "
-                "term, making it ill-defined.");
+                " in the complex case are specified up to multiplication by e^{i phi}. The specified loss function depends on this "
+                "quantity, so it is ill-defined.");
 }
 
 }  // namespace

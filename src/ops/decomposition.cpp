@@ -120,7 +120,7 @@ SolveSizes broadcast_solve(const Tensor& a, const Tensor& b, std::string_view op
   const int64_t n = a.size(-1);
   CRESSET_CHECK(b.size(left ? -2 : -1) == n, op, ": Incompatible shapes of A and B for the equation ", left ? "AX = B" : "XA = B", " (",
                 a.size(-2), "x", n, " and ", b.size(-2), "x", b.size(-1), ")");
-  const DimVector batch = infer_broadcast(batch_of(a), batch_of(b));
+  const DimVector batch = infer_broadcast(batch_of(b), batch_of(a));
   return {batch_and(batch, {n, n}), batch_and(batch, {b.size(-2), b.size(-1)})};
 }
 
@@ -276,10 +276,9 @@ TensorSpec ormqr_shape(const Tensor& self, const Tensor& input2, const Tensor& i
   CRESSET_CHECK(self.dim() >= 2, op, ": input must have at least 2 dimensions.");
   CRESSET_CHECK(input3.dim() >= 2, op, ": other must have at least 2 dimensions.");
   const int64_t side = left ? -2 : -1;
-  CRESSET_CHECK(input2.dim() >= 1 && input3.size(side) >= input2.size(-1), op, ": other.shape[", side,
-                "] must be greater than or equal to tau.shape[-1]");
   CRESSET_CHECK(input3.size(side) == self.size(-2), op, ": other.shape[", side, "] must be equal to input.shape[-2]");
-  CRESSET_CHECK(input2.size(-1) <= self.size(-1), op, ": tau.shape[-1] must be less than or equal to input.shape[-1]");
+  CRESSET_CHECK(input2.dim() >= 1 && input2.size(-1) == std::min(input3.size(side), self.size(-1)), op,
+                ": tau.shape[-1] must be equal to min(other.shape[", side, "], input.shape[-1])");
   check_tau(op, self, input2);
   CRESSET_CHECK(input3.dim() == self.dim(), op,
                 ": Expected other to have the same number of dimensions as input, but got other.ndim equal to ", input3.dim(),
@@ -301,7 +300,7 @@ std::tuple<Tensor, Tensor, Tensor> svd_some_impl(const Tensor& self, bool some, 
   if (compute_uv) return {U, S, cresset::adjoint(Vh)};
   const int64_t m = self.size(-2), n = self.size(-1);
   return {cresset::zeros(batch_and(batch_of(self), {m, m}), self.options()), S,
-          cresset::zeros(batch_and(batch_of(self), {n, n}), self.options())};
+          cresset::zeros(batch_and(batch_of(self), {n, n}), self.options()).transpose(-2, -1)};
 }
 
 }  // namespace cresset::ops

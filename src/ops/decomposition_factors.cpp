@@ -217,7 +217,8 @@ LstsqPlan plan_lstsq(const Tensor& self, const Tensor& b, std::optional<std::str
   CRESSET_CHECK(self.size(-2) == b.size(plan.vector ? -1 : -2), op, ": input.size(-2) should match other.size(", plan.vector ? -1 : -2,
                 ")");
   check_same_device(op, self, b, "other");
-  CRESSET_CHECK(self.is_floating_point() || self.is_complex(), "This function doesn't handle types other than float and double");
+  CRESSET_CHECK(toOpMathType(self.scalar_type()) == self.scalar_type() && (self.is_floating_point() || self.is_complex()),
+                "This function doesn't handle types other than float and double");
   plan.driver = driver.value_or("gelsy");
   CRESSET_CHECK(plan.driver == "gels" || plan.driver == "gelsy" || plan.driver == "gelsd" || plan.driver == "gelss", op,
                 ": parameter `driver` should be one of (gels, gelsy, gelsd, gelss)");

@@ -15,9 +15,9 @@
 
 namespace cresset::cpu {
 
-void set_blas_threads() {
+void set_blas_threads(bool small) {
   static std::atomic<int> current{0};
-  const int wanted = in_parallel_region() ? 1 : get_num_threads();
+  const int wanted = small || in_parallel_region() ? 1 : get_num_threads();
   if (current.exchange(wanted, std::memory_order_relaxed) != wanted) openblas_set_num_threads(wanted);
 }
 

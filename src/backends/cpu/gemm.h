@@ -19,8 +19,9 @@ void gemm(const char* op, ScalarType dtype, int64_t m, int64_t n, int64_t k, con
 /// gemm for bfloat16 with alpha 1 and beta 0 (src/backends/cpu/gemm_onednn.cpp). False when oneDNN cannot; nothing is written then.
 bool onednn_bfloat16_gemm(int64_t m, int64_t n, int64_t k, MatrixRef a, MatrixRef b, void* c, int64_t ldc);
 
-/// Gives BLAS and LAPACK as many threads as parallel_for has, and one inside of a parallel region. Called before each call of theirs.
-void set_blas_threads();
+/// Gives BLAS and LAPACK as many threads as parallel_for has; one inside of a parallel region, or when the work is `small`.
+/// Called before each call of theirs.
+void set_blas_threads(bool small = false);
 
 /// Can BLAS read this (rows, columns) matrix as it is, row by row or column by column?
 bool blas_readable(int64_t rows, int64_t columns, int64_t row_stride, int64_t column_stride);
