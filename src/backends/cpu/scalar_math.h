@@ -452,6 +452,11 @@ inline T sinc(T x) {
   return select(x == T(0), T(1), sin(y) / y);
 }
 template <class T>
+inline std::complex<T> sinc(std::complex<T> x) {
+  const std::complex<T> y = x * kPi<T>;
+  return x == T(0) ? std::complex<T>(1) : sin(y) / y;
+}
+template <class T>
 inline T heaviside(T x, T at_zero) {
   return x == T(0) ? at_zero : static_cast<T>(x > T(0));
 }
