@@ -19,6 +19,12 @@ def double(call):
     return call.leaves() and cresset.float32 not in [*call.args, *call.kwargs.values()]
 
 
+@pytest.fixture
+def tally(count):
+    """tally(line, samples) counts a row and its samples in the totals after the run."""
+    return lambda line, samples: count("derivatives against differences, in double precision", line, rows=int(samples > 0), samples=samples)
+
+
 # Their tensors belong together (a result of one operator on another argument), which samples cannot say.
 # Second derivatives of the operators that use them cover them.
 WITHOUT_SAMPLES = {"aten::log_sigmoid_backward", "aten::native_batch_norm_backward", "aten::native_layer_norm_backward"}
@@ -41,21 +47,20 @@ def test_known_differences_name_samples():
 
 
 @each_row
-def test_reverse(row):
+def test_reverse(row, tally):
     def check(call):
-        if double(call):
-            gradcheck.check_reverse(lambda: row.op()(*call.args, **call.kwargs), call.leaves(), rng())
+        return bool(double(call)) and gradcheck.check_reverse(lambda: row.op()(*call.args, **call.kwargs), call.leaves(), rng())
 
-    op_samples.check_samples("reverse", row, check)
+    tally("reverse", op_samples.check_samples("reverse", row, check))
 
 
 @each_row
-def test_reverse_complex(row):
+def test_reverse_complex(row, tally):
     """The same samples with an imaginary part, where the operator takes complex numbers: the conjugate convention."""
 
     def check(call):
         if not double(call) or any(t.is_complex() for t in call.tensors()):
-            return
+            return False
         imaginary = rng()
 
         def complex_number(t):
@@ -68,37 +73,82 @@ def test_reverse_complex(row):
         try:
             row.op()(*call.args, **call.kwargs)
         except (RuntimeError, TypeError):
-            return
-        gradcheck.check_reverse(lambda: row.op()(*call.args, **call.kwargs), call.leaves(), rng())
+            return False
+        return gradcheck.check_reverse(lambda: row.op()(*call.args, **call.kwargs), call.leaves(), rng())
 
-    op_samples.check_samples("reverse_complex", row, check)
+    tally("reverse, complex", op_samples.check_samples("reverse_complex", row, check))
 
 
 @each_row
-def test_second_order(row):
+def test_second_order(row, tally):
     def check(call):
-        if double(call):
-            gradcheck.check_second(lambda: row.op()(*call.args, **call.kwargs), call.leaves(), rng())
+        return bool(double(call)) and gradcheck.check_second(lambda: row.op()(*call.args, **call.kwargs), call.leaves(), rng())
 
-    op_samples.check_samples("second", row, check)
+    tally("second order", op_samples.check_samples("second", row, check))
+
+
+def without_forward(row):
+    """Whether forward mode raises: a formula of its own is missing."""
+    return row["differentiable"] == "formula" and row["jvp"] is None
+
+
+def by_leaves(row, call):
+    """The call as a function of its leaves."""
+    leaves = call.leaves()
+
+    def f(*inputs):
+        now = dict(zip(map(id, leaves), inputs))
+        moved = call.map(lambda t: now.get(id(t), t))
+        return row.op()(*moved.args, **moved.kwargs)
+
+    return f
 
 
 @each_row
-def test_forward(row):
+def test_forward(row, tally):
     def check(call):
         if not double(call):
-            return
-        leaves = call.leaves()
+            return False
+        if not without_forward(row):
+            return gradcheck.check_forward(by_leaves(row, call), call.leaves(), rng())
+        with pytest.raises(NotImplementedError, match="forward"):
+            gradcheck.check_forward(by_leaves(row, call), call.leaves(), rng())
+        return False
 
-        def f(*inputs):
-            now = dict(zip(map(id, leaves), inputs))
-            moved = call.map(lambda t: now.get(id(t), t))
-            return row.op()(*moved.args, **moved.kwargs)
+    tally("forward", op_samples.check_samples("forward", row, check))
 
-        if row["differentiable"] == "formula" and row["jvp"] is None:
-            with pytest.raises(NotImplementedError, match="forward"):
-                gradcheck.check_forward(f, leaves, rng())
-        else:
-            gradcheck.check_forward(f, leaves, rng())
 
-    op_samples.check_samples("forward", row, check)
+def differentiable_part(row, call):
+    """The call as a function of its leaves that returns the outputs with a gradient; None when there are none."""
+    f = by_leaves(row, call)
+    tracked = [t.requires_grad for t in op_samples.flat(f(*call.leaves()))]
+    return (lambda *inputs: tuple(t for t, wanted in zip(op_samples.flat(f(*inputs)), tracked) if wanted)) if any(tracked) else None
+
+
+@each_row
+@pytest.mark.parametrize("mode", ["fast", "slow"])
+def test_public_gradcheck(row, mode, tally):
+    """The package's own checkers in both modes: a projection of each Jacobian, and all its entries."""
+    fast = mode == "fast"
+
+    def checker(run):
+        def check(call):
+            f = differentiable_part(row, call) if double(call) else None
+            return f is not None and run(f, tuple(call.leaves()))
+
+        return check
+
+    def reverse(f, leaves):
+        return cresset.autograd.gradcheck(f, leaves, fast_mode=fast)
+
+    def forward(f, leaves):
+        return cresset.autograd.gradcheck(f, leaves, fast_mode=fast, check_forward_ad=True, check_backward_ad=False)
+
+    def second(f, leaves):
+        cresset.manual_seed(0)
+        return cresset.autograd.gradgradcheck(f, leaves, fast_mode=fast, atol=1e-4)
+
+    tally(f"gradcheck, {mode}", op_samples.check_samples("reverse", row, checker(reverse)))
+    if not without_forward(row):
+        tally(f"gradcheck, {mode}, forward", op_samples.check_samples("forward", row, checker(forward)))
+    tally(f"gradgradcheck, {mode}", op_samples.check_samples("second", row, checker(second)))
