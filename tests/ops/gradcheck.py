@@ -59,10 +59,10 @@ def compare(what, have, want, tolerance):
 
 
 def check_reverse(f, leaves, rng, tolerance=1e-5):
-    """backward of f() with respect to the leaves it reads."""
+    """backward of f() with respect to the leaves it reads. False when no output requires grad."""
     outputs = [t for t in floating(flat(f())) if t.requires_grad]
     if not outputs:
-        return
+        return False
     weights = [random_like(t, rng) for t in outputs]
     numbers = [array(w) for w in weights]
     differentiable = [t.requires_grad for t in floating(flat(f()))]
@@ -77,13 +77,14 @@ def check_reverse(f, leaves, rng, tolerance=1e-5):
             raise Failure(f"gradient {number} is {gradient.dtype} {list(gradient.shape)} of an input {x.dtype} {list(x.shape)}")
         have_values = np.zeros(tuple(x.shape)) if gradient is None else array(gradient)
         compare(f"gradient {number}", have_values, numeric_gradient(value, x), tolerance)
+    return True
 
 
 def check_second(f, leaves, rng, tolerance=1e-4):
-    """backward of the gradient of f(), with respect to the leaves and to the incoming gradients."""
+    """backward of the gradient of f(), with respect to the leaves and to the incoming gradients. False when there is none."""
     outputs = [t for t in floating(flat(f())) if t.requires_grad]
     if not outputs:
-        return
+        return False
     weights = [random_like(t, rng).requires_grad_() for t in outputs]
 
     def gradients(create_graph):
@@ -93,7 +94,7 @@ def check_second(f, leaves, rng, tolerance=1e-4):
     first = gradients(True)
     used = [i for i, g in enumerate(first) if g is not None and g.requires_grad]
     if not used:
-        return
+        return False
     directions = [random_like(first[i], rng) for i in used]
     numbers = [array(d) for d in directions]
     inputs = [*leaves, *weights]
@@ -106,12 +107,16 @@ def check_second(f, leaves, rng, tolerance=1e-4):
     for number, (x, gradient) in enumerate(zip(inputs, have)):
         have_values = np.zeros(tuple(x.shape)) if gradient is None else array(gradient)
         compare(f"second gradient {number}", have_values, numeric_gradient(value, x), tolerance)
+    return True
 
 
 def check_forward(f, leaves, rng, tolerance=1e-5):
-    """Tangents of those outputs of f(*inputs) that have a gradient: all inputs moving at once, and each alone."""
+    """Tangents of those outputs of f(*inputs) that have a gradient: all inputs moving at once, and each alone. False when no output
+    has a gradient."""
     forward_ad = cresset.autograd.forward_ad
     tracked = [t.requires_grad for t in floating(flat(f(*leaves)))]
+    if not any(tracked):
+        return False
 
     def results(*inputs):
         return [t for t, wanted in zip(floating(flat(f(*inputs))), tracked) if wanted]
@@ -131,3 +136,4 @@ def check_forward(f, leaves, rng, tolerance=1e-5):
             for number, (tangent, up, down) in enumerate(zip(have, moved(STEP), moved(-STEP))):
                 want = (up - down) / (2 * STEP)
                 compare(f"tangent {number} with inputs {list(moving)} moving", np.zeros_like(want) if tangent is None else tangent, want, tolerance)
+    return True

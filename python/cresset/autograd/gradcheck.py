@@ -14,6 +14,10 @@ class GradcheckError(RuntimeError):
     """A derivative does not agree with differences."""
 
 
+class _WrongShape(Exception):
+    """A gradient has another shape than its input."""
+
+
 def _tuple(value):
     return tuple(value) if isinstance(value, (tuple, list)) else (value,)
 
@@ -63,38 +67,139 @@ def _jacobians_close(numerical, analytical, rtol, atol):
     )
 
 
-def _analytical(output, inputs, xs):
+def _gradients(output, xs, seed):
+    """Gradients of the output for the given seed; zeros where there is none."""
+    grads = cresset.autograd.grad(output, xs, seed, retain_graph=True, allow_unused=True)
+    for x, g in zip(xs, grads):
+        if g is not None and g.shape != x.shape:
+            raise _WrongShape(f"Backward: the gradient has the shape {tuple(g.shape)}, the input {tuple(x.shape)}.")
+    return [cresset.zeros_like(x) if g is None else g for x, g in zip(xs, grads)]
+
+
+def _analytical(output, xs):
     """Rows by direction of each x, columns by direction of the output: d output = Re(conj(gradient) * d x)."""
     columns = [[] for _ in xs]
     for index, unit in _directions(output):
         seed = cresset.zeros_like(output)
         seed[index] = unit
-        grads = cresset.autograd.grad(output, xs, seed, retain_graph=True, allow_unused=True)
-        for column, x, g in zip(columns, xs, grads):
-            if g is None:
-                g = cresset.zeros_like(x)
-            if g.shape != x.shape:
-                raise GradcheckError(f"the gradient has the shape {tuple(g.shape)}, the input {tuple(x.shape)}.")
+        for column, g in zip(columns, _gradients(output, xs, seed)):
             column.append(_real(g))
     return [[list(row) for row in zip(*column)] if column else [] for column in columns]
+
+
+def _check_slow(func, inputs, tensors, outputs, eps, rtol, atol, nondet_tol, fail):
+    """Every entry of the Jacobian of each output and input, by reverse mode."""
+    xs = [x for _, x in tensors]
+    numerical = [_numerical(func, inputs, x, eps, [m for m, _ in outputs]) for x in xs]
+    for k, (m, output) in enumerate(outputs):
+        analytical = _analytical(output, xs)
+        again = _analytical(output, xs)
+        for i, (n, x) in enumerate(tensors):
+            want = [_real(row[k]) for row in numerical[i]]
+            if output.numel() and x.numel() and not _jacobians_close(want, analytical[i], rtol, atol):
+                return fail(f"Jacobian mismatch for output {m} with respect to input {n},\nnumerical:{want}\nanalytical:{analytical[i]}\n")
+            if not _jacobians_close(again[i], analytical[i], 0.0, nondet_tol):
+                return fail(
+                    f"Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives different values, "
+                    f"although analytical gradient matches numerical gradient. The tolerance for nondeterminism was {nondet_tol}."
+                )
+    return True
 
 
 def _check_forward(func, inputs, tensors, eps, rtol, atol, fail):
     for n, x in tensors:
         for (index, unit), row in zip(_directions(x), _numerical(func, inputs, x, eps, _all_outputs(func, inputs))):
-            tangent = cresset.zeros_like(x.detach())
-            tangent[index] = unit
-            with forward_ad.dual_level():
-                dual = [forward_ad.make_dual(i.detach(), tangent) if i is x else i.detach() if isinstance(i, cresset.Tensor) else i for i in inputs]
-                outputs = [o for o in _tuple(func(*dual)) if isinstance(o, cresset.Tensor)]
-                tangents = [forward_ad.unpack_dual(o).tangent for o in outputs]
+            tangents = _tangents(func, inputs, x, _basis(x, index, unit))
             for m, (t, want) in enumerate(zip(tangents, row)):
                 got = [0.0] * len(_real(want)) if t is None else _real(t)
-                if (outputs[m].is_floating_point() or outputs[m].is_complex()) and not _jacobians_close([_real(want)], [got], rtol, atol):
+                if (want.is_floating_point() or want.is_complex()) and not _jacobians_close([_real(want)], [got], rtol, atol):
                     return fail(
                         f"Jacobian computed with forward mode mismatch for output {m} with respect to input {n},\nnumerical:{_real(want)}\nanalytical:{got}\n"
                     )
     return True
+
+
+_FAST_NOTE = """
+The above quantities relating the numerical and analytical jacobians are computed
+in fast mode: projected on one random direction of the output and one of the input. Below, both in slow mode:
+"""
+
+
+def _inner(a, b):
+    """Real inner product: the sum of Re(conj(a) b)."""
+    return sum(x * y for x, y in zip(_real(a), _real(b)))
+
+
+def _random_direction(tensor, generator):
+    """A random vector of length 1 in the space of the tensor."""
+    values = cresset.randn(tensor.shape, dtype=tensor.dtype, generator=generator)
+    return values / max(sum(v * v for v in _real(values)), 1e-300) ** 0.5
+
+
+def _directional(func, inputs, x, direction, eps, which):
+    """Difference quotients of the outputs in `which` when x moves along the direction."""
+    data = x.data  # with a version counter of its own: saved tensors stay valid
+    before = data.clone()
+    data.copy_(before + eps * direction)
+    plus = _evaluate(func, inputs, None)
+    data.copy_(before - eps * direction)
+    minus = _evaluate(func, inputs, None)
+    data.copy_(before)
+    return [(plus[i] - minus[i]) / (2 * eps) for i in which]
+
+
+def _check_fast(func, inputs, tensors, outputs, eps, rtol, atol, nondet_tol, fail, forward):
+    """One projection u' J v for each output and input, with random unit vectors u and v, instead of every entry of J.
+
+    Errors of size atol in every entry add up to atol |u|_1 |v|_1 in the projection, so that is its tolerance.
+    """
+    generator = cresset.Generator().manual_seed(0)
+    for n, x in tensors:
+        v = _random_direction(x, generator)
+        quotients = _directional(func, inputs, x, v, eps, [m for m, _ in outputs])
+        tangents = _tangents(func, inputs, x, v) if forward else None
+        for (m, output), quotient in zip(outputs, quotients):
+            u = _random_direction(output, generator)
+            numerical = _inner(u, quotient)
+            if forward:
+                analytical = 0.0 if tangents[m] is None else _inner(u, tangents[m])
+            else:
+                analytical, again = (_inner(_gradients(output, [x], u)[0], v) for _ in range(2))
+                if abs(analytical - again) > nondet_tol:
+                    return fail(f"Backward is not reentrant: it gives different values for the same input and grad_output ({analytical} and {again}). "
+                                f"The tolerance for nondeterminism was {nondet_tol}.")
+            slack = atol * sum(map(abs, _real(u))) * sum(map(abs, _real(v)))
+            if analytical != numerical and not abs(analytical - numerical) <= slack + rtol * abs(numerical):
+                kind = "Jacobian computed with forward mode" if forward else "Jacobian"
+                text = f"{kind} mismatch for output {m} with respect to input {n},\nnumerical:{numerical}\nanalytical:{analytical}\n{_FAST_NOTE}\n"
+                return fail(text + _entries(func, inputs, x, m, output, eps, forward))
+    return True
+
+
+def _entries(func, inputs, x, m, output, eps, forward):
+    """The entries of the Jacobian of output m and x, by differences and by the mode that is checked, as text."""
+    numerical = [_real(row[0]) for row in _numerical(func, inputs, x, eps, [m])]
+    if forward:
+        tangents = [_tangents(func, inputs, x, _basis(x, *direction))[m] for direction in _directions(x)]
+        analytical = [[0.0] * len(row) if t is None else _real(t) for t, row in zip(tangents, numerical)]
+    else:
+        analytical = _analytical(output, [x])[0]
+    largest = max((abs(a - b) for row, other in zip(numerical, analytical) for a, b in zip(row, other)), default=0.0)
+    return f"Numerical:\n{numerical}\nAnalytical:\n{analytical}\n\nThe max per-element difference (slow mode) is: {largest}.\n"
+
+
+def _basis(x, index, unit):
+    tangent = cresset.zeros_like(x.detach())
+    tangent[index] = unit
+    return tangent
+
+
+def _tangents(func, inputs, x, tangent):
+    """Tangent of each output that is a tensor when x has the given one."""
+    with forward_ad.dual_level():
+        dual = [forward_ad.make_dual(i.detach(), tangent) if i is x else i.detach() if isinstance(i, cresset.Tensor) else i for i in inputs]
+        outputs = [o for o in _tuple(func(*dual)) if isinstance(o, cresset.Tensor)]
+        return [forward_ad.unpack_dual(o).tangent for o in outputs]
 
 
 def _all_outputs(func, inputs):
@@ -108,7 +213,8 @@ def gradcheck(
 ):  # fmt: skip
     """Compare the gradients of func(*inputs) with differences of step eps, entry by entry; inputs should be of double precision.
 
-    True when all agree; otherwise GradcheckError, or False with raise_exception=False. fast_mode is accepted and runs the full check.
+    True when all agree; otherwise GradcheckError, or False with raise_exception=False. fast_mode compares one random projection of each
+    Jacobian instead of its entries, and shows the entries where that differs.
     """
     if check_batched_grad or check_batched_forward_grad:
         raise NotImplementedError("gradcheck: batched gradients are not supported; leave check_batched_grad and check_batched_forward_grad False.")
@@ -129,7 +235,12 @@ def gradcheck(
             raise GradcheckError(text)
         return False
 
-    if check_forward_ad and not _check_forward(func, inputs, tensors, eps, rtol, atol, fail):
+    if check_forward_ad and fast_mode:
+        every = _evaluate(func, inputs, None)
+        moving = [(m, o) for m, o in enumerate(every) if o.is_floating_point() or o.is_complex()]
+        if not _check_fast(func, inputs, tensors, moving, eps, rtol, atol, nondet_tol, fail, forward=True):
+            return False
+    elif check_forward_ad and not _check_forward(func, inputs, tensors, eps, rtol, atol, fail):
         return False
     if not check_backward_ad:
         return True
@@ -141,26 +252,19 @@ def gradcheck(
             return fail("Numerical gradient for function expected to be zero: no output requires grad, but the function depends on its inputs.")
         return True
     xs = [x for _, x in tensors]
-    numerical = [_numerical(func, inputs, x, eps, [m for m, _ in outputs]) for x in xs]
-    for k, (m, output) in enumerate(outputs):
-        try:
-            analytical = _analytical(output, inputs, xs)
-            again = _analytical(output, inputs, xs)
-        except GradcheckError as error:
-            return fail(f"Backward of output {m}: {error}")
-        for i, (n, x) in enumerate(tensors):
-            want = [_real(row[k]) for row in numerical[i]]
-            if output.numel() and x.numel() and not _jacobians_close(want, analytical[i], rtol, atol):
-                return fail(f"Jacobian mismatch for output {m} with respect to input {n},\nnumerical:{want}\nanalytical:{analytical[i]}\n")
-            if not _jacobians_close(again[i], analytical[i], 0.0, nondet_tol):
-                return fail(
-                    f"Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives different values, "
-                    f"although analytical gradient matches numerical gradient. The tolerance for nondeterminism was {nondet_tol}."
-                )
-        if check_grad_dtypes:
-            for (n, x), g in zip(tensors, cresset.autograd.grad(output, xs, cresset.ones_like(output), retain_graph=True, allow_unused=True)):
-                if g is not None and g.dtype != x.dtype:
-                    return fail(f"the gradient of input {n} is {g.dtype}, the input {x.dtype}.")
+    try:
+        if fast_mode:
+            passed = _check_fast(func, inputs, tensors, outputs, eps, rtol, atol, nondet_tol, fail, forward=False)
+        else:
+            passed = _check_slow(func, inputs, tensors, outputs, eps, rtol, atol, nondet_tol, fail)
+    except _WrongShape as error:
+        return fail(str(error))
+    if not passed:
+        return False
+    for _, output in outputs if check_grad_dtypes else []:
+        for (n, x), g in zip(tensors, cresset.autograd.grad(output, xs, cresset.ones_like(output), retain_graph=True, allow_unused=True)):
+            if g is not None and g.dtype != x.dtype:
+                return fail(f"the gradient of input {n} is {g.dtype}, the input {x.dtype}.")
     if check_undefined_grad and len(outputs) > 1:
         # Each output alone: the gradients of the others are undefined.
         for _, output in outputs:
