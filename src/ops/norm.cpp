@@ -93,6 +93,12 @@ std::tuple<Tensor, Tensor, Tensor> native_batch_norm_backward_meta(const Tensor&
 Tensor batch_norm_impl(const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
                        const std::optional<Tensor>& running_mean, const std::optional<Tensor>& running_var, bool training, double momentum,
                        double eps, bool) {
+  if (input.numel() == 0) {  // of any rank, and without a change of the statistics
+    Tensor out = input.clone();
+    if (weight && weight->numel() > 0) out = out * weight->select(0, 0);
+    if (bias && bias->numel() > 0) out = out + bias->select(0, 0);
+    return out;
+  }
   return std::get<0>(cresset::native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps));
 }
 
@@ -198,6 +204,8 @@ Tensor group_norm_impl(const Tensor& input, int64_t num_groups, const std::optio
                        double eps, bool) {
   CRESSET_CHECK(input.dim() >= 2, "Expected at least 2 dimensions for input tensor but received ", input.dim());
   const int64_t n = input.size(0), c = input.size(1);
+  for (int64_t d = 1; d < input.dim(); ++d)
+    CRESSET_CHECK(input.size(d) > 0, "group_norm: non-empty dimensions after the batch were required; got size ", input.sizes(), ".");
   return std::get<0>(normalise_groups(input.contiguous(), weight, bias, n, c, n * c == 0 ? 0 : input.numel() / (n * c), num_groups, eps));
 }
 
