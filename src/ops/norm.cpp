@@ -5,6 +5,7 @@
 #include <cresset/core/dispatch_types.h>
 #include <cresset/ops/functions_arith.h>
 #include <cresset/ops/functions_creation.h>
+#include <cresset/ops/functions_math.h>
 #include <cresset/ops/functions_norm.h>
 #include <cresset/ops/functions_reduce.h>
 
@@ -207,6 +208,21 @@ Tensor group_norm_impl(const Tensor& input, int64_t num_groups, const std::optio
   for (int64_t d = 1; d < input.dim(); ++d)
     CRESSET_CHECK(input.size(d) > 0, "group_norm: non-empty dimensions after the batch were required; got size ", input.sizes(), ".");
   return std::get<0>(normalise_groups(input.contiguous(), weight, bias, n, c, n * c == 0 ? 0 : input.numel() / (n * c), num_groups, eps));
+}
+
+Tensor norm_except_dim_impl(const Tensor& v, int64_t pow, int64_t dim) {
+  const double p = static_cast<double>(pow);
+  if (dim == -1) return cresset::norm(v, p);
+  CRESSET_CHECK(dim >= 0 && dim < v.dim(), "norm_except_dim: dim from -1 to ", v.dim() - 1, " was required; got ", dim, ".");
+  DimVector over;
+  for (int64_t d = 0; d < v.dim(); ++d)
+    if (d != dim) over.push_back(d);
+  return over.empty() ? cresset::abs(v) : cresset::norm(v, p, over, true);
+}
+
+std::tuple<Tensor, Tensor> weight_norm_interface(const Tensor& v, const Tensor& g, int64_t dim) {
+  const Tensor lengths = cresset::norm_except_dim(v, 2, dim);
+  return {v * (g / lengths), lengths};
 }
 
 }  // namespace cresset::ops
