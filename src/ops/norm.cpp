@@ -4,8 +4,8 @@
 
 #include <cresset/core/dispatch_types.h>
 #include <cresset/ops/functions_arith.h>
-#include <cresset/ops/functions_copy.h>
 #include <cresset/ops/functions_creation.h>
+#include <cresset/ops/functions_math.h>
 #include <cresset/ops/functions_norm.h>
 #include <cresset/ops/functions_reduce.h>
 
@@ -94,9 +94,12 @@ std::tuple<Tensor, Tensor, Tensor> native_batch_norm_backward_meta(const Tensor&
 Tensor batch_norm_impl(const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
                        const std::optional<Tensor>& running_mean, const std::optional<Tensor>& running_var, bool training, double momentum,
                        double eps, bool) {
-  if (input.dim() < 2) {  // without channels only an empty input passes
-    check_batch_norm(input, weight, bias, running_mean, running_var, training);
-    return cresset::clone(input);
+  if (input.dim() < 2) check_batch_norm(input, weight, bias, running_mean, running_var, training);  // only empty ones pass
+  if (input.numel() == 0) {  // of any rank, and without a change of the statistics
+    Tensor out = input.clone();
+    if (weight && weight->numel() > 0) out = out * weight->select(0, 0);
+    if (bias && bias->numel() > 0) out = out + bias->select(0, 0);
+    return out;
   }
   return std::get<0>(cresset::native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps));
 }
@@ -203,9 +206,25 @@ Tensor group_norm_impl(const Tensor& input, int64_t num_groups, const std::optio
                        double eps, bool) {
   CRESSET_CHECK(input.dim() >= 2, "Expected at least 2 dimensions for input tensor but received ", input.dim());
   const int64_t n = input.size(0), c = input.size(1);
-  CRESSET_CHECK(n == 0 || input.numel() > 0, "Expected at least one element in each group, but got input of shape ", input.sizes(),
-                " and num_groups=", num_groups);
+  for (int64_t d = 1; d < input.dim(); ++d)
+    CRESSET_CHECK(input.size(d) > 0, "Expected at least one element in each group, but got input of shape ", input.sizes(),
+                  " and num_groups=", num_groups);
   return std::get<0>(normalise_groups(input.contiguous(), weight, bias, n, c, n * c == 0 ? 0 : input.numel() / (n * c), num_groups, eps));
+}
+
+Tensor norm_except_dim_impl(const Tensor& v, int64_t pow, int64_t dim) {
+  const double p = static_cast<double>(pow);
+  if (dim == -1) return cresset::norm(v, p);
+  CRESSET_CHECK(dim >= 0 && dim < v.dim(), "norm_except_dim: dim from -1 to ", v.dim() - 1, " was required; got ", dim, ".");
+  DimVector over;
+  for (int64_t d = 0; d < v.dim(); ++d)
+    if (d != dim) over.push_back(d);
+  return over.empty() ? cresset::abs(v) : cresset::norm(v, p, over, true);
+}
+
+std::tuple<Tensor, Tensor> weight_norm_interface(const Tensor& v, const Tensor& g, int64_t dim) {
+  const Tensor lengths = cresset::norm_except_dim(v, 2, dim);
+  return {v * (g / lengths), lengths};
 }
 
 }  // namespace cresset::ops

@@ -194,7 +194,7 @@ State cell(Mode mode, const char* name, const Tensor& input, const State& state,
                   ", expected ", size);
     CRESSET_CHECK(
         t.sizes().slice(0, static_cast<std::size_t>(t.dim() - 1)) == input.sizes().slice(0, static_cast<std::size_t>(input.dim() - 1)),
-        "Input batch size ", input.sizes(), " doesn't match ", which, " batch size ", t.sizes());
+        "Input batch size ", input.dim() > 1 ? input.size(0) : 1, " doesn't match ", which, " batch size ", t.dim() > 1 ? t.size(0) : 1);
   };
   CRESSET_CHECK(w_ih.size(0) == w_hh.size(0) && w_hh.size(0) == gate_count(mode) * w_hh.size(1), name, ": weights of ", gate_count(mode),
                 " gates were required; got ", w_ih.sizes(), " and ", w_hh.sizes(), ".");

@@ -2,4 +2,4 @@
 
 from . import functional, init, modules, parameter, utils  # noqa: F401
 from .modules import *  # noqa: F403
-from .parameter import Buffer, Parameter  # noqa: F401
+from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter  # noqa: F401

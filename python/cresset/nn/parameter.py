@@ -5,7 +5,7 @@ from collections import OrderedDict
 import cresset
 from cresset import Tensor
 
-__all__ = ["Parameter", "Buffer"]
+__all__ = ["Parameter", "Buffer", "UninitializedParameter", "UninitializedBuffer", "is_lazy"]
 
 
 def _rebuild_parameter(data, requires_grad, backward_hooks, state=None):
@@ -90,3 +90,83 @@ class Buffer(Tensor, metaclass=_BufferMeta):
         return buffer
 
     __torch_function__ = cresset._C._disabled_torch_function_impl
+
+
+_ALLOWED = frozenset(
+    ["to", "cpu", "cuda", "half", "float", "double", "bfloat16", "is_floating_point", "is_complex", "requires_grad_", "__hash__"]
+)  # fmt: skip
+
+
+class _Uninitialized:
+    """A tensor whose shape is not known yet; `materialize` gives it one. Other operations raise ValueError."""
+
+    @property
+    def shape(self):
+        raise RuntimeError(
+            "Can't access the shape of an uninitialized parameter or buffer. This error usually happens in `load_state_dict` when "
+            "trying to load an uninitialized parameter into an initialized one. Call `forward` to initialize the parameters before "
+            "accessing their attributes."
+        )
+
+    def materialize(self, shape, device=None, dtype=None):
+        """Become an ordinary, uninitialised tensor of this shape, in place."""
+        device = self.data.device if device is None else device
+        dtype = self.data.dtype if dtype is None else dtype
+        self.data = cresset.empty(shape, device=device, dtype=dtype)
+        self.__class__ = self.cls_to_become
+
+    def share_memory_(self):
+        raise RuntimeError(
+            "Can't share memory on an uninitialized parameter or buffer. Call `forward` to initialize the parameters before calling "
+            "`module.share_memory()`."
+        )
+
+    def __repr__(self):
+        return f"<{type(self).__name__}>"
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        name = getattr(func, "__name__", "")
+        # Attributes arrive as the __get__ or __set__ of their descriptors.
+        if name in _ALLOWED or name in ("__get__", "__set__", "__delete__"):
+            with cresset._C.DisableTorchFunctionSubclass():
+                return func(*args, **(kwargs or {}))
+        raise ValueError(
+            f"Attempted to use an uninitialized parameter in {name}. This error happens when you are using a `LazyModule` or "
+            "explicitly manipulating `nn.parameter.UninitializedParameter` objects. When using LazyModules Call `forward` with a "
+            "dummy batch to initialize the parameters before calling other functions"
+        )
+
+
+def is_lazy(param):
+    """Does `param` still wait for its shape?"""
+    return isinstance(param, _Uninitialized)
+
+
+class UninitializedParameter(_Uninitialized, Parameter):
+    """A Parameter without a shape."""
+
+    cls_to_become = Parameter
+
+    def __new__(cls, requires_grad=True, device=None, dtype=None):
+        return Tensor._make_subclass(cls, cresset.empty(0, device=device, dtype=dtype), requires_grad)
+
+    def __deepcopy__(self, memo):
+        if id(self) not in memo:
+            memo[id(self)] = type(self)(self.requires_grad, self.data.device, self.data.dtype)
+        return memo[id(self)]
+
+    def __reduce_ex__(self, proto):
+        return (UninitializedParameter, (self.requires_grad, None, self.data.dtype))
+
+
+class UninitializedBuffer(_Uninitialized, Tensor):
+    """A buffer without a shape."""
+
+    cls_to_become = Tensor
+
+    def __new__(cls, requires_grad=False, device=None, dtype=None, persistent=True):
+        buffer = Tensor._make_subclass(cls, cresset.empty(0, device=device, dtype=dtype), requires_grad)
+        buffer.persistent = persistent
+        buffer._is_buffer = True
+        return buffer

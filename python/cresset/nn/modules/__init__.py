@@ -2,15 +2,19 @@
 
 from . import (
     activation,
+    adaptive,
     batchnorm,
     container,
     conv,
     distance,
     dropout,
     flatten,
+    lazy,
+    linear_cross_entropy,
     loss,
     normalization,
     padding,
+    parallel,
     pooling,
     rnn,
     sparse,
@@ -18,27 +22,30 @@ from . import (
     upsampling,
 )  # fmt: skip
 from .activation import *  # noqa: F403
+from .adaptive import *  # noqa: F403
 from .batchnorm import *  # noqa: F403
 from .container import *  # noqa: F403
 from .conv import *  # noqa: F403
 from .distance import *  # noqa: F403
 from .dropout import *  # noqa: F403
 from .flatten import *  # noqa: F403
-from .linear import Bilinear, Identity, Linear  # noqa: F401
+from .linear import Bilinear, Identity, LazyLinear, Linear  # noqa: F401
+from .linear_cross_entropy import *  # noqa: F403
 from .loss import *  # noqa: F403
 from .module import Module  # noqa: F401
 from .normalization import *  # noqa: F403
 from .padding import *  # noqa: F403
+from .parallel import *  # noqa: F403
 from .pooling import *  # noqa: F403
 from .rnn import *  # noqa: F403
 from .sparse import *  # noqa: F403
 from .transformer import *  # noqa: F403
 from .upsampling import *  # noqa: F403
 
-__all__ = ["Module", "Bilinear", "Identity", "Linear"]
+__all__ = ["Module", "Bilinear", "Identity", "LazyLinear", "Linear"]
 for _family in (
-    activation, batchnorm, container, conv, distance, dropout, flatten, loss, normalization, padding, pooling, rnn, sparse, transformer,
-    upsampling,
+    activation, adaptive, batchnorm, container, conv, distance, dropout, flatten, linear_cross_entropy, loss, normalization, padding,
+    parallel, pooling, rnn, sparse, transformer, upsampling,
 ):  # fmt: skip
     __all__ += _family.__all__
 del _family

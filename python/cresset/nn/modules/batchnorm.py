@@ -7,9 +7,13 @@ from cresset.nn import functional as F
 from cresset.nn import init
 from cresset.nn.parameter import Parameter
 
+from .lazy import LazyModuleMixin
 from .module import Module, weight_and_bias
 
-__all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d"]
+__all__ = [
+    "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d",
+    "LazyBatchNorm1d", "LazyBatchNorm2d", "LazyBatchNorm3d", "LazyInstanceNorm1d", "LazyInstanceNorm2d", "LazyInstanceNorm3d",
+]  # fmt: skip
 
 
 class _NormBase(Module):
@@ -140,6 +144,42 @@ class BatchNorm3d(_BatchNorm):
     _dims = (5,)
 
 
+class SyncBatchNorm(_BatchNorm):
+    """Batch normalisation over the batches of all processes; in a single process that is BatchNorm of (N, C, ...)."""
+
+    def __init__(
+        self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, process_group=None, device=None,
+        dtype=None, *, bias=True,
+    ):  # fmt: skip
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
+        self.process_group = process_group
+
+    def _check_input_dim(self, input):
+        if input.dim() < 2:
+            raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
+        if input.size(1) == 0:
+            raise ValueError("SyncBatchNorm number of input channels should be non-zero")
+
+    @classmethod
+    def convert_sync_batchnorm(cls, module, process_group=None):
+        """`module` with every batch normalisation in it replaced by a SyncBatchNorm around the same tensors."""
+        result = module
+        if isinstance(module, _BatchNorm):
+            result = cls(
+                module.num_features, module.eps, module.momentum, module.affine, module.track_running_stats, process_group,
+                bias=module.bias is not None,
+            )  # fmt: skip
+            if module.affine:
+                with cresset.no_grad():
+                    result.weight, result.bias = module.weight, module.bias
+            result.running_mean, result.running_var = module.running_mean, module.running_var
+            result.num_batches_tracked = module.num_batches_tracked
+            result.training = module.training
+        for name, child in module.named_children():
+            result.add_module(name, cls.convert_sync_batchnorm(child, process_group))
+        return result
+
+
 class _InstanceNorm(_NormBase):
     _ndim = 0  # of an unbatched input
 
@@ -200,3 +240,80 @@ class InstanceNorm3d(_InstanceNorm):
     """Instance normalisation of (N, C, D, H, W) or (C, D, H, W)."""
 
     _ndim = 4
+
+
+class _LazyNormBase(LazyModuleMixin, _NormBase):
+    """The normalisations whose number of features is the first input's number of channels."""
+
+    def __init__(
+        self, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None, dtype=None, *, bias=True
+    ):  # fmt: skip
+        # Built without parameters of its own; they take their size from the first input.
+        super().__init__(0, eps, momentum, False, False, device, dtype, bias=bias)
+        self.affine = affine
+        self.track_running_stats = track_running_stats
+        if affine:
+            self.weight = self._lazy_parameter(device, dtype)
+            if bias:
+                self.bias = self._lazy_parameter(device, dtype)
+        if track_running_stats:
+            self.running_mean = self._lazy_buffer(device, dtype)
+            self.running_var = self._lazy_buffer(device, dtype)
+            self.num_batches_tracked = cresset.tensor(0, dtype=cresset.long, device=device)
+
+    def reset_parameters(self):
+        if not self.has_uninitialized_params() and self.num_features != 0:
+            super().reset_parameters()
+
+    def initialize_parameters(self, input):
+        if not self.has_uninitialized_params():
+            return
+        self.num_features = input.size(input.dim() - self._ndim if self._ndim else 1)
+        for tensor in (self.weight, self.bias, self.running_mean, self.running_var):
+            if tensor is not None:
+                tensor.materialize((self.num_features,))
+        self.reset_parameters()
+
+    _ndim = 0  # of an unbatched input; 0 when the batch is always there
+
+
+class LazyBatchNorm1d(_LazyNormBase, _BatchNorm):
+    """BatchNorm1d that takes num_features from the first input."""
+
+    cls_to_become = BatchNorm1d
+    _dims = BatchNorm1d._dims
+
+
+class LazyBatchNorm2d(_LazyNormBase, _BatchNorm):
+    """BatchNorm2d that takes num_features from the first input."""
+
+    cls_to_become = BatchNorm2d
+    _dims = BatchNorm2d._dims
+
+
+class LazyBatchNorm3d(_LazyNormBase, _BatchNorm):
+    """BatchNorm3d that takes num_features from the first input."""
+
+    cls_to_become = BatchNorm3d
+    _dims = BatchNorm3d._dims
+
+
+class LazyInstanceNorm1d(_LazyNormBase, _InstanceNorm):
+    """InstanceNorm1d that takes num_features from the first input."""
+
+    cls_to_become = InstanceNorm1d
+    _ndim = InstanceNorm1d._ndim
+
+
+class LazyInstanceNorm2d(_LazyNormBase, _InstanceNorm):
+    """InstanceNorm2d that takes num_features from the first input."""
+
+    cls_to_become = InstanceNorm2d
+    _ndim = InstanceNorm2d._ndim
+
+
+class LazyInstanceNorm3d(_LazyNormBase, _InstanceNorm):
+    """InstanceNorm3d that takes num_features from the first input."""
+
+    cls_to_become = InstanceNorm3d
+    _ndim = InstanceNorm3d._ndim

@@ -1,6 +1,7 @@
 """Containers of modules and of parameters."""
 
 import operator
+import warnings
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from itertools import chain, islice
@@ -10,7 +11,7 @@ from cresset.nn.parameter import Parameter
 
 from .module import Module, _addindent
 
-__all__ = ["Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict"]
+__all__ = ["Container", "Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict"]
 
 
 def _at(values, size, index):
@@ -23,6 +24,20 @@ def _checked(index, size):
     if not -size <= index < size:
         raise IndexError(f"index {index} is out of range")
     return index % size
+
+
+class Container(Module):
+    """Older form of Module: the keyword arguments become children."""
+
+    def __init__(self, **kwargs):
+        super().__init__()
+        warnings.warn(
+            "nn.Container is deprecated. All of it's functionality is now implemented in nn.Module. Subclass that instead.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        for name, module in kwargs.items():
+            self.add_module(name, module)
 
 
 class Sequential(Module):

@@ -8,9 +8,13 @@ from cresset.nn import init
 from cresset.nn._functional._common import ntuple
 from cresset.nn.parameter import Parameter
 
+from .lazy import LazyModuleMixin
 from .module import Module, weight_and_bias
 
-__all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"]
+__all__ = [
+    "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "LazyConv1d", "LazyConv2d", "LazyConv3d",
+    "LazyConvTranspose1d", "LazyConvTranspose2d", "LazyConvTranspose3d",
+]  # fmt: skip
 
 _PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
@@ -201,3 +205,98 @@ class ConvTranspose3d(_ConvTransposeNd):
     """Transposed convolution of (N, C, D, H, W) or (C, D, H, W)."""
 
     _ndim, _function = 3, "conv_transpose3d"
+
+
+class _LazyConvMixin(LazyModuleMixin):
+    """The convolutions whose in_channels is the first input's number of channels."""
+
+    def _make_lazy(self, out_channels, bias, device, dtype):
+        self.out_channels = out_channels
+        self.weight = self._lazy_parameter(device, dtype)
+        if bias:
+            self.bias = self._lazy_parameter(device, dtype)
+
+    def reset_parameters(self):
+        if not self.has_uninitialized_params() and self.in_channels != 0:
+            super().reset_parameters()
+
+    def initialize_parameters(self, input, *args, **kwargs):
+        if not self.has_uninitialized_params():
+            return
+        n = self._ndim
+        if input.dim() not in (n + 1, n + 2):
+            raise RuntimeError(
+                f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {type(self).__name__}, but got input of size: "
+                f"{input.shape}"
+            )
+        self.in_channels = input.shape[-n - 1]
+        if self.in_channels % self.groups != 0:
+            raise ValueError("in_channels must be divisible by groups")
+        if self.transposed:
+            shape = (self.in_channels, self.out_channels // self.groups)
+        else:
+            shape = (self.out_channels, self.in_channels // self.groups)
+        self.weight.materialize((*shape, *self.kernel_size))
+        if self.bias is not None:
+            self.bias.materialize((self.out_channels,))
+        self.reset_parameters()
+
+
+class _LazyConv(_LazyConvMixin, _Conv):
+    def __init__(
+        self, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True, padding_mode="zeros", device=None,
+        dtype=None,
+    ):  # fmt: skip
+        super().__init__(0, 0, kernel_size, stride, padding, dilation, groups, False, padding_mode)
+        self._make_lazy(out_channels, bias, device, dtype)
+
+
+class _LazyConvTranspose(_LazyConvMixin, _ConvTransposeNd):
+    def __init__(
+        self, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=True, dilation=1,
+        padding_mode="zeros", device=None, dtype=None,
+    ):  # fmt: skip
+        super().__init__(0, 0, kernel_size, stride, padding, output_padding, groups, False, dilation, padding_mode)
+        self._make_lazy(out_channels, bias, device, dtype)
+
+
+class LazyConv1d(_LazyConv):
+    """Conv1d that takes in_channels from the first input."""
+
+    cls_to_become = Conv1d
+    _ndim, _function = 1, Conv1d._function
+
+
+class LazyConv2d(_LazyConv):
+    """Conv2d that takes in_channels from the first input."""
+
+    cls_to_become = Conv2d
+    _ndim, _function = 2, Conv2d._function
+
+
+class LazyConv3d(_LazyConv):
+    """Conv3d that takes in_channels from the first input."""
+
+    cls_to_become = Conv3d
+    _ndim, _function = 3, Conv3d._function
+
+
+class LazyConvTranspose1d(_LazyConvTranspose):
+    """ConvTranspose1d that takes in_channels from the first input."""
+
+    cls_to_become = ConvTranspose1d
+    _ndim, _function = 1, ConvTranspose1d._function
+
+
+class LazyConvTranspose2d(_LazyConvTranspose):
+    """ConvTranspose2d that takes in_channels from the first input."""
+
+    cls_to_become = ConvTranspose2d
+    _ndim, _function = 2, ConvTranspose2d._function
+
+
+class LazyConvTranspose3d(_LazyConvTranspose):
+    """ConvTranspose3d that takes in_channels from the first input."""
+
+    cls_to_become = ConvTranspose3d
+    _ndim, _function = 3, ConvTranspose3d._function

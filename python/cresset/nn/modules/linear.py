@@ -7,9 +7,10 @@ from cresset.nn import functional as F
 from cresset.nn import init
 from cresset.nn.parameter import Parameter
 
+from .lazy import LazyModuleMixin
 from .module import Module, weight_and_bias
 
-__all__ = ["Identity", "Linear", "NonDynamicallyQuantizableLinear", "Bilinear"]
+__all__ = ["Identity", "Linear", "NonDynamicallyQuantizableLinear", "Bilinear", "LazyLinear"]
 
 
 class Identity(Module):
@@ -88,3 +89,37 @@ class Bilinear(Module):
             f"in1_features={self.in1_features}, in2_features={self.in2_features}, out_features={self.out_features}, "
             f"bias={self.bias is not None}"
         )
+
+
+class LazyLinear(LazyModuleMixin, Linear):
+    """Linear that takes in_features from the first input."""
+
+    cls_to_become = Linear
+
+    def __init__(self, out_features, bias=True, device=None, dtype=None):
+        # Built without values; weight and bias take their sizes from the first input.
+        super().__init__(0, 0, False)
+        self.out_features = out_features
+        self.weight = self._lazy_parameter(device, dtype)
+        if bias:
+            self.bias = self._lazy_parameter(device, dtype)
+
+    def reset_parameters(self):
+        if not self.has_uninitialized_params() and self.in_features != 0:
+            super().reset_parameters()
+
+    def initialize_parameters(self, input):
+        if self.has_uninitialized_params():
+            with cresset.no_grad():
+                self.in_features = input.shape[-1]
+                self.weight.materialize((self.out_features, self.in_features))
+                if self.bias is not None:
+                    self.bias.materialize((self.out_features,))
+                self.reset_parameters()
+        if self.in_features == 0:
+            if input.shape[-1] != self.weight.shape[-1]:
+                raise AssertionError(
+                    f"The in_features inferred from input: {input.shape[-1]} is not equal to in_features from self.weight: "
+                    f"{self.weight.shape[-1]}"
+                )
+            self.in_features = input.shape[-1]

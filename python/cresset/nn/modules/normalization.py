@@ -7,7 +7,7 @@ from cresset.nn.parameter import Parameter
 
 from .module import Module, weight_and_bias
 
-__all__ = ["LocalResponseNorm", "LayerNorm", "GroupNorm", "RMSNorm"]
+__all__ = ["LocalResponseNorm", "CrossMapLRN2d", "LayerNorm", "GroupNorm", "RMSNorm"]
 
 
 class LocalResponseNorm(Module):
@@ -19,6 +19,37 @@ class LocalResponseNorm(Module):
 
     def forward(self, input):
         return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+
+    def extra_repr(self):
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
+
+
+class CrossMapLRN2d(Module):
+    """Normalisation of (N, C, H, W) over neighbouring channels by a running sum of squares.
+
+    The sum moves along the channels: it takes in the channel ahead and, from channel `size // 2 + 2` on, drops the one behind,
+    which is never the first. LocalResponseNorm has a window centred on the channel.
+    """
+
+    def __init__(self, size, alpha=1e-4, beta=0.75, k=1):
+        super().__init__()
+        self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
+
+    def forward(self, input):
+        if input.dim() != 4:
+            raise ValueError(f"CrossMapLRN2d: Expected input to be 4D, got {input.dim()}D instead.")
+        squares = input.pow(2).unbind(1)
+        channels, ahead = len(squares), int((self.size - 1) / 2 + 1)
+        total = sum(squares[1 : min(ahead, channels)], squares[0])
+        sums = [total]
+        for c in range(1, channels):
+            if c < channels - ahead + 1:
+                total = total + squares[c + ahead - 1]
+            if c > ahead:
+                total = total - squares[c - ahead]
+            sums.append(total)
+        scale = self.k + self.alpha / self.size * cresset.stack(sums, 1)
+        return input * scale.pow(-self.beta)
 
     def extra_repr(self):
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"

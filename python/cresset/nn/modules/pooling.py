@@ -8,6 +8,7 @@ from .module import Module
 __all__ = [
     "MaxPool1d", "MaxPool2d", "MaxPool3d", "AvgPool1d", "AvgPool2d", "AvgPool3d", "LPPool1d", "LPPool2d", "LPPool3d",
     "AdaptiveMaxPool1d", "AdaptiveMaxPool2d", "AdaptiveMaxPool3d", "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d",
+    "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d", "FractionalMaxPool2d", "FractionalMaxPool3d",
 ]  # fmt: skip
 
 
@@ -199,3 +200,79 @@ class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
     """Mean pooling to a given volume size; None keeps a size."""
 
     _function = "adaptive_avg_pool3d"
+
+
+class _MaxUnpoolNd(Module):
+    _ndim = 0
+
+    def __init__(self, kernel_size, stride=None, padding=0):
+        super().__init__()
+        self.kernel_size = ntuple(kernel_size, self._ndim)
+        self.stride = self.kernel_size if stride is None else ntuple(stride, self._ndim)
+        self.padding = ntuple(padding, self._ndim)
+
+    def forward(self, input, indices, output_size=None):
+        function = getattr(F, f"max_unpool{self._ndim}d")
+        return function(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+
+    def extra_repr(self):
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class MaxUnpool1d(_MaxUnpoolNd):
+    """Values of (N, C, L) or (C, L) back at the indices that MaxPool1d returned; zeros elsewhere."""
+
+    _ndim = 1
+
+
+class MaxUnpool2d(_MaxUnpoolNd):
+    """Values of (N, C, H, W) or (C, H, W) back at the indices that MaxPool2d returned; zeros elsewhere."""
+
+    _ndim = 2
+
+
+class MaxUnpool3d(_MaxUnpoolNd):
+    """Values of (N, C, D, H, W) or (C, D, H, W) back at the indices that MaxPool3d returned; zeros elsewhere."""
+
+    _ndim = 3
+
+
+class _FractionalMaxPoolNd(Module):
+    _ndim = 0
+
+    def __init__(self, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None):
+        super().__init__()
+        name, n = type(self).__name__, self._ndim
+        if (isinstance(kernel_size, int) and kernel_size <= 0) or (
+            isinstance(kernel_size, (tuple, list)) and not all(k > 0 for k in kernel_size)
+        ):
+            raise ValueError(f"kernel_size must greater than zero, but got {kernel_size}")
+        self.kernel_size = ntuple(kernel_size, n)
+        self.return_indices = return_indices
+        self.register_buffer("_random_samples", _random_samples)
+        self.output_size = ntuple(output_size, n) if output_size is not None else None
+        self.output_ratio = ntuple(output_ratio, n) if output_ratio is not None else None
+        if output_size is None and output_ratio is None:
+            raise ValueError(f"{name} requires specifying either an output size, or a pooling ratio")
+        if output_size is not None and output_ratio is not None:
+            raise ValueError("only one of output_size and output_ratio may be specified")
+        if self.output_ratio is not None and not all(0 < ratio < 1 for ratio in self.output_ratio):
+            raise ValueError(f"output_ratio must be between 0 and 1 (got {output_ratio})")
+
+    def forward(self, input):
+        function = getattr(F, f"fractional_max_pool{self._ndim}d")
+        return function(
+            input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices, self._random_samples
+        )
+
+
+class FractionalMaxPool2d(_FractionalMaxPoolNd):
+    """Largest values of randomly spaced windows of (N, C, H, W) or (C, H, W)."""
+
+    _ndim = 2
+
+
+class FractionalMaxPool3d(_FractionalMaxPoolNd):
+    """Largest values of randomly spaced windows of (N, C, D, H, W) or (C, D, H, W)."""
+
+    _ndim = 3

@@ -1,13 +1,13 @@
-"""Recurrent layers and cells, computed step by step from linear products."""
+"""Recurrent layers and cells."""
 
 import math
 import numbers
 import warnings
 
 import cresset
-from cresset.nn import functional as F
 from cresset.nn import init
 from cresset.nn.parameter import Parameter
+from cresset.nn.utils.rnn import PackedSequence
 
 from .module import Module
 
@@ -16,21 +16,8 @@ __all__ = ["RNNBase", "RNN", "LSTM", "GRU", "RNNCellBase", "RNNCell", "LSTMCell"
 _GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 
 
-def _step(mode, gates, recurrent, h, c):
-    """One step: input part and recurrent part of the gates (N, gates * H), state h (N, H) and for LSTM c -> new (h, c)."""
-    if mode == "RNN_TANH":
-        return (gates + recurrent).tanh(), None
-    if mode == "RNN_RELU":
-        return (gates + recurrent).relu(), None
-    if mode == "GRU":
-        r_i, z_i, n_i = gates.chunk(3, -1)
-        r_h, z_h, n_h = recurrent.chunk(3, -1)
-        reset, update = (r_i + r_h).sigmoid(), (z_i + z_h).sigmoid()
-        new = (n_i + reset * n_h).tanh()
-        return (h - new) * update + new, None
-    i, f, g, o = (gates + recurrent).chunk(4, -1)
-    c = f.sigmoid() * c + i.sigmoid() * g.tanh()
-    return o.sigmoid() * c.tanh(), c
+def _layer_operator(mode):
+    return getattr(cresset, mode.lower())
 
 
 class RNNBase(Module):
@@ -124,74 +111,111 @@ class RNNBase(Module):
             for suffix in self._suffixes(layer)
         ]
 
-    def _initial(self, hx, input, width):
-        """A given state (layers * directions, N, width) checked, or zeros."""
-        shape = (self.num_layers * (2 if self.bidirectional else 1), input.size(1), width)
-        if hx is None:
-            return cresset.zeros(shape, dtype=input.dtype, device=input.device)
-        if tuple(hx.shape) != shape:
-            raise RuntimeError(f"Expected hidden size {shape}, got {list(hx.shape)}")
-        return hx
+    @property
+    def _flat_weights(self):
+        return [weight for weights in self.all_weights for weight in weights]
 
-    def _direction(self, x, suffix, h, c):
-        """One layer in one direction: x (L, N, in) -> (L, N, H), last h, last c."""
-        reverse = suffix.endswith("_reverse")
-        weight_hh = getattr(self, "weight_hh" + suffix)
-        bias_ih, bias_hh = (
-            (getattr(self, "bias_ih" + suffix), getattr(self, "bias_hh" + suffix)) if self.bias else (None, None)
-        )
-        weight_hr = getattr(self, "weight_hr" + suffix) if self.proj_size else None
-        gates = F.linear(x, getattr(self, "weight_ih" + suffix), bias_ih).unbind(0)
-        outputs = []
-        for g in reversed(gates) if reverse else gates:
-            h, c = _step(self.mode, g, F.linear(h, weight_hh, bias_hh), h, c)
-            if weight_hr is not None:
-                h = F.linear(h, weight_hr)
-            outputs.append(h)
-        if reverse:
-            outputs.reverse()
-        return cresset.stack(outputs), h, c
+    def _state_shape(self, batch, width):
+        return (self.num_layers * (2 if self.bidirectional else 1), batch, width)
 
-    def forward(self, input, hx=None):
-        if not isinstance(input, cresset.Tensor):
-            raise TypeError(
-                f"{self._get_name()}: input must be a Tensor of padded sequences; got {type(input).__name__}"
-            )
-        if input.dim() not in (2, 3):
-            raise ValueError(f"{self._get_name()}: Expected input to be 2D or 3D, got {input.dim()}D instead")
+    def get_expected_hidden_size(self, input, batch_sizes):
+        """Shape of h for an input (padded with the batch where batch_first says, or packed with `batch_sizes`)."""
+        batch = int(batch_sizes[0]) if batch_sizes is not None else input.size(0 if self.batch_first else 1)
+        return self._state_shape(batch, self.proj_size or self.hidden_size)
+
+    def get_expected_cell_size(self, input, batch_sizes):
+        """Shape of c, likewise."""
+        return (*self.get_expected_hidden_size(input, batch_sizes)[:2], self.hidden_size)
+
+    def check_input(self, input, batch_sizes):
+        """RuntimeError unless `input` has the type, rank and width of this layer."""
+        expected = 2 if batch_sizes is not None else 3
+        if input.dim() != expected:
+            raise RuntimeError(f"input must have {expected} dimensions, got {input.dim()}")
         if input.size(-1) != self.input_size:
             raise RuntimeError(
                 f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {input.size(-1)}"
             )
+
+    def check_hidden_size(self, hx, expected_hidden_size, msg="Expected hidden size {}, got {}"):
+        """RuntimeError unless `hx` has the expected shape."""
+        if tuple(hx.shape) != tuple(expected_hidden_size):
+            raise RuntimeError(msg.format(expected_hidden_size, list(hx.shape)))
+
+    def check_forward_args(self, input, hidden, batch_sizes):
+        """check_input, and the same for the state (h, or (h, c) of an LSTM)."""
+        self.check_input(input, batch_sizes)
+        expected = self.get_expected_hidden_size(input, batch_sizes)
+        if self.mode != "LSTM":
+            return self.check_hidden_size(hidden, expected)
+        self.check_hidden_size(hidden[0], expected, "Expected hidden[0] size {}, got {}")
+        self.check_hidden_size(hidden[1], self.get_expected_cell_size(input, batch_sizes), "Expected hidden[1] size {}, got {}")
+
+    def permute_hidden(self, hx, permutation):
+        """The state with its batch in the order `permutation`."""
+        if permutation is None:
+            return hx
+        if self.mode == "LSTM":
+            return tuple(state.index_select(1, permutation) for state in hx)
+        return hx.index_select(1, permutation)
+
+    def _zero_state(self, input, batch):
+        def zeros(width):
+            return cresset.zeros(self._state_shape(batch, width), dtype=input.dtype, device=input.device)
+
+        h = zeros(self.proj_size or self.hidden_size)
+        return (h, zeros(self.hidden_size)) if self.mode == "LSTM" else h
+
+    def _run(self, input, batch_sizes, hx):
+        """The operator on a padded or packed batch: (output, state)."""
+        given = [input] if batch_sizes is None else [input, batch_sizes]
+        result = _layer_operator(self.mode)(
+            *given, list(hx) if self.mode == "LSTM" else hx, self._flat_weights, self.bias, self.num_layers, self.dropout,
+            self.training, self.bidirectional, *([self.batch_first] if batch_sizes is None else []),
+        )  # fmt: skip
+        return result[0], tuple(result[1:]) if self.mode == "LSTM" else result[1]
+
+    def _forward_packed(self, packed, hx):
+        data, batch_sizes, sorted_indices, unsorted_indices = packed
+        if hx is None:
+            hx = self._zero_state(data, int(batch_sizes[0]))
+        else:
+            hx = self.permute_hidden(hx, sorted_indices)
+        self.check_forward_args(data, hx, batch_sizes)
+        output, hidden = self._run(data, batch_sizes, hx)
+        output = PackedSequence(output, batch_sizes, sorted_indices, unsorted_indices)
+        return output, self.permute_hidden(hidden, unsorted_indices)
+
+    def forward(self, input, hx=None):
+        """(output, state) for input (L, N, in), (N, L, in) with batch_first, (L, in) without a batch, or a PackedSequence."""
         lstm = self.mode == "LSTM"
-        h0, c0 = (hx if hx is not None else (None, None)) if lstm else (hx, None)
+        if isinstance(input, PackedSequence):
+            return self._forward_packed(input, hx)
+        if input.dim() not in (2, 3):
+            raise ValueError(f"{self._get_name()}: Expected input to be 2D or 3D, got {input.dim()}D instead")
         batched = input.dim() == 3
+        batch_dim = 0 if self.batch_first else 1
+        if hx is not None:
+            states = tuple(hx) if lstm else (hx,)
+            rank = 3 if batched else 2
+            if any(state.dim() != rank for state in states):
+                what = f"({', '.join(str(state.dim()) + '-D' for state in states)})" if lstm else f"{hx.dim()}-D"
+                raise RuntimeError(
+                    f"For {'batched 3-D' if batched else 'unbatched 2-D'} input, hx {'and cx ' if lstm else ''}should "
+                    f"also be {rank}-D but got {what} tensor{'s' if lstm else ''}"
+                )
         if not batched:
-            input = input.unsqueeze(1)
-            h0, c0 = (None if s is None else s.unsqueeze(1) for s in (h0, c0))
-        elif self.batch_first:
-            input = input.transpose(0, 1)
-        h0 = self._initial(h0, input, self.proj_size or self.hidden_size)
-        c0 = self._initial(c0, input, self.hidden_size) if lstm else None
-        x, last_h, last_c = input, [], []
-        for layer in range(self.num_layers):
-            outputs = []
-            for suffix in self._suffixes(layer):
-                k = len(last_h)
-                out, h, c = self._direction(x, suffix, h0[k], c0[k] if lstm else None)
-                outputs.append(out)
-                last_h.append(h)
-                last_c.append(c)
-            x = outputs[0] if len(outputs) == 1 else cresset.cat(outputs, -1)
-            if self.dropout and layer < self.num_layers - 1:
-                x = F.dropout(x, self.dropout, self.training)
-        h = cresset.stack(last_h)
-        c = cresset.stack(last_c) if lstm else None
+            input = input.unsqueeze(batch_dim)
+            if hx is not None:
+                hx = tuple(state.unsqueeze(1) for state in hx) if lstm else hx.unsqueeze(1)
+        if hx is None:
+            hx = self._zero_state(input, input.size(batch_dim))
+        self.check_forward_args(input, hx, None)
+        output, hidden = self._run(input, None, hx)
         if not batched:
-            x, h, c = x.squeeze(1), h.squeeze(1), (c.squeeze(1) if lstm else None)
-        elif self.batch_first:
-            x = x.transpose(0, 1)
-        return x, ((h, c) if lstm else h)
+            output = output.squeeze(batch_dim)
+            hidden = tuple(state.squeeze(1) for state in hidden) if lstm else hidden.squeeze(1)
+        return output, hidden
 
     def extra_repr(self):
         s = f"{self.input_size}, {self.hidden_size}"
@@ -270,21 +294,24 @@ class RNNCellBase(Module):
         for p in self.parameters():
             init.uniform_(p, -bound, bound)
 
-    def _advance(self, mode, input, h, c=None):
+    def _advance(self, operator, input, *states):
+        """One step of `operator`; missing states are zeros. An input without a batch gives a state without one."""
+        name = self._get_name()
         if input.dim() not in (1, 2):
-            raise ValueError(f"{self._get_name()}: Expected input to be 1D or 2D, got {input.dim()}D instead")
-        if input.size(-1) != self.input_size:
-            raise RuntimeError(f"input has inconsistent input_size: got {input.size(-1)} expected {self.input_size}")
-        shape = (*input.shape[:-1], self.hidden_size)
-        states = []
-        for state in (h, c):
-            if state is None:
-                state = cresset.zeros(shape, dtype=input.dtype, device=input.device)
-            elif tuple(state.shape) != shape:
-                raise RuntimeError(f"{self._get_name()}: expected a state of shape {shape}, got {tuple(state.shape)}")
-            states.append(state)
-        gates = F.linear(input, self.weight_ih, self.bias_ih)
-        return _step(mode, gates, F.linear(states[0], self.weight_hh, self.bias_hh), *states)
+            raise ValueError(f"{name}: Expected input to be 1D or 2D, got {input.dim()}D instead")
+        for state in states:
+            if state is not None and state.dim() not in (1, 2):
+                raise ValueError(f"{name}: Expected hidden to be 1D or 2D, got {state.dim()}D instead")
+        batched = input.dim() == 2
+        if not batched:
+            input = input.unsqueeze(0)
+        zeros = cresset.zeros(input.size(0), self.hidden_size, dtype=input.dtype, device=input.device)
+        states = [zeros if s is None else s if batched or s.dim() == 2 else s.unsqueeze(0) for s in states]
+        hx = states if len(states) == 2 else states[0]
+        result = operator(input, hx, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        if batched:
+            return result
+        return tuple(s.squeeze(0) for s in result) if isinstance(result, tuple) else result.squeeze(0)
 
     def extra_repr(self):
         s = f"{self.input_size}, {self.hidden_size}"
@@ -305,7 +332,8 @@ class RNNCell(RNNCellBase):
     def forward(self, input, hx=None):
         if self.nonlinearity not in ("tanh", "relu"):
             raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
-        return self._advance("RNN_" + self.nonlinearity.upper(), input, hx)[0]
+        operator = cresset.rnn_tanh_cell if self.nonlinearity == "tanh" else cresset.rnn_relu_cell
+        return self._advance(operator, input, hx)
 
 
 class LSTMCell(RNNCellBase):
@@ -315,7 +343,7 @@ class LSTMCell(RNNCellBase):
         super().__init__(input_size, hidden_size, bias, 4, device, dtype)
 
     def forward(self, input, hx=None):
-        return self._advance("LSTM", input, *(hx if hx is not None else (None, None)))
+        return self._advance(cresset.lstm_cell, input, *(hx if hx is not None else (None, None)))
 
 
 class GRUCell(RNNCellBase):
@@ -325,4 +353,4 @@ class GRUCell(RNNCellBase):
         super().__init__(input_size, hidden_size, bias, 3, device, dtype)
 
     def forward(self, input, hx=None):
-        return self._advance("GRU", input, hx)[0]
+        return self._advance(cresset.gru_cell, input, hx)
