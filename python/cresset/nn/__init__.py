@@ -1,5 +1,24 @@
 """Neural network modules, their functional forms, initial values and utilities."""
 
-from . import functional, init, modules, parameter, utils  # noqa: F401
+from . import attention, functional, grad, init, modules, parallel, parameter, utils  # noqa: F401
 from .modules import *  # noqa: F403
 from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter  # noqa: F401
+
+
+def factory_kwargs(kwargs):
+    """The keyword arguments of factory functions in `kwargs`: device, dtype, memory_format, and those in factory_kwargs.
+
+    TypeError for any other name, and for one that is given twice.
+    """
+    if kwargs is None:
+        return {}
+    names = {"device", "dtype", "memory_format"}
+    expected = names | {"factory_kwargs"}
+    if not kwargs.keys() <= expected:
+        raise TypeError(f"unexpected kwargs {kwargs.keys() - expected}")
+    result = dict(kwargs.get("factory_kwargs", {}))
+    for name in names & kwargs.keys():
+        if name in result:
+            raise TypeError(f"{name} specified twice, in **kwargs and in factory_kwargs")
+        result[name] = kwargs[name]
+    return result

@@ -370,7 +370,7 @@ def test_pad_sequence():
         (lambda: F.interpolate(t(1, 1, 2)), ValueError, "either size or scale_factor should be defined"),
         (lambda: F.interpolate(t(1, 1, 2), 3, 2), ValueError, "only one of size or scale_factor should be defined"),
         (lambda: F.interpolate(t(1, 1, 2), (3, 4)), ValueError, "must have the same number of spatial dimensions"),
-        (lambda: F.interpolate(t(1, 1, 2), 3, mode="bilinear"), NotImplementedError, "got bilinear"),
+        (lambda: F.interpolate(t(1, 1, 2), 3, mode="bilinear"), NotImplementedError, "Got 3D input, but bilinear mode needs 4D input"),
         (lambda: F.interpolate(t(1, 1, 2), 3, align_corners=True), ValueError, "align_corners option can only be set"),
         (lambda: F.interpolate(t(1, 1, 2), 0), RuntimeError, "Input and output sizes should be greater than 0"),
         (lambda: F.pixel_shuffle(t(1, 3, 2, 2), 2), RuntimeError, "divisible by the square of upscale_factor"),
@@ -380,9 +380,9 @@ def test_pad_sequence():
             "expects height to be divisible by downscale_factor",
         ),
         (lambda: F.channel_shuffle(t(1, 3, 2, 2), 2), RuntimeError, "Number of channels must be divisible by groups"),
-        (lambda: F.unfold(t(1, 1, 2, 2), 3), RuntimeError, r"kernel \(3, 3\).*was required to fit into \(2, 2\)"),
+        (lambda: F.unfold(t(1, 1, 2, 2), 3), RuntimeError, "its components must be at least one"),
         (lambda: F.fold(t(1, 3, 4), (2, 2), 2), RuntimeError, "divisible by the product of kernel_size"),
-        (lambda: F.fold(t(1, 4, 4), (2, 2), 2), RuntimeError, "number of sliding blocks 1, but got"),
+        (lambda: F.fold(t(1, 4, 4), (2, 2), 2), RuntimeError, "number of sliding blocks 1 \\* 1 = 1, but got"),
     ],
 )
 def test_layout_errors(call, error, words):
