@@ -1,4 +1,5 @@
 // Tensor members that need no operator, and the allocation of dense tensors.
+#include <cresset/core/supported_types.h>
 #include <cresset/core/tensor.h>
 
 namespace cresset {
@@ -82,6 +83,7 @@ Tensor empty_cpu(IntArrayRef sizes, ScalarType dtype) {
     empty |= s == 0;
     overflow |= __builtin_mul_overflow(bytes, s, &bytes);
   }
+  check_supported_type(dtype);
   CRESSET_CHECK(empty || (!overflow && bytes < int64_t{1} << 62), "Storage size calculation overflowed with sizes=", sizes);
   auto impl = make_intrusive<TensorImpl>(
       Storage(make_intrusive<StorageImpl>(StorageImpl::use_byte_size_t(), empty ? 0 : static_cast<std::size_t>(bytes))),
@@ -91,6 +93,7 @@ Tensor empty_cpu(IntArrayRef sizes, ScalarType dtype) {
 }
 
 Tensor empty_strided_cpu(IntArrayRef sizes, IntArrayRef strides, ScalarType dtype) {
+  check_supported_type(dtype);
   check_sizes_nonnegative(sizes);
   return make_cpu(sizes, strides, dtype, compute_storage_nbytes(sizes, strides, element_size(dtype)));
 }

@@ -12,12 +12,6 @@ namespace cresset::ops {
 TensorSpec spec_like(const Tensor& like, IntArrayRef sizes, std::optional<ScalarType> dtype = std::nullopt,
                      MemoryFormat format = MemoryFormat::Contiguous);
 
-/// Raises NotImplementedError for types that exist in schemas and files only (complex32).
-inline void check_has_kernels(ScalarType type) {
-  CRESSET_CHECK_NOT_IMPLEMENTED(element_size(type) != 0 && type != ScalarType::ComplexHalf, "tensors of type ", type,
-                                " are not supported: it is a name in schemas and files only.");
-}
-
 /// Replaces one -1 by what numel leaves. Raises `shape '[4]' is invalid for input of size 6` and its relatives.
 DimVector infer_size(IntArrayRef shape, int64_t numel);
 

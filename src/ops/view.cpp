@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include <cresset/core/supported_types.h>
 #include <cresset/ops/functions_arith.h>
 #include <cresset/ops/functions_creation.h>
 #include <cresset/ops/functions_reduce.h>
@@ -99,7 +100,7 @@ Tensor reshape_impl(const Tensor& self, IntArrayRef shape) {
 }
 
 Tensor view_dtype(const Tensor& self, ScalarType dtype) {
-  check_has_kernels(dtype);
+  check_supported_type(dtype);
   const ScalarType from = self.scalar_type();
   if (from == dtype) return alias_view(self);
   const int64_t old_size = static_cast<int64_t>(self.itemsize()), new_size = static_cast<int64_t>(element_size(dtype));

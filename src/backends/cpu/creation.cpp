@@ -6,7 +6,6 @@
 #include <cresset/core/dispatch_types.h>
 
 #include "cpu/cpu_decl_creation.h"
-#include "ops/shape_util.h"
 
 namespace cresset::cpu {
 namespace {
@@ -46,7 +45,6 @@ Tensor empty_memory_format(IntArrayRef size, std::optional<ScalarType> dtype, st
   CRESSET_CHECK_NOT_IMPLEMENTED(!layout || *layout == kStrided, "empty: new tensors are strided here; given layout ", to_string(*layout),
                                 ".");
   CRESSET_CHECK(!pin_memory || !*pin_memory, "empty: pinned memory is not supported; leave pin_memory out.");
-  ops::check_has_kernels(type);
   if (!memory_format || *memory_format == MemoryFormat::Contiguous) return detail::empty_cpu(size, type);
   CRESSET_CHECK(*memory_format != MemoryFormat::Preserve, "empty: preserve memory format needs a tensor to preserve; use empty_like.");
   detail::check_sizes_nonnegative(size);
@@ -60,9 +58,7 @@ Tensor empty_strided(IntArrayRef size, IntArrayRef stride, std::optional<ScalarT
   CRESSET_CHECK(!pin_memory || !*pin_memory, "empty_strided: pinned memory is not supported; leave pin_memory out.");
   for (int64_t s : stride)
     CRESSET_CHECK(s >= 0, "empty_strided: strides must not be negative; given strides ", stride, " for sizes ", size, ".");
-  const ScalarType type = dtype.value_or(get_default_dtype());
-  ops::check_has_kernels(type);
-  return detail::empty_strided_cpu(size, stride, type);
+  return detail::empty_strided_cpu(size, stride, dtype.value_or(get_default_dtype()));
 }
 
 void arange(const Scalar& start, const Scalar&, const Scalar& step, std::optional<ScalarType>, std::optional<Layout>, std::optional<Device>,

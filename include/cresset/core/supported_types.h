@@ -1,0 +1,15 @@
+// Which element types tensors can have.
+#pragma once
+
+#include <cresset/base/error.h>
+#include <cresset/core/scalar_type.h>
+
+namespace cresset {
+
+/// Raises NotImplementedError for types that are names in schemas and files only (complex32).
+inline void check_supported_type(ScalarType type) {
+  CRESSET_CHECK_NOT_IMPLEMENTED(element_size(type) != 0 && type != ScalarType::ComplexHalf, "tensors of type ", type,
+                                " are not supported: it is a name in schemas and files only.");
+}
+
+}  // namespace cresset
