@@ -245,7 +245,8 @@ TensorSpec cumsum_shape(const Tensor& self, int64_t dim, std::optional<ScalarTyp
 TensorSpec cumprod_shape(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) { return cumsum_shape(self, dim, dtype); }
 TensorSpec logcumsumexp_shape(const Tensor& self, int64_t dim) {
   maybe_wrap_dim(dim, self.dim());
-  CRESSET_CHECK_NOT_IMPLEMENTED(self.is_floating_point() || self.is_complex(), "\"logcumsumexp_out_cpu\" not implemented for '", self.scalar_type(), "'");
+  CRESSET_CHECK_NOT_IMPLEMENTED(self.is_floating_point() || self.is_complex(), "\"logcumsumexp_out_cpu\" not implemented for '",
+                                self.scalar_type(), "'");
   return spec_like(self, self.sizes());
 }
 Two cummax_shape(const Tensor& self, int64_t dim) {

@@ -90,8 +90,9 @@ TEST(Out, MayBeAnInput) {
 TEST(Out, MayNotBeAnInputOfCat) {
   Tensor x = values({2, 3});
   const Tensor before = x.clone();
-  EXPECT_NE(error_of([&] { cat_out(x, std::vector<Tensor>{x, x}, 0); }).find("unsupported operation: some elements of the input tensor and"),
-            std::string::npos);
+  EXPECT_NE(
+      error_of([&] { cat_out(x, std::vector<Tensor>{x, x}, 0); }).find("unsupported operation: some elements of the input tensor and"),
+      std::string::npos);
   EXPECT_TRUE(same(x, before));
 }
 

@@ -4,7 +4,7 @@ import copyreg
 from contextlib import contextmanager
 
 import cresset
-from cresset.nn import Module, ModuleDict, ModuleList, Parameter
+from cresset.nn import ModuleDict, ModuleList, Parameter
 
 __all__ = [
     "cached", "ParametrizationList", "register_parametrization", "is_parametrized", "remove_parametrizations",
