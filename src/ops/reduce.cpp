@@ -298,12 +298,12 @@ Tensor diff_impl(const Tensor& self, int64_t n, int64_t dim, const std::optional
   CRESSET_CHECK(self.dim() >= 1, "diff expects input to be at least one-dimensional");
   CRESSET_CHECK(n >= 0, "order must be non-negative but got ", n);
   dim = maybe_wrap_dim(dim, self.dim());
+  if (n == 0) return self.clone();  // without prepend and append, as in PyTorch
   std::vector<Tensor> parts;
   if (prepend && prepend->defined()) parts.push_back(*prepend);
   parts.push_back(self);
   if (append && append->defined()) parts.push_back(*append);
   Tensor out = parts.size() == 1 ? self : cresset::cat(parts, dim);
-  if (n == 0) return out.clone();
   for (; n > 0; --n) {
     const int64_t size = out.size(dim);
     const Tensor after = cresset::slice(out, dim, std::min<int64_t>(1, size), size, 1),
