@@ -10,12 +10,12 @@ from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled, s
 
 __all__ = [
     "Function", "Variable", "backward", "grad", "no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "set_multithreading_enabled",
-    "detect_anomaly", "set_detect_anomaly", "once_differentiable", "graph", "forward_ad", "gradcheck", "gradgradcheck",
+    "detect_anomaly", "set_detect_anomaly", "once_differentiable", "graph", "forward_ad", "functional", "gradcheck", "gradgradcheck",
 ]  # fmt: skip
 
 
 def _as_tuple(value):
-    return (value,) if isinstance(value, cresset.Tensor) or value is None else tuple(value)
+    return (value,) if isinstance(value, (cresset.Tensor, graph.GradientEdge)) or value is None else tuple(value)
 
 
 def _output_gradients(outputs, gradients, batched=False):
@@ -24,6 +24,8 @@ def _output_gradients(outputs, gradients, batched=False):
         raise RuntimeError(f"got {len(outputs)} tensors and {len(gradients)} gradients")
     filled = []
     for out, grad in zip(outputs, gradients):
+        if isinstance(out, graph.GradientEdge):
+            out = _C._edge_zeros(out).requires_grad_()
         if isinstance(grad, cresset.Tensor):
             if grad.shape != out.shape:
                 raise RuntimeError(
@@ -53,10 +55,17 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
     """Add into .grad of the leaves (or of `inputs`) the gradients of `tensors`, each weighted with its grad_tensor."""
     tensors = _as_tuple(tensors)
     grad_tensors = grad_variables if grad_tensors is None else grad_tensors
+    if inputs is not None and not isinstance(inputs, (cresset.Tensor, graph.GradientEdge)) and len(inputs) == 0:
+        raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
     inputs = () if inputs is None else _as_tuple(inputs)
     gradients = (None,) * len(tensors) if grad_tensors is None else _as_tuple(grad_tensors)
     gradients = _output_gradients(tensors, gradients)
     _C._run_backward(tensors, gradients, create_graph if retain_graph is None else retain_graph, create_graph, inputs, True, True)
+
+
+def _backward_to_edges(tensor, gradient, retain_graph, create_graph, inputs):
+    """Tensor.backward where `inputs` names edges of the graph."""
+    backward(tensor, gradient, retain_graph, create_graph, inputs=inputs)
 
 
 def grad(
@@ -72,7 +81,7 @@ def grad(
     allow_unused = bool(materialize_grads) if allow_unused is None else allow_unused
     outputs, inputs = _as_tuple(outputs), _as_tuple(inputs)
     if not inputs:
-        raise ValueError("grad requires non-empty inputs.")
+        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     if _C._has_torch_function(outputs + inputs):
         from cresset.overrides import handle_torch_function
 
@@ -104,10 +113,13 @@ class Variable(metaclass=_VariableMeta):
 
 
 def __getattr__(name):
-    if name in ("gradcheck", "gradgradcheck"):
-        import importlib
+    import importlib
 
+    if name in ("gradcheck", "gradgradcheck", "GradcheckError"):
         module = importlib.import_module("cresset.autograd.gradcheck")
-        globals()["gradcheck"], globals()["gradgradcheck"] = module.gradcheck, module.gradgradcheck
-        return globals()[name]
+        for function in ("gradcheck", "gradgradcheck"):  # importing made `gradcheck` the module
+            globals()[function] = getattr(module, function)
+        return getattr(module, name)
+    if name == "functional":
+        return importlib.import_module("cresset.autograd.functional")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
