@@ -117,7 +117,8 @@ PyObject* node_getattro(PyObject* o, PyObject* name) {
 
 PyObject* node_dir(PyObject* o, PyObject*) {
   CRESSET_PY_TRY
-  const Ref names = checked(saved_attribute_names(node_of(o)));
+  const std::shared_ptr<Node> node = self_of(o)->node ? self_of(o)->node : self_of(o)->weak.lock();
+  const Ref names = checked(node ? saved_attribute_names(*node) : PyList_New(0));
   const Ref inherited = checked(PyObject_CallMethod(reinterpret_cast<PyObject*>(&PyBaseObject_Type), "__dir__", "O", o));
   return PySequence_Concat(names.get(), inherited.get());
   CRESSET_PY_CATCH(nullptr)

@@ -68,16 +68,34 @@ def _backward_to_edges(tensor, gradient, retain_graph, create_graph, inputs):
     backward(tensor, gradient, retain_graph, create_graph, inputs=inputs)
 
 
+def _batched_grad(outputs, inputs, gradients, retain_graph, create_graph, allow_unused, materialize_grads):
+    """grad for each element of the gradients' first dimension, one after another; the results stacked."""
+    sizes = {g.shape[0] if g.dim() else None for g in gradients if g is not None}
+    if len(sizes) != 1 or None in sizes:
+        raise ValueError(f"grad: with is_grads_batched, grad_outputs need a first dimension of one size; given: {[g and g.shape for g in gradients]}.")
+    count = sizes.pop()
+    if count == 0:
+        return tuple(cresset.zeros((0, *x.shape), dtype=x.dtype, device=x.device) for x in inputs)
+    keep = create_graph if retain_graph is None else retain_graph
+    rows = [
+        grad(
+            outputs, inputs, tuple(None if g is None else g[i] for g in gradients), retain_graph=keep or i + 1 < count, create_graph=create_graph,
+            allow_unused=allow_unused, materialize_grads=materialize_grads,
+        )
+        for i in range(count)
+    ]  # fmt: skip
+    return tuple(None if column[0] is None else cresset.stack(column) for column in zip(*rows))
+
+
 def grad(
     outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, only_inputs=True, allow_unused=None, is_grads_batched=False,
     materialize_grads=False,
 ):  # fmt: skip
     """The gradients of outputs with respect to inputs, as a tuple. An unused input raises, or gives None with allow_unused
-    (zeros with materialize_grads)."""
+    (zeros with materialize_grads). With is_grads_batched, grad_outputs and the results have one more dimension in front: the
+    gradient is taken for each of its elements, one after another."""
     if materialize_grads and allow_unused is False:
         raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.")
-    if is_grads_batched:
-        raise NotImplementedError("grad: is_grads_batched is not supported. Loop over the batch and stack the results.")
     allow_unused = bool(materialize_grads) if allow_unused is None else allow_unused
     outputs, inputs = _as_tuple(outputs), _as_tuple(inputs)
     if not inputs:
@@ -90,6 +108,8 @@ def grad(
             only_inputs=only_inputs, allow_unused=allow_unused, is_grads_batched=is_grads_batched, materialize_grads=materialize_grads,
         )  # fmt: skip
     gradients = (None,) * len(outputs) if grad_outputs is None else _as_tuple(grad_outputs)
+    if is_grads_batched:
+        return _batched_grad(outputs, inputs, gradients, retain_graph, create_graph, allow_unused, materialize_grads)
     gradients = _output_gradients(outputs, gradients)
     result = _C._run_backward(
         outputs, gradients, create_graph if retain_graph is None else retain_graph, create_graph, inputs, allow_unused, False
@@ -102,6 +122,9 @@ def grad(
 class _VariableMeta(type):
     def __instancecheck__(cls, instance):
         return isinstance(instance, cresset.Tensor)
+
+
+SavedTensor = _C.SavedTensor
 
 
 class Variable(metaclass=_VariableMeta):
@@ -120,6 +143,6 @@ def __getattr__(name):
         for function in ("gradcheck", "gradgradcheck"):  # importing made `gradcheck` the module
             globals()[function] = getattr(module, function)
         return getattr(module, name)
-    if name == "functional":
-        return importlib.import_module("cresset.autograd.functional")
+    if name in ("functional", "profiler", "variable"):
+        return importlib.import_module(f"cresset.autograd.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

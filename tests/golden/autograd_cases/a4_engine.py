@@ -81,6 +81,25 @@ def n06_duplicated_roots(t):
     return x.grad
 
 
+def n06_batched_gradients(t):
+    x, unused = _leaf(t), _leaf(t)
+    y = x * x
+    rows = t.autograd.grad(y, (x, unused), t.eye(3, dtype=t.float64), is_grads_batched=True, allow_unused=True, retain_graph=True)
+    (g,) = t.autograd.grad(y, x, 2 * t.ones(2, 3, dtype=t.float64), is_grads_batched=True, create_graph=True)
+    return rows, g, g.requires_grad
+
+
+def n06_old_engine_callbacks(t):
+    from importlib import import_module
+
+    engine = import_module(t.__name__ + ".autograd.variable").Variable._execution_engine
+    x, log = _leaf(t), []
+    y = x * 2
+    y.register_hook(lambda g: engine.queue_callback(lambda: log.append(x.grad)))
+    y.sum().backward()
+    return log
+
+
 def n06_complex(t):
     z = t.tensor([1 + 2j, 3 - 1j], dtype=t.complex128, requires_grad=True)
     out = (z * z.conj()).real.sum()

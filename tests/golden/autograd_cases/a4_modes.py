@@ -217,6 +217,12 @@ def n16_requires_grad(t):
     )  # fmt: skip
 
 
+def n16_numpy_without_recording(t):
+    x = _leaf(t)
+    with t.no_grad():
+        return x.numpy().tolist()
+
+
 def n16_requires_grad_on_views(t):
     x = t.ones(3)
     v = x[:2]
