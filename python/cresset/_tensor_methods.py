@@ -22,14 +22,22 @@ def _protocol(function):
     return method
 
 
+class _Hooks(OrderedDict):
+    """Hooks of a tensor; `of_node` numbers the node that they were registered for."""
+
+
 def register_hook(self, hook):
     """Call hook(grad) with each gradient of this tensor; a tensor that it returns replaces the gradient. Gives a handle with remove()."""
     from .utils.hooks import RemovableHandle
 
     if not self.requires_grad:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
-    if self._backward_hooks is None:
-        self._backward_hooks = OrderedDict()
+    node = self.grad_fn
+    of_node = None if node is None else node._sequence_nr()
+    if self._backward_hooks is None or getattr(self._backward_hooks, "of_node", None) != of_node:
+        # An in-place change gives a tensor a new node; hooks from before stay with the old one.
+        self._backward_hooks = _Hooks()
+        self._backward_hooks.of_node = of_node
     handle = RemovableHandle(self._backward_hooks)
     self._backward_hooks[handle.id] = hook
     return handle

@@ -236,6 +236,10 @@ def _str(self, *, tensor_contents=None):
         grad = _grad_suffix(self)
         if grad is not None:
             suffixes.append(grad)
+        if cresset._C._current_dual_level() >= 0:
+            tangent = cresset._C._unpack_dual(self, None)[1]
+            if tangent is not None:
+                suffixes.append(f"tangent={tangent}")
     parts = [prefix, text]
     # Suffixes go on the last line while there is room.
     used = len(prefix + text) - (prefix + text).rfind("\n") + 1

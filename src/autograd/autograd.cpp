@@ -43,11 +43,6 @@ variable_list make_grads(const variable_list& outputs, const variable_list& grad
 
 variable_list run_backward(const variable_list& outputs, const variable_list& grad_outputs, bool keep_graph, bool create_graph,
                            const variable_list& inputs, bool allow_unused, bool accumulate_grad) {
-  if (create_graph && accumulate_grad)
-    CRESSET_WARN_ONCE(
-        "Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient which can cause a "
-        "memory leak. We recommend using autograd.grad when creating the graph to avoid this. If you have to use this function, make sure "
-        "to reset the .grad fields of your parameters to None after use to break the cycle and avoid the leak.");
   edge_list roots;
   roots.reserve(outputs.size());
   for (std::size_t i = 0; i < outputs.size(); ++i) {
@@ -68,9 +63,18 @@ variable_list run_backward(const variable_list& outputs, const variable_list& gr
     else
       targets.emplace_back(std::move(node), static_cast<uint32_t>(input.output_nr()));
   }
+  return run_backward(roots, variable_list(grad_outputs), keep_graph, create_graph, targets, allow_unused, accumulate_grad);
+}
+
+variable_list run_backward(const edge_list& roots, variable_list&& grad_outputs, bool keep_graph, bool create_graph,
+                           const edge_list& inputs, bool allow_unused, bool accumulate_grad) {
+  if (create_graph && accumulate_grad)
+    CRESSET_WARN_ONCE(
+        "Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient which can cause a "
+        "memory leak. We recommend using autograd.grad when creating the graph to avoid this. If you have to use this function, make sure "
+        "to reset the .grad fields of your parameters to None after use to break the cycle and avoid the leak.");
   variable_list grads = Engine::get_default_engine().execute(
-      roots, variable_list(grad_outputs), {.keep_graph = keep_graph, .create_graph = create_graph, .accumulate_grad = accumulate_grad},
-      targets);
+      roots, std::move(grad_outputs), {.keep_graph = keep_graph, .create_graph = create_graph, .accumulate_grad = accumulate_grad}, inputs);
   if (!inputs.empty() && !accumulate_grad)
     for (std::size_t i = 0; i < inputs.size(); ++i)
       CRESSET_CHECK(allow_unused || grads[i].defined(), "The differentiated Tensor at index ", i,
@@ -85,7 +89,7 @@ void backward(const variable_list& tensors, const variable_list& grad_tensors, s
 
 variable_list grad(const variable_list& outputs, const variable_list& inputs, const variable_list& grad_outputs,
                    std::optional<bool> retain_graph, bool create_graph, bool allow_unused) {
-  CRESSET_CHECK_VALUE(!inputs.empty(), "grad requires non-empty inputs.");
+  CRESSET_CHECK(!inputs.empty(), "`inputs` argument to `grad()` cannot be empty.");
   return run_backward(outputs, make_grads(outputs, grad_outputs), retain_graph.value_or(create_graph), create_graph, inputs, allow_unused,
                       false);
 }

@@ -412,6 +412,14 @@ std::vector<std::shared_ptr<Node>> get_current_graph_task_execution_order() {
 void set_multithreading_enabled(bool on) { engine::multithreading = on; }
 bool is_multithreading_enabled() { return engine::multithreading; }
 
+bool will_engine_execute_node(const Node* node) {
+  const engine::GraphTask* task = engine::current.task;
+  CRESSET_CHECK(task, "_will_engine_execute_node: no backward pass runs on this thread.");
+  const uint32_t slot = task->find(node);
+  if (slot == engine::GraphTask::kNone) return false;
+  return !task->partial || task->states[slot].needed || task->states[slot].is_output;
+}
+
 namespace detail {
 bool pass_needs(const Node* node) {
   const engine::GraphTask* task = engine::current.task;

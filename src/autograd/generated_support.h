@@ -55,6 +55,7 @@
 #include <optional>
 #include <vector>
 
+#include <cresset/autograd/saved_values.h>
 #include <cresset/autograd/saved_variable.h>
 #include <cresset/autograd/variable.h>
 
@@ -205,6 +206,24 @@ CRESSET_API std::vector<std::optional<Tensor>> unpack_opt_list(const std::vector
 CRESSET_API std::optional<Tensor> unpack_opt(const SavedVariable& saved, Node& node);
 inline void reset_saved_list(std::vector<SavedVariable>& saved) {
   for (SavedVariable& s : saved) s.reset_data();
+}
+
+/// A saved value that is no tensor, for a visitor; None for what Python has no word for.
+template <class T>
+IValue saved_value(const T& value) {
+  if constexpr (std::is_same_v<T, std::size_t>)
+    return static_cast<int64_t>(value);
+  else if constexpr (std::is_convertible_v<const T&, IValue>)
+    return value;
+  else
+    return {};
+}
+inline IValue saved_value(const DimVector& sizes) { return IntArrayRef(sizes); }
+inline IValue saved_value(const std::vector<DimVector>& list) {
+  std::vector<std::vector<int64_t>> out;
+  out.reserve(list.size());
+  for (const DimVector& sizes : list) out.emplace_back(sizes.begin(), sizes.end());
+  return out;
 }
 
 inline bool any_grad_defined(const variable_list& grads) {

@@ -62,7 +62,8 @@ SavedVariable::SavedVariable(const Tensor& variable, bool is_output, bool is_inp
     extras_ = std::make_unique<Extras>();
     extras_->weak_grad_fn = variable.grad_fn();
   }
-  if (CRESSET_UNLIKELY(any_default_hooks)) {
+  if (CRESSET_UNLIKELY(any_default_hooks) && !impl->is_wrapped_number()) {
+    // Python numbers that became tensors are nothing that users saved: hooks do not see them.
     // What a default hook sees has no history; the pieces that the unpacked tensor needs are kept beside it.
     if (auto hooks = SavedTensorDefaultHooks::get_hooks()) {
       if (!extras_) extras_ = std::make_unique<Extras>();
@@ -104,11 +105,15 @@ void SavedVariable::set_hooks_and_pack(std::unique_ptr<SavedVariableHooks>&& hoo
 }
 
 void SavedVariable::register_hooks(std::unique_ptr<SavedVariableHooks>&& hooks) {
+  CRESSET_CHECK(state_ != State::Undefined, "Calling register_hooks on a saved tensor with value None is forbidden");
+  CRESSET_CHECK(
+      state_ != State::Released,
+      "Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of the graph are freed when you "
+      "call .backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second time or "
+      "if you need to access saved variables after calling backward.");
   CRESSET_CHECK(
       !has_hooks(),
       "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks is allowed at a time.");
-  CRESSET_CHECK(state_ != State::Undefined, "Calling register_hooks on a saved tensor with value None is forbidden");
-  CRESSET_CHECK(state_ != State::Released, kBackwardTwice);
   if (!extras_) extras_ = std::make_unique<Extras>();
   if (saved_original_) {
     extras_->requires_grad = data_.requires_grad();

@@ -25,6 +25,14 @@ std::optional<bool> optional_bool(PyObject* o) {
   return r == 1;
 }
 
+// Is `inputs` an edge (node, number), or a list or tuple that starts with one?
+bool names_edges(PyObject* inputs) {
+  if (!PyTuple_Check(inputs) && !PyList_Check(inputs)) return false;
+  if (PySequence_Fast_GET_SIZE(inputs) == 0) return false;
+  PyObject* first = PySequence_Fast_GET_ITEM(inputs, 0);
+  return is_node(first) || PyTuple_Check(first);
+}
+
 // Tensor.backward(gradient=None, retain_graph=None, create_graph=False, inputs=None)
 PyObject* py_backward(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
   CRESSET_PY_TRY
@@ -49,6 +57,13 @@ PyObject* py_backward(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObj
     const auto* found = std::find(std::begin(names), std::end(names), key);
     CRESSET_CHECK_TYPE(found != std::end(names), "backward() got an unexpected keyword argument '", key, "'");
     values[found - std::begin(names)] = args[i];
+  }
+  if (values[3] && values[3] != Py_None && !is_tensor(values[3]) && names_edges(values[3])) {
+    const Ref module = checked(PyImport_ImportModule("cresset.autograd"));
+    const auto given_or = [&](int i, PyObject* other) { return values[i] ? values[i] : other; };
+    return checked(PyObject_CallMethod(module.get(), "_backward_to_edges", "OOOOO", self, given_or(0, Py_None), given_or(1, Py_None),
+                                       given_or(2, Py_False), values[3]))
+        .release();
   }
   Tensor gradient;
   if (values[0] && values[0] != Py_None) {
@@ -80,6 +95,39 @@ PyObject* py_retain_grad(PyObject* self, PyObject*) {
   unwrap(self).retain_grad();
   Py_RETURN_NONE;
   CRESSET_PY_CATCH(nullptr)
+}
+
+// Elements of a tuple may be (node, number) in place of tensors.
+bool has_edges(PyObject* tuple) {
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i)
+    if (PyTuple_Check(PyTuple_GET_ITEM(tuple, i))) return true;
+  return false;
+}
+
+autograd::Edge to_edge(PyObject* o) {
+  if (is_tensor(o)) {
+    const Tensor& t = unwrap(o);
+    CRESSET_CHECK(t.requires_grad(), "One of the differentiated Tensors does not require grad");
+    return autograd::impl::gradient_edge(t);
+  }
+  CRESSET_CHECK_TYPE(PyTuple_Check(o) && PyTuple_GET_SIZE(o) >= 2 && is_node(PyTuple_GET_ITEM(o, 0)),
+                     "a Tensor or a GradientEdge (node, output number) was required; a ", type_name(Py_TYPE(o)), " was given.");
+  std::shared_ptr<autograd::Node> node = node_of_object(PyTuple_GET_ITEM(o, 0));
+  const long long nr = PyLong_AsLongLong(PyTuple_GET_ITEM(o, 1));
+  if (nr == -1 && PyErr_Occurred()) throw ErrorAlreadySet();
+  CRESSET_CHECK_INDEX(nr >= 0 && nr < static_cast<long long>(node->num_inputs()), "GradientEdge: ", node->name(), " has ",
+                      node->num_inputs(), " outputs; number ", static_cast<int64_t>(nr), " was given.");
+  return {std::move(node), static_cast<uint32_t>(nr)};
+}
+
+autograd::edge_list to_edges(PyObject* tuple, bool retain) {
+  autograd::edge_list edges;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i) {
+    PyObject* o = PyTuple_GET_ITEM(tuple, i);
+    if (retain && is_tensor(o)) unwrap(o).retain_grad();
+    edges.push_back(to_edge(o));
+  }
+  return edges;
 }
 
 // An inference-mode scope that Python enters and leaves.
@@ -153,11 +201,20 @@ void init_autograd(PyObject* module) {
   // (tensors, grads or None each, keep_graph, create_graph, inputs, allow_unused, accumulate)
   def(module, "_run_backward",
       [](PyObject* tensors, PyObject* grads, bool keep, bool create, PyObject* inputs, bool allow_unused, bool accumulate) {
+        if (has_edges(tensors) || has_edges(inputs)) {
+          const autograd::edge_list roots = to_edges(tensors, false), targets = to_edges(inputs, accumulate);
+          variable_list given = to_tensors(grads, "backward", true), out;
+          {
+            const GilRelease release;
+            out = autograd::run_backward(roots, std::move(given), keep, create, targets, allow_unused, accumulate);
+          }
+          return Object(from_tensors(out));
+        }
         const variable_list roots = to_tensors(tensors, "backward", false), grad_list = to_tensors(grads, "backward", true),
                             input_list = to_tensors(inputs, "backward", false);
         variable_list out;
         {
-          GilRelease release;
+          const GilRelease release;
           out = autograd::run_backward(roots, grad_list, keep, create, input_list, allow_unused, accumulate);
         }
         return Object(from_tensors(out));
@@ -170,7 +227,21 @@ void init_autograd(PyObject* module) {
     });
   });
   def(module, "_current_graph_task_id", [] { return autograd::get_current_graph_task_id(); });
+  def(module, "_current_graph_task_keeps_graph", [] { return autograd::get_current_graph_task_keep_graph(); });
+  def(module, "_is_partial_backward", [] { return autograd::detail::partial_pass; }, "Does this pass compute only some gradients?");
+  def(module, "_will_engine_execute_node", [](PyObject* node) {
+    CRESSET_CHECK_TYPE(is_node(node), "a node was required");
+    return autograd::will_engine_execute_node(node_of_object(node).get());
+  });
   def(module, "_current_autograd_node", [] { return Object(wrap_node(autograd::current_node())); });
+  // Zeros of the sizes that a gradient along an edge has.
+  def(module, "_edge_zeros", [](PyObject* o) {
+    const autograd::Edge edge = to_edge(o);
+    return edge.function->input_metadata(edge.input_nr).zeros_like();
+  });
+  def(module, "_increment_version", [](std::vector<Tensor> tensors) {
+    for (const Tensor& t : tensors) autograd::impl::bump_version(t);
+  });
   def(module, "_grad_accumulator", [](Tensor t) { return Object(wrap_node(autograd::impl::grad_accumulator(t))); });
   def(module, "_set_multithreading_enabled", [](bool on) { autograd::set_multithreading_enabled(on); });
   def(module, "_is_multithreading_enabled", [] { return autograd::is_multithreading_enabled(); });

@@ -15,6 +15,8 @@ struct PyNode {
 };
 extern PyTypeObject* node_type;
 inline bool is_node(PyObject* o) { return PyType_IsSubtype(Py_TYPE(o), node_type); }
+/// The node of an object; raises when it is gone although its object still exists.
+std::shared_ptr<autograd::Node> node_of_object(PyObject* o);
 /// The object of a node, a new reference; None for null.
 PyObject* wrap_node(const std::shared_ptr<autograd::Node>& node);
 
@@ -30,9 +32,16 @@ Ref from_tensors(const autograd::variable_list& tensors);
 /// A Python object that C++ keeps and may drop on any thread.
 std::shared_ptr<PyObject> share(PyObject* o);
 
+/// `_saved_NAME` and `_raw_saved_NAME` of a node: null without an error when it saves nothing of that name.
+PyObject* saved_attribute(autograd::Node& node, PyObject* name);
+bool is_saved_attribute(PyObject* name);
+/// A new list of the names that saved_attribute knows.
+PyObject* saved_attribute_names(autograd::Node& node);
+
 extern PyMethodDef tensor_autograd_methods[];  // backward, retain_grad, …
 void init_node(PyObject* module);
 void init_autograd(PyObject* module);
 void init_function(PyObject* module);
+void init_saved_values(PyObject* module);
 
 }  // namespace cresset::python

@@ -1,6 +1,6 @@
 // autograd.Function: custom functions written in Python. The context is also the Python object of the node.
 #include <cresset/autograd/custom_function.h>
-#include <cresset/autograd/saved_variable.h>
+#include <cresset/autograd/saved_values.h>
 
 #include "autograd/nodes.h"
 #include "python/autograd.h"
@@ -41,6 +41,7 @@ struct FunctionNode final : PythonNode {
     saved.clear();
     released = true;
   }
+  void visit_saved(autograd::SavedValueVisitor& visitor) override { visitor.tensors("tensors", saved, released); }
 
   std::shared_ptr<PyObject> context, cls;
   std::string name_;
@@ -164,15 +165,15 @@ PyObject* save_for_backward(PyObject* o, PyObject* args) {
   Py_RETURN_NONE;
 }
 PyObject* save_for_forward(PyObject* o, PyObject* args) {
-  CRESSET_PY_TRY
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) {
     PyObject* t = PyTuple_GET_ITEM(args, i);
-    CRESSET_CHECK_TYPE(t == Py_None || cresset::python::is_tensor(t),
-                       "save_for_forward expects all arguments to be tensors; you should save non-tensors as attributes on ctx.");
+    if (t == Py_None || cresset::python::is_tensor(t)) continue;
+    PyErr_SetString(PyExc_AssertionError,
+                    "save_for_forward expects all arguments to be tensors; you should save non-tensors as attributes on ctx.");
+    return nullptr;
   }
   set_slot(ctx_of(o)->saved_for_forward, args);
   Py_RETURN_NONE;
-  CRESSET_PY_CATCH(nullptr)
 }
 PyObject* mark_dirty(PyObject* o, PyObject* args) {
   set_slot(ctx_of(o)->dirty, args);
@@ -216,12 +217,11 @@ PyMemberDef context_members[] = {{"__dictoffset__", T_PYSSIZET, offsetof(PyConte
 
 // --- apply --------------------------------------------------------------------------------------------------------------------
 
-std::vector<TensorImpl*> marked(PyObject* tuple, const char* method) {
+std::vector<TensorImpl*> marked(PyObject* tuple, const char* refusal) {
   std::vector<TensorImpl*> out;
   for (Py_ssize_t i = 0; tuple && i < PyTuple_GET_SIZE(tuple); ++i) {
     PyObject* t = PyTuple_GET_ITEM(tuple, i);
-    CRESSET_CHECK_TYPE(is_tensor(t), method, " only accepts variable arguments, but argument ", static_cast<int64_t>(i), " is of type ",
-                       type_name(Py_TYPE(t)));
+    CRESSET_CHECK(is_tensor(t), refusal, type_name(Py_TYPE(t)));
     out.push_back(unwrap(t).unsafeGetTensorImpl());
   }
   return out;
@@ -245,6 +245,12 @@ void save_tensors(PyObject* ctx, FunctionNode& node) {
     node.saved_is_none.push_back(false);
   }
   Py_CLEAR(c->to_save);
+}
+
+// A result of forward as its caller sees it: of the class of the tensor that forward returned, where that class wants it.
+PyObject* wrap_like(PyObject* returned, const Tensor& t) {
+  if (CRESSET_LIKELY(is_exact_tensor(returned)) || unwrap(returned).is_same(t) || !type_overrides(Py_TYPE(returned))) return wrap(t);
+  return wrap_as(Py_TYPE(returned), t);
 }
 
 // _function_apply(cls, context class, separate setup_context?, has jvp?, *args)
@@ -314,7 +320,8 @@ PyObject* function_apply(PyObject*, PyObject* const* argv, Py_ssize_t total) {
     if (is_tensor(o)) raw[i] = unwrap(o);
   }
   PyContext* c = ctx_of(ctx.get());
-  autograd::CustomFunctionMarks marks{marked(c->non_differentiable, "mark_non_differentiable"), marked(c->dirty, "mark_dirty")};
+  autograd::CustomFunctionMarks marks{marked(c->non_differentiable, "mark_non_differentiable only accepts variable arguments, but got "),
+                                      marked(c->dirty, "mark_dirty can only accept variables, but got ")};
   autograd::CustomJvp jvp;
   if (has_jvp) {
     jvp = [&](variable_list tangents) -> variable_list {
@@ -342,7 +349,7 @@ PyObject* function_apply(PyObject*, PyObject* const* argv, Py_ssize_t total) {
   Ref out = checked(PyTuple_New(static_cast<Py_ssize_t>(count)));
   for (std::size_t i = 0; i < count; ++i) {
     PyObject* o = PyTuple_GET_ITEM(outputs.get(), static_cast<Py_ssize_t>(i));
-    PyTuple_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i), raw[i].defined() ? checked(wrap(wrapped[i])).release() : Py_NewRef(o));
+    PyTuple_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i), raw[i].defined() ? checked(wrap_like(o, wrapped[i])).release() : Py_NewRef(o));
   }
   if (executable)
     save_tensors(ctx.get(), *node);
@@ -355,29 +362,6 @@ PyObject* function_apply(PyObject*, PyObject* const* argv, Py_ssize_t total) {
   return Py_NewRef(PyTuple_GET_ITEM(out.get(), 0));
   CRESSET_PY_CATCH(nullptr)
 }
-
-// Hooks of saved tensors that are written in Python: pack gives any object, unpack the tensor again.
-struct PythonSavedHooks final : autograd::SavedVariableHooks {
-  PythonSavedHooks(std::shared_ptr<PyObject> pack, std::shared_ptr<PyObject> unpack) : pack_(std::move(pack)), unpack_(std::move(unpack)) {}
-  void call_pack_hook(const Tensor& tensor) override {
-    GilAcquire gil;
-    const Ref t = Ref::steal(wrap(tensor));
-    const Ref packed = t ? Ref::steal(PyObject_CallOneArg(pack_.get(), t.get())) : Ref();
-    if (!packed) throw_python_error();
-    packed_ = share(packed.get());
-  }
-  Tensor call_unpack_hook() override {
-    GilAcquire gil;
-    const Ref t = Ref::steal(PyObject_CallOneArg(unpack_.get(), packed_.get()));
-    if (!t) throw_python_error();
-    CRESSET_CHECK_TYPE(is_tensor(t.get()), "Output of saved tensor unpack_hook expected to be a Tensor but got result of type ",
-                       type_name(Py_TYPE(t.get())));
-    return unwrap(t.get());
-  }
-
- private:
-  std::shared_ptr<PyObject> pack_, unpack_, packed_;
-};
 
 // _delayed_error(message, tensors): tensors of the same data whose backward raises.
 Object delayed_error(std::string message, std::vector<Tensor> tensors) {
@@ -416,13 +400,6 @@ void init_function(PyObject* module) {
   static PyMethodDef functions[] = {
       {"_function_apply", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&function_apply)), METH_FASTCALL, nullptr}, {}};
   checked(PyModule_AddFunctions(module, functions));
-  def(module, "_push_saved_tensors_default_hooks", [](PyObject* pack, PyObject* unpack) {
-    autograd::SavedTensorDefaultHooks::push_hooks(
-        [pack = share(pack), unpack = share(unpack)] { return std::make_unique<PythonSavedHooks>(pack, unpack); });
-  });
-  def(module, "_pop_saved_tensors_default_hooks", [] { autograd::SavedTensorDefaultHooks::pop_hooks(); });
-  def(module, "_disable_saved_tensors_hooks",
-      [](std::optional<std::string> message) { return autograd::SavedTensorDefaultHooks::set_disabled_message(std::move(message)); });
   def(module, "_delayed_error",
       [](std::string message, PyObject* tensors) { return delayed_error(std::move(message), to_tensors(tensors, "delayed error", true)); });
 }

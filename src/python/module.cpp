@@ -42,6 +42,7 @@ bool fill(PyObject* module) {
   init_autograd(module);
   init_op_functions(module);
   init_function(module);
+  init_saved_values(module);
   init_dispatch(module);
   init_ops(module);
   init_library(module);

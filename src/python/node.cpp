@@ -9,18 +9,19 @@ namespace cresset::python {
 
 PyTypeObject* node_type = nullptr;
 
+std::shared_ptr<autograd::Node> node_of_object(PyObject* o) {
+  std::shared_ptr<autograd::Node> node =
+      reinterpret_cast<PyNode*>(o)->node ? reinterpret_cast<PyNode*>(o)->node : reinterpret_cast<PyNode*>(o)->weak.lock();
+  CRESSET_CHECK(node, "this node of the backward graph does not exist any more (or not yet): keep a tensor of the graph.");
+  return node;
+}
+
 namespace {
 
 using autograd::Node;
 using autograd::variable_list;
 
 PyNode* self_of(PyObject* o) { return reinterpret_cast<PyNode*>(o); }
-// A node written in Python may be gone although its object still exists.
-std::shared_ptr<Node> node_of_object(PyObject* o) {
-  std::shared_ptr<Node> node = self_of(o)->node ? self_of(o)->node : self_of(o)->weak.lock();
-  CRESSET_CHECK(node, "this node of the backward graph does not exist any more (or not yet): keep a tensor of the graph.");
-  return node;
-}
 Node& node_of(PyObject* o) { return *node_of_object(o); }
 
 // One class a name, made when the first node of that name is shown.
@@ -96,6 +97,33 @@ PyObject* sequence_nr(PyObject* o, PyObject*) {
   CRESSET_PY_CATCH(nullptr)
 }
 
+// What the node saves is found by name when it is no attribute of the class.
+PyObject* node_getattro(PyObject* o, PyObject* name) {
+  PyObject* found = PyObject_GenericGetAttr(o, name);
+  if (found || !PyErr_ExceptionMatches(PyExc_AttributeError) || !is_saved_attribute(name)) return found;
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  const std::shared_ptr<Node> node = self_of(o)->node ? self_of(o)->node : self_of(o)->weak.lock();
+  found = node ? saved_attribute(*node, name) : nullptr;
+  if (found || PyErr_Occurred()) {
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+    return found;
+  }
+  PyErr_Restore(type, value, trace);
+  return nullptr;
+}
+
+PyObject* node_dir(PyObject* o, PyObject*) {
+  CRESSET_PY_TRY
+  const std::shared_ptr<Node> node = self_of(o)->node ? self_of(o)->node : self_of(o)->weak.lock();
+  const Ref names = checked(node ? saved_attribute_names(*node) : PyList_New(0));
+  const Ref inherited = checked(PyObject_CallMethod(reinterpret_cast<PyObject*>(&PyBaseObject_Type), "__dir__", "O", o));
+  return PySequence_Concat(names.get(), inherited.get());
+  CRESSET_PY_CATCH(nullptr)
+}
+
 PyObject* node_call(PyObject* o, PyObject* args, PyObject*) {
   CRESSET_PY_TRY
   variable_list inputs = to_tensors(args, "node", true);
@@ -111,7 +139,7 @@ PyObject* node_call(PyObject* o, PyObject* args, PyObject*) {
 
 Tensor hook_result(PyObject* r, const Tensor& before, const char* what) {
   if (r == Py_None) return before;
-  CRESSET_CHECK_TYPE(is_tensor(r), "expected Tensor, but ", what, " returned '", type_name(Py_TYPE(r)), "'");
+  CRESSET_CHECK_TYPE(is_tensor(r), "expected Variable, but ", what, " returned '", type_name(Py_TYPE(r)), "'");
   const Tensor& t = unwrap(r);
   if (before.defined()) {
     CRESSET_CHECK(t.sizes() == before.sizes(), what, " has changed the size of value");
@@ -220,7 +248,9 @@ struct PostAccumulateHook final : autograd::PostAccumulateGradHook {
       const Ref hooks = checked(PySequence_List(hooks_of(dict_.get()).get()));
       for (Py_ssize_t i = 0; i < PyList_GET_SIZE(hooks.get()); ++i) {
         const Ref t = checked(wrap(variable));
-        checked(PyObject_CallOneArg(PyList_GET_ITEM(hooks.get(), i), t.get()));
+        const Ref r = checked(PyObject_CallOneArg(PyList_GET_ITEM(hooks.get(), i), t.get()));
+        CRESSET_CHECK_TYPE(r.get() == Py_None, "a post accumulate grad hook must return None, but the hook returned '",
+                           type_name(Py_TYPE(r.get())), "'");
       }
     });
   }
@@ -235,6 +265,7 @@ PyGetSetDef properties[] = {
     {"variable", variable, nullptr, "The leaf of an AccumulateGrad node.", nullptr},
     {}};
 PyMethodDef methods[] = {{"name", node_name, METH_NOARGS, "The name of the node."},
+                         {"__dir__", node_dir, METH_NOARGS, nullptr},
                          {"_sequence_nr", sequence_nr, METH_NOARGS, "Number of the node in its thread."},
                          {}};
 
@@ -291,6 +322,7 @@ void init_node(PyObject* module) {
   PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(&node_dealloc)},
                          {Py_tp_repr, reinterpret_cast<void*>(&node_repr)},
                          {Py_tp_call, reinterpret_cast<void*>(&node_call)},
+                         {Py_tp_getattro, reinterpret_cast<void*>(&node_getattro)},
                          {Py_tp_getset, properties},
                          {Py_tp_methods, methods},
                          {Py_tp_doc, const_cast<char*>("A step of the backward graph.")},

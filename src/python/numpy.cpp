@@ -45,7 +45,7 @@ PyObject* item(PyObject* dict, const char* key) {
 void check_exportable(const Tensor& t) {
   CRESSET_CHECK_TYPE(t.is_cpu() && t.has_storage(), "can't convert ", t.device(),
                      " device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.");
-  CRESSET_CHECK(!(t.requires_grad() && GradMode::is_enabled()) && !t.requires_grad(),
+  CRESSET_CHECK(!(t.requires_grad() && GradMode::is_enabled()),
                 "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
   CRESSET_CHECK_TYPE(format_of(t.scalar_type()), "Got unsupported ScalarType ", t.scalar_type());
 }

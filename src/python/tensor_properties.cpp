@@ -147,8 +147,11 @@ int set_grad(PyObject* self, PyObject* value, void*) {
   CRESSET_CHECK_TYPE(is_tensor(value), "assigned grad expected to be a Tensor or None but got grad of type ", type_name(Py_TYPE(value)));
   CRESSET_CHECK(value != self, "can't assign Variable as its own grad");
   const Tensor& grad = unwrap(value);
-  CRESSET_CHECK(grad.scalar_type() == t.scalar_type() && grad.device().type() == t.device().type(),
-                "assigned grad has data of a different type: the tensor is ", t, ", the gradient ", grad, ".");
+  CRESSET_CHECK(grad.device().type() == t.device().type(), "attempting to assign a gradient with device type '",
+                DeviceTypeName(grad.device().type(), true), "' to a tensor with device type '", DeviceTypeName(t.device().type(), true),
+                "'. Please ensure that the gradient and the tensor are on the same device");
+  CRESSET_CHECK(grad.scalar_type() == t.scalar_type(), "attempting to assign a gradient with dtype '", dtype_name(grad.scalar_type()),
+                "' to a tensor with dtype '", dtype_name(t.scalar_type()), "'. The gradient must have the tensor's dtype");
   CRESSET_CHECK(grad.sizes() == t.sizes(), "attempting to assign a gradient of size '", grad.sizes(), "' to a tensor of size '", t.sizes(),
                 "'. Please ensure that the gradient and the tensor are the same size");
   t.mutable_grad() = grad;

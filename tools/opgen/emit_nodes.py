@@ -1,5 +1,7 @@
 """Graph nodes: one class for each differentiable row, with what it saves and its backward."""
 
+import re
+
 from formulas import Derivative
 
 INITIAL = {"int64_t": " = 0", "bool": " = false", "double": " = 0", "std::size_t": " = 0", "ScalarType": " = ScalarType::Undefined",
@@ -13,6 +15,8 @@ def node_class(row, d: Derivative):
     tensors = [s for s in d.saved.values() if s.is_tensor]
     if tensors:
         lines.append("  void release_variables() override;")
+    if d.saved:
+        lines.append("  void visit_saved(SavedValueVisitor& visitor) override;")
     lines += [f"  {s.type} {s.member}{INITIAL.get(s.type, '')};" for s in d.saved.values()]
     lines += [f"  std::size_t {a.name}_count_ = 0;" for a in d.inputs if a.type.is_list]
     if _has_saved_lists(tensors):
@@ -26,7 +30,19 @@ def node_class(row, d: Derivative):
         if _has_saved_lists(tensors):
             body.append("  released_ = true;")
         definition += f"void {row.node}::release_variables() {{\n" + "\n".join(body) + "\n}\n"
+    if d.saved:
+        definition += f"void {row.node}::visit_saved(SavedValueVisitor& visitor) {{\n" + "\n".join(map(_show, d.saved.values())) + "\n}\n"
     return "\n".join(lines) + "\n};\n", definition + "\n"
+
+
+def _show(saved):
+    """The line that shows a saved value to a visitor, under PyTorch's name: sizes read self_sym_sizes."""
+    name = re.sub(r"_(sizes|strides|numel)$", r"_sym_\1", saved.name) if saved.kind == "value" else saved.name
+    if saved.kind in ("tensors", "optional_tensors"):
+        return f'  visitor.tensors("{name}", {saved.member}, released_);'
+    if saved.is_tensor:
+        return f'  visitor.tensor("{name}", {saved.member});'
+    return f'  visitor.value("{name}", saved_value({saved.member}));'
 
 
 def zero_node_class(row):

@@ -19,4 +19,8 @@ CRESSET_API variable_list grad(const variable_list& outputs, const variable_list
 CRESSET_API variable_list run_backward(const variable_list& outputs, const variable_list& grad_outputs, bool keep_graph, bool create_graph,
                                        const variable_list& inputs, bool allow_unused, bool accumulate_grad);
 
+/// The same for edges of the graph in place of tensors. `inputs` that are edges of leaves may accumulate into .grad.
+CRESSET_API variable_list run_backward(const edge_list& roots, variable_list&& grad_outputs, bool keep_graph, bool create_graph,
+                                       const edge_list& inputs, bool allow_unused, bool accumulate_grad);
+
 }  // namespace cresset::autograd

@@ -32,6 +32,8 @@ struct CRESSET_API Engine {
 CRESSET_API int64_t get_current_graph_task_id();
 /// Does that pass keep the graph?
 CRESSET_API bool get_current_graph_task_keep_graph();
+/// Does the backward pass that runs on this thread run this node (or has it)?
+CRESSET_API bool will_engine_execute_node(const Node* node);
 /// The node that runs on this thread now, or null.
 CRESSET_API std::shared_ptr<Node> current_node();
 /// Nodes of the current pass in the order in which they are going to run (only before anything ran).

@@ -15,6 +15,8 @@
 
 namespace cresset::autograd {
 
+struct SavedValueVisitor;  // saved_values.h
+
 /// A number for each node of a thread, increasing; the engine runs later nodes first.
 namespace detail {
 extern CRESSET_API thread_local constinit uint64_t sequence_number __attribute__((tls_model("initial-exec")));
@@ -83,6 +85,8 @@ struct CRESSET_API Node : std::enable_shared_from_this<Node> {
   virtual std::string name() const;
   /// Drops saved tensors; a later run that needs them raises.
   virtual void release_variables() {}
+  /// Shows each saved value under the name of its argument or result.
+  virtual void visit_saved(SavedValueVisitor&) {}
   /// Called before the node runs in a pass that keeps the graph.
   virtual void will_release_variables() {}
   virtual bool is_traceable() { return false; }

@@ -10,12 +10,12 @@ from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled, s
 
 __all__ = [
     "Function", "Variable", "backward", "grad", "no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "set_multithreading_enabled",
-    "detect_anomaly", "set_detect_anomaly", "once_differentiable", "graph", "forward_ad", "gradcheck", "gradgradcheck",
+    "detect_anomaly", "set_detect_anomaly", "once_differentiable", "graph", "forward_ad", "functional", "gradcheck", "gradgradcheck",
 ]  # fmt: skip
 
 
 def _as_tuple(value):
-    return (value,) if isinstance(value, cresset.Tensor) or value is None else tuple(value)
+    return (value,) if isinstance(value, (cresset.Tensor, graph.GradientEdge)) or value is None else tuple(value)
 
 
 def _output_gradients(outputs, gradients, batched=False):
@@ -24,6 +24,8 @@ def _output_gradients(outputs, gradients, batched=False):
         raise RuntimeError(f"got {len(outputs)} tensors and {len(gradients)} gradients")
     filled = []
     for out, grad in zip(outputs, gradients):
+        if isinstance(out, graph.GradientEdge):
+            out = _C._edge_zeros(out).requires_grad_()
         if isinstance(grad, cresset.Tensor):
             if grad.shape != out.shape:
                 raise RuntimeError(
@@ -53,10 +55,36 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
     """Add into .grad of the leaves (or of `inputs`) the gradients of `tensors`, each weighted with its grad_tensor."""
     tensors = _as_tuple(tensors)
     grad_tensors = grad_variables if grad_tensors is None else grad_tensors
+    if inputs is not None and not isinstance(inputs, (cresset.Tensor, graph.GradientEdge)) and len(inputs) == 0:
+        raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
     inputs = () if inputs is None else _as_tuple(inputs)
     gradients = (None,) * len(tensors) if grad_tensors is None else _as_tuple(grad_tensors)
     gradients = _output_gradients(tensors, gradients)
     _C._run_backward(tensors, gradients, create_graph if retain_graph is None else retain_graph, create_graph, inputs, True, True)
+
+
+def _backward_to_edges(tensor, gradient, retain_graph, create_graph, inputs):
+    """Tensor.backward where `inputs` names edges of the graph."""
+    backward(tensor, gradient, retain_graph, create_graph, inputs=inputs)
+
+
+def _batched_grad(outputs, inputs, gradients, retain_graph, create_graph, allow_unused, materialize_grads):
+    """grad for each element of the gradients' first dimension, one after another; the results stacked."""
+    sizes = {g.shape[0] if g.dim() else None for g in gradients if g is not None}
+    if len(sizes) != 1 or None in sizes:
+        raise ValueError(f"grad: with is_grads_batched, grad_outputs need a first dimension of one size; given: {[g and g.shape for g in gradients]}.")
+    count = sizes.pop()
+    if count == 0:
+        return tuple(cresset.zeros((0, *x.shape), dtype=x.dtype, device=x.device) for x in inputs)
+    keep = create_graph if retain_graph is None else retain_graph
+    rows = [
+        grad(
+            outputs, inputs, tuple(None if g is None else g[i] for g in gradients), retain_graph=keep or i + 1 < count, create_graph=create_graph,
+            allow_unused=allow_unused, materialize_grads=materialize_grads,
+        )
+        for i in range(count)
+    ]  # fmt: skip
+    return tuple(None if column[0] is None else cresset.stack(column) for column in zip(*rows))
 
 
 def grad(
@@ -64,15 +92,14 @@ def grad(
     materialize_grads=False,
 ):  # fmt: skip
     """The gradients of outputs with respect to inputs, as a tuple. An unused input raises, or gives None with allow_unused
-    (zeros with materialize_grads)."""
+    (zeros with materialize_grads). With is_grads_batched, grad_outputs and the results have one more dimension in front: the
+    gradient is taken for each of its elements, one after another."""
     if materialize_grads and allow_unused is False:
         raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.")
-    if is_grads_batched:
-        raise NotImplementedError("grad: is_grads_batched is not supported. Loop over the batch and stack the results.")
     allow_unused = bool(materialize_grads) if allow_unused is None else allow_unused
     outputs, inputs = _as_tuple(outputs), _as_tuple(inputs)
     if not inputs:
-        raise ValueError("grad requires non-empty inputs.")
+        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     if _C._has_torch_function(outputs + inputs):
         from cresset.overrides import handle_torch_function
 
@@ -81,6 +108,8 @@ def grad(
             only_inputs=only_inputs, allow_unused=allow_unused, is_grads_batched=is_grads_batched, materialize_grads=materialize_grads,
         )  # fmt: skip
     gradients = (None,) * len(outputs) if grad_outputs is None else _as_tuple(grad_outputs)
+    if is_grads_batched:
+        return _batched_grad(outputs, inputs, gradients, retain_graph, create_graph, allow_unused, materialize_grads)
     gradients = _output_gradients(outputs, gradients)
     result = _C._run_backward(
         outputs, gradients, create_graph if retain_graph is None else retain_graph, create_graph, inputs, allow_unused, False
@@ -95,6 +124,9 @@ class _VariableMeta(type):
         return isinstance(instance, cresset.Tensor)
 
 
+SavedTensor = _C.SavedTensor
+
+
 class Variable(metaclass=_VariableMeta):
     """The old name of Tensor: Variable(t) is t."""
 
@@ -104,10 +136,13 @@ class Variable(metaclass=_VariableMeta):
 
 
 def __getattr__(name):
-    if name in ("gradcheck", "gradgradcheck"):
-        import importlib
+    import importlib
 
+    if name in ("gradcheck", "gradgradcheck", "GradcheckError"):
         module = importlib.import_module("cresset.autograd.gradcheck")
-        globals()["gradcheck"], globals()["gradgradcheck"] = module.gradcheck, module.gradgradcheck
-        return globals()[name]
+        for function in ("gradcheck", "gradgradcheck"):  # importing made `gradcheck` the module
+            globals()[function] = getattr(module, function)
+        return getattr(module, name)
+    if name in ("functional", "profiler", "variable"):
+        return importlib.import_module(f"cresset.autograd.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -34,6 +34,20 @@ def unpack_dual(tensor, *, level=None):
     return UnpackedDualTensor(primal, tangent)
 
 
+class _set_fwd_grad_enabled:
+    """Tangents are carried on or not, at once; as a context manager for its extent."""
+
+    def __init__(self, mode):
+        self._before = _C._is_fwd_grad_enabled()
+        _C._set_fwd_grad_enabled(mode)
+
+    def __enter__(self):
+        pass
+
+    def __exit__(self, *exc_info):
+        _C._set_fwd_grad_enabled(self._before)
+
+
 class dual_level:
     """A level for a block."""
 

@@ -6,12 +6,12 @@ import warnings
 import cresset
 from cresset import _C
 
-__all__ = ["Function", "FunctionCtx", "once_differentiable"]
+__all__ = ["Function", "FunctionCtx", "FunctionMeta", "BackwardCFunction", "InplaceFunction", "once_differentiable"]
 
-FunctionCtx = _C._FunctionContext
+FunctionCtx = BackwardCFunction = _C._FunctionContext
 
 
-class _FunctionMeta(type):
+class FunctionMeta(type):
     """Gives each Function the class of its nodes: NAMEBackward."""
 
     def __init__(cls, name, bases, attributes):
@@ -19,7 +19,7 @@ class _FunctionMeta(type):
         cls._backward_cls = type(name + "Backward", (FunctionCtx,), {"_forward_cls": cls, "__module__": cls.__module__})
 
 
-class Function(metaclass=_FunctionMeta):
+class Function(metaclass=FunctionMeta):
     """A differentiable operation with a backward of its own.
 
     Define the static methods `forward(ctx, *args)`, or `forward(*args)` and `setup_context(ctx, inputs, output)`, and
@@ -67,6 +67,13 @@ class Function(metaclass=_FunctionMeta):
         """A tangent for each output."""
         raise NotImplementedError("You must implement the jvp function for custom autograd.Function to use it with forward mode AD.")
 
+    @staticmethod
+    def vmap(info, in_dims, *args):
+        """The function on a batch: gives (results, their batch dimensions)."""
+        raise NotImplementedError(
+            "To use autograd.Function with vmap, you must either override the vmap static method or set generate_vmap_rule=True."
+        )
+
     @classmethod
     def _resolve_backward(cls):
         own_backward = cls.backward is not Function.backward
@@ -98,6 +105,14 @@ class Function(metaclass=_FunctionMeta):
         if bound.kwargs:
             raise TypeError(f"{cls.__name__}.apply: forward has keyword-only parameters ({', '.join(bound.kwargs)}); make them positional.")
         return bound.args if separate else bound.args[1:]
+
+
+class InplaceFunction(Function):
+    """A Function that may be told to work in place; only its constructor knows of that."""
+
+    def __init__(self, inplace=False):
+        super().__init__()
+        self.inplace = inplace
 
 
 def once_differentiable(fn):

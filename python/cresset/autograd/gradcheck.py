@@ -1,4 +1,8 @@
-"""gradcheck and gradgradcheck: derivative formulas against differences."""
+"""gradcheck and gradgradcheck: derivative formulas against differences.
+
+A Jacobian here has a row for each element of the input and a column for each element of the output. Complex outputs are checked as
+two real functions, real and imaginary part. The gradient of a real function s of z = x + iy is ds/dx + i ds/dy, as backward gives it.
+"""
 
 import itertools
 import warnings
@@ -6,219 +10,55 @@ import warnings
 import cresset
 
 from . import forward_ad
+from .function import Function
 
-__all__ = ["gradcheck", "gradgradcheck", "GradcheckError"]
+__all__ = ["gradcheck", "gradgradcheck", "GradcheckError", "get_numerical_jacobian", "get_analytical_jacobian"]
 
 
 class GradcheckError(RuntimeError):
     """A derivative does not agree with differences."""
 
 
-class _WrongShape(Exception):
-    """A gradient has another shape than its input."""
+_FAST_MODE = """
+The above quantities relating the numerical and analytical jacobians are computed in fast mode: they are products of the Jacobians with \
+random vectors. Below, numerical and analytical jacobians are recomputed in slow mode:
+
+Numerical:
+ {numerical}
+Analytical:
+{analytical}
+
+The max per-element difference (slow mode) is: {difference}.
+"""
+_FAST_ALONE = """
+Fast gradcheck failed but element-wise differences are small. The check might pass in slow mode: compare the tolerances with the size of \
+the gradients, or use fast_mode=False.
+"""
+_REENTRANT = (
+    "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives different values, although "
+    "analytical gradient matches numerical gradient. The tolerance for nondeterminism was {}."
+)
+_UNDEFINED_RAISED = "Expected backward function to handle undefined output grads; it raised: {}"
+_UNDEFINED_NOT_ZERO = (
+    "Expected all input grads to be undefined or zero when all output grads are undefined or zero; the gradient of input {} is not."
+)
 
 
 def _tuple(value):
     return tuple(value) if isinstance(value, (tuple, list)) else (value,)
 
 
+def _is_differentiable(value):
+    return isinstance(value, cresset.Tensor) and (value.is_floating_point() or value.is_complex())
+
+
 def _differentiable(outputs):
-    return [o for o in _tuple(outputs) if isinstance(o, cresset.Tensor) and o.requires_grad]
+    """The outputs that require grad."""
+    return tuple(o for o in _tuple(outputs) if isinstance(o, cresset.Tensor) and o.requires_grad)
 
 
-def _directions(tensor):
-    """Index and unit of every real direction of a tensor: 1, and for complex tensors also 1j."""
-    units = (1.0, 1j) if tensor.is_complex() else (1.0,)
-    for index in itertools.product(*(range(n) for n in tensor.shape)):
-        for unit in units:
-            yield index, unit
-
-
-def _evaluate(func, inputs, count):
-    with cresset.no_grad():
-        outputs = [o for o in _tuple(func(*inputs)) if isinstance(o, cresset.Tensor)]
-    return [o.detach().clone() for o in outputs][:count] if count else [o.detach().clone() for o in outputs]
-
-
-def _numerical(func, inputs, x, eps, which):
-    """For each direction of x the difference quotient of every output in `which`, real and imaginary parts apart."""
-    rows = []
-    data = x.data  # with a version counter of its own: saved tensors stay valid
-    for index, unit in _directions(x):
-        before = data[index].clone()
-        data[index] = before + eps * unit
-        plus = _evaluate(func, inputs, None)
-        data[index] = before - eps * unit
-        minus = _evaluate(func, inputs, None)
-        data[index] = before
-        rows.append([((plus[i] - minus[i]) / (2 * eps)) for i in which])
-    return rows
-
-
-def _real(tensor):
-    """A tensor as a flat list of real numbers."""
-    flat = tensor.resolve_conj().reshape(-1)
-    return (cresset.view_as_real(flat).reshape(-1) if flat.is_complex() else flat).tolist()
-
-
-def _jacobians_close(numerical, analytical, rtol, atol):
-    return all(
-        (a == b) or abs(a - b) <= atol + rtol * abs(b) for row, other in zip(analytical, numerical) for a, b in zip(row, other)
-    )
-
-
-def _gradients(output, xs, seed):
-    """Gradients of the output for the given seed; zeros where there is none."""
-    grads = cresset.autograd.grad(output, xs, seed, retain_graph=True, allow_unused=True)
-    for x, g in zip(xs, grads):
-        if g is not None and g.shape != x.shape:
-            raise _WrongShape(f"Backward: the gradient has the shape {tuple(g.shape)}, the input {tuple(x.shape)}.")
-    return [cresset.zeros_like(x) if g is None else g for x, g in zip(xs, grads)]
-
-
-def _analytical(output, xs):
-    """Rows by direction of each x, columns by direction of the output: d output = Re(conj(gradient) * d x)."""
-    columns = [[] for _ in xs]
-    for index, unit in _directions(output):
-        seed = cresset.zeros_like(output)
-        seed[index] = unit
-        for column, g in zip(columns, _gradients(output, xs, seed)):
-            column.append(_real(g))
-    return [[list(row) for row in zip(*column)] if column else [] for column in columns]
-
-
-def _check_slow(func, inputs, tensors, outputs, eps, rtol, atol, nondet_tol, fail):
-    """Every entry of the Jacobian of each output and input, by reverse mode."""
-    xs = [x for _, x in tensors]
-    numerical = [_numerical(func, inputs, x, eps, [m for m, _ in outputs]) for x in xs]
-    for k, (m, output) in enumerate(outputs):
-        analytical = _analytical(output, xs)
-        again = _analytical(output, xs)
-        for i, (n, x) in enumerate(tensors):
-            want = [_real(row[k]) for row in numerical[i]]
-            if output.numel() and x.numel() and not _jacobians_close(want, analytical[i], rtol, atol):
-                return fail(f"Jacobian mismatch for output {m} with respect to input {n},\nnumerical:{want}\nanalytical:{analytical[i]}\n")
-            if not _jacobians_close(again[i], analytical[i], 0.0, nondet_tol):
-                return fail(
-                    f"Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives different values, "
-                    f"although analytical gradient matches numerical gradient. The tolerance for nondeterminism was {nondet_tol}."
-                )
-    return True
-
-
-def _check_forward(func, inputs, tensors, eps, rtol, atol, fail):
-    for n, x in tensors:
-        for (index, unit), row in zip(_directions(x), _numerical(func, inputs, x, eps, _all_outputs(func, inputs))):
-            tangents = _tangents(func, inputs, x, _basis(x, index, unit))
-            for m, (t, want) in enumerate(zip(tangents, row)):
-                got = [0.0] * len(_real(want)) if t is None else _real(t)
-                if (want.is_floating_point() or want.is_complex()) and not _jacobians_close([_real(want)], [got], rtol, atol):
-                    return fail(
-                        f"Jacobian computed with forward mode mismatch for output {m} with respect to input {n},\nnumerical:{_real(want)}\nanalytical:{got}\n"
-                    )
-    return True
-
-
-_FAST_NOTE = """
-The above quantities relating the numerical and analytical jacobians are computed
-in fast mode: projected on one random direction of the output and one of the input. Below, both in slow mode:
-"""
-
-
-def _inner(a, b):
-    """Real inner product: the sum of Re(conj(a) b)."""
-    return sum(x * y for x, y in zip(_real(a), _real(b)))
-
-
-def _random_direction(tensor, generator):
-    """A random vector of length 1 in the space of the tensor."""
-    values = cresset.randn(tensor.shape, dtype=tensor.dtype, generator=generator)
-    return values / max(sum(v * v for v in _real(values)), 1e-300) ** 0.5
-
-
-def _directional(func, inputs, x, direction, eps, which):
-    """Difference quotients of the outputs in `which` when x moves along the direction."""
-    data = x.data  # with a version counter of its own: saved tensors stay valid
-    before = data.clone()
-    data.copy_(before + eps * direction)
-    plus = _evaluate(func, inputs, None)
-    data.copy_(before - eps * direction)
-    minus = _evaluate(func, inputs, None)
-    data.copy_(before)
-    return [(plus[i] - minus[i]) / (2 * eps) for i in which]
-
-
-def _check_fast(func, inputs, tensors, outputs, eps, rtol, atol, nondet_tol, fail, forward):
-    """One projection u' J v for each output and input, with random unit vectors u and v, instead of every entry of J.
-
-    Errors of size atol in every entry add up to atol |u|_1 |v|_1 in the projection, so that is its tolerance.
-    """
-    generator = cresset.Generator().manual_seed(0)
-    for n, x in tensors:
-        v = _random_direction(x, generator)
-        quotients = _directional(func, inputs, x, v, eps, [m for m, _ in outputs])
-        tangents = _tangents(func, inputs, x, v) if forward else None
-        for (m, output), quotient in zip(outputs, quotients):
-            u = _random_direction(output, generator)
-            numerical = _inner(u, quotient)
-            if forward:
-                analytical = 0.0 if tangents[m] is None else _inner(u, tangents[m])
-            else:
-                analytical, again = (_inner(_gradients(output, [x], u)[0], v) for _ in range(2))
-                if abs(analytical - again) > nondet_tol:
-                    return fail(f"Backward is not reentrant: it gives different values for the same input and grad_output ({analytical} and {again}). "
-                                f"The tolerance for nondeterminism was {nondet_tol}.")
-            slack = atol * sum(map(abs, _real(u))) * sum(map(abs, _real(v)))
-            if analytical != numerical and not abs(analytical - numerical) <= slack + rtol * abs(numerical):
-                kind = "Jacobian computed with forward mode" if forward else "Jacobian"
-                text = f"{kind} mismatch for output {m} with respect to input {n},\nnumerical:{numerical}\nanalytical:{analytical}\n{_FAST_NOTE}\n"
-                return fail(text + _entries(func, inputs, x, m, output, eps, forward))
-    return True
-
-
-def _entries(func, inputs, x, m, output, eps, forward):
-    """The entries of the Jacobian of output m and x, by differences and by the mode that is checked, as text."""
-    numerical = [_real(row[0]) for row in _numerical(func, inputs, x, eps, [m])]
-    if forward:
-        tangents = [_tangents(func, inputs, x, _basis(x, *direction))[m] for direction in _directions(x)]
-        analytical = [[0.0] * len(row) if t is None else _real(t) for t, row in zip(tangents, numerical)]
-    else:
-        analytical = _analytical(output, [x])[0]
-    largest = max((abs(a - b) for row, other in zip(numerical, analytical) for a, b in zip(row, other)), default=0.0)
-    return f"Numerical:\n{numerical}\nAnalytical:\n{analytical}\n\nThe max per-element difference (slow mode) is: {largest}.\n"
-
-
-def _basis(x, index, unit):
-    tangent = cresset.zeros_like(x.detach())
-    tangent[index] = unit
-    return tangent
-
-
-def _tangents(func, inputs, x, tangent):
-    """Tangent of each output that is a tensor when x has the given one."""
-    with forward_ad.dual_level():
-        dual = [forward_ad.make_dual(i.detach(), tangent) if i is x else i.detach() if isinstance(i, cresset.Tensor) else i for i in inputs]
-        outputs = [o for o in _tuple(func(*dual)) if isinstance(o, cresset.Tensor)]
-        return [forward_ad.unpack_dual(o).tangent for o in outputs]
-
-
-def _all_outputs(func, inputs):
-    """Positions of all outputs that are tensors."""
-    return range(len(_evaluate(func, inputs, None)))
-
-
-def gradcheck(
-    func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=True, nondet_tol=0.0, check_undefined_grad=True, check_grad_dtypes=False,
-    check_batched_grad=False, check_batched_forward_grad=False, check_forward_ad=False, check_backward_ad=True, fast_mode=False, masked=None,
-):  # fmt: skip
-    """Compare the gradients of func(*inputs) with differences of step eps, entry by entry; inputs should be of double precision.
-
-    True when all agree; otherwise GradcheckError, or False with raise_exception=False. fast_mode compares one random projection of each
-    Jacobian instead of its entries, and shows the entries where that differs.
-    """
-    if check_batched_grad or check_batched_forward_grad:
-        raise NotImplementedError("gradcheck: batched gradients are not supported; leave check_batched_grad and check_batched_forward_grad False.")
-    inputs = _tuple(inputs)
+def _checked_inputs(inputs):
+    """(place, tensor) of each input to differentiate by."""
     tensors = [(n, x) for n, x in enumerate(inputs) if isinstance(x, cresset.Tensor) and x.requires_grad]
     if not tensors:
         raise ValueError("gradcheck expects at least one input tensor to require gradient, but none of the them have requires_grad=True.")
@@ -227,48 +67,344 @@ def gradcheck(
             warnings.warn(
                 f"Input #{n} requires gradient and is not a double precision floating point or complex. This check will likely fail if all the "
                 "inputs are not of double precision floating point or complex. ",
-                stacklevel=2,
+                stacklevel=3,
             )
+        if any(stride == 0 and size > 1 for size, stride in zip(x.shape, x.stride())):
+            raise RuntimeError(
+                f"The {n}th input has a dimension with stride 0. gradcheck only supports inputs that are non-overlapping to be able to compute "
+                "the numerical gradients correctly. You should call .contiguous on the input before passing it to gradcheck."
+            )
+    return tensors
 
-    def fail(text):
-        if raise_exception:
-            raise GradcheckError(text)
-        return False
 
-    if check_forward_ad and fast_mode:
-        every = _evaluate(func, inputs, None)
-        moving = [(m, o) for m, o in enumerate(every) if o.is_floating_point() or o.is_complex()]
-        if not _check_fast(func, inputs, tensors, moving, eps, rtol, atol, nondet_tol, fail, forward=True):
-            return False
-    elif check_forward_ad and not _check_forward(func, inputs, tensors, eps, rtol, atol, fail):
-        return False
-    if not check_backward_ad:
-        return True
-    every = [o for o in _tuple(func(*inputs)) if isinstance(o, cresset.Tensor)]
-    outputs = [(m, o) for m, o in enumerate(every) if o.requires_grad]
-    if not outputs:
-        differences = [d for _, x in tensors for row in _numerical(func, inputs, x, eps, _all_outputs(func, inputs)) for o in row for d in _real(o)]
-        if any(differences):
-            return fail("Numerical gradient for function expected to be zero: no output requires grad, but the function depends on its inputs.")
-        return True
+# --- differences ---------------------------------------------------------------------------------------------------------------
+
+
+class _Differences:
+    """Central differences of func at inputs, for the outputs at the given places among all tensors that func gives."""
+
+    def __init__(self, func, inputs, places, eps):
+        self.func, self.inputs, self.places, self.eps = func, inputs, places, eps
+
+    def _evaluate(self):
+        outputs = [o for o in _tuple(self.func(*self.inputs)) if isinstance(o, cresset.Tensor)]
+        return [outputs[place].detach().clone() for place in self.places]
+
+    def along(self, x, direction):
+        """The derivative of each output along a direction (a tensor like x)."""
+        data = x.data  # with a version counter of its own: saved tensors stay valid
+        before = data.clone()
+        step = direction * self.eps
+        try:
+            data.copy_(before + step)
+            plus = self._evaluate()
+            data.copy_(before - step)
+            minus = self._evaluate()
+        finally:
+            data.copy_(before)
+        return [(p - m) / (2 * self.eps) for p, m in zip(plus, minus)]
+
+    def columns(self, x, unit=1.0):
+        """For each output a Jacobian with respect to x, whose elements move by `unit` (1, or 1j)."""
+        rows = []
+        for index in itertools.product(*(range(n) for n in x.shape)):
+            direction = cresset.zeros_like(x.detach())
+            direction[index] = unit
+            rows.append([d.reshape(-1) for d in self.along(x, direction)])
+        return [cresset.stack([row[k] for row in rows]) if rows else None for k in range(len(self.places))]
+
+    def jacobians(self, x):
+        """For each (real) output the Jacobian with respect to x in the convention of backward."""
+        real = self.columns(x)
+        if not x.is_complex():
+            return real
+        return [r if r is None else r + 1j * i for r, i in zip(real, self.columns(x, 1j))]
+
+
+def _parts(outputs):
+    """The real functions to check: (prefix of messages, part of an output)."""
+    if not any(o.is_complex() for o in outputs):
+        return [("", lambda o: o)]
+    return [
+        ("While considering the imaginary part of complex outputs only, ", lambda o: cresset.imag(o) if o.is_complex() else None),
+        ("While considering the real part of complex outputs only, ", lambda o: cresset.real(o) if o.is_complex() else o),
+    ]
+
+
+# --- derivatives by backward -----------------------------------------------------------------------------------------------------
+
+
+def _gradients(output, xs, seed, check_dtypes):
+    """Gradients of one output, zeros where there is none; checked for size and dtype."""
+    grads = cresset.autograd.grad(output, xs, seed, retain_graph=True, allow_unused=True)
+    for g, x in zip(grads, xs):
+        if g is not None and g.shape != x.shape:
+            raise GradcheckError(f"Analytical gradient has incorrect size: {tuple(g.shape)} for an input of size {tuple(x.shape)}.")
+        if g is not None and check_dtypes and g.dtype != x.dtype:
+            raise GradcheckError(f"Gradient has dtype mismatch: {g.dtype} for an input of {x.dtype}.")
+    return [cresset.zeros_like(x) if g is None else g for g, x in zip(grads, xs)]
+
+
+def _analytical(output, xs, check_dtypes=False):
+    """For each x the Jacobian of a real output."""
+    columns = [[] for _ in xs]
+    for index in itertools.product(*(range(n) for n in output.shape)):
+        seed = cresset.zeros_like(output)
+        seed[index] = 1
+        for column, g in zip(columns, _gradients(output, xs, seed, check_dtypes)):
+            column.append(g.detach().resolve_conj().reshape(-1))
+    return [cresset.stack(column, 1) if column else None for column in columns]
+
+
+def _close(analytical, numerical, rtol, atol):
+    if numerical.is_complex() and not analytical.is_complex():
+        analytical = analytical + 0j
+    if analytical.is_complex() and not numerical.is_complex():
+        numerical = numerical + 0j
+    numerical = numerical.to(analytical.dtype)
+    same = analytical == numerical
+    return bool((same | ((analytical - numerical).abs() <= atol + rtol * numerical.abs())).all())
+
+
+def _mismatch(prefix, output, input, numerical, analytical, forward=False):
+    what = "Jacobian computed with forward mode mismatch" if forward else "Jacobian mismatch"
+    text = f"{what} for output {output} with respect to input {input},\nnumerical:{numerical}\nanalytical:{analytical}\n"
+    return prefix + text
+
+
+def _slow_details(numerical, analytical, rtol, atol):
+    """What fast mode adds to its message: the full Jacobians."""
+    difference = (numerical - analytical).abs().max() if numerical.numel() else 0.0
+    text = _FAST_MODE.format(numerical=numerical, analytical=analytical, difference=difference)
+    return text + (_FAST_ALONE if _close(analytical, numerical, rtol, atol) else "")
+
+
+def _check_repeats(first, second, nondet_tol):
+    for a, b in zip(first, second):
+        if a is not None and a.numel() and not bool(((a - b).abs() <= nondet_tol).all()):
+            raise GradcheckError(_REENTRANT.format(nondet_tol))
+
+
+def _random_unit(shape, dtype, device):
+    """A random vector of positive numbers of length 1: a sum of positive terms hides no term."""
+    vector = cresset.rand(shape, dtype=dtype, device=device)
+    return vector / vector.norm() if vector.numel() else vector
+
+
+def _real_dtype(x):
+    return x.real.dtype if x.is_complex() else x.dtype
+
+
+class _BackwardCheck:
+    """Compares backward with differences, for the outputs that require grad."""
+
+    def __init__(self, func, inputs, tensors, eps, rtol, atol, nondet_tol, check_dtypes):
+        self.func, self.inputs, self.tensors = func, inputs, tensors
+        self.eps, self.rtol, self.atol, self.nondet_tol, self.check_dtypes = eps, rtol, atol, nondet_tol, check_dtypes
+
+    def run(self, fast):
+        every = [o for o in _tuple(self.func(*self.inputs)) if isinstance(o, cresset.Tensor)]
+        places = [place for place, o in enumerate(every) if o.requires_grad]
+        if not places:
+            self._check_independent(every)
+            return
+        outputs = [every[place] for place in places]
+        for prefix, part in _parts(outputs):
+            chosen = [(m, place, part(o)) for m, (place, o) in enumerate(zip(places, outputs))]
+            chosen = [c for c in chosen if c[2] is not None]
+
+            def real_func(*args, part=part):
+                return tuple(part(o) if _is_differentiable(o) and part(o) is not None else o
+                             for o in _tuple(self.func(*args)) if isinstance(o, cresset.Tensor))  # fmt: skip
+
+            differences = _Differences(real_func, self.inputs, [place for _, place, _ in chosen], self.eps)
+            (self._fast if fast else self._slow)(prefix, differences, [(m, o) for m, _, o in chosen])
+
+    def _check_independent(self, every):
+        places = [place for place, o in enumerate(every) if _is_differentiable(o)]
+        differences = _Differences(self.func, self.inputs, places, self.eps)
+        for _, x in self.tensors:
+            for jacobian in differences.columns(x):
+                if jacobian is not None and bool((jacobian.abs() > self.atol).any()):
+                    raise GradcheckError("Numerical gradient for function expected to be zero: no output requires grad, but the function "
+                                         "depends on its inputs.")  # fmt: skip
+
+    def _slow(self, prefix, differences, outputs):
+        xs = [x for _, x in self.tensors]
+        numerical = [differences.jacobians(x) for x in xs]
+        for k, (m, output) in enumerate(outputs):
+            analytical = _analytical(output, xs, self.check_dtypes)
+            _check_repeats(analytical, _analytical(output, xs), self.nondet_tol)
+            for (n, _), a, by_output in zip(self.tensors, analytical, numerical):
+                if a is not None and by_output[k] is not None and not _close(a, by_output[k], self.rtol, self.atol):
+                    raise GradcheckError(_mismatch(prefix, m, n, by_output[k], a))
+
+    def _fast(self, prefix, differences, outputs):
+        """v J u for random u and v in place of J. The tolerance grows with the number of terms that the products add."""
+        xs = [x for _, x in self.tensors]
+        us = [_random_unit(x.shape, _real_dtype(x), x.device) for x in xs]
+        along = [differences.along(x, u.to(x.dtype)) for x, u in zip(xs, us)]
+        along_imaginary = [differences.along(x, u * 1j) if x.is_complex() else None for x, u in zip(xs, us)]
+        for k, (m, output) in enumerate(outputs):
+            v = _random_unit(output.shape, output.dtype, output.device)
+            grads = _gradients(output, xs, v, self.check_dtypes)
+            _check_repeats(grads, _gradients(output, xs, v, False), self.nondet_tol)
+            for i, ((n, x), u, g) in enumerate(zip(self.tensors, us, grads)):
+                numerical, analytical = (v * along[i][k]).sum(), (g.detach().real * u if g.is_complex() else g.detach() * u).sum()
+                if x.is_complex():
+                    numerical = numerical + 1j * (v * along_imaginary[i][k]).sum()
+                    analytical = analytical + 1j * (g.detach().imag * u).sum()
+                if not _close(analytical, numerical, self.rtol, self.atol * float(u.sum() * v.sum())):
+                    text = _mismatch(prefix, m, n, numerical, analytical)
+                    full = _analytical(output, [x])[0]
+                    raise GradcheckError(text + _slow_details(differences.jacobians(x)[k], full, self.rtol, self.atol))
+
+
+class _Undefined(Function):
+    """Passes tensors on and no gradient back."""
+
+    @staticmethod
+    def forward(ctx, *tensors):
+        ctx.set_materialize_grads(False)
+        return tuple(x.clone() for x in tensors)
+
+    @staticmethod
+    def backward(ctx, *grads):
+        return (None,) * len(grads)
+
+
+def _check_undefined_backward(func, inputs, tensors):
+    """Backward copes with undefined gradients: all, and each alone."""
     xs = [x for _, x in tensors]
+    count = len(_differentiable(func(*inputs)))
+
+    def gradients(undefined):
+        outputs = list(_differentiable(func(*inputs)))
+        hidden = _Undefined.apply(*(outputs[k] for k in undefined))
+        for k, o in zip(undefined, hidden):
+            outputs[k] = o
+        try:
+            grads = cresset.autograd.grad(outputs, xs, [cresset.zeros_like(o) for o in outputs], allow_unused=True)
+        except RuntimeError as error:
+            raise GradcheckError(_UNDEFINED_RAISED.format(error)) from error
+        for (n, _), g in zip(tensors, grads):
+            if g is not None and bool((g != 0).any()):
+                raise GradcheckError(_UNDEFINED_NOT_ZERO.format(n))
+
+    if count:
+        gradients(range(count))
+    if count > 1:
+        for k in range(count):
+            gradients([k])
+
+
+# --- derivatives in forward mode -------------------------------------------------------------------------------------------------
+
+
+class _ForwardCheck:
+    """Compares the tangents of the outputs with differences."""
+
+    def __init__(self, func, inputs, tensors, eps, rtol, atol, check_undefined):
+        self.func, self.inputs, self.tensors = func, inputs, tensors
+        self.eps, self.rtol, self.atol, self.check_undefined = eps, rtol, atol, check_undefined
+
+    def run(self, fast):
+        every = [o for o in _tuple(self.func(*self.inputs)) if isinstance(o, cresset.Tensor)]
+        self.places = [place for place, o in enumerate(every) if _is_differentiable(o)]
+        differences = _Differences(self.func, self.inputs, self.places, self.eps)
+        for n, x in self.tensors:
+            parts = [("", 1.0)]
+            if x.is_complex():
+                parts = [("While considering the real part of complex inputs only, ", 1.0),
+                         ("While considering the imaginary part of complex inputs only, ", 1j)]  # fmt: skip
+            for prefix, unit in parts:
+                (self._fast if fast else self._slow)(prefix, differences, n, x, unit)
+
+    def _tangents(self, x, direction, others_undefined=False):
+        """The tangent of each output along a direction of x; the other inputs' tangents are zero."""
+        with forward_ad.dual_level():
+            duals = []
+            for value in self.inputs:
+                if not (isinstance(value, cresset.Tensor) and value.requires_grad):
+                    duals.append(value)
+                    continue
+                dual = value.detach()
+                if value is x:
+                    dual = forward_ad.make_dual(dual, direction)
+                elif not others_undefined:
+                    dual = forward_ad.make_dual(dual, cresset.zeros_like(dual))
+                duals.append(dual.requires_grad_())
+            outputs = [o for o in _tuple(self.func(*duals)) if isinstance(o, cresset.Tensor)]
+            unpacked = [forward_ad.unpack_dual(outputs[place]) for place in self.places]
+            return [
+                cresset.zeros_like(u.primal).detach() if u.tangent is None else u.tangent.detach().clone().resolve_conj() for u in unpacked
+            ]
+
+    def _columns(self, x, unit):
+        rows = []
+        for index in itertools.product(*(range(n) for n in x.shape)):
+            direction = cresset.zeros_like(x.detach())
+            direction[index] = unit
+            rows.append([t.reshape(-1) for t in self._tangents(x, direction)])
+        return [cresset.stack([row[k] for row in rows]) if rows else None for k in range(len(self.places))]
+
+    def _slow(self, prefix, differences, n, x, unit):
+        analytical = self._columns(x, unit)
+        for m, (a, want) in enumerate(zip(analytical, differences.columns(x, unit))):
+            if a is not None and not _close(a, want, self.rtol, self.atol):
+                raise GradcheckError(_mismatch(prefix, m, n, want, a, forward=True))
+        if self.check_undefined and x.numel():
+            self._check_missing(n, x)
+
+    def _fast(self, prefix, differences, n, x, unit):
+        u = _random_unit(x.shape, _real_dtype(x), x.device)
+        direction = (u * unit).to(x.dtype)
+        for m, (t, d) in enumerate(zip(self._tangents(x, direction), differences.along(x, direction))):
+            v = _random_unit(d.shape, _real_dtype(d), d.device)
+            if not _close((v * t).sum(), (v * d).sum(), self.rtol, self.atol * float(u.sum() * v.sum())):
+                text = _mismatch(prefix, m, n, (v * d).sum(), (v * t).sum(), forward=True)
+                details = _slow_details(differences.columns(x, unit)[m], self._columns(x, unit)[m], self.rtol, self.atol)
+                raise GradcheckError(text + details)
+
+    def _check_missing(self, n, x):
+        """A missing tangent of another input counts as zeros."""
+        direction = cresset.ones_like(x.detach())
+        for m, (a, b) in enumerate(zip(self._tangents(x, direction), self._tangents(x, direction, others_undefined=True))):
+            if not _close(a, b, self.rtol, self.atol):
+                raise GradcheckError(f"Tangents of output {m} along input {n} differ between missing and zero tangents of the other inputs: {b} "
+                                     f"and {a}.")  # fmt: skip
+
+
+# --- the checks ------------------------------------------------------------------------------------------------------------------
+
+
+def gradcheck(
+    func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=True, nondet_tol=0.0, check_undefined_grad=True, check_grad_dtypes=False,
+    check_batched_grad=False, check_batched_forward_grad=False, check_forward_ad=False, check_backward_ad=True, fast_mode=False, masked=None,
+):  # fmt: skip
+    """Compare the derivatives of func(*inputs) with differences of step eps; inputs should be of double precision.
+
+    True when |derivative - difference| <= atol + rtol |difference| everywhere; otherwise GradcheckError with both Jacobians, or False with
+    raise_exception=False. Each output that requires grad is checked against each input that does; results that are no tensors are
+    passed over. fast_mode compares products of the Jacobians with random vectors. check_forward_ad also compares tangents.
+    """
+    if not (check_forward_ad or check_backward_ad):
+        raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
+    if check_batched_grad or check_batched_forward_grad:
+        raise NotImplementedError("gradcheck: batched gradients are not supported; leave check_batched_grad and check_batched_forward_grad False.")
+    inputs = _tuple(inputs)
+    tensors = _checked_inputs(inputs)
     try:
-        if fast_mode:
-            passed = _check_fast(func, inputs, tensors, outputs, eps, rtol, atol, nondet_tol, fail, forward=False)
-        else:
-            passed = _check_slow(func, inputs, tensors, outputs, eps, rtol, atol, nondet_tol, fail)
-    except _WrongShape as error:
-        return fail(str(error))
-    if not passed:
+        if check_backward_ad:
+            _BackwardCheck(func, inputs, tensors, eps, rtol, atol, nondet_tol, check_grad_dtypes).run(fast_mode)
+        if check_forward_ad:
+            _ForwardCheck(func, inputs, tensors, eps, rtol, atol, check_undefined_grad).run(fast_mode)
+        if check_backward_ad and check_undefined_grad:
+            _check_undefined_backward(func, inputs, tensors)
+    except GradcheckError:
+        if raise_exception:
+            raise
         return False
-    for _, output in outputs if check_grad_dtypes else []:
-        for (n, x), g in zip(tensors, cresset.autograd.grad(output, xs, cresset.ones_like(output), retain_graph=True, allow_unused=True)):
-            if g is not None and g.dtype != x.dtype:
-                return fail(f"the gradient of input {n} is {g.dtype}, the input {x.dtype}.")
-    if check_undefined_grad and len(outputs) > 1:
-        # Each output alone: the gradients of the others are undefined.
-        for _, output in outputs:
-            cresset.autograd.grad(output, xs, cresset.zeros_like(output), retain_graph=True, allow_unused=True)
     return True
 
 
@@ -278,33 +414,59 @@ def gradgradcheck(
     masked=False,
 ):  # fmt: skip
     """gradcheck of the gradients themselves: second derivatives with respect to inputs and grad_outputs (random when not given)."""
+    if not (check_fwd_over_rev or check_rev_over_rev):
+        raise AssertionError("Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True")
+    if check_undefined_grad and not check_rev_over_rev:
+        raise AssertionError("Setting check_undefined_grad=True requires check_rev_over_rev to be True")
     inputs = _tuple(inputs)
     outputs = _differentiable(func(*inputs))
     if grad_outputs is None:
         seeds = []
         for o in outputs:
-            seed = cresset.randn(o.shape, dtype=o.dtype)
+            real = _real_dtype(o)
+            dtype = o.dtype if real == cresset.float64 else cresset.complex128 if o.is_complex() else cresset.float64
+            seed = cresset.randn(o.shape, dtype=dtype, device=o.device)
             if gen_non_contig_grad_outputs and o.dim() > 0:
                 seed = cresset.stack([seed, seed], -1)[..., 0]
             seeds.append(seed.detach().requires_grad_())
     else:
-        seeds = [g.detach().requires_grad_() for g in _tuple(grad_outputs)]
+        seeds = [g if g.requires_grad else g.detach().requires_grad_() for g in _tuple(grad_outputs)]
     count = len(seeds)
 
     def gradients(*args):
-        values, given = args[: len(args) - count], args[len(args) - count:]
-        with cresset.enable_grad():
-            # Differences evaluate without recording; the first derivative needs its own leaves then.
-            values = tuple(
-                v.detach().requires_grad_() if isinstance(v, cresset.Tensor) and i.requires_grad and not v.requires_grad else v
-                for v, i in zip(values, inputs)
-            )
-            xs = [v for v in values if isinstance(v, cresset.Tensor) and v.requires_grad]
-            result = cresset.autograd.grad(_differentiable(func(*values)), xs, given, create_graph=True, allow_unused=True)
-        return tuple(g for g in result if g is not None)
+        values, given = args[: len(args) - count], args[len(args) - count :]
+        results = _differentiable(func(*values))
+        xs = [v for v in values if isinstance(v, cresset.Tensor) and v.requires_grad]
+        given = [g.to(o.dtype) for g, o in zip(given, results)]
+        return tuple(g for g in cresset.autograd.grad(results, xs, given, create_graph=True, allow_unused=True) if g is not None)
 
     return gradcheck(
         gradients, inputs + tuple(seeds), eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception, nondet_tol=nondet_tol,
         check_undefined_grad=check_undefined_grad, check_grad_dtypes=check_grad_dtypes, check_batched_grad=check_batched_grad,
         check_forward_ad=check_fwd_over_rev, check_backward_ad=check_rev_over_rev, fast_mode=fast_mode,
     )  # fmt: skip
+
+
+def get_numerical_jacobian(fn, inputs, target=None, eps=1e-3, grad_out=1.0):
+    """Deprecated: for each input a matrix of differences of fn's first output, a row for each element of the input."""
+    warnings.warn("get_numerical_jacobian was part of gradcheck's inner workings: use gradcheck or autograd.functional.jacobian.",
+                  FutureWarning, stacklevel=2)  # fmt: skip
+    if grad_out != 1.0:
+        raise ValueError("Expected grad_out to be 1.0. get_numerical_jacobian no longer supports values of grad_out != 1.0.")
+    inputs = _tuple(inputs)
+    places = [0]
+    differences = _Differences(lambda *args: fn(inputs if len(args) > 1 else args[0]), inputs, places, eps)
+    targets = inputs if target is None else _tuple(target)
+    return [differences.jacobians(x)[0] for x in targets if isinstance(x, cresset.Tensor) and x.requires_grad]
+
+
+def get_analytical_jacobian(inputs, output, nondet_tol=0.0, grad_out=1.0):
+    """Deprecated: (Jacobians by input, reentrant?, sizes right?, dtypes right?) of a recorded real output."""
+    warnings.warn("get_analytical_jacobian was part of gradcheck's inner workings: use gradcheck or autograd.functional.jacobian.",
+                  FutureWarning, stacklevel=2)  # fmt: skip
+    if grad_out != 1.0:
+        raise ValueError("Expected grad_out to be 1.0. get_analytical_jacobian no longer supports values of grad_out != 1.0.")
+    xs = [x for x in _tuple(inputs) if isinstance(x, cresset.Tensor) and x.requires_grad]
+    first, second = _analytical(output, xs), _analytical(output, xs)
+    reentrant = all(bool(((a - b).abs() <= nondet_tol).all()) for a, b in zip(first, second))
+    return tuple(first), reentrant, True, True

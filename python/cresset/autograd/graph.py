@@ -1,13 +1,25 @@
-"""The backward graph: nodes and their hooks."""
+"""The backward graph: nodes, edges, hooks, tensors saved for backward."""
 
-from collections import OrderedDict
-from collections import namedtuple
+import contextlib
+import threading
+import weakref
+from collections import OrderedDict, namedtuple
 
+import cresset
 from cresset import _C
 
-__all__ = ["Node", "GradientEdge", "get_gradient_edge", "saved_tensors_hooks", "save_on_cpu", "disable_saved_tensors_hooks"]
+__all__ = [
+    "Node", "GradientEdge", "get_gradient_edge", "saved_tensors_hooks", "save_on_cpu", "disable_saved_tensors_hooks", "register_multi_grad_hook",
+    "allow_mutation_on_saved_tensors", "increment_version",
+]  # fmt: skip
 
-GradientEdge = namedtuple("GradientEdge", ["node", "output_nr"])
+
+class GradientEdge(namedtuple("GradientEdge", ["node", "output_nr", "ownership_token"], defaults=[None])):
+    """Where a gradient goes: into the gradient of output `output_nr` of the forward operation of `node`. backward and grad take edges in
+    place of tensors."""
+
+    __slots__ = ()
+
 
 # A step of the backward graph; tensor.grad_fn is one.
 Node = _C._Node
@@ -48,6 +60,76 @@ def get_gradient_edge(tensor):
     return GradientEdge(node, tensor.output_nr)
 
 
+def increment_version(tensor):
+    """Tell autograd that the memory of a tensor, or of each of several, was written by other means than its operators."""
+    _C._increment_version([tensor] if isinstance(tensor, cresset.Tensor) else list(tensor))
+
+
+class _MultiHandle:
+    """Removes the hooks of several tensors together."""
+
+    def __init__(self, handles):
+        self._handles = tuple(handles)
+
+    def remove(self):
+        for handle in self._handles:
+            handle.remove()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc_info):
+        self.remove()
+
+
+def _expected(tensors):
+    """How many of the tensors get a gradient in the backward pass that runs now."""
+    return sum(_C._will_engine_execute_node(get_gradient_edge(t).node) for t in tensors)
+
+
+def register_multi_grad_hook(tensors, fn, *, mode="all"):
+    """Call fn once in each backward pass: mode "all" when the gradients of all tensors that take part are there, with the list of all of
+    them (None for those that take no part); mode "any" with the first gradient. Gives a handle with remove()."""
+    if mode not in ("all", "any"):
+        raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
+    tensors = tuple(tensors)
+    lock = threading.Lock()
+    passes = {}
+
+    def any_hook(grad):
+        task = _C._current_graph_task_id()
+        with lock:
+            first = task not in passes
+            if first:
+                passes.clear()
+                passes[task] = True
+        if first:
+            fn(grad)
+
+    def hook_for(place):
+        def hook(grad):
+            task = _C._current_graph_task_id()
+            if task == -1:
+                raise RuntimeError("expected this hook to be called inside a backward call")
+            with lock:
+                entry = passes.get(task)
+                if entry is None:
+                    entry = passes[task] = [_expected(tensors), [None] * len(tensors)]
+                entry[0] -= 1
+                entry[1][place] = grad
+                complete = entry[0] == 0
+                if complete:
+                    del passes[task]
+            if complete:
+                fn(entry[1])
+
+        return hook
+
+    if mode == "any":
+        return _MultiHandle([t.register_hook(any_hook) for t in tensors])
+    return _MultiHandle([t.register_hook(hook_for(i)) for i, t in enumerate(tensors)])
+
+
 class saved_tensors_hooks:
     """For a block: keep pack_hook(tensor) in place of each tensor saved for backward, and unpack_hook(that) when it is needed."""
 
@@ -68,7 +150,7 @@ class save_on_cpu(saved_tensors_hooks):
         super().__init__(lambda t: (t.device, t.cpu()), lambda packed: packed[1].to(packed[0]))
 
 
-class disable_saved_tensors_hooks:
+class disable_saved_tensors_hooks(contextlib.ContextDecorator):
     """For a block: using saved_tensors_hooks raises RuntimeError with this message."""
 
     def __init__(self, error_message):
@@ -79,3 +161,101 @@ class disable_saved_tensors_hooks:
 
     def __exit__(self, *exc_info):
         _C._disable_saved_tensors_hooks(self._before)
+
+
+# --- writing to saved tensors -----------------------------------------------------------------------------------------------------
+
+_mutation_context = None
+
+
+class _Saved:
+    """Stands for one saved tensor: the tensor itself until it is written to, its clone from then on."""
+
+    def __init__(self, tensor):
+        self.tensor, self.clone, self.version = tensor, None, tensor._version
+
+
+class _MutationContext:
+    """The saved tensors of one block, by the storage that they lie in."""
+
+    def __init__(self):
+        self.open = True
+        self._by_storage = {}
+
+    def clear(self):
+        """Forget all saved tensors: backward through them is not possible any more."""
+        self._by_storage.clear()
+        self.open = False
+
+    def pack(self, tensor):
+        saved = _Saved(tensor)
+        self._by_storage.setdefault(tensor.untyped_storage().data_ptr(), weakref.WeakSet()).add(saved)
+        return saved
+
+    def unpack(self, saved):
+        if not self.open:
+            raise AssertionError("Trying to backward outside of the 'allow_mutation_on_saved_tensors' context in which the graph was originally "
+                                 "recorded.")  # fmt: skip
+        return saved.tensor if saved.clone is None else saved.clone
+
+    def before_write(self, tensor):
+        """A tensor is about to be written: what was saved of its memory is cloned."""
+        if not tensor.numel():
+            return
+        for saved in self._by_storage.pop(tensor.untyped_storage().data_ptr(), ()):
+            if saved.clone is None:
+                saved.clone = saved.tensor.detach().clone()
+                saved.tensor = None
+
+
+def _written(name, args, kwargs):
+    """The tensors that a call writes, by the conventions of names: method_, __imethod__, __setitem__, out=."""
+    in_place = name.endswith("_") and not name.endswith("__") or name == "__setitem__" or name in _IN_PLACE_OPERATORS
+    targets = [args[0]] if in_place and args else []
+    targets.append(kwargs.get("out"))
+    for target in targets:
+        yield from target if isinstance(target, (tuple, list)) else (target,)
+
+
+_IN_PLACE_OPERATORS = frozenset(
+    f"__i{name}__" for name in ("add", "sub", "mul", "div", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift", "matmul")
+)
+
+
+def _write_mode(context):
+    """A mode that tells the context of every tensor that is about to be written."""
+    from cresset.overrides import TorchFunctionMode
+
+    class WriteMode(TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            kwargs = kwargs or {}
+            for target in _written(getattr(func, "__name__", ""), args, kwargs):
+                if isinstance(target, cresset.Tensor):
+                    context.before_write(target)
+            return func(*args, **kwargs)
+
+    return WriteMode()
+
+
+class allow_mutation_on_saved_tensors:
+    """For a block: tensors saved for backward may be written to in place; they are cloned when that happens. Backward has to run inside.
+
+    Writes are seen where Python calls an operator: method_(), +=, x[i] = y, out=. Entering gives an object whose clear() drops all that
+    was saved.
+    """
+
+    def __enter__(self):
+        global _mutation_context
+        if _mutation_context is not None:
+            raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
+        _mutation_context = self._context = _MutationContext()
+        self._stack = contextlib.ExitStack()
+        self._stack.enter_context(saved_tensors_hooks(self._context.pack, self._context.unpack))
+        self._stack.enter_context(_write_mode(self._context))
+        return self._context
+
+    def __exit__(self, *exc_info):
+        global _mutation_context
+        _mutation_context = None
+        self._stack.close()
+        self._context.clear()

@@ -1,4 +1,4 @@
-"""Data loading and hooks. `utils.data` is imported on first use."""
+"""Data loading, checkpoints and hooks. `utils.data` and `utils.checkpoint` are imported on first use."""
 
 import importlib
 
@@ -6,6 +6,6 @@ from . import hooks  # noqa: F401
 
 
 def __getattr__(name):
-    if name == "data":
-        return importlib.import_module("cresset.utils.data")
+    if name in ("data", "checkpoint"):
+        return importlib.import_module(f"cresset.utils.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

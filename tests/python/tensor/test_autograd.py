@@ -52,7 +52,7 @@ def test_grad(w):
         (lambda w: w.add_(1), "a leaf Variable that requires grad is being used in an in-place operation"),
         (lambda w: (w * 2).requires_grad_(False), "you can only change requires_grad flags of leaf variables"),
         (lambda w: setattr(w, "grad", torch.ones(2)), r"gradient of size '\[2\]' to a tensor of size '\[3\]'"),
-        (lambda w: setattr(w, "grad", torch.ones(3, dtype=torch.float64)), "different type"),
+        (lambda w: setattr(w, "grad", torch.ones(3, dtype=torch.float64)), "a gradient with dtype"),
         (lambda w: setattr(w, "grad", w), "can't assign Variable as its own grad"),
         (lambda w: torch.ones(1).register_hook(print), "cannot register a hook on a tensor that doesn't require gradient"),
     ],

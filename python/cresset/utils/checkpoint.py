@@ -1,0 +1,305 @@
+"""Checkpointing: backward computes parts of the forward pass again instead of keeping their tensors."""
+
+import contextlib
+import warnings
+import weakref
+
+import cresset
+from cresset.autograd.graph import saved_tensors_hooks
+
+__all__ = [
+    "checkpoint", "checkpoint_sequential", "CheckpointFunction", "CheckpointError", "set_checkpoint_early_stop", "set_checkpoint_debug_enabled",
+    "get_device_states", "set_device_states", "check_backward_validity", "noop_context_fn", "detach_variable",
+]  # fmt: skip
+
+_DEFAULT_DETERMINISM_MODE = "default"
+_early_stop = True
+_debug = None
+
+
+class CheckpointError(RuntimeError):
+    """The function did not do the same when it was computed again."""
+
+
+class _StopRecomputation(Exception):
+    """All that was needed has been computed again."""
+
+
+@contextlib.contextmanager
+def set_checkpoint_early_stop(enable):
+    """For a block: should a second computation stop as soon as the last tensor that is needed exists? (Default: yes.)"""
+    global _early_stop
+    before, _early_stop = _early_stop, enable
+    try:
+        yield
+    finally:
+        _early_stop = before
+
+
+@contextlib.contextmanager
+def set_checkpoint_debug_enabled(enabled):
+    """For a block: the `debug` argument of every checkpoint; None leaves it to the calls."""
+    global _debug
+    before, _debug = _debug, enabled
+    try:
+        yield
+    finally:
+        _debug = before
+
+
+def noop_context_fn():
+    """No contexts around the two computations."""
+    return contextlib.nullcontext(), contextlib.nullcontext()
+
+
+def detach_variable(inputs):
+    """The inputs without their history; requires_grad stays."""
+    if not isinstance(inputs, tuple):
+        raise RuntimeError(f"Only tuple of tensors is supported. Got Unsupported input type: {type(inputs).__name__}")
+    out = []
+    for value in inputs:
+        if isinstance(value, cresset.Tensor):
+            requires_grad = value.requires_grad
+            value = value.detach()
+            value.requires_grad = requires_grad
+        out.append(value)
+    return tuple(out)
+
+
+def check_backward_validity(inputs):
+    """Warn when no input requires grad: the results of a reentrant checkpoint would have no gradients."""
+    if not any(isinstance(i, cresset.Tensor) and i.requires_grad for i in inputs):
+        warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2)
+
+
+def get_device_states(*args):
+    """(device indices, random states) of the devices of the arguments; only the CPU has a random state, and it is kept apart."""
+    return [], []
+
+
+def set_device_states(devices, states, *, device_type=None):
+    """Restores what get_device_states gave."""
+
+
+@contextlib.contextmanager
+def _random_state(state):
+    """For a block: the random state that was kept, or just the present one."""
+    if state is None:
+        yield
+        return
+    with cresset.random.fork_rng():
+        cresset.set_rng_state(state)
+        yield
+
+
+class CheckpointFunction(cresset.autograd.Function):
+    """The reentrant form: forward runs without recording, backward runs it again and calls backward inside."""
+
+    @staticmethod
+    def forward(ctx, run_function, preserve_rng_state, *args):
+        check_backward_validity(args)
+        ctx.run_function = run_function
+        ctx.state = cresset.get_rng_state() if preserve_rng_state else None
+        ctx.plain = [None if isinstance(a, cresset.Tensor) else a for a in args]
+        ctx.places = [i for i, a in enumerate(args) if isinstance(a, cresset.Tensor)]
+        ctx.save_for_backward(*(args[i] for i in ctx.places))
+        with cresset.no_grad():
+            return run_function(*args)
+
+    @staticmethod
+    def backward(ctx, *grads):
+        if not _backward_is_complete():
+            raise RuntimeError(
+                "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` parameter to .backward(). "
+                "To resolve this error, you can either set use_reentrant=False, or call .backward() without passing the `inputs` argument."
+            )
+        inputs = list(ctx.plain)
+        for place, tensor in zip(ctx.places, ctx.saved_tensors):
+            inputs[place] = tensor
+        detached = detach_variable(tuple(inputs))
+        with _random_state(ctx.state), cresset.enable_grad():
+            outputs = ctx.run_function(*detached)
+        outputs = (outputs,) if isinstance(outputs, cresset.Tensor) else outputs
+        pairs = [(o, g) for o, g in zip(outputs, grads) if isinstance(o, cresset.Tensor) and o.requires_grad]
+        if not pairs:
+            raise RuntimeError("none of output has requires_grad=True, this checkpoint() is not necessary")
+        cresset.autograd.backward([o for o, _ in pairs], [g for _, g in pairs])
+        return (None, None, *(d.grad if isinstance(d, cresset.Tensor) else None for d in detached))
+
+
+def _backward_is_complete():
+    """Does the running backward pass compute all gradients?"""
+    return not cresset._C._is_partial_backward()
+
+
+def _metadata(tensor):
+    return {"shape": tensor.shape, "dtype": tensor.dtype, "device": tensor.device}
+
+
+class _Handle:
+    """Stands for one saved tensor; the recomputed tensor hangs on it for as long as the graph needs it."""
+
+
+class _Frame:
+    """One call of a checkpoint that does not reenter backward.
+
+    In the first computation every tensor that autograd saves is replaced by a _Handle; the first use of a handle in a backward pass
+    computes the function again, which saves the same tensors in the same order.
+    """
+
+    def __init__(self, recompute, early_stop, check):
+        self.recompute, self.early_stop, self.check = recompute, early_stop, check
+        self.handles = []  # weak references: handles live in the graph
+        self.metadata = []
+        self.recomputed = weakref.WeakKeyDictionary()
+        self.done_for = None  # the backward pass for which it was computed again
+
+    def pack(self, tensor):
+        handle = _Handle()
+        self.handles.append(weakref.ref(handle))
+        self.metadata.append(self.check(tensor))
+        return handle
+
+    def unpack(self, handle):
+        task = cresset._C._current_graph_task_id()
+        if handle not in self.recomputed and (task == -1 or self.done_for != task):
+            self._run_again()
+            self.done_for = task
+        if handle not in self.recomputed:
+            raise CheckpointError(
+                "torch.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked once. If you are calling "
+                "ctx.saved_tensors in backward, make sure to do so only once. Otherwise please open an issue with details on your use case."
+            )
+        tensor = self.recomputed[handle]
+        if task != -1 and not cresset._C._current_graph_task_keeps_graph():
+            del self.recomputed[handle]
+        return tensor
+
+    def _run_again(self):
+        self.count = 0
+        with _Recomputation(self), cresset.enable_grad():
+            try:
+                self.recompute()
+            except _StopRecomputation:
+                pass
+        if self.count != len(self.handles) and not (self.early_stop and self.count >= len(self.handles)):
+            raise CheckpointError(
+                "torch.utils.checkpoint: A different number of tensors was saved during the original forward and recomputation.\n"
+                f"Number of tensors saved during forward: {len(self.handles)}\nNumber of tensors saved during recomputation: {self.count}."
+            )
+
+    def keep(self, tensor):
+        """The next tensor that the second computation saves."""
+        place = self.count
+        self.count += 1
+        if place < len(self.handles):
+            handle = self.handles[place]()
+            if handle is not None:
+                self.recomputed[handle] = tensor.detach()
+            self._compare(place, tensor)
+        if self.early_stop and self.count == len(self.handles):
+            raise _StopRecomputation
+        return tensor.detach()
+
+    def _compare(self, place, tensor):
+        found = self.check(tensor)
+        if found != self.metadata[place]:
+            raise CheckpointError(
+                "torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than during the forward pass.\n"
+                f"tensor at position {place}:\nsaved metadata: {self.metadata[place]}\nrecomputed metadata: {found}"
+            )
+
+
+class _Recomputation(saved_tensors_hooks):
+    """Takes what the second computation saves."""
+
+    def __init__(self, frame):
+        super().__init__(frame.keep, lambda tensor: tensor)
+
+
+@contextlib.contextmanager
+def _recording(frame):
+    with saved_tensors_hooks(frame.pack, frame.unpack):
+        yield
+
+
+def _checks(determinism_check):
+    if determinism_check == _DEFAULT_DETERMINISM_MODE:
+        return _metadata
+    if determinism_check == "none":
+        return lambda tensor: None
+    raise ValueError(f"determinism_check should be one of ['default', 'none'] but got {determinism_check!r}")
+
+
+def _without_reentrance(function, args, kwargs, preserve_rng_state, context_fn, determinism_check, early_stop):
+    forward_context, recompute_context = context_fn()
+    state = cresset.get_rng_state() if preserve_rng_state else None
+
+    def recompute():
+        with _random_state(state), recompute_context:
+            function(*args, **kwargs)
+
+    if not cresset.is_grad_enabled():
+        return function(*args, **kwargs)
+    frame = _Frame(recompute, early_stop, _checks(determinism_check))
+    with _recording(frame), forward_context:
+        return function(*args, **kwargs)
+
+
+def checkpoint(
+    function, *args, use_reentrant=None, context_fn=noop_context_fn, determinism_check=_DEFAULT_DETERMINISM_MODE, debug=False, early_stop=True,
+    **kwargs,
+):  # fmt: skip
+    """function(*args, **kwargs), whose inner tensors are not kept for backward but computed again there.
+
+    With use_reentrant=False (to be preferred) any function and any backward pass will do. use_reentrant=True runs a backward pass inside
+    backward: keyword arguments, autograd.grad and inputs= are refused, and some input must require grad. preserve_rng_state (a keyword)
+    repeats random numbers. context_fn gives two context managers, for the first and for the second computation.
+    """
+    if use_reentrant is None:
+        warnings.warn(
+            "torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly. use_reentrant=False is recommended, but if you need "
+            "to preserve the current default behavior, you can pass use_reentrant=True.",
+            stacklevel=2,
+        )
+        use_reentrant = True
+    preserve = kwargs.pop("preserve_rng_state", True)
+    if not use_reentrant:
+        return _without_reentrance(function, args, kwargs, preserve, context_fn, determinism_check, early_stop and _early_stop)
+    if kwargs:
+        raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+    if context_fn is not noop_context_fn or debug:
+        raise ValueError("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
+    return CheckpointFunction.apply(function, preserve, *args)
+
+
+def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwargs):
+    """The functions (or the children of an nn.Sequential) one after another, in `segments` checkpoints; the last part is kept as usual."""
+    if use_reentrant is None:
+        warnings.warn(
+            "torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be passed explicitly. use_reentrant=False is "
+            "recommended, but if you need to preserve the current default behavior, you can pass use_reentrant=True.",
+            stacklevel=2,
+        )
+        use_reentrant = True
+    preserve = kwargs.pop("preserve_rng_state", True)
+    if kwargs:
+        raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+    if hasattr(functions, "children"):
+        functions = list(functions.children())
+    functions = list(functions)
+
+    def segment(start, end):
+        def run(value):
+            for function in functions[start : end + 1]:
+                value = function(value)
+            return value
+
+        return run
+
+    size = len(functions) // segments
+    end = -1
+    for start in range(0, size * (segments - 1), size):
+        end = start + size - 1
+        input = checkpoint(segment(start, end), input, use_reentrant=use_reentrant, preserve_rng_state=preserve)
+    return segment(end + 1, len(functions) - 1)(input)
