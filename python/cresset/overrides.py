@@ -277,7 +277,19 @@ def resolve_name(f):
     """The public name of a function: "torch.add", "torch.Tensor.add", "torch.Tensor.shape.__get__"; None when it has none."""
     if isinstance(f, _C.OpOverload) or type(f).__name__ == "OpOverloadPacket":
         return str(f)
-    return _overridable_by_namespace()[1].get(f) if _hashable(f) else None
+    known = _overridable_by_namespace()[1].get(f) if _hashable(f) else None
+    return known or _unlisted_name(f)
+
+
+def _unlisted_name(f):
+    """The name of a function of this package that is not in the list: setters of properties, factory functions."""
+    name, owner = getattr(f, "__name__", None), getattr(f, "__self__", None)
+    if name in ("__set__", "__delete__") and getattr(owner, "__objclass__", None) is cresset.Tensor:
+        return f"torch.Tensor.{owner.__name__}.{name}"
+    if getattr(f, "__objclass__", None) is cresset.Tensor:
+        return f"torch.Tensor.{name}"
+    module = getattr(f, "__module__", None) or ""
+    return f"torch{module.removeprefix('cresset')}.{name}" if name and module.partition(".")[0] == "cresset" else None
 
 
 # --- modes ------------------------------------------------------------------------------------------------------------------
