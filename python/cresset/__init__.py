@@ -43,6 +43,7 @@ from ._tensor_str import get_printoptions, printoptions, set_printoptions  # noq
 from ._dtype_info import finfo, iinfo  # noqa: E402,F401
 from .autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled  # noqa: E402,F401
 from ._ops import ops  # noqa: E402
+from ._tags import Tag  # noqa: E402,F401
 from .random import fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: E402,F401
 
 _tensor.install(Tensor)
@@ -58,6 +59,11 @@ globals().update(_legacy.types())
 globals().update({name: getattr(storage, name) for name in storage.__all__})
 
 from . import autograd  # noqa: E402
+from . import _overridable  # noqa: E402
+
+_overridable.install(_sys.modules[__name__])
+_overridable.install_methods(Tensor)
+_overridable.install_device(device)
 
 torch = _sys.modules[__name__]  # PyTorch's module is an attribute of itself as well, and recorded names begin with it twice
 

@@ -165,14 +165,17 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
 
 
 def get_default_device():
-    """The device of new tensors."""
-    return cresset.device("cpu")
+    """The device on which factory functions make tensors now."""
+    from cresset.utils import _device
+
+    return _device.get_default_device()
 
 
 def set_default_device(device):
-    """Only the CPU can be the default device."""
-    if device is not None and cresset.device(device).type != "cpu":
-        raise NotImplementedError("set_default_device: only 'cpu' can be the default device. Pass device= to the functions that make tensors.")
+    """The device on which factory functions make tensors when they are given none; None for the CPU."""
+    from cresset.utils import _device
+
+    _device.set_default_device(device)
 
 
 def lu(A, pivot=True, get_infos=False, out=None):

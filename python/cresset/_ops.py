@@ -6,6 +6,7 @@ import types
 
 from . import _C
 from ._C import OpOverload, _find_overload
+from ._tags import as_tag
 
 __all__ = ["ops", "OpOverload", "OpOverloadPacket", "FunctionSchema", "Argument"]
 
@@ -13,10 +14,10 @@ __all__ = ["ops", "OpOverload", "OpOverloadPacket", "FunctionSchema", "Argument"
 class Argument:
     """One argument or return of a schema."""
 
-    __slots__ = ("name", "type", "default_value", "kwarg_only", "is_write", "_has_default")
+    __slots__ = ("name", "type", "default_value", "kwarg_only", "is_write", "alias", "_has_default")
 
-    def __init__(self, name, type, default_value=None, has_default=False, kwarg_only=False, is_write=False):
-        self.name, self.type, self.default_value = name, type, default_value
+    def __init__(self, name, type, default_value=None, has_default=False, kwarg_only=False, is_write=False, alias=""):
+        self.name, self.type, self.default_value, self.alias = name, type, default_value, alias
         self.kwarg_only, self.is_write, self._has_default = kwarg_only, is_write, has_default
 
     def has_default_value(self):
@@ -39,7 +40,7 @@ class FunctionSchema:
         self._text = text
         self.name, self.overload_name, arguments, returns = _C._schema_parts(text)
         self.arguments = [Argument(*parts) for parts in arguments]
-        self.returns = [Argument(name, kind, is_write=write) for name, kind, write in returns]
+        self.returns = [Argument(name, kind, is_write=write, alias=alias) for name, kind, write, alias in returns]
 
     @property
     def is_mutable(self):
@@ -61,9 +62,30 @@ def _packet_of(overload):
     return getattr(getattr(ops, overload.namespace), overload.__name__.partition(".")[0])
 
 
+def _py_impl(self, key):
+    """Decorator: a kernel written in Python for a dispatch key of this overload; it stays for the life of the process."""
+    from .library import Library, _kept
+
+    def register(fn):
+        library = Library(self.namespace, "IMPL")
+        _kept.append(library)
+        library.impl(self, fn, key if isinstance(key, str) else key.name)
+        return fn
+
+    return register
+
+
+def _decompose(self, *args, **kwargs):
+    """Run the operator as the composition that CompositeImplicitAutograd registers, or NotImplemented."""
+    if not self.has_kernel_for_dispatch_key("CompositeImplicitAutograd"):
+        return NotImplemented
+    return self.redispatch(_C.DispatchKeySet(), *args, **kwargs)
+
+
 # The type comes from the extension module; what needs no speed is added here.
 OpOverload._schema = property(lambda self: FunctionSchema(self._schema_text), doc="The schema in parts.")
-OpOverload.tags = property(lambda self: list(self._tag_names), doc="Names of the operator's tags.")
+OpOverload.tags = property(lambda self: [as_tag(name) for name in self._tag_names], doc="The operator's tags.")
+OpOverload.py_impl, OpOverload.decompose = _py_impl, _decompose
 OpOverload.overloadpacket = OpOverload._overloadpacket = property(_packet_of, doc="All overloads of the same name.")
 
 

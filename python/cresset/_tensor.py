@@ -106,8 +106,17 @@ def _deepcopy(self, memo):
     return result
 
 
+def _init_subclass(cls, **kwargs):
+    """A class that sees operators below autograd gets no results converted above it, unless it says itself how."""
+    super(cresset.Tensor, cls).__init_subclass__(**kwargs)
+    defined = next(c for c in cls.__mro__ if "__torch_function__" in vars(c))
+    if defined is cresset.Tensor and cls.__torch_dispatch__ is not cresset.Tensor.__torch_dispatch__:
+        cls.__torch_function__ = cresset._C._disabled_torch_function_impl
+
+
 def install(tensor_class):
     """Give `tensor_class` the methods of this module."""
+    tensor_class.__init_subclass__ = classmethod(_init_subclass)
     for name, function in (
         ("__repr__", _repr), ("__format__", _format), ("__reduce_ex__", _reduce_ex), ("__deepcopy__", _deepcopy),
     ):  # fmt: skip

@@ -5,9 +5,16 @@ import weakref
 from contextlib import contextmanager
 
 from . import _C
+from ._library.custom_op import CustomOpDef, custom_op, custom_ops, device_key
+from ._library.fake import get_ctx
+from ._library.infer_schema import infer_schema
 from ._ops import OpOverload, OpOverloadPacket, _forget
+from ._tags import name_of
 
-__all__ = ["Library", "define", "impl", "fallthrough_kernel"]
+__all__ = [
+    "Library", "define", "impl", "fallthrough_kernel", "impl_abstract", "register_autocast", "register_fake", "register_torch_dispatch", "register_vmap",
+    "register_kernel", "register_autograd", "get_ctx", "get_kernel", "custom_op", "triton_op", "wrap_triton", "infer_schema", "opcheck", "CustomOpDef",
+]  # fmt: skip
 
 _RESERVED = ("prim",)
 _DEVICE_KEYS = {"cpu": "CPU", "cuda": "CUDA", "xla": "XLA", "meta": "Meta", "default": "CompositeExplicitAutograd"}
@@ -59,7 +66,7 @@ class Library:
                 "Library.define: cannot define an operator inside of an IMPL library. Use Library(ns, 'DEF') or Library(ns, 'FRAGMENT')."
             )
         tags = (tags,) if isinstance(tags, str) else tuple(tags)
-        qualname = self.m.define(schema, alias_analysis, [str(t) for t in tags])
+        qualname = self.m.define(schema, alias_analysis, [name_of(t) for t in tags])
         self._op_defs.add(qualname)
         return qualname.partition("::")[2]
 
@@ -85,15 +92,18 @@ class Library:
             raise RuntimeError(
                 f"Library.impl: the operator belongs to the namespace '{ns}', the library to '{self.ns}'. Use Library('{ns}', 'IMPL')."
             )
-        filename, line = _place(1)
-        debug = f"registered at {filename}:{line}"
         if not allow_override and f"{self.ns}::{name}/{key}" in self._op_impls:
             raise RuntimeError(
                 f"This is not allowed since there's already a kernel registered from python overriding {name}'s behavior for {key} dispatch key "
                 f"and {self.ns} namespace."
             )
-        self.m.impl(name, fn, key, with_keyset, debug)
+        self._impl(name, fn, key, with_keyset=with_keyset, depth=2)
         self._op_impls.add(f"{self.ns}::{name}/{key}")
+
+    def _impl(self, name, fn, key, *, with_keyset=False, role="", depth=1):
+        """Register without the questions of `impl`. role "formula": asked only when something is recorded; "custom": results must be fresh."""
+        filename, line = _place(depth)
+        self.m.impl(name, fn, key, with_keyset, f"registered at {filename}:{line}", role)
 
     def fallback(self, fn, dispatch_key="", *, with_keyset=False):
         """A kernel for every operator that has none for the key; needs the namespace "_". Called as fn(op, *args, **kwargs)."""
@@ -186,3 +196,187 @@ def _scoped_library(*args, **kwargs):
         yield lib
     finally:
         lib._destroy()
+
+
+def _entry(op, what):
+    """(CustomOpDef or None, overload) of an operator given by name, overload, packet or CustomOpDef."""
+    if isinstance(op, CustomOpDef):
+        return op, op._opoverload
+    if isinstance(op, OpOverloadPacket):
+        op = op.default
+    if isinstance(op, OpOverload):
+        return custom_ops.get(op.name()), op
+    if not isinstance(op, str):
+        raise ValueError(f"{what}(op): got unexpected type for op: {type(op)}")
+    ns, separator, name = op.partition("::")
+    if not separator or not ns or not name:
+        raise ValueError(
+            f'Expected `qualname` to be of the form "namespace::name", but got {op}. The qualname passed to the cresset.library APIs must consist '
+            "of a namespace and a name, e.g. aten::sin"
+        )
+    base, _, overload = name.partition(".")
+    found = _C._find_overload(f"{ns}::{base}", "" if overload == "default" else overload)
+    if found is None:
+        raise RuntimeError(f"operator {op} does not exist")
+    return custom_ops.get(op), found
+
+
+def _keep(lib, ns):
+    if lib is None:
+        lib = Library(ns, "FRAGMENT")
+        _kept.append(lib)
+    return lib
+
+
+def _short_name(overload):
+    return overload.name().partition("::")[2]
+
+
+def register_kernel(op, device_types, func=None, /, *, lib=None):
+    """A kernel for an operator on a device type, several, or None for all; a decorator when func is left out."""
+    custom, overload = _entry(op, "register_kernel")
+    if custom is not None:
+        return custom.register_kernel(device_types, func) if func is not None else custom.register_kernel(device_types)
+    kinds = [device_types] if device_types is None or isinstance(device_types, str) else list(device_types)
+    keys = dict.fromkeys(map(device_key, kinds))
+
+    def register(f):
+        target = _keep(lib, overload.namespace)
+        for key in keys:
+            target.impl(_short_name(overload), f, key)
+        return f
+
+    return register if func is None else register(func)
+
+
+def register_fake(op, func=None, /, *, lib=None, _stacklevel=1):
+    """What an operator does on meta tensors: sizes and dtypes of the results, no values. A second one replaces the first.
+
+    Inside of the function `get_ctx()` gives its context.
+    """
+    custom, overload = _entry(op, "register_fake")
+
+    def register(f):
+        if custom is not None:
+            return custom.register_fake(f)
+        if overload.has_kernel_for_dispatch_key("CompositeImplicitAutograd"):
+            raise RuntimeError(
+                f"We should not register a meta kernel directly to the operator '{overload.name()}', because it has a CompositeImplicitAutograd "
+                "kernel. Instead we should let the operator decompose, and ensure that we have meta kernels for the base ops that it decomposes into."
+            )
+        from ._library.fake import FakeContext
+
+        def kernel(*args, **kwargs):
+            with FakeContext(overload.name()):
+                return f(*args, **kwargs)
+
+        _keep(lib, overload.namespace).impl(_short_name(overload), kernel, "Meta")
+        return f
+
+    return register if func is None else register(func)
+
+
+def impl_abstract(qualname, func=None, *, lib=None, _stacklevel=1):
+    """The older name of `register_fake`."""
+    return register_fake(qualname, func, lib=lib)
+
+
+def register_autograd(op, backward, /, *, setup_context=None, lib=None):
+    """The gradient of an operator: backward(ctx, *grads) gives one for each argument.
+
+    setup_context(ctx, inputs, output), or (ctx, inputs, keyword_only_inputs, output), keeps for backward what it needs. Operators that
+    write to arguments, return views or return nothing are refused.
+    """
+    from ._library.autograd import make_kernel
+    from ._library.custom_op import check_functional
+
+    custom, overload = _entry(op, "register_autograd")
+    if custom is not None:
+        custom.register_autograd(backward, setup_context=setup_context)
+        return
+    schema = overload._schema
+    check_functional(schema, overload)
+    if any(a.kwarg_only and a.type.startswith("Tensor") for a in schema.arguments):
+        raise NotImplementedError(
+            f"register_autograd with kwarg-only Tensor args is not supported: {overload.name()} with schema {schema}. Make them positional."
+        )
+    kernel = make_kernel(overload, lambda: (backward, setup_context))
+    _keep(lib, overload.namespace)._impl(_short_name(overload), kernel, "Autograd", with_keyset=True, role="formula", depth=2)
+
+
+_vmap_rules = {}
+
+
+def register_vmap(op, func=None, /, *, lib=None):
+    """Keep the rule func(info, in_dims, *args) → (output, out_dims) that vmap uses for an operator. A second one replaces the first."""
+    custom, overload = _entry(op, "register_vmap")
+
+    def register(f):
+        if custom is not None:
+            return custom.register_vmap(f)
+        _vmap_rules[overload.name()] = f
+        return f
+
+    return register if func is None else register(func)
+
+
+def register_autocast(op, device_type, cast_inputs, /, *, lib=None):
+    """Under autocast for the device type, floating-point arguments of a custom operator become `cast_inputs` first."""
+    custom, overload = _entry(op, "register_autocast")
+    if custom is None:
+        raise NotImplementedError(f"register_autocast: {overload} was not made by custom_op. Register a kernel for the key Autocast with Library.impl.")
+    return custom.register_autocast(device_type, cast_inputs)
+
+
+def register_torch_dispatch(op, torch_dispatch_class, func=None, /, *, lib=None):
+    """What a subclass or mode does with one operator, in place of its __torch_dispatch__: func(cls or mode, func, types, args, kwargs)."""
+    _, overload = _entry(op, "register_torch_dispatch")
+
+    def register(f):
+        _C._register_torch_dispatch_rule(overload, torch_dispatch_class, f)
+        return f
+
+    return register if func is None else register(func)
+
+
+class _Kernel:
+    """The kernel that an operator has for a dispatch key now."""
+
+    def __init__(self, overload, key):
+        self._overload, self._keys = overload, _C.DispatchKeySet(key)
+
+    def call_boxed(self, *args, **kwargs):
+        """Run it."""
+        keys = args[0] if args and isinstance(args[0], _C.DispatchKeySet) else None
+        return self._overload.redispatch(self._keys, *(args[1:] if keys is not None else args), **kwargs)
+
+    __call__ = call_boxed
+
+    def __repr__(self):
+        return f"SafeKernelFunction({self._overload.name()}, {self._keys})"
+
+
+def get_kernel(op, dispatch_key):
+    """The kernel of an operator for a dispatch key; RuntimeError when it has none."""
+    _, overload = _entry(op, "get_kernel")
+    name = dispatch_key if isinstance(dispatch_key, str) else dispatch_key.name
+    if not _C._dispatch_has_computed_kernel_for_dispatch_key(overload.name(), name):
+        raise RuntimeError(f"no kernel for {name} for {overload.name()}")
+    return _Kernel(overload, name)
+
+
+def triton_op(name, fn=None, /, *, mutates_args, schema=None):
+    """Refused: there is no Triton backend."""
+    raise NotImplementedError(f"triton_op: '{name}' cannot be made, since this package has no Triton backend. Use custom_op.")
+
+
+def wrap_triton(triton_kernel, /):
+    """Refused: there is no Triton backend."""
+    raise NotImplementedError("wrap_triton: this package has no Triton backend. Use custom_op around the launch of the kernel.")
+
+
+def opcheck(op, args, kwargs=None, **options):
+    """Test an operator's registrations; see `cresset._library.opcheck.opcheck`."""
+    from ._library.opcheck import opcheck as run
+
+    return run(op, args, kwargs, **options)

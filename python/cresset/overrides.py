@@ -1,6 +1,11 @@
 """Helpers of the __torch_function__ protocol for functions written in Python."""
 
+import contextlib
 import functools
+import importlib
+import inspect
+import keyword
+import types
 
 import cresset
 
@@ -13,7 +18,8 @@ from ._C import (  # noqa: F401
 
 __all__ = [
     "handle_torch_function", "has_torch_function", "has_torch_function_unary", "has_torch_function_variadic", "is_tensor_like",
-    "wrap_torch_function", "get_default_nowrap_functions", "resolve_name", "is_tensor_method_or_property", "TorchFunctionMode",
+    "wrap_torch_function", "get_default_nowrap_functions", "get_overridable_functions", "get_testing_overrides", "get_ignored_functions",
+    "resolve_name", "is_tensor_method_or_property", "TorchFunctionMode", "BaseTorchFunctionMode", "enable_reentrant_dispatch",
 ]  # fmt: skip
 
 
@@ -45,8 +51,9 @@ def handle_torch_function(public_api, relevant_args, *args, **kwargs):
         result = arg.__torch_function__(public_api, types, args, kwargs)
         if result is not NotImplemented:
             return result
-    name = f"{public_api.__module__}.{public_api.__name__}"
-    raise TypeError(f"no implementation found for '{name}' on types that implement __torch_function__: {[type(a) for a in overloaded]}")
+    name = resolve_name(public_api) or f"{public_api.__module__}.{public_api.__name__}"
+    asked = ", ".join(type(a).__name__ for a in overloaded)
+    raise TypeError(f"no implementation found for '{name}' on types that implement __torch_function__: [{asked}]")
 
 
 def wrap_torch_function(dispatcher):
@@ -76,27 +83,216 @@ def get_default_nowrap_functions():
     return {tensor._base.__get__, tensor.grad.__get__, tensor._grad.__get__}
 
 
+def _install_nowrap():
+    _C._set_nowrap_functions(get_default_nowrap_functions())
+
+
+# --- what can be overridden -------------------------------------------------------------------------------------------------
+
+_NAMESPACES = ("cresset", "cresset.nn.functional", "cresset.linalg", "cresset.fft", "cresset.special")
+_OPERATOR_TYPES = (_C.builtin_function, _C.builtin_method)
+# Functions that make tensors without taking one; only modes see them.
+_FACTORIES = (
+    "arange", "as_tensor", "asarray", "bartlett_window", "blackman_window", "empty", "empty_permuted", "empty_strided", "eye", "from_file", "from_numpy",
+    "frombuffer", "full", "hamming_window", "hann_window", "kaiser_window", "linspace", "logspace", "ones", "rand", "randint", "randn", "randperm",
+    "range", "scalar_tensor", "tensor", "tril_indices", "triu_indices", "zeros",
+)  # fmt: skip
+_NEVER = (
+    "as_subclass", "_make_subclass", "_make_wrapper_subclass", "__init__", "__new__", "__getattribute__", "__setattr__", "__delattr__", "__delitem__", "__hash__",
+    "__iter__", "__dir__", "__sizeof__", "__getstate__", "__reduce__", "__str__", "__del__", "__torch_function__", "__torch_dispatch__",
+    "__init_subclass__", "__subclasshook__", "__index__", "new", "_typed_storage", "_dispatch_keys", "new_tensor", "_is_view", "__class__", "__dict__",
+    "__doc__", "__module__", "reinforce", "_python_dispatch", "_cdata", "_backward_hooks", "_post_accumulate_grad_hooks", "names", "__dlpack__",
+    "__dlpack_device__", "__array_wrap__",
+)  # fmt: skip
+
+
+def _takes_part(function):
+    """Does a function go through the protocol? Operators do; functions written in Python when they ask."""
+    if type(function) in _OPERATOR_TYPES or getattr(function, "_overridable", False):
+        return True
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return code is not None and not {"handle", "handle_torch_function"}.isdisjoint(code.co_names)
+
+
+def _functions_of(module):
+    skipped = set(_FACTORIES)
+    for name in sorted(vars(module)):
+        value = vars(module)[name]
+        if name.startswith("_") or name in skipped or not callable(value) or isinstance(value, type):
+            continue
+        if _takes_part(value) and _signature_of(value) is not None:
+            yield name, value
+
+
+def _members_of_tensor():
+    """(name, function) of the methods of Tensor, and of its properties' `__get__`."""
+    tensor = cresset.Tensor
+    refused = _absent_names()
+    for name in sorted(vars(tensor)):
+        member = vars(tensor)[name]
+        if name in _NEVER or name in refused or isinstance(member, (classmethod, staticmethod)):
+            continue
+        if isinstance(member, (types.GetSetDescriptorType, property)):
+            yield f"{name}.__get__", getattr(tensor, name).__get__
+        elif callable(member) and not isinstance(member, types.BuiltinFunctionType):
+            yield name, getattr(tensor, name)
+
+
+def _absent_names():
+    """Methods that only exist to say that something is not supported."""
+    from . import _absent
+
+    return {name for names in _absent._METHODS.values() for name in names} | set(_absent._SPARSE_ONLY)
+
+
+@functools.cache
+def _overridable_by_namespace():
+    table, names = {}, {}
+    for path in _NAMESPACES:
+        module = importlib.import_module(path)
+        for name, function in _functions_of(module):
+            table.setdefault(module, []).append(function)
+            names.setdefault(function, f"torch{path.removeprefix('cresset')}.{name}")
+    tensor = cresset.Tensor
+    for name, function in _members_of_tensor():
+        holder = tensor if not name.endswith(".__get__") else getattr(tensor, name.removesuffix(".__get__"))
+        table.setdefault(holder, []).append(function)
+        names.setdefault(function, f"torch.Tensor.{name}")
+    return table, names
+
+
+def get_overridable_functions():
+    """{namespace: functions} of everything that can be overridden with __torch_function__; derived from the operator table."""
+    return {namespace: list(functions) for namespace, functions in _overridable_by_namespace()[0].items()}
+
+
+@functools.cache
+def get_ignored_functions():
+    """Public functions that __torch_function__ of arguments cannot override: those that take no tensor, and what makes a subclass itself."""
+    ignored = set()
+    listed = _overridable_by_namespace()[1]
+    for name in _FACTORIES:
+        if hasattr(cresset, name):
+            ignored.add(getattr(cresset, name))
+    for name in _NEVER:
+        member = getattr(cresset.Tensor, name, None)
+        if callable(member):
+            ignored.add(member)
+    for path in (*_NAMESPACES, "cresset.nn.init"):
+        for name, value in vars(importlib.import_module(path)).items():
+            if not name.startswith("_") and isinstance(value, (types.FunctionType, types.BuiltinFunctionType)) and value not in listed:
+                ignored.add(value)
+    return ignored
+
+
+# --- dummies with the signatures --------------------------------------------------------------------------------------------
+
+
+def _signature_of(function):
+    """The parameters that a dummy of the function has, as text; None when they are not known."""
+    if type(function) in _OPERATOR_TYPES:
+        return _operator_parameters(function)
+    try:
+        signature = inspect.signature(function)
+    except (ValueError, TypeError):
+        return {"is_same_size": "self, other", "is_set_to": "self, tensor"}.get(function.__name__, "self, *args, **kwargs")
+    parts, marked = [], False
+    for p in signature.parameters.values():
+        if p.kind is p.VAR_POSITIONAL:
+            parts.append(f"*{p.name}")
+            marked = True
+        elif p.kind is p.VAR_KEYWORD:
+            parts.append(f"**{p.name}")
+        else:
+            if p.kind is p.KEYWORD_ONLY and not marked:
+                parts.append("*")
+                marked = True
+            default = p.default
+            plain = default is None or isinstance(default, (bool, int, float, str, tuple))
+            parts.append(p.name if default is p.empty else f"{p.name}={default!r}" if plain else f"{p.name}=None")
+    return ", ".join(parts)
+
+
+def _operator_parameters(function):
+    """Positional parameters of the first overload, and `out` where there is an out form."""
+    overloads = [_C._find_overload(*_split(name)) for name in function._overloads]
+    first = next((o for o in overloads if not any(a.is_out for a in o._schema.arguments)), overloads[0])
+    method = type(function) is _C.builtin_method
+    parts, optional = [], False
+    for argument in first._schema.arguments:
+        if argument.kwarg_only:
+            continue
+        name = argument.name
+        if name == "self" and not method:
+            name = "input"
+        if keyword.iskeyword(name):
+            name += "_"
+        if argument.has_default_value() or optional:
+            optional = True
+            default = argument.default_value
+            name += f"={default!r}" if isinstance(default, (bool, int, float, str, type(None))) else "=None"
+        parts.append(name)
+    if not method and (len(overloads) > 1 and any(a.is_out for o in overloads for a in o._schema.arguments)):
+        parts.append("out=None")
+    return ", ".join(parts)
+
+
+def _split(qualname):
+    base, _, overload = qualname.partition(".")
+    return base, overload
+
+
+def _dummy(function, name):
+    if name.startswith("torch.Tensor.") and name.endswith(".__get__"):
+        return lambda self: -1
+    parameters = _signature_of(function)
+    return eval(f"lambda {parameters}: -1", {"inf": float("inf"), "nan": float("nan")})
+
+
+@functools.cache
+def _testing_overrides():
+    return {function: _dummy(function, name) for function, name in _overridable_by_namespace()[1].items()}
+
+
+def get_testing_overrides():
+    """{function: dummy}; the dummies have the functions' parameters and return -1."""
+    return dict(_testing_overrides())
+
+
 def is_tensor_method_or_property(func):
-    """Is func a method or property access of Tensor?"""
-    owner = getattr(func, "__self__", None)
-    if func.__name__ in ("__get__", "__set__", "__delete__"):
-        return getattr(owner, "__objclass__", None) is cresset.Tensor
-    return getattr(func, "__objclass__", None) is cresset.Tensor or getattr(func, "__qualname__", "").startswith("Tensor.")
+    """Is func a method of Tensor, or the `__get__` of one of its properties?"""
+    name = _overridable_by_namespace()[1].get(func) if _hashable(func) else None
+    return name is not None and name.startswith("torch.Tensor.")
+
+
+def _hashable(value):
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
 
 
 def resolve_name(f):
-    """The public name of a function: "torch.add", "torch.Tensor.add", "torch.Tensor.shape.__get__"."""
-    if isinstance(f, (_C.OpOverload,)):
+    """The public name of a function: "torch.add", "torch.Tensor.add", "torch.Tensor.shape.__get__"; None when it has none."""
+    if isinstance(f, _C.OpOverload) or type(f).__name__ == "OpOverloadPacket":
         return str(f)
-    name = getattr(f, "__name__", None)
-    if name is None:
-        return None
-    if name in ("__get__", "__set__", "__delete__") and hasattr(getattr(f, "__self__", None), "__name__"):
-        return f"torch.Tensor.{f.__self__.__name__}.{name}"
-    if is_tensor_method_or_property(f):
+    known = _overridable_by_namespace()[1].get(f) if _hashable(f) else None
+    return known or _unlisted_name(f)
+
+
+def _unlisted_name(f):
+    """The name of a function of this package that is not in the list: setters of properties, factory functions."""
+    name, owner = getattr(f, "__name__", None), getattr(f, "__self__", None)
+    if name in ("__set__", "__delete__") and getattr(owner, "__objclass__", None) is cresset.Tensor:
+        return f"torch.Tensor.{owner.__name__}.{name}"
+    if getattr(f, "__objclass__", None) is cresset.Tensor:
         return f"torch.Tensor.{name}"
-    module = getattr(f, "__module__", None) or "cresset"
-    return f"{module}.{name}".replace("cresset", "torch", 1)
+    module = getattr(f, "__module__", None) or ""
+    return f"torch{module.removeprefix('cresset')}.{name}" if name and module.partition(".")[0] == "cresset" else None
+
+
+# --- modes ------------------------------------------------------------------------------------------------------------------
 
 
 class _pop_mode:
@@ -111,20 +307,65 @@ class _pop_mode:
 
 
 class TorchFunctionMode:
-    """Sees every function of the package while it is active: override __torch_function__(self, func, types, args, kwargs)."""
+    """Sees every function of the package while it is active: override __torch_function__(self, func, types, args, kwargs).
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):
-        raise NotImplementedError("TorchFunctionMode: define __torch_function__(self, func, types, args=(), kwargs=None).")
+    Modes nest, the innermost is asked first. While a mode's method runs, the mode itself is off.
+    """
+
+    def __init__(self):
+        pass
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
         if isinstance(cls.__dict__.get("__torch_function__"), classmethod):
-            raise RuntimeError("TorchFunctionMode's torch_function function should be a normal method not a class method")
+            raise RuntimeError("Defining your mode's `__torch_function__` as a classmethod is not supported, please make it a plain method")
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        raise NotImplementedError("TorchFunctionMode: define __torch_function__(self, func, types, args=(), kwargs=None).")
 
     def __enter__(self):
         _C._push_on_torch_function_stack(self)
         return self
 
-    def __exit__(self, *exc_info):
+    def __exit__(self, exc_type, exc_value, traceback):
         _C._pop_torch_function_stack()
 
+    @classmethod
+    def push(cls, *args, **kwargs):
+        """An instance, for `with Mode.push(…)`."""
+        return cls(*args, **kwargs)
+
+
+class BaseTorchFunctionMode(TorchFunctionMode):
+    """A mode that changes nothing."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))
+
+
+def _get_current_function_mode():
+    """The innermost active mode, or None."""
+    count = _C._len_torch_function_stack()
+    return _C._get_function_stack_at(count - 1) if count else None
+
+
+def _get_current_function_mode_stack():
+    """Active modes, the innermost last."""
+    return [_C._get_function_stack_at(i) for i in range(_C._len_torch_function_stack())]
+
+
+@contextlib.contextmanager
+def _pop_mode_temporarily():
+    """The innermost mode off for a block."""
+    with _pop_mode() as mode:
+        yield mode
+
+
+@contextlib.contextmanager
+def enable_reentrant_dispatch():
+    """Inside of __torch_dispatch__: wrappers and modes see the operators of the block again, autograd included."""
+    everything = _C._dispatch_keyset_full()
+    keys = _C._dispatch_tls_local_exclude_set() & everything
+    autograd = _C.DispatchKeySet("AutogradOther", "AutogradCPU", "ADInplaceOrView")
+    with _C._ForceDispatchKeyGuard(_C._dispatch_tls_local_include_set(), keys - autograd):
+        yield

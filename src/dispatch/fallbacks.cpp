@@ -1,4 +1,5 @@
 // Layers that do nothing for an operator unless someone registers a kernel for it: they are skipped.
+// Python is not here: the Python module brings its fallback, and no tensor has the key without it.
 // The Autograd keys are not here: src/autograd installs a fallback that never loses a gradient silently.
 #include <cresset/dispatch/library.h>
 
@@ -11,7 +12,7 @@ const std::vector<RegistrationHandleRAII> registrations = [] {
     out.push_back(
         Dispatcher::singleton().registerFallback(k, KernelFunction::makeFallthrough(), str("registered at ", __FILE__, ":", __LINE__)));
   };
-  for (DispatchKey k : {DispatchKey::BackendSelect, DispatchKey::Python, DispatchKey::Fake, DispatchKey::FuncTorchDynamicLayerBackMode,
+  for (DispatchKey k : {DispatchKey::BackendSelect, DispatchKey::Fake, DispatchKey::FuncTorchDynamicLayerBackMode,
                         DispatchKey::Functionalize, DispatchKey::Named, DispatchKey::Conjugate, DispatchKey::Negative,
                         DispatchKey::ZeroTensor, DispatchKey::ADInplaceOrView, DispatchKey::Tracer, DispatchKey::PythonTLSSnapshot,
                         DispatchKey::FuncTorchDynamicLayerFrontMode, DispatchKey::PreDispatch, DispatchKey::PythonDispatcher})

@@ -189,6 +189,13 @@ OperatorHandle require_op(const std::string& name) {
   return *op;
 }
 
+// The first alias set of an argument, of a list's elements too; empty when there is none.
+std::string alias_name(const cresset::Argument& a) {
+  for (const AliasInfo* i = a.alias ? &*a.alias : nullptr; i; i = i->contained.get())
+    if (!i->before.empty()) return *i->before.begin();
+  return "";
+}
+
 void init_queries(PyObject* module) {
   def(module, "_dispatch_dump", [](std::string name) {
     const auto op = find_op(name);
@@ -277,19 +284,19 @@ void init_queries(PyObject* module) {
     return Dispatcher::singleton().explain(op, stack);
   });
   def(module, "_parse_schema", [](std::string text) { return parse_schema(text).str(); });
-  // (name, overload, [(name, type, default text or None, keyword only, is mutated)], [(name, type)])
+  // (name, overload, [(name, type, default or None, has default, keyword only, is mutated, alias set)], [(name, type, is mutated, alias set)])
   def(module, "_schema_parts", [](std::string text) {
     const FunctionSchema s = parse_schema(text);
     Ref arguments = checked(PyList_New(0)), returns = checked(PyList_New(0));
     for (const cresset::Argument& a : s.arguments()) {
       const Ref value = a.default_value ? checked(to_python(*a.default_value, false)) : Ref::borrow(Py_None);
       const Ref item =
-          checked(Py_BuildValue("(ssOOOO)", a.name.c_str(), a.type->str().c_str(), value.get(), a.default_value ? Py_True : Py_False,
-                                a.kwarg_only ? Py_True : Py_False, a.is_mutable() ? Py_True : Py_False));
+          checked(Py_BuildValue("(ssOOOOs)", a.name.c_str(), a.type->str().c_str(), value.get(), a.default_value ? Py_True : Py_False,
+                                a.kwarg_only ? Py_True : Py_False, a.is_mutable() ? Py_True : Py_False, alias_name(a).c_str()));
       checked(PyList_Append(arguments.get(), item.get()));
     }
     for (const cresset::Argument& r : s.returns()) {
-      const Ref item = checked(Py_BuildValue("(ssO)", r.name.c_str(), r.type->str().c_str(), r.is_mutable() ? Py_True : Py_False));
+      const Ref item = checked(Py_BuildValue("(ssOs)", r.name.c_str(), r.type->str().c_str(), r.is_mutable() ? Py_True : Py_False, alias_name(r).c_str()));
       checked(PyList_Append(returns.get(), item.get()));
     }
     return Object(Py_BuildValue("(ssOO)", s.name().c_str(), s.overload_name().c_str(), arguments.get(), returns.get()));

@@ -1,9 +1,14 @@
 // The dispatcher in Python: queries, operators by schema name, libraries with kernels written in Python.
 #pragma once
 
+#include <cresset/dispatch/dispatcher.h>
+
 #include "python/object.h"
 
 namespace cresset::python {
+
+/// The object of an overload, one for each: torch.ops.aten.add.Tensor (a new reference).
+PyObject* wrap_overload(const OperatorHandle& op);
 
 void init_dispatch(PyObject* module);
 void init_ops(PyObject* module);

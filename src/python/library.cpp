@@ -1,6 +1,9 @@
 // Registering operators and kernels from Python.
+#include <cresset/core/grad_mode.h>
+#include <cresset/core/tensor_impl.h>
 #include <cresset/dispatch/library.h>
 
+#include <algorithm>
 #include <memory>
 #include <set>
 
@@ -8,6 +11,7 @@
 #include "python/bind.h"
 #include "python/convert.h"
 #include "python/dispatch.h"
+#include "python/python_kernel.h"
 
 namespace cresset::python {
 
@@ -17,22 +21,63 @@ namespace {
 
 PyTypeObject* library_type = nullptr;
 
-// Enums travel as ints on the stack: the schema's type says which.
-Ref argument_to_python(const IValue& v, const Type& type) {
-  const Type& t = type.kind == TypeKind::Optional ? *type.element() : type;
-  if (v.isInt()) {
-    if (t.kind == TypeKind::ScalarType) return checked(wrap_dtype(v.toScalarType()));
-    if (t.kind == TypeKind::Layout) return checked(wrap_layout(v.toLayout()));
-    if (t.kind == TypeKind::MemoryFormat) return checked(wrap_memory_format(v.toMemoryFormat()));
+template <class F>
+void for_each_tensor(const IValue& v, F f) {
+  if (v.isTensor()) {
+    if (const Tensor t = v.toTensor(); t.defined()) f(t);
+  } else if (v.isList()) {
+    for (const IValue& e : v.toListRef()) for_each_tensor(e, f);
   }
-  return checked(to_python(v, false));
+}
+
+// Would autograd record a call with these arguments?
+bool records(const Stack& stack, std::size_t n) {
+  if (!GradMode::is_enabled()) return false;
+  bool any = false;
+  for (std::size_t i = stack.size() - n; i < stack.size() && !any; ++i)
+    for_each_tensor(stack[i], [&](const Tensor& t) { any |= t.requires_grad(); });
+  return any;
+}
+
+// A custom operator's results share no memory with its arguments or with each other.
+void check_fresh(const FunctionSchema& schema, const std::vector<IValue>& inputs, const Stack& stack) {
+  std::vector<const void*> seen;
+  const auto memory = [](const Tensor& t) -> const void* {
+    return t.has_storage() ? static_cast<const void*>(t.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl())
+                           : static_cast<const void*>(t.unsafeGetTensorImpl());
+  };
+  for (const IValue& v : inputs) for_each_tensor(v, [&](const Tensor& t) { seen.push_back(memory(t)); });
+  for (std::size_t i = stack.size() - schema.returns().size(); i < stack.size(); ++i)
+    for_each_tensor(stack[i], [&](const Tensor& t) {
+      const void* m = memory(t);
+      CRESSET_CHECK(std::find(seen.begin(), seen.end(), m) == seen.end(), schema.operator_name(),
+                    ": The output of this custom operator (1) must not also be an input to this custom operator and (2) may not alias any "
+                    "inputs to this custom operator or other returns. The most common way to trigger this error is if we have y = "
+                    "custom_op(x) and y and x are the same Tensor. Please instead return a clone of the offending output tensor(s) (e.g. "
+                    "return x.clone()) or refactor the custom operator to not return y.");
+      seen.push_back(m);
+    });
+}
+
+void bump_mutated(const FunctionSchema& schema, const std::vector<IValue>& inputs) {
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (schema.arguments()[i].is_mutable())
+      for_each_tensor(inputs[i], [](const Tensor& t) {
+        if (!t.is_inference()) t.unsafeGetTensorImpl()->bump_version();
+      });
 }
 
 // A kernel written in Python. Gets the operator's arguments, keyword-only ones by name; gives the results.
 struct PythonKernel final : OperatorKernel {
-  PythonKernel(PyObject* f, bool with_keys, bool is_fallback) : function(share(f)), with_keys(with_keys), is_fallback(is_fallback) {}
+  PythonKernel(PyObject* f, bool with_keys, bool is_fallback, bool only_with_grad, bool custom)
+      : function(share(f)), with_keys(with_keys), is_fallback(is_fallback), only_with_grad(only_with_grad), custom(custom) {}
 
   void operator()(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
+    if (only_with_grad && !records(*stack, op.schema().arguments().size())) {
+      const AutoDispatchBelowAutograd guard;
+      op.redispatchBoxed(keys & after_autograd_keyset, stack);
+      return;
+    }
     GilAcquire gil;
     try {
       run(op, keys, *stack);
@@ -61,7 +106,7 @@ struct PythonKernel final : OperatorKernel {
     }
     Ref kwargs;
     for (std::size_t i = 0; i < n; ++i) {
-      Ref value = argument_to_python(first[i], *parameters[i].type);
+      Ref value = argument_to_python(first[i], *parameters[i].type, false);
       if (!parameters[i].kwarg_only) {
         PyTuple_SET_ITEM(args.get(), at++, value.release());
         continue;
@@ -72,36 +117,20 @@ struct PythonKernel final : OperatorKernel {
     const std::shared_ptr<PyObject> f = function;  // the library may go while its kernel runs
     CRESSET_CHECK(f, schema.operator_name(), ": the library of this kernel has been destroyed.");
     const Ref result = checked(PyObject_Call(f.get(), args.get(), kwargs.get()));
-    drop(stack, n);
-    const auto& returns = schema.returns();
-    const std::string what = schema.operator_name().str();
-    const auto push_result = [&](PyObject* o, const Type& type) {
-      if (o == Py_None && type.kind == TypeKind::Tensor) {
-        stack.emplace_back(Tensor());
-        return;
-      }
-      if (!fits(o, type))
-        CRESSET_THROW(Error, what, ": Unable to cast the Python kernel's result of type ", type_name(Py_TYPE(o)), " to the schema's '",
-                      type, "'. Return what the schema declares: ", schema.str());
-      stack.push_back(to_ivalue(o, type, what));
-    };
-    if (returns.empty()) return;
-    if (returns.size() == 1) {
-      push_result(result.get(), *returns[0].type);
+    if (!custom) {
+      replace_by_results(schema, result.get(), stack);
       return;
     }
-    CRESSET_CHECK(PyTuple_Check(result.get()) || PyList_Check(result.get()), what, ": the Python kernel must return a tuple of ",
-                  returns.size(), " values; it returned a ", type_name(Py_TYPE(result.get())), ".");
-    const Ref items = checked(PySequence_Fast(result.get(), ""));
-    CRESSET_CHECK(static_cast<std::size_t>(PySequence_Fast_GET_SIZE(items.get())) == returns.size(), what,
-                  ": the Python kernel must return ", returns.size(), " values; it returned ",
-                  static_cast<int64_t>(PySequence_Fast_GET_SIZE(items.get())), ".");
-    for (std::size_t i = 0; i < returns.size(); ++i)
-      push_result(PySequence_Fast_GET_ITEM(items.get(), static_cast<Py_ssize_t>(i)), *returns[i].type);
+    const std::vector<IValue> inputs(first, first + n);
+    replace_by_results(schema, result.get(), stack);
+    check_fresh(schema, inputs, stack);
+    bump_mutated(schema, inputs);
   }
 
   std::shared_ptr<PyObject> function;  // read and dropped with the lock held
   bool with_keys, is_fallback;
+  bool only_with_grad;  // a formula: calls that record nothing go on without asking it
+  bool custom;          // results must be fresh, mutated arguments count a version
 };
 
 // A block of registrations. The dispatcher keeps removed kernels for calls that are still under way; what they hold in
@@ -116,10 +145,10 @@ struct PyLibrary {
 
 PyObject* fallthrough_marker = nullptr;
 
-CppFunction make_kernel(Block& block, PyObject* f, bool with_keys, bool is_fallback) {
+CppFunction make_kernel(Block& block, PyObject* f, bool with_keys, bool is_fallback, const std::string& role = "") {
   if (f == fallthrough_marker) return CppFunction::makeFallthrough();
   CRESSET_CHECK_TYPE(PyCallable_Check(f), "impl: a callable was required; a ", type_name(Py_TYPE(f)), " was given.");
-  auto kernel = make_intrusive<PythonKernel>(f, with_keys, is_fallback);
+  auto kernel = make_intrusive<PythonKernel>(f, with_keys, is_fallback, role == "formula", role == "custom");
   block.kernels.push_back(kernel);
   return CppFunction::makeFromBoxedFunctor(std::move(kernel));
 }
@@ -215,15 +244,15 @@ PyObject* library_define(PyObject* o, PyObject* args) {
   CRESSET_PY_CATCH(nullptr)
 }
 
-// impl(name, function, dispatch key or "", with_keyset, debug)
+// impl(name, function, dispatch key or "", with_keyset, debug, role): role "formula" and "custom" as PythonKernel says
 PyObject* library_impl(PyObject* o, PyObject* args) {
   CRESSET_PY_TRY
-  const char *name, *key = "", *debug = "";
+  const char *name, *key = "", *debug = "", *role = "";
   PyObject* f;
   int with_keys = 0;
-  if (!PyArg_ParseTuple(args, "sO|sps:impl", &name, &f, &key, &with_keys, &debug)) return nullptr;
+  if (!PyArg_ParseTuple(args, "sO|spss:impl", &name, &f, &key, &with_keys, &debug, &role)) return nullptr;
   Library& library = library_of(o);
-  CppFunction kernel = make_kernel(block_of(o), f, with_keys, false);
+  CppFunction kernel = make_kernel(block_of(o), f, with_keys, false, role);
   if (*debug) std::move(kernel).debug(debug);
   const std::optional<DispatchKey> k = optional_key(key);
   {

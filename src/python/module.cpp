@@ -4,6 +4,7 @@
 #include "python/autograd.h"
 #include "python/bind.h"
 #include "python/dispatch.h"
+#include "python/dispatch_mode.h"
 #include "python/op_function.h"
 #include "python/override.h"
 #include "python/tensor_new.h"
@@ -46,6 +47,7 @@ bool fill(PyObject* module) {
   init_dispatch(module);
   init_ops(module);
   init_library(module);
+  init_dispatch_mode(module);
   init_threads(module);
   return true;
   CRESSET_PY_CATCH(false)

@@ -1,6 +1,7 @@
 // NumPy and the buffer protocol, both ways, without a copy and without NumPy's headers. NumPy is imported only when an
 // array has to be made.
 #include "python/bind.h"
+#include "python/override.h"
 #include "python/tensor_new.h"
 
 namespace cresset::python {
@@ -125,6 +126,12 @@ void release_buffer(PyObject*, Py_buffer* view) { delete static_cast<BufferShape
 
 PyObject* py_numpy(PyObject* self, PyObject* args, PyObject* kwargs) {
   CRESSET_PY_TRY
+  if (CRESSET_UNLIKELY(may_override(self))) {
+    if (PyObject* r = override_method(self, "numpy", args, kwargs)) return r;
+    if (PyErr_Occurred()) return nullptr;
+  }
+  CRESSET_CHECK(!unwrap(self).key_set().has(DispatchKey::Python), ".numpy() is not supported for tensor subclasses: ",
+                type_name(Py_TYPE(self)), " sees operators in __torch_dispatch__. Take the array of the tensor that it wraps.");
   static const char* names[] = {"force", nullptr};
   int force = 0;
   if (PyTuple_GET_SIZE(args) > 0)
@@ -136,6 +143,10 @@ PyObject* py_numpy(PyObject* self, PyObject* args, PyObject* kwargs) {
 
 PyObject* py_array(PyObject* self, PyObject* args, PyObject* kwargs) {
   CRESSET_PY_TRY
+  if (CRESSET_UNLIKELY(may_override(self))) {
+    if (PyObject* r = override_method(self, "__array__", args, kwargs)) return r;
+    if (PyErr_Occurred()) return nullptr;
+  }
   static const char* names[] = {"dtype", "copy", nullptr};
   PyObject *dtype = Py_None, *copy = Py_None;
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OO:__array__", const_cast<char**>(names), &dtype, &copy)) return nullptr;

@@ -116,21 +116,6 @@ PyObject* overload_call(PyObject* self, PyObject* const* args, std::size_t nargs
   CRESSET_PY_CATCH(nullptr)
 }
 
-// One object an overload: torch.ops.aten.add.Tensor is itself.
-PyObject* wrap_overload(const OperatorHandle& op) {
-  static auto& made = *new std::map<impl::OperatorEntry*, PyObject*>();
-  PyObject*& slot = made[op.entry()];
-  if (!slot) {
-    auto* o = PyObject_New(PyOverload, overload_type);
-    if (!o) throw ErrorAlreadySet();
-    o->vectorcall = &overload_call;
-    o->entry = op.entry();
-    o->dict = nullptr;
-    slot = reinterpret_cast<PyObject*>(o);
-  }
-  return Py_NewRef(slot);
-}
-
 PyObject* overload_name(PyObject* o, PyObject*) {
   CRESSET_PY_TRY
   return PyUnicode_FromString(handle_of(o).operator_name().str().c_str());
@@ -255,6 +240,21 @@ PyMethodDef packet_function = {"_call_packet", reinterpret_cast<PyCFunction>(rei
                                METH_FASTCALL | METH_KEYWORDS, nullptr};
 
 }  // namespace
+
+// One object an overload: torch.ops.aten.add.Tensor is itself.
+PyObject* wrap_overload(const OperatorHandle& op) {
+  static auto& made = *new std::map<impl::OperatorEntry*, PyObject*>();
+  PyObject*& slot = made[op.entry()];
+  if (!slot) {
+    auto* o = PyObject_New(PyOverload, overload_type);
+    if (!o) throw ErrorAlreadySet();
+    o->vectorcall = &overload_call;
+    o->entry = op.entry();
+    o->dict = nullptr;
+    slot = reinterpret_cast<PyObject*>(o);
+  }
+  return Py_NewRef(slot);
+}
 
 void init_ops(PyObject* module) {
   PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(&PyVectorcall_Call)},

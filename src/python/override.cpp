@@ -180,6 +180,12 @@ void Overriders::add(PyObject* o) {
   ++count_;
 }
 
+Ref Overriders::arguments() const {
+  Ref out = checked(PyTuple_New(static_cast<Py_ssize_t>(count_)));
+  for (std::size_t i = 0; i < count_; ++i) PyTuple_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i), Py_NewRef(objects_[i]));
+  return out;
+}
+
 PyObject* Overriders::call(PyObject* function, PyObject* args, PyObject* kwargs, const char* name) const {
   const Ref types = checked(PyTuple_New(static_cast<Py_ssize_t>(count_)));
   for (std::size_t i = 0; i < count_; ++i)
@@ -201,8 +207,7 @@ PyObject* Overriders::call(PyObject* function, PyObject* args, PyObject* kwargs,
   std::string list;
   for (std::size_t i = 0; i < count_; ++i) {
     if (i) list += ", ";
-    list += to_text(checked(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(objects_[i])), "__module__")).get()) + "." +
-            type_name(Py_TYPE(objects_[i]));
+    list += type_name(Py_TYPE(objects_[i]));
   }
   CRESSET_THROW(TypeError, "no implementation found for '", name, "' on types that implement __torch_function__: [", list, "]");
 }
@@ -309,6 +314,15 @@ void init_override(PyObject* module) {
       if (active_modes > 0 || (!is_plain(o) && !PyType_Check(o) && type_overrides(Py_TYPE(o)))) return true;
     }
     return false;
+  });
+  // Of a call's arguments, sequences among them too: those that override, in the order in which they are asked.
+  def(module, "_overriding_arguments", [](PyObject* args, PyObject* kwargs) {
+    Overriders overriders;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) overriders.scan(PyTuple_GET_ITEM(args, i));
+    PyObject *key, *value;
+    Py_ssize_t at = 0;
+    while (PyDict_Next(kwargs, &at, &key, &value)) overriders.scan(value);
+    return Object(overriders.arguments());
   });
   def(module, "_has_torch_function_unary",
       [](PyObject* o) { return active_modes > 0 || (!is_plain(o) && !PyType_Check(o) && type_overrides(Py_TYPE(o))); });

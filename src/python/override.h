@@ -37,6 +37,8 @@ class Overriders {
     if (CRESSET_LIKELY(is_plain(o))) return;
     scan_slow(o);
   }
+  /// A tuple of the arguments found.
+  Ref arguments() const;
   bool empty() const { return count_ == 0 && active_modes == 0; }
   /// Asks modes, then the arguments. `name` is for the error: "torch.add".
   PyObject* call(PyObject* function, PyObject* args_tuple, PyObject* kwargs_or_null, const char* name) const;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "python/autograd.h"
+#include "python/dispatch_mode.h"
 #include "python/override.h"
 #include "python/tensor_new.h"
 
@@ -152,6 +153,8 @@ Ref list_of_elements(const Tensor& t, int64_t dim, const char* data) {
 }
 
 CRESSET_SIMPLE(tolist, [&]() -> PyObject* {
+  CRESSET_CHECK(!t.key_set().has(DispatchKey::Python), ".tolist() is not supported for tensor subclasses, got ", type_name(Py_TYPE(self)),
+                ": it sees operators in __torch_dispatch__. Take the list of the tensor that it wraps.");
   if (t.dim() == 0) return item_of(t);
   const Tensor plain = t.detach().to(TensorOptions(Device(kCPU)));
   return list_of_elements(plain, 0, static_cast<const char*>(plain.data_ptr())).release();
@@ -307,6 +310,11 @@ PyObject* py_requires_grad_(PyObject* self, PyObject* const* args, Py_ssize_t n,
 
 PyObject* py_is_set_to(PyObject* self, PyObject* other) {
   CRESSET_PY_TRY
+  if (CRESSET_UNLIKELY(may_override(self) || !is_plain(other))) {
+    const Ref others = checked(PyTuple_Pack(1, other));
+    if (PyObject* r = override_method(self, "is_set_to", others.get())) return r;
+    if (PyErr_Occurred()) return nullptr;
+  }
   CRESSET_CHECK_TYPE(is_tensor(other), "is_set_to(): argument 'tensor' (position 1) must be Tensor, not ", type_name(Py_TYPE(other)));
   const Tensor &a = unwrap(self), &b = unwrap(other);
   return PyBool_FromLong(a.is_alias_of(b) && a.storage_offset() == b.storage_offset() && a.sizes() == b.sizes() &&
@@ -316,6 +324,11 @@ PyObject* py_is_set_to(PyObject* self, PyObject* other) {
 
 PyObject* py_is_same_size(PyObject* self, PyObject* other) {
   CRESSET_PY_TRY
+  if (CRESSET_UNLIKELY(may_override(self) || !is_plain(other))) {
+    const Ref others = checked(PyTuple_Pack(1, other));
+    if (PyObject* r = override_method(self, "is_same_size", others.get())) return r;
+    if (PyErr_Occurred()) return nullptr;
+  }
   CRESSET_CHECK_TYPE(is_tensor(other), "is_same_size(): argument 'other' (position 1) must be Tensor, not ", type_name(Py_TYPE(other)));
   return PyBool_FromLong(unwrap(self).sizes() == unwrap(other).sizes());
   CRESSET_PY_CATCH(nullptr)
@@ -361,7 +374,7 @@ PyObject* py_make_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
     return nullptr;
   PyTypeObject* type = subclass_argument("_make_subclass", cls);
   CRESSET_CHECK_TYPE(is_tensor(data), "_make_subclass(): argument 'data' (position 2) must be Tensor, not ", type_name(Py_TYPE(data)));
-  Tensor t = autograd::detach_shared(unwrap(data));
+  Tensor t = type_dispatches(type) ? dispatching_alias(unwrap(data)) : autograd::detach_shared(unwrap(data));
   if (require_grad) t.requires_grad_(true);
   return wrap_as(type, std::move(t));
   CRESSET_PY_CATCH(nullptr)
@@ -439,7 +452,7 @@ PyMethodDef* all_tensor_methods() {
     std::vector<PyMethodDef> v(std::begin(own_methods), std::end(own_methods));
     for (PyMethodDef& m : v)
       if (std::strcmp(m.ml_name, "make_subclass") == 0) m.ml_name = "_make_subclass";
-    for (const PyMethodDef* table : {tensor_exchange_methods, tensor_dlpack_methods, tensor_autograd_methods, override_methods})
+    for (const PyMethodDef* table : {tensor_exchange_methods, tensor_dlpack_methods, tensor_autograd_methods, override_methods, dispatch_mode_methods})
       for (const PyMethodDef* m = table; m->ml_name; ++m) v.push_back(*m);
     v.push_back({});
     return v;

@@ -5,6 +5,7 @@
 
 #include <cresset/core/tensor_impl.h>
 
+#include "python/dispatch_mode.h"
 #include "python/tensor_new.h"
 
 namespace cresset::python {
@@ -188,6 +189,8 @@ PyObject* wrap_as(PyTypeObject* type, Tensor tensor) {
                 " but the raw Tensor object is already associated to a python object");
   PyObject* o = type->tp_alloc(type, 0);
   if (!o) return nullptr;
+  TensorImpl* impl = tensor.unsafeGetTensorImpl();
+  if (const DispatchKeySet keys = keys_of_type(type); !keys.empty()) impl->set_key_set(impl->key_set() | keys);
   fill(as_tensor_object(o), std::move(tensor));
   return o;
 }

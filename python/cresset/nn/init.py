@@ -1,9 +1,11 @@
 """Initial values: every function fills the tensor in place, without recording gradients, and returns it."""
 
 import math
+import sys
 import warnings
 
 import cresset
+from cresset import _overridable
 
 __all__ = [
     "calculate_gain", "uniform_", "normal_", "trunc_normal_", "constant_", "ones_", "zeros_", "eye_", "dirac_", "xavier_uniform_",
@@ -223,3 +225,5 @@ kaiming_uniform = _deprecated(kaiming_uniform_)
 kaiming_normal = _deprecated(kaiming_normal_)
 orthogonal = _deprecated(orthogonal_)
 sparse = _deprecated(sparse_)
+
+_overridable.install(sys.modules[__name__])

@@ -1,0 +1,113 @@
+"""Gradients of operators registered from Python: an autograd.Function made from the operator's formula."""
+
+import cresset
+from cresset import _C
+
+__all__ = ["make_kernel"]
+
+_below = _C._dispatch_keyset_full_after(_C.DispatchKey.AutogradOther)
+_autograd_keys = _C.DispatchKeySet("AutogradOther", "AutogradCPU")
+
+
+class _Layout:
+    """How arguments or results with lists of tensors are laid flat, so that every tensor stands on its own."""
+
+    def __init__(self, values):
+        self.sizes = [len(v) if _is_tensor_list(v) else None for v in values]
+
+    def flat(self, values):
+        out = []
+        for value, size in zip(values, self.sizes):
+            out.extend(value) if size is not None else out.append(value)
+        return out
+
+    def nested(self, flat):
+        out, at = [], 0
+        for size in self.sizes:
+            if size is None:
+                out.append(flat[at])
+                at += 1
+            else:
+                out.append(list(flat[at : at + size]))
+                at += size
+        return tuple(out)
+
+
+def _is_tensor_list(value):
+    return isinstance(value, (list, tuple)) and bool(value) and any(isinstance(v, cresset.Tensor) for v in value)
+
+
+class _Call:
+    """What of one call is no tensor of its own: the layouts of arguments and results, the keys, keyword-only arguments."""
+
+    __slots__ = ("inputs", "outputs", "keys", "kwargs", "single")
+
+
+def _add_keyword_defaults(op, kwargs):
+    return {a.name: kwargs.get(a.name, a.default_value) for a in op._schema.arguments if a.kwarg_only}
+
+
+def make_kernel(op, formula):
+    """A kernel for the key Autograd. `formula()` gives (backward, setup_context), both may be None."""
+
+    def forward(ctx, call, *flat):
+        args = call.inputs.nested(flat)
+        with _C._ExcludeDispatchKeyGuard(_autograd_keys):
+            result = op.redispatch(call.keys & _below, *args, **call.kwargs)
+        call.single = not isinstance(result, tuple)
+        results = (result,) if call.single else result
+        call.outputs = _Layout(results)
+        backward, setup_context = formula()
+        ctx._call, ctx._backward = call, backward
+        flat_needs = ctx.needs_input_grad[1:]
+        ctx.needs_input_grad = call.inputs.nested(flat_needs)
+        if setup_context is not None:
+            if call.kwargs:
+                setup_context(ctx=ctx, inputs=args, keyword_only_inputs=call.kwargs, output=result)
+            else:
+                setup_context(ctx=ctx, inputs=args, output=result)
+        return tuple(call.outputs.flat(results))
+
+    def backward(ctx, *flat_gradients):
+        if ctx._backward is None:
+            raise RuntimeError(
+                f"Trying to backward through {op} but no autograd formula was registered. Please use register_autograd to add one."
+            )
+        gradients = ctx._backward(ctx, *ctx._call.outputs.nested(flat_gradients))
+        gradients = gradients if isinstance(gradients, tuple) else (gradients,)
+        sizes = ctx._call.inputs.sizes
+        if len(gradients) != len(sizes):
+            raise RuntimeError(
+                f"{op}: Expected the return from backward to be of the same structure as the inputs: {len(sizes)} gradients, one for each argument. "
+                f"Got: {len(gradients)}."
+            )
+        flat = [None]
+        for position, (gradient, size) in enumerate(zip(gradients, sizes)):
+            if size is None:
+                flat.append(gradient)
+            elif gradient is None:
+                flat.extend([None] * size)
+            elif isinstance(gradient, (list, tuple)) and len(gradient) == size:
+                flat.extend(gradient)
+            else:
+                raise RuntimeError(
+                    f"{op}: Expected the return from backward to be of the same structure as the inputs: for argument {position} a list of {size} "
+                    f"gradients or None. Got: {type(gradient).__name__}."
+                )
+        return tuple(flat)
+
+    name = f"GeneratedBackwardFor_{op.namespace}_{op.__name__.replace('.', '_')}"
+    function = type(name, (cresset.autograd.Function,), {"forward": staticmethod(forward), "backward": staticmethod(backward)})
+    function._backward_cls.__module__ = "cresset.autograd.function"
+    has_kwargs = any(a.kwarg_only for a in op._schema.arguments)
+
+    def kernel(keys, *args, **kwargs):
+        call = _Call()
+        call.keys, call.kwargs = keys, _add_keyword_defaults(op, kwargs) if has_kwargs else {}
+        call.inputs = _Layout(args)
+        flat = function.apply(call, *call.inputs.flat(args))
+        flat = flat if isinstance(flat, tuple) else (flat,)
+        results = call.outputs.nested(flat)
+        return results[0] if call.single else results
+
+    return kernel

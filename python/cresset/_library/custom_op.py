@@ -1,0 +1,219 @@
+"""`custom_op`: an operator from one Python function."""
+
+import contextlib
+import inspect
+
+import cresset
+from cresset import _C
+
+from .autograd import make_kernel
+from .infer_schema import infer_schema
+
+__all__ = ["CustomOpDef", "custom_op", "custom_ops"]
+
+custom_ops = {}  # "ns::name" → CustomOpDef
+
+
+def device_key(device_type):
+    """The dispatch key of a device type; None is CompositeExplicitAutograd, every device."""
+    if device_type is None or device_type == "default":
+        return "CompositeExplicitAutograd"
+    cresset.device(device_type)  # raises and lists the valid types
+    known = {"cpu": "CPU", "cuda": "CUDA", "xla": "XLA", "meta": "Meta"}
+    if device_type in known:
+        return known[device_type]
+    key = _C._dispatch_key_parse(device_type)
+    return key if isinstance(key, str) else key.name
+
+
+def parse_name(qualname):
+    """ "ns::name" in its two parts."""
+    namespace, separator, name = qualname.partition("::")
+    if not separator or not namespace or not name or "::" in name:
+        raise ValueError(f"Expected `qualname` to be of the form 'namespace::name', but got {qualname}. ")
+    if "." in name:
+        raise ValueError(f"custom_op: the name '{qualname}' has an overload; custom operators have none. Choose a name without a dot.")
+    return namespace, name
+
+
+def check_functional(schema, what):
+    """Raises for operators that autograd formulas are not for: those that mutate, return nothing or return views."""
+    if schema.is_mutable or not schema.returns or any(r.alias for r in schema.returns):
+        raise RuntimeError(
+            f"Cannot register autograd formula for non-functional operator {what} with schema {schema}. Please create a functional operator and "
+            "register an autograd formula for that."
+        )
+
+
+class CustomOpDef:
+    """An operator made by `custom_op`: callable, with methods that register kernels, gradients and fakes."""
+
+    def __init__(self, namespace, name, schema, fn, tags=()):
+        from cresset.library import Library
+
+        self._namespace, self._name, self._schema, self._init_fn = namespace, name, schema, fn
+        self._qualname = f"{namespace}::{name}"
+        self._backend_fns, self._disabled = {}, set()
+        self._abstract_fn = self._backward_fn = self._setup_context_fn = self._vmap_fn = None
+        self._autocast = {}
+        previous = custom_ops.pop(self._qualname, None)
+        if previous is not None:
+            previous._lib._destroy()
+        self._lib = Library(namespace, "FRAGMENT")
+        self._lib.define(name + schema, tags=("pt2_compliant_tag", *tags))
+        self._opoverload = getattr(getattr(cresset.ops, namespace), name).default
+        self._lib._impl(name, self._fake, "Meta")
+        if self._is_functional():
+            kernel = make_kernel(self._opoverload, lambda: (self._backward_fn, self._setup_context_fn))
+            self._lib._impl(name, kernel, "Autograd", with_keyset=True, role="formula")
+        custom_ops[self._qualname] = self
+
+    def __repr__(self):
+        return f"<CustomOpDef({self._qualname})>"
+
+    def __call__(self, *args, **kwargs):
+        return self._opoverload(*args, **kwargs)
+
+    def _is_functional(self):
+        try:
+            check_functional(self._opoverload._schema, self)
+        except RuntimeError:
+            return False
+        return bool(self._opoverload._schema.arguments)
+
+    def _fake(self, *args, **kwargs):
+        if self._abstract_fn is None:
+            raise RuntimeError(
+                f"There was no fake impl registered for {self}. This is necessary for calls with meta tensors. Please use "
+                f"`{self._init_fn.__name__}.register_fake` to add an fake impl."
+            )
+        from .fake import FakeContext
+
+        with FakeContext(self._qualname):
+            return self._abstract_fn(*args, **kwargs)
+
+    def register_kernel(self, device_types, fn=None, /):
+        """Give the operator a kernel for a device type, several, or None for all; a decorator when fn is left out."""
+        kinds = [device_types] if device_types is None or isinstance(device_types, str) else list(device_types)
+        keys = [(kind, device_key(kind)) for kind in kinds]
+
+        def register(f):
+            for kind, key in keys:
+                known = kind in self._backend_fns
+                self._backend_fns[kind] = f
+                if known:
+                    continue
+
+                def kernel(*args, _kind=kind, **kwargs):
+                    if _kind in self._disabled:
+                        return self._init_fn(*args, **kwargs)
+                    return self._backend_fns[_kind](*args, **kwargs)
+
+                self._lib._impl(self._name, kernel, key, role="custom")
+            return f
+
+        return register if fn is None else register(fn)
+
+    @contextlib.contextmanager
+    def set_kernel_enabled(self, device_type, enabled=True):
+        """Use the kernel of a device type, or in its place the function that custom_op was given, for a block."""
+        if device_type not in self._backend_fns:
+            import warnings
+
+            warnings.warn(f"set_kernel_enabled: there is no kernel of {self} for {device_type!r}; nothing changes.", stacklevel=3)
+        before = device_type in self._disabled
+        (self._disabled.discard if enabled else self._disabled.add)(device_type)
+        try:
+            yield
+        finally:
+            (self._disabled.add if before else self._disabled.discard)(device_type)
+
+    def register_fake(self, fn, /):
+        """What the operator does on meta tensors: sizes and dtypes without values. A second one replaces the first."""
+        self._abstract_fn = fn
+        return fn
+
+    def register_autograd(self, backward, /, *, setup_context=None):
+        """The gradient: backward(ctx, *grads), after setup_context(ctx, inputs, output) has kept what it needs."""
+        check_functional(self._opoverload._schema, self)
+        self._backward_fn, self._setup_context_fn = backward, setup_context
+
+    def register_vmap(self, func=None, /):
+        """Keep the rule func(info, in_dims, *args) for vmap."""
+
+        def register(f):
+            self._vmap_fn = f
+            return f
+
+        return register if func is None else register(func)
+
+    def register_torch_dispatch(self, torch_dispatch_class, fn=None, /):
+        """What a subclass or mode does with this operator: fn(cls or mode, func, types, args, kwargs)."""
+        from cresset.library import register_torch_dispatch
+
+        return register_torch_dispatch(self._qualname, torch_dispatch_class, fn)
+
+    def register_autocast(self, device_type, cast_inputs):
+        """Under autocast for the device type, floating-point arguments become `cast_inputs` first."""
+        if not isinstance(device_type, str):
+            raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
+        if device_type not in ("cpu", "cuda"):
+            raise ValueError(f"Unknown device type: {device_type}")
+        known, self._autocast[device_type] = device_type in self._autocast, cast_inputs
+        if known:
+            return
+
+        def kernel(_, *args, **kwargs):
+            kind = self._autocast[device_type]
+
+            def cast(value):
+                if isinstance(value, cresset.Tensor):
+                    plain = value.is_floating_point() and value.dtype is not cresset.float64 and value.device.type == device_type
+                    return value.to(kind) if plain else value
+                return type(value)(cast(v) for v in value) if isinstance(value, (list, tuple)) else value
+
+            with _C._ExcludeDispatchKeyGuard(_C.DispatchKeySet(f"Autocast{device_type.upper()}")):
+                return self._opoverload(*map(cast, args), **{k: cast(v) for k, v in kwargs.items()})
+
+        self._lib._impl(self._name, kernel, f"Autocast{device_type.upper()}", with_keyset=True)
+
+
+def custom_op(name, fn=None, /, *, mutates_args, device_types=None, schema=None, tags=None):
+    """Make an operator "ns::name" from a function; a decorator when fn is left out.
+
+    mutates_args: names of the tensor arguments that the function writes to, or "unknown". device_types: for which devices the
+    function is the kernel; all when left out. schema: inferred from the annotations (`infer_schema`) when left out.
+
+    >>> @custom_op("mylib::numpy_sin", mutates_args=())
+    ... def numpy_sin(x: cresset.Tensor) -> cresset.Tensor:
+    ...     return cresset.from_numpy(numpy.sin(x.numpy()))
+    """
+
+    def make(f):
+        text = infer_schema(f, mutates_args=mutates_args) if schema is None else schema
+        namespace, short = parse_name(name)
+        if schema is not None:
+            _check_given(f, schema, mutates_args)
+        given = () if tags is None else (tags,) if isinstance(tags, str) else tuple(tags)
+        made = CustomOpDef(namespace, short, text, f, given)
+        made.register_kernel(device_types, f)
+        return made
+
+    return make if fn is None else make(fn)
+
+
+def _check_given(fn, schema, mutates_args):
+    """A schema that was written must mutate what mutates_args says and take the function's parameters."""
+    parsed = _C._schema_parts("_::_" + schema)
+    mutated = {a[0] for a in parsed[2] if a[-1]}
+    if mutates_args != "unknown" and mutated != set(mutates_args):
+        raise ValueError(
+            f"Attempted to create a custom op with `mutates_args={mutates_args}` and `schema={schema}. The schema suggests that the op mutates "
+            f"{mutated} which is different from what was provided to us in `mutates_args`. Please make these consistent."
+        )
+    parameters = inspect.signature(fn).parameters.values()
+    if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters):
+        return
+    names, given = [p.name for p in parameters], [a[0] for a in parsed[2]]
+    if len(names) != len(given):
+        raise ValueError(f"custom_op: the schema {schema} has the arguments {given}, the function has {names}. They must be as many.")

@@ -1,0 +1,153 @@
+"""`opcheck`: tests of one operator's registrations on given arguments."""
+
+import cresset
+from cresset import _C
+from cresset.utils._pytree import tree_flatten, tree_leaves, tree_map_only
+
+__all__ = ["OpCheckError", "opcheck"]
+
+ALL_TEST_UTILS = ("test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_static", "test_aot_dispatch_dynamic")
+DEFAULT_TEST_UTILS = ("test_schema", "test_autograd_registration", "test_faketensor")
+
+
+class OpCheckError(Exception):
+    """A test of opcheck failed; the message names it."""
+
+
+def _clone(tree):
+    """The same structure with tensors of their own, which require gradients where the originals do."""
+    return tree_map_only(cresset.Tensor, lambda t: t.detach().clone().requires_grad_(t.requires_grad), tree)
+
+
+def _named_arguments(op, args, kwargs):
+    schema = op._schema.arguments
+    return [(a, value) for a, value in zip(schema, args)] + [(a, kwargs[a.name]) for a in schema if a.name in kwargs]
+
+
+def _tensors(tree):
+    return [t for t in tree_leaves(tree) if isinstance(t, cresset.Tensor)]
+
+
+def _memory(tensor):
+    return tensor.untyped_storage()._cdata if tensor.numel() else None
+
+
+def test_schema(op, args, kwargs):
+    """What the schema does not declare must not happen: arguments that change, results that share memory."""
+    args, kwargs = _clone(args), _clone(kwargs)
+    arguments = _named_arguments(op, args, kwargs)
+    before = [[t.detach().clone() for t in _tensors(value)] for _, value in arguments]
+    with cresset.no_grad():
+        results = op(*args, **kwargs)
+    for (argument, value), old in zip(arguments, before):
+        changed = any(not _same_values(a, b) for a, b in zip(old, _tensors(value)))
+        if changed and not argument.is_write:
+            raise RuntimeError(f"Argument {argument.name} is not defined as mutable but was mutated")
+    returns = op._schema.returns
+    outputs = results if len(returns) > 1 else (results,)
+    for declared, output in zip(returns, outputs):
+        for t in _tensors(output):
+            for argument, value in arguments:
+                shares = any(_memory(t) is not None and _memory(t) == _memory(i) for i in _tensors(value))
+                if shares and (not argument.alias or argument.alias != declared.alias):
+                    raise RuntimeError(f"Argument {argument.name} is not defined to alias output but was aliasing")
+    seen = {}
+    for position, (declared, output) in enumerate(zip(returns, outputs)):
+        for t in _tensors(output):
+            memory = _memory(t)
+            if memory is not None and seen.setdefault(memory, position) != position and not declared.alias:
+                raise RuntimeError(f"Outputs {seen[memory]} and {position} alias unexpectedly")
+
+
+def _same_values(a, b):
+    if a.shape != b.shape:
+        return False
+    if a.is_floating_point() or a.is_complex():
+        return bool(((a == b) | ((a != a) & (b != b))).all())
+    return bool((a == b).all())
+
+
+def test_autograd_registration(op, args, kwargs):
+    """Results that require gradients come from a kernel at an autograd key, not from inside of a backend's kernel."""
+    if not any(t.requires_grad for t in _tensors((args, kwargs))):
+        return
+    name = op.name()
+    keys = ("AutogradCPU", "Autograd", "CompositeImplicitAutograd")
+    if any(op.has_kernel_for_dispatch_key(key) for key in keys):
+        return
+    results = op(*_clone(args), **_clone(kwargs))
+    if any(t.requires_grad for t in _tensors(results)):
+        raise OpCheckError(
+            f"{name}: at least one output of this operator has requires_grad=True but the operator does not have an autograd kernel defined at an "
+            "autograd key (e.g. DispatchKey::Autograd). This could mean that you have incorrectly registered an autograd kernel to a "
+            "non-Autograd DispatchKey, which may lead to silently incorrect results. If your operator consists of regular operations, consider "
+            "not using an operator at all or registering your operator as CompositeImplicitAutograd."
+        )
+
+
+def test_faketensor(op, args, kwargs):
+    """On meta tensors the operator gives the sizes, strides and dtypes that it gives on real ones."""
+    real = op(*_clone(args), **_clone(kwargs))
+    to_meta = lambda tree: tree_map_only(cresset.Tensor, lambda t: t.detach().to("meta").requires_grad_(t.requires_grad), tree)  # noqa: E731
+    try:
+        fake = op(*to_meta(args), **to_meta(kwargs))
+    except NotImplementedError as error:
+        raise NotImplementedError(f"{op.name()}: the operator has no kernel for meta tensors. Use register_fake to add one. ({error})") from None
+    (real_leaves, real_tree), (fake_leaves, fake_tree) = tree_flatten(real), tree_flatten(fake)
+    if real_tree != fake_tree:
+        raise RuntimeError(f"{op}: the fake implementation returns {fake_tree}, the real one {real_tree}.")
+    what = f"When comparing the output of {op} on FakeTensor and concrete Tensors, found mismatched tensor metadata: "
+    for a, b in zip(real_leaves, fake_leaves):
+        if isinstance(a, cresset.Tensor) != isinstance(b, cresset.Tensor):
+            raise RuntimeError(f"{op}: the fake implementation returns a {type(b).__name__} where the real one returns a {type(a).__name__}.")
+        if not isinstance(a, cresset.Tensor):
+            continue
+        if b.device.type != "meta":
+            raise RuntimeError(f"{what}Devices meta and {b.device} are not equal!")
+        if a.shape != b.shape:
+            raise RuntimeError(f"{what}Shapes {a.shape} and {b.shape} are not equal!")
+        if a.dtype != b.dtype:
+            raise RuntimeError(f"{what}Dtypes {a.dtype} and {b.dtype} are not equal!")
+        strides = [(s, t) for s, t, n in zip(a.stride(), b.stride(), a.shape) if n > 1]
+        if a.numel() and any(s != t for s, t in strides):
+            raise RuntimeError(f"{what}Stride mismatch! Strides are {a.stride()} and {b.stride()}")
+
+
+def _not_supported(op, args, kwargs):
+    raise NotImplementedError("opcheck: test_aot_dispatch_* needs a tracing compiler, which this package does not have. Leave it out of test_utils.")
+
+
+_TESTS = {"test_schema": test_schema, "test_autograd_registration": test_autograd_registration, "test_faketensor": test_faketensor}
+
+
+def opcheck(op, args, kwargs=None, *, test_utils=DEFAULT_TEST_UTILS, raise_exception=True, atol=None, rtol=None):
+    """Test an operator's registrations on sample arguments; {test: "SUCCESS" or the exception}.
+
+    test_schema: nothing changes or shares memory that the schema does not declare. test_autograd_registration: gradients come from
+    an autograd key. test_faketensor: the Meta kernel agrees with the real one. With raise_exception the first failure raises
+    OpCheckError. This does not test the values of gradients: use cresset.autograd.gradcheck for them.
+    """
+    from .custom_op import CustomOpDef
+
+    if isinstance(op, CustomOpDef):
+        op = op._opoverload
+    elif not isinstance(op, _C.OpOverload):
+        names = getattr(op, "overloads", None)
+        if names is None:
+            raise ValueError(f"opcheck(op, ...): op must be instance of OpOverload, OpOverloadPacket or CustomOpDef; got {type(op)}")
+        if len(names()) != 1:
+            raise ValueError(f"opcheck(op, ...): {op} has the overloads {names()}. Pass one of them.")
+        op = getattr(op, names()[0])
+    chosen = (test_utils,) if isinstance(test_utils, str) else tuple(test_utils)
+    if not set(chosen) <= set(ALL_TEST_UTILS):
+        raise ValueError(f"opcheck(op, ..., test_utils={chosen}), expected test_utils to be subset of {ALL_TEST_UTILS} but it was not")
+    results = {}
+    for name in chosen:
+        try:
+            _TESTS.get(name, _not_supported)(op, args, kwargs or {})
+            results[name] = "SUCCESS"
+        except Exception as error:
+            if raise_exception:
+                raise OpCheckError(f"opcheck(op, ...): {name} failed with {error} (scroll up for stack trace)") from error
+            results[name] = error
+    return results

@@ -1,0 +1,68 @@
+"""Puts functions that are written in Python under the __torch_function__ protocol, as operators are."""
+
+import functools
+import types
+
+from . import _C
+
+__all__ = ["overridable", "install", "install_methods", "install_device"]
+
+_NAMES = {
+    "cresset": (
+        "is_floating_point", "is_complex", "is_signed", "is_inference", "is_same_size", "is_nonzero", "numel", "nonzero", "einsum",
+        "meshgrid", "broadcast_tensors", "cartesian_prod", "block_diag", "norm", "unique", "unique_consecutive", "asarray",
+    ),
+    "cresset.nn.functional": ("adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d", "sigmoid", "tanh"),
+    "cresset.nn.init": (
+        "uniform_", "normal_", "trunc_normal_", "constant_", "ones_", "zeros_", "eye_", "dirac_", "xavier_uniform_", "xavier_normal_",
+        "kaiming_uniform_", "kaiming_normal_", "orthogonal_", "sparse_",
+    ),
+}  # fmt: skip
+
+
+def overridable(function):
+    """Decorator: a call goes to the modes and to the arguments that override, lists of them included, before `function` runs."""
+
+    @functools.wraps(function)
+    def public(*args, **kwargs):
+        overriding = _C._overriding_arguments(args, kwargs)
+        if overriding or (_C._len_torch_function_stack() and not _C._is_torch_function_all_disabled()):
+            from .overrides import handle_torch_function
+
+            return handle_torch_function(public, overriding, *args, **kwargs)
+        return function(*args, **kwargs)
+
+    public._overridable = True
+    return public
+
+
+def install(module):
+    """Wrap the functions of a module that are listed here."""
+    for name in _NAMES[module.__name__]:
+        function = getattr(module, name, None)
+        if function is not None and not getattr(function, "_overridable", False):
+            setattr(module, name, overridable(function))
+
+
+def install_methods(tensor_class):
+    """Wrap the methods of Tensor that are written in Python and do not ask for themselves."""
+    for name, method in list(vars(tensor_class).items()):
+        if not isinstance(method, types.FunctionType) or name in ("__dir__", "__repr__", "__init_subclass__", "reinforce"):
+            continue
+        asks = {"handle_torch_function", "_has_torch_function", "_has_torch_function_unary"}
+        if asks.isdisjoint(method.__code__.co_names):
+            setattr(tensor_class, name, overridable(method))
+
+
+def install_device(device_class):
+    """Make device objects context managers and decorators; `utils._device` has what they do and is loaded at the first use."""
+
+    def lazily(name):
+        def method(self, *args):
+            from .utils import _device
+
+            return getattr(_device, name)(self, *args)
+
+        return method
+
+    device_class.__enter__, device_class.__exit__, device_class.__call__ = lazily("enter"), lazily("leave"), lazily("decorate")
