@@ -8,11 +8,6 @@ def test_diff_of_order_zero_is_the_input():
     assert cresset.diff(x, 0, 0, prepend=row, append=row).equal(x)
 
 
-def test_arange_of_int64_counts_whole_numbers():
-    assert cresset.arange(0.0, -8.000001, -4.0, dtype=cresset.int64).tolist() == [0, -4]
-    assert cresset.arange(0.5, 3.5, dtype=cresset.int64).tolist() == [0, 1, 2]
-
-
 def test_prelu_of_a_number():
     x = cresset.tensor(-2.0, requires_grad=True)
     y = cresset.nn.functional.prelu(x, cresset.tensor([0.25]))

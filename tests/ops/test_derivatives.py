@@ -159,5 +159,5 @@ def test_public_gradcheck(row, mode, tally):
 
     tally(f"gradcheck, {mode}", op_samples.check_samples("reverse", row, checker(reverse)))
     if not without_forward(row):
-        tally(f"gradcheck, {mode}, forward", op_samples.check_samples("forward", row, checker(forward)))
+        tally(f"gradcheck, {mode}, forward", op_samples.check_samples("gradcheck forward", row, checker(forward)))
     tally(f"gradgradcheck, {mode}", op_samples.check_samples("second", row, checker(second)))

@@ -132,7 +132,7 @@ def test_hooks(w):
     assert done == [[31.0] * 3]
     z = w * 1
     z.register_hook(lambda g: "no tensor")
-    with pytest.raises(TypeError, match="expected Tensor, but hook returned 'str'"):
+    with pytest.raises(TypeError, match="expected Variable, but hook returned 'str'"):
         z.sum().backward()
 
 
