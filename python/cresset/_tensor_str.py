@@ -189,7 +189,10 @@ def _values(tensor, indent):
 
 
 def _grad_suffix(tensor):
-    node = tensor.grad_fn
+    try:
+        node = tensor.grad_fn
+    except RuntimeError:  # a view whose base was changed in a way that leaves it without a node
+        return "grad_fn=<Invalid>"
     if node is not None:
         name = type(node).__name__
         if name == "CppFunction":

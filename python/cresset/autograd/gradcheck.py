@@ -298,6 +298,18 @@ def _check_undefined_backward(func, inputs, tensors):
             gradients([k])
 
 
+def _check_batched_backward(func, inputs, tensors, count=5):
+    """autograd.grad with is_grads_batched gives what it gives one by one."""
+    xs = [x for _, x in tensors]
+    for m, output in enumerate(_differentiable(func(*inputs))):
+        seeds = cresset.randn(count, *output.shape, dtype=output.dtype, device=output.device)
+        batched = cresset.autograd.grad(output, xs, seeds, retain_graph=True, allow_unused=True, is_grads_batched=True)
+        single = [cresset.autograd.grad(output, xs, seed, retain_graph=True, allow_unused=True) for seed in seeds]
+        for i, (n, _) in enumerate(tensors):
+            if batched[i] is not None and not cresset.allclose(batched[i], cresset.stack([row[i] for row in single])):
+                raise GradcheckError(f"Batched gradients of output {m} with respect to input {n} differ from the gradients taken one by one.")
+
+
 # --- derivatives in forward mode -------------------------------------------------------------------------------------------------
 
 
@@ -390,8 +402,8 @@ def gradcheck(
     """
     if not (check_forward_ad or check_backward_ad):
         raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
-    if check_batched_grad or check_batched_forward_grad:
-        raise NotImplementedError("gradcheck: batched gradients are not supported; leave check_batched_grad and check_batched_forward_grad False.")
+    if check_batched_forward_grad:
+        raise NotImplementedError("gradcheck: batches of tangents need vmap, which is not supported; leave check_batched_forward_grad False.")
     inputs = _tuple(inputs)
     tensors = _checked_inputs(inputs)
     try:
@@ -401,6 +413,8 @@ def gradcheck(
             _ForwardCheck(func, inputs, tensors, eps, rtol, atol, check_undefined_grad).run(fast_mode)
         if check_backward_ad and check_undefined_grad:
             _check_undefined_backward(func, inputs, tensors)
+        if check_backward_ad and check_batched_grad:
+            _check_batched_backward(func, inputs, tensors)
     except GradcheckError:
         if raise_exception:
             raise

@@ -268,6 +268,80 @@ TEST(Function, ForwardMode) {
   expect_error<NotImplementedError>([&] { Cube::apply(dual); }, "You must implement the jvp function for custom autograd.Function");
 }
 
+// Two inputs and two results; says which tangents and gradients arrive.
+struct SumAndDifference : Function<SumAndDifference> {
+  static variable_list forward(AutogradContext* ctx, const Tensor& a, const std::optional<Tensor>& b, bool materialize) {
+    ctx->set_materialize_grads(materialize);
+    ctx->save_for_backward({a});
+    return {a + *b, a - *b};
+  }
+  static variable_list backward(AutogradContext*, variable_list g) { return {g[0] + g[1], g[0] - g[1], Tensor()}; }
+  static variable_list jvp(AutogradContext* ctx, variable_list t) {
+    EXPECT_EQ(ctx->get_saved_variables().size(), 1u);
+    seen = {t[0].defined(), t[1].defined()};
+    if (!t[1].defined()) return {t[0], t[0]};
+    return {t[0] + t[1], t[0] - t[1]};
+  }
+  static inline std::vector<bool> seen;
+};
+
+TEST(Function, ForwardModeWithSeveralResults) {
+  const forward_ad::DualLevel level;
+  const Tensor a = forward_ad::make_dual(vec({1, 2}), vec({1, 10})), b = vec({3, 4});
+  variable_list out = SumAndDifference::apply(a, std::optional<Tensor>(b), true);
+  EXPECT_EQ(SumAndDifference::seen, (std::vector<bool>{true, true}));
+  expect_values(forward_ad::tangent(out[0]), {1, 10});
+  out = SumAndDifference::apply(a, std::optional<Tensor>(b), false);
+  EXPECT_EQ(SumAndDifference::seen, (std::vector<bool>{true, false}));
+  expect_values(forward_ad::tangent(out[1]), {1, 10});
+}
+
+// The tangent of a result can be differentiated backward.
+struct CubeBothModes : Function<CubeBothModes> {
+  static Tensor forward(AutogradContext* ctx, const Tensor& x) {
+    ctx->save_for_backward({x});
+    return x * x * x;
+  }
+  static variable_list backward(AutogradContext* ctx, variable_list g) {
+    const Tensor x = ctx->get_saved_variables()[0];
+    return {g[0] * x * x * 3.0};
+  }
+  static Tensor jvp(AutogradContext* ctx, variable_list t) {
+    const Tensor x = ctx->get_saved_variables()[0];
+    return t[0] * x * x * 3.0;
+  }
+};
+
+TEST(Function, ReverseOverForward) {
+  const Tensor x = leaf({2, 3});
+  Tensor tangent;
+  {
+    const forward_ad::DualLevel level;
+    tangent = forward_ad::tangent(CubeBothModes::apply(forward_ad::make_dual(x, vec({1, 1}))));
+  }
+  expect_values(tangent, {12, 27});
+  expect_values(grad({tangent.sum()}, {x})[0], {12, 18});
+}
+
+struct WrongJvp : Function<WrongJvp> {
+  static Tensor forward(AutogradContext* ctx, const Tensor& x, int64_t kind) {
+    ctx->saved_data["kind"] = kind;
+    return kind == 0 ? x * 2.0 : x.view({2, 1});
+  }
+  static variable_list backward(AutogradContext*, variable_list g) { return {g[0], Tensor()}; }
+  static variable_list jvp(AutogradContext* ctx, variable_list t) {
+    if (ctx->saved_data["kind"].toInt() == 0) return {t[0], t[0]};
+    return {cresset::clone(t[0]).view({2, 1})};
+  }
+};
+
+TEST(Function, TangentsAreChecked) {
+  const forward_ad::DualLevel level;
+  const Tensor x = forward_ad::make_dual(vec({1, 2}), vec({1, 1}));
+  expect_error([&] { WrongJvp::apply(x, int64_t{0}); }, "invalid number of forward gradients (expected 1 but got 2)");
+  expect_error([&] { WrongJvp::apply(x, int64_t{1}); }, "the jvp is not returning a view");
+}
+
 // A Function as the autograd kernel of an operator, and the kernel it calls below autograd.
 Tensor my_add(const Tensor& self, const Tensor& other) {
   static const auto op =

@@ -1,4 +1,6 @@
 // Graphs built by hand: order, sums of gradients, hooks, deep graphs, errors. No operator beyond creation and add.
+#include <cresset/autograd/saved_values.h>
+
 #include "autograd/support.h"
 
 namespace cresset::autograd::test {
@@ -205,6 +207,35 @@ TEST(Node, CallbacksRunAtTheEnd) {
   run(n);
   EXPECT_EQ(log, (std::vector<std::string>{"node", "first", "second"}));
   expect_error([] { Engine::get_default_engine().queue_callback([] {}); }, "Final callbacks can only be installed during backward pass.");
+}
+
+/// Lists what a node saves.
+struct SavedNames final : SavedValueVisitor {
+  void tensor(const char* name, SavedVariable& saved) override { found[name] = saved.was_undefined() ? IValue() : IValue("tensor"); }
+  void tensors(const char* name, std::vector<SavedVariable>&, bool) override { found[name] = "tensors"; }
+  void value(const char* name, IValue v) override { found[name] = std::move(v); }
+
+  std::map<std::string, IValue> found;
+};
+
+TEST(Node, ShowsWhatItSaves) {
+  const Tensor y = cresset::sum(leaf_of({2, 3}), {1}, true);
+  SavedNames names;
+  y.grad_fn()->visit_saved(names);
+  EXPECT_EQ(names.found.at("dim").toIntVector(), (std::vector<int64_t>{1}));
+  EXPECT_TRUE(names.found.at("keepdim").toBool());
+  EXPECT_EQ(names.found.at("self_sym_sizes").toIntVector(), (std::vector<int64_t>{2, 3}));
+}
+
+TEST(Node, BackwardFromAndToEdges) {
+  const Tensor x = leaf({1});
+  auto a = scale(nullptr, "a", 2, {impl::gradient_edge(x)});
+  auto b = scale(nullptr, "b", 3, {Edge(a, 0)});
+  const variable_list at_a = run_backward(edge_list{Edge(b, 0)}, {vec({1})}, true, false, edge_list{Edge(a, 0)}, false, false);
+  expect_values(at_a[0], {3});
+  EXPECT_FALSE(x.grad().defined());
+  run_backward(edge_list{Edge(b, 0)}, {vec({1})}, false, false, edge_list{impl::gradient_edge(x)}, true, true);
+  expect_values(x.grad(), {6});
 }
 
 }  // namespace

@@ -143,6 +143,7 @@ def n05_dtypes_shapes_determinism(t):
         raised(lambda: check(Random.apply, _leaf(t), check_undefined_grad=False), "Backward is not reentrant"),
         check(Random.apply, _leaf(t), nondet_tol=1e-2, check_undefined_grad=False),
         check(lambda x: x * 2, _leaf(t), check_grad_dtypes=True),
+        check(lambda x: x.sin(), _leaf(t), check_batched_grad=True),
     )
 
 

@@ -114,6 +114,13 @@ def n05_errors(t):
     )
 
 
+def n05_printing_a_view_without_node(t):
+    a, b = _leaf(t).clone().split(2)
+    with t.no_grad():
+        a.mul_(2)
+    return repr(a).replace("cresset.", "torch.")
+
+
 def n06_overlap(t):
     e = t.zeros(1).expand(3)
     x = t.arange(6.0)
