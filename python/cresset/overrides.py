@@ -289,7 +289,7 @@ def _unlisted_name(f):
     if getattr(f, "__objclass__", None) is cresset.Tensor:
         return f"torch.Tensor.{name}"
     module = getattr(f, "__module__", None) or ""
-    return f"torch{module.removeprefix('cresset')}.{name}" if name and module.partition(".")[0] == "cresset" else None
+    return f"torch{module.removeprefix('cresset').removeprefix('._C')}.{name}" if name and module.partition('.')[0] == 'cresset' else None
 
 
 # --- modes ------------------------------------------------------------------------------------------------------------------

@@ -284,7 +284,8 @@ void init_queries(PyObject* module) {
     return Dispatcher::singleton().explain(op, stack);
   });
   def(module, "_parse_schema", [](std::string text) { return parse_schema(text).str(); });
-  // (name, overload, [(name, type, default or None, has default, keyword only, is mutated, alias set)], [(name, type, is mutated, alias set)])
+  // (name, overload, [(name, type, default or None, has default, keyword only, is mutated, alias set)], [(name, type, is mutated, alias
+  // set)])
   def(module, "_schema_parts", [](std::string text) {
     const FunctionSchema s = parse_schema(text);
     Ref arguments = checked(PyList_New(0)), returns = checked(PyList_New(0));
@@ -296,7 +297,8 @@ void init_queries(PyObject* module) {
       checked(PyList_Append(arguments.get(), item.get()));
     }
     for (const cresset::Argument& r : s.returns()) {
-      const Ref item = checked(Py_BuildValue("(ssOs)", r.name.c_str(), r.type->str().c_str(), r.is_mutable() ? Py_True : Py_False, alias_name(r).c_str()));
+      const Ref item = checked(
+          Py_BuildValue("(ssOs)", r.name.c_str(), r.type->str().c_str(), r.is_mutable() ? Py_True : Py_False, alias_name(r).c_str()));
       checked(PyList_Append(returns.get(), item.get()));
     }
     return Object(Py_BuildValue("(ssOO)", s.name().c_str(), s.overload_name().c_str(), arguments.get(), returns.get()));

@@ -111,7 +111,8 @@ struct PythonCall {
       PyObject* cls = reinterpret_cast<PyObject*>(Py_TYPE(object));
       const Ref key = checked(PyTuple_Pack(2, function.get(), cls));
       if (PyObject* rule = PyDict_GetItemWithError(rules, key.get()))
-        return checked(PyObject_CallFunctionObjArgs(rule, is_tensor(object) ? cls : object, function.get(), types, args.get(), kwargs.get(), nullptr));
+        return checked(
+            PyObject_CallFunctionObjArgs(rule, is_tensor(object) ? cls : object, function.get(), types, args.get(), kwargs.get(), nullptr));
       if (PyErr_Occurred()) throw ErrorAlreadySet();
     }
     const Ref method = checked(PyObject_GetAttr(object, protocol_name));
@@ -186,8 +187,9 @@ struct DispatchingTensorImpl final : TensorImpl {
  protected:
   // Kernels ask for the address of what they read and write: one that meets a wrapper stops here.
   void* data_without_storage() const override {
-    CRESSET_CHECK(numel() == 0, "The tensor has a non-zero number of elements, but its data is not allocated yet: it is a wrapper, whose "
-                                "class sees operators in __torch_dispatch__. Unwrap it there before an operator runs on its memory.");
+    CRESSET_CHECK(numel() == 0,
+                  "The tensor has a non-zero number of elements, but its data is not allocated yet: it is a wrapper, whose "
+                  "class sees operators in __torch_dispatch__. Unwrap it there before an operator runs on its memory.");
     return nullptr;
   }
 
@@ -361,6 +363,10 @@ void init_dispatch_mode(PyObject* module) {
   PyType_Spec spec{"cresset._C._DisableTorchDispatch", sizeof(DisableGuard), 0, Py_TPFLAGS_DEFAULT, slots};
   checked(PyModule_AddObjectRef(module, "_DisableTorchDispatch", checked(PyType_FromSpec(&spec)).get()));
 
+  // The first counts its changes together with the second from now on.
+  def(module, "_share_version", [](Tensor view, Tensor base) {
+    if (!view.is_inference() && !base.is_inference()) view.unsafeGetTensorImpl()->share_version_with(*base.unsafeGetTensorImpl());
+  });
   rules = checked(PyDict_New()).release();
   def(module, "_register_torch_dispatch_rule", [](PyObject* overload, PyObject* cls, PyObject* rule) {
     const Ref key = checked(PyTuple_Pack(2, overload, cls));

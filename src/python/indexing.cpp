@@ -251,13 +251,11 @@ Py_ssize_t length(PyObject* self) {
 }
 
 PyObject* iterate(PyObject* self) {
-  if (CRESSET_UNLIKELY(may_override(self))) {
-    PyObject* r = override_method(self, "__iter__");
-    if (r || PyErr_Occurred()) return r;
-  }
   CRESSET_PY_TRY
   const Tensor& t = unwrap(self);
   CRESSET_CHECK_TYPE(t.dim() > 0, "iteration over a 0-d tensor");
+  // Who overrides sees the function behind it, whose results keep the class.
+  if (CRESSET_UNLIKELY(may_override(self))) return PyObject_GetIter(checked(PyObject_CallMethod(self, "unbind", "i", 0)).get());
   std::vector<Tensor> parts = cresset::unbind(t, 0);
   const Ref list = checked(PyTuple_New(static_cast<Py_ssize_t>(parts.size())));
   for (std::size_t i = 0; i < parts.size(); ++i)

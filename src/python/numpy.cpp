@@ -130,8 +130,9 @@ PyObject* py_numpy(PyObject* self, PyObject* args, PyObject* kwargs) {
     if (PyObject* r = override_method(self, "numpy", args, kwargs)) return r;
     if (PyErr_Occurred()) return nullptr;
   }
-  CRESSET_CHECK(!unwrap(self).key_set().has(DispatchKey::Python), ".numpy() is not supported for tensor subclasses: ",
-                type_name(Py_TYPE(self)), " sees operators in __torch_dispatch__. Take the array of the tensor that it wraps.");
+  CRESSET_CHECK(!unwrap(self).key_set().has(DispatchKey::Python),
+                ".numpy() is not supported for tensor subclasses: ", type_name(Py_TYPE(self)),
+                " sees operators in __torch_dispatch__. Take the array of the tensor that it wraps.");
   static const char* names[] = {"force", nullptr};
   int force = 0;
   if (PyTuple_GET_SIZE(args) > 0)

@@ -452,7 +452,8 @@ PyMethodDef* all_tensor_methods() {
     std::vector<PyMethodDef> v(std::begin(own_methods), std::end(own_methods));
     for (PyMethodDef& m : v)
       if (std::strcmp(m.ml_name, "make_subclass") == 0) m.ml_name = "_make_subclass";
-    for (const PyMethodDef* table : {tensor_exchange_methods, tensor_dlpack_methods, tensor_autograd_methods, override_methods, dispatch_mode_methods})
+    for (const PyMethodDef* table :
+         {tensor_exchange_methods, tensor_dlpack_methods, tensor_autograd_methods, override_methods, dispatch_mode_methods})
       for (const PyMethodDef* m = table; m->ml_name; ++m) v.push_back(*m);
     v.push_back({});
     return v;

@@ -113,15 +113,21 @@ def transform_subclass(t, callback, outer_size=None, outer_stride=None):
 
 
 def return_and_correct_aliasing(func, args, kwargs, out):
-    """The result that `func`'s schema promises: arguments that are written come back as the objects they are.
+    """The result that `func`'s schema promises: arguments that are written come back as the objects they are, views count with their base.
 
-    For the end of a wrapper subclass's __torch_dispatch__. `out` is the wrapped result of running func on the inner tensors. Views need
-    nothing here: wrappers have no memory of their own, and autograd keeps track of base and view.
+    For the end of a wrapper subclass's __torch_dispatch__. `out` is the wrapped result of running func on the inner tensors. Wrappers
+    have no memory of their own; that one is a view of another is kept by autograd.
     """
     schema = func._schema
     by_name = {a.name: value for a, value in zip(schema.arguments, args)}
     by_name.update(kwargs or {})
     written = {a.alias: by_name.get(a.name) for a in schema.arguments if a.alias and a.is_write}
+    read = {a.alias: by_name.get(a.name) for a in schema.arguments if a.alias and not a.is_write}
+    for declared, result in zip(schema.returns, out if len(schema.returns) > 1 else (out,)):
+        base = read.get(declared.alias)
+        for view in result if isinstance(result, (list, tuple)) else (result,):
+            if isinstance(base, cresset.Tensor) and isinstance(view, cresset.Tensor) and view is not base:
+                _C._share_version(view, base)
     if not written:
         return out
     if len(schema.returns) == 1 and schema.returns[0].alias in written:

@@ -1,0 +1,182 @@
+"""Wrapper subclasses: a tensor without memory whose class sees every operator."""
+
+import copy
+
+import pytest
+
+import cresset as torch
+from cresset.utils._python_dispatch import is_traceable_wrapper_subclass, no_dispatch, return_and_correct_aliasing, transform_subclass
+from cresset.utils._pytree import tree_map_only
+
+log = []
+
+
+class Wrapper(torch.Tensor):
+    @staticmethod
+    def __new__(cls, elem, requires_grad=False):
+        made = torch.Tensor._make_wrapper_subclass(
+            cls, elem.size(), strides=elem.stride(), storage_offset=elem.storage_offset(), dtype=elem.dtype, layout=elem.layout, device=elem.device,
+            requires_grad=requires_grad,
+        )  # fmt: skip
+        made.elem = elem
+        return made
+
+    def __repr__(self):
+        return f"Wrapper({self.elem!r})"
+
+    def __tensor_flatten__(self):
+        return ["elem"], None
+
+    @staticmethod
+    def __tensor_unflatten__(inner, context, outer_size, outer_stride):
+        return Wrapper(inner["elem"])
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        log.append(str(func).removeprefix("aten."))
+        inner = lambda tree: tree_map_only(Wrapper, lambda w: w.elem, tree)  # noqa: E731
+        out = tree_map_only(torch.Tensor, Wrapper, func(*inner(args), **inner(kwargs or {})))
+        return return_and_correct_aliasing(func, args, kwargs, out)
+
+
+@pytest.fixture(autouse=True)
+def empty_log():
+    log.clear()
+
+
+def test_construction():
+    base = torch.arange(6.0).view(2, 3).t()
+    w = Wrapper(base)
+    assert w.shape == (3, 2) and w.stride() == (1, 3) and w.dtype is torch.float32 and not w.is_contiguous()
+    keys = torch._C._dispatch_keys(w)
+    assert keys.has("Python") and keys.has("CPU") and keys.has("AutogradCPU")
+    assert Wrapper(torch.ones(1), requires_grad=True).is_leaf
+
+
+def test_forward_and_backward_see_operators():
+    x = Wrapper(torch.tensor([-1.0, 2.0, 3.0]), requires_grad=True)
+    y = (x * 2).relu().sum()
+    assert type(y) is Wrapper and y.elem.item() == 10.0 and y.grad_fn.name() == "SumBackward0"
+    y.backward()
+    assert type(x.grad) is Wrapper and x.grad.elem.tolist() == [0.0, 2.0, 2.0]
+    names = [n for n in log if not n.startswith(("detach", "clone"))]
+    assert names == [
+        "mul.Tensor", "relu.default", "sum.default", "ones_like.default", "expand.default", "threshold_backward.default", "mul.Tensor",
+    ]  # fmt: skip
+
+
+def test_second_derivative():
+    x = Wrapper(torch.tensor([1.0, 2.0]), requires_grad=True)
+    (first,) = torch.autograd.grad((x * x * x).sum(), x, create_graph=True)
+    (second,) = torch.autograd.grad(first.sum(), x)
+    assert second.elem.tolist() == [6.0, 12.0]
+
+
+def test_views_and_writes():
+    v = Wrapper(torch.ones(2, 3))
+    flat = v.view(6)
+    assert flat._is_view() and flat._base is v
+    before = v._version
+    assert flat.add_(1) is flat
+    assert v.elem.tolist() == [[2.0] * 3] * 2 and v._version > before
+    out = Wrapper(torch.empty(2, 3))
+    assert torch.add(v, v, out=out) is out and out.elem[0, 0].item() == 4.0
+    v[0] = 5.0
+    assert v.elem[0].tolist() == [5.0] * 3
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda w: w + torch.ones(2, 2), lambda w: torch.cat([torch.ones(2, 2), w]), lambda w: torch.split(w, 1)[0], lambda w: w.max(1).values,
+        lambda w: w.t().contiguous(), lambda w: w.detach(), lambda w: w.data, lambda w: w.clone(), lambda w: torch.ones_like(w), lambda w: w.new_zeros(2),
+        lambda w: w.to(torch.float64), lambda w: copy.deepcopy(w), lambda w: torch.softmax(w, 1), lambda w: torch.nn.functional.layer_norm(w, (2,)),
+        lambda w: next(iter(w)), lambda w: w[w > 0], lambda w: torch.ones(2, 2)[Wrapper(torch.tensor([0]))], lambda w: torch.nn.Parameter(w),
+        lambda w: torch.nn.functional.linear(w, w), lambda w: w.masked_fill(w > 0, 2.0), lambda w: torch.nn.Linear(2, 2)(w),
+    ],
+)  # fmt: skip
+def test_results_are_wrapped(call):
+    result = call(Wrapper(torch.ones(2, 2)))
+    assert type(result) is Wrapper and result.elem.shape == result.shape
+
+
+def test_composites_arrive_as_their_parts():
+    torch.nn.functional.linear(Wrapper(torch.ones(2, 3)), Wrapper(torch.ones(4, 3)), Wrapper(torch.ones(4)))
+    assert [n for n in log if not n.startswith("detach")] == ["t.default", "addmm.default"]
+
+
+def test_modules_and_optimisers():
+    layer = torch.nn.Linear(3, 2)
+    for name, p in list(layer.named_parameters()):
+        setattr(layer, name, torch.nn.Parameter(Wrapper(p.detach().clone())))
+    optimiser = torch.optim.SGD(layer.parameters(), lr=0.5)
+    before = layer.bias.elem.clone()
+    layer(torch.ones(1, 3)).sum().backward()
+    optimiser.step()
+    assert (layer.bias.elem - (before - 0.5)).abs().max().item() < 1e-6
+
+
+@pytest.mark.parametrize(
+    "call, error, words",
+    [
+        (lambda w: w.numpy(), RuntimeError, "is not supported for tensor subclasses"),
+        (lambda w: w.tolist(), RuntimeError, "is not supported for tensor subclasses, got Wrapper"),
+        (lambda w: w.untyped_storage(), RuntimeError, "doesn't have storage"),
+        (lambda w: w.data_ptr(), RuntimeError, "its data is not allocated yet"),
+        (lambda w: torch.Tensor._make_wrapper_subclass(torch.nn.Parameter, (2,)), TypeError, "Parameter must define __torch_dispatch__"),
+        (lambda w: torch.Tensor._make_wrapper_subclass(Wrapper, "x"), TypeError, "must be tuple of ints"),
+        (lambda w: torch.Tensor._make_wrapper_subclass(Wrapper, (2,), strides=(1, 1)), RuntimeError, "as many strides as sizes"),
+        (lambda w: torch.Tensor._make_wrapper_subclass(Wrapper, (2,), dispatch_sizes_strides_policy="sizes"), NotImplementedError, "is not supported"),
+    ],
+)
+def test_refusals(call, error, words):
+    with pytest.raises(error, match=words):
+        call(Wrapper(torch.ones(2)))
+
+
+@pytest.mark.parametrize("operation", [lambda w: w + 1, lambda w: w.sum(), lambda w: w @ w, lambda w: torch.cat([w, w]), lambda w: w.add_(1)])
+def test_kernels_refuse_memory_that_is_not_there(operation):
+    with no_dispatch(), pytest.raises(RuntimeError, match="its data is not allocated yet|Cannot access storage"):
+        operation(Wrapper(torch.ones(2)))
+
+
+def test_classes_are_asked_in_order():
+    asked = []
+
+    def make(name, base):
+        def dispatch(cls, func, types, args=(), kwargs=None):
+            asked.append((name, [t.__name__ for t in types]))
+            return NotImplemented
+
+        return type(name, (base,), {"__torch_dispatch__": classmethod(dispatch)})
+
+    Base = make("Base", torch.Tensor)
+    Derived = make("Derived", Base)
+    one = lambda cls: torch.Tensor._make_subclass(cls, torch.ones(1))  # noqa: E731
+    with pytest.raises(TypeError, match="Multiple dispatch failed for 'aten.add.Tensor'.*\n\n  - tensor subclass .*Derived.*\n\n  - tensor subclass .*Base"):
+        torch.add(one(Base), one(Derived))
+    assert asked == [("Derived", ["Derived", "Base"]), ("Base", ["Derived", "Base"])]
+
+
+def test_classes_with_memory():
+    class Counted(torch.Tensor):
+        calls = 0
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            Counted.calls += 1
+            with no_dispatch():
+                return func(*args, **(kwargs or {}))
+
+    assert Counted.__torch_function__ is torch._C._disabled_torch_function_impl
+    c = Counted([1.0, 2.0])
+    assert (c + 1).tolist() == [2.0, 3.0] and Counted.calls == 1
+
+
+def test_flattening():
+    w = Wrapper(torch.ones(2))
+    assert is_traceable_wrapper_subclass(w) and not is_traceable_wrapper_subclass(torch.ones(1))
+    doubled = transform_subclass(w, lambda name, inner: inner * 2)
+    assert type(doubled) is Wrapper and doubled.elem.tolist() == [2.0, 2.0]
+    with pytest.raises(RuntimeError, match="must give size"):
+        transform_subclass(w, lambda name, inner: inner[:1])
