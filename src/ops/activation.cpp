@@ -12,7 +12,8 @@ namespace cresset::ops {
 Tensor prelu_impl(const Tensor& self, const Tensor& weight) {
   CRESSET_CHECK(self.scalar_type() == weight.scalar_type(), "prelu: Type promoting not supported. Got ", self.scalar_type(), " and ",
                 weight.scalar_type());
-  if (weight.numel() == 1) return cresset::_prelu_kernel(self, weight.dim() == 0 || self.dim() == 0 ? weight.reshape({}) : weight.reshape({1}));
+  if (weight.numel() == 1)
+    return cresset::_prelu_kernel(self, weight.dim() == 0 || self.dim() == 0 ? weight.reshape({}) : weight.reshape({1}));
   const int64_t channels = self.dim() > 1 ? self.size(1) : 1;
   CRESSET_CHECK(self.dim() > 0, "Not allow zero-dim input tensor.");
   CRESSET_CHECK(channels == weight.numel(),

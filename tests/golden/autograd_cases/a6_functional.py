@@ -1,6 +1,6 @@
 """autograd.functional."""
 
-from . import raised, warned
+from . import raised
 
 
 def _f(t):
