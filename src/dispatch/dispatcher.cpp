@@ -40,7 +40,11 @@ Dispatcher& Dispatcher::singleton() {
   static auto* d = new Dispatcher;  // never destroyed: registrations are undone by static destructors
   return *d;
 }
-Dispatcher::Dispatcher() : state_(std::make_unique<State>()) {}
+Dispatcher::Dispatcher() : state_(std::make_unique<State>()) {
+  state_->blank = std::make_unique<OperatorEntry>(OperatorName{});
+  for (int i = 0; i < kRuntimeKeyCount; ++i)
+    if (impl::is_runtime_key(static_cast<DispatchKey>(i))) state_->update(*state_->blank, static_cast<DispatchKey>(i));
+}
 
 // Entries that calls may still be looking at: published kernels are never freed, so lookups need no lock.
 const KernelFunction* Dispatcher::State::publish(const KernelFunction& k) {
@@ -53,8 +57,8 @@ OperatorEntry& Dispatcher::State::entry(const OperatorName& name) {
   if (!slot) {
     slot = std::make_unique<OperatorEntry>(name);
     by_name[name.name].push_back(slot.get());
-    for (int i = 0; i < kRuntimeKeyCount; ++i)
-      if (impl::is_runtime_key(static_cast<DispatchKey>(i))) update(*slot, static_cast<DispatchKey>(i));
+    for (std::size_t i = 0; i < slot->table.size(); ++i) slot->table[i].store(blank->table[i].load(), std::memory_order_relaxed);
+    for (std::size_t i = 0; i < slot->masks.size(); ++i) slot->masks[i].store(blank->masks[i].load(), std::memory_order_relaxed);
   }
   return *slot;
 }
@@ -80,6 +84,13 @@ void Dispatcher::State::update(OperatorEntry& op, DispatchKey key) {
     op.masks[static_cast<std::size_t>(b)].store(fallthrough ? mask & ~bit : mask | bit, std::memory_order_release);
   }
   if (fallthrough) op.table[slot].store(fresh, std::memory_order_release);
+}
+
+void Dispatcher::State::update_everywhere(const std::vector<DispatchKey>& keys) {
+  for (DispatchKey k : keys) {
+    update(*blank, k);
+    for (auto& [name, op] : operators) update(*op, k);
+  }
 }
 
 void Dispatcher::State::update_all(OperatorEntry& op, DispatchKey registered_key) {
@@ -211,8 +222,7 @@ RegistrationHandleRAII Dispatcher::registerFallback(DispatchKey key, KernelFunct
                   slot ? slot->debug : "", ", new registration ", debug);
   }
   for (DispatchKey k : keys) state_->fallbacks[static_cast<std::size_t>(k)].emplace(AnnotatedKernel{kernel, nullptr, std::nullopt, debug});
-  for (auto& [name, op] : state_->operators)
-    for (DispatchKey k : keys) state_->update(*op, k);
+  state_->update_everywhere(keys);
   return RegistrationHandleRAII([this, keys] {
     std::lock_guard inner(state_->mutex);
     for (DispatchKey k : keys) {
@@ -220,8 +230,7 @@ RegistrationHandleRAII Dispatcher::registerFallback(DispatchKey key, KernelFunct
       state_->published_index.erase(&*slot);
       slot.reset();
     }
-    for (auto& [name, op] : state_->operators)
-      for (DispatchKey k : keys) state_->update(*op, k);
+    state_->update_everywhere(keys);
   });
 }
 

@@ -17,12 +17,16 @@ struct Dispatcher::State {
   std::unordered_map<std::string, std::vector<impl::OperatorEntry*>> by_name;
   std::unordered_map<std::string, std::string> libraries;  // namespace → place
   impl::Fallbacks fallbacks;
+  // An operator without registrations: fallbacks only. New entries start as its copy instead of computing every key.
+  std::unique_ptr<impl::OperatorEntry> blank;
   std::list<std::unique_ptr<OpRegistrationListener>> listeners;
   std::deque<KernelFunction> published;
   std::unordered_map<const impl::AnnotatedKernel*, const KernelFunction*> published_index;
 
   impl::OperatorEntry& entry(const OperatorName& name);
   void update(impl::OperatorEntry& op, DispatchKey key);
+  /// The same for all operators, known and to come, after a fallback came or went.
+  void update_everywhere(const std::vector<DispatchKey>& keys);
   void update_all(impl::OperatorEntry& op, DispatchKey registered_key);
   void republish(impl::OperatorEntry& op);
   void notify(const OperatorHandle& op, bool registered);
