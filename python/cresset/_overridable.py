@@ -10,7 +10,8 @@ __all__ = ["overridable", "install", "install_methods", "install_device"]
 _NAMES = {
     "cresset": (
         "is_floating_point", "is_complex", "is_signed", "is_inference", "is_same_size", "is_nonzero", "numel", "nonzero", "einsum",
-        "meshgrid", "broadcast_tensors", "cartesian_prod", "block_diag", "norm", "unique", "unique_consecutive", "asarray",
+        "meshgrid", "broadcast_tensors", "cartesian_prod", "block_diag", "norm", "unique", "unique_consecutive", "asarray", "tensordot",
+        "svd_lowrank", "pca_lowrank", "lu", "unravel_index", "cdist", "chain_matmul", "stft", "is_conj", "is_neg",
     ),
     "cresset.nn.functional": ("adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d", "sigmoid", "tanh"),
     "cresset.nn.init": (
