@@ -46,7 +46,7 @@ CRESSET_ERROR_CLASS(NotImplementedError, Error);
 CRESSET_ERROR_CLASS(ZeroDivisionError, Error);
 /// An allocation that could not be made (Python: RuntimeError subclass OutOfMemoryError).
 CRESSET_ERROR_CLASS(OutOfMemoryError, Error);
-/// A gradient formula or engine rule was broken; Python sees RuntimeError.
+/// A matrix that a factorisation or solve cannot handle, such as a singular one (Python: cresset.linalg.LinAlgError).
 CRESSET_ERROR_CLASS(LinAlgError, Error);
 /// A defect of Cresset itself: names file and line.
 CRESSET_ERROR_CLASS(InternalError, Error);

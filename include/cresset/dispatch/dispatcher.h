@@ -155,6 +155,11 @@ struct CRESSET_API OpRegistrationListener {
   virtual void onOperatorDeregistered(const OperatorHandle& op) = 0;
 };
 
+namespace tables {
+struct SchemaTable;
+struct KernelTable;
+}  // namespace tables
+
 class CRESSET_API Dispatcher {
  public:
   static Dispatcher& singleton();
@@ -187,6 +192,8 @@ class CRESSET_API Dispatcher {
 
  private:
   friend class OperatorHandle;
+  friend struct tables::SchemaTable;
+  friend struct tables::KernelTable;
   Dispatcher();
   struct State;
   std::unique_ptr<State> state_;
