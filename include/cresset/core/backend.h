@@ -31,7 +31,17 @@ struct BackendPart {
   bool present;
   std::string without;
 };
-CRESSET_API std::vector<BackendPart> backend_parts(DeviceType t);
+/// All that is known of a device name. `problem` is empty for a backend that works; `type` is set for registered names.
+struct BackendReport {
+  std::string name;
+  std::optional<DeviceType> type;
+  std::string problem;
+  std::string library;  // the file it was loaded from, empty when unknown
+  uint32_t table_version = 0;
+  std::vector<BackendPart> parts;  // empty when there is no table
+};
+/// Loads what gives the name, if need be, and reports; never raises for broken plug-ins.
+CRESSET_API BackendReport inspect_backend(const std::string& name);
 
 /// Asked, in order of registration, when a device name is not known: loads what can give the name and returns true, or
 /// returns false. An exception means that something that should give it is broken; its text becomes part of the error.
