@@ -408,6 +408,18 @@ Device resolved_device(Device d) {
 
 namespace detail {
 
+DataPtr allocate_on(Device device, std::size_t nbytes) {
+  const Device d = resolved_device(device);
+  const Backend* b = backend_of(d.type());
+  CRESSET_INTERNAL_ASSERT(b);
+  return b->allocate(d.index(), nbytes);
+}
+
+void check_backend(DeviceType t, cresset_status status, int device, const std::string& what) {
+  if (CRESSET_LIKELY(status == CRESSET_OK)) return;
+  backend_of(t)->check(status, device, what);
+}
+
 void copy_bytes(void* target, Device target_device, std::size_t target_offset, const void* source, Device source_device,
                 std::size_t source_offset, std::size_t nbytes, bool non_blocking) {
   if (nbytes == 0) return;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <cresset/backend_table.h>
+#include <cresset/core/allocator.h>
 #include <cresset/core/device.h>
 
 namespace cresset {
@@ -72,6 +73,10 @@ namespace detail {
 CRESSET_API void report_plugin_error(const std::string& text);
 /// Called once for each new backend, by the layer that knows operators.
 CRESSET_API void set_backend_installer(void (*install)(DeviceType));
+/// Memory of a device with a table; index -1 is the current one.
+CRESSET_API DataPtr allocate_on(Device device, std::size_t nbytes);
+/// Raises the error that a status of a backend's function stands for; `what` says what was being done.
+CRESSET_API void check_backend(DeviceType t, cresset_status status, int device, const std::string& what);
 /// Bytes between the host and devices of one kind, or within the kind; contiguous. The stream is the device's current one.
 CRESSET_API void copy_bytes(void* target, Device target_device, std::size_t target_offset, const void* source, Device source_device,
                             std::size_t source_offset, std::size_t nbytes, bool non_blocking);
