@@ -2,6 +2,7 @@
 
 import contextlib
 import math
+import textwrap
 
 import cresset
 
@@ -210,6 +211,9 @@ def _prefix(tensor):
 
 def _str(self, *, tensor_contents=None):
     """The repr of a tensor; `tensor_contents` replaces the values."""
+    if cresset._C._is_batched(self):
+        value, dim, level = cresset._C._batch_parts(self)
+        return f"BatchedTensor(lvl={level}, bdim={dim}, value=\n{textwrap.indent(repr(value), '    ')}\n)"
     with cresset.no_grad(), cresset._C.DisableTorchFunctionSubclass():
         prefix = _prefix(self)
         indent = len(prefix)

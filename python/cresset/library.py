@@ -8,6 +8,7 @@ from . import _C
 from ._library.custom_op import CustomOpDef, custom_op, custom_ops, device_key
 from ._library.fake import get_ctx
 from ._library.infer_schema import infer_schema
+from ._library.vmap import make_vmap_kernel
 from ._ops import OpOverload, OpOverloadPacket, _forget
 from ._tags import name_of
 
@@ -304,17 +305,24 @@ def register_autograd(op, backward, /, *, setup_context=None, lib=None):
     _keep(lib, overload.namespace)._impl(_short_name(overload), kernel, "Autograd", with_keyset=True, role="formula", depth=2)
 
 
-_vmap_rules = {}
+_vmap_rules = {}  # operator name → rule
 
 
 def register_vmap(op, func=None, /, *, lib=None):
-    """Keep the rule func(info, in_dims, *args) → (output, out_dims) that vmap uses for an operator. A second one replaces the first."""
+    """Give an operator the rule that vmap uses: func(info, in_dims, *args, **kwargs) → (output, out_dims). A second one replaces the first.
+
+    info has batch_size and randomness; in_dims says for each argument which dimension holds the examples (None: shared by all).
+    """
     custom, overload = _entry(op, "register_vmap")
 
     def register(f):
         if custom is not None:
             return custom.register_vmap(f)
+        known = overload.name() in _vmap_rules
         _vmap_rules[overload.name()] = f
+        if not known:
+            kernel = make_vmap_kernel(lambda: _vmap_rules[overload.name()])
+            _keep(lib, overload.namespace)._impl(_short_name(overload), kernel, "FuncTorchBatched", depth=2)
         return f
 
     return register if func is None else register(func)

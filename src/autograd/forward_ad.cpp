@@ -8,6 +8,7 @@
 
 #include "autograd/generated_support.h"
 #include "autograd/nodes.h"
+#include "batching/batched_tensor.h"
 
 namespace cresset::autograd {
 
@@ -71,14 +72,21 @@ void store_tangent(const Tensor& t, Tensor tangent) {
 }
 
 bool same_layout(const Tensor& tangent, const Tensor& primal) {
-  if (!tangent.has_storage() || !primal.has_storage()) return true;
+  if ((!tangent.has_storage() && !batching::is_batched(tangent)) || !primal.has_storage()) return true;
   for (int64_t d = 0; d < primal.dim(); ++d)
     if (primal.size(d) > 1 && tangent.stride(d) != primal.stride(d)) return false;
   return true;
 }
 
-/// Zeros with the primal's strides.
-Tensor zeros_with_layout(const Tensor& primal, const TensorOptions& options) {
+/// Zeros with the primal's strides; batched as `model` is.
+Tensor zeros_with_layout(const Tensor& primal, const TensorOptions& options, const Tensor& model) {
+  if (batching::is_batched(model)) {
+    const bool dense = primal.has_storage() && primal.is_non_overlapping_and_dense();
+    Tensor z = dense ? cresset::new_empty_strided(model, primal.sizes(), primal.strides(), options)
+                     : cresset::new_empty(model, primal.sizes(), options);
+    cresset::zero_(z);
+    return z;
+  }
   if (primal.has_storage() && primal.is_non_overlapping_and_dense()) {
     Tensor z = cresset::empty_strided(primal.sizes(), primal.strides(), options);
     cresset::zero_(z);
@@ -138,7 +146,8 @@ void set_tangent(const Tensor& t, const Tensor& tangent, bool is_inplace, bool k
       // The base becomes dual: zeros outside of the view.
       const ViewInfo info = view->forward_info();
       Tensor whole = zeros_with_layout(
-          info.base, info.base.options().dtype(tangent.scalar_type() == t.scalar_type() ? info.base.scalar_type() : tangent.scalar_type()));
+          info.base, info.base.options().dtype(tangent.scalar_type() == t.scalar_type() ? info.base.scalar_type() : tangent.scalar_type()),
+          tangent);
       Tensor part = ViewGeometry(info, t).of(whole);
       cresset::copy_(part, tangent);
       store_tangent(info.base, whole);
@@ -155,7 +164,7 @@ void set_tangent(const Tensor& t, const Tensor& tangent, bool is_inplace, bool k
     store_tangent(t, tangent);
     return;
   }
-  Tensor copy = zeros_with_layout(t, t.options().dtype(tangent.scalar_type()));
+  Tensor copy = zeros_with_layout(t, t.options().dtype(tangent.scalar_type()), tangent);
   cresset::copy_(copy, tangent);
   store_tangent(t, std::move(copy));
 }
@@ -169,6 +178,8 @@ void set_fw_grad(TensorList list, TensorList tangents, bool is_inplace) {
 }
 
 namespace forward_ad {
+
+void keep_tangent(const Tensor& t, const Tensor& tangent) { set_tangent(t, tangent, false, true); }
 
 int64_t enter_dual_level() {
   int expected = 0;
@@ -192,9 +203,11 @@ void exit_dual_level(int64_t level) {
 
 int64_t current_level() { return detail::forward_levels.load(std::memory_order_relaxed) - 1; }
 
-Tensor tangent(const Tensor& t) { return fw_grad(t); }
+Tensor tangent(const Tensor& t) {
+  return batching::is_batched(t) ? batching::wrap_like(fw_grad(batching::physical(t)), t) : fw_grad(t);
+}
 
-Tensor primal(const Tensor& t) { return alias_of(t, false); }
+Tensor primal(const Tensor& t) { return batching::is_batched(t) ? batching::wrap_like(alias_of(batching::physical(t), false), t) : alias_of(t, false); }
 
 Tensor make_dual(const Tensor& primal, const Tensor& tangent, int64_t level) {
   CRESSET_CHECK(current_level() >= 0,
@@ -204,6 +217,14 @@ Tensor make_dual(const Tensor& primal, const Tensor& tangent, int64_t level) {
                       dtype_name(primal.scalar_type()));
   CRESSET_CHECK_VALUE(isDifferentiableType(tangent.scalar_type()), "Expected tangent to be floating point or complex, but got: torch.",
                       dtype_name(tangent.scalar_type()));
+  if (batching::is_batched(primal)) {
+    // The tangent may be batched at levels that the primal does not know; they stay on it.
+    CRESSET_CHECK(primal.sizes() == tangent.sizes(),
+                  "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not supported. "
+                  "Tensor is of size ",
+                  primal.sizes(), " while the given forward gradient is of size ", tangent.sizes(), ".");
+    return batching::wrap_like(make_dual(batching::physical(primal), batching::to_physical_of(tangent, primal), level), primal);
+  }
   CRESSET_CHECK(!fw_grad(primal).defined(),
                 "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is not supported.");
   CRESSET_CHECK(!primal.is_inference() && !tangent.is_inference(),
@@ -216,7 +237,7 @@ Tensor make_dual(const Tensor& primal, const Tensor& tangent, int64_t level) {
 std::pair<Tensor, Tensor> unpack_dual(const Tensor& t, int64_t level) {
   CRESSET_CHECK(level <= 0, "Nested forward mode AD is not supported at the moment");
   if (current_level() < 0) return {t, Tensor()};
-  return {alias_of(t, false), fw_grad(t)};
+  return {primal(t), tangent(t)};
 }
 
 }  // namespace forward_ad

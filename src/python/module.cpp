@@ -8,6 +8,7 @@
 #include "python/op_function.h"
 #include "python/override.h"
 #include "python/tensor_new.h"
+#include "python/transforms.h"
 
 namespace cresset::python {
 
@@ -49,6 +50,7 @@ bool fill(PyObject* module) {
   init_ops(module);
   init_library(module);
   init_dispatch_mode(module);
+  init_transforms(module);
   init_threads(module);
   return true;
   CRESSET_PY_CATCH(false)

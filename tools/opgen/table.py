@@ -12,7 +12,7 @@ from formulas import unknown_word
 
 ROW_KEYS = {
     "schema", "python", "out", "inplace", "aliases", "doc", "samples", "grad", "jvp", "nondiff", "tags",
-    "pointwise", "dtype", "types", "strict_out", "shape", "kernel", "composite", "explicit", "cpu", "meta", "foreach", "names",
+    "batch", "pointwise", "dtype", "types", "strict_out", "shape", "kernel", "composite", "explicit", "cpu", "meta", "foreach", "names",
 }
 PYTHON_PLACES = ("function", "method", "nn", "linalg", "special", "fft", "cpp_method", "none")
 DTYPE_RULES = ("promote", "float", "compare", "to_bool", "abs", "first", "bool_first")
@@ -20,6 +20,8 @@ TAGS = (
     "nondeterministic_seeded", "pointwise", "core", "data_dependent_output", "dynamic_output_shape",
     "inplace_view", "view_copy", "generated", "pt2_compliant_tag", "needs_fixed_stride_order", "reduction",
 )
+# How an operator runs under vmap; "fold" may name the number of dimensions behind N: "fold 3".
+BATCH_RULES = ("pointwise", "dim", "full", "leading", "matrices", "fold", "random", "functional", "code", "decompose", "dynamic", "loop")
 HOW_KEYS = {"pointwise": "pointwise", "shape": "structured", "kernel": "structured",
             "composite": "composite", "explicit": "explicit", "cpu": "cpu", "foreach": "foreach"}
 IDENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -305,6 +307,12 @@ def check(row):
     if row.kind == "pointwise" and "pointwise" not in tags:
         tags = [*tags, "pointwise"]
     row.tags = tuple(tags)
+    if "batch" in data:
+        word, _, number = data["batch"].partition(" ")
+        if word not in BATCH_RULES or (number and (word != "fold" or not number.isdigit())):
+            raise row.error(f"unknown batching rule '{data['batch']}'.{hint(word, BATCH_RULES)}", "batch")
+        if row.kind in ("composite", "foreach"):
+            raise row.error("a composite runs under vmap through its parts: no batch here.", "batch")
     if not isinstance(data.get("inplace", False), (bool, str)):
         raise row.error("'inplace' is true, false or an overload name.", "inplace")
     if not isinstance(data.get("samples", []), list):

@@ -8,6 +8,7 @@ from cresset import _C
 
 from .autograd import make_kernel
 from .infer_schema import infer_schema
+from .vmap import make_vmap_kernel
 
 __all__ = ["CustomOpDef", "custom_op", "custom_ops"]
 
@@ -139,10 +140,12 @@ class CustomOpDef:
         self._backward_fn, self._setup_context_fn = backward, setup_context
 
     def register_vmap(self, func=None, /):
-        """Keep the rule func(info, in_dims, *args) for vmap."""
+        """The rule for vmap: func(info, in_dims, *args) → (output, out_dims). A second one replaces the first."""
 
         def register(f):
-            self._vmap_fn = f
+            known, self._vmap_fn = self._vmap_fn is not None, f
+            if not known:
+                self._lib._impl(self._name, make_vmap_kernel(lambda: self._vmap_fn), "FuncTorchBatched")
             return f
 
         return register if func is None else register(func)
