@@ -182,13 +182,10 @@ Tensor scalar_tensor_impl(const Scalar& s, std::optional<ScalarType> dtype, std:
 
 TensorSpec arange_shape(const Scalar& start, const Scalar& end, const Scalar& step, std::optional<ScalarType> dtype,
                         std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
-  bool integral = start.isIntegral(true) && end.isIntegral(true) && step.isIntegral(true);
+  const bool integral = start.isIntegral(true) && end.isIntegral(true) && step.isIntegral(true);
   const ScalarType type = dtype.value_or(integral ? kLong : get_default_dtype());
   CRESSET_CHECK_NOT_IMPLEMENTED(type != kBool && !isComplexType(type), "\"arange_cpu\" not implemented for '", type, "'");
-  if (type == kLong) {  // counts whole numbers, whatever was given
-    CRESSET_CHECK_VALUE(step.toLong() != 0 || step.toDouble() == 0, "step must be nonzero");
-    integral = true;
-  }
+  if (type == kLong) CRESSET_CHECK_VALUE(step.toLong() != 0 || step.toDouble() == 0, "step must be nonzero");
   const double from = start.toDouble(), to = end.toDouble(), by = step.toDouble();
   CRESSET_CHECK(by > 0 || by < 0, "step must be nonzero");
   CRESSET_CHECK(std::isfinite(from) && std::isfinite(to), "unsupported range: ", from, " -> ", to);
