@@ -98,6 +98,8 @@ def install(tensor):
         setattr(tensor, function.__name__, _protocol(function))
     for function in (_reductions.norm, _reductions.unique, _reductions.unique_consecutive, _spectral.stft):
         setattr(tensor, function.__name__, _protocol(function))
+    # Names of division from Python 2 that PyTorch keeps.
+    tensor.__div__, tensor.__rdiv__, tensor.__idiv__ = tensor.__truediv__, tensor.__rtruediv__, tensor.__itruediv__
     tensor.__dir__ = __dir__
     tensor.__array_priority__ = 1000  # NumPy leaves mixed arithmetic to tensors
     tensor.__module__ = "cresset"

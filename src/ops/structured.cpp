@@ -87,6 +87,7 @@ void check_apart(TensorList inputs, const Tensor& out) {
   for (const Tensor& input : inputs) check_apart(input, out);
 }
 void check_out_dtype(ScalarType result, const Tensor& out) {
+  check_no_internal_overlap(out);  // before a resize would hide it
   CRESSET_CHECK(result == out.scalar_type(), "Expected out tensor to have dtype ", cpp_type_name(result), ", but got ",
                 cpp_type_name(out.scalar_type()), " instead");
 }
