@@ -13,6 +13,10 @@ from pathlib import Path
 
 import cresset
 
+# Arguments whose values the shape of the result depends on; they stay on the CPU for every device, as in PyTorch.
+# "operator.argument" where the name alone says too little.
+HOST_ARGUMENTS = {"batch_sizes", "tensor_indices_or_sections", "_pack_padded_sequence.lengths"}
+
 __all__ = ["Call", "Maker", "Row", "cast", "flat", "operators", "rows", "table_file"]
 
 
@@ -133,10 +137,6 @@ class Call:
     def leaves(self):
         return [t for t in self.tensors() if t.requires_grad]
 
-    def to(self, device):
-        """The same call with tensors on a device; what requires grad there is a leaf of its own."""
-        return self.map(lambda t: t.detach().to(device).requires_grad_(t.requires_grad))
-
 
 def _map(value, f):
     if isinstance(value, cresset.Tensor):
@@ -175,6 +175,21 @@ class Row:
         args, kwargs = eval(f"_({text})", {"_": lambda *a, **k: (a, k)} | Maker(f"{self.id} {text}").names())
         # Leaves of this call, not of the expression that made them.
         return Call(args, kwargs).map(lambda t: t.detach().requires_grad_(t.requires_grad))
+
+    @property
+    def host_arguments(self):
+        """Names of the arguments that stay on the CPU; a row that has some may also give results there."""
+        names = [a["name"] for a in self["arguments"]]
+        return {n for n in names if n in HOST_ARGUMENTS or f"{self.id}.{n}" in HOST_ARGUMENTS}
+
+    def place(self, call, device):
+        """The call with new tensors on a device. What requires grad is a leaf there; arguments for the CPU stay."""
+        def move(name, value):
+            there = "cpu" if name in host else device
+            return _map(value, lambda t: t.detach().clone().to(there).requires_grad_(t.requires_grad))
+
+        names, host = [a["name"] for a in self["arguments"]], self.host_arguments
+        return Call(tuple(move(n, v) for n, v in zip(names, call.args)), {n: move(n, v) for n, v in call.kwargs.items()})
 
     def calls(self):
         return [(index, self.call(index)) for index in range(len(self["samples"]))]

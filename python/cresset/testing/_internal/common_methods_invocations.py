@@ -124,7 +124,7 @@ class OpInfo:
     def sample_inputs(self, device, dtype, requires_grad=False, **kwargs):
         """Samples whose floating tensors have the dtype; index, mask and integer arguments stay what they are."""
         for number, call in enumerate(self._calls(dtype, requires_grad)):
-            moved = call.to(device)
+            moved = self.row.place(call, device)
             if self.is_factory_function:
                 moved.kwargs["device"] = cresset.device(device)
             first = moved.args[0] if moved.args else None

@@ -1,0 +1,1 @@
+Shadow = WrongOperator = None
