@@ -123,7 +123,7 @@ def card_html(card):
         sections += _section("Skipped", _table(("reason", "checks"), card.skips()))
     return _PAGE % {
         "device": html.escape(card.device), "score": f"{card.score:.1f}",
-        "summary": f"{counts['pass']} of {tried} checks of {len(card.states)} operators give the CPU's answer; {counts['skip']} were skipped.",
+        "summary": f"{counts['pass']} of {tried} checks of {len(card.states)} operators give the CPU's answer; {counts['skip']} skipped.",
         "columns": _table(("check", *STATUSES), [(c, *(n[s] for s in STATUSES)) for c, n in columns if n]), "sections": sections,
         "options": "".join(f"<option>{s}</option>" for s in STATUSES), "heads": "".join(f"<th>{c}</th>" for c in COLUMNS),
         "column_names": _script(COLUMNS), "operators": _script(_operators(card)),
