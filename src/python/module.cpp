@@ -51,6 +51,8 @@ bool fill(PyObject* module) {
   init_library(module);
   init_dispatch_mode(module);
   init_transforms(module);
+  init_wrapper_subclass(module);
+  init_autocast(module);
   init_threads(module);
   return true;
   CRESSET_PY_CATCH(false)
