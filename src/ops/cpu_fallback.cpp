@@ -26,7 +26,7 @@ class Mover {
   IValue to_cpu(const IValue& v) {
     if (v.isTensor()) return to_cpu(v.toTensor());
     if (!v.isList()) return v;
-    const auto list = v.toList();
+    const ivalue::ListImpl* list = &v.toListImpl();
     if (std::none_of(list->elements.begin(), list->elements.end(), [](const IValue& e) { return e.isTensor(); })) return v;
     std::vector<IValue> moved;
     for (const IValue& e : list->elements) moved.push_back(e.isTensor() ? to_cpu(e.toTensor()) : e);
@@ -57,7 +57,7 @@ class Mover {
     if (!v.isList()) return v;
     std::vector<IValue> moved;
     for (const IValue& e : v.toListRef()) moved.push_back(to_device(e));
-    return make_intrusive<ivalue::ListImpl>(std::move(moved), v.toList()->element_type);
+    return make_intrusive<ivalue::ListImpl>(std::move(moved), v.toListImpl().element_type);
   }
 
  private:
