@@ -54,7 +54,7 @@ void replace_tensors(IValue& v, const F& f) {
     if (!any) return;
     std::vector<IValue> copy = elements;
     for (IValue& e : copy) replace_tensors(e, f);
-    v = IValue(make_intrusive<ivalue::ListImpl>(std::move(copy), v.toList()->element_type));
+    v = IValue(make_intrusive<ivalue::ListImpl>(std::move(copy), v.toListImpl().element_type));
   }
 }
 

@@ -24,6 +24,7 @@ struct Names {
     name[4] = "privateuseone";
     name[5] = "privateusetwo";
     name[6] = "privateusethree";
+    name[static_cast<std::size_t>(DeviceType::MAIA)] = "maia";
   }
 };
 Names& names() {
@@ -33,6 +34,11 @@ Names& names() {
 
 // Names that mean something to users of PyTorch although no slot answers to them here.
 constexpr std::array<const char*, 5> kForeign = {"cuda", "xla", "mps", "xpu", "hip"};
+// In the order of DeviceType, from HIP on.
+constexpr std::array kNamesWithoutSlot = {"hip",  "xpu",    "mps",   "hpu",    "mtia",   "lazy",   "ipu",  "ve",
+                                          "fpga", "vulkan", "metal", "mkldnn", "opengl", "opencl", "ideep"};
+static_assert(kNamesWithoutSlot.size() == static_cast<std::size_t>(DeviceType::COMPILE_TIME_MAX_DEVICE_TYPES) -
+                                              static_cast<std::size_t>(DeviceType::HIP));
 
 void check_new_name(const Names& n, const std::string& name) {
   CRESSET_CHECK(!name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) || c == '_'; }) &&
@@ -56,7 +62,8 @@ std::string unlocked_list(const Names& n) {
 std::string DeviceTypeName(DeviceType t, bool lower_case) {
   Names& n = names();
   std::lock_guard lock(n.mutex);
-  std::string s = n.name.at(static_cast<std::size_t>(t));
+  std::string s = t < DeviceType::HIP ? n.name.at(static_cast<std::size_t>(t))
+                                      : kNamesWithoutSlot.at(static_cast<std::size_t>(t) - static_cast<std::size_t>(DeviceType::HIP));
   if (s.empty()) s = t == DeviceType::CUDA ? "cuda" : t == DeviceType::XLA ? "xla" : str("slot", static_cast<int>(t));
   if (!lower_case) std::transform(s.begin(), s.end(), s.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
   return s;

@@ -108,7 +108,7 @@ class Mover {
       const Tensor& t = v.toTensor();
       if (t.defined()) move_tensor(t, v, argument);
     } else if (v.isList()) {
-      const auto list = v.toList();
+      const ivalue::ListImpl* list = &v.toListImpl();
       if (std::none_of(list->elements.begin(), list->elements.end(), [](const IValue& e) { return e.isTensor(); })) return;
       std::vector<IValue> moved = list->elements;
       for (IValue& e : moved)
@@ -147,7 +147,7 @@ class Mover {
     } else if (v.isList()) {
       std::vector<IValue> moved = v.toListRef();
       for (IValue& e : moved) to_device(e);
-      v = make_intrusive<ivalue::ListImpl>(std::move(moved), v.toList()->element_type);
+      v = make_intrusive<ivalue::ListImpl>(std::move(moved), v.toListImpl().element_type);
     }
   }
 

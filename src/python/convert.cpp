@@ -139,7 +139,7 @@ PyObject* to_python(IValue v, bool lists_as_tuples) {
     }
     case Tag::Dict: {
       Ref out = checked(PyDict_New());
-      for (const auto& [k, x] : v.toGenericDict()->items) {
+      for (const auto& [k, x] : v.toDictImpl().items) {
         const Ref key = checked(to_python(k, lists_as_tuples)), value = checked(to_python(x, lists_as_tuples));
         checked(PyDict_SetItem(out.get(), key.get(), value.get()));
       }

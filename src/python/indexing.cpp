@@ -1,8 +1,8 @@
-// Subscripts: Python's indices as those of <cresset/ops/tensor_indexing.h>; length, iteration, membership.
+// Subscripts: Python's indices as those of <cresset/ops/tensor_index.h>; length, iteration, membership.
 #include <cresset/ops/functions_compare.h>
 #include <cresset/ops/functions_index.h>
 #include <cresset/ops/functions_view.h>
-#include <cresset/ops/tensor_indexing.h>
+#include <cresset/ops/tensor_index.h>
 
 #include <vector>
 

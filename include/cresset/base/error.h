@@ -21,6 +21,8 @@ namespace cresset {
 class CRESSET_API Error : public std::exception {
  public:
   explicit Error(std::string message) : message_(std::make_shared<std::string>(std::move(message))) {}
+  /// PyTorch's form; the backtrace is not kept.
+  Error(std::string message, const std::string& /*backtrace*/) : Error(std::move(message)) {}
   const char* what() const noexcept override { return message_->c_str(); }
   const std::string& msg() const noexcept { return *message_; }
   /// The same message; PyTorch's name for the text without a C++ backtrace.

@@ -144,7 +144,16 @@ class TypedOperatorHandle<R(A...)> : public OperatorHandle {
 
  private:
   CRESSET_ALWAYS_INLINE R dispatch(DispatchKeySet ks, A... args) const {
-    return entry_->lookup(ks).template call<R, impl::canonical_t<A>...>(*this, ks, std::forward<A>(args)...);
+    if constexpr (std::is_same_v<R, const Tensor&>)
+      return call_in_place(ks, std::forward<A>(args)...);
+    else
+      return entry_->lookup(ks).template call<impl::canonical_result_t<R>, impl::canonical_t<A>...>(*this, ks, std::forward<A>(args)...);
+  }
+  // `const Tensor& (const Tensor&, …)`: the first argument is the one that is written.
+  template <class... Rest>
+  const Tensor& call_in_place(DispatchKeySet ks, const Tensor& self, Rest&&... rest) const {
+    return entry_->lookup(ks).template call<Tensor&, Tensor&, impl::canonical_t<Rest>...>(*this, ks, const_cast<Tensor&>(self),
+                                                                                        std::forward<Rest>(rest)...);
   }
 };
 

@@ -3,18 +3,19 @@
 #include <cresset/ops/functions_creation.h>
 #include <cresset/ops/functions_index.h>
 #include <cresset/ops/functions_view.h>
-#include <cresset/ops/tensor_indexing.h>
+#include <cresset/ops/tensor_index.h>
 
 #include <algorithm>
 #include <string_view>
 #include <vector>
 
-namespace cresset::indexing {
+namespace cresset {
 
 TensorIndex::TensorIndex(const char* ellipsis) : kind_(Kind::Ellipsis) {
   CRESSET_CHECK_VALUE(std::string_view(ellipsis) == "...", "Expected \"...\" to represent an ellipsis index, but got \"", ellipsis, "\"");
 }
 
+namespace indexing {
 namespace {
 
 constexpr const char* kNoDimensions =
@@ -35,10 +36,10 @@ int64_t specified_dims(ArrayRef<TensorIndex> indices) {
 }
 
 Tensor apply_slice(const Tensor& t, int64_t dim, const Slice& s) {
-  const int64_t step = s.step.value_or(1);
+  const int64_t step = s.step();
   CRESSET_CHECK_VALUE(step > 0, "step must be greater than zero");
-  if (!s.start && !s.stop && step == 1) return t;
-  return cresset::slice(t, dim, s.start, s.stop, step);
+  if (!s.start() && !s.stop() && step == 1) return t;
+  return cresset::slice(t, dim, s.start(), s.stop(), step);
 }
 
 Tensor apply_select(const Tensor& t, int64_t dim, int64_t i) {
@@ -85,7 +86,7 @@ Sliced apply(const Tensor& self, ArrayRef<TensorIndex> indices) {
         break;
       }
       case TensorIndex::Kind::Tensor: {
-        const Tensor& t = i.tensor();
+        const Tensor t = i.tensor().device() == self.device() ? i.tensor() : i.tensor().to(self.device());
         if (t.dim() > 0 || !isIntegralType(t.scalar_type(), true)) {
           record(t, spanned(t));
         } else if (is_mask(t)) {
@@ -147,4 +148,24 @@ void set_item(const Tensor& self, ArrayRef<TensorIndex> indices, const Scalar& v
   }
 }
 
-}  // namespace cresset::indexing
+}  // namespace indexing
+
+Tensor Tensor::index(OptionalTensorList indices) const { return cresset::index(*this, indices); }
+Tensor Tensor::index(ArrayRef<TensorIndex> indices) const { return indexing::get_item(*this, indices); }
+Tensor Tensor::index(std::initializer_list<TensorIndex> indices) const { return indexing::get_item(*this, {indices.begin(), indices.size()}); }
+Tensor& Tensor::index_put_(ArrayRef<TensorIndex> indices, const Tensor& values) {
+  indexing::set_item(*this, indices, values);
+  return *this;
+}
+Tensor& Tensor::index_put_(ArrayRef<TensorIndex> indices, const Scalar& value) {
+  indexing::set_item(*this, indices, value);
+  return *this;
+}
+Tensor& Tensor::index_put_(std::initializer_list<TensorIndex> indices, const Tensor& values) {
+  return index_put_(ArrayRef<TensorIndex>(indices.begin(), indices.size()), values);
+}
+Tensor& Tensor::index_put_(std::initializer_list<TensorIndex> indices, const Scalar& value) {
+  return index_put_(ArrayRef<TensorIndex>(indices.begin(), indices.size()), value);
+}
+
+}  // namespace cresset
