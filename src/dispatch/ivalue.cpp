@@ -3,6 +3,7 @@
 #include <cresset/dispatch/custom_class.h>
 #include <cresset/dispatch/dispatcher.h>
 #include <cresset/dispatch/ivalue.h>
+#include <cresset/dispatch/script_values.h>
 
 namespace cresset {
 namespace {
@@ -26,9 +27,15 @@ IValue::IValue(intrusive_ptr<ivalue::ListImpl> p) noexcept : tag_(Tag::List) { p
 IValue::IValue(intrusive_ptr<ivalue::TupleImpl> p) noexcept : tag_(Tag::Tuple) { payload_.p = p.release(); }
 IValue::IValue(intrusive_ptr<ivalue::DictImpl> p) noexcept : tag_(Tag::Dict) { payload_.p = p.release(); }
 
+IValue::IValue(intrusive_ptr<ivalue::Object> p) noexcept : tag_(Tag::ScriptObject) { payload_.p = p.release(); }
+IValue::IValue(intrusive_ptr<ivalue::EnumHolder> p) noexcept : tag_(Tag::Enum) { payload_.p = p.release(); }
+IValue::IValue(intrusive_ptr<ivalue::Future> p) noexcept : tag_(Tag::Future) { payload_.p = p.release(); }
+IValue::IValue(intrusive_ptr<ivalue::FunctionBase> p) noexcept : tag_(Tag::Function) { payload_.p = p.release(); }
+
 const char* IValue::tagKind() const {
   constexpr const char* names[] = {"None",  "Tensor", "Double", "ComplexDouble", "Int",     "Bool",   "String", "List",
-                                   "Tuple", "Dict",   "Device", "Generator",     "Storage", "Object", "Capsule"};
+                                   "Tuple", "Dict",   "Device", "Generator",     "Storage", "Object", "Capsule",
+                                   "ScriptObject", "Enum", "Future", "Function"};
   return names[static_cast<std::size_t>(tag_)];
 }
 
@@ -74,6 +81,26 @@ Storage IValue::toStorage() const {
 const intrusive_ptr<ivalue::TupleImpl> IValue::toTuple() const {
   require(Tag::Tuple, "Tuple");
   return intrusive_ptr<ivalue::TupleImpl>::reclaim_copy(static_cast<ivalue::TupleImpl*>(payload_.p));
+}
+intrusive_ptr<ivalue::Object> IValue::toObject() const {
+  require(Tag::ScriptObject, "Object");
+  return intrusive_ptr<ivalue::Object>::reclaim_copy(static_cast<ivalue::Object*>(payload_.p));
+}
+ivalue::Object& IValue::toObjectRef() const {
+  require(Tag::ScriptObject, "Object");
+  return *static_cast<ivalue::Object*>(payload_.p);
+}
+intrusive_ptr<ivalue::EnumHolder> IValue::toEnumHolder() const {
+  require(Tag::Enum, "Enum");
+  return intrusive_ptr<ivalue::EnumHolder>::reclaim_copy(static_cast<ivalue::EnumHolder*>(payload_.p));
+}
+intrusive_ptr<ivalue::Future> IValue::toFuture() const {
+  require(Tag::Future, "Future");
+  return intrusive_ptr<ivalue::Future>::reclaim_copy(static_cast<ivalue::Future*>(payload_.p));
+}
+intrusive_ptr<ivalue::FunctionBase> IValue::toFunction() const {
+  require(Tag::Function, "Function");
+  return intrusive_ptr<ivalue::FunctionBase>::reclaim_copy(static_cast<ivalue::FunctionBase*>(payload_.p));
 }
 const std::vector<IValue>& IValue::toListRef() const {
   if (isTuple()) return toTupleElements();
@@ -135,6 +162,10 @@ bool operator==(const IValue& a, const IValue& b) {
     case IValue::Tag::String: return a.toStringRef() == b.toStringRef();
     case IValue::Tag::List:
     case IValue::Tag::Tuple: return a.toListRef() == b.toListRef();
+    case IValue::Tag::Enum: {
+      const auto x = a.toEnumHolder(), y = b.toEnumHolder();
+      return x == y || (*x->type == *y->type && x->name == y->name);
+    }
     case IValue::Tag::Dict: return a.toDictImpl().items == b.toDictImpl().items;
     default: return a.payload_.i == b.payload_.i;
   }
@@ -154,12 +185,20 @@ TypePtr IValue::type() const {
     case Tag::Storage: return basic_type(TypeKind::Storage);
     case Tag::Capsule: return basic_type(TypeKind::Capsule);
     case Tag::Object: return custom_class_type_of(*static_cast<CustomClassHolder*>(payload_.p));
+    case Tag::ScriptObject: return toObjectRef().type;
+    case Tag::Enum: return toEnumHolder()->type;
+    case Tag::Future: {
+      const auto future = toFuture();
+      return future_of(future->element ? future->element : basic_type(TypeKind::Any));
+    }
+    case Tag::Function: return function_type(toFunction()->qualname());
     case Tag::List: {
       const ivalue::ListImpl& list = toListImpl();
       if (list.element_type) return list_of(list.element_type);
       return list_of(list.elements.empty() ? basic_type(TypeKind::Any) : list.elements[0].type());
     }
     case Tag::Tuple: {
+      if (const TypePtr named = toTuple()->type) return named;
       std::vector<TypePtr> members;
       for (const IValue& v : toTupleElements()) members.push_back(v.type());
       return tuple_of(std::move(members));
@@ -196,6 +235,9 @@ std::string to_string(const IValue& v) {
       return out + "}";
     }
     case IValue::Tag::Device: return v.toDevice().str();
+    case IValue::Tag::ScriptObject: return "<" + v.toObjectRef().type->str() + " object>";
+    case IValue::Tag::Enum: return v.toEnumHolder()->type->name + "." + v.toEnumHolder()->name;
+    case IValue::Tag::Function: return "<function " + v.toFunction()->qualname() + ">";
     default: return std::string("<") + v.tagKind() + ">";
   }
 }

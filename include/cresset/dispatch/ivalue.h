@@ -41,6 +41,14 @@ struct ComplexHolder final : intrusive_ptr_target {
 struct ListImpl;
 struct TupleImpl;
 struct DictImpl;
+// Of scripts (script_values.h).
+struct Object;
+struct EnumHolder;
+struct Future;
+/// Base of everything callable that travels as a value (jit::Function).
+struct CRESSET_API FunctionBase : intrusive_ptr_target {
+  virtual const std::string& qualname() const = 0;
+};
 }  // namespace ivalue
 
 /// A tagged value. Lists, tuples and dicts are shared by reference, as in Python.
@@ -61,7 +69,11 @@ class CRESSET_API IValue {
     Generator,
     Storage,
     Object,
-    Capsule
+    Capsule,
+    ScriptObject,
+    Enum,
+    Future,
+    Function
   };
 
   IValue() noexcept : tag_(Tag::None) {}
@@ -115,6 +127,10 @@ class CRESSET_API IValue {
   IValue(intrusive_ptr<ivalue::ListImpl> p) noexcept;
   IValue(intrusive_ptr<ivalue::TupleImpl> p) noexcept;
   IValue(intrusive_ptr<ivalue::DictImpl> p) noexcept;
+  IValue(intrusive_ptr<ivalue::Object> p) noexcept;
+  IValue(intrusive_ptr<ivalue::EnumHolder> p) noexcept;
+  IValue(intrusive_ptr<ivalue::Future> p) noexcept;
+  IValue(intrusive_ptr<ivalue::FunctionBase> p) noexcept;
   template <class T, class = std::enable_if_t<std::is_base_of_v<CustomClassHolder, T>>>
   IValue(intrusive_ptr<T> p) noexcept : tag_(Tag::Object) {
     payload_.p = p.release();
@@ -165,8 +181,13 @@ class CRESSET_API IValue {
   bool isDevice() const { return tag_ == Tag::Device; }
   bool isGenerator() const { return tag_ == Tag::Generator; }
   bool isStorage() const { return tag_ == Tag::Storage; }
-  bool isObject() const { return tag_ == Tag::Object; }
-  bool isCustomClass() const { return isObject(); }
+  /// An object of a script's class, or one of a C++ class (isCustomClass).
+  bool isObject() const { return tag_ == Tag::ScriptObject || tag_ == Tag::Object; }
+  bool isCustomClass() const { return tag_ == Tag::Object; }
+  bool isScriptObject() const { return tag_ == Tag::ScriptObject; }
+  bool isEnum() const { return tag_ == Tag::Enum; }
+  bool isFuture() const { return tag_ == Tag::Future; }
+  bool isFunction() const { return tag_ == Tag::Function; }
   bool isPtrType() const { return is_counted() || isTensor(); }
   bool isCapsule() const { return tag_ == Tag::Capsule; }
   /// Lists whose elements are all of one tag; an empty list counts as every kind of list.
@@ -234,6 +255,11 @@ class CRESSET_API IValue {
   List<bool> toBoolList() const;
   List<cresset::Tensor> toTensorList() const;
   Dict<IValue, IValue> toGenericDict() const;
+  intrusive_ptr<ivalue::Object> toObject() const;
+  ivalue::Object& toObjectRef() const;
+  intrusive_ptr<ivalue::EnumHolder> toEnumHolder() const;
+  intrusive_ptr<ivalue::Future> toFuture() const;
+  intrusive_ptr<ivalue::FunctionBase> toFunction() const;
   const std::vector<IValue>& toListRef() const;
   const std::vector<IValue>& toTupleElements() const;
   const ivalue::TupleImpl& toTupleRef() const;
@@ -332,7 +358,7 @@ struct TupleElements : std::vector<IValue> {
   const std::vector<IValue>& operator()() const { return *this; }
 };
 struct TupleImpl final : intrusive_ptr_target {
-  explicit TupleImpl(std::vector<IValue> v) : elements(std::move(v)) {}
+  explicit TupleImpl(std::vector<IValue> v, TypePtr t = nullptr) : elements(std::move(v)), type(std::move(t)) {}
   static intrusive_ptr<TupleImpl> create(std::vector<IValue> v) { return make_intrusive<TupleImpl>(std::move(v)); }
   template <class... T>
   static intrusive_ptr<TupleImpl> create(T&&... values) {
@@ -340,6 +366,7 @@ struct TupleImpl final : intrusive_ptr_target {
   }
   std::size_t size() const { return elements.size(); }
   TupleElements elements;
+  TypePtr type;  // of named tuples; null: evident from the elements
 };
 using Tuple = TupleImpl;
 /// Insertion-ordered, as Python's.
