@@ -24,7 +24,7 @@ uint64_t DeviceGeneratorImpl::seed() {
   return value;
 }
 
-std::vector<uint8_t> DeviceGeneratorImpl::get_state() const {
+std::vector<uint8_t> DeviceGeneratorImpl::state_bytes() const {
   std::vector<uint8_t> bytes(kHead);
   std::memcpy(bytes.data(), &seed_, sizeof seed_);
   std::memcpy(bytes.data() + sizeof seed_, &offset_, sizeof offset_);
@@ -33,7 +33,7 @@ std::vector<uint8_t> DeviceGeneratorImpl::get_state() const {
   return bytes;
 }
 
-void DeviceGeneratorImpl::set_state(std::span<const uint8_t> state) {
+void DeviceGeneratorImpl::set_state_bytes(std::span<const uint8_t> state) {
   CRESSET_CHECK(state.size() == kHead + CPUGeneratorImpl::kStateSize, "set_state: a state of ", kHead + CPUGeneratorImpl::kStateSize,
                 " bytes was required for the generator of ", device_, "; ", state.size(),
                 " bytes were given. Pass what get_state returned.");

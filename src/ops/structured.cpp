@@ -64,7 +64,6 @@ Tensor allocate_meta(const TensorSpec& spec) {
   return cresset::detail::empty_meta(spec.sizes, strides, spec.dtype);
 }
 
-Device device_or_default(const std::optional<Device>& device) { return device.value_or(Device(kCPU)); }
 
 void prepare_out(const char* op, const TensorSpec& spec, const Tensor& out) {
   CRESSET_CHECK_TYPE(out.defined(), op, ": a defined tensor is required as out; given: an undefined one.");

@@ -270,7 +270,7 @@ class Registrations:
         self.register(key, op, self.local(op, body, "derived"))
 
     def select(self, op):
-        args = ", ".join(["DispatchKeySet(backendKey(ops::device_or_default(device).type()))", cpp.names(op.schema.args)])
+        args = ", ".join(["DispatchKeySet(backendKey(device_or_default(device).type()))", cpp.names(op.schema.args)])
         self.register("BackendSelect", op, self.local(op, [f"return redispatch::{op.ident}({args});"], "select"))
 
 

@@ -16,8 +16,8 @@ class CRESSET_API DeviceGeneratorImpl final : public GeneratorImpl {
   void set_current_seed(uint64_t seed) override;
   uint64_t current_seed() const override { return seed_; }
   uint64_t seed() override;
-  std::vector<uint8_t> get_state() const override;
-  void set_state(std::span<const uint8_t> state) override;
+  std::vector<uint8_t> state_bytes() const override;
+  void set_state_bytes(std::span<const uint8_t> state) override;
   intrusive_ptr<GeneratorImpl> clone() const override;
   void set_offset(uint64_t offset) override { offset_ = offset; }
   uint64_t get_offset() const override { return offset_; }
