@@ -1,6 +1,7 @@
 // IValue: conversions, comparison, printing.
 #include <cresset/dispatch/boxing.h>
 #include <cresset/dispatch/ivalue.h>
+#include <cresset/dispatch/script_values.h>
 
 namespace cresset {
 
@@ -16,9 +17,15 @@ IValue::IValue(intrusive_ptr<ivalue::ListImpl> p) noexcept : tag_(Tag::List) { p
 IValue::IValue(intrusive_ptr<ivalue::TupleImpl> p) noexcept : tag_(Tag::Tuple) { payload_.p = p.release(); }
 IValue::IValue(intrusive_ptr<ivalue::DictImpl> p) noexcept : tag_(Tag::Dict) { payload_.p = p.release(); }
 
+IValue::IValue(intrusive_ptr<ivalue::Object> p) noexcept : tag_(Tag::ScriptObject) { payload_.p = p.release(); }
+IValue::IValue(intrusive_ptr<ivalue::EnumHolder> p) noexcept : tag_(Tag::Enum) { payload_.p = p.release(); }
+IValue::IValue(intrusive_ptr<ivalue::Future> p) noexcept : tag_(Tag::Future) { payload_.p = p.release(); }
+IValue::IValue(intrusive_ptr<ivalue::FunctionBase> p) noexcept : tag_(Tag::Function) { payload_.p = p.release(); }
+
 const char* IValue::tagKind() const {
   constexpr const char* names[] = {"None",  "Tensor", "Double", "ComplexDouble", "Int",     "Bool",   "String", "List",
-                                   "Tuple", "Dict",   "Device", "Generator",     "Storage", "Object", "Capsule"};
+                                   "Tuple", "Dict",   "Device", "Generator",     "Storage", "Object", "Capsule",
+                                   "ScriptObject", "Enum", "Future", "Function"};
   return names[static_cast<std::size_t>(tag_)];
 }
 
@@ -72,6 +79,26 @@ const intrusive_ptr<ivalue::TupleImpl> IValue::toTuple() const {
 const intrusive_ptr<ivalue::DictImpl> IValue::toGenericDict() const {
   require(Tag::Dict, "Dict");
   return intrusive_ptr<ivalue::DictImpl>::reclaim_copy(static_cast<ivalue::DictImpl*>(payload_.p));
+}
+intrusive_ptr<ivalue::Object> IValue::toObject() const {
+  require(Tag::ScriptObject, "Object");
+  return intrusive_ptr<ivalue::Object>::reclaim_copy(static_cast<ivalue::Object*>(payload_.p));
+}
+ivalue::Object& IValue::toObjectRef() const {
+  require(Tag::ScriptObject, "Object");
+  return *static_cast<ivalue::Object*>(payload_.p);
+}
+intrusive_ptr<ivalue::EnumHolder> IValue::toEnumHolder() const {
+  require(Tag::Enum, "Enum");
+  return intrusive_ptr<ivalue::EnumHolder>::reclaim_copy(static_cast<ivalue::EnumHolder*>(payload_.p));
+}
+intrusive_ptr<ivalue::Future> IValue::toFuture() const {
+  require(Tag::Future, "Future");
+  return intrusive_ptr<ivalue::Future>::reclaim_copy(static_cast<ivalue::Future*>(payload_.p));
+}
+intrusive_ptr<ivalue::FunctionBase> IValue::toFunction() const {
+  require(Tag::Function, "Function");
+  return intrusive_ptr<ivalue::FunctionBase>::reclaim_copy(static_cast<ivalue::FunctionBase*>(payload_.p));
 }
 const std::vector<IValue>& IValue::toListRef() const {
   if (isTuple()) return toTupleElements();
@@ -136,6 +163,10 @@ bool operator==(const IValue& a, const IValue& b) {
     case IValue::Tag::String: return a.toStringRef() == b.toStringRef();
     case IValue::Tag::List:
     case IValue::Tag::Tuple: return a.toListRef() == b.toListRef();
+    case IValue::Tag::Enum: {
+      const auto x = a.toEnumHolder(), y = b.toEnumHolder();
+      return x == y || (*x->type == *y->type && x->name == y->name);
+    }
     case IValue::Tag::Dict: return a.toGenericDict()->items == b.toGenericDict()->items;
     default: return a.payload_.i == b.payload_.i;
   }
@@ -155,12 +186,20 @@ TypePtr IValue::type() const {
     case Tag::Storage: return basic_type(TypeKind::Storage);
     case Tag::Capsule: return basic_type(TypeKind::Capsule);
     case Tag::Object: return object_type("__torch__.CustomClass");
+    case Tag::ScriptObject: return toObjectRef().type;
+    case Tag::Enum: return toEnumHolder()->type;
+    case Tag::Future: {
+      const auto future = toFuture();
+      return future_of(future->element ? future->element : basic_type(TypeKind::Any));
+    }
+    case Tag::Function: return function_type(toFunction()->qualname());
     case Tag::List: {
       const auto list = toList();
       if (list->element_type) return list_of(list->element_type);
       return list_of(list->elements.empty() ? basic_type(TypeKind::Any) : list->elements[0].type());
     }
     case Tag::Tuple: {
+      if (const TypePtr named = toTuple()->type) return named;
       std::vector<TypePtr> members;
       for (const IValue& v : toTupleElements()) members.push_back(v.type());
       return tuple_of(std::move(members));
@@ -197,6 +236,9 @@ std::string to_string(const IValue& v) {
       return out + "}";
     }
     case IValue::Tag::Device: return v.toDevice().str();
+    case IValue::Tag::ScriptObject: return "<" + v.toObjectRef().type->str() + " object>";
+    case IValue::Tag::Enum: return v.toEnumHolder()->type->name + "." + v.toEnumHolder()->name;
+    case IValue::Tag::Function: return "<function " + v.toFunction()->qualname() + ">";
     default: return std::string("<") + v.tagKind() + ">";
   }
 }

@@ -25,7 +25,9 @@ const std::unordered_map<std::string_view, TypeKind>& base_types() {
                                                          {"Layout", TypeKind::Layout},       {"MemoryFormat", TypeKind::MemoryFormat},
                                                          {"Generator", TypeKind::Generator}, {"Storage", TypeKind::Storage},
                                                          {"Stream", TypeKind::Stream},       {"Any", TypeKind::Any},
-                                                         {"AnyList", TypeKind::Any},         {"Capsule", TypeKind::Capsule},
+                                                         {"AnyList", TypeKind::AnyList},     {"AnyTuple", TypeKind::AnyTuple},
+                                                         {"AnyClassType", TypeKind::AnyClass},
+                                                         {"AnyEnumType", TypeKind::AnyEnum},       {"Capsule", TypeKind::Capsule},
                                                          {"QScheme", TypeKind::Int},         {"NoneType", TypeKind::None}};
   return *m;
 }
@@ -205,10 +207,12 @@ class Parser {
         TypePtr value = type().type;
         expect(')');
         t.type = dict_of(std::move(key), std::move(value));
-      } else if (w == "Future" || w == "Await") {
-        expect('(');
-        t.type = std::make_shared<const Type>(Type{TypeKind::Future, {type().type}, {}});
-        expect(')');
+      } else if (w == "Future" || w == "Await" || w == "RRef") {
+        const bool square = accept('[');  // scripts print Future[t], operators are written with Future(t)
+        if (!square) expect('(');
+        TypePtr inner = type().type;
+        t.type = w == "Future" ? future_of(std::move(inner)) : w == "RRef" ? rref_of(std::move(inner)) : await_of(std::move(inner));
+        expect(square ? ']' : ')');
       } else if (const auto found = base_types().find(w); found != base_types().end()) {
         t.type = basic_type(found->second);
       } else if (w == "__torch__") {
@@ -218,7 +222,7 @@ class Parser {
           full += "." + std::string(word("a class name"));
         }
         t.type = object_type(std::move(full));
-      } else if (w.size() == 1 && std::islower(static_cast<unsigned char>(w[0]))) {
+      } else if (std::islower(static_cast<unsigned char>(w[0])) && (w.size() == 1 || !std::islower(static_cast<unsigned char>(w[1])))) {
         t.type = var_type(std::string(w));
       } else {
         fail_at(start, str("unknown type specifier '", w, "'"));

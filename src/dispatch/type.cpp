@@ -1,64 +1,200 @@
 // Types: construction, printing, comparison.
+#include <cresset/dispatch/tuple_type.h>
 #include <cresset/dispatch/type.h>
 
+#include <algorithm>
 #include <array>
+
+#include <cresset/dispatch/tensor_type.h>
 
 namespace cresset {
 namespace {
 
-constexpr std::array<const char*, 25> kNames = {"Any",       "Tensor",  "Scalar",   "int",     "SymInt",     "float",    "complex",
-                                                "bool",      "str",     "NoneType", "Device",  "ScalarType", "Layout",   "MemoryFormat",
-                                                "Generator", "Storage", "Stream",   "Capsule", "List",       "Optional", "Tuple",
-                                                "Dict",      "Future",  "Var",      "Object"};
+struct KindName {
+  const char* schema;
+  const char* annotation;
+};
+// In the order of TypeKind.
+constexpr std::array<KindName, 35> kNames = {{{"Any", "Any"},
+                                              {"Tensor", "Tensor"},
+                                              {"Scalar", "number"},
+                                              {"int", "int"},
+                                              {"SymInt", "int"},
+                                              {"float", "float"},
+                                              {"complex", "complex"},
+                                              {"bool", "bool"},
+                                              {"str", "str"},
+                                              {"NoneType", "NoneType"},
+                                              {"Device", "Device"},
+                                              {"ScalarType", "int"},
+                                              {"Layout", "int"},
+                                              {"MemoryFormat", "int"},
+                                              {"Generator", "Generator"},
+                                              {"Storage", "Storage"},
+                                              {"Stream", "Stream"},
+                                              {"Capsule", "Capsule"},
+                                              {"List", "List"},
+                                              {"Optional", "Optional"},
+                                              {"Tuple", "Tuple"},
+                                              {"Dict", "Dict"},
+                                              {"Future", "Future"},
+                                              {"Var", "Var"},
+                                              {"Object", "Object"},
+                                              {"AnyList", "list"},
+                                              {"AnyTuple", "tuple"},
+                                              {"AnyClassType", "AnyClassType"},
+                                              {"AnyEnumType", "AnyEnumType"},
+                                              {"Union", "Union"},
+                                              {"RRef", "RRef"},
+                                              {"Await", "Await"},
+                                              {"Function", "Function"},
+                                              {"Interface", "Interface"},
+                                              {"Enum", "Enum"}}};
+static_assert(kNames.size() == static_cast<std::size_t>(TypeKind::Enum) + 1);
 
 TypePtr make(TypeKind kind, std::vector<TypePtr> contained = {}, std::string name = {}) {
-  return std::make_shared<const Type>(Type{kind, std::move(contained), std::move(name)});
+  if (kind == TypeKind::Tensor) return std::make_shared<TensorType>();
+  return std::make_shared<Type>(kind, std::move(contained), std::move(name));
 }
 
-bool same_number(TypeKind k) { return k == TypeKind::Int || k == TypeKind::SymInt; }
+// Kinds that are integers to scripts.
+bool is_integer_kind(TypeKind k) {
+  return k == TypeKind::Int || k == TypeKind::SymInt || k == TypeKind::ScalarType || k == TypeKind::Layout || k == TypeKind::MemoryFormat;
+}
+bool is_size_kind(TypeKind k) { return k == TypeKind::Int || k == TypeKind::SymInt; }
+
+std::string joined(const std::vector<TypePtr>& types, std::string (Type::*text)() const) {
+  std::string out;
+  for (std::size_t i = 0; i < types.size(); ++i) out += (i ? ", " : "") + ((*types[i]).*text)();
+  return out;
+}
+
+bool explain(std::string* why_not, const Type& a, const Type& b) {
+  if (why_not && why_not->empty()) *why_not = "'" + a.str() + "' is not a subtype of '" + b.str() + "'.";
+  return false;
+}
 
 }  // namespace
+
+Type::~Type() = default;
 
 std::string Type::str() const {
   switch (kind) {
     case TypeKind::List: return contained[0]->str() + "[]";
     case TypeKind::Optional: return contained[0]->str() + "?";
-    case TypeKind::Dict: return "Dict(" + contained[0]->str() + ", " + contained[1]->str() + ")";
-    case TypeKind::Future: return "Future(" + contained[0]->str() + ")";
-    case TypeKind::Tuple: {
-      std::string out = "(";
-      for (std::size_t i = 0; i < contained.size(); ++i) out += (i ? ", " : "") + contained[i]->str();
-      return out + ")";
-    }
+    case TypeKind::Future:
+    case TypeKind::RRef:
+    case TypeKind::Await: return std::string(kNames[static_cast<std::size_t>(kind)].schema) + "[" + contained[0]->str() + "]";
+    case TypeKind::Dict:
+    case TypeKind::Union: return std::string(kNames[static_cast<std::size_t>(kind)].schema) + "(" + joined(contained, &Type::str) + ")";
+    case TypeKind::Tuple: return name.empty() ? "(" + joined(contained, &Type::str) + ")" : own_str();
+    case TypeKind::Function: return "Function<" + name + ">";
+    case TypeKind::Enum: return "Enum<" + name + ">";
     case TypeKind::Var:
-    case TypeKind::Object: return name;
-    default: return kNames[static_cast<std::size_t>(kind)];
+    case TypeKind::Object:
+    case TypeKind::Interface:
+    case TypeKind::Tensor: return own_str();
+    default: return kNames[static_cast<std::size_t>(kind)].schema;
   }
+}
+
+std::string Type::annotation_str() const {
+  switch (kind) {
+    case TypeKind::List:
+    case TypeKind::Optional:
+    case TypeKind::Dict:
+    case TypeKind::Future:
+    case TypeKind::RRef:
+    case TypeKind::Await:
+    case TypeKind::Union:
+      return std::string(kNames[static_cast<std::size_t>(kind)].annotation) + "[" + joined(contained, &Type::annotation_str) + "]";
+    case TypeKind::Tuple:
+      if (!name.empty()) return own_annotation_str();
+      return "Tuple[" + (contained.empty() ? "()" : joined(contained, &Type::annotation_str)) + "]";
+    case TypeKind::Function: return "Function<" + name + ">";
+    case TypeKind::Var:
+    case TypeKind::Object:
+    case TypeKind::Interface:
+    case TypeKind::Enum:
+    case TypeKind::Tensor: return own_annotation_str();
+    default: return kNames[static_cast<std::size_t>(kind)].annotation;
+  }
+}
+
+bool Type::has_free_variables() const {
+  return kind == TypeKind::Var ||
+         std::any_of(contained.begin(), contained.end(), [](const TypePtr& t) { return t->has_free_variables(); });
+}
+
+bool Type::same_details(const Type& other) const {
+  return name == other.name && contained.size() == other.contained.size() &&
+         std::equal(contained.begin(), contained.end(), other.contained.begin(),
+                    [](const TypePtr& x, const TypePtr& y) { return x == y || *x == *y; });
 }
 
 bool operator==(const Type& a, const Type& b) {
-  if (a.kind != b.kind) return same_number(a.kind) && same_number(b.kind);
-  if (a.name != b.name || a.contained.size() != b.contained.size()) return false;
-  for (std::size_t i = 0; i < a.contained.size(); ++i)
-    if (!(*a.contained[i] == *b.contained[i])) return false;
-  return true;
+  if (&a == &b) return true;
+  if (a.kind != b.kind) return is_size_kind(a.kind) && is_size_kind(b.kind);
+  if (a.kind == TypeKind::Union) {  // the order of members does not matter
+    const auto among = [](const TypePtr& t, const std::vector<TypePtr>& all) {
+      return std::any_of(all.begin(), all.end(), [&](const TypePtr& o) { return *t == *o; });
+    };
+    return a.contained.size() == b.contained.size() &&
+           std::all_of(a.contained.begin(), a.contained.end(), [&](const TypePtr& t) { return among(t, b.contained); });
+  }
+  return a.same_details(b);
 }
 
-bool Type::is_subtype_of(const Type& other) const {
-  if (*this == other || other.kind == TypeKind::Any) return true;
+bool Type::details_below(const Type& other, std::string*) const { return same_details(other); }
+
+bool Type::is_subtype_of(const Type& other, std::string* why_not) const {
+  if (this == &other || other.kind == TypeKind::Any) return true;
+  if (kind == TypeKind::Union)
+    return std::all_of(contained.begin(), contained.end(), [&](const TypePtr& t) { return t->is_subtype_of(other, why_not); });
   if (other.kind == TypeKind::Optional) {
     if (kind == TypeKind::None) return true;
-    return (kind == TypeKind::Optional ? *contained[0] : *this).is_subtype_of(*other.contained[0]);
+    return (kind == TypeKind::Optional ? *contained[0] : *this).is_subtype_of(*other.contained[0], why_not);
   }
-  if (other.kind == TypeKind::Number)
-    return kind == TypeKind::Int || kind == TypeKind::SymInt || kind == TypeKind::Float || kind == TypeKind::Complex ||
-           kind == TypeKind::Bool;
-  if (other.kind == TypeKind::Tuple && kind == TypeKind::Tuple && contained.size() == other.contained.size()) {
+  if (other.kind == TypeKind::Union) {
+    if (kind == TypeKind::Optional)
+      return contained[0]->is_subtype_of(other, why_not) && basic_type(TypeKind::None)->is_subtype_of(other, why_not);
+    for (const TypePtr& t : other.contained)
+      if (is_subtype_of(*t)) return true;
+    return explain(why_not, *this, other);
+  }
+  if (is_integer_kind(kind) && is_integer_kind(other.kind)) return true;
+  if (other.kind == TypeKind::Number && (is_integer_kind(kind) || kind == TypeKind::Float || kind == TypeKind::Complex)) return true;
+  if (other.kind == TypeKind::AnyList && kind == TypeKind::List) return true;
+  if (other.kind == TypeKind::AnyTuple && kind == TypeKind::Tuple) return true;
+  if (other.kind == TypeKind::AnyClass && kind == TypeKind::Object) return true;
+  if (other.kind == TypeKind::AnyEnum && kind == TypeKind::Enum) return true;
+  if (other.kind == TypeKind::Tuple && kind == TypeKind::Tuple && other.name.empty()) {
+    if (contained.size() != other.contained.size()) return explain(why_not, *this, other);
     for (std::size_t i = 0; i < contained.size(); ++i)
-      if (!contained[i]->is_subtype_of(*other.contained[i])) return false;
+      if (!contained[i]->is_subtype_of(*other.contained[i], why_not)) return false;
     return true;
   }
-  return false;
+  if ((other.kind == TypeKind::Future || other.kind == TypeKind::Await) && kind == other.kind)
+    return contained[0]->is_subtype_of(*other.contained[0], why_not);
+  // Classes know which interfaces they implement.
+  if (kind == other.kind || other.kind == TypeKind::Interface) return details_below(other, why_not) || explain(why_not, *this, other);
+  return explain(why_not, *this, other);
+}
+
+std::optional<std::size_t> NamedTupleType::field_index(std::string_view field) const {
+  const auto at = std::find(fields.begin(), fields.end(), field);
+  return at == fields.end() ? std::nullopt : std::optional(static_cast<std::size_t>(at - fields.begin()));
+}
+bool NamedTupleType::same_details(const Type& other) const {
+  const auto* o = dynamic_cast<const NamedTupleType*>(&other);
+  return o && fields == o->fields && Type::same_details(other);
+}
+bool NamedTupleType::details_below(const Type& other, std::string*) const {
+  const auto* o = dynamic_cast<const NamedTupleType*>(&other);
+  if (!o || fields != o->fields || name != o->name) return false;
+  for (std::size_t i = 0; i < contained.size(); ++i)
+    if (!contained[i]->is_subtype_of(*o->contained[i])) return false;
+  return true;
 }
 
 TypePtr basic_type(TypeKind kind) {
@@ -71,11 +207,84 @@ TypePtr basic_type(TypeKind kind) {
 }
 TypePtr list_of(TypePtr element) { return make(TypeKind::List, {std::move(element)}); }
 TypePtr optional_of(TypePtr element) {
-  return element->kind == TypeKind::Optional ? element : make(TypeKind::Optional, {std::move(element)});
+  const bool holds_none = element->kind == TypeKind::Optional || element->kind == TypeKind::None || element->kind == TypeKind::Any;
+  return holds_none ? element : make(TypeKind::Optional, {std::move(element)});
 }
 TypePtr tuple_of(std::vector<TypePtr> members) { return make(TypeKind::Tuple, std::move(members)); }
+TypePtr named_tuple_of(std::string name, std::vector<std::string> fields, std::vector<TypePtr> members) {
+  CRESSET_CHECK(fields.size() == members.size(), "named tuple '", name, "': one type for each field is required; ", fields.size(),
+                " fields and ", members.size(), " types were given.");
+  return std::make_shared<NamedTupleType>(std::move(name), std::move(fields), std::move(members));
+}
 TypePtr dict_of(TypePtr key, TypePtr value) { return make(TypeKind::Dict, {std::move(key), std::move(value)}); }
+TypePtr future_of(TypePtr value) { return make(TypeKind::Future, {std::move(value)}); }
+TypePtr await_of(TypePtr value) { return make(TypeKind::Await, {std::move(value)}); }
+TypePtr rref_of(TypePtr value) { return make(TypeKind::RRef, {std::move(value)}); }
 TypePtr var_type(std::string name) { return make(TypeKind::Var, {}, std::move(name)); }
 TypePtr object_type(std::string name) { return make(TypeKind::Object, {}, std::move(name)); }
+TypePtr function_type(std::string name) { return make(TypeKind::Function, {}, std::move(name)); }
+
+TypePtr union_of(std::vector<TypePtr> members) {
+  std::vector<TypePtr> flat, kept;
+  for (TypePtr& m : members) {
+    if (m->kind == TypeKind::Union) {
+      flat.insert(flat.end(), m->contained.begin(), m->contained.end());
+    } else if (m->kind == TypeKind::Optional) {
+      flat.push_back(m->contained[0]);
+      flat.push_back(basic_type(TypeKind::None));
+    } else {
+      flat.push_back(std::move(m));
+    }
+  }
+  CRESSET_CHECK(!flat.empty(), "Union: at least one member is required; none were given.");
+  for (std::size_t i = 0; i < flat.size(); ++i) {
+    bool below = false;
+    for (std::size_t j = 0; j < flat.size() && !below; ++j)
+      below = j != i && flat[i]->is_subtype_of(*flat[j]) && (j < i || !flat[j]->is_subtype_of(*flat[i]));
+    if (!below) kept.push_back(flat[i]);
+  }
+  if (kept.size() == 1) return kept[0];
+  if (kept.size() == 2 && (kept[0]->kind == TypeKind::None || kept[1]->kind == TypeKind::None))
+    return optional_of(kept[kept[0]->kind == TypeKind::None ? 1 : 0]);
+  return make(TypeKind::Union, std::move(kept));
+}
+
+TypePtr unify_types(const TypePtr& a, const TypePtr& b, bool default_to_union) {
+  if (a == b || *a == *b) return a;
+  if (a->kind == TypeKind::Tensor && b->kind == TypeKind::Tensor) {
+    const auto merged = a->expect<TensorType>()->merge(*b->expect<TensorType>());
+    return merged->is_refined() ? merged : TensorType::get();
+  }
+  if (a->is_subtype_of(*b)) return b;
+  if (b->is_subtype_of(*a)) return a;
+  if (a->kind == TypeKind::None) return optional_of(b);
+  if (b->kind == TypeKind::None) return optional_of(a);
+  if (a->kind == TypeKind::Optional || b->kind == TypeKind::Optional) {
+    const TypePtr inner = unify_types(a->kind == TypeKind::Optional ? a->element() : a, b->kind == TypeKind::Optional ? b->element() : b,
+                                      default_to_union);
+    return inner ? optional_of(inner) : nullptr;
+  }
+  if (a->kind == TypeKind::Tuple && b->kind == TypeKind::Tuple && a->name.empty() && b->name.empty() &&
+      a->contained.size() == b->contained.size()) {
+    std::vector<TypePtr> members;
+    for (std::size_t i = 0; i < a->contained.size(); ++i) {
+      members.push_back(unify_types(a->contained[i], b->contained[i], default_to_union));
+      if (!members.back()) return nullptr;
+    }
+    return tuple_of(std::move(members));
+  }
+  // Containers are invariant, but refined tensors inside are only knowledge, which may be given up.
+  if (a->kind == b->kind && (a->kind == TypeKind::List || a->kind == TypeKind::Dict || a->kind == TypeKind::Future)) {
+    std::vector<TypePtr> members;
+    for (std::size_t i = 0; i < a->contained.size(); ++i) {
+      if (a->contained[i]->kind != TypeKind::Tensor || b->contained[i]->kind != TypeKind::Tensor) {
+        if (!(*a->contained[i] == *b->contained[i])) return default_to_union ? union_of({a, b}) : nullptr;
+      }
+      members.push_back(unify_types(a->contained[i], b->contained[i]));
+    }
+    return make(a->kind, std::move(members));
+  }
+  return default_to_union ? union_of({a, b}) : nullptr;
+}
 
 }  // namespace cresset

@@ -129,7 +129,7 @@ struct Arg<std::optional<T>> {
 template <class T>
 struct Arg<ArrayRef<T>> {
   using canonical = ArrayRef<T>;
-  using stored = std::conditional_t<std::is_same_v<T, bool>, SmallVector<bool, 8>, std::vector<T>>;
+  using stored = std::conditional_t<std::is_arithmetic_v<T>, SmallVector<T, 8>, std::vector<T>>;
   static TypePtr schema_type() { return list_of(Arg<T>::schema_type()); }
   static stored from(IValue& v) {
     stored out;
@@ -328,6 +328,16 @@ FunctionSchema infer_schema(Signature<R, A...>*) {
   std::vector<TypePtr> returns;
   if constexpr (!std::is_void_v<R>) returns = Ret<std::remove_cv_t<std::remove_reference_t<R>>>::types();
   return make_inferred_schema({arg_of<A>::schema_type()...}, std::move(returns));
+}
+
+/// A kernel's result as a value; references to mutable arguments become tensors of their own.
+template <class R>
+auto own_result(R&& r) {
+  return std::remove_cv_t<std::remove_reference_t<R>>(std::forward<R>(r));
+}
+template <class... T>
+auto own_result(std::tuple<T&...>&& r) {
+  return std::tuple<std::remove_const_t<T>...>(r);
 }
 
 /// Pushes a kernel's result; references to a mutable argument are pushed as that tensor.

@@ -35,6 +35,14 @@ struct ComplexHolder final : intrusive_ptr_target {
 struct ListImpl;
 struct TupleImpl;
 struct DictImpl;
+// Of scripts (script_values.h).
+struct Object;
+struct EnumHolder;
+struct Future;
+/// Base of everything callable that travels as a value (jit::Function).
+struct CRESSET_API FunctionBase : intrusive_ptr_target {
+  virtual const std::string& qualname() const = 0;
+};
 }  // namespace ivalue
 
 /// A tagged value. Lists, tuples and dicts are shared by reference, as in Python.
@@ -55,7 +63,11 @@ class CRESSET_API IValue {
     Generator,
     Storage,
     Object,
-    Capsule
+    Capsule,
+    ScriptObject,
+    Enum,
+    Future,
+    Function
   };
 
   IValue() noexcept : tag_(Tag::None) {}
@@ -109,6 +121,10 @@ class CRESSET_API IValue {
   IValue(intrusive_ptr<ivalue::ListImpl> p) noexcept;
   IValue(intrusive_ptr<ivalue::TupleImpl> p) noexcept;
   IValue(intrusive_ptr<ivalue::DictImpl> p) noexcept;
+  IValue(intrusive_ptr<ivalue::Object> p) noexcept;
+  IValue(intrusive_ptr<ivalue::EnumHolder> p) noexcept;
+  IValue(intrusive_ptr<ivalue::Future> p) noexcept;
+  IValue(intrusive_ptr<ivalue::FunctionBase> p) noexcept;
   template <class T, class = std::enable_if_t<std::is_base_of_v<CustomClassHolder, T>>>
   IValue(intrusive_ptr<T> p) noexcept : tag_(Tag::Object) {
     payload_.p = p.release();
@@ -152,7 +168,13 @@ class CRESSET_API IValue {
   bool isDevice() const { return tag_ == Tag::Device; }
   bool isGenerator() const { return tag_ == Tag::Generator; }
   bool isStorage() const { return tag_ == Tag::Storage; }
-  bool isObject() const { return tag_ == Tag::Object; }
+  /// An object of a script's class, or one of a C++ class (isCustomClass).
+  bool isObject() const { return tag_ == Tag::ScriptObject || tag_ == Tag::Object; }
+  bool isCustomClass() const { return tag_ == Tag::Object; }
+  bool isScriptObject() const { return tag_ == Tag::ScriptObject; }
+  bool isEnum() const { return tag_ == Tag::Enum; }
+  bool isFuture() const { return tag_ == Tag::Future; }
+  bool isFunction() const { return tag_ == Tag::Function; }
   bool isCapsule() const { return tag_ == Tag::Capsule; }
   /// Lists whose elements are all of one tag; an empty list counts as every kind of list.
   bool isTensorList() const { return is_list_of(Tag::Tensor); }
@@ -205,7 +227,15 @@ class CRESSET_API IValue {
   const intrusive_ptr<ivalue::ListImpl> toList() const;
   const intrusive_ptr<ivalue::TupleImpl> toTuple() const;
   const intrusive_ptr<ivalue::DictImpl> toGenericDict() const;
+  intrusive_ptr<ivalue::Object> toObject() const;
+  ivalue::Object& toObjectRef() const;
+  intrusive_ptr<ivalue::EnumHolder> toEnumHolder() const;
+  intrusive_ptr<ivalue::Future> toFuture() const;
+  intrusive_ptr<ivalue::FunctionBase> toFunction() const;
   const std::vector<IValue>& toListRef() const;
+  /// The containers in place, without taking part in their ownership.
+  ivalue::ListImpl& toListImpl() const;
+  ivalue::DictImpl& toDictImpl() const;
   const std::vector<IValue>& toTupleElements() const;
   std::vector<int64_t> toIntVector() const;
   std::vector<double> toDoubleVector() const;
@@ -281,8 +311,9 @@ struct ListImpl final : intrusive_ptr_target {
   TypePtr element_type;  // may be null: then evident from the elements
 };
 struct TupleImpl final : intrusive_ptr_target {
-  explicit TupleImpl(std::vector<IValue> v) : elements(std::move(v)) {}
+  explicit TupleImpl(std::vector<IValue> v, TypePtr t = nullptr) : elements(std::move(v)), type(std::move(t)) {}
   std::vector<IValue> elements;
+  TypePtr type;  // of named tuples; null: evident from the elements
 };
 /// Insertion-ordered, as Python's.
 struct DictImpl final : intrusive_ptr_target {
@@ -295,6 +326,15 @@ struct DictImpl final : intrusive_ptr_target {
   }
 };
 }  // namespace ivalue
+
+inline ivalue::ListImpl& IValue::toListImpl() const {
+  require(Tag::List, "List");
+  return *static_cast<ivalue::ListImpl*>(payload_.p);
+}
+inline ivalue::DictImpl& IValue::toDictImpl() const {
+  require(Tag::Dict, "Dict");
+  return *static_cast<ivalue::DictImpl*>(payload_.p);
+}
 
 /// Python-like rendering: "[1, 2]", "None", "'text'", tensors by dtype and shape.
 CRESSET_API std::string to_string(const IValue& v);

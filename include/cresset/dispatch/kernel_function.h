@@ -120,11 +120,10 @@ struct BoxedCall {
       kernel(k, ks, arg_of<C>::get(std::get<I>(holders))...);
       stack.resize(stack.size() - sizeof...(C));
     } else {
-      // Results may refer to arguments: take them off the stack only afterwards.
-      Stack results;
-      push_result(results, kernel(k, ks, arg_of<C>::get(std::get<I>(holders))...));
+      // Results may refer to arguments: they become values before the arguments go.
+      auto results = own_result(kernel(k, ks, arg_of<C>::get(std::get<I>(holders))...));
       stack.resize(stack.size() - sizeof...(C));
-      for (IValue& v : results) stack.push_back(std::move(v));
+      push_result(stack, std::move(results));
     }
   }
 };

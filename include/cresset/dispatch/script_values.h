@@ -1,0 +1,59 @@
+// Values that only scripts have: objects with slots, enumerators and futures.
+#pragma once
+
+#include <condition_variable>
+#include <exception>
+#include <functional>
+#include <mutex>
+
+#include <cresset/dispatch/ivalue.h>
+
+namespace cresset::ivalue {
+
+/// An instance of a script's class: one slot an attribute, in the order of the class's attributes.
+struct CRESSET_API Object final : intrusive_ptr_target {
+  Object(TypePtr type, std::size_t slots) : type(std::move(type)), slots(slots) {}
+  const IValue& slot(std::size_t i) const { return slots.at(i); }
+  /// Attributes may be added to the class after the object was made: the slot appears when it is first written.
+  void set_slot(std::size_t i, IValue v) {
+    if (i >= slots.size()) slots.resize(i + 1);
+    slots[i] = std::move(v);
+  }
+  const TypePtr type;
+  std::vector<IValue> slots;
+};
+
+/// One enumerator: its enum type, its name and its value.
+struct CRESSET_API EnumHolder final : intrusive_ptr_target {
+  EnumHolder(TypePtr type, std::string name, IValue value) : type(std::move(type)), name(std::move(name)), value(std::move(value)) {}
+  const TypePtr type;
+  const std::string name;
+  const IValue value;
+};
+
+/// A value that another thread will deliver.
+struct CRESSET_API Future final : intrusive_ptr_target {
+  explicit Future(TypePtr element = nullptr) : element(std::move(element)) {}
+  void mark_completed(IValue v);
+  void set_error(std::exception_ptr e);
+  bool completed() const;
+  bool has_error() const;
+  /// Blocks until the value is there; rethrows the error it came with.
+  IValue wait();
+  /// The value of a completed future.
+  IValue value() const;
+  /// Runs when completed: at once when it already is, else on the thread that completes it.
+  void then(std::function<void(Future&)> callback);
+  const TypePtr element;
+
+ private:
+  void finish(std::unique_lock<std::mutex> lock);
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  bool completed_ = false;
+  IValue value_;
+  std::exception_ptr error_;
+  std::vector<std::function<void(Future&)>> callbacks_;
+};
+
+}  // namespace cresset::ivalue

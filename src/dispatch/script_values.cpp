@@ -1,0 +1,56 @@
+// Futures.
+#include <cresset/dispatch/script_values.h>
+
+namespace cresset::ivalue {
+
+void Future::finish(std::unique_lock<std::mutex> lock) {
+  CRESSET_CHECK(!completed_, "Future: it may be completed once; it already is.");
+  completed_ = true;
+  std::vector<std::function<void(Future&)>> callbacks = std::move(callbacks_);
+  callbacks_.clear();
+  lock.unlock();
+  changed_.notify_all();
+  for (auto& callback : callbacks) callback(*this);
+}
+void Future::mark_completed(IValue v) {
+  std::unique_lock lock(mutex_);
+  if (!completed_) value_ = std::move(v);
+  finish(std::move(lock));
+}
+void Future::set_error(std::exception_ptr e) {
+  std::unique_lock lock(mutex_);
+  if (!completed_) error_ = std::move(e);
+  finish(std::move(lock));
+}
+bool Future::completed() const {
+  const std::lock_guard lock(mutex_);
+  return completed_;
+}
+bool Future::has_error() const {
+  const std::lock_guard lock(mutex_);
+  return error_ != nullptr;
+}
+IValue Future::wait() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return completed_; });
+  if (error_) std::rethrow_exception(error_);
+  return value_;
+}
+IValue Future::value() const {
+  const std::lock_guard lock(mutex_);
+  CRESSET_CHECK(completed_, "Future: value() needs a completed future; this one is not. Call wait().");
+  if (error_) std::rethrow_exception(error_);
+  return value_;
+}
+void Future::then(std::function<void(Future&)> callback) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!completed_) {
+      callbacks_.push_back(std::move(callback));
+      return;
+    }
+  }
+  callback(*this);
+}
+
+}  // namespace cresset::ivalue
