@@ -1,0 +1,139 @@
+// The classes of scripts: classes and modules, interfaces, enums, and functions as types.
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include <cresset/dispatch/function_schema.h>
+#include <cresset/dispatch/script_values.h>
+#include <cresset/dispatch/tuple_type.h>
+
+namespace cresset::jit {
+
+using cresset::Type;
+using cresset::TypeKind;
+using cresset::TypePtr;
+class Function;
+
+struct ClassAttribute {
+  std::string name;
+  TypePtr type;
+  bool is_parameter = false;
+  bool is_buffer = false;
+};
+
+/// A class or module. Attributes have slots in the order they were added. A class that was only named (an IR text without its
+/// sources) is opaque: it has a name and nothing else, and equals every class with that name.
+class CRESSET_API ClassType final : public Type {
+ public:
+  static std::shared_ptr<ClassType> create(std::string qualified_name, bool is_module = false);
+  static std::shared_ptr<ClassType> opaque(std::string qualified_name);
+  ClassType(std::string qualified_name, bool is_module, bool is_opaque)
+      : Type(TypeKind::Object, {}, std::move(qualified_name)), is_module_(is_module), is_opaque_(is_opaque) {}
+
+  bool is_module() const { return is_module_; }
+  bool is_opaque() const { return is_opaque_; }
+  /// "Linear" of "__torch__.torch.nn.Linear".
+  std::string base_name() const { return name.substr(name.rfind('.') + 1); }
+
+  const std::vector<ClassAttribute>& attributes() const { return attributes_; }
+  std::size_t numAttributes() const { return attributes_.size(); }
+  std::size_t addAttribute(const std::string& name, TypePtr type, bool is_parameter = false, bool is_buffer = false);
+  std::size_t addOrCheckAttribute(const std::string& name, TypePtr type, bool is_parameter = false, bool is_buffer = false);
+  void removeAttribute(const std::string& name);
+  bool hasAttribute(std::string_view name) const { return findAttributeSlot(name).has_value(); }
+  std::optional<std::size_t> findAttributeSlot(std::string_view name) const;
+  std::size_t getAttributeSlot(std::string_view name) const;
+  TypePtr findAttribute(std::string_view name) const;
+  const TypePtr& getAttribute(std::string_view name) const;
+  const TypePtr& getAttribute(std::size_t slot) const { return attributes_.at(slot).type; }
+  /// A more exact type for a slot (freezing, specialisation).
+  void refineAttribute(std::size_t slot, TypePtr type) { attributes_.at(slot).type = std::move(type); }
+
+  void addConstant(const std::string& name, IValue v);
+  bool hasConstant(std::string_view name) const { return findConstant(name).has_value(); }
+  std::optional<IValue> findConstant(std::string_view name) const;
+  const std::vector<std::pair<std::string, IValue>>& constants() const { return constants_; }
+
+  /// A jit::Function.
+  void addMethod(intrusive_ptr<ivalue::FunctionBase> method);
+  void removeMethod(std::string_view name);
+  Function* findMethod(std::string_view name) const;
+  Function& getMethod(std::string_view name) const;
+  std::vector<Function*> methods() const;
+
+ protected:
+  bool same_details(const Type& other) const override;
+  bool details_below(const Type& other, std::string* why_not) const override;
+
+ private:
+  bool is_module_, is_opaque_;
+  std::vector<ClassAttribute> attributes_;
+  std::vector<std::pair<std::string, IValue>> constants_;
+  std::vector<intrusive_ptr<ivalue::FunctionBase>> methods_;  // Functions
+};
+using ClassTypePtr = std::shared_ptr<ClassType>;
+
+/// The methods that a class must have to be used in its place.
+class CRESSET_API InterfaceType final : public Type {
+ public:
+  InterfaceType(std::string qualified_name, bool is_module) : Type(TypeKind::Interface, {}, std::move(qualified_name)), is_module_(is_module) {}
+  static std::shared_ptr<InterfaceType> create(std::string qualified_name, bool is_module = false) {
+    return std::make_shared<InterfaceType>(std::move(qualified_name), is_module);
+  }
+  bool is_module() const { return is_module_; }
+  void addMethod(FunctionSchema schema) { methods_.push_back(std::move(schema)); }
+  const FunctionSchema* getMethod(std::string_view name) const;
+  const std::vector<FunctionSchema>& methods() const { return methods_; }
+
+ protected:
+  bool details_below(const Type& other, std::string* why_not) const override;
+
+ private:
+  bool is_module_;
+  std::vector<FunctionSchema> methods_;
+};
+
+/// An enumeration: the type of its values and its enumerators.
+class CRESSET_API EnumType final : public Type {
+ public:
+  EnumType(std::string qualified_name, TypePtr value_type) : Type(TypeKind::Enum, {std::move(value_type)}, std::move(qualified_name)) {}
+  static std::shared_ptr<EnumType> create(std::string qualified_name, TypePtr value_type) {
+    return std::make_shared<EnumType>(std::move(qualified_name), std::move(value_type));
+  }
+  const TypePtr& value_type() const { return contained[0]; }
+  void addEnumerator(std::string name, IValue value);
+  /// The shared object of an enumerator; null for an unknown name.
+  intrusive_ptr<ivalue::EnumHolder> find(std::string_view name) const;
+  const std::vector<intrusive_ptr<ivalue::EnumHolder>>& enumerators() const { return enumerators_; }
+
+ private:
+  std::vector<intrusive_ptr<ivalue::EnumHolder>> enumerators_;
+};
+
+/// The type of one function.
+class CRESSET_API FunctionType final : public Type {
+ public:
+  /// Of a jit::Function.
+  explicit FunctionType(intrusive_ptr<ivalue::FunctionBase> function)
+      : Type(TypeKind::Function, {}, function->qualname()), function_(std::move(function)) {}
+  Function* function() const;
+
+ private:
+  intrusive_ptr<ivalue::FunctionBase> function_;
+};
+
+/// "__torch__.a.B" → "__torch__.a.___torch_mangle_0.B", with the next number where there is one.
+CRESSET_API std::string mangle_name(const std::string& qualified, const std::function<bool(const std::string&)>& taken);
+/// Without a leading "__torch__." and without any mangle segment.
+CRESSET_API std::string unmangled_name(const std::string& qualified);
+
+/// Looks up a class, interface, enum or named tuple by its qualified name; null when it is not known.
+using TypeResolver = std::function<TypePtr(const std::string&)>;
+
+/// Reads a type in schema, IR or annotation spelling: "Tensor?", "Float(2, *, strides=[3, 1], device=cpu)", "Float(10:48, 48:1)",
+/// "List[int]", "Optional(T)", "Dict(str, int)", "Function<f>". Names that the resolver does not know become opaque classes.
+/// `at` is moved behind the type; errors give the position.
+CRESSET_API TypePtr parse_type_expression(std::string_view text, const TypeResolver& resolver = nullptr);
+
+}  // namespace cresset::jit

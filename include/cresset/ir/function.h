@@ -1,0 +1,90 @@
+// Functions: a graph with a name and a schema, compiled when first called. CompilationUnit: functions and classes by name.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+
+#include <cresset/ir/class_type.h>
+#include <cresset/ir/ir.h>
+
+namespace cresset::jit {
+
+class Code;
+
+/// Something callable. Most are GraphFunctions; extensions may add functions written in C++.
+class CRESSET_API Function : public ivalue::FunctionBase {
+ public:
+  explicit Function(std::string qualified_name) : name_(std::move(qualified_name)) {}
+  const std::string& qualname() const final { return name_; }
+  /// The part behind the last dot.
+  std::string name() const { return name_.substr(name_.rfind('.') + 1); }
+  virtual const FunctionSchema& getSchema() const = 0;
+  /// Takes the arguments off the stack and leaves the result.
+  virtual void run(Stack& stack) = 0;
+  /// Null for functions that have no graph.
+  virtual std::shared_ptr<Graph> graph() const { return nullptr; }
+  /// Compiled code of a graph; null for functions that have none.
+  virtual std::shared_ptr<const Code> code() { return nullptr; }
+  IValue operator()(Stack arguments);
+  /// Arguments in the schema's order with defaults filled in; raises for missing and superfluous ones.
+  void checkAndNormalize(Stack& arguments, const std::vector<std::pair<std::string, IValue>>& kwargs) const;
+
+ private:
+  std::string name_;
+};
+
+/// A function with a graph. The graph may be given at once or by a creator that runs at the first look (lazy compilation, recursion).
+class CRESSET_API GraphFunction final : public Function {
+ public:
+  GraphFunction(std::string qualified_name, std::shared_ptr<Graph> graph, std::function<void(GraphFunction&)> creator = nullptr);
+  const FunctionSchema& getSchema() const override;
+  /// By default the graph's inputs and outputs give the schema.
+  void setSchema(FunctionSchema schema);
+  std::shared_ptr<Graph> graph() const override;
+  void setGraph(std::shared_ptr<Graph> graph);
+  void ensure_defined() const;
+  void run(Stack& stack) override;
+  std::shared_ptr<const Code> code() override;
+  /// Forgets compiled code; needed after the graph was changed.
+  void invalidate();
+
+ private:
+  mutable std::recursive_mutex mutex_;
+  mutable std::shared_ptr<Graph> graph_;
+  mutable std::function<void(GraphFunction&)> creator_;
+  mutable std::optional<FunctionSchema> schema_;
+  std::shared_ptr<const Code> code_;
+};
+
+/// The schema of a graph: its inputs' names and types, its outputs' types.
+CRESSET_API FunctionSchema schema_of_graph(const Graph& g, const std::string& name);
+
+class CRESSET_API CompilationUnit {
+ public:
+  intrusive_ptr<Function> find_function(std::string_view qualified_name) const;
+  Function& get_function(std::string_view qualified_name) const;
+  intrusive_ptr<GraphFunction> create_function(std::string qualified_name, std::shared_ptr<Graph> graph, bool mangle = false,
+                                               std::function<void(GraphFunction&)> creator = nullptr);
+  void register_function(intrusive_ptr<Function> f);
+  void drop_function(std::string_view qualified_name);
+  std::vector<intrusive_ptr<Function>> functions() const;
+  void register_type(TypePtr named);
+  /// Class, interface, enum or named tuple; null when unknown.
+  TypePtr find_type(std::string_view qualified_name) const;
+  std::shared_ptr<ClassType> find_class(std::string_view qualified_name) const;
+  /// The same name, or a mangled one when it is taken.
+  std::string mangle(const std::string& qualified_name) const;
+  TypeResolver resolver() const;
+
+ private:
+  mutable std::shared_mutex mutex_;
+  std::vector<intrusive_ptr<Function>> functions_;
+  std::unordered_map<std::string, std::size_t> function_index_;
+  std::unordered_map<std::string, TypePtr> types_;
+};
+
+/// Calls on objects of scripts' classes: `object.method(arguments...)`.
+CRESSET_API IValue call_method(const intrusive_ptr<ivalue::Object>& object, const std::string& method, Stack arguments);
+
+}  // namespace cresset::jit

@@ -1,0 +1,554 @@
+// The graph IR: Graph owns Blocks, Nodes and Values. Strict SSA, text form in ir_parser.h and Graph::toString.
+//
+// A block is a circular list of nodes closed by two sentinels: the parameter node (its outputs are the block's inputs) and
+// the return node (its inputs are the block's outputs). Iterating from the first node meets the return node at the end; the
+// node behind the return node is the parameter node.
+#pragma once
+
+#include <complex>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include <cresset/dispatch/function_schema.h>
+#include <cresset/dispatch/tensor_type.h>
+#include <cresset/ir/source_range.h>
+#include <cresset/ir/symbol.h>
+
+namespace cresset::jit {
+
+using cresset::TensorType;
+using cresset::Type;
+using cresset::TypeKind;
+using cresset::TypePtr;
+
+class Block;
+class Graph;
+class Node;
+class Value;
+struct Operator;
+
+/// One use of a value: input number `offset` of `user`.
+struct Use {
+  Node* user;
+  std::size_t offset;
+  friend bool operator==(const Use&, const Use&) = default;
+};
+
+/// What bindings hold on to: null once the object was destroyed.
+template <class T>
+struct Handle {
+  T* target;
+};
+
+/// A path of names, from the module that was traced down ("__module.layer1/aten::relu").
+class CRESSET_API Scope {
+ public:
+  Scope(std::shared_ptr<const Scope> parent, std::string name) : parent_(std::move(parent)), name_(std::move(name)) {}
+  const std::string& name() const { return name_; }
+  const std::shared_ptr<const Scope>& parent() const { return parent_; }
+  /// The names from the root, with '/' between them.
+  std::string namesFromRoot(std::string_view separator = "/") const;
+  static std::shared_ptr<const Scope> parse(std::string_view path);
+
+ private:
+  std::shared_ptr<const Scope> parent_;
+  std::string name_;
+};
+using ScopePtr = std::shared_ptr<const Scope>;
+
+/// The calls that inlining removed around a node, outermost first: which function was called, from where, on which module.
+struct InlinedCallStack {
+  std::string function_name;
+  SourceRange call_site;
+  std::string module_path;  // instance path below the root module, "layer1.0"; empty for functions
+  TypePtr module_type;      // may be null
+  std::shared_ptr<const InlinedCallStack> callee;
+  /// "forward [layer1.0] > helper".
+  std::string str() const;
+};
+using InlinedCallStackPtr = std::shared_ptr<const InlinedCallStack>;
+
+// ---- attributes ------------------------------------------------------------------------------------------------------
+
+/// In the order of the alternatives of AttributeValue, named as PyTorch's accessors are.
+enum class AttributeKind : uint8_t { f, fs, c, cs, i, is, s, ss, t, ts, g, gs, ty, tys, ival };
+CRESSET_API const char* toString(AttributeKind kind);
+
+using AttributeValue =
+    std::variant<double, std::vector<double>, std::complex<double>, std::vector<std::complex<double>>, int64_t, std::vector<int64_t>,
+                 std::string, std::vector<std::string>, Tensor, std::vector<Tensor>, std::shared_ptr<Graph>,
+                 std::vector<std::shared_ptr<Graph>>, TypePtr, std::vector<TypePtr>, IValue>;
+
+struct Attribute {
+  Symbol name;
+  AttributeValue value;
+  AttributeKind kind() const { return static_cast<AttributeKind>(value.index()); }
+};
+
+// ---- values ----------------------------------------------------------------------------------------------------------
+
+class CRESSET_API Value {
+ public:
+  Value(const Value&) = delete;
+  const TypePtr& type() const { return type_; }
+  Value* setType(TypePtr type);
+  /// The type of a tensor's value.
+  Value* inferTypeFrom(const Tensor& t) { return setType(TensorType::create(t)); }
+  bool isCompleteTensor() const;
+  std::size_t unique() const { return unique_; }
+  bool hasDebugName() const { return !name_.empty(); }
+  /// The name, or the number of an anonymous value.
+  std::string debugName() const { return name_.empty() ? std::to_string(unique_) : name_; }
+  /// "x" of "x.12".
+  std::string debugNameBase() const;
+  /// An earlier owner of a taken name is renamed with a number behind a dot. Empty: anonymous. Names of digits alone are refused.
+  Value* setDebugName(const std::string& name);
+  static bool isValidName(std::string_view name);
+  Node* node() const { return node_; }
+  std::size_t offset() const { return offset_; }
+  Graph* owningGraph() const;
+  Block* owningBlock() const;
+  const std::vector<Use>& uses() const { return uses_; }
+  bool hasUses() const { return !uses_.empty(); }
+  void replaceAllUsesWith(Value* other);
+  /// Uses by nodes that stand behind `node` in the order of the program.
+  void replaceAllUsesAfterNodeWith(const Node* node, Value* other);
+  /// Uses by nodes that `node` dominates: behind it, in its block or in blocks nested there.
+  void replaceAllUsesDominatedByNodeWith(const Node* node, Value* other);
+  /// Type and, if present, name.
+  Value* copyMetadata(const Value* from);
+  bool mustBeNone() const;
+  bool mustNotBeNone() const;
+  const std::shared_ptr<Handle<Value>>& handle();
+  ~Value() {
+    if (handle_) handle_->target = nullptr;
+  }
+
+ private:
+  friend class Block;
+  friend class Graph;
+  friend class Node;
+  Value(Node* node, std::size_t offset);
+  std::shared_ptr<Handle<Value>> handle_;
+
+  Node* node_;
+  std::size_t offset_, unique_, owner_index_;
+  TypePtr type_;
+  std::string name_;
+  std::vector<Use> uses_;
+};
+
+// ---- nodes -----------------------------------------------------------------------------------------------------------
+
+class CRESSET_API Node {
+ public:
+  Node(const Node&) = delete;
+
+  Symbol kind() const { return kind_; }
+  /// The same node as another operator.
+  Node* changeKind(Symbol kind) {
+    kind_ = kind;
+    changed();
+    return this;
+  }
+  Graph* owningGraph() const { return graph_; }
+  /// Null while the node is in no block.
+  Block* owningBlock() const { return owning_block_; }
+  Node* next() const { return next_; }
+  Node* prev() const { return prev_; }
+  bool inBlockList() const { return next_ != nullptr; }
+
+  const SourceRange& sourceRange() const { return source_range_; }
+  Node* setSourceRange(SourceRange r) {
+    source_range_ = std::move(r);
+    return this;
+  }
+  const ScopePtr& scope() const { return scope_; }
+  Node* setScope(ScopePtr s) {
+    scope_ = std::move(s);
+    return this;
+  }
+  std::string scopeName() const { return scope_ ? scope_->namesFromRoot() : std::string(); }
+  const InlinedCallStackPtr& callstack() const { return callstack_; }
+  void setCallStack(InlinedCallStackPtr s) { callstack_ = std::move(s); }
+  /// Source range, scope, call stack and the fallback mark of another node.
+  Node* copyMetadata(const Node* from);
+
+  const std::vector<Value*>& inputs() const { return inputs_; }
+  const std::vector<Value*>& outputs() const { return outputs_; }
+  Value* input() const;
+  Value* input(std::size_t i) const { return inputs_.at(i); }
+  Value* output() const;
+  Value* output(std::size_t i) const { return outputs_.at(i); }
+  /// The input at the place of a schema's argument.
+  Value* namedInput(std::string_view name) const;
+  bool hasUses() const;
+
+  Value* addInput(Value* v);
+  Value* insertInput(std::size_t i, Value* v);
+  /// The value that was there.
+  Value* replaceInput(std::size_t i, Value* v);
+  void replaceInputWith(Value* from, Value* to);
+  void removeInput(std::size_t i);
+  void removeAllInputs();
+  void permuteInputs(const std::vector<std::size_t>& order);
+  Value* addOutput();
+  Value* insertOutput(std::size_t i);
+  void eraseOutput(std::size_t i);
+  void permuteOutputs(const std::vector<std::size_t>& order);
+  void replaceAllUsesWith(Node* other);
+
+  const std::vector<Block*>& blocks() const { return blocks_; }
+  Block* addBlock();
+  void eraseBlock(std::size_t i);
+
+  Node* insertBefore(Node* n);
+  Node* insertAfter(Node* n);
+  void moveBefore(Node* n);
+  void moveAfter(Node* n);
+  bool isBefore(const Node* n) const;
+  bool isAfter(const Node* n) const { return n != this && !isBefore(n) ; }
+  /// Out of its block's list; the graph keeps it.
+  void removeFromList();
+  /// Removes the node and all that is nested in it. No output may have uses.
+  void destroy();
+
+  // Attributes, in the order they were set.
+  const std::vector<Attribute>& attributes() const { return attributes_; }
+  bool hasAttributes() const { return !attributes_.empty(); }
+  bool hasAttribute(Symbol name) const { return find(name) != nullptr; }
+  bool hasAttributeS(std::string_view name) const { return hasAttribute(Symbol::attr(name)); }
+  AttributeKind kindOf(Symbol name) const;
+  std::vector<Symbol> attributeNames() const;
+  Node* removeAttribute(Symbol name);
+  Node* copyAttributes(const Node& from);
+  Node* setAttribute(Symbol name, AttributeValue value);
+  const AttributeValue& attribute(Symbol name) const;
+#define CRESSET_ATTRIBUTE(k, ...)                                                                                  \
+  Node* k##_(Symbol name, __VA_ARGS__ v) {                                                                         \
+    return setAttribute(name, AttributeValue(std::in_place_index<static_cast<std::size_t>(AttributeKind::k)>, std::move(v))); \
+  }                                                                                                                \
+  const __VA_ARGS__& k(Symbol name) const { return std::get<static_cast<std::size_t>(AttributeKind::k)>(typed(name, AttributeKind::k)); }
+  CRESSET_ATTRIBUTE(f, double)
+  CRESSET_ATTRIBUTE(fs, std::vector<double>)
+  CRESSET_ATTRIBUTE(c, std::complex<double>)
+  CRESSET_ATTRIBUTE(cs, std::vector<std::complex<double>>)
+  CRESSET_ATTRIBUTE(i, int64_t)
+  CRESSET_ATTRIBUTE(is, std::vector<int64_t>)
+  CRESSET_ATTRIBUTE(s, std::string)
+  CRESSET_ATTRIBUTE(ss, std::vector<std::string>)
+  CRESSET_ATTRIBUTE(t, Tensor)
+  CRESSET_ATTRIBUTE(ts, std::vector<Tensor>)
+  CRESSET_ATTRIBUTE(g, std::shared_ptr<Graph>)
+  CRESSET_ATTRIBUTE(gs, std::vector<std::shared_ptr<Graph>>)
+  CRESSET_ATTRIBUTE(ty, TypePtr)
+  CRESSET_ATTRIBUTE(tys, std::vector<TypePtr>)
+  CRESSET_ATTRIBUTE(ival, IValue)
+#undef CRESSET_ATTRIBUTE
+
+  // The operator behind the node: found among the overloads of its kind by number and types of the inputs, kept until the node changes.
+  /// Null when no overload fits.
+  const Operator* maybeOperator() const;
+  /// Raises with the node, its place and the candidates when no overload fits.
+  const Operator& getOperator() const;
+  const FunctionSchema* maybeSchema() const;
+  const FunctionSchema& schema() const;
+  /// Does this schema's name and arguments fit?
+  bool matches(const FunctionSchema& schema) const;
+  /// The same for a schema's text.
+  bool matches(std::string_view schema) const;
+  bool hasSideEffects() const;
+  bool isNondeterministic() const;
+  bool isInplaceOrWrites() const;
+  bool mustBeNone() const;
+
+  /// One line, without blocks.
+  std::string str() const;
+
+  /// The constant value of the input at the place of a schema's argument.
+  std::optional<IValue> get(std::string_view argument) const;
+  const std::shared_ptr<Handle<Node>>& handle();
+  ~Node() {
+    if (handle_) handle_->target = nullptr;
+  }
+
+ private:
+  std::shared_ptr<Handle<Node>> handle_;
+  friend class Block;
+  friend class Graph;
+  friend class Value;
+  Node(Graph* graph, Symbol kind);
+  const Attribute* find(Symbol name) const;
+  const AttributeValue& typed(Symbol name, AttributeKind kind) const;
+  // The operator must be looked up again.
+  void changed() { operator_ = nullptr; operator_generation_ = 0; }
+  void remove_use(std::size_t i);
+  void assign_position();
+  Value* dropInput(std::size_t i);
+
+  Symbol kind_;
+  Graph* graph_;
+  Block* owning_block_ = nullptr;
+  Node *next_ = nullptr, *prev_ = nullptr;
+  int64_t position_ = 0;
+  std::size_t owner_index_ = 0;
+  std::vector<Value*> inputs_, outputs_;
+  std::vector<Block*> blocks_;
+  std::vector<Attribute> attributes_;
+  SourceRange source_range_;
+  ScopePtr scope_;
+  InlinedCallStackPtr callstack_;
+  mutable const Operator* operator_ = nullptr;
+  mutable uint64_t operator_generation_ = 0;  // of the operator registry, when operator_ was looked up; 0: not looked up
+};
+
+/// Nodes of a block, forwards or (by reverse()) backwards. The current node may be destroyed only after stepping past it.
+class NodeList {
+ public:
+  class iterator {
+   public:
+    using iterator_category = std::bidirectional_iterator_tag;
+    using value_type = Node*;
+    using difference_type = std::ptrdiff_t;
+    using pointer = Node**;
+    using reference = Node*;
+    explicit iterator(Node* n = nullptr, bool backwards = false) : node_(n), backwards_(backwards) {}
+    Node* operator*() const { return node_; }
+    Node* operator->() const { return node_; }
+    iterator& operator++() {
+      node_ = backwards_ ? node_->prev() : node_->next();
+      return *this;
+    }
+    iterator operator++(int) {
+      iterator old = *this;
+      ++*this;
+      return old;
+    }
+    iterator& operator--() {
+      node_ = backwards_ ? node_->next() : node_->prev();
+      return *this;
+    }
+    /// Destroys the node and stands on the one before, so that ++ goes on behind it.
+    void destroyCurrent() {
+      Node* dead = node_;
+      --*this;
+      dead->destroy();
+    }
+    friend bool operator==(const iterator& a, const iterator& b) { return a.node_ == b.node_; }
+
+   private:
+    Node* node_;
+    bool backwards_;
+  };
+  NodeList(Node* first, Node* end, bool backwards = false) : first_(first), end_(end), backwards_(backwards) {}
+  iterator begin() const { return iterator(first_, backwards_); }
+  iterator end() const { return iterator(end_, backwards_); }
+  NodeList reverse() const;
+
+ private:
+  Node *first_, *end_;
+  bool backwards_;
+};
+
+// ---- blocks ----------------------------------------------------------------------------------------------------------
+
+class CRESSET_API Block {
+ public:
+  Block(const Block&) = delete;
+  const std::vector<Value*>& inputs() const { return param_node_->outputs(); }
+  const std::vector<Value*>& outputs() const { return return_node_->inputs(); }
+  NodeList nodes() const { return NodeList(param_node_->next(), return_node_); }
+  Node* param_node() const { return param_node_; }
+  Node* return_node() const { return return_node_; }
+  /// Null for the graph's own block.
+  Node* owningNode() const { return owning_node_; }
+  Graph* owningGraph() const { return graph_; }
+  Value* addInput(const std::string& name = {});
+  Value* insertInput(std::size_t i, const std::string& name = {});
+  void eraseInput(std::size_t i) { param_node_->eraseOutput(i); }
+  void permuteInputs(const std::vector<std::size_t>& order) { param_node_->permuteOutputs(order); }
+  std::size_t registerOutput(Value* v);
+  std::size_t insertOutput(std::size_t i, Value* v);
+  void eraseOutput(std::size_t i) { return_node_->removeInput(i); }
+  void replaceOutput(std::size_t i, Value* v) { return_node_->replaceInput(i, v); }
+  void permuteOutputs(const std::vector<std::size_t>& order) { return_node_->permuteInputs(order); }
+  Node* appendNode(Node* n) { return n->insertBefore(return_node_); }
+  Node* prependNode(Node* n) { return n->insertAfter(param_node_); }
+  /// Copies inputs, nodes and outputs of `from` into this empty block; values from outside go through the map.
+  void cloneFrom(const Block* from, const std::function<Value*(Value*)>& outer);
+  /// Destroys all nodes and outputs.
+  void clear();
+  /// All nodes of this block and of blocks nested in it, in the order of the program.
+  void visit(const std::function<void(Node*)>& f) const;
+  const std::shared_ptr<Handle<Block>>& handle();
+  ~Block() {
+    if (handle_) handle_->target = nullptr;
+  }
+
+ private:
+  std::shared_ptr<Handle<Block>> handle_;
+  friend class Graph;
+  friend class Node;
+  Block(Graph* graph, Node* owner);
+  void renumber();
+  Graph* graph_;
+  Node *owning_node_, *param_node_, *return_node_;
+  std::size_t owner_index_ = 0;
+};
+
+// ---- the graph -------------------------------------------------------------------------------------------------------
+
+struct PrintOptions {
+  bool source_ranges = true;
+  /// Tensor constants as base64 below the graph; otherwise large ones print as <Tensor> and cannot be read back.
+  bool constants = true;
+};
+
+class CRESSET_API Graph : public std::enable_shared_from_this<Graph> {
+ public:
+  Graph();
+  ~Graph();
+  Graph(const Graph&) = delete;
+
+  Block* block() const { return block_; }
+  const std::vector<Value*>& inputs() const { return block_->inputs(); }
+  const std::vector<Value*>& outputs() const { return block_->outputs(); }
+  NodeList nodes() const { return block_->nodes(); }
+  Node* param_node() const { return block_->param_node(); }
+  Node* return_node() const { return block_->return_node(); }
+  Value* addInput(const std::string& name = {}) { return block_->addInput(name); }
+  Value* insertInput(std::size_t i, const std::string& name = {}) { return block_->insertInput(i, name); }
+  void eraseInput(std::size_t i) { block_->eraseInput(i); }
+  std::size_t registerOutput(Value* v) { return block_->registerOutput(v); }
+  void eraseOutput(std::size_t i) { block_->eraseOutput(i); }
+
+  /// A node in no block yet.
+  Node* create(Symbol kind, std::size_t outputs = 1);
+  Node* create(Symbol kind, const std::vector<Value*>& inputs, std::size_t outputs = 1);
+  Node* createNone();
+  Node* createUninitialized(TypePtr type);
+  Node* createTuple(const std::vector<Value*>& members, TypePtr named = nullptr);
+  Node* createTupleUnpack(Value* tuple);
+  Node* createTupleIndex(Value* tuple, Value* index, TypePtr type);
+  Node* createTupleSlice(Value* tuple, int64_t begin, int64_t end);
+  Node* createList(TypePtr element, const std::vector<Value*>& members);
+  Node* createListUnpack(Value* list, std::size_t count);
+  Node* createDict(TypePtr key, TypePtr value, const std::vector<Value*>& keys, const std::vector<Value*>& values);
+  Node* createNumToTensor(Value* number);
+  Node* createObject(TypePtr type);
+  Node* createGetAttr(Value* object, const std::string& name, TypePtr type = nullptr);
+  Node* createSetAttr(Value* object, const std::string& name, Value* value);
+  Node* createLoad(const std::string& name, TypePtr type);
+  Node* createStore(const std::string& name, Value* v);
+  /// A copy with inputs through the map; nested blocks and attribute graphs are cloned.
+  Node* createClone(const Node* n, const std::function<Value*(Value*)>& map, bool copy_blocks = true);
+
+  Node* appendNode(Node* n) { return block_->appendNode(n); }
+  Node* prependNode(Node* n) { return block_->prependNode(n); }
+  /// In front of the insertion point.
+  Node* insertNode(Node* n);
+  /// A call of an operator: inputs in the schema's order, left-out arguments take the schema's defaults as constants. Raises
+  /// when no overload fits.
+  Value* insert(Symbol op, const std::vector<Value*>& args, const std::vector<std::pair<std::string, Value*>>& kwargs = {},
+                SourceRange range = {});
+  /// A constant in front of the insertion point; raises for values that cannot be constants.
+  Value* insertConstant(const IValue& v, SourceRange range = {}, ScopePtr scope = nullptr);
+  /// The body of another graph in front of the insertion point; gives the values of its outputs.
+  std::vector<Value*> insertGraph(const Graph& callee, const std::vector<Value*>& inputs,
+                                  std::unordered_map<Value*, Value*>* value_map = nullptr);
+
+  Node* insertPoint() const { return insert_before_; }
+  /// New nodes go in front of this node, or to the end of this block.
+  void setInsertPoint(Node* n);
+  void setInsertPoint(Block* b) { setInsertPoint(b->return_node()); }
+
+  ScopePtr current_scope() const { return current_scope_; }
+  void set_current_scope(ScopePtr s) { current_scope_ = std::move(s); }
+
+  std::shared_ptr<Graph> copy() const;
+  std::shared_ptr<Graph> copy(std::unordered_map<Value*, Value*>& value_map) const;
+  /// Checks every rule of well-formed IR and raises with the first violation.
+  void lint() const;
+  std::string toString(bool source_ranges = true) const;
+  std::string toString(const PrintOptions& options) const;
+  /// Gives an anonymous value its number; used by readers, which keep the numbers they read.
+  void renumberValue(Value* v, std::size_t unique);
+  Value* findDebugName(const std::string& name) const;
+  std::size_t node_count() const { return all_nodes_.size(); }
+
+ private:
+  friend class Block;
+  friend class Node;
+  friend class Value;
+  void adopt(Node* n);
+  void release(Node* n);
+  void adopt(Value* v);
+  void release(Value* v);
+  void adopt(Block* b);
+  void release(Block* b);
+
+  std::vector<Node*> all_nodes_;
+  std::vector<Value*> all_values_;
+  std::vector<Block*> all_blocks_;
+  std::unordered_map<std::string, Value*> names_;
+  std::unordered_map<std::string, std::size_t> name_suffixes_;
+  std::size_t next_unique_ = 0;
+  Block* block_;
+  Node* insert_before_;
+  ScopePtr current_scope_;
+};
+CRESSET_API std::string to_string(const Graph& g);
+
+/// Sets the insertion point for a scope.
+class WithInsertPoint {
+ public:
+  explicit WithInsertPoint(Node* n) : graph_(n->owningGraph()), old_(graph_->insertPoint()) { graph_->setInsertPoint(n); }
+  explicit WithInsertPoint(Block* b) : WithInsertPoint(b->return_node()) {}
+  ~WithInsertPoint() { graph_->setInsertPoint(old_); }
+  WithInsertPoint(const WithInsertPoint&) = delete;
+
+ private:
+  Graph* graph_;
+  Node* old_;
+};
+
+/// Replaces a node by the body of a graph whose inputs are the node's inputs.
+CRESSET_API std::vector<Value*> inlineGraph(Graph& graph, Node* to_replace, const Graph& callee,
+                                            std::unordered_map<Value*, Value*>* value_map = nullptr);
+
+// ---- constants (constants.cpp) ----------------------------------------------------------------------------------------
+
+/// The value of a constant's output, or nothing when the value is no constant.
+CRESSET_API std::optional<IValue> toIValue(const Value* v);
+template <class T>
+std::optional<T> constant_as(const Value* v) {
+  if (auto iv = toIValue(v)) {
+    if constexpr (std::is_same_v<T, int64_t>) {
+      if (!iv->isInt()) return std::nullopt;
+    } else if constexpr (std::is_same_v<T, bool>) {
+      if (!iv->isBool()) return std::nullopt;
+    } else if constexpr (std::is_same_v<T, double>) {
+      if (!iv->isDouble()) return std::nullopt;
+    } else if constexpr (std::is_same_v<T, std::string>) {
+      if (!iv->isString()) return std::nullopt;
+    }
+    return iv->to<T>();
+  }
+  return std::nullopt;
+}
+/// Can this value be a prim::Constant?
+CRESSET_API bool isConstantValue(const IValue& v);
+CRESSET_API Value* insertConstant(Graph& g, const IValue& v, SourceRange range = {}, ScopePtr scope = nullptr);
+/// A constant with a given type (an empty list of ints), or nothing when it cannot be one.
+CRESSET_API std::optional<Value*> tryInsertConstant(Graph& g, const IValue& v, TypePtr type = nullptr);
+/// Bit-exact equality of constants: types, floats by their bits, tensors by dtype, device, layout and contents.
+CRESSET_API bool sameConstant(const IValue& a, const IValue& b);
+
+}  // namespace cresset::jit

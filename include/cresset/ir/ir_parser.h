@@ -1,0 +1,24 @@
+// Reading IR text. Printing (Graph::toString) and reading are exact inverses.
+#pragma once
+
+#include <cresset/ir/class_type.h>
+#include <cresset/ir/ir.h>
+
+namespace cresset::jit {
+
+struct ParseOptions {
+  /// `<Tensor>` of a complete type reads as zeros; otherwise it is an error, because the contents are lost.
+  bool parse_tensor_constants = false;
+  /// Classes by name; unknown ones are opaque.
+  TypeResolver resolver;
+  /// Functions by name for constants of functions; may be null.
+  std::function<intrusive_ptr<ivalue::FunctionBase>(const std::string&)> functions;
+  std::string filename;
+};
+
+/// Reads a graph with its subgraph and constant sections. Errors name line and column and show the line. `names` receives the values by
+/// their names in the text.
+CRESSET_API std::shared_ptr<Graph> parse_ir(std::string_view text, const ParseOptions& options = {},
+                                            std::unordered_map<std::string, Value*>* names = nullptr);
+
+}  // namespace cresset::jit

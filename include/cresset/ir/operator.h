@@ -1,0 +1,84 @@
+// Operators as graphs see them: the dispatcher's, and built-in functions on scalars, strings and containers (builtins_*.cpp).
+#pragma once
+
+#include <cresset/dispatch/dispatcher.h>
+#include <cresset/ir/ir.h>
+
+namespace cresset::jit {
+
+/// A built-in function: takes its arguments off the stack and leaves its results.
+using BuiltinFunction = void (*)(Stack&);
+
+/// What analyses may assume of an operator.
+struct OperatorFacts {
+  bool side_effects = false;     // never removed, duplicated or reordered with others of this kind
+  bool nondeterministic = false; // two calls with the same arguments may differ
+  AliasAnalysisKind alias = AliasAnalysisKind::FROM_SCHEMA;
+};
+
+struct CRESSET_API Operator {
+  Operator(FunctionSchema schema, BuiltinFunction function, OperatorFacts facts);
+  explicit Operator(OperatorHandle handle);
+  const FunctionSchema& schema() const { return schema_; }
+  const OperatorFacts& facts() const { return facts_; }
+  /// Null for operators of the dispatcher.
+  BuiltinFunction function() const { return function_; }
+  const std::optional<OperatorHandle>& handle() const { return handle_; }
+  void call(Stack& stack) const {
+    if (function_)
+      function_(stack);
+    else
+      handle_->callBoxed(stack);
+  }
+
+ private:
+  FunctionSchema schema_;
+  BuiltinFunction function_ = nullptr;
+  std::optional<OperatorHandle> handle_;
+  OperatorFacts facts_;
+};
+
+/// All overloads of a kind, in the order they are tried. The objects live for ever.
+CRESSET_API std::vector<const Operator*> operators_of(Symbol kind);
+/// The overload with this schema name ("aten::add.Tensor"), or null.
+CRESSET_API const Operator* find_operator(std::string_view name);
+/// Names of all kinds that have operators, sorted.
+CRESSET_API std::vector<std::string> operator_kinds();
+/// Grows with every registration: what was looked up before may have changed.
+CRESSET_API uint64_t operator_registry_generation();
+/// The first overload that fits the node's inputs, or null.
+CRESSET_API const Operator* find_operator_for(const Node& n);
+/// Raises: the node, where it comes from, and the overloads there are.
+[[noreturn]] CRESSET_API void raise_no_operator(const Node& n);
+/// A schema's text, parsed once.
+CRESSET_API const FunctionSchema& parsed_schema(std::string_view text);
+
+/// Registers built-in functions for as long as it lives: {schema, function}. For operators of extensions use CRESSET_LIBRARY.
+struct BuiltinRow {
+  const char* schema;
+  BuiltinFunction function;
+  OperatorFacts facts = {};
+};
+CRESSET_API void register_builtins(const BuiltinRow* rows, std::size_t count);
+
+// ---- matching of types and calls --------------------------------------------------------------------------------------
+
+using TypeVariables = std::unordered_map<std::string, TypePtr>;
+/// Can a value of type `actual` be passed for `formal`? Binds type variables; says why not when asked.
+CRESSET_API bool match_type(const TypePtr& formal, const TypePtr& actual, TypeVariables& variables, std::string* why_not = nullptr);
+/// A schema's type as a type of values: variables replaced, named integers (ScalarType, Layout, SymInt) as int. Null when a variable is unbound.
+CRESSET_API TypePtr value_type_of(const TypePtr& formal, const TypeVariables& variables);
+CRESSET_API bool inputs_match_schema(const Node& n, const FunctionSchema& schema);
+/// Types of the outputs that the schema gives for these inputs; empty when they do not match.
+CRESSET_API std::vector<TypePtr> output_types(const FunctionSchema& schema, const std::vector<Value*>& inputs);
+/// A call node in front of the insertion point (Graph::insert).
+CRESSET_API Value* emit_operator_call(Graph& g, Symbol op, const std::vector<Value*>& args,
+                                      const std::vector<std::pair<std::string, Value*>>& kwargs, SourceRange range);
+
+/// Strict resolution: raises for the first node, in the order of the program, whose kind has no operator or no overload that fits
+/// (structural nodes have none and pass). Permissive users treat such nodes as conservative.
+CRESSET_API void check_operators(const Graph& g);
+/// Kinds that are part of the IR itself and need no operator.
+CRESSET_API bool is_structural(Symbol kind);
+
+}  // namespace cresset::jit

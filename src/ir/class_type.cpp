@@ -1,0 +1,195 @@
+// Classes, interfaces, enums and functions as types; mangled names.
+#include <cresset/ir/class_type.h>
+
+#include <algorithm>
+
+#include <cresset/ir/function.h>
+
+namespace cresset::jit {
+
+ClassTypePtr ClassType::create(std::string qualified_name, bool is_module) {
+  return std::make_shared<ClassType>(std::move(qualified_name), is_module, false);
+}
+ClassTypePtr ClassType::opaque(std::string qualified_name) { return std::make_shared<ClassType>(std::move(qualified_name), false, true); }
+
+std::optional<std::size_t> ClassType::findAttributeSlot(std::string_view attribute) const {
+  for (std::size_t i = 0; i < attributes_.size(); ++i)
+    if (attributes_[i].name == attribute) return i;
+  return std::nullopt;
+}
+std::size_t ClassType::getAttributeSlot(std::string_view attribute) const {
+  const auto slot = findAttributeSlot(attribute);
+  CRESSET_CHECK_AS(AttributeError, slot, "'", name, "' object has no attribute or method '", attribute, "'.");
+  return *slot;
+}
+std::size_t ClassType::addAttribute(const std::string& attribute, TypePtr type, bool is_parameter, bool is_buffer) {
+  CRESSET_CHECK(!hasAttribute(attribute) && !findConstant(attribute), "attempting to add attribute '", attribute, "' to '", name,
+                "' but it already exists.");
+  CRESSET_CHECK(!is_parameter || type->kind == TypeKind::Tensor || type->kind == TypeKind::None || type->kind == TypeKind::Optional,
+                "Expecting parameter or buffer to have either None, Tensor or Optional[Tensor] type, but got: ", type->str());
+  attributes_.push_back({attribute, std::move(type), is_parameter, is_buffer});
+  return attributes_.size() - 1;
+}
+std::size_t ClassType::addOrCheckAttribute(const std::string& attribute, TypePtr type, bool is_parameter, bool is_buffer) {
+  const auto slot = findAttributeSlot(attribute);
+  if (!slot) return addAttribute(attribute, std::move(type), is_parameter, is_buffer);
+  CRESSET_CHECK(type->is_subtype_of(*attributes_[*slot].type), "attribute '", attribute, "' of '", name, "': a value of type '",
+                attributes_[*slot].type->str(), "' was required; '", type->str(), "' was given.");
+  return *slot;
+}
+void ClassType::removeAttribute(const std::string& attribute) {
+  attributes_.erase(attributes_.begin() + static_cast<std::ptrdiff_t>(getAttributeSlot(attribute)));
+}
+TypePtr ClassType::findAttribute(std::string_view attribute) const {
+  const auto slot = findAttributeSlot(attribute);
+  return slot ? attributes_[*slot].type : nullptr;
+}
+const TypePtr& ClassType::getAttribute(std::string_view attribute) const { return attributes_[getAttributeSlot(attribute)].type; }
+
+void ClassType::addConstant(const std::string& constant, IValue v) {
+  CRESSET_CHECK(!findConstant(constant) && !hasAttribute(constant), "attempting to add constant '", constant, "' to '", name,
+                "' but it already exists.");
+  constants_.emplace_back(constant, std::move(v));
+}
+std::optional<IValue> ClassType::findConstant(std::string_view constant) const {
+  for (const auto& [n, v] : constants_)
+    if (n == constant) return v;
+  return std::nullopt;
+}
+
+namespace {
+Function* as_function(const intrusive_ptr<ivalue::FunctionBase>& f) { return static_cast<Function*>(f.get()); }
+}  // namespace
+
+void ClassType::addMethod(intrusive_ptr<ivalue::FunctionBase> method) {
+  const std::string own_name = as_function(method)->name();
+  CRESSET_CHECK(!findMethod(own_name), "Can't redefine method: ", own_name, " on class: ", name);
+  methods_.push_back(std::move(method));
+}
+void ClassType::removeMethod(std::string_view method) {
+  std::erase_if(methods_, [&](const auto& m) { return as_function(m)->name() == method; });
+}
+Function* ClassType::findMethod(std::string_view method) const {
+  for (const auto& m : methods_)
+    if (as_function(m)->name() == method) return as_function(m);
+  return nullptr;
+}
+Function& ClassType::getMethod(std::string_view method) const {
+  Function* f = findMethod(method);
+  CRESSET_CHECK_AS(AttributeError, f, "Couldn't find method: '", method, "' on class: '", name, "'.");
+  return *f;
+}
+std::vector<Function*> ClassType::methods() const {
+  std::vector<Function*> out;
+  for (const auto& m : methods_) out.push_back(as_function(m));
+  return out;
+}
+
+// Classes are the same when they are one object; a class of which only the name is known is every class of that name.
+bool ClassType::same_details(const Type& other) const {
+  if (name != other.name) return false;
+  const auto* o = dynamic_cast<const ClassType*>(&other);
+  return !o || o == this || is_opaque_ || o->is_opaque_;
+}
+
+bool ClassType::details_below(const Type& other, std::string* why_not) const {
+  const auto* interface = dynamic_cast<const InterfaceType*>(&other);
+  if (!interface) return same_details(other);
+  if (interface->is_module() && !is_module_) {
+    if (why_not) *why_not = "Interface '" + interface->name + "' is a module interface; class '" + name + "' is no module.";
+    return false;
+  }
+  for (const FunctionSchema& wanted : interface->methods()) {
+    const Function* own = findMethod(wanted.name());
+    if (!own) {
+      if (why_not) *why_not = "Class '" + name + "' does not have method '" + wanted.name() + "' but '" + interface->name + "' does.";
+      return false;
+    }
+    const FunctionSchema& have = own->getSchema();
+    bool fits = have.arguments().size() == wanted.arguments().size() && have.returns().size() == wanted.returns().size();
+    // The first argument is the object itself.
+    for (std::size_t i = 1; fits && i < wanted.arguments().size(); ++i)
+      fits = wanted.arguments()[i].type->is_subtype_of(*have.arguments()[i].type) && wanted.arguments()[i].name == have.arguments()[i].name;
+    for (std::size_t i = 0; fits && i < wanted.returns().size(); ++i)
+      fits = have.returns()[i].type->is_subtype_of(*wanted.returns()[i].type);
+    if (!fits) {
+      if (why_not)
+        *why_not = "Method on class '" + name + "' is not compatible with interface '" + interface->name + "':\n  class: " + have.str() +
+                   "\n  interface: " + wanted.str();
+      return false;
+    }
+  }
+  return true;
+}
+
+const FunctionSchema* InterfaceType::getMethod(std::string_view method) const {
+  for (const FunctionSchema& m : methods_)
+    if (m.name() == method) return &m;
+  return nullptr;
+}
+bool InterfaceType::details_below(const Type& other, std::string*) const {
+  if (same_details(other)) return true;
+  const auto* o = dynamic_cast<const InterfaceType*>(&other);
+  if (!o) return false;
+  return std::all_of(o->methods_.begin(), o->methods_.end(), [&](const FunctionSchema& wanted) {
+    const FunctionSchema* own = getMethod(wanted.name());
+    return own && *own == wanted;
+  });
+}
+
+void EnumType::addEnumerator(std::string enumerator, IValue value) {
+  CRESSET_CHECK(!find(enumerator), "enum '", name, "': '", enumerator, "' was given twice.");
+  enumerators_.push_back(make_intrusive<ivalue::EnumHolder>(shared_from_this(), std::move(enumerator), std::move(value)));
+}
+intrusive_ptr<ivalue::EnumHolder> EnumType::find(std::string_view enumerator) const {
+  for (const auto& e : enumerators_)
+    if (e->name == enumerator) return e;
+  return nullptr;
+}
+
+Function* FunctionType::function() const { return as_function(function_); }
+
+namespace {
+constexpr std::string_view kMangle = "___torch_mangle_";
+
+// The segments of a name between dots.
+std::vector<std::string> segments(const std::string& name) {
+  std::vector<std::string> out(1);
+  for (char c : name) {
+    if (c == '.')
+      out.emplace_back();
+    else
+      out.back() += c;
+  }
+  return out;
+}
+std::string joined(const std::vector<std::string>& parts) {
+  std::string out;
+  for (std::size_t i = 0; i < parts.size(); ++i) out += (i ? "." : "") + parts[i];
+  return out;
+}
+bool is_mangle(const std::string& s) {
+  return s.rfind(kMangle, 0) == 0 && s.size() > kMangle.size() && s.find_first_not_of("0123456789", kMangle.size()) == std::string::npos;
+}
+}  // namespace
+
+std::string mangle_name(const std::string& qualified, const std::function<bool(const std::string&)>& taken) {
+  std::vector<std::string> parts = segments(qualified);
+  if (parts.size() < 2 || !is_mangle(parts[parts.size() - 2])) parts.insert(parts.end() - 1, std::string(kMangle) + "0");
+  std::string& segment = parts[parts.size() - 2];
+  for (uint64_t n = std::stoull(segment.substr(kMangle.size()));; ++n) {
+    segment = std::string(kMangle) + std::to_string(n);
+    std::string candidate = joined(parts);
+    if (!taken(candidate)) return candidate;
+  }
+}
+
+std::string unmangled_name(const std::string& qualified) {
+  std::vector<std::string> parts = segments(qualified);
+  CRESSET_CHECK(!is_mangle(parts.back()), "unmangle: a name behind the mangle segment was required; '", qualified, "' was given.");
+  std::erase_if(parts, is_mangle);
+  if (parts.size() > 1 && parts[0] == "__torch__") parts.erase(parts.begin());
+  return joined(parts);
+}
+
+}  // namespace cresset::jit

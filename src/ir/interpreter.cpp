@@ -1,0 +1,651 @@
+// Execution of flat code.
+#include <cmath>
+#include <cstring>
+#include <mutex>
+
+#include <cresset/ir/class_type.h>
+
+#include "ir/builtin_call.h"
+#include "ir/code.h"
+
+namespace cresset::jit {
+namespace {
+
+// Frames of a thread lie one behind the other in chunks; a frame is given back before the one below it.
+class Arena {
+ public:
+  void* allocate(std::size_t bytes) {
+    if (used_ + bytes > capacity_) grow(bytes);
+    void* p = chunks_.back().get() + used_;
+    used_ += bytes;
+    return p;
+  }
+  struct Mark {
+    std::size_t chunks, used, capacity;
+  };
+  Mark mark() const { return {chunks_.size(), used_, capacity_}; }
+  void release(const Mark& m) {
+    // One chunk more than needed is kept, so that calls at the edge of a chunk do not allocate each time.
+    while (chunks_.size() > m.chunks + 1) chunks_.pop_back();
+    if (chunks_.size() > m.chunks) spare_ = std::move(chunks_.back()), spare_size_ = capacity_, chunks_.pop_back();
+    used_ = m.used;
+    capacity_ = m.capacity;
+  }
+
+ private:
+  void grow(std::size_t bytes) {
+    const std::size_t size = std::max<std::size_t>(bytes, 256 << 10);
+    if (spare_ && spare_size_ >= size) {
+      chunks_.push_back(std::move(spare_));
+      capacity_ = spare_size_;
+    } else {
+      chunks_.push_back(std::make_unique<std::byte[]>(size));
+      capacity_ = size;
+    }
+    used_ = 0;
+  }
+  std::vector<std::unique_ptr<std::byte[]>> chunks_;
+  std::unique_ptr<std::byte[]> spare_;
+  std::size_t used_ = 0, capacity_ = 0, spare_size_ = 0;
+};
+thread_local Arena arena;
+
+// The functions that are running on this thread, for stack traces.
+struct Active {
+  const Code::Impl* code;
+  const Instruction* at;
+  Active* below;
+};
+thread_local Active* innermost = nullptr;
+thread_local int depth = 0;
+thread_local bool annotated = false;  // the exception on its way up has its trace already
+constexpr int kDeepest = 2000;
+
+class Frame {
+ public:
+  explicit Frame(const Code::Impl& code) : code_(code), mark_(arena.mark()) {
+    static_assert(alignof(IValue) <= 16 && sizeof(Slot) == 8);
+    const std::size_t scalar_bytes = (code.scalars * sizeof(Slot) + 15) & ~std::size_t{15};
+    auto* memory = static_cast<std::byte*>(arena.allocate(scalar_bytes + code.boxed * sizeof(IValue)));
+    s = reinterpret_cast<Slot*>(memory);
+    std::memcpy(s, code.initial.data(), code.initial.size() * sizeof(Slot));
+    std::memset(s + code.initial.size(), 0, (code.scalars - code.initial.size()) * sizeof(Slot));
+    r = reinterpret_cast<IValue*>(memory + scalar_bytes);
+    for (uint32_t i = 0; i < code.boxed; ++i) new (r + i) IValue();
+  }
+  ~Frame() {
+    for (uint32_t i = 0; i < code_.boxed; ++i) r[i].~IValue();
+    arena.release(mark_);
+  }
+  Frame(const Frame&) = delete;
+
+  void push(Stack& stack, const Operand& o) {
+    switch (o.kind) {
+      case Operand::Kind::Int: stack.emplace_back(s[o.index].i); return;
+      case Operand::Kind::Float: stack.emplace_back(s[o.index].d); return;
+      case Operand::Kind::Bool: stack.emplace_back(s[o.index].i != 0); return;
+      case Operand::Kind::Copy: stack.push_back(r[o.index]); return;
+      case Operand::Kind::Take: stack.push_back(std::move(r[o.index])); return;
+      case Operand::Kind::Constant: stack.push_back(code_.constants[o.index]); return;
+      default: stack.emplace_back(); return;
+    }
+  }
+  void store(IValue&& v, const Operand& o) {
+    switch (o.kind) {
+      case Operand::Kind::Int: s[o.index].i = v.toInt(); return;
+      case Operand::Kind::Float: s[o.index].d = v.toDouble(); return;
+      case Operand::Kind::Bool: s[o.index].i = v.toBool(); return;
+      case Operand::Kind::Discard: return;
+      default: r[o.index] = std::move(v); return;
+    }
+  }
+  void push_inputs(Stack& stack, const Call& c) {
+    for (uint32_t i = 0; i < c.in_count; ++i) push(stack, code_.operands[c.in_begin + i]);
+  }
+  /// Results are the last values of the stack.
+  void pop_outputs(Stack& stack, const Call& c) {
+    IValue* first = stack.data() + stack.size() - c.out_count;
+    for (uint32_t i = 0; i < c.out_count; ++i) store(std::move(first[i]), code_.operands[c.out_begin + i]);
+    stack.resize(stack.size() - c.out_count);
+  }
+
+  Slot* s;
+  IValue* r;
+
+ private:
+  const Code::Impl& code_;
+  Arena::Mark mark_;
+};
+
+std::string place(const Active& a) {
+  const std::size_t index = static_cast<std::size_t>(a.at - a.code->instructions.data());
+  const Node* n = a.code->sources[std::min(index, a.code->sources.size() - 1)];
+  std::string out;
+  const auto line = [&](const SourceRange& range, const std::string& function, const Node* node) {
+    if (range.known() && !range.source()->text().empty()) {
+      const std::string_view text = range.source()->line_text(range.line());
+      out += "  File \"" + range.filename() + "\", line " + std::to_string(range.line()) + ", in " + function + "\n" + std::string(text) + "\n" +
+             std::string(range.column(), ' ') + std::string(std::max<std::size_t>(1, std::min(range.end() - range.start(), text.size() - std::min(text.size(), range.column()))), '~') +
+             " <--- HERE\n";
+    } else if (range.known()) {
+      out += "  File \"" + range.filename() + "\", line " + std::to_string(range.line()) + ", in " + function + (node ? ": " + node->str() : "") + "\n";
+    } else {
+      out += "  in " + function + (node ? ": " + node->str() : "") + "\n";
+    }
+  };
+  std::string function = a.code->name;
+  for (const InlinedCallStack* c = n->callstack().get(); c; c = c->callee.get()) {
+    line(c->call_site, function, nullptr);
+    function = c->function_name + (c->module_path.empty() ? "" : " [" + c->module_path + "]");
+  }
+  line(n->sourceRange(), function, n->kind() == prim::Return ? nullptr : n);
+  return out;
+}
+
+std::string stack_trace() {
+  std::vector<const Active*> frames;
+  for (const Active* a = innermost; a; a = a->below) frames.push_back(a);
+  std::string out = "The following operation failed in the TorchScript interpreter.\nTraceback of TorchScript (most recent call last):\n";
+  constexpr std::size_t kShown = 40;  // of a deep recursion the ends
+  for (std::size_t i = frames.size(); i-- > 0;) {
+    if (frames.size() > kShown && i < frames.size() - kShown / 2 && i >= kShown / 2) {
+      if (i == kShown / 2) out += "  ...\n";
+      continue;
+    }
+    out += place(*frames[i]);
+  }
+  out.pop_back();
+  return out;
+}
+
+class Activation {
+ public:
+  explicit Activation(const Code::Impl& code) : active{&code, code.instructions.data(), innermost} {
+    CRESSET_CHECK(depth < kDeepest, "maximum recursion depth exceeded in '", code.name, "': ", kDeepest, " calls of scripts are active.");
+    innermost = &active;
+    ++depth;
+  }
+  ~Activation() {
+    innermost = active.below;
+    if (--depth == 0) annotated = false;
+  }
+  Active active;
+};
+
+ClassType& class_of(const ivalue::Object& o) {
+  const auto* cls = dynamic_cast<const ClassType*>(o.type.get());
+  CRESSET_CHECK(cls, "the class '", o.type->str(), "' of an object is not known.");
+  return const_cast<ClassType&>(*cls);
+}
+
+const IValue& attribute(const IValue& object, const Call& c) {
+  const ivalue::Object& o = object.toObjectRef();
+  const std::size_t slot = c.slot ? *c.slot : class_of(o).getAttributeSlot(c.name);
+  CRESSET_CHECK_AS(AttributeError, slot < o.slots.size(), "'", o.type->str(), "' object has no value for attribute '", c.name, "'.");
+  return o.slots[slot];
+}
+
+void call_function(Function& f, Stack& stack) { f.run(stack); }
+
+Function& method_of(const IValue& self, const std::string& name) { return class_of(self.toObjectRef()).getMethod(name); }
+
+std::mutex python_mutex;
+PythonOpHandler& python_handler() {
+  static PythonOpHandler handler;
+  return handler;
+}
+
+bool same_refinement(const IValue& v, const Type& type) { return value_is_of_type(v, type); }
+
+}  // namespace
+
+void set_python_op_handler(PythonOpHandler handler) {
+  const std::lock_guard lock(python_mutex);
+  python_handler() = std::move(handler);
+}
+
+bool value_is_of_type(const IValue& v, const Type& type) {
+  switch (type.kind) {
+    case TypeKind::Any:
+    case TypeKind::Var: return true;
+    case TypeKind::Optional: return v.isNone() || value_is_of_type(v, *type.element());
+    case TypeKind::Union:
+      for (const TypePtr& t : type.contained)
+        if (value_is_of_type(v, *t)) return true;
+      return false;
+    case TypeKind::Tensor: {
+      if (!v.isTensor()) return false;
+      const auto& wanted = static_cast<const TensorType&>(type);
+      return !wanted.is_refined() || (v.toTensor().defined() && TensorType::create(v.toTensor())->is_subtype_of(wanted));
+    }
+    case TypeKind::None: return v.isNone();
+    case TypeKind::Int:
+    case TypeKind::SymInt:
+    case TypeKind::ScalarType:
+    case TypeKind::Layout:
+    case TypeKind::MemoryFormat: return v.isInt();
+    case TypeKind::Float: return v.isDouble();
+    case TypeKind::Bool: return v.isBool();
+    case TypeKind::Complex: return v.isComplexDouble();
+    case TypeKind::Number: return v.isScalar();
+    case TypeKind::String: return v.isString();
+    case TypeKind::Device: return v.isDevice();
+    case TypeKind::Generator: return v.isGenerator();
+    case TypeKind::Storage: return v.isStorage();
+    case TypeKind::AnyList: return v.isList();
+    case TypeKind::AnyTuple: return v.isTuple();
+    case TypeKind::AnyEnum: return v.isEnum();
+    case TypeKind::AnyClass: return v.isObject();
+    case TypeKind::List: {
+      if (!v.isList()) return false;
+      const ivalue::ListImpl& l = v.toListImpl();
+      if (l.element_type && (l.element_type->is_subtype_of(*type.element()) || l.elements.empty())) return l.element_type->is_subtype_of(*type.element()) || l.elements.empty();
+      for (const IValue& e : l.elements)
+        if (!value_is_of_type(e, *type.element())) return false;
+      return true;
+    }
+    case TypeKind::Tuple: {
+      if (!v.isTuple() || v.toTupleElements().size() != type.contained.size()) return false;
+      for (std::size_t i = 0; i < type.contained.size(); ++i)
+        if (!value_is_of_type(v.toTupleElements()[i], *type.contained[i])) return false;
+      return true;
+    }
+    case TypeKind::Dict:
+      if (!v.isGenericDict()) return false;
+      for (const auto& [key, value] : v.toDictImpl().items)
+        if (!value_is_of_type(key, *type.contained[0]) || !value_is_of_type(value, *type.contained[1])) return false;
+      return true;
+    case TypeKind::Future: return v.isFuture();
+    case TypeKind::Function: return v.isFunction();
+    case TypeKind::Enum: return v.isEnum() && *v.toEnumHolder()->type == type;
+    case TypeKind::Interface: return v.isScriptObject() && v.toObjectRef().type->is_subtype_of(type);
+    case TypeKind::Object: return v.isCustomClass() || (v.isScriptObject() && *v.toObjectRef().type == type);
+    case TypeKind::Capsule: return v.isCapsule();
+    default: return false;
+  }
+}
+
+Code::Code(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Code::~Code() = default;
+std::size_t Code::num_inputs() const { return impl_->inputs.size(); }
+std::size_t Code::num_outputs() const { return impl_->outputs.size(); }
+
+std::string Code::dump() const {
+  constexpr const char* names[] = {
+#define CRESSET_NAME(name) #name,
+      CRESSET_FORALL_OPCODES(CRESSET_NAME)
+#undef CRESSET_NAME
+  };
+  std::string out;
+  for (std::size_t i = 0; i < impl_->instructions.size(); ++i) {
+    const Instruction& x = impl_->instructions[i];
+    out += std::to_string(i) + ": " + names[static_cast<std::size_t>(x.op)] + " " + std::to_string(x.a) + " " + std::to_string(x.b) + " " +
+           std::to_string(x.c);
+    if (x.op >= Opcode::CALL_OPERATOR) out += "  " + impl_->calls[x.a].node->str();
+    out += "\n";
+  }
+  return out;
+}
+
+namespace {
+
+// The instructions that are calls, kept out of the loop over the fast ones.
+CRESSET_NOINLINE void execute_call(const Code::Impl& code, Frame& f, const Instruction& i, Stack& stack) {
+  const Call& c = code.calls[i.a];
+  switch (i.op) {
+    case Opcode::CALL_GRAPH:
+      f.push_inputs(stack, c);
+      c.graph->run(stack);
+      f.pop_outputs(stack, c);
+      return;
+    case Opcode::CALL_FUNCTION:
+      // The function itself is the first operand.
+      for (uint32_t k = 1; k < c.in_count; ++k) f.push(stack, code.operands[c.in_begin + k]);
+      call_function(*c.callee, stack);
+      f.pop_outputs(stack, c);
+      return;
+    case Opcode::CALL_VALUE: {
+      f.push(stack, code.operands[c.in_begin]);
+      const auto callee = pop(stack).toFunction();
+      for (uint32_t k = 1; k < c.in_count; ++k) f.push(stack, code.operands[c.in_begin + k]);
+      call_function(static_cast<Function&>(*callee), stack);
+      f.pop_outputs(stack, c);
+      return;
+    }
+    case Opcode::CALL_METHOD: {
+      f.push_inputs(stack, c);
+      Function& method = c.callee ? *c.callee : method_of(peek(stack, 0, c.in_count), c.name);
+      call_function(method, stack);
+      f.pop_outputs(stack, c);
+      return;
+    }
+    case Opcode::MAKE_LIST: {
+      std::vector<IValue> elements;
+      elements.reserve(c.in_count);
+      for (uint32_t k = 0; k < c.in_count; ++k) f.push(elements, code.operands[c.in_begin + k]);
+      stack.emplace_back(make_intrusive<ivalue::ListImpl>(std::move(elements), c.type));
+      f.pop_outputs(stack, c);
+      return;
+    }
+    case Opcode::MAKE_TUPLE: {
+      std::vector<IValue> elements;
+      elements.reserve(c.in_count);
+      for (uint32_t k = 0; k < c.in_count; ++k) f.push(elements, code.operands[c.in_begin + k]);
+      stack.emplace_back(make_intrusive<ivalue::TupleImpl>(std::move(elements), c.type));
+      f.pop_outputs(stack, c);
+      return;
+    }
+    case Opcode::MAKE_DICT: {
+      f.push_inputs(stack, c);
+      auto dict = make_intrusive<ivalue::DictImpl>();
+      dict->key_type = c.type->contained.at(0);
+      dict->value_type = c.type->contained.at(1);
+      for (uint32_t k = 0; k + 1 < c.in_count; k += 2) {
+        IValue &key = peek(stack, k, c.in_count), &value = peek(stack, k + 1, c.in_count);
+        if (IValue* known = dict->find(key))
+          *known = value;
+        else
+          dict->items.emplace_back(key, value);
+      }
+      drop(stack, c.in_count);
+      stack.emplace_back(std::move(dict));
+      f.pop_outputs(stack, c);
+      return;
+    }
+    case Opcode::MAKE_OBJECT: {
+      const auto& cls = static_cast<const ClassType&>(*c.type);
+      stack.emplace_back(make_intrusive<ivalue::Object>(c.type, cls.numAttributes()));
+      f.pop_outputs(stack, c);
+      return;
+    }
+    case Opcode::UNPACK_TUPLE: {
+      f.push_inputs(stack, c);
+      const IValue tuple = pop(stack);
+      const auto& elements = tuple.toTupleElements();
+      CRESSET_CHECK(elements.size() == c.out_count, "Expected ", c.out_count, " elements in a tuple but found ", elements.size());
+      for (const IValue& e : elements) stack.push_back(e);
+      f.pop_outputs(stack, c);
+      return;
+    }
+    case Opcode::UNPACK_LIST: {
+      f.push_inputs(stack, c);
+      const IValue list = pop(stack);
+      const auto& elements = list.toListImpl().elements;
+      CRESSET_CHECK(elements.size() == c.out_count, "Expected ", c.out_count, " elements in a list but found ", elements.size());
+      for (const IValue& e : elements) stack.push_back(e);
+      f.pop_outputs(stack, c);
+      return;
+    }
+    case Opcode::INDEX_TUPLE: {
+      f.push_inputs(stack, c);
+      const int64_t at = pop(stack).toInt();
+      const IValue tuple = pop(stack);
+      const auto& elements = tuple.toTupleElements();
+      const int64_t n = static_cast<int64_t>(elements.size()), index = at < 0 ? at + n : at;
+      CRESSET_CHECK_INDEX(index >= 0 && index < n, "Tuple index out of range");
+      stack.push_back(elements[static_cast<std::size_t>(index)]);
+      f.pop_outputs(stack, c);
+      return;
+    }
+    case Opcode::SLICE_TUPLE: {
+      f.push_inputs(stack, c);
+      const IValue tuple = pop(stack);
+      const auto& elements = tuple.toTupleElements();
+      const auto n = static_cast<int64_t>(elements.size());
+      const auto clamp = [&](int64_t k) { return std::clamp<int64_t>(k < 0 ? k + n : k, 0, n); };
+      const int64_t from = clamp(c.begin), to = std::max(from, clamp(c.end));
+      stack.emplace_back(make_intrusive<ivalue::TupleImpl>(std::vector<IValue>(elements.begin() + from, elements.begin() + to)));
+      f.pop_outputs(stack, c);
+      return;
+    }
+    case Opcode::GET_ATTRIBUTE: {
+      f.push_inputs(stack, c);
+      const IValue object = pop(stack);
+      stack.push_back(attribute(object, c));
+      f.pop_outputs(stack, c);
+      return;
+    }
+    case Opcode::SET_ATTRIBUTE: {
+      f.push_inputs(stack, c);
+      IValue value = pop(stack);
+      ivalue::Object& o = stack.back().toObjectRef();
+      o.set_slot(c.slot ? *c.slot : class_of(o).getAttributeSlot(c.name), std::move(value));
+      stack.pop_back();
+      return;
+    }
+    case Opcode::HAS_ATTRIBUTE: {
+      f.push_inputs(stack, c);
+      const IValue object = pop(stack);
+      stack.emplace_back(class_of(object.toObjectRef()).hasAttribute(c.name));
+      f.pop_outputs(stack, c);
+      return;
+    }
+    case Opcode::IS_INSTANCE: {
+      f.push_inputs(stack, c);
+      const IValue v = pop(stack);
+      bool is = false;
+      for (const TypePtr& t : c.types) is = is || value_is_of_type(v, *t);
+      stack.emplace_back(is);
+      f.pop_outputs(stack, c);
+      return;
+    }
+    case Opcode::FORK: {
+      std::vector<IValue> arguments;
+      for (uint32_t k = 0; k < c.in_count; ++k) f.push(arguments, code.operands[c.in_begin + k]);
+      auto future = launch(
+          [graph = c.graph, arguments = std::move(arguments)]() mutable {
+            graph->run(arguments);
+            if (arguments.size() == 1) return std::move(arguments[0]);
+            return arguments.empty() ? IValue() : IValue(make_intrusive<ivalue::TupleImpl>(std::move(arguments)));
+          },
+          c.type);
+      stack.emplace_back(std::move(future));
+      f.pop_outputs(stack, c);
+      return;
+    }
+    case Opcode::GUARD:
+      f.push_inputs(stack, c);
+      CRESSET_CHECK(same_refinement(stack.back(), *c.types[0]), "Guard: a tensor of type '", c.types[0]->str(), "' was required; '",
+                    stack.back().isTensor() ? TensorType::create(stack.back().toTensor())->str() : stack.back().type()->str(), "' was given.");
+      f.pop_outputs(stack, c);
+      return;
+    case Opcode::CHECK_TYPES: {
+      f.push_inputs(stack, c);
+      bool all = c.types.size() == c.in_count;
+      for (uint32_t k = 0; all && k < c.in_count; ++k) {
+        const IValue& v = peek(stack, k, c.in_count);
+        if (c.node->kind() == prim::RequiresGradCheck) {
+          const auto* t = dynamic_cast<const TensorType*>(c.types[k].get());
+          all = v.isTensor() && t && v.toTensor().requires_grad() == t->requires_grad.value_or(false);
+        } else {
+          all = same_refinement(v, *c.types[k]);
+        }
+      }
+      stack.emplace_back(all);
+      f.pop_outputs(stack, c);
+      return;
+    }
+    case Opcode::ENTER: {
+      f.push_inputs(stack, c);
+      if (stack.back().isScriptObject()) call_function(method_of(stack.back(), "__enter__"), stack);
+      if (c.out_count == 0)
+        stack.pop_back();
+      else
+        f.pop_outputs(stack, c);
+      return;
+    }
+    case Opcode::EXIT: {
+      f.push_inputs(stack, c);
+      if (stack.back().isScriptObject()) {
+        Function& exit = method_of(stack.back(), "__exit__");
+        for (int k = 0; k < 3; ++k) stack.emplace_back();
+        call_function(exit, stack);
+      }
+      if (c.out_count == 0) {
+        if (!stack.empty()) stack.pop_back();
+      } else {
+        f.pop_outputs(stack, c);
+      }
+      return;
+    }
+    case Opcode::PYTHON: {
+      PythonOpHandler handler;
+      {
+        const std::lock_guard lock(python_mutex);
+        handler = python_handler();
+      }
+      CRESSET_CHECK(handler, "the Python function of ", c.node->str(), " cannot be called from here.");
+      f.push_inputs(stack, c);
+      handler(*c.node, stack);
+      f.pop_outputs(stack, c);
+      return;
+    }
+    default: CRESSET_INTERNAL_ASSERT(false, "opcode");
+  }
+}
+
+CRESSET_ALWAYS_INLINE IValue& element(IValue& list, int64_t at) {
+  auto& elements = list.toListImpl().elements;
+  return elements[static_cast<std::size_t>(builtin::normal_index(at, elements.size()))];
+}
+
+}  // namespace
+
+void Code::run(Stack& stack) const {
+  const Impl& code = *impl_;
+  CRESSET_CHECK(stack.size() >= code.inputs.size(), code.name, ": ", code.inputs.size(), " inputs are required; ", stack.size(), " were given.");
+  Activation activation(code);
+  Frame f(code);
+  Slot* const s = f.s;
+  IValue* const r = f.r;
+  {
+    IValue* first = stack.data() + stack.size() - code.inputs.size();
+    for (std::size_t k = 0; k < code.inputs.size(); ++k) f.store(std::move(first[k]), code.inputs[k]);
+    stack.resize(stack.size() - code.inputs.size());
+  }
+  const std::size_t base = stack.size();
+  const Instruction* const start = code.instructions.data();
+  const Instruction* ip = start;
+  try {
+    for (;;) {
+      const Instruction i = *ip;
+      switch (i.op) {
+        case Opcode::RETURN:
+          for (const Operand& o : code.outputs) f.push(stack, o);
+          return;
+        case Opcode::JUMP: ip = start + i.a; continue;
+        case Opcode::JUMP_IF_NOT:
+          ip = s[i.a].i ? ip + 1 : start + i.b;
+          continue;
+        case Opcode::LOOP_NEXT:
+          ip = ++s[i.a].i < s[i.b].i ? start + i.c : ip + 1;
+          continue;
+        case Opcode::MOVE: s[i.a] = s[i.b]; break;
+        case Opcode::COPY: r[i.a] = r[i.b]; break;
+        case Opcode::TAKE: r[i.a] = std::move(r[i.b]); break;
+        case Opcode::LOAD: r[i.a] = code.constants[i.b]; break;
+        case Opcode::DROP: r[i.a] = IValue(); break;
+        case Opcode::BOX_INT: r[i.a] = IValue(s[i.b].i); break;
+        case Opcode::BOX_FLOAT: r[i.a] = IValue(s[i.b].d); break;
+        case Opcode::BOX_BOOL: r[i.a] = IValue(s[i.b].i != 0); break;
+        case Opcode::UNBOX_INT: s[i.a].i = r[i.b].toInt(); break;
+        case Opcode::UNBOX_FLOAT: s[i.a].d = r[i.b].toDouble(); break;
+        case Opcode::UNBOX_BOOL: s[i.a].i = r[i.b].toBool(); break;
+        case Opcode::ADD_INT: s[i.a].i = builtin::wrap_add(s[i.b].i, s[i.c].i); break;
+        case Opcode::SUB_INT: s[i.a].i = builtin::wrap_sub(s[i.b].i, s[i.c].i); break;
+        case Opcode::MUL_INT: s[i.a].i = builtin::wrap_mul(s[i.b].i, s[i.c].i); break;
+        case Opcode::FLOORDIV_INT: s[i.a].i = builtin::floor_div(s[i.b].i, s[i.c].i); break;
+        case Opcode::MOD_INT: s[i.a].i = builtin::floor_mod(s[i.b].i, s[i.c].i); break;
+        case Opcode::MIN_INT: s[i.a].i = std::min(s[i.b].i, s[i.c].i); break;
+        case Opcode::MAX_INT: s[i.a].i = std::max(s[i.b].i, s[i.c].i); break;
+        case Opcode::AND_INT: s[i.a].i = s[i.b].i & s[i.c].i; break;
+        case Opcode::OR_INT: s[i.a].i = s[i.b].i | s[i.c].i; break;
+        case Opcode::XOR_INT: s[i.a].i = s[i.b].i ^ s[i.c].i; break;
+        case Opcode::LT_INT: s[i.a].i = s[i.b].i < s[i.c].i; break;
+        case Opcode::LE_INT: s[i.a].i = s[i.b].i <= s[i.c].i; break;
+        case Opcode::GT_INT: s[i.a].i = s[i.b].i > s[i.c].i; break;
+        case Opcode::GE_INT: s[i.a].i = s[i.b].i >= s[i.c].i; break;
+        case Opcode::EQ_INT: s[i.a].i = s[i.b].i == s[i.c].i; break;
+        case Opcode::NE_INT: s[i.a].i = s[i.b].i != s[i.c].i; break;
+        case Opcode::ADD_FLOAT: s[i.a].d = s[i.b].d + s[i.c].d; break;
+        case Opcode::SUB_FLOAT: s[i.a].d = s[i.b].d - s[i.c].d; break;
+        case Opcode::MUL_FLOAT: s[i.a].d = s[i.b].d * s[i.c].d; break;
+        case Opcode::DIV_FLOAT: s[i.a].d = s[i.b].d / s[i.c].d; break;
+        case Opcode::MIN_FLOAT: s[i.a].d = s[i.c].d < s[i.b].d ? s[i.c].d : s[i.b].d; break;
+        case Opcode::MAX_FLOAT: s[i.a].d = s[i.c].d > s[i.b].d ? s[i.c].d : s[i.b].d; break;
+        case Opcode::LT_FLOAT: s[i.a].i = s[i.b].d < s[i.c].d; break;
+        case Opcode::LE_FLOAT: s[i.a].i = s[i.b].d <= s[i.c].d; break;
+        case Opcode::GT_FLOAT: s[i.a].i = s[i.b].d > s[i.c].d; break;
+        case Opcode::GE_FLOAT: s[i.a].i = s[i.b].d >= s[i.c].d; break;
+        case Opcode::EQ_FLOAT: s[i.a].i = s[i.b].d == s[i.c].d; break;
+        case Opcode::NE_FLOAT: s[i.a].i = s[i.b].d != s[i.c].d; break;
+        case Opcode::DIV_INT: s[i.a].d = static_cast<double>(s[i.b].i) / static_cast<double>(s[i.c].i); break;
+        case Opcode::NEG_INT: s[i.a].i = builtin::wrap_sub(0, s[i.b].i); break;
+        case Opcode::NEG_FLOAT: s[i.a].d = -s[i.b].d; break;
+        case Opcode::ABS_INT: s[i.a].i = s[i.b].i < 0 ? builtin::wrap_sub(0, s[i.b].i) : s[i.b].i; break;
+        case Opcode::ABS_FLOAT: s[i.a].d = std::fabs(s[i.b].d); break;
+        case Opcode::NOT: s[i.a].i = !s[i.b].i; break;
+        case Opcode::INT_TO_FLOAT: s[i.a].d = static_cast<double>(s[i.b].i); break;
+        case Opcode::INT_TO_BOOL: s[i.a].i = s[i.b].i != 0; break;
+        case Opcode::FLOAT_TO_BOOL: s[i.a].i = s[i.b].d != 0; break;
+        case Opcode::SQRT_FLOAT: s[i.a].d = std::sqrt(s[i.b].d); break;
+        case Opcode::JUMP_UNLESS_LT_INT: ip = s[i.a].i < s[i.b].i ? ip + 1 : start + i.c; continue;
+        case Opcode::JUMP_UNLESS_LE_INT: ip = s[i.a].i <= s[i.b].i ? ip + 1 : start + i.c; continue;
+        case Opcode::JUMP_UNLESS_GT_INT: ip = s[i.a].i > s[i.b].i ? ip + 1 : start + i.c; continue;
+        case Opcode::JUMP_UNLESS_GE_INT: ip = s[i.a].i >= s[i.b].i ? ip + 1 : start + i.c; continue;
+        case Opcode::JUMP_UNLESS_EQ_INT: ip = s[i.a].i == s[i.b].i ? ip + 1 : start + i.c; continue;
+        case Opcode::JUMP_UNLESS_NE_INT: ip = s[i.a].i != s[i.b].i ? ip + 1 : start + i.c; continue;
+        case Opcode::LIST_LEN: s[i.a].i = static_cast<int64_t>(r[i.b].toListImpl().elements.size()); break;
+        case Opcode::LIST_GET_INT: s[i.a].i = element(r[i.b], s[i.c].i).toInt(); break;
+        case Opcode::LIST_GET_FLOAT: s[i.a].d = element(r[i.b], s[i.c].i).toDouble(); break;
+        case Opcode::LIST_GET_BOOL: s[i.a].i = element(r[i.b], s[i.c].i).toBool(); break;
+        case Opcode::LIST_GET: r[i.a] = IValue(element(r[i.b], s[i.c].i)); break;
+        case Opcode::LIST_SET_INT: element(r[i.b], s[i.c].i) = IValue(s[i.a].i); break;
+        case Opcode::LIST_SET_FLOAT: element(r[i.b], s[i.c].i) = IValue(s[i.a].d); break;
+        case Opcode::LIST_SET_BOOL: element(r[i.b], s[i.c].i) = IValue(s[i.a].i != 0); break;
+        case Opcode::LIST_SET: element(r[i.b], s[i.c].i) = r[i.a]; break;
+        case Opcode::LIST_APPEND_INT: r[i.b].toListImpl().elements.emplace_back(s[i.a].i); break;
+        case Opcode::LIST_APPEND_FLOAT: r[i.b].toListImpl().elements.emplace_back(s[i.a].d); break;
+        case Opcode::LIST_APPEND_BOOL: r[i.b].toListImpl().elements.emplace_back(s[i.a].i != 0); break;
+        case Opcode::LIST_APPEND: r[i.b].toListImpl().elements.push_back(r[i.a]); break;
+        case Opcode::CALL_OPERATOR: {
+          const Call& c = code.calls[i.a];
+          activation.active.at = ip;
+          f.push_inputs(stack, c);
+          c.op->handle()->callBoxed(stack);
+          f.pop_outputs(stack, c);
+          break;
+        }
+        case Opcode::CALL_BUILTIN: {
+          const Call& c = code.calls[i.a];
+          activation.active.at = ip;
+          f.push_inputs(stack, c);
+          if (c.vararg) stack.emplace_back(static_cast<int64_t>(c.in_count));
+          c.function(stack);
+          f.pop_outputs(stack, c);
+          break;
+        }
+        default:
+          activation.active.at = ip;
+          execute_call(code, f, i, stack);
+          break;
+      }
+      ++ip;
+    }
+  } catch (Error& e) {
+    activation.active.at = ip;
+    if (!annotated) {
+      e.add_context(stack_trace());
+      annotated = true;
+    }
+    stack.resize(std::min(stack.size(), base));
+    throw;
+  }
+}
+
+std::vector<IValue> run_graph(const std::shared_ptr<const Graph>& graph, std::vector<IValue> inputs) {
+  Code::compile(graph)->run(inputs);
+  return inputs;
+}
+
+}  // namespace cresset::jit

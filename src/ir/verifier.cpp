@@ -1,0 +1,202 @@
+// Graph::lint: the rules of well-formed IR. Walks the program once with the set of visible values.
+#include <unordered_set>
+
+#include <cresset/ir/ir.h>
+
+namespace cresset::jit {
+namespace {
+
+class Verifier {
+ public:
+  explicit Verifier(const Graph& g) : g_(g) {}
+
+  void run() {
+    if (g_.block()->owningNode()) broken("the graph's own block has an owning node");
+    open(g_.block());
+    while (!stack_.empty()) {
+      Frame& f = stack_.back();
+      if (f.node->kind() == prim::Return) {
+        sentinel(f.node, f.block);
+        operands(*f.node);
+        for (const Value* v : f.defined) visible_.erase(v);
+        stack_.pop_back();
+        continue;
+      }
+      Node* n = f.node;
+      f.node = n->next();
+      node(*n, f.block);
+      for (const Value* v : n->outputs()) {
+        define(v, n);
+        f.defined.push_back(v);
+      }
+      for (std::size_t i = n->blocks().size(); i-- > 0;) open(n->blocks()[i]);
+    }
+    // Every use that a value knows must be the input it says; together with operands() both directions agree.
+    for (const Value* v : all_)
+      for (const Use& u : v->uses())
+        if (!users_.count(u.user)) broken("%" + v->debugName() + " has a use by a node that is not in the graph");
+  }
+
+  std::vector<std::shared_ptr<Graph>> subgraphs;
+
+ private:
+  struct Frame {
+    const Block* block;
+    Node* node;
+    std::vector<const Value*> defined;
+  };
+
+  [[noreturn]] void broken(const std::string& what, const Node* n = nullptr) const {
+    std::string text = "lint: " + what + ".";
+    if (n && n->kind() != prim::Param && n->kind() != prim::Return) text += "\nin " + n->str();
+    if (n && n->sourceRange().known()) text += "\n" + n->sourceRange().highlight();
+    throw Error(text);
+  }
+
+  void open(const Block* b) {
+    if (b->owningGraph() != &g_) broken("a block belongs to another graph", b->owningNode());
+    const Node* p = b->param_node();
+    sentinel(p, b);
+    if (!p->inputs().empty()) broken("a parameter node has inputs", b->owningNode());
+    if (!b->return_node()->outputs().empty()) broken("a return node has outputs", b->owningNode());
+    if (p->prev() != b->return_node() || b->return_node()->next() != p) broken("a block's list is not closed", b->owningNode());
+    stack_.push_back({b, p->next(), {}});
+    for (const Value* v : b->inputs()) {
+      define(v, p);
+      stack_.back().defined.push_back(v);
+    }
+  }
+
+  void sentinel(const Node* n, const Block* b) {
+    users_.insert(n);
+    if (n->owningBlock() != b || n->owningGraph() != &g_) broken("a sentinel belongs to another block", b->owningNode());
+    if (!n->blocks().empty() || n->hasAttributes()) broken("a sentinel has blocks or attributes", b->owningNode());
+  }
+
+  void define(const Value* v, const Node* n) {
+    if (v->node() != n) broken("%" + v->debugName() + " has another defining node than the one that holds it", n);
+    if (n->outputs().at(v->offset()) != v) broken("%" + v->debugName() + " has a wrong offset", n);
+    if (!v->type()) broken("%" + v->debugName() + " has no type", n);
+    if (!uniques_.insert(v->unique()).second) broken("the number " + std::to_string(v->unique()) + " belongs to two values", n);
+    if (v->hasDebugName() && (!names_.insert(v->debugName()).second || g_.findDebugName(v->debugName()) != v))
+      broken("the name %" + v->debugName() + " belongs to two values", n);
+    visible_.insert(v);
+    all_.push_back(v);
+  }
+
+  void operands(const Node& n) {
+    for (std::size_t i = 0; i < n.inputs().size(); ++i) {
+      const Value* v = n.inputs()[i];
+      if (!visible_.count(v)) broken("%" + v->debugName() + " is not in scope where it is used", &n);
+      std::size_t uses = 0;
+      if (v->uses().size() < 64) {
+        for (const Use& u : v->uses()) uses += u == Use{const_cast<Node*>(&n), i};
+      } else {
+        uses = known_uses(v).count({&n, i});
+      }
+      if (uses != 1) broken("input " + std::to_string(i) + " is not in the use list of %" + v->debugName(), &n);
+    }
+    for (const Value* v : n.outputs())
+      if (v->uses().size() < 64)
+        for (const Use& u : v->uses()) use(v, u);
+  }
+  void use(const Value* v, const Use& u) const {
+    if (u.offset >= u.user->inputs().size() || u.user->inputs()[u.offset] != v)
+      broken("%" + v->debugName() + " has a use that is no input of its user", v->node());
+  }
+
+  struct PairHash {
+    std::size_t operator()(const std::pair<const Node*, std::size_t>& p) const {
+      return std::hash<const void*>()(p.first) * 31 + p.second;
+    }
+  };
+  using UseSet = std::unordered_set<std::pair<const Node*, std::size_t>, PairHash>;
+  // Values with many uses (constants): a set, so that checking stays linear.
+  const UseSet& known_uses(const Value* v) {
+    const auto [found, fresh] = use_sets_.try_emplace(v);
+    if (fresh)
+      for (const Use& u : v->uses()) {
+        use(v, u);
+        if (!found->second.insert({u.user, u.offset}).second) broken("%" + v->debugName() + " lists a use twice", v->node());
+      }
+    return found->second;
+  }
+
+  void node(const Node& n, const Block* b) {
+    users_.insert(&n);
+    if (n.kind() == prim::Param || n.kind() == prim::Return) broken("a sentinel stands in the middle of a block", b->owningNode());
+    if (n.owningBlock() != b || n.owningGraph() != &g_) broken("a node belongs to another block", &n);
+    if (n.next()->prev() != &n || n.prev()->next() != &n) broken("a block's list is torn", &n);
+    if (n.prev()->kind() != prim::Param && !n.prev()->isBefore(&n)) broken("the order numbers of a block do not grow", &n);
+    operands(n);
+    for (const Block* inner : n.blocks())
+      if (inner->owningNode() != &n) broken("a block belongs to another node", &n);
+    for (const Attribute& a : n.attributes()) {
+      if (const auto* g = std::get_if<std::shared_ptr<Graph>>(&a.value)) {
+        if (!*g) broken("the graph of attribute '" + std::string(a.name.toUnqualString()) + "' is missing", &n);
+        subgraphs.push_back(*g);
+      }
+      if (const auto* gs = std::get_if<std::vector<std::shared_ptr<Graph>>>(&a.value)) subgraphs.insert(subgraphs.end(), gs->begin(), gs->end());
+    }
+    switch (n.kind()) {
+      case prim::Constant:
+        if (!n.inputs().empty()) broken("a constant has inputs", &n);
+        if (n.outputs().size() != 1) broken("a constant has one output", &n);
+        break;
+      case prim::If: conditional(n); break;
+      case prim::Loop: loop(n); break;
+      default: break;
+    }
+  }
+
+  void conditional(const Node& n) {
+    if (n.inputs().size() != 1 || n.input()->type()->kind != TypeKind::Bool) broken("an If has one input of type bool", &n);
+    if (n.blocks().size() != 2) broken("an If has two blocks", &n);
+    for (const Block* b : n.blocks()) {
+      if (!b->inputs().empty()) broken("the blocks of an If have no inputs", &n);
+      if (b->outputs().size() != n.outputs().size())
+        broken("an If has " + std::to_string(n.outputs().size()) + " outputs and a block that returns " + std::to_string(b->outputs().size()), &n);
+    }
+  }
+
+  void loop(const Node& n) {
+    if (n.blocks().size() != 1) broken("a Loop has one block", &n);
+    const Block* b = n.blocks()[0];
+    if (n.inputs().size() < 2) broken("a Loop has a trip count and a condition", &n);
+    if (n.input(0)->type()->kind != TypeKind::Int) broken("the trip count of a Loop is an int", &n);
+    if (n.input(1)->type()->kind != TypeKind::Bool) broken("the condition of a Loop is a bool", &n);
+    const std::size_t carried = n.inputs().size() - 2;
+    if (n.outputs().size() != carried || b->inputs().size() != carried + 1 || b->outputs().size() != carried + 1)
+      broken("a Loop carries " + std::to_string(carried) + " values; it has " + std::to_string(n.outputs().size()) + " outputs, and its block takes " +
+                 std::to_string(b->inputs().size()) + " and returns " + std::to_string(b->outputs().size()),
+             &n);
+    if (b->inputs()[0]->type()->kind != TypeKind::Int) broken("the counter of a Loop is an int", &n);
+    if (b->outputs()[0]->type()->kind != TypeKind::Bool) broken("the first result of a Loop's block is a bool", &n);
+  }
+
+  const Graph& g_;
+  std::vector<Frame> stack_;
+  std::unordered_set<const Value*> visible_;
+  std::vector<const Value*> all_;
+  std::unordered_set<std::size_t> uniques_;
+  std::unordered_set<std::string> names_;
+  std::unordered_set<const Node*> users_;
+  std::unordered_map<const Value*, UseSet> use_sets_;
+};
+
+}  // namespace
+
+void Graph::lint() const {
+  Verifier own(*this);
+  own.run();
+  std::vector<std::shared_ptr<Graph>> pending = std::move(own.subgraphs);
+  while (!pending.empty()) {
+    const std::shared_ptr<Graph> g = std::move(pending.back());
+    pending.pop_back();
+    Verifier v(*g);
+    v.run();
+    pending.insert(pending.end(), v.subgraphs.begin(), v.subgraphs.end());
+  }
+}
+
+}  // namespace cresset::jit
