@@ -65,7 +65,7 @@ void map_tensors(IValue& v, const F& f) {
     bool any = false;
     for (const IValue& e : v.toListRef()) any |= e.isTensor();
     if (!any) return;
-    auto copy = make_intrusive<ivalue::ListImpl>(v.toListRef(), v.toList()->element_type);
+    auto copy = make_intrusive<ivalue::ListImpl>(v.toListRef(), v.toListImpl().element_type);
     for (IValue& e : copy->elements) map_tensors(e, f);
     v = IValue(std::move(copy));
   }
