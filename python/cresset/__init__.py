@@ -40,6 +40,7 @@ from ._matrix_functions import *  # noqa: E402,F403
 from ._reductions import norm, unique, unique_consecutive  # noqa: E402,F401
 from ._spectral import stft  # noqa: E402,F401
 from ._tensor_str import get_printoptions, printoptions, set_printoptions  # noqa: E402,F401
+from ._autocast_state import *  # noqa: E402,F403
 from ._dtype_info import finfo, iinfo  # noqa: E402,F401
 from .autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled  # noqa: E402,F401
 from ._ops import ops  # noqa: E402
@@ -70,9 +71,9 @@ torch = _sys.modules[__name__]  # PyTorch's module is an attribute of itself as 
 # Loaded on first use: what a program does not mention costs it nothing.
 _LAZY = (
     "nn", "optim", "utils", "linalg", "special", "fft", "signal", "library", "overrides", "serialization", "testing", "return_types", "jit", "_overrides",
-    "types", "backends", "masked", "cpu", "cuda", "version",
+    "types", "backends", "masked", "cpu", "cuda", "version", "amp", "_subclasses",
 )  # fmt: skip
-_LAZY_NAMES = {"save": "serialization", "load": "serialization"}
+_LAZY_NAMES = {"save": "serialization", "load": "serialization", "autocast": "amp"}
 
 
 def __getattr__(name):

@@ -321,11 +321,18 @@ def register_vmap(op, func=None, /, *, lib=None):
 
 
 def register_autocast(op, device_type, cast_inputs, /, *, lib=None):
-    """Under autocast for the device type, floating-point arguments of a custom operator become `cast_inputs` first."""
+    """In an autocast block for the device type, floating-point arguments of an operator become `cast_inputs` and it runs with autocast off.
+
+    For operators of any namespace; for one of PyTorch's that has a rule already, this one comes in its place.
+    """
+    from ._library import autocast
+
     custom, overload = _entry(op, "register_autocast")
-    if custom is None:
-        raise NotImplementedError(f"register_autocast: {overload} was not made by custom_op. Register a kernel for the key Autocast with Library.impl.")
-    return custom.register_autocast(device_type, cast_inputs)
+    if custom is not None:
+        return custom.register_autocast(device_type, cast_inputs)
+    key = autocast.check_device_type(device_type)
+    kernel = autocast.make_kernel(overload, device_type, lambda: cast_inputs)
+    _keep(lib, overload.namespace)._impl(_short_name(overload), kernel, key, with_keyset=True, depth=2)
 
 
 def register_torch_dispatch(op, torch_dispatch_class, func=None, /, *, lib=None):

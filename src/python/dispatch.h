@@ -1,4 +1,4 @@
-// The dispatcher in Python: queries, operators by schema name, libraries with kernels written in Python.
+// The dispatcher in Python: queries, operators by schema name, libraries with kernels written in Python, autocast.
 #pragma once
 
 #include <cresset/dispatch/dispatcher.h>
@@ -13,5 +13,6 @@ PyObject* wrap_overload(const OperatorHandle& op);
 void init_dispatch(PyObject* module);
 void init_ops(PyObject* module);
 void init_library(PyObject* module);
+void init_autocast(PyObject* module);
 
 }  // namespace cresset::python

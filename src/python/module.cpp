@@ -48,6 +48,8 @@ bool fill(PyObject* module) {
   init_ops(module);
   init_library(module);
   init_dispatch_mode(module);
+  init_wrapper_subclass(module);
+  init_autocast(module);
   init_threads(module);
   return true;
   CRESSET_PY_CATCH(false)

@@ -4,6 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
+import emit_autocast
 import emit_autograd
 import emit_cpu
 import emit_functions
@@ -16,7 +17,7 @@ from table import Table, TableError
 
 def build(table, folder):
     out = Output(folder)
-    for emitter in (emit_functions, emit_ops, emit_cpu, emit_autograd, emit_python):
+    for emitter in (emit_functions, emit_ops, emit_cpu, emit_autograd, emit_autocast, emit_python):
         emitter.emit(table, out)
     return out
 

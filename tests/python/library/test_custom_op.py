@@ -193,10 +193,10 @@ def test_autocast(name):
     f.register_autocast("cpu", torch.bfloat16)
     one = torch.ones(1)
     f(one, [one])
-    with torch._C._IncludeDispatchKeyGuard(torch._C.DispatchKeySet("AutocastCPU")):
-        keys = torch._C.DispatchKeySet("AutocastCPU", "CPU")
-        f._opoverload.redispatch(keys, one, [one, one.long()])
-    assert seen == [(torch.float32, [torch.float32]), (torch.bfloat16, [torch.bfloat16, torch.int64])]
+    with torch.autocast("cpu"):
+        f(one, [one, one.long(), one.double()])
+        assert torch.is_autocast_enabled("cpu")
+    assert seen == [(torch.float32, [torch.float32]), (torch.bfloat16, [torch.bfloat16, torch.int64, torch.float64])]
 
 
 # --- the functions that register for operators of a Library -----------------------------------------------------------------
