@@ -89,16 +89,13 @@ OpOverload.py_impl, OpOverload.decompose = _py_impl, _decompose
 OpOverload.overloadpacket = OpOverload._overloadpacket = property(_packet_of, doc="All overloads of the same name.")
 
 
-class OpOverloadPacket:
+class OpOverloadPacket(_C._Packet):
     """All overloads of one name. Calling it picks the first whose schema takes the arguments."""
 
     def __init__(self, namespace, name):
         self._namespace, self.__name__ = namespace, name
         self._qualified_op_name = f"{namespace}::{name}"
         self.__module__ = f"cresset._ops.{namespace}"
-
-    def __call__(self, /, *args, **kwargs):
-        return _C._call_packet(self, self._qualified_op_name, *args, **kwargs)
 
     def __getattr__(self, key):
         if key.startswith("__"):

@@ -70,8 +70,24 @@ def test_all_kinds_of_arguments(lib):
     lib.impl("kinds", lambda *args: seen.append(args) or (1, "x"), "CompositeExplicitAutograd")
     given = (None, [None, torch.ones(1)], 2.5, True, "n", torch.device("cpu"), torch.strided, torch.channels_last)
     assert torch.ops.pylib.kinds(*given) == (1, "x")
-    assert seen[0][:1] == (None,) and seen[0][2:] == (2.5, True, "n", torch.device("cpu"), torch.strided, torch.channels_last, None, [1.5], None)
+    assert seen[0][:1] == (None,) and seen[0][2:] == (2.5, True, "n", torch.device("cpu"), torch.strided, torch.channels_last)
     assert seen[0][1][0] is None
+
+
+def test_kernels_get_no_defaults_that_they_have_themselves(lib):
+    lib.define("d(Tensor x, int n=2, *, bool b=True, str s='q') -> Tensor")
+    seen = []
+    lib.impl("d", lambda x, *args, **kwargs: seen.append((args, kwargs)) or x, "CPU")
+    x, d = torch.ones(1), torch.ops.pylib.d
+    d(x), d(x, 3), d(x, 2, b=True), d(x, b=False), d(x, n=2, s="r")
+    assert seen == [((), {}), ((3,), {}), ((), {}), ((), {"b": False}), ((), {"s": "r"})]
+    lib.define("e(Tensor x, int n=2, *, bool b=True, str s='q') -> Tensor")
+    lib.impl("e", lambda x, n, m=0, *, s, b=None: seen.append((n, m, s, b)) or x, "CPU")
+    torch.ops.pylib.e(x)
+    assert seen[-1] == (2, 0, "q", None)
+    with library._scoped_library("aten", "IMPL") as aten:
+        aten.impl("rsub.Tensor", lambda a, b: a * 100, "AutogradCPU")  # alpha is not asked for
+        assert torch.rsub(x, x).item() == 100.0
 
 
 def test_wrong_results_are_refused(lib):
@@ -220,7 +236,7 @@ def test_fallback():
             one = torch.ones(1)
             with torch._C._IncludeDispatchKeyGuard(torch._C.DispatchKeySet("PrivateUse3")):
                 x = torch.ops.pyfall.f(one, 3)
-            assert x.item() == 1.0 and seen == [("pyfall.f.default", 2, ["by"])]
+            assert x.item() == 1.0 and seen == [("pyfall.f.default", 2, [])]
     with pytest.raises(RuntimeError, match="namespace '_'"):
         Library("pyfall2", "IMPL").fallback(print, "CPU")
     with pytest.raises(RuntimeError, match="dispatch key is required"):
