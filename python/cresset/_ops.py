@@ -11,6 +11,18 @@ from ._tags import as_tag
 __all__ = ["ops", "OpOverload", "OpOverloadPacket", "FunctionSchema", "Argument"]
 
 
+class AliasInfo:
+    """Which memory an argument or return shares: the names of its alias set, and whether it is written."""
+
+    __slots__ = ("is_write", "before_set", "after_set")
+
+    def __init__(self, name, is_write):
+        self.is_write, self.before_set, self.after_set = is_write, {name}, {name}
+
+    def __repr__(self):
+        return f"AliasInfo(is_write={self.is_write}, before_set={self.before_set})"
+
+
 class Argument:
     """One argument or return of a schema."""
 
@@ -22,6 +34,10 @@ class Argument:
 
     def has_default_value(self):
         return self._has_default
+
+    @property
+    def alias_info(self):
+        return AliasInfo(self.alias, self.is_write) if self.alias else None
 
     @property
     def is_out(self):

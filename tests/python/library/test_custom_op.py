@@ -379,3 +379,14 @@ def test_opcheck_compares_devices(name):
     f.register_fake(lambda x: torch.empty(x.shape, device="meta"))
     with pytest.raises(Exception, match="Devices cpu and meta are not equal!"):
         opcheck(f, (torch.ones(2),), test_utils="test_faketensor")
+
+
+def test_writing_operators_look_at_memory_of_what_requires_grad(name):
+    @custom_op(name, mutates_args={"out"})
+    def f(x: Tensor, out: Tensor) -> None:
+        out.numpy()[:] = x.numpy() * 2
+
+    x, out = torch.ones(2, requires_grad=True), torch.zeros(2)
+    before = out._version
+    f(x, out)
+    assert out.tolist() == [2.0, 2.0] and out._version > before

@@ -320,6 +320,8 @@ def test_what_overloads_tell(lib):
     assert set(aten.add._schemas) == set(aten.add.overloads()) and str(aten.add._schemas["Tensor"]) == str(add._schema)
     assert aten.__file__ == "cresset.ops" and dir(aten.add).count("Tensor") == 1 and "sin" in dir(aten) and "aten" in dir(torch.ops)
     assert torch.Tag.pointwise in add.tags
+    alias = aten.add_.Tensor._schema.arguments[0].alias_info
+    assert alias.is_write and alias.before_set == {"a"} and add._schema.arguments[0].alias_info is None
 
 
 def test_py_impl(lib):
