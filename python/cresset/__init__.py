@@ -65,7 +65,6 @@ globals().update({name: getattr(storage, name) for name in storage.__all__})
 from . import autograd  # noqa: E402
 from . import _overridable  # noqa: E402
 
-_overridable.install(_sys.modules[__name__])
 _overridable.install_methods(Tensor)
 _overridable.install_device(device)
 

@@ -5,6 +5,8 @@ from math import e, inf, nan, pi  # noqa: F401
 
 import cresset
 
+from ._overridable import overridable
+
 __all__ = [
     "e", "inf", "nan", "pi", "newaxis", "get_float32_matmul_precision", "set_float32_matmul_precision", "are_deterministic_algorithms_enabled",
     "is_deterministic_algorithms_warn_only_enabled", "use_deterministic_algorithms", "get_deterministic_debug_mode",
@@ -98,21 +100,25 @@ def set_default_tensor_type(t):
     cresset.set_default_dtype(t.dtype)
 
 
+@overridable
 def get_device(input):
     """Index of the tensor's device, -1 on CPU."""
     return input.get_device()
 
 
+@overridable
 def is_conj(input):
     """Whether conjugation is still to be done: never, conj computes at once."""
     return input.is_conj()
 
 
+@overridable
 def is_neg(input):
     """Whether negation is still to be done: never."""
     return input.is_neg()
 
 
+@overridable
 def is_distributed(input):
     """Tensors live in one process: False."""
     return False

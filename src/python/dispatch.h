@@ -10,6 +10,11 @@ namespace cresset::python {
 /// The object of an overload, one for each: torch.ops.aten.add.Tensor (a new reference).
 PyObject* wrap_overload(const OperatorHandle& op);
 
+/// A DispatchKey object or its name.
+DispatchKey to_dispatch_key(PyObject* o);
+/// A DispatchKeySet object.
+DispatchKeySet to_key_set(PyObject* o);
+
 void init_dispatch(PyObject* module);
 void init_ops(PyObject* module);
 void init_library(PyObject* module);

@@ -17,8 +17,20 @@ bool is_sequence_index(PyObject* o) {
   return (PySequence_Check(o) || is_array(o)) && !PyUnicode_Check(o) && !PyBytes_Check(o) && !PyDict_Check(o);
 }
 
+Tensor index_tensor(PyObject* o) {
+  Tensor t = tensor_from_data(o, std::nullopt, std::nullopt);
+  // An empty list indexes nothing.
+  return t.numel() == 0 && t.is_floating_point() ? t.to(kLong) : t;
+}
+
+// NumPy's arrays, which look like integers to PyIndex_Check.
+bool is_index_array(PyObject* o) {
+  if (is_tensor(o) || PyLong_Check(o) || PySlice_Check(o) || o == Py_None || o == Py_Ellipsis || PyUnicode_Check(o)) return false;
+  return is_array(o) && !is_numpy_scalar(o);
+}
+
 // The elements of an index: a tuple's, those of a list that mixes kinds, or the object alone.
-Ref index_items(PyObject* index) {
+Ref split_index(PyObject* index) {
   if (PyTuple_CheckExact(index)) return Ref::borrow(index);
   if (PyTuple_Check(index)) return checked(PySequence_Tuple(index));
   // A short list that holds more than numbers means the tuple of its elements, an old rule of NumPy.
@@ -32,10 +44,19 @@ Ref index_items(PyObject* index) {
   return checked(PyTuple_Pack(1, index));
 }
 
-Tensor index_tensor(PyObject* o) {
-  Tensor t = tensor_from_data(o, std::nullopt, std::nullopt);
-  // An empty list indexes nothing.
-  return t.numel() == 0 && t.is_floating_point() ? t.to(kLong) : t;
+// The same with tensors in place of arrays.
+Ref index_items(PyObject* index) {
+  Ref items = split_index(index);
+  const Py_ssize_t n = PyTuple_GET_SIZE(items.get());
+  bool any = false;
+  for (Py_ssize_t i = 0; i < n; ++i) any |= is_index_array(PyTuple_GET_ITEM(items.get(), i));
+  if (CRESSET_LIKELY(!any)) return items;
+  const Ref out = checked(PyTuple_New(n));
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    PyObject* o = PyTuple_GET_ITEM(items.get(), i);
+    PyTuple_SET_ITEM(out.get(), i, is_index_array(o) ? checked(wrap(index_tensor(o))).release() : Py_NewRef(o));
+  }
+  return out;
 }
 
 std::optional<int64_t> slice_bound(PyObject* o) {

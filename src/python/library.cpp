@@ -157,6 +157,9 @@ struct PythonKernel final : OperatorKernel {
       push(argument_to_python(first[i], *parameters[i].type, false));
     }
     if (keywords) keywords = checked(PyList_AsTuple(keywords.get()));
+    // Memory of tensors that require grad may be looked at below autograd (Tensor.numpy asks for the mode).
+    std::optional<NoGradGuard> no_grad;
+    if (custom && records(stack, n)) no_grad.emplace();
     const std::shared_ptr<PyObject> f = function;  // the library may go while its kernel runs
     CRESSET_CHECK(f, schema.operator_name(), ": the library of this kernel has been destroyed.");
     const Ref result = checked(PyObject_Vectorcall(f.get(), args.data(), count | PY_VECTORCALL_ARGUMENTS_OFFSET, keywords.get()));

@@ -166,6 +166,11 @@ PyObject* overload_has_kernel(PyObject* o, PyObject* key) {
   return PyBool_FromLong(handle_of(o).hasKernelForDispatchKey(Convert<DispatchKey>::from(key)));
   CRESSET_PY_CATCH(nullptr)
 }
+PyObject* overload_has_any_kernel(PyObject* o, PyObject* keys) {
+  CRESSET_PY_TRY
+  return PyBool_FromLong(handle_of(o).hasKernelForAnyDispatchKey(to_key_set(keys)));
+  CRESSET_PY_CATCH(nullptr)
+}
 // redispatch(key set bits or DispatchKeySet, *args)
 PyObject* overload_redispatch(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
   CRESSET_PY_TRY
@@ -191,6 +196,7 @@ PyObject* overload_reduce(PyObject* o, PyObject*) {
 PyMethodDef overload_methods[] = {
     {"name", overload_name, METH_NOARGS, "\"aten::add.Tensor\""},
     {"has_kernel_for_dispatch_key", overload_has_kernel, METH_O, "Is a kernel registered for exactly this key?"},
+    {"has_kernel_for_any_dispatch_key", overload_has_any_kernel, METH_O, "Is a kernel registered for one of the set's keys?"},
     {"redispatch", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&overload_redispatch)), METH_FASTCALL | METH_KEYWORDS,
      "redispatch(keyset, *args)\n\nCalls with exactly these keys."},
     {"__reduce__", overload_reduce, METH_NOARGS, nullptr},

@@ -7,6 +7,7 @@ import cresset
 from cresset import _C
 
 from .autograd import make_kernel
+from .fake import fake_impls
 from .infer_schema import infer_schema
 from .vmap import make_vmap_kernel
 
@@ -64,6 +65,7 @@ class CustomOpDef:
         self._lib.define(name + schema, tags=("pt2_compliant_tag", *tags))
         self._opoverload = getattr(getattr(cresset.ops, namespace), name).default
         self._lib._impl(name, self._fake, "Meta")
+        fake_impls[self._qualname] = self._fake
         if self._is_functional():
             kernel = make_kernel(self._opoverload, lambda: (self._backward_fn, self._setup_context_fn))
             self._lib._impl(name, kernel, "Autograd", with_keyset=True, role="formula")

@@ -9,6 +9,7 @@ import weakref
 
 import cresset
 from cresset import _C
+from cresset._library.fake import fake_impls, sizes_from, sizes_given
 from cresset.utils._python_dispatch import TorchDispatchMode, no_dispatch
 from cresset.utils._pytree import tree_leaves, tree_map_only
 
@@ -211,9 +212,19 @@ class FakeTensorMode(TorchDispatchMode):
         self._forget_constants(func, args, kwargs)
         self._refuse_values(func, args)
         device = self._result_device(func, args, kwargs, tensors)
-        if any(a.name == "device" for a in func._schema.arguments) and (kwargs.get("device") is not None or not tensors):
+        # Fake implementations of the user see the tensors and the device as they are.
+        own = func.name() in fake_impls and func.has_kernel_for_dispatch_key("Meta")
+        if not own and any(a.name == "device" for a in func._schema.arguments) and (kwargs.get("device") is not None or not tensors):
             kwargs["device"] = cresset.device("meta")
-        results = self._run(func, args, kwargs)
+
+        def unknown_size(min, max):
+            raise DynamicOutputShapeException(func)
+
+        with contextlib.nullcontext() if sizes_given() else sizes_from(unknown_size):
+            if own:
+                with self:
+                    return fake_impls[func.name()](*args, **kwargs)
+            results = self._run(func, args, kwargs)
         return self._wrap_results(results, tensors, device)
 
     def _lift(self, real):
@@ -316,8 +327,6 @@ class FakeTensorMode(TorchDispatchMode):
             try:
                 return func(*meta_args, **meta_kwargs)
             except NotImplementedError as error:
-                if "fake impl" in str(error):
-                    raise
                 if func.namespace not in ("aten", "prim", "cresset") or not self.allow_fallback_kernels or any(_written(func, args, kwargs)):
                     raise UnsupportedOperatorException(func) from error
             # On zeros: what only depends on sizes comes out right.

@@ -6,9 +6,13 @@ __all__ = ["record_function"]
 
 
 class record_function(_Decorator):
-    """A name for a block of code, or for the calls of a decorated function. Without a profiler that listens it costs and does nothing."""
+    """A name for a block of code, or for the calls of a decorated function; `args` is a text that tells its calls apart. Without a profiler
+    that listens it costs and does nothing."""
 
     def __init__(self, name, args=None):
+        for what, value in (("name", name), ("args", args)):
+            if not (isinstance(value, str) or (what == "args" and value is None)):
+                raise TypeError(f"record_function: the argument '{what}' must be a str, not {type(value).__name__}.")
         self.name, self.args = name, args
 
     def __enter__(self):

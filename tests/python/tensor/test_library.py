@@ -308,3 +308,54 @@ def test_registration_while_others_call():
     for t in threads:
         t.join()
     assert not errors
+
+
+def test_what_overloads_tell(lib):
+    aten = torch.ops.aten
+    key = torch._C.DispatchKey
+    add = aten.add.Tensor
+    assert add.has_kernel_for_dispatch_key(key.CPU) and add.has_kernel_for_dispatch_key("CPU") and not add.has_kernel_for_dispatch_key(key.XLA)
+    assert add.has_kernel_for_any_dispatch_key(torch._C.DispatchKeySet(key.CPU, key.XLA)) and not add.has_kernel_for_any_dispatch_key(torch._C.DispatchKeySet("XLA"))
+    assert aten.view.default.is_view and not add.is_view and not aten.add_.Tensor.is_view and add.op is add and aten.add.op is aten.add
+    assert set(aten.add._schemas) == set(aten.add.overloads()) and str(aten.add._schemas["Tensor"]) == str(add._schema)
+    assert aten.__file__ == "cresset.ops" and dir(aten.add).count("Tensor") == 1 and "sin" in dir(aten) and "aten" in dir(torch.ops)
+    assert torch.Tag.pointwise in add.tags
+    alias = aten.add_.Tensor._schema.arguments[0].alias_info
+    assert alias.is_write and alias.before_set == {"a"} and add._schema.arguments[0].alias_info is None
+
+
+def test_py_impl(lib):
+    lib.define("pi(Tensor x) -> Tensor")
+    op = torch.ops.pylib.pi.default
+
+    @op.py_impl(torch._C.DispatchKey.CPU)
+    def kernel(x):
+        return x * 9
+
+    assert torch.ops.pylib.pi(torch.ones(1)).item() == 9.0 and op.py_kernels == {"CPU": kernel}
+    with pytest.raises(RuntimeError, match="Trying to override a python impl for DispatchKey.CPU on operator pylib::pi"):
+        op.py_impl("CPU")(kernel)
+
+
+def test_packets_follow_definitions():
+    def values():
+        return [torch.ops.pylive.f(torch.ones(1)).item(), torch.ops.pylive.f.overloads()]
+
+    with library._scoped_library("pylive", "DEF") as lib:
+        lib.define("f(Tensor x) -> Tensor")
+        lib.impl("f", lambda x: x + 1, "CPU")
+        packet = torch.ops.pylive.f
+        assert values() == [2.0, ["default"]]
+        with library._scoped_library("pylive", "FRAGMENT") as more:
+            more.define("f.text(str x) -> int")
+            more.impl("f.text", len, "CompositeExplicitAutograd")
+            assert packet("abc") == 3 and values()[0] == 2.0 and "text" in packet.overloads()
+        with pytest.raises(RuntimeError, match="Expected a value of type 'Tensor' for argument 'x' but instead found type 'str'"):
+            packet("abc")
+    with pytest.raises(AttributeError, match="operator pylive::f is not defined any more"):
+        packet(torch.ones(1))
+
+
+def test_libraries_of_another_namespace(lib):
+    with pytest.raises(RuntimeError, match="The operator belongs to the namespace 'aten', the library to 'pylib'"):
+        library.register_fake("aten::sin", lambda x: x, lib=lib)
