@@ -11,6 +11,7 @@
 #include <cresset/ops/functions_copy.h>
 
 #include "ops/structured.h"
+#include "ops/written_arguments.h"
 
 namespace cresset::ops {
 namespace {
@@ -98,7 +99,7 @@ void functionalize(const OperatorHandle& op, DispatchKeySet ks, Stack* stack) {
   Gathering gathering;
   for (std::size_t i = 0; i < n; ++i) {
     IValue& v = (*stack)[first + i];
-    v = gathering.argument(v, arguments[i].is_mutable());
+    v = gathering.argument(v, is_written(op.schema(), arguments[i]));
   }
   op.redispatchBoxed(below, stack);
   if (!gathering.any) return;
