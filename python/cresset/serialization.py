@@ -281,7 +281,8 @@ def location_tag(device):
     return "cpu" if device.type == "cpu" else f"{_C._device_file_tag(device)}:{device.index or 0}"
 
 
-def _device_of_tag(tag):
+def device_of_tag(tag):
+    """The device that a location tag of a file names; RuntimeError when it is not here."""
     name, _, index = tag.partition(":")
     for kind in _C._registered_backends():
         if _C._device_file_tag(cresset.device(kind)) == name:
@@ -298,11 +299,11 @@ def _device_of_tag(tag):
 def _placed(tensor, tag, map_location):
     """The tensor where it belongs by its tag, or where map_location says."""
     if isinstance(map_location, dict):
-        return tensor.to(_device_of_tag(str(map_location.get(tag, tag))))
+        return tensor.to(device_of_tag(str(map_location.get(tag, tag))))
     if callable(map_location):
         moved = map_location(tensor, tag)
-        return tensor.to(_device_of_tag(tag)) if moved is None else moved
-    return tensor.to(_device_of_tag(tag) if map_location is None else map_location)
+        return tensor.to(device_of_tag(tag)) if moved is None else moved
+    return tensor.to(device_of_tag(tag) if map_location is None else map_location)
 
 
 class _Readable:

@@ -15,6 +15,7 @@
 #include <cresset/ops/functions_copy.h>
 
 #include "ops/structured.h"
+#include "ops/written_arguments.h"
 
 namespace cresset {
 namespace {
@@ -93,7 +94,7 @@ void check_allowed(const OperatorHandle& op, Device device, Cost& cost) {
 // Argument names that may stay on the host although the others are on a device: lengths and indices.
 bool may_be_on_host(const std::string& argument) {
   return argument == "indices" || argument == "lengths" || argument == "input_lengths" || argument == "target_lengths" ||
-         argument == "scalars" || argument == "index";
+         argument == "scalars" || argument == "index" || argument == "batch_sizes";
 }
 
 // Moves the tensors of one call to the CPU and remembers where they came from.
@@ -103,16 +104,16 @@ class Mover {
   std::optional<Device> device;
   int64_t bytes = 0;
 
-  void to_cpu(IValue& v, const std::string& argument) {
+  void to_cpu(IValue& v, const Argument& argument) {
     if (v.isTensor()) {
-      const Tensor& t = v.toTensor();
+      const Tensor t = v.toTensor();
       if (t.defined()) move_tensor(t, v, argument);
     } else if (v.isList()) {
       const ivalue::ListImpl* list = &v.toListImpl();
       if (std::none_of(list->elements.begin(), list->elements.end(), [](const IValue& e) { return e.isTensor(); })) return;
       std::vector<IValue> moved = list->elements;
       for (IValue& e : moved)
-        if (e.isTensor() && e.toTensor().defined()) move_tensor(e.toTensor(), e, argument);
+        if (e.isTensor() && e.toTensor().defined()) move_tensor(Tensor(e.toTensor()), e, argument);
       v = make_intrusive<ivalue::ListImpl>(std::move(moved), list->element_type);
     } else if (v.isDevice()) {
       // A factory: make it on the CPU, then move it to the device that was asked for.
@@ -120,6 +121,7 @@ class Mover {
       v = Device(kCPU);
     } else if (v.isGenerator()) {
       const Generator g = v.toGenerator();
+      generator_ = g;
       if (const auto* own = dynamic_cast<DeviceGeneratorImpl*>(g.unsafeGetGeneratorImpl())) v = IValue(own->host());
     }
   }
@@ -151,8 +153,13 @@ class Mover {
     }
   }
 
-  // A tensor on the CPU that no one wrapped: fine as long as nothing else is on a device.
+  // Tensors that stayed on the CPU and the generator must go with the device.
   void check_devices() const {
+    if (generator_.defined()) {
+      // Without a tensor of a device the call came here by its generator.
+      const DeviceType wanted = device ? device->type() : kCPU;
+      if (generator_.device().type() != wanted) cresset::detail::raise_generator_device(generator_, wanted);
+    }
     if (!device || !host_.defined()) return;
     CRESSET_THROW(Error, "Expected all tensors to be on the same device, but found at least two devices, ", *device, " and cpu!\n",
                   op_.operator_name(), ": argument '", host_argument_, "' is on the CPU. Move it with .to('", *device, "').");
@@ -160,24 +167,24 @@ class Mover {
 
  private:
   // `into` holds t, and gets its copy.
-  void move_tensor(const Tensor& t, IValue& into, const std::string& argument) {
+  void move_tensor(const Tensor& t, IValue& into, const Argument& argument) {
     if (t.is_cpu()) {
-      if (t.dim() > 0 && !may_be_on_host(argument) && !host_.defined()) {
+      if (t.dim() > 0 && !may_be_on_host(argument.name) && !host_.defined()) {
         host_ = t;
-        host_argument_ = argument;
+        host_argument_ = argument.name;
       }
       return;
     }
     if (!device) device = t.device();
     CRESSET_CHECK(t.device() == *device, "Expected all tensors to be on the same device, but found at least two devices, ", *device,
-                  " and ", t.device(), "!\n", op_.operator_name(), ": argument '", argument, "' is on ", t.device(), ". Move it with .to('",
-                  *device, "').");
-    CRESSET_CHECK_NOT_IMPLEMENTED(t.has_storage(), "cpu_fallback(", op_.operator_name(), "): argument '", argument,
+                  " and ", t.device(), "!\n", op_.operator_name(), ": argument '", argument.name, "' is on ", t.device(),
+                  ". Move it with .to('", *device, "').");
+    CRESSET_CHECK_NOT_IMPLEMENTED(t.has_storage(), "cpu_fallback(", op_.operator_name(), "): argument '", argument.name,
                                   "' has no storage, so it cannot be copied to the CPU as it is. Register a kernel for ",
                                   t.unsafeGetTensorImpl()->tensorimpl_type_name(), ".");
     Tensor r = ops::allocate_cpu({DimVector(t.sizes()), t.scalar_type(), Device(kCPU), dense_strides(t)});
     r.unsafeGetTensorImpl()->set_wrapped_number(t.unsafeGetTensorImpl()->is_wrapped_number());
-    copy(t, r);
+    if (!argument.is_out()) copy(t, r);  // what out holds is not read
     into = std::move(r);
   }
   void copy(const Tensor& from, const Tensor& to) {
@@ -193,6 +200,7 @@ class Mover {
   const OperatorHandle& op_;
   Tensor host_;
   std::string host_argument_;
+  Generator generator_;
 };
 
 // Which argument a result is by its alias set: the mutated one whose set it names, or none.
@@ -241,22 +249,22 @@ void cpu_fallback(const OperatorHandle& op, Stack* stack) {
   const auto first = stack->end() - static_cast<std::ptrdiff_t>(n);
   Stack inner(first, stack->end());
   Mover mover(op);
-  for (std::size_t i = 0; i < n; ++i) mover.to_cpu(inner[i], schema.arguments()[i].name);
-  CRESSET_CHECK(mover.device, "cpu_fallback(", op.operator_name(), "): no argument names the device to return to.");
+  for (std::size_t i = 0; i < n; ++i) mover.to_cpu(inner[i], schema.arguments()[i]);
   mover.check_devices();
+  CRESSET_CHECK(mover.device, "cpu_fallback(", op.operator_name(), "): no argument names the device to return to.");
   Cost& cost = cost_of(op);
   check_allowed(op, *mover.device, cost);
   give_generator(schema, n, inner, *mover.device);
 
   Stack on_cpu;  // kept only where something has to be written back
-  const bool mutates = schema.is_mutable();
+  const bool mutates = ops::writes_arguments(schema);
   if (mutates) on_cpu = inner;
   op.redispatchBoxed(DispatchKeySet(DispatchKey::CPU), &inner);
   CRESSET_CHECK(inner.size() == schema.returns().size(), op.operator_name(), ": the CPU kernel left ", inner.size(), " results; ",
                 schema.returns().size(), " were due.");
   if (mutates)
     for (std::size_t i = 0; i < n; ++i)
-      if (schema.arguments()[i].is_mutable()) mover.write_back(*(first + static_cast<std::ptrdiff_t>(i)), on_cpu[i]);
+      if (ops::is_written(schema, schema.arguments()[i])) mover.write_back(*(first + static_cast<std::ptrdiff_t>(i)), on_cpu[i]);
   for (std::size_t i = 0; i < inner.size(); ++i) {
     if (const auto argument = mutates ? mutated_argument(schema, schema.returns()[i]) : std::nullopt)
       inner[i] = *(first + static_cast<std::ptrdiff_t>(*argument));
