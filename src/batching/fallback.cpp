@@ -149,8 +149,8 @@ void batched_fallback(const OperatorHandle& op, DispatchKeySet ks, Stack* stack)
       return full_rule(call);
     case BatchRule::Leading:
       return leading_rule(call);
-    case BatchRule::Matrices:
-      return matrices_rule(call);
+    case BatchRule::Broadcast:
+      return broadcast_rule(call);
     case BatchRule::Fold:
       return fold_rule(call, rule.inner);
     case BatchRule::Functional:
