@@ -97,6 +97,12 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> solve_ex_rule(const Tensor& a, const 
   return {b.wrap(is_vector(a, right) ? cresset::squeeze(x, -1) : x), b.wrap(lu), b.wrap(pivots), b.wrap(info)};
 }
 
+Tensor lu_solve_rule(const Tensor& lu, const Tensor& pivots, const Tensor& right, bool left, bool adjoint) {
+  const Batch b(lu, pivots, right);
+  const int64_t rank = std::max(lu.dim(), right.dim());
+  return b.wrap(cresset::linalg_lu_solve(b.aligned(lu, rank), b.aligned(pivots, rank - 1), b.aligned(right, rank), left, adjoint));
+}
+
 }  // namespace
 
 CRESSET_LIBRARY_IMPL(aten, FuncTorchBatched, m) {
@@ -108,6 +114,7 @@ CRESSET_LIBRARY_IMPL(aten, FuncTorchBatched, m) {
   m.impl("addmv", CRESSET_FN(addmv_rule));
   m.impl("baddbmm", CRESSET_FN(baddbmm_rule));
   m.impl("linalg_solve", CRESSET_FN(solve_rule));
+  m.impl("linalg_lu_solve", CRESSET_FN(lu_solve_rule));
   m.impl("_linalg_solve_ex", CRESSET_FN(solve_ex_rule));
 }
 
