@@ -72,21 +72,14 @@ void store_tangent(const Tensor& t, Tensor tangent) {
 }
 
 bool same_layout(const Tensor& tangent, const Tensor& primal) {
-  if ((!tangent.has_storage() && !batching::is_batched(tangent)) || !primal.has_storage()) return true;
+  if (!tangent.has_storage() || !primal.has_storage()) return true;
   for (int64_t d = 0; d < primal.dim(); ++d)
     if (primal.size(d) > 1 && tangent.stride(d) != primal.stride(d)) return false;
   return true;
 }
 
-/// Zeros with the primal's strides; batched as `model` is.
-Tensor zeros_with_layout(const Tensor& primal, const TensorOptions& options, const Tensor& model) {
-  if (batching::is_batched(model)) {
-    const bool dense = primal.has_storage() && primal.is_non_overlapping_and_dense();
-    Tensor z = dense ? cresset::new_empty_strided(model, primal.sizes(), primal.strides(), options)
-                     : cresset::new_empty(model, primal.sizes(), options);
-    cresset::zero_(z);
-    return z;
-  }
+/// Zeros with the primal's strides.
+Tensor zeros_with_layout(const Tensor& primal, const TensorOptions& options) {
   if (primal.has_storage() && primal.is_non_overlapping_and_dense()) {
     Tensor z = cresset::empty_strided(primal.sizes(), primal.strides(), options);
     cresset::zero_(z);
@@ -146,8 +139,7 @@ void set_tangent(const Tensor& t, const Tensor& tangent, bool is_inplace, bool k
       // The base becomes dual: zeros outside of the view.
       const ViewInfo info = view->forward_info();
       Tensor whole = zeros_with_layout(
-          info.base, info.base.options().dtype(tangent.scalar_type() == t.scalar_type() ? info.base.scalar_type() : tangent.scalar_type()),
-          tangent);
+          info.base, info.base.options().dtype(tangent.scalar_type() == t.scalar_type() ? info.base.scalar_type() : tangent.scalar_type()));
       Tensor part = ViewGeometry(info, t).of(whole);
       cresset::copy_(part, tangent);
       store_tangent(info.base, whole);
@@ -164,7 +156,7 @@ void set_tangent(const Tensor& t, const Tensor& tangent, bool is_inplace, bool k
     store_tangent(t, tangent);
     return;
   }
-  Tensor copy = zeros_with_layout(t, t.options().dtype(tangent.scalar_type()), tangent);
+  Tensor copy = zeros_with_layout(t, t.options().dtype(tangent.scalar_type()));
   cresset::copy_(copy, tangent);
   store_tangent(t, std::move(copy));
 }
@@ -217,13 +209,14 @@ Tensor make_dual(const Tensor& primal, const Tensor& tangent, int64_t level) {
                       dtype_name(primal.scalar_type()));
   CRESSET_CHECK_VALUE(isDifferentiableType(tangent.scalar_type()), "Expected tangent to be floating point or complex, but got: torch.",
                       dtype_name(tangent.scalar_type()));
-  if (batching::is_batched(primal)) {
-    // The tangent may be batched at levels that the primal does not know; they stay on it.
+  if (batching::is_batched(primal) || batching::is_batched(tangent)) {
     CRESSET_CHECK(primal.sizes() == tangent.sizes(),
                   "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not supported. "
                   "Tensor is of size ",
                   primal.sizes(), " while the given forward gradient is of size ", tangent.sizes(), ".");
-    return batching::wrap_like(make_dual(batching::physical(primal), batching::to_physical_of(tangent, primal), level), primal);
+    // A tangent sits on a physical tensor and is physical itself: the primal is batched wherever the tangent is.
+    const Tensor wide = batching::batched_as(primal, tangent);
+    return batching::wrap_like(make_dual(batching::physical(wide), batching::to_physical_of(tangent, wide), level), wide);
   }
   CRESSET_CHECK(!fw_grad(primal).defined(),
                 "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is not supported.");

@@ -142,9 +142,23 @@ WithoutInnermostLevel::~WithoutInnermostLevel() {
   refresh_key();
 }
 
+namespace {
+Tensor batched_at(const Tensor& t, int64_t level, int64_t batch_size) {
+  return is_batched_at(t, level) ? t : add_batch_dim(remove_batch_dim(t, level, batch_size, 0), 0, level);
+}
+}  // namespace
+
+Tensor batched_as(Tensor t, const Tensor& other) {
+  Tensor inner = other;
+  while (const BatchedTensorImpl* b = batched_impl(inner)) {
+    t = batched_at(t, b->level(), b->batch_size());
+    inner = Tensor(b->value());
+  }
+  return t;
+}
+
 Tensor batched_everywhere(Tensor t) {
-  for (const Level& level : stack)
-    if (!is_batched_at(t, level.number)) t = add_batch_dim(remove_batch_dim(t, level.number, level.batch_size, 0), 0, level.number);
+  for (const Level& level : stack) t = batched_at(t, level.number, level.batch_size);
   return t;
 }
 

@@ -91,6 +91,8 @@ class WithoutInnermostLevel {
   Level saved_;
 };
 
+/// t batched at every level of `other` too.
+CRESSET_API Tensor batched_as(Tensor t, const Tensor& other);
 /// t batched at every level of this thread: examples of a level that t does not know are views of the same memory.
 CRESSET_API Tensor batched_everywhere(Tensor t);
 

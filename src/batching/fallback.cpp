@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <mutex>
 #include <set>
 
@@ -33,8 +34,10 @@ Rule cached_rule(const OperatorHandle& op) {
     const impl::OperatorEntry* op = nullptr;
     Rule rule;
   };
-  thread_local std::array<Slot, 256> cache;
-  Slot& slot = cache[(reinterpret_cast<std::uintptr_t>(op.entry()) / sizeof(impl::OperatorEntry)) % cache.size()];
+  constexpr std::size_t kSlots = 256;
+  thread_local std::unique_ptr<Slot[]> cache;  // on the heap: the library's thread-local memory is small
+  if (CRESSET_UNLIKELY(!cache)) cache = std::make_unique<Slot[]>(kSlots);
+  Slot& slot = cache[(reinterpret_cast<std::uintptr_t>(op.entry()) / sizeof(impl::OperatorEntry)) % kSlots];
   if (CRESSET_LIKELY(slot.op == op.entry())) return slot.rule;
   const Rule rule = rule_of(op);
   // What users register may change: only the table's rows are kept.
@@ -146,8 +149,8 @@ void batched_fallback(const OperatorHandle& op, DispatchKeySet ks, Stack* stack)
       return full_rule(call);
     case BatchRule::Leading:
       return leading_rule(call);
-    case BatchRule::Matrices:
-      return matrices_rule(call);
+    case BatchRule::Broadcast:
+      return broadcast_rule(call);
     case BatchRule::Fold:
       return fold_rule(call, rule.inner);
     case BatchRule::Functional:

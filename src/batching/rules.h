@@ -10,7 +10,7 @@ void pointwise_rule(BatchCall& call);
 void dim_rule(BatchCall& call);
 void full_rule(BatchCall& call);
 void leading_rule(BatchCall& call);
-void matrices_rule(BatchCall& call);
+void broadcast_rule(BatchCall& call);
 void fold_rule(BatchCall& call, int64_t inner);
 
 /// In place: the functional form's result is copied into self.

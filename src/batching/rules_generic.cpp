@@ -177,18 +177,29 @@ void full_rule(BatchCall& call) {
 
 // --- operators whose leading dimensions are batches ---------------------------------------------------------------------------
 
+namespace {
+/// Results that the operator was not asked to fill are empty tensors, whatever the batch.
+void give_leading(BatchCall& call, std::vector<IValue> results) {
+  for (IValue& v : results)
+    map_tensors(v, [&](const Tensor& t) {
+      const bool batched = t.dim() > 0 && (t.size(0) == call.batch.size() || t.numel() > 0);
+      return batched ? t : remove_batch_dim(t, call.batch.level(), call.batch.size(), 0);
+    });
+  call.give(std::move(results));
+}
+}  // namespace
+
 void leading_rule(BatchCall& call) {
   call.check_written(call.op.operator_name().base());
   call.map([&](const Tensor& t) { return call.batch.full(t); });
-  call.give(call.invoke());
+  give_leading(call, call.invoke());
 }
 
-void matrices_rule(BatchCall& call) {
+void broadcast_rule(BatchCall& call) {
   int64_t rank = 0;
   for (const IValue& v : call.args) each_tensor(v, [&](const Tensor& t) { rank = std::max(rank, t.dim()); });
-  // A right side of one dimension less may be a vector; it stays what it is.
-  call.map([&](const Tensor& t) { return t.dim() + 1 == rank ? call.batch.full(t) : call.batch.aligned(t, rank); });
-  call.give(call.invoke());
+  call.map([&](const Tensor& t) { return call.batch.aligned(t, rank); });
+  give_leading(call, call.invoke());
 }
 
 // --- operators on (N, C, …) -----------------------------------------------------------------------------------------------------
@@ -196,10 +207,15 @@ void matrices_rule(BatchCall& call) {
 void fold_rule(BatchCall& call, int64_t inner) {
   const int64_t count = call.batch.size();
   const bool has_n = call.first_tensor().dim() > inner;
-  call.map([&](const Tensor& t) {
-    const Tensor full = call.batch.full(t);
-    return has_n && t.dim() > 0 ? merge_dims(full, 0) : full;
-  });
+  const auto& parameters = call.schema.arguments();
+  for (std::size_t i = 0; i < call.args.size(); ++i) {
+    // The samples of fractional pooling have N even where the input has none.
+    const bool merge = has_n || parameters[i].name == "random_samples";
+    map_tensors(call.args[i], [&](const Tensor& t) {
+      const Tensor full = call.batch.full(t);
+      return merge && t.dim() > 0 ? merge_dims(full, 0) : full;
+    });
+  }
   for (const char* name : {"input_size", "input_sizes"})
     if (const int at = call.find(name); at >= 0) {
       IValue& v = call.args[static_cast<std::size_t>(at)];

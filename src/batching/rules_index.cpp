@@ -234,6 +234,12 @@ Tensor index_fill_tensor_rule(const Tensor& self, int64_t dim, const Tensor& ind
   return s.wrap(cresset::scatter(x, s.dim, places, cresset::expand(values, places.sizes())), s.scalar);
 }
 
+DimVector with_back(IntArrayRef sizes, int64_t last) {
+  DimVector out(sizes);
+  out.push_back(last);
+  return out;
+}
+
 Tensor take_rule(const Tensor& self, const Tensor& index) {
   const Batch b(self, index);
   if (!b.has(self)) return b.wrap(cresset::take(self, b.front(index)));
@@ -242,6 +248,12 @@ Tensor take_rule(const Tensor& self, const Tensor& index) {
   const int64_t n = values.size(1);
   const Tensor wrapped = cresset::where(cresset::lt(places, 0), cresset::add(places, Scalar(n)), places);
   return b.wrap(cresset::view(cresset::gather(values, 1, wrapped), with_front(b.size(), index.sizes())));
+}
+
+Tensor one_hot_rule(const Tensor& self, int64_t num_classes) {
+  CRESSET_CHECK(num_classes > 0, "one_hot: under vmap num_classes was required; the number of classes depends on values otherwise.");
+  const Tensor zeros = cresset::new_zeros(self, with_back(self.sizes(), num_classes));
+  return cresset::scatter(zeros, -1, cresset::unsqueeze(self, -1), Scalar(1));
 }
 
 // --- embedding --------------------------------------------------------------------------------------------------------------
@@ -297,6 +309,7 @@ CRESSET_LIBRARY_IMPL(aten, FuncTorchBatched, m) {
   m.impl("index_fill.int_Scalar", CRESSET_FN(index_fill_scalar_rule));
   m.impl("index_fill.int_Tensor", CRESSET_FN(index_fill_tensor_rule));
   m.impl("take", CRESSET_FN(take_rule));
+  m.impl("one_hot", CRESSET_FN(one_hot_rule));
   m.impl("embedding", CRESSET_FN(embedding_rule));
   m.impl("embedding_dense_backward", CRESSET_FN(embedding_dense_backward_rule));
 }

@@ -1,9 +1,12 @@
 // Rules of matrix products: the physical product is a batched matmul, which folds what it can.
 #include <cresset/dispatch/library.h>
 #include <cresset/ops/functions_arith.h>
+#include <cresset/ops/functions_decomposition.h>
 #include <cresset/ops/functions_matmul.h>
 #include <cresset/ops/functions_reduce.h>
 #include <cresset/ops/functions_view.h>
+
+#include <algorithm>
 
 #include "batching/batch_call.h"
 
@@ -69,6 +72,37 @@ Tensor baddbmm_rule(const Tensor& self, const Tensor& batch1, const Tensor& batc
   return plus(self, cresset::bmm(batch1, batch2), beta, alpha);
 }
 
+// --- linear equations: a right side may be a vector --------------------------------------------------------------------------
+
+bool is_vector(const Tensor& a, const Tensor& b) {
+  return b.dim() == 1 || (a.dim() - 1 == b.dim() && b.sizes() == a.sizes().slice(0, static_cast<std::size_t>(a.dim()) - 1));
+}
+/// (A, B) of all examples, B with columns.
+std::pair<Tensor, Tensor> equations(const Batch& b, const Tensor& left, const Tensor& right) {
+  const Tensor columns = is_vector(left, right) ? cresset::unsqueeze(right, -1) : right;
+  const int64_t rank = std::max(left.dim(), columns.dim());
+  return {b.aligned(left, rank), b.aligned(columns, rank)};
+}
+
+Tensor solve_rule(const Tensor& a, const Tensor& right, bool left) {
+  const Batch b(a, right);
+  const auto [matrices, columns] = equations(b, a, right);
+  const Tensor x = cresset::linalg_solve(matrices, columns, left);
+  return b.wrap(is_vector(a, right) ? cresset::squeeze(x, -1) : x);
+}
+std::tuple<Tensor, Tensor, Tensor, Tensor> solve_ex_rule(const Tensor& a, const Tensor& right, bool left, bool check_errors) {
+  const Batch b(a, right);
+  const auto [matrices, columns] = equations(b, a, right);
+  const auto [x, lu, pivots, info] = cresset::_linalg_solve_ex(matrices, columns, left, check_errors);
+  return {b.wrap(is_vector(a, right) ? cresset::squeeze(x, -1) : x), b.wrap(lu), b.wrap(pivots), b.wrap(info)};
+}
+
+Tensor lu_solve_rule(const Tensor& lu, const Tensor& pivots, const Tensor& right, bool left, bool adjoint) {
+  const Batch b(lu, pivots, right);
+  const int64_t rank = std::max(lu.dim(), right.dim());
+  return b.wrap(cresset::linalg_lu_solve(b.aligned(lu, rank), b.aligned(pivots, rank - 1), b.aligned(right, rank), left, adjoint));
+}
+
 }  // namespace
 
 CRESSET_LIBRARY_IMPL(aten, FuncTorchBatched, m) {
@@ -79,6 +113,9 @@ CRESSET_LIBRARY_IMPL(aten, FuncTorchBatched, m) {
   m.impl("addmm", CRESSET_FN(addmm_rule));
   m.impl("addmv", CRESSET_FN(addmv_rule));
   m.impl("baddbmm", CRESSET_FN(baddbmm_rule));
+  m.impl("linalg_solve", CRESSET_FN(solve_rule));
+  m.impl("linalg_lu_solve", CRESSET_FN(lu_solve_rule));
+  m.impl("_linalg_solve_ex", CRESSET_FN(solve_ex_rule));
 }
 
 }  // namespace cresset::batching

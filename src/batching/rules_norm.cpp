@@ -166,8 +166,8 @@ std::tuple<Tensor, Tensor> nll_loss_rule(const Tensor& self, const Tensor& targe
                                          int64_t ignore_index) {
   const Targets t(self, target, weight, ignore_index);
   const Tensor loss = cresset::neg(cresset::squeeze(cresset::mul(cresset::gather(self, t.dim, t.place), t.weight), t.dim));
+  if (reduction == kNone) return {loss, cresset::sum(cresset::zeros_like(t.weight))};
   const Tensor total = cresset::sum(t.weight);
-  if (reduction == kNone) return {loss, total};
   const Tensor sum = cresset::sum(loss);
   return {reduction == kMean ? cresset::div(sum, total) : sum, total};
 }

@@ -1,5 +1,6 @@
 // Rules of operators whose arguments are sizes, of copies, and of those that ask for values.
 #include <cresset/dispatch/library.h>
+#include <cresset/ops/functions_compare.h>
 #include <cresset/ops/functions_concat.h>
 #include <cresset/ops/functions_copy.h>
 #include <cresset/ops/functions_creation.h>
@@ -139,6 +140,29 @@ Tensor& fill_tensor_rule(Tensor& self, const Tensor& value) {
   return copy_rule(self, value, false);
 }
 
+Tensor fill_rule(const Tensor& self, const Tensor& value) {
+  const Batch b(self, value);
+  Tensor out = b.wrap(cresset::empty_like(b.full(self)));
+  return fill_tensor_rule(out, value);
+}
+
+Tensor as_strided_scatter_rule(const Tensor& self, const Tensor& src, IntArrayRef size, IntArrayRef stride,
+                               std::optional<int64_t> storage_offset) {
+  const Batch b(self, src);
+  const Tensor out = b.wrap(cresset::clone(b.full(self), MemoryFormat::Contiguous));
+  // The copy begins at 0 whatever the offset of self is.
+  const int64_t offset = storage_offset.value_or(self.storage_offset()) - self.storage_offset();
+  Tensor part = as_strided_rule(out, size, stride, offset);
+  cresset::copy_(part, src);
+  return out;
+}
+
+Tensor masked_fill_rule(const Tensor& self, const Tensor& mask, const Tensor& value) {
+  CRESSET_CHECK(value.dim() == 0, "masked_fill only supports a 0-dimensional value tensor, but got tensor with ", value.dim(),
+                " dimension(s).");
+  return cresset::where(mask, value.to(self.scalar_type()), self);
+}
+
 // --- values -------------------------------------------------------------------------------------------------------------------
 
 Scalar item_rule(const Tensor&) {
@@ -177,6 +201,9 @@ CRESSET_LIBRARY_IMPL(aten, FuncTorchBatched, m) {
   m.impl("new_empty_strided", CRESSET_FN(new_empty_strided_rule));
   m.impl("copy_", CRESSET_FN(copy_rule));
   m.impl("fill_.Tensor", CRESSET_FN(fill_tensor_rule));
+  m.impl("fill.Tensor", CRESSET_FN(fill_rule));
+  m.impl("as_strided_scatter", CRESSET_FN(as_strided_scatter_rule));
+  m.impl("masked_fill.Tensor", CRESSET_FN(masked_fill_rule));
   m.impl("_local_scalar_dense", CRESSET_FN(item_rule));
   m.impl("item", CRESSET_FN(item_rule));
   m.impl("is_nonzero", CRESSET_FN(is_nonzero_rule));

@@ -15,7 +15,7 @@ enum class BatchRule : uint8_t {
   Dim,         // batch dimension in front, arguments that name dimensions count one more
   Full,        // a reduction over everything becomes one over a dimension
   Leading,     // batch dimension in front, nothing else changes
-  Matrices,    // the same, with broadcast batch dimensions behind it
+  Broadcast,   // the same, with the ranks of examples aligned
   Fold,        // batch dimension and N become one
   Random,      // depends on the level's randomness
   Functional,  // in place: the functional form, then a copy

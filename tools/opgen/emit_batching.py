@@ -5,7 +5,7 @@ from output import source
 
 DIM_ARGS = {"dim", "dims", "dim0", "dim1", "dim2", "dimension", "axis"}
 # These rules do not know written arguments; in place they go by the functional form.
-FUNCTIONAL_ONLY = {"full", "matrices", "fold", "code", "loop", "dynamic"}
+FUNCTIONAL_ONLY = {"full", "broadcast", "fold", "code", "loop", "dynamic"}
 
 
 def emit(table, out):
@@ -22,7 +22,7 @@ def emit(table, out):
 
 def rule_of(op):
     """(word, inner dimensions) of one operator; None for those that need no rule: composites, and makers of tensors from numbers."""
-    if op.implicit:
+    if op.implicit and (op.alias_of or not op.row.get("batch")):
         return None
     if op.form == "out":
         return "out", 0

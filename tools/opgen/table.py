@@ -22,7 +22,7 @@ TAGS = (
     "inplace_view", "view_copy", "generated", "pt2_compliant_tag", "needs_fixed_stride_order", "reduction",
 )
 # How an operator runs under vmap; "fold" may name the number of dimensions behind N: "fold 3".
-BATCH_RULES = ("pointwise", "dim", "full", "leading", "matrices", "fold", "random", "functional", "code", "decompose", "dynamic", "loop")
+BATCH_RULES = ("pointwise", "dim", "full", "leading", "broadcast", "fold", "random", "functional", "code", "decompose", "dynamic", "loop")
 HOW_KEYS = {"pointwise": "pointwise", "shape": "structured", "kernel": "structured",
             "composite": "composite", "explicit": "explicit", "cpu": "cpu", "foreach": "foreach"}
 IDENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -316,8 +316,8 @@ def check(row):
         word, _, number = data["batch"].partition(" ")
         if word not in BATCH_RULES or (number and (word != "fold" or not number.isdigit())):
             raise row.error(f"unknown batching rule '{data['batch']}'.{hint(word, BATCH_RULES)}", "batch")
-        if row.kind in ("composite", "foreach"):
-            raise row.error("a composite runs under vmap through its parts: no batch here.", "batch")
+        if row.kind == "foreach":
+            raise row.error("a foreach operator runs under vmap element by element: no batch here.", "batch")
     if not isinstance(data.get("inplace", False), (bool, str)):
         raise row.error("'inplace' is true, false or an overload name.", "inplace")
     if not isinstance(data.get("samples", []), list):

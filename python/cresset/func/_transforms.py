@@ -262,7 +262,8 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
                 )
             values.append(value)
             products.append(cresset.zeros_like(value) if tangent is None else tangent)
-        aux = pytree.tree_map(lambda t: forward_ad.unpack_dual(t).primal, aux)
+        if has_aux:
+            aux = pytree.tree_map(lambda t: forward_ad.unpack_dual(t).primal, aux)
     pair = pytree.tree_unflatten(values, out_spec), pytree.tree_unflatten(products, out_spec)
     return (*pair, aux) if has_aux else pair
 
