@@ -43,6 +43,7 @@ from ._tensor_str import get_printoptions, printoptions, set_printoptions  # noq
 from ._dtype_info import finfo, iinfo  # noqa: E402,F401
 from .autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled  # noqa: E402,F401
 from ._ops import ops  # noqa: E402
+from ._classes import ScriptObject, classes  # noqa: E402,F401
 from ._tags import Tag  # noqa: E402,F401
 from .random import fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: E402,F401
 
