@@ -223,9 +223,6 @@ void check_can_fall_back(const OperatorHandle& op, const FunctionSchema& schema)
   for (const Argument& r : schema.returns())
     CRESSET_CHECK_NOT_IMPLEMENTED(!r.alias || r.alias->is_write || r.alias->before.empty(), "cpu_fallback: ", op.operator_name(),
                                   " gives a view, and a view of a copy would not be one of the argument. Register a kernel for it.");
-  CRESSET_CHECK_NOT_IMPLEMENTED(op.hasComputedKernelForDispatchKey(DispatchKey::CPU), "Could not run '", op.operator_name(),
-                                "': neither the device nor the CPU has a kernel for it.\n`cresset explain ", op.operator_name(),
-                                "` shows the table.");
 }
 
 // Random operators that were given no generator draw from the device's own stream.
@@ -251,6 +248,10 @@ void cpu_fallback(const OperatorHandle& op, Stack* stack) {
   Mover mover(op);
   for (std::size_t i = 0; i < n; ++i) mover.to_cpu(inner[i], schema.arguments()[i]);
   mover.check_devices();
+  CRESSET_CHECK_NOT_IMPLEMENTED(op.hasComputedKernelForDispatchKey(DispatchKey::CPU), "Could not run '", op.operator_name(), "' on ",
+                                mover.device.value_or(Device(kCPU)),
+                                ": neither the device nor the CPU has a kernel for it.\n`cresset explain ", op.operator_name(),
+                                "` shows the table.");
   CRESSET_CHECK(mover.device, "cpu_fallback(", op.operator_name(), "): no argument names the device to return to.");
   Cost& cost = cost_of(op);
   check_allowed(op, *mover.device, cost);

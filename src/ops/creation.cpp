@@ -26,7 +26,7 @@ TensorSpec new_spec(IntArrayRef size, ScalarType dtype, std::optional<Layout> la
                     std::optional<bool> pin_memory) {
   check_options(layout, pin_memory);
   detail::check_sizes_nonnegative(size);
-  return {DimVector(size), dtype, ops::device_or_default(device), std::nullopt};
+  return {DimVector(size), dtype, device_or_default(device), std::nullopt};
 }
 
 Tensor new_empty_spec(IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout, std::optional<Device> device,
