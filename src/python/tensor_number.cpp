@@ -240,9 +240,9 @@ PyObject* compare(PyObject* a, PyObject* b, int op) {
     return compare(a, other.get(), op);
     CRESSET_PY_CATCH(nullptr)
   }
-#define CRESSET_COMPARE(function, reflected)                                                                   \
-  return binary(                                                                                               \
-      a, b, {#function, #reflected}, [](const Tensor& x, const Tensor& y) { return cresset::function(x, y); }, \
+#define CRESSET_COMPARE(function, reflected)                                                                     \
+  return binary(                                                                                                 \
+      a, b, { #function, #reflected }, [](const Tensor& x, const Tensor& y) { return cresset::function(x, y); }, \
       [](const Tensor& x, const Scalar& y) { return cresset::function(x, y); })
   switch (op) {
     case Py_EQ: CRESSET_COMPARE(eq, eq);
