@@ -275,7 +275,7 @@ IValue to_fitting_ivalue(PyObject* o, const Type& type) {
       PyObject *key, *value;
       Py_ssize_t at = 0;
       while (PyDict_Next(o, &at, &key, &value))
-        dict->items.emplace_back(to_ivalue(key, *type.contained[0], what), to_ivalue(value, *type.contained[1], what));
+        dict->items.emplace_back(to_fitting_ivalue(key, *type.contained[0]), to_fitting_ivalue(value, *type.contained[1]));
       return dict;
     }
     default: return infer(o);
