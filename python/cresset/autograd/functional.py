@@ -1,6 +1,7 @@
 """Products with Jacobians and Hessians of functions of tensors, and the matrices themselves."""
 
 import cresset
+from cresset import _C
 
 from . import forward_ad
 
@@ -261,8 +262,12 @@ def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, out
 
     def gradient(*values):
         if outer_jacobian_strategy == "forward-mode":
-            values = tuple(v.detach().requires_grad_() if not v.requires_grad and forward_ad.unpack_dual(v).tangent is None else v.requires_grad_()
-                           for v in values)  # fmt: skip
+            # Tensors that vmap wraps and that carry tangents.
+            with cresset.enable_grad():
+                values = tuple(_C._fresh_input(v) for v in values)
+                value = _single(func(*values), "func", "hessian")
+                grads = _C._transform_gradients([value], values, [cresset.ones_like(value)], True, False)
+            return tuple(cresset.zeros_like(v) if g is None else g for g, v in zip(grads, values))
         value = _single(func(*values), "func", "hessian")
         grads = jacobian_of_scalar(value, values)
         for i, g in enumerate(grads):
