@@ -141,30 +141,23 @@ void batched_fallback(const OperatorHandle& op, DispatchKeySet ks, Stack* stack)
   if (rule.kind == BatchRule::Decompose) return decompose(op, ks, stack);
   BatchCall call(op, *stack);
   switch (rule.kind) {
-    case BatchRule::Pointwise:
-      return pointwise_rule(call);
-    case BatchRule::Dim:
-      return dim_rule(call);
-    case BatchRule::Full:
-      return full_rule(call);
-    case BatchRule::Leading:
-      return leading_rule(call);
-    case BatchRule::Broadcast:
-      return broadcast_rule(call);
-    case BatchRule::Fold:
-      return fold_rule(call, rule.inner);
-    case BatchRule::Functional:
-      return functional_rule(call);
+    case BatchRule::Pointwise: return pointwise_rule(call);
+    case BatchRule::Dim: return dim_rule(call);
+    case BatchRule::Full: return full_rule(call);
+    case BatchRule::Leading: return leading_rule(call);
+    case BatchRule::Broadcast: return broadcast_rule(call);
+    case BatchRule::Fold: return fold_rule(call, rule.inner);
+    case BatchRule::Functional: return functional_rule(call);
     case BatchRule::Out:
-      CRESSET_THROW(Error, "Batching rule not implemented for ", op.operator_name(), "; the fallback path doesn't work on out= or view ops.");
+      CRESSET_THROW(Error, "Batching rule not implemented for ", op.operator_name(),
+                    "; the fallback path doesn't work on out= or view ops.");
     case BatchRule::Dynamic:
       CRESSET_THROW(Error, "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over ",
                     op.operator_name(), ". Please file an issue at https://github.com/pytorch/pytorch/issues if you need this feature.");
     case BatchRule::Random:
     case BatchRule::Loop:
     case BatchRule::Code:
-    case BatchRule::Decompose:
-      break;
+    case BatchRule::Decompose: break;
   }
   if (rule.kind == BatchRule::Loop) warn_about_loop(op);
   loop_rule(call);

@@ -2,6 +2,7 @@
 // straight to the typed C++ functions.
 #include <cresset/ops/functions_arith.h>
 #include <cresset/ops/functions_compare.h>
+#include <cresset/ops/functions_copy.h>
 #include <cresset/ops/functions_matmul.h>
 
 #include "python/convert.h"
@@ -272,6 +273,7 @@ int nb_bool(PyObject* a) {
   const Tensor& t = unwrap(a);
   CRESSET_CHECK(t.numel() != 0, "Boolean value of Tensor with no values is ambiguous");
   CRESSET_CHECK(t.numel() == 1, "Boolean value of Tensor with more than one value is ambiguous");
+  if (CRESSET_UNLIKELY(t.key_set().has(DispatchKey::FuncTorchBatched))) return cresset::is_nonzero(t);  // which says why not
   const Ref v = checked(item_of(t));
   return PyObject_IsTrue(v.get());
   CRESSET_PY_CATCH(-1)
