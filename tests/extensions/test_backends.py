@@ -116,3 +116,10 @@ def test_pip_install(built, tmp_path):
     out = run(sys.executable, "-c", "import cresset; print(cresset.ones(2, device='minimal') + 1); print(cresset.minimal.device_count())",
               env=env, cwd=tmp_path)
     assert out == "tensor([2., 2.], device='minimal:0')\n2\n"
+
+
+def test_layout_example(built, tmp_path):
+    source = ROOT / "examples/layout_blocked_q8"
+    build(source, tmp_path, built / "prefix")
+    run(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_q8.py", cwd=source,
+        env={**os.environ, "Q8_LIBRARY": str(tmp_path / "libblocked_q8.so")})  # fmt: skip
