@@ -1,8 +1,8 @@
 """PyTorch's Python name for Cresset.
 
 `python -m cresset.as_torch script.py [arguments]`, or `-m module`, runs a program in which `import torch` and
-`import torch.X` give `cresset` and `cresset.X`; install() does the same inside of a program. Nothing is changed on disk, and
-a real `torch` that was imported already is left alone (ImportError).
+`import torch.X` give `cresset` and `cresset.X`; install() does the same inside of a program. `__version__` is then PyTorch's whose
+interface this is. Nothing is changed on disk, and a real `torch` that was imported already is left alone (ImportError).
 """
 
 import importlib
@@ -11,6 +11,9 @@ import importlib.machinery
 import sys
 
 __all__ = ["install", "main"]
+
+# What packages compare with when they ask which PyTorch this is; TORCH_VERSION in the C++ headers says the same.
+_PYTORCH_VERSION = "2.7.0"
 
 
 class _Loader(importlib.abc.Loader):
@@ -51,6 +54,7 @@ def install():
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
     sys.modules["torch"] = cresset
+    cresset.__version__ = f"{_PYTORCH_VERSION}+cresset{cresset.__version__}"
     # Modules that exist as objects only (cresset.ops) and those that are loaded already have both names at once.
     for name, module in list(sys.modules.items()):
         if name.startswith("cresset."):

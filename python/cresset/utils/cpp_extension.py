@@ -279,7 +279,7 @@ def _build_directory(name, verbose):
     return folder
 
 def _as_list(value):
-    return [value] if isinstance(value, str) else list(value or [])
+    return [os.fspath(value)] if isinstance(value, (str, os.PathLike)) else [os.fspath(v) for v in value or []]
 
 def load(name, sources, extra_cflags=None, extra_cuda_cflags=None, extra_sycl_cflags=None, extra_ldflags=None,
          extra_include_paths=None, build_directory=None, verbose=False, with_cuda=None, with_sycl=None, is_python_module=True,

@@ -329,7 +329,7 @@ namespace native {
 
 namespace detail {
 template <class F, class R, class... A, std::size_t... I>
-void run_row(char** data, const int64_t* strides, int64_t n, F& f, c10::guts::typelist::typelist<A...>, std::index_sequence<I...>) {
+void run_row(char** data, const int64_t* strides, int64_t n, F& f, c10::guts::typelist::typelist<A...>*, std::index_sequence<I...>) {
   for (int64_t k = 0; k < n; ++k) {
     if constexpr (std::is_void_v<R>) {
       f(*reinterpret_cast<const std::decay_t<A>*>(data[I] + k * strides[I])...);
@@ -348,7 +348,7 @@ template <class F>
 auto row_loop(F& f) {
   using traits = c10::guts::infer_function_traits_t<F>;
   return [&f](char** data, const int64_t* strides, int64_t n) {
-    run_row<F, typename traits::return_type>(data, strides, n, f, typename traits::parameter_types(), std::make_index_sequence<traits::number_of_parameters>());
+    run_row<F, typename traits::return_type>(data, strides, n, f, static_cast<typename traits::parameter_types*>(nullptr), std::make_index_sequence<traits::number_of_parameters>());
   };
 }
 }  // namespace detail
