@@ -36,6 +36,8 @@ class Shadow:
     """
 
     def __init__(self, device, folder=".", *, capabilities=None, loads=()):
+        if cresset.device(device).type == "meta":
+            raise ValueError("Shadow: a device with values was required; meta was given.")
         self.mode = _ShadowMode(device, folder, capabilities or Capabilities(), loads)
         self._stack = contextlib.ExitStack()
 
