@@ -195,6 +195,13 @@ class Mover {
   std::string host_argument_;
 };
 
+// Does the operator change this argument? Its schema says so, or it is one of the running statistics of batch normalisation, which change
+// in training although PyTorch's schema does not mark them.
+bool changes(const FunctionSchema& schema, const Argument& argument) {
+  if (argument.is_mutable()) return true;
+  return schema.name() == "aten::native_batch_norm" && (argument.name == "running_mean" || argument.name == "running_var");
+}
+
 // Which argument a result is by its alias set: the mutated one whose set it names, or none.
 std::optional<std::size_t> mutated_argument(const FunctionSchema& schema, const Argument& result) {
   if (!result.alias || !result.alias->is_write) return std::nullopt;
@@ -249,14 +256,15 @@ void cpu_fallback(const OperatorHandle& op, Stack* stack) {
   give_generator(schema, n, inner, *mover.device);
 
   Stack on_cpu;  // kept only where something has to be written back
-  const bool mutates = schema.is_mutable();
+  const auto& arguments = schema.arguments();
+  const bool mutates = std::any_of(arguments.begin(), arguments.end(), [&](const Argument& a) { return changes(schema, a); });
   if (mutates) on_cpu = inner;
   op.redispatchBoxed(DispatchKeySet(DispatchKey::CPU), &inner);
   CRESSET_CHECK(inner.size() == schema.returns().size(), op.operator_name(), ": the CPU kernel left ", inner.size(), " results; ",
                 schema.returns().size(), " were due.");
   if (mutates)
     for (std::size_t i = 0; i < n; ++i)
-      if (schema.arguments()[i].is_mutable()) mover.write_back(*(first + static_cast<std::ptrdiff_t>(i)), on_cpu[i]);
+      if (changes(schema, arguments[i])) mover.write_back(*(first + static_cast<std::ptrdiff_t>(i)), on_cpu[i]);
   for (std::size_t i = 0; i < inner.size(); ++i) {
     if (const auto argument = mutates ? mutated_argument(schema, schema.returns()[i]) : std::nullopt)
       inner[i] = *(first + static_cast<std::ptrdiff_t>(*argument));
