@@ -1,6 +1,6 @@
 """Refuses an include that goes up the layers.
 
-    base < core < dispatch < ops < autograd < nn        ir on ops, engine on ir
+    base < core < dispatch < ops < batching < autograd < nn        ir on ops, engine on ir
     backends/* on ops, included by nobody               cli, python and the umbrella headers on top
 
 Looks at src/, include/cresset/ and, when given, a folder of generated sources. Public headers may include only public
@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-CHAIN = ["base", "core", "dispatch", "ops", "autograd", "nn"]
+CHAIN = ["base", "core", "dispatch", "ops", "batching", "autograd", "nn"]
 ALLOWED = {layer: set(CHAIN[: i + 1]) for i, layer in enumerate(CHAIN)}
 ALLOWED["ir"] = ALLOWED["ops"] | {"ir"}
 ALLOWED["engine"] = ALLOWED["ir"] | {"engine"}

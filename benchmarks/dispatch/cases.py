@@ -25,15 +25,31 @@ def chain_backward(t=T.ones(8, requires_grad=True)):
     chain(t).backward()
 
 
-def noop_operator():
+def python_operators():
+    """Operators with kernels in Python: (overload without arguments but a tensor, its packet, one with several arguments)."""
     library = importlib.import_module(sys.argv[1] + ".library").Library("bench", "DEF")
     library.define("noop(Tensor x) -> Tensor")
     library.impl("noop", lambda t: t, "CPU")
+    library.define("several(Tensor x, Tensor y, int n, float p, bool b=True, *, int[]? dims=None) -> Tensor")
+    library.impl("several", lambda x, y, n, p, b=True, dims=None: x, "CPU")
     globals()["keep"] = library  # registrations live as long as the object
-    return T.ops.bench.noop.default
+    bench = T.ops.bench
+    return bench.noop.default, bench.noop, bench.several.default
 
 
-noop = noop_operator()
+def custom_operator():
+    custom_op = importlib.import_module(sys.argv[1] + ".library").custom_op
+
+    @custom_op("bench::fresh", mutates_args=())
+    def fresh(x: T.Tensor) -> T.Tensor:
+        return y
+
+    return fresh
+
+
+noop, noop_packet, several = python_operators()
+custom = custom_operator()
+question = importlib.import_module(sys.argv[1] + ".overrides").has_torch_function_variadic
 CASES = {
     "py: x + y, one element": lambda: x + y,
     "py: x + 1": lambda: x + 1,
@@ -45,8 +61,19 @@ CASES = {
     "py: empty(1)": lambda: T.empty(1),
     "py: mm 2x2": lambda: m.mm(m),
     "py: no-op custom operator": lambda: noop(x),
+    "py: Python operator by its name": lambda: noop_packet(x),
+    "py: Python operator, six arguments": lambda: several(x, y, 1, 2.0, dims=[1, 2]),
+    "py: custom_op": lambda: custom(x),
     "py: ten-op chain, no grad": lambda: chain(x),
     "py: ten-op chain, forward and backward": chain_backward,
+}
+# What one argument costs in the question whether any overrides __torch_function__: the slope from 2 to 18 arguments.
+FEW, MANY = "py: 2 arguments", "py: 18 arguments"
+SLOPES = {
+    "py: __torch_function__, an argument": {
+        FEW: lambda: question(x, y),
+        MANY: lambda: question(x, y, x, y, x, y, x, y, x, y, x, y, x, y, x, y, x, y),
+    }
 }
 
 
@@ -57,4 +84,7 @@ def measure(f):
     return min(timer.repeat(repeat=5, number=number)) / number * 1e9
 
 
-print(json.dumps({name: measure(f) for name, f in CASES.items()}))
+figures = {name: measure(f) for name, f in CASES.items()}
+for name, cases in SLOPES.items():
+    figures[name] = (measure(cases[MANY]) - measure(cases[FEW])) / 16
+print(json.dumps(figures))

@@ -1,5 +1,7 @@
 """Names of features that are not part of Cresset (sparse, quantized and MKL-DNN tensors): a clear refusal instead of an AttributeError."""
 
+from ._overridable import overridable
+
 _SPARSE = "sparse tensors"
 _QUANTIZED = "quantized tensors"
 _MKLDNN = "tensors in oneDNN's own layout"
@@ -66,6 +68,7 @@ def to_dense(self, dtype=None, *, masked_grad=True):
     return self if dtype is None else self.to(dtype)
 
 
+@overridable
 def dequantize(input):
     """The tensor itself in float32 at least: nothing is quantized."""
     return input if input.is_floating_point() else input.float()

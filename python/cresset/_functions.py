@@ -7,6 +7,7 @@ import cresset
 
 from . import _C
 from ._C import Tensor
+from ._overridable import overridable
 
 __all__ = [
     "is_tensor", "is_floating_point", "is_complex", "is_nonzero", "numel", "typename", "broadcast_shapes", "asarray",
@@ -20,36 +21,43 @@ def is_tensor(obj):
     return isinstance(obj, Tensor)
 
 
+@overridable
 def is_floating_point(input):
     """Is the dtype float16, bfloat16, float32 or float64?"""
     return input.is_floating_point()
 
 
+@overridable
 def is_complex(input):
     """Is the dtype complex?"""
     return input.is_complex()
 
 
+@overridable
 def is_signed(input):
     """Has the dtype negative values?"""
     return input.is_signed()
 
 
+@overridable
 def is_inference(input):
     """Was the tensor made in inference mode?"""
     return input.is_inference()
 
 
+@overridable
 def is_same_size(input, other):
     """Have both tensors the same sizes?"""
     return input.is_same_size(other)
 
 
+@overridable
 def is_nonzero(input):
     """The truth of a tensor with one element."""
     return bool(input)
 
 
+@overridable
 def numel(input):
     """Number of elements."""
     if not isinstance(input, Tensor) and not hasattr(type(input), "__torch_function__"):
@@ -57,6 +65,7 @@ def numel(input):
     return Tensor.numel(input)
 
 
+@overridable
 def nonzero(input, *, out=None, as_tuple=False):
     """Positions of the elements that are not zero: one row each, or with as_tuple one index tensor for each dimension."""
     if as_tuple:
@@ -69,11 +78,13 @@ def _operands(tensors):
     return list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else list(tensors)
 
 
+@overridable
 def einsum(equation, *operands):
     """The sum of products that the equation names: einsum("ij,jk->ik", a, b)."""
     return _C._VariableFunctions.einsum(equation, _operands(operands))
 
 
+@overridable
 def meshgrid(*tensors, indexing=None):
     """One coordinate grid for each one-dimensional tensor; indexing is "ij" or "xy"."""
     if indexing is None:
@@ -81,21 +92,25 @@ def meshgrid(*tensors, indexing=None):
     return _C._VariableFunctions.meshgrid(_operands(tensors), indexing=indexing)
 
 
+@overridable
 def broadcast_tensors(*tensors):
     """The tensors expanded to their common size."""
     return _C._VariableFunctions.broadcast_tensors(_operands(tensors))
 
 
+@overridable
 def cartesian_prod(*tensors):
     """Every combination of elements of the one-dimensional tensors, one a row."""
     return _C._VariableFunctions.cartesian_prod(_operands(tensors))
 
 
+@overridable
 def block_diag(*tensors):
     """A matrix with the tensors along its diagonal."""
     return _C._VariableFunctions.block_diag(_operands(tensors))
 
 
+@overridable
 def unravel_index(indices, shape):
     """Coordinates of flat indices in a tensor of sizes `shape`: one tensor for each dimension. TypeError for indices that are not
     integers or a shape that is not an int or a sequence of ints, ValueError for negative sizes."""
@@ -146,6 +161,7 @@ def broadcast_shapes(*shapes):
     return cresset.Size(out)
 
 
+@overridable
 def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
     """A tensor of obj; shares memory where it can unless copy is True, and raises ValueError when copy is False and it cannot."""
     shares = isinstance(obj, Tensor) or hasattr(obj, "__array_interface__") or hasattr(obj, "__dlpack__")
@@ -178,6 +194,7 @@ def set_default_device(device):
     _device.set_default_device(device)
 
 
+@overridable
 def lu(A, pivot=True, get_infos=False, out=None):
     """(LU, pivots) of linalg.lu_factor without its error for singular matrices; with get_infos (LU, pivots, info). TypeError for an out of another length."""
     factors = _C._VariableFunctions._lu_with_info(A, pivot, not get_infos)

@@ -4,6 +4,7 @@ import cresset
 
 from . import _C
 from ._C import Tensor
+from ._overridable import overridable
 
 __all__ = ["tensordot", "cdist", "chain_matmul", "svd_lowrank", "pca_lowrank"]
 
@@ -31,6 +32,7 @@ def _contracted(a, b, dims):
     return list(range(-dims, 0)), list(range(dims))
 
 
+@overridable
 def tensordot(a, b, dims=2, out=None):
     """Sums of products over the last `dims` dimensions of a and the first of b, or over the two lists of dimensions in `dims`."""
     dims_a, dims_b = _contracted(a, b, dims)
@@ -39,6 +41,7 @@ def tensordot(a, b, dims=2, out=None):
     return _operators.tensordot(a, b, dims_a, dims_b, out=out)
 
 
+@overridable
 def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     """p-norm distances between the rows of x1 (…, n, d) and of x2 (…, m, d): (…, n, m). compute_mode says whether 2-norms may come
     from a matrix product, which is faster for many rows and inexact for rows close to each other."""
@@ -47,6 +50,7 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     return _operators.cdist(x1, x2, p, _COMPUTE_MODES[compute_mode])
 
 
+@overridable
 def chain_matmul(*matrices, out=None):
     """The product of matrices in the cheapest order; linalg.multi_dot is the newer name."""
     if len(matrices) == 1 and isinstance(matrices[0], (list, tuple)):
@@ -65,6 +69,7 @@ def _range_basis(a, q, niter):
     return basis
 
 
+@overridable
 def svd_lowrank(A, q=6, niter=2, M=None):
     """(U, S, V) of nearly the best approximation of rank q of A - M, by a random projection (algorithm 5.1).
 
@@ -84,6 +89,7 @@ def svd_lowrank(A, q=6, niter=2, M=None):
     return (vh.mH, s, u) if wide else (u, s, vh.mH)
 
 
+@overridable
 def pca_lowrank(A, q=None, center=True, niter=2):
     """Principal components of the rows of A (…, m, n): svd_lowrank of A, with the mean of each column taken off unless center is False.
 

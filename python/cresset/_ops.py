@@ -11,6 +11,18 @@ from ._tags import as_tag
 __all__ = ["ops", "OpOverload", "OpOverloadPacket", "FunctionSchema", "Argument"]
 
 
+class AliasInfo:
+    """Which memory an argument or return shares: the names of its alias set, and whether it is written."""
+
+    __slots__ = ("is_write", "before_set", "after_set")
+
+    def __init__(self, name, is_write):
+        self.is_write, self.before_set, self.after_set = is_write, {name}, {name}
+
+    def __repr__(self):
+        return f"AliasInfo(is_write={self.is_write}, before_set={self.before_set})"
+
+
 class Argument:
     """One argument or return of a schema."""
 
@@ -22,6 +34,10 @@ class Argument:
 
     def has_default_value(self):
         return self._has_default
+
+    @property
+    def alias_info(self):
+        return AliasInfo(self.alias, self.is_write) if self.alias else None
 
     @property
     def is_out(self):
@@ -67,9 +83,13 @@ def _py_impl(self, key):
     from .library import Library, _kept
 
     def register(fn):
+        name = key if isinstance(key, str) else key.name
+        if name in self.py_kernels:
+            raise RuntimeError(f"Trying to override a python impl for DispatchKey.{name} on operator {self.name()}")
+        self.py_kernels[name] = fn
         library = Library(self.namespace, "IMPL")
         _kept.append(library)
-        library.impl(self, fn, key if isinstance(key, str) else key.name)
+        library.impl(self, fn, name)
         return fn
 
     return register
@@ -86,19 +106,19 @@ def _decompose(self, *args, **kwargs):
 OpOverload._schema = property(lambda self: FunctionSchema(self._schema_text), doc="The schema in parts.")
 OpOverload.tags = property(lambda self: [as_tag(name) for name in self._tag_names], doc="The operator's tags.")
 OpOverload.py_impl, OpOverload.decompose = _py_impl, _decompose
+OpOverload.py_kernels = property(lambda self: self.__dict__.setdefault("_py_kernels", {}), doc="What py_impl has registered: {key's name: function}.")
+OpOverload.is_view = property(lambda self: any(r.alias and not r.is_write for r in self._schema.returns), doc="Is the result a view of an argument?")
+OpOverload.op = OpOverload._op = property(lambda self: self, doc="The operator itself.")
 OpOverload.overloadpacket = OpOverload._overloadpacket = property(_packet_of, doc="All overloads of the same name.")
 
 
-class OpOverloadPacket:
+class OpOverloadPacket(_C._Packet):
     """All overloads of one name. Calling it picks the first whose schema takes the arguments."""
 
     def __init__(self, namespace, name):
         self._namespace, self.__name__ = namespace, name
         self._qualified_op_name = f"{namespace}::{name}"
         self.__module__ = f"cresset._ops.{namespace}"
-
-    def __call__(self, /, *args, **kwargs):
-        return _C._call_packet(self, self._qualified_op_name, *args, **kwargs)
 
     def __getattr__(self, key):
         if key.startswith("__"):
@@ -120,7 +140,17 @@ class OpOverloadPacket:
         return iter(self.overloads())
 
     def __dir__(self):
-        return [*super().__dir__(), *self.overloads()]
+        return sorted({*super().__dir__(), *self.overloads()})
+
+    @property
+    def op(self):
+        """The packet itself."""
+        return self
+
+    @property
+    def _schemas(self):
+        """{name of the overload: schema}."""
+        return {name: getattr(self, name)._schema for name in self.overloads()}
 
     def __str__(self):
         return f"{self._namespace}.{self.__name__}"
@@ -149,6 +179,8 @@ def _find_packet(namespace, name):
 
 class _OpNamespace(types.ModuleType):
     """The operators of one namespace."""
+
+    __file__ = "cresset.ops"
 
     def __init__(self, name):
         super().__init__(f"cresset.ops.{name}")

@@ -1,24 +1,11 @@
-"""Puts functions that are written in Python under the __torch_function__ protocol, as operators are."""
+"""Puts functions that are written in Python under the __torch_function__ protocol, as operators are: `@overridable` at the definition."""
 
 import functools
 import types
 
 from . import _C
 
-__all__ = ["overridable", "install", "install_methods", "install_device"]
-
-_NAMES = {
-    "cresset": (
-        "is_floating_point", "is_complex", "is_signed", "is_inference", "is_same_size", "is_nonzero", "numel", "nonzero", "einsum",
-        "meshgrid", "broadcast_tensors", "cartesian_prod", "block_diag", "norm", "unique", "unique_consecutive", "asarray", "tensordot",
-        "svd_lowrank", "pca_lowrank", "lu", "unravel_index", "cdist", "chain_matmul", "stft", "is_conj", "is_neg",
-    ),
-    "cresset.nn.functional": ("adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d", "sigmoid", "tanh"),
-    "cresset.nn.init": (
-        "uniform_", "normal_", "trunc_normal_", "constant_", "ones_", "zeros_", "eye_", "dirac_", "xavier_uniform_", "xavier_normal_",
-        "kaiming_uniform_", "kaiming_normal_", "orthogonal_", "sparse_",
-    ),
-}  # fmt: skip
+__all__ = ["overridable", "install_methods", "install_device"]
 
 
 def overridable(function):
@@ -35,14 +22,6 @@ def overridable(function):
 
     public._overridable = True
     return public
-
-
-def install(module):
-    """Wrap the functions of a module that are listed here."""
-    for name in _NAMES[module.__name__]:
-        function = getattr(module, name, None)
-        if function is not None and not getattr(function, "_overridable", False):
-            setattr(module, name, overridable(function))
 
 
 def install_methods(tensor_class):

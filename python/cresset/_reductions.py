@@ -1,10 +1,12 @@
 """norm, unique and unique_consecutive: one function each over several operators."""
 
 from . import _C
+from ._overridable import overridable
 
 _operators = _C._VariableFunctions
 
 
+@overridable
 def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     """The p-norm of a tensor's elements: of all of them, or over the dimensions `dim`. "fro" is the 2-norm; "nuc" the nuclear norm of
     matrices, the sum of their singular values."""
@@ -25,6 +27,7 @@ def _chosen(values, inverse, counts, return_inverse, return_counts):
     return result[0] if len(result) == 1 else tuple(result)
 
 
+@overridable
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
     """The distinct elements, or the distinct slices of dimension `dim`; also the place of each element among them and how often each occurs."""
     if dim is not None:
@@ -34,6 +37,7 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
     return _chosen(*found, return_inverse, return_counts)
 
 
+@overridable
 def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
     """Runs of equal neighbours reduced to one element (or slice of dimension `dim`)."""
     found = _operators.unique_consecutive(input, return_inverse, return_counts, dim)

@@ -5,10 +5,12 @@ from math import e, inf, nan, pi  # noqa: F401
 
 import cresset
 
+from ._overridable import overridable
+
 __all__ = [
     "e", "inf", "nan", "pi", "newaxis", "get_float32_matmul_precision", "set_float32_matmul_precision", "are_deterministic_algorithms_enabled",
     "is_deterministic_algorithms_warn_only_enabled", "use_deterministic_algorithms", "get_deterministic_debug_mode",
-    "set_deterministic_debug_mode", "is_warn_always_enabled", "set_warn_always", "set_flush_denormal", "is_vulkan_available", "get_device_module",
+    "set_deterministic_debug_mode", "is_warn_always_enabled", "set_warn_always", "set_flush_denormal", "is_vulkan_available",
     "set_default_tensor_type", "get_device", "is_conj", "is_neg", "is_distributed", "thread_safe_generator", "classproperty", "SymInt", "SymFloat", "SymBool", "sym_int", "sym_float",
     "sym_max", "sym_min", "sym_not", "sym_ite", "sym_sum", "sym_sqrt", "has_lapack", "has_mkl", "has_openmp", "has_spectral",
 ]  # fmt: skip
@@ -89,15 +91,6 @@ def is_vulkan_available():
     return False
 
 
-def get_device_module(device=None):
-    """The module of a device type: cresset.cpu, cresset.cuda, …; RuntimeError when there is none."""
-    kind = cresset.device("cpu" if device is None else device).type
-    module = getattr(cresset, kind, None)
-    if module is None:
-        raise RuntimeError(f"Device '{kind}' does not have a corresponding module registered as 'cresset.{kind}'.")
-    return module
-
-
 def set_default_tensor_type(t):
     """The default dtype by a legacy tensor type, or its name. TypeError for types that are not floating."""
     if isinstance(t, str):
@@ -107,21 +100,25 @@ def set_default_tensor_type(t):
     cresset.set_default_dtype(t.dtype)
 
 
+@overridable
 def get_device(input):
     """Index of the tensor's device, -1 on CPU."""
     return input.get_device()
 
 
+@overridable
 def is_conj(input):
     """Whether conjugation is still to be done: never, conj computes at once."""
     return input.is_conj()
 
 
+@overridable
 def is_neg(input):
     """Whether negation is still to be done: never."""
     return input.is_neg()
 
 
+@overridable
 def is_distributed(input):
     """Tensors live in one process: False."""
     return False

@@ -2,6 +2,7 @@
 
 import contextlib
 import math
+import textwrap
 
 import cresset
 
@@ -203,13 +204,22 @@ def _grad_suffix(tensor):
 
 def _prefix(tensor):
     kind = type(tensor)
-    if kind is cresset.Tensor or getattr(tensor, "_is_param", False) or kind.__name__ == "Parameter":
+    plain = getattr(tensor, "_is_param", False) and not getattr(tensor, "_has_no_values", False)
+    if kind is cresset.Tensor or plain or kind.__name__ == "Parameter":
         return "tensor("
     return kind.__name__ + "("
 
 
 def _str(self, *, tensor_contents=None):
-    """The repr of a tensor; `tensor_contents` replaces the values."""
+    """The repr of a tensor; `tensor_contents` replaces the values. Modes do not see how it is made."""
+    if cresset._C._len_torch_dispatch_stack():
+        from cresset.utils._python_dispatch import _disable_current_modes
+
+        with _disable_current_modes():
+            return _str(self, tensor_contents=tensor_contents)
+    if cresset._C._is_batched(self):
+        value, dim, level = cresset._C._batch_parts(self)
+        return f"BatchedTensor(lvl={level}, bdim={dim}, value=\n{textwrap.indent(repr(value), '    ')}\n)"
     with cresset.no_grad(), cresset._C.DisableTorchFunctionSubclass():
         prefix = _prefix(self)
         indent = len(prefix)
@@ -218,7 +228,7 @@ def _str(self, *, tensor_contents=None):
         default = cresset.get_default_dtype()
         if self.device.type != "cpu":
             suffixes.append(f"device='{self.device}'")
-        if self.is_meta:
+        if self.is_meta or getattr(self, "_has_no_values", False):
             text = "..."
             suffixes.append(f"size={tuple(self.shape)}")
             show_dtype = dtype != default

@@ -8,6 +8,7 @@ from . import _C
 from ._library.custom_op import CustomOpDef, custom_op, custom_ops, device_key
 from ._library.fake import get_ctx
 from ._library.infer_schema import infer_schema
+from ._library.vmap import make_vmap_kernel
 from ._ops import OpOverload, OpOverloadPacket, _forget
 from ._tags import name_of
 
@@ -17,6 +18,10 @@ __all__ = [
 ]  # fmt: skip
 
 _RESERVED = ("prim",)
+_BAD_NAME = (
+    'Expected `qualname` to be of the form "namespace::name", but got {}. The qualname passed to the cresset.library APIs must consist of a '
+    "namespace and a name, e.g. aten::sin"
+)
 _DEVICE_KEYS = {"cpu": "CPU", "cuda": "CUDA", "xla": "XLA", "meta": "Meta", "default": "CompositeExplicitAutograd"}
 
 fallthrough_kernel = _C._fallthrough_kernel
@@ -80,7 +85,7 @@ class Library:
             if "::" in name:
                 ns, name = name.split("::")
             return name, ns
-        raise RuntimeError("impl should be passed either a name or an OpOverload object as the first argument")
+        raise RuntimeError(f"impl should be passed either a name or an OpOverload object as the first argument, got {type(op_name)}")
 
     def impl(self, op_name, fn, dispatch_key="", *, with_keyset=False, allow_override=True):
         """Give an operator (a name with overload, or an overload object) a kernel for a dispatch key."""
@@ -127,10 +132,10 @@ _kept = []  # libraries of the module-level functions live as long as the proces
 def define(qualname, schema=None, *, lib=None, tags=()):
     """Declare the operator "ns::name" with a schema like "(Tensor x) -> Tensor"."""
     if not isinstance(qualname, str):
-        raise ValueError(f"define(qualname, schema): expected qualname to be an instance of str, got {type(qualname)}")
+        raise ValueError(f"define(qualname, schema): expected qualname to be instance of str, got {type(qualname)}")
     ns, separator, name = qualname.partition("::")
     if not separator or not ns or not name:
-        raise ValueError(f"Expected `qualname` to be of the form 'namespace::name', but got {qualname}. ")
+        raise ValueError(_BAD_NAME.format(qualname))
     if schema is None or not schema.lstrip().startswith("("):
         raise ValueError(f'define(qualname, schema, ...): expected schema to look like e.g. "(Tensor x) -> Tensor" but got "{schema}"')
     if lib is None:
@@ -210,10 +215,7 @@ def _entry(op, what):
         raise ValueError(f"{what}(op): got unexpected type for op: {type(op)}")
     ns, separator, name = op.partition("::")
     if not separator or not ns or not name:
-        raise ValueError(
-            f'Expected `qualname` to be of the form "namespace::name", but got {op}. The qualname passed to the cresset.library APIs must consist '
-            "of a namespace and a name, e.g. aten::sin"
-        )
+        raise ValueError(_BAD_NAME.format(op))
     base, _, overload = name.partition(".")
     found = _C._find_overload(f"{ns}::{base}", "" if overload == "default" else overload)
     if found is None:
@@ -225,6 +227,8 @@ def _keep(lib, ns):
     if lib is None:
         lib = Library(ns, "FRAGMENT")
         _kept.append(lib)
+    elif lib.ns != ns:
+        raise RuntimeError(f"The operator belongs to the namespace '{ns}', the library to '{lib.ns}'. Pass a library of '{ns}', or none.")
     return lib
 
 
@@ -264,13 +268,14 @@ def register_fake(op, func=None, /, *, lib=None, _stacklevel=1):
                 f"We should not register a meta kernel directly to the operator '{overload.name()}', because it has a CompositeImplicitAutograd "
                 "kernel. Instead we should let the operator decompose, and ensure that we have meta kernels for the base ops that it decomposes into."
             )
-        from ._library.fake import FakeContext
+        from ._library.fake import FakeContext, fake_impls
 
         def kernel(*args, **kwargs):
             with FakeContext(overload.name()):
                 return f(*args, **kwargs)
 
         _keep(lib, overload.namespace).impl(_short_name(overload), kernel, "Meta")
+        fake_impls[overload.name()] = kernel
         return f
 
     return register if func is None else register(func)
@@ -304,28 +309,42 @@ def register_autograd(op, backward, /, *, setup_context=None, lib=None):
     _keep(lib, overload.namespace)._impl(_short_name(overload), kernel, "Autograd", with_keyset=True, role="formula", depth=2)
 
 
-_vmap_rules = {}
+_vmap_rules = {}  # operator name → rule
 
 
 def register_vmap(op, func=None, /, *, lib=None):
-    """Keep the rule func(info, in_dims, *args) → (output, out_dims) that vmap uses for an operator. A second one replaces the first."""
+    """Give an operator the rule that vmap uses: func(info, in_dims, *args, **kwargs) → (output, out_dims). A second one replaces the first.
+
+    info has batch_size and randomness; in_dims says for each argument which dimension holds the examples (None: shared by all).
+    """
     custom, overload = _entry(op, "register_vmap")
 
     def register(f):
         if custom is not None:
             return custom.register_vmap(f)
+        known = overload.name() in _vmap_rules
         _vmap_rules[overload.name()] = f
+        if not known:
+            kernel = make_vmap_kernel(lambda: _vmap_rules[overload.name()])
+            _keep(lib, overload.namespace)._impl(_short_name(overload), kernel, "FuncTorchBatched", depth=2)
         return f
 
     return register if func is None else register(func)
 
 
 def register_autocast(op, device_type, cast_inputs, /, *, lib=None):
-    """Under autocast for the device type, floating-point arguments of a custom operator become `cast_inputs` first."""
+    """In an autocast block for the device type, floating-point arguments of an operator become `cast_inputs` and it runs with autocast off.
+
+    For operators of any namespace; for one of PyTorch's that has a rule already, this one comes in its place.
+    """
+    from ._library import autocast
+
     custom, overload = _entry(op, "register_autocast")
-    if custom is None:
-        raise NotImplementedError(f"register_autocast: {overload} was not made by custom_op. Register a kernel for the key Autocast with Library.impl.")
-    return custom.register_autocast(device_type, cast_inputs)
+    if custom is not None:
+        return custom.register_autocast(device_type, cast_inputs)
+    key = autocast.check_device_type(device_type)
+    kernel = autocast.make_kernel(overload, device_type, lambda: cast_inputs)
+    _keep(lib, overload.namespace)._impl(_short_name(overload), kernel, key, with_keyset=True, depth=2)
 
 
 def register_torch_dispatch(op, torch_dispatch_class, func=None, /, *, lib=None):

@@ -162,7 +162,8 @@ void accumulate(variable_list& buffer, uint32_t nr, Tensor&& grad) {
     return t.use_count() == 1 && t.has_storage() && t.unsafeGetTensorImpl()->unsafe_storage().use_count() == 1 &&
            t.is_non_overlapping_and_dense();
   };
-  if (!GradMode::is_enabled() && sum.sizes() == grad.sizes() && sum.scalar_type() == grad.scalar_type() && sum.device() == grad.device()) {
+  // (Nor may a batched gradient go into one that is not: such tensors have no storage.)
+  if (!GradMode::is_enabled() && sum.has_storage() == grad.has_storage() && sum.sizes() == grad.sizes() && sum.scalar_type() == grad.scalar_type() && sum.device() == grad.device()) {
     if (private_memory(sum)) {
       cresset::add_(sum, grad);
       return;

@@ -507,6 +507,7 @@ Tensor householder_product_jvp(const Tensor& input_t, const Tensor& tau_t, const
 
 std::tuple<Tensor, Tensor, Tensor> ormqr_backward(const Tensor& grad, const Tensor& input, const Tensor& tau, const Tensor& other,
                                                   bool left, bool transpose) {
+  if (input.numel() == 0) return {Tensor(), Tensor(), cresset::ormqr(input, tau, grad, left, !transpose)};
   // C op(Q) is (op(Q)^H C^H)^H.
   const Reflections f(input, tau, left ? transpose : !transpose);
   auto [gI, gTau, gC] = reflect_backward(f, left ? grad : H(grad), input, left ? other : H(other));

@@ -8,6 +8,7 @@
 
 #include "autograd/generated_support.h"
 #include "autograd/nodes.h"
+#include "batching/batched_tensor.h"
 
 namespace cresset::autograd {
 
@@ -170,6 +171,8 @@ void set_fw_grad(TensorList list, TensorList tangents, bool is_inplace) {
 
 namespace forward_ad {
 
+void keep_tangent(const Tensor& t, const Tensor& tangent) { set_tangent(t, tangent, false, true); }
+
 int64_t enter_dual_level() {
   int expected = 0;
   CRESSET_CHECK(detail::forward_levels.compare_exchange_strong(expected, 1), "Nested forward mode AD is not supported at the moment");
@@ -192,9 +195,11 @@ void exit_dual_level(int64_t level) {
 
 int64_t current_level() { return detail::forward_levels.load(std::memory_order_relaxed) - 1; }
 
-Tensor tangent(const Tensor& t) { return fw_grad(t); }
+Tensor tangent(const Tensor& t) {
+  return batching::is_batched(t) ? batching::wrap_like(fw_grad(batching::physical(t)), t) : fw_grad(t);
+}
 
-Tensor primal(const Tensor& t) { return alias_of(t, false); }
+Tensor primal(const Tensor& t) { return batching::is_batched(t) ? batching::wrap_like(alias_of(batching::physical(t), false), t) : alias_of(t, false); }
 
 Tensor make_dual(const Tensor& primal, const Tensor& tangent, int64_t level) {
   CRESSET_CHECK(current_level() >= 0,
@@ -204,6 +209,15 @@ Tensor make_dual(const Tensor& primal, const Tensor& tangent, int64_t level) {
                       dtype_name(primal.scalar_type()));
   CRESSET_CHECK_VALUE(isDifferentiableType(tangent.scalar_type()), "Expected tangent to be floating point or complex, but got: torch.",
                       dtype_name(tangent.scalar_type()));
+  if (batching::is_batched(primal) || batching::is_batched(tangent)) {
+    CRESSET_CHECK(primal.sizes() == tangent.sizes(),
+                  "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not supported. "
+                  "Tensor is of size ",
+                  primal.sizes(), " while the given forward gradient is of size ", tangent.sizes(), ".");
+    // A tangent sits on a physical tensor and is physical itself: the primal is batched wherever the tangent is.
+    const Tensor wide = batching::batched_as(primal, tangent);
+    return batching::wrap_like(make_dual(batching::physical(wide), batching::to_physical_of(tangent, wide), level), wide);
+  }
   CRESSET_CHECK(!fw_grad(primal).defined(),
                 "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is not supported.");
   CRESSET_CHECK(!primal.is_inference() && !tangent.is_inference(),
@@ -216,7 +230,7 @@ Tensor make_dual(const Tensor& primal, const Tensor& tangent, int64_t level) {
 std::pair<Tensor, Tensor> unpack_dual(const Tensor& t, int64_t level) {
   CRESSET_CHECK(level <= 0, "Nested forward mode AD is not supported at the moment");
   if (current_level() < 0) return {t, Tensor()};
-  return {alias_of(t, false), fw_grad(t)};
+  return {primal(t), tangent(t)};
 }
 
 }  // namespace forward_ad

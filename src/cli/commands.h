@@ -14,8 +14,13 @@ struct Shared {
 };
 
 void add_config(CLI::App& app, Shared& shared);
+void add_conform(CLI::App& app, Shared& shared);
 void add_doctor(CLI::App& app, Shared& shared);
 void add_explain(CLI::App& app, Shared& shared);
+void add_new_backend(CLI::App& app, Shared& shared);
 void add_ops(CLI::App& app, Shared& shared);
+
+/// Becomes `python -m cresset.conform ARGUMENT...`; returns only by an exception, where there is no Python.
+void run_conform(const std::vector<std::string>& arguments);
 
 }  // namespace cresset::cli

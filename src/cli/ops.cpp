@@ -23,6 +23,8 @@ struct Options {
   bool declarations = false;
   bool needed = false;
   std::string filter;
+  std::string model;
+  std::vector<std::string> backends;
 };
 
 void print_declarations(const Options& options) {
@@ -54,6 +56,23 @@ void list(const Options& options, const Shared& shared) {
   if (shared.json) std::printf("%s\n", all.dump(2).c_str());
 }
 
+// The operators that a model calls, and how the chosen device runs each.
+void needed_by(const Options& options, const Shared& shared) {
+  std::vector<std::string> arguments = {"--needed-by", options.model, "--device", shared.device};
+  for (const std::string& backend : options.backends) arguments.insert(arguments.end(), {"--load", backend});
+  if (shared.json) arguments.emplace_back("--json");
+  run_conform(arguments);
+}
+
+void run(const Options& options, const Shared& shared) {
+  if (!options.model.empty())
+    needed_by(options, shared);
+  else if (options.declarations)
+    print_declarations(options);
+  else
+    list(options, shared);
+}
+
 }  // namespace
 
 void add_ops(CLI::App& app, Shared& shared) {
@@ -63,7 +82,11 @@ void add_ops(CLI::App& app, Shared& shared) {
   command->add_flag("--declarations", options->declarations,
                     "RegistrationDeclarations.h: C++ signature, then schema, dispatch and default");
   command->add_flag("--needed", options->needed, "with --declarations: only those that a backend must provide");
-  command->callback([options, &shared] { options->declarations ? print_declarations(*options) : list(*options, shared); });
+  command->add_option(
+      "--needed-by", options->model,
+      "only what a model needs, and whether --device has a kernel, derives it or falls back: an example model or a Python file");
+  command->add_option("--load", options->backends, "with --needed-by: backend to load first; repeatable")->take_all();
+  command->callback([options, &shared] { run(*options, shared); });
 }
 
 }  // namespace cresset::cli

@@ -6,6 +6,9 @@
 #include <cctype>
 #include <charconv>
 #include <mutex>
+#include <optional>
+
+#include "core/backend_device.h"
 
 namespace cresset {
 namespace {
@@ -21,6 +24,7 @@ struct Names {
     name[4] = "privateuseone";
     name[5] = "privateusetwo";
     name[6] = "privateusethree";
+    name[static_cast<std::size_t>(DeviceType::MAIA)] = "maia";
   }
 };
 Names& names() {
@@ -30,6 +34,11 @@ Names& names() {
 
 // Names that mean something to users of PyTorch although no slot answers to them here.
 constexpr std::array<const char*, 5> kForeign = {"cuda", "xla", "mps", "xpu", "hip"};
+// In the order of DeviceType, from HIP on.
+constexpr std::array kNamesWithoutSlot = {"hip",  "xpu",    "mps",   "hpu",    "mtia",   "lazy",   "ipu",  "ve",
+                                          "fpga", "vulkan", "metal", "mkldnn", "opengl", "opencl", "ideep"};
+static_assert(kNamesWithoutSlot.size() == static_cast<std::size_t>(DeviceType::COMPILE_TIME_MAX_DEVICE_TYPES) -
+                                              static_cast<std::size_t>(DeviceType::HIP));
 
 void check_new_name(const Names& n, const std::string& name) {
   CRESSET_CHECK(!name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) || c == '_'; }) &&
@@ -53,7 +62,8 @@ std::string unlocked_list(const Names& n) {
 std::string DeviceTypeName(DeviceType t, bool lower_case) {
   Names& n = names();
   std::lock_guard lock(n.mutex);
-  std::string s = n.name.at(static_cast<std::size_t>(t));
+  std::string s = t < DeviceType::HIP ? n.name.at(static_cast<std::size_t>(t))
+                                      : kNamesWithoutSlot.at(static_cast<std::size_t>(t) - static_cast<std::size_t>(DeviceType::HIP));
   if (s.empty()) s = t == DeviceType::CUDA ? "cuda" : t == DeviceType::XLA ? "xla" : str("slot", static_cast<int>(t));
   if (!lower_case) std::transform(s.begin(), s.end(), s.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
   return s;
@@ -93,14 +103,28 @@ DeviceType register_device_type(const std::string& name) {
   CRESSET_THROW(Error, "register_device_type: no slot is left for '", name, "'; registered: ", unlocked_list(n), ".");
 }
 
-DeviceType device_type_from_name(std::string_view name) {
+namespace {
+std::optional<DeviceType> find_type(std::string_view name) {
   Names& n = names();
   std::lock_guard lock(n.mutex);
   for (int i = 0; i < kDeviceTypeCount; ++i)
     if (n.name[i] == name && !name.empty()) return static_cast<DeviceType>(i);
   if (name == "privateuseone") return DeviceType::PrivateUse1;
   if (name == "cuda") return DeviceType::CUDA;
-  CRESSET_THROW(Error, "Expected one of ", unlocked_list(n), " device type at start of device string: ", name);
+  return std::nullopt;
+}
+}  // namespace
+
+DeviceType device_type_from_name(std::string_view name) {
+  if (const auto known = find_type(name)) return *known;
+  // Nobody has asked for it yet: a plug-in may give the name.
+  const std::string problem = detail::resolve_device_name(std::string(name));
+  if (const auto loaded = find_type(name)) return *loaded;
+  CRESSET_CHECK(problem.empty(), "Expected one of ", known_device_names(), " device type at start of device string: ", name,
+                "\nA plug-in should give the device '", name, "', but it does not load: ", problem, "\nRun `cresset doctor ", name,
+                "` for its parts.");
+  CRESSET_THROW(Error, "Expected one of ", known_device_names(), " device type at start of device string: ", name,
+                "\nNo installed plug-in gives this name. `cresset doctor` lists the devices that are there.");
 }
 
 std::string known_device_names() {

@@ -7,8 +7,40 @@
 #include <string>
 #include <type_traits>
 
+#include <cresset/core/tensor.h>
+
 namespace cresset {
 
+namespace {
+std::span<const uint8_t> bytes_of(const TensorImpl& state) {
+  CRESSET_CHECK_TYPE(state.dtype() == kByte && state.device() == Device(kCPU) && state.is_contiguous(),
+                     "generator state: a contiguous uint8 tensor on the CPU was required.");
+  return {static_cast<const uint8_t*>(state.data()), static_cast<std::size_t>(state.numel())};
+}
+Tensor tensor_of(std::span<const uint8_t> bytes) {
+  Tensor t = detail::empty_cpu({static_cast<int64_t>(bytes.size())}, kByte);
+  std::memcpy(t.data_ptr(), bytes.data(), bytes.size());
+  return t;
+}
+}  // namespace
+
+std::vector<uint8_t> GeneratorImpl::state_bytes() const {
+  const intrusive_ptr<TensorImpl> state = get_state();
+  const auto bytes = bytes_of(*state);
+  return {bytes.begin(), bytes.end()};
+}
+void GeneratorImpl::set_state_bytes(std::span<const uint8_t> state) { set_state(*tensor_of(state).unsafeGetTensorImpl()); }
+intrusive_ptr<TensorImpl> GeneratorImpl::get_state() const {
+  CRESSET_THROW(NotImplementedError, "get_state: the generator of ", device_, " does not show its state.");
+}
+void GeneratorImpl::set_state(const TensorImpl&) {
+  CRESSET_THROW(NotImplementedError, "set_state: the generator of ", device_, " does not take a state.");
+}
+intrusive_ptr<TensorImpl> CPUGeneratorImpl::get_state() const { return tensor_of(state_bytes()).getIntrusivePtr(); }
+void CPUGeneratorImpl::set_state(const TensorImpl& state) { set_state_bytes(bytes_of(state)); }
+GeneratorImpl* GeneratorImpl::clone_impl() const {
+  CRESSET_THROW(NotImplementedError, "clone: the generator of ", device_, " cannot be copied.");
+}
 void GeneratorImpl::set_offset(uint64_t) {
   CRESSET_THROW(Error, "set_offset: a counter-based generator was required; the generator of ", device_, " has no offset. Use set_state.");
 }
@@ -133,7 +165,7 @@ uint64_t CPUGeneratorImpl::seed() {
   return value;
 }
 
-std::vector<uint8_t> CPUGeneratorImpl::get_state() const {
+std::vector<uint8_t> CPUGeneratorImpl::state_bytes() const {
   LegacyState s;
   std::memset(&s, 0, sizeof s);
   s.seed = seed_;
@@ -150,7 +182,7 @@ std::vector<uint8_t> CPUGeneratorImpl::get_state() const {
   return bytes;
 }
 
-void CPUGeneratorImpl::set_state(std::span<const uint8_t> state) {
+void CPUGeneratorImpl::set_state_bytes(std::span<const uint8_t> state) {
   CRESSET_CHECK(state.size() == kStateSize, "set_state: a CPU generator state of ", kStateSize, " bytes was required; ", state.size(),
                 " bytes were given. Pass what get_state returned.");
   LegacyState s;

@@ -2,6 +2,8 @@
 #include <cresset/core/storage.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstring>
 
 namespace cresset {
@@ -71,5 +73,29 @@ void StorageImpl::resize_bytes(std::size_t nbytes) {
 
 void* StorageImpl::operator new(std::size_t n) { return alloc_cpu(n); }
 void StorageImpl::operator delete(void* p, std::size_t n) noexcept { free_cpu_sized(p, n); }
+
+namespace {
+std::array<std::atomic<StorageImplCreateHelper>, kDeviceTypeCount>& storage_makers() {
+  static std::array<std::atomic<StorageImplCreateHelper>, kDeviceTypeCount> makers{};
+  return makers;
+}
+}  // namespace
+
+void SetStorageImplCreate(DeviceType t, StorageImplCreateHelper create) {
+  CRESSET_CHECK(t != kCPU && t != kCUDA && t != kMeta, "SetStorageImplCreate: a device kind outside of the core was required; ", t,
+                " was given.");
+  storage_makers().at(static_cast<std::size_t>(t)).store(create);
+}
+StorageImplCreateHelper GetStorageImplCreate(DeviceType t) { return storage_makers().at(static_cast<std::size_t>(t)).load(); }
+
+intrusive_ptr<StorageImpl> make_storage_impl(StorageImpl::use_byte_size_t tag, SymInt nbytes, DataPtr data, Allocator* allocator,
+                                             bool resizable, std::optional<Device> device) {
+  if (device)
+    if (StorageImplCreateHelper create = GetStorageImplCreate(device->type()))
+      return create(tag, nbytes, std::move(data), allocator, resizable);
+  const auto n = static_cast<std::size_t>(nbytes.value);
+  if (data == nullptr) return make_intrusive<StorageImpl>(tag, n, allocator, resizable);
+  return make_intrusive<StorageImpl>(tag, n, std::move(data), allocator, resizable);
+}
 
 }  // namespace cresset

@@ -9,14 +9,21 @@ namespace cresset {
 
 PyObjectHooks pyobject_hooks;
 
+namespace {
+// Tensors of a backend also carry its autograd keys, whether their maker names them or not.
+DispatchKeySet with_autograd_keys(DispatchKeySet ks) {
+  return ks.has_backend() && ks.has(DispatchKey::Dense) ? ks | key_set_for_device(static_cast<DeviceType>(ks.highestBackendIndex())) : ks;
+}
+}  // namespace
+
 TensorImpl::TensorImpl(Storage&& storage, DispatchKeySet key_set, TypeMeta data_type)
-    : storage_(std::move(storage)), key_set_(key_set), dtype_(data_type), device_(storage_ ? storage_.device() : Device(kCPU)) {
+    : storage_(std::move(storage)), key_set_(with_autograd_keys(key_set)), dtype_(data_type), device_(storage_ ? storage_.device() : Device(kCPU)) {
   inference_ = InferenceMode::is_enabled();
   if (inference_) remove_autograd_key();
 }
 
 TensorImpl::TensorImpl(DispatchKeySet key_set, TypeMeta data_type, std::optional<Device> device)
-    : key_set_(key_set), dtype_(data_type), device_(device.value_or(Device(kCPU))) {
+    : key_set_(with_autograd_keys(key_set)), dtype_(data_type), device_(device.value_or(Device(kCPU))) {
   inference_ = InferenceMode::is_enabled();
   if (inference_) remove_autograd_key();
   version_ = make_intrusive<VersionHolder>();

@@ -6,6 +6,7 @@
 #include <shared_mutex>
 #include <unordered_map>
 
+#include "dispatch/backend_default.h"
 #include "dispatch/computed_table.h"
 #include "dispatch/dispatcher_state.h"
 #include "dispatch/missing.h"
@@ -53,14 +54,48 @@ const KernelFunction* Dispatcher::State::publish(const KernelFunction& k) {
 }
 
 OperatorEntry& Dispatcher::State::entry(const OperatorName& name) {
+  index_announced();
   auto& slot = operators[name];
-  if (!slot) {
-    slot = std::make_unique<OperatorEntry>(name);
-    by_name[name.name].push_back(slot.get());
-    for (std::size_t i = 0; i < slot->table.size(); ++i) slot->table[i].store(blank->table[i].load(), std::memory_order_relaxed);
-    for (std::size_t i = 0; i < slot->masks.size(); ++i) slot->masks[i].store(blank->masks[i].load(), std::memory_order_relaxed);
-  }
+  if (slot) return *slot;
+  slot = std::make_unique<OperatorEntry>(name);
+  by_name[name.name].push_back(slot.get());
+  for (std::size_t i = 0; i < slot->table.size(); ++i) slot->table[i].store(blank->table[i].load(), std::memory_order_relaxed);
+  for (std::size_t i = 0; i < slot->masks.size(); ++i) slot->masks[i].store(blank->masks[i].load(), std::memory_order_relaxed);
+  if (const auto rows = tables.take(name.str())) fill_from_tables(*slot, *rows);
   return *slot;
+}
+
+OperatorEntry* Dispatcher::State::find(const OperatorName& name) {
+  index_announced();
+  if (const auto it = operators.find(name); it != operators.end()) return it->second.get();
+  return tables.has(name.str()) ? &entry(name) : nullptr;
+}
+
+void Dispatcher::State::define(OperatorEntry& op, FunctionSchema schema, std::string debug, std::vector<std::string> tags) {
+  for (const auto& [key, list] : op.kernels)
+    for (const AnnotatedKernel& k : list)
+      if (k.inferred) check_schema(op.name, schema, debug, *k.inferred, k.debug);
+  op.schema = impl::AnnotatedSchema{std::move(schema), std::move(debug), std::move(tags)};
+  op.def_count = 1;
+  notify(OperatorHandle(&op), true);
+}
+
+std::list<AnnotatedKernel>::iterator Dispatcher::State::add_kernel(OperatorEntry& op, DispatchKey key, AnnotatedKernel kernel) {
+  if (op.schema && kernel.inferred) check_schema(op.name, op.schema->schema, op.schema->debug, *kernel.inferred, kernel.debug);
+  const bool older = op.schema && kernel.inferred && fits_older_schema(*kernel.inferred, op.schema->schema);
+  if (kernel.signature && !older) {
+    if (op.handle_signature)
+      CRESSET_CHECK(op.handle_signature->first == *kernel.signature,
+                    "Mismatch in kernel C++ signatures: Tried to access or call an operator with a wrong signature.\n  operator: ", op.name,
+                    "\n  correct signature: ", op.handle_signature->first.name(), "  (", op.handle_signature->second,
+                    ")\n  accessed/called as: ", kernel.signature->name(), "  (", kernel.debug, ")");
+    else
+      op.handle_signature.emplace(*kernel.signature, kernel.debug);
+  }
+  auto& list = op.kernels[key];
+  list.push_front(std::move(kernel));
+  ++op.impl_count;
+  return list.begin();
 }
 
 void Dispatcher::State::update(OperatorEntry& op, DispatchKey key) {
@@ -155,13 +190,8 @@ RegistrationHandleRAII Dispatcher::registerDef(FunctionSchema schema, std::strin
                 ") with the same name and overload name multiple times. Each overload's schema should "
                 "only be registered with a single call to def(). Duplicate registration: ",
                 debug, ". Original registration: ", op.schema ? op.schema->debug : "");
-  for (const auto& [key, list] : op.kernels)
-    for (const AnnotatedKernel& k : list)
-      if (k.inferred) State::check_schema(name, schema, debug, *k.inferred, k.debug);
-  op.schema = impl::AnnotatedSchema{std::move(schema), std::move(debug), std::move(tags)};
-  op.def_count = 1;
+  state_->define(op, std::move(schema), std::move(debug), std::move(tags));
   state_->republish(op);
-  state_->notify(OperatorHandle(&op), true);
   return RegistrationHandleRAII([this, name] {
     std::lock_guard inner(state_->mutex);
     OperatorEntry& e = state_->entry(name);
@@ -179,26 +209,13 @@ RegistrationHandleRAII Dispatcher::registerImpl(OperatorName name, std::optional
   const DispatchKey k = key.value_or(DispatchKey::CompositeImplicitAutograd);
   std::unique_lock lock(state_->mutex);
   OperatorEntry& op = state_->entry(name);
-  if (op.schema && inferred) State::check_schema(name, op.schema->schema, op.schema->debug, *inferred, debug);
-  const bool older = op.schema && inferred && State::fits_older_schema(*inferred, op.schema->schema);
-  if (signature && !older) {
-    if (op.handle_signature)
-      CRESSET_CHECK(op.handle_signature->first == *signature,
-                    "Mismatch in kernel C++ signatures: Tried to access or call an operator with a wrong signature.\n  operator: ", name,
-                    "\n  correct signature: ", op.handle_signature->first.name(), "  (", op.handle_signature->second,
-                    ")\n  accessed/called as: ", signature->name(), "  (", debug, ")");
-    else
-      op.handle_signature.emplace(*signature, debug);
-  }
-  auto& list = op.kernels[k];
-  const std::string overridden = list.empty() ? std::string() : list.front().debug;
+  const auto earlier = op.kernels.find(k);
+  const std::string overridden = earlier == op.kernels.end() || earlier->second.empty() ? std::string() : earlier->second.front().debug;
   const std::string place = debug;
-  list.push_front(AnnotatedKernel{std::move(kernel), std::move(inferred), signature, std::move(debug)});
-  ++op.impl_count;
-  const auto where = list.begin();
+  const auto where = state_->add_kernel(op, k, {std::move(kernel), std::move(inferred), signature, std::move(debug)});
   state_->update_all(op, k);
   lock.unlock();  // the warning may run Python code
-  if (!overridden.empty())
+  if (!overridden.empty() && overridden.rfind(kBackendDefault, 0) != 0)
     CRESSET_WARN_ONCE("Overriding a previously registered kernel for the same operator and the same dispatch key. operator: ", name,
                       ", dispatch key: ", k, ", previous kernel: ", overridden, ", new kernel: ", place);
   return RegistrationHandleRAII([this, name, k, where] {
@@ -236,6 +253,7 @@ RegistrationHandleRAII Dispatcher::registerFallback(DispatchKey key, KernelFunct
 
 RegistrationHandleRAII Dispatcher::addRegistrationListener(std::unique_ptr<OpRegistrationListener> listener) {
   std::unique_lock lock(state_->mutex);
+  state_->build_all();
   for (auto& [name, op] : state_->operators)
     if (op->schema) listener->onOperatorRegistered(OperatorHandle(op.get()));
   state_->listeners.push_back(std::move(listener));
@@ -260,9 +278,9 @@ void Dispatcher::State::notify(const OperatorHandle& op, bool registered) {
 
 std::optional<OperatorHandle> Dispatcher::findOp(const OperatorName& name) const {
   std::lock_guard lock(state_->mutex);
-  const auto it = state_->operators.find(name);
-  if (it == state_->operators.end() || (it->second->def_count == 0 && it->second->impl_count == 0)) return std::nullopt;
-  return OperatorHandle(it->second.get());
+  impl::OperatorEntry* op = state_->find(name);
+  if (!op || (op->def_count == 0 && op->impl_count == 0)) return std::nullopt;
+  return OperatorHandle(op);
 }
 
 std::optional<OperatorHandle> Dispatcher::findSchema(const OperatorName& name) const {
@@ -282,6 +300,7 @@ OperatorHandle Dispatcher::findSchemaOrThrow(const char* name, const char* overl
 
 std::vector<OperatorName> Dispatcher::getAllOpNames() const {
   std::lock_guard lock(state_->mutex);
+  state_->build_all();
   std::vector<OperatorName> out;
   for (const auto& [name, op] : state_->operators)
     if (op->schema) out.push_back(name);
@@ -291,6 +310,7 @@ std::vector<OperatorName> Dispatcher::getAllOpNames() const {
 
 std::vector<OperatorHandle> Dispatcher::overloadsOf(const std::string& name) const {
   std::lock_guard lock(state_->mutex);
+  state_->build_overloads(name);
   std::vector<OperatorHandle> out;
   if (const auto it = state_->by_name.find(name); it != state_->by_name.end())
     for (OperatorEntry* e : it->second)
@@ -305,6 +325,7 @@ bool Dispatcher::hasBackendFallbackForDispatchKey(DispatchKey k) const {
 
 std::vector<OperatorHandle> Dispatcher::findDanglingImpls() const {
   std::lock_guard lock(state_->mutex);
+  state_->build_all();
   std::vector<OperatorHandle> out;
   for (const auto& [name, op] : state_->operators)
     if (op->def_count == 0 && op->impl_count > 0) out.emplace_back(op.get());
@@ -313,6 +334,7 @@ std::vector<OperatorHandle> Dispatcher::findDanglingImpls() const {
 
 std::vector<OperatorName> Dispatcher::getRegistrationsForDispatchKey(std::optional<DispatchKey> k) const {
   std::lock_guard lock(state_->mutex);
+  state_->build_all();
   std::vector<OperatorName> out;
   for (const auto& [name, op] : state_->operators)
     if (k ? op->kernels.count(*k) > 0 : op->impl_count > 0) out.push_back(name);
@@ -324,6 +346,7 @@ void Dispatcher::checkInvariants() const {
   std::vector<OperatorHandle> all;
   {
     std::lock_guard lock(state_->mutex);
+    state_->build_all();
     for (const auto& [name, op] : state_->operators) all.emplace_back(op.get());
   }
   for (const OperatorHandle& op : all) {

@@ -7,13 +7,15 @@
 #include <unordered_map>
 
 #include "dispatch/computed_table.h"
+#include "dispatch/operator_tables.h"
 
 namespace cresset {
 
 struct Dispatcher::State {
   // Recursive: kernels' destructors and listeners may come back.
   mutable std::recursive_mutex mutex;
-  std::unordered_map<OperatorName, std::unique_ptr<impl::OperatorEntry>> operators;  // entries are never removed
+  // Operators that somebody asked for or registered something for; entries are never removed. The others wait in `tables`.
+  std::unordered_map<OperatorName, std::unique_ptr<impl::OperatorEntry>> operators;
   std::unordered_map<std::string, std::vector<impl::OperatorEntry*>> by_name;
   std::unordered_map<std::string, std::string> libraries;  // namespace → place
   impl::Fallbacks fallbacks;
@@ -22,8 +24,21 @@ struct Dispatcher::State {
   std::list<std::unique_ptr<OpRegistrationListener>> listeners;
   std::deque<KernelFunction> published;
   std::unordered_map<const impl::AnnotatedKernel*, const KernelFunction*> published_index;
+  tables::Index tables;
+  std::vector<const tables::SchemaTable*> announced_schemas;  // not in `tables` yet
+  std::vector<const tables::KernelTable*> announced_kernels;
 
+  void index_announced();
+  /// The operator's entry, from the tables or new.
   impl::OperatorEntry& entry(const OperatorName& name);
+  /// The same, or null when nothing is known by this name.
+  impl::OperatorEntry* find(const OperatorName& name);
+  /// Makes entries of all operators called `name`, or of all there are.
+  void build_overloads(const std::string& name);
+  void build_all();
+  void define(impl::OperatorEntry& op, FunctionSchema schema, std::string debug, std::vector<std::string> tags);
+  std::list<impl::AnnotatedKernel>::iterator add_kernel(impl::OperatorEntry& op, DispatchKey key, impl::AnnotatedKernel kernel);
+  void fill_from_tables(impl::OperatorEntry& op, const tables::Index::Operator& rows);
   void update(impl::OperatorEntry& op, DispatchKey key);
   /// The same for all operators, known and to come, after a fallback came or went.
   void update_everywhere(const std::vector<DispatchKey>& keys);

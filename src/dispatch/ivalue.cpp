@@ -1,9 +1,19 @@
 // IValue: conversions, comparison, printing.
 #include <cresset/dispatch/boxing.h>
+#include <cresset/dispatch/custom_class.h>
+#include <cresset/dispatch/dispatcher.h>
 #include <cresset/dispatch/ivalue.h>
 #include <cresset/dispatch/script_values.h>
 
 namespace cresset {
+namespace {
+// Tensor::clone belongs to a layer above; it is reached through the dispatcher.
+Tensor deep_copy_of_tensor(const Tensor& t) {
+  static const auto clone =
+      Dispatcher::singleton().findSchemaOrThrow("aten::clone", "").typed<Tensor(const Tensor&, std::optional<MemoryFormat>)>();
+  return clone.call(t, std::nullopt);
+}
+}  // namespace
 
 IValue::IValue(const Generator& g) : tag_(Tag::Generator) {
   if (g.defined()) {
@@ -68,17 +78,9 @@ Storage IValue::toStorage() const {
   require(Tag::Storage, "Storage");
   return Storage(intrusive_ptr<StorageImpl>::reclaim_copy(static_cast<StorageImpl*>(payload_.p)));
 }
-const intrusive_ptr<ivalue::ListImpl> IValue::toList() const {
-  require(Tag::List, "List");
-  return intrusive_ptr<ivalue::ListImpl>::reclaim_copy(static_cast<ivalue::ListImpl*>(payload_.p));
-}
 const intrusive_ptr<ivalue::TupleImpl> IValue::toTuple() const {
   require(Tag::Tuple, "Tuple");
   return intrusive_ptr<ivalue::TupleImpl>::reclaim_copy(static_cast<ivalue::TupleImpl*>(payload_.p));
-}
-const intrusive_ptr<ivalue::DictImpl> IValue::toGenericDict() const {
-  require(Tag::Dict, "Dict");
-  return intrusive_ptr<ivalue::DictImpl>::reclaim_copy(static_cast<ivalue::DictImpl*>(payload_.p));
 }
 intrusive_ptr<ivalue::Object> IValue::toObject() const {
   require(Tag::ScriptObject, "Object");
@@ -129,30 +131,27 @@ intrusive_ptr<intrusive_ptr_target> IValue::toCapsule() const {
   return intrusive_ptr<intrusive_ptr_target>::reclaim_copy(payload_.p);
 }
 
-#define CRESSET_TO(T, expression)       \
-  template <>                           \
-  CRESSET_API T IValue::to<T>() const { \
-    return expression;                  \
+IValue IValue::deepcopy() const {
+  const auto copies = [](const std::vector<IValue>& values) {
+    std::vector<IValue> out;
+    out.reserve(values.size());
+    for (const IValue& v : values) out.push_back(v.deepcopy());
+    return out;
+  };
+  switch (tag_) {
+    case Tag::Tensor: return payload_.t.defined() ? IValue(deep_copy_of_tensor(payload_.t)) : *this;
+    case Tag::List: return make_intrusive<ivalue::ListImpl>(copies(toListRef()), toListImpl().element_type);
+    case Tag::Tuple: return make_intrusive<ivalue::TupleImpl>(copies(toTupleElements()));
+    case Tag::Dict: {
+      auto out = make_intrusive<ivalue::DictImpl>();
+      out->key_type = toDictImpl().key_type;
+      out->value_type = toDictImpl().value_type;
+      for (const auto& [k, v] : toDictImpl().items) out->items.emplace_back(k.deepcopy(), v.deepcopy());
+      return out;
+    }
+    default: return *this;
   }
-CRESSET_TO(Tensor, toTensor())
-CRESSET_TO(double, toDouble())
-CRESSET_TO(int64_t, toInt())
-CRESSET_TO(bool, toBool())
-CRESSET_TO(std::string, toStringRef())
-CRESSET_TO(Scalar, toScalar())
-CRESSET_TO(std::complex<double>, toComplexDouble())
-CRESSET_TO(ScalarType, toScalarType())
-CRESSET_TO(Device, toDevice())
-CRESSET_TO(Generator, toGenerator())
-CRESSET_TO(Storage, toStorage())
-CRESSET_TO(IValue, *this)
-CRESSET_TO(std::vector<int64_t>, toIntVector())
-CRESSET_TO(std::vector<double>, toDoubleVector())
-CRESSET_TO(std::vector<Tensor>, toTensorVector())
-CRESSET_TO(std::optional<Tensor>, isNone() ? std::nullopt : std::optional<Tensor>(toTensor()))
-CRESSET_TO(std::optional<int64_t>, isNone() ? std::nullopt : std::optional<int64_t>(toInt()))
-CRESSET_TO(std::optional<double>, isNone() ? std::nullopt : std::optional<double>(toDouble()))
-#undef CRESSET_TO
+}
 
 bool operator==(const IValue& a, const IValue& b) {
   if (a.tag_ != b.tag_) return false;
@@ -167,7 +166,7 @@ bool operator==(const IValue& a, const IValue& b) {
       const auto x = a.toEnumHolder(), y = b.toEnumHolder();
       return x == y || (*x->type == *y->type && x->name == y->name);
     }
-    case IValue::Tag::Dict: return a.toGenericDict()->items == b.toGenericDict()->items;
+    case IValue::Tag::Dict: return a.toDictImpl().items == b.toDictImpl().items;
     default: return a.payload_.i == b.payload_.i;
   }
 }
@@ -185,7 +184,7 @@ TypePtr IValue::type() const {
     case Tag::Generator: return basic_type(TypeKind::Generator);
     case Tag::Storage: return basic_type(TypeKind::Storage);
     case Tag::Capsule: return basic_type(TypeKind::Capsule);
-    case Tag::Object: return object_type("__torch__.CustomClass");
+    case Tag::Object: return custom_class_type_of(*static_cast<CustomClassHolder*>(payload_.p));
     case Tag::ScriptObject: return toObjectRef().type;
     case Tag::Enum: return toEnumHolder()->type;
     case Tag::Future: {
@@ -194,9 +193,9 @@ TypePtr IValue::type() const {
     }
     case Tag::Function: return function_type(toFunction()->qualname());
     case Tag::List: {
-      const auto list = toList();
-      if (list->element_type) return list_of(list->element_type);
-      return list_of(list->elements.empty() ? basic_type(TypeKind::Any) : list->elements[0].type());
+      const ivalue::ListImpl& list = toListImpl();
+      if (list.element_type) return list_of(list.element_type);
+      return list_of(list.elements.empty() ? basic_type(TypeKind::Any) : list.elements[0].type());
     }
     case Tag::Tuple: {
       if (const TypePtr named = toTuple()->type) return named;
@@ -205,10 +204,10 @@ TypePtr IValue::type() const {
       return tuple_of(std::move(members));
     }
     default: {
-      const auto dict = toGenericDict();
-      if (dict->key_type) return dict_of(dict->key_type, dict->value_type);
+      const ivalue::DictImpl& dict = toDictImpl();
+      if (dict.key_type) return dict_of(dict.key_type, dict.value_type);
       const auto any = basic_type(TypeKind::Any);
-      return dict->items.empty() ? dict_of(any, any) : dict_of(dict->items[0].first.type(), dict->items[0].second.type());
+      return dict.items.empty() ? dict_of(any, any) : dict_of(dict.items[0].first.type(), dict.items[0].second.type());
     }
   }
 }
@@ -231,7 +230,7 @@ std::string to_string(const IValue& v) {
     case IValue::Tag::Tuple: return join(v.toTupleElements(), "(", ")");
     case IValue::Tag::Dict: {
       std::string out = "{";
-      for (const auto& [key, value] : v.toGenericDict()->items)
+      for (const auto& [key, value] : v.toDictImpl().items)
         out += (out.size() > 1 ? ", " : "") + to_string(key) + ": " + to_string(value);
       return out + "}";
     }

@@ -75,6 +75,7 @@ Library& Library::impl_kernel(std::string_view name, CppFunction f) {
                 f.key_ ? *f.key_ : DispatchKey::Undefined, ") is inconsistent with the dispatch key of the enclosing ", kind_name(kind_),
                 " block (", key_ ? *key_ : DispatchKey::Undefined, ").");
   const std::string debug = f.debug_.empty() ? place() : f.debug_;
+  if (const auto key = f.key_ ? f.key_ : key_; key && isForeignDispatchKey(*key)) return *this;  // nothing can call it
   registrations_.push_back(Dispatcher::singleton().registerImpl(full, f.key_ ? f.key_ : key_, std::move(f.kernel_), f.signature_,
                                                                 std::move(f.inferred_), debug));
   return *this;
@@ -90,6 +91,7 @@ Library& Library::fallback_kernel(CppFunction f) {
                 "this fallback function globally, please define a separate block: TORCH_LIBRARY_IMPL(_, ",
                 *key, ", m) { m.fallback(...); }");
   const std::string debug = f.debug_.empty() ? place() : f.debug_;
+  if (isForeignDispatchKey(*key)) return *this;
   registrations_.push_back(Dispatcher::singleton().registerFallback(*key, std::move(f.kernel_), debug));
   return *this;
 }

@@ -1,4 +1,7 @@
 // Activations made of other operators.
+#include <limits>
+
+#include <cresset/core/dispatch_types.h>
 #include <cresset/ops/functions_activation.h>
 #include <cresset/ops/functions_compare.h>
 #include <cresset/ops/functions_concat.h>
@@ -8,6 +11,18 @@
 #include "ops/ops_decl_activation.h"
 
 namespace cresset::ops {
+
+Tensor softshrink_impl(const Tensor& self, const Scalar& lambd) {
+  const ScalarType type = self.scalar_type();
+  if (isFloatingType(type)) {
+    const double shift = lambd.toDouble();
+    const double largest = CRESSET_DISPATCH(type, "softshrink_check", CRESSET_FLOATING_AND_HALF_TYPES,
+                                            [&] { return static_cast<double>(std::numeric_limits<scalar_t>::max()); });
+    CRESSET_CHECK(shift >= 0 && shift <= largest, "lambda must be in range [0, ", largest, "] for input dtype ", type, ", but found ",
+                  shift);
+  }
+  return cresset::softshrink_elements(self, lambd);
+}
 
 Tensor prelu_impl(const Tensor& self, const Tensor& weight) {
   CRESSET_CHECK(self.scalar_type() == weight.scalar_type(), "prelu: Type promoting not supported. Got ", self.scalar_type(), " and ",

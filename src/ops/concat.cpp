@@ -261,9 +261,9 @@ Tensor rot90_impl(const Tensor& self, int64_t k, IntArrayRef dims) {
   const int64_t a = maybe_wrap_dim(dims[0], self.dim()), b = maybe_wrap_dim(dims[1], self.dim());
   CRESSET_CHECK(a != b, "expected rotation dims to be different, but got dim0 = ", dims[0], " and dim1 = ", dims[1]);
   switch ((k % 4 + 4) % 4) {
-    case 1: return self.flip({b}).transpose(a, b).contiguous();
+    case 1: return self.flip({b}).transpose(a, b);
     case 2: return self.flip({a, b});
-    case 3: return self.flip({a}).transpose(a, b).contiguous();
+    case 3: return self.flip({a}).transpose(a, b);
     default: return self.clone(MemoryFormat::Contiguous);
   }
 }

@@ -185,8 +185,8 @@ TensorSpec arange_shape(const Scalar& start, const Scalar& end, const Scalar& st
   const bool integral = start.isIntegral(true) && end.isIntegral(true) && step.isIntegral(true);
   const ScalarType type = dtype.value_or(integral ? kLong : get_default_dtype());
   CRESSET_CHECK_NOT_IMPLEMENTED(type != kBool && !isComplexType(type), "\"arange_cpu\" not implemented for '", type, "'");
-  const double from = start.toDouble(), to = end.toDouble();
-  const double by = type == kLong ? static_cast<double>(step.toLong()) : step.toDouble();
+  if (type == kLong) CRESSET_CHECK_VALUE(step.toLong() != 0 || step.toDouble() == 0, "step must be nonzero");
+  const double from = start.toDouble(), to = end.toDouble(), by = step.toDouble();
   CRESSET_CHECK(by > 0 || by < 0, "step must be nonzero");
   CRESSET_CHECK(std::isfinite(from) && std::isfinite(to), "unsupported range: ", from, " -> ", to);
   CRESSET_CHECK((by > 0 && to >= from) || (by < 0 && to <= from), "upper bound and lower bound inconsistent with step sign");

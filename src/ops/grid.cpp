@@ -77,7 +77,18 @@ std::tuple<Tensor, Tensor> grid_sampler_backward_meta(const Tensor& grad_output,
   const TensorSpec forward = sampled(input, grid, input.dim() - 2, interpolation_mode);
   CRESSET_CHECK(grad_output.sizes() == IntArrayRef(forward.sizes), "grid_sampler_backward: a gradient of size ", forward.sizes,
                 " was required; got ", grad_output.sizes(), ".");
+  CRESSET_CHECK(grad_output.scalar_type() == input.scalar_type(), "expected scalar type ", input.scalar_type(), " but found ",
+                grad_output.scalar_type());
   return {output_mask[0] ? cresset::empty(input.sizes(), input.options()) : Tensor(), cresset::empty(grid.sizes(), grid.options())};
+}
+
+std::tuple<Tensor, Tensor> grid_sampler_tangent_backward_meta(const Tensor& grad_output, const Tensor& input, const Tensor& grid,
+                                                              const Tensor& grid_tangent, int64_t interpolation_mode, int64_t padding_mode,
+                                                              bool align_corners) {
+  CRESSET_CHECK(grid_tangent.sizes() == grid.sizes() && grid_tangent.scalar_type() == grid.scalar_type(),
+                "grid_sampler_tangent_backward: a tangent of the grid's size and dtype was required; got ", grid_tangent.sizes(), " for ",
+                grid.sizes(), ".");
+  return grid_sampler_backward_meta(grad_output, input, grid, interpolation_mode, padding_mode, align_corners, {true, true});
 }
 
 Tensor grid_sampler_impl(const Tensor& input, const Tensor& grid, int64_t interpolation_mode, int64_t padding_mode, bool align_corners) {

@@ -58,6 +58,7 @@ Tensor linalg_vander_impl(const Tensor& x, std::optional<int64_t> N) {
   const int64_t n = N ? *N : x.dim() > 0 ? x.size(-1) : 1;
   CRESSET_CHECK(n > 1, "N must be greater than 1.");
   DimVector sizes(x.sizes());
+  if (N && sizes.empty()) sizes.push_back(1);  // PyTorch makes a number a vector when N is given
   sizes.push_back(n - 1);
   const Tensor powers = cresset::cumprod(x.unsqueeze(-1).expand(sizes), -1);
   sizes.back() = 1;

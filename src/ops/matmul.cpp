@@ -124,8 +124,12 @@ Tensor addr_impl(const Tensor& self, const Tensor& vec1, const Tensor& vec2, con
                 vec2.dim(), "-D");
   const Tensor product = cresset::outer(vec1, vec2);
   check_broadcasts("addr", self, product.sizes());
-  const Tensor scaled = alpha.equal(1) ? product : product * alpha;
-  return beta.equal(0) ? scaled : (beta.equal(1) ? self : self * beta) + scaled;
+  // Truth values stay such: a factor is one too.
+  const auto factor = [&](const Scalar& s) {
+    return promote_types(self.scalar_type(), product.scalar_type()) == kBool ? Scalar(s.toDouble() != 0) : s;
+  };
+  const Tensor scaled = alpha.equal(1) ? product : product * factor(alpha);
+  return beta.equal(0) ? scaled : (beta.equal(1) ? self : self * factor(beta)) + scaled;
 }
 
 Tensor addbmm_impl(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta, const Scalar& alpha) {
@@ -198,9 +202,9 @@ Tensor tensordot_impl(const Tensor& self, const Tensor& other, IntArrayRef dims_
   for (std::size_t i = 0; i < dims_self.size(); ++i) {
     const int64_t n1 = a.size(dims_self[i]), n2 = b.size(dims_other[i]);
     if (n2 == 1)
-      a = a.sum({dims_self[i]}, true);
+      a = a.sum({dims_self[i]}, true, self.scalar_type());
     else if (n1 == 1)
-      b = b.sum({dims_other[i]}, true);
+      b = b.sum({dims_other[i]}, true, other.scalar_type());
     else {
       CRESSET_CHECK(n1 == n2, "contracted dimensions need to match, but first has size ", n1, " in dim ", dims_self[i],
                     " and second has size ", n2, " in dim ", dims_other[i]);

@@ -35,7 +35,28 @@ void check_affine(const char* name, const std::optional<Tensor>& t, IntArrayRef 
                 " of shape ", t ? t->sizes() : IntArrayRef(), " and normalized_shape = ", normalized_shape);
 }
 
-ScalarType statistics_type(ScalarType t) { return toOpMathType(t); }
+// The type of mean and 1/deviation: the input's, or float where parameters of a half input are float. Other mixtures are errors.
+template <class... Parameters>
+ScalarType statistics_type(const Tensor& input, const Parameters&... parameters) {
+  const ScalarType type = input.scalar_type();
+  const bool half = type == kHalf || type == kBFloat16;
+  ScalarType found = type;
+  std::size_t others = 0, same = 0;
+  const auto look = [&](const std::optional<Tensor>& t) {
+    if (!t || !t->defined()) return;
+    if (t->scalar_type() == type) {
+      ++same;
+      return;
+    }
+    ++others;
+    CRESSET_CHECK(half, "mixed dtype (CPU): all inputs must share same datatype.");
+    CRESSET_CHECK(t->scalar_type() == kFloat, "mixed dtype (CPU): expect parameter to have scalar type of Float");
+    found = kFloat;
+  };
+  (look(parameters), ...);
+  CRESSET_CHECK(others == 0 || same == 0, "mixed dtype (CPU): expect parameter to have scalar type of Float");
+  return found;
+}
 
 void check_channels(const char* name, const std::optional<Tensor>& t, int64_t channels) {
   CRESSET_CHECK(!t || t->numel() == channels, name, " should contain ", channels, " elements not ", t ? t->numel() : 0);
@@ -48,7 +69,7 @@ std::array<TensorSpec, 3> native_layer_norm_shape(const Tensor& input, IntArrayR
   const DimVector statistics = statistics_sizes(input, normalized_shape);
   check_affine("weight", weight, normalized_shape);
   check_affine("bias", bias, normalized_shape);
-  const TensorSpec s = spec_like(input, statistics, statistics_type(input.scalar_type()));
+  const TensorSpec s = spec_like(input, statistics, statistics_type(input, weight, bias));
   return {spec_like(input, input.sizes()), s, s};
 }
 
@@ -59,8 +80,9 @@ std::tuple<Tensor, Tensor, Tensor> native_layer_norm_backward_meta(const Tensor&
   return {mask[0] ? cresset::empty_like(input) : Tensor(), affine(mask[1]), affine(mask[2])};
 }
 
-void check_batch_norm(const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
-                      const std::optional<Tensor>& running_mean, const std::optional<Tensor>& running_var, bool training) {
+// Raises for parameters that do not fit; the type of mean and 1/deviation.
+ScalarType check_batch_norm(const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
+                            const std::optional<Tensor>& running_mean, const std::optional<Tensor>& running_var, bool training) {
   const int64_t channels = input.dim() >= 2 ? input.size(1) : 0;
   check_channels("weight", weight, channels);
   check_channels("bias", bias, channels);
@@ -68,6 +90,7 @@ void check_batch_norm(const Tensor& input, const std::optional<Tensor>& weight, 
   check_channels("running_var", running_var, channels);
   CRESSET_CHECK(training || (running_mean && running_var), "running_mean and running_var must be defined in evaluation mode");
   CRESSET_CHECK_INDEX(input.dim() >= 2 || input.numel() == 0, "Dimension out of range (expected to be in range of [-1, 0], but got 1)");
+  return statistics_type(input, weight, bias, running_mean, running_var);
 }
 
 namespace {
@@ -77,9 +100,8 @@ Tensor empty_suggested(const Tensor& t) { return cresset::empty(t.sizes(), t.opt
 std::tuple<Tensor, Tensor, Tensor> native_batch_norm_meta(const Tensor& input, const std::optional<Tensor>& weight,
                                                           const std::optional<Tensor>& bias, const std::optional<Tensor>& running_mean,
                                                           const std::optional<Tensor>& running_var, bool training, double, double) {
-  check_batch_norm(input, weight, bias, running_mean, running_var, training);
+  const TensorOptions statistics = input.options().dtype(check_batch_norm(input, weight, bias, running_mean, running_var, training));
   const int64_t n = training ? input.size(1) : 0;
-  const TensorOptions statistics = input.options().dtype(statistics_type(input.scalar_type()));
   return {empty_suggested(input), cresset::empty({n}, statistics), cresset::empty({n}, statistics)};
 }
 
@@ -102,6 +124,26 @@ Tensor batch_norm_impl(const Tensor& input, const std::optional<Tensor>& weight,
     return out;
   }
   return std::get<0>(cresset::native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps));
+}
+
+namespace {
+// The outputs of the variants that reserve memory for a backend's gradient; the CPU needs none.
+std::tuple<Tensor, Tensor, Tensor, Tensor> with_reserve(const std::tuple<Tensor, Tensor, Tensor>& r, const Tensor& input) {
+  return {std::get<0>(r), std::get<1>(r), std::get<2>(r), cresset::empty({0}, input.options().dtype(kByte))};
+}
+}  // namespace
+
+std::tuple<Tensor, Tensor, Tensor, Tensor> batch_norm_with_update(const Tensor& input, const std::optional<Tensor>& weight,
+                                                                  const std::optional<Tensor>& bias, Tensor& running_mean,
+                                                                  Tensor& running_var, double momentum, double eps) {
+  return with_reserve(cresset::native_batch_norm(input, weight, bias, running_mean, running_var, true, momentum, eps), input);
+}
+
+std::tuple<Tensor, Tensor, Tensor, Tensor> batch_norm_no_update(const Tensor& input, const std::optional<Tensor>& weight,
+                                                                const std::optional<Tensor>& bias,
+                                                                const std::optional<Tensor>& running_mean,
+                                                                const std::optional<Tensor>& running_var, double momentum, double eps) {
+  return with_reserve(cresset::native_batch_norm(input, weight, bias, running_mean, running_var, false, momentum, eps), input);
 }
 
 std::tuple<Tensor, Tensor, Tensor> native_batch_norm_legit(const Tensor& input, const std::optional<Tensor>& weight,
@@ -140,11 +182,11 @@ Tensor rms_norm_impl(const Tensor& input, IntArrayRef normalized_shape, const st
   for (int64_t i = 0; i < static_cast<int64_t>(normalized_shape.size()); ++i) dims.push_back(-1 - i);
   const ScalarType type = toOpMathType(input.scalar_type());
   const Tensor x = input.to(type);
-  const double epsilon = eps ? *eps : CRESSET_DISPATCH(input.scalar_type(), "rms_norm", CRESSET_FLOATING_AND_HALF_TYPES, [&] {
-    return static_cast<double>(std::numeric_limits<scalar_t>::epsilon());
-  });
+  const double epsilon = eps ? *eps
+                             : CRESSET_DISPATCH(toRealValueType(input.scalar_type()), "rms_norm", CRESSET_FLOATING_AND_HALF_TYPES,
+                                                [&] { return static_cast<double>(std::numeric_limits<scalar_t>::epsilon()); });
   const Tensor y = (x * cresset::rsqrt(cresset::mean(x * x, dims, true) + epsilon)).to(input.scalar_type());
-  return weight ? y * *weight : y;
+  return weight ? (y * *weight).to(input.scalar_type()) : y;
 }
 
 namespace {
@@ -156,6 +198,7 @@ std::tuple<Tensor, Tensor, Tensor> normalise_groups(const Tensor& input, const s
                 input.sizes(), " and num_groups=", group);
   check_channels("weight", weight, c);
   check_channels("bias", bias, c);
+  const ScalarType type = input.scalar_type(), statistics = statistics_type(input, weight, bias);
   const int64_t row = c / group * hxw;
   auto [y, mean, rstd] = cresset::native_layer_norm(input.reshape({n * group, row}), {row}, std::nullopt, std::nullopt, eps);
   DimVector affine(static_cast<std::size_t>(input.dim()), 1);
@@ -163,7 +206,7 @@ std::tuple<Tensor, Tensor, Tensor> normalise_groups(const Tensor& input, const s
   Tensor out = y.view(input.sizes());
   if (weight) out = out * weight->view(affine);
   if (bias) out = out + bias->view(affine);
-  return {out, mean.view({n, group}), rstd.view({n, group})};
+  return {out.to(type), mean.view({n, group}).to(statistics), rstd.view({n, group}).to(statistics)};
 }
 }  // namespace
 
@@ -173,8 +216,8 @@ std::tuple<Tensor, Tensor, Tensor> native_group_norm_impl(const Tensor& input, c
   auto [y, mean, rstd] = normalise_groups(input, weight, bias, n, c, hxw, group, eps);
   if (GradMode::is_enabled() && input.requires_grad() && input.numel() > 0) {
     auto [var, average] = cresset::var_mean(input.reshape({n, group, c / group * hxw}), IntArrayRef({2}), Scalar(0));
-    mean = average;
-    rstd = cresset::rsqrt(var + eps);
+    rstd = cresset::rsqrt(var + eps).to(mean.scalar_type());
+    mean = average.to(mean.scalar_type());
   }
   return {y, mean, rstd};
 }

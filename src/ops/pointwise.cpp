@@ -353,10 +353,12 @@ void pointwise_prepare_out(const PointwiseOp& op, const PointwiseCall& call, con
   const TensorSpec spec{sizes, types.result, device, pointwise_strides(call, sizes)};
   CRESSET_CHECK(!in_place || op.rule != DtypeRule::Abs || !isComplexType(types.common), "In-place ", op.name,
                 " is not supported for complex tensors.");
-  if (in_place)
+  if (in_place) {
     check_self(op.name, spec, out);
-  else
+  } else {
+    check_no_internal_overlap(out);  // before a resize would hide it
     prepare_out(op.name, spec, out);
+  }
   for (int i = 0; i < call.num_inputs; ++i) check_no_partial_overlap(out, *call.inputs[i]);
 }
 

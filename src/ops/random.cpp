@@ -3,9 +3,11 @@
 
 #include <cresset/ops/functions_arith.h>
 #include <cresset/ops/functions_creation.h>
+#include <cresset/ops/functions_random.h>
 
 #include "ops/ops_decl_random.h"
 #include "ops/shape_util.h"
+#include "ops/structured.h"
 
 namespace cresset::ops {
 
@@ -26,6 +28,26 @@ Tensor poisson_meta(const Tensor& self, const std::optional<Generator>&) { retur
 Tensor binomial_meta(const Tensor& count, const Tensor& prob, const std::optional<Generator>&) {
   return cresset::empty(infer_broadcast(count.sizes(), prob.sizes()), count.options());
 }
+
+Tensor& normal_functional_out(const Tensor& self, double mean, double std, const std::optional<Generator>& generator, Tensor& out) {
+  const Tensor numbers = cresset::normal_functional(self, mean, std, generator);
+  copy_to_out("normal", numbers, out);
+  return out;
+}
+
+namespace {
+TensorSpec same_type(const Tensor& self, std::initializer_list<const Tensor*> others) {
+  DimVector sizes(self.sizes());
+  for (const Tensor* t : others) {
+    CRESSET_CHECK(t->scalar_type() == self.scalar_type(), "Found dtype ", t->scalar_type(), " but expected ", self.scalar_type());
+    sizes = infer_broadcast(sizes, t->sizes());
+  }
+  return spec_like(self, sizes);
+}
+}  // namespace
+
+TensorSpec standard_gamma_grad_shape(const Tensor& self, const Tensor& output) { return same_type(self, {&output}); }
+TensorSpec dirichlet_grad_shape(const Tensor& x, const Tensor& alpha, const Tensor& total) { return same_type(x, {&alpha, &total}); }
 
 namespace {
 void check_std(const Tensor& std) {

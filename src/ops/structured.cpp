@@ -64,7 +64,6 @@ Tensor allocate_meta(const TensorSpec& spec) {
   return cresset::detail::empty_meta(spec.sizes, strides, spec.dtype);
 }
 
-Device device_or_default(const std::optional<Device>& device) { return device.value_or(Device(kCPU)); }
 
 void prepare_out(const char* op, const TensorSpec& spec, const Tensor& out) {
   CRESSET_CHECK_TYPE(out.defined(), op, ": a defined tensor is required as out; given: an undefined one.");
@@ -87,6 +86,7 @@ void check_apart(TensorList inputs, const Tensor& out) {
   for (const Tensor& input : inputs) check_apart(input, out);
 }
 void check_out_dtype(ScalarType result, const Tensor& out) {
+  check_no_internal_overlap(out);  // before a resize would hide it
   CRESSET_CHECK(result == out.scalar_type(), "Expected out tensor to have dtype ", cpp_type_name(result), ", but got ",
                 cpp_type_name(out.scalar_type()), " instead");
 }

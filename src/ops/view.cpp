@@ -44,20 +44,26 @@ Geometry transposed(const Tensor& self, int64_t dim0, int64_t dim1) {
   return g;
 }
 
-// Removes the dimensions of size 1 whose bit is set.
-Geometry squeezed(const Tensor& self, uint64_t dims) {
+// Removes the dimensions of size 1 that `named` holds for.
+template <class Named>
+Geometry squeezed(const Tensor& self, const Named& named) {
   Geometry g;
   for (int64_t d = 0; d < self.dim(); ++d) {
-    if ((dims >> d & 1) && self.size(d) == 1) continue;
+    if (self.size(d) == 1 && named(d)) continue;
     g.sizes.push_back(self.size(d));
     g.strides.push_back(self.stride(d));
   }
   return g;
 }
 
-uint64_t one_dim(const Tensor& self, int64_t dim) {
-  dim = maybe_wrap_dim(dim, self.dim());
-  return self.dim() == 0 ? 0 : uint64_t{1} << dim;
+auto every_dim() {
+  return [](int64_t) { return true; };
+}
+auto one_dim(const Tensor& self, int64_t dim) {
+  return [at = maybe_wrap_dim(dim, self.dim())](int64_t d) { return d == at; };
+}
+auto listed_dims(const Tensor& self, IntArrayRef dims) {
+  return [mask = dim_mask(dims, self.dim())](int64_t d) { return (mask >> d & 1) != 0; };
 }
 
 Geometry unsqueezed(const Tensor& self, int64_t dim) {
@@ -227,7 +233,7 @@ Tensor matrix_h(const Tensor& self) {
 }
 
 Tensor squeeze_all(const Tensor& self) {
-  const Geometry g = squeezed(self, ~uint64_t{0});
+  const Geometry g = squeezed(self, every_dim());
   return make_alias(self, g.sizes, g.strides);
 }
 Tensor squeeze_dim(const Tensor& self, int64_t dim) {
@@ -235,11 +241,11 @@ Tensor squeeze_dim(const Tensor& self, int64_t dim) {
   return make_alias(self, g.sizes, g.strides);
 }
 Tensor squeeze_dims(const Tensor& self, IntArrayRef dims) {
-  const Geometry g = squeezed(self, dim_mask(dims, self.dim()));
+  const Geometry g = squeezed(self, listed_dims(self, dims));
   return make_alias(self, g.sizes, g.strides);
 }
 Tensor& squeeze_all_inplace(Tensor& self) {
-  set_geometry(self, squeezed(self, ~uint64_t{0}));
+  set_geometry(self, squeezed(self, every_dim()));
   return self;
 }
 Tensor& squeeze_dim_inplace(Tensor& self, int64_t dim) {
@@ -247,7 +253,7 @@ Tensor& squeeze_dim_inplace(Tensor& self, int64_t dim) {
   return self;
 }
 Tensor& squeeze_dims_inplace(Tensor& self, IntArrayRef dims) {
-  set_geometry(self, squeezed(self, dim_mask(dims, self.dim())));
+  set_geometry(self, squeezed(self, listed_dims(self, dims)));
   return self;
 }
 Tensor unsqueeze_dim(const Tensor& self, int64_t dim) {

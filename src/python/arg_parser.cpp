@@ -563,10 +563,12 @@ IValue argument_value(const Parameter& p, PyObject* o, int position) {
 constexpr int64_t kReleaseNumel = 1 << 14;
 
 bool is_big(const IValue& v) {
-  if (v.isTensor()) return v.toTensor().numel() >= kReleaseNumel;
+  // Tensors without storage may be wrappers that would have to be asked for their size.
+  const auto big = [](const Tensor& t) { return t.unsafeGetTensorImpl()->unsafe_storage() && t.numel() >= kReleaseNumel; };
+  if (v.isTensor()) return big(v.toTensor());
   if (v.isList())
     for (const IValue& e : v.toListRef())
-      if (e.isTensor() && e.toTensor().numel() >= kReleaseNumel) return true;
+      if (e.isTensor() && big(e.toTensor())) return true;
   return false;
 }
 

@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "python/dispatch.h"
 #include "python/tensor_type.h"
 #include "python/types.h"
 
@@ -95,7 +96,7 @@ struct Convert<Device> {
 };
 template <>
 struct Convert<DispatchKey> {
-  static DispatchKey from(PyObject* o) { return parseDispatchKey(Convert<std::string>::from(o)); }
+  static DispatchKey from(PyObject* o) { return to_dispatch_key(o); }
   static PyObject* to(DispatchKey k) { return PyUnicode_FromString(toString(k)); }
 };
 template <class T>

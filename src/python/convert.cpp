@@ -139,7 +139,7 @@ PyObject* to_python(IValue v, bool lists_as_tuples) {
     }
     case Tag::Dict: {
       Ref out = checked(PyDict_New());
-      for (const auto& [k, x] : v.toGenericDict()->items) {
+      for (const auto& [k, x] : v.toDictImpl().items) {
         const Ref key = checked(to_python(k, lists_as_tuples)), value = checked(to_python(x, lists_as_tuples));
         checked(PyDict_SetItem(out.get(), key.get(), value.get()));
       }
@@ -224,6 +224,10 @@ bool fits(PyObject* o, const Type& type) {
 IValue to_ivalue(PyObject* o, const Type& type, const std::string& what) {
   if (!fits(o, type))
     CRESSET_THROW(TypeError, what, ": a value of type '", type, "' was expected; a ", type_name(Py_TYPE(o)), " was given.");
+  return to_fitting_ivalue(o, type);
+}
+
+IValue to_fitting_ivalue(PyObject* o, const Type& type) {
   switch (type.kind) {
     case TypeKind::Tensor: return unwrap(o);
     case TypeKind::Number: return to_scalar(o);
@@ -239,7 +243,7 @@ IValue to_ivalue(PyObject* o, const Type& type, const std::string& what) {
     case TypeKind::Layout: return static_cast<Layout>(constant_value(o));
     case TypeKind::MemoryFormat: return static_cast<MemoryFormat>(constant_value(o));
     case TypeKind::Generator: return to_generator(o);
-    case TypeKind::Optional: return o == Py_None ? IValue() : to_ivalue(o, *type.element(), what);
+    case TypeKind::Optional: return o == Py_None ? IValue() : to_fitting_ivalue(o, *type.element());
     case TypeKind::List:
     case TypeKind::Tuple: {
       const Ref items = sequence_items(o);
@@ -247,8 +251,8 @@ IValue to_ivalue(PyObject* o, const Type& type, const std::string& what) {
       const auto n = static_cast<std::size_t>(PySequence_Fast_GET_SIZE(items.get()));
       values.reserve(n);
       for (std::size_t i = 0; i < n; ++i)
-        values.push_back(to_ivalue(PySequence_Fast_GET_ITEM(items.get(), static_cast<Py_ssize_t>(i)),
-                                   type.kind == TypeKind::List ? *type.element() : *type.contained[i], what));
+        values.push_back(to_fitting_ivalue(PySequence_Fast_GET_ITEM(items.get(), static_cast<Py_ssize_t>(i)),
+                                           type.kind == TypeKind::List ? *type.element() : *type.contained[i]));
       if (type.kind == TypeKind::Tuple) return make_intrusive<ivalue::TupleImpl>(std::move(values));
       return make_intrusive<ivalue::ListImpl>(std::move(values), type.element());
     }

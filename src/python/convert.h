@@ -32,6 +32,8 @@ Tensor wrapped_number(const Scalar& s);
 PyObject* to_python(IValue value, bool lists_as_tuples);
 /// Converts by type, for `ops`, kernels written in Python and schema defaults; `what` names the place in the TypeError.
 IValue to_ivalue(PyObject* o, const Type& type, const std::string& what);
+/// The same for a value that is known to fit.
+IValue to_fitting_ivalue(PyObject* o, const Type& type);
 /// Could o be passed for this type?
 bool fits(PyObject* o, const Type& type);
 

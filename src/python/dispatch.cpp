@@ -307,6 +307,9 @@ void init_queries(PyObject* module) {
 
 }  // namespace
 
+DispatchKey to_dispatch_key(PyObject* o) { return to_key(o); }
+DispatchKeySet to_key_set(PyObject* o) { return key_set_of(o); }
+
 void init_dispatch(PyObject* module) {
   PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(&key_set_new)},
                          {Py_tp_repr, reinterpret_cast<void*>(&key_set_repr)},

@@ -1,4 +1,4 @@
-// The dispatcher in Python: queries, operators by schema name, libraries with kernels written in Python.
+// The dispatcher in Python: queries, operators by schema name, libraries with kernels written in Python, autocast.
 #pragma once
 
 #include <cresset/dispatch/dispatcher.h>
@@ -10,8 +10,14 @@ namespace cresset::python {
 /// The object of an overload, one for each: torch.ops.aten.add.Tensor (a new reference).
 PyObject* wrap_overload(const OperatorHandle& op);
 
+/// A DispatchKey object or its name.
+DispatchKey to_dispatch_key(PyObject* o);
+/// A DispatchKeySet object.
+DispatchKeySet to_key_set(PyObject* o);
+
 void init_dispatch(PyObject* module);
 void init_ops(PyObject* module);
 void init_library(PyObject* module);
+void init_autocast(PyObject* module);
 
 }  // namespace cresset::python

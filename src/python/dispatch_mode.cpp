@@ -1,7 +1,6 @@
 // The __torch_dispatch__ protocol: what stands behind the dispatch key Python.
 #include "python/dispatch_mode.h"
 
-#include <cresset/autograd/variable.h>
 #include <cresset/core/tensor_impl.h>
 #include <cresset/dispatch/dispatcher.h>
 
@@ -120,8 +119,9 @@ struct PythonCall {
   }
 };
 
-// Asks the innermost mode, then the arguments; null when there is nobody to ask.
-Ref dispatch_call(const OperatorHandle& op, const IValue* values, std::size_t n) {
+}  // namespace
+
+Ref ask_torch_dispatch(const OperatorHandle& op, const IValue* values, std::size_t n) {
   Asked asked;
   for (std::size_t i = 0; i < n; ++i) asked.add(values[i]);
   if (modes().empty() && asked.objects.empty()) return {};
@@ -148,13 +148,15 @@ Ref dispatch_call(const OperatorHandle& op, const IValue* values, std::size_t n)
                 "'; all __torch_dispatch__ handlers returned NotImplemented:", refused);
 }
 
+namespace {
+
 void python_fallback(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
   {
     GilAcquire gil;
     try {
       const FunctionSchema& schema = op.schema();
       const std::size_t n = schema.arguments().size();
-      if (const Ref result = dispatch_call(op, stack->data() + (stack->size() - n), n)) {
+      if (const Ref result = ask_torch_dispatch(op, stack->data() + (stack->size() - n), n)) {
         replace_by_results(schema, result.get(), *stack);
         return;
       }
@@ -164,132 +166,6 @@ void python_fallback(const OperatorHandle& op, DispatchKeySet keys, Stack* stack
   }
   // The key without an object: a copy that C++ made of a tensor whose class dispatches. Its memory is an ordinary one.
   op.redispatchBoxed(keys & DispatchKeySet(DispatchKeySet::FULL_AFTER, DispatchKey::Python), stack);
-}
-
-// A tensor whose copies are made in Python, so that they are wrapped as the original is.
-struct DispatchingTensorImpl final : TensorImpl {
-  using TensorImpl::TensorImpl;
-
-  intrusive_ptr<TensorImpl> shallow_copy_and_detach(bool share_version) const override {
-    const bool excluded = impl::tls_is_dispatch_key_excluded(DispatchKey::Python);
-    if (pyobject() && !excluded) {
-      if (auto made = detached_in_python(share_version)) return made;
-    }
-    auto r = storage_
-                 ? make_intrusive<DispatchingTensorImpl>(storage_, key_set_, dtype_, IntArrayRef(sizes_), IntArrayRef(strides_), offset_)
-                 : make_intrusive<DispatchingTensorImpl>(key_set_, dtype_, std::optional<Device>(device_));
-    if (!storage_) r->set_sizes_and_strides(sizes_, strides_, offset_);
-    set_version(*r, share_version);
-    return r;
-  }
-  const char* tensorimpl_type_name() const override { return "DispatchingTensorImpl"; }
-
- protected:
-  // Kernels ask for the address of what they read and write: one that meets a wrapper stops here.
-  void* data_without_storage() const override {
-    CRESSET_CHECK(numel() == 0,
-                  "The tensor has a non-zero number of elements, but its data is not allocated yet: it is a wrapper, whose "
-                  "class sees operators in __torch_dispatch__. Unwrap it there before an operator runs on its memory.");
-    return nullptr;
-  }
-
- private:
-  void set_version(TensorImpl& copy, bool share_version) const {
-    if (is_inference()) {
-      copy.set_inference(true);
-    } else if (share_version) {
-      copy.share_version_with(*this);
-    } else {
-      copy.new_version_counter();
-    }
-  }
-  intrusive_ptr<TensorImpl> detached_in_python(bool share_version) const {
-    GilAcquire gil;
-    try {
-      static const OperatorHandle detach = Dispatcher::singleton().findSchemaOrThrow("aten::detach", "");
-      auto self = intrusive_ptr<TensorImpl>::reclaim_copy(const_cast<DispatchingTensorImpl*>(this));
-      const IValue argument{Tensor(std::move(self))};
-      const Ref result = dispatch_call(detach, &argument, 1);
-      if (!result) return {};
-      CRESSET_CHECK(is_tensor(result.get()), "aten::detach: Unable to cast the result of __torch_dispatch__, a ",
-                    type_name(Py_TYPE(result.get())), ", to Tensor.");
-      const Tensor t = unwrap(result.get());
-      TensorImpl* made = t.unsafeGetTensorImpl();
-      if (made == this || made->autograd_meta()) return {};
-      set_version(*made, share_version);
-      return intrusive_ptr<TensorImpl>::reclaim_copy(made);
-    } catch (const ErrorAlreadySet&) {
-      throw_python_error();
-    }
-  }
-};
-
-// Tensor._make_wrapper_subclass(cls, size, …): a tensor with sizes, dtype and device but without memory.
-PyObject* make_wrapper_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
-  CRESSET_PY_TRY
-  static const char* names[] = {"cls",
-                                "size",
-                                "strides",
-                                "storage_offset",
-                                "memory_format",
-                                "dtype",
-                                "layout",
-                                "device",
-                                "pin_memory",
-                                "requires_grad",
-                                "dispatch_sizes_strides_policy",
-                                "dispatch_device",
-                                "dispatch_layout",
-                                "_extra_dispatch_keys",
-                                "storage_size",
-                                nullptr};
-  PyObject *cls, *size, *strides = Py_None, *offset = Py_None, *format = Py_None, *dtype = Py_None, *layout = Py_None, *device = Py_None,
-                        *policy = Py_None, *extra = Py_None, *storage_size = Py_None;
-  int pin = 0, requires_grad = 0, dispatch_device = 0, dispatch_layout = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OOOOOOppOppOO:_make_wrapper_subclass", const_cast<char**>(names), &cls, &size,
-                                   &strides, &offset, &format, &dtype, &layout, &device, &pin, &requires_grad, &policy, &dispatch_device,
-                                   &dispatch_layout, &extra, &storage_size))
-    return nullptr;
-  CRESSET_CHECK_TYPE(PyType_Check(cls), "cls must be a type (got ", type_name(Py_TYPE(cls)), ")");
-  auto* type = reinterpret_cast<PyTypeObject*>(cls);
-  CRESSET_CHECK_TYPE(PyType_IsSubtype(type, tensor_type), "_make_wrapper_subclass: cls must be a subclass of Tensor; ", type_name(type),
-                     " is not.");
-  CRESSET_CHECK_TYPE(type_dispatches(type), type_name(type), " must define __torch_dispatch__");
-  CRESSET_CHECK_NOT_IMPLEMENTED(policy == Py_None && !dispatch_device && !dispatch_layout,
-                                "_make_wrapper_subclass: sizes, strides, device and layout are those given at construction; asking "
-                                "__torch_dispatch__ for them is not supported.");
-  CRESSET_CHECK_NOT_IMPLEMENTED(layout == Py_None || static_cast<Layout>(constant_value(layout)) == kStrided,
-                                "_make_wrapper_subclass: only the strided layout is supported.");
-  const auto integers = [](PyObject* o, const char* what) {
-    CRESSET_CHECK_TYPE(is_int_sequence(o), "_make_wrapper_subclass(): argument '", what, "' must be tuple of ints, not ",
-                       type_name(Py_TYPE(o)));
-    const Ref items = checked(PySequence_Fast(o, what));
-    DimVector out;
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) out.push_back(to_int(PySequence_Fast_GET_ITEM(items.get(), i)));
-    return out;
-  };
-  const DimVector sizes = integers(size, "size");
-  for (int64_t s : sizes) CRESSET_CHECK(s >= 0, "_make_wrapper_subclass: sizes must not be negative; given ", s);
-  const Device where = device == Py_None ? Device(kCPU) : to_device(device);
-  DispatchKeySet keys = key_set_for_device(where.type()) | keys_of_type(type);
-  if (extra != Py_None)
-    keys |= DispatchKeySet::from_raw_repr(Convert<uint64_t>::from(checked(PyObject_CallMethod(extra, "raw_repr", nullptr)).get()));
-  auto made = make_intrusive<DispatchingTensorImpl>(keys, dtype == Py_None ? get_default_dtype() : to_scalar_type(dtype),
-                                                    std::optional<Device>(where));
-  if (strides == Py_None) {
-    made->set_sizes_contiguous(sizes);
-  } else {
-    const DimVector given = integers(strides, "strides");
-    CRESSET_CHECK(given.size() == sizes.size(), "_make_wrapper_subclass: as many strides as sizes were required; given ", given.size(),
-                  " and ", sizes.size());
-    made->set_sizes_and_strides(sizes, given);
-  }
-  if (offset != Py_None) made->set_storage_offset(to_int(offset));
-  made->new_version_counter();
-  Tensor t(std::move(made));
-  if (requires_grad) t.requires_grad_(true);
-  return wrap_as(type, std::move(t));
-  CRESSET_PY_CATCH(nullptr)
 }
 
 PyObject* disabled_torch_dispatch(PyObject*, PyObject* args, PyObject* kwargs) {
@@ -333,23 +209,6 @@ bool type_dispatches(PyTypeObject* type) {
 }
 
 DispatchKeySet keys_of_type(PyTypeObject* type) { return type_dispatches(type) ? kPythonKeys : DispatchKeySet(); }
-
-Tensor dispatching_alias(const Tensor& t) {
-  if (!t.has_storage()) return autograd::detach_shared(t);
-  auto made = make_intrusive<DispatchingTensorImpl>(t.storage(), t.key_set(), t.scalar_type(), t.sizes(), t.strides(), t.storage_offset());
-  if (t.is_inference())
-    made->set_inference(true);
-  else
-    made->share_version_with(*t.unsafeGetTensorImpl());
-  return Tensor(std::move(made));
-}
-
-PyMethodDef dispatch_mode_methods[] = {
-    {"_make_wrapper_subclass", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&make_wrapper_subclass)),
-     METH_VARARGS | METH_KEYWORDS | METH_STATIC,
-     "_make_wrapper_subclass(cls, size, strides=None, storage_offset=None, …)\n\nAn instance without memory of a class with "
-     "__torch_dispatch__."},
-    {}};
 
 void init_dispatch_mode(PyObject* module) {
   protocol_name = interned("__torch_dispatch__");

@@ -270,7 +270,7 @@ PyObject* function_apply(PyObject*, PyObject* const* argv, Py_ssize_t total) {
   variable_list inputs;
   Ref needs = checked(PyTuple_New(n));
   const Ref arguments = checked(PyTuple_New(n));
-  bool any_grad = false;
+  bool any_grad = false, any_batched = false;
   for (Py_ssize_t i = 0; i < n; ++i) {
     const bool tensor = is_tensor(args[i]);
     node->is_tensor.push_back(tensor);
@@ -278,10 +278,16 @@ PyObject* function_apply(PyObject*, PyObject* const* argv, Py_ssize_t total) {
     if (tensor) {
       inputs.push_back(unwrap(args[i]));
       grad = autograd::impl::requires_grad(inputs.back());
+      any_batched |= inputs.back().key_set().has(DispatchKey::FuncTorchBatched);
     }
     any_grad |= grad;
     PyTuple_SET_ITEM(needs.get(), i, PyBool_FromLong(grad));
     PyTuple_SET_ITEM(arguments.get(), i, Py_NewRef(args[i]));
+  }
+  if (CRESSET_UNLIKELY(any_batched)) {
+    // The function's vmap rule decides; it calls apply again on tensors without the batch.
+    const Ref module = checked(PyImport_ImportModule("cresset._vmap"));
+    return checked(PyObject_CallMethod(module.get(), "apply_function", "OO", cls, arguments.get())).release();
   }
   const bool executable = GradMode::is_enabled() && any_grad;
   ctx_of(ctx.get())->needs_input_grad = needs.release();

@@ -1,10 +1,10 @@
-// Indexing: basic indices become views, tensors become index and index_put_.
+// Subscripts: Python's indices as those of <cresset/ops/tensor_index.h>; length, iteration, membership.
 #include <cresset/ops/functions_compare.h>
-#include <cresset/ops/functions_creation.h>
 #include <cresset/ops/functions_index.h>
 #include <cresset/ops/functions_view.h>
+#include <cresset/ops/tensor_index.h>
 
-#include <algorithm>
+#include <vector>
 
 #include "python/override.h"
 #include "python/tensor_new.h"
@@ -17,8 +17,20 @@ bool is_sequence_index(PyObject* o) {
   return (PySequence_Check(o) || is_array(o)) && !PyUnicode_Check(o) && !PyBytes_Check(o) && !PyDict_Check(o);
 }
 
+Tensor index_tensor(PyObject* o) {
+  Tensor t = tensor_from_data(o, std::nullopt, std::nullopt);
+  // An empty list indexes nothing.
+  return t.numel() == 0 && t.is_floating_point() ? t.to(kLong) : t;
+}
+
+// NumPy's arrays, which look like integers to PyIndex_Check.
+bool is_index_array(PyObject* o) {
+  if (is_tensor(o) || PyLong_Check(o) || PySlice_Check(o) || o == Py_None || o == Py_Ellipsis || PyUnicode_Check(o)) return false;
+  return is_array(o) && !is_numpy_scalar(o);
+}
+
 // The elements of an index: a tuple's, those of a list that mixes kinds, or the object alone.
-Ref index_items(PyObject* index) {
+Ref split_index(PyObject* index) {
   if (PyTuple_CheckExact(index)) return Ref::borrow(index);
   if (PyTuple_Check(index)) return checked(PySequence_Tuple(index));
   // A short list that holds more than numbers means the tuple of its elements, an old rule of NumPy.
@@ -32,24 +44,19 @@ Ref index_items(PyObject* index) {
   return checked(PyTuple_Pack(1, index));
 }
 
-Tensor index_tensor(PyObject* o) {
-  Tensor t = tensor_from_data(o, std::nullopt, std::nullopt);
-  // An empty list indexes nothing.
-  return t.numel() == 0 && t.is_floating_point() ? t.to(kLong) : t;
-}
-
-bool is_mask(const Tensor& t) { return t.scalar_type() == kBool || t.scalar_type() == kByte; }
-
-int64_t specified_dims(PyObject* items) {
-  int64_t n = 0;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items); ++i) {
-    PyObject* o = PyTuple_GET_ITEM(items, i);
-    if (is_tensor(o))
-      n += is_mask(unwrap(o)) ? unwrap(o).dim() : 1;
-    else if (o != Py_None && o != Py_Ellipsis && !PyBool_Check(o))
-      ++n;
+// The same with tensors in place of arrays.
+Ref index_items(PyObject* index) {
+  Ref items = split_index(index);
+  const Py_ssize_t n = PyTuple_GET_SIZE(items.get());
+  bool any = false;
+  for (Py_ssize_t i = 0; i < n; ++i) any |= is_index_array(PyTuple_GET_ITEM(items.get(), i));
+  if (CRESSET_LIKELY(!any)) return items;
+  const Ref out = checked(PyTuple_New(n));
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    PyObject* o = PyTuple_GET_ITEM(items.get(), i);
+    PyTuple_SET_ITEM(out.get(), i, is_index_array(o) ? checked(wrap(index_tensor(o))).release() : Py_NewRef(o));
   }
-  return n;
+  return out;
 }
 
 std::optional<int64_t> slice_bound(PyObject* o) {
@@ -59,92 +66,30 @@ std::optional<int64_t> slice_bound(PyObject* o) {
   return v;
 }
 
-Tensor apply_slice(const Tensor& t, int64_t dim, PyObject* slice) {
-  const auto* s = reinterpret_cast<PySliceObject*>(slice);
-  const int64_t step = slice_bound(s->step).value_or(1);
-  CRESSET_CHECK_VALUE(step > 0, "step must be greater than zero");
-  const std::optional<int64_t> start = slice_bound(s->start), end = slice_bound(s->stop);
-  if (!start && !end && step == 1) return t;
-  return cresset::slice(t, dim, start, end, step);
-}
-
-Tensor apply_select(const Tensor& t, int64_t dim, int64_t i) {
-  CRESSET_CHECK_INDEX(
-      !(i == 0 && dim == 0 && t.dim() == 0) && t.dim() > 0,
-      "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim tensor to a number");
-  const int64_t size = t.size(dim);
-  CRESSET_CHECK_INDEX(i >= -size && i < size, "index ", i, " is out of bounds for dimension ", dim, " with size ", size);
-  return cresset::select(t, dim, i);
-}
-
-struct Sliced {
-  Tensor view;
-  std::vector<std::optional<Tensor>> indices;  // empty: the index was basic
-};
-
-Sliced apply_items(const Tensor& self, PyObject* items) {
-  const int64_t specified = specified_dims(items);
-  CRESSET_CHECK_INDEX(specified <= self.dim(), self.dim() == 0 ? "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or "
-                                                                 "`tensor.item<T>()` in C++ to convert a 0-dim tensor to a number"
-                                                               : "too many indices for tensor of dimension " + std::to_string(self.dim()));
-  Sliced out{self, {}};
-  Tensor& view = out.view;
-  int64_t dim = 0;       // in view
-  int64_t advanced = 0;  // dimensions of view that out.indices speaks of
-  const auto record = [&](Tensor index, int64_t spans) {
-    while (advanced < dim) {
-      out.indices.emplace_back();
-      ++advanced;
-    }
-    out.indices.emplace_back(std::move(index));
-    dim += spans;
-    advanced = dim;
-  };
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items); ++i) {
-    PyObject* o = PyTuple_GET_ITEM(items, i);
-    if (PyBool_Check(o)) {
-      view = cresset::unsqueeze(view, dim);
-      Tensor mask = cresset::detail::empty_cpu({1}, kBool);
-      *static_cast<bool*>(mask.data_ptr()) = o == Py_True;
-      record(std::move(mask), 1);
-    } else if (is_tensor(o)) {
-      const Tensor& t = unwrap(o);
-      if (t.dim() == 0 && isIntegralType(t.scalar_type(), true)) {
-        if (is_mask(t)) {
-          view = cresset::unsqueeze(view, dim);
-          record(cresset::unsqueeze(t, 0).to(kBool), 1);
-        } else {
-          view = apply_select(view, dim, to_int(checked(item_of(t)).get()));
-        }
-      } else {
-        record(t, is_mask(t) ? t.dim() : 1);
-      }
-    } else if (PySlice_Check(o)) {
-      view = apply_slice(view, dim, o);
-      ++dim;
-    } else if (o == Py_None) {
-      view = cresset::unsqueeze(view, dim);
-      ++dim;
-    } else if (o == Py_Ellipsis) {
-      dim += self.dim() - specified;
-    } else if (PyIndex_Check(o)) {
-      view = apply_select(view, dim, to_int(o));
-    } else if (is_sequence_index(o)) {
-      Tensor t = index_tensor(o);
-      if (t.dim() == 0 && isIntegralType(t.scalar_type())) {
-        view = apply_select(view, dim, to_int(checked(item_of(t)).get()));
-      } else {
-        const int64_t spans = is_mask(t) ? t.dim() : 1;
-        record(std::move(t), spans);
-      }
-    } else {
-      CRESSET_CHECK_TYPE(!PyUnicode_Check(o),
-                         "new(): invalid data type 'str'. A tensor is indexed by integers, slices, None, ... and tensors.");
-      CRESSET_THROW(IndexError, "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got ",
-                    type_name(Py_TYPE(o)), ")");
-    }
+indexing::TensorIndex index_of(PyObject* o) {
+  if (PyBool_Check(o)) return o == Py_True;
+  if (is_tensor(o)) return unwrap(o);
+  if (PySlice_Check(o)) {
+    const auto* s = reinterpret_cast<PySliceObject*>(o);
+    const std::optional<int64_t> step = slice_bound(s->step);
+    return indexing::Slice(slice_bound(s->start), slice_bound(s->stop), step);
   }
-  return out;
+  if (o == Py_None) return indexing::None;
+  if (o == Py_Ellipsis) return indexing::Ellipsis;
+  if (PyIndex_Check(o)) return to_int(o);
+  if (is_sequence_index(o)) return index_tensor(o);
+  CRESSET_CHECK_TYPE(!PyUnicode_Check(o),
+                     "new(): invalid data type 'str'. A tensor is indexed by integers, slices, None, ... and tensors.");
+  CRESSET_THROW(IndexError, "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got ",
+                type_name(Py_TYPE(o)), ")");
+}
+
+std::vector<indexing::TensorIndex> indices_of(PyObject* index) {
+  const Ref items = index_items(index);
+  std::vector<indexing::TensorIndex> indices;
+  indices.reserve(static_cast<std::size_t>(PyTuple_GET_SIZE(items.get())));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i) indices.push_back(index_of(PyTuple_GET_ITEM(items.get(), i)));
+  return indices;
 }
 
 PyObject* override_index(PyObject* self, PyObject* index, const char* name, PyObject* value) {
@@ -166,40 +111,12 @@ PyObject* subscript(PyObject* self, PyObject* index) {
   if (overridden || PyErr_Occurred()) return overridden;
   CRESSET_PY_TRY
   const Tensor& t = unwrap(self);
-  if (PyLong_Check(index) && !PyBool_Check(index)) return wrap(apply_select(t, 0, to_int(index)));
-  const Ref items = index_items(index);
-  Sliced s = apply_items(t, items.get());
-  if (!s.indices.empty()) return wrap(cresset::index(s.view, s.indices));
-  return wrap(s.view.is_same(t) ? cresset::alias(t) : std::move(s.view));
+  if (PyLong_Check(index) && !PyBool_Check(index)) {
+    const int64_t i = to_int(index);
+    if (t.dim() > 0 && i >= -t.size(0) && i < t.size(0)) return wrap(cresset::select(t, 0, i));
+  }
+  return wrap(indexing::get_item(t, indices_of(index)));
   CRESSET_PY_CATCH(nullptr)
-}
-
-// The value of an assignment: a tensor, or a number of the destination's dtype.
-Tensor value_tensor(const Tensor& self, PyObject* value) {
-  if (is_tensor(value)) return unwrap(value);
-  if (is_number(value)) {
-    Tensor t = cresset::empty({}, TensorOptions(self.scalar_type()).device(self.device()));
-    t.fill_(to_scalar(value));
-    return t;
-  }
-  CRESSET_THROW(TypeError, "can't assign a ", type_name(Py_TYPE(value)), " to a torch.", cresset::toString(self.scalar_type()), "Tensor");
-}
-
-// Leading dimensions of size 1 that the destination does not have are dropped.
-Tensor drop_leading_ones(const Tensor& value, int64_t dim) {
-  int64_t extra = 0;
-  while (value.dim() - extra > dim && value.size(extra) == 1) ++extra;
-  if (extra == 0) return value;
-  return value.view(value.sizes().slice(static_cast<std::size_t>(extra)));
-}
-
-void copy_into(Tensor destination, const Tensor& self, PyObject* value) {
-  if (is_number(value)) {
-    destination.fill_(to_scalar(value));
-    return;
-  }
-  const Tensor source = drop_leading_ones(value_tensor(self, value), destination.dim());
-  destination.copy_(source.sizes() == destination.sizes() ? source : source.expand(destination.sizes()));
 }
 
 int assign_subscript(PyObject* self, PyObject* index, PyObject* value) {
@@ -213,26 +130,14 @@ int assign_subscript(PyObject* self, PyObject* index, PyObject* value) {
   CRESSET_PY_TRY
   const Tensor& t = unwrap(self);
   if (index == Py_False) return 0;
-  const Ref items = index_items(index);
-  Sliced s = apply_items(t, items.get());
-  if (s.indices.empty()) {
-    copy_into(std::move(s.view), t, value);
-    return 0;
+  const std::vector<indexing::TensorIndex> indices = indices_of(index);
+  if (is_tensor(value)) {
+    indexing::set_item(t, indices, unwrap(value));
+  } else {
+    CRESSET_CHECK_TYPE(is_number(value), "can't assign a ", type_name(Py_TYPE(value)), " to a torch.", cresset::toString(t.scalar_type()),
+                       "Tensor");
+    indexing::set_item(t, indices, to_scalar(value));
   }
-  Tensor source = value_tensor(t, value);
-  int64_t dims = 0;
-  if (source.dim() > 0) {
-    // The result's dimensions: what is not indexed, plus the broadcast indices.
-    int64_t indexed = 0, broadcast = 0;
-    for (const std::optional<Tensor>& i : s.indices) {
-      if (!i) continue;
-      indexed += is_mask(*i) ? i->dim() : 1;
-      broadcast = std::max<int64_t>(broadcast, is_mask(*i) ? 1 : i->dim());
-    }
-    dims = s.view.dim() - indexed + broadcast;
-    source = drop_leading_ones(source, dims);
-  }
-  s.view.index_put_(s.indices, source);
   return 0;
   CRESSET_PY_CATCH(-1)
 }

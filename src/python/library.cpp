@@ -1,4 +1,5 @@
 // Registering operators and kernels from Python.
+#include <cresset/base/small_vector.h>
 #include <cresset/core/grad_mode.h>
 #include <cresset/core/tensor_impl.h>
 #include <cresset/dispatch/library.h>
@@ -67,10 +68,49 @@ void bump_mutated(const FunctionSchema& schema, const std::vector<IValue>& input
       });
 }
 
+// The arguments of a vector call; owned.
+class CallArguments {
+ public:
+  CallArguments() = default;
+  CallArguments(const CallArguments&) = delete;
+  ~CallArguments() {
+    for (PyObject* o : items_) Py_XDECREF(o);
+  }
+  void push(Ref value) { items_.push_back(value.release()); }
+  std::size_t count() const { return items_.size() - 1; }
+  PyObject** data() { return items_.data() + 1; }
+
+ private:
+  SmallVector<PyObject*, 10> items_{std::initializer_list<PyObject*>{nullptr}};  // room in front for a bound method's object
+};
+
+// What a function written in Python cannot do without: parameters that have no default.
+struct Required {
+  std::size_t positional = 0;   // so many in front
+  std::set<std::string> names;  // of all
+
+  explicit Required(PyObject* f) {
+    if (PyMethod_Check(f)) f = PyMethod_GET_FUNCTION(f);
+    if (!PyFunction_Check(f)) return;
+    PyObject* code = PyFunction_GET_CODE(f);
+    const Ref names_of_all = checked(PyObject_GetAttrString(code, "co_varnames"));
+    const auto count = [&](const char* name) { return PyLong_AsSsize_t(checked(PyObject_GetAttrString(code, name)).get()); };
+    const Py_ssize_t arguments = count("co_argcount"), keyword_only = count("co_kwonlyargcount");
+    PyObject *defaults = PyFunction_GET_DEFAULTS(f), *keyword_defaults = PyFunction_GET_KW_DEFAULTS(f);
+    const Py_ssize_t needed = arguments - (defaults ? PyTuple_GET_SIZE(defaults) : 0);
+    positional = static_cast<std::size_t>(needed);
+    for (Py_ssize_t i = 0; i < arguments + keyword_only; ++i) {
+      PyObject* name = PyTuple_GET_ITEM(names_of_all.get(), i);
+      if (i < needed || (i >= arguments && !(keyword_defaults && PyDict_Contains(keyword_defaults, name) == 1)))
+        names.insert(to_text(name));
+    }
+  }
+};
+
 // A kernel written in Python. Gets the operator's arguments, keyword-only ones by name; gives the results.
 struct PythonKernel final : OperatorKernel {
   PythonKernel(PyObject* f, bool with_keys, bool is_fallback, bool only_with_grad, bool custom)
-      : function(share(f)), with_keys(with_keys), is_fallback(is_fallback), only_with_grad(only_with_grad), custom(custom) {}
+      : function(share(f)), required(f), with_keys(with_keys), is_fallback(is_fallback), only_with_grad(only_with_grad), custom(custom) {}
 
   void operator()(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
     if (only_with_grad && !records(*stack, op.schema().arguments().size())) {
@@ -91,32 +131,38 @@ struct PythonKernel final : OperatorKernel {
     const auto& parameters = schema.arguments();
     const std::size_t n = parameters.size();
     const IValue* first = stack.data() + (stack.size() - n);
-    const std::size_t extra = (with_keys ? 1 : 0) + (is_fallback ? 1 : 0);
+    // As in PyTorch, what has its default value is left to the function, where it has a default of its own. Formulas and custom
+    // operators get everything.
+    const bool leave_out = !custom && !only_with_grad;
+    const std::size_t in_front = (with_keys ? 1 : 0) + (is_fallback ? 1 : 0);
+    const auto given = [&](std::size_t i) {
+      const auto& standard = parameters[i].default_value;
+      if (!leave_out || !standard || first[i].isTensor() || !(first[i] == *standard)) return true;
+      return parameters[i].kwarg_only ? required.names.contains(parameters[i].name) : i + in_front < required.positional;
+    };
     std::size_t positional = 0;
-    for (const cresset::Argument& p : parameters) positional += !p.kwarg_only;
-    const Ref args = checked(PyTuple_New(static_cast<Py_ssize_t>(positional + extra)));
-    Py_ssize_t at = 0;
-    if (with_keys) PyTuple_SET_ITEM(args.get(), at++, checked(make_key_set(keys)).release());
-    if (is_fallback) {
-      const Ref module = checked(PyImport_ImportModule("cresset._C"));
-      PyTuple_SET_ITEM(
-          args.get(), at++,
-          checked(PyObject_CallMethod(module.get(), "_find_overload", "ss", schema.name().c_str(), schema.overload_name().c_str()))
-              .release());
+    for (std::size_t i = 0; i < n; ++i)
+      if (!parameters[i].kwarg_only && given(i)) positional = i + 1;
+    CallArguments args;
+    const auto push = [&](Ref value) { args.push(std::move(value)); };
+    if (with_keys) push(checked(make_key_set(keys)));
+    if (is_fallback) push(checked(wrap_overload(op)));
+    for (std::size_t i = 0; i < positional; ++i) push(argument_to_python(first[i], *parameters[i].type, false));
+    const std::size_t count = args.count();
+    Ref keywords;
+    for (std::size_t i = positional; i < n; ++i) {
+      if (!parameters[i].kwarg_only || !given(i)) continue;
+      if (!keywords) keywords = checked(PyList_New(0));
+      checked(PyList_Append(keywords.get(), checked(PyUnicode_InternFromString(parameters[i].name.c_str())).get()));
+      push(argument_to_python(first[i], *parameters[i].type, false));
     }
-    Ref kwargs;
-    for (std::size_t i = 0; i < n; ++i) {
-      Ref value = argument_to_python(first[i], *parameters[i].type, false);
-      if (!parameters[i].kwarg_only) {
-        PyTuple_SET_ITEM(args.get(), at++, value.release());
-        continue;
-      }
-      if (!kwargs) kwargs = checked(PyDict_New());
-      checked(PyDict_SetItemString(kwargs.get(), parameters[i].name.c_str(), value.get()));
-    }
+    if (keywords) keywords = checked(PyList_AsTuple(keywords.get()));
+    // Memory of tensors that require grad may be looked at below autograd (Tensor.numpy asks for the mode).
+    std::optional<NoGradGuard> no_grad;
+    if (custom && records(stack, n)) no_grad.emplace();
     const std::shared_ptr<PyObject> f = function;  // the library may go while its kernel runs
     CRESSET_CHECK(f, schema.operator_name(), ": the library of this kernel has been destroyed.");
-    const Ref result = checked(PyObject_Call(f.get(), args.get(), kwargs.get()));
+    const Ref result = checked(PyObject_Vectorcall(f.get(), args.data(), count | PY_VECTORCALL_ARGUMENTS_OFFSET, keywords.get()));
     if (!custom) {
       replace_by_results(schema, result.get(), stack);
       return;
@@ -128,6 +174,7 @@ struct PythonKernel final : OperatorKernel {
   }
 
   std::shared_ptr<PyObject> function;  // read and dropped with the lock held
+  const Required required;
   bool with_keys, is_fallback;
   bool only_with_grad;  // a formula: calls that record nothing go on without asking it
   bool custom;          // results must be fresh, mutated arguments count a version

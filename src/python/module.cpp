@@ -8,6 +8,7 @@
 #include "python/op_function.h"
 #include "python/override.h"
 #include "python/tensor_new.h"
+#include "python/transforms.h"
 
 namespace cresset::python {
 
@@ -34,6 +35,7 @@ bool fill(PyObject* module) {
   init_size(module);
   init_tensor_type(module);
   init_generator(module);
+  init_accelerator(module);
   init_override(module);
   init_tensor_new(module);
   init_numpy(module);
@@ -48,6 +50,9 @@ bool fill(PyObject* module) {
   init_ops(module);
   init_library(module);
   init_dispatch_mode(module);
+  init_transforms(module);
+  init_wrapper_subclass(module);
+  init_autocast(module);
   init_threads(module);
   return true;
   CRESSET_PY_CATCH(false)

@@ -1,5 +1,6 @@
 // Operators by their schema names: what cresset.ops.NAMESPACE.NAME and its overloads call.
 #include <algorithm>
+#include <atomic>
 
 #include "python/bind.h"
 #include "python/convert.h"
@@ -32,11 +33,11 @@ std::optional<std::string> push(const OperatorHandle& op, PyObject* const* args,
   const FunctionSchema& schema = op.schema();
   const auto& parameters = schema.arguments();
   const auto count = static_cast<Py_ssize_t>(parameters.size());
-  const std::string name = schema.name();
+  const auto name = [&] { return schema.name(); };  // for errors only
   Py_ssize_t positional = 0;
   for (const cresset::Argument& p : parameters) positional += !p.kwarg_only;
   if (n > positional)
-    return name + "() expected at most " + std::to_string(positional) + " argument(s) but received " + std::to_string(n) +
+    return name() + "() expected at most " + std::to_string(positional) + " argument(s) but received " + std::to_string(n) +
            " argument(s): it takes " + std::to_string(positional) + " positional argument(s) but " + std::to_string(n) +
            (n == 1 ? " was given." : " were given.") + " Declaration: " + schema.str();
   const Py_ssize_t keywords = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
@@ -47,17 +48,21 @@ std::optional<std::string> push(const OperatorHandle& op, PyObject* const* args,
     for (Py_ssize_t k = 0; k < keywords; ++k) {
       PyObject* key = PyTuple_GET_ITEM(kwnames, k);
       if (PyUnicode_CompareWithASCIIString(key, p.name.c_str()) != 0) continue;
-      if (o) return name + "() got multiple values for argument '" + p.name + "'. Declaration: " + schema.str();
+      if (o) return name() + "() got multiple values for argument '" + p.name + "'. Declaration: " + schema.str();
       o = args[n + k];
       ++used;
     }
     if (!o) {
-      if (!p.default_value) return name + "() is missing value for argument '" + p.name + "'. Declaration: " + schema.str();
+      if (!p.default_value) return name() + "() is missing value for argument '" + p.name + "'. Declaration: " + schema.str();
       stack.push_back(*p.default_value);
       continue;
     }
     // Numbers stand for tensors, one int for a list of fixed length.
     const Type& type = *p.type;
+    if (is_tensor(o) && type.kind == TypeKind::Tensor) {
+      stack.emplace_back(unwrap(o));
+      continue;
+    }
     const Type& inner = type.kind == TypeKind::Optional ? *type.element() : type;
     if (o != Py_None && inner.kind == TypeKind::Tensor && is_number(o)) {
       stack.emplace_back(wrapped_number(to_scalar(o)));
@@ -69,27 +74,29 @@ std::optional<std::string> push(const OperatorHandle& op, PyObject* const* args,
       continue;
     }
     if (!fits(o, type))
-      return name + "() Expected a value of type '" + type.str() + "' for argument '" + p.name + "' but instead found type '" +
+      return name() + "() Expected a value of type '" + type.str() + "' for argument '" + p.name + "' but instead found type '" +
              type_name(Py_TYPE(o)) + "'. Position: " + std::to_string(i) + " Declaration: " + schema.str();
-    stack.push_back(to_ivalue(o, type, p.name));
+    stack.push_back(to_fitting_ivalue(o, type));
   }
   if (used < keywords) {
     for (Py_ssize_t k = 0; k < keywords; ++k) {
       const char* key = PyUnicode_AsUTF8(PyTuple_GET_ITEM(kwnames, k));
       if (!schema.argument_index(key))
-        return name + "() Unknown keyword argument '" + key + "' for operator '" + name + "'. Schema: " + schema.str();
+        return name() + "() Unknown keyword argument '" + key + "' for operator '" + name() + "'. Schema: " + schema.str();
     }
-    return name + "() got a positional-only argument by keyword. Declaration: " + schema.str();
+    return name() + "() got a positional-only argument by keyword. Declaration: " + schema.str();
   }
   return std::nullopt;
 }
 
 PyObject* call(const OperatorHandle& op, Stack& stack) {
   call_operator(op, stack);
-  return wrap_results(op.schema(), stack, std::string(op.operator_name().base()), false);
+  return wrap_results(op.schema(), stack, {}, false);  // only named tuples need the name
 }
 
-PyObject* override_call(PyObject* callable, const std::string& name, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+// The result of the __torch_function__ protocol, or null when nobody overrides. `name` is a function: only errors need the name.
+template <class Name>
+PyObject* override_call(PyObject* callable, const Name& name, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
   Overriders overriders;
   const Py_ssize_t all = n + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
   for (Py_ssize_t i = 0; i < all; ++i) overriders.scan(args[i]);
@@ -101,14 +108,14 @@ PyObject* override_call(PyObject* callable, const std::string& name, PyObject* c
     kwargs = checked(PyDict_New());
     for (Py_ssize_t i = n; i < all; ++i) checked(PyDict_SetItem(kwargs.get(), PyTuple_GET_ITEM(kwnames, i - n), args[i]));
   }
-  return checked(overriders.call(callable, tuple.get(), kwargs.get(), name.c_str())).release();
+  return checked(overriders.call(callable, tuple.get(), kwargs.get(), name().c_str())).release();
 }
 
 PyObject* overload_call(PyObject* self, PyObject* const* args, std::size_t nargsf, PyObject* kwnames) {
   CRESSET_PY_TRY
   const Py_ssize_t n = PyVectorcall_NARGS(nargsf);
   const OperatorHandle op = handle_of(self);
-  if (PyObject* r = override_call(self, "torch.ops." + dotted(op.operator_name(), true), args, n, kwnames)) return r;
+  if (PyObject* r = override_call(self, [&] { return "torch.ops." + dotted(op.operator_name(), true); }, args, n, kwnames)) return r;
   StackLease lease;
   Stack& stack = *lease;
   if (const auto why = push(op, args, n, kwnames, stack)) CRESSET_THROW(Error, *why);
@@ -159,6 +166,11 @@ PyObject* overload_has_kernel(PyObject* o, PyObject* key) {
   return PyBool_FromLong(handle_of(o).hasKernelForDispatchKey(Convert<DispatchKey>::from(key)));
   CRESSET_PY_CATCH(nullptr)
 }
+PyObject* overload_has_any_kernel(PyObject* o, PyObject* keys) {
+  CRESSET_PY_TRY
+  return PyBool_FromLong(handle_of(o).hasKernelForAnyDispatchKey(to_key_set(keys)));
+  CRESSET_PY_CATCH(nullptr)
+}
 // redispatch(key set bits or DispatchKeySet, *args)
 PyObject* overload_redispatch(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
   CRESSET_PY_TRY
@@ -184,6 +196,7 @@ PyObject* overload_reduce(PyObject* o, PyObject*) {
 PyMethodDef overload_methods[] = {
     {"name", overload_name, METH_NOARGS, "\"aten::add.Tensor\""},
     {"has_kernel_for_dispatch_key", overload_has_kernel, METH_O, "Is a kernel registered for exactly this key?"},
+    {"has_kernel_for_any_dispatch_key", overload_has_any_kernel, METH_O, "Is a kernel registered for one of the set's keys?"},
     {"redispatch", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&overload_redispatch)), METH_FASTCALL | METH_KEYWORDS,
      "redispatch(keyset, *args)\n\nCalls with exactly these keys."},
     {"__reduce__", overload_reduce, METH_NOARGS, nullptr},
@@ -200,25 +213,52 @@ PyMemberDef overload_members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(
                                   {"__dictoffset__", T_PYSSIZET, offsetof(PyOverload, dict), READONLY, nullptr},
                                   {}};
 
-// Calls the first overload whose schema takes the arguments: (packet, "aten::add", args, kwargs).
-PyObject* call_packet(PyObject*, PyObject* const* argv, Py_ssize_t total, PyObject* kwnames) {
+// All overloads of a name. The class with everything that needs no speed is in Python, on top of this one.
+struct PyPacket {
+  PyObject_HEAD vectorcallfunc vectorcall;
+  std::string* name;  // "aten::add"
+  std::vector<OperatorHandle>* overloads;
+  uint64_t definitions;  // when the overloads were looked up
+};
+
+// Counts definitions and removals of operators: what packets keep is out of date when it has changed.
+std::atomic<uint64_t> definition_count{1};
+struct DefinitionListener final : OpRegistrationListener {
+  void onOperatorRegistered(const OperatorHandle&) override { ++definition_count; }
+  void onOperatorDeregistered(const OperatorHandle&) override { ++definition_count; }
+};
+
+const std::vector<OperatorHandle>& overloads_of(PyPacket* p) {
+  if (const uint64_t now = definition_count.load(std::memory_order_acquire); CRESSET_UNLIKELY(p->definitions != now)) {
+    *p->overloads = Dispatcher::singleton().overloadsOf(*p->name);
+    p->definitions = now;
+  }
+  return *p->overloads;
+}
+
+// Calls the first overload whose schema takes the arguments.
+PyObject* packet_call(PyObject* self, PyObject* const* args, std::size_t nargsf, PyObject* kwnames) {
   CRESSET_PY_TRY
-  PyObject* packet = argv[0];
-  const std::string name = to_text(argv[1]);
-  PyObject* const* args = argv + 2;
-  const Py_ssize_t n = total - 2;
-  if (PyObject* r = override_call(packet, "torch.ops." + name, args, n, kwnames)) return r;
-  const std::vector<OperatorHandle> overloads = Dispatcher::singleton().overloadsOf(name);
-  CRESSET_CHECK_AS(AttributeError, !overloads.empty(), "operator ", name, " is not defined any more.");
+  const Py_ssize_t n = PyVectorcall_NARGS(nargsf);
+  auto* packet = reinterpret_cast<PyPacket*>(self);
+  const std::string& name = *packet->name;
+  if (PyObject* r = override_call(self, [&] { return "torch.ops." + name; }, args, n, kwnames)) return r;
   StackLease lease;
   Stack& stack = *lease;
+  if (const auto& known = overloads_of(packet); CRESSET_LIKELY(known.size() == 1)) {
+    const OperatorHandle op = known[0];
+    if (const auto why = push(op, args, n, kwnames, stack)) CRESSET_THROW(Error, *why);
+    return call(op, stack);
+  }
+  const std::vector<OperatorHandle> overloads = overloads_of(packet);  // a copy: conversions may run Python code
+  CRESSET_CHECK_AS(AttributeError, !overloads.empty(), "operator ", name, " is not defined any more.");
   std::vector<std::string> reasons;
   // First without turning numbers into tensors, so that the overload for numbers wins.
   for (const bool numbers : {false, true}) {
     reasons.clear();
     for (const OperatorHandle& op : overloads) {
       stack.clear();
-      if (!numbers && overloads.size() > 1) {
+      if (!numbers) {
         bool number_for_tensor = false;
         const auto& parameters = op.schema().arguments();
         for (Py_ssize_t i = 0; i < n && i < static_cast<Py_ssize_t>(parameters.size()); ++i)
@@ -230,14 +270,47 @@ PyObject* call_packet(PyObject*, PyObject* const* argv, Py_ssize_t total, PyObje
       reasons.push_back(*why);
     }
   }
-  if (reasons.size() == 1) CRESSET_THROW(Error, reasons[0]);
   std::string text = "Overloaded torch operator invoked from Python failed to match any schema:";
   for (const std::string& r : reasons) text += "\n  " + r;
   CRESSET_THROW(Error, text);
   CRESSET_PY_CATCH(nullptr)
 }
-PyMethodDef packet_function = {"_call_packet", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&call_packet)),
-                               METH_FASTCALL | METH_KEYWORDS, nullptr};
+
+PyObject* packet_new(PyTypeObject* type, PyObject* args, PyObject*) {
+  CRESSET_PY_TRY
+  const char *ns, *name;
+  if (!PyArg_ParseTuple(args, "ss:OpOverloadPacket", &ns, &name)) return nullptr;
+  auto* p = reinterpret_cast<PyPacket*>(type->tp_alloc(type, 0));
+  if (!p) return nullptr;
+  p->vectorcall = &packet_call;
+  p->name = new std::string(std::string(ns) + "::" + name);
+  p->overloads = new std::vector<OperatorHandle>();
+  p->definitions = 0;
+  return reinterpret_cast<PyObject*>(p);
+  CRESSET_PY_CATCH(nullptr)
+}
+void packet_dealloc(PyObject* o) {
+  auto* p = reinterpret_cast<PyPacket*>(o);
+  delete p->name;
+  delete p->overloads;
+  PyTypeObject* type = Py_TYPE(o);
+  type->tp_free(o);
+  Py_DECREF(type);
+}
+PyMemberDef packet_members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(PyPacket, vectorcall), READONLY, nullptr}, {}};
+
+void init_packet(PyObject* module) {
+  PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(&packet_new)},
+                         {Py_tp_dealloc, reinterpret_cast<void*>(&packet_dealloc)},
+                         {Py_tp_call, reinterpret_cast<void*>(&PyVectorcall_Call)},
+                         {Py_tp_members, packet_members},
+                         {0, nullptr}};
+  PyType_Spec spec{"cresset._C._Packet", sizeof(PyPacket), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_VECTORCALL, slots};
+  checked(PyModule_AddObjectRef(module, "_Packet", checked(PyType_FromSpec(&spec)).get()));
+  static auto& listening =
+      *new RegistrationHandleRAII(Dispatcher::singleton().addRegistrationListener(std::make_unique<DefinitionListener>()));
+  (void)listening;
+}
 
 }  // namespace
 
@@ -268,8 +341,7 @@ void init_ops(PyObject* module) {
                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
   overload_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)).release());
   checked(PyModule_AddObjectRef(module, "OpOverload", reinterpret_cast<PyObject*>(overload_type)));
-  static PyMethodDef functions[] = {packet_function, {}};
-  checked(PyModule_AddFunctions(module, functions));
+  init_packet(module);
 
   def(module, "_find_overload", [](std::string name, std::string overload) -> std::optional<Object> {
     const auto op = Dispatcher::singleton().findSchema({name, overload});

@@ -23,27 +23,28 @@ Ref argument_to_python(const IValue& v, const Type& type, bool numbers) {
 void replace_by_results(const FunctionSchema& schema, PyObject* result, Stack& stack) {
   drop(stack, schema.arguments().size());
   const auto& returns = schema.returns();
-  const std::string what = schema.operator_name().str();
+  const auto what = [&] { return schema.operator_name().str(); };
   const auto push_result = [&](PyObject* o, const Type& type) {
     if (o == Py_None && type.kind == TypeKind::Tensor) {
       stack.emplace_back(Tensor());
       return;
     }
     if (!fits(o, type))
-      CRESSET_THROW(Error, what, ": Unable to cast the Python kernel's result of type ", type_name(Py_TYPE(o)), " to the schema's '", type,
-                    "'. Return what the schema declares: ", schema.str());
-    stack.push_back(to_ivalue(o, type, what));
+      CRESSET_THROW(Error, what(), ": Unable to cast the Python kernel's result of type ", type_name(Py_TYPE(o)), " to the schema's '",
+                    type, "'. Return what the schema declares: ", schema.str());
+    stack.push_back(to_fitting_ivalue(o, type));
   };
   if (returns.empty()) return;
   if (returns.size() == 1) {
     push_result(result, *returns[0].type);
     return;
   }
-  CRESSET_CHECK(PyTuple_Check(result) || PyList_Check(result), what, ": the Python kernel must return a tuple of ", returns.size(),
+  CRESSET_CHECK(PyTuple_Check(result) || PyList_Check(result), what(), ": the Python kernel must return a tuple of ", returns.size(),
                 " values; it returned a ", type_name(Py_TYPE(result)), ".");
   const Ref items = checked(PySequence_Fast(result, ""));
-  CRESSET_CHECK(static_cast<std::size_t>(PySequence_Fast_GET_SIZE(items.get())) == returns.size(), what, ": the Python kernel must return ",
-                returns.size(), " values; it returned ", static_cast<int64_t>(PySequence_Fast_GET_SIZE(items.get())), ".");
+  CRESSET_CHECK(static_cast<std::size_t>(PySequence_Fast_GET_SIZE(items.get())) == returns.size(), what(),
+                ": the Python kernel must return ", returns.size(), " values; it returned ",
+                static_cast<int64_t>(PySequence_Fast_GET_SIZE(items.get())), ".");
   for (std::size_t i = 0; i < returns.size(); ++i)
     push_result(PySequence_Fast_GET_ITEM(items.get(), static_cast<Py_ssize_t>(i)), *returns[i].type);
 }

@@ -66,8 +66,8 @@ PyObject* py_stride(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObjec
   const Tensor& t = unwrap(self);
   PyObject* dim = one_argument("stride", "dim", args, n, kwnames);
   if (dim && dim != Py_None) return PyLong_FromLongLong(t.stride(dim_argument("stride", dim)));
-  Ref out = checked(PyTuple_New(t.dim()));
   const IntArrayRef strides = t.strides();
+  Ref out = checked(PyTuple_New(static_cast<Py_ssize_t>(strides.size())));
   for (std::size_t i = 0; i < strides.size(); ++i)
     PyTuple_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i), checked(PyLong_FromLongLong(strides[i])).release());
   return out.release();
@@ -95,12 +95,12 @@ PyObject* py_is_contiguous(PyObject* self, PyObject* const* args, Py_ssize_t n, 
     return expression;                                                                                                    \
     CRESSET_PY_CATCH(nullptr)                                                                                             \
   }
-CRESSET_SIMPLE(dim, PyLong_FromLongLong(t.dim()))
-CRESSET_SIMPLE(ndimension, PyLong_FromLongLong(t.dim()))
+CRESSET_SIMPLE(dim, PyLong_FromLongLong(dim_seen(t)))
+CRESSET_SIMPLE(ndimension, PyLong_FromLongLong(dim_seen(t)))
 CRESSET_SIMPLE(numel, PyLong_FromLongLong(t.numel()))
 CRESSET_SIMPLE(nelement, PyLong_FromLongLong(t.numel()))
 CRESSET_SIMPLE(element_size, PyLong_FromLongLong(t.element_size()))
-CRESSET_SIMPLE(storage_offset, PyLong_FromLongLong(t.storage_offset()))
+CRESSET_SIMPLE(storage_offset, PyLong_FromLongLong(storage_offset_seen(t)))
 CRESSET_SIMPLE(data_ptr, PyLong_FromVoidPtr(t.data_ptr()))
 CRESSET_SIMPLE(get_device, PyLong_FromLongLong(t.get_device()))
 CRESSET_SIMPLE(is_floating_point, PyBool_FromLong(t.is_floating_point()))
@@ -110,7 +110,6 @@ CRESSET_SIMPLE(is_inference, PyBool_FromLong(t.is_inference()))
 CRESSET_SIMPLE(is_conj, PyBool_FromLong(t.is_conj()))
 CRESSET_SIMPLE(is_neg, PyBool_FromLong(t.is_neg()))
 CRESSET_SIMPLE(has_names, PyBool_FromLong(false))
-CRESSET_SIMPLE(is_pinned, PyBool_FromLong(false))
 CRESSET_SIMPLE(is_shared, PyBool_FromLong(false))
 CRESSET_SIMPLE(_is_view, PyBool_FromLong(t.is_view()))
 CRESSET_SIMPLE(item, item_of(t))
@@ -409,7 +408,6 @@ PyMethodDef own_methods[] = {
     CRESSET_FAST(is_conj, nullptr),
     CRESSET_FAST(is_neg, nullptr),
     CRESSET_FAST(has_names, nullptr),
-    CRESSET_FAST(is_pinned, nullptr),
     CRESSET_FAST(is_shared, nullptr),
     CRESSET_FAST(_is_view, nullptr),
     CRESSET_FAST(is_contiguous, "is_contiguous(memory_format=contiguous_format)\n\nAre the elements in order without gaps?"),
@@ -453,7 +451,7 @@ PyMethodDef* all_tensor_methods() {
     for (PyMethodDef& m : v)
       if (std::strcmp(m.ml_name, "make_subclass") == 0) m.ml_name = "_make_subclass";
     for (const PyMethodDef* table :
-         {tensor_exchange_methods, tensor_dlpack_methods, tensor_autograd_methods, override_methods, dispatch_mode_methods})
+         {tensor_exchange_methods, tensor_dlpack_methods, tensor_autograd_methods, override_methods, wrapper_subclass_methods})
       for (const PyMethodDef* m = table; m->ml_name; ++m) v.push_back(*m);
     v.push_back({});
     return v;

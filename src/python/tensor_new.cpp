@@ -2,6 +2,7 @@
 #include "python/tensor_new.h"
 
 #include <cresset/core/dispatch_types.h>
+#include <cresset/dispatch/dispatcher.h>
 #include <cresset/ops/functions_copy.h>
 #include <cresset/ops/functions_creation.h>
 #include <cresset/ops/functions_view.h>
@@ -137,9 +138,18 @@ Tensor copy_of(const Tensor& t, std::optional<ScalarType> dtype, std::optional<D
 
 }  // namespace
 
+Tensor lifted(Tensor t) {
+  if (CRESSET_LIKELY(!impl::tls_is_dispatch_key_included(DispatchKey::Python) || impl::tls_is_dispatch_key_excluded(DispatchKey::Python)))
+    return t;
+  static const OperatorHandle lift = Dispatcher::singleton().findSchemaOrThrow("aten::lift_fresh", "");
+  Stack stack{IValue(std::move(t))};
+  lift.callBoxed(stack);
+  return stack.back().toTensor();
+}
+
 Tensor tensor_from_data(PyObject* data, std::optional<ScalarType> dtype, std::optional<Device> device) {
   if (is_tensor(data)) return copy_of(unwrap(data).detach(), dtype, device);
-  if (is_array(data) && !is_numpy_scalar(data)) return copy_of(tensor_from_array(data), dtype, device);
+  if (is_array(data) && !is_numpy_scalar(data)) return copy_of(lifted(tensor_from_array(data)), dtype, device);
   if (PyUnicode_Check(data)) CRESSET_THROW(TypeError, "new(): invalid data type 'str'");
   const DimVector sizes = infer_sizes(data);
   const ScalarType type = dtype ? *dtype : infer_type(data, 0);
@@ -150,6 +160,7 @@ Tensor tensor_from_data(PyObject* data, std::optional<ScalarType> dtype, std::op
       fill(out, data, sizes, 0);
     });
   }
+  t = lifted(std::move(t));
   return device && !device->is_cpu() ? t.to(TensorOptions(*device)) : t;
 }
 
@@ -232,7 +243,7 @@ PyObject* py_as_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*
     return cresset::to(t, TensorOptions(a.dtype.value_or(t.scalar_type())).device(a.device.value_or(t.device())));
   };
   if (is_tensor(a.data)) return wrap(keep(unwrap(a.data)));
-  if (is_array(a.data) && !is_numpy_scalar(a.data)) return wrap(keep(tensor_from_array(a.data)));
+  if (is_array(a.data) && !is_numpy_scalar(a.data)) return wrap(keep(lifted(tensor_from_array(a.data))));
   return wrap(tensor_from_data(a.data, a.dtype, a.device));
   CRESSET_PY_CATCH(nullptr)
 }

@@ -6,6 +6,7 @@
 
 #include "python/convert.h"
 #include "python/override.h"
+#include "python/tensor_new.h"
 
 namespace cresset::python {
 
@@ -150,7 +151,6 @@ PyObject* unary(PyObject* a, const char* name, F f) {
 CRESSET_BINARY(nb_add, add, "add", "add")
 CRESSET_BINARY(nb_subtract, sub, "sub", "__rsub__")
 CRESSET_BINARY(nb_multiply, mul, "mul", "mul")
-CRESSET_BINARY(nb_true_divide, div, "div", "__rtruediv__")
 CRESSET_BINARY(nb_floor_divide, floor_divide, "floor_divide", "__rfloordiv__")
 CRESSET_BINARY_WITH_NUMBERS(nb_remainder, remainder, "remainder", "__rmod__")
 CRESSET_BINARY_WITH_NUMBERS(nb_and, bitwise_and, "bitwise_and", "__rand__")
@@ -160,6 +160,17 @@ CRESSET_BINARY_WITH_NUMBERS(nb_lshift, bitwise_left_shift, "__lshift__", "__rlsh
 CRESSET_BINARY_WITH_NUMBERS(nb_rshift, bitwise_right_shift, "__rshift__", "__rrshift__")
 #undef CRESSET_BINARY
 #undef CRESSET_BINARY_WITH_NUMBERS
+
+PyObject* nb_true_divide(PyObject* a, PyObject* b) {
+  if (CRESSET_UNLIKELY(!is_tensor(a) && !is_plain(a) && is_array(a) && !is_numpy_scalar(a) && !may_override(b))) {
+    // An array over a tensor is the tensor's reciprocal times the array.
+    CRESSET_PY_TRY
+    const Ref reciprocal = checked(wrap(cresset::reciprocal(unwrap(b))));
+    return PyNumber_Multiply(reciprocal.get(), a);
+    CRESSET_PY_CATCH(nullptr)
+  }
+  return binary(a, b, {"div", "__rtruediv__"}, [](const Tensor& x, const Tensor& y) { return cresset::div(x, y); });
+}
 
 PyObject* nb_matmul(PyObject* a, PyObject* b) {
   if (CRESSET_UNLIKELY(!is_tensor(a) || !is_tensor(b))) {
@@ -222,9 +233,16 @@ PyObject* nb_invert(PyObject* a) {
 }
 
 PyObject* compare(PyObject* a, PyObject* b, int op) {
-#define CRESSET_COMPARE(function, reflected)                                                                     \
-  return binary(                                                                                                 \
-      a, b, { #function, #reflected }, [](const Tensor& x, const Tensor& y) { return cresset::function(x, y); }, \
+  // NumPy's arrays are compared for equality only: order is left to them, and they refuse.
+  if (CRESSET_UNLIKELY((op == Py_EQ || op == Py_NE) && !is_plain(b) && !is_tensor(b) && is_array(b) && !is_numpy_scalar(b))) {
+    CRESSET_PY_TRY
+    const Ref other = checked(wrap(tensor_from_array(b)));
+    return compare(a, other.get(), op);
+    CRESSET_PY_CATCH(nullptr)
+  }
+#define CRESSET_COMPARE(function, reflected)                                                                   \
+  return binary(                                                                                               \
+      a, b, {#function, #reflected}, [](const Tensor& x, const Tensor& y) { return cresset::function(x, y); }, \
       [](const Tensor& x, const Scalar& y) { return cresset::function(x, y); })
   switch (op) {
     case Py_EQ: CRESSET_COMPARE(eq, eq);

@@ -2,6 +2,7 @@
 #include <cresset/ops/functions_view.h>
 
 #include "python/autograd.h"
+#include "python/dispatch_mode.h"
 #include "python/override.h"
 
 namespace cresset::python {
@@ -24,9 +25,9 @@ namespace {
 
 CRESSET_GETTER(shape, wrap_size(t.sizes()))
 CRESSET_GETTER(dtype, wrap_dtype(t.scalar_type()))
-CRESSET_GETTER(device, wrap_device(t.device()))
+CRESSET_GETTER(device, wrap_device(device_seen(t)))
 CRESSET_GETTER(layout, wrap_layout(t.layout()))
-CRESSET_GETTER(ndim, PyLong_FromLongLong(t.dim()))
+CRESSET_GETTER(ndim, PyLong_FromLongLong(dim_seen(t)))
 CRESSET_GETTER(itemsize, PyLong_FromLongLong(t.element_size()))
 CRESSET_GETTER(nbytes, PyLong_FromSize_t(t.nbytes()))
 CRESSET_GETTER(grad, wrap(t.grad()))
@@ -46,15 +47,15 @@ CRESSET_GETTER(H, wrap(cresset::matrix_H(t)))
 CRESSET_GETTER(mH, wrap(cresset::mH(t)))
 CRESSET_GETTER(real, wrap(cresset::real(t)))
 CRESSET_GETTER(imag, wrap(cresset::imag(t)))
-CRESSET_BOOL(is_cpu, t.is_cpu())
-CRESSET_BOOL(is_cuda, t.is_cuda())
-CRESSET_BOOL(is_meta, t.is_meta())
+CRESSET_BOOL(is_cpu, device_seen(t).is_cpu())
+CRESSET_BOOL(is_cuda, device_seen(t).is_cuda())
+CRESSET_BOOL(is_meta, device_seen(t).is_meta())
 CRESSET_BOOL(is_sparse, t.is_sparse())
 CRESSET_BOOL(is_quantized, false)
 CRESSET_BOOL(is_mkldnn, t.layout() == Layout::Mkldnn)
 CRESSET_BOOL(is_nested, false)
 CRESSET_BOOL(is_sparse_csr, t.layout() == Layout::SparseCsr)
-CRESSET_BOOL(is_xla, t.device().type() == kXLA)
+CRESSET_BOOL(is_xla, device_seen(t).type() == kXLA)
 CRESSET_BOOL(is_mps, false)
 CRESSET_BOOL(is_xpu, false)
 

@@ -30,11 +30,11 @@ AUTOMATIC = [
 Verdict = tuple[str, str]
 
 
-def read() -> dict[Verdict, str]:
+def read(file: Path = FILE) -> dict[Verdict, str]:
     """The reason of each listed verdict."""
-    if not FILE.exists():
+    if not file.exists():
         return {}
-    groups = tomllib.loads(FILE.read_text())
+    groups = tomllib.loads(file.read_text())
     return {(op, dtype): reason for reason, operators in groups.items() for op, dtypes in operators.items() for dtype in dtypes}
 
 

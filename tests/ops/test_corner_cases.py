@@ -1,6 +1,8 @@
 """Corners that the samples of the table do not show; expected values are PyTorch's."""
 
 import cresset
+import numpy as np
+import pytest
 
 
 def test_diff_of_order_zero_is_the_input():
@@ -22,3 +24,139 @@ def test_lerp_with_a_complex_weight():
     cresset.view_as_real(y).sum().backward()
     assert y.item() == 0.5j
     assert x.grad.item() == (1 + 1j) * (1 + 0.5j) and end.grad.item() == (1 + 1j) * -0.5j
+
+
+# The calls below differed from PyTorch once; recorded from it: (call, result).
+RECORDED = [
+    (
+        lambda: cresset.addr(
+            cresset.tensor([[True, False]]), cresset.tensor([True]), cresset.tensor([False, True]), beta=3, alpha=2
+        ),
+        [[True, True]],
+    ),
+    (
+        lambda: cresset.linspace(8, -1, 22, dtype=cresset.int64),
+        [8, 7, 7, 6, 6, 5, 5, 5, 4, 4, 3, 3, 2, 2, 1, 1, 1, 0, 0, 0, 0, -1],
+    ),
+    (lambda: cresset.linspace(-16.5, 10.9, 7, dtype=cresset.int16), [-16, -11, -7, -2, 1, 5, 10]),
+    (lambda: cresset.logspace(0, 4.3, 7, dtype=cresset.int64), [1, 4, 21, 100, 464, 2154, 10000]),
+    (lambda: cresset.linalg.vander(cresset.tensor(2.0), N=3), [[1.0, 2.0, 4.0]]),
+    (lambda: cresset.linalg.vander(cresset.tensor([2.0]), N=3), [[1.0, 2.0, 4.0]]),
+    (
+        lambda: cresset.tensordot(
+            cresset.ones(1, 2, dtype=cresset.int8), cresset.full((2, 1), 100, dtype=cresset.int8), 1
+        ),
+        [[-56]],
+    ),
+    (lambda: cresset.tensor([2, 4]).__rdiv__(3), [1.5, 0.75]),
+    (lambda: cresset.tensor([2, 4]).__div__(4), [0.5, 1.0]),
+    (lambda: cresset.einsum("ij,j->i", cresset.ones(2, 3), cresset.ones(3)), [3.0, 3.0]),
+    (lambda: cresset.ones(*[1] * 66).squeeze(64).dim() + cresset.zeros(1), [65.0]),
+]
+
+
+@pytest.mark.parametrize("number", range(len(RECORDED)))
+def test_recorded_result(number):
+    call, result = RECORDED[number]
+    assert call().tolist() == result
+
+
+# (call, class, words)
+REFUSED = [
+    (lambda: cresset.nn.functional.softshrink(cresset.ones(1), -0.5), RuntimeError, r"lambda must be in range \[0, 3.40282e\+38\]"),
+    (lambda: cresset.nn.functional.softshrink(cresset.ones(1).half(), 7e4), RuntimeError, r"lambda must be in range \[0, 65504\]"),
+    (lambda: cresset.cumsum(cresset.tensor([True]), 0, dtype=cresset.bool), NotImplementedError, "cumsum_out_cpu"),
+    (lambda: cresset.cumprod(cresset.tensor([True]), 0, dtype=cresset.bool), NotImplementedError, "cumprod_out_cpu"),
+    (lambda: cresset.aminmax(cresset.ones(*[1] * 65), dim=0), RuntimeError, "only tensors with up to 64 dims"),
+    (lambda: cresset.arange(0, 64, 0.5, dtype=cresset.int64), ValueError, "step must be nonzero"),
+    (lambda: cresset.arange(0, 1e40, 1, dtype=cresset.int64), RuntimeError, "invalid size"),
+    (lambda: cresset.native_layer_norm(cresset.ones(2, 4).double(), [4], cresset.ones(4), None, 1e-5), RuntimeError, "share same datatype"),
+    (lambda: cresset.native_layer_norm(cresset.ones(2, 4).half(), [4], cresset.ones(4).bfloat16(), None, 1e-5), RuntimeError, "scalar type of Float"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", range(len(REFUSED)))
+def test_refused(number):
+    call, error, words = REFUSED[number]
+    with pytest.raises(error, match=words):
+        call()
+
+
+def test_strides_of_rearranged_results():
+    x = cresset.ones(3, 4, 5)
+    assert cresset.rot90(x[0], 1).stride() == (1, 5) and cresset.rot90(x, -1).shape == (4, 3, 5)
+    values = cresset.arange(60).view(3, 4, 5)
+    assert cresset.unique(values, dim=1).stride() == (5, 15, 1) and cresset.unique(values, dim=2).stride() == (4, 1, 12)
+    assert cresset.unique(values, dim=2).equal(values)
+
+
+def test_statistics_of_half_normalisations():
+    """Mean and deviation have the input's type, or float with float parameters; the result has the input's."""
+    for half in (cresset.float16, cresset.bfloat16):
+        x = cresset.arange(24).view(2, 4, 3).to(half)
+        for weight, statistics in (
+            (None, half),
+            (cresset.ones(4, dtype=half), half),
+            (cresset.ones(4), cresset.float32),
+        ):
+            row = x.transpose(1, 2)
+            for results in (
+                cresset.native_batch_norm(x, weight, weight, None, None, True, 0.1, 1e-5),
+                cresset.native_layer_norm(row, [4], weight, weight, 1e-5),
+                cresset.native_group_norm(x, weight, weight, 2, 4, 3, 2, 1e-5),
+            ):
+                assert [t.dtype for t in results] == [half, statistics, statistics]
+
+
+def test_batch_norm_with_and_without_update():
+    x, mean, var = cresset.arange(6.0).view(3, 2), cresset.zeros(2), cresset.ones(2)
+    y, saved, inverse, reserve = cresset.ops.aten._batch_norm_with_update(x, None, None, mean, var, 0.5, 0.0)
+    assert saved.tolist() == [2.0, 3.0] and mean.tolist() == [1.0, 1.5] and var.tolist() == [2.5, 2.5]
+    assert (
+        cresset.allclose(inverse, cresset.full((2,), 8 / 3).rsqrt())
+        and reserve.dtype == cresset.uint8
+        and reserve.shape == (0,)
+    )
+    assert cresset.allclose(y, (x - saved) * inverse)
+    y, saved, inverse, reserve = cresset.ops.aten._batch_norm_no_update(x, None, None, mean, var, 0.5, 0.0)
+    assert cresset.allclose(y, (x - mean) / 2.5**0.5) and saved.shape == inverse.shape == reserve.shape == (0,)
+    assert mean.tolist() == [1.0, 1.5]
+
+
+def test_rms_norm_of_complex_numbers():
+    x = cresset.tensor([1 + 2j, 3 - 1j, 0.5j], dtype=cresset.complex128)
+    numbers = np.array([1 + 2j, 3 - 1j, 0.5j])
+    want = numbers / np.sqrt((numbers * numbers).mean() + np.finfo(np.float64).eps)
+    assert np.allclose(cresset.rms_norm(x, [3]).numpy(), want)
+    assert cresset.rms_norm(cresset.ones(3).half(), [3], cresset.ones(3)).dtype == cresset.float16
+
+
+def fixed_point(line, taps):
+    """PyTorch's arithmetic for bytes: integer weights below 2^15, the sum rounded and clamped. taps: (places, weights) by output."""
+    largest, bits = max(max(w) for _, w in taps), 0
+    while bits < 22 and int(0.5 + largest * 2 ** (bits + 1)) < 2**15:
+        bits += 1
+    whole = [[int(np.copysign(np.floor(abs(w) * 2**bits + 0.5), w)) for w in weights] for _, weights in taps]
+    sums = [sum(int(line[i]) * w for i, w in zip(places, weights)) for (places, _), weights in zip(taps, whole)]
+    return [min(max((s + (1 << bits >> 1)) >> bits, 0), 255) for s in sums]
+
+
+def test_bytes_are_resized_in_fixed_point():
+    line = np.array([3, 250, 7, 130, 255, 0, 91], dtype=np.uint8)
+    at = [max((i + 0.5) * 7 / 5 - 0.5, 0) for i in range(5)]
+    taps = [([int(p), min(int(p) + 1, 6)], [1 - p % 1, p % 1]) for p in at]
+    image = cresset.from_numpy(line.copy()).view(1, 1, 1, 7)
+    resized = cresset.nn.functional.interpolate(image, size=(1, 5), mode="bilinear", align_corners=False)
+    assert resized.flatten().tolist() == fixed_point(line, taps)
+
+
+def test_expanded_out_is_refused_before_a_resize():
+    x, index, out = cresset.ones(3, 6), cresset.tensor([0, 1]), cresset.zeros(1).expand(2, 6)
+    for call in (
+        lambda: cresset.index_select(x, 1, index, out=out),
+        lambda: cresset.take(x, index, out=out),
+        lambda: cresset.add(x, 1, out=out),
+    ):
+        with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
+            call()
+    assert out.shape == (2, 6)

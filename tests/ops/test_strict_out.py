@@ -43,4 +43,13 @@ def test_dtype():
     ):
         with pytest.raises(RuntimeError, match="Expected out tensor to have dtype float, but got double instead"):
             call()
+    ones, pair = cresset.ones(3), (cresset.zeros(0), out)
+    for call in (
+        lambda: cresset.complex(ones, ones, out=cresset.zeros(3, dtype=cresset.complex128)),
+        lambda: cresset.polar(ones, ones, out=cresset.zeros(3, dtype=cresset.complex128)),
+        lambda: cresset.multinomial(ones, 2, out=out),
+        lambda: cresset.aminmax(ones.view(3, 1), dim=1, out=pair),
+    ):
+        with pytest.raises(RuntimeError, match="Expected out tensor to have dtype"):
+            call()
     assert not out.any()

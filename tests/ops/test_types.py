@@ -4,15 +4,11 @@ import cresset
 import numpy as np
 import op_samples
 import pytest
-from op_samples import Failure, array, flat
+from op_samples import Failure, array, cast, flat
 
 # How far a result may be from double precision on the same (already rounded) arguments.
 TYPES = {"float32": 1e-4, "float64": 0.0, "float16": 2e-2, "bfloat16": 1e-1, "int64": None, "bool": None}
 REFUSALS = (NotImplementedError, RuntimeError, TypeError, ValueError, IndexError)
-
-
-def cast(call, dtype):
-    return call.map(lambda t: t.detach().to(dtype) if t.is_floating_point() or t.is_complex() and not dtype.is_floating_point else t.detach())
 
 
 @pytest.mark.parametrize("row", [r for r in op_samples.rows() if not r.random], ids=lambda row: row.id)

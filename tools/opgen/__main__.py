@@ -4,7 +4,9 @@ import argparse
 import sys
 from pathlib import Path
 
+import emit_autocast
 import emit_autograd
+import emit_batching
 import emit_cpu
 import emit_functions
 import emit_ops
@@ -16,7 +18,7 @@ from table import Table, TableError
 
 def build(table, folder):
     out = Output(folder)
-    for emitter in (emit_functions, emit_ops, emit_cpu, emit_autograd, emit_python):
+    for emitter in (emit_functions, emit_ops, emit_cpu, emit_autograd, emit_autocast, emit_batching, emit_python):
         emitter.emit(table, out)
     return out
 

@@ -19,21 +19,16 @@ def call(function, args):
 
 
 def impl_blocks(key, entries):
-    """Tables by operator namespace, and the objects that register them; `entries` are (op, maker of the kernel)."""
-    by_ns, out = {}, ""
-    for op, maker in entries:
-        by_ns.setdefault(op.schema.ns, []).append((op, maker))
-    for ns, lines in by_ns.items():
-        name = f"k{key}_{ns}"
-        rows = "".join(f"    {{\"{op.schema.key}\", {maker}, {op.row.line}}},\n" for op, maker in lines)
-        file = lines[0][0].family.source
-        out += (f"const ops::KernelRow {name}[] = {{\n{rows}}};\n"
-                f"const ops::KernelTable {name}_table(\"{ns}\", DispatchKey::{key}, \"{file}\", {name}, std::size({name}));\n\n")
-    return out
+    """A table of kernels and the object that announces it; `entries` are (op, maker of the kernel)."""
+    if not entries:
+        return ""
+    rows = "".join(f"    {{\"{op.schema.ns}::{op.schema.key}\", {maker}, {op.row.line}}},\n" for op, maker in entries)
+    return (f"const tables::KernelRow kFor{key}[] = {{\n{rows}}};\n"
+            f"const tables::KernelTable kFor{key}_table(DispatchKey::{key}, \"{entries[0][0].family.source}\", kFor{key}, std::size(kFor{key}));\n\n")
 
 
 def kernel(function):
-    return f"ops::kernel<&{function}>"
+    return f"tables::kernel<&{function}>"
 
 
 def function_pointer(op, function, overloaded):
@@ -41,7 +36,7 @@ def function_pointer(op, function, overloaded):
     if function not in overloaded:
         return kernel(function)
     params = ", ".join(a.type.cpp_arg() for a in op.schema.args)
-    return f"ops::kernel<static_cast<{op.schema.cpp_return()} (*)({params})>(&{function})>"
+    return f"tables::kernel<static_cast<{op.schema.cpp_return()} (*)({params})>(&{function})>"
 
 
 def functional_args(op):

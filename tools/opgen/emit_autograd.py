@@ -69,9 +69,9 @@ class Kernels:
         helpers = "".join(text for name, text in HELPERS.items() if name in self.helpers)
         body = "using namespace formulas;\n\n"
         body += "".join(self.definitions) + "namespace {\n\n" + (helpers + "\n" if helpers else "") + "\n".join(self.code) + "\n}  // namespace\n\n"
-        body += cpp.impl_blocks("Autograd", self.entries + [(op, "ops::fallthrough") for op in self.fallthrough])
+        body += cpp.impl_blocks("Autograd", self.entries + [(op, "tables::fallthrough") for op in self.fallthrough])
         body += cpp.impl_blocks("ADInplaceOrView", self.view_entries)
-        includes = ['"ops/kernel_table.h"', *needs.headers(self.table, body), *needs.formula_headers(self.table, body), '"autograd/generated_support.h"',
+        includes = ['"dispatch/operator_tables.h"', *needs.headers(self.table, body), *needs.formula_headers(self.table, body), '"autograd/generated_support.h"',
                     f'"autograd/nodes_{self.family.name}.h"', *([f'"ops/ops_decl_{self.family.name}.h"'] if self.foreach else [])]
         return source(self.family.name, includes, body, "cresset::autograd::generated")
 

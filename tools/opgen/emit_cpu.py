@@ -94,7 +94,7 @@ def _registrations(family, pointwise):
             code.append(cpp.define(op, name, _pointwise_body(op) if row.kind == "pointwise" else _structured_body(op)))
             entries.append((op, cpp.kernel(name)))
     body = "namespace {\n\n" + "\n".join(code) + "\n}  // namespace\n\n" + cpp.impl_blocks("CPU", entries)
-    includes = ['"ops/kernel_table.h"', '"ops/structured.h"', f'"ops/ops_decl_{family.name}.h"', f'"cpu/cpu_decl_{family.name}.h"']
+    includes = ['"dispatch/operator_tables.h"', '"ops/structured.h"', f'"ops/ops_decl_{family.name}.h"', f'"cpu/cpu_decl_{family.name}.h"']
     return source(family.name, includes, body, "cresset")
 
 

@@ -28,9 +28,9 @@ def _schemas(table):
             tags = " ".join(t for t in op.row.tags if t != "core" or not op.derived)
             lines.append(f"    {{{cpp.quote(op.schema.text(True))}, \"{tags}\", {op.row.line}}},\n")
         name = f"k_{family.name}"
-        body += f"const ops::SchemaRow {name}[] = {{\n{''.join(lines)}}};\n"
-        body += f"const ops::SchemaTable {name}_table(\"{family.source}\", {name}, std::size({name}));\n\n"
-    return source(None, ["<iterator>", '"ops/kernel_table.h"'], body, "cresset")
+        body += f"const tables::SchemaRow {name}[] = {{\n{''.join(lines)}}};\n"
+        body += f"const tables::SchemaTable {name}_table(\"{family.source}\", {name}, std::size({name}));\n\n"
+    return source(None, ["<iterator>", '"dispatch/operator_tables.h"'], body, "cresset")
 
 
 # --- declarations -------------------------------------------------------------------------------------------------
@@ -189,7 +189,7 @@ class Registrations:
         body = (f"namespace ops {{\n\n{ops}\n}}  // namespace ops\n\n" if ops else "")
         body += "namespace {\n\n" + "\n".join(self.code) + "\n}  // namespace\n\n"
         body += "".join(cpp.impl_blocks(key, entries) for key, entries in self.tables.items())
-        return source(self.family.name, [*needs.headers(self.table, body), '"ops/kernel_table.h"', '"ops/structured.h"',
+        return source(self.family.name, [*needs.headers(self.table, body), '"dispatch/operator_tables.h"', '"ops/structured.h"',
                                          f'"ops/ops_decl_{self.family.name}.h"', *(['"ops/foreach.h"'] if foreach else [])],
                       body, "cresset")
 
@@ -270,7 +270,7 @@ class Registrations:
         self.register(key, op, self.local(op, body, "derived"))
 
     def select(self, op):
-        args = ", ".join(["DispatchKeySet(backendKey(ops::device_or_default(device).type()))", cpp.names(op.schema.args)])
+        args = ", ".join(["DispatchKeySet(backendKey(device_or_default(device).type()))", cpp.names(op.schema.args)])
         self.register("BackendSelect", op, self.local(op, [f"return redispatch::{op.ident}({args});"], "select"))
 
 
@@ -299,7 +299,7 @@ class Meta:
         if not self.entries:
             return None
         body = "namespace {\n\n" + "\n".join(self.code) + "\n}  // namespace\n\n" + cpp.impl_blocks("Meta", self.entries)
-        return source(self.family.name, ['"ops/kernel_table.h"', '"ops/structured.h"', f'"ops/ops_decl_{self.family.name}.h"'],
+        return source(self.family.name, ['"dispatch/operator_tables.h"', '"ops/structured.h"', f'"ops/ops_decl_{self.family.name}.h"'],
                       body, "cresset")
 
     def add(self, op, body):

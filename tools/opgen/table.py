@@ -12,14 +12,17 @@ from formulas import unknown_word
 
 ROW_KEYS = {
     "schema", "python", "out", "inplace", "aliases", "doc", "samples", "grad", "jvp", "nondiff", "tags",
-    "pointwise", "dtype", "types", "strict_out", "shape", "kernel", "composite", "explicit", "cpu", "meta", "foreach", "names",
+    "autocast", "batch", "pointwise", "dtype", "types", "strict_out", "shape", "kernel", "composite", "explicit", "cpu", "meta", "foreach", "names",
 }
 PYTHON_PLACES = ("function", "method", "nn", "linalg", "special", "fft", "cpp_method", "none")
 DTYPE_RULES = ("promote", "float", "compare", "to_bool", "abs", "first", "bool_first")
+AUTOCAST_POLICIES = ("lower_precision_fp", "fp32", "promote")
 TAGS = (
     "nondeterministic_seeded", "pointwise", "core", "data_dependent_output", "dynamic_output_shape",
     "inplace_view", "view_copy", "generated", "pt2_compliant_tag", "needs_fixed_stride_order", "reduction",
 )
+# How an operator runs under vmap; "fold" may name the number of dimensions behind N: "fold 3".
+BATCH_RULES = ("pointwise", "dim", "full", "leading", "broadcast", "fold", "random", "functional", "code", "decompose", "dynamic", "loop")
 HOW_KEYS = {"pointwise": "pointwise", "shape": "structured", "kernel": "structured",
             "composite": "composite", "explicit": "explicit", "cpu": "cpu", "foreach": "foreach"}
 IDENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -287,6 +290,10 @@ def check(row):
         raise row.error(f"unknown dtype rule '{data['dtype']}'.{hint(data['dtype'], DTYPE_RULES)}", "dtype")
     if set(data.get("types", "ifc")) - set("bifc"):
         raise row.error(f"'types' is made of the letters b, i, f, c; given: {data['types']!r}.", "types")
+    if data.get("autocast", "fp32") not in AUTOCAST_POLICIES:
+        raise row.error(f"unknown autocast policy '{data['autocast']}'.{hint(data['autocast'], AUTOCAST_POLICIES)}", "autocast")
+    if "autocast" in data and (schema.is_out or schema.is_inplace):
+        raise row.error("'autocast' belongs to a functional operator: the others write where the caller says.", "autocast")
     places = data.get("python")
     if places is None:
         first_self = bool(schema.args) and schema.args[0].name == "self" and schema.args[0].type.plain_tensor
@@ -305,6 +312,12 @@ def check(row):
     if row.kind == "pointwise" and "pointwise" not in tags:
         tags = [*tags, "pointwise"]
     row.tags = tuple(tags)
+    if "batch" in data:
+        word, _, number = data["batch"].partition(" ")
+        if word not in BATCH_RULES or (number and (word != "fold" or not number.isdigit())):
+            raise row.error(f"unknown batching rule '{data['batch']}'.{hint(word, BATCH_RULES)}", "batch")
+        if row.kind == "foreach":
+            raise row.error("a foreach operator runs under vmap element by element: no batch here.", "batch")
     if not isinstance(data.get("inplace", False), (bool, str)):
         raise row.error("'inplace' is true, false or an overload name.", "inplace")
     if not isinstance(data.get("samples", []), list):

@@ -31,6 +31,8 @@ CRESSET_API Tensor make_dual(const Tensor& primal, const Tensor& tangent, int64_
 CRESSET_API std::pair<Tensor, Tensor> unpack_dual(const Tensor& t, int64_t level = -1);
 /// The tangent of a tensor, undefined when it has none.
 CRESSET_API Tensor tangent(const Tensor& t);
+/// Gives t this very tangent, where its layout allows, though others see it.
+CRESSET_API void keep_tangent(const Tensor& t, const Tensor& tangent);
 /// A differentiable (for backward) view of t without tangent.
 CRESSET_API Tensor primal(const Tensor& t);
 

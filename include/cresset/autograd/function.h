@@ -97,6 +97,8 @@ void collect_tensor(variable_list& inputs, std::vector<bool>& is_tensor, const A
   } else if constexpr (std::is_same_v<A, std::optional<Tensor>>) {
     if (arg && arg->defined()) inputs.push_back(*arg);
     is_tensor.push_back(arg && arg->defined());
+  } else if constexpr (std::is_same_v<A, variable_list> || std::is_same_v<A, TensorList>) {
+    for (const Tensor& t : arg) collect_tensor(inputs, is_tensor, t);
   } else {
     is_tensor.push_back(false);
   }

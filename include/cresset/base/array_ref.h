@@ -13,6 +13,10 @@
 
 namespace cresset {
 
+/// May an ArrayRef<From> be read as an ArrayRef<To>? For types that wrap another one without changing its bytes (SymInt).
+template <class To, class From>
+inline constexpr bool has_layout_of = false;
+
 /// A pointer and a length; never owns. Valid only while the sequence lives.
 template <class T>
 class ArrayRef {
@@ -42,8 +46,12 @@ class ArrayRef {
   template <class C, class = std::enable_if_t<std::is_convertible_v<decltype(std::declval<const C&>().data()), const T*> &&
                                               std::is_convertible_v<decltype(std::declval<const C&>().size()), std::size_t>>>
   ArrayRef(const C& c) : data_(c.data()), size_(c.size()) {}
+  template <class U, class = void, class = std::enable_if_t<has_layout_of<T, U>>>
+  ArrayRef(ArrayRef<U> o) : data_(reinterpret_cast<const T*>(o.data())), size_(o.size()) {}
 
   constexpr const T* begin() const { return data_; }
+  constexpr const T* cbegin() const { return data_; }
+  constexpr const T* cend() const { return data_ + size_; }
   constexpr const T* end() const { return data_ + size_; }
   constexpr auto rbegin() const { return std::make_reverse_iterator(end()); }
   constexpr auto rend() const { return std::make_reverse_iterator(begin()); }

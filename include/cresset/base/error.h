@@ -21,6 +21,8 @@ namespace cresset {
 class CRESSET_API Error : public std::exception {
  public:
   explicit Error(std::string message) : message_(std::make_shared<std::string>(std::move(message))) {}
+  /// PyTorch's form; the backtrace is not kept.
+  Error(std::string message, const std::string& /*backtrace*/) : Error(std::move(message)) {}
   const char* what() const noexcept override { return message_->c_str(); }
   const std::string& msg() const noexcept { return *message_; }
   /// The same message; PyTorch's name for the text without a C++ backtrace.
@@ -46,7 +48,7 @@ CRESSET_ERROR_CLASS(NotImplementedError, Error);
 CRESSET_ERROR_CLASS(ZeroDivisionError, Error);
 /// An allocation that could not be made (Python: RuntimeError subclass OutOfMemoryError).
 CRESSET_ERROR_CLASS(OutOfMemoryError, Error);
-/// A gradient formula or engine rule was broken; Python sees RuntimeError.
+/// A matrix that a factorisation or solve cannot handle, such as a singular one (Python: cresset.linalg.LinAlgError).
 CRESSET_ERROR_CLASS(LinAlgError, Error);
 /// A defect of Cresset itself: names file and line.
 CRESSET_ERROR_CLASS(InternalError, Error);

@@ -8,15 +8,18 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <utility>
 
 #include <cresset/base/macros.h>
 
 namespace cresset {
 
-template <class T>
+// `Null` stands for PyTorch's parameter that describes the null object. It has no meaning here, and pointers that differ in
+// it convert into each other.
+template <class T, class Null = void>
 class intrusive_ptr;
-template <class T>
+template <class T, class Null = void>
 class weak_intrusive_ptr;
 
 /// Base of reference-counted objects. Not copyable in its counts: a copy starts without owners.
@@ -36,9 +39,9 @@ class CRESSET_API intrusive_ptr_target {
   virtual void release_resources() {}
 
  private:
-  template <class T>
+  template <class T, class Null>
   friend class intrusive_ptr;
-  template <class T>
+  template <class T, class Null>
   friend class weak_intrusive_ptr;
   friend struct intrusive_ops;
 
@@ -64,6 +67,7 @@ struct intrusive_ops {
   static void decref_weak(intrusive_ptr_target* p) noexcept {
     if (p->weak_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete p;
   }
+  /// The first owner of a new object.
   static void init(intrusive_ptr_target* p) noexcept {
     p->strong_.store(1, std::memory_order_relaxed);
     p->weak_.store(1, std::memory_order_relaxed);
@@ -85,7 +89,7 @@ struct intrusive_ops {
 };
 
 /// Strong owner of a T derived from intrusive_ptr_target.
-template <class T>
+template <class T, class Null>
 class intrusive_ptr {
  public:
   using element_type = T;
@@ -93,12 +97,16 @@ class intrusive_ptr {
   intrusive_ptr(std::nullptr_t) noexcept {}
   intrusive_ptr(const intrusive_ptr& o) noexcept : p_(o.p_) { retain(); }
   intrusive_ptr(intrusive_ptr&& o) noexcept : p_(std::exchange(o.p_, nullptr)) {}
-  template <class U, class = std::enable_if_t<std::is_convertible_v<U*, T*>>>
-  intrusive_ptr(const intrusive_ptr<U>& o) noexcept : p_(o.get()) {
+  /// Takes over an object that nobody counts yet.
+  explicit intrusive_ptr(std::unique_ptr<T> object) noexcept : p_(object.release()) {
+    if (p_) intrusive_ops::init(p_);
+  }
+  template <class U, class N, class = std::enable_if_t<std::is_convertible_v<U*, T*>>>
+  intrusive_ptr(const intrusive_ptr<U, N>& o) noexcept : p_(o.get()) {
     retain();
   }
-  template <class U, class = std::enable_if_t<std::is_convertible_v<U*, T*>>>
-  intrusive_ptr(intrusive_ptr<U>&& o) noexcept : p_(o.release()) {}
+  template <class U, class N, class = std::enable_if_t<std::is_convertible_v<U*, T*>>>
+  intrusive_ptr(intrusive_ptr<U, N>&& o) noexcept : p_(o.release()) {}
   intrusive_ptr& operator=(intrusive_ptr o) noexcept {
     std::swap(p_, o.p_);
     return *this;
@@ -124,6 +132,7 @@ class intrusive_ptr {
     r.p_ = p;
     return r;
   }
+  static intrusive_ptr unsafe_steal_from_new(T* p) noexcept { return intrusive_ptr(std::unique_ptr<T>(p)); }
   /// A new owner of an object that already has owners.
   static intrusive_ptr reclaim_copy(T* p) noexcept {
     intrusive_ptr r;
@@ -142,7 +151,7 @@ class intrusive_ptr {
   friend bool operator==(const intrusive_ptr& a, std::nullptr_t) noexcept { return a.p_ == nullptr; }
 
  private:
-  template <class U>
+  template <class U, class N>
   friend class weak_intrusive_ptr;
   void retain() noexcept {
     if (p_) intrusive_ops::incref(const_cast<intrusive_ptr_target*>(static_cast<const intrusive_ptr_target*>(p_)));
@@ -150,9 +159,9 @@ class intrusive_ptr {
   T* p_ = nullptr;
 };
 
-template <class T, class... Args>
-intrusive_ptr<T> make_intrusive(Args&&... args) {
-  return intrusive_ptr<T>::make(std::forward<Args>(args)...);
+template <class T, class Null = void, class... Args>
+intrusive_ptr<T, Null> make_intrusive(Args&&... args) {
+  return intrusive_ptr<T, Null>::make(std::forward<Args>(args)...);
 }
 template <class T, class U>
 intrusive_ptr<T> static_intrusive_pointer_cast(const intrusive_ptr<U>& p) {
@@ -165,11 +174,11 @@ intrusive_ptr<T> dynamic_intrusive_pointer_cast(const intrusive_ptr<U>& p) {
 }
 
 /// Reference that does not keep the object alive; lock() gives a strong owner or null.
-template <class T>
+template <class T, class Null>
 class weak_intrusive_ptr {
  public:
   weak_intrusive_ptr() noexcept = default;
-  explicit weak_intrusive_ptr(const intrusive_ptr<T>& s) noexcept : p_(s.get()) { retain(); }
+  explicit weak_intrusive_ptr(const intrusive_ptr<T, Null>& s) noexcept : p_(s.get()) { retain(); }
   weak_intrusive_ptr(const weak_intrusive_ptr& o) noexcept : p_(o.p_) { retain(); }
   weak_intrusive_ptr(weak_intrusive_ptr&& o) noexcept : p_(std::exchange(o.p_, nullptr)) {}
   weak_intrusive_ptr& operator=(weak_intrusive_ptr o) noexcept {
@@ -180,7 +189,9 @@ class weak_intrusive_ptr {
   void reset() noexcept {
     if (p_) intrusive_ops::decref_weak(std::exchange(p_, nullptr));
   }
-  intrusive_ptr<T> lock() const noexcept { return p_ && intrusive_ops::try_lock(p_) ? intrusive_ptr<T>::reclaim(p_) : intrusive_ptr<T>(); }
+  intrusive_ptr<T, Null> lock() const noexcept {
+    return p_ && intrusive_ops::try_lock(p_) ? intrusive_ptr<T, Null>::reclaim(p_) : intrusive_ptr<T, Null>();
+  }
   bool expired() const noexcept { return !p_ || p_->use_count() == 0; }
   uint32_t use_count() const noexcept { return p_ ? p_->use_count() : 0; }
   T* unsafe_get() const noexcept { return p_; }
@@ -194,7 +205,7 @@ class weak_intrusive_ptr {
 
 }  // namespace cresset
 
-template <class T>
-struct std::hash<cresset::intrusive_ptr<T>> {
-  std::size_t operator()(const cresset::intrusive_ptr<T>& p) const noexcept { return std::hash<T*>()(p.get()); }
+template <class T, class Null>
+struct std::hash<cresset::intrusive_ptr<T, Null>> {
+  std::size_t operator()(const cresset::intrusive_ptr<T, Null>& p) const noexcept { return std::hash<T*>()(p.get()); }
 };

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstring>
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -40,6 +42,14 @@ class DataPtr {
   void* release_context() { return std::exchange(ctx_, nullptr); }
   void clear() { *this = DataPtr(nullptr, device_); }
   explicit operator bool() const { return data_ || ctx_; }
+  friend bool operator==(const DataPtr& p, std::nullptr_t) noexcept { return !p; }
+  void* operator->() const { return data_; }
+  /// Gives another deleter to the same context, if the present one is `expected`.
+  bool compare_exchange_deleter(DeleterFnPtr expected, DeleterFnPtr deleter) {
+    if (deleter_ != expected) return false;
+    deleter_ = deleter;
+    return true;
+  }
   Device device() const { return device_; }
   void unsafe_set_device(Device d) { device_ = d; }
 
@@ -57,6 +67,35 @@ struct CRESSET_API Allocator {
   virtual DataPtr allocate(std::size_t n) = 0;
   /// Deleter for DataPtrs whose context is the data pointer itself, or null.
   virtual DeleterFnPtr raw_deleter() const { return nullptr; }
+  /// Copies n bytes between two blocks of this allocator.
+  virtual void copy_data(void* target, const void* source, std::size_t n) const { default_copy_data(target, source, n); }
+  /// allocate for callers that keep the bare pointer; only for allocators with a raw_deleter.
+  void* raw_allocate(std::size_t n) {
+    DataPtr p = allocate(n);
+    CRESSET_CHECK(p.get() == p.get_context(), "raw_allocate: an allocator whose context is the data pointer was required.");
+    return p.release_context();
+  }
+  void raw_deallocate(void* p) { raw_deleter()(p); }
+
+ protected:
+  /// The copy for memory that the host can reach.
+  static void default_copy_data(void* target, const void* source, std::size_t n) { std::memcpy(target, source, n); }
+};
+
+/// DataPtr with any callable as deleter.
+struct CRESSET_API InefficientStdFunctionContext {
+  std::function<void(void*)> deleter;
+  void* data;
+  static DataPtr makeDataPtr(void* data, std::function<void(void*)> deleter, Device device) {
+    return {data, new InefficientStdFunctionContext{std::move(deleter), data}, &run, device};
+  }
+
+ private:
+  static void run(void* context) {
+    auto* self = static_cast<InefficientStdFunctionContext*>(context);
+    self->deleter(self->data);
+    delete self;
+  }
 };
 
 /// The allocator of a device kind; raises when the kind has none.

@@ -23,10 +23,31 @@ enum class DeviceType : int8_t {
   PrivateUse3 = 6,
   FirstNamedSlot = 7,  // slots handed out by register_device_type
   LastSlot = 19,
+  MAIA = LastSlot,  // a slot whose name is given
+  // Names that sources mention; no slot belongs to them and no tensor can be there.
+  HIP = 64,
+  XPU,
+  MPS,
+  HPU,
+  MTIA,
+  Lazy,
+  IPU,
+  VE,
+  FPGA,
+  Vulkan,
+  Metal,
+  MKLDNN,
+  OPENGL,
+  OPENCL,
+  IDEEP,
+  COMPILE_TIME_MAX_DEVICE_TYPES,
 };
 inline constexpr int kDeviceTypeCount = 20;
 inline constexpr DeviceType kCPU = DeviceType::CPU, kCUDA = DeviceType::CUDA, kXLA = DeviceType::XLA, kMeta = DeviceType::Meta,
-                            kPrivateUse1 = DeviceType::PrivateUse1;
+                            kPrivateUse1 = DeviceType::PrivateUse1, kMAIA = DeviceType::MAIA, kHIP = DeviceType::HIP,
+                            kXPU = DeviceType::XPU, kMPS = DeviceType::MPS, kHPU = DeviceType::HPU, kMTIA = DeviceType::MTIA,
+                            kLazy = DeviceType::Lazy, kIPU = DeviceType::IPU, kVE = DeviceType::VE, kFPGA = DeviceType::FPGA,
+                            kVulkan = DeviceType::Vulkan, kMetal = DeviceType::Metal;
 
 /// The registered name in lower case, "privateuseone" for an unnamed PrivateUse1.
 CRESSET_API std::string DeviceTypeName(DeviceType t, bool lower_case = true);
@@ -58,6 +79,16 @@ struct CRESSET_API Device {
   constexpr bool is_cuda() const { return type_ == DeviceType::CUDA; }
   constexpr bool is_meta() const { return type_ == DeviceType::Meta; }
   constexpr bool is_privateuseone() const { return type_ == DeviceType::PrivateUse1; }
+  constexpr bool is_xla() const { return type_ == DeviceType::XLA; }
+  constexpr bool is_hip() const { return type_ == DeviceType::HIP; }
+  constexpr bool is_xpu() const { return type_ == DeviceType::XPU; }
+  constexpr bool is_mps() const { return type_ == DeviceType::MPS; }
+  constexpr bool is_hpu() const { return type_ == DeviceType::HPU; }
+  constexpr bool is_mtia() const { return type_ == DeviceType::MTIA; }
+  constexpr bool is_lazy() const { return type_ == DeviceType::Lazy; }
+  constexpr bool is_maia() const { return type_ == DeviceType::MAIA; }
+  /// Can tensors there be strided?
+  constexpr bool supports_as_strided() const { return !is_xla() && !is_lazy(); }
   /// "cpu" or "mychip:1".
   std::string str() const;
   friend constexpr bool operator==(Device a, Device b) { return a.type_ == b.type_ && a.index_ == b.index_; }

@@ -24,7 +24,7 @@ namespace cresset {
 
 /// Functionalities in ascending priority. Dense, AutogradFunctionality and AutocastFunctionality exist per backend.
 #define CRESSET_FORALL_FUNCTIONALITIES(_)                                                                        \
-  _(Dense) _(FPGA) _(Vulkan) _(Metal) _(CustomLayout1) _(CustomLayout2) _(BackendSelect) _(Python) _(Fake)      \
+  _(Dense) _(FPGA) _(Vulkan) _(Metal) _(CustomRNGKeyId) _(CustomLayout1) _(CustomLayout2) _(BackendSelect) _(Python) _(Fake)      \
   _(FuncTorchDynamicLayerBackMode) _(Functionalize) _(Named) _(Conjugate) _(Negative) _(ZeroTensor)             \
   _(ADInplaceOrView) _(AutogradOther) _(AutogradFunctionality) _(AutogradNestedTensor) _(Tracer)                \
   _(AutocastFunctionality) _(FuncTorchBatched) _(FuncTorchVmapMode) _(Batched) _(VmapMode)                      \
@@ -56,9 +56,22 @@ enum class DispatchKey : uint16_t {
   Math = CompositeImplicitAutograd,         // older spellings
   DefaultBackend = CompositeExplicitAutograd,
   Autocast = AutocastCPU,
+  MAIA = PrivateUse16,                      // DeviceType::MAIA
+  AutogradMAIA = AutogradPrivateUse16,
+  AutocastMAIA = AutocastPrivateUse16,
+  // Names of devices and layouts that cannot exist here. Kernels for them may be registered and are never called.
+  FirstForeign = NumKeys + 1,
+  HIP = FirstForeign, XPU, MPS, HPU, MTIA, Lazy, IPU, VE,
+  AutogradHIP, AutogradXPU, AutogradMPS, AutogradHPU, AutogradMTIA, AutogradLazy, AutogradIPU, AutogradVE,
+  AutocastHIP, AutocastXPU, AutocastMPS, AutocastHPU, AutocastMTIA, AutocastLazy, AutocastIPU, AutocastVE,
+  Quantized, QuantizedCPU, QuantizedCUDA, QuantizedMeta, QuantizedXPU, QuantizedPrivateUse1,
+  Sparse, SparseCPU, SparseCUDA, SparseMeta, SparseXPU, SparsePrivateUse1,
+  SparseCsr, SparseCsrCPU, SparseCsrCUDA, SparseCsrMeta, SparseCsrXPU, SparseCsrPrivateUse1,
+  MkldnnCPU, NestedTensor, NestedTensorCPU, NestedTensorCUDA, NestedTensorPrivateUse1,
 };
 // clang-format on
 
+constexpr bool isForeignDispatchKey(DispatchKey k) { return k >= DispatchKey::FirstForeign; }
 inline constexpr int kBackendCount = kDeviceTypeCount;
 inline constexpr int kFunctionalityCount = static_cast<int>(DispatchKey::CPU) - 1;
 inline constexpr int kRuntimeKeyCount = static_cast<int>(DispatchKey::EndOfRuntimeKeys);
@@ -84,6 +97,7 @@ constexpr int runtime_offset(DispatchKey functionality) {
 constexpr bool isAliasDispatchKey(DispatchKey k) { return k >= DispatchKey::Autograd && k < DispatchKey::NumKeys; }
 /// The functionality of a runtime key: Dense for CPU, AutogradFunctionality for AutogradCPU, itself for single keys.
 constexpr DispatchKey toFunctionalityKey(DispatchKey k) {
+  if (isForeignDispatchKey(k)) return DispatchKey::Undefined;
   const int i = static_cast<int>(k);
   if (i >= detail::kFirstAutocast && i < kRuntimeKeyCount) return DispatchKey::AutocastFunctionality;
   if (i >= detail::kFirstAutograd && i < detail::kFirstAutocast) return DispatchKey::AutogradFunctionality;
@@ -95,9 +109,17 @@ constexpr int toBackendIndex(DispatchKey k) {
   const int i = static_cast<int>(k);
   return i >= detail::kFirstDense && i < kRuntimeKeyCount ? (i - detail::kFirstDense) % kBackendCount : -1;
 }
-constexpr DispatchKey backendKey(DeviceType t) { return static_cast<DispatchKey>(detail::kFirstDense + static_cast<int>(t)); }
-constexpr DispatchKey autogradKey(DeviceType t) { return static_cast<DispatchKey>(detail::kFirstAutograd + static_cast<int>(t)); }
-constexpr DispatchKey autocastKey(DeviceType t) { return static_cast<DispatchKey>(detail::kFirstAutocast + static_cast<int>(t)); }
+namespace detail {
+/// The key of a device kind in a group of keys in the order of DeviceType; `foreign` is the group of the kinds without slot.
+constexpr DispatchKey key_of_device(int first, DispatchKey foreign, DeviceType t) {
+  if (t < DeviceType::HIP) return static_cast<DispatchKey>(first + static_cast<int>(t));
+  if (t > DeviceType::VE) return DispatchKey::Undefined;
+  return static_cast<DispatchKey>(static_cast<int>(foreign) + static_cast<int>(t) - static_cast<int>(DeviceType::HIP));
+}
+}  // namespace detail
+constexpr DispatchKey backendKey(DeviceType t) { return detail::key_of_device(detail::kFirstDense, DispatchKey::HIP, t); }
+constexpr DispatchKey autogradKey(DeviceType t) { return detail::key_of_device(detail::kFirstAutograd, DispatchKey::AutogradHIP, t); }
+constexpr DispatchKey autocastKey(DeviceType t) { return detail::key_of_device(detail::kFirstAutocast, DispatchKey::AutocastHIP, t); }
 
 CRESSET_API const char* toString(DispatchKey k);
 inline std::string to_string(DispatchKey k) { return toString(k); }
@@ -122,7 +144,9 @@ class DispatchKeySet {
   }
 
   /// Is k in the set (for per-backend keys: its functionality and its backend)?
-  constexpr bool has(DispatchKey k) const { return (bits_ & bits_of(k)) == bits_of(k) && k != DispatchKey::Undefined; }
+  constexpr bool has(DispatchKey k) const {
+    return (bits_ & bits_of(k)) == bits_of(k) && k != DispatchKey::Undefined && !isForeignDispatchKey(k);
+  }
   constexpr bool has_all(DispatchKeySet s) const { return (bits_ & s.bits_) == s.bits_; }
   constexpr bool has_any(DispatchKeySet s) const { return (bits_ & s.bits_) != 0; }
   constexpr bool isSupersetOf(DispatchKeySet s) const { return has_all(s); }
@@ -176,7 +200,7 @@ class DispatchKeySet {
     return f == DispatchKey::Undefined ? 0 : uint64_t{1} << (kBackendCount + static_cast<int>(f) - 1);
   }
   static constexpr uint64_t bits_of(DispatchKey k) {
-    if (isAliasDispatchKey(k)) return 0;
+    if (isAliasDispatchKey(k) || isForeignDispatchKey(k)) return 0;
     const int backend = toBackendIndex(k);
     return functionality_bit(toFunctionalityKey(k)) | (backend >= 0 ? uint64_t{1} << backend : 0);
   }
@@ -200,6 +224,11 @@ inline constexpr DispatchKeySet autocast_dispatch_keyset{DispatchKeySet::RAW,
 /// The keys a dense tensor on a device carries: backend, ADInplaceOrView, Autograd, Autocast.
 constexpr DispatchKeySet key_set_for_device(DeviceType t) {
   return DispatchKeySet{backendKey(t), DispatchKey::ADInplaceOrView, autogradKey(t), autocastKey(t)};
+}
+
+/// The set that a dense tensor with this backend key carries; any other key stands for itself.
+constexpr DispatchKeySet key_set_of_backend(DispatchKey k) {
+  return toFunctionalityKey(k) == DispatchKey::Dense ? key_set_for_device(static_cast<DeviceType>(toBackendIndex(k))) : DispatchKeySet(k);
 }
 
 /// Thread-local keys added to and removed from every call. BackendSelect is always included (it is a fallthrough for all

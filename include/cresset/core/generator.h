@@ -20,6 +20,8 @@
 
 namespace cresset {
 
+struct TensorImpl;
+
 /// Seed of a generator that was never seeded.
 inline constexpr uint64_t kDefaultRandomSeed = 67280421310721ull;
 /// PyTorch's name for it.
@@ -37,22 +39,32 @@ struct CRESSET_API GeneratorImpl : intrusive_ptr_target {
   virtual uint64_t current_seed() const = 0;
   /// Restarts the stream from a non-deterministic seed and returns that seed.
   virtual uint64_t seed() = 0;
-  /// The whole state as bytes; set_state of the same generator class takes them back.
-  virtual std::vector<uint8_t> get_state() const = 0;
+  /// The whole state as bytes; set_state_bytes of the same generator class takes them back.
+  virtual std::vector<uint8_t> state_bytes() const;  // of get_state() when not overridden
   /// Raises, and leaves the state alone, when the bytes are not a state of this class.
-  virtual void set_state(std::span<const uint8_t> state) = 0;
+  virtual void set_state_bytes(std::span<const uint8_t> state);
   /// A generator with the same state that continues on its own.
-  virtual intrusive_ptr<GeneratorImpl> clone() const = 0;
+  virtual intrusive_ptr<GeneratorImpl> clone() const { return intrusive_ptr<GeneratorImpl>::unsafe_steal_from_new(clone_impl()); }
   /// Position of a counter-based stream; raises for a generator that has none.
   virtual void set_offset(uint64_t offset);
   virtual uint64_t get_offset() const;
 
+  /// PyTorch's form of the state: a tensor of bytes. Generator classes override this pair or the one above.
+  virtual intrusive_ptr<TensorImpl> get_state() const;
+  virtual void set_state(const TensorImpl& state);
+
   Device device() const { return device_; }
   DispatchKeySet key_set() const { return key_set_; }
+  /// Python object of this generator, managed by the Python layer.
+  void* pyobj() const noexcept { return pyobj_; }
+  void set_pyobj(void* p) noexcept { pyobj_ = p; }
 
   std::mutex mutex_;
 
  protected:
+  /// The object behind clone(), uncounted; one of the two is to be overridden.
+  virtual GeneratorImpl* clone_impl() const;
+  void* pyobj_ = nullptr;
   Device device_;
   DispatchKeySet key_set_;
 };
@@ -70,8 +82,8 @@ class Generator {
   void set_current_seed(uint64_t seed) const { impl_->set_current_seed(seed); }
   uint64_t current_seed() const { return impl_->current_seed(); }
   uint64_t seed() const { return impl_->seed(); }
-  std::vector<uint8_t> get_state() const { return impl_->get_state(); }
-  void set_state(std::span<const uint8_t> state) const { impl_->set_state(state); }
+  std::vector<uint8_t> get_state() const { return impl_->state_bytes(); }
+  void set_state(std::span<const uint8_t> state) const { impl_->set_state_bytes(state); }
   void set_offset(uint64_t offset) const { impl_->set_offset(offset); }
   uint64_t get_offset() const { return impl_->get_offset(); }
   Generator clone() const { return Generator(impl_->clone()); }
@@ -127,7 +139,7 @@ class CRESSET_API Mt19937 {
 };
 
 /// The CPU generator: MT19937 and the second normal of the last Box-Muller pair.
-class CRESSET_API CPUGeneratorImpl final : public GeneratorImpl {
+class CRESSET_API CPUGeneratorImpl : public GeneratorImpl {
  public:
   /// Bytes of a state, in PyTorch's layout, so that states can be exchanged.
   static constexpr std::size_t kStateSize = 5056;
@@ -137,8 +149,10 @@ class CRESSET_API CPUGeneratorImpl final : public GeneratorImpl {
   void set_current_seed(uint64_t seed) override;
   uint64_t current_seed() const override { return seed_; }
   uint64_t seed() override;
-  std::vector<uint8_t> get_state() const override;
-  void set_state(std::span<const uint8_t> state) override;
+  std::vector<uint8_t> state_bytes() const override;
+  void set_state_bytes(std::span<const uint8_t> state) override;
+  intrusive_ptr<TensorImpl> get_state() const override;
+  void set_state(const TensorImpl& state) override;
   intrusive_ptr<GeneratorImpl> clone() const override;
   static DeviceType device_type() { return DeviceType::CPU; }
 

@@ -36,6 +36,8 @@ class CRESSET_API Scalar {
   bool isFloatingPoint() const { return tag_ == Tag::Double; }
   bool isComplex() const { return tag_ == Tag::Complex; }
   bool isBoolean() const { return tag_ == Tag::Bool; }
+  /// Symbolic numbers do not exist here.
+  bool isSymbolic() const { return false; }
   /// Bool, Long, Double or ComplexDouble.
   ScalarType type() const {
     constexpr ScalarType types[] = {kBool, kLong, kDouble, kComplexDouble};
@@ -49,6 +51,12 @@ class CRESSET_API Scalar {
   int64_t toLong() const { return to<int64_t>(); }
   int toInt() const { return to<int32_t>(); }
   bool toBool() const { return to<bool>(); }
+  uint8_t toByte() const { return to<uint8_t>(); }
+  int8_t toChar() const { return to<int8_t>(); }
+  int16_t toShort() const { return to<int16_t>(); }
+  Half toHalf() const { return to<Half>(); }
+  BFloat16 toBFloat16() const { return to<BFloat16>(); }
+  std::complex<float> toComplexFloat() const { return to<std::complex<float>>(); }
   std::complex<double> toComplexDouble() const { return to<std::complex<double>>(); }
   Scalar operator-() const;
   Scalar conj() const;

@@ -23,7 +23,25 @@ enum class ScalarType : int8_t {
   ComplexFloat = 9,
   ComplexDouble = 10,
   Bool = 11,
+  // Quantized, packed, eight-bit floating and wide unsigned types: names only, like ComplexHalf.
+  QInt8 = 12,
+  QUInt8 = 13,
+  QInt32 = 14,
   BFloat16 = 15,
+  QUInt4x2 = 16,
+  QUInt2x4 = 17,
+  Bits1x8 = 18,
+  Bits2x4 = 19,
+  Bits4x2 = 20,
+  Bits8 = 21,
+  Bits16 = 22,
+  Float8_e5m2 = 23,
+  Float8_e4m3fn = 24,
+  Float8_e5m2fnuz = 25,
+  Float8_e4m3fnuz = 26,
+  UInt16 = 27,
+  UInt32 = 28,
+  UInt64 = 29,
   Undefined = 44,
   NumOptions = 45,
 };
@@ -33,7 +51,12 @@ inline constexpr ScalarType kByte = ScalarType::Byte, kUInt8 = ScalarType::Byte,
                             kLong = ScalarType::Long, kInt64 = ScalarType::Long, kHalf = ScalarType::Half, kFloat16 = ScalarType::Half,
                             kFloat = ScalarType::Float, kFloat32 = ScalarType::Float, kDouble = ScalarType::Double,
                             kFloat64 = ScalarType::Double, kComplexFloat = ScalarType::ComplexFloat,
-                            kComplexDouble = ScalarType::ComplexDouble, kBool = ScalarType::Bool, kBFloat16 = ScalarType::BFloat16;
+                            kComplexDouble = ScalarType::ComplexDouble, kBool = ScalarType::Bool, kBFloat16 = ScalarType::BFloat16,
+                            kComplexHalf = ScalarType::ComplexHalf, kQInt8 = ScalarType::QInt8, kQUInt8 = ScalarType::QUInt8,
+                            kQInt32 = ScalarType::QInt32, kUInt16 = ScalarType::UInt16, kUInt32 = ScalarType::UInt32,
+                            kUInt64 = ScalarType::UInt64, kFloat8_e5m2 = ScalarType::Float8_e5m2,
+                            kFloat8_e4m3fn = ScalarType::Float8_e4m3fn, kFloat8_e5m2fnuz = ScalarType::Float8_e5m2fnuz,
+                            kFloat8_e4m3fnuz = ScalarType::Float8_e4m3fnuz;
 
 /// CRESSET_FORALL_SCALAR_TYPES(_): _(C++ type, enumerator) for the twelve types with kernels.
 #define CRESSET_FORALL_SCALAR_TYPES(_)   \

@@ -3,6 +3,7 @@
 
 #include <cresset/base/intrusive_ptr.h>
 #include <cresset/core/allocator.h>
+#include <cresset/core/sym_int.h>
 
 namespace cresset {
 
@@ -23,6 +24,9 @@ struct CRESSET_API StorageImpl : VersionHolder {
 
   StorageImpl(use_byte_size_t, std::size_t nbytes, DataPtr data, Allocator* allocator, bool resizable)
       : data_(std::move(data)), nbytes_(nbytes), allocator_(allocator), resizable_(resizable) {}
+  /// Memory from an allocator.
+  StorageImpl(use_byte_size_t tag, std::size_t nbytes, Allocator* allocator, bool resizable)
+      : StorageImpl(tag, nbytes, allocator->allocate(nbytes), allocator, resizable) {}
   /// Host memory straight from alloc_cpu (the quick path: no DataPtr context).
   StorageImpl(use_byte_size_t, std::size_t nbytes);
   ~StorageImpl() override;
@@ -56,6 +60,16 @@ struct CRESSET_API StorageImpl : VersionHolder {
   std::size_t allocated_ = 0;
   void free_sized() noexcept;
 };
+
+/// Makes the storages of a device kind's tensors, where the backend has a StorageImpl of its own. A null DataPtr asks for
+/// memory from the allocator.
+using StorageImplCreateHelper = intrusive_ptr<StorageImpl> (*)(StorageImpl::use_byte_size_t, SymInt nbytes, DataPtr data,
+                                                               Allocator* allocator, bool resizable);
+CRESSET_API void SetStorageImplCreate(DeviceType t, StorageImplCreateHelper create);
+CRESSET_API StorageImplCreateHelper GetStorageImplCreate(DeviceType t);
+/// A storage from the device's maker, or a plain one.
+CRESSET_API intrusive_ptr<StorageImpl> make_storage_impl(StorageImpl::use_byte_size_t, SymInt nbytes, DataPtr data, Allocator* allocator,
+                                                         bool resizable, std::optional<Device> device);
 
 /// Handle of a StorageImpl.
 class Storage {

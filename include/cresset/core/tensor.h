@@ -13,6 +13,8 @@
 #include <cresset/core/generator.h>
 #include <cresset/core/grad_mode.h>
 #include <cresset/core/scalar.h>
+#include <cresset/core/sym_int.h>
+#include <cresset/core/tensor_accessor.h>
 #include <cresset/core/tensor_impl.h>
 #include <cresset/core/tensor_options.h>
 #include <cresset/core/tensor_spec.h>
@@ -27,44 +29,8 @@ namespace autograd {
 struct Node;
 }
 
-/// Element access without checks, for small hand-written loops; T must be the tensor's element type.
-template <class T, std::size_t N>
-class TensorAccessor {
- public:
-  TensorAccessor(T* data, const int64_t* sizes, const int64_t* strides) : data_(data), sizes_(sizes), strides_(strides) {}
-  auto operator[](int64_t i) const {
-    if constexpr (N == 1)
-      return std::ref(data_[i * strides_[0]]);
-    else
-      return TensorAccessor<T, N - 1>(data_ + i * strides_[0], sizes_ + 1, strides_ + 1);
-  }
-  IntArrayRef sizes() const { return {sizes_, N}; }
-  IntArrayRef strides() const { return {strides_, N}; }
-  int64_t size(int64_t d) const { return sizes_[d]; }
-  int64_t stride(int64_t d) const { return strides_[d]; }
-  T* data() const { return data_; }
-
- private:
-  T* data_;
-  const int64_t* sizes_;
-  const int64_t* strides_;
-};
-template <class T>
-class TensorAccessor<T, 1> {
- public:
-  TensorAccessor(T* data, const int64_t* sizes, const int64_t* strides) : data_(data), sizes_(sizes), strides_(strides) {}
-  T& operator[](int64_t i) const { return data_[i * strides_[0]]; }
-  IntArrayRef sizes() const { return {sizes_, 1}; }
-  IntArrayRef strides() const { return {strides_, 1}; }
-  int64_t size(int64_t d) const { return sizes_[d]; }
-  int64_t stride(int64_t d) const { return strides_[d]; }
-  T* data() const { return data_; }
-
- private:
-  T* data_;
-  const int64_t* sizes_;
-  const int64_t* strides_;
-};
+class TensorIndex;
+class DeprecatedTypeProperties;
 
 /// A reference-counted handle of a TensorImpl; a default-made one is undefined.
 class CRESSET_API Tensor {
@@ -116,10 +82,12 @@ class CRESSET_API Tensor {
   int64_t stride(int64_t d) const { return impl_->strides()[wrap_dim(d)]; }
   int64_t numel() const { return impl_->numel(); }
   int64_t storage_offset() const { return impl_->storage_offset(); }
-  IntArrayRef sym_sizes() const { return sizes(); }
-  IntArrayRef sym_strides() const { return strides(); }
-  int64_t sym_numel() const { return numel(); }
-  int64_t sym_size(int64_t d) const { return size(d); }
+  SymIntArrayRef sym_sizes() const { return sizes(); }
+  SymIntArrayRef sym_strides() const { return strides(); }
+  SymInt sym_numel() const { return numel(); }
+  SymInt sym_storage_offset() const { return storage_offset(); }
+  SymInt sym_size(int64_t d) const { return size(d); }
+  SymInt sym_stride(int64_t d) const { return stride(d); }
   ScalarType scalar_type() const { return impl_->dtype(); }
   TypeMeta dtype() const { return impl_->dtype(); }
   Device device() const { return impl_->device(); }
@@ -130,6 +98,8 @@ class CRESSET_API Tensor {
   int64_t element_size() const { return static_cast<int64_t>(impl_->itemsize()); }
   std::size_t nbytes() const { return static_cast<std::size_t>(numel()) * itemsize(); }
   DispatchKeySet key_set() const { return impl_->key_set(); }
+  /// PyTorch's older description of dtype and device (cresset/ops/type_properties.h).
+  DeprecatedTypeProperties type() const;
   bool is_contiguous(MemoryFormat f = MemoryFormat::Contiguous) const { return impl_->is_contiguous(f); }
   bool is_non_overlapping_and_dense() const { return impl_->is_non_overlapping_and_dense(); }
   /// ChannelsLast or ChannelsLast3d when the strides say so, otherwise Contiguous.
@@ -138,6 +108,17 @@ class CRESSET_API Tensor {
   bool is_meta() const { return device().is_meta(); }
   bool is_cuda() const { return device().is_cuda(); }
   bool is_privateuseone() const { return device().is_privateuseone(); }
+  bool is_xla() const { return device().is_xla(); }
+  bool is_hip() const { return device().is_hip(); }
+  bool is_xpu() const { return device().is_xpu(); }
+  bool is_mps() const { return device().is_mps(); }
+  bool is_hpu() const { return device().is_hpu(); }
+  bool is_mtia() const { return device().is_mtia(); }
+  bool is_maia() const { return device().is_maia(); }
+  bool is_lazy() const { return device().is_lazy(); }
+  bool is_vulkan() const { return device().type() == kVulkan; }
+  bool is_mkldnn() const { return layout() == Layout::Mkldnn; }
+  bool is_nested() const { return false; }
   bool is_complex() const { return isComplexType(scalar_type()); }
   bool is_floating_point() const { return isFloatingType(scalar_type()); }
   bool is_signed() const { return isSignedType(scalar_type()); }
@@ -171,6 +152,27 @@ class CRESSET_API Tensor {
   TensorAccessor<T, N> accessor() const {
     CRESSET_CHECK(dim() == static_cast<int64_t>(N), "accessor: a tensor of ", N, " dimensions was required; this one has ", dim(), ".");
     return TensorAccessor<T, N>(data_ptr<T>(), sizes().data(), strides().data());
+  }
+  /// An accessor with sizes and strides of its own, of type index_t.
+  template <class T, std::size_t N, template <class> class PtrTraits = DefaultPtrTraits, class index_t = int64_t>
+  GenericPackedTensorAccessor<T, N, PtrTraits, index_t> generic_packed_accessor() const {
+    CRESSET_CHECK(dim() == static_cast<int64_t>(N), "packed_accessor: a tensor of ", N, " dimensions was required; this one has ", dim(),
+                  ".");
+    return {data_ptr<T>(), sizes().data(), strides().data()};
+  }
+  template <class T, std::size_t N, template <class> class PtrTraits = DefaultPtrTraits>
+  PackedTensorAccessor32<T, N, PtrTraits> packed_accessor32() const {
+    CRESSET_CHECK(numel() <= INT32_MAX, "packed_accessor32: at most 2^31 - 1 elements were required; this tensor has ", numel(),
+                  ". Use packed_accessor64.");
+    return generic_packed_accessor<T, N, PtrTraits, int32_t>();
+  }
+  template <class T, std::size_t N, template <class> class PtrTraits = DefaultPtrTraits>
+  PackedTensorAccessor64<T, N, PtrTraits> packed_accessor64() const {
+    return generic_packed_accessor<T, N, PtrTraits, int64_t>();
+  }
+  template <class T, std::size_t N, template <class> class PtrTraits = DefaultPtrTraits, class index_t = int64_t>
+  GenericPackedTensorAccessor<T, N, PtrTraits, index_t> packed_accessor() const {
+    return generic_packed_accessor<T, N, PtrTraits, index_t>();
   }
   /// The one element as T; raises for tensors of other sizes.
   template <class T>
@@ -210,6 +212,11 @@ class CRESSET_API Tensor {
   Tensor tensor_data() const;
   Tensor variable_data() const;
   Tensor data() const { return variable_data(); }
+  /// The older spelling of data_ptr<T>().
+  template <class T>
+  T* data() const {
+    return data_ptr<T>();
+  }
   void set_data(const Tensor& new_data) const;
   int64_t _version() const { return static_cast<int64_t>(impl_->version()); }
 
@@ -226,6 +233,29 @@ class CRESSET_API Tensor {
   Tensor& operator/=(const Scalar& o);
   Tensor operator[](int64_t i) const;
   Tensor operator[](const Tensor& index) const;
+  /// Python's x[...]: integers, slices, None, Ellipsis, masks and index tensors (cresset/ops/tensor_index.h).
+  Tensor index(std::initializer_list<TensorIndex> indices) const;
+  Tensor index(ArrayRef<TensorIndex> indices) const;
+  Tensor index(OptionalTensorList indices) const;
+  /// Python's x[...] = values.
+  Tensor& index_put_(std::initializer_list<TensorIndex> indices, const Tensor& values);
+  Tensor& index_put_(std::initializer_list<TensorIndex> indices, const Scalar& value);
+  Tensor& index_put_(ArrayRef<TensorIndex> indices, const Tensor& values);
+  Tensor& index_put_(ArrayRef<TensorIndex> indices, const Scalar& value);
+  // Forms of the operators below under their older or symbolic names.
+  Tensor cpu() const;
+  Tensor cuda() const;
+  Tensor toType(ScalarType t) const;
+  bool is_pinned() const;
+  Tensor view_symint(SymIntArrayRef size) const;
+  Tensor reshape_symint(SymIntArrayRef size) const;
+  Tensor expand_symint(SymIntArrayRef size, bool implicit = false) const;
+  Tensor narrow_symint(int64_t d, SymInt start, SymInt length) const;
+  Tensor select_symint(int64_t d, SymInt i) const;
+  Tensor slice_symint(int64_t d = 0, std::optional<SymInt> start = std::nullopt, std::optional<SymInt> end = std::nullopt,
+                      SymInt step = 1) const;
+  Tensor new_empty_symint(SymIntArrayRef size, const TensorOptions& options = {}) const;
+  Tensor new_zeros_symint(SymIntArrayRef size, const TensorOptions& options = {}) const;
   /// "CPUFloatType [2, 3]".
   std::string toString() const;
 

@@ -36,6 +36,8 @@ struct CRESSET_API TensorImpl : intrusive_ptr_target {
   TensorImpl(Storage&& storage, DispatchKeySet key_set, TypeMeta data_type);
   /// A tensor without storage (undefined data, meta-like or opaque).
   TensorImpl(DispatchKeySet key_set, TypeMeta data_type, std::optional<Device> device);
+  TensorImpl(Storage&& storage, DispatchKey key, TypeMeta data_type)
+      : TensorImpl(std::move(storage), key_set_of_backend(key), data_type) {}
   /// A view with everything given; used by the view operators.
   TensorImpl(const Storage& storage, DispatchKeySet key_set, TypeMeta data_type, IntArrayRef sizes, IntArrayRef strides, int64_t offset);
   ~TensorImpl() override;
@@ -53,7 +55,8 @@ struct CRESSET_API TensorImpl : intrusive_ptr_target {
   }
   /// Does every element have its own place, without holes?
   bool is_non_overlapping_and_dense() const;
-  ScalarType dtype() const { return dtype_; }
+  TypeMeta dtype() const { return dtype_; }
+  ScalarType scalar_type() const { return dtype_; }
   Device device() const { return device_; }
   DeviceType device_type() const { return device_.type(); }
   virtual Layout layout() const { return kStrided; }
@@ -75,6 +78,8 @@ struct CRESSET_API TensorImpl : intrusive_ptr_target {
   /// Sizes and strides together; both of one length.
   void set_sizes_and_strides(IntArrayRef sizes, IntArrayRef strides, std::optional<int64_t> offset = std::nullopt);
   void set_storage_offset(int64_t offset) { offset_ = offset; }
+  /// The same sizes with strides of a memory format.
+  void empty_tensor_restride(MemoryFormat format) { set_sizes_and_strides(sizes(), strides_for(sizes(), format)); }
   /// Other memory, same sizes; the version counter of this tensor is kept.
   void set_storage_keep_dtype(Storage storage);
   void set_storage_and_dtype(Storage storage, TypeMeta type);
@@ -99,6 +104,8 @@ struct CRESSET_API TensorImpl : intrusive_ptr_target {
 
   BackendMeta* backend_meta() const { return backend_meta_.get(); }
   const intrusive_ptr<BackendMeta>& backend_meta_ptr() const { return backend_meta_; }
+  BackendMeta* get_backend_meta() const { return backend_meta(); }
+  const intrusive_ptr<BackendMeta>& get_backend_meta_intrusive_ptr() const { return backend_meta_; }
   void set_backend_meta(intrusive_ptr<BackendMeta> m) { backend_meta_ = std::move(m); }
 
   /// A new impl on the same storage without autograd part. share_version: does it count changes together with this one?

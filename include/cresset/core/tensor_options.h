@@ -4,6 +4,7 @@
 #include <optional>
 
 #include <cresset/core/device.h>
+#include <cresset/core/dispatch_key_set.h>
 #include <cresset/core/layout.h>
 #include <cresset/core/scalar_type.h>
 
@@ -18,6 +19,10 @@ struct TensorOptions {
   TensorOptions(DeviceType d) : device_(Device(d)) {}
   TensorOptions(Layout l) : layout_(l) {}
   TensorOptions(MemoryFormat f) : memory_format_(f) {}
+  /// Whatever makes a Device: "cpu", {kCPU, 0}.
+  template <class T, class = std::enable_if_t<std::is_constructible_v<Device, const T&> && !std::is_convertible_v<T, ScalarType> &&
+                                              !std::is_same_v<std::decay_t<T>, TensorOptions>>>
+  TensorOptions(const T& device) : device_(Device(device)) {}
 
   [[nodiscard]] TensorOptions dtype(std::optional<ScalarType> t) const {
     auto r = *this;
@@ -51,6 +56,10 @@ struct TensorOptions {
     return r;
   }
 
+  template <class T>
+  [[nodiscard]] TensorOptions dtype() const {
+    return dtype(CppTypeToScalarType<T>::value);
+  }
   TypeMeta dtype() const { return dtype_.value_or(get_default_dtype()); }
   Device device() const { return device_.value_or(Device(kCPU)); }
   Layout layout() const { return layout_.value_or(kStrided); }
@@ -59,6 +68,10 @@ struct TensorOptions {
   bool has_dtype() const { return dtype_.has_value(); }
   bool has_device() const { return device_.has_value(); }
   bool has_layout() const { return layout_.has_value(); }
+  bool has_requires_grad() const { return requires_grad_.has_value(); }
+  bool has_pinned_memory() const { return pinned_memory_.has_value(); }
+  bool has_memory_format() const { return memory_format_.has_value(); }
+  DispatchKey computeDispatchKey() const { return backendKey(device().type()); }
   std::optional<ScalarType> dtype_opt() const { return dtype_; }
   std::optional<Device> device_opt() const { return device_; }
   std::optional<Layout> layout_opt() const { return layout_; }
@@ -87,7 +100,24 @@ struct TensorOptions {
 };
 
 inline TensorOptions dtype(ScalarType t) { return TensorOptions(t); }
+template <class T>
+TensorOptions dtype() {
+  return dtype(CppTypeToScalarType<T>::value);
+}
+inline TensorOptions dtype(TypeMeta t) { return TensorOptions(t); }
 inline TensorOptions device(Device d) { return TensorOptions(d); }
+inline TensorOptions layout(Layout l) { return TensorOptions(l); }
+inline TensorOptions memory_format(MemoryFormat f) { return TensorOptions(f); }
+
+// Values of arguments that were left out.
+inline ScalarType dtype_or_default(std::optional<ScalarType> t) { return t.value_or(get_default_dtype()); }
+inline TypeMeta dtype_or_default(std::optional<TypeMeta> t) { return t ? *t : TypeMeta(get_default_dtype()); }
+inline Device device_or_default(std::optional<Device> d) { return d.value_or(Device(kCPU)); }
+inline Layout layout_or_default(std::optional<Layout> l) { return l.value_or(kStrided); }
+inline bool pinned_memory_or_default(std::optional<bool> v) { return v.value_or(false); }
+inline std::optional<ScalarType> optTypeMetaToScalarType(std::optional<TypeMeta> t) {
+  return t ? std::optional<ScalarType>(t->toScalarType()) : std::nullopt;
+}
 inline TensorOptions requires_grad(bool v = true) { return TensorOptions().requires_grad(v); }
 
 }  // namespace cresset

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <tuple>
 #include <type_traits>
+#include <typeinfo>
 #include <vector>
 
 #include <cresset/dispatch/function_schema.h>
@@ -27,6 +28,9 @@ namespace impl {
 
 template <class T>
 inline constexpr bool always_false = false;
+
+/// The type of a registered C++ class (cresset/dispatch/custom_class.h); raises for others.
+CRESSET_API TypePtr custom_class_type(const std::type_info& type);
 
 /// Owns what an unboxed argument points into. Default: a value converted by IValue::to.
 template <class T>
@@ -58,6 +62,14 @@ CRESSET_VALUE_ARG(Device, Device, toDevice);
 CRESSET_VALUE_ARG(Storage, Storage, toStorage);
 CRESSET_VALUE_ARG(std::complex<double>, Complex, toComplexDouble);
 #undef CRESSET_VALUE_ARG
+
+template <>
+struct Arg<SymInt> : NoKeys {
+  using canonical = int64_t;
+  static TypePtr schema_type() { return basic_type(TypeKind::Int); }
+  static int64_t from(IValue& v) { return v.toInt(); }
+  static int64_t get(int64_t h) { return h; }
+};
 
 template <>
 struct Arg<Tensor> {
@@ -110,7 +122,7 @@ struct Arg<IValue> : NoKeys {
 template <class T>
 struct Arg<std::optional<T>> {
   static constexpr bool by_reference = std::is_same_v<T, Tensor> || std::is_same_v<T, Scalar> || std::is_same_v<T, Generator>;
-  using value = std::conditional_t<std::is_same_v<T, std::string>, std::string_view, T>;
+  using value = std::conditional_t<std::is_same_v<T, std::string>, std::string_view, std::conditional_t<std::is_same_v<T, SymInt>, int64_t, T>>;
   using canonical = std::conditional_t<by_reference, const std::optional<T>&, std::optional<value>>;
   static TypePtr schema_type() { return optional_of(Arg<T>::schema_type()); }
   static std::optional<value> from(IValue& v) {
@@ -181,6 +193,59 @@ struct Arg<OptionalArrayRef<T>> : Arg<std::optional<ArrayRef<T>>> {
 };
 template <class T>
 struct Arg<std::vector<T>> : Arg<ArrayRef<T>> {};
+template <>
+struct Arg<SymIntArrayRef> : Arg<IntArrayRef> {};
+template <>
+struct Arg<OptionalSymIntArrayRef> : Arg<OptionalIntArrayRef> {};
+template <>
+struct Arg<std::optional<SymIntArrayRef>> : Arg<std::optional<IntArrayRef>> {};
+template <class T>
+struct Arg<std::optional<std::vector<T>>> : Arg<std::optional<ArrayRef<T>>> {};
+// Lists and dicts are handed on by handle. Lists of optional tensors are what the built-in operators index with.
+template <class T>
+struct Arg<List<T>> : NoKeys {
+  using canonical = List<T>;
+  static TypePtr schema_type() { return list_of(Arg<T>::schema_type()); }
+  static List<T> from(IValue& v) { return List<T>(intrusive_ptr<ivalue::ListImpl>::reclaim_copy(&v.toListImpl())); }
+  static List<T> get(List<T>& h) { return h; }
+  static DispatchKeySet keys(const List<T>& list) {
+    DispatchKeySet ks;
+    if constexpr (std::is_same_v<T, Tensor>)
+      for (const IValue& v : list.impl()->elements) ks |= Arg<Tensor>::keys(v.toTensor());
+    return ks;
+  }
+};
+template <>
+struct Arg<List<std::optional<Tensor>>> : Arg<ArrayRef<std::optional<Tensor>>> {};
+template <class K, class V>
+struct Arg<Dict<K, V>> : NoKeys {
+  using canonical = Dict<K, V>;
+  static TypePtr schema_type() { return dict_of(Arg<K>::schema_type(), Arg<V>::schema_type()); }
+  static Dict<K, V> from(IValue& v) { return Dict<K, V>(intrusive_ptr<ivalue::DictImpl>::reclaim_copy(&v.toDictImpl())); }
+  static Dict<K, V> get(Dict<K, V>& h) { return h; }
+};
+template <class K, class V>
+struct Arg<std::unordered_map<K, V>> : NoKeys {
+  using canonical = std::unordered_map<K, V>;
+  static TypePtr schema_type() { return dict_of(Arg<K>::schema_type(), Arg<V>::schema_type()); }
+  static canonical from(IValue& v) {
+    canonical out;
+    for (const auto& [k, x] : v.toDictImpl().items) out.emplace(k.template to<K>(), x.template to<V>());
+    return out;
+  }
+  static canonical get(canonical& h) { return h; }
+};
+template <class... T>
+struct Arg<std::tuple<T...>> : NoKeys {
+  using canonical = std::tuple<T...>;
+  static TypePtr schema_type() { return tuple_of({Arg<T>::schema_type()...}); }
+  static canonical from(IValue& v) {
+    const std::vector<IValue>& e = v.toTupleElements();
+    CRESSET_CHECK(e.size() == sizeof...(T), "a tuple of ", sizeof...(T), " values was required; ", e.size(), " were given.");
+    return [&]<std::size_t... I>(std::index_sequence<I...>) { return canonical(e[I].template to<T>()...); }(std::index_sequence_for<T...>());
+  }
+  static canonical get(canonical& h) { return h; }
+};
 template <class T, std::size_t N>
 struct Arg<std::array<T, N>> : NoKeys {
   using canonical = std::array<T, N>;
@@ -197,7 +262,7 @@ struct Arg<std::array<T, N>> : NoKeys {
 template <class T>
 struct Arg<intrusive_ptr<T>> : NoKeys {
   using canonical = const intrusive_ptr<T>&;
-  static TypePtr schema_type() { return object_type("__torch__.CustomClass"); }
+  static TypePtr schema_type() { return custom_class_type(typeid(T)); }
   static intrusive_ptr<T> from(IValue& v) { return v.toCustomClass<T>(); }
   static const intrusive_ptr<T>& get(intrusive_ptr<T>& h) { return h; }
 };
@@ -219,6 +284,43 @@ constexpr void check_parameter_type() {
 template <class P>
 using canonical_t = typename arg_of<P>::canonical;
 
+// Results that are spelled differently and mean the same: SymInt is int64_t, and `const Tensor&` (PyTorch's type of a few
+// in-place operators, whose first argument is then const as well) is `Tensor&`.
+template <class R>
+struct CanonicalResult {
+  using type = R;
+};
+template <>
+struct CanonicalResult<SymInt> {
+  using type = int64_t;
+};
+template <>
+struct CanonicalResult<const Tensor&> {
+  using type = Tensor&;
+};
+template <class... T>
+struct CanonicalResult<std::tuple<T...>> {
+  using type = std::tuple<typename CanonicalResult<T>::type...>;
+};
+template <class R>
+using canonical_result_t = typename CanonicalResult<R>::type;
+template <class... T>
+struct TypeList {};
+template <class R, class... A>
+struct CanonicalParameters {
+  using type = TypeList<canonical_t<A>...>;
+};
+template <class A0, class... A>
+struct CanonicalParameters<const Tensor&, A0, A...> {
+  using type = TypeList<std::conditional_t<std::is_same_v<canonical_t<A0>, const Tensor&>, Tensor&, canonical_t<A0>>, canonical_t<A>...>;
+};
+template <class R, class Parameters>
+struct FunctionOf;
+template <class R, class... P>
+struct FunctionOf<R, TypeList<P...>> {
+  using type = R(P...);
+};
+
 /// Passes a canonical argument on to a parameter written as P.
 template <class P>
 CRESSET_ALWAYS_INLINE decltype(auto) to_parameter(canonical_t<P>& a) {
@@ -232,6 +334,12 @@ CRESSET_ALWAYS_INLINE decltype(auto) to_parameter(canonical_t<P>& a) {
     return V(a);
   else if constexpr (requires { V(a.begin(), a.end()); })
     return V(a.begin(), a.end());
+  else if constexpr (std::is_same_v<V, List<std::optional<Tensor>>>)
+    return V(a.begin(), a.end());
+  else if constexpr (std::is_same_v<V, OptionalSymIntArrayRef>)
+    return a ? V(SymIntArrayRef(*a)) : V();
+  else if constexpr (requires { V(std::in_place, a->begin(), a->end()); })
+    return a ? V(std::in_place, a->begin(), a->end()) : V();
   else if constexpr (std::is_same_v<V, std::optional<std::string>>)
     return a ? V(std::string(*a)) : V();
   else
@@ -287,7 +395,8 @@ template <class R, class... A>
 struct Signature {
   using result = R;
   using parameters = std::tuple<A...>;
-  using canonical_function = R(canonical_t<A>...);
+  using canonical_parameters = typename CanonicalParameters<R, A...>::type;
+  using canonical_function = typename FunctionOf<canonical_result_t<R>, canonical_parameters>::type;
   static constexpr std::size_t arity = sizeof...(A);
 };
 template <class F>
@@ -352,4 +461,23 @@ void push_result(Stack& stack, std::tuple<T&...>&& r) {
 }
 
 }  // namespace impl
+
+template <class T>
+T IValue::to() const {
+  if constexpr (std::is_same_v<T, IValue>) {
+    return *this;
+  } else if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, int64_t> || std::is_same_v<T, double>) {
+    return impl::Arg<T>::from(const_cast<IValue&>(*this));
+  } else if constexpr (std::is_integral_v<T>) {
+    return static_cast<T>(toInt());
+  } else if constexpr (std::is_same_v<T, float>) {
+    return static_cast<float>(toDouble());
+  } else {
+    auto holder = impl::Arg<T>::from(const_cast<IValue&>(*this));
+    using V = impl::canonical_t<T>;
+    V value = impl::Arg<T>::get(holder);
+    return T(impl::to_parameter<T>(value));
+  }
+}
+
 }  // namespace cresset

@@ -144,7 +144,16 @@ class TypedOperatorHandle<R(A...)> : public OperatorHandle {
 
  private:
   CRESSET_ALWAYS_INLINE R dispatch(DispatchKeySet ks, A... args) const {
-    return entry_->lookup(ks).template call<R, impl::canonical_t<A>...>(*this, ks, std::forward<A>(args)...);
+    if constexpr (std::is_same_v<R, const Tensor&>)
+      return call_in_place(ks, std::forward<A>(args)...);
+    else
+      return entry_->lookup(ks).template call<impl::canonical_result_t<R>, impl::canonical_t<A>...>(*this, ks, std::forward<A>(args)...);
+  }
+  // `const Tensor& (const Tensor&, …)`: the first argument is the one that is written.
+  template <class... Rest>
+  const Tensor& call_in_place(DispatchKeySet ks, const Tensor& self, Rest&&... rest) const {
+    return entry_->lookup(ks).template call<Tensor&, Tensor&, impl::canonical_t<Rest>...>(*this, ks, const_cast<Tensor&>(self),
+                                                                                        std::forward<Rest>(rest)...);
   }
 };
 
@@ -154,6 +163,11 @@ struct CRESSET_API OpRegistrationListener {
   virtual void onOperatorRegistered(const OperatorHandle& op) = 0;
   virtual void onOperatorDeregistered(const OperatorHandle& op) = 0;
 };
+
+namespace tables {
+struct SchemaTable;
+struct KernelTable;
+}  // namespace tables
 
 class CRESSET_API Dispatcher {
  public:
@@ -187,6 +201,8 @@ class CRESSET_API Dispatcher {
 
  private:
   friend class OperatorHandle;
+  friend struct tables::SchemaTable;
+  friend struct tables::KernelTable;
   Dispatcher();
   struct State;
   std::unique_ptr<State> state_;

@@ -18,6 +18,10 @@ namespace cresset {
 
 class IValue;
 using Stack = std::vector<IValue>;
+template <class T>
+class List;
+template <class K, class V>
+class Dict;
 
 /// Base of user classes that travel through IValues (torch::CustomClassHolder).
 struct CRESSET_API CustomClassHolder : intrusive_ptr_target {};
@@ -26,6 +30,8 @@ namespace ivalue {
 /// A string shared between values.
 struct ConstantString final : intrusive_ptr_target {
   explicit ConstantString(std::string s) : text(std::move(s)) {}
+  static intrusive_ptr<ConstantString> create(std::string s) { return make_intrusive<ConstantString>(std::move(s)); }
+  const std::string& string() const { return text; }
   const std::string text;
 };
 struct ComplexHolder final : intrusive_ptr_target {
@@ -151,6 +157,13 @@ class CRESSET_API IValue {
   }
   template <class... T>
   IValue(const std::tuple<T...>& values);
+  template <class T>
+  IValue(const List<T>& list) noexcept;
+  template <class K, class V>
+  IValue(const Dict<K, V>& dict) noexcept;
+  template <class K, class V>
+  IValue(const std::unordered_map<K, V>& map);
+  IValue(SymInt v) noexcept : IValue(v.value) {}
 
   Tag tag() const { return tag_; }
   const char* tagKind() const;
@@ -175,6 +188,7 @@ class CRESSET_API IValue {
   bool isEnum() const { return tag_ == Tag::Enum; }
   bool isFuture() const { return tag_ == Tag::Future; }
   bool isFunction() const { return tag_ == Tag::Function; }
+  bool isPtrType() const { return is_counted() || isTensor(); }
   bool isCapsule() const { return tag_ == Tag::Capsule; }
   /// Lists whose elements are all of one tag; an empty list counts as every kind of list.
   bool isTensorList() const { return is_list_of(Tag::Tensor); }
@@ -218,25 +232,37 @@ class CRESSET_API IValue {
     return static_cast<ivalue::ConstantString*>(payload_.p)->text;
   }
   std::string_view toStringView() const { return toStringRef(); }
+  intrusive_ptr<ivalue::ConstantString> toString() const {
+    toStringRef();
+    return intrusive_ptr<ivalue::ConstantString>::reclaim_copy(static_cast<ivalue::ConstantString*>(payload_.p));
+  }
+  std::optional<std::string_view> toOptionalStringRef() const { return isNone() ? std::nullopt : std::optional(toStringView()); }
+  SymInt toSymInt() const { return toInt(); }
   ScalarType toScalarType() const { return static_cast<ScalarType>(toInt()); }
   Layout toLayout() const { return static_cast<Layout>(toInt()); }
   MemoryFormat toMemoryFormat() const { return static_cast<MemoryFormat>(toInt()); }
   cresset::Device toDevice() const;
   Generator toGenerator() const;
   cresset::Storage toStorage() const;
-  const intrusive_ptr<ivalue::ListImpl> toList() const;
+  /// The containers in place, without taking part in their ownership.
+  ivalue::ListImpl& toListImpl() const;
+  ivalue::DictImpl& toDictImpl() const;
   const intrusive_ptr<ivalue::TupleImpl> toTuple() const;
-  const intrusive_ptr<ivalue::DictImpl> toGenericDict() const;
+  /// Typed handles of them (cresset/dispatch/list.h, dict.h).
+  List<IValue> toList() const;
+  List<int64_t> toIntList() const;
+  List<double> toDoubleList() const;
+  List<bool> toBoolList() const;
+  List<cresset::Tensor> toTensorList() const;
+  Dict<IValue, IValue> toGenericDict() const;
   intrusive_ptr<ivalue::Object> toObject() const;
   ivalue::Object& toObjectRef() const;
   intrusive_ptr<ivalue::EnumHolder> toEnumHolder() const;
   intrusive_ptr<ivalue::Future> toFuture() const;
   intrusive_ptr<ivalue::FunctionBase> toFunction() const;
   const std::vector<IValue>& toListRef() const;
-  /// The containers in place, without taking part in their ownership.
-  ivalue::ListImpl& toListImpl() const;
-  ivalue::DictImpl& toDictImpl() const;
   const std::vector<IValue>& toTupleElements() const;
+  const ivalue::TupleImpl& toTupleRef() const;
   std::vector<int64_t> toIntVector() const;
   std::vector<double> toDoubleVector() const;
   std::vector<cresset::Tensor> toTensorVector() const;
@@ -248,14 +274,29 @@ class CRESSET_API IValue {
     CRESSET_CHECK_TYPE(p, "IValue: the object is of another class than the one asked for.");
     return intrusive_ptr<T>::reclaim_copy(p);
   }
-  /// Conversion by C++ type: Tensor, numbers, bool, strings, optionals, vectors.
+  intrusive_ptr<CustomClassHolder> toCustomClassHolder() const {
+    require(Tag::Object, "custom class object");
+    return intrusive_ptr<CustomClassHolder>::reclaim_copy(static_cast<CustomClassHolder*>(payload_.p));
+  }
+  /// Conversion to any type that a kernel may take (cresset/dispatch/boxing.h).
   template <class T>
   T to() const;
+  template <class T>
+  std::optional<T> toOptional() const {
+    return isNone() ? std::nullopt : std::optional<T>(to<T>());
+  }
 
   /// Same kind and same value (tensors: the same object; containers: element by element).
   friend CRESSET_API bool operator==(const IValue& a, const IValue& b);
   /// The most specific type that is evident from the value.
   TypePtr type() const;
+  /// Same object, or tensors on one storage?
+  bool isAliasOf(const IValue& o) const {
+    return isTensor() && o.isTensor() ? payload_.t.is_alias_of(o.payload_.t) : is_counted() && tag_ == o.tag_ && payload_.p == o.payload_.p;
+  }
+  /// A copy that shares nothing with this value: tensors are cloned, containers copied to the depth.
+  IValue deepcopy() const;
+  TensorImpl* unsafeToTensorImpl() const { return payload_.t.unsafeGetTensorImpl(); }
   /// Same object?
   bool is(const IValue& o) const { return tag_ == o.tag_ && (isTensor() ? payload_.t.is_same(o.payload_.t) : payload_.i == o.payload_.i); }
 
@@ -310,11 +351,24 @@ struct ListImpl final : intrusive_ptr_target {
   std::vector<IValue> elements;
   TypePtr element_type;  // may be null: then evident from the elements
 };
+/// The members; also PyTorch's accessor of the same name.
+struct TupleElements : std::vector<IValue> {
+  using std::vector<IValue>::vector;
+  TupleElements(std::vector<IValue> v) : std::vector<IValue>(std::move(v)) {}
+  const std::vector<IValue>& operator()() const { return *this; }
+};
 struct TupleImpl final : intrusive_ptr_target {
   explicit TupleImpl(std::vector<IValue> v, TypePtr t = nullptr) : elements(std::move(v)), type(std::move(t)) {}
-  std::vector<IValue> elements;
+  static intrusive_ptr<TupleImpl> create(std::vector<IValue> v) { return make_intrusive<TupleImpl>(std::move(v)); }
+  template <class... T>
+  static intrusive_ptr<TupleImpl> create(T&&... values) {
+    return make_intrusive<TupleImpl>(std::vector<IValue>{IValue(std::forward<T>(values))...});
+  }
+  std::size_t size() const { return elements.size(); }
+  TupleElements elements;
   TypePtr type;  // of named tuples; null: evident from the elements
 };
+using Tuple = TupleImpl;
 /// Insertion-ordered, as Python's.
 struct DictImpl final : intrusive_ptr_target {
   std::vector<std::pair<IValue, IValue>> items;
@@ -327,6 +381,13 @@ struct DictImpl final : intrusive_ptr_target {
 };
 }  // namespace ivalue
 
+template <class K, class V>
+IValue::IValue(const std::unordered_map<K, V>& map) : IValue() {
+  auto dict = make_intrusive<ivalue::DictImpl>();
+  for (const auto& [k, v] : map) dict->items.emplace_back(IValue(k), IValue(v));
+  *this = IValue(std::move(dict));
+}
+
 inline ivalue::ListImpl& IValue::toListImpl() const {
   require(Tag::List, "List");
   return *static_cast<ivalue::ListImpl*>(payload_.p);
@@ -334,6 +395,10 @@ inline ivalue::ListImpl& IValue::toListImpl() const {
 inline ivalue::DictImpl& IValue::toDictImpl() const {
   require(Tag::Dict, "Dict");
   return *static_cast<ivalue::DictImpl*>(payload_.p);
+}
+inline const ivalue::TupleImpl& IValue::toTupleRef() const {
+  require(Tag::Tuple, "Tuple");
+  return *static_cast<ivalue::TupleImpl*>(payload_.p);
 }
 
 /// Python-like rendering: "[1, 2]", "None", "'text'", tensors by dtype and shape.
@@ -397,3 +462,6 @@ using cresset::Stack;
 }  // namespace jit
 
 }  // namespace cresset
+
+#include <cresset/dispatch/dict.h>
+#include <cresset/dispatch/list.h>

@@ -131,13 +131,24 @@ struct BoxedCall {
 // Entry points. Callee::invoke(kernel, ks, parameters...) runs the user's function.
 template <class Callee, class Sig>
 struct Entries;
-template <class Callee, class R, class... A>
-struct Entries<Callee, Signature<R, A...>> {
-  static R unboxed(OperatorKernel* k, DispatchKeySet ks, canonical_t<A>... args) { return Callee::invoke(k, ks, to_parameter<A>(args)...); }
+template <class Callee, class R, class Written, class Canonical>
+struct CanonicalEntries;
+template <class Callee, class R, class... A, class... C>
+struct CanonicalEntries<Callee, R, TypeList<A...>, TypeList<C...>> {
+  using Result = canonical_result_t<R>;
+  static Result unboxed(OperatorKernel* k, DispatchKeySet ks, C... args) {
+    if constexpr (std::is_same_v<R, const Tensor&>)
+      return const_cast<Tensor&>(Callee::invoke(k, ks, to_parameter<A>(args)...));
+    else
+      return Callee::invoke(k, ks, to_parameter<A>(args)...);
+  }
   static void boxed(OperatorKernel* k, const OperatorHandle&, DispatchKeySet ks, Stack* stack) {
-    BoxedCall<R, canonical_t<A>...>::run(&unboxed, k, ks, *stack);
+    BoxedCall<Result, C...>::run(&unboxed, k, ks, *stack);
   }
 };
+template <class Callee, class R, class... A>
+struct Entries<Callee, Signature<R, A...>>
+    : CanonicalEntries<Callee, R, TypeList<A...>, typename CanonicalParameters<R, A...>::type> {};
 
 template <auto* F, bool TakesKeys>
 struct ConstantCallee {

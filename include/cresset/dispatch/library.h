@@ -75,6 +75,9 @@ inline FunctionSchema schema(const char* text, AliasAnalysisKind kind) {
   return s;
 }
 
+template <class T>
+class class_;
+
 /// A block of registrations; removing it undoes them.
 class CRESSET_API Library final {
  public:
@@ -101,6 +104,13 @@ class CRESSET_API Library final {
   Library& fallback(F&& f) {
     return fallback_kernel(CppFunction(std::forward<F>(f)));
   }
+  /// Registers a C++ class of the block's namespace (cresset/dispatch/custom_class.h).
+  template <class T>
+  cresset::class_<T> class_(const std::string& name, std::string doc = {});
+  /// The Python module that registers what is missing here; import it when the library is loaded without it.
+  Library& set_python_module(const char* /*module*/, const char* /*context*/ = "") { return *this; }
+  /// The older name.
+  Library& impl_abstract_pystub(const char* module, const char* context = "") { return set_python_module(module, context); }
   /// Undoes everything.
   void reset() { registrations_.clear(); }
   const std::string& ns() const { return ns_; }

@@ -7,7 +7,9 @@ import cresset
 from cresset import _C
 
 from .autograd import make_kernel
+from .fake import fake_impls
 from .infer_schema import infer_schema
+from .vmap import make_vmap_kernel
 
 __all__ = ["CustomOpDef", "custom_op", "custom_ops"]
 
@@ -63,6 +65,7 @@ class CustomOpDef:
         self._lib.define(name + schema, tags=("pt2_compliant_tag", *tags))
         self._opoverload = getattr(getattr(cresset.ops, namespace), name).default
         self._lib._impl(name, self._fake, "Meta")
+        fake_impls[self._qualname] = self._fake
         if self._is_functional():
             kernel = make_kernel(self._opoverload, lambda: (self._backward_fn, self._setup_context_fn))
             self._lib._impl(name, kernel, "Autograd", with_keyset=True, role="formula")
@@ -139,10 +142,12 @@ class CustomOpDef:
         self._backward_fn, self._setup_context_fn = backward, setup_context
 
     def register_vmap(self, func=None, /):
-        """Keep the rule func(info, in_dims, *args) for vmap."""
+        """The rule for vmap: func(info, in_dims, *args) → (output, out_dims). A second one replaces the first."""
 
         def register(f):
-            self._vmap_fn = f
+            known, self._vmap_fn = self._vmap_fn is not None, f
+            if not known:
+                self._lib._impl(self._name, make_vmap_kernel(lambda: self._vmap_fn), "FuncTorchBatched")
             return f
 
         return register if func is None else register(func)
@@ -154,28 +159,14 @@ class CustomOpDef:
         return register_torch_dispatch(self._qualname, torch_dispatch_class, fn)
 
     def register_autocast(self, device_type, cast_inputs):
-        """Under autocast for the device type, floating-point arguments become `cast_inputs` first."""
-        if not isinstance(device_type, str):
-            raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
-        if device_type not in ("cpu", "cuda"):
-            raise ValueError(f"Unknown device type: {device_type}")
+        """Under autocast for the device type, floating-point arguments become `cast_inputs`, and autocast is off inside."""
+        from . import autocast
+
+        key = autocast.check_device_type(device_type)
         known, self._autocast[device_type] = device_type in self._autocast, cast_inputs
-        if known:
-            return
-
-        def kernel(_, *args, **kwargs):
-            kind = self._autocast[device_type]
-
-            def cast(value):
-                if isinstance(value, cresset.Tensor):
-                    plain = value.is_floating_point() and value.dtype is not cresset.float64 and value.device.type == device_type
-                    return value.to(kind) if plain else value
-                return type(value)(cast(v) for v in value) if isinstance(value, (list, tuple)) else value
-
-            with _C._ExcludeDispatchKeyGuard(_C.DispatchKeySet(f"Autocast{device_type.upper()}")):
-                return self._opoverload(*map(cast, args), **{k: cast(v) for k, v in kwargs.items()})
-
-        self._lib._impl(self._name, kernel, f"Autocast{device_type.upper()}", with_keyset=True)
+        if not known:
+            kernel = autocast.make_kernel(self._opoverload, device_type, lambda: self._autocast[device_type])
+            self._lib._impl(self._name, kernel, key, with_keyset=True)
 
 
 def custom_op(name, fn=None, /, *, mutates_args, device_types=None, schema=None, tags=None):

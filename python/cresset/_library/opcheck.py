@@ -85,14 +85,64 @@ def test_autograd_registration(op, args, kwargs):
         )
 
 
+class _UnknownSizes:
+    """What new_dynamic_size gives: first a number that stands for the size, then the size that real tensors had in its place."""
+
+    # No result of an honest fake implementation has such sizes by itself.
+    _FIRST = 1_000_003
+
+    def __init__(self):
+        self.bounds, self.found = [], None
+        self._count = 0
+
+    def __call__(self, low, high):
+        place = self._count
+        self._count += 1
+        if self.found is not None:
+            return self.found.get(place, low)
+        self.bounds.append((low, high))
+        return self._FIRST + 2 * place
+
+    def learn(self, op, real, fake):
+        """Compare shapes: what stands for a size has that size from now on."""
+        self.found, self._count = {}, 0
+        for a, b in zip(_tensors(real), _tensors(fake)):
+            for size, standing in zip(a.shape, b.shape):
+                place, odd = divmod(standing - self._FIRST, 2)
+                if odd or not 0 <= place < len(self.bounds):
+                    continue
+                low, high = self.bounds[place]
+                if size < low or (high is not None and size > high):
+                    raise RuntimeError(f"{op}: new_dynamic_size(min={low}, max={high}): the real operator gave the size {size}.")
+                self.found[place] = size
+
+
+def _run_fake(op, args, kwargs, sizes):
+    from cresset._subclasses.fake_tensor import FakeTensorMode
+
+    from .fake import sizes_from
+
+    mode = FakeTensorMode()
+    fake_args, fake_kwargs = tree_map_only(cresset.Tensor, mode.from_tensor, (_clone(args), _clone(kwargs)))
+    with mode, sizes_from(sizes):
+        return op(*fake_args, **fake_kwargs)
+
+
 def test_faketensor(op, args, kwargs):
-    """On meta tensors the operator gives the sizes, strides and dtypes that it gives on real ones."""
+    """On fake tensors the operator gives the sizes, strides, dtypes and devices that it gives on real ones."""
+    from cresset._subclasses.fake_tensor import UnsupportedOperatorException
+
     real = op(*_clone(args), **_clone(kwargs))
-    to_meta = lambda tree: tree_map_only(cresset.Tensor, lambda t: t.detach().to("meta").requires_grad_(t.requires_grad), tree)  # noqa: E731
+    sizes = _UnknownSizes()
     try:
-        fake = op(*to_meta(args), **to_meta(kwargs))
-    except NotImplementedError as error:
-        raise NotImplementedError(f"{op.name()}: the operator has no kernel for meta tensors. Use register_fake to add one. ({error})") from None
+        fake = _run_fake(op, args, kwargs, sizes)
+        if sizes.bounds:
+            sizes.learn(op, real, fake)
+            fake = _run_fake(op, args, kwargs, sizes)
+    except UnsupportedOperatorException as error:
+        raise NotImplementedError(
+            f"{op.name()}: the operator has no kernel for fake and meta tensors. Use register_fake to add one. ({error.__cause__})"
+        ) from None
     (real_leaves, real_tree), (fake_leaves, fake_tree) = tree_flatten(real), tree_flatten(fake)
     if real_tree != fake_tree:
         raise RuntimeError(f"{op}: the fake implementation returns {fake_tree}, the real one {real_tree}.")
@@ -102,12 +152,12 @@ def test_faketensor(op, args, kwargs):
             raise RuntimeError(f"{op}: the fake implementation returns a {type(b).__name__} where the real one returns a {type(a).__name__}.")
         if not isinstance(a, cresset.Tensor):
             continue
-        if b.device.type != "meta":
-            raise RuntimeError(f"{what}Devices meta and {b.device} are not equal!")
         if a.shape != b.shape:
             raise RuntimeError(f"{what}Shapes {a.shape} and {b.shape} are not equal!")
         if a.dtype != b.dtype:
             raise RuntimeError(f"{what}Dtypes {a.dtype} and {b.dtype} are not equal!")
+        if a.device != b.device:
+            raise RuntimeError(f"{what}Devices {a.device} and {b.device} are not equal!")
         strides = [(s, t) for s, t, n in zip(a.stride(), b.stride(), a.shape) if n > 1]
         if a.numel() and any(s != t for s, t in strides):
             raise RuntimeError(f"{what}Stride mismatch! Strides are {a.stride()} and {b.stride()}")

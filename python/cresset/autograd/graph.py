@@ -1,6 +1,7 @@
 """The backward graph: nodes, edges, hooks, tensors saved for backward."""
 
 import contextlib
+import functools
 import threading
 import weakref
 from collections import OrderedDict, namedtuple
@@ -189,7 +190,7 @@ class _MutationContext:
 
     def pack(self, tensor):
         saved = _Saved(tensor)
-        self._by_storage.setdefault(tensor.untyped_storage().data_ptr(), weakref.WeakSet()).add(saved)
+        self._by_storage.setdefault(_memory(tensor), weakref.WeakSet()).add(saved)
         return saved
 
     def unpack(self, saved):
@@ -200,48 +201,53 @@ class _MutationContext:
 
     def before_write(self, tensor):
         """A tensor is about to be written: what was saved of its memory is cloned."""
-        if not tensor.numel():
-            return
-        for saved in self._by_storage.pop(tensor.untyped_storage().data_ptr(), ()):
+        for saved in self._by_storage.pop(_memory(tensor), ()):
             if saved.clone is None:
                 saved.clone = saved.tensor.detach().clone()
                 saved.tensor = None
 
 
-def _written(name, args, kwargs):
-    """The tensors that a call writes, by the conventions of names: method_, __imethod__, __setitem__, out=."""
-    in_place = name.endswith("_") and not name.endswith("__") or name == "__setitem__" or name in _IN_PLACE_OPERATORS
-    targets = [args[0]] if in_place and args else []
-    targets.append(kwargs.get("out"))
-    for target in targets:
-        yield from target if isinstance(target, (tuple, list)) else (target,)
+def _memory(tensor):
+    """What tells one memory from another; wrappers without memory stand for themselves."""
+    try:
+        return tensor.untyped_storage()._cdata
+    except RuntimeError:
+        return tensor._cdata
 
 
-_IN_PLACE_OPERATORS = frozenset(
-    f"__i{name}__" for name in ("add", "sub", "mul", "div", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift", "matmul")
-)
+@functools.cache
+def _write_mode_class():
+    from cresset.utils._python_dispatch import TorchDispatchMode
 
+    class WriteMode(TorchDispatchMode):
+        """Tells the context of every tensor that an operator is about to write, as its schema says."""
 
-def _write_mode(context):
-    """A mode that tells the context of every tensor that is about to be written."""
-    from cresset.overrides import TorchFunctionMode
+        def __init__(self, context):
+            super().__init__()
+            self._context = context
 
-    class WriteMode(TorchFunctionMode):
-        def __torch_function__(self, func, types, args=(), kwargs=None):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
             kwargs = kwargs or {}
-            for target in _written(getattr(func, "__name__", ""), args, kwargs):
-                if isinstance(target, cresset.Tensor):
-                    context.before_write(target)
+            for place, name in _written_arguments(func):
+                targets = args[place] if place < len(args) else kwargs.get(name)
+                for target in targets if isinstance(targets, (tuple, list)) else (targets,):
+                    if isinstance(target, cresset.Tensor):
+                        self._context.before_write(target)
             return func(*args, **kwargs)
 
-    return WriteMode()
+    return WriteMode
+
+
+@functools.cache
+def _written_arguments(func):
+    return [(place, a.name) for place, a in enumerate(func._schema.arguments) if a.is_write]
 
 
 class allow_mutation_on_saved_tensors:
     """For a block: tensors saved for backward may be written to in place; they are cloned when that happens. Backward has to run inside.
 
-    Writes are seen where Python calls an operator: method_(), +=, x[i] = y, out=. Entering gives an object whose clear() drops all that
-    was saved.
+    Writes are seen below autograd, by the operators' schemas, wherever they are called from. Entering gives an object whose clear() drops
+    all that was saved.
     """
 
     def __enter__(self):
@@ -251,7 +257,7 @@ class allow_mutation_on_saved_tensors:
         _mutation_context = self._context = _MutationContext()
         self._stack = contextlib.ExitStack()
         self._stack.enter_context(saved_tensors_hooks(self._context.pack, self._context.unpack))
-        self._stack.enter_context(_write_mode(self._context))
+        self._stack.enter_context(_write_mode_class()(self._context))
         return self._context
 
     def __exit__(self, *exc_info):

@@ -1,21 +1,29 @@
 """Names for stretches of code."""
 
+from .. import _C
 from ..autograd.grad_mode import _Decorator
 
 __all__ = ["record_function"]
 
 
 class record_function(_Decorator):
-    """A name for a block of code, or for the calls of a decorated function. Without a profiler that listens it costs and does nothing."""
+    """A name for a block of code, or for the calls of a decorated function; `args` is a text that tells its calls apart. Backends pass the
+    name to their profilers."""
 
     def __init__(self, name, args=None):
+        for what, value in (("name", name), ("args", args)):
+            if not (isinstance(value, str) or (what == "args" and value is None)):
+                raise TypeError(f"record_function: the argument '{what}' must be a str, not {type(value).__name__}.")
         self.name, self.args = name, args
 
     def __enter__(self):
+        if _C._registered_backends():
+            _C._profile_push(self.name)
         return self
 
     def __exit__(self, *exc_info):
-        pass
+        if _C._registered_backends():
+            _C._profile_pop()
 
     def _clone(self):
         return type(self)(self.name, self.args)

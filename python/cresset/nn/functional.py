@@ -1,9 +1,6 @@
 """nn.functional: the stateless forms of the layers. Operators that need nothing in front are the operators themselves."""
 
-import sys
-
 import cresset
-from cresset import _overridable
 from cresset._C import _nn
 
 from ._functional import activation as _activation
@@ -56,5 +53,3 @@ if hasattr(_nn, "log_sigmoid"):
     __all__.append("logsigmoid")
 
 del _family, _name, _names, _where
-
-_overridable.install(sys.modules[__name__])

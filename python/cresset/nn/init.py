@@ -1,11 +1,10 @@
 """Initial values: every function fills the tensor in place, without recording gradients, and returns it."""
 
 import math
-import sys
 import warnings
 
 import cresset
-from cresset import _overridable
+from cresset._overridable import overridable as _overridable
 
 __all__ = [
     "calculate_gain", "uniform_", "normal_", "trunc_normal_", "constant_", "ones_", "zeros_", "eye_", "dirac_", "xavier_uniform_",
@@ -37,18 +36,21 @@ def calculate_gain(nonlinearity, param=None):
     raise ValueError(f"Unsupported nonlinearity {nonlinearity}")
 
 
+@_overridable
 def uniform_(tensor, a=0.0, b=1.0, generator=None):
     """Fill from the uniform distribution on [a, b)."""
     with cresset.no_grad():
         return tensor.uniform_(a, b, generator=generator)
 
 
+@_overridable
 def normal_(tensor, mean=0.0, std=1.0, generator=None):
     """Fill from the normal distribution."""
     with cresset.no_grad():
         return tensor.normal_(mean, std, generator=generator)
 
 
+@_overridable
 def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
     """Fill from the normal distribution cut to [a, b]."""
     if mean < a - 2 * std or mean > b + 2 * std:
@@ -70,23 +72,27 @@ def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
         return tensor.clamp_(min=a, max=b)
 
 
+@_overridable
 def constant_(tensor, val):
     """Fill with `val`."""
     with cresset.no_grad():
         return tensor.fill_(val)
 
 
+@_overridable
 def ones_(tensor):
     """Fill with 1."""
     return constant_(tensor, 1.0)
 
 
+@_overridable
 def zeros_(tensor):
     """Fill with 0."""
     with cresset.no_grad():
         return tensor.zero_()
 
 
+@_overridable
 def eye_(tensor):
     """Make a 2-dimensional tensor the identity matrix."""
     if tensor.ndimension() != 2:
@@ -96,6 +102,7 @@ def eye_(tensor):
     return tensor
 
 
+@_overridable
 def dirac_(tensor, groups=1):
     """Make a convolution weight (3 to 5 dimensions) pass its input channels through, within each of `groups`."""
     ndim = tensor.ndimension()
@@ -130,6 +137,7 @@ def _calculate_correct_fan(tensor, mode):
     return fan_in if mode == "fan_in" else fan_out
 
 
+@_overridable
 def xavier_uniform_(tensor, gain=1.0, generator=None):
     """Uniform on [-a, a), a = gain sqrt(6 / (fan_in + fan_out))."""
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
@@ -138,6 +146,7 @@ def xavier_uniform_(tensor, gain=1.0, generator=None):
     return uniform_(tensor, -bound, bound, generator)
 
 
+@_overridable
 def xavier_normal_(tensor, gain=1.0, generator=None):
     """Normal with std = gain sqrt(2 / (fan_in + fan_out))."""
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
@@ -152,6 +161,7 @@ def _kaiming(tensor, a, mode, nonlinearity):
     return calculate_gain(nonlinearity, a) / math.sqrt(_calculate_correct_fan(tensor, mode))
 
 
+@_overridable
 def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
     """Uniform on [-b, b), b = gain sqrt(3 / fan); `a` is leaky_relu's slope."""
     std = _kaiming(tensor, a, mode, nonlinearity)
@@ -161,12 +171,14 @@ def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", gene
     return uniform_(tensor, -bound, bound, generator)
 
 
+@_overridable
 def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
     """Normal with std = gain / sqrt(fan); `a` is leaky_relu's slope."""
     std = _kaiming(tensor, a, mode, nonlinearity)
     return tensor if std is None else normal_(tensor, 0, std, generator)
 
 
+@_overridable
 def orthogonal_(tensor, gain=1, generator=None):
     """A (semi-)orthogonal matrix times `gain`; dimensions after the first are flattened."""
     if tensor.ndimension() < 2:
@@ -189,6 +201,7 @@ def orthogonal_(tensor, gain=1, generator=None):
     return tensor
 
 
+@_overridable
 def sparse_(tensor, sparsity, std=0.01, generator=None):
     """Normal, with the fraction `sparsity` of each column set to 0; 2-dimensional tensors only."""
     if tensor.ndimension() != 2:
@@ -225,5 +238,3 @@ kaiming_uniform = _deprecated(kaiming_uniform_)
 kaiming_normal = _deprecated(kaiming_normal_)
 orthogonal = _deprecated(orthogonal_)
 sparse = _deprecated(sparse_)
-
-_overridable.install(sys.modules[__name__])

@@ -1,8 +1,10 @@
 """Checkpointing: backward computes parts of the forward pass again instead of keeping their tensors."""
 
 import contextlib
+import enum
 import warnings
 import weakref
+from collections import defaultdict
 
 import cresset
 from cresset.autograd.graph import saved_tensors_hooks
@@ -10,6 +12,7 @@ from cresset.autograd.graph import saved_tensors_hooks
 __all__ = [
     "checkpoint", "checkpoint_sequential", "CheckpointFunction", "CheckpointError", "set_checkpoint_early_stop", "set_checkpoint_debug_enabled",
     "get_device_states", "set_device_states", "check_backward_validity", "noop_context_fn", "detach_variable",
+    "CheckpointPolicy", "SelectiveCheckpointContext", "create_selective_checkpoint_contexts", "SAC_IGNORED_OPS",
 ]  # fmt: skip
 
 _DEFAULT_DETERMINISM_MODE = "default"
@@ -254,7 +257,8 @@ def checkpoint(
 
     With use_reentrant=False (to be preferred) any function and any backward pass will do. use_reentrant=True runs a backward pass inside
     backward: keyword arguments, autograd.grad and inputs= are refused, and some input must require grad. preserve_rng_state (a keyword)
-    repeats random numbers. context_fn gives two context managers, for the first and for the second computation.
+    repeats random numbers. context_fn gives two context managers, for the first and for the second computation;
+    `create_selective_checkpoint_contexts` makes such a pair that keeps the results of some operators.
     """
     if use_reentrant is None:
         warnings.warn(
@@ -303,3 +307,137 @@ def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwar
         end = start + size - 1
         input = checkpoint(segment(start, end), input, use_reentrant=use_reentrant, preserve_rng_state=preserve)
     return segment(end + 1, len(functions) - 1)(input)
+
+
+# --- keeping the results of some operators ---------------------------------------------------------------------------------------
+
+
+class CheckpointPolicy(enum.Enum):
+    """Whether the results of an operator are kept or computed again. MUST_: in any case; PREFER_: unless another system knows better."""
+
+    MUST_SAVE = 0
+    PREFER_SAVE = 1
+    MUST_RECOMPUTE = 2
+    PREFER_RECOMPUTE = 3
+
+
+class SelectiveCheckpointContext:
+    """What a policy is told besides the call: is this the second computation (is_recompute)?"""
+
+    def __init__(self, *, is_recompute):
+        self.is_recompute = is_recompute
+
+
+# Policies do not see these: how often they run depends on what is kept, and questions for sizes compute nothing.
+SAC_IGNORED_OPS = {
+    cresset.ops.prim.device.default, cresset.ops.aten.is_contiguous.memory_format,
+    *(getattr(cresset.ops.aten, name).default for name in (
+        "detach", "is_contiguous", "is_strides_like_format", "is_non_overlapping_and_dense", "size", "sym_size", "stride", "sym_stride",
+        "storage_offset", "sym_storage_offset", "numel", "sym_numel", "dim",
+    )),
+}  # fmt: skip
+
+
+def _as_function(policy_fn_or_list):
+    """The policy as a function, with its answers as members of CheckpointPolicy."""
+    if isinstance(policy_fn_or_list, list):
+        for op in policy_fn_or_list:
+            if not isinstance(op, cresset._C.OpOverload):
+                hint = (
+                    f" Please update the OpOverloadPacket to a specific OpOverload. For example, if you have `torch.ops.aten.mm`, change it to "
+                    f"`torch.ops.aten.mm.default`."
+                    if type(op).__name__ == "OpOverloadPacket"
+                    else ""
+                )
+                raise ValueError(f"Expected op in `op_list` to be an OpOverload but got: {op} of type {type(op)}.{hint}")
+        saved = frozenset(policy_fn_or_list)
+        return lambda ctx, op, *args, **kwargs: CheckpointPolicy.MUST_SAVE if op in saved else CheckpointPolicy.PREFER_RECOMPUTE
+    if not callable(policy_fn_or_list):
+        raise TypeError("policy_fn_or_list must be either a function or a list of ops.")
+
+    def policy(ctx, op, *args, **kwargs):
+        answer = policy_fn_or_list(ctx, op, *args, **kwargs)
+        if isinstance(answer, bool):
+            return CheckpointPolicy.MUST_SAVE if answer else CheckpointPolicy.PREFER_RECOMPUTE
+        return answer
+
+    return policy
+
+
+class _Kept:
+    """One value that was kept, with the version that it had."""
+
+    def __init__(self, value, is_view):
+        if isinstance(value, cresset.Tensor) and (value.is_floating_point() or value.is_complex() or is_view):
+            value = value.detach()
+        self._value, self._version = value, value._version if isinstance(value, cresset.Tensor) else None
+
+    def get(self, allow_mutation):
+        if self._version is not None and self._value._version != self._version and not allow_mutation:
+            raise RuntimeError("Tensor cached during selective activation checkpoint has been mutated")
+        return self._value
+
+
+def _selective_modes():
+    from cresset.utils._python_dispatch import TorchDispatchMode
+    from cresset.utils._pytree import tree_map
+
+    saves = (CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE)
+
+    class Keeping(TorchDispatchMode):
+        """The first computation: keeps results as the policy says."""
+
+        def __init__(self, policy, storage):
+            super().__init__()
+            self._policy, self._storage = policy, storage
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            kwargs = kwargs or {}
+            if func in SAC_IGNORED_OPS:
+                return func(*args, **kwargs)
+            keep = self._policy(SelectiveCheckpointContext(is_recompute=False), func, *args, **kwargs) in saves
+            out = func(*args, **kwargs)
+            if keep:
+                is_view = any(r.alias for r in func._schema.returns)
+                self._storage[func].append(tree_map(lambda value: _Kept(value, is_view), out))
+            return out
+
+    class Kept(TorchDispatchMode):
+        """The second computation: takes what was kept, in the same order."""
+
+        def __init__(self, policy, storage, allow_mutation):
+            super().__init__()
+            self._policy, self._storage, self._allow_mutation = policy, storage, allow_mutation
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            kwargs = kwargs or {}
+            if func in SAC_IGNORED_OPS:
+                return func(*args, **kwargs)
+            if self._policy(SelectiveCheckpointContext(is_recompute=True), func, *args, **kwargs) not in saves:
+                return func(*args, **kwargs)
+            if func not in self._storage:
+                raise RuntimeError(
+                    f"{func} encountered during backward but not found in storage. This can happen if the operations in the checkpointed region are "
+                    "nondeterministic or depend on global state that changed between forward and backward."
+                )
+            if not self._storage[func]:
+                raise RuntimeError(
+                    "Trying to backward an extra time. You are only allowed to backward once on any region computed under selective activation checkpoint."
+                )
+            return tree_map(lambda value: value.get(self._allow_mutation), self._storage[func].pop(0))
+
+    return Keeping, Kept
+
+
+def create_selective_checkpoint_contexts(policy_fn_or_list, allow_cache_entry_mutation=False):
+    """A pair of contexts for `context_fn` of `checkpoint`: results of some operators are kept in the first computation and not computed again.
+
+    policy_fn_or_list: the operators to keep, as overloads, or a function policy(ctx, op, *args, **kwargs) that gives a CheckpointPolicy
+    (or a bool: keep?). Operators are seen below autograd. Results that are kept must not be changed in place unless allow_cache_entry_mutation.
+
+    >>> context_fn = functools.partial(create_selective_checkpoint_contexts, [cresset.ops.aten.mm.default])
+    >>> checkpoint(f, x, use_reentrant=False, context_fn=context_fn)
+    """
+    policy, storage = _as_function(policy_fn_or_list), defaultdict(list)
+    keeping, kept = _selective_modes()
+    return keeping(policy, storage), kept(policy, storage, allow_cache_entry_mutation)

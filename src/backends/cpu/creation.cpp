@@ -88,15 +88,15 @@ void arange_end(const Scalar& end, std::optional<ScalarType> dtype, std::optiona
 void linspace(const Scalar& start, const Scalar& end, int64_t steps, std::optional<ScalarType>, std::optional<Layout>,
               std::optional<Device>, std::optional<bool>, const Tensor& out) {
   CRESSET_DISPATCH(out.scalar_type(), "linspace_cpu", CRESSET_CASES_LINSPACE, [&] {
-    // Both ends are met exactly: the first half counts from the start, the second from the end. Integers step in float.
-    using math = std::conditional_t<std::is_integral_v<scalar_t>, float, opmath_type<scalar_t>>;
+    // Both ends are met exactly: the first half counts from the start, the second from the end. Integers step in double.
+    using math = std::conditional_t<std::is_integral_v<scalar_t>, double, opmath_type<scalar_t>>;
     const math first = static_cast<math>(start.to<scalar_t>()), last = static_cast<math>(end.to<scalar_t>());
     scalar_t* data = out.mutable_data_ptr<scalar_t>();
     if (steps == 1) {
       data[0] = static_cast<scalar_t>(first);
       return;
     }
-    const math step = (last - first) / static_cast<math>(static_cast<float>(steps - 1));
+    const math step = (last - first) / static_cast<typename scalar_value_type<math>::type>(steps - 1);
     parallel_for(0, steps, kGrain, [&](int64_t begin, int64_t to) {
       for (int64_t i = begin; i < to; ++i) {
         using count = typename scalar_value_type<math>::type;
@@ -111,9 +111,11 @@ void linspace(const Scalar& start, const Scalar& end, int64_t steps, std::option
 void logspace(const Scalar& start, const Scalar& end, int64_t steps, double base, std::optional<ScalarType>, std::optional<Layout>,
               std::optional<Device>, std::optional<bool>, const Tensor& out) {
   CRESSET_DISPATCH(out.scalar_type(), "logspace_cpu", CRESSET_CASES_LINSPACE, [&] {
-    using math = std::conditional_t<std::is_integral_v<scalar_t>, float, opmath_type<scalar_t>>;
+    using math = std::conditional_t<std::is_integral_v<scalar_t>, double, opmath_type<scalar_t>>;
     using count = typename scalar_value_type<math>::type;
-    const math first = number_as<math>(start), last = number_as<math>(end);
+    // The exponents of integers are integers at both ends.
+    using given = std::conditional_t<std::is_integral_v<scalar_t>, scalar_t, math>;
+    const math first = static_cast<math>(number_as<given>(start)), last = static_cast<math>(number_as<given>(end));
     const count root = static_cast<count>(base);
     scalar_t* data = out.mutable_data_ptr<scalar_t>();
     if (steps == 1) {

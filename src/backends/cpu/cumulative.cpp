@@ -132,8 +132,16 @@ void running_extreme(const Tensor& self, int64_t dim, const Tensor& values, cons
 
 }  // namespace
 
+namespace {
+// Truth values add up in int64; a result of truth values is refused, as in PyTorch, where there is something to add.
+void check_not_bool(const char* op, const Tensor& out) {
+  CRESSET_CHECK_NOT_IMPLEMENTED(out.scalar_type() != kBool || out.dim() == 0, "\"", op, "_out_cpu\" not implemented for 'Bool'");
+}
+}  // namespace
+
 void cumsum(const Tensor& self, int64_t dim, std::optional<ScalarType>, const Tensor& out) {
   if (out.numel() == 0) return;
+  check_not_bool("cumsum", out);
   const Tensor from = in_type(self, out);
   CRESSET_DISPATCH(out.scalar_type(), "cumsum_cpu", CRESSET_ALL_TYPES, [&] {
     using R = typename RunningType<scalar_t>::type;
@@ -142,6 +150,7 @@ void cumsum(const Tensor& self, int64_t dim, std::optional<ScalarType>, const Te
 }
 void cumprod(const Tensor& self, int64_t dim, std::optional<ScalarType>, const Tensor& out) {
   if (out.numel() == 0) return;
+  check_not_bool("cumprod", out);
   const Tensor from = in_type(self, out);
   CRESSET_DISPATCH(out.scalar_type(), "cumprod_cpu", CRESSET_ALL_TYPES, [&] {
     using R = typename RunningType<scalar_t>::type;

@@ -52,31 +52,35 @@ Position<A> pad(Position<A> p, int64_t size, const Modes& modes) {
   return clip(modes.align_corners ? reflect(p, 0, 2 * (size - 1)) : reflect(p, -1, 2 * size - 1), size);
 }
 
-// Up to four places along one dimension with weights and the weights' derivatives; places outside are left out.
+// Up to four places along one dimension with weights and the weights' first and second derivatives; places outside are left out.
 template <class A>
 struct Taps {
   int count = 0;
   std::array<int64_t, 4> index;
-  std::array<A, 4> weight, slope;
+  std::array<A, 4> weight, slope, curve;
 
-  void add(A at, int64_t size, A w, A s) {
+  void add(A at, int64_t size, A w, A s, A c = A(0)) {
     if (!(at >= 0 && at < static_cast<A>(size))) return;  // not a number is outside too
     index[count] = static_cast<int64_t>(at);
     weight[count] = w;
-    slope[count++] = s;
+    slope[count] = s;
+    curve[count++] = c;
   }
 };
 
-// Weights of the neighbours of a point at distance t behind the second (Keys 1981, a = -0.75), and their derivatives.
+// Weights of the neighbours of a point at distance t behind the second (Keys 1981, a = -0.75), and their first and second derivatives.
 template <class A>
-void cubic_weights(A t, std::array<A, 4>& w, std::array<A, 4>& d) {
+void cubic_weights(A t, std::array<A, 4>& w, std::array<A, 4>& d, std::array<A, 4>& c) {
   constexpr A a = A(-0.75);
   const auto near = [](A x) { return ((a + 2) * x - (a + 3)) * x * x + 1; };
   const auto far = [](A x) { return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a; };
   const auto near_slope = [](A x) { return (3 * (a + 2) * x - 2 * (a + 3)) * x; };
   const auto far_slope = [](A x) { return (3 * a * x - 10 * a) * x + 8 * a; };
+  const auto near_curve = [](A x) { return 6 * (a + 2) * x - 2 * (a + 3); };
+  const auto far_curve = [](A x) { return 6 * a * x - 10 * a; };
   w = {far(t + 1), near(t), near(1 - t), far(2 - t)};
   d = {far_slope(t + 1), near_slope(t), -near_slope(1 - t), -far_slope(2 - t)};
+  c = {far_curve(t + 1), near_curve(t), near_curve(1 - t), far_curve(2 - t)};
 }
 
 template <class A>
@@ -87,9 +91,12 @@ Taps<A> taps_at(A value, int64_t size, const Modes& modes) {
   Taps<A> taps;
   if (modes.interpolation == kCubic) {
     const A low = std::floor(p.at);
-    std::array<A, 4> w, d;
-    cubic_weights(p.at - low, w, d);
-    for (int k = 0; k < 4; ++k) taps.add(pad(Position<A>{low + static_cast<A>(k - 1), A(0)}, size, modes).at, size, w[k], d[k] * p.slope);
+    std::array<A, 4> w, d, c;
+    cubic_weights(p.at - low, w, d, c);
+    for (int k = 0; k < 4; ++k) {
+      const A at = pad(Position<A>{low + static_cast<A>(k - 1), A(0)}, size, modes).at;
+      taps.add(at, size, w[k], d[k] * p.slope, c[k] * p.slope * p.slope);
+    }
     return taps;
   }
   p = pad(p, size, modes);
@@ -134,6 +141,16 @@ struct Sample {
   std::array<A, 3> slopes(int i, int j, int k) const {
     return {axis[0].slope[i] * axis[1].weight[j] * axis[2].weight[k], axis[0].weight[i] * axis[1].slope[j] * axis[2].weight[k],
             axis[0].weight[i] * axis[1].weight[j] * axis[2].slope[k]};
+  }
+  // Derivative of the slopes' product with a direction (D, H, W) by the grid's values: the weight's Hessian times the direction.
+  std::array<A, 3> curves(int i, int j, int k, const std::array<A, 3>& direction) const {
+    const std::array<A, 3> w{axis[0].weight[i], axis[1].weight[j], axis[2].weight[k]};
+    const std::array<A, 3> s{axis[0].slope[i], axis[1].slope[j], axis[2].slope[k]};
+    const std::array<A, 3> c{axis[0].curve[i], axis[1].curve[j], axis[2].curve[k]};
+    const auto [d, h, x] = direction;
+    return {c[0] * w[1] * w[2] * d + s[0] * s[1] * w[2] * h + s[0] * w[1] * s[2] * x,
+            s[0] * s[1] * w[2] * d + w[0] * c[1] * w[2] * h + w[0] * s[1] * s[2] * x,
+            s[0] * w[1] * s[2] * d + w[0] * s[1] * s[2] * h + w[0] * w[1] * c[2] * x};
   }
 };
 
@@ -265,6 +282,49 @@ void grid_sampler_tangent(const Tensor& input, const Tensor& grid, const Tensor&
       }
     });
   });
+}
+
+std::tuple<Tensor, Tensor> grid_sampler_tangent_backward(const Tensor& grad_output, const Tensor& input, const Tensor& grid,
+                                                         const Tensor& grid_tangent, int64_t interpolation_mode, int64_t padding_mode,
+                                                         bool align_corners) {
+  const auto [gx, gg] =
+      ops::grid_sampler_tangent_backward_meta(grad_output, input, grid, grid_tangent, interpolation_mode, padding_mode, align_corners);
+  const Tensor x = input.contiguous(), g = grid.contiguous(), t = grid_tangent.contiguous(), go = grad_output.contiguous();
+  const Problem p(input, grid, {interpolation_mode, padding_mode, align_corners});
+  const Tensor image_grad = gx, grid_grad = gg;
+  CRESSET_DISPATCH(input.scalar_type(), "grid_sampler_tangent_backward", CRESSET_FLOATING_AND_HALF_TYPES, [&] {
+    using A = opmath_type<scalar_t>;
+    const scalar_t *const px = x.const_data_ptr<scalar_t>(), *const pg = g.const_data_ptr<scalar_t>(),
+                          *const pt = t.const_data_ptr<scalar_t>(), *const po = go.const_data_ptr<scalar_t>();
+    scalar_t* const to_image = image_grad.mutable_data_ptr<scalar_t>();
+    scalar_t* const to_grid = grid_grad.mutable_data_ptr<scalar_t>();
+    std::fill_n(to_image, image_grad.numel(), scalar_t(0));
+    // Samples of one image add into the same places, so a thread takes whole images.
+    parallel_for(0, p.batch, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t n = begin; n < end; ++n) {
+        for (int64_t at = 0; at < p.samples; ++at) {
+          const int64_t s = n * p.samples + at;
+          const Sample<A> sample(pg + s * p.axes, p.spatial, p.modes);
+          std::array<A, 3> direction{}, sum{};
+          for (int64_t a = 0; a < p.axes; ++a) direction[2 - a] = static_cast<A>(pt[s * p.axes + a]);
+          for (int64_t c = 0; c < p.channels; ++c) {
+            const int64_t plane = (n * p.channels + c) * p.plane;
+            const A weight = static_cast<A>(po[(n * p.channels + c) * p.samples + at]);
+            sample.each([&](int64_t place, int i, int j, int k) {
+              const std::array<A, 3> slope = sample.slopes(i, j, k), curve = sample.curves(i, j, k, direction);
+              const A value = static_cast<A>(px[plane + place]) * weight;
+              for (int a = 0; a < 3; ++a) sum[a] += curve[a] * value;
+              scalar_t& target = to_image[plane + place];
+              const A change = slope[0] * direction[0] + slope[1] * direction[1] + slope[2] * direction[2];
+              target = static_cast<scalar_t>(static_cast<A>(target) + weight * change);
+            });
+          }
+          for (int64_t a = 0; a < p.axes; ++a) to_grid[s * p.axes + a] = static_cast<scalar_t>(sum[2 - a]);
+        }
+      }
+    });
+  });
+  return {gx, gg};
 }
 
 }  // namespace cresset::cpu

@@ -17,8 +17,8 @@
 #include "ops/ops_decl_norm.h"
 
 namespace cresset::ops {
-void check_batch_norm(const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
-                      const std::optional<Tensor>& running_mean, const std::optional<Tensor>& running_var, bool training);
+ScalarType check_batch_norm(const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
+                            const std::optional<Tensor>& running_mean, const std::optional<Tensor>& running_var, bool training);
 }
 
 namespace cresset::cpu {
@@ -41,6 +41,8 @@ A lane_sum(int64_t n, const F& f) {
 }
 
 Tensor dense(const std::optional<Tensor>& t, ScalarType type) { return t && t->defined() ? t->to(type).contiguous() : Tensor(); }
+// The statistics themselves, or a buffer of the type that they are computed in.
+Tensor wide(const Tensor& t, ScalarType type) { return t.scalar_type() == type ? t : detail::empty_cpu(t.sizes(), type); }
 template <class A>
 const A* pointer(const Tensor& t) {
   return t.defined() ? t.const_data_ptr<A>() : nullptr;
@@ -62,7 +64,8 @@ void native_layer_norm(const Tensor& input, IntArrayRef normalized_shape, const 
     const A *w = pointer<A>(wt), *b = pointer<A>(bt);
     const auto* px = x.const_data_ptr<scalar_t>();
     auto* py = out.mutable_data_ptr<scalar_t>();
-    auto *pm = mean.mutable_data_ptr<A>(), *pr = rstd.mutable_data_ptr<A>();
+    const Tensor wide_mean = wide(mean, type), wide_rstd = wide(rstd, type);
+    auto *pm = wide_mean.mutable_data_ptr<A>(), *pr = wide_rstd.mutable_data_ptr<A>();
     parallel_for(0, rows, std::max<int64_t>(1, kGrain / std::max<int64_t>(n, 1)), [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r) {
         const scalar_t* from = px + r * n;
@@ -84,6 +87,10 @@ void native_layer_norm(const Tensor& input, IntArrayRef normalized_shape, const 
           for (int64_t i = 0; i < n; ++i) to[i] = scalar_t((A(from[i]) - m) * s * (w ? w[i] : A(1)) + (b ? b[i] : A(0)));
       }
     });
+    if (!wide_mean.is_same(mean)) {
+      Tensor(mean).copy_(wide_mean);
+      Tensor(rstd).copy_(wide_rstd);
+    }
   });
 }
 
@@ -176,7 +183,7 @@ Tensor result_like(const Tensor& contiguous, const Tensor& like) {
 std::tuple<Tensor, Tensor, Tensor> native_batch_norm(const Tensor& input, const std::optional<Tensor>& weight,
                                                      const std::optional<Tensor>& bias, const std::optional<Tensor>& running_mean,
                                                      const std::optional<Tensor>& running_var, bool training, double momentum, double eps) {
-  ops::check_batch_norm(input, weight, bias, running_mean, running_var, training);
+  const ScalarType kept_type = ops::check_batch_norm(input, weight, bias, running_mean, running_var, training);
   const Tensor x = input.contiguous();
   const Channels shape(x);
   const ScalarType type = toOpMathType(input.scalar_type());
@@ -223,7 +230,7 @@ std::tuple<Tensor, Tensor, Tensor> native_batch_norm(const Tensor& input, const 
       store(running_var, new_var);
     }
   });
-  return {result_like(y, input), save_mean, save_invstd};
+  return {result_like(y, input), save_mean.to(kept_type), save_invstd.to(kept_type)};
 }
 
 std::tuple<Tensor, Tensor, Tensor> native_batch_norm_backward(

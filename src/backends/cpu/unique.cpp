@@ -110,7 +110,8 @@ std::tuple<Tensor, Tensor, Tensor> unique_slices(const Tensor& self, int64_t dim
       return std::equal(p + a * width, p + (a + 1) * width, p + b * width,
                         [](scalar_t x, scalar_t y) { return static_cast<C>(x) == static_cast<C>(y); });
     });
-    const Tensor values = self.index_select(d, tensor_of(g.first, {static_cast<int64_t>(g.first.size())}));
+    // In memory the slices lie one after the other, as in PyTorch.
+    const Tensor values = rows.index_select(0, tensor_of(g.first, {static_cast<int64_t>(g.first.size())})).movedim(0, d);
     return results(values, g, inverse, {n}, counts);
   });
 }

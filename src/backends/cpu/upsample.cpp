@@ -167,7 +167,35 @@ Tensor apply(const Tensor& x, int64_t dim, const Taps<A>& taps, bool transposed)
   return y;
 }
 
-// Last dimension first, in double or single precision; bytes are rounded after every dimension.
+// One dimension of bytes, held as int32. Weights are fixed-point numbers with as many binary places as keep the largest below 2^15 (but
+// no more than 22), and the result is rounded to a byte: PyTorch's arithmetic for images, which follows Pillow's.
+Tensor apply_to_bytes(const Tensor& x, int64_t dim, const Taps<double>& taps) {
+  if (taps.identity()) return x;
+  Taps<double> merged(taps.in, taps.out);  // places beyond the border are the border: one tap for all of them
+  for (int64_t o = 0; o < taps.out; ++o) {
+    for (int64_t k = taps.begin[o]; k < taps.begin[o + 1]; ++k) {
+      if (k > taps.begin[o] && taps.index[k] == taps.index[k - 1])
+        merged.weight.back() += taps.weight[k];
+      else
+        merged.add(taps.index[k], taps.weight[k]);
+    }
+    merged.end_row();
+  }
+  const double largest = *std::max_element(merged.weight.begin(), merged.weight.end());
+  int places = 0;
+  while (places < 22 && std::floor(std::ldexp(largest, places + 1) + 0.5) < 32768) ++places;
+  Taps<int32_t> fixed(taps.in, taps.out);
+  fixed.begin = merged.begin;
+  fixed.index = merged.index;
+  for (double w : merged.weight) fixed.weight.push_back(static_cast<int32_t>(std::round(std::ldexp(w, places))));
+  const Tensor y = apply(x, dim, fixed, false);
+  int32_t* const values = y.mutable_data_ptr<int32_t>();
+  const int32_t half = places ? 1 << (places - 1) : 0;
+  for (int64_t i = 0; i < y.numel(); ++i) values[i] = std::clamp((values[i] + half) >> places, 0, 255);
+  return y;
+}
+
+// Last dimension first, in double or single precision.
 void resample_into(const Tensor& from, IntArrayRef in, IntArrayRef out, std::string_view mode, bool align_corners, ArrayRef<double> scales,
                    bool transposed, const Tensor& to) {
   if (to.numel() == 0) return;
@@ -175,16 +203,23 @@ void resample_into(const Tensor& from, IntArrayRef in, IntArrayRef out, std::str
   const bool nearest = mode == "nearest" || mode == "nearest-exact";
   if (bytes ? (transposed || (!nearest && scales.size() != 2)) : !isFloatingType(to.scalar_type()))
     detail::raise_dtype_not_implemented("upsample", to.scalar_type());
+  if (bytes && !nearest) {
+    Tensor x = from.to(kInt).contiguous();
+    for (int64_t i = 1; i >= 0; --i) {
+      const auto k = static_cast<std::size_t>(i);
+      x = apply_to_bytes(x, i + 2, taps_of<double>(mode, in[k], out[k], align_corners, scales[k]));
+    }
+    Tensor(to).copy_(x);
+    return;
+  }
   const ScalarType type = to.scalar_type() == kDouble ? kDouble : kFloat;
   Tensor x = from.to(type).contiguous();
   CRESSET_DISPATCH(type, "upsample", CRESSET_FLOATING_TYPES, [&] {
     for (int64_t i = static_cast<int64_t>(scales.size()) - 1; i >= 0; --i) {
       const auto k = static_cast<std::size_t>(i);
       x = apply(x, i + 2, taps_of<scalar_t>(mode, in[k], out[k], align_corners, scales[k]), transposed);
-      if (bytes && mode.ends_with("-aa")) x = (x + 0.5).floor().clamp(0, 255);
     }
   });
-  if (bytes && !nearest && !mode.ends_with("-aa")) x = (x + 0.5).floor().clamp(0, 255);
   Tensor(to).copy_(x);
 }
 

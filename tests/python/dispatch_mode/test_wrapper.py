@@ -126,7 +126,7 @@ def test_modules_and_optimisers():
         (lambda w: torch.Tensor._make_wrapper_subclass(torch.nn.Parameter, (2,)), TypeError, "Parameter must define __torch_dispatch__"),
         (lambda w: torch.Tensor._make_wrapper_subclass(Wrapper, "x"), TypeError, "must be tuple of ints"),
         (lambda w: torch.Tensor._make_wrapper_subclass(Wrapper, (2,), strides=(1, 1)), RuntimeError, "as many strides as sizes"),
-        (lambda w: torch.Tensor._make_wrapper_subclass(Wrapper, (2,), dispatch_sizes_strides_policy="sizes"), NotImplementedError, "is not supported"),
+        (lambda w: torch.Tensor._make_wrapper_subclass(Wrapper, (2,), dispatch_sizes_strides_policy="both"), ValueError, "Unknown sizes_strides_policy: both; expected 'strides' or 'sizes'"),
     ],
 )
 def test_refusals(call, error, words):

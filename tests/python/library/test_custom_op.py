@@ -136,7 +136,7 @@ def test_fake(name):
     sin.register_fake(lambda x: contexts.append(library.get_ctx()) or torch.empty_like(x))
     assert sin(meta).shape == (3,) and sin(meta).is_meta
     assert library.get_ctx() is None
-    with pytest.raises(NotImplementedError, match="depends on values"):
+    with pytest.raises(RuntimeError, match="data-dependent shape"):
         contexts[0].new_dynamic_size()
     sin.register_fake(lambda x: x.new_empty(7))
     assert sin(meta).shape == (7,)
@@ -193,10 +193,10 @@ def test_autocast(name):
     f.register_autocast("cpu", torch.bfloat16)
     one = torch.ones(1)
     f(one, [one])
-    with torch._C._IncludeDispatchKeyGuard(torch._C.DispatchKeySet("AutocastCPU")):
-        keys = torch._C.DispatchKeySet("AutocastCPU", "CPU")
-        f._opoverload.redispatch(keys, one, [one, one.long()])
-    assert seen == [(torch.float32, [torch.float32]), (torch.bfloat16, [torch.bfloat16, torch.int64])]
+    with torch.autocast("cpu"):
+        f(one, [one, one.long(), one.double()])
+        assert torch.is_autocast_enabled("cpu")
+    assert seen == [(torch.float32, [torch.float32]), (torch.bfloat16, [torch.bfloat16, torch.int64, torch.float64])]
 
 
 # --- the functions that register for operators of a Library -----------------------------------------------------------------
@@ -325,3 +325,68 @@ def test_registrations_go_with_the_library():
     assert torch.ops.gone_test.f(torch.ones(1)).item() == 2.0
     lib._destroy()
     assert not torch._C._dispatch_has_kernel("gone_test::f")
+
+
+# --- sizes that depend on values ----------------------------------------------------------------------------------------------
+
+
+def nonzero_op(name, wrong=False, **bounds):
+    @custom_op(name, mutates_args=())
+    def rows(x: Tensor) -> tuple[Tensor, Tensor]:
+        found = x.nonzero().contiguous()
+        return found, x.new_empty(found.shape[0] * 2)
+
+    @rows.register_fake
+    def _(x):
+        n = torch.library.get_ctx().new_dynamic_size(**bounds)
+        return x.new_empty([n, x.dim() + wrong], dtype=torch.int64), x.new_empty(n * 2)
+
+    return rows
+
+
+def test_new_dynamic_size(name):
+    from cresset._subclasses.fake_tensor import DynamicOutputShapeException, FakeTensorMode
+
+    rows = nonzero_op(name)
+    x = torch.tensor([[1.0, 0.0], [2.0, 3.0]])
+    assert rows(x)[0].shape == (3, 2) and set(opcheck(rows, (x,)).values()) == {"SUCCESS"}
+    with pytest.raises(RuntimeError, match="You're trying to run this operator with meta Tensors .as opposed to FakeTensors., but this operator may return an output"):
+        rows(x.to("meta"))
+    with pytest.raises(DynamicOutputShapeException, match=f"{name.replace('::', '.')}.default"):
+        rows(FakeTensorMode().from_tensor(x))
+    assert torch.library.get_ctx() is None
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        (dict(wrong=True), "Shapes .* are not equal"),
+        (dict(max=2), r"new_dynamic_size\(min=0, max=2\): the real operator gave the size 3"),
+        (dict(min=4), r"new_dynamic_size\(min=4, max=None\): the real operator gave the size 3"),
+        (dict(min=-1), "this API can only create non-negative sizes"),
+    ],
+)
+def test_opcheck_of_dynamic_sizes(name, options, words):
+    with pytest.raises(torch._library.opcheck.OpCheckError, match=words):
+        opcheck(nonzero_op(name, **options), (torch.ones(3),))
+
+
+def test_opcheck_compares_devices(name):
+    @custom_op(name, mutates_args=())
+    def f(x: Tensor) -> Tensor:
+        return x.clone()
+
+    f.register_fake(lambda x: torch.empty(x.shape, device="meta"))
+    with pytest.raises(Exception, match="Devices cpu and meta are not equal!"):
+        opcheck(f, (torch.ones(2),), test_utils="test_faketensor")
+
+
+def test_writing_operators_look_at_memory_of_what_requires_grad(name):
+    @custom_op(name, mutates_args={"out"})
+    def f(x: Tensor, out: Tensor) -> None:
+        out.numpy()[:] = x.numpy() * 2
+
+    x, out = torch.ones(2, requires_grad=True), torch.zeros(2)
+    before = out._version
+    f(x, out)
+    assert out.tolist() == [2.0, 2.0] and out._version > before

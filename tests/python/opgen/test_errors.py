@@ -19,6 +19,8 @@ ROW = '[[op]]\nschema = "f(Tensor self, int dim) -> Tensor"\n'
     (ROW + 'pointwise = "self"\ntypes = "fx"\n', 4, "letters b, i, f, c"),
     (ROW + 'cpu = "f"\npython = "methd"\n', 4, "unknown python place 'methd'. Did you mean 'method'?"),
     (ROW + 'cpu = "f"\ntags = ["cor"]\n', 4, "unknown tag 'cor'. Did you mean 'core'?"),
+    (ROW + 'cpu = "f"\nautocast = "fp23"\n', 4, "unknown autocast policy 'fp23'. Did you mean 'fp32'?"),
+    ('[[op]]\nschema = "f_(Tensor(a!) self) -> Tensor(a!)"\ncpu = "f"\nautocast = "fp32"\n', 4, "'autocast' belongs to a functional operator"),
     (ROW + 'cpu = "f"\ngrad = { slf = "grad" }\n', 4, "names 'slf', which is no tensor argument. Did you mean 'self'?"),
     (ROW + 'cpu = "f"\ngrad = { dim = "grad" }\n', 4, "names 'dim', which is no tensor argument"),
     (ROW + 'cpu = "f"\ngrad = { self = "grad * alfa" }\n', 4, "names 'alfa', which is no argument, output or function"),

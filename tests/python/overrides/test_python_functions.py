@@ -1,8 +1,13 @@
 """Functions that are written in Python ask their arguments as operators do."""
 
+import importlib
+import types
+
 import pytest
 
 import cresset as torch
+from cresset import overrides
+from cresset._overridable import overridable
 
 
 class Duck:
@@ -11,9 +16,67 @@ class Duck:
         return function
 
 
-@pytest.mark.parametrize("name", ["tensordot", "svd_lowrank", "pca_lowrank", "lu", "unravel_index", "einsum", "cdist", "stft", "norm", "chain_matmul", "is_conj"])
+ARGUMENTS = {"tensordot": (Duck(), Duck()), "cdist": (Duck(), Duck()), "unravel_index": (Duck(), (2, 2)), "stft": (Duck(), 4),
+             "einsum": ("i->", Duck())}  # fmt: skip
+NAMES = (
+    "tensordot", "svd_lowrank", "pca_lowrank", "lu", "unravel_index", "einsum", "cdist", "stft", "norm", "chain_matmul", "is_conj", "is_distributed",
+    "get_device", "dequantize", "numel", "meshgrid", "block_diag", "unique",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_a_duck_type_is_asked_by(name):
     function = getattr(torch, name)
-    arguments = {"tensordot": (Duck(), Duck()), "cdist": (Duck(), Duck()), "unravel_index": (Duck(), (2, 2)), "stft": (Duck(), 4),
-                 "einsum": ("i->", Duck())}  # fmt: skip
-    assert function(*arguments.get(name, (Duck(),))) is function
+    assert function(*ARGUMENTS.get(name, (Duck(),))) is function
+
+
+# Functions that take no tensor, or hand every tensor to a function that asks.
+DO_NOT_ASK = {
+    "cresset": {
+        "are_deterministic_algorithms_enabled", "broadcast_shapes", "compiled_with_cxx11_abi", "fork_rng", "get_autocast_cpu_dtype", "get_autocast_gpu_dtype",
+        "get_default_device", "get_deterministic_debug_mode", "get_device_module", "get_float32_matmul_precision", "get_num_interop_threads", "get_printoptions",
+        "get_rng_state", "initial_seed", "is_autocast_cpu_enabled", "is_autocast_enabled", "is_deterministic_algorithms_warn_only_enabled", "is_storage", "is_tensor",
+        "is_vulkan_available", "is_warn_always_enabled", "manual_seed", "printoptions", "seed", "set_autocast_cpu_dtype", "set_autocast_cpu_enabled",
+        "set_autocast_gpu_dtype", "set_default_device", "set_default_tensor_type", "set_deterministic_debug_mode", "set_float32_matmul_precision",
+        "set_flush_denormal", "set_num_interop_threads", "set_printoptions", "set_rng_state", "set_warn_always", "sym_float", "sym_int", "sym_ite", "sym_max",
+        "sym_min", "sym_not", "sym_sqrt", "sym_sum", "thread_safe_generator", "typename", "use_deterministic_algorithms",
+    },
+    "cresset.nn.functional": {"upsample", "upsample_bilinear", "upsample_nearest"},
+    "cresset.nn.init": {"calculate_gain"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("path", [*overrides._NAMESPACES, "cresset.nn.init"])
+def test_no_function_is_forgotten(path):
+    """Whoever adds a function decorates it with @overridable, or says here that it takes no tensor."""
+    module = importlib.import_module(path)
+    silent = set()
+    for name, value in vars(module).items():
+        refused = isinstance(value, types.FunctionType) and value.__module__ in ("cresset._absent",)
+        old_name = path == "cresset.nn.init" and hasattr(module, name + "_")
+        if isinstance(value, types.FunctionType) and not name.startswith("_") and not refused and not old_name and not overrides._takes_part(value):
+            silent.add(name)
+    assert silent - DO_NOT_ASK.get(path, set()) == set()
+
+
+def test_the_decorator():
+    calls = []
+
+    @overridable
+    def f(x, ys=(), *, n=1):
+        """Text."""
+        calls.append(n)
+        return n
+
+    assert f(1, n=2) == 2 and calls == [2] and f.__name__ == "f" and f.__doc__ == "Text."
+    duck = Duck()
+    assert f(duck) is f and f(1, [torch.ones(1), duck]) is f and f(x=duck) is f and calls == [2]
+
+    class Mode(overrides.TorchFunctionMode):
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            return "mode" if function is f else function(*args, **(kwargs or {}))
+
+    with Mode():
+        assert f(1) == "mode"
+        with torch._C.DisableTorchFunction():
+            assert f(1) == 1

@@ -103,3 +103,28 @@ def test_dlpack():
 def test_import_leaves_numpy_alone():
     code = "import sys, cresset; cresset.ones(2) + 1; assert 'numpy' not in sys.modules, 'numpy was imported'"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_arrays_among_operands():
+    x, a = torch.tensor([1.0, 2.0, 4.0]), np.array([1.0, 3.0, 4.0])
+    for result, expected in (
+        (x == a, [True, False, True]), (a == x, [True, False, True]), (x != a, [False, True, False]), (x * a, [1.0, 6.0, 16.0]),
+        (x - a, [0.0, -1.0, 0.0]), (x / a, [1.0, 2 / 3, 1.0]), (a / x, [1.0, 1.5, 1.0]), (x**a, [1.0, 8.0, 256.0]),
+    ):  # fmt: skip
+        assert type(result) is torch.Tensor and result.tolist() == pytest.approx(expected)
+    for call in (lambda: a * x, lambda: x < a):
+        with pytest.raises(TypeError):
+            call()
+
+
+def test_arrays_as_indices():
+    x = torch.arange(12.0).reshape(3, 4)
+    n = x.numpy()
+    for index in (np.array([0, 2]), np.array(1), np.array([[True] * 4, [False] * 4, [True] * 4]), (slice(None), np.array([3, 1])), (np.array([0, 1]), np.array([2, 2]))):
+        assert np.array_equal(x[index].numpy(), n[index])
+    y = x.clone()
+    y[np.array([1])] = 0
+    y[np.array([[True] + [False] * 3] * 3)] = -1.0
+    assert y[1].tolist() == [-1.0, 0.0, 0.0, 0.0] and y[:, 0].tolist() == [-1.0] * 3
+    with pytest.raises(IndexError):
+        x[np.array([3])]

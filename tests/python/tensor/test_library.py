@@ -70,8 +70,24 @@ def test_all_kinds_of_arguments(lib):
     lib.impl("kinds", lambda *args: seen.append(args) or (1, "x"), "CompositeExplicitAutograd")
     given = (None, [None, torch.ones(1)], 2.5, True, "n", torch.device("cpu"), torch.strided, torch.channels_last)
     assert torch.ops.pylib.kinds(*given) == (1, "x")
-    assert seen[0][:1] == (None,) and seen[0][2:] == (2.5, True, "n", torch.device("cpu"), torch.strided, torch.channels_last, None, [1.5], None)
+    assert seen[0][:1] == (None,) and seen[0][2:] == (2.5, True, "n", torch.device("cpu"), torch.strided, torch.channels_last)
     assert seen[0][1][0] is None
+
+
+def test_kernels_get_no_defaults_that_they_have_themselves(lib):
+    lib.define("d(Tensor x, int n=2, *, bool b=True, str s='q') -> Tensor")
+    seen = []
+    lib.impl("d", lambda x, *args, **kwargs: seen.append((args, kwargs)) or x, "CPU")
+    x, d = torch.ones(1), torch.ops.pylib.d
+    d(x), d(x, 3), d(x, 2, b=True), d(x, b=False), d(x, n=2, s="r")
+    assert seen == [((), {}), ((3,), {}), ((), {}), ((), {"b": False}), ((), {"s": "r"})]
+    lib.define("e(Tensor x, int n=2, *, bool b=True, str s='q') -> Tensor")
+    lib.impl("e", lambda x, n, m=0, *, s, b=None: seen.append((n, m, s, b)) or x, "CPU")
+    torch.ops.pylib.e(x)
+    assert seen[-1] == (2, 0, "q", None)
+    with library._scoped_library("aten", "IMPL") as aten:
+        aten.impl("rsub.Tensor", lambda a, b: a * 100, "AutogradCPU")  # alpha is not asked for
+        assert torch.rsub(x, x).item() == 100.0
 
 
 def test_wrong_results_are_refused(lib):
@@ -220,7 +236,7 @@ def test_fallback():
             one = torch.ones(1)
             with torch._C._IncludeDispatchKeyGuard(torch._C.DispatchKeySet("PrivateUse3")):
                 x = torch.ops.pyfall.f(one, 3)
-            assert x.item() == 1.0 and seen == [("pyfall.f.default", 2, ["by"])]
+            assert x.item() == 1.0 and seen == [("pyfall.f.default", 2, [])]
     with pytest.raises(RuntimeError, match="namespace '_'"):
         Library("pyfall2", "IMPL").fallback(print, "CPU")
     with pytest.raises(RuntimeError, match="dispatch key is required"):
@@ -292,3 +308,54 @@ def test_registration_while_others_call():
     for t in threads:
         t.join()
     assert not errors
+
+
+def test_what_overloads_tell(lib):
+    aten = torch.ops.aten
+    key = torch._C.DispatchKey
+    add = aten.add.Tensor
+    assert add.has_kernel_for_dispatch_key(key.CPU) and add.has_kernel_for_dispatch_key("CPU") and not add.has_kernel_for_dispatch_key(key.XLA)
+    assert add.has_kernel_for_any_dispatch_key(torch._C.DispatchKeySet(key.CPU, key.XLA)) and not add.has_kernel_for_any_dispatch_key(torch._C.DispatchKeySet("XLA"))
+    assert aten.view.default.is_view and not add.is_view and not aten.add_.Tensor.is_view and add.op is add and aten.add.op is aten.add
+    assert set(aten.add._schemas) == set(aten.add.overloads()) and str(aten.add._schemas["Tensor"]) == str(add._schema)
+    assert aten.__file__ == "cresset.ops" and dir(aten.add).count("Tensor") == 1 and "sin" in dir(aten) and "aten" in dir(torch.ops)
+    assert torch.Tag.pointwise in add.tags
+    alias = aten.add_.Tensor._schema.arguments[0].alias_info
+    assert alias.is_write and alias.before_set == {"a"} and add._schema.arguments[0].alias_info is None
+
+
+def test_py_impl(lib):
+    lib.define("pi(Tensor x) -> Tensor")
+    op = torch.ops.pylib.pi.default
+
+    @op.py_impl(torch._C.DispatchKey.CPU)
+    def kernel(x):
+        return x * 9
+
+    assert torch.ops.pylib.pi(torch.ones(1)).item() == 9.0 and op.py_kernels == {"CPU": kernel}
+    with pytest.raises(RuntimeError, match="Trying to override a python impl for DispatchKey.CPU on operator pylib::pi"):
+        op.py_impl("CPU")(kernel)
+
+
+def test_packets_follow_definitions():
+    def values():
+        return [torch.ops.pylive.f(torch.ones(1)).item(), torch.ops.pylive.f.overloads()]
+
+    with library._scoped_library("pylive", "DEF") as lib:
+        lib.define("f(Tensor x) -> Tensor")
+        lib.impl("f", lambda x: x + 1, "CPU")
+        packet = torch.ops.pylive.f
+        assert values() == [2.0, ["default"]]
+        with library._scoped_library("pylive", "FRAGMENT") as more:
+            more.define("f.text(str x) -> int")
+            more.impl("f.text", len, "CompositeExplicitAutograd")
+            assert packet("abc") == 3 and values()[0] == 2.0 and "text" in packet.overloads()
+        with pytest.raises(RuntimeError, match="Expected a value of type 'Tensor' for argument 'x' but instead found type 'str'"):
+            packet("abc")
+    with pytest.raises(AttributeError, match="operator pylive::f is not defined any more"):
+        packet(torch.ones(1))
+
+
+def test_libraries_of_another_namespace(lib):
+    with pytest.raises(RuntimeError, match="The operator belongs to the namespace 'aten', the library to 'pylib'"):
+        library.register_fake("aten::sin", lambda x: x, lib=lib)

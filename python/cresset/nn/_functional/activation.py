@@ -1,6 +1,7 @@
 """Activation functions."""
 
 import cresset
+from cresset._overridable import overridable
 from cresset._C import _nn
 
 from ._common import handle, overrides1, softmax_dim
@@ -153,11 +154,13 @@ def log_softmax(input, dim=None, _stacklevel=3, dtype=None):
     return cresset.log_softmax(input, dim) if dtype is None else cresset.log_softmax(input, dim, dtype=dtype)
 
 
+@overridable
 def tanh(input):
     """Hyperbolic tangent."""
     return input.tanh()
 
 
+@overridable
 def sigmoid(input):
     """1 / (1 + exp(-x))."""
     return input.sigmoid()

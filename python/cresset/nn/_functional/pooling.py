@@ -1,6 +1,7 @@
 """Pooling functions that choose between forms; the plain ones are the operators themselves."""
 
 import cresset
+from cresset._overridable import overridable
 from cresset._C import _nn
 
 from ._common import handle, ntuple, overrides, overrides1
@@ -112,6 +113,7 @@ def adaptive_max_pool1d_with_indices(input, output_size, return_indices=False):
     return cresset.adaptive_max_pool1d(input, output_size)
 
 
+@overridable
 def adaptive_max_pool1d(input, output_size, return_indices=False):
     """Largest values of windows chosen so that the result has length `output_size`."""
     result = adaptive_max_pool1d_with_indices(input, output_size)
@@ -125,6 +127,7 @@ def adaptive_max_pool2d_with_indices(input, output_size, return_indices=False):
     return _nn.adaptive_max_pool2d(input, _output_size(output_size, input, 2))
 
 
+@overridable
 def adaptive_max_pool2d(input, output_size, return_indices=False):
     """Largest values of windows chosen so that the result has the plane size `output_size`."""
     result = adaptive_max_pool2d_with_indices(input, output_size)
@@ -138,6 +141,7 @@ def adaptive_max_pool3d_with_indices(input, output_size, return_indices=False):
     return _nn.adaptive_max_pool3d(input, _output_size(output_size, input, 3))
 
 
+@overridable
 def adaptive_max_pool3d(input, output_size, return_indices=False):
     """Largest values of windows chosen so that the result has the volume size `output_size`."""
     result = adaptive_max_pool3d_with_indices(input, output_size)
@@ -230,16 +234,19 @@ def _unpool(function, n, input, indices, kernel_size, stride, padding, output_si
     return _nn.max_unpool3d(input, indices, size, stride, padding)
 
 
+@overridable
 def max_unpool1d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
     """Zeros with the values of (N, C, L) or (C, L) at `indices`: what max_pool1d forgot."""
     return _unpool(max_unpool1d, 1, input, indices, kernel_size, stride, padding, output_size)
 
 
+@overridable
 def max_unpool2d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
     """Zeros with the values of (N, C, H, W) or (C, H, W) at `indices`: what max_pool2d forgot."""
     return _unpool(max_unpool2d, 2, input, indices, kernel_size, stride, padding, output_size)
 
 
+@overridable
 def max_unpool3d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
     """Zeros with the values of (N, C, D, H, W) or (C, D, H, W) at `indices`: what max_pool3d forgot."""
     return _unpool(max_unpool3d, 3, input, indices, kernel_size, stride, padding, output_size)
@@ -265,6 +272,7 @@ def _fractional(function, n, operator, input, kernel_size, output_size, output_r
     return operator(input, ntuple(kernel_size, n), ntuple(output_size, n), samples)
 
 
+@overridable
 def fractional_max_pool2d_with_indices(
     input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
 ):
@@ -275,6 +283,7 @@ def fractional_max_pool2d_with_indices(
     )  # fmt: skip
 
 
+@overridable
 def fractional_max_pool2d(
     input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
 ):
@@ -285,6 +294,7 @@ def fractional_max_pool2d(
     return result if return_indices else result[0]
 
 
+@overridable
 def fractional_max_pool3d_with_indices(
     input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
 ):
@@ -295,6 +305,7 @@ def fractional_max_pool3d_with_indices(
     )  # fmt: skip
 
 
+@overridable
 def fractional_max_pool3d(
     input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
 ):

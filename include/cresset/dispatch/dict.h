@@ -1,0 +1,131 @@
+// Dict<K, V>: a typed handle of an IValue's dict, in order of insertion. Copies of a handle share the dict.
+#pragma once
+
+#include <iterator>
+#include <utility>
+
+#include <cresset/dispatch/ivalue.h>
+
+namespace cresset {
+
+namespace impl {
+
+template <class K, class V>
+class DictEntryRef {
+ public:
+  explicit DictEntryRef(std::pair<IValue, IValue>* item) : item_(item) {}
+  K key() const { return item_->first.template to<K>(); }
+  V value() const { return item_->second.template to<V>(); }
+  void setValue(V v) const { item_->second = IValue(std::move(v)); }
+  const DictEntryRef* operator->() const { return this; }
+
+ private:
+  std::pair<IValue, IValue>* item_;
+};
+
+template <class K, class V>
+class DictIterator {
+ public:
+  using iterator_category = std::forward_iterator_tag;
+  using value_type = DictEntryRef<K, V>;
+  using difference_type = std::ptrdiff_t;
+  using pointer = value_type;
+  using reference = value_type;
+
+  DictIterator() = default;
+  explicit DictIterator(std::pair<IValue, IValue>* item) : item_(item) {}
+  reference operator*() const { return DictEntryRef<K, V>(item_); }
+  reference operator->() const { return DictEntryRef<K, V>(item_); }
+  DictIterator& operator++() {
+    ++item_;
+    return *this;
+  }
+  DictIterator operator++(int) { return DictIterator(item_++); }
+  friend bool operator==(DictIterator a, DictIterator b) { return a.item_ == b.item_; }
+  std::pair<IValue, IValue>* item() const { return item_; }
+
+ private:
+  std::pair<IValue, IValue>* item_ = nullptr;
+};
+
+}  // namespace impl
+
+template <class K, class V>
+class Dict {
+ public:
+  using key_type = K;
+  using mapped_type = V;
+  using size_type = std::size_t;
+  using iterator = impl::DictIterator<K, V>;
+
+  Dict() : impl_(make_intrusive<ivalue::DictImpl>()) {}
+  Dict(TypePtr key, TypePtr value) : Dict() {
+    impl_->key_type = std::move(key);
+    impl_->value_type = std::move(value);
+  }
+  explicit Dict(intrusive_ptr<ivalue::DictImpl> impl) : impl_(std::move(impl)) {}
+
+  std::size_t size() const { return impl_->items.size(); }
+  bool empty() const { return impl_->items.empty(); }
+  iterator begin() const { return iterator(impl_->items.data()); }
+  iterator end() const { return iterator(impl_->items.data() + size()); }
+  iterator find(const K& key) const {
+    IValue* v = impl_->find(IValue(key));
+    for (auto& item : impl_->items)
+      if (&item.second == v) return iterator(&item);
+    return end();
+  }
+  bool contains(const K& key) const { return impl_->find(IValue(key)) != nullptr; }
+  std::size_t count(const K& key) const { return contains(key); }
+  /// The value; std::out_of_range (IndexError in Python) when there is none.
+  V at(const K& key) const {
+    IValue* v = impl_->find(IValue(key));
+    CRESSET_CHECK_INDEX(v, "Argument passed to at() was not in the map.");
+    return v->template to<V>();
+  }
+  /// Leaves an entry that exists alone.
+  std::pair<iterator, bool> insert(K key, V value) const {
+    if (iterator it = find(key); it != end()) return {it, false};
+    impl_->items.emplace_back(IValue(std::move(key)), IValue(std::move(value)));
+    return {iterator(&impl_->items.back()), true};
+  }
+  std::pair<iterator, bool> insert_or_assign(K key, V value) const {
+    if (iterator it = find(key); it != end()) {
+      it->setValue(std::move(value));
+      return {it, false};
+    }
+    return insert(std::move(key), std::move(value));
+  }
+  std::size_t erase(const K& key) const {
+    const iterator it = find(key);
+    if (it == end()) return 0;
+    erase(it);
+    return 1;
+  }
+  void erase(iterator it) const { impl_->items.erase(impl_->items.begin() + (it.item() - impl_->items.data())); }
+  void clear() const { impl_->items.clear(); }
+  void reserve(std::size_t n) const { impl_->items.reserve(n); }
+  /// Another dict with the same entries.
+  Dict copy() const {
+    Dict out(impl_->key_type, impl_->value_type);
+    out.impl_->items = impl_->items;
+    return out;
+  }
+  bool is(const Dict& o) const { return impl_ == o.impl_; }
+  TypePtr keyType() const { return impl_->key_type ? impl_->key_type : basic_type(TypeKind::Any); }
+  TypePtr valueType() const { return impl_->value_type ? impl_->value_type : basic_type(TypeKind::Any); }
+  const intrusive_ptr<ivalue::DictImpl>& impl() const { return impl_; }
+
+ private:
+  intrusive_ptr<ivalue::DictImpl> impl_;
+};
+
+namespace impl {
+using GenericDict = Dict<IValue, IValue>;
+}
+
+template <class K, class V>
+IValue::IValue(const Dict<K, V>& dict) noexcept : IValue(dict.impl()) {}
+inline Dict<IValue, IValue> IValue::toGenericDict() const { return Dict<IValue, IValue>(intrusive_ptr<ivalue::DictImpl>::reclaim_copy(&toDictImpl())); }
+
+}  // namespace cresset

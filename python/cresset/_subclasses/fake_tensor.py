@@ -1,0 +1,384 @@
+"""Fake tensors: sizes, strides, dtypes and devices of a program without its values and memory.
+
+A FakeTensor is a wrapper around a meta tensor that reports another device. Every operator on it runs the Meta kernel, so that a
+model can be "run" on devices that are not there and with sizes that would not fit.
+"""
+
+import contextlib
+import weakref
+
+import cresset
+from cresset import _C
+from cresset._library.fake import fake_impls, sizes_from, sizes_given
+from cresset.utils._python_dispatch import TorchDispatchMode, no_dispatch
+from cresset.utils._pytree import tree_leaves, tree_map_only
+
+__all__ = [
+    "FakeTensor", "FakeTensorMode", "FakeCopyMode", "DataDependentOutputException", "DynamicOutputShapeException", "FakeTensorDeviceMismatchError",
+    "UnsupportedFakeTensorException", "UnsupportedOperatorException", "is_fake", "maybe_get_fake_mode", "unset_fake_temporarily",
+]  # fmt: skip
+
+# Tensors of at most so many elements are carried along as constants, so that item() of a number that the program wrote down works.
+CONSTANT_NUMEL_LIMIT = 1
+
+
+class _OperatorError(RuntimeError):
+    def __init__(self, func):
+        super().__init__(func)
+        self.func = func
+
+
+class DataDependentOutputException(_OperatorError):
+    """An operator's result is a number that depends on values: item(), equal."""
+
+
+class DynamicOutputShapeException(_OperatorError):
+    """The size of an operator's result depends on values: nonzero, unique."""
+
+
+class UnsupportedOperatorException(_OperatorError):
+    """An operator has no Meta kernel and cannot be run on zeros in its place."""
+
+
+class UnsupportedFakeTensorException(RuntimeError):
+    """There is no fake of such a tensor."""
+
+
+class FakeTensorDeviceMismatchError(RuntimeError):
+    """The tensors of one operator report different devices."""
+
+    def __init__(self, func, first, second):
+        super().__init__(f"Expected all tensors to be on the same device, but found at least two devices, {first} and {second}!")
+        self.func = func
+
+
+class FakeTensor(cresset.Tensor):
+    """A tensor without values: `fake_device` is the device that it reports, `fake_mode` the mode that it belongs to.
+
+    `constant` is a real tensor with its value where the program itself wrote the value down, else None.
+    """
+
+    _has_no_values = True  # for printing
+    __torch_function__ = _C._disabled_torch_function_impl
+
+    @staticmethod
+    def __new__(cls, fake_mode, elem, device, constant=None, real_tensor=None):
+        if elem.device.type != "meta":
+            raise AssertionError(f"elem.device.type must be 'meta', got {elem.device.type}")
+        device = cresset.device(device)
+        if device.type not in ("cpu", "meta") and device.index is None:
+            device = cresset.device(device.type, 0)
+        self = cresset.Tensor._make_wrapper_subclass(
+            cls, elem.size(), strides=elem.stride(), storage_offset=elem.storage_offset(), dtype=elem.dtype, device=device,
+            requires_grad=elem.requires_grad,
+        )  # fmt: skip
+        self._elem = elem.detach() if elem.requires_grad else elem
+        self.fake_mode, self.fake_device, self.constant, self.real_tensor = fake_mode, device, constant, real_tensor
+        return self
+
+    @staticmethod
+    def from_tensor(t, fake_mode):
+        """The fake of a real tensor."""
+        return fake_mode.from_tensor(t)
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        # No mode is active: the tensors' own mode does what it would do.
+        mode = next(t.fake_mode for t in tree_leaves((args, kwargs or {})) if isinstance(t, FakeTensor))
+        return mode.dispatch(func, types, args, kwargs or {})
+
+    def __repr__(self, *, tensor_contents=None):
+        text = super().__repr__()
+        return f"Parameter({text})" if getattr(self, "_is_param", False) else text
+
+    def __deepcopy__(self, memo):
+        if id(self) not in memo:
+            memo[id(self)] = self.fake_mode._wrap(self._elem.clone(), self.fake_device).requires_grad_(self.requires_grad)
+        return memo[id(self)]
+
+
+def is_fake(x):
+    """Is x a FakeTensor?"""
+    return isinstance(x, FakeTensor)
+
+
+def maybe_get_fake_mode(t):
+    """The mode of a fake tensor, or of the first one in a tuple or list; None when there is none."""
+    for leaf in tree_leaves(t):
+        if isinstance(leaf, FakeTensor):
+            return leaf.fake_mode
+    return None
+
+
+def _written(func, args, kwargs):
+    """The fake tensors that a call writes to."""
+    for place, argument in enumerate(func._schema.arguments):
+        if argument.is_write:
+            value = args[place] if place < len(args) else kwargs.get(argument.name)
+            yield from (t for t in tree_leaves(value) if isinstance(t, FakeTensor))
+
+
+def _is_index(func):
+    return func._schema.name in ("aten::index", "aten::index_put", "aten::index_put_", "aten::_unsafe_index", "aten::_unsafe_index_put")
+
+
+class FakeTensorMode(TorchDispatchMode):
+    """A block in which factory functions give fake tensors; fake tensors follow their mode outside of the block too.
+
+    from_tensor(t) gives the fake of a real tensor, always the same one. Real tensors among the arguments of an operator are an error
+    unless allow_non_fake_inputs; operators of the package without a Meta kernel run on zeros when allow_fallback_kernels.
+    Operators whose results depend on values raise DataDependentOutputException or DynamicOutputShapeException: sizes are always numbers.
+    """
+
+    def __init__(self, *, allow_fallback_kernels=True, allow_non_fake_inputs=False, shape_env=None, static_shapes=None, export=False):
+        super().__init__()
+        if shape_env is not None:
+            raise NotImplementedError("FakeTensorMode: symbolic sizes are not supported; leave shape_env out.")
+        self.allow_fallback_kernels, self.allow_non_fake_inputs = allow_fallback_kernels, allow_non_fake_inputs
+        self.shape_env, self.static_shapes, self.export = None, True, export
+        self._memo = {}  # id of a real tensor → (weak reference to it, fake)
+        self._storages = {}  # address of a real storage's object → (the storage, one-dimensional meta tensor in its place)
+        self._constants = {}  # id → weak reference of the fake tensors that have a constant
+        self._entered = []
+
+    def __enter__(self):
+        from cresset.utils._python_dispatch import _get_current_dispatch_mode
+
+        active = _get_current_dispatch_mode() is self
+        self._entered.append(not active)
+        return self if active else super().__enter__()
+
+    def __exit__(self, *exc_info):
+        if self._entered.pop():
+            super().__exit__(*exc_info)
+
+    # --- fakes of real tensors
+
+    def from_tensor(self, tensor, *, static_shapes=None, source=None, symbolic_context=None, trace=True):
+        """The fake of a real tensor: views of one storage stay views of one, parameters stay parameters."""
+        if isinstance(tensor, FakeTensor):
+            if tensor.fake_mode is not self:
+                raise AssertionError("Mixing fake modes NYI")
+            return tensor
+        if not isinstance(tensor, cresset.Tensor):
+            raise TypeError(f"from_tensor: a Tensor was required; a {type(tensor).__name__} was given.")
+        key = id(tensor)
+        if key not in self._memo:
+            memo = self._memo
+            self._memo[key] = weakref.ref(tensor, lambda _: memo.pop(key, None)), self._convert(tensor)
+        return self._memo[key][1]
+
+    def _convert(self, tensor):
+        kind = type(tensor)
+        if kind is not cresset.Tensor and not isinstance(tensor, cresset.nn.Parameter):
+            raise UnsupportedFakeTensorException(f"from_tensor: tensors of the class {kind.__name__} have no fake.")
+        with no_dispatch(), cresset.no_grad():
+            fake = self._wrap(self._meta_of(tensor.detach()), tensor.device)
+        if isinstance(tensor, cresset.nn.Parameter):
+            return cresset.nn.Parameter(fake, requires_grad=tensor.requires_grad)
+        return fake.requires_grad_(True) if tensor.requires_grad else fake
+
+    def _meta_of(self, tensor):
+        storage = tensor.untyped_storage()
+        key = (storage._cdata, tensor.dtype)
+        if key not in self._storages:
+            size = storage.nbytes() // tensor.element_size()
+            self._storages[key] = storage, cresset.empty(size, dtype=tensor.dtype, device="meta")
+        return self._storages[key][1].as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
+
+    def _wrap(self, meta, device, constant=None):
+        fake = FakeTensor(self, meta, device, constant)
+        if constant is not None:
+            constants, key = self._constants, id(fake)
+            constants[key] = weakref.ref(fake, lambda _: constants.pop(key, None))
+        return fake
+
+    # --- operators
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        return self.dispatch(func, types, args, kwargs or {})
+
+    def dispatch(self, func, types, args=(), kwargs=None):
+        """Run one operator."""
+        kwargs = dict(kwargs or {})
+        tensors = [t for t in tree_leaves((args, kwargs)) if isinstance(t, cresset.Tensor)]
+        if func._schema.name in ("aten::lift_fresh", "aten::lift") and not isinstance(args[0], FakeTensor):
+            return self._lift(args[0])
+        args, kwargs = self._only_fakes(func, args, kwargs, tensors)
+        tensors = [t for t in tree_leaves((args, kwargs)) if isinstance(t, FakeTensor)]
+        known = self._on_constants(func, args, kwargs, tensors)
+        if known is not None:
+            return known[0]
+        self._forget_constants(func, args, kwargs)
+        self._refuse_values(func, args)
+        device = self._result_device(func, args, kwargs, tensors)
+        # Fake implementations of the user see the tensors and the device as they are.
+        own = func.name() in fake_impls and func.has_kernel_for_dispatch_key("Meta")
+        if not own and any(a.name == "device" for a in func._schema.arguments) and (kwargs.get("device") is not None or not tensors):
+            kwargs["device"] = cresset.device("meta")
+
+        def unknown_size(min, max):
+            raise DynamicOutputShapeException(func)
+
+        with contextlib.nullcontext() if sizes_given() else sizes_from(unknown_size):
+            if own:
+                with self:
+                    return fake_impls[func.name()](*args, **kwargs)
+            results = self._run(func, args, kwargs)
+        return self._wrap_results(results, tensors, device)
+
+    def _lift(self, real):
+        constant = real.clone() if real.numel() <= CONSTANT_NUMEL_LIMIT else None
+        with no_dispatch():
+            return self._wrap(real.to("meta"), real.device, constant)
+
+    def _only_fakes(self, func, args, kwargs, tensors):
+        for t in tensors:
+            if isinstance(t, FakeTensor) and t.fake_mode is not self:
+                raise AssertionError(f"Mixing fake modes NYI x.fake_mode={t.fake_mode!r} vs self={self!r}")
+        if all(isinstance(t, FakeTensor) for t in tensors):
+            return args, kwargs
+        if not self.allow_non_fake_inputs:
+            shown = [*(_described(a) for a in args), *(f"{k}={_described(v)}" for k, v in kwargs.items())]
+            raise AssertionError(
+                "Please convert all Tensors to FakeTensors first or instantiate FakeTensorMode with 'allow_non_fake_inputs'. "
+                f"Found in {func}({', '.join(shown)})"
+            )
+        return tree_map_only(cresset.Tensor, self.from_tensor, (args, kwargs))
+
+    def _on_constants(self, func, args, kwargs, tensors):
+        """A tuple with the result when all values are known, else None."""
+        device = kwargs.get("device")
+        if device is not None and cresset.device(device).type != "cpu":
+            return None
+        if not tensors or any(t.constant is None for t in tensors) or cresset.Tag.nondeterministic_seeded in func.tags:
+            return None
+        with no_dispatch():
+            real_args, real_kwargs = tree_map_only(FakeTensor, lambda t: t.constant, (args, kwargs))
+            results = func(*real_args, **real_kwargs)
+        by_constant = {id(t.constant): t for t in tensors}
+        leaves = [t for t in tree_leaves(results) if isinstance(t, cresset.Tensor)]
+        if any(t.numel() > CONSTANT_NUMEL_LIMIT or t.device.type == "meta" for t in leaves):
+            return None if not any(a.is_write for a in func._schema.arguments) else self._drop(tensors)
+
+        def wrap(real):
+            fake = by_constant.get(id(real))
+            with no_dispatch():
+                if fake is None:
+                    return self._wrap(real.to("meta"), tensors[0].fake_device, real)
+                if fake.shape != real.shape:
+                    fake._elem = real.to("meta")
+                    _C._take_sizes(fake, real)
+                return fake
+
+        return (tree_map_only(cresset.Tensor, wrap, results),)
+
+    def _drop(self, tensors):
+        for t in tensors:
+            t.constant = None
+
+    def _forget_constants(self, func, args, kwargs):
+        """What is written with values that are not known is no constant any more, nor is what shares its memory."""
+        for written in _written(func, args, kwargs):
+            if written.constant is not None:
+                memory = written.constant.untyped_storage()._cdata
+                known = [t for t in (ref() for ref in list(self._constants.values())) if t is not None and t.constant is not None]
+                self._drop([t for t in known if t.constant.untyped_storage()._cdata == memory])
+
+    def _refuse_values(self, func, args):
+        tags = func.tags
+        if _is_index(func):
+            masks = (cresset.bool, cresset.uint8)
+            if func._schema.name.endswith("index") and any(isinstance(t, FakeTensor) and t.dtype in masks for t in args[1]):
+                raise DynamicOutputShapeException(cresset.ops.aten.nonzero.default)
+            return
+        if cresset.Tag.data_dependent_output in tags or func._schema.name == "aten::_local_scalar_dense":
+            raise DataDependentOutputException(func)
+        if cresset.Tag.dynamic_output_shape in tags:
+            raise DynamicOutputShapeException(func)
+
+    def _result_device(self, func, args, kwargs, tensors):
+        """The device of the results: the one that is asked for, or the one of the tensors; numbers on the CPU go with any other."""
+        given = kwargs.get("device")
+        if given is not None:
+            return cresset.device(given)
+        if not tensors:
+            return cresset.device("cpu")
+        if func._schema.name in ("aten::copy_", "aten::_copy_from", "aten::set_"):
+            return tensors[0].fake_device
+        common, number = None, None
+        for place, value in enumerate((*args, *kwargs.values())):
+            if _is_index(func) and place == 1:
+                continue  # indices may lie on the CPU
+            for t in tree_leaves(value):
+                if not isinstance(t, FakeTensor):
+                    continue
+                if t.dim() == 0 and t.fake_device.type == "cpu":
+                    number = t.fake_device
+                elif common is None:
+                    common = t.fake_device
+                elif common != t.fake_device:
+                    raise FakeTensorDeviceMismatchError(func, common, t.fake_device)
+        return common or number or tensors[0].fake_device
+
+    def _run(self, func, args, kwargs):
+        with no_dispatch():
+            meta_args, meta_kwargs = tree_map_only(FakeTensor, lambda t: t._elem, (args, kwargs))
+            try:
+                return func(*meta_args, **meta_kwargs)
+            except NotImplementedError as error:
+                if func.namespace not in ("aten", "prim", "cresset") or not self.allow_fallback_kernels or any(_written(func, args, kwargs)):
+                    raise UnsupportedOperatorException(func) from error
+            # On zeros: what only depends on sizes comes out right.
+            zeros = lambda t: cresset.zeros_like(t, device="cpu")  # noqa: E731
+            real_args, real_kwargs = tree_map_only(cresset.Tensor, zeros, (meta_args, meta_kwargs))
+            if real_kwargs.get("device") is not None:
+                real_kwargs["device"] = cresset.device("cpu")
+            return tree_map_only(cresset.Tensor, lambda t: t.to("meta"), func(*real_args, **real_kwargs))
+
+    def _wrap_results(self, results, tensors, device):
+        inputs = {id(t._elem): t for t in tensors}
+
+        def wrap(meta):
+            fake = inputs.get(id(meta))
+            if fake is None:
+                return self._wrap(meta, device)
+            if fake.shape != meta.shape or fake.stride() != meta.stride():
+                with no_dispatch():
+                    _C._take_sizes(fake, meta)
+            return fake
+
+        with no_dispatch():
+            return tree_map_only(cresset.Tensor, wrap, results)
+
+
+def _described(value):
+    if isinstance(value, cresset.Tensor) and not isinstance(value, FakeTensor):
+        return f"tensor([...], size={tuple(value.shape)})"
+    return repr(value)
+
+
+class FakeCopyMode(cresset.overrides.TorchFunctionMode):
+    """For a block: deepcopy of real tensors and parameters gives their fakes."""
+
+    def __init__(self, fake_mode):
+        self.fake_mode = fake_mode
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        if func is cresset.Tensor.clone:  # what a Parameter copies itself with
+            return func(self.fake_mode.from_tensor(args[0]), **(kwargs or {}))
+        if func is cresset.Tensor.__deepcopy__:
+            tensor, memo = args
+            if id(tensor) not in memo:
+                memo[id(tensor)] = self.fake_mode.from_tensor(tensor)
+            return memo[id(tensor)]
+        return func(*args, **(kwargs or {}))
+
+
+@contextlib.contextmanager
+def unset_fake_temporarily():
+    """For a block: the innermost fake mode is off; gives it, or None."""
+    from cresset.utils._python_dispatch import _disable_current_modes
+
+    with _disable_current_modes() as modes:
+        yield next((m for m in modes if isinstance(m, FakeTensorMode)), None)

@@ -1,0 +1,396 @@
+"""vmap: a function of one example runs on all examples at once.
+
+Inputs are wrapped as batched tensors of a new level (src/batching), the function runs, its results are unwrapped. `VmapInfo`, rules of
+custom operators and of autograd Functions live here too.
+"""
+
+import contextlib
+import functools
+from typing import NamedTuple
+
+import cresset
+
+from . import _C
+from .utils import _pytree as pytree
+
+__all__ = ["VmapInfo", "apply_function", "apply_rule", "level", "vmap"]
+
+_DOCS = "For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
+
+
+class VmapInfo(NamedTuple):
+    """What a vmap rule is told about the level: the number of examples, and what random operators do."""
+
+    batch_size: int
+    randomness: str
+
+
+@contextlib.contextmanager
+def level(batch_size, randomness="error"):
+    """A level of vmap for a block; gives its number."""
+    number = _C._vmap_push(batch_size, randomness)
+    try:
+        yield number
+    finally:
+        _C._vmap_pop()
+
+
+@contextlib.contextmanager
+def _below(number):
+    """Levels from `number` inwards taken off for a block."""
+    taken = []
+    while (inner := _C._vmap_innermost()) is not None and inner[0] >= number:
+        taken.append(inner)
+        _C._vmap_pop()
+    try:
+        yield
+    finally:
+        for _, size, randomness in reversed(taken):
+            _C._vmap_push(size, randomness)
+
+
+def _name_of(func):
+    return getattr(func, "__name__", None) or repr(func)
+
+
+def _spread(prefix, spec):
+    """A tree of dimensions as one entry for each leaf of `spec`; None when it does not fit. A leaf stands for everything below it."""
+    leaves, structure = pytree.tree_flatten(prefix)
+    if structure.is_leaf():
+        return [prefix] * spec.num_leaves
+    if spec.is_leaf() or structure.type != spec.type or structure.context != spec.context:
+        return None
+    children, parts, at = structure.children_specs, spec.children_specs, 0
+    if len(children) != len(parts):
+        return None
+    result = []
+    for child, part in zip(children, parts):
+        sub = pytree.tree_unflatten(leaves[at : at + child.num_leaves], child)
+        at += child.num_leaves
+        spread = _spread(sub, part)
+        if spread is None:
+            return None
+        result += spread
+    return result
+
+
+def _check_inputs(func, in_dims, args):
+    """(leaves, dimension of each, structure, batch size) of the arguments."""
+    name = _name_of(func)
+    call = f"vmap({name}, in_dims={in_dims}, ...)(<inputs>)"
+    if not isinstance(in_dims, (int, tuple)):
+        raise ValueError(f"{call}: expected `in_dims` to be int or a (potentially nested) tuple matching the structure of inputs, got: {type(in_dims)}.")
+    if len(args) == 0:
+        raise ValueError(
+            f"vmap({name})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to vmap over a function with no inputs. The "
+            "latter is unsupported."
+        )
+    leaves, spec = pytree.tree_flatten(args)
+    dims = _spread(in_dims, spec)
+    if dims is None:
+        raise ValueError(
+            f"{call}: in_dims is not compatible with the structure of `inputs`. in_dims has structure {pytree.tree_flatten(in_dims)[1]} but inputs "
+            f"has structure {spec}."
+        )
+    sizes = []
+    for i, (leaf, dim) in enumerate(zip(leaves, dims)):
+        if dim is None:
+            continue
+        if not isinstance(dim, int):
+            raise ValueError(f"{call}: Got in_dim={dim} for an input but in_dim must be either an integer dimension or None.")
+        if not isinstance(leaf, cresset.Tensor):
+            raise ValueError(
+                f"{call}: Got in_dim={dim} for an input but the input is of type {type(leaf)}. We cannot vmap over non-Tensor arguments, please use "
+                "None as the respective in_dim"
+            )
+        rank = leaf.dim()
+        if not -rank <= dim < rank:
+            raise ValueError(
+                f"{call}: Got in_dim={dim} for some input, but that input is a Tensor of dimensionality {rank} so expected in_dim to satisfy "
+                f"-{rank} <= in_dim < {rank}."
+            )
+        dims[i] = dim % rank
+        sizes.append(leaf.shape[dims[i]])
+    if not sizes:
+        raise ValueError("vmap: Expected at least one Tensor to vmap over")
+    if len(set(sizes)) != 1:
+        raise ValueError(f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the mapped dimension")
+    return leaves, dims, spec, sizes[0]
+
+
+def _output_dims(func, out_dims, outputs, spec):
+    """The dimension of each output leaf."""
+    name = _name_of(func)
+
+    def bad_type():
+        raise ValueError(
+            f"vmap({name}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python collection of ints representing where in the "
+            "outputs the vmapped dimension should appear."
+        )
+
+    if not all(d is None or isinstance(d, int) for d in pytree.tree_leaves(out_dims)):
+        bad_type()
+    if isinstance(out_dims, int) or out_dims is None:
+        return [out_dims] * len(outputs)
+    single = len(outputs) == 1 and spec.is_leaf()
+    if single and isinstance(out_dims, tuple) and len(out_dims) == 1:
+        return [out_dims[0]]
+    dims = _spread(out_dims, spec)
+    if dims is None:
+        raise ValueError(
+            f"vmap({name}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure of `outputs`. out_dims has structure "
+            f"{pytree.tree_flatten(out_dims)[1]} but outputs has structure {spec}."
+        )
+    return dims
+
+
+def _unwrap_output(func, value, dim, number, batch_size):
+    name = _name_of(func)
+    if dim is None:
+        if isinstance(value, cresset.Tensor) and _C._is_batched_at(value, number):
+            raise ValueError(f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is None")
+        return value
+    if not isinstance(value, cresset.Tensor):
+        raise ValueError(
+            f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(value)}. Did you mean to set out_dims= to None for output?"
+        )
+    return _C._remove_batch_dim(value, number, batch_size, dim)
+
+
+def _run(func, leaves, dims, spec, batch_size, out_dims, randomness, kwargs):
+    """(result leaves, their dimensions, structure) of one pass over all examples."""
+    with level(batch_size, randomness) as number:
+        wrapped = [leaf if dim is None else _C._add_batch_dim(leaf, dim, number) for leaf, dim in zip(leaves, dims)]
+        result = func(*pytree.tree_unflatten(wrapped, spec), **kwargs)
+        outputs, out_spec = pytree.tree_flatten(result)
+        wanted = _output_dims(func, out_dims, outputs, out_spec)
+        return [_unwrap_output(func, v, d, number, batch_size) for v, d in zip(outputs, wanted)], wanted, out_spec
+
+
+def _run_in_chunks(func, leaves, dims, spec, batch_size, out_dims, randomness, kwargs, chunk_size):
+    """The same, at most chunk_size examples at a time."""
+    state = cresset.get_rng_state() if randomness == "same" else None
+    parts = []
+    for start in range(0, batch_size, chunk_size):
+        if state is not None:
+            cresset.set_rng_state(state)
+        count = min(chunk_size, batch_size - start)
+        piece = [leaf if dim is None else leaf.narrow(dim, start, count) for leaf, dim in zip(leaves, dims)]
+        parts.append(_run(func, piece, dims, spec, count, out_dims, randomness, kwargs))
+    _, wanted, out_spec = parts[0]
+    columns = zip(*(values for values, _, _ in parts))
+    return [column[0] if dim is None else cresset.cat(column, dim) for column, dim in zip(columns, wanted)], wanted, out_spec
+
+
+def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
+    """A function that runs `func`, a function of one example, on a batch of examples.
+
+    in_dims: which dimension of each input holds the examples: an int for all, or a tuple (nested like the inputs) with None for inputs
+    that all examples share. out_dims: where the dimension goes in the outputs. randomness: what random operators do: "error",
+    "same" values for all examples, or "different" ones. chunk_size: run at most so many examples at a time. Keyword arguments are shared.
+    """
+    if randomness not in ("error", "different", "same"):
+        raise RuntimeError(f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}")
+    if not (chunk_size is None or chunk_size > 0):
+        raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
+
+    @functools.wraps(func, assigned=[a for a in functools.WRAPPER_ASSIGNMENTS if hasattr(func, a)])
+    def wrapped(*args, **kwargs):
+        leaves, dims, spec, batch_size = _check_inputs(func, in_dims, args)
+        run = _run if chunk_size is None or batch_size <= chunk_size else functools.partial(_run_in_chunks, chunk_size=chunk_size)
+        outputs, _, out_spec = run(func, leaves, dims, spec, batch_size, out_dims, randomness, kwargs)
+        return pytree.tree_unflatten(outputs, out_spec)
+
+    return wrapped
+
+
+# --- rules written in Python --------------------------------------------------------------------------------------------------
+
+
+def _innermost_of(values):
+    """(level, batch size) of the innermost vmap among tensors."""
+    number, size = 0, 0
+    for v in values:
+        if isinstance(v, cresset.Tensor) and _C._is_batched(v):
+            value, dim, at = _C._batch_parts(v)
+            if at > number:
+                number, size = at, value.shape[dim]
+    return number, size
+
+
+def _randomness_of(number):
+    """What random operators do at a level that may not be the innermost one."""
+    with _below(number + 1):
+        inner = _C._vmap_innermost()
+        return inner[2] if inner is not None else "error"
+
+
+def _take_off(tree, number):
+    """(tree without the level, tree of its dimensions, None where there is none)."""
+    leaves, spec = pytree.tree_flatten(tree)
+    plain, dims = [], []
+    for leaf in leaves:
+        dim = None
+        if isinstance(leaf, cresset.Tensor) and _C._is_batched(leaf):
+            value, at, found = _C._batch_parts(leaf)
+            if found == number:
+                leaf, dim = value, at
+        plain.append(leaf)
+        dims.append(dim)
+    return pytree.tree_unflatten(plain, spec), pytree.tree_unflatten(dims, spec)
+
+
+def apply_rule(rule, args, kwargs=None):
+    """Run a vmap rule(info, in_dims, *args) → (output, out_dims) for the innermost level among the arguments."""
+    kwargs = kwargs or {}
+    number, batch_size = _innermost_of(pytree.tree_leaves((args, kwargs)))
+    info = VmapInfo(batch_size, _randomness_of(number))
+    with _below(number):
+        plain, in_dims = _take_off(tuple(args), number)
+        plain_kwargs, _ = _take_off(kwargs, number)
+        returned = rule(info, in_dims, *plain, **plain_kwargs)
+    if not (isinstance(returned, tuple) and len(returned) == 2):
+        raise RuntimeError(
+            "Expected the vmap staticmethod to have two returns, an output and out_dims with pytree structure compatible with the output. Got a "
+            f"{_described(returned)} instead"
+        )
+    output, out_dims = returned
+    leaves, spec = pytree.tree_flatten(output)
+    dims = _spread(out_dims, spec)
+    if dims is None and isinstance(out_dims, (tuple, list)) and isinstance(output, (tuple, list)) and len(out_dims) == len(output):
+        dims = list(out_dims)  # a list where the output has a tuple
+    if dims is None:
+        raise RuntimeError(f"vmap rule: out_dims must have the structure of the output or be one dimension for all of it; given {out_dims}.")
+    wrapped = [
+        _C._add_batch_dim(leaf, dim, number) if dim is not None and isinstance(leaf, cresset.Tensor) else leaf for leaf, dim in zip(leaves, dims)
+    ]
+    return pytree.tree_unflatten(wrapped, spec)
+
+
+def _described(value):
+    return f"tuple with {len(value)} elements" if isinstance(value, tuple) else type(value)
+
+
+def apply_function(cls, args):
+    """cls.apply(*args) for an autograd Function when some argument is batched."""
+    from .autograd.function import Function
+
+    own_rule = cls.vmap is not Function.vmap
+    if cls.generate_vmap_rule and own_rule:
+        raise RuntimeError(
+            f"You tried to vmap over {cls.__name__}, but it has both generate_vmap_rule=True and an overridden vmap staticmethod. Please set "
+            f"generate_vmap_rule=False or delete the overridden vmap staticmethod to avoid ambiguity. {_DOCS}"
+        )
+    if not cls.generate_vmap_rule and not own_rule:
+        raise RuntimeError(
+            f"You tried to vmap over {cls.__name__}, but it does not have vmap support. Please override and implement the vmap staticmethod or set "
+            f"generate_vmap_rule=True. {_DOCS}"
+        )
+    if cls.setup_context is Function.setup_context:
+        raise RuntimeError(
+            "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must override the setup_context "
+            f"staticmethod. {_DOCS}"
+        )
+    return apply_rule(cls.vmap if own_rule else functools.partial(_generated_rule, cls), args)
+
+
+class _BatchContext:
+    """The ctx of a generated rule: what the function saves is batched, what the real ctx saves is not."""
+
+    def __init__(self, ctx, number):
+        self.__dict__.update(_ctx=ctx, _number=number, _saved_dims=(), needs_input_grad=ctx.needs_input_grad)
+
+    def save_for_backward(self, *tensors):
+        plain, dims = _take_off(tensors, self._number)
+        self.__dict__["_saved_dims"] = dims
+        self._ctx.save_for_backward(*plain)
+
+    def save_for_forward(self, *tensors):
+        plain, dims = _take_off(tensors, self._number)
+        self.__dict__["_saved_dims"] = dims
+        self._ctx.save_for_forward(*plain)
+
+    def mark_non_differentiable(self, *tensors):
+        self.__dict__["_non_differentiable"] = tensors
+
+    def set_materialize_grads(self, value):
+        self._ctx.set_materialize_grads(value)
+
+    @property
+    def saved_tensors(self):
+        number = self._number
+        return tuple(t if d is None else _C._add_batch_dim(t, d, number) for t, d in zip(self._ctx.saved_tensors, self._saved_dims))
+
+
+def _generated_rule(cls, info, in_dims, *args):
+    """The rule of a Function with generate_vmap_rule: a Function whose forward, backward and jvp are those of cls under vmap."""
+    from .autograd.function import Function
+
+    batch_size, randomness = info
+    out_dims = []
+
+    def wrap(values, dims, number):
+        return tuple(
+            _C._add_batch_dim(v, d, number) if d is not None and isinstance(v, cresset.Tensor) else v for v, d in zip(values, dims, strict=True)
+        )
+
+    def unwrap(values, number, dims=None):
+        """Tensors without the level and where it was; with `dims` at those dimensions, summed over the examples where it is None."""
+        plain = []
+        for i, v in enumerate(values):
+            if not isinstance(v, cresset.Tensor):
+                plain.append(v)
+            elif dims is None:
+                plain.append(_C._remove_batch_dim(v, number, batch_size, 0))
+            elif dims[i] is None:
+                plain.append(_C._remove_batch_dim(v, number, batch_size, 0).sum(0) if _C._is_batched_at(v, number) else v * batch_size)
+            else:
+                plain.append(_C._remove_batch_dim(v, number, batch_size, dims[i]))
+        return tuple(plain)
+
+    def as_tuple(values):
+        return values if isinstance(values, tuple) else (values,)
+
+    class Generated(Function):
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(*inputs):
+            with level(batch_size, randomness) as number:
+                result = cls.forward(*wrap(inputs, in_dims, number))
+                out_dims[:] = [0 if isinstance(v, cresset.Tensor) else None for v in as_tuple(result)]
+                plain = unwrap(as_tuple(result), number)
+            return plain if isinstance(result, tuple) else plain[0]
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            with level(batch_size, randomness) as number:
+                inner = ctx._batch_context = _BatchContext(ctx, number)
+                outputs = as_tuple(output)
+                wrapped = wrap(outputs, out_dims, number)
+                cls.setup_context(inner, wrap(inputs, in_dims, number), wrapped if isinstance(output, tuple) else wrapped[0])
+                marked = inner.__dict__.pop("_non_differentiable", ())
+                if marked:
+                    ctx.mark_non_differentiable(*(o for o, w in zip(outputs, wrapped) if any(w is m for m in marked)))
+
+        @staticmethod
+        def backward(ctx, *grads):
+            with level(batch_size, randomness) as number:
+                wrapped = tuple(g if g is None else _C._add_batch_dim(g, 0, number) for g in grads)
+                inner = ctx._batch_context
+                inner.__dict__.update(_number=number, needs_input_grad=ctx.needs_input_grad)
+                return unwrap(as_tuple(cls._resolve_backward()(inner, *wrapped)), number, in_dims)
+
+        @staticmethod
+        def jvp(ctx, *tangents):
+            with level(batch_size, randomness) as number:
+                ctx._batch_context.__dict__["_number"] = number
+                result = cls.jvp(ctx._batch_context, *wrap(tangents, in_dims, number))
+                plain = unwrap(as_tuple(result), number)
+            return plain if isinstance(result, tuple) else plain[0]
+
+    Generated.__name__ = f"Vmapped{cls.__name__}"
+    if cls.jvp is Function.jvp:
+        Generated.jvp = Function.jvp
+    output = Generated.apply(*args)
+    return output, tuple(out_dims) if isinstance(output, tuple) else out_dims[0]

@@ -1,0 +1,97 @@
+"""The devices of this process that tests can run on."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import cresset
+from cresset import _C
+
+__all__ = ["backend_key", "check_device", "has_fallback", "known_devices", "load_backend", "out_of_tree_devices", "state_of"]
+
+
+def backend_key(device):
+    """The name of the dispatch key that kernels of a device are registered under: "CPU", "PrivateUse1"."""
+    kind = cresset.device(device).type
+    return _KEYS.get(kind) or _private_key(kind)
+
+
+_KEYS = {"cpu": "CPU", "meta": "Meta", "cuda": "CUDA"}
+_SLOTS = ["PrivateUse1", *(f"PrivateUse{i}" for i in range(2, 17))]
+
+
+def _has_memory(key):
+    return _C._dispatch_has_kernel_for_dispatch_key("aten::empty.memory_format", key)
+
+
+def _private_key(kind):
+    if kind in (_C._get_privateuse1_backend_name(), "privateuseone"):
+        return "PrivateUse1"
+    for key in _SLOTS[1:]:
+        if _has_memory(key) and str(key) in str(_C._dispatch_keys(cresset.empty(0, device=kind))).replace(",", " ").replace(")", " ").split():
+            return key
+    raise RuntimeError(f"device {kind}: a registered backend was expected; none has allocated memory for it.")
+
+
+def known_devices():
+    """Names of the device types that can be written in cresset.device(…)."""
+    try:
+        cresset.device("no-such-device")
+    except RuntimeError as error:
+        text = str(error)
+        return [name.strip() for name in text.partition("Expected one of ")[2].partition(" device type")[0].split(",") if name.strip()]
+    return []
+
+
+def out_of_tree_devices():
+    """Device types that a loaded backend provides memory for, in the order of their slots."""
+    found = []
+    for name in known_devices():
+        if name in _KEYS:
+            continue
+        try:
+            cresset.empty(0, device=name)
+        except (RuntimeError, NotImplementedError):
+            continue
+        found.append(name)
+    return found
+
+
+def load_backend(path):
+    """Loads a backend: a library (.so), a Python file (.py), or the name of a Python module."""
+    path = str(path)
+    if path.endswith((".so", ".dylib", ".dll")):
+        cresset.ops.load_library(str(Path(path).resolve()))
+        return None
+    if path.endswith(".py"):
+        name = "_cresset_backend_" + Path(path).stem
+        spec = importlib.util.spec_from_file_location(name, path)
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        spec.loader.exec_module(module)
+        return module
+    return importlib.import_module(path)
+
+
+def check_device(device):
+    """The device, when tensors can be made on it. RuntimeError says what to do otherwise."""
+    device = cresset.device(device)
+    if device.type != "meta":
+        cresset.empty(0, device=device)
+    return device
+
+
+def has_fallback(device):
+    """Does the backend run what it has no kernel for by a fallback, such as on the CPU?"""
+    return _C._dispatch_has_backend_fallback(backend_key(device))
+
+
+_KINDS = {"[kernel]": "kernel", "[backend fallback]": "fallback"}
+
+
+def state_of(operator, key):
+    """How an operator ("aten::add.out") runs under a backend key: kernel, derived, fallback or missing."""
+    for line in _C._dispatch_dump_table(operator).splitlines():
+        if line.startswith(f"{key}:"):
+            return next((state for mark, state in _KINDS.items() if line.endswith(mark)), "derived")
+    return "missing"

@@ -1,0 +1,141 @@
+// Autocast: the state of each thread, the cache of cast parameters, and one boxed kernel for each policy.
+#include <cresset/autograd/autocast.h>
+
+#include <array>
+#include <unordered_map>
+
+#include <cresset/core/grad_mode.h>
+#include <cresset/core/tensor_impl.h>
+#include <cresset/dispatch/library.h>
+#include <cresset/ops/functions_copy.h>
+
+#include "autograd/autocast_kernels.h"
+
+namespace cresset::autocast {
+namespace {
+
+struct CachedCast {
+  weak_intrusive_ptr<TensorImpl> source;  // keeps the address from being used again, so that it can be the key
+  uint32_t version;                       // of the source; a parameter that was written to is cast again
+  Tensor cast;
+};
+
+struct State {
+  uint64_t enabled = 0;  // a bit for each device type
+  int nesting = 0;
+  bool cache_enabled = true;
+  std::array<ScalarType, kBackendCount> dtypes;
+  std::unordered_map<const TensorImpl*, CachedCast> cache;
+
+  State() {
+    dtypes.fill(ScalarType::Half);
+    dtypes[static_cast<std::size_t>(kCPU)] = ScalarType::BFloat16;
+  }
+};
+
+State& state() {
+  thread_local State s;
+  return s;
+}
+
+uint64_t bit_of(DeviceType device) { return uint64_t{1} << static_cast<int>(device); }
+
+/// Calls f(tensor) for every tensor of the stack's values, those in lists included; what it returns takes the tensor's place.
+template <class F>
+void replace_tensors(IValue& v, const F& f) {
+  if (v.isTensor()) {
+    const Tensor t = v.toTensor();
+    if (Tensor r = f(t); !r.is_same(t)) v = IValue(std::move(r));
+  } else if (v.isList()) {
+    // Lists may be shared with the caller: one that changes is copied.
+    const std::vector<IValue>& elements = v.toListRef();
+    bool any = false;
+    for (const IValue& e : elements) any |= e.isTensor();
+    if (!any) return;
+    std::vector<IValue> copy = elements;
+    for (IValue& e : copy) replace_tensors(e, f);
+    v = IValue(make_intrusive<ivalue::ListImpl>(std::move(copy), v.toListImpl().element_type));
+  }
+}
+
+struct AutocastKernel final : OperatorKernel {
+  AutocastKernel(Policy p, DeviceType d) : policy(p), device(d) {}
+
+  void operator()(const OperatorHandle& op, DispatchKeySet, Stack* stack) const {
+    const impl::ExcludeDispatchKeyGuard guard(autocast_dispatch_keyset);
+    // The key is one for all devices: another one's autocast may have brought the call here.
+    if (is_autocast_enabled(device)) cast(op, *stack);
+    op.callBoxed(stack);
+  }
+
+ private:
+  void cast(const OperatorHandle& op, Stack& stack) const {
+    const std::size_t n = op.schema().arguments().size();
+    IValue* first = stack.data() + (stack.size() - n);
+    ScalarType to = policy == Policy::Float32 ? ScalarType::Float : get_autocast_dtype(device);
+    if (policy == Policy::Promote) {
+      for (std::size_t i = 0; i < n; ++i)
+        replace_tensors(first[i], [&](const Tensor& t) {
+          if (is_eligible(t, device)) to = promoteTypes(to, t.scalar_type());
+          return t;
+        });
+    }
+    for (std::size_t i = 0; i < n; ++i) replace_tensors(first[i], [&](const Tensor& t) { return cached_cast(to, t, device); });
+  }
+
+  Policy policy;
+  DeviceType device;
+};
+
+const std::vector<RegistrationHandleRAII> registrations = [] {
+  std::vector<RegistrationHandleRAII> out;
+  for (const DeviceType device : {kCPU, kPrivateUse1})
+    for (const Policy policy : {Policy::LowerPrecision, Policy::Float32, Policy::Promote}) {
+      const KernelFunction kernel = KernelFunction::makeFromBoxedFunctor(make_intrusive<AutocastKernel>(policy, device));
+      for (std::size_t i = 0; i < policy_row_count; ++i)
+        if (policy_rows[i].policy == policy)
+          out.push_back(Dispatcher::singleton().registerImpl(parse_operator_name(policy_rows[i].name), autocastKey(device), kernel,
+                                                             std::nullopt, nullptr, str("registered at ", __FILE__, ":", __LINE__)));
+    }
+  return out;
+}();
+
+}  // namespace
+
+bool is_autocast_enabled(DeviceType device) { return state().enabled & bit_of(device); }
+bool is_any_autocast_enabled() { return state().enabled != 0; }
+
+void set_autocast_enabled(DeviceType device, bool enabled) {
+  uint64_t& bits = state().enabled;
+  bits = enabled ? bits | bit_of(device) : bits & ~bit_of(device);
+  cresset::impl::tls_set_dispatch_key_excluded(DispatchKey::AutocastFunctionality, bits == 0);
+}
+
+ScalarType get_autocast_dtype(DeviceType device) { return state().dtypes[static_cast<std::size_t>(device)]; }
+void set_autocast_dtype(DeviceType device, ScalarType dtype) { state().dtypes[static_cast<std::size_t>(device)] = dtype; }
+
+bool is_autocast_cache_enabled() { return state().cache_enabled; }
+void set_autocast_cache_enabled(bool enabled) { state().cache_enabled = enabled; }
+void clear_cache() { state().cache.clear(); }
+int increment_nesting() { return ++state().nesting; }
+int decrement_nesting() { return --state().nesting; }
+
+bool is_eligible(const Tensor& t, DeviceType device) {
+  return t.defined() && t.device().type() == device && t.is_floating_point() && t.scalar_type() != ScalarType::Double;
+}
+
+Tensor cached_cast(ScalarType to, const Tensor& t, DeviceType device) {
+  if (!is_eligible(t, device) || t.scalar_type() == to) return t;
+  State& s = state();
+  const bool parameter = s.cache_enabled && GradMode::is_enabled() && to == get_autocast_dtype(device) &&
+                         t.scalar_type() == ScalarType::Float && t.requires_grad() && t.is_leaf() && !t.is_view();
+  if (!parameter) return t.to(to);
+  TensorImpl* impl = t.unsafeGetTensorImpl();
+  const auto found = s.cache.find(impl);
+  if (found != s.cache.end() && found->second.version == impl->version()) return found->second.cast;
+  Tensor cast = t.to(to);
+  s.cache.insert_or_assign(impl, CachedCast{weak_intrusive_ptr<TensorImpl>(t.getIntrusivePtr()), impl->version(), cast});
+  return cast;
+}
+
+}  // namespace cresset::autocast

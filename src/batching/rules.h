@@ -1,0 +1,23 @@
+// The boxed rules, one for each class of operators.
+#pragma once
+
+#include "batching/batch_call.h"
+#include "batching/rule_table.h"
+
+namespace cresset::batching {
+
+void pointwise_rule(BatchCall& call);
+void dim_rule(BatchCall& call);
+void full_rule(BatchCall& call);
+void leading_rule(BatchCall& call);
+void broadcast_rule(BatchCall& call);
+void fold_rule(BatchCall& call, int64_t inner);
+
+/// In place: the functional form's result is copied into self.
+void functional_rule(BatchCall& call);
+/// One example after another; the results are stacked.
+void loop_rule(BatchCall& call);
+/// Says once for each operator that it is going to be slow.
+void warn_about_loop(const OperatorHandle& op);
+
+}  // namespace cresset::batching

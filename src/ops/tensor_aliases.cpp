@@ -1,0 +1,23 @@
+// Methods of Tensor under their older or symbolic names.
+#include <cresset/ops/functions_copy.h>
+#include <cresset/ops/functions_creation.h>
+#include <cresset/ops/functions_view.h>
+
+namespace cresset {
+
+Tensor Tensor::cpu() const { return to(Device(kCPU)); }
+Tensor Tensor::cuda() const { return to(Device(kCUDA)); }
+Tensor Tensor::toType(ScalarType t) const { return to(t); }
+bool Tensor::is_pinned() const { return false; }
+Tensor Tensor::view_symint(SymIntArrayRef size) const { return view(IntArrayRef(size)); }
+Tensor Tensor::reshape_symint(SymIntArrayRef size) const { return reshape(size); }
+Tensor Tensor::expand_symint(SymIntArrayRef size, bool implicit) const { return expand(size, implicit); }
+Tensor Tensor::narrow_symint(int64_t d, SymInt start, SymInt length) const { return narrow(d, start.value, length); }
+Tensor Tensor::select_symint(int64_t d, SymInt i) const { return select(d, i); }
+Tensor Tensor::slice_symint(int64_t d, std::optional<SymInt> start, std::optional<SymInt> end, SymInt step) const {
+  return slice(d, start ? std::optional<int64_t>(*start) : std::nullopt, end ? std::optional<int64_t>(*end) : std::nullopt, step);
+}
+Tensor Tensor::new_empty_symint(SymIntArrayRef size, const TensorOptions& options) const { return new_empty(size, options); }
+Tensor Tensor::new_zeros_symint(SymIntArrayRef size, const TensorOptions& options) const { return new_zeros(size, options); }
+
+}  // namespace cresset

@@ -1,0 +1,171 @@
+// Indexing: basic indices become views, tensors become index and index_put_.
+#include <cresset/ops/functions_copy.h>
+#include <cresset/ops/functions_creation.h>
+#include <cresset/ops/functions_index.h>
+#include <cresset/ops/functions_view.h>
+#include <cresset/ops/tensor_index.h>
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+namespace cresset {
+
+TensorIndex::TensorIndex(const char* ellipsis) : kind_(Kind::Ellipsis) {
+  CRESSET_CHECK_VALUE(std::string_view(ellipsis) == "...", "Expected \"...\" to represent an ellipsis index, but got \"", ellipsis, "\"");
+}
+
+namespace indexing {
+namespace {
+
+constexpr const char* kNoDimensions =
+    "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim tensor to a number";
+
+bool is_mask(const Tensor& t) { return t.scalar_type() == kBool || t.scalar_type() == kByte; }
+
+// How many dimensions of the indexed tensor an index of tensors stands for.
+int64_t spanned(const Tensor& t) { return is_mask(t) ? t.dim() : 1; }
+
+int64_t specified_dims(ArrayRef<TensorIndex> indices) {
+  int64_t n = 0;
+  for (const TensorIndex& i : indices) {
+    if (i.kind() == TensorIndex::Kind::Tensor) n += spanned(i.tensor());
+    if (i.kind() == TensorIndex::Kind::Integer || i.kind() == TensorIndex::Kind::Slice) ++n;
+  }
+  return n;
+}
+
+Tensor apply_slice(const Tensor& t, int64_t dim, const Slice& s) {
+  const int64_t step = s.step();
+  CRESSET_CHECK_VALUE(step > 0, "step must be greater than zero");
+  if (!s.start() && !s.stop() && step == 1) return t;
+  return cresset::slice(t, dim, s.start(), s.stop(), step);
+}
+
+Tensor apply_select(const Tensor& t, int64_t dim, int64_t i) {
+  CRESSET_CHECK_INDEX(t.dim() > 0, kNoDimensions);
+  const int64_t size = t.size(dim);
+  CRESSET_CHECK_INDEX(i >= -size && i < size, "index ", i, " is out of bounds for dimension ", dim, " with size ", size);
+  return cresset::select(t, dim, i);
+}
+
+// A view by the basic indices, and for each of its dimensions an index tensor or nothing; no entries when all indices are basic.
+struct Sliced {
+  Tensor view;
+  std::vector<std::optional<Tensor>> indices;
+};
+
+Sliced apply(const Tensor& self, ArrayRef<TensorIndex> indices) {
+  const int64_t specified = specified_dims(indices);
+  CRESSET_CHECK_INDEX(specified <= self.dim(),
+                      self.dim() == 0 ? kNoDimensions : "too many indices for tensor of dimension " + std::to_string(self.dim()));
+  Sliced out{self, {}};
+  Tensor& view = out.view;
+  int64_t dim = 0;       // in view
+  int64_t advanced = 0;  // dimensions of view that out.indices speaks of
+  const auto record = [&](Tensor index, int64_t spans) {
+    while (advanced < dim) {
+      out.indices.emplace_back();
+      ++advanced;
+    }
+    out.indices.emplace_back(std::move(index));
+    dim += spans;
+    advanced = dim;
+  };
+  for (const TensorIndex& i : indices) {
+    switch (i.kind()) {
+      case TensorIndex::Kind::None: view = cresset::unsqueeze(view, dim++); break;
+      case TensorIndex::Kind::Ellipsis: dim += self.dim() - specified; break;
+      case TensorIndex::Kind::Integer: view = apply_select(view, dim, i.integer()); break;
+      case TensorIndex::Kind::Slice: view = apply_slice(view, dim++, i.slice()); break;
+      case TensorIndex::Kind::Boolean: {
+        view = cresset::unsqueeze(view, dim);
+        Tensor mask = cresset::detail::empty_cpu({1}, kBool);
+        *static_cast<bool*>(mask.data_ptr()) = i.boolean();
+        record(std::move(mask), 1);
+        break;
+      }
+      case TensorIndex::Kind::Tensor: {
+        const Tensor t = i.tensor().device() == self.device() ? i.tensor() : i.tensor().to(self.device());
+        if (t.dim() > 0 || !isIntegralType(t.scalar_type(), true)) {
+          record(t, spanned(t));
+        } else if (is_mask(t)) {
+          view = cresset::unsqueeze(view, dim);
+          record(cresset::unsqueeze(t, 0).to(kBool), 1);
+        } else {
+          view = apply_select(view, dim, t.item().toLong());
+        }
+        break;
+      }
+    }
+  }
+  return out;
+}
+
+Tensor drop_leading_ones(const Tensor& value, int64_t dim) {
+  int64_t extra = 0;
+  while (value.dim() - extra > dim && value.size(extra) == 1) ++extra;
+  if (extra == 0) return value;
+  return value.view(value.sizes().slice(static_cast<std::size_t>(extra)));
+}
+
+// Dimensions of the place that index tensors name: what is not indexed, and the dimensions of the indices together.
+int64_t place_dims(const Sliced& s) {
+  int64_t indexed = 0, broadcast = 0;
+  for (const std::optional<Tensor>& i : s.indices) {
+    if (!i) continue;
+    indexed += spanned(*i);
+    broadcast = std::max<int64_t>(broadcast, is_mask(*i) ? 1 : i->dim());
+  }
+  return s.view.dim() - indexed + broadcast;
+}
+
+}  // namespace
+
+Tensor get_item(const Tensor& self, ArrayRef<TensorIndex> indices) {
+  Sliced s = apply(self, indices);
+  if (!s.indices.empty()) return cresset::index(s.view, s.indices);
+  return s.view.is_same(self) ? cresset::alias(self) : std::move(s.view);
+}
+
+void set_item(const Tensor& self, ArrayRef<TensorIndex> indices, const Tensor& value) {
+  Sliced s = apply(self, indices);
+  if (s.indices.empty()) {
+    const Tensor source = drop_leading_ones(value, s.view.dim());
+    s.view.copy_(source.sizes() == s.view.sizes() ? source : source.expand(s.view.sizes()));
+  } else {
+    s.view.index_put_(s.indices, value.dim() == 0 ? value : drop_leading_ones(value, place_dims(s)));
+  }
+}
+
+void set_item(const Tensor& self, ArrayRef<TensorIndex> indices, const Scalar& value) {
+  Sliced s = apply(self, indices);
+  if (s.indices.empty()) {
+    s.view.fill_(value);
+  } else {
+    const Tensor number = cresset::empty({}, TensorOptions(self.scalar_type()).device(self.device()));
+    s.view.index_put_(s.indices, Tensor(number).fill_(value));
+  }
+}
+
+}  // namespace indexing
+
+Tensor Tensor::index(OptionalTensorList indices) const { return cresset::index(*this, indices); }
+Tensor Tensor::index(ArrayRef<TensorIndex> indices) const { return indexing::get_item(*this, indices); }
+Tensor Tensor::index(std::initializer_list<TensorIndex> indices) const { return indexing::get_item(*this, {indices.begin(), indices.size()}); }
+Tensor& Tensor::index_put_(ArrayRef<TensorIndex> indices, const Tensor& values) {
+  indexing::set_item(*this, indices, values);
+  return *this;
+}
+Tensor& Tensor::index_put_(ArrayRef<TensorIndex> indices, const Scalar& value) {
+  indexing::set_item(*this, indices, value);
+  return *this;
+}
+Tensor& Tensor::index_put_(std::initializer_list<TensorIndex> indices, const Tensor& values) {
+  return index_put_(ArrayRef<TensorIndex>(indices.begin(), indices.size()), values);
+}
+Tensor& Tensor::index_put_(std::initializer_list<TensorIndex> indices, const Scalar& value) {
+  return index_put_(ArrayRef<TensorIndex>(indices.begin(), indices.size()), value);
+}
+
+}  // namespace cresset

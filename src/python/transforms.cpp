@@ -1,0 +1,68 @@
+// Levels of vmap, batched tensors, and derivatives for function transforms: what cresset._vmap and cresset.func are made of.
+#include "python/transforms.h"
+
+#include "autograd/transforms.h"
+#include "batching/batched_tensor.h"
+#include "python/autograd.h"
+#include "python/bind.h"
+
+namespace cresset::python {
+
+namespace {
+
+batching::Randomness to_randomness(const std::string& word) {
+  return word == "error" ? batching::Randomness::Error : word == "same" ? batching::Randomness::Same : batching::Randomness::Different;
+}
+const char* word_of(batching::Randomness r) {
+  return r == batching::Randomness::Error ? "error" : r == batching::Randomness::Same ? "same" : "different";
+}
+
+}  // namespace
+
+void init_transforms(PyObject* module) {
+  using namespace autograd;
+  def(
+      module, "_vmap_push", [](int64_t size, std::string randomness) { return batching::push_level(size, to_randomness(randomness)); },
+      "Enters a level for a batch of this size; gives its number.");
+  def(module, "_vmap_pop", [] { batching::pop_level(); });
+  def(module, "_vmap_depth", [] { return static_cast<int64_t>(batching::levels().size()); });
+  // (number, batch size, randomness) of the innermost level, or None.
+  def(module, "_vmap_innermost", [] {
+    if (batching::levels().empty()) return Object(Py_NewRef(Py_None));
+    const batching::Level& level = batching::levels().back();
+    return Object(checked(Py_BuildValue("(LLs)", static_cast<long long>(level.number), static_cast<long long>(level.batch_size),
+                                        word_of(level.randomness))));
+  });
+  def(module, "_add_batch_dim", [](Tensor t, int64_t dim, int64_t level) { return batching::add_batch_dim(t, dim, level); });
+  def(module, "_remove_batch_dim", [](Tensor t, int64_t level, int64_t batch_size, int64_t dim) {
+    return batching::remove_batch_dim(t, level, batch_size, dim);
+  });
+  def(module, "_is_batched", [](Tensor t) { return batching::is_batched(t); });
+  def(module, "_is_batched_at", [](Tensor t, int64_t level) { return batching::is_batched_at(t, level); });
+  // (value, dimension, level) of a batched tensor.
+  def(module, "_batch_parts", [](Tensor t) {
+    const batching::BatchedTensorImpl* b = batching::batched_impl(t);
+    CRESSET_CHECK(b, "a batched tensor was required.");
+    const Ref value = checked(wrap(b->value()));
+    return Object(checked(Py_BuildValue("(OLL)", value.get(), static_cast<long long>(b->batch_dim()), static_cast<long long>(b->level()))));
+  });
+
+  def(module, "_fresh_input", [](Tensor t) { return transforms::fresh_input(t); });
+  def(module, "_without_own_history",
+      [](Tensor t, std::vector<Tensor> inputs, bool always) { return transforms::without_own_history(t, inputs, always); });
+  def(module, "_depends_on_others",
+      [](std::vector<Tensor> tensors, std::vector<Tensor> inputs) { return transforms::depends_on_others(tensors, inputs); });
+  def(module, "_is_recorded", [](Tensor t) { return transforms::is_recorded(t); });
+  // (outputs, inputs, gradients or None each, keep_graph, create_graph): gradients, None where there is no path
+  def(module, "_transform_gradients", [](std::vector<Tensor> outputs, std::vector<Tensor> inputs, PyObject* grads, bool keep, bool create) {
+    const variable_list given = to_tensors(grads, "gradients", true);
+    variable_list out;
+    {
+      const GilRelease release;
+      out = transforms::gradients(outputs, inputs, given, keep, create);
+    }
+    return Object(from_tensors(out));
+  });
+}
+
+}  // namespace cresset::python

@@ -1,0 +1,104 @@
+"""Every row of the operator table under vmap against the loop over examples."""
+
+import tomllib
+from pathlib import Path
+
+import cresset
+import numpy as np
+import op_samples
+import pytest
+from op_samples import Failure, array, flat
+
+# [[exception]] op, reason; optionally sample (its number), tensor (the number of the one that cannot be batched), dim (of the batch).
+EXCEPTIONS = tomllib.loads((Path(__file__).parent / "vmap_exceptions.toml").read_text())["exception"]
+BATCH = 3
+each_row = pytest.mark.parametrize("row", [r for r in op_samples.rows() if not r.random], ids=lambda row: row.id)
+
+
+def examples(t, vary_integers):
+    """BATCH tensors of the kind of t: scaled values (which keep signs, domains and definiteness), rolled integers and masks."""
+    t = t.detach()
+    if t.is_floating_point() or t.is_complex():
+        return [t * (1 - 0.1 * k) for k in range(BATCH)]
+    if not vary_integers or t.dim() == 0:
+        return [t.clone() for _ in range(BATCH)]
+    return [t.roll(k, 0) for k in range(BATCH)]
+
+
+def stacked(results):
+    """The loop's results, example by example, as one list of batches."""
+    return [np.stack([array(t) for t in column]) for column in zip(*results, strict=True)]
+
+
+def check(f, tensors, batched, dims, vary_integers):
+    """vmap(f) with some tensors batched against the loop. False when the loop itself cannot run."""
+    columns = [examples(t, vary_integers) if b else None for t, b in zip(tensors, batched)]
+
+    def example(k):
+        return [t.detach() if c is None else c[k] for t, c in zip(tensors, columns)]
+
+    try:
+        want = stacked([f(*example(k)) for k in range(BATCH)])
+    except Exception:
+        return False
+    inputs, in_dims = [], []
+    for t, c in zip(tensors, columns):
+        dim = None if c is None else dims % (t.dim() + 1)
+        inputs.append(t.detach() if c is None else cresset.stack(c, dim))
+        in_dims.append(dim)
+    have = cresset.vmap(lambda *a: tuple(f(*a)), in_dims=tuple(in_dims))(*inputs)
+    if len(have) != len(want):
+        raise Failure(f"{len(have)} results, {len(want)} wanted")
+    for h, w in zip(have, want):
+        h = array(h)
+        if h.shape != w.shape or h.dtype != w.dtype:
+            raise Failure(f"{h.dtype}{list(h.shape)}, wanted {w.dtype}{list(w.shape)}")
+        if not np.allclose(h, w, rtol=1e-6, atol=1e-9, equal_nan=True):
+            raise Failure("values differ")
+    return True
+
+
+def expected(row, index, batched, dims):
+    """The exception for one choice, or None."""
+    for e in EXCEPTIONS:
+        hit = e["op"] == row.id and e.get("sample", index) == index and e.get("dim", dims) == dims
+        if hit and ("tensor" not in e or batched[e["tensor"]]):
+            return e
+    return None
+
+
+def run_sample(row, index, call):
+    """All choices of batched tensors: each alone, all of them, and all of them along the last dimension. Gives what went wrong."""
+    tensors = call.tensors()
+
+    def f(*values):
+        given = iter(values)
+        c = call.map(lambda _: next(given))
+        return flat(row.op()(*c.args, **c.kwargs))
+
+    n = len(tensors)
+    choices = [([i == j for j in range(n)], 0) for i in range(n)] if n > 1 else []
+    if tensors:
+        choices += [([True] * n, 0), ([True] * n, -1)]
+    for batched, dims in choices:
+        known, problem, ran = expected(row, index, batched, dims), None, False
+        try:
+            ran = check(f, tensors, batched, dims, True) or check(f, tensors, batched, dims, False)
+        except Exception as error:
+            problem = error
+        what = f"{row.id}({row['samples'][index]}) batched {[int(b) for b in batched]}, dimension {dims}"
+        if problem is not None and known is None:
+            yield f"{what}: {type(problem).__name__}: {problem}"
+        elif problem is None and ran and known is not None:
+            yield f"{what} holds, but is listed as an exception: {known['reason']}"
+
+
+@each_row
+@pytest.mark.filterwarnings("ignore")
+def test_row(row):
+    problems = [p for index, call in row.calls() for p in run_sample(row, index, call)]
+    assert not problems, "\n".join(problems)
+
+
+def test_exceptions_name_rows():
+    assert {e["op"] for e in EXCEPTIONS} <= {r.id for r in op_samples.rows()}

@@ -1,0 +1,96 @@
+"""GradScaler: factors, steps that are left out, the order of calls."""
+
+import pytest
+
+import cresset as torch
+from cresset.amp import GradScaler
+
+
+@pytest.fixture
+def parts():
+    parameter = torch.nn.Parameter(torch.ones(2))
+    return GradScaler("cpu", init_scale=4.0, growth_interval=1), parameter, torch.optim.SGD([parameter], lr=1.0)
+
+
+def test_a_step(parts):
+    scaler, parameter, optimizer = parts
+    scaler.scale((parameter * 2).sum()).backward()
+    assert parameter.grad.tolist() == [8.0, 8.0]
+    scaler.unscale_(optimizer)
+    assert parameter.grad.tolist() == [2.0, 2.0]
+    with pytest.raises(RuntimeError, match=r"unscale_\(\) has already been called on this optimizer since the last update\(\)."):
+        scaler.unscale_(optimizer)
+    scaler.step(optimizer)
+    assert parameter.tolist() == [-1.0, -1.0]
+    with pytest.raises(RuntimeError, match=r"unscale_\(\) is being called after step\(\)."):
+        scaler.unscale_(optimizer)
+    with pytest.raises(RuntimeError, match=r"step\(\) has already been called since the last update\(\)."):
+        scaler.step(optimizer)
+    scaler.update()
+    assert scaler.get_scale() == 8.0
+
+
+def test_gradients_that_are_not_finite(parts):
+    scaler, parameter, optimizer = parts
+    scaler.scale(parameter.sum()).backward()
+    parameter.grad[0] = float("inf")
+    assert scaler.step(optimizer) is None and parameter.tolist() == [1.0, 1.0]
+    scaler.update()
+    assert scaler.get_scale() == 2.0
+    scaler.update(new_scale=16.0)
+    assert scaler.get_scale() == 16.0
+
+
+def test_growth_interval():
+    scaler, parameter = GradScaler("cpu", init_scale=4.0, growth_interval=2), torch.nn.Parameter(torch.ones(1))
+    optimizer = torch.optim.SGD([parameter], lr=0.0)
+    scales = []
+    for _ in range(4):
+        scaler.scale(parameter.sum()).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        scales.append(scaler.get_scale())
+    assert scales == [4.0, 8.0, 8.0, 16.0]
+
+
+def test_containers(parts):
+    scaled = parts[0].scale([torch.ones(1), (torch.ones(1),)])
+    assert scaled[0].item() == 4.0 and isinstance(scaled[1], tuple) and scaled[1][0].item() == 4.0
+    with pytest.raises(ValueError, match="outputs must be a Tensor or an iterable of Tensors"):
+        parts[0].scale(3)
+
+
+def test_state():
+    scaler = GradScaler("cpu")
+    state = {"scale": 65536.0, "growth_factor": 2.0, "backoff_factor": 0.5, "growth_interval": 2000, "_growth_tracker": 0}
+    assert scaler.state_dict() == state and scaler.is_enabled()
+    scaler.load_state_dict({**state, "scale": 2.0})
+    assert scaler.get_scale() == 2.0
+    off = GradScaler("cpu", enabled=False)
+    assert off.state_dict() == {} and off.get_scale() == 1.0 and off.scale(3) == 3
+    with pytest.raises(RuntimeError, match="The source state dict is empty"):
+        scaler.load_state_dict({})
+
+
+def test_order_of_calls(parts):
+    scaler, parameter, optimizer = parts
+    with pytest.raises(AssertionError, match="Attempted update but _scale is None"):
+        scaler.update()
+    with pytest.raises(AssertionError, match="Attempted step but _scale is None"):
+        scaler.step(optimizer)
+    scaler.scale(torch.ones(1))
+    with pytest.raises(AssertionError, match="No inf checks were recorded for this optimizer."):
+        scaler.step(optimizer)
+    with pytest.raises(AssertionError, match="No inf checks were recorded prior to update."):
+        scaler.update()
+    with pytest.raises(RuntimeError, match="Closure use is not currently supported if GradScaler is enabled."):
+        scaler.step(optimizer, closure=print)
+    half = torch.nn.Parameter(torch.ones(1).half())
+    half.grad = torch.ones(1).half()
+    with pytest.raises(ValueError, match="Attempting to unscale FP16 gradients."):
+        scaler.unscale_(torch.optim.SGD([half], lr=1.0))
+    for options, words in ((dict(growth_factor=1.0), "The growth factor must be > 1.0."), (dict(backoff_factor=1.0), "The backoff factor must be < 1.0.")):
+        with pytest.raises(AssertionError, match=words):
+            GradScaler("cpu", **options)
+    with pytest.warns(UserWarning, match="CUDA is not available"):
+        assert not GradScaler().is_enabled()

@@ -1,0 +1,195 @@
+"""Writing to saved tensors, checkpoints that keep the results of some operators, names for stretches of code."""
+
+import functools
+from contextlib import nullcontext
+
+import pytest
+
+import cresset as torch
+from cresset.autograd.graph import allow_mutation_on_saved_tensors
+from cresset.autograd.profiler import record_function
+from cresset.utils._python_dispatch import TorchDispatchMode
+from cresset.utils.checkpoint import (
+    SAC_IGNORED_OPS, CheckpointPolicy, SelectiveCheckpointContext, checkpoint, create_selective_checkpoint_contexts,
+)  # fmt: skip
+
+aten = torch.ops.aten
+
+# --- writing to saved tensors -----------------------------------------------------------------------------------------------------
+
+# How a saved tensor is written: calls of methods, of functions, of overloads and packets, and of C++ that calls operators itself.
+WRITES = {
+    "method": lambda a: a.zero_(),
+    "operator": lambda a: a.__imul__(0),
+    "indexing": lambda a: a.__setitem__(slice(None), 0),
+    "out": lambda a: torch.mul(a, 0, out=a),
+    "overload": lambda a: aten.mul_.Tensor(a, torch.zeros(())),
+    "packet": lambda a: aten.zero_(a),
+    "list": lambda a: torch._foreach_zero_([a]),
+    "view": lambda a: a[:1].zero_(),
+    "fused in C++": lambda a: torch.nn.functional.relu(a, inplace=True).zero_(),
+    "a property": lambda a: a.data.zero_(),
+    "an optimizer": lambda a: _step(a),
+}
+
+
+def _step(a):
+    p = a.detach()
+    p.grad = torch.ones_like(p)
+    torch.optim.SGD([p], lr=1.0, foreach=True).step()
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_writes_are_seen(write):
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    with allow_mutation_on_saved_tensors():
+        a = x.clone()
+        y = (a**2).sum()
+        with torch.no_grad():
+            WRITES[write](a)
+        y.backward()
+    assert x.grad.tolist() == [2.0, 4.0]
+
+
+def test_only_what_is_written_is_cloned():
+    x = torch.ones(3, requires_grad=True)
+    with allow_mutation_on_saved_tensors() as context:
+        a, b = x.clone(), x.clone()
+        y = (a * b).sum()
+        clones = []
+
+        class Count(TorchDispatchMode):
+            def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+                clones.append(func)
+                return func(*args, **(kwargs or {}))
+
+        with torch.no_grad():
+            a.add_(1)
+        y.backward()
+        assert x.grad.tolist() == [2.0] * 3
+        z = (a * b).sum()
+        context.clear()
+        with pytest.raises(AssertionError, match="Trying to backward outside of the 'allow_mutation_on_saved_tensors' context"):
+            z.backward()
+    with allow_mutation_on_saved_tensors():
+        y = (x * x).sum()
+        with pytest.raises(RuntimeError, match="allow_mutation_on_saved_tensors contexts cannot be nested"), allow_mutation_on_saved_tensors():
+            pass
+    with pytest.raises(AssertionError, match="in which the graph was originally recorded"):
+        y.backward()
+
+
+# --- selective checkpoints --------------------------------------------------------------------------------------------------------
+
+
+class Count(TorchDispatchMode):
+    def __init__(self):
+        super().__init__()
+        self.calls = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.calls.append(str(func).split(".")[1])
+        return func(*args, **(kwargs or {}))
+
+
+def function(x, w):
+    return torch.sigmoid(torch.matmul(torch.matmul(x, w).sin(), w))
+
+
+def recomputed(policy, f=function, **options):
+    """How often mm, sin and sigmoid run in backward (the gradients of two products are four), and the gradient."""
+    torch.manual_seed(0)
+    x, w = torch.randn(4, 4, requires_grad=True), torch.randn(4, 4, requires_grad=True)
+    contexts = {} if policy is None else {"context_fn": functools.partial(create_selective_checkpoint_contexts, policy, **options)}
+    y = checkpoint(f, x, w, use_reentrant=False, **contexts)
+    with Count() as count:
+        y.sum().backward()
+    return [count.calls.count(name) for name in ("mm", "sin", "sigmoid")], x.grad
+
+
+def by_name(name, answer, otherwise):
+    return lambda ctx, op, *args, **kwargs: answer if op is getattr(aten, name).default else otherwise
+
+
+@pytest.mark.parametrize(
+    "policy, expected",
+    [
+        (None, [6, 1, 1]),
+        ([aten.mm.default], [4, 1, 1]),
+        (by_name("sin", CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_RECOMPUTE), [6, 0, 1]),
+        (by_name("mm", True, False), [4, 1, 1]),
+        (by_name("mm", CheckpointPolicy.MUST_RECOMPUTE, CheckpointPolicy.PREFER_SAVE), [6, 0, 0]),
+        (lambda ctx, op, *args, **kwargs: CheckpointPolicy.PREFER_SAVE, [4, 0, 0]),
+    ],
+)
+def test_policies(policy, expected):
+    calls, grad = recomputed(policy)
+    assert calls == expected and torch.equal(grad, recomputed(None)[1])
+
+
+def test_what_policies_see():
+    seen = []
+
+    def policy(ctx, op, *args, **kwargs):
+        assert isinstance(ctx, SelectiveCheckpointContext)
+        seen.append((ctx.is_recompute, str(op), len(args)))
+        return CheckpointPolicy.MUST_SAVE
+
+    recomputed(policy)
+    assert (False, "aten.mm.default", 2) in seen and (True, "aten.mm.default", 2) in seen
+    assert aten.detach.default in SAC_IGNORED_OPS and not any("detach" in name for _, name, _ in seen)
+
+
+def in_place(x, w):
+    return torch.sigmoid(torch.matmul(torch.matmul(x, w).sin_(), w))
+
+
+def changing():
+    calls = []
+
+    def f(x, w):
+        calls.append(1)
+        return torch.matmul(x, w) if len(calls) == 1 else torch.sin(x) @ w
+
+    return f
+
+
+@pytest.mark.parametrize(
+    "call, error, words",
+    [
+        (lambda: recomputed([aten.mm.default], in_place), RuntimeError, "Tensor cached during selective activation checkpoint has been mutated"),
+        (lambda: recomputed([aten.sin.default], changing()), RuntimeError, "aten.sin.default encountered during backward but not found in storage"),
+        (lambda: recomputed([aten.mm]), ValueError, "Expected op in `op_list` to be an OpOverload but got: aten.mm.* change it to `torch.ops.aten.mm.default`"),
+        (lambda: recomputed(3), TypeError, "policy_fn_or_list must be either a function or a list of ops"),
+    ],
+)
+def test_errors(call, error, words):
+    with pytest.raises(error, match=words):
+        call()
+
+
+def test_mutation_can_be_allowed():
+    assert recomputed([aten.mm.default], in_place, allow_cache_entry_mutation=True)[0][0] == 4
+
+
+def test_context_fn_needs_the_form_that_does_not_reenter():
+    with pytest.raises(ValueError, match="only supported when use_reentrant=False"):
+        checkpoint(function, torch.ones(2, 2), torch.ones(2, 2), use_reentrant=True, context_fn=lambda: (nullcontext(), nullcontext()))
+
+
+# --- names ------------------------------------------------------------------------------------------------------------------------
+
+
+def test_record_function():
+    with record_function("name", "args") as block:
+        assert block.name == "name" and block.args == "args"
+
+    @record_function("name")
+    def f(x):
+        return x + 1
+
+    assert f(1) == 2
+    with pytest.raises(TypeError, match="record_function: the argument 'name' must be a str, not int"):
+        record_function(3)
+    with pytest.raises(TypeError, match="record_function: the argument 'args' must be a str, not int"):
+        record_function("x", 3)

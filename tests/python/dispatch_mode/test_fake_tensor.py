@@ -1,0 +1,166 @@
+"""Programs run on fake tensors: sizes, dtypes and devices as on real ones; values are asked for in vain."""
+
+import copy
+import gc
+import weakref
+
+import pytest
+
+import cresset as torch
+from cresset import nn
+from cresset._subclasses import FakeTensor, FakeTensorMode, UnsupportedOperatorException
+from cresset._subclasses.fake_tensor import (
+    DataDependentOutputException, DynamicOutputShapeException, FakeCopyMode, FakeTensorDeviceMismatchError, is_fake, maybe_get_fake_mode,
+    unset_fake_temporarily,
+)  # fmt: skip
+
+
+@pytest.fixture
+def mode():
+    return FakeTensorMode()
+
+
+def test_factories_and_printing(mode):
+    with mode:
+        x, y, z = torch.ones(2, 3), torch.zeros(2, dtype=torch.int64, device="cuda"), torch.randn(4, requires_grad=True)
+    assert type(x) is FakeTensor and x.device == torch.device("cpu") and x.fake_device == x.device and x.fake_mode is mode and is_fake(x)
+    assert repr(x) == "FakeTensor(..., size=(2, 3))" and repr(y) == "FakeTensor(..., device='cuda:0', size=(2,), dtype=cresset.int64)"
+    assert repr(z) == "FakeTensor(..., size=(4,), requires_grad=True)" and y.device.index == 0
+    assert not isinstance(torch.ones(1), FakeTensor) and maybe_get_fake_mode([1, x]) is mode and maybe_get_fake_mode([1]) is None
+
+
+def test_fakes_of_real_tensors(mode):
+    real = torch.ones(4, 3)
+    fake, view = mode.from_tensor(real), mode.from_tensor(real.t())
+    assert mode.from_tensor(real) is fake and FakeTensor.from_tensor(real, mode) is fake and mode.from_tensor(fake) is fake
+    assert view.shape == (3, 4) and view.stride() == (1, 3) and view._elem.untyped_storage()._cdata == fake._elem.untyped_storage()._cdata
+    parameter = mode.from_tensor(nn.Parameter(real))
+    assert isinstance(parameter, nn.Parameter) and parameter.requires_grad and repr(parameter).startswith("Parameter(FakeTensor(...")
+    gone = weakref.ref(mode.from_tensor(torch.ones(5)))
+    gc.collect()
+    assert gone() is None
+
+
+def test_operators_out_of_the_block(mode):
+    x = mode.from_tensor(torch.ones(2, 3))
+    assert type(x + 1) is FakeTensor and (x @ x.t()).shape == (2, 2) and x.unbind()[1].shape == (3,) and x.sum(0).shape == (3,)
+    assert x.add_(1) is x and x.to(torch.float64).dtype is torch.float64 and torch.zeros_like(x, device="meta").is_meta
+
+
+def test_in_place_changes_of_size(mode):
+    with mode:
+        x = torch.ones(2, 3)
+        x.t_()
+        assert x.shape == (3, 2) and x.stride() == (1, 3)
+        x.resize_(4, 5).unsqueeze_(0)
+        assert x.shape == (1, 4, 5)
+        n = torch.tensor(2.0).unsqueeze_(0)
+        assert n.shape == (1,) and n.item() == 2.0
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_training_on_a_device_that_is_not_there(mode, device):
+    with mode:
+        model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(144, 2)).to(device)
+        optimizer = torch.optim.Adam(model.parameters())
+        loss = nn.functional.cross_entropy(model(torch.ones(2, 3, 8, 8, device=device)), torch.zeros(2, dtype=torch.int64, device=device))
+        loss.backward()
+        optimizer.step()
+    assert loss.shape == () and loss.device.type == device
+    for parameter in model.parameters():
+        assert parameter.grad.shape == parameter.shape and parameter.grad.device.type == device
+
+
+@pytest.mark.parametrize("ask", [lambda x: x[0, 0].item(), lambda x: bool(x[0, 0]), lambda x: torch.equal(x, x), lambda x: torch.allclose(x, x)])
+def test_values_are_not_known(mode, ask):
+    x = mode.from_tensor(torch.ones(2, 3))
+    with pytest.raises(DataDependentOutputException, match="^aten.(_local_scalar_dense|equal|allclose).default$") as error:
+        ask(x)
+    assert isinstance(error.value.func, torch._C.OpOverload)
+
+
+@pytest.mark.parametrize("ask", [lambda x: x.nonzero(), lambda x: torch.unique(x), lambda x: x[x > 0], lambda x: torch.masked_select(x, x > 0)])
+def test_sizes_that_depend_on_values(mode, ask):
+    with pytest.raises(DynamicOutputShapeException, match=r"^aten\."):
+        ask(mode.from_tensor(torch.ones(2, 3)))
+
+
+def test_numbers_that_the_program_wrote(mode):
+    with mode:
+        x = torch.tensor(3.0)
+        assert x.item() == 3.0 and (x * 2).item() == 6.0 and x.add_(1).item() == 4.0 and int(torch.tensor(7)) == 7
+        view = x.view(1)
+        x.mul_(torch.full((), 2.0))  # a factor that is not known
+        assert x.constant is None and view.constant is None
+        for unknown in (x, torch.full((), 3.0), torch.tensor([3.0, 4.0])[0]):
+            with pytest.raises(DataDependentOutputException):
+                unknown.item()
+
+
+def test_devices_do_not_mix(mode):
+    with mode:
+        there, here, number = torch.ones(2, device="cuda"), torch.ones(2), torch.ones(())
+        with pytest.raises(FakeTensorDeviceMismatchError, match="Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!"):
+            there + here
+        assert (there + number).device.type == "cuda" and (number + number).device.type == "cpu"
+        assert there[torch.tensor([0, 1])].device.type == "cuda" and here.copy_(there).device.type == "cpu" and here.to("cuda").device.type == "cuda"
+
+
+def test_real_tensors_do_not_mix(mode):
+    real = torch.ones(2, 3)
+    fake = mode.from_tensor(real)
+    words = r"Please convert all Tensors to FakeTensors first or instantiate FakeTensorMode with 'allow_non_fake_inputs'. Found in aten.add.Tensor\(FakeTensor"
+    with pytest.raises(AssertionError, match=words):
+        fake + real
+    with mode, pytest.raises(AssertionError, match=r"Found in aten.mul.Tensor\(tensor\(\[...\], size=\(2, 3\)\), tensor"):
+        real * real
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        assert type(real * real) is FakeTensor
+    with pytest.raises(AssertionError, match="Mixing fake modes NYI"):
+        fake + FakeTensorMode().from_tensor(real)
+
+
+def test_operators_without_a_meta_kernel(mode):
+    from cresset.library import _scoped_library
+
+    with _scoped_library("fakelib", "DEF") as lib:
+        lib.define("f(Tensor x) -> Tensor")
+        lib.impl("f", lambda x: x.repeat(2), "CPU")
+        x = mode.from_tensor(torch.ones(2))
+        with pytest.raises(UnsupportedOperatorException, match="fakelib.f.default"):
+            torch.ops.fakelib.f(x)
+        torch.library.register_fake("fakelib::f", lambda x: x.new_empty(2 * x.shape[0]), lib=lib)
+        assert torch.ops.fakelib.f(x).shape == (4,)
+    with mode:
+        assert torch.randperm(5).dtype is torch.int64  # on zeros, since there is no Meta kernel
+
+
+def test_construction(mode):
+    fake = FakeTensor(mode, torch.empty(2, device="meta"), torch.device("cuda"))
+    assert fake.device == torch.device("cuda:0")
+    with pytest.raises(AssertionError, match="elem.device.type must be 'meta', got cpu"):
+        FakeTensor(mode, torch.empty(2), "cpu")
+    with pytest.raises(NotImplementedError, match="symbolic sizes are not supported"):
+        FakeTensorMode(shape_env=object())
+    with pytest.raises(TypeError, match="from_tensor: a Tensor was required; a int was given"):
+        mode.from_tensor(3)
+
+
+def test_nesting_and_leaving(mode):
+    with mode:
+        with mode:
+            assert is_fake(torch.ones(1))
+        assert is_fake(torch.ones(1))
+        with unset_fake_temporarily() as found:
+            assert found is mode and not is_fake(torch.ones(1))
+    assert not is_fake(torch.ones(1))
+
+
+def test_copies(mode):
+    x = mode.from_tensor(torch.ones(2))
+    again = copy.deepcopy([x, x])
+    assert again[0] is again[1] and is_fake(again[0]) and again[0] is not x
+    layer = nn.Linear(2, 3)
+    with FakeCopyMode(mode):
+        fake = copy.deepcopy(layer)
+    assert is_fake(fake.weight) and isinstance(fake.weight, nn.Parameter) and fake(x).shape == (3,) and not is_fake(layer.weight)
