@@ -412,7 +412,7 @@ void init_graphs(PyObject* module) {
                while (!g->outputs().empty()) g->eraseOutput(g->outputs().size() - 1);
                g->registerOutput(tuple);
              }),
-      method("create", [](GraphRef g, std::string kind, PyObject* a, PyObject* b) { return create(*g, kind, a, b); }),
+      method("create", [](GraphRef g, std::string kind, std::optional<PyObject*> a, std::optional<PyObject*> b) { return create(*g, kind, a.value_or(nullptr), b.value_or(nullptr)); }),
       method("createClone", [](GraphRef g, Node* n, PyObject* f) {
         return g->createClone(n, [f](Value* v) {
           const Ref wrapped = checked(wrap_part(v));
