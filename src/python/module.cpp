@@ -6,6 +6,7 @@
 #include "python/custom_class.h"
 #include "python/dispatch.h"
 #include "python/dispatch_mode.h"
+#include "python/ir.h"
 #include "python/op_function.h"
 #include "python/override.h"
 #include "python/tensor_new.h"
@@ -56,6 +57,9 @@ bool fill(PyObject* module) {
   init_transforms(module);
   init_wrapper_subclass(module);
   init_autocast(module);
+  init_ir_types(module);
+  init_ir(module);
+  init_script_function(module);
   init_threads(module);
   return true;
   CRESSET_PY_CATCH(false)

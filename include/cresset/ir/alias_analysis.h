@@ -1,0 +1,74 @@
+// Which values may share memory, who writes it, and which moves of nodes keep the program's meaning.
+#pragma once
+
+#include <memory>
+#include <unordered_set>
+
+#include <cresset/ir/ir.h>
+
+namespace cresset::jit {
+
+using ValueSet = std::unordered_set<const Value*>;
+
+/// Built for one graph and valid until the graph changes; the moves of this class keep it valid, and so do replacements that only remove
+/// aliases. Conservative: "may" answers are never wrongly no.
+class CRESSET_API AliasDb {
+ public:
+  struct Options {
+    /// Raise for nodes whose operator is unknown instead of taking them as writing everything.
+    bool strict = false;
+    /// Inputs are memory of their own instead of the wildcard: what a graph does to given arguments (patterns).
+    bool independent_inputs = false;
+  };
+  explicit AliasDb(std::shared_ptr<const Graph> graph, Options options);
+  explicit AliasDb(std::shared_ptr<const Graph> graph) : AliasDb(std::move(graph), Options()) {}
+  ~AliasDb();
+  AliasDb(const AliasDb&) = delete;
+
+  /// Does anything write the value's memory?
+  bool hasWriters(const Value* v) const;
+  /// Does anything write an input or output of the node (values used in nested blocks included)?
+  bool hasWriters(const Node* n) const { return hasInputWriters(n) || hasOutputWriters(n); }
+  bool hasInputWriters(const Node* n) const;
+  bool hasOutputWriters(const Node* n) const;
+  /// Does the node (or what is nested in it) write any memory at all?
+  bool isMutable(const Node* n) const;
+  /// Does it write memory of one of the values, or memory that one of them contains?
+  bool writesToAlias(const Node* n, const ValueSet& values) const;
+  /// Does it write memory that is visible outside or came out of a container?
+  bool writesToWildcard(const Node* n) const;
+
+  bool mayAlias(const Value* a, const Value* b) const;
+  bool mayAlias(const ValueSet& a, const ValueSet& b) const;
+  /// The same for the values and all that they contain.
+  bool mayContainAlias(const Value* a, const Value* b) const;
+  bool mayContainAlias(const ValueSet& a, const ValueSet& b) const;
+  bool mayAliasWildcard(const Value* v) const;
+  /// Can the caller see one of the values: through an input, an output, or the wildcard?
+  bool escapesScope(const ValueSet& values) const;
+  /// May a and b be made aliases of each other: neither has writers, and not both can be seen by the caller.
+  bool safeToChangeAliasingRelationship(const ValueSet& a, const ValueSet& b) const;
+  bool safeToChangeAliasingRelationship(const Value* a, const Value* b) const {
+    return safeToChangeAliasingRelationship(ValueSet{a}, ValueSet{b});
+  }
+
+  /// Moves `n` directly behind (in front of) `target`, with the nodes in between that depend on it where that helps. False, and nothing
+  /// changed, when a dependency forbids it. Both must be in one block.
+  bool moveAfterTopologicallyValid(Node* n, Node* target);
+  bool moveBeforeTopologicallyValid(Node* n, Node* target);
+  bool couldMoveAfterTopologically(Node* n, Node* target);
+  bool couldMoveBeforeTopologically(Node* n, Node* target);
+
+  /// Types whose values have memory: tensors, lists, dicts, objects, futures, Any, and what contains one.
+  static bool isMutableType(const Type& t);
+  /// The value is new and a copy of another one's knowledge (a node that was cloned or replaced).
+  void copyValue(const Value* from, const Value* to);
+  /// Each value with memory and where it points, one a line.
+  std::string toString() const;
+  struct Impl;
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace cresset::jit

@@ -1,0 +1,189 @@
+// Removes what nobody needs: marks from the outputs and effects, then sweeps. A write is needed when memory is written that a needed value
+// may share or that is visible outside.
+#include <unordered_set>
+
+#include <cresset/ir/alias_analysis.h>
+#include <cresset/ir/pass.h>
+
+namespace cresset::jit {
+namespace {
+
+class DeadCode {
+ public:
+  DeadCode(const std::shared_ptr<Graph>& graph, bool with_aliases) : graph_(graph) {
+    if (with_aliases) aliases_ = std::make_unique<AliasDb>(graph);
+  }
+
+  bool run() {
+    mark();
+    return sweep();
+  }
+
+ private:
+  // ---- marking
+
+  void mark() {
+    for (const Value* v : graph_->outputs()) need(v);
+    std::vector<const Node*> writers;
+    graph_->block()->visit([&](Node* n) {
+      if (!n->blocks().empty()) return;  // its contents decide
+      if (n->hasSideEffects())
+        need(n);
+      else if (aliases_ ? aliases_->isMutable(n) : n->isInplaceOrWrites())
+        writers.push_back(n);
+    });
+    work();
+    // Each needed write may make more values needed, and these more writes.
+    for (bool again = true; again;) {
+      again = false;
+      std::erase_if(writers, [&](const Node* n) {
+        if (live_nodes_.count(n)) return true;
+        if (aliases_ && !aliases_->writesToWildcard(n) && !aliases_->writesToAlias(n, live_values_)) return false;
+        need(n);
+        again = true;
+        return true;
+      });
+      work();
+    }
+  }
+
+  void need(const Value* v) {
+    if (live_values_.insert(v).second) values_.push_back(v);
+  }
+  void need(const Node* n) {
+    if (live_nodes_.insert(n).second) nodes_.push_back(n);
+  }
+
+  void work() {
+    while (!values_.empty() || !nodes_.empty()) {
+      if (!nodes_.empty()) {
+        const Node* n = nodes_.back();
+        nodes_.pop_back();
+        node(n);
+      } else {
+        const Value* v = values_.back();
+        values_.pop_back();
+        value(v);
+      }
+    }
+  }
+
+  // What a needed node needs besides the values behind its needed outputs.
+  void node(const Node* n) {
+    if (const Node* owner = n->owningBlock()->owningNode()) need(owner);
+    if (n->kind() == prim::If) {
+      need(n->input(0));
+    } else if (n->kind() == prim::Loop) {
+      need(n->input(0));
+      need(n->input(1));
+      need(n->blocks()[0]->outputs()[0]);
+    } else {
+      for (const Value* v : n->inputs()) need(v);
+      for (const Block* b : n->blocks())
+        for (const Value* v : b->outputs()) need(v);
+    }
+  }
+
+  void value(const Value* v) {
+    const Node* n = v->node();
+    const std::size_t i = v->offset();
+    if (n->kind() == prim::Param) {
+      const Node* owner = n->owningBlock()->owningNode();
+      if (!owner) return;
+      need(owner);
+      if (owner->kind() == prim::Loop && i > 0) {
+        need(owner->input(i + 1));
+        need(owner->blocks()[0]->outputs()[i]);
+      }
+      return;
+    }
+    need(n);
+    if (n->kind() == prim::If) {
+      for (const Block* b : n->blocks()) need(b->outputs()[i]);
+    } else if (n->kind() == prim::Loop) {
+      need(n->input(i + 2));
+      need(n->blocks()[0]->outputs()[i + 1]);
+      need(n->blocks()[0]->inputs()[i + 1]);
+    }
+  }
+
+  // ---- sweeping
+
+  bool sweep() {
+    std::vector<Node*> dead, structured;
+    graph_->block()->visit([&](Node* n) {
+      if (live_nodes_.count(n)) {
+        if (n->kind() == prim::If || n->kind() == prim::Loop) structured.push_back(n);
+        return;
+      }
+      // What is inside of a dead node goes with it.
+      const Node* owner = n->owningBlock()->owningNode();
+      if (!owner || live_nodes_.count(owner)) dead.push_back(n);
+    });
+    bool changed = !dead.empty();
+    // Results of arms and bodies go first, so that nothing uses the dead nodes any more.
+    for (Node* n : structured) {
+      const std::size_t skip = n->kind() == prim::Loop ? 1 : 0;
+      for (std::size_t i = n->outputs().size(); i-- > 0;) {
+        if (needed_output(n, i)) continue;
+        for (Block* b : n->blocks()) b->eraseOutput(i + skip);
+        changed = true;
+      }
+    }
+    for (auto n = dead.rbegin(); n != dead.rend(); ++n) (*n)->destroy();
+    for (Node* n : structured) {
+      for (std::size_t i = n->outputs().size(); i-- > 0;) {
+        if (needed_output(n, i)) continue;
+        n->eraseOutput(i);
+        if (n->kind() == prim::Loop) {
+          n->blocks()[0]->eraseInput(i + 1);
+          n->removeInput(i + 2);
+        }
+      }
+    }
+    graph_->block()->visit([&](Node* n) { changed = subgraph(n) || changed; });
+    return changed;
+  }
+
+  bool needed_output(const Node* n, std::size_t i) const {
+    if (live_values_.count(n->output(i))) return true;
+    return n->kind() == prim::Loop && live_values_.count(n->blocks()[0]->inputs()[i + 1]);
+  }
+
+  // Bodies of forks and regions: their own dead code, and captures that they do not use.
+  static bool subgraph(Node* n) {
+    if (!n->hasAttribute(attr::Subgraph) || n->kindOf(attr::Subgraph) != AttributeKind::g) return false;
+    const std::shared_ptr<Graph> body = n->g(attr::Subgraph);
+    bool changed = eliminate_dead_code(body);
+    if (body->inputs().size() != n->inputs().size()) return changed;
+    for (std::size_t i = body->inputs().size(); i-- > 0;) {
+      if (body->inputs()[i]->hasUses()) continue;
+      body->eraseInput(i);
+      n->removeInput(i);
+      changed = true;
+    }
+    return changed;
+  }
+
+  std::shared_ptr<Graph> graph_;
+  std::unique_ptr<AliasDb> aliases_;
+  ValueSet live_values_;
+  std::unordered_set<const Node*> live_nodes_;
+  std::vector<const Value*> values_;
+  std::vector<const Node*> nodes_;
+};
+
+const RegisterPass registered({
+    .name = "dce",
+    .phase = "cleanup",
+    .summary = "removes nodes, If and Loop results and captures that nothing needs",
+    .needs = {},
+    .keeps = {"names", "marks", "aliasing"},
+    .run = [](const std::shared_ptr<Graph>& g) { return eliminate_dead_code(g); },
+});
+
+}  // namespace
+
+bool eliminate_dead_code(const std::shared_ptr<Graph>& graph, bool with_aliases) { return DeadCode(graph, with_aliases).run(); }
+
+}  // namespace cresset::jit

@@ -1,0 +1,128 @@
+// Replaces calls of functions and methods by their graphs. Nodes remember the calls: their call stack gains the call site, with the instance
+// path of the module for methods.
+#include <unordered_set>
+
+#include <cresset/ir/class_type.h>
+#include <cresset/ir/function.h>
+#include <cresset/ir/pass.h>
+
+namespace cresset::jit {
+namespace {
+
+// "layer1.0" for the value of GetAttr[name="0"](GetAttr[name="layer1"](%self)); empty for self.
+std::string module_path(const Value* module) {
+  std::string path;
+  for (const Node* n = module->node(); n->kind() == prim::GetAttr; n = n->input(0)->node())
+    path = path.empty() ? n->s(attr::name) : n->s(attr::name) + "." + path;
+  return path;
+}
+
+Function* callee_of(const Node* n) {
+  if (n->kind() == prim::CallFunction) {
+    const auto f = n->input(0)->type()->cast<FunctionType>();
+    return f ? f->function() : nullptr;
+  }
+  if (n->kind() == prim::CallMethod) {
+    const auto cls = n->input(0)->type()->cast<ClassType>();
+    return cls ? cls->findMethod(n->s(attr::name)) : nullptr;
+  }
+  return nullptr;
+}
+
+bool inlinable(const Node* n) {
+  Function* f = callee_of(n);
+  return f && f->graph();
+}
+
+// The stack of a node inside of the callee below the one call that is inlined.
+InlinedCallStackPtr below(const Node* call, const InlinedCallStack& top, const InlinedCallStackPtr& inner) {
+  auto frame = std::make_shared<InlinedCallStack>(top);
+  frame->callee = inner;
+  InlinedCallStackPtr out = frame;
+  // Calls that led to the call itself stand above.
+  std::vector<const InlinedCallStack*> outer;
+  for (const InlinedCallStack* c = call->callstack().get(); c; c = c->callee.get()) outer.push_back(c);
+  for (auto c = outer.rbegin(); c != outer.rend(); ++c) {
+    auto copy = std::make_shared<InlinedCallStack>(**c);
+    copy->callee = out;
+    out = copy;
+  }
+  return out;
+}
+
+void inline_call(Graph& graph, Node* call) {
+  Function* f = callee_of(call);
+  const bool method = call->kind() == prim::CallMethod;
+  InlinedCallStack top;
+  top.function_name = f->name();
+  top.call_site = call->sourceRange();
+  if (method) {
+    top.module_path = module_path(call->input(0));
+    top.module_type = call->input(0)->type();
+  }
+  std::vector<Value*> inputs(call->inputs().begin() + (method ? 0 : 1), call->inputs().end());
+  Node* before = call->prev();
+  const WithInsertPoint guard(call);
+  const std::vector<Value*> results = graph.insertGraph(*f->graph(), inputs);
+  CRESSET_CHECK(results.size() == call->outputs().size(), "inline: ", f->qualname(), " gives ", results.size(), " values; ", call->str(), " takes ",
+                call->outputs().size(), ".");
+  // One stack object for all nodes with the same inner one.
+  std::unordered_map<const InlinedCallStack*, InlinedCallStackPtr> stacks;
+  const auto mark = [&](Node* n) {
+    InlinedCallStackPtr& stack = stacks[n->callstack().get()];
+    if (!stack) stack = below(call, top, n->callstack());
+    n->setCallStack(stack);
+    if (call->hasAttribute(attr::to_compile) && n->kind() != prim::Constant) n->i_(attr::to_compile, call->i(attr::to_compile));
+  };
+  for (Node* n = before->next(); n != call; n = n->next()) {
+    mark(n);
+    for (Block* b : n->blocks()) b->visit(mark);
+  }
+  for (std::size_t i = 0; i < results.size(); ++i) call->output(i)->replaceAllUsesWith(results[i]);
+  call->destroy();
+}
+
+constexpr std::size_t kMostCalls = 100000;
+
+const RegisterPass registered({
+    .name = "inline",
+    .phase = "simplify",
+    .summary = "replaces calls of scripted functions and methods by their bodies",
+    .needs = {},
+    .keeps = {"marks", "aliasing"},
+    .run = [](const std::shared_ptr<Graph>& g) { return inline_calls(g); },
+});
+
+}  // namespace
+
+bool inline_calls(const std::shared_ptr<Graph>& graph) {
+  std::size_t done = 0;
+  // Bodies bring calls of their own: look again from the front of what was inserted.
+  struct Frame {
+    Node* next;
+  };
+  std::vector<Frame> stack{{graph->block()->param_node()->next()}};
+  while (!stack.empty()) {
+    Node* n = stack.back().next;
+    if (n->kind() == prim::Return) {
+      stack.pop_back();
+      continue;
+    }
+    if (inlinable(n)) {
+      CRESSET_CHECK(++done < kMostCalls, "inline: more than ", kMostCalls, " calls; is the function '", callee_of(n)->qualname(), "' recursive?");
+      Node* before = n->prev();
+      inline_call(*graph, n);
+      stack.back().next = before->next();
+      continue;
+    }
+    stack.back().next = n->next();
+    for (std::size_t i = n->blocks().size(); i-- > 0;) stack.push_back({n->blocks()[i]->param_node()->next()});
+  }
+  bool changed = done > 0;
+  graph->block()->visit([&](Node* n) {
+    if (n->hasAttribute(attr::Subgraph) && n->kindOf(attr::Subgraph) == AttributeKind::g) changed = inline_calls(n->g(attr::Subgraph)) || changed;
+  });
+  return changed;
+}
+
+}  // namespace cresset::jit

@@ -1,0 +1,383 @@
+// Matching and rewriting. Rewrites are done one at a time, each on the graph as the one before left it, so chains resolve by themselves.
+#include <cresset/ir/subgraph_rewriter.h>
+
+#include <regex>
+
+#include <cresset/ir/alias_analysis.h>
+#include <cresset/ir/class_type.h>
+#include <cresset/ir/ir_parser.h>
+
+namespace cresset::jit {
+namespace {
+
+const Symbol kModuleMatch = Symbol::fromQualString("match::module");
+
+bool same_attribute(const AttributeValue& pattern, const AttributeValue& target) {
+  if (pattern.index() != target.index()) return false;
+  if (const auto* s = std::get_if<std::string>(&pattern)) {
+    const std::string& text = std::get<std::string>(target);
+    if (*s == text) return true;
+    try {
+      return std::regex_match(text, std::regex(*s));
+    } catch (const std::regex_error&) {
+      return false;  // a text that is no expression matches itself only
+    }
+  }
+  return std::visit(
+      [&](const auto& p) -> bool {
+        using T = std::decay_t<decltype(p)>;
+        const T& t = std::get<T>(target);
+        if constexpr (std::is_same_v<T, std::shared_ptr<Graph>> || std::is_same_v<T, std::vector<std::shared_ptr<Graph>>>)
+          return false;
+        else if constexpr (std::is_same_v<T, TypePtr>)
+          return *p == *t;
+        else if constexpr (std::is_same_v<T, std::vector<TypePtr>>)
+          return std::equal(p.begin(), p.end(), t.begin(), t.end(), [](const auto& x, const auto& y) { return *x == *y; });
+        else
+          return sameConstant(IValue(p), IValue(t));
+      },
+      pattern);
+}
+
+bool same_attributes(const Node* pattern, const Node* target) {
+  if (pattern->attributes().size() != target->attributes().size()) return false;
+  for (const Attribute& a : pattern->attributes())
+    if (!target->hasAttribute(a.name) || !same_attribute(a.value, target->attribute(a.name))) return false;
+  return true;
+}
+
+// "match::module"[name="Conv2d"]: the attribute read of a module whose class name ends so.
+bool is_module(const Node* pattern, const Node* target) {
+  if (target->kind() != prim::GetAttr || target->output()->type()->kind != TypeKind::Object) return false;
+  const std::string name = unmangled_name(target->output()->type()->name);
+  return name.ends_with(pattern->s(attr::name));
+}
+
+class Matcher {
+ public:
+  explicit Matcher(const Graph& pattern) : pattern_(pattern) {
+    const Node* last = pattern.return_node()->prev();
+    CRESSET_CHECK(last->kind() != prim::Param, "pattern: at least one node is required.");
+    for (const Node* n : pattern.nodes()) CRESSET_CHECK(n->blocks().empty(), "pattern: nodes with blocks cannot be matched: ", n->str());
+    anchor_ = last;
+  }
+  const Node* anchor() const { return anchor_; }
+
+  std::optional<Match> at(Node* n) const {
+    Match m;
+    m.anchor = n;
+    if (!node(anchor_, n, m)) return std::nullopt;
+    // Nodes of the pattern that the anchor does not reach (other outputs) must have been met from shared values.
+    for (const Node* p : pattern_.nodes())
+      if (!m.nodes.count(p)) return std::nullopt;
+    for (const Value* v : pattern_.inputs())
+      if (v->hasUses() && !m.values.count(v)) return std::nullopt;
+    return m;
+  }
+
+ private:
+  // Backwards from the anchor with an explicit stack; pattern and target in step.
+  bool node(const Node* pattern, Node* target, Match& m) const {
+    std::vector<std::pair<const Node*, Node*>> pending{{pattern, target}};
+    while (!pending.empty()) {
+      const auto [p, t] = pending.back();
+      pending.pop_back();
+      if (const auto known = m.nodes.find(p); known != m.nodes.end()) {
+        if (known->second != t) return false;
+        continue;
+      }
+      const bool constant = p->kind() == prim::Constant;
+      if (t->kind() != p->kind() && !(p->kind() == kModuleMatch && is_module(p, t))) return false;
+      if (!constant && t->owningBlock() != m.anchor->owningBlock()) return false;
+      if (t->hasAttribute(attr::to_compile) || !t->blocks().empty()) return false;
+      if (p->inputs().size() != t->inputs().size() || p->outputs().size() != t->outputs().size()) return false;
+      if (p->kind() != kModuleMatch && !same_attributes(p, t)) return false;
+      if (constant && p->output()->type()->kind != t->output()->type()->kind && p->output()->type()->kind != TypeKind::Tensor) return false;
+      m.nodes.emplace(p, t);
+      for (std::size_t i = 0; i < p->outputs().size(); ++i)
+        if (!value(p->outputs()[i], t->outputs()[i], m)) return false;
+      for (std::size_t i = 0; i < p->inputs().size(); ++i) {
+        const Value *x = p->inputs()[i];
+        Value* y = t->inputs()[i];
+        if (!value(x, y, m)) return false;
+        if (x->node()->kind() == prim::Param) continue;
+        if (x->offset() != y->offset()) return false;
+        pending.emplace_back(x->node(), y->node());
+      }
+    }
+    return true;
+  }
+
+  bool value(const Value* p, Value* t, Match& m) const {
+    const auto [known, fresh] = m.values.emplace(p, t);
+    if (!fresh) return known->second == t;
+    if (p->node()->kind() == prim::Param || p->node()->kind() == prim::Constant) return true;
+    for (const Use& u : p->uses())
+      if (u.user->kind() == prim::Return) return true;  // a result: others may use it
+    return p->uses().size() == t->uses().size();
+  }
+
+  const Graph& pattern_;
+  const Node* anchor_;
+};
+
+std::vector<Node*> nodes_of_kind(Graph& g, Symbol kind) {
+  std::vector<Node*> out;
+  g.block()->visit([&](Node* n) {
+    if (n->kind() == kind || (kind == kModuleMatch && n->kind() == prim::GetAttr)) out.push_back(n);
+  });
+  return out;
+}
+
+}  // namespace
+
+std::optional<Match> match_at(const Graph& pattern, Node* anchor) { return Matcher(pattern).at(anchor); }
+
+std::vector<Match> findPatternMatches(const Graph& pattern, Graph& graph) {
+  const Matcher matcher(pattern);
+  std::vector<Match> out;
+  std::unordered_set<const Node*> taken;
+  for (Node* n : nodes_of_kind(graph, matcher.anchor()->kind())) {
+    auto m = matcher.at(n);
+    if (!m) continue;
+    bool overlaps = false;
+    for (const auto& [p, t] : m->nodes) overlaps = overlaps || (p->kind() != prim::Constant && taken.count(t));
+    if (overlaps) continue;
+    for (const auto& [p, t] : m->nodes) taken.insert(t);
+    out.push_back(std::move(*m));
+  }
+  return out;
+}
+
+namespace {
+
+std::vector<std::vector<bool>> aliases_of(const std::shared_ptr<Graph>& g, bool& writes) {
+  AliasDb::Options options;
+  options.independent_inputs = true;
+  const AliasDb db(g, options);
+  std::vector<std::vector<bool>> out;
+  for (const Value* o : g->outputs()) {
+    out.emplace_back();
+    // Types written in patterns are loose: everything that could be a tensor is compared.
+    for (const Value* i : g->inputs()) out.back().push_back(o == i || db.mayContainAlias(o, i));
+  }
+  writes = false;
+  for (const Node* n : g->nodes()) writes = writes || db.isMutable(n);
+  return out;
+}
+
+}  // namespace
+
+void SubgraphRewriter::RegisterRewritePattern(const std::string& pattern, const std::string& replacement,
+                                              std::vector<std::pair<std::string, std::string>> values) {
+  Rule r;
+  r.pattern = parse_ir(pattern, {}, &r.pattern_values);
+  r.replacement = parse_ir(replacement, {}, &r.replacement_values);
+  CRESSET_CHECK(r.pattern->inputs().size() == r.replacement->inputs().size() && r.pattern->outputs().size() == r.replacement->outputs().size(),
+                "RegisterRewritePattern: pattern and replacement must have the same inputs and outputs; ", r.pattern->inputs().size(), " and ",
+                r.replacement->inputs().size(), " inputs, ", r.pattern->outputs().size(), " and ", r.replacement->outputs().size(),
+                " outputs were given.");
+  const Matcher check(*r.pattern);
+  for (const auto& [fresh, old] : values) {
+    const auto a = r.replacement_values.find(fresh), b = r.pattern_values.find(old);
+    CRESSET_CHECK(a != r.replacement_values.end() && b != r.pattern_values.end(), "RegisterRewritePattern: no values '", fresh, "' and '", old, "'.");
+    r.places.emplace(a->second->node(), b->second->node());
+  }
+  r.pattern_aliases = aliases_of(r.pattern, r.pattern_writes);
+  r.replacement_aliases = aliases_of(r.replacement, r.replacement_writes);
+  rules_.push_back(std::move(r));
+}
+
+struct SubgraphRewriter::Run {
+  const Rule& rule;
+  const std::shared_ptr<Graph>& graph;
+  const std::vector<MatchFilter>& filters;
+  std::unordered_set<const Node*> created;  // by this rule: not matched by it alone
+  std::size_t count = 0;
+
+  // One walk over the graph; true when something was rewritten.
+  bool sweep() {
+    const Matcher matcher(*rule.pattern);
+    std::vector<std::pair<Node*, std::shared_ptr<Handle<Node>>>> candidates;
+    for (Node* n : nodes_of_kind(*graph, matcher.anchor()->kind())) candidates.emplace_back(n, n->handle());
+    if (candidates.empty()) return false;
+    const AliasDb aliases(graph);
+    bool changed = false;
+    for (const auto& [n, handle] : candidates) {
+      if (!handle->target) continue;
+      const auto m = matcher.at(n);
+      if (!m || only_created(*m) || !wanted(*m)) continue;
+      Node* place = insertion_point(*m);
+      if (!place || !keeps_meaning(*m, place, aliases)) continue;
+      rewrite(*m, place, const_cast<AliasDb&>(aliases));
+      ++count;
+      changed = true;
+      // Writes of new nodes are not in the analysis: look at the rest with a new one.
+      if (rule.replacement_writes) return true;
+    }
+    return changed;
+  }
+
+  bool only_created(const Match& m) const {
+    for (const auto& [p, t] : m.nodes)
+      if (p->kind() != prim::Constant && !created.count(t)) return false;
+    return true;
+  }
+  bool wanted(const Match& m) const {
+    if (filters.empty()) return true;
+    std::unordered_map<std::string, Value*> names;
+    for (const auto& [name, v] : rule.pattern_values)
+      if (const auto found = m.values.find(v); found != m.values.end()) names.emplace(name, found->second);
+    for (const MatchFilter& f : filters)
+      if (!f(m, names)) return false;
+    return true;
+  }
+
+  static Node* in_block(Node* n, const Block* b) {
+    while (n && n->owningBlock() != b) n = n->owningBlock()->owningNode();
+    return n;
+  }
+  bool is_matched(const Match& m, const Node* n) const {
+    for (const auto& [p, t] : m.nodes)
+      if (t == n && p->kind() != prim::Constant) return true;
+    return false;
+  }
+
+  // In front of the anchor, or in front of the first user of a result when that comes earlier; null when an operand is not defined there.
+  Node* insertion_point(const Match& m) const {
+    Node* place = m.anchor;
+    for (const Value* o : rule.pattern->outputs()) {
+      const auto found = m.values.find(o);
+      if (found == m.values.end()) continue;
+      for (const Use& u : found->second->uses()) {
+        if (is_matched(m, u.user)) continue;
+        Node* user = in_block(u.user, m.anchor->owningBlock());
+        if (user && user->isBefore(place)) place = user;
+      }
+    }
+    for (const Value* i : rule.pattern->inputs()) {
+      const auto found = m.values.find(i);
+      if (found != m.values.end() && found->second->node() != place && !found->second->node()->isBefore(place)) return nullptr;
+    }
+    return place;
+  }
+
+  bool keeps_meaning(const Match& m, Node* place, const AliasDb& aliases) const {
+    ValueSet operands, internal;
+    for (const auto& [p, t] : m.values) (p->node()->kind() == prim::Param ? operands : internal).insert(t);
+    // Nodes between the first matched one and the last that write what the match reads.
+    const Node* first = m.anchor;
+    for (const auto& [p, t] : m.nodes)
+      if (p->kind() != prim::Constant && t->isBefore(first)) first = t;
+    ValueSet touched = operands;
+    touched.insert(internal.begin(), internal.end());
+    for (const Node* n = first; n != m.anchor; n = n->next())
+      if (!is_matched(m, n) && aliases.writesToAlias(n, touched)) return false;
+    if (place != m.anchor)
+      for (const Node* n = place; n != m.anchor; n = n->next())
+        if (is_matched(m, n) && aliases.isMutable(n)) return false;
+
+    if (rule.pattern_writes && !rule.replacement_writes && write_is_seen(m, aliases)) return false;
+    if (rule.pattern_writes) return true;
+    for (std::size_t o = 0; o < rule.pattern->outputs().size(); ++o) {
+      const Value* result = m.values.at(rule.pattern->outputs()[o]);
+      for (std::size_t i = 0; i < rule.pattern->inputs().size(); ++i) {
+        if (rule.pattern_aliases[o][i] == rule.replacement_aliases[o][i]) continue;
+        const auto operand = m.values.find(rule.pattern->inputs()[i]);
+        if (operand == m.values.end() || operand->second == result) continue;
+        if (!AliasDb::isMutableType(*operand->second->type())) continue;
+        if (!aliases.safeToChangeAliasingRelationship(result, operand->second)) return false;
+      }
+    }
+    return true;
+  }
+
+  // Does anything besides the results of the match see what it writes?
+  bool write_is_seen(const Match& m, const AliasDb& aliases) const {
+    for (const auto& [p, t] : m.nodes) {
+      if (!aliases.isMutable(t)) continue;
+      if (aliases.writesToWildcard(t)) return true;
+      ValueSet results;
+      for (const auto& [pv, tv] : m.values)
+        if (pv->node()->kind() != prim::Param) results.insert(tv);
+      // Other names of the written memory that are looked at afterwards.
+      const Node* writer = t;
+      bool seen = false;
+      graph->block()->visit([&](Node* n) {
+        if (seen || is_matched(m, n) || !n->isAfter(writer)) return;
+        for (const Value* v : n->inputs())
+          if (!results.count(v) && aliases.writesToAlias(writer, {v})) seen = true;
+      });
+      for (const Value* v : graph->outputs())
+        if (!results.count(v) && aliases.writesToAlias(writer, {v})) seen = true;
+      if (seen) return true;
+    }
+    return false;
+  }
+
+  void rewrite(const Match& m, Node* place, AliasDb& aliases) {
+    std::unordered_map<const Value*, Value*> map;
+    for (std::size_t i = 0; i < rule.pattern->inputs().size(); ++i) {
+      const auto found = m.values.find(rule.pattern->inputs()[i]);
+      if (found != m.values.end()) map[rule.replacement->inputs()[i]] = found->second;
+    }
+    const auto mapped = [&](Value* v) {
+      const auto found = map.find(v);
+      CRESSET_CHECK(found != map.end(), "rewriter: the replacement uses %", v->debugName(), ", which the pattern does not bind.");
+      return found->second;
+    };
+    const WithInsertPoint guard(place);
+    for (const Node* n : rule.replacement->nodes()) {
+      Node* copy = graph->insertNode(graph->createClone(n, mapped));
+      const auto from = rule.places.find(n);
+      const Node* like = from != rule.places.end() ? m.nodes.at(from->second) : m.anchor;
+      copy->setSourceRange(like->sourceRange())->setScope(like->scope());
+      copy->setCallStack(like->callstack());
+      created.insert(copy);
+      for (std::size_t i = 0; i < n->outputs().size(); ++i) {
+        map[n->outputs()[i]] = copy->outputs()[i];
+        copy->outputs()[i]->setDebugName("");
+      }
+    }
+    for (std::size_t i = 0; i < rule.pattern->outputs().size(); ++i) {
+      Value* old = m.values.at(rule.pattern->outputs()[i]);
+      Value* fresh = mapped(rule.replacement->outputs()[i]);
+      if (created.count(fresh->node())) {
+        fresh->setType(old->type());
+        aliases.copyValue(old, fresh);
+        if (old->hasDebugName() && !fresh->hasDebugName()) {
+          const std::string name = old->debugName();
+          old->setDebugName("");
+          fresh->setDebugName(name);
+        }
+      }
+      old->replaceAllUsesWith(fresh);
+    }
+    // Users before what they use: the anchor is last in the pattern.
+    std::vector<const Node*> order;
+    for (const Node* n : rule.pattern->nodes()) order.push_back(n);
+    for (auto p = order.rbegin(); p != order.rend(); ++p) {
+      Node* t = m.nodes.at(*p);
+      if (t->hasUses()) continue;  // constants that others use
+      created.erase(t);
+      t->destroy();
+    }
+  }
+};
+
+std::size_t SubgraphRewriter::runOnGraph(const std::shared_ptr<Graph>& graph, const std::vector<MatchFilter>& filters) {
+  std::size_t total = 0;
+  // Rules can feed each other: sweeps go on until a whole round changes nothing. The bound only stops rules that undo one another.
+  const std::size_t bound = 16 + graph->node_count();
+  std::vector<Run> runs;
+  for (const Rule& r : rules_) runs.push_back(Run{r, graph, filters});
+  for (std::size_t round = 0; round < bound; ++round) {
+    bool changed = false;
+    for (Run& run : runs) changed = run.sweep() || changed;
+    if (!changed) break;
+  }
+  for (const Run& run : runs) total += run.count;
+  return total;
+}
+
+}  // namespace cresset::jit

@@ -1,0 +1,247 @@
+// Functions with graphs as Python callables, passes by name, and the alias analysis for tests.
+#include <unordered_map>
+
+#include <cresset/dispatch/script_values.h>
+#include <cresset/ir/alias_analysis.h>
+#include <cresset/ir/interpreter.h>
+#include <cresset/ir/ir_parser.h>
+#include <cresset/ir/pass.h>
+#include <cresset/ir/subgraph_rewriter.h>
+
+#include "python/convert.h"
+#include "python/ir.h"
+
+namespace cresset::python {
+
+PyTypeObject* script_function_type = nullptr;
+
+namespace {
+
+using GraphRef = std::shared_ptr<Graph>;
+
+jit::Function& function_of(PyObject* o) { return *reinterpret_cast<PyFunction*>(o)->function; }
+
+void function_dealloc(PyObject* o) {
+  std::destroy_at(&reinterpret_cast<PyFunction*>(o)->function);
+  PyTypeObject* type = Py_TYPE(o);
+  type->tp_free(o);
+  Py_DECREF(type);
+}
+
+// Scripts may take long and call operators that want the interpreter themselves.
+PyObject* function_call(PyObject* self, PyObject* args, PyObject* kwargs) {
+  CRESSET_PY_TRY
+  jit::Function& f = function_of(self);
+  const FunctionSchema& schema = f.getSchema();
+  const auto convert = [&](PyObject* o, std::size_t i) {
+    const Type& type = i < schema.arguments().size() ? *schema.arguments()[i].type : *basic_type(TypeKind::Any);
+    return to_ivalue(o, type, f.name() + "()");
+  };
+  Stack stack;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) stack.push_back(convert(PyTuple_GET_ITEM(args, i), static_cast<std::size_t>(i)));
+  std::vector<std::pair<std::string, IValue>> named;
+  if (kwargs) {
+    PyObject *key, *value;
+    Py_ssize_t at = 0;
+    while (PyDict_Next(kwargs, &at, &key, &value)) {
+      const std::string name = to_text(key);
+      named.emplace_back(name, convert(value, schema.argument_index(name).value_or(schema.arguments().size())));
+    }
+  }
+  f.checkAndNormalize(stack, named);
+  {
+    const GilRelease release;
+    f.run(stack);
+  }
+  if (stack.empty()) Py_RETURN_NONE;
+  if (stack.size() == 1) return to_python(std::move(stack[0]), false);
+  return to_python(IValue(make_intrusive<ivalue::TupleImpl>(std::move(stack))), false);
+  CRESSET_PY_CATCH(nullptr)
+}
+
+intrusive_ptr<jit::Function> to_function(PyObject* o) {
+  CRESSET_CHECK_TYPE(PyObject_TypeCheck(o, script_function_type), "a ScriptFunction was required; a ", type_name(Py_TYPE(o)), " was given.");
+  return reinterpret_cast<PyFunction*>(o)->function;
+}
+
+}  // namespace
+
+template <>
+struct Convert<intrusive_ptr<jit::Function>> {
+  static intrusive_ptr<jit::Function> from(PyObject* o) { return to_function(o); }
+  static PyObject* to(intrusive_ptr<jit::Function> f) { return wrap_function(std::move(f)); }
+};
+using FunctionRef = intrusive_ptr<jit::Function>;
+
+PyObject* wrap_function(intrusive_ptr<jit::Function> f) {
+  PyObject* o = checked(script_function_type->tp_alloc(script_function_type, 0)).release();
+  new (&reinterpret_cast<PyFunction*>(o)->function) intrusive_ptr<jit::Function>(std::move(f));
+  return o;
+}
+
+namespace {
+
+// ---- alias analysis, as an object of its own
+
+struct PyAliasDb {
+  PyObject_HEAD std::shared_ptr<jit::AliasDb> db;
+  std::shared_ptr<Graph> graph;
+};
+PyTypeObject* alias_db_type = nullptr;
+void alias_db_dealloc(PyObject* o) {
+  auto* self = reinterpret_cast<PyAliasDb*>(o);
+  std::destroy_at(&self->db);
+  std::destroy_at(&self->graph);
+  PyTypeObject* type = Py_TYPE(o);
+  type->tp_free(o);
+  Py_DECREF(type);
+}
+jit::AliasDb& alias_db_of(PyObject* o) {
+  CRESSET_CHECK_TYPE(PyObject_TypeCheck(o, alias_db_type), "an AliasDb was required.");
+  return *reinterpret_cast<PyAliasDb*>(o)->db;
+}
+Object make_alias_db(GraphRef g, bool strict) {
+  jit::AliasDb::Options options;
+  options.strict = strict;
+  auto db = std::make_shared<jit::AliasDb>(g, options);
+  PyObject* o = checked(alias_db_type->tp_alloc(alias_db_type, 0)).release();
+  new (&reinterpret_cast<PyAliasDb*>(o)->db) std::shared_ptr<jit::AliasDb>(std::move(db));
+  new (&reinterpret_cast<PyAliasDb*>(o)->graph) GraphRef(std::move(g));
+  return Object(o);
+}
+jit::ValueSet value_set(const std::vector<Value*>& values) { return {values.begin(), values.end()}; }
+
+void init_alias_db(PyObject* module) {
+  using Values = std::vector<Value*>;
+  static PyMethodDef methods[] = {
+      method("has_writers",
+             [](PyObject* db, PyObject* o) {
+               return is_value(o) ? alias_db_of(db).hasWriters(to_value(o)) : alias_db_of(db).hasWriters(to_node(o));
+             }),
+      method("is_mutable", [](PyObject* db, Node* n) { return alias_db_of(db).isMutable(n); }),
+      method("may_alias", [](PyObject* db, Value* a, Value* b) { return alias_db_of(db).mayAlias(a, b); }),
+      method("may_contain_alias", [](PyObject* db, Value* a, Value* b) { return alias_db_of(db).mayContainAlias(a, b); }),
+      method("may_alias_wildcard", [](PyObject* db, Value* a) { return alias_db_of(db).mayAliasWildcard(a); }),
+      method("writes_to_alias", [](PyObject* db, Node* n, Values values) { return alias_db_of(db).writesToAlias(n, value_set(values)); }),
+      method("writes_to_wildcard", [](PyObject* db, Node* n) { return alias_db_of(db).writesToWildcard(n); }),
+      method("escapes_scope", [](PyObject* db, Values values) { return alias_db_of(db).escapesScope(value_set(values)); }),
+      method("safe_to_change_aliasing", [](PyObject* db, Value* a, Value* b) { return alias_db_of(db).safeToChangeAliasingRelationship(a, b); }),
+      method("move_after_topologically_valid", [](PyObject* db, Node* n, Node* t) { return alias_db_of(db).moveAfterTopologicallyValid(n, t); }),
+      method("move_before_topologically_valid", [](PyObject* db, Node* n, Node* t) { return alias_db_of(db).moveBeforeTopologicallyValid(n, t); }),
+      method("could_move_after_topologically", [](PyObject* db, Node* n, Node* t) { return alias_db_of(db).couldMoveAfterTopologically(n, t); }),
+      method("could_move_before_topologically", [](PyObject* db, Node* n, Node* t) { return alias_db_of(db).couldMoveBeforeTopologically(n, t); }),
+      {}};
+  PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(&alias_db_dealloc)},
+                         {Py_tp_repr, reinterpret_cast<void*>(+[](PyObject* o) -> PyObject* {
+                            CRESSET_PY_TRY
+                            return Convert<std::string>::to(alias_db_of(o).toString());
+                            CRESSET_PY_CATCH(nullptr)
+                          })},
+                         {Py_tp_methods, methods},
+                         {Py_tp_doc, const_cast<char*>("Which values of a graph may share memory.")},
+                         {0, nullptr}};
+  PyType_Spec spec{"cresset._C.AliasDb", sizeof(PyAliasDb), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+  alias_db_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)).release());
+  checked(PyModule_AddObjectRef(module, "AliasDb", reinterpret_cast<PyObject*>(alias_db_type)));
+  def(module, "_jit_alias_db", [](GraphRef g, std::optional<bool> strict) { return make_alias_db(std::move(g), strict.value_or(false)); });
+}
+
+// ---- passes: _jit_pass_NAME for each that is registered
+
+PyObject* run_pass(PyObject* name, PyObject* graph) {
+  CRESSET_PY_TRY
+  return PyBool_FromLong(jit::find_pass(to_text(name)).run(to_graph(graph)));
+  CRESSET_PY_CATCH(nullptr)
+}
+
+void init_passes(PyObject* module) {
+  static std::vector<std::unique_ptr<PyMethodDef>> definitions;
+  static std::vector<std::unique_ptr<std::string>> texts;
+  for (const jit::Pass* pass : jit::passes()) {
+    texts.push_back(std::make_unique<std::string>("_jit_pass_" + pass->name));
+    definitions.push_back(std::make_unique<PyMethodDef>(PyMethodDef{texts.back()->c_str(), &run_pass, METH_O, pass->summary.c_str()}));
+    const Ref name = checked(PyUnicode_FromString(pass->name.c_str()));
+    const Ref function = checked(PyCFunction_NewEx(definitions.back().get(), name.get(), nullptr));
+    checked(PyObject_SetAttrString(module, texts.back()->c_str(), function.get()));
+  }
+  def(module, "_jit_passes", [] {
+    std::vector<std::vector<std::string>> out;
+    for (const jit::Pass* p : jit::passes()) out.push_back({p->name, p->phase, p->summary});
+    return out;
+  });
+  def(module, "_jit_lowering_passes", [] { return jit::lowering_passes(); });
+  def(module, "_jit_run_passes", [](GraphRef g, std::vector<std::string> names) {
+    std::vector<std::string> report;
+    jit::PipelineOptions options;
+    options.report = [&](const jit::PassReport& r) { report.push_back(jit::pass_heading(r) + "\n" + r.graph->toString()); };
+    jit::run_passes(g, names, options);
+    return report;
+  });
+  def(module, "_jit_pass_custom_pattern_based_rewrite_graph", [](std::string pattern, std::string replacement, GraphRef g) {
+    jit::SubgraphRewriter rewriter;
+    rewriter.RegisterRewritePattern(pattern, replacement);
+    return static_cast<int64_t>(rewriter.runOnGraph(g));
+  });
+  def(module, "_jit_count_pattern_matches", [](std::string pattern, GraphRef g) {
+    return static_cast<int64_t>(jit::findPatternMatches(*jit::parse_ir(pattern), *g).size());
+  });
+}
+
+}  // namespace
+
+void init_script_function(PyObject* module) {
+  static PyMethodDef methods[] = {
+      method("graph_copy", [](FunctionRef f) { return f->graph()->copy(); }),
+      method("dump_code", [](FunctionRef f) { return f->code()->dump(); }, "The instructions that run."),
+      method("_invalidate",
+             [](FunctionRef f) {
+               if (auto* g = dynamic_cast<jit::GraphFunction*>(f.get())) g->invalidate();
+             },
+             "Forgets compiled code, after the graph was changed."),
+      {}};
+  static PyGetSetDef properties[] = {property("graph", [](FunctionRef f) { return f->graph(); }),
+                                     property("inlined_graph",
+                                              [](FunctionRef f) {
+                                                auto g = f->graph()->copy();
+                                                jit::inline_calls(g);
+                                                return g;
+                                              }),
+                                     property("name", [](FunctionRef f) { return f->name(); }),
+                                     property("__name__", [](FunctionRef f) { return f->name(); }),
+                                     property("qualified_name", [](FunctionRef f) { return f->qualname(); }),
+                                     property("schema", [](FunctionRef f) { return f->getSchema().str(); }),
+                                     {}};
+  PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(&function_dealloc)},
+                         {Py_tp_call, reinterpret_cast<void*>(&function_call)},
+                         {Py_tp_methods, methods},
+                         {Py_tp_getset, properties},
+                         {Py_tp_doc, const_cast<char*>("A function with a graph.")},
+                         {0, nullptr}};
+  PyType_Spec spec{"cresset._C.ScriptFunction", sizeof(PyFunction), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+  script_function_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)).release());
+  checked(PyModule_AddObjectRef(module, "ScriptFunction", reinterpret_cast<PyObject*>(script_function_type)));
+  def(module, "_create_function_from_graph", [](std::string name, GraphRef g) {
+    return FunctionRef(make_intrusive<jit::GraphFunction>(std::move(name), std::move(g)));
+  });
+  def(module, "_jit_run_graph", [](GraphRef g, std::vector<PyObject*> args) {
+    Stack stack;
+    for (PyObject* o : args) stack.push_back(to_ivalue(o, *basic_type(TypeKind::Any), "graph"));
+    {
+      const GilRelease release;
+      jit::Code::compile(g->copy())->run(stack);
+    }
+    const Ref list = checked(PyList_New(0));
+    for (IValue& v : stack) checked(PyList_Append(list.get(), checked(to_python(std::move(v), false)).get()));
+    return Object(Ref::borrow(list.get()));
+  });
+  // print() of scripts goes where Python's sys.stdout goes.
+  jit::set_print_handler([](const std::string& text) {
+    GilAcquire gil;
+    PyObject* out = PySys_GetObject("stdout");
+    if (!out || out == Py_None || PyFile_WriteString(text.c_str(), out) < 0) PyErr_Clear();
+  });
+  init_alias_db(module);
+  init_passes(module);
+}
+
+}  // namespace cresset::python
