@@ -6,6 +6,7 @@
 #include <shared_mutex>
 #include <unordered_map>
 
+#include "dispatch/backend_default.h"
 #include "dispatch/computed_table.h"
 #include "dispatch/dispatcher_state.h"
 #include "dispatch/missing.h"
@@ -214,7 +215,7 @@ RegistrationHandleRAII Dispatcher::registerImpl(OperatorName name, std::optional
   const auto where = state_->add_kernel(op, k, {std::move(kernel), std::move(inferred), signature, std::move(debug)});
   state_->update_all(op, k);
   lock.unlock();  // the warning may run Python code
-  if (!overridden.empty())
+  if (!overridden.empty() && overridden.rfind(kBackendDefault, 0) != 0)
     CRESSET_WARN_ONCE("Overriding a previously registered kernel for the same operator and the same dispatch key. operator: ", name,
                       ", dispatch key: ", k, ", previous kernel: ", overridden, ", new kernel: ", place);
   return RegistrationHandleRAII([this, name, k, where] {

@@ -1,0 +1,229 @@
+// A device backend as a C++ class: the table of cresset/backend_table.h is filled from its methods while compiling.
+//
+//   struct MyChip {
+//     static constexpr const char* kName = "mychip";
+//     int device_count();
+//     void* allocate(int device, std::size_t nbytes);            // null: out of memory
+//     void deallocate(int device, void* data, std::size_t nbytes);
+//     void copy(const cresset_copy& c);
+//   };
+//   CRESSET_BACKEND(MyChip)                                        // once a library
+//   CRESSET_BACKEND_IMPL(MyChip, aten, m) { m.impl("relu", &relu); }  // kernels, as many blocks as wanted
+//
+// These four methods are required; every other method of the table may be added under the name it has there, and
+// `cresset doctor mychip` lists what each would switch on. Methods report errors by exceptions.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <cresset/backend_table.h>
+#include <cresset/core/backend.h>
+#include <cresset/dispatch/library.h>
+
+namespace cresset {
+
+namespace detail {
+
+/// Turns methods that raise into functions that return a status.
+template <class B>
+struct BackendFace {
+  static B& self(void* p) { return *static_cast<B*>(p); }
+  static std::string& last_error() {
+    static thread_local std::string text;
+    return text;
+  }
+  template <class F>
+  static cresset_status guarded(F f) noexcept {
+    try {
+      f();
+      return CRESSET_OK;
+    } catch (const OutOfMemoryError& e) {
+      last_error() = e.what();
+      return CRESSET_OUT_OF_MEMORY;
+    } catch (const NotImplementedError& e) {
+      last_error() = e.what();
+      return CRESSET_NOT_SUPPORTED;
+    } catch (const DeviceError& e) {
+      last_error() = e.what();
+      return CRESSET_DEVICE_LOST;
+    } catch (const std::exception& e) {
+      last_error() = e.what();
+      return CRESSET_INVALID_ARGUMENT;
+    }
+  }
+
+  static cresset_backend make() {
+    cresset_backend t{};
+    t.struct_size = sizeof t;
+    t.table_version = CRESSET_BACKEND_TABLE_VERSION;
+    t.needs_version = CRESSET_BACKEND_TABLE_OLDEST;
+    t.name = B::kName;
+    t.self = new B();  // lives as long as the process: tensors may be freed at its very end
+    if constexpr (requires { B::kDescription; }) t.description = B::kDescription;
+    if constexpr (requires { B::kFileTag; }) t.file_tag = B::kFileTag;
+    if constexpr (requires { B::kFlags; }) t.flags = B::kFlags;
+    if constexpr (requires { B::kSlot; }) t.slot = B::kSlot;
+    fill_memory(t);
+    fill_device(t);
+    fill_streams(t);
+    fill_events(t);
+    fill_extras(t);
+    return t;
+  }
+
+ private:
+  static void fill_memory(cresset_backend& t) {
+    t.device_count = [](void* p) -> int32_t {
+      int32_t n = 0;
+      guarded([&] { n = static_cast<int32_t>(self(p).device_count()); });
+      return n;
+    };
+    t.allocate = [](void* p, int32_t device, std::size_t n, void** out) {
+      return guarded([&] {
+        *out = self(p).allocate(device, n);
+        CRESSET_CHECK_AS(OutOfMemoryError, *out, B::kName, ": out of memory.");
+      });
+    };
+    t.deallocate = [](void* p, int32_t device, void* data, std::size_t n) { guarded([&] { self(p).deallocate(device, data, n); }); };
+    t.copy = [](void* p, const cresset_copy* c) { return guarded([&] { self(p).copy(*c); }); };
+    t.error_text = [](void*, cresset_status) -> const char* { return last_error().c_str(); };
+    if constexpr (requires(B b, void* d) { b.fill(0, d, std::size_t{1}, uint8_t{0}, cresset_stream{0}); })
+      t.fill = [](void* p, int32_t device, void* data, std::size_t n, uint8_t value, cresset_stream s) {
+        return guarded([&] { self(p).fill(device, data, n, value, s); });
+      };
+    if constexpr (requires(B b, void* d) { d = b.pinned_allocate(std::size_t{1}); }) {
+      t.pinned_allocate = [](void* p, std::size_t n, void** out) { return guarded([&] { *out = self(p).pinned_allocate(n); }); };
+      t.pinned_deallocate = [](void* p, void* data, std::size_t n) { guarded([&] { self(p).pinned_deallocate(data, n); }); };
+    }
+    if constexpr (requires(B b) { b.empty_cache(); }) t.empty_cache = [](void* p) { guarded([&] { self(p).empty_cache(); }); };
+  }
+  static void fill_device(cresset_backend& t) {
+    if constexpr (requires(B b) { b.set_device(0); })
+      t.set_device = [](void* p, int32_t device) { return guarded([&] { self(p).set_device(device); }); };
+    if constexpr (requires(B b) { b.synchronize(0); })
+      t.synchronize = [](void* p, int32_t device) { return guarded([&] { self(p).synchronize(device); }); };
+    if constexpr (requires(B b, cresset_device_properties& out) { b.get_properties(0, out); })
+      t.get_properties = [](void* p, int32_t device, cresset_device_properties* out) {
+        return guarded([&] { self(p).get_properties(device, *out); });
+      };
+    if constexpr (requires(B b) { b.generator_seed(0, uint64_t{0}); })
+      t.generator_seed = [](void* p, int32_t device, uint64_t seed) { return guarded([&] { self(p).generator_seed(device, seed); }); };
+  }
+  static void fill_streams(cresset_backend& t) {
+    if constexpr (requires(B b) { b.stream_create(0, 0); }) {
+      t.stream_create = [](void* p, int32_t device, int32_t priority, cresset_stream* out) {
+        return guarded([&] { *out = self(p).stream_create(device, priority); });
+      };
+      t.stream_query = [](void* p, int32_t device, cresset_stream s, int32_t* done) {
+        return guarded([&] { *done = self(p).stream_query(device, s); });
+      };
+      t.stream_synchronize = [](void* p, int32_t device, cresset_stream s) {
+        return guarded([&] { self(p).stream_synchronize(device, s); });
+      };
+    }
+  }
+  static void fill_events(cresset_backend& t) {
+    if constexpr (requires(B b) { b.event_create(0, 0); }) {
+      t.event_create = [](void* p, int32_t device, int32_t flags, void** out) {
+        return guarded([&] { *out = self(p).event_create(device, flags); });
+      };
+      t.event_destroy = [](void* p, int32_t device, void* e) { guarded([&] { self(p).event_destroy(device, e); }); };
+      t.event_record = [](void* p, int32_t device, void* e, cresset_stream s) {
+        return guarded([&] { self(p).event_record(device, e, s); });
+      };
+      t.event_wait = [](void* p, int32_t device, void* e, cresset_stream s) { return guarded([&] { self(p).event_wait(device, e, s); }); };
+      t.event_query = [](void* p, void* e, int32_t* done) { return guarded([&] { *done = self(p).event_query(e); }); };
+      t.event_synchronize = [](void* p, void* e) { return guarded([&] { self(p).event_synchronize(e); }); };
+      if constexpr (requires(B b, void* e) { b.event_elapsed(e, e); })
+        t.event_elapsed = [](void* p, void* begin, void* end, double* ms) {
+          return guarded([&] { *ms = self(p).event_elapsed(begin, end); });
+        };
+    }
+  }
+  static void fill_extras(cresset_backend& t) {
+    if constexpr (requires { B::kAutocast; }) t.autocast = &B::kAutocast;
+    if constexpr (requires(B b) { b.optimizer_step(0, 0); })
+      t.optimizer_step = [](void* p, int32_t device, int32_t phase) { return guarded([&] { self(p).optimizer_step(device, phase); }); };
+    if constexpr (requires(B b) { b.profile_push(""); }) {
+      t.profile_push = [](void* p, const char* name) { guarded([&] { self(p).profile_push(name); }); };
+      t.profile_pop = [](void* p) { guarded([&] { self(p).profile_pop(); }); };
+    }
+  }
+};
+
+}  // namespace detail
+
+/// The table of a backend class; one for the process.
+template <class B>
+const cresset_backend& table_of_backend() {
+  static const cresset_backend table = detail::BackendFace<B>::make();
+  return table;
+}
+/// The one object of a backend class.
+template <class B>
+B& backend_object() {
+  return *static_cast<B*>(table_of_backend<B>().self);
+}
+/// The device kind of a backend class, registered on first use; nothing when that fails (load_backend tells why).
+template <class B>
+std::optional<DeviceType> try_backend_type() {
+  static const std::optional<DeviceType> type = []() -> std::optional<DeviceType> {
+    try {
+      return register_backend(table_of_backend<B>());
+    } catch (const std::exception& e) {
+      detail::report_plugin_error(e.what());
+      return std::nullopt;
+    }
+  }();
+  return type;
+}
+/// The device kind of a backend class; raises when it could not be registered.
+template <class B>
+DeviceType backend_type() {
+  const auto t = try_backend_type<B>();
+  CRESSET_CHECK(t, "backend '", B::kName, "' is not registered. `cresset doctor ", B::kName, "` tells why.");
+  return *t;
+}
+
+namespace detail {
+/// A block of kernels for the key that a backend class was given.
+template <class B>
+class BackendLibrary {
+ public:
+  BackendLibrary(DispatchKey (*key_of)(DeviceType), const char* ns, void (*fill)(Library&), const char* file, uint32_t line) {
+    const auto type = try_backend_type<B>();
+    if (!type) return;
+    try {
+      library_.emplace(Library::IMPL, ns, key_of(*type), file, line);
+      fill(*library_);
+    } catch (const std::exception& e) {
+      report_plugin_error(e.what());
+    }
+  }
+
+ private:
+  std::optional<Library> library_;
+};
+inline DispatchKey key_of_backend(DeviceType t) { return backendKey(t); }
+inline DispatchKey key_of_backend_autograd(DeviceType t) { return autogradKey(t); }
+}  // namespace detail
+
+}  // namespace cresset
+
+#define CRESSET_BACKEND_LIBRARY_(Backend, key_of, ns, m, id)                                            \
+  static void CRESSET_CONCAT(cresset_backend_fill_, id)(::cresset::Library&);                           \
+  static const ::cresset::detail::BackendLibrary<Backend> CRESSET_CONCAT(cresset_backend_library_, id)( \
+      &::cresset::detail::key_of, #ns, &CRESSET_CONCAT(cresset_backend_fill_, id), __FILE__, __LINE__); \
+  void CRESSET_CONCAT(cresset_backend_fill_, id)(::cresset::Library & m)
+
+/// Registers a backend class when its library is loaded, and exports what the loader looks for.
+#define CRESSET_BACKEND(Backend)                                                                                                   \
+  extern "C" CRESSET_PUBLIC const cresset_backend* cresset_backend_entry(void) { return &::cresset::table_of_backend<Backend>(); } \
+  static const bool CRESSET_UNIQUE(cresset_backend_registered_) = ::cresset::try_backend_type<Backend>().has_value()
+/// Kernels of a backend class for operators of a namespace.
+#define CRESSET_BACKEND_IMPL(Backend, ns, m) CRESSET_BACKEND_LIBRARY_(Backend, key_of_backend, ns, m, __COUNTER__)
+/// Gradient kernels of a backend class, which replace the built-in formulas on its device.
+#define CRESSET_BACKEND_AUTOGRAD_IMPL(Backend, ns, m) CRESSET_BACKEND_LIBRARY_(Backend, key_of_backend_autograd, ns, m, __COUNTER__)
