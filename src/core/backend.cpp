@@ -26,6 +26,7 @@ struct Registry {
   std::map<std::string, cresset_backend> broken;  // tables that were refused, for the report
   std::vector<std::string> errors;                // reported while a library was being loaded
   std::vector<DeviceResolver> resolvers;
+  std::vector<std::function<void(DeviceType)>> listeners;
   std::vector<std::string> resolving;  // names being looked for
   void (*install)(DeviceType) = nullptr;
 };
@@ -215,6 +216,7 @@ DeviceType register_backend(const cresset_backend& given) {
     r.order.push_back(type);
     r.problem.erase(t.name);
     if (r.install) r.install(type);
+    for (const auto& listener : r.listeners) listener(type);
     return type;
   } catch (const std::exception& e) {
     r.problem[t.name] = e.what();
@@ -279,6 +281,13 @@ void add_device_resolver(DeviceResolver resolver) {
   Registry& r = registry();
   std::lock_guard lock(r.mutex);
   r.resolvers.push_back(std::move(resolver));
+}
+
+void add_backend_listener(std::function<void(DeviceType)> listener) {
+  Registry& r = registry();
+  std::lock_guard lock(r.mutex);
+  for (DeviceType t : r.order) listener(t);
+  r.listeners.push_back(std::move(listener));
 }
 
 std::vector<std::string> backend_candidates(const std::string& name) {

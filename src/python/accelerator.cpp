@@ -48,6 +48,16 @@ void add_python_resolver(PyObject* function) {
   });
 }
 
+void set_python_listener(PyObject* function) {
+  Py_INCREF(function);
+  add_backend_listener([function](DeviceType t) {
+    if (!Py_IsInitialized()) return;
+    GilAcquire gil;
+    const Ref answer = Ref::steal(PyObject_CallFunction(function, "s", DeviceTypeName(t).c_str()));
+    if (!answer) PyErr_WriteUnraisable(function);  // a library that is being loaded must not be interrupted
+  });
+}
+
 Object report_of(const BackendReport& r) {
   Ref parts = checked(PyList_New(0));
   for (const BackendPart& p : r.parts) {
@@ -96,6 +106,7 @@ void init_devices(PyObject* m) {
   });
   def(m, "_backend_report", [](std::string name) { return report_of(inspect_backend(name)); });
   def(m, "_add_device_resolver", [](PyObject* f) { add_python_resolver(f); });
+  def(m, "_set_backend_listener", [](PyObject* f) { set_python_listener(f); });
   def(m, "_known_device_names", [] { return known_device_names(); });
   def(m, "_accelerator_type", []() -> std::optional<std::string> {
     const auto t = getAccelerator();

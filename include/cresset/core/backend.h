@@ -48,6 +48,8 @@ CRESSET_API BackendReport inspect_backend(const std::string& name);
 /// returns false. An exception means that something that should give it is broken; its text becomes part of the error.
 using DeviceResolver = std::function<bool(const std::string& name)>;
 CRESSET_API void add_device_resolver(DeviceResolver resolver);
+/// Called for every backend that is registered, now and later.
+CRESSET_API void add_backend_listener(std::function<void(DeviceType)> listener);
 /// Files that CRESSET_BACKEND_PATH offers for a device: directories and libraries separated by ':'; a directory offers
 /// NAME.so, libNAME.so and libcresset_NAME.so.
 CRESSET_API std::vector<std::string> backend_candidates(const std::string& name);

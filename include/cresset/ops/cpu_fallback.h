@@ -15,6 +15,17 @@ namespace cresset {
 /// `empty_strided`).
 CRESSET_API void cpu_fallback(const OperatorHandle& op, Stack* stack);
 
+/// Runs one operator on the CPU from inside a kernel of the device, for the cases that the kernel leaves out:
+/// `return call_cpu_fallback<Tensor>("aten::neg", self);`. The arguments are all those of the schema, in its order.
+template <class R, class... A>
+R call_cpu_fallback(const char* name, const A&... arguments) {
+  const OperatorName op = parse_operator_name(name);
+  Stack stack;
+  (stack.emplace_back(arguments), ...);
+  cpu_fallback(Dispatcher::singleton().findSchemaOrThrow(op.name.c_str(), op.overload_name.c_str()), &stack);
+  return impl::Ret<R>::pop_from(stack.back());
+}
+
 /// What a call without a kernel of the device does.
 enum class CpuFallbackMode : uint8_t {
   Allow,
