@@ -7,7 +7,7 @@
 #include <mutex>
 #include <vector>
 
-#include <cresset/backend_table.h>
+#include <cresset/core/backend_table.h>
 #include <cresset/core/accelerator_hooks.h>
 #include <cresset/core/backend.h>
 #include <cresset/core/device_guard.h>

@@ -1,7 +1,7 @@
 // Kernels in C of a backend's table.
 #pragma once
 
-#include <cresset/backend_table.h>
+#include <cresset/core/backend_table.h>
 #include <cresset/dispatch/library.h>
 
 namespace cresset::ops {

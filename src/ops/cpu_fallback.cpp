@@ -93,7 +93,7 @@ void check_allowed(const OperatorHandle& op, Device device, Cost& cost) {
 // Argument names that may stay on the host although the others are on a device: lengths and indices.
 bool may_be_on_host(const std::string& argument) {
   return argument == "indices" || argument == "lengths" || argument == "input_lengths" || argument == "target_lengths" ||
-         argument == "scalars" || argument == "index";
+         argument == "scalars" || argument == "index" || argument == "batch_sizes";
 }
 
 // Moves the tensors of one call to the CPU and remembers where they came from.

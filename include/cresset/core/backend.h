@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <cresset/backend_table.h>
+#include <cresset/core/backend_table.h>
 #include <cresset/core/allocator.h>
 #include <cresset/core/device.h>
 
