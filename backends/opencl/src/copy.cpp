@@ -126,13 +126,13 @@ bool copy_on_device(const Tensor& from, const Tensor& to) {
                                 : std::string(type_letter(from.scalar_type())) + " " + type_letter(to.scalar_type());
   const cl_kernel kernel = d.programs().kernel("copy " + types + " " + walk_key(walk), "run", [&] {
     std::string move = raw ? std::string("  global ") + types + "* a = (global " + types + "*)(p0_memory + p0_offset);\n  global " + types +
-                                 "* b = (global " + types + "*)(p1_memory + p1_offset);\n  a[o0] = b[o1];\n"
+                                 "* b = (global " + types + "*)(p1_memory + p1_offset);\n  a[s0] = b[s1];\n"
                            : std::string("  OPEN(") + type_letter(to.scalar_type()) + ", p0);\n  OPEN(" + type_letter(from.scalar_type()) +
                                  ", p1);\n  const " + compute_name(compute_of(from.scalar_type())) + " v = LOAD(" +
-                                 type_letter(from.scalar_type()) + ", p1, o1);\n  STORE(" + type_letter(to.scalar_type()) + ", p0, o0, v);\n";
-    return ProgramText{std::string(kernel_file("types")) + walk_source(walk) +
-                           "kernel void run(BUFFER(p0), BUFFER(p1), const Shape s, const ulong n) {\n"
-                           "  const index i = (index)get_global_id(0);\n  if (i >= n) return;\n  WALK\n" +
+                                 type_letter(from.scalar_type()) + ", p1, s1);\n  STORE(" + type_letter(to.scalar_type()) + ", p0, s0, v);\n";
+    return ProgramText{std::string(kernel_file("types")) + index_source(walk.wide) + walk_source(walk) +
+                           "kernel void run(BUFFER(p0), BUFFER(p1), const Shape_s s, const ulong n) {\n"
+                           "  const index i = (index)get_global_id(0);\n  if (i >= n) return;\n  WALK_s\n" +
                            move + "}\n",
                        std::string("-cl-std=CL1.2") + (d.facts().has_fp64 ? " -DHAS_FP64" : "")};
   });
@@ -151,10 +151,10 @@ bool fill_on_device(const Tensor& to, const Scalar& value) {
   const std::string letter = type_letter(to.scalar_type());
   const Compute c = compute_of(to.scalar_type());
   const cl_kernel kernel = d.programs().kernel("fill " + letter + " " + walk_key(walk), "run", [&] {
-    return ProgramText{std::string(kernel_file("types")) + walk_source(walk) + "kernel void run(BUFFER(p0), const " + compute_name(c) +
-                           " v, const Shape s, const ulong n) {\n  const index i = (index)get_global_id(0);\n  if (i >= n) return;\n  WALK\n"
+    return ProgramText{std::string(kernel_file("types")) + index_source(walk.wide) + walk_source(walk) + "kernel void run(BUFFER(p0), const " + compute_name(c) +
+                           " v, const Shape_s s, const ulong n) {\n  const index i = (index)get_global_id(0);\n  if (i >= n) return;\n  WALK_s\n"
                            "  OPEN(" +
-                           letter + ", p0);\n  STORE(" + letter + ", p0, o0, v);\n}\n",
+                           letter + ", p0);\n  STORE(" + letter + ", p0, s0, v);\n}\n",
                        std::string("-cl-std=CL1.2") + (d.facts().has_fp64 ? " -DHAS_FP64" : "")};
   });
   Launch launch(d, queue_for(to), kernel);

@@ -88,7 +88,7 @@ Launch::Launch(const Tensor& on, const char* file, const char* name, const std::
       kernel_(device_.programs().kernel(std::string(file) + ":" + name + defines, name,
                                         [&] {
                                           const std::string fp64 = device_.facts().has_fp64 ? " -DHAS_FP64" : "";
-                                          return ProgramText{std::string(kernel_file("types")) + kernel_file(file),
+                                          return ProgramText{std::string(kernel_file("types")) + kernel_file("rows") + kernel_file(file),
                                                              "-cl-std=CL1.2 " + defines + fp64};
                                         })),
       lock_(device_.launch_mutex()) {}
@@ -96,7 +96,8 @@ Launch::Launch(const Tensor& on, const char* file, const char* name, const std::
 Launch::Launch(ClDevice& d, cl_command_queue queue, cl_kernel kernel) : device_(d), queue_(queue), kernel_(kernel), lock_(d.launch_mutex()) {}
 
 Launch& Launch::tensor(const Tensor& t) {
-  const Place place = device_.memory().find(t.data_ptr());
+  Place place;  // a tensor that is undefined or empty: no buffer, which kernels do not touch
+  if (t.defined() && t.data_ptr()) place = device_.memory().find(t.data_ptr());
   raw(&place.buffer, sizeof place.buffer);
   return value(static_cast<cl_ulong>(place.offset));
 }

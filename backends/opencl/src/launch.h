@@ -37,6 +37,7 @@ class Launch {
   Launch(ClDevice& d, cl_command_queue queue, cl_kernel kernel);
 
   /// Two arguments: the buffer, and the distance of the first element in bytes.
+  /// Undefined and empty tensors have no buffer.
   Launch& tensor(const Tensor& t);
   template <class T>
   Launch& value(const T& v) {

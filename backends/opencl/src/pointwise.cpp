@@ -152,9 +152,9 @@ ProgramText Run::text(bool has_fp64) const {
   out += "#define T " + t + "\n#define UNSIGNED_T u" + (c == Compute::Long ? std::string("long") : std::string("int")) +
          "\n#define BITS " + (c == Compute::Long ? "64" : "32") + "\n#define IS_FLOAT " + (is_float ? "1" : "0") + "\n#define IS_BOOL " +
          (types_.common == cresset::kBool ? "1" : "0") + "\n#define M_PI_VALUE 3.14159265358979323846\n" + args_.row.functions +
-         walk_source(walk_) + "kernel void run(BUFFER(p_result)";
+         index_source(walk_.wide) + walk_source(walk_) + "kernel void run(BUFFER(p_result)";
   for (std::size_t i = 0; i < args_.row.arguments.size(); ++i) out += parameter(i);
-  out += ", const Shape s, const ulong n) {\n  const index i = (index)get_global_id(0);\n  if (i >= n) return;\n  WALK\n";
+  out += ", const Shape_s s, const ulong n) {\n  const index i = (index)get_global_id(0);\n  if (i >= n) return;\n  WALK_s\n";
   const std::string result = type_letter(out_.scalar_type());
   int operand = 1;
   std::string body;
@@ -167,7 +167,7 @@ ProgramText Run::text(bool has_fp64) const {
       std::string value = "v_" + name;
       if (is_device_tensor(tensor)) {
         out += "  OPEN(" + letter + ", p_" + name + ");\n";
-        value = "LOAD(" + letter + ", p_" + name + ", o" + std::to_string(operand++) + ")";
+        value = "LOAD(" + letter + ", p_" + name + ", s" + std::to_string(operand++) + ")";
       }
       body += "  const " + type + " a_" + name + " = (" + type + ")(" +
               (is_condition(tensor) ? "(" + value + ") != 0" : is_float ? value : "WRAP(" + common + ", " + value + ")") + ");\n";
@@ -177,7 +177,7 @@ ProgramText Run::text(bool has_fp64) const {
   }
   out += "  OPEN(" + result + ", p_result);\n" + body;
   out += std::string("  const ") + (types_.result == cresset::kBool ? "int" : "T") + " r = " + args_.row.expression + ";\n";
-  out += "  STORE(" + result + ", p_result, o0, r);\n}\n";
+  out += "  STORE(" + result + ", p_result, s0, r);\n}\n";
   return {out, std::string("-cl-std=CL1.2") + (has_fp64 ? " -DHAS_FP64" : "")};
 }
 

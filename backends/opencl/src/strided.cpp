@@ -27,6 +27,10 @@ char pattern_of(int64_t stride) { return stride == 1 ? 'i' : stride == 0 ? '0' :
 bool make_walk(IntArrayRef sizes, const std::vector<const Tensor*>& tensors, Walk& walk) {
   std::vector<std::vector<int64_t>> strides;
   for (const Tensor* t : tensors) strides.push_back(aligned(*t, sizes));
+  return make_walk_of_strides(sizes, strides, walk);
+}
+
+bool make_walk_of_strides(IntArrayRef sizes, const std::vector<std::vector<int64_t>>& strides, Walk& walk) {
   std::vector<std::size_t> order;
   for (std::size_t d = 0; d < sizes.size(); ++d) {
     walk.n *= sizes[d];
@@ -49,7 +53,7 @@ bool make_walk(IntArrayRef sizes, const std::vector<const Tensor*>& tensors, Wal
   if (last.size() > kMaxDims) return false;
   walk.ndim = static_cast<int>(last.size());
   walk.wide = walk.n > kNarrow;
-  for (std::size_t k = 0; k < tensors.size(); ++k) {
+  for (std::size_t k = 0; k < strides.size(); ++k) {
     auto& s = walk.strides.emplace_back();
     int64_t reach = 0;
     for (std::size_t d = 0; d < last.size(); ++d) {
@@ -69,27 +73,25 @@ std::string walk_key(const Walk& w) {
   return key;
 }
 
-std::string walk_source(const Walk& w) {
+std::string index_source(bool wide) { return wide ? "typedef ulong index;\n" : "typedef uint index;\n"; }
+
+std::string walk_source(const Walk& w, const std::string& name) {
   const std::string d = std::to_string(std::max(w.ndim, 1)), k = std::to_string(w.strides.size());
-  std::string out = w.wide ? "typedef ulong index;\n" : "typedef uint index;\n";
-  out += "typedef struct { index size[" + d + "]; index stride[" + k + "][" + d + "]; } Shape;\n#define WALK ";
+  std::string out = "typedef struct { index size[" + d + "]; index stride[" + k + "][" + d + "]; } Shape_" + name + ";\n#define WALK_" + name + " ";
   for (std::size_t t = 0; t < w.strides.size(); ++t) {
-    const std::string name = std::to_string(t);
-    if (w.ndim == 0) out += "const index o" + name + " = 0; ";
-    if (w.ndim == 1) {
-      const char pattern = pattern_of(w.strides[t][0]);
-      out += "const index o" + name + " = " + (pattern == 'i' ? "i" : pattern == '0' ? "0" : "i * s.stride[" + name + "][0]") + "; ";
-    }
-    if (w.ndim > 1) out += "index o" + name + " = 0; ";
+    const std::string number = std::to_string(t);
+    const char pattern = w.ndim == 1 ? pattern_of(w.strides[t][0]) : '0';
+    const std::string start = pattern == 'i' ? "i" : pattern == '0' ? "0" : "i * " + name + ".stride[" + number + "][0]";
+    out += std::string(w.ndim > 1 ? "index " : "const index ") + name + number + " = " + start + "; ";
   }
   if (w.ndim > 1) {
     out += "{ index rest = i; ";
     for (int dim = w.ndim; dim-- > 0;) {
-      const std::string at = std::to_string(dim);
-      out += dim > 0 ? "{ const index next = rest / s.size[" + at + "], here = rest - next * s.size[" + at + "]; rest = next; "
+      const std::string at = std::to_string(dim), size = name + ".size[" + at + "]";
+      out += dim > 0 ? "{ const index next = rest / " + size + ", here = rest - next * " + size + "; rest = next; "
                      : "{ const index here = rest; ";
       for (std::size_t t = 0; t < w.strides.size(); ++t)
-        out += "o" + std::to_string(t) + " += here * s.stride[" + std::to_string(t) + "][" + at + "]; ";
+        out += name + std::to_string(t) + " += here * " + name + ".stride[" + std::to_string(t) + "][" + at + "]; ";
       out += "} ";
     }
     out += "}";
@@ -109,8 +111,8 @@ void add_shape(Launch& launch, const Walk& w) {
 }
 }  // namespace
 
-void add_walk(Launch& launch, const Walk& w) {
-  if (w.wide)
+void add_walk(Launch& launch, const Walk& w, bool wide) {
+  if (wide)
     add_shape<cl_ulong>(launch, w);
   else
     add_shape<cl_uint>(launch, w);
