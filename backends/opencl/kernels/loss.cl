@@ -1,8 +1,8 @@
-// Negative log likelihood of (n, classes). A target outside of the classes gives NaN: a kernel cannot raise.
+// Negative log likelihood of (batch, classes, inner): n = batch * inner targets. A target outside of the classes gives NaN: a kernel cannot raise.
 #define WEIGHT_OF(t) (has_weight ? (A)LOAD(W, weight, t) : (A)1)
 
 // One work group. With `each` no reduction: out has n elements.
-kernel void nll_loss(BUFFER(x), BUFFER(target), BUFFER(weight), BUFFER(out), BUFFER(total), const ulong n, const ulong classes,
+kernel void nll_loss(BUFFER(x), BUFFER(target), BUFFER(weight), BUFFER(out), BUFFER(total), const ulong n, const ulong classes, const ulong inner,
                      const long ignored, const int has_weight, const int each, const int mean, local A *shared) {
   OPEN(X, x);
   OPEN(T, target);
@@ -17,7 +17,7 @@ kernel void nll_loss(BUFFER(x), BUFFER(target), BUFFER(weight), BUFFER(out), BUF
         loss = NAN;
       } else {
         const A w = WEIGHT_OF(t);
-        loss = -w * (A)LOAD(X, x, i * classes + (ulong)t);
+        loss = -w * (A)LOAD(X, x, ((i / inner) * classes + (ulong)t) * inner + i % inner);
         weights += w;
       }
     }
@@ -33,7 +33,7 @@ kernel void nll_loss(BUFFER(x), BUFFER(target), BUFFER(weight), BUFFER(out), BUF
 }
 
 // One work item for every element of the gradient.
-kernel void nll_loss_backward(BUFFER(grad), BUFFER(target), BUFFER(weight), BUFFER(total), BUFFER(out), const ulong n, const ulong classes,
+kernel void nll_loss_backward(BUFFER(grad), BUFFER(target), BUFFER(weight), BUFFER(total), BUFFER(out), const ulong n, const ulong classes, const ulong inner,
                               const long ignored, const int has_weight, const int each, const int mean) {
   const ulong k = get_global_id(0);
   if (k >= n * classes) return;
@@ -42,10 +42,10 @@ kernel void nll_loss_backward(BUFFER(grad), BUFFER(target), BUFFER(weight), BUFF
   OPEN(W, weight);
   OPEN(X, total);
   OPEN(X, out);
-  const ulong i = k / classes;
+  const ulong i = k / (inner * classes) * inner + k % inner;
   const long t = LOAD(T, target, i);
   A g = 0;
-  if (t != ignored && t == (long)(k % classes)) {
+  if (t != ignored && t == (long)(k / inner % classes)) {
     g = -WEIGHT_OF(t) * (A)LOAD(X, grad, each ? i : 0);
     if (mean) g /= (A)LOAD(X, total, 0);
   }

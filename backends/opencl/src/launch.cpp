@@ -95,11 +95,12 @@ Launch::Launch(const Tensor& on, const char* file, const char* name, const std::
 
 Launch::Launch(ClDevice& d, cl_command_queue queue, cl_kernel kernel) : device_(d), queue_(queue), kernel_(kernel), lock_(d.launch_mutex()) {}
 
-Launch& Launch::tensor(const Tensor& t) {
+Launch& Launch::tensor(const Tensor& t, int64_t elements) {
   Place place;  // a tensor that is undefined or empty: no buffer, which kernels do not touch
   if (t.defined() && t.data_ptr()) place = device_.memory().find(t.data_ptr());
   raw(&place.buffer, sizeof place.buffer);
-  return value(static_cast<cl_ulong>(place.offset));
+  const auto shift = t.defined() ? static_cast<std::size_t>(elements) * static_cast<std::size_t>(t.element_size()) : 0;
+  return value(static_cast<cl_ulong>(place.offset + shift));
 }
 
 Launch& Launch::raw(const void* data, std::size_t nbytes) {

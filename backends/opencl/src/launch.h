@@ -37,8 +37,8 @@ class Launch {
   Launch(ClDevice& d, cl_command_queue queue, cl_kernel kernel);
 
   /// Two arguments: the buffer, and the distance of the first element in bytes.
-  /// Undefined and empty tensors have no buffer.
-  Launch& tensor(const Tensor& t);
+  /// `elements` is added to the distance. Undefined and empty tensors have no buffer.
+  Launch& tensor(const Tensor& t, int64_t elements = 0);
   template <class T>
   Launch& value(const T& v) {
     return raw(&v, sizeof v);

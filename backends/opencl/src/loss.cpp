@@ -9,9 +9,13 @@ namespace {
 constexpr int64_t kNone = 0, kMean = 1;  // reductions, by number
 
 struct Batch {
-  int64_t n, classes;
+  int64_t n, classes, inner;
 };
-Batch batch_of(const Tensor& x) { return {x.dim() == 1 ? 1 : x.size(0), x.size(x.dim() - 1)}; }
+Batch batch_of(const Tensor& x) {
+  if (x.dim() == 1) return {1, x.size(0), 1};
+  const int64_t inner = product(x.sizes(), 2, x.dim());
+  return {x.size(0) * inner, x.size(1), inner};
+}
 
 std::string types(const Tensor& x, const Tensor& target, const Tensor& weight) {
   return std::string("-DX=") + type_letter(x.scalar_type()) + " -DT=" + type_letter(target.scalar_type()) +
@@ -24,11 +28,11 @@ bool nll_loss(Call& c) {
   const Tensor x = dense(c.tensor(0)), target = dense(c.tensor(1)), weight = c.has(2) ? dense(c.tensor(2)) : Tensor();
   if (x.numel() == 0) return false;
   const Batch b = batch_of(x);
-  const bool each = c.integer(3) == kNone && x.dim() == 2;
+  const bool each = c.integer(3) == kNone && x.dim() > 1;
   const std::size_t items = group_size(device_of(x), 64);
   Launch launch(x, "loss", "nll_loss", types(x, target, weight));
   launch.tensor(x).tensor(target).tensor(weight).tensor(c.result(0)).tensor(c.result(1));
-  launch.value<cl_ulong>(b.n).value<cl_ulong>(b.classes).value<cl_long>(c.integer(4)).value<cl_int>(weight.defined());
+  launch.value<cl_ulong>(b.n).value<cl_ulong>(b.classes).value<cl_ulong>(b.inner).value<cl_long>(c.integer(4)).value<cl_int>(weight.defined());
   launch.value<cl_int>(each).value<cl_int>(c.integer(3) == kMean).local(items * 8);
   launch.run_groups({1, 1, 1}, {items, 1, 1});
   return true;
@@ -42,8 +46,8 @@ bool nll_loss_backward(Call& c) {
   const Batch b = batch_of(x);
   Launch launch(x, "loss", "nll_loss_backward", types(x, target, weight));
   launch.tensor(grad).tensor(target).tensor(weight).tensor(total).tensor(c.result());
-  launch.value<cl_ulong>(b.n).value<cl_ulong>(b.classes).value<cl_long>(c.integer(5)).value<cl_int>(weight.defined());
-  launch.value<cl_int>(c.integer(4) == kNone && x.dim() == 2).value<cl_int>(c.integer(4) == kMean);
+  launch.value<cl_ulong>(b.n).value<cl_ulong>(b.classes).value<cl_ulong>(b.inner).value<cl_long>(c.integer(5)).value<cl_int>(weight.defined());
+  launch.value<cl_int>(c.integer(4) == kNone && x.dim() > 1).value<cl_int>(c.integer(4) == kMean);
   launch.run(static_cast<std::size_t>(b.n * b.classes));
   return true;
 }
