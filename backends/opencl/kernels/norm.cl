@@ -9,44 +9,41 @@
 #define FACTOR(p, absent) (has_##p ? (A)LOAD(W, p, j) : (A)(absent))
 #endif
 
-// Mean and inverse deviation are computed, or taken from the running statistics when `given`.
+// Mean and inverse deviation are computed, or with GIVEN taken from the running statistics.
 kernel void norm(BUFFER(x), BUFFER(weight), BUFFER(bias), BUFFER(running_mean), BUFFER(running_var), BUFFER(out), BUFFER(mean_out),
                  BUFFER(rstd_out), const ulong rows, const ulong n, const ulong channels, const ulong inner, const int has_weight,
-                 const int has_bias, const int given, const int update, const A momentum, const A eps SHARED) {
+                 const int has_bias, const int update, const A momentum, const A eps SHARED) {
   const ulong row = ROW;
-  if (row >= rows) return;
+  LEAVE_PAST(rows);
   OPEN(X, x);
   OPEN(W, weight);
   OPEN(W, bias);
   OPEN(S, running_mean);
   OPEN(S, running_var);
   OPEN(X, out);
-  A mean, rstd;
-  if (given) {
-    mean = LOAD(S, running_mean, row);
-    rstd = 1 / sqrt((A)LOAD(S, running_var, row) + eps);
-  } else {
-    A part = 0;
-    for (ulong j = FIRST; j < n; j += STEP) part += (A)LOAD(X, x, PLACE(j));
-    mean = JOINED(part) / (A)n;
-    part = 0;
-    for (ulong j = FIRST; j < n; j += STEP) {
-      const A d = (A)LOAD(X, x, PLACE(j)) - mean;
-      part += d * d;
-    }
-    const A squares = JOINED(part), variance = squares / (A)n;
-    rstd = 1 / sqrt(variance + eps);
-    if (LEADS) {
-      OPEN(M, mean_out);
-      OPEN(M, rstd_out);
-      STORE(M, mean_out, row, mean);
-      STORE(M, rstd_out, row, rstd);
-      if (update) {
-        STORE(S, running_mean, row, (1 - momentum) * (A)LOAD(S, running_mean, row) + momentum * mean);
-        STORE(S, running_var, row, (1 - momentum) * (A)LOAD(S, running_var, row) + momentum * squares / (A)(n - 1));
-      }
+#if GIVEN
+  const A mean = LOAD(S, running_mean, row), rstd = 1 / sqrt((A)LOAD(S, running_var, row) + eps);
+#else
+  A part = 0;
+  for (ulong j = FIRST; j < n; j += STEP) part += (A)LOAD(X, x, PLACE(j));
+  const A mean = JOINED(part) / (A)n;
+  A distances = 0;
+  for (ulong j = FIRST; j < n; j += STEP) {
+    const A d = (A)LOAD(X, x, PLACE(j)) - mean;
+    distances += d * d;
+  }
+  const A squares = JOINED(distances), rstd = 1 / sqrt(squares / (A)n + eps);
+  if (LEADS) {
+    OPEN(M, mean_out);
+    OPEN(M, rstd_out);
+    STORE(M, mean_out, row, mean);
+    STORE(M, rstd_out, row, rstd);
+    if (update) {
+      STORE(S, running_mean, row, (1 - momentum) * (A)LOAD(S, running_mean, row) + momentum * mean);
+      STORE(S, running_var, row, (1 - momentum) * (A)LOAD(S, running_var, row) + momentum * squares / (A)(n - 1));
     }
   }
+#endif
   for (ulong j = FIRST; j < n; j += STEP) {
     const A y = ((A)LOAD(X, x, PLACE(j)) - mean) * rstd;
     STORE(X, out, PLACE(j), y * FACTOR(weight, 1) + FACTOR(bias, 0));
@@ -59,7 +56,7 @@ kernel void norm_backward(BUFFER(grad), BUFFER(x), BUFFER(weight), BUFFER(mean),
                           const int has_weight, const int train, const int wants_x, const int wants_weight, const int wants_bias,
                           const A eps SHARED) {
   const ulong row = ROW;
-  if (row >= rows) return;
+  LEAVE_PAST(rows);
   OPEN(X, grad);
   OPEN(X, x);
   OPEN(W, weight);

@@ -1,4 +1,4 @@
-// Pooling of planes (height, width). Backward passes gather: an element asks the windows that it lies in.
+// Pooling of planes (height, width). Backward passes of averages gather: an element asks the windows that it lies in.
 #define GEOMETRY                                                                                                                        \
   const ulong height, const ulong width, const ulong out_height, const ulong out_width, const long kernel_h, const long kernel_w,      \
       const long stride_h, const long stride_w, const long pad_h, const long pad_w, const long dilation_h, const long dilation_w
@@ -37,24 +37,20 @@ kernel void max_pool(BUFFER(x), BUFFER(out), BUFFER(indices), const ulong n, GEO
   indices[i] = where;
 }
 
-kernel void max_pool_backward(BUFFER(grad), BUFFER(indices), BUFFER(out), const ulong n, GEOMETRY) {
-  INPUT_PLACE;
+// One work item a plane: gradients go where the indices say, several to one place where windows overlap.
+kernel void max_pool_backward(BUFFER(grad), BUFFER(indices), BUFFER(out), const ulong planes, const ulong inputs, const ulong outputs) {
+  const ulong plane = get_global_id(0);
+  if (plane >= planes) return;
   OPEN(T, grad);
   OPEN(i64, indices);
   OPEN(T, out);
-  const long self = (long)(i % (width * height));
-  A sum = 0;
-  for (long y = 0; y < kernel_h; ++y) {
-    const long a = (long)h + pad_h - y * dilation_h;
-    if (a < 0 || a % stride_h != 0 || a / stride_h >= (long)out_height) continue;
-    for (long z = 0; z < kernel_w; ++z) {
-      const long b = (long)w + pad_w - z * dilation_w;
-      if (b < 0 || b % stride_w != 0 || b / stride_w >= (long)out_width) continue;
-      const ulong at = (plane * out_height + (ulong)(a / stride_h)) * out_width + (ulong)(b / stride_w);
-      if (indices[at] == self) sum += (A)LOAD(T, grad, at);
-    }
+  for (ulong j = 0; j < inputs; ++j) STORE(T, out, plane * inputs + j, 0);
+  for (ulong j = plane * outputs; j < (plane + 1) * outputs; ++j) {
+    const long at = indices[j];
+    if (at < 0 || at >= (long)inputs) continue;
+    const ulong to = plane * inputs + (ulong)at;
+    STORE(T, out, to, (A)LOAD(T, out, to) + (A)LOAD(T, grad, j));
   }
-  STORE(T, out, i, sum);
 }
 
 // What a sum is divided by: the window as far as the padding reaches, without the padding, or a number.

@@ -1,14 +1,14 @@
 // Rows: independent stretches of elements that a kernel reads several times. A row belongs to one work item, or, with GROUPED, to one work
-// group whose items share it. A: the type that is computed in.
+// group whose items share it. Barriers stand outside of all branches: some compilers cannot take them there. A: the type that is computed in.
 #if GROUPED
 #define ROW ((ulong)get_group_id(0))
+#define LEAVE_PAST(rows)
 #define FIRST ((ulong)get_local_id(0))
 #define STEP ((ulong)get_local_size(0))
 #define SHARED , local A *shared
 #define JOINED(v) row_sum(v, shared)
 #define LARGEST(v) row_max(v, shared)
 #define LEADS (get_local_id(0) == 0)
-#define MEET barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
 static A row_sum(A v, local A *shared) {
   const uint item = get_local_id(0);
   barrier(CLK_LOCAL_MEM_FENCE);
@@ -36,11 +36,11 @@ static A row_max(A v, local A *shared) {
 }
 #else
 #define ROW ((ulong)get_global_id(0))
+#define LEAVE_PAST(rows) if (get_global_id(0) >= (rows)) return
 #define FIRST 0
 #define STEP 1
 #define SHARED
 #define JOINED(v) (v)
 #define LARGEST(v) (v)
 #define LEADS 1
-#define MEET
 #endif

@@ -3,7 +3,7 @@
 
 kernel void softmax(BUFFER(x), BUFFER(out), const ulong rows, const ulong n, const ulong inner SHARED) {
   const ulong row = ROW;
-  if (row >= rows) return;
+  LEAVE_PAST(rows);
   OPEN(X, x);
   OPEN(R, out);
   const ulong base = BASE;
@@ -27,7 +27,7 @@ kernel void softmax(BUFFER(x), BUFFER(out), const ulong rows, const ulong n, con
 
 kernel void softmax_backward(BUFFER(grad), BUFFER(y), BUFFER(out), const ulong rows, const ulong n, const ulong inner SHARED) {
   const ulong row = ROW;
-  if (row >= rows) return;
+  LEAVE_PAST(rows);
   OPEN(X, grad);
   OPEN(Y, y);
   OPEN(R, out);

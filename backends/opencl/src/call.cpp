@@ -161,12 +161,6 @@ void impl(cresset::Library& m, const char* name, Args... args) {
 
 }  // namespace
 
-std::vector<bool> Call::flags(int i) const {
-  std::vector<bool> out;
-  for (const IValue& v : values_[i].toListRef()) out.push_back(v.toBool());
-  return out;
-}
-
 std::vector<Tensor> Call::tensors(int i) const {
   std::vector<Tensor> out;
   for (const IValue& v : values_[i].toListRef()) out.push_back(v.isTensor() ? v.toTensor() : Tensor());

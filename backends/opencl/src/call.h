@@ -31,7 +31,7 @@ class Call {
   bool flag(int i) const { return values_[i].toBool(); }
   Scalar scalar(int i) const { return values_[i].toScalar(); }
   std::vector<int64_t> ints(int i) const { return none(i) ? std::vector<int64_t>() : values_[i].toIntVector(); }
-  std::vector<bool> flags(int i) const;
+  cresset::Generator generator(int i) const { return values_[i].toGenerator(); }
   std::vector<Tensor> tensors(int i) const;
 
   std::size_t count() const { return results_.size(); }

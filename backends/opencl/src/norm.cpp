@@ -40,7 +40,7 @@ bool batch_norm(Call& c) {
   const Compute compute = compute_of(x.scalar_type());
   const int64_t n = shape.batch * shape.inner;
   const ScalarType saved = c.result(1).scalar_type();
-  RowLaunch row(x, "norm", "norm", types(x.scalar_type(), *w, *s, saved, true), compute, shape.channels, n);
+  RowLaunch row(x, "norm", "norm", types(x.scalar_type(), *w, *s, saved, true) + (training ? "" : " -DGIVEN=1"), compute, shape.channels, n);
   row.arguments()
       .tensor(x)
       .tensor(weight)
@@ -56,7 +56,6 @@ bool batch_norm(Call& c) {
       .value<cl_ulong>(shape.inner)
       .value<cl_int>(weight.defined())
       .value<cl_int>(bias.defined())
-      .value<cl_int>(!training)
       .value<cl_int>(training && running_mean.defined())
       .number(compute, c.real(6))
       .number(compute, c.real(7));
@@ -116,7 +115,7 @@ bool layer_norm(Call& c) {
   row.arguments().tensor(x).tensor(weight).tensor(bias).tensor(Tensor()).tensor(Tensor());
   row.arguments().tensor(c.result(0)).tensor(c.result(1)).tensor(c.result(2));
   row.arguments().value<cl_ulong>(rows).value<cl_ulong>(n).value<cl_ulong>(0).value<cl_ulong>(1);
-  row.arguments().value<cl_int>(weight.defined()).value<cl_int>(bias.defined()).value<cl_int>(0).value<cl_int>(0);
+  row.arguments().value<cl_int>(weight.defined()).value<cl_int>(bias.defined()).value<cl_int>(0);
   row.arguments().number(compute, 0).number(compute, c.real(4));
   row.run();
   return true;

@@ -46,10 +46,10 @@ bool max_pool_backward(Call& c) {
   const Tensor grad = dense(c.tensor(0)), indices = dense(c.tensor(7));
   if (c.result().numel() == 0 || grad.numel() == 0 || grad.scalar_type() != c.result().scalar_type()) return false;
   Launch launch(grad, "pool", "max_pool_backward", types(grad));
-  launch.tensor(grad).tensor(indices).tensor(c.result()).value<cl_ulong>(c.result().numel());
-  add_planes(launch, c.result(), grad);
-  add_windows(launch, c, 2, 5);
-  launch.run(static_cast<std::size_t>(c.result().numel()));
+  const int64_t d = grad.dim(), outputs = grad.size(d - 1) * grad.size(d - 2), planes = grad.numel() / outputs;
+  launch.tensor(grad).tensor(indices).tensor(c.result()).value<cl_ulong>(planes);
+  launch.value<cl_ulong>(c.result().numel() / planes).value<cl_ulong>(outputs);
+  launch.run(static_cast<std::size_t>(planes));
   return true;
 }
 
