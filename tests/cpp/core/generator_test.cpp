@@ -134,11 +134,11 @@ TEST(Generator, DefaultIsOneForTheProcess) {
   const Generator& generator = default_cpu_generator();
   EXPECT_EQ(&generator, &default_cpu_generator());
   const std::lock_guard lock(generator.mutex());
-  const std::vector<uint8_t> state = generator.state_bytes();
+  const std::vector<uint8_t> state = generator.get_state();
   const uint64_t a = generator.seed();
   EXPECT_EQ(generator.current_seed(), a);
   EXPECT_NE(generator.seed(), a);
-  generator.set_state_bytes(state);
+  generator.set_state(state);
   EXPECT_EQ(make_cpu_generator().current_seed(), 67280421310721u);
 }
 
