@@ -121,6 +121,8 @@ void draw_different(RandomCall& call) {
 }
 
 void random_kernel(const OperatorHandle& op, DispatchKeySet ks, Stack* stack) {
+  // Another thread may carry this one's keys on, but not its levels.
+  if (levels().empty()) return op.redispatchBoxed(ks.remove(DispatchKey::FuncTorchVmapMode), stack);
   RandomCall call(op, *stack);
   if (const auto train = call.schema.argument_index("train")) {
     // Dropout outside of training, or of nothing, is no random operator.
