@@ -8,7 +8,7 @@ from pathlib import Path
 import cresset
 from cresset import _C
 
-__all__ = ["backend_key", "check_device", "has_fallback", "known_devices", "load_backend", "out_of_tree_devices", "state_of"]
+__all__ = ["backend_key", "check_device", "known_devices", "load_backend", "out_of_tree_devices", "state_of"]
 
 
 _KEYS = {"cpu": "CPU", "meta": "Meta", "cuda": "CUDA"}
@@ -71,11 +71,6 @@ def check_device(device):
     if device.type != "meta":
         cresset.empty(0, device=device)
     return device
-
-
-def has_fallback(device):
-    """Does the backend run what it has no kernel for by a fallback, such as on the CPU?"""
-    return _C._dispatch_has_backend_fallback(backend_key(device))
 
 
 _KINDS = {"[kernel]": "kernel", "[backend fallback]": "fallback"}
