@@ -1,4 +1,4 @@
-// A device backend as a C++ class: the table of cresset/backend_table.h is filled from its methods while compiling.
+// A device backend as a C++ class: the table of cresset/core/backend_table.h is filled from its methods while compiling.
 //
 //   struct MyChip {
 //     static constexpr const char* kName = "mychip";
@@ -19,7 +19,7 @@
 #include <optional>
 #include <string>
 
-#include <cresset/backend_table.h>
+#include <cresset/core/backend_table.h>
 #include <cresset/core/backend.h>
 #include <cresset/dispatch/library.h>
 

@@ -45,16 +45,19 @@ from .autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_e
 from ._ops import ops  # noqa: E402
 from ._classes import ScriptObject, classes  # noqa: E402,F401
 from ._tags import Tag  # noqa: E402,F401
+from ._devices import get_device_module, register_device_module as _register_device_module  # noqa: E402,F401
+from ._streams import Event, Stream  # noqa: E402,F401
 from .random import fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: E402,F401
 
 _tensor.install(Tensor)
 _tensor_methods.install(Tensor)
 
-from . import _absent, _legacy, _settings, storage  # noqa: E402
+from . import _absent, _devices, _legacy, _settings, storage  # noqa: E402
 
 storage.install(Tensor)
 _legacy.install(Tensor)
 _settings.install(_sys.modules[__name__])
+_devices.install()
 _absent.install(Tensor, _sys.modules[__name__])
 globals().update(_legacy.types())
 globals().update({name: getattr(storage, name) for name in storage.__all__})
@@ -71,7 +74,7 @@ torch = _sys.modules[__name__]  # PyTorch's module is an attribute of itself as 
 # Loaded on first use: what a program does not mention costs it nothing.
 _LAZY = (
     "nn", "optim", "utils", "linalg", "special", "fft", "signal", "library", "overrides", "serialization", "testing", "return_types", "jit", "_overrides",
-    "types", "backends", "masked", "cpu", "cuda", "version",
+    "types", "backends", "masked", "accelerator", "cpu", "cuda", "version",
 )  # fmt: skip
 _LAZY_NAMES = {"save": "serialization", "load": "serialization"}
 
@@ -87,6 +90,8 @@ def __getattr__(name):
         value = getattr(_importlib.import_module(f"{__name__}.{_LAZY_NAMES[name]}"), name)
         globals()[name] = value
         return value
+    elif (module := _devices.module_of(name)) is not None:
+        return module
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

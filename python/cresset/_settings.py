@@ -8,7 +8,7 @@ import cresset
 __all__ = [
     "e", "inf", "nan", "pi", "newaxis", "get_float32_matmul_precision", "set_float32_matmul_precision", "are_deterministic_algorithms_enabled",
     "is_deterministic_algorithms_warn_only_enabled", "use_deterministic_algorithms", "get_deterministic_debug_mode",
-    "set_deterministic_debug_mode", "is_warn_always_enabled", "set_warn_always", "set_flush_denormal", "is_vulkan_available", "get_device_module",
+    "set_deterministic_debug_mode", "is_warn_always_enabled", "set_warn_always", "set_flush_denormal", "is_vulkan_available",
     "set_default_tensor_type", "get_device", "is_conj", "is_neg", "is_distributed", "thread_safe_generator", "classproperty", "SymInt", "SymFloat", "SymBool", "sym_int", "sym_float",
     "sym_max", "sym_min", "sym_not", "sym_ite", "sym_sum", "sym_sqrt", "has_lapack", "has_mkl", "has_openmp", "has_spectral",
 ]  # fmt: skip
@@ -87,15 +87,6 @@ def set_flush_denormal(mode):
 
 def is_vulkan_available():
     return False
-
-
-def get_device_module(device=None):
-    """The module of a device type: cresset.cpu, cresset.cuda, …; RuntimeError when there is none."""
-    kind = cresset.device("cpu" if device is None else device).type
-    module = getattr(cresset, kind, None)
-    if module is None:
-        raise RuntimeError(f"Device '{kind}' does not have a corresponding module registered as 'cresset.{kind}'.")
-    return module
 
 
 def set_default_tensor_type(t):

@@ -74,9 +74,20 @@ def share_memory_(self):
     return self
 
 
-def pin_memory(self):
-    """There is no memory to pin without an accelerator; returns the tensor."""
-    return self
+def pin_memory(self, device=None):
+    """A copy in host memory that devices of the accelerator read directly; the tensor itself when it is there already.
+
+    Without an accelerator there is no such memory, and the tensor comes back. RuntimeError when the backend has none.
+    """
+    kind = _C._accelerator_type() if device is None else cresset.device(device).type
+    if kind is None or kind == "cpu":
+        return self
+    return _C._pin_memory(self, cresset.device(kind))
+
+
+def is_pinned(self, device=None):
+    """Whether it lies in pinned host memory."""
+    return _C._is_pinned(self)
 
 
 def cuda(self, *args, **kwargs):
@@ -94,7 +105,7 @@ def lu(self, pivot=True, get_infos=False):
 
 def install(tensor):
     """Put the methods into the class."""
-    for function in (register_hook, register_post_accumulate_grad_hook, __reversed__, nonzero, share_memory_, pin_memory, cuda, lu):
+    for function in (register_hook, register_post_accumulate_grad_hook, __reversed__, nonzero, share_memory_, pin_memory, is_pinned, cuda, lu):
         setattr(tensor, function.__name__, _protocol(function))
     for function in (_reductions.norm, _reductions.unique, _reductions.unique_consecutive, _spectral.stft):
         setattr(tensor, function.__name__, _protocol(function))

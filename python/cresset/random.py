@@ -4,12 +4,18 @@ import contextlib
 
 import cresset
 
+from . import _C
+
 __all__ = ["manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state", "fork_rng"]
 
 
 def manual_seed(seed):
-    """Set the seed of the default generator and return it. Negative seeds count from 2**64."""
-    return cresset.default_generator.manual_seed(int(seed))
+    """Set the seed of the default generators of the CPU and of all devices; returns the CPU's. Negative seeds count from 2**64."""
+    seed = int(seed)
+    for kind in _C._registered_backends():
+        for i in range(_C._device_count(cresset.device(kind))):
+            _C._default_generator(cresset.device(kind, i)).manual_seed(seed)
+    return cresset.default_generator.manual_seed(seed)
 
 
 def seed():
@@ -32,14 +38,29 @@ def set_rng_state(new_state):
     cresset.default_generator.set_state(new_state)
 
 
+def _generators(devices, device_type):
+    """The generators besides the CPU's whose state fork_rng keeps."""
+    kinds = _C._registered_backends()
+    if device_type is not None and device_type not in kinds:  # "cuda" by habit, without such a device
+        return []
+    kind = device_type or (kinds[0] if kinds else None)
+    if kind is None:
+        return []
+    places = range(_C._device_count(cresset.device(kind))) if devices is None else devices
+    places = [cresset.device(kind, p) if isinstance(p, int) else cresset.device(p) for p in places]
+    return [_C._default_generator(p) for p in places if p.type != "cpu"]
+
+
 @contextlib.contextmanager
-def fork_rng(devices=None, enabled=True, *args, **kwargs):
-    """Run a block and put the generator's state back afterwards. Only the CPU has a state here; `devices` is accepted."""
+def fork_rng(devices=None, enabled=True, _caller="fork_rng", _devices_kw="devices", device_type=None):
+    """Run a block and put the states of the generators back afterwards: the CPU's, and those of `devices` of a kind (default: all)."""
     if not enabled:
         yield
         return
-    state = get_rng_state()
+    generators = [cresset.default_generator, *_generators(devices, device_type)]
+    states = [g.get_state() for g in generators]
     try:
         yield
     finally:
-        set_rng_state(state)
+        for generator, state in zip(generators, states, strict=True):
+            generator.set_state(state)

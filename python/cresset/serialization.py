@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 
 import cresset
-from cresset import Tensor
+from cresset import Tensor, _C
 
 __all__ = ["save", "load"]
 
@@ -21,6 +21,7 @@ _CODES = {
 }  # fmt: skip
 _NAMES = {code: name for name, code in _CODES.items()}
 _STRUCTURE, _VERSIONS, _COMPLEX128 = "cresset.structure", "cresset.versions", "cresset.complex128"
+_DEVICES = "cresset.devices"  # name -> "tag:index" of the tensors that were on a device
 _MAX_HEADER = 100_000_000
 
 
@@ -148,7 +149,7 @@ def save(obj, f):
     else:
         metadata[_STRUCTURE] = json.dumps(encoder.encode(obj))
         tensors = encoder.tensors
-    plain, complex128 = {}, []
+    plain, complex128, devices = {}, [], {}
     for name, tensor in tensors.items():
         tensor = tensor.detach()
         if tensor.is_complex():
@@ -160,9 +161,13 @@ def save(obj, f):
             raise TypeError(f"save: the dtype of {name!r} has no safetensors code; got {tensor.dtype}. Cast it first.")
         if tensor.is_meta:
             raise NotImplementedError(f"save: a tensor with data was required; {name!r} is on the meta device.")
+        if tensor.device.type != "cpu":
+            devices[name] = location_tag(tensor.device)
         plain[name] = tensor.cpu().contiguous()
     if complex128:
         metadata[_COMPLEX128] = json.dumps(complex128)
+    if devices:
+        metadata[_DEVICES] = json.dumps(devices)
 
     # The widest dtypes come first, which aligns every tensor; the header keeps the caller's order.
     layout = sorted(plain, key=lambda name: -plain[name].element_size())
@@ -268,6 +273,39 @@ def _read_tensors(f, header):
     return {name: tensors[name] for name in header}
 
 
+# Locations ------------------------------------------------------------------------------------------------------------
+
+
+def location_tag(device):
+    """How a file names a device: "cpu", or the backend's tag and the index."""
+    return "cpu" if device.type == "cpu" else f"{_C._device_file_tag(device)}:{device.index or 0}"
+
+
+def device_of_tag(tag):
+    """The device that a location tag of a file names; RuntimeError when it is not here."""
+    name, _, index = tag.partition(":")
+    for kind in _C._registered_backends():
+        if _C._device_file_tag(cresset.device(kind)) == name:
+            name = kind
+    try:
+        device = cresset.device(f"{name}:{index}" if index else name)
+        if index and _C._device_count(device) <= int(index):
+            raise RuntimeError(f"there are {_C._device_count(device)} devices of that kind")
+    except RuntimeError as error:
+        raise RuntimeError(f"load: the file was saved on {tag}, which is not here: {error}\nLoad it with map_location='cpu'.") from None
+    return device
+
+
+def _placed(tensor, tag, map_location):
+    """The tensor where it belongs by its tag, or where map_location says."""
+    if isinstance(map_location, dict):
+        return tensor.to(device_of_tag(str(map_location.get(tag, tag))))
+    if callable(map_location):
+        moved = map_location(tensor, tag)
+        return tensor.to(device_of_tag(tag)) if moved is None else moved
+    return tensor.to(device_of_tag(tag) if map_location is None else map_location)
+
+
 class _Readable:
     # Adds readinto to a file object that has only read.
     def __init__(self, f):
@@ -282,8 +320,9 @@ class _Readable:
 def load(f, map_location=None, *, weights_only=True, mmap=None):
     """Read what `save` wrote, or any safetensors file, from a path or binary file; nothing in it can run code.
 
-    A state dict comes back as an OrderedDict with its versions, another flat file as a dict. `map_location` is a device to
-    move to. EOFError for an empty file, RuntimeError for a damaged one. `weights_only` and `mmap` are accepted and change nothing.
+    A state dict comes back as an OrderedDict with its versions, another flat file as a dict. Tensors go back to the device they
+    were saved from. `map_location` is a device to move to instead, a dict from location tags ("mychip:0") to devices, or a function
+    of the tensor on the CPU and its tag that gives the tensor to use, or None for the device of the tag. EOFError for an empty file, RuntimeError for a damaged one. `weights_only` and `mmap` are accepted and change nothing.
     """
     if isinstance(f, (str, os.PathLike)):
         with open(f, "rb") as opened:
@@ -295,8 +334,9 @@ def load(f, map_location=None, *, weights_only=True, mmap=None):
     tensors = _read_tensors(f if hasattr(f, "readinto") else _Readable(f), header)
     for name in json.loads(metadata.get(_COMPLEX128, "[]")):
         tensors[name] = cresset.view_as_complex(tensors[name])
-    if map_location is not None:
-        tensors = {name: t.to(map_location) for name, t in tensors.items()}
+    devices = json.loads(metadata.get(_DEVICES, "{}"))
+    if devices or map_location is not None:
+        tensors = {name: _placed(t, devices.get(name, "cpu"), map_location) for name, t in tensors.items()}
     if _STRUCTURE in metadata:
         return _decode(json.loads(metadata[_STRUCTURE]), tensors)
     if _VERSIONS in metadata:

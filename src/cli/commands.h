@@ -16,6 +16,7 @@ struct Shared {
 void add_config(CLI::App& app, Shared& shared);
 void add_doctor(CLI::App& app, Shared& shared);
 void add_explain(CLI::App& app, Shared& shared);
+void add_new_backend(CLI::App& app, Shared& shared);
 void add_ops(CLI::App& app, Shared& shared);
 
 }  // namespace cresset::cli

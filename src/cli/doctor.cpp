@@ -4,7 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include <cresset/base/parallel.h>
+#include <cresset/core/backend.h>
 #include <cresset/dispatch/dispatcher.h>
+#include <cresset/ops/functions_arith.h>
 #include <cresset/ops/functions_conv.h>
 #include <cresset/ops/functions_creation.h>
 #include <cresset/ops/functions_matmul.h>
@@ -57,10 +59,67 @@ void doctor(Shared& shared) {
   std::printf("%s\n", shared.status == 0 ? "all well" : "something is wrong, see above");
 }
 
+// Operators with a kernel of the device's own, defaults of the core left out.
+std::size_t own_kernels(DeviceType t) {
+  std::size_t n = 0;
+  for (const OperatorName& name : Dispatcher::singleton().getRegistrationsForDispatchKey(backendKey(t)))
+    if (Dispatcher::singleton().findOp(name)->dumpComputedTable().find(str(toString(backendKey(t)), ": default of backends")) ==
+        std::string::npos)
+      ++n;
+  return n;
+}
+
+// Does a tensor survive the way to the device and back, and does an operator give the right number there?
+std::string check_device(DeviceType t) {
+  try {
+    const Tensor a = cresset::arange(6, TensorOptions(kFloat));
+    const Tensor there = a.to(TensorOptions(Device(t)));
+    if (!there.to(TensorOptions(Device(kCPU))).equal(a)) return "numbers change on the way to the device and back";
+    if (cresset::add(there, there).sum().item<double>() != 30) return "add gives a wrong result";
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+  return "";
+}
+
+void doctor_of_device(Shared& shared, const std::string& name) {
+  const BackendReport r = inspect_backend(name);
+  nlohmann::ordered_json report;
+  report["name"] = name;
+  if (!r.library.empty()) report["library"] = r.library;
+  std::string problem = r.problem;
+  if (!r.parts.empty()) report["table_version"] = r.table_version;
+  if (r.type) {
+    report["dispatch_key"] = toString(backendKey(*r.type));
+    report["devices"] = device_count(*r.type);
+    report["own_kernels"] = own_kernels(*r.type);
+    if (problem.empty() && device_count(*r.type) > 0) problem = check_device(*r.type);
+  }
+  report["state"] = problem.empty() ? "works" : problem;
+  for (const BackendPart& p : r.parts)
+    report["parts"].push_back({{"name", p.name}, {"required", p.required}, {"present", p.present}, {"without", p.without}});
+  shared.status = problem.empty() ? 0 : 1;
+  if (shared.json) {
+    std::printf("%s\n", report.dump(2).c_str());
+    return;
+  }
+  for (const auto& [key, value] : report.items())
+    if (key != "parts") std::printf("%-24s %s\n", key.c_str(), (value.is_string() ? value.get<std::string>() : value.dump()).c_str());
+  for (const BackendPart& p : r.parts)
+    std::printf("  %-8s %-20s %s\n",
+                p.present    ? "has"
+                : p.required ? "REQUIRED"
+                             : "lacks",
+                p.name.c_str(), p.present ? "" : p.without.c_str());
+}
+
 }  // namespace
 
 void add_doctor(CLI::App& app, Shared& shared) {
-  app.add_subcommand("doctor", "what this installation is, and whether it works on this machine")->callback([&shared] { doctor(shared); });
+  static std::string device;
+  auto* command = app.add_subcommand("doctor", "what this installation is, and whether it works on this machine");
+  command->add_option("name", device, "a device: what its backend has, what is missing, and what that switches off");
+  command->callback([&shared] { device.empty() ? doctor(shared) : doctor_of_device(shared, device); });
 }
 
 }  // namespace cresset::cli

@@ -19,6 +19,7 @@ int main(int argc, char** argv) {
   cresset::cli::add_config(app, shared);
   cresset::cli::add_doctor(app, shared);
   cresset::cli::add_explain(app, shared);
+  cresset::cli::add_new_backend(app, shared);
   cresset::cli::add_ops(app, shared);
   try {
     app.parse(argc, argv);

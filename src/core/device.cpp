@@ -6,6 +6,9 @@
 #include <cctype>
 #include <charconv>
 #include <mutex>
+#include <optional>
+
+#include "core/backend_device.h"
 
 namespace cresset {
 namespace {
@@ -100,14 +103,28 @@ DeviceType register_device_type(const std::string& name) {
   CRESSET_THROW(Error, "register_device_type: no slot is left for '", name, "'; registered: ", unlocked_list(n), ".");
 }
 
-DeviceType device_type_from_name(std::string_view name) {
+namespace {
+std::optional<DeviceType> find_type(std::string_view name) {
   Names& n = names();
   std::lock_guard lock(n.mutex);
   for (int i = 0; i < kDeviceTypeCount; ++i)
     if (n.name[i] == name && !name.empty()) return static_cast<DeviceType>(i);
   if (name == "privateuseone") return DeviceType::PrivateUse1;
   if (name == "cuda") return DeviceType::CUDA;
-  CRESSET_THROW(Error, "Expected one of ", unlocked_list(n), " device type at start of device string: ", name);
+  return std::nullopt;
+}
+}  // namespace
+
+DeviceType device_type_from_name(std::string_view name) {
+  if (const auto known = find_type(name)) return *known;
+  // Nobody has asked for it yet: a plug-in may give the name.
+  const std::string problem = detail::resolve_device_name(std::string(name));
+  if (const auto loaded = find_type(name)) return *loaded;
+  CRESSET_CHECK(problem.empty(), "Expected one of ", known_device_names(), " device type at start of device string: ", name,
+                "\nA plug-in should give the device '", name, "', but it does not load: ", problem, "\nRun `cresset doctor ", name,
+                "` for its parts.");
+  CRESSET_THROW(Error, "Expected one of ", known_device_names(), " device type at start of device string: ", name,
+                "\nNo installed plug-in gives this name. `cresset doctor` lists the devices that are there.");
 }
 
 std::string known_device_names() {

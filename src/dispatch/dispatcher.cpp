@@ -6,6 +6,7 @@
 #include <shared_mutex>
 #include <unordered_map>
 
+#include "dispatch/backend_default.h"
 #include "dispatch/computed_table.h"
 #include "dispatch/dispatcher_state.h"
 #include "dispatch/missing.h"
@@ -198,7 +199,7 @@ RegistrationHandleRAII Dispatcher::registerImpl(OperatorName name, std::optional
   const auto where = list.begin();
   state_->update_all(op, k);
   lock.unlock();  // the warning may run Python code
-  if (!overridden.empty())
+  if (!overridden.empty() && overridden.rfind(kBackendDefault, 0) != 0)
     CRESSET_WARN_ONCE("Overriding a previously registered kernel for the same operator and the same dispatch key. operator: ", name,
                       ", dispatch key: ", k, ", previous kernel: ", overridden, ", new kernel: ", place);
   return RegistrationHandleRAII([this, name, k, where] {

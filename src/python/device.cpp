@@ -1,4 +1,6 @@
 // device objects.
+#include <cresset/core/accelerator_hooks.h>
+
 #include "python/bind.h"
 #include "python/types.h"
 
@@ -88,8 +90,15 @@ PyObject* wrap_device(Device d) {
 Device to_device(PyObject* o) {
   if (is_device(o)) return device_of(o);
   if (PyUnicode_Check(o)) return Device(to_text(o));
-  if (PyLong_Check(o) && !PyBool_Check(o))
-    CRESSET_THROW(Error, "device: an index alone names a device of the current accelerator, and none is present. Write \"name:index\".");
+  if (PyLong_Check(o) && !PyBool_Check(o)) {
+    const long i = PyLong_AsLong(o);
+    if (i == -1 && PyErr_Occurred()) throw ErrorAlreadySet();
+    const auto accelerator = getAccelerator();
+    CRESSET_CHECK(accelerator,
+                  "device: an index alone names a device of the current accelerator, and none is present. Write \"name:index\".");
+    CRESSET_CHECK(i >= 0 && i < 128, "Device index must be between 0 and 127, got ", static_cast<int64_t>(i));
+    return Device(*accelerator, static_cast<DeviceIndex>(i));
+  }
   CRESSET_THROW(TypeError, "device: a device or a string was required; a ", type_name(Py_TYPE(o)), " was given.");
 }
 

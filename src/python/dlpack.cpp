@@ -2,6 +2,7 @@
 #include "python/bind.h"
 #include "python/tensor_new.h"
 
+#include <cresset/core/backend.h>
 #include <cresset/ops/functions_copy.h>
 
 namespace cresset::python {
@@ -31,7 +32,26 @@ struct DLManagedTensor {
   void (*deleter)(DLManagedTensor*);
 };
 enum Code : uint8_t { kInt = 0, kUInt = 1, kFloatCode = 2, kBfloat = 4, kComplexCode = 5, kBoolCode = 6 };
-constexpr int32_t kDLCPU = 1;
+constexpr int32_t kDLCPU = 1, kDLExtDev = 12;
+
+// Backends are extension devices; the id is the index, with the number of the slot behind PrivateUse1's above 8 bits.
+bool has_dlpack_device(const Tensor& t) {
+  if (!t.has_storage() || t.is_meta()) return false;
+  const cresset_backend* table = backend_table(t.device().type());
+  return !table || !(table->flags & CRESSET_OPAQUE_MEMORY);  // a handle is not an address
+}
+DLDevice dlpack_device(Device d) {
+  if (d.is_cpu()) return {kDLCPU, 0};
+  return {kDLExtDev, (static_cast<int32_t>(d.type()) - static_cast<int32_t>(kPrivateUse1)) << 8 | d.index()};
+}
+Device device_of_dlpack(DLDevice d) {
+  if (d.type == kDLCPU) return Device(kCPU);
+  const int slot = static_cast<int>(kPrivateUse1) + (d.id >> 8);
+  const bool known =
+      d.type == kDLExtDev && d.id >= 0 && slot < kDeviceTypeCount && (d.id & 0xFF) < device_count(static_cast<DeviceType>(slot));
+  CRESSET_CHECK(known, "from_dlpack: memory of device type ", static_cast<int>(d.type), " is not supported.");
+  return Device(static_cast<DeviceType>(slot), static_cast<DeviceIndex>(d.id & 0xFF));
+}
 
 DLDataType type_to_dlpack(ScalarType t) {
   const auto bits = static_cast<uint8_t>(8 * element_size(t));
@@ -73,7 +93,7 @@ PyObject* to_dlpack(const Tensor& t) {
     PyErr_SetString(PyExc_BufferError, "Can't export tensors that require gradient, use tensor.detach()");
     return nullptr;
   }
-  if (!t.is_cpu() || !t.has_storage()) {
+  if (!has_dlpack_device(t)) {
     PyErr_SetString(PyExc_BufferError, ("Can't export a tensor on device '" + t.device().str() + "' through DLPack").c_str());
     return nullptr;
   }
@@ -84,8 +104,13 @@ PyObject* to_dlpack(const Tensor& t) {
   // Consumers want the strides of a size-1 dimension to be normal.
   for (std::size_t i = 0; i < e->shape.size(); ++i)
     if (e->shape[i] < 2) e->strides[i] = 1;
-  e->managed.tensor = {
-      t.data_ptr(), {kDLCPU, 0}, static_cast<int32_t>(t.dim()), type_to_dlpack(t.scalar_type()), e->shape.data(), e->strides.data(), 0};
+  e->managed.tensor = {t.data_ptr(),
+                       dlpack_device(t.device()),
+                       static_cast<int32_t>(t.dim()),
+                       type_to_dlpack(t.scalar_type()),
+                       e->shape.data(),
+                       e->strides.data(),
+                       0};
   e->managed.manager = e.get();
   e->managed.deleter = [](DLManagedTensor* m) { delete static_cast<Export*>(m->manager); };
   Export* raw = e.release();
@@ -110,8 +135,10 @@ PyObject* py_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
 
 PyObject* py_dlpack_device(PyObject* self, PyObject*) {
   CRESSET_PY_TRY
-  CRESSET_CHECK_VALUE(unwrap(self).is_cpu(), "Unknown device type ", unwrap(self).device(), " for Dlpack");
-  return Py_BuildValue("(ii)", static_cast<int>(kDLCPU), 0);
+  const Tensor& t = unwrap(self);
+  CRESSET_CHECK_VALUE(has_dlpack_device(t), "Unknown device type ", t.device(), " for Dlpack");
+  const DLDevice device = dlpack_device(t.device());
+  return Py_BuildValue("(ii)", static_cast<int>(device.type), static_cast<int>(device.id));
   CRESSET_PY_CATCH(nullptr)
 }
 
@@ -125,8 +152,7 @@ Object from_dlpack(PyObject* source) {
         "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you might have already "
         "constructed a tensor from it once.");
   }
-  CRESSET_CHECK(m->tensor.device.type == kDLCPU, "from_dlpack: memory of device type ", static_cast<int>(m->tensor.device.type),
-                " is not supported.");
+  const Device device = device_of_dlpack(m->tensor.device);
   const ScalarType type = type_from_dlpack(m->tensor.dtype);
   const DimVector sizes(m->tensor.shape, m->tensor.shape + m->tensor.ndim);
   const DimVector strides =
@@ -140,11 +166,11 @@ Object from_dlpack(PyObject* source) {
         GilAcquire gil;  // deleters of Python libraries drop references
         managed->deleter(managed);
       },
-      Device(kCPU));
+      device);
   Storage storage(Storage::use_byte_size_t(), cresset::detail::compute_storage_nbytes(sizes, strides, element_size(type)),
                   std::move(pointer));
   checked(PyCapsule_SetName(capsule.get(), "used_dltensor"));
-  return Object(wrap(Tensor(make_intrusive<TensorImpl>(storage, key_set_for_device(kCPU), type, sizes, strides, 0))));
+  return Object(wrap(Tensor(make_intrusive<TensorImpl>(storage, key_set_for_device(device.type()), type, sizes, strides, 0))));
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
 // Generator objects and the default generator.
+#include <cresset/core/accelerator_hooks.h>
+
 #include "python/bind.h"
 #include "python/types.h"
 
@@ -16,8 +18,7 @@ PyObject* generator_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
   PyObject* device = nullptr;
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:Generator", const_cast<char**>(names), &device)) return nullptr;
   const Device d = device && device != Py_None ? to_device(device) : Device(kCPU);
-  CRESSET_CHECK(d.is_cpu(), "Generator: device '", d, "' has no generator registered.");
-  return wrap_generator(make_cpu_generator());
+  return wrap_generator(make_generator_for(d));
   CRESSET_PY_CATCH(nullptr)
 }
 
@@ -143,6 +144,8 @@ void init_generator(PyObject* module) {
   checked(PyModule_AddObjectRef(module, "Generator", reinterpret_cast<PyObject*>(generator_type)));
   const Ref default_generator = checked(wrap_generator(default_cpu_generator()));
   checked(PyModule_AddObjectRef(module, "default_generator", default_generator.get()));
+  def(module, "_default_generator", [](Device d) { return Object(wrap_generator(default_generator_of(d))); });
+  def(module, "_has_generator", [](Device d) { return has_generator(d.type()); });
 }
 
 }  // namespace cresset::python

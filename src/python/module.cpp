@@ -35,6 +35,7 @@ bool fill(PyObject* module) {
   init_size(module);
   init_tensor_type(module);
   init_generator(module);
+  init_accelerator(module);
   init_override(module);
   init_tensor_new(module);
   init_numpy(module);

@@ -110,7 +110,6 @@ CRESSET_SIMPLE(is_inference, PyBool_FromLong(t.is_inference()))
 CRESSET_SIMPLE(is_conj, PyBool_FromLong(t.is_conj()))
 CRESSET_SIMPLE(is_neg, PyBool_FromLong(t.is_neg()))
 CRESSET_SIMPLE(has_names, PyBool_FromLong(false))
-CRESSET_SIMPLE(is_pinned, PyBool_FromLong(false))
 CRESSET_SIMPLE(is_shared, PyBool_FromLong(false))
 CRESSET_SIMPLE(_is_view, PyBool_FromLong(t.is_view()))
 CRESSET_SIMPLE(item, item_of(t))
@@ -409,7 +408,6 @@ PyMethodDef own_methods[] = {
     CRESSET_FAST(is_conj, nullptr),
     CRESSET_FAST(is_neg, nullptr),
     CRESSET_FAST(has_names, nullptr),
-    CRESSET_FAST(is_pinned, nullptr),
     CRESSET_FAST(is_shared, nullptr),
     CRESSET_FAST(_is_view, nullptr),
     CRESSET_FAST(is_contiguous, "is_contiguous(memory_format=contiguous_format)\n\nAre the elements in order without gaps?"),

@@ -34,7 +34,7 @@ struct PyDevice {
 extern PyTypeObject* device_type_object;
 inline bool is_device(PyObject* o) { return Py_TYPE(o) == device_type_object; }
 PyObject* wrap_device(Device d);
-/// From a device, a string or an index (raises for the latter: no accelerator is built in).
+/// From a device, a string or an index, which counts the devices of the current accelerator (raises when there is none).
 Device to_device(PyObject* o);
 
 extern PyTypeObject* size_type;
@@ -53,5 +53,6 @@ void init_constants(PyObject* module);
 void init_device(PyObject* module);
 void init_size(PyObject* module);
 void init_generator(PyObject* module);
+void init_accelerator(PyObject* module);
 
 }  // namespace cresset::python

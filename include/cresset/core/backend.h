@@ -7,7 +7,8 @@
 #include <string>
 #include <vector>
 
-#include <cresset/backend_table.h>
+#include <cresset/core/backend_table.h>
+#include <cresset/core/allocator.h>
 #include <cresset/core/device.h>
 
 namespace cresset {
@@ -31,12 +32,24 @@ struct BackendPart {
   bool present;
   std::string without;
 };
-CRESSET_API std::vector<BackendPart> backend_parts(DeviceType t);
+/// All that is known of a device name. `problem` is empty for a backend that works; `type` is set for registered names.
+struct BackendReport {
+  std::string name;
+  std::optional<DeviceType> type;
+  std::string problem;
+  std::string library;  // the file it was loaded from, empty when unknown
+  uint32_t table_version = 0;
+  std::vector<BackendPart> parts;  // empty when there is no table
+};
+/// Loads what gives the name, if need be, and reports; never raises for broken plug-ins.
+CRESSET_API BackendReport inspect_backend(const std::string& name);
 
 /// Asked, in order of registration, when a device name is not known: loads what can give the name and returns true, or
 /// returns false. An exception means that something that should give it is broken; its text becomes part of the error.
 using DeviceResolver = std::function<bool(const std::string& name)>;
 CRESSET_API void add_device_resolver(DeviceResolver resolver);
+/// Called for every backend that is registered, now and later.
+CRESSET_API void add_backend_listener(std::function<void(DeviceType)> listener);
 /// Files that CRESSET_BACKEND_PATH offers for a device: directories and libraries separated by ':'; a directory offers
 /// NAME.so, libNAME.so and libcresset_NAME.so.
 CRESSET_API std::vector<std::string> backend_candidates(const std::string& name);
@@ -62,6 +75,10 @@ namespace detail {
 CRESSET_API void report_plugin_error(const std::string& text);
 /// Called once for each new backend, by the layer that knows operators.
 CRESSET_API void set_backend_installer(void (*install)(DeviceType));
+/// Memory of a device with a table; index -1 is the current one.
+CRESSET_API DataPtr allocate_on(Device device, std::size_t nbytes);
+/// Raises the error that a status of a backend's function stands for; `what` says what was being done.
+CRESSET_API void check_backend(DeviceType t, cresset_status status, int device, const std::string& what);
 /// Bytes between the host and devices of one kind, or within the kind; contiguous. The stream is the device's current one.
 CRESSET_API void copy_bytes(void* target, Device target_device, std::size_t target_offset, const void* source, Device source_device,
                             std::size_t source_offset, std::size_t nbytes, bool non_blocking);

@@ -22,3 +22,7 @@ def factory_kwargs(kwargs):
             raise TypeError(f"{name} specified twice, in **kwargs and in factory_kwargs")
         result[name] = kwargs[name]
     return result
+
+from .. import _devices as _devices  # noqa: E402
+
+_devices.install_module_methods()

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from itertools import chain
 
 import cresset
-from cresset import Tensor
+from cresset import Tensor, _C
 from cresset.utils.hooks import RemovableHandle
 
 __all__ = ["Optimizer", "register_optimizer_step_pre_hook", "register_optimizer_step_post_hook"]
@@ -45,12 +45,30 @@ def register_optimizer_step_post_hook(hook):
     return _add(_global_post_hooks, hook)
 
 
-def _with_hooks(step):
+def _device_step(optimizer, step):
+    """`step` between the hooks of the backends whose devices hold parameters."""
+    devices = {p.device for group in optimizer.param_groups for p in group["params"] if p.device.type != "cpu"}
+    if not devices:
+        return step
+
+    def between(*args, **kwargs):
+        for device in devices:
+            _C._optimizer_step(device, 0)
+        out = step(*args, **kwargs)
+        for device in devices:
+            _C._optimizer_step(device, 1)
+        return out
+
+    return between
+
+
+def _with_hooks(own_step):
     """`step` with the hooks around it. A step that a subclass's step calls runs without them: the outermost has them."""
 
-    @functools.wraps(step)
+    @functools.wraps(own_step)
     def wrapper(self, *args, **kwargs):
         self._opt_called = True
+        step = _device_step(self, own_step) if _C._registered_backends() and type(self).step is wrapper else own_step
         if (
             not (
                 self._optimizer_step_pre_hooks

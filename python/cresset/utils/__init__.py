@@ -2,6 +2,7 @@
 
 import importlib
 
+from .._devices import generate_methods_for_privateuse1_backend, rename_privateuse1_backend  # noqa: F401
 from . import hooks  # noqa: F401
 
 

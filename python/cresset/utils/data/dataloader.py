@@ -37,6 +37,25 @@ class _InfiniteSampler:
             yield None
 
 
+def _pinning_device(name):
+    """The device whose pinned memory batches go to: the one named, or the accelerator. None when there is no such memory."""
+    kind = name or cresset._C._accelerator_type()
+    return kind if kind and cresset._C._has_pinned_memory(cresset.device(kind)) else None
+
+
+def _pinned(batch, device):
+    """A batch with its tensors, and what has a pin_memory method of its own, in pinned memory."""
+    if isinstance(batch, cresset.Tensor):
+        return batch.pin_memory(device)
+    if hasattr(batch, "pin_memory"):
+        return batch.pin_memory()
+    if isinstance(batch, dict):
+        return type(batch)((k, _pinned(v, device)) for k, v in batch.items())
+    if isinstance(batch, tuple) and hasattr(batch, "_fields"):
+        return type(batch)(*(_pinned(v, device) for v in batch))
+    return type(batch)(_pinned(v, device) for v in batch) if isinstance(batch, (list, tuple)) else batch
+
+
 class DataLoader:
     """Iterates over the batches of `dataset`.
 
@@ -67,7 +86,8 @@ class DataLoader:
             raise ValueError("persistent_workers option needs num_workers > 0")
         if multiprocessing_context is not None:
             raise ValueError("DataLoader: multiprocessing_context must be None; workers are threads of this process.")
-        if pin_memory:
+        self._pins = _pinning_device(pin_memory_device) if pin_memory else None
+        if pin_memory and self._pins is None:
             warnings.warn(
                 "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be used.",
                 stacklevel=2,
@@ -152,6 +172,7 @@ class _Fetcher:
     """Turns the entry of an index sampler into a batch."""
 
     def __init__(self, loader):
+        self.pins = loader._pins
         self.dataset = loader.dataset
         self.collate = loader.collate_fn
         self.auto = loader._auto_collation
@@ -169,6 +190,10 @@ class _Fetcher:
                 self.columns, self.picks = base.tensors, picks
 
     def __call__(self, index):
+        batch = self._batch(index)
+        return batch if self.pins is None or batch is _End else _pinned(batch, self.pins)
+
+    def _batch(self, index):
         if self.stream is not None:
             return self._from_stream(index)
         if not self.auto:

@@ -1,0 +1,127 @@
+// The devices `simulated` (memory the host cannot reach, work that happens later) and `opaque` (the same, with handles
+// instead of addresses): the table's functions on top of memory.h, queue.h and kernels.h.
+#include <cresset/backend.h>
+#include <cresset/ops/cpu_fallback.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string_view>
+
+#include "faults.h"
+#include "kernels.h"
+#include "memory.h"
+#include "queue.h"
+
+namespace {
+
+std::atomic<int64_t> set_device_calls{0}, optimizer_steps{0}, profile_ranges{0}, kernel_calls{0};
+
+constexpr int32_t kSupported[] = {CRESSET_FLOAT16, CRESSET_BFLOAT16};
+constexpr const char* kLower[] = {"aten::mm", "aten::addmm", "aten::matmul", "aten::linear", nullptr};
+constexpr const char* kFull[] = {"aten::exp", "aten::log", "aten::sum", "aten::softmax", nullptr};
+constexpr const char* kWidest[] = {"aten::cat", "aten::stack", nullptr};
+
+struct Simulated {
+#ifdef SIMULATED_OPAQUE
+  static constexpr const char* kName = "opaque";
+  static constexpr uint32_t kFlags = CRESSET_OPAQUE_MEMORY;
+#else
+  static constexpr const char* kName = "simulated";
+#endif
+  static constexpr const char* kDescription = "a device in software, with memory and queues of its own";
+  static constexpr const char* kFileTag = kName;
+  static constexpr cresset_autocast kAutocast{sizeof(cresset_autocast), CRESSET_BFLOAT16, kSupported, 2, kLower, kFull, kWidest};
+
+  int device_count() { return simulated::kDevices; }
+  void set_device(int) { ++set_device_calls; }
+  void synchronize(int device) { simulated::wait_for_device(device); }
+  void get_properties(int, cresset_device_properties& out) {
+    std::snprintf(out.name, sizeof out.name, "Simulated device");
+    out.total_memory = uint64_t{1} << 30;
+    out.free_memory = out.total_memory;
+    out.compute_units = 1;
+  }
+
+  void* allocate(int, std::size_t nbytes) {
+    if (simulated::next_allocation_fails()) return nullptr;
+    void* handle = simulated::allocate_block(nbytes);
+    if (handle && simulated::poisons()) std::memset(simulated::device_address(handle, 0, nbytes), 0xFF, nbytes);
+    return handle;
+  }
+  // Queues may still be using the block: it goes when each of them has come as far as it is now.
+  void deallocate(int device, void* data, std::size_t) {
+    struct Last {
+      void* data;
+      ~Last() { simulated::free_block(data); }
+    };
+    const auto last = std::make_shared<Last>(data);
+    simulated::after_all(device, [last] {});
+  }
+  void copy(const cresset_copy& c) {
+    char* to = address(c.target, c.target_device, c.target_offset, c.nbytes);
+    const char* from = address(c.source, c.source_device, c.source_offset, c.nbytes);
+    CRESSET_CHECK(to && from, kName, ": a copy reaches outside of its block.");
+    const int device = c.target_device >= 0 ? c.target_device : c.source_device;
+    simulated::submit(device, c.stream, [to, from, n = c.nbytes] { std::memcpy(to, from, n); });
+    if (!c.non_blocking) simulated::wait_for(device, c.stream);
+  }
+  void fill(int device, void* data, std::size_t nbytes, uint8_t value, cresset_stream stream) {
+    char* to = simulated::device_address(data, 0, nbytes);
+    CRESSET_CHECK(to, kName, ": a fill reaches outside of its block.");
+    simulated::submit(device, stream, [to, nbytes, value] { std::memset(to, value, nbytes); });
+  }
+  void* pinned_allocate(std::size_t nbytes) { return std::malloc(nbytes); }
+  void pinned_deallocate(void* data, std::size_t) {
+    for (int d = 0; d < simulated::kDevices; ++d) simulated::wait_for_device(d);
+    std::free(data);
+  }
+
+  cresset_stream stream_create(int device, int) { return simulated::make_queue(device); }
+  bool stream_query(int device, cresset_stream s) { return simulated::is_idle(device, s); }
+  void stream_synchronize(int device, cresset_stream s) { simulated::wait_for(device, s); }
+
+  using Mark = std::shared_ptr<simulated::Mark>;
+  static Mark& mark(void* event) { return *static_cast<Mark*>(event); }
+  void* event_create(int, int) { return new Mark(simulated::make_mark()); }
+  void event_destroy(int, void* event) { delete &mark(event); }
+  void event_record(int device, void* event, cresset_stream s) { simulated::record(device, s, mark(event)); }
+  void event_wait(int device, void* event, cresset_stream s) { simulated::let_wait(device, s, mark(event)); }
+  bool event_query(void* event) { return simulated::has_happened(*mark(event)); }
+  void event_synchronize(void* event) { simulated::wait_for_mark(*mark(event)); }
+  double event_elapsed(void* begin, void* end) {
+    return std::chrono::duration<double, std::milli>(mark(end)->time - mark(begin)->time).count();
+  }
+
+  void optimizer_step(int, int phase) { optimizer_steps += phase == CRESSET_STEP_END; }
+  void profile_push(const char*) { ++profile_ranges; }
+  void profile_pop() {}
+
+ private:
+  static char* address(const void* p, int device, std::size_t offset, std::size_t nbytes) {
+    return device < 0 ? static_cast<char*>(const_cast<void*>(p)) + offset : simulated::device_address(p, offset, nbytes);
+  }
+};
+
+void kernel(const cresset::OperatorHandle& op, cresset::Stack* stack) {
+  ++kernel_calls;
+  simulated::run_on_device(op, stack);
+}
+
+}  // namespace
+
+CRESSET_BACKEND(Simulated);
+CRESSET_BACKEND_IMPL(Simulated, aten, m) {
+  for (const char* op :
+       {"add.Tensor", "sub.Tensor", "mul.Tensor", "div.Tensor", "neg", "exp", "log", "tanh", "sigmoid", "mm", "sum.dim_IntList"})
+    m.impl(op, cresset::CppFunction::makeFromBoxedFunction<&kernel>());
+}
+
+extern "C" int64_t simulated_calls(const char* hook) {
+  const std::string_view name = hook;
+  if (name == "set_device") return set_device_calls;
+  if (name == "optimizer_step") return optimizer_steps;
+  if (name == "profile_push") return profile_ranges;
+  return name == "kernel" ? kernel_calls.load() : -1;
+}

@@ -1,0 +1,50 @@
+"""Faults on demand, as context managers, and counts of what the device was asked to do."""
+
+import contextlib
+import ctypes
+
+import cresset
+
+
+def _library(device):
+    cresset.device(device)
+    return ctypes.CDLL(cresset.accelerator.report(device)["library"])
+
+
+@contextlib.contextmanager
+def fault(name, value=1, device="simulated"):
+    """`fail_allocation` or `fail_task`: the n-th from now; `delay`: microseconds in front of each task; `poison`: NaN in fresh memory."""
+    library = _library(device)
+    if library.simulated_set_fault(name.encode(), ctypes.c_int64(value)) != 0:
+        raise ValueError(f"fault: fail_allocation, fail_task, delay or poison was required; got {name!r}")
+    try:
+        yield
+    finally:
+        library.simulated_set_fault(name.encode(), ctypes.c_int64(0))
+
+
+@contextlib.contextmanager
+def wrong_kernel(op, device="simulated"):
+    """The kernel of an operator, such as "aten::mul.Tensor", gives numbers that are 1 too high."""
+    library = _library(device)
+    library.simulated_set_wrong(op.encode())
+    try:
+        yield
+    finally:
+        library.simulated_set_wrong(b"")
+
+
+def live_blocks(device="simulated"):
+    """Blocks of device memory that are alive."""
+    return _call(device, "simulated_live_blocks")
+
+
+def calls(hook, device="simulated"):
+    """How often a hook was called: set_device, optimizer_step, profile_push, kernel."""
+    return _call(device, "simulated_calls", hook.encode())
+
+
+def _call(device, function, *arguments):
+    f = getattr(_library(device), function)
+    f.restype = ctypes.c_int64
+    return f(*arguments)

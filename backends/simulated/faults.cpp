@@ -1,0 +1,63 @@
+#include "faults.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include "memory.h"
+
+namespace simulated {
+namespace {
+
+std::atomic<int64_t> fail_allocation{0}, fail_task{0}, delay_us{0}, poison{0};
+std::mutex wrong_mutex;
+std::string wrong_op;
+
+// Counts down to zero; true for the one that arrives there.
+bool hit(std::atomic<int64_t>& count) {
+  int64_t n = count.load();
+  while (n > 0)
+    if (count.compare_exchange_weak(n, n - 1)) return n == 1;
+  return false;
+}
+
+}  // namespace
+
+bool next_allocation_fails() { return hit(fail_allocation); }
+bool poisons() { return poison.load() != 0; }
+void delay() {
+  if (const int64_t us = delay_us.load()) std::this_thread::sleep_for(std::chrono::microseconds(us));
+}
+void maybe_fail_task() {
+  if (hit(fail_task)) throw std::runtime_error("simulated fault in a kernel");
+}
+bool is_wrong(const char* op) {
+  const std::lock_guard lock(wrong_mutex);
+  return wrong_op == op;
+}
+
+}  // namespace simulated
+
+extern "C" int simulated_set_fault(const char* name, int64_t value) {
+  using namespace simulated;
+  if (std::strcmp(name, "fail_allocation") == 0)
+    fail_allocation = value;
+  else if (std::strcmp(name, "fail_task") == 0)
+    fail_task = value;
+  else if (std::strcmp(name, "delay") == 0)
+    delay_us = value;
+  else if (std::strcmp(name, "poison") == 0)
+    poison = value;
+  else
+    return -1;
+  return 0;
+}
+extern "C" void simulated_set_wrong(const char* op) {
+  const std::lock_guard lock(simulated::wrong_mutex);
+  simulated::wrong_op = op;
+}
+extern "C" int64_t simulated_live_blocks(void) { return static_cast<int64_t>(simulated::live_blocks()); }

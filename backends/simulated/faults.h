@@ -1,0 +1,31 @@
+// Faults on demand: what a real device does once a year, a test can have now.
+#pragma once
+
+#include <cstdint>
+
+namespace simulated {
+
+/// True when this allocation shall fail.
+bool next_allocation_fails();
+/// True when fresh memory shall be filled with NaN (all bits set).
+bool poisons();
+/// Sleeps in front of a task when that is asked for.
+void delay();
+/// Raises when this task shall fail.
+void maybe_fail_task();
+/// True when this kernel shall give a wrong number.
+bool is_wrong(const char* op);
+
+}  // namespace simulated
+
+extern "C" {
+/// fail_allocation: the n-th allocation from now; fail_task: the n-th kernel from now; delay: microseconds in front of each
+/// task; poison: 0 or 1. Gives -1 for another name.
+__attribute__((visibility("default"))) int simulated_set_fault(const char* name, int64_t value);
+/// The kernel of this operator gives a wrong number; "" for none.
+__attribute__((visibility("default"))) void simulated_set_wrong(const char* op);
+/// Blocks of device memory that are alive.
+__attribute__((visibility("default"))) int64_t simulated_live_blocks(void);
+/// Calls of hooks so far: "set_device", "optimizer_step", "profile_push", "kernel".
+__attribute__((visibility("default"))) int64_t simulated_calls(const char* hook);
+}

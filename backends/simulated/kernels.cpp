@@ -1,0 +1,84 @@
+#include "kernels.h"
+
+#include <cresset/core/device_guard.h>
+#include <cresset/core/grad_mode.h>
+#include <cresset/ops/cpu_fallback.h>
+#include <cresset/ops/from_blob.h>
+#include <cresset/ops/functions_arith.h>
+#include <cresset/ops/functions_creation.h>
+
+#include "faults.h"
+#include "memory.h"
+#include "queue.h"
+
+namespace simulated {
+namespace {
+
+using namespace cresset;
+
+// The tensor as the worker sees it: the same sizes and strides over the worker's address.
+Tensor worker_view(const Tensor& t) {
+  if (t.is_cpu() || t.numel() == 0) return t.is_cpu() ? t : cresset::empty(t.sizes(), TensorOptions(t.scalar_type()));
+  const std::size_t span = detail::compute_storage_nbytes(t.sizes(), t.strides(), t.itemsize());
+  const auto offset = static_cast<std::size_t>(t.storage_offset()) * t.itemsize();
+  char* address = device_address(t.storage().data(), offset, span);
+  CRESSET_CHECK(address, "simulated: a kernel was given memory outside of its block.");
+  return from_blob(address, t.sizes(), t.strides(), TensorOptions(t.scalar_type()));
+}
+
+IValue mapped(const IValue& v, Tensor (*f)(const Tensor&)) {
+  if (v.isTensor() && v.toTensor().defined()) return f(v.toTensor());
+  return v;
+}
+
+Tensor on_meta(const Tensor& t) {
+  Tensor m = cresset::empty_strided(t.sizes(), t.strides(), TensorOptions(t.scalar_type()).device(kMeta));
+  m.unsafeGetTensorImpl()->set_wrapped_number(t.unsafeGetTensorImpl()->is_wrapped_number());
+  return m;
+}
+
+}  // namespace
+
+void run_on_device(const OperatorHandle& op, Stack* stack) {
+  const std::size_t n = op.schema().arguments().size();
+  const Stack arguments(stack->end() - static_cast<std::ptrdiff_t>(n), stack->end());
+  std::optional<Device> device;
+  for (const IValue& v : arguments) {
+    if (!v.isTensor() || !v.toTensor().defined()) continue;
+    const Tensor& t = v.toTensor();
+    // Mixed devices have an error text of the fallback; so has a tensor of the CPU that is not a number.
+    if (t.is_cpu() ? t.dim() > 0 : device && t.device() != *device) return cpu_fallback(op, stack);
+    if (!t.is_cpu()) device = t.device();
+  }
+  CRESSET_CHECK(device, "simulated: ", op.operator_name(), " was called without a tensor of the device.");
+
+  Stack shapes;
+  for (const IValue& v : arguments) shapes.push_back(mapped(v, &on_meta));
+  op.callBoxed(&shapes);
+  Stack results;
+  for (const IValue& v : shapes) {
+    const Tensor& shape = v.toTensor();
+    results.push_back(cresset::empty_strided(shape.sizes(), shape.strides(), TensorOptions(shape.scalar_type()).device(*device)));
+  }
+
+  const auto* guard = impl::getDeviceGuardImpl(device->type());
+  const auto queue = static_cast<uint64_t>(guard->getStream(*device).id());
+  // The task owns what it reads and writes: nothing is freed before it has run.
+  submit(device->index(), queue, [op, arguments, results] {
+    const NoGradGuard no_grad;
+    const AutoDispatchBelowADInplaceOrView below;
+    maybe_fail_task();
+    Stack inner;
+    for (const IValue& v : arguments) inner.push_back(mapped(v, &worker_view));
+    op.callBoxedForDispatchKey(DispatchKey::CPU, inner);
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      Tensor to = worker_view(results[i].toTensor());
+      to.copy_(inner[i].toTensor());
+      if (is_wrong(op.operator_name().str().c_str())) to.add_(1);
+    }
+  });
+  stack->resize(stack->size() - n);
+  for (IValue& v : results) stack->push_back(std::move(v));
+}
+
+}  // namespace simulated

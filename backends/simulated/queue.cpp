@@ -1,0 +1,190 @@
+#include "queue.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "faults.h"
+
+namespace simulated {
+namespace {
+
+// An entry of a queue: work, or a condition under which the queue may go on.
+struct Entry {
+  Task task;
+  std::function<bool()> may_go_on;  // called with the lock held
+};
+
+struct Queue {
+  std::deque<Entry> entries;
+  bool running = false;
+  std::string error;
+};
+
+// One lock for all devices: marks go between them.
+struct World {
+  std::mutex mutex;
+  std::condition_variable changed;
+};
+World& world() {
+  static auto* w = new World;
+  return *w;
+}
+
+struct Device {
+  std::map<uint64_t, Queue> queues{{0, {}}};
+  uint64_t next = 1;
+  bool started = false;  // the worker: from the first task until the process ends
+
+  // The next thing that can be done; called with the lock held.
+  Queue* ready() {
+    for (auto& [id, q] : queues) {
+      while (!q.entries.empty() && q.entries.front().may_go_on && q.entries.front().may_go_on()) q.entries.pop_front();
+      if (!q.entries.empty() && q.entries.front().task) return &q;
+    }
+    return nullptr;
+  }
+
+  [[noreturn]] void run() {
+    World& w = world();
+    std::unique_lock lock(w.mutex);
+    for (;;) {
+      Queue* q = nullptr;
+      w.changed.wait(lock, [&] { return (q = ready()) != nullptr; });
+      Task task = std::move(q->entries.front().task);
+      q->entries.pop_front();
+      q->running = true;
+      lock.unlock();
+      std::string error;
+      try {
+        delay();
+        task();
+      } catch (const std::exception& e) {
+        error = e.what();
+      }
+      task = nullptr;  // may free memory, which takes the lock
+      lock.lock();
+      q->running = false;
+      if (!error.empty() && q->error.empty()) q->error = error;
+      w.changed.notify_all();
+    }
+  }
+};
+Device& device(int index) {
+  static auto* all = new Device[kDevices];
+  return all[index];
+}
+
+bool idle(Queue& q) {
+  while (!q.entries.empty() && q.entries.front().may_go_on && q.entries.front().may_go_on()) q.entries.pop_front();
+  return q.entries.empty() && !q.running;
+}
+
+void raise_error(Queue& q) {
+  if (q.error.empty()) return;
+  const std::string text = std::exchange(q.error, {});
+  throw std::runtime_error(text);
+}
+
+void push(int index, uint64_t queue, Entry entry) {
+  World& w = world();
+  std::lock_guard lock(w.mutex);
+  Device& d = device(index);
+  d.queues[queue].entries.push_back(std::move(entry));
+  if (!d.started) {
+    d.started = true;
+    std::thread([&d] { d.run(); }).detach();
+  }
+  w.changed.notify_all();
+}
+
+}  // namespace
+
+uint64_t make_queue(int index) {
+  std::lock_guard lock(world().mutex);
+  Device& d = device(index);
+  d.queues[d.next];
+  return d.next++;
+}
+
+void submit(int index, uint64_t queue, Task task) { push(index, queue, {std::move(task), nullptr}); }
+
+void after_all(int index, const Task& task) {
+  std::vector<uint64_t> busy;
+  {
+    std::lock_guard lock(world().mutex);
+    for (auto& [id, q] : device(index).queues)
+      if (!idle(q)) busy.push_back(id);
+  }
+  for (uint64_t queue : busy) submit(index, queue, task);
+}
+
+void wait_for(int index, uint64_t queue) {
+  World& w = world();
+  std::unique_lock lock(w.mutex);
+  Queue& q = device(index).queues[queue];
+  w.changed.wait(lock, [&] { return idle(q); });
+  raise_error(q);
+}
+
+void wait_for_device(int index) {
+  World& w = world();
+  std::unique_lock lock(w.mutex);
+  Device& d = device(index);
+  w.changed.wait(lock, [&] {
+    for (auto& [id, q] : d.queues)
+      if (!idle(q)) return false;
+    return true;
+  });
+  for (auto& [id, q] : d.queues) raise_error(q);
+}
+
+bool is_idle(int index, uint64_t queue) {
+  std::lock_guard lock(world().mutex);
+  return idle(device(index).queues[queue]);
+}
+
+std::shared_ptr<Mark> make_mark() { return std::make_shared<Mark>(); }
+
+void record(int index, uint64_t queue, const std::shared_ptr<Mark>& mark) {
+  uint64_t generation;
+  {
+    std::lock_guard lock(world().mutex);
+    generation = ++mark->recorded;
+  }
+  submit(index, queue, [mark, generation] {
+    std::lock_guard lock(world().mutex);
+    mark->reached = std::max(mark->reached, generation);
+    mark->time = std::chrono::steady_clock::now();
+  });
+}
+
+void let_wait(int index, uint64_t queue, const std::shared_ptr<Mark>& mark) {
+  uint64_t generation;
+  {
+    std::lock_guard lock(world().mutex);
+    generation = mark->recorded;
+  }
+  push(index, queue, {nullptr, [mark, generation] { return mark->reached >= generation; }});
+}
+
+bool has_happened(const Mark& mark) {
+  std::lock_guard lock(world().mutex);
+  return mark.reached >= mark.recorded;
+}
+
+void wait_for_mark(const Mark& mark) {
+  World& w = world();
+  std::unique_lock lock(w.mutex);
+  const uint64_t generation = mark.recorded;
+  w.changed.wait(lock, [&] { return mark.reached >= generation; });
+}
+
+}  // namespace simulated

@@ -1,0 +1,216 @@
+"""Asynchronous work, faults, and what the host may not do."""
+
+import gc
+import subprocess
+import sys
+import time
+
+import cresset
+import pytest
+from cresset_simulated import faults
+
+DEVICES = ("simulated", "opaque")
+each_device = pytest.mark.parametrize("device", DEVICES)
+
+
+@pytest.fixture(autouse=True)
+def idle():
+    yield
+    for device in DEVICES:
+        cresset.accelerator.synchronize(device)
+
+
+def test_the_host_cannot_read_device_memory():
+    code = "import cresset, ctypes; x = cresset.ones(4, device='simulated'); print(ctypes.string_at(x.data_ptr(), 16))"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True)
+    assert result.returncode < 0, "the process should have been killed by a fault"
+
+
+@each_device
+def test_work_happens_later(device):
+    x = cresset.ones(8, device=device)
+    cresset.accelerator.synchronize(device)
+    stream = cresset.accelerator.current_stream(device)
+    with faults.fault("delay", 50_000, device):
+        start = time.perf_counter()
+        y = x + x
+        z = y * y
+        assert time.perf_counter() - start < 0.05
+        assert not stream.query()
+        stream.synchronize()
+        assert stream.query()
+        assert time.perf_counter() - start >= 0.1
+    assert z.tolist() == [4.0] * 8
+
+
+@each_device
+def test_memory_is_kept_until_its_work_is_done(device):
+    x = cresset.arange(1000.0).to(device)
+    with faults.fault("delay", 5_000, device):
+        for _ in range(10):
+            x = x + 1  # every intermediate is dropped while it is still to be computed
+    assert x.sum().item() == 999 * 500 + 10 * 1000
+
+
+@each_device
+def test_blocks_are_freed(device):
+    cresset.accelerator.synchronize(device)
+    gc.collect()
+    before = faults.live_blocks(device)
+    x = [cresset.ones(10, device=device) for _ in range(5)]
+    cresset.accelerator.synchronize(device)
+    assert faults.live_blocks(device) == before + 5
+    del x
+    cresset.accelerator.synchronize(device)
+    assert faults.live_blocks(device) == before
+
+
+def test_streams_and_events():
+    device = "simulated"
+    side = cresset.Stream(device)
+    assert side.stream_id != 0 and side != cresset.accelerator.current_stream(device)
+    x = cresset.ones(4, device=device)
+    cresset.accelerator.synchronize(device)
+    with faults.fault("delay", 20_000, device):
+        y = x * 3
+        ready = cresset.accelerator.current_stream(device).record_event()
+        with side:
+            assert cresset.accelerator.current_stream(device) == side
+            side.wait_event(ready)
+            z = y + 1
+        assert cresset.accelerator.current_stream(device).stream_id == 0
+        assert not ready.query()
+        side.synchronize()
+        assert ready.query()
+    assert z.tolist() == [4.0] * 4
+    begin, end = cresset.Event(device, enable_timing=True), cresset.Event(device, enable_timing=True)
+    with faults.fault("delay", 10_000, device):
+        begin.record()
+        y + 1
+        end.record()
+        end.synchronize()
+    assert begin.elapsed_time(end) >= 15
+    with pytest.raises(ValueError, match="enable_timing"):
+        cresset.Event(device).elapsed_time(cresset.Event(device))
+
+
+def test_wait_stream_orders_two_queues():
+    side = cresset.Stream("simulated")
+    x = cresset.zeros(4, device="simulated")
+    with faults.fault("delay", 10_000):
+        y = x + 1
+        side.wait_stream(cresset.accelerator.current_stream("simulated"))
+        with side:
+            z = y + 1
+        assert z.cpu().tolist() == [2.0] * 4 or not side.query()
+    side.synchronize()
+    assert z.cpu().tolist() == [2.0] * 4
+
+
+@each_device
+def test_out_of_memory(device):
+    x = cresset.ones(4, device=device)
+    for n in range(1, 4):  # whichever allocation fails, nothing leaks and everything goes on
+        cresset.accelerator.synchronize(device)
+        before = faults.live_blocks(device)
+        with faults.fault("fail_allocation", n, device):
+            with pytest.raises(cresset.OutOfMemoryError, match="out of memory: you tried to allocate"):
+                y = x + 1
+                y = cresset.cat([y, y]) * 2
+                y.sort()
+                y.exp().sum(0)
+        y = None
+        cresset.accelerator.synchronize(device)
+        assert faults.live_blocks(device) == before
+    assert (x + 1).tolist() == [2.0] * 4
+
+
+def test_out_of_memory_in_backward():
+    x = cresset.ones(4, device="simulated", requires_grad=True)
+    loss = (x.exp() * x).sum()
+    with faults.fault("fail_allocation", 2), pytest.raises(cresset.OutOfMemoryError):
+        loss.backward(retain_graph=True)
+    x.grad = None
+    loss.backward()
+    assert cresset.allclose(x.grad.cpu(), cresset.full((4,), 2 * 2.718281828))
+
+
+@each_device
+def test_an_error_in_a_queue_is_raised_where_it_is_waited_for(device):
+    x = cresset.ones(4, device=device)
+    with faults.fault("fail_task", 1, device):
+        y = x + 1
+        with pytest.raises(RuntimeError, match="simulated fault in a kernel"):
+            cresset.accelerator.synchronize(device)
+    assert (x + 1).tolist() == [2.0] * 4
+    del y
+
+
+def test_a_wrong_kernel_is_noticed():
+    x = cresset.ones(4)
+    with faults.wrong_kernel("aten::mul.Tensor"):
+        assert not cresset.equal((x.to("simulated") * 2).cpu(), x * 2)
+    assert cresset.equal((x.to("simulated") * 2).cpu(), x * 2)
+
+
+@each_device
+def test_poison_shows_uninitialised_memory(device):
+    with faults.fault("poison", 1, device):
+        assert cresset.empty(4, device=device).isnan().all().item()
+        x = cresset.ones(2, 3, device=device)
+        for result in (x + 1, x @ x.t(), x.exp(), cresset.cat([x, x]), x.sort()[0], x.cumsum(0), x.var(0), x.flip(0)):
+            assert not result.isnan().any().item()
+
+
+def test_pinned_memory_copies_without_waiting():
+    host = cresset.ones(1000).pin_memory("simulated")
+    assert host.is_pinned() and not cresset.ones(2).is_pinned()
+    assert host[10:20].is_pinned()
+    with faults.fault("delay", 30_000):
+        start = time.perf_counter()
+        x = host.to("simulated", non_blocking=True)
+        assert time.perf_counter() - start < 0.03
+        assert x.sum().item() == 1000
+        start = time.perf_counter()
+        cresset.ones(1000).to("simulated", non_blocking=True)
+        assert time.perf_counter() - start >= 0.03, "pageable memory could be freed before it is read"
+
+
+def test_hooks_are_called():
+    device = "simulated"
+    model = cresset.nn.Linear(3, 2).to(device)
+    optimiser = cresset.optim.SGD(model.parameters(), lr=0.1)
+    before = faults.calls("optimizer_step")
+    model(cresset.ones(1, 3, device=device)).sum().backward()
+    optimiser.step()
+    assert faults.calls("optimizer_step") == before + 1
+    before = faults.calls("profile_push")
+    with cresset.autograd.profiler.record_function("a stretch"):
+        pass
+    assert faults.calls("profile_push") == before + 1
+    before = faults.calls("set_device")
+    with cresset.simulated.device(1):
+        assert cresset.simulated.current_device() == 1
+    assert faults.calls("set_device") == before + 2
+    assert cresset.simulated.get_device_name() == "Simulated device"
+    assert cresset.simulated.mem_get_info() == (1 << 30, 1 << 30)
+
+
+def test_fork_is_refused():
+    code = """
+import os, sys, cresset
+x = cresset.ones(2, device="simulated")
+x.cpu()
+if os.fork() == 0:
+    try:
+        cresset.ones(2, device="simulated")
+    except RuntimeError as error:
+        print(error, flush=True)
+    os._exit(0)
+os.wait()
+"""
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert out.stdout == (
+        "Cannot re-initialize simulated in forked subprocess. To use simulated with multiprocessing, "
+        "you must use the 'spawn' start method.\n"
+    )  # fmt: skip

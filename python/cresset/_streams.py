@@ -1,0 +1,128 @@
+"""Streams and events of devices: ordered queues of work, and marks in them."""
+
+import cresset
+
+from . import _C
+
+__all__ = ["Stream", "Event"]
+
+
+def _stream_device(device):
+    """The device of a new stream or event: the one given, or the current one of the accelerator."""
+    if device is None:
+        kind = _C._accelerator_type()
+        if kind is None:
+            raise RuntimeError("Cannot access accelerator device when none is available. `cresset doctor` lists the devices that are there.")
+        return _C._device_current(cresset.device(kind))
+    device = cresset.device(device)
+    return _C._device_current(device) if device.index is None else device
+
+
+class Stream:
+    """A queue of one device: work in it runs in order, work in different streams may overlap. A context: the current stream inside."""
+
+    def __new__(cls, device=None, priority=0, *, stream_id=None, device_index=None, device_type=None):
+        self = super().__new__(cls)
+        if stream_id is not None:
+            kind = device_type if isinstance(device_type, str) else cresset.device(device).type
+            self.device = cresset.device(kind, device_index or 0)
+            self.stream_id = int(stream_id)
+        else:
+            self.device = _stream_device(device)
+            self.stream_id = _C._stream_new(self.device, int(priority))
+        self._outer = []
+        return self
+
+    @property
+    def device_index(self):
+        return 0 if self.device.index is None else self.device.index
+
+    @property
+    def device_type(self):
+        return self.device.type
+
+    def query(self):
+        """Whether all work submitted to it is done."""
+        return _C._stream_query(self.device, self.stream_id)
+
+    def synchronize(self):
+        """Wait until all work submitted to it is done."""
+        _C._stream_synchronize(self.device, self.stream_id)
+
+    def wait_event(self, event):
+        """Let work that is submitted from now on wait for an event."""
+        _C._event_block(event._event, self.device, self.stream_id)
+
+    def wait_stream(self, stream):
+        """Let work that is submitted from now on wait for everything in another stream."""
+        self.wait_event(stream.record_event())
+
+    def record_event(self, event=None):
+        """Put a mark behind everything submitted so far; returns the event."""
+        if event is None:
+            event = Event(self.device)
+        event.record(self)
+        return event
+
+    def __enter__(self):
+        before = _C._device_exchange(self.device) if self.device.index is not None else self.device
+        self._outer.append((before, _C._stream_exchange(self.device, self.stream_id)))
+        return self
+
+    def __exit__(self, *exc_info):
+        device, stream = self._outer.pop()
+        _C._stream_exchange(self.device, stream)
+        if device.index is not None:
+            _C._device_restore(device)
+
+    def __eq__(self, other):
+        if not isinstance(other, Stream):
+            return NotImplemented
+        return (self.device, self.stream_id) == (other.device, other.stream_id)
+
+    def __hash__(self):
+        return hash((self.device, self.stream_id))
+
+    def __repr__(self):
+        return f"cresset.Stream device_type={self.device_type}, device_index={self.device_index}, stream_id={self.stream_id}"
+
+
+class Event:
+    """A mark in a stream: it has happened when everything before it is done. Two of them, made with enable_timing, measure time."""
+
+    def __init__(self, device=None, *, enable_timing=False, blocking=False, interprocess=False):
+        if interprocess:
+            raise RuntimeError("Event: events of several processes are not supported; leave interprocess out.")
+        self.device = _stream_device(device)
+        self._event = _C._event_new(self.device, bool(enable_timing))
+
+    @property
+    def event_id(self):
+        """The backend's number of the recorded mark; 0 before the first record."""
+        return _C._event_id(self._event)
+
+    def _stream(self, stream):
+        return (self.device, _C._stream_current(self.device)) if stream is None else (stream.device, stream.stream_id)
+
+    def record(self, stream=None):
+        """Put the mark behind everything in a stream, by default the current one."""
+        _C._event_record(self._event, *self._stream(stream))
+
+    def wait(self, stream=None):
+        """Let a stream, by default the current one, wait for the mark."""
+        _C._event_block(self._event, *self._stream(stream))
+
+    def query(self):
+        """Whether everything before the mark is done."""
+        return _C._event_query(self._event)
+
+    def synchronize(self):
+        """Wait until everything before the mark is done."""
+        _C._event_synchronize(self._event)
+
+    def elapsed_time(self, end_event):
+        """Milliseconds from this mark to another."""
+        return _C._event_elapsed(self._event, end_event._event)
+
+    def __repr__(self):
+        return f"cresset.Event device_type={self.device.type}, device_index={self.device.index or 0}, event_flag={self.event_id}"

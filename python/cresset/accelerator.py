@@ -1,0 +1,188 @@
+"""The accelerator of this process: devices, streams, memory, and what runs on the CPU for want of a kernel.
+
+Devices come from backends, libraries outside of this package. The accelerator is the first registered kind that has a device.
+"""
+
+import contextlib
+
+import cresset
+
+from . import _C
+
+__all__ = [
+    "is_available", "current_accelerator", "device_count", "current_device_index", "current_device_idx", "set_device_index",
+    "set_device_idx", "device_index", "current_stream", "set_stream", "synchronize", "memory_allocated", "max_memory_allocated",
+    "memory_stats", "reset_peak_memory_stats", "get_memory_info", "empty_cache", "load_backend", "registered_backends", "report",
+    "set_fallback_mode", "fallback_mode", "fallback_counts", "fallback_report", "reset_fallback_counts",
+]  # fmt: skip
+
+
+def is_available():
+    """Whether there is an accelerator with a device."""
+    return _C._accelerator_type() is not None
+
+
+def current_accelerator(check_available=False):
+    """The accelerator as a device without index, None when there is none."""
+    kind = _C._accelerator_type()
+    return None if kind is None else cresset.device(kind)
+
+
+def _device(device=None):
+    """A device of the accelerator, or of another kind that is named; the current one when only a kind or nothing is given."""
+    if device is None:
+        kind = _C._accelerator_type()
+        if kind is None:
+            raise RuntimeError("Cannot access accelerator device when none is available. `cresset doctor` lists the devices that are there.")
+        return _C._device_current(cresset.device(kind))
+    device = cresset.device(device)
+    return _C._device_current(device) if device.index is None else device
+
+
+def device_count():
+    """How many devices the accelerator has."""
+    kind = _C._accelerator_type()
+    return 0 if kind is None else _C._device_count(cresset.device(kind))
+
+
+def current_device_index():
+    """Index of this thread's current device."""
+    return _device().index
+
+
+def set_device_index(device):
+    """Make a device current for this thread: a device, a string or an index."""
+    _C._device_set(cresset.device(device))
+
+
+current_device_idx, set_device_idx = current_device_index, set_device_index
+
+
+class device_index(contextlib.ContextDecorator):
+    """Make the device with this index current inside; None changes nothing. The device before comes back, after exceptions too."""
+
+    def __init__(self, device):
+        self._index, self._outer = device, []
+
+    def __enter__(self):
+        self._outer.append(None if self._index is None else _C._device_exchange(cresset.device(self._index)))
+        return self
+
+    def __exit__(self, *exc_info):
+        before = self._outer.pop()
+        if before is not None:
+            _C._device_restore(before)
+
+
+def current_stream(device=None):
+    """The stream that work on a device goes to."""
+    device = _device(device)
+    return cresset.Stream(stream_id=_C._stream_current(device), device_index=device.index, device_type=device.type)
+
+
+def set_stream(stream):
+    """Make a stream the current one of its device, and the device current."""
+    _C._device_set(stream.device)
+    _C._stream_exchange(stream.device, stream.stream_id)
+
+
+def synchronize(device=None):
+    """Wait for all work of a device, by default the current one."""
+    _C._device_synchronize(_device(device))
+
+
+def memory_allocated(device=None):
+    """Bytes of the device that tensors hold."""
+    return _C._device_memory(_device(device))[0]
+
+
+def max_memory_allocated(device=None):
+    """The most bytes that tensors held since the start or the last reset."""
+    return _C._device_memory(_device(device))[1]
+
+
+def memory_stats(device=None):
+    """Bytes, peak, number of allocations so far and blocks alive, as a dict."""
+    names = ("allocated_bytes", "peak_bytes", "allocations", "live_blocks")
+    return dict(zip(names, _C._device_memory(_device(device)), strict=True))
+
+
+def reset_peak_memory_stats(device=None):
+    """Start max_memory_allocated anew."""
+    _C._device_reset_peak_memory(_device(device))
+
+
+def get_memory_info(device=None):
+    """(free, total) bytes as the backend tells; zeros when it does not."""
+    properties = _C._device_properties(_device(device))
+    return properties["free_memory"], properties["total_memory"]
+
+
+def empty_cache():
+    """Let the backend give idle memory back."""
+    _C._device_empty_cache(_device())
+
+
+# --- backends --------------------------------------------------------------------------------------------------------------------
+
+
+def load_backend(path):
+    """Load a plug-in library; returns the name of its device. RuntimeError says why it does not load."""
+    return _C._load_backend(str(path))
+
+
+def registered_backends():
+    """Names of the devices that backends gave."""
+    return _C._registered_backends()
+
+
+def report(name):
+    """What is known of a device name, as a dict: problem, library, table_version, and parts with what each is for."""
+    return _C._backend_report(name)
+
+
+# --- operators without a kernel of the device ---------------------------------------------------------------------------------------
+
+
+class _FallbackMode(contextlib.ContextDecorator):
+    # What set_fallback_mode returns: leaving it as a context puts the old mode back.
+    def __init__(self, before):
+        self._before = before
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc_info):
+        _C._fallback_set_mode(self._before)
+
+
+def set_fallback_mode(mode, *, calls=None, bytes=None):
+    """What operators without a kernel of the device do: "allow", "warn" (once an operator), "forbid", or "budget".
+
+    A budget allows so many `calls` or `bytes` from now on. For all threads; as a context manager the old mode comes back.
+    """
+    if mode == "budget" and calls is None and bytes is None:
+        raise ValueError("set_fallback_mode: a budget needs calls or bytes.")
+    before = _C._fallback_mode()
+    _C._fallback_set_mode(mode, calls, bytes)
+    return _FallbackMode("allow" if before == "budget" else before)
+
+
+def fallback_mode():
+    """The mode that set_fallback_mode set."""
+    return _C._fallback_mode()
+
+
+def fallback_counts():
+    """(operator, calls, bytes moved, nanoseconds) of each operator that ran on the CPU for a device, the costliest first."""
+    return _C._fallback_counts()
+
+
+def fallback_report(lines=10):
+    """The costliest operators as text: for these kernels pay first."""
+    return _C._fallback_report(lines)
+
+
+def reset_fallback_counts():
+    """Forget what was counted, and warn again."""
+    _C._fallback_reset()

@@ -1,0 +1,329 @@
+// Registration of backends: what a table must have, which slot it gets, where plug-ins are looked for.
+#include <cresset/core/backend.h>
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <mutex>
+
+#include "core/backend_device.h"
+
+namespace cresset {
+namespace {
+
+struct Registry {
+  std::recursive_mutex mutex;  // loading a plug-in registers it
+  std::array<std::atomic<detail::Backend*>, kDeviceTypeCount> by_type{};
+  std::vector<DeviceType> order;
+  std::map<std::string, std::string> library;     // device name -> file
+  std::map<std::string, std::string> problem;     // device name -> why it is not there
+  std::map<std::string, cresset_backend> broken;  // tables that were refused, for the report
+  std::vector<std::string> errors;                // reported while a library was being loaded
+  std::vector<DeviceResolver> resolvers;
+  std::vector<std::function<void(DeviceType)>> listeners;
+  std::vector<std::string> resolving;  // names being looked for
+  void (*install)(DeviceType) = nullptr;
+};
+Registry& registry() {
+  static auto* r = new Registry;
+  return *r;
+}
+
+// ---- parts of a table
+
+using Table = cresset_backend;
+struct PartRule {
+  const char* name;
+  bool required;
+  bool (*present)(const Table&);
+  const char* without;
+};
+#define CRESSET_HAS(entry) [](const Table& t) { return t.entry != nullptr; }
+constexpr PartRule kParts[] = {
+    {"device_count", true, CRESSET_HAS(device_count), "the device cannot be used"},
+    {"allocate", true, CRESSET_HAS(allocate), "no tensor can be made"},
+    {"deallocate", true, CRESSET_HAS(deallocate), "memory cannot be freed"},
+    {"copy", true, CRESSET_HAS(copy), "tensors cannot be moved"},
+    {"error_text", false, CRESSET_HAS(error_text), "errors show numbers instead of words"},
+    {"set_device", false, CRESSET_HAS(set_device), "the backend is not told which device is current (fine for one device)"},
+    {"synchronize", false, CRESSET_HAS(synchronize), "synchronize() returns at once (right only when every call is finished on return)"},
+    {"fill", false, CRESSET_HAS(fill), "zeros and zero_() are copied from the host"},
+    {"get_properties", false, CRESSET_HAS(get_properties), "get_device_properties shows the name only"},
+    {"stream_create", false, CRESSET_HAS(stream_create), "Stream objects all mean the default stream"},
+    {"stream_query", false, CRESSET_HAS(stream_query), "Stream.query() always says done"},
+    {"stream_synchronize", false, CRESSET_HAS(stream_synchronize), "Stream.synchronize() waits for the whole device"},
+    {"event_create", false, CRESSET_HAS(event_create), "events are marks of the host, and recording one waits for its stream"},
+    {"event_elapsed", false, CRESSET_HAS(event_elapsed), "elapsed_time is measured by the host's clock, or refused with events"},
+    {"pinned_allocate", false, CRESSET_HAS(pinned_allocate), "pin_memory() refuses, and copies from the host always wait"},
+    {"generator_seed", false, CRESSET_HAS(generator_seed), "the backend is not told of seeds; random numbers come from the CPU's stream"},
+    {"kernels", false, [](const Table& t) { return t.kernels != nullptr && t.kernel_count > 0; },
+     "no kernels in C; operators run on the CPU unless C++ kernels are registered"},
+    {"autocast", false, CRESSET_HAS(autocast), "autocast uses the CPU's lists and types"},
+    {"optimizer_step", false, CRESSET_HAS(optimizer_step), "the backend does not hear of optimizer steps"},
+    {"profile_push", false, CRESSET_HAS(profile_push), "named ranges do not reach the vendor's profiler"},
+    {"empty_cache", false, CRESSET_HAS(empty_cache), "accelerator.empty_cache() does nothing"},
+};
+#undef CRESSET_HAS
+
+std::vector<BackendPart> parts_of(const Table& t) {
+  std::vector<BackendPart> out;
+  for (const PartRule& r : kParts) out.push_back({r.name, r.required, r.present(t), r.without});
+  return out;
+}
+
+// Functions that make sense only together: the first of each row asks for the rest.
+std::string incomplete_group(const Table& t) {
+  const auto missing = [](const char* first, std::initializer_list<std::pair<const char*, bool>> rest) {
+    std::string out;
+    for (const auto& [name, there] : rest)
+      if (!there) out += (out.empty() ? "" : ", ") + std::string(name);
+    return out.empty() ? out : std::string(first) + " needs " + out;
+  };
+  std::string out;
+  if (t.stream_create) out = missing("stream_create", {{"stream_query", t.stream_query}, {"stream_synchronize", t.stream_synchronize}});
+  if (out.empty() && t.event_create)
+    out = missing("event_create", {{"event_destroy", t.event_destroy},
+                                   {"event_record", t.event_record},
+                                   {"event_wait", t.event_wait},
+                                   {"event_query", t.event_query},
+                                   {"event_synchronize", t.event_synchronize}});
+  if (out.empty() && t.pinned_allocate) out = missing("pinned_allocate", {{"pinned_deallocate", t.pinned_deallocate}});
+  if (out.empty() && t.profile_push) out = missing("profile_push", {{"profile_pop", t.profile_pop}});
+  if (out.empty() && t.kernel_count > 0) out = missing("kernel_count", {{"kernels", t.kernels}});
+  return out;
+}
+
+// The table as this library knows it: what its maker did not know is null.
+Table normalised(const Table& given) {
+  constexpr std::size_t kHead = offsetof(Table, name) + sizeof(given.name);
+  CRESSET_CHECK(given.struct_size >= kHead && given.struct_size <= 65536, "a backend's table says that it has ", given.struct_size,
+                " bytes, which cannot be; set struct_size to sizeof(cresset_backend).");
+  Table t{};
+  std::memcpy(&t, &given, std::min(given.struct_size, sizeof t));
+  t.struct_size = sizeof t;
+  CRESSET_CHECK(t.name && *t.name, "a backend's table has no name; set name to what device strings shall begin with.");
+  return t;
+}
+
+void check_version(const Table& t) {
+  CRESSET_CHECK(t.table_version >= CRESSET_BACKEND_TABLE_OLDEST, "backend '", t.name, "' was built for version ", t.table_version,
+                " of the backend table, and this library runs versions ", CRESSET_BACKEND_TABLE_OLDEST, " to ",
+                CRESSET_BACKEND_TABLE_VERSION, "; build the plug-in again.");
+  const uint32_t needs = t.needs_version ? t.needs_version : t.table_version;
+  CRESSET_CHECK(needs <= CRESSET_BACKEND_TABLE_VERSION, "backend '", t.name, "' needs version ", needs,
+                " of the backend table, and this library has version ", CRESSET_BACKEND_TABLE_VERSION,
+                "; install a newer Cresset or an older plug-in.");
+}
+
+void check_parts(const Table& t) {
+  std::string missing;
+  for (const PartRule& r : kParts)
+    if (r.required && !r.present(t)) missing += (missing.empty() ? "" : ", ") + std::string(r.name);
+  CRESSET_CHECK(missing.empty(), "backend '", t.name, "': required parts are missing: ", missing, ". `cresset doctor ", t.name,
+                "` says what each is for.");
+  const std::string group = incomplete_group(t);
+  CRESSET_CHECK(group.empty(), "backend '", t.name, "': ", group, ".");
+  CRESSET_CHECK(t.slot >= 0 && t.slot <= 16, "backend '", t.name, "': a slot of 1 to 16, or 0 for any, was required; ", t.slot,
+                " was given.");
+}
+
+// Slot 1 is PrivateUse1, which is renamed; others get their name from the registry of names.
+DeviceType take_slot(const Table& t) {
+  if (t.slot == 1) {
+    rename_privateuse1_backend(t.name);
+    return DeviceType::PrivateUse1;
+  }
+  const DeviceType type = register_device_type(t.name);
+  CRESSET_CHECK(t.slot == 0 || static_cast<int>(type) == static_cast<int>(DeviceType::PrivateUse1) + t.slot - 1, "backend '", t.name,
+                "' asks for slot ", t.slot, ", but the name has slot ",
+                static_cast<int>(type) - static_cast<int>(DeviceType::PrivateUse1) + 1, "; leave slot at 0.");
+  return type;
+}
+
+// ---- loading
+
+std::string dl_reason() {
+  const char* text = dlerror();
+  return text ? text : "unknown reason";
+}
+
+}  // namespace
+
+namespace detail {
+
+Backend* backend_of(DeviceType t) { return registry().by_type[static_cast<std::size_t>(t)].load(std::memory_order_acquire); }
+
+void report_plugin_error(const std::string& text) {
+  Registry& r = registry();
+  std::lock_guard lock(r.mutex);
+  r.errors.push_back(text);
+}
+
+void set_backend_installer(void (*install)(DeviceType)) { registry().install = install; }
+
+// Looks for a name that no slot has; returns the reason why there is none, empty when nobody offers it.
+std::string resolve_device_name(const std::string& name) {
+  Registry& r = registry();
+  std::lock_guard lock(r.mutex);
+  if (const auto known = r.problem.find(name); known != r.problem.end()) return known->second;
+  if (std::find(r.resolving.begin(), r.resolving.end(), name) != r.resolving.end()) return "";
+  r.resolving.push_back(name);
+  std::string reason;
+  try {
+    bool found = false;
+    for (const std::string& path : backend_candidates(name)) {
+      load_backend(path);
+      found = true;
+      break;
+    }
+    const auto resolvers = r.resolvers;
+    for (std::size_t i = 0; i < resolvers.size() && !found; ++i) found = resolvers[i](name);
+  } catch (const std::exception& e) {
+    reason = e.what();
+    r.problem[name] = reason;  // a broken plug-in is not loaded a second time
+  }
+  r.resolving.pop_back();
+  return reason;
+}
+
+}  // namespace detail
+
+DeviceType register_backend(const cresset_backend& given) {
+  const Table t = normalised(given);
+  Registry& r = registry();
+  std::lock_guard lock(r.mutex);
+  for (DeviceType known : r.order) {
+    const detail::Backend* b = detail::backend_of(known);
+    if (b->name() != t.name) continue;
+    CRESSET_CHECK(b->table().self == t.self && b->table().allocate == t.allocate, "backend '", t.name,
+                  "' is registered already by another library (", r.library.contains(t.name) ? r.library[t.name] : "linked to the program",
+                  "). Load one of the two.");
+    return known;
+  }
+  try {
+    check_version(t);
+    check_parts(t);
+    const DeviceType type = take_slot(t);
+    auto* backend = new detail::Backend(t, type);
+    r.by_type[static_cast<std::size_t>(type)].store(backend, std::memory_order_release);
+    detail::install_device(*backend);
+    r.order.push_back(type);
+    r.problem.erase(t.name);
+    if (r.install) r.install(type);
+    for (const auto& listener : r.listeners) listener(type);
+    return type;
+  } catch (const std::exception& e) {
+    r.problem[t.name] = e.what();
+    r.broken[t.name] = t;
+    throw;
+  }
+}
+
+DeviceType load_backend(const std::string& path) {
+  Registry& r = registry();
+  std::lock_guard lock(r.mutex);
+  const std::vector<std::string> earlier = std::exchange(r.errors, {});
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  CRESSET_CHECK(library, "backend plug-in ", path, " does not load: ", dl_reason());
+  const std::vector<std::string> errors = std::exchange(r.errors, earlier);
+  CRESSET_CHECK(errors.empty(), "backend plug-in ", path, ": ", errors.empty() ? "" : errors.front());
+  const auto entry = reinterpret_cast<cresset_backend_entry_function>(dlsym(library, CRESSET_BACKEND_ENTRY_NAME));
+  CRESSET_CHECK(entry, "backend plug-in ", path, " does not export ", CRESSET_BACKEND_ENTRY_NAME,
+                ". Write CRESSET_BACKEND(Class) once in the library.");
+  const cresset_backend* table = entry();
+  CRESSET_CHECK(table, "backend plug-in ", path, ": ", CRESSET_BACKEND_ENTRY_NAME, " gave no table.");
+  const DeviceType type = register_backend(*table);
+  r.library[detail::backend_of(type)->name()] = path;
+  return type;
+}
+
+bool is_backend(DeviceType t) { return detail::backend_of(t) != nullptr; }
+
+std::vector<DeviceType> registered_backends() {
+  Registry& r = registry();
+  std::lock_guard lock(r.mutex);
+  return r.order;
+}
+
+const cresset_backend* backend_table(DeviceType t) {
+  const detail::Backend* b = detail::backend_of(t);
+  return b ? &b->table() : nullptr;
+}
+
+BackendReport inspect_backend(const std::string& name) {
+  BackendReport report;
+  report.name = name;
+  try {
+    report.type = device_type_from_name(name);
+  } catch (const std::exception& e) {
+    report.problem = e.what();
+  }
+  Registry& r = registry();
+  std::lock_guard lock(r.mutex);
+  if (const auto at = r.library.find(name); at != r.library.end()) report.library = at->second;
+  if (const auto at = r.problem.find(name); at != r.problem.end()) report.problem = at->second;
+  const Table* t = report.type ? backend_table(*report.type) : nullptr;
+  if (const auto at = r.broken.find(name); !t && at != r.broken.end()) t = &at->second;
+  if (t) {
+    report.table_version = t->table_version;
+    report.parts = parts_of(*t);
+  }
+  return report;
+}
+
+void add_device_resolver(DeviceResolver resolver) {
+  Registry& r = registry();
+  std::lock_guard lock(r.mutex);
+  r.resolvers.push_back(std::move(resolver));
+}
+
+void add_backend_listener(std::function<void(DeviceType)> listener) {
+  Registry& r = registry();
+  std::lock_guard lock(r.mutex);
+  for (DeviceType t : r.order) listener(t);
+  r.listeners.push_back(std::move(listener));
+}
+
+std::vector<std::string> backend_candidates(const std::string& name) {
+  std::vector<std::string> out;
+  const char* variable = std::getenv("CRESSET_BACKEND_PATH");
+  if (!variable) return out;
+  std::string_view rest(variable);
+  while (!rest.empty()) {
+    const std::size_t colon = std::min(rest.find(':'), rest.size());
+    const std::filesystem::path place(rest.substr(0, colon));
+    rest.remove_prefix(std::min(colon + 1, rest.size()));
+    std::error_code ignored;
+    const std::array<std::string, 3> files{name + ".so", "lib" + name + ".so", "libcresset_" + name + ".so"};
+    if (std::filesystem::is_directory(place, ignored)) {
+      for (const std::string& file : files)
+        if (std::filesystem::exists(place / file, ignored)) out.push_back((place / file).string());
+    } else if (std::find(files.begin(), files.end(), place.filename().string()) != files.end()) {
+      out.push_back(place.string());
+    }
+  }
+  return out;
+}
+
+}  // namespace cresset
+
+extern "C" cresset_status cresset_backend_register(const cresset_backend* table, int32_t* device_type, char* error, size_t error_size) {
+  try {
+    CRESSET_CHECK(table, "cresset_backend_register: a table was required; null was given.");
+    const cresset::DeviceType t = cresset::register_backend(*table);
+    if (device_type) *device_type = static_cast<int32_t>(t);
+    return CRESSET_OK;
+  } catch (const std::exception& e) {
+    if (error && error_size > 0) {
+      std::strncpy(error, e.what(), error_size - 1);
+      error[error_size - 1] = '\0';
+    }
+    return CRESSET_INVALID_ARGUMENT;
+  }
+}

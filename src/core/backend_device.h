@@ -1,0 +1,65 @@
+// What the core builds from a backend's table: errors from statuses, an allocator, guards with streams and events.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include <cresset/core/backend_table.h>
+#include <cresset/core/accelerator_hooks.h>
+#include <cresset/core/backend.h>
+#include <cresset/core/device_guard.h>
+
+namespace cresset::detail {
+
+inline constexpr int kMaxDevices = 64;     // of one kind
+inline constexpr int kStreamsInPool = 32;  // a device and priority
+
+/// Counters of one device, its pool of streams.
+struct BackendDevice {
+  std::atomic<int64_t> allocated{0}, peak{0}, allocations{0}, live{0};
+  std::mutex mutex;
+  std::vector<cresset_stream> pool[2];  // by priority: normal, high
+  std::size_t next[2] = {0, 0};
+};
+
+/// A registered backend; lives as long as the process.
+class Backend final {
+ public:
+  Backend(const cresset_backend& table, DeviceType type);
+
+  const cresset_backend& table() const { return table_; }
+  DeviceType type() const { return type_; }
+  const std::string& name() const { return name_; }
+  const std::string& file_tag() const { return file_tag_; }
+  int device_count() const;
+  BackendDevice& device(int index) const { return *devices_[static_cast<std::size_t>(index)]; }
+  Allocator* allocator() const { return allocator_.get(); }
+
+  /// To be called before anything that reaches the device: refuses in a forked child.
+  void enter() const;
+  /// Raises when a status is not CRESSET_OK; the pieces say what was being done.
+  void check(cresset_status status, int device, const std::string& what) const;
+  void check_index(int index) const;
+  DataPtr allocate(int index, std::size_t nbytes) const;
+  DataPtr allocate_pinned(std::size_t nbytes) const;
+  bool is_pinned(const void* data) const;
+
+ private:
+  const cresset_backend table_;
+  const DeviceType type_;
+  const std::string name_, file_tag_, description_;
+  std::array<std::unique_ptr<BackendDevice>, kMaxDevices> devices_;
+  std::unique_ptr<Allocator> allocator_;
+};
+
+/// Loads what offers a device name. Gives the reason when something broken should have, and nothing when nobody offers it.
+std::string resolve_device_name(const std::string& name);
+/// Null when the kind has no table.
+Backend* backend_of(DeviceType t);
+/// Makes guards, hooks, allocator and generators of a new backend known to the core.
+void install_device(Backend& backend);
+
+}  // namespace cresset::detail

@@ -1,0 +1,232 @@
+// Private functions behind cresset.accelerator, cresset.Stream, cresset.Event and the modules of devices.
+#include <cresset/core/accelerator_hooks.h>
+#include <cresset/core/backend.h>
+#include <cresset/core/event.h>
+#include <cresset/ops/cpu_fallback.h>
+#include <cresset/ops/functions_copy.h>
+
+#include "python/bind.h"
+
+namespace cresset::python {
+namespace {
+
+// The lock must not be held by a thread that waits for a device: its queue may run Python code.
+template <class F>
+auto unlocked(F f) {
+  const GilRelease release;
+  return f();
+}
+
+const cresset::impl::DeviceGuardImplInterface& guard_of(Device d) { return *cresset::impl::getDeviceGuardImpl(d.type()); }
+Stream stream_of(Device d, int64_t id) { return Stream(Stream::UNSAFE, resolved_device(d), id); }
+
+// ---- events: capsules that own an Event
+
+constexpr const char* kEventName = "cresset.Event";
+Event& event_of(PyObject* o) {
+  auto* e = static_cast<Event*>(PyCapsule_GetPointer(o, kEventName));
+  if (!e) throw ErrorAlreadySet();
+  return *e;
+}
+Object make_event(Device d, bool timing) {
+  (void)guard_of(d);  // raises for kinds without one
+  auto* event = new Event(d.type(), timing ? EventFlag::BACKEND_DEFAULT : EventFlag::PYTORCH_DEFAULT);
+  return Object(PyCapsule_New(event, kEventName, [](PyObject* c) { delete static_cast<Event*>(PyCapsule_GetPointer(c, kEventName)); }));
+}
+
+// ---- device names that Python can resolve
+
+void add_python_resolver(PyObject* function) {
+  Py_INCREF(function);  // for the life of the process
+  add_device_resolver([function](const std::string& name) {
+    if (!Py_IsInitialized()) return false;
+    GilAcquire gil;
+    const Ref answer = Ref::steal(PyObject_CallFunction(function, "s", name.c_str()));
+    if (!answer) throw PythonException::fetch();  // its text becomes the reason
+    return PyObject_IsTrue(answer.get()) == 1;
+  });
+}
+
+void set_python_listener(PyObject* function) {
+  Py_INCREF(function);
+  add_backend_listener([function](DeviceType t) {
+    if (!Py_IsInitialized()) return;
+    GilAcquire gil;
+    const Ref answer = Ref::steal(PyObject_CallFunction(function, "s", DeviceTypeName(t).c_str()));
+    if (!answer) PyErr_WriteUnraisable(function);  // a library that is being loaded must not be interrupted
+  });
+}
+
+Object report_of(const BackendReport& r) {
+  Ref parts = checked(PyList_New(0));
+  for (const BackendPart& p : r.parts) {
+    const Ref row = checked(
+        Py_BuildValue("(sOOs)", p.name.c_str(), p.required ? Py_True : Py_False, p.present ? Py_True : Py_False, p.without.c_str()));
+    checked(PyList_Append(parts.get(), row.get()));
+  }
+  return Object(Py_BuildValue("{s:s,s:s,s:s,s:I,s:O,s:O}", "name", r.name.c_str(), "problem", r.problem.c_str(), "library",
+                              r.library.c_str(), "table_version", r.table_version, "registered", r.type ? Py_True : Py_False, "parts",
+                              parts.get()));
+}
+
+Object properties_of(Device device) {
+  const Device d = resolved_device(device);
+  cresset_device_properties p{};
+  p.struct_size = sizeof p;
+  const cresset_backend* t = backend_table(d.type());
+  if (t && t->get_properties)
+    cresset::detail::check_backend(d.type(), t->get_properties(t->self, d.index(), &p), d.index(), "get_device_properties");
+  p.name[sizeof p.name - 1] = '\0';
+  const std::string name = p.name[0] ? std::string(p.name) : DeviceTypeName(d.type());
+  return Object(Py_BuildValue("{s:s,s:K,s:K,s:i,s:i,s:i}", "name", name.c_str(), "total_memory",
+                              static_cast<unsigned long long>(p.total_memory), "free_memory",
+                              static_cast<unsigned long long>(p.free_memory), "major", static_cast<int>(p.major), "minor",
+                              static_cast<int>(p.minor), "multi_processor_count", static_cast<int>(p.compute_units)));
+}
+
+// ---- pinned memory
+
+Tensor pin(const Tensor& t, Device device) {
+  CRESSET_CHECK(t.is_cpu(), "cannot pin '", t, "' only dense CPU tensors can be pinned");
+  if (is_pinned_ptr(t.data_ptr())) return t;
+  Allocator* allocator = pinned_memory_allocator(device.type());
+  Tensor pinned = cresset::detail::empty_strided_generic(
+      t.sizes(), t.is_contiguous() || !t.is_non_overlapping_and_dense() ? contiguous_strides(t.sizes()) : DimVector(t.strides()), allocator,
+      key_set_for_device(kCPU), t.scalar_type());
+  return pinned.copy_(t);
+}
+
+void init_devices(PyObject* m) {
+  def(m, "_load_backend", [](std::string path) { return DeviceTypeName(load_backend(path)); });
+  def(m, "_registered_backends", [] {
+    std::vector<std::string> names;
+    for (DeviceType t : registered_backends()) names.push_back(DeviceTypeName(t));
+    return names;
+  });
+  def(m, "_backend_report", [](std::string name) { return report_of(inspect_backend(name)); });
+  def(m, "_add_device_resolver", [](PyObject* f) { add_python_resolver(f); });
+  def(m, "_set_backend_listener", [](PyObject* f) { set_python_listener(f); });
+  def(m, "_known_device_names", [] { return known_device_names(); });
+  def(m, "_accelerator_type", []() -> std::optional<std::string> {
+    const auto t = getAccelerator();
+    return t ? std::optional(DeviceTypeName(*t)) : std::nullopt;
+  });
+  def(m, "_device_key", [](Device d) { return backendKey(d.type()); });
+  def(m, "_device_count", [](Device d) { return static_cast<int64_t>(device_count(d.type())); });
+  def(m, "_device_current", [](Device d) { return guard_of(d).getDevice(); });
+  def(m, "_device_set", [](Device d) { guard_of(d).setDevice(resolved_device(d)); });
+  def(m, "_device_exchange", [](Device d) { return guard_of(d).exchangeDevice(resolved_device(d)); });
+  def(m, "_device_restore", [](Device d) { guard_of(d).uncheckedSetDevice(d); });
+  def(m, "_device_synchronize", [](Device d) { unlocked([&] { guard_of(d).synchronizeDevice(resolved_device(d).index()); }); });
+  def(m, "_device_properties", [](Device d) { return properties_of(d); });
+  def(m, "_device_memory", [](Device d) {
+    const DeviceMemoryStats s = device_memory_stats(d);
+    return std::vector<int64_t>{s.allocated_bytes, s.peak_bytes, s.allocations, s.live_blocks};
+  });
+  def(m, "_device_reset_peak_memory", [](Device d) { reset_peak_device_memory_stats(d); });
+  def(m, "_device_empty_cache", [](Device d) {
+    const cresset_backend* t = backend_table(d.type());
+    if (t && t->empty_cache) unlocked([&] { t->empty_cache(t->self); });
+  });
+  def(m, "_device_file_tag", [](Device d) {
+    const cresset_backend* t = backend_table(d.type());
+    return t && t->file_tag ? std::string(t->file_tag) : DeviceTypeName(d.type());
+  });
+}
+
+void init_streams(PyObject* m) {
+  def(m, "_stream_new",
+      [](Device d, int64_t priority) { return guard_of(d).getNewStream(resolved_device(d), static_cast<int>(priority)).id(); });
+  def(m, "_stream_current", [](Device d) { return guard_of(d).getStream(resolved_device(d)).id(); });
+  def(m, "_stream_exchange", [](Device d, int64_t id) { return guard_of(d).exchangeStream(stream_of(d, id)).id(); });
+  def(m, "_stream_query", [](Device d, int64_t id) { return unlocked([&] { return stream_of(d, id).query(); }); });
+  def(m, "_stream_synchronize", [](Device d, int64_t id) { unlocked([&] { stream_of(d, id).synchronize(); }); });
+  def(m, "_event_new", [](Device d, bool timing) { return make_event(d, timing); });
+  def(m, "_event_record", [](PyObject* e, Device d, int64_t id) { event_of(e).record(stream_of(d, id)); });
+  def(m, "_event_block", [](PyObject* e, Device d, int64_t id) { event_of(e).block(stream_of(d, id)); });
+  def(m, "_event_query", [](PyObject* e) { return event_of(e).query(); });
+  def(m, "_event_synchronize", [](PyObject* o) {
+    Event& e = event_of(o);
+    unlocked([&] { e.synchronize(); });
+  });
+  def(m, "_event_elapsed", [](PyObject* begin, PyObject* end) { return event_of(begin).elapsedTime(event_of(end)); });
+  def(m, "_event_id", [](PyObject* e) { return static_cast<uint64_t>(reinterpret_cast<uintptr_t>(event_of(e).eventId())); });
+}
+
+void init_fallback(PyObject* m) {
+  def(m, "_fallback_set_mode", [](std::string mode, std::optional<int64_t> calls, std::optional<int64_t> bytes) {
+    const CpuFallbackBudget budget{calls.value_or(-1), bytes.value_or(-1)};
+    if (mode == "allow") return set_cpu_fallback_mode(CpuFallbackMode::Allow);
+    if (mode == "warn") return set_cpu_fallback_mode(CpuFallbackMode::WarnOnce);
+    if (mode == "forbid") return set_cpu_fallback_mode(CpuFallbackMode::Forbid);
+    CRESSET_CHECK_VALUE(mode == "budget", "fallback mode: allow, warn, forbid or budget was required; '", mode, "' was given.");
+    set_cpu_fallback_mode(CpuFallbackMode::Budget, budget);
+  });
+  def(m, "_fallback_mode", [] {
+    static constexpr const char* names[] = {"allow", "warn", "forbid", "budget"};
+    return std::string(names[static_cast<int>(cpu_fallback_mode())]);
+  });
+  def(m, "_fallback_counts", [] {
+    Ref list = checked(PyList_New(0));
+    for (const CpuFallbackCount& c : cpu_fallback_counts()) {
+      const Ref row = checked(Py_BuildValue("(sLLL)", c.op.c_str(), static_cast<long long>(c.calls), static_cast<long long>(c.bytes),
+                                            static_cast<long long>(c.nanoseconds)));
+      checked(PyList_Append(list.get(), row.get()));
+    }
+    return Object(std::move(list));
+  });
+  def(m, "_fallback_report", [](int64_t lines) { return cpu_fallback_report(static_cast<std::size_t>(std::max<int64_t>(lines, 0))); });
+  def(m, "_fallback_reset", [] { reset_cpu_fallback_counts(); });
+}
+
+void init_extras(PyObject* m) {
+  def(m, "_pin_memory", [](Tensor t, Device d) { return pin(t, d); });
+  def(m, "_is_pinned", [](Tensor t) { return t.is_cpu() && t.has_storage() && is_pinned_ptr(t.storage().data()); });
+  def(m, "_has_pinned_memory", [](Device d) {
+    const cresset_backend* t = backend_table(d.type());
+    return t ? t->pinned_allocate != nullptr : getAcceleratorHooks(d.type()) != nullptr;
+  });
+  def(m, "_optimizer_step", [](Device device, int64_t phase) {
+    const Device d = resolved_device(device);
+    const cresset_backend* t = backend_table(d.type());
+    if (t && t->optimizer_step)
+      cresset::detail::check_backend(d.type(), t->optimizer_step(t->self, d.index(), static_cast<int32_t>(phase)), d.index(),
+                                     "optimizer_step");
+  });
+  def(m, "_profile_push", [](std::string name) {
+    for (DeviceType k : registered_backends())
+      if (const cresset_backend* t = backend_table(k); t->profile_push) t->profile_push(t->self, name.c_str());
+  });
+  def(m, "_profile_pop", [] {
+    for (DeviceType k : registered_backends())
+      if (const cresset_backend* t = backend_table(k); t->profile_pop) t->profile_pop(t->self);
+  });
+  def(m, "_autocast_of", [](Device d) {
+    const cresset_backend* t = backend_table(d.type());
+    if (!t || !t->autocast) return Object(Py_NewRef(Py_None));
+    const cresset_autocast& a = *t->autocast;
+    const auto names = [](const char* const* list) {
+      std::vector<std::string> out;
+      for (; list && *list; ++list) out.emplace_back(*list);
+      return Ref::steal(Convert<std::vector<std::string>>::to(std::move(out)));
+    };
+    std::vector<ScalarType> types;
+    for (std::size_t i = 0; i < a.supported_dtype_count; ++i) types.push_back(static_cast<ScalarType>(a.supported_dtypes[i]));
+    const Ref supported = checked(Convert<std::vector<ScalarType>>::to(std::move(types)));
+    const Ref standard = checked(wrap_dtype(static_cast<ScalarType>(a.default_dtype)));
+    const Ref low = names(a.lower_precision), full = names(a.float32), widest = names(a.widest);
+    return Object(Py_BuildValue("(OOOOOO)", standard.get(), supported.get(), a.lower_precision ? Py_True : Py_False, low.get(), full.get(),
+                                widest.get()));
+  });
+}
+
+}  // namespace
+
+void init_accelerator(PyObject* module) {
+  init_devices(module);
+  init_streams(module);
+  init_fallback(module);
+  init_extras(module);
+}
+
+}  // namespace cresset::python

@@ -1,0 +1,125 @@
+"""Device backends as their authors have them: built against the installed package, found by name, tested in a process of their own."""
+
+import fcntl
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def program(name):
+    found = shutil.which(name)
+    if found and subprocess.run([found, "--version"], capture_output=True).returncode == 0:
+        return found
+    return f"/usr/bin/{name}"
+
+
+def run(*command, **options):
+    result = subprocess.run([str(part) for part in command], capture_output=True, text=True, **options)
+    assert result.returncode == 0, f"{' '.join(map(str, command))}\n{result.stdout[-6000:]}{result.stderr[-3000:]}"
+    return result.stdout
+
+
+def build(source, folder, prefix):
+    run(program("cmake"), "-S", source, "-B", folder, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}")
+    run(program("cmake"), "--build", folder)
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory):
+    """A folder with the installed package (`prefix`) and the backends, made once for all workers of a test run."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    folder = folder / "backends"
+    folder.mkdir(exist_ok=True)
+    with open(folder / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "done").exists():
+            run(program("cmake"), "--install", ROOT / "build/dev", "--prefix", folder / "prefix")
+            for name in ("minimal", "simulated"):
+                build(ROOT / "backends" / name, folder / name, folder / "prefix")
+            (folder / "golden").mkdir()
+            for name, version, *flags in (("golden1", "v1"), ("golden2", "v2"), ("toonew", "v2", "-DTABLE_VERSION=99")):
+                source = ROOT / "tests/golden/plugins"
+                run("gcc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", f'-DDEVICE_NAME="{name}"', f"-I{source / version}",
+                    *flags, source / "golden.c", "-o", folder / "golden" / f"{name}.so")  # fmt: skip
+            (folder / "done").touch()
+    return folder
+
+
+def environment(built, **more):
+    path = ":".join(str(built / name) for name in ("minimal", "simulated", "golden"))
+    return {**os.environ, "CRESSET_BACKEND_PATH": path, **more}
+
+
+def pytest_in(built, files, **more):
+    run(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-x", *files, env=environment(built, **more), cwd=ROOT)
+
+
+@pytest.mark.parametrize("name", ["minimal", "simulated"])
+def test_own_tests(built, name):
+    pytest_in(built, [ROOT / "backends" / name / "tests"])
+
+
+@pytest.mark.parametrize("device", ["minimal", "simulated", "opaque"])
+def test_every_operator(built, device):
+    pytest_in(built, [ROOT / "tests/backends/operators.py"], CRESSET_TEST_DEVICE=device)
+
+
+@pytest.mark.parametrize("device", ["minimal", "simulated", "opaque"])
+def test_everything_else(built, device):
+    pytest_in(built, [ROOT / "tests/backends/everything.py"], CRESSET_TEST_DEVICE=device)
+
+
+def test_golden_plugins(built):
+    pytest_in(built, [ROOT / "tests/backends/golden.py"])
+
+
+def test_the_current_header_is_frozen_as_its_version():
+    current = (ROOT / "include/cresset/core/backend_table.h").read_text()
+    version = re.search(r"#define CRESSET_BACKEND_TABLE_VERSION (\d+)", current).group(1)
+    frozen = (ROOT / f"tests/golden/plugins/v{version}/backend_table.h").read_text()
+    assert frozen.split("\n", 1)[1] == current, "plug-ins may be built with it: append under a new version instead of changing this one"
+
+
+def test_devices_together_and_errors(built):
+    pytest_in(built, [ROOT / "tests/backends/together.py", ROOT / "tests/backends/errors.py"])
+
+
+def test_a_new_backend_passes_its_tests_at_once(built, tmp_path):
+    command = built / "prefix/bin/cresset"
+    run(command, "new-backend", "mychip", "--folder", tmp_path / "mychip")
+    build(tmp_path / "mychip", tmp_path / "build", built / "prefix")
+    env = {**os.environ, "CRESSET_BACKEND_PATH": str(tmp_path / "build")}
+    run(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", tmp_path / "mychip/tests", env=env, cwd=tmp_path)
+    assert "works" in run(command, "doctor", "mychip", env=env)
+
+
+def test_minimal_is_small():
+    files = [f for f in (ROOT / "backends/minimal").rglob("*") if f.is_file() and "__pycache__" not in f.parts]
+    assert sum(len(f.read_text().splitlines()) for f in files) <= 300
+
+
+def test_pip_install(built, tmp_path):
+    """The package built by pip finds Cresset, and its device is found by its entry point alone."""
+    run(sys.executable, "-m", "pip", "install", "-q", "--no-build-isolation", "--no-deps", "--target", tmp_path / "site",
+        ROOT / "backends/minimal", env={**os.environ, "CMAKE_PREFIX_PATH": str(built / "prefix")})  # fmt: skip
+    env = {**os.environ, "PYTHONPATH": f"{tmp_path / 'site'}:{ROOT / 'python'}"}
+    env.pop("CRESSET_BACKEND_PATH", None)
+    out = run(sys.executable, "-c", "import cresset; print(cresset.ones(2, device='minimal') + 1); print(cresset.minimal.device_count())",
+              env=env, cwd=tmp_path)
+    assert out == "tensor([2., 2.], device='minimal:0')\n2\n"
+
+
+def test_layout_example(built, tmp_path):
+    source = ROOT / "examples/layout_blocked_q8"
+    build(source, tmp_path, built / "prefix")
+    run(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_q8.py", cwd=source,
+        env={**os.environ, "Q8_LIBRARY": str(tmp_path / "libblocked_q8.so")})  # fmt: skip
