@@ -64,7 +64,7 @@ class CRESSET_API Scope {
 using ScopePtr = std::shared_ptr<const Scope>;
 
 /// The calls that inlining removed around a node, outermost first: which function was called, from where, on which module.
-struct InlinedCallStack {
+struct CRESSET_API InlinedCallStack {
   std::string function_name;
   SourceRange call_site;
   std::string module_path;  // instance path below the root module, "layer1.0"; empty for functions
