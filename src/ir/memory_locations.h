@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <vector>
 
 namespace cresset::jit {
@@ -19,7 +20,7 @@ inline bool intersects(const Locations& a, const Locations& b) {
   return false;
 }
 inline void unite(Locations& into, const Locations& more) {
-  if (more.empty()) return;
+  if (more.empty() || (more.size() == 1 && std::binary_search(into.begin(), into.end(), more[0]))) return;
   Locations out;
   out.reserve(into.size() + more.size());
   std::set_union(into.begin(), into.end(), more.begin(), more.end(), std::back_inserter(out));
@@ -33,66 +34,96 @@ class MemoryGraph {
     return static_cast<uint32_t>(elements_.size() - 1);
   }
   void point(uint32_t from, uint32_t to) {
-    if (from == to) return;
-    auto& edges = elements_[from].points_to;
-    if (std::find(edges.begin(), edges.end(), to) == edges.end()) edges.push_back(to);
+    if (from != to) elements_[from].points_to.push_back(to);
   }
-  void contain(uint32_t container, uint32_t element) {
-    auto& edges = elements_[container].contains;
-    if (std::find(edges.begin(), edges.end(), element) == edges.end()) edges.push_back(element);
-  }
-  std::size_t size() const { return elements_.size(); }
-  const std::vector<uint32_t>& targets(uint32_t e) const { return elements_[e].points_to; }
+  void contain(uint32_t container, uint32_t element) { elements_[container].contains.push_back(element); }
 
-  /// The ends of all points-to paths (in cycles: every member), computed once. The graph must be complete.
-  const Locations& locations(uint32_t e) {
-    Element& x = elements_[e];
-    if (!x.resolved) x.locations = reach(e, false), x.resolved = true;
-    return x.locations;
-  }
+  /// The memory that an element may be: the ends of all points-to paths. The graph must be complete before the first question.
+  const Locations& locations(uint32_t e) { return answer(own_, e, false); }
   /// The same, with all that is contained, and contained in that.
-  const Locations& reachable(uint32_t e) {
-    Element& x = elements_[e];
-    if (!x.reach_resolved) x.reachable = reach(e, true), x.reach_resolved = true;
-    return x.reachable;
-  }
-  void forget() {
-    for (Element& e : elements_) e.resolved = e.reach_resolved = false;
-  }
+  const Locations& reachable(uint32_t e) { return answer(deep_, e, true); }
 
  private:
   struct Element {
     std::vector<uint32_t> points_to, contains;
-    Locations locations, reachable;
-    bool resolved = false, reach_resolved = false;
   };
-  // A cycle of points-to edges without an end (values carried by a loop that starts with nothing) stands for all its members.
-  Locations reach(uint32_t start, bool through_contents) {
-    Locations out;
-    std::vector<uint32_t> stack{start};
-    std::vector<uint32_t> seen{start};
-    const auto visit = [&](uint32_t e) {
-      // Small sets mostly; large ones are kept sorted by insertion.
-      const auto at = std::lower_bound(seen.begin(), seen.end(), e);
-      if (at != seen.end() && *at == e) return;
-      seen.insert(at, e);
-      stack.push_back(e);
+  // Elements on a common cycle have the same answer: one set a component.
+  struct Answers {
+    std::vector<uint32_t> component;
+    std::vector<Locations> sets;
+  };
+
+  const Locations& answer(Answers& answers, uint32_t e, bool with_contents) {
+    if (answers.component.size() != elements_.size()) solve(answers, with_contents);
+    return answers.sets[answers.component[e]];
+  }
+
+  // Tarjan's components with an explicit stack; they come out behind all that they reach.
+  void solve(Answers& answers, bool with_contents) {
+    constexpr uint32_t kNone = UINT32_MAX;
+    const auto n = static_cast<uint32_t>(elements_.size());
+    answers.component.assign(n, kNone);
+    answers.sets.clear();
+    std::vector<uint32_t> index(n, kNone), low(n, 0), members;
+    struct Frame {
+      uint32_t element;
+      std::size_t next;
     };
-    while (!stack.empty()) {
-      const uint32_t e = stack.back();
-      stack.pop_back();
+    std::vector<Frame> stack;
+    uint32_t counter = 0;
+    const auto edge = [&](uint32_t e, std::size_t i) -> uint32_t {
       const Element& x = elements_[e];
-      if (x.points_to.empty()) out.push_back(e);
-      for (uint32_t t : x.points_to) visit(t);
-      if (through_contents)
-        for (uint32_t c : x.contains) visit(c);
+      if (i < x.points_to.size()) return x.points_to[i];
+      i -= x.points_to.size();
+      return with_contents && i < x.contains.size() ? x.contains[i] : kNone;
+    };
+    for (uint32_t start = 0; start < n; ++start) {
+      if (index[start] != kNone) continue;
+      stack.push_back({start, 0});
+      while (!stack.empty()) {
+        Frame& f = stack.back();
+        const uint32_t e = f.element;
+        if (f.next == 0) {
+          index[e] = low[e] = counter++;
+          members.push_back(e);
+        }
+        const uint32_t to = edge(e, f.next++);
+        if (to != kNone) {
+          if (index[to] == kNone)
+            stack.push_back({to, 0});
+          else if (answers.component[to] == kNone)
+            low[e] = std::min(low[e], index[to]);
+          continue;
+        }
+        stack.pop_back();
+        if (!stack.empty()) low[stack.back().element] = std::min(low[stack.back().element], low[e]);
+        if (low[e] == index[e]) close(answers, members, e, edge);
+      }
     }
-    if (out.empty()) return seen;
-    std::sort(out.begin(), out.end());
-    return out;
+  }
+
+  template <class F>
+  void close(Answers& answers, std::vector<uint32_t>& members, uint32_t root, const F& edge) {
+    const auto number = static_cast<uint32_t>(answers.sets.size());
+    const auto first = std::find(members.rbegin(), members.rend(), root).base() - 1;
+    Locations set;
+    for (auto m = first; m != members.end(); ++m) answers.component[*m] = number;
+    for (auto m = first; m != members.end(); ++m) {
+      if (elements_[*m].points_to.empty()) unite(set, {*m});
+      for (std::size_t i = 0; edge(*m, i) != UINT32_MAX; ++i)
+        if (const uint32_t c = answers.component[edge(*m, i)]; c != number) unite(set, answers.sets[c]);
+    }
+    // A cycle without an end (values that a loop carries and that start with nothing) stands for all its members.
+    if (set.empty()) {
+      set.assign(first, members.end());
+      std::sort(set.begin(), set.end());
+    }
+    answers.sets.push_back(std::move(set));
+    members.erase(first, members.end());
   }
 
   std::vector<Element> elements_;
+  Answers own_, deep_;
 };
 
 }  // namespace cresset::jit

@@ -443,6 +443,8 @@ void init_graphs(PyObject* module) {
         else
           g->setInsertPoint(to_node(place));
       }),
+      method("alias_db", [](GraphRef g, std::optional<bool> strict) { return make_alias_db(std::move(g), strict.value_or(false)); }),
+      method("dump_alias_db", [](GraphRef g) { return jit::AliasDb(g).toString(); }),
       method("canonicalize", [](GraphRef g, std::optional<bool> keep_names) { return jit::canonicalize(g, keep_names.value_or(false)); }),
       method("check_operators", [](GraphRef g) { jit::check_operators(*g); }, "Raises for the first node whose operator is unknown."),
       {}};

@@ -106,6 +106,9 @@ Object iterate(std::vector<T> values) {
   return Object(PyObject_GetIter(list.get()));
 }
 
+/// The alias analysis of a graph as an object.
+Object make_alias_db(std::shared_ptr<Graph> g, bool strict);
+
 void init_ir_types(PyObject* module);
 void init_ir(PyObject* module);
 void init_script_function(PyObject* module);

@@ -100,6 +100,8 @@ jit::AliasDb& alias_db_of(PyObject* o) {
   CRESSET_CHECK_TYPE(PyObject_TypeCheck(o, alias_db_type), "an AliasDb was required.");
   return *reinterpret_cast<PyAliasDb*>(o)->db;
 }
+}  // namespace
+
 Object make_alias_db(GraphRef g, bool strict) {
   jit::AliasDb::Options options;
   options.strict = strict;
@@ -109,6 +111,9 @@ Object make_alias_db(GraphRef g, bool strict) {
   new (&reinterpret_cast<PyAliasDb*>(o)->graph) GraphRef(std::move(g));
   return Object(o);
 }
+
+namespace {
+
 jit::ValueSet value_set(const std::vector<Value*>& values) { return {values.begin(), values.end()}; }
 
 void init_alias_db(PyObject* module) {
