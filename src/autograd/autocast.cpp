@@ -2,6 +2,7 @@
 #include <cresset/autograd/autocast.h>
 
 #include <array>
+#include <memory>
 #include <unordered_map>
 
 #include <cresset/core/grad_mode.h>
@@ -34,8 +35,8 @@ struct State {
 };
 
 State& state() {
-  thread_local State s;
-  return s;
+  thread_local const auto s = std::make_unique<State>();  // on the heap: the library's thread-local memory is small
+  return *s;
 }
 
 uint64_t bit_of(DeviceType device) { return uint64_t{1} << static_cast<int>(device); }

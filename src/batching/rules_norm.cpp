@@ -82,8 +82,9 @@ Three batch_norm_rule(const Tensor& input, const std::optional<Tensor>& weight, 
     if (!training || !to || !from) return;
     const Tensor front = b.front(*to);
     if (from->is_alias_of(front)) return;
-    Tensor target = front.detach();
-    cresset::copy_(target, cresset::view(from->detach(), target.sizes()));
+    Tensor target = front.detach(), values = cresset::view(from->detach(), {b.size(), -1});
+    if (!b.has(to)) values = cresset::select(values, 0, 0);  // the input is the same for all examples, and so are its statistics
+    cresset::copy_(target, values);
   };
   write_back(running_mean, mean);
   write_back(running_var, var);

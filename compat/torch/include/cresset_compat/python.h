@@ -9,7 +9,7 @@
 
 #include <cresset_compat/torch.h>
 
-#include <cresset/python_api.h>
+#include <cresset/dispatch/python_api.h>
 
 namespace py = pybind11;
 using namespace pybind11::literals;
