@@ -13,8 +13,7 @@ static_assert(kPointwiseComplex == static_cast<int>(ops::kComplexClass));
 
 // The call in the words of the tree; borrows from `from` and from itself.
 struct Inner {
-  explicit Inner(const PointwiseArguments& from)
-      : op{from.name, static_cast<ops::DtypeRule>(from.rule), from.classes}, checked{}, call{} {
+  explicit Inner(const PointwiseArguments& from) : op{from.name, static_cast<ops::DtypeRule>(from.rule), from.classes}, checked{}, call{} {
     CRESSET_CHECK(from.tensors.size() >= 1 && from.tensors.size() <= ops::kMaxPointwiseInputs &&
                       from.scalars.size() <= ops::kMaxPointwiseScalars && from.others.size() <= checked.size(),
                   from.name, ": a pointwise operator has 1 to ", ops::kMaxPointwiseInputs, " tensors, at most ", ops::kMaxPointwiseScalars,

@@ -2,6 +2,7 @@
 #include "backend.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 
 #include "memory.h"
@@ -62,8 +63,9 @@ void OpenCl::copy(const cresset_copy& c) {
   const cl_command_queue queue = d.queue(c.stream);
   if (to_host) {
     const Place from = d.memory().find(c.source);
-    check(clEnqueueReadBuffer(queue, from.buffer, c.non_blocking ? CL_FALSE : CL_TRUE, from.offset, c.nbytes, c.target, 0, nullptr, nullptr),
-          "clEnqueueReadBuffer");
+    check(
+        clEnqueueReadBuffer(queue, from.buffer, c.non_blocking ? CL_FALSE : CL_TRUE, from.offset, c.nbytes, c.target, 0, nullptr, nullptr),
+        "clEnqueueReadBuffer");
     return;
   }
   const Place to = d.memory().find(c.target);
@@ -101,7 +103,10 @@ cresset_stream OpenCl::stream_create(int index, int) { return device(index).make
 
 bool OpenCl::stream_query(int index, cresset_stream stream) {
   const cl_event e = enqueue_mark(queue_of(index, stream));
-  const bool done = is_done(e);
+  // A queue without work passes the mark at once, but on another thread: it gets a moment.
+  const auto moment = std::chrono::steady_clock::now() + std::chrono::milliseconds(1);
+  bool done = is_done(e);
+  while (!done && std::chrono::steady_clock::now() < moment) done = is_done(e);
   clReleaseEvent(e);
   return done;
 }
@@ -119,8 +124,7 @@ void OpenCl::event_record(int index, void* event, cresset_stream stream) {
 void OpenCl::event_wait(int index, void* event, cresset_stream stream) {
   Mark& mark = *static_cast<Mark*>(event);
   std::lock_guard lock(mark.mutex);
-  if (mark.passed)
-    check(clEnqueueBarrierWithWaitList(queue_of(index, stream), 1, &mark.passed, nullptr), "clEnqueueBarrierWithWaitList");
+  if (mark.passed) check(clEnqueueBarrierWithWaitList(queue_of(index, stream), 1, &mark.passed, nullptr), "clEnqueueBarrierWithWaitList");
 }
 
 bool OpenCl::event_query(void* event) {

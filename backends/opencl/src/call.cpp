@@ -73,12 +73,12 @@ bool shares(const Tensor& a, const IValue* values, std::size_t n) {
 }
 
 struct Functional final : cresset::OperatorKernel {
-  explicit Functional(Kernel k) : kernel(k) {}
+  Functional(Kernel k, bool (*t)(const Call&)) : kernel(k), takes(t) {}
   void operator()(const OperatorHandle& op, DispatchKeySet, Stack* stack) {
     const std::size_t n = op.schema().arguments().size(), first = stack->size() - n;
     const IValue* values = stack->data() + first;
     cresset::Device device(cresset::kCPU);
-    if (!runs_here(values, n, device)) return cresset::cpu_fallback(op, stack);
+    if (!runs_here(values, n, device) || (takes && !takes(Call(values, {})))) return cresset::cpu_fallback(op, stack);
     std::vector<Tensor> results, targets;
     for (const IValue& described : on_meta(op, values, n)) {
       const Tensor* d = tensor_in(described);
@@ -93,6 +93,7 @@ struct Functional final : cresset::OperatorKernel {
     for (Tensor& t : results) stack->emplace_back(std::move(t));
   }
   Kernel kernel;
+  bool (*takes)(const Call&);
 };
 
 struct Out final : cresset::OperatorKernel {
@@ -167,8 +168,8 @@ std::vector<Tensor> Call::tensors(int i) const {
   return out;
 }
 
-void give(cresset::Library& m, const char* functional, const char* out, Kernel kernel) {
-  impl<Functional>(m, functional, kernel);
+void give(cresset::Library& m, const char* functional, const char* out, Kernel kernel, bool (*takes)(const Call&)) {
+  impl<Functional>(m, functional, kernel, takes);
   if (!out) return;
   const auto op = cresset::Dispatcher::singleton().findSchema(cresset::parse_operator_name(std::string("aten::") + functional));
   CRESSET_CHECK(op, "opencl: there is no operator aten::", functional, ".");

@@ -1,7 +1,7 @@
 // Kernels of operators other than pointwise ones: how they see a call, and how they are registered.
 //
-// Shapes, types and errors come from the operator's own Meta kernel, so they are those of every other device. A kernel then finds its results
-// allocated, contiguous and apart from all inputs. A kernel that gives false has written nothing; the CPU fallback then runs.
+// Shapes, types and errors come from the operator's own Meta kernel, so they are those of every other device. A kernel then finds its
+// results allocated, contiguous and apart from all inputs. A kernel that gives false has written nothing; the CPU fallback then runs.
 #pragma once
 
 #include <cresset/cresset.h>
@@ -46,7 +46,8 @@ class Call {
 using Kernel = bool (*)(Call&);
 
 /// Registers a kernel for a functional form and, unless null, its out form.
-void give(cresset::Library& m, const char* functional, const char* out, Kernel kernel);
+/// `takes`, when given, is asked first, before the Meta kernel: calls that have no shape without their data are not for us.
+void give(cresset::Library& m, const char* functional, const char* out, Kernel kernel, bool (*takes)(const Call&) = nullptr);
 /// For operators that change their first argument: nothing is allocated, and result() is a contiguous target of its values.
 /// Registers the form itself.
 void give_in_place(cresset::Library& m, const char* name, Kernel kernel);

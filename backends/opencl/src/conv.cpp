@@ -23,7 +23,8 @@ struct Geometry {
   }
   // The image itself is its columns.
   bool trivial() const {
-    return kernel_h * kernel_w == 1 && stride_h == 1 && stride_w == 1 && pad_h == 0 && pad_w == 0 && out_height == height && out_width == width;
+    return kernel_h * kernel_w == 1 && stride_h == 1 && stride_w == 1 && pad_h == 0 && pad_w == 0 && out_height == height &&
+           out_width == width;
   }
 };
 
@@ -75,8 +76,8 @@ Matrix columns_of(const Tensor& x, const Geometry& g, int64_t first, int64_t ima
 
 bool native(const Tensor& x, const Tensor& weight, bool transposed) {
   const Compute c = compute_of(x.scalar_type());
-  return !transposed && (x.dim() == 3 || x.dim() == 4) && weight.dim() == x.dim() && x.scalar_type() == weight.scalar_type() && x.numel() > 0 &&
-         weight.numel() > 0 && (c == Compute::Float || c == Compute::Double);
+  return !transposed && (x.dim() == 3 || x.dim() == 4) && weight.dim() == x.dim() && x.scalar_type() == weight.scalar_type() &&
+         x.numel() > 0 && weight.numel() > 0 && (c == Compute::Float || c == Compute::Double);
 }
 
 // convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
@@ -134,7 +135,15 @@ void backward_weight(const Tensor& grad, const Tensor& x, const Tensor& grad_wei
       left.row = all;
       const int64_t at = group * g.group_rows() * g.group_outputs();
       const Matrix out{transposed, at, 0, g.group_outputs(), 1};
-      gemm({1, g.group_rows(), g.group_outputs(), all, left, {right, group * g.group_outputs(), 0, g.outputs, 1}, out, out, 1,
+      gemm({1,
+            g.group_rows(),
+            g.group_outputs(),
+            all,
+            left,
+            {right, group * g.group_outputs(), 0, g.outputs, 1},
+            out,
+            out,
+            1,
             first == 0 ? 0.0 : 1.0});
     }
   }

@@ -1,9 +1,9 @@
 // Copies and fills. Between host and device bytes are moved between contiguous tensors; layouts and types change on the side that can.
 #include "copy.h"
 
-#include <cresset/cresset.h>
 #include <cresset/core/accelerator_hooks.h>
 #include <cresset/core/device_guard.h>
+#include <cresset/cresset.h>
 
 #include "backend.h"
 #include "programs.h"
@@ -44,7 +44,8 @@ void move_bytes(const Tensor& from, const Tensor& to, bool non_blocking) {
   const Tensor& on = to.is_cpu() ? from : to;
   c.stream = static_cast<cresset_stream>(cresset::impl::getDeviceGuardImpl(on.device().type())->getStream(on.device()).id());
   // Memory that the host can free at any time cannot be waited for later.
-  c.non_blocking = non_blocking && (!to.is_cpu() || cresset::is_pinned_ptr(c.target)) && (!from.is_cpu() || cresset::is_pinned_ptr(c.source));
+  c.non_blocking =
+      non_blocking && (!to.is_cpu() || cresset::is_pinned_ptr(c.target)) && (!from.is_cpu() || cresset::is_pinned_ptr(c.source));
   cresset::backend_object<OpenCl>().copy(c);
 }
 
@@ -63,8 +64,8 @@ void host_to_device(const Tensor& from, const Tensor& to, bool non_blocking) {
   if (to.is_contiguous()) return move_bytes(host, to, false);
   const Tensor staged = cresset::empty(to.sizes(), to.options());
   move_bytes(host, staged, false);
-  CRESSET_CHECK_NOT_IMPLEMENTED(copy_on_device(staged, to), "opencl: a tensor of ", to.dim(), " dimensions that cannot be merged to ", kMaxDims,
-                                " was the target of a copy; make it contiguous first.");
+  CRESSET_CHECK_NOT_IMPLEMENTED(copy_on_device(staged, to), "opencl: a tensor of ", to.dim(), " dimensions that cannot be merged to ",
+                                kMaxDims, " was the target of a copy; make it contiguous first.");
 }
 
 void device_to_host(const Tensor& from, const Tensor& to, bool non_blocking) {
@@ -129,7 +130,8 @@ bool copy_on_device(const Tensor& from, const Tensor& to) {
                                  "* b = (global " + types + "*)(p1_memory + p1_offset);\n  a[s0] = b[s1];\n"
                            : std::string("  OPEN(") + type_letter(to.scalar_type()) + ", p0);\n  OPEN(" + type_letter(from.scalar_type()) +
                                  ", p1);\n  const " + compute_name(compute_of(from.scalar_type())) + " v = LOAD(" +
-                                 type_letter(from.scalar_type()) + ", p1, s1);\n  STORE(" + type_letter(to.scalar_type()) + ", p0, s0, v);\n";
+                                 type_letter(from.scalar_type()) + ", p1, s1);\n  STORE(" + type_letter(to.scalar_type()) +
+                                 ", p0, s0, v);\n";
     return ProgramText{std::string(kernel_file("types")) + index_source(walk.wide) + walk_source(walk) +
                            "kernel void run(BUFFER(p0), BUFFER(p1), const Shape_s s, const ulong n) {\n"
                            "  const index i = (index)get_global_id(0);\n  if (i >= n) return;\n  WALK_s\n" +
@@ -151,11 +153,13 @@ bool fill_on_device(const Tensor& to, const Scalar& value) {
   const std::string letter = type_letter(to.scalar_type());
   const Compute c = compute_of(to.scalar_type());
   const cl_kernel kernel = d.programs().kernel("fill " + letter + " " + walk_key(walk), "run", [&] {
-    return ProgramText{std::string(kernel_file("types")) + index_source(walk.wide) + walk_source(walk) + "kernel void run(BUFFER(p0), const " + compute_name(c) +
-                           " v, const Shape_s s, const ulong n) {\n  const index i = (index)get_global_id(0);\n  if (i >= n) return;\n  WALK_s\n"
-                           "  OPEN(" +
-                           letter + ", p0);\n  STORE(" + letter + ", p0, s0, v);\n}\n",
-                       std::string("-cl-std=CL1.2") + (d.facts().has_fp64 ? " -DHAS_FP64" : "")};
+    return ProgramText{
+        std::string(kernel_file("types")) + index_source(walk.wide) + walk_source(walk) + "kernel void run(BUFFER(p0), const " +
+            compute_name(c) +
+            " v, const Shape_s s, const ulong n) {\n  const index i = (index)get_global_id(0);\n  if (i >= n) return;\n  WALK_s\n"
+            "  OPEN(" +
+            letter + ", p0);\n  STORE(" + letter + ", p0, s0, v);\n}\n",
+        std::string("-cl-std=CL1.2") + (d.facts().has_fp64 ? " -DHAS_FP64" : "")};
   });
   Launch launch(d, queue_for(to), kernel);
   launch.tensor(to);

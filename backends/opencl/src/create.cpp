@@ -5,9 +5,7 @@
 namespace cresset_opencl {
 namespace {
 
-std::string types(const Tensor& out, Compute c) {
-  return std::string("-DT=") + type_letter(out.scalar_type()) + " -DA=" + compute_name(c);
-}
+std::string types(const Tensor& out, Compute c) { return std::string("-DT=") + type_letter(out.scalar_type()) + " -DA=" + compute_name(c); }
 
 // arange.start_out(start, end, step, out): the shape rule is in front of it. Registered as the functional form's out form only.
 Tensor& arange(const Scalar& start, const Scalar& end, const Scalar& step, Tensor& out) {

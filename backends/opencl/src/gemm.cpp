@@ -25,8 +25,8 @@ void run_kernel(const Gemm& g) {
   const char* c0_type = g.c0.tensor.defined() ? type_letter(g.c0.tensor.scalar_type()) : type;
   Launch launch(on, "gemm", "gemm", std::string("-DT=") + type + " -DC0T=" + c0_type + " -DA_T=" + compute_name(c));
   launch.tensor(g.a.tensor, g.a.offset).tensor(g.b.tensor, g.b.offset).tensor(g.c0.tensor, g.c0.offset).tensor(on, g.out.offset);
-  for (int64_t v : {g.m, g.n, g.k, g.a.batch, g.a.row, g.a.column, g.b.batch, g.b.row, g.c0.batch, g.c0.row, g.c0.column, g.out.batch,
-                    g.out.row})
+  for (int64_t v :
+       {g.m, g.n, g.k, g.a.batch, g.a.row, g.a.column, g.b.batch, g.b.row, g.c0.batch, g.c0.row, g.c0.column, g.out.batch, g.out.row})
     launch.value<cl_ulong>(static_cast<cl_ulong>(v));
   launch.number(c, g.alpha).number(c, g.beta);
   constexpr int64_t rows = 4, columns = 16;  // ROWS and COLUMNS of gemm.cl

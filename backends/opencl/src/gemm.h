@@ -14,8 +14,8 @@ struct Matrix {
   int64_t column = 1;
 };
 
-/// out = alpha a b + beta c0 for each of `batch` products of (m, k) and (k, n). b and out must have column 1; c0 may be undefined when beta is 0.
-/// All have one type, c0 perhaps another one that computes alike.
+/// out = alpha a b + beta c0 for each of `batch` products of (m, k) and (k, n). b and out must have column 1; c0 may be undefined when beta
+/// is 0. All have one type, c0 perhaps another one that computes alike.
 struct Gemm {
   int64_t batch, m, n, k;
   Matrix a, b, c0, out;

@@ -8,8 +8,8 @@ namespace cresset_opencl {
 namespace {
 
 std::string types(const Tensor& x, const Tensor& index) {
-  return std::string("-DT=") + type_letter(x.scalar_type()) + " -DI=" + type_letter(index.scalar_type()) + " -DA=" +
-         compute_name(compute_of(x.scalar_type()));
+  return std::string("-DT=") + type_letter(x.scalar_type()) + " -DI=" + type_letter(index.scalar_type()) +
+         " -DA=" + compute_name(compute_of(x.scalar_type()));
 }
 bool is_index(const Tensor& t) { return t.scalar_type() == cresset::kLong || t.scalar_type() == cresset::kInt; }
 
@@ -37,16 +37,21 @@ bool select(const Tensor& given, int64_t dim, const Tensor& given_index, const T
 // index_select(self, dim, index)
 bool index_select(Call& c) { return select(c.tensor(0), c.integer(1), c.tensor(2), c.result()); }
 
-// index.Tensor(self, indices), for one tensor of numbers among absent ones
-bool index_one(Call& c) {
+// index.Tensor(self, indices): the dimension of the only tensor of numbers among absent ones, -1 for any other call.
+int64_t only_index(const Call& c) {
   const std::vector<Tensor> indices = c.tensors(1);
   int64_t dim = -1;
   for (std::size_t d = 0; d < indices.size(); ++d) {
     if (!indices[d].defined()) continue;
-    if (dim >= 0 || !is_index(indices[d])) return false;
+    if (dim >= 0 || !is_index(indices[d])) return -1;
     dim = static_cast<int64_t>(d);
   }
-  return dim >= 0 && select(c.tensor(0), dim, indices[static_cast<std::size_t>(dim)], c.result());
+  return dim;
+}
+bool takes_one(const Call& c) { return only_index(c) >= 0; }
+bool index_one(Call& c) {
+  const int64_t dim = only_index(c);
+  return select(c.tensor(0), dim, c.tensors(1)[static_cast<std::size_t>(dim)], c.result());
 }
 
 void add_lines(const Tensor& given, const Tensor& given_index, const Tensor& out, int64_t dim, int64_t skipped, double alpha) {
@@ -102,7 +107,8 @@ bool run_lines(const char* name, const Tensor& x, int64_t dim, const Tensor& ind
   ClDevice& device = device_of(x);
   const std::string options = "-cl-std=CL1.2 -DWALKING=1 " + types(x, index) + more + (device.facts().has_fp64 ? " -DHAS_FP64" : "");
   const cl_kernel kernel = device.programs().kernel(std::string(name) + " " + options + walk_key(walk), name, [&] {
-    return ProgramText{std::string(kernel_file("types")) + index_source(walk.wide) + walk_source(walk, "w") + kernel_file("index"), options};
+    return ProgramText{std::string(kernel_file("types")) + index_source(walk.wide) + walk_source(walk, "w") + kernel_file("index"),
+                       options};
   });
   Launch launch(device, queue_for(x), kernel);
   launch.tensor(x).tensor(index).tensor(other);
@@ -143,7 +149,7 @@ bool scatter_value(Call& c) {
 CRESSET_BACKEND_IMPL(cresset_opencl::OpenCl, aten, m) {
   using namespace cresset_opencl;
   give(m, "index_select", "index_select.out", &index_select);
-  give(m, "index.Tensor", nullptr, &index_one);
+  give(m, "index.Tensor", nullptr, &index_one, &takes_one);
   give(m, "index_add", "index_add.out", &index_add);
   give(m, "embedding_dense_backward", "embedding_dense_backward.out", &embedding_backward);
   give(m, "gather", "gather.out", &gather);

@@ -93,7 +93,8 @@ Launch::Launch(const Tensor& on, const char* file, const char* name, const std::
                                         })),
       lock_(device_.launch_mutex()) {}
 
-Launch::Launch(ClDevice& d, cl_command_queue queue, cl_kernel kernel) : device_(d), queue_(queue), kernel_(kernel), lock_(d.launch_mutex()) {}
+Launch::Launch(ClDevice& d, cl_command_queue queue, cl_kernel kernel)
+    : device_(d), queue_(queue), kernel_(kernel), lock_(d.launch_mutex()) {}
 
 Launch& Launch::tensor(const Tensor& t, int64_t elements) {
   Place place;  // a tensor that is undefined or empty: no buffer, which kernels do not touch

@@ -19,8 +19,8 @@ Batch batch_of(const Tensor& x) {
 
 std::string types(const Tensor& x, const Tensor& target, const Tensor& weight) {
   return std::string("-DX=") + type_letter(x.scalar_type()) + " -DT=" + type_letter(target.scalar_type()) +
-         " -DW=" + type_letter(weight.defined() ? weight.scalar_type() : x.scalar_type()) + " -DGROUPED=1 -DA=" +
-         compute_name(compute_of(x.scalar_type()));
+         " -DW=" + type_letter(weight.defined() ? weight.scalar_type() : x.scalar_type()) +
+         " -DGROUPED=1 -DA=" + compute_name(compute_of(x.scalar_type()));
 }
 
 // nll_loss_forward(self, target, weight, reduction, ignore_index)
@@ -32,7 +32,11 @@ bool nll_loss(Call& c) {
   const std::size_t items = group_size(device_of(x), 64);
   Launch launch(x, "loss", "nll_loss", types(x, target, weight));
   launch.tensor(x).tensor(target).tensor(weight).tensor(c.result(0)).tensor(c.result(1));
-  launch.value<cl_ulong>(b.n).value<cl_ulong>(b.classes).value<cl_ulong>(b.inner).value<cl_long>(c.integer(4)).value<cl_int>(weight.defined());
+  launch.value<cl_ulong>(b.n)
+      .value<cl_ulong>(b.classes)
+      .value<cl_ulong>(b.inner)
+      .value<cl_long>(c.integer(4))
+      .value<cl_int>(weight.defined());
   launch.value<cl_int>(each).value<cl_int>(c.integer(3) == kMean).local(items * 8);
   launch.run_groups({1, 1, 1}, {items, 1, 1});
   return true;
@@ -46,7 +50,11 @@ bool nll_loss_backward(Call& c) {
   const Batch b = batch_of(x);
   Launch launch(x, "loss", "nll_loss_backward", types(x, target, weight));
   launch.tensor(grad).tensor(target).tensor(weight).tensor(total).tensor(c.result());
-  launch.value<cl_ulong>(b.n).value<cl_ulong>(b.classes).value<cl_ulong>(b.inner).value<cl_long>(c.integer(5)).value<cl_int>(weight.defined());
+  launch.value<cl_ulong>(b.n)
+      .value<cl_ulong>(b.classes)
+      .value<cl_ulong>(b.inner)
+      .value<cl_long>(c.integer(5))
+      .value<cl_int>(weight.defined());
   launch.value<cl_int>(c.integer(4) == kNone && x.dim() > 1).value<cl_int>(c.integer(4) == kMean);
   launch.run(static_cast<std::size_t>(b.n * b.classes));
   return true;

@@ -46,9 +46,9 @@ class Memory {
 
   ClDevice& device_;
   std::mutex mutex_;
-  std::map<char*, Block> blocks_;               // all, by their first address
-  std::multimap<std::size_t, char*> free_;      // unused ones, by size
-  std::vector<Pending> pending_;                // freed while several queues exist: unused when these events have come
+  std::map<char*, Block> blocks_;           // all, by their first address
+  std::multimap<std::size_t, char*> free_;  // unused ones, by size
+  std::vector<Pending> pending_;            // freed while several queues exist: unused when these events have come
 };
 
 }  // namespace cresset_opencl

@@ -20,8 +20,8 @@ std::optional<ScalarType> common_type(std::initializer_list<const Tensor*> tenso
 Tensor optional_dense(const Call& c, int i) { return c.has(i) ? dense(c.tensor(i)) : Tensor(); }
 
 std::string types(ScalarType x, ScalarType weight, ScalarType statistics, ScalarType saved, bool batch) {
-  return std::string("-DX=") + type_letter(x) + " -DW=" + type_letter(weight) + " -DS=" + type_letter(statistics) + " -DM=" +
-         type_letter(saved) + " -DBATCH=" + (batch ? "1" : "0");
+  return std::string("-DX=") + type_letter(x) + " -DW=" + type_letter(weight) + " -DS=" + type_letter(statistics) +
+         " -DM=" + type_letter(saved) + " -DBATCH=" + (batch ? "1" : "0");
 }
 
 struct Channels {
@@ -35,12 +35,14 @@ bool batch_norm(Call& c) {
   const Tensor running_mean = c.has(3) ? c.tensor(3) : Tensor(), running_var = c.has(4) ? c.tensor(4) : Tensor();
   const auto w = common_type({&weight, &bias}), s = common_type({&running_mean, &running_var});
   const bool training = c.flag(5);
-  if (!w || !s || x.numel() == 0 || (running_mean.defined() && (!running_mean.is_contiguous() || !running_var.is_contiguous()))) return false;
+  if (!w || !s || x.numel() == 0 || (running_mean.defined() && (!running_mean.is_contiguous() || !running_var.is_contiguous())))
+    return false;
   const Channels shape = channels_of(x);
   const Compute compute = compute_of(x.scalar_type());
   const int64_t n = shape.batch * shape.inner;
   const ScalarType saved = c.result(1).scalar_type();
-  RowLaunch row(x, "norm", "norm", types(x.scalar_type(), *w, *s, saved, true) + (training ? "" : " -DGIVEN=1"), compute, shape.channels, n);
+  RowLaunch row(x, "norm", "norm", types(x.scalar_type(), *w, *s, saved, true) + (training ? "" : " -DGIVEN=1"), compute, shape.channels,
+                n);
   row.arguments()
       .tensor(x)
       .tensor(weight)

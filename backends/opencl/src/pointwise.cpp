@@ -74,15 +74,17 @@ bool supported(const Arguments& args, const Tensor* out) {
   return !out || computes(d, out->scalar_type());
 }
 
-// What a kernel could not raise.
+// What a kernel could not raise: an integer divisor of zero, a negative integer exponent, where it is one number of the host.
 void check_integers(const Arguments& args, ScalarType common) {
-  if (!isIntegralType(common) || args.promoting.empty() || !args.promoting[0]) return;
   const std::string_view name = args.row.name;
-  const bool divides = name == "floor_divide" || name == "remainder" || name == "fmod";
-  const bool last = args.row.arguments.size() > 1 && args.row.arguments[1].kind == ArgumentKind::Promoting;
-  if (!last || args.promoting[0]->isFloatingPoint()) return;
-  CRESSET_CHECK(!divides || args.promoting[0]->toLong() != 0, "ZeroDivisionError");
-  CRESSET_CHECK(name != "pow" || args.promoting[0]->toLong() >= 0, "Integers to negative integer powers are not allowed.");
+  const bool divides = name == "floor_divide" || name == "remainder" || name == "fmod" || name == "trunc_divide";
+  if (!isIntegralType(common) || (!divides && name != "pow") || args.row.arguments.size() < 2) return;
+  const IValue& second = args.values[1];
+  std::optional<Scalar> number = args.numbers[1];
+  if (second.isTensor() && !is_device_tensor(second.toTensor())) number = second.toTensor().item();
+  if (!number || !number->isIntegral(true)) return;
+  CRESSET_CHECK(!divides || number->toLong() != 0, "ZeroDivisionError");
+  CRESSET_CHECK(divides || second.isTensor() || number->toLong() >= 0, "Integers to negative integer powers are not allowed.");
 }
 
 // A number of the compute type; integers wrap into the common type in the kernel.
@@ -131,8 +133,7 @@ std::string Run::parameter(std::size_t i) const {
   const Argument& a = args_.row.arguments[i];
   const std::string name = a.name;
   switch (a.kind) {
-    case ArgumentKind::Tensor:
-      return is_device_tensor(args_.values[i].toTensor()) ? ", BUFFER(p_" + name + ")" : ", const T v_" + name;
+    case ArgumentKind::Tensor: return is_device_tensor(args_.values[i].toTensor()) ? ", BUFFER(p_" + name + ")" : ", const T v_" + name;
     case ArgumentKind::Promoting: return ", const T v_" + name;
     case ArgumentKind::Number: return ", const T a_" + name;
     case ArgumentKind::OptionalPromoting: return ", const T v_" + name + ", const int has_" + name;
@@ -149,8 +150,8 @@ ProgramText Run::text(bool has_fp64) const {
   const std::string common = type_letter(types_.common), t = compute_name(c);
   const bool is_float = c == Compute::Float || c == Compute::Double;
   std::string out = kernel_file("types");
-  out += "#define T " + t + "\n#define UNSIGNED_T u" + (c == Compute::Long ? std::string("long") : std::string("int")) +
-         "\n#define BITS " + (c == Compute::Long ? "64" : "32") + "\n#define IS_FLOAT " + (is_float ? "1" : "0") + "\n#define IS_BOOL " +
+  out += "#define T " + t + "\n#define UNSIGNED_T u" + (c == Compute::Long ? std::string("long") : std::string("int")) + "\n#define BITS " +
+         (c == Compute::Long ? "64" : "32") + "\n#define IS_FLOAT " + (is_float ? "1" : "0") + "\n#define IS_BOOL " +
          (types_.common == cresset::kBool ? "1" : "0") + "\n#define M_PI_VALUE 3.14159265358979323846\n" + args_.row.functions +
          index_source(walk_.wide) + walk_source(walk_) + "kernel void run(BUFFER(p_result)";
   for (std::size_t i = 0; i < args_.row.arguments.size(); ++i) out += parameter(i);
@@ -170,7 +171,10 @@ ProgramText Run::text(bool has_fp64) const {
         value = "LOAD(" + letter + ", p_" + name + ", s" + std::to_string(operand++) + ")";
       }
       body += "  const " + type + " a_" + name + " = (" + type + ")(" +
-              (is_condition(tensor) ? "(" + value + ") != 0" : is_float ? value : "WRAP(" + common + ", " + value + ")") + ");\n";
+              (is_condition(tensor) ? "(" + value + ") != 0"
+               : is_float           ? value
+                                    : "WRAP(" + common + ", " + value + ")") +
+              ");\n";
     } else if (a.kind == ArgumentKind::Promoting || a.kind == ArgumentKind::OptionalPromoting) {
       body += "  const T a_" + name + " = (T)(WRAP(" + common + ", v_" + name + "));\n";
     }

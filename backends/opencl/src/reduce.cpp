@@ -18,8 +18,8 @@ using cresset::kBool;
 using cresset::kByte;
 using cresset::kLong;
 
-constexpr int64_t kChunk = 4096;       // elements that one work group takes at least
-constexpr int64_t kSerial = 256;       // up to so many elements one work item does a result alone
+constexpr int64_t kChunk = 4096;        // elements that one work group takes at least
+constexpr int64_t kSerial = 256;        // up to so many elements one work item does a result alone
 constexpr int64_t kManyResults = 2048;  // from here on one work item a result is parallel enough
 
 // The walks of a reduction: over results, and over the elements of each.
@@ -60,8 +60,9 @@ bool reduce(const Tensor& x, std::vector<int64_t> dims, const Reduction& how, co
     partial = cresset::empty({results.n * chunks * static_cast<int64_t>(accumulator_bytes(how.accumulator))}, out.options().dtype(kByte));
 
   ClDevice& d = device_of(out);
-  const std::string types = std::string(" -DX=") + type_letter(x.scalar_type()) + " -DR=" + type_letter(out.scalar_type()) + " -DA=" +
-                            compute_name(how.accumulator) + (second.defined() ? std::string(" -DTWO=1 -DR2=") + type_letter(second.scalar_type()) : "");
+  const std::string types = std::string(" -DX=") + type_letter(x.scalar_type()) + " -DR=" + type_letter(out.scalar_type()) +
+                            " -DA=" + compute_name(how.accumulator) +
+                            (second.defined() ? std::string(" -DTWO=1 -DR2=") + type_letter(second.scalar_type()) : "");
   const std::string key = "reduce " + how.defines + types + " " + walk_key(results) + " " + walk_key(elements) + (wide ? " wide " : " ");
   const auto kernel = [&](const char* name) {
     return d.programs().kernel(key + name, name, [&] {
@@ -108,9 +109,7 @@ bool is_floating(ScalarType t) { return compute_of(t) == Compute::Float || compu
 // A sum of x into out's type without rounding x on the way.
 bool sums_directly(const Call& c) { return is_floating(c.result().scalar_type()) || !is_floating(c.tensor(0).scalar_type()); }
 
-std::vector<int64_t> one(const Call& c, int i) {
-  return c.none(i) ? std::vector<int64_t>() : std::vector<int64_t>{c.integer(i)};
-}
+std::vector<int64_t> one(const Call& c, int i) { return c.none(i) ? std::vector<int64_t>() : std::vector<int64_t>{c.integer(i)}; }
 
 bool sum(Call& c) {
   return sums_directly(c) && reduce(c.tensor(0), c.ints(1), {"-DOP_SUM=1", sum_type(c.result().scalar_type())}, c.result());
@@ -179,7 +178,11 @@ bool logsumexp(Call& c) {
 
 bool vector_norm(Call& c) {
   const double p = c.scalar(1).toDouble();
-  const char* kind = p == 0 ? "NORM_0" : p == 1 ? "NORM_1" : p == 2 ? "NORM_2" : std::isinf(p) ? (p > 0 ? "NORM_MAX" : "NORM_MIN") : "NORM_P";
+  const char* kind = p == 0          ? "NORM_0"
+                     : p == 1        ? "NORM_1"
+                     : p == 2        ? "NORM_2"
+                     : std::isinf(p) ? (p > 0 ? "NORM_MAX" : "NORM_MIN")
+                                     : "NORM_P";
   if (!is_floating(c.tensor(0).scalar_type()) || c.tensor(0).numel() == 0) return false;
   return reduce(c.tensor(0), c.ints(2), {std::string("-DOP_NORM=1 -D") + kind + "=1", compute_of(c.result().scalar_type()), p}, c.result());
 }

@@ -6,9 +6,9 @@
 namespace cresset_opencl {
 
 struct Reduction {
-  std::string defines;           // "-DOP_SUM=1"
-  Compute accumulator;           // type of the accumulator
-  double parameter = 0;          // correction of a variance, order of a norm
+  std::string defines;   // "-DOP_SUM=1"
+  Compute accumulator;   // type of the accumulator
+  double parameter = 0;  // correction of a variance, order of a norm
 };
 
 /// Reduces `dims` (all when empty) of x into contiguous results with one element for every place of the other dimensions, in order.

@@ -9,7 +9,8 @@ namespace cresset_opencl {
 class RowLaunch {
  public:
   /// `defines` without A and GROUPED, which follow from `compute` and the sizes.
-  RowLaunch(const Tensor& on, const char* file, const char* name, const std::string& defines, Compute compute, int64_t rows, int64_t elements);
+  RowLaunch(const Tensor& on, const char* file, const char* name, const std::string& defines, Compute compute, int64_t rows,
+            int64_t elements);
   Launch& arguments() { return launch_; }
   void run();
 

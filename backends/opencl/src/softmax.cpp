@@ -24,8 +24,8 @@ bool softmax(Call& c) {
   const Tensor x = dense(c.tensor(0));
   const Shape s = shape_of(x, c.integer(1));
   if (x.numel() == 0) return true;
-  RowLaunch row(x, "softmax", "softmax", types(x, c.result()) + " -DY=f32 -DLOGARITHM=" + (Logarithm ? "1" : "0"), compute_of(x.scalar_type()),
-                s.rows, s.n);
+  RowLaunch row(x, "softmax", "softmax", types(x, c.result()) + " -DY=f32 -DLOGARITHM=" + (Logarithm ? "1" : "0"),
+                compute_of(x.scalar_type()), s.rows, s.n);
   row.arguments().tensor(x).tensor(c.result()).value<cl_ulong>(s.rows).value<cl_ulong>(s.n).value<cl_ulong>(s.inner);
   row.run();
   return true;

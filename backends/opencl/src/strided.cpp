@@ -40,8 +40,8 @@ bool make_walk_of_strides(IntArrayRef sizes, const std::vector<std::vector<int64
   std::vector<std::size_t> last;  // for each remaining dimension its innermost one
   std::vector<int64_t> extent;
   for (std::size_t d : order) {
-    const bool merges = !last.empty() && std::all_of(strides.begin(), strides.end(),
-                                                     [&](const auto& s) { return s[last.back()] == s[d] * sizes[d]; });
+    const bool merges =
+        !last.empty() && std::all_of(strides.begin(), strides.end(), [&](const auto& s) { return s[last.back()] == s[d] * sizes[d]; });
     if (merges) {
       last.back() = d;
       extent.back() *= sizes[d];
@@ -77,7 +77,8 @@ std::string index_source(bool wide) { return wide ? "typedef ulong index;\n" : "
 
 std::string walk_source(const Walk& w, const std::string& name) {
   const std::string d = std::to_string(std::max(w.ndim, 1)), k = std::to_string(w.strides.size());
-  std::string out = "typedef struct { index size[" + d + "]; index stride[" + k + "][" + d + "]; } Shape_" + name + ";\n#define WALK_" + name + " ";
+  std::string out =
+      "typedef struct { index size[" + d + "]; index stride[" + k + "][" + d + "]; } Shape_" + name + ";\n#define WALK_" + name + " ";
   for (std::size_t t = 0; t < w.strides.size(); ++t) {
     const std::string number = std::to_string(t);
     const char pattern = w.ndim == 1 ? pattern_of(w.strides[t][0]) : '0';

@@ -33,7 +33,7 @@ def test_streams_and_events():
         done = side.record_event()
     accelerator.current_stream().wait_event(done)
     assert (y + 1).sum().item() == 3000
-    done.synchronize()
+    side.synchronize()
     assert done.query() and side.query()
 
 

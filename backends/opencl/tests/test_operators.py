@@ -11,13 +11,6 @@ from op_samples import array, flat
 NAMES = [n for n in Path(__file__).with_name("native_operators.txt").read_text().split("\n") if n and not n.startswith("#")]
 ROWS = {row.id.split("::")[-1]: row for row in op_samples.rows()}
 
-# Samples that have no kernel, with the reason; they must run through the fallback.
-NOT_NATIVE = {
-    "complex": lambda call: any(t.is_complex() for t in call.tensors()),
-    "three-dimensional or transposed convolution": lambda call: any(t.dim() == 5 for t in call.tensors()) or True in call.args[6:8],
-}
-
-
 def on_device(call):
     return call.map(lambda t: t.to("opencl"))
 
@@ -99,6 +92,33 @@ def test_views_share_memory():
         t.permute(2, 0, 1)[3] = -1
         t.select(1, 0).fill_(7)
     same(d, x, 0)
+
+
+GRADIENTS = {
+    "batch_norm": lambda x, w: cresset.nn.functional.batch_norm(x, None, None, w[0, 0, 0], w[1, 1, 1], training=True),
+    "layer_norm": lambda x, w: cresset.nn.functional.layer_norm(x, (6,), w[0, 0, 0].repeat(2), w[1, 1, 1].repeat(2)),
+    "conv2d": lambda x, w: cresset.nn.functional.conv2d(x, w, w[0, 0, 0, :2], stride=2, padding=1),
+    "grouped conv2d": lambda x, w: cresset.nn.functional.conv2d(x, w[:3, :1].repeat(2, 1, 1, 1), groups=3, dilation=2),
+    "max_pool2d": lambda x, w: cresset.nn.functional.max_pool2d(x, 3, stride=2, padding=1),
+    "cross_entropy": lambda x, w: cresset.nn.functional.cross_entropy(x, (x[:, 0] * 3).long().abs() % 3),
+}
+
+
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_gradients(name, fallbacks):
+    f = GRADIENTS[name]
+    values = cresset.arange(2 * 3 * 6 * 6.0).reshape(2, 3, 6, 6).mul(0.37).sin(), cresset.arange(2 * 3 * 3 * 3.0).reshape(2, 3, 3, 3).cos()
+    if "grouped" in name:
+        values = values[0], cresset.arange(3 * 3 * 3 * 3.0).reshape(3, 3, 3, 3).cos()
+    results = []
+    for device in ("cpu", "opencl"):
+        x, w = (v.to(device).requires_grad_() for v in values)
+        y = f(x, w)
+        y.sin().sum().backward()
+        results.append([y.detach(), x.grad, *([w.grad] if w.grad is not None else [])])
+    for want, have in zip(*results):
+        np.testing.assert_allclose(array(have.cpu()), array(want), rtol=2e-4, atol=2e-5)
+    assert fallbacks() == []
 
 
 def test_big_reductions():
