@@ -1,5 +1,5 @@
 // The place where cresset._C leaves its table for extension modules.
-#include <cresset/python_api.h>
+#include <cresset/dispatch/python_api.h>
 
 namespace cresset {
 namespace {

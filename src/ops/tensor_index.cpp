@@ -89,9 +89,7 @@ Tensor& Tensor::index_put_(ArrayRef<TensorIndex> indices, const Tensor& values) 
     v.self.copy_(values);
   return *this;
 }
-Tensor& Tensor::index_put_(ArrayRef<TensorIndex> indices, const Scalar& value) {
-  return index_put_(indices, full({}, value, options()));
-}
+Tensor& Tensor::index_put_(ArrayRef<TensorIndex> indices, const Scalar& value) { return index_put_(indices, full({}, value, options())); }
 Tensor& Tensor::index_put_(std::initializer_list<TensorIndex> indices, const Tensor& values) {
   return index_put_(ArrayRef<TensorIndex>(indices.begin(), indices.size()), values);
 }

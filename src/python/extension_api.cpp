@@ -1,5 +1,5 @@
-// The table of functions for extension modules that bind with another library (cresset/python_api.h).
-#include <cresset/python_api.h>
+// The table of functions for extension modules that bind with another library (cresset/dispatch/python_api.h).
+#include <cresset/dispatch/python_api.h>
 
 #include "python/bind.h"
 #include "python/convert.h"
