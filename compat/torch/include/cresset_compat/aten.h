@@ -359,7 +359,9 @@ inline std::size_t computeStorageNbytesContiguous(IntArrayRef sizes, std::size_t
 inline const Generator& getDefaultCPUGenerator() { return cresset::default_cpu_generator(); }
 inline Generator createCPUGenerator(uint64_t seed = c10::default_rng_seed_val) { return cresset::make_cpu_generator(seed); }
 }  // namespace detail
-inline Tensor index(const Tensor& self, const c10::List<std::optional<Tensor>>& indices) {
+// Templates, so that `index(x, {i, j})` has one meaning.
+template <class L, class = std::enable_if_t<std::is_same_v<L, c10::List<std::optional<Tensor>>>>>
+Tensor index(const Tensor& self, const L& indices) {
   const std::vector<std::optional<Tensor>> v = indices.vec();
   return cresset::index(self, v);
 }
@@ -481,6 +483,15 @@ struct NoTF32Guard {
   NoTF32Guard() {}
 };
 
+// --- what a backend says about its device
+/// Takes getDefaultGenerator with and without const: PyTorch's own declaration has changed.
+struct PrivateUse1HooksInterface : cresset::PrivateUse1HooksInterface {
+  virtual const Generator& getDefaultGenerator(DeviceIndex index) { return cresset::PrivateUse1HooksInterface::getDefaultGenerator(index); }
+  const Generator& getDefaultGenerator(DeviceIndex index) const override {
+    return const_cast<PrivateUse1HooksInterface*>(this)->getDefaultGenerator(index);
+  }
+};
+
 // --- automatic mixed precision
 namespace autocast {
 inline bool is_autocast_enabled(DeviceType t = kCPU) { return !c10::impl::tls_is_dispatch_key_excluded(autocastKey(t)); }
@@ -520,6 +531,6 @@ enum class RecordScope : uint8_t {
 
 }  // namespace at
 
-namespace torch {
-namespace ops = cresset;
-}
+// Used inside of functions without a semicolon.
+#undef REGISTER_GENERATOR_PRIVATEUSE1
+#define REGISTER_GENERATOR_PRIVATEUSE1(maker) CRESSET_REGISTER_GENERATOR(PrivateUse1, maker);

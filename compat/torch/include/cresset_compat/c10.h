@@ -358,9 +358,17 @@ auto overloaded(F&&... f) {
 }
 
 namespace impl {
+using cresset::impl::DeviceGuardImplInterface;
+/// A device kind with one device and nothing to do.
 template <DeviceType T>
-struct NoOpDeviceGuardImpl : cresset::impl::NoOpDeviceGuardImpl {
-  NoOpDeviceGuardImpl() : cresset::impl::NoOpDeviceGuardImpl(T) {}
+struct NoOpDeviceGuardImpl : DeviceGuardImplInterface {
+  DeviceType type() const override { return T; }
+  Device exchangeDevice(Device) const override { return Device(T, -1); }
+  Device getDevice() const override { return Device(T, -1); }
+  void setDevice(Device) const override {}
+  void uncheckedSetDevice(Device) const noexcept override {}
+  Stream getStream(Device) const noexcept override { return Stream(Stream::DEFAULT, Device(T, -1)); }
+  DeviceIndex deviceCount() const noexcept override { return 1; }
 };
 template <class T>
 using InlineDeviceGuard = cresset::DeviceGuard;

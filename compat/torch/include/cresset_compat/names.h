@@ -91,7 +91,6 @@ using cresset::OutOfMemoryError;
 using cresset::PackedTensorAccessor32;
 using cresset::PackedTensorAccessor64;
 using cresset::PrivateUse1HooksArgs;
-using cresset::PrivateUse1HooksInterface;
 using cresset::RegistrationHandleRAII;
 using cresset::RestrictPtrTraits;
 using cresset::Scalar;
