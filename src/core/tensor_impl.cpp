@@ -17,7 +17,10 @@ DispatchKeySet with_autograd_keys(DispatchKeySet ks) {
 }  // namespace
 
 TensorImpl::TensorImpl(Storage&& storage, DispatchKeySet key_set, TypeMeta data_type)
-    : storage_(std::move(storage)), key_set_(with_autograd_keys(key_set)), dtype_(data_type), device_(storage_ ? storage_.device() : Device(kCPU)) {
+    : storage_(std::move(storage)),
+      key_set_(with_autograd_keys(key_set)),
+      dtype_(data_type),
+      device_(storage_ ? storage_.device() : Device(kCPU)) {
   inference_ = InferenceMode::is_enabled();
   if (inference_) remove_autograd_key();
 }

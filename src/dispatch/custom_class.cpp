@@ -95,8 +95,9 @@ FunctionSchema name_arguments(FunctionSchema schema, bool has_self, const std::v
     CRESSET_CHECK(!arguments.empty(), "class_: a method takes the object as its first parameter.");
     arguments[0].name = "self";
   }
-  CRESSET_CHECK(names.empty() || names.size() == arguments.size() - first, "Default values must be specified for none or all arguments: ",
-                arguments.size() - first, " parameters, ", names.size(), " names.");
+  CRESSET_CHECK(names.empty() || names.size() == arguments.size() - first,
+                "Default values must be specified for none or all arguments: ", arguments.size() - first, " parameters, ", names.size(),
+                " names.");
   for (std::size_t i = 0; i < names.size(); ++i) {
     arguments[first + i].name = names[i].name;
     arguments[first + i].default_value = names[i].default_value;

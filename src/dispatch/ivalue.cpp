@@ -230,8 +230,7 @@ std::string to_string(const IValue& v) {
     case IValue::Tag::Tuple: return join(v.toTupleElements(), "(", ")");
     case IValue::Tag::Dict: {
       std::string out = "{";
-      for (const auto& [key, value] : v.toDictImpl().items)
-        out += (out.size() > 1 ? ", " : "") + to_string(key) + ": " + to_string(value);
+      for (const auto& [key, value] : v.toDictImpl().items) out += (out.size() > 1 ? ", " : "") + to_string(key) + ": " + to_string(value);
       return out + "}";
     }
     case IValue::Tag::Device: return v.toDevice().str();

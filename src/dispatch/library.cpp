@@ -110,7 +110,8 @@ void RegisterOperators::add(Options&& o) {
       if (o.alias_) with_alias.set_alias_analysis(*o.alias_);
       library.def(std::move(with_alias));
     } else {
-      CRESSET_CHECK(kernel != o.kernels_.end(), "RegisterOperators: \"", o.schema_, "\" has neither a schema nor a kernel to infer one from.");
+      CRESSET_CHECK(kernel != o.kernels_.end(), "RegisterOperators: \"", o.schema_,
+                    "\" has neither a schema nor a kernel to infer one from.");
       library.def(name.str(), std::move(*kernel++));
     }
   }

@@ -29,8 +29,8 @@ Stack bind_arguments(const CustomMethod& method, const std::string& name, const 
   const auto& parameters = method.schema.arguments();
   const std::size_t first = method.is_static ? 0 : 1;
   const auto n = static_cast<std::size_t>(PyTuple_GET_SIZE(args));
-  CRESSET_CHECK_TYPE(n <= parameters.size() - first, name, "() expected at most ", parameters.size() - first, " argument(s) but received ", n,
-                     " argument(s). Declaration: ", method.schema);
+  CRESSET_CHECK_TYPE(n <= parameters.size() - first, name, "() expected at most ", parameters.size() - first, " argument(s) but received ",
+                     n, " argument(s). Declaration: ", method.schema);
   Stack stack;
   stack.reserve(parameters.size());
   if (first) stack.push_back(*self);
@@ -120,8 +120,7 @@ PyObject* get_attribute(PyObject* o, PyObject* attribute) {
     return call(it->second.getter, name, &unwrap_script_object(o), none.get(), nullptr);
   }
   // The methods of pickling are the object's own (reduce), so that a class without them says so.
-  if (const auto it = info.methods.find(name); it != info.methods.end() && name != "__init__")
-    return make_method(it->first, it->second, o);
+  if (const auto it = info.methods.find(name); it != info.methods.end() && name != "__init__") return make_method(it->first, it->second, o);
   return PyObject_GenericGetAttr(o, attribute);
   CRESSET_PY_CATCH(nullptr)
 }
@@ -187,7 +186,8 @@ PyObject* make_object(PyObject*, PyObject* const* args, Py_ssize_t) {
   CRESSET_PY_TRY
   const CustomClassInfo& info = find(args[0]);
   const auto constructor = info.methods.find("__init__");
-  CRESSET_CHECK(constructor != info.methods.end(), info.qualified_name, ": this class has no constructor. Give it one with def(init<...>()).");
+  CRESSET_CHECK(constructor != info.methods.end(), info.qualified_name,
+                ": this class has no constructor. Give it one with def(init<...>()).");
   return call(constructor->second, short_name(info), nullptr, args[1], args[2]);
   CRESSET_PY_CATCH(nullptr)
 }
@@ -234,7 +234,8 @@ void init_custom_class(PyObject* module) {
                                 {Py_tp_methods, methods},
                                 {Py_tp_doc, const_cast<char*>("An object of a C++ class that an extension registered.")},
                                 {0, nullptr}};
-  static PyType_Spec spec = {"cresset.ScriptObject", sizeof(PyScriptObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+  static PyType_Spec spec = {"cresset.ScriptObject", sizeof(PyScriptObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                             slots};
   script_object_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)).release());
   checked(PyModule_AddObjectRef(module, "ScriptObject", reinterpret_cast<PyObject*>(script_object_type)));
 

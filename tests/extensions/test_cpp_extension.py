@@ -83,6 +83,7 @@ def test_types_and_devices_go_both_ways(module):
     made = module.make(cresset.int32, cresset.device("cpu"))
     assert made.dtype is cresset.int32 and made.tolist() == [3, 3]
     assert module.make(cresset.float64, "cpu", cresset.strided).dtype is cresset.float64
+    assert module.leaf().requires_grad and not made.requires_grad
     assert module.dtype_of(made) is cresset.int32
     assert module.device_of(made) == cresset.device("cpu")
 

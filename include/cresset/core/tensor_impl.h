@@ -36,8 +36,7 @@ struct CRESSET_API TensorImpl : intrusive_ptr_target {
   TensorImpl(Storage&& storage, DispatchKeySet key_set, TypeMeta data_type);
   /// A tensor without storage (undefined data, meta-like or opaque).
   TensorImpl(DispatchKeySet key_set, TypeMeta data_type, std::optional<Device> device);
-  TensorImpl(Storage&& storage, DispatchKey key, TypeMeta data_type)
-      : TensorImpl(std::move(storage), key_set_of_backend(key), data_type) {}
+  TensorImpl(Storage&& storage, DispatchKey key, TypeMeta data_type) : TensorImpl(std::move(storage), key_set_of_backend(key), data_type) {}
   /// A view with everything given; used by the view operators.
   TensorImpl(const Storage& storage, DispatchKeySet key_set, TypeMeta data_type, IntArrayRef sizes, IntArrayRef strides, int64_t offset);
   ~TensorImpl() override;

@@ -122,7 +122,8 @@ struct Arg<IValue> : NoKeys {
 template <class T>
 struct Arg<std::optional<T>> {
   static constexpr bool by_reference = std::is_same_v<T, Tensor> || std::is_same_v<T, Scalar> || std::is_same_v<T, Generator>;
-  using value = std::conditional_t<std::is_same_v<T, std::string>, std::string_view, std::conditional_t<std::is_same_v<T, SymInt>, int64_t, T>>;
+  using value =
+      std::conditional_t<std::is_same_v<T, std::string>, std::string_view, std::conditional_t<std::is_same_v<T, SymInt>, int64_t, T>>;
   using canonical = std::conditional_t<by_reference, const std::optional<T>&, std::optional<value>>;
   static TypePtr schema_type() { return optional_of(Arg<T>::schema_type()); }
   static std::optional<value> from(IValue& v) {
@@ -242,7 +243,8 @@ struct Arg<std::tuple<T...>> : NoKeys {
   static canonical from(IValue& v) {
     const std::vector<IValue>& e = v.toTupleElements();
     CRESSET_CHECK(e.size() == sizeof...(T), "a tuple of ", sizeof...(T), " values was required; ", e.size(), " were given.");
-    return [&]<std::size_t... I>(std::index_sequence<I...>) { return canonical(e[I].template to<T>()...); }(std::index_sequence_for<T...>());
+    return
+        [&]<std::size_t... I>(std::index_sequence<I...>) { return canonical(e[I].template to<T>()...); }(std::index_sequence_for<T...>());
   }
   static canonical get(canonical& h) { return h; }
 };

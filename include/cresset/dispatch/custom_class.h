@@ -179,7 +179,8 @@ class class_ {
 
 template <class T>
 cresset::class_<T> Library::class_(const std::string& name, std::string doc) {
-  CRESSET_CHECK(kind_ == DEF || kind_ == FRAGMENT, "class_(\"", name, "\"): Cannot define a class inside of a TORCH_LIBRARY_IMPL block. All "
+  CRESSET_CHECK(kind_ == DEF || kind_ == FRAGMENT, "class_(\"", name,
+                "\"): Cannot define a class inside of a TORCH_LIBRARY_IMPL block. All "
                 "class_()s should be placed in the (unique) TORCH_LIBRARY block for their namespace.");
   return cresset::class_<T>(ns_, name, std::move(doc));
 }

@@ -126,6 +126,8 @@ using GenericDict = Dict<IValue, IValue>;
 
 template <class K, class V>
 IValue::IValue(const Dict<K, V>& dict) noexcept : IValue(dict.impl()) {}
-inline Dict<IValue, IValue> IValue::toGenericDict() const { return Dict<IValue, IValue>(intrusive_ptr<ivalue::DictImpl>::reclaim_copy(&toDictImpl())); }
+inline Dict<IValue, IValue> IValue::toGenericDict() const {
+  return Dict<IValue, IValue>(intrusive_ptr<ivalue::DictImpl>::reclaim_copy(&toDictImpl()));
+}
 
 }  // namespace cresset

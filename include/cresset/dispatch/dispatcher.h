@@ -153,7 +153,7 @@ class TypedOperatorHandle<R(A...)> : public OperatorHandle {
   template <class... Rest>
   const Tensor& call_in_place(DispatchKeySet ks, const Tensor& self, Rest&&... rest) const {
     return entry_->lookup(ks).template call<Tensor&, Tensor&, impl::canonical_t<Rest>...>(*this, ks, const_cast<Tensor&>(self),
-                                                                                        std::forward<Rest>(rest)...);
+                                                                                          std::forward<Rest>(rest)...);
   }
 };
 

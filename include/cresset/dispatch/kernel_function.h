@@ -147,8 +147,7 @@ struct CanonicalEntries<Callee, R, TypeList<A...>, TypeList<C...>> {
   }
 };
 template <class Callee, class R, class... A>
-struct Entries<Callee, Signature<R, A...>>
-    : CanonicalEntries<Callee, R, TypeList<A...>, typename CanonicalParameters<R, A...>::type> {};
+struct Entries<Callee, Signature<R, A...>> : CanonicalEntries<Callee, R, TypeList<A...>, typename CanonicalParameters<R, A...>::type> {};
 
 template <auto* F, bool TakesKeys>
 struct ConstantCallee {

@@ -102,7 +102,9 @@ class List {
   void emplace_back(A&&... a) const {
     push_back(T(std::forward<A>(a)...));
   }
-  void append(List<T> other) const { impl_->elements.insert(impl_->elements.end(), other.impl_->elements.begin(), other.impl_->elements.end()); }
+  void append(List<T> other) const {
+    impl_->elements.insert(impl_->elements.end(), other.impl_->elements.begin(), other.impl_->elements.end());
+  }
   void pop_back() const { impl_->elements.pop_back(); }
   void reserve(std::size_t n) const { impl_->elements.reserve(n); }
   void clear() const { impl_->elements.clear(); }

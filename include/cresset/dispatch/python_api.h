@@ -48,6 +48,6 @@ CRESSET_API const PythonApi& python_api();
 namespace detail {
 /// Called by cresset._C.
 CRESSET_API void set_python_api(const PythonApi* api);
-}
+}  // namespace detail
 
 }  // namespace cresset

@@ -23,6 +23,7 @@ std::vector<int64_t> sizes_twice(at::IntArrayRef sizes) {
 torch::Tensor make(at::ScalarType dtype, const at::Device& device, std::optional<at::Layout> layout) {
   return torch::full({2}, 3, torch::dtype(dtype).device(device).layout(layout));
 }
+torch::Tensor leaf() { return torch::ones({2}, torch::dtype(torch::kFloat64).requires_grad(true)); }
 at::ScalarType dtype_of(const torch::Tensor& x) { return x.scalar_type(); }
 at::Device device_of_tensor(const torch::Tensor& x) { return x.device(); }
 at::Scalar twice(const at::Scalar& s) { return s.isFloatingPoint() ? at::Scalar(s.toDouble() * 2) : at::Scalar(s.toLong() * 2); }
@@ -112,6 +113,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   m.def("nothing", &nothing);
   m.def("sizes_twice", &sizes_twice);
   m.def("make", &make, py::arg("dtype"), py::arg("device"), py::arg("layout") = py::none());
+  m.def("leaf", &leaf);
   m.def("dtype_of", &dtype_of);
   m.def("device_of", &device_of_tensor);
   m.def("twice", &twice);
@@ -124,5 +126,8 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   m.def("squared", &squared);
   m.def("parallel_fill", &parallel_fill, py::call_guard<py::gil_scoped_release>());
   m.def("printed", &printed);
-  py::class_<Accumulator>(m, "Accumulator").def(py::init<int64_t>()).def("add", &Accumulator::add).def_readonly("total", &Accumulator::total);
+  py::class_<Accumulator>(m, "Accumulator")
+      .def(py::init<int64_t>())
+      .def("add", &Accumulator::add)
+      .def_readonly("total", &Accumulator::total);
 }

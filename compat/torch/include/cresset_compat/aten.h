@@ -194,7 +194,8 @@ inline void checkDimRange(CheckedFrom c, const TensorGeometryArg& t, int64_t fir
               "-dimensional tensor for ", t, " (while checking arguments for ", c, ")");
 }
 inline void checkContiguous(CheckedFrom c, const TensorGeometryArg& t) {
-  TORCH_CHECK(t->is_contiguous(), "Expected contiguous tensor, but got non-contiguous tensor for ", t, " (while checking arguments for ", c, ")");
+  TORCH_CHECK(t->is_contiguous(), "Expected contiguous tensor, but got non-contiguous tensor for ", t, " (while checking arguments for ", c,
+              ")");
 }
 inline void checkAllContiguous(CheckedFrom c, ArrayRef<TensorArg> ts) {
   for (const TensorArg& t : ts)
@@ -206,8 +207,8 @@ inline void checkSize(CheckedFrom c, const TensorGeometryArg& t, IntArrayRef siz
               " (while checking arguments for ", c, ")");
 }
 inline void checkSize(CheckedFrom c, const TensorGeometryArg& t, int64_t dim, int64_t size) {
-  TORCH_CHECK(t->size(dim) == size, "Expected tensor to have size ", size, " at dimension ", dim, ", but got size ", t->size(dim), " for ", t,
-              " (while checking arguments for ", c, ")");
+  TORCH_CHECK(t->size(dim) == size, "Expected tensor to have size ", size, " at dimension ", dim, ", but got size ", t->size(dim), " for ",
+              t, " (while checking arguments for ", c, ")");
 }
 inline void checkNumel(CheckedFrom c, const TensorGeometryArg& t, int64_t numel) {
   TORCH_CHECK(t->numel() == numel, "Expected tensor for ", t, " to have ", numel, " elements; but it actually has ", t->numel(),
@@ -243,7 +244,8 @@ inline void checkScalarType(CheckedFrom c, const TensorArg& t, ScalarType type) 
 }
 inline void checkScalarTypes(CheckedFrom c, const TensorArg& t, ArrayRef<ScalarType> types) {
   TORCH_CHECK(std::find(types.begin(), types.end(), t->scalar_type()) != types.end(), "Expected tensor for ", t,
-              " to have one of the following scalar types: ", types, "; but got ", t->toString(), " instead (while checking arguments for ", c, ")");
+              " to have one of the following scalar types: ", types, "; but got ", t->toString(), " instead (while checking arguments for ",
+              c, ")");
 }
 inline void checkSameGPU(CheckedFrom c, const TensorArg& a, const TensorArg& b) {
   TORCH_CHECK(!a->is_cpu() && a->device() == b->device(), "Expected tensors ", a, " and ", b,
@@ -257,8 +259,8 @@ inline void checkBackend(CheckedFrom c, const Tensor& t, Backend b) {
               t.toString(), " (while checking arguments for ", c, ")");
 }
 inline void checkDeviceType(CheckedFrom c, const Tensor& t, DeviceType type) {
-  TORCH_CHECK(!t.defined() || t.device().type() == type, "Expected tensor to have ", DeviceTypeName(type), " DeviceType, but got tensor with ",
-              DeviceTypeName(t.device().type()), " DeviceType (while checking arguments for ", c, ")");
+  TORCH_CHECK(!t.defined() || t.device().type() == type, "Expected tensor to have ", DeviceTypeName(type),
+              " DeviceType, but got tensor with ", DeviceTypeName(t.device().type()), " DeviceType (while checking arguments for ", c, ")");
 }
 inline void checkDeviceType(CheckedFrom c, TensorList ts, DeviceType type) {
   for (const Tensor& t : ts) checkDeviceType(c, t, type);
@@ -268,10 +270,12 @@ inline void checkLayout(CheckedFrom c, const Tensor& t, Layout layout) {
               " Layout (while checking arguments for ", c, ")");
 }
 inline void* maybe_data_ptr(const Tensor& t) { return t.defined() ? t.data_ptr() : nullptr; }
-inline bool geometry_is_contiguous(IntArrayRef sizes, IntArrayRef strides) { return strides == IntArrayRef(c10::contiguous_strides(sizes)); }
+inline bool geometry_is_contiguous(IntArrayRef sizes, IntArrayRef strides) {
+  return strides == IntArrayRef(c10::contiguous_strides(sizes));
+}
 inline void check_dim_size(const Tensor& t, int64_t dim, int64_t dim_size, int64_t size) {
-  TORCH_CHECK(t.dim() == dim && t.size(dim_size) == size, "Expected a tensor of dimension ", dim, " and tensor.size[", dim_size, "] == ", size,
-              " but got: dimension ", t.dim(), " and tensor.size[", dim_size, "] = ", t.size(dim_size));
+  TORCH_CHECK(t.dim() == dim && t.size(dim_size) == size, "Expected a tensor of dimension ", dim, " and tensor.size[", dim_size,
+              "] == ", size, " but got: dimension ", t.dim(), " and tensor.size[", dim_size, "] = ", t.size(dim_size));
 }
 inline int64_t maybe_wrap_dim(int64_t d, int64_t ndim, bool wrap_scalar = true) { return cresset::maybe_wrap_dim(d, ndim, wrap_scalar); }
 inline int64_t maybe_wrap_dim(int64_t d, const Tensor& t) { return cresset::maybe_wrap_dim(d, t.dim()); }
@@ -355,11 +359,14 @@ inline std::size_t computeStorageNbytesContiguous(IntArrayRef sizes, std::size_t
 inline const Generator& getDefaultCPUGenerator() { return cresset::default_cpu_generator(); }
 inline Generator createCPUGenerator(uint64_t seed = c10::default_rng_seed_val) { return cresset::make_cpu_generator(seed); }
 }  // namespace detail
-inline Tensor index(const Tensor& self, const c10::List<std::optional<Tensor>>& indices) {
+// Templates, so that `index(x, {i, j})` has one meaning.
+template <class L, class = std::enable_if_t<std::is_same_v<L, c10::List<std::optional<Tensor>>>>>
+Tensor index(const Tensor& self, const L& indices) {
   const std::vector<std::optional<Tensor>> v = indices.vec();
   return cresset::index(self, v);
 }
-inline Tensor index_put(const Tensor& self, const c10::List<std::optional<Tensor>>& indices, const Tensor& values, bool accumulate = false) {
+inline Tensor index_put(const Tensor& self, const c10::List<std::optional<Tensor>>& indices, const Tensor& values,
+                        bool accumulate = false) {
   const std::vector<std::optional<Tensor>> v = indices.vec();
   return cresset::index_put(self, v, values, accumulate);
 }
@@ -370,7 +377,9 @@ inline Tensor zeros_symint(c10::SymIntArrayRef size, TensorOptions options = {})
 inline Tensor ones_symint(c10::SymIntArrayRef size, TensorOptions options = {}) { return cresset::ones(size, options); }
 inline Tensor full_symint(c10::SymIntArrayRef size, const Scalar& v, TensorOptions options = {}) { return cresset::full(size, v, options); }
 inline Tensor tensor_of_scalar(const Scalar& s, TensorOptions options) { return cresset::full({}, s, options); }
-inline Tensor scalar_to_tensor(const Scalar& s, Device device = kCPU) { return cresset::full({}, s, TensorOptions(s.type()).device(device)); }
+inline Tensor scalar_to_tensor(const Scalar& s, Device device = kCPU) {
+  return cresset::full({}, s, TensorOptions(s.type()).device(device));
+}
 inline c10::MaybeOwned<Tensor> borrow_from_optional_tensor(const std::optional<Tensor>& t) {
   return t ? c10::MaybeOwned<Tensor>::borrowed(*t) : c10::MaybeOwned<Tensor>::owned(std::in_place);
 }
@@ -389,7 +398,8 @@ inline MemOverlap has_internal_overlap(const Tensor& t) {
   return MemOverlap::TooHard;
 }
 inline void assert_no_internal_overlap(const Tensor& t) {
-  TORCH_CHECK(has_internal_overlap(t) != MemOverlap::Yes, "unsupported operation: more than one element of the written-to tensor refers to a "
+  TORCH_CHECK(has_internal_overlap(t) != MemOverlap::Yes,
+              "unsupported operation: more than one element of the written-to tensor refers to a "
               "single memory location. Please clone() the tensor before performing the operation.");
 }
 inline MemOverlapStatus get_overlap_status(const Tensor& a, const Tensor& b) {
@@ -402,12 +412,14 @@ inline MemOverlapStatus get_overlap_status(const Tensor& a, const Tensor& b) {
   return x < y + b.nbytes() && y < x + a.nbytes() ? MemOverlapStatus::Partial : MemOverlapStatus::No;
 }
 inline void assert_no_partial_overlap(const Tensor& a, const Tensor& b) {
-  TORCH_CHECK(get_overlap_status(a, b) != MemOverlapStatus::Partial, "unsupported operation: some elements of the input tensor and the "
+  TORCH_CHECK(get_overlap_status(a, b) != MemOverlapStatus::Partial,
+              "unsupported operation: some elements of the input tensor and the "
               "written-to tensor refer to a single memory location. Please clone() the tensor before performing the operation.");
 }
 inline void assert_no_overlap(const Tensor& a, const Tensor& b) {
   const auto s = get_overlap_status(a, b);
-  TORCH_CHECK(s != MemOverlapStatus::Partial && s != MemOverlapStatus::Full, "unsupported operation: some elements of the input tensor and the "
+  TORCH_CHECK(s != MemOverlapStatus::Partial && s != MemOverlapStatus::Full,
+              "unsupported operation: some elements of the input tensor and the "
               "written-to tensor refer to a single memory location. Please clone() the tensor before performing the operation.");
 }
 namespace Reduction {
@@ -471,13 +483,23 @@ struct NoTF32Guard {
   NoTF32Guard() {}
 };
 
+// --- what a backend says about its device
+/// Takes getDefaultGenerator with and without const: PyTorch's own declaration has changed.
+struct PrivateUse1HooksInterface : cresset::PrivateUse1HooksInterface {
+  virtual const Generator& getDefaultGenerator(DeviceIndex index) { return cresset::PrivateUse1HooksInterface::getDefaultGenerator(index); }
+  const Generator& getDefaultGenerator(DeviceIndex index) const override {
+    return const_cast<PrivateUse1HooksInterface*>(this)->getDefaultGenerator(index);
+  }
+};
+
 // --- automatic mixed precision
 namespace autocast {
 inline bool is_autocast_enabled(DeviceType t = kCPU) { return !c10::impl::tls_is_dispatch_key_excluded(autocastKey(t)); }
 inline bool is_enabled() { return is_autocast_enabled(); }
 inline bool is_cpu_enabled() { return is_autocast_enabled(); }
 inline Tensor cached_cast(ScalarType to, const Tensor& t, DeviceType type = kCPU) {
-  return t.defined() && t.is_floating_point() && t.device().type() == type && t.scalar_type() != kDouble && t.scalar_type() != to ? t.to(to) : t;
+  return t.defined() && t.is_floating_point() && t.device().type() == type && t.scalar_type() != kDouble && t.scalar_type() != to ? t.to(to)
+                                                                                                                                  : t;
 }
 inline std::optional<Tensor> cached_cast(ScalarType to, const std::optional<Tensor>& t, DeviceType type = kCPU) {
   return t ? std::optional<Tensor>(cached_cast(to, *t, type)) : std::nullopt;
@@ -492,7 +514,16 @@ inline void clear_cache() {}
 }  // namespace autocast
 
 // --- profiler marks
-enum class RecordScope : uint8_t { FUNCTION, BACKWARD_FUNCTION, TORCHSCRIPT_FUNCTION, KERNEL_FUNCTION_DTYPE, CUSTOM_CLASS, BUILD_FEATURE, LITE_INTERPRETER, USER_SCOPE };
+enum class RecordScope : uint8_t {
+  FUNCTION,
+  BACKWARD_FUNCTION,
+  TORCHSCRIPT_FUNCTION,
+  KERNEL_FUNCTION_DTYPE,
+  CUSTOM_CLASS,
+  BUILD_FEATURE,
+  LITE_INTERPRETER,
+  USER_SCOPE
+};
 #define RECORD_FUNCTION(fn, inputs, ...) (void)0
 #define RECORD_FUNCTION_WITH_SCOPE(scope, fn, inputs, ...) (void)0
 #define RECORD_USER_SCOPE(fn) (void)0
@@ -500,6 +531,6 @@ enum class RecordScope : uint8_t { FUNCTION, BACKWARD_FUNCTION, TORCHSCRIPT_FUNC
 
 }  // namespace at
 
-namespace torch {
-namespace ops = cresset;
-}
+// Used inside of functions without a semicolon.
+#undef REGISTER_GENERATOR_PRIVATEUSE1
+#define REGISTER_GENERATOR_PRIVATEUSE1(maker) CRESSET_REGISTER_GENERATOR(PrivateUse1, maker);

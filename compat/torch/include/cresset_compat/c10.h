@@ -30,19 +30,19 @@
 namespace c10 {
 
 // --- standard library under other names
+using std::get_if;
+using std::holds_alternative;
 using std::in_place;
 using std::in_place_t;
 using std::make_optional;
+using std::monostate;
 using std::nullopt;
 using std::nullopt_t;
+using std::once_flag;
 using std::optional;
 using std::string_view;
 using std::variant;
 using std::visit;
-using std::get_if;
-using std::holds_alternative;
-using std::monostate;
-using std::once_flag;
 template <class F, class... A>
 void call_once(once_flag& flag, F&& f, A&&... a) {
   std::call_once(flag, std::forward<F>(f), std::forward<A>(a)...);
@@ -224,7 +224,13 @@ inline bool isQIntType(ScalarType t) { return t == kQInt8 || t == kQUInt8 || t =
 inline bool isFloat8Type(ScalarType t) { return t >= kFloat8_e5m2 && t <= kFloat8_e4m3fnuz; }
 inline bool isBarebonesUnsignedType(ScalarType t) { return t == kUInt16 || t == kUInt32 || t == kUInt64; }
 inline bool isUnderlying(ScalarType, ScalarType) { return false; }
-enum QScheme : uint8_t { PER_TENSOR_AFFINE, PER_CHANNEL_AFFINE, PER_TENSOR_SYMMETRIC, PER_CHANNEL_SYMMETRIC, PER_CHANNEL_AFFINE_FLOAT_QPARAMS };
+enum QScheme : uint8_t {
+  PER_TENSOR_AFFINE,
+  PER_CHANNEL_AFFINE,
+  PER_TENSOR_SYMMETRIC,
+  PER_CHANNEL_SYMMETRIC,
+  PER_CHANNEL_AFFINE_FLOAT_QPARAMS
+};
 inline constexpr QScheme kPerTensorAffine = PER_TENSOR_AFFINE, kPerChannelAffine = PER_CHANNEL_AFFINE,
                          kPerTensorSymmetric = PER_TENSOR_SYMMETRIC, kPerChannelSymmetric = PER_CHANNEL_SYMMETRIC;
 inline void set_default_dtype(TypeMeta t) { cresset::set_default_dtype(t); }
@@ -352,9 +358,17 @@ auto overloaded(F&&... f) {
 }
 
 namespace impl {
+using cresset::impl::DeviceGuardImplInterface;
+/// A device kind with one device and nothing to do.
 template <DeviceType T>
-struct NoOpDeviceGuardImpl : cresset::impl::NoOpDeviceGuardImpl {
-  NoOpDeviceGuardImpl() : cresset::impl::NoOpDeviceGuardImpl(T) {}
+struct NoOpDeviceGuardImpl : DeviceGuardImplInterface {
+  DeviceType type() const override { return T; }
+  Device exchangeDevice(Device) const override { return Device(T, -1); }
+  Device getDevice() const override { return Device(T, -1); }
+  void setDevice(Device) const override {}
+  void uncheckedSetDevice(Device) const noexcept override {}
+  Stream getStream(Device) const noexcept override { return Stream(Stream::DEFAULT, Device(T, -1)); }
+  DeviceIndex deviceCount() const noexcept override { return 1; }
 };
 template <class T>
 using InlineDeviceGuard = cresset::DeviceGuard;
@@ -376,29 +390,28 @@ using order_preserving_flat_hash_map = std::unordered_map<K, V, H, E>;
 }
 
 #define C10_REGISTER_GUARD_IMPL(DevType, GuardImpl) CRESSET_REGISTER_GUARD_IMPL(DevType, GuardImpl)
-#define REGISTER_ALLOCATOR(t, f)                                          \
-  namespace {                                                             \
+#define REGISTER_ALLOCATOR(t, f)                                           \
+  namespace {                                                              \
   [[maybe_unused]] const bool CRESSET_UNIQUE(registered_allocator_) = [] { \
-    ::cresset::SetAllocator(t, f);                                        \
-    return true;                                                          \
-  }();                                                                    \
+    ::cresset::SetAllocator(t, f);                                         \
+    return true;                                                           \
+  }();                                                                     \
   }
 
-#define C10_DECLARE_TYPED_REGISTRY(Name, Key, Object, Pointer, ...)           \
-  ::c10::Registry<Key, Pointer<Object>, ##__VA_ARGS__>* Name();               \
+#define C10_DECLARE_TYPED_REGISTRY(Name, Key, Object, Pointer, ...) \
+  ::c10::Registry<Key, Pointer<Object>, ##__VA_ARGS__>* Name();     \
   using Registerer##Name = ::c10::Registerer<Key, Pointer<Object>, ##__VA_ARGS__>
-#define C10_DEFINE_TYPED_REGISTRY(Name, Key, Object, Pointer, ...)                              \
-  ::c10::Registry<Key, Pointer<Object>, ##__VA_ARGS__>* Name() {                                \
-    static auto* registry = new ::c10::Registry<Key, Pointer<Object>, ##__VA_ARGS__>();         \
-    return registry;                                                                            \
+#define C10_DEFINE_TYPED_REGISTRY(Name, Key, Object, Pointer, ...)                      \
+  ::c10::Registry<Key, Pointer<Object>, ##__VA_ARGS__>* Name() {                        \
+    static auto* registry = new ::c10::Registry<Key, Pointer<Object>, ##__VA_ARGS__>(); \
+    return registry;                                                                    \
   }
 #define C10_DECLARE_REGISTRY(Name, Object, ...) C10_DECLARE_TYPED_REGISTRY(Name, std::string, Object, std::unique_ptr, ##__VA_ARGS__)
 #define TORCH_DECLARE_REGISTRY(Name, Object, ...) C10_DECLARE_TYPED_REGISTRY(Name, std::string, Object, std::unique_ptr, ##__VA_ARGS__)
 #define C10_DEFINE_REGISTRY(Name, Object, ...) C10_DEFINE_TYPED_REGISTRY(Name, std::string, Object, std::unique_ptr, ##__VA_ARGS__)
 #define C10_DECLARE_SHARED_REGISTRY(Name, Object, ...) C10_DECLARE_TYPED_REGISTRY(Name, std::string, Object, std::shared_ptr, ##__VA_ARGS__)
 #define C10_DEFINE_SHARED_REGISTRY(Name, Object, ...) C10_DEFINE_TYPED_REGISTRY(Name, std::string, Object, std::shared_ptr, ##__VA_ARGS__)
-#define C10_REGISTER_TYPED_CREATOR(Name, key, ...) \
-  static Registerer##Name CRESSET_UNIQUE(g_##Name)(key, Name(), ##__VA_ARGS__);
+#define C10_REGISTER_TYPED_CREATOR(Name, key, ...) static Registerer##Name CRESSET_UNIQUE(g_##Name)(key, Name(), ##__VA_ARGS__);
 #define C10_REGISTER_TYPED_CLASS(Name, key, ...) \
   static Registerer##Name CRESSET_UNIQUE(g_##Name)(key, Name(), Registerer##Name::DefaultCreator<__VA_ARGS__>);
 #define C10_REGISTER_CREATOR(Name, key, ...) C10_REGISTER_TYPED_CREATOR(Name, #key, __VA_ARGS__)

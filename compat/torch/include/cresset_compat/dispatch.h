@@ -15,24 +15,24 @@ auto scalar_type_of(const T& t) -> decltype(t.scalarType()) {
 }
 }  // namespace at::detail
 
-#define AT_PRIVATE_CASE_TYPE_USING_HINT(enum_type, HINT, ...)                                            \
-  case enum_type: {                                                                                      \
-    using HINT [[maybe_unused]] = typename ::cresset::ScalarTypeToCPPType<enum_type>::type;              \
-    return __VA_ARGS__();                                                                                \
+#define AT_PRIVATE_CASE_TYPE_USING_HINT(enum_type, HINT, ...)                               \
+  case enum_type: {                                                                         \
+    using HINT [[maybe_unused]] = typename ::cresset::ScalarTypeToCPPType<enum_type>::type; \
+    return __VA_ARGS__();                                                                   \
   }
 #define AT_DISPATCH_CASE(enum_type, ...) AT_PRIVATE_CASE_TYPE_USING_HINT(enum_type, scalar_t, __VA_ARGS__)
 #define AT_PRIVATE_CASE_TYPE(NAME, enum_type, type, ...) AT_DISPATCH_CASE(enum_type, __VA_ARGS__)
-#define AT_DISPATCH_SWITCH(TYPE, NAME, ...)                                                  \
-  [&] {                                                                                      \
-    const auto& the_type = TYPE;                                                             \
-    const ::cresset::ScalarType _st = ::at::detail::scalar_type_of(the_type);                \
-    switch (_st) {                                                                           \
-      __VA_ARGS__                                                                            \
-      default: ::cresset::detail::raise_dtype_not_implemented(NAME, _st);                    \
-    }                                                                                        \
+#define AT_DISPATCH_SWITCH(TYPE, NAME, ...)                                   \
+  [&] {                                                                       \
+    const auto& the_type = TYPE;                                              \
+    const ::cresset::ScalarType _st = ::at::detail::scalar_type_of(the_type); \
+    switch (_st) {                                                            \
+      __VA_ARGS__                                                             \
+      default: ::cresset::detail::raise_dtype_not_implemented(NAME, _st);     \
+    }                                                                         \
   }()
 
-#define AT_DISPATCH_CASE_FLOATING_TYPES(...)                  \
+#define AT_DISPATCH_CASE_FLOATING_TYPES(...)                   \
   AT_DISPATCH_CASE(::cresset::ScalarType::Double, __VA_ARGS__) \
   AT_DISPATCH_CASE(::cresset::ScalarType::Float, __VA_ARGS__)
 #define AT_DISPATCH_CASE_FLOATING_TYPES_AND_HALF(...) \
@@ -41,17 +41,17 @@ auto scalar_type_of(const T& t) -> decltype(t.scalarType()) {
 #define AT_DISPATCH_CASE_REDUCED_FLOATING_TYPES(...)         \
   AT_DISPATCH_CASE(::cresset::ScalarType::Half, __VA_ARGS__) \
   AT_DISPATCH_CASE(::cresset::ScalarType::BFloat16, __VA_ARGS__)
-#define AT_DISPATCH_CASE_COMPLEX_TYPES(...)                            \
+#define AT_DISPATCH_CASE_COMPLEX_TYPES(...)                           \
   AT_DISPATCH_CASE(::cresset::ScalarType::ComplexDouble, __VA_ARGS__) \
   AT_DISPATCH_CASE(::cresset::ScalarType::ComplexFloat, __VA_ARGS__)
 #define AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES(...) \
   AT_DISPATCH_CASE_FLOATING_TYPES(__VA_ARGS__)           \
   AT_DISPATCH_CASE_COMPLEX_TYPES(__VA_ARGS__)
-#define AT_DISPATCH_CASE_INTEGRAL_TYPES(...)                  \
-  AT_DISPATCH_CASE(::cresset::ScalarType::Byte, __VA_ARGS__)  \
-  AT_DISPATCH_CASE(::cresset::ScalarType::Char, __VA_ARGS__)  \
-  AT_DISPATCH_CASE(::cresset::ScalarType::Int, __VA_ARGS__)   \
-  AT_DISPATCH_CASE(::cresset::ScalarType::Long, __VA_ARGS__)  \
+#define AT_DISPATCH_CASE_INTEGRAL_TYPES(...)                 \
+  AT_DISPATCH_CASE(::cresset::ScalarType::Byte, __VA_ARGS__) \
+  AT_DISPATCH_CASE(::cresset::ScalarType::Char, __VA_ARGS__) \
+  AT_DISPATCH_CASE(::cresset::ScalarType::Int, __VA_ARGS__)  \
+  AT_DISPATCH_CASE(::cresset::ScalarType::Long, __VA_ARGS__) \
   AT_DISPATCH_CASE(::cresset::ScalarType::Short, __VA_ARGS__)
 #define AT_DISPATCH_CASE_ALL_TYPES(...)        \
   AT_DISPATCH_CASE_INTEGRAL_TYPES(__VA_ARGS__) \
@@ -184,10 +184,10 @@ auto scalar_type_of(const T& t) -> decltype(t.scalarType()) {
 #define AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND8(T1, T2, T3, T4, T5, T6, T7, T8, TYPE, NAME, ...) AT_DISPATCH_SWITCH(TYPE, NAME, AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX_AND8(T1, T2, T3, T4, T5, T6, T7, T8, __VA_ARGS__))
 // clang-format on
 // Index types are called index_t.
-#define AT_DISPATCH_INDEX_TYPES(TYPE, NAME, ...)                                                          \
-  AT_DISPATCH_SWITCH(TYPE, NAME,                                                                          \
-                     AT_PRIVATE_CASE_TYPE_USING_HINT(::cresset::ScalarType::Int, index_t, __VA_ARGS__)    \
-                     AT_PRIVATE_CASE_TYPE_USING_HINT(::cresset::ScalarType::Long, index_t, __VA_ARGS__))
+#define AT_DISPATCH_INDEX_TYPES(TYPE, NAME, ...)                                                       \
+  AT_DISPATCH_SWITCH(TYPE, NAME,                                                                       \
+                     AT_PRIVATE_CASE_TYPE_USING_HINT(::cresset::ScalarType::Int, index_t, __VA_ARGS__) \
+                         AT_PRIVATE_CASE_TYPE_USING_HINT(::cresset::ScalarType::Long, index_t, __VA_ARGS__))
 
 // AT_DISPATCH_V2(type, name, AT_WRAP(lambda), types and AT_EXPAND(groups)...)
 #define AT_WRAP(...) __VA_ARGS__
@@ -195,7 +195,7 @@ auto scalar_type_of(const T& t) -> decltype(t.scalarType()) {
 #define AT_FLOATING_TYPES ::cresset::ScalarType::Double, ::cresset::ScalarType::Float
 #define AT_REDUCED_FLOATING_TYPES ::cresset::ScalarType::Half, ::cresset::ScalarType::BFloat16
 #define AT_COMPLEX_TYPES ::cresset::ScalarType::ComplexDouble, ::cresset::ScalarType::ComplexFloat
-#define AT_INTEGRAL_TYPES                                                                                              \
+#define AT_INTEGRAL_TYPES                                                                                            \
   ::cresset::ScalarType::Byte, ::cresset::ScalarType::Char, ::cresset::ScalarType::Int, ::cresset::ScalarType::Long, \
       ::cresset::ScalarType::Short
 #define AT_ALL_TYPES AT_EXPAND(AT_INTEGRAL_TYPES), AT_EXPAND(AT_FLOATING_TYPES)

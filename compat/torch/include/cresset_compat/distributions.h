@@ -135,8 +135,9 @@ template <class RNG, class Draw>
 void real_kernel(const char* name, const Tensor& self, const std::optional<Generator>& generator, const Draw& draw) {
   std::unique_lock<std::mutex> lock;
   RNG* g = detail::locked<RNG>(generator, lock);
-  AT_DISPATCH_FLOATING_TYPES_AND2(kHalf, kBFloat16, self.scalar_type(), name,
-                                  [&] { detail::fill_with<scalar_t>(self, [&] { return static_cast<scalar_t>(static_cast<cresset::opmath_type<scalar_t>>(draw(g))); }); });
+  AT_DISPATCH_FLOATING_TYPES_AND2(kHalf, kBFloat16, self.scalar_type(), name, [&] {
+    detail::fill_with<scalar_t>(self, [&] { return static_cast<scalar_t>(static_cast<cresset::opmath_type<scalar_t>>(draw(g))); });
+  });
 }
 template <class RNG>
 struct UniformKernel {
@@ -158,7 +159,8 @@ template <class RNG>
 struct CauchyKernel {
   void operator()(const Tensor& self, double median, double sigma, std::optional<Generator> generator) {
     uniform_real_distribution<double> uniform(0, 1);
-    real_kernel<RNG>("cauchy_cpu", self, generator, [&](RNG* g) { return median + sigma * std::tan(3.14159265358979323846 * (uniform(g) - 0.5)); });
+    real_kernel<RNG>("cauchy_cpu", self, generator,
+                     [&](RNG* g) { return median + sigma * std::tan(3.14159265358979323846 * (uniform(g) - 0.5)); });
   }
 };
 template <class RNG>
@@ -194,9 +196,8 @@ struct BernoulliKernel {
     std::unique_lock<std::mutex> lock;
     RNG* g = detail::locked<RNG>(generator, lock);
     uniform_real_distribution<double> uniform(0, 1);
-    AT_DISPATCH_ALL_TYPES_AND3(kBool, kHalf, kBFloat16, self.scalar_type(), "bernoulli_scalar_cpu_", [&] {
-      detail::fill_with<scalar_t>(self, [&] { return static_cast<scalar_t>(uniform(g) < p ? 1 : 0); });
-    });
+    AT_DISPATCH_ALL_TYPES_AND3(kBool, kHalf, kBFloat16, self.scalar_type(), "bernoulli_scalar_cpu_",
+                               [&] { detail::fill_with<scalar_t>(self, [&] { return static_cast<scalar_t>(uniform(g) < p ? 1 : 0); }); });
   }
   void operator()(const Tensor& self, const Tensor& p, std::optional<Generator> generator) {
     Tensor u = at::empty(self.sizes(), TensorOptions(kDouble));

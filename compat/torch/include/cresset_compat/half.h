@@ -9,21 +9,21 @@
 // Found by argument-dependent lookup, so they belong to Cresset's namespace. Only extension sources see them.
 namespace cresset {
 
-#define CRESSET_COMPAT_HALF_OPERATOR(T, op)                                                        \
-  inline T operator op(T a, T b) { return static_cast<float>(a) op static_cast<float>(b); }       \
-  inline float operator op(T a, float b) { return static_cast<float>(a) op b; }                   \
-  inline float operator op(float a, T b) { return a op static_cast<float>(b); }                   \
-  inline double operator op(T a, double b) { return static_cast<double>(a) op b; }                \
-  inline double operator op(double a, T b) { return a op static_cast<double>(b); }                \
-  inline T operator op(T a, int b) { return a op static_cast<T>(static_cast<float>(b)); }         \
-  inline T operator op(int a, T b) { return static_cast<T>(static_cast<float>(a)) op b; }         \
-  inline T operator op(T a, int64_t b) { return a op static_cast<T>(static_cast<float>(b)); }     \
+#define CRESSET_COMPAT_HALF_OPERATOR(T, op)                                                   \
+  inline T operator op(T a, T b) { return static_cast<float>(a) op static_cast<float>(b); }   \
+  inline float operator op(T a, float b) { return static_cast<float>(a) op b; }               \
+  inline float operator op(float a, T b) { return a op static_cast<float>(b); }               \
+  inline double operator op(T a, double b) { return static_cast<double>(a) op b; }            \
+  inline double operator op(double a, T b) { return a op static_cast<double>(b); }            \
+  inline T operator op(T a, int b) { return a op static_cast<T>(static_cast<float>(b)); }     \
+  inline T operator op(int a, T b) { return static_cast<T>(static_cast<float>(a)) op b; }     \
+  inline T operator op(T a, int64_t b) { return a op static_cast<T>(static_cast<float>(b)); } \
   inline T operator op(int64_t a, T b) { return static_cast<T>(static_cast<float>(a)) op b; }
-#define CRESSET_COMPAT_HALF_TYPE(T)                         \
-  CRESSET_COMPAT_HALF_OPERATOR(T, +)                        \
-  CRESSET_COMPAT_HALF_OPERATOR(T, -)                        \
-  CRESSET_COMPAT_HALF_OPERATOR(T, *)                        \
-  CRESSET_COMPAT_HALF_OPERATOR(T, /)                        \
+#define CRESSET_COMPAT_HALF_TYPE(T)  \
+  CRESSET_COMPAT_HALF_OPERATOR(T, +) \
+  CRESSET_COMPAT_HALF_OPERATOR(T, -) \
+  CRESSET_COMPAT_HALF_OPERATOR(T, *) \
+  CRESSET_COMPAT_HALF_OPERATOR(T, /) \
   inline T operator-(T a) { return -static_cast<float>(a); }
 CRESSET_COMPAT_HALF_TYPE(Half)
 CRESSET_COMPAT_HALF_TYPE(BFloat16)

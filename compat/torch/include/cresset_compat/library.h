@@ -12,14 +12,14 @@ using BoxedKernel = KernelFunction;
 using cresset::RegisterOperators;
 }  // namespace c10
 namespace torch {
-using cresset::CppFunction;
 using c10::CustomClassHolder;
-using cresset::Library;
 using c10::RegisterOperators;
 using cresset::arg;
 using cresset::class_;
+using cresset::CppFunction;
 using cresset::dispatch;
 using cresset::init;
+using cresset::Library;
 using cresset::make_custom_class;
 using cresset::schema;
 namespace jit {

@@ -81,9 +81,9 @@
 #define CRESSET_COMPAT_FAIL_(ErrorClass, condition, ...) \
   ::c10::detail::fail<::cresset::ErrorClass>(            \
       ::c10::detail::check_message("Expected " condition " to be true, but got false.", ##__VA_ARGS__))
-#define CRESSET_COMPAT_CHECK_(ErrorClass, cond, ...)                                              \
-  if (CRESSET_UNLIKELY(!(cond))) {                                                                \
-    CRESSET_COMPAT_FAIL_(ErrorClass, #cond, ##__VA_ARGS__);                                       \
+#define CRESSET_COMPAT_CHECK_(ErrorClass, cond, ...)        \
+  if (CRESSET_UNLIKELY(!(cond))) {                          \
+    CRESSET_COMPAT_FAIL_(ErrorClass, #cond, ##__VA_ARGS__); \
   }
 #define TORCH_CHECK(cond, ...) CRESSET_COMPAT_CHECK_(Error, cond, ##__VA_ARGS__)
 #define TORCH_CHECK_WITH(error_t, cond, ...) CRESSET_COMPAT_CHECK_(error_t, cond, ##__VA_ARGS__)
@@ -96,9 +96,9 @@
 #define TORCH_CHECK_TENSOR_ALL(cond, ...) TORCH_CHECK((cond)._is_all_true().item<bool>(), ##__VA_ARGS__)
 #define TORCH_CHECK_IF_NOT_ON_CUDA(cond, ...) TORCH_CHECK(cond, ##__VA_ARGS__)
 #define TORCH_CHECK_MSG(cond, type, ...) ::c10::detail::check_message("Expected " #cond " to be true, but got false.", ##__VA_ARGS__)
-#define TORCH_INTERNAL_ASSERT(cond, ...)                                                                                \
-  if (CRESSET_UNLIKELY(!(cond))) {                                                                                      \
-    ::cresset::detail::raise_internal(__FILE__, __LINE__, #cond, ::c10::str(__VA_ARGS__));                              \
+#define TORCH_INTERNAL_ASSERT(cond, ...)                                                   \
+  if (CRESSET_UNLIKELY(!(cond))) {                                                         \
+    ::cresset::detail::raise_internal(__FILE__, __LINE__, #cond, ::c10::str(__VA_ARGS__)); \
   }
 #ifdef NDEBUG
 #define TORCH_INTERNAL_ASSERT_DEBUG_ONLY(...) \
@@ -109,15 +109,15 @@
 #define TORCH_WARN(...) ::cresset::warn(::c10::str(__VA_ARGS__))
 #define TORCH_WARN_WITH(category, ...) ::cresset::warn(::c10::str(__VA_ARGS__), #category)
 #define TORCH_WARN_DEPRECATION(...) ::cresset::warn(::c10::str(__VA_ARGS__), "DeprecationWarning")
-#define TORCH_WARN_ONCE(...)                                                       \
-  do {                                                                             \
-    static const bool warned_ = (::cresset::warn(::c10::str(__VA_ARGS__)), true);  \
-    (void)warned_;                                                                 \
+#define TORCH_WARN_ONCE(...)                                                      \
+  do {                                                                            \
+    static const bool warned_ = (::cresset::warn(::c10::str(__VA_ARGS__)), true); \
+    (void)warned_;                                                                \
   } while (false)
-#define TORCH_RETHROW(e, ...)            \
-  do {                                   \
+#define TORCH_RETHROW(e, ...)               \
+  do {                                      \
     e.add_context(::c10::str(__VA_ARGS__)); \
-    throw;                               \
+    throw;                                  \
   } while (false)
 #define AT_ERROR(...) ::c10::detail::fail<::cresset::Error>(::c10::str(__VA_ARGS__))
 #define AT_INDEX_ERROR(...) ::c10::detail::fail<::cresset::IndexError>(::c10::str(__VA_ARGS__))

@@ -132,8 +132,9 @@ using is_function_type_t = typename is_function_type<F>::type;
 
 template <class F, class Tuple>
 auto tuple_map(Tuple&& tuple, const F& f) {
-  return std::apply([&](auto&&... v) { return std::tuple<decltype(f(std::forward<decltype(v)>(v)))...>(f(std::forward<decltype(v)>(v))...); },
-                    std::forward<Tuple>(tuple));
+  return std::apply(
+      [&](auto&&... v) { return std::tuple<decltype(f(std::forward<decltype(v)>(v)))...>(f(std::forward<decltype(v)>(v))...); },
+      std::forward<Tuple>(tuple));
 }
 template <class F, class Tuple>
 decltype(auto) apply(F&& f, Tuple&& tuple) {

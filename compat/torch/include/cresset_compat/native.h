@@ -35,8 +35,10 @@ inline TensorImpl* resize_impl_cpu_(TensorImpl* self, IntArrayRef size, at::Opti
 inline bool resize_output_check(const Tensor& output, IntArrayRef shape) {
   if (output.sizes() == shape) return false;
   if (output.numel() != 0)
-    TORCH_WARN("An output with one or more elements was resized since it had shape ", output.sizes(), ", which does not match the required "
-               "output shape ", shape, ". Call out.resize_(0) to reuse an out tensor t.");
+    TORCH_WARN("An output with one or more elements was resized since it had shape ", output.sizes(),
+               ", which does not match the required "
+               "output shape ",
+               shape, ". Call out.resize_(0) to reuse an out tensor t.");
   return true;
 }
 inline bool resize_output(const Tensor& output, IntArrayRef shape) {
@@ -45,7 +47,8 @@ inline bool resize_output(const Tensor& output, IntArrayRef shape) {
   return true;
 }
 inline Tensor& resize_as_(Tensor& self, const Tensor& other) { return self.resize_as_(other); }
-inline Tensor as_strided_tensorimpl(const Tensor& self, IntArrayRef size, IntArrayRef stride, std::optional<int64_t> offset = std::nullopt) {
+inline Tensor as_strided_tensorimpl(const Tensor& self, IntArrayRef size, IntArrayRef stride,
+                                    std::optional<int64_t> offset = std::nullopt) {
   return cresset::detail::alias_with_sizes_and_strides(self, size, stride, offset.value_or(self.storage_offset()));
 }
 inline Tensor view(const Tensor& self, IntArrayRef size) { return self.view(size); }
@@ -63,7 +66,8 @@ template <c10::KernelFunction::BoxedKernelFunction* fallback, class Op, bool sym
 struct _call_fallback_fn final {
   static R call(typename c10::impl::arg_of<A>::canonical... args) {
     const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(Op::name, Op::overload_name).template typed<R(A...)>();
-    return c10::KernelFunction::makeFromBoxedFunction<fallback>().template call<R, c10::impl::canonical_t<A>...>(op, c10::DispatchKeySet(), args...);
+    return c10::KernelFunction::makeFromBoxedFunction<fallback>().template call<R, c10::impl::canonical_t<A>...>(op, c10::DispatchKeySet(),
+                                                                                                                 args...);
   }
 };
 template <auto* fallback, class Op>
@@ -74,8 +78,8 @@ enum class TransposeType { NoTranspose, Transpose, ConjTranspose };
 namespace cpublas {
 using native::TransposeType;
 template <class T>
-void gemm(TransposeType ta, TransposeType tb, int64_t m, int64_t n, int64_t k, cresset::opmath_type<T> alpha, const T* a, int64_t lda, const T* b,
-          int64_t ldb, cresset::opmath_type<T> beta, T* c, int64_t ldc) {
+void gemm(TransposeType ta, TransposeType tb, int64_t m, int64_t n, int64_t k, cresset::opmath_type<T> alpha, const T* a, int64_t lda,
+          const T* b, int64_t ldb, cresset::opmath_type<T> beta, T* c, int64_t ldc) {
   // Columns lie together: a column-major matrix is the transpose of a row-major view.
   const auto options = TensorOptions(cresset::CppTypeToScalarType<T>::value);
   const auto columns = [&](const T* p, int64_t rows, int64_t cols, int64_t ld) {
@@ -144,10 +148,10 @@ struct DispatchStub<R (*)(A...), Name> {
 #define REGISTER_PRIVATEUSE1_DISPATCH(name, fn) CRESSET_COMPAT_REGISTER_DISPATCH_(PrivateUse1, name, fn)
 
 // --- stubs of built-in operators that devices fill
-#define CRESSET_COMPAT_STUB_(fn, name)                                                          \
-  struct name##_DECLARE_DISPATCH_type : DispatchStub<fn, name##_DECLARE_DISPATCH_type> {        \
-    constexpr name##_DECLARE_DISPATCH_type() = default;                                         \
-  };                                                                                            \
+#define CRESSET_COMPAT_STUB_(fn, name)                                                   \
+  struct name##_DECLARE_DISPATCH_type : DispatchStub<fn, name##_DECLARE_DISPATCH_type> { \
+    constexpr name##_DECLARE_DISPATCH_type() = default;                                  \
+  };                                                                                     \
   inline name##_DECLARE_DISPATCH_type name
 using unary_fn = void (*)(TensorIteratorBase&);
 using quantize_fn = void (*)(const Tensor&, Tensor&, double, int64_t);

@@ -41,20 +41,18 @@ inline PyObject* checked(PyObject* o) {
 
 namespace pybind11::detail {
 
-#define CRESSET_COMPAT_CASTER(T, annotation, can_load, load_value, give)                    \
-  template <>                                                                               \
-  struct type_caster<T> {                                                                   \
-    PYBIND11_TYPE_CASTER(T, const_name(annotation));                                        \
-    bool load(handle source, bool) {                                                        \
-      const cresset::PythonApi& api = cresset::python_api();                                \
-      PyObject* o = source.ptr();                                                           \
-      if (!(can_load)) return false;                                                        \
-      load_value;                                                                           \
-      return true;                                                                          \
-    }                                                                                       \
-    static handle cast(const T& v, return_value_policy, handle) {                           \
-      return torch::detail::checked(cresset::python_api().give(v));                         \
-    }                                                                                       \
+#define CRESSET_COMPAT_CASTER(T, annotation, can_load, load_value, give)                                                          \
+  template <>                                                                                                                     \
+  struct type_caster<T> {                                                                                                         \
+    PYBIND11_TYPE_CASTER(T, const_name(annotation));                                                                              \
+    bool load(handle source, bool) {                                                                                              \
+      const cresset::PythonApi& api = cresset::python_api();                                                                      \
+      PyObject* o = source.ptr();                                                                                                 \
+      if (!(can_load)) return false;                                                                                              \
+      load_value;                                                                                                                 \
+      return true;                                                                                                                \
+    }                                                                                                                             \
+    static handle cast(const T& v, return_value_policy, handle) { return torch::detail::checked(cresset::python_api().give(v)); } \
   }
 
 template <>
@@ -66,27 +64,29 @@ struct type_caster<at::Tensor> {
     value = api.tensor(source.ptr());
     return true;
   }
-  static handle cast(const at::Tensor& t, return_value_policy, handle) { return torch::detail::checked(cresset::python_api().from_tensor(t)); }
+  static handle cast(const at::Tensor& t, return_value_policy, handle) {
+    return torch::detail::checked(cresset::python_api().from_tensor(t));
+  }
 };
 
 // Constants have no value that stands for "none yet".
-#define CRESSET_COMPAT_OPTIONAL_CASTER(T, annotation, is, get, give)                                                                  \
-  template <>                                                                                                                         \
-  struct type_caster<T> {                                                                                                             \
-    static constexpr auto name = const_name(annotation);                                                                              \
-    template <class U>                                                                                                                \
-    using cast_op_type = T;                                                                                                           \
-    operator T() { return *value_; }                                                                                                  \
-    bool load(handle source, bool) {                                                                                                  \
-      const cresset::PythonApi& api = cresset::python_api();                                                                          \
-      if (!api.is(source.ptr())) return false;                                                                                        \
-      value_.emplace(api.get(source.ptr()));                                                                                          \
-      return true;                                                                                                                    \
-    }                                                                                                                                 \
-    static handle cast(const T& v, return_value_policy, handle) { return torch::detail::checked(cresset::python_api().give(v)); }     \
-                                                                                                                                      \
-   private:                                                                                                                           \
-    std::optional<T> value_;                                                                                                          \
+#define CRESSET_COMPAT_OPTIONAL_CASTER(T, annotation, is, get, give)                                                              \
+  template <>                                                                                                                     \
+  struct type_caster<T> {                                                                                                         \
+    static constexpr auto name = const_name(annotation);                                                                          \
+    template <class U>                                                                                                            \
+    using cast_op_type = T;                                                                                                       \
+    operator T() { return *value_; }                                                                                              \
+    bool load(handle source, bool) {                                                                                              \
+      const cresset::PythonApi& api = cresset::python_api();                                                                      \
+      if (!api.is(source.ptr())) return false;                                                                                    \
+      value_.emplace(api.get(source.ptr()));                                                                                      \
+      return true;                                                                                                                \
+    }                                                                                                                             \
+    static handle cast(const T& v, return_value_policy, handle) { return torch::detail::checked(cresset::python_api().give(v)); } \
+                                                                                                                                  \
+   private:                                                                                                                       \
+    std::optional<T> value_;                                                                                                      \
   }
 CRESSET_COMPAT_OPTIONAL_CASTER(at::Device, "torch.device", is_device, device, from_device);
 CRESSET_COMPAT_OPTIONAL_CASTER(at::ScalarType, "torch.dtype", is_dtype, dtype, from_dtype);
@@ -151,7 +151,9 @@ struct type_caster<c10::IValue> {
     value = cresset::python_api().value(source.ptr());
     return true;
   }
-  static handle cast(const c10::IValue& v, return_value_policy, handle) { return torch::detail::checked(cresset::python_api().from_value(v)); }
+  static handle cast(const c10::IValue& v, return_value_policy, handle) {
+    return torch::detail::checked(cresset::python_api().from_value(v));
+  }
 };
 
 }  // namespace pybind11::detail
@@ -173,15 +175,15 @@ using python_error = py::error_already_set;
 }  // namespace torch
 using torch::python_error;
 #define HANDLE_TH_ERRORS try {
-#define END_HANDLE_TH_ERRORS_RET(value)             \
-  }                                                 \
-  catch (py::error_already_set & e) {               \
-    e.restore();                                    \
-    return value;                                   \
-  }                                                 \
-  catch (...) {                                     \
-    cresset::python_api().set_error();              \
-    return value;                                   \
+#define END_HANDLE_TH_ERRORS_RET(value) \
+  }                                     \
+  catch (py::error_already_set & e) {   \
+    e.restore();                        \
+    return value;                       \
+  }                                     \
+  catch (...) {                         \
+    cresset::python_api().set_error();  \
+    return value;                       \
   }
 #define END_HANDLE_TH_ERRORS END_HANDLE_TH_ERRORS_RET(nullptr)
 #define END_HANDLE_TH_ERRORS_PYBIND \

@@ -150,10 +150,10 @@ struct TensorIterator final : TensorIteratorBase {
 
 class TensorIteratorConfig final {
  public:
-#define CRESSET_COMPAT_SETTING(name, member)         \
-  TensorIteratorConfig& name(bool value) {           \
-    member = value;                                  \
-    return *this;                                    \
+#define CRESSET_COMPAT_SETTING(name, member) \
+  TensorIteratorConfig& name(bool value) {   \
+    member = value;                          \
+    return *this;                            \
   }
   CRESSET_COMPAT_SETTING(set_check_mem_overlap, check_overlap_)
   CRESSET_COMPAT_SETTING(check_all_same_dtype, same_dtype_)
@@ -269,7 +269,8 @@ inline void TensorIteratorBase::build(TensorIteratorConfig& config) {
         t = at::empty(shape, TensorOptions(common).device(device));
         o.will_resize = true;
       } else if (t.sizes() != IntArrayRef(shape)) {
-        TORCH_CHECK(config.resize_ || config.reduction_, "output with shape ", t.sizes(), " doesn't match the broadcast shape ", IntArrayRef(shape));
+        TORCH_CHECK(config.resize_ || config.reduction_, "output with shape ", t.sizes(), " doesn't match the broadcast shape ",
+                    IntArrayRef(shape));
         if (config.resize_) {
           t.resize_(shape);
           o.will_resize = true;
@@ -277,7 +278,8 @@ inline void TensorIteratorBase::build(TensorIteratorConfig& config) {
       }
       if (config.check_overlap_) at::assert_no_internal_overlap(t);
       if (config.safe_casting_)
-        TORCH_CHECK(c10::canCast(common, t.scalar_type()), "result type ", common, " can't be cast to the desired output type ", t.scalar_type());
+        TORCH_CHECK(c10::canCast(common, t.scalar_type()), "result type ", common, " can't be cast to the desired output type ",
+                    t.scalar_type());
     }
     o.target_dtype = config.promote_ || config.cast_outputs_ ? common : t.scalar_type();
     o.device = t.device();
@@ -289,7 +291,9 @@ inline void TensorIteratorBase::build(TensorIteratorConfig& config) {
     }
     o.current_dtype = o.tensor_.scalar_type();
     o.data = o.tensor_.data_ptr();
-    const Tensor expanded = is_output && config.reduction_ ? o.tensor_ : o.tensor_.sizes() == IntArrayRef(shape) ? o.tensor_ : o.tensor_.expand(shape);
+    const Tensor expanded = is_output && config.reduction_            ? o.tensor_
+                            : o.tensor_.sizes() == IntArrayRef(shape) ? o.tensor_
+                                                                      : o.tensor_.expand(shape);
     for (std::size_t d = shape.size(); d-- > 0;)
       o.stride_bytes.push_back(expanded.strides()[d] * static_cast<int64_t>(c10::elementSize(o.current_dtype)));
     operands_.push_back(std::move(o));
@@ -298,26 +302,50 @@ inline void TensorIteratorBase::build(TensorIteratorConfig& config) {
 }
 
 inline TensorIterator TensorIterator::binary_op(Tensor& out, const Tensor& a, const Tensor& b) {
-  auto iter = TensorIteratorConfig().add_output(out).add_input(a).add_input(b).allow_cpu_scalars(true).promote_inputs_to_common_dtype(true)
-                  .cast_common_dtype_to_outputs(true).enforce_safe_casting_to_output(true).build();
+  auto iter = TensorIteratorConfig()
+                  .add_output(out)
+                  .add_input(a)
+                  .add_input(b)
+                  .allow_cpu_scalars(true)
+                  .promote_inputs_to_common_dtype(true)
+                  .cast_common_dtype_to_outputs(true)
+                  .enforce_safe_casting_to_output(true)
+                  .build();
   if (!out.defined()) out = iter.output();
   return iter;
 }
 inline TensorIterator TensorIterator::comparison_op(Tensor& out, const Tensor& a, const Tensor& b) {
   if (!out.defined()) out = at::empty({0}, a.options().dtype(kBool));
-  auto iter = TensorIteratorConfig().check_all_same_dtype(false).add_output(out).add_input(a).add_input(b).allow_cpu_scalars(true)
-                  .promote_inputs_to_common_dtype(true).build();
+  auto iter = TensorIteratorConfig()
+                  .check_all_same_dtype(false)
+                  .add_output(out)
+                  .add_input(a)
+                  .add_input(b)
+                  .allow_cpu_scalars(true)
+                  .promote_inputs_to_common_dtype(true)
+                  .build();
   return iter;
 }
 inline TensorIterator TensorIterator::unary_op(Tensor& out, const Tensor& a) {
-  auto iter = TensorIteratorConfig().add_output(out).add_input(a).cast_common_dtype_to_outputs(false).enforce_safe_casting_to_output(false)
-                  .check_all_same_dtype(true).build();
+  auto iter = TensorIteratorConfig()
+                  .add_output(out)
+                  .add_input(a)
+                  .cast_common_dtype_to_outputs(false)
+                  .enforce_safe_casting_to_output(false)
+                  .check_all_same_dtype(true)
+                  .build();
   if (!out.defined()) out = iter.output();
   return iter;
 }
 inline TensorIterator TensorIterator::unary_float_op(Tensor& out, const Tensor& a) {
-  auto iter = TensorIteratorConfig().add_output(out).add_input(a).promote_inputs_to_common_dtype(true).promote_integer_inputs_to_float(true)
-                  .cast_common_dtype_to_outputs(true).enforce_safe_casting_to_output(true).build();
+  auto iter = TensorIteratorConfig()
+                  .add_output(out)
+                  .add_input(a)
+                  .promote_inputs_to_common_dtype(true)
+                  .promote_integer_inputs_to_float(true)
+                  .cast_common_dtype_to_outputs(true)
+                  .enforce_safe_casting_to_output(true)
+                  .build();
   if (!out.defined()) out = iter.output();
   return iter;
 }
@@ -348,7 +376,8 @@ template <class F>
 auto row_loop(F& f) {
   using traits = c10::guts::infer_function_traits_t<F>;
   return [&f](char** data, const int64_t* strides, int64_t n) {
-    run_row<F, typename traits::return_type>(data, strides, n, f, static_cast<typename traits::parameter_types*>(nullptr), std::make_index_sequence<traits::number_of_parameters>());
+    run_row<F, typename traits::return_type>(data, strides, n, f, static_cast<typename traits::parameter_types*>(nullptr),
+                                             std::make_index_sequence<traits::number_of_parameters>());
   };
 }
 }  // namespace detail

@@ -140,13 +140,15 @@ struct alignas(VECTOR_WIDTH) Vectorized {
   Vectorized isnan() const {
     return map_mask([](auto v) { return v != v; });
   }
-#define CRESSET_COMPAT_VECTOR_COMPARE(op, name)                                                                                          \
-  Vectorized operator op(const Vectorized& o) const {                                                                                    \
-    Vectorized out;                                                                                                                      \
-    for (int i = 0; i < kSize; ++i) out.values[i] = mask_value(values[i] op o.values[i]);                                                \
-    return out;                                                                                                                          \
-  }                                                                                                                                      \
-  Vectorized name(const Vectorized& o) const { return zip(*this, o, [](auto x, auto y) { return T(x op y ? 1 : 0); }); }
+#define CRESSET_COMPAT_VECTOR_COMPARE(op, name)                                           \
+  Vectorized operator op(const Vectorized& o) const {                                     \
+    Vectorized out;                                                                       \
+    for (int i = 0; i < kSize; ++i) out.values[i] = mask_value(values[i] op o.values[i]); \
+    return out;                                                                           \
+  }                                                                                       \
+  Vectorized name(const Vectorized& o) const {                                            \
+    return zip(*this, o, [](auto x, auto y) { return T(x op y ? 1 : 0); });               \
+  }
   CRESSET_COMPAT_VECTOR_COMPARE(==, eq)
   CRESSET_COMPAT_VECTOR_COMPARE(!=, ne)
   CRESSET_COMPAT_VECTOR_COMPARE(<, lt)
@@ -172,14 +174,14 @@ struct alignas(VECTOR_WIDTH) Vectorized {
   }
 };
 
-#define CRESSET_COMPAT_VECTOR_ARITHMETIC(op)                                                                   \
-  template <class T>                                                                                           \
-  Vectorized<T> operator op(const Vectorized<T>& a, const Vectorized<T>& b) {                                  \
+#define CRESSET_COMPAT_VECTOR_ARITHMETIC(op)                                                                            \
+  template <class T>                                                                                                    \
+  Vectorized<T> operator op(const Vectorized<T>& a, const Vectorized<T>& b) {                                           \
     return Vectorized<T>::zip(a, b, [](T x, T y) { return cresset::opmath_type<T>(x) op cresset::opmath_type<T>(y); }); \
-  }                                                                                                            \
-  template <class T>                                                                                           \
-  Vectorized<T>& operator op##=(Vectorized<T>& a, const Vectorized<T>& b) {                                    \
-    return a = a op b;                                                                                         \
+  }                                                                                                                     \
+  template <class T>                                                                                                    \
+  Vectorized<T>& operator op##=(Vectorized<T>& a, const Vectorized<T>& b) {                                             \
+    return a = a op b;                                                                                                  \
   }
 CRESSET_COMPAT_VECTOR_ARITHMETIC(+)
 CRESSET_COMPAT_VECTOR_ARITHMETIC(-)
@@ -190,14 +192,14 @@ template <class T>
 Vectorized<T> operator-(const Vectorized<T>& a) {
   return a.neg();
 }
-#define CRESSET_COMPAT_VECTOR_BITS(op)                                                \
-  template <class T>                                                                  \
-  Vectorized<T> operator op(const Vectorized<T>& a, const Vectorized<T>& b) {         \
-    unsigned char x[sizeof a.values], y[sizeof b.values];                             \
-    std::memcpy(x, a.values, sizeof x);                                               \
-    std::memcpy(y, b.values, sizeof y);                                               \
+#define CRESSET_COMPAT_VECTOR_BITS(op)                                                          \
+  template <class T>                                                                            \
+  Vectorized<T> operator op(const Vectorized<T>& a, const Vectorized<T>& b) {                   \
+    unsigned char x[sizeof a.values], y[sizeof b.values];                                       \
+    std::memcpy(x, a.values, sizeof x);                                                         \
+    std::memcpy(y, b.values, sizeof y);                                                         \
     for (std::size_t i = 0; i < sizeof x; ++i) x[i] = static_cast<unsigned char>(x[i] op y[i]); \
-    return Vectorized<T>::loadu(x);                                                   \
+    return Vectorized<T>::loadu(x);                                                             \
   }
 CRESSET_COMPAT_VECTOR_BITS(&)
 CRESSET_COMPAT_VECTOR_BITS(|)
@@ -253,7 +255,9 @@ Vectorized<T> convert_from_float(const Vectorized<float>& low, const Vectorized<
 }
 inline auto convert_bfloat16_float(const Vectorized<c10::BFloat16>& v) { return convert_to_float(v); }
 inline auto convert_half_float(const Vectorized<c10::Half>& v) { return convert_to_float(v); }
-inline auto convert_float_bfloat16(const Vectorized<float>& a, const Vectorized<float>& b) { return convert_from_float<c10::BFloat16>(a, b); }
+inline auto convert_float_bfloat16(const Vectorized<float>& a, const Vectorized<float>& b) {
+  return convert_from_float<c10::BFloat16>(a, b);
+}
 inline auto convert_float_half(const Vectorized<float>& a, const Vectorized<float>& b) { return convert_from_float<c10::Half>(a, b); }
 template <class From, class To>
 void convert(const From* from, To* to, int64_t n) {
