@@ -1,5 +1,12 @@
-// Softmax and its logarithm over the middle one of (outer, n, inner) elements. Element j of a row lies at BASE + j * inner.
+// Softmax and its logarithm over the middle one of (outer, n, inner) elements: element j of a row lies at AT(j). LAST: inner is 1, which the
+// compiler should know.
+#if LAST
+#define BASE (row * n)
+#define AT(j) (base + (j))
+#else
 #define BASE ((row / inner) * n * inner + row % inner)
+#define AT(j) (base + (j) * inner)
+#endif
 
 kernel void softmax(BUFFER(x), BUFFER(out), const ulong rows, const ulong n, const ulong inner SHARED) {
   const ulong row = ROW;
@@ -9,19 +16,19 @@ kernel void softmax(BUFFER(x), BUFFER(out), const ulong rows, const ulong n, con
   const ulong base = BASE;
   A top = -INFINITY;
   for (ulong j = FIRST; j < n; j += STEP) {
-    const A v = LOAD(X, x, base + j * inner);
+    const A v = LOAD(X, x, AT(j));
     top = (v > top || v != v) ? v : top;
   }
   top = LARGEST(top);
   A part = 0;
-  for (ulong j = FIRST; j < n; j += STEP) part += exp((A)LOAD(X, x, base + j * inner) - top);
+  for (ulong j = FIRST; j < n; j += STEP) part += exp((A)LOAD(X, x, AT(j)) - top);
   const A sum = JOINED(part);
 #if LOGARITHM
   const A shift = top + log(sum);
-  for (ulong j = FIRST; j < n; j += STEP) STORE(R, out, base + j * inner, (A)LOAD(X, x, base + j * inner) - shift);
+  for (ulong j = FIRST; j < n; j += STEP) STORE(R, out, AT(j), (A)LOAD(X, x, AT(j)) - shift);
 #else
   const A scale = 1 / sum;
-  for (ulong j = FIRST; j < n; j += STEP) STORE(R, out, base + j * inner, exp((A)LOAD(X, x, base + j * inner) - top) * scale);
+  for (ulong j = FIRST; j < n; j += STEP) STORE(R, out, AT(j), exp((A)LOAD(X, x, AT(j)) - top) * scale);
 #endif
 }
 
@@ -34,20 +41,20 @@ kernel void softmax_backward(BUFFER(grad), BUFFER(y), BUFFER(out), const ulong r
   const ulong base = BASE;
   A part = 0;
   for (ulong j = FIRST; j < n; j += STEP) {
-    const A g = LOAD(X, grad, base + j * inner);
+    const A g = LOAD(X, grad, AT(j));
 #if LOGARITHM
     part += g;
 #else
-    part += g * (A)LOAD(Y, y, base + j * inner);
+    part += g * (A)LOAD(Y, y, AT(j));
 #endif
   }
   const A sum = JOINED(part);
   for (ulong j = FIRST; j < n; j += STEP) {
-    const A g = LOAD(X, grad, base + j * inner), v = LOAD(Y, y, base + j * inner);
+    const A g = LOAD(X, grad, AT(j)), v = LOAD(Y, y, AT(j));
 #if LOGARITHM
-    STORE(R, out, base + j * inner, g - exp(v) * sum);
+    STORE(R, out, AT(j), g - exp(v) * sum);
 #else
-    STORE(R, out, base + j * inner, (g - sum) * v);
+    STORE(R, out, AT(j), (g - sum) * v);
 #endif
   }
 }

@@ -58,8 +58,10 @@ void add_geometry(Launch& launch, const Geometry& g) {
   for (int64_t v : {g.stride_h, g.stride_w, g.pad_h, g.pad_w, g.dilation_h, g.dilation_w}) launch.value<cl_long>(v);
 }
 
-std::string types(const Tensor& x) {
-  return std::string("-DT=") + type_letter(x.scalar_type()) + " -DA=" + compute_name(compute_of(x.scalar_type()));
+// `n`: how many elements a kernel counts.
+std::string types(const Tensor& x, int64_t n) {
+  const std::string wide = n > std::numeric_limits<int32_t>::max() ? " -DWIDE=1" : "";
+  return std::string("-DT=") + type_letter(x.scalar_type()) + " -DA=" + compute_name(compute_of(x.scalar_type())) + wide;
 }
 
 // Columns of `images` images from number `first` on; by_image and by_row say where they go.
@@ -67,7 +69,7 @@ Matrix columns_of(const Tensor& x, const Geometry& g, int64_t first, int64_t ima
   const int64_t image = g.channels * g.height * g.width;
   if (g.trivial() && by_row == g.positions()) return {x, first * image, image, g.positions(), 1};
   const Tensor columns = cresset::empty({images * g.rows() * g.positions()}, x.options());
-  Launch launch(x, "conv", "im2col", types(x));
+  Launch launch(x, "conv", "im2col", types(x, columns.numel()));
   launch.tensor(x, first * image).tensor(columns).value<cl_ulong>(columns.numel()).value<cl_ulong>(by_image).value<cl_ulong>(by_row);
   add_geometry(launch, g);
   launch.run(static_cast<std::size_t>(columns.numel()));
@@ -112,7 +114,7 @@ void backward_input(const Tensor& grad, const Tensor& weight, const Tensor& grad
       const Matrix out{columns, group * g.group_rows() * size, g.rows() * size, size, 1};
       gemm({images, g.group_rows(), size, g.group_outputs(), left, right, Matrix(), out, 1, 0});
     }
-    Launch launch(grad, "conv", "col2im", types(grad));
+    Launch launch(grad, "conv", "col2im", types(grad, images * image));
     launch.tensor(columns).tensor(grad_x, first * image).value<cl_ulong>(images * image);
     launch.value<cl_ulong>(g.rows() * size).value<cl_ulong>(size);
     add_geometry(launch, g);

@@ -15,8 +15,9 @@ Shape shape_of(const Tensor& x, int64_t dim) {
   return {product(x.sizes(), 0, d) * inner, x.size(d), inner};
 }
 
-std::string types(const Tensor& x, const Tensor& out) {
-  return std::string("-DX=") + type_letter(x.scalar_type()) + " -DR=" + type_letter(out.scalar_type());
+std::string types(const Tensor& x, const Tensor& out, const Shape& s) {
+  return std::string(s.inner == 1 ? "-DLAST=1 " : "") + std::string("-DX=") + type_letter(x.scalar_type()) +
+         " -DR=" + type_letter(out.scalar_type());
 }
 
 template <bool Logarithm>
@@ -24,7 +25,7 @@ bool softmax(Call& c) {
   const Tensor x = dense(c.tensor(0));
   const Shape s = shape_of(x, c.integer(1));
   if (x.numel() == 0) return true;
-  RowLaunch row(x, "softmax", "softmax", types(x, c.result()) + " -DY=f32 -DLOGARITHM=" + (Logarithm ? "1" : "0"),
+  RowLaunch row(x, "softmax", "softmax", types(x, c.result(), s) + " -DY=f32 -DLOGARITHM=" + (Logarithm ? "1" : "0"),
                 compute_of(x.scalar_type()), s.rows, s.n);
   row.arguments().tensor(x).tensor(c.result()).value<cl_ulong>(s.rows).value<cl_ulong>(s.n).value<cl_ulong>(s.inner);
   row.run();
@@ -37,7 +38,7 @@ bool softmax_backward(Call& c) {
   const Shape s = shape_of(y, c.integer(2));
   if (y.numel() == 0) return true;
   RowLaunch row(y, "softmax", "softmax_backward",
-                types(grad, c.result()) + " -DY=" + type_letter(y.scalar_type()) + " -DLOGARITHM=" + (Logarithm ? "1" : "0"),
+                types(grad, c.result(), s) + " -DY=" + type_letter(y.scalar_type()) + " -DLOGARITHM=" + (Logarithm ? "1" : "0"),
                 compute_of(y.scalar_type()), s.rows, s.n);
   row.arguments().tensor(grad).tensor(y).tensor(c.result()).value<cl_ulong>(s.rows).value<cl_ulong>(s.n).value<cl_ulong>(s.inner);
   row.run();

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 
 import cresset
 import pytest
@@ -34,7 +35,10 @@ def test_streams_and_events():
     accelerator.current_stream().wait_event(done)
     assert (y + 1).sum().item() == 3000
     side.synchronize()
-    assert done.query() and side.query()
+    assert done.query()
+    end = time.monotonic() + 10
+    while not side.query():  # an idle queue passes the mark of a question soon, not at once
+        assert time.monotonic() < end
 
 
 def test_seeds():

@@ -112,7 +112,7 @@ def test_gradients(name, fallbacks):
         values = values[0], cresset.arange(3 * 3 * 3 * 3.0).reshape(3, 3, 3, 3).cos()
     results = []
     for device in ("cpu", "opencl"):
-        x, w = (v.to(device).requires_grad_() for v in values)
+        x, w = (v.clone().to(device).requires_grad_() for v in values)
         y = f(x, w)
         y.sin().sum().backward()
         results.append([y.detach(), x.grad, *([w.grad] if w.grad is not None else [])])
