@@ -290,6 +290,10 @@ struct AliasDb::Impl {
     const Operator* op = n->maybeOperator();
     if (!op) {
       if (options.strict && !is_structural(n->kind())) raise_no_operator(*n);
+      if (options.unknown_is_pure && !is_structural(n->kind())) {
+        for (const Value* v : n->outputs()) fresh(v);
+        return;
+      }
       conservative(n);
       return;
     }

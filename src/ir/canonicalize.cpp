@@ -33,8 +33,6 @@ std::vector<std::size_t> shifted(const std::vector<std::size_t>& order, std::siz
 void order_outputs(Graph& g) {
   // Numbers by the end of each node's region: sentinels of inner blocks count where they stand.
   std::unordered_map<const Node*, std::size_t> number;
-  std::vector<Node*> nodes;
-  g.block()->visit([&](Node* n) { nodes.push_back(n); });
   std::size_t next = 0;
   std::vector<std::pair<const Block*, Node*>> stack{{g.block(), g.block()->param_node()->next()}};
   while (!stack.empty()) {
@@ -48,10 +46,20 @@ void order_outputs(Graph& g) {
     n = n->next();
     for (std::size_t i = current->blocks().size(); i-- > 0;) stack.emplace_back(current->blocks()[i], current->blocks()[i]->param_node()->next());
   }
-  // Later nodes first: their operands are what the order of earlier ones depends on.
-  for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) {
-    Node* n = *it;
-    if (n->kind() != prim::If && n->kind() != prim::Loop) continue;
+  // Backwards, because operands of later nodes decide the order of earlier results; a node before what is nested in it, because what it
+  // returns decides there.
+  std::vector<Node*> order_of_work, pending{g.block()->return_node()->prev()};
+  while (!pending.empty()) {
+    Node* n = pending.back();
+    if (n->kind() == prim::Param) {
+      pending.pop_back();
+      continue;
+    }
+    pending.back() = n->prev();
+    if (n->kind() == prim::If || n->kind() == prim::Loop) order_of_work.push_back(n);
+    for (Block* b : n->blocks()) pending.push_back(b->return_node()->prev());
+  }
+  for (Node* n : order_of_work) {
     const std::vector<std::size_t> order = order_by_first_use(n, number);
     if (std::is_sorted(order.begin(), order.end())) continue;
     n->permuteOutputs(order);

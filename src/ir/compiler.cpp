@@ -153,6 +153,26 @@ class Compiler {
     return impl_->instructions.size() - 1;
   }
 
+  // The comparison that decides about the next round and was just emitted, taken back: it may jump by itself behind the moves, unless they
+  // overwrite its operands.
+  std::optional<Instruction> held_back_comparison(const Value* go_on, const std::vector<std::pair<Operand, const Value*>>& moves) {
+    const auto fused = fuse_comparison(go_on);
+    if (!fused) return std::nullopt;
+    const Instruction last = impl_->instructions.back();
+    const bool clobbered = std::any_of(moves.begin(), moves.end(), [&](const auto& m) {
+      const Register r = registers_.at(m.second);
+      return r.bank != Bank::Boxed && (r.index == last.a || r.index == last.b);
+    });
+    if (clobbered) {
+      const auto plain = static_cast<Opcode>(static_cast<int>(Opcode::LT_INT) + (static_cast<int>(last.op) - static_cast<int>(Opcode::JUMP_UNLESS_LT_INT)));
+      impl_->instructions.back() = {plain, registers_.at(go_on).index, last.a, last.b};
+      return std::nullopt;
+    }
+    impl_->instructions.pop_back();
+    impl_->sources.pop_back();
+    return last;
+  }
+
   // Gives values that an arm or a body returns the registers of what they become, when they are computed there and returned once.
   void share_results(const Block* b, const Node* owner, std::size_t skip) {
     for (std::size_t i = skip; i < b->outputs().size(); ++i) {
@@ -256,7 +276,12 @@ class Compiler {
           // The condition may be a carried value that the moves overwrite.
           std::erase_if(moves, [&](const auto& m) { return is_register(m.first, registers_.at(m.second)); });
           std::size_t out;
-          if (moves.empty()) {
+          if (const auto comparison = held_back_comparison(go_on, moves)) {
+            parallel_moves(moves);
+            current_ = go_on->node();
+            out = emit(comparison->op, comparison->a, comparison->b);
+            current_ = n;
+          } else if (moves.empty()) {
             out = jump_if_not(go_on);
           } else {
             Register c = scalar(go_on);
@@ -410,10 +435,20 @@ class Compiler {
         const auto other = registers_.find(user->inputs()[k]), own = registers_.find(v);
         last = !(other != registers_.end() && own != registers_.end() && user->inputs()[k] != v && other->second == own->second);
       }
-      if (taken_.count(v)) last = false;
+      if (taken_.count(v) || (last && used_inside(v, user))) last = false;
       if (last && user->kind() != prim::Return) taken_.insert(v);
     }
     return operand(v, last);
+  }
+
+  // Is the value used by nodes that are nested in its user as well?
+  static bool used_inside(const Value* v, const Node* user) {
+    if (user->blocks().empty()) return false;
+    return std::any_of(v->uses().begin(), v->uses().end(), [&](const Use& u) {
+      const Node* at = u.user;
+      while (at && at != user) at = at->owningBlock()->owningNode();
+      return at && u.user != user;
+    });
   }
 
   // A scalar register with the value: its own, or unboxed into a fresh one.

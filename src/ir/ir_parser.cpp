@@ -505,7 +505,8 @@ class IrReader {
       c_.fail_at(l.at, "<Tensor> needs a complete type (dtype, sizes, strides, device); '" + (type ? type->str() : std::string("Tensor")) +
                            "' was given");
     int64_t count = 1;
-    for (int64_t s : *t->concrete_sizes()) {
+    const std::vector<int64_t> sizes = *t->concrete_sizes();
+    for (int64_t s : sizes) {
       if (s < 0 || (s && count > (int64_t{1} << 32) / s)) c_.fail_at(l.at, "the tensor is too large");
       count *= s;
     }

@@ -33,7 +33,7 @@ class CRESSET_API SubgraphRewriter {
   /// The replacement stands in the block of the anchor, where all operands are defined and no result is used yet; its results take the
   /// types and names of the replaced ones. A match is left alone when the meaning would change: something in between writes what it
   /// reads, a write of the pattern is visible elsewhere and the replacement does not write, or a result would become (or cease to be) an
-  /// alias that somebody can see.
+  /// alias that somebody can see. Operators without a schema are taken as pure here: the rule says what they do.
   std::size_t runOnGraph(const std::shared_ptr<Graph>& graph, const std::vector<MatchFilter>& filters = {});
   std::size_t runOnGraph(const std::shared_ptr<Graph>& graph, const MatchFilter& filter) {
     return runOnGraph(graph, std::vector<MatchFilter>{filter});
@@ -44,9 +44,6 @@ class CRESSET_API SubgraphRewriter {
     std::shared_ptr<Graph> pattern, replacement;
     std::unordered_map<std::string, Value*> pattern_values, replacement_values;
     std::unordered_map<const Node*, const Node*> places;  // replacement to pattern
-    // By output, which inputs it may alias.
-    std::vector<std::vector<bool>> pattern_aliases, replacement_aliases;
-    bool pattern_writes = false, replacement_writes = false;
   };
   struct Run;
   std::vector<Rule> rules_;
