@@ -44,7 +44,8 @@ void order_outputs(Graph& g) {
     }
     const Node* current = n;
     n = n->next();
-    for (std::size_t i = current->blocks().size(); i-- > 0;) stack.emplace_back(current->blocks()[i], current->blocks()[i]->param_node()->next());
+    for (std::size_t i = current->blocks().size(); i-- > 0;)
+      stack.emplace_back(current->blocks()[i], current->blocks()[i]->param_node()->next());
   }
   // Backwards, because operands of later nodes decide the order of earlier results; a node before what is nested in it, because what it
   // returns decides there.
@@ -110,7 +111,8 @@ class Comparison {
     };
     std::vector<Frame> stack;
     const auto open = [&](const Block* p, const Block* q) {
-      if (p->inputs().size() != q->inputs().size()) return differ("blocks have different numbers of inputs", p->owningNode(), q->owningNode());
+      if (p->inputs().size() != q->inputs().size())
+        return differ("blocks have different numbers of inputs", p->owningNode(), q->owningNode());
       for (std::size_t i = 0; i < p->inputs().size(); ++i)
         if (!define(p->inputs()[i], q->inputs()[i])) return false;
       stack.push_back({p, q, p->param_node()->next(), q->param_node()->next()});
@@ -121,7 +123,9 @@ class Comparison {
       Frame& f = stack.back();
       const Node *x = f.x, *y = f.y;
       const bool end_a = x->kind() == prim::Return, end_b = y->kind() == prim::Return;
-      if (end_a != end_b) return differ(end_a ? "the second graph has one node more" : "the first graph has one node more", end_a ? nullptr : x, end_b ? nullptr : y);
+      if (end_a != end_b)
+        return differ(end_a ? "the second graph has one node more" : "the first graph has one node more", end_a ? nullptr : x,
+                      end_b ? nullptr : y);
       if (!operands(x, y)) return false;
       if (end_a) {
         stack.pop_back();
@@ -146,7 +150,8 @@ class Comparison {
   bool define(const Value* a, const Value* b) {
     map_[a] = b;
     if (!(*a->type() == *b->type()))
-      return differ("%" + a->debugName() + " and %" + b->debugName() + " have types '" + a->type()->str() + "' and '" + b->type()->str() + "'");
+      return differ("%" + a->debugName() + " and %" + b->debugName() + " have types '" + a->type()->str() + "' and '" + b->type()->str() +
+                    "'");
     return true;
   }
   bool operands(const Node* a, const Node* b) {
@@ -164,7 +169,8 @@ class Comparison {
     if (a->attributes().size() != b->attributes().size()) return differ("different numbers of attributes", a, b);
     for (const Attribute& x : a->attributes()) {
       if (!b->hasAttribute(x.name)) return differ("attribute '" + std::string(x.name.toUnqualString()) + "' is missing", a, b);
-      if (!attributes(x.value, b->attribute(x.name))) return differ("attribute '" + std::string(x.name.toUnqualString()) + "' differs", a, b);
+      if (!attributes(x.value, b->attribute(x.name)))
+        return differ("attribute '" + std::string(x.name.toUnqualString()) + "' differs", a, b);
     }
     for (std::size_t i = 0; i < a->outputs().size(); ++i)
       if (!define(a->outputs()[i], b->outputs()[i])) return false;
@@ -191,7 +197,8 @@ class Comparison {
     }
     if (const auto* gs = std::get_if<std::vector<std::shared_ptr<Graph>>>(&a)) {
       const auto* hs = std::get_if<std::vector<std::shared_ptr<Graph>>>(&b);
-      return hs && std::equal(gs->begin(), gs->end(), hs->begin(), hs->end(), [](const auto& x, const auto& y) { return graph_equal(*x, *y); });
+      return hs &&
+             std::equal(gs->begin(), gs->end(), hs->begin(), hs->end(), [](const auto& x, const auto& y) { return graph_equal(*x, *y); });
     }
     if (const auto* t = std::get_if<TypePtr>(&a)) {
       const auto* u = std::get_if<TypePtr>(&b);
@@ -210,7 +217,8 @@ class Comparison {
   }
   static bool same_objects(const IValue& x, const IValue& y) {
     const auto &a = x.toObjectRef(), &b = y.toObjectRef();
-    return *a.type == *b.type && std::equal(a.slots.begin(), a.slots.end(), b.slots.begin(), b.slots.end(), [](const IValue& p, const IValue& q) {
+    return *a.type == *b.type &&
+           std::equal(a.slots.begin(), a.slots.end(), b.slots.begin(), b.slots.end(), [](const IValue& p, const IValue& q) {
              return p.isScriptObject() && q.isScriptObject() ? same_objects(p, q) : sameConstant(p, q);
            });
   }

@@ -98,7 +98,7 @@ class Matcher {
       for (std::size_t i = 0; i < p->outputs().size(); ++i)
         if (!value(p->outputs()[i], t->outputs()[i], m)) return false;
       for (std::size_t i = 0; i < p->inputs().size(); ++i) {
-        const Value *x = p->inputs()[i];
+        const Value* x = p->inputs()[i];
         Value* y = t->inputs()[i];
         if (!value(x, y, m)) return false;
         if (x->node()->kind() == prim::Param) continue;
@@ -157,7 +157,8 @@ struct Effects {
   bool writes = false;
 };
 
-// What a graph of a rule does to operands of the given types. Patterns carry no types, so those of the match go in and schemas give the rest.
+// What a graph of a rule does to operands of the given types. Patterns carry no types, so those of the match go in and schemas give the
+// rest.
 Effects effects_of(const Graph& rule_graph, const std::vector<TypePtr>& inputs) {
   const std::shared_ptr<Graph> g = rule_graph.copy();
   for (std::size_t i = 0; i < inputs.size(); ++i)
@@ -188,14 +189,16 @@ void SubgraphRewriter::RegisterRewritePattern(const std::string& pattern, const 
   Rule r;
   r.pattern = parse_ir(pattern, {}, &r.pattern_values);
   r.replacement = parse_ir(replacement, {}, &r.replacement_values);
-  CRESSET_CHECK(r.pattern->inputs().size() == r.replacement->inputs().size() && r.pattern->outputs().size() == r.replacement->outputs().size(),
-                "RegisterRewritePattern: pattern and replacement must have the same inputs and outputs; ", r.pattern->inputs().size(), " and ",
-                r.replacement->inputs().size(), " inputs, ", r.pattern->outputs().size(), " and ", r.replacement->outputs().size(),
-                " outputs were given.");
+  CRESSET_CHECK(
+      r.pattern->inputs().size() == r.replacement->inputs().size() && r.pattern->outputs().size() == r.replacement->outputs().size(),
+      "RegisterRewritePattern: pattern and replacement must have the same inputs and outputs; ", r.pattern->inputs().size(), " and ",
+      r.replacement->inputs().size(), " inputs, ", r.pattern->outputs().size(), " and ", r.replacement->outputs().size(),
+      " outputs were given.");
   const Matcher check(*r.pattern);
   for (const auto& [fresh, old] : values) {
     const auto a = r.replacement_values.find(fresh), b = r.pattern_values.find(old);
-    CRESSET_CHECK(a != r.replacement_values.end() && b != r.pattern_values.end(), "RegisterRewritePattern: no values '", fresh, "' and '", old, "'.");
+    CRESSET_CHECK(a != r.replacement_values.end() && b != r.pattern_values.end(), "RegisterRewritePattern: no values '", fresh, "' and '",
+                  old, "'.");
     r.places.emplace(a->second->node(), b->second->node());
   }
   // Names of the replacement must not compete with the graph's.

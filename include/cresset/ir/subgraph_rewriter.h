@@ -12,7 +12,7 @@ namespace cresset::jit {
 
 struct Match {
   Node* anchor = nullptr;
-  std::unordered_map<const Node*, Node*> nodes;     // pattern to graph
+  std::unordered_map<const Node*, Node*> nodes;  // pattern to graph
   std::unordered_map<const Value*, Value*> values;
 };
 /// Decides about a match; receives the pattern's values by name ("x" of %x).
@@ -24,8 +24,8 @@ CRESSET_API std::optional<Match> match_at(const Graph& pattern, Node* anchor);
 
 class CRESSET_API SubgraphRewriter {
  public:
-  /// Both graphs have the same inputs and outputs, in the same order. With `values`, nodes that define a value named first in the replacement
-  /// take place and scope of the node that defines the value named second in the pattern; others those of the anchor.
+  /// Both graphs have the same inputs and outputs, in the same order. With `values`, nodes that define a value named first in the
+  /// replacement take place and scope of the node that defines the value named second in the pattern; others those of the anchor.
   void RegisterRewritePattern(const std::string& pattern, const std::string& replacement,
                               std::vector<std::pair<std::string, std::string>> values = {});
   /// Rewrites until nothing matches any more (a replacement is not rewritten by its own rule). Gives the number of rewrites.
