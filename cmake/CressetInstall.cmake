@@ -17,10 +17,20 @@ install(DIRECTORY ${CRESSET_GEN_DIR}/include/cresset DESTINATION ${includedir})
 # For generators of device backends. `cmake --install DIR --component declarations` needs the target cresset_opgen only.
 install(FILES ${CRESSET_GEN_DIR}/data/RegistrationDeclarations.h ${CRESSET_GEN_DIR}/data/operators.json
   DESTINATION ${includedir}/cresset/ops COMPONENT declarations)
-if(EXISTS ${PROJECT_SOURCE_DIR}/compat/torch/include)
-  # Under their own root: only projects that ask for the compatibility headers see them.
-  install(DIRECTORY compat/torch/include/ DESTINATION ${includedir}/cresset_compat)
-endif()
+# PyTorch's header names, under their own root: only projects that ask for them see them. The forwarders are written from
+# compat/torch/headers.txt and the list of operators, which the generator has made by now.
+set(compat_dir ${CRESSET_GEN_DIR}/compat)
+add_custom_command(OUTPUT ${CRESSET_GEN_DIR}/compat.stamp
+  COMMAND Python::Interpreter ${PROJECT_SOURCE_DIR}/compat/torch/make_headers.py
+    --out ${compat_dir} --operators ${CRESSET_GEN_DIR}/data/operators.json
+    --functions ${CRESSET_GEN_DIR}/include/cresset/ops
+  COMMAND ${CMAKE_COMMAND} -E touch ${CRESSET_GEN_DIR}/compat.stamp
+  DEPENDS ${PROJECT_SOURCE_DIR}/compat/torch/headers.txt ${PROJECT_SOURCE_DIR}/compat/torch/make_headers.py
+    ${CRESSET_GEN_DIR}/opgen.stamp
+  COMMENT "compat: headers with PyTorch's names" VERBATIM)
+add_custom_target(cresset_compat ALL DEPENDS ${CRESSET_GEN_DIR}/compat.stamp)
+add_dependencies(cresset cresset_compat)
+install(DIRECTORY compat/torch/include/ ${compat_dir}/ DESTINATION ${includedir}/cresset_compat)
 
 install(EXPORT CressetTargets NAMESPACE Cresset:: DESTINATION ${libdir}/cmake/Cresset)
 configure_package_config_file(cmake/CressetConfig.cmake.in ${PROJECT_BINARY_DIR}/CressetConfig.cmake
@@ -52,7 +62,7 @@ endif()
 if(TARGET _C)
   if(NOT SKBUILD)
     set(build_info_includes "[\"${PROJECT_SOURCE_DIR}/include\", \"${CRESSET_GEN_DIR}/include\"]")
-    set(build_info_compat "[\"${PROJECT_SOURCE_DIR}/compat/torch/include\"]")
+    set(build_info_compat "[\"${PROJECT_SOURCE_DIR}/compat/torch/include\", \"${CRESSET_GEN_DIR}/compat\"]")
     set(build_info_libraries "[\"${PROJECT_BINARY_DIR}/lib\"]")
     set(package ${PROJECT_BINARY_DIR}/python/cresset)
     if(CRESSET_PYTHON_INPLACE)

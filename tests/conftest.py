@@ -1,8 +1,15 @@
-"""Totals of data-driven tests, printed as tables after the run (also with workers: they travel in the reports)."""
+"""Totals of data-driven tests, printed as tables after the run (also with workers: they travel in the reports), and a device."""
 
+import os
+import shutil
+import subprocess
+import tempfile
 from collections import defaultdict
+from pathlib import Path
 
 import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
 
 PROPERTY = "count"
 
@@ -39,3 +46,18 @@ def pytest_terminal_summary(terminalreporter):
         for line in sorted(lines, key=lambda name: (name == "total", name)):
             numbers = "   ".join(f"{number:6} {column}" for column, number in lines[line].items())
             terminalreporter.write_line(f"{line:{width}}  {numbers}")
+
+
+@pytest.fixture(scope="session")
+def tin():
+    """The library of examples/minimal_backend, the device `tin`. Only other processes load it: a device stays for good."""
+    folder = ROOT / "build/dev/test-backends"
+    source, library, core = ROOT / "examples/minimal_backend/tin.cpp", folder / "libtin.so", ROOT / "build/dev/lib/libcresset.so"
+    if not library.exists() or library.stat().st_mtime < max(source.stat().st_mtime, core.stat().st_mtime):
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=folder, suffix=".so") as made:
+            subprocess.run(["g++", "-std=c++20", "-O1", "-shared", "-fPIC", f"-I{ROOT}/include", f"-I{ROOT}/build/dev/gen/include", str(source), "-o", made.name,
+                            f"-L{core.parent}", f"-Wl,-rpath,{core.parent}", "-lcresset"], check=True)
+            shutil.copy(made.name, f"{made.name}.done")  # another worker may be at it as well: a file appears whole
+            os.replace(f"{made.name}.done", library)
+    return library

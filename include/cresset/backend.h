@@ -19,8 +19,8 @@
 #include <optional>
 #include <string>
 
-#include <cresset/core/backend_table.h>
 #include <cresset/core/backend.h>
+#include <cresset/core/backend_table.h>
 #include <cresset/dispatch/library.h>
 
 namespace cresset {

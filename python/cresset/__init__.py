@@ -44,6 +44,7 @@ from ._autocast_state import *  # noqa: E402,F403
 from ._dtype_info import finfo, iinfo  # noqa: E402,F401
 from .autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled  # noqa: E402,F401
 from ._ops import ops  # noqa: E402
+from ._classes import ScriptObject, classes  # noqa: E402,F401
 from ._tags import Tag  # noqa: E402,F401
 from ._devices import get_device_module, register_device_module as _register_device_module  # noqa: E402,F401
 from ._streams import Event, Stream  # noqa: E402,F401

@@ -2,6 +2,7 @@
 #include <cresset/autograd/autocast.h>
 
 #include <array>
+#include <memory>
 #include <unordered_map>
 
 #include <cresset/core/grad_mode.h>
@@ -34,8 +35,8 @@ struct State {
 };
 
 State& state() {
-  thread_local State s;
-  return s;
+  thread_local const auto s = std::make_unique<State>();  // on the heap: the library's thread-local memory is small
+  return *s;
 }
 
 uint64_t bit_of(DeviceType device) { return uint64_t{1} << static_cast<int>(device); }
@@ -87,20 +88,11 @@ struct AutocastKernel final : OperatorKernel {
   DeviceType device;
 };
 
-const std::vector<RegistrationHandleRAII> registrations = [] {
-  std::vector<RegistrationHandleRAII> out;
-  for (const DeviceType device : {kCPU, kPrivateUse1})
-    for (const Policy policy : {Policy::LowerPrecision, Policy::Float32, Policy::Promote}) {
-      const KernelFunction kernel = KernelFunction::makeFromBoxedFunctor(make_intrusive<AutocastKernel>(policy, device));
-      for (std::size_t i = 0; i < policy_row_count; ++i)
-        if (policy_rows[i].policy == policy)
-          out.push_back(Dispatcher::singleton().registerImpl(parse_operator_name(policy_rows[i].name), autocastKey(device), kernel,
-                                                             std::nullopt, nullptr, str("registered at ", __FILE__, ":", __LINE__)));
-    }
-  return out;
-}();
-
 }  // namespace
+
+tables::KernelParts make_kernel(Policy policy, DeviceType device) {
+  return {KernelFunction::makeFromBoxedFunctor(make_intrusive<AutocastKernel>(policy, device)), std::nullopt};
+}
 
 bool is_autocast_enabled(DeviceType device) { return state().enabled & bit_of(device); }
 bool is_any_autocast_enabled() { return state().enabled != 0; }

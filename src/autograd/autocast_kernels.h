@@ -1,8 +1,9 @@
-// What tools/opgen writes for autocast: the policies of the operator table.
+// The kernels for autocast that tools/opgen announces for the operators with a policy.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
+
+#include "dispatch/operator_tables.h"
 
 namespace cresset::autocast {
 
@@ -12,12 +13,11 @@ enum class Policy : uint8_t {
   Promote,         // in the widest type among them
 };
 
-struct PolicyRow {
-  const char* name;  // "aten::conv2d.padding"
-  Policy policy;
-};
+tables::KernelParts make_kernel(Policy policy, DeviceType device);
 
-extern const PolicyRow policy_rows[];
-extern const std::size_t policy_row_count;
+template <Policy P, DeviceType D>
+tables::KernelParts kernel() {
+  return make_kernel(P, D);
+}
 
 }  // namespace cresset::autocast

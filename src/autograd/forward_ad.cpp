@@ -195,11 +195,11 @@ void exit_dual_level(int64_t level) {
 
 int64_t current_level() { return detail::forward_levels.load(std::memory_order_relaxed) - 1; }
 
-Tensor tangent(const Tensor& t) {
-  return batching::is_batched(t) ? batching::wrap_like(fw_grad(batching::physical(t)), t) : fw_grad(t);
-}
+Tensor tangent(const Tensor& t) { return batching::is_batched(t) ? batching::wrap_like(fw_grad(batching::physical(t)), t) : fw_grad(t); }
 
-Tensor primal(const Tensor& t) { return batching::is_batched(t) ? batching::wrap_like(alias_of(batching::physical(t), false), t) : alias_of(t, false); }
+Tensor primal(const Tensor& t) {
+  return batching::is_batched(t) ? batching::wrap_like(alias_of(batching::physical(t), false), t) : alias_of(t, false);
+}
 
 Tensor make_dual(const Tensor& primal, const Tensor& tangent, int64_t level) {
   CRESSET_CHECK(current_level() >= 0,

@@ -52,10 +52,7 @@ DimVector with_front(int64_t first, IntArrayRef rest) {
 Tensor Batch::aligned(const Tensor& t, int64_t rank) const { return insert_ones(full(t), 1, rank - t.dim()); }
 
 BatchCall::BatchCall(const OperatorHandle& o, Stack& s)
-    : op(o),
-      schema(o.schema()),
-      stack(s),
-      args(s.end() - static_cast<std::ptrdiff_t>(schema.arguments().size()), s.end()) {
+    : op(o), schema(o.schema()), stack(s), args(s.end() - static_cast<std::ptrdiff_t>(schema.arguments().size()), s.end()) {
   std::vector<Tensor> tensors;
   for (const IValue& v : args) each_tensor(v, [&](const Tensor& t) { tensors.push_back(t); });
   batch = Batch(tensors);
@@ -79,12 +76,12 @@ const Tensor& BatchCall::first_tensor() const {
 }
 
 void raise_inplace(std::string_view op) {
-  CRESSET_THROW(Error, "vmap: ", op,
-                "(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has more elements than `self`. "
-                "This happened due to `other` being vmapped over but `self` not being vmapped over in a vmap. Please try to use out-of-place "
-                "operators instead of ",
-                op,
-                ". If said operator is being called inside the PyTorch framework, please file a bug report instead.");
+  CRESSET_THROW(
+      Error, "vmap: ", op,
+      "(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has more elements than `self`. "
+      "This happened due to `other` being vmapped over but `self` not being vmapped over in a vmap. Please try to use out-of-place "
+      "operators instead of ",
+      op, ". If said operator is being called inside the PyTorch framework, please file a bug report instead.");
 }
 
 void BatchCall::check_written(std::string_view shown) const {

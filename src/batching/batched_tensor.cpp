@@ -33,9 +33,7 @@ void BatchedTensorImpl::set_value(Tensor value, int64_t dim) {
   refresh();
 }
 
-const Storage& BatchedTensorImpl::storage() const {
-  CRESSET_THROW(NotImplementedError, "Cannot access storage of BatchedTensorImpl");
-}
+const Storage& BatchedTensorImpl::storage() const { CRESSET_THROW(NotImplementedError, "Cannot access storage of BatchedTensorImpl"); }
 
 void* BatchedTensorImpl::data_without_storage() const {
   CRESSET_THROW(Error, "Cannot access data pointer of Tensor that doesn't have storage");
@@ -64,8 +62,8 @@ Tensor add_batch_dim(const Tensor& t, int64_t dim, int64_t level) {
   if (!outer || outer->level() < level) return Tensor(make_intrusive<BatchedTensorImpl>(t, dim, level));
   CRESSET_INTERNAL_ASSERT(outer->level() != level, "the tensor is batched at level ", level, " already.");
   const int64_t at = outer->batch_dim(), inner_dim = dim + (at <= dim ? 1 : 0);
-  return Tensor(make_intrusive<BatchedTensorImpl>(add_batch_dim(outer->value(), inner_dim, level), at - (inner_dim < at ? 1 : 0),
-                                                  outer->level()));
+  return Tensor(
+      make_intrusive<BatchedTensorImpl>(add_batch_dim(outer->value(), inner_dim, level), at - (inner_dim < at ? 1 : 0), outer->level()));
 }
 
 Tensor remove_batch_dim(const Tensor& t, int64_t level, int64_t batch_size, int64_t dim) {
@@ -76,7 +74,8 @@ Tensor remove_batch_dim(const Tensor& t, int64_t level, int64_t batch_size, int6
     sizes.insert(sizes.begin() + dim, batch_size);
     return cresset::expand(cresset::unsqueeze(t, dim), sizes);
   }
-  if (outer->level() == level) return outer->batch_dim() == dim ? outer->value() : cresset::movedim(outer->value(), outer->batch_dim(), dim);
+  if (outer->level() == level)
+    return outer->batch_dim() == dim ? outer->value() : cresset::movedim(outer->value(), outer->batch_dim(), dim);
   const Tensor front = outer->batch_dim() == 0 ? outer->value() : cresset::movedim(outer->value(), outer->batch_dim(), 0);
   return Tensor(make_intrusive<BatchedTensorImpl>(remove_batch_dim(front, level, batch_size, dim + 1), 0, outer->level()));
 }

@@ -75,7 +75,7 @@ struct Level {
   int64_t batch_size;
   Randomness randomness;
 };
-/// Levels of this thread, the innermost last; numbers count from 1.
+/// Levels of this thread, the innermost last; numbers count from 1. Threads that an engine starts know none of them.
 CRESSET_API const std::vector<Level>& levels();
 CRESSET_API int64_t push_level(int64_t batch_size, Randomness randomness);
 CRESSET_API void pop_level();

@@ -53,6 +53,7 @@ void decompose(const OperatorHandle& op, DispatchKeySet ks, Stack* stack) {
 
 }  // namespace
 
+namespace {
 void warn_about_loop(const OperatorHandle& op) {
   static std::mutex mutex;
   static auto& warned = *new std::set<std::string>();
@@ -63,6 +64,7 @@ void warn_about_loop(const OperatorHandle& op) {
   warn("There is a performance drop because we have not yet implemented the batching rule for " + op.operator_name().str() +
        ". Please file us an issue on GitHub so that we can prioritize its implementation.");
 }
+}  // namespace
 
 void loop_rule(BatchCall& call) {
   const std::string name = call.op.operator_name().str();
@@ -78,6 +80,7 @@ void loop_rule(BatchCall& call) {
   const int64_t count = call.batch.size();
   CRESSET_CHECK(count > 0, "The fallback path does not support vmap over dims of size 0. Operator: ", name);
   call.check_written(name);
+  warn_about_loop(call.op);
   call.map([&](const Tensor& t) { return call.batch.front(t); });
   const std::vector<IValue> fronts = call.args;
   std::vector<std::vector<IValue>> results;
@@ -141,32 +144,24 @@ void batched_fallback(const OperatorHandle& op, DispatchKeySet ks, Stack* stack)
   if (rule.kind == BatchRule::Decompose) return decompose(op, ks, stack);
   BatchCall call(op, *stack);
   switch (rule.kind) {
-    case BatchRule::Pointwise:
-      return pointwise_rule(call);
-    case BatchRule::Dim:
-      return dim_rule(call);
-    case BatchRule::Full:
-      return full_rule(call);
-    case BatchRule::Leading:
-      return leading_rule(call);
-    case BatchRule::Broadcast:
-      return broadcast_rule(call);
-    case BatchRule::Fold:
-      return fold_rule(call, rule.inner);
-    case BatchRule::Functional:
-      return functional_rule(call);
+    case BatchRule::Pointwise: return pointwise_rule(call);
+    case BatchRule::Dim: return dim_rule(call);
+    case BatchRule::Full: return full_rule(call);
+    case BatchRule::Leading: return leading_rule(call);
+    case BatchRule::Broadcast: return broadcast_rule(call);
+    case BatchRule::Fold: return fold_rule(call, rule.inner);
+    case BatchRule::Functional: return functional_rule(call);
     case BatchRule::Out:
-      CRESSET_THROW(Error, "Batching rule not implemented for ", op.operator_name(), "; the fallback path doesn't work on out= or view ops.");
+      CRESSET_THROW(Error, "Batching rule not implemented for ", op.operator_name(),
+                    "; the fallback path doesn't work on out= or view ops.");
     case BatchRule::Dynamic:
       CRESSET_THROW(Error, "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over ",
                     op.operator_name(), ". Please file an issue at https://github.com/pytorch/pytorch/issues if you need this feature.");
     case BatchRule::Random:
     case BatchRule::Loop:
     case BatchRule::Code:
-    case BatchRule::Decompose:
-      break;
+    case BatchRule::Decompose: break;
   }
-  if (rule.kind == BatchRule::Loop) warn_about_loop(op);
   loop_rule(call);
 }
 

@@ -15,9 +15,7 @@ void fold_rule(BatchCall& call, int64_t inner);
 
 /// In place: the functional form's result is copied into self.
 void functional_rule(BatchCall& call);
-/// One example after another; the results are stacked.
+/// One example after another; the results are stacked. Says once for each operator that it is slow.
 void loop_rule(BatchCall& call);
-/// Says once for each operator that it is going to be slow.
-void warn_about_loop(const OperatorHandle& op);
 
 }  // namespace cresset::batching

@@ -15,7 +15,6 @@ Tensor into_channels(const Batch& b, const Tensor& t) { return merge_dims(cresse
 /// (N, B * C, …) → (B, N, C, …)
 Tensor out_of_channels(const Batch& b, const Tensor& t) { return cresset::movedim(split_dim(t, 1, b.size()), 1, 0); }
 
-
 Tensor with_bias(const Tensor& out, const std::optional<Tensor>& bias, int64_t spatial) {
   if (!bias) return out;
   DimVector sizes(static_cast<std::size_t>(spatial) + 1, 1);
@@ -30,7 +29,9 @@ Tensor convolution_rule(const Tensor& input, const Tensor& weight, const std::op
     return cresset::convolution(x, w, c, stride, padding, dilation, transposed, output_padding, g);
   };
   if (!b.has(weight)) {
-    if (!b.has(input)) return with_bias(cresset::convolution(input, weight, std::nullopt, stride, padding, dilation, transposed, output_padding, groups), bias, input.dim() - 2);
+    if (!b.has(input))
+      return with_bias(cresset::convolution(input, weight, std::nullopt, stride, padding, dilation, transposed, output_padding, groups),
+                       bias, input.dim() - 2);
     const bool later = b.has(bias);
     const Tensor out = split_dim(run(merge_dims(b.front(input), 0), weight, later ? std::nullopt : bias, groups), 0, b.size());
     return later ? with_bias(b.wrap(out), bias, input.dim() - 2) : b.wrap(out);

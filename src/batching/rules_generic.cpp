@@ -79,9 +79,9 @@ void dim_rule(BatchCall& call) {
     const Tensor self = call.given(0).toTensor();
     CRESSET_CHECK(call.batch.has(self), base, ": under vmap the tensor itself must be batched.");
     const OperatorName& name = call.op.operator_name();
-    const OperatorHandle functional =
-        Dispatcher::singleton().findSchemaOrThrow(name.name == "aten::transpose_" ? "aten::transpose" : name.name.substr(0, name.name.size() - 1).c_str(),
-                                                  name.name == "aten::transpose_" ? "int" : name.overload_name.c_str());
+    const OperatorHandle functional = Dispatcher::singleton().findSchemaOrThrow(
+        name.name == "aten::transpose_" ? "aten::transpose" : name.name.substr(0, name.name.size() - 1).c_str(),
+        name.name == "aten::transpose_" ? "int" : name.overload_name.c_str());
     const Tensor changed = call.invoke(functional).front().toTensor();
     const BatchedTensorImpl* other = batched_impl(changed);
     batched_impl(self)->set_value(other->value(), other->batch_dim());

@@ -270,8 +270,7 @@ Tensor embedding_rule(const Tensor& weight, const Tensor& indices, int64_t paddi
   const Batch b(weight, indices);
   if (!b.has(weight)) return b.wrap(cresset::embedding(weight, b.front(indices), padding_idx, scale_grad_by_freq, sparse));
   const int64_t rows = weight.size(0);
-  const Tensor out =
-      cresset::embedding(merge_dims(b.front(weight), 0), offset_places(b, indices, rows), -1, scale_grad_by_freq, sparse);
+  const Tensor out = cresset::embedding(merge_dims(b.front(weight), 0), offset_places(b, indices, rows), -1, scale_grad_by_freq, sparse);
   if (padding_idx < 0) return b.wrap(out);
   // Rows of the padding get no gradient.
   const Tensor padded = cresset::unsqueeze(cresset::eq(b.full(indices), Scalar(padding_idx)), -1);
@@ -284,8 +283,8 @@ Tensor embedding_dense_backward_rule(const Tensor& grad_output, const Tensor& in
   Tensor grad = b.full(grad_output);
   if (padding_idx >= 0)
     grad = cresset::masked_fill(grad, cresset::unsqueeze(cresset::eq(b.full(indices), Scalar(padding_idx)), -1), Scalar(0));
-  const Tensor all = cresset::embedding_dense_backward(grad, offset_places(b, indices, num_weights), num_weights * b.size(), -1,
-                                                       scale_grad_by_freq);
+  const Tensor all =
+      cresset::embedding_dense_backward(grad, offset_places(b, indices, num_weights), num_weights * b.size(), -1, scale_grad_by_freq);
   return b.wrap(split_dim(all, 0, b.size()));
 }
 

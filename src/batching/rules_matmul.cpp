@@ -26,8 +26,9 @@ Tensor bmm_rule(const Tensor& self, const Tensor& mat2) {
   const Batch b(self, mat2);
   CRESSET_CHECK(self.dim() == 3, "batch1 must be a 3D tensor");
   CRESSET_CHECK(mat2.dim() == 3, "batch2 must be a 3D tensor");
-  CRESSET_CHECK(self.size(0) == mat2.size(0) && self.size(2) == mat2.size(1), "Expected size for first two dimensions of batch2 tensor to be: [",
-                self.size(0), ", ", self.size(2), "] but got: [", mat2.size(0), ", ", mat2.size(1), "].");
+  CRESSET_CHECK(self.size(0) == mat2.size(0) && self.size(2) == mat2.size(1),
+                "Expected size for first two dimensions of batch2 tensor to be: [", self.size(0), ", ", self.size(2), "] but got: [",
+                mat2.size(0), ", ", mat2.size(1), "].");
   return b.wrap(cresset::matmul(b.front(self), b.front(mat2)));
 }
 

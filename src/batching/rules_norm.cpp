@@ -63,11 +63,12 @@ Three batch_norm_rule(const Tensor& input, const std::optional<Tensor>& weight, 
                       const std::optional<Tensor>& running_mean, const std::optional<Tensor>& running_var, bool training, double momentum,
                       double eps) {
   const Batch b(input, weight, bias, running_mean, running_var);
-  CRESSET_CHECK(!training || !b.has(input) || ((!running_mean || b.has(running_mean)) && (!running_var || b.has(running_var))),
-                "Batch norm got a batched tensor as input while the running_mean or running_var, which will be updated in place, were not "
-                "batched.\nIf you are using a module and do not need eval mode, please set `track_running_stats` to be False.If you are using "
-                "a prebuilt module and do not need eval mode, please see the functorch website for resources on how to patch your module to "
-                "work with vmap");
+  CRESSET_CHECK(
+      !training || !b.has(input) || ((!running_mean || b.has(running_mean)) && (!running_var || b.has(running_var))),
+      "Batch norm got a batched tensor as input while the running_mean or running_var, which will be updated in place, were not "
+      "batched.\nIf you are using a module and do not need eval mode, please set `track_running_stats` to be False.If you are using "
+      "a prebuilt module and do not need eval mode, please see the functorch website for resources on how to patch your module to "
+      "work with vmap");
   const int64_t rank = input.dim();
   const Tensor x = merge_dims(cresset::movedim(b.full(input), 0, 1), 1);
   const auto statistics = [&](const std::optional<Tensor>& t) -> std::optional<Tensor> {
@@ -81,8 +82,9 @@ Three batch_norm_rule(const Tensor& input, const std::optional<Tensor>& weight, 
     if (!training || !to || !from) return;
     const Tensor front = b.front(*to);
     if (from->is_alias_of(front)) return;
-    Tensor target = front.detach();
-    cresset::copy_(target, cresset::view(from->detach(), target.sizes()));
+    Tensor target = front.detach(), values = cresset::view(from->detach(), {b.size(), -1});
+    if (!b.has(to)) values = cresset::select(values, 0, 0);  // the input is the same for all examples, and so are its statistics
+    cresset::copy_(target, values);
   };
   write_back(running_mean, mean);
   write_back(running_var, var);
@@ -138,7 +140,8 @@ Tensor mse_loss_backward_rule(const Tensor& grad_output, const Tensor& self, con
 
 Tensor bce_rule(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight, int64_t reduction) {
   CRESSET_CHECK(self.sizes() == target.sizes(), "Using a target size (torch.Size(", target.sizes(),
-                ")) that is different to the input size (torch.Size(", self.sizes(), ")) is deprecated. Please ensure they have the same size.");
+                ")) that is different to the input size (torch.Size(", self.sizes(),
+                ")) is deprecated. Please ensure they have the same size.");
   const Batch b(self, target, weight);
   const Tensor loss = b.wrap(cresset::binary_cross_entropy(b.full(self), b.full(target), std::nullopt, kNone));
   return reduced(weight ? cresset::mul(loss, *weight) : loss, reduction);
@@ -175,8 +178,9 @@ std::tuple<Tensor, Tensor> nll_loss_rule(const Tensor& self, const Tensor& targe
 Tensor nll_loss_backward_rule(const Tensor& grad_output, const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight,
                               int64_t reduction, int64_t ignore_index, const Tensor& total_weight) {
   const Targets t(self, target, weight, ignore_index);
-  const Tensor grad = reduction == kNone ? cresset::unsqueeze(grad_output, t.dim)
-                      : reduction == kMean ? cresset::div(grad_output, total_weight) : grad_output;
+  const Tensor grad = reduction == kNone   ? cresset::unsqueeze(grad_output, t.dim)
+                      : reduction == kMean ? cresset::div(grad_output, total_weight)
+                                           : grad_output;
   const Tensor source = cresset::neg(cresset::mul(t.weight, grad));
   return cresset::scatter(cresset::zeros_like(self), t.dim, t.place, source);
 }

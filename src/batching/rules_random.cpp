@@ -33,9 +33,9 @@ struct RandomCall {
     const std::string_view base = op.operator_name().base();
     inplace = schema.is_mutable();
     // Only what the tensor looks like matters.
-    values_unused = base.ends_with("_like") || base == "uniform" || base == "normal_functional" || base == "log_normal" || base == "exponential" ||
-                    base == "geometric" || base == "cauchy" || base == "random" || op.operator_name().str() == "aten::bernoulli.p" ||
-                    (inplace && op.operator_name().str() != "aten::bernoulli_.Tensor");
+    values_unused = base.ends_with("_like") || base == "uniform" || base == "normal_functional" || base == "log_normal" ||
+                    base == "exponential" || base == "geometric" || base == "cauchy" || base == "random" ||
+                    op.operator_name().str() == "aten::bernoulli.p" || (inplace && op.operator_name().str() != "aten::bernoulli_.Tensor");
   }
   bool has(const Tensor& t) const { return level_of(t) == level.number; }
 
@@ -65,7 +65,7 @@ struct RandomCall {
 void draw_same(RandomCall& call) {
   if (!call.batched) return call.give(call.invoke(call.args));
   const std::string_view base = call.op.operator_name().base();
-  if (base == "native_dropout") {
+  if (base == "native_dropout" || base == "dropout") {
     const Tensor input = call.args[0].toTensor();
     std::vector<IValue> values = call.args;
     values[0] = IValue(cresset::ones(input.sizes(), input.options()));
@@ -92,9 +92,10 @@ void draw_different(RandomCall& call) {
   std::vector<IValue> values = call.args;
   if (call.has_tensor) {
     const Tensor self = call.args[0].toTensor();
-    CRESSET_CHECK(!call.inplace || call.has(self),
-                  "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like same randomness. If this is "
-                  "necessary for your usage, please file an issue with functorch.");
+    CRESSET_CHECK(
+        !call.inplace || call.has(self),
+        "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like same randomness. If this is "
+        "necessary for your usage, please file an issue with functorch.");
     const bool rows = base == "multinomial" && call.rank == 2;
     for (IValue& v : values)
       map_tensors(v, [&](const Tensor& t) {
@@ -119,11 +120,21 @@ void draw_different(RandomCall& call) {
   call.give({IValue(call.wrap(call.invoke(std::move(values))[0].toTensor()))});
 }
 
-void random_kernel(const OperatorHandle& op, DispatchKeySet, Stack* stack) {
+void random_kernel(const OperatorHandle& op, DispatchKeySet ks, Stack* stack) {
+  // Another thread may carry this one's keys on, but not its levels.
+  if (levels().empty()) return op.redispatchBoxed(ks.remove(DispatchKey::FuncTorchVmapMode), stack);
   RandomCall call(op, *stack);
-  CRESSET_CHECK(call.level.randomness != Randomness::Error,
-                "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' randomness flags on "
-                "vmap or perform the randomness operation out of vmap");
+  if (const auto train = call.schema.argument_index("train")) {
+    // Dropout outside of training, or of nothing, is no random operator.
+    const IValue& v = call.args[*train];
+    const auto p = call.schema.argument_index("p");
+    if ((!v.isNone() && !v.toBool()) || (p && call.args[*p].toDouble() == 0))
+      return op.redispatchBoxed(ks.remove(DispatchKey::FuncTorchVmapMode), stack);
+  }
+  CRESSET_CHECK(
+      call.level.randomness != Randomness::Error,
+      "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' randomness flags on "
+      "vmap or perform the randomness operation out of vmap");
   if (call.level.randomness == Randomness::Same)
     draw_same(call);
   else

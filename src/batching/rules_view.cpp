@@ -27,17 +27,17 @@ Tensor reshape_alias_rule(const Tensor& self, IntArrayRef size, IntArrayRef) { r
 Tensor expand_rule(const Tensor& self, IntArrayRef size, bool implicit) {
   const Batch b(self);
   const auto rank = static_cast<int64_t>(size.size());
-  CRESSET_CHECK(rank >= self.dim(), "expand(", self.toString(), "{", self.sizes(), "}, size=", size,
-                "): the number of sizes provided (", rank, ") must be greater or equal to the number of dimensions in the tensor (",
-                self.dim(), ")");
+  CRESSET_CHECK(rank >= self.dim(), "expand(", self.toString(), "{", self.sizes(), "}, size=", size, "): the number of sizes provided (",
+                rank, ") must be greater or equal to the number of dimensions in the tensor (", self.dim(), ")");
   return b.wrap(cresset::expand(b.aligned(self, rank), with_front(b.size(), size), implicit));
 }
 
 Tensor permute_rule(const Tensor& self, IntArrayRef dims) {
   const Batch b(self);
-  CRESSET_CHECK(static_cast<int64_t>(dims.size()) == self.dim(), "permute(sparse_coo): number of dimensions in the tensor input does not "
-                "match the length of the desired ordering of dimensions i.e. input.dim() = ", self.dim(),
-                " is not equal to len(dims) = ", dims.size());
+  CRESSET_CHECK(static_cast<int64_t>(dims.size()) == self.dim(),
+                "permute(sparse_coo): number of dimensions in the tensor input does not "
+                "match the length of the desired ordering of dimensions i.e. input.dim() = ",
+                self.dim(), " is not equal to len(dims) = ", dims.size());
   DimVector all;
   all.push_back(0);
   for (int64_t d : dims) all.push_back(maybe_wrap_dim(d, self.dim()) + 1);
@@ -115,8 +115,7 @@ Tensor new_empty_strided_rule(const Tensor& self, IntArrayRef size, IntArrayRef 
   const Batch b(self);
   int64_t one = 1;  // elements of one example's memory
   for (std::size_t i = 0; i < size.size(); ++i) one += std::max<int64_t>(size[i] - 1, 0) * stride[i];
-  return b.wrap(
-      cresset::new_empty_strided(b.front(self), with_front(b.size(), size), with_front(one, stride), dtype, layout, device, pin));
+  return b.wrap(cresset::new_empty_strided(b.front(self), with_front(b.size(), size), with_front(one, stride), dtype, layout, device, pin));
 }
 
 // --- copies -------------------------------------------------------------------------------------------------------------------
@@ -124,11 +123,13 @@ Tensor new_empty_strided_rule(const Tensor& self, IntArrayRef size, IntArrayRef 
 Tensor& copy_rule(Tensor& self, const Tensor& src, bool non_blocking) {
   const Batch b(self, src);
   if (!b.has(self)) raise_inplace("inplace arithmetic");
-  CRESSET_CHECK(src.dim() <= self.dim() || src.numel() == 1, "output with shape ", self.sizes(), " doesn't match the broadcast shape ", src.sizes());
+  CRESSET_CHECK(src.dim() <= self.dim() || src.numel() == 1, "output with shape ", self.sizes(), " doesn't match the broadcast shape ",
+                src.sizes());
   Tensor target = b.front(self);
   Tensor source = b.has(src) ? b.front(src) : src;
   if (b.has(src) && src.dim() < self.dim()) source = insert_ones(source, 1, self.dim() - src.dim());
-  if (b.has(src) && src.dim() > self.dim()) source = cresset::view(source, with_front(b.size(), DimVector(static_cast<std::size_t>(self.dim()), 1)));
+  if (b.has(src) && src.dim() > self.dim())
+    source = cresset::view(source, with_front(b.size(), DimVector(static_cast<std::size_t>(self.dim()), 1)));
   cresset::copy_(target, source, non_blocking);
   return self;
 }
@@ -166,10 +167,11 @@ Tensor masked_fill_rule(const Tensor& self, const Tensor& mask, const Tensor& va
 // --- values -------------------------------------------------------------------------------------------------------------------
 
 Scalar item_rule(const Tensor&) {
-  CRESSET_THROW(Error,
-                "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on a Tensor, please try "
-                "to rewrite what you're doing with other operations. If error is occurring somewhere inside PyTorch internals, please file a "
-                "bug report.");
+  CRESSET_THROW(
+      Error,
+      "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on a Tensor, please try "
+      "to rewrite what you're doing with other operations. If error is occurring somewhere inside PyTorch internals, please file a "
+      "bug report.");
 }
 bool is_nonzero_rule(const Tensor&) {
   CRESSET_THROW(Error,
@@ -177,9 +179,10 @@ bool is_nonzero_rule(const Tensor&) {
                 "please file an issue at https://github.com/pytorch/pytorch/issues .");
 }
 bool allclose_rule(const Tensor&, const Tensor&, double, double, bool) {
-  CRESSET_THROW(Error,
-                "vmap over torch.allclose isn't supported yet. Please file an issue at https://github.com/pytorch/pytorch/issues if you need "
-                "this feature.");
+  CRESSET_THROW(
+      Error,
+      "vmap over torch.allclose isn't supported yet. Please file an issue at https://github.com/pytorch/pytorch/issues if you need "
+      "this feature.");
 }
 
 }  // namespace

@@ -86,7 +86,7 @@ void new_backend(Shared& shared, const Options& options) {
     if (!shared.json) std::printf("%s\n", (folder / path).string().c_str());
   }
   if (!shared.json)
-    std::printf("\nBuild and test it:\n  pip install --no-build-isolation ./%s && pytest %s/tests\n", folder.string().c_str(),
+    std::printf("\nBuild and test it:\n  pip install --no-build-isolation %s && pytest %s/tests\n", folder.string().c_str(),
                 folder.string().c_str());
 }
 

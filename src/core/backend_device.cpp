@@ -6,9 +6,12 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <set>
 #include <shared_mutex>
 
 #include <cresset/core/device_generator.h>
+
+#include "base/thread_state.h"
 
 namespace cresset::detail {
 namespace {
@@ -27,27 +30,62 @@ void note_use() {
 
 // ---- the thread's current devices and streams
 
-struct CurrentStream {
-  DeviceType type;
-  DeviceIndex index;
-  StreamId id;
+// Snapshots are immutable and live for ever (there are as many as a program has combinations), so that the pointer to one
+// can travel to worker threads with the rest of the thread's state.
+struct Current {
+  std::array<DeviceIndex, kDeviceTypeCount> device{};
+  std::map<std::pair<DeviceType, DeviceIndex>, StreamId> streams;  // those that are not the default
+  friend auto operator<=>(const Current&, const Current&) = default;
 };
-thread_local std::array<DeviceIndex, kDeviceTypeCount> current_device{};
-thread_local std::vector<CurrentStream> current_streams;  // those that are not the default
+const Current no_changes;
+thread_local const Current* current = &no_changes;
 
+const Current* kept(Current changed) {
+  static auto* all = new std::set<Current>;
+  static std::mutex mutex;
+  std::lock_guard lock(mutex);
+  return &*all->insert(std::move(changed)).first;
+}
+
+DeviceIndex current_device_of(DeviceType t) { return current->device[static_cast<std::size_t>(t)]; }
+void set_current_device(DeviceType t, DeviceIndex index) {
+  Current changed = *current;
+  changed.device[static_cast<std::size_t>(t)] = index;
+  current = kept(std::move(changed));
+}
 StreamId current_stream_of(DeviceType t, DeviceIndex index) {
-  for (const CurrentStream& s : current_streams)
-    if (s.type == t && s.index == index) return s.id;
-  return 0;
+  if (CRESSET_LIKELY(current->streams.empty())) return 0;
+  const auto at = current->streams.find({t, index});
+  return at == current->streams.end() ? 0 : at->second;
 }
 void set_current_stream(DeviceType t, DeviceIndex index, StreamId id) {
-  for (CurrentStream& s : current_streams)
-    if (s.type == t && s.index == index) {
-      s.id = id;
-      return;
-    }
-  current_streams.push_back({t, index, id});
+  if (current_stream_of(t, index) == id) return;
+  Current changed = *current;
+  if (id == 0)
+    changed.streams.erase({t, index});
+  else
+    changed.streams[{t, index}] = id;
+  current = kept(std::move(changed));
 }
+
+// Backends that want to know which device a thread uses hear of it when the state arrives in another thread.
+void tell_devices(const Current& from, const Current& to) {
+  for (int i = 0; i < kDeviceTypeCount; ++i) {
+    if (from.device[static_cast<std::size_t>(i)] == to.device[static_cast<std::size_t>(i)]) continue;
+    const Backend* b = backend_of(static_cast<DeviceType>(i));
+    if (b && b->table().set_device) b->table().set_device(b->table().self, to.device[static_cast<std::size_t>(i)]);
+  }
+}
+const bool carried = [] {
+  register_thread_state([] { return static_cast<uint64_t>(reinterpret_cast<uintptr_t>(current)); },
+                        [](uint64_t word) {
+                          const auto* to = reinterpret_cast<const Current*>(static_cast<uintptr_t>(word));
+                          if (to == current) return;
+                          tell_devices(*current, *to);
+                          current = to;
+                        });
+  return true;
+}();
 
 // ---- memory
 
@@ -70,7 +108,7 @@ void free_block(void* context) {
 
 struct BackendAllocator final : Allocator {
   explicit BackendAllocator(const Backend& b) : backend(b) {}
-  DataPtr allocate(std::size_t n) override { return backend.allocate(current_device[static_cast<std::size_t>(backend.type())], n); }
+  DataPtr allocate(std::size_t n) override { return backend.allocate(current_device_of(backend.type()), n); }
   const Backend& backend;
 };
 
@@ -131,12 +169,12 @@ class BackendGuard final : public impl::DeviceGuardImplInterface {
     b_.check_index(d.index());
     b_.enter();
     if (t_.set_device) b_.check(t_.set_device(t_.self, d.index()), d.index(), "set_device");
-    slot() = d.index();
+    set_current_device(type(), d.index());
   }
   void uncheckedSetDevice(Device d) const noexcept override {
     if (!d.has_index() || d.index() == slot()) return;
     if (t_.set_device && !forked.load(std::memory_order_relaxed)) t_.set_device(t_.self, d.index());
-    slot() = d.index();
+    set_current_device(type(), d.index());
   }
 
   Stream getStream(Device d) const override { return stream(index_of(d), current_stream_of(type(), index_of(d))); }
@@ -232,7 +270,7 @@ class BackendGuard final : public impl::DeviceGuardImplInterface {
   }
 
  private:
-  DeviceIndex& slot() const { return current_device[static_cast<std::size_t>(type())]; }
+  DeviceIndex slot() const { return current_device_of(type()); }
   DeviceIndex index_of(Device d) const {
     if (!d.has_index()) return slot();
     b_.check_index(d.index());

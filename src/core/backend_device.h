@@ -7,9 +7,9 @@
 #include <mutex>
 #include <vector>
 
-#include <cresset/core/backend_table.h>
 #include <cresset/core/accelerator_hooks.h>
 #include <cresset/core/backend.h>
+#include <cresset/core/backend_table.h>
 #include <cresset/core/device_guard.h>
 
 namespace cresset::detail {

@@ -1,4 +1,5 @@
 // Registration, removal and lookup of operators.
+#include <cresset/dispatch/definitions.h>
 #include <cresset/dispatch/dispatcher.h>
 
 #include <algorithm>
@@ -182,6 +183,10 @@ RegistrationHandleRAII Dispatcher::registerLibrary(std::string ns, std::string d
   });
 }
 
+namespace {
+std::atomic<uint64_t> definitions{1};
+}  // namespace
+
 RegistrationHandleRAII Dispatcher::registerDef(FunctionSchema schema, std::string debug, std::vector<std::string> tags) {
   const OperatorName name = schema.operator_name();
   std::unique_lock lock(state_->mutex);
@@ -192,6 +197,7 @@ RegistrationHandleRAII Dispatcher::registerDef(FunctionSchema schema, std::strin
                 debug, ". Original registration: ", op.schema ? op.schema->debug : "");
   state_->define(op, std::move(schema), std::move(debug), std::move(tags));
   state_->republish(op);
+  ++definitions;
   return RegistrationHandleRAII([this, name] {
     std::lock_guard inner(state_->mutex);
     OperatorEntry& e = state_->entry(name);
@@ -199,8 +205,11 @@ RegistrationHandleRAII Dispatcher::registerDef(FunctionSchema schema, std::strin
     e.schema.reset();
     e.def_count = 0;
     state_->republish(e);
+    ++definitions;
   });
 }
+
+uint64_t definition_count() { return definitions.load(std::memory_order_acquire); }
 
 RegistrationHandleRAII Dispatcher::registerImpl(OperatorName name, std::optional<DispatchKey> key, KernelFunction kernel,
                                                 std::optional<CppSignature> signature, std::unique_ptr<FunctionSchema> inferred,

@@ -1,5 +1,6 @@
 // Registration blocks: names, namespaces and keys are checked here, then handed to the dispatcher.
 #include <cresset/dispatch/library.h>
+#include <cresset/dispatch/register_operators.h>
 
 namespace cresset {
 namespace {
@@ -94,6 +95,26 @@ Library& Library::fallback_kernel(CppFunction f) {
   if (isForeignDispatchKey(*key)) return *this;
   registrations_.push_back(Dispatcher::singleton().registerFallback(*key, std::move(f.kernel_), debug));
   return *this;
+}
+
+void RegisterOperators::add(Options&& o) {
+  const auto parsed = parse_schema_or_name(o.schema_);
+  const auto* schema = std::get_if<FunctionSchema>(&parsed);
+  const OperatorName name = schema ? schema->operator_name() : std::get<OperatorName>(parsed);
+  CRESSET_CHECK(!name.ns().empty(), "RegisterOperators: an operator with its namespace was required; \"", o.schema_, "\" was given.");
+  Library& library = libraries_.emplace_back(Library::FRAGMENT, std::string(name.ns()), std::nullopt, "RegisterOperators", 0);
+  auto kernel = o.kernels_.begin();
+  if (!Dispatcher::singleton().findSchema(name)) {
+    if (schema) {
+      FunctionSchema with_alias = *schema;
+      if (o.alias_) with_alias.set_alias_analysis(*o.alias_);
+      library.def(std::move(with_alias));
+    } else {
+      CRESSET_CHECK(kernel != o.kernels_.end(), "RegisterOperators: \"", o.schema_, "\" has neither a schema nor a kernel to infer one from.");
+      library.def(name.str(), std::move(*kernel++));
+    }
+  }
+  for (; kernel != o.kernels_.end(); ++kernel) library.impl(name.str(), std::move(*kernel));
 }
 
 }  // namespace cresset

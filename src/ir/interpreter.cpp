@@ -48,7 +48,11 @@ class Arena {
   std::unique_ptr<std::byte[]> spare_;
   std::size_t used_ = 0, capacity_ = 0, spare_size_ = 0;
 };
-thread_local Arena arena;
+// On the heap: the library's thread-local memory is small.
+Arena& arena() {
+  static thread_local const auto a = std::make_unique<Arena>();
+  return *a;
+}
 
 // The functions that are running on this thread, for stack traces.
 struct Active {
@@ -63,10 +67,10 @@ constexpr int kDeepest = 2000;
 
 class Frame {
  public:
-  explicit Frame(const Code::Impl& code) : code_(code), mark_(arena.mark()) {
+  explicit Frame(const Code::Impl& code) : code_(code), mark_(arena().mark()) {
     static_assert(alignof(IValue) <= 16 && sizeof(Slot) == 8);
     const std::size_t scalar_bytes = (code.scalars * sizeof(Slot) + 15) & ~std::size_t{15};
-    auto* memory = static_cast<std::byte*>(arena.allocate(scalar_bytes + code.boxed * sizeof(IValue)));
+    auto* memory = static_cast<std::byte*>(arena().allocate(scalar_bytes + code.boxed * sizeof(IValue)));
     s = reinterpret_cast<Slot*>(memory);
     std::memcpy(s, code.initial.data(), code.initial.size() * sizeof(Slot));
     std::memset(s + code.initial.size(), 0, (code.scalars - code.initial.size()) * sizeof(Slot));
@@ -75,7 +79,7 @@ class Frame {
   }
   ~Frame() {
     for (uint32_t i = 0; i < code_.boxed; ++i) r[i].~IValue();
-    arena.release(mark_);
+    arena().release(mark_);
   }
   Frame(const Frame&) = delete;
 

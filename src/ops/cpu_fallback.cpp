@@ -25,6 +25,7 @@ namespace {
 struct Cost {
   std::atomic<int64_t> calls{0}, bytes{0}, nanoseconds{0};
   std::atomic<bool> warned{false};
+  std::atomic<bool> can_fall_back{false};  // it has been checked
 };
 struct Counts {
   std::mutex mutex;
@@ -223,9 +224,6 @@ void check_can_fall_back(const OperatorHandle& op, const FunctionSchema& schema)
   for (const Argument& r : schema.returns())
     CRESSET_CHECK_NOT_IMPLEMENTED(!r.alias || r.alias->is_write || r.alias->before.empty(), "cpu_fallback: ", op.operator_name(),
                                   " gives a view, and a view of a copy would not be one of the argument. Register a kernel for it.");
-  CRESSET_CHECK_NOT_IMPLEMENTED(op.hasComputedKernelForDispatchKey(DispatchKey::CPU), "Could not run '", op.operator_name(),
-                                "': neither the device nor the CPU has a kernel for it.\n`cresset explain ", op.operator_name(),
-                                "` shows the table.");
 }
 
 // Random operators that were given no generator draw from the device's own stream.
@@ -244,15 +242,21 @@ void cpu_fallback(const OperatorHandle& op, Stack* stack) {
   // Straight to the kernels: gradients, views and versions are the business of the layers above this one.
   AutoDispatchBelowADInplaceOrView below;
   const FunctionSchema& schema = op.schema();
-  check_can_fall_back(op, schema);
+  Cost& cost = cost_of(op);
+  const bool known = cost.can_fall_back.load(std::memory_order_relaxed);
+  if (CRESSET_UNLIKELY(!known)) check_can_fall_back(op, schema);
   const std::size_t n = schema.arguments().size();
   const auto first = stack->end() - static_cast<std::ptrdiff_t>(n);
   Stack inner(first, stack->end());
   Mover mover(op);
   for (std::size_t i = 0; i < n; ++i) mover.to_cpu(inner[i], schema.arguments()[i]);
   mover.check_devices();
+  CRESSET_CHECK_NOT_IMPLEMENTED(known || op.hasComputedKernelForDispatchKey(DispatchKey::CPU), "Could not run '", op.operator_name(),
+                                "' on ", mover.device.value_or(Device(kCPU)),
+                                ": neither the device nor the CPU has a kernel for it.\n`cresset explain ", op.operator_name(),
+                                "` shows the table.");
   CRESSET_CHECK(mover.device, "cpu_fallback(", op.operator_name(), "): no argument names the device to return to.");
-  Cost& cost = cost_of(op);
+  cost.can_fall_back.store(true, std::memory_order_relaxed);
   check_allowed(op, *mover.device, cost);
   give_generator(schema, n, inner, *mover.device);
 

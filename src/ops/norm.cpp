@@ -214,7 +214,9 @@ std::tuple<Tensor, Tensor, Tensor> native_group_norm_impl(const Tensor& input, c
                                                           const std::optional<Tensor>& bias, int64_t n, int64_t c, int64_t hxw,
                                                           int64_t group, double eps) {
   auto [y, mean, rstd] = normalise_groups(input, weight, bias, n, c, hxw, group, eps);
-  if (GradMode::is_enabled() && input.requires_grad() && input.numel() > 0) {
+  // A tensor that vmap wraps does not say whether what is inside is recorded.
+  const bool recorded = input.requires_grad() || input.key_set().has(DispatchKey::FuncTorchBatched);
+  if (GradMode::is_enabled() && recorded && input.numel() > 0) {
     auto [var, average] = cresset::var_mean(input.reshape({n, group, c / group * hxw}), IntArrayRef({2}), Scalar(0));
     rstd = cresset::rsqrt(var + eps).to(mean.scalar_type());
     mean = average.to(mean.scalar_type());

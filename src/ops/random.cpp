@@ -95,7 +95,7 @@ Tensor feature_dropout_impl(const Tensor& input, double p, bool train) {
   DimVector sizes(static_cast<std::size_t>(input.dim()), 1);
   sizes[0] = input.size(0);
   sizes[1] = input.size(1);
-  return input * cresset::empty(sizes, input.options()).bernoulli_(1 - p).div_(1 - p);
+  return input * cresset::new_empty(input, sizes).bernoulli_(1 - p).div_(1 - p);
 }
 
 Tensor alpha_dropout_impl(const Tensor& input, double p, bool train) {

@@ -41,10 +41,9 @@ void add_python_resolver(PyObject* function) {
   add_device_resolver([function](const std::string& name) {
     if (!Py_IsInitialized()) return false;
     GilAcquire gil;
-    const Ref answer = checked(PyObject_CallFunction(function, "s", name.c_str()));
-    const int found = PyObject_IsTrue(answer.get());
-    checked(found);
-    return found == 1;
+    const Ref answer = Ref::steal(PyObject_CallFunction(function, "s", name.c_str()));
+    if (!answer) throw PythonException::fetch();  // its text becomes the reason
+    return PyObject_IsTrue(answer.get()) == 1;
   });
 }
 

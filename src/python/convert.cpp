@@ -3,6 +3,8 @@
 
 #include <cresset/core/dispatch_types.h>
 
+#include "python/custom_class.h"
+
 namespace cresset::python {
 
 bool is_numpy_scalar(PyObject* o) {
@@ -145,6 +147,7 @@ PyObject* to_python(IValue v, bool lists_as_tuples) {
       }
       return out.release();
     }
+    case Tag::Object: return wrap_script_object(std::move(v));
     default: CRESSET_THROW(Error, "a value of kind ", v.tagKind(), " has no Python form.");
   }
 }
@@ -165,6 +168,7 @@ IValue infer(PyObject* o) {
   if (is_device(o)) return to_device(o);
   if (is_dtype(o) || is_layout(o) || is_memory_format(o)) return static_cast<int64_t>(constant_value(o));
   if (is_generator(o)) return to_generator(o);
+  if (is_script_object(o)) return unwrap_script_object(o);
   if (const Ref items = sequence_items(o)) {
     std::vector<IValue> values;
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i)
@@ -216,7 +220,15 @@ bool fits(PyObject* o, const Type& type) {
         if (!fits(PyTuple_GET_ITEM(o, static_cast<Py_ssize_t>(i)), *type.contained[i])) return false;
       return true;
     }
-    case TypeKind::Dict: return PyDict_Check(o);
+    case TypeKind::Dict: {
+      if (!PyDict_Check(o)) return false;
+      PyObject *key, *value;
+      Py_ssize_t at = 0;
+      while (PyDict_Next(o, &at, &key, &value))
+        if (!fits(key, *type.contained[0]) || !fits(value, *type.contained[1])) return false;
+      return true;
+    }
+    case TypeKind::Object: return is_script_object(o) && unwrap_script_object(o).type()->name == type.name;
     default: return false;
   }
 }
@@ -255,6 +267,16 @@ IValue to_fitting_ivalue(PyObject* o, const Type& type) {
                                            type.kind == TypeKind::List ? *type.element() : *type.contained[i]));
       if (type.kind == TypeKind::Tuple) return make_intrusive<ivalue::TupleImpl>(std::move(values));
       return make_intrusive<ivalue::ListImpl>(std::move(values), type.element());
+    }
+    case TypeKind::Dict: {
+      auto dict = make_intrusive<ivalue::DictImpl>();
+      dict->key_type = type.contained[0];
+      dict->value_type = type.contained[1];
+      PyObject *key, *value;
+      Py_ssize_t at = 0;
+      while (PyDict_Next(o, &at, &key, &value))
+        dict->items.emplace_back(to_fitting_ivalue(key, *type.contained[0]), to_fitting_ivalue(value, *type.contained[1]));
+      return dict;
     }
     default: return infer(o);
   }

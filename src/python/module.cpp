@@ -3,6 +3,7 @@
 
 #include "python/autograd.h"
 #include "python/bind.h"
+#include "python/custom_class.h"
 #include "python/dispatch.h"
 #include "python/dispatch_mode.h"
 #include "python/ir.h"
@@ -50,6 +51,8 @@ bool fill(PyObject* module) {
   init_dispatch(module);
   init_ops(module);
   init_library(module);
+  init_custom_class(module);
+  init_extension_api();
   init_dispatch_mode(module);
   init_transforms(module);
   init_wrapper_subclass(module);

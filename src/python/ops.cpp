@@ -1,6 +1,7 @@
 // Operators by their schema names: what cresset.ops.NAMESPACE.NAME and its overloads call.
+#include <cresset/dispatch/definitions.h>
+
 #include <algorithm>
-#include <atomic>
 
 #include "python/bind.h"
 #include "python/convert.h"
@@ -221,15 +222,8 @@ struct PyPacket {
   uint64_t definitions;  // when the overloads were looked up
 };
 
-// Counts definitions and removals of operators: what packets keep is out of date when it has changed.
-std::atomic<uint64_t> definition_count{1};
-struct DefinitionListener final : OpRegistrationListener {
-  void onOperatorRegistered(const OperatorHandle&) override { ++definition_count; }
-  void onOperatorDeregistered(const OperatorHandle&) override { ++definition_count; }
-};
-
 const std::vector<OperatorHandle>& overloads_of(PyPacket* p) {
-  if (const uint64_t now = definition_count.load(std::memory_order_acquire); CRESSET_UNLIKELY(p->definitions != now)) {
+  if (const uint64_t now = definition_count(); CRESSET_UNLIKELY(p->definitions != now)) {
     *p->overloads = Dispatcher::singleton().overloadsOf(*p->name);
     p->definitions = now;
   }
@@ -307,9 +301,6 @@ void init_packet(PyObject* module) {
                          {0, nullptr}};
   PyType_Spec spec{"cresset._C._Packet", sizeof(PyPacket), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_VECTORCALL, slots};
   checked(PyModule_AddObjectRef(module, "_Packet", checked(PyType_FromSpec(&spec)).get()));
-  static auto& listening =
-      *new RegistrationHandleRAII(Dispatcher::singleton().addRegistrationListener(std::make_unique<DefinitionListener>()));
-  (void)listening;
 }
 
 }  // namespace

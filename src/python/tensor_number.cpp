@@ -2,6 +2,7 @@
 // straight to the typed C++ functions.
 #include <cresset/ops/functions_arith.h>
 #include <cresset/ops/functions_compare.h>
+#include <cresset/ops/functions_copy.h>
 #include <cresset/ops/functions_matmul.h>
 
 #include "python/convert.h"
@@ -240,9 +241,9 @@ PyObject* compare(PyObject* a, PyObject* b, int op) {
     return compare(a, other.get(), op);
     CRESSET_PY_CATCH(nullptr)
   }
-#define CRESSET_COMPARE(function, reflected)                                                                   \
-  return binary(                                                                                               \
-      a, b, {#function, #reflected}, [](const Tensor& x, const Tensor& y) { return cresset::function(x, y); }, \
+#define CRESSET_COMPARE(function, reflected)                                                                     \
+  return binary(                                                                                                 \
+      a, b, { #function, #reflected }, [](const Tensor& x, const Tensor& y) { return cresset::function(x, y); }, \
       [](const Tensor& x, const Scalar& y) { return cresset::function(x, y); })
   switch (op) {
     case Py_EQ: CRESSET_COMPARE(eq, eq);
@@ -272,6 +273,7 @@ int nb_bool(PyObject* a) {
   const Tensor& t = unwrap(a);
   CRESSET_CHECK(t.numel() != 0, "Boolean value of Tensor with no values is ambiguous");
   CRESSET_CHECK(t.numel() == 1, "Boolean value of Tensor with more than one value is ambiguous");
+  if (CRESSET_UNLIKELY(t.key_set().has(DispatchKey::FuncTorchBatched))) return cresset::is_nonzero(t);  // which says why not
   const Ref v = checked(item_of(t));
   return PyObject_IsTrue(v.get());
   CRESSET_PY_CATCH(-1)

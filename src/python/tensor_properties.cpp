@@ -40,7 +40,10 @@ CRESSET_BOOL(retains_grad, t.retains_grad())
 CRESSET_GETTER(output_nr, PyLong_FromLongLong(t.output_nr()))
 CRESSET_GETTER(_version, PyLong_FromLongLong(t._version()))
 CRESSET_GETTER(_base, t.is_view() ? wrap(t._base()) : Py_NewRef(Py_None))
-CRESSET_GETTER(data, wrap(t.variable_data()))
+CRESSET_GETTER(data, [&] {
+  CRESSET_CHECK(!t.key_set().has(DispatchKey::FuncTorchBatched), "accessing `data` under vmap transform is not allowed");
+  return wrap(t.variable_data());
+}())
 CRESSET_GETTER(T, wrap(cresset::numpy_T(t)))
 CRESSET_GETTER(mT, wrap(cresset::mT(t)))
 CRESSET_GETTER(H, wrap(cresset::matrix_H(t)))

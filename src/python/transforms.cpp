@@ -30,13 +30,12 @@ void init_transforms(PyObject* module) {
   def(module, "_vmap_innermost", [] {
     if (batching::levels().empty()) return Object(Py_NewRef(Py_None));
     const batching::Level& level = batching::levels().back();
-    return Object(checked(Py_BuildValue("(LLs)", static_cast<long long>(level.number), static_cast<long long>(level.batch_size),
-                                        word_of(level.randomness))));
+    return Object(checked(
+        Py_BuildValue("(LLs)", static_cast<long long>(level.number), static_cast<long long>(level.batch_size), word_of(level.randomness))));
   });
   def(module, "_add_batch_dim", [](Tensor t, int64_t dim, int64_t level) { return batching::add_batch_dim(t, dim, level); });
-  def(module, "_remove_batch_dim", [](Tensor t, int64_t level, int64_t batch_size, int64_t dim) {
-    return batching::remove_batch_dim(t, level, batch_size, dim);
-  });
+  def(module, "_remove_batch_dim",
+      [](Tensor t, int64_t level, int64_t batch_size, int64_t dim) { return batching::remove_batch_dim(t, level, batch_size, dim); });
   def(module, "_is_batched", [](Tensor t) { return batching::is_batched(t); });
   def(module, "_is_batched_at", [](Tensor t, int64_t level) { return batching::is_batched_at(t, level); });
   // (value, dimension, level) of a batched tensor.

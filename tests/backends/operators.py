@@ -13,6 +13,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "ops"))
 import op_samples
+from cresset.testing import samples
 from op_samples import Failure, array, flat
 
 DEVICE = os.environ["CRESSET_TEST_DEVICE"]
@@ -29,8 +30,8 @@ def moved(row, call, move=lambda t: t.detach().to(DEVICE)):
     """The same call with its tensors on the device."""
     names = [a["name"] for a in row["arguments"]]
     stays = ON_HOST.get(row.id)
-    args = [a if name == stays else op_samples._map(a, move) for name, a in zip(names, call.args)]
-    return op_samples.Call(args, {k: op_samples._map(v, move) for k, v in call.kwargs.items()})
+    args = [a if name == stays else samples._map(a, move) for name, a in zip(names, call.args)]
+    return op_samples.Call(args, {k: samples._map(v, move) for k, v in call.kwargs.items()})
 
 
 def same(what, have, want):

@@ -30,8 +30,9 @@ AUTOMATIC = [
 Verdict = tuple[str, str]
 
 
-def read(file: Path = FILE) -> dict[Verdict, str]:
-    """The reason of each listed verdict."""
+def read(file: Path | None = None) -> dict[Verdict, str]:
+    """The reason of each listed verdict of a file, by default known_failures.toml."""
+    file = file or FILE
     if not file.exists():
         return {}
     groups = tomllib.loads(file.read_text())

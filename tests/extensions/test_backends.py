@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -44,12 +45,17 @@ def built(tmp_path_factory):
             run(program("cmake"), "--install", ROOT / "build/dev", "--prefix", folder / "prefix")
             for name in ("minimal", "simulated"):
                 build(ROOT / "backends" / name, folder / name, folder / "prefix")
+            (folder / "golden").mkdir()
+            for name, version, *flags in (("golden1", "v1"), ("golden2", "v2"), ("toonew", "v2", "-DTABLE_VERSION=99")):
+                source = ROOT / "tests/golden/plugins"
+                run("gcc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", f'-DDEVICE_NAME="{name}"', f"-I{source / version}",
+                    *flags, source / "golden.c", "-o", folder / "golden" / f"{name}.so")  # fmt: skip
             (folder / "done").touch()
     return folder
 
 
 def environment(built, **more):
-    path = ":".join(str(built / name) for name in ("minimal", "simulated"))
+    path = ":".join(str(built / name) for name in ("minimal", "simulated", "golden"))
     return {**os.environ, "CRESSET_BACKEND_PATH": path, **more}
 
 
@@ -70,6 +76,17 @@ def test_every_operator(built, device):
 @pytest.mark.parametrize("device", ["minimal", "simulated", "opaque"])
 def test_everything_else(built, device):
     pytest_in(built, [ROOT / "tests/backends/everything.py"], CRESSET_TEST_DEVICE=device)
+
+
+def test_golden_plugins(built):
+    pytest_in(built, [ROOT / "tests/backends/golden.py"])
+
+
+def test_the_current_header_is_frozen_as_its_version():
+    current = (ROOT / "include/cresset/core/backend_table.h").read_text()
+    version = re.search(r"#define CRESSET_BACKEND_TABLE_VERSION (\d+)", current).group(1)
+    frozen = (ROOT / f"tests/golden/plugins/v{version}/backend_table.h").read_text()
+    assert frozen.split("\n", 1)[1] == current, "plug-ins may be built with it: append under a new version instead of changing this one"
 
 
 def test_devices_together_and_errors(built):
@@ -99,3 +116,10 @@ def test_pip_install(built, tmp_path):
     out = run(sys.executable, "-c", "import cresset; print(cresset.ones(2, device='minimal') + 1); print(cresset.minimal.device_count())",
               env=env, cwd=tmp_path)
     assert out == "tensor([2., 2.], device='minimal:0')\n2\n"
+
+
+def test_layout_example(built, tmp_path):
+    source = ROOT / "examples/layout_blocked_q8"
+    build(source, tmp_path, built / "prefix")
+    run(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_q8.py", cwd=source,
+        env={**os.environ, "Q8_LIBRARY": str(tmp_path / "libblocked_q8.so")})  # fmt: skip

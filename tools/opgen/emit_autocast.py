@@ -1,16 +1,19 @@
-"""The autocast policies of the table: which operators compute in the lower precision, which in float32, which in the widest type."""
+"""Kernels for autocast from the policies of the table: which operators compute in the lower precision, in float32, in the widest type."""
 
 import cpp
 from output import source
 
 POLICIES = {"lower_precision_fp": "LowerPrecision", "fp32": "Float32", "promote": "Promote"}
+DEVICES = ("CPU", "PrivateUse1")
 
 
 def emit(table, out):
-    lines = []
-    for op in table.ops():
-        policy = op.row.get("autocast")
-        if policy and op.form == "functional":
-            lines.append(f"    {{{cpp.quote(op.schema.qualified)}, Policy::{POLICIES[policy]}}},\n")
-    body = f"const PolicyRow policy_rows[] = {{\n{''.join(lines)}}};\nconst std::size_t policy_row_count = std::size(policy_rows);\n"
+    body = ""
+    for family in table.families:
+        ops = [o for o in family.ops() if o.row.get("autocast") and o.form == "functional"]
+        for device in DEVICES if ops else ():
+            name = f"k_{family.name}_{device}"
+            lines = [f"    {{{cpp.quote(o.schema.qualified)}, &kernel<Policy::{POLICIES[o.row.get('autocast')]}, k{device}>, {o.row.line}}},\n" for o in ops]
+            body += f"const tables::KernelRow {name}[] = {{\n{''.join(lines)}}};\n"
+            body += f"const tables::KernelTable {name}_table(DispatchKey::Autocast{device}, {cpp.quote(family.source)}, {name}, std::size({name}));\n\n"
     out.add("autograd", "src/autograd/autocast_table.cpp", source(None, ["<iterator>", '"autograd/autocast_kernels.h"'], body, "cresset::autocast"))

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include <cresset/core/backend_table.h>
 #include <cresset/core/allocator.h>
+#include <cresset/core/backend_table.h>
 #include <cresset/core/device.h>
 
 namespace cresset {

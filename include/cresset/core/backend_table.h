@@ -168,13 +168,13 @@ typedef struct cresset_backend {
   uint32_t flags;
   int32_t slot; /* 1 to 16: the dispatch key PrivateUse<slot>; 0: any that is free */
 
-  int32_t (*device_count)(void* self);                                                            /* REQUIRED */
-  cresset_status (*allocate)(void* self, int32_t device, size_t nbytes, void** data);             /* REQUIRED; nbytes > 0 */
-  void (*deallocate)(void* self, int32_t device, void* data, size_t nbytes);                      /* REQUIRED */
-  cresset_status (*copy)(void* self, const cresset_copy* copy);                                   /* REQUIRED to, from, within */
-  const char* (*error_text)(void* self, cresset_status status);                                   /* of this thread's last failure */
-  cresset_status (*set_device)(void* self, int32_t device);                                       /* told of the thread's device */
-  cresset_status (*synchronize)(void* self, int32_t device);                                      /* waits for all queues */
+  int32_t (*device_count)(void* self);                                                /* REQUIRED */
+  cresset_status (*allocate)(void* self, int32_t device, size_t nbytes, void** data); /* REQUIRED; nbytes > 0 */
+  void (*deallocate)(void* self, int32_t device, void* data, size_t nbytes);          /* REQUIRED */
+  cresset_status (*copy)(void* self, const cresset_copy* copy);                       /* REQUIRED to, from, within */
+  const char* (*error_text)(void* self, cresset_status status);                       /* of this thread's last failure */
+  cresset_status (*set_device)(void* self, int32_t device);                           /* told of the thread's device */
+  cresset_status (*synchronize)(void* self, int32_t device);                          /* waits for all queues */
   cresset_status (*fill)(void* self, int32_t device, void* data, size_t nbytes, uint8_t value, cresset_stream stream);
   cresset_status (*get_properties)(void* self, int32_t device, cresset_device_properties* out);
 
@@ -201,7 +201,7 @@ typedef struct cresset_backend {
   /* version 2 */
   const cresset_autocast* autocast;
   cresset_status (*optimizer_step)(void* self, int32_t device, int32_t phase); /* around every step over this device's parameters */
-  void (*profile_push)(void* self, const char* name); /* a named range begins on this thread */
+  void (*profile_push)(void* self, const char* name);                          /* a named range begins on this thread */
   void (*profile_pop)(void* self);
   void (*empty_cache)(void* self); /* gives idle memory back */
 } cresset_backend;
@@ -212,8 +212,7 @@ typedef const cresset_backend* (*cresset_backend_entry_function)(void);
 
 /* Registers a backend; the functions must stay loaded, the table itself is copied. Gives CRESSET_OK and the number of its
  * device type, or CRESSET_INVALID_ARGUMENT and one sentence in `error`. The same table twice is one registration. */
-CRESSET_PUBLIC cresset_status cresset_backend_register(const cresset_backend* table, int32_t* device_type, char* error,
-                                                       size_t error_size);
+CRESSET_PUBLIC cresset_status cresset_backend_register(const cresset_backend* table, int32_t* device_type, char* error, size_t error_size);
 
 #ifdef __cplusplus
 }

@@ -69,22 +69,31 @@ def _backward_to_edges(tensor, gradient, retain_graph, create_graph, inputs):
 
 
 def _batched_grad(outputs, inputs, gradients, retain_graph, create_graph, allow_unused, materialize_grads):
-    """grad for each element of the gradients' first dimension, one after another; the results stacked."""
-    sizes = {g.shape[0] if g.dim() else None for g in gradients if g is not None}
-    if len(sizes) != 1 or None in sizes:
-        raise ValueError(f"grad: with is_grads_batched, grad_outputs need a first dimension of one size; given: {[g and g.shape for g in gradients]}.")
-    count = sizes.pop()
+    """grad for all elements of the gradients' first dimension at once: one backward pass under vmap."""
+    from cresset import _vmap
+
+    sizes = [g.shape[0] if g.dim() else g[0] for g in gradients if g is not None]
+    if len(set(sizes)) > 1:
+        raise ValueError(f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the mapped dimension")
+    if not sizes:
+        raise ValueError("vmap: Expected at least one Tensor to vmap over")
+    count = sizes[0]
+    for i, (g, out) in enumerate(zip(gradients, outputs)):
+        if isinstance(out, cresset.Tensor) and g is not None and g.shape[1:] != out.shape:
+            raise RuntimeError(
+                "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch dimension. The sizes of the remaining "
+                f"dimensions are expected to match the shape of corresponding output, but a mismatch was detected: grad_output[{i}] has a shape of "
+                f"{g.shape[1:]} and output[{i}] has a shape of {out.shape}. If you only want some tensors in `grad_output` to be considered batched, "
+                "consider using vmap."
+            )
     if count == 0:
         return tuple(cresset.zeros((0, *x.shape), dtype=x.dtype, device=x.device) for x in inputs)
-    keep = create_graph if retain_graph is None else retain_graph
-    rows = [
-        grad(
-            outputs, inputs, tuple(None if g is None else g[i] for g in gradients), retain_graph=keep or i + 1 < count, create_graph=create_graph,
-            allow_unused=allow_unused, materialize_grads=materialize_grads,
+    with _vmap.level(count) as number:
+        seeds = tuple(g if g is None else _C._add_batch_dim(g, 0, number) for g in gradients)
+        result = grad(
+            outputs, inputs, seeds, retain_graph=retain_graph, create_graph=create_graph, allow_unused=allow_unused, materialize_grads=materialize_grads
         )
-        for i in range(count)
-    ]  # fmt: skip
-    return tuple(None if column[0] is None else cresset.stack(column) for column in zip(*rows))
+        return tuple(g if g is None else _C._remove_batch_dim(g, number, count, 0) for g in result)
 
 
 def grad(
@@ -93,7 +102,7 @@ def grad(
 ):  # fmt: skip
     """The gradients of outputs with respect to inputs, as a tuple. An unused input raises, or gives None with allow_unused
     (zeros with materialize_grads). With is_grads_batched, grad_outputs and the results have one more dimension in front: the
-    gradient is taken for each of its elements, one after another."""
+    gradient is taken for each of its elements, all of them in one pass under vmap."""
     if materialize_grads and allow_unused is False:
         raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.")
     allow_unused = bool(materialize_grads) if allow_unused is None else allow_unused

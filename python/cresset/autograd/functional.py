@@ -1,6 +1,7 @@
 """Products with Jacobians and Hessians of functions of tensors, and the matrices themselves."""
 
 import cresset
+from cresset import _C
 
 from . import forward_ad
 
@@ -160,32 +161,54 @@ def _basis(tensor):
         yield unit.view(tensor.shape)
 
 
+def _units(tensor):
+    """All of them, stacked."""
+    return cresset.eye(tensor.numel(), dtype=tensor.dtype, device=tensor.device).view(tensor.numel(), *tensor.shape)
+
+
 def _forward_jacobian(func, inputs, is_tuple):
-    """Column by column: the tangent of the outputs for each direction of the inputs."""
-    columns = [[] for _ in inputs]
-    outputs_tuple, outputs = False, ()
-    for i, x in enumerate(inputs):
-        for unit in _basis(x):
+    """All columns of an input at once: the tangents of the outputs for its directions, under vmap."""
+    from cresset._vmap import vmap
+
+    shape = {}
+
+    def columns(i):
+        def push(unit):
             with forward_ad.dual_level():
                 duals = tuple(forward_ad.make_dual(y.detach(), unit if i == j else cresset.zeros_like(y)) for j, y in enumerate(inputs))
-                outputs_tuple, outputs = _tensors(func(*duals), _OUTPUTS, "jacobian")
-                tangents = [forward_ad.unpack_dual(o).tangent for o in outputs]
-                columns[i].append([cresset.zeros_like(o) if d is None else d.clone() for o, d in zip(outputs, tangents)])
-    if not outputs:
-        outputs_tuple, outputs = _tensors(func(*inputs), _OUTPUTS, "jacobian")
+                shape["tuple"], outputs = _tensors(func(*duals), _OUTPUTS, "jacobian")
+                shape["sizes"] = [o.size() for o in outputs]
+                parts = [forward_ad.unpack_dual(o) for o in outputs]
+                return tuple(cresset.zeros_like(p) if t is None else t for p, t in parts)
+
+        if inputs[i].numel():
+            return vmap(push)(_units(inputs[i]))
+        shape["tuple"], outputs = _tensors(func(*inputs), _OUTPUTS, "jacobian")
+        shape["sizes"] = [o.size() for o in outputs]
+        return tuple(o.new_zeros((0, *o.shape)) for o in outputs)
+
+    all_columns = [columns(i) for i in range(len(inputs))]
     return _give([
-        _give([
-            cresset.stack([c[m].reshape(-1) for c in columns[i]], 1).view(o.size() + x.size()) if columns[i] else o.new_zeros(o.size() + x.size())
-            for i, x in enumerate(inputs)
-        ], is_tuple) for m, o in enumerate(outputs)
-    ], outputs_tuple)  # fmt: skip
+        _give([c[m].movedim(0, -1).reshape(size + x.size()) for c, x in zip(all_columns, inputs)], is_tuple)
+        for m, size in enumerate(shape["sizes"])
+    ], shape["tuple"])  # fmt: skip
+
+
+def _batched_rows(out, inputs, create_graph):
+    """For each input the rows of one output's Jacobian, all in one backward pass under vmap."""
+    if not out.requires_grad or out.numel() == 0:
+        return [out.new_zeros(out.size() + x.size()) for x in inputs]
+    grads = cresset.autograd.grad(
+        (out,), inputs, (_units(out),), allow_unused=True, create_graph=create_graph, retain_graph=True, is_grads_batched=True
+    )
+    return [cresset.zeros(out.size() + x.size(), dtype=x.dtype, device=x.device) if g is None else g.reshape(out.size() + x.size()) for g, x in zip(grads, inputs)]
 
 
 def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, strategy="reverse-mode"):
     """The Jacobian of func: for each output and each input a tensor of the output's sizes followed by the input's sizes.
 
     A function of one tensor gives the tensor itself, tuples of inputs or outputs give tuples. `strategy` "forward-mode" goes by the
-    inputs' directions. `vectorize` changes nothing but what may be combined: directions are taken one after another.
+    inputs' directions and needs `vectorize`, which takes all directions at once under vmap.
     """
     if strategy not in ("forward-mode", "reverse-mode"):
         raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode". Hint: If your function has more outputs than inputs, '
@@ -211,6 +234,9 @@ def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, st
         _require_graph(outputs, strict)
         rows = []
         for m, out in enumerate(outputs):
+            if vectorize:
+                rows.append(_batched_rows(out, inputs, create_graph))
+                continue
             columns = [[] for _ in inputs]
             for unit in _basis(out):
                 grads = _grad((out,), inputs, (unit,), create_graph)
@@ -236,8 +262,12 @@ def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, out
 
     def gradient(*values):
         if outer_jacobian_strategy == "forward-mode":
-            values = tuple(v.detach().requires_grad_() if not v.requires_grad and forward_ad.unpack_dual(v).tangent is None else v.requires_grad_()
-                           for v in values)  # fmt: skip
+            # Tensors that vmap wraps and that carry tangents.
+            with cresset.enable_grad():
+                values = tuple(_C._fresh_input(v) for v in values)
+                value = _single(func(*values), "func", "hessian")
+                grads = _C._transform_gradients([value], values, [cresset.ones_like(value)], True, False)
+            return tuple(cresset.zeros_like(v) if g is None else g for g, v in zip(grads, values))
         value = _single(func(*values), "func", "hessian")
         grads = jacobian_of_scalar(value, values)
         for i, g in enumerate(grads):

@@ -310,6 +310,24 @@ def _check_batched_backward(func, inputs, tensors, count=5):
                 raise GradcheckError(f"Batched gradients of output {m} with respect to input {n} differ from the gradients taken one by one.")
 
 
+def _check_batched_forward(func, inputs, tensors, count=5):
+    """Tangents for several directions under vmap are what they are one by one."""
+    for n, x in tensors:
+
+        def push(direction, n=n):
+            with forward_ad.dual_level():
+                values = [forward_ad.make_dual(v.detach(), direction) if i == n else v for i, v in enumerate(inputs)]
+                parts = [forward_ad.unpack_dual(o) for o in _tuple(func(*values)) if _is_differentiable(o)]
+                return tuple(cresset.zeros_like(p) if t is None else t for p, t in parts)
+
+        directions = cresset.randn(count, *x.shape, dtype=x.dtype, device=x.device)
+        batched = cresset.vmap(push)(directions)
+        single = [push(d) for d in directions]
+        for m, b in enumerate(batched):
+            if not cresset.allclose(b, cresset.stack([row[m] for row in single])):
+                raise GradcheckError(f"Batched tangents of output {m} along input {n} differ from the tangents taken one by one.")
+
+
 # --- derivatives in forward mode -------------------------------------------------------------------------------------------------
 
 
@@ -402,8 +420,10 @@ def gradcheck(
     """
     if not (check_forward_ad or check_backward_ad):
         raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
-    if check_batched_forward_grad:
-        raise NotImplementedError("gradcheck: batches of tangents need vmap, which is not supported; leave check_batched_forward_grad False.")
+    if check_batched_grad and not check_backward_ad:
+        raise ValueError("Setting check_batched_grad=True requires check_backward_ad to be True")
+    if check_batched_forward_grad and not check_forward_ad:
+        raise ValueError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
     inputs = _tuple(inputs)
     tensors = _checked_inputs(inputs)
     try:
@@ -415,6 +435,8 @@ def gradcheck(
             _check_undefined_backward(func, inputs, tensors)
         if check_backward_ad and check_batched_grad:
             _check_batched_backward(func, inputs, tensors)
+        if check_forward_ad and check_batched_forward_grad:
+            _check_batched_forward(func, inputs, tensors)
     except GradcheckError:
         if raise_exception:
             raise

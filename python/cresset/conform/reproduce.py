@@ -29,9 +29,9 @@ def strided(values, stride):
 
 
 def call(device):
-    """The results, and the arguments that the operator writes."""
+    """The results, and the arguments after the call."""
 {setup}    result = cresset.ops.{operator}({arguments})
-    return flat([result, {written}])
+    return flat([result, {tensors}])
 
 
 for have, want in zip(call("{device}"), call("cpu"), strict=True):
@@ -95,17 +95,14 @@ def script(func, args, kwargs, device, *, problem="", loads=(), tolerances=(1e-5
     parts += [f"{k}={v}" for k, v in plain.items()]
     parts += [f"**{{{k!r}: {v}}}" for k, v in named.items() if k not in plain]
     schema = func._schema
-    positions = {a.name: i for i, a in enumerate(schema.arguments)}
-    by_name = {**{n: args[i] for n, i in positions.items() if i < len(args)}, **kwargs}
-    written = [writer.text(by_name[a.name]) for a in schema.arguments if a.is_write and by_name.get(a.name) is not None]
     namespace, name = schema.name.split("::")
     operator = f"{namespace}.{name}.{schema.overload_name or 'default'}"
     text = _SCRIPT.format(
         title=f"{operator} on {device} gives another answer than on the CPU.", problem=problem.replace("\\", "/").replace('"""', "'''"),
         loads="".join(f"load_backend({str(Path(p).resolve() if Path(p).exists() else p)!r})\n" for p in loads),
         data=f"data = cresset.load({data_name!r})\n" if writer.data else "", setup="".join(writer.setup), operator=operator,
-        arguments=", ".join(parts), written=", ".join(written), device=device, rtol=tolerances[0], atol=tolerances[1])  # fmt: skip
-    return text.replace(f"flat([result, {''}])", "flat(result)") if not written else text, writer.data
+        arguments=", ".join(parts), tensors=", ".join(name for name, _ in writer.tensors.values()), device=device, rtol=tolerances[0], atol=tolerances[1])  # fmt: skip
+    return text, writer.data
 
 
 def write(folder, func, args, kwargs, device, **options):

@@ -36,6 +36,8 @@ class Shadow:
     """
 
     def __init__(self, device, folder=".", *, capabilities=None, loads=()):
+        if cresset.device(device).type == "meta":
+            raise ValueError("Shadow: a device with values was required; meta was given.")
         self.mode = _ShadowMode(device, folder, capabilities or Capabilities(), loads)
         self._stack = contextlib.ExitStack()
 
@@ -67,8 +69,7 @@ class _ShadowMode(TorchDispatchMode):
             return func(*args, **kwargs)
         if name in self.random or name.startswith(_UNDEFINED):
             return self._run(name, func, args, kwargs)
-        copies = _Copies()
-        before = tree_map_only(cresset.Tensor, copies.of, (args, kwargs))
+        before = tree_map_only(cresset.Tensor, _Copies().of, (args, kwargs))
         shadow = _Copies()
         cpu_args, cpu_kwargs = tree_map_only(cresset.Tensor, shadow.of, (args, kwargs))
         cpu_kwargs = {k: cresset.device("cpu") if isinstance(v, cresset.device) else v for k, v in cpu_kwargs.items()}
@@ -79,8 +80,9 @@ class _ShadowMode(TorchDispatchMode):
             want = None  # only the device has it
         result = self._run(name, func, args, kwargs)
         if want is not None:
-            written = [(given, copy) for given, copy in shadow.pairs() if given.device.type == self.device.type] if func._schema.is_mutable else []
-            self._compare(name, func, flat(result) + [g for g, _ in written], flat(want) + [c for _, c in written], before)
+            # Arguments too: some operators write what their schema does not mark.
+            given, copies_after = zip(*shadow.pairs()) if shadow.copies else ((), ())
+            self._compare(name, func, [*flat(result), *given], [*flat(want), *copies_after], len(flat(want)), before)
         return result
 
     def _on_device(self, arguments):
@@ -94,12 +96,13 @@ class _ShadowMode(TorchDispatchMode):
         with self:
             return func.redispatch(_C.DispatchKeySet(getattr(_C.DispatchKey, self.key)), *args, **kwargs)
 
-    def _compare(self, name, func, have, want, before):
+    def _compare(self, name, func, have, want, results, before):
         for number, (h, w) in enumerate(zip(have, want)):
             rtol, atol = self.capabilities.tolerances(name.partition("::")[2], w.dtype) or default_tolerances(w)
             problem = compare(h.detach(), w.detach(), Options(rtol=rtol, atol=atol, equal_nan=True, check_device=False))
             if problem:
-                problem = f"result {number}: {' '.join(problem.split())}" if len(want) > 1 else " ".join(problem.split())
+                what = f"result {number}" if number < results else f"argument {number - results} after the call"
+                problem = f"{what}: {' '.join(problem.split())}"
                 path = reproduce.write(self.folder, func, *before, self.device, problem=problem, loads=self.loads, tolerances=(rtol, atol))
                 raise WrongOperator(name, problem, path)
         self.compared += 1

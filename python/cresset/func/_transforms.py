@@ -385,7 +385,8 @@ def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
             seen["shapes"] = [v.shape for v in pytree.tree_leaves(values)]
             return leaves, aux[0] if has_aux else ()
 
-        products, aux = vmap(push, out_dims=(0, None), randomness=randomness)(*basis)
+        products, aux = vmap(push, randomness=randomness)(*basis)
+        aux = pytree.tree_map(lambda t: t[0], aux)  # the same for all directions
         jacobians = []
         for product, shape in zip(products, seen["shapes"]):
             columns = product.movedim(0, -1).split(counts, -1)

@@ -1,36 +1,25 @@
 """The devices of this process that tests can run on."""
 
 import importlib.util
+import re
 import sys
 from pathlib import Path
 
 import cresset
 from cresset import _C
 
-__all__ = ["backend_key", "check_device", "has_fallback", "known_devices", "load_backend", "out_of_tree_devices", "state_of"]
+__all__ = ["backend_key", "check_device", "known_devices", "load_backend", "out_of_tree_devices", "state_of"]
+
+
+_KEYS = {"cpu": "CPU", "meta": "Meta", "cuda": "CUDA"}
 
 
 def backend_key(device):
     """The name of the dispatch key that kernels of a device are registered under: "CPU", "PrivateUse1"."""
     kind = cresset.device(device).type
-    return _KEYS.get(kind) or _private_key(kind)
-
-
-_KEYS = {"cpu": "CPU", "meta": "Meta", "cuda": "CUDA"}
-_SLOTS = ["PrivateUse1", *(f"PrivateUse{i}" for i in range(2, 17))]
-
-
-def _has_memory(key):
-    return _C._dispatch_has_kernel_for_dispatch_key("aten::empty.memory_format", key)
-
-
-def _private_key(kind):
-    if kind in (_C._get_privateuse1_backend_name(), "privateuseone"):
-        return "PrivateUse1"
-    for key in _SLOTS[1:]:
-        if _has_memory(key) and str(key) in str(_C._dispatch_keys(cresset.empty(0, device=kind))).replace(",", " ").replace(")", " ").split():
-            return key
-    raise RuntimeError(f"device {kind}: a registered backend was expected; none has allocated memory for it.")
+    if kind in _KEYS:
+        return _KEYS[kind]
+    return re.search(r"\bPrivateUse\d+\b", str(_C._dispatch_keys(cresset.empty(0, device=kind)))).group()
 
 
 def known_devices():
@@ -58,7 +47,7 @@ def out_of_tree_devices():
 
 
 def load_backend(path):
-    """Loads a backend: a library (.so), a Python file (.py), or the name of a Python module."""
+    """Loads a backend: a library (.so), a Python file (.py), the name of a device that an installed plug-in gives, or a Python module."""
     path = str(path)
     if path.endswith((".so", ".dylib", ".dll")):
         cresset.ops.load_library(str(Path(path).resolve()))
@@ -70,7 +59,10 @@ def load_backend(path):
         sys.modules[name] = module
         spec.loader.exec_module(module)
         return module
-    return importlib.import_module(path)
+    try:
+        return cresset.device(path) and None
+    except RuntimeError:
+        return importlib.import_module(path)
 
 
 def check_device(device):
@@ -81,11 +73,6 @@ def check_device(device):
     return device
 
 
-def has_fallback(device):
-    """Does the backend run what it has no kernel for by a fallback, such as on the CPU?"""
-    return _C._dispatch_has_backend_fallback(backend_key(device))
-
-
 _KINDS = {"[kernel]": "kernel", "[backend fallback]": "fallback"}
 
 
@@ -93,5 +80,7 @@ def state_of(operator, key):
     """How an operator ("aten::add.out") runs under a backend key: kernel, derived, fallback or missing."""
     for line in _C._dispatch_dump_table(operator).splitlines():
         if line.startswith(f"{key}:"):
+            if line.startswith(f"{key}: default of backends"):  # the library's own, on the backend's memory
+                return "derived"
             return next((state for mark, state in _KINDS.items() if line.endswith(mark)), "derived")
     return "missing"

@@ -1,6 +1,7 @@
 """Data loading, checkpoints and hooks. `utils.data` and `utils.checkpoint` are imported on first use."""
 
 import importlib
+import os
 
 from .._devices import generate_methods_for_privateuse1_backend, rename_privateuse1_backend  # noqa: F401
 from . import hooks  # noqa: F401
@@ -9,4 +10,8 @@ from . import hooks  # noqa: F401
 def __getattr__(name):
     if name in ("data", "checkpoint"):
         return importlib.import_module(f"cresset.utils.{name}")
+    if name == "cmake_prefix_path":  # where find_package(Cresset) looks, for CMake projects built against this package
+        from .. import _build_info
+
+        return os.path.dirname(_build_info.library_dirs[0])
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -344,8 +344,8 @@ def _as_function(policy_fn_or_list):
         for op in policy_fn_or_list:
             if not isinstance(op, cresset._C.OpOverload):
                 hint = (
-                    f" Please update the OpOverloadPacket to a specific OpOverload. For example, if you have `torch.ops.aten.mm`, change it to "
-                    f"`torch.ops.aten.mm.default`."
+                    " Please update the OpOverloadPacket to a specific OpOverload. For example, if you have `torch.ops.aten.mm`, change it to "
+                    "`torch.ops.aten.mm.default`."
                     if type(op).__name__ == "OpOverloadPacket"
                     else ""
                 )

@@ -133,8 +133,8 @@ memory input_in(OnednnScratch& scratch, const memory::desc& have, const Tensor& 
 bool usable(const Tensor& t) { return t.is_non_overlapping_and_dense(); }
 
 const Primitive* cached(Kind kind, const ConvProblem& p, bool bias) {
-  static thread_local Cache cache;
-  return cache.get(key_of(kind, p, bias), [&] { return make(kind, p, bias); });
+  static thread_local const auto cache = std::make_unique<Cache>();  // on the heap: the library's thread-local memory is small
+  return cache->get(key_of(kind, p, bias), [&] { return make(kind, p, bias); });
 }
 
 // Runs with `out` (an argument of the primitive) written in its own layout or through scratch memory.

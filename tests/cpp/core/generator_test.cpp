@@ -57,23 +57,23 @@ TEST(Mt19937, SingleAndBlockDrawsMix) {
 // FNV-1a of torch.get_rng_state() in the same situations.
 TEST(CPUGenerator, StateBytesArePyTorchs) {
   CPUGeneratorImpl generator(0);
-  EXPECT_EQ(generator.get_state().size(), 5056u);
-  EXPECT_EQ(fnv(generator.get_state()), 0xd383c07ab3df60e4u);
+  EXPECT_EQ(generator.state_bytes().size(), 5056u);
+  EXPECT_EQ(fnv(generator.state_bytes()), 0xd383c07ab3df60e4u);
   const std::pair<int64_t, uint64_t> steps[] = {
       {1, 0x2bdbf6e360a05b23u}, {622, 0x0ab98a97cb54c84fu}, {1, 0x5b3f0cbb63c639c3u}, {1, 0x05bfc64ea716a7e7u}};
   for (auto [n, expected] : steps) {
     words(generator, n);
-    EXPECT_EQ(fnv(generator.get_state()), expected) << n;
+    EXPECT_EQ(fnv(generator.state_bytes()), expected) << n;
   }
   generator.set_current_seed(static_cast<uint64_t>(-1));
-  EXPECT_EQ(fnv(generator.get_state()), 0x6c31680f074856a2u);
+  EXPECT_EQ(fnv(generator.state_bytes()), 0x6c31680f074856a2u);
   // What torch.empty(1).normal_() leaves: four words used and the kept second normal.
   generator.set_current_seed((uint64_t{1} << 40) + 5);
   words(generator, 4);
   generator.set_next_double_normal_sample(-0x1.35281a692942ap-1);
-  EXPECT_EQ(fnv(generator.get_state()), 0x26c884daeeb3d6f0u);
+  EXPECT_EQ(fnv(generator.state_bytes()), 0x26c884daeeb3d6f0u);
   words(generator, 3);
-  EXPECT_EQ(fnv(generator.get_state()), 0x91409f01fcc24ca8u);
+  EXPECT_EQ(fnv(generator.state_bytes()), 0x91409f01fcc24ca8u);
 }
 
 TEST(CPUGenerator, StateRoundTripsAtEveryPlaceOfTheBlock) {
@@ -82,8 +82,8 @@ TEST(CPUGenerator, StateRoundTripsAtEveryPlaceOfTheBlock) {
     words(a, used);
     a.set_next_double_normal_sample(1.25);
     a.set_next_float_normal_sample(-0.5f);
-    b.set_state(a.get_state());
-    EXPECT_EQ(b.get_state(), a.get_state());
+    b.set_state_bytes(a.state_bytes());
+    EXPECT_EQ(b.state_bytes(), a.state_bytes());
     EXPECT_EQ(b.current_seed(), 17u);
     EXPECT_EQ(b.next_double_normal_sample(), 1.25);
     EXPECT_EQ(b.next_float_normal_sample(), -0.5f);
@@ -94,19 +94,19 @@ TEST(CPUGenerator, StateRoundTripsAtEveryPlaceOfTheBlock) {
 TEST(CPUGenerator, RefusesWhatIsNoState) {
   CPUGeneratorImpl generator(3);
   words(generator, 10);
-  const std::vector<uint8_t> good = generator.get_state();
-  EXPECT_EQ(error_of([&] { generator.set_state(std::vector<uint8_t>(10)); }),
+  const std::vector<uint8_t> good = generator.state_bytes();
+  EXPECT_EQ(error_of([&] { generator.set_state_bytes(std::vector<uint8_t>(10)); }),
             "set_state: a CPU generator state of 5056 bytes was required; 10 bytes were given. Pass what "
             "get_state returned.");
-  EXPECT_EQ(error_of([&] { generator.set_state(std::vector<uint8_t>(5056)); }),
+  EXPECT_EQ(error_of([&] { generator.set_state_bytes(std::vector<uint8_t>(5056)); }),
             "set_state: an MT19937 state was required; seeded=0, left=0, next=0 were given. Pass what "
             "get_state returned.");
   for (auto [offset, value] : {std::pair{8, 0}, {8, 200}, {12, 0}, {16, 200}, {17, 4}, {23, 128}}) {
     std::vector<uint8_t> bad = good;
     bad[static_cast<std::size_t>(offset)] = static_cast<uint8_t>(value);
-    EXPECT_TRUE(error_of([&] { generator.set_state(bad); }).starts_with("set_state: an MT19937 state was required; seeded=")) << offset;
+    EXPECT_TRUE(error_of([&] { generator.set_state_bytes(bad); }).starts_with("set_state: an MT19937 state was required; seeded=")) << offset;
   }
-  EXPECT_EQ(generator.get_state(), good);
+  EXPECT_EQ(generator.state_bytes(), good);
 }
 
 TEST(CPUGenerator, SeedsByTheLowWordAndKeepsAll64Bits) {
@@ -148,8 +148,8 @@ TEST(Generator, LookupChecksTheDevice) {
     void set_current_seed(uint64_t) override {}
     uint64_t current_seed() const override { return 0; }
     uint64_t seed() override { return 0; }
-    std::vector<uint8_t> get_state() const override { return {}; }
-    void set_state(std::span<const uint8_t>) override {}
+    std::vector<uint8_t> state_bytes() const override { return {}; }
+    void set_state_bytes(std::span<const uint8_t>) override {}
     intrusive_ptr<GeneratorImpl> clone() const override { return make_intrusive<Other>(); }
   };
   const Generator fallback = make_cpu_generator(1), other = make_generator<Other>();

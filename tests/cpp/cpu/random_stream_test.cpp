@@ -228,7 +228,7 @@ TEST(RandomStreamTest, LongFillsEqualShortOnes) {
     exponential_fill(actual.data() + i, std::min(step, n - i), 1.5, parts);
   set_num_threads(threads);
   EXPECT_EQ(actual, expected);
-  EXPECT_EQ(whole.get_state(), parts.get_state());
+  EXPECT_EQ(whole.state_bytes(), parts.state_bytes());
 
   set_num_threads(4);
   normal_serial_fill(expected.data(), n, 0.5, 2.0, whole);
@@ -237,7 +237,7 @@ TEST(RandomStreamTest, LongFillsEqualShortOnes) {
     normal_serial_fill(actual.data() + i, std::min(step, n - i), 0.5, 2.0, parts);
   set_num_threads(threads);
   EXPECT_EQ(actual, expected);
-  EXPECT_EQ(whole.get_state(), parts.get_state());
+  EXPECT_EQ(whole.state_bytes(), parts.state_bytes());
 }
 
 // Rounding to half can reach the excluded end; such draws become the first number of the range.
@@ -314,7 +314,7 @@ TEST(RandomStreamTest, BoundsThatHalfTypesRoundMoveInwards) {
 
 TEST(RandomStreamTest, ErrorsLeaveTheStreamAlone) {
   CPUGeneratorImpl generator(1);
-  const std::vector<uint8_t> state = generator.get_state();
+  const std::vector<uint8_t> state = generator.state_bytes();
   float x[20];
   int64_t index[4];
   const float nan = std::numeric_limits<float>::quiet_NaN(), inf = std::numeric_limits<float>::infinity();
@@ -345,7 +345,7 @@ TEST(RandomStreamTest, ErrorsLeaveTheStreamAlone) {
   EXPECT_EQ(error_of([&] { multinomial_without_replacement(index, weights, 1, 2, 3, generator); }),
             "multinomial: cannot sample n_sample > prob_dist.size(-1) samples without replacement; "
             "n_sample=3 and 2 categories were given.");
-  EXPECT_EQ(generator.get_state(), state);
+  EXPECT_EQ(generator.state_bytes(), state);
 }
 
 // ---- counter-based fills

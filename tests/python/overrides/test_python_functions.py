@@ -39,7 +39,7 @@ DO_NOT_ASK = {
         "is_vulkan_available", "is_warn_always_enabled", "manual_seed", "printoptions", "seed", "set_autocast_cpu_dtype", "set_autocast_cpu_enabled",
         "set_autocast_gpu_dtype", "set_default_device", "set_default_tensor_type", "set_deterministic_debug_mode", "set_float32_matmul_precision",
         "set_flush_denormal", "set_num_interop_threads", "set_printoptions", "set_rng_state", "set_warn_always", "sym_float", "sym_int", "sym_ite", "sym_max",
-        "sym_min", "sym_not", "sym_sqrt", "sym_sum", "thread_safe_generator", "typename", "use_deterministic_algorithms",
+        "sym_min", "sym_not", "sym_sqrt", "sym_sum", "thread_safe_generator", "typename", "use_deterministic_algorithms", "load", "save", "vmap",
     },
     "cresset.nn.functional": {"upsample", "upsample_bilinear", "upsample_nearest"},
     "cresset.nn.init": {"calculate_gain"},

@@ -8,7 +8,7 @@
 
 | variable (also with TORCH_ or PYTORCH_ for CRESSET_) | meaning |
 |---|---|
-| CRESSET_TEST_DEVICES | paths with ':' between them: Python files that set TEST_CLASS to a base class, or libraries of backends |
+| CRESSET_TEST_DEVICES | with ':' between them: Python files that set TEST_CLASS to a base class, libraries of backends, devices |
 | CRESSET_TESTING_DEVICE_ONLY_FOR, …_EXCEPT_FOR | device types with commas between them |
 | CRESSET_TEST_CAPABILITIES | tables for devices without a base class of their own: name=file.toml, with commas between them |
 """
@@ -186,6 +186,11 @@ def _variable(name, torch_prefix="TORCH_"):
     return os.environ.get(f"CRESSET_{name}") or os.environ.get(torch_prefix + name) or ""
 
 
+def _names(which):
+    """Device types in CRESSET_TESTING_DEVICE_<which>."""
+    return [n.strip() for n in _variable(f"TESTING_DEVICE_{which}", "PYTORCH_").split(",") if n.strip()]
+
+
 def get_device_type_test_bases():
     """A base class for the CPU, for meta, and for each backend that is loaded; classes of CRESSET_TEST_DEVICES replace those."""
     bases = {"cpu": CPUTestBase, "meta": MetaTestBase}
@@ -195,6 +200,11 @@ def get_device_type_test_bases():
             given.append(runpy.run_path(path, init_globals=globals())["TEST_CLASS"])
         else:
             load_backend(path)
+    for name in _names("ONLY_FOR"):
+        try:
+            cresset.device(name)  # an installed backend loads when it is named
+        except RuntimeError:
+            continue
     for name in out_of_tree_devices():
         members = {"capabilities": _capabilities_of(name)}
         if _canonical(name) == PRIVATEUSE1:
@@ -223,9 +233,7 @@ def _listed(value):
 
 def get_desired_device_type_test_bases(except_for=None, only_for=None, include_lazy=False, allow_mps=False, allow_xpu=False):
     bases = filter_desired_device_types(get_device_type_test_bases(), _listed(except_for), _listed(only_for))
-    only = [n.strip() for n in _variable("TESTING_DEVICE_ONLY_FOR", "PYTORCH_").split(",") if n.strip()]
-    out = [n.strip() for n in _variable("TESTING_DEVICE_EXCEPT_FOR", "PYTORCH_").split(",") if n.strip()]
-    return filter_desired_device_types(bases, out, only)
+    return filter_desired_device_types(bases, _names("EXCEPT_FOR"), _names("ONLY_FOR"))
 
 
 def get_all_device_types():

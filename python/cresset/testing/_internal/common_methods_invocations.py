@@ -171,17 +171,9 @@ class OpInfo:
         return dtype in self.dtypes
 
 
-@functools.cache
-def _all():
-    return [OpInfo(row) for row in rows()]
+op_db = [OpInfo(row) for row in rows()]
 
 
 def ops_by_name(*names):
     """The OpInfos whose name, with or without overload, is among the names."""
-    return [op for op in _all() if op.name in names or op.full_name in names]
-
-
-def __getattr__(name):
-    if name == "op_db":
-        return _all()
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return [op for op in op_db if op.name in names or op.full_name in names]

@@ -1,0 +1,98 @@
+"""Memory, streams, events, random numbers, compiled programs on disk."""
+
+import os
+import subprocess
+import sys
+
+import cresset
+import pytest
+
+from cresset import accelerator
+
+
+def test_memory_is_counted_and_reused():
+    device = cresset.device("opencl")
+    x = cresset.empty(1000, device=device)
+    address = x.data_ptr()
+    del x
+    again = cresset.empty(900, device=device)
+    assert again.data_ptr() == address  # from the cache
+    assert accelerator.memory_allocated(device) >= 3600
+
+
+def test_too_much_memory():
+    with pytest.raises(RuntimeError, match="out of memory"):
+        cresset.empty(1 << 50, device="opencl")
+
+
+def test_streams_and_events():
+    x = cresset.ones(1000, device="opencl")
+    side = cresset.Stream(device="opencl")
+    with side:
+        y = x * 2
+        done = side.record_event()
+    accelerator.current_stream().wait_event(done)
+    assert (y + 1).sum().item() == 3000
+    side.synchronize()
+    assert done.query() and side.query()
+
+
+def test_seeds():
+    def draw():
+        cresset.manual_seed(5)
+        return cresset.rand(10, device="opencl"), cresset.randn(33, device="opencl")
+
+    (a, b), (c, d) = draw(), draw()
+    assert cresset.equal(a.cpu(), c.cpu()) and cresset.equal(b.cpu(), d.cpu())
+    assert 0 <= a.min().item() and a.max().item() < 1
+    other = cresset.rand(10, device="opencl")
+    assert not cresset.equal(other.cpu(), a.cpu())
+
+
+def philox(counter, seed):
+    """One block, from the published definition, in whole numbers."""
+    c, k = [counter & 0xFFFFFFFF, counter >> 32, 0, 0], [seed & 0xFFFFFFFF, seed >> 32]
+    for _ in range(10):
+        a, b = 0xD2511F53 * c[0], 0xCD9E8D57 * c[2]
+        c = [(b >> 32) ^ c[1] ^ k[0], b & 0xFFFFFFFF, (a >> 32) ^ c[3] ^ k[1], a & 0xFFFFFFFF]
+        k = [(k[0] + 0x9E3779B9) & 0xFFFFFFFF, (k[1] + 0xBB67AE85) & 0xFFFFFFFF]
+    return c
+
+
+def test_uniform_numbers_are_those_of_philox():
+    generator = cresset.Generator(device="opencl").manual_seed(1234567890123)
+    have = cresset.empty(9, device="opencl").uniform_(generator=generator).cpu().tolist()
+    words = [w for block in range(3) for w in philox(block, 1234567890123)]
+    assert have == [(w & 0xFFFFFF) / 2**24 for w in words[:9]]
+
+
+def test_distributions():
+    cresset.manual_seed(0)
+    n = cresset.randn(20_000, device="opencl").cpu()
+    assert abs(n.mean().item()) < 0.03 and abs(n.std().item() - 1) < 0.03
+    dropped = cresset.nn.functional.dropout(cresset.ones(20_000, device="opencl"), 0.25).cpu()
+    assert abs((dropped == 0).float().mean().item() - 0.25) < 0.02
+    whole = cresset.randint(3, 7, (1000,), device="opencl").cpu()
+    assert whole.min().item() == 3 and whole.max().item() == 6
+
+
+SCRIPT = """
+import cresset
+x = cresset.arange(5.0, device="opencl")
+print((x * 3 + 1).sum().item())
+"""
+
+
+def test_programs_are_kept_on_disk(tmp_path):
+    env = os.environ | {"CRESSET_OPENCL_CACHE": str(tmp_path)}
+
+    def run():
+        return subprocess.run([sys.executable, "-c", SCRIPT], env=env, capture_output=True, text=True, check=True).stdout
+
+    first = run()
+    files = sorted(tmp_path.iterdir())
+    assert first == run() and len(files) >= 3 and sorted(tmp_path.iterdir()) == files
+    # Damaged files are not trusted.
+    for file in files:
+        file.write_bytes(file.read_bytes()[:100])
+    assert run() == first

@@ -1,0 +1,46 @@
+// What a device outside of the tree costs: dispatch to its kernel beside the CPU's, and an operator through the CPU fallback.
+// The device is backends/minimal: CRESSET_BACKEND_PATH leads to its library.
+#include <cresset/cresset.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <vector>
+
+namespace {
+
+using namespace cresset;
+
+Tensor nothing(const Tensor& x) { return x; }
+
+// Nanoseconds a call: the third best of fifteen rounds, since other programs disturb.
+template <class F>
+double nanoseconds(F f, int calls) {
+  std::vector<double> rounds;
+  for (int round = 0; round < 15; ++round) {
+    const auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < calls; ++i) f();
+    rounds.push_back(std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count() / calls);
+  }
+  std::sort(rounds.begin(), rounds.end());
+  return rounds[2];
+}
+
+}  // namespace
+
+CRESSET_LIBRARY(bench, m) { m.def("nothing(Tensor x) -> Tensor"); }
+CRESSET_LIBRARY_IMPL(bench, CPU, m) { m.impl("nothing", &nothing); }
+
+int main() {
+  const DeviceType type = device_type_from_name("minimal");
+  Library library(Library::IMPL, "bench", backendKey(type), __FILE__, __LINE__);
+  library.impl("nothing", &nothing);
+  const auto op = Dispatcher::singleton().findSchemaOrThrow("bench::nothing", "").typed<Tensor(const Tensor&)>();
+  const AutoDispatchBelowADInplaceOrView below;
+  const Tensor a = ones({1000}), x = a.to(Device(type));
+  std::printf("dispatch to a kernel: %.2f ns on the CPU, %.2f ns on the device\n", nanoseconds([&] { op.call(a); }, 200000),
+              nanoseconds([&] { op.call(x); }, 200000));
+  std::printf("add of 1,000 elements: %.0f ns on the CPU, %.0f ns through the fallback (budget: 3,000 more)\n",
+              nanoseconds([&] { cresset::add(a, a); }, 5000), nanoseconds([&] { cresset::add(x, x); }, 5000));
+  std::printf("%s", cpu_fallback_report().c_str());
+}

@@ -1,0 +1,505 @@
+// Everything of the namespace at that sources name, apart from kernels' own tools (native.h).
+#pragma once
+
+#include <cresset_compat/c10.h>
+#include <cresset_compat/dispatch.h>
+#include <cresset_compat/functions.h>
+
+#include <cresset/base/parallel.h>
+#include <cresset/core/accelerator_hooks.h>
+#include <cresset/ops/cpu_fallback.h>
+#include <cresset/ops/from_blob.h>
+#include <cresset/ops/functions.h>
+#include <cresset/ops/tensor_index.h>
+#include <cresset/ops/tensor_literal.h>
+#include <cresset/ops/type_properties.h>
+
+#define AT_PARALLEL_NATIVE 1
+#define AT_MKL_ENABLED() 0
+#define AT_MKLDNN_ENABLED() 0
+#define AT_POCKETFFT_ENABLED() 0
+#define AT_NNPACK_ENABLED() 0
+#define AT_BUILD_WITH_LAPACK() 1
+
+namespace at {
+
+using cresset::from_blob;
+using cresset::manual_seed;
+using cresset::tensor;
+using TensorRef = const Tensor&;
+using ITensorListRef = TensorList;
+using IOptTensorListRef = OptionalTensorList;
+struct Dimname {
+  static Dimname fromSymbol(Symbol s) { return Dimname(std::move(s)); }
+  static Dimname wildcard() { return Dimname(Symbol::dimname("*")); }
+  const Symbol& symbol() const { return symbol_; }
+  bool isBasic() const { return symbol_.toUnqualString() != "*"; }
+  bool isWildcard() const { return !isBasic(); }
+  friend bool operator==(const Dimname&, const Dimname&) = default;
+
+ private:
+  explicit Dimname(Symbol s) : symbol_(std::move(s)) {}
+  Symbol symbol_;
+};
+using DimnameList = c10::ArrayRef<Dimname>;
+namespace namedinference {
+inline void propagate_names(const Tensor&, const Tensor&) {}
+inline bool has_names(TensorList) { return false; }
+}  // namespace namedinference
+struct NoNamesGuard {
+  NoNamesGuard() {}
+  void reset() {}
+};
+using NameVector = c10::SmallVector<int64_t>;
+
+// --- threads
+using cresset::get_num_threads;
+using cresset::get_thread_num;
+using cresset::in_parallel_region;
+using cresset::set_num_threads;
+namespace internal {
+inline constexpr int64_t GRAIN_SIZE = 32768;
+struct ThreadIdGuard {
+  explicit ThreadIdGuard(int) {}
+};
+inline void lazy_init_num_threads() {}
+}  // namespace internal
+inline void init_num_threads() {}
+inline int get_num_interop_threads() { return 1; }
+inline void set_num_interop_threads(int n) { CRESSET_CHECK(n > 0, "Expected positive number of threads"); }
+inline int intraop_default_num_threads() { return get_num_threads(); }
+inline int64_t divup(int64_t x, int64_t y) { return (x + y - 1) / y; }
+template <class F>
+void parallel_for(int64_t begin, int64_t end, int64_t grain_size, const F& f) {
+  CRESSET_CHECK(grain_size >= 0, "parallel_for: a grain size of at least 0 was required; ", grain_size, " was given.");
+  cresset::parallel_for(begin, end, grain_size, f);
+}
+/// f(begin, end, identity) for pieces, joined from left to right by combine.
+template <class T, class F, class Combine>
+T parallel_reduce(int64_t begin, int64_t end, int64_t grain_size, T identity, const F& f, const Combine& combine) {
+  if (begin >= end) return identity;
+  const int64_t step = std::max<int64_t>({grain_size, divup(end - begin, get_num_threads()), 1});
+  std::vector<T> parts(static_cast<std::size_t>(divup(end - begin, step)), identity);
+  cresset::parallel_for(0, static_cast<int64_t>(parts.size()), 1, [&](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i)
+      parts[static_cast<std::size_t>(i)] = f(begin + i * step, std::min(end, begin + (i + 1) * step), identity);
+  });
+  T result = identity;
+  for (const T& part : parts) result = combine(result, part);
+  return result;
+}
+inline void launch(std::function<void()> f) { f(); }
+/// What a task on another thread takes along: key sets and modes.
+class ThreadLocalState {
+ public:
+  ThreadLocalState() : keys_(c10::impl::tls_local_dispatch_key_set()), modes_(cresset::detail::grad_mode_state) {}
+  explicit ThreadLocalState(bool) : ThreadLocalState() {}
+  static void setThreadLocalState(const ThreadLocalState& s) {
+    cresset::detail::local_keys = {s.keys_.included.raw_repr(), s.keys_.excluded.raw_repr()};
+    cresset::detail::grad_mode_state = s.modes_;
+  }
+
+ private:
+  c10::LocalDispatchKeySet keys_;
+  cresset::detail::GradModeState modes_;
+};
+class ThreadLocalStateGuard {
+ public:
+  explicit ThreadLocalStateGuard(const ThreadLocalState& s) { ThreadLocalState::setThreadLocalState(s); }
+  ~ThreadLocalStateGuard() { ThreadLocalState::setThreadLocalState(before_); }
+  ThreadLocalStateGuard(const ThreadLocalStateGuard&) = delete;
+
+ private:
+  ThreadLocalState before_;
+};
+namespace sequence_number {
+inline uint64_t peek() { return 0; }
+inline uint64_t get_and_increment() { return 0; }
+}  // namespace sequence_number
+
+// --- types of arithmetic
+template <class T>
+struct OpMathType {
+  using type = cresset::opmath_type<T>;
+};
+using cresset::opmath_type;
+template <class T>
+using acc_type_cpu = std::conditional_t<std::is_integral_v<T> && !std::is_same_v<T, bool>, int64_t,
+                                        std::conditional_t<std::is_same_v<T, float> || c10::is_reduced_floating_point_v<T>, double, T>>;
+template <class T, bool is_cuda>
+using acc_type = std::conditional_t<is_cuda, cresset::opmath_type<T>, acc_type_cpu<T>>;
+inline ScalarType toAccumulateType(ScalarType t, bool is_cuda) {
+  if (is_cuda) return toOpMathType(t);
+  return isIntegralType(t) ? kLong : t == kFloat || isReducedFloatingType(t) ? kDouble : t;
+}
+
+// --- arguments in errors
+using CheckedFrom = const char*;
+struct TensorGeometry {
+  TensorGeometry() = default;
+  explicit TensorGeometry(IntArrayRef sizes) : sizes_(sizes.vec()), strides_(contiguous_of(sizes)), numel_(product(sizes)) {}
+  explicit TensorGeometry(const Tensor& t)
+      : sizes_(t.sizes().vec()), strides_(t.strides().vec()), storage_offset_(t.storage_offset()), numel_(t.numel()) {}
+  int64_t dim() const { return static_cast<int64_t>(sizes_.size()); }
+  int64_t size(int64_t d) const { return sizes_[static_cast<std::size_t>(cresset::maybe_wrap_dim(d, dim()))]; }
+  IntArrayRef sizes() const { return sizes_; }
+  int64_t stride(int64_t d) const { return strides_[static_cast<std::size_t>(cresset::maybe_wrap_dim(d, dim()))]; }
+  IntArrayRef strides() const { return strides_; }
+  int64_t storage_offset() const { return storage_offset_; }
+  int64_t numel() const { return numel_; }
+  bool is_contiguous() const { return IntArrayRef(strides_) == IntArrayRef(contiguous_of(sizes_)); }
+
+ private:
+  static std::vector<int64_t> contiguous_of(IntArrayRef sizes) { return IntArrayRef(c10::contiguous_strides(sizes)).vec(); }
+  static int64_t product(IntArrayRef sizes) {
+    int64_t n = 1;
+    for (int64_t s : sizes) n *= s;
+    return n;
+  }
+  std::vector<int64_t> sizes_, strides_{};
+  int64_t storage_offset_ = 0, numel_ = 0;
+};
+struct TensorArg {
+  const Tensor& tensor;
+  const char* name;
+  int pos;
+  TensorArg(const Tensor& tensor, const char* name, int pos) : tensor(tensor), name(name), pos(pos) {}
+  TensorArg(Tensor&&, const char*, int) = delete;
+  const Tensor* operator->() const { return &tensor; }
+  const Tensor& operator*() const { return tensor; }
+};
+struct TensorGeometryArg {
+  TensorGeometry tensor;
+  const char* name;
+  int pos;
+  TensorGeometryArg(TensorArg arg) : tensor(arg.tensor), name(arg.name), pos(arg.pos) {}
+  TensorGeometryArg(TensorGeometry tensor, const char* name, int pos) : tensor(std::move(tensor)), name(name), pos(pos) {}
+  const TensorGeometry* operator->() const { return &tensor; }
+  const TensorGeometry& operator*() const { return tensor; }
+};
+inline std::ostream& operator<<(std::ostream& out, const TensorGeometryArg& t) {
+  return t.pos == 0 ? out << "'" << t.name << "'" : out << "argument #" << t.pos << " '" << t.name << "'";
+}
+inline std::ostream& operator<<(std::ostream& out, const TensorArg& t) { return out << TensorGeometryArg(t); }
+inline void checkDim(CheckedFrom c, const Tensor& t, const char* name, int pos, int64_t dim) {
+  TORCH_CHECK(t.dim() == dim, "Expected ", dim, "-dimensional tensor, but got ", t.dim(), "-dimensional tensor for ",
+              TensorGeometryArg(TensorArg(t, name, pos)), " (while checking arguments for ", c, ")");
+}
+inline void checkDim(CheckedFrom c, const TensorGeometryArg& t, int64_t dim) {
+  TORCH_CHECK(t->dim() == dim, "Expected ", dim, "-dimensional tensor, but got ", t->dim(), "-dimensional tensor for ", t,
+              " (while checking arguments for ", c, ")");
+}
+inline void checkDimRange(CheckedFrom c, const TensorGeometryArg& t, int64_t first, int64_t last) {
+  TORCH_CHECK(t->dim() >= first && t->dim() < last, "Expected ", first, " to ", last - 1, " dimensions, but got ", t->dim(),
+              "-dimensional tensor for ", t, " (while checking arguments for ", c, ")");
+}
+inline void checkContiguous(CheckedFrom c, const TensorGeometryArg& t) {
+  TORCH_CHECK(t->is_contiguous(), "Expected contiguous tensor, but got non-contiguous tensor for ", t, " (while checking arguments for ", c, ")");
+}
+inline void checkAllContiguous(CheckedFrom c, ArrayRef<TensorArg> ts) {
+  for (const TensorArg& t : ts)
+    if (t->defined()) checkContiguous(c, t);
+}
+inline void checkSize(CheckedFrom c, const TensorGeometryArg& t, IntArrayRef sizes) {
+  checkDim(c, t, static_cast<int64_t>(sizes.size()));
+  TORCH_CHECK(t->sizes() == sizes, "Expected tensor of size ", sizes, ", but got tensor of size ", t->sizes(), " for ", t,
+              " (while checking arguments for ", c, ")");
+}
+inline void checkSize(CheckedFrom c, const TensorGeometryArg& t, int64_t dim, int64_t size) {
+  TORCH_CHECK(t->size(dim) == size, "Expected tensor to have size ", size, " at dimension ", dim, ", but got size ", t->size(dim), " for ", t,
+              " (while checking arguments for ", c, ")");
+}
+inline void checkNumel(CheckedFrom c, const TensorGeometryArg& t, int64_t numel) {
+  TORCH_CHECK(t->numel() == numel, "Expected tensor for ", t, " to have ", numel, " elements; but it actually has ", t->numel(),
+              " elements (while checking arguments for ", c, ")");
+}
+inline void checkSameSize(CheckedFrom c, const TensorArg& a, const TensorArg& b) {
+  TORCH_CHECK(a->sizes() == b->sizes(), "Expected tensor for ", a, " to have same size as tensor for ", b, "; but ", a->sizes(),
+              " does not equal ", b->sizes(), " (while checking arguments for ", c, ")");
+}
+inline void checkAllSameSize(CheckedFrom c, ArrayRef<TensorArg> ts) {
+  for (std::size_t i = 1; i < ts.size(); ++i) checkSameSize(c, ts[0], ts[i]);
+}
+inline void checkAllSameNumel(CheckedFrom c, ArrayRef<TensorArg> ts) {
+  for (std::size_t i = 1; i < ts.size(); ++i) checkNumel(c, ts[i], ts[0]->numel());
+}
+inline void checkDefined(CheckedFrom c, const TensorArg& t) {
+  TORCH_CHECK(t->defined(), "Expected tensor for ", t, " to be non-null, but it was undefined  (while checking arguments for ", c, ")");
+}
+inline void checkAllDefined(CheckedFrom c, ArrayRef<TensorArg> ts) {
+  for (const TensorArg& t : ts) checkDefined(c, t);
+}
+inline void checkSameType(CheckedFrom c, const TensorArg& a, const TensorArg& b) {
+  TORCH_CHECK(a->options().dtype() == b->options().dtype() && a->device().type() == b->device().type(), "Expected tensor for ", a,
+              " to have the same type as tensor for ", b, "; but type ", a->toString(), " does not equal ", b->toString(),
+              " (while checking arguments for ", c, ")");
+}
+inline void checkAllSameType(CheckedFrom c, ArrayRef<TensorArg> ts) {
+  for (std::size_t i = 1; i < ts.size(); ++i) checkSameType(c, ts[0], ts[i]);
+}
+inline void checkScalarType(CheckedFrom c, const TensorArg& t, ScalarType type) {
+  TORCH_CHECK(t->scalar_type() == type, "Expected tensor for ", t, " to have scalar type ", toString(type), "; but got ", t->toString(),
+              " instead (while checking arguments for ", c, ")");
+}
+inline void checkScalarTypes(CheckedFrom c, const TensorArg& t, ArrayRef<ScalarType> types) {
+  TORCH_CHECK(std::find(types.begin(), types.end(), t->scalar_type()) != types.end(), "Expected tensor for ", t,
+              " to have one of the following scalar types: ", types, "; but got ", t->toString(), " instead (while checking arguments for ", c, ")");
+}
+inline void checkSameGPU(CheckedFrom c, const TensorArg& a, const TensorArg& b) {
+  TORCH_CHECK(!a->is_cpu() && a->device() == b->device(), "Expected tensors ", a, " and ", b,
+              " to be on one accelerator (while checking arguments for ", c, ")");
+}
+inline void checkAllSameGPU(CheckedFrom c, ArrayRef<TensorArg> ts) {
+  for (std::size_t i = 1; i < ts.size(); ++i) checkSameGPU(c, ts[0], ts[i]);
+}
+inline void checkBackend(CheckedFrom c, const Tensor& t, Backend b) {
+  TORCH_CHECK(!t.defined() || c10::dispatchKeyToBackend(backendKey(t.device().type())) == b, "Expected tensor of another backend, but got ",
+              t.toString(), " (while checking arguments for ", c, ")");
+}
+inline void checkDeviceType(CheckedFrom c, const Tensor& t, DeviceType type) {
+  TORCH_CHECK(!t.defined() || t.device().type() == type, "Expected tensor to have ", DeviceTypeName(type), " DeviceType, but got tensor with ",
+              DeviceTypeName(t.device().type()), " DeviceType (while checking arguments for ", c, ")");
+}
+inline void checkDeviceType(CheckedFrom c, TensorList ts, DeviceType type) {
+  for (const Tensor& t : ts) checkDeviceType(c, t, type);
+}
+inline void checkLayout(CheckedFrom c, const Tensor& t, Layout layout) {
+  TORCH_CHECK(!t.defined() || t.layout() == layout, "Expected tensor to have ", layout, " Layout, but got tensor with ", t.layout(),
+              " Layout (while checking arguments for ", c, ")");
+}
+inline void* maybe_data_ptr(const Tensor& t) { return t.defined() ? t.data_ptr() : nullptr; }
+inline bool geometry_is_contiguous(IntArrayRef sizes, IntArrayRef strides) { return strides == IntArrayRef(c10::contiguous_strides(sizes)); }
+inline void check_dim_size(const Tensor& t, int64_t dim, int64_t dim_size, int64_t size) {
+  TORCH_CHECK(t.dim() == dim && t.size(dim_size) == size, "Expected a tensor of dimension ", dim, " and tensor.size[", dim_size, "] == ", size,
+              " but got: dimension ", t.dim(), " and tensor.size[", dim_size, "] = ", t.size(dim_size));
+}
+inline int64_t maybe_wrap_dim(int64_t d, int64_t ndim, bool wrap_scalar = true) { return cresset::maybe_wrap_dim(d, ndim, wrap_scalar); }
+inline int64_t maybe_wrap_dim(int64_t d, const Tensor& t) { return cresset::maybe_wrap_dim(d, t.dim()); }
+inline void maybe_wrap_dims(std::vector<int64_t>& dims, int64_t ndim) {
+  for (int64_t& d : dims) d = cresset::maybe_wrap_dim(d, ndim);
+}
+
+// --- shapes that broadcast
+inline std::vector<int64_t> infer_size(IntArrayRef a, IntArrayRef b) {
+  std::vector<int64_t> out(std::max(a.size(), b.size()));
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const int64_t x = i < a.size() ? a[a.size() - 1 - i] : 1, y = i < b.size() ? b[b.size() - 1 - i] : 1;
+    TORCH_CHECK(x == y || x == 1 || y == 1, "The size of tensor a (", x, ") must match the size of tensor b (", y,
+                ") at non-singleton dimension ", out.size() - 1 - i);
+    out[out.size() - 1 - i] = x == 1 ? y : x;
+  }
+  return out;
+}
+inline bool are_expandable(IntArrayRef a, IntArrayRef b) {
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    const int64_t x = a[a.size() - 1 - i], y = b[b.size() - 1 - i];
+    if (x != y && x != 1 && y != 1) return false;
+  }
+  return true;
+}
+inline bool is_expandable_to(IntArrayRef shape, IntArrayRef desired) {
+  if (shape.size() > desired.size()) return false;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    const int64_t size = shape[shape.size() - 1 - i];
+    if (size != desired[desired.size() - 1 - i] && size != 1) return false;
+  }
+  return true;
+}
+inline c10::MaybeOwned<Tensor> expand_size(const Tensor& t, IntArrayRef sizes) {
+  return t.sizes() == sizes ? c10::MaybeOwned<Tensor>::borrowed(t) : c10::MaybeOwned<Tensor>::owned(t.expand(sizes));
+}
+inline std::tuple<c10::MaybeOwned<Tensor>, c10::MaybeOwned<Tensor>> expand_outplace(const Tensor& a, const Tensor& b) {
+  const std::vector<int64_t> sizes = infer_size(a.sizes(), b.sizes());
+  return {expand_size(a, sizes), expand_size(b, sizes)};
+}
+inline c10::MaybeOwned<Tensor> expand_inplace(const Tensor& a, const Tensor& b) { return expand_size(b, a.sizes()); }
+inline std::vector<Tensor> expand_outplace(TensorList tensors) {
+  std::vector<int64_t> sizes;
+  for (const Tensor& t : tensors)
+    if (t.defined()) sizes = infer_size(sizes, t.sizes());
+  std::vector<Tensor> out;
+  for (const Tensor& t : tensors) out.push_back(t.defined() ? t.expand(sizes) : t);
+  return out;
+}
+inline Tensor sum_to(Tensor t, IntArrayRef shape) {
+  if (shape.empty()) return t.sum();
+  std::vector<int64_t> dims;
+  const int64_t leading = t.dim() - static_cast<int64_t>(shape.size());
+  for (int64_t d = 0; d < t.dim(); ++d)
+    if (d < leading || (shape[static_cast<std::size_t>(d - leading)] == 1 && t.size(d) != 1)) dims.push_back(d);
+  if (!dims.empty()) t = t.sum(IntArrayRef(dims), true);
+  return leading > 0 ? t.view(shape) : t;
+}
+
+// --- tensors and functions under further names
+template <class Impl, class... A>
+Tensor make_tensor_of(A&&... a) {
+  return Tensor(c10::intrusive_ptr<TensorImpl>(c10::make_intrusive<Impl>(std::forward<A>(a)...)));
+}
+namespace detail {
+template <class Impl, class... A>
+Tensor make_tensor(A&&... a) {
+  return make_tensor_of<Impl>(std::forward<A>(a)...);
+}
+template <class Impl, class... A>
+Tensor make_tensor_base(A&&... a) {
+  return make_tensor_of<Impl>(std::forward<A>(a)...);
+}
+inline void check_size_nonnegative(IntArrayRef sizes) { cresset::detail::check_sizes_nonnegative(sizes); }
+inline std::size_t computeStorageNbytes(IntArrayRef sizes, IntArrayRef strides, std::size_t itemsize, std::size_t offset = 0) {
+  return cresset::detail::compute_storage_nbytes(sizes, strides, itemsize, static_cast<int64_t>(offset));
+}
+inline std::size_t computeStorageNbytesContiguous(IntArrayRef sizes, std::size_t itemsize, std::size_t offset = 0) {
+  return computeStorageNbytes(sizes, c10::contiguous_strides(sizes), itemsize, offset);
+}
+inline const Generator& getDefaultCPUGenerator() { return cresset::default_cpu_generator(); }
+inline Generator createCPUGenerator(uint64_t seed = c10::default_rng_seed_val) { return cresset::make_cpu_generator(seed); }
+}  // namespace detail
+inline Tensor index(const Tensor& self, const c10::List<std::optional<Tensor>>& indices) {
+  const std::vector<std::optional<Tensor>> v = indices.vec();
+  return cresset::index(self, v);
+}
+inline Tensor index_put(const Tensor& self, const c10::List<std::optional<Tensor>>& indices, const Tensor& values, bool accumulate = false) {
+  const std::vector<std::optional<Tensor>> v = indices.vec();
+  return cresset::index_put(self, v, values, accumulate);
+}
+inline Tensor empty_symint(c10::SymIntArrayRef size, TensorOptions options = {}, std::optional<MemoryFormat> format = std::nullopt) {
+  return cresset::empty(size, options, format);
+}
+inline Tensor zeros_symint(c10::SymIntArrayRef size, TensorOptions options = {}) { return cresset::zeros(size, options); }
+inline Tensor ones_symint(c10::SymIntArrayRef size, TensorOptions options = {}) { return cresset::ones(size, options); }
+inline Tensor full_symint(c10::SymIntArrayRef size, const Scalar& v, TensorOptions options = {}) { return cresset::full(size, v, options); }
+inline Tensor tensor_of_scalar(const Scalar& s, TensorOptions options) { return cresset::full({}, s, options); }
+inline Tensor scalar_to_tensor(const Scalar& s, Device device = kCPU) { return cresset::full({}, s, TensorOptions(s.type()).device(device)); }
+inline c10::MaybeOwned<Tensor> borrow_from_optional_tensor(const std::optional<Tensor>& t) {
+  return t ? c10::MaybeOwned<Tensor>::borrowed(*t) : c10::MaybeOwned<Tensor>::owned(std::in_place);
+}
+inline std::optional<Device> device_of(const Tensor& t) { return t.defined() ? std::optional(t.device()) : std::nullopt; }
+inline std::optional<Device> device_of(const std::optional<Tensor>& t) { return t ? device_of(*t) : std::nullopt; }
+inline std::optional<Device> device_of(TensorList ts) { return ts.empty() ? std::nullopt : device_of(ts.front()); }
+inline bool is_tensor_subclass_like(const Tensor&) { return false; }
+inline bool isTensorSubclassLike(const Tensor&) { return false; }
+inline bool areAnyTensorSubclassLike(TensorList) { return false; }
+enum class MemOverlap { No, Yes, TooHard };
+enum class MemOverlapStatus { Full, Partial, No, TooHard };
+inline MemOverlap has_internal_overlap(const Tensor& t) {
+  if (t.is_non_overlapping_and_dense()) return MemOverlap::No;
+  for (int64_t d = 0; d < t.dim(); ++d)
+    if (t.stride(d) == 0 && t.size(d) > 1) return MemOverlap::Yes;
+  return MemOverlap::TooHard;
+}
+inline void assert_no_internal_overlap(const Tensor& t) {
+  TORCH_CHECK(has_internal_overlap(t) != MemOverlap::Yes, "unsupported operation: more than one element of the written-to tensor refers to a "
+              "single memory location. Please clone() the tensor before performing the operation.");
+}
+inline MemOverlapStatus get_overlap_status(const Tensor& a, const Tensor& b) {
+  if (a.is_same(b)) return MemOverlapStatus::Full;
+  if (a.numel() == 0 || b.numel() == 0 || !a.is_alias_of(b)) return MemOverlapStatus::No;
+  if (!a.is_non_overlapping_and_dense() || !b.is_non_overlapping_and_dense()) return MemOverlapStatus::TooHard;
+  const auto* x = static_cast<const char*>(a.data_ptr());
+  const auto* y = static_cast<const char*>(b.data_ptr());
+  if (x == y) return a.strides() == b.strides() ? MemOverlapStatus::Full : MemOverlapStatus::Partial;
+  return x < y + b.nbytes() && y < x + a.nbytes() ? MemOverlapStatus::Partial : MemOverlapStatus::No;
+}
+inline void assert_no_partial_overlap(const Tensor& a, const Tensor& b) {
+  TORCH_CHECK(get_overlap_status(a, b) != MemOverlapStatus::Partial, "unsupported operation: some elements of the input tensor and the "
+              "written-to tensor refer to a single memory location. Please clone() the tensor before performing the operation.");
+}
+inline void assert_no_overlap(const Tensor& a, const Tensor& b) {
+  const auto s = get_overlap_status(a, b);
+  TORCH_CHECK(s != MemOverlapStatus::Partial && s != MemOverlapStatus::Full, "unsupported operation: some elements of the input tensor and the "
+              "written-to tensor refer to a single memory location. Please clone() the tensor before performing the operation.");
+}
+namespace Reduction {
+enum Reduction { None, Mean, Sum, END };
+}
+enum class LinalgBackend : int8_t { Default, Cusolver, Magma };
+enum class BlasBackend : int8_t { Default, Cublas, Cublaslt, Ck };
+enum class SDPBackend { error = -1, math = 0, flash_attention = 1, efficient_attention = 2, cudnn_attention = 3, overrideable = 4 };
+enum class QEngine : uint8_t { NoQEngine, FBGEMM, QNNPACK, ONEDNN, X86 };
+
+/// Facts about the process.
+class Context {
+ public:
+  static bool hasCUDA() { return false; }
+  static bool hasHIP() { return false; }
+  static bool hasMPS() { return false; }
+  static bool hasXPU() { return false; }
+  static bool hasMKL() { return false; }
+  static bool hasMKLDNN() { return true; }
+  static bool hasLAPACK() { return true; }
+  static bool hasOpenMP() { return false; }
+  static bool hasCuDNN() { return false; }
+  bool deterministicAlgorithms() const { return false; }
+  bool deterministicCuDNN() const { return false; }
+  bool benchmarkCuDNN() const { return false; }
+  bool userEnabledCuDNN() const { return false; }
+  bool allowTF32CuBLAS() const { return false; }
+  void setDeterministicAlgorithms(bool, bool) {}
+  void lazyInitCUDA() {}
+  void lazyInitDevice(DeviceType) {}
+  static void alertNotDeterministic(std::string_view) {}
+  const Generator& defaultGenerator(Device device) { return cresset::default_generator_of(device); }
+};
+inline Context& globalContext() {
+  static Context c;
+  return c;
+}
+inline void init() {}
+inline bool hasCUDA() { return Context::hasCUDA(); }
+inline bool hasHIP() { return Context::hasHIP(); }
+inline bool hasMPS() { return Context::hasMPS(); }
+inline bool hasXPU() { return Context::hasXPU(); }
+inline bool hasMKL() { return Context::hasMKL(); }
+inline bool hasMKLDNN() { return Context::hasMKLDNN(); }
+inline bool hasLAPACK() { return Context::hasLAPACK(); }
+inline bool hasOpenMP() { return Context::hasOpenMP(); }
+inline std::string get_parallel_info() { return "ATen parallel backend: native thread pool"; }
+inline std::string show_config() { return "Cresset"; }
+inline std::string get_cxx_flags() { return ""; }
+inline std::string get_cpu_capability() { return "DEFAULT"; }
+inline DeprecatedTypeProperties CPU(ScalarType t) { return DeprecatedTypeProperties(TensorOptions(t).device(kCPU)); }
+inline DeprecatedTypeProperties CUDA(ScalarType t) { return DeprecatedTypeProperties(TensorOptions(t).device(kCUDA)); }
+inline DeprecatedTypeProperties getDeprecatedTypeProperties(Backend, ScalarType t) { return CPU(t); }
+namespace tracer::impl {
+inline bool is_dispatch_enabled() { return false; }
+struct NoTracerDispatchMode {
+  NoTracerDispatchMode() {}
+};
+}  // namespace tracer::impl
+struct NoTF32Guard {
+  NoTF32Guard() {}
+};
+
+// --- automatic mixed precision
+namespace autocast {
+inline bool is_autocast_enabled(DeviceType t = kCPU) { return !c10::impl::tls_is_dispatch_key_excluded(autocastKey(t)); }
+inline bool is_enabled() { return is_autocast_enabled(); }
+inline bool is_cpu_enabled() { return is_autocast_enabled(); }
+inline Tensor cached_cast(ScalarType to, const Tensor& t, DeviceType type = kCPU) {
+  return t.defined() && t.is_floating_point() && t.device().type() == type && t.scalar_type() != kDouble && t.scalar_type() != to ? t.to(to) : t;
+}
+inline std::optional<Tensor> cached_cast(ScalarType to, const std::optional<Tensor>& t, DeviceType type = kCPU) {
+  return t ? std::optional<Tensor>(cached_cast(to, *t, type)) : std::nullopt;
+}
+inline std::vector<Tensor> cached_cast(ScalarType to, TensorList ts, DeviceType type = kCPU) {
+  std::vector<Tensor> out;
+  for (const Tensor& t : ts) out.push_back(cached_cast(to, t, type));
+  return out;
+}
+inline ScalarType get_lower_precision_fp_from_device_type(DeviceType) { return kBFloat16; }
+inline void clear_cache() {}
+}  // namespace autocast
+
+// --- profiler marks
+enum class RecordScope : uint8_t { FUNCTION, BACKWARD_FUNCTION, TORCHSCRIPT_FUNCTION, KERNEL_FUNCTION_DTYPE, CUSTOM_CLASS, BUILD_FEATURE, LITE_INTERPRETER, USER_SCOPE };
+#define RECORD_FUNCTION(fn, inputs, ...) (void)0
+#define RECORD_FUNCTION_WITH_SCOPE(scope, fn, inputs, ...) (void)0
+#define RECORD_USER_SCOPE(fn) (void)0
+#define RECORD_KERNEL_FUNCTION_DTYPE(NAME, enum_type) (void)0
+
+}  // namespace at
+
+namespace torch {
+namespace ops = cresset;
+}

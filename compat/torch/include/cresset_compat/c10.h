@@ -1,0 +1,446 @@
+// Everything of the namespace c10 that sources name.
+#pragma once
+
+// Sources count on the standard headers that PyTorch's bring along.
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <numeric>
+#include <set>
+#include <sstream>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <unordered_set>
+#include <variant>
+#include <vector>
+
+#include <cresset_compat/names.h>
+
+#include <cresset_compat/half.h>
+#include <cresset_compat/metaprogramming.h>
+
+namespace c10 {
+
+// --- standard library under other names
+using std::in_place;
+using std::in_place_t;
+using std::make_optional;
+using std::nullopt;
+using std::nullopt_t;
+using std::optional;
+using std::string_view;
+using std::variant;
+using std::visit;
+using std::get_if;
+using std::holds_alternative;
+using std::monostate;
+using std::once_flag;
+template <class F, class... A>
+void call_once(once_flag& flag, F&& f, A&&... a) {
+  std::call_once(flag, std::forward<F>(f), std::forward<A>(a)...);
+}
+template <class T>
+using complex = std::complex<T>;
+template <class T, unsigned N = 4>
+using SmallVector = cresset::SmallVector<T, N>;
+template <class T>
+bool operator==(const std::vector<T>& a, ArrayRef<T> b) {
+  return ArrayRef<T>(a) == b;
+}
+template <class T>
+ArrayRef<T> makeArrayRef(const T& one) {
+  return one;
+}
+template <class T>
+ArrayRef<T> makeArrayRef(const std::vector<T>& v) {
+  return v;
+}
+template <class T, std::size_t N>
+ArrayRef<T> makeArrayRef(const std::array<T, N>& v) {
+  return v;
+}
+template <class T>
+ArrayRef<T> makeArrayRef(const T* p, std::size_t n) {
+  return {p, n};
+}
+
+// --- ranges of integers
+namespace detail {
+template <class I>
+struct integer_iterator {
+  using iterator_category = std::input_iterator_tag;
+  using value_type = I;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const I*;
+  using reference = I&;
+  I operator*() const { return value; }
+  const I* operator->() const { return &value; }
+  integer_iterator& operator++() {
+    ++value;
+    return *this;
+  }
+  integer_iterator operator++(int) { return integer_iterator{value++}; }
+  friend bool operator==(integer_iterator a, integer_iterator b) { return a.value == b.value; }
+  I value;
+};
+}  // namespace detail
+template <class I>
+struct integer_range {
+  integer_range(I begin, I end) : begin_{begin}, end_{end < begin ? begin : end} {}
+  detail::integer_iterator<I> begin() const { return begin_; }
+  detail::integer_iterator<I> end() const { return end_; }
+
+ private:
+  detail::integer_iterator<I> begin_, end_;
+};
+template <class I, std::enable_if_t<std::is_integral_v<I>, int> = 0>
+integer_range<I> irange(I end) {
+  return {I(), end};
+}
+template <class A, class B, std::enable_if_t<std::is_integral_v<A> && std::is_integral_v<B>, int> = 0>
+integer_range<B> irange(A begin, B end) {
+  return {static_cast<B>(begin), end};
+}
+
+// --- owned or borrowed
+template <class T>
+class MaybeOwned final {
+ public:
+  MaybeOwned() = default;
+  static MaybeOwned borrowed(const T& v) { return MaybeOwned(&v); }
+  static MaybeOwned owned(T&& v) { return MaybeOwned(std::optional<T>(std::move(v))); }
+  template <class... A>
+  static MaybeOwned owned(std::in_place_t, A&&... a) {
+    return MaybeOwned(std::optional<T>(std::in_place, std::forward<A>(a)...));
+  }
+  const T& operator*() const& { return own_ ? *own_ : *borrowed_; }
+  T operator*() && { return own_ ? std::move(*own_) : *borrowed_; }
+  const T* operator->() const { return own_ ? &*own_ : borrowed_; }
+  bool unsafeIsBorrowed() const { return !own_; }
+
+ private:
+  explicit MaybeOwned(const T* p) : borrowed_(p) {}
+  explicit MaybeOwned(std::optional<T> v) : own_(std::move(v)) {}
+  const T* borrowed_ = nullptr;
+  std::optional<T> own_;
+};
+template <class T>
+class ExclusivelyOwned {
+ public:
+  ExclusivelyOwned() = default;
+  explicit ExclusivelyOwned(T&& v) : v_(std::move(v)) {}
+  T take() && { return std::move(v_); }
+  const T& operator*() const { return v_; }
+  T& operator*() { return v_; }
+  T* operator->() { return &v_; }
+
+ private:
+  T v_;
+};
+template <class T>
+class Lazy {};
+
+// --- host memory by pointer alone. Cresset's own alloc_cpu needs the size again when it is freed.
+inline void* alloc_cpu(std::size_t n) {
+  if (n == 0) return nullptr;
+  void* p = std::aligned_alloc(64, (n + 63) / 64 * 64);
+  CRESSET_CHECK_AS(OutOfMemoryError, p, "CPU allocator: not enough memory: you tried to allocate ", n, " bytes.");
+  return p;
+}
+inline void free_cpu(void* p) { std::free(p); }
+
+// --- types, devices
+enum class Backend {
+  CPU,
+  CUDA,
+  HIP,
+  VE,
+  FPGA,
+  IPU,
+  XPU,
+  SparseCPU,
+  SparseCUDA,
+  SparseCsrCPU,
+  SparseCsrCUDA,
+  MAIA,
+  XLA,
+  Vulkan,
+  Metal,
+  Meta,
+  QuantizedCPU,
+  QuantizedCUDA,
+  QuantizedXPU,
+  Undefined,
+  MkldnnCPU,
+  MPS,
+  HPU,
+  Lazy,
+  MTIA,
+  PrivateUse1,
+  NumOptions
+};
+inline DispatchKey backendToDispatchKey(Backend b) {
+  switch (b) {
+    case Backend::CPU: return DispatchKey::CPU;
+    case Backend::CUDA: return DispatchKey::CUDA;
+    case Backend::Meta: return DispatchKey::Meta;
+    case Backend::MAIA: return DispatchKey::MAIA;
+    case Backend::XLA: return DispatchKey::XLA;
+    case Backend::PrivateUse1: return DispatchKey::PrivateUse1;
+    default: return DispatchKey::Undefined;
+  }
+}
+inline Backend dispatchKeyToBackend(DispatchKey k) {
+  for (Backend b : {Backend::CPU, Backend::CUDA, Backend::Meta, Backend::MAIA, Backend::XLA, Backend::PrivateUse1})
+    if (backendToDispatchKey(b) == k) return b;
+  return Backend::Undefined;
+}
+enum BackendComponent : uint8_t {
+  InvalidBit = 0,
+  CPUBit = 1,
+  CUDABit,
+  XLABit,
+  MetaBit,
+  PrivateUse1Bit,
+  PrivateUse2Bit,
+  PrivateUse3Bit,
+};
+constexpr BackendComponent toBackendComponent(DispatchKey k) { return static_cast<BackendComponent>(toBackendIndex(k) + 1); }
+constexpr BackendComponent toBackendComponent(DeviceType t) { return static_cast<BackendComponent>(static_cast<int>(t) + 1); }
+inline DispatchKey dispatchKeyOf(const TensorOptions& o) { return o.computeDispatchKey(); }
+inline DispatchKey computeDispatchKey(std::optional<ScalarType>, std::optional<Layout>, std::optional<Device> device) {
+  return backendKey(device_or_default(device).type());
+}
+inline std::string get_privateuse1_backend(bool lower_case = true) { return cresset::DeviceTypeName(kPrivateUse1, lower_case); }
+inline bool isQIntType(ScalarType t) { return t == kQInt8 || t == kQUInt8 || t == kQInt32; }
+inline bool isFloat8Type(ScalarType t) { return t >= kFloat8_e5m2 && t <= kFloat8_e4m3fnuz; }
+inline bool isBarebonesUnsignedType(ScalarType t) { return t == kUInt16 || t == kUInt32 || t == kUInt64; }
+inline bool isUnderlying(ScalarType, ScalarType) { return false; }
+enum QScheme : uint8_t { PER_TENSOR_AFFINE, PER_CHANNEL_AFFINE, PER_TENSOR_SYMMETRIC, PER_CHANNEL_SYMMETRIC, PER_CHANNEL_AFFINE_FLOAT_QPARAMS };
+inline constexpr QScheme kPerTensorAffine = PER_TENSOR_AFFINE, kPerChannelAffine = PER_CHANNEL_AFFINE,
+                         kPerTensorSymmetric = PER_TENSOR_SYMMETRIC, kPerChannelSymmetric = PER_CHANNEL_SYMMETRIC;
+inline void set_default_dtype(TypeMeta t) { cresset::set_default_dtype(t); }
+inline ScalarType get_default_dtype_as_scalartype() { return cresset::get_default_dtype(); }
+
+// --- symbolic numbers
+using SymFloat = double;
+using SymBool = bool;
+struct SymNodeImpl : intrusive_ptr_target {};
+using SymNode = intrusive_ptr<SymNodeImpl>;
+
+// --- dimension names exist only as types of arguments
+struct Symbol {
+  static Symbol fromQualString(const std::string& s) { return Symbol{s}; }
+  static Symbol dimname(const std::string& s) { return Symbol{"dimname::" + s}; }
+  static Symbol aten(const std::string& s) { return Symbol{"aten::" + s}; }
+  static Symbol prim(const std::string& s) { return Symbol{"prim::" + s}; }
+  static Symbol attr(const std::string& s) { return Symbol{"attr::" + s}; }
+  const char* toQualString() const { return text.c_str(); }
+  std::string toUnqualString() const { return text.substr(text.rfind(':') + 1); }
+  friend bool operator==(const Symbol&, const Symbol&) = default;
+  std::string text;
+};
+
+// --- registries of factories by name
+template <class Key, class Object, class... A>
+class Registry {
+ public:
+  using Creator = std::function<Object(A...)>;
+  void Register(const Key& key, Creator creator, const std::string& /*help*/ = {}) {
+    const std::lock_guard lock(mutex_);
+    creators_[key] = std::move(creator);
+  }
+  bool Has(const Key& key) const {
+    const std::lock_guard lock(mutex_);
+    return creators_.count(key) != 0;
+  }
+  Object Create(const Key& key, A... a) {
+    Creator creator;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto it = creators_.find(key);
+      if (it == creators_.end()) return nullptr;
+      creator = it->second;
+    }
+    return creator(std::forward<A>(a)...);
+  }
+  std::vector<Key> Keys() const {
+    const std::lock_guard lock(mutex_);
+    std::vector<Key> keys;
+    for (const auto& [key, creator] : creators_) keys.push_back(key);
+    return keys;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::unordered_map<Key, Creator> creators_;
+};
+template <class Key, class Object, class... A>
+struct Registerer {
+  Registerer(const Key& key, Registry<Key, Object, A...>* registry, typename Registry<Key, Object, A...>::Creator creator) {
+    registry->Register(key, std::move(creator));
+  }
+  template <class Derived>
+  static Object DefaultCreator(A... a) {
+    return Object(new Derived(a...));
+  }
+};
+
+// --- errors and logging
+struct SourceLocation {
+  const char* function;
+  const char* file;
+  uint32_t line;
+};
+struct Warning {
+  struct UserWarning {};
+  struct DeprecationWarning {};
+};
+inline std::string get_backtrace(std::size_t = 0, std::size_t = 64, bool = true) { return {}; }
+namespace utils {
+inline std::optional<std::string> get_env(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? std::optional<std::string>(value) : std::nullopt;
+}
+inline bool has_env(const char* name) { return std::getenv(name) != nullptr; }
+inline void set_env(const char* name, const char* value, bool overwrite = true) { setenv(name, value, overwrite); }
+/// "1" is true and "0" is false.
+inline std::optional<bool> check_env(const char* name) {
+  const auto value = get_env(name);
+  if (value == "1") return true;
+  if (value == "0") return false;
+  return std::nullopt;
+}
+}  // namespace utils
+
+template <class To, class From>
+To bit_cast(const From& v) {
+  return std::bit_cast<To>(v);
+}
+template <class To, class From>
+To checked_convert(From v, const char* name) {
+  CRESSET_CHECK(cresset::detail::fits<To>(v), "value cannot be converted to type ", name, " without overflow");
+  return static_cast<To>(v);
+}
+template <class T>
+T value_or_else(const std::optional<T>& v, const std::function<T()>& f) {
+  return v ? *v : f();
+}
+template <class T>
+std::size_t hash(const T& v) {
+  return std::hash<T>()(v);
+}
+inline std::size_t hash_combine(std::size_t seed, std::size_t value) { return seed ^ (value + 0x9e3779b9 + (seed << 6u) + (seed >> 2u)); }
+struct overloaded_base {};
+template <class... F>
+struct Overloaded : F... {
+  using F::operator()...;
+};
+template <class... F>
+Overloaded(F...) -> Overloaded<F...>;
+template <class... F>
+auto overloaded(F&&... f) {
+  return Overloaded{std::forward<F>(f)...};
+}
+
+namespace impl {
+template <DeviceType T>
+struct NoOpDeviceGuardImpl : cresset::impl::NoOpDeviceGuardImpl {
+  NoOpDeviceGuardImpl() : cresset::impl::NoOpDeviceGuardImpl(T) {}
+};
+template <class T>
+using InlineDeviceGuard = cresset::DeviceGuard;
+}  // namespace impl
+
+// Alignment of the CPU allocator's blocks.
+inline constexpr std::size_t gAlignment = 64;
+inline constexpr std::size_t gPagesize = 4096;
+
+}  // namespace c10
+
+namespace ska {
+template <class K, class V, class H = std::hash<K>, class E = std::equal_to<K>>
+using flat_hash_map = std::unordered_map<K, V, H, E>;
+}
+namespace ska_ordered {
+template <class K, class V, class H = std::hash<K>, class E = std::equal_to<K>>
+using order_preserving_flat_hash_map = std::unordered_map<K, V, H, E>;
+}
+
+#define C10_REGISTER_GUARD_IMPL(DevType, GuardImpl) CRESSET_REGISTER_GUARD_IMPL(DevType, GuardImpl)
+#define REGISTER_ALLOCATOR(t, f)                                          \
+  namespace {                                                             \
+  [[maybe_unused]] const bool CRESSET_UNIQUE(registered_allocator_) = [] { \
+    ::cresset::SetAllocator(t, f);                                        \
+    return true;                                                          \
+  }();                                                                    \
+  }
+
+#define C10_DECLARE_TYPED_REGISTRY(Name, Key, Object, Pointer, ...)           \
+  ::c10::Registry<Key, Pointer<Object>, ##__VA_ARGS__>* Name();               \
+  using Registerer##Name = ::c10::Registerer<Key, Pointer<Object>, ##__VA_ARGS__>
+#define C10_DEFINE_TYPED_REGISTRY(Name, Key, Object, Pointer, ...)                              \
+  ::c10::Registry<Key, Pointer<Object>, ##__VA_ARGS__>* Name() {                                \
+    static auto* registry = new ::c10::Registry<Key, Pointer<Object>, ##__VA_ARGS__>();         \
+    return registry;                                                                            \
+  }
+#define C10_DECLARE_REGISTRY(Name, Object, ...) C10_DECLARE_TYPED_REGISTRY(Name, std::string, Object, std::unique_ptr, ##__VA_ARGS__)
+#define TORCH_DECLARE_REGISTRY(Name, Object, ...) C10_DECLARE_TYPED_REGISTRY(Name, std::string, Object, std::unique_ptr, ##__VA_ARGS__)
+#define C10_DEFINE_REGISTRY(Name, Object, ...) C10_DEFINE_TYPED_REGISTRY(Name, std::string, Object, std::unique_ptr, ##__VA_ARGS__)
+#define C10_DECLARE_SHARED_REGISTRY(Name, Object, ...) C10_DECLARE_TYPED_REGISTRY(Name, std::string, Object, std::shared_ptr, ##__VA_ARGS__)
+#define C10_DEFINE_SHARED_REGISTRY(Name, Object, ...) C10_DEFINE_TYPED_REGISTRY(Name, std::string, Object, std::shared_ptr, ##__VA_ARGS__)
+#define C10_REGISTER_TYPED_CREATOR(Name, key, ...) \
+  static Registerer##Name CRESSET_UNIQUE(g_##Name)(key, Name(), ##__VA_ARGS__);
+#define C10_REGISTER_TYPED_CLASS(Name, key, ...) \
+  static Registerer##Name CRESSET_UNIQUE(g_##Name)(key, Name(), Registerer##Name::DefaultCreator<__VA_ARGS__>);
+#define C10_REGISTER_CREATOR(Name, key, ...) C10_REGISTER_TYPED_CREATOR(Name, #key, __VA_ARGS__)
+#define C10_REGISTER_CLASS(Name, key, ...) C10_REGISTER_TYPED_CLASS(Name, #key, __VA_ARGS__)
+
+#define C10_LOG_API_USAGE_ONCE(...) (void)0
+#define C10_LOG_FIRST_N(severity, n) LOG(severity)
+namespace c10::detail {
+/// LOG(WARNING) << …: a warning, or text on stderr for INFO.
+class LogLine {
+ public:
+  explicit LogLine(const char* severity, bool fatal = false) : severity_(severity), fatal_(fatal) {}
+  ~LogLine() noexcept(false) {
+    if (fatal_) throw cresset::Error(text_.str());
+    if (severity_[0] != 'I') cresset::warn(text_.str());
+  }
+  template <class T>
+  LogLine& operator<<(const T& v) {
+    text_ << v;
+    return *this;
+  }
+
+ private:
+  std::ostringstream text_;
+  const char* severity_;
+  bool fatal_;
+};
+}  // namespace c10::detail
+#ifndef LOG
+#define LOG(severity) ::c10::detail::LogLine(#severity, #severity[0] == 'F')
+#define VLOG(n) \
+  while (false) ::c10::detail::LogLine("INFO")
+#define LOG_IF(severity, condition) \
+  if (condition) LOG(severity)
+#define DLOG(severity) \
+  while (false) LOG(severity)
+#define CHECK(condition) \
+  if (!(condition)) ::c10::detail::LogLine("FATAL", true) << "Check failed: " #condition " "
+#define CHECK_EQ(a, b) CHECK((a) == (b))
+#define CHECK_NE(a, b) CHECK((a) != (b))
+#define CHECK_LT(a, b) CHECK((a) < (b))
+#define CHECK_LE(a, b) CHECK((a) <= (b))
+#define CHECK_GT(a, b) CHECK((a) > (b))
+#define CHECK_GE(a, b) CHECK((a) >= (b))
+#endif

@@ -1,0 +1,313 @@
+// Random fills for generators of an extension's own: at::native::templates and the distributions below them.
+#pragma once
+
+#include <cresset_compat/aten.h>
+
+namespace at {
+
+using CPUGeneratorImpl = cresset::CPUGeneratorImpl;
+class mt19937 {
+ public:
+  explicit mt19937(uint64_t seed = 5489) : engine_(static_cast<uint32_t>(seed)) {}
+  uint32_t operator()() { return engine_(); }
+
+ private:
+  cresset::Mt19937 engine_;
+};
+
+/// A number in [from, to) from the generator's random() (float) or random64() (double).
+template <class T>
+struct uniform_real_distribution {
+  uniform_real_distribution(T from, T to) : from_(from), to_(to) {
+    TORCH_CHECK(from <= to, "uniform_ expects to return a [from, to) range, but found from=", from, " > to=", to);
+  }
+  template <class RNG>
+  T operator()(RNG generator) {
+    if constexpr (std::is_same_v<T, double>) {
+      return static_cast<double>(generator->random64() & ((uint64_t{1} << 53) - 1)) * 0x1p-53 * (to_ - from_) + from_;
+    } else {
+      return static_cast<T>(static_cast<float>(generator->random() & ((1u << 24) - 1)) * 0x1p-24f) * (to_ - from_) + from_;
+    }
+  }
+
+ private:
+  T from_, to_;
+};
+/// Box and Muller's transform; the second number of a pair is kept where the generator can keep one.
+template <class T>
+struct normal_distribution {
+  normal_distribution(T mean, T deviation) : mean_(mean), deviation_(deviation) {
+    TORCH_CHECK(deviation >= 0, "normal expects std >= 0.0, but found std ", deviation);
+  }
+  template <class RNG>
+  T operator()(RNG generator) {
+    if constexpr (requires { generator->next_double_normal_sample(); }) {
+      if (const auto kept = generator->next_double_normal_sample()) {
+        generator->set_next_double_normal_sample(std::nullopt);
+        return static_cast<T>(*kept) * deviation_ + mean_;
+      }
+    }
+    uniform_real_distribution<double> uniform(0, 1);
+    const double theta = 2 * 3.14159265358979323846 * uniform(generator);
+    const double r = std::sqrt(-2 * std::log1p(-uniform(generator)));
+    if constexpr (requires { generator->next_double_normal_sample(); }) generator->set_next_double_normal_sample(r * std::sin(theta));
+    return static_cast<T>(r * std::cos(theta)) * deviation_ + mean_;
+  }
+
+ private:
+  T mean_, deviation_;
+};
+
+namespace native::templates {
+
+namespace detail {
+/// Writes f() into every element, in row-major order.
+template <class scalar_t, class F>
+void fill_with(const Tensor& self, const F& f) {
+  const Tensor dense = self.is_contiguous() ? self : at::empty(self.sizes(), self.options());
+  auto* p = dense.template data_ptr<scalar_t>();
+  for (int64_t i = 0; i < dense.numel(); ++i) p[i] = static_cast<scalar_t>(f());
+  if (!dense.is_same(self)) self.copy_(dense);
+}
+template <class scalar_t>
+uint64_t values_of() {
+  if constexpr (std::is_same_v<scalar_t, bool>)
+    return 2;
+  else if constexpr (c10::is_reduced_floating_point_v<scalar_t>)
+    return (uint64_t{1} << (std::is_same_v<scalar_t, c10::Half> ? 11 : 8)) + 1;
+  else if constexpr (std::is_floating_point_v<scalar_t>)
+    return (uint64_t{1} << std::numeric_limits<scalar_t>::digits) + 1;
+  else
+    return static_cast<uint64_t>(std::numeric_limits<scalar_t>::max()) + 1;
+}
+template <class RNG>
+RNG* locked(const std::optional<Generator>& generator, std::unique_lock<std::mutex>& lock) {
+  RNG* g = at::check_generator<RNG>(generator);
+  lock = std::unique_lock<std::mutex>(g->mutex_);
+  return g;
+}
+}  // namespace detail
+
+namespace cpu {
+template <class RNG>
+void random_kernel(const Tensor& self, RNG* generator) {
+  const std::lock_guard<std::mutex> lock(generator->mutex_);
+  AT_DISPATCH_ALL_TYPES_AND3(kBool, kHalf, kBFloat16, self.scalar_type(), "random_kernel_cpu", [&] {
+    constexpr bool wide = std::is_same_v<scalar_t, int64_t> || std::is_same_v<scalar_t, double>;
+    detail::fill_with<scalar_t>(self, [&] {
+      const uint64_t v = wide ? generator->random64() : generator->random();
+      return static_cast<scalar_t>(static_cast<cresset::opmath_type<scalar_t>>(v % detail::values_of<scalar_t>()));
+    });
+  });
+}
+template <class RNG>
+void random_from_to_kernel(const Tensor& self, uint64_t range, int64_t base, RNG* generator) {
+  const std::lock_guard<std::mutex> lock(generator->mutex_);
+  AT_DISPATCH_ALL_TYPES_AND3(kBool, kHalf, kBFloat16, self.scalar_type(), "random_from_to_kernel_cpu", [&] {
+    const bool wide = range >= uint64_t{1} << 32;
+    detail::fill_with<scalar_t>(self, [&] {
+      const uint64_t v = wide ? generator->random64() : generator->random();
+      return static_cast<scalar_t>(
+          static_cast<cresset::opmath_type<scalar_t>>(static_cast<int64_t>(v % range + static_cast<uint64_t>(base))));
+    });
+  });
+}
+template <class RNG>
+void random_full_64_bits_range_kernel(const Tensor& self, RNG* generator) {
+  const std::lock_guard<std::mutex> lock(generator->mutex_);
+  detail::fill_with<int64_t>(self, [&] { return static_cast<int64_t>(generator->random64()); });
+}
+template <class RNG>
+struct RandomKernel {
+  void operator()(const Tensor& self, std::optional<Generator> generator) { random_kernel(self, at::check_generator<RNG>(generator)); }
+};
+template <class RNG>
+struct RandomFromToKernel {
+  void operator()(const Tensor& self, uint64_t range, int64_t base, std::optional<Generator> generator) {
+    random_from_to_kernel(self, range, base, at::check_generator<RNG>(generator));
+  }
+  void operator()(const Tensor& self, std::optional<Generator> generator) {
+    random_full_64_bits_range_kernel(self, at::check_generator<RNG>(generator));
+  }
+};
+/// A floating distribution: draw(generator) gives a number.
+template <class RNG, class Draw>
+void real_kernel(const char* name, const Tensor& self, const std::optional<Generator>& generator, const Draw& draw) {
+  std::unique_lock<std::mutex> lock;
+  RNG* g = detail::locked<RNG>(generator, lock);
+  AT_DISPATCH_FLOATING_TYPES_AND2(kHalf, kBFloat16, self.scalar_type(), name,
+                                  [&] { detail::fill_with<scalar_t>(self, [&] { return static_cast<scalar_t>(static_cast<cresset::opmath_type<scalar_t>>(draw(g))); }); });
+}
+template <class RNG>
+struct UniformKernel {
+  void operator()(const Tensor& self, double from, double to, std::optional<Generator> generator) {
+    real_kernel<RNG>("uniform_kernel_cpu", self, generator, [&](RNG* g) {
+      return self.scalar_type() == kDouble ? uniform_real_distribution<double>(from, to)(g)
+                                           : uniform_real_distribution<float>(static_cast<float>(from), static_cast<float>(to))(g);
+    });
+  }
+};
+template <class RNG>
+struct NormalKernel {
+  void operator()(const Tensor& self, double mean, double deviation, std::optional<Generator> generator) {
+    normal_distribution<double> normal(mean, deviation);
+    real_kernel<RNG>("normal_kernel_cpu", self, generator, [&](RNG* g) { return normal(g); });
+  }
+};
+template <class RNG>
+struct CauchyKernel {
+  void operator()(const Tensor& self, double median, double sigma, std::optional<Generator> generator) {
+    uniform_real_distribution<double> uniform(0, 1);
+    real_kernel<RNG>("cauchy_cpu", self, generator, [&](RNG* g) { return median + sigma * std::tan(3.14159265358979323846 * (uniform(g) - 0.5)); });
+  }
+};
+template <class RNG>
+struct LogNormalKernel {
+  void operator()(const Tensor& self, double mean, double deviation, std::optional<Generator> generator) {
+    normal_distribution<double> normal(mean, deviation);
+    real_kernel<RNG>("log_normal_cpu", self, generator, [&](RNG* g) { return std::exp(normal(g)); });
+  }
+};
+template <class RNG>
+struct ExponentialKernel {
+  void operator()(const Tensor& self, double lambda, std::optional<Generator> generator) {
+    uniform_real_distribution<double> uniform(0, 1);
+    real_kernel<RNG>("exponential_cpu", self, generator, [&](RNG* g) { return -1 / lambda * std::log1p(-uniform(g)); });
+  }
+};
+template <class RNG>
+struct GeometricKernel {
+  void operator()(const Tensor& self, double p, std::optional<Generator> generator) {
+    std::unique_lock<std::mutex> lock;
+    RNG* g = detail::locked<RNG>(generator, lock);
+    uniform_real_distribution<double> uniform(0, 1);
+    AT_DISPATCH_ALL_TYPES_AND2(kHalf, kBFloat16, self.scalar_type(), "geometric_cpu", [&] {
+      detail::fill_with<scalar_t>(self, [&] {
+        return static_cast<scalar_t>(static_cast<cresset::opmath_type<scalar_t>>(std::ceil(std::log(1 - uniform(g)) / std::log(1 - p))));
+      });
+    });
+  }
+};
+template <class RNG>
+struct BernoulliKernel {
+  void operator()(const Tensor& self, double p, std::optional<Generator> generator) {
+    std::unique_lock<std::mutex> lock;
+    RNG* g = detail::locked<RNG>(generator, lock);
+    uniform_real_distribution<double> uniform(0, 1);
+    AT_DISPATCH_ALL_TYPES_AND3(kBool, kHalf, kBFloat16, self.scalar_type(), "bernoulli_scalar_cpu_", [&] {
+      detail::fill_with<scalar_t>(self, [&] { return static_cast<scalar_t>(uniform(g) < p ? 1 : 0); });
+    });
+  }
+  void operator()(const Tensor& self, const Tensor& p, std::optional<Generator> generator) {
+    Tensor u = at::empty(self.sizes(), TensorOptions(kDouble));
+    UniformKernel<RNG>()(u, 0, 1, generator);
+    self.copy_(u.lt(p.to(kDouble).expand(self.sizes())));
+  }
+};
+}  // namespace cpu
+
+template <template <class> class Kernel, class RNG>
+Tensor& random_impl(Tensor& self, const std::optional<Generator>& generator) {
+  Kernel<RNG>()(self, generator);
+  return self;
+}
+template <template <class> class Kernel, class RNG>
+Tensor& random_from_to_impl(Tensor& self, int64_t from, std::optional<int64_t> to, const std::optional<Generator>& generator) {
+  if (to) {
+    TORCH_CHECK(from < *to, "random_ expects 'from' to be less than 'to', but got from=", from, " >= to=", *to);
+    Kernel<RNG>()(self, static_cast<uint64_t>(*to) - static_cast<uint64_t>(from), from, generator);
+  } else if (from != std::numeric_limits<int64_t>::lowest()) {
+    // Up to the largest number of the type, which for floating types is the largest whole number without gaps below it.
+    uint64_t values = 0;
+    AT_DISPATCH_ALL_TYPES_AND3(kBool, kHalf, kBFloat16, self.scalar_type(), "random_from_to_range_calc",
+                               [&] { values = detail::values_of<scalar_t>(); });
+    TORCH_CHECK(static_cast<int64_t>(values - 1) >= from, "from is out of bounds for ", self.dtype());
+    Kernel<RNG>()(self, values - static_cast<uint64_t>(from), from, generator);
+  } else {
+    TORCH_CHECK(self.scalar_type() == kLong, "random_ from the lowest number of int64 needs a tensor of int64.");
+    Kernel<RNG>()(self, generator);
+  }
+  return self;
+}
+template <template <class> class Kernel, class RNG>
+Tensor& uniform_impl_(Tensor& self, double from, double to, std::optional<Generator> generator) {
+  TORCH_CHECK(from <= to, "uniform_ expects to return a [from, to) range, but found from=", from, " > to=", to);
+  Kernel<RNG>()(self, from, to, generator);
+  return self;
+}
+template <template <class> class Kernel, class RNG>
+Tensor& normal_impl_(Tensor& self, double mean, double std, std::optional<Generator> generator) {
+  TORCH_CHECK(std >= 0, "normal expects std >= 0.0, but found std ", std);
+  Kernel<RNG>()(self, mean, std, generator);
+  return self;
+}
+template <template <class> class Kernel, class RNG>
+Tensor& normal_out_impl(Tensor& out, const Tensor& mean, double std, std::optional<Generator> generator) {
+  out.resize_(mean.sizes());
+  normal_impl_<Kernel, RNG>(out, 0, std, generator);
+  return out.add_(mean);
+}
+template <template <class> class Kernel, class RNG>
+Tensor& normal_out_impl(Tensor& out, double mean, const Tensor& std, std::optional<Generator> generator) {
+  TORCH_CHECK(!std.lt(0).any().template item<bool>(), "normal expects all elements of std >= 0.0");
+  out.resize_(std.sizes());
+  normal_impl_<Kernel, RNG>(out, 0, 1, generator);
+  return out.mul_(std).add_(mean);
+}
+template <template <class> class Kernel, class RNG>
+Tensor& normal_out_impl(Tensor& out, const Tensor& mean, const Tensor& std, std::optional<Generator> generator) {
+  const auto sizes = at::infer_size(mean.sizes(), std.sizes());
+  out.resize_(sizes);
+  normal_impl_<Kernel, RNG>(out, 0, 1, generator);
+  return out.mul_(std).add_(mean);
+}
+template <template <class> class Kernel, class RNG>
+Tensor normal_impl(const Tensor& mean, double std, std::optional<Generator> generator) {
+  Tensor out = at::empty_like(mean);
+  normal_out_impl<Kernel, RNG>(out, mean, std, generator);
+  return out;
+}
+template <template <class> class Kernel, class RNG>
+Tensor normal_impl(double mean, const Tensor& std, std::optional<Generator> generator) {
+  Tensor out = at::empty_like(std);
+  normal_out_impl<Kernel, RNG>(out, mean, std, generator);
+  return out;
+}
+template <template <class> class Kernel, class RNG>
+Tensor normal_impl(const Tensor& mean, const Tensor& std, std::optional<Generator> generator) {
+  Tensor out = at::empty(at::infer_size(mean.sizes(), std.sizes()), mean.options());
+  normal_out_impl<Kernel, RNG>(out, mean, std, generator);
+  return out;
+}
+template <template <class> class Kernel, class RNG>
+Tensor& cauchy_impl_(Tensor& self, double median, double sigma, std::optional<Generator> generator) {
+  TORCH_CHECK(sigma > 0, "cauchy_ expects sigma > 0.0, but found sigma=", sigma);
+  Kernel<RNG>()(self, median, sigma, generator);
+  return self;
+}
+template <template <class> class Kernel, class RNG>
+Tensor& log_normal_impl_(Tensor& self, double mean, double std, std::optional<Generator> generator) {
+  TORCH_CHECK(std > 0, "log_normal_ expects std > 0.0, but found std=", std);
+  Kernel<RNG>()(self, mean, std, generator);
+  return self;
+}
+template <template <class> class Kernel, class RNG>
+Tensor& geometric_impl_(Tensor& self, double p, std::optional<Generator> generator) {
+  TORCH_CHECK(0 < p && p < 1, "geometric_ expects p to be in (0, 1), but got p=", p);
+  Kernel<RNG>()(self, p, generator);
+  return self;
+}
+template <template <class> class Kernel, class RNG>
+Tensor& exponential_impl_(Tensor& self, double lambda, std::optional<Generator> generator) {
+  TORCH_CHECK(lambda > 0, "exponential_ expects lambda > 0.0, but found lambda=", lambda);
+  Kernel<RNG>()(self, lambda, generator);
+  return self;
+}
+template <template <class> class Kernel, class RNG, class P>
+Tensor& bernoulli_impl_(Tensor& self, const P& p, std::optional<Generator> generator) {
+  Kernel<RNG>()(self, p, generator);
+  return self;
+}
+
+}  // namespace native::templates
+}  // namespace at

@@ -1,0 +1,44 @@
+// torch::Library and the macros around it, custom classes, and the dispatcher's calls.
+#pragma once
+
+#include <cresset_compat/aten.h>
+
+#include <cresset/dispatch/custom_class.h>
+#include <cresset/dispatch/library.h>
+#include <cresset/dispatch/register_operators.h>
+
+namespace c10 {
+using BoxedKernel = KernelFunction;
+using cresset::RegisterOperators;
+}  // namespace c10
+namespace torch {
+using cresset::CppFunction;
+using c10::CustomClassHolder;
+using cresset::Library;
+using c10::RegisterOperators;
+using cresset::arg;
+using cresset::class_;
+using cresset::dispatch;
+using cresset::init;
+using cresset::make_custom_class;
+using cresset::schema;
+namespace jit {
+using c10::RegisterOperators;
+}
+/// The text itself: nothing is selected away here.
+inline constexpr bool selective_build = false;
+}  // namespace torch
+
+#define TORCH_LIBRARY(ns, m) CRESSET_LIBRARY(ns, m)
+#define TORCH_LIBRARY_FRAGMENT(ns, m) CRESSET_LIBRARY_FRAGMENT(ns, m)
+#define TORCH_LIBRARY_FRAGMENT_THIS_API_IS_FOR_PER_OP_REGISTRATION_ONLY(ns, m) CRESSET_LIBRARY_FRAGMENT(ns, m)
+#define TORCH_LIBRARY_IMPL(ns, k, m) CRESSET_LIBRARY_IMPL(ns, k, m)
+#define TORCH_LIBRARY_THIS_API_IS_FOR_PER_OP_REGISTRATION_ONLY(ns, m) CRESSET_LIBRARY_FRAGMENT(ns, m)
+#define MAKE_TORCH_LIBRARY(ns) ::cresset::Library(::cresset::Library::DEF, #ns, std::nullopt, __FILE__, __LINE__)
+#define MAKE_TORCH_LIBRARY_IMPL(ns, k) \
+  ::cresset::Library(::cresset::Library::IMPL, #ns, std::make_optional(::cresset::DispatchKey::k), __FILE__, __LINE__)
+#define TORCH_FN(f) CRESSET_FN(f)
+#define TORCH_FN_TYPE(f) decltype(CRESSET_FN(f))
+#define TORCH_SELECTIVE_NAME(n) n
+#define TORCH_SELECTIVE_SCHEMA(n) n
+#define TORCH_SELECTIVE_CLASS(n) n

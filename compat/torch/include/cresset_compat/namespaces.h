@@ -1,0 +1,73 @@
+// PyTorch's namespaces. They are real namespaces, so that sources may open them. c10 and at take the names of Cresset that
+// PyTorch has (names.h, functions.h), not all of them: sources that say `using namespace at` have functions of their own.
+#pragma once
+
+namespace cresset {
+namespace autograd::impl {}
+namespace detail {}
+namespace impl {}
+namespace indexing {}
+namespace ivalue {}
+namespace jit {}
+namespace nn {}
+namespace optim {}
+}  // namespace cresset
+
+namespace c10 {
+namespace detail {
+using namespace cresset::detail;
+}
+namespace impl {
+using namespace cresset::impl;
+}
+namespace ivalue {
+using namespace cresset::ivalue;
+}
+namespace guts {}
+namespace utils {}
+namespace util {}
+}  // namespace c10
+
+namespace caffe2 {
+using namespace c10;
+}
+
+namespace at {
+using namespace c10;
+namespace detail {
+using namespace c10::detail;
+}
+namespace impl {
+using namespace c10::impl;
+}
+namespace indexing {
+using namespace cresset::indexing;
+}
+namespace internal {}
+namespace native {
+using namespace at;
+}
+namespace meta {}
+}  // namespace at
+
+namespace torch {
+using namespace at;
+namespace autograd {
+using namespace cresset::autograd;
+namespace impl {
+using namespace cresset::autograd::impl;
+}
+}  // namespace autograd
+namespace detail {
+using namespace at::detail;
+}
+namespace indexing {
+using namespace cresset::indexing;
+}
+namespace jit {
+using namespace cresset::jit;
+using namespace c10;
+namespace script {}
+}  // namespace jit
+namespace utils {}
+}  // namespace torch

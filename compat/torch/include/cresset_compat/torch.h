@@ -1,0 +1,143 @@
+// The C++ front end without modules: torch::, autograd, scripts' values.
+#pragma once
+
+#include <cresset_compat/library.h>
+
+#include <cresset/autograd/autograd.h>
+#include <cresset/autograd/function.h>
+#include <cresset/version.h>
+
+namespace torch {
+
+using at::CPU;
+using Dtype = c10::ScalarType;
+using cresset::autograd::Variable;
+// Names of element types with the number of bits.
+using c10::kBFloat16;
+using c10::kBool;
+using c10::kFloat16;
+using c10::kFloat32;
+using c10::kFloat64;
+using c10::kInt16;
+using c10::kInt32;
+using c10::kInt64;
+using c10::kInt8;
+using c10::kUInt8;
+inline constexpr auto kF16 = c10::kHalf, kF32 = c10::kFloat, kF64 = c10::kDouble, kI8 = c10::kChar, kI16 = c10::kShort, kI32 = c10::kInt,
+                      kI64 = c10::kLong, kU8 = c10::kByte;
+using NoGradGuard = c10::NoGradGuard;
+using AutoGradMode = c10::AutoGradMode;
+using InferenceMode = c10::InferenceMode;
+inline Tensor from_blob(void* data, IntArrayRef sizes, const TensorOptions& options = {}) { return cresset::from_blob(data, sizes, options); }
+inline Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, const TensorOptions& options = {}) {
+  return cresset::from_blob(data, sizes, strides, options);
+}
+template <class Deleter, class = std::enable_if_t<std::is_invocable_v<Deleter, void*>>>
+Tensor from_blob(void* data, IntArrayRef sizes, const Deleter& deleter, const TensorOptions& options = {}) {
+  return cresset::from_blob(data, sizes, std::function<void(void*)>(deleter), options);
+}
+template <class Deleter, class = std::enable_if_t<std::is_invocable_v<Deleter, void*>>>
+Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, const Deleter& deleter, const TensorOptions& options = {}) {
+  return cresset::from_blob(data, sizes, strides, std::function<void(void*)>(deleter), options);
+}
+inline std::string show_config() { return at::show_config(); }
+
+namespace cuda {
+inline bool is_available() { return false; }
+inline std::size_t device_count() { return 0; }
+inline bool cudnn_is_available() { return false; }
+inline void manual_seed(uint64_t) {}
+inline void manual_seed_all(uint64_t) {}
+inline void synchronize(int64_t = -1) {}
+}  // namespace cuda
+namespace mps {
+inline bool is_available() { return false; }
+}
+namespace xpu {
+inline bool is_available() { return false; }
+}
+
+namespace autograd {
+using at::Tensor;
+using cresset::autograd::Function;
+inline bool any_variable_requires_grad(const variable_list& v) {
+  return std::any_of(v.begin(), v.end(), [](const Tensor& t) { return t.defined() && t.requires_grad(); });
+}
+template <class... T>
+bool compute_requires_grad(const T&... t) {
+  return c10::GradMode::is_enabled() && ((t.defined() && t.requires_grad()) || ...);
+}
+template <class... T>
+edge_list collect_next_edges(const T&... t) {
+  edge_list edges;
+  (edges.push_back(t.defined() ? cresset::autograd::impl::gradient_edge(t) : Edge()), ...);
+  return edges;
+}
+inline edge_list collect_next_edges(const variable_list& v) {
+  edge_list edges;
+  for (const Tensor& t : v) edges.push_back(t.defined() ? cresset::autograd::impl::gradient_edge(t) : Edge());
+  return edges;
+}
+/// Makes `node` the origin of the variable's gradient.
+inline void create_gradient_edge(Variable& variable, std::shared_ptr<Node> node) {
+  const uint32_t nr = node->add_input_metadata(variable);
+  cresset::autograd::impl::set_gradient_edge(variable, Edge(std::move(node), nr));
+}
+inline void set_history(const Variable& variable, const std::shared_ptr<Node>& node) {
+  if (!node || !variable.defined()) return;
+  const uint32_t nr = node->add_input_metadata(variable);
+  cresset::autograd::impl::set_gradient_edge(variable, Edge(node, nr));
+}
+inline void set_history(const variable_list& variables, const std::shared_ptr<Node>& node) {
+  for (const Tensor& t : variables) set_history(t, node);
+}
+inline Variable& as_variable_ref(Tensor& t) { return t; }
+inline const Variable& as_variable_ref(const Tensor& t) { return t; }
+inline Variable as_variable(Tensor t) { return t; }
+}  // namespace autograd
+
+namespace jit {
+using at::Tensor;
+using c10::IValue;
+using c10::Stack;
+namespace script {}
+/// What is kept beside a tensor of a backend when it is saved.
+using BackendMetaPtr = std::function<void(const Tensor&, std::unordered_map<std::string, bool>&)>;
+inline std::array<std::optional<std::pair<BackendMetaPtr, BackendMetaPtr>>, 128>& backend_meta_functions() {
+  static std::array<std::optional<std::pair<BackendMetaPtr, BackendMetaPtr>>, 128> functions;
+  return functions;
+}
+inline void TensorBackendMetaRegistry(c10::DeviceType t, const BackendMetaPtr& get, const BackendMetaPtr& set) {
+  auto& slot = backend_meta_functions().at(static_cast<std::size_t>(t));
+  CRESSET_CHECK(!slot, "The tensor BackendMeta serialization function pointer for ", t, " has been registered.");
+  slot.emplace(get, set);
+}
+}  // namespace jit
+
+namespace utils {
+/// One tensor with the elements of all.
+inline Tensor flatten_dense_tensors(at::TensorList tensors) {
+  std::vector<Tensor> flat;
+  for (const Tensor& t : tensors) flat.push_back(t.contiguous().view({-1}));
+  if (flat.size() == 1) return flat[0];
+  return at::cat(flat);
+}
+/// The pieces of a flat tensor in the shapes of others.
+inline std::vector<Tensor> unflatten_dense_tensors(const Tensor& flat, at::TensorList tensors) {
+  std::vector<Tensor> out;
+  int64_t offset = 0;
+  for (const Tensor& t : tensors) {
+    out.push_back(flat.narrow(0, offset, t.numel()).view(t.sizes()));
+    offset += t.numel();
+  }
+  return out;
+}
+inline void device_lazy_init(c10::DeviceType) {}
+}  // namespace utils
+
+}  // namespace torch
+
+#define TORCH_VERSION_MAJOR 2
+#define TORCH_VERSION_MINOR 7
+#define TORCH_VERSION_PATCH 0
+#define TORCH_VERSION "2.7.0"

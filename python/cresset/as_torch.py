@@ -1,0 +1,91 @@
+"""PyTorch's Python name for Cresset.
+
+`python -m cresset.as_torch script.py [arguments]`, or `-m module`, runs a program in which `import torch` and
+`import torch.X` give `cresset` and `cresset.X`; install() does the same inside of a program. `__version__` is then PyTorch's whose
+interface this is. Nothing is changed on disk, and a real `torch` that was imported already is left alone (ImportError).
+"""
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import sys
+
+__all__ = ["install", "main"]
+
+# What packages compare with when they ask which PyTorch this is; TORCH_VERSION in the C++ headers says the same.
+_PYTORCH_VERSION = "2.7.0"
+
+
+class _Loader(importlib.abc.Loader):
+    def create_module(self, spec):
+        module = importlib.import_module("cresset" + spec.name[len("torch") :])
+        # The import system marks the module it is given with the spec it asked for; this one has its own.
+        self._own = (getattr(module, "__spec__", None), getattr(module, "__loader__", None))
+        return module
+
+    def exec_module(self, module):
+        module.__spec__, module.__loader__ = self._own
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Finds torch and everything under it at cresset. One module object has both names."""
+
+    def find_spec(self, name, path=None, target=None):
+        if name != "torch" and not name.startswith("torch."):
+            return None
+        try:
+            found = importlib.util.find_spec("cresset" + name[len("torch") :])
+        except ModuleNotFoundError:
+            found = None
+        if found is None and "cresset" + name[len("torch") :] not in sys.modules:
+            return None
+        return importlib.machinery.ModuleSpec(name, _Loader(), is_package=found is None or found.submodule_search_locations is not None)
+
+
+def install():
+    """Make `torch` mean cresset in this process; doing it again changes nothing."""
+    import cresset
+
+    present = sys.modules.get("torch")
+    if present is cresset:
+        return
+    if present is not None and not getattr(present, "_stands_for_cresset", False):
+        raise ImportError("as_torch: another torch is imported already. Call install() in front of the first import of torch.")
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())
+    sys.modules["torch"] = cresset
+    cresset.__version__ = f"{_PYTORCH_VERSION}+cresset{cresset.__version__}"
+    # Modules that exist as objects only (cresset.ops) and those that are loaded already have both names at once.
+    for name, module in list(sys.modules.items()):
+        if name.startswith("cresset."):
+            sys.modules.setdefault("torch" + name[len("cresset") :], module)
+
+
+def main(arguments=None):
+    """`as_torch script.py …` or `as_torch -m module …`."""
+    import runpy
+
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print("usage: python -m cresset.as_torch [-m module | script.py | -c code] [arguments]")
+        return 0 if arguments else 2
+    install()
+    if arguments[0] == "-c":
+        sys.argv = arguments
+        sys.path.insert(0, "")
+        exec(compile(arguments[1], "<string>", "exec"), {"__name__": "__main__"})
+    elif arguments[0] == "-m":
+        sys.argv = arguments[1:]
+        sys.path.insert(0, "")
+        runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
+    else:
+        import os
+
+        sys.argv = arguments
+        sys.path.insert(0, os.path.dirname(os.path.abspath(arguments[0])))
+        runpy.run_path(arguments[0], run_name="__main__")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

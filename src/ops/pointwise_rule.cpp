@@ -1,0 +1,56 @@
+// The pointwise rule as device backends see it.
+#include <cresset/ops/pointwise_rule.h>
+
+#include <array>
+
+#include "ops/pointwise.h"
+
+namespace cresset {
+namespace {
+
+static_assert(static_cast<int>(PointwiseRule::BoolFirst) == static_cast<int>(ops::DtypeRule::BoolFirst));
+static_assert(kPointwiseComplex == static_cast<int>(ops::kComplexClass));
+
+// The call in the words of the tree; borrows from `from` and from itself.
+struct Inner {
+  explicit Inner(const PointwiseArguments& from) : op{from.name, static_cast<ops::DtypeRule>(from.rule), from.classes}, checked{}, call{} {
+    CRESSET_CHECK(from.tensors.size() >= 1 && from.tensors.size() <= ops::kMaxPointwiseInputs &&
+                      from.scalars.size() <= ops::kMaxPointwiseScalars && from.others.size() <= checked.size(),
+                  from.name, ": a pointwise operator has 1 to ", ops::kMaxPointwiseInputs, " tensors, at most ", ops::kMaxPointwiseScalars,
+                  " promoting scalars and ", checked.size(), " others; given ", from.tensors.size(), ", ", from.scalars.size(), " and ",
+                  from.others.size(), ".");
+    for (std::size_t i = 0; i < from.others.size(); ++i) checked[i] = {from.others[i].name, from.others[i].value};
+    call = {.inputs = from.tensors.data(),
+            .num_inputs = static_cast<int>(from.tensors.size()),
+            .scalars = from.scalars.data(),
+            .num_scalars = static_cast<int>(from.scalars.size()),
+            .checked = checked.data(),
+            .num_checked = static_cast<int>(from.others.size())};
+  }
+  Inner(const Inner&) = delete;
+  Inner& operator=(const Inner&) = delete;
+
+  ops::PointwiseOp op;
+  std::array<ops::CheckedScalar, 8> checked;
+  ops::PointwiseCall call;
+};
+
+}  // namespace
+
+PointwiseTypes pointwise_types(const PointwiseArguments& call) {
+  const Inner inner(call);
+  const ops::PointwiseTypes types = ops::pointwise_types(inner.op, inner.call);
+  return {types.common, types.result};
+}
+
+Tensor pointwise_result(const PointwiseArguments& call) {
+  const Inner inner(call);
+  return ops::pointwise_allocate(inner.op, inner.call);
+}
+
+void pointwise_prepare(const PointwiseArguments& call, const Tensor& out, bool in_place) {
+  const Inner inner(call);
+  ops::pointwise_prepare_out(inner.op, inner.call, out, in_place);
+}
+
+}  // namespace cresset

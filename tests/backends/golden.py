@@ -1,0 +1,43 @@
+"""Plug-ins in C that were built with the headers of earlier table versions load and run; others are refused in one sentence.
+
+Run by tests/extensions/test_backends.py, which compiles tests/golden/plugins/golden.c for golden1, golden2 and toonew.
+"""
+
+import ctypes
+
+import cresset
+import pytest
+
+each_version = pytest.mark.parametrize("device", ["golden1", "golden2"])
+
+
+@each_version
+def test_runs(device):
+    x = cresset.tensor([1.0, -2.0, 3.0])
+    d = x.to(device)
+    assert (-d).tolist() == [-1.0, 2.0, -3.0]
+    assert (-d.long()).tolist() == [-1, 2, -3], "what the kernel leaves to the CPU"
+    assert (-d[::2]).tolist() == [-1.0, -3.0]
+    leaf = d.clone().requires_grad_()
+    (-leaf * leaf).sum().backward()
+    assert leaf.grad.tolist() == [-2.0, 4.0, -6.0]
+    assert cresset.accelerator.report(device)["table_version"] == int(device[-1])
+    with pytest.raises(RuntimeError, match=f"{device}:0: aten::neg failed with code 101: the golden device does not negate seven"):
+        -(d + 6)
+
+
+def test_entries_of_a_later_version():
+    library = ctypes.CDLL(cresset.accelerator.report("golden2" if cresset.device("golden2") else "")["library"])
+    before = library.golden_cache_emptied()
+    cresset.golden2.empty_cache()
+    cresset.golden1.empty_cache()  # does not have it
+    assert library.golden_cache_emptied() == before + 1
+
+
+def test_a_version_that_does_not_fit_is_one_sentence():
+    with pytest.raises(RuntimeError) as info:
+        cresset.device("toonew")
+    assert (
+        "backend 'toonew' needs version 99 of the backend table, and this library has version 2; install a newer Cresset or an older plug-in."
+        in str(info.value)
+    )  # fmt: skip

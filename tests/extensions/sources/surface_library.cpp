@@ -1,0 +1,75 @@
+// Operators and classes without Python's headers: TORCH_LIBRARY, kernels of several signatures, custom classes.
+#include <torch/library.h>
+#include <torch/script.h>
+
+namespace {
+
+at::Tensor scale_cpu(const at::Tensor& x, double by) { return x * by; }
+
+struct Scale : torch::autograd::Function<Scale> {
+  static at::Tensor forward(torch::autograd::AutogradContext* ctx, const at::Tensor& x, double by) {
+    at::AutoDispatchBelowADInplaceOrView below;
+    ctx->saved_data["by"] = by;
+    static auto op = c10::Dispatcher::singleton().findSchemaOrThrow("surface::scale", "").typed<decltype(scale_cpu)>();
+    return op.call(x, by);
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* ctx, torch::autograd::variable_list grads) {
+    return {grads[0] * ctx->saved_data["by"].toDouble(), at::Tensor()};
+  }
+};
+at::Tensor scale_autograd(const at::Tensor& x, double by) { return Scale::apply(x, by); }
+
+// SymInt and int64_t are one signature.
+at::Tensor resized(const at::Tensor& x, c10::SymIntArrayRef size, c10::SymInt extra, c10::optional<c10::SymInt> more) {
+  auto sizes = c10::asIntArrayRefSlow(size).vec();
+  sizes.push_back(extra.guard_int(__FILE__, __LINE__) + (more ? more->expect_int() : 0));
+  return at::zeros(sizes, x.options());
+}
+int64_t total(const c10::List<int64_t>& values) {
+  int64_t sum = 0;
+  for (const int64_t v : values) sum += v;
+  return sum;
+}
+c10::Dict<std::string, int64_t> lengths(const std::vector<std::string>& words) {
+  c10::Dict<std::string, int64_t> out;
+  for (const auto& w : words) out.insert(w, static_cast<int64_t>(w.size()));
+  return out;
+}
+std::tuple<at::Tensor, std::optional<at::Tensor>> maybe(const at::Tensor& x, bool second) {
+  return {x, second ? std::optional<at::Tensor>(x + 1) : std::nullopt};
+}
+
+struct Counter : torch::CustomClassHolder {
+  explicit Counter(int64_t start) : value(start) {}
+  int64_t next(int64_t by) { return value += by; }
+  int64_t value;
+};
+c10::intrusive_ptr<Counter> doubled(const c10::intrusive_ptr<Counter>& c) { return c10::make_intrusive<Counter>(c->value * 2); }
+int64_t value_of(const c10::IValue& v) { return v.toCustomClass<Counter>()->value; }
+
+}  // namespace
+
+TORCH_LIBRARY(surface, m) {
+  m.class_<Counter>("Counter")
+      .def(torch::init<int64_t>(), "Counts from `start`.", {torch::arg("start") = 5})
+      .def("next", &Counter::next, "Adds `by`.", {torch::arg("by") = 1})
+      .def("plus", [](const c10::intrusive_ptr<Counter>& self, at::Tensor x) { return x + self->value; })
+      .def_readwrite("value", &Counter::value)
+      .def_property("negative", [](const c10::intrusive_ptr<Counter>& self) { return self->value < 0; })
+      .def_static("of", [](int64_t v) { return c10::make_intrusive<Counter>(v); })
+      .def_pickle([](const c10::intrusive_ptr<Counter>& c) { return c->value; }, [](int64_t v) { return c10::make_intrusive<Counter>(v); });
+  m.def("scale(Tensor x, float by) -> Tensor");
+  m.def("resized(Tensor x, SymInt[] size, SymInt extra, SymInt? more=None) -> Tensor");
+  m.def("total", &total);
+  m.def("lengths", &lengths);
+  m.def("maybe(Tensor x, bool second) -> (Tensor, Tensor?)", &maybe);
+  m.def("doubled(__torch__.torch.classes.surface.Counter c) -> __torch__.torch.classes.surface.Counter", &doubled);
+  m.def("value_of(Any c) -> int", &value_of);
+}
+TORCH_LIBRARY_IMPL(surface, CPU, m) {
+  m.impl(TORCH_SELECTIVE_NAME("surface::scale"), TORCH_FN(scale_cpu));
+  m.impl("resized", &resized);
+}
+TORCH_LIBRARY_IMPL(surface, Autograd, m) { m.impl("scale", &scale_autograd); }
+TORCH_LIBRARY_IMPL(surface, QuantizedCPU, m) { m.impl("scale", &scale_cpu); }
+static auto registry = torch::RegisterOperators().op("surface_old::add_one", [](const at::Tensor& x) { return x + 1; });

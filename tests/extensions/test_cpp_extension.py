@@ -1,0 +1,292 @@
+"""Extensions in C++: they build with PyTorch's header names and macros, and behave in Python as their sources say."""
+
+import os
+import pickle
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import cresset
+from cresset.utils import cpp_extension
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = Path(__file__).parent / "sources"
+COMPAT = ROOT / "compat/torch"
+needs_pybind11 = pytest.mark.skipif(
+    cpp_extension._pybind11_include() is None and not Path("/usr/include/pybind11").exists(), reason="pybind11 is not installed"
+)
+
+
+def compile_only(text, folder, *flags):
+    source = folder / "source.cpp"
+    source.write_text(text)
+    includes = [f"-I{p}" for p in (*cpp_extension.include_paths(), cpp_extension.sysconfig.get_path("include"))]
+    command = [cpp_extension.get_cxx_compiler(), "-std=c++20", "-fsyntax-only", "-DTORCH_EXTENSION_NAME=x", *flags, *includes, source]
+    return subprocess.run(list(map(str, command)), capture_output=True, text=True)
+
+
+def header_names():
+    lines = (COMPAT / "headers.txt").read_text().splitlines()
+    return [line for line in lines if line.endswith(".h")]
+
+
+# --- headers
+
+
+@needs_pybind11
+def test_every_header_name_compiles(tmp_path):
+    result = compile_only("".join(f"#include <{name}>\n" for name in header_names()), tmp_path, "-Wall", "-Werror")
+    assert result.returncode == 0, result.stderr[:2000]
+
+
+@pytest.mark.slow
+@needs_pybind11
+@pytest.mark.parametrize("content", sorted(p.name for p in (COMPAT / "include/cresset_compat").glob("*.h")))
+def test_each_content_header_compiles_alone(content, tmp_path):
+    result = compile_only(f"#include <cresset_compat/{content}>\n", tmp_path)
+    assert result.returncode == 0, result.stderr[:2000]
+
+
+def test_the_core_does_not_include_the_compatibility_layer():
+    for file in (ROOT / "include").rglob("*.h"):
+        assert "cresset_compat" not in file.read_text(), file
+
+
+# --- a Python module
+
+
+@pytest.fixture(scope="module")
+def module(tmp_path_factory):
+    source = SOURCES / "surface_module.cpp"
+    return cpp_extension.load("surface_module", source, extra_cflags=["-O0"], build_directory=tmp_path_factory.mktemp("module"))
+
+
+def test_tensors_and_numbers_go_both_ways(module):
+    x = cresset.tensor([1.0, 2.0])
+    assert module.add_scaled(x, x, by=3).tolist() == [4.0, 8.0]
+    assert module.count_defined([x, None, x]) == 2
+    assert [t.tolist() for t in module.halves(cresset.arange(4))] == [[0, 1], [2, 3]]
+    total, dim = module.pair_of(x)
+    assert total.item() == 3.0 and dim == 1
+    assert module.nothing() is None
+    assert module.sizes_twice((2, 3)) == [4, 6]
+    assert module.twice(3) == 6 and module.twice(1.5) == 3.0
+    with pytest.raises(TypeError):
+        module.add_scaled([1.0], x)
+
+
+def test_types_and_devices_go_both_ways(module):
+    made = module.make(cresset.int32, cresset.device("cpu"))
+    assert made.dtype is cresset.int32 and made.tolist() == [3, 3]
+    assert module.make(cresset.float64, "cpu", cresset.strided).dtype is cresset.float64
+    assert module.dtype_of(made) is cresset.int32
+    assert module.device_of(made) == cresset.device("cpu")
+
+
+@pytest.mark.parametrize(
+    "kind, error, text",
+    [
+        ("runtime", RuntimeError, "a runtime error of 2 parts"),
+        ("value", ValueError, "a value error"),
+        ("type", TypeError, "a type error"),
+        ("index", IndexError, "an index error"),
+        ("missing", NotImplementedError, "not there"),
+        ("internal", RuntimeError, "broken"),
+        ("generic", RuntimeError, "Expected 1 == 2 to be true, but got false."),
+        ("error", RuntimeError, "an error"),
+        ("std", IndexError, "a standard one"),
+    ],
+)
+def test_errors_become_python_errors(module, kind, error, text):
+    with pytest.raises(error, match=re.escape(text)):
+        module.fail(kind)
+
+
+def test_classes(module):
+    a = module.Accumulator(2)
+    a.add(cresset.ones(2, dtype=cresset.float64))
+    a.add(cresset.ones(2, dtype=cresset.float64))
+    assert a.total.tolist() == [2.0, 2.0]
+
+
+def test_autograd_function(module):
+    x = cresset.tensor([2.0, 3.0], requires_grad=True)
+    y = module.cube(x, 0.5)
+    y.sum().backward()
+    assert y.tolist() == [4.0, 13.5]
+    assert x.grad.tolist() == [6.0, 13.5]
+    assert "Cube" in y.grad_fn.name()
+
+
+def test_indexing(module):
+    x = cresset.arange(12).reshape(3, 4)
+    assert module.indexed(x).tolist() == x[1:, ..., ::2].tolist()
+    assert module.gathered(x, cresset.tensor([2, 0])).tolist() == [8, 0]
+    module.assign(x, -1)
+    assert x.tolist() == [[-1] * 4, [-1] * 4, [8, 9, 10, 11]]
+
+
+def test_accessors_dispatch_and_iterators(module):
+    for dtype in (cresset.int16, cresset.float16, cresset.bfloat16, cresset.float64):
+        assert module.sum_by_accessor(cresset.arange(6).reshape(2, 3).t().to(dtype)) == 15
+    with pytest.raises(RuntimeError, match="sum_by_accessor.*not implemented for 'ComplexFloat'"):
+        module.sum_by_accessor(cresset.ones(1, 1, dtype=cresset.complex64))
+    x = cresset.arange(6.0).reshape(2, 3).t()
+    assert module.squared(x).tolist() == (x * x).tolist()
+    assert module.parallel_fill(1000).tolist() == list(range(1000))
+
+
+def test_printing(module):
+    assert module.printed(cresset.tensor([[1.0, 2.5], [3.0, 4.0]])) == "   1 2.5\n   3   4\n[ CPUFloatType{2,2} ] [2, 2] Float cpu"
+    assert module.printed(cresset.tensor(3)) == "3\n[ CPULongType{} ] [] Long cpu"
+
+
+# --- operators and classes
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("library")
+    source = SOURCES / "surface_library.cpp"
+    cpp_extension.load("surface_library", source, extra_cflags=["-O0"], build_directory=folder, is_python_module=False)
+    return cresset.ops.surface
+
+
+def test_operators(library):
+    x = cresset.tensor([1.0, 2.0], requires_grad=True)
+    y = library.scale(x, 3.0)
+    y.sum().backward()
+    assert y.tolist() == [3.0, 6.0] and x.grad.tolist() == [3.0, 3.0]
+    assert library.resized(x, [2, 3], 4).shape == (2, 3, 4)
+    assert library.resized(x, [2], 4, 1).shape == (2, 5)
+    assert library.total([1, 2, 3]) == 6
+    assert library.lengths(["a", "bcd"]) == {"a": 1, "bcd": 3}
+    assert library.maybe(x, False)[1] is None
+    assert library.maybe(x.detach(), True)[1].tolist() == [2.0, 3.0]
+    assert cresset.ops.surface_old.add_one(cresset.zeros(1)).item() == 1
+
+
+def test_custom_classes(library):
+    counter = cresset.classes.surface.Counter(7)
+    assert isinstance(counter, cresset.ScriptObject)
+    assert counter.next() == 8 and counter.next(by=2) == 10
+    assert counter.plus(cresset.zeros(2)).tolist() == [10.0, 10.0]
+    counter.value = -1
+    assert counter.value == -1 and counter.negative is True
+    assert cresset.classes.surface.Counter().value == 5
+    assert cresset.classes.surface.Counter.of(3).value == 3
+    assert library.doubled(counter).value == -2
+    assert library.value_of(counter) == -1
+    assert pickle.loads(pickle.dumps(counter)).value == -1
+    with pytest.raises(AttributeError, match="has no setter"):
+        counter.negative = False
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        counter.next(step=1)
+    with pytest.raises(RuntimeError, match="Class surface.Nobody not registered"):
+        cresset.classes.surface.Nobody
+    with pytest.raises((TypeError, RuntimeError)):
+        library.doubled(3)
+
+
+# --- building
+
+
+QUICK = '#include <Python.h>\nstatic PyModuleDef d = {{PyModuleDef_HEAD_INIT, "{0}", nullptr, -1}};\nPyMODINIT_FUNC PyInit_{0}() {{ PyObject* m = PyModule_Create(&d); PyModule_AddIntConstant(m, "value", {1}); return m; }}\n'
+
+
+def test_only_what_changed_is_compiled_again(tmp_path):
+    source = tmp_path / "quick.cpp"
+    source.write_text(QUICK.format("quick_a", 1))
+    other = tmp_path / "other.cpp"
+    other.write_text("int other() { return 1; }\n")
+    build = tmp_path / "build"
+    build.mkdir()
+    assert cpp_extension.load("quick_a", [source, other], build_directory=build).value == 1
+    times = {p.name: p.stat().st_mtime_ns for p in build.glob("*.o")}
+    cpp_extension.load("quick_a", [source, other], build_directory=build)
+    assert {p.name: p.stat().st_mtime_ns for p in build.glob("*.o")} == times
+    time.sleep(0.01)
+    source.write_text(QUICK.format("quick_a_v1", 2))
+    assert cpp_extension.load("quick_a", [source, other], build_directory=build).value == 2
+    assert (build / "other.o").stat().st_mtime_ns > 0
+
+
+def test_failures_show_the_first_error(tmp_path):
+    with pytest.raises(RuntimeError, match=r"Error building extension 'broken': .*main.cpp:1:\d+: error: .*nosuch"):
+        cpp_extension.load_inline("broken", "int f() { return nosuch; }", build_directory=tmp_path, no_implicit_headers=True)
+
+
+def test_cuda_is_refused_clearly(tmp_path):
+    with pytest.raises(OSError, match="Cresset has no CUDA backend"):
+        cpp_extension.CUDAExtension("x", ["x.cu"])
+    with pytest.raises(OSError, match="Cresset has no CUDA backend"):
+        cpp_extension.load("x", [tmp_path / "x.cu"])
+
+
+@pytest.mark.slow
+@needs_pybind11
+def test_load_inline(tmp_path):
+    module = cpp_extension.load_inline(
+        "inline_module",
+        "torch::Tensor twice(const torch::Tensor& x) { return x * 2; }",
+        functions={"twice": 'x * 2, "doubled"'},
+        extra_cflags=["-O0"],
+        build_directory=tmp_path,
+    )
+    assert module.twice(cresset.ones(1)).item() == 2
+    assert 'x * 2, "doubled"' in module.twice.__doc__
+
+
+def test_setup_script(tmp_path):
+    """A package with a setup.py builds in place, in parallel with ninja, and with the folders its setup script names."""
+    (tmp_path / "include").mkdir()
+    (tmp_path / "include/number.h").write_text("#define NUMBER 42\n")
+    (tmp_path / "one.cpp").write_text(
+        "#include <Python.h>\n#include <number.h>\n#include <cresset/base/error.h>\nint other();\n"
+        "#define STRING(x) #x\n#define NAME(x) STRING(x)\n"
+        "static PyModuleDef d = {PyModuleDef_HEAD_INIT, NAME(TORCH_EXTENSION_NAME), nullptr, -1};\n"
+        "PyMODINIT_FUNC PyInit__native() { cresset::str(1); PyObject* m = PyModule_Create(&d); "
+        'PyModule_AddIntConstant(m, "value", NUMBER + other()); return m; }\n'
+    )
+    (tmp_path / "two.cpp").write_text("static_assert(__cplusplus >= 202002L);\nint other() { return 0; }\n")
+    (tmp_path / "setup.py").write_text(
+        "from setuptools import setup\n"
+        "from torch.utils.cpp_extension import BuildExtension, CppExtension\n"
+        "setup(name='pkg', packages=[], ext_modules=[CppExtension('_native', ['one.cpp', 'two.cpp'], include_dirs=['include'],\n"
+        "      extra_compile_args={'cxx': ['-std=c++17', '-O0']})], cmdclass={'build_ext': BuildExtension})\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "python"), str(COMPAT / "python")])}
+    subprocess.run([sys.executable, "setup.py", "-q", "build_ext", "--inplace"], cwd=tmp_path, env=environment, check=True)
+    assert list(tmp_path.glob("build/temp*/build.ninja"))
+    code = "import cresset, _native; print(_native.value)"
+    out = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, check=True, capture_output=True, text=True)
+    assert out.stdout == "42\n"
+
+
+# --- PyTorch's Python name
+
+
+def test_as_torch(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import sys, torch, torch.nn.functional as F\n"
+        "import torch.utils.cpp_extension\n"
+        "from torch import nn\n"
+        "import cresset\n"
+        "assert torch is cresset and nn is cresset.nn and sys.modules['torch.nn.functional'] is cresset.nn.functional\n"
+        "assert F.relu(torch.tensor(-1.0)).item() == 0\n"
+        "try:\n    import torch.nothing\nexcept ModuleNotFoundError as e:\n    assert e.name == 'torch.nothing', e.name\n"
+        "print(sys.argv[1:], __name__)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
+    out = subprocess.run([sys.executable, "-m", "cresset.as_torch", script, "a", "b"], env=environment, capture_output=True, text=True)
+    assert out.returncode == 0, out.stderr
+    assert out.stdout == "['a', 'b'] __main__\n"
+    environment["PYTHONPATH"] += os.pathsep + str(COMPAT / "python")
+    out = subprocess.run([sys.executable, script, "c"], env=environment, capture_output=True, text=True)
+    assert out.returncode == 0, out.stderr
+    assert out.stdout == "['c'] __main__\n"

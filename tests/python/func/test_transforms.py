@@ -1,0 +1,170 @@
+"""Derivatives of functions against closed forms, alone, nested and under vmap."""
+
+import itertools
+
+import cresset
+import numpy as np
+import pytest
+from cresset import vmap
+from cresset.func import grad, grad_and_value, hessian, jacfwd, jacrev, jvp, linearize, vjp
+
+cubic = lambda v: (v**3).sum()  # noqa: E731
+gradient_of_cubic = lambda v: 3 * v**2  # noqa: E731
+
+
+@pytest.fixture
+def x():
+    return cresset.tensor([0.5, -1.5, 2.0], dtype=cresset.float64)
+
+
+@pytest.fixture
+def batch():
+    return cresset.from_numpy(np.random.default_rng(3).standard_normal((4, 3)))
+
+
+def close(a, b):
+    return cresset.allclose(a, b, rtol=1e-10, atol=1e-12)
+
+
+def test_grad_and_value_of_containers(x):
+    grads, (value, aux) = grad_and_value(lambda d, k: (k * cubic(d["a"]) + d["b"][0].sum(), d["a"] * 2), has_aux=True)({"a": x, "b": [x]}, 2.0)
+    assert close(grads["a"], 2 * gradient_of_cubic(x)) and close(grads["b"][0], cresset.ones_like(x))
+    assert close(value, 2 * cubic(x) + x.sum()) and close(aux, 2 * x)
+    assert not value.requires_grad and not aux.requires_grad
+
+
+def test_argnums(x):
+    f = lambda a, b: (a * b**2).sum()  # noqa: E731
+    assert close(grad(f, argnums=-1)(x, x), 2 * x * x)
+    da, db = grad(f, argnums=(0, 1))(x, x)
+    assert close(da, x**2) and close(db, 2 * x * x)
+
+
+def test_an_unused_input_has_zeros(x):
+    assert grad(lambda a, b: a.sum(), argnums=1)(x, x).tolist() == [0, 0, 0]
+    assert grad(lambda a: cresset.tensor(1.0))(x).tolist() == [0, 0, 0]
+
+
+def test_derivatives_of_all_orders(x):
+    s = x[0]
+    third = grad(grad(grad(lambda t: t**5)))
+    assert close(third(s), 60 * s**2)
+
+
+def test_results_are_recorded_only_where_something_outside_is(x):
+    assert not grad(cubic)(x).requires_grad
+    leaf = x.clone().requires_grad_()
+    g = grad(cubic)(leaf)
+    (second,) = cresset.autograd.grad(g.sum(), leaf)
+    assert close(second, 6 * x)
+    captured = x.clone().requires_grad_()
+    g = grad(lambda a: (a**2 * captured).sum())(x)
+    (cross,) = cresset.autograd.grad(g.sum(), captured)
+    assert close(cross, 2 * x)
+
+
+def test_no_grad_outside_does_not_matter_and_inside_does(x):
+    leaf = x.clone().requires_grad_()
+    with cresset.no_grad():
+        g = grad(cubic)(leaf)
+    assert close(g, gradient_of_cubic(x)) and not g.requires_grad
+
+    def half_recorded(a):
+        with cresset.no_grad():
+            constant = a**2
+        return (a - constant).sum()
+
+    assert grad(half_recorded)(x).tolist() == [1, 1, 1]
+
+
+def test_vjp_and_jvp_agree_with_the_jacobian(x, batch):
+    f = lambda v: (batch @ v).sin()  # noqa: E731
+    jacobian = (batch @ x).cos()[:, None] * batch
+    value, pull = vjp(f, x)
+    assert close(value, f(x)) and close(pull(cresset.ones_like(value))[0], jacobian.sum(0))
+    assert close(pull(value)[0], value @ jacobian)  # a second time
+    value, push = jvp(f, (x,), (x,))
+    assert close(value, f(x)) and close(push, jacobian @ x)
+    value, line = linearize(f, x)
+    assert close(line(x), jacobian @ x) and close(value, f(x))
+
+
+@pytest.mark.parametrize("of", [jacrev, jacfwd])
+def test_jacobians(of, x, batch):
+    f = lambda v: {"sin": (batch @ v).sin(), "product": v[0] * v}  # noqa: E731
+    result = of(f)(x)
+    assert close(result["sin"], (batch @ x).cos()[:, None] * batch)
+    product = x[0] * cresset.eye(3, dtype=x.dtype)
+    product[:, 0] += x
+    assert close(result["product"], product)
+    first, second = of(lambda a, b: a * b, argnums=(0, 1))(x, 2 * x)
+    assert close(first, cresset.diag(2 * x)) and close(second, cresset.diag(x))
+    value, aux = of(lambda a: (a * 2, a + 1), has_aux=True)(x)
+    assert close(value, 2 * cresset.eye(3, dtype=x.dtype)) and close(aux, x + 1)
+
+
+@pytest.mark.parametrize("chunk_size", [1, 2, 100])
+def test_jacrev_in_chunks(chunk_size, x, batch):
+    f = lambda v: (batch @ v).exp()  # noqa: E731
+    assert close(jacrev(f, chunk_size=chunk_size)(x), jacrev(f)(x))
+
+
+@pytest.mark.parametrize("outer, inner", list(itertools.product([jacrev, jacfwd], repeat=2)))
+def test_second_derivatives_by_every_pair(outer, inner, x, batch):
+    f = lambda v: ((batch @ v).sin() ** 2).sum()  # noqa: E731
+    want = batch.T @ cresset.diag(2 * (2 * (batch @ x)).cos()) @ batch
+    assert close(outer(inner(f))(x), want)
+    assert close(hessian(f)(x), want)
+    assert close(vmap(outer(inner(cubic)))(batch), cresset.diag_embed(6 * batch))
+
+
+def test_jvp_inside_jvp(x):
+    inner = lambda a: jvp(lambda b: b**3, (a,), (cresset.ones_like(a),))[1]  # noqa: E731
+    value, tangent = jvp(inner, (x,), (cresset.ones_like(x),))
+    assert close(value, 3 * x**2) and close(tangent, 6 * x)
+
+
+def test_grad_of_vmap_and_vmap_of_grad(batch):
+    assert close(vmap(grad(cubic))(batch), gradient_of_cubic(batch))
+    assert close(grad(lambda b: vmap(cubic)(b).sum())(batch), gradient_of_cubic(batch))
+    assert close(vmap(vmap(grad(lambda t: t**3)))(batch), gradient_of_cubic(batch))
+
+
+def test_gradients_for_each_example(batch):
+    weight = cresset.from_numpy(np.random.default_rng(5).standard_normal((3, 2)))
+    loss = lambda w, a: ((a @ w) ** 2).sum()  # noqa: E731
+    each = vmap(grad(loss), in_dims=(None, 0))(weight, batch)
+    want = 2 * batch[:, :, None] * (batch @ weight)[:, None, :]
+    assert close(each, want)
+
+
+def test_jvp_under_vmap_with_a_batched_tangent_only(x, batch):
+    assert close(vmap(lambda t: jvp(cubic, (x,), (t,))[1])(batch), batch @ (3 * x**2))
+    scaled = vmap(lambda t, s: jvp(lambda v: (v * s).sum(), (x,), (t,))[1])(batch, batch)
+    assert close(scaled, (batch * batch).sum(1))
+
+
+def test_a_graph_made_outside_takes_a_batch_of_gradients(x, batch):
+    leaf = x.clone().requires_grad_()
+    y = leaf**2
+    rows = vmap(lambda v: cresset.autograd.grad(y, leaf, v, retain_graph=True)[0])(batch)
+    assert close(rows, 2 * x * batch)
+    (same,) = cresset.autograd.grad(y, leaf, batch, is_grads_batched=True)
+    assert close(same, rows)
+
+
+def test_functional_vectorize(x, batch):
+    functional = cresset.autograd.functional
+    f = lambda v: ((batch @ v).sin(), v[:2] ** 2)  # noqa: E731
+    for strategy in ("reverse-mode", "forward-mode"):
+        for have, want in zip(functional.jacobian(f, x, vectorize=True, strategy=strategy), functional.jacobian(f, x)):
+            assert close(have, want)
+    assert close(functional.hessian(cubic, x, vectorize=True), cresset.diag(6 * x))
+    assert close(functional.hessian(cubic, x, vectorize=True, outer_jacobian_strategy="forward-mode"), cresset.diag(6 * x))
+
+
+def test_gradcheck_of_batches(x):
+    leaf = x.clone().requires_grad_()
+    assert cresset.autograd.gradcheck(
+        lambda v: (v.sin() * v, v.sum()), leaf, check_forward_ad=True, check_batched_grad=True, check_batched_forward_grad=True
+    )

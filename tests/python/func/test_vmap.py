@@ -1,0 +1,223 @@
+"""vmap: dimensions, containers, levels, randomness, chunks, writing, rules from Python."""
+
+import warnings
+
+import cresset
+import pytest
+from cresset import vmap
+from cresset.autograd import Function
+from cresset.func import grad, jacrev
+
+
+@pytest.fixture
+def x():
+    return cresset.arange(12.0).reshape(3, 4)
+
+
+def test_dimensions_in_and_out(x):
+    assert cresset.equal(vmap(lambda a: a.sum(), in_dims=1)(x), x.sum(0))
+    assert cresset.equal(vmap(lambda a: a + 1, in_dims=-1, out_dims=-1)(x), x + 1)
+    first, second = vmap(lambda a: (a, a * 2), out_dims=(1, 0))(x)
+    assert cresset.equal(first, x.T) and cresset.equal(second, x * 2)
+
+
+def test_trees_and_shared_inputs(x):
+    f = lambda d, c, k=1: {"out": d["a"] * c + d["b"] * k}  # noqa: E731
+    result = vmap(f, in_dims=({"a": 0, "b": None}, None))({"a": x, "b": x[0]}, 3.0, k=2)
+    assert cresset.equal(result["out"], x * 3 + x[0] * 2)
+
+
+def test_levels(x):
+    table = vmap(lambda a: vmap(lambda b: (a * b).sum())(x))(x)
+    assert cresset.equal(table, x @ x.T)
+    inner_only = vmap(lambda a: vmap(lambda b: b + 1)(x))(x)
+    assert inner_only.shape == (3, 3, 4)
+
+
+def test_results_that_do_not_depend_on_the_batch_are_repeated(x):
+    assert vmap(lambda a: cresset.ones(2))(x).shape == (3, 2)
+    assert vmap(lambda a: cresset.ones(2), out_dims=None)(x).shape == (2,)
+
+
+def test_an_empty_batch():
+    assert vmap(lambda a: a.exp() + 1)(cresset.ones(0, 2)).shape == (0, 2)
+
+
+def test_what_an_example_looks_like(x):
+    def f(a):
+        assert a.shape == (4,) and a.dim() == 1 and len(a) == 4 and a.dtype == x.dtype and not a.requires_grad
+        assert repr(a).startswith("BatchedTensor(lvl=1, bdim=0, value=\n    tensor(")
+        return sum(b for b in a)
+
+    assert cresset.equal(vmap(f)(x.clone().requires_grad_()).detach(), x.sum(1))
+
+
+@pytest.mark.parametrize("chunk_size", [1, 2, 3, 7])
+def test_chunks(chunk_size, x):
+    assert cresset.equal(vmap(lambda a, b: a * b, in_dims=(0, None), out_dims=1, chunk_size=chunk_size)(x, x[0]), (x * x[0]).T)
+
+
+def test_promotion_is_that_of_one_example():
+    scalars = cresset.ones(3, dtype=cresset.float64)
+    assert vmap(lambda s: cresset.ones(4) * s)(scalars).dtype == cresset.float32
+    assert vmap(lambda s: s * cresset.ones(4))(scalars).dtype == cresset.float32
+    assert vmap(lambda s: s + cresset.ones((), dtype=cresset.float32))(scalars).dtype == cresset.float64
+
+
+def test_writing_to_batched_tensors(x):
+    def f(a):
+        b = a.clone()
+        b[0] = a[1]
+        b[1:3].mul_(2)
+        b.unsqueeze_(0).add_(1)
+        return b
+
+    want = x.clone()
+    want[:, 0] = x[:, 1]
+    want[:, 1:3] *= 2
+    assert cresset.equal(vmap(f)(x), (want + 1)[:, None])
+    inside = x.clone()
+    vmap(lambda a: a.add_(1))(inside)
+    assert cresset.equal(inside, x + 1)
+
+
+def test_randomness(x):
+    for f in (lambda a: cresset.rand(5), lambda a: cresset.randn_like(cresset.ones(5)), lambda a: cresset.randperm(50).float(),
+              lambda a: cresset.nn.functional.dropout(cresset.ones(40)), lambda a: a.repeat(10).normal_()):  # fmt: skip
+        same, different = vmap(f, randomness="same")(x), vmap(f, randomness="different")(x)
+        assert cresset.equal(same[0], same[1]) and not cresset.equal(different[0], different[1])
+    nested = vmap(lambda a: vmap(lambda b: cresset.rand(2), randomness="different")(a), randomness="same")(x)
+    assert cresset.equal(nested[0], nested[1]) and not cresset.equal(nested[0, 0], nested[0, 1])
+    drawn = vmap(lambda a: cresset.multinomial(a + 1, 2), randomness="different")(x)
+    assert drawn.shape == (3, 2) and bool((drawn < 4).all())
+
+
+def test_an_operator_without_a_rule_warns_once_and_loops(x):
+    @cresset.library.custom_op("functest::double", mutates_args=())
+    def double(t: cresset.Tensor) -> cresset.Tensor:
+        return t * 2
+
+    with pytest.warns(UserWarning, match="There is a performance drop because we have not yet implemented the batching rule for functest::double"):
+        assert cresset.equal(vmap(double)(x), x * 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        vmap(double)(x)
+
+
+def test_register_vmap(x):
+    seen = []
+
+    @cresset.library.custom_op("functest::scale", mutates_args=())
+    def scale(t: cresset.Tensor, by: float) -> cresset.Tensor:
+        return t * by
+
+    @scale.register_vmap
+    def rule(info, in_dims, t, by):
+        seen.append((info.batch_size, info.randomness, in_dims))
+        return scale(t, by), in_dims[0]
+
+    assert cresset.equal(vmap(lambda a: scale(a, 3.0), in_dims=1)(x), x.T * 3)
+    assert seen == [(4, "error", (1, None))]
+    nested = vmap(vmap(lambda a: scale(a, 3.0)))(x)
+    assert cresset.equal(nested, x * 3) and len(seen) == 3
+    scale.register_vmap(lambda info, in_dims, t, by: (t * 0, in_dims[0]))
+    assert cresset.equal(vmap(lambda a: scale(a, 3.0))(x), x * 0)
+
+
+def test_library_register_vmap(x):
+    lib = cresset.library.Library("functest2", "FRAGMENT")
+    lib.define("pair(Tensor a, Tensor b) -> (Tensor, Tensor)")
+    lib.impl("pair", lambda a, b: (a + b, a - b), "CompositeExplicitAutograd")
+    cresset.library.register_vmap("functest2::pair", lambda info, d, a, b: ((a * 10, b), (d[0], d[1])), lib=lib)
+    first, second = vmap(cresset.ops.functest2.pair, in_dims=(0, None), out_dims=(0, 0))(x, x[0])
+    assert cresset.equal(first, x * 10) and cresset.equal(second, x[0].expand(3, 4))
+
+
+class Cube(Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x, k):
+        return x**3 * k, x * 2
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(inputs[0])
+        ctx.k = inputs[1]
+
+    @staticmethod
+    def backward(ctx, g, h):
+        (x,) = ctx.saved_tensors
+        return g * 3 * x**2 * ctx.k + h * 2, None
+
+    @staticmethod
+    def jvp(ctx, t, _):
+        (x,) = ctx.saved_tensors
+        return t * 3 * x**2 * ctx.k, t * 2
+
+
+class Square(Function):
+    @staticmethod
+    def forward(x):
+        return x**2
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx, g):
+        return 2 * g * ctx.saved_tensors[0]
+
+    @staticmethod
+    def vmap(info, in_dims, x):
+        assert info.batch_size == x.shape[in_dims[0]]
+        return Square.apply(x), in_dims[0]
+
+
+@pytest.mark.parametrize("f, derivative", [
+    (lambda a: Cube.apply(a, 2.0)[0], lambda a: 6 * a**2), (lambda a: sum(Cube.apply(a, 1.0)), lambda a: 3 * a**2 + 2), (Square.apply, lambda a: 2 * a),
+])  # fmt: skip
+def test_functions_with_rules(f, derivative, x):
+    assert cresset.allclose(vmap(f)(x), f(x))
+    assert cresset.allclose(vmap(vmap(f))(x), f(x))
+    assert cresset.allclose(vmap(grad(lambda a: f(a).sum()))(x), derivative(x))
+    assert cresset.allclose(grad(lambda b: vmap(f)(b).sum())(x), derivative(x))
+    assert cresset.allclose(vmap(jacrev(f))(x), cresset.diag_embed(derivative(x)))
+    shared = x[0].clone().requires_grad_()
+    vmap(lambda a: f(shared) * a)(x).sum().backward()
+    assert cresset.allclose(shared.grad, derivative(x[0]) * x.sum(0))
+
+
+@pytest.mark.parametrize("attributes, text", [
+    ({"generate_vmap_rule": True, "vmap": staticmethod(lambda info, d, a: (a, 0))}, "it has both generate_vmap_rule=True and an overridden vmap staticmethod"),
+    ({}, "it does not have vmap support. Please override and implement the vmap staticmethod or set generate_vmap_rule=True."),
+    ({"generate_vmap_rule": True, "setup_context": Function.setup_context}, "it must override the setup_context staticmethod."),
+    ({"vmap": staticmethod(lambda info, d, a: a)}, "Expected the vmap staticmethod to have two returns, an output and out_dims with pytree structure compatible with the output. Got a <class"),
+])  # fmt: skip
+def test_functions_without_a_usable_rule(attributes, text, x):
+    body = {"forward": staticmethod(lambda a: a * 2), "setup_context": staticmethod(lambda ctx, i, o: None), "backward": staticmethod(lambda ctx, g: g)}
+    made = type("Made", (Function,), body | attributes)
+    with pytest.raises(RuntimeError) as caught:
+        vmap(made.apply)(x)
+    assert text in str(caught.value)
+    made.apply(x) if "setup_context" not in attributes else None
+
+
+def test_modules(x):
+    from cresset.func import functional_call, stack_module_state
+
+    models = [cresset.nn.Sequential(cresset.nn.Linear(4, 5), cresset.nn.Tanh(), cresset.nn.Linear(5, 2)) for _ in range(3)]
+    assert cresset.allclose(vmap(models[0])(x), models[0](x), atol=1e-6)
+    params, buffers = stack_module_state(models)
+    assert all(p.requires_grad and p.is_leaf for p in params.values())
+    out = vmap(lambda p, b, a: functional_call(models[0], (p, b), (a,)))(params, buffers, x)
+    assert cresset.allclose(out, cresset.stack([m(a) for m, a in zip(models, x)]), atol=1e-6)
+
+
+def test_convolution_weights_of_their_own():
+    images, weights = cresset.randn(3, 2, 4, 8, 8, dtype=cresset.float64), cresset.randn(3, 6, 4, 3, 3, dtype=cresset.float64)
+    f = lambda i, w: cresset.nn.functional.conv2d(i, w, padding=1)  # noqa: E731
+    want = cresset.stack([f(i, w) for i, w in zip(images, weights)])
+    assert cresset.allclose(vmap(f)(images, weights), want)
+    assert cresset.allclose(vmap(f, in_dims=(None, 0))(images[0], weights), cresset.stack([f(images[0], w) for w in weights]))

@@ -1,0 +1,91 @@
+"""assert_close and TestCase.assertEqual: what counts as close, and the words of a difference (as PyTorch has them)."""
+
+import math
+
+import cresset
+import numpy as np
+import pytest
+from cresset.testing import assert_allclose, assert_close
+from cresset.testing._internal.common_utils import TestCase
+
+T = cresset.tensor
+LAST = "\nGreatest relative difference: "
+
+DIFFERENT = [
+    (T([1.0, 2.0]), T([1.0, 2.5]), {}, "Tensor-likes are not close!\n\nMismatched elements: 1 / 2 (50.0%)\nGreatest absolute difference: 0.5 at index (1,) "
+     f"(up to 1e-05 allowed){LAST}0.20000000298023224 at index (1,) (up to 1.3e-06 allowed)"),
+    (T([[1.0, 2], [3, 4]]), T([[1.0, 2], [3, 8]]), {"rtol": 0, "atol": 0}, "Tensor-likes are not equal!\n\nMismatched elements: 1 / 4 (25.0%)\n"
+     f"Greatest absolute difference: 4.0 at index (1, 1){LAST}0.5 at index (1, 1)"),
+    (T([1, 2]), T([1, 4]), {}, f"Tensor-likes are not equal!\n\nMismatched elements: 1 / 2 (50.0%)\nGreatest absolute difference: 2 at index (1,){LAST}0.5 at index (1,)"),
+    (T([True, False]), T([True, True]), {}, "Tensor-likes are not equal!\n\nMismatched elements: 1 / 2 (50.0%)\nGreatest absolute difference: 1 at index (1,)"
+     f"{LAST}1.0 at index (1,)"),
+    (T(1.0), T(2.0), {}, "Scalars are not close!\n\nExpected 2.0 but got 1.0.\nAbsolute difference: 1.0 (up to 1e-05 allowed)\n"
+     "Relative difference: 0.5 (up to 1.3e-06 allowed)"),
+    (1, 2, {}, "Scalars are not equal!\n\nExpected 2 but got 1.\nAbsolute difference: 1\nRelative difference: 0.5"),
+    (True, False, {}, "Booleans mismatch: True is not False"),
+    (1, 1.0, {}, "The (d)types do not match: <class 'int'> != <class 'float'>."),
+    (T([1.0]), T([1]), {}, "The values for attribute 'dtype' do not match: cresset.float32 != cresset.int64."),
+    (T([1.0]), T([1.0, 2]), {}, "The values for attribute 'shape' do not match: cresset.Size([1]) != cresset.Size([2])."),
+    (T([1.0]), T([1.0], device="meta"), {}, "The values for attribute 'device' do not match: cpu != meta."),
+    (cresset.ones(2, 3), cresset.ones(3, 2).t(), {"check_stride": True}, "The values for attribute 'stride()' do not match: (3, 1) != (1, 2)."),
+    ([T(1.0), T(2.0)], [T(1.0), T(4.0)], {}, "Scalars are not close!\n\nExpected 4.0 but got 2.0.\nAbsolute difference: 2.0 (up to 1e-05 allowed)\n"
+     "Relative difference: 0.5 (up to 1.3e-06 allowed)\n\nThe failure occurred for item [1]"),
+    ([1, 2], [1], {}, "The length of the sequences mismatch: 2 != 1"),
+    ({"a": 1}, {"b": 1}, {}, "The keys of the mappings do not match:\nMissing keys in the actual mapping: ['b']\nAdditional keys in the actual mapping: ['a']"),
+    ({"a": [True]}, {"a": [False]}, {}, "Booleans mismatch: True is not False\n\nThe failure occurred for item ['a'][0]"),
+    (T([math.nan]), T([math.nan]), {}, "Tensor-likes are not close!\n\nMismatched elements: 1 / 1 (100.0%)\nGreatest absolute difference: nan at index (0,) "
+     f"(up to 1e-05 allowed){LAST}nan at index (0,) (up to 1.3e-06 allowed)"),
+    (T([1.0]), T([2.0]), {"msg": "mine"}, "mine"),
+    (T(True), T(False), {"msg": lambda text: "mine: " + text.splitlines()[0]}, "mine: Scalars are not equal!"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("actual, expected, options, text", DIFFERENT, ids=range(len(DIFFERENT)))
+def test_difference(actual, expected, options, text):
+    with pytest.raises(AssertionError) as error:
+        assert_close(actual, expected, **options)
+    assert str(error.value) == text
+
+
+@pytest.mark.parametrize("actual, expected, options", [
+    (T([1.0]), T([1.0 + 1e-6]), {}), (T([1.0, math.inf]), T([1.0, math.inf]), {}), (T([math.nan]), T([math.nan]), {"equal_nan": True}),
+    (T([1.0]), T([1.5]), {"rtol": 0.0, "atol": 0.6}), (T([1.0], device="meta"), T([2.0], device="meta"), {}), (np.array([1.0]), np.array([1.0]), {}),
+    (T([1.0]), T([1.0], dtype=cresset.float64), {"check_dtype": False}), ((1, 2.0), [1, 2.0], {}), (None, None, {}), (cresset.empty(0), cresset.empty(0), {}),
+    (T([1.0]).bfloat16(), T([1.01]).bfloat16(), {}), (T([1 + 1j]), T([1 + 1j]), {}),
+], ids=range(12))  # fmt: skip
+def test_close(actual, expected, options):
+    assert_close(actual, expected, **options)
+
+
+def test_refusals():
+    with pytest.raises(ValueError, match="Both 'rtol' and 'atol' must be either specified or omitted, but got no atol."):
+        assert_close(1.0, 1.0, rtol=1)
+    with pytest.raises(TypeError, match="No comparison pair was able to handle inputs of type <class 'str'> and <class 'str'>."):
+        assert_close("a", "a")
+    with pytest.raises(TypeError, match="No comparison pair"):
+        assert_close(cresset.nn.Parameter(T([1.0])), T([1.0]), allow_subclasses=False)
+    with pytest.raises(AssertionError, match=r"up to 0.0001 allowed"):
+        assert_allclose(T([1.0]), T([1.1]))
+
+
+case = TestCase()
+
+
+@pytest.mark.parametrize("x, y, options", [
+    (1, T(1), {}), (T([1, 2]), [1, 2], {}), (1, 1.0, {}), (True, 1, {}), ([T(1)], [1], {}), (cresset.Size([1, 2]), (1, 2), {}), (math.nan, math.nan, {}),
+    ("a", "a", {}), ({1}, {1}, {}), (cresset.float32, cresset.float32, {}), (T([1.0]), T([1.5]), {"atol": 1, "rtol": 0}), (T([1.0]), T([1.0]).double(), {"exact_dtype": False}),
+], ids=range(12))  # fmt: skip
+def test_equal(x, y, options):
+    case.assertEqual(x, y, **options)
+
+
+@pytest.mark.parametrize("x, y, text", [
+    ("a", "b", "String comparison failed: 'a' != 'b'"), ({1}, {2}, "Set comparison failed: "), (None, 1, "None mismatch: None is not 1"),
+    (cresset.float32, cresset.float64, "Object comparison failed: cresset.float32 != cresset.float64"), (T(1.0), 2, "Expected 2 but got 1.0."),
+    (T([1.0]), T([1.0]).double(), "The values for attribute 'dtype' do not match"), (T([1.0]), T([2.0]), "\nmine"),
+], ids=range(7))  # fmt: skip
+def test_not_equal(x, y, text):
+    with pytest.raises(AssertionError) as error:
+        case.assertEqual(x, y, msg="mine")
+    assert text in str(error.value)
+    case.assertNotEqual(x, y)
