@@ -397,7 +397,7 @@ std::size_t SubgraphRewriter::runOnGraph(const std::shared_ptr<Graph>& graph, co
   // Rules can feed each other: sweeps go on until a whole round changes nothing. The bound only stops rules that undo one another.
   const std::size_t bound = 16 + graph->node_count();
   std::vector<Run> runs;
-  for (const Rule& r : rules_) runs.push_back(Run{r, graph, filters});
+  for (const Rule& r : rules_) runs.push_back(Run{r, graph, filters, {}, 0});
   for (std::size_t round = 0; round < bound; ++round) {
     bool changed = false;
     for (Run& run : runs) changed = run.sweep() || changed;
