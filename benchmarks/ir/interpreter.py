@@ -55,7 +55,8 @@ FLOAT = """graph(%n : int):
       -> (%t, %w)
   return (%r)
 """
-LIST = """graph(%l : int[]):
+LIST = """graph(%count : int):
+  %l : int[] = prim::rangelist(%count)
   %zero : int = prim::Constant[value=0]()
   %t : bool = prim::Constant[value=1]()
   %n : int = aten::len(%l)
@@ -64,6 +65,16 @@ LIST = """graph(%l : int[]):
       %e : int = aten::__getitem__(%l, %i)
       %u : int = aten::add(%s, %e)
       -> (%t, %u)
+  return (%r)
+"""
+
+OPERATOR = """graph(%n : int, %x : Tensor, %y : Tensor):
+  %one : int = prim::Constant[value=1]()
+  %t : bool = prim::Constant[value=1]()
+  %r : Tensor = prim::Loop(%n, %t, %x)
+    block0(%i : int, %a : Tensor):
+      %b : Tensor = {}
+      -> (%t, %b)
   return (%r)
 """
 
@@ -91,7 +102,8 @@ def python_float(n):
     return x
 
 
-def python_list(values):
+def python_list(n):
+    values = list(range(n))
     s = 0
     for i in range(len(values)):
         s = s + values[i]
@@ -112,25 +124,18 @@ def function(text):
 
 
 def loops(n=1_000_000):
-    for name, text, python in (("for, int", SUM, python_sum), ("while, if", WHILE, python_while), ("for, float", FLOAT, python_float)):
+    for name, text, python in (("for, int", SUM, python_sum), ("while, if", WHILE, python_while), ("for, float", FLOAT, python_float), ("list", LIST, python_list)):
         f = function(text)
         assert f(100) == python(100)
         ours, theirs = best(f, n), best(python, n)
         print(f"{name:12} {ours / n * 1e9:7.2f} ns a round   Python {theirs / n * 1e9:6.1f} ns   {theirs / ours:5.1f}x")
-    values = list(range(n))
-    f = function(LIST)
-    total = python_list(values)
-    assert f(values) == total
-    graph_time = best(f, values) - best(function("graph(%l : int[]):\n  %n : int = aten::len(%l)\n  return (%n)"), values)
-    print(f"{'list':12} {graph_time / n * 1e9:7.2f} ns a round   Python {best(python_list, values) / n * 1e9:6.1f} ns   {best(python_list, values) / graph_time:5.1f}x")
 
 
 def operators(n=200_000):
-    """Time a round of a loop with one operator on one element, less the empty loop; in Python the same operator in a loop."""
+    """Time of a round of a loop with one operator on one element."""
     x, y = cresset.ones(1), cresset.ones(1)
-    text = "graph(%n : int, %x : Tensor, %y : Tensor):\n  %one : int = prim::Constant[value=1]()\n  %t : bool = prim::Constant[value=1]()\n  %r : Tensor = prim::Loop(%n, %t, %x)\n    block0(%i : int, %a : Tensor):\n{}      -> (%t, %b)\n  return (%r)"
-    for name, line in (("add", "      %b : Tensor = aten::add(%x, %y, %one)\n"), ("mul", "      %b : Tensor = aten::mul(%x, %y)\n"), ("relu", "      %b : Tensor = aten::relu(%x)\n")):
-        f = function(text.format(line))
+    for name, line in (("add", "aten::add(%x, %y, %one)"), ("mul", "aten::mul(%x, %y)"), ("relu", "aten::relu(%x)")):
+        f = function(OPERATOR.format(line))
         ours = best(f, n, x, y)
         print(f"{name:12} {ours / n * 1e9:7.1f} ns an operator in a graph")
 
