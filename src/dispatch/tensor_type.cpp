@@ -5,7 +5,7 @@ namespace cresset {
 namespace {
 
 // In the order of ScalarType.
-constexpr const char* kWords[] = {"Byte",   "Char",          "Short",         "Int",  "Long",  "Half",   "Float",  "Double",
+constexpr const char* kWords[] = {"Byte",        "Char",         "Short",         "Int",  "Long",  "Half",   "Float",  "Double",
                                   "ComplexHalf", "ComplexFloat", "ComplexDouble", "Bool", "QInt8", "QUInt8", "QInt32", "BFloat16"};
 
 std::string dims_text(const TensorType::Dims& dims) {

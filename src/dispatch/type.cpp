@@ -122,8 +122,7 @@ std::string Type::annotation_str() const {
 }
 
 bool Type::has_free_variables() const {
-  return kind == TypeKind::Var ||
-         std::any_of(contained.begin(), contained.end(), [](const TypePtr& t) { return t->has_free_variables(); });
+  return kind == TypeKind::Var || std::any_of(contained.begin(), contained.end(), [](const TypePtr& t) { return t->has_free_variables(); });
 }
 
 bool Type::same_details(const Type& other) const {
@@ -260,8 +259,8 @@ TypePtr unify_types(const TypePtr& a, const TypePtr& b, bool default_to_union) {
   if (a->kind == TypeKind::None) return optional_of(b);
   if (b->kind == TypeKind::None) return optional_of(a);
   if (a->kind == TypeKind::Optional || b->kind == TypeKind::Optional) {
-    const TypePtr inner = unify_types(a->kind == TypeKind::Optional ? a->element() : a, b->kind == TypeKind::Optional ? b->element() : b,
-                                      default_to_union);
+    const TypePtr inner =
+        unify_types(a->kind == TypeKind::Optional ? a->element() : a, b->kind == TypeKind::Optional ? b->element() : b, default_to_union);
     return inner ? optional_of(inner) : nullptr;
   }
   if (a->kind == TypeKind::Tuple && b->kind == TypeKind::Tuple && a->name.empty() && b->name.empty() &&

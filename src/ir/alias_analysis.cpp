@@ -124,7 +124,8 @@ struct AliasDb::Impl {
     if (e) memory.point(*e, wildcard(*v->type()));
     // What is in it can be reached from outside as well.
     if (e)
-      if (const Node* n = v->node(); n->kind() == prim::ListConstruct || n->kind() == prim::TupleConstruct || n->kind() == prim::DictConstruct)
+      if (const Node* n = v->node();
+          n->kind() == prim::ListConstruct || n->kind() == prim::TupleConstruct || n->kind() == prim::DictConstruct)
         for (const Value* i : n->inputs()) wildcard_once(i);
   }
   std::unordered_set<const Value*> already_wild;
@@ -290,6 +291,10 @@ struct AliasDb::Impl {
     const Operator* op = n->maybeOperator();
     if (!op) {
       if (options.strict && !is_structural(n->kind())) raise_no_operator(*n);
+      if (options.unknown_is_pure && !is_structural(n->kind())) {
+        for (const Value* v : n->outputs()) fresh(v);
+        return;
+      }
       conservative(n);
       return;
     }
@@ -317,7 +322,8 @@ struct AliasDb::Impl {
     if (n->outputs().empty()) return;
     fresh(n->output());
     // A list that only a reader like cat takes keeps its elements to itself.
-    const bool local = n->kind() == prim::ListConstruct && n->output()->uses().size() == 1 && only_reads_elements(n->output()->uses()[0].user);
+    const bool local =
+        n->kind() == prim::ListConstruct && n->output()->uses().size() == 1 && only_reads_elements(n->output()->uses()[0].user);
     const bool tuple = n->kind() == prim::TupleConstruct && taken_apart_only(n->output());
     for (const Value* v : n->inputs()) {
       contain(n->output(), v);

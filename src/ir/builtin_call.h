@@ -84,14 +84,18 @@ inline int64_t wrap_add(int64_t a, int64_t b) { return static_cast<int64_t>(stat
 inline int64_t wrap_sub(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b)); }
 inline int64_t wrap_mul(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b)); }
 [[noreturn]] void raise_division_by_zero();
+// Both from 0 up and below 2^32: a division that takes a third of the time of the 64-bit one on many processors.
+inline bool both_small(int64_t a, int64_t b) { return (static_cast<uint64_t>(a | b) >> 32) == 0; }
 inline int64_t floor_div(int64_t a, int64_t b) {
   if (b == 0) raise_division_by_zero();
+  if (both_small(a, b)) return static_cast<uint32_t>(a) / static_cast<uint32_t>(b);
   if (b == -1) return wrap_sub(0, a);
   const int64_t q = a / b;
   return q - (a % b != 0 && (a < 0) != (b < 0));
 }
 inline int64_t floor_mod(int64_t a, int64_t b) {
   if (b == 0) raise_division_by_zero();
+  if (both_small(a, b)) return static_cast<uint32_t>(a) % static_cast<uint32_t>(b);
   if (b == -1) return 0;
   const int64_t r = a % b;
   return r + (r != 0 && (r < 0) != (b < 0) ? b : 0);

@@ -10,7 +10,8 @@ namespace {
 using Dict = ivalue::DictImpl&;
 
 auto found(Dict d, const IValue& key) {
-  return std::find_if(d.items.begin(), d.items.end(), [&](const auto& item) { return item.first.isTensor() ? item.first.is(key) : item.first == key; });
+  return std::find_if(d.items.begin(), d.items.end(),
+                      [&](const auto& item) { return item.first.isTensor() ? item.first.is(key) : item.first == key; });
 }
 [[noreturn]] void missing(const IValue& key) { CRESSET_THROW(KeyError, "KeyError: ", script_text(key)); }
 
@@ -69,48 +70,57 @@ IValue items(Dict d) {
   return make_list(std::move(out), d.key_type ? tuple_of({d.key_type, d.value_type}) : nullptr);
 }
 
-#define CRESSET_OF_KEY(K)                                                                                                                     \
-  {"aten::len.Dict_" #K "(Dict(" #K ", t) self) -> int", CRESSET_BUILTIN((Dict d) -> int64_t { return static_cast<int64_t>(d.items.size()); })}, \
-      {"aten::__getitem__.Dict_" #K "(Dict(" #K ", t) self, " #K " key) -> t(*)", CRESSET_BUILTIN((Dict d, IValue & k) -> IValue { return item(d, k); })}, \
-      {"aten::_set_item." #K "(Dict(" #K ", t)(a!) l, " #K "(b -> *) idx, t(c -> *) v) -> ()",                                                \
-       CRESSET_BUILTIN((Dict d, IValue & k, IValue & v) -> void { set_item(d, k, v); })},                                                     \
-      {"aten::__contains__." #K "(Dict(" #K ", t) dict, " #K " key) -> bool", CRESSET_BUILTIN((Dict d, IValue & k) -> bool { return found(d, k) != d.items.end(); })}, \
-      {"aten::keys." #K "(Dict(" #K ", t) self) -> " #K "[](*)", CRESSET_BUILTIN((Dict d) -> IValue { return keys(d); })},                    \
-      {"aten::values." #K "(Dict(" #K ", t) self) -> t[](*)", CRESSET_BUILTIN((Dict d) -> IValue { return values(d); })},                     \
-      {"aten::items." #K "(Dict(" #K ", t) self) -> ((" #K ", t)[])", CRESSET_BUILTIN((Dict d) -> IValue { return items(d); })},              \
-      {"aten::pop.Dict_" #K "(Dict(" #K ", t)(a!) self, " #K " key) -> t(*)", CRESSET_BUILTIN((Dict d, IValue & k) -> IValue { return pop_item(d, k, nullptr); })}, \
-      {"aten::pop.Dict_default_" #K "(Dict(" #K ", t)(a!) self, " #K " key, t default_value) -> t(*)",                                        \
-       CRESSET_BUILTIN((Dict d, IValue & k, IValue & v) -> IValue { return pop_item(d, k, &v); })},                                           \
-      {"aten::get." #K "(Dict(" #K ", t) self, " #K " key) -> t(*)?", CRESSET_BUILTIN((Dict d, IValue & k) -> IValue {                        \
-         const auto at = found(d, k);                                                                                                         \
-         return at == d.items.end() ? IValue() : at->second;                                                                                  \
-       })},                                                                                                                                   \
-      {"aten::get.default_" #K "(Dict(" #K ", t) self, " #K " key, t default_value) -> t(*)", CRESSET_BUILTIN((Dict d, IValue & k, IValue & v) -> IValue { \
-         const auto at = found(d, k);                                                                                                         \
-         return at == d.items.end() ? v : at->second;                                                                                         \
-       })},                                                                                                                                   \
-      {"aten::setdefault." #K "(Dict(" #K ", t)(a!) self, " #K "(b -> *) key, t(c -> *) default_value) -> t(*)",                              \
-       CRESSET_BUILTIN((Dict d, IValue & k, IValue & v) -> IValue {                                                                           \
-         const auto at = found(d, k);                                                                                                         \
-         if (at != d.items.end()) return at->second;                                                                                          \
-         d.items.emplace_back(k, v);                                                                                                          \
-         return v;                                                                                                                            \
-       })},                                                                                                                                   \
-      {"aten::update." #K "(Dict(" #K ", t)(a!) self, Dict(" #K ", t)(a!) to_add) -> ()", CRESSET_BUILTIN((Dict d, Dict other) -> void {      \
-         const auto added = other.items;                                                                                                      \
-         for (const auto& [k, v] : added) set_item(d, k, v);                                                                                  \
-       })},                                                                                                                                   \
-      {"aten::popitem." #K "(Dict(" #K ", t)(a!) self) -> ((" #K ", t))", CRESSET_BUILTIN((Dict d) -> IValue {                                \
-         CRESSET_CHECK_AS(KeyError, !d.items.empty(), "popitem(): dictionary is empty");                                                      \
-         IValue out = make_tuple({d.items.back().first, d.items.back().second});                                                              \
-         d.items.pop_back();                                                                                                                  \
-         return out;                                                                                                                          \
-       })},                                                                                                                                   \
-      {"aten::clear." #K "(Dict(" #K ", t)(a!) self) -> ()", CRESSET_BUILTIN((Dict d) -> void { d.items.clear(); })},                         \
-      {"aten::copy.Dict_" #K "(Dict(" #K ", t)(a) self) -> Dict(" #K ", t)", CRESSET_BUILTIN((Dict d) -> IValue { return copy(d); })},        \
-      {"aten::Delete.Dict_" #K "(Dict(" #K ", t)(a!) self, " #K " key) -> ()", CRESSET_BUILTIN((Dict d, IValue & k) -> void { pop_item(d, k, nullptr); })}, \
-      {"aten::dict." #K "((" #K ", tVal)[] inputs) -> Dict(" #K ", tVal)", CRESSET_BUILTIN((IValue & pairs) -> IValue { return from_pairs(pairs); })}, \
-      {"aten::dict.Dict_" #K "(Dict(" #K ", t)(a) self) -> Dict(" #K ", t)", CRESSET_BUILTIN((Dict d) -> IValue { return copy(d); })}
+#define CRESSET_OF_KEY(K)                                                                                                              \
+  {"aten::len.Dict_" #K "(Dict(" #K ", t) self) -> int",                                                                               \
+   CRESSET_BUILTIN((Dict d)->int64_t { return static_cast<int64_t>(d.items.size()); })},                                               \
+      {"aten::__getitem__.Dict_" #K "(Dict(" #K ", t) self, " #K " key) -> t(*)",                                                      \
+       CRESSET_BUILTIN((Dict d, IValue & k)->IValue { return item(d, k); })},                                                          \
+      {"aten::_set_item." #K "(Dict(" #K ", t)(a!) l, " #K "(b -> *) idx, t(c -> *) v) -> ()",                                         \
+       CRESSET_BUILTIN((Dict d, IValue & k, IValue & v)->void { set_item(d, k, v); })},                                                \
+      {"aten::__contains__." #K "(Dict(" #K ", t) dict, " #K " key) -> bool",                                                          \
+       CRESSET_BUILTIN((Dict d, IValue & k)->bool { return found(d, k) != d.items.end(); })},                                          \
+      {"aten::keys." #K "(Dict(" #K ", t) self) -> " #K "[](*)", CRESSET_BUILTIN((Dict d)->IValue { return keys(d); })},               \
+      {"aten::values." #K "(Dict(" #K ", t) self) -> t[](*)", CRESSET_BUILTIN((Dict d)->IValue { return values(d); })},                \
+      {"aten::items." #K "(Dict(" #K ", t) self) -> ((" #K ", t)[])", CRESSET_BUILTIN((Dict d)->IValue { return items(d); })},         \
+      {"aten::pop.Dict_" #K "(Dict(" #K ", t)(a!) self, " #K " key) -> t(*)",                                                          \
+       CRESSET_BUILTIN((Dict d, IValue & k)->IValue { return pop_item(d, k, nullptr); })},                                             \
+      {"aten::pop.Dict_default_" #K "(Dict(" #K ", t)(a!) self, " #K " key, t default_value) -> t(*)",                                 \
+       CRESSET_BUILTIN((Dict d, IValue & k, IValue & v)->IValue { return pop_item(d, k, &v); })},                                      \
+      {"aten::get." #K "(Dict(" #K ", t) self, " #K " key) -> t(*)?", CRESSET_BUILTIN((Dict d, IValue & k)->IValue {                   \
+         const auto at = found(d, k);                                                                                                  \
+         return at == d.items.end() ? IValue() : at->second;                                                                           \
+       })},                                                                                                                            \
+      {"aten::get.default_" #K "(Dict(" #K ", t) self, " #K " key, t default_value) -> t(*)",                                          \
+       CRESSET_BUILTIN((Dict d, IValue & k, IValue & v)->IValue {                                                                      \
+         const auto at = found(d, k);                                                                                                  \
+         return at == d.items.end() ? v : at->second;                                                                                  \
+       })},                                                                                                                            \
+      {"aten::setdefault." #K "(Dict(" #K ", t)(a!) self, " #K "(b -> *) key, t(c -> *) default_value) -> t(*)",                       \
+       CRESSET_BUILTIN((Dict d, IValue & k, IValue & v)->IValue {                                                                      \
+         const auto at = found(d, k);                                                                                                  \
+         if (at != d.items.end()) return at->second;                                                                                   \
+         d.items.emplace_back(k, v);                                                                                                   \
+         return v;                                                                                                                     \
+       })},                                                                                                                            \
+      {"aten::update." #K "(Dict(" #K ", t)(a!) self, Dict(" #K ", t)(a!) to_add) -> ()", CRESSET_BUILTIN((Dict d, Dict other)->void { \
+         const auto added = other.items;                                                                                               \
+         for (const auto& [k, v] : added) set_item(d, k, v);                                                                           \
+       })},                                                                                                                            \
+      {"aten::popitem." #K "(Dict(" #K ", t)(a!) self) -> ((" #K ", t))", CRESSET_BUILTIN((Dict d)->IValue {                           \
+         CRESSET_CHECK_AS(KeyError, !d.items.empty(), "popitem(): dictionary is empty");                                               \
+         IValue out = make_tuple({d.items.back().first, d.items.back().second});                                                       \
+         d.items.pop_back();                                                                                                           \
+         return out;                                                                                                                   \
+       })},                                                                                                                            \
+      {"aten::clear." #K "(Dict(" #K ", t)(a!) self) -> ()", CRESSET_BUILTIN((Dict d)->void { d.items.clear(); })},                    \
+      {"aten::copy.Dict_" #K "(Dict(" #K ", t)(a) self) -> Dict(" #K ", t)", CRESSET_BUILTIN((Dict d)->IValue { return copy(d); })},   \
+      {"aten::Delete.Dict_" #K "(Dict(" #K ", t)(a!) self, " #K " key) -> ()",                                                         \
+       CRESSET_BUILTIN((Dict d, IValue & k)->void { pop_item(d, k, nullptr); })},                                                      \
+      {"aten::dict." #K "((" #K ", tVal)[] inputs) -> Dict(" #K ", tVal)",                                                             \
+       CRESSET_BUILTIN((IValue & pairs)->IValue { return from_pairs(pairs); })},                                                       \
+  {                                                                                                                                    \
+    "aten::dict.Dict_" #K "(Dict(" #K ", t)(a) self) -> Dict(" #K ", t)", CRESSET_BUILTIN((Dict d)->IValue { return copy(d); })        \
+  }
 
 const BuiltinRow kRows[] = {
     CRESSET_OF_KEY(str),
@@ -119,7 +129,7 @@ const BuiltinRow kRows[] = {
     CRESSET_OF_KEY(float),
     CRESSET_OF_KEY(complex),
     CRESSET_OF_KEY(Tensor),
-    {"aten::dict() -> Dict(str, Tensor)", CRESSET_BUILTIN(() -> IValue {
+    {"aten::dict() -> Dict(str, Tensor)", CRESSET_BUILTIN(()->IValue {
        auto out = make_intrusive<ivalue::DictImpl>();
        out->key_type = basic_type(TypeKind::String);
        out->value_type = basic_type(TypeKind::Tensor);

@@ -38,7 +38,8 @@ bool less_than(const IValue& a, const IValue& b) {
     return x.size() < y.size();
   }
   if (a.isScriptObject()) return call_method(a.toObject(), "__lt__", {b}).toBool();
-  if (a.isScalar() && b.isScalar() && !a.isComplexDouble() && !b.isComplexDouble()) return a.toScalar().toDouble() < b.toScalar().toDouble();
+  if (a.isScalar() && b.isScalar() && !a.isComplexDouble() && !b.isComplexDouble())
+    return a.toScalar().toDouble() < b.toScalar().toDouble();
   CRESSET_THROW(TypeError, "values of types '", a.type()->str(), "' and '", b.type()->str(), "' have no order.");
 }
 
@@ -72,14 +73,16 @@ IValue sliced(List l, IValue& start, IValue& end, int64_t step) {
 }
 
 IValue repeated(List l, int64_t n) {
-  CRESSET_CHECK(n <= 0 || l.elements.empty() || n < (int64_t{1} << 32) / static_cast<int64_t>(l.elements.size()), "the repeated list is too long.");
+  CRESSET_CHECK(n <= 0 || l.elements.empty() || n < (int64_t{1} << 32) / static_cast<int64_t>(l.elements.size()),
+                "the repeated list is too long.");
   std::vector<IValue> out;
   for (int64_t i = 0; i < n; ++i) out.insert(out.end(), l.elements.begin(), l.elements.end());
   return like(l, std::move(out));
 }
 
 void sort(List l, bool reverse) {
-  std::stable_sort(l.elements.begin(), l.elements.end(), [&](const IValue& a, const IValue& b) { return reverse ? less_than(b, a) : less_than(a, b); });
+  std::stable_sort(l.elements.begin(), l.elements.end(),
+                   [&](const IValue& a, const IValue& b) { return reverse ? less_than(b, a) : less_than(a, b); });
 }
 IValue sorted(List l) {
   IValue out = like(l, l.elements);
@@ -127,102 +130,118 @@ bool truth(const IValue& v) {
   return v.toScalar().toComplexDouble() != 0.0;
 }
 
-#define CRESSET_OF_TYPE(T, name)                                                                                                       \
-  {"aten::remove." #name "(" #T "[](a!) self, " #T " el) -> ()", CRESSET_BUILTIN((List l, IValue & v) -> void { remove(l, v); })},      \
-      {"aten::index.list_" #name "(" #T "[] self, " #T " el) -> int", CRESSET_BUILTIN((List l, IValue & v) -> int64_t { return index_of(l, v); })}, \
-      {"aten::count." #name "(" #T "[] self, " #T " el) -> int", CRESSET_BUILTIN((List l, IValue & v) -> int64_t { return count(l, v); })}, \
-      {"aten::sort." #name "(" #T "[](a!) self, bool reverse=False) -> ()", CRESSET_BUILTIN((List l, bool r) -> void { sort(l, r); })}, \
-      {"aten::sorted." #name "(" #T "[](a) input) -> " #T "[]", CRESSET_BUILTIN((List l) -> IValue { return sorted(l); })}, \
-      {"aten::__contains__." #name "_list(" #T "[] l, " #T " item) -> bool", CRESSET_BUILTIN((List l, IValue & v) -> bool { return contains(l, v); })}, \
-      {"aten::eq." #name "_list(" #T "[] a, " #T "[] b) -> bool", CRESSET_BUILTIN((IValue & a, IValue & b) -> bool { return equal_values(a, b); })}, \
-      {"aten::ne." #name "_list(" #T "[] a, " #T "[] b) -> bool", CRESSET_BUILTIN((IValue & a, IValue & b) -> bool { return !equal_values(a, b); })}
+#define CRESSET_OF_TYPE(T, name)                                                                                                          \
+  {"aten::remove." #name "(" #T "[](a!) self, " #T " el) -> ()", CRESSET_BUILTIN((List l, IValue & v)->void { remove(l, v); })},          \
+      {"aten::index.list_" #name "(" #T "[] self, " #T " el) -> int",                                                                     \
+       CRESSET_BUILTIN((List l, IValue & v)->int64_t { return index_of(l, v); })},                                                        \
+      {"aten::count." #name "(" #T "[] self, " #T " el) -> int", CRESSET_BUILTIN((List l, IValue & v)->int64_t { return count(l, v); })}, \
+      {"aten::sort." #name "(" #T "[](a!) self, bool reverse=False) -> ()", CRESSET_BUILTIN((List l, bool r)->void { sort(l, r); })},     \
+      {"aten::sorted." #name "(" #T "[](a) input) -> " #T "[]", CRESSET_BUILTIN((List l)->IValue { return sorted(l); })},                 \
+      {"aten::__contains__." #name "_list(" #T "[] l, " #T " item) -> bool",                                                              \
+       CRESSET_BUILTIN((List l, IValue & v)->bool { return contains(l, v); })},                                                           \
+      {"aten::eq." #name "_list(" #T "[] a, " #T "[] b) -> bool",                                                                         \
+       CRESSET_BUILTIN((IValue & a, IValue & b)->bool { return equal_values(a, b); })},                                                   \
+  {                                                                                                                                       \
+    "aten::ne." #name "_list(" #T "[] a, " #T "[] b) -> bool",                                                                            \
+        CRESSET_BUILTIN((IValue & a, IValue & b)->bool { return !equal_values(a, b); })                                                   \
+  }
 
-#define CRESSET_EXTREMES(T, name)                                                                                                      \
-  {"prim::min." #name "_list(" #T "[] l, " #T "[] r) -> " #T "[]", CRESSET_BUILTIN((IValue & a, IValue & b) -> IValue { return list_less(b.toListImpl(), a.toListImpl()) ? b : a; })}, \
-      {"prim::max." #name "_list(" #T "[] l, " #T "[] r) -> " #T "[]", CRESSET_BUILTIN((IValue & a, IValue & b) -> IValue { return list_less(a.toListImpl(), b.toListImpl()) ? b : a; })}, \
-      {"prim::min.self_" #name "(" #T "[] self) -> " #T, CRESSET_BUILTIN((List l) -> IValue { return smallest(l, false); })},           \
-      {"prim::max.self_" #name "(" #T "[] self) -> " #T, CRESSET_BUILTIN((List l) -> IValue { return smallest(l, true); })},            \
-      {"aten::all." #name "(" #T "[] self) -> bool", CRESSET_BUILTIN((List l) -> bool { return std::all_of(l.elements.begin(), l.elements.end(), truth); })}, \
-      {"aten::any." #name "(" #T "[] self) -> bool", CRESSET_BUILTIN((List l) -> bool { return std::any_of(l.elements.begin(), l.elements.end(), truth); })}
+#define CRESSET_EXTREMES(T, name)                                                                                           \
+  {"prim::min." #name "_list(" #T "[] l, " #T "[] r) -> " #T "[]",                                                          \
+   CRESSET_BUILTIN((IValue & a, IValue & b)->IValue { return list_less(b.toListImpl(), a.toListImpl()) ? b : a; })},        \
+      {"prim::max." #name "_list(" #T "[] l, " #T "[] r) -> " #T "[]",                                                      \
+       CRESSET_BUILTIN((IValue & a, IValue & b)->IValue { return list_less(a.toListImpl(), b.toListImpl()) ? b : a; })},    \
+      {"prim::min.self_" #name "(" #T "[] self) -> " #T, CRESSET_BUILTIN((List l)->IValue { return smallest(l, false); })}, \
+      {"prim::max.self_" #name "(" #T "[] self) -> " #T, CRESSET_BUILTIN((List l)->IValue { return smallest(l, true); })},  \
+      {"aten::all." #name "(" #T "[] self) -> bool",                                                                        \
+       CRESSET_BUILTIN((List l)->bool { return std::all_of(l.elements.begin(), l.elements.end(), truth); })},               \
+  {                                                                                                                         \
+    "aten::any." #name "(" #T "[] self) -> bool",                                                                           \
+        CRESSET_BUILTIN((List l)->bool { return std::any_of(l.elements.begin(), l.elements.end(), truth); })                \
+  }
 
 const BuiltinRow kRows[] = {
-    {"aten::len.t(t[] a) -> int", CRESSET_BUILTIN((List l) -> int64_t { return static_cast<int64_t>(l.elements.size()); })},
-    {"aten::len.any(Any[] a) -> int", CRESSET_BUILTIN((List l) -> int64_t { return static_cast<int64_t>(l.elements.size()); })},
-    {"aten::append.t(t[](a!) self, t(c -> *) el) -> t[](a!)", CRESSET_BUILTIN((IValue & l, IValue & v) -> IValue {
+    {"aten::len.t(t[] a) -> int", CRESSET_BUILTIN((List l)->int64_t { return static_cast<int64_t>(l.elements.size()); })},
+    {"aten::len.any(Any[] a) -> int", CRESSET_BUILTIN((List l)->int64_t { return static_cast<int64_t>(l.elements.size()); })},
+    {"aten::append.t(t[](a!) self, t(c -> *) el) -> t[](a!)", CRESSET_BUILTIN((IValue & l, IValue& v)->IValue {
        l.toListImpl().elements.push_back(v);
        return l;
      })},
-    {"aten::extend.t(t[](a!) self, t[] other) -> ()", CRESSET_BUILTIN((List l, List other) -> void {
+    {"aten::extend.t(t[](a!) self, t[] other) -> ()", CRESSET_BUILTIN((List l, List other)->void {
        const std::vector<IValue> added = other.elements;  // the list may be extended by itself
        l.elements.insert(l.elements.end(), added.begin(), added.end());
      })},
-    {"aten::insert.t(t[](a!) self, int idx, t(b -> *) el) -> ()", CRESSET_BUILTIN((List l, int64_t i, IValue & v) -> void {
+    {"aten::insert.t(t[](a!) self, int idx, t(b -> *) el) -> ()", CRESSET_BUILTIN((List l, int64_t i, IValue& v)->void {
        const auto n = static_cast<int64_t>(l.elements.size());
        l.elements.insert(l.elements.begin() + std::clamp<int64_t>(i < 0 ? i + n : i, 0, n), v);
      })},
-    {"aten::pop.t(t[](a!) self, int idx=-1) -> t(*)", CRESSET_BUILTIN((List l, int64_t i) -> IValue {
+    {"aten::pop.t(t[](a!) self, int idx=-1) -> t(*)", CRESSET_BUILTIN((List l, int64_t i)->IValue {
        CRESSET_CHECK_INDEX(!l.elements.empty(), "pop from empty list");
        const std::size_t at = place(l, i);
        IValue v = std::move(l.elements[at]);
        l.elements.erase(l.elements.begin() + static_cast<std::ptrdiff_t>(at));
        return v;
      })},
-    {"aten::clear.t(t[](a!) self) -> ()", CRESSET_BUILTIN((List l) -> void { l.elements.clear(); })},
-    {"aten::reverse.t(t[](a!) self) -> ()", CRESSET_BUILTIN((List l) -> void { std::reverse(l.elements.begin(), l.elements.end()); })},
-    {"aten::copy.t(t[](a) self) -> t[]", CRESSET_BUILTIN((List l) -> IValue { return like(l, l.elements); })},
-    {"aten::list.t(t[] l) -> t[]", CRESSET_BUILTIN((List l) -> IValue { return like(l, l.elements); })},
-    {"aten::__getitem__.t(t[](a) list, int idx) -> t(*)", CRESSET_BUILTIN((List l, int64_t i) -> IValue { return l.elements[place(l, i)]; })},
-    {"aten::_set_item.t(t[](a!) l, int idx, t(b -> *) el) -> t[](a!)", CRESSET_BUILTIN((IValue & l, int64_t i, IValue & v) -> IValue {
+    {"aten::clear.t(t[](a!) self) -> ()", CRESSET_BUILTIN((List l)->void { l.elements.clear(); })},
+    {"aten::reverse.t(t[](a!) self) -> ()", CRESSET_BUILTIN((List l)->void { std::reverse(l.elements.begin(), l.elements.end()); })},
+    {"aten::copy.t(t[](a) self) -> t[]", CRESSET_BUILTIN((List l)->IValue { return like(l, l.elements); })},
+    {"aten::list.t(t[] l) -> t[]", CRESSET_BUILTIN((List l)->IValue { return like(l, l.elements); })},
+    {"aten::__getitem__.t(t[](a) list, int idx) -> t(*)", CRESSET_BUILTIN((List l, int64_t i)->IValue { return l.elements[place(l, i)]; })},
+    {"aten::_set_item.t(t[](a!) l, int idx, t(b -> *) el) -> t[](a!)", CRESSET_BUILTIN((IValue & l, int64_t i, IValue& v)->IValue {
        l.toListImpl().elements[place(l.toListImpl(), i)] = v;
        return l;
      })},
     {"aten::Delete.t(t[](a!) self, int idx) -> ()",
-     CRESSET_BUILTIN((List l, int64_t i) -> void { l.elements.erase(l.elements.begin() + static_cast<std::ptrdiff_t>(place(l, i))); })},
+     CRESSET_BUILTIN((List l, int64_t i)->void { l.elements.erase(l.elements.begin() + static_cast<std::ptrdiff_t>(place(l, i))); })},
     {"aten::slice.t(t[] l, int? start=None, int? end=None, int step=1) -> t[]",
-     CRESSET_BUILTIN((List l, IValue & a, IValue & b, int64_t step) -> IValue { return sliced(l, a, b, step); })},
-    {"aten::add.t(t[] a, t[] b) -> t[]", CRESSET_BUILTIN((List a, List b) -> IValue {
+     CRESSET_BUILTIN((List l, IValue& a, IValue& b, int64_t step)->IValue { return sliced(l, a, b, step); })},
+    {"aten::add.t(t[] a, t[] b) -> t[]", CRESSET_BUILTIN((List a, List b)->IValue {
        std::vector<IValue> out = a.elements;
        out.insert(out.end(), b.elements.begin(), b.elements.end());
        return like(a.element_type ? a : b, std::move(out));
      })},
-    {"aten::add_.t(t[](a!) self, t[] b) -> t[]", CRESSET_BUILTIN((IValue & a, List b) -> IValue {
+    {"aten::add_.t(t[](a!) self, t[] b) -> t[]", CRESSET_BUILTIN((IValue & a, List b)->IValue {
        const std::vector<IValue> added = b.elements;
        auto& elements = a.toListImpl().elements;
        elements.insert(elements.end(), added.begin(), added.end());
        return a;
      })},
-    {"aten::mul.left_t(t[] l, int n) -> t[]", CRESSET_BUILTIN((List l, int64_t n) -> IValue { return repeated(l, n); })},
-    {"aten::mul.right_(int n, t[] l) -> t[]", CRESSET_BUILTIN((int64_t n, List l) -> IValue { return repeated(l, n); })},
+    {"aten::mul.left_t(t[] l, int n) -> t[]", CRESSET_BUILTIN((List l, int64_t n)->IValue { return repeated(l, n); })},
+    {"aten::mul.right_(int n, t[] l) -> t[]", CRESSET_BUILTIN((int64_t n, List l)->IValue { return repeated(l, n); })},
     CRESSET_OF_TYPE(int, int),
     CRESSET_OF_TYPE(float, float),
     CRESSET_OF_TYPE(bool, bool),
     CRESSET_OF_TYPE(str, str),
     CRESSET_OF_TYPE(Tensor, Tensor),
-    {"aten::__contains__.enum_list(AnyEnumType[] l, AnyEnumType item) -> bool", CRESSET_BUILTIN((List l, IValue & v) -> bool { return contains(l, v); })},
-    {"aten::sort.any(t[](a!) self, bool reverse=False) -> ()", CRESSET_BUILTIN((List l, bool r) -> void { sort(l, r); })},
-    {"aten::sorted.any(t[](a) self) -> t[]", CRESSET_BUILTIN((List l) -> IValue { return sorted(l); })},
+    {"aten::__contains__.enum_list(AnyEnumType[] l, AnyEnumType item) -> bool",
+     CRESSET_BUILTIN((List l, IValue& v)->bool { return contains(l, v); })},
+    {"aten::sort.any(t[](a!) self, bool reverse=False) -> ()", CRESSET_BUILTIN((List l, bool r)->void { sort(l, r); })},
+    {"aten::sorted.any(t[](a) self) -> t[]", CRESSET_BUILTIN((List l)->IValue { return sorted(l); })},
     CRESSET_EXTREMES(int, int),
     CRESSET_EXTREMES(float, float),
     CRESSET_EXTREMES(bool, bool),
-    {"aten::any.str(str[] self) -> bool", CRESSET_BUILTIN((List l) -> bool { return std::any_of(l.elements.begin(), l.elements.end(), truth); })},
-    {"aten::all.str(str[] self) -> bool", CRESSET_BUILTIN((List l) -> bool { return std::all_of(l.elements.begin(), l.elements.end(), truth); })},
-    {"aten::sum.int(int[] self) -> int", CRESSET_BUILTIN((List l) -> int64_t {
+    {"aten::any.str(str[] self) -> bool",
+     CRESSET_BUILTIN((List l)->bool { return std::any_of(l.elements.begin(), l.elements.end(), truth); })},
+    {"aten::all.str(str[] self) -> bool",
+     CRESSET_BUILTIN((List l)->bool { return std::all_of(l.elements.begin(), l.elements.end(), truth); })},
+    {"aten::sum.int(int[] self) -> int", CRESSET_BUILTIN((List l)->int64_t {
        int64_t s = 0;
        for (const IValue& v : l.elements) s = wrap_add(s, v.toInt());
        return s;
      })},
-    {"aten::sum.float(float[] self) -> float", CRESSET_BUILTIN((List l) -> double {
+    {"aten::sum.float(float[] self) -> float", CRESSET_BUILTIN((List l)->double {
        double s = 0;
        for (const IValue& v : l.elements) s += v.toDouble();
        return s;
      })},
-    {"aten::sum.complex(complex[] self) -> complex", CRESSET_BUILTIN((List l) -> Complex {
+    {"aten::sum.complex(complex[] self) -> complex", CRESSET_BUILTIN((List l)->Complex {
        Complex s = 0;
        for (const IValue& v : l.elements) s += v.toComplexDouble();
        return s;
      })},
-    {"aten::sum.bool(bool[] self) -> int", CRESSET_BUILTIN((List l) -> int64_t { return std::count_if(l.elements.begin(), l.elements.end(), truth); })},
-    {"prim::rangelist(int n) -> int[]", CRESSET_BUILTIN((int64_t n) -> IValue {
+    {"aten::sum.bool(bool[] self) -> int",
+     CRESSET_BUILTIN((List l)->int64_t { return std::count_if(l.elements.begin(), l.elements.end(), truth); })},
+    {"prim::rangelist(int n) -> int[]", CRESSET_BUILTIN((int64_t n)->IValue {
        CRESSET_CHECK(n < (int64_t{1} << 32), "a list of ", n, " elements is too long.");
        std::vector<IValue> out;
        for (int64_t i = 0; i < n; ++i) out.emplace_back(i);

@@ -68,7 +68,10 @@ IValue unwrapped(IValue& v) {
   return v;
 }
 
-[[noreturn]] void raise(IValue& message, IValue& class_name) { throw ScriptException(message.isString() ? message.toStringRef() : script_text(message), class_name.isNone() ? "" : class_name.toStringRef()); }
+[[noreturn]] void raise(IValue& message, IValue& class_name) {
+  throw ScriptException(message.isString() ? message.toStringRef() : script_text(message),
+                        class_name.isNone() ? "" : class_name.toStringRef());
+}
 
 int64_t hash_of(const IValue& v) {
   switch (v.tag()) {
@@ -88,32 +91,38 @@ int64_t hash_of(const IValue& v) {
 
 const BuiltinRow kRows[] = {
     {"prim::Print(...) -> ()", &print, {.side_effects = true}},
-    {"prim::RaiseException(str msg, str? cls=None) -> ()", CRESSET_BUILTIN((IValue & m, IValue & c) -> void { raise(m, c); }), {.side_effects = true}},
-    {"aten::warn(str message, int stacklevel=2) -> ()", CRESSET_BUILTIN((Text m, int64_t) -> void { cresset::warn(m); }), {.side_effects = true}},
-    {"aten::_unwrap_optional(t(a)? optional) -> t(a)", CRESSET_BUILTIN((IValue & v) -> IValue { return unwrapped(v); })},
-    {"prim::unchecked_unwrap_optional(t(a)? optional) -> t(a)", CRESSET_BUILTIN((IValue & v) -> IValue { return v; })},
-    {"aten::__is__(t1 self, t2 obj) -> bool", CRESSET_BUILTIN((IValue & a, IValue & b) -> bool { return same_object(a, b); })},
-    {"aten::__isnot__(t1 self, t2 obj) -> bool", CRESSET_BUILTIN((IValue & a, IValue & b) -> bool { return !same_object(a, b); })},
-    {"aten::hash.generic(t value) -> int", CRESSET_BUILTIN((IValue & v) -> int64_t { return hash_of(v); })},
-    {"prim::id(AnyClassType? x) -> int", CRESSET_BUILTIN((IValue & v) -> int64_t { return v.isNone() ? 0 : reinterpret_cast<int64_t>(v.toObject().get()); })},
-    {"prim::EnumName(AnyEnumType enum) -> str", CRESSET_BUILTIN((IValue & v) -> std::string { return v.toEnumHolder()->name; })},
-    {"prim::EnumValue.int(AnyEnumType enum) -> int", CRESSET_BUILTIN((IValue & v) -> IValue { return v.toEnumHolder()->value; })},
-    {"prim::EnumValue.float(AnyEnumType enum) -> float", CRESSET_BUILTIN((IValue & v) -> IValue { return v.toEnumHolder()->value; })},
-    {"prim::EnumValue.str(AnyEnumType enum) -> str", CRESSET_BUILTIN((IValue & v) -> IValue { return v.toEnumHolder()->value; })},
-    {"prim::AutogradZero() -> Tensor", CRESSET_BUILTIN(() -> Tensor { return Tensor(); })},
-    {"prim::AutogradAdd(Any a, Any b) -> Any", CRESSET_BUILTIN((IValue & a, IValue & b) -> IValue {
+    {"prim::RaiseException(str msg, str? cls=None) -> ()",
+     CRESSET_BUILTIN((IValue & m, IValue& c)->void { raise(m, c); }),
+     {.side_effects = true}},
+    {"aten::warn(str message, int stacklevel=2) -> ()",
+     CRESSET_BUILTIN((Text m, int64_t)->void { cresset::warn(m); }),
+     {.side_effects = true}},
+    {"aten::_unwrap_optional(t(a)? optional) -> t(a)", CRESSET_BUILTIN((IValue & v)->IValue { return unwrapped(v); })},
+    {"prim::unchecked_unwrap_optional(t(a)? optional) -> t(a)", CRESSET_BUILTIN((IValue & v)->IValue { return v; })},
+    {"aten::__is__(t1 self, t2 obj) -> bool", CRESSET_BUILTIN((IValue & a, IValue& b)->bool { return same_object(a, b); })},
+    {"aten::__isnot__(t1 self, t2 obj) -> bool", CRESSET_BUILTIN((IValue & a, IValue& b)->bool { return !same_object(a, b); })},
+    {"aten::hash.generic(t value) -> int", CRESSET_BUILTIN((IValue & v)->int64_t { return hash_of(v); })},
+    {"prim::id(AnyClassType? x) -> int",
+     CRESSET_BUILTIN((IValue & v)->int64_t { return v.isNone() ? 0 : reinterpret_cast<int64_t>(v.toObject().get()); })},
+    {"prim::EnumName(AnyEnumType enum) -> str", CRESSET_BUILTIN((IValue & v)->std::string { return v.toEnumHolder()->name; })},
+    {"prim::EnumValue.int(AnyEnumType enum) -> int", CRESSET_BUILTIN((IValue & v)->IValue { return v.toEnumHolder()->value; })},
+    {"prim::EnumValue.float(AnyEnumType enum) -> float", CRESSET_BUILTIN((IValue & v)->IValue { return v.toEnumHolder()->value; })},
+    {"prim::EnumValue.str(AnyEnumType enum) -> str", CRESSET_BUILTIN((IValue & v)->IValue { return v.toEnumHolder()->value; })},
+    {"prim::AutogradZero() -> Tensor", CRESSET_BUILTIN(()->Tensor { return Tensor(); })},
+    {"prim::AutogradAdd(Any a, Any b) -> Any", CRESSET_BUILTIN((IValue & a, IValue& b)->IValue {
        const bool has_a = a.isTensor() && a.toTensor().defined(), has_b = b.isTensor() && b.toTensor().defined();
        if (!has_a || !has_b) return has_a ? a : b;
        return IValue(a.toTensor().add(b.toTensor()));
      })},
     {"prim::AutogradAnyNonZero(...) -> bool", [](Stack& s) { any_nonzero(s, false); }},
     {"prim::AutogradAllNonZero(...) -> bool", [](Stack& s) { any_nonzero(s, true); }},
-    {"prim::IfThenElse(bool cond, Any(a) x, Any(b) y) -> Any(b|a)", CRESSET_BUILTIN((bool c, IValue & x, IValue & y) -> IValue { return c ? x : y; })},
-    {"prim::ModuleContainerIndex.list(Any self, int ind) -> Any", CRESSET_BUILTIN((IValue & o, int64_t i) -> IValue {
+    {"prim::IfThenElse(bool cond, Any(a) x, Any(b) y) -> Any(b|a)",
+     CRESSET_BUILTIN((bool c, IValue& x, IValue& y)->IValue { return c ? x : y; })},
+    {"prim::ModuleContainerIndex.list(Any self, int ind) -> Any", CRESSET_BUILTIN((IValue & o, int64_t i)->IValue {
        const auto& slots = o.toObjectRef().slots;
        return slots[static_cast<std::size_t>(normal_index(i, slots.size()))];
      })},
-    {"aten::wait(Future(t) self) -> t", CRESSET_BUILTIN((IValue & f) -> IValue { return jit::wait(f.toFuture()); }), {.side_effects = true}},
+    {"aten::wait(Future(t) self) -> t", CRESSET_BUILTIN((IValue & f)->IValue { return jit::wait(f.toFuture()); }), {.side_effects = true}},
 };
 
 }  // namespace

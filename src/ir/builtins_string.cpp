@@ -22,11 +22,14 @@ std::string script_text(const IValue& v) {
   switch (v.tag()) {
     case IValue::Tag::String: return v.toStringRef();
     case IValue::Tag::Bool: return v.toBool() ? "True" : "False";
-    case IValue::Tag::Double: return std::isnan(v.toDouble()) ? "nan" : std::fabs(v.toDouble()) < 1e10 && v.toDouble() == std::floor(v.toDouble()) ? float_text(v.toDouble()) : [&] {
-      std::string s = float_text(v.toDouble());
-      if (s.back() == '.') s.pop_back();
-      return s;
-    }();
+    case IValue::Tag::Double:
+      return std::isnan(v.toDouble())                                                     ? "nan"
+             : std::fabs(v.toDouble()) < 1e10 && v.toDouble() == std::floor(v.toDouble()) ? float_text(v.toDouble())
+                                                                                          : [&] {
+                                                                                              std::string s = float_text(v.toDouble());
+                                                                                              if (s.back() == '.') s.pop_back();
+                                                                                              return s;
+                                                                                            }();
     case IValue::Tag::Complex: return complex_text(v.toComplexDouble());
     case IValue::Tag::List: return "[" + join(v.toListRef()) + "]";
     case IValue::Tag::Tuple: return "(" + join(v.toListRef()) + (v.toListRef().size() == 1 ? ",)" : ")");
@@ -246,7 +249,8 @@ std::string expand_tabs(Text s, int64_t size) {
 }
 std::tuple<std::string, std::string, std::string> partition(Text s, Text separator, bool last) {
   const std::size_t at = last ? s.rfind(separator) : s.find(separator);
-  if (at == std::string::npos) return last ? std::make_tuple(std::string(), std::string(), s) : std::make_tuple(s, std::string(), std::string());
+  if (at == std::string::npos)
+    return last ? std::make_tuple(std::string(), std::string(), s) : std::make_tuple(s, std::string(), std::string());
   return {s.substr(0, at), separator, s.substr(at + separator.size())};
 }
 std::string join(Text s, IValue& values) {
@@ -296,7 +300,8 @@ int64_t to_int(Text s) {
   const char* first = t.data() + (t.size() > 1 && t[0] == '+' ? 1 : 0);
   int64_t v = 0;
   const auto [end, error] = std::from_chars(first, t.data() + t.size(), v);
-  CRESSET_CHECK_VALUE(error == std::errc() && end == t.data() + t.size() && !t.empty(), "invalid literal for int() with base 10: '", s, "'");
+  CRESSET_CHECK_VALUE(error == std::errc() && end == t.data() + t.size() && !t.empty(), "invalid literal for int() with base 10: '", s,
+                      "'");
   return v;
 }
 double to_float(Text s) {
@@ -427,111 +432,118 @@ void percent_format(Stack& stack) {
 }
 
 const BuiltinRow kRows[] = {
-    {"aten::add.str(str a, str b) -> str", CRESSET_BUILTIN((Text a, Text b) -> std::string { return a + b; })},
-    {"aten::mul.str(str a, int b) -> str", CRESSET_BUILTIN((Text a, int64_t n) -> std::string {
+    {"aten::add.str(str a, str b) -> str", CRESSET_BUILTIN((Text a, Text b)->std::string { return a + b; })},
+    {"aten::mul.str(str a, int b) -> str", CRESSET_BUILTIN((Text a, int64_t n)->std::string {
        CRESSET_CHECK(n <= 0 || a.empty() || n < kLongest / static_cast<int64_t>(a.size()), "the repeated string is too long.");
        std::string out;
        for (int64_t i = 0; i < n; ++i) out += a;
        return out;
      })},
-    {"aten::len.str(str s) -> int", CRESSET_BUILTIN((Text s) -> int64_t { return static_cast<int64_t>(s.size()); })},
-    {"aten::__contains__.str_in(str s, str part) -> bool", CRESSET_BUILTIN((Text s, Text part) -> bool { return s.find(part) != std::string::npos; })},
-    {"aten::__getitem__.str(str s, int index) -> str", CRESSET_BUILTIN((Text s, int64_t i) -> std::string { return character(s, i); })},
-    {"prim::StringIndex(str string, int index) -> str", CRESSET_BUILTIN((Text s, int64_t i) -> std::string { return character(s, i); })},
+    {"aten::len.str(str s) -> int", CRESSET_BUILTIN((Text s)->int64_t { return static_cast<int64_t>(s.size()); })},
+    {"aten::__contains__.str_in(str s, str part) -> bool",
+     CRESSET_BUILTIN((Text s, Text part)->bool { return s.find(part) != std::string::npos; })},
+    {"aten::__getitem__.str(str s, int index) -> str", CRESSET_BUILTIN((Text s, int64_t i)->std::string { return character(s, i); })},
+    {"prim::StringIndex(str string, int index) -> str", CRESSET_BUILTIN((Text s, int64_t i)->std::string { return character(s, i); })},
     {"aten::slice.str(str string, int? start=None, int? end=None, int step=1) -> str",
-     CRESSET_BUILTIN((Text s, IValue & a, IValue & b, int64_t step) -> std::string { return sliced(s, a, b, step); })},
-    {"aten::list(str t) -> str[]", CRESSET_BUILTIN((Text s) -> IValue {
+     CRESSET_BUILTIN((Text s, IValue& a, IValue& b, int64_t step)->std::string { return sliced(s, a, b, step); })},
+    {"aten::list(str t) -> str[]", CRESSET_BUILTIN((Text s)->IValue {
        std::vector<std::string> out;
        for (char c : s) out.emplace_back(1, c);
        return string_list(std::move(out));
      })},
-    {"aten::str(t elem) -> str", CRESSET_BUILTIN((IValue & v) -> std::string { return script_text(v); })},
+    {"aten::str(t elem) -> str", CRESSET_BUILTIN((IValue & v)->std::string { return script_text(v); })},
     {"aten::format(str self, ...) -> str", &format},
     {"aten::percentFormat(str self, ...) -> str", &percent_format},
-    {"aten::ord(str string) -> int", CRESSET_BUILTIN((Text s) -> int64_t { return ord(s); })},
-    {"aten::chr(int i) -> str", CRESSET_BUILTIN((int64_t i) -> std::string { return chr(i); })},
-    {"aten::hex(int i) -> str", CRESSET_BUILTIN((int64_t i) -> std::string { return in_base(i, 16, "0x"); })},
-    {"aten::oct(int i) -> str", CRESSET_BUILTIN((int64_t i) -> std::string { return in_base(i, 8, "0o"); })},
-    {"aten::bin(int i) -> str", CRESSET_BUILTIN((int64_t i) -> std::string { return in_base(i, 2, "0b"); })},
-    {"aten::Int.str(str a) -> int", CRESSET_BUILTIN((Text s) -> int64_t { return to_int(s); })},
-    {"aten::Float.str(str a) -> float", CRESSET_BUILTIN((Text s) -> double { return to_float(s); })},
-    {"aten::upper(str self) -> str", CRESSET_BUILTIN((Text s) -> std::string { return mapped(s, upper); })},
-    {"aten::lower(str self) -> str", CRESSET_BUILTIN((Text s) -> std::string { return mapped(s, lower); })},
-    {"aten::casefold(str self) -> str", CRESSET_BUILTIN((Text s) -> std::string { return mapped(s, lower); })},
-    {"aten::capitalize(str self) -> str", CRESSET_BUILTIN((Text s) -> std::string {
+    {"aten::ord(str string) -> int", CRESSET_BUILTIN((Text s)->int64_t { return ord(s); })},
+    {"aten::chr(int i) -> str", CRESSET_BUILTIN((int64_t i)->std::string { return chr(i); })},
+    {"aten::hex(int i) -> str", CRESSET_BUILTIN((int64_t i)->std::string { return in_base(i, 16, "0x"); })},
+    {"aten::oct(int i) -> str", CRESSET_BUILTIN((int64_t i)->std::string { return in_base(i, 8, "0o"); })},
+    {"aten::bin(int i) -> str", CRESSET_BUILTIN((int64_t i)->std::string { return in_base(i, 2, "0b"); })},
+    {"aten::Int.str(str a) -> int", CRESSET_BUILTIN((Text s)->int64_t { return to_int(s); })},
+    {"aten::Float.str(str a) -> float", CRESSET_BUILTIN((Text s)->double { return to_float(s); })},
+    {"aten::upper(str self) -> str", CRESSET_BUILTIN((Text s)->std::string { return mapped(s, upper); })},
+    {"aten::lower(str self) -> str", CRESSET_BUILTIN((Text s)->std::string { return mapped(s, lower); })},
+    {"aten::casefold(str self) -> str", CRESSET_BUILTIN((Text s)->std::string { return mapped(s, lower); })},
+    {"aten::capitalize(str self) -> str", CRESSET_BUILTIN((Text s)->std::string {
        std::string out = mapped(s, lower);
        if (!out.empty()) out[0] = upper(out[0]);
        return out;
      })},
-    {"aten::title(str self) -> str", CRESSET_BUILTIN((Text s) -> std::string { return title(s); })},
+    {"aten::title(str self) -> str", CRESSET_BUILTIN((Text s)->std::string { return title(s); })},
     {"aten::swapcase(str self) -> str",
-     CRESSET_BUILTIN((Text s) -> std::string { return mapped(s, [](char c) { return is_upper(c) ? lower(c) : upper(c); }); })},
-    {"aten::isupper(str self) -> bool", CRESSET_BUILTIN((Text s) -> bool { return cased(s, is_upper, is_lower); })},
-    {"aten::islower(str self) -> bool", CRESSET_BUILTIN((Text s) -> bool { return cased(s, is_lower, is_upper); })},
-    {"aten::isdigit(str self) -> bool", CRESSET_BUILTIN((Text s) -> bool { return all_chars(s, is_digit); })},
-    {"aten::isspace(str self) -> bool", CRESSET_BUILTIN((Text s) -> bool { return all_chars(s, is_space); })},
-    {"aten::isalnum(str self) -> bool", CRESSET_BUILTIN((Text s) -> bool { return all_chars(s, is_alnum); })},
-    {"aten::isalpha(str self) -> bool", CRESSET_BUILTIN((Text s) -> bool { return all_chars(s, is_alpha); })},
-    {"aten::isdecimal(str self) -> bool", CRESSET_BUILTIN((Text s) -> bool { return all_chars(s, is_digit); })},
-    {"aten::isnumeric(str self) -> bool", CRESSET_BUILTIN((Text s) -> bool { return all_chars(s, is_digit); })},
-    {"aten::isidentifier(str self) -> bool", CRESSET_BUILTIN((Text s) -> bool { return is_identifier(s); })},
-    {"aten::istitle(str self) -> bool", CRESSET_BUILTIN((Text s) -> bool { return is_title(s); })},
-    {"aten::isprintable(str self) -> bool", CRESSET_BUILTIN((Text s) -> bool { return std::all_of(s.begin(), s.end(), is_print); })},
+     CRESSET_BUILTIN((Text s)->std::string { return mapped(s, [](char c) { return is_upper(c) ? lower(c) : upper(c); }); })},
+    {"aten::isupper(str self) -> bool", CRESSET_BUILTIN((Text s)->bool { return cased(s, is_upper, is_lower); })},
+    {"aten::islower(str self) -> bool", CRESSET_BUILTIN((Text s)->bool { return cased(s, is_lower, is_upper); })},
+    {"aten::isdigit(str self) -> bool", CRESSET_BUILTIN((Text s)->bool { return all_chars(s, is_digit); })},
+    {"aten::isspace(str self) -> bool", CRESSET_BUILTIN((Text s)->bool { return all_chars(s, is_space); })},
+    {"aten::isalnum(str self) -> bool", CRESSET_BUILTIN((Text s)->bool { return all_chars(s, is_alnum); })},
+    {"aten::isalpha(str self) -> bool", CRESSET_BUILTIN((Text s)->bool { return all_chars(s, is_alpha); })},
+    {"aten::isdecimal(str self) -> bool", CRESSET_BUILTIN((Text s)->bool { return all_chars(s, is_digit); })},
+    {"aten::isnumeric(str self) -> bool", CRESSET_BUILTIN((Text s)->bool { return all_chars(s, is_digit); })},
+    {"aten::isidentifier(str self) -> bool", CRESSET_BUILTIN((Text s)->bool { return is_identifier(s); })},
+    {"aten::istitle(str self) -> bool", CRESSET_BUILTIN((Text s)->bool { return is_title(s); })},
+    {"aten::isprintable(str self) -> bool", CRESSET_BUILTIN((Text s)->bool { return std::all_of(s.begin(), s.end(), is_print); })},
     {"aten::center(str self, int width, str fillchar=\" \") -> str",
-     CRESSET_BUILTIN((Text s, int64_t width, Text fill) -> std::string { return center(s, width, fill); })},
-    {"aten::ljust(str self, int width, str fillchar=\" \") -> str", CRESSET_BUILTIN((Text s, int64_t width, Text fill) -> std::string {
+     CRESSET_BUILTIN((Text s, int64_t width, Text fill)->std::string { return center(s, width, fill); })},
+    {"aten::ljust(str self, int width, str fillchar=\" \") -> str", CRESSET_BUILTIN((Text s, int64_t width, Text fill)->std::string {
        return s + repeated(fill_char(fill), width - static_cast<int64_t>(s.size()));
      })},
-    {"aten::rjust(str self, int width, str fillchar=\" \") -> str", CRESSET_BUILTIN((Text s, int64_t width, Text fill) -> std::string {
+    {"aten::rjust(str self, int width, str fillchar=\" \") -> str", CRESSET_BUILTIN((Text s, int64_t width, Text fill)->std::string {
        return repeated(fill_char(fill), width - static_cast<int64_t>(s.size())) + s;
      })},
-    {"aten::zfill(str self, int width) -> str", CRESSET_BUILTIN((Text s, int64_t width) -> std::string { return zero_filled(s, width); })},
+    {"aten::zfill(str self, int width) -> str", CRESSET_BUILTIN((Text s, int64_t width)->std::string { return zero_filled(s, width); })},
     {"aten::find(str self, str substr, int start=0, int end=-1) -> int",
-     CRESSET_BUILTIN((Text s, Text what, int64_t a, int64_t b) -> int64_t { return find(s, what, a, b); })},
+     CRESSET_BUILTIN((Text s, Text what, int64_t a, int64_t b)->int64_t { return find(s, what, a, b); })},
     {"aten::rfind(str self, str substr, int start=0, int end=-1) -> int",
-     CRESSET_BUILTIN((Text s, Text what, int64_t a, int64_t b) -> int64_t { return find_last(s, what, a, b); })},
+     CRESSET_BUILTIN((Text s, Text what, int64_t a, int64_t b)->int64_t { return find_last(s, what, a, b); })},
     {"aten::index.str(str self, str substr, int start=0, int end=-1) -> int",
-     CRESSET_BUILTIN((Text s, Text what, int64_t a, int64_t b) -> int64_t {
+     CRESSET_BUILTIN((Text s, Text what, int64_t a, int64_t b)->int64_t {
        const int64_t at = find(s, what, a, b);
        CRESSET_CHECK_VALUE(at >= 0, "ValueError: substring not found");
        return at;
      })},
     {"aten::rindex(str self, str substr, int start=0, int end=-1) -> int",
-     CRESSET_BUILTIN((Text s, Text what, int64_t a, int64_t b) -> int64_t {
+     CRESSET_BUILTIN((Text s, Text what, int64_t a, int64_t b)->int64_t {
        const int64_t at = find_last(s, what, a, b);
        CRESSET_CHECK_VALUE(at >= 0, "ValueError: substring not found");
        return at;
      })},
     {"aten::count(str self, str substr, int start=0, int end=-1) -> int",
-     CRESSET_BUILTIN((Text s, Text what, int64_t a, int64_t b) -> int64_t { return count(s, what, a, b); })},
+     CRESSET_BUILTIN((Text s, Text what, int64_t a, int64_t b)->int64_t { return count(s, what, a, b); })},
     {"aten::replace(str self, str old, str new, int max=-1) -> str",
-     CRESSET_BUILTIN((Text s, Text a, Text b, int64_t max) -> std::string { return replace(s, a, b, max); })},
+     CRESSET_BUILTIN((Text s, Text a, Text b, int64_t max)->std::string { return replace(s, a, b, max); })},
     {"aten::startswith(str self, str substr, int start=0, int end=-1) -> bool",
-     CRESSET_BUILTIN((Text s, Text what, int64_t a, int64_t b) -> bool {
+     CRESSET_BUILTIN((Text s, Text what, int64_t a, int64_t b)->bool {
        const auto [from, to] = search_range(s, a, b);
        return std::string_view(s).substr(from, to - from).starts_with(what);
      })},
     {"aten::endswith(str self, str substr, int start=0, int end=-1) -> bool",
-     CRESSET_BUILTIN((Text s, Text what, int64_t a, int64_t b) -> bool {
+     CRESSET_BUILTIN((Text s, Text what, int64_t a, int64_t b)->bool {
        const auto [from, to] = search_range(s, a, b);
        return std::string_view(s).substr(from, to - from).ends_with(what);
      })},
-    {"aten::split.str(str self, str? separator=None, int max=-1) -> str[]", CRESSET_BUILTIN((Text s, IValue & separator, int64_t max) -> IValue {
+    {"aten::split.str(str self, str? separator=None, int max=-1) -> str[]",
+     CRESSET_BUILTIN((Text s, IValue& separator, int64_t max)->IValue {
        return string_list(separator.isNone() ? split_words(s, max) : split(s, separator.toStringRef(), max));
      })},
     {"aten::rsplit(str self, str separator=\" \", int max=-1) -> str[]",
-     CRESSET_BUILTIN((Text s, Text separator, int64_t max) -> IValue { return string_list(split_right(s, separator, max)); })},
+     CRESSET_BUILTIN((Text s, Text separator, int64_t max)->IValue { return string_list(split_right(s, separator, max)); })},
     {"aten::splitlines(str self, bool keepends=False) -> str[]",
-     CRESSET_BUILTIN((Text s, bool keep) -> IValue { return string_list(split_lines(s, keep)); })},
-    {"aten::strip(str self, str chars=\" \\n\\t\\f\\v\") -> str", CRESSET_BUILTIN((Text s, Text chars) -> std::string { return stripped(s, chars, true, true); })},
-    {"aten::lstrip(str self, str chars=\" \\n\\t\\f\\v\") -> str", CRESSET_BUILTIN((Text s, Text chars) -> std::string { return stripped(s, chars, true, false); })},
-    {"aten::rstrip(str self, str chars=\" \\n\\t\\f\\v\") -> str", CRESSET_BUILTIN((Text s, Text chars) -> std::string { return stripped(s, chars, false, true); })},
-    {"aten::join(str self, str[] values) -> str", CRESSET_BUILTIN((Text s, IValue & values) -> std::string { return join(s, values); })},
+     CRESSET_BUILTIN((Text s, bool keep)->IValue { return string_list(split_lines(s, keep)); })},
+    {"aten::strip(str self, str chars=\" \\n\\t\\f\\v\") -> str",
+     CRESSET_BUILTIN((Text s, Text chars)->std::string { return stripped(s, chars, true, true); })},
+    {"aten::lstrip(str self, str chars=\" \\n\\t\\f\\v\") -> str",
+     CRESSET_BUILTIN((Text s, Text chars)->std::string { return stripped(s, chars, true, false); })},
+    {"aten::rstrip(str self, str chars=\" \\n\\t\\f\\v\") -> str",
+     CRESSET_BUILTIN((Text s, Text chars)->std::string { return stripped(s, chars, false, true); })},
+    {"aten::join(str self, str[] values) -> str", CRESSET_BUILTIN((Text s, IValue& values)->std::string { return join(s, values); })},
     {"aten::partition(str self, str separator) -> (str, str, str)",
-     CRESSET_BUILTIN((Text s, Text separator) -> std::tuple<std::string, std::string, std::string> { return partition(s, separator, false); })},
+     CRESSET_BUILTIN(
+         (Text s, Text separator)->std::tuple<std::string, std::string, std::string> { return partition(s, separator, false); })},
     {"aten::rpartition(str self, str separator) -> (str, str, str)",
-     CRESSET_BUILTIN((Text s, Text separator) -> std::tuple<std::string, std::string, std::string> { return partition(s, separator, true); })},
-    {"aten::expandtabs(str self, int tabsize=8) -> str", CRESSET_BUILTIN((Text s, int64_t n) -> std::string { return expand_tabs(s, n); })},
+     CRESSET_BUILTIN(
+         (Text s, Text separator)->std::tuple<std::string, std::string, std::string> { return partition(s, separator, true); })},
+    {"aten::expandtabs(str self, int tabsize=8) -> str", CRESSET_BUILTIN((Text s, int64_t n)->std::string { return expand_tabs(s, n); })},
 };
 
 }  // namespace

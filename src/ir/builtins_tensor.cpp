@@ -130,62 +130,64 @@ IValue broadcast_sizes(IValue& a, IValue& b) {
   return int_list(out);
 }
 
-#define CRESSET_TENSOR_OF(T)                                                                                                     \
-  {"aten::tensor." #T "(" #T " t, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False) -> Tensor",         \
-   CRESSET_BUILTIN((IValue & v, IValue & dtype, IValue & device, bool grad) -> Tensor { return new_tensor(v, dtype, device, grad); })}, \
-      {"aten::as_tensor." #T "(" #T " t, *, ScalarType? dtype=None, Device? device=None) -> Tensor",                             \
-       CRESSET_BUILTIN((IValue & v, IValue & dtype, IValue & device) -> Tensor { return new_tensor(v, dtype, device, false); })}
+#define CRESSET_TENSOR_OF(T)                                                                                                          \
+  {"aten::tensor." #T "(" #T " t, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False) -> Tensor",               \
+   CRESSET_BUILTIN((IValue & v, IValue & dtype, IValue & device, bool grad)->Tensor { return new_tensor(v, dtype, device, grad); })}, \
+  {                                                                                                                                   \
+    "aten::as_tensor." #T "(" #T " t, *, ScalarType? dtype=None, Device? device=None) -> Tensor",                                     \
+        CRESSET_BUILTIN((IValue & v, IValue & dtype, IValue & device)->Tensor { return new_tensor(v, dtype, device, false); })        \
+  }
 
 #define CRESSET_IS_DEVICE(name, kind) \
-  {"prim::is_" #name "(Tensor a) -> bool", CRESSET_BUILTIN((Tensor t) -> bool { return t.device().str().rfind(kind, 0) == 0; })}
+  {"prim::is_" #name "(Tensor a) -> bool", CRESSET_BUILTIN((Tensor t)->bool { return t.device().str().rfind(kind, 0) == 0; })}
 
 const BuiltinRow kRows[] = {
-    {"aten::len.Tensor(Tensor t) -> int", CRESSET_BUILTIN((Tensor t) -> int64_t {
+    {"aten::len.Tensor(Tensor t) -> int", CRESSET_BUILTIN((Tensor t)->int64_t {
        CRESSET_CHECK_TYPE(t.dim() > 0, "len() of a 0-d tensor");
        return t.size(0);
      })},
-    {"aten::dim(Tensor self) -> int", CRESSET_BUILTIN((Tensor t) -> int64_t { return t.dim(); })},
-    {"aten::numel(Tensor self) -> int", CRESSET_BUILTIN((Tensor t) -> int64_t { return t.numel(); })},
-    {"aten::size.int(Tensor self, int dim) -> int", CRESSET_BUILTIN((Tensor t, int64_t d) -> int64_t { return t.size(d); })},
-    {"aten::size(Tensor self) -> int[]", CRESSET_BUILTIN((Tensor t) -> IValue { return int_list(t.sizes()); })},
-    {"aten::stride.int(Tensor self, int dim) -> int", CRESSET_BUILTIN((Tensor t, int64_t d) -> int64_t { return t.stride(d); })},
-    {"aten::stride(Tensor self) -> int[]", CRESSET_BUILTIN((Tensor t) -> IValue { return int_list(t.strides()); })},
-    {"aten::storage_offset(Tensor self) -> int", CRESSET_BUILTIN((Tensor t) -> int64_t { return t.storage_offset(); })},
-    {"aten::element_size(Tensor self) -> int", CRESSET_BUILTIN((Tensor t) -> int64_t { return t.element_size(); })},
-    {"aten::is_contiguous(Tensor self) -> bool", CRESSET_BUILTIN((Tensor t) -> bool { return t.is_contiguous(); })},
-    {"aten::is_floating_point(Tensor self) -> bool", CRESSET_BUILTIN((Tensor t) -> bool { return t.is_floating_point(); })},
-    {"aten::is_complex(Tensor self) -> bool", CRESSET_BUILTIN((Tensor t) -> bool { return t.is_complex(); })},
-    {"aten::get_device(Tensor self) -> int", CRESSET_BUILTIN((Tensor t) -> int64_t { return t.device().index(); })},
-    {"prim::shape(Tensor a) -> int[]", CRESSET_BUILTIN((Tensor t) -> IValue { return int_list(t.sizes()); })},
-    {"prim::device(Tensor a) -> Device", CRESSET_BUILTIN((Tensor t) -> Device { return t.device(); })},
-    {"prim::dtype(Tensor a) -> int", CRESSET_BUILTIN((Tensor t) -> int64_t { return static_cast<int64_t>(t.scalar_type()); })},
-    {"prim::layout(Tensor a) -> Layout", CRESSET_BUILTIN((Tensor t) -> int64_t { return static_cast<int64_t>(t.layout()); })},
-    {"prim::requires_grad(Tensor a) -> bool", CRESSET_BUILTIN((Tensor t) -> bool { return t.requires_grad(); })},
-    {"prim::is_leaf(Tensor a) -> bool", CRESSET_BUILTIN((Tensor t) -> bool { return t.is_leaf(); })},
-    {"prim::itemsize(Tensor a) -> int", CRESSET_BUILTIN((Tensor t) -> int64_t { return t.element_size(); })},
-    {"prim::nbytes(Tensor a) -> int", CRESSET_BUILTIN((Tensor t) -> int64_t { return static_cast<int64_t>(t.nbytes()); })},
-    {"prim::ndim(Tensor a) -> int", CRESSET_BUILTIN((Tensor t) -> int64_t { return t.dim(); })},
-    {"prim::T(Tensor(a) a) -> Tensor(a)", CRESSET_BUILTIN((Tensor t) -> Tensor {
+    {"aten::dim(Tensor self) -> int", CRESSET_BUILTIN((Tensor t)->int64_t { return t.dim(); })},
+    {"aten::numel(Tensor self) -> int", CRESSET_BUILTIN((Tensor t)->int64_t { return t.numel(); })},
+    {"aten::size.int(Tensor self, int dim) -> int", CRESSET_BUILTIN((Tensor t, int64_t d)->int64_t { return t.size(d); })},
+    {"aten::size(Tensor self) -> int[]", CRESSET_BUILTIN((Tensor t)->IValue { return int_list(t.sizes()); })},
+    {"aten::stride.int(Tensor self, int dim) -> int", CRESSET_BUILTIN((Tensor t, int64_t d)->int64_t { return t.stride(d); })},
+    {"aten::stride(Tensor self) -> int[]", CRESSET_BUILTIN((Tensor t)->IValue { return int_list(t.strides()); })},
+    {"aten::storage_offset(Tensor self) -> int", CRESSET_BUILTIN((Tensor t)->int64_t { return t.storage_offset(); })},
+    {"aten::element_size(Tensor self) -> int", CRESSET_BUILTIN((Tensor t)->int64_t { return t.element_size(); })},
+    {"aten::is_contiguous(Tensor self) -> bool", CRESSET_BUILTIN((Tensor t)->bool { return t.is_contiguous(); })},
+    {"aten::is_floating_point(Tensor self) -> bool", CRESSET_BUILTIN((Tensor t)->bool { return t.is_floating_point(); })},
+    {"aten::is_complex(Tensor self) -> bool", CRESSET_BUILTIN((Tensor t)->bool { return t.is_complex(); })},
+    {"aten::get_device(Tensor self) -> int", CRESSET_BUILTIN((Tensor t)->int64_t { return t.device().index(); })},
+    {"prim::shape(Tensor a) -> int[]", CRESSET_BUILTIN((Tensor t)->IValue { return int_list(t.sizes()); })},
+    {"prim::device(Tensor a) -> Device", CRESSET_BUILTIN((Tensor t)->Device { return t.device(); })},
+    {"prim::dtype(Tensor a) -> int", CRESSET_BUILTIN((Tensor t)->int64_t { return static_cast<int64_t>(t.scalar_type()); })},
+    {"prim::layout(Tensor a) -> Layout", CRESSET_BUILTIN((Tensor t)->int64_t { return static_cast<int64_t>(t.layout()); })},
+    {"prim::requires_grad(Tensor a) -> bool", CRESSET_BUILTIN((Tensor t)->bool { return t.requires_grad(); })},
+    {"prim::is_leaf(Tensor a) -> bool", CRESSET_BUILTIN((Tensor t)->bool { return t.is_leaf(); })},
+    {"prim::itemsize(Tensor a) -> int", CRESSET_BUILTIN((Tensor t)->int64_t { return t.element_size(); })},
+    {"prim::nbytes(Tensor a) -> int", CRESSET_BUILTIN((Tensor t)->int64_t { return static_cast<int64_t>(t.nbytes()); })},
+    {"prim::ndim(Tensor a) -> int", CRESSET_BUILTIN((Tensor t)->int64_t { return t.dim(); })},
+    {"prim::T(Tensor(a) a) -> Tensor(a)", CRESSET_BUILTIN((Tensor t)->Tensor {
        std::vector<int64_t> order;
        for (int64_t d = t.dim(); d-- > 0;) order.push_back(d);
        return t.permute(order);
      })},
-    {"prim::mT(Tensor(a) a) -> Tensor(a)", CRESSET_BUILTIN((Tensor t) -> Tensor { return t.transpose(-2, -1); })},
-    {"prim::H(Tensor(a) a) -> Tensor(a)", CRESSET_BUILTIN((Tensor t) -> Tensor {
+    {"prim::mT(Tensor(a) a) -> Tensor(a)", CRESSET_BUILTIN((Tensor t)->Tensor { return t.transpose(-2, -1); })},
+    {"prim::H(Tensor(a) a) -> Tensor(a)", CRESSET_BUILTIN((Tensor t)->Tensor {
        const Tensor s = t.dim() == 0 ? t : t.transpose(0, 1);
        return t.is_complex() ? s.conj() : s;
      })},
-    {"prim::mH(Tensor(a) a) -> Tensor(a)", CRESSET_BUILTIN((Tensor t) -> Tensor {
+    {"prim::mH(Tensor(a) a) -> Tensor(a)", CRESSET_BUILTIN((Tensor t)->Tensor {
        const Tensor s = t.transpose(-2, -1);
        return t.is_complex() ? s.conj() : s;
      })},
-    {"prim::data(Tensor(a) a) -> Tensor(a)", CRESSET_BUILTIN((Tensor t) -> Tensor { return t.detach(); })},
-    {"prim::grad(Tensor a) -> Tensor(*)", CRESSET_BUILTIN((Tensor t) -> IValue {
+    {"prim::data(Tensor(a) a) -> Tensor(a)", CRESSET_BUILTIN((Tensor t)->Tensor { return t.detach(); })},
+    {"prim::grad(Tensor a) -> Tensor(*)", CRESSET_BUILTIN((Tensor t)->IValue {
        const Tensor g = t.grad();
        return g.defined() ? IValue(g) : IValue();
      })},
-    {"prim::name(Tensor a) -> str?", CRESSET_BUILTIN((Tensor) -> IValue { return IValue(); })},
-    {"prim::is_cpu(Tensor a) -> bool", CRESSET_BUILTIN((Tensor t) -> bool { return t.is_cpu(); })},
+    {"prim::name(Tensor a) -> str?", CRESSET_BUILTIN((Tensor)->IValue { return IValue(); })},
+    {"prim::is_cpu(Tensor a) -> bool", CRESSET_BUILTIN((Tensor t)->bool { return t.is_cpu(); })},
     CRESSET_IS_DEVICE(cuda, "cuda"),
     CRESSET_IS_DEVICE(meta, "meta"),
     CRESSET_IS_DEVICE(xpu, "xpu"),
@@ -196,73 +198,86 @@ const BuiltinRow kRows[] = {
     CRESSET_IS_DEVICE(hpu, "hpu"),
     CRESSET_IS_DEVICE(maia, "maia"),
     CRESSET_IS_DEVICE(mtia, "mtia"),
-    {"prim::is_sparse(Tensor a) -> bool", CRESSET_BUILTIN((Tensor t) -> bool { return t.layout() != Layout::Strided; })},
-    {"prim::is_quantized(Tensor a) -> bool", CRESSET_BUILTIN((Tensor) -> bool { return false; })},
-    {"prim::is_mkldnn(Tensor a) -> bool", CRESSET_BUILTIN((Tensor) -> bool { return false; })},
-    {"prim::is_nested(Tensor a) -> bool", CRESSET_BUILTIN((Tensor) -> bool { return false; })},
-    {"prim::type(Device self) -> str", CRESSET_BUILTIN((IValue & d) -> std::string {
+    {"prim::is_sparse(Tensor a) -> bool", CRESSET_BUILTIN((Tensor t)->bool { return t.layout() != Layout::Strided; })},
+    {"prim::is_quantized(Tensor a) -> bool", CRESSET_BUILTIN((Tensor)->bool { return false; })},
+    {"prim::is_mkldnn(Tensor a) -> bool", CRESSET_BUILTIN((Tensor)->bool { return false; })},
+    {"prim::is_nested(Tensor a) -> bool", CRESSET_BUILTIN((Tensor)->bool { return false; })},
+    {"prim::type(Device self) -> str", CRESSET_BUILTIN((IValue & d)->std::string {
        const std::string text = d.toDevice().str();
        return text.substr(0, text.find(':'));
      })},
-    {"prim::index(Device self) -> int?", CRESSET_BUILTIN((IValue & d) -> IValue {
+    {"prim::index(Device self) -> int?", CRESSET_BUILTIN((IValue & d)->IValue {
        return d.toDevice().has_index() ? IValue(static_cast<int64_t>(d.toDevice().index())) : IValue();
      })},
-    {"aten::device(str a) -> Device", CRESSET_BUILTIN((Text s) -> Device { return Device(s); })},
+    {"aten::device(str a) -> Device", CRESSET_BUILTIN((Text s)->Device { return Device(s); })},
     {"aten::device.with_index(str type, int index) -> Device",
-     CRESSET_BUILTIN((Text s, int64_t i) -> Device { return Device(s + ":" + std::to_string(i)); })},
-    {"aten::Int.Tensor(Tensor a) -> int", CRESSET_BUILTIN((Tensor t) -> int64_t { return to_integer(single(t)); })},
-    {"aten::Float.Tensor(Tensor a) -> float", CRESSET_BUILTIN((Tensor t) -> double { return single(t).toDouble(); })},
-    {"aten::Bool.Tensor(Tensor a) -> bool", CRESSET_BUILTIN((Tensor t) -> bool { return t.is_nonzero(); })},
+     CRESSET_BUILTIN((Text s, int64_t i)->Device { return Device(s + ":" + std::to_string(i)); })},
+    {"aten::Int.Tensor(Tensor a) -> int", CRESSET_BUILTIN((Tensor t)->int64_t { return to_integer(single(t)); })},
+    {"aten::Float.Tensor(Tensor a) -> float", CRESSET_BUILTIN((Tensor t)->double { return single(t).toDouble(); })},
+    {"aten::Bool.Tensor(Tensor a) -> bool", CRESSET_BUILTIN((Tensor t)->bool { return t.is_nonzero(); })},
     {"aten::Complex.Tensor_Tensor(Tensor a, Tensor b) -> complex",
-     CRESSET_BUILTIN((Tensor a, Tensor b) -> Complex { return {single(a).toDouble(), single(b).toDouble()}; })},
-    {"aten::Complex.Tensor_float(Tensor x, float y) -> complex", CRESSET_BUILTIN((Tensor a, double b) -> Complex { return {single(a).toDouble(), b}; })},
-    {"aten::Complex.float_Tensor(float x, Tensor y) -> complex", CRESSET_BUILTIN((double a, Tensor b) -> Complex { return {a, single(b).toDouble()}; })},
-    {"aten::Complex.Tensor_int(Tensor x, int y) -> complex", CRESSET_BUILTIN((Tensor a, double b) -> Complex { return {single(a).toDouble(), b}; })},
-    {"aten::Complex.int_Tensor(int x, Tensor y) -> complex", CRESSET_BUILTIN((double a, Tensor b) -> Complex { return {a, single(b).toDouble()}; })},
-    {"aten::Complex.Tensor_bool(Tensor x, bool y) -> complex", CRESSET_BUILTIN((Tensor a, bool b) -> Complex { return {single(a).toDouble(), double(b)}; })},
-    {"aten::Complex.bool_Tensor(bool x, Tensor y) -> complex", CRESSET_BUILTIN((bool a, Tensor b) -> Complex { return {double(a), single(b).toDouble()}; })},
-    {"aten::IntImplicit(Tensor a) -> int", CRESSET_BUILTIN((Tensor t) -> int64_t {
-       CRESSET_CHECK(isIntegralType(t.scalar_type()), "Cannot input a tensor of type ", to_string(t.scalar_type()), " as an integral argument");
+     CRESSET_BUILTIN((Tensor a, Tensor b)->Complex { return {single(a).toDouble(), single(b).toDouble()}; })},
+    {"aten::Complex.Tensor_float(Tensor x, float y) -> complex",
+     CRESSET_BUILTIN((Tensor a, double b)->Complex { return {single(a).toDouble(), b}; })},
+    {"aten::Complex.float_Tensor(float x, Tensor y) -> complex",
+     CRESSET_BUILTIN((double a, Tensor b)->Complex { return {a, single(b).toDouble()}; })},
+    {"aten::Complex.Tensor_int(Tensor x, int y) -> complex",
+     CRESSET_BUILTIN((Tensor a, double b)->Complex { return {single(a).toDouble(), b}; })},
+    {"aten::Complex.int_Tensor(int x, Tensor y) -> complex",
+     CRESSET_BUILTIN((double a, Tensor b)->Complex { return {a, single(b).toDouble()}; })},
+    {"aten::Complex.Tensor_bool(Tensor x, bool y) -> complex",
+     CRESSET_BUILTIN((Tensor a, bool b)->Complex { return {single(a).toDouble(), double(b)}; })},
+    {"aten::Complex.bool_Tensor(bool x, Tensor y) -> complex",
+     CRESSET_BUILTIN((bool a, Tensor b)->Complex { return {double(a), single(b).toDouble()}; })},
+    {"aten::IntImplicit(Tensor a) -> int", CRESSET_BUILTIN((Tensor t)->int64_t {
+       CRESSET_CHECK(isIntegralType(t.scalar_type()), "Cannot input a tensor of type ", to_string(t.scalar_type()),
+                     " as an integral argument");
        return implicit(t, "int").toLong();
      })},
-    {"aten::FloatImplicit(Tensor a) -> float", CRESSET_BUILTIN((Tensor t) -> double { return implicit(t, "float").toDouble(); })},
-    {"aten::ComplexImplicit(Tensor a) -> complex", CRESSET_BUILTIN((Tensor t) -> Complex { return implicit(t, "complex").toComplexDouble(); })},
-    {"aten::ScalarImplicit(Tensor a) -> Scalar", CRESSET_BUILTIN((Tensor t) -> Scalar { return implicit(t, "Scalar"); })},
-    {"prim::NumToTensor.Scalar(Scalar a) -> Tensor", CRESSET_BUILTIN((Scalar s) -> Tensor { return cresset::scalar_tensor(s, s.type(), {}, {}, {}); })},
-    {"prim::NumToTensor.bool(bool a) -> Tensor", CRESSET_BUILTIN((bool v) -> Tensor { return cresset::scalar_tensor(Scalar(v), ScalarType::Bool, {}, {}, {}); })},
+    {"aten::FloatImplicit(Tensor a) -> float", CRESSET_BUILTIN((Tensor t)->double { return implicit(t, "float").toDouble(); })},
+    {"aten::ComplexImplicit(Tensor a) -> complex",
+     CRESSET_BUILTIN((Tensor t)->Complex { return implicit(t, "complex").toComplexDouble(); })},
+    {"aten::ScalarImplicit(Tensor a) -> Scalar", CRESSET_BUILTIN((Tensor t)->Scalar { return implicit(t, "Scalar"); })},
+    {"prim::NumToTensor.Scalar(Scalar a) -> Tensor",
+     CRESSET_BUILTIN((Scalar s)->Tensor { return cresset::scalar_tensor(s, s.type(), {}, {}, {}); })},
+    {"prim::NumToTensor.bool(bool a) -> Tensor",
+     CRESSET_BUILTIN((bool v)->Tensor { return cresset::scalar_tensor(Scalar(v), ScalarType::Bool, {}, {}, {}); })},
     CRESSET_TENSOR_OF(bool),
     CRESSET_TENSOR_OF(float),
     CRESSET_TENSOR_OF(int),
     CRESSET_TENSOR_OF(complex),
     {"aten::tensor(t[] data, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False) -> Tensor",
-     CRESSET_BUILTIN((IValue & v, IValue & dtype, IValue & device, bool grad) -> Tensor { return new_tensor(v, dtype, device, grad); })},
+     CRESSET_BUILTIN((IValue & v, IValue& dtype, IValue& device, bool grad)->Tensor { return new_tensor(v, dtype, device, grad); })},
     {"aten::as_tensor(Tensor(a) data, *, ScalarType? dtype=None, Device? device=None) -> Tensor(b|a)",
-     CRESSET_BUILTIN((Tensor t, IValue & dtype, IValue & device) -> Tensor { return converted(t, dtype, device); })},
+     CRESSET_BUILTIN((Tensor t, IValue& dtype, IValue& device)->Tensor { return converted(t, dtype, device); })},
     {"aten::as_tensor.list(t[] data, *, ScalarType? dtype=None, Device? device=None) -> Tensor",
-     CRESSET_BUILTIN((IValue & v, IValue & dtype, IValue & device) -> Tensor { return new_tensor(v, dtype, device, false); })},
-    {"aten::_infer_size(int[] a, int[] b) -> int[]", CRESSET_BUILTIN((IValue & a, IValue & b) -> IValue { return broadcast_sizes(a, b); })},
+     CRESSET_BUILTIN((IValue & v, IValue& dtype, IValue& device)->Tensor { return new_tensor(v, dtype, device, false); })},
+    {"aten::_infer_size(int[] a, int[] b) -> int[]", CRESSET_BUILTIN((IValue & a, IValue& b)->IValue { return broadcast_sizes(a, b); })},
     {"aten::to.prim_Device(Tensor(a) self, Device? device, int? dtype=None, bool non_blocking=False, bool copy=False) -> Tensor(b|a)",
-     CRESSET_BUILTIN((Tensor t, IValue & device, IValue & dtype, bool non_blocking, bool copy) -> Tensor {
+     CRESSET_BUILTIN((Tensor t, IValue& device, IValue& dtype, bool non_blocking, bool copy)->Tensor {
        return cresset::to(t, dtype.isNone() ? std::nullopt : std::optional(dtype.toScalarType()), std::nullopt,
-                          device.isNone() ? std::nullopt : std::optional(device.toDevice()), std::nullopt, non_blocking, copy, std::nullopt);
+                          device.isNone() ? std::nullopt : std::optional(device.toDevice()), std::nullopt, non_blocking, copy,
+                          std::nullopt);
      })},
     {"aten::to.prim_dtype(Tensor(a) self, int? dtype=None, bool non_blocking=False, bool copy=False) -> Tensor(b|a)",
-     CRESSET_BUILTIN((Tensor t, IValue & dtype, bool non_blocking, bool copy) -> Tensor {
+     CRESSET_BUILTIN((Tensor t, IValue& dtype, bool non_blocking, bool copy)->Tensor {
        return cresset::to(t, dtype.isNone() ? std::nullopt : std::optional(dtype.toScalarType()), std::nullopt, std::nullopt, std::nullopt,
                           non_blocking, copy, std::nullopt);
      })},
     {"aten::to.prim_other(Tensor(a) self, bool non_blocking=False, bool copy=False) -> Tensor(b|a)",
-     CRESSET_BUILTIN((Tensor t, bool, bool copy) -> Tensor { return copy ? t.clone() : t; })},
-    {"aten::cpu(Tensor(a) self) -> Tensor(b|a)", CRESSET_BUILTIN((Tensor t) -> Tensor { return t.to(Device("cpu")); })},
-    {"aten::cuda(Tensor(a) self) -> Tensor(b|a)", CRESSET_BUILTIN((Tensor t) -> Tensor { return t.to(Device("cuda")); })},
+     CRESSET_BUILTIN((Tensor t, bool, bool copy)->Tensor { return copy ? t.clone() : t; })},
+    {"aten::cpu(Tensor(a) self) -> Tensor(b|a)", CRESSET_BUILTIN((Tensor t)->Tensor { return t.to(Device("cpu")); })},
+    {"aten::cuda(Tensor(a) self) -> Tensor(b|a)", CRESSET_BUILTIN((Tensor t)->Tensor { return t.to(Device("cuda")); })},
     {"aten::requires_grad_(Tensor(a!) self, bool requires_grad=True) -> Tensor(a!)",
-     CRESSET_BUILTIN((Tensor t, bool on) -> Tensor { return t.set_requires_grad(on); })},
+     CRESSET_BUILTIN((Tensor t, bool on)->Tensor { return t.set_requires_grad(on); })},
     {"aten::backward(Tensor self, Tensor? gradient=None, bool? retain_graph=None, bool create_graph=False) -> ()",
-     CRESSET_BUILTIN((Tensor t, IValue & gradient, IValue & retain, bool create) -> void {
-       t.backward(gradient.isNone() ? Tensor() : gradient.toTensor(), retain.isNone() ? std::optional<bool>() : std::optional(retain.toBool()), create);
+     CRESSET_BUILTIN((Tensor t, IValue& gradient, IValue& retain, bool create)->void {
+       t.backward(gradient.isNone() ? Tensor() : gradient.toTensor(),
+                  retain.isNone() ? std::optional<bool>() : std::optional(retain.toBool()), create);
      }),
      {.side_effects = true}},
-    {"aten::manual_seed(int seed) -> ()", CRESSET_BUILTIN((int64_t seed) -> void { default_cpu_generator().set_current_seed(static_cast<uint64_t>(seed)); }),
+    {"aten::manual_seed(int seed) -> ()",
+     CRESSET_BUILTIN((int64_t seed)->void { default_cpu_generator().set_current_seed(static_cast<uint64_t>(seed)); }),
      {.side_effects = true}},
 };
 

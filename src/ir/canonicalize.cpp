@@ -33,8 +33,6 @@ std::vector<std::size_t> shifted(const std::vector<std::size_t>& order, std::siz
 void order_outputs(Graph& g) {
   // Numbers by the end of each node's region: sentinels of inner blocks count where they stand.
   std::unordered_map<const Node*, std::size_t> number;
-  std::vector<Node*> nodes;
-  g.block()->visit([&](Node* n) { nodes.push_back(n); });
   std::size_t next = 0;
   std::vector<std::pair<const Block*, Node*>> stack{{g.block(), g.block()->param_node()->next()}};
   while (!stack.empty()) {
@@ -46,12 +44,23 @@ void order_outputs(Graph& g) {
     }
     const Node* current = n;
     n = n->next();
-    for (std::size_t i = current->blocks().size(); i-- > 0;) stack.emplace_back(current->blocks()[i], current->blocks()[i]->param_node()->next());
+    for (std::size_t i = current->blocks().size(); i-- > 0;)
+      stack.emplace_back(current->blocks()[i], current->blocks()[i]->param_node()->next());
   }
-  // Later nodes first: their operands are what the order of earlier ones depends on.
-  for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) {
-    Node* n = *it;
-    if (n->kind() != prim::If && n->kind() != prim::Loop) continue;
+  // Backwards, because operands of later nodes decide the order of earlier results; a node before what is nested in it, because what it
+  // returns decides there.
+  std::vector<Node*> order_of_work, pending{g.block()->return_node()->prev()};
+  while (!pending.empty()) {
+    Node* n = pending.back();
+    if (n->kind() == prim::Param) {
+      pending.pop_back();
+      continue;
+    }
+    pending.back() = n->prev();
+    if (n->kind() == prim::If || n->kind() == prim::Loop) order_of_work.push_back(n);
+    for (Block* b : n->blocks()) pending.push_back(b->return_node()->prev());
+  }
+  for (Node* n : order_of_work) {
     const std::vector<std::size_t> order = order_by_first_use(n, number);
     if (std::is_sorted(order.begin(), order.end())) continue;
     n->permuteOutputs(order);
@@ -102,7 +111,8 @@ class Comparison {
     };
     std::vector<Frame> stack;
     const auto open = [&](const Block* p, const Block* q) {
-      if (p->inputs().size() != q->inputs().size()) return differ("blocks have different numbers of inputs", p->owningNode(), q->owningNode());
+      if (p->inputs().size() != q->inputs().size())
+        return differ("blocks have different numbers of inputs", p->owningNode(), q->owningNode());
       for (std::size_t i = 0; i < p->inputs().size(); ++i)
         if (!define(p->inputs()[i], q->inputs()[i])) return false;
       stack.push_back({p, q, p->param_node()->next(), q->param_node()->next()});
@@ -113,7 +123,9 @@ class Comparison {
       Frame& f = stack.back();
       const Node *x = f.x, *y = f.y;
       const bool end_a = x->kind() == prim::Return, end_b = y->kind() == prim::Return;
-      if (end_a != end_b) return differ(end_a ? "the second graph has one node more" : "the first graph has one node more", end_a ? nullptr : x, end_b ? nullptr : y);
+      if (end_a != end_b)
+        return differ(end_a ? "the second graph has one node more" : "the first graph has one node more", end_a ? nullptr : x,
+                      end_b ? nullptr : y);
       if (!operands(x, y)) return false;
       if (end_a) {
         stack.pop_back();
@@ -138,7 +150,8 @@ class Comparison {
   bool define(const Value* a, const Value* b) {
     map_[a] = b;
     if (!(*a->type() == *b->type()))
-      return differ("%" + a->debugName() + " and %" + b->debugName() + " have types '" + a->type()->str() + "' and '" + b->type()->str() + "'");
+      return differ("%" + a->debugName() + " and %" + b->debugName() + " have types '" + a->type()->str() + "' and '" + b->type()->str() +
+                    "'");
     return true;
   }
   bool operands(const Node* a, const Node* b) {
@@ -156,7 +169,8 @@ class Comparison {
     if (a->attributes().size() != b->attributes().size()) return differ("different numbers of attributes", a, b);
     for (const Attribute& x : a->attributes()) {
       if (!b->hasAttribute(x.name)) return differ("attribute '" + std::string(x.name.toUnqualString()) + "' is missing", a, b);
-      if (!attributes(x.value, b->attribute(x.name))) return differ("attribute '" + std::string(x.name.toUnqualString()) + "' differs", a, b);
+      if (!attributes(x.value, b->attribute(x.name)))
+        return differ("attribute '" + std::string(x.name.toUnqualString()) + "' differs", a, b);
     }
     for (std::size_t i = 0; i < a->outputs().size(); ++i)
       if (!define(a->outputs()[i], b->outputs()[i])) return false;
@@ -183,7 +197,8 @@ class Comparison {
     }
     if (const auto* gs = std::get_if<std::vector<std::shared_ptr<Graph>>>(&a)) {
       const auto* hs = std::get_if<std::vector<std::shared_ptr<Graph>>>(&b);
-      return hs && std::equal(gs->begin(), gs->end(), hs->begin(), hs->end(), [](const auto& x, const auto& y) { return graph_equal(*x, *y); });
+      return hs &&
+             std::equal(gs->begin(), gs->end(), hs->begin(), hs->end(), [](const auto& x, const auto& y) { return graph_equal(*x, *y); });
     }
     if (const auto* t = std::get_if<TypePtr>(&a)) {
       const auto* u = std::get_if<TypePtr>(&b);
@@ -202,7 +217,8 @@ class Comparison {
   }
   static bool same_objects(const IValue& x, const IValue& y) {
     const auto &a = x.toObjectRef(), &b = y.toObjectRef();
-    return *a.type == *b.type && std::equal(a.slots.begin(), a.slots.end(), b.slots.begin(), b.slots.end(), [](const IValue& p, const IValue& q) {
+    return *a.type == *b.type &&
+           std::equal(a.slots.begin(), a.slots.end(), b.slots.begin(), b.slots.end(), [](const IValue& p, const IValue& q) {
              return p.isScriptObject() && q.isScriptObject() ? same_objects(p, q) : sameConstant(p, q);
            });
   }

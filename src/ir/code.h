@@ -8,30 +8,29 @@
 namespace cresset::jit {
 
 // Scalar registers are named s[i], boxed ones r[i]. Operands of an instruction are a, b, c; what they are stands behind each opcode.
-#define CRESSET_FORALL_OPCODES(_)                                                                                                   \
-  /* control */                                                                                                                     \
-  _(RETURN) _(JUMP) /* to a */ _(JUMP_IF_NOT) /* s[a], to b */ _(LOOP_NEXT) /* s[a] += 1; if s[a] < s[b] jump to c */                \
-  /* moves */                                                                                                                       \
-  _(MOVE) /* s[a] = s[b] */ _(COPY) /* r[a] = r[b] */ _(TAKE) /* r[a] = moved r[b] */ _(LOAD) /* r[a] = constant b */ _(DROP) /* r[a] */ \
-  _(BOX_INT) _(BOX_FLOAT) _(BOX_BOOL) /* r[a] = s[b] */ _(UNBOX_INT) _(UNBOX_FLOAT) _(UNBOX_BOOL) /* s[a] = r[b] */                 \
-  /* numbers: s[a] = s[b] op s[c] */                                                                                                \
-  _(ADD_INT) _(SUB_INT) _(MUL_INT) _(FLOORDIV_INT) _(MOD_INT) _(MIN_INT) _(MAX_INT) _(AND_INT) _(OR_INT) _(XOR_INT)                 \
-  _(LT_INT) _(LE_INT) _(GT_INT) _(GE_INT) _(EQ_INT) _(NE_INT)                                                                       \
-  _(ADD_FLOAT) _(SUB_FLOAT) _(MUL_FLOAT) _(DIV_FLOAT) _(MIN_FLOAT) _(MAX_FLOAT)                                                     \
-  _(LT_FLOAT) _(LE_FLOAT) _(GT_FLOAT) _(GE_FLOAT) _(EQ_FLOAT) _(NE_FLOAT)                                                           \
-  _(DIV_INT) /* s[a] = float s[b] / float s[c] */                                                                                   \
-  /* s[a] = op s[b] */                                                                                                              \
-  _(NEG_INT) _(NEG_FLOAT) _(ABS_INT) _(ABS_FLOAT) _(NOT) _(INT_TO_FLOAT) _(INT_TO_BOOL) _(FLOAT_TO_BOOL) _(SQRT_FLOAT)              \
-  /* comparison and jump: unless s[a] op s[b] jump to c */                                                                          \
-  _(JUMP_UNLESS_LT_INT) _(JUMP_UNLESS_LE_INT) _(JUMP_UNLESS_GT_INT) _(JUMP_UNLESS_GE_INT) _(JUMP_UNLESS_EQ_INT) _(JUMP_UNLESS_NE_INT) \
-  /* lists: r[b] is the list, s[c] the place */                                                                                     \
-  _(LIST_LEN) /* s[a] = len(r[b]) */ _(LIST_GET_INT) _(LIST_GET_FLOAT) _(LIST_GET_BOOL) /* s[a] */ _(LIST_GET) /* r[a] */           \
-  _(LIST_SET_INT) _(LIST_SET_FLOAT) _(LIST_SET_BOOL) /* = s[a] */ _(LIST_SET) /* = r[a] */                                          \
-  _(LIST_APPEND_INT) _(LIST_APPEND_FLOAT) _(LIST_APPEND_BOOL) /* s[a] to r[b] */ _(LIST_APPEND) /* r[a] to r[b] */                  \
-  /* everything else: calls[a] */                                                                                                   \
-  _(CALL_OPERATOR) _(CALL_BUILTIN) _(CALL_GRAPH) _(CALL_FUNCTION) _(CALL_METHOD) _(CALL_VALUE) _(MAKE_LIST) _(MAKE_TUPLE) _(MAKE_DICT)                     \
-  _(MAKE_OBJECT) _(UNPACK_TUPLE) _(UNPACK_LIST) _(INDEX_TUPLE) _(SLICE_TUPLE) _(GET_ATTRIBUTE) _(SET_ATTRIBUTE) _(HAS_ATTRIBUTE)    \
-  _(IS_INSTANCE) _(FORK) _(CHECK_TYPES) _(GUARD) _(ENTER) _(EXIT) _(PYTHON)
+#define CRESSET_FORALL_OPCODES(_)                                                                                                          \
+  /* control */                                                                                                                            \
+  _(RETURN)                                                                                                                                \
+  _(JUMP) /* to a */ _(JUMP_IF_NOT) /* s[a], to b */ _(LOOP_NEXT) /* s[a] += 1; if s[a] < s[b] jump to c */ /* moves */                    \
+      _(MOVE) /* s[a] = s[b] */ _(COPY) /* r[a] = r[b] */ _(TAKE) /* r[a] = moved r[b] */ _(LOAD) /* r[a] = constant b */ _(               \
+          DROP) /* r[a] */                                                                                                                 \
+      _(BOX_INT) _(BOX_FLOAT) _(BOX_BOOL) /* r[a] = s[b] */ _(UNBOX_INT) _(UNBOX_FLOAT)                                                    \
+          _(UNBOX_BOOL) /* s[a] = r[b] */ /* numbers: s[a] = s[b] op s[c] */                                                               \
+      _(ADD_INT) _(SUB_INT) _(MUL_INT) _(FLOORDIV_INT) _(MOD_INT) _(MIN_INT) _(MAX_INT) _(AND_INT) _(OR_INT) _(XOR_INT) _(LT_INT)          \
+          _(LE_INT) _(GT_INT) _(GE_INT) _(EQ_INT) _(NE_INT) _(ADD_FLOAT) _(SUB_FLOAT) _(MUL_FLOAT) _(DIV_FLOAT) _(MIN_FLOAT) _(MAX_FLOAT)  \
+              _(LT_FLOAT) _(LE_FLOAT) _(GT_FLOAT) _(GE_FLOAT) _(EQ_FLOAT) _(NE_FLOAT)                                                      \
+                  _(DIV_INT) /* s[a] = float s[b] / float s[c] */ /* s[a] = op s[b] */                                                     \
+      _(NEG_INT) _(NEG_FLOAT) _(ABS_INT) _(ABS_FLOAT) _(NOT) _(INT_TO_FLOAT) _(INT_TO_BOOL) _(FLOAT_TO_BOOL)                               \
+          _(SQRT_FLOAT) /* comparison and jump: unless s[a] op s[b] jump to c */                                                           \
+      _(JUMP_UNLESS_LT_INT) _(JUMP_UNLESS_LE_INT) _(JUMP_UNLESS_GT_INT) _(JUMP_UNLESS_GE_INT) _(JUMP_UNLESS_EQ_INT)                        \
+          _(JUMP_UNLESS_NE_INT) /* lists: r[b] is the list, s[c] the place */                                                              \
+      _(LIST_LEN) /* s[a] = len(r[b]) */ _(LIST_GET_INT) _(LIST_GET_FLOAT) _(LIST_GET_BOOL) /* s[a] */ _(LIST_GET) /* r[a] */              \
+      _(LIST_SET_INT) _(LIST_SET_FLOAT) _(LIST_SET_BOOL) /* = s[a] */ _(LIST_SET)                                  /* = r[a] */            \
+      _(LIST_APPEND_INT) _(LIST_APPEND_FLOAT)                                                                                              \
+          _(LIST_APPEND_BOOL) /* s[a] to r[b] */ _(LIST_APPEND) /* r[a] to r[b] */ /* everything else: calls[a] */                         \
+      _(CALL_OPERATOR) _(CALL_BUILTIN) _(CALL_GRAPH) _(CALL_FUNCTION) _(CALL_METHOD) _(CALL_VALUE) _(MAKE_LIST) _(MAKE_TUPLE) _(MAKE_DICT) \
+          _(MAKE_OBJECT) _(UNPACK_TUPLE) _(UNPACK_LIST) _(INDEX_TUPLE) _(SLICE_TUPLE) _(GET_ATTRIBUTE) _(SET_ATTRIBUTE) _(HAS_ATTRIBUTE)   \
+              _(IS_INSTANCE) _(FORK) _(CHECK_TYPES) _(GUARD) _(ENTER) _(EXIT) _(PYTHON)
 
 enum class Opcode : uint16_t {
 #define CRESSET_OPCODE(name) name,
@@ -61,11 +60,11 @@ struct Call {
   BuiltinFunction function = nullptr;
   std::shared_ptr<const Code> graph;
   Function* callee = nullptr;
-  std::string name;               // attribute or method
+  std::string name;  // attribute or method
   std::optional<std::size_t> slot;
-  TypePtr type;                   // of lists, tuples, dicts, objects
-  std::vector<TypePtr> types;     // of checks
-  int64_t begin = 0, end = 0;     // of slices
+  TypePtr type;                // of lists, tuples, dicts, objects
+  std::vector<TypePtr> types;  // of checks
+  int64_t begin = 0, end = 0;  // of slices
 };
 
 union Slot {
@@ -82,7 +81,7 @@ struct Code::Impl {
   std::vector<IValue> constants;
   std::vector<Call> calls;
   std::vector<Operand> operands;
-  std::vector<Operand> inputs;       // where the arguments go
+  std::vector<Operand> inputs;  // where the arguments go
   std::vector<Operand> outputs;
   uint32_t scalars = 0, boxed = 0;
 };

@@ -36,35 +36,61 @@ struct Fast {
   const char* banks;
 };
 const std::unordered_map<std::string_view, Fast>& fast_operators() {
-  static const auto* m = new std::unordered_map<std::string_view, Fast>{
-      {"aten::add.int", {Opcode::ADD_INT, "ii"}},         {"aten::sub.int", {Opcode::SUB_INT, "ii"}},
-      {"aten::mul.int", {Opcode::MUL_INT, "ii"}},         {"aten::floordiv.int", {Opcode::FLOORDIV_INT, "ii"}},
-      {"aten::remainder.int", {Opcode::MOD_INT, "ii"}},   {"prim::min.int", {Opcode::MIN_INT, "ii"}},
-      {"prim::max.int", {Opcode::MAX_INT, "ii"}},         {"aten::__and__.int", {Opcode::AND_INT, "ii"}},
-      {"aten::__or__.int", {Opcode::OR_INT, "ii"}},       {"aten::__xor__.int", {Opcode::XOR_INT, "ii"}},
-      {"aten::__and__.bool", {Opcode::AND_INT, "bb"}},    {"aten::__or__.bool", {Opcode::OR_INT, "bb"}},
-      {"aten::__xor__.bool", {Opcode::XOR_INT, "bb"}},    {"aten::lt.int", {Opcode::LT_INT, "ii"}},
-      {"aten::le.int", {Opcode::LE_INT, "ii"}},           {"aten::gt.int", {Opcode::GT_INT, "ii"}},
-      {"aten::ge.int", {Opcode::GE_INT, "ii"}},           {"aten::eq.int", {Opcode::EQ_INT, "ii"}},
-      {"aten::ne.int", {Opcode::NE_INT, "ii"}},           {"aten::eq.bool", {Opcode::EQ_INT, "bb"}},
-      {"aten::ne.bool", {Opcode::NE_INT, "bb"}},          {"aten::add.float", {Opcode::ADD_FLOAT, "ff"}},
-      {"aten::sub.float", {Opcode::SUB_FLOAT, "ff"}},     {"aten::mul.float", {Opcode::MUL_FLOAT, "ff"}},
-      {"aten::div.float", {Opcode::DIV_FLOAT, "ff"}},     {"aten::add.int_float", {Opcode::ADD_FLOAT, "ff"}},
-      {"aten::add.float_int", {Opcode::ADD_FLOAT, "ff"}}, {"aten::sub.int_float", {Opcode::SUB_FLOAT, "ff"}},
-      {"aten::sub.float_int", {Opcode::SUB_FLOAT, "ff"}}, {"aten::mul.int_float", {Opcode::MUL_FLOAT, "ff"}},
-      {"aten::mul.float_int", {Opcode::MUL_FLOAT, "ff"}}, {"aten::div.int", {Opcode::DIV_INT, "ii"}},
-      {"prim::min.float", {Opcode::MIN_FLOAT, "ff"}},     {"prim::max.float", {Opcode::MAX_FLOAT, "ff"}},
-      {"aten::lt.float", {Opcode::LT_FLOAT, "ff"}},       {"aten::le.float", {Opcode::LE_FLOAT, "ff"}},
-      {"aten::gt.float", {Opcode::GT_FLOAT, "ff"}},       {"aten::ge.float", {Opcode::GE_FLOAT, "ff"}},
-      {"aten::eq.float", {Opcode::EQ_FLOAT, "ff"}},       {"aten::ne.float", {Opcode::NE_FLOAT, "ff"}},
-      {"aten::lt.float_int", {Opcode::LT_FLOAT, "ff"}},   {"aten::gt.float_int", {Opcode::GT_FLOAT, "ff"}},
-      {"aten::lt.int_float", {Opcode::LT_FLOAT, "ff"}},   {"aten::gt.int_float", {Opcode::GT_FLOAT, "ff"}},
-      {"aten::neg.int", {Opcode::NEG_INT, "i"}},          {"aten::neg.float", {Opcode::NEG_FLOAT, "f"}},
-      {"prim::abs.int", {Opcode::ABS_INT, "i"}},          {"prim::abs.float", {Opcode::ABS_FLOAT, "f"}},
-      {"aten::__not__", {Opcode::NOT, "b"}},              {"aten::Float.int", {Opcode::INT_TO_FLOAT, "i"}},
-      {"aten::Float.bool", {Opcode::INT_TO_FLOAT, "b"}},  {"aten::Int.bool", {Opcode::MOVE, "b"}},
-      {"aten::Bool.int", {Opcode::INT_TO_BOOL, "i"}},     {"aten::Bool.float", {Opcode::FLOAT_TO_BOOL, "f"}},
-      {"aten::sqrt.float", {Opcode::SQRT_FLOAT, "f"}}};
+  static const auto* m = new std::unordered_map<std::string_view, Fast>{{"aten::add.int", {Opcode::ADD_INT, "ii"}},
+                                                                        {"aten::sub.int", {Opcode::SUB_INT, "ii"}},
+                                                                        {"aten::mul.int", {Opcode::MUL_INT, "ii"}},
+                                                                        {"aten::floordiv.int", {Opcode::FLOORDIV_INT, "ii"}},
+                                                                        {"aten::remainder.int", {Opcode::MOD_INT, "ii"}},
+                                                                        {"prim::min.int", {Opcode::MIN_INT, "ii"}},
+                                                                        {"prim::max.int", {Opcode::MAX_INT, "ii"}},
+                                                                        {"aten::__and__.int", {Opcode::AND_INT, "ii"}},
+                                                                        {"aten::__or__.int", {Opcode::OR_INT, "ii"}},
+                                                                        {"aten::__xor__.int", {Opcode::XOR_INT, "ii"}},
+                                                                        {"aten::__and__.bool", {Opcode::AND_INT, "bb"}},
+                                                                        {"aten::__or__.bool", {Opcode::OR_INT, "bb"}},
+                                                                        {"aten::__xor__.bool", {Opcode::XOR_INT, "bb"}},
+                                                                        {"aten::lt.int", {Opcode::LT_INT, "ii"}},
+                                                                        {"aten::le.int", {Opcode::LE_INT, "ii"}},
+                                                                        {"aten::gt.int", {Opcode::GT_INT, "ii"}},
+                                                                        {"aten::ge.int", {Opcode::GE_INT, "ii"}},
+                                                                        {"aten::eq.int", {Opcode::EQ_INT, "ii"}},
+                                                                        {"aten::ne.int", {Opcode::NE_INT, "ii"}},
+                                                                        {"aten::eq.bool", {Opcode::EQ_INT, "bb"}},
+                                                                        {"aten::ne.bool", {Opcode::NE_INT, "bb"}},
+                                                                        {"aten::add.float", {Opcode::ADD_FLOAT, "ff"}},
+                                                                        {"aten::sub.float", {Opcode::SUB_FLOAT, "ff"}},
+                                                                        {"aten::mul.float", {Opcode::MUL_FLOAT, "ff"}},
+                                                                        {"aten::div.float", {Opcode::DIV_FLOAT, "ff"}},
+                                                                        {"aten::add.int_float", {Opcode::ADD_FLOAT, "ff"}},
+                                                                        {"aten::add.float_int", {Opcode::ADD_FLOAT, "ff"}},
+                                                                        {"aten::sub.int_float", {Opcode::SUB_FLOAT, "ff"}},
+                                                                        {"aten::sub.float_int", {Opcode::SUB_FLOAT, "ff"}},
+                                                                        {"aten::mul.int_float", {Opcode::MUL_FLOAT, "ff"}},
+                                                                        {"aten::mul.float_int", {Opcode::MUL_FLOAT, "ff"}},
+                                                                        {"aten::div.int", {Opcode::DIV_INT, "ii"}},
+                                                                        {"prim::min.float", {Opcode::MIN_FLOAT, "ff"}},
+                                                                        {"prim::max.float", {Opcode::MAX_FLOAT, "ff"}},
+                                                                        {"aten::lt.float", {Opcode::LT_FLOAT, "ff"}},
+                                                                        {"aten::le.float", {Opcode::LE_FLOAT, "ff"}},
+                                                                        {"aten::gt.float", {Opcode::GT_FLOAT, "ff"}},
+                                                                        {"aten::ge.float", {Opcode::GE_FLOAT, "ff"}},
+                                                                        {"aten::eq.float", {Opcode::EQ_FLOAT, "ff"}},
+                                                                        {"aten::ne.float", {Opcode::NE_FLOAT, "ff"}},
+                                                                        {"aten::lt.float_int", {Opcode::LT_FLOAT, "ff"}},
+                                                                        {"aten::gt.float_int", {Opcode::GT_FLOAT, "ff"}},
+                                                                        {"aten::lt.int_float", {Opcode::LT_FLOAT, "ff"}},
+                                                                        {"aten::gt.int_float", {Opcode::GT_FLOAT, "ff"}},
+                                                                        {"aten::neg.int", {Opcode::NEG_INT, "i"}},
+                                                                        {"aten::neg.float", {Opcode::NEG_FLOAT, "f"}},
+                                                                        {"prim::abs.int", {Opcode::ABS_INT, "i"}},
+                                                                        {"prim::abs.float", {Opcode::ABS_FLOAT, "f"}},
+                                                                        {"aten::__not__", {Opcode::NOT, "b"}},
+                                                                        {"aten::Float.int", {Opcode::INT_TO_FLOAT, "i"}},
+                                                                        {"aten::Float.bool", {Opcode::INT_TO_FLOAT, "b"}},
+                                                                        {"aten::Int.bool", {Opcode::MOVE, "b"}},
+                                                                        {"aten::Bool.int", {Opcode::INT_TO_BOOL, "i"}},
+                                                                        {"aten::Bool.float", {Opcode::FLOAT_TO_BOOL, "f"}},
+                                                                        {"aten::sqrt.float", {Opcode::SQRT_FLOAT, "f"}}};
   return *m;
 }
 
@@ -96,11 +122,11 @@ class Compiler {
     enum class Kind { Top, Then, Else, Body } kind;
     const Block* block;
     const Node* next;
-    std::size_t patch = 0;        // the jump to set when the block is done
+    std::size_t patch = 0;  // the jump to set when the block is done
     std::size_t second_patch = 0;
-    std::size_t start = 0;        // of a loop's body
+    std::size_t start = 0;  // of a loop's body
     Register limit{Bank::Int, 0};
-    bool counted = false;         // the loop's condition is the constant true
+    bool counted = false;  // the loop's condition is the constant true
     bool guarded = false;
   };
 
@@ -144,13 +170,37 @@ class Compiler {
     return emit(Opcode::JUMP_IF_NOT, c.index, 0);
   }
   std::optional<std::size_t> fuse_comparison(const Value* condition) {
-    if (impl_->instructions.empty() || condition->uses().size() != 1 || impl_->sources.back() != condition->node() || barrier_ == impl_->instructions.size())
+    if (impl_->instructions.empty() || condition->uses().size() != 1 || impl_->sources.back() != condition->node() ||
+        barrier_ == impl_->instructions.size())
       return std::nullopt;
     Instruction& last = impl_->instructions.back();
-    if (last.op < Opcode::LT_INT || last.op > Opcode::NE_INT || !(registers_.at(condition) == Register{Bank::Bool, last.a})) return std::nullopt;
-    const auto op = static_cast<Opcode>(static_cast<int>(Opcode::JUMP_UNLESS_LT_INT) + (static_cast<int>(last.op) - static_cast<int>(Opcode::LT_INT)));
+    if (last.op < Opcode::LT_INT || last.op > Opcode::NE_INT || !(registers_.at(condition) == Register{Bank::Bool, last.a}))
+      return std::nullopt;
+    const auto op =
+        static_cast<Opcode>(static_cast<int>(Opcode::JUMP_UNLESS_LT_INT) + (static_cast<int>(last.op) - static_cast<int>(Opcode::LT_INT)));
     last = {op, last.b, last.c, 0};
     return impl_->instructions.size() - 1;
+  }
+
+  // The comparison that decides about the next round and was just emitted, taken back: it may jump by itself behind the moves, unless they
+  // overwrite its operands.
+  std::optional<Instruction> held_back_comparison(const Value* go_on, const std::vector<std::pair<Operand, const Value*>>& moves) {
+    const auto fused = fuse_comparison(go_on);
+    if (!fused) return std::nullopt;
+    const Instruction last = impl_->instructions.back();
+    const bool clobbered = std::any_of(moves.begin(), moves.end(), [&](const auto& m) {
+      const Register r = registers_.at(m.second);
+      return r.bank != Bank::Boxed && (r.index == last.a || r.index == last.b);
+    });
+    if (clobbered) {
+      const auto plain = static_cast<Opcode>(static_cast<int>(Opcode::LT_INT) +
+                                             (static_cast<int>(last.op) - static_cast<int>(Opcode::JUMP_UNLESS_LT_INT)));
+      impl_->instructions.back() = {plain, registers_.at(go_on).index, last.a, last.b};
+      return std::nullopt;
+    }
+    impl_->instructions.pop_back();
+    impl_->sources.pop_back();
+    return last;
   }
 
   // Gives values that an arm or a body returns the registers of what they become, when they are computed there and returned once.
@@ -246,7 +296,8 @@ class Compiler {
         const Node* n = f.block->owningNode();
         current_ = n;
         std::vector<std::pair<Operand, const Value*>> moves;
-        for (std::size_t k = 0; k < n->outputs().size(); ++k) moves.emplace_back(source(f.block->return_node(), k + 1), f.block->inputs()[k + 1]);
+        for (std::size_t k = 0; k < n->outputs().size(); ++k)
+          moves.emplace_back(source(f.block->return_node(), k + 1), f.block->inputs()[k + 1]);
         const Value* go_on = f.block->outputs()[0];
         const Register i = registers_.at(f.block->inputs()[0]);
         if (f.counted) {
@@ -256,7 +307,12 @@ class Compiler {
           // The condition may be a carried value that the moves overwrite.
           std::erase_if(moves, [&](const auto& m) { return is_register(m.first, registers_.at(m.second)); });
           std::size_t out;
-          if (moves.empty()) {
+          if (const auto comparison = held_back_comparison(go_on, moves)) {
+            parallel_moves(moves);
+            current_ = go_on->node();
+            out = emit(comparison->op, comparison->a, comparison->b);
+            current_ = n;
+          } else if (moves.empty()) {
             out = jump_if_not(go_on);
           } else {
             Register c = scalar(go_on);
@@ -297,14 +353,16 @@ class Compiler {
       if (!is_register(from, registers_.at(to))) moves.emplace_back(from, to);
     bool conflict = false;
     for (std::size_t i = 0; i < moves.size(); ++i)
-      for (std::size_t j = 0; j < moves.size(); ++j) conflict = conflict || (i != j && is_register(moves[j].first, registers_.at(moves[i].second)));
+      for (std::size_t j = 0; j < moves.size(); ++j)
+        conflict = conflict || (i != j && is_register(moves[j].first, registers_.at(moves[i].second)));
     if (!conflict) {
       for (const auto& [from, to] : moves) move(from, to);
       return;
     }
     std::vector<Operand> kept;
     for (const auto& [from, to] : moves) {
-      const bool boxed = from.kind == Operand::Kind::Copy || from.kind == Operand::Kind::Take || from.kind == Operand::Kind::Constant || from.kind == Operand::Kind::None;
+      const bool boxed = from.kind == Operand::Kind::Copy || from.kind == Operand::Kind::Take || from.kind == Operand::Kind::Constant ||
+                         from.kind == Operand::Kind::None;
       if (boxed) {
         const Register r{Bank::Boxed, next_boxed_++};
         to_boxed(from, r.index);
@@ -370,7 +428,11 @@ class Compiler {
   Operand destination(const Value* v) {
     assign(v);
     const Register r = registers_.at(v);
-    return {r.bank == Bank::Int ? Operand::Kind::Int : r.bank == Bank::Float ? Operand::Kind::Float : r.bank == Bank::Bool ? Operand::Kind::Bool : Operand::Kind::Copy, r.index};
+    return {r.bank == Bank::Int     ? Operand::Kind::Int
+            : r.bank == Bank::Float ? Operand::Kind::Float
+            : r.bank == Bank::Bool  ? Operand::Kind::Bool
+                                    : Operand::Kind::Copy,
+            r.index};
   }
   Operand result(const Value* v) { return v->hasUses() ? destination(v) : Operand{Operand::Kind::Discard}; }
 
@@ -410,10 +472,20 @@ class Compiler {
         const auto other = registers_.find(user->inputs()[k]), own = registers_.find(v);
         last = !(other != registers_.end() && own != registers_.end() && user->inputs()[k] != v && other->second == own->second);
       }
-      if (taken_.count(v)) last = false;
+      if (taken_.count(v) || (last && used_inside(v, user))) last = false;
       if (last && user->kind() != prim::Return) taken_.insert(v);
     }
     return operand(v, last);
+  }
+
+  // Is the value used by nodes that are nested in its user as well?
+  static bool used_inside(const Value* v, const Node* user) {
+    if (user->blocks().empty()) return false;
+    return std::any_of(v->uses().begin(), v->uses().end(), [&](const Use& u) {
+      const Node* at = u.user;
+      while (at && at != user) at = at->owningBlock()->owningNode();
+      return at && u.user != user;
+    });
   }
 
   // A scalar register with the value: its own, or unboxed into a fresh one.
@@ -454,9 +526,7 @@ class Compiler {
       return;
     }
     switch (from.kind) {
-      case Operand::Kind::Int:
-        emit(r.bank == Bank::Float ? Opcode::INT_TO_FLOAT : Opcode::MOVE, r.index, from.index);
-        break;
+      case Operand::Kind::Int: emit(r.bank == Bank::Float ? Opcode::INT_TO_FLOAT : Opcode::MOVE, r.index, from.index); break;
       case Operand::Kind::Float:
       case Operand::Kind::Bool: emit(Opcode::MOVE, r.index, from.index); break;
       case Operand::Kind::None: break;  // uninitialized
@@ -554,8 +624,12 @@ class Compiler {
     switch (n->kind()) {
       case prim::Constant:
       case prim::Uninitialized: return;
-      case prim::ListConstruct: call(Opcode::MAKE_LIST, n).type = n->output()->type()->kind == TypeKind::List ? n->output()->type()->element() : nullptr; return;
-      case prim::TupleConstruct: call(Opcode::MAKE_TUPLE, n).type = n->output()->type()->name.empty() ? nullptr : n->output()->type(); return;
+      case prim::ListConstruct:
+        call(Opcode::MAKE_LIST, n).type = n->output()->type()->kind == TypeKind::List ? n->output()->type()->element() : nullptr;
+        return;
+      case prim::TupleConstruct:
+        call(Opcode::MAKE_TUPLE, n).type = n->output()->type()->name.empty() ? nullptr : n->output()->type();
+        return;
       case prim::DictConstruct: call(Opcode::MAKE_DICT, n).type = n->output()->type(); return;
       case prim::CreateObject: {
         const auto cls = n->output()->type()->cast<ClassType>();
@@ -638,7 +712,8 @@ class Compiler {
     c.op = &op;
     c.function = op.function();
     c.vararg = op.schema().is_vararg();
-    if (!op.schema().is_varret() && op.schema().returns().size() != n->outputs().size()) refuse(n, "the operator has " + std::to_string(op.schema().returns().size()) + " results: " + op.schema().str());
+    if (!op.schema().is_varret() && op.schema().returns().size() != n->outputs().size())
+      refuse(n, "the operator has " + std::to_string(op.schema().returns().size()) + " results: " + op.schema().str());
   }
 
   // One or two instructions for operators on numbers and lists.

@@ -16,7 +16,8 @@ std::optional<IValue> toIValue(const Value* v) {
   if (!n->hasAttribute(attr::value)) {
     if (type.kind == TypeKind::Function) {
       const auto* f = dynamic_cast<const FunctionType*>(&type);
-      return f ? std::optional(IValue(intrusive_ptr<ivalue::FunctionBase>(intrusive_ptr<Function>::reclaim_copy(f->function())))) : std::nullopt;
+      return f ? std::optional(IValue(intrusive_ptr<ivalue::FunctionBase>(intrusive_ptr<Function>::reclaim_copy(f->function()))))
+               : std::nullopt;
     }
     return IValue();
   }
@@ -102,9 +103,7 @@ std::optional<Value*> tryInsertConstant(Graph& g, const IValue& v, TypePtr type)
       out->setType(std::make_shared<FunctionType>(std::move(f)));
       break;
     }
-    default:
-      n->ival_(attr::value, v);
-      out->setType(type ? std::move(type) : v.type());
+    default: n->ival_(attr::value, v); out->setType(type ? std::move(type) : v.type());
   }
   return g.insertNode(n)->output();
 }

@@ -47,7 +47,8 @@ bool Node::hasSideEffects() const {
   if (blocks_.empty() && !hasAttribute(attr::Subgraph)) return false;
   std::vector<const Block*> pending(blocks_.begin(), blocks_.end());
   const auto add_subgraph = [&](const Node& n) {
-    if (n.hasAttribute(attr::Subgraph) && n.kindOf(attr::Subgraph) == AttributeKind::g && n.g(attr::Subgraph)) pending.push_back(n.g(attr::Subgraph)->block());
+    if (n.hasAttribute(attr::Subgraph) && n.kindOf(attr::Subgraph) == AttributeKind::g && n.g(attr::Subgraph))
+      pending.push_back(n.g(attr::Subgraph)->block());
   };
   add_subgraph(*this);
   while (!pending.empty()) {

@@ -34,13 +34,14 @@ void Function::checkAndNormalize(Stack& arguments, const std::vector<std::pair<s
         ++used;
       }
     if (found) continue;
-    CRESSET_CHECK_TYPE(formals[i].default_value, name(), "() is missing value for argument '", formals[i].name, "'. Declaration: ", schema.str());
+    CRESSET_CHECK_TYPE(formals[i].default_value, name(), "() is missing value for argument '", formals[i].name,
+                       "'. Declaration: ", schema.str());
     arguments.push_back(*formals[i].default_value);
   }
   for (std::size_t i = 0; i < formals.size(); ++i)
-    CRESSET_CHECK(value_is_of_type(arguments[i], *formals[i].type), name(), "() Expected a value of type '", formals[i].type->annotation_str(),
-                  "' for argument '", formals[i].name, "' but instead found type '", arguments[i].type()->annotation_str(), "'. Declaration: ",
-                  schema.str());
+    CRESSET_CHECK(value_is_of_type(arguments[i], *formals[i].type), name(), "() Expected a value of type '",
+                  formals[i].type->annotation_str(), "' for argument '", formals[i].name, "' but instead found type '",
+                  arguments[i].type()->annotation_str(), "'. Declaration: ", schema.str());
 }
 
 FunctionSchema schema_of_graph(const Graph& g, const std::string& name) {

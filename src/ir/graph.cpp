@@ -53,7 +53,9 @@ Block::Block(Graph* graph, Node* owner) : graph_(graph), owning_node_(owner) {
   graph->adopt(this);
 }
 
-NodeList NodeList::reverse() const { return backwards_ ? NodeList(end_->next(), first_->next()) : NodeList(end_->prev(), first_->prev(), true); }
+NodeList NodeList::reverse() const {
+  return backwards_ ? NodeList(end_->next(), first_->next()) : NodeList(end_->prev(), first_->prev(), true);
+}
 
 Value* Block::addInput(const std::string& name) { return param_node_->addOutput()->setDebugName(name); }
 Value* Block::insertInput(std::size_t i, const std::string& name) { return param_node_->insertOutput(i)->setDebugName(name); }
@@ -308,8 +310,8 @@ Node* Graph::createTupleSlice(Value* tuple, int64_t begin, int64_t end) {
 }
 Node* Graph::createList(TypePtr element, const std::vector<Value*>& members) {
   for (const Value* v : members)
-    CRESSET_CHECK(v->type()->is_subtype_of(*element), "createList: an element of type '", element->str(), "' was required; %", v->debugName(),
-                  " is of type '", v->type()->str(), "'.");
+    CRESSET_CHECK(v->type()->is_subtype_of(*element), "createList: an element of type '", element->str(), "' was required; %",
+                  v->debugName(), " is of type '", v->type()->str(), "'.");
   Node* n = create(prim::ListConstruct, members);
   n->output()->setType(list_of(std::move(element)));
   return n;
@@ -405,7 +407,8 @@ Value* Graph::insertConstant(const IValue& v, SourceRange range, ScopePtr scope)
   return jit::insertConstant(*this, v, std::move(range), std::move(scope));
 }
 
-std::vector<Value*> Graph::insertGraph(const Graph& callee, const std::vector<Value*>& inputs, std::unordered_map<Value*, Value*>* value_map) {
+std::vector<Value*> Graph::insertGraph(const Graph& callee, const std::vector<Value*>& inputs,
+                                       std::unordered_map<Value*, Value*>* value_map) {
   CRESSET_CHECK(callee.inputs().size() == inputs.size(), "insertGraph: ", callee.inputs().size(), " inputs were required; ", inputs.size(),
                 " were given.");
   std::unordered_map<Value*, Value*> own;
@@ -456,8 +459,8 @@ Value* Graph::findDebugName(const std::string& name) const {
 std::vector<Value*> inlineGraph(Graph& graph, Node* to_replace, const Graph& callee, std::unordered_map<Value*, Value*>* value_map) {
   const WithInsertPoint guard(to_replace);
   std::vector<Value*> results = graph.insertGraph(callee, to_replace->inputs(), value_map);
-  CRESSET_CHECK(results.size() == to_replace->outputs().size(), "inlineGraph: ", to_replace->outputs().size(), " outputs were required; the graph has ",
-                results.size(), ".");
+  CRESSET_CHECK(results.size() == to_replace->outputs().size(), "inlineGraph: ", to_replace->outputs().size(),
+                " outputs were required; the graph has ", results.size(), ".");
   for (std::size_t i = 0; i < results.size(); ++i) {
     if (to_replace->output(i)->hasDebugName() && !results[i]->hasDebugName()) results[i]->setDebugName(to_replace->output(i)->debugName());
     to_replace->output(i)->replaceAllUsesWith(results[i]);

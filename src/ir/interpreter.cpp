@@ -128,11 +128,15 @@ std::string place(const Active& a) {
   const auto line = [&](const SourceRange& range, const std::string& function, const Node* node) {
     if (range.known() && !range.source()->text().empty()) {
       const std::string_view text = range.source()->line_text(range.line());
-      out += "  File \"" + range.filename() + "\", line " + std::to_string(range.line()) + ", in " + function + "\n" + std::string(text) + "\n" +
-             std::string(range.column(), ' ') + std::string(std::max<std::size_t>(1, std::min(range.end() - range.start(), text.size() - std::min(text.size(), range.column()))), '~') +
-             " <--- HERE\n";
+      out +=
+          "  File \"" + range.filename() + "\", line " + std::to_string(range.line()) + ", in " + function + "\n" + std::string(text) +
+          "\n" + std::string(range.column(), ' ') +
+          std::string(std::max<std::size_t>(1, std::min(range.end() - range.start(), text.size() - std::min(text.size(), range.column()))),
+                      '~') +
+          " <--- HERE\n";
     } else if (range.known()) {
-      out += "  File \"" + range.filename() + "\", line " + std::to_string(range.line()) + ", in " + function + (node ? ": " + node->str() : "") + "\n";
+      out += "  File \"" + range.filename() + "\", line " + std::to_string(range.line()) + ", in " + function +
+             (node ? ": " + node->str() : "") + "\n";
     } else {
       out += "  in " + function + (node ? ": " + node->str() : "") + "\n";
     }
@@ -243,7 +247,8 @@ bool value_is_of_type(const IValue& v, const Type& type) {
     case TypeKind::List: {
       if (!v.isList()) return false;
       const ivalue::ListImpl& l = v.toListImpl();
-      if (l.element_type && (l.element_type->is_subtype_of(*type.element()) || l.elements.empty())) return l.element_type->is_subtype_of(*type.element()) || l.elements.empty();
+      if (l.element_type && (l.element_type->is_subtype_of(*type.element()) || l.elements.empty()))
+        return l.element_type->is_subtype_of(*type.element()) || l.elements.empty();
       for (const IValue& e : l.elements)
         if (!value_is_of_type(e, *type.element())) return false;
       return true;
@@ -450,7 +455,8 @@ CRESSET_NOINLINE void execute_call(const Code::Impl& code, Frame& f, const Instr
     case Opcode::GUARD:
       f.push_inputs(stack, c);
       CRESSET_CHECK(same_refinement(stack.back(), *c.types[0]), "Guard: a tensor of type '", c.types[0]->str(), "' was required; '",
-                    stack.back().isTensor() ? TensorType::create(stack.back().toTensor())->str() : stack.back().type()->str(), "' was given.");
+                    stack.back().isTensor() ? TensorType::create(stack.back().toTensor())->str() : stack.back().type()->str(),
+                    "' was given.");
       f.pop_outputs(stack, c);
       return;
     case Opcode::CHECK_TYPES: {
@@ -508,6 +514,23 @@ CRESSET_NOINLINE void execute_call(const Code::Impl& code, Frame& f, const Instr
   }
 }
 
+// The dispatcher's call with the keys collected while the operands are put on the stack.
+CRESSET_ALWAYS_INLINE void call_operator(Frame& f, const Call& c, Stack& stack) {
+  f.push_inputs(stack, c);
+  const OperatorHandle& op = *c.op->handle();
+  DispatchKeySet ks;
+  const IValue* first = stack.data() + stack.size() - c.in_count;
+  for (uint32_t k = 0; k < c.in_count; ++k) {
+    const IValue& v = first[k];
+    if (v.isTensor())
+      ks |= v.toTensor().key_set();
+    else if (CRESSET_UNLIKELY(v.isList() || v.isGenerator()))
+      return op.callBoxed(stack);
+  }
+  ks = cresset::impl::with_local_keys(ks);
+  op.entry()->lookup(ks).callBoxed(op, ks, &stack);
+}
+
 CRESSET_ALWAYS_INLINE IValue& element(IValue& list, int64_t at) {
   auto& elements = list.toListImpl().elements;
   return elements[static_cast<std::size_t>(builtin::normal_index(at, elements.size()))];
@@ -517,7 +540,8 @@ CRESSET_ALWAYS_INLINE IValue& element(IValue& list, int64_t at) {
 
 void Code::run(Stack& stack) const {
   const Impl& code = *impl_;
-  CRESSET_CHECK(stack.size() >= code.inputs.size(), code.name, ": ", code.inputs.size(), " inputs are required; ", stack.size(), " were given.");
+  CRESSET_CHECK(stack.size() >= code.inputs.size(), code.name, ": ", code.inputs.size(), " inputs are required; ", stack.size(),
+                " were given.");
   Activation activation(code);
   Frame f(code);
   Slot* const s = f.s;
@@ -530,112 +554,277 @@ void Code::run(Stack& stack) const {
   const std::size_t base = stack.size();
   const Instruction* const start = code.instructions.data();
   const Instruction* ip = start;
+  // Each instruction jumps to the next one's code by itself: one predictable jump for each kind instead of one for all.
+  static const void* const labels[] = {
+#define CRESSET_LABEL(name) &&label_##name,
+      CRESSET_FORALL_OPCODES(CRESSET_LABEL)
+#undef CRESSET_LABEL
+  };
+#define CRESSET_DISPATCH() goto* labels[static_cast<std::size_t>(ip->op)]
+#define CRESSET_NEXT()  \
+  do {                  \
+    ++ip;               \
+    CRESSET_DISPATCH(); \
+  } while (false)
   try {
-    for (;;) {
-      const Instruction i = *ip;
-      switch (i.op) {
-        case Opcode::RETURN:
-          for (const Operand& o : code.outputs) f.push(stack, o);
-          return;
-        case Opcode::JUMP: ip = start + i.a; continue;
-        case Opcode::JUMP_IF_NOT:
-          ip = s[i.a].i ? ip + 1 : start + i.b;
-          continue;
-        case Opcode::LOOP_NEXT:
-          ip = ++s[i.a].i < s[i.b].i ? start + i.c : ip + 1;
-          continue;
-        case Opcode::MOVE: s[i.a] = s[i.b]; break;
-        case Opcode::COPY: r[i.a] = r[i.b]; break;
-        case Opcode::TAKE: r[i.a] = std::move(r[i.b]); break;
-        case Opcode::LOAD: r[i.a] = code.constants[i.b]; break;
-        case Opcode::DROP: r[i.a] = IValue(); break;
-        case Opcode::BOX_INT: r[i.a] = IValue(s[i.b].i); break;
-        case Opcode::BOX_FLOAT: r[i.a] = IValue(s[i.b].d); break;
-        case Opcode::BOX_BOOL: r[i.a] = IValue(s[i.b].i != 0); break;
-        case Opcode::UNBOX_INT: s[i.a].i = r[i.b].toInt(); break;
-        case Opcode::UNBOX_FLOAT: s[i.a].d = r[i.b].toDouble(); break;
-        case Opcode::UNBOX_BOOL: s[i.a].i = r[i.b].toBool(); break;
-        case Opcode::ADD_INT: s[i.a].i = builtin::wrap_add(s[i.b].i, s[i.c].i); break;
-        case Opcode::SUB_INT: s[i.a].i = builtin::wrap_sub(s[i.b].i, s[i.c].i); break;
-        case Opcode::MUL_INT: s[i.a].i = builtin::wrap_mul(s[i.b].i, s[i.c].i); break;
-        case Opcode::FLOORDIV_INT: s[i.a].i = builtin::floor_div(s[i.b].i, s[i.c].i); break;
-        case Opcode::MOD_INT: s[i.a].i = builtin::floor_mod(s[i.b].i, s[i.c].i); break;
-        case Opcode::MIN_INT: s[i.a].i = std::min(s[i.b].i, s[i.c].i); break;
-        case Opcode::MAX_INT: s[i.a].i = std::max(s[i.b].i, s[i.c].i); break;
-        case Opcode::AND_INT: s[i.a].i = s[i.b].i & s[i.c].i; break;
-        case Opcode::OR_INT: s[i.a].i = s[i.b].i | s[i.c].i; break;
-        case Opcode::XOR_INT: s[i.a].i = s[i.b].i ^ s[i.c].i; break;
-        case Opcode::LT_INT: s[i.a].i = s[i.b].i < s[i.c].i; break;
-        case Opcode::LE_INT: s[i.a].i = s[i.b].i <= s[i.c].i; break;
-        case Opcode::GT_INT: s[i.a].i = s[i.b].i > s[i.c].i; break;
-        case Opcode::GE_INT: s[i.a].i = s[i.b].i >= s[i.c].i; break;
-        case Opcode::EQ_INT: s[i.a].i = s[i.b].i == s[i.c].i; break;
-        case Opcode::NE_INT: s[i.a].i = s[i.b].i != s[i.c].i; break;
-        case Opcode::ADD_FLOAT: s[i.a].d = s[i.b].d + s[i.c].d; break;
-        case Opcode::SUB_FLOAT: s[i.a].d = s[i.b].d - s[i.c].d; break;
-        case Opcode::MUL_FLOAT: s[i.a].d = s[i.b].d * s[i.c].d; break;
-        case Opcode::DIV_FLOAT: s[i.a].d = s[i.b].d / s[i.c].d; break;
-        case Opcode::MIN_FLOAT: s[i.a].d = s[i.c].d < s[i.b].d ? s[i.c].d : s[i.b].d; break;
-        case Opcode::MAX_FLOAT: s[i.a].d = s[i.c].d > s[i.b].d ? s[i.c].d : s[i.b].d; break;
-        case Opcode::LT_FLOAT: s[i.a].i = s[i.b].d < s[i.c].d; break;
-        case Opcode::LE_FLOAT: s[i.a].i = s[i.b].d <= s[i.c].d; break;
-        case Opcode::GT_FLOAT: s[i.a].i = s[i.b].d > s[i.c].d; break;
-        case Opcode::GE_FLOAT: s[i.a].i = s[i.b].d >= s[i.c].d; break;
-        case Opcode::EQ_FLOAT: s[i.a].i = s[i.b].d == s[i.c].d; break;
-        case Opcode::NE_FLOAT: s[i.a].i = s[i.b].d != s[i.c].d; break;
-        case Opcode::DIV_INT: s[i.a].d = static_cast<double>(s[i.b].i) / static_cast<double>(s[i.c].i); break;
-        case Opcode::NEG_INT: s[i.a].i = builtin::wrap_sub(0, s[i.b].i); break;
-        case Opcode::NEG_FLOAT: s[i.a].d = -s[i.b].d; break;
-        case Opcode::ABS_INT: s[i.a].i = s[i.b].i < 0 ? builtin::wrap_sub(0, s[i.b].i) : s[i.b].i; break;
-        case Opcode::ABS_FLOAT: s[i.a].d = std::fabs(s[i.b].d); break;
-        case Opcode::NOT: s[i.a].i = !s[i.b].i; break;
-        case Opcode::INT_TO_FLOAT: s[i.a].d = static_cast<double>(s[i.b].i); break;
-        case Opcode::INT_TO_BOOL: s[i.a].i = s[i.b].i != 0; break;
-        case Opcode::FLOAT_TO_BOOL: s[i.a].i = s[i.b].d != 0; break;
-        case Opcode::SQRT_FLOAT: s[i.a].d = std::sqrt(s[i.b].d); break;
-        case Opcode::JUMP_UNLESS_LT_INT: ip = s[i.a].i < s[i.b].i ? ip + 1 : start + i.c; continue;
-        case Opcode::JUMP_UNLESS_LE_INT: ip = s[i.a].i <= s[i.b].i ? ip + 1 : start + i.c; continue;
-        case Opcode::JUMP_UNLESS_GT_INT: ip = s[i.a].i > s[i.b].i ? ip + 1 : start + i.c; continue;
-        case Opcode::JUMP_UNLESS_GE_INT: ip = s[i.a].i >= s[i.b].i ? ip + 1 : start + i.c; continue;
-        case Opcode::JUMP_UNLESS_EQ_INT: ip = s[i.a].i == s[i.b].i ? ip + 1 : start + i.c; continue;
-        case Opcode::JUMP_UNLESS_NE_INT: ip = s[i.a].i != s[i.b].i ? ip + 1 : start + i.c; continue;
-        case Opcode::LIST_LEN: s[i.a].i = static_cast<int64_t>(r[i.b].toListImpl().elements.size()); break;
-        case Opcode::LIST_GET_INT: s[i.a].i = element(r[i.b], s[i.c].i).toInt(); break;
-        case Opcode::LIST_GET_FLOAT: s[i.a].d = element(r[i.b], s[i.c].i).toDouble(); break;
-        case Opcode::LIST_GET_BOOL: s[i.a].i = element(r[i.b], s[i.c].i).toBool(); break;
-        case Opcode::LIST_GET: r[i.a] = IValue(element(r[i.b], s[i.c].i)); break;
-        case Opcode::LIST_SET_INT: element(r[i.b], s[i.c].i) = IValue(s[i.a].i); break;
-        case Opcode::LIST_SET_FLOAT: element(r[i.b], s[i.c].i) = IValue(s[i.a].d); break;
-        case Opcode::LIST_SET_BOOL: element(r[i.b], s[i.c].i) = IValue(s[i.a].i != 0); break;
-        case Opcode::LIST_SET: element(r[i.b], s[i.c].i) = r[i.a]; break;
-        case Opcode::LIST_APPEND_INT: r[i.b].toListImpl().elements.emplace_back(s[i.a].i); break;
-        case Opcode::LIST_APPEND_FLOAT: r[i.b].toListImpl().elements.emplace_back(s[i.a].d); break;
-        case Opcode::LIST_APPEND_BOOL: r[i.b].toListImpl().elements.emplace_back(s[i.a].i != 0); break;
-        case Opcode::LIST_APPEND: r[i.b].toListImpl().elements.push_back(r[i.a]); break;
-        case Opcode::CALL_OPERATOR: {
-          const Call& c = code.calls[i.a];
-          activation.active.at = ip;
-          f.push_inputs(stack, c);
-          c.op->handle()->callBoxed(stack);
-          f.pop_outputs(stack, c);
-          break;
-        }
-        case Opcode::CALL_BUILTIN: {
-          const Call& c = code.calls[i.a];
-          activation.active.at = ip;
-          f.push_inputs(stack, c);
-          if (c.vararg) stack.emplace_back(static_cast<int64_t>(c.in_count));
-          c.function(stack);
-          f.pop_outputs(stack, c);
-          break;
-        }
-        default:
-          activation.active.at = ip;
-          execute_call(code, f, i, stack);
-          break;
-      }
-      ++ip;
-    }
+    CRESSET_DISPATCH();
+  label_RETURN:
+    for (const Operand& o : code.outputs) f.push(stack, o);
+    return;
+  label_JUMP:
+    ip = start + ip->a;
+    CRESSET_DISPATCH();
+  label_JUMP_IF_NOT:
+    ip = s[ip->a].i ? ip + 1 : start + ip->b;
+    CRESSET_DISPATCH();
+  label_LOOP_NEXT:
+    ip = ++s[ip->a].i < s[ip->b].i ? start + ip->c : ip + 1;
+    CRESSET_DISPATCH();
+  label_MOVE:
+    s[ip->a] = s[ip->b];
+    CRESSET_NEXT();
+  label_COPY:
+    r[ip->a] = r[ip->b];
+    CRESSET_NEXT();
+  label_TAKE:
+    r[ip->a] = std::move(r[ip->b]);
+    CRESSET_NEXT();
+  label_LOAD:
+    r[ip->a] = code.constants[ip->b];
+    CRESSET_NEXT();
+  label_DROP:
+    r[ip->a] = IValue();
+    CRESSET_NEXT();
+  label_BOX_INT:
+    r[ip->a] = IValue(s[ip->b].i);
+    CRESSET_NEXT();
+  label_BOX_FLOAT:
+    r[ip->a] = IValue(s[ip->b].d);
+    CRESSET_NEXT();
+  label_BOX_BOOL:
+    r[ip->a] = IValue(s[ip->b].i != 0);
+    CRESSET_NEXT();
+  label_UNBOX_INT:
+    s[ip->a].i = r[ip->b].toInt();
+    CRESSET_NEXT();
+  label_UNBOX_FLOAT:
+    s[ip->a].d = r[ip->b].toDouble();
+    CRESSET_NEXT();
+  label_UNBOX_BOOL:
+    s[ip->a].i = r[ip->b].toBool();
+    CRESSET_NEXT();
+  label_ADD_INT:
+    s[ip->a].i = builtin::wrap_add(s[ip->b].i, s[ip->c].i);
+    CRESSET_NEXT();
+  label_SUB_INT:
+    s[ip->a].i = builtin::wrap_sub(s[ip->b].i, s[ip->c].i);
+    CRESSET_NEXT();
+  label_MUL_INT:
+    s[ip->a].i = builtin::wrap_mul(s[ip->b].i, s[ip->c].i);
+    CRESSET_NEXT();
+  label_FLOORDIV_INT:
+    s[ip->a].i = builtin::floor_div(s[ip->b].i, s[ip->c].i);
+    CRESSET_NEXT();
+  label_MOD_INT:
+    s[ip->a].i = builtin::floor_mod(s[ip->b].i, s[ip->c].i);
+    CRESSET_NEXT();
+  label_MIN_INT:
+    s[ip->a].i = std::min(s[ip->b].i, s[ip->c].i);
+    CRESSET_NEXT();
+  label_MAX_INT:
+    s[ip->a].i = std::max(s[ip->b].i, s[ip->c].i);
+    CRESSET_NEXT();
+  label_AND_INT:
+    s[ip->a].i = s[ip->b].i & s[ip->c].i;
+    CRESSET_NEXT();
+  label_OR_INT:
+    s[ip->a].i = s[ip->b].i | s[ip->c].i;
+    CRESSET_NEXT();
+  label_XOR_INT:
+    s[ip->a].i = s[ip->b].i ^ s[ip->c].i;
+    CRESSET_NEXT();
+  label_LT_INT:
+    s[ip->a].i = s[ip->b].i < s[ip->c].i;
+    CRESSET_NEXT();
+  label_LE_INT:
+    s[ip->a].i = s[ip->b].i <= s[ip->c].i;
+    CRESSET_NEXT();
+  label_GT_INT:
+    s[ip->a].i = s[ip->b].i > s[ip->c].i;
+    CRESSET_NEXT();
+  label_GE_INT:
+    s[ip->a].i = s[ip->b].i >= s[ip->c].i;
+    CRESSET_NEXT();
+  label_EQ_INT:
+    s[ip->a].i = s[ip->b].i == s[ip->c].i;
+    CRESSET_NEXT();
+  label_NE_INT:
+    s[ip->a].i = s[ip->b].i != s[ip->c].i;
+    CRESSET_NEXT();
+  label_ADD_FLOAT:
+    s[ip->a].d = s[ip->b].d + s[ip->c].d;
+    CRESSET_NEXT();
+  label_SUB_FLOAT:
+    s[ip->a].d = s[ip->b].d - s[ip->c].d;
+    CRESSET_NEXT();
+  label_MUL_FLOAT:
+    s[ip->a].d = s[ip->b].d * s[ip->c].d;
+    CRESSET_NEXT();
+  label_DIV_FLOAT:
+    s[ip->a].d = s[ip->b].d / s[ip->c].d;
+    CRESSET_NEXT();
+  label_MIN_FLOAT:
+    s[ip->a].d = s[ip->c].d < s[ip->b].d ? s[ip->c].d : s[ip->b].d;
+    CRESSET_NEXT();
+  label_MAX_FLOAT:
+    s[ip->a].d = s[ip->c].d > s[ip->b].d ? s[ip->c].d : s[ip->b].d;
+    CRESSET_NEXT();
+  label_LT_FLOAT:
+    s[ip->a].i = s[ip->b].d < s[ip->c].d;
+    CRESSET_NEXT();
+  label_LE_FLOAT:
+    s[ip->a].i = s[ip->b].d <= s[ip->c].d;
+    CRESSET_NEXT();
+  label_GT_FLOAT:
+    s[ip->a].i = s[ip->b].d > s[ip->c].d;
+    CRESSET_NEXT();
+  label_GE_FLOAT:
+    s[ip->a].i = s[ip->b].d >= s[ip->c].d;
+    CRESSET_NEXT();
+  label_EQ_FLOAT:
+    s[ip->a].i = s[ip->b].d == s[ip->c].d;
+    CRESSET_NEXT();
+  label_NE_FLOAT:
+    s[ip->a].i = s[ip->b].d != s[ip->c].d;
+    CRESSET_NEXT();
+  label_DIV_INT:
+    s[ip->a].d = static_cast<double>(s[ip->b].i) / static_cast<double>(s[ip->c].i);
+    CRESSET_NEXT();
+  label_NEG_INT:
+    s[ip->a].i = builtin::wrap_sub(0, s[ip->b].i);
+    CRESSET_NEXT();
+  label_NEG_FLOAT:
+    s[ip->a].d = -s[ip->b].d;
+    CRESSET_NEXT();
+  label_ABS_INT:
+    s[ip->a].i = s[ip->b].i < 0 ? builtin::wrap_sub(0, s[ip->b].i) : s[ip->b].i;
+    CRESSET_NEXT();
+  label_ABS_FLOAT:
+    s[ip->a].d = std::fabs(s[ip->b].d);
+    CRESSET_NEXT();
+  label_NOT:
+    s[ip->a].i = !s[ip->b].i;
+    CRESSET_NEXT();
+  label_INT_TO_FLOAT:
+    s[ip->a].d = static_cast<double>(s[ip->b].i);
+    CRESSET_NEXT();
+  label_INT_TO_BOOL:
+    s[ip->a].i = s[ip->b].i != 0;
+    CRESSET_NEXT();
+  label_FLOAT_TO_BOOL:
+    s[ip->a].i = s[ip->b].d != 0;
+    CRESSET_NEXT();
+  label_SQRT_FLOAT:
+    s[ip->a].d = std::sqrt(s[ip->b].d);
+    CRESSET_NEXT();
+  label_JUMP_UNLESS_LT_INT:
+    ip = s[ip->a].i < s[ip->b].i ? ip + 1 : start + ip->c;
+    CRESSET_DISPATCH();
+  label_JUMP_UNLESS_LE_INT:
+    ip = s[ip->a].i <= s[ip->b].i ? ip + 1 : start + ip->c;
+    CRESSET_DISPATCH();
+  label_JUMP_UNLESS_GT_INT:
+    ip = s[ip->a].i > s[ip->b].i ? ip + 1 : start + ip->c;
+    CRESSET_DISPATCH();
+  label_JUMP_UNLESS_GE_INT:
+    ip = s[ip->a].i >= s[ip->b].i ? ip + 1 : start + ip->c;
+    CRESSET_DISPATCH();
+  label_JUMP_UNLESS_EQ_INT:
+    ip = s[ip->a].i == s[ip->b].i ? ip + 1 : start + ip->c;
+    CRESSET_DISPATCH();
+  label_JUMP_UNLESS_NE_INT:
+    ip = s[ip->a].i != s[ip->b].i ? ip + 1 : start + ip->c;
+    CRESSET_DISPATCH();
+  label_LIST_LEN:
+    s[ip->a].i = static_cast<int64_t>(r[ip->b].toListImpl().elements.size());
+    CRESSET_NEXT();
+  label_LIST_GET_INT:
+    s[ip->a].i = element(r[ip->b], s[ip->c].i).toInt();
+    CRESSET_NEXT();
+  label_LIST_GET_FLOAT:
+    s[ip->a].d = element(r[ip->b], s[ip->c].i).toDouble();
+    CRESSET_NEXT();
+  label_LIST_GET_BOOL:
+    s[ip->a].i = element(r[ip->b], s[ip->c].i).toBool();
+    CRESSET_NEXT();
+  label_LIST_GET:
+    r[ip->a] = IValue(element(r[ip->b], s[ip->c].i));
+    CRESSET_NEXT();
+  label_LIST_SET_INT:
+    element(r[ip->b], s[ip->c].i) = IValue(s[ip->a].i);
+    CRESSET_NEXT();
+  label_LIST_SET_FLOAT:
+    element(r[ip->b], s[ip->c].i) = IValue(s[ip->a].d);
+    CRESSET_NEXT();
+  label_LIST_SET_BOOL:
+    element(r[ip->b], s[ip->c].i) = IValue(s[ip->a].i != 0);
+    CRESSET_NEXT();
+  label_LIST_SET:
+    element(r[ip->b], s[ip->c].i) = r[ip->a];
+    CRESSET_NEXT();
+  label_LIST_APPEND_INT:
+    r[ip->b].toListImpl().elements.emplace_back(s[ip->a].i);
+    CRESSET_NEXT();
+  label_LIST_APPEND_FLOAT:
+    r[ip->b].toListImpl().elements.emplace_back(s[ip->a].d);
+    CRESSET_NEXT();
+  label_LIST_APPEND_BOOL:
+    r[ip->b].toListImpl().elements.emplace_back(s[ip->a].i != 0);
+    CRESSET_NEXT();
+  label_LIST_APPEND:
+    r[ip->b].toListImpl().elements.push_back(r[ip->a]);
+    CRESSET_NEXT();
+  label_CALL_OPERATOR: {
+    const Call& c = code.calls[ip->a];
+    activation.active.at = ip;
+    call_operator(f, c, stack);
+    f.pop_outputs(stack, c);
+    CRESSET_NEXT();
+  }
+  label_CALL_BUILTIN: {
+    const Call& c = code.calls[ip->a];
+    activation.active.at = ip;
+    f.push_inputs(stack, c);
+    if (c.vararg) stack.emplace_back(static_cast<int64_t>(c.in_count));
+    c.function(stack);
+    f.pop_outputs(stack, c);
+    CRESSET_NEXT();
+  }
+  label_CALL_GRAPH:
+  label_CALL_FUNCTION:
+  label_CALL_METHOD:
+  label_CALL_VALUE:
+  label_MAKE_LIST:
+  label_MAKE_TUPLE:
+  label_MAKE_DICT:
+  label_MAKE_OBJECT:
+  label_UNPACK_TUPLE:
+  label_UNPACK_LIST:
+  label_INDEX_TUPLE:
+  label_SLICE_TUPLE:
+  label_GET_ATTRIBUTE:
+  label_SET_ATTRIBUTE:
+  label_HAS_ATTRIBUTE:
+  label_IS_INSTANCE:
+  label_FORK:
+  label_CHECK_TYPES:
+  label_GUARD:
+  label_ENTER:
+  label_EXIT:
+  label_PYTHON:
+    activation.active.at = ip;
+    execute_call(code, f, *ip, stack);
+    CRESSET_NEXT();
   } catch (Error& e) {
     activation.active.at = ip;
     if (!annotated) {
@@ -645,6 +834,8 @@ void Code::run(Stack& stack) const {
     stack.resize(std::min(stack.size(), base));
     throw;
   }
+#undef CRESSET_NEXT
+#undef CRESSET_DISPATCH
 }
 
 std::vector<IValue> run_graph(const std::shared_ptr<const Graph>& graph, std::vector<IValue> inputs) {

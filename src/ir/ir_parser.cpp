@@ -361,14 +361,14 @@ class IrReader {
     std::vector<TypePtr> types = output_types(*schema, n->inputs());
     if (types.empty() || schema->is_varret()) return;
     if (types.size() != outputs.size())
-      c_.fail_at(kind_at, "Operator " + schema->str() + " has " + std::to_string(types.size()) + " results; " + std::to_string(outputs.size()) +
-                              " are named");
+      c_.fail_at(kind_at, "Operator " + schema->str() + " has " + std::to_string(types.size()) + " results; " +
+                              std::to_string(outputs.size()) + " are named");
     for (std::size_t i = 0; i < types.size(); ++i) {
       if (!outputs[i].type) {
         n->output(i)->setType(types[i]);
       } else if (!schema->returns()[i].type->has_free_variables() && !outputs[i].type->is_subtype_of(*types[i])) {
-        c_.fail_at(kind_at, "Annotated type " + outputs[i].type->str() + " does not match schema type " + types[i]->str() + " for operator " +
-                                schema->str());
+        c_.fail_at(kind_at, "Annotated type " + outputs[i].type->str() + " does not match schema type " + types[i]->str() +
+                                " for operator " + schema->str());
       }
     }
   }
@@ -490,7 +490,8 @@ class IrReader {
     }
     int64_t count = 1;
     for (int64_t s : sizes) count *= s;
-    if (count < 0 || static_cast<std::size_t>(count) != values.size()) c_.fail("the display of a tensor has another number of elements than its shape");
+    if (count < 0 || static_cast<std::size_t>(count) != values.size())
+      c_.fail("the display of a tensor has another number of elements than its shape");
     Tensor t = cresset::detail::empty_cpu({count}, ScalarType::Double);
     for (std::size_t i = 0; i < values.size(); ++i) static_cast<double*>(t.data_ptr())[i] = values[i] * scale;
     c_.at = close + 3;
@@ -505,7 +506,8 @@ class IrReader {
       c_.fail_at(l.at, "<Tensor> needs a complete type (dtype, sizes, strides, device); '" + (type ? type->str() : std::string("Tensor")) +
                            "' was given");
     int64_t count = 1;
-    for (int64_t s : *t->concrete_sizes()) {
+    const std::vector<int64_t> sizes = *t->concrete_sizes();
+    for (int64_t s : sizes) {
       if (s < 0 || (s && count > (int64_t{1} << 32) / s)) c_.fail_at(l.at, "the tensor is too large");
       count *= s;
     }
@@ -526,7 +528,10 @@ class IrReader {
       case Literal::Kind::String: n->s_(name, std::move(l.s)); return;
       case Literal::Kind::Bool: n->i_(name, l.i); return;
       case Literal::Kind::Type: n->ty_(name, l.type); return;
-      case Literal::Kind::Graph: graph_references_.push_back({n, name, {l.s}, false, l.at}); n->g_(name, nullptr); return;
+      case Literal::Kind::Graph:
+        graph_references_.push_back({n, name, {l.s}, false, l.at});
+        n->g_(name, nullptr);
+        return;
       case Literal::Kind::Tensor:
         if (l.s.empty()) c_.fail_at(l.at, "the contents of <Tensor> are not in the text");
         n->t_(name, Tensor());
@@ -569,9 +574,8 @@ class IrReader {
             if (l.items[i].s.empty()) c_.fail_at(l.items[i].at, "the contents of <Tensor> are not in the text");
             references_.push_back({n, graph_, name, l.items[i].s, l.items[i].at, i});
           }
-        } else if (std::all_of(l.items.begin(), l.items.end(), [](const Literal& e) {
-                     return e.kind == Literal::Kind::Int || e.kind == Literal::Kind::Float;
-                   })) {
+        } else if (std::all_of(l.items.begin(), l.items.end(),
+                               [](const Literal& e) { return e.kind == Literal::Kind::Int || e.kind == Literal::Kind::Float; })) {
           std::vector<double> v;
           for (const Literal& e : l.items) v.push_back(number(e));
           n->fs_(name, std::move(v));
@@ -625,7 +629,8 @@ class IrReader {
       }
       case Literal::Kind::Tuple: {
         if (type.kind == TypeKind::Tuple && type.contained.size() != l.items.size())
-          c_.fail_at(l.at, "a tuple of type " + type.str() + " was expected; one of " + std::to_string(l.items.size()) + " elements stands here");
+          c_.fail_at(l.at,
+                     "a tuple of type " + type.str() + " was expected; one of " + std::to_string(l.items.size()) + " elements stands here");
         std::vector<IValue> v;
         for (std::size_t i = 0; i < l.items.size(); ++i) v.push_back(value_of(l.items[i], element(i), holder));
         const bool named = type.kind == TypeKind::Tuple && !type.name.empty();
@@ -723,19 +728,24 @@ class IrReader {
         auto object = make_intrusive<ivalue::Object>(t, 0);
         const auto* cls = dynamic_cast<const ClassType*>(t.get());
         for (std::size_t i = 0; i < slots.items.size(); ++i)
-          object->slots.push_back(value_of(slots.items[i], cls && i < cls->numAttributes() ? *cls->getAttribute(i) : *basic_type(TypeKind::Any)));
+          object->slots.push_back(
+              value_of(slots.items[i], cls && i < cls->numAttributes() ? *cls->getAttribute(i) : *basic_type(TypeKind::Any)));
         entry.value = IValue(object);
         objects_.push_back(object);
       } else {
         c_.fail_at(form_at, "expected base64, empty or object here");
       }
-      if (!constants_.emplace(std::string(name), std::move(entry)).second) c_.fail_at(start, "constant '" + std::string(name) + "' was given twice");
+      if (!constants_.emplace(std::string(name), std::move(entry)).second)
+        c_.fail_at(start, "constant '" + std::string(name) + "' was given twice");
     }
   }
 
   static Tensor detail_empty_strided(const TensorType& t) {
     Tensor base = cresset::detail::empty_cpu({1}, *t.dtype);
-    return base.to(*t.device).expand(std::vector<int64_t>(t.sizes->size(), 1)).expand(*t.concrete_sizes()).as_strided(*t.concrete_sizes(), std::vector<int64_t>(t.sizes->size(), 0));
+    return base.to(*t.device)
+        .expand(std::vector<int64_t>(t.sizes->size(), 1))
+        .expand(*t.concrete_sizes())
+        .as_strided(*t.concrete_sizes(), std::vector<int64_t>(t.sizes->size(), 0));
   }
 
   const IValue& constant(const std::string& name, std::size_t at) {
@@ -825,12 +835,14 @@ class IrReader {
     if (!options_.functions) return;
     for (const auto& g : graphs_)
       g->block()->visit([&](Node* n) {
-        if (n->kind() != prim::Constant || n->outputs().size() != 1 || n->output()->type()->kind != TypeKind::Function || !n->hasAttribute(attr::name))
+        if (n->kind() != prim::Constant || n->outputs().size() != 1 || n->output()->type()->kind != TypeKind::Function ||
+            !n->hasAttribute(attr::name))
           return;
         const std::string& qualified = n->output()->type()->name;
         auto f = qualified.empty() ? nullptr : options_.functions(qualified);
         if (!f) f = options_.functions(n->s(attr::name));
-        if (const auto function = dynamic_intrusive_pointer_cast<Function>(f)) n->output()->setType(std::make_shared<FunctionType>(function));
+        if (const auto function = dynamic_intrusive_pointer_cast<Function>(f))
+          n->output()->setType(std::make_shared<FunctionType>(function));
       });
   }
 

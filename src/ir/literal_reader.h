@@ -12,15 +12,35 @@
 namespace cresset::jit {
 
 struct Literal {
-  enum class Kind { Int, Float, Complex, String, Bool, None, List, Tuple, Dict, Type, Graph, Tensor, Object, Function, Display, Undefined, Annotated, EmptyList, Name };
+  enum class Kind {
+    Int,
+    Float,
+    Complex,
+    String,
+    Bool,
+    None,
+    List,
+    Tuple,
+    Dict,
+    Type,
+    Graph,
+    Tensor,
+    Object,
+    Function,
+    Display,
+    Undefined,
+    Annotated,
+    EmptyList,
+    Name
+  };
   Kind kind;
   std::size_t at = 0;
   int64_t i = 0;
   double f = 0;
   std::complex<double> c;
-  std::string s;                // text; name of a graph, constant, function or enumerator
-  TypePtr type;                 // Type, Annotated
-  std::vector<Literal> items;   // elements; keys and values in turn; the annotated literal
+  std::string s;               // text; name of a graph, constant, function or enumerator
+  TypePtr type;                // Type, Annotated
+  std::vector<Literal> items;  // elements; keys and values in turn; the annotated literal
   AttributeKind list_kind = AttributeKind::is;
 };
 

@@ -157,8 +157,8 @@ void Node::permuteOutputs(const std::vector<std::size_t>& order) {
 }
 
 void Node::replaceAllUsesWith(Node* other) {
-  CRESSET_CHECK(outputs_.size() == other->outputs_.size(), "replaceAllUsesWith: as many outputs as ", str(), " were required; ", other->str(),
-                " has ", other->outputs_.size(), ".");
+  CRESSET_CHECK(outputs_.size() == other->outputs_.size(), "replaceAllUsesWith: as many outputs as ", str(), " were required; ",
+                other->str(), " has ", other->outputs_.size(), ".");
   for (std::size_t i = 0; i < outputs_.size(); ++i) outputs_[i]->replaceAllUsesWith(other->outputs_[i]);
 }
 
@@ -238,7 +238,8 @@ void Node::moveAfter(Node* n) {
 }
 
 void Node::removeFromList() {
-  CRESSET_CHECK(inBlockList() && kind_ != prim::Return && kind_ != prim::Param, "removeFromList: a node in a block was required; ", str(), " is in none.");
+  CRESSET_CHECK(inBlockList() && kind_ != prim::Return && kind_ != prim::Param, "removeFromList: a node in a block was required; ", str(),
+                " is in none.");
   prev_->next_ = next_;
   next_->prev_ = prev_;
   owning_block_ = nullptr;
@@ -282,8 +283,7 @@ bool Node::isBefore(const Node* n) const {
 }
 
 void Node::destroy() {
-  for (const Value* v : outputs_)
-    CRESSET_CHECK(!v->hasUses(), "destroy: %", v->debugName(), " of ", str(), " still has uses.");
+  for (const Value* v : outputs_) CRESSET_CHECK(!v->hasUses(), "destroy: %", v->debugName(), " of ", str(), " still has uses.");
   while (!blocks_.empty()) eraseBlock(blocks_.size() - 1);
   removeAllInputs();
   while (!outputs_.empty()) eraseOutput(outputs_.size() - 1);
@@ -377,9 +377,7 @@ const Operator& Node::getOperator() const {
 }
 const FunctionSchema& Node::schema() const { return getOperator().schema(); }
 
-bool Node::matches(const FunctionSchema& s) const {
-  return s.name() == kind_.toQualString() && inputs_match_schema(*this, s);
-}
+bool Node::matches(const FunctionSchema& s) const { return s.name() == kind_.toQualString() && inputs_match_schema(*this, s); }
 bool Node::matches(std::string_view schema) const { return matches(parsed_schema(schema)); }
 
 std::optional<IValue> Node::get(std::string_view argument) const { return toIValue(namedInput(argument)); }

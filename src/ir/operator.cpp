@@ -109,8 +109,7 @@ class Registry {
   // An operator that was defined anew with another schema is another object.
   const Operator* dispatched(const OperatorHandle& handle) {
     std::vector<std::unique_ptr<Operator>>& versions = dispatched_[handle.entry()];
-    if (versions.empty() || !(versions.back()->schema() == handle.schema()))
-      versions.push_back(std::make_unique<Operator>(handle));
+    if (versions.empty() || !(versions.back()->schema() == handle.schema())) versions.push_back(std::make_unique<Operator>(handle));
     return versions.back().get();
   }
 
@@ -163,7 +162,8 @@ void raise_no_operator(const Node& n) {
   const std::vector<const Operator*> candidates = operators_of(n.kind());
   std::string text;
   if (candidates.empty()) {
-    text = "Unknown builtin op: " + n.kind().toQualString() + ".\nCould not find any operator of this name; register it before the graph is used.";
+    text = "Unknown builtin op: " + n.kind().toQualString() +
+           ".\nCould not find any operator of this name; register it before the graph is used.";
   } else {
     text = "No overload of " + n.kind().toQualString() + " fits the arguments (" + types + "); there are:";
     for (std::size_t i = 0; i < std::min<std::size_t>(candidates.size(), 8); ++i) text += "\n  " + candidates[i]->schema().str();

@@ -53,7 +53,8 @@ bool run_passes(const std::shared_ptr<Graph>& graph, const std::vector<std::stri
     const Pass& pass = find_pass(names[i]);
     for (const std::string& needed : pass.needs) {
       const auto at = std::find(names.begin(), names.end(), needed);
-      CRESSET_CHECK_VALUE(at == names.end() || at < names.begin() + static_cast<std::ptrdiff_t>(i), "pass '", pass.name, "' must stand behind '", needed, "'.");
+      CRESSET_CHECK_VALUE(at == names.end() || at < names.begin() + static_cast<std::ptrdiff_t>(i), "pass '", pass.name,
+                          "' must stand behind '", needed, "'.");
     }
     try {
       const bool changed = pass.run(graph);

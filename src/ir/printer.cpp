@@ -1,5 +1,5 @@
-// Graphs as text. Nothing here recurses over blocks or subgraphs, and indentation stops growing at a depth, so that the text of a deep graph
-// is linear in its size.
+// Graphs as text. Nothing here recurses over blocks or subgraphs, and indentation stops growing at a depth, so that the text of a deep
+// graph is linear in its size.
 #include <algorithm>
 #include <deque>
 
@@ -52,10 +52,10 @@ class Printer {
   // The nodes of a block and of all blocks inside.
   void body(const Block& top) {
     struct Frame {
-      const Node* node;         // to be printed next
+      const Node* node;  // to be printed next
       const Block* block;
       std::size_t level;
-      std::size_t next_block;   // of the node printed last
+      std::size_t next_block;  // of the node printed last
     };
     std::vector<Frame> stack{{top.param_node()->next(), &top, 1, 0}};
     while (!stack.empty()) {
@@ -292,7 +292,8 @@ class Printer {
   }
 
   std::string constant(const IValue& v) {
-    const void* key = v.isTensor() ? static_cast<const void*>(v.toTensor().unsafeGetTensorImpl()) : static_cast<const void*>(&v.toObjectRef());
+    const void* key =
+        v.isTensor() ? static_cast<const void*>(v.toTensor().unsafeGetTensorImpl()) : static_cast<const void*>(&v.toObjectRef());
     const auto [found, fresh] = constant_numbers_.emplace(key, constants_.size());
     if (fresh) constants_.push_back(v);
     return "c" + std::to_string(found->second);

@@ -142,7 +142,8 @@ std::optional<std::vector<Value*>> arrange(const FunctionSchema& schema, const s
   if (schema.is_vararg()) {
     for (std::size_t i = positional; i < args.size(); ++i) out.push_back(args[i]);
   } else if (args.size() > positional) {
-    why_not = "at most " + std::to_string(positional) + " positional arguments are allowed; " + std::to_string(args.size()) + " were given.";
+    why_not =
+        "at most " + std::to_string(positional) + " positional arguments are allowed; " + std::to_string(args.size()) + " were given.";
     return std::nullopt;
   }
   if (used != kwargs.size()) {
@@ -154,8 +155,8 @@ std::optional<std::vector<Value*>> arrange(const FunctionSchema& schema, const s
 
 }  // namespace
 
-Value* emit_operator_call(Graph& g, Symbol op, const std::vector<Value*>& args,
-                          const std::vector<std::pair<std::string, Value*>>& kwargs, SourceRange range) {
+Value* emit_operator_call(Graph& g, Symbol op, const std::vector<Value*>& args, const std::vector<std::pair<std::string, Value*>>& kwargs,
+                          SourceRange range) {
   std::string reasons;
   for (const Operator* candidate : operators_of(op)) {
     const FunctionSchema& schema = candidate->schema();

@@ -58,7 +58,8 @@ std::string SourceRange::highlight() const {
   constexpr std::size_t kShown = 160;
   const std::size_t from = column_ > kShown ? column_ - kShown : 0;
   const std::string_view shown = text.substr(from, column_ - from + kShown);
-  const std::size_t marked = std::max<std::size_t>(1, std::min(end_ > start_ ? end_ - start_ : 1, shown.size() - std::min(shown.size(), column_ - from)));
+  const std::size_t marked =
+      std::max<std::size_t>(1, std::min(end_ > start_ ? end_ - start_ : 1, shown.size() - std::min(shown.size(), column_ - from)));
   return out + std::string(shown) + "\n" + std::string(column_ - from, ' ') + std::string(marked, '~') + " <--- HERE";
 }
 

@@ -6,6 +6,7 @@
 #include <cresset/ir/alias_analysis.h>
 #include <cresset/ir/class_type.h>
 #include <cresset/ir/ir_parser.h>
+#include <cresset/ir/operator.h>
 
 namespace cresset::jit {
 namespace {
@@ -97,7 +98,7 @@ class Matcher {
       for (std::size_t i = 0; i < p->outputs().size(); ++i)
         if (!value(p->outputs()[i], t->outputs()[i], m)) return false;
       for (std::size_t i = 0; i < p->inputs().size(); ++i) {
-        const Value *x = p->inputs()[i];
+        const Value* x = p->inputs()[i];
         Value* y = t->inputs()[i];
         if (!value(x, y, m)) return false;
         if (x->node()->kind() == prim::Param) continue;
@@ -151,19 +152,34 @@ std::vector<Match> findPatternMatches(const Graph& pattern, Graph& graph) {
 
 namespace {
 
-std::vector<std::vector<bool>> aliases_of(const std::shared_ptr<Graph>& g, bool& writes) {
+struct Effects {
+  std::vector<std::vector<bool>> aliases;  // by output, which inputs it may share memory with
+  bool writes = false;
+};
+
+// What a graph of a rule does to operands of the given types. Patterns carry no types, so those of the match go in and schemas give the
+// rest.
+Effects effects_of(const Graph& rule_graph, const std::vector<TypePtr>& inputs) {
+  const std::shared_ptr<Graph> g = rule_graph.copy();
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i]) g->inputs()[i]->setType(inputs[i]);
+  for (Node* n : g->nodes()) {
+    const FunctionSchema* s = n->maybeSchema();
+    if (!s) continue;
+    const std::vector<TypePtr> types = output_types(*s, n->inputs());
+    for (std::size_t i = 0; i < std::min(types.size(), n->outputs().size()); ++i) n->output(i)->setType(types[i]);
+  }
   AliasDb::Options options;
   options.independent_inputs = true;
+  options.unknown_is_pure = true;
   const AliasDb db(g, options);
-  std::vector<std::vector<bool>> out;
+  Effects e;
   for (const Value* o : g->outputs()) {
-    out.emplace_back();
-    // Types written in patterns are loose: everything that could be a tensor is compared.
-    for (const Value* i : g->inputs()) out.back().push_back(o == i || db.mayContainAlias(o, i));
+    e.aliases.emplace_back();
+    for (const Value* i : g->inputs()) e.aliases.back().push_back(o == i || db.mayContainAlias(o, i));
   }
-  writes = false;
-  for (const Node* n : g->nodes()) writes = writes || db.isMutable(n);
-  return out;
+  for (const Node* n : g->nodes()) e.writes = e.writes || db.isMutable(n);
+  return e;
 }
 
 }  // namespace
@@ -173,18 +189,20 @@ void SubgraphRewriter::RegisterRewritePattern(const std::string& pattern, const 
   Rule r;
   r.pattern = parse_ir(pattern, {}, &r.pattern_values);
   r.replacement = parse_ir(replacement, {}, &r.replacement_values);
-  CRESSET_CHECK(r.pattern->inputs().size() == r.replacement->inputs().size() && r.pattern->outputs().size() == r.replacement->outputs().size(),
-                "RegisterRewritePattern: pattern and replacement must have the same inputs and outputs; ", r.pattern->inputs().size(), " and ",
-                r.replacement->inputs().size(), " inputs, ", r.pattern->outputs().size(), " and ", r.replacement->outputs().size(),
-                " outputs were given.");
+  CRESSET_CHECK(
+      r.pattern->inputs().size() == r.replacement->inputs().size() && r.pattern->outputs().size() == r.replacement->outputs().size(),
+      "RegisterRewritePattern: pattern and replacement must have the same inputs and outputs; ", r.pattern->inputs().size(), " and ",
+      r.replacement->inputs().size(), " inputs, ", r.pattern->outputs().size(), " and ", r.replacement->outputs().size(),
+      " outputs were given.");
   const Matcher check(*r.pattern);
   for (const auto& [fresh, old] : values) {
     const auto a = r.replacement_values.find(fresh), b = r.pattern_values.find(old);
-    CRESSET_CHECK(a != r.replacement_values.end() && b != r.pattern_values.end(), "RegisterRewritePattern: no values '", fresh, "' and '", old, "'.");
+    CRESSET_CHECK(a != r.replacement_values.end() && b != r.pattern_values.end(), "RegisterRewritePattern: no values '", fresh, "' and '",
+                  old, "'.");
     r.places.emplace(a->second->node(), b->second->node());
   }
-  r.pattern_aliases = aliases_of(r.pattern, r.pattern_writes);
-  r.replacement_aliases = aliases_of(r.replacement, r.replacement_writes);
+  // Names of the replacement must not compete with the graph's.
+  for (const auto& [name, v] : r.replacement_values) v->setDebugName("");
   rules_.push_back(std::move(r));
 }
 
@@ -201,19 +219,26 @@ struct SubgraphRewriter::Run {
     std::vector<std::pair<Node*, std::shared_ptr<Handle<Node>>>> candidates;
     for (Node* n : nodes_of_kind(*graph, matcher.anchor()->kind())) candidates.emplace_back(n, n->handle());
     if (candidates.empty()) return false;
-    const AliasDb aliases(graph);
+    AliasDb aliases(graph);
     bool changed = false;
     for (const auto& [n, handle] : candidates) {
       if (!handle->target) continue;
       const auto m = matcher.at(n);
       if (!m || only_created(*m) || !wanted(*m)) continue;
       Node* place = insertion_point(*m);
-      if (!place || !keeps_meaning(*m, place, aliases)) continue;
-      rewrite(*m, place, const_cast<AliasDb&>(aliases));
+      if (!place) continue;
+      std::vector<TypePtr> types;
+      for (const Value* i : rule.pattern->inputs()) {
+        const auto found = m->values.find(i);
+        types.push_back(found == m->values.end() ? nullptr : found->second->type());
+      }
+      const Effects before = effects_of(*rule.pattern, types), after = effects_of(*rule.replacement, types);
+      if (!keeps_meaning(*m, place, aliases, before, after)) continue;
+      rewrite(*m, place, aliases);
       ++count;
       changed = true;
       // Writes of new nodes are not in the analysis: look at the rest with a new one.
-      if (rule.replacement_writes) return true;
+      if (after.writes) return true;
     }
     return changed;
   }
@@ -262,7 +287,12 @@ struct SubgraphRewriter::Run {
     return place;
   }
 
-  bool keeps_meaning(const Match& m, Node* place, const AliasDb& aliases) const {
+  // Operators that nobody knows do what the rule says: they are no writers here.
+  static bool writes(const Node* n, const AliasDb& aliases) {
+    return (n->maybeOperator() || is_structural(n->kind())) && aliases.isMutable(n);
+  }
+
+  bool keeps_meaning(const Match& m, Node* place, const AliasDb& aliases, const Effects& before, const Effects& after) const {
     ValueSet operands, internal;
     for (const auto& [p, t] : m.values) (p->node()->kind() == prim::Param ? operands : internal).insert(t);
     // Nodes between the first matched one and the last that write what the match reads.
@@ -275,14 +305,14 @@ struct SubgraphRewriter::Run {
       if (!is_matched(m, n) && aliases.writesToAlias(n, touched)) return false;
     if (place != m.anchor)
       for (const Node* n = place; n != m.anchor; n = n->next())
-        if (is_matched(m, n) && aliases.isMutable(n)) return false;
+        if (is_matched(m, n) && writes(n, aliases)) return false;
 
-    if (rule.pattern_writes && !rule.replacement_writes && write_is_seen(m, aliases)) return false;
-    if (rule.pattern_writes) return true;
+    if (before.writes && !after.writes && write_is_seen(m, aliases)) return false;
+    if (before.writes) return true;
     for (std::size_t o = 0; o < rule.pattern->outputs().size(); ++o) {
       const Value* result = m.values.at(rule.pattern->outputs()[o]);
       for (std::size_t i = 0; i < rule.pattern->inputs().size(); ++i) {
-        if (rule.pattern_aliases[o][i] == rule.replacement_aliases[o][i]) continue;
+        if (before.aliases[o][i] == after.aliases[o][i]) continue;
         const auto operand = m.values.find(rule.pattern->inputs()[i]);
         if (operand == m.values.end() || operand->second == result) continue;
         if (!AliasDb::isMutableType(*operand->second->type())) continue;
@@ -295,7 +325,7 @@ struct SubgraphRewriter::Run {
   // Does anything besides the results of the match see what it writes?
   bool write_is_seen(const Match& m, const AliasDb& aliases) const {
     for (const auto& [p, t] : m.nodes) {
-      if (!aliases.isMutable(t)) continue;
+      if (!writes(t, aliases)) continue;
       if (aliases.writesToWildcard(t)) return true;
       ValueSet results;
       for (const auto& [pv, tv] : m.values)
@@ -334,10 +364,7 @@ struct SubgraphRewriter::Run {
       copy->setSourceRange(like->sourceRange())->setScope(like->scope());
       copy->setCallStack(like->callstack());
       created.insert(copy);
-      for (std::size_t i = 0; i < n->outputs().size(); ++i) {
-        map[n->outputs()[i]] = copy->outputs()[i];
-        copy->outputs()[i]->setDebugName("");
-      }
+      for (std::size_t i = 0; i < n->outputs().size(); ++i) map[n->outputs()[i]] = copy->outputs()[i];
     }
     for (std::size_t i = 0; i < rule.pattern->outputs().size(); ++i) {
       Value* old = m.values.at(rule.pattern->outputs()[i]);
@@ -370,7 +397,7 @@ std::size_t SubgraphRewriter::runOnGraph(const std::shared_ptr<Graph>& graph, co
   // Rules can feed each other: sweeps go on until a whole round changes nothing. The bound only stops rules that undo one another.
   const std::size_t bound = 16 + graph->node_count();
   std::vector<Run> runs;
-  for (const Rule& r : rules_) runs.push_back(Run{r, graph, filters});
+  for (const Rule& r : rules_) runs.push_back(Run{r, graph, filters, {}, 0});
   for (std::size_t round = 0; round < bound; ++round) {
     bool changed = false;
     for (Run& run : runs) changed = run.sweep() || changed;

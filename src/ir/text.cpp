@@ -224,7 +224,8 @@ bool is_plain_name(std::string_view name) {
 }
 
 std::optional<AttributeKind> list_kind_of_word(std::string_view word) {
-  for (AttributeKind k : {AttributeKind::fs, AttributeKind::cs, AttributeKind::ss, AttributeKind::ts, AttributeKind::gs, AttributeKind::tys})
+  for (AttributeKind k :
+       {AttributeKind::fs, AttributeKind::cs, AttributeKind::ss, AttributeKind::ts, AttributeKind::gs, AttributeKind::tys})
     if (word == toString(k)) return k;
   return std::nullopt;
 }

@@ -13,17 +13,35 @@ namespace {
 constexpr int kDeepest = 256;
 
 const std::unordered_map<std::string_view, TypeKind>& simple_types() {
-  static const auto* m = new std::unordered_map<std::string_view, TypeKind>{
-      {"Tensor", TypeKind::Tensor},       {"Dynamic", TypeKind::Tensor},     {"int", TypeKind::Int},
-      {"float", TypeKind::Float},         {"bool", TypeKind::Bool},          {"complex", TypeKind::Complex},
-      {"str", TypeKind::String},          {"Dimname", TypeKind::String},     {"Scalar", TypeKind::Number},
-      {"number", TypeKind::Number},       {"NoneType", TypeKind::None},      {"None", TypeKind::None},
-      {"Device", TypeKind::Device},       {"Generator", TypeKind::Generator}, {"Stream", TypeKind::Stream},
-      {"Storage", TypeKind::Storage},     {"Capsule", TypeKind::Capsule},    {"Any", TypeKind::Any},
-      {"AnyList", TypeKind::AnyList},     {"AnyTuple", TypeKind::AnyTuple},  {"list", TypeKind::AnyList},
-      {"tuple", TypeKind::AnyTuple},      {"AnyClassType", TypeKind::AnyClass}, {"AnyEnumType", TypeKind::AnyEnum},
-      {"SymInt", TypeKind::SymInt},       {"ScalarType", TypeKind::ScalarType}, {"Layout", TypeKind::Layout},
-      {"MemoryFormat", TypeKind::MemoryFormat}, {"QScheme", TypeKind::Int}};
+  static const auto* m = new std::unordered_map<std::string_view, TypeKind>{{"Tensor", TypeKind::Tensor},
+                                                                            {"Dynamic", TypeKind::Tensor},
+                                                                            {"int", TypeKind::Int},
+                                                                            {"float", TypeKind::Float},
+                                                                            {"bool", TypeKind::Bool},
+                                                                            {"complex", TypeKind::Complex},
+                                                                            {"str", TypeKind::String},
+                                                                            {"Dimname", TypeKind::String},
+                                                                            {"Scalar", TypeKind::Number},
+                                                                            {"number", TypeKind::Number},
+                                                                            {"NoneType", TypeKind::None},
+                                                                            {"None", TypeKind::None},
+                                                                            {"Device", TypeKind::Device},
+                                                                            {"Generator", TypeKind::Generator},
+                                                                            {"Stream", TypeKind::Stream},
+                                                                            {"Storage", TypeKind::Storage},
+                                                                            {"Capsule", TypeKind::Capsule},
+                                                                            {"Any", TypeKind::Any},
+                                                                            {"AnyList", TypeKind::AnyList},
+                                                                            {"AnyTuple", TypeKind::AnyTuple},
+                                                                            {"list", TypeKind::AnyList},
+                                                                            {"tuple", TypeKind::AnyTuple},
+                                                                            {"AnyClassType", TypeKind::AnyClass},
+                                                                            {"AnyEnumType", TypeKind::AnyEnum},
+                                                                            {"SymInt", TypeKind::SymInt},
+                                                                            {"ScalarType", TypeKind::ScalarType},
+                                                                            {"Layout", TypeKind::Layout},
+                                                                            {"MemoryFormat", TypeKind::MemoryFormat},
+                                                                            {"QScheme", TypeKind::Int}};
   return *m;
 }
 
@@ -59,7 +77,9 @@ class Reader {
     return true;
   }
   void expect(char c) {
-    if (!accept(c)) fail(std::string("expected ") + c + " but found " + (at_ < text_.size() ? "'" + std::string(1, text_[at_]) + "'" : "the end") + " here");
+    if (!accept(c))
+      fail(std::string("expected ") + c + " but found " + (at_ < text_.size() ? "'" + std::string(1, text_[at_]) + "'" : "the end") +
+           " here");
   }
   static bool word_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 
@@ -74,7 +94,8 @@ class Reader {
 
   std::string path() {
     const std::size_t start = at_;
-    while (at_ < text_.size() && (word_char(text_[at_]) || (text_[at_] == '.' && at_ + 1 < text_.size() && word_char(text_[at_ + 1])))) ++at_;
+    while (at_ < text_.size() && (word_char(text_[at_]) || (text_[at_] == '.' && at_ + 1 < text_.size() && word_char(text_[at_ + 1]))))
+      ++at_;
     return std::string(text_.substr(start, at_ - start));
   }
 
@@ -230,7 +251,8 @@ class Reader {
       strides.resize(sizes.size());
       named_strides = std::move(strides);
     }
-    return TensorType::create(dtype, unknown_rank ? std::nullopt : std::optional(std::move(sizes)), std::move(named_strides), requires_grad, device);
+    return TensorType::create(dtype, unknown_rank ? std::nullopt : std::optional(std::move(sizes)), std::move(named_strides), requires_grad,
+                              device);
   }
 
   std::string_view text_;

@@ -22,9 +22,7 @@ bool Value::isCompleteTensor() const {
   return t && t->is_complete();
 }
 
-bool Value::isValidName(std::string_view name) {
-  return name.empty() || name.find_first_not_of("0123456789") != std::string_view::npos;
-}
+bool Value::isValidName(std::string_view name) { return name.empty() || name.find_first_not_of("0123456789") != std::string_view::npos; }
 
 namespace {
 // Splits "x.12" into "x" and 12; a name without such an ending has no number.
@@ -40,7 +38,8 @@ std::pair<std::string, std::optional<std::size_t>> split_suffix(const std::strin
 std::string Value::debugNameBase() const { return split_suffix(debugName()).first; }
 
 Value* Value::setDebugName(const std::string& name) {
-  CRESSET_CHECK(isValidName(name), "Invalid name: '", name, "'. A name needs a character that is no digit: numbers stand for anonymous values.");
+  CRESSET_CHECK(isValidName(name), "Invalid name: '", name,
+                "'. A name needs a character that is no digit: numbers stand for anonymous values.");
   Graph& g = *owningGraph();
   if (name == name_) return this;
   if (!name_.empty()) g.names_.erase(name_);
@@ -106,8 +105,7 @@ Value* Value::copyMetadata(const Value* from) {
 bool Value::mustBeNone() const { return type_->kind == TypeKind::None || node_->mustBeNone(); }
 bool Value::mustNotBeNone() const {
   return type_->kind != TypeKind::None && type_->kind != TypeKind::Optional && type_->kind != TypeKind::Any &&
-         type_->kind != TypeKind::Var &&
-         !(type_->kind == TypeKind::Union && basic_type(TypeKind::None)->is_subtype_of(*type_));
+         type_->kind != TypeKind::Var && !(type_->kind == TypeKind::Union && basic_type(TypeKind::None)->is_subtype_of(*type_));
 }
 
 }  // namespace cresset::jit

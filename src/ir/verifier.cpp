@@ -106,9 +106,7 @@ class Verifier {
   }
 
   struct PairHash {
-    std::size_t operator()(const std::pair<const Node*, std::size_t>& p) const {
-      return std::hash<const void*>()(p.first) * 31 + p.second;
-    }
+    std::size_t operator()(const std::pair<const Node*, std::size_t>& p) const { return std::hash<const void*>()(p.first) * 31 + p.second; }
   };
   using UseSet = std::unordered_set<std::pair<const Node*, std::size_t>, PairHash>;
   // Values with many uses (constants): a set, so that checking stays linear.
@@ -136,7 +134,8 @@ class Verifier {
         if (!*g) broken("the graph of attribute '" + std::string(a.name.toUnqualString()) + "' is missing", &n);
         subgraphs.push_back(*g);
       }
-      if (const auto* gs = std::get_if<std::vector<std::shared_ptr<Graph>>>(&a.value)) subgraphs.insert(subgraphs.end(), gs->begin(), gs->end());
+      if (const auto* gs = std::get_if<std::vector<std::shared_ptr<Graph>>>(&a.value))
+        subgraphs.insert(subgraphs.end(), gs->begin(), gs->end());
     }
     switch (n.kind()) {
       case prim::Constant:
@@ -155,7 +154,9 @@ class Verifier {
     for (const Block* b : n.blocks()) {
       if (!b->inputs().empty()) broken("the blocks of an If have no inputs", &n);
       if (b->outputs().size() != n.outputs().size())
-        broken("an If has " + std::to_string(n.outputs().size()) + " outputs and a block that returns " + std::to_string(b->outputs().size()), &n);
+        broken(
+            "an If has " + std::to_string(n.outputs().size()) + " outputs and a block that returns " + std::to_string(b->outputs().size()),
+            &n);
     }
   }
 
@@ -167,8 +168,9 @@ class Verifier {
     if (n.input(1)->type()->kind != TypeKind::Bool) broken("the condition of a Loop is a bool", &n);
     const std::size_t carried = n.inputs().size() - 2;
     if (n.outputs().size() != carried || b->inputs().size() != carried + 1 || b->outputs().size() != carried + 1)
-      broken("a Loop carries " + std::to_string(carried) + " values; it has " + std::to_string(n.outputs().size()) + " outputs, and its block takes " +
-                 std::to_string(b->inputs().size()) + " and returns " + std::to_string(b->outputs().size()),
+      broken("a Loop carries " + std::to_string(carried) + " values; it has " + std::to_string(n.outputs().size()) +
+                 " outputs, and its block takes " + std::to_string(b->inputs().size()) + " and returns " +
+                 std::to_string(b->outputs().size()),
              &n);
     if (b->inputs()[0]->type()->kind != TypeKind::Int) broken("the counter of a Loop is an int", &n);
     if (b->outputs()[0]->type()->kind != TypeKind::Bool) broken("the first result of a Loop's block is a bool", &n);

@@ -150,8 +150,8 @@ Symbol attribute_symbol(const std::string& name) { return Symbol::attr(name); }
 template <AttributeKind K, class T>
 PyObject* attribute_to_python(const Node* n, const std::string& name) {
   const jit::AttributeValue& v = n->attribute(attribute_symbol(name));
-  CRESSET_CHECK(static_cast<AttributeKind>(v.index()) == K, "attribute '", name, "' is of kind '", toString(static_cast<AttributeKind>(v.index())),
-                "', not '", toString(K), "'.");
+  CRESSET_CHECK(static_cast<AttributeKind>(v.index()) == K, "attribute '", name, "' is of kind '",
+                toString(static_cast<AttributeKind>(v.index())), "', not '", toString(K), "'.");
   const auto& held = std::get<static_cast<std::size_t>(K)>(v);
   if constexpr (K == AttributeKind::c)
     return PyComplex_FromDoubles(held.real(), held.imag());
@@ -167,7 +167,8 @@ PyObject* attribute_to_python(const Node* n, const std::string& name) {
 template <AttributeKind K, class T>
 Node* set_attribute(Node* n, const std::string& name, PyObject* value) {
   if constexpr (K == AttributeKind::c) {
-    n->setAttribute(attribute_symbol(name), jit::AttributeValue(std::in_place_index<static_cast<std::size_t>(K)>, to_scalar(value).toComplexDouble()));
+    n->setAttribute(attribute_symbol(name),
+                    jit::AttributeValue(std::in_place_index<static_cast<std::size_t>(K)>, to_scalar(value).toComplexDouble()));
   } else if constexpr (K == AttributeKind::cs) {
     const Ref items = checked(PySequence_Fast(value, "a sequence of complex numbers was required"));
     std::vector<std::complex<double>> all;
@@ -181,8 +182,8 @@ Node* set_attribute(Node* n, const std::string& name, PyObject* value) {
   }
   return n;
 }
-#define CRESSET_PY_ATTRIBUTE(k, ...)                                                                                                       \
-  method(#k, [](Node* n, std::string name) { return Object(attribute_to_python<AttributeKind::k, __VA_ARGS__>(n, name)); }),              \
+#define CRESSET_PY_ATTRIBUTE(k, ...)                                                                                         \
+  method(#k, [](Node* n, std::string name) { return Object(attribute_to_python<AttributeKind::k, __VA_ARGS__>(n, name)); }), \
       method(#k "_", [](Node* n, std::string name, PyObject* v) { return set_attribute<AttributeKind::k, __VA_ARGS__>(n, name, v); })
 
 std::vector<std::string> attribute_names(const Node* n) {
@@ -205,14 +206,18 @@ void init_nodes(PyObject* module) {
       method("outputs", [](Node* n) { return iterate(n->outputs()); }),
       method("inputsSize", [](Node* n) { return static_cast<int64_t>(n->inputs().size()); }),
       method("outputsSize", [](Node* n) { return static_cast<int64_t>(n->outputs().size()); }),
-      method("inputsAt", [](Node* n, int64_t i) {
-        CRESSET_CHECK_INDEX(i >= 0 && i < static_cast<int64_t>(n->inputs().size()), "inputsAt: an index below ", n->inputs().size(), " was required; ", i, " was given.");
-        return n->input(static_cast<std::size_t>(i));
-      }),
-      method("outputsAt", [](Node* n, int64_t i) {
-        CRESSET_CHECK_INDEX(i >= 0 && i < static_cast<int64_t>(n->outputs().size()), "outputsAt: an index below ", n->outputs().size(), " was required; ", i, " was given.");
-        return n->output(static_cast<std::size_t>(i));
-      }),
+      method("inputsAt",
+             [](Node* n, int64_t i) {
+               CRESSET_CHECK_INDEX(i >= 0 && i < static_cast<int64_t>(n->inputs().size()), "inputsAt: an index below ", n->inputs().size(),
+                                   " was required; ", i, " was given.");
+               return n->input(static_cast<std::size_t>(i));
+             }),
+      method("outputsAt",
+             [](Node* n, int64_t i) {
+               CRESSET_CHECK_INDEX(i >= 0 && i < static_cast<int64_t>(n->outputs().size()), "outputsAt: an index below ",
+                                   n->outputs().size(), " was required; ", i, " was given.");
+               return n->output(static_cast<std::size_t>(i));
+             }),
       method("input", [](Node* n) { return n->input(); }),
       method("output", [](Node* n) { return n->output(); }),
       method("namedInput", [](Node* n, std::string name) { return n->namedInput(name); }),
@@ -240,17 +245,19 @@ void init_nodes(PyObject* module) {
       method("destroy", [](Node* n) { n->destroy(); }),
       method("copyMetadata", [](Node* n, Node* o) { return n->copyMetadata(o); }),
       method("copyAttributes", [](Node* n, Node* o) { return n->copyAttributes(*o); }),
-      method("findNode", [](Node* n, std::string kind, std::optional<bool> recurse) -> Node* {
-        for (const Block* b : n->blocks())
-          if (Node* found = find_node(b, kind, recurse.value_or(true))) return found;
-        return nullptr;
-      }),
-      method("findAllNodes", [](Node* n, std::string kind, std::optional<bool> recurse) {
-        std::vector<Node*> out;
-        for (const Block* b : n->blocks())
-          for (Node* found : find_nodes(b, kind, recurse.value_or(true), false)) out.push_back(found);
-        return out;
-      }),
+      method("findNode",
+             [](Node* n, std::string kind, std::optional<bool> recurse) -> Node* {
+               for (const Block* b : n->blocks())
+                 if (Node* found = find_node(b, kind, recurse.value_or(true))) return found;
+               return nullptr;
+             }),
+      method("findAllNodes",
+             [](Node* n, std::string kind, std::optional<bool> recurse) {
+               std::vector<Node*> out;
+               for (const Block* b : n->blocks())
+                 for (Node* found : find_nodes(b, kind, recurse.value_or(true), false)) out.push_back(found);
+               return out;
+             }),
       method("attributeNames", [](Node* n) { return attribute_names(n); }),
       method("hasAttribute", [](Node* n, std::string name) { return n->hasAttribute(attribute_symbol(name)); }),
       method("hasAttributes", [](Node* n) { return n->hasAttributes(); }),
@@ -271,31 +278,34 @@ void init_nodes(PyObject* module) {
       CRESSET_PY_ATTRIBUTE(ty, TypePtr),
       CRESSET_PY_ATTRIBUTE(tys, std::vector<TypePtr>),
       CRESSET_PY_ATTRIBUTE(ival, IValue),
-      method("schema", [](Node* n) {
-        const FunctionSchema* s = n->maybeSchema();
-        return s ? s->str() : std::string("(no schema)");
-      }),
+      method("schema",
+             [](Node* n) {
+               const FunctionSchema* s = n->maybeSchema();
+               return s ? s->str() : std::string("(no schema)");
+             }),
       method("matches", [](Node* n, std::string schema) { return n->matches(schema); }),
       method("mustBeNone", [](Node* n) { return n->mustBeNone(); }),
       method("isNondeterministic", [](Node* n) { return n->isNondeterministic(); }),
       method("hasSideEffects", [](Node* n) { return n->hasSideEffects(); }),
       method("sourceRange", [](Node* n) { return n->sourceRange().str(); }),
-      method("setSourceRange", [](Node* n, std::string file, int64_t line, int64_t column) {
-        n->setSourceRange(jit::SourceRange::at(std::move(file), static_cast<std::size_t>(line), static_cast<std::size_t>(column)));
-      }),
+      method("setSourceRange",
+             [](Node* n, std::string file, int64_t line, int64_t column) {
+               n->setSourceRange(jit::SourceRange::at(std::move(file), static_cast<std::size_t>(line), static_cast<std::size_t>(column)));
+             }),
       method("scopeName", [](Node* n) { return n->scopeName(); }),
       method("setScope", [](Node* n, std::string path) { n->setScope(jit::Scope::parse(path)); }),
       method("callStack", [](Node* n) { return n->callstack() ? n->callstack()->str() : std::string(); }),
       method("getModuleHierarchy", [](Node* n) { return module_hierarchy(n); }),
       method("owningGraph", [](Node* n) { return n->owningGraph()->shared_from_this(); }),
       {}};
-  PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(&part_dealloc<Node>)},
-                         {Py_tp_richcompare, reinterpret_cast<void*>(&part_compare<Node>)},
-                         {Py_tp_hash, reinterpret_cast<void*>(&part_hash<Node>)},
-                         {Py_tp_repr, reinterpret_cast<void*>(+[](PyObject* o) { return text_of([&] { return to_node(o)->str() + "\n"; }); })},
-                         {Py_tp_methods, methods},
-                         {Py_tp_doc, const_cast<char*>("One operation of a graph.")},
-                         {0, nullptr}};
+  PyType_Slot slots[] = {
+      {Py_tp_dealloc, reinterpret_cast<void*>(&part_dealloc<Node>)},
+      {Py_tp_richcompare, reinterpret_cast<void*>(&part_compare<Node>)},
+      {Py_tp_hash, reinterpret_cast<void*>(&part_hash<Node>)},
+      {Py_tp_repr, reinterpret_cast<void*>(+[](PyObject* o) { return text_of([&] { return to_node(o)->str() + "\n"; }); })},
+      {Py_tp_methods, methods},
+      {Py_tp_doc, const_cast<char*>("One operation of a graph.")},
+      {0, nullptr}};
   PyType_Spec spec{"cresset._C.Node", sizeof(PyPart<Node>), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
   ir_node_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)).release());
   checked(PyModule_AddObjectRef(module, "Node", reinterpret_cast<PyObject*>(ir_node_type)));
@@ -330,10 +340,11 @@ void init_values(PyObject* module) {
       method("replaceAllUsesDominatedByNodeWith", [](Value* v, Node* n, Value* o) { v->replaceAllUsesDominatedByNodeWith(n, o); }),
       method("copyMetadata", [](Value* v, Value* o) { return v->copyMetadata(o); }),
       method("mustBeNone", [](Value* v) { return v->mustBeNone(); }),
-      method("toIValue", [](Value* v) {
-        const auto constant = jit::toIValue(v);
-        return Object(constant ? to_python(*constant, false) : Py_NewRef(Py_None));
-      }),
+      method("toIValue",
+             [](Value* v) {
+               const auto constant = jit::toIValue(v);
+               return Object(constant ? to_python(*constant, false) : Py_NewRef(Py_None));
+             }),
       {}};
   PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(&part_dealloc<Value>)},
                          {Py_tp_richcompare, reinterpret_cast<void*>(&part_compare<Value>)},
@@ -365,9 +376,12 @@ void init_blocks(PyObject* module) {
       method("eraseInput", [](Block* b, int64_t i) { b->eraseInput(static_cast<std::size_t>(i)); }),
       method("eraseOutput", [](Block* b, int64_t i) { b->eraseOutput(static_cast<std::size_t>(i)); }),
       method("appendNode", [](Block* b, Node* n) { return b->appendNode(n); }),
-      method("addNode", [](Block* b, std::string kind, std::vector<Value*> inputs) { return b->appendNode(b->owningGraph()->create(to_kind(kind), inputs)); }),
-      method("findNode", [](Block* b, std::string kind, std::optional<bool> recurse) { return find_node(b, kind, recurse.value_or(true)); }),
-      method("findAllNodes", [](Block* b, std::string kind, std::optional<bool> recurse) { return find_nodes(b, kind, recurse.value_or(true), false); }),
+      method("addNode", [](Block* b, std::string kind,
+                           std::vector<Value*> inputs) { return b->appendNode(b->owningGraph()->create(to_kind(kind), inputs)); }),
+      method("findNode",
+             [](Block* b, std::string kind, std::optional<bool> recurse) { return find_node(b, kind, recurse.value_or(true)); }),
+      method("findAllNodes",
+             [](Block* b, std::string kind, std::optional<bool> recurse) { return find_nodes(b, kind, recurse.value_or(true), false); }),
       {}};
   PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(&part_dealloc<Block>)},
                          {Py_tp_richcompare, reinterpret_cast<void*>(&part_compare<Block>)},
@@ -391,14 +405,18 @@ void init_graphs(PyObject* module) {
       method("param_node", [](GraphRef g) { return g->param_node(); }),
       method("return_node", [](GraphRef g) { return g->return_node(); }),
       method("copy", [](GraphRef g) { return g->copy(); }),
-      method("str",
-             [](GraphRef g, std::optional<bool> ranges, std::optional<bool> constants) {
-               return g->toString(jit::PrintOptions{ranges.value_or(true), constants.value_or(true)});
-             },
-             "str(print_source_ranges=True, constants=True)\n\nThe text; without constants large tensors show as <Tensor>."),
-      method("lint", [](GraphRef g) { g->lint(); }, "Raises with the first rule of well-formed IR that is broken."),
-      method("findNode", [](GraphRef g, std::string kind, std::optional<bool> recurse) { return find_node(g->block(), kind, recurse.value_or(true)); }),
-      method("findAllNodes", [](GraphRef g, std::string kind, std::optional<bool> recurse) { return find_nodes(g->block(), kind, recurse.value_or(true), false); }),
+      method(
+          "str",
+          [](GraphRef g, std::optional<bool> ranges, std::optional<bool> constants) {
+            return g->toString(jit::PrintOptions{ranges.value_or(true), constants.value_or(true)});
+          },
+          "str(print_source_ranges=True, constants=True)\n\nThe text; without constants large tensors show as <Tensor>."),
+      method(
+          "lint", [](GraphRef g) { g->lint(); }, "Raises with the first rule of well-formed IR that is broken."),
+      method("findNode",
+             [](GraphRef g, std::string kind, std::optional<bool> recurse) { return find_node(g->block(), kind, recurse.value_or(true)); }),
+      method("findAllNodes", [](GraphRef g, std::string kind,
+                                std::optional<bool> recurse) { return find_nodes(g->block(), kind, recurse.value_or(true), false); }),
       method("addInput", [](GraphRef g, std::optional<std::string> name) { return g->addInput(name.value_or("")); }),
       method("eraseInput", [](GraphRef g, int64_t i) { g->eraseInput(static_cast<std::size_t>(i)); }),
       method("permuteInputs", [](GraphRef g, std::vector<int64_t> order) { g->block()->permuteInputs({order.begin(), order.end()}); }),
@@ -412,56 +430,62 @@ void init_graphs(PyObject* module) {
                while (!g->outputs().empty()) g->eraseOutput(g->outputs().size() - 1);
                g->registerOutput(tuple);
              }),
-      method("create", [](GraphRef g, std::string kind, std::optional<PyObject*> a, std::optional<PyObject*> b) { return create(*g, kind, a.value_or(nullptr), b.value_or(nullptr)); }),
-      method("createClone", [](GraphRef g, Node* n, PyObject* f) {
-        return g->createClone(n, [f](Value* v) {
-          const Ref wrapped = checked(wrap_part(v));
-          const Ref mapped = Ref::steal(PyObject_CallOneArg(f, wrapped.get()));
-          if (!mapped) throw_python_error();
-          return to_value(mapped.get());
-        });
-      }),
+      method("create", [](GraphRef g, std::string kind, std::optional<PyObject*> a,
+                          std::optional<PyObject*> b) { return create(*g, kind, a.value_or(nullptr), b.value_or(nullptr)); }),
+      method("createClone",
+             [](GraphRef g, Node* n, PyObject* f) {
+               return g->createClone(n, [f](Value* v) {
+                 const Ref wrapped = checked(wrap_part(v));
+                 const Ref mapped = Ref::steal(PyObject_CallOneArg(f, wrapped.get()));
+                 if (!mapped) throw_python_error();
+                 return to_value(mapped.get());
+               });
+             }),
       method("createTuple", [](GraphRef g, std::vector<Value*> members) { return g->createTuple(members); }),
       method("appendNode", [](GraphRef g, Node* n) { return g->appendNode(n); }),
       method("prependNode", [](GraphRef g, Node* n) { return g->prependNode(n); }),
       method("insertNode", [](GraphRef g, Node* n) { return g->insertNode(n); }),
-      method("insert", [](GraphRef g, std::string kind, PyObject* args) {
-        const Ref items = checked(PySequence_Fast(args, "insert: a list of values was required"));
-        std::vector<Value*> values;
-        for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
-          PyObject* o = PySequence_Fast_GET_ITEM(items.get(), i);
-          values.push_back(is_value(o) ? to_value(o) : g->insertConstant(to_constant(o)));
-        }
-        return g->insert(to_kind(kind), values);
-      }),
+      method("insert",
+             [](GraphRef g, std::string kind, PyObject* args) {
+               const Ref items = checked(PySequence_Fast(args, "insert: a list of values was required"));
+               std::vector<Value*> values;
+               for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
+                 PyObject* o = PySequence_Fast_GET_ITEM(items.get(), i);
+                 values.push_back(is_value(o) ? to_value(o) : g->insertConstant(to_constant(o)));
+               }
+               return g->insert(to_kind(kind), values);
+             }),
       method("insertConstant", [](GraphRef g, PyObject* v) { return g->insertConstant(to_constant(v)); }),
       method("insertGraph", [](GraphRef g, GraphRef callee, std::vector<Value*> inputs) { return g->insertGraph(*callee, inputs); }),
       method("insertPoint", [](GraphRef g) { return g->insertPoint(); }),
-      method("setInsertPoint", [](GraphRef g, PyObject* place) {
-        if (PyObject_TypeCheck(place, ir_block_type))
-          g->setInsertPoint(to_block(place));
-        else
-          g->setInsertPoint(to_node(place));
-      }),
+      method("setInsertPoint",
+             [](GraphRef g, PyObject* place) {
+               if (PyObject_TypeCheck(place, ir_block_type))
+                 g->setInsertPoint(to_block(place));
+               else
+                 g->setInsertPoint(to_node(place));
+             }),
       method("alias_db", [](GraphRef g, std::optional<bool> strict) { return make_alias_db(std::move(g), strict.value_or(false)); }),
       method("dump_alias_db", [](GraphRef g) { return jit::AliasDb(g).toString(); }),
       method("canonicalize", [](GraphRef g, std::optional<bool> keep_names) { return jit::canonicalize(g, keep_names.value_or(false)); }),
-      method("check_operators", [](GraphRef g) { jit::check_operators(*g); }, "Raises for the first node whose operator is unknown."),
+      method(
+          "check_operators", [](GraphRef g) { jit::check_operators(*g); }, "Raises for the first node whose operator is unknown."),
       {}};
-  PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(&graph_new)},
-                         {Py_tp_dealloc, reinterpret_cast<void*>(&graph_dealloc)},
-                         {Py_tp_repr, reinterpret_cast<void*>(+[](PyObject* o) { return text_of([&] { return to_graph(o)->toString(); }); })},
-                         {Py_tp_richcompare, reinterpret_cast<void*>(+[](PyObject* a, PyObject* b, int op) -> PyObject* {
-                            if (Py_TYPE(a) != Py_TYPE(b) || (op != Py_EQ && op != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
-                            const bool same = reinterpret_cast<PyGraph*>(a)->graph == reinterpret_cast<PyGraph*>(b)->graph;
-                            return PyBool_FromLong(same == (op == Py_EQ));
-                          })},
-                         {Py_tp_hash, reinterpret_cast<void*>(+[](PyObject* o) {
-                            return static_cast<Py_hash_t>(reinterpret_cast<uintptr_t>(reinterpret_cast<PyGraph*>(o)->graph.get()) >> 4);
-                          })},
-                         {Py_tp_methods, methods},
-                         {Py_tp_doc, const_cast<char*>("A graph of the IR; str() is its text, which parse_ir reads.")},
-                         {0, nullptr}};
+  PyType_Slot slots[] = {
+      {Py_tp_new, reinterpret_cast<void*>(&graph_new)},
+      {Py_tp_dealloc, reinterpret_cast<void*>(&graph_dealloc)},
+      {Py_tp_repr, reinterpret_cast<void*>(+[](PyObject* o) { return text_of([&] { return to_graph(o)->toString(); }); })},
+      {Py_tp_richcompare, reinterpret_cast<void*>(+[](PyObject* a, PyObject* b, int op) -> PyObject* {
+         if (Py_TYPE(a) != Py_TYPE(b) || (op != Py_EQ && op != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
+         const bool same = reinterpret_cast<PyGraph*>(a)->graph == reinterpret_cast<PyGraph*>(b)->graph;
+         return PyBool_FromLong(same == (op == Py_EQ));
+       })},
+      {Py_tp_hash, reinterpret_cast<void*>(+[](PyObject* o) {
+         return static_cast<Py_hash_t>(reinterpret_cast<uintptr_t>(reinterpret_cast<PyGraph*>(o)->graph.get()) >> 4);
+       })},
+      {Py_tp_methods, methods},
+      {Py_tp_doc, const_cast<char*>("A graph of the IR; str() is its text, which parse_ir reads.")},
+      {0, nullptr}};
   PyType_Spec spec{"cresset._C.Graph", sizeof(PyGraph), 0, Py_TPFLAGS_DEFAULT, slots};
   graph_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)).release());
   checked(PyModule_AddObjectRef(module, "Graph", reinterpret_cast<PyObject*>(graph_type)));
@@ -511,7 +535,8 @@ void init_ir(PyObject* module) {
                               "parse_ir(input, parse_tensor_constants=False)\n\nReads a graph from its text."};
   const Ref function = checked(PyCFunction_NewEx(&parse, nullptr, nullptr));
   checked(PyObject_SetAttrString(module, "parse_ir", function.get()));
-  def(module, "_jit_pass_canonicalize", [](GraphRef g, std::optional<bool> keep_names) { return jit::canonicalize(g, keep_names.value_or(true)); });
+  def(module, "_jit_pass_canonicalize",
+      [](GraphRef g, std::optional<bool> keep_names) { return jit::canonicalize(g, keep_names.value_or(true)); });
   def(module, "_jit_pass_lint", [](GraphRef g) { g->lint(); });
   def(module, "_jit_graph_difference", [](GraphRef a, GraphRef b) -> std::optional<std::string> {
     std::string why;

@@ -20,7 +20,8 @@ PyMethodDef method(const char* name, F, const char* doc = nullptr) {
   static_assert(std::is_empty_v<F>, "methods are lambdas without captures");
   static const char* method_name;
   method_name = name;
-  return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(+[](PyObject* self, PyObject* const* args, Py_ssize_t n) -> PyObject* {
+  return {name,
+          reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(+[](PyObject* self, PyObject* const* args, Py_ssize_t n) -> PyObject* {
             PyObject* all[16] = {self};
             if (n > 15) {
               PyErr_Format(PyExc_TypeError, "%s() takes fewer arguments", method_name);
@@ -38,7 +39,8 @@ PyGetSetDef property(const char* name, F, const char* doc = nullptr) {
   static_assert(std::is_empty_v<F>);
   static const char* property_name;
   property_name = name;
-  return {name, [](PyObject* self, void*) -> PyObject* { return detail::call_lambda<F, 0>(property_name, &self, 1); }, nullptr, doc, nullptr};
+  return {name, [](PyObject* self, void*) -> PyObject* { return detail::call_lambda<F, 0>(property_name, &self, 1); }, nullptr, doc,
+          nullptr};
 }
 
 /// What Python holds of a graph and its parts: the graph lives as long as any of them; a part that was destroyed raises.

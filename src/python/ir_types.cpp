@@ -22,7 +22,8 @@ void type_dealloc(PyObject* o) {
 }
 
 PyObject* type_compare(PyObject* a, PyObject* b, int op) {
-  if (!PyObject_TypeCheck(a, ir_type_type) || !PyObject_TypeCheck(b, ir_type_type) || (op != Py_EQ && op != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
+  if (!PyObject_TypeCheck(a, ir_type_type) || !PyObject_TypeCheck(b, ir_type_type) || (op != Py_EQ && op != Py_NE))
+    Py_RETURN_NOTIMPLEMENTED;
   return PyBool_FromLong((*reinterpret_cast<PyIrType*>(a)->type == *reinterpret_cast<PyIrType*>(b)->type) == (op == Py_EQ));
 }
 Py_hash_t type_hash(PyObject* o) {
@@ -173,7 +174,8 @@ TypePtr to_type(PyObject* o) {
 
 void init_ir_types(PyObject* module) {
   static PyMethodDef methods[] = {
-      method("str", [](TypePtr t) { return t->str(); }, "The spelling of IR text."),
+      method(
+          "str", [](TypePtr t) { return t->str(); }, "The spelling of IR text."),
       method("kind", [](TypePtr t) { return std::string(class_name(t->kind)); }),
       method("isSubtypeOf", [](TypePtr t, TypePtr o) { return t->is_subtype_of(*o); }),
       method("containedTypes", [](TypePtr t) { return t->contained; }),
@@ -229,7 +231,8 @@ void init_ir_types(PyObject* module) {
                });
              }),
       {}};
-  static PyGetSetDef properties[] = {property("annotation_str", [](TypePtr t) { return t->annotation_str(); }, "The spelling of Python annotations."), {}};
+  static PyGetSetDef properties[] = {
+      property("annotation_str", [](TypePtr t) { return t->annotation_str(); }, "The spelling of Python annotations."), {}};
   PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(&type_dealloc)},
                          {Py_tp_new, reinterpret_cast<void*>(&type_new)},
                          {Py_tp_repr, reinterpret_cast<void*>(&type_repr)},
@@ -257,12 +260,17 @@ void init_ir_types(PyObject* module) {
       {"ofComplexDoubles", +[](PyObject* c, PyObject*) { return list_of_kind(c, TypeKind::Complex); }, METH_STATIC | METH_NOARGS, nullptr},
       {}};
   static PyMethodDef optional_methods[] = {
-      {"ofTensor", +[](PyObject*, PyObject*) -> PyObject* { return wrap_type(optional_of(basic_type(TypeKind::Tensor))); }, METH_STATIC | METH_NOARGS, nullptr}, {}};
+      {"ofTensor", +[](PyObject*, PyObject*) -> PyObject* { return wrap_type(optional_of(basic_type(TypeKind::Tensor))); },
+       METH_STATIC | METH_NOARGS, nullptr},
+      {}};
   static std::array<std::string, static_cast<std::size_t>(TypeKind::Enum) + 1> names;
   for (std::size_t k = 0; k < kind_types.size(); ++k) {
     const auto kind = static_cast<TypeKind>(k);
     names[k] = std::string("cresset._C.") + class_name(kind);
-    PyMethodDef* own = kind == TypeKind::Tensor ? tensor_methods : kind == TypeKind::List ? list_methods : kind == TypeKind::Optional ? optional_methods : class_methods;
+    PyMethodDef* own = kind == TypeKind::Tensor     ? tensor_methods
+                       : kind == TypeKind::List     ? list_methods
+                       : kind == TypeKind::Optional ? optional_methods
+                                                    : class_methods;
     PyType_Slot kind_slots[] = {{Py_tp_base, ir_type_type}, {Py_tp_methods, own}, {0, nullptr}};
     PyType_Spec kind_spec{names[k].c_str(), sizeof(PyIrType), 0, Py_TPFLAGS_DEFAULT, kind_slots};
     kind_types[k] = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&kind_spec)).release());

@@ -60,7 +60,8 @@ PyObject* function_call(PyObject* self, PyObject* args, PyObject* kwargs) {
 }
 
 intrusive_ptr<jit::Function> to_function(PyObject* o) {
-  CRESSET_CHECK_TYPE(PyObject_TypeCheck(o, script_function_type), "a ScriptFunction was required; a ", type_name(Py_TYPE(o)), " was given.");
+  CRESSET_CHECK_TYPE(PyObject_TypeCheck(o, script_function_type), "a ScriptFunction was required; a ", type_name(Py_TYPE(o)),
+                     " was given.");
   return reinterpret_cast<PyFunction*>(o)->function;
 }
 
@@ -130,11 +131,16 @@ void init_alias_db(PyObject* module) {
       method("writes_to_alias", [](PyObject* db, Node* n, Values values) { return alias_db_of(db).writesToAlias(n, value_set(values)); }),
       method("writes_to_wildcard", [](PyObject* db, Node* n) { return alias_db_of(db).writesToWildcard(n); }),
       method("escapes_scope", [](PyObject* db, Values values) { return alias_db_of(db).escapesScope(value_set(values)); }),
-      method("safe_to_change_aliasing", [](PyObject* db, Value* a, Value* b) { return alias_db_of(db).safeToChangeAliasingRelationship(a, b); }),
-      method("move_after_topologically_valid", [](PyObject* db, Node* n, Node* t) { return alias_db_of(db).moveAfterTopologicallyValid(n, t); }),
-      method("move_before_topologically_valid", [](PyObject* db, Node* n, Node* t) { return alias_db_of(db).moveBeforeTopologicallyValid(n, t); }),
-      method("could_move_after_topologically", [](PyObject* db, Node* n, Node* t) { return alias_db_of(db).couldMoveAfterTopologically(n, t); }),
-      method("could_move_before_topologically", [](PyObject* db, Node* n, Node* t) { return alias_db_of(db).couldMoveBeforeTopologically(n, t); }),
+      method("safe_to_change_aliasing",
+             [](PyObject* db, Value* a, Value* b) { return alias_db_of(db).safeToChangeAliasingRelationship(a, b); }),
+      method("move_after_topologically_valid",
+             [](PyObject* db, Node* n, Node* t) { return alias_db_of(db).moveAfterTopologicallyValid(n, t); }),
+      method("move_before_topologically_valid",
+             [](PyObject* db, Node* n, Node* t) { return alias_db_of(db).moveBeforeTopologicallyValid(n, t); }),
+      method("could_move_after_topologically",
+             [](PyObject* db, Node* n, Node* t) { return alias_db_of(db).couldMoveAfterTopologically(n, t); }),
+      method("could_move_before_topologically",
+             [](PyObject* db, Node* n, Node* t) { return alias_db_of(db).couldMoveBeforeTopologically(n, t); }),
       {}};
   PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(&alias_db_dealloc)},
                          {Py_tp_repr, reinterpret_cast<void*>(+[](PyObject* o) -> PyObject* {
@@ -187,23 +193,23 @@ void init_passes(PyObject* module) {
     rewriter.RegisterRewritePattern(pattern, replacement);
     return static_cast<int64_t>(rewriter.runOnGraph(g));
   });
-  def(module, "_jit_count_pattern_matches", [](std::string pattern, GraphRef g) {
-    return static_cast<int64_t>(jit::findPatternMatches(*jit::parse_ir(pattern), *g).size());
-  });
+  def(module, "_jit_count_pattern_matches",
+      [](std::string pattern, GraphRef g) { return static_cast<int64_t>(jit::findPatternMatches(*jit::parse_ir(pattern), *g).size()); });
 }
 
 }  // namespace
 
 void init_script_function(PyObject* module) {
-  static PyMethodDef methods[] = {
-      method("graph_copy", [](FunctionRef f) { return f->graph()->copy(); }),
-      method("dump_code", [](FunctionRef f) { return f->code()->dump(); }, "The instructions that run."),
-      method("_invalidate",
-             [](FunctionRef f) {
-               if (auto* g = dynamic_cast<jit::GraphFunction*>(f.get())) g->invalidate();
-             },
-             "Forgets compiled code, after the graph was changed."),
-      {}};
+  static PyMethodDef methods[] = {method("graph_copy", [](FunctionRef f) { return f->graph()->copy(); }),
+                                  method(
+                                      "dump_code", [](FunctionRef f) { return f->code()->dump(); }, "The instructions that run."),
+                                  method(
+                                      "_invalidate",
+                                      [](FunctionRef f) {
+                                        if (auto* g = dynamic_cast<jit::GraphFunction*>(f.get())) g->invalidate();
+                                      },
+                                      "Forgets compiled code, after the graph was changed."),
+                                  {}};
   static PyGetSetDef properties[] = {property("graph", [](FunctionRef f) { return f->graph(); }),
                                      property("inlined_graph",
                                               [](FunctionRef f) {
@@ -222,12 +228,12 @@ void init_script_function(PyObject* module) {
                          {Py_tp_getset, properties},
                          {Py_tp_doc, const_cast<char*>("A function with a graph.")},
                          {0, nullptr}};
-  PyType_Spec spec{"cresset._C.ScriptFunction", sizeof(PyFunction), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+  PyType_Spec spec{"cresset._C.ScriptFunction", sizeof(PyFunction), 0,
+                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
   script_function_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)).release());
   checked(PyModule_AddObjectRef(module, "ScriptFunction", reinterpret_cast<PyObject*>(script_function_type)));
-  def(module, "_create_function_from_graph", [](std::string name, GraphRef g) {
-    return FunctionRef(make_intrusive<jit::GraphFunction>(std::move(name), std::move(g)));
-  });
+  def(module, "_create_function_from_graph",
+      [](std::string name, GraphRef g) { return FunctionRef(make_intrusive<jit::GraphFunction>(std::move(name), std::move(g))); });
   def(module, "_jit_run_graph", [](GraphRef g, std::vector<PyObject*> args) {
     Stack stack;
     for (PyObject* o : args) stack.push_back(to_ivalue(o, *basic_type(TypeKind::Any), "graph"));

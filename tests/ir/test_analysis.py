@@ -352,7 +352,7 @@ REWRITES = {
     "shared constants": ("graph(%x):\n  %k : int = prim::Constant[value=2]()\n  %y = aten::add(%x, %x, %k)\n  return (%y)", NEG,
                          body("  %k : int = prim::Constant[value=2]()\n  %a = aten::add(%x, %x, %k)\n  %b = aten::add(%a, %a, %k)\n  return (%b, %k)"), 2, ["!aten::add", "value=2"]),
     "strings are expressions": ('graph(%x):\n  %y = my::op[name="a.*"](%x)\n  return (%y)', NEG,
-                                body('  %a : Tensor = my::op[name="abc"](%x)\n  %b : Tensor = my::op[name="xabc"](%a)\n  return (%b)'), 0, ["abc"]),
+                                body('  %a : Tensor = my::op[name="abc"](%x)\n  %b : Tensor = my::op[name="xabc"](%a)\n  return (%b)'), 1, ["%a : Tensor = aten::neg(%x)", "xabc"]),
     "marked nodes stay": (RELU, NEG, body("  %a = aten::relu[to_compile=0](%x)\n  return (%a)"), 0, ["aten::relu[to_compile=0]"]),
     "type and name are kept": (RELU, NEG, body("  %a : Float(2, 3) = my::src(%x)\n  %b : Float(2, 3) = aten::relu(%a)\n  return (%b)"), 1, ["%b : Float(2, 3) = aten::neg(%a)"]),
     "does not feed on itself": (RELU, "graph(%x):\n  %a = aten::relu(%x)\n  %y = aten::neg(%a)\n  return (%y)", body("  %a = aten::relu(%x)\n  return (%a)"), 1, ["aten::neg"]),
@@ -365,7 +365,8 @@ REWRITES = {
     "a write to an input stays": ("graph(%x):\n  %y = aten::relu_(%x)\n  return (%y)", RELU, body("  %a = aten::relu_(%x)\n  return (%a)"), 0, ["relu_"]),
     "a write nobody sees may go": ("graph(%x):\n  %y = aten::relu_(%x)\n  return (%y)", RELU,
                                    body("  %p = aten::neg(%x)\n  %a = aten::relu_(%p)\n  %q = aten::neg(%a)\n  return (%q)"), 1, ["!relu_"]),
-    "no new aliases of what the caller has": (*DROP, body("  %a = aten::contiguous(%x, %o)\n  return (%a)"), 0, ["contiguous"]) ,
+    "no new aliases of what the caller has": ("graph(%x):\n  %y = aten::neg(%x)\n  return (%y)", "graph(%x):\n  return (%x)",
+                                              body("  %a = aten::neg(%x)\n  return (%a)"), 0, ["neg"]),
     "no new aliases of what is written": ("graph(%x):\n  %y = aten::neg(%x)\n  return (%y)", "graph(%x):\n  return (%x)",
                                           body("  %p = aten::relu(%x)\n  %a = aten::neg(%p)\n  %b = aten::add_(%a, %x, %o)\n  %q = aten::add(%p, %b, %o)\n  return (%q)"), 0, ["neg"]),
 }

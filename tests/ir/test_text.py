@@ -374,12 +374,12 @@ def test_reading_is_linear():
         lines = ["graph(%x : Tensor):", "  %one : int = prim::Constant[value=1]()"]
         lines += [f"  %v{i} : Tensor = aten::add(%{'x' if i == 0 else f'v{i - 1}'}, %x, %one)" for i in range(n)]
         text = "\n".join(lines + [f"  return (%v{n - 1})"])
-        start = time.perf_counter()
+        start = time.process_time()
         graph = _C.parse_ir(text)
         printed = str(graph)
         graph.lint()
         assert printed.count("\n") == n + 3
-        return time.perf_counter() - start
+        return time.process_time() - start
 
     seconds(2000)
     small, large = min(seconds(4000) for _ in range(3)), seconds(40000)

@@ -19,6 +19,8 @@ class CRESSET_API AliasDb {
     bool strict = false;
     /// Inputs are memory of their own instead of the wildcard: what a graph does to given arguments (patterns).
     bool independent_inputs = false;
+    /// Nodes without operator give new values and write nothing.
+    bool unknown_is_pure = false;
   };
   explicit AliasDb(std::shared_ptr<const Graph> graph, Options options);
   explicit AliasDb(std::shared_ptr<const Graph> graph) : AliasDb(std::move(graph), Options()) {}

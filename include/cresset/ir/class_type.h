@@ -77,7 +77,8 @@ using ClassTypePtr = std::shared_ptr<ClassType>;
 /// The methods that a class must have to be used in its place.
 class CRESSET_API InterfaceType final : public Type {
  public:
-  InterfaceType(std::string qualified_name, bool is_module) : Type(TypeKind::Interface, {}, std::move(qualified_name)), is_module_(is_module) {}
+  InterfaceType(std::string qualified_name, bool is_module)
+      : Type(TypeKind::Interface, {}, std::move(qualified_name)), is_module_(is_module) {}
   static std::shared_ptr<InterfaceType> create(std::string qualified_name, bool is_module = false) {
     return std::make_shared<InterfaceType>(std::move(qualified_name), is_module);
   }

@@ -18,7 +18,9 @@ namespace cresset::jit {
 class CRESSET_API ScriptException : public Error {
  public:
   ScriptException(std::string message, std::string class_name)
-      : Error(class_name.empty() ? message : class_name + ": " + message), raised_(std::move(message)), class_name_(std::move(class_name)) {}
+      : Error(class_name.empty() ? message : class_name + ": " + message),
+        raised_(std::move(message)),
+        class_name_(std::move(class_name)) {}
   const std::string& raised_message() const { return raised_; }
   const std::string& class_name() const { return class_name_; }
 

@@ -81,10 +81,9 @@ using InlinedCallStackPtr = std::shared_ptr<const InlinedCallStack>;
 enum class AttributeKind : uint8_t { f, fs, c, cs, i, is, s, ss, t, ts, g, gs, ty, tys, ival };
 CRESSET_API const char* toString(AttributeKind kind);
 
-using AttributeValue =
-    std::variant<double, std::vector<double>, std::complex<double>, std::vector<std::complex<double>>, int64_t, std::vector<int64_t>,
-                 std::string, std::vector<std::string>, Tensor, std::vector<Tensor>, std::shared_ptr<Graph>,
-                 std::vector<std::shared_ptr<Graph>>, TypePtr, std::vector<TypePtr>, IValue>;
+using AttributeValue = std::variant<double, std::vector<double>, std::complex<double>, std::vector<std::complex<double>>, int64_t,
+                                    std::vector<int64_t>, std::string, std::vector<std::string>, Tensor, std::vector<Tensor>,
+                                    std::shared_ptr<Graph>, std::vector<std::shared_ptr<Graph>>, TypePtr, std::vector<TypePtr>, IValue>;
 
 struct Attribute {
   Symbol name;
@@ -214,7 +213,7 @@ class CRESSET_API Node {
   void moveBefore(Node* n);
   void moveAfter(Node* n);
   bool isBefore(const Node* n) const;
-  bool isAfter(const Node* n) const { return n != this && !isBefore(n) ; }
+  bool isAfter(const Node* n) const { return n != this && !isBefore(n); }
   /// Out of its block's list; the graph keeps it.
   void removeFromList();
   /// Removes the node and all that is nested in it. No output may have uses.
@@ -231,10 +230,10 @@ class CRESSET_API Node {
   Node* copyAttributes(const Node& from);
   Node* setAttribute(Symbol name, AttributeValue value);
   const AttributeValue& attribute(Symbol name) const;
-#define CRESSET_ATTRIBUTE(k, ...)                                                                                  \
-  Node* k##_(Symbol name, __VA_ARGS__ v) {                                                                         \
+#define CRESSET_ATTRIBUTE(k, ...)                                                                                             \
+  Node* k##_(Symbol name, __VA_ARGS__ v) {                                                                                    \
     return setAttribute(name, AttributeValue(std::in_place_index<static_cast<std::size_t>(AttributeKind::k)>, std::move(v))); \
-  }                                                                                                                \
+  }                                                                                                                           \
   const __VA_ARGS__& k(Symbol name) const { return std::get<static_cast<std::size_t>(AttributeKind::k)>(typed(name, AttributeKind::k)); }
   CRESSET_ATTRIBUTE(f, double)
   CRESSET_ATTRIBUTE(fs, std::vector<double>)
@@ -288,7 +287,10 @@ class CRESSET_API Node {
   const Attribute* find(Symbol name) const;
   const AttributeValue& typed(Symbol name, AttributeKind kind) const;
   // The operator must be looked up again.
-  void changed() { operator_ = nullptr; operator_generation_ = 0; }
+  void changed() {
+    operator_ = nullptr;
+    operator_generation_ = 0;
+  }
   void remove_use(std::size_t i);
   void assign_position();
   Value* dropInput(std::size_t i);

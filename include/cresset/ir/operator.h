@@ -11,8 +11,8 @@ using BuiltinFunction = void (*)(Stack&);
 
 /// What analyses may assume of an operator.
 struct OperatorFacts {
-  bool side_effects = false;     // never removed, duplicated or reordered with others of this kind
-  bool nondeterministic = false; // two calls with the same arguments may differ
+  bool side_effects = false;      // never removed, duplicated or reordered with others of this kind
+  bool nondeterministic = false;  // two calls with the same arguments may differ
   AliasAnalysisKind alias = AliasAnalysisKind::FROM_SCHEMA;
 };
 
@@ -66,7 +66,8 @@ CRESSET_API void register_builtins(const BuiltinRow* rows, std::size_t count);
 using TypeVariables = std::unordered_map<std::string, TypePtr>;
 /// Can a value of type `actual` be passed for `formal`? Binds type variables; says why not when asked.
 CRESSET_API bool match_type(const TypePtr& formal, const TypePtr& actual, TypeVariables& variables, std::string* why_not = nullptr);
-/// A schema's type as a type of values: variables replaced, named integers (ScalarType, Layout, SymInt) as int. Null when a variable is unbound.
+/// A schema's type as a type of values: variables replaced, named integers (ScalarType, Layout, SymInt) as int. Null when a variable is
+/// unbound.
 CRESSET_API TypePtr value_type_of(const TypePtr& formal, const TypeVariables& variables);
 CRESSET_API bool inputs_match_schema(const Node& n, const FunctionSchema& schema);
 /// Types of the outputs that the schema gives for these inputs; empty when they do not match.

@@ -11,9 +11,9 @@ namespace cresset::jit {
 
 /// A change of graphs that keeps their meaning.
 struct Pass {
-  std::string name;     // as PyTorch's _jit_pass_NAME says it
-  std::string phase;    // "cleanup", "simplify", "lower", …
-  std::string summary;  // one line
+  std::string name;                // as PyTorch's _jit_pass_NAME says it
+  std::string phase;               // "cleanup", "simplify", "lower", …
+  std::string summary;             // one line
   std::vector<std::string> needs;  // passes that must have run before, when they are in the same pipeline
   std::vector<std::string> keeps;  // what it never touches: "names", "marks", "aliasing"
   /// Changes the graph in place; true when it did.
@@ -42,7 +42,8 @@ struct PipelineOptions {
   std::function<void(const PassReport&)> report;
 };
 /// Runs passes by name in the given order; an error names the pass.
-CRESSET_API bool run_passes(const std::shared_ptr<Graph>& graph, const std::vector<std::string>& names, const PipelineOptions& options = {});
+CRESSET_API bool run_passes(const std::shared_ptr<Graph>& graph, const std::vector<std::string>& names,
+                            const PipelineOptions& options = {});
 /// The order of lowering.
 CRESSET_API const std::vector<std::string>& lowering_passes();
 /// "after 3 dce (changed)": the heading of a dump; the graph's text follows it.

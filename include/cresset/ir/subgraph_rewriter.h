@@ -12,7 +12,7 @@ namespace cresset::jit {
 
 struct Match {
   Node* anchor = nullptr;
-  std::unordered_map<const Node*, Node*> nodes;     // pattern to graph
+  std::unordered_map<const Node*, Node*> nodes;  // pattern to graph
   std::unordered_map<const Value*, Value*> values;
 };
 /// Decides about a match; receives the pattern's values by name ("x" of %x).
@@ -24,8 +24,8 @@ CRESSET_API std::optional<Match> match_at(const Graph& pattern, Node* anchor);
 
 class CRESSET_API SubgraphRewriter {
  public:
-  /// Both graphs have the same inputs and outputs, in the same order. With `values`, nodes that define a value named first in the replacement
-  /// take place and scope of the node that defines the value named second in the pattern; others those of the anchor.
+  /// Both graphs have the same inputs and outputs, in the same order. With `values`, nodes that define a value named first in the
+  /// replacement take place and scope of the node that defines the value named second in the pattern; others those of the anchor.
   void RegisterRewritePattern(const std::string& pattern, const std::string& replacement,
                               std::vector<std::pair<std::string, std::string>> values = {});
   /// Rewrites until nothing matches any more (a replacement is not rewritten by its own rule). Gives the number of rewrites.
@@ -33,7 +33,7 @@ class CRESSET_API SubgraphRewriter {
   /// The replacement stands in the block of the anchor, where all operands are defined and no result is used yet; its results take the
   /// types and names of the replaced ones. A match is left alone when the meaning would change: something in between writes what it
   /// reads, a write of the pattern is visible elsewhere and the replacement does not write, or a result would become (or cease to be) an
-  /// alias that somebody can see.
+  /// alias that somebody can see. Operators without a schema are taken as pure here: the rule says what they do.
   std::size_t runOnGraph(const std::shared_ptr<Graph>& graph, const std::vector<MatchFilter>& filters = {});
   std::size_t runOnGraph(const std::shared_ptr<Graph>& graph, const MatchFilter& filter) {
     return runOnGraph(graph, std::vector<MatchFilter>{filter});
@@ -44,9 +44,6 @@ class CRESSET_API SubgraphRewriter {
     std::shared_ptr<Graph> pattern, replacement;
     std::unordered_map<std::string, Value*> pattern_values, replacement_values;
     std::unordered_map<const Node*, const Node*> places;  // replacement to pattern
-    // By output, which inputs it may alias.
-    std::vector<std::vector<bool>> pattern_aliases, replacement_aliases;
-    bool pattern_writes = false, replacement_writes = false;
   };
   struct Run;
   std::vector<Rule> rules_;

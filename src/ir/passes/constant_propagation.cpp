@@ -84,7 +84,8 @@ class Propagation {
     const WithInsertPoint guard(n);
     for (std::size_t i = 0; i < stack.size(); ++i) {
       const TypePtr& declared = n->output(i)->type();
-      const bool keep_type = declared->kind == TypeKind::List || declared->kind == TypeKind::Dict || declared->kind == TypeKind::Tuple || declared->kind == TypeKind::Optional;
+      const bool keep_type = declared->kind == TypeKind::List || declared->kind == TypeKind::Dict || declared->kind == TypeKind::Tuple ||
+                             declared->kind == TypeKind::Optional;
       const auto constant = tryInsertConstant(*graph_, stack[i], keep_type ? declared : nullptr);
       if (!constant) return;
       (*constant)->node()->setSourceRange(n->sourceRange());

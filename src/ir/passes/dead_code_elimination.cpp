@@ -121,12 +121,13 @@ class DeadCode {
       if (!owner || live_nodes_.count(owner)) dead.push_back(n);
     });
     bool changed = !dead.empty();
-    // Results of arms and bodies go first, so that nothing uses the dead nodes any more.
+    // Results of arms and bodies and initial values of loops go first, so that nothing uses the dead nodes any more.
     for (Node* n : structured) {
       const std::size_t skip = n->kind() == prim::Loop ? 1 : 0;
       for (std::size_t i = n->outputs().size(); i-- > 0;) {
         if (needed_output(n, i)) continue;
         for (Block* b : n->blocks()) b->eraseOutput(i + skip);
+        if (skip) n->removeInput(i + 2);
         changed = true;
       }
     }
@@ -135,10 +136,7 @@ class DeadCode {
       for (std::size_t i = n->outputs().size(); i-- > 0;) {
         if (needed_output(n, i)) continue;
         n->eraseOutput(i);
-        if (n->kind() == prim::Loop) {
-          n->blocks()[0]->eraseInput(i + 1);
-          n->removeInput(i + 2);
-        }
+        if (n->kind() == prim::Loop) n->blocks()[0]->eraseInput(i + 1);
       }
     }
     graph_->block()->visit([&](Node* n) { changed = subgraph(n) || changed; });

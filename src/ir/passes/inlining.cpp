@@ -1,5 +1,5 @@
-// Replaces calls of functions and methods by their graphs. Nodes remember the calls: their call stack gains the call site, with the instance
-// path of the module for methods.
+// Replaces calls of functions and methods by their graphs. Nodes remember the calls: their call stack gains the call site, with the
+// instance path of the module for methods.
 #include <unordered_set>
 
 #include <cresset/ir/class_type.h>
@@ -64,8 +64,8 @@ void inline_call(Graph& graph, Node* call) {
   Node* before = call->prev();
   const WithInsertPoint guard(call);
   const std::vector<Value*> results = graph.insertGraph(*f->graph(), inputs);
-  CRESSET_CHECK(results.size() == call->outputs().size(), "inline: ", f->qualname(), " gives ", results.size(), " values; ", call->str(), " takes ",
-                call->outputs().size(), ".");
+  CRESSET_CHECK(results.size() == call->outputs().size(), "inline: ", f->qualname(), " gives ", results.size(), " values; ", call->str(),
+                " takes ", call->outputs().size(), ".");
   // One stack object for all nodes with the same inner one.
   std::unordered_map<const InlinedCallStack*, InlinedCallStackPtr> stacks;
   const auto mark = [&](Node* n) {
@@ -109,7 +109,8 @@ bool inline_calls(const std::shared_ptr<Graph>& graph) {
       continue;
     }
     if (inlinable(n)) {
-      CRESSET_CHECK(++done < kMostCalls, "inline: more than ", kMostCalls, " calls; is the function '", callee_of(n)->qualname(), "' recursive?");
+      CRESSET_CHECK(++done < kMostCalls, "inline: more than ", kMostCalls, " calls; is the function '", callee_of(n)->qualname(),
+                    "' recursive?");
       Node* before = n->prev();
       inline_call(*graph, n);
       stack.back().next = before->next();
@@ -120,7 +121,8 @@ bool inline_calls(const std::shared_ptr<Graph>& graph) {
   }
   bool changed = done > 0;
   graph->block()->visit([&](Node* n) {
-    if (n->hasAttribute(attr::Subgraph) && n->kindOf(attr::Subgraph) == AttributeKind::g) changed = inline_calls(n->g(attr::Subgraph)) || changed;
+    if (n->hasAttribute(attr::Subgraph) && n->kindOf(attr::Subgraph) == AttributeKind::g)
+      changed = inline_calls(n->g(attr::Subgraph)) || changed;
   });
   return changed;
 }
