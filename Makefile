@@ -17,6 +17,7 @@ build: setup
 demo: build
 	@examples/digits/demo.sh
 
+test test-slow: export CRESSET_SETUP_TESTS = 1
 test: build
 	@$(PYTHON) tools/run_tests --build build/dev
 

@@ -87,9 +87,10 @@ variable_list run_backward(const edge_list& roots, variable_list&& grad_outputs,
 void backward(const variable_list& tensors, const variable_list& grad_tensors, std::optional<bool> retain_graph, bool create_graph,
               const variable_list& inputs) {
   for (const Tensor& t : tensors)
-    CRESSET_CHECK(!t.key_set().has(DispatchKey::FuncTorchBatched),
-                  "backward() called inside a functorch transform. This is not supported, please use functorch.grad or functorch.vjp instead "
-                  "or call backward() outside of functorch transforms.");
+    CRESSET_CHECK(
+        !t.key_set().has(DispatchKey::FuncTorchBatched),
+        "backward() called inside a functorch transform. This is not supported, please use functorch.grad or functorch.vjp instead "
+        "or call backward() outside of functorch transforms.");
   run_backward(tensors, make_grads(tensors, grad_tensors), retain_graph.value_or(create_graph), create_graph, inputs, true, true);
 }
 

@@ -37,8 +37,8 @@ constexpr std::array<const char*, 5> kForeign = {"cuda", "xla", "mps", "xpu", "h
 // In the order of DeviceType, from HIP on.
 constexpr std::array kNamesWithoutSlot = {"hip",  "xpu",    "mps",   "hpu",    "mtia",   "lazy",   "ipu",  "ve",
                                           "fpga", "vulkan", "metal", "mkldnn", "opengl", "opencl", "ideep"};
-static_assert(kNamesWithoutSlot.size() == static_cast<std::size_t>(DeviceType::COMPILE_TIME_MAX_DEVICE_TYPES) -
-                                              static_cast<std::size_t>(DeviceType::HIP));
+static_assert(kNamesWithoutSlot.size() ==
+              static_cast<std::size_t>(DeviceType::COMPILE_TIME_MAX_DEVICE_TYPES) - static_cast<std::size_t>(DeviceType::HIP));
 
 void check_new_name(const Names& n, const std::string& name) {
   CRESSET_CHECK(!name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) || c == '_'; }) &&

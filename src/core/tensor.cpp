@@ -111,7 +111,8 @@ Tensor empty_strided_generic(IntArrayRef sizes, IntArrayRef strides, Allocator* 
   check_sizes_nonnegative(sizes);
   const std::size_t nbytes = compute_storage_nbytes(sizes, strides, element_size(dtype));
   const auto type = static_cast<DeviceType>(ks.highestBackendIndex());
-  Storage storage(make_storage_impl(StorageImpl::use_byte_size_t(), static_cast<int64_t>(nbytes), DataPtr(), allocator, true, Device(type)));
+  Storage storage(
+      make_storage_impl(StorageImpl::use_byte_size_t(), static_cast<int64_t>(nbytes), DataPtr(), allocator, true, Device(type)));
   auto impl = make_intrusive<TensorImpl>(std::move(storage), ks, dtype);
   impl->set_sizes_and_strides(sizes, strides);
   return Tensor(std::move(impl));

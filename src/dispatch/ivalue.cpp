@@ -33,9 +33,9 @@ IValue::IValue(intrusive_ptr<ivalue::Future> p) noexcept : tag_(Tag::Future) { p
 IValue::IValue(intrusive_ptr<ivalue::FunctionBase> p) noexcept : tag_(Tag::Function) { payload_.p = p.release(); }
 
 const char* IValue::tagKind() const {
-  constexpr const char* names[] = {"None",  "Tensor", "Double", "ComplexDouble", "Int",     "Bool",   "String", "List",
-                                   "Tuple", "Dict",   "Device", "Generator",     "Storage", "Object", "Capsule",
-                                   "ScriptObject", "Enum", "Future", "Function"};
+  constexpr const char* names[] = {"None",    "Tensor",       "Double", "ComplexDouble", "Int",       "Bool",    "String",
+                                   "List",    "Tuple",        "Dict",   "Device",        "Generator", "Storage", "Object",
+                                   "Capsule", "ScriptObject", "Enum",   "Future",        "Function"};
   return names[static_cast<std::size_t>(tag_)];
 }
 

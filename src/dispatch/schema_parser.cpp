@@ -14,21 +14,33 @@ namespace cresset {
 namespace {
 
 const std::unordered_map<std::string_view, TypeKind>& base_types() {
-  static const auto* m =
-      new std::unordered_map<std::string_view, TypeKind>{{"Tensor", TypeKind::Tensor},       {"Scalar", TypeKind::Number},
-                                                         {"number", TypeKind::Number},       {"int", TypeKind::Int},
-                                                         {"SymInt", TypeKind::SymInt},       {"float", TypeKind::Float},
-                                                         {"SymFloat", TypeKind::Float},      {"complex", TypeKind::Complex},
-                                                         {"bool", TypeKind::Bool},           {"SymBool", TypeKind::Bool},
-                                                         {"str", TypeKind::String},          {"Device", TypeKind::Device},
-                                                         {"DeviceIndex", TypeKind::Int},     {"ScalarType", TypeKind::ScalarType},
-                                                         {"Layout", TypeKind::Layout},       {"MemoryFormat", TypeKind::MemoryFormat},
-                                                         {"Generator", TypeKind::Generator}, {"Storage", TypeKind::Storage},
-                                                         {"Stream", TypeKind::Stream},       {"Any", TypeKind::Any},
-                                                         {"AnyList", TypeKind::AnyList},     {"AnyTuple", TypeKind::AnyTuple},
-                                                         {"AnyClassType", TypeKind::AnyClass},
-                                                         {"AnyEnumType", TypeKind::AnyEnum},       {"Capsule", TypeKind::Capsule},
-                                                         {"QScheme", TypeKind::Int},         {"NoneType", TypeKind::None}};
+  static const auto* m = new std::unordered_map<std::string_view, TypeKind>{{"Tensor", TypeKind::Tensor},
+                                                                            {"Scalar", TypeKind::Number},
+                                                                            {"number", TypeKind::Number},
+                                                                            {"int", TypeKind::Int},
+                                                                            {"SymInt", TypeKind::SymInt},
+                                                                            {"float", TypeKind::Float},
+                                                                            {"SymFloat", TypeKind::Float},
+                                                                            {"complex", TypeKind::Complex},
+                                                                            {"bool", TypeKind::Bool},
+                                                                            {"SymBool", TypeKind::Bool},
+                                                                            {"str", TypeKind::String},
+                                                                            {"Device", TypeKind::Device},
+                                                                            {"DeviceIndex", TypeKind::Int},
+                                                                            {"ScalarType", TypeKind::ScalarType},
+                                                                            {"Layout", TypeKind::Layout},
+                                                                            {"MemoryFormat", TypeKind::MemoryFormat},
+                                                                            {"Generator", TypeKind::Generator},
+                                                                            {"Storage", TypeKind::Storage},
+                                                                            {"Stream", TypeKind::Stream},
+                                                                            {"Any", TypeKind::Any},
+                                                                            {"AnyList", TypeKind::AnyList},
+                                                                            {"AnyTuple", TypeKind::AnyTuple},
+                                                                            {"AnyClassType", TypeKind::AnyClass},
+                                                                            {"AnyEnumType", TypeKind::AnyEnum},
+                                                                            {"Capsule", TypeKind::Capsule},
+                                                                            {"QScheme", TypeKind::Int},
+                                                                            {"NoneType", TypeKind::None}};
   return *m;
 }
 

@@ -11,7 +11,8 @@ namespace cresset::jit {
 #define CRESSET_FORALL_OPCODES(_)                                                                                                          \
   /* control */                                                                                                                            \
   _(RETURN)                                                                                                                                \
-  _(JUMP) /* to a */ _(JUMP_IF_NOT) /* s[a], to b */ _(LOOP_NEXT) /* s[a] += 1; if s[a] < s[b] jump to c */ /* moves */                    \
+  _(JUMP)                                                                                                                                  \
+  /* to a */ _(JUMP_IF_NOT) /* s[a], to b */ _(LOOP_NEXT) /* s[a] += 1; if s[a] < s[b] jump to c */ /* moves */                            \
       _(MOVE) /* s[a] = s[b] */ _(COPY) /* r[a] = r[b] */ _(TAKE) /* r[a] = moved r[b] */ _(LOAD) /* r[a] = constant b */ _(               \
           DROP) /* r[a] */                                                                                                                 \
       _(BOX_INT) _(BOX_FLOAT) _(BOX_BOOL) /* r[a] = s[b] */ _(UNBOX_INT) _(UNBOX_FLOAT)                                                    \

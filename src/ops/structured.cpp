@@ -64,7 +64,6 @@ Tensor allocate_meta(const TensorSpec& spec) {
   return cresset::detail::empty_meta(spec.sizes, strides, spec.dtype);
 }
 
-
 void prepare_out(const char* op, const TensorSpec& spec, const Tensor& out) {
   CRESSET_CHECK_TYPE(out.defined(), op, ": a defined tensor is required as out; given: an undefined one.");
   check_castable(spec.dtype, out.scalar_type());

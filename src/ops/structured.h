@@ -18,7 +18,6 @@ inline Tensor allocate_cpu(const TensorSpec& spec) {
 /// A new meta tensor.
 CRESSET_API Tensor allocate_meta(const TensorSpec& spec);
 
-
 inline std::optional<Device> device_in(const Tensor& t) { return t.defined() ? std::optional<Device>(t.device()) : std::nullopt; }
 inline std::optional<Device> device_in(const std::optional<Tensor>& t) { return t ? device_in(*t) : std::nullopt; }
 template <class T>

@@ -1,4 +1,5 @@
 // Methods of Tensor under their older or symbolic names.
+#include <cresset/core/accelerator_hooks.h>
 #include <cresset/ops/functions_copy.h>
 #include <cresset/ops/functions_creation.h>
 #include <cresset/ops/functions_view.h>
@@ -8,7 +9,7 @@ namespace cresset {
 Tensor Tensor::cpu() const { return to(Device(kCPU)); }
 Tensor Tensor::cuda() const { return to(Device(kCUDA)); }
 Tensor Tensor::toType(ScalarType t) const { return to(t); }
-bool Tensor::is_pinned() const { return false; }
+bool Tensor::is_pinned() const { return is_cpu() && has_storage() && is_pinned_ptr(storage().data()); }
 Tensor Tensor::view_symint(SymIntArrayRef size) const { return view(IntArrayRef(size)); }
 Tensor Tensor::reshape_symint(SymIntArrayRef size) const { return reshape(size); }
 Tensor Tensor::expand_symint(SymIntArrayRef size, bool implicit) const { return expand(size, implicit); }

@@ -152,7 +152,9 @@ void set_item(const Tensor& self, ArrayRef<TensorIndex> indices, const Scalar& v
 
 Tensor Tensor::index(OptionalTensorList indices) const { return cresset::index(*this, indices); }
 Tensor Tensor::index(ArrayRef<TensorIndex> indices) const { return indexing::get_item(*this, indices); }
-Tensor Tensor::index(std::initializer_list<TensorIndex> indices) const { return indexing::get_item(*this, {indices.begin(), indices.size()}); }
+Tensor Tensor::index(std::initializer_list<TensorIndex> indices) const {
+  return indexing::get_item(*this, {indices.begin(), indices.size()});
+}
 Tensor& Tensor::index_put_(ArrayRef<TensorIndex> indices, const Tensor& values) {
   indexing::set_item(*this, indices, values);
   return *this;

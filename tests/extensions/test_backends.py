@@ -78,6 +78,12 @@ def test_everything_else(built, device):
     pytest_in(built, [ROOT / "tests/backends/everything.py"], CRESSET_TEST_DEVICE=device)
 
 
+def test_opencl(built):
+    """backends/opencl on PoCL: its operators against the CPU, and the digits."""
+    build(ROOT / "backends/opencl", built / "opencl", built / "prefix")
+    pytest_in(built, [ROOT / "backends/opencl/tests"], CRESSET_BACKEND_PATH=str(built / "opencl"), CRESSET_REQUIRE_OPENCL="1")
+
+
 def test_golden_plugins(built):
     pytest_in(built, [ROOT / "tests/backends/golden.py"])
 

@@ -104,7 +104,8 @@ TEST(CPUGenerator, RefusesWhatIsNoState) {
   for (auto [offset, value] : {std::pair{8, 0}, {8, 200}, {12, 0}, {16, 200}, {17, 4}, {23, 128}}) {
     std::vector<uint8_t> bad = good;
     bad[static_cast<std::size_t>(offset)] = static_cast<uint8_t>(value);
-    EXPECT_TRUE(error_of([&] { generator.set_state_bytes(bad); }).starts_with("set_state: an MT19937 state was required; seeded=")) << offset;
+    EXPECT_TRUE(error_of([&] { generator.set_state_bytes(bad); }).starts_with("set_state: an MT19937 state was required; seeded="))
+        << offset;
   }
   EXPECT_EQ(generator.state_bytes(), good);
 }
