@@ -12,6 +12,8 @@ PyObjectHooks pyobject_hooks;
 namespace {
 // Tensors of a backend also carry its autograd keys, whether their maker names them or not.
 DispatchKeySet with_autograd_keys(DispatchKeySet ks) {
+  constexpr DispatchKeySet carried({DispatchKey::ADInplaceOrView, DispatchKey::AutogradFunctionality});
+  if (CRESSET_LIKELY(ks.has_all(carried))) return ks;  // every tensor the library makes itself
   return ks.has_backend() && ks.has(DispatchKey::Dense) ? ks | key_set_for_device(static_cast<DeviceType>(ks.highestBackendIndex())) : ks;
 }
 }  // namespace

@@ -88,6 +88,7 @@ T parallel_reduce(int64_t begin, int64_t end, int64_t grain_size, T identity, co
   for (const T& part : parts) result = combine(result, part);
   return result;
 }
+/// Runs f at once, on this thread: there is no pool between operators here.
 inline void launch(std::function<void()> f) { f(); }
 /// What a task on another thread takes along: key sets and modes.
 class ThreadLocalState {
@@ -524,6 +525,7 @@ enum class RecordScope : uint8_t {
   LITE_INTERPRETER,
   USER_SCOPE
 };
+// Accepted without effect: no profiler listens to C++ marks.
 #define RECORD_FUNCTION(fn, inputs, ...) (void)0
 #define RECORD_FUNCTION_WITH_SCOPE(scope, fn, inputs, ...) (void)0
 #define RECORD_USER_SCOPE(fn) (void)0
