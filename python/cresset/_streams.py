@@ -8,7 +8,7 @@ __all__ = ["Stream", "Event"]
 
 
 def _stream_device(device):
-    """The device of a new stream or event: the one given, or the current one of the accelerator."""
+    """The device of a stream, an event or a question to the accelerator: the one given; the current one when only a kind or nothing is given."""
     if device is None:
         kind = _C._accelerator_type()
         if kind is None:

@@ -8,6 +8,7 @@ import contextlib
 import cresset
 
 from . import _C
+from ._streams import _stream_device
 
 __all__ = [
     "is_available", "current_accelerator", "device_count", "current_device_index", "current_device_idx", "set_device_index",
@@ -28,17 +29,6 @@ def current_accelerator(check_available=False):
     return None if kind is None else cresset.device(kind)
 
 
-def _device(device=None):
-    """A device of the accelerator, or of another kind that is named; the current one when only a kind or nothing is given."""
-    if device is None:
-        kind = _C._accelerator_type()
-        if kind is None:
-            raise RuntimeError("Cannot access accelerator device when none is available. `cresset doctor` lists the devices that are there.")
-        return _C._device_current(cresset.device(kind))
-    device = cresset.device(device)
-    return _C._device_current(device) if device.index is None else device
-
-
 def device_count():
     """How many devices the accelerator has."""
     kind = _C._accelerator_type()
@@ -47,7 +37,7 @@ def device_count():
 
 def current_device_index():
     """Index of this thread's current device."""
-    return _device().index
+    return _stream_device(None).index
 
 
 def set_device_index(device):
@@ -76,7 +66,7 @@ class device_index(contextlib.ContextDecorator):
 
 def current_stream(device=None):
     """The stream that work on a device goes to."""
-    device = _device(device)
+    device = _stream_device(device)
     return cresset.Stream(stream_id=_C._stream_current(device), device_index=device.index, device_type=device.type)
 
 
@@ -88,39 +78,39 @@ def set_stream(stream):
 
 def synchronize(device=None):
     """Wait for all work of a device, by default the current one."""
-    _C._device_synchronize(_device(device))
+    _C._device_synchronize(_stream_device(device))
 
 
 def memory_allocated(device=None):
     """Bytes of the device that tensors hold."""
-    return _C._device_memory(_device(device))[0]
+    return _C._device_memory(_stream_device(device))[0]
 
 
 def max_memory_allocated(device=None):
     """The most bytes that tensors held since the start or the last reset."""
-    return _C._device_memory(_device(device))[1]
+    return _C._device_memory(_stream_device(device))[1]
 
 
 def memory_stats(device=None):
     """Bytes, peak, number of allocations so far and blocks alive, as a dict."""
     names = ("allocated_bytes", "peak_bytes", "allocations", "live_blocks")
-    return dict(zip(names, _C._device_memory(_device(device)), strict=True))
+    return dict(zip(names, _C._device_memory(_stream_device(device)), strict=True))
 
 
 def reset_peak_memory_stats(device=None):
     """Start max_memory_allocated anew."""
-    _C._device_reset_peak_memory(_device(device))
+    _C._device_reset_peak_memory(_stream_device(device))
 
 
 def get_memory_info(device=None):
     """(free, total) bytes as the backend tells; zeros when it does not."""
-    properties = _C._device_properties(_device(device))
+    properties = _C._device_properties(_stream_device(device))
     return properties["free_memory"], properties["total_memory"]
 
 
 def empty_cache():
     """Let the backend give idle memory back."""
-    _C._device_empty_cache(_device())
+    _C._device_empty_cache(_stream_device(None))
 
 
 # --- backends --------------------------------------------------------------------------------------------------------------------
