@@ -1,0 +1,114 @@
+// Objects of scripts' classes as C++ sees them: Object, Method, and Module with what modules have beyond it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <cresset/core/device.h>
+#include <cresset/ir/function.h>
+
+namespace cresset::jit {
+
+using Kwargs = std::vector<std::pair<std::string, IValue>>;
+class Object;
+
+/// A method bound to its object.
+class CRESSET_API Method {
+ public:
+  Method(intrusive_ptr<ivalue::Object> owner, Function* function) : owner_(std::move(owner)), function_(function) {}
+  const std::string& qualname() const { return function_->qualname(); }
+  std::string name() const { return function_->name(); }
+  Function& function() const { return *function_; }
+  const FunctionSchema& getSchema() const { return function_->getSchema(); }
+  std::shared_ptr<Graph> graph() const { return function_->graph(); }
+  Object owner() const;
+  /// Arguments without self; defaults are filled in. Raises for missing, superfluous and badly typed ones.
+  IValue operator()(Stack arguments, const Kwargs& kwargs = {}) const;
+
+ private:
+  intrusive_ptr<ivalue::Object> owner_;
+  Function* function_;
+};
+
+/// An instance of a class. Copies of this handle are the same object.
+class CRESSET_API Object {
+ public:
+  Object() = default;
+  explicit Object(intrusive_ptr<ivalue::Object> object) : object_(std::move(object)) {}
+  /// A new object of a class with empty slots.
+  Object(std::shared_ptr<CompilationUnit> unit, const ClassTypePtr& type);
+
+  const intrusive_ptr<ivalue::Object>& _ivalue() const;
+  ClassTypePtr type() const;
+  bool defined() const { return static_cast<bool>(object_); }
+  /// The attribute or constant; raises with the class's name when there is none.
+  IValue attr(const std::string& name) const;
+  IValue attr(const std::string& name, IValue or_else) const;
+  /// Raises when there is no such attribute or the value is of another type.
+  void setattr(const std::string& name, IValue v) const;
+  bool hasattr(const std::string& name) const;
+  Method get_method(const std::string& name) const;
+  std::optional<Method> find_method(const std::string& name) const;
+  std::vector<Method> get_methods() const;
+  IValue run_method(const std::string& name, Stack arguments = {}) const { return get_method(name)(std::move(arguments)); }
+  /// New object, same attribute values.
+  Object copy() const;
+  /// New object; tensors and objects inside are copied too, shared ones stay shared among themselves.
+  Object deepcopy() const;
+  friend bool operator==(const Object& a, const Object& b) { return a.object_ == b.object_; }
+
+ protected:
+  intrusive_ptr<ivalue::Object> object_;
+};
+
+class CRESSET_API Module : public Object {
+ public:
+  Module() = default;
+  explicit Module(intrusive_ptr<ivalue::Object> object) : Object(std::move(object)) {}
+  /// An empty module of a new class of this name in a new (or the given) unit.
+  explicit Module(const std::string& qualified_name, std::shared_ptr<CompilationUnit> unit = nullptr);
+  Module(std::shared_ptr<CompilationUnit> unit, const ClassTypePtr& type) : Object(std::move(unit), type) {}
+
+  IValue forward(Stack arguments, const Kwargs& kwargs = {}) const { return get_method("forward")(std::move(arguments), kwargs); }
+  IValue operator()(Stack arguments) const { return forward(std::move(arguments)); }
+
+  void register_parameter(const std::string& name, Tensor value, bool is_buffer = false) const;
+  void register_buffer(const std::string& name, Tensor value) const { register_parameter(name, std::move(value), true); }
+  void register_attribute(const std::string& name, TypePtr type, IValue value, bool is_parameter = false, bool is_buffer = false) const;
+  void register_module(const std::string& name, const Module& module) const;
+
+  // With names as paths ("layer1.0.weight"), in the order of slots; a tensor or module met before is left out.
+  std::vector<std::pair<std::string, Tensor>> named_parameters(bool recurse = true) const;
+  std::vector<std::pair<std::string, Tensor>> named_buffers(bool recurse = true) const;
+  std::vector<std::pair<std::string, IValue>> named_attributes(bool recurse = true) const;
+  std::vector<std::pair<std::string, Module>> named_children() const;
+  /// This module itself (with an empty name) first.
+  std::vector<std::pair<std::string, Module>> named_modules() const;
+  std::vector<Tensor> parameters(bool recurse = true) const;
+  std::vector<Tensor> buffers(bool recurse = true) const;
+  std::vector<Module> children() const;
+  std::vector<Module> modules() const;
+
+  /// Sets the attribute `training` of all modules that have one.
+  void train(bool on = true) const;
+  void eval() const { train(false); }
+  bool is_training() const { return attr("training", IValue(true)).toBool(); }
+  /// Parameters and buffers, moved or converted in place (floating-point tensors only take the dtype).
+  void to(Device device, bool non_blocking = false) const;
+  void to(ScalarType dtype, bool non_blocking = false) const;
+  void to(Device device, ScalarType dtype, bool non_blocking = false) const;
+
+  Module copy() const { return Module(Object::copy()._ivalue()); }
+  Module deepcopy() const { return Module(Object::deepcopy()._ivalue()); }
+  /// A copy with a class of its own, so that types and methods may be changed without touching the original; submodules likewise.
+  Module clone() const;
+  /// Compiles methods from source text ("def forward(self, x): …") into this module's class.
+  void define(const std::string& source) const;
+
+  // Archives (archive/): see archive.h.
+  void save(const std::string& path) const;
+};
+
+}  // namespace cresset::jit
