@@ -205,6 +205,7 @@ ExprPtr Parser::subscript(ExprPtr base, std::size_t begin) {
     comma = accept(",");
   } while (comma);
   expect("]");
+  comma = comma || (parts.size() == 2 && parts[1]->kind == ExprKind::Starred);  // x[*i] has a tuple of indices
   auto e = make(ExprKind::Subscript, begin, std::move(parts));
   e->trailing_comma = comma;
   return done(std::move(e));

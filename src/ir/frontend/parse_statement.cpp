@@ -221,14 +221,14 @@ StmtPtr Parser::with_statement() {
   bool in_parentheses = false;
   if (at("(")) {
     std::size_t depth = 0, i = 0;
-    bool names = false;
+    bool several = false;
     for (; token(i).kind < Token::Newline; ++i) {
       if (at("(", i) || at("[", i) || at("{", i)) ++depth;
       if (at(")", i) || at("]", i) || at("}", i)) --depth;
-      if (depth == 1 && at("as", i)) names = true;
+      if (depth == 1 && (at("as", i) || at(",", i))) several = true;
       if (!depth) break;
     }
-    in_parentheses = names && at(":", i + 1);
+    in_parentheses = several && at(":", i + 1);
   }
   if (in_parentheses) advance();
   do {

@@ -46,7 +46,8 @@ void Parser::end_of_statement() {
 void Parser::fail_at(const SourceRange& range, const std::string& message) const { script_error(range, message); }
 void Parser::fail(const std::string& message) const {
   const Token& t = token();
-  fail_at(SourceRange(source_, t.begin, t.end), t.kind == Token::Error ? list_.error : message);
+  const std::size_t begin = t.kind == Token::End && last_end_ ? last_end_ - 1 : t.begin;
+  fail_at(SourceRange(source_, begin, t.end), t.kind == Token::Error ? list_.error : message);
 }
 void Parser::unexpected(std::string_view expected) const {
   static constexpr const char* kWords[] = {"", "", "", "", "newline", "indent", "dedent", "eof", ""};

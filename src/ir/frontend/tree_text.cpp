@@ -1,6 +1,8 @@
 // A tree as text, for tests of the parser: "(Binary + (Name x) (Constant 1))".
 #include "ir/frontend/tree_text.h"
 
+#include <cstdio>
+
 namespace cresset::jit {
 namespace {
 
@@ -11,6 +13,15 @@ constexpr const char* kExprNames[] = {"Name",    "Constant", "Ellipsis",    "For
 constexpr const char* kStmtNames[] = {"Expression",  "Assign", "AugAssign", "Return",   "If",       "While",    "For",
                                       "Assert",      "Raise",  "Pass",      "Break",    "Continue", "Delete",   "With",
                                       "FunctionDef", "Import", "Global",    "Nonlocal", "Try",      "ClassDef", "Async"};
+
+std::string constant_text(const IValue& v) {
+  char digits[40];
+  if (v.isString()) return "'" + v.toStringRef() + "'";
+  if (v.isBool()) return v.toBool() ? "True" : "False";
+  if (v.isDouble()) return std::snprintf(digits, sizeof digits, "%.17g", v.toDouble()), digits;
+  if (v.isComplexDouble()) return std::snprintf(digits, sizeof digits, "%.17gj", v.toComplexDouble().imag()), digits;
+  return to_string(v);
+}
 
 void write(std::string& out, const ExprPtr& e);
 void write_all(std::string& out, const std::vector<ExprPtr>& list) {
@@ -25,7 +36,7 @@ void write(std::string& out, const ExprPtr& e) {
   }
   out += std::string(" (") + kExprNames[static_cast<std::size_t>(e->kind)];
   if (!e->text.empty()) out += " " + e->text;
-  if (e->kind == ExprKind::Constant) out += " " + (e->value.isString() ? "'" + e->value.toStringRef() + "'" : to_string(e->value));
+  if (e->kind == ExprKind::Constant) out += " " + constant_text(e->value);
   for (std::size_t i = 0; i < e->parts.size(); ++i) {
     if (i && !e->operators.empty()) out += " " + e->operators[i - 1];
     write(out, e->parts[i]);
