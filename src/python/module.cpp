@@ -60,7 +60,6 @@ bool fill(PyObject* module) {
   init_ir_types(module);
   init_ir(module);
   init_script_function(module);
-  init_compilation_unit(module);
   init_script_source(module);
   init_threads(module);
   return true;
