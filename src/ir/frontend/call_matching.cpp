@@ -114,7 +114,8 @@ class Planner {
     const Argument& formal = formals[i];
     const bool last = i + 1 == formals.size() || formals[i + 1].kwarg_only;
     const TypePtr& type = without_optional(formal.type);
-    if (!last || type->kind != TypeKind::List || (formal.N && positional.size() - next == 1) || type->element()->kind == TypeKind::Var)
+    if (!last || type->kind != TypeKind::List || (formal.N && positional.size() - next == 1) || type->element()->kind == TypeKind::Var ||
+        type->element()->kind == TypeKind::Any)
       return false;
     TypeVariables free;
     if (match_type(formal.type, positional[next]->type(), free)) return false;
@@ -138,7 +139,7 @@ class Planner {
       p.how = Conversion::Repeat;
       p.N = static_cast<std::size_t>(*formal.N);
       p.type = as = list_of(actual);
-    } else if (wanted->kind == TypeKind::Device && actual->kind == TypeKind::String) {
+    } else if (tensors_to_numbers_ && wanted->kind == TypeKind::Device && actual->kind == TypeKind::String) {
       p.how = Conversion::ToDevice;
       as = basic_type(TypeKind::Device);
     } else if (tensors_to_numbers_ && actual->kind == TypeKind::Tensor && is_number(*wanted)) {
