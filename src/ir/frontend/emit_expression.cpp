@@ -38,17 +38,6 @@ const BinaryOperator& binary_operator(const std::string& text) {
   CRESSET_THROW(Error, "script: there is no operator '", text, "'.");
 }
 
-// A number on the left of a tensor: the same with the tensor first.
-struct Mirrored {
-  const char *text, *before, *op;  // op(before(tensor), number); before may be null
-};
-constexpr Mirrored kMirrored[] = {
-    {"+", nullptr, "aten::add"},     {"*", nullptr, "aten::mul"}, {"-", "aten::neg", "aten::add"}, {"/", "aten::reciprocal", "aten::mul"},
-    {"<", nullptr, "aten::gt"},      {"<=", nullptr, "aten::ge"}, {">", nullptr, "aten::lt"},      {">=", nullptr, "aten::le"},
-    {"==", nullptr, "aten::eq"},     {"!=", nullptr, "aten::ne"}, {"&", nullptr, "aten::__and__"}, {"|", nullptr, "aten::__or__"},
-    {"^", nullptr, "aten::__xor__"},
-};
-
 std::string not_supported(ExprKind kind) {
   switch (kind) {
     case ExprKind::Lambda: return "Lambda aren't supported";
@@ -175,18 +164,7 @@ SugaredValuePtr Emitter::binary(const SourceRange& range, const std::string& op,
   const BinaryOperator& o = binary_operator(op);
   Symbol kind = Symbol::fromQualString(o.op);
   const Value* left = a->plainValue();
-  const TypeKind type = left ? left->type()->kind : TypeKind::Any;
-  if (op == "%" && type == TypeKind::String) kind = Symbol::aten("percentFormat");
-  if (op == "//" && type == TypeKind::Tensor) kind = Symbol::aten("floor_divide");
-  if (Value* right = b->plainValue();
-      right && right->type()->kind == TypeKind::Tensor && left && left->type()->is_subtype_of(*basic_type(TypeKind::Number))) {
-    for (const Mirrored& m : kMirrored) {
-      if (op != m.text) continue;
-      SugaredValuePtr first = b;
-      if (m.before) first = builtin(range, Symbol::fromQualString(m.before), {right});
-      return builtin_function(Symbol::fromQualString(m.op))->call(range, m_, {{rb, first, {}}, {ra, a, {}}}, {}, 1);
-    }
-  }
+  if (op == "%" && left && left->type()->kind == TypeKind::String) kind = Symbol::aten("percentFormat");
   return operation(range, kind, o.magic, a, ra, b, rb);
 }
 
