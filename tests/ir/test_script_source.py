@@ -215,6 +215,25 @@ def test_program(name):
     check(PROGRAMS[name], 4)
 
 
+def test_lists_of_tensors_need_a_type():
+    source = """
+def f(x):
+    a: List[List[int]] = x.long().tolist()
+    b = annotate(List[float], x[0].tolist())
+    c: bool = (x.sum() > 1).tolist()
+    return a, b, c
+"""
+    unit = cresset._C.CompilationUnit(source)
+    assert unit.f(cresset.tensor([[1.0, 2.0], [3.0, 4.0]])) == ([[1, 2], [3, 4]], [1.0, 2.0], True)
+    text = str(unit.f.graph)
+    assert str(cresset._C.parse_ir(text)) == text
+    with pytest.raises(RuntimeError, match="a tensor of 2 dimensions was annotated; it has 3"):
+        unit.f(cresset.ones(2, 2, 2))
+    unit.define("def g(x):\n    a: List[int] = x.tolist()\n    return a\n")
+    with pytest.raises(RuntimeError, match="the annotated element type 'int' was required; the tensor holds Float"):
+        unit.g(cresset.ones(2))
+
+
 def test_interfaces_are_what_classes_fit():
     source = """
 @torch.jit.interface
@@ -377,6 +396,11 @@ ERRORS = [
     ("y: Dict[List[int], int] = {}\n    return y", "Cannot create dict for key type 'List[int]'"),
     ("y: 3 = 3\n    return y", "a type was expected here"),
     ("with x:\n        pass", "With item must be an object with methods __enter__ and __exit__; 'Tensor' was given"),
+    ("return x.tolist()", "Expected type hint for result of tolist()"),
+    (
+        "y: List[str] = x.tolist()",
+        "str is not one of the supported element types for tolist: int, float, complex, bool",
+    ),
     ("return fork()", "Expected at least one argument to fork()"),
     ("return reversed(1)", "'int' object is not iterable"),
 ]
