@@ -19,7 +19,7 @@ def table():
             if inspect.isfunction(function) and function.__module__ == module.__name__ and not name.startswith("_"):
                 out[getattr(F, name)] = function
     out.update({getattr(cresset, name): cls for name, cls in vars(_grad_mode).items() if inspect.isclass(cls)})
-    out[nn.modules.transformer._is_causal] = _grad_mode.is_causal
+    out[nn.modules.transformer._is_causal] = _functional_shapes._is_causal
     return out
 
 
