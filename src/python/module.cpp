@@ -63,6 +63,7 @@ bool fill(PyObject* module) {
   init_script_function(module);
   init_script_future(module);
   init_script_module(module);
+  init_script_source(module);
   init_threads(module);
   return true;
   CRESSET_PY_CATCH(false)
