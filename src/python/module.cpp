@@ -61,6 +61,7 @@ bool fill(PyObject* module) {
   init_autocast(module);
   init_ir_types(module);
   init_ir(module);
+  init_script_archive(module);
   init_script_function(module);
   init_script_compile(module);
   init_script_future(module);
