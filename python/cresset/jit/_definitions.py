@@ -96,6 +96,8 @@ def _defaults_of(function):
 def definition_of(function, name=None, names=None):
     """What `_C._jit_define` takes for one function. `names` are seen besides its own."""
     function = inspect.unwrap(function)
+    if function.__name__ == "<lambda>":
+        raise RuntimeError(f"Expected a single top-level function: {inspect.getsourcefile(function)}:{function.__code__.co_firstlineno}")
     lookup = closure_names(function, names)
     types = _types_of(function, lookup)
     defaults = _defaults_of(function)
