@@ -33,20 +33,17 @@ class Exits {
   }
 
  private:
-  Way block(Block* b, Region& r) {
-    if (++depth_ > kMaximumDepth) script_error(b->owningNode()->sourceRange(), "blocks nest deeper than " + std::to_string(kMaximumDepth));
-    const Way way = ways_[b] = nodes(b, r);
-    --depth_;
-    return way;
-  }
+  Way block(Block* b, Region& r) { return ways_[b] = nodes(b, r); }
 
   // First the ends of the paths, from front to back; then, from back to front, what follows a branch that may have left goes into it, so
   // that each node moves once.
   Way nodes(Block* b, Region& r) {
     Way way = Way::Falls;
-    std::vector<Node*> leaving;  // branches that some paths leave
+    std::vector<Node*> leaving;           // branches that some paths leave
+    std::vector<std::size_t> heights{0};  // of what stands in front of the first one, behind it, behind the second, …
     for (Node *n = b->param_node()->next(), *next; n != b->return_node(); n = next) {
       next = n->next();
+      Node* branch = nullptr;
       switch (n->kind()) {
         case prim::ReturnStmt:
         case prim::BreakStmt:
@@ -54,29 +51,48 @@ class Exits {
         case prim::RaiseException: way = Way::Raises; break;
         case prim::If: {
           const Way arms = joined(block(n->blocks()[0], r), block(n->blocks()[1], r));
-          if (arms == Way::Some) leaving.push_back(n);
+          if (arms == Way::Some) branch = n;
           if (!falls(arms)) way = arms;
+          heights.back() = std::max(heights.back(), height_of(n));
           break;
         }
         case prim::Loop:
-          if (Node* again = loop(n, r)) leaving.push_back(again);
+          branch = loop(n, r);
+          heights.back() = std::max(heights.back(), height_of(n));
           break;
         default:
           if (n->kind() != with_kind()) break;
-          const Way inner = with(n, r);
-          if (inner == Way::Some) leaving.push_back(guard(next, r));
+          const Way inner = with(n, r, heights.back());
+          if (inner == Way::Some) branch = guard(next, r);
           if (!falls(inner)) way = inner;
+      }
+      if (branch) {
+        leaving.push_back(branch);
+        heights.push_back(0);
       }
       if (!falls(way)) {
         remove_from(b, next);
         break;
       }
     }
-    if (depth_ + leaving.size() > kMaximumDepth)
-      script_error(leaving.back()->sourceRange(),
-                   "too many early exits in a row: they nest deeper than " + std::to_string(kMaximumDepth) + " blocks");
-    for (std::size_t i = leaving.size(); i-- > 0;) way = behind_branch(b, leaving[i], way, r);
+    std::size_t height = heights.back();
+    for (std::size_t i = leaving.size(); i-- > 0;) {
+      way = behind_branch(b, leaving[i], way, r);
+      height = std::max(height + 1, heights[i]);
+      if (height > kMaximumDepth)
+        script_error(leaving[i]->sourceRange(),
+                     "too many early exits in a row: they nest deeper than " + std::to_string(kMaximumDepth) + " blocks");
+    }
+    heights_[b] = height;
     return way;
+  }
+
+  // How deep blocks nest in the node.
+  std::size_t height_of(const Node* n) const {
+    std::size_t height = 0;
+    for (const Block* b : n->blocks())
+      if (const auto found = heights_.find(b); found != heights_.end()) height = std::max(height, found->second);
+    return height + 1;
   }
 
   // Of two arms.
@@ -186,8 +202,9 @@ class Exits {
   }
 
   // The second block, which leaves the context, runs behind the body whichever way the body is left; an exception goes past it.
-  Way with(Node* n, Region& r) {
+  Way with(Node* n, Region& r, std::size_t& height) {
     const Way way = block(n->blocks()[0], r);
+    height = std::max(height, height_of(n));
     for (std::size_t part = 0; part < (way == Way::Raises ? 1 : 2); ++part) {
       Block* inner = n->blocks()[part];
       while (inner->param_node()->next() != inner->return_node()) inner->param_node()->next()->moveBefore(n);
@@ -217,7 +234,8 @@ class Exits {
 
   Graph& graph_;
   Ways ways_;
-  std::size_t depth_ = 0, loops_ = 0;
+  std::unordered_map<const Block*, std::size_t> heights_;
+  std::size_t loops_ = 0;
   bool returns_ = false;  // in the loop that is being looked at
 };
 
