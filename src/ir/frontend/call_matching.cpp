@@ -229,10 +229,17 @@ std::vector<Value*> emit_all(const SourceRange& range, Graph& g, const std::vect
   return out;
 }
 
-// Several results are a tuple, none is None.
-Value* packed(Graph& g, const std::vector<Value*>& results, const SourceRange& range) {
+// Several results are a tuple, with the names that the schema gives them (torch.max(x, 1).values); none is None.
+Value* packed(Graph& g, const std::vector<Value*>& results, const FunctionSchema& schema, const SourceRange& range) {
   if (results.size() == 1) return results[0];
-  Node* n = g.insertNode(results.empty() ? g.createNone() : g.createTuple(results));
+  std::vector<std::string> names;
+  std::vector<TypePtr> types;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    types.push_back(results[i]->type());
+    if (!schema.returns()[i].name.empty()) names.push_back(schema.returns()[i].name);
+  }
+  const TypePtr named = !names.empty() && names.size() == types.size() ? named_tuple_of("", std::move(names), std::move(types)) : nullptr;
+  Node* n = g.insertNode(results.empty() ? g.createNone() : g.createTuple(results, named));
   n->setSourceRange(range);
   return n->output();
 }
@@ -245,7 +252,7 @@ Value* emit_call(const SourceRange& range, Graph& g, Symbol kind, const Function
     TypePtr type = value_type_of(r.type, variables);
     n->addOutput()->setType(type ? std::move(type) : basic_type(TypeKind::Any));
   }
-  return packed(g, n->outputs(), range);
+  return packed(g, n->outputs(), schema, range);
 }
 
 std::string indented(const std::string& text) {
