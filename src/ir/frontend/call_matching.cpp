@@ -8,7 +8,7 @@
 namespace cresset::jit {
 namespace {
 
-enum class Conversion { None, TupleToList, Repeat, Collect, ToInt, ToFloat, ToComplex, ToScalar, ToDevice, Default };
+enum class Conversion { None, TupleToList, Repeat, Collect, ToInt, ToFloat, ToComplex, ToScalar, ToDevice, Retype, Default };
 
 struct Planned {
   Conversion how = Conversion::None;
@@ -40,6 +40,12 @@ TypePtr list_of_tuple(const TypePtr& list, const Type& tuple) {
   }
   const TypePtr plain = value_type_of(element, {});
   return list_of(plain ? plain : element);
+}
+
+// [] or {} that nobody has seen yet: it takes the type that is asked for.
+bool is_empty_display(const Value& v) {
+  const Symbol kind = v.node()->kind();
+  return (kind == prim::ListConstruct || kind == prim::DictConstruct) && v.node()->inputs().empty() && !v.hasUses();
 }
 
 class Planner {
@@ -132,7 +138,10 @@ class Planner {
     const TypePtr& actual = v->type();
     const TypePtr& wanted = without_optional(formal.type);
     TypePtr as = actual;
-    if (wanted->kind == TypeKind::List && actual->kind == TypeKind::Tuple) {
+    if (is_empty_display(*v) && wanted->kind == actual->kind && value_type_of(wanted, variables_)) {
+      p.how = Conversion::Retype;
+      p.type = as = value_type_of(wanted, variables_);
+    } else if (wanted->kind == TypeKind::List && actual->kind == TypeKind::Tuple) {
       if (TypePtr list = list_of_tuple(wanted, *actual)) {
         p.how = Conversion::TupleToList;
         p.type = as = list;
@@ -190,6 +199,7 @@ Value* emit(const SourceRange& range, Graph& g, const Planned& p, const Argument
   Value* v = p.values.empty() ? nullptr : p.values[0];
   switch (p.how) {
     case Conversion::None: return v;
+    case Conversion::Retype: return v->setType(p.type);
     case Conversion::Collect: return made_list(range, g, p.type, p.values);
     case Conversion::Repeat: return made_list(range, g, p.type, std::vector<Value*>(p.N, v));
     case Conversion::TupleToList: {
@@ -221,10 +231,17 @@ std::vector<Value*> emit_all(const SourceRange& range, Graph& g, const std::vect
   return out;
 }
 
-// Several results are a tuple, none is None.
-Value* packed(Graph& g, const std::vector<Value*>& results, const SourceRange& range) {
+// Several results are a tuple, with the names that the schema gives them (torch.max(x, 1).values); none is None.
+Value* packed(Graph& g, const std::vector<Value*>& results, const FunctionSchema& schema, const SourceRange& range) {
   if (results.size() == 1) return results[0];
-  Node* n = g.insertNode(results.empty() ? g.createNone() : g.createTuple(results));
+  std::vector<std::string> names;
+  std::vector<TypePtr> types;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    types.push_back(results[i]->type());
+    if (!schema.returns()[i].name.empty()) names.push_back(schema.returns()[i].name);
+  }
+  const TypePtr named = !names.empty() && names.size() == types.size() ? named_tuple_of("", std::move(names), std::move(types)) : nullptr;
+  Node* n = g.insertNode(results.empty() ? g.createNone() : g.createTuple(results, named));
   n->setSourceRange(range);
   return n->output();
 }
@@ -237,7 +254,7 @@ Value* emit_call(const SourceRange& range, Graph& g, Symbol kind, const Function
     TypePtr type = value_type_of(r.type, variables);
     n->addOutput()->setType(type ? std::move(type) : basic_type(TypeKind::Any));
   }
-  return packed(g, n->outputs(), range);
+  return packed(g, n->outputs(), schema, range);
 }
 
 std::string indented(const std::string& text) {

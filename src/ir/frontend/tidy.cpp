@@ -1,4 +1,5 @@
-// What is done to a finished graph: known arithmetic is done, constants stand once, at the front; tuples that are only taken apart go, and so does code without use.
+// What is done to a finished graph: known arithmetic is done, constants stand once, at the front; tuples that are only taken apart go, and
+// so does code without use.
 #include <cresset/ir/operator.h>
 #include <cresset/ir/pass.h>
 
@@ -11,11 +12,10 @@ constexpr std::size_t kLongestString = 4096;
 
 void pool_constants(Graph& g) {
   std::unordered_map<std::string, std::vector<Value*>> known;
-  std::vector<Node*> constants;
+  std::vector<Node*> constants, kept;
   g.block()->visit([&](Node* n) {
     if (n->kind() == prim::Constant) constants.push_back(n);
   });
-  Node* last = nullptr;
   for (Node* n : constants) {
     if (!n->output()->hasUses()) {
       n->destroy();
@@ -35,12 +35,10 @@ void pool_constants(Graph& g) {
       continue;
     }
     same.push_back(n->output());
-    if (last)
-      n->moveAfter(last);
-    else if (*g.nodes().begin() != n)
-      n->moveBefore(*g.nodes().begin());
-    last = n;
+    kept.push_back(n);
   }
+  for (auto n = kept.rbegin(); n != kept.rend(); ++n)
+    if (*g.nodes().begin() != *n) (*n)->moveBefore(*g.nodes().begin());
 }
 
 bool is_immutable(const TypePtr& t) {
@@ -110,7 +108,7 @@ void forward_tuples(Graph& g) {
 void tidy(const std::shared_ptr<Graph>& g) {
   forward_tuples(*g);
   fold_constants(*g);
-  eliminate_dead_code(g);
+  eliminate_dead_code(g, /*with_aliases=*/false);  // questions of aliasing are not linear
   pool_constants(*g);
 }
 
