@@ -298,7 +298,7 @@ def f(a: int, t: Tuple[int, float]):
     b, (c, d), e = z
     first, *rest = (a, 2, 3)
     (p, q), r = (a, x), y
-    return z[0], z[1][1], z[-1], b, c, d, e, first, rest, p, q, r, (1, 2, 3)[1:], (1, 2, 3)[::-1], len(t)
+    return z[0], z[1][1], z[-1], b, c, d, e, first, rest[0] + rest[1], len(rest), p, q, r, (1, 2, 3)[1:], (1, 2, 3)[::-1], len(t)
 """,
         [(1, (2, 2.5))],
     ),

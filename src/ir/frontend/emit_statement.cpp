@@ -105,7 +105,7 @@ void Emitter::annotated_assignment(const Stmt& s) {
   if (target->kind == ExprKind::Name) {
     if (const Variable* known = names_.lookup(target->text); known && known->declared_in != &names_.top())
       script_error(target->range, "Attempting to declare and annotate the type of variable '" + target->text +
-                                      "' that is already defined in an outer block");
+                                      "' but it is already defined in an outer block");
   }
   Value* fitting = converted(s.value->range, plain, type);
   if (!fitting->type()->is_subtype_of(*type)) {
@@ -317,7 +317,7 @@ void Emitter::raise(const Stmt& s) {
     message = parts[0];
   } else {
     Value* all = parts.size() == 1 ? parts[0] : insert_node(m_, graph().createTuple(parts), s.range)->output();
-    message = builtin(s.range, aten::format, {constant(IValue("{}"), s.range), all})->asValue(s.range, m_);
+    message = builtin(s.range, Symbol::aten("str"), {all})->asValue(s.range, m_);
   }
   raise_exception(s.range, message, class_name);
 }
@@ -332,7 +332,7 @@ void Emitter::assertion(const Stmt& s) {
     }
     Value* text = value(s.message);
     if (text->type()->kind != TypeKind::String)
-      text = builtin(s.range, aten::format, {constant(IValue("{}"), s.range), text})->asValue(s.range, m_);
+      text = builtin(s.range, Symbol::aten("str"), {text})->asValue(s.range, m_);
     const auto known = constant_as<std::string>(text);
     Value* whole = known ? constant(IValue(heading + *known), s.range)
                          : builtin(s.range, Symbol::aten("add"), {constant(IValue(heading), s.range), text})->asValue(s.range, m_);
