@@ -305,6 +305,7 @@ class ModuleValue final : public SugaredValue {
     return to_sugared(found.get(), range, m);
   }
   bool hasAttr(const SourceRange&, GraphFunction&, const std::string& field) override {
+    if (container_method(field)) return true;
     const GilAcquire gil;
     return PyObject_IsTrue(ask(concrete_->get(), "has_attribute", text_object(field).get()).get()) == 1;
   }
@@ -377,6 +378,7 @@ class ModuleValue final : public SugaredValue {
   Value* get(const SourceRange& range, GraphFunction& m, const std::string& field) {
     Node* n = m.graph()->insertNode(m.graph()->createGetAttr(self_, field));
     n->setSourceRange(range);
+    if (Value::isValidName(field)) n->output()->setDebugName(field);
     return n->output();
   }
   SugaredValuePtr list_of_attributes(const SourceRange& range, GraphFunction& m, PyObject* names) {

@@ -119,7 +119,7 @@ def _builtin_thing(obj):
     module = getattr(obj, "__module__", None)
     if module in ("builtins", "math"):
         return ("native", obj.__name__) if module == "builtins" else ("operator", f"aten::{obj.__name__}")
-    kind = _kind_named(obj.__name__)
+    kind = _kind_named(obj.__name__) or _kind_named(obj.__name__.lstrip("_"))
     return ("operator", kind) if kind and str(module).startswith("cresset") else ("error", f"Python builtin {obj} is currently not supported in Torchscript")
 
 
@@ -146,6 +146,8 @@ def _function_thing(obj):
             return ("operator", kind)
     if isinstance(replacement, str):
         return ("operator", replacement)
+    if obj in _state.compiling:
+        return ("error", f"function '{obj.__name__}' is called recursively. Recursive calls are not supported")
     from ._script import script_function
 
     return ("function", script_function(obj))

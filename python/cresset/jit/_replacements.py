@@ -18,7 +18,7 @@ def table():
         for name, function in vars(module).items():
             if inspect.isfunction(function) and function.__module__ == module.__name__ and not name.startswith("_"):
                 out[getattr(F, name)] = function
-    out.update({getattr(cresset, name): cls for name, cls in vars(_grad_mode).items() if inspect.isclass(cls)})
+    out.update({getattr(cresset, cls.__name__): cls for cls in (_grad_mode.no_grad, _grad_mode.enable_grad)})
     out[nn.modules.transformer._is_causal] = _functional_shapes._is_causal
     return out
 
