@@ -8,7 +8,7 @@
 namespace cresset::jit {
 namespace {
 
-enum class Conversion { None, TupleToList, Repeat, Collect, ToInt, ToFloat, ToComplex, ToScalar, ToDevice, Default };
+enum class Conversion { None, TupleToList, Repeat, Collect, ToInt, ToFloat, ToComplex, ToScalar, ToDevice, Retype, Default };
 
 struct Planned {
   Conversion how = Conversion::None;
@@ -40,6 +40,12 @@ TypePtr list_of_tuple(const TypePtr& list, const Type& tuple) {
   }
   const TypePtr plain = value_type_of(element, {});
   return list_of(plain ? plain : element);
+}
+
+// [] or {} that nobody has seen yet: it takes the type that is asked for.
+bool is_empty_display(const Value& v) {
+  const Symbol kind = v.node()->kind();
+  return (kind == prim::ListConstruct || kind == prim::DictConstruct) && v.node()->inputs().empty() && !v.hasUses();
 }
 
 class Planner {
@@ -130,7 +136,10 @@ class Planner {
     const TypePtr& actual = v->type();
     const TypePtr& wanted = without_optional(formal.type);
     TypePtr as = actual;
-    if (wanted->kind == TypeKind::List && actual->kind == TypeKind::Tuple) {
+    if (is_empty_display(*v) && wanted->kind == actual->kind && value_type_of(wanted, variables_)) {
+      p.how = Conversion::Retype;
+      p.type = as = value_type_of(wanted, variables_);
+    } else if (wanted->kind == TypeKind::List && actual->kind == TypeKind::Tuple) {
       if (TypePtr list = list_of_tuple(wanted, *actual)) {
         p.how = Conversion::TupleToList;
         p.type = as = list;
@@ -188,6 +197,7 @@ Value* emit(const SourceRange& range, Graph& g, const Planned& p, const Argument
   Value* v = p.values.empty() ? nullptr : p.values[0];
   switch (p.how) {
     case Conversion::None: return v;
+    case Conversion::Retype: return v->setType(p.type);
     case Conversion::Collect: return made_list(range, g, p.type, p.values);
     case Conversion::Repeat: return made_list(range, g, p.type, std::vector<Value*>(p.N, v));
     case Conversion::TupleToList: {

@@ -338,8 +338,7 @@ void Emitter::assertion(const Stmt& s) {
       return;
     }
     Value* text = value(s.message);
-    if (text->type()->kind != TypeKind::String)
-      text = builtin(s.range, Symbol::aten("str"), {text})->asValue(s.range, m_);
+    if (text->type()->kind != TypeKind::String) text = builtin(s.range, Symbol::aten("str"), {text})->asValue(s.range, m_);
     const auto known = constant_as<std::string>(text);
     Value* whole = known ? constant(IValue(heading + *known), s.range)
                          : builtin(s.range, Symbol::aten("add"), {constant(IValue(heading), s.range), text})->asValue(s.range, m_);

@@ -1,4 +1,5 @@
-// What is done to a finished graph: known arithmetic is done, constants stand once, at the front; tuples that are only taken apart go, and so does code without use.
+// What is done to a finished graph: known arithmetic is done, constants stand once, at the front; tuples that are only taken apart go, and
+// so does code without use.
 #include <cresset/ir/operator.h>
 #include <cresset/ir/pass.h>
 
