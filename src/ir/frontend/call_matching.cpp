@@ -8,7 +8,7 @@
 namespace cresset::jit {
 namespace {
 
-enum class Conversion { None, TupleToList, Repeat, Collect, ToInt, ToFloat, ToComplex, ToScalar, ToDevice, Default };
+enum class Conversion { None, TupleToList, Repeat, Collect, ToInt, ToFloat, ToComplex, ToScalar, ToDevice, Retype, Default };
 
 struct Planned {
   Conversion how = Conversion::None;
@@ -42,6 +42,12 @@ TypePtr list_of_tuple(const TypePtr& list, const Type& tuple) {
   return list_of(plain ? plain : element);
 }
 
+// [] or {} that nobody has seen yet: it takes the type that is asked for.
+bool is_empty_display(const Value& v) {
+  const Symbol kind = v.node()->kind();
+  return (kind == prim::ListConstruct || kind == prim::DictConstruct) && v.node()->inputs().empty() && !v.hasUses();
+}
+
 class Planner {
  public:
   Planner(const FunctionSchema& schema, bool convert) : schema_(schema), convert_(convert) {}
@@ -66,7 +72,7 @@ class Planner {
       }
       if (!formal.kwarg_only && next < positional.size()) {
         if (given) return refuse("Keyword argument " + formal.name + " specified twice.");
-        if (collects(formals, i, positional, next)) {
+        if (convert_ && collects(formals, i, positional, next)) {
           Planned p;
           p.how = Conversion::Collect;
           p.values.assign(positional.begin() + static_cast<std::ptrdiff_t>(next), positional.end());
@@ -130,7 +136,10 @@ class Planner {
     const TypePtr& actual = v->type();
     const TypePtr& wanted = without_optional(formal.type);
     TypePtr as = actual;
-    if (wanted->kind == TypeKind::List && actual->kind == TypeKind::Tuple) {
+    if (is_empty_display(*v) && wanted->kind == actual->kind && value_type_of(wanted, variables_)) {
+      p.how = Conversion::Retype;
+      p.type = as = value_type_of(wanted, variables_);
+    } else if (wanted->kind == TypeKind::List && actual->kind == TypeKind::Tuple) {
       if (TypePtr list = list_of_tuple(wanted, *actual)) {
         p.how = Conversion::TupleToList;
         p.type = as = list;
@@ -188,6 +197,7 @@ Value* emit(const SourceRange& range, Graph& g, const Planned& p, const Argument
   Value* v = p.values.empty() ? nullptr : p.values[0];
   switch (p.how) {
     case Conversion::None: return v;
+    case Conversion::Retype: return v->setType(p.type);
     case Conversion::Collect: return made_list(range, g, p.type, p.values);
     case Conversion::Repeat: return made_list(range, g, p.type, std::vector<Value*>(p.N, v));
     case Conversion::TupleToList: {

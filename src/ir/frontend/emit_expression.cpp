@@ -45,7 +45,6 @@ std::string not_supported(ExprKind kind) {
     case ExprKind::Await: return "Await aren't supported";
     case ExprKind::Yield: return "Yield aren't supported";
     case ExprKind::Walrus: return "NamedExpr aren't supported";
-    case ExprKind::GeneratorExp: return "GeneratorExp aren't supported";
     case ExprKind::SetComp: return "SetComp aren't supported";
     case ExprKind::Starred: return "Starred expressions are only supported in calls and as targets";
     case ExprKind::Slice: return "slices are only supported inside of subscripts";
@@ -128,6 +127,7 @@ SugaredValuePtr Emitter::sugared(const ExprPtr& e, const TypePtr& hint) {
     case ExprKind::Tuple: return tuple(*e, hint);
     case ExprKind::Dict: return dict(*e, hint);
     case ExprKind::ListComp:
+    case ExprKind::GeneratorExp:  // as a list
     case ExprKind::DictComp: return comprehension(*e, hint);
     default: script_error(e->range, not_supported(e->kind));
   }
@@ -172,15 +172,15 @@ SugaredValuePtr Emitter::unary(const ExprPtr& whole) {
   const Expr& e = *whole;
   if (e.text == "not") return simple_value(as_value(e.range, condition(whole)));
   const ExprPtr& part = e.parts[0];
-  if (part->kind == ExprKind::Constant && part->value.isScalar() && !part->value.isBool() && e.text != "~") {
-    const IValue& v = part->value;
+  if (part->kind == ExprKind::Constant && part->value.isScalar() && e.text != "~") {
+    const IValue v = part->value.isBool() ? IValue(int64_t{part->value.toBool()}) : part->value;
     if (e.text == "+") return simple_value(constant(v, e.range));
     if (v.isInt()) return simple_value(constant(IValue(static_cast<int64_t>(0 - static_cast<uint64_t>(v.toInt()))), e.range));
     if (v.isDouble()) return simple_value(constant(IValue(-v.toDouble()), e.range));
     return simple_value(constant(IValue(-v.toComplexDouble()), e.range));
   }
   const SugaredValuePtr v = sugared(part);
-  const char* op = e.text == "-" ? "aten::neg" : e.text == "+" ? "aten::pos" : "aten::bitwise_not";
+  const char* op = e.text == "-" ? "aten::neg" : e.text == "+" ? "aten::positive" : "aten::bitwise_not";
   const char* magic = e.text == "-" ? "__neg__" : e.text == "+" ? "__pos__" : "__invert__";
   const Value* plain = v->plainValue();
   if (plain && plain->type()->kind == TypeKind::Object && v->hasAttr(e.range, m_, magic))
@@ -281,7 +281,9 @@ SugaredValuePtr Emitter::dict(const Expr& e, const TypePtr& hint) {
       values.back() = converted(e.range, values.back(), element);
     } else {
       key = key ? unify_types(key, unshaped(keys.back()->type())) : unshaped(keys.back()->type());
-      if (!key) script_error(e.range, "Dict keys must contain only a single type");
+      if (!key)
+        script_error(e.parts[i]->range, "Dict keys must contain only a single type. Expected: " + keys[0]->type()->annotation_str() +
+                                            " but found " + keys.back()->type()->annotation_str() + " instead");
       element = element ? unify_types(element, unshaped(values.back()->type()), true) : unshaped(values.back()->type());
     }
     if (!keys.back()->type()->is_subtype_of(*key) || !values.back()->type()->is_subtype_of(*element))
@@ -329,7 +331,8 @@ SugaredValuePtr Emitter::format_string(const Expr& e) {
       }
       continue;
     }
-    if (!part->text.empty()) script_error(part->range, "f-strings with conversions or format specifications aren't supported");
+    if (!part->text.empty())
+      script_error(e.range, part->text[0] == '!' ? "Don't support conversion in JoinedStr" : "Don't support formatting in JoinedStr");
     text += "{}";
     values.push_back(value(part->parts[0]));
   }
