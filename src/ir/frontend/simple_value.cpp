@@ -77,7 +77,8 @@ class SimpleValue final : public SugaredValue {
 
   bool hasAttr(const SourceRange& range, GraphFunction&, const std::string& field) override {
     if (const auto named = type()->cast<NamedTupleType>()) return named->field_index(field).has_value();
-    if (const auto cls = type()->cast<ClassType>()) return cls->hasAttribute(field) || cls->hasConstant(field) || cls->findMethod(field) || cls->findMethod("__get_" + field);
+    if (const auto cls = type()->cast<ClassType>())
+      return cls->hasAttribute(field) || cls->hasConstant(field) || cls->findMethod(field) || cls->findMethod("__get_" + field);
     if (type()->kind == TypeKind::Interface || type()->kind == TypeKind::Object) return has_method(*type(), field);
     script_error(range, "hasattr's first argument must be an object or NamedTuple, got " + type_name() + " instead");
   }
