@@ -3,6 +3,7 @@
 
 #include <cresset/dispatch/custom_class.h>
 
+#include "ir/custom_class_function.h"
 #include "ir/frontend/values.h"
 
 namespace cresset::jit {
@@ -85,6 +86,14 @@ class SimpleValue final : public SugaredValue {
 
   void setAttr(const SourceRange& range, GraphFunction& m, const std::string& field, Value* v) override {
     const auto cls = type()->cast<ClassType>();
+    if (const CustomClassInfo* custom = custom_class_of(*type())) {
+      const auto p = custom->properties.find(field);
+      if (p == custom->properties.end() || !p->second.setter)
+        script_error(range, "'" + type_name() + "' object has no property '" + field + "' that can be set");
+      function_value(custom_class_function(*custom, field, *p->second.setter))
+          ->call(range, m, {{range, shared_from_this(), ""}, {range, simple_value(v), ""}}, {}, 0);
+      return;
+    }
     if (!cls) script_error(range, "Tried to set an attribute: " + field + " on a non-class: " + type_name());
     if (cls->hasConstant(field)) script_error(range, "Tried to assign to constant attribute '" + field + "' of '" + type_name() + "'");
     TypePtr expected = cls->findAttribute(field);
@@ -211,6 +220,10 @@ class SimpleValue final : public SugaredValue {
       return nullptr;
     }
     if (has_method(*type(), field)) return method_value(value_, field);
+    if (const CustomClassInfo* custom = custom_class_of(*type()))
+      if (const auto p = custom->properties.find(field); p != custom->properties.end())
+        return function_value(custom_class_function(*custom, field, p->second.getter))
+            ->call(range, m, {{range, shared_from_this(), ""}}, {}, 1);
     if (const auto e = type()->cast<EnumType>()) {
       if (field == "name") return simple_value(insert_node(range, g, prim::EnumName, {value_}, basic_type(TypeKind::String)));
       if (field == "value") return simple_value(insert_node(range, g, prim::EnumValue, {value_}, e->value_type()));
