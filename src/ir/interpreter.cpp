@@ -7,6 +7,7 @@
 
 #include "ir/builtin_call.h"
 #include "ir/code.h"
+#include "ir/custom_class_function.h"
 
 namespace cresset::jit {
 namespace {
@@ -323,6 +324,11 @@ CRESSET_NOINLINE void execute_call(const Code::Impl& code, Frame& f, const Instr
     }
     case Opcode::CALL_METHOD: {
       f.push_inputs(stack, c);
+      if (const IValue self = peek(stack, 0, c.in_count); !c.callee && self.isCustomClass()) {
+        call_custom_method(self, c.name, stack);
+        f.pop_outputs(stack, c);
+        return;
+      }
       Function& method = c.callee ? *c.callee : method_of(peek(stack, 0, c.in_count), c.name);
       call_function(method, stack);
       f.pop_outputs(stack, c);

@@ -7,6 +7,7 @@ import copy
 import enum
 import math
 import textwrap
+from pathlib import Path
 from typing import Any, Dict, Final, List, NamedTuple, Optional, Tuple, Union
 
 import cresset
@@ -95,6 +96,20 @@ def test_functions_of_the_language(expressions):
 @pytest.mark.parametrize("expressions", OF_TENSORS.strip().splitlines())
 def test_operators_and_properties_of_tensors(expressions):
     check(f"def f(x):\n    return {expressions}\n", cresset.tensor([[1.0, 2.0], [3.0, 4.0]]))
+
+
+def test_calls_become_the_nodes_that_pytorch_makes():
+    different = []
+    for line in (Path(__file__).parent / "script_calls.txt").read_text().splitlines():
+        if line.startswith("#"):
+            continue
+        expression, expected = line.split("  ->", 1)
+        body = f"{expression}\n    return x" if " += " in expression else f"return {expression}"
+        graph = cresset._C.CompilationUnit(f"import math\ndef f(x, w):\n    {body}\n").f.graph
+        nodes = " ".join(f"{n.kind()}/{len(list(n.inputs()))}" for n in graph.nodes() if n.kind() != "prim::Constant")
+        if nodes != expected.strip():
+            different.append(f"{expression}: {nodes}, PyTorch {expected}")
+    assert not different, "\n".join(different)
 
 
 PROGRAMS = {

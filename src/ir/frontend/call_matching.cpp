@@ -72,7 +72,7 @@ class Planner {
       }
       if (!formal.kwarg_only && next < positional.size()) {
         if (given) return refuse("Keyword argument " + formal.name + " specified twice.");
-        if (collects(formals, i, positional, next)) {
+        if (convert_ && collects(formals, i, positional, next)) {
           Planned p;
           p.how = Conversion::Collect;
           p.values.assign(positional.begin() + static_cast<std::ptrdiff_t>(next), positional.end());
@@ -123,6 +123,8 @@ class Planner {
     if (!last || type->kind != TypeKind::List || (formal.N && positional.size() - next == 1) || type->element()->kind == TypeKind::Var ||
         type->element()->kind == TypeKind::Any)
       return false;
+    // A single number may be meant for another overload: hsplit(x, 2) is not hsplit(x, [2]).
+    if (!convert_ && positional.size() - next == 1 && !schema_.overload_name().empty()) return false;
     TypeVariables free;
     if (match_type(formal.type, positional[next]->type(), free)) return false;
     return std::all_of(positional.begin() + static_cast<std::ptrdiff_t>(next), positional.end(), [&](const Value* v) {
@@ -316,13 +318,20 @@ Value* emit_reflected(const SourceRange& range, Graph& g, Symbol kind, const std
   return emit_operator(range, g, {Symbol::aten(row->op)}, std::move(swapped));
 }
 
-// The dispatcher's overloads go first: they are what the operator is known for.
+// The dispatcher's overloads go first: they are what the operator is known for. The one without a name leads, the others follow by name,
+// so that the choice does not depend on the order of registration.
 std::vector<std::pair<Symbol, const Operator*>> candidates_of(const std::vector<Symbol>& kinds) {
   std::vector<std::pair<Symbol, const Operator*>> out;
   for (const bool dispatched : {true, false})
-    for (const Symbol kind : kinds)
+    for (const Symbol kind : kinds) {
+      const auto begin = static_cast<std::ptrdiff_t>(out.size());
       for (const Operator* op : operators_of(kind))
         if (op->handle().has_value() == dispatched) out.emplace_back(kind, op);
+      if (dispatched)
+        std::stable_sort(out.begin() + begin, out.end(), [](const auto& a, const auto& b) {
+          return a.second->schema().overload_name() < b.second->schema().overload_name();
+        });
+    }
   return out;
 }
 
@@ -330,6 +339,7 @@ std::vector<std::pair<Symbol, const Operator*>> candidates_of(const std::vector<
 
 Value* emit_operator(const SourceRange& range, Graph& g, std::vector<Symbol> kinds, std::vector<CallValue> args, Value* self) {
   if (kinds[0] == Symbol::aten("floordiv")) kinds.push_back(Symbol::aten("floor_divide"));  // x // y of tensors
+  for (Symbol& kind : kinds) kind = canonical_operator(kind);
   const auto candidates = candidates_of(kinds);
   if (candidates.empty())
     script_error(range, "Unknown builtin op: " + kinds[0].toQualString() + "." + similar_operators(kinds[0]) + "\n\nThe original call is");

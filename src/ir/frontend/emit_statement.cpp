@@ -1,6 +1,7 @@
 // Statements without blocks of their own.
 #include <cresset/ir/operator.h>
 
+#include "ir/frontend/closure.h"
 #include "ir/frontend/emitter.h"
 
 namespace cresset::jit {
@@ -65,6 +66,12 @@ void Emitter::statement(const Stmt& s) {
       for (const ExprPtr& target : s.targets) remove(*target);
       return;
     case StmtKind::With: with(s, 0); return;
+    case StmtKind::FunctionDef:
+      if (is_closure(*s.function)) {
+        names_.assign(s.range, s.function->name, closure_value(s.function, names_, definition_.resolver, m_));
+        return;
+      }
+      [[fallthrough]];
     default: script_error(s.range, not_supported(s.kind));
   }
 }

@@ -3,6 +3,7 @@
 
 #include <cresset/dispatch/custom_class.h>
 
+#include "ir/custom_class_function.h"
 #include "ir/frontend/values.h"
 
 namespace cresset::jit {
@@ -89,16 +90,29 @@ class SimpleValue final : public SugaredValue {
 
   bool hasAttr(const SourceRange& range, GraphFunction&, const std::string& field) override {
     if (const auto named = type()->cast<NamedTupleType>()) return named->field_index(field).has_value();
-    if (const auto cls = type()->cast<ClassType>()) return cls->hasAttribute(field) || cls->hasConstant(field) || cls->findMethod(field);
+    if (const auto cls = type()->cast<ClassType>())
+      return cls->hasAttribute(field) || cls->hasConstant(field) || cls->findMethod(field) || cls->findMethod("__get_" + field);
     if (type()->kind == TypeKind::Interface || type()->kind == TypeKind::Object) return has_method(*type(), field);
     script_error(range, "hasattr's first argument must be an object or NamedTuple, got " + type_name() + " instead");
   }
 
   void setAttr(const SourceRange& range, GraphFunction& m, const std::string& field, Value* v) override {
     const auto cls = type()->cast<ClassType>();
+    if (const CustomClassInfo* custom = custom_class_of(*type())) {
+      const auto p = custom->properties.find(field);
+      if (p == custom->properties.end() || !p->second.setter)
+        script_error(range, "'" + type_name() + "' object has no property '" + field + "' that can be set");
+      function_value(custom_class_function(*custom, field, *p->second.setter))
+          ->call(range, m, {{range, shared_from_this(), ""}, {range, simple_value(v), ""}}, {}, 0);
+      return;
+    }
     if (!cls) script_error(range, "Tried to set an attribute: " + field + " on a non-class: " + type_name());
     if (cls->hasConstant(field)) script_error(range, "Tried to assign to constant attribute '" + field + "' of '" + type_name() + "'");
     TypePtr expected = cls->findAttribute(field);
+    if (!expected && cls->findMethod("__set_" + field)) {  // a property
+      call_method_of(range, m, value_, "__set_" + field, {{range, simple_value(v), ""}});
+      return;
+    }
     if (!expected) {
       // A plain class gets its attributes from the assignments of __init__.
       const bool initialising =
@@ -214,9 +228,14 @@ class SimpleValue final : public SugaredValue {
       if (cls->findMethod(field)) return method_value(value_, field);
       if (cls->hasAttribute(field)) return simple_value(g.insertNode(g.createGetAttr(value_, field))->setSourceRange(range)->output());
       if (const auto constant = cls->findConstant(field)) return constant_value(*constant);
+      if (cls->findMethod("__get_" + field)) return call_method_of(range, m, value_, "__get_" + field, {});  // a property
       return nullptr;
     }
     if (has_method(*type(), field)) return method_value(value_, field);
+    if (const CustomClassInfo* custom = custom_class_of(*type()))
+      if (const auto p = custom->properties.find(field); p != custom->properties.end())
+        return function_value(custom_class_function(*custom, field, p->second.getter))
+            ->call(range, m, {{range, shared_from_this(), ""}}, {}, 1);
     if (const auto e = type()->cast<EnumType>()) {
       if (field == "name") return simple_value(insert_node(range, g, prim::EnumName, {value_}, basic_type(TypeKind::String)));
       if (field == "value") return simple_value(insert_node(range, g, prim::EnumValue, {value_}, e->value_type()));
