@@ -41,6 +41,18 @@ class TensorCast final : public SugaredValue {
   ScalarType dtype_;
 };
 
+// What x.tolist() gives depends on the tensor; the type has to be said.
+class ToList final : public SugaredValue {
+ public:
+  explicit ToList(Value* self) : self(self) {}
+  std::string kind() const override { return "method tolist"; }
+  SugaredValuePtr call(const SourceRange& range, GraphFunction&, const std::vector<CallArgument>&, const std::vector<CallArgument>&,
+                       std::size_t) override {
+    script_error(range, "Expected type hint for result of tolist()");
+  }
+  Value* const self;
+};
+
 /// The operator behind an attribute of tensors, complex numbers and devices; none: there is no such attribute.
 std::optional<Symbol> property_of(const std::string& field, const TypePtr& type) {
   if (type->kind != TypeKind::Tensor && type->kind != TypeKind::Device && type->kind != TypeKind::Complex) return std::nullopt;
@@ -230,6 +242,7 @@ class SimpleValue final : public SugaredValue {
       return nullptr;
     }
     if (const auto op = property_of(field, type())) return operator_result(range, m, *op, {value_});
+    if (type()->kind == TypeKind::Tensor && field == "tolist") return std::make_shared<ToList>(value_);
     if (type()->kind == TypeKind::Tensor)
       for (const auto& [name, dtype] : kCasts)
         if (name == field) return std::make_shared<TensorCast>(value_, dtype);
@@ -268,6 +281,21 @@ class SimpleValue final : public SugaredValue {
 }  // namespace
 
 SugaredValuePtr simple_value(Value* v) { return std::make_shared<SimpleValue>(v); }
+
+Value* emit_tolist(const SourceRange& range, GraphFunction& m, const SugaredValue& callee, const TypePtr& type) {
+  const auto* method = dynamic_cast<const ToList*>(&callee);
+  if (!method) return nullptr;
+  int64_t dims = 0;
+  TypePtr element = type;
+  for (; element->kind == TypeKind::List; element = element->element()) ++dims;
+  constexpr TypeKind kElements[] = {TypeKind::Int, TypeKind::Float, TypeKind::Complex,
+                                    TypeKind::Bool};  // by number, as the operator has them
+  const auto* found = std::find(std::begin(kElements), std::end(kElements), element->kind);
+  if (found == std::end(kElements))
+    script_error(range, element->annotation_str() + " is not one of the supported element types for tolist: int, float, complex, bool");
+  Value* number = int_constant(range, m, found - std::begin(kElements));
+  return insert_node(range, *m.graph(), prim::tolist, {method->self, int_constant(range, m, dims), number}, type);
+}
 
 bool has_method(const Type& type, const std::string& name) {
   if (const auto cls = type.cast<ClassType>()) return cls->findMethod(name) != nullptr;

@@ -33,6 +33,8 @@ class TypeValue final : public SugaredValue {
         Value* v = values[0].value;
         if (*v->type() == *type_ && type_->kind != TypeKind::String) return simple_value(v);
         if (c.magic && has_method(*v->type(), c.magic)) return call_method_of(range, m, v, c.magic, {});
+        if (type_->kind == TypeKind::Device)
+          if (const auto text = constant_as<std::string>(v)) return constant_value(IValue(Device(*text)));
         // Containers are true when they have elements.
         const bool container =
             v->type()->kind == TypeKind::List || v->type()->kind == TypeKind::Dict || v->type()->kind == TypeKind::String;
