@@ -177,10 +177,24 @@ void init_passes(PyObject* module) {
   }
   def(module, "_jit_passes", [] {
     std::vector<std::vector<std::string>> out;
-    for (const jit::Pass* p : jit::passes()) out.push_back({p->name, p->phase, p->summary});
+    for (const jit::Pass* p : jit::passes()) out.push_back({p->name, p->phase, p->summary, p->command_name()});
     return out;
   });
   def(module, "_jit_lowering_passes", [] { return jit::lowering_passes(); });
+  // What a pass did and said: "changed" or "unchanged", then "level: file:line:column: text", ….
+  def(module, "_jit_run_pass", [](std::string name, GraphRef g) {
+    const jit::CollectNotes collected;
+    const bool changed = jit::find_pass(name).run(g);
+    std::vector<std::string> notes{changed ? "changed" : "unchanged"};
+    for (const jit::PassNote& n : collected.notes) notes.push_back(std::string(jit::logging::to_string(n.level)) + ": " + n.str());
+    return notes;
+  });
+  def(module, "_jit_run_difference", [](GraphRef a, GraphRef b, std::vector<PyObject*> args) {
+    Stack stack;
+    for (PyObject* o : args) stack.push_back(to_ivalue(o, *basic_type(TypeKind::Any), "graph"));
+    const GilRelease release;
+    return jit::run_difference(a, b, stack);
+  });
   def(module, "_jit_run_passes", [](GraphRef g, std::vector<std::string> names) {
     std::vector<std::string> report;
     jit::PipelineOptions options;
