@@ -24,6 +24,14 @@ std::map<std::string, Pass>& registry() {
 
 RegisterPass::RegisterPass(Pass pass) {
   std::string name = pass.name;
+  CRESSET_CHECK(!pass.run != !pass.run_in, "pass '", name, "' must have one function: run or run_in.");
+  if (pass.run_in)
+    pass.run = [in = pass.run_in](const std::shared_ptr<Graph>& g) {
+      PassContext context{.graph = g};
+      return in(context);
+    };
+  else
+    pass.run_in = [run = pass.run](PassContext& context) { return run(context.graph); };
   CRESSET_CHECK(registry().emplace(name, std::move(pass)).second, "pass '", name, "' is registered twice.");
 }
 

@@ -1,13 +1,38 @@
 // Passes: one file a pass in src/ir/passes, registered by name; the order of lowering is one list in pipeline.cpp.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include <cresset/ir/ir.h>
+#include <cresset/ir/lowering_options.h>
 
 namespace cresset::jit {
+
+enum class NoteLevel : uint8_t { error, warning, info, debug };
+/// What a pass says about one of its decisions: a check that was removed, an assumption, a node that could not be rewritten.
+struct PassNote {
+  NoteLevel level;
+  std::string text;
+  SourceRange where;
+};
+
+/// One run of passes over a graph.
+struct PassContext {
+  std::shared_ptr<Graph> graph;
+  LoweringOptions options = {};
+  /// The values of the graph's last inputs, in their order: lower_graph makes such inputs, other passes may use them up.
+  std::vector<IValue> parameters = {};
+  std::function<void(const PassNote&)> sink = {};  // may be empty
+
+  /// Inputs that the caller gives.
+  std::size_t real_inputs() const { return graph->inputs().size() - std::min(parameters.size(), graph->inputs().size()); }
+  void note(NoteLevel level, const Node* where, std::string text) const {
+    if (sink) sink({level, std::move(text), where ? where->sourceRange() : SourceRange()});
+  }
+};
 
 /// A change of graphs that keeps their meaning.
 struct Pass {
@@ -16,8 +41,11 @@ struct Pass {
   std::string summary;             // one line
   std::vector<std::string> needs;  // passes that must have run before, when they are in the same pipeline
   std::vector<std::string> keeps;  // what it never touches: "names", "marks", "aliasing"
+  // One of the two is given; registration makes the other from it.
   /// Changes the graph in place; true when it did.
-  std::function<bool(const std::shared_ptr<Graph>&)> run;
+  std::function<bool(const std::shared_ptr<Graph>&)> run = {};
+  /// The same with options and notes; `run` takes the default options and drops the notes.
+  std::function<bool(PassContext&)> run_in = {};
 };
 
 /// Adds a pass while the library starts; a name may be given once.
