@@ -12,7 +12,7 @@ namespace {
 
 struct Registry {
   std::mutex mutex;
-  std::map<std::string, std::unique_ptr<Pass>> by_name;
+  std::map<std::string, std::shared_ptr<const Pass>> by_name;
   std::vector<std::pair<std::string, PassPosition>> placed;  // in the order of registration
 };
 Registry& registry() {
@@ -32,19 +32,26 @@ std::string Pass::command_name() const { return title.empty() ? with_dashes(name
 RegisterPass::RegisterPass(Pass pass) { register_pass(std::move(pass)); }
 
 void register_pass(Pass pass, const PassPosition& position) {
-  CRESSET_CHECK_VALUE(!pass.name.empty() && pass.run, "register_pass: a name and a function are required.");
+  CRESSET_CHECK_VALUE(!pass.name.empty() && !pass.run != !pass.run_in, "register_pass: a name and one function, run or run_in, are required.");
+  if (pass.run_in)
+    pass.run = [in = pass.run_in](const std::shared_ptr<Graph>& g) {
+      PassContext context{.graph = g};
+      return in(context);
+    };
+  else
+    pass.run_in = [run = pass.run](PassContext& context) { return run(context.graph); };
   CRESSET_CHECK_VALUE(position.before.empty() || position.after.empty(), "register_pass: '", pass.name,
                       "' can stand before or after a pass, not both.");
   const std::string& beside = position.before.empty() ? position.after : position.before;
   if (!beside.empty()) {
     const std::vector<std::string> order = lowering_passes();
-    CRESSET_CHECK_VALUE(std::find(order.begin(), order.end(), find_pass(beside).name) != order.end(), "register_pass: '", beside,
+    CRESSET_CHECK_VALUE(std::find(order.begin(), order.end(), find_pass(beside)->name) != order.end(), "register_pass: '", beside,
                         "' is not in the order of lowering.");
   }
   Registry& r = registry();
   const std::lock_guard lock(r.mutex);
   const std::string name = pass.name;
-  CRESSET_CHECK(r.by_name.emplace(name, std::make_unique<Pass>(std::move(pass))).second, "pass '", name, "' is registered twice.");
+  CRESSET_CHECK(r.by_name.emplace(name, std::make_shared<Pass>(std::move(pass))).second, "pass '", name, "' is registered twice.");
   if (!beside.empty()) r.placed.emplace_back(name, position);
 }
 
@@ -55,21 +62,21 @@ bool unregister_pass(const std::string& name) {
   return r.by_name.erase(name) > 0;
 }
 
-std::vector<const Pass*> passes() {
+std::vector<std::shared_ptr<const Pass>> passes() {
   Registry& r = registry();
   const std::lock_guard lock(r.mutex);
-  std::vector<const Pass*> out;
-  for (const auto& [name, pass] : r.by_name) out.push_back(pass.get());
+  std::vector<std::shared_ptr<const Pass>> out;
+  for (const auto& [name, pass] : r.by_name) out.push_back(pass);
   return out;
 }
 
-const Pass& find_pass(const std::string& name) {
+std::shared_ptr<const Pass> find_pass(const std::string& name) {
   Registry& r = registry();
   const std::lock_guard lock(r.mutex);
-  if (const auto found = r.by_name.find(name); found != r.by_name.end()) return *found->second;
+  if (const auto found = r.by_name.find(name); found != r.by_name.end()) return found->second;
   std::string names;
   for (const auto& [known, pass] : r.by_name) {
-    if (pass->command_name() == name || with_dashes(known) == name) return *pass;
+    if (pass->command_name() == name || with_dashes(known) == name) return pass;
     names += (names.empty() ? "" : ", ") + pass->command_name();
   }
   CRESSET_THROW(ValueError, "there is no pass '", name, "'. Passes: ", names);

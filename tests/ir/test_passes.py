@@ -1,6 +1,5 @@
 """Passes on graphs, as data: passes/<pass>/*.ir; passes/README.md explains the format."""
 
-import contextlib
 import re
 from pathlib import Path
 
@@ -53,21 +52,6 @@ def cases():
             yield pytest.param(case, id=f"{case.pass_name}/{path.stem}: {case.name}")
 
 
-@contextlib.contextmanager
-def options(case):
-    given = {}
-    for option in case.all("option"):
-        name, _, value = option.partition("=")
-        given[name.strip()] = eval(value, {})
-    if not given:
-        yield
-        return
-    from cresset import lowering
-
-    with lowering.options(**given):
-        yield
-
-
 def inputs(text):
     cresset.manual_seed(0)
     return list(eval(f"({text},)" if text else "()", dict(NAMES)))
@@ -85,28 +69,28 @@ def test_pass(case):
     graph = _C.parse_ir(case.graph)
     graph.lint()
     for name in case.passes("before"):
-        _C._jit_run_pass(name, graph)
+        _C._jit_run_pass(name, graph, [])
     original, text = graph.copy(), str(graph)
-    with options(case):
-        if case.outcome == "raises":
-            with pytest.raises(Exception) as e:
-                _C._jit_run_pass(case.pass_name, graph)
-            for piece in case.after.splitlines():
-                assert piece.strip() in str(e.value)
-            return
-        changed, *notes = _C._jit_run_pass(case.pass_name, graph)
+    options = [option.replace(" ", "") for option in case.all("option")]
+    if case.outcome == "raises":
+        with pytest.raises(Exception) as e:
+            _C._jit_run_pass(case.pass_name, graph, options)
+        for piece in case.after.splitlines():
+            assert piece.strip() in str(e.value)
+        return
+    changed, *notes = _C._jit_run_pass(case.pass_name, graph, options)
+    graph.lint()
+    assert (changed == "changed") == (str(graph) != text), f"the pass says '{changed}':\n{graph}"
+    again = original.copy()
+    _C._jit_run_pass(case.pass_name, again, options)
+    assert str(again) == str(graph), "the same pass on the same graph gave another text"
+    if "not idempotent" not in case.flags:
+        once = str(graph)
+        twice = _C._jit_run_pass(case.pass_name, graph, options)
+        assert str(graph) == once and twice[0] == "unchanged", f"a second run changed the graph:\n{once}\nto\n{graph}"
+    for name in case.passes("after"):
+        _C._jit_run_pass(name, graph, options)
         graph.lint()
-        assert (changed == "changed") == (str(graph) != text), f"the pass says '{changed}':\n{graph}"
-        again = original.copy()
-        _C._jit_run_pass(case.pass_name, again)
-        assert str(again) == str(graph), "the same pass on the same graph gave another text"
-        if "not idempotent" not in case.flags:
-            once = str(graph)
-            twice = _C._jit_run_pass(case.pass_name, graph)
-            assert str(graph) == once and twice[0] == "unchanged", f"a second run changed the graph:\n{once}\nto\n{graph}"
-        for name in case.passes("after"):
-            _C._jit_run_pass(name, graph)
-            graph.lint()
 
     if case.outcome == "unchanged":
         assert changed == "unchanged", f"\n{graph}"
