@@ -3,20 +3,25 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <cresset/ir/ir.h>
+#include <cresset/ir/logging.h>
 #include <cresset/ir/lowering_options.h>
 
 namespace cresset::jit {
 
 enum class NoteLevel : uint8_t { error, warning, info, debug };
 /// What a pass says about one of its decisions: a check that was removed, an assumption, a node that could not be rewritten.
-struct PassNote {
+struct CRESSET_API PassNote {
   NoteLevel level;
   std::string text;
   SourceRange where;
+  /// "file:line:column: text".
+  std::string str() const;
+  logging::Level log_level() const;
 };
 
 /// One run of passes over a graph.
@@ -35,7 +40,7 @@ struct PassContext {
 };
 
 /// A change of graphs that keeps their meaning.
-struct Pass {
+struct CRESSET_API Pass {
   std::string name;                // as PyTorch's _jit_pass_NAME says it
   std::string phase;               // "cleanup", "simplify", "lower", …
   std::string summary;             // one line
@@ -46,17 +51,31 @@ struct Pass {
   std::function<bool(const std::shared_ptr<Graph>&)> run = {};
   /// The same with options and notes; `run` takes the default options and drops the notes.
   std::function<bool(PassContext&)> run_in = {};
+  /// The name on the command line where it is not the name with dashes: "eliminate-common-subexpression".
+  std::string title = {};
+  /// The device whose pipelines the pass is for ("cuda"); empty: all.
+  std::string device = {};
+
+  /// The name on the command line.
+  std::string command_name() const;
 };
 
 /// Adds a pass while the library starts; a name may be given once.
 struct CRESSET_API RegisterPass {
   explicit RegisterPass(Pass pass);
 };
+/// Beside which pass of the order of lowering a new one stands; without both it is registered only.
+struct PassPosition {
+  std::string before = {}, after = {};
+};
+CRESSET_API void register_pass(Pass pass, const PassPosition& position = {});
+/// Takes a pass out of the registry and of the order; false when there was none.
+CRESSET_API bool unregister_pass(const std::string& name);
 
 /// All passes, by name.
-CRESSET_API std::vector<const Pass*> passes();
-/// Raises with the names there are.
-CRESSET_API const Pass& find_pass(const std::string& name);
+CRESSET_API std::vector<std::shared_ptr<const Pass>> passes();
+/// By name or by name on the command line; raises with the names there are.
+CRESSET_API std::shared_ptr<const Pass> find_pass(const std::string& name);
 
 /// What a pipeline reports behind each pass.
 struct PassReport {
@@ -64,20 +83,46 @@ struct PassReport {
   const Pass* pass;
   bool changed;
   const Graph* graph;
+  double seconds = 0;
+  std::vector<PassNote> notes = {};
 };
 struct PipelineOptions {
   bool verify = true;  // lint behind each pass
-  std::function<void(const PassReport&)> report;
+  std::function<void(const PassReport&)> report = {};
+  std::vector<std::string> only = {};  // when not empty, no others run
+  std::string stop_after = {};         // the last one that runs; an error when it is not in the list
+  /// At log level graph: the graphs in front of these passes, and behind these; without both, behind every pass.
+  std::vector<std::string> dump_before = {}, dump_after = {};
+  /// Runs the graph before and behind each pass that changed it, on copies of these values, and raises when the answers differ.
+  std::optional<std::vector<IValue>> check_with = {};
+  double rtol = 1e-5, atol = 1e-6;
+  /// For the passes; disabled_passes are left out, and passes of other devices than target_device.
+  LoweringOptions lowering = {};
 };
-/// Runs passes by name in the given order; an error names the pass.
+/// Runs passes by name in the given order; an error names the pass. Notes of passes go to the context's sink and to the current logger.
+CRESSET_API bool run_passes(PassContext& context, const std::vector<std::string>& names, const PipelineOptions& options = {});
 CRESSET_API bool run_passes(const std::shared_ptr<Graph>& graph, const std::vector<std::string>& names,
                             const PipelineOptions& options = {});
-/// The order of lowering.
-CRESSET_API const std::vector<std::string>& lowering_passes();
-/// "after 3 dce (changed)": the heading of a dump; the graph's text follows it.
+/// The order of lowering, registered additions included.
+CRESSET_API std::vector<std::string> lowering_passes();
+/// "# after 3 dce (changed)": the heading of a dump; the graph's text follows it. It is a comment of that text.
 CRESSET_API std::string pass_heading(const PassReport& report);
 
+/// The first pass whose result differs from the given graph's on these inputs; nothing when all agree. The graph stays as it is.
+struct Disagreement {
+  std::size_t index;
+  std::string pass;
+  std::string what;  // "result 0: …"
+};
+CRESSET_API std::optional<Disagreement> bisect_passes(const std::shared_ptr<Graph>& graph, const std::vector<std::string>& names,
+                                                      const std::vector<IValue>& inputs, const PipelineOptions& options = {});
+/// How the answers of two graphs differ on copies of the inputs (results, exceptions, and what they wrote into the inputs); nothing when
+/// they do not.
+CRESSET_API std::optional<std::string> run_difference(const std::shared_ptr<Graph>& a, const std::shared_ptr<Graph>& b,
+                                                      const std::vector<IValue>& inputs, double rtol = 1e-5, double atol = 1e-6);
+
 // The passes as functions.
+CRESSET_API bool eliminate_common_subexpressions(const std::shared_ptr<Graph>& graph);
 CRESSET_API bool eliminate_dead_code(const std::shared_ptr<Graph>& graph, bool with_aliases = true);
 CRESSET_API bool propagate_constants(const std::shared_ptr<Graph>& graph);
 CRESSET_API bool inline_calls(const std::shared_ptr<Graph>& graph);
