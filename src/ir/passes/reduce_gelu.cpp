@@ -15,7 +15,7 @@ Value* reduce(const Site& site) {
   // Graphs of old versions have no second operand.
   std::string approximate = "none";
   if (n->inputs().size() == 2) {
-    const auto given = constant_as<std::string>(n->input(1));
+    const auto given = rewrite::string_of(n->input(1));
     if (!given || (*given != "none" && *given != "tanh")) return nullptr;
     approximate = *given;
   } else if (n->inputs().size() != 1) {

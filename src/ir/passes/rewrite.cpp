@@ -143,6 +143,10 @@ bool same_number(const Value* a, const Value* b) {
   return x && y && *x == *y;
 }
 std::optional<bool> flag_of(const Value* v) { return constant_as<bool>(v); }
+std::optional<std::string> string_of(const Value* v) {
+  const auto constant = toIValue(v);
+  return constant && constant->isString() ? std::optional(constant->toStringRef()) : std::nullopt;
+}
 
 std::optional<std::vector<int64_t>> integers_of(const Value* v, Aliases& aliases) {
   if (const auto constant = toIValue(v)) {

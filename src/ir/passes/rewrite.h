@@ -90,6 +90,7 @@ bool is_number(const Value* v, double value);
 /// The same value, or constants that are equal as numbers.
 bool same_number(const Value* a, const Value* b);
 std::optional<bool> flag_of(const Value* v);
+std::optional<std::string> string_of(const Value* v);
 /// A constant list of ints, or a list construct of constants that nobody changes.
 std::optional<std::vector<int64_t>> integers_of(const Value* v, Aliases& aliases);
 /// The length of a constant list, or of a list construct that nobody changes.
