@@ -14,6 +14,8 @@ namespace cresset::jit {
 struct LoweringOptions {
   /// The graph runs in evaluation mode: dropout goes although its flag says (or may say) training, with a warning.
   bool assume_inference = true;
+  /// Inputs of convolutions have a batch dimension when their rank is unknown.
+  bool assume_batched = true;
   /// Run-time checks that only raise may go; each removal is reported.
   bool remove_checks = true;
   /// log_softmax and var keep their accuracy for large values; off: the short documented forms.
