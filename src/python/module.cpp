@@ -9,6 +9,7 @@
 #include "python/ir.h"
 #include "python/op_function.h"
 #include "python/override.h"
+#include "python/script_convert.h"
 #include "python/tensor_new.h"
 #include "python/transforms.h"
 
@@ -60,6 +61,9 @@ bool fill(PyObject* module) {
   init_ir_types(module);
   init_ir(module);
   init_script_function(module);
+  init_script_future(module);
+  init_script_module(module);
+  init_script_source(module);
   init_threads(module);
   return true;
   CRESSET_PY_CATCH(false)
