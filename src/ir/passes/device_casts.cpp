@@ -17,13 +17,7 @@ std::optional<Device> target_of(const PassContext& context) {
 
 Value* moved(const Emitter& emit, Value* v, const Device& target) {
   Value *none = emit.none(), *no = emit.flag(false);
-  return emit("aten::to", {v}, {{"dtype", none},
-                                {"layout", none},
-                                {"device", emit.constant(IValue(target))},
-                                {"pin_memory", none},
-                                {"non_blocking", no},
-                                {"copy", no},
-                                {"memory_format", none}});
+  return emit("aten::to", {v, none, none, emit.constant(IValue(target)), none, no, no, none});
 }
 
 Value* cast_masked_fill(const Site& site, const Device& target) {

@@ -44,11 +44,7 @@ bool remove_dropout(PassContext& context) {
     if (n->outputs().size() == 2 && n->output(1)->hasUses()) {
       const Emitter emit(n);
       Value* none = emit.none();
-      Value* mask = emit("aten::ones_like", {n->input(0)}, {{"dtype", emit.integer(static_cast<int64_t>(ScalarType::Bool))},
-                                                             {"layout", none},
-                                                             {"device", none},
-                                                             {"pin_memory", none},
-                                                             {"memory_format", none}});
+      Value* mask = emit("aten::ones_like", {n->input(0), emit.integer(static_cast<int64_t>(ScalarType::Bool)), none, none, none, none});
       rewrite::replace_value(n->output(1), mask);
     }
     n->output(0)->replaceAllUsesWith(n->input(0));

@@ -16,10 +16,31 @@ Value* Emitter::adopt(Value* v, const Node* before) const {
   return v;
 }
 
-Value* Emitter::operator()(const char* op, const std::vector<Value*>& args,
-                           const std::vector<std::pair<std::string, Value*>>& kwargs) const {
+// Arguments behind the star of a schema are given by name.
+Value* Emitter::operator()(const char* op, const std::vector<Value*>& args) const {
+  const Symbol kind = Symbol::fromQualString(op);
   const Node* before = at_->prev();
-  return adopt(graph_.insert(Symbol::fromQualString(op), args, kwargs), before);
+  for (const Operator* candidate : operators_of(kind)) {
+    const std::vector<Argument>& formals = candidate->schema().arguments();
+    if (formals.size() < args.size()) continue;
+    TypeVariables variables;
+    std::vector<Value*> positional;
+    std::vector<std::pair<std::string, Value*>> named;
+    bool fits = true;
+    for (std::size_t i = 0; i < formals.size() && fits; ++i) {
+      if (i >= args.size()) {
+        fits = formals[i].default_value.has_value();
+      } else {
+        fits = match_type(formals[i].type, args[i]->type(), variables);
+        if (formals[i].kwarg_only)
+          named.emplace_back(formals[i].name, args[i]);
+        else
+          positional.push_back(args[i]);
+      }
+    }
+    if (fits) return adopt(graph_.insert(kind, positional, named), before);
+  }
+  return adopt(graph_.insert(kind, args), before);  // raises with the overloads there are
 }
 
 Value* Emitter::constant(const IValue& v, const TypePtr& type) const {
@@ -202,42 +223,53 @@ bool write_is_private(const Node* n, AliasDb& aliases) {
 }
 
 namespace {
-// Does the value, or something that may hold its memory, reach the caller by other ways than through `without`?
-bool reaches_caller(const Value* v, const Node* without, AliasDb& aliases) {
+struct Reach {
+  ValueSet values;      // that may hold the value's memory because they were made from it
+  bool caller = false;  // does it get out of the graph?
+};
+Reach reach_of(const Value* v, AliasDb& aliases) {
+  Reach out{{v}};
   std::vector<const Value*> pending{v};
-  ValueSet seen{v};
+  const auto follow = [&](const Value* next) {
+    if (out.values.insert(next).second) pending.push_back(next);
+  };
   while (!pending.empty()) {
     const Value* at = pending.back();
     pending.pop_back();
     for (const Use& u : at->uses()) {
-      if (u.user == without) continue;
-      const auto follow = [&](const Value* out) {
-        if (seen.insert(out).second) pending.push_back(out);
-      };
       if (u.user->kind() == prim::Return) {
         const Node* owner = u.user->owningBlock()->owningNode();
-        if (!owner) return true;
-        for (const Value* out : owner->outputs()) follow(out);
+        if (!owner) {
+          out.caller = true;
+          continue;
+        }
+        for (const Value* result : owner->outputs()) follow(result);
         if (owner->kind() == prim::Loop)
-          for (const Value* in : u.user->owningBlock()->inputs()) follow(in);
+          for (const Value* carried : u.user->owningBlock()->inputs()) follow(carried);
         continue;
       }
       for (const Block* b : u.user->blocks())
-        for (const Value* in : b->inputs()) follow(in);
-      for (const Value* out : u.user->outputs())
-        if (aliases.mayContainAlias(out, at)) follow(out);
+        for (const Value* carried : b->inputs()) follow(carried);
+      for (const Value* result : u.user->outputs())
+        if (aliases.mayContainAlias(result, at)) follow(result);
       // Kept in a container or an object that is elsewhere.
-      if (u.user->blocks().empty() && aliases.isMutable(u.user)) return true;
+      if (u.user->blocks().empty() && aliases.isMutable(u.user)) out.caller = true;
     }
   }
-  return false;
+  return out;
 }
 }  // namespace
 
 bool may_forward(const Value* operand, const Value* result, const PassContext& context, AliasDb& aliases) {
   if (aliases.hasWriters(operand) || aliases.hasWriters(result)) return false;
-  if (context.options.outputs_may_alias_inputs || !reaches_caller(result, nullptr, aliases)) return true;
-  return !aliases.mayAliasWildcard(operand) && !reaches_caller(operand, result->node(), aliases);
+  if (context.options.outputs_may_alias_inputs) return true;
+  const Reach reach = reach_of(result, aliases);
+  if (!reach.caller) return true;
+  // Then nobody else may give the caller the operand's memory.
+  if (aliases.mayAliasWildcard(operand)) return false;
+  for (const Value* o : context.graph->outputs())
+    if (!reach.values.count(o) && aliases.mayContainAlias(o, operand)) return false;
+  return true;
 }
 
 bool written_between(const Node* first, const Node* last, const ValueSet& values, AliasDb& aliases) {

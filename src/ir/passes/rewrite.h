@@ -11,7 +11,7 @@ class Emitter {
  public:
   explicit Emitter(Node* at) : at_(at), graph_(*at->owningGraph()), guard_(at) {}
   /// A call of an operator, arguments in the schema's order; left-out ones take their defaults.
-  Value* operator()(const char* op, const std::vector<Value*>& args, const std::vector<std::pair<std::string, Value*>>& kwargs = {}) const;
+  Value* operator()(const char* op, const std::vector<Value*>& args) const;
   Value* constant(const IValue& v, const TypePtr& type = nullptr) const;
   Value* none() const { return constant(IValue()); }
   Value* integer(int64_t v) const { return constant(IValue(v)); }
