@@ -30,6 +30,9 @@ def methods_of(module):
         entries = dict(_module_methods.METHODS.get(base, {}))
         if getattr(module, "return_indices", False) is True:
             entries.update(_module_methods.WITH_INDICES.get(base, {}))
+        sizes = getattr(module, "output_size", None)
+        if isinstance(sizes, tuple) and None in sizes:
+            entries.update(_module_methods.KEEPING_SIZES.get(base, {}))
         for name, function in entries.items():
             if getattr(cls, name, None) is getattr(base, name, None):
                 out[name] = function

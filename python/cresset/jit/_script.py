@@ -9,7 +9,7 @@ from cresset import _C
 from cresset.nn import Module
 
 from . import _classes, _definitions, _marks, _state
-from ._recursive import ScriptModule, script_module
+from ._recursive import ScriptModule, script_module, wrap_module  # noqa: F401
 from ._types import is_named_tuple
 
 __all__ = ["script", "script_function", "script_method", "script_if_tracing", "CompilationUnit"]

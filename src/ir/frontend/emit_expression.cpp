@@ -32,6 +32,14 @@ constexpr std::array kBinary = {
     BinaryOperator{"!=", "aten::ne", "__ne__"},
 };
 
+// What a number on the left of a tensor is: the operator with the tensor first.
+constexpr std::pair<std::string_view, const char*> kMirrored[] = {
+    {"+", "aten::add"}, {"-", "aten::rsub"}, {"*", "aten::mul"}, {"<", "aten::gt"},      {"<=", "aten::ge"},     {">", "aten::lt"},
+    {">=", "aten::le"}, {"==", "aten::eq"},  {"!=", "aten::ne"}, {"&", "aten::__and__"}, {"|", "aten::__or__"}, {"^", "aten::__xor__"},
+};
+
+bool is_number(const TypePtr& t) { return t->is_subtype_of(*basic_type(TypeKind::Number)) || t->kind == TypeKind::Bool; }
+
 const BinaryOperator& binary_operator(const std::string& text) {
   for (const BinaryOperator& o : kBinary)
     if (text == o.text) return o;
@@ -165,6 +173,17 @@ SugaredValuePtr Emitter::binary(const SourceRange& range, const std::string& op,
   Symbol kind = Symbol::fromQualString(o.op);
   const Value* left = a->plainValue();
   if (op == "%" && left && left->type()->kind == TypeKind::String) kind = Symbol::aten("percentFormat");
+  if (const Value* right = b->plainValue(); right && right->type()->kind == TypeKind::Tensor) {
+    const Value* number = graph_value(ra, a);
+    if (number && is_number(number->type())) {
+      for (const auto& [text, mirrored] : kMirrored)
+        if (op == text) return builtin_function(Symbol::fromQualString(mirrored))->call(range, m_, {{rb, b, {}}, {ra, a, {}}}, {}, 1);
+      if (op == "/") {
+        const SugaredValuePtr reciprocal = builtin_function(Symbol::aten("reciprocal"))->call(range, m_, {{rb, b, {}}}, {}, 1);
+        return builtin_function(Symbol::aten("mul"))->call(range, m_, {{rb, reciprocal, {}}, {ra, a, {}}}, {}, 1);
+      }
+    }
+  }
   return operation(range, kind, o.magic, a, ra, b, rb);
 }
 
