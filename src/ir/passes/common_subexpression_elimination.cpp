@@ -1,5 +1,5 @@
-// Merges nodes that certainly compute the same values: same operator, operands, attributes and result types. A node sees the nodes before it
-// in its block and in the blocks around it. Needs nothing before it.
+// Merges nodes that certainly compute the same values: same operator, operands, attributes and result types. A node sees the nodes before
+// it in its block and in the blocks around it. Needs nothing before it.
 //
 // Not merged: effects, random numbers, what somebody writes, nodes with blocks, nodes with a fallback mark, results that the caller would
 // then see as one object, and values whose identity is asked for.
