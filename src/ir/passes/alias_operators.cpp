@@ -11,11 +11,8 @@ struct Name {
   bool drops_write;
 };
 constexpr Name kNames[] = {
-    {"aten::true_divide", "aten::div", false},
-    {"aten::true_divide_", "aten::div_", false},
-    {"aten::multiply", "aten::mul", false},
-    {"aten::multiply_", "aten::mul_", false},
-    {"aten::scatter_", "aten::scatter", true},
+    {"aten::true_divide", "aten::div", false}, {"aten::true_divide_", "aten::div_", false}, {"aten::multiply", "aten::mul", false},
+    {"aten::multiply_", "aten::mul_", false},  {"aten::scatter_", "aten::scatter", true},
 };
 
 bool rename(const Site& site, const Name& name) {

@@ -1,6 +1,6 @@
-// Inputs known to be int64 are cast to int32 at the start of the graph, for engines that take no int64. The casts carry the fallback mark: they
-// run outside the engine. Runs after lowering, once the dtypes of the inputs are in their types; not in the order of lowering. Values beyond int32
-// do not survive, as one warning says.
+// Inputs known to be int64 are cast to int32 at the start of the graph, for engines that take no int64. The casts carry the fallback mark:
+// they run outside the engine. Runs after lowering, once the dtypes of the inputs are in their types; not in the order of lowering. Values
+// beyond int32 do not survive, as one warning says.
 #include "ir/passes/rewrite.h"
 
 namespace cresset::jit {
@@ -21,7 +21,8 @@ bool autocast_long_inputs(PassContext& context) {
   }
   if (longs.empty()) return false;
   context.note(NoteLevel::warning, nullptr,
-               "int64 inputs are cast to int32 in front of the engine. Give int32 inputs, or keep these nodes in the fallback executor, where values "
+               "int64 inputs are cast to int32 in front of the engine. Give int32 inputs, or keep these nodes in the fallback executor, "
+               "where values "
                "are larger.");
   const Emitter emit(graph.block()->param_node()->next());
   Value *dtype = emit.integer(static_cast<int64_t>(ScalarType::Int)), *no = emit.flag(false), *none = emit.none();
@@ -30,7 +31,8 @@ bool autocast_long_inputs(PassContext& context) {
   Value* shared_device = target ? emit.constant(IValue(*target)) : nullptr;
   for (Value* input : longs) {
     const std::vector<Use> uses = input->uses();
-    Value* cast = shared_device ? emit("aten::to", {input, shared_device, dtype, no, no, none}) : emit("aten::to", {input, dtype, no, no, none});
+    Value* cast =
+        shared_device ? emit("aten::to", {input, shared_device, dtype, no, no, none}) : emit("aten::to", {input, dtype, no, no, none});
     cast->node()->i_(attr::to_compile, 0);
     auto type = std::dynamic_pointer_cast<const TensorType>(input->type())->copy();
     type->dtype = ScalarType::Int;

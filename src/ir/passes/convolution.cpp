@@ -1,8 +1,8 @@
 // conv1d, conv2d, conv3d and their transposed forms become _convolution, one operator for all of them. A pass for each.
 //
-// Padding given as a word ("same") is another overload and stays. _convolution has no form without batch dimension: an input known to have none
-// stays, and one of unknown rank needs the option assume_batched (on by default; a note says so). The last four operands are hints: false
-// for convolutions, true for transposed ones.
+// Padding given as a word ("same") is another overload and stays. _convolution has no form without batch dimension: an input known to have
+// none stays, and one of unknown rank needs the option assume_batched (on by default; a note says so). The last four operands are hints:
+// false for convolutions, true for transposed ones.
 #include "ir/passes/rewrite.h"
 
 namespace cresset::jit {
@@ -35,8 +35,8 @@ Value* convolution(const Site& site, std::size_t dims) {
   const auto& in = n->inputs();
   Value* off = emit.flag(false);
   Value* no_output_padding = emit.integers(std::vector<int64_t>(dims, 0));
-  return emit("aten::_convolution", {in[0], in[1], in[2], as_list(emit, in[3], dims), as_list(emit, in[4], dims), as_list(emit, in[5], dims),
-                                     off, no_output_padding, in[6], off, off, off, off});
+  return emit("aten::_convolution", {in[0], in[1], in[2], as_list(emit, in[3], dims), as_list(emit, in[4], dims),
+                                     as_list(emit, in[5], dims), off, no_output_padding, in[6], off, off, off, off});
 }
 
 // Operands: input, weight, bias, stride, padding, output_padding, groups, dilation.
@@ -46,8 +46,8 @@ Value* transposed(const Site& site, std::size_t dims) {
   const Emitter emit(n);
   const auto& in = n->inputs();
   Value* on = emit.flag(true);
-  return emit("aten::_convolution", {in[0], in[1], in[2], as_list(emit, in[3], dims), as_list(emit, in[4], dims), as_list(emit, in[7], dims),
-                                     on, as_list(emit, in[5], dims), in[6], on, on, on, on});
+  return emit("aten::_convolution", {in[0], in[1], in[2], as_list(emit, in[3], dims), as_list(emit, in[4], dims),
+                                     as_list(emit, in[7], dims), on, as_list(emit, in[5], dims), in[6], on, on, on, on});
 }
 
 Pass pass_of(std::size_t dims, bool is_transposed) {
@@ -61,8 +61,8 @@ Pass pass_of(std::size_t dims, bool is_transposed) {
       .keeps = {"marks", "names"},
       .run_in =
           [=](PassContext& c) {
-            return rewrite::rewrite_nodes(c, {kind},
-                                          [=](const Site& site) { return is_transposed ? transposed(site, dims) : convolution(site, dims); });
+            return rewrite::rewrite_nodes(
+                c, {kind}, [=](const Site& site) { return is_transposed ? transposed(site, dims) : convolution(site, dims); });
           },
   };
 }

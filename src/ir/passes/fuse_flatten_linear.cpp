@@ -1,8 +1,8 @@
 // linear(flatten(x, 1, -1), w, bias) becomes linear(x, w, bias).
 //
-// With the option linear_flattens (a backend whose linear takes all dimensions behind the first as one; off by default) for every x; a note says
-// so. Without it only where flatten changes nothing: it flattens one dimension alone, as for an x known to be a matrix. The flattened value must
-// have no other user.
+// With the option linear_flattens (a backend whose linear takes all dimensions behind the first as one; off by default) for every x; a note
+// says so. Without it only where flatten changes nothing: it flattens one dimension alone, as for an x known to be a matrix. The flattened
+// value must have no other user.
 #include "ir/passes/rewrite.h"
 
 namespace cresset::jit {

@@ -5,9 +5,9 @@
 //   matmul(x, t(w))                                      -> linear(x, w, None)
 //   call of the scripted function torch.nn.functional.linear -> the operator
 //
-// Legality: w is a matrix (t of a vector is the vector, and the product another one); the bias is a vector that matches, of the same dtype, so
-// that nothing is broadcast up or promoted; factors are 1; the product has no other user; nothing writes x or w in between. What the types do not
-// say leaves the nodes alone. A transpose that others use stays.
+// Legality: w is a matrix (t of a vector is the vector, and the product another one); the bias is a vector that matches, of the same dtype,
+// so that nothing is broadcast up or promoted; factors are 1; the product has no other user; nothing writes x or w in between. What the
+// types do not say leaves the nodes alone. A transpose that others use stays.
 #include "ir/passes/rewrite.h"
 
 namespace cresset::jit {
@@ -64,7 +64,8 @@ class Fusion {
       if (i == 1 && in_place) break;
       Node* m = n->input(i)->node();
       Value* bias = n->input(1 - i);
-      if (!rewrite::calls(m, "aten::matmul") || rewrite::is_marked(m) || m->owningBlock() != n->owningBlock() || m->output()->uses().size() != 1)
+      if (!rewrite::calls(m, "aten::matmul") || rewrite::is_marked(m) || m->owningBlock() != n->owningBlock() ||
+          m->output()->uses().size() != 1)
         continue;
       Value *x = m->input(0), *w = matrix_below_transpose(m->input(1));
       const auto dtype = w ? rewrite::dtype_of(w) : std::nullopt;

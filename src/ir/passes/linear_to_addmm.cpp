@@ -1,7 +1,7 @@
 // linear(x, w, bias) becomes bias + matmul(x, t(w)), and without bias matmul(x, t(w)).
 //
-// Whether there is a bias must be known: an optional one leaves the node alone. Works for any rank of x and for weights of one dimension, as
-// linear does.
+// Whether there is a bias must be known: an optional one leaves the node alone. Works for any rank of x and for weights of one dimension,
+// as linear does.
 #include "ir/passes/rewrite.h"
 
 namespace cresset::jit {

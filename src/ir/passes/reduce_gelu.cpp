@@ -1,4 +1,5 @@
-// gelu becomes elementary functions: 0.5 x (1 + erf(x / sqrt 2)), or for approximate="tanh" 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).
+// gelu becomes elementary functions: 0.5 x (1 + erf(x / sqrt 2)), or for approximate="tanh" 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715
+// x^3))).
 //
 // The exact form is the default for approximate="none"; the option approximate_gelu takes the tanh formula there too, as a note says.
 // An approximation that is not known at compile time leaves the node alone.

@@ -1,5 +1,5 @@
-// A graph that becomes one engine gives several tensors instead of one tuple or list of them. Only with the option building_engine: the result
-// is no graph of a script function any more, as a note says.
+// A graph that becomes one engine gives several tensors instead of one tuple or list of them. Only with the option building_engine: the
+// result is no graph of a script function any more, as a note says.
 #include "ir/passes/rewrite.h"
 
 namespace cresset::jit {
@@ -9,7 +9,8 @@ bool remove_collection_cast(PassContext& context) {
   Graph& graph = *context.graph;
   if (!context.options.building_engine || graph.outputs().size() != 1) return false;
   Node* construct = graph.outputs()[0]->node();
-  if ((construct->kind() != prim::TupleConstruct && construct->kind() != prim::ListConstruct) || rewrite::is_marked(construct)) return false;
+  if ((construct->kind() != prim::TupleConstruct && construct->kind() != prim::ListConstruct) || rewrite::is_marked(construct))
+    return false;
   const std::vector<Value*> members = construct->inputs();
   for (const Value* v : members)
     if (!rewrite::is_tensor(v)) return false;

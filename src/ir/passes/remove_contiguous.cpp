@@ -19,8 +19,9 @@ using rewrite::Site;
 bool looks_at_strides(const Node* n) {
   static const std::unordered_set<Symbol> kinds = [] {
     std::unordered_set<Symbol> out;
-    for (const char* name : {"aten::view", "aten::view_as", "aten::as_strided", "aten::_unsafe_view", "aten::stride", "aten::is_contiguous",
-                             "aten::storage_offset", "aten::data_ptr", "aten::set_", "aten::resize_", "aten::view_as_complex", "aten::unfold_copy"})
+    for (const char* name :
+         {"aten::view", "aten::view_as", "aten::as_strided", "aten::_unsafe_view", "aten::stride", "aten::is_contiguous",
+          "aten::storage_offset", "aten::data_ptr", "aten::set_", "aten::resize_", "aten::view_as_complex", "aten::unfold_copy"})
       out.insert(Symbol::fromQualString(name));
     return out;
   }();
@@ -28,8 +29,8 @@ bool looks_at_strides(const Node* n) {
   return n->blocks().empty() && n->hasSideEffects() && n->kind() != prim::Print && n->kind() != prim::RaiseException;
 }
 
-// Layouts travel through element-wise operators, so a value matters when anything that looks at strides is computed from it. All such values,
-// found backwards from those operators.
+// Layouts travel through element-wise operators, so a value matters when anything that looks at strides is computed from it. All such
+// values, found backwards from those operators.
 ValueSet values_whose_strides_matter(const Graph& graph) {
   ValueSet found;
   std::vector<const Value*> pending;

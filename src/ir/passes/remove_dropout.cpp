@@ -1,9 +1,9 @@
-// Removes dropout of every kind: dropout, alpha_dropout, feature_dropout, feature_alpha_dropout, in place too, and native_dropout, whose mask
-// becomes all true.
+// Removes dropout of every kind: dropout, alpha_dropout, feature_dropout, feature_alpha_dropout, in place too, and native_dropout, whose
+// mask becomes all true.
 //
 // Out of training, and with p = 0, the operators give their input itself, so the input stands for the result without further questions.
-// A flag that says training, or is only known at run time, needs the option assume_inference (on by default); a note says so: a warning where
-// the flag is certain.
+// A flag that says training, or is only known at run time, needs the option assume_inference (on by default); a note says so: a warning
+// where the flag is certain.
 #include "ir/passes/rewrite.h"
 
 namespace cresset::jit {
@@ -11,14 +11,8 @@ namespace {
 using rewrite::Emitter;
 
 const std::vector<std::string> kKinds = {
-    "aten::dropout",
-    "aten::dropout_",
-    "aten::alpha_dropout",
-    "aten::alpha_dropout_",
-    "aten::feature_dropout",
-    "aten::feature_dropout_",
-    "aten::feature_alpha_dropout",
-    "aten::feature_alpha_dropout_",
+    "aten::dropout",         "aten::dropout_",         "aten::alpha_dropout",         "aten::alpha_dropout_",
+    "aten::feature_dropout", "aten::feature_dropout_", "aten::feature_alpha_dropout", "aten::feature_alpha_dropout_",
     "aten::native_dropout",
 };
 

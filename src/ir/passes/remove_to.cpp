@@ -4,8 +4,8 @@
 // for: then it gives its operand itself. With the option casts_are_managed the backend moves tensors between devices, and moves that keep
 // the dtype go too, where nobody writes the copy. Run it late: other passes look at casts. clone is never removed.
 //
-// `detach` goes when its result is not written and the graph compares no objects by identity. In training it would matter: a tensor not known
-// to carry no gradient needs the option assume_inference, and a note says so.
+// `detach` goes when its result is not written and the graph compares no objects by identity. In training it would matter: a tensor not
+// known to carry no gradient needs the option assume_inference, and a note says so.
 #include <cresset/core/layout.h>
 
 #include "ir/passes/rewrite.h"

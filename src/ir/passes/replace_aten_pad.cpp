@@ -25,7 +25,8 @@ Value* mirrored_pad(const Site& site, const std::string& mode) {
   const bool reflects = mode == "reflect";
   const bool known = reflects ? *length == 2 || *length == 4 : mode == "replicate" && (*length == 2 || *length == 4 || *length == 6);
   if (!known) {
-    site.context.note(NoteLevel::error, n, "pad with mode '" + mode + "' and " + std::to_string(*length) + " amounts has no operator of its own and stays");
+    site.context.note(NoteLevel::error, n,
+                      "pad with mode '" + mode + "' and " + std::to_string(*length) + " amounts has no operator of its own and stays");
     return nullptr;
   }
   const std::string op = std::string(reflects ? "aten::reflection_pad" : "aten::replication_pad") + std::to_string(*length / 2) + "d";

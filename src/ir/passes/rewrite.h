@@ -100,7 +100,8 @@ bool calls(const Node* n, std::string_view schema_name);
 
 // ---- legality
 
-/// n writes its first input and gives it back: is everything that is seen of this write seen through n's result? Then `op` may stand for `op_`.
+/// n writes its first input and gives it back: is everything that is seen of this write seen through n's result? Then `op` may stand for
+/// `op_`.
 bool write_is_private(const Node* n, AliasDb& aliases);
 /// May `result`, a value that may or may not share memory with `operand`, be replaced by it?
 bool may_forward(const Value* operand, const Value* result, const PassContext& context, AliasDb& aliases);

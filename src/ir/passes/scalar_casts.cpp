@@ -4,8 +4,8 @@
 //   remove-single-use-0d-tensors   Int or Float of one operator on NumToTensor(s) and constants, used only there -> the operator on numbers
 //   replace-aten-int               Int of a whole tree of integer operators -> the tree on numbers
 //
-// All are exact: integers stay integers, only float64 counts as float, division of integers that gives a fraction stays with tensors (it is done
-// in the default dtype), rounding divisions of floats stay too. Tensors of rank above 0, other dtypes, written and marked ones stay.
+// All are exact: integers stay integers, only float64 counts as float, division of integers that gives a fraction stays with tensors (it is
+// done in the default dtype), rounding divisions of floats stay too. Tensors of rank above 0, other dtypes, written and marked ones stay.
 #include "ir/passes/scalar_expression.h"
 
 namespace cresset::jit {
@@ -94,8 +94,9 @@ const RegisterPass unnecessary({
     .keeps = {"marks", "names", "aliasing"},
     .run_in =
         [](PassContext& c) {
-          return with_operands(c, {"aten::Int", "aten::Float", "aten::Bool", "aten::IntImplicit", "aten::FloatImplicit", "aten::ScalarImplicit"},
-                               remove_cast);
+          return with_operands(
+              c, {"aten::Int", "aten::Float", "aten::Bool", "aten::IntImplicit", "aten::FloatImplicit", "aten::ScalarImplicit"},
+              remove_cast);
         },
 });
 const RegisterPass single_use({

@@ -4,7 +4,8 @@ namespace cresset::jit::rewrite {
 namespace {
 
 const Symbol kFloorDivide = Symbol::fromQualString("aten::floor_divide"), kDiv = Symbol::fromQualString("aten::div");
-const Symbol kAdd = Symbol::fromQualString("aten::add"), kSub = Symbol::fromQualString("aten::sub"), kMul = Symbol::fromQualString("aten::mul");
+const Symbol kAdd = Symbol::fromQualString("aten::add"), kSub = Symbol::fromQualString("aten::sub"),
+             kMul = Symbol::fromQualString("aten::mul");
 
 enum class Operation { add, sub, mul, floor, truncate, divide };
 

@@ -1,8 +1,8 @@
 // batch_norm out of training becomes (x - mean) / sqrt(var + eps) * weight + bias, with one number a channel. Not in the order of lowering:
 // backends have batch norm.
 //
-// Needs to know that it does not train, that there are running statistics, whether there are weight and bias, the rank of x, and that all have one
-// dtype.
+// Needs to know that it does not train, that there are running statistics, whether there are weight and bias, the rank of x, and that all
+// have one dtype.
 #include "ir/passes/rewrite.h"
 
 namespace cresset::jit {

@@ -1,8 +1,8 @@
 // log_softmax(x, dim, dtype) becomes elementary operations.
 //
-// By default z - log(sum(exp(z))) with z = x - max(x), as accurate as log_softmax for logits of any size. The option stable_numerics=0 takes
-// the documented log(softmax(x)), which is -inf where a logit lies far below the largest. A dtype is honoured first; one that is only known
-// at run time leaves the node alone.
+// By default z - log(sum(exp(z))) with z = x - max(x), as accurate as log_softmax for logits of any size. The option stable_numerics=0
+// takes the documented log(softmax(x)), which is -inf where a logit lies far below the largest. A dtype is honoured first; one that is only
+// known at run time leaves the node alone.
 #include "ir/passes/rewrite.h"
 
 namespace cresset::jit {

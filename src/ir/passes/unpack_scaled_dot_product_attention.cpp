@@ -1,9 +1,9 @@
 // scaled_dot_product_attention becomes matmul, softmax and matmul: softmax((q * scale) k^T + mask) v.
 //
-// An explicit scale is honoured; without one it is 1 / sqrt(size of a head), taken at run time. Boolean masks become -inf where they forbid; rows
-// in which everything is forbidden give zeros, as the operator does. Older graphs with fewer operands are taken too.
-// Dropout, a causal mask, grouped queries, and flags that are not known leave the node alone, with a warning; so does a mask whose presence or
-// dtype is not known.
+// An explicit scale is honoured; without one it is 1 / sqrt(size of a head), taken at run time. Boolean masks become -inf where they
+// forbid; rows in which everything is forbidden give zeros, as the operator does. Older graphs with fewer operands are taken too. Dropout,
+// a causal mask, grouped queries, and flags that are not known leave the node alone, with a warning; so does a mask whose presence or dtype
+// is not known.
 #include <cresset/core/scalar_type.h>
 
 #include <limits>

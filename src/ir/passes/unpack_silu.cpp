@@ -7,7 +7,8 @@ using rewrite::Emitter, rewrite::Site;
 
 Value* unpack(const Site& site) {
   Node* n = site.node;
-  if (!rewrite::calls(n, "aten::silu") && !(rewrite::calls(n, "aten::silu_") && rewrite::write_is_private(n, *site.aliases))) return nullptr;
+  if (!rewrite::calls(n, "aten::silu") && !(rewrite::calls(n, "aten::silu_") && rewrite::write_is_private(n, *site.aliases)))
+    return nullptr;
   const Emitter emit(n);
   Value* x = n->input(0);
   return emit("aten::mul", {x, emit("aten::sigmoid", {x})});

@@ -1,9 +1,9 @@
 // var(x, dims, unbiased, keepdim) becomes elementary operations, std the square root of var.
 //
-// By default the mean of squared differences from the mean, as accurate as var; of complex numbers too. The option stable_numerics=0 takes the
-// documented mean(x^2) - mean(x)^2, which cancels for large means and may become negative. Halves are computed in float, where the dtype is
-// known. Numbers of elements are counted as integers. Other overloads (correction=, all elements) and dims only known at run time stay;
-// dims of None and [] mean all.
+// By default the mean of squared differences from the mean, as accurate as var; of complex numbers too. The option stable_numerics=0 takes
+// the documented mean(x^2) - mean(x)^2, which cancels for large means and may become negative. Halves are computed in float, where the
+// dtype is known. Numbers of elements are counted as integers. Other overloads (correction=, all elements) and dims only known at run time
+// stay; dims of None and [] mean all.
 #include "ir/passes/rewrite.h"
 
 namespace cresset::jit {
@@ -49,9 +49,11 @@ Value* divided(const Emitter& emit, const Operands& o, Value* sum) {
 }
 
 Value* stable_form(const Emitter& emit, const Operands& o, Value* x) {
-  Value* mean = emit("aten::mean", {x, o.dims, emit.flag(true), emit.none()});
-  Value* difference = emit("aten::abs", {emit("aten::sub", {x, mean})});
-  Value* sum = emit("aten::sum", {emit("aten::mul", {difference, difference}), o.dims, o.keepdim, emit.none()});
+  Value *keep = emit.flag(true), *none = emit.none();
+  const auto centred = [&](Value* v) { return emit("aten::sub", {v, emit("aten::mean", {v, o.dims, keep, none})}); };
+  // A mean far from zero is rounded; the mean of the differences is what it was off.
+  Value* difference = emit("aten::abs", {centred(centred(x))});
+  Value* sum = emit("aten::sum", {emit("aten::mul", {difference, difference}), o.dims, o.keepdim, none});
   return divided(emit, o, sum);
 }
 
@@ -68,8 +70,9 @@ Value* plain_form(const Emitter& emit, const Operands& o, Value* x) {
 Value* variance(const Emitter& emit, const Operands& o, const Site& site) {
   const auto dtype = rewrite::dtype_of(o.x);
   const bool half = dtype == ScalarType::Half || dtype == ScalarType::BFloat16;
-  Value* x = half ? emit("aten::to", {o.x, emit.integer(static_cast<int64_t>(ScalarType::Float)), emit.flag(false), emit.flag(false), emit.none()})
-                  : o.x;
+  Value* x =
+      half ? emit("aten::to", {o.x, emit.integer(static_cast<int64_t>(ScalarType::Float)), emit.flag(false), emit.flag(false), emit.none()})
+           : o.x;
   if (site.context.options.stable_numerics) return stable_form(emit, o, x);
   site.context.note(NoteLevel::info, site.node, "var by mean(x^2) - mean(x)^2: it cancels for means far from zero");
   return plain_form(emit, o, x);
