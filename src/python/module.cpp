@@ -10,6 +10,7 @@
 #include "python/op_function.h"
 #include "python/override.h"
 #include "python/tensor_new.h"
+#include "python/tracer.h"
 #include "python/transforms.h"
 
 namespace cresset::python {
@@ -60,6 +61,7 @@ bool fill(PyObject* module) {
   init_ir_types(module);
   init_ir(module);
   init_script_function(module);
+  init_tracer(module);
   init_threads(module);
   return true;
   CRESSET_PY_CATCH(false)
