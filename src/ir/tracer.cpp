@@ -22,11 +22,6 @@ std::string text_of(const IValue& v) {
   return text.size() > kMost ? text.substr(0, kMost) + "..." : text;
 }
 
-[[noreturn]] void raise_type(const IValue& v) {
-  CRESSET_THROW(Error, "Type '", v.type()->annotation_str(),
-                "' cannot be traced. Only Tensors and (possibly nested) Lists, Dicts, and Tuples of Tensors can be traced");
-}
-
 const TypePtr& plain_tensor() {
   static const TypePtr type = TensorType::get();
   return type;
@@ -271,8 +266,13 @@ TypePtr input_type(const IValue& v) {
 
 }  // namespace
 
+void check_input(const IValue& v) {
+  CRESSET_CHECK(traceable(v), "Type '", v.type()->annotation_str(),
+                "' cannot be traced. Only Tensors and (possibly nested) Lists, Dicts, and Tuples of Tensors can be traced");
+}
+
 IValue TracingState::add_input(const std::string& name, IValue v) {
-  if (!traceable(v)) raise_type(v);
+  check_input(v);
   const impl::ExcludeDispatchKeyGuard guard(DispatchKey::Tracer);
   std::vector<const TensorImpl*> seen;
   v = with_own_tensors(*this, v, seen);

@@ -91,8 +91,9 @@ void begin(std::vector<std::string> names, PyObject* inputs, PyObject* self) {
   intrusive_ptr<ivalue::Object> object;
   if (self != Py_None) object = to_ivalue(self, *basic_type(TypeKind::Any), "trace").toObject();
   const auto state = std::make_shared<tracer::TracingState>(std::move(object));
-  for (std::size_t i = 0; i < names.size(); ++i)
-    state->add_input(names[i], traced_value(PyTuple_GET_ITEM(inputs, static_cast<Py_ssize_t>(i))));
+  const IValue values = traced_value(inputs);
+  if (!names.empty()) tracer::check_input(values);
+  for (std::size_t i = 0; i < names.size(); ++i) state->add_input(names[i], values.toTupleElements()[i]);
   tracer::set_current(state);
 }
 
@@ -123,6 +124,14 @@ void warn_conversion(const char* what) {
   warn_tracer((std::string("Converting a tensor to a ") + what +
                " might cause the trace to be incorrect. We can't record the data flow of Python values, so this value will be treated as a "
                "constant in the future. This means that the trace might not generalize to other inputs!")
+                  .c_str());
+}
+
+void warn_constant(const char* function) {
+  warn_tracer((std::string(function) +
+               " results are registered as constants in the trace. You can safely ignore this warning if you use this function to create "
+               "tensors out of constant variables that would be the same every time you call this function. In any other case, this might "
+               "cause the trace to be incorrect.")
                   .c_str());
 }
 

@@ -13,6 +13,8 @@ using jit::tracer::is_tracing;
 void warn_conversion(const char* what);
 /// TracerWarning with another text.
 void warn_tracer(const char* text);
+/// TracerWarning: what `function` gives is a constant of the trace.
+void warn_constant(const char* function);
 /// shape, size(dim) and numel() while a trace records.
 PyObject* traced_sizes(const Tensor& t);
 PyObject* traced_size_of(const Tensor& t, int64_t dim);

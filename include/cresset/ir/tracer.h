@@ -105,6 +105,9 @@ class CRESSET_API TracingState {
   std::vector<ModuleCall> calls_;  // in the order in which they began
 };
 
+/// Raises for values other than tensors and containers of them.
+CRESSET_API void check_input(const IValue& v);
+
 /// The trace of this thread, null when none runs.
 CRESSET_API const std::shared_ptr<TracingState>& current();
 /// Begins (sets the key) and, with null, ends a trace on this thread.
