@@ -115,7 +115,7 @@ Value* TracingState::attribute(const AttributePath& path) {
     name += name.empty() ? part : "." + part;
     Value*& v = attribute_values_[name];
     if (!v) {
-      Node* n = graph_->createGetAttr(object, part);
+      Node* n = graph_->createGetAttr(object, part)->setScope(nullptr);
       n->insertAfter(attributes_end_ ? attributes_end_ : graph_->param_node());
       attributes_end_ = n;
       v = n->output();

@@ -122,8 +122,12 @@ void TracingState::make_methods() {
   std::unordered_map<const ivalue::Object*, int> counts;
   std::vector<std::string> names;
   for (const ModuleCall& call : calls_) {
-    const int n = counts[object_at(call.path).get()]++;
-    names.push_back("forward" + (n ? std::to_string(n) : ""));
+    const auto module = object_at(call.path);
+    int& n = counts[module.get()];
+    do {
+      names.push_back("forward" + (n ? std::to_string(n) : ""));
+      ++n;
+    } while (module->type->expect<ClassType>()->findMethod(names.back()) && (names.pop_back(), true));
   }
   // Inner calls began later: they are done first.
   for (std::size_t i = calls_.size(); i-- > 0;) make_method(calls_[i], names[i]);

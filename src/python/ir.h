@@ -64,6 +64,9 @@ extern PyTypeObject *graph_type, *ir_node_type, *ir_value_type, *ir_block_type, 
 PyObject* wrap_graph(std::shared_ptr<Graph> g);
 PyObject* wrap_type(const TypePtr& t);
 PyObject* wrap_function(intrusive_ptr<jit::Function> f);
+intrusive_ptr<jit::Function> to_function(PyObject* o);
+/// Calls a function with Python's arguments, behind `self` when that is given. Null with an error set when it fails.
+PyObject* call_function(jit::Function& f, const IValue* self, PyObject* args, PyObject* kwargs);
 /// The object of a graph's part; the graph must be owned by a shared_ptr.
 PyObject* wrap_part(Node* n);
 PyObject* wrap_part(Value* v);
@@ -94,6 +97,11 @@ template <>
 struct Convert<std::shared_ptr<Graph>> {
   static std::shared_ptr<Graph> from(PyObject* o) { return to_graph(o); }
   static PyObject* to(std::shared_ptr<Graph> g) { return wrap_graph(std::move(g)); }
+};
+template <>
+struct Convert<intrusive_ptr<jit::Function>> {
+  static intrusive_ptr<jit::Function> from(PyObject* o) { return to_function(o); }
+  static PyObject* to(intrusive_ptr<jit::Function> f) { return wrap_function(std::move(f)); }
 };
 template <>
 struct Convert<TypePtr> {

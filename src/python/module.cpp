@@ -9,6 +9,7 @@
 #include "python/ir.h"
 #include "python/op_function.h"
 #include "python/override.h"
+#include "python/script_convert.h"
 #include "python/tensor_new.h"
 #include "python/tracer.h"
 #include "python/transforms.h"
@@ -61,6 +62,8 @@ bool fill(PyObject* module) {
   init_ir_types(module);
   init_ir(module);
   init_script_function(module);
+  init_script_future(module);
+  init_script_module(module);
   init_tracer(module);
   init_threads(module);
   return true;

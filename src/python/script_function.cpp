@@ -28,24 +28,38 @@ void function_dealloc(PyObject* o) {
   Py_DECREF(type);
 }
 
-// Scripts may take long and call operators that want the interpreter themselves.
 PyObject* function_call(PyObject* self, PyObject* args, PyObject* kwargs) {
+  return call_function(function_of(self), nullptr, args, kwargs);
+}
+
+// The value of an argument, or the error that a call with it is.
+IValue argument_value(const jit::Function& f, PyObject* o, const cresset::Argument& formal, std::size_t position) {
+  if (CRESSET_UNLIKELY(!fits(o, *formal.type)))
+    CRESSET_THROW(Error, f.name(), "() Expected a value of type '", formal.type->annotation_str(), "' for argument '", formal.name,
+                  "' but instead found type '", type_name(Py_TYPE(o)), "'.\nPosition: ", position, "\nValue: ", to_text(o),
+                  "\nDeclaration: ", f.getSchema().str());
+  return to_fitting_ivalue(o, *formal.type);
+}
+
+}  // namespace
+
+// Scripts may take long and call operators that want the interpreter themselves.
+PyObject* call_function(jit::Function& f, const IValue* self, PyObject* args, PyObject* kwargs) {
   CRESSET_PY_TRY
-  jit::Function& f = function_of(self);
-  const FunctionSchema& schema = f.getSchema();
-  const auto convert = [&](PyObject* o, std::size_t i) {
-    const Type& type = i < schema.arguments().size() ? *schema.arguments()[i].type : *basic_type(TypeKind::Any);
-    return to_ivalue(o, type, f.name() + "()");
-  };
+  const auto& formals = f.getSchema().arguments();
   Stack stack;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) stack.push_back(convert(PyTuple_GET_ITEM(args, i), static_cast<std::size_t>(i)));
+  if (self) stack.push_back(*self);
+  const auto value = [&](PyObject* o, std::size_t position) {
+    return position < formals.size() ? argument_value(f, o, formals[position], position)
+                                     : to_ivalue(o, *basic_type(TypeKind::Any), f.name() + "()");
+  };
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) stack.push_back(value(PyTuple_GET_ITEM(args, i), stack.size()));
   std::vector<std::pair<std::string, IValue>> named;
   if (kwargs) {
-    PyObject *key, *value;
-    Py_ssize_t at = 0;
-    while (PyDict_Next(kwargs, &at, &key, &value)) {
+    PyObject *key, *object;
+    for (Py_ssize_t at = 0; PyDict_Next(kwargs, &at, &key, &object);) {
       const std::string name = to_text(key);
-      named.emplace_back(name, convert(value, schema.argument_index(name).value_or(schema.arguments().size())));
+      named.emplace_back(name, value(object, f.getSchema().argument_index(name).value_or(formals.size())));
     }
   }
   f.checkAndNormalize(stack, named);
@@ -65,13 +79,6 @@ intrusive_ptr<jit::Function> to_function(PyObject* o) {
   return reinterpret_cast<PyFunction*>(o)->function;
 }
 
-}  // namespace
-
-template <>
-struct Convert<intrusive_ptr<jit::Function>> {
-  static intrusive_ptr<jit::Function> from(PyObject* o) { return to_function(o); }
-  static PyObject* to(intrusive_ptr<jit::Function> f) { return wrap_function(std::move(f)); }
-};
 using FunctionRef = intrusive_ptr<jit::Function>;
 
 PyObject* wrap_function(intrusive_ptr<jit::Function> f) {

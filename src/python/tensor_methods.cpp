@@ -6,8 +6,8 @@
 #include "python/autograd.h"
 #include "python/dispatch_mode.h"
 #include "python/override.h"
-#include "python/tracer.h"
 #include "python/tensor_new.h"
+#include "python/tracer.h"
 
 namespace cresset::python {
 

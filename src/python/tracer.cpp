@@ -5,6 +5,7 @@
 
 #include "python/convert.h"
 #include "python/ir.h"
+#include "python/script_convert.h"
 
 namespace cresset::python {
 
@@ -89,7 +90,7 @@ void begin(std::vector<std::string> names, PyObject* inputs, PyObject* self) {
   CRESSET_CHECK(PyTuple_Check(inputs) && static_cast<std::size_t>(PyTuple_GET_SIZE(inputs)) == names.size(),
                 "trace: a name for each input was required.");
   intrusive_ptr<ivalue::Object> object;
-  if (self != Py_None) object = to_ivalue(self, *basic_type(TypeKind::Any), "trace").toObject();
+  if (self != Py_None) object = object_of(self)._ivalue();
   const auto state = std::make_shared<tracer::TracingState>(std::move(object));
   const IValue values = traced_value(inputs);
   if (!names.empty()) tracer::check_input(values);
@@ -113,6 +114,49 @@ std::shared_ptr<Graph> end(PyObject* output) {
   s->make_methods();
   tracer::clean_up(s->graph());
   return s->graph();
+}
+
+// Modules as a tree of (identity, class's name, [(attribute, kind, value)]), where kinds are "parameter", "buffer", "attribute", "module"
+// (another tree) and "object" (a handle). A module that was met before is the same object.
+class ModuleTree {
+ public:
+  jit::Module module_of(PyObject* description, int depth = 0) {
+    constexpr int kDeepest = 500;
+    CRESSET_CHECK(depth <= kDeepest, "trace: modules nested at most ", kDeepest, " deep were required.");
+    PyObject *identity, *items;
+    const char* name;
+    if (!PyArg_ParseTuple(description, "OsO!", &identity, &name, &PyList_Type, &items)) throw ErrorAlreadySet();
+    const int64_t key = to_int(identity);
+    if (const auto found = done_.find(key); found != done_.end()) return found->second;
+    const jit::Module module(name, unit_);
+    done_.emplace(key, module);
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items); ++i) {
+      const char *attribute, *kind;
+      PyObject* value;
+      if (!PyArg_ParseTuple(PyList_GET_ITEM(items, i), "ssO", &attribute, &kind, &value)) throw ErrorAlreadySet();
+      add(module, attribute, kind, value, depth);
+    }
+    return module;
+  }
+
+ private:
+  void add(const jit::Module& module, const std::string& name, std::string_view kind, PyObject* value, int depth) {
+    if (kind == "module") return module.register_module(name, module_of(value, depth + 1));
+    if (kind == "object") return module.register_module(name, jit::Module(object_of(value)._ivalue()));
+    IValue v = traced_value(value);
+    if (module.hasattr(name)) return module.setattr(name, std::move(v));  // training
+    TypePtr type = tracer::without_shapes(v.type());
+    module.register_attribute(name, std::move(type), std::move(v), kind == "parameter", kind == "buffer");
+  }
+  std::shared_ptr<jit::CompilationUnit> unit_ = std::make_shared<jit::CompilationUnit>();
+  std::unordered_map<int64_t, jit::Module> done_;
+};
+
+void add_method(PyObject* module, const std::string& name, const std::shared_ptr<Graph>& graph) {
+  const auto type = object_of(module).type();
+  auto function = make_intrusive<jit::GraphFunction>(type->name + "." + name, graph);
+  function->setSchema(tracer::traced_schema(*graph, name));
+  type->addMethod(std::move(function));
 }
 
 }  // namespace
@@ -189,6 +233,8 @@ void init_tracer(PyObject* module) {
   def(module, "_trace_begin", [](std::vector<std::string> names, PyObject* inputs, PyObject* self) { begin(names, inputs, self); });
   def(module, "_trace_end", [](PyObject* output) { return end(output); });
   def(module, "_trace_abandon", [] { tracer::set_current(nullptr); }, "Ends a trace that failed.");
+  def(module, "_trace_module", [](PyObject* description) { return Object(wrap_object(ModuleTree().module_of(description))); });
+  def(module, "_trace_add_method", [](PyObject* m, std::string name, std::shared_ptr<Graph> graph) { add_method(m, name, graph); });
   def(module, "_trace_enter_module", [](std::vector<std::string> path) { state().enter_module(path); });
   def(module, "_trace_leave_module", [] { state().leave_module(); });
   def(module, "_trace_set_schema", [](PyObject* function) {
