@@ -65,6 +65,7 @@ bool fill(PyObject* module) {
   init_script_future(module);
   init_script_module(module);
   init_tracer(module);
+  init_export(module);
   init_threads(module);
   return true;
   CRESSET_PY_CATCH(false)
