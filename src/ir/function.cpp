@@ -18,13 +18,13 @@ IValue Function::operator()(Stack arguments) {
 void Function::checkAndNormalize(Stack& arguments, const std::vector<std::pair<std::string, IValue>>& kwargs) const {
   const FunctionSchema& schema = getSchema();
   const std::vector<Argument>& formals = schema.arguments();
-  CRESSET_CHECK_TYPE(arguments.size() <= formals.size(), name(), "() expected at most ", formals.size(), " argument(s) but received ",
+  CRESSET_CHECK(arguments.size() <= formals.size(), name(), "() expected at most ", formals.size(), " argument(s) but received ",
                      arguments.size(), " argument(s). Declaration: ", schema.str());
   std::size_t used = 0;
   for (const auto& [key, value] : kwargs) {
     const auto index = schema.argument_index(key);
-    CRESSET_CHECK_TYPE(index, "Unknown keyword argument '", key, "' for operator '", name(), "'. Schema: ", schema.str());
-    CRESSET_CHECK_TYPE(*index >= arguments.size(), name(), "() got multiple values for argument '", key, "'");
+    CRESSET_CHECK(index, "Unknown keyword argument '", key, "' for operator '", name(), "'. Schema: ", schema.str());
+    CRESSET_CHECK(*index >= arguments.size(), name(), "() got multiple values for argument '", key, "'");
   }
   for (std::size_t i = arguments.size(); i < formals.size(); ++i) {
     bool found = false;
@@ -35,7 +35,7 @@ void Function::checkAndNormalize(Stack& arguments, const std::vector<std::pair<s
         ++used;
       }
     if (found) continue;
-    CRESSET_CHECK_TYPE(formals[i].default_value, name(), "() is missing value for argument '", formals[i].name,
+    CRESSET_CHECK(formals[i].default_value, name(), "() is missing value for argument '", formals[i].name,
                        "'. Declaration: ", schema.str());
     arguments.push_back(*formals[i].default_value);
   }

@@ -121,6 +121,8 @@ Object make_alias_db(std::shared_ptr<Graph> g, bool strict);
 
 void init_ir_types(PyObject* module);
 void init_ir(PyObject* module);
+void init_script_archive(PyObject* module);
 void init_script_function(PyObject* module);
+void init_script_source(PyObject* module);
 
 }  // namespace cresset::python

@@ -61,11 +61,13 @@ bool fill(PyObject* module) {
   init_autocast(module);
   init_ir_types(module);
   init_ir(module);
+  init_script_archive(module);
   init_script_function(module);
   init_script_future(module);
   init_script_module(module);
   init_tracer(module);
   init_export(module);
+  init_script_source(module);
   init_threads(module);
   return true;
   CRESSET_PY_CATCH(false)

@@ -24,9 +24,8 @@ CRESSET_API Module load(const std::string& path, std::optional<Device> device = 
 CRESSET_API Module load(const std::string& path, std::optional<Device> device, ExtraFilesMap& extra_files);
 CRESSET_API Module load(std::istream& in, std::optional<Device> device = std::nullopt);
 CRESSET_API Module load(std::istream& in, std::optional<Device> device, ExtraFilesMap& extra_files);
-/// The same from bytes in memory, into a unit that other modules may share (null: a new one). Classes whose names are taken are mangled.
-CRESSET_API Module load_from_buffer(std::string_view bytes, std::optional<Device> device, ExtraFilesMap& extra_files,
-                                    std::shared_ptr<CompilationUnit> unit = nullptr);
+/// The same from bytes in memory.
+CRESSET_API Module load_from_buffer(std::string_view bytes, std::optional<Device> device, ExtraFilesMap& extra_files);
 /// Names of the extra files in an archive.
 CRESSET_API std::vector<std::string> extra_file_names(std::string_view bytes);
 

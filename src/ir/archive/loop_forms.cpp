@@ -1,6 +1,7 @@
 // Loops that count and stop early at once have no statement in the language; they become `while` loops that count themselves.
 #include <limits>
 
+#include <cresset/dispatch/boxing.h>
 #include <cresset/ir/ir.h>
 
 #include "ir/archive/code_printer.h"
