@@ -64,20 +64,28 @@ FunctionSchema schema_of_graph(const Graph& g, const std::string& name) {
 GraphFunction::GraphFunction(std::string qualified_name, std::shared_ptr<Graph> graph, std::function<void(GraphFunction&)> creator)
     : Function(std::move(qualified_name)), graph_(std::move(graph)), creator_(std::move(creator)) {}
 
-// The creator is taken out first: a function that calls itself sees an unfinished graph and must have a schema.
+// The creator is taken out first: a function that calls itself sees an unfinished graph. When it fails the function is as it was.
 void GraphFunction::ensure_defined() const {
   const std::lock_guard lock(mutex_);
   if (!creator_) return;
-  const auto creator = std::move(creator_);
-  creator_ = nullptr;
-  creator(const_cast<GraphFunction&>(*this));
+  auto creator = std::exchange(creator_, nullptr);
+  creating_ = true;
+  try {
+    creator(const_cast<GraphFunction&>(*this));
+  } catch (...) {
+    graph_ = nullptr;
+    creator_ = std::move(creator);
+    creating_ = false;
+    throw;
+  }
+  creating_ = false;
 }
 const FunctionSchema& GraphFunction::getSchema() const {
   const std::lock_guard lock(mutex_);
   if (!schema_) {
     ensure_defined();
     if (!schema_) {
-      CRESSET_CHECK(graph_, "function '", qualname(), "' has no graph yet. Annotate the return type of recursive functions.");
+      CRESSET_CHECK(graph_ && !creating_, "function '", name(), "' is called recursively. Recursive calls are not supported");
       schema_ = schema_of_graph(*graph_, name());
     }
   }

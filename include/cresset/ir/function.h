@@ -53,6 +53,7 @@ class CRESSET_API GraphFunction final : public Function {
   mutable std::recursive_mutex mutex_;
   mutable std::shared_ptr<Graph> graph_;
   mutable std::function<void(GraphFunction&)> creator_;
+  mutable bool creating_ = false;
   mutable std::optional<FunctionSchema> schema_;
   std::shared_ptr<const Code> code_;
 };

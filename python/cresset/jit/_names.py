@@ -102,7 +102,7 @@ def _class_thing(cls, name):
     if issubclass(cls, cresset.nn.Module) and not _marks.is_interface(cls):
         return ("error", f"Cannot instantiate class '{cls.__name__}' in a script function")
     if issubclass(cls, BaseException):
-        return ("native", cls.__name__)
+        return ("constant", f"{cls.__module__}.{cls.__name__}", _C.StringType.get())  # what `raise` records
     replacement = _state.replacement_of(cls)
     if replacement is not None:
         cls = replacement

@@ -108,6 +108,8 @@ def _class(cls):
         return TensorType.get()
     if cls is cresset.Size:
         return ListType.ofInts()
+    if hasattr(cls, "_broadcasts"):
+        return ListType(cls._broadcasts[1])
     if cls.__name__ == "Future" and cls.__module__.startswith("cresset"):
         raise UnknownType("Attempted to use Future without a contained type. Please add a contained type, e.g. Future[int]")
     return _classes.type_of_class(cls)

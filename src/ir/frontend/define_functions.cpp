@@ -1,4 +1,6 @@
 // Functions from definitions: declared, compiled when asked for, taken back when the compilation fails.
+#include <cresset/ir/interpreter.h>
+
 #include "ir/frontend/emitter.h"
 #include "ir/frontend/script_error.h"
 

@@ -126,7 +126,7 @@ void Emitter::iterate(const SourceRange& range, const SourceRange& iterable_rang
   if (const auto count = iterable->staticLen()) {
     const Loop outer = std::exchange(loop_, Loop{LoopKind::Unrolled, nullptr});
     for (std::size_t i = 0; i < *count; ++i)
-      body(iterable->getitem(iterable_range, m_, simple_value(constant(IValue(static_cast<int64_t>(i)), range))));
+      body(iterable->getitem(iterable_range, m_, constant_value(IValue(static_cast<int64_t>(i)))));
     loop_ = outer;
     return;
   }

@@ -362,7 +362,13 @@ SugaredValuePtr Emitter::call(const Expr& e) {
     kwargs.push_back({k.range, sugared(k.value), k.name});
   }
   const CallPlace here(e.range);
-  return callee->call(e.range, m_, args, kwargs, 1);
+  try {
+    return callee->call(e.range, m_, args, kwargs, 1);
+  } catch (const ScriptError&) {
+    throw;
+  } catch (const Error& error) {
+    script_error(e.range, error.what());
+  }
 }
 
 }  // namespace cresset::jit

@@ -1,4 +1,6 @@
 // Statements without blocks of their own.
+#include <cresset/ir/operator.h>
+
 #include "ir/frontend/emitter.h"
 
 namespace cresset::jit {
