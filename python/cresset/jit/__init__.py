@@ -49,8 +49,7 @@ def is_scripting():
 
 def is_tracing():
     """Is a trace being recorded on this thread?"""
-    asked = getattr(_C, "_get_tracing_state", None)
-    return False if asked is None else bool(asked())
+    return _C._is_tracing()
 
 
 def annotate(the_type, the_value):

@@ -10,7 +10,7 @@ from cresset.jit._trace_check import TracingCheckError
 
 from .. import _C
 
-__all__ = ["trace", "trace_module", "is_tracing", "TracerWarning", "TracingCheckError"]
+__all__ = ["trace", "trace_module", "TracerWarning", "TracingCheckError", "TopLevelTracedModule"]
 
 _CONTAINER = (
     "Encountering a {} at the output of the tracer might cause the trace to be incorrect, this is only valid if the container structure "
@@ -18,11 +18,6 @@ _CONTAINER = (
     "for `dict`, use a `NamedTuple` instead). If you absolutely need this and know the side effects, pass strict=False to trace() to "
     "allow this behavior."
 )
-
-
-def is_tracing():
-    """Is a trace recording on this thread?"""
-    return _C._is_tracing()
 
 
 def trace(
@@ -50,7 +45,7 @@ def trace(
     options = {"check_trace": check_trace, "check_inputs": check_inputs, "check_tolerance": check_tolerance, "strict": strict}
     module = _module_behind(func)
     if module is not None:
-        if _is_scripted(module):
+        if isinstance(module, cresset.jit.ScriptModule):
             warnings.warn(
                 "The input to trace is already a ScriptModule, tracing it is a no-op. Returning the object as is.", stacklevel=2
             )
@@ -116,9 +111,12 @@ def trace_module(
     return traced
 
 
-def _is_scripted(module):
-    script_module = getattr(cresset.jit, "ScriptModule", None)
-    return script_module is not None and isinstance(module, script_module)
+def __getattr__(name):
+    if name != "TopLevelTracedModule":
+        raise AttributeError(name)
+    from ._traced_module import TopLevelTracedModule
+
+    return TopLevelTracedModule
 
 
 def _module_behind(func):

@@ -8,8 +8,26 @@ from cresset.nn.modules._hooks import module_tracers
 from .. import _C
 from . import _trace
 from ._classes import qualified_name
+from ._recursive import RecursiveScriptModule, _adopt, _wrappers
 
 __all__ = ["TracedModule", "TopLevelTracedModule", "traced"]
+
+
+class TracedModule(RecursiveScriptModule):
+    """A module inside of a traced one; its methods are what calls of it recorded."""
+
+
+class TopLevelTracedModule(TracedModule):
+    """What `trace` gives for a module."""
+
+
+def _face(c, cls, made):
+    """The Python modules of an object that was traced and of what is below it; scripted ones keep theirs."""
+    known = made.get(c._id()) or _wrappers.get(c._id())
+    if known is not None:
+        return known
+    face = made[c._id()] = cls.__new__(cls)
+    return _adopt(face, c, None, {name: _face(child, TracedModule, made) for name, child in c.named_children()})
 
 
 def _is_script_object(value):
@@ -75,4 +93,4 @@ def traced(module, inputs, strict):
         with _Calls(tree.paths):
             graph = _trace.record(call, _trace.parameter_names(method, len(given)), given, strict, handle)
         _C._trace_add_method(handle, name, graph)
-    return TopLevelTracedModule(handle)
+    return _face(handle, TopLevelTracedModule, {})

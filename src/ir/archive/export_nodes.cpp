@@ -38,6 +38,7 @@ const std::unordered_map<std::string_view, std::string_view>& functions() {
       {"torch.sym_not", "aten::__not__"},
       {"math.ceil", "aten::ceil"},
       {"math.floor", "aten::floor"},
+      {"torch.ops.aten.lift_fresh_copy.default", "aten::clone"},
       {"torch.ops.aten.sym_size.int", "aten::size"},
       {"torch.ops.aten.sym_numel.default", "aten::numel"},
       {"torch.ops.aten.sym_stride.int", "aten::stride"},
@@ -176,7 +177,8 @@ void NodeReader::place(Node* n, const Field& node) const {
       const std::size_t end = std::min(stack.find(';', at), stack.size());
       const std::string entry = stack.substr(at, end - at);
       const std::size_t first = entry.find(','), second = entry.find(',', first + 1);
-      if (second != std::string::npos && second > first + 1)
+      const bool placeholder = entry.starts_with("_empty_nn_module_stack");  // of nodes that no module made
+      if (!placeholder && second != std::string::npos && second > first + 1)
         scope = std::make_shared<Scope>(scope, "__module." + entry.substr(first + 1, second - first - 1));
       at = end + 1;
     }
@@ -197,7 +199,7 @@ void NodeReader::read(const Field& graph) {
 void NodeReader::read_node(const Field& graph, const Field& node) {
   const std::string target = node["target"].text();
   const auto function = functions().find(target);
-  if (function != functions().end()) return read_function(node, target, Symbol::fromQualString(function->second));
+  if (function != functions().end()) return read_function(graph, node, Symbol::fromQualString(function->second));
   if (is_item(target)) return read_number(node);
   if (is_assertion(target)) return;
   if (target == "torch.ops.higher_order.cond") return read_cond(graph, node);
@@ -207,15 +209,12 @@ void NodeReader::read_node(const Field& graph, const Field& node) {
   read_operator(graph, node, target);
 }
 
-void NodeReader::read_function(const Field& node, const std::string& target, Symbol kind) {
+void NodeReader::read_function(const Field& graph, const Field& node, Symbol kind) {
   std::vector<Value*> operands;
   for (const Field& input : node["inputs"].items()) operands.push_back(argument(input["arg"]));
   Value* result = graph_->insert(kind, operands);
   place(result->node(), node);
-  const std::vector<Field> outputs = node["outputs"].items();
-  if (outputs.size() != 1) node["outputs"].fail("one result of " + target);
-  const Field out = outputs[0].variant().second;
-  define(out["as_name"].text(), result, out);
+  define_outputs(graph, node, {result});
 }
 
 // item(): what the result is said to be decides which conversion it is.

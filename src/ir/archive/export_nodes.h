@@ -26,7 +26,7 @@ class NodeReader {
  private:
   void read_node(const Field& graph, const Field& node);
   void read_operator(const Field& graph, const Field& node, const std::string& target);
-  void read_function(const Field& node, const std::string& target, Symbol kind);
+  void read_function(const Field& graph, const Field& node, Symbol kind);
   void read_number(const Field& node);
   void read_cond(const Field& graph, const Field& node);
   void read_block(Block* block, const Field& graph, const std::vector<Value*>& operands);

@@ -1,5 +1,7 @@
 #include "ir/archive/export_tree.h"
 
+#include <cresset/ir/tracer.h>
+
 namespace cresset::jit {
 
 std::size_t TreeSpec::leaves() const {
@@ -75,9 +77,10 @@ TreeSpec parse_node(const Field& node, const Field& named_tuples, int depth) {
 // What all elements of a container are, Any when they differ.
 TypePtr common_type(const std::vector<TypePtr>& types) {
   if (types.empty()) return TensorType::get();
+  const TypePtr first = tracer::without_shapes(types[0]);
   for (const TypePtr& t : types)
-    if (!(*t == *types[0])) return basic_type(TypeKind::Any);
-  return types[0];
+    if (!(*tracer::without_shapes(t) == *first)) return basic_type(TypeKind::Any);
+  return first;
 }
 
 TypePtr dict_type(const TreeSpec& spec, const std::vector<TypePtr>& members) {
@@ -95,6 +98,7 @@ TypePtr container_type(const TreeSpec& spec, std::vector<TypePtr> members) {
 
 // An element of a container with elements of several types, as what it is.
 Value* as_type(Graph& g, Value* v, const TypePtr& type) {
+  if (v->type()->kind == TypeKind::Tensor && type->kind == TypeKind::Tensor) return v->setType(type);
   if (v->type()->kind != TypeKind::Any) return v;
   Node* cast = g.insertNode(g.create(prim::unchecked_cast, {v}));
   return cast->output()->setType(type);
