@@ -164,6 +164,10 @@ void CompilationUnit::register_type(TypePtr named) {
   CRESSET_CHECK(!types_.count(named->name), "class '", named->name, "' already defined.");
   types_.emplace(named->name, std::move(named));
 }
+void CompilationUnit::drop_type(std::string_view qualified_name) {
+  const std::unique_lock lock(mutex_);
+  types_.erase(std::string(qualified_name));
+}
 TypePtr CompilationUnit::find_type(std::string_view qualified_name) const {
   const std::shared_lock lock(mutex_);
   const auto found = types_.find(std::string(qualified_name));

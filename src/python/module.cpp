@@ -10,6 +10,7 @@
 #include "python/op_function.h"
 #include "python/override.h"
 #include "python/script_convert.h"
+#include "python/script_values.h"
 #include "python/tensor_new.h"
 #include "python/tracer.h"
 #include "python/transforms.h"
@@ -63,6 +64,7 @@ bool fill(PyObject* module) {
   init_ir(module);
   init_script_archive(module);
   init_script_function(module);
+  init_script_compile(module);
   init_script_future(module);
   init_script_module(module);
   init_tracer(module);

@@ -46,11 +46,7 @@ Object define(std::string prefix, PyObject* definitions, PyObject* owner, PyObje
   jit::SelfFactory self;
   jit::ClassTypePtr type;
   if (owner != Py_None) type = to_class(owner);
-  if (concrete != Py_None) {
-    self = [held = std::make_shared<const Held>(concrete)](Value* v) { return module_value(v, held); };
-  } else if (type) {
-    self = &class_self;
-  }
+  if (concrete != Py_None) self = [held = std::make_shared<const Held>(concrete)](Value* v) { return module_value(v, held); };
   const auto functions = jit::define_functions(*python_unit(), prefix, all, type, self);
   const Ref list = checked(PyList_New(0));
   for (const auto& f : functions) checked(PyList_Append(list.get(), checked(wrap_function(f)).get()));
@@ -94,6 +90,7 @@ TypePtr make_named_tuple(std::string name, std::vector<std::string> fields, std:
 }  // namespace
 
 void init_script_compile(PyObject* module) {
+  install_python_calls();
   def(module, "_jit_class", [](std::string name, bool is_module) {
     const auto type = jit::ClassType::create(python_unit()->mangle(name), is_module);
     python_unit()->register_type(type);

@@ -34,6 +34,11 @@ PyObject* function_call(PyObject* self, PyObject* args, PyObject* kwargs) {
 
 // The value of an argument, or the error that a call with it is.
 IValue argument_value(const jit::Function& f, PyObject* o, const cresset::Argument& formal, std::size_t position) {
+  const Type& list = formal.type->kind == TypeKind::Optional ? *formal.type->element() : *formal.type;
+  if (formal.N && list.kind == TypeKind::List && o != Py_None && fits(o, *list.element())) {
+    std::vector<IValue> values(static_cast<std::size_t>(*formal.N), to_fitting_ivalue(o, *list.element()));
+    return make_intrusive<ivalue::ListImpl>(std::move(values), list.element());
+  }
   if (CRESSET_UNLIKELY(!fits(o, *formal.type)))
     CRESSET_THROW(Error, f.name(), "() Expected a value of type '", formal.type->annotation_str(), "' for argument '", formal.name,
                   "' but instead found type '", type_name(Py_TYPE(o)), "'.\nPosition: ", position, "\nValue: ", to_text(o),
@@ -204,6 +209,16 @@ void init_passes(PyObject* module) {
       [](std::string pattern, GraphRef g) { return static_cast<int64_t>(jit::findPatternMatches(*jit::parse_ir(pattern), *g).size()); });
 }
 
+void set_list_size(jit::Function& f, const std::string& name, int64_t n) {
+  auto* function = dynamic_cast<jit::GraphFunction*>(&f);
+  CRESSET_CHECK(function, "a function with a graph was required.");
+  const FunctionSchema schema = function->getSchema();
+  std::vector<cresset::Argument> arguments = schema.arguments();
+  for (cresset::Argument& a : arguments)
+    if (a.name == name) a.N = static_cast<decltype(a.N)::value_type>(n);
+  function->setSchema(FunctionSchema(OperatorName{schema.name(), ""}, std::move(arguments), schema.returns()));
+}
+
 }  // namespace
 
 void init_script_function(PyObject* module) {
@@ -216,6 +231,9 @@ void init_script_function(PyObject* module) {
                                         if (auto* g = dynamic_cast<jit::GraphFunction*>(f.get())) g->invalidate();
                                       },
                                       "Forgets compiled code, after the graph was changed."),
+                                  method(
+                                      "_set_list_size", [](FunctionRef f, std::string name, int64_t n) { set_list_size(*f, name, n); },
+                                      "The parameter, a list, takes one value for n equal ones."),
                                   {}};
   static PyGetSetDef properties[] = {property("graph", [](FunctionRef f) { return f->graph(); }),
                                      property("inlined_graph",

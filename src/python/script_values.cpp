@@ -300,6 +300,7 @@ class ModuleValue final : public SugaredValue {
     if (is_word(found.get(), "value")) return jit::simple_value(get(range, m, field));
     if (is_word(found.get(), "method")) return jit::method_value(self_, to_text(item(found.get(), 1)));
     if (is_word(found.get(), "getter")) return jit::method_value(self_, to_text(item(found.get(), 1)))->call(range, m, {}, {}, 1);
+    if (is_word(found.get(), "list")) return list_of_attributes(range, m, item(found.get(), 1));
     if (is_word(found.get(), "python")) return python_call_value(found.get(), item(found.get(), 7) == Py_True ? self_ : nullptr);
     return to_sugared(found.get(), range, m);
   }
@@ -377,6 +378,12 @@ class ModuleValue final : public SugaredValue {
     Node* n = m.graph()->insertNode(m.graph()->createGetAttr(self_, field));
     n->setSourceRange(range);
     return n->output();
+  }
+  SugaredValuePtr list_of_attributes(const SourceRange& range, GraphFunction& m, PyObject* names) {
+    std::vector<Value*> values;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i) values.push_back(get(range, m, to_text(item(names, i))));
+    Node* n = m.graph()->insertNode(m.graph()->createList(basic_type(TypeKind::Tensor), values));
+    return jit::simple_value(n->setSourceRange(range)->output());
   }
   void require_container(const SourceRange& range) const {
     if (!keys_) script_error(range, "Only ModuleList, Sequential, ModuleDict, ParameterList, and ParameterDict modules can be iterated");
@@ -471,43 +478,12 @@ class ModuleValue final : public SugaredValue {
   bool is_dict_ = false;
 };
 
-/// `self` in methods of classes.
-class ClassSelf final : public SugaredValue {
- public:
-  explicit ClassSelf(Value* self) : self_(self), plain_(jit::simple_value(self)) {}
-  std::string kind() const override { return plain_->kind(); }
-  Value* asValue(const SourceRange&, GraphFunction&) override { return self_; }
-  SugaredValuePtr attr(const SourceRange& range, GraphFunction& m, const std::string& field) override {
-    return plain_->attr(range, m, field);
-  }
-  bool hasAttr(const SourceRange& range, GraphFunction& m, const std::string& field) override { return plain_->hasAttr(range, m, field); }
-  void setAttr(const SourceRange& range, GraphFunction& m, const std::string& field, Value* v) override {
-    const auto cls = self_->type()->expect<jit::ClassType>();
-    if (m.name() == "__init__" && !cls->hasAttribute(field)) cls->addAttribute(field, v->type());
-    plain_->setAttr(range, m, field, v);
-  }
-  SugaredValuePtr call(const SourceRange& range, GraphFunction& m, const Arguments& args, const Arguments& kwargs,
-                       std::size_t results) override {
-    return plain_->call(range, m, args, kwargs, results);
-  }
-  SugaredValuePtr getitem(const SourceRange& range, GraphFunction& m, const SugaredValuePtr& index, const TypePtr& hint) override {
-    return plain_->getitem(range, m, index, hint);
-  }
-  SugaredValuePtr iter(const SourceRange& range, GraphFunction& m) override { return plain_->iter(range, m); }
-  Value* len(const SourceRange& range, GraphFunction& m) override { return plain_->len(range, m); }
-  SugaredValuePtr enter(const SourceRange& range, GraphFunction& m) override { return plain_->enter(range, m); }
-  void exit(const SourceRange& range, GraphFunction& m) override { plain_->exit(range, m); }
-
- private:
-  Value* self_;
-  SugaredValuePtr plain_;
-};
-
 }  // namespace
+
+void install_python_calls() { jit::set_python_op_handler(&run_python_call); }
 
 jit::ResolverPtr python_resolver(PyObject* resolver) { return std::make_shared<PythonResolver>(resolver); }
 SugaredValuePtr module_value(Value* self, HeldPtr concrete) { return std::make_shared<ModuleValue>(self, std::move(concrete)); }
-SugaredValuePtr class_self(Value* self) { return std::make_shared<ClassSelf>(self); }
 
 SugaredValuePtr to_sugared(PyObject* thing, const SourceRange& range, GraphFunction& m) {
   if (thing == Py_None) return nullptr;
@@ -522,9 +498,7 @@ SugaredValuePtr to_sugared(PyObject* thing, const SourceRange& range, GraphFunct
   if (is_word(thing, "python")) return python_call_value(thing, nullptr);
   if (is_word(thing, "native")) {
     const std::string name = to_text(what);
-    if (auto form = jit::special_form(name)) return form;
-    static auto& native = *new jit::ResolverPtr(jit::native_resolver(python_unit()));
-    return native->resolveValue(name, m, range);
+    return jit::special_form(name);
   }
   if (is_word(thing, "class")) {
     TypePtr type = to_type(what);

@@ -29,8 +29,9 @@ jit::ResolverPtr python_resolver(PyObject* resolver);
 jit::SugaredValuePtr to_sugared(PyObject* thing, const jit::SourceRange& range, jit::GraphFunction& m);
 /// A module of the type that a cresset.jit._concrete.ConcreteType describes.
 jit::SugaredValuePtr module_value(Value* self, HeldPtr concrete);
-/// `self` of a class's method: assignments in __init__ make the attributes.
-jit::SugaredValuePtr class_self(Value* self);
+
+/// Lets nodes of functions that stay in Python run.
+void install_python_calls();
 
 void init_script_compile(PyObject* module);
 

@@ -71,12 +71,16 @@ class CRESSET_API CompilationUnit {
   void drop_function(std::string_view qualified_name);
   std::vector<intrusive_ptr<Function>> functions() const;
   void register_type(TypePtr named);
+  void drop_type(std::string_view qualified_name);
   /// Class, interface, enum or named tuple; null when unknown.
   TypePtr find_type(std::string_view qualified_name) const;
   std::shared_ptr<ClassType> find_class(std::string_view qualified_name) const;
   /// The same name, or a mangled one when it is taken.
   std::string mangle(const std::string& qualified_name) const;
   TypeResolver resolver() const;
+  /// Compiles all functions and classes of a source text; names that it does not define are those of torch, cresset, math and this unit.
+  /// When something is wrong, an error shows the place and the unit stays as it was.
+  void define(const std::string& source, const std::string& filename = "<string>");
 
  private:
   mutable std::shared_mutex mutex_;

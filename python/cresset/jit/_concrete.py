@@ -9,7 +9,7 @@ from cresset import _C
 from cresset.nn import Module, ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from cresset.nn.parameter import Parameter
 
-from . import _definitions, _marks, _state
+from . import _definitions, _marks, _replacements
 from ._classes import qualified_name
 from ._names import attribute_thing, python_call, thing_of  # noqa: F401
 from ._types import UnknownType, type_of_annotation, type_of_value, unwrap_final
@@ -286,7 +286,7 @@ def _infer_members(made, module, annotations):
 def _infer_plain(made, module, annotations):
     constants = set(getattr(module, "__constants__", ()))
     ignored = set(getattr(module, "__jit_ignored_attributes__", ())) | set(getattr(module, "__jit_unused_properties__", ()))
-    replaced = _state.methods_of(type(module))
+    replaced = _replacements.methods_of(module)
     for name in _names_of(module):
         if name in _HIDDEN or name in ignored or name in made.attributes or name in made.submodules:
             continue
@@ -300,8 +300,8 @@ def _infer_plain(made, module, annotations):
             _add_function(made, name, static.__func__)
         else:
             _add_value(made, module, name, value, name in constants, annotations)
-    for name, function in replaced.items():
-        made._methods[name] = function
+    made._methods.update(replaced)
+    made.things.update({name: ("list", tuple(members)) for name, members in _replacements.lists_of(module).items()})
 
 
 def _names_of(module):

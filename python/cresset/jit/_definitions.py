@@ -83,12 +83,22 @@ class _Resolver:
             return str(error)
 
 
+def _defaults_of(function):
+    """{parameter: default}; a single number stands for the whole of a broadcasting list."""
+    out = {}
+    for p in inspect.signature(function).parameters.values():
+        if p.default is not inspect.Parameter.empty:
+            sizes = getattr(p.annotation, "_broadcasts", None)
+            out[p.name] = [p.default] * sizes[0] if sizes and not isinstance(p.default, list) else p.default
+    return out
+
+
 def definition_of(function, name=None, names=None):
     """What `_C._jit_define` takes for one function. `names` are seen besides its own."""
     function = inspect.unwrap(function)
     lookup = closure_names(function, names)
     types = _types_of(function, lookup)
-    defaults = {p.name: p.default for p in inspect.signature(function).parameters.values() if p.default is not inspect.Parameter.empty}
+    defaults = _defaults_of(function)
     source = SourceOf(function)
     if _marks.is_unused(function):
         return (_unused_text(function), source.filename, source.line, _Resolver(lookup), defaults, types, name or function.__name__)

@@ -145,6 +145,18 @@ def _float_mask(mask: Tensor, dtype: int) -> Tensor:
     return cresset.zeros_like(mask, dtype=dtype).masked_fill_(mask, -math.inf)
 
 
+def _is_causal(mask: Optional[Tensor], is_causal: Optional[bool], size: int) -> bool:
+    if is_causal is not None:
+        return is_causal
+    if mask is None or mask.size(-2) != size or mask.size(-1) != size:
+        return False
+    ahead = cresset.ones([size, size], dtype=cresset.bool, device=mask.device).triu(1)
+    if mask.dtype == cresset.bool:
+        return bool((mask == ahead).all())
+    causal = cresset.zeros([size, size], dtype=mask.dtype, device=mask.device).masked_fill(ahead, -math.inf)
+    return bool((mask == causal).all())
+
+
 def multi_head_attention_forward(
     query: Tensor, key: Tensor, value: Tensor, embed_dim_to_check: int, num_heads: int, in_proj_weight: Optional[Tensor],
     in_proj_bias: Optional[Tensor], bias_k: Optional[Tensor], bias_v: Optional[Tensor], add_zero_attn: bool, dropout_p: float,

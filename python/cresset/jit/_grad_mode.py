@@ -1,7 +1,6 @@
-"""`no_grad` and its relatives as classes of scripts, and small helpers of modules that need another spelling there."""
+"""`no_grad` and `enable_grad` as classes of scripts."""
 
 import cresset
-from cresset import Tensor
 
 
 class no_grad:
@@ -26,10 +25,3 @@ class enable_grad:
 
     def __exit__(self, type: object, value: object, traceback: object):
         cresset.set_grad_enabled(self.before)
-
-
-def is_causal(mask, is_causal, size: int) -> bool:
-    raise NotImplementedError
-
-
-_ = Tensor

@@ -261,6 +261,25 @@ def adaptive_avg_pool2d(self, input: Tensor) -> Tensor:
     return F.adaptive_avg_pool2d(input, self.output_size)
 
 
+def adaptive_avg_pool2d_keeping(self, input: Tensor) -> Tensor:
+    height, width = self.output_size
+    return F.adaptive_avg_pool2d(
+        input, [input.size(-2) if height is None else height, input.size(-1) if width is None else width]
+    )
+
+
+def adaptive_avg_pool3d_keeping(self, input: Tensor) -> Tensor:
+    depth, height, width = self.output_size
+    return F.adaptive_avg_pool3d(
+        input,
+        [
+            input.size(-3) if depth is None else depth,
+            input.size(-2) if height is None else height,
+            input.size(-1) if width is None else width,
+        ],
+    )
+
+
 def adaptive_avg_pool3d(self, input: Tensor) -> Tensor:
     return F.adaptive_avg_pool3d(input, self.output_size)
 
@@ -503,4 +522,10 @@ WITH_INDICES = {
     nn.AdaptiveMaxPool3d: {"forward": adaptive_max_pool3d_indices},
     nn.FractionalMaxPool2d: {"forward": fractional_max_pool2d_indices},
     nn.FractionalMaxPool3d: {"forward": fractional_max_pool3d_indices},
+}
+
+# The same where a size of the result is None: the input's stays.
+KEEPING_SIZES = {
+    nn.AdaptiveAvgPool2d: {"forward": adaptive_avg_pool2d_keeping},
+    nn.AdaptiveAvgPool3d: {"forward": adaptive_avg_pool3d_keeping},
 }

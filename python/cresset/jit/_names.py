@@ -7,6 +7,7 @@
     ("type", type)                       a type that is no class
     ("constant", object, type)           a value known while compiling
     ("tuple", things)                    a tuple of things
+    ("list", names)                      of attributes of a module: a list of their values
     ("namespace", object)                a module: its attributes are looked up when they are needed
     ("python", name, callable, names, types, defaults, returns, self)    a function that stays in Python
     ("error", message)                   nothing that a script can use; why is said where it is used
@@ -15,7 +16,6 @@
 import enum
 import functools
 import inspect
-import math
 import types
 import typing
 
@@ -48,7 +48,7 @@ def thing_of(obj, name="", constant=False):
     if obj is None:
         return ("constant", None, _C.NoneType.get())
     if isinstance(obj, types.ModuleType):
-        return ("native", "math") if obj is math else ("namespace", obj)
+        return ("namespace", obj)
     if isinstance(obj, _C.ScriptFunction):
         return ("function", obj)
     if isinstance(obj, _BUILTIN_FUNCTION):

@@ -19,7 +19,7 @@ def table():
             if inspect.isfunction(function) and function.__module__ == module.__name__ and not name.startswith("_"):
                 out[getattr(F, name)] = function
     out.update({getattr(cresset, name): cls for name, cls in vars(_grad_mode).items() if inspect.isclass(cls)})
-    out[nn.modules.transformer._is_causal] = _grad_mode.is_causal
+    out[nn.modules.transformer._is_causal] = _functional_shapes._is_causal
     return out
 
 
@@ -30,6 +30,9 @@ def methods_of(module):
         entries = dict(_module_methods.METHODS.get(base, {}))
         if getattr(module, "return_indices", False) is True:
             entries.update(_module_methods.WITH_INDICES.get(base, {}))
+        sizes = getattr(module, "output_size", None)
+        if isinstance(sizes, tuple) and None in sizes:
+            entries.update(_module_methods.KEEPING_SIZES.get(base, {}))
         for name, function in entries.items():
             if getattr(cls, name, None) is getattr(base, name, None):
                 out[name] = function

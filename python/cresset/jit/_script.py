@@ -9,7 +9,7 @@ from cresset import _C
 from cresset.nn import Module
 
 from . import _classes, _definitions, _marks, _state
-from ._recursive import ScriptModule, script_module
+from ._recursive import ScriptModule, script_module, wrap_module  # noqa: F401
 from ._types import is_named_tuple
 
 __all__ = ["script", "script_function", "script_method", "script_if_tracing", "CompilationUnit"]
@@ -70,7 +70,7 @@ def _script_class(cls):
 
 def script_function(function):
     """The compiled form of a Python function."""
-    function = inspect.unwrap(function, stop=lambda f: f in _state.functions) if inspect.isfunction(function) else function
+    text = _state.replacement_of(function)
     if isinstance(function, types.MethodType):
         function = function.__func__
     known = _state.functions.get(function)
@@ -83,16 +83,25 @@ def script_function(function):
     if function.__name__ == "<lambda>":
         source = inspect.getsourcefile(function)
         raise RuntimeError(f"Expected a single top-level function: {source}:{function.__code__.co_firstlineno}")
-    text = _state.replacement_of(function)
     name = _C._jit_mangled(_classes.qualified_name(function))
     prefix, _, own = name.rpartition(".")
     _state.compiling.append(function)
     try:
-        compiled = _C._jit_define(prefix, [_definitions.definition_of(text if callable(text) else function, own)], None, None)[0]
+        compiled = _C._jit_define(prefix, [_definitions.definition_of(text or function, own)], None, None)[0]
     finally:
         _state.compiling.pop()
+    _allow_single_values(compiled, text or function)
     _state.functions[function] = compiled
     return compiled
+
+
+def _allow_single_values(compiled, function):
+    """Parameters annotated as broadcasting lists take one number for the whole list."""
+    for name, annotation in _definitions.annotations_of(function).items():
+        candidates = (annotation, *getattr(annotation, "__args__", ()))
+        counts = [c._broadcasts[0] for c in candidates if hasattr(c, "_broadcasts")]
+        if counts:
+            compiled._set_list_size(name, counts[0])
 
 
 def script_method(fn):

@@ -14,7 +14,7 @@ def replacement_of(obj):
     """What is compiled in place of a function or class of the library: another one, an operator's kind, or None."""
     global _replacements
     if _replacements is None:
-        _replacements = importlib.import_module("cresset.jit._replacements").table()
+        _replacements = importlib.import_module("cresset.jit._replacements").table()  # not above: it imports what asks here
     try:
         return _replacements.get(obj)
     except TypeError:  # not hashable

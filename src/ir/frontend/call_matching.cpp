@@ -138,7 +138,7 @@ class Planner {
       p.how = Conversion::Repeat;
       p.N = static_cast<std::size_t>(*formal.N);
       p.type = as = list_of(actual);
-    } else if (wanted->kind == TypeKind::Device && actual->kind == TypeKind::String) {
+    } else if (tensors_to_numbers_ && wanted->kind == TypeKind::Device && actual->kind == TypeKind::String) {
       p.how = Conversion::ToDevice;
       as = basic_type(TypeKind::Device);
     } else if (tensors_to_numbers_ && actual->kind == TypeKind::Tensor && is_number(*wanted)) {

@@ -41,9 +41,9 @@ std::optional<IValue> Emitter::default_of(const Parameter& p, const TypePtr& typ
   const bool as_float = type->kind == TypeKind::Float && v->isInt();
   if (as_float) v = IValue(v->toDouble());
   if (!value_is_of_type(*v, *type)) {
-    std::string message = "Expected a default value of type " + type->annotation_str() + (p.annotation ? "" : " (inferred)") + " on parameter \"" + p.name + "\".";
-    if (!p.annotation)
-      message += "Because \"" + p.name + "\" was not annotated with an explicit type it is assumed to be type 'Tensor'.";
+    std::string message = "Expected a default value of type " + type->annotation_str() + (p.annotation ? "" : " (inferred)") +
+                          " on parameter \"" + p.name + "\".";
+    if (!p.annotation) message += "Because \"" + p.name + "\" was not annotated with an explicit type it is assumed to be type 'Tensor'.";
     script_error(tree_.range, message);
   }
   return v;
@@ -130,7 +130,8 @@ class Declared {
   }
   Declared(const Declared&) = delete;
   void add(const std::string& name, const Definition& definition, const SelfFactory& self) {
-    auto f = make_intrusive<GraphFunction>(name, nullptr, [definition, self, owner = owner_](GraphFunction& m) { compile(m, definition, owner, self); });
+    auto f = make_intrusive<GraphFunction>(name, nullptr,
+                                           [definition, self, owner = owner_](GraphFunction& m) { compile(m, definition, owner, self); });
     if (owner_) CRESSET_CHECK(!owner_->findMethod(f->name()), "Can't redefine method: ", f->name(), " on class: ", owner_->name);
     unit_.register_function(f);
     functions_.push_back(f);

@@ -125,8 +125,7 @@ void Emitter::iterate(const SourceRange& range, const SourceRange& iterable_rang
   const SugaredValuePtr iterable = things->iter(range, m_);
   if (const auto count = iterable->staticLen()) {
     const Loop outer = std::exchange(loop_, Loop{LoopKind::Unrolled, nullptr});
-    for (std::size_t i = 0; i < *count; ++i)
-      body(iterable->getitem(iterable_range, m_, constant_value(IValue(static_cast<int64_t>(i)))));
+    for (std::size_t i = 0; i < *count; ++i) body(iterable->getitem(iterable_range, m_, constant_value(IValue(static_cast<int64_t>(i)))));
     loop_ = outer;
     return;
   }
@@ -181,8 +180,8 @@ void Emitter::with(const Stmt& s, std::size_t item) {
 
 SugaredValuePtr Emitter::comprehension(const Expr& e, const TypePtr& hint) {
   const bool is_list = e.kind == ExprKind::ListComp;
-  Node* made = is_list ? graph().createList(TensorType::get(), {})
-                       : graph().createDict(basic_type(TypeKind::String), TensorType::get(), {}, {});
+  Node* made =
+      is_list ? graph().createList(TensorType::get(), {}) : graph().createDict(basic_type(TypeKind::String), TensorType::get(), {}, {});
   insert_node(m_, made, e.range);
   Value* container = made->output();
   const auto wanted = [&](TypeKind kind) -> TypePtr { return hint && hint->kind == kind ? hint : nullptr; };
@@ -198,12 +197,14 @@ SugaredValuePtr Emitter::comprehension(const Expr& e, const TypePtr& hint) {
     if (!type) type = here;
     container->setType(type);
     if (!first->type()->is_subtype_of(*type->contained[0]) || (second && !second->type()->is_subtype_of(*type->contained[1])))
-      script_error(e.range, "comprehension: elements of type " + type->annotation_str() + " were expected; " + here->annotation_str() + " was found");
+      script_error(e.range, "comprehension: elements of type " + type->annotation_str() + " were expected; " + here->annotation_str() +
+                                " was found");
     if (is_list)
       graph().insert(aten::append, {container, first}, {}, e.range);
     else
       builtin_function(Symbol::aten("_set_item"))
-          ->call(e.range, m_, {{e.range, simple_value(container), {}}, {e.range, simple_value(first), {}}, {e.range, simple_value(second), {}}}, {}, 0);
+          ->call(e.range, m_,
+                 {{e.range, simple_value(container), {}}, {e.range, simple_value(first), {}}, {e.range, simple_value(second), {}}}, {}, 0);
   });
   if (type) container->setType(type);
   return simple_value(container);

@@ -11,17 +11,34 @@ struct BinaryOperator {
   const char *text, *op, *magic;
 };
 constexpr std::array kBinary = {
-    BinaryOperator{"+", "aten::add", "__add__"},         BinaryOperator{"-", "aten::sub", "__sub__"},
-    BinaryOperator{"*", "aten::mul", "__mul__"},         BinaryOperator{"/", "aten::div", "__truediv__"},
-    BinaryOperator{"//", "aten::floordiv", "__floordiv__"}, BinaryOperator{"%", "aten::remainder", "__mod__"},
-    BinaryOperator{"**", "aten::pow", "__pow__"},        BinaryOperator{"@", "aten::matmul", "__matmul__"},
-    BinaryOperator{"<<", "aten::__lshift__", "__lshift__"}, BinaryOperator{">>", "aten::__rshift__", "__rshift__"},
-    BinaryOperator{"&", "aten::__and__", "__and__"},     BinaryOperator{"|", "aten::__or__", "__or__"},
-    BinaryOperator{"^", "aten::__xor__", "__xor__"},     BinaryOperator{"<", "aten::lt", "__lt__"},
-    BinaryOperator{"<=", "aten::le", "__le__"},          BinaryOperator{">", "aten::gt", "__gt__"},
-    BinaryOperator{">=", "aten::ge", "__ge__"},          BinaryOperator{"==", "aten::eq", "__eq__"},
+    BinaryOperator{"+", "aten::add", "__add__"},
+    BinaryOperator{"-", "aten::sub", "__sub__"},
+    BinaryOperator{"*", "aten::mul", "__mul__"},
+    BinaryOperator{"/", "aten::div", "__truediv__"},
+    BinaryOperator{"//", "aten::floordiv", "__floordiv__"},
+    BinaryOperator{"%", "aten::remainder", "__mod__"},
+    BinaryOperator{"**", "aten::pow", "__pow__"},
+    BinaryOperator{"@", "aten::matmul", "__matmul__"},
+    BinaryOperator{"<<", "aten::__lshift__", "__lshift__"},
+    BinaryOperator{">>", "aten::__rshift__", "__rshift__"},
+    BinaryOperator{"&", "aten::__and__", "__and__"},
+    BinaryOperator{"|", "aten::__or__", "__or__"},
+    BinaryOperator{"^", "aten::__xor__", "__xor__"},
+    BinaryOperator{"<", "aten::lt", "__lt__"},
+    BinaryOperator{"<=", "aten::le", "__le__"},
+    BinaryOperator{">", "aten::gt", "__gt__"},
+    BinaryOperator{">=", "aten::ge", "__ge__"},
+    BinaryOperator{"==", "aten::eq", "__eq__"},
     BinaryOperator{"!=", "aten::ne", "__ne__"},
 };
+
+// What a number on the left of a tensor is: the operator with the tensor first.
+constexpr std::pair<std::string_view, const char*> kMirrored[] = {
+    {"+", "aten::add"}, {"-", "aten::rsub"}, {"*", "aten::mul"}, {"<", "aten::gt"},      {"<=", "aten::ge"},     {">", "aten::lt"},
+    {">=", "aten::le"}, {"==", "aten::eq"},  {"!=", "aten::ne"}, {"&", "aten::__and__"}, {"|", "aten::__or__"}, {"^", "aten::__xor__"},
+};
+
+bool is_number(const TypePtr& t) { return t->is_subtype_of(*basic_type(TypeKind::Number)) || t->kind == TypeKind::Bool; }
 
 const BinaryOperator& binary_operator(const std::string& text) {
   for (const BinaryOperator& o : kBinary)
@@ -47,9 +64,9 @@ std::string not_supported(ExprKind kind) {
 // What Python itself provides; a resolver is asked for other names first.
 bool is_python_builtin(const std::string& name) {
   static const std::set<std::string> names = {
-      "print", "len",   "range",     "enumerate", "zip",    "isinstance", "getattr", "hasattr", "tuple", "list", "dict",  "int",
-      "float", "bool",  "str",       "complex",   "min",    "max",        "abs",     "round",   "sorted", "all", "any",   "sum",
-      "ord",   "chr",   "hex",       "oct",       "bin",    "divmod",     "pow",     "type",    "id",     "hash", "reversed", "super", "slice"};
+      "print", "len", "range",   "enumerate", "zip", "isinstance", "getattr", "hasattr", "tuple",    "list",  "dict", "int", "float",
+      "bool",  "str", "complex", "min",       "max", "abs",        "round",   "sorted",  "all",      "any",   "sum",  "ord", "chr",
+      "hex",   "oct", "bin",     "divmod",    "pow", "type",       "id",      "hash",    "reversed", "super", "slice"};
   return names.count(name) != 0;
 }
 
@@ -156,6 +173,17 @@ SugaredValuePtr Emitter::binary(const SourceRange& range, const std::string& op,
   Symbol kind = Symbol::fromQualString(o.op);
   const Value* left = a->plainValue();
   if (op == "%" && left && left->type()->kind == TypeKind::String) kind = Symbol::aten("percentFormat");
+  if (const Value* right = b->plainValue(); right && right->type()->kind == TypeKind::Tensor) {
+    const Value* number = graph_value(ra, a);
+    if (number && is_number(number->type())) {
+      for (const auto& [text, mirrored] : kMirrored)
+        if (op == text) return builtin_function(Symbol::fromQualString(mirrored))->call(range, m_, {{rb, b, {}}, {ra, a, {}}}, {}, 1);
+      if (op == "/") {
+        const SugaredValuePtr reciprocal = builtin_function(Symbol::aten("reciprocal"))->call(range, m_, {{rb, b, {}}}, {}, 1);
+        return builtin_function(Symbol::aten("mul"))->call(range, m_, {{rb, reciprocal, {}}, {ra, a, {}}}, {}, 1);
+      }
+    }
+  }
   return operation(range, kind, o.magic, a, ra, b, rb);
 }
 
@@ -244,8 +272,8 @@ SugaredValuePtr Emitter::list(const Expr& e, const TypePtr& hint) {
     for (Value*& v : values) {
       v = converted(e.range, v, element);
       if (!v->type()->is_subtype_of(*element))
-        script_error(e.range, "List type annotation `" + wanted->annotation_str() + "` did not match the types of the given list elements, which were " +
-                                  v->type()->annotation_str());
+        script_error(e.range, "List type annotation `" + wanted->annotation_str() +
+                                  "` did not match the types of the given list elements, which were " + v->type()->annotation_str());
     }
   } else if (values.empty()) {
     element = TensorType::get();
@@ -295,7 +323,8 @@ SugaredValuePtr Emitter::tuple(const Expr& e, const TypePtr& hint) {
       for (SugaredValuePtr& member : sugared(e.parts[i]->parts[0])->asTuple(e.parts[i]->range, m_)) parts.push_back(std::move(member));
       continue;
     }
-    const TypePtr member = wanted && i < wanted->contained.size() && wanted->contained.size() == e.parts.size() ? wanted->contained[i] : nullptr;
+    const TypePtr member =
+        wanted && i < wanted->contained.size() && wanted->contained.size() == e.parts.size() ? wanted->contained[i] : nullptr;
     SugaredValuePtr part = sugared(e.parts[i], member);
     if (member)
       if (Value* plain = part->plainValue()) part = simple_value(converted(e.parts[i]->range, plain, member));

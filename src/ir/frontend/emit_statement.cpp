@@ -22,17 +22,18 @@ struct InPlace {
   const char *text, *tensor, *list;  // list: null where lists have none
 };
 constexpr InPlace kInPlace[] = {
-    {"+", "aten::add_", "aten::add_"},  {"-", "aten::sub_", nullptr},          {"*", "aten::mul_", "aten::mul_"},
-    {"/", "aten::div_", nullptr},       {"//", "aten::floor_divide_", nullptr}, {"%", "aten::remainder_", nullptr},
-    {"**", "aten::pow_", nullptr},      {"<<", "aten::__ilshift__", nullptr},  {">>", "aten::__irshift__", nullptr},
-    {"&", "aten::__iand__", nullptr},   {"|", "aten::__ior__", nullptr},       {"^", "aten::__ixor__", nullptr},
+    {"+", "aten::add_", "aten::add_"}, {"-", "aten::sub_", nullptr},           {"*", "aten::mul_", "aten::mul_"},
+    {"/", "aten::div_", nullptr},      {"//", "aten::floor_divide_", nullptr}, {"%", "aten::remainder_", nullptr},
+    {"**", "aten::pow_", nullptr},     {"<<", "aten::__ilshift__", nullptr},   {">>", "aten::__irshift__", nullptr},
+    {"&", "aten::__iand__", nullptr},  {"|", "aten::__ior__", nullptr},        {"^", "aten::__ixor__", nullptr},
 };
 struct InPlaceMethod {
   const char *text, *magic;
 };
 constexpr InPlaceMethod kInPlaceMethods[] = {
-    {"+", "__iadd__"}, {"-", "__isub__"}, {"*", "__imul__"},     {"/", "__itruediv__"}, {"//", "__ifloordiv__"}, {"%", "__imod__"},
-    {"**", "__ipow__"}, {"@", "__imatmul__"}, {"<<", "__ilshift__"}, {">>", "__irshift__"}, {"&", "__iand__"},     {"|", "__ior__"}, {"^", "__ixor__"},
+    {"+", "__iadd__"}, {"-", "__isub__"},  {"*", "__imul__"},    {"/", "__itruediv__"}, {"//", "__ifloordiv__"},
+    {"%", "__imod__"}, {"**", "__ipow__"}, {"@", "__imatmul__"}, {"<<", "__ilshift__"}, {">>", "__irshift__"},
+    {"&", "__iand__"}, {"|", "__ior__"},   {"^", "__ixor__"},
 };
 
 }  // namespace
@@ -52,9 +53,7 @@ void Emitter::statement(const Stmt& s) {
       return;
     case StmtKind::AugAssign: augmented_assignment(s); return;
     case StmtKind::Return: return_statement(s); return;
-    case StmtKind::If:
-      branch(s.range, condition(s.value), [&] { statements(s.body); }, [&] { statements(s.orelse); });
-      return;
+    case StmtKind::If: branch(s.range, condition(s.value), [&] { statements(s.body); }, [&] { statements(s.orelse); }); return;
     case StmtKind::While: while_loop(s); return;
     case StmtKind::For: for_loop(s); return;
     case StmtKind::Assert: assertion(s); return;
@@ -105,7 +104,8 @@ void Emitter::annotated_assignment(const Stmt& s) {
   Value* plain = v->asValue(s.value->range, m_);
   if (target->kind == ExprKind::Name) {
     if (const Variable* known = names_.lookup(target->text); known && known->declared_in != &names_.top())
-      script_error(target->range, "Attempting to declare and annotate the type of variable '" + target->text + "' that is already defined in an outer block");
+      script_error(target->range, "Attempting to declare and annotate the type of variable '" + target->text +
+                                      "' that is already defined in an outer block");
   }
   Value* fitting = converted(s.value->range, plain, type);
   if (!fitting->type()->is_subtype_of(*type)) {
@@ -155,11 +155,13 @@ void Emitter::unpack(const ExprPtr& target, const SugaredValuePtr& v, const Expr
   const auto size = star ? std::nullopt : std::optional(wanted);
   const std::vector<SugaredValuePtr> parts = v->asTuple(source->range, m_, size);
   if (!star && parts.size() != wanted)
-    script_error(target->range, parts.size() < wanted
-                                    ? "need " + std::to_string(wanted) + " values to unpack but found only " + std::to_string(parts.size())
-                                    : "too many values to unpack: need " + std::to_string(wanted) + " but found " + std::to_string(parts.size()));
+    script_error(target->range,
+                 parts.size() < wanted
+                     ? "need " + std::to_string(wanted) + " values to unpack but found only " + std::to_string(parts.size())
+                     : "too many values to unpack: need " + std::to_string(wanted) + " but found " + std::to_string(parts.size()));
   if (star && parts.size() + 1 < wanted)
-    script_error(target->range, "need at least " + std::to_string(wanted - 1) + " values to unpack but found only " + std::to_string(parts.size()));
+    script_error(target->range,
+                 "need at least " + std::to_string(wanted - 1) + " values to unpack but found only " + std::to_string(parts.size()));
   std::size_t next = 0;
   for (std::size_t i = 0; i < wanted; ++i) {
     if (star != i) {
@@ -167,7 +169,8 @@ void Emitter::unpack(const ExprPtr& target, const SugaredValuePtr& v, const Expr
       continue;
     }
     const std::size_t count = parts.size() + 1 - wanted;
-    std::vector<SugaredValuePtr> rest(parts.begin() + static_cast<std::ptrdiff_t>(next), parts.begin() + static_cast<std::ptrdiff_t>(next + count));
+    std::vector<SugaredValuePtr> rest(parts.begin() + static_cast<std::ptrdiff_t>(next),
+                                      parts.begin() + static_cast<std::ptrdiff_t>(next + count));
     next += count;
     SugaredValuePtr together = tuple_value(rest);
     std::vector<Value*> values;
@@ -228,7 +231,8 @@ void Emitter::remove(const Expr& target) {
     for (const ExprPtr& part : target.parts) remove(*part);
     return;
   }
-  if (target.kind != ExprKind::Subscript) script_error(target.range, "del statements are only supported for deleting variables and elements of lists and dicts");
+  if (target.kind != ExprKind::Subscript)
+    script_error(target.range, "del statements are only supported for deleting variables and elements of lists and dicts");
   const SugaredValuePtr base = sugared(target.parts[0]);
   const Value* container = base->asValue(target.range, m_);
   const SugaredValuePtr index = sugared(target.parts[1]);
@@ -243,11 +247,38 @@ void Emitter::remove(const Expr& target) {
 namespace {
 // The exceptions of Python itself.
 bool is_python_exception(const std::string& name) {
-  static const std::set<std::string> names = {
-      "BaseException", "Exception", "ArithmeticError", "AssertionError", "AttributeError", "BufferError", "EOFError", "FloatingPointError",
-      "ImportError", "IndexError", "KeyError", "KeyboardInterrupt", "LookupError", "MemoryError", "ModuleNotFoundError", "NameError",
-      "NotImplementedError", "OSError", "OverflowError", "RecursionError", "ReferenceError", "RuntimeError", "StopIteration", "SyntaxError",
-      "SystemError", "SystemExit", "TimeoutError", "TypeError", "UnboundLocalError", "UnicodeError", "ValueError", "ZeroDivisionError"};
+  static const std::set<std::string> names = {"BaseException",
+                                              "Exception",
+                                              "ArithmeticError",
+                                              "AssertionError",
+                                              "AttributeError",
+                                              "BufferError",
+                                              "EOFError",
+                                              "FloatingPointError",
+                                              "ImportError",
+                                              "IndexError",
+                                              "KeyError",
+                                              "KeyboardInterrupt",
+                                              "LookupError",
+                                              "MemoryError",
+                                              "ModuleNotFoundError",
+                                              "NameError",
+                                              "NotImplementedError",
+                                              "OSError",
+                                              "OverflowError",
+                                              "RecursionError",
+                                              "ReferenceError",
+                                              "RuntimeError",
+                                              "StopIteration",
+                                              "SyntaxError",
+                                              "SystemError",
+                                              "SystemExit",
+                                              "TimeoutError",
+                                              "TypeError",
+                                              "UnboundLocalError",
+                                              "UnicodeError",
+                                              "ValueError",
+                                              "ZeroDivisionError"};
   return names.count(name) != 0;
 }
 }  // namespace
@@ -300,7 +331,8 @@ void Emitter::assertion(const Stmt& s) {
       return;
     }
     Value* text = value(s.message);
-    if (text->type()->kind != TypeKind::String) text = builtin(s.range, aten::format, {constant(IValue("{}"), s.range), text})->asValue(s.range, m_);
+    if (text->type()->kind != TypeKind::String)
+      text = builtin(s.range, aten::format, {constant(IValue("{}"), s.range), text})->asValue(s.range, m_);
     const auto known = constant_as<std::string>(text);
     Value* whole = known ? constant(IValue(heading + *known), s.range)
                          : builtin(s.range, Symbol::aten("add"), {constant(IValue(heading), s.range), text})->asValue(s.range, m_);
@@ -315,8 +347,8 @@ void Emitter::return_statement(const Stmt& s) {
   if (declared_result_) {
     v = converted(s.range, v, declared_result_);
     if (!v->type()->is_subtype_of(*declared_result_))
-      script_error(s.range, "Return value was annotated as having type " + declared_result_->annotation_str() + " but is actually of type " +
-                                v->type()->annotation_str());
+      script_error(s.range, "Return value was annotated as having type " + declared_result_->annotation_str() +
+                                " but is actually of type " + v->type()->annotation_str());
   } else {
     const TypePtr type = unshaped(v->type());
     const TypePtr both = result_ ? unify_types(result_, type) : type;
@@ -333,8 +365,9 @@ void Emitter::leave_loop(const Stmt& s, Symbol kind) {
   const std::string word = kind == prim::BreakStmt ? "break" : "continue";
   if (loop_.kind == LoopKind::None) script_error(s.range, "SyntaxError: '" + word + "' outside loop");
   if (loop_.kind == LoopKind::Unrolled)
-    script_error(s.range, "Because we emit iteration over modulelists or tuples as unrolled loops, we do not support break or continue inside "
-                          "the body of these loops");
+    script_error(s.range,
+                 "Because we emit iteration over modulelists or tuples as unrolled loops, we do not support break or continue inside "
+                 "the body of these loops");
   if (kind == prim::ContinueStmt) loop_.node->i_(Symbol::attr("continues"), 1);
   insert(kind, {}, 0, s.range);
   set_exits();

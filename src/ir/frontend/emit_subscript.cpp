@@ -30,7 +30,8 @@ SugaredValuePtr Emitter::subscript(const Expr& e, const TypePtr& hint) {
   if (v && v->type()->kind == TypeKind::Tuple && indices.size() == 1) return tuple_index(e, v, value(indices[0]));
   if (e.parts.size() == 2) return base->getitem(e.range, m_, sugared(e.parts[1]), hint);
   if (v && v->type()->kind != TypeKind::Object && v->type()->kind != TypeKind::Dict)
-    script_error(e.range, "Only tensors support multi-dimensional indexing; a value of type '" + v->type()->annotation_str() + "' was given");
+    script_error(e.range,
+                 "Only tensors support multi-dimensional indexing; a value of type '" + v->type()->annotation_str() + "' was given");
   return base->getitem(e.range, m_, tuple_of_indices(e), hint);
 }
 
@@ -71,7 +72,8 @@ std::vector<std::size_t> Emitter::positions(const SourceRange& range, std::size_
     for (int64_t i = begin ? place(*begin, 0, n) : 0; i < last; i += std::min(step, n + 1)) out.push_back(static_cast<std::size_t>(i));
   } else {
     const int64_t last = end ? place(*end, -1, n - 1) : -1;
-    for (int64_t i = begin ? place(*begin, -1, n - 1) : n - 1; i > last; i += std::max(step, -n - 1)) out.push_back(static_cast<std::size_t>(i));
+    for (int64_t i = begin ? place(*begin, -1, n - 1) : n - 1; i > last; i += std::max(step, -n - 1))
+      out.push_back(static_cast<std::size_t>(i));
   }
   return out;
 }
@@ -94,8 +96,7 @@ SugaredValuePtr Emitter::tuple_slice(const Expr& e, Value* tuple, const Expr& sl
 Value* Emitter::sliced(const SourceRange& range, Value* v, Value* dim, const Expr& slice) {
   std::vector<Value*> args = {v};
   if (dim) args.push_back(dim);
-  for (std::size_t part = 0; part < 2; ++part)
-    args.push_back(slice.parts[part] ? value(slice.parts[part]) : constant(IValue(), range));
+  for (std::size_t part = 0; part < 2; ++part) args.push_back(slice.parts[part] ? value(slice.parts[part]) : constant(IValue(), range));
   args.push_back(slice.parts[2] ? value(slice.parts[2]) : constant(IValue(int64_t{1}), range));
   return builtin(range, Symbol::aten("slice"), args)->asValue(range, m_);
 }

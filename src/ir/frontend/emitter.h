@@ -11,8 +11,8 @@ namespace cresset::jit {
 
 /// What a condition is and what it says of variables.
 struct Condition {
-  Value* value = nullptr;         // bool; null when the condition is known while compiling
-  std::optional<bool> known;      // then only one arm is compiled
+  Value* value = nullptr;     // bool; null when the condition is known while compiling
+  std::optional<bool> known;  // then only one arm is compiled
   Refinements when_true, when_false;
 };
 
@@ -58,8 +58,8 @@ class Emitter {
   void while_loop(const Stmt& s);
   void for_loop(const Stmt& s);
   /// Goes over an iterable; `body` gets each element.
-  void iterate(const SourceRange& range, const SourceRange& iterable_range, const SugaredValuePtr& iterable, const std::set<std::string>& assigned,
-               const std::function<void(const SugaredValuePtr&)>& body);
+  void iterate(const SourceRange& range, const SourceRange& iterable_range, const SugaredValuePtr& iterable,
+               const std::set<std::string>& assigned, const std::function<void(const SugaredValuePtr&)>& body);
   void with(const Stmt& s, std::size_t item);
   SugaredValuePtr comprehension(const Expr& e, const TypePtr& hint);
   void comprehension_loop(const Expr& e, std::size_t generator, const std::function<void()>& innermost);

@@ -91,8 +91,9 @@ void Environment::assign(const SourceRange& range, const std::string& name, cons
       std::string message = "Variable '" + name + "' previously had type " + known->declared->annotation_str() +
                             " but is now being assigned to a value of type " + type->annotation_str();
       if (known->declared->kind == TypeKind::List && v->node()->kind() == prim::ListConstruct && v->node()->inputs().empty())
-        message += "\nEmpty lists default to List[Tensor]. Add a variable annotation to the assignment to create an empty list of another type "
-                   "(torch.jit.annotate(List[T, []]) where T is the type of elements in the list for Python 2)";
+        message +=
+            "\nEmpty lists default to List[Tensor]. Add a variable annotation to the assignment to create an empty list of another type "
+            "(torch.jit.annotate(List[T, []]) where T is the type of elements in the list for Python 2)";
       script_error(range, message + "\n");
     }
     now.declared = known->declared;
@@ -105,9 +106,7 @@ void Environment::assign(const SourceRange& range, const std::string& name, cons
   top().variables[name] = std::move(now);
 }
 
-void Environment::annotate(const std::string& name, const TypePtr& declared) {
-  top().variables.at(name).declared = declared;
-}
+void Environment::annotate(const std::string& name, const TypePtr& declared) { top().variables.at(name).declared = declared; }
 
 void Environment::remove(const SourceRange& range, const std::string& name) {
   if (!lookup(name)) script_error(range, "undefined value " + name);
@@ -161,7 +160,8 @@ void Environment::merge(const SourceRange& range, const std::string& name, const
       if (!now.type) now.type = now.declared;
       top().variables[name] = std::move(now);
     } else {
-      top().errors[name] = name + " is not defined in the " + (is_value(then_one) ? "false" : "true") + " branch:\n" + source_excerpt(range);
+      top().errors[name] =
+          name + " is not defined in the " + (is_value(then_one) ? "false" : "true") + " branch:\n" + source_excerpt(range);
       top().variables.erase(name);
     }
     return;

@@ -18,20 +18,20 @@ struct Frame;
 
 /// What a name means at some place.
 struct Variable {
-  SugaredValuePtr thing;            // of the compiler; null for values of the graph
-  TypePtr type;                     // of values: what is known of the value it holds now
-  TypePtr declared;                 // what an assignment in a nested block must fit
+  SugaredValuePtr thing;               // of the compiler; null for values of the graph
+  TypePtr type;                        // of values: what is known of the value it holds now
+  TypePtr declared;                    // what an assignment in a nested block must fit
   const Frame* declared_in = nullptr;  // the block that it belongs to
-  std::string slot;                 // the name that Load and Store use
+  std::string slot;                    // the name that Load and Store use
 };
 
 /// The names that one block of the graph defines, refines or assigns.
 struct Frame {
   Block* block;
   Frame* outer;
-  std::map<std::string, Variable> variables;      // ordered: results must not depend on hashes
+  std::map<std::string, Variable> variables;            // ordered: results must not depend on hashes
   std::unordered_map<std::string, std::string> errors;  // why a name cannot be used here
-  bool exits = false;  // what follows cannot be reached: break, continue, return or raise came before
+  bool exits = false;                                   // what follows cannot be reached: break, continue, return or raise came before
 };
 
 /// A type that a variable is known to have behind a condition.

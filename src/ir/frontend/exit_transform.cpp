@@ -1,7 +1,7 @@
 // Early exits. In the form with Load and Store an exit is a few stores: "$returned" and "$return" of the function; "$on" (is there another
-// iteration?) and "$skip" (is the rest of this one skipped?) of a loop. What follows an If that may have left goes into the arm that has not,
-// or where that cannot be said while compiling, into an If on the flag. The values of variables at the end of each path then follow from the
-// conversion to SSA alone.
+// iteration?) and "$skip" (is the rest of this one skipped?) of a loop. What follows an If that may have left goes into the arm that has
+// not, or where that cannot be said while compiling, into an If on the flag. The values of variables at the end of each path then follow
+// from the conversion to SSA alone.
 #include "ir/frontend/emitter.h"
 
 namespace cresset::jit {
@@ -26,8 +26,8 @@ class Exits {
   Ways run() {
     Region function;
     function.skip = "$returned";
-    set_flag("$returned", false, graph_.block()->nodes().begin() == graph_.block()->nodes().end() ? graph_.return_node()
-                                                                                                    : *graph_.block()->nodes().begin());
+    set_flag("$returned", false,
+             graph_.block()->nodes().begin() == graph_.block()->nodes().end() ? graph_.return_node() : *graph_.block()->nodes().begin());
     block(graph_.block(), function);
     return std::move(ways_);
   }
@@ -37,7 +37,8 @@ class Exits {
 
   // From this node to the end of its block.
   Way nodes(Block* b, Node* n, Region& r) {
-    if (++depth_ > kMaximumDepth) script_error(n->sourceRange(), "too many early exits in a row: they nest deeper than " + std::to_string(kMaximumDepth) + " blocks");
+    if (++depth_ > kMaximumDepth)
+      script_error(n->sourceRange(), "too many early exits in a row: they nest deeper than " + std::to_string(kMaximumDepth) + " blocks");
     const Way way = nodes_within(b, n, r);
     --depth_;
     return way;

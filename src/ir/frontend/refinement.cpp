@@ -27,7 +27,9 @@ std::vector<TypePtr> members_of(const TypePtr& t) {
   return t->kind == TypeKind::Union ? t->contained : std::vector<TypePtr>{t};
 }
 
-TypePtr any_of(const std::vector<TypePtr>& members) { return members.empty() ? nullptr : members.size() == 1 ? members[0] : union_of(members); }
+TypePtr any_of(const std::vector<TypePtr>& members) {
+  return members.empty() ? nullptr : members.size() == 1 ? members[0] : union_of(members);
+}
 
 bool may_be_none(const Type& t) {
   if (t.kind == TypeKind::None || t.kind == TypeKind::Optional || t.kind == TypeKind::Any) return true;
@@ -181,7 +183,9 @@ Condition Emitter::isinstance(const Expr& e) {
   Value* v = graph_value(e.parts[1]->range, thing);
   if (!v) v = thing->asValue(e.parts[1]->range, m_);
   const TypePtr type = v->type();
-  const auto fits = [&](const TypePtr& t) { return std::any_of(asked.begin(), asked.end(), [&](const TypePtr& a) { return belongs(*t, *a); }); };
+  const auto fits = [&](const TypePtr& t) {
+    return std::any_of(asked.begin(), asked.end(), [&](const TypePtr& a) { return belongs(*t, *a); });
+  };
   std::vector<TypePtr> inside, outside, maybe;
   for (const TypePtr& member : members_of(type)) {
     if (fits(member)) {

@@ -14,9 +14,15 @@ class Bits {
   void set(std::size_t i) { words_[i / 64] |= bit(i); }
   void reset(std::size_t i) { words_[i / 64] &= ~bit(i); }
   bool test(std::size_t i) const { return words_[i / 64] & bit(i); }
-  Bits& operator|=(const Bits& o) { return combine(o, [](uint64_t a, uint64_t b) { return a | b; }); }
-  Bits& operator&=(const Bits& o) { return combine(o, [](uint64_t a, uint64_t b) { return a & b; }); }
-  Bits& operator-=(const Bits& o) { return combine(o, [](uint64_t a, uint64_t b) { return a & ~b; }); }
+  Bits& operator|=(const Bits& o) {
+    return combine(o, [](uint64_t a, uint64_t b) { return a | b; });
+  }
+  Bits& operator&=(const Bits& o) {
+    return combine(o, [](uint64_t a, uint64_t b) { return a & b; });
+  }
+  Bits& operator-=(const Bits& o) {
+    return combine(o, [](uint64_t a, uint64_t b) { return a & ~b; });
+  }
   friend Bits operator|(Bits a, const Bits& b) { return a |= b; }
   friend Bits operator&(Bits a, const Bits& b) { return a &= b; }
   friend Bits operator-(Bits a, const Bits& b) { return a -= b; }

@@ -20,7 +20,8 @@ void pool_constants(Graph& g) {
     }
     const auto v = toIValue(n->output());
     // Objects keep their identity; large values are compared, not printed.
-    const std::string key = n->output()->type()->str() + "|" + (v && v->isPtrType() && !v->isString() ? std::string(v->tagKind()) : n->str().substr(n->str().find('=')));
+    const std::string key = n->output()->type()->str() + "|" +
+                            (v && v->isPtrType() && !v->isString() ? std::string(v->tagKind()) : n->str().substr(n->str().find('=')));
     std::vector<Value*>& same = known[key];
     Value* found = nullptr;
     for (Value* other : same)
@@ -56,7 +57,8 @@ void forward_tuples(Graph& g) {
     } else {
       const auto at = constant_as<int64_t>(n->input(1));
       if (!at) continue;
-      n->output()->replaceAllUsesWith(tuple->input(static_cast<std::size_t>(*at < 0 ? *at + static_cast<int64_t>(tuple->inputs().size()) : *at)));
+      n->output()->replaceAllUsesWith(
+          tuple->input(static_cast<std::size_t>(*at < 0 ? *at + static_cast<int64_t>(tuple->inputs().size()) : *at)));
     }
     n->destroy();
   }
