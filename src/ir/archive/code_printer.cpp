@@ -75,6 +75,7 @@ class InlineValues {
       case prim::CreateObject:
       case prim::Enter:
       case prim::Exit:
+      case prim::Param:
       case prim::ListUnpack:
       case prim::TupleUnpack:
       case prim::Uninitialized:
