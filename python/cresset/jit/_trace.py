@@ -12,6 +12,9 @@ from .. import _C
 
 __all__ = ["trace", "trace_module", "TracerWarning", "TracingCheckError", "TopLevelTracedModule"]
 
+# What the library itself asks of sizes is checks of arguments; users can do nothing about it.
+warnings.filterwarnings("ignore", category=TracerWarning, module=r"cresset\.(?!jit)")
+
 _CONTAINER = (
     "Encountering a {} at the output of the tracer might cause the trace to be incorrect, this is only valid if the container structure "
     "does not change based on the module's inputs. Consider using a constant container instead (e.g. for `list`, use a `tuple` instead. "
