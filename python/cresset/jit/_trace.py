@@ -10,7 +10,7 @@ from cresset.jit._trace_check import TracingCheckError
 
 from .. import _C
 
-__all__ = ["trace", "trace_module", "TracerWarning", "TracingCheckError", "TopLevelTracedModule"]
+__all__ = ["trace", "trace_module", "TracerWarning", "TracingCheckError"]
 
 # What the library itself asks of sizes is checks of arguments; users can do nothing about it.
 warnings.filterwarnings("ignore", category=TracerWarning, module=r"cresset\.(?!jit)")
@@ -112,14 +112,6 @@ def trace_module(
                     check_tolerance,
                 )
     return traced
-
-
-def __getattr__(name):
-    if name != "TopLevelTracedModule":
-        raise AttributeError(name)
-    from ._traced_module import TopLevelTracedModule
-
-    return TopLevelTracedModule
 
 
 def _module_behind(func):
