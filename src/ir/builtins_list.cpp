@@ -207,6 +207,11 @@ const BuiltinRow kRows[] = {
        return a;
      })},
     {"aten::mul.left_t(t[] l, int n) -> t[]", CRESSET_BUILTIN((List l, int64_t n)->IValue { return repeated(l, n); })},
+    {"aten::mul_.t(t[](a!) self, int n) -> t[](a!)", CRESSET_BUILTIN((IValue & l, int64_t n)->IValue {
+       std::vector<IValue>& elements = l.toListImpl().elements;
+       elements = repeated(l.toListImpl(), n).toListImpl().elements;
+       return l;
+     })},
     {"aten::mul.right_(int n, t[] l) -> t[]", CRESSET_BUILTIN((int64_t n, List l)->IValue { return repeated(l, n); })},
     CRESSET_OF_TYPE(int, int),
     CRESSET_OF_TYPE(float, float),

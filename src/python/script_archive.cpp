@@ -64,6 +64,10 @@ void save_with(PyObject* what, Save save) {
 
 }  // namespace
 
+void save_function(const intrusive_ptr<jit::Function>& f, const std::string& path, PyObject* extra_files) {
+  jit::save(*f, path, to_extra_files(extra_files));
+}
+
 void init_script_archive(PyObject* module) {
   def(module, "_jit_code", [](PyObject* function) { return jit::code_of(*to_function(function)); });
   def(

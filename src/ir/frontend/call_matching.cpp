@@ -8,7 +8,7 @@
 namespace cresset::jit {
 namespace {
 
-enum class Conversion { None, TupleToList, Repeat, Collect, ToInt, ToFloat, ToComplex, ToScalar, ToDevice, Default };
+enum class Conversion { None, TupleToList, Repeat, Collect, ToInt, ToFloat, ToComplex, ToScalar, ToDevice, Retype, Default };
 
 struct Planned {
   Conversion how = Conversion::None;
@@ -42,9 +42,15 @@ TypePtr list_of_tuple(const TypePtr& list, const Type& tuple) {
   return list_of(plain ? plain : element);
 }
 
+// [] or {} that nobody has seen yet: it takes the type that is asked for.
+bool is_empty_display(const Value& v) {
+  const Symbol kind = v.node()->kind();
+  return (kind == prim::ListConstruct || kind == prim::DictConstruct) && v.node()->inputs().empty() && !v.hasUses();
+}
+
 class Planner {
  public:
-  Planner(const FunctionSchema& schema, bool tensors_to_numbers) : schema_(schema), tensors_to_numbers_(tensors_to_numbers) {}
+  Planner(const FunctionSchema& schema, bool convert) : schema_(schema), convert_(convert) {}
 
   // Fills `plan`, one entry for each argument and each value of a variadic tail; otherwise says why not.
   bool run(const std::vector<CallValue>& args, Value* self, std::vector<Planned>& plan) {
@@ -66,7 +72,7 @@ class Planner {
       }
       if (!formal.kwarg_only && next < positional.size()) {
         if (given) return refuse("Keyword argument " + formal.name + " specified twice.");
-        if (collects(formals, i, positional, next)) {
+        if (convert_ && collects(formals, i, positional, next)) {
           Planned p;
           p.how = Conversion::Collect;
           p.values.assign(positional.begin() + static_cast<std::ptrdiff_t>(next), positional.end());
@@ -114,7 +120,8 @@ class Planner {
     const Argument& formal = formals[i];
     const bool last = i + 1 == formals.size() || formals[i + 1].kwarg_only;
     const TypePtr& type = without_optional(formal.type);
-    if (!last || type->kind != TypeKind::List || (formal.N && positional.size() - next == 1) || type->element()->kind == TypeKind::Var)
+    if (!last || type->kind != TypeKind::List || (formal.N && positional.size() - next == 1) || type->element()->kind == TypeKind::Var ||
+        type->element()->kind == TypeKind::Any)
       return false;
     TypeVariables free;
     if (match_type(formal.type, positional[next]->type(), free)) return false;
@@ -129,7 +136,10 @@ class Planner {
     const TypePtr& actual = v->type();
     const TypePtr& wanted = without_optional(formal.type);
     TypePtr as = actual;
-    if (wanted->kind == TypeKind::List && actual->kind == TypeKind::Tuple) {
+    if (is_empty_display(*v) && wanted->kind == actual->kind && value_type_of(wanted, variables_)) {
+      p.how = Conversion::Retype;
+      p.type = as = value_type_of(wanted, variables_);
+    } else if (wanted->kind == TypeKind::List && actual->kind == TypeKind::Tuple) {
       if (TypePtr list = list_of_tuple(wanted, *actual)) {
         p.how = Conversion::TupleToList;
         p.type = as = list;
@@ -138,17 +148,16 @@ class Planner {
       p.how = Conversion::Repeat;
       p.N = static_cast<std::size_t>(*formal.N);
       p.type = as = list_of(actual);
-    } else if (tensors_to_numbers_ && wanted->kind == TypeKind::Device && actual->kind == TypeKind::String) {
+    } else if (convert_ && wanted->kind == TypeKind::Device && actual->kind == TypeKind::String) {
       p.how = Conversion::ToDevice;
       as = basic_type(TypeKind::Device);
-    } else if (tensors_to_numbers_ && actual->kind == TypeKind::Tensor && is_number(*wanted)) {
+    } else if (convert_ && actual->kind == TypeKind::Tensor && is_number(*wanted)) {
       p.how = wanted->kind == TypeKind::Float     ? Conversion::ToFloat
               : wanted->kind == TypeKind::Complex ? Conversion::ToComplex
               : wanted->kind == TypeKind::Number  ? Conversion::ToScalar
                                                   : Conversion::ToInt;
       as = value_type_of(wanted, {});
-    } else if (tensors_to_numbers_ && actual->kind == TypeKind::Number &&
-               (wanted->kind == TypeKind::Int || wanted->kind == TypeKind::Float)) {
+    } else if (convert_ && actual->kind == TypeKind::Number && (wanted->kind == TypeKind::Int || wanted->kind == TypeKind::Float)) {
       p.how = wanted->kind == TypeKind::Float ? Conversion::ToFloat : Conversion::ToInt;
       as = wanted;
     }
@@ -159,13 +168,14 @@ class Planner {
                     formal.name + "': " + why_not);
     std::string text = "Expected a value of type '" + formal.type->annotation_str() + "' for argument '" + formal.name +
                        "' but instead found type '" + actual->annotation_str() + "'.";
+    // Objects that lack a method of an interface.
     std::string details;
-    if (!actual->is_subtype_of(*formal.type, &details) && !details.empty()) text += "\n" + details;
+    if (actual->kind == TypeKind::Object && !actual->is_subtype_of(*formal.type, &details) && !details.empty()) text += "\n" + details;
     return refuse(std::move(text));
   }
 
   const FunctionSchema& schema_;
-  bool tensors_to_numbers_;
+  bool convert_;
   TypeVariables variables_;
   std::string why_not_;
 };
@@ -187,6 +197,7 @@ Value* emit(const SourceRange& range, Graph& g, const Planned& p, const Argument
   Value* v = p.values.empty() ? nullptr : p.values[0];
   switch (p.how) {
     case Conversion::None: return v;
+    case Conversion::Retype: return v->setType(p.type);
     case Conversion::Collect: return made_list(range, g, p.type, p.values);
     case Conversion::Repeat: return made_list(range, g, p.type, std::vector<Value*>(p.N, v));
     case Conversion::TupleToList: {
@@ -273,6 +284,31 @@ std::string similar_operators(Symbol kind) {
              : "\nHere are some suggestions: " + out;
 }
 
+// What an operator of a number and a tensor is by the operators that take the tensor first: `prepare` of the tensor, then `op`.
+struct Reflected {
+  const char *kind, *prepare, *op;
+};
+constexpr Reflected kReflected[] = {
+    {"aten::add", nullptr, "add"},         {"aten::mul", nullptr, "mul"},         {"aten::sub", "neg", "add"},
+    {"aten::div", "reciprocal", "mul"},    {"aten::eq", nullptr, "eq"},           {"aten::ne", nullptr, "ne"},
+    {"aten::lt", nullptr, "gt"},           {"aten::gt", nullptr, "lt"},           {"aten::le", nullptr, "ge"},
+    {"aten::ge", nullptr, "le"},           {"aten::__and__", nullptr, "__and__"}, {"aten::__or__", nullptr, "__or__"},
+    {"aten::__xor__", nullptr, "__xor__"},
+};
+
+// Null when the call is none of those, or some overload takes the number first.
+Value* emit_reflected(const SourceRange& range, Graph& g, Symbol kind, const std::vector<CallValue>& args, Value* self) {
+  const auto row =
+      std::find_if(std::begin(kReflected), std::end(kReflected), [&](const Reflected& r) { return kind.toQualString() == r.kind; });
+  if (row == std::end(kReflected) || self || args.size() != 2 || !args[0].name.empty() || !args[1].name.empty()) return nullptr;
+  const Type &left = *args[0].value->type(), &right = *args[1].value->type();
+  if (!(is_number(left) || left.kind == TypeKind::Bool) || right.kind != TypeKind::Tensor) return nullptr;
+  std::vector<CallValue> swapped = args;
+  std::swap(swapped[0], swapped[1]);
+  if (row->prepare) swapped[0].value = emit_operator(range, g, {Symbol::aten(row->prepare)}, {swapped[0]});
+  return emit_operator(range, g, {Symbol::aten(row->op)}, std::move(swapped));
+}
+
 // The dispatcher's overloads go first: they are what the operator is known for.
 std::vector<std::pair<Symbol, const Operator*>> candidates_of(const std::vector<Symbol>& kinds) {
   std::vector<std::pair<Symbol, const Operator*>> out;
@@ -285,15 +321,17 @@ std::vector<std::pair<Symbol, const Operator*>> candidates_of(const std::vector<
 
 }  // namespace
 
-Value* emit_operator(const SourceRange& range, Graph& g, const std::vector<Symbol>& kinds, std::vector<CallValue> args, Value* self) {
+Value* emit_operator(const SourceRange& range, Graph& g, std::vector<Symbol> kinds, std::vector<CallValue> args, Value* self) {
+  if (kinds[0] == Symbol::aten("floordiv")) kinds.push_back(Symbol::aten("floor_divide"));  // x // y of tensors
   const auto candidates = candidates_of(kinds);
   if (candidates.empty())
     script_error(range, "Unknown builtin op: " + kinds[0].toQualString() + "." + similar_operators(kinds[0]) + "\n\nThe original call is");
   std::vector<std::pair<std::string, std::string>> reasons;
-  for (const bool tensors_to_numbers : {false, true}) {
+  if (Value* v = emit_reflected(range, g, kinds[0], args, self)) return v;
+  for (const bool convert : {false, true}) {
     reasons.clear();
     for (const auto& [kind, op] : candidates) {
-      Planner planner(op->schema(), tensors_to_numbers);
+      Planner planner(op->schema(), convert);
       std::vector<Planned> plan;
       if (planner.run(args, self, plan)) return emit_call(range, g, kind, op->schema(), plan, planner.variables());
       reasons.emplace_back(op->schema().str(), planner.why_not());
@@ -313,11 +351,11 @@ std::vector<Value*> match_schema(const SourceRange& range, Graph& g, const Funct
   return emit_all(range, g, plan, schema);
 }
 
-Value* convert_to(const SourceRange& range, Graph& g, Value* v, const TypePtr& type, bool tensors_to_numbers) {
+Value* convert_to(const SourceRange& range, Graph& g, Value* v, const TypePtr& type, bool convert) {
   Argument formal;
   formal.type = type;
   const FunctionSchema schema(OperatorName{"annotate", ""}, {formal}, {});
-  Planner planner(schema, tensors_to_numbers);
+  Planner planner(schema, convert);
   std::vector<Planned> plan;
   if (!planner.run({{v, ""}}, nullptr, plan) || plan[0].how == Conversion::Collect) return nullptr;
   return emit(range, g, plan[0], &formal);

@@ -141,6 +141,7 @@ class Exits {
     if (continues) n->removeAttribute(Symbol::attr("continues"));
     set_flag(r.on, true, first);
     set_flag(r.skip, false, first);
+    set_flag("$returned", false, first);  // a return leaves the loop
     if (condition && continues) {
       condition->removeFromList();
     } else if (condition) {

@@ -126,7 +126,7 @@ class Lexer {
   }
   void indent_to(std::size_t column, std::size_t line) {
     if (column > indents_.back()) {
-      if (indents_.size() > kMaxNesting) throw Failure{at_, "too many levels of indentation"};
+      if (indents_.size() > kMaxNesting) throw Failure{at_, "the source is nested too deeply: too many levels of indentation"};
       indents_.push_back(column);
       add(Token::Indent, line, at_);
       return;

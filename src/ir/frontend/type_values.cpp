@@ -40,6 +40,7 @@ class TypeValue final : public SugaredValue {
       }
       return simple_value(emit_operator(range, *m.graph(), {Symbol::fromQualString(c.op)}, std::move(values)));
     }
+    if (type_->kind == TypeKind::List && args.size() == 1 && kwargs.empty()) return simple_value(list_of_iterable(range, m, args[0].value));
     return SugaredValue::call(range, m, args, kwargs, results);
   }
 

@@ -29,6 +29,8 @@ SugaredValuePtr zip_value(const SourceRange& range, GraphFunction& m, const std:
 SugaredValuePtr enumerate_value(const SourceRange& range, GraphFunction& m, const std::vector<CallArgument>& args,
                                 const std::vector<CallArgument>& kwargs);
 SugaredValuePtr reversed_value(const SourceRange& range, GraphFunction& m, const CallArgument& arg);
+/// What len() gives for an iterable.
+Value* length_of(const SourceRange& range, GraphFunction& m, const SugaredValuePtr& v);
 /// A list of what `for` would give.
 Value* list_of_iterable(const SourceRange& range, GraphFunction& m, const SugaredValuePtr& iterable);
 /// A dict of an iterable of pairs.
