@@ -152,7 +152,12 @@ struct AliasDb::Impl {
       for (const auto& [type, w] : wildcard_types) memory.point(any_wildcard, w);
     for (const auto& [key, w] : wildcards) unite(wildcard_locations, memory.locations(w));
     for (const auto& [n, all] : writes)
-      for (const Write& w : all) unite(written, locations_of(w));
+      for (const Write& w : all) {
+        const Locations& l = locations_of(w);
+        written.insert(written.end(), l.begin(), l.end());
+      }
+    std::sort(written.begin(), written.end());
+    written.erase(std::unique(written.begin(), written.end()), written.end());
     if (!writes_everything.empty()) unite(written, wildcard_locations);
     everything_visible_written = !writes_everything.empty();
   }
