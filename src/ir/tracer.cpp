@@ -477,7 +477,8 @@ void call_function(Function& f, Stack& stack) {
   CRESSET_CHECK(stack.size() >= formals.size(), f.name(), "() is called with too few arguments.");
   const std::size_t first = stack.size() - formals.size();
   std::vector<Value*> operands;
-  const bool method = !formals.empty() && stack[first].isScriptObject() && formals[0].name == "self";
+  const auto cls = !formals.empty() && stack[first].isScriptObject() ? stack[first].toObjectRef().type->cast<ClassType>() : nullptr;
+  const bool method = cls && cls->findMethod(f.name()) == &f;
   if (!method) operands.push_back(state->value_of(IValue(intrusive_ptr<ivalue::FunctionBase>::reclaim_copy(&f))));
   for (std::size_t i = 0; i < formals.size(); ++i) operands.push_back(state->value_of(stack[first + i], formals[i].type));
   const impl::ExcludeDispatchKeyGuard guard(DispatchKey::Tracer);
@@ -521,11 +522,12 @@ std::shared_ptr<Graph> trace(const std::vector<std::string>& names, std::vector<
     const End end;
     state->set_output(function(inputs));
   }
-  clean_up(state->graph());
+  clean_up(state->graph(), false);
   return state->graph();
 }
 
-void clean_up(const std::shared_ptr<Graph>& graph) {
+void clean_up(const std::shared_ptr<Graph>& graph, bool merge_equal_nodes) {
+  if (merge_equal_nodes) eliminate_common_subexpressions(graph);
   eliminate_dead_code(graph);
   graph->lint();
 }

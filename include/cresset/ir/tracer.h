@@ -38,6 +38,7 @@ class CRESSET_API TracingState {
   TracingState(const TracingState&) = delete;
 
   const std::shared_ptr<Graph>& graph() const { return graph_; }
+  bool is_method() const { return static_cast<bool>(self_); }
   /// An input of the graph. Containers are taken apart; gives the input back with new identities where a tensor was met before. Raises for
   /// values other than tensors and tuples, lists and dictionaries of them.
   IValue add_input(const std::string& name, IValue v);
@@ -116,8 +117,9 @@ CRESSET_API void set_current(std::shared_ptr<TracingState> state);
 /// Traces a function of C++: inputs as tuple members, in order.
 CRESSET_API std::shared_ptr<Graph> trace(const std::vector<std::string>& names, std::vector<IValue> inputs,
                                          const std::function<IValue(const std::vector<IValue>&)>& function);
-/// What follows a trace: dead code goes, and the graph is checked.
-CRESSET_API void clean_up(const std::shared_ptr<Graph>& graph);
+/// What follows a trace: dead code goes and the graph is checked. In methods nodes that compute the same become one before; the graphs of
+/// functions stay one node a call, as in PyTorch.
+CRESSET_API void clean_up(const std::shared_ptr<Graph>& graph, bool merge_equal_nodes);
 
 /// A tensor without dimensions that stands for a size (of one dimension) or for the number of elements.
 CRESSET_API Tensor traced_size(const Tensor& t, int64_t dim);

@@ -143,7 +143,7 @@ def _warn_of_random(graph):
 def check(method, traced, original, inputs, trace_again, tolerance):
     """Trace again and compare graphs and results; warns of different results and raises TracingCheckError for different graphs."""
     del method
-    with cresset.random.fork_rng(), cresset.no_grad():
+    with cresset.random.fork_rng():
         again = trace_again(_clone(inputs))
         graph, other = traced.inlined_graph, again.inlined_graph
         _warn_of_random(graph)

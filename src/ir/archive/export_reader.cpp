@@ -131,7 +131,7 @@ class ProgramReader {
     read_inputs(graph, signature["input_specs"], nodes, argument_names(call));
     nodes.read(graph);
     read_outputs(graph, signature["output_specs"], nodes);
-    tracer::clean_up(body_);
+    tracer::clean_up(body_, true);
     FunctionSchema schema = tracer::traced_schema(*body_, "forward");
     add_defaults(schema);
     const ClassTypePtr cls = program_.module.type();
