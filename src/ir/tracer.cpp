@@ -396,32 +396,33 @@ std::optional<TracingState::Subscript> take_subscript(TracingState& state, const
 
 }  // namespace
 
+// A number of the next operator, or a list of them, may be a tensor of the trace.
+Value* TracingState::operand(const Argument& formal, const IValue& v) {
+  const Type* type = formal.type.get();
+  while (type->kind == TypeKind::Optional) type = type->element().get();
+  if (v.isList() && type->kind == TypeKind::List && (type->element()->kind == TypeKind::Int || type->element()->kind == TypeKind::SymInt)) {
+    std::vector<Value*> members;
+    for (std::size_t k = 0; k < v.toListRef().size(); ++k) {
+      const IValue& e = v.toListRef()[k];
+      Value* known = stashed_value(*this, formal.name, static_cast<int64_t>(k), e);
+      members.push_back(known ? known : constant(e));
+    }
+    return list_of_values(basic_type(TypeKind::Int), members);
+  }
+  Value* value = stashed_value(*this, formal.name, -1, v);
+  if (!value) return value_of(v, TypePtr(formal.type, type));
+  if (type->kind == TypeKind::Number)
+    value = create(conversion_to(v, true), {value->node()->input()})->output()->setType(basic_type(TypeKind::Number));
+  return value;
+}
+
 std::vector<Value*> TracingState::operands(const OperatorHandle& op, const IValue* arguments) {
   const auto& formals = op.schema().arguments();
   const auto subscript = take_subscript(*this, op, arguments);
   std::vector<Value*> out;
   for (std::size_t i = 0; i < formals.size(); ++i) {
-    const IValue& v = arguments[i];
-    const Type* type = formals[i].type.get();
-    while (type->kind == TypeKind::Optional) type = type->element().get();
-    Value* value = nullptr;
-    if (subscript && i >= 2) value = subscript->values[i - 2];
-    if (!value && v.isList() && (type->element()->kind == TypeKind::Int || type->element()->kind == TypeKind::SymInt)) {
-      std::vector<Value*> members;
-      for (std::size_t k = 0; k < v.toListRef().size(); ++k) {
-        const IValue& e = v.toListRef()[k];
-        Value* known = stashed_value(*this, formals[i].name, static_cast<int64_t>(k), e);
-        members.push_back(known ? known : constant(e));
-      }
-      value = list_of_values(basic_type(TypeKind::Int), members);
-    }
-    if (!value) value = stashed_value(*this, formals[i].name, -1, v);
-    if (value && type->kind == TypeKind::Number && value->node()->kind() == conversion_to(v, false)) {
-      value = create(conversion_to(v, true), {value->node()->input()})->output();
-      value->setType(basic_type(TypeKind::Number));
-    }
-    if (!value) value = value_of(v, TypePtr(formals[i].type, type));
-    out.push_back(value);
+    Value* value = subscript && i >= 2 ? subscript->values[i - 2] : nullptr;
+    out.push_back(value ? value : operand(formals[i], arguments[i]));
   }
   stashed.clear();
   return out;
@@ -480,7 +481,8 @@ void call_function(Function& f, Stack& stack) {
   const auto cls = !formals.empty() && stack[first].isScriptObject() ? stack[first].toObjectRef().type->cast<ClassType>() : nullptr;
   const bool method = cls && cls->findMethod(f.name()) == &f;
   if (!method) operands.push_back(state->value_of(IValue(intrusive_ptr<ivalue::FunctionBase>::reclaim_copy(&f))));
-  for (std::size_t i = 0; i < formals.size(); ++i) operands.push_back(state->value_of(stack[first + i], formals[i].type));
+  for (std::size_t i = 0; i < formals.size(); ++i) operands.push_back(state->operand(formals[i], stack[first + i]));
+  state->stashed.clear();
   const impl::ExcludeDispatchKeyGuard guard(DispatchKey::Tracer);
   f.run(stack);
   Node* n = state->create(method ? prim::CallMethod : prim::CallFunction, operands);

@@ -512,7 +512,7 @@ IValue ints_of(const Parameter& p, PyObject* const* items, Py_ssize_t n) {
   for (Py_ssize_t i = 0; i < n; ++i) {
     if (!is_int(items[i])) raise_item("tuple of ints", i, p, items[i]);
     if (CRESSET_UNLIKELY(is_tensor(items[i]) && is_tracing()))
-      values.push_back(traced_argument(p.name, i, items[i], true));
+      values.push_back(traced_argument(PyUnicode_AsUTF8(p.name), i, items[i], true));
     else
       values.emplace_back(to_int(items[i]));
   }
@@ -523,7 +523,7 @@ IValue argument_value(const Parameter& p, PyObject* o, int position) {
   if (!o) return p.default_value;
   if (o == Py_None) return {};
   if (CRESSET_UNLIKELY(is_tensor(o) && (p.kind == Kind::Int || p.kind == Kind::Scalar || p.kind == Kind::Float) && is_tracing()))
-    return traced_argument(p.name, -1, o, p.kind == Kind::Int);
+    return traced_argument(PyUnicode_AsUTF8(p.name), -1, o, p.kind == Kind::Int);
   switch (p.kind) {
     case Kind::Tensor: return is_tensor(o) ? unwrap(o) : wrapped_number(to_scalar(o));
     case Kind::Tensors:

@@ -187,11 +187,28 @@ PyObject* traced_sizes(const Tensor& t) {
   return out.release();
 }
 
-IValue traced_argument(PyObject* argument_name, int64_t element, PyObject* tensor, bool integer) {
+IValue traced_argument(const char* argument, int64_t element, PyObject* tensor, bool integer) {
   const Ref item = checked(item_of(unwrap(tensor)));
   const IValue number = integer ? IValue(to_int(item.get())) : IValue(to_scalar(item.get()));
-  tracer::stash(PyUnicode_AsUTF8(argument_name), element, unwrap(tensor), number);
+  tracer::stash(argument, element, unwrap(tensor), number);
   return number;
+}
+
+IValue traced_ivalue(const std::string& argument, PyObject* o, const Type& type) {
+  const Type& inner = type.kind == TypeKind::Optional ? *type.element() : type;
+  const auto is_number = [](const Type& t) {
+    return t.kind == TypeKind::Int || t.kind == TypeKind::SymInt || t.kind == TypeKind::Float || t.kind == TypeKind::Number;
+  };
+  const auto is_int = [](const Type& t) { return t.kind == TypeKind::Int || t.kind == TypeKind::SymInt; };
+  if (is_tensor(o) && is_number(inner)) return traced_argument(argument.c_str(), -1, o, is_int(inner));
+  if (inner.kind != TypeKind::List || !is_int(*inner.element()) || !(PyTuple_Check(o) || PyList_Check(o)))
+    return to_fitting_ivalue(o, type);
+  std::vector<IValue> values;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i) {
+    PyObject* e = PySequence_Fast_GET_ITEM(o, i);
+    values.push_back(is_tensor(e) ? traced_argument(argument.c_str(), i, e, true) : to_fitting_ivalue(e, *inner.element()));
+  }
+  return make_intrusive<ivalue::ListImpl>(std::move(values), inner.element());
 }
 
 void forget_traced_arguments() {

@@ -20,7 +20,9 @@ PyObject* traced_sizes(const Tensor& t);
 PyObject* traced_size_of(const Tensor& t, int64_t dim);
 PyObject* traced_numel_of(const Tensor& t);
 /// The number of a tensor that is an operator's argument, or an element of one: its value in the trace goes with it.
-IValue traced_argument(PyObject* argument_name, int64_t element, PyObject* tensor, bool integer);
+IValue traced_argument(const char* argument, int64_t element, PyObject* tensor, bool integer);
+/// to_fitting_ivalue for such an argument, or a list of them.
+IValue traced_ivalue(const std::string& argument, PyObject* o, const Type& type);
 /// Forgets arguments and subscripts of operators before.
 void forget_traced_arguments();
 /// A slice (start, stop, step) or an index of a subscript.

@@ -271,6 +271,7 @@ class Applied(nn.Module):
         return self.inner(*[x] * self.times)
 
 
+@pytest.mark.filterwarnings("ignore::cresset.jit.TracerWarning")
 @pytest.mark.parametrize("name", MODULES)
 def test_modules_with_other_sizes(name):
     make, shape, other = MODULES[name]
@@ -397,6 +398,94 @@ def test_bound_forward_is_its_module():
 
 
 # ---- graphs inside of traces
+
+
+@jit.script
+def flipped(x: cresset.Tensor):
+    if x.sum() > 0:
+        return x
+    return -x
+
+
+@jit.script
+def head(x: cresset.Tensor, n: int):
+    return x[:n]
+
+
+def test_scripted_functions_keep_their_branches():
+    traced = jit.trace(lambda x: flipped(x) + 1, rand(3))
+    assert kinds(traced.graph) == ["CallFunction", "add"]
+    assert_close(traced(-rand(3)), rand(3) + 1)
+
+
+def test_sizes_given_to_scripts_and_operators_stay_variable():
+    for f in [
+        lambda x: head(x, x.size(0) - 1),
+        lambda x: cresset.ops.aten.narrow(x, 0, 0, x.size(0) - 1),
+        lambda x: cresset.ops.aten.view(x[1:], [x.size(0) - 1, -1]),
+    ]:
+        traced = jit.trace(f, rand(3, 2))
+        assert_close(traced(rand(6, 2)), f(rand(6, 2)))
+
+
+def test_scripted_modules_inside_of_traces():
+    class Branch(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.lin = nn.Linear(3, 3)
+
+        def forward(self, x):
+            if bool(x.sum() > 0):
+                return self.lin(x)
+            return x
+
+    class Outer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.branch = jit.script(Branch())
+
+        def forward(self, x):
+            return self.branch(x) * 2
+
+    outer = Outer()
+    traced = jit.trace(outer, rand(2, 3))
+    assert kinds(traced.graph) == ["GetAttr", "CallMethod", "mul"]
+    for x in (rand(2, 3), -rand(2, 3)):
+        assert_close(traced(x), outer(x))
+
+
+def test_traced_modules_inside_of_scripts():
+    class Uses(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = jit.trace(nn.Linear(3, 3), rand(2, 3))
+
+        def forward(self, x):
+            if bool(x.sum() > 0):
+                return self.inner(x)
+            return x
+
+    uses = Uses()
+    scripted = jit.script(uses)
+    for x in (rand(5, 3), -rand(5, 3)):
+        assert_close(scripted(x), uses(x))
+
+
+def test_a_script_must_give_tensors():
+    @jit.script
+    def rows(x: cresset.Tensor):
+        return x.size(0)
+
+    with pytest.raises(RuntimeError, match="Tracer cannot set value trace for type Int. Supported types are tensor"):
+        jit.trace(lambda x: x * rows(x), rand(3))
+
+
+def test_traced_modules_are_saved_and_loaded(tmp_path):
+    model, inputs, _ = build("cnn")
+    traced = jit.trace(model.eval(), inputs)
+    traced.save(str(tmp_path / "cnn.pt"))
+    loaded = jit.load(str(tmp_path / "cnn.pt"))
+    assert_close(loaded(*inputs), model(*inputs))
 
 
 def script_of(text, name):

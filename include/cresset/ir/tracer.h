@@ -74,6 +74,7 @@ class CRESSET_API TracingState {
   std::vector<Subscript> subscripts;
 
   Node* create(Symbol kind, const std::vector<Value*>& inputs, std::size_t outputs = 1);
+  Value* operand(const Argument& formal, const IValue& v);
   std::vector<Value*> operands(const OperatorHandle& op, const IValue* arguments);
   /// The value of an attribute of the traced module.
   Value* attribute(const AttributePath& path);
