@@ -305,6 +305,19 @@ struct AliasDb::Impl {
       case AliasAnalysisKind::CONSERVATIVE: conservative(n); return;
       default: from_schema(n, op->schema());
     }
+    if (may_give_operand(n->kind())) alias(n->output(0), n->input(0));
+  }
+
+  // Out of training, and where nothing is to be cast, these give their operand itself, which their schemas do not say.
+  static bool may_give_operand(Symbol kind) {
+    static const std::unordered_set<Symbol> kinds = [] {
+      std::unordered_set<Symbol> out;
+      for (const char* name :
+           {"aten::dropout", "aten::alpha_dropout", "aten::feature_dropout", "aten::feature_alpha_dropout", "aten::type_as"})
+        out.insert(Symbol::fromQualString(name));
+      return out;
+    }();
+    return kinds.count(kind) > 0;
   }
 
   // Running statistics are written unless the training flag is the constant false.

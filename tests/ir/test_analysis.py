@@ -189,6 +189,8 @@ ALIAS = {
     "regions are looked into": (
         "graph(%x : Tensor, %o : int):\n  %a = aten::relu(%x)\n  %y : Tensor = prim::FunctionalGraph_0(%a, %o)\n  return (%y)\n"
         "with prim::FunctionalGraph_0 = graph(%p : Tensor, %q : int):\n  %r = aten::add_(%p, %q, %q)\n  return (%r)\n", "y~a", "a!x", "a y"),
+    "dropout may give its operand": (
+        "graph(%a : Tensor, %f : float, %t : bool):\n  %p = aten::relu(%a)\n  %q = aten::dropout(%p, %f, %t)\n  %r = aten::relu_(%q)\n  return (%r)", "q~p r~p", "p!a", "p q r"),
     "casts hand on": ("graph(%x : Tensor?):\n  %a : Tensor = prim::unchecked_unwrap_optional(%x)\n  return (%a)", "a~x", "", ""),
     "scalars never alias": ("graph(%x : int, %s : str):\n  %y = aten::add(%x, %x)\n  return (%y)", "", "x!y x!s", ""),
 }
