@@ -57,6 +57,7 @@ find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(PkgConfig REQUIRED)
+find_package(ZLIB REQUIRED)
 # oneDNN by library and header: its CMake package also asks for OpenCL's development files, which nothing here needs.
 find_library(CRESSET_DNNL_LIBRARY dnnl REQUIRED)
 find_path(CRESSET_DNNL_INCLUDE dnnl.hpp PATH_SUFFIXES oneapi/dnnl REQUIRED)
@@ -71,4 +72,4 @@ pkg_check_modules(openblas REQUIRED IMPORTED_TARGET openblas)
 add_library(cresset_dependencies INTERFACE)
 target_include_directories(cresset_dependencies SYSTEM INTERFACE ${CRESSET_KISSFFT_INCLUDE})
 target_link_libraries(cresset_dependencies INTERFACE
-  fmt::fmt spdlog::spdlog nlohmann_json::nlohmann_json ${CRESSET_DNNL_LIBRARY} PkgConfig::openblas Threads::Threads)
+  fmt::fmt spdlog::spdlog nlohmann_json::nlohmann_json ${CRESSET_DNNL_LIBRARY} PkgConfig::openblas ZLIB::ZLIB Threads::Threads)

@@ -17,13 +17,13 @@ IValue Function::operator()(Stack arguments) {
 void Function::checkAndNormalize(Stack& arguments, const std::vector<std::pair<std::string, IValue>>& kwargs) const {
   const FunctionSchema& schema = getSchema();
   const std::vector<Argument>& formals = schema.arguments();
-  CRESSET_CHECK_TYPE(arguments.size() <= formals.size(), name(), "() expected at most ", formals.size(), " argument(s) but received ",
+  CRESSET_CHECK(arguments.size() <= formals.size(), name(), "() expected at most ", formals.size(), " argument(s) but received ",
                      arguments.size(), " argument(s). Declaration: ", schema.str());
   std::size_t used = 0;
   for (const auto& [key, value] : kwargs) {
     const auto index = schema.argument_index(key);
-    CRESSET_CHECK_TYPE(index, "Unknown keyword argument '", key, "' for operator '", name(), "'. Schema: ", schema.str());
-    CRESSET_CHECK_TYPE(*index >= arguments.size(), name(), "() got multiple values for argument '", key, "'");
+    CRESSET_CHECK(index, "Unknown keyword argument '", key, "' for operator '", name(), "'. Schema: ", schema.str());
+    CRESSET_CHECK(*index >= arguments.size(), name(), "() got multiple values for argument '", key, "'");
   }
   for (std::size_t i = arguments.size(); i < formals.size(); ++i) {
     bool found = false;
@@ -34,7 +34,7 @@ void Function::checkAndNormalize(Stack& arguments, const std::vector<std::pair<s
         ++used;
       }
     if (found) continue;
-    CRESSET_CHECK_TYPE(formals[i].default_value, name(), "() is missing value for argument '", formals[i].name,
+    CRESSET_CHECK(formals[i].default_value, name(), "() is missing value for argument '", formals[i].name,
                        "'. Declaration: ", schema.str());
     arguments.push_back(*formals[i].default_value);
   }
@@ -63,20 +63,28 @@ FunctionSchema schema_of_graph(const Graph& g, const std::string& name) {
 GraphFunction::GraphFunction(std::string qualified_name, std::shared_ptr<Graph> graph, std::function<void(GraphFunction&)> creator)
     : Function(std::move(qualified_name)), graph_(std::move(graph)), creator_(std::move(creator)) {}
 
-// The creator is taken out first: a function that calls itself sees an unfinished graph and must have a schema.
+// The creator is taken out first: a function that calls itself sees an unfinished graph. When it fails the function is as it was.
 void GraphFunction::ensure_defined() const {
   const std::lock_guard lock(mutex_);
   if (!creator_) return;
-  const auto creator = std::move(creator_);
-  creator_ = nullptr;
-  creator(const_cast<GraphFunction&>(*this));
+  auto creator = std::exchange(creator_, nullptr);
+  creating_ = true;
+  try {
+    creator(const_cast<GraphFunction&>(*this));
+  } catch (...) {
+    graph_ = nullptr;
+    creator_ = std::move(creator);
+    creating_ = false;
+    throw;
+  }
+  creating_ = false;
 }
 const FunctionSchema& GraphFunction::getSchema() const {
   const std::lock_guard lock(mutex_);
   if (!schema_) {
     ensure_defined();
     if (!schema_) {
-      CRESSET_CHECK(graph_, "function '", qualname(), "' has no graph yet. Annotate the return type of recursive functions.");
+      CRESSET_CHECK(graph_ && !creating_, "function '", name(), "' is called recursively. Recursive calls are not supported");
       schema_ = schema_of_graph(*graph_, name());
     }
   }
@@ -151,6 +159,10 @@ void CompilationUnit::register_type(TypePtr named) {
   CRESSET_CHECK(!named->name.empty(), "register_type: a type with a name was required; '", named->str(), "' was given.");
   CRESSET_CHECK(!types_.count(named->name), "class '", named->name, "' already defined.");
   types_.emplace(named->name, std::move(named));
+}
+void CompilationUnit::drop_type(std::string_view qualified_name) {
+  const std::unique_lock lock(mutex_);
+  types_.erase(std::string(qualified_name));
 }
 TypePtr CompilationUnit::find_type(std::string_view qualified_name) const {
   const std::shared_lock lock(mutex_);

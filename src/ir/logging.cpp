@@ -16,8 +16,12 @@ struct LevelFacts {
   const char* word;
   const char* colour;  // escape sequence of a terminal
 };
-constexpr std::array<LevelFacts, 6> kLevels{
-    {{"internal_error", "\033[1;35m"}, {"error", "\033[1;31m"}, {"warning", "\033[1;33m"}, {"info", "\033[32m"}, {"debug", "\033[36m"}, {"graph", ""}}};
+constexpr std::array<LevelFacts, 6> kLevels{{{"internal_error", "\033[1;35m"},
+                                             {"error", "\033[1;31m"},
+                                             {"warning", "\033[1;33m"},
+                                             {"info", "\033[32m"},
+                                             {"debug", "\033[36m"},
+                                             {"graph", ""}}};
 
 thread_local std::shared_ptr<Logger> innermost;
 

@@ -27,6 +27,7 @@ const Row kRows[] = {
     ROW(delete_delimiters),
     ROW(disable_cse),
     ROW(disabled_passes),
+    ROW(fuse_addmm),
     ROW(layout_is_managed),
     ROW(linear_flattens),
     ROW(outputs_may_alias_inputs),
@@ -34,6 +35,7 @@ const Row kRows[] = {
     ROW(stable_numerics),
     ROW(target_device),
     ROW(torch_executed_modules),
+    ROW(trust_types),
     ROW(unfreeze),
 };
 #undef ROW

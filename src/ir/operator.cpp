@@ -224,8 +224,6 @@ bool is_structural(Symbol kind) {
     case prim::ContinueStmt:
     case prim::Closure:
     case prim::EmptyListLiteral:
-    case prim::EnumName:
-    case prim::EnumValue:
     case prim::tolist: return true;
     default: return false;
   }

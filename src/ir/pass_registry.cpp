@@ -32,7 +32,8 @@ std::string Pass::command_name() const { return title.empty() ? with_dashes(name
 RegisterPass::RegisterPass(Pass pass) { register_pass(std::move(pass)); }
 
 void register_pass(Pass pass, const PassPosition& position) {
-  CRESSET_CHECK_VALUE(!pass.name.empty() && !pass.run != !pass.run_in, "register_pass: a name and one function, run or run_in, are required.");
+  CRESSET_CHECK_VALUE(!pass.name.empty() && !pass.run != !pass.run_in,
+                      "register_pass: a name and one function, run or run_in, are required.");
   if (pass.run_in)
     pass.run = [in = pass.run_in](const std::shared_ptr<Graph>& g) {
       PassContext context{.graph = g};

@@ -4,6 +4,7 @@
 #include <cresset/core/dispatch_types.h>
 
 #include "python/custom_class.h"
+#include "python/script_convert.h"
 
 namespace cresset::python {
 
@@ -126,6 +127,8 @@ PyObject* to_python(IValue v, bool lists_as_tuples) {
     case Tag::Generator: return wrap_generator(v.toGenerator());
     case Tag::List:
     case Tag::Tuple: {
+      if (v.isTuple() && v.toTupleRef().type)
+        if (PyObject* named = script_value_to_python(v)) return named;
       const bool tuple = v.isTuple() || lists_as_tuples;
       const std::vector<IValue>& elements = v.isTuple() ? v.toTupleElements() : v.toListRef();
       const auto n = static_cast<Py_ssize_t>(elements.size());
@@ -148,7 +151,10 @@ PyObject* to_python(IValue v, bool lists_as_tuples) {
       return out.release();
     }
     case Tag::Object: return wrap_script_object(std::move(v));
-    default: CRESSET_THROW(Error, "a value of kind ", v.tagKind(), " has no Python form.");
+    default:
+      if (PyObject* o = script_value_to_python(v)) return o;
+      if (PyErr_Occurred()) throw ErrorAlreadySet();
+      CRESSET_THROW(Error, "a value of kind ", v.tagKind(), " has no Python form.");
   }
 }
 
@@ -183,6 +189,7 @@ IValue infer(PyObject* o) {
     while (PyDict_Next(o, &at, &key, &value)) dict->items.emplace_back(infer(key), infer(value));
     return dict;
   }
+  if (auto value = infer_script_value(o)) return std::move(*value);
   CRESSET_THROW(TypeError, "a value of type ", type_name(Py_TYPE(o)), " cannot be passed to an operator.");
 }
 
@@ -228,8 +235,9 @@ bool fits(PyObject* o, const Type& type) {
         if (!fits(key, *type.contained[0]) || !fits(value, *type.contained[1])) return false;
       return true;
     }
-    case TypeKind::Object: return is_script_object(o) && unwrap_script_object(o).type()->name == type.name;
-    default: return false;
+    case TypeKind::Union: return std::any_of(type.contained.begin(), type.contained.end(), [&](const TypePtr& t) { return fits(o, *t); });
+    case TypeKind::Object: return is_script_object(o) ? unwrap_script_object(o).type()->name == type.name : fits_script_type(o, type);
+    default: return fits_script_type(o, type);
   }
 }
 
@@ -265,7 +273,8 @@ IValue to_fitting_ivalue(PyObject* o, const Type& type) {
       for (std::size_t i = 0; i < n; ++i)
         values.push_back(to_fitting_ivalue(PySequence_Fast_GET_ITEM(items.get(), static_cast<Py_ssize_t>(i)),
                                            type.kind == TypeKind::List ? *type.element() : *type.contained[i]));
-      if (type.kind == TypeKind::Tuple) return make_intrusive<ivalue::TupleImpl>(std::move(values));
+      if (type.kind == TypeKind::Tuple)
+        return make_intrusive<ivalue::TupleImpl>(std::move(values), type.name.empty() ? nullptr : type.shared_from_this());
       return make_intrusive<ivalue::ListImpl>(std::move(values), type.element());
     }
     case TypeKind::Dict: {
@@ -278,6 +287,13 @@ IValue to_fitting_ivalue(PyObject* o, const Type& type) {
         dict->items.emplace_back(to_fitting_ivalue(key, *type.contained[0]), to_fitting_ivalue(value, *type.contained[1]));
       return dict;
     }
+    case TypeKind::Union:
+      for (const TypePtr& t : type.contained)
+        if (fits(o, *t)) return to_fitting_ivalue(o, *t);
+      return infer(o);
+    case TypeKind::Object: return is_script_object(o) ? unwrap_script_object(o) : to_script_value(o, type);
+    case TypeKind::Interface:
+    case TypeKind::Enum: return to_script_value(o, type);
     default: return infer(o);
   }
 }

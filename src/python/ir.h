@@ -64,6 +64,9 @@ extern PyTypeObject *graph_type, *ir_node_type, *ir_value_type, *ir_block_type, 
 PyObject* wrap_graph(std::shared_ptr<Graph> g);
 PyObject* wrap_type(const TypePtr& t);
 PyObject* wrap_function(intrusive_ptr<jit::Function> f);
+intrusive_ptr<jit::Function> to_function(PyObject* o);
+/// Calls a function with Python's arguments, behind `self` when that is given. Null with an error set when it fails.
+PyObject* call_function(jit::Function& f, const IValue* self, PyObject* args, PyObject* kwargs);
 /// The object of a graph's part; the graph must be owned by a shared_ptr.
 PyObject* wrap_part(Node* n);
 PyObject* wrap_part(Value* v);
@@ -96,6 +99,11 @@ struct Convert<std::shared_ptr<Graph>> {
   static PyObject* to(std::shared_ptr<Graph> g) { return wrap_graph(std::move(g)); }
 };
 template <>
+struct Convert<intrusive_ptr<jit::Function>> {
+  static intrusive_ptr<jit::Function> from(PyObject* o) { return to_function(o); }
+  static PyObject* to(intrusive_ptr<jit::Function> f) { return wrap_function(std::move(f)); }
+};
+template <>
 struct Convert<TypePtr> {
   static TypePtr from(PyObject* o) { return to_type(o); }
   static PyObject* to(const TypePtr& t) { return wrap_type(t); }
@@ -113,6 +121,9 @@ Object make_alias_db(std::shared_ptr<Graph> g, bool strict);
 
 void init_ir_types(PyObject* module);
 void init_ir(PyObject* module);
+void init_script_archive(PyObject* module);
 void init_script_function(PyObject* module);
+void init_script_lowering(PyObject* module);
+void init_script_source(PyObject* module);
 
 }  // namespace cresset::python

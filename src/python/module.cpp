@@ -9,6 +9,8 @@
 #include "python/ir.h"
 #include "python/op_function.h"
 #include "python/override.h"
+#include "python/script_convert.h"
+#include "python/script_values.h"
 #include "python/tensor_new.h"
 #include "python/transforms.h"
 
@@ -59,7 +61,13 @@ bool fill(PyObject* module) {
   init_autocast(module);
   init_ir_types(module);
   init_ir(module);
+  init_script_archive(module);
   init_script_function(module);
+  init_script_compile(module);
+  init_script_future(module);
+  init_script_lowering(module);
+  init_script_module(module);
+  init_script_source(module);
   init_threads(module);
   return true;
   CRESSET_PY_CATCH(false)

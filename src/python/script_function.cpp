@@ -28,24 +28,43 @@ void function_dealloc(PyObject* o) {
   Py_DECREF(type);
 }
 
-// Scripts may take long and call operators that want the interpreter themselves.
 PyObject* function_call(PyObject* self, PyObject* args, PyObject* kwargs) {
+  return call_function(function_of(self), nullptr, args, kwargs);
+}
+
+// The value of an argument, or the error that a call with it is.
+IValue argument_value(const jit::Function& f, PyObject* o, const cresset::Argument& formal, std::size_t position) {
+  const Type& list = formal.type->kind == TypeKind::Optional ? *formal.type->element() : *formal.type;
+  if (formal.N && list.kind == TypeKind::List && o != Py_None && fits(o, *list.element())) {
+    std::vector<IValue> values(static_cast<std::size_t>(*formal.N), to_fitting_ivalue(o, *list.element()));
+    return make_intrusive<ivalue::ListImpl>(std::move(values), list.element());
+  }
+  if (CRESSET_UNLIKELY(!fits(o, *formal.type)))
+    CRESSET_THROW(Error, f.name(), "() Expected a value of type '", formal.type->annotation_str(), "' for argument '", formal.name,
+                  "' but instead found type '", type_name(Py_TYPE(o)), "'.\nPosition: ", position, "\nValue: ", to_text(o),
+                  "\nDeclaration: ", f.getSchema().str());
+  return to_fitting_ivalue(o, *formal.type);
+}
+
+}  // namespace
+
+// Scripts may take long and call operators that want the interpreter themselves.
+PyObject* call_function(jit::Function& f, const IValue* self, PyObject* args, PyObject* kwargs) {
   CRESSET_PY_TRY
-  jit::Function& f = function_of(self);
-  const FunctionSchema& schema = f.getSchema();
-  const auto convert = [&](PyObject* o, std::size_t i) {
-    const Type& type = i < schema.arguments().size() ? *schema.arguments()[i].type : *basic_type(TypeKind::Any);
-    return to_ivalue(o, type, f.name() + "()");
-  };
+  const auto& formals = f.getSchema().arguments();
   Stack stack;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) stack.push_back(convert(PyTuple_GET_ITEM(args, i), static_cast<std::size_t>(i)));
+  if (self) stack.push_back(*self);
+  const auto value = [&](PyObject* o, std::size_t position) {
+    return position < formals.size() ? argument_value(f, o, formals[position], position)
+                                     : to_ivalue(o, *basic_type(TypeKind::Any), f.name() + "()");
+  };
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) stack.push_back(value(PyTuple_GET_ITEM(args, i), stack.size()));
   std::vector<std::pair<std::string, IValue>> named;
   if (kwargs) {
-    PyObject *key, *value;
-    Py_ssize_t at = 0;
-    while (PyDict_Next(kwargs, &at, &key, &value)) {
+    PyObject *key, *object;
+    for (Py_ssize_t at = 0; PyDict_Next(kwargs, &at, &key, &object);) {
       const std::string name = to_text(key);
-      named.emplace_back(name, convert(value, schema.argument_index(name).value_or(schema.arguments().size())));
+      named.emplace_back(name, value(object, f.getSchema().argument_index(name).value_or(formals.size())));
     }
   }
   f.checkAndNormalize(stack, named);
@@ -65,13 +84,6 @@ intrusive_ptr<jit::Function> to_function(PyObject* o) {
   return reinterpret_cast<PyFunction*>(o)->function;
 }
 
-}  // namespace
-
-template <>
-struct Convert<intrusive_ptr<jit::Function>> {
-  static intrusive_ptr<jit::Function> from(PyObject* o) { return to_function(o); }
-  static PyObject* to(intrusive_ptr<jit::Function> f) { return wrap_function(std::move(f)); }
-};
 using FunctionRef = intrusive_ptr<jit::Function>;
 
 PyObject* wrap_function(intrusive_ptr<jit::Function> f) {
@@ -216,6 +228,16 @@ void init_passes(PyObject* module) {
       [](std::string pattern, GraphRef g) { return static_cast<int64_t>(jit::findPatternMatches(*jit::parse_ir(pattern), *g).size()); });
 }
 
+void set_list_size(jit::Function& f, const std::string& name, int64_t n) {
+  auto* function = dynamic_cast<jit::GraphFunction*>(&f);
+  CRESSET_CHECK(function, "a function with a graph was required.");
+  const FunctionSchema schema = function->getSchema();
+  std::vector<cresset::Argument> arguments = schema.arguments();
+  for (cresset::Argument& a : arguments)
+    if (a.name == name) a.N = static_cast<decltype(a.N)::value_type>(n);
+  function->setSchema(FunctionSchema(OperatorName{schema.name(), ""}, std::move(arguments), schema.returns()));
+}
+
 }  // namespace
 
 void init_script_function(PyObject* module) {
@@ -228,6 +250,9 @@ void init_script_function(PyObject* module) {
                                         if (auto* g = dynamic_cast<jit::GraphFunction*>(f.get())) g->invalidate();
                                       },
                                       "Forgets compiled code, after the graph was changed."),
+                                  method(
+                                      "_set_list_size", [](FunctionRef f, std::string name, int64_t n) { set_list_size(*f, name, n); },
+                                      "The parameter, a list, takes one value for n equal ones."),
                                   {}};
   static PyGetSetDef properties[] = {property("graph", [](FunctionRef f) { return f->graph(); }),
                                      property("inlined_graph",

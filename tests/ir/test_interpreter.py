@@ -353,8 +353,8 @@ def test_arguments():
     assert f(x, n=3).item() == 3 and f(x=x, n=2).item() == 2
     for args, kwargs, message in [((x,), {}, "missing value for argument 'n'"), ((x, 1, 2), {}, "at most 2 argument"),
                                   ((x, 1), {"n": 2}, "multiple values for argument 'n'"), ((x,), {"m": 2}, "Unknown keyword argument 'm'"),
-                                  ((x, "a"), {}, "'int' was expected")]:
-        with pytest.raises(TypeError, match=message):
+                                  ((x, "a"), {}, "Expected a value of type 'int' for argument 'n' but instead found type 'str'")]:
+        with pytest.raises(RuntimeError, match=message):
             f(*args, **kwargs)
     assert f.schema == "f(Tensor x, int n) -> Tensor"
 

@@ -53,6 +53,7 @@ class CRESSET_API GraphFunction final : public Function {
   mutable std::recursive_mutex mutex_;
   mutable std::shared_ptr<Graph> graph_;
   mutable std::function<void(GraphFunction&)> creator_;
+  mutable bool creating_ = false;
   mutable std::optional<FunctionSchema> schema_;
   std::shared_ptr<const Code> code_;
 };
@@ -70,12 +71,16 @@ class CRESSET_API CompilationUnit {
   void drop_function(std::string_view qualified_name);
   std::vector<intrusive_ptr<Function>> functions() const;
   void register_type(TypePtr named);
+  void drop_type(std::string_view qualified_name);
   /// Class, interface, enum or named tuple; null when unknown.
   TypePtr find_type(std::string_view qualified_name) const;
   std::shared_ptr<ClassType> find_class(std::string_view qualified_name) const;
   /// The same name, or a mangled one when it is taken.
   std::string mangle(const std::string& qualified_name) const;
   TypeResolver resolver() const;
+  /// Compiles all functions and classes of a source text; names that it does not define are those of torch, cresset, math and this unit.
+  /// When something is wrong, an error shows the place and the unit stays as it was.
+  void define(const std::string& source, const std::string& filename = "<string>");
 
  private:
   mutable std::shared_mutex mutex_;

@@ -22,6 +22,10 @@ struct LoweringOptions {
   bool stable_numerics = true;
   /// gelu without approximation by the tanh formula (absolute error up to 5e-4).
   bool approximate_gelu = false;
+  /// What types say of sizes, dtypes and devices is true; off: types from profiling may be wrong, and rules do not look at them.
+  bool trust_types = true;
+  /// mm and add become addmm.
+  bool fuse_addmm = false;
   /// The backend's linear flattens all dimensions behind the first.
   bool linear_flattens = false;
   /// The backend moves tensors between devices itself: `to` that only changes the device goes.

@@ -125,6 +125,15 @@ CRESSET_API std::optional<std::string> run_difference(const std::shared_ptr<Grap
 CRESSET_API bool eliminate_common_subexpressions(const std::shared_ptr<Graph>& graph);
 CRESSET_API bool eliminate_dead_code(const std::shared_ptr<Graph>& graph, bool with_aliases = true);
 CRESSET_API bool propagate_constants(const std::shared_ptr<Graph>& graph);
+CRESSET_API bool pool_constants(const std::shared_ptr<Graph>& graph);
+CRESSET_API bool lower_simple_tuples(const std::shared_ptr<Graph>& graph);
+CRESSET_API bool remove_list_mutation(const std::shared_ptr<Graph>& graph);
+CRESSET_API bool remove_tensor_mutation(const std::shared_ptr<Graph>& graph);
+CRESSET_API bool unroll_loops(const std::shared_ptr<Graph>& graph);
+/// Only loops with a constant number of iterations.
+CRESSET_API bool unroll_constant_loops(const std::shared_ptr<Graph>& graph);
+/// Small local rules until nothing changes. `trust_types`: sizes, dtypes and devices that types state are facts.
+CRESSET_API bool peephole(const std::shared_ptr<Graph>& graph, bool fuse_addmm = false, bool trust_types = true);
 CRESSET_API bool inline_calls(const std::shared_ptr<Graph>& graph);
 
 }  // namespace cresset::jit

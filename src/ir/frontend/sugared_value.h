@@ -22,6 +22,8 @@ class CRESSET_API SugaredValue : public std::enable_shared_from_this<SugaredValu
   virtual std::string kind() const = 0;
   /// A value of the graph, where one is needed; raises when there is none.
   virtual Value* asValue(const SourceRange& range, GraphFunction& m);
+  /// The value, when this is nothing but a value of the graph: such things can be variables that branches and loops change.
+  virtual Value* plainValue() const { return nullptr; }
   /// A type, where one is needed (isinstance, annotate, List[...]); null when it is none.
   virtual TypePtr asType() const { return nullptr; }
   /// A constant known while compiling, when it is one (also modules' constants, None).

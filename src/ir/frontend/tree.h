@@ -63,6 +63,7 @@ struct Expr {
   std::vector<Keyword> keywords;
   std::vector<Comprehension> generators;
   bool trailing_comma = false;
+  uint32_t height = 1;  // of the tree below; bounded, so that trees may be walked by recursion
 };
 
 enum class StmtKind : uint8_t {
@@ -142,12 +143,12 @@ struct SourceFile {
   std::vector<Item> items;
 };
 
-std::shared_ptr<const SourceFile> parse_source(const std::shared_ptr<const Source>& source);
+CRESSET_API std::shared_ptr<const SourceFile> parse_source(const std::shared_ptr<const Source>& source);
 /// One expression (annotations given as strings, defaults).
-ExprPtr parse_expression(const std::shared_ptr<const Source>& source);
+CRESSET_API ExprPtr parse_expression(const std::shared_ptr<const Source>& source);
 
 /// Annotations as types (annotations.cpp). Null annotation: Tensor.
 class Resolver;
-TypePtr type_of_annotation(const ExprPtr& annotation, Resolver* resolver);
+CRESSET_API TypePtr type_of_annotation(const ExprPtr& annotation, Resolver* resolver);
 
 }  // namespace cresset::jit

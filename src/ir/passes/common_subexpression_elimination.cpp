@@ -3,80 +3,17 @@
 //
 // Not merged: effects, random numbers, what somebody writes, nodes with blocks, nodes with a fallback mark, results that the caller would
 // then see as one object, and values whose identity is asked for.
-#include <bit>
 #include <unordered_map>
 #include <unordered_set>
 
 #include <cresset/ir/alias_analysis.h>
 #include <cresset/ir/pass.h>
 
+#include "ir/node_equality.h"
+#include "ir/pass_tools.h"
+
 namespace cresset::jit {
 namespace {
-
-std::size_t mixed(std::size_t seed, std::size_t v) { return seed ^ (v + 0x9e3779b97f4a7c15 + (seed << 6) + (seed >> 2)); }
-
-// Of what is cheap; equality decides.
-std::size_t hash_of(const AttributeValue& v) {
-  return std::visit(
-      [](const auto& x) -> std::size_t {
-        using T = std::decay_t<decltype(x)>;
-        if constexpr (std::is_same_v<T, double>) {
-          return std::hash<uint64_t>()(std::bit_cast<uint64_t>(x));
-        } else if constexpr (std::is_same_v<T, int64_t> || std::is_same_v<T, std::string>) {
-          return std::hash<T>()(x);
-        } else if constexpr (std::is_same_v<T, std::vector<int64_t>>) {
-          std::size_t h = x.size();
-          for (const int64_t i : x) h = mixed(h, static_cast<std::size_t>(i));
-          return h;
-        } else if constexpr (std::is_same_v<T, Tensor>) {
-          if (!x.defined()) return 0;
-          std::size_t h = static_cast<std::size_t>(x.scalar_type());
-          for (const int64_t n : x.sizes()) h = mixed(h, static_cast<std::size_t>(n));
-          if (x.has_storage() && x.device().is_cpu() && x.is_contiguous() && x.numel() > 0)
-            h = mixed(h, std::hash<std::string_view>()({static_cast<const char*>(x.data_ptr()), std::min<std::size_t>(x.nbytes(), 256)}));
-          return h;
-        } else {
-          return 0;
-        }
-      },
-      v);
-}
-
-std::size_t hash_of(const Node* n) {
-  std::size_t h = mixed(n->kind(), n->outputs().size());
-  for (const Value* v : n->inputs()) h = mixed(h, v->unique());
-  for (const Attribute& a : n->attributes()) h = mixed(mixed(h, a.name), hash_of(a.value));
-  return h;
-}
-
-bool same_attribute(const AttributeValue& a, const AttributeValue& b) {
-  if (a.index() != b.index()) return false;
-  return std::visit(
-      [&](const auto& x) -> bool {
-        using T = std::decay_t<decltype(x)>;
-        const T& y = std::get<T>(b);
-        if constexpr (std::is_same_v<T, std::shared_ptr<Graph>> || std::is_same_v<T, std::vector<std::shared_ptr<Graph>>>)
-          return false;
-        else if constexpr (std::is_same_v<T, TypePtr>)
-          return *x == *y;
-        else if constexpr (std::is_same_v<T, std::vector<TypePtr>>)
-          return std::equal(x.begin(), x.end(), y.begin(), y.end(), [](const TypePtr& s, const TypePtr& t) { return *s == *t; });
-        else
-          return sameConstant(IValue(x), IValue(y));
-      },
-      a);
-}
-
-bool same_node(const Node* a, const Node* b) {
-  if (a->kind() != b->kind() || a->inputs() != b->inputs() || a->outputs().size() != b->outputs().size() ||
-      a->attributes().size() != b->attributes().size())
-    return false;
-  for (std::size_t i = 0; i < a->outputs().size(); ++i)
-    if (!(*a->output(i)->type() == *b->output(i)->type())) return false;
-  for (const Attribute& x : a->attributes())
-    if (!b->hasAttribute(x.name) || !same_attribute(x.value, b->attribute(x.name))) return false;
-  return true;
-}
 
 // `a is b` of two objects is a question that merging would answer differently.
 bool identity_is_asked(const Node* n) {
@@ -126,12 +63,12 @@ class Merging {
         for (std::size_t i = n->blocks().size(); i-- > 0;) stack.push_back({n->blocks()[i]->param_node()->next(), {}});
         continue;
       }
-      if (n->hasAttribute(attr::Subgraph) && n->kindOf(attr::Subgraph) == AttributeKind::g) {
-        changed_ = eliminate_common_subexpressions(n->g(attr::Subgraph)) || changed_;
+      if (const auto body = subgraph_of(n)) {
+        changed_ = eliminate_common_subexpressions(body) || changed_;
         continue;
       }
       if (!mergeable(n)) continue;
-      const std::size_t hash = hash_of(n);
+      const std::size_t hash = hash_node(n);
       if (merge(n, hash)) continue;
       candidates_.emplace(hash, n);
       f.added.emplace_back(hash, n);
@@ -141,20 +78,22 @@ class Merging {
 
  private:
   bool mergeable(const Node* n) const {
-    if (n->outputs().empty() || n->hasAttribute(attr::to_compile)) return false;
+    if (n->outputs().empty() || is_marked(n)) return false;
     if (takes_out(n->kind())) return !aliases_.hasInputWriters(n);
     return n->kind() != prim::CreateObject && !n->hasSideEffects() && !n->isNondeterministic() && !aliases_.hasWriters(n) &&
            !aliases_.isMutable(n) && !identity_is_asked(n);
   }
 
+  // True when n is no candidate of its own: it went, or an equal node that the caller sees stands for it (what the caller does not see
+  // merges with either).
   bool merge(Node* n, std::size_t hash) {
     const auto [begin, end] = candidates_.equal_range(hash);
     for (auto at = begin; at != end; ++at) {
       Node* earlier = at->second;
-      if (!same_node(earlier, n)) continue;
+      if (!equal_nodes(earlier, n)) continue;
       // Two objects that the caller sees stay two; a node that took over such an object counts as seen itself.
       const bool seen = !takes_out(n->kind()) && aliases_.escapesScope({n->outputs().begin(), n->outputs().end()});
-      if (seen && (seen_.count(earlier) || aliases_.escapesScope({earlier->outputs().begin(), earlier->outputs().end()}))) continue;
+      if (seen && (seen_.count(earlier) || aliases_.escapesScope({earlier->outputs().begin(), earlier->outputs().end()}))) return true;
       if (seen) seen_.insert(earlier);
       for (std::size_t i = 0; i < n->outputs().size(); ++i) n->output(i)->replaceAllUsesWith(earlier->output(i));
       n->destroy();

@@ -1,0 +1,43 @@
+// Archives of scripts: PyTorch's zip files with the code of classes, the objects, and the data of tensors. Nothing here needs Python.
+#pragma once
+
+#include <istream>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <cresset/ir/module.h>
+
+namespace cresset::jit {
+
+/// Files of the user beside the module, by name.
+using ExtraFilesMap = std::unordered_map<std::string, std::string>;
+
+/// Reads a module. Tensors go to `device` when one is given, else to where they were saved. Names in `extra_files` receive the contents
+/// of the files of that name; names without a file keep what they have. Damaged and foreign files raise an error that says what is wrong;
+/// nothing in a file can call anything but what rebuilds tensors, containers and the file's own classes.
+CRESSET_API Module load(const std::string& path, std::optional<Device> device = std::nullopt);
+CRESSET_API Module load(const std::string& path, std::optional<Device> device, ExtraFilesMap& extra_files);
+CRESSET_API Module load(std::istream& in, std::optional<Device> device = std::nullopt);
+CRESSET_API Module load(std::istream& in, std::optional<Device> device, ExtraFilesMap& extra_files);
+/// The same from bytes in memory.
+CRESSET_API Module load_from_buffer(std::string_view bytes, std::optional<Device> device, ExtraFilesMap& extra_files);
+/// Names of the extra files in an archive.
+CRESSET_API std::vector<std::string> extra_file_names(std::string_view bytes);
+
+/// Writes a module with everything its objects and code mention. A tensor's whole storage is written, once however many share it.
+CRESSET_API void save(const Module& module, const std::string& path, const ExtraFilesMap& extra_files = {});
+CRESSET_API void save(const Module& module, std::ostream& out, const ExtraFilesMap& extra_files = {});
+/// A function is saved as the forward method of an otherwise empty module.
+CRESSET_API void save(const Function& function, const std::string& path, const ExtraFilesMap& extra_files = {});
+CRESSET_API void save(const Function& function, std::ostream& out, const ExtraFilesMap& extra_files = {});
+
+/// The source text of a function or method as archives have it. The text reads `CONSTANTS.cN` for values it cannot say.
+CRESSET_API std::string code_of(const Function& function);
+CRESSET_API std::pair<std::string, std::vector<IValue>> code_with_constants(const Function& function);
+
+}  // namespace cresset::jit

@@ -1,0 +1,124 @@
+"""`cresset.jit`: Python functions, modules and classes compiled to graphs."""
+
+import importlib
+import typing
+
+from cresset import _C
+from cresset._C import Future, ScriptFunction, ScriptMethod  # noqa: F401
+
+from ._classes import interface
+from ._concrete import Attribute
+from ._marks import export, ignore, unused
+from ._recursive import RecursiveScriptModule, ScriptModule
+from ._script import CompilationUnit, script, script_if_tracing, script_method
+
+Final = typing.Final
+
+__all__ = [
+    "Attribute", "CompilationUnit", "Error", "Final", "Future", "RecursiveScriptModule", "ScriptFunction", "ScriptMethod", "ScriptModule",
+    "ScriptWarning", "annotate", "export", "fork", "freeze", "ignore", "interface", "is_scripting", "is_tracing", "isinstance",
+    "last_executed_optimized_graph", "load", "onednn_fusion_enabled", "optimize_for_inference", "optimized_execution", "save", "script",
+    "script_if_tracing", "script_method", "set_fusion_strategy", "trace", "trace_module", "unused", "wait",
+]  # fmt: skip
+
+Error = getattr(_C, "ScriptException", RuntimeError)
+_isinstance = isinstance
+
+# Parts that need not be there for scripts, loaded on first use.
+_LAZY = {
+    "save": "serialization", "load": "serialization", "jit_module_from_flatbuffer": "serialization",
+    "trace": "_trace", "trace_module": "_trace", "TracerWarning": "_trace", "TracingCheckError": "_trace",
+    "TopLevelTracedModule": "_trace", "freeze": "_freeze", "optimize_for_inference": "_freeze", "run_frozen_optimizations": "_freeze",
+}  # fmt: skip
+
+
+class ScriptWarning(Warning):
+    """Something in a script that will not do what it looks like."""
+
+
+def __getattr__(name):
+    if name in _LAZY:
+        return getattr(importlib.import_module(f"{__name__}.{_LAZY[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def is_scripting():
+    """True inside of scripts, False in Python."""
+    return False
+
+
+def is_tracing():
+    """Is a trace being recorded on this thread?"""
+    asked = getattr(_C, "_get_tracing_state", None)
+    return False if asked is None else bool(asked())
+
+
+def annotate(the_type, the_value):
+    """`the_value`; scripts take `the_type` for its type."""
+    return the_value
+
+
+def isinstance(obj, target_type):  # noqa: A001
+    """isinstance with types as annotations write them: `isinstance(x, List[int])`, also in tuples."""
+    if _isinstance(target_type, tuple):
+        return any(isinstance(obj, t) for t in target_type)
+    origin, arguments = typing.get_origin(target_type), typing.get_args(target_type)
+    if origin is None:
+        return _isinstance(obj, target_type)
+    if origin is typing.Union:
+        return any(isinstance(obj, t) for t in arguments)
+    if not _isinstance(obj, origin):
+        return False
+    if origin is list:
+        return all(isinstance(v, arguments[0]) for v in obj)
+    if origin is dict:
+        return all(isinstance(k, arguments[0]) and isinstance(v, arguments[1]) for k, v in obj.items())
+    if origin is tuple:
+        return len(obj) == len(arguments) and all(isinstance(v, t) for v, t in zip(obj, arguments))
+    return True
+
+
+def unchecked_cast(the_type, the_value):
+    """`the_value`; scripts take `the_type` for its type without looking."""
+    return the_value
+
+
+def fork(func, *args, **kwargs):
+    """Run a function; scripts start it on another thread and give a Future. In Python it is called at once."""
+    future = Future()
+    future.set_result(func(*args, **kwargs))
+    return future
+
+
+def wait(future):
+    """The value of a Future, once it is there."""
+    return future.wait()
+
+
+_fork, _wait = fork, wait
+
+
+def optimized_execution(should_optimize):
+    """A context manager that is accepted and has no effect: there is one way of running graphs."""
+    import contextlib
+
+    return contextlib.nullcontext()
+
+
+def set_fusion_strategy(strategy):
+    """Accepted and without effect: graphs are not fused."""
+    return []
+
+
+def onednn_fusion_enabled():
+    """False: there is no such fusion."""
+    return False
+
+
+def enable_onednn_fusion(enabled):
+    """Accepted and without effect."""
+
+
+def last_executed_optimized_graph():
+    """Graphs run as they are: there is no other graph than a function's own."""
+    raise RuntimeError("graphs run as they are; look at the function's `graph` instead.")

@@ -1,0 +1,142 @@
+"""Python classes as types of scripts: enums, named tuples, interfaces, and classes that are compiled."""
+
+import enum
+import inspect
+import weakref
+
+import cresset
+from cresset import _C
+
+from . import _definitions, _marks
+from ._types import UnknownType, is_named_tuple, type_of_annotation
+
+__all__ = ["qualified_name", "type_of_class", "is_script_class", "script_class", "interface"]
+
+_types = weakref.WeakKeyDictionary()  # {class: its type}
+_compiling = {}  # {class: its type} while its methods are compiled
+
+
+def qualified_name(obj, name=None):
+    """`__torch__.module.Name`; the library's own modules carry PyTorch's names, so that archives are exchanged."""
+    name = name or getattr(obj, "__name__", None) or obj.name
+    if name == "<lambda>":
+        name = "_lambda"
+    module = getattr(obj, "__module__", None) or "__main__"
+    if module == "__main__":
+        return f"__torch__.{name}"
+    head, dot, tail = module.partition(".")
+    if head == "cresset":
+        module = "torch" + dot + tail
+    module = ".".join(part if part.isidentifier() else "_" + "".join(c if c.isalnum() else "_" for c in part) for part in module.split("."))
+    return f"__torch__.{module}.{name}"
+
+
+def type_of_class(cls):
+    """The type of a class; classes that are none yet are made one. UnknownType for those that cannot."""
+    known = _types.get(cls) or _compiling.get(cls)
+    if known is not None:
+        return known
+    if issubclass(cls, enum.Enum):
+        made = _enum(cls)
+    elif is_named_tuple(cls):
+        made = _named_tuple(cls)
+    elif _marks.is_interface(cls):
+        made = _interface(cls)
+    elif issubclass(cls, cresset.nn.Module):
+        raise UnknownType(f"Type '{cls}' cannot be compiled since it inherits from nn.Module, consider passing an instance instead")
+    elif cls.__module__ in ("builtins", "typing") or not hasattr(cls, "__dict__") or issubclass(cls, BaseException):
+        raise UnknownType(f"Unknown type name '{cls.__name__}'")
+    else:
+        return script_class(cls)
+    _types[cls] = made
+    _C._jit_remember_class(made.qualified_name(), cls)
+    return made
+
+
+def is_script_class(cls):
+    """Was the class compiled, or is it an enum, named tuple or interface that became a type?"""
+    return cls in _types or cls in _compiling
+
+
+def _enum(cls):
+    members = list(cls)
+    if not members:
+        raise UnknownType(f"No enumerators are defined for enum '{cls.__name__}'")
+    kinds = {type(m.value) for m in members}
+    if len(kinds) > 1:
+        raise UnknownType(f"Could not unify type list '{', '.join(sorted(k.__name__ for k in kinds))}' of the values of enum '{cls.__name__}'")
+    kind = kinds.pop()
+    if kind not in (int, float, str):
+        raise UnknownType(f"Cannot create Enum with value type '{kind.__name__}', only int, float and string are supported")
+    return _C._jit_enum(qualified_name(cls), type_of_annotation(kind), [m.name for m in members], [m.value for m in members])
+
+
+def _named_tuple(cls):
+    annotations = inspect.get_annotations(cls)
+    evaluate = _definitions.evaluator_of_class(cls)
+    fields = [type_of_annotation(annotations[f], evaluate) if f in annotations else _C.TensorType.get() for f in cls._fields]
+    return _C._jit_named_tuple(qualified_name(cls), list(cls._fields), fields)
+
+
+def interface(cls):
+    """Class decorator: the methods that a class or module must have to be used under this type. Only their signatures count."""
+    if not inspect.isclass(cls):
+        raise RuntimeError("interface must be applied to a class")
+    is_module = issubclass(cls, cresset.nn.Module)
+    bases = [b for b in cls.__mro__[1:] if b is not object]
+    if (not is_module and bases) or (is_module and bases[:1] != [cresset.nn.Module]):
+        raise RuntimeError("TorchScript interface does not support inheritance yet. Please directly inherit from 'object' or 'nn.Module'.")
+    cls.__torch_script_interface__ = is_module
+    return cls
+
+
+def _interface(cls):
+    methods = []
+    for name, method in vars(cls).items():
+        if not inspect.isfunction(method):
+            continue
+        evaluate = _definitions.evaluator_of_class(cls, method)
+        names, kinds, returns = [], [], None
+        for i, (parameter, annotation) in enumerate(_definitions.annotations_of(method).items()):
+            if parameter == "return":
+                returns = type_of_annotation(annotation, evaluate)
+            elif i > 0:
+                names.append(parameter)
+                kinds.append(_C.TensorType.get() if annotation is None else type_of_annotation(annotation, evaluate))
+        methods.append((name, names, kinds, returns or _C.TensorType.get()))
+    return _C._jit_interface(qualified_name(cls), cls.__torch_script_interface__, methods)
+
+
+def script_class(cls, frame_names=None):
+    """Compile a class: its methods become a type of scripts, and objects may be passed to and from them."""
+    if cls in _types:
+        return _types[cls]
+    if issubclass(cls, cresset.nn.Module):
+        raise RuntimeError(f"Type '{cls}' cannot be compiled since it inherits from nn.Module, consider passing an instance instead")
+    if cls.__bases__ != (object,):
+        raise RuntimeError("TorchScript classes does not support inheritance yet. Please directly inherit from 'object'.")
+    type_ = _C._jit_class(qualified_name(cls), False)
+    _compiling[cls] = type_
+    try:
+        methods, later = {}, []
+        for name, item in vars(cls).items():
+            if isinstance(item, property):
+                for accessor, prefix in ((item.fget, "__get_"), (item.fset, "__set_")):
+                    if accessor is not None and not _marks.is_unused(accessor) and not _marks.is_ignored(accessor):
+                        methods[prefix + name] = accessor
+            elif inspect.isfunction(item) and not _marks.is_ignored(item):
+                methods[name] = item
+            elif isinstance(item, staticmethod):
+                later.append(name)
+        ordered = sorted(methods, key=lambda name: name != "__init__")  # attributes come from __init__
+        names = {cls.__name__: cls, **(frame_names or {})}
+        definitions = [_definitions.definition_of(methods[name], name, names) for name in ordered]
+        _C._jit_define(type_.qualified_name(), definitions, type_, None)
+    except BaseException:
+
+        raise
+    finally:
+        del _compiling[cls]
+    _types[cls] = type_
+    _C._jit_remember_class(type_.qualified_name(), cls)
+    return type_

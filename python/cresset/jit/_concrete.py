@@ -1,0 +1,394 @@
+"""The type of one module: attributes, constants, submodules and what else the compiler asks of `self`."""
+
+import collections.abc
+import inspect
+import types
+
+import cresset
+from cresset import _C
+from cresset.nn import Module, ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
+from cresset.nn.parameter import Parameter
+
+from . import _definitions, _marks, _replacements
+from ._classes import qualified_name
+from ._names import attribute_thing, python_call, thing_of  # noqa: F401
+from ._types import UnknownType, type_of_annotation, type_of_value, unwrap_final
+
+__all__ = ["Attribute", "ConcreteType", "concrete_type"]
+
+# What every module has and no script sees.
+_HIDDEN = {
+    "_parameters", "_buffers", "_modules", "_non_persistent_buffers_set", "_backward_pre_hooks", "_backward_hooks", "_is_full_backward_hook",
+    "_forward_hooks", "_forward_hooks_with_kwargs", "_forward_hooks_always_called", "_forward_pre_hooks", "_forward_pre_hooks_with_kwargs",
+    "_state_dict_hooks", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks", "_version", "dump_patches",
+    "call_super_init", "T_destination", "_c", "_concrete",
+}  # fmt: skip
+_CONTAINERS = (ModuleList, Sequential, ModuleDict, ParameterList, ParameterDict)
+_CONSTANT_TYPES = (bool, int, float, complex, str, cresset.dtype, cresset.layout, cresset.memory_format, cresset.device, type(None))
+
+
+class Attribute(collections.namedtuple("Attribute", ["value", "type"])):
+    """`self.x = Attribute(value, type)`: an attribute of a script module with the given type."""
+
+
+class ConcreteType:
+    """What the compiler knows of the modules that share one class. Filled by `concrete_type`, then given its class by `create`."""
+
+    def __init__(self, module):
+        self.cls = type(module)
+        self.type = None  # _C.ClassType, once created
+        self.attributes = {}  # {name: (type, is parameter, is buffer)}
+        self.constants = {}  # {name: (value, type)}
+        self.submodules = {}  # {name: ConcreteType, or the interface type it is used through}
+        self.things = {}  # {name: thing}: functions and the like
+        self.failed = {}  # {name: why a script cannot have it}
+        self.hooks = ((), ())  # functions before and after forward
+        self.compiled = False
+        self._hook_functions = ([], [])
+        self._keys = _container_keys(module)
+        self._is_dict = isinstance(module, (ModuleDict, ParameterDict))
+        self._methods = {}  # {name: Python function to compile, when something reaches it}
+
+    # Sharing ----------------------------------------------------------------------------------------------------------
+
+    def key(self):
+        """What two modules must have in common to be of one class."""
+        return (
+            self.cls,
+            tuple((name, str(kind), *flags) for name, (kind, *flags) in self.attributes.items()),
+            tuple((name, repr(value), type(value)) for name, (value, _) in self.constants.items()),
+            tuple((name, id(sub) if isinstance(sub, ConcreteType) else sub.qualified_name()) for name, sub in self.submodules.items()),
+            tuple((name, *_identity(thing)) for name, thing in self.things.items()),
+            tuple(map(id, self.hooks[0])), tuple(map(id, self.hooks[1])), tuple(self._keys or ()),
+            tuple((name, id(f)) for name, f in self._methods.items()),
+        )  # fmt: skip
+
+    def create(self):
+        """Make the class."""
+        self.type = _C._jit_class(qualified_name(self.cls), True)
+        for name, (kind, parameter, buffer) in self.attributes.items():
+            _C._jit_class_attribute(self.type, name, kind, parameter, buffer)
+        for name, sub in self.submodules.items():
+            _C._jit_class_attribute(self.type, name, sub.type if isinstance(sub, ConcreteType) else sub, False, False)
+        for name, (value, kind) in self.constants.items():
+            if kind is not None:
+                _C._jit_class_constant(self.type, name, value, kind)
+
+    def compile(self):
+        """Compile forward, what is exported, and hooks; with them what they reach."""
+        if self.compiled:
+            return
+        self.compiled = True
+        try:
+            roots = self._roots()
+            for name in roots:
+                self._compile_method(name)
+            self._compile_hooks()
+        except BaseException:
+            self.compiled = False
+            raise
+
+    def _roots(self):
+        names = ["forward"] if self._is_compiled("forward") else []
+        return names + [n for n, f in self._methods.items() if n not in names and _marks.is_exported(f)]
+
+    def _is_compiled(self, name):
+        function = self._methods.get(name)
+        if function is None or _marks.is_ignored(function):
+            return False
+        if issubclass(self.cls, _script_module_class()):
+            return _marks.is_exported(function)  # the old style: only what is decorated
+        return function is not Module.forward
+
+    def _compile_method(self, name):
+        if _C._jit_class_method(self.type, name) is None:
+            _C._jit_define(self.type.qualified_name(), [_definitions.definition_of(self._methods[name], name)], self.type, self)
+
+    def _compile_hooks(self):
+        for which, functions in enumerate(self.hooks):
+            compiled = []
+            for function in functions:
+                definition = _definitions.definition_of(function)
+                definition[5][next(iter(inspect.signature(function).parameters))] = self.type
+                name = _C._jit_mangled(f"{self.type.qualified_name()}.{function.__name__}")
+                prefix, _, own = name.rpartition(".")
+                compiled += _C._jit_define(prefix, [(*definition[:6], own)], None, self)
+            self._hook_functions[which][:] = compiled
+
+    # What the compiler asks (script_values.cpp) -------------------------------------------------------------------------
+
+    def attribute(self, name):
+        """The thing that `self.name` is, or the text of an error."""
+        sub = self.submodules.get(name)
+        if isinstance(sub, ConcreteType):
+            return ("submodule", sub)
+        if sub is not None or name in self.attributes:
+            return ("value", name)
+        if name in self.constants:
+            return thing_of(self.constants[name][0], name, constant=True)
+        if name in self.things:
+            return self.things[name]
+        function = self._methods.get(name)
+        if function is not None:
+            if _marks.is_ignored(function):
+                return python_call(function, bound=True)
+            self._compile_method(name)
+            return ("method", name)
+        item = inspect.getattr_static(self.cls, name, None)
+        if isinstance(item, property) and not _marks.is_ignored(item.fget):
+            self._compile_accessor("__get_" + name, item.fget)
+            return ("getter", "__get_" + name)
+        if name in self.failed:
+            return f"Module '{self.cls.__name__}' has no attribute '{name}' ({self.failed[name]}):"
+        return f"Module '{self.cls.__name__}' has no attribute '{name}' :"
+
+    def _compile_accessor(self, name, function):
+        if _C._jit_class_method(self.type, name) is None:
+            _C._jit_define(self.type.qualified_name(), [_definitions.definition_of(function, name)], self.type, self)
+
+    def has_attribute(self, name):
+        """hasattr(self, name), as scripts see it."""
+        return (
+            name in self.submodules or name in self.attributes or name in self.constants or name in self.things or name in self._methods
+            or isinstance(inspect.getattr_static(self.cls, name, None), property)
+        )  # fmt: skip
+
+    def setter(self, name):
+        """The method that sets a property, or None."""
+        item = inspect.getattr_static(self.cls, name, None)
+        if not isinstance(item, property) or item.fset is None or name in self.attributes:
+            return None
+        self._compile_accessor("__set_" + name, item.fset)
+        return "__set_" + name
+
+    def container_keys(self):
+        """Names of the elements of a container in order; None for other modules."""
+        return self._keys
+
+    def is_dict(self):
+        """Are elements looked up by name?"""
+        return self._is_dict
+
+    def hook_functions(self, before):
+        """Compiled hooks that run before or after forward."""
+        return self._hook_functions[0 if before else 1]
+
+
+def _container_keys(module):
+    if isinstance(module, (ModuleList, Sequential, ModuleDict)):
+        return list(module._modules)
+    if isinstance(module, ParameterList):
+        return [str(i) for i in range(len(module))]
+    return list(module.keys()) if isinstance(module, ParameterDict) else None
+
+
+def _identity(thing):
+    return tuple(p if isinstance(p, (str, int, float, bool, type(None))) else id(p) for p in thing)
+
+
+# Inference ------------------------------------------------------------------------------------------------------------
+
+_types = {}  # {key: ConcreteType}
+
+
+def concrete_type(module, share=True):
+    """The ConcreteType of a module, the same object for modules that share a class. Submodules are looked at first."""
+    if isinstance(module, _script_module_class()) and module.__dict__.get("_concrete") is not None:
+        return module._concrete
+    if not isinstance(module, Module):
+        raise RuntimeError(f"script: an nn.Module was required; a {type(module).__name__} was given.")
+    if "_parameters" not in module.__dict__:
+        raise RuntimeError(f"'{type(module).__name__}' was not initialised: call super().__init__() first in __init__.")
+    made = ConcreteType(module)
+    annotations = _class_annotations(type(module))
+    _infer_members(made, module, annotations)
+    _infer_plain(made, module, annotations)
+    made.hooks = _hooks_of(module)
+    if not share:
+        made.create()
+        return made
+    key = made.key()
+    known = _types.get(key)
+    if known is None:
+        made.create()
+        _types[key] = known = made
+    return known
+
+
+def _script_module_class():
+    from ._recursive import ScriptModule
+
+    return ScriptModule
+
+
+def _class_annotations(cls):
+    """{name: annotation} of a class and its bases, nn.Module's own left out."""
+    out = {}
+    for base in reversed(cls.__mro__):
+        if base not in (Module, *Module.__mro__):
+            out.update(inspect.get_annotations(base))
+    return out
+
+
+def _evaluate(module):
+    return _definitions.evaluator_of_class(type(module), getattr(type(module), "forward", None) if inspect.isfunction(getattr(type(module), "forward", None)) else None)
+
+
+def _annotated(module, annotations, name):
+    """(the annotated type or None, is it Final)."""
+    annotation = annotations.get(name)
+    if annotation is None:
+        return None, False
+    if isinstance(annotation, str):
+        try:
+            annotation = _evaluate(module)(annotation)
+        except (NameError, SyntaxError, AttributeError):
+            return None, False
+    annotation, final = unwrap_final(annotation)
+    return (None if annotation is None else type_of_annotation(annotation, _evaluate(module))), final
+
+
+def _infer_members(made, module, annotations):
+    for name, parameter in module._parameters.items():
+        kind = _C.NoneType.get() if parameter is None else _C.TensorType.get()
+        annotated = _annotated(module, annotations, name)[0]
+        made.attributes[name] = (annotated or kind, True, False)
+    for name, buffer in module._buffers.items():
+        kind = _C.NoneType.get() if buffer is None else _C.TensorType.get()
+        annotated = _annotated(module, annotations, name)[0]
+        made.attributes[name] = (annotated or kind, False, True)
+    for name, sub in module._modules.items():
+        annotated = None
+        if name in annotations:
+            try:
+                annotated = _annotated(module, annotations, name)[0]
+            except UnknownType:
+                pass  # a module class: only interfaces are types
+        if sub is None:
+            made.attributes[name] = (annotated or _C.NoneType.get(), False, False)
+            continue
+        child = concrete_type(sub)
+        if annotated is not None and annotated.is_interface_type():
+            child.compile()
+            why = _C._jit_is_subtype(child.type, annotated)
+            if why is not None:
+                raise RuntimeError(f"Attribute {name} of '{type(module).__name__}' is not of its annotated type {annotated}: {why}")
+            made.submodules[name] = annotated
+        else:
+            made.submodules[name] = child
+    if isinstance(module, (ParameterList, ParameterDict)):
+        for name in made._keys:
+            value = module[int(name)] if isinstance(module, ParameterList) else module[name]
+            if isinstance(value, cresset.Tensor):
+                made.attributes.setdefault(name, (_C.TensorType.get(), isinstance(value, Parameter), False))
+
+
+def _infer_plain(made, module, annotations):
+    constants = set(getattr(module, "__constants__", ()))
+    ignored = set(getattr(module, "__jit_ignored_attributes__", ())) | set(getattr(module, "__jit_unused_properties__", ()))
+    replaced = _replacements.methods_of(module)
+    for name in _names_of(module):
+        if name in _HIDDEN or name in ignored or name in made.attributes or name in made.submodules:
+            continue
+        static = inspect.getattr_static(type(module), name, None)
+        if isinstance(static, property):
+            continue
+        value = module.__dict__[name] if name in module.__dict__ else getattr(module, name, None)
+        if inspect.isfunction(static) and name not in module.__dict__:
+            made._methods[name] = replaced.get(name, static)
+        elif isinstance(static, staticmethod) and name not in module.__dict__:
+            _add_function(made, name, static.__func__)
+        else:
+            _add_value(made, module, name, value, name in constants, annotations)
+    made._methods.update(replaced)
+    made.things.update({name: ("list", tuple(members)) for name, members in _replacements.lists_of(module).items()})
+
+
+def _names_of(module):
+    """Attributes of the object, and of its class what nn.Module does not have."""
+    names = dict.fromkeys(module.__dict__)
+    for cls in type(module).__mro__:
+        if cls in (Module, *Module.__mro__):
+            continue
+        names.update(dict.fromkeys(n for n in vars(cls) if not (n.startswith("__") and n.endswith("__"))))
+        names.update(dict.fromkeys(n for n, f in vars(cls).items() if inspect.isfunction(f) and n in ("__len__", "__contains__", "__getitem__")))
+    if isinstance(module, _CONTAINERS):
+        for name in [n for n in names if n not in module.__dict__ and n != "forward" and type(module).__module__.startswith("cresset.nn")]:
+            del names[name]
+    return names
+
+
+def _add_function(made, name, function):
+    if _marks.is_ignored(function):
+        made.things[name] = python_call(function, bound=False)
+        return
+    try:
+        made.things[name] = thing_of(function, name, constant=True)
+    except Exception as error:  # a function that is never used need not compile
+        made.failed[name] = f"This function exists as an attribute on the Python module, but we failed to compile it to a TorchScript function. \nThe error stack is reproduced here:\n\n{error}"
+
+
+def _add_value(made, module, name, value, constant, annotations):
+    try:
+        annotated, final = _annotated(module, annotations, name)
+    except UnknownType as error:
+        if name in module.__dict__:
+            raise RuntimeError(f"Unknown type annotation for attribute '{name}' of '{type(module).__name__}': {error}") from None
+        return
+    if name not in module.__dict__ and name in annotations and not hasattr(type(module), name):
+        return
+    if constant or final:
+        _add_constant(made, name, value, annotated)
+        return
+    if isinstance(value, Attribute):
+        made.attributes[name] = (type_of_annotation(value.type, _evaluate(module)), False, False)
+        return
+    if annotated is not None:
+        made.attributes[name] = (annotated, False, False)
+        return
+    if isinstance(value, (types.FunctionType, types.BuiltinFunctionType, _C.ScriptFunction, _C.builtin_function)):
+        _add_function(made, name, value)
+        return
+    if inspect.isclass(value) or isinstance(value, (types.MethodType, classmethod)):
+        if inspect.isclass(value):
+            made.failed[name] = "(a class)"
+        return
+    if isinstance(value, cresset.Tensor) and not isinstance(value, Parameter) and name not in module.__dict__:
+        return
+    try:
+        made.attributes[name] = (type_of_value(value), False, False)
+    except UnknownType as error:
+        made.failed[name] = (
+            f"This attribute exists on the Python module, but we failed to convert Python type: '{type(value).__name__}' to a TorchScript type. "
+            f"{error} Its type was inferred; try adding a type annotation for the attribute."
+        )
+
+
+def _add_constant(made, name, value, annotated):
+    """Constants: numbers, strings and the like, and tuples and lists of them, which scripts see as tuples."""
+    if isinstance(value, list):
+        value = tuple(value)
+    try:
+        kind = annotated if annotated is not None and not isinstance(value, tuple) else type_of_value(value)
+    except UnknownType as error:
+        raise TypeError(
+            f"'{type(value).__name__}' object in attribute '{made.cls.__name__}.{name}' is not a valid constant. {error}\nValid constants are:\n"
+            "1. a nn.ModuleList\n2. a value of type {bool, float, int, str, NoneType, device, layout, dtype}\n3. a list or tuple of (2)\n"
+        ) from None
+    made.constants[name] = (value, kind)
+
+
+def _hooks_of(module):
+    if module._forward_hooks_with_kwargs or module._forward_pre_hooks_with_kwargs:
+        raise RuntimeError("script: forward hooks that take keyword arguments are not supported.")
+    if module._backward_hooks or module._backward_pre_hooks:
+        import warnings
+
+        warnings.warn("backward hooks are not part of the compiled module and will not run.", stacklevel=4)
+    before, after = tuple(module._forward_pre_hooks.values()), tuple(module._forward_hooks.values())
+    for hook in (*before, *after):
+        if not inspect.isfunction(hook):
+            raise RuntimeError(f"Hook '{getattr(hook, '__name__', hook)}' of module '{type(module).__name__}' is not a function that can be compiled.")
+    return before, after
+
+

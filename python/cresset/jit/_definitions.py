@@ -1,0 +1,126 @@
+"""Python functions as definitions for the compiler: source text, names, defaults, and types from annotations."""
+
+import inspect
+import sys
+
+from cresset import _C
+
+from . import _marks
+from ._source import SourceOf, closure_names, evaluator
+from ._types import UnknownType, type_of_annotation
+
+__all__ = ["definition_of", "definition_of_text", "annotations_of", "evaluator_of_class", "python_signature"]
+
+_UNUSED_TEXT = "This Python function is annotated to be ignored and cannot be run"
+
+
+def annotations_of(function):
+    """{parameter: annotation or None} in order, and "return" when it is annotated."""
+    function = inspect.unwrap(function)
+    annotations = getattr(function, "__annotations__", {})
+    out = {name: annotations.get(name) for name in inspect.signature(function).parameters}
+    if "return" in annotations:
+        out["return"] = annotations["return"]
+    return out
+
+
+def evaluator_of_class(cls, method=None):
+    """Evaluates annotations that are strings with the names that a class body sees."""
+    module = sys.modules.get(cls.__module__)
+    names = dict(vars(module)) if module else {}
+    lookup = closure_names(method, {cls.__name__: cls}) if method else None
+
+    def find(name):
+        if lookup is not None:
+            return lookup(name)
+        return names[name] if name in names else getattr(__import__("builtins"), name)
+
+    return evaluator(find)
+
+
+def _types_of(function, lookup):
+    """{parameter: type} of the annotations that are objects scripts have a type for. The compiler reads the text of the others."""
+    evaluate, out = evaluator(lookup), {}
+    for name, annotation in annotations_of(function).items():
+        if name == "return" and "return" in function.__annotations__ and annotation is None:
+            out[name] = _C.NoneType.get()
+        elif annotation is not None:
+            try:
+                out[name] = type_of_annotation(annotation, evaluate)
+            except (UnknownType, NameError, AttributeError, SyntaxError):
+                pass
+    return out
+
+
+class _Resolver:
+    """What the compiler asks for free names: things for values, types for annotations."""
+
+    __slots__ = ("lookup",)
+
+    def __init__(self, lookup):
+        self.lookup = lookup
+
+    def value(self, name):
+        from ._names import thing_of
+
+        try:
+            found = self.lookup(name)
+        except KeyError:
+            return None
+        return thing_of(found, name)
+
+    def type(self, path):
+        head, *rest = path.split(".")
+        try:
+            found = self.lookup(head)
+            for name in rest:
+                found = getattr(found, name)
+        except (KeyError, AttributeError):
+            return None
+        try:
+            return type_of_annotation(found, evaluator(self.lookup))
+        except UnknownType as error:
+            return str(error)
+
+
+def _defaults_of(function):
+    """{parameter: default}; a single number stands for the whole of a broadcasting list."""
+    out = {}
+    for p in inspect.signature(function).parameters.values():
+        if p.default is not inspect.Parameter.empty:
+            sizes = getattr(p.annotation, "_broadcasts", None)
+            out[p.name] = [p.default] * sizes[0] if sizes and not isinstance(p.default, list) else p.default
+    return out
+
+
+def definition_of(function, name=None, names=None):
+    """What `_C._jit_define` takes for one function. `names` are seen besides its own."""
+    function = inspect.unwrap(function)
+    lookup = closure_names(function, names)
+    types = _types_of(function, lookup)
+    defaults = _defaults_of(function)
+    source = SourceOf(function)
+    if _marks.is_unused(function):
+        return (_unused_text(function), source.filename, source.line, _Resolver(lookup), defaults, types, name or function.__name__)
+    return (source.text, source.filename, source.line, _Resolver(lookup), defaults, types, name or function.__name__)
+
+
+def _unused_text(function):
+    parameters = ", ".join(inspect.signature(function).parameters)
+    return f'def {function.__name__}({parameters}):\n    raise RuntimeError("{_UNUSED_TEXT}")\n'
+
+
+def definition_of_text(text, lookup, name):
+    """The same for source text."""
+    return (text, "", 1, _Resolver(lookup), {}, {}, name)
+
+
+def python_signature(function, bound):
+    """(names, types, defaults, return type) of a function that stays in Python; `bound` leaves out its first parameter."""
+    function = inspect.unwrap(function)
+    types = _types_of(function, closure_names(function))
+    tensor = _C.TensorType.get()
+    parameters = list(inspect.signature(function).parameters.values())[1 if bound else 0 :]
+    names = [p.name for p in parameters]
+    defaults = {p.name: p.default for p in parameters if p.default is not inspect.Parameter.empty}
+    return names, [types.get(n, tensor) for n in names], defaults, types.get("return", tensor)

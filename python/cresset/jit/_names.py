@@ -1,0 +1,178 @@
+"""What the compiler makes of a Python object that a script names: a tuple (kind, ...) that script_values.cpp understands.
+
+    ("native", name)                     a word of the language: len, range, int, annotate, math
+    ("operator", kind)                   an operator by kind, "aten::relu"
+    ("function", f)                      a compiled function
+    ("class", type, class, defaults)     a class, enum or named tuple; static methods are looked up on the Python class
+    ("type", type)                       a type that is no class
+    ("constant", object, type)           a value known while compiling
+    ("tuple", things)                    a tuple of things
+    ("list", names)                      of attributes of a module: a list of their values
+    ("namespace", object)                a module: its attributes are looked up when they are needed
+    ("python", name, callable, names, types, defaults, returns, self)    a function that stays in Python
+    ("error", message)                   nothing that a script can use; why is said where it is used
+"""
+
+import enum
+import functools
+import inspect
+import types
+import typing
+
+import cresset
+from cresset import _C
+
+from . import _classes, _definitions, _marks, _state
+from ._types import UnknownType, is_named_tuple, type_of_annotation, type_of_value
+
+__all__ = ["thing_of", "attribute_thing", "python_call"]
+
+_BUILTIN_FUNCTION = (_C.builtin_function, _C.builtin_method)
+_CONSTANTS = (bool, int, float, complex, str, cresset.dtype, cresset.layout, cresset.memory_format, cresset.device, type(None))
+# Words of the language that are Python functions of this package or of typing.
+_WORDS = {
+    "annotate", "isinstance", "is_scripting", "is_tracing", "fork", "_fork", "wait", "_wait", "unchecked_cast", "_unwrap_optional",
+    "_awaitable", "_awaitable_wait",
+}  # fmt: skip
+
+
+def _global_value_error(obj):
+    return (
+        f"python value of type '{type(obj).__name__}' cannot be used as a value. Perhaps it is a closed over global variable? If so, please "
+        "consider passing it in as an argument or use a local variable instead."
+    )
+
+
+def thing_of(obj, name="", constant=False):
+    """The thing for an object. `constant`: it is the attribute of a module, so plain values are constants."""
+    if obj is None:
+        return ("constant", None, _C.NoneType.get())
+    if isinstance(obj, types.ModuleType):
+        return ("namespace", obj)
+    if isinstance(obj, _C.ScriptFunction):
+        return ("function", obj)
+    if isinstance(obj, _BUILTIN_FUNCTION):
+        return ("operator", obj._overloads[0].partition(".")[0])
+    if isinstance(obj, _CONSTANTS):
+        if not constant and not isinstance(obj, enum.Enum):
+            return ("error", _global_value_error(obj))
+        return ("constant", obj, type_of_value(obj))
+    if isinstance(obj, enum.Enum):
+        return ("constant", obj, type_of_value(obj))
+    if isinstance(obj, cresset._ops.OpOverloadPacket):
+        return ("operator", obj._qualified_op_name)
+    if isinstance(obj, cresset.OpOverload if hasattr(cresset, "OpOverload") else _C.OpOverload):
+        return ("operator", obj.name().partition(".")[0])
+    if isinstance(obj, cresset._classes._CustomClass):
+        return ("class", _C._jit_parse_type(obj._qualified_name), None, {})
+    if inspect.isclass(obj):
+        return _class_thing(obj, name)
+    if typing.get_origin(obj) is not None:
+        try:
+            return ("type", type_of_annotation(obj))
+        except UnknownType as error:
+            return ("error", str(error))
+    if isinstance(obj, cresset.nn.Module):
+        return ("error", _module_error(obj, name))
+    if inspect.isbuiltin(obj):
+        return _builtin_thing(obj)
+    if isinstance(obj, functools.partial):
+        return ("error", "functools.partial objects are not supported in scripts; define a function instead.")
+    if inspect.isroutine(obj):
+        return _function_thing(obj)
+    if constant and isinstance(obj, tuple):
+        return ("tuple", tuple(thing_of(v, name, True) for v in obj))
+    if getattr(obj, "__module__", None) == "typing":
+        return ("native", getattr(obj, "_name", None) or name)
+    return ("error", _global_value_error(obj))
+
+
+def _module_error(obj, name):
+    return (
+        f"Module '{name}' of class {type(obj).__name__} is a closed over global variable; scripts only see modules that are attributes of the "
+        "module being compiled. Assign it to self in __init__."
+    )
+
+
+def _class_thing(cls, name):
+    if cls.__module__ == "builtins":
+        return ("native", cls.__name__)
+    if cls is cresset.Tensor or cls is cresset.device or cls is cresset.Size:
+        return ("type", type_of_annotation(cls)) if cls is not cresset.device else ("native", "device")
+    if issubclass(cls, cresset.nn.Module) and not _marks.is_interface(cls):
+        return ("error", f"Cannot instantiate class '{cls.__name__}' in a script function")
+    if issubclass(cls, BaseException):
+        return ("constant", f"{cls.__module__}.{cls.__name__}", _C.StringType.get())  # what `raise` records
+    replacement = _state.replacement_of(cls)
+    if replacement is not None:
+        cls = replacement
+    try:
+        made = type_of_annotation(cls)
+    except UnknownType as error:
+        return ("error", str(error))
+    if is_named_tuple(cls):
+        return ("class", made, cls, dict(cls._field_defaults))
+    return ("class", made, cls, {}) if _classes.is_script_class(cls) else ("type", made)
+
+
+def _builtin_thing(obj):
+    module = getattr(obj, "__module__", None)
+    if module in ("builtins", "math"):
+        return ("native", obj.__name__) if module == "builtins" else ("operator", f"aten::{obj.__name__}")
+    kind = _kind_named(obj.__name__)
+    return ("operator", kind) if kind and str(module).startswith("cresset") else ("error", f"Python builtin {obj} is currently not supported in Torchscript")
+
+
+def _kind_named(name):
+    """The operator that a function of the library is, when there is one of its name."""
+    for kind in (f"aten::{name}", f"prim::{name}"):
+        if _C._jit_get_schemas_for_operator(kind):
+            return kind
+    return None
+
+
+def _function_thing(obj):
+    module = getattr(obj, "__module__", "") or ""
+    if module.startswith("cresset.jit") and obj.__name__ in _WORDS:
+        return ("native", obj.__name__)
+    if isinstance(obj, types.MethodType) and isinstance(obj.__self__, cresset.nn.Module):
+        return ("error", _module_error(obj.__self__, obj.__name__))
+    if _marks.is_ignored(obj):
+        return python_call(obj, bound=False)
+    replacement = _state.replacement_of(obj)
+    if replacement is None and (module == "cresset" or module.startswith("cresset._")):
+        kind = _kind_named(obj.__name__)
+        if kind is not None:
+            return ("operator", kind)
+    if isinstance(replacement, str):
+        return ("operator", replacement)
+    from ._script import script_function
+
+    return ("function", script_function(obj))
+
+
+def python_call(function, bound):
+    """The thing of a function that stays in Python; `bound`: its first argument is the module."""
+    names, kinds, defaults, returns = _definitions.python_signature(function, bound)
+    return ("python", function.__name__, function, names, kinds, defaults, returns, bound)
+
+
+def attribute_thing(namespace, name):
+    """The thing of a module's attribute, or None when there is none."""
+    try:
+        found = getattr(namespace, name)
+    except AttributeError:
+        return None
+    return thing_of(found, name, constant=True)
+
+
+def static_thing(cls, name):
+    """The thing of a class's static method or of a plain value in the class, or None."""
+    found = inspect.getattr_static(cls, name, None)
+    if isinstance(found, staticmethod):
+        return _function_thing(found.__func__)
+    if isinstance(found, _CONSTANTS) and found is not None:
+        return thing_of(found, name, constant=True)
+    return None
+
+

@@ -1,0 +1,307 @@
+"""Modules of scripts in Python: nn.Modules whose state and methods are those of a C++ object."""
+
+import collections.abc
+import inspect
+import pickle
+import types
+import weakref
+
+import cresset
+from cresset import _C
+from cresset.nn import Module
+
+from . import _marks
+from ._concrete import Attribute, concrete_type
+
+__all__ = ["ScriptModule", "RecursiveScriptModule", "script_module", "wrap_module"]
+
+_wrappers = weakref.WeakValueDictionary()  # {C++ object's id: its Python module}
+
+
+class _Tensors(collections.abc.MutableMapping):
+    """Parameters or buffers of a C++ object, read and written there."""
+
+    def __init__(self, c, parameters):
+        self._c, self._parameters = c, parameters
+
+    def _names(self):
+        return [name for name, _, parameter, buffer in self._c._attributes() if (parameter if self._parameters else buffer)]
+
+    def __getitem__(self, name):
+        if name not in self:
+            raise KeyError(name)
+        return self._c.getattr(name)
+
+    def __setitem__(self, name, value):
+        self._c.setattr(name, value)
+
+    def __delitem__(self, name):
+        raise RuntimeError(f"cannot delete methods or parameters of Script module: '{name}'")
+
+    def __contains__(self, name):
+        return name in self._names()
+
+    def __iter__(self):
+        return iter(self._names())
+
+    def __len__(self):
+        return len(self._names())
+
+    def pop(self, name, *default):
+        if name in self:
+            del self[name]
+        return default[0] if default else None
+
+
+class ScriptMeta(type):
+    """Compiles the decorated methods of a ScriptModule subclass when its outermost __init__ is done."""
+
+    def __call__(cls, *args, **kwargs):
+        self = super().__call__(*args, **kwargs)
+        if "_c" not in self.__dict__ and cls is not ScriptModule:
+            concrete = concrete_type(self, share=False)
+            _adopt(self, _create(self, concrete, {}), concrete)
+        return self
+
+
+class ScriptModule(Module, metaclass=ScriptMeta):
+    """A module that runs as a script. Older programs derive from it and decorate methods with `script_method`."""
+
+    # Attributes: those of the C++ object come first.
+    def __getattr__(self, name):
+        c = self.__dict__.get("_c")
+        if c is None:
+            return super().__getattr__(name)
+        modules = self.__dict__["_modules"]
+        if name in modules:
+            return modules[name]
+        if c.hasattr(name):
+            return c.getattr(name)
+        if c._has_method(name):
+            method = self.__dict__[name] = c._get_method(name)
+            return method
+        getter = "__get_" + name
+        if c._has_method(getter):
+            return c._get_method(getter)()
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def __setattr__(self, name, value):
+        c = self.__dict__.get("_c")
+        if c is None:
+            super().__setattr__(name, value)
+        elif c.hasattr(name):
+            c.setattr(name, value.value if isinstance(value, Attribute) else value)
+            if name in self._modules:
+                self._modules[name] = value
+        elif c._has_method("__set_" + name):
+            c._get_method("__set_" + name)(value)
+        else:
+            object.__setattr__(self, name, value)
+
+    def __delattr__(self, name):
+        if "_c" in self.__dict__ and name not in self.__dict__:
+            raise RuntimeError(f"cannot delete '{name}' of a script module.")
+        super().__delattr__(name)
+
+    def __dir__(self):
+        c = self.__dict__.get("_c")
+        extra = [] if c is None else [name for name, *_ in c._attributes()] + c._method_names()
+        return sorted({*super().__dir__(), *extra})
+
+    # What a script module has beyond a module.
+    @property
+    def graph(self):
+        """The graph of forward."""
+        return self.forward.graph
+
+    @property
+    def inlined_graph(self):
+        """The graph of forward with all calls inlined."""
+        return self.forward.inlined_graph
+
+    @property
+    def code(self):
+        """The source text of forward, as archives have it."""
+        return self.forward.code
+
+    @property
+    def original_name(self):
+        """The name of the Python class."""
+        return self._c._type().name()
+
+    def define(self, src):
+        """Compile methods from source text into this module's class."""
+        self._c._define(src)
+        self._take_methods()
+
+    def save(self, f, _extra_files=None):
+        """Write an archive that `load` reads, here and in C++."""
+        from .serialization import save
+
+        return save(self, f, _extra_files)
+
+    def save_to_buffer(self, _extra_files=None):
+        """The bytes of `save`."""
+        import io
+
+        buffer = io.BytesIO()
+        self.save(buffer, _extra_files)
+        return buffer.getvalue()
+
+    def get_methods(self):
+        """Names of the compiled methods."""
+        return self._c._method_names()
+
+    def _take_methods(self):
+        for name in self._c._method_names():
+            self.__dict__[name] = self._c._get_method(name)
+
+    def extra_repr(self):
+        return f"original_name={self.original_name}" if "_c" in self.__dict__ else super().extra_repr()
+
+    def __copy__(self):
+        return wrap_module(self._c.copy(), self._concrete)
+
+    def __deepcopy__(self, memo):
+        return wrap_module(self._c.deepcopy(), self._concrete)
+
+    def __reduce_ex__(self, protocol):
+        raise pickle.PickleError(
+            "ScriptModules cannot be deepcopied using copy.deepcopy or saved using torch.save. Mixed serialization of script and non-script "
+            "modules is not supported. For purely script modules use my_script_module.save(<filename>) instead."
+        )
+
+    # Containers keep their protocol.
+    def __len__(self):
+        return len(self._container())
+
+    def __iter__(self):
+        elements = self._container()
+        return iter(elements) if self._concrete.is_dict() else iter(elements.values())
+
+    def __getitem__(self, key):
+        elements = self._container()
+        if self._concrete.is_dict():
+            return elements[key]
+        values = list(elements.values())
+        return values[key]
+
+    def __contains__(self, key):
+        return key in self._container()
+
+    def __bool__(self):
+        return True
+
+    def _container(self):
+        keys = None if self.__dict__.get("_concrete") is None else self._concrete.container_keys()
+        if keys is None:
+            raise TypeError(f"'{type(self).__name__}' object '{self.original_name}' is no container")
+        return {k: getattr(self, k) for k in keys}
+
+    def keys(self):
+        """Names of a ModuleDict's modules."""
+        return self._container().keys()
+
+    def values(self):
+        """Modules of a ModuleDict."""
+        return self._container().values()
+
+    def items(self):
+        """Pairs of a ModuleDict."""
+        return self._container().items()
+
+
+class RecursiveScriptModule(ScriptModule):
+    """What `script` makes of a module, and `load` of an archive."""
+
+    def __init__(self, c):
+        raise RuntimeError("RecursiveScriptModule is made by cresset.jit.script and cresset.jit.load.")
+
+
+def _adopt(self, c, concrete, children=None):
+    """Make a Python module the face of a C++ object."""
+    if "_forward_hooks" not in self.__dict__:
+        Module.__init__(self)
+    d = self.__dict__
+    if concrete is not None:
+        for name in (*concrete.attributes, *concrete.constants, *concrete.submodules):
+            d.pop(name, None)
+    d.pop("training", None)
+    d["_c"], d["_concrete"] = c, concrete
+    d["_parameters"], d["_buffers"] = _Tensors(c, True), _Tensors(c, False)
+    d["_modules"] = {name: (children or {}).get(name) or wrap_module(child) for name, child in c.named_children()}
+    self._take_methods()
+    _wrappers[c._id()] = self
+    return self
+
+
+def wrap_module(c, concrete=None):
+    """The Python module of a C++ object: always the same one while it lives."""
+    known = _wrappers.get(c._id())
+    if known is not None:
+        return known
+    self = RecursiveScriptModule.__new__(RecursiveScriptModule)
+    children = {}
+    if concrete is not None:
+        for name, child in c.named_children():
+            sub = concrete.submodules.get(name)
+            children[name] = wrap_module(child, sub if hasattr(sub, "submodules") else None)
+    return _adopt(self, c, concrete, children)
+
+
+def script_module(module):
+    """The script module of an nn.Module."""
+    if isinstance(module, ScriptModule):
+        return module
+    prepare = getattr(module, "__prepare_scriptable__", None)
+    if prepare is not None:
+        module = prepare()
+    concrete = concrete_type(module)
+    return wrap_module(_create(module, concrete, {}), concrete)
+
+
+def _create(module, concrete, memo):
+    """The C++ object of a module with its values; modules that appear twice become one object."""
+    if isinstance(module, ScriptModule) and "_c" in module.__dict__:
+        return module._c
+    known = memo.get(id(module))
+    if known is not None:
+        return known
+    c = memo[id(module)] = _C._jit_object(concrete.type)
+    for name, sub in module._modules.items():
+        if sub is not None:
+            c.setattr(name, _create(sub, concrete_type(sub), memo))
+    for name, (kind, _, _) in concrete.attributes.items():
+        value = _value_of(module, name)
+        try:
+            c.setattr(name, value)
+        except (TypeError, RuntimeError) as error:
+            raise RuntimeError(f"Could not cast attribute '{name}' to type {kind}: {error}") from None
+    concrete.compile()
+    if not isinstance(module, ScriptModule):
+        memo[c._id()] = _face(module, c, concrete)  # kept until the parent's face holds it
+    return c
+
+
+def _value_of(module, name):
+    if isinstance(module, cresset.nn.ParameterList) and name.isdigit():
+        return module[int(name)]
+    if isinstance(module, cresset.nn.ParameterDict) and name in module:
+        return module[name]
+    value = getattr(module, name)
+    return value.value if isinstance(value, Attribute) else value
+
+
+def _face(module, c, concrete):
+    """The Python module of a new object, with what is not in the object: hooks, ignored methods and attributes."""
+    face = wrap_module(c, concrete)
+    for compiled, hooks in ((concrete.hook_functions(True), face._forward_pre_hooks), (concrete.hook_functions(False), face._forward_hooks)):
+        hooks.update(enumerate(compiled))
+    for name in dir(type(module)):
+        item = inspect.getattr_static(type(module), name, None)
+        if inspect.isfunction(item) and _marks.is_ignored(item):
+            face.__dict__[name] = types.MethodType(item, face)
+    for name in getattr(module, "__jit_ignored_attributes__", ()):
+        if name in module.__dict__:
+            face.__dict__[name] = module.__dict__[name]
+    return face

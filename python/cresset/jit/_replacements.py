@@ -1,0 +1,47 @@
+"""What is compiled in place of functions, classes and methods of the library that scripts cannot read as they are."""
+
+import inspect
+
+import cresset
+from cresset import nn
+from cresset.nn import functional as F
+
+from . import _functional, _functional_losses, _functional_shapes, _grad_mode, _module_methods
+
+__all__ = ["table", "methods_of", "lists_of"]
+
+
+def table():
+    """{function or class: the function or class that is compiled for it}."""
+    out = {}
+    for module in (_functional, _functional_losses, _functional_shapes):
+        for name, function in vars(module).items():
+            if inspect.isfunction(function) and function.__module__ == module.__name__ and not name.startswith("_"):
+                out[getattr(F, name)] = function
+    out.update({getattr(cresset, name): cls for name, cls in vars(_grad_mode).items() if inspect.isclass(cls)})
+    out[nn.modules.transformer._is_causal] = _functional_shapes._is_causal
+    return out
+
+
+def methods_of(module):
+    """{name: function} for a module: the entries of its class and bases, where the class has not its own."""
+    out, cls = {}, type(module)
+    for base in reversed(cls.__mro__):
+        entries = dict(_module_methods.METHODS.get(base, {}))
+        if getattr(module, "return_indices", False) is True:
+            entries.update(_module_methods.WITH_INDICES.get(base, {}))
+        sizes = getattr(module, "output_size", None)
+        if isinstance(sizes, tuple) and None in sizes:
+            entries.update(_module_methods.KEEPING_SIZES.get(base, {}))
+        for name, function in entries.items():
+            if getattr(cls, name, None) is getattr(base, name, None):
+                out[name] = function
+    return out
+
+
+def lists_of(module):
+    """{name: names of attributes}: lists of parameters that Python computes and scripts write out."""
+    if not isinstance(module, nn.RNNBase):
+        return {}
+    names = {id(p): name for name, p in module._parameters.items()}
+    return {"_flat_weights": [names[id(p)] for p in module._flat_weights]}

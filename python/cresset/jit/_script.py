@@ -1,0 +1,146 @@
+"""`script`: functions, modules and classes as scripts."""
+
+import enum
+import functools
+import inspect
+import types
+
+from cresset import _C
+from cresset.nn import Module
+
+from . import _classes, _definitions, _marks, _state
+from ._recursive import ScriptModule, script_module, wrap_module  # noqa: F401
+from ._types import is_named_tuple
+
+__all__ = ["script", "script_function", "script_method", "script_if_tracing", "CompilationUnit"]
+
+_enabled = True
+
+
+def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
+    """Compile a function, a module (an object) or a class.
+
+    Functions give a ScriptFunction, modules a ScriptModule with the same parameters, classes are given back. The same object gives the
+    same result again. `example_inputs` is accepted; types come from annotations.
+    """
+    if not _enabled or obj is None:
+        return obj
+    if isinstance(obj, (ScriptModule, _C.ScriptFunction)):
+        return obj
+    if isinstance(obj, Module):
+        return script_module(obj)
+    if isinstance(obj, (list, dict)) and not isinstance(obj, type):
+        return _container(obj)
+    if inspect.isclass(obj):
+        return _script_class(obj)
+    prepare = getattr(obj, "__prepare_scriptable__", None)
+    if prepare is not None:
+        return script(prepare())
+    if inspect.isroutine(obj) or hasattr(obj, "__script_if_tracing_wrapper"):
+        return script_function(obj)
+    if obj.__class__.__module__ == "builtins":
+        raise TypeError(f"{type(obj)} is a built-in class")
+    if isinstance(obj, functools.partial):
+        raise RuntimeError("functools.partial objects are not supported; define a function instead.")
+    raise TypeError(f"script: a function, an nn.Module or a class was required; an object of class '{type(obj).__name__}' was given.")
+
+
+def _container(obj):
+    """A list or dict in its script type: scripts get their contents."""
+    return obj
+
+
+def _script_class(cls):
+    if issubclass(cls, Module):
+        raise RuntimeError(f"Type '{cls}' cannot be compiled since it inherits from nn.Module, consider passing an instance instead")
+    if cls.__module__ == "builtins":
+        raise TypeError(f"{cls} is a built-in class")
+    if issubclass(cls, enum.Enum) or is_named_tuple(cls) or _marks.is_interface(cls):
+        _classes.type_of_class(cls)
+        return cls
+    names = {}
+    frame = inspect.currentframe().f_back.f_back
+    while frame is not None and not names:
+        if frame.f_globals.get("__name__", "").partition(".")[0] != "cresset":
+            names = {**frame.f_locals}
+        frame = frame.f_back
+    _classes.script_class(cls, names)
+    return cls
+
+
+def script_function(function):
+    """The compiled form of a Python function."""
+    text = _state.replacement_of(function)
+    if isinstance(function, types.MethodType):
+        function = function.__func__
+    known = _state.functions.get(function)
+    if known is not None:
+        return known
+    if not inspect.isfunction(function):
+        raise RuntimeError(f"Python builtin {function} is currently not supported in Torchscript")
+    if function in _state.compiling:
+        raise RuntimeError(f"function '{function.__name__}' is called recursively. Recursive calls are not supported")
+    if function.__name__ == "<lambda>":
+        source = inspect.getsourcefile(function)
+        raise RuntimeError(f"Expected a single top-level function: {source}:{function.__code__.co_firstlineno}")
+    name = _C._jit_mangled(_classes.qualified_name(function))
+    prefix, _, own = name.rpartition(".")
+    _state.compiling.append(function)
+    try:
+        compiled = _C._jit_define(prefix, [_definitions.definition_of(text or function, own)], None, None)[0]
+    finally:
+        _state.compiling.pop()
+    _allow_single_values(compiled, text or function)
+    _state.functions[function] = compiled
+    return compiled
+
+
+def _allow_single_values(compiled, function):
+    """Parameters annotated as broadcasting lists take one number for the whole list."""
+    for name, annotation in _definitions.annotations_of(function).items():
+        candidates = (annotation, *getattr(annotation, "__args__", ()))
+        counts = [c._broadcasts[0] for c in candidates if hasattr(c, "_broadcasts")]
+        if counts:
+            compiled._set_list_size(name, counts[0])
+
+
+def script_method(fn):
+    """Method decorator of the older style: compiled when the ScriptModule is made."""
+    return _marks.export(fn)
+
+
+def script_if_tracing(fn):
+    """Decorator: the function is compiled when it is first called while a trace runs, so that its control flow is kept."""
+
+    @functools.wraps(fn)
+    def wrapper(*args, **kwargs):
+        from . import is_tracing
+
+        return script(fn)(*args, **kwargs) if is_tracing() else fn(*args, **kwargs)
+
+    wrapper.__original_fn = fn
+    wrapper.__script_if_tracing_wrapper = True
+    return wrapper
+
+
+class CompilationUnit:
+    """Functions compiled from source text: `CompilationUnit("def f(x): return x + 1").f(tensor)`."""
+
+    def __init__(self, lang=None, _frames_up=0):
+        self._unit = _C.CompilationUnit()
+        if lang is not None:
+            self.define(lang)
+
+    def define(self, lang, rcb=None, _frames_up=0):
+        """Add the functions of a source text."""
+        self._unit.define(lang)
+
+    def __getattr__(self, name):
+        if name == "_unit":
+            raise AttributeError(name)
+        found = self._unit.find_function(name)
+        if found is None:
+            raise AttributeError(f"'CompilationUnit' has no attribute '{name}'")
+        return found
+
+

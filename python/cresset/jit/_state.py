@@ -1,0 +1,21 @@
+"""What the package remembers: compiled functions by Python function, and what stands in for functions that cannot be compiled."""
+
+import importlib
+import weakref
+
+__all__ = ["functions", "compiling", "replacement_of"]
+
+functions = weakref.WeakKeyDictionary()  # {Python function: ScriptFunction}
+compiling = []  # Python functions whose compilation is under way, outermost first
+_replacements = None
+
+
+def replacement_of(obj):
+    """What is compiled in place of a function or class of the library: another one, an operator's kind, or None."""
+    global _replacements
+    if _replacements is None:
+        _replacements = importlib.import_module("cresset.jit._replacements").table()  # not above: it imports what asks here
+    try:
+        return _replacements.get(obj)
+    except TypeError:  # not hashable
+        return None

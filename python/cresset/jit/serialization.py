@@ -1,0 +1,53 @@
+"""cresset.jit.save and load: scripts as archives that PyTorch reads, and archives that PyTorch wrote."""
+
+import os
+
+import cresset
+from cresset import _C
+
+__all__ = ["load", "save", "load_object"]
+
+
+def _handle(m):
+    """The compiler's object behind a script module or function."""
+    handle = getattr(m, "_c", m)
+    if isinstance(handle, (_C.ScriptModule, _C.ScriptFunction)):
+        return handle
+    if isinstance(m, cresset.nn.Module):
+        raise TypeError(f"save: a script module or function was required; {type(m).__name__} is a module in Python. Pass it to jit.script first.")
+    raise TypeError(f"save: a script module or function was required; a {type(m).__name__} was given.")
+
+
+def save(m, f, _extra_files=None):
+    """Write a script module or function with its code, attributes and parameters to the path or binary file `f`.
+
+    `_extra_files` maps names to str or bytes that are kept beside it.
+    """
+    handle = _handle(m)
+    if isinstance(f, (str, os.PathLike)):
+        _C._jit_save_file(handle, os.fspath(f), _extra_files)
+    else:
+        f.write(_C._jit_save_bytes(handle, _extra_files))
+
+
+def load_object(f, map_location=None, _extra_files=None):
+    """The compiler's object (`_C.ScriptModule`) of an archive; see `load`."""
+    device = None if map_location is None else cresset.device(map_location)
+    if not isinstance(f, (str, os.PathLike)):
+        return _C._jit_load_bytes(f.read(), device, _extra_files)
+    path = os.fspath(f)
+    if not os.path.exists(path):
+        raise ValueError(f"The provided filename {path} does not exist")
+    if os.path.isdir(path):
+        raise ValueError(f"The provided filename {path} is a directory")
+    return _C._jit_load_file(path, device, _extra_files)
+
+
+def load(f, map_location=None, _extra_files=None, _restore_shapes=False):
+    """Read a script module from the path or binary file `f`, onto the devices it was saved from or onto `map_location`.
+
+    The values of the dict `_extra_files` are replaced by the contents (bytes) of the files of those names.
+    """
+    from cresset.jit._script import wrap_module  # the package is complete by now
+
+    return wrap_module(load_object(f, map_location, _extra_files))

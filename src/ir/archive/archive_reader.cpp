@@ -1,0 +1,212 @@
+// load: zip file → constants, code, objects.
+#include <cresset/ir/archive.h>
+#include <cresset/ops/functions_creation.h>
+
+#include <charconv>
+#include <iterator>
+
+#include <cresset/dispatch/custom_class.h>
+#include <cresset/ir/interpreter.h>
+
+#include "ir/archive/source_importer.h"
+#include "ir/archive/unpickler.h"
+#include "ir/archive/zip_archive.h"
+
+namespace cresset::jit {
+namespace {
+
+// Versions of the format that mean what the code says today. Before 4, torch.div of integers rounded down; before 5, torch.full of an
+// integer gave floats.
+constexpr int64_t kNewestVersion = 10;
+struct ChangedOperator {
+  const char* kind;
+  int64_t since;
+  const char* change;
+};
+constexpr ChangedOperator kChanged[] = {
+    {"aten::div", 4, "divided integers rounding down"},
+    {"aten::div_", 4, "divided integers rounding down"},
+    {"aten::full", 5, "made floats of integers"},
+    {"aten::linspace", 8, "took 100 steps by default"},
+    {"aten::logspace", 9, "took 100 steps by default"},
+};
+
+class ArchiveReader {
+ public:
+  ArchiveReader(std::shared_ptr<const ZipReader> zip, std::optional<Device> device) : zip_(std::move(zip)), device_(device) {
+    CRESSET_CHECK(!zip_->entries().empty(), "archive: the zip file is empty.");
+    const std::string& first = zip_->entries()[0].name;
+    top_ = first.substr(0, first.find('/') + 1);
+  }
+
+  Module module() {
+    check_kind();
+    unit_ = std::make_shared<CompilationUnit>();
+    importer_ = std::make_shared<SourceImporter>(unit_, [this](const std::string& package) { return package_source(package); });
+    if (zip_->find(top_ + "constants.pkl")) {
+      const IValue constants = unpickle_file("constants");
+      CRESSET_CHECK(constants.isTuple(), "archive: constants.pkl is no tuple.");
+      importer_->set_constants(constants.toTupleElements());
+    }
+    const IValue root = unpickle_file("data");
+    CRESSET_CHECK(root.isScriptObject(), "archive: data.pkl has no module but a value of type '", root.type()->str(), "'.");
+    importer_->compile_all();
+    check_operators_of(version_);
+    return Module(root.toObject());
+  }
+
+  void extra_files(ExtraFilesMap& files) const {
+    for (auto& [name, content] : files)
+      if (const ZipEntry* e = zip_->find(top_ + "extra/" + name)) content = zip_->read(*e);
+  }
+  std::vector<std::string> extra_names() const {
+    const std::string prefix = top_ + "extra/";
+    std::vector<std::string> out;
+    for (const ZipEntry& e : zip_->entries())
+      if (e.name.rfind(prefix, 0) == 0) out.push_back(e.name.substr(prefix.size()));
+    return out;
+  }
+
+ private:
+  std::string text(const std::string& name) const {
+    const ZipEntry* e = zip_->find(top_ + name);
+    CRESSET_CHECK(e, "archive: the file has no '", name, "', so it is no archive of a script.");
+    return zip_->read(*e);
+  }
+
+  void check_kind() {
+    CRESSET_CHECK(zip_->find(top_ + "data.pkl"), "archive: the file has no 'data.pkl', so it is no archive of a script.");
+    CRESSET_CHECK(zip_->find(top_ + "constants.pkl"),
+                  "archive: the file has tensors but no code: it was written by torch.save, not by torch.jit.save. Use cresset.load.");
+    const std::string version = text(zip_->find(top_ + "version") ? "version" : ".data/version");
+    const auto parsed = std::from_chars(version.data(), version.data() + version.size(), version_);
+    CRESSET_CHECK(parsed.ec == std::errc() && version_ > 0, "archive: the version '", version.substr(0, 20), "' is no number.");
+    CRESSET_CHECK(version_ <= kNewestVersion, "archive: the file has version ", version_, "; the newest that is known is ", kNewestVersion, ".");
+    if (zip_->find(top_ + "byteorder")) {
+      const std::string order = text("byteorder");
+      CRESSET_CHECK_NOT_IMPLEMENTED(order == "little", "archive: a file with little-endian data was required; this one has '",
+                                    order.substr(0, 20), "'.");
+    }
+  }
+
+  std::shared_ptr<const Source> package_source(const std::string& package) const {
+    std::string path = package;
+    std::replace(path.begin(), path.end(), '.', '/');
+    const std::string name = "code/" + path + ".py";
+    const ZipEntry* e = zip_->find(top_ + name);
+    return e ? std::make_shared<const Source>(zip_->read(*e), name) : nullptr;
+  }
+
+  IValue unpickle_file(const std::string& name) {
+    std::unordered_map<std::string, Tensor> storages;
+    UnpicklerHooks hooks;
+    hooks.type = [this](const std::string& type) { return importer_->find_type(type); };
+    hooks.object = [this](const TypePtr& type, IValue state) { return object(type, std::move(state)); };
+    hooks.storage = [&, this](const std::string& key, ScalarType dtype, const std::string& saved, int64_t elements) {
+      const auto [found, added] = storages.try_emplace(key);
+      if (added) found->second = storage(name + "/" + key, dtype, saved, elements);
+      CRESSET_CHECK(found->second.scalar_type() == dtype, "archive: the storage '", key, "' is used with two types.");
+      return found->second;
+    };
+    return unpickle(text(name + ".pkl"), name + ".pkl", hooks);
+  }
+
+  Tensor storage(const std::string& name, ScalarType dtype, const std::string& saved, int64_t elements) const {
+    const ZipEntry* e = zip_->find(top_ + name);
+    CRESSET_CHECK(e, "archive: the data of the tensor storage '", name, "' is missing.");
+    const uint64_t bytes = static_cast<uint64_t>(elements) * element_size(dtype);
+    CRESSET_CHECK(bytes / element_size(dtype) == static_cast<uint64_t>(elements) && bytes <= e->size, "archive: the storage '", name, "' should have ",
+                  elements, " elements; its data has ", e->size, " bytes.");
+    const auto whole = static_cast<int64_t>(e->size / element_size(dtype));
+    CRESSET_CHECK(e->size % element_size(dtype) == 0, "archive: the data of the storage '", name, "' ends within an element.");
+    Tensor t = cresset::empty({whole}, TensorOptions(dtype));
+    zip_->read_to(*e, t.mutable_data_ptr());
+    const Device device = device_.value_or(Device(saved));
+    return device.is_cpu() ? t : t.to(TensorOptions().device(device));
+  }
+
+  // An object of a class from its attributes by name, or through its own __setstate__.
+  IValue object(const TypePtr& type, IValue state) {
+    if (const CustomClassInfo* info = find_custom_class(type->name)) {
+      const auto set_state = info->methods.find("__setstate__");
+      CRESSET_CHECK(set_state != info->methods.end(), "archive: the C++ class '", type->name, "' has no def_pickle.");
+      Stack stack{std::move(state)};
+      set_state->second.run(stack);
+      return stack.at(0);
+    }
+    const auto cls = type->cast<ClassType>();
+    CRESSET_CHECK(cls, "archive: an object of '", type->str(), "', which is no class.");
+    auto made = make_intrusive<ivalue::Object>(type, cls->numAttributes());
+    if (Function* set_state = cls->findMethod("__setstate__")) {
+      const auto& arguments = set_state->getSchema().arguments();
+      CRESSET_CHECK(arguments.size() == 2 && restore_type(state, arguments[1].type), "archive: the state of an object of '", cls->name,
+                    "' is not what its __setstate__ takes.");
+      (*set_state)(Stack{IValue(made), std::move(state)});
+    } else {
+      CRESSET_CHECK(state.isGenericDict(), "archive: the attributes of an object of '", cls->name, "' are no dict.");
+      for (const auto& [key, value] : state.toDictImpl().items) {
+        CRESSET_CHECK(key.isString(), "archive: an attribute of an object of '", cls->name, "' has no name.");
+        made->set_slot(cls->getAttributeSlot(key.toStringRef()), value);
+      }
+    }
+    for (std::size_t i = 0; i < cls->numAttributes(); ++i) {
+      const ClassAttribute& a = cls->attributes()[i];
+      CRESSET_CHECK(restore_type(made->slot(i), a.type), "archive: the attribute '", a.name, "' of an object of '", cls->name,
+                    "' is of type '", a.type->annotation_str(), "'; the file has a value of type '", made->slot(i).type()->annotation_str(), "'.");
+    }
+    return IValue(std::move(made));
+  }
+
+  void check_operators_of(int64_t version) const {
+    for (const ChangedOperator& c : kChanged) {
+      if (version >= c.since) continue;
+      const Symbol kind = Symbol::fromQualString(c.kind);
+      importer_->visit_functions([&](const Function& f) {
+        f.graph()->block()->visit([&](const Node* n) {
+          CRESSET_CHECK_NOT_IMPLEMENTED(n->kind() != kind, "archive: the file has version ", version, ", when ", c.kind, " ", c.change,
+                                        ". Save it again with a PyTorch that writes version ", c.since, " or newer", at(n->sourceRange()), ".");
+        });
+      });
+    }
+  }
+  static std::string at(const SourceRange& r) { return r.known() ? " (" + r.str() + ")" : ""; }
+
+  std::shared_ptr<const ZipReader> zip_;
+  std::optional<Device> device_;
+  std::string top_;
+  int64_t version_ = 0;
+  std::shared_ptr<CompilationUnit> unit_;
+  std::shared_ptr<SourceImporter> importer_;
+};
+
+Module load_zip(std::shared_ptr<const ZipReader> zip, std::optional<Device> device, ExtraFilesMap& extra_files) {
+  ArchiveReader reader(std::move(zip), device);
+  Module m = reader.module();
+  reader.extra_files(extra_files);
+  return m;
+}
+
+}  // namespace
+
+Module load(const std::string& path, std::optional<Device> device) {
+  ExtraFilesMap none;
+  return load(path, device, none);
+}
+Module load(const std::string& path, std::optional<Device> device, ExtraFilesMap& extra_files) {
+  return load_zip(ZipReader::open(path), device, extra_files);
+}
+Module load(std::istream& in, std::optional<Device> device) {
+  ExtraFilesMap none;
+  return load(in, device, none);
+}
+Module load(std::istream& in, std::optional<Device> device, ExtraFilesMap& extra_files) {
+  std::string bytes(std::istreambuf_iterator<char>(in), {});
+  CRESSET_CHECK(!in.bad(), "archive: the stream cannot be read.");
+  return load_zip(ZipReader::of_bytes(std::move(bytes)), device, extra_files);
+}
+Module load_from_buffer(std::string_view bytes, std::optional<Device> device, ExtraFilesMap& extra_files) {
+  return load_zip(ZipReader::of_view(bytes), device, extra_files);
+}
+std::vector<std::string> extra_file_names(std::string_view bytes) { return ArchiveReader(ZipReader::of_view(bytes), std::nullopt).extra_names(); }
+
+}  // namespace cresset::jit

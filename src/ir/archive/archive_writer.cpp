@@ -1,0 +1,204 @@
+// save: objects, then the code of every class and function that they or the code mention.
+#include <cresset/ir/archive.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <unordered_set>
+
+#include <cresset/ops/functions_creation.h>
+
+#include "ir/archive/code_printer.h"
+#include "ir/archive/pickler.h"
+#include "ir/archive/zip_archive.h"
+
+namespace cresset::jit {
+namespace {
+
+// The newest version: every operator means what it means today.
+constexpr const char* kVersion = "10\n";
+
+// Names of types and functions in one archive. Two of one name (from different units) are told apart by a mangled one.
+class ArchiveNames {
+ public:
+  struct Entry {
+    std::string name;
+    TypePtr type;                      // either a type
+    intrusive_ptr<Function> function;  // or a function
+  };
+  std::string of_type(const TypePtr& type) {
+    const auto [found, added] = names_.try_emplace(type.get());
+    if (added) {
+      found->second = unique(type->name);
+      if (type->name.rfind("__torch__.torch.classes.", 0) != 0) entries_.push_back({found->second, type, nullptr});
+    }
+    return found->second;
+  }
+  std::string of_function(const Function& f) {
+    const auto [found, added] = names_.try_emplace(&f);
+    if (added) {
+      found->second = unique(f.qualname());
+      entries_.push_back({found->second, nullptr, intrusive_ptr<Function>::reclaim_copy(const_cast<Function*>(&f))});
+    }
+    return found->second;
+  }
+  /// Grows while it is read: writing code mentions further names.
+  const std::vector<Entry>& entries() const { return entries_; }
+
+ private:
+  std::string unique(std::string name) {
+    if (name.rfind("__torch__.", 0) != 0) name = "__torch__." + name;
+    const auto taken = [this](const std::string& n) { return used_.count(n) != 0; };
+    if (taken(name)) name = mangle_name(name, taken);
+    used_.insert(name);
+    return name;
+  }
+  std::unordered_map<const void*, std::string> names_;
+  std::unordered_set<std::string> used_;
+  std::vector<Entry> entries_;
+};
+
+std::string fnv(const std::vector<std::string>& parts) {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (const std::string& part : parts)
+    for (unsigned char c : part + '\n') hash = (hash ^ c) * 0x100000001b3u;
+  std::string digits = std::to_string(hash);
+  return std::string(20 - digits.size(), '0') + digits;
+}
+
+class ArchiveWriter {
+ public:
+  ArchiveWriter(std::ostream& out, std::string name) : zip_(out), top_(std::move(name) + "/") {}
+
+  void run(const Module& module, const ExtraFilesMap& extra_files) {
+    const std::map<std::string, std::string> sorted(extra_files.begin(), extra_files.end());
+    for (const auto& [name, content] : sorted) add("extra/" + name, content);
+    values("data", IValue(module._ivalue()));
+    code();
+    values("constants", IValue(make_intrusive<ivalue::TupleImpl>(constants_.values())));
+    add("version", kVersion);
+    add("byteorder", "little");
+    std::vector<std::string> names, checksums;
+    for (uint32_t crc : zip_.checksums()) checksums.push_back(std::to_string(crc));
+    for (const std::string& n : zip_.names()) names.push_back(n.substr(top_.size()));
+    add(".data/serialization_id", fnv(names) + fnv(checksums));
+    zip_.finish();
+  }
+
+ private:
+  void add(const std::string& name, std::string_view data) { zip_.add(top_ + name, data); }
+  CodeNames code_names() {
+    return {[this](const TypePtr& t) { return names_.of_type(t); }, [this](const Function& f) { return names_.of_function(f); }};
+  }
+
+  // <folder>.pkl and the storages of its tensors.
+  void values(const std::string& folder, const IValue& v) {
+    std::vector<Tensor> storages;
+    std::unordered_map<const StorageImpl*, std::string> keys;
+    PicklerHooks hooks;
+    hooks.type_name = [this](const TypePtr& t) { return names_.of_type(t); };
+    hooks.annotation = [this](const TypePtr& t) { return annotation_text(t, code_names()); };
+    hooks.storage_key = [&](const Tensor& t) {
+      const auto [found, added] = keys.try_emplace(t.storage().unsafeGetStorageImpl(), std::to_string(storages.size()));
+      if (added) storages.push_back(t);
+      return found->second;
+    };
+    const std::string bytes = pickle(v, hooks);
+    for (std::size_t i = 0; i < storages.size(); ++i) storage(folder + "/" + std::to_string(i), storages[i]);
+    add(folder + ".pkl", bytes);
+  }
+
+  void storage(const std::string& name, const Tensor& t) {
+    const auto elements = static_cast<int64_t>(t.storage().nbytes() / t.itemsize());
+    const NoGradGuard no_grad;
+    Tensor all(make_intrusive<TensorImpl>(t.storage(), t.key_set(), t.scalar_type(), std::vector<int64_t>{elements}, std::vector<int64_t>{1}, 0));
+    if (!t.device().is_cpu()) all = all.to(TensorOptions().device(kCPU));
+    add(name, {static_cast<const char*>(all.const_data_ptr()), all.nbytes()});
+  }
+
+  // One text a package, in the order in which classes and functions are first mentioned.
+  void code() {
+    std::vector<std::pair<std::string, std::unique_ptr<CodePrinter>>> packages;
+    for (std::size_t i = 0; i < names_.entries().size(); ++i) {
+      const ArchiveNames::Entry entry = names_.entries()[i];
+      const std::string package = entry.name.substr(0, entry.name.rfind('.'));
+      auto found = std::find_if(packages.begin(), packages.end(), [&](const auto& p) { return p.first == package; });
+      if (found == packages.end()) {
+        packages.emplace_back(package, std::make_unique<CodePrinter>(code_names(), constants_));
+        found = packages.end() - 1;
+      }
+      if (entry.type)
+        found->second->type(entry.type);
+      else
+        found->second->function(*entry.function);
+    }
+    for (auto& [package, printer] : packages) {
+      std::string path = package;
+      std::replace(path.begin(), path.end(), '.', '/');
+      add("code/" + path + ".py", printer->text());
+    }
+  }
+
+  ZipWriter zip_;
+  std::string top_;
+  ArchiveNames names_;
+  ConstantTable constants_;
+};
+
+// Writes beside the file and puts it in place when it is whole.
+template <class Write>
+void write_file(const std::string& path, Write write) {
+  const std::string temporary = path + ".partial";
+  std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
+  CRESSET_CHECK(file, "archive: ", path, " cannot be written: ", std::strerror(errno), ".");
+  try {
+    write(file);
+    file.close();
+    CRESSET_CHECK(file, "archive: ", path, " cannot be written: ", std::strerror(errno), ".");
+  } catch (...) {
+    std::error_code ignored;
+    std::filesystem::remove(temporary, ignored);
+    throw;
+  }
+  std::filesystem::rename(temporary, path);
+}
+std::string archive_name(const std::string& path) {
+  const std::string stem = std::filesystem::path(path).stem().string();
+  return stem.empty() ? "archive" : stem;
+}
+
+// A module whose forward is the function.
+Module as_module(const Function& function) {
+  const auto original = function.graph();
+  CRESSET_CHECK(original, "archive: function '", function.qualname(), "' is not written in the script language; its code cannot be saved.");
+  Module module("__torch__.PlaceholderModule");
+  module.register_attribute("training", basic_type(TypeKind::Bool), IValue(true));
+  const auto graph = original->copy();
+  graph->insertInput(0, "self")->setType(module.type());
+  auto forward = make_intrusive<GraphFunction>("__torch__.PlaceholderModule.forward", graph);
+  std::vector<Argument> arguments = function.getSchema().arguments();
+  Argument self;
+  self.name = "self";
+  self.type = module.type();
+  arguments.insert(arguments.begin(), std::move(self));
+  forward->setSchema(FunctionSchema(OperatorName{"forward", ""}, std::move(arguments), function.getSchema().returns()));
+  module.type()->addMethod(std::move(forward));
+  return module;
+}
+
+}  // namespace
+
+void save(const Module& module, std::ostream& out, const ExtraFilesMap& extra_files) {
+  ArchiveWriter(out, "archive").run(module, extra_files);
+}
+void save(const Module& module, const std::string& path, const ExtraFilesMap& extra_files) {
+  write_file(path, [&](std::ostream& out) { ArchiveWriter(out, archive_name(path)).run(module, extra_files); });
+}
+void save(const Function& function, std::ostream& out, const ExtraFilesMap& extra_files) { save(as_module(function), out, extra_files); }
+void save(const Function& function, const std::string& path, const ExtraFilesMap& extra_files) { save(as_module(function), path, extra_files); }
+
+void Module::save(const std::string& path) const { jit::save(*this, path); }
+
+}  // namespace cresset::jit

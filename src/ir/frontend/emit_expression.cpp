@@ -1,0 +1,403 @@
+// Expressions. Operators go by their names in the registry; objects of classes answer with their magic methods.
+#include <array>
+
+#include "ir/frontend/emitter.h"
+#include "ir/frontend/script_error.h"
+
+namespace cresset::jit {
+namespace {
+
+struct BinaryOperator {
+  const char *text, *op, *magic;
+};
+constexpr std::array kBinary = {
+    BinaryOperator{"+", "aten::add", "__add__"},
+    BinaryOperator{"-", "aten::sub", "__sub__"},
+    BinaryOperator{"*", "aten::mul", "__mul__"},
+    BinaryOperator{"/", "aten::div", "__truediv__"},
+    BinaryOperator{"//", "aten::floordiv", "__floordiv__"},
+    BinaryOperator{"%", "aten::remainder", "__mod__"},
+    BinaryOperator{"**", "aten::pow", "__pow__"},
+    BinaryOperator{"@", "aten::matmul", "__matmul__"},
+    BinaryOperator{"<<", "aten::__lshift__", "__lshift__"},
+    BinaryOperator{">>", "aten::__rshift__", "__rshift__"},
+    BinaryOperator{"&", "aten::__and__", "__and__"},
+    BinaryOperator{"|", "aten::__or__", "__or__"},
+    BinaryOperator{"^", "aten::__xor__", "__xor__"},
+    BinaryOperator{"<", "aten::lt", "__lt__"},
+    BinaryOperator{"<=", "aten::le", "__le__"},
+    BinaryOperator{">", "aten::gt", "__gt__"},
+    BinaryOperator{">=", "aten::ge", "__ge__"},
+    BinaryOperator{"==", "aten::eq", "__eq__"},
+    BinaryOperator{"!=", "aten::ne", "__ne__"},
+};
+
+// What a number on the left of a tensor is: the operator with the tensor first.
+constexpr std::pair<std::string_view, const char*> kMirrored[] = {
+    {"+", "aten::add"}, {"-", "aten::rsub"}, {"*", "aten::mul"}, {"<", "aten::gt"},      {"<=", "aten::ge"},     {">", "aten::lt"},
+    {">=", "aten::le"}, {"==", "aten::eq"},  {"!=", "aten::ne"}, {"&", "aten::__and__"}, {"|", "aten::__or__"}, {"^", "aten::__xor__"},
+};
+
+bool is_number(const TypePtr& t) { return t->is_subtype_of(*basic_type(TypeKind::Number)) || t->kind == TypeKind::Bool; }
+
+const BinaryOperator& binary_operator(const std::string& text) {
+  for (const BinaryOperator& o : kBinary)
+    if (text == o.text) return o;
+  CRESSET_THROW(Error, "script: there is no operator '", text, "'.");
+}
+
+std::string not_supported(ExprKind kind) {
+  switch (kind) {
+    case ExprKind::Lambda: return "Lambda aren't supported";
+    case ExprKind::Set: return "Set aren't supported";
+    case ExprKind::Await: return "Await aren't supported";
+    case ExprKind::Yield: return "Yield aren't supported";
+    case ExprKind::Walrus: return "NamedExpr aren't supported";
+    case ExprKind::GeneratorExp: return "GeneratorExp aren't supported";
+    case ExprKind::SetComp: return "SetComp aren't supported";
+    case ExprKind::Starred: return "Starred expressions are only supported in calls and as targets";
+    case ExprKind::Slice: return "slices are only supported inside of subscripts";
+    default: return "Cannot emit expr for: (dots)";
+  }
+}
+
+// What Python itself provides; a resolver is asked for other names first.
+bool is_python_builtin(const std::string& name) {
+  static const std::set<std::string> names = {
+      "print", "len", "range",   "enumerate", "zip", "isinstance", "getattr", "hasattr", "tuple",    "list",  "dict", "int", "float",
+      "bool",  "str", "complex", "min",       "max", "abs",        "round",   "sorted",  "all",      "any",   "sum",  "ord", "chr",
+      "hex",   "oct", "bin",     "divmod",    "pow", "type",       "id",      "hash",    "reversed", "super", "slice"};
+  return names.count(name) != 0;
+}
+
+}  // namespace
+
+Node* Emitter::insert(Symbol kind, const std::vector<Value*>& inputs, std::size_t outputs, const SourceRange& range) {
+  return insert_node(m_, graph().create(kind, inputs, outputs), range);
+}
+
+Value* Emitter::constant(const IValue& v, const SourceRange& range) { return graph().insertConstant(v, range); }
+
+Value* Emitter::graph_value(const SourceRange& range, const SugaredValuePtr& v) {
+  if (Value* plain = v->plainValue()) return plain;
+  return v->asConstant() ? v->asValue(range, m_) : nullptr;
+}
+
+Value* Emitter::converted(const SourceRange& range, Value* v, const TypePtr& type) {
+  if (*v->type() == *type) return v;
+  const TypeKind from = v->type()->kind;
+  if (from == TypeKind::None && type->kind == TypeKind::Optional) {
+    const auto none = tryInsertConstant(graph(), IValue(), type);
+    (*none)->node()->setSourceRange(range);
+    return *none;
+  }
+  if (from == TypeKind::Tensor) {
+    const char* conversion = type->kind == TypeKind::Int       ? "aten::IntImplicit"
+                             : type->kind == TypeKind::Float   ? "aten::FloatImplicit"
+                             : type->kind == TypeKind::Complex ? "aten::ComplexImplicit"
+                             : type->kind == TypeKind::Number  ? "aten::ScalarImplicit"
+                                                               : nullptr;
+    if (conversion) return graph().insert(Symbol::fromQualString(conversion), {v}, {}, range);
+  }
+  if (from == TypeKind::String && type->kind == TypeKind::Device) return graph().insert(Symbol::aten("device"), {v}, {}, range);
+  // Tuples member by member: (None, 1) as Tuple[Optional[int], int].
+  if (from == TypeKind::Tuple && type->kind == TypeKind::Tuple && v->node()->kind() == prim::TupleConstruct &&
+      v->type()->contained.size() == type->contained.size()) {
+    std::vector<Value*> members;
+    const std::vector<Value*> given = v->node()->inputs();
+    for (std::size_t i = 0; i < given.size(); ++i) members.push_back(converted(range, given[i], type->contained[i]));
+    if (members == given && type->name.empty()) return v;
+    return insert_node(m_, graph().createTuple(members, type->name.empty() ? nullptr : type), range)->output();
+  }
+  // A display that nobody else has seen takes the type that is asked for.
+  const Node* n = v->node();
+  if (type->kind == TypeKind::Optional) return converted(range, v, type->element());
+  if ((n->kind() == prim::ListConstruct || n->kind() == prim::DictConstruct) && n->inputs().empty() && from == type->kind) v->setType(type);
+  return v;
+}
+
+SugaredValuePtr Emitter::sugared(const ExprPtr& e, const TypePtr& hint) {
+  switch (e->kind) {
+    case ExprKind::Name: return name(*e);
+    case ExprKind::Constant: return simple_value(constant(e->value, e->range));
+    case ExprKind::FormatString: return format_string(*e);
+    case ExprKind::Unary: return unary(e);
+    case ExprKind::Binary: {
+      const SugaredValuePtr a = sugared(e->parts[0]), b = sugared(e->parts[1]);
+      return binary(e->range, e->text, a, e->parts[0]->range, b, e->parts[1]->range);
+    }
+    case ExprKind::BoolOp: return simple_value(as_value(e->range, condition(e)));
+    case ExprKind::Compare: return comparison(*e);
+    case ExprKind::Conditional: return conditional(*e, hint);
+    case ExprKind::Attribute: return sugared(e->parts[0])->attr(e->range, m_, e->text);
+    case ExprKind::Subscript: return subscript(*e, hint);
+    case ExprKind::Call: return call(*e);
+    case ExprKind::List: return list(*e, hint);
+    case ExprKind::Tuple: return tuple(*e, hint);
+    case ExprKind::Dict: return dict(*e, hint);
+    case ExprKind::ListComp:
+    case ExprKind::DictComp: return comprehension(*e, hint);
+    default: script_error(e->range, not_supported(e->kind));
+  }
+}
+
+SugaredValuePtr Emitter::name(const Expr& e) {
+  if (SugaredValuePtr known = names_.find(e.text, e.range)) return known;
+  const bool builtin = is_python_builtin(e.text);
+  if (builtin)
+    if (SugaredValuePtr form = special_form(e.text)) return form;
+  if (definition_.resolver)
+    if (SugaredValuePtr found = definition_.resolver->resolveValue(e.text, m_, e.range)) return found;
+  if (!builtin)
+    if (SugaredValuePtr form = special_form(e.text)) return form;
+  script_error(e.range, "undefined value " + e.text);
+}
+
+SugaredValuePtr Emitter::builtin(const SourceRange& range, Symbol op, const std::vector<Value*>& args) {
+  std::vector<CallArgument> list;
+  for (Value* v : args) list.push_back({range, simple_value(v), {}});
+  return builtin_function(op)->call(range, m_, list, {}, 1);
+}
+
+SugaredValuePtr Emitter::operation(const SourceRange& range, Symbol op, const char* magic, const SugaredValuePtr& a, const SourceRange& ra,
+                                   const SugaredValuePtr& b, const SourceRange& rb) {
+  const Value* plain = a->plainValue();
+  const bool object = plain ? plain->type()->kind == TypeKind::Object || plain->type()->kind == TypeKind::Interface : !a->asConstant();
+  if (object && a->hasAttr(range, m_, magic)) return a->attr(range, m_, magic)->call(range, m_, {{rb, b, {}}}, {}, 1);
+  return builtin_function(op)->call(range, m_, {{ra, a, {}}, {rb, b, {}}}, {}, 1);
+}
+
+SugaredValuePtr Emitter::binary(const SourceRange& range, const std::string& op, const SugaredValuePtr& a, const SourceRange& ra,
+                                const SugaredValuePtr& b, const SourceRange& rb) {
+  const BinaryOperator& o = binary_operator(op);
+  Symbol kind = Symbol::fromQualString(o.op);
+  const Value* left = a->plainValue();
+  if (op == "%" && left && left->type()->kind == TypeKind::String) kind = Symbol::aten("percentFormat");
+  if (const Value* right = b->plainValue(); right && right->type()->kind == TypeKind::Tensor) {
+    const Value* number = graph_value(ra, a);
+    if (number && is_number(number->type())) {
+      for (const auto& [text, mirrored] : kMirrored)
+        if (op == text) return builtin_function(Symbol::fromQualString(mirrored))->call(range, m_, {{rb, b, {}}, {ra, a, {}}}, {}, 1);
+      if (op == "/") {
+        const SugaredValuePtr reciprocal = builtin_function(Symbol::aten("reciprocal"))->call(range, m_, {{rb, b, {}}}, {}, 1);
+        return builtin_function(Symbol::aten("mul"))->call(range, m_, {{rb, reciprocal, {}}, {ra, a, {}}}, {}, 1);
+      }
+    }
+  }
+  return operation(range, kind, o.magic, a, ra, b, rb);
+}
+
+SugaredValuePtr Emitter::unary(const ExprPtr& whole) {
+  const Expr& e = *whole;
+  if (e.text == "not") return simple_value(as_value(e.range, condition(whole)));
+  const ExprPtr& part = e.parts[0];
+  if (part->kind == ExprKind::Constant && part->value.isScalar() && !part->value.isBool() && e.text != "~") {
+    const IValue& v = part->value;
+    if (e.text == "+") return simple_value(constant(v, e.range));
+    if (v.isInt()) return simple_value(constant(IValue(static_cast<int64_t>(0 - static_cast<uint64_t>(v.toInt()))), e.range));
+    if (v.isDouble()) return simple_value(constant(IValue(-v.toDouble()), e.range));
+    return simple_value(constant(IValue(-v.toComplexDouble()), e.range));
+  }
+  const SugaredValuePtr v = sugared(part);
+  const char* op = e.text == "-" ? "aten::neg" : e.text == "+" ? "aten::pos" : "aten::bitwise_not";
+  const char* magic = e.text == "-" ? "__neg__" : e.text == "+" ? "__pos__" : "__invert__";
+  const Value* plain = v->plainValue();
+  if (plain && plain->type()->kind == TypeKind::Object && v->hasAttr(e.range, m_, magic))
+    return v->attr(e.range, m_, magic)->call(e.range, m_, {}, {}, 1);
+  if (e.text == "+" && plain && plain->type()->is_subtype_of(*basic_type(TypeKind::Number))) return v;
+  return builtin_function(Symbol::fromQualString(op))->call(e.range, m_, {{part->range, v, {}}}, {}, 1);
+}
+
+SugaredValuePtr Emitter::compare(const SourceRange& range, const std::string& op, const ExprPtr& a, const SugaredValuePtr& left,
+                                 const ExprPtr& b, const SugaredValuePtr& right) {
+  if (op == "in" || op == "not in") {
+    const SugaredValuePtr found = operation(range, Symbol::aten("__contains__"), "__contains__", right, b->range, left, a->range);
+    if (op == "in") return found;
+    return builtin(range, Symbol::aten("__not__"), {to_bool(range, found)});
+  }
+  if (op == "is" || op == "is not") {
+    const Symbol kind = op == "is" ? aten::__is__ : aten::__isnot__;
+    return builtin_function(kind)->call(range, m_, {{a->range, left, {}}, {b->range, right, {}}}, {}, 1);
+  }
+  return binary(range, op, left, a->range, right, b->range);
+}
+
+SugaredValuePtr Emitter::comparison(const Expr& e) {
+  if (e.operators.size() == 1) {
+    if (e.operators[0] == "is" || e.operators[0] == "is not") return simple_value(as_value(e.range, identity(e)));
+    const SugaredValuePtr a = sugared(e.parts[0]), b = sugared(e.parts[1]);
+    return compare(e.range, e.operators[0], e.parts[0], a, e.parts[1], b);
+  }
+  // a < b < c: each operand once, and the rest only while the comparisons hold.
+  const std::function<Value*(std::size_t, const SugaredValuePtr&)> from = [&](std::size_t i, const SugaredValuePtr& left) -> Value* {
+    const SugaredValuePtr right = sugared(e.parts[i + 1]);
+    Value* here = to_bool(e.range, compare(e.range, e.operators[i], e.parts[i], left, e.parts[i + 1], right));
+    if (i + 1 == e.operators.size()) return here;
+    Condition c;
+    c.value = here;
+    return choose(e.range, c, [&] { return from(i + 1, right); }, [&] { return constant(IValue(false), e.range); }, nullptr);
+  };
+  return simple_value(from(0, sugared(e.parts[0])));
+}
+
+SugaredValuePtr Emitter::conditional(const Expr& e, const TypePtr& hint) {
+  const Condition c = condition(e.parts[0]);
+  if (c.known) {
+    names_.refine(e.range, *c.known ? c.when_true : c.when_false);
+    return sugared(e.parts[*c.known ? 1 : 2], hint);
+  }
+  const auto mismatch = [](const Type& a, const Type& b) {
+    return "if-expression's true branch has type " + a.annotation_str() + " but false branch has type " + b.annotation_str();
+  };
+  return simple_value(choose(e.range, c, [&] { return value(e.parts[1], hint); }, [&] { return value(e.parts[2], hint); }, mismatch));
+}
+
+namespace {
+// The list, dict or tuple type in a hint: List[int] of Optional[List[int]]; null when the hint says nothing of this kind.
+TypePtr hint_of(TypeKind kind, const TypePtr& hint) {
+  if (!hint || hint->kind == kind) return hint;
+  for (const TypePtr& member : hint->contained)
+    if ((hint->kind == TypeKind::Optional || hint->kind == TypeKind::Union) && member->kind == kind) return member;
+  return nullptr;
+}
+}  // namespace
+
+SugaredValuePtr Emitter::list(const Expr& e, const TypePtr& hint) {
+  const TypePtr wanted = hint_of(TypeKind::List, hint);
+  TypePtr element = wanted ? wanted->element() : nullptr;
+  std::vector<Value*> values;
+  std::vector<ExprPtr> sources;
+  for (const CallArgument& a : arguments(e.parts, 0)) values.push_back(a.value->asValue(a.range, m_));
+  if (wanted) {
+    for (Value*& v : values) {
+      v = converted(e.range, v, element);
+      if (!v->type()->is_subtype_of(*element))
+        script_error(e.range, "List type annotation `" + wanted->annotation_str() +
+                                  "` did not match the types of the given list elements, which were " + v->type()->annotation_str());
+    }
+  } else if (values.empty()) {
+    element = TensorType::get();
+  } else {
+    element = unshaped(values[0]->type());
+    for (const Value* v : values) {
+      const TypePtr both = unify_types(element, unshaped(v->type()), true);
+      if (!both) script_error(e.range, "List elements must have a common type");
+      element = both;
+    }
+  }
+  return simple_value(insert_node(m_, graph().createList(element, values), e.range)->output());
+}
+
+SugaredValuePtr Emitter::dict(const Expr& e, const TypePtr& hint) {
+  const TypePtr wanted = hint_of(TypeKind::Dict, hint);
+  TypePtr key = wanted ? wanted->contained[0] : nullptr, element = wanted ? wanted->contained[1] : nullptr;
+  std::vector<Value*> keys, values;
+  for (std::size_t i = 0; i + 1 < e.parts.size(); i += 2) {
+    keys.push_back(value(e.parts[i], key));
+    values.push_back(value(e.parts[i + 1], element));
+    if (wanted) {
+      keys.back() = converted(e.range, keys.back(), key);
+      values.back() = converted(e.range, values.back(), element);
+    } else {
+      key = key ? unify_types(key, unshaped(keys.back()->type())) : unshaped(keys.back()->type());
+      if (!key) script_error(e.range, "Dict keys must contain only a single type");
+      element = element ? unify_types(element, unshaped(values.back()->type()), true) : unshaped(values.back()->type());
+    }
+    if (!keys.back()->type()->is_subtype_of(*key) || !values.back()->type()->is_subtype_of(*element))
+      script_error(e.range, "Type annotation was inferred to be `" + wanted->annotation_str() + "`, but the dict contains a key of type " +
+                                keys.back()->type()->annotation_str() + " and a value of type " + values.back()->type()->annotation_str());
+  }
+  if (!key) {
+    key = basic_type(TypeKind::String);
+    element = TensorType::get();
+  }
+  return simple_value(insert_node(m_, graph().createDict(key, element, keys, values), e.range)->output());
+}
+
+SugaredValuePtr Emitter::tuple(const Expr& e, const TypePtr& hint) {
+  const TypePtr wanted = hint_of(TypeKind::Tuple, hint);
+  std::vector<SugaredValuePtr> parts;
+  std::vector<Value*> values;
+  for (std::size_t i = 0; i < e.parts.size(); ++i) {
+    if (e.parts[i]->kind == ExprKind::Starred) {
+      for (SugaredValuePtr& member : sugared(e.parts[i]->parts[0])->asTuple(e.parts[i]->range, m_)) parts.push_back(std::move(member));
+      continue;
+    }
+    const TypePtr member =
+        wanted && i < wanted->contained.size() && wanted->contained.size() == e.parts.size() ? wanted->contained[i] : nullptr;
+    SugaredValuePtr part = sugared(e.parts[i], member);
+    if (member)
+      if (Value* plain = part->plainValue()) part = simple_value(converted(e.parts[i]->range, plain, member));
+    parts.push_back(std::move(part));
+  }
+  for (const SugaredValuePtr& part : parts)
+    if (Value* v = graph_value(e.range, part)) values.push_back(v);
+  if (values.size() != parts.size()) return tuple_value(std::move(parts));
+  return simple_value(insert_node(m_, graph().createTuple(values), e.range)->output());
+}
+
+SugaredValuePtr Emitter::format_string(const Expr& e) {
+  std::string text;
+  std::vector<Value*> values;
+  for (const ExprPtr& part : e.parts) {
+    if (part->kind == ExprKind::Constant) {
+      // Braces of the text itself are doubled for aten::format.
+      for (const char c : part->value.toStringRef()) {
+        text += c;
+        if (c == '{' || c == '}') text += c;
+      }
+      continue;
+    }
+    if (!part->text.empty()) script_error(part->range, "f-strings with conversions or format specifications aren't supported");
+    text += "{}";
+    values.push_back(value(part->parts[0]));
+  }
+  if (values.empty()) {
+    std::string plain;
+    for (const ExprPtr& part : e.parts) plain += part->value.toStringRef();
+    return simple_value(constant(IValue(plain), e.range));
+  }
+  values.insert(values.begin(), constant(IValue(text), e.range));
+  return builtin(e.range, aten::format, values);
+}
+
+std::vector<CallArgument> Emitter::arguments(const std::vector<ExprPtr>& parts, std::size_t begin) {
+  std::vector<CallArgument> out;
+  for (std::size_t i = begin; i < parts.size(); ++i) {
+    const Expr& e = *parts[i];
+    if (e.kind != ExprKind::Starred) {
+      out.push_back({e.range, sugared(parts[i]), {}});
+      continue;
+    }
+    for (SugaredValuePtr& member : sugared(e.parts[0])->asTuple(e.range, m_)) out.push_back({e.range, std::move(member), {}});
+  }
+  return out;
+}
+
+SugaredValuePtr Emitter::call(const Expr& e) {
+  if (is_isinstance(e)) return simple_value(as_value(e.range, isinstance(e)));
+  const SugaredValuePtr callee = sugared(e.parts[0]);
+  std::vector<CallArgument> args, kwargs;
+  if (callee->kind() == "special form annotate" && e.parts.size() == 3) {
+    // The first argument is the type of the second.
+    args.push_back({e.parts[1]->range, sugared(e.parts[1]), {}});
+    const TypePtr type = args[0].value->asType();
+    args.push_back({e.parts[2]->range, type ? simple_value(converted(e.range, value(e.parts[2], type), type)) : sugared(e.parts[2]), {}});
+  } else {
+    args = arguments(e.parts, 1);
+  }
+  for (const Keyword& k : e.keywords) {
+    if (k.name.empty()) script_error(k.range, "keyword-arg expansion is not supported");
+    kwargs.push_back({k.range, sugared(k.value), k.name});
+  }
+  const CallPlace here(e.range);
+  try {
+    return callee->call(e.range, m_, args, kwargs, 1);
+  } catch (const ScriptError&) {
+    throw;
+  } catch (const Error& error) {
+    script_error(e.range, error.what());
+  }
+}
+
+}  // namespace cresset::jit

@@ -1,0 +1,266 @@
+// Values of the graph: their attributes, methods, elements and parts by their type.
+#include <algorithm>
+
+#include <cresset/dispatch/custom_class.h>
+
+#include "ir/frontend/values.h"
+
+namespace cresset::jit {
+namespace {
+
+// Attributes of tensors and complex numbers that are operators of another name or namespace. All others are operators prim::NAME on one
+// value of the type.
+constexpr std::pair<std::string_view, std::string_view> kProperties[] = {
+    {"shape", "aten::size"}, {"ndim", "aten::dim"}, {"T", "aten::numpy_T"}, {"mT", "aten::mT"},
+    {"mH", "aten::mH"},      {"H", "prim::H"},      {"real", "aten::real"}, {"imag", "aten::imag"},
+};
+
+// x.float() and the like are conversions.
+constexpr std::pair<std::string_view, ScalarType> kCasts[] = {
+    {"byte", ScalarType::Byte},         {"char", ScalarType::Char},           {"short", ScalarType::Short},
+    {"int", ScalarType::Int},           {"long", ScalarType::Long},           {"half", ScalarType::Half},
+    {"float", ScalarType::Float},       {"double", ScalarType::Double},       {"bool", ScalarType::Bool},
+    {"bfloat16", ScalarType::BFloat16}, {"cfloat", ScalarType::ComplexFloat}, {"cdouble", ScalarType::ComplexDouble},
+};
+
+class TensorCast final : public SugaredValue {
+ public:
+  TensorCast(Value* self, ScalarType dtype) : self_(self), dtype_(dtype) {}
+  std::string kind() const override { return "tensor cast method"; }
+  SugaredValuePtr call(const SourceRange& range, GraphFunction& m, const std::vector<CallArgument>& args,
+                       const std::vector<CallArgument>& kwargs, std::size_t) override {
+    std::vector<CallValue> values = call_values(m, args, kwargs);
+    if (!args.empty()) script_error(range, "a conversion to a dtype takes keyword arguments only");
+    values.insert(values.begin(), {int_constant(range, m, static_cast<int64_t>(dtype_)), ""});
+    return simple_value(emit_operator(range, *m.graph(), {Symbol::aten("to")}, std::move(values), self_));
+  }
+
+ private:
+  Value* self_;
+  ScalarType dtype_;
+};
+
+/// The operator behind an attribute of tensors, complex numbers and devices; none: there is no such attribute.
+std::optional<Symbol> property_of(const std::string& field, const TypePtr& type) {
+  if (type->kind != TypeKind::Tensor && type->kind != TypeKind::Device && type->kind != TypeKind::Complex) return std::nullopt;
+  const auto takes_it = [&](Symbol kind) {
+    const auto overloads = operators_of(kind);
+    return std::any_of(overloads.begin(), overloads.end(), [&](const Operator* op) {
+      const auto& formals = op->schema().arguments();
+      return !formals.empty() && formals[0].type->kind == type->kind &&
+             std::all_of(formals.begin() + 1, formals.end(), [](const Argument& a) { return a.default_value.has_value(); });
+    });
+  };
+  for (const auto& [name, op] : kProperties)
+    if (name == field) {
+      const Symbol kind = Symbol::fromQualString(op);
+      return takes_it(kind) ? std::optional(kind) : std::nullopt;
+    }
+  const Symbol kind = Symbol::prim(field);
+  return takes_it(kind) ? std::optional(kind) : std::nullopt;
+}
+
+class SimpleValue final : public SugaredValue {
+ public:
+  explicit SimpleValue(Value* v) : value_(v) {}
+  std::string kind() const override { return "value of type '" + type_name() + "'"; }
+  Value* asValue(const SourceRange&, GraphFunction&) override { return value_; }
+  Value* plainValue() const override { return value_; }
+  std::optional<IValue> asConstant() const override { return toIValue(value_); }
+
+  SugaredValuePtr attr(const SourceRange& range, GraphFunction& m, const std::string& field) override {
+    if (SugaredValuePtr found = find(range, m, field)) return found;
+    std::string text = "'" + type_name() + "' object has no attribute or method '" + field + "'.";
+    if (type()->cast<ClassType>()) text += " Did you forget to initialize an attribute in __init__()?";
+    script_error(range, text);
+  }
+
+  bool hasAttr(const SourceRange& range, GraphFunction&, const std::string& field) override {
+    if (const auto named = type()->cast<NamedTupleType>()) return named->field_index(field).has_value();
+    if (const auto cls = type()->cast<ClassType>()) return cls->hasAttribute(field) || cls->hasConstant(field) || cls->findMethod(field);
+    if (type()->kind == TypeKind::Interface || type()->kind == TypeKind::Object) return has_method(*type(), field);
+    script_error(range, "hasattr's first argument must be an object or NamedTuple, got " + type_name() + " instead");
+  }
+
+  void setAttr(const SourceRange& range, GraphFunction& m, const std::string& field, Value* v) override {
+    const auto cls = type()->cast<ClassType>();
+    if (!cls) script_error(range, "Tried to set an attribute: " + field + " on a non-class: " + type_name());
+    if (cls->hasConstant(field)) script_error(range, "Tried to assign to constant attribute '" + field + "' of '" + type_name() + "'");
+    TypePtr expected = cls->findAttribute(field);
+    if (!expected) {
+      // A plain class gets its attributes from the assignments of __init__.
+      const bool initialising =
+          !cls->is_module() && m.name() == "__init__" && !m.graph()->inputs().empty() && *m.graph()->inputs()[0]->type() == *cls;
+      if (!initialising)
+        script_error(range, "Tried to set nonexistent attribute: " + field + ". Did you forget to initialize it in __init__()?");
+      if (m.graph()->insertPoint()->owningBlock() != m.graph()->block())
+        script_error(range, "First assignment to attribute '" + field + "' in __init__ cannot stand in a block of control flow");
+      expected = v->type()->kind == TypeKind::Tensor ? basic_type(TypeKind::Tensor) : v->type();
+      cls->addAttribute(field, expected);
+    }
+    Value* fitting = convert_to(range, *m.graph(), v, expected, false);
+    if (!fitting)
+      script_error(
+          range, "Wrong type for attribute assignment. Expected " + expected->annotation_str() + " but got " + v->type()->annotation_str());
+    m.graph()->insertNode(m.graph()->createSetAttr(value_, field, fitting))->setSourceRange(range);
+  }
+
+  SugaredValuePtr call(const SourceRange& range, GraphFunction& m, const std::vector<CallArgument>& args,
+                       const std::vector<CallArgument>& kwargs, std::size_t results) override {
+    if (const auto function = type()->cast<FunctionType>(); function && function->function())
+      return function_value(intrusive_ptr<Function>::reclaim_copy(function->function()))->call(range, m, args, kwargs, results);
+    for (const char* method : {"__call__", "forward"}) {
+      if (method == std::string_view("forward") && !is_module()) continue;
+      if (has_method(*type(), method)) return call_method_of(range, m, value_, method, args, kwargs);
+    }
+    script_error(range, "cannot call a " + kind());
+  }
+
+  SugaredValuePtr getitem(const SourceRange& range, GraphFunction& m, const SugaredValuePtr& index, const TypePtr&) override {
+    switch (type()->kind) {
+      case TypeKind::Tuple: return tuple_item(range, m, *index, index->asValue(range, m));
+      case TypeKind::List:
+      case TypeKind::Dict:
+      case TypeKind::String: return operator_result(range, m, aten::__getitem__, {value_, index->asValue(range, m)});
+      case TypeKind::Tensor:
+        return operator_result(range, m, Symbol::aten("select"), {value_, int_constant(range, m, 0), index->asValue(range, m)});
+      default: break;
+    }
+    if (has_method(*type(), "__getitem__")) return call_method_of(range, m, value_, "__getitem__", {{range, index, ""}});
+    script_error(range, "'" + type_name() + "' object is not subscriptable");
+  }
+
+  std::vector<SugaredValuePtr> asTuple(const SourceRange& range, GraphFunction& m, std::optional<std::size_t> size) override {
+    Graph& g = *m.graph();
+    if (type()->kind == TypeKind::Tuple) return simple_values(g.insertNode(g.createTupleUnpack(value_))->setSourceRange(range)->outputs());
+    if (type()->kind == TypeKind::List) {
+      if (!size) script_error(range, "cannot statically infer the expected size of a list in this context");
+      return simple_values(g.insertNode(g.createListUnpack(value_, *size))->setSourceRange(range)->outputs());
+    }
+    if (type()->kind == TypeKind::Any)
+      script_error(range, "Provided 'Any' object cannot be used as a tuple: refine it with isinstance first");
+    script_error(range, kind() + " cannot be used as a tuple");
+  }
+
+  SugaredValuePtr iter(const SourceRange& range, GraphFunction& m) override {
+    switch (type()->kind) {
+      case TypeKind::List:
+      case TypeKind::Tensor:
+      case TypeKind::String: return shared_from_this();
+      case TypeKind::Dict: return operator_result(range, m, Symbol::aten("keys"), {value_});
+      case TypeKind::Tuple: return tuple_value(asTuple(range, m, std::nullopt));
+      default: break;
+    }
+    if (has_method(*type(), "__len__") && has_method(*type(), "__getitem__")) return shared_from_this();
+    script_error(range, "'" + type_name() + "' object is not iterable");
+  }
+  std::optional<std::size_t> staticLen() const override {
+    return type()->kind == TypeKind::Tuple ? std::optional(type()->contained.size()) : std::nullopt;
+  }
+  Value* len(const SourceRange& range, GraphFunction& m) override {
+    if (has_method(*type(), "__len__")) return call_method_of(range, m, value_, "__len__", {})->asValue(range, m);
+    if (const auto n = staticLen()) return int_constant(range, m, static_cast<int64_t>(*n));
+    return emit_operator(range, *m.graph(), {aten::len}, {{value_, ""}});
+  }
+
+  SugaredValuePtr enter(const SourceRange& range, GraphFunction& m) override {
+    const auto cls = type()->cast<ClassType>();
+    if (!cls || !cls->findMethod("__enter__") || !cls->findMethod("__exit__"))
+      script_error(range, "With item must be an object with methods __enter__ and __exit__; '" + type_name() + "' was given");
+    const std::vector<Argument>& results = cls->getMethod("__enter__").getSchema().returns();
+    return simple_value(
+        insert_node(range, *m.graph(), prim::Enter, {value_}, results.empty() ? basic_type(TypeKind::None) : results[0].type));
+  }
+  void exit(const SourceRange& range, GraphFunction& m) override {
+    insert_node(range, *m.graph(), prim::Exit, {value_}, basic_type(TypeKind::None));
+  }
+
+ private:
+  const TypePtr& type() const { return value_->type(); }
+  std::string type_name() const { return type()->annotation_str(); }
+  bool is_module() const {
+    const auto cls = type()->cast<ClassType>();
+    const auto interface = type()->cast<InterfaceType>();
+    return (cls && cls->is_module()) || (interface && interface->is_module());
+  }
+  static std::vector<SugaredValuePtr> simple_values(const std::vector<Value*>& values) {
+    std::vector<SugaredValuePtr> out;
+    for (Value* v : values) out.push_back(simple_value(v));
+    return out;
+  }
+
+  // Null when there is no such attribute.
+  SugaredValuePtr find(const SourceRange& range, GraphFunction& m, const std::string& field) {
+    Graph& g = *m.graph();
+    if (const auto named = type()->cast<NamedTupleType>()) {
+      if (const auto i = named->field_index(field)) {
+        Value* index = int_constant(range, m, static_cast<int64_t>(*i));
+        return simple_value(g.insertNode(g.createTupleIndex(value_, index, type()->contained[*i]))->setSourceRange(range)->output());
+      }
+    }
+    if (const auto cls = type()->cast<ClassType>()) {
+      if (cls->findMethod(field)) return method_value(value_, field);
+      if (cls->hasAttribute(field)) return simple_value(g.insertNode(g.createGetAttr(value_, field))->setSourceRange(range)->output());
+      if (const auto constant = cls->findConstant(field)) return constant_value(*constant);
+      return nullptr;
+    }
+    if (has_method(*type(), field)) return method_value(value_, field);
+    if (const auto e = type()->cast<EnumType>()) {
+      if (field == "name") return simple_value(insert_node(range, g, prim::EnumName, {value_}, basic_type(TypeKind::String)));
+      if (field == "value") return simple_value(insert_node(range, g, prim::EnumValue, {value_}, e->value_type()));
+      return nullptr;
+    }
+    if (const auto op = property_of(field, type())) return operator_result(range, m, *op, {value_});
+    if (type()->kind == TypeKind::Tensor)
+      for (const auto& [name, dtype] : kCasts)
+        if (name == field) return std::make_shared<TensorCast>(value_, dtype);
+    if (type()->kind == TypeKind::Optional || type()->kind == TypeKind::Union) return nullptr;
+    return is_method_of(Symbol::aten(field), type()) ? builtin_function(Symbol::aten(field), value_) : nullptr;
+  }
+
+  SugaredValuePtr tuple_item(const SourceRange& range, GraphFunction& m, SugaredValue& index, Value* at) {
+    const std::vector<TypePtr>& members = type()->contained;
+    const auto constant = index.asConstant();
+    TypePtr item;
+    if (constant && constant->isInt()) {
+      const auto size = static_cast<int64_t>(members.size());
+      const int64_t i = constant->toInt() < 0 ? constant->toInt() + size : constant->toInt();
+      if (i < 0 || i >= size)
+        script_error(range, "Tuple index out of range: the index is " + std::to_string(constant->toInt()) + " and the length is " +
+                                std::to_string(size));
+      item = members[static_cast<std::size_t>(i)];
+    } else {
+      if (at->type()->kind != TypeKind::Int) script_error(range, "tuple index must be an integer");
+      const bool same =
+          !members.empty() && std::all_of(members.begin(), members.end(), [&](const TypePtr& t) { return *t == *members[0]; });
+      if (!same)
+        script_error(range,
+                     "Cannot index into a tuple with a non-integer literal because we cannot resolve the output type: its members have "
+                     "different types");
+      item = members[0];
+    }
+    Graph& g = *m.graph();
+    return simple_value(g.insertNode(g.createTupleIndex(value_, at, item))->setSourceRange(range)->output());
+  }
+
+  Value* value_;
+};
+
+}  // namespace
+
+SugaredValuePtr simple_value(Value* v) { return std::make_shared<SimpleValue>(v); }
+
+bool has_method(const Type& type, const std::string& name) {
+  if (const auto cls = type.cast<ClassType>()) return cls->findMethod(name) != nullptr;
+  if (const auto interface = type.cast<InterfaceType>()) return interface->getMethod(name) != nullptr;
+  if (type.kind == TypeKind::Object && !type.name.empty())
+    if (const CustomClassInfo* info = find_custom_class(type.name)) return info->methods.count(name) != 0;
+  return false;
+}
+
+Value* insert_node(const SourceRange& range, Graph& g, Symbol kind, const std::vector<Value*>& inputs, TypePtr type) {
+  Node* n = g.insertNode(g.create(kind, inputs))->setSourceRange(range);
+  return n->output()->setType(std::move(type));
+}
+
+}  // namespace cresset::jit

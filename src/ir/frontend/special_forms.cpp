@@ -1,0 +1,319 @@
+// The functions of the language, by name.
+#include <functional>
+#include <map>
+
+#include "ir/frontend/script_error.h"
+#include "ir/frontend/values.h"
+
+namespace cresset::jit {
+namespace {
+
+struct Call {
+  const SourceRange& range;
+  GraphFunction& m;
+  const std::vector<CallArgument>& args;
+  const std::vector<CallArgument>& kwargs;
+
+  Graph& graph() const { return *m.graph(); }
+  Value* value(std::size_t i) const { return args[i].value->asValue(args[i].range, m); }
+  // Between `least` and `most` positional arguments and no keywords.
+  void takes(const char* name, std::size_t least, std::size_t most) const {
+    if (!kwargs.empty()) script_error(range, std::string(name) + " does not take keyword arguments");
+    if (args.size() < least || args.size() > most)
+      script_error(range, std::string(name) + " expected " + (least == most ? "" : "at least ") + std::to_string(least) + " argument" +
+                              (least == 1 ? "" : "s") + ", got " + std::to_string(args.size()));
+  }
+  std::string text(const char* name, std::size_t i) const {
+    const auto constant = args[i].value->asConstant();
+    if (!constant || !constant->isString()) script_error(args[i].range, std::string(name) + "'s second argument must be a string literal");
+    return constant->toStringRef();
+  }
+  TypePtr type(const char* name, std::size_t i) const {
+    TypePtr t = args[i].value->asType();
+    if (!t) script_error(args[i].range, std::string(name) + ": a type was expected; a " + args[i].value->kind() + " was given");
+    return t;
+  }
+  SugaredValuePtr op(std::vector<Symbol> kinds) const {
+    return simple_value(emit_operator(range, graph(), kinds, call_values(m, args, kwargs)));
+  }
+};
+using Form = std::function<SugaredValuePtr(const Call&)>;
+
+class SpecialForm final : public SugaredValue {
+ public:
+  SpecialForm(const std::string& name, const Form& form) : name_(name), form_(form) {}
+  std::string kind() const override { return "special form " + name_; }
+  Value* asValue(const SourceRange& range, GraphFunction&) override { script_error(range, name_ + " cannot be used as a value"); }
+  SugaredValuePtr call(const SourceRange& range, GraphFunction& m, const std::vector<CallArgument>& args,
+                       const std::vector<CallArgument>& kwargs, std::size_t) override {
+    return form_(Call{range, m, args, kwargs});
+  }
+
+ private:
+  const std::string& name_;
+  const Form& form_;
+};
+
+// What Python has and scripts have not.
+class RefusedForm final : public SugaredValue {
+ public:
+  explicit RefusedForm(std::string name) : name_(std::move(name)) {}
+  std::string kind() const override { return "Python builtin " + name_; }
+  SugaredValuePtr call(const SourceRange& range, GraphFunction&, const std::vector<CallArgument>&, const std::vector<CallArgument>&,
+                       std::size_t) override {
+    script_error(range, "Python builtin " + name_ + " is currently not supported in scripts");
+  }
+
+ private:
+  std::string name_;
+};
+
+Form operator_form(const char* kind) {
+  return [kind = Symbol::fromQualString(kind)](const Call& c) { return c.op({kind}); };
+}
+
+SugaredValuePtr none(const Call& c) { return simple_value(c.graph().insertConstant(IValue(), c.range)); }
+
+SugaredValuePtr print(const Call& c) {
+  std::vector<Value*> values;
+  for (const CallValue& v : call_values(c.m, c.args)) values.push_back(v.value);
+  if (!c.kwargs.empty()) script_error(c.range, "print does not take keyword arguments in scripts");
+  c.graph().insertNode(c.graph().create(prim::Print, values, 0))->setSourceRange(c.range);
+  return none(c);
+}
+
+SugaredValuePtr len(const Call& c) {
+  c.takes("len", 1, 1);
+  const SugaredValuePtr& thing = c.args[0].value;
+  return simple_value(thing->plainValue() || thing->asConstant() ? thing->len(c.range, c.m) : thing->iter(c.range, c.m)->len(c.range, c.m));
+}
+
+// min and max: of two numbers, of several, of a list or another iterable.
+SugaredValuePtr extreme(const Call& c, const char* name) {
+  const std::vector<Symbol> kinds{Symbol::prim(name), Symbol::aten(name)};
+  const auto of = [&](const std::vector<Value*>& values) {
+    std::vector<CallValue> args;
+    for (Value* v : values) args.push_back({v, ""});
+    return emit_operator(c.range, c.graph(), kinds, std::move(args));
+  };
+  c.takes(name, 1, 1 << 20);
+  if (c.args.size() == 1) {
+    const Value* plain = c.args[0].value->plainValue();
+    const bool as_it_is = plain && (plain->type()->kind == TypeKind::List || plain->type()->kind == TypeKind::Tensor);
+    return simple_value(of({as_it_is ? c.value(0) : list_of_iterable(c.range, c.m, c.args[0].value)}));
+  }
+  Value* best = c.value(0);
+  for (std::size_t i = 1; i < c.args.size(); ++i) best = of({best, c.value(i)});
+  return simple_value(best);
+}
+
+// Functions of a list that take other iterables too.
+Form list_form(const char* name) {
+  return [name](const Call& c) {
+    c.takes(name, 1, 1);
+    const Value* plain = c.args[0].value->plainValue();
+    const bool as_it_is = plain && (plain->type()->kind == TypeKind::List || plain->type()->kind == TypeKind::Tensor);
+    Value* list = as_it_is ? c.value(0) : list_of_iterable(c.range, c.m, c.args[0].value);
+    return simple_value(emit_operator(c.range, c.graph(), {Symbol::aten(name)}, {{list, ""}}));
+  };
+}
+
+void add_types(const Call& c, const CallArgument& a, std::vector<TypePtr>& out) {
+  if (TypePtr t = a.value->asType()) {
+    out.push_back(std::move(t));
+    return;
+  }
+  for (const SugaredValuePtr& part : a.value->asTuple(a.range, c.m)) add_types(c, {a.range, part, ""}, out);
+}
+
+bool is_of(const Type& t, const Type& asked) {
+  if (asked.kind == TypeKind::AnyList) return t.kind == TypeKind::List || t.kind == TypeKind::AnyList;
+  if (asked.kind == TypeKind::AnyTuple) return t.kind == TypeKind::Tuple || t.kind == TypeKind::AnyTuple;
+  return t.is_subtype_of(asked);
+}
+
+// Decided here when the types say enough, otherwise a question for the run.
+SugaredValuePtr isinstance(const Call& c) {
+  c.takes("isinstance", 2, 2);
+  std::vector<TypePtr> asked;
+  add_types(c, c.args[1], asked);
+  Value* v = c.value(0);
+  std::vector<TypePtr> possible{v->type()};
+  if (v->type()->kind == TypeKind::Union) possible = v->type()->contained;
+  if (v->type()->kind == TypeKind::Optional) possible = {v->type()->element(), basic_type(TypeKind::None)};
+  bool all = true, some = false;
+  for (const TypePtr& p : possible) {
+    bool sure = false;
+    for (const TypePtr& a : asked) {
+      sure = sure || is_of(*p, *a);
+      some = some || a->is_subtype_of(*p);
+    }
+    all = all && sure;
+    some = some || sure;
+  }
+  if (all || !some) return constant_value(IValue(all));
+  Value* out = insert_node(c.range, c.graph(), prim::isinstance, {v}, basic_type(TypeKind::Bool));
+  out->node()->tys_(attr::types, asked);
+  return simple_value(out);
+}
+
+SugaredValuePtr getattr(const Call& c) {
+  c.takes("getattr", 2, 3);
+  const std::string name = c.text("getattr", 1);
+  if (c.args.size() == 3 && !c.args[0].value->hasAttr(c.range, c.m, name)) return c.args[2].value;
+  return c.args[0].value->attr(c.range, c.m, name);
+}
+
+SugaredValuePtr hasattr(const Call& c) {
+  c.takes("hasattr", 2, 2);
+  return constant_value(IValue(c.args[0].value->hasAttr(c.range, c.m, c.text("hasattr", 1))));
+}
+
+// The value as this type: converted where calls convert, an empty list or dict of the type, or the same value under a wider type.
+SugaredValuePtr annotate(const Call& c) {
+  c.takes("annotate", 2, 2);
+  const TypePtr type = c.type("annotate", 0);
+  Value* v = c.value(1);
+  const bool empty = v->node()->inputs().empty() && v->type()->kind == type->kind &&
+                     (v->node()->kind() == prim::ListConstruct || v->node()->kind() == prim::DictConstruct);
+  if (empty) return simple_value(v->setType(type));
+  Value* fitting = convert_to(c.range, c.graph(), v, type);
+  if (!fitting)
+    script_error(c.range, "expected an expression of type " + type->annotation_str() + " but found " + v->type()->annotation_str());
+  if (*fitting->type() == *type) return simple_value(fitting);
+  return simple_value(insert_node(c.range, c.graph(), prim::unchecked_cast, {fitting}, type));
+}
+
+SugaredValuePtr unchecked_cast(const Call& c) {
+  c.takes("unchecked_cast", 2, 2);
+  const TypePtr type = c.type("unchecked_cast", 0);
+  return simple_value(insert_node(c.range, c.graph(), prim::unchecked_cast, {c.value(1)}, type));
+}
+
+SugaredValuePtr uninitialized(const Call& c) {
+  c.takes("uninitialized", 1, 1);
+  return simple_value(c.graph().insertNode(c.graph().createUninitialized(c.type("uninitialized", 0)))->setSourceRange(c.range)->output());
+}
+
+// Values of the outer graph that the forked call uses become inputs of the subgraph.
+void lift_inputs(Graph& body, Node* fork) {
+  std::map<Value*, Value*> lifted;
+  body.block()->visit([&](Node* n) {
+    for (std::size_t i = 0; i < n->inputs().size(); ++i) {
+      Value* v = n->input(i);
+      if (v->owningGraph() == &body) continue;
+      Value*& inside = lifted[v];
+      if (!inside) {
+        inside = body.addInput()->setType(v->type());
+        fork->addInput(v);
+      }
+      n->replaceInput(i, inside);
+    }
+  });
+}
+
+SugaredValuePtr fork(const Call& c) {
+  if (c.args.empty()) script_error(c.range, "Expected at least one argument to fork()");
+  auto body = std::make_shared<Graph>();
+  GraphFunction inner("__forked_function", body);
+  Node* node = c.graph().insertNode(c.graph().create(Symbol::prim("fork")))->setSourceRange(c.range);
+  const auto inside = [&](const CallArgument& a) {
+    Value* v = a.value->asValue(a.range, c.m);
+    Value* in = body->addInput()->setType(v->type());
+    node->addInput(v);
+    return CallArgument{a.range, simple_value(in), a.name};
+  };
+  std::vector<CallArgument> args, kwargs;
+  for (std::size_t i = 1; i < c.args.size(); ++i) args.push_back(inside(c.args[i]));
+  for (const CallArgument& a : c.kwargs) kwargs.push_back(inside(a));
+  Value* result = c.args[0].value->call(c.range, inner, args, kwargs, 1)->asValue(c.range, inner);
+  body->registerOutput(result);
+  lift_inputs(*body, node);
+  node->g_(attr::Subgraph, body);
+  node->output()->setType(future_of(result->type()));
+  return simple_value(node->output());
+}
+
+SugaredValuePtr wait(const Call& c) { return c.op({aten::wait}); }
+
+SugaredValuePtr unwrap_optional(const Call& c) {
+  c.takes("_unwrap_optional", 1, 1);
+  Value* v = c.value(0);
+  if (v->type()->kind == TypeKind::None) script_error(c.range, "Unwrapping null optional: the value is None");
+  return v->type()->kind == TypeKind::Optional ? operator_result(c.range, c.m, aten::_unwrap_optional, {v}) : c.args[0].value;
+}
+
+Form constant_form(bool value) {
+  return [value](const Call&) { return constant_value(IValue(value)); };
+}
+
+const std::map<std::string, Form>& forms() {
+  static const std::map<std::string, Form> table = {
+      {"print", print},
+      {"len", len},
+      {"range", [](const Call& c) { return range_value(c.range, c.m, c.args); }},
+      {"zip", [](const Call& c) { return zip_value(c.range, c.m, c.args); }},
+      {"enumerate", [](const Call& c) { return enumerate_value(c.range, c.m, c.args, c.kwargs); }},
+      {"reversed",
+       [](const Call& c) {
+         c.takes("reversed", 1, 1);
+         return reversed_value(c.range, c.m, c.args[0]);
+       }},
+      {"sorted", list_form("sorted")},
+      {"sum", list_form("sum")},
+      {"any", list_form("any")},
+      {"all", list_form("all")},
+      {"min", [](const Call& c) { return extreme(c, "min"); }},
+      {"max", [](const Call& c) { return extreme(c, "max"); }},
+      {"abs", [](const Call& c) { return c.op({prim::abs, Symbol::aten("abs")}); }},
+      {"round", operator_form("aten::round")},
+      {"pow", operator_form("aten::pow")},
+      {"divmod", operator_form("aten::divmod")},
+      {"ord", operator_form("aten::ord")},
+      {"chr", operator_form("aten::chr")},
+      {"hex", operator_form("aten::hex")},
+      {"oct", operator_form("aten::oct")},
+      {"bin", operator_form("aten::bin")},
+      {"hash", operator_form("aten::hash")},
+      {"id", operator_form("prim::id")},
+      {"isinstance", isinstance},
+      {"getattr", getattr},
+      {"hasattr", hasattr},
+      {"annotate", annotate},
+      {"unchecked_cast", unchecked_cast},
+      {"uninitialized", uninitialized},
+      {"fork", fork},
+      {"_fork", fork},
+      {"wait", wait},
+      {"_wait", wait},
+      {"_unwrap_optional", unwrap_optional},
+      {"is_scripting", constant_form(true)},
+      {"is_tracing", constant_form(false)},
+  };
+  return table;
+}
+
+constexpr std::pair<std::string_view, TypeKind> kCasts[] = {{"int", TypeKind::Int},
+                                                            {"float", TypeKind::Float},
+                                                            {"bool", TypeKind::Bool},
+                                                            {"complex", TypeKind::Complex},
+                                                            {"str", TypeKind::String}};
+
+constexpr std::string_view kRefused[] = {
+    "iter",   "next",   "open",     "type",         "callable",    "setattr",    "delattr", "eval",   "exec",   "map",
+    "filter", "super",  "globals",  "locals",       "vars",        "dir",        "input",   "set",    "bytes",  "frozenset",
+    "slice",  "object", "property", "staticmethod", "classmethod", "issubclass", "repr",    "format", "compile"};
+
+}  // namespace
+
+SugaredValuePtr special_form(const std::string& name) {
+  if (const auto found = forms().find(name); found != forms().end()) return std::make_shared<SpecialForm>(found->first, found->second);
+  for (const auto& [word, type] : kCasts)
+    if (word == name) return type_value(basic_type(type));
+  if (name == "list" || name == "dict" || name == "tuple") return type_constructor(name);
+  for (const std::string_view word : kRefused)
+    if (word == name) return std::make_shared<RefusedForm>(name);
+  return nullptr;
+}
+
+}  // namespace cresset::jit

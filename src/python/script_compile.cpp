@@ -1,0 +1,134 @@
+// Classes, enums, interfaces and functions of scripts from Python: what the package cresset.jit builds on.
+#include <cresset/ir/interpreter.h>
+#include <cresset/ir/operator.h>
+
+#include "python/convert.h"
+#include "python/script_convert.h"
+#include "python/script_values.h"
+
+namespace cresset::python {
+
+namespace {
+
+jit::ClassTypePtr to_class(PyObject* o) {
+  auto type = to_type(o)->cast<jit::ClassType>();
+  CRESSET_CHECK_TYPE(type && !type->is_opaque(), "a class of scripts was required; '", to_type(o)->str(), "' was given.");
+  return type;
+}
+
+// (text, file, line, resolver, {parameter: default}, {parameter: type}, name), as cresset.jit._definitions makes them.
+jit::Definition to_definition(PyObject* o) {
+  CRESSET_CHECK_TYPE(PyTuple_Check(o) && PyTuple_GET_SIZE(o) == 7, "a definition of seven parts was required.");
+  const auto part = [&](Py_ssize_t i) { return PyTuple_GET_ITEM(o, i); };
+  const auto source = std::make_shared<const jit::Source>(to_text(part(0)), to_text(part(1)), static_cast<std::size_t>(to_int(part(2))));
+  jit::Definition d;
+  d.tree = jit::parse_function(source);
+  d.resolver = python_resolver(part(3));
+  PyObject *key, *value;
+  for (Py_ssize_t at = 0; PyDict_Next(part(5), &at, &key, &value);) d.types.emplace(to_text(key), to_type(value));
+  for (Py_ssize_t at = 0; PyDict_Next(part(4), &at, &key, &value);) {
+    const std::string name = to_text(key);
+    const auto type = d.types.find(name);
+    if (type != d.types.end() && !fits(value, *type->second))
+      CRESSET_THROW(Error, "Expected a default value of type ", type->second->annotation_str(), " on parameter \"", name, "\".");
+    d.defaults.emplace(name, to_ivalue(value, type == d.types.end() ? *basic_type(TypeKind::Any) : *type->second, name));
+  }
+  d.name = to_text(part(6));
+  return d;
+}
+
+// _jit_define(prefix, definitions, class or None, concrete type or None)
+Object define(std::string prefix, PyObject* definitions, PyObject* owner, PyObject* concrete) {
+  std::vector<jit::Definition> all;
+  const Ref items = checked(PySequence_Fast(definitions, "definitions were required"));
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i)
+    all.push_back(to_definition(PySequence_Fast_GET_ITEM(items.get(), i)));
+  jit::SelfFactory self;
+  jit::ClassTypePtr type;
+  if (owner != Py_None) type = to_class(owner);
+  if (concrete != Py_None) self = [held = std::make_shared<const Held>(concrete)](Value* v) { return module_value(v, held); };
+  const auto functions = jit::define_functions(*python_unit(), prefix, all, type, self);
+  const Ref list = checked(PyList_New(0));
+  for (const auto& f : functions) checked(PyList_Append(list.get(), checked(wrap_function(f)).get()));
+  return Object(Ref::borrow(list.get()));
+}
+
+TypePtr make_interface(std::string name, bool is_module, PyObject* methods) {
+  const auto type = jit::InterfaceType::create(python_unit()->mangle(name), is_module);
+  const Ref items = checked(PySequence_Fast(methods, "methods were required"));
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
+    PyObject* m = PySequence_Fast_GET_ITEM(items.get(), i);
+    const auto names = Convert<std::vector<std::string>>::from(PyTuple_GET_ITEM(m, 1));
+    const auto types = Convert<std::vector<TypePtr>>::from(PyTuple_GET_ITEM(m, 2));
+    std::vector<cresset::Argument> arguments(1 + names.size()), returns(1);
+    arguments[0].name = "self";
+    arguments[0].type = type;
+    for (std::size_t k = 0; k < names.size(); ++k) {
+      arguments[k + 1].name = names[k];
+      arguments[k + 1].type = types[k];
+    }
+    returns[0].type = to_type(PyTuple_GET_ITEM(m, 3));
+    type->addMethod(FunctionSchema(OperatorName{to_text(PyTuple_GET_ITEM(m, 0)), ""}, std::move(arguments), std::move(returns)));
+  }
+  python_unit()->register_type(type);
+  return type;
+}
+
+TypePtr make_enum(std::string name, TypePtr value_type, std::vector<std::string> names, std::vector<PyObject*> values) {
+  const auto type = jit::EnumType::create(python_unit()->mangle(name), value_type);
+  for (std::size_t i = 0; i < names.size(); ++i) type->addEnumerator(names[i], to_ivalue(values[i], *value_type, name));
+  python_unit()->register_type(type);
+  return type;
+}
+
+TypePtr make_named_tuple(std::string name, std::vector<std::string> fields, std::vector<TypePtr> types) {
+  TypePtr type = named_tuple_of(python_unit()->mangle(name), std::move(fields), std::move(types));
+  python_unit()->register_type(type);
+  return type;
+}
+
+}  // namespace
+
+void init_script_compile(PyObject* module) {
+  install_python_calls();
+  def(module, "_jit_class", [](std::string name, bool is_module) {
+    const auto type = jit::ClassType::create(python_unit()->mangle(name), is_module);
+    python_unit()->register_type(type);
+    return TypePtr(type);
+  });
+  def(module, "_jit_class_attribute", [](PyObject* cls, std::string name, TypePtr type, bool parameter, bool buffer) {
+    to_class(cls)->addAttribute(name, std::move(type), parameter, buffer);
+  });
+  def(module, "_jit_class_constant", [](PyObject* cls, std::string name, PyObject* value, TypePtr type) {
+    to_class(cls)->addConstant(name, to_ivalue(value, *type, "constant '" + name + "'"));
+  });
+  def(module, "_jit_class_method", [](PyObject* cls, std::string name) -> std::optional<Object> {
+    jit::Function* f = to_class(cls)->findMethod(name);
+    if (!f) return std::nullopt;
+    return Object(wrap_function(intrusive_ptr<jit::Function>::reclaim_copy(f)));
+  });
+  def(module, "_jit_enum", [](std::string name, TypePtr value_type, std::vector<std::string> names, std::vector<PyObject*> values) {
+    return make_enum(std::move(name), std::move(value_type), std::move(names), std::move(values));
+  });
+  def(module, "_jit_named_tuple", [](std::string name, std::vector<std::string> fields, std::vector<TypePtr> types) {
+    return make_named_tuple(std::move(name), std::move(fields), std::move(types));
+  });
+  def(module, "_jit_interface",
+      [](std::string name, bool is_module, PyObject* methods) { return make_interface(std::move(name), is_module, methods); });
+  def(module, "_jit_remember_class", [](std::string name, PyObject* cls) { remember_class(name, cls); });
+  def(module, "_jit_define", [](std::string prefix, PyObject* definitions, PyObject* owner, PyObject* concrete) {
+    return define(std::move(prefix), definitions, owner, concrete);
+  });
+  def(module, "_jit_mangled", [](std::string name) { return python_unit()->mangle(name); }, "The name, or a free one when it is taken.");
+  def(module, "_jit_object", [](PyObject* cls) { return Object(wrap_object(jit::Object(python_unit(), to_class(cls)))); });
+  def(module, "_jit_is_subtype", [](TypePtr a, TypePtr b) -> std::optional<std::string> {
+    std::string why;
+    if (a->is_subtype_of(*b, &why)) return std::nullopt;
+    return why.empty() ? std::string("it is no subtype") : why;
+  });
+  def(module, "_jit_is_script_type", [](TypePtr a) {
+    return dynamic_cast<const jit::ClassType*>(a.get()) || a->kind == TypeKind::Interface || a->kind == TypeKind::Enum;
+  });
+}
+
+}  // namespace cresset::python

@@ -1,0 +1,187 @@
+// Objects of scripts' classes and their methods in Python: cresset._C.ScriptModule and ScriptMethod.
+#include <cresset/ir/module.h>
+
+#include <cresset/ir/pass.h>
+
+#include "python/convert.h"
+#include "python/ir.h"
+#include "python/script_convert.h"
+
+namespace cresset::python {
+
+PyTypeObject* script_module_type = nullptr;
+
+namespace {
+
+struct PyScriptModule {
+  PyObject_HEAD jit::Object object;
+};
+struct PyMethodOfObject {
+  PyObject_HEAD jit::Object owner;
+  intrusive_ptr<jit::Function> function;
+};
+PyTypeObject* method_object_type = nullptr;
+
+jit::Module module_of(PyObject* o) { return jit::Module(reinterpret_cast<PyScriptModule*>(o)->object._ivalue()); }
+PyMethodOfObject* method_of(PyObject* o) { return reinterpret_cast<PyMethodOfObject*>(o); }
+
+template <class Py, class... Members>
+void destroy(PyObject* o, Members... members) {
+  auto* self = reinterpret_cast<Py*>(o);
+  (std::destroy_at(&(self->*members)), ...);
+  PyTypeObject* type = Py_TYPE(o);
+  type->tp_free(o);
+  Py_DECREF(type);
+}
+void module_dealloc(PyObject* o) { destroy<PyScriptModule>(o, &PyScriptModule::object); }
+void method_dealloc(PyObject* o) { destroy<PyMethodOfObject>(o, &PyMethodOfObject::owner, &PyMethodOfObject::function); }
+
+Object wrap_method(const jit::Object& owner, jit::Function* function) {
+  PyObject* o = checked(method_object_type->tp_alloc(method_object_type, 0)).release();
+  new (&method_of(o)->owner) jit::Object(owner);
+  new (&method_of(o)->function) intrusive_ptr<jit::Function>(intrusive_ptr<jit::Function>::reclaim_copy(function));
+  return Object(o);
+}
+PyObject* method_call(PyObject* self, PyObject* args, PyObject* kwargs) {
+  const IValue owner(method_of(self)->owner._ivalue());
+  return call_function(*method_of(self)->function, &owner, args, kwargs);
+}
+
+// [(path, value)] of a list of pairs.
+template <class T, class F>
+Object pairs(const std::vector<std::pair<std::string, T>>& items, F&& convert) {
+  const Ref list = checked(PyList_New(0));
+  for (const auto& [name, value] : items) {
+    const Ref key = checked(Convert<std::string>::to(name)), object = checked(convert(value));
+    checked(PyList_Append(list.get(), checked(PyTuple_Pack(2, key.get(), object.get())).get()));
+  }
+  return Object(Ref::borrow(list.get()));
+}
+Object tensors(const std::vector<std::pair<std::string, Tensor>>& items) {
+  return pairs(items, [](const Tensor& t) { return wrap(t); });
+}
+Object modules(const std::vector<std::pair<std::string, jit::Module>>& items) {
+  return pairs(items, [](const jit::Module& m) { return wrap_object(m); });
+}
+
+// [(name, type, is parameter, is buffer)] in the order of slots.
+Object attributes_of(const jit::ClassType& type) {
+  const Ref list = checked(PyList_New(0));
+  for (const jit::ClassAttribute& a : type.attributes()) {
+    const Ref kind = checked(wrap_type(a.type));
+    checked(PyList_Append(list.get(), checked(Py_BuildValue("(sOOO)", a.name.c_str(), kind.get(), a.is_parameter ? Py_True : Py_False,
+                                                            a.is_buffer ? Py_True : Py_False))
+                                          .get()));
+  }
+  return Object(Ref::borrow(list.get()));
+}
+
+void init_methods(PyObject* module) {
+  static PyGetSetDef properties[] = {property("graph", [](PyObject* m) { return method_of(m)->function->graph(); }),
+                                     property("inlined_graph",
+                                              [](PyObject* m) {
+                                                auto g = method_of(m)->function->graph()->copy();
+                                                jit::inline_calls(g);
+                                                return g;
+                                              }),
+                                     property("schema", [](PyObject* m) { return method_of(m)->function->getSchema().str(); }),
+                                     property("name", [](PyObject* m) { return method_of(m)->function->name(); }),
+                                     property("__name__", [](PyObject* m) { return method_of(m)->function->name(); }),
+                                     property("qualified_name", [](PyObject* m) { return method_of(m)->function->qualname(); }),
+                                     property("function", [](PyObject* m) { return Object(wrap_function(method_of(m)->function)); }),
+                                     property("owner", [](PyObject* m) { return Object(wrap_object(method_of(m)->owner)); }),
+                                     {}};
+  PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(&method_dealloc)},
+                         {Py_tp_call, reinterpret_cast<void*>(&method_call)},
+                         {Py_tp_getset, properties},
+                         {Py_tp_doc, const_cast<char*>("A compiled method bound to its object.")},
+                         {0, nullptr}};
+  PyType_Spec spec{"cresset._C.ScriptMethod", sizeof(PyMethodOfObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+  method_object_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)).release());
+  checked(PyModule_AddObjectRef(module, "ScriptMethod", reinterpret_cast<PyObject*>(method_object_type)));
+}
+
+}  // namespace
+
+PyObject* wrap_object(jit::Object object) {
+  PyObject* o = checked(script_module_type->tp_alloc(script_module_type, 0)).release();
+  new (&reinterpret_cast<PyScriptModule*>(o)->object) jit::Object(std::move(object));
+  return o;
+}
+
+jit::Object object_of(PyObject* o) {
+  if (PyObject_TypeCheck(o, script_module_type)) return reinterpret_cast<PyScriptModule*>(o)->object;
+  if (PyType_Check(o)) return {};
+  static PyObject* name = interned("_c");
+  const Ref handle = Ref::steal(PyObject_GetAttr(o, name));
+  if (!handle) PyErr_Clear();
+  return handle && PyObject_TypeCheck(handle.get(), script_module_type) ? reinterpret_cast<PyScriptModule*>(handle.get())->object
+                                                                        : jit::Object();
+}
+
+void init_script_module(PyObject* module) {
+  init_methods(module);
+  static PyMethodDef methods[] = {
+      method("getattr", [](PyObject* m, std::string name) { return Object(to_python(module_of(m).attr(name), false)); }),
+      method("setattr",
+             [](PyObject* m, std::string name, PyObject* value) {
+               const jit::Module object = module_of(m);
+               const TypePtr type = object.type()->findAttribute(name);
+               object.setattr(name, type ? to_ivalue(value, *type, "attribute '" + name + "'") : IValue());
+             }),
+      method("hasattr", [](PyObject* m, std::string name) { return module_of(m).hasattr(name); }),
+      method("_is_attribute", [](PyObject* m, std::string name) { return module_of(m).type()->hasAttribute(name); }),
+      method("_get_method",
+             [](PyObject* m, std::string name) {
+               const jit::Method found = module_of(m).get_method(name);
+               return wrap_method(module_of(m), &found.function());
+             }),
+      method("_has_method", [](PyObject* m, std::string name) { return module_of(m).find_method(name).has_value(); }),
+      method("_method_names",
+             [](PyObject* m) {
+               std::vector<std::string> names;
+               for (jit::Function* f : module_of(m).type()->methods()) names.push_back(f->name());
+               return names;
+             }),
+      method("_type", [](PyObject* m) { return TypePtr(module_of(m).type()); }),
+      method("_attributes", [](PyObject* m) { return attributes_of(*module_of(m).type()); }),
+      method("_constants",
+             [](PyObject* m) { return pairs(module_of(m).type()->constants(), [](const IValue& v) { return to_python(v, false); }); }),
+      method("named_parameters",
+             [](PyObject* m, std::optional<bool> recurse) { return tensors(module_of(m).named_parameters(recurse.value_or(true))); }),
+      method("named_buffers",
+             [](PyObject* m, std::optional<bool> recurse) { return tensors(module_of(m).named_buffers(recurse.value_or(true))); }),
+      method("named_modules", [](PyObject* m) { return modules(module_of(m).named_modules()); }),
+      method("named_children", [](PyObject* m) { return modules(module_of(m).named_children()); }),
+      method("_register_attribute",
+             [](PyObject* m, std::string name, TypePtr type, PyObject* value, std::optional<bool> parameter, std::optional<bool> buffer) {
+               IValue v = to_ivalue(value, *type, "attribute '" + name + "'");
+               module_of(m).register_attribute(name, std::move(type), std::move(v), parameter.value_or(false), buffer.value_or(false));
+             }),
+      method("copy", [](PyObject* m) { return Object(wrap_object(module_of(m).copy())); }),
+      method("deepcopy", [](PyObject* m) { return Object(wrap_object(module_of(m).deepcopy())); }),
+      method(
+          "clone", [](PyObject* m) { return Object(wrap_object(module_of(m).clone())); }, "A copy with classes of its own."),
+      method("qualified_name", [](PyObject* m) { return module_of(m).type()->name; }),
+      method(
+          "_id", [](PyObject* m) { return reinterpret_cast<int64_t>(module_of(m)._ivalue().get()); }, "Equal for handles of one object."),
+      {}};
+  PyType_Slot slots[] = {
+      {Py_tp_dealloc, reinterpret_cast<void*>(&module_dealloc)},
+      {Py_tp_richcompare, reinterpret_cast<void*>(+[](PyObject* a, PyObject* b, int op) -> PyObject* {
+         if (Py_TYPE(a) != Py_TYPE(b) || (op != Py_EQ && op != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
+         return PyBool_FromLong((reinterpret_cast<PyScriptModule*>(a)->object == reinterpret_cast<PyScriptModule*>(b)->object) ==
+                                (op == Py_EQ));
+       })},
+      {Py_tp_hash, reinterpret_cast<void*>(+[](PyObject* o) {
+         return static_cast<Py_hash_t>(reinterpret_cast<uintptr_t>(reinterpret_cast<PyScriptModule*>(o)->object._ivalue().get()) >> 4);
+       })},
+      {Py_tp_methods, methods},
+      {Py_tp_doc, const_cast<char*>("An object of a script's class: attributes, methods, submodules.")},
+      {0, nullptr}};
+  PyType_Spec spec{"cresset._C.ScriptModule", sizeof(PyScriptModule), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+  script_module_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)).release());
+  checked(PyModule_AddObjectRef(module, "ScriptModule", reinterpret_cast<PyObject*>(script_module_type)));
+}
+
+}  // namespace cresset::python

@@ -1,0 +1,516 @@
+// Python objects while a script is compiled.
+#include "python/script_values.h"
+
+#include <mutex>
+
+#include <cresset/dispatch/custom_class.h>
+#include <cresset/ir/interpreter.h>
+#include <cresset/ir/operator.h>
+
+#include "python/convert.h"
+#include "python/script_convert.h"
+
+namespace cresset::python {
+
+using jit::CallArgument;
+using jit::GraphFunction;
+using jit::script_error;
+using jit::SourceRange;
+using jit::SugaredValue;
+using jit::SugaredValuePtr;
+using Arguments = std::vector<CallArgument>;
+
+namespace {
+
+// Calls a method of a Python object; its exception goes through the compiler as a C++ one.
+template <class... A>
+Ref ask(PyObject* object, const char* method, A... arguments) {
+  const Ref name = checked(PyUnicode_InternFromString(method));
+  Ref result = Ref::steal(PyObject_CallMethodObjArgs(object, name.get(), arguments..., nullptr));
+  if (!result) throw_python_error();
+  return result;
+}
+Ref text_object(const std::string& s) { return checked(PyUnicode_FromStringAndSize(s.data(), static_cast<Py_ssize_t>(s.size()))); }
+Ref names_module() { return checked(PyImport_ImportModule("cresset.jit._names")); }
+
+PyObject* item(PyObject* tuple, Py_ssize_t i) { return PyTuple_GET_ITEM(tuple, i); }
+bool is_word(PyObject* thing, const char* word) { return PyUnicode_CompareWithASCIIString(item(thing, 0), word) == 0; }
+
+class PythonResolver final : public jit::Resolver {
+ public:
+  explicit PythonResolver(PyObject* resolver) : resolver_(std::make_shared<Held>(resolver)) {}
+  SugaredValuePtr resolveValue(const std::string& name, GraphFunction& m, const SourceRange& range) override {
+    const GilAcquire gil;
+    return to_sugared(ask(resolver_->get(), "value", text_object(name).get()).get(), range, m);
+  }
+  TypePtr resolveType(const std::string& name, const SourceRange& range) override {
+    const GilAcquire gil;
+    const Ref found = ask(resolver_->get(), "type", text_object(name).get());
+    if (found.get() == Py_None) return nullptr;
+    if (PyUnicode_Check(found.get())) script_error(range, to_text(found.get()));
+    return to_type(found.get());
+  }
+
+ private:
+  HeldPtr resolver_;
+};
+
+// ---- things
+
+/// An object that scripts cannot use: the reason is said where something is wanted of it.
+class UnusableValue final : public SugaredValue {
+ public:
+  explicit UnusableValue(std::string why) : why_(std::move(why)) {}
+  std::string kind() const override { return "python value"; }
+  Value* asValue(const SourceRange& range, GraphFunction&) override { script_error(range, why_); }
+  SugaredValuePtr attr(const SourceRange& range, GraphFunction&, const std::string&) override { script_error(range, why_); }
+  bool hasAttr(const SourceRange& range, GraphFunction&, const std::string&) override { script_error(range, why_); }
+  SugaredValuePtr call(const SourceRange& range, GraphFunction&, const Arguments&, const Arguments&, std::size_t) override {
+    script_error(range, why_);
+  }
+  SugaredValuePtr getitem(const SourceRange& range, GraphFunction&, const SugaredValuePtr&, const TypePtr&) override {
+    script_error(range, why_);
+  }
+  std::vector<SugaredValuePtr> asTuple(const SourceRange& range, GraphFunction&, std::optional<std::size_t>) override {
+    script_error(range, why_);
+  }
+  SugaredValuePtr iter(const SourceRange& range, GraphFunction&) override { script_error(range, why_); }
+
+ private:
+  std::string why_;
+};
+
+/// A Python module: attributes are looked up when a script names them.
+class NamespaceValue final : public SugaredValue {
+ public:
+  explicit NamespaceValue(PyObject* module) : module_(std::make_shared<Held>(module)) {}
+  std::string kind() const override { return "module"; }
+  SugaredValuePtr attr(const SourceRange& range, GraphFunction& m, const std::string& field) override {
+    const GilAcquire gil;
+    SugaredValuePtr found = find(range, m, field);
+    if (!found) script_error(range, "object has no attribute " + field);
+    return found;
+  }
+  bool hasAttr(const SourceRange& range, GraphFunction& m, const std::string& field) override {
+    const GilAcquire gil;
+    return find(range, m, field) != nullptr;
+  }
+
+ private:
+  SugaredValuePtr find(const SourceRange& range, GraphFunction& m, const std::string& field) {
+    return to_sugared(ask(names_module().get(), "attribute_thing", module_->get(), text_object(field).get()).get(), range, m);
+  }
+  HeldPtr module_;
+};
+
+/// A class, enum or named tuple with what Python knows of it: static methods and defaults of fields.
+class PythonClassValue final : public SugaredValue {
+ public:
+  PythonClassValue(TypePtr type, PyObject* cls, std::vector<std::pair<std::string, IValue>> defaults)
+      : type_(std::move(type)), cls_(std::make_shared<Held>(cls)), defaults_(std::move(defaults)), plain_(jit::class_value(type_)) {}
+  std::string kind() const override { return plain_->kind(); }
+  TypePtr asType() const override { return type_; }
+  Value* asValue(const SourceRange& range, GraphFunction& m) override { return plain_->asValue(range, m); }
+  SugaredValuePtr attr(const SourceRange& range, GraphFunction& m, const std::string& field) override {
+    if (type_->kind != TypeKind::Enum && cls_->get() != Py_None) {
+      const GilAcquire gil;
+      const Ref thing = ask(names_module().get(), "static_thing", cls_->get(), text_object(field).get());
+      if (thing.get() != Py_None) return to_sugared(thing.get(), range, m);
+    }
+    return plain_->attr(range, m, field);
+  }
+  SugaredValuePtr call(const SourceRange& range, GraphFunction& m, const Arguments& args, const Arguments& kwargs,
+                       std::size_t results) override {
+    const auto* named = dynamic_cast<const NamedTupleType*>(type_.get());
+    if (!named || defaults_.empty()) return plain_->call(range, m, args, kwargs, results);
+    Arguments all = kwargs;
+    for (std::size_t i = args.size(); i < named->fields.size(); ++i) {
+      const std::string& field = named->fields[i];
+      if (std::any_of(kwargs.begin(), kwargs.end(), [&](const CallArgument& a) { return a.name == field; })) continue;
+      for (const auto& [name, value] : defaults_)
+        if (name == field) all.push_back({range, jit::constant_value(value), field});
+    }
+    return plain_->call(range, m, args, all, results);
+  }
+  SugaredValuePtr getitem(const SourceRange& range, GraphFunction& m, const SugaredValuePtr& index, const TypePtr& hint) override {
+    return plain_->getitem(range, m, index, hint);
+  }
+  std::vector<SugaredValuePtr> asTuple(const SourceRange& range, GraphFunction& m, std::optional<std::size_t> size) override {
+    return plain_->asTuple(range, m, size);
+  }
+  SugaredValuePtr iter(const SourceRange& range, GraphFunction& m) override { return plain_->iter(range, m); }
+  std::optional<std::size_t> staticLen() const override { return plain_->staticLen(); }
+  Value* len(const SourceRange& range, GraphFunction& m) override { return plain_->len(range, m); }
+
+ private:
+  TypePtr type_;
+  HeldPtr cls_;
+  std::vector<std::pair<std::string, IValue>> defaults_;
+  SugaredValuePtr plain_;
+};
+
+// ---- functions that stay in Python
+
+std::mutex calls_mutex;
+// The functions of prim::PythonOp nodes by number, which is their attribute `id`.
+std::vector<HeldPtr>& python_calls() {
+  static auto& calls = *new std::vector<HeldPtr>();
+  return calls;
+}
+const Symbol kId = Symbol::attr("id");
+
+struct PythonParameter {
+  std::string name;
+  TypePtr type;
+  std::optional<IValue> default_value;
+};
+
+/// Left to Python (jit.ignore): a node that calls it, with the module first when it is a method.
+class PythonCallValue final : public SugaredValue {
+ public:
+  PythonCallValue(std::string name, PyObject* function, std::vector<PythonParameter> parameters, TypePtr returns, Value* self)
+      : name_(std::move(name)),
+        function_(std::make_shared<Held>(function)),
+        parameters_(std::move(parameters)),
+        returns_(std::move(returns)),
+        self_(self) {}
+  std::string kind() const override { return "python function"; }
+  SugaredValuePtr call(const SourceRange& range, GraphFunction& m, const Arguments& args, const Arguments& kwargs, std::size_t) override {
+    Graph& g = *m.graph();
+    std::vector<Value*> inputs;
+    if (self_) inputs.push_back(self_);
+    if (args.size() > parameters_.size())
+      script_error(range, name_ + "() expected at most " + std::to_string(parameters_.size()) + " argument(s) but received " +
+                              std::to_string(args.size()));
+    for (const CallArgument& k : kwargs)
+      if (std::none_of(parameters_.begin(), parameters_.end(), [&](const PythonParameter& p) { return p.name == k.name; }))
+        script_error(k.range, name_ + "(): Unknown keyword argument '" + k.name + "'");
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      const PythonParameter& p = parameters_[i];
+      Value* v = i < args.size() ? args[i].value->asValue(args[i].range, m) : nullptr;
+      for (const CallArgument& k : kwargs)
+        if (k.name == p.name) v = k.value->asValue(k.range, m);
+      if (!v && !p.default_value) script_error(range, name_ + "() is missing value for argument '" + p.name + "'");
+      if (!v) v = jit::constant_value(*p.default_value)->asValue(range, m);
+      if (!v->type()->is_subtype_of(*p.type))
+        script_error(range, name_ + "(): Expected a value of type '" + p.type->annotation_str() + "' for argument '" + p.name +
+                                "' but instead found type '" + v->type()->annotation_str() + "'.");
+      inputs.push_back(v);
+    }
+    Node* n = g.insertNode(g.create(jit::prim::PythonOp, inputs, 1));
+    n->setSourceRange(range);
+    n->s_(jit::attr::name, name_)->i_(kId, remember());
+    n->output()->setType(returns_);
+    return jit::simple_value(n->output());
+  }
+
+ private:
+  int64_t remember() const {
+    const std::lock_guard lock(calls_mutex);
+    python_calls().push_back(function_);
+    return static_cast<int64_t>(python_calls().size()) - 1;
+  }
+  std::string name_;
+  HeldPtr function_;
+  std::vector<PythonParameter> parameters_;
+  TypePtr returns_;
+  Value* self_;
+};
+
+void run_python_call(const Node& n, Stack& stack) {
+  HeldPtr function;
+  {
+    const std::lock_guard lock(calls_mutex);
+    const auto& calls = python_calls();
+    const int64_t id = n.hasAttribute(kId) ? n.i(kId) : -1;
+    CRESSET_CHECK(id >= 0 && id < static_cast<int64_t>(calls.size()), "the Python function of ", n.str(), " is not known in this process.");
+    function = calls[static_cast<std::size_t>(id)];
+  }
+  const GilAcquire gil;
+  try {
+    const std::size_t count = n.inputs().size(), first = stack.size() - count;
+    const Ref args = checked(PyTuple_New(static_cast<Py_ssize_t>(count)));
+    for (std::size_t i = 0; i < count; ++i)
+      PyTuple_SET_ITEM(args.get(), static_cast<Py_ssize_t>(i), checked(to_python(std::move(stack[first + i]), false)).release());
+    stack.resize(first);
+    const Ref result = checked(PyObject_CallObject(function->get(), args.get()));
+    stack.push_back(to_ivalue(result.get(), *n.output()->type(), "the result of '" + n.s(jit::attr::name) + "'"));
+  } catch (const ErrorAlreadySet&) {
+    throw_python_error();
+  }
+}
+
+SugaredValuePtr python_call_value(PyObject* thing, Value* self) {
+  const std::string name = to_text(item(thing, 1));
+  const auto names = Convert<std::vector<std::string>>::from(item(thing, 3));
+  const auto types = Convert<std::vector<TypePtr>>::from(item(thing, 4));
+  PyObject* defaults = item(thing, 5);
+  std::vector<PythonParameter> parameters;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    PythonParameter p{names[i], types[i], std::nullopt};
+    if (PyObject* value = PyDict_GetItemString(defaults, names[i].c_str())) p.default_value = to_ivalue(value, *types[i], name + "()");
+    parameters.push_back(std::move(p));
+  }
+  return std::make_shared<PythonCallValue>(name, item(thing, 2), std::move(parameters), to_type(item(thing, 6)), self);
+}
+
+std::vector<std::pair<std::string, IValue>> field_defaults(PyObject* dict, const Type& type) {
+  std::vector<std::pair<std::string, IValue>> out;
+  const auto* named = dynamic_cast<const NamedTupleType*>(&type);
+  if (!named) return out;
+  for (std::size_t i = 0; i < named->fields.size(); ++i)
+    if (PyObject* value = PyDict_GetItemString(dict, named->fields[i].c_str()))
+      out.emplace_back(named->fields[i], to_ivalue(value, *named->contained[i], named->name));
+  return out;
+}
+
+// ---- modules
+
+/// keys(), values(), items() and `in` of containers of modules.
+class ContainerMethod final : public SugaredValue {
+ public:
+  using Run = std::function<SugaredValuePtr(const SourceRange&, GraphFunction&, const Arguments&)>;
+  explicit ContainerMethod(Run run) : run_(std::move(run)) {}
+  std::string kind() const override { return "method"; }
+  SugaredValuePtr call(const SourceRange& range, GraphFunction& m, const Arguments& args, const Arguments&, std::size_t) override {
+    return run_(range, m, args);
+  }
+
+ private:
+  Run run_;
+};
+
+class ModuleValue final : public SugaredValue {
+ public:
+  ModuleValue(Value* self, HeldPtr concrete) : self_(self), concrete_(std::move(concrete)) {
+    const GilAcquire gil;
+    const Ref keys = ask(concrete_->get(), "container_keys");
+    if (keys.get() != Py_None) keys_ = Convert<std::vector<std::string>>::from(keys.get());
+    if (keys_) is_dict_ = PyObject_IsTrue(ask(concrete_->get(), "is_dict").get()) == 1;
+  }
+  std::string kind() const override { return "module"; }
+  Value* asValue(const SourceRange&, GraphFunction&) override { return self_; }
+
+  SugaredValuePtr attr(const SourceRange& range, GraphFunction& m, const std::string& field) override {
+    if (SugaredValuePtr method = container_method(field)) return method;
+    const GilAcquire gil;
+    const Ref found = ask(concrete_->get(), "attribute", text_object(field).get());
+    if (PyUnicode_Check(found.get())) script_error(range, to_text(found.get()));
+    if (is_word(found.get(), "submodule")) return module_value(get(range, m, field), std::make_shared<Held>(item(found.get(), 1)));
+    if (is_word(found.get(), "value")) return jit::simple_value(get(range, m, field));
+    if (is_word(found.get(), "method")) return jit::method_value(self_, to_text(item(found.get(), 1)));
+    if (is_word(found.get(), "getter")) return jit::method_value(self_, to_text(item(found.get(), 1)))->call(range, m, {}, {}, 1);
+    if (is_word(found.get(), "list")) return list_of_attributes(range, m, item(found.get(), 1));
+    if (is_word(found.get(), "python")) return python_call_value(found.get(), item(found.get(), 7) == Py_True ? self_ : nullptr);
+    return to_sugared(found.get(), range, m);
+  }
+  bool hasAttr(const SourceRange&, GraphFunction&, const std::string& field) override {
+    const GilAcquire gil;
+    return PyObject_IsTrue(ask(concrete_->get(), "has_attribute", text_object(field).get()).get()) == 1;
+  }
+  void setAttr(const SourceRange& range, GraphFunction& m, const std::string& field, Value* v) override {
+    {
+      const GilAcquire gil;
+      const Ref setter = ask(concrete_->get(), "setter", text_object(field).get());
+      if (setter.get() != Py_None) {
+        jit::method_value(self_, to_text(setter.get()))->call(range, m, {{range, jit::simple_value(v), ""}}, {}, 0);
+        return;
+      }
+    }
+    const auto cls = self_->type()->expect<jit::ClassType>();
+    if (!cls->hasAttribute(field))
+      script_error(range, "Tried to set nonexistent attribute: " + field + ". Did you forget to initialize it in __init__()?");
+    jit::simple_value(self_)->setAttr(range, m, field, v);
+  }
+  SugaredValuePtr call(const SourceRange& range, GraphFunction& m, const Arguments& args, const Arguments& kwargs,
+                       std::size_t results) override {
+    Ref before, after;
+    {
+      const GilAcquire gil;
+      before = ask(concrete_->get(), "hook_functions", Py_True);
+      after = ask(concrete_->get(), "hook_functions", Py_False);
+    }
+    const SugaredValuePtr forward = attr(range, m, "forward");
+    if (PyList_GET_SIZE(before.get()) + PyList_GET_SIZE(after.get()) == 0) return forward->call(range, m, args, kwargs, results);
+    return call_with_hooks(range, m, args, kwargs, forward, before.get(), after.get());
+  }
+
+  std::vector<SugaredValuePtr> asTuple(const SourceRange& range, GraphFunction& m, std::optional<std::size_t> size) override {
+    require_container(range);
+    if (size && *size != keys_->size())
+      script_error(range, "Provided " + std::to_string(*size) + " names for a container of " + std::to_string(keys_->size()) + " modules");
+    return is_dict_ ? key_values() : elements(range, m);
+  }
+  SugaredValuePtr iter(const SourceRange& range, GraphFunction& m) override {
+    require_container(range);
+    return jit::tuple_value(asTuple(range, m, std::nullopt));
+  }
+  std::optional<std::size_t> staticLen() const override { return keys_ ? std::optional(keys_->size()) : std::nullopt; }
+  Value* len(const SourceRange& range, GraphFunction& m) override {
+    require_container(range);
+    return m.graph()->insertConstant(static_cast<int64_t>(keys_->size()), range);
+  }
+  SugaredValuePtr getitem(const SourceRange& range, GraphFunction& m, const SugaredValuePtr& index, const TypePtr& hint) override {
+    if (!keys_) return attr(range, m, "__getitem__")->call(range, m, {{range, index, ""}}, {}, 1);
+    std::optional<IValue> at = index->asConstant();
+    if (!at) at = jit::toIValue(index->asValue(range, m));
+    if (at && is_dict_ && at->isString()) {
+      if (std::find(keys_->begin(), keys_->end(), at->toStringRef()) == keys_->end())
+        script_error(range, "Key Error, " + at->toStringRef());
+      return attr(range, m, at->toStringRef());
+    }
+    if (at && !is_dict_ && at->isInt()) {
+      const auto n = static_cast<int64_t>(keys_->size());
+      const int64_t i = at->toInt() < 0 ? at->toInt() + n : at->toInt();
+      if (i < 0 || i >= n)
+        script_error(range, "index " + std::to_string(at->toInt()) + " is out of range of a container of " + std::to_string(n));
+      return attr(range, m, (*keys_)[static_cast<std::size_t>(i)]);
+    }
+    if (hint && hint->kind == TypeKind::Interface) return dynamic_item(range, m, index, hint);
+    script_error(range, std::string("Unable to extract string literal index. ModuleDict indexing is only supported with string literals. "
+                                    "ModuleList and Sequential indexing is only supported with integer literals. For example, "
+                                    "'i = 4; self.layers[i](x)' will fail because i is not a literal. Enumeration is supported, e.g. "
+                                    "'for index, v in enumerate(self): out = v(inp)'"));
+  }
+
+ private:
+  Value* get(const SourceRange& range, GraphFunction& m, const std::string& field) {
+    Node* n = m.graph()->insertNode(m.graph()->createGetAttr(self_, field));
+    n->setSourceRange(range);
+    return n->output();
+  }
+  SugaredValuePtr list_of_attributes(const SourceRange& range, GraphFunction& m, PyObject* names) {
+    std::vector<Value*> values;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i) values.push_back(get(range, m, to_text(item(names, i))));
+    Node* n = m.graph()->insertNode(m.graph()->createList(basic_type(TypeKind::Tensor), values));
+    return jit::simple_value(n->setSourceRange(range)->output());
+  }
+  void require_container(const SourceRange& range) const {
+    if (!keys_) script_error(range, "Only ModuleList, Sequential, ModuleDict, ParameterList, and ParameterDict modules can be iterated");
+  }
+  std::vector<SugaredValuePtr> key_values() const {
+    std::vector<SugaredValuePtr> out;
+    for (const std::string& k : *keys_) out.push_back(jit::constant_value(k));
+    return out;
+  }
+  std::vector<SugaredValuePtr> elements(const SourceRange& range, GraphFunction& m) {
+    std::vector<SugaredValuePtr> out;
+    for (const std::string& k : *keys_) out.push_back(attr(range, m, k));
+    return out;
+  }
+  SugaredValuePtr container_method(const std::string& field) {
+    if (!keys_) return nullptr;
+    const auto self = std::static_pointer_cast<ModuleValue>(shared_from_this());
+    if (field == "__len__")
+      return std::make_shared<ContainerMethod>([self](const SourceRange&, GraphFunction&, const Arguments&) {
+        return jit::constant_value(static_cast<int64_t>(self->keys_->size()));
+      });
+    if (!is_dict_) return nullptr;
+    if (field == "keys")
+      return std::make_shared<ContainerMethod>(
+          [self](const SourceRange&, GraphFunction&, const Arguments&) { return jit::tuple_value(self->key_values()); });
+    if (field == "values")
+      return std::make_shared<ContainerMethod>(
+          [self](const SourceRange& range, GraphFunction& m, const Arguments&) { return jit::tuple_value(self->elements(range, m)); });
+    if (field == "items")
+      return std::make_shared<ContainerMethod>([self](const SourceRange& range, GraphFunction& m, const Arguments&) {
+        std::vector<SugaredValuePtr> pairs = self->key_values();
+        const auto values = self->elements(range, m);
+        for (std::size_t i = 0; i < pairs.size(); ++i) pairs[i] = jit::tuple_value({pairs[i], values[i]});
+        return jit::tuple_value(std::move(pairs));
+      });
+    if (field == "__contains__")
+      return std::make_shared<ContainerMethod>([self](const SourceRange& range, GraphFunction& m, const Arguments& args) {
+        std::optional<IValue> key = args.at(0).value->asConstant();
+        if (!key) key = jit::toIValue(args[0].value->asValue(range, m));
+        if (!key || !key->isString()) script_error(range, "'in' with ModuleDict is only supported with string literals");
+        return jit::constant_value(std::find(self->keys_->begin(), self->keys_->end(), key->toStringRef()) != self->keys_->end());
+      });
+    return nullptr;
+  }
+  // An index that is only known when the script runs: every element has the interface's methods.
+  SugaredValuePtr dynamic_item(const SourceRange& range, GraphFunction& m, const SugaredValuePtr& index, const TypePtr& hint) {
+    const auto cls = self_->type()->expect<jit::ClassType>();
+    for (const std::string& k : *keys_) {
+      std::string why;
+      if (!cls->getAttribute(k)->is_subtype_of(*hint, &why))
+        script_error(range, "Attribute " + k + " is not of annotated type " + hint->annotation_str() + ": " + why);
+    }
+    Graph& g = *m.graph();
+    Node* n = g.insertNode(g.create(Symbol::fromQualString("prim::ModuleContainerIndex"), {self_, index->asValue(range, m)}));
+    n->setSourceRange(range);
+    n->output()->setType(hint);
+    return jit::simple_value(n->output());
+  }
+  // before(self, inputs) may give new inputs, after(self, inputs, result) a new result.
+  SugaredValuePtr call_with_hooks(const SourceRange& range, GraphFunction& m, const Arguments& args, const Arguments& kwargs,
+                                  const SugaredValuePtr& forward, PyObject* before, PyObject* after) {
+    if (!kwargs.empty()) script_error(range, "modules with hooks take no keyword arguments in scripts");
+    Graph& g = *m.graph();
+    std::vector<Value*> values;
+    for (const CallArgument& a : args) values.push_back(a.value->asValue(a.range, m));
+    Value* inputs = g.insertNode(g.createTuple(values))->output();
+    const SugaredValuePtr self = jit::simple_value(self_);
+    const auto run = [&](PyObject* function, std::vector<Value*> arguments) {
+      Arguments all{{range, self, ""}};
+      for (Value* v : arguments) all.push_back({range, jit::simple_value(v), ""});
+      const GilAcquire gil;
+      return jit::function_value(reinterpret_cast<PyFunction*>(function)->function)->call(range, m, all, {}, 1)->asValue(range, m);
+    };
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(before); ++i) {
+      Value* changed = run(PyList_GET_ITEM(before, i), {inputs});
+      if (changed->type()->kind == TypeKind::None) continue;
+      inputs = changed->type()->kind == TypeKind::Tuple ? changed : g.insertNode(g.createTuple({changed}))->output();
+    }
+    Arguments unpacked;
+    for (Value* v : g.insertNode(g.createTupleUnpack(inputs))->outputs()) unpacked.push_back({range, jit::simple_value(v), ""});
+    Value* result = forward->call(range, m, unpacked, {}, 1)->asValue(range, m);
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(after); ++i) {
+      Value* changed = run(PyList_GET_ITEM(after, i), {inputs, result});
+      if (changed->type()->kind != TypeKind::None) result = changed;
+    }
+    return jit::simple_value(result);
+  }
+
+  Value* self_;
+  HeldPtr concrete_;
+  std::optional<std::vector<std::string>> keys_;  // of containers
+  bool is_dict_ = false;
+};
+
+}  // namespace
+
+void install_python_calls() { jit::set_python_op_handler(&run_python_call); }
+
+jit::ResolverPtr python_resolver(PyObject* resolver) { return std::make_shared<PythonResolver>(resolver); }
+SugaredValuePtr module_value(Value* self, HeldPtr concrete) { return std::make_shared<ModuleValue>(self, std::move(concrete)); }
+
+SugaredValuePtr to_sugared(PyObject* thing, const SourceRange& range, GraphFunction& m) {
+  if (thing == Py_None) return nullptr;
+  CRESSET_CHECK_TYPE(PyTuple_Check(thing) && PyTuple_GET_SIZE(thing) >= 2, "a thing was required (cresset.jit._names).");
+  PyObject* what = item(thing, 1);
+  if (is_word(thing, "operator")) return jit::builtin_function(Symbol::fromQualString(to_text(what)));
+  if (is_word(thing, "function")) return jit::function_value(reinterpret_cast<PyFunction*>(what)->function);
+  if (is_word(thing, "namespace")) return std::make_shared<NamespaceValue>(what);
+  if (is_word(thing, "type")) return jit::type_value(to_type(what));
+  if (is_word(thing, "constant")) return jit::constant_value(to_ivalue(what, *to_type(item(thing, 2)), "constant"));
+  if (is_word(thing, "error")) return std::make_shared<UnusableValue>(to_text(what));
+  if (is_word(thing, "python")) return python_call_value(thing, nullptr);
+  if (is_word(thing, "native")) {
+    const std::string name = to_text(what);
+    return jit::special_form(name);
+  }
+  if (is_word(thing, "class")) {
+    TypePtr type = to_type(what);
+    auto defaults = field_defaults(item(thing, 3), *type);
+    return std::make_shared<PythonClassValue>(std::move(type), item(thing, 2), std::move(defaults));
+  }
+  if (is_word(thing, "tuple")) {
+    std::vector<SugaredValuePtr> parts;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(what); ++i) parts.push_back(to_sugared(item(what, i), range, m));
+    return jit::tuple_value(std::move(parts));
+  }
+  CRESSET_THROW(TypeError, "unknown kind of thing: ", to_text(item(thing, 0)));
+}
+
+}  // namespace cresset::python
