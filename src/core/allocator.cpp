@@ -12,6 +12,8 @@
 #include <mutex>
 #include <vector>
 
+#include "core/memory_watch.h"
+
 #if defined(__SANITIZE_ADDRESS__)
 #define CRESSET_CACHE_BLOCKS 0  // let the sanitizer see every allocation
 #else
@@ -19,6 +21,9 @@
 #endif
 
 namespace cresset {
+
+constinit std::atomic<detail::MemoryWatcher> detail::memory_watcher{nullptr};
+
 namespace {
 
 constexpr std::size_t kAlignment = 64;
@@ -158,11 +163,13 @@ struct CPUAllocator final : Allocator {
     // The size is stored in front of the block, one alignment step before the data.
     auto* base = static_cast<char*>(alloc_cpu(n + kAlignment));
     std::memcpy(base, &n, sizeof n);
+    detail::memory_changed(base + kAlignment, static_cast<int64_t>(n), kCPU);
     return DataPtr(base + kAlignment, base, &release, kCPU);
   }
   static void release(void* base) {
     std::size_t n;
     std::memcpy(&n, base, sizeof n);
+    detail::memory_changed(static_cast<char*>(base) + kAlignment, -static_cast<int64_t>(n), kCPU);
     free_cpu_sized(base, n + kAlignment);
   }
 };

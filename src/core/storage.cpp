@@ -6,10 +6,26 @@
 #include <atomic>
 #include <cstring>
 
+#include "core/memory_watch.h"
+
 namespace cresset {
+namespace {
+
+void* allocate_watched(std::size_t n) {
+  if (n == 0) return nullptr;
+  void* p = alloc_cpu(n);
+  detail::memory_changed(p, static_cast<int64_t>(n), kCPU);
+  return p;
+}
+void free_watched(void* p, std::size_t n) noexcept {
+  detail::memory_changed(p, -static_cast<int64_t>(n), kCPU);
+  free_cpu_sized(p, n);
+}
+
+}  // namespace
 
 StorageImpl::StorageImpl(use_byte_size_t, std::size_t nbytes)
-    : data_(nbytes ? alloc_cpu(nbytes) : nullptr, Device(kCPU)),
+    : data_(allocate_watched(nbytes), Device(kCPU)),
       nbytes_(nbytes),
       allocator_(GetCPUAllocator()),
       resizable_(true),
@@ -18,7 +34,7 @@ StorageImpl::StorageImpl(use_byte_size_t, std::size_t nbytes)
 
 void StorageImpl::free_sized() noexcept {
   if (!sized_cpu_) return;
-  free_cpu_sized(data_.get(), allocated_);
+  free_watched(data_.get(), allocated_);
   sized_cpu_ = false;
 }
 
@@ -45,7 +61,7 @@ DataPtr StorageImpl::set_data_ptr(DataPtr p) {
         block->p, block,
         [](void* c) {
           auto* b = static_cast<Block*>(c);
-          free_cpu_sized(b->p, b->n);
+          free_watched(b->p, b->n);
           delete b;
         },
         data_.device());
@@ -61,7 +77,7 @@ void StorageImpl::resize_bytes(std::size_t nbytes) {
   CRESSET_CHECK(resizable_ && allocator_, "Trying to resize storage that is not resizable");
   CRESSET_CHECK(device_type() == kCPU, "resize_: storage on ", device(), " is resized by its backend's resize_ kernel, which is missing.");
   if (nbytes > (sized_cpu_ ? allocated_ : nbytes_) || !sized_cpu_) {
-    void* fresh = nbytes ? alloc_cpu(nbytes) : nullptr;
+    void* fresh = allocate_watched(nbytes);
     if (fresh && data_.get()) std::memcpy(fresh, data_.get(), std::min(nbytes, nbytes_));
     free_sized();
     data_ = DataPtr(fresh, Device(kCPU));
