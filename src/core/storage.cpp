@@ -11,14 +11,22 @@
 namespace cresset {
 namespace {
 
-void* allocate_watched(std::size_t n) {
-  if (n == 0) return nullptr;
+// The slow paths are functions of their own so that the quick ones need no stack frame.
+CRESSET_NOINLINE void* allocate_and_tell(std::size_t n) {
   void* p = alloc_cpu(n);
   detail::memory_changed(p, static_cast<int64_t>(n), kCPU);
   return p;
 }
-void free_watched(void* p, std::size_t n) noexcept {
+CRESSET_NOINLINE void free_and_tell(void* p, std::size_t n) noexcept {
   detail::memory_changed(p, -static_cast<int64_t>(n), kCPU);
+  free_cpu_sized(p, n);
+}
+CRESSET_ALWAYS_INLINE void* allocate_watched(std::size_t n) {
+  if (n == 0) return nullptr;
+  return CRESSET_UNLIKELY(detail::memory_is_watched()) ? allocate_and_tell(n) : alloc_cpu(n);
+}
+CRESSET_ALWAYS_INLINE void free_watched(void* p, std::size_t n) noexcept {
+  if (CRESSET_UNLIKELY(detail::memory_is_watched())) return free_and_tell(p, n);
   free_cpu_sized(p, n);
 }
 

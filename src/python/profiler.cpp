@@ -11,10 +11,12 @@ namespace {
 
 constexpr int kDeepestStack = 64;
 
-/// "file.py(12): function" for each Python frame of this thread, the innermost first; nothing without the interpreter lock.
+/// "file.py(12): function" for each Python frame of this thread, the innermost first. A thread that runs Python may have given the
+/// interpreter lock away for this operator; threads that only work for one never ask for it, as that one may wait for them with the lock.
 std::vector<std::string> python_stack() {
   std::vector<std::string> out;
-  if (!Py_IsInitialized() || !PyGILState_Check()) return out;
+  if (!Py_IsInitialized() || !PyGILState_GetThisThreadState()) return out;
+  const GilAcquire gil;
   Ref frame = Ref::steal(Py_XNewRef(reinterpret_cast<PyObject*>(PyEval_GetFrame())));
   for (int i = 0; frame && i < kDeepestStack; ++i) {
     auto* f = reinterpret_cast<PyFrameObject*>(frame.get());

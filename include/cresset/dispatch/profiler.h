@@ -40,10 +40,10 @@ enum class Scope : uint8_t {
 };
 
 struct Options {
-  bool record_shapes = false;        // inputs: sizes, strides, types and values
-  bool profile_memory = false;       // storages that come and go
-  bool with_stack = false;           // the Python frames that called an operator
-  std::optional<DeviceType> device;  // also measure time on the devices of this kind
+  bool record_shapes = false;             // inputs: sizes, strides, types and values
+  bool profile_memory = false;            // storages that come and go
+  bool with_stack = false;                // the Python frames that called an operator
+  std::optional<DeviceType> device = {};  // also measure time on the devices of this kind
 };
 
 /// One input of a recorded call.

@@ -47,11 +47,11 @@ class _Columns:
 
 def _fitting(values, limit):
     width = max(len(v) for v in values) + 4
-    return width if limit is None or limit < 0 else min(width, limit)
+    return width if limit is None else min(width, limit)
 
 
 def _cut(text, limit):
-    return text[: limit - 3] + "..." if limit is not None and limit >= 0 and len(text) >= limit - 3 else text
+    return text[: limit - 3] + "..." if limit is not None and len(text) >= limit - 3 else text
 
 
 def _flop_scale(events):
@@ -88,15 +88,13 @@ def table(
         if device:
             columns.add(f"{device} Mem", f"Self {device} Mem")
     columns.add("# of Calls")
-    if any(e.node_id != -1 for e in events):
+    with_nodes = any(e.node_id != -1 for e in events)
+    if with_nodes:
         columns.add("Node ID")
-    with_nodes = columns.titles[-1] == "Node ID"
     if with_shapes:
         columns.add("Input Shapes", width=_fitting([str(e.input_shapes) for e in events], max_shapes_width))
     if src_width is not None:
-        columns.add("Source Location", width=src_width)
-        shown = f"{'Source Location':<{src_width}}"
-        columns.titles[-1] = shown
+        columns.add(f"{'Source Location':<{src_width}}", width=src_width)
     if flops:
         columns.add(flops[1])
 
@@ -133,10 +131,11 @@ def table(
         return row
 
     lines = []
+    double_rule = "=" * (len(columns.rule()) - len(_GAP))
     if header is not None:
-        lines += ["=" * len(columns.rule()), header]
+        lines += [double_rule, header]
     if top_level_only:
-        lines += ["=" * len(columns.rule()), "This report only display top-level ops statistics"]
+        lines += [double_rule, "This report only display top-level ops statistics"]
     lines += [columns.rule(), columns.line(columns.titles), columns.rule()]
     shown = 0
     for e in events:

@@ -9,11 +9,15 @@ import socket
 MEMORY = "[memory]"  # the name of events of memory
 
 
+def _at(us):
+    return round(us, 3)
+
+
 def _metadata(kind, pid, tid, **args):
     return {"ph": "M", "name": kind, "ts": 0, "pid": pid, "tid": tid, "args": args}
 
 
-def _call(event, number, pid, at):
+def _call(event, number, pid):
     args = {"External id": event.id, "Ev Idx": number}
     if event.sequence_nr >= 0:
         args |= {"Sequence number": event.sequence_nr, "Fwd thread id": event.fwd_thread}
@@ -31,22 +35,22 @@ def _call(event, number, pid, at):
         args["Overload name"] = event.overload_name
     return {
         "ph": "X", "cat": "user_annotation" if event.is_user_annotation else "cpu_op", "name": event.trace_name, "pid": pid,
-        "tid": event.os_thread, "ts": at(event.time_range.start), "dur": round(event.time_range.elapsed_us(), 3), "args": args,
+        "tid": event.os_thread, "ts": _at(event.time_range.start), "dur": round(event.time_range.elapsed_us(), 3), "args": args,
     }  # fmt: skip
 
 
-def _memory(event, number, pid, at, totals):
+def _memory(event, number, pid, totals):
     device = (int(event.device_type), event.device_index)
     nbytes = event.cpu_memory_usage or event.device_memory_usage
     totals[device] = totals.get(device, 0) + nbytes
     return {
         "ph": "i", "s": "t", "cat": "cpu_instant_event", "name": MEMORY, "pid": pid, "tid": event.os_thread,
-        "ts": at(event.time_range.start),
+        "ts": _at(event.time_range.start),
         "args": {"Bytes": nbytes, "Total Allocated": totals[device], "Device Type": device[0], "Device Id": device[1], "Ev Idx": number},
     }  # fmt: skip
 
 
-def _flows(events, pid, at):
+def _flows(events, pid):
     """Arrows from forward operators to the backward steps that belong to them: the innermost operator with the number."""
     forward, backward = {}, []
     for e in events:
@@ -61,11 +65,11 @@ def _flows(events, pid, at):
         if source is None:
             continue
         common = {"id": number, "pid": pid, "cat": "fwdbwd", "name": "fwdbwd"}
-        yield {"ph": "s", "tid": source.os_thread, "ts": at(source.time_range.start), **common}
-        yield {"ph": "f", "bp": "e", "tid": step.os_thread, "ts": at(step.time_range.start), **common}
+        yield {"ph": "s", "tid": source.os_thread, "ts": _at(source.time_range.start), **common}
+        yield {"ph": "f", "bp": "e", "tid": step.os_thread, "ts": _at(step.time_range.start), **common}
 
 
-def _kernels(events, at):
+def _kernels(events):
     """Rows of devices: one process a device, a bar for each piece of work that was measured there."""
     seen = set()
     for e in events:
@@ -75,26 +79,26 @@ def _kernels(events, at):
                 seen.add(row)
                 yield _metadata("process_name", row, 0, name=row)
             yield {
-                "ph": "X", "cat": "kernel", "name": k.name, "pid": row, "tid": 0, "ts": at(e.time_range.start), "dur": round(k.duration, 3),
+                "ph": "X", "cat": "kernel", "name": k.name, "pid": row, "tid": 0, "ts": _at(e.time_range.start), "dur": round(k.duration, 3),
                 "args": {"External id": e.id, "device": k.device},
             }  # fmt: skip
 
 
-def trace_of(events, memory=(), origin_us=0.0, metadata=None, options=None):
-    """The trace as a dictionary. `memory` are the events of all changes of memory; `origin_us` is added to times."""
+def trace_of(events, memory=(), wall_clock=0, metadata=None, options=None):
+    """The trace as a dictionary. `memory` are the events of all changes of memory; times count from `wall_clock`, nanoseconds since 1970."""
     pid = os.getpid()
-    at = lambda us: round(origin_us + us, 3)  # noqa: E731
     out = [_metadata("process_name", pid, 0, name="python"), _metadata("process_labels", pid, 0, labels="CPU")]
     for thread in dict.fromkeys(e.os_thread for e in itertools.chain(events, memory)):
         out.append(_metadata("thread_name", pid, thread, name=f"thread {thread} (python)"))
     calls = [e for e in events if e.name != MEMORY]
-    out += [_call(e, number, pid, at) for number, e in enumerate(calls)]
+    out += [_call(e, number, pid) for number, e in enumerate(calls)]
     totals = {}
-    out += [_memory(e, len(calls) + number, pid, at, totals) for number, e in enumerate(memory)]
-    out += _flows(calls, pid, at)
-    out += _kernels(calls, at)
+    out += [_memory(e, len(calls) + number, pid, totals) for number, e in enumerate(memory)]
+    out += _flows(calls, pid)
+    out += _kernels(calls)
     return {
-        "schemaVersion": 1, "deviceProperties": [], "host_name": socket.gethostname(), "displayTimeUnit": "ms", **(options or {}),
+        "schemaVersion": 1, "deviceProperties": [], "host_name": socket.gethostname(), "displayTimeUnit": "ms",
+        "baseTimeNanoseconds": wall_clock, **(options or {}),
         **(metadata or {}), "traceEvents": out,
     }  # fmt: skip
 

@@ -123,7 +123,7 @@ class profile:
         self.record_shapes = record_shapes or with_flops
         self.with_flops, self.profile_memory, self.with_stack, self.with_modules = with_flops, profile_memory, with_stack, with_modules
         self.acc_events = acc_events
-        self._threads, self._events, self._memory, self._origin_us, self._modules = None, None, None, 0.0, None
+        self._threads, self._events, self._memory, self._wall_clock, self._modules = None, None, None, 0, None
 
     def __repr__(self):
         return "<unfinished cresset.autograd.profile>" if self._unfinished() else repr(self.function_events)
@@ -153,8 +153,7 @@ class profile:
     def _stop(self):
         if self._modules is not None:
             self._modules.remove()
-        wall_clock, _, self._threads = _C._profiler_stop()
-        self._origin_us = wall_clock / 1e3
+        self._wall_clock, _, self._threads = _C._profiler_stop()
 
     def _unfinished(self):
         return not self.enabled or (self._threads is None and self._events is None)
@@ -217,7 +216,7 @@ class profile:
         names = ("record_shapes", "with_stack", "with_modules", "with_flops", "profile_memory")
         options = {name: 1 for name in names if getattr(self, name)}
         events = self.function_events
-        write_trace(path, events, memory=self._memory, origin_us=self._origin_us, options=options, metadata=metadata)
+        write_trace(path, events, memory=self._memory, wall_clock=self._wall_clock, options=options, metadata=metadata)
 
     def export_stacks(self, path, metric="self_cpu_time_total"):
         """EventList.export_stacks of all events; needs with_stack."""

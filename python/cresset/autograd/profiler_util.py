@@ -25,6 +25,8 @@ class DeviceType(enum.IntEnum):
     CPU = 0
     PrivateUse1 = 20
 
+    __str__ = enum.Enum.__str__
+
 
 class Interval:
     """From `start` to `end`."""
@@ -213,7 +215,7 @@ class EventList(list):
         """The events as text, a row each.
 
         `sort_by` is an attribute, the largest first: "cpu_time", "cpu_time_total", "self_cpu_time_total", "cpu_memory_usage",
-        "self_cpu_memory_usage", "count", and the same with device in place of cpu. -1 lifts the limits. `time_unit` is "s", "ms" or
+        "self_cpu_memory_usage", "count", and the same with device in place of cpu. A row_limit of -1 and widths of None are no limits. `time_unit` is "s", "ms" or
         "us"; by itself each time has its own.
         """
         events = self
