@@ -9,31 +9,8 @@
 #include "core/memory_watch.h"
 
 namespace cresset {
-namespace {
-
-// The slow paths are functions of their own so that the quick ones need no stack frame.
-CRESSET_NOINLINE void* allocate_and_tell(std::size_t n) {
-  void* p = alloc_cpu(n);
-  detail::memory_changed(p, static_cast<int64_t>(n), kCPU);
-  return p;
-}
-CRESSET_NOINLINE void free_and_tell(void* p, std::size_t n) noexcept {
-  detail::memory_changed(p, -static_cast<int64_t>(n), kCPU);
-  free_cpu_sized(p, n);
-}
-CRESSET_ALWAYS_INLINE void* allocate_watched(std::size_t n) {
-  if (n == 0) return nullptr;
-  return CRESSET_UNLIKELY(detail::memory_is_watched()) ? allocate_and_tell(n) : alloc_cpu(n);
-}
-CRESSET_ALWAYS_INLINE void free_watched(void* p, std::size_t n) noexcept {
-  if (CRESSET_UNLIKELY(detail::memory_is_watched())) return free_and_tell(p, n);
-  free_cpu_sized(p, n);
-}
-
-}  // namespace
-
 StorageImpl::StorageImpl(use_byte_size_t, std::size_t nbytes)
-    : data_(allocate_watched(nbytes), Device(kCPU)),
+    : data_(nbytes ? detail::alloc_storage(nbytes) : nullptr, Device(kCPU)),
       nbytes_(nbytes),
       allocator_(GetCPUAllocator()),
       resizable_(true),
@@ -42,7 +19,7 @@ StorageImpl::StorageImpl(use_byte_size_t, std::size_t nbytes)
 
 void StorageImpl::free_sized() noexcept {
   if (!sized_cpu_) return;
-  free_watched(data_.get(), allocated_);
+  detail::free_storage(data_.get(), allocated_);
   sized_cpu_ = false;
 }
 
@@ -69,7 +46,7 @@ DataPtr StorageImpl::set_data_ptr(DataPtr p) {
         block->p, block,
         [](void* c) {
           auto* b = static_cast<Block*>(c);
-          free_watched(b->p, b->n);
+          detail::free_storage(b->p, b->n);
           delete b;
         },
         data_.device());
@@ -85,7 +62,7 @@ void StorageImpl::resize_bytes(std::size_t nbytes) {
   CRESSET_CHECK(resizable_ && allocator_, "Trying to resize storage that is not resizable");
   CRESSET_CHECK(device_type() == kCPU, "resize_: storage on ", device(), " is resized by its backend's resize_ kernel, which is missing.");
   if (nbytes > (sized_cpu_ ? allocated_ : nbytes_) || !sized_cpu_) {
-    void* fresh = allocate_watched(nbytes);
+    void* fresh = nbytes ? detail::alloc_storage(nbytes) : nullptr;
     if (fresh && data_.get()) std::memcpy(fresh, data_.get(), std::min(nbytes, nbytes_));
     free_sized();
     data_ = DataPtr(fresh, Device(kCPU));

@@ -94,6 +94,7 @@ Own* own_log() {
     session->logs.push_back(log);
     log->number = static_cast<uint32_t>(session->logs.size());
   }
+  if (session->options.profile_memory) cresset::detail::watch_small_storages();
   if (!own) own = new Own();
   *own = {session->id, session, std::move(log)};
   return own;
@@ -172,7 +173,10 @@ void start(const Options& options) {
   session->id = sessions_made;
   session->wall_clock = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
   session->started = now();
-  if (options.profile_memory) cresset::detail::memory_watcher = &watch_memory;
+  if (options.profile_memory) {
+    cresset::detail::memory_watcher = &watch_memory;
+    cresset::detail::watch_small_storages();
+  }
   active_id.store(session->id, std::memory_order_release);
   impl::tls_set_dispatch_key_included(DispatchKey::PreDispatch, true);
 }

@@ -43,12 +43,21 @@ def _flops(name, shapes, values):
     count = _FLOPS.get(name)
     try:
         return count(shapes, values) if count else 0
-    except (IndexError, TypeError, ValueError):  # an unusual call: a batch without dimension, numbers in place of tensors
+    except (
+        IndexError,
+        TypeError,
+        ValueError,
+    ):  # an unusual call: a batch without dimension, numbers in place of tensors
         return 0
 
 
 # Frames that say how the call was made, not by whom.
-_MACHINERY = ("cresset/autograd/profiler.py", "cresset/nn/modules/_hooks.py", "cresset/optim/optimizer.py", "cresset/autograd/grad_mode.py")
+_MACHINERY = (
+    "cresset/autograd/profiler.py",
+    "cresset/nn/modules/_hooks.py",
+    "cresset/optim/optimizer.py",
+    "cresset/autograd/grad_mode.py",
+)
 
 
 def _short(frame):
@@ -133,7 +142,15 @@ def events_of(threads, *, use_device=None, profile_memory=False, with_flops=Fals
         events, measured = [], []
         for record in records:
             event, work = _event_of(
-                record, len(out) + len(events) + 1, number, os_thread, forward_threads, use_device, with_flops, with_shapes, short
+                record,
+                len(out) + len(events) + 1,
+                number,
+                os_thread,
+                forward_threads,
+                use_device,
+                with_flops,
+                with_shapes,
+                short,
             )
             parent = events[record[4]] if record[4] >= 0 else None
             # A range that ended before this one did is beside it, not around it.

@@ -73,7 +73,9 @@ def table(
     device = use_device.upper() if use_device else None
     with_shapes = any(e.input_shapes for e in events)
     with_overloads = any(getattr(e, "overload_name", "") for e in events)
-    src_width = _fitting([frame for e in events for frame in e.stack], max_src_width) if any(e.stack for e in events) else None
+    src_width = (
+        _fitting([frame for e in events for frame in e.stack], max_src_width) if any(e.stack for e in events) else None
+    )
     flops = _flop_scale(events) if with_flops else None
 
     columns = _Columns()

@@ -5,9 +5,17 @@ import importlib
 from .. import _C
 from ..autograd.grad_mode import _Decorator
 
-__all__ = ["EventList", "FunctionEvent", "FunctionEventAvg", "emit_itt", "emit_nvtx", "kineto_available", "profile", "record_function"]
+__all__ = ["emit_itt", "emit_nvtx", "kineto_available", "profile", "record_function"]
 
-_UTIL_NAMES = ("DeviceType", "EventList", "FunctionEvent", "FunctionEventAvg", "Interval", "Kernel", "MEMORY_EVENT_NAME")
+_UTIL_NAMES = (
+    "DeviceType",
+    "EventList",
+    "FunctionEvent",
+    "FunctionEventAvg",
+    "Interval",
+    "Kernel",
+    "MEMORY_EVENT_NAME",
+)
 
 
 def __getattr__(name):
@@ -121,7 +129,12 @@ class profile:
             raise AssertionError("Device-only events supported only with Kineto (use_kineto=True)")
         self.use_device = _usable_device(use_device, use_cuda)
         self.record_shapes = record_shapes or with_flops
-        self.with_flops, self.profile_memory, self.with_stack, self.with_modules = with_flops, profile_memory, with_stack, with_modules
+        self.with_flops, self.profile_memory, self.with_stack, self.with_modules = (
+            with_flops,
+            profile_memory,
+            with_stack,
+            with_modules,
+        )
         self.acc_events = acc_events
         self._threads, self._events, self._memory, self._wall_clock, self._modules = None, None, None, 0, None
 

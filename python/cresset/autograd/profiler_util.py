@@ -277,5 +277,3 @@ class EventList(list):
             total.key = None
         total.key = "Total"
         return total
-
-

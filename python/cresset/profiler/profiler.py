@@ -10,7 +10,14 @@ import warnings
 from cresset import _C
 from cresset.autograd import profiler as _autograd_profiler
 
-__all__ = ["ProfilerAction", "ProfilerActivity", "profile", "schedule", "supported_activities", "tensorboard_trace_handler"]
+__all__ = [
+    "ProfilerAction",
+    "ProfilerActivity",
+    "profile",
+    "schedule",
+    "supported_activities",
+    "tensorboard_trace_handler",
+]
 
 
 class ProfilerAction(enum.Enum):
@@ -84,7 +91,9 @@ def tensorboard_trace_handler(dir_name, worker_name=None, use_gzip=False):
         except OSError as error:
             raise RuntimeError(f"Can't create directory: {dir_name}") from error
         worker = worker_name or f"{socket.gethostname()}_{os.getpid()}"
-        prof.export_chrome_trace(os.path.join(dir_name, f"{worker}.{time.time_ns()}.pt.trace.json{'.gz' if use_gzip else ''}"))
+        prof.export_chrome_trace(
+            os.path.join(dir_name, f"{worker}.{time.time_ns()}.pt.trace.json{'.gz' if use_gzip else ''}")
+        )
 
     return handler
 
@@ -203,7 +212,12 @@ class profile:
         events = self._recorded("accessing events").function_events
         if self._kept is None:
             return events
-        both = type(events)(self._kept, use_device=events._use_device, profile_memory=events._profile_memory, with_flops=events._with_flops)
+        both = type(events)(
+            self._kept,
+            use_device=events._use_device,
+            profile_memory=events._profile_memory,
+            with_flops=events._with_flops,
+        )
         both += events
         return both
 
@@ -222,7 +236,9 @@ class profile:
 
     def export_memory_timeline(self, path, device=None):
         """Not part of Cresset: the changes of memory are in the trace when profile_memory is set."""
-        raise NotImplementedError("export_memory_timeline: not part of Cresset. Set profile_memory and use export_chrome_trace.")
+        raise NotImplementedError(
+            "export_memory_timeline: not part of Cresset. Set profile_memory and use export_chrome_trace."
+        )
 
     def add_metadata(self, key, value):
         """Put a text into the traces that are exported from now on."""

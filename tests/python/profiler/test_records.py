@@ -135,7 +135,9 @@ def test_backward_steps_and_their_forward_operators():
     assert step.scope == 1
     assert chain(step) == ["MulBackward0", "autograd::engine::evaluate_function: MulBackward0"]
     assert step.input_shapes == [[4]]
-    assert [c.name for c in step.cpu_children] == ["aten::mul", "aten::mul"] or "aten::mul" in {c.name for c in step.cpu_children}
+    assert [c.name for c in step.cpu_children] == ["aten::mul", "aten::mul"] or "aten::mul" in {
+        c.name for c in step.cpu_children
+    }
     order = [n for n in names(p) if n.endswith("Backward0") and not n.startswith("autograd::")]
     assert order == ["SumBackward0", "ExpBackward0", "MulBackward0"]
     assert find(p, "aten::exp").sequence_nr == mul.sequence_nr + 1
@@ -247,8 +249,17 @@ def test_modules():
     with profile(with_modules=True) as p:
         model(torch.ones(1, 3))
         model(torch.ones(1, 3))
-    assert [n for n in names(p) if n.startswith("nn.Module")] == ["nn.Module: Sequential_0", "nn.Module: Linear_0", "nn.Module: Linear_1"] * 2
-    assert chain(find(p, "aten::addmm")) == ["aten::addmm", "aten::linear", "nn.Module: Linear_0", "nn.Module: Sequential_0"]
+    assert [n for n in names(p) if n.startswith("nn.Module")] == [
+        "nn.Module: Sequential_0",
+        "nn.Module: Linear_0",
+        "nn.Module: Linear_1",
+    ] * 2
+    assert chain(find(p, "aten::addmm")) == [
+        "aten::addmm",
+        "aten::linear",
+        "nn.Module: Linear_0",
+        "nn.Module: Sequential_0",
+    ]
     with profile() as p:
         model(torch.ones(1, 3))
     assert not any(n.startswith("nn.Module") for n in names(p))
@@ -305,7 +316,11 @@ def test_exported_stacks(tmp_path):
         (lambda: torch.baddbmm(torch.ones(2, 2, 4), torch.ones(2, 2, 3), torch.ones(2, 3, 4)), "aten::baddbmm", 96),
         (lambda: torch.ones(4, 5) * 2, "aten::mul", 20),
         (lambda: torch.ones(4, 5) + 2, "aten::add", 20),
-        (lambda: torch.conv2d(torch.ones(1, 2, 5, 5), torch.ones(3, 2, 3, 3), stride=2, padding=1), "aten::conv2d", 972),
+        (
+            lambda: torch.conv2d(torch.ones(1, 2, 5, 5), torch.ones(3, 2, 3, 3), stride=2, padding=1),
+            "aten::conv2d",
+            972,
+        ),
         (lambda: torch.ones(4).cos(), "aten::cos", 0),
     ],
 )
@@ -327,7 +342,9 @@ def test_optimizers_and_loaders():
             optimizer.zero_grad()
     rows = {e.key: e.count for e in p.key_averages()}
     assert rows["Optimizer.step#SGD.step"] == rows["Optimizer.zero_grad#SGD.zero_grad"] == 2
-    assert rows["enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"] == 3  # the last one says that there is no more
+    assert (
+        rows["enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"] == 3
+    )  # the last one says that there is no more
     assert w.grad is None
     with profile() as p:
         list(torch.utils.data.DataLoader(data, batch_size=2, num_workers=1))
@@ -421,7 +438,12 @@ def test_one_session_at_a_time():
 
 def test_profiles_that_did_not_run():
     p = profile()
-    assert (repr(p), str(p), p.table(), p.key_averages(), p.self_cpu_time_total) == (*["<unfinished cresset.autograd.profile>"] * 2, "", [], 0)
+    assert (repr(p), str(p), p.table(), p.key_averages(), p.self_cpu_time_total) == (
+        *["<unfinished cresset.autograd.profile>"] * 2,
+        "",
+        [],
+        0,
+    )
     with pytest.raises(RuntimeError, match="there is nothing to export"):
         p.export_chrome_trace("nowhere.json")
     with profile(enabled=False) as p:
@@ -455,7 +477,13 @@ def test_foreign_tools_are_refused():
 
 
 def test_numbers_as_text():
-    assert [util.format_time(t) for t in (0, 1.5, 999.9994, 1000, 1e6)] == ["0.000us", "1.500us", "999.999us", "1.000ms", "1.000s"]
+    assert [util.format_time(t) for t in (0, 1.5, 999.9994, 1000, 1e6)] == [
+        "0.000us",
+        "1.500us",
+        "999.999us",
+        "1.000ms",
+        "1.000s",
+    ]
     from cresset.autograd._profiler_table import _share, format_memory
 
     assert [format_memory(n) for n in (0, 1023, 1024, -2048, 5 << 20, 3 << 30)] == [

@@ -8,7 +8,15 @@ import sys
 import pytest
 
 import cresset as torch
-from cresset.profiler import ProfilerAction, ProfilerActivity, profile, record_function, schedule, supported_activities, tensorboard_trace_handler
+from cresset.profiler import (
+    ProfilerAction,
+    ProfilerActivity,
+    profile,
+    record_function,
+    schedule,
+    supported_activities,
+    tensorboard_trace_handler,
+)
 
 
 def actions(n, **options):
@@ -67,7 +75,9 @@ def test_events_of_all_cycles_can_be_kept():
         for _ in range(6):
             torch.ones(1)
             prof.step()
-    assert [e.trace_name for e in prof.events() if e.name == "ProfilerStep*"] == [f"ProfilerStep#{n}" for n in (1, 3, 5)]
+    assert [e.trace_name for e in prof.events() if e.name == "ProfilerStep*"] == [
+        f"ProfilerStep#{n}" for n in (1, 3, 5)
+    ]
 
 
 def test_without_schedule_everything_is_one_cycle():
@@ -86,11 +96,20 @@ def test_start_and_stop():
     prof.start()
     torch.ones(2) + 1
     prof.stop()
-    assert [e.input_shapes for e in prof.events() if e.name == "aten::add"] == [[[2], [], []]] or prof.events()[-1].input_shapes
+    assert [e.input_shapes for e in prof.events() if e.name == "aten::add"] == [[[2], [], []]] or prof.events()[
+        -1
+    ].input_shapes
 
 
 def test_schedules_of_ones_own_may_be_incorrect():
-    order = [ProfilerAction.WARMUP, ProfilerAction.NONE, ProfilerAction.RECORD, ProfilerAction.NONE, ProfilerAction.RECORD, ProfilerAction.WARMUP]
+    order = [
+        ProfilerAction.WARMUP,
+        ProfilerAction.NONE,
+        ProfilerAction.RECORD,
+        ProfilerAction.NONE,
+        ProfilerAction.RECORD,
+        ProfilerAction.WARMUP,
+    ]
     with pytest.warns(UserWarning) as caught, profile(schedule=lambda n: order[n]) as prof:
         for _ in order[1:]:
             prof.step()
@@ -143,7 +162,12 @@ def traced(tmp_path, name="trace.json", **options):
 
 def test_traces(tmp_path):
     trace = traced(tmp_path, record_shapes=True, profile_memory=True)
-    assert (trace["note"], trace["numbers"], trace["record_shapes"], trace["displayTimeUnit"]) == ("text", [1, 2], 1, "ms")
+    assert (trace["note"], trace["numbers"], trace["record_shapes"], trace["displayTimeUnit"]) == (
+        "text",
+        [1, 2],
+        1,
+        "ms",
+    )
     rows = trace["traceEvents"]
     assert all({"ph", "name", "pid"} <= row.keys() for row in rows)
     calls = {row["name"]: row for row in reversed(rows) if row["ph"] == "X"}  # the first of each name
@@ -171,7 +195,10 @@ def test_compressed_traces(tmp_path):
 def test_handler_for_tensorboard(tmp_path):
     with (
         pytest.warns(UserWarning, match="warmup"),
-        profile(schedule=schedule(wait=0, warmup=0, active=1, repeat=2), on_trace_ready=tensorboard_trace_handler(str(tmp_path / "runs"), "w")) as prof,
+        profile(
+            schedule=schedule(wait=0, warmup=0, active=1, repeat=2),
+            on_trace_ready=tensorboard_trace_handler(str(tmp_path / "runs"), "w"),
+        ) as prof,
     ):
         for _ in range(3):
             torch.ones(1)
@@ -183,7 +210,10 @@ def test_handler_for_tensorboard(tmp_path):
     (file,) = (tmp_path / "zipped").iterdir()
     assert json.loads(gzip.decompress(file.read_bytes()))["traceEvents"]
     (tmp_path / "file").write_text("")
-    with pytest.raises(RuntimeError, match="Can't create directory: "), profile(on_trace_ready=tensorboard_trace_handler(str(tmp_path / "file" / "x"))):
+    with (
+        pytest.raises(RuntimeError, match="Can't create directory: "),
+        profile(on_trace_ready=tensorboard_trace_handler(str(tmp_path / "file" / "x"))),
+    ):
         torch.ones(1)
 
 
