@@ -22,7 +22,8 @@
 
 namespace cresset {
 
-constinit std::atomic<detail::MemoryWatcher> detail::memory_watcher{nullptr};
+constinit std::atomic<detail::MemoryWatcher> detail::profiler_memory_watcher{nullptr};
+constinit std::atomic<detail::MemoryWatcher> detail::transform_memory_watcher{nullptr};
 
 namespace {
 
@@ -226,7 +227,7 @@ CRESSET_ALWAYS_INLINE bool give_small([[maybe_unused]] SmallLists* lists, [[mayb
 
 CRESSET_NOINLINE void* alloc_storage_slow(std::size_t n) {
   void* p = alloc_cpu(n);
-  if (!detail::memory_watcher.load(std::memory_order_relaxed)) storages_watched = false;
+  if (!detail::memory_is_watched()) storages_watched = false;
   if (!storages_watched) storage_lists = small_lists;
   detail::memory_changed(p, static_cast<int64_t>(n), kCPU);
   return p;

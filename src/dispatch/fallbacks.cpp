@@ -2,6 +2,7 @@
 // Python is not here: the Python module brings its fallback, and no tensor has the key without it.
 // Functionalize is not here: src/ops/opaque_memory.cpp has its fallback, and only tensors of opaque devices have the key.
 // PreDispatch is not here: only threads that record for the profiler have it (profiler.cpp).
+// FuncTorchDynamicLayerFrontMode is not here: src/autograd/captured_tensors.cpp has its fallback, for functions of transforms.
 // The Autograd keys are not here: src/autograd installs a fallback that never loses a gradient silently.
 #include <cresset/dispatch/library.h>
 
@@ -14,10 +15,9 @@ const std::vector<RegistrationHandleRAII> registrations = [] {
     out.push_back(
         Dispatcher::singleton().registerFallback(k, KernelFunction::makeFallthrough(), str("registered at ", __FILE__, ":", __LINE__)));
   };
-  for (DispatchKey k :
-       {DispatchKey::BackendSelect, DispatchKey::Fake, DispatchKey::FuncTorchDynamicLayerBackMode, DispatchKey::Named,
-        DispatchKey::Conjugate, DispatchKey::Negative, DispatchKey::ZeroTensor, DispatchKey::ADInplaceOrView, DispatchKey::Tracer,
-        DispatchKey::PythonTLSSnapshot, DispatchKey::FuncTorchDynamicLayerFrontMode, DispatchKey::PythonDispatcher})
+  for (DispatchKey k : {DispatchKey::BackendSelect, DispatchKey::Fake, DispatchKey::FuncTorchDynamicLayerBackMode, DispatchKey::Named,
+                        DispatchKey::Conjugate, DispatchKey::Negative, DispatchKey::ZeroTensor, DispatchKey::ADInplaceOrView,
+                        DispatchKey::Tracer, DispatchKey::PythonTLSSnapshot, DispatchKey::PythonDispatcher})
     skip(k);
   for (int b = 0; b < kBackendCount; ++b) skip(autocastKey(static_cast<DeviceType>(b)));
   return out;

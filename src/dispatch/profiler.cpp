@@ -174,7 +174,7 @@ void start(const Options& options) {
   session->wall_clock = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
   session->started = now();
   if (options.profile_memory) {
-    cresset::detail::memory_watcher = &watch_memory;
+    cresset::detail::profiler_memory_watcher = &watch_memory;
     cresset::detail::watch_small_storages();
   }
   active_id.store(session->id, std::memory_order_release);
@@ -188,7 +188,7 @@ Profile stop() {
     CRESSET_CHECK(session, "Profiler: no session is running.");
     ended = std::move(session);
     active_id.store(0, std::memory_order_release);
-    cresset::detail::memory_watcher = nullptr;
+    cresset::detail::profiler_memory_watcher = nullptr;
   }
   impl::tls_set_dispatch_key_included(DispatchKey::PreDispatch, false);
   Profile out;

@@ -73,6 +73,16 @@ def _named(func, wrapper):
     return wrapper
 
 
+@contextlib.contextmanager
+def _function_of(*trees):
+    """The function of a transform runs in the block. It may write to the tensors of these trees and to what it makes, and to nothing else."""
+    _C._transform_enter([leaf for leaf in pytree.tree_leaves(trees) if isinstance(leaf, cresset.Tensor)])
+    try:
+        yield
+    finally:
+        _C._transform_leave()
+
+
 class _Reverse:
     """One run of a function whose gradients may be asked for: its fresh inputs, and how its results leave the transform."""
 
@@ -131,7 +141,7 @@ def grad_and_value(func, argnums=0, has_aux=False):
     def wrapper(*args, **kwargs):
         numbers = _check_argnums(argnums, len(args))
         run = _Reverse(_selected(args, numbers))
-        with cresset.enable_grad():
+        with cresset.enable_grad(), _function_of(args, kwargs, run.tree):
             output, aux = _scalar_output(func(*_replaced(args, numbers, run.tree), **kwargs), has_aux)
         record = run.outside and _C._depends_on_others([output], run.inputs)
         with contextlib.nullcontext() if run.outside else cresset.no_grad():
@@ -167,7 +177,7 @@ def _run_vjp(func, args, argnums, has_aux):
     """(outputs, the function of cotangents, aux) of one run; argnums None: all arguments, and the results are a tuple."""
     everything = argnums is None
     run = _Reverse(tuple(args) if everything else _selected(args, argnums))
-    with cresset.enable_grad():
+    with cresset.enable_grad(), _function_of(args, run.tree):
         result = func(*run.tree) if everything else func(*_replaced(args, argnums, run.tree))
     aux = None
     if has_aux:
@@ -250,7 +260,8 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
         return _jvp_by_reverse(func, flat, directions, spec, strict, has_aux)
     with forward_ad.dual_level():
         duals = [forward_ad.make_dual(p, t) for p, t in zip(flat, directions)]
-        result, aux = _split_aux(func(*pytree.tree_unflatten(duals, spec)), has_aux, call)
+        with _function_of(flat, directions, duals):
+            result, aux = _split_aux(func(*pytree.tree_unflatten(duals, spec)), has_aux, call)
         outputs, out_spec = pytree.tree_flatten(result)
         _require_tensors(outputs, out_spec, call)
         values, products = [], []
@@ -274,7 +285,8 @@ def _jvp_by_reverse(func, flat, directions, spec, strict, has_aux):
     outside = cresset.is_grad_enabled()
     with cresset.enable_grad():
         run = _Reverse(tuple(flat))
-        result, aux = _split_aux(func(*pytree.tree_unflatten(list(run.tree), spec)), has_aux, "jvp(f, primals, tangents)")
+        with _function_of(flat, directions, run.tree):
+            result, aux = _split_aux(func(*pytree.tree_unflatten(list(run.tree), spec)), has_aux, "jvp(f, primals, tangents)")
         outputs, out_spec = pytree.tree_flatten(result)
         _require_tensors(outputs, out_spec, "jvp(f, primals, tangents)")
         if strict and not all(_C._is_recorded(o) for o in outputs):
