@@ -60,7 +60,6 @@ _INVERSES = {
     "swapaxes": lambda base, view, place, args, kwargs: aten.transpose.int(view, *args),
     "swapdims": lambda base, view, place, args, kwargs: aten.transpose.int(view, *args),
     "permute": lambda base, view, place, args, kwargs: aten.permute.default(view, _inverse_permutation(args[0])),
-    "movedim": None, "expand": None,
     "split": _pieces(_equal_pieces, 1),
     "split_with_sizes": _pieces(lambda base, d, sizes, *rest: list(sizes), 1),
     "squeeze": _reshaped, "unsqueeze": _reshaped, "view": _reshaped, "_unsafe_view": _reshaped, "_reshape_alias": _reshaped,
@@ -115,10 +114,15 @@ def copying_form(view):
 # --- operators that write -------------------------------------------------------------------------------------------------------
 
 
+# What functional factories are told and out= forms read off their out.
+_OPTIONS = ("dtype", "layout", "device", "pin_memory")
+
+
 def _same_inputs(schema, other):
-    """Do both take the same arguments, apart from the ones that are written behind the star (out)?"""
+    """Do both take the same arguments, apart from the ones that are written behind the star (out) and options that follow from them?"""
     ours = [(a.name, str(a.type)) for a in schema.arguments if not a.is_out]
-    return ours == [(a.name, str(a.type)) for a in other.arguments]
+    theirs = [(a.name, str(a.type)) for a in other.arguments]
+    return ours == theirs or ours == [(n, t) for n, t in theirs if n not in _OPTIONS]
 
 
 @functools.lru_cache(maxsize=None)
@@ -127,14 +131,26 @@ def functional_form(func):
     schema = func._schema
     name = schema.name.rpartition("::")[2]
     namespace = getattr(cresset.ops, schema.name.partition("::")[0])
-    has_out = any(a.is_out for a in schema.arguments)
-    base = name if has_out else name[:-1] if name.endswith("_") else None
+    outs = [a.name for a in schema.arguments if a.is_out]
+    base = name if outs else name[:-1] if name.endswith("_") else None
     packet = getattr(namespace, base, None) if base else None
     for overload in packet.overloads() if packet is not None else ():
         other = getattr(packet, overload)
-        if not any(a.is_write for a in other._schema.arguments) and _same_inputs(schema, other._schema):
-            outs = {a.name for a in schema.arguments if a.is_out}
-            return lambda args, kwargs: other(*args, **{k: v for k, v in kwargs.items() if k not in outs})
+        if any(a.is_write for a in other._schema.arguments) or not _same_inputs(schema, other._schema):
+            continue
+        told = {a.name for a in schema.arguments}
+        options = (
+            [a.name for a in other._schema.arguments if a.name in ("dtype", "device") and a.name not in told]
+            if outs
+            else []
+        )
+
+        def call(args, kwargs):
+            given = {k: v for k, v in kwargs.items() if k not in outs}
+            given.update({option: getattr(kwargs[outs[0]], option) for option in options})
+            return other(*args, **given)
+
+        return call
     return functools.partial(_on_copies, func)
 
 

@@ -18,12 +18,22 @@ __all__ = ["FunctionalTensor", "FunctionalTensorMode", "disable_functional_mode"
 
 
 class _Storage:
-    """The value of a tensor that is no view; `generation` counts its changes."""
+    """The value of a tensor that is no view; `generation` counts its changes. New values get the order of dimensions of the first one, so
+    that as_strided finds the same elements."""
 
-    __slots__ = ("generation", "value")
+    __slots__ = ("_order", "generation", "value")
 
     def __init__(self, value):
         self.value, self.generation = value, 0
+        self._order = sorted(range(value.dim()), key=value.stride, reverse=True)
+
+    def put(self, value):
+        order = self._order
+        if value.dim() != len(order) or value.permute(order).is_contiguous():
+            self.value = value
+        else:
+            self.value = value.permute(order).contiguous().permute([order.index(d) for d in range(len(order))])
+        self.generation += 1
 
 
 class FunctionalTensor(cresset.Tensor):
@@ -34,7 +44,13 @@ class FunctionalTensor(cresset.Tensor):
     @staticmethod
     def __new__(cls, elem, mode=None, *, storage=None, views=()):
         self = cresset.Tensor._make_wrapper_subclass(
-            cls, elem.size(), strides=elem.stride(), storage_offset=0, dtype=elem.dtype, device=elem.device, requires_grad=False
+            cls,
+            elem.size(),
+            strides=elem.stride(),
+            storage_offset=0,
+            dtype=elem.dtype,
+            device=elem.device,
+            requires_grad=False,
         )
         self.elem, self._functional_mode = elem, mode
         self._storage = _Storage(elem) if storage is None else storage
@@ -72,8 +88,7 @@ class FunctionalTensor(cresset.Tensor):
         """Put the value into the storage, so that other views of it see the change."""
         storage = self._storage
         with _scope_of(self._functional_mode):
-            storage.value = put_into(storage.value, self._views, self.elem)
-        storage.generation += 1
+            storage.put(put_into(storage.value, self._views, self.elem))
         self._generation = storage.generation
 
     @classmethod
@@ -133,7 +148,9 @@ class FunctionalTensorMode(TorchDispatchMode):
     def __init__(self, pre_dispatch=False, export=False, *, views=True):
         super().__init__()
         if pre_dispatch or export:
-            raise NotImplementedError("FunctionalTensorMode: pre_dispatch and export are not part of Cresset. Leave them False.")
+            raise NotImplementedError(
+                "FunctionalTensorMode: pre_dispatch and export are not part of Cresset. Leave them False."
+            )
         self.views = views
 
     def __enter__(self):
@@ -179,7 +196,9 @@ class FunctionalTensorMode(TorchDispatchMode):
             return tree_map(self._wrapped, out)
 
         def view(value, place):
-            return FunctionalTensor(value, self, storage=base._storage, views=(*base._views, (make, rest, named, place)))
+            return FunctionalTensor(
+                value, self, storage=base._storage, views=(*base._views, (make, rest, named, place))
+            )
 
         return view(out, None) if isinstance(out, cresset.Tensor) else type(out)(view(v, i) for i, v in enumerate(out))
 
@@ -212,6 +231,7 @@ class FunctionalTensorMode(TorchDispatchMode):
 
     def _change_geometry(self, target, view, args, kwargs):
         """`t_` and its like: the tensor becomes the view of itself that the functional operator gives."""
+        view = view if self.views else copying_form(view)
         with _scope_of(self):
             value = view(target.from_functional(), *args, **kwargs)
         _C._take_sizes(target, value)
@@ -251,10 +271,18 @@ def _as_written(func, target, value):
     """The result of the functional form as the in-place operator would have stored it."""
     if value.dtype != target.dtype:
         if not cresset.can_cast(value.dtype, target.dtype):
-            raise RuntimeError(f"result type {_type_word(value)} can't be cast to the desired output type {_type_word(target)}")
+            raise RuntimeError(
+                f"result type {_type_word(value)} can't be cast to the desired output type {_type_word(target)}"
+            )
         value = value.to(target.dtype)
-    if value.shape != target.shape and not any(a.is_out for a in func._schema.arguments) and func._schema.name != "aten::resize_":
-        raise RuntimeError(f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(value.shape)}")
+    if (
+        value.shape != target.shape
+        and not any(a.is_out for a in func._schema.arguments)
+        and func._schema.name != "aten::resize_"
+    ):
+        raise RuntimeError(
+            f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(value.shape)}"
+        )
     return value
 
 
