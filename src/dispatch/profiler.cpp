@@ -194,18 +194,22 @@ Profile stop() {
   Profile out;
   out.wall_clock = ended->wall_clock;
   out.duration = now() - ended->started;
-  std::lock_guard lock(ended->mutex);
-  for (const std::shared_ptr<Log>& log : ended->logs) {
-    std::lock_guard inner(log->mutex);
-    log->open = false;
-    for (Record& r : log->records) {
+  {
+    std::lock_guard lock(ended->mutex);
+    for (const std::shared_ptr<Log>& log : ended->logs) {
+      std::lock_guard inner(log->mutex);
+      log->open = false;
+      out.threads.push_back(
+          {log->number, log->os_thread, log->autograd_thread, std::move(log->records), std::move(log->memory), std::move(log->names)});
+    }
+  }
+  // Without locks: this waits for devices, whose threads may be among those that record.
+  for (ThreadProfile& thread : out.threads)
+    for (Record& r : thread.records) {
       if (r.end < 0) r.end = out.duration;
       if (r.details && r.details->device_begin && r.details->device_end)
         r.device_milliseconds = milliseconds_between(*r.details->device_begin, *r.details->device_end);
     }
-    out.threads.push_back(
-        {log->number, log->os_thread, log->autograd_thread, std::move(log->records), std::move(log->memory), std::move(log->names)});
-  }
   return out;
 }
 

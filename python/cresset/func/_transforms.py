@@ -73,13 +73,21 @@ def _named(func, wrapper):
     return wrapper
 
 
-@contextlib.contextmanager
-def _function_of(*trees):
-    """The function of a transform runs in the block. It may write to the tensors of these trees and to what it makes, and to nothing else."""
-    _C._transform_enter([leaf for leaf in pytree.tree_leaves(trees) if isinstance(leaf, cresset.Tensor)])
-    try:
-        yield
-    finally:
+class _function_of:
+    """The function of a transform runs in the block. It may write to these tensors, to those in the trees, and to what it makes."""
+
+    __slots__ = ("_tensors",)
+
+    def __init__(self, tensors, *trees):
+        self._tensors = tensors
+        for tree in trees:
+            leaves = (tree,) if isinstance(tree, cresset.Tensor) else pytree.tree_leaves(tree)
+            self._tensors = [*self._tensors, *(leaf for leaf in leaves if isinstance(leaf, cresset.Tensor))]
+
+    def __enter__(self):
+        _C._transform_enter(self._tensors)
+
+    def __exit__(self, *exc_info):
         _C._transform_leave()
 
 
@@ -141,7 +149,7 @@ def grad_and_value(func, argnums=0, has_aux=False):
     def wrapper(*args, **kwargs):
         numbers = _check_argnums(argnums, len(args))
         run = _Reverse(_selected(args, numbers))
-        with cresset.enable_grad(), _function_of(args, kwargs, run.tree):
+        with cresset.enable_grad(), _function_of(run.inputs, *args, kwargs):
             output, aux = _scalar_output(func(*_replaced(args, numbers, run.tree), **kwargs), has_aux)
         record = run.outside and _C._depends_on_others([output], run.inputs)
         with contextlib.nullcontext() if run.outside else cresset.no_grad():
@@ -177,7 +185,7 @@ def _run_vjp(func, args, argnums, has_aux):
     """(outputs, the function of cotangents, aux) of one run; argnums None: all arguments, and the results are a tuple."""
     everything = argnums is None
     run = _Reverse(tuple(args) if everything else _selected(args, argnums))
-    with cresset.enable_grad(), _function_of(args, run.tree):
+    with cresset.enable_grad(), _function_of(run.inputs, *args):
         result = func(*run.tree) if everything else func(*_replaced(args, argnums, run.tree))
     aux = None
     if has_aux:
@@ -260,7 +268,7 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
         return _jvp_by_reverse(func, flat, directions, spec, strict, has_aux)
     with forward_ad.dual_level():
         duals = [forward_ad.make_dual(p, t) for p, t in zip(flat, directions)]
-        with _function_of(flat, directions, duals):
+        with _function_of([*flat, *directions, *duals]):
             result, aux = _split_aux(func(*pytree.tree_unflatten(duals, spec)), has_aux, call)
         outputs, out_spec = pytree.tree_flatten(result)
         _require_tensors(outputs, out_spec, call)
@@ -285,7 +293,7 @@ def _jvp_by_reverse(func, flat, directions, spec, strict, has_aux):
     outside = cresset.is_grad_enabled()
     with cresset.enable_grad():
         run = _Reverse(tuple(flat))
-        with _function_of(flat, directions, run.tree):
+        with _function_of([*flat, *directions, *run.inputs]):
             result, aux = _split_aux(func(*pytree.tree_unflatten(list(run.tree), spec)), has_aux, "jvp(f, primals, tangents)")
         outputs, out_spec = pytree.tree_flatten(result)
         _require_tensors(outputs, out_spec, "jvp(f, primals, tangents)")
