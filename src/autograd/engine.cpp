@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include <cresset/autograd/anomaly_mode.h>
+#include <cresset/dispatch/profiler.h>
 #include <cresset/ops/functions_arith.h>
 #include <cresset/ops/functions_compare.h>
 #include <cresset/ops/functions_copy.h>
@@ -205,7 +206,21 @@ struct CurrentNodeGuard {
 };
 }  // namespace
 
-variable_list evaluate(GraphTask& task, uint32_t slot, variable_list&& inputs) {
+namespace {
+/// The node's own function, as a range of the profiler when one listens.
+CRESSET_NOINLINE variable_list call_recorded(Node& node, variable_list&& inputs) {
+  profiler::RecordFunction range(profiler::Scope::BackwardFunction);
+  std::vector<IValue> values;
+  if (range.needsInputs()) values.assign(inputs.begin(), inputs.end());
+  range.before(node.name(), values, static_cast<int64_t>(node.sequence_nr()), node.thread_id());
+  values.clear();  // nothing but the node may hold its gradients
+  return node(std::move(inputs));
+}
+CRESSET_ALWAYS_INLINE variable_list call(Node& node, variable_list&& inputs) {
+  return CRESSET_UNLIKELY(profiler::recording()) ? call_recorded(node, std::move(inputs)) : node(std::move(inputs));
+}
+
+variable_list evaluate_node(GraphTask& task, uint32_t slot, variable_list&& inputs) {
   Node& node = *task.states[slot].node;
   const CurrentNodeGuard guard(&node);
   GradMode::set_enabled(task.create_graph);
@@ -222,7 +237,7 @@ variable_list evaluate(GraphTask& task, uint32_t slot, variable_list&& inputs) {
     NodeExtras* extras = node.extras();
     variable_list outputs;
     if (CRESSET_LIKELY(!extras)) {
-      outputs = node(std::move(inputs));
+      outputs = call(node, std::move(inputs));
       inputs.clear();  // apply() took them by reference; nothing else may keep them alive
       if (!task.keep_graph) node.release_variables();
     } else {
@@ -230,7 +245,7 @@ variable_list evaluate(GraphTask& task, uint32_t slot, variable_list&& inputs) {
       for (const auto& h : pre_hooks) inputs = (*h)(inputs);
       const auto post_hooks = extras->post_hooks;
       const variable_list given = post_hooks.empty() ? variable_list() : inputs;
-      outputs = node(std::move(inputs));
+      outputs = call(node, std::move(inputs));
       if (!task.keep_graph) node.release_variables();
       for (const auto& h : post_hooks) outputs = (*h)(outputs, given);
     }
@@ -250,6 +265,19 @@ variable_list evaluate(GraphTask& task, uint32_t slot, variable_list&& inputs) {
     if (AnomalyMode::is_enabled()) detail::warn_forward_trace(node);
     throw;
   }
+}
+
+CRESSET_NOINLINE variable_list evaluate_recorded(GraphTask& task, uint32_t slot, variable_list&& inputs) {
+  const Node& node = *task.states[slot].node;
+  profiler::RecordFunction range;
+  range.before("autograd::engine::evaluate_function: " + node.name(), {}, static_cast<int64_t>(node.sequence_nr()), node.thread_id());
+  return evaluate_node(task, slot, std::move(inputs));
+}
+}  // namespace
+
+variable_list evaluate(GraphTask& task, uint32_t slot, variable_list&& inputs) {
+  if (CRESSET_UNLIKELY(profiler::recording())) return evaluate_recorded(task, slot, std::move(inputs));
+  return evaluate_node(task, slot, std::move(inputs));
 }
 
 namespace {

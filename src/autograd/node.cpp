@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include <cresset/autograd/anomaly_mode.h>
+#include <cresset/dispatch/profiler.h>
 
 namespace cresset::autograd {
 namespace detail {
@@ -40,6 +41,16 @@ struct GraveyardOwner {
 
 std::atomic<uint32_t> threads_seen{0};
 thread_local constinit uint32_t this_thread_id = 0;
+
+CRESSET_NOINLINE void number_this_thread() { this_thread_id = ++threads_seen; }
+
+const bool position_told = [] {
+  profiler::set_autograd_position([] {
+    if (this_thread_id == 0) number_this_thread();
+    return profiler::AutogradPosition{sequence_number, this_thread_id};
+  });
+  return true;
+}();
 }  // namespace
 
 void release_node(std::shared_ptr<Node>&& node) noexcept {
@@ -73,7 +84,7 @@ void release_edges(edge_list& edges) noexcept {
 
 Node::Node(uint64_t sequence_nr, edge_list&& next_edges) : sequence_nr_(sequence_nr), next_edges_(std::move(next_edges)) {
   for (const Edge& e : next_edges_) raise_topological_nr(e);
-  if (CRESSET_UNLIKELY(detail::this_thread_id == 0)) detail::this_thread_id = ++detail::threads_seen;
+  if (CRESSET_UNLIKELY(detail::this_thread_id == 0)) detail::number_this_thread();
   thread_id_ = detail::this_thread_id;
   if (CRESSET_UNLIKELY(AnomalyMode::is_enabled())) detail::store_forward_trace(*this);
 }

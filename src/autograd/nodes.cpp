@@ -102,7 +102,7 @@ variable_list CopySlices::apply(variable_list&& grads) {
   if (view_.replay && !base_dense_) {
     whole = cresset::clone(grad);
   } else {
-    whole = base_dense_ ? cresset::empty_strided(base_sizes_, base_strides_, grad.options()) : cresset::empty(base_sizes_, grad.options());
+    whole = base_dense_ ? cresset::new_empty_strided(grad, base_sizes_, base_strides_) : cresset::new_empty(grad, base_sizes_);
     cresset::copy_(whole, grad);
   }
   Tensor part = view_.of(whole);

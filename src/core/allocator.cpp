@@ -12,6 +12,8 @@
 #include <mutex>
 #include <vector>
 
+#include "core/memory_watch.h"
+
 #if defined(__SANITIZE_ADDRESS__)
 #define CRESSET_CACHE_BLOCKS 0  // let the sanitizer see every allocation
 #else
@@ -19,6 +21,10 @@
 #endif
 
 namespace cresset {
+
+constinit std::atomic<detail::MemoryWatcher> detail::profiler_memory_watcher{nullptr};
+constinit std::atomic<detail::MemoryWatcher> detail::transform_memory_watcher{nullptr};
+
 namespace {
 
 constexpr std::size_t kAlignment = 64;
@@ -63,13 +69,16 @@ using SmallLists = std::array<SmallList, kSmallClasses + 1>;
 // A pointer, because thread-local memory of a library that is loaded late is scarce. Null before first use and after
 // the thread's end: blocks then come from and go back to the system.
 thread_local constinit SmallLists* small_lists __attribute__((tls_model("initial-exec"))) = nullptr;
+// The same for storages, but null in a thread whose memory is watched: its storages take the slow path, which tells the watcher.
+thread_local constinit SmallLists* storage_lists __attribute__((tls_model("initial-exec"))) = nullptr;
+thread_local constinit bool storages_watched = false;
 
 // Makes the lists and empties them when the thread ends.
 struct SmallListsOwner {
   SmallLists lists{};
   SmallListsOwner() { small_lists = &lists; }
   ~SmallListsOwner() {
-    small_lists = nullptr;
+    small_lists = storage_lists = nullptr;
     for (SmallList& list : lists)
       while (list.head) std::free(std::exchange(list.head, list.head->next));
   }
@@ -158,11 +167,13 @@ struct CPUAllocator final : Allocator {
     // The size is stored in front of the block, one alignment step before the data.
     auto* base = static_cast<char*>(alloc_cpu(n + kAlignment));
     std::memcpy(base, &n, sizeof n);
+    detail::memory_changed(base + kAlignment, static_cast<int64_t>(n), kCPU);
     return DataPtr(base + kAlignment, base, &release, kCPU);
   }
   static void release(void* base) {
     std::size_t n;
     std::memcpy(&n, base, sizeof n);
+    detail::memory_changed(static_cast<char*>(base) + kAlignment, -static_cast<int64_t>(n), kCPU);
     free_cpu_sized(base, n + kAlignment);
   }
 };
@@ -181,11 +192,11 @@ std::array<std::atomic<Allocator*>, kDeviceTypeCount>& allocators() {
 
 }  // namespace
 
-void* alloc_cpu(std::size_t n) {
-  if (CRESSET_UNLIKELY(n > kSmallLimit)) return alloc_large(n);
-  const std::size_t c = class_of(n);
+namespace {
+/// A block of the class from these lists, or null.
+CRESSET_ALWAYS_INLINE void* take_small([[maybe_unused]] SmallLists* lists, [[maybe_unused]] std::size_t c) {
 #if CRESSET_CACHE_BLOCKS
-  if (SmallLists* lists = small_lists; CRESSET_LIKELY(lists != nullptr)) {
+  if (CRESSET_LIKELY(lists != nullptr)) {
     SmallList& list = (*lists)[c];
     if (FreeBlock* block = list.head; CRESSET_LIKELY(block != nullptr)) {
       list.head = block->next;
@@ -194,24 +205,65 @@ void* alloc_cpu(std::size_t n) {
     }
   }
 #endif
-  return small_slow(c ? c : 1);
+  return nullptr;
 }
-
-void free_cpu_sized(void* p, std::size_t n) noexcept {
-  if (!p) return;
+/// Puts a block into these lists; false when it does not belong there or they are full.
+CRESSET_ALWAYS_INLINE bool give_small([[maybe_unused]] SmallLists* lists, [[maybe_unused]] void* p,
+                                      [[maybe_unused]] std::size_t n) noexcept {
 #if CRESSET_CACHE_BLOCKS
-  if (SmallLists* lists = small_lists; CRESSET_LIKELY(n <= kSmallLimit && n != 0 && lists != nullptr)) {
+  if (CRESSET_LIKELY(n <= kSmallLimit && n != 0 && lists != nullptr)) {
     SmallList& list = (*lists)[class_of(n)];
     if (CRESSET_LIKELY(list.kept < kSmallKept)) {
       auto* block = static_cast<FreeBlock*>(p);
       block->next = list.head;
       list.head = block;
       ++list.kept;
-      return;
+      return true;
     }
   }
 #endif
+  return false;
+}
+
+CRESSET_NOINLINE void* alloc_storage_slow(std::size_t n) {
+  void* p = alloc_cpu(n);
+  if (!detail::memory_is_watched()) storages_watched = false;
+  if (!storages_watched) storage_lists = small_lists;
+  detail::memory_changed(p, static_cast<int64_t>(n), kCPU);
+  return p;
+}
+CRESSET_NOINLINE void free_storage_slow(void* p, std::size_t n) noexcept {
+  detail::memory_changed(p, -static_cast<int64_t>(n), kCPU);
+  free_cpu_sized(p, n);
+}
+}  // namespace
+
+void* alloc_cpu(std::size_t n) {
+  if (CRESSET_UNLIKELY(n > kSmallLimit)) return alloc_large(n);
+  const std::size_t c = class_of(n);
+  if (void* p = take_small(small_lists, c); CRESSET_LIKELY(p != nullptr)) return p;
+  return small_slow(c ? c : 1);
+}
+void* detail::alloc_storage(std::size_t n) {
+  if (CRESSET_LIKELY(n <= kSmallLimit))
+    if (void* p = take_small(storage_lists, class_of(n)); CRESSET_LIKELY(p != nullptr)) return p;
+  return alloc_storage_slow(n);
+}
+
+void free_cpu_sized(void* p, std::size_t n) noexcept {
+  if (!p) return;
+  if (CRESSET_LIKELY(give_small(small_lists, p, n))) return;
   free_large(p, n);
+}
+void detail::free_storage(void* p, std::size_t n) noexcept {
+  if (!p) return;
+  if (CRESSET_LIKELY(give_small(storage_lists, p, n))) return;
+  free_storage_slow(p, n);
+}
+
+void detail::watch_small_storages() {
+  storages_watched = true;
+  storage_lists = nullptr;
 }
 
 MemoryStats cpu_memory_stats() { return {live_bytes.load(), peak_bytes.load()}; }

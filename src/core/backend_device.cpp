@@ -12,6 +12,7 @@
 #include <cresset/core/device_generator.h>
 
 #include "base/thread_state.h"
+#include "core/memory_watch.h"
 
 namespace cresset::detail {
 namespace {
@@ -102,6 +103,8 @@ void free_block(void* context) {
   BackendDevice& d = block->backend->device(block->device);
   d.allocated.fetch_sub(static_cast<int64_t>(block->nbytes), std::memory_order_relaxed);
   d.live.fetch_sub(1, std::memory_order_relaxed);
+  memory_changed(block->data, -static_cast<int64_t>(block->nbytes),
+                 Device(block->backend->type(), static_cast<DeviceIndex>(block->device)));
   const cresset_backend& t = block->backend->table();
   t.deallocate(t.self, block->device, block->data, block->nbytes);
 }
@@ -375,6 +378,7 @@ DataPtr Backend::allocate(int index, std::size_t nbytes) const {
   }
   d.allocations.fetch_add(1, std::memory_order_relaxed);
   d.live.fetch_add(1, std::memory_order_relaxed);
+  memory_changed(data, static_cast<int64_t>(nbytes), where);
   return DataPtr(data, new Block{this, data, nbytes, index}, &free_block, where);
 }
 

@@ -6,10 +6,11 @@
 #include <atomic>
 #include <cstring>
 
-namespace cresset {
+#include "core/memory_watch.h"
 
+namespace cresset {
 StorageImpl::StorageImpl(use_byte_size_t, std::size_t nbytes)
-    : data_(nbytes ? alloc_cpu(nbytes) : nullptr, Device(kCPU)),
+    : data_(nbytes ? detail::alloc_storage(nbytes) : nullptr, Device(kCPU)),
       nbytes_(nbytes),
       allocator_(GetCPUAllocator()),
       resizable_(true),
@@ -18,7 +19,7 @@ StorageImpl::StorageImpl(use_byte_size_t, std::size_t nbytes)
 
 void StorageImpl::free_sized() noexcept {
   if (!sized_cpu_) return;
-  free_cpu_sized(data_.get(), allocated_);
+  detail::free_storage(data_.get(), allocated_);
   sized_cpu_ = false;
 }
 
@@ -45,7 +46,7 @@ DataPtr StorageImpl::set_data_ptr(DataPtr p) {
         block->p, block,
         [](void* c) {
           auto* b = static_cast<Block*>(c);
-          free_cpu_sized(b->p, b->n);
+          detail::free_storage(b->p, b->n);
           delete b;
         },
         data_.device());
@@ -61,7 +62,7 @@ void StorageImpl::resize_bytes(std::size_t nbytes) {
   CRESSET_CHECK(resizable_ && allocator_, "Trying to resize storage that is not resizable");
   CRESSET_CHECK(device_type() == kCPU, "resize_: storage on ", device(), " is resized by its backend's resize_ kernel, which is missing.");
   if (nbytes > (sized_cpu_ ? allocated_ : nbytes_) || !sized_cpu_) {
-    void* fresh = nbytes ? alloc_cpu(nbytes) : nullptr;
+    void* fresh = nbytes ? detail::alloc_storage(nbytes) : nullptr;
     if (fresh && data_.get()) std::memcpy(fresh, data_.get(), std::min(nbytes, nbytes_));
     free_sized();
     data_ = DataPtr(fresh, Device(kCPU));

@@ -2,6 +2,8 @@
 // Python is not here: the Python module brings its fallback, and no tensor has the key without it.
 // Functionalize is not here: src/ops/opaque_memory.cpp has its fallback, and only tensors of opaque devices have the key.
 // Tracer is not here: src/ir/tracer.cpp has its fallback, and only threads that trace include the key.
+// PreDispatch is not here: only threads that record for the profiler have it (profiler.cpp).
+// FuncTorchDynamicLayerFrontMode is not here: src/autograd/captured_tensors.cpp has its fallback, for functions of transforms.
 // The Autograd keys are not here: src/autograd installs a fallback that never loses a gradient silently.
 #include <cresset/dispatch/library.h>
 
@@ -16,8 +18,7 @@ const std::vector<RegistrationHandleRAII> registrations = [] {
   };
   for (DispatchKey k : {DispatchKey::BackendSelect, DispatchKey::Fake, DispatchKey::FuncTorchDynamicLayerBackMode, DispatchKey::Named,
                         DispatchKey::Conjugate, DispatchKey::Negative, DispatchKey::ZeroTensor, DispatchKey::ADInplaceOrView,
-                        DispatchKey::PythonTLSSnapshot, DispatchKey::FuncTorchDynamicLayerFrontMode,
-                        DispatchKey::PreDispatch, DispatchKey::PythonDispatcher})
+                        DispatchKey::PythonTLSSnapshot, DispatchKey::PythonDispatcher})
     skip(k);
   for (int b = 0; b < kBackendCount; ++b) skip(autocastKey(static_cast<DeviceType>(b)));
   return out;

@@ -107,7 +107,12 @@ void check_info(Factor kind, std::string_view op, const int32_t* info, int64_t c
 void check_info(Factor kind, std::string_view op, const Tensor& info) {
   if (info.is_meta()) return;
   const Tensor host = info.to(Device(kCPU)).contiguous();
-  check_info(kind, op, host.const_data_ptr<int32_t>(), host.numel(), host.dim() > 0);
+  if (host.has_storage()) return check_info(kind, op, host.const_data_ptr<int32_t>(), host.numel(), host.dim() > 0);
+  // A wrapper, whose class is asked for the values.
+  const Tensor flat = host.reshape({-1});
+  std::vector<int32_t> values;
+  for (int64_t i = 0; i < flat.numel(); ++i) values.push_back(flat.select(0, i).item<int32_t>());
+  check_info(kind, op, values.data(), flat.numel(), host.dim() > 0);
 }
 
 bool is_vector_rhs(const Tensor& a, const Tensor& b) {

@@ -41,6 +41,7 @@ bool fill(PyObject* module) {
   init_tensor_type(module);
   init_generator(module);
   init_accelerator(module);
+  init_profiler(module);
   init_override(module);
   init_tensor_new(module);
   init_numpy(module);

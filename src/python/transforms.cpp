@@ -1,6 +1,7 @@
 // Levels of vmap, batched tensors, and derivatives for function transforms: what cresset._vmap and cresset.func are made of.
 #include "python/transforms.h"
 
+#include "autograd/captured_tensors.h"
 #include "autograd/transforms.h"
 #include "batching/batched_tensor.h"
 #include "python/autograd.h"
@@ -46,6 +47,8 @@ void init_transforms(PyObject* module) {
     return Object(checked(Py_BuildValue("(OLL)", value.get(), static_cast<long long>(b->batch_dim()), static_cast<long long>(b->level()))));
   });
 
+  def(module, "_transform_enter", [](std::vector<Tensor> inputs) { transforms::enter_function(inputs); });
+  def(module, "_transform_leave", [] { transforms::leave_function(); });
   def(module, "_fresh_input", [](Tensor t) { return transforms::fresh_input(t); });
   def(module, "_without_own_history",
       [](Tensor t, std::vector<Tensor> inputs, bool always) { return transforms::without_own_history(t, inputs, always); });

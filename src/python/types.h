@@ -54,5 +54,6 @@ void init_device(PyObject* module);
 void init_size(PyObject* module);
 void init_generator(PyObject* module);
 void init_accelerator(PyObject* module);
+void init_profiler(PyObject* module);
 
 }  // namespace cresset::python

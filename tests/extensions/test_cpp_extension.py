@@ -65,6 +65,15 @@ def module(tmp_path_factory):
     return cpp_extension.load("surface_module", source, extra_cflags=["-O0"], build_directory=tmp_path_factory.mktemp("module"))
 
 
+def test_marks_for_the_profiler(module):
+    with cresset.autograd.profiler.profile(record_shapes=True) as prof:
+        module.recorded(cresset.ones(2))
+    event = next(e for e in prof.function_events if e.name == "aten::mul")
+    assert event.cpu_parent.name == "surface::part"
+    assert event.cpu_parent.cpu_parent.name == "surface::recorded"
+    assert event.cpu_parent.cpu_parent.input_shapes == [[2], []]
+
+
 def test_tensors_and_numbers_go_both_ways(module):
     x = cresset.tensor([1.0, 2.0])
     assert module.add_scaled(x, x, by=3).tolist() == [4.0, 8.0]

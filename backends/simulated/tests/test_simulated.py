@@ -1,6 +1,7 @@
 """Asynchronous work, faults, and what the host may not do."""
 
 import gc
+import json
 import subprocess
 import sys
 import time
@@ -214,3 +215,61 @@ os.wait()
         "Cannot re-initialize simulated in forked subprocess. To use simulated with multiprocessing, "
         "you must use the 'spawn' start method.\n"
     )  # fmt: skip
+
+
+def rows_of(prof):
+    return {row.key: row for row in prof.key_averages()}
+
+
+def test_profiler_measures_the_device():
+    x = cresset.ones(50, 50, device="simulated", requires_grad=True)
+    pushed = faults.calls("profile_push")
+    with (
+        faults.fault("delay", 5_000),
+        cresset.autograd.profiler.profile(use_device="simulated", profile_memory=True, with_flops=True) as prof,
+    ):
+        y = x * x
+        y.sum().backward()
+        del y
+    rows = rows_of(prof)
+    mul = rows["aten::mul"]
+    assert mul.device_time_total >= 5000 * mul.count, "microseconds of each kernel"
+    first = next(e for e in prof.function_events if e.name == "aten::mul")
+    assert first.self_device_time_total == first.kernels[0].duration >= 5000
+    assert sum(e.self_device_time_total for e in prof.function_events) == pytest.approx(
+        sum(e.device_time_total for e in prof.function_events if e.cpu_parent is None)
+    )
+    assert rows["MulBackward0"].device_time_total >= 5000 and rows["MulBackward0"].self_device_time_total == 0
+    assert first.device_memory_usage == 10000
+    assert faults.calls("profile_push") > pushed, "names of operators reach the device's own profiler"
+    table = prof.key_averages().table(sort_by="self_device_time_total")
+    for title in ("Self SIMULATED", "SIMULATED total", "SIMULATED time avg", "Self SIMULATED Mem", "Self SIMULATED time total: "):
+        assert title in table
+    with cresset.autograd.profiler.profile() as prof:
+        x * x
+    assert rows_of(prof)["aten::mul"].device_time_total == 0
+
+
+def test_profiler_records_the_threads_of_devices(tmp_path):
+    x = cresset.ones(5, device="simulated", requires_grad=True)
+    with cresset.profiler.profile(profile_memory=True) as prof:
+        x.exp().sum().backward()
+    forward = next(e for e in prof.events() if e.name == "aten::exp")
+    backward = next(e for e in prof.events() if e.name == "ExpBackward0")
+    assert backward.thread != forward.thread and backward.fwd_thread == forward.thread
+    assert forward.kernels[0].device == 0
+    prof.export_chrome_trace(str(tmp_path / "trace.json"))
+    rows = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    kernels = [row for row in rows if row.get("cat") == "kernel"]
+    assert {"aten::exp", "aten::mul"} <= {row["name"] for row in kernels}
+    assert {row["pid"] for row in kernels} == {"simulated:0"}
+
+
+def test_activities_of_the_profiler():
+    from cresset.profiler import ProfilerActivity, profile, supported_activities
+
+    cresset.ones(1, device="simulated")
+    assert supported_activities() == {ProfilerActivity.CPU, ProfilerActivity.PrivateUse1}
+    with profile(activities=[ProfilerActivity.CPU]) as prof:
+        cresset.ones(2, device="simulated") * 2
+    assert "SIMULATED" not in prof.key_averages().table()

@@ -1,5 +1,6 @@
 """Transforms of functions: derivatives, batches, and modules as functions of their parameters."""
 
+from cresset._subclasses.functional_tensor import functionalize
 from cresset._vmap import vmap
 
 from ._modules import functional_call, replace_all_batch_norm_modules_, stack_module_state
@@ -7,5 +8,5 @@ from ._transforms import debug_unwrap, grad, grad_and_value, hessian, jacfwd, ja
 
 __all__ = [
     "grad", "grad_and_value", "vmap", "replace_all_batch_norm_modules_", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "vjp",
-    "functional_call", "stack_module_state", "debug_unwrap",
+    "functional_call", "stack_module_state", "debug_unwrap", "functionalize",
 ]  # fmt: skip

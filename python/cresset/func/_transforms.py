@@ -73,6 +73,24 @@ def _named(func, wrapper):
     return wrapper
 
 
+class _function_of:
+    """The function of a transform runs in the block. It may write to these tensors, to those in the trees, and to what it makes."""
+
+    __slots__ = ("_tensors",)
+
+    def __init__(self, tensors, *trees):
+        self._tensors = tensors
+        for tree in trees:
+            leaves = (tree,) if isinstance(tree, cresset.Tensor) else pytree.tree_leaves(tree)
+            self._tensors = [*self._tensors, *(leaf for leaf in leaves if isinstance(leaf, cresset.Tensor))]
+
+    def __enter__(self):
+        _C._transform_enter(self._tensors)
+
+    def __exit__(self, *exc_info):
+        _C._transform_leave()
+
+
 class _Reverse:
     """One run of a function whose gradients may be asked for: its fresh inputs, and how its results leave the transform."""
 
@@ -131,7 +149,7 @@ def grad_and_value(func, argnums=0, has_aux=False):
     def wrapper(*args, **kwargs):
         numbers = _check_argnums(argnums, len(args))
         run = _Reverse(_selected(args, numbers))
-        with cresset.enable_grad():
+        with cresset.enable_grad(), _function_of(run.inputs, *args, kwargs):
             output, aux = _scalar_output(func(*_replaced(args, numbers, run.tree), **kwargs), has_aux)
         record = run.outside and _C._depends_on_others([output], run.inputs)
         with contextlib.nullcontext() if run.outside else cresset.no_grad():
@@ -167,7 +185,7 @@ def _run_vjp(func, args, argnums, has_aux):
     """(outputs, the function of cotangents, aux) of one run; argnums None: all arguments, and the results are a tuple."""
     everything = argnums is None
     run = _Reverse(tuple(args) if everything else _selected(args, argnums))
-    with cresset.enable_grad():
+    with cresset.enable_grad(), _function_of(run.inputs, *args):
         result = func(*run.tree) if everything else func(*_replaced(args, argnums, run.tree))
     aux = None
     if has_aux:
@@ -250,7 +268,8 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
         return _jvp_by_reverse(func, flat, directions, spec, strict, has_aux)
     with forward_ad.dual_level():
         duals = [forward_ad.make_dual(p, t) for p, t in zip(flat, directions)]
-        result, aux = _split_aux(func(*pytree.tree_unflatten(duals, spec)), has_aux, call)
+        with _function_of([*flat, *directions, *duals]):
+            result, aux = _split_aux(func(*pytree.tree_unflatten(duals, spec)), has_aux, call)
         outputs, out_spec = pytree.tree_flatten(result)
         _require_tensors(outputs, out_spec, call)
         values, products = [], []
@@ -274,7 +293,8 @@ def _jvp_by_reverse(func, flat, directions, spec, strict, has_aux):
     outside = cresset.is_grad_enabled()
     with cresset.enable_grad():
         run = _Reverse(tuple(flat))
-        result, aux = _split_aux(func(*pytree.tree_unflatten(list(run.tree), spec)), has_aux, "jvp(f, primals, tangents)")
+        with _function_of([*flat, *directions, *run.inputs]):
+            result, aux = _split_aux(func(*pytree.tree_unflatten(list(run.tree), spec)), has_aux, "jvp(f, primals, tangents)")
         outputs, out_spec = pytree.tree_flatten(result)
         _require_tensors(outputs, out_spec, "jvp(f, primals, tangents)")
         if strict and not all(_C._is_recorded(o) for o in outputs):

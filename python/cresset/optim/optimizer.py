@@ -62,6 +62,13 @@ def _device_step(optimizer, step):
     return between
 
 
+def _recorded(name, function):
+    """`function` as a range of the profiler."""
+    from cresset.autograd.profiler import record_function
+
+    return record_function(name)(function)
+
+
 def _with_hooks(own_step):
     """`step` with the hooks around it. A step that a subclass's step calls runs without them: the outermost has them."""
 
@@ -69,6 +76,8 @@ def _with_hooks(own_step):
     def wrapper(self, *args, **kwargs):
         self._opt_called = True
         step = _device_step(self, own_step) if _C._registered_backends() and type(self).step is wrapper else own_step
+        if _C._profiler_recording() and type(self).step is wrapper:
+            step = _recorded(f"Optimizer.step#{type(self).__name__}.step", step)
         if (
             not (
                 self._optimizer_step_pre_hooks
@@ -260,6 +269,12 @@ class Optimizer:
 
     def zero_grad(self, set_to_none=True):
         """Drop all gradients, or with `set_to_none=False` fill them with zeros."""
+        if _C._profiler_recording():
+            name = f"Optimizer.zero_grad#{type(self).__name__}.zero_grad"
+            return _recorded(name, self._zero_grad)(set_to_none)
+        self._zero_grad(set_to_none)
+
+    def _zero_grad(self, set_to_none):
         for group in self.param_groups:
             for p in group["params"]:
                 if set_to_none:

@@ -7,6 +7,7 @@
 
 #include <cresset/base/parallel.h>
 #include <cresset/core/accelerator_hooks.h>
+#include <cresset/dispatch/profiler.h>
 #include <cresset/ops/cpu_fallback.h>
 #include <cresset/ops/from_blob.h>
 #include <cresset/ops/functions.h>
@@ -525,10 +526,15 @@ enum class RecordScope : uint8_t {
   LITE_INTERPRETER,
   USER_SCOPE
 };
-// Accepted without effect: no profiler listens to C++ marks.
-#define RECORD_FUNCTION(fn, inputs, ...) (void)0
-#define RECORD_FUNCTION_WITH_SCOPE(scope, fn, inputs, ...) (void)0
-#define RECORD_USER_SCOPE(fn) (void)0
+struct RecordFunction : cresset::profiler::RecordFunction {
+  explicit RecordFunction(RecordScope scope = RecordScope::FUNCTION)
+      : cresset::profiler::RecordFunction(static_cast<cresset::profiler::Scope>(scope)) {}
+};
+#define RECORD_FUNCTION(fn, ...) CRESSET_RECORD_FUNCTION(fn, __VA_ARGS__)
+#define RECORD_FUNCTION_WITH_SCOPE(scope, fn, ...) \
+  CRESSET_RECORD_FUNCTION_IN_SCOPE(static_cast<cresset::profiler::Scope>(scope), fn, __VA_ARGS__)
+#define RECORD_USER_SCOPE(fn) CRESSET_RECORD_USER_SCOPE(fn)
+// Types of kernels are no records here.
 #define RECORD_KERNEL_FUNCTION_DTYPE(NAME, enum_type) (void)0
 
 }  // namespace at

@@ -237,6 +237,12 @@ class _Base:
     def __iter__(self):
         return self
 
+    def __next__(self):
+        if not cresset._C._profiler_recording():
+            return self._next_batch()
+        with cresset.autograd.profiler.record_function(f"enumerate(DataLoader)#{self._profile_name}.__next__"):
+            return self._next_batch()
+
     def __len__(self):
         return len(self._loader.batch_sampler if self._loader._auto_collation else self._loader.sampler)
 
@@ -244,11 +250,13 @@ class _Base:
 class _Iterator(_Base):
     """Loads in the calling thread."""
 
+    _profile_name = "_SingleProcessDataLoaderIter"
+
     def __init__(self, loader):
         super().__init__(loader)
         self._fetch = _Fetcher(loader)
 
-    def __next__(self):
+    def _next_batch(self):
         batch = self._fetch(next(self._indices))
         if batch is _End:
             raise StopIteration
@@ -279,6 +287,8 @@ def _work(loader, info, tasks, results, start):
 
 class _ThreadedIterator(_Base):
     """Loads ahead in worker threads; task k belongs to worker k modulo their number, results are given out in order."""
+
+    _profile_name = "_MultiProcessingDataLoaderIter"  # the name that readers of traces know
 
     def __init__(self, loader):
         super().__init__(loader)
@@ -314,7 +324,7 @@ class _ThreadedIterator(_Base):
         self._tasks[self._sent % len(self._tasks)].put((self._sent, index))
         self._sent += 1
 
-    def __next__(self):
+    def _next_batch(self):
         while True:
             if self._next == self._sent or len(self._finished) == len(self._tasks):
                 self._stop()

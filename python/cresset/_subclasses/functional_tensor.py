@@ -1,0 +1,333 @@
+"""Functional tensors: programs with in-place operators and views, run as functional operators.
+
+A FunctionalTensor has a value, and a storage that it shares with its views. An in-place or out= operator runs as its functional form; the
+result goes back through the views into the storage's value, and other views make themselves again from it when they are next
+used. `func.functionalize` is made of this.
+"""
+
+import functools
+
+import cresset
+from cresset import _C
+from cresset.utils._python_dispatch import TorchDispatchMode
+from cresset.utils._pytree import tree_leaves, tree_map
+
+from ._functional_operators import copying_form, functional_form, put_into, replay
+
+__all__ = ["FunctionalTensor", "FunctionalTensorMode", "disable_functional_mode"]
+
+
+class _Storage:
+    """The value of a tensor that is no view; `generation` counts its changes. New values get the order of dimensions of the first one, so
+    that as_strided finds the same elements."""
+
+    __slots__ = ("_order", "generation", "value")
+
+    def __init__(self, value):
+        self.value, self.generation = value, 0
+        self._order = sorted(range(value.dim()), key=value.stride, reverse=True)
+
+    def put(self, value):
+        order = self._order
+        if value.dim() != len(order) or value.permute(order).is_contiguous():
+            self.value = value
+        else:
+            self.value = value.permute(order).contiguous().permute([order.index(d) for d in range(len(order))])
+        self.generation += 1
+
+
+class FunctionalTensor(cresset.Tensor):
+    """A tensor whose changes are new values: `elem` is the one it has now."""
+
+    __torch_function__ = _C._disabled_torch_function_impl
+
+    @staticmethod
+    def __new__(cls, elem, mode=None, *, storage=None, views=()):
+        self = cresset.Tensor._make_wrapper_subclass(
+            cls,
+            elem.size(),
+            strides=elem.stride(),
+            storage_offset=0,
+            dtype=elem.dtype,
+            device=elem.device,
+            requires_grad=False,
+        )
+        self.elem, self._functional_mode = elem, mode
+        self._storage = _Storage(elem) if storage is None else storage
+        self._views, self._generation = views, self._storage.generation
+        return self
+
+    @staticmethod
+    def to_functional(x):
+        """x as a functional tensor of the mode that is active; it must not be one already."""
+        if isinstance(x, FunctionalTensor):
+            raise AssertionError("to_functional: a tensor that is not functional was required.")
+        return FunctionalTensor(x, _active_mode())
+
+    def from_functional(self):
+        """The value it has now."""
+        self.sync()
+        return self.elem
+
+    def is_base_tensor(self):
+        """Is it no view of another one?"""
+        return not self._views
+
+    def sync(self):
+        """Make a view again whose base has changed."""
+        if self._generation != self._storage.generation:
+            with _scope_of(self._functional_mode):
+                self.elem = replay(self._storage.value, self._views)
+            self._generation = self._storage.generation
+
+    def replace_(self, value):
+        """Take another value; commit_update tells the views."""
+        self.elem = value
+
+    def commit_update(self):
+        """Put the value into the storage, so that other views of it see the change."""
+        storage = self._storage
+        with _scope_of(self._functional_mode):
+            storage.put(put_into(storage.value, self._views, self.elem))
+        self._generation = storage.generation
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        raise RuntimeError(
+            "Attempting to use FunctionalTensor on its own. Instead, please use it with a corresponding FunctionalTensorMode()"
+        )
+
+    def __repr__(self, *, tensor_contents=None):
+        return f"FunctionalTensor({self.from_functional()!r})"
+
+
+def _active_mode():
+    for i in reversed(range(_C._len_torch_dispatch_stack())):
+        mode = _C._get_dispatch_stack_at(i)
+        if isinstance(mode, FunctionalTensorMode):
+            return mode
+    raise RuntimeError(
+        "Attempting to use FunctionalTensor on its own. Instead, please use it with a corresponding FunctionalTensorMode()"
+    )
+
+
+class _scope_of:
+    """The layers that were on where a mode was entered, without the mode: values are recorded by autograd, and seen by what is around it."""
+
+    def __init__(self, mode):
+        self._mode = mode
+
+    def __enter__(self):
+        count = _C._len_torch_dispatch_stack()
+        self._popped = count > 0 and _C._get_dispatch_stack_at(count - 1) is self._mode
+        if self._popped:
+            _C._pop_torch_dispatch_stack()
+        self._guard = _C._ForceDispatchKeyGuard(self._mode._included, self._mode._excluded)
+        self._guard.__enter__()
+
+    def __exit__(self, *exc_info):
+        self._guard.__exit__(*exc_info)
+        if self._popped:
+            _C._push_on_torch_dispatch_stack(self._mode)
+
+
+class disable_functional_mode:
+    """No operator is made functional in the block."""
+
+    def __enter__(self):
+        self._mode = _C._pop_torch_dispatch_stack()
+        return self._mode
+
+    def __exit__(self, *exc_info):
+        _C._push_on_torch_dispatch_stack(self._mode)
+
+
+class FunctionalTensorMode(TorchDispatchMode):
+    """Runs every operator of the block as a functional one. `views` says whether views stay views, or become copies."""
+
+    def __init__(self, pre_dispatch=False, export=False, *, views=True):
+        super().__init__()
+        if pre_dispatch or export:
+            raise NotImplementedError(
+                "FunctionalTensorMode: pre_dispatch and export are not part of Cresset. Leave them False."
+            )
+        self.views = views
+
+    def __enter__(self):
+        self._included, self._excluded = _C._dispatch_tls_local_include_set(), _C._dispatch_tls_local_exclude_set()
+        return super().__enter__()
+
+    def _value(self, x):
+        return x.from_functional() if isinstance(x, FunctionalTensor) else x
+
+    def _wrapped(self, x):
+        return FunctionalTensor(x, self) if isinstance(x, cresset.Tensor) and not isinstance(x, FunctionalTensor) else x
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        functional = any(isinstance(x, FunctionalTensor) for x in tree_leaves((args, kwargs)))
+        schema = func._schema
+        if any(a.is_write for a in schema.arguments):
+            if not _writes_functional(schema, args, kwargs):
+                if functional:
+                    raise RuntimeError(
+                        f"{schema.name}: mutating a non-functional tensor with a functional tensor is not allowed. Please ensure that all of "
+                        "your inputs are wrapped inside of a functionalize() call."
+                    )
+                with _scope_of(self):
+                    return func(*args, **kwargs)
+            return self._write(func, args, kwargs)
+        if any(a.alias and not a.is_write for a in schema.arguments) and any(r.alias for r in schema.returns):
+            return self._view(func, args, kwargs, functional)
+        with _scope_of(self):
+            out = func(*tree_map(self._value, args), **tree_map(self._value, kwargs))
+        return tree_map(self._wrapped, out)
+
+    def _view(self, func, args, kwargs, functional):
+        if not functional:
+            with _scope_of(self):
+                return func(*args, **kwargs)
+        base = args[0]
+        make = func if self.views else copying_form(func)
+        rest, named = tree_map(self._value, args[1:]), tree_map(self._value, kwargs)
+        with _scope_of(self):
+            out = make(self._value(base), *rest, **named)
+        if not isinstance(base, FunctionalTensor):
+            return tree_map(self._wrapped, out)
+
+        def view(value, place):
+            return FunctionalTensor(
+                value, self, storage=base._storage, views=(*base._views, (make, rest, named, place))
+            )
+
+        return view(out, None) if isinstance(out, cresset.Tensor) else type(out)(view(v, i) for i, v in enumerate(out))
+
+    def _write(self, func, args, kwargs):
+        schema = func._schema
+        view = _geometry_view(func)
+        if view is not None:
+            return self._change_geometry(args[0], view, args[1:], kwargs)
+        values, named = tree_map(self._value, args), tree_map(self._value, kwargs)
+        with _scope_of(self):
+            results = functional_form(func)(values, named)
+        written = list(_written(schema, args, kwargs))
+        results = list(results) if isinstance(results, (tuple, list)) else [results]
+        for target, value in zip(written, results):
+            if not isinstance(target, FunctionalTensor):
+                continue
+            with _scope_of(self):
+                value = _as_written(func, target, value)
+            if value.shape != target.shape:  # out= and resize_: the tensor itself gets other sizes
+                _C._take_sizes(target, value)
+                target._storage, target._views = _Storage(value), ()
+                target._storage.generation = target._generation = 1
+                target.elem = value
+                continue
+            target.replace_(value)
+            target.commit_update()
+        if not schema.returns:
+            return None
+        return written[0] if len(schema.returns) == 1 and str(schema.returns[0].type) == "Tensor" else tuple(written)
+
+    def _change_geometry(self, target, view, args, kwargs):
+        """`t_` and its like: the tensor becomes the view of itself that the functional operator gives."""
+        view = view if self.views else copying_form(view)
+        with _scope_of(self):
+            value = view(target.from_functional(), *args, **kwargs)
+        _C._take_sizes(target, value)
+        target.elem = value
+        target._views = (*target._views, (view, args, kwargs, None))
+        return target
+
+
+# Operators that change only what a tensor looks like, and the views that do the same.
+_GEOMETRY = {
+    "aten::t_": "t.default", "aten::transpose_": "transpose.int", "aten::squeeze_": "squeeze", "aten::unsqueeze_": "unsqueeze.default",
+    "aten::swapaxes_": "swapaxes.default", "aten::swapdims_": "swapdims.default", "aten::detach_": "detach.default",
+    "aten::as_strided_": "as_strided.default",
+}  # fmt: skip
+
+
+@functools.lru_cache(maxsize=None)
+def _geometry_view(func):
+    """The view of an operator that changes only what a tensor looks like, or None."""
+    packet, _, overload = _GEOMETRY.get(func._schema.name, "").partition(".")
+    return getattr(getattr(cresset.ops.aten, packet), overload or func._overloadname) if packet else None
+
+
+def _written(schema, args, kwargs):
+    """The tensors that a call writes, in the order of the schema."""
+    for place, argument in enumerate(schema.arguments):
+        if argument.is_write:
+            value = args[place] if place < len(args) else kwargs.get(argument.name)
+            yield from (t for t in tree_leaves(value) if isinstance(t, cresset.Tensor))
+
+
+def _writes_functional(schema, args, kwargs):
+    return any(isinstance(t, FunctionalTensor) for t in _written(schema, args, kwargs))
+
+
+def _as_written(func, target, value):
+    """The result of the functional form as the in-place operator would have stored it."""
+    if value.dtype != target.dtype:
+        if not cresset.can_cast(value.dtype, target.dtype):
+            raise RuntimeError(
+                f"result type {_type_word(value)} can't be cast to the desired output type {_type_word(target)}"
+            )
+        value = value.to(target.dtype)
+    if (
+        value.shape != target.shape
+        and not any(a.is_out for a in func._schema.arguments)
+        and func._schema.name != "aten::resize_"
+    ):
+        raise RuntimeError(
+            f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(value.shape)}"
+        )
+    return value
+
+
+_WORDS = {"float32": "Float", "float64": "Double", "int64": "Long", "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte",
+          "float16": "Half", "complex64": "ComplexFloat", "complex128": "ComplexDouble"}  # fmt: skip
+
+
+def _type_word(t):
+    name = str(t.dtype).rpartition(".")[2]
+    return _WORDS.get(name, name.title())
+
+
+def functionalize(func, *, remove="mutations"):
+    """A function with the semantics of `func` in which no operator writes to a tensor: in-place and out= operators run as functional ones, and
+    tensors that `func` changes among its arguments get their new values at the end. With remove="mutations_and_views" views become copies as
+    well. What `func` captures must not be written with functional values: RuntimeError."""
+    if remove not in ("mutations", "mutations_and_views"):
+        raise RuntimeError(
+            f"functionalize(f, remove='mutations'): received invalid argument for remove={remove}. Valid options are:\n"
+            "     remove='mutations': all inplace and out= operators will be removed from the program, and replaced with their out-of-place "
+            "equivalents.\n"
+            "     remove='mutations_and_views': In addition to the above, all aliasing operators {view} will be replaced with their "
+            "non-aliasing counterparts, {view}_copy.\n"
+        )
+
+    @functools.wraps(func, assigned=[n for n in functools.WRAPPER_ASSIGNMENTS if hasattr(func, n)])
+    def wrapped(*args, **kwargs):
+        inputs = {}
+        with FunctionalTensorMode(views=remove == "mutations") as mode:
+
+            def functional(x):
+                if not isinstance(x, cresset.Tensor):
+                    return x
+                if id(x) not in inputs:
+                    inputs[id(x)] = (x, FunctionalTensor(x, mode))
+                return inputs[id(x)][1]
+
+            out = func(*tree_map(functional, args), **tree_map(functional, kwargs))
+            out = tree_map(mode._value, out)
+            changed = [(x, wrapper) for x, wrapper in inputs.values() if wrapper._storage.generation]
+            values = [(x, wrapper.from_functional()) for x, wrapper in changed]
+        for x, value in values:
+            if x.shape != value.shape:
+                x.resize_(value.shape)
+            x.copy_(value)
+        return out
+
+    return wrapped

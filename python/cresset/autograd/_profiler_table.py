@@ -1,0 +1,167 @@
+"""Tables of profiler events."""
+
+import math
+
+_WIDTH = 12  # of columns with numbers
+_GAP = "  "
+_TIME_UNITS = {"s": 1e6, "ms": 1e3, "us": 1.0}
+_FLOP_UNITS = ("FLOPs", "KFLOPs", "MFLOPs", "GFLOPs", "TFLOPs", "PFLOPs")
+
+
+def format_time(us, unit=None):
+    """1500.0 as "1.500ms"; in `unit` when given."""
+    if unit not in _TIME_UNITS:
+        unit = "s" if us >= 1e6 else "ms" if us >= 1e3 else "us"
+    return f"{us / _TIME_UNITS[unit]:.3f}{unit}"
+
+
+def format_memory(n):
+    """1536 as "1.50 KB"."""
+    for unit, size in (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10)):
+        if abs(n) >= size:
+            return f"{n / size:.2f} {unit}"
+    return f"{n} B"
+
+
+def _share(part, whole):
+    return f"{part * 100.0 / whole:.2f}%" if whole else "NaN"
+
+
+class _Columns:
+    """Lines of right-aligned columns."""
+
+    def __init__(self):
+        self.titles, self.widths = [], []
+
+    def add(self, *titles, width=_WIDTH):
+        for title in titles:
+            self.titles.append(title)
+            self.widths.append(width)
+
+    def line(self, cells):
+        return "".join(f"{cell:>{width}}{_GAP}" for cell, width in zip(cells, self.widths))
+
+    def rule(self):
+        return "".join("-" * width + _GAP for width in self.widths)
+
+
+def _fitting(values, limit):
+    width = max(len(v) for v in values) + 4
+    return width if limit is None else min(width, limit)
+
+
+def _cut(text, limit):
+    return text[: limit - 3] + "..." if limit is not None and len(text) >= limit - 3 else text
+
+
+def _flop_scale(events):
+    """(factor, title) for the smallest number of operations."""
+    counts = [e.flops for e in events if e.flops > 0]
+    if not counts:
+        return None
+    power = min(max(int(math.log10(min(counts)) // 3), 0), len(_FLOP_UNITS) - 1)
+    return 10.0 ** (-3 * power), f"Total {_FLOP_UNITS[power]}"
+
+
+def table(
+    events, all_events, row_limit, max_src_width, max_name_width, max_shapes_width, header, use_device, memory, with_flops,
+    top_level_only, time_unit,
+):  # fmt: skip
+    """The text of `events`; percentages are of the sums over `all_events`."""
+    if not events:
+        return ""
+    device = use_device.upper() if use_device else None
+    with_shapes = any(e.input_shapes for e in events)
+    with_overloads = any(getattr(e, "overload_name", "") for e in events)
+    src_width = (
+        _fitting([frame for e in events for frame in e.stack], max_src_width) if any(e.stack for e in events) else None
+    )
+    flops = _flop_scale(events) if with_flops else None
+
+    columns = _Columns()
+    columns.add("Name", width=_fitting([e.key for e in events], max_name_width))
+    if with_overloads:
+        columns.add("Overload Name", width=_fitting([e.overload_name for e in events], max_name_width))
+    columns.add("Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg")
+    if device:
+        columns.add(f"Self {device}", f"Self {device} %", f"{device} total", f"{device} time avg")
+    if memory:
+        columns.add("CPU Mem", "Self CPU Mem")
+        if device:
+            columns.add(f"{device} Mem", f"Self {device} Mem")
+    columns.add("# of Calls")
+    with_nodes = any(e.node_id != -1 for e in events)
+    if with_nodes:
+        columns.add("Node ID")
+    if with_shapes:
+        columns.add("Input Shapes", width=_fitting([str(e.input_shapes) for e in events], max_shapes_width))
+    if src_width is not None:
+        columns.add(f"{'Source Location':<{src_width}}", width=src_width)
+    if flops:
+        columns.add(flops[1])
+
+    self_total = sum(e.self_cpu_time_total for e in all_events)
+    device_total = sum(e.self_device_time_total for e in all_events)
+    time = lambda us: format_time(us, time_unit)  # noqa: E731
+
+    def cells(e):
+        row = [_cut(e.key, max_name_width)]
+        if with_overloads:
+            row.append(_cut(e.overload_name, max_name_width))
+        row += [
+            _share(e.self_cpu_time_total, self_total), time(e.self_cpu_time_total),
+            _share(e.cpu_time_total, self_total), time(e.cpu_time_total), time(e.cpu_time),
+        ]  # fmt: skip
+        if device:
+            row += [
+                time(e.self_device_time_total), _share(e.self_device_time_total, device_total),
+                time(e.device_time_total), time(e.device_time),
+            ]  # fmt: skip
+        if memory:
+            row += [format_memory(e.cpu_memory_usage), format_memory(e.self_cpu_memory_usage)]
+            if device:
+                row += [format_memory(e.device_memory_usage), format_memory(e.self_device_memory_usage)]
+        row.append(str(e.count))
+        if with_nodes:
+            row.append(str(e.node_id))
+        if with_shapes:
+            row.append(str(e.input_shapes)[: columns.widths[len(row)]])
+        if src_width is not None:
+            row.append(_left(e.stack[0] if e.stack else "", src_width))
+        if flops:
+            row.append(f"{e.flops * flops[0]:8.3f}" if e.flops > 0 else "--")
+        return row
+
+    lines = []
+    double_rule = "=" * (len(columns.rule()) - len(_GAP))
+    if header is not None:
+        lines += [double_rule, header]
+    if top_level_only:
+        lines += [double_rule, "This report only display top-level ops statistics"]
+    lines += [columns.rule(), columns.line(columns.titles), columns.rule()]
+    shown = 0
+    for e in events:
+        if shown == row_limit:
+            break
+        if top_level_only and e.cpu_parent is not None:
+            continue
+        shown += 1
+        lines.append(columns.line(cells(e)))
+        if src_width is not None:
+            # The other frames, each in a line of its own, and a line between events.
+            blank = [""] * len(columns.titles)
+            at = len(blank) - 1 - bool(flops)
+            for frame in [*e.stack[1:], ""] if e.stack else [""]:
+                blank[at] = _left(frame, src_width)
+                lines.append(columns.line(blank))
+    lines.append(columns.rule())
+    lines.append(f"Self CPU time total: {time(self_total)}")
+    if device:
+        lines.append(f"Self {device} time total: {time(device_total)}")
+    return "\n".join(lines) + "\n"
+
+
+def _left(text, width):
+    # The tail of a path says more than its head.
+    text = text if len(text) <= width else "..." + text[3 - width :]
+    return f"{text:<{width}}"

@@ -1,0 +1,112 @@
+"""Traces of profiler events, in the format that chrome://tracing and perfetto read."""
+
+import gzip
+import itertools
+import json
+import os
+import socket
+
+MEMORY = "[memory]"  # the name of events of memory
+
+
+def _at(us):
+    return round(us, 3)
+
+
+def _metadata(kind, pid, tid, **args):
+    return {"ph": "M", "name": kind, "ts": 0, "pid": pid, "tid": tid, "args": args}
+
+
+def _call(event, number, pid):
+    args = {"External id": event.id, "Ev Idx": number}
+    if event.sequence_nr >= 0:
+        args |= {"Sequence number": event.sequence_nr, "Fwd thread id": event.fwd_thread}
+    if event.args:
+        args["Args"] = event.args
+    if event.input_dtypes:
+        args |= {
+            "Input Dims": event.structured_input_shapes, "Input type": event.input_dtypes,
+            "Input Strides": event.structured_input_strides,
+            "Concrete Inputs": ["" if v is None else str(v) for v in event.concrete_inputs],
+        }  # fmt: skip
+    if event.stack:
+        args["Call stack"] = ";\n".join(event.stack)
+    if event.overload_name:
+        args["Overload name"] = event.overload_name
+    return {
+        "ph": "X", "cat": "user_annotation" if event.is_user_annotation else "cpu_op", "name": event.trace_name, "pid": pid,
+        "tid": event.os_thread, "ts": _at(event.time_range.start), "dur": round(event.time_range.elapsed_us(), 3), "args": args,
+    }  # fmt: skip
+
+
+def _memory(event, number, pid, totals):
+    device = (int(event.device_type), event.device_index)
+    nbytes = event.cpu_memory_usage or event.device_memory_usage
+    totals[device] = totals.get(device, 0) + nbytes
+    return {
+        "ph": "i", "s": "t", "cat": "cpu_instant_event", "name": MEMORY, "pid": pid, "tid": event.os_thread,
+        "ts": _at(event.time_range.start),
+        "args": {"Bytes": nbytes, "Total Allocated": totals[device], "Device Type": device[0], "Device Id": device[1], "Ev Idx": number},
+    }  # fmt: skip
+
+
+def _flows(events, pid):
+    """Arrows from forward operators to the backward steps that belong to them: the innermost operator with the number."""
+    forward, backward = {}, []
+    for e in events:
+        if e.sequence_nr < 0:
+            continue
+        if e.scope == 1:
+            backward.append(e)
+        elif not e.fwd_thread:
+            forward[e.thread, e.sequence_nr] = e
+    for number, step in enumerate(backward, 1):
+        source = forward.get((step.fwd_thread, step.sequence_nr))
+        if source is None:
+            continue
+        common = {"id": number, "pid": pid, "cat": "fwdbwd", "name": "fwdbwd"}
+        yield {"ph": "s", "tid": source.os_thread, "ts": _at(source.time_range.start), **common}
+        yield {"ph": "f", "bp": "e", "tid": step.os_thread, "ts": _at(step.time_range.start), **common}
+
+
+def _kernels(events):
+    """Rows of devices: one process a device, a bar for each piece of work that was measured there."""
+    seen = set()
+    for e in events:
+        for k in e.kernels:
+            row = f"{e.use_device}:{k.device}"
+            if row not in seen:
+                seen.add(row)
+                yield _metadata("process_name", row, 0, name=row)
+            yield {
+                "ph": "X", "cat": "kernel", "name": k.name, "pid": row, "tid": 0, "ts": _at(e.time_range.start), "dur": round(k.duration, 3),
+                "args": {"External id": e.id, "device": k.device},
+            }  # fmt: skip
+
+
+def trace_of(events, memory=(), wall_clock=0, metadata=None, options=None):
+    """The trace as a dictionary. `memory` are the events of all changes of memory; times count from `wall_clock`, nanoseconds since 1970."""
+    pid = os.getpid()
+    out = [_metadata("process_name", pid, 0, name="python"), _metadata("process_labels", pid, 0, labels="CPU")]
+    for thread in dict.fromkeys(e.os_thread for e in itertools.chain(events, memory)):
+        out.append(_metadata("thread_name", pid, thread, name=f"thread {thread} (python)"))
+    calls = [e for e in events if e.name != MEMORY]
+    out += [_call(e, number, pid) for number, e in enumerate(calls)]
+    totals = {}
+    out += [_memory(e, len(calls) + number, pid, totals) for number, e in enumerate(memory)]
+    out += _flows(calls, pid)
+    out += _kernels(calls)
+    return {
+        "schemaVersion": 1, "deviceProperties": [], "host_name": socket.gethostname(), "displayTimeUnit": "ms",
+        "baseTimeNanoseconds": wall_clock, **(options or {}),
+        **(metadata or {}), "traceEvents": out,
+    }  # fmt: skip
+
+
+def write_trace(path, events, **details):
+    """Write the trace of `events` to `path`, compressed when that ends in .gz."""
+    path = os.fspath(path)
+    content = trace_of(events, **details)
+    content["traceName"] = path
+    with gzip.open(path, "wt") if path.endswith(".gz") else open(path, "w") as file:
+        json.dump(content, file)

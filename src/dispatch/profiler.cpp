@@ -1,0 +1,312 @@
+// Sessions of the profiler: a log for each thread, filled by that thread and taken apart when the session ends.
+#include <cresset/dispatch/profiler.h>
+
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <deque>
+#include <mutex>
+#include <utility>
+
+#include <cresset/core/backend.h>
+#include <cresset/core/device_guard.h>
+#include <cresset/core/grad_mode.h>
+#include <cresset/dispatch/library.h>
+
+#include "core/memory_watch.h"
+#include "dispatch/profiler_inputs.h"
+
+namespace cresset::profiler {
+namespace {
+
+int64_t now() { return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+std::atomic<AutogradPosition (*)()> autograd_position{nullptr};
+std::atomic<std::vector<std::string> (*)()> stack_source{nullptr};
+
+/// What one thread records. The lock is for stop(), which may come while the thread works.
+struct Log {
+  std::mutex mutex;
+  bool open = true;
+  uint32_t number = 0;
+  int64_t os_thread = gettid();
+  uint64_t autograd_thread = 0;
+  std::vector<Record> records;
+  std::vector<MemoryRecord> memory;
+  int32_t current = -1;                                                                          // the innermost open range
+  std::shared_ptr<std::deque<std::string>> names = std::make_shared<std::deque<std::string>>();  // of ranges that are no operators
+
+  /// Closes a range, and takes the thread back to what is around it.
+  void end(std::size_t i, int64_t time) {
+    Record& r = records[i];
+    if (r.end < 0) r.end = time;
+    for (int32_t at = current; at >= 0; at = records[static_cast<std::size_t>(at)].parent)
+      if (static_cast<std::size_t>(at) == i) {
+        current = r.parent;
+        break;
+      }
+  }
+};
+
+struct Session {
+  Options options;
+  uint32_t id = 0;
+  int64_t started = 0, wall_clock = 0;
+  std::mutex mutex;
+  std::vector<std::shared_ptr<Log>> logs;
+};
+
+std::mutex session_mutex;
+std::shared_ptr<Session> session;    // guarded by session_mutex
+std::atomic<uint32_t> active_id{0};  // its id; 0: none
+uint32_t sessions_made = 0;
+
+/// The log of this thread and the session it belongs to.
+struct Own {
+  uint32_t id = 0;
+  std::shared_ptr<Session> session;
+  std::shared_ptr<Log> log;
+};
+// A pointer, because memory may still go while the thread's locals are being destroyed: a thread that ends gets no new log.
+thread_local constinit Own* own = nullptr;
+thread_local constinit bool thread_ended = false;
+struct OwnOwner {
+  ~OwnOwner() {
+    thread_ended = true;
+    delete std::exchange(own, nullptr);
+  }
+};
+
+/// This thread's log in the session that runs, or null.
+Own* own_log() {
+  const uint32_t id = active_id.load(std::memory_order_acquire);
+  if (id == 0 || thread_ended) return nullptr;
+  if (CRESSET_LIKELY(own && own->id == id)) return own;
+  static thread_local const OwnOwner owner;
+  (void)owner;
+  std::lock_guard lock(session_mutex);
+  if (!session) return nullptr;
+  auto log = std::make_shared<Log>();
+  if (const auto ask = autograd_position.load()) log->autograd_thread = ask().thread;
+  {
+    std::lock_guard inner(session->mutex);
+    session->logs.push_back(log);
+    log->number = static_cast<uint32_t>(session->logs.size());
+  }
+  if (session->options.profile_memory) cresset::detail::watch_small_storages();
+  if (!own) own = new Own();
+  *own = {session->id, session, std::move(log)};
+  return own;
+}
+
+// A token: session (16 bits), thread (16 bits), position + 1 (32 bits).
+constexpr uint32_t kIdBits = 0xFFFF;
+Token make_token(uint32_t id, uint32_t thread, std::size_t position) {
+  return uint64_t{id & kIdBits} << 48 | uint64_t{thread & kIdBits} << 32 | static_cast<uint32_t>(position + 1);
+}
+
+void watch_memory(const void* data, int64_t bytes, Device device) noexcept {
+  if (!recording()) return;
+  try {
+    Own* mine = own_log();
+    if (!mine) return;
+    std::lock_guard lock(mine->log->mutex);
+    if (mine->log->open) mine->log->memory.push_back({now() - mine->session->started, bytes, data, device, mine->log->current});
+  } catch (...) {  // out of memory: the record is lost, the work goes on
+  }
+}
+
+/// The device of this kind that a call works on.
+std::optional<Device> device_among(ArrayRef<IValue> inputs, DeviceType kind) {
+  for (const IValue& v : inputs) {
+    if (v.isTensor() && v.toTensor().defined() && v.toTensor().device().type() == kind) return v.toTensor().device();
+    if (v.isDevice() && v.toDevice().type() == kind) return resolved_device(v.toDevice());
+    if (v.isList())
+      for (const IValue& e : v.toListRef())
+        if (e.isTensor() && e.toTensor().defined() && e.toTensor().device().type() == kind) return e.toTensor().device();
+  }
+  return std::nullopt;
+}
+
+/// A mark in the current stream of a device; nothing when the device has no events.
+std::optional<Event> mark(Device device) {
+  try {
+    Event event(device.type(), EventFlag::BACKEND_DEFAULT);
+    event.record(impl::getDeviceGuardImpl(device.type())->getStream(device));
+    return event;
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+}
+
+double milliseconds_between(const Event& begin, const Event& end) {
+  try {
+    end.synchronize();
+    return begin.elapsedTime(end);
+  } catch (const std::exception&) {
+    return -1;
+  }
+}
+
+void push_name(DeviceType kind, const std::string& name) {
+  if (const cresset_backend* t = backend_table(kind); t && t->profile_push) t->profile_push(t->self, name.c_str());
+}
+void pop_name(DeviceType kind) {
+  if (const cresset_backend* t = backend_table(kind); t && t->profile_pop) t->profile_pop(t->self);
+}
+
+}  // namespace
+
+void set_autograd_position(AutogradPosition (*ask)()) { autograd_position = ask; }
+void set_stack_source(std::vector<std::string> (*ask)()) { stack_source = ask; }
+void report_memory(const void* data, int64_t bytes, Device device) { cresset::detail::memory_changed(data, bytes, device); }
+
+void start(const Options& options) {
+  std::lock_guard lock(session_mutex);
+  CRESSET_CHECK(!session, recording() ? "Profiler is already enabled on this thread."
+                                      : "Profiler is already enabled on another thread; there is one session at a time.");
+  session = std::make_shared<Session>();
+  session->options = options;
+  do ++sessions_made;
+  while ((sessions_made & kIdBits) == 0);
+  session->id = sessions_made;
+  session->wall_clock = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+  session->started = now();
+  if (options.profile_memory) {
+    cresset::detail::profiler_memory_watcher = &watch_memory;
+    cresset::detail::watch_small_storages();
+  }
+  active_id.store(session->id, std::memory_order_release);
+  impl::tls_set_dispatch_key_included(DispatchKey::PreDispatch, true);
+}
+
+Profile stop() {
+  std::shared_ptr<Session> ended;
+  {
+    std::lock_guard lock(session_mutex);
+    CRESSET_CHECK(session, "Profiler: no session is running.");
+    ended = std::move(session);
+    active_id.store(0, std::memory_order_release);
+    cresset::detail::profiler_memory_watcher = nullptr;
+  }
+  impl::tls_set_dispatch_key_included(DispatchKey::PreDispatch, false);
+  Profile out;
+  out.wall_clock = ended->wall_clock;
+  out.duration = now() - ended->started;
+  {
+    std::lock_guard lock(ended->mutex);
+    for (const std::shared_ptr<Log>& log : ended->logs) {
+      std::lock_guard inner(log->mutex);
+      log->open = false;
+      out.threads.push_back(
+          {log->number, log->os_thread, log->autograd_thread, std::move(log->records), std::move(log->memory), std::move(log->names)});
+    }
+  }
+  // Without locks: this waits for devices, whose threads may be among those that record.
+  for (ThreadProfile& thread : out.threads)
+    for (Record& r : thread.records) {
+      if (r.end < 0) r.end = out.duration;
+      if (r.details && r.details->device_begin && r.details->device_end)
+        r.device_milliseconds = milliseconds_between(*r.details->device_begin, *r.details->device_end);
+    }
+  return out;
+}
+
+bool wants_inputs() {
+  const Own* mine = own_log();
+  return mine && mine->session->options.record_shapes;
+}
+
+Token begin(const Beginning& what) {
+  Own* mine = own_log();
+  if (!mine) {
+    // A scope that put back its key set after the session had ended.
+    if (active_id.load() == 0) impl::tls_set_dispatch_key_included(DispatchKey::PreDispatch, false);
+    return 0;
+  }
+  const Options& options = mine->session->options;
+  Record r;
+  r.scope = what.scope;
+  r.sequence_nr = what.sequence_nr;
+  r.forward_thread = what.forward_thread;
+  const auto details = [&]() -> Details& {
+    if (!r.details) r.details = std::make_unique<Details>();
+    return *r.details;
+  };
+  if (options.record_shapes) details().inputs = describe_inputs(what.inputs);
+  if (!what.args.empty()) details().args = what.args;
+  if (options.with_stack)
+    if (const auto ask = stack_source.load()) details().stack = ask();
+  if (what.op) {
+    r.name = &what.op->operator_name().name;
+    r.overload = &what.op->operator_name().overload_name;
+    if (const auto ask = autograd_position.load(); ask && what.makes_node) r.sequence_nr = static_cast<int64_t>(ask().sequence_nr);
+    if (options.device)
+      if (const auto device = device_among(what.inputs, *options.device)) {
+        r.device = *device;
+        push_name(*options.device, *r.name);
+        details().device_begin = mark(*device);
+      }
+  }
+  Log& log = *mine->log;
+  std::lock_guard lock(log.mutex);
+  if (!log.open) return 0;
+  if (!what.op) r.name = &log.names->emplace_back(what.name);
+  r.parent = log.current;
+  log.current = static_cast<int32_t>(log.records.size());
+  r.begin = now() - mine->session->started;
+  log.records.push_back(std::move(r));
+  return make_token(mine->id, log.number, log.records.size() - 1);
+}
+
+void end(Token token) noexcept {
+  if (token == 0) return;
+  const int64_t time = now();
+  const uint32_t id = active_id.load(std::memory_order_acquire);
+  if (id == 0 || (id & kIdBits) != token >> 48) return;
+  try {
+    Own* mine = own_log();
+    if (!mine) return;
+    const auto thread = static_cast<uint32_t>(token >> 32 & kIdBits);
+    std::shared_ptr<Log> log = mine->log;
+    if (log->number != thread) {
+      std::lock_guard lock(mine->session->mutex);
+      log = mine->session->logs.at(thread - 1);
+    }
+    const std::size_t i = static_cast<uint32_t>(token) - 1;
+    Device device(kCPU);
+    {
+      std::lock_guard lock(log->mutex);
+      if (!log->open || i >= log->records.size()) return;
+      log->end(i, time - mine->session->started);
+      device = log->records[i].device;
+    }
+    if (device.is_cpu()) return;
+    std::optional<Event> last = mark(device);
+    pop_name(device.type());
+    std::lock_guard lock(log->mutex);
+    if (log->open) log->records[i].details->device_end = std::move(last);
+  } catch (...) {  // the record stays without its end
+  }
+}
+
+namespace {
+
+/// At the key PreDispatch, which only threads that record include.
+void record_operator(const OperatorHandle& op, DispatchKeySet ks, Stack* stack) {
+  struct Range {
+    Token token;
+    ~Range() { end(token); }
+  };
+  const bool makes_node = GradMode::is_enabled() && ks.has_any(autograd_dispatch_keyset);
+  const std::size_t n = op.hasSchema() ? op.schema().arguments().size() : 0;
+  const Range range{begin({.op = &op, .makes_node = makes_node, .inputs = last(*stack, n)})};
+  op.redispatchBoxed(ks & DispatchKeySet(DispatchKeySet::FULL_AFTER, DispatchKey::PreDispatch), stack);
+}
+
+}  // namespace
+
+CRESSET_LIBRARY_IMPL(_, PreDispatch, m) { m.fallback(CppFunction::makeFromBoxedFunction<&record_operator>()); }
+
+}  // namespace cresset::profiler

@@ -1,0 +1,106 @@
+// Private functions behind cresset.autograd.profiler: sessions, ranges, and the records as Python values.
+#include <cresset/dispatch/profiler.h>
+
+#include "python/bind.h"
+#include "python/convert.h"
+
+#include <frameobject.h>
+
+namespace cresset::python {
+namespace {
+
+constexpr int kDeepestStack = 64;
+
+/// "file.py(12): function" for each Python frame of this thread, the innermost first. A thread that runs Python may have given the
+/// interpreter lock away for this operator; threads that only work for one never ask for it, as that one may wait for them with the lock.
+std::vector<std::string> python_stack() {
+  std::vector<std::string> out;
+  if (!Py_IsInitialized() || !PyGILState_GetThisThreadState()) return out;
+  const GilAcquire gil;
+  Ref frame = Ref::steal(Py_XNewRef(reinterpret_cast<PyObject*>(PyEval_GetFrame())));
+  for (int i = 0; frame && i < kDeepestStack; ++i) {
+    auto* f = reinterpret_cast<PyFrameObject*>(frame.get());
+    const Ref code = Ref::steal(reinterpret_cast<PyObject*>(PyFrame_GetCode(f)));
+    const auto* c = reinterpret_cast<PyCodeObject*>(code.get());
+    out.push_back(str(to_text(c->co_filename), "(", PyFrame_GetLineNumber(f), "): ", to_text(c->co_name)));
+    frame = Ref::steal(reinterpret_cast<PyObject*>(PyFrame_GetBack(f)));
+  }
+  return out;
+}
+
+template <class T>
+Ref list_of_values(std::vector<T> values) {
+  return checked(Convert<std::vector<T>>::to(std::move(values)));
+}
+
+// (sizes, or a list of sizes; strides; type; value)
+Ref input_to_python(const profiler::Input& input) {
+  const bool is_list = std::string_view(input.type) == "TensorList";
+  const Ref sizes = is_list ? list_of_values(input.list) : list_of_values(input.sizes);
+  const Ref strides = list_of_values(input.strides);
+  const Ref value = checked(to_python(input.value, false));
+  return checked(Py_BuildValue("(OOsO)", sizes.get(), strides.get(), input.type, value.get()));
+}
+
+// (name, overload, begin, end, parent, scope, sequence number, forward thread, device milliseconds, device index, args, inputs, stack)
+Ref record_to_python(const profiler::Record& r) {
+  static const profiler::Details none;
+  const profiler::Details& d = r.details ? *r.details : none;
+  const Ref inputs = checked(PyList_New(static_cast<Py_ssize_t>(d.inputs.size())));
+  for (std::size_t i = 0; i < d.inputs.size(); ++i)
+    PyList_SET_ITEM(inputs.get(), static_cast<Py_ssize_t>(i), input_to_python(d.inputs[i]).release());
+  const Ref stack = list_of_values(d.stack);
+  return checked(Py_BuildValue("(ssLLiiLKdisOO)", r.name->c_str(), r.overload ? r.overload->c_str() : "", static_cast<long long>(r.begin),
+                               static_cast<long long>(r.end), static_cast<int>(r.parent), static_cast<int>(r.scope),
+                               static_cast<long long>(r.sequence_nr), static_cast<unsigned long long>(r.forward_thread),
+                               r.device_milliseconds, static_cast<int>(r.device.index()), d.args.c_str(), inputs.get(), stack.get()));
+}
+
+// (time, bytes, address, device, parent)
+Ref memory_to_python(const profiler::MemoryRecord& m) {
+  const Ref device = checked(wrap_device(m.device));
+  return checked(Py_BuildValue("(LLKOi)", static_cast<long long>(m.time), static_cast<long long>(m.bytes),
+                               static_cast<unsigned long long>(reinterpret_cast<uintptr_t>(m.data)), device.get(),
+                               static_cast<int>(m.parent)));
+}
+
+template <class T>
+Ref list_of(const std::vector<T>& items, Ref (*convert)(const T&)) {
+  Ref out = checked(PyList_New(static_cast<Py_ssize_t>(items.size())));
+  for (std::size_t i = 0; i < items.size(); ++i) PyList_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i), convert(items[i]).release());
+  return out;
+}
+
+// (number, system's number, autograd's number, records, memory)
+Ref thread_to_python(const profiler::ThreadProfile& t) {
+  const Ref records = list_of(t.records, &record_to_python), memory = list_of(t.memory, &memory_to_python);
+  return checked(Py_BuildValue("(ILKOO)", t.number, static_cast<long long>(t.os_thread), static_cast<unsigned long long>(t.autograd_thread),
+                               records.get(), memory.get()));
+}
+
+}  // namespace
+
+void init_profiler(PyObject* module) {
+  profiler::set_stack_source(&python_stack);
+  def(module, "_profiler_start", [](bool shapes, bool memory, bool stack, std::optional<Device> device) {
+    profiler::start({shapes, memory, stack, device ? std::optional(device->type()) : std::nullopt});
+  });
+  // (wall clock at the start, duration, threads); times in nanoseconds.
+  def(module, "_profiler_stop", [] {
+    profiler::Profile p;
+    {
+      const GilRelease release;  // it may wait for a device
+      p = profiler::stop();
+    }
+    const Ref threads = list_of(p.threads, &thread_to_python);
+    return Object(Py_BuildValue("(LLO)", static_cast<long long>(p.wall_clock), static_cast<long long>(p.duration), threads.get()));
+  });
+  def(module, "_profiler_recording", [] { return profiler::recording(); });
+  def(module, "_profiler_begin", [](std::string name, std::string args) -> uint64_t {
+    if (!profiler::recording()) return 0;
+    return profiler::begin({.name = name, .scope = profiler::Scope::UserScope, .args = args});
+  });
+  def(module, "_profiler_end", [](uint64_t token) { profiler::end(token); });
+}
+
+}  // namespace cresset::python

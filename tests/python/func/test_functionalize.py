@@ -1,0 +1,218 @@
+"""functionalize: the same semantics, no writes. Expected operators, values and words recorded with PyTorch where it has the operators."""
+
+import pytest
+
+import cresset
+from cresset._subclasses.functional_tensor import FunctionalTensor, FunctionalTensorMode, disable_functional_mode
+from cresset.func import functionalize, grad, jacrev, jvp, vmap
+from cresset.utils._python_dispatch import TorchDispatchMode
+
+A = cresset.arange(6.0).reshape(2, 3)
+
+
+class Log(TorchDispatchMode):
+    """The operators that run, by name."""
+
+    def __init__(self):
+        super().__init__()
+        self.ops = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.ops.append(func._schema.name.removeprefix("aten::"))
+        return func(*args, **(kwargs or {}))
+
+
+def operators(f, *args, **options):
+    with Log() as log:
+        functionalize(f, **options)(*args)
+    return log.ops
+
+
+def of_a_view(x):
+    y = x.clone()
+    v = y[0]
+    v.add_(1)
+    y.t_()
+    return y, v
+
+
+def of_an_input(x):
+    x.add_(1)
+    v = x.view(-1)
+    v[0] = 100
+    return v
+
+
+def test_views_and_intermediates():
+    y, v = functionalize(of_a_view)(A)
+    assert y.tolist() == [[1, 3], [2, 4], [3, 5]] and v.tolist() == [1, 2, 3]
+    assert A.tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert operators(of_a_view, A)[:4] == ["clone", "select", "add", "select_scatter"]
+
+
+def test_arguments_get_their_new_values_at_the_end():
+    x = cresset.zeros(2, 3)
+    result = functionalize(of_an_input)(x)
+    assert x.tolist() == [[100, 1, 1], [1, 1, 1]] and result.tolist() == [100, 1, 1, 1, 1, 1]
+    result.zero_()
+    assert x[0, 0] == 100  # results are values, not views
+    ops = operators(of_an_input, cresset.zeros(2, 3))
+    assert ops[-1] == "copy_" and [op for op in ops if op.endswith("_")] == ["copy_"]
+
+
+def test_nothing_is_copied_back_without_a_change():
+    assert "copy_" not in operators(lambda x: x.clone().add_(1), A)
+
+
+def test_out_arguments():
+    def f(x):
+        out = cresset.empty(0)
+        again = cresset.add(x, x, out=out)
+        assert again is out
+        return out * 1
+
+    assert operators(f, A) == ["empty", "add", "mul"]
+    assert functionalize(f)(A).tolist() == (A * 2).tolist()
+
+
+def test_views_become_copies():
+    y, v = functionalize(of_a_view, remove="mutations_and_views")(A)
+    assert y.tolist() == [[1, 3], [2, 4], [3, 5]] and v.tolist() == [1, 2, 3]
+
+
+def halves(x):
+    for i, part in enumerate(x.chunk(2)):
+        part.mul_(i + 2)
+    return x
+
+
+def rows(x):
+    a, b = x.unbind()
+    a.copy_(b)
+    x.diagonal().zero_()
+    x.unsqueeze(0).squeeze(0).transpose(0, 1)[1:, ::1].neg_()
+    x.as_strided((2,), (1,), 1).add_(10)
+    x.permute(1, 0).reshape(-1)
+    x.detach().mul_(2)
+    return x
+
+
+def parts(x):
+    z = cresset.complex(x, x)
+    z.real.add_(1)
+    z.imag.mul_(3)
+    cresset.view_as_real(z).sub_(1)
+    x.split_with_sizes([1, 1])[1].fill_(7)
+    x.expand(1, 2, 3).movedim(0, 1)
+    return z, x
+
+
+@pytest.mark.parametrize("f", [of_a_view, of_an_input, halves, rows, parts])
+def test_the_same_values_with_and_without(f):
+    x = cresset.randn(2, 3)
+    mine, plain = x.clone(), x.clone()
+    want, have = f(plain), functionalize(f)(mine)
+    for h, w in zip(*((r if isinstance(r, tuple) else (r,)) for r in (have, want))):
+        assert cresset.equal(h, w)
+    assert cresset.equal(mine, plain)
+
+
+def test_structures_and_captured_tensors():
+    captured = cresset.zeros(2)
+
+    def f(x, *, other):
+        captured.add_(1)
+        return [x, {"a": other.add_(1)}, 3, captured * x]
+
+    x, other = cresset.ones(2), cresset.ones(2)
+    out = functionalize(f)(x, other=other)
+    assert out[1]["a"].tolist() == other.tolist() == [2, 2]
+    assert out[2] == 3 and captured.tolist() == out[3].tolist() == [1, 1]
+    with pytest.raises(RuntimeError, match="mutating a non-functional tensor with a functional tensor is not allowed"):
+        functionalize(lambda x: captured.add_(x))(x)
+
+
+def test_one_tensor_given_twice_is_one():
+    x = cresset.ones(2)
+    functionalize(lambda a, b: a.add_(b))(x, x)
+    assert x.tolist() == [2, 2]
+
+
+def test_random_and_other_operators_without_functional_form():
+    x = cresset.ones(3)
+    cresset.manual_seed(3)
+    functionalize(lambda x: x.normal_())(x)
+    cresset.manual_seed(3)
+    assert x.tolist() == cresset.empty(3).normal_().tolist()
+    y = cresset.ones(2)
+    functionalize(lambda y: cresset._foreach_add_([y], 1))(y)
+    assert y.tolist() == [2, 2]
+
+
+def test_sizes_may_change():
+    x = cresset.ones(3)
+    result = functionalize(lambda x: x.resize_(2))(x)
+    assert result.tolist() == x.tolist() == [1, 1]
+
+
+def test_in_transforms_and_around_them():
+    f = lambda x: x.clone().mul_(x).sum()  # noqa: E731
+    x = cresset.tensor([1.0, 2.0])
+    batch = cresset.stack([x, 2 * x])
+    assert grad(functionalize(f))(x).tolist() == functionalize(grad(f))(x).tolist() == [2, 4]
+    assert vmap(functionalize(f))(batch).tolist() == functionalize(vmap(f))(batch).tolist() == [5, 20]
+    assert jacrev(functionalize(f))(x).tolist() == [2, 4]
+    assert jvp(functionalize(f), (x,), (x,))[1].item() == 10
+    w = x.clone().requires_grad_()
+    functionalize(f)(w).backward()
+    assert w.grad.tolist() == [2, 4]
+
+
+def test_values_are_seen_by_python():
+    assert functionalize(lambda x: x.add_(1).sum().item())(cresset.ones(2)) == 4
+    assert functionalize(lambda x: 1 if x.add_(1).sum() > 3 else 0)(cresset.ones(2)) == 1
+
+
+@pytest.mark.parametrize(
+    ("f", "message"),
+    [
+        (lambda x: x.long().add_(1.5), "result type Float can't be cast to the desired output type Long"),
+        (lambda x: x[0].add_(x), r"output with shape \[3\] doesn't match the broadcast shape \[2, 3\]"),
+        (lambda x: x[0].expand(2, 3).add_(1), "a view made by expand was changed in place, which is not possible"),
+    ],
+)
+def test_errors(f, message):
+    with pytest.raises(RuntimeError, match=message):
+        functionalize(f)(A.clone())
+
+
+def test_what_remove_accepts():
+    for bad in ("bogus", 3):
+        with pytest.raises(RuntimeError, match=f"received invalid argument for remove={bad}. Valid options are:"):
+            functionalize(of_a_view, remove=bad)
+
+
+def test_functional_tensors():
+    ones = cresset.ones(3)
+    with FunctionalTensorMode():
+        x = FunctionalTensor.to_functional(ones)
+        y = x * 2
+        v = y[1:]
+        y.add_(1)
+        assert type(y) is FunctionalTensor and y.is_base_tensor() and not v.is_base_tensor()
+        assert y.from_functional().tolist() == [3, 3, 3]
+        assert v.from_functional().tolist() == [3, 3]
+        assert repr(v) == "FunctionalTensor(tensor([3., 3.]))"
+        v.replace_(cresset.zeros(2).from_functional())
+        v.commit_update()
+        assert y.from_functional().tolist() == [3, 0, 0]
+        with pytest.raises(AssertionError, match="to_functional: a tensor that is not functional was required"):
+            FunctionalTensor.to_functional(x)
+        with disable_functional_mode() as mode:
+            assert type(cresset.ones(1)) is cresset.Tensor and isinstance(mode, FunctionalTensorMode)
+    with pytest.raises(RuntimeError, match="Attempting to use FunctionalTensor on its own"):
+        y + 1
+    with pytest.raises(RuntimeError, match="Attempting to use FunctionalTensor on its own"):
+        FunctionalTensor.to_functional(cresset.ones(1))
+    with pytest.raises(NotImplementedError, match="pre_dispatch and export are not part of Cresset"):
+        FunctionalTensorMode(pre_dispatch=True)
