@@ -59,7 +59,7 @@ constexpr PartRule kParts[] = {
     {"stream_query", false, CRESSET_HAS(stream_query), "Stream.query() always says done"},
     {"stream_synchronize", false, CRESSET_HAS(stream_synchronize), "Stream.synchronize() waits for the whole device"},
     {"event_create", false, CRESSET_HAS(event_create), "events are marks of the host, and recording one waits for its stream"},
-    {"event_elapsed", false, CRESSET_HAS(event_elapsed), "elapsed_time is measured by the host's clock, or refused with events"},
+    {"event_elapsed", false, CRESSET_HAS(event_elapsed), "elapsed_time and the profiler's device times are measured by the host's clock, or refused with events"},
     {"pinned_allocate", false, CRESSET_HAS(pinned_allocate), "pin_memory() refuses, and copies from the host always wait"},
     {"generator_seed", false, CRESSET_HAS(generator_seed), "the backend is not told of seeds; random numbers come from the CPU's stream"},
     {"kernels", false, [](const Table& t) { return t.kernels != nullptr && t.kernel_count > 0; },
