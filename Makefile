@@ -38,7 +38,7 @@ lint: setup
 asan ubsan: setup
 	@$(CMAKE) --preset $@ --log-level=WARNING
 	@$(CMAKE) --build --preset $@
-	@$(PYTHON) tools/run_tests --build build/$@ -- tests/ops tests/python tests/errors
+	@$(PYTHON) tools/run_tests --build build/$@ -- tests/ops tests/python tests/errors tests/ir
 
 tsan: setup
 	@$(CMAKE) --preset $@ --log-level=WARNING

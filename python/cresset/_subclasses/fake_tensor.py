@@ -327,7 +327,11 @@ class FakeTensorMode(TorchDispatchMode):
             try:
                 return func(*meta_args, **meta_kwargs)
             except NotImplementedError as error:
-                if func.namespace not in ("aten", "prim", "cresset") or not self.allow_fallback_kernels or any(_written(func, args, kwargs)):
+                # Writing its arguments is all that it does, and fakes have no values.
+                writes = next(_written(func, args, kwargs), None) is not None
+                if writes and not func._schema.returns:
+                    return None
+                if func.namespace not in ("aten", "prim", "cresset") or not self.allow_fallback_kernels or writes:
                     raise UnsupportedOperatorException(func) from error
             # On zeros: what only depends on sizes comes out right.
             zeros = lambda t: cresset.zeros_like(t, device="cpu")  # noqa: E731

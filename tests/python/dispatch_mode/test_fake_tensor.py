@@ -135,6 +135,19 @@ def test_operators_without_a_meta_kernel(mode):
         assert torch.randperm(5).dtype is torch.int64  # on zeros, since there is no Meta kernel
 
 
+def test_operators_that_only_write_need_no_meta_kernel(mode):
+    library = torch.library.Library("fake_tensor_writes", "DEF")
+    for schema in ("one(Tensor x, Tensor(a!) out) -> ()", "many(Tensor x, Tensor(a!)[] out) -> ()", "nothing(Tensor x) -> ()"):
+        library.define(schema)
+    ops = torch.ops.fake_tensor_writes
+    with mode:
+        x = torch.ones(2)
+        assert ops.one(x, x) is None and ops.many(x, [x]) is None
+        with pytest.raises(UnsupportedOperatorException):
+            ops.nothing(x)
+    library._destroy()
+
+
 def test_construction(mode):
     fake = FakeTensor(mode, torch.empty(2, device="meta"), torch.device("cuda"))
     assert fake.device == torch.device("cuda:0")
