@@ -39,6 +39,8 @@ class Function:
             call = f"{handle(self.op)}().call({', '.join(self.args)})"
         else:
             call = f"cresset::{schema.name}{'_outf' if schema.is_out else ''}({', '.join(self.args)})"
+        if any(p.type == "TensorOptions" for p in self.params):
+            call = f"with_gradient({call}, options)"
         body = f"return {call};" if schema.returns else f"{call};"
         return f"{self.declaration('Tensor::' if self.method else '', False)} {{ {body} }}\n"
 
