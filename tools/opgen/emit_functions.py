@@ -32,6 +32,10 @@ class Function:
         const = " const" if self.method else ""
         return f"{self.op.schema.cpp_return()} {qualifier}{self.name}({params}){const}"
 
+    def makes_leaf(self):
+        """Does its TensorOptions say whether the new tensor requires a gradient?"""
+        return any(p.type == "TensorOptions" for p in self.params) and not self.op.schema.is_view
+
     def definition(self):
         schema = self.op.schema
         # Methods and the forms with TensorOptions or out first go through the plain function: one call site an operator.
@@ -39,8 +43,8 @@ class Function:
             call = f"{handle(self.op)}().call({', '.join(self.args)})"
         else:
             call = f"cresset::{schema.name}{'_outf' if schema.is_out else ''}({', '.join(self.args)})"
-        if any(p.type == "TensorOptions" for p in self.params):
-            call = f"with_gradient({call}, options)"
+        if self.makes_leaf():
+            call = f"as_leaf({call}, options)"
         body = f"return {call};" if schema.returns else f"{call};"
         return f"{self.declaration('Tensor::' if self.method else '', False)} {{ {body} }}\n"
 
@@ -169,6 +173,9 @@ def _definitions(family, functions, methods):
         parts.append(f"using Sig_{op.ident} = {s.cpp_signature()};\n"
                      f"const TypedOperatorHandle<Sig_{op.ident}>& {handle(op)}() {{\n"
                      f"  static const auto handle = find<Sig_{op.ident}>(\"{s.full_name}\", \"{s.overload}\");\n  return handle;\n}}\n")
+    if any(f.makes_leaf() for f in functions + methods):
+        parts.append("\nTensor as_leaf(Tensor t, const TensorOptions& options) {\n"
+                     "  if (options.requires_grad()) t.requires_grad_();\n  return t;\n}\n")
     parts.append("\n}  // namespace\n\n")
     parts += [f.definition() for f in functions]
     parts.append("\n")
