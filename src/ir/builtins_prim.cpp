@@ -98,16 +98,28 @@ int64_t hash_of(const IValue& v) {
   }
 }
 
+bool autocast_is_on() { return !cresset::impl::tls_is_dispatch_key_excluded(DispatchKey::AutocastFunctionality); }
+
 const BuiltinRow kRows[] = {
     {"prim::Print(...) -> ()", &print, {.side_effects = true}},
     {"prim::RaiseException(str msg, str? cls=None) -> ()",
      CRESSET_BUILTIN((IValue & m, IValue& c)->void { raise(m, c); }),
+     {.side_effects = true}},
+    // Of graphs from before exceptions had classes.
+    {"prim::RaiseException.message(str msg) -> ()",
+     CRESSET_BUILTIN((IValue & m)->void {
+       IValue none;
+       raise(m, none);
+     }),
      {.side_effects = true}},
     {"aten::warn(str message, int stacklevel=2) -> ()",
      CRESSET_BUILTIN((Text m, int64_t)->void { cresset::warn(m); }),
      {.side_effects = true}},
     {"aten::is_grad_enabled() -> bool", CRESSET_BUILTIN(()->bool { return GradMode::is_enabled(); }), {.side_effects = true}},
     {"aten::set_grad_enabled(bool val) -> ()", CRESSET_BUILTIN((bool on)->void { GradMode::set_enabled(on); }), {.side_effects = true}},
+    // On any device: the layer that knows devices apart lies above.
+    {"aten::is_autocast_enabled() -> bool", CRESSET_BUILTIN(()->bool { return autocast_is_on(); }), {.side_effects = true}},
+    {"aten::is_autocast_cpu_enabled() -> bool", CRESSET_BUILTIN(()->bool { return autocast_is_on(); }), {.side_effects = true}},
     {"aten::_unwrap_optional(t(a)? optional) -> t(a)", CRESSET_BUILTIN((IValue & v)->IValue { return unwrapped(v); })},
     {"prim::unchecked_unwrap_optional(t(a)? optional) -> t(a)", CRESSET_BUILTIN((IValue & v)->IValue { return v; })},
     {"aten::__is__(t1 self, t2 obj) -> bool", CRESSET_BUILTIN((IValue & a, IValue& b)->bool { return same_object(a, b); })},

@@ -319,8 +319,15 @@ class Compiler {
   // Moves that happen at once: when a destination is also read by another, all go through fresh registers.
   void parallel_moves(const std::vector<std::pair<Operand, const Value*>>& all) {
     std::vector<std::pair<Operand, const Value*>> moves;
-    for (const auto& [from, to] : all)
-      if (!is_register(from, registers_.at(to))) moves.emplace_back(from, to);
+    std::unordered_set<uint32_t> staying;  // boxed registers whose value stays where it is: others may only copy it
+    for (const auto& [from, to] : all) {
+      if (!is_register(from, registers_.at(to)))
+        moves.emplace_back(from, to);
+      else if (registers_.at(to).bank == Bank::Boxed)
+        staying.insert(from.index);
+    }
+    for (auto& [from, to] : moves)
+      if (from.kind == Operand::Kind::Take && staying.count(from.index)) from.kind = Operand::Kind::Copy;
     bool conflict = false;
     for (std::size_t i = 0; i < moves.size(); ++i)
       for (std::size_t j = 0; j < moves.size(); ++j)

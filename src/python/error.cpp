@@ -1,6 +1,7 @@
 // Exceptions in both directions, and warnings.
 #include "python/object.h"
 
+#include <cstring>
 #include <new>
 #include <stdexcept>
 
@@ -26,6 +27,12 @@ PyObject* python_class(const Error& e) {
   if (dynamic_cast<const LinAlgError*>(&e)) return linalg_error;
   if (dynamic_cast<const jit::ScriptException*>(&e)) return script_error;
   return PyExc_RuntimeError;
+}
+
+// Messages may quote bytes of a file, which need not be text.
+void set_error(PyObject* type, const char* message) {
+  const Ref text = Ref::steal(PyUnicode_DecodeUTF8(message, static_cast<Py_ssize_t>(std::strlen(message)), "backslashreplace"));
+  if (text) PyErr_SetObject(type, text.get());
 }
 
 PyObject* warning_category(std::string_view name) {
@@ -91,13 +98,13 @@ void translate_exception() noexcept {
   } catch (const PythonException& e) {
     e.restore();
   } catch (const Error& e) {
-    PyErr_SetString(python_class(e), e.what());
+    set_error(python_class(e), e.what());
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();
   } catch (const std::out_of_range& e) {
-    PyErr_SetString(PyExc_IndexError, e.what());
+    set_error(PyExc_IndexError, e.what());
   } catch (const std::exception& e) {
-    PyErr_SetString(PyExc_RuntimeError, e.what());
+    set_error(PyExc_RuntimeError, e.what());
   } catch (...) {
     PyErr_SetString(PyExc_RuntimeError, "cresset: an unknown C++ exception");
   }

@@ -125,6 +125,7 @@ void init_ir_types(PyObject* module);
 void init_ir(PyObject* module);
 void init_script_archive(PyObject* module);
 void init_script_function(PyObject* module);
+void init_script_lowering(PyObject* module);
 void init_script_source(PyObject* module);
 
 }  // namespace cresset::python

@@ -82,6 +82,12 @@ void fold_constants(Graph& g) {
 // The members of a tuple that was made in this graph.
 const Node* made_tuple(const Value* v) { return v->node()->kind() == prim::TupleConstruct ? v->node() : nullptr; }
 
+// The member takes the name that the script gives it.
+void forward(Value* unpacked, Value* member) {
+  if (unpacked->hasDebugName() && !member->hasDebugName()) member->setDebugName(unpacked->debugName());
+  unpacked->replaceAllUsesWith(member);
+}
+
 void forward_tuples(Graph& g) {
   std::vector<Node*> taken_apart;
   g.block()->visit([&](Node* n) {
@@ -92,7 +98,7 @@ void forward_tuples(Graph& g) {
     if (!tuple) continue;
     if (n->kind() == prim::TupleUnpack) {
       if (n->outputs().size() != tuple->inputs().size()) continue;
-      for (std::size_t i = 0; i < n->outputs().size(); ++i) n->output(i)->replaceAllUsesWith(tuple->input(i));
+      for (std::size_t i = 0; i < n->outputs().size(); ++i) forward(n->output(i), tuple->input(i));
     } else {
       const auto at = constant_as<int64_t>(n->input(1));
       if (!at) continue;
