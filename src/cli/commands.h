@@ -17,6 +17,7 @@ void add_config(CLI::App& app, Shared& shared);
 void add_conform(CLI::App& app, Shared& shared);
 void add_doctor(CLI::App& app, Shared& shared);
 void add_explain(CLI::App& app, Shared& shared);
+void add_lower(CLI::App& app, Shared& shared);
 void add_new_backend(CLI::App& app, Shared& shared);
 void add_ops(CLI::App& app, Shared& shared);
 void add_run(CLI::App& app, Shared& shared);

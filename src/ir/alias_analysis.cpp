@@ -5,6 +5,7 @@
 #include <cresset/ir/operator.h>
 
 #include "ir/memory_locations.h"
+#include "ir/operand_results.h"
 
 namespace cresset::jit {
 
@@ -152,7 +153,12 @@ struct AliasDb::Impl {
       for (const auto& [type, w] : wildcard_types) memory.point(any_wildcard, w);
     for (const auto& [key, w] : wildcards) unite(wildcard_locations, memory.locations(w));
     for (const auto& [n, all] : writes)
-      for (const Write& w : all) unite(written, locations_of(w));
+      for (const Write& w : all) {
+        const Locations& l = locations_of(w);
+        written.insert(written.end(), l.begin(), l.end());
+      }
+    std::sort(written.begin(), written.end());
+    written.erase(std::unique(written.begin(), written.end()), written.end());
     if (!writes_everything.empty()) unite(written, wildcard_locations);
     everything_visible_written = !writes_everything.empty();
   }
@@ -301,10 +307,12 @@ struct AliasDb::Impl {
     switch (op->facts().alias) {
       case AliasAnalysisKind::PURE_FUNCTION:
         for (const Value* v : n->outputs()) fresh(v);
-        return;
+        break;
       case AliasAnalysisKind::CONSERVATIVE: conservative(n); return;
       default: from_schema(n, op->schema());
     }
+    if (may_give_operand(n))
+      for (const Value* v : n->outputs()) alias(v, n->input(0));
   }
 
   // Running statistics are written unless the training flag is the constant false.

@@ -105,6 +105,13 @@ const BuiltinRow kRows[] = {
     {"prim::RaiseException(str msg, str? cls=None) -> ()",
      CRESSET_BUILTIN((IValue & m, IValue& c)->void { raise(m, c); }),
      {.side_effects = true}},
+    // Of graphs from before exceptions had classes.
+    {"prim::RaiseException.message(str msg) -> ()",
+     CRESSET_BUILTIN((IValue & m)->void {
+       IValue none;
+       raise(m, none);
+     }),
+     {.side_effects = true}},
     {"aten::warn(str message, int stacklevel=2) -> ()",
      CRESSET_BUILTIN((Text m, int64_t)->void { cresset::warn(m); }),
      {.side_effects = true}},

@@ -12,6 +12,12 @@ namespace cresset::jit {
 using Locations = std::vector<uint32_t>;
 
 inline bool intersects(const Locations& a, const Locations& b) {
+  // A value against all memory that is written: look the few up among the many.
+  constexpr std::size_t kMuchLarger = 16;
+  if (a.size() * kMuchLarger < b.size() || b.size() * kMuchLarger < a.size()) {
+    const Locations &few = a.size() < b.size() ? a : b, &many = a.size() < b.size() ? b : a;
+    return std::any_of(few.begin(), few.end(), [&](uint32_t e) { return std::binary_search(many.begin(), many.end(), e); });
+  }
   auto i = a.begin(), j = b.begin();
   while (i != a.end() && j != b.end()) {
     if (*i == *j) return true;

@@ -1,72 +1,66 @@
-// The order of lowering, and the registry of passes.
-#include <cresset/ir/pass.h>
-
-#include <algorithm>
-#include <map>
+// The order of lowering. A pass stands behind those that make its pattern and in front of those that take it apart.
+//
+// Left out of the order of Torch-TensorRT: the pair that groups pure nodes into functional subgraphs and takes them out again. All it
+// leaves behind is another order of nodes, and the passes here need none of it.
+#include "ir/pipeline.h"
 
 namespace cresset::jit {
 
-const std::vector<std::string>& lowering_passes() {
+const std::vector<std::string>& built_in_order() {
   static const std::vector<std::string> order = {
-      "inline",
-      "constant_propagation",
+      // what the compiler of scripts left
+      "eliminate_redundant_guards",
+      "remove_list_mutation",
+      "remove_tensor_mutation",
+      "peephole",
+      "fuse_linear",
+      "eliminate_exceptions_safe",
+      "cse",
+      "dce",
+      "mark_nodes_for_fallback",
+      // one operator by simpler ones
+      "unpack_hard_swish",
+      "unpack_hard_sigmoid",
+      "eliminate_exception_or_pass_pattern",
+      "reduce_to_operation",
+      "reduce_gelu",
+      "reduce_remainder",
+      "remove_contiguous",
+      "view_to_reshape",
+      "remove_dropout",
+      "linear_to_addmm",
+      "conv1d_to_convolution",
+      "conv_transpose1d_to_convolution",
+      "conv2d_to_convolution",
+      "conv_transpose2d_to_convolution",
+      "conv3d_to_convolution",
+      "conv_transpose3d_to_convolution",
+      "fuse_addmm_branches",
+      "remove_bn_dim_check",
+      "unpack_addmm",
+      "unpack_log_softmax",
+      "unpack_rsqrt",
+      "unpack_std",
+      "unpack_var",
+      "remove_nops",
+      "alias_operators",
+      "unpack_silu",
+      // numbers in tensors, casts, devices
+      "remove_single_use_0d_tensors",
+      "remove_unnecessary_casts",
+      "unpack_scaled_dot_product_attention",
+      "replace_aten_int",
+      "remove_collection_cast",
+      "unpack_and_cast_masked_fill",
+      "unpack_and_cast_num_to_tensor",
+      "unpack_and_cast_full",
+      "replace_scalar_implicit",
+      "rewrite_inputs_with_params",
+      "replace_aten_pad",
+      "replace_tile_with_repeat",
       "dce",
   };
   return order;
-}
-
-namespace {
-std::map<std::string, Pass>& registry() {
-  static auto* all = new std::map<std::string, Pass>;
-  return *all;
-}
-}  // namespace
-
-RegisterPass::RegisterPass(Pass pass) {
-  std::string name = pass.name;
-  CRESSET_CHECK(registry().emplace(name, std::move(pass)).second, "pass '", name, "' is registered twice.");
-}
-
-std::vector<const Pass*> passes() {
-  std::vector<const Pass*> out;
-  for (const auto& [name, pass] : registry()) out.push_back(&pass);
-  return out;
-}
-
-const Pass& find_pass(const std::string& name) {
-  const auto found = registry().find(name);
-  if (found == registry().end()) {
-    std::string names;
-    for (const auto& [known, pass] : registry()) names += (names.empty() ? "" : ", ") + known;
-    CRESSET_THROW(ValueError, "there is no pass '", name, "'. Passes: ", names);
-  }
-  return found->second;
-}
-
-std::string pass_heading(const PassReport& r) {
-  return "# after " + std::to_string(r.index) + " " + r.pass->name + " (" + (r.changed ? "changed" : "unchanged") + ")";
-}
-
-bool run_passes(const std::shared_ptr<Graph>& graph, const std::vector<std::string>& names, const PipelineOptions& options) {
-  bool any = false;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    const Pass& pass = find_pass(names[i]);
-    for (const std::string& needed : pass.needs) {
-      const auto at = std::find(names.begin(), names.end(), needed);
-      CRESSET_CHECK_VALUE(at == names.end() || at < names.begin() + static_cast<std::ptrdiff_t>(i), "pass '", pass.name,
-                          "' must stand behind '", needed, "'.");
-    }
-    try {
-      const bool changed = pass.run(graph);
-      any = any || changed;
-      if (options.verify) graph->lint();
-      if (options.report) options.report({i, &pass, changed, graph.get()});
-    } catch (Error& e) {
-      e.add_context("in pass " + std::to_string(i) + " '" + pass.name + "'");
-      throw;
-    }
-  }
-  return any;
 }
 
 }  // namespace cresset::jit

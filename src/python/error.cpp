@@ -5,12 +5,15 @@
 #include <new>
 #include <stdexcept>
 
+#include <cresset/ir/interpreter.h>
+
 namespace cresset::python {
 
 namespace {
 
 PyObject* out_of_memory_error = nullptr;
 PyObject* linalg_error = nullptr;
+PyObject* script_error = nullptr;
 
 PyObject* python_class(const Error& e) {
   if (dynamic_cast<const ValueError*>(&e)) return PyExc_ValueError;
@@ -22,6 +25,7 @@ PyObject* python_class(const Error& e) {
   if (dynamic_cast<const ZeroDivisionError*>(&e)) return PyExc_ZeroDivisionError;
   if (dynamic_cast<const OutOfMemoryError*>(&e)) return out_of_memory_error;
   if (dynamic_cast<const LinAlgError*>(&e)) return linalg_error;
+  if (dynamic_cast<const jit::ScriptException*>(&e)) return script_error;
   return PyExc_RuntimeError;
 }
 
@@ -115,6 +119,10 @@ void init_errors(PyObject* module) {
                                                    PyExc_RuntimeError, nullptr))
                      .release();
   checked(PyModule_AddObjectRef(module, "_LinAlgError", linalg_error));
+  script_error =
+      checked(PyErr_NewExceptionWithDoc("cresset.jit.Error", "What `raise` and `assert` of a script raise.", PyExc_RuntimeError, nullptr))
+          .release();
+  checked(PyModule_AddObjectRef(module, "_ScriptError", script_error));
   set_warning_handler(&warn_through_python);
 }
 

@@ -65,6 +65,7 @@ bool fill(PyObject* module) {
   init_script_function(module);
   init_script_compile(module);
   init_script_future(module);
+  init_script_lowering(module);
   init_script_module(module);
   init_script_source(module);
   init_threads(module);

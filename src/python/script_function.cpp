@@ -174,14 +174,14 @@ void init_alias_db(PyObject* module) {
 
 PyObject* run_pass(PyObject* name, PyObject* graph) {
   CRESSET_PY_TRY
-  return PyBool_FromLong(jit::find_pass(to_text(name)).run(to_graph(graph)));
+  return PyBool_FromLong(jit::find_pass(to_text(name))->run(to_graph(graph)));
   CRESSET_PY_CATCH(nullptr)
 }
 
 void init_passes(PyObject* module) {
   static std::vector<std::unique_ptr<PyMethodDef>> definitions;
   static std::vector<std::unique_ptr<std::string>> texts;
-  for (const jit::Pass* pass : jit::passes()) {
+  for (const auto& pass : jit::passes()) {
     texts.push_back(std::make_unique<std::string>("_jit_pass_" + pass->name));
     definitions.push_back(std::make_unique<PyMethodDef>(PyMethodDef{texts.back()->c_str(), &run_pass, METH_O, pass->summary.c_str()}));
     const Ref name = checked(PyUnicode_FromString(pass->name.c_str()));
@@ -190,10 +190,29 @@ void init_passes(PyObject* module) {
   }
   def(module, "_jit_passes", [] {
     std::vector<std::vector<std::string>> out;
-    for (const jit::Pass* p : jit::passes()) out.push_back({p->name, p->phase, p->summary});
+    for (const auto& p : jit::passes()) out.push_back({p->name, p->phase, p->summary, p->command_name()});
     return out;
   });
   def(module, "_jit_lowering_passes", [] { return jit::lowering_passes(); });
+  // What a pass did and said: "changed" or "unchanged", then "level: file:line:column: text", ….
+  def(module, "_jit_run_pass", [](std::string name, GraphRef g, std::vector<std::string> options) {
+    jit::PipelineOptions pipeline;
+    pipeline.verify = false;
+    for (const std::string& option : options) jit::set_lowering_option(pipeline.lowering, option);
+    std::vector<std::string> said{"unchanged"};
+    pipeline.report = [&](const jit::PassReport& r) {
+      if (r.changed) said[0] = "changed";
+      for (const jit::PassNote& n : r.notes) said.push_back(std::string(to_string(n.log_level())) + ": " + n.str());
+    };
+    jit::run_passes(g, {name}, pipeline);
+    return said;
+  });
+  def(module, "_jit_run_difference", [](GraphRef a, GraphRef b, std::vector<PyObject*> args) {
+    Stack stack;
+    for (PyObject* o : args) stack.push_back(to_ivalue(o, *basic_type(TypeKind::Any), "graph"));
+    const GilRelease release;
+    return jit::run_difference(a, b, stack);
+  });
   def(module, "_jit_run_passes", [](GraphRef g, std::vector<std::string> names) {
     std::vector<std::string> report;
     jit::PipelineOptions options;
@@ -237,8 +256,8 @@ void init_script_function(PyObject* module) {
                                       "The parameter, a list, takes one value for n equal ones."),
                                   method(
                                       "save",
-                                      [](FunctionRef f, PyObject* path, std::optional<PyObject*> extra_files) {
-                                        save_function(f, path, extra_files.value_or(Py_None));
+                                      [](FunctionRef f, PyObject* file, std::optional<PyObject*> extra_files) {
+                                        save_function(f, file, extra_files.value_or(Py_None));
                                       },
                                       "Write an archive whose module's forward is this function."),
                                   {}};

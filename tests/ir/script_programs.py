@@ -1,7 +1,8 @@
 """Small programs in the common subset of Python and scripts: each is run by Python itself and by the interpreter, with the same arguments."""
 
 HEADER = """
-from typing import Any, Dict, List, Optional, Tuple, Union
+from enum import Enum
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Union
 import math
 import cresset as torch
 """
@@ -639,129 +640,149 @@ def f(x: List[int], v: int):
 """,
         [([], 1), ([1, 3, 5, 7], 5), ([1, 3, 5, 7], 4), ([1, 3, 5, 7], 7)],
     ),
-}
+    "class": (
+        """
+class Point:
+    def __init__(self, x: int, y: int):
+        self.x = x
+        self.y = y
+    def norm(self) -> int:
+        return self.x * self.x + self.y * self.y
+    def __add__(self, o: "Point"):
+        return Point(self.x + o.x, self.y + o.y)
+    def __getitem__(self, i: int) -> int:
+        return self.x if i == 0 else self.y
+    def __setitem__(self, i: int, v: int):
+        if i == 0:
+            self.x = v
+        else:
+            self.y = v
+    def __len__(self) -> int:
+        return 2
+    def __contains__(self, v: int) -> bool:
+        return self.x == v or self.y == v
+    def __lt__(self, o: "Point") -> bool:
+        return self.norm() < o.norm()
+    def __neg__(self):
+        return Point(-self.x, -self.y)
+    def __iadd__(self, o: "Point"):
+        self.x += o.x
+        return self
 
-# The same with tensors: arguments are nested lists of floats (`[...]` → tensor).
-TENSOR_PROGRAMS = {
-    "tensor arithmetic": (
-        """
-def f(x, y):
-    z = x + y * 2 - 1
-    z = z / 2 + x.sum() + (x @ y) - (-x)
-    return z, x > y, x == y, x[0] * 3, 2 - x, x ** 2
-""",
-        [([[1.0, 2.0], [3.0, 4.0]], [[0.5, 1.0], [3.0, 5.0]])],
-    ),
-    "in place": (
-        """
-def f(x, y):
-    z = x
-    x += y
-    x *= 2
-    x -= 1
-    x /= 4
-    x[0] += 5
-    x[1, 0] *= 3
-    return x, z
-""",
-        [([[1.0, 2.0], [3.0, 4.0]], [[0.5, 1.0], [3.0, 5.0]])],
-    ),
-    "indexing": (
-        """
-def f(x, y):
-    a = x[1]
-    b = x[1, 0]
-    c = x[:, 1]
-    d = x[..., 0]
-    e = x[None, 0:1, :, None]
-    g = x[x > y]
-    h = x[::2, -1]
-    i = x[..., None]
-    j = x[None, ..., 0, None]
-    k = x[[1, 0]]
-    l = x[:, [0]]
-    return a, b, c, d, e, g, h, i, j, k, l
-""",
-        [([[1.0, 2.0], [3.0, 4.0]], [[0.5, 5.0], [2.0, 5.0]])],
-    ),
-    "subscript assignment": (
-        """
-def f(x, y):
-    z = x.clone()
-    z[0] = 7
-    z[1, 1] = y[0, 0]
-    w = x.clone()
-    w[:, 0] = y[:, 1]
-    v = x.clone()
-    v[x > y] = -1
-    u = x.clone()
-    u[x > 2] += 10
-    t = x.clone()
-    t[...] = 0.5
-    return z, w, v, u, t
-""",
-        [([[1.0, 2.0], [3.0, 4.0]], [[0.5, 5.0], [2.0, 5.0]])],
-    ),
-    "tensor conditions": (
-        """
-def f(x, y):
-    if x.sum() > y.sum():
-        z = x
-    else:
-        z = y
+def f(a: int):
+    p = Point(a, 2)
+    q = p + Point(1, 1)
+    q.x += 5
+    q[1] = 9
+    q[0] += 100
+    p += q
     n = 0
-    while z.sum() < 100:
-        z = z * 2
-        n += 1
-        if z.max() > 60:
-            break
-    return z, n, 1 if x.sum() > 3 else 2, not bool(x.sum() > 3)
+    for i in range(len(q)):
+        n += q[i]
+    return p.norm(), q.x, q[1], len(q), 9 in q, p < q, (-q).x, n
 """,
-        [([[1.0, 2.0]], [[0.5, 5.0]]), ([[10.0, 2.0]], [[0.5, 5.0]])],
+        [(3,), (5,)],
     ),
-    "over a tensor": (
+    "with": (
         """
-def f(x, y):
-    s = 0.0
-    rows: List[torch.Tensor] = []
-    for row in x:
-        rows.append(row * 2)
-        s += float(row.sum())
-    for i in range(x.size(0)):
-        s += float(x[i, 0])
-    return torch.stack(rows), s, len(x), x.shape[0], x.dim()
+class Context:
+    def __init__(self, log: List[str]):
+        self.log = log
+    def __enter__(self):
+        self.log.append("enter")
+        return 7
+    def __exit__(self, t: Any, v: Any, b: Any):
+        self.log.append("exit")
+
+def f(n: int):
+    log: List[str] = []
+    for i in range(3):
+        with Context(log) as v:
+            if i == n:
+                continue
+            if i == n + 1:
+                break
+            log.append(str(i + v))
+            with Context(log), Context(log):
+                if n == 5:
+                    return log
+        log.append("behind")
+    return log
 """,
-        [([[1.0, 2.0], [3.0, 4.0]], [[0.5]])],
+        [(0,), (1,), (5,), (9,)],
     ),
-    "numbers of tensors": (
+    "named tuple": (
         """
-def f(x, y):
-    return int(x.sum()), float(y.sum()), bool(x.sum() > 1), x.sum().item()
+class P(NamedTuple):
+    x: int
+    y: float
+
+def f(n: int):
+    p = P(n, 3.0)
+    q = P(y=1.5, x=2)
+    a, b = p
+    return p.x + q.x, p.y, q[1], a, b
 """,
-        [([[1.0, 2.0]], [[0.5]])],
+        [(1,)],
     ),
-    "functions and keywords": (
+    "enum": (
         """
-def f(x, y):
-    a = torch.add(x, y, alpha=2)
-    b = torch.relu(x - 2).sum(dim=[0])
-    c = x.view(-1).unsqueeze(0).transpose(0, 1)
-    d = torch.zeros([2, 2], dtype=torch.float32) + torch.ones(2, 2)
-    e, i = x.max(dim=1)
-    g = torch.cat([x, y], dim=0)
-    return a, b, c, d, e, i, g, x.mean(), torch.nn.functional.softmax(x, dim=1)
+class Color(Enum):
+    RED = 1
+    GREEN = 2
+
+def f(n: int):
+    c = Color.RED if n == 1 else Color.GREEN
+    return c == Color.RED, c.value, c.name, c is Color.GREEN
 """,
-        [([[1.0, 2.0], [3.0, 4.0]], [[0.5, 5.0], [2.0, 5.0]])],
+        [(1,), (2,)],
     ),
-    "early return": (
+    "generators": (
         """
-def f(x, y):
-    for i in range(5):
-        if float(x.sum()) > 20:
-            return x
-        x = x + y
-    return x * 0
+def f(x: List[int]):
+    return sum([a for a in x]), list(a * 2 for a in x), max([a for a in x]), all([a > 0 for a in x]), sorted(x), any([a > 2 for a in x])
 """,
-        [([[1.0, 2.0]], [[0.5, 5.0]]), ([[10.0, 2.0]], [[0.0, 0.0]])],
+        [([1, 2, 3],), ([-1],)],
+    ),
+    "loop variables behind the loop": (
+        """
+def f(x: int):
+    y = -1
+    for y in range(x):
+        pass
+    i = 100
+    z = [[i * j for i in range(x)] for j in range(2)]
+    return y, i, z
+""",
+        [(0,), (3,)],
+    ),
+    "empty displays as arguments": (
+        """
+def g(x: List[float], d: Dict[str, int]):
+    return len(x) + len(d)
+
+def f(n: int):
+    y = [n]
+    y.extend([])
+    return g([], {}), g([1.0], {"a": 1}), y
+""",
+        [(1,)],
+    ),
+    "conditions of constants": (
+        """
+def f(x: Optional[int]):
+    if False:
+        y = "never"
+    else:
+        y = 1
+    if isinstance(x, int) or x is None:
+        y += 1
+    if True and x is not None and x > 2 and y == 2:
+        y = 5
+    while False:
+        y = 7
+    return y
+""",
+        [(1,), (None,), (3,)],
     ),
 }

@@ -62,7 +62,7 @@ def _script_class(cls):
     frame = inspect.currentframe().f_back.f_back
     while frame is not None and not names:
         if frame.f_globals.get("__name__", "").partition(".")[0] != "cresset":
-            names = {**frame.f_locals}
+            names = dict(frame.f_locals)
         frame = frame.f_back
     _classes.script_class(cls, names)
     return cls

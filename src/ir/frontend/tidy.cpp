@@ -12,11 +12,10 @@ constexpr std::size_t kLongestString = 4096;
 
 void pool_constants(Graph& g) {
   std::unordered_map<std::string, std::vector<Value*>> known;
-  std::vector<Node*> constants;
+  std::vector<Node*> constants, kept;
   g.block()->visit([&](Node* n) {
     if (n->kind() == prim::Constant) constants.push_back(n);
   });
-  Node* last = nullptr;
   for (Node* n : constants) {
     if (!n->output()->hasUses()) {
       n->destroy();
@@ -36,12 +35,10 @@ void pool_constants(Graph& g) {
       continue;
     }
     same.push_back(n->output());
-    if (last)
-      n->moveAfter(last);
-    else if (*g.nodes().begin() != n)
-      n->moveBefore(*g.nodes().begin());
-    last = n;
+    kept.push_back(n);
   }
+  for (auto n = kept.rbegin(); n != kept.rend(); ++n)
+    if (*g.nodes().begin() != *n) (*n)->moveBefore(*g.nodes().begin());
 }
 
 bool is_immutable(const TypePtr& t) {
@@ -117,7 +114,7 @@ void forward_tuples(Graph& g) {
 void tidy(const std::shared_ptr<Graph>& g) {
   forward_tuples(*g);
   fold_constants(*g);
-  eliminate_dead_code(g);
+  eliminate_dead_code(g, /*with_aliases=*/false);  // questions of aliasing are not linear
   pool_constants(*g);
 }
 

@@ -178,6 +178,7 @@ const RegisterPass registered({
     .needs = {},
     .keeps = {"names", "marks", "aliasing"},
     .run = [](const std::shared_ptr<Graph>& g) { return eliminate_dead_code(g); },
+    .title = "eliminate-dead-code",
 });
 
 }  // namespace

@@ -6,10 +6,10 @@
 #include <cresset/ir/function.h>
 #include <cresset/ir/pass.h>
 
-namespace cresset::jit {
-namespace {
+#include "ir/inlining.h"
 
-// "layer1.0" for the value of GetAttr[name="0"](GetAttr[name="layer1"](%self)); empty for self.
+namespace cresset::jit {
+
 std::string module_path(const Value* module) {
   std::string path;
   for (const Node* n = module->node(); n->kind() == prim::GetAttr; n = n->input(0)->node())
@@ -28,6 +28,8 @@ Function* callee_of(const Node* n) {
   }
   return nullptr;
 }
+
+namespace {
 
 bool inlinable(const Node* n) {
   Function* f = callee_of(n);
@@ -49,6 +51,8 @@ InlinedCallStackPtr below(const Node* call, const InlinedCallStack& top, const I
   }
   return out;
 }
+
+}  // namespace
 
 void inline_call(Graph& graph, Node* call) {
   Function* f = callee_of(call);
@@ -81,6 +85,8 @@ void inline_call(Graph& graph, Node* call) {
   for (std::size_t i = 0; i < results.size(); ++i) call->output(i)->replaceAllUsesWith(results[i]);
   call->destroy();
 }
+
+namespace {
 
 constexpr std::size_t kMostCalls = 100000;
 

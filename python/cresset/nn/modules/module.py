@@ -327,7 +327,7 @@ class Module(_HookedModule, _StatefulModule):
         return getattr(module, name)
 
     def _named_members(self, get_members, prefix="", recurse=True, remove_duplicate=True):
-        seen = {}  # the tensors, too: script modules give a new Python object each time, and a dead one's id is used again
+        seen = {}  # by id; holds the tensors, which may be objects made for this walk (script modules)
         modules = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]
         for module_prefix, module in modules:
             for name, value in get_members(module):

@@ -1,0 +1,139 @@
+"""The lowering phase: graphs and modules through passes, one by one, visible and verified.
+
+    lowered = cresset.lowering.lower(module)
+    print(lowered.graph)
+    for step in lowered.steps: print(step.name, step.changed, step.seconds, step.notes)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from cresset import _C
+
+from . import logging
+
+__all__ = ["Disagreement", "Lowered", "Note", "Pass", "Step", "bisect", "freeze", "logging", "lower", "lower_graph", "option_names", "passes", "pipeline",
+           "register_pass", "run_pass", "unregister_pass"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Pass:
+    name: str
+    phase: str
+    summary: str
+    command_name: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Note:
+    """Something a pass did that its user should know: a removed check, an assumption."""
+
+    level: str
+    place: str  # "file:line:column", or empty
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.level}: {self.place + ': ' if self.place else ''}{self.text}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    index: int
+    name: str
+    changed: bool
+    seconds: float
+    notes: tuple[Note, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Lowered:
+    graph: object
+    parameters: list  # values of the graph's last inputs
+    steps: tuple[Step, ...]
+
+    def __call__(self, *inputs):
+        """Runs the graph on the true inputs; the parameters are appended."""
+        results = _C._jit_run_graph(self.graph, [*inputs, *self.parameters])
+        return results[0] if len(results) == 1 else tuple(results)
+
+
+@dataclasses.dataclass(frozen=True)
+class Disagreement:
+    index: int
+    name: str
+    what: str
+
+
+def passes() -> list[Pass]:
+    """All passes there are."""
+    return [Pass(*row) for row in _C._jit_passes()]
+
+
+def pipeline() -> list[str]:
+    """The names of the passes of the lowering phase, in their order."""
+    return _C._jit_lowering_passes()
+
+
+def option_names() -> list[str]:
+    """Names of the keyword arguments that lower(), run_pass() and bisect() hand to passes."""
+    return _C._lowering_options()
+
+
+def _text(value) -> str:
+    if isinstance(value, bool):
+        return str(int(value))
+    return ",".join(value) if isinstance(value, (list, tuple)) else str(value)
+
+
+def _settings(options: dict, **settings) -> dict:
+    settings["options"] = [f"{name}={_text(value)}" for name, value in options.items() if value is not None]
+    return settings
+
+
+def _lowered(result) -> Lowered:
+    graph, parameters, reports = result
+    steps = tuple(Step(index, name, changed, seconds, tuple(Note(*n) for n in notes)) for index, name, changed, seconds, notes in reports)
+    return Lowered(graph, parameters, steps)
+
+
+def lower(target, method: str = "forward", *, only=None, stop_after: str | None = None, dump_before=None, dump_after=None, check_with=None, verify: bool = True,
+          **options) -> Lowered:
+    """Lowers a module's method, or a graph, which is changed in place. A module stays as it is.
+
+    only, stop_after: which passes run. check_with: inputs on which the graph is run before and behind each pass; another answer raises.
+    dump_before, dump_after: passes around which graphs are logged at level graph. Other keywords are options of passes (option_names()).
+    """
+    settings = _settings(options, only=only, stop_after=stop_after, dump_before=dump_before, dump_after=dump_after, check_with=check_with, verify=verify)
+    return _lowered(_C._lowering_run(target, method, settings, None))
+
+
+def run_pass(name: str, graph, **options) -> Step:
+    """Runs one pass on a graph, in place."""
+    return _lowered(_C._lowering_run(graph, "", _settings(options), [name])).steps[0]
+
+
+def bisect(graph, inputs, names=None, **options) -> Disagreement | None:
+    """The first pass that changes the answer of the graph on these inputs; None when all agree. The graph stays as it is."""
+    found = _C._lowering_bisect(graph, inputs, _settings(options), names)
+    return Disagreement(*found) if found else None
+
+
+def freeze(module, preserved=()):
+    """A module of which attributes that nobody writes are constants."""
+    return _C._lowering_freeze(module, list(preserved))
+
+
+def lower_graph(module, method: str = "forward"):
+    """(graph, values): the method's graph with attributes as inputs behind the true ones, and their values."""
+    return _C._lowering_lower_graph(module, method)
+
+
+def register_pass(name: str, function, *, before: str = "", after: str = "", phase: str = "user", summary: str = "", device: str = "") -> None:
+    """Registers function(graph) as a pass. before or after names a pass of the pipeline beside which it stands; device limits it to the
+    pipelines of that device."""
+    _C._lowering_register_pass(name, function, phase, summary or (function.__doc__ or "").split("\n")[0], device, before, after)
+
+
+def unregister_pass(name: str) -> bool:
+    return _C._lowering_unregister_pass(name)

@@ -1,0 +1,17 @@
+// Parts of inlining that other passes use.
+#pragma once
+
+#include <string>
+
+#include <cresset/ir/function.h>
+
+namespace cresset::jit {
+
+/// "layer1.0" for the value of GetAttr[name="0"](GetAttr[name="layer1"](%self)); empty for self.
+std::string module_path(const Value* module);
+/// The function that a call node runs; null when it is not known or the node is no call.
+Function* callee_of(const Node* n);
+/// Replaces one call by the body of its function; nodes of the body remember the call.
+void inline_call(Graph& graph, Node* call);
+
+}  // namespace cresset::jit

@@ -1,0 +1,51 @@
+// Moves constants to the front of the graph, in the order they had, and keeps one of equal ones. Tensors that somebody writes or that the
+// caller sees twice are not merged. Nothing need run before it.
+#include <unordered_map>
+
+#include <cresset/ir/alias_analysis.h>
+#include <cresset/ir/pass.h>
+
+#include "ir/node_equality.h"
+#include "ir/pass_tools.h"
+
+namespace cresset::jit {
+
+bool pool_constants(const std::shared_ptr<Graph>& graph) {
+  const AliasDb aliases(graph);
+  std::unordered_multimap<std::size_t, Node*> known;
+  bool changed = false;
+  Node* last = graph->block()->param_node();
+  for (Node* n : nodes_where(*graph, [](const Node* m) { return m->kind() == prim::Constant; })) {
+    const auto [begin, end] = known.equal_range(hash_node(n));
+    const auto same = std::find_if(begin, end, [&](const auto& candidate) {
+      return equal_nodes(candidate.second, n) && (!AliasDb::isMutableType(*n->output()->type()) ||
+                                                  aliases.safeToChangeAliasingRelationship(candidate.second->output(), n->output()));
+    });
+    if (same != end) {
+      hand_on(n->output(), same->second->output());
+      n->destroy();
+      changed = true;
+      continue;
+    }
+    known.emplace(hash_node(n), n);
+    if (last->next() != n) {
+      n->moveAfter(last);
+      changed = true;
+    }
+    last = n;
+  }
+  return in_subgraphs(*graph, pool_constants) || changed;
+}
+
+namespace {
+const RegisterPass registered({
+    .name = "constant_pooling",
+    .phase = "cleanup",
+    .summary = "moves constants to the front and keeps one of equal ones",
+    .needs = {},
+    .keeps = {"names", "marks", "aliasing"},
+    .run = pool_constants,
+});
+}  // namespace
+
+}  // namespace cresset::jit

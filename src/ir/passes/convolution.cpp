@@ -1,0 +1,74 @@
+// conv1d, conv2d, conv3d and their transposed forms become _convolution, one operator for all of them. A pass for each.
+//
+// Padding given as a word ("same") is another overload and stays. _convolution has no form without batch dimension: an input known to have
+// none stays, and one of unknown rank needs the option assume_batched (on by default; a note says so). The last four operands are hints:
+// false for convolutions, true for transposed ones.
+#include "ir/passes/rewrite.h"
+
+namespace cresset::jit {
+namespace {
+using rewrite::Emitter, rewrite::Site;
+
+// A list of `dims` numbers of what may be one number.
+Value* as_list(const Emitter& emit, Value* v, std::size_t dims) {
+  if (v->type()->kind == TypeKind::List) return v;
+  return emit.list(basic_type(TypeKind::Int), std::vector<Value*>(dims, v));
+}
+
+bool are_integers(const Value* v) { return v->type()->kind == TypeKind::Int || rewrite::is_list_of(v, TypeKind::Int); }
+
+bool legal(const Site& site, std::size_t dims, std::initializer_list<std::size_t> lists) {
+  const Node* n = site.node;
+  if (!n->maybeSchema()) return false;
+  for (const std::size_t i : lists)
+    if (!are_integers(n->input(i))) return false;
+  if (const auto rank = rewrite::rank_of(n->input(0))) return *rank == dims + 2;
+  if (!site.context.options.assume_batched) return false;
+  site.context.note(NoteLevel::info, n, "assumes that the input of " + std::string(n->kind().toQualString()) + " has a batch dimension");
+  return true;
+}
+
+Value* convolution(const Site& site, std::size_t dims) {
+  Node* n = site.node;
+  if (n->inputs().size() != 7 || !legal(site, dims, {3, 4, 5})) return nullptr;
+  const Emitter emit(n);
+  const auto& in = n->inputs();
+  Value* off = emit.flag(false);
+  Value* no_output_padding = emit.integers(std::vector<int64_t>(dims, 0));
+  return emit("aten::_convolution", {in[0], in[1], in[2], as_list(emit, in[3], dims), as_list(emit, in[4], dims),
+                                     as_list(emit, in[5], dims), off, no_output_padding, in[6], off, off, off, off});
+}
+
+// Operands: input, weight, bias, stride, padding, output_padding, groups, dilation.
+Value* transposed(const Site& site, std::size_t dims) {
+  Node* n = site.node;
+  if (n->inputs().size() != 8 || !legal(site, dims, {3, 4, 5, 7})) return nullptr;
+  const Emitter emit(n);
+  const auto& in = n->inputs();
+  Value* on = emit.flag(true);
+  return emit("aten::_convolution", {in[0], in[1], in[2], as_list(emit, in[3], dims), as_list(emit, in[4], dims),
+                                     as_list(emit, in[7], dims), on, as_list(emit, in[5], dims), in[6], on, on, on, on});
+}
+
+Pass pass_of(std::size_t dims, bool is_transposed) {
+  const std::string size = std::to_string(dims) + "d";
+  const std::string kind = (is_transposed ? "aten::conv_transpose" : "aten::conv") + size;
+  return {
+      .name = (is_transposed ? "conv_transpose" : "conv") + size + "_to_convolution",
+      .phase = "lower",
+      .summary = kind + " to _convolution",
+      .needs = {},
+      .keeps = {"marks", "names"},
+      .run_in =
+          [=](PassContext& c) {
+            return rewrite::rewrite_nodes(
+                c, {kind}, [=](const Site& site) { return is_transposed ? transposed(site, dims) : convolution(site, dims); });
+          },
+  };
+}
+
+const RegisterPass conv1d(pass_of(1, false)), conv2d(pass_of(2, false)), conv3d(pass_of(3, false));
+const RegisterPass conv_transpose1d(pass_of(1, true)), conv_transpose2d(pass_of(2, true)), conv_transpose3d(pass_of(3, true));
+
+}  // namespace
+}  // namespace cresset::jit

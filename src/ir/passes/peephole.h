@@ -1,0 +1,49 @@
+// The families of small rules (peephole_*.cpp) and what they may ask.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+
+#include <cresset/ir/alias_analysis.h>
+#include <cresset/ir/ir.h>
+
+#include "ir/pass_tools.h"
+
+namespace cresset::jit {
+
+struct Peephole {
+  std::shared_ptr<Graph> graph;
+  AliasDb aliases;
+  bool trust_types;
+
+  Peephole(const std::shared_ptr<Graph>& graph, bool trust_types) : graph(graph), aliases(graph), trust_types(trust_types) {}
+  /// What is known of a tensor; null when it is nothing, or when types are not to be trusted.
+  const TensorType* tensor(const Value* v) const { return trust_types ? dynamic_cast<const TensorType*>(v->type().get()) : nullptr; }
+  /// A container that is made here and that nobody changes: its construction. Null otherwise.
+  const Node* constant_container(const Value* v, Symbol construct) const {
+    return v->node()->kind() == construct && !aliases.hasWriters(v) ? v->node() : nullptr;
+  }
+};
+
+/// What a rule does with a node: gives the value for its only result, or nothing. New nodes go in front of the node (the insertion point).
+using PeepholeRule = Value* (*)(Node*, Peephole&);
+/// Changes a node itself (its results, its operands); true when it did.
+using PeepholeEdit = bool (*)(Node*, Peephole&);
+using PeepholeRules = std::unordered_multimap<std::string, PeepholeRule>;
+using PeepholeEdits = std::unordered_multimap<std::string, PeepholeEdit>;
+
+const PeepholeRules& tensor_rules();
+const PeepholeRules& number_rules();
+const PeepholeRules& optional_rules();
+const PeepholeRules& container_rules();
+const PeepholeRules& addmm_rules();
+const PeepholeEdits& control_edits();
+const PeepholeEdits& container_edits();
+
+/// An int's constant, for operands.
+inline std::optional<int64_t> int_constant(const Node* n, std::size_t i) {
+  return i < n->inputs().size() ? constant_as<int64_t>(n->input(i)) : std::nullopt;
+}
+inline bool is_kind(const Value* v, TypeKind k) { return v->type()->kind == k; }
+
+}  // namespace cresset::jit

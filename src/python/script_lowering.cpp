@@ -1,0 +1,201 @@
+// Lowering in Python: modules and graphs through the phase, single passes, passes written in Python, loggers. cresset/lowering makes the
+// public form of it.
+#include <cresset/ir/lowering.h>
+
+#include "python/convert.h"
+#include "python/ir.h"
+#include "python/script_convert.h"
+
+namespace cresset::python {
+namespace {
+
+using GraphRef = std::shared_ptr<Graph>;
+
+std::vector<IValue> values_of(PyObject* sequence) {
+  std::vector<IValue> out;
+  for (PyObject* o : Convert<std::vector<PyObject*>>::from(sequence)) out.push_back(to_ivalue(o, *basic_type(TypeKind::Any), "inputs"));
+  return out;
+}
+
+// {"options": ["name=value"], "only": […], "stop_after": str, "dump_before": […], "dump_after": […], "check_with": (…), "verify": bool}
+jit::PipelineOptions pipeline_options(PyObject* dict) {
+  jit::PipelineOptions o;
+  const auto get = [&](const char* key) -> PyObject* {
+    PyObject* v = PyDict_GetItemString(dict, key);
+    return v == Py_None ? nullptr : v;
+  };
+  using Names = std::vector<std::string>;
+  if (PyObject* v = get("options"))
+    for (const std::string& option : Convert<Names>::from(v)) jit::set_lowering_option(o.lowering, option);
+  if (PyObject* v = get("only")) o.only = Convert<Names>::from(v);
+  if (PyObject* v = get("stop_after")) o.stop_after = to_text(v);
+  if (PyObject* v = get("dump_before")) o.dump_before = Convert<Names>::from(v);
+  if (PyObject* v = get("dump_after")) o.dump_after = Convert<Names>::from(v);
+  if (PyObject* v = get("check_with")) o.check_with = values_of(v);
+  if (PyObject* v = get("verify")) o.verify = PyObject_IsTrue(v) == 1;
+  return o;
+}
+
+// (index, name, changed, seconds, [(level, file:line:column or "", text)])
+Ref report_tuple(const jit::PassReport& r) {
+  const Ref notes = checked(PyList_New(0));
+  for (const jit::PassNote& n : r.notes)
+    checked(
+        PyList_Append(notes.get(), checked(Py_BuildValue("(sss)", to_string(n.log_level()), n.where.str().c_str(), n.text.c_str())).get()));
+  return checked(Py_BuildValue("(nsOdO)", static_cast<Py_ssize_t>(r.index), r.pass->name.c_str(), r.changed ? Py_True : Py_False, r.seconds,
+                               notes.get()));
+}
+
+jit::Module module_of(PyObject* o) {
+  const jit::Object object = object_of(o);
+  CRESSET_CHECK_TYPE(object.defined(), "a ScriptModule or Graph was required; a ", type_name(Py_TYPE(o)), " was given.");
+  return jit::Module(object._ivalue());
+}
+
+Ref parameter_list(std::vector<IValue> values) {
+  const Ref list = checked(PyList_New(0));
+  for (IValue& v : values) checked(PyList_Append(list.get(), checked(to_python(std::move(v), false)).get()));
+  return Ref::borrow(list.get());
+}
+
+// (graph, parameters, reports) of a module's method or of a graph, which is changed in place. names: which passes; None: the phase.
+PyObject* lower(PyObject* target, std::string method, PyObject* settings, std::optional<std::vector<std::string>> names) {
+  jit::PipelineOptions options = pipeline_options(settings);
+  const Ref reports = checked(PyList_New(0));
+  options.report = [&](const jit::PassReport& r) { checked(PyList_Append(reports.get(), report_tuple(r).get())); };
+  GraphRef graph;
+  std::vector<IValue> parameters;
+  if (PyObject_TypeCheck(target, graph_type)) {
+    graph = to_graph(target);
+    jit::run_passes(graph, names.value_or(jit::lowering_passes()), options);
+  } else {
+    jit::LoweredModule lowered = jit::lower(module_of(target), method, options);
+    graph = std::move(lowered.graph);
+    parameters = std::move(lowered.parameters);
+  }
+  return Py_BuildValue("(NOO)", wrap_graph(std::move(graph)), parameter_list(std::move(parameters)).get(), reports.get());
+}
+
+// ---- passes written in Python
+
+// The function's reference lives as long as the pass; it goes under the interpreter's lock.
+std::shared_ptr<PyObject> shared(PyObject* o) {
+  return {Py_NewRef(o), [](PyObject* p) {
+            if (!Py_IsInitialized()) return;
+            GilAcquire gil;
+            Py_DECREF(p);
+          }};
+}
+
+void register_pass(std::string name, PyObject* function, std::string phase, std::string summary, std::string device, std::string before,
+                   std::string after) {
+  CRESSET_CHECK_TYPE(PyCallable_Check(function), "register_pass: a function was required; a ", type_name(Py_TYPE(function)), " was given.");
+  jit::Pass pass;
+  pass.name = std::move(name);
+  pass.phase = std::move(phase);
+  pass.summary = std::move(summary);
+  pass.device = std::move(device);
+  pass.run_in = [f = shared(function)](jit::PassContext& context) {
+    GilAcquire gil;
+    // What it did is what the text says; a function need not know.
+    const std::string text = context.graph->toString();
+    const Ref graph = checked(wrap_graph(context.graph));
+    checked(PyObject_CallOneArg(f.get(), graph.get()));
+    return context.graph->toString() != text;
+  };
+  jit::register_pass(std::move(pass), {.before = std::move(before), .after = std::move(after)});
+}
+
+// ---- loggers, as objects
+
+struct PyLogger {
+  PyObject_HEAD std::shared_ptr<jit::logging::Logger> logger;
+};
+PyTypeObject* logger_type = nullptr;
+jit::logging::Logger& logger_of(PyObject* o) {
+  CRESSET_CHECK_TYPE(PyObject_TypeCheck(o, logger_type), "a Logger was required.");
+  return *reinterpret_cast<PyLogger*>(o)->logger;
+}
+PyObject* wrap_logger(std::shared_ptr<jit::logging::Logger> logger) {
+  PyObject* o = checked(logger_type->tp_alloc(logger_type, 0)).release();
+  new (&reinterpret_cast<PyLogger*>(o)->logger) std::shared_ptr<jit::logging::Logger>(std::move(logger));
+  return o;
+}
+void logger_dealloc(PyObject* o) {
+  std::destroy_at(&reinterpret_cast<PyLogger*>(o)->logger);
+  PyTypeObject* type = Py_TYPE(o);
+  type->tp_free(o);
+  Py_DECREF(type);
+}
+
+void init_loggers(PyObject* module) {
+  static PyMethodDef methods[] = {
+      method("level", [](PyObject* o) { return std::string(to_string(logger_of(o).level())); }),
+      method("set_level", [](PyObject* o, std::string level) { logger_of(o).set_level(jit::logging::level_from(level)); }),
+      method("prefix", [](PyObject* o) { return logger_of(o).prefix(); }),
+      method("set_prefix", [](PyObject* o, std::string prefix) { logger_of(o).set_prefix(std::move(prefix)); }),
+      method("colour", [](PyObject* o) { return logger_of(o).colour(); }),
+      method("set_colour", [](PyObject* o, bool on) { logger_of(o).set_colour(on); }),
+      method("set_sink",
+             [](PyObject* o, PyObject* f) {
+               if (f == Py_None) {
+                 logger_of(o).set_sink({});
+                 return;
+               }
+               logger_of(o).set_sink([f = shared(f)](jit::logging::Level level, const std::string& line) {
+                 GilAcquire gil;
+                 checked(PyObject_CallFunction(f.get(), "ss", to_string(level), line.c_str()));
+               });
+             }),
+      method("log",
+             [](PyObject* o, std::string level, std::string message) { logger_of(o).log(jit::logging::level_from(level), message); }),
+      {}};
+  PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(&logger_dealloc)},
+                         {Py_tp_methods, methods},
+                         {Py_tp_doc, const_cast<char*>("Where messages of lowering go.")},
+                         {0, nullptr}};
+  PyType_Spec spec{"cresset._C.LoweringLogger", sizeof(PyLogger), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+  logger_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)).release());
+  checked(PyModule_AddObjectRef(module, "LoweringLogger", reinterpret_cast<PyObject*>(logger_type)));
+  def(module, "_lowering_logger", [] { return Object(wrap_logger(jit::logging::current())); });
+  def(module, "_lowering_new_logger", [](std::string prefix, std::string level) {
+    return Object(wrap_logger(std::make_shared<jit::logging::Logger>(std::move(prefix), jit::logging::level_from(level))));
+  });
+  // Contexts of this thread: Python enters and leaves them in pairs.
+  static thread_local std::vector<std::unique_ptr<jit::logging::WithLogger>> contexts;
+  def(module, "_lowering_push_logger", [](PyObject* o) {
+    logger_of(o);
+    contexts.push_back(std::make_unique<jit::logging::WithLogger>(reinterpret_cast<PyLogger*>(o)->logger));
+  });
+  def(module, "_lowering_pop_logger", [] {
+    if (!contexts.empty()) contexts.pop_back();
+  });
+}
+
+}  // namespace
+
+void init_script_lowering(PyObject* module) {
+  init_loggers(module);
+  def(module, "_lowering_run", [](PyObject* target, std::string method, PyObject* settings, std::optional<std::vector<std::string>> names) {
+    return Object(lower(target, std::move(method), settings, std::move(names)));
+  });
+  def(module, "_lowering_register_pass",
+      [](std::string name, PyObject* f, std::string phase, std::string summary, std::string device, std::string before, std::string after) {
+        register_pass(std::move(name), f, std::move(phase), std::move(summary), std::move(device), std::move(before), std::move(after));
+      });
+  def(module, "_lowering_unregister_pass", [](std::string name) { return jit::unregister_pass(name); });
+  def(module, "_lowering_options", [] { return jit::lowering_option_names(); });
+  def(module, "_lowering_bisect", [](GraphRef g, PyObject* inputs, PyObject* settings, std::optional<std::vector<std::string>> names) {
+    const auto found = jit::bisect_passes(g, names.value_or(jit::lowering_passes()), values_of(inputs), pipeline_options(settings));
+    return Object(found ? Py_BuildValue("(nss)", static_cast<Py_ssize_t>(found->index), found->pass.c_str(), found->what.c_str())
+                        : Py_NewRef(Py_None));
+  });
+  def(module, "_lowering_lower_graph", [](PyObject* m, std::string method) {
+    auto [graph, values] = jit::lower_graph(module_of(m), method);
+    return Object(Py_BuildValue("(NO)", wrap_graph(std::move(graph)), parameter_list(std::move(values)).get()));
+  });
+  def(module, "_lowering_freeze",
+      [](PyObject* m, std::vector<std::string> preserved) { return Object(wrap_object(jit::freeze_module(module_of(m), preserved))); });
+}
+
+}  // namespace cresset::python

@@ -1,0 +1,198 @@
+"""`cresset lower`: passes on IR text and archives, messages, pages."""
+
+import json
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+import cresset
+from cresset import _C
+
+COMMAND = Path(__file__).resolve().parents[2] / "build/dev/bin/cresset"
+pytestmark = pytest.mark.skipif(not COMMAND.exists(), reason="the command is not built")
+
+LINEAR = """graph(%x : Float(2, 3), %w : Float(4, 3), %b : Float(4)):
+  %one : int = prim::Constant[value=1]()
+  %wt : Tensor = aten::t(%w)
+  %y : Tensor = aten::addmm(%b, %x, %wt, %one, %one)
+  return (%y)
+"""
+CHECK = """graph(%x : Tensor, %bad : bool):
+  %m : str = prim::Constant[value="bad input"]()
+   = prim::If(%bad) # model.py:3:4
+    block0():
+       = prim::RaiseException(%m) # model.py:4:8
+      -> ()
+    block1():
+      -> ()
+  %r : Tensor = aten::relu(%x)
+  return (%r)
+"""
+
+
+def lower(*arguments, text=None):
+    return subprocess.run([COMMAND, "lower", *arguments], input=text, capture_output=True, text=True, timeout=120)
+
+
+def test_one_pass():
+    done = lower("--pass", "fuse-linear", text=LINEAR)
+    assert done.returncode == 0, done.stderr
+    graph = _C.parse_ir(done.stdout)
+    assert "aten::linear(%x, %w, %b)" in done.stdout and "addmm" not in str(graph)
+    assert done.stderr == ""
+
+
+def test_the_phase_and_its_log():
+    done = lower("--log", "graph", text=CHECK)
+    assert done.returncode == 0, done.stderr
+    headings = re.findall(r"^# after (\d+) (\w+) \((changed|unchanged)\)$", done.stderr, flags=re.M)
+    assert [name for _, name, _ in headings] == _C._jit_lowering_passes()
+    assert [int(index) for index, _, _ in headings] == list(range(len(headings)))
+    # Each dump reads back; the last one is the result.
+    dumps = re.split(r"^(?=# after )", done.stderr, flags=re.M)[1:]
+    texts = [re.sub(r"^\[Cresset\].*\n", "", dump, flags=re.M) for dump in dumps]
+    assert all(_C.parse_ir(text) for text in texts)
+    assert str(_C.parse_ir(texts[-1])) == str(_C.parse_ir(done.stdout))
+
+
+@pytest.mark.parametrize("level, wanted", [("error", False), ("warning", True), ("info", True)])
+def test_levels(level, wanted):
+    done = lower("--log", level, text=CHECK)
+    assert ("warning: model.py:4:8: removed a check that raises 'bad input'" in done.stderr) == wanted
+    assert "# after" not in done.stderr
+
+
+def test_filters():
+    done = lower("--log", "graph", "--dump-before", "cse", "--dump-after", "dce", text=LINEAR)
+    assert set(re.findall(r"^# (before|after) \d+ (\w+)", done.stderr, flags=re.M)) == {("before", "cse"), ("after", "dce")}
+
+
+def test_stop_only_disable():
+    stopped = lower("--stop-after", "fuse-linear", text=LINEAR).stdout
+    assert "aten::linear" in stopped
+    assert "aten::addmm" in lower("--stop-after", "peephole-optimize", text=LINEAR).stdout
+    assert "aten::linear" in lower("--only", "fuse-linear", text=LINEAR).stdout
+    assert "aten::addmm" in lower("--only", "peephole-optimize", text=LINEAR).stdout
+    assert "aten::addmm" in lower("--stop-after", "fuse-linear", "--disable", "fuse-linear", text=LINEAR).stdout
+
+
+def test_lists():
+    names = {line.split()[0] for line in lower("--list").stdout.splitlines()}
+    seed = """eliminate-common-subexpression eliminate-dead-code eliminate-exception-or-pass-pattern eliminate-redundant-guards freeze-module
+        fuse-addmm-branches fuse-linear fuse-flatten-linear lower-graph lower-simple-tuples lower-all-tuples notate-module-for-fallback
+        mark-nodes-for-fallback peephole-optimize remove-contiguous remove-dropout remove-to unpack-addmm unpack-log-softmax unroll-loops
+        replace-tile-with-repeat"""
+    assert set(seed.split()) <= names
+    assert "assume_inference" in lower("--list-options").stdout
+
+
+def test_options():
+    assert "prim::If" in lower("--option", "remove_checks=0", text=CHECK).stdout
+    assert "prim::If" not in lower(text=CHECK).stdout
+    done = lower("--option", "no_such=1", text=CHECK)
+    assert done.returncode == 1 and "there is no lowering option 'no_such'" in done.stderr
+
+
+def test_errors_have_places(tmp_path):
+    file = tmp_path / "bad.ir"
+    file.write_text("graph(%x : Tensor):\n  %y = aten::relu(%z)\n  return (%y)\n")
+    done = lower("--pass", "dce", str(file))
+    assert done.returncode == 1 and done.stdout == ""
+    assert re.search(re.escape(str(file)) + r":2:\d+: ", done.stderr)
+    for arguments, words in (
+        (("--pass", "nothing"), "there is no pass 'nothing'"),
+        (("--stop-after", "unroll-loops"), "is not among the passes that run"),
+        (("--log", "loud"), "log level: one of internal_error, error, warning, info, debug, graph was required; 'loud' was given"),
+        (("--pass", "freeze-module"), "a module is required; IR text was given"),
+    ):
+        done = lower(*arguments, text=LINEAR)
+        assert done.returncode == 1 and words in done.stderr, done.stderr
+    assert "cannot be read" in lower(str(tmp_path / "none.ir")).stderr
+
+
+def test_check_and_bisect():
+    inputs = ["--input", "float32[2,3]", "--input", "float32[4,3]", "--input", "float32[4]"]
+    done = lower("--check", *inputs, text=LINEAR)
+    assert done.returncode == 0, done.stderr
+    done = lower("--bisect", *inputs, text=LINEAR)
+    assert done.returncode == 0 and "no pass changes the answer" in done.stdout
+    # Taking the arm that does not raise changes the answer where it does raise.
+    done = lower("--bisect", "--input", "float32[2]", "--input", "true", text=CHECK)
+    assert done.returncode == 1 and "eliminate_exceptions_safe: " in done.stdout
+
+
+class Net(cresset.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = cresset.nn.Linear(3, 4)
+        self.drop = cresset.nn.Dropout(0.5)
+
+    def forward(self, x):
+        return cresset.relu(self.drop(self.fc(x)))
+
+
+@pytest.fixture
+def archive(tmp_path):
+    path = tmp_path / "net.pt"
+    cresset.jit.save(cresset.jit.script(Net().eval()), str(path))
+    return path
+
+
+def test_archive(archive):
+    done = lower("--no-constants", str(archive))
+    assert done.returncode == 0, done.stderr
+    assert "prim::CallMethod" not in done.stdout and "prim::GetAttr" not in done.stdout and "aten::relu" in done.stdout
+    frozen = lower("--pass", "freeze-module", str(archive))
+    assert "prim::Constant[value=<Tensor" in frozen.stdout and "graph(%self" in frozen.stdout
+    lowered = lower("--pass", "lower-graph", str(archive))
+    assert '%"self.fc.weight"' in lowered.stdout or "%self.fc.weight" in lowered.stdout
+
+
+def chromium():
+    return next((p for p in map(shutil.which, ("chromium", "chromium-headless-shell", "google-chrome")) if p), None)
+
+
+class Outline(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.outside = []
+
+    def handle_starttag(self, tag, attributes):
+        self.outside += [v for k, v in attributes if k in ("src", "href")]
+
+
+def test_page_is_whole(tmp_path):
+    page = tmp_path / "page.html"
+    source = CHECK.replace("bad input", "</script><b>")
+    assert lower("--html", str(page), text=source).returncode == 0
+    text = page.read_text()
+    outline = Outline()
+    outline.feed(text)
+    assert outline.outside == [] and "http" not in text
+    data = json.loads(re.search(r'id="data">(.*?)</script>', text, re.S)[1])
+    assert [step["name"] for step in data["steps"]] == [p.replace("_", "-") if p not in TITLES else TITLES[p] for p in _C._jit_lowering_passes()]
+    changed = next(step for step in data["steps"] if step["changed"])
+    assert data["texts"][changed["before"]] != data["texts"][changed["after"]]
+    assert any("removed a check" in note for step in data["steps"] for note in step["notes"])
+
+
+TITLES = {row[0]: row[3] for row in _C._jit_passes()}
+
+
+@pytest.mark.skipif(not chromium(), reason="no Chromium; apt-get install chromium")
+def test_page_in_a_browser(tmp_path):
+    page = tmp_path / "page.html"
+    assert lower("--html", str(page), text=CHECK).returncode == 0
+    done = subprocess.run([chromium(), "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=2000",
+                           "--dump-dom", page.as_uri()], capture_output=True, text=True, timeout=60)
+    assert "eliminate-exceptions-safe (changed)" in done.stdout
+    before = re.search(r'<pre id="before">(.*?)</pre>', done.stdout, re.S)[1]
+    after = re.search(r'<pre id="after">(.*?)</pre>', done.stdout, re.S)[1]
+    assert 'class="gone"' in before and "prim::If" in before
+    assert "prim::If" not in after and "aten::relu" in after
+    assert "removed a check that raises 'bad input'" in re.search(r"<header>(.*?)</header>", done.stdout, re.S)[1]
+    assert 'aria-current="step"' in done.stdout

@@ -1,0 +1,329 @@
+"""The lowering phase: freezing, attributes as inputs, fallback marks, the runner, loggers, passes from outside."""
+
+import pytest
+
+import cresset
+from cresset import _C, lowering, nn
+
+
+def script(module):
+    return cresset.jit.script(module.eval())
+
+
+def values(steps):
+    return {step.name for step in steps if step.changed}
+
+
+class Block(nn.Module):
+    def __init__(self, n=3):
+        super().__init__()
+        self.fc = nn.Linear(n, n)
+
+    def forward(self, x):
+        return cresset.relu(self.fc(x))
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer1 = nn.Sequential(Block(), Block())
+        self.head = nn.Linear(3, 2)
+
+    def forward(self, x):
+        return self.head(self.layer1(x))
+
+
+class Counter(nn.Module):
+    count: int
+
+    def __init__(self):
+        super().__init__()
+        self.count = 0
+        self.scale = 2
+
+    def forward(self, x):
+        self.count += 1
+        return x * self.scale + self.count
+
+
+class Written(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("state", cresset.zeros(3))
+        self.register_buffer("other", cresset.ones(3))
+
+    def forward(self, x):
+        view = self.state[0:2]
+        view.add_(1)
+        return x + self.state + self.other
+
+
+class Optional_(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.bias = None
+        self.training_only = nn.Dropout(0.5)
+
+    def forward(self, x):
+        if self.bias is not None:
+            x = x + 1
+        return self.training_only(x)
+
+
+class Listed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList([Block(), Block()])
+
+    def forward(self, x, flag: bool):
+        if flag:
+            for block in self.blocks:
+                x = block(x)
+        return x
+
+
+# ---- freezing
+
+
+@pytest.mark.parametrize("make, inputs", [(Net, (3, 3)), (Counter, (3,)), (Written, (3,)), (Optional_, (3,))], ids=lambda v: getattr(v, "__name__", ""))
+def test_frozen_modules_answer_the_same(make, inputs):
+    module = script(make())
+    reference = script(make())
+    reference.load_state_dict(module.state_dict())
+    frozen = lowering.freeze(module._c)
+    x = cresset.randn(*inputs)
+    for _ in range(3):
+        assert cresset.allclose(frozen._get_method("forward")(x), reference(x))
+
+
+def test_all_attributes_of_an_inference_module_become_constants():
+    frozen = lowering.freeze(script(Net())._c)
+    text = str(frozen._get_method("forward").graph)
+    assert "prim::GetAttr" not in text and "prim::CallMethod" not in text
+    assert "self.layer1.0.fc.weight" in text
+    assert [name for name, *_ in frozen._attributes()] == ["training"]
+    assert frozen._method_names() == ["forward"]
+
+
+def test_the_given_module_stays_as_it_is():
+    module = script(Net())
+    before = str(module.graph), {k: v.clone() for k, v in module.state_dict().items()}
+    once = str(lowering.freeze(module._c)._get_method("forward").graph)
+    assert str(lowering.freeze(module._c)._get_method("forward").graph) == once
+    assert str(module.graph) == before[0]
+    assert all(cresset.equal(v, before[1][k]) for k, v in module.state_dict().items())
+    written = script(Written())
+    lowering.freeze(written._c)._get_method("forward")(cresset.ones(3))
+    assert cresset.equal(written.state, cresset.zeros(3))
+
+
+def test_what_is_written_stays_an_attribute():
+    frozen = lowering.freeze(script(Counter())._c)
+    text = str(frozen._get_method("forward").graph)
+    assert 'prim::SetAttr[name="count"]' in text and 'name="scale"' not in text
+    frozen = lowering.freeze(script(Written())._c)
+    text = str(frozen._get_method("forward").graph)
+    assert 'prim::GetAttr[name="state"]' in text and 'name="other"' not in text
+
+
+def test_none_folds_an_if():
+    text = str(lowering.freeze(script(Optional_())._c)._get_method("forward").graph)
+    assert "prim::If" not in text
+
+
+def test_preserved_names():
+    frozen = lowering.freeze(script(Net())._c, ["head.weight"])
+    assert {"head", "training"} == {name for name, *_ in frozen._attributes()}
+    with pytest.raises(RuntimeError, match="freeze: there is no attribute or method 'nothing' to preserve"):
+        lowering.freeze(script(Net())._c, ["nothing"])
+
+
+def test_training_modules_keep_their_parameters():
+    module = cresset.jit.script(Optional_().train())
+    text = str(lowering.freeze(module._c)._get_method("forward").graph)
+    assert 'name="training"' in text
+    module = cresset.jit.script(Net().train())
+    assert 'name="weight"' in str(lowering.freeze(module._c)._get_method("forward").graph)
+
+
+# ---- attributes as inputs
+
+
+def test_lower_graph():
+    module = script(Net())
+    graph, parameters = lowering.lower_graph(module._c)
+    names = [v.debugName() for v in graph.inputs()]
+    assert names[1:3] == ["self.layer1.0.fc.weight", "self.layer1.0.fc.bias"] and len(names) == 7 and len(parameters) == 6
+    x = cresset.randn(2, 3)
+    assert cresset.allclose(_C._jit_run_graph(graph, [x, *parameters])[0], module(x))
+
+
+def test_lower_graph_refuses_state():
+    with pytest.raises(RuntimeError, match="lower_graph: attribute 'self.count' is written; a module may only be used to read attributes"):
+        lowering.lower_graph(script(Counter())._c)
+
+
+def test_lower_graph_of_attributes_in_blocks():
+    module = script(Listed())
+    graph, parameters = lowering.lower_graph(module._c)
+    assert len(parameters) == 4
+    x = cresset.randn(2, 3)
+    for flag in (True, False):
+        assert cresset.allclose(_C._jit_run_graph(graph, [x, flag, *parameters])[0], module(x, flag))
+
+
+# ---- marks
+
+
+def marked(graph):
+    out = []
+
+    def walk(block):
+        for n in block.nodes():
+            if n.hasAttribute("to_compile"):
+                out.append(n.kind())
+            for b in n.blocks():
+                walk(b)
+
+    walk(graph.block())
+    return out
+
+
+@pytest.mark.parametrize("unfreeze", [False, True])
+@pytest.mark.parametrize("name, count", [("layer1.0", 1), ("layer1", 2), ("Block", 2), ("head", 0), ("nothing", 0)])
+def test_fallback_marks(name, count, unfreeze):
+    module = script(Net())
+    if name == "Block":
+        name = next(m for p, m in module._c.named_modules() if p == "layer1.0").qualified_name()
+    with lowering.logging.capture("warning") as lines:
+        lowered = lowering.lower(module._c, torch_executed_modules=[name], unfreeze=unfreeze)
+    found = marked(lowered.graph)
+    assert found.count("aten::relu") == count
+    # Marked linear layers are not rewritten, others are.
+    text = str(lowered.graph)
+    expected = count if name != "head" else 1
+    assert text.count("aten::linear[to_compile=0]") == expected
+    assert text.count("aten::linear(") == 0
+    assert any("no module of class or path 'nothing'" in line for _, line in lines) == (name == "nothing")
+    x = cresset.randn(2, 3)
+    assert cresset.allclose(lowered(x), module(x), atol=1e-6)
+
+
+def test_marks_in_arms_and_after_compiling_twice():
+    module = script(Listed())
+    for _ in range(2):
+        lowered = lowering.lower(module._c, torch_executed_modules=["blocks.1"])
+        assert marked(lowered.graph).count("aten::relu") == 1
+    assert "to_compile" not in str(module.graph)
+
+
+# ---- the runner
+
+SUM = "graph(%x : Tensor):\n  %one : int = prim::Constant[value=1]()\n  %a = aten::neg(%x)\n  %b = aten::neg(%x)\n  %c : Tensor = aten::add(%a, %b, %one)\n  return (%c)\n"
+
+
+def test_steps():
+    lowered = lowering.lower(_C.parse_ir(SUM))
+    assert [s.name for s in lowered.steps] == lowering.pipeline()
+    assert "cse" in values(lowered.steps) and all(s.seconds >= 0 for s in lowered.steps)
+    assert "cse" not in values(lowering.lower(_C.parse_ir(SUM), disabled_passes=["eliminate-common-subexpression"]).steps)
+    assert [s.name for s in lowering.lower(_C.parse_ir(SUM), only=["cse", "dce"]).steps] == ["cse", "dce", "dce"]
+    assert [s.name for s in lowering.lower(_C.parse_ir(SUM), stop_after="peephole").steps][-1] == "peephole"
+
+
+def broken(graph):
+    """Replaces neg by exp."""
+    for n in list(graph.nodes()):
+        if n.kind() == "aten::neg":
+            new = graph.create("aten::exp", list(n.inputs()), 1)
+            new.insertBefore(n)
+            n.output().replaceAllUsesWith(new.output())
+            n.destroy()
+
+
+@pytest.fixture
+def registered():
+    names = []
+
+    def register(name, function, **position):
+        lowering.register_pass(name, function, **position)
+        names.append(name)
+
+    yield register
+    for name in names:
+        assert lowering.unregister_pass(name)
+
+
+def test_passes_from_python(registered):
+    registered("swap_neg", broken, after="cse")
+    order = lowering.pipeline()
+    assert order[order.index("cse") + 1] == "swap_neg"
+    assert next(p for p in lowering.passes() if p.name == "swap_neg").summary == "Replaces neg by exp."
+    step = lowering.run_pass("swap-neg", graph := _C.parse_ir(SUM))
+    assert step.changed and "aten::exp" in str(graph)
+    with pytest.raises(RuntimeError, match="pass 'swap_neg' is registered twice"):
+        lowering.register_pass("swap_neg", broken)
+    with pytest.raises(ValueError, match="'unroll_loops' is not in the order of lowering|there is no pass"):
+        lowering.register_pass("other", broken, before="unroll_loops")
+
+
+def test_passes_for_a_device(registered):
+    registered("chip_only", broken, after="cse", device="chip")
+    assert "chip_only" not in {s.name for s in lowering.lower(_C.parse_ir(SUM)).steps}
+    assert "chip_only" in {s.name for s in lowering.lower(_C.parse_ir(SUM), stop_after="chip_only", target_device="chip:0").steps}
+
+
+def test_check_and_bisect_name_the_culprit(registered):
+    registered("swap_neg", broken, before="dce")
+    x = cresset.randn(3)
+    found = lowering.bisect(_C.parse_ir(SUM), [x])
+    assert found.name == "swap_neg" and found.what == "result 0: tensors of other values"
+    with pytest.raises(RuntimeError, match="the pass changes the answer: result 0: tensors of other values") as e:
+        lowering.lower(_C.parse_ir(SUM), check_with=[x])
+    assert "'swap_neg'" in str(e.value)
+    assert lowering.bisect(_C.parse_ir(SUM), [x], disabled_passes=["swap_neg"]) is None
+
+
+def test_a_broken_graph_is_found_behind_the_pass(registered):
+    def unsound(graph):
+        last = list(graph.nodes())[-1]
+        last.moveBefore(next(graph.nodes()))
+
+    registered("unsound", unsound, after="cse")
+    with pytest.raises(RuntimeError, match="not in scope") as e:
+        lowering.lower(_C.parse_ir(SUM))
+    assert "'unsound'" in str(e.value)
+
+
+# ---- loggers
+
+
+def test_graphs_are_dumped_at_the_loudest_level_only():
+    with lowering.logging.capture("graph") as lines:
+        lowering.lower(_C.parse_ir(SUM))
+    dumps = [line for level, line in lines if level == "graph"]
+    assert len(dumps) == len(lowering.pipeline())
+    assert dumps[0].startswith("# after 0 eliminate_redundant_guards (unchanged)\n") and _C.parse_ir(dumps[0])
+    with lowering.logging.capture("debug") as lines:
+        lowering.lower(_C.parse_ir(SUM))
+    assert not lines
+
+
+def test_contexts_prefixes_and_levels(capfd):
+    log = lowering.logging
+    with log.context(prefix="model A: ", level="info") as logger:
+        assert log.current().level() == "info"
+        logger.log("info", "heard")
+        logger.log("debug", "not heard")
+        with log.debug():
+            logger.log("debug", "heard too")
+        logger.set_colour(True)
+        logger.log("error", "loud")
+    log.current().log("info", "not heard either")
+    err = capfd.readouterr().err.splitlines()
+    assert err == ["model A: info: heard", "model A: debug: heard too", "\033[1;31mmodel A: error: loud\033[0m"]
+    with log.errors():
+        assert log.current().level() == "error"
+    assert log.current().level() == "warning"
+    with pytest.raises(ValueError, match="log level: one of internal_error"):
+        log.set_level("loud")
