@@ -242,6 +242,7 @@ class Freezing {
           constants.emplace(*slot, constant);
         }
         n->output()->replaceAllUsesWith(constant);
+        if (n == front) front = n->next();
         n->destroy();
       }
     }

@@ -28,7 +28,7 @@ _isinstance = isinstance
 _LAZY = {
     "save": "serialization", "load": "serialization", "jit_module_from_flatbuffer": "serialization",
     "trace": "_trace", "trace_module": "_trace", "TracerWarning": "_trace", "TracingCheckError": "_trace",
-    "TopLevelTracedModule": "_trace", "freeze": "_freeze", "optimize_for_inference": "_freeze", "run_frozen_optimizations": "_freeze",
+    "TopLevelTracedModule": "_traced_module", "freeze": "_freeze", "optimize_for_inference": "_freeze", "run_frozen_optimizations": "_freeze",
 }  # fmt: skip
 
 
@@ -49,8 +49,8 @@ def is_scripting():
 
 def is_tracing():
     """Is a trace being recorded on this thread?"""
-    asked = getattr(_C, "_get_tracing_state", None)
-    return False if asked is None else bool(asked())
+    asked = getattr(_C, "_is_tracing", None)
+    return False if asked is None else asked()
 
 
 def annotate(the_type, the_value):
