@@ -64,7 +64,8 @@ struct Work {
     return graph;
   }
   jit::Module& need_module(const std::string& pass) {
-    CRESSET_CHECK_VALUE(module && !graph, pass, ": a module is required; ", module ? "give it in front of passes of graphs." : "IR text was given.");
+    CRESSET_CHECK_VALUE(module && !graph, pass, ": a module is required; ",
+                        module ? "give it in front of passes of graphs." : "IR text was given.");
     return *module;
   }
 };
@@ -178,17 +179,22 @@ class Lowering {
 void add_lower(CLI::App& app, Shared& shared) {
   auto r = std::make_shared<Request>();
   CLI::App* command = app.add_subcommand("lower", "runs the lowering phase or single passes, e.g. lower --pass fuse-linear in.ir");
+  // One value each time, so that the file may stand behind them; commas separate several.
+  const auto names = [&](const char* name, std::vector<std::string>& into, const char* what) {
+    command->add_option(name, into, what)->allow_extra_args(false)->delimiter(',');
+  };
   command->add_option("file", r->file, "IR text or an archive; - is standard input")->capture_default_str();
-  command->add_option("--pass", r->passes, "passes to run, in this order; without any: the whole phase");
-  command->add_option("--only", r->only, "of the passes that would run, only these");
-  command->add_option("--disable", r->disabled, "passes that do not run");
+  names("--pass", r->passes, "passes to run, in this order, e.g. fuse-linear,dce; without any: the whole phase");
+  names("--only", r->only, "of the passes that would run, only these");
+  names("--disable", r->disabled, "passes that do not run");
   command->add_option("--stop-after", r->stop_after, "the last pass to run");
   command->add_option("--method", r->method, "the method of a module")->capture_default_str();
-  command->add_option("--option", r->options, "options of passes, name=value; --list-options names them");
+  command->add_option("--option", r->options, "options of passes, name=value; --list-options names them")->allow_extra_args(false);
   command->add_option("--log", r->log, "internal_error, error, warning, info, debug or graph")->capture_default_str();
-  command->add_option("--dump-before", r->dump_before, "with --log graph: print the graph in front of these passes");
-  command->add_option("--dump-after", r->dump_after, "with --log graph: print the graph behind these passes only");
-  command->add_option("--input", r->inputs, "an example input for --check and --bisect: float32[2,3], 3, 1.5, true");
+  names("--dump-before", r->dump_before, "with --log graph: print the graph in front of these passes");
+  names("--dump-after", r->dump_after, "with --log graph: print the graph behind these passes only");
+  command->add_option("--input", r->inputs, "an example input for --check and --bisect: float32[2,3], 3, 1.5, true")
+      ->allow_extra_args(false);
   command->add_option("--html", r->html, "write a page that steps through the passes");
   command->add_flag("--check", r->check, "run the graph on the inputs before and behind each pass; other answers are errors");
   command->add_flag("--bisect", r->bisect, "name the first pass that changes the answer on the inputs");

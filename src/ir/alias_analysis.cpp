@@ -5,6 +5,7 @@
 #include <cresset/ir/operator.h>
 
 #include "ir/memory_locations.h"
+#include "ir/operand_results.h"
 
 namespace cresset::jit {
 
@@ -306,10 +307,12 @@ struct AliasDb::Impl {
     switch (op->facts().alias) {
       case AliasAnalysisKind::PURE_FUNCTION:
         for (const Value* v : n->outputs()) fresh(v);
-        return;
+        break;
       case AliasAnalysisKind::CONSERVATIVE: conservative(n); return;
       default: from_schema(n, op->schema());
     }
+    if (may_give_operand(n))
+      for (const Value* v : n->outputs()) alias(v, n->input(0));
   }
 
   // Running statistics are written unless the training flag is the constant false.

@@ -98,6 +98,8 @@ int64_t hash_of(const IValue& v) {
   }
 }
 
+bool autocast_is_on() { return !cresset::impl::tls_is_dispatch_key_excluded(DispatchKey::AutocastFunctionality); }
+
 const BuiltinRow kRows[] = {
     {"prim::Print(...) -> ()", &print, {.side_effects = true}},
     {"prim::RaiseException(str msg, str? cls=None) -> ()",
@@ -115,6 +117,9 @@ const BuiltinRow kRows[] = {
      {.side_effects = true}},
     {"aten::is_grad_enabled() -> bool", CRESSET_BUILTIN(()->bool { return GradMode::is_enabled(); }), {.side_effects = true}},
     {"aten::set_grad_enabled(bool val) -> ()", CRESSET_BUILTIN((bool on)->void { GradMode::set_enabled(on); }), {.side_effects = true}},
+    // On any device: the layer that knows devices apart lies above.
+    {"aten::is_autocast_enabled() -> bool", CRESSET_BUILTIN(()->bool { return autocast_is_on(); }), {.side_effects = true}},
+    {"aten::is_autocast_cpu_enabled() -> bool", CRESSET_BUILTIN(()->bool { return autocast_is_on(); }), {.side_effects = true}},
     {"aten::_unwrap_optional(t(a)? optional) -> t(a)", CRESSET_BUILTIN((IValue & v)->IValue { return unwrapped(v); })},
     {"prim::unchecked_unwrap_optional(t(a)? optional) -> t(a)", CRESSET_BUILTIN((IValue & v)->IValue { return v; })},
     {"aten::__is__(t1 self, t2 obj) -> bool", CRESSET_BUILTIN((IValue & a, IValue& b)->bool { return same_object(a, b); })},

@@ -8,7 +8,10 @@ namespace {
 
 class Verifier {
  public:
-  explicit Verifier(const Graph& g) : g_(g) {}
+  explicit Verifier(const Graph& g) : g_(g) {
+    users_.reserve(g.node_count());
+    values_.resize(2 * g.node_count() + 64);
+  }
 
   void run() {
     if (g_.block()->owningNode()) broken("the graph's own block has an owning node");
@@ -18,7 +21,7 @@ class Verifier {
       if (f.node->kind() == prim::Return) {
         sentinel(f.node, f.block);
         operands(*f.node);
-        for (const Value* v : f.defined) visible_.erase(v);
+        for (const Value* v : f.defined) at(v).visible = false;
         stack_.pop_back();
         continue;
       }
@@ -77,17 +80,18 @@ class Verifier {
     if (v->node() != n) broken("%" + v->debugName() + " has another defining node than the one that holds it", n);
     if (n->outputs().at(v->offset()) != v) broken("%" + v->debugName() + " has a wrong offset", n);
     if (!v->type()) broken("%" + v->debugName() + " has no type", n);
-    if (!uniques_.insert(v->unique()).second) broken("the number " + std::to_string(v->unique()) + " belongs to two values", n);
-    if (v->hasDebugName() && (!names_.insert(v->debugName()).second || g_.findDebugName(v->debugName()) != v))
-      broken("the name %" + v->debugName() + " belongs to two values", n);
-    visible_.insert(v);
+    Known& known = at(v);
+    if (known.value) broken("the number " + std::to_string(v->unique()) + " belongs to two values", n);
+    // The graph knows one owner of each name.
+    if (v->hasDebugName() && g_.findDebugName(v->debugName()) != v) broken("the name %" + v->debugName() + " belongs to two values", n);
+    known = {v, true};
     all_.push_back(v);
   }
 
   void operands(const Node& n) {
     for (std::size_t i = 0; i < n.inputs().size(); ++i) {
       const Value* v = n.inputs()[i];
-      if (!visible_.count(v)) broken("%" + v->debugName() + " is not in scope where it is used", &n);
+      if (!is_visible(v)) broken("%" + v->debugName() + " is not in scope where it is used", &n);
       std::size_t uses = 0;
       if (v->uses().size() < 64) {
         for (const Use& u : v->uses()) uses += u == Use{const_cast<Node*>(&n), i};
@@ -178,10 +182,20 @@ class Verifier {
 
   const Graph& g_;
   std::vector<Frame> stack_;
-  std::unordered_set<const Value*> visible_;
+  // By number.
+  struct Known {
+    const Value* value = nullptr;
+    bool visible = false;
+  };
+  // Texts may give any number: only those near the count of values have a place in the table.
+  Known& at(const Value* v) { return v->unique() < values_.size() ? values_[v->unique()] : far_[v->unique()]; }
+  bool is_visible(const Value* v) {
+    const Known& known = at(v);
+    return known.value == v && known.visible;
+  }
+  std::vector<Known> values_;
+  std::unordered_map<std::size_t, Known> far_;
   std::vector<const Value*> all_;
-  std::unordered_set<std::size_t> uniques_;
-  std::unordered_set<std::string> names_;
   std::unordered_set<const Node*> users_;
   std::unordered_map<const Value*, UseSet> use_sets_;
 };

@@ -64,8 +64,9 @@ void save_with(PyObject* what, Save save) {
 
 }  // namespace
 
-void save_function(const intrusive_ptr<jit::Function>& f, const std::string& path, PyObject* extra_files) {
-  jit::save(*f, path, to_extra_files(extra_files));
+void save_function(const intrusive_ptr<jit::Function>& f, PyObject* file, PyObject* extra_files) {
+  const Ref package = checked(PyImport_ImportModule("cresset.jit.serialization")), function = checked(wrap_function(f));
+  checked(PyObject_CallMethod(package.get(), "save", "OOO", function.get(), file, extra_files));
 }
 
 void init_script_archive(PyObject* module) {

@@ -259,8 +259,8 @@ void init_script_function(PyObject* module) {
                                       "The parameter, a list, takes one value for n equal ones."),
                                   method(
                                       "save",
-                                      [](FunctionRef f, std::string path, PyObject* extra_files) {
-                                        save_function(f, path, extra_files);
+                                      [](FunctionRef f, PyObject* file, std::optional<PyObject*> extra_files) {
+                                        save_function(f, file, extra_files.value_or(Py_None));
                                       },
                                       "Write an archive whose module's forward is this function."),
                                   {}};

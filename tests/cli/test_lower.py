@@ -15,7 +15,7 @@ from cresset import _C
 COMMAND = Path(__file__).resolve().parents[2] / "build/dev/bin/cresset"
 pytestmark = pytest.mark.skipif(not COMMAND.exists(), reason="the command is not built")
 
-LINEAR = """graph(%x : Tensor, %w : Tensor, %b : Tensor):
+LINEAR = """graph(%x : Float(2, 3), %w : Float(4, 3), %b : Float(4)):
   %one : int = prim::Constant[value=1]()
   %wt : Tensor = aten::t(%w)
   %y : Tensor = aten::addmm(%b, %x, %wt, %one, %one)

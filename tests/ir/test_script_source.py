@@ -7,6 +7,7 @@ import copy
 import enum
 import math
 import textwrap
+from pathlib import Path
 from typing import Any, Dict, Final, List, NamedTuple, Optional, Tuple, Union
 
 import cresset
@@ -95,6 +96,20 @@ def test_functions_of_the_language(expressions):
 @pytest.mark.parametrize("expressions", OF_TENSORS.strip().splitlines())
 def test_operators_and_properties_of_tensors(expressions):
     check(f"def f(x):\n    return {expressions}\n", cresset.tensor([[1.0, 2.0], [3.0, 4.0]]))
+
+
+def test_calls_become_the_nodes_that_pytorch_makes():
+    different = []
+    for line in (Path(__file__).parent / "script_calls.txt").read_text().splitlines():
+        if line.startswith("#"):
+            continue
+        expression, expected = line.split("  ->", 1)
+        body = f"{expression}\n    return x" if " += " in expression else f"return {expression}"
+        graph = cresset._C.CompilationUnit(f"import math\ndef f(x, w):\n    {body}\n").f.graph
+        nodes = " ".join(f"{n.kind()}/{len(list(n.inputs()))}" for n in graph.nodes() if n.kind() != "prim::Constant")
+        if nodes != expected.strip():
+            different.append(f"{expression}: {nodes}, PyTorch {expected}")
+    assert not different, "\n".join(different)
 
 
 PROGRAMS = {
@@ -213,6 +228,25 @@ PROGRAMS = {
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_program(name):
     check(PROGRAMS[name], 4)
+
+
+def test_lists_of_tensors_need_a_type():
+    source = """
+def f(x):
+    a: List[List[int]] = x.long().tolist()
+    b = annotate(List[float], x[0].tolist())
+    c: bool = (x.sum() > 1).tolist()
+    return a, b, c
+"""
+    unit = cresset._C.CompilationUnit(source)
+    assert unit.f(cresset.tensor([[1.0, 2.0], [3.0, 4.0]])) == ([[1, 2], [3, 4]], [1.0, 2.0], True)
+    text = str(unit.f.graph)
+    assert str(cresset._C.parse_ir(text)) == text
+    with pytest.raises(RuntimeError, match="a tensor of 2 dimensions was annotated; it has 3"):
+        unit.f(cresset.ones(2, 2, 2))
+    unit.define("def g(x):\n    a: List[int] = x.tolist()\n    return a\n")
+    with pytest.raises(RuntimeError, match="the annotated element type 'int' was required; the tensor holds Float"):
+        unit.g(cresset.ones(2))
 
 
 def test_interfaces_are_what_classes_fit():
@@ -377,6 +411,11 @@ ERRORS = [
     ("y: Dict[List[int], int] = {}\n    return y", "Cannot create dict for key type 'List[int]'"),
     ("y: 3 = 3\n    return y", "a type was expected here"),
     ("with x:\n        pass", "With item must be an object with methods __enter__ and __exit__; 'Tensor' was given"),
+    ("return x.tolist()", "Expected type hint for result of tolist()"),
+    (
+        "y: List[str] = x.tolist()",
+        "str is not one of the supported element types for tolist: int, float, complex, bool",
+    ),
     ("return fork()", "Expected at least one argument to fork()"),
     ("return reversed(1)", "'int' object is not iterable"),
 ]

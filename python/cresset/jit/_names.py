@@ -64,8 +64,10 @@ def thing_of(obj, name="", constant=False):
         return ("overloads", obj, obj._qualified_op_name)
     if isinstance(obj, _C.OpOverload):
         return ("operator", obj.name().partition(".")[0])
+    if isinstance(getattr(obj, "_opoverload", None), _C.OpOverload):  # made by custom_op
+        return ("operator", obj._opoverload.name().partition(".")[0])
     if isinstance(obj, cresset._classes._CustomClass):
-        return ("class", _C._jit_parse_type(obj._qualified_name), None, {})
+        return ("class", _C._jit_custom_class_type(obj._qualified_name), None, {})
     if inspect.isclass(obj):
         return _class_thing(obj, name)
     if getattr(obj, "__module__", None) == "typing" and not typing.get_args(obj):

@@ -3,6 +3,7 @@
 
 #include "ir/frontend/emitter.h"
 #include "ir/frontend/script_error.h"
+#include "ir/frontend/values.h"
 
 namespace cresset::jit {
 namespace {
@@ -122,7 +123,7 @@ SugaredValuePtr Emitter::sugared(const ExprPtr& e, const TypePtr& hint) {
     case ExprKind::Conditional: return conditional(*e, hint);
     case ExprKind::Attribute: return sugared(e->parts[0])->attr(e->range, m_, e->text);
     case ExprKind::Subscript: return subscript(*e, hint);
-    case ExprKind::Call: return call(*e);
+    case ExprKind::Call: return call(*e, hint);
     case ExprKind::List: return list(*e, hint);
     case ExprKind::Tuple: return tuple(*e, hint);
     case ExprKind::Dict: return dict(*e, hint);
@@ -358,9 +359,11 @@ std::vector<CallArgument> Emitter::arguments(const std::vector<ExprPtr>& parts, 
   return out;
 }
 
-SugaredValuePtr Emitter::call(const Expr& e) {
+SugaredValuePtr Emitter::call(const Expr& e, const TypePtr& hint) {
   if (is_isinstance(e)) return simple_value(as_value(e.range, isinstance(e)));
   const SugaredValuePtr callee = sugared(e.parts[0]);
+  if (hint && e.parts.size() == 1 && e.keywords.empty())
+    if (Value* list = emit_tolist(e.range, m_, *callee, hint)) return simple_value(list);
   std::vector<CallArgument> args, kwargs;
   if (callee->kind() == "special form annotate" && e.parts.size() == 3) {
     // The first argument is the type of the second.

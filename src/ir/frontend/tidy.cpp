@@ -12,11 +12,10 @@ constexpr std::size_t kLongestString = 4096;
 
 void pool_constants(Graph& g) {
   std::unordered_map<std::string, std::vector<Value*>> known;
-  std::vector<Node*> constants;
+  std::vector<Node*> constants, kept;
   g.block()->visit([&](Node* n) {
     if (n->kind() == prim::Constant) constants.push_back(n);
   });
-  Node* last = nullptr;
   for (Node* n : constants) {
     if (!n->output()->hasUses()) {
       n->destroy();
@@ -36,12 +35,10 @@ void pool_constants(Graph& g) {
       continue;
     }
     same.push_back(n->output());
-    if (last)
-      n->moveAfter(last);
-    else if (*g.nodes().begin() != n)
-      n->moveBefore(*g.nodes().begin());
-    last = n;
+    kept.push_back(n);
   }
+  for (auto n = kept.rbegin(); n != kept.rend(); ++n)
+    if (*g.nodes().begin() != *n) (*n)->moveBefore(*g.nodes().begin());
 }
 
 bool is_immutable(const TypePtr& t) {
@@ -85,6 +82,12 @@ void fold_constants(Graph& g) {
 // The members of a tuple that was made in this graph.
 const Node* made_tuple(const Value* v) { return v->node()->kind() == prim::TupleConstruct ? v->node() : nullptr; }
 
+// The member takes the name that the script gives it.
+void forward(Value* unpacked, Value* member) {
+  if (unpacked->hasDebugName() && !member->hasDebugName()) member->setDebugName(unpacked->debugName());
+  unpacked->replaceAllUsesWith(member);
+}
+
 void forward_tuples(Graph& g) {
   std::vector<Node*> taken_apart;
   g.block()->visit([&](Node* n) {
@@ -95,7 +98,7 @@ void forward_tuples(Graph& g) {
     if (!tuple) continue;
     if (n->kind() == prim::TupleUnpack) {
       if (n->outputs().size() != tuple->inputs().size()) continue;
-      for (std::size_t i = 0; i < n->outputs().size(); ++i) n->output(i)->replaceAllUsesWith(tuple->input(i));
+      for (std::size_t i = 0; i < n->outputs().size(); ++i) forward(n->output(i), tuple->input(i));
     } else {
       const auto at = constant_as<int64_t>(n->input(1));
       if (!at) continue;
@@ -111,7 +114,7 @@ void forward_tuples(Graph& g) {
 void tidy(const std::shared_ptr<Graph>& g) {
   forward_tuples(*g);
   fold_constants(*g);
-  eliminate_dead_code(g);
+  eliminate_dead_code(g, /*with_aliases=*/false);  // questions of aliasing are not linear
   pool_constants(*g);
 }
 

@@ -23,6 +23,9 @@ inline SugaredValuePtr operator_result(const SourceRange& range, GraphFunction& 
 }
 inline Value* int_constant(const SourceRange& range, GraphFunction& m, int64_t v) { return m.graph()->insertConstant(IValue(v), range); }
 
+/// x.tolist() as a value of this type, which nothing else tells; null when the callee is another method.
+Value* emit_tolist(const SourceRange& range, GraphFunction& m, const SugaredValue& callee, const TypePtr& type);
+
 /// Iterables (iterables.cpp).
 SugaredValuePtr range_value(const SourceRange& range, GraphFunction& m, const std::vector<CallArgument>& args);
 SugaredValuePtr zip_value(const SourceRange& range, GraphFunction& m, const std::vector<CallArgument>& args);

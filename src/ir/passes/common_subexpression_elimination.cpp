@@ -84,6 +84,8 @@ class Merging {
            !aliases_.isMutable(n) && !identity_is_asked(n);
   }
 
+  // True when n is no candidate of its own: it went, or an equal node that the caller sees stands for it (what the caller does not see
+  // merges with either).
   bool merge(Node* n, std::size_t hash) {
     const auto [begin, end] = candidates_.equal_range(hash);
     for (auto at = begin; at != end; ++at) {
@@ -91,7 +93,7 @@ class Merging {
       if (!equal_nodes(earlier, n)) continue;
       // Two objects that the caller sees stay two; a node that took over such an object counts as seen itself.
       const bool seen = !takes_out(n->kind()) && aliases_.escapesScope({n->outputs().begin(), n->outputs().end()});
-      if (seen && (seen_.count(earlier) || aliases_.escapesScope({earlier->outputs().begin(), earlier->outputs().end()}))) continue;
+      if (seen && (seen_.count(earlier) || aliases_.escapesScope({earlier->outputs().begin(), earlier->outputs().end()}))) return true;
       if (seen) seen_.insert(earlier);
       for (std::size_t i = 0; i < n->outputs().size(); ++i) n->output(i)->replaceAllUsesWith(earlier->output(i));
       n->destroy();

@@ -5,18 +5,18 @@
 #include <cresset/ir/operator.h>
 #include <cresset/ir/pass.h>
 
+#include "ir/operand_results.h"
 #include "ir/pass_tools.h"
 
 namespace cresset::jit {
 namespace {
 
-// Is the result of the node memory of its own? Its schema says so; what dropout gives may be its input.
+// Is the result of the node memory of its own?
 bool makes_new_memory(const Node* n) {
-  if (n->kind() == prim::Constant || is_marked(n)) return false;
+  if (n->kind() == prim::Constant || is_marked(n) || may_give_operand(n)) return false;
   const Operator* op = n->maybeOperator();
   if (!op || op->facts().side_effects || op->schema().is_mutable() || op->facts().alias == AliasAnalysisKind::CONSERVATIVE) return false;
-  if (n->kind().toUnqualString().find("dropout") != std::string_view::npos || op->schema().returns().size() != n->outputs().size())
-    return false;
+  if (op->schema().returns().size() != n->outputs().size()) return false;
   for (const Argument& r : op->schema().returns())
     if (r.alias) return false;
   return n->outputs().size() == 1;
@@ -76,6 +76,14 @@ Value* replacement(Node* n) {
   return fresh->output();
 }
 
+// An operator that writes its first operand and nothing else.
+bool writes_one_tensor(const Node* n) {
+  const FunctionSchema* s = n->maybeSchema();
+  return s && !is_marked(n) && !n->inputs().empty() && n->outputs().size() == 1 && n->input(0)->type()->kind == TypeKind::Tensor &&
+         s->arguments()[0].is_mutable() &&
+         std::count_if(s->arguments().begin(), s->arguments().end(), [](const Argument& a) { return a.is_mutable(); }) == 1;
+}
+
 bool make_functional(Node* n, AliasDb& aliases) {
   Value* x = n->input(0);
   if (x->owningBlock() != n->owningBlock() || x->node()->kind() == prim::Param) return false;
@@ -94,16 +102,15 @@ bool make_functional(Node* n, AliasDb& aliases) {
 }  // namespace
 
 bool remove_tensor_mutation(const std::shared_ptr<Graph>& graph) {
-  const std::vector<Node*> writers = nodes_where(*graph, [](const Node* n) {
-    const FunctionSchema* s = n->maybeSchema();
-    return s && !is_marked(n) && n->inputs().size() > 0 && n->outputs().size() == 1 && n->input(0)->type()->kind == TypeKind::Tensor &&
-           s->arguments()[0].is_mutable() &&
-           std::count_if(s->arguments().begin(), s->arguments().end(), [](const Argument& a) { return a.is_mutable(); }) == 1;
-  });
   bool changed = false;
-  if (!writers.empty()) {
+  // A write less may free the next one: look again with an analysis of the new graph.
+  for (bool again = true; again;) {
+    again = false;
+    const std::vector<Node*> writers = nodes_where(*graph, writes_one_tensor);
+    if (writers.empty()) break;
     AliasDb aliases(graph);
-    for (Node* n : writers) changed = make_functional(n, aliases) || changed;
+    for (Node* n : writers) again = make_functional(n, aliases) || again;
+    changed = changed || again;
   }
   return in_subgraphs(*graph, remove_tensor_mutation) || changed;
 }
