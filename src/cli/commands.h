@@ -20,6 +20,8 @@ void add_explain(CLI::App& app, Shared& shared);
 void add_lower(CLI::App& app, Shared& shared);
 void add_new_backend(CLI::App& app, Shared& shared);
 void add_ops(CLI::App& app, Shared& shared);
+void add_run(CLI::App& app, Shared& shared);
+void add_show(CLI::App& app, Shared& shared);
 
 /// Becomes `python -m cresset.conform ARGUMENT...`; returns only by an exception, where there is no Python.
 void run_conform(const std::vector<std::string>& arguments);

@@ -24,6 +24,8 @@ int main(int argc, char** argv) {
   cresset::cli::add_lower(app, shared);
   cresset::cli::add_new_backend(app, shared);
   cresset::cli::add_ops(app, shared);
+  cresset::cli::add_run(app, shared);
+  cresset::cli::add_show(app, shared);
   try {
     // All that follows is for the Python program, its --help and --json included.
     if (argc > 1 && std::string_view(argv[1]) == "conform") cresset::cli::run_conform({argv + 2, argv + argc});

@@ -76,6 +76,7 @@ IValue repeated(List l, int64_t n) {
   CRESSET_CHECK(n <= 0 || l.elements.empty() || n < (int64_t{1} << 32) / static_cast<int64_t>(l.elements.size()),
                 "the repeated list is too long.");
   std::vector<IValue> out;
+  out.reserve(l.elements.size() * static_cast<std::size_t>(std::max<int64_t>(n, 0)));
   for (int64_t i = 0; i < n; ++i) out.insert(out.end(), l.elements.begin(), l.elements.end());
   return like(l, std::move(out));
 }

@@ -542,6 +542,14 @@ CRESSET_ALWAYS_INLINE IValue& element(IValue& list, int64_t at) {
   return elements[static_cast<std::size_t>(builtin::normal_index(at, elements.size()))];
 }
 
+// A number into a list. What owns nothing may be written over without looking at what was there.
+CRESSET_ALWAYS_INLINE void set_number(IValue& to, IValue v) {
+  if (to.isInt() || to.isDouble() || to.isBool())
+    std::construct_at(&to, std::move(v));
+  else
+    to = std::move(v);
+}
+
 }  // namespace
 
 void Code::run(Stack& stack) const {
@@ -703,13 +711,13 @@ void Code::run(Stack& stack) const {
     r[ip->a] = IValue(element(r[ip->b], s[ip->c].i));
     CRESSET_NEXT();
   label_LIST_SET_INT:
-    element(r[ip->b], s[ip->c].i) = IValue(s[ip->a].i);
+    set_number(element(r[ip->b], s[ip->c].i), IValue(s[ip->a].i));
     CRESSET_NEXT();
   label_LIST_SET_FLOAT:
-    element(r[ip->b], s[ip->c].i) = IValue(s[ip->a].d);
+    set_number(element(r[ip->b], s[ip->c].i), IValue(s[ip->a].d));
     CRESSET_NEXT();
   label_LIST_SET_BOOL:
-    element(r[ip->b], s[ip->c].i) = IValue(s[ip->a].i != 0);
+    set_number(element(r[ip->b], s[ip->c].i), IValue(s[ip->a].i != 0));
     CRESSET_NEXT();
   label_LIST_SET:
     element(r[ip->b], s[ip->c].i) = r[ip->a];

@@ -5,6 +5,7 @@ import copy
 import exits
 import pytest
 import script_programs
+import script_tensor_programs
 
 import cresset
 from cresset import _C
@@ -43,9 +44,9 @@ def test_program(name):
     check(*script_programs.PROGRAMS[name])
 
 
-@pytest.mark.parametrize("name", script_programs.TENSOR_PROGRAMS)
+@pytest.mark.parametrize("name", script_tensor_programs.PROGRAMS)
 def test_tensor_program(name):
-    source, argument_lists = script_programs.TENSOR_PROGRAMS[name]
+    source, argument_lists = script_tensor_programs.PROGRAMS[name]
     check(source, [tuple(map(tensors, arguments)) for arguments in argument_lists])
 
 

@@ -72,7 +72,7 @@ class Planner {
       }
       if (!formal.kwarg_only && next < positional.size()) {
         if (given) return refuse("Keyword argument " + formal.name + " specified twice.");
-        if (convert_ && collects(formals, i, positional, next)) {
+        if (collects(formals, i, positional, next)) {
           Planned p;
           p.how = Conversion::Collect;
           p.values.assign(positional.begin() + static_cast<std::ptrdiff_t>(next), positional.end());
