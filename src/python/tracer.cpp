@@ -247,6 +247,9 @@ void init_tracer(PyObject* module) {
   checked(PyModule_AddObjectRef(module, "TracerWarning", warning_type));
   tracer::set_source_range_provider(&python_place);
   def(module, "_is_tracing", [] { return is_tracing(); });
+  def(
+      module, "_get_tracing_state", [] { return is_tracing() ? std::optional(true) : std::nullopt; },
+      "None while no trace records; libraries ask this.");
   def(module, "_trace_begin", [](std::vector<std::string> names, PyObject* inputs, PyObject* self) { begin(names, inputs, self); });
   def(module, "_trace_end", [](PyObject* output) { return end(output); });
   def(module, "_trace_abandon", [] { tracer::set_current(nullptr); }, "Ends a trace that failed.");
