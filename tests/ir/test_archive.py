@@ -209,13 +209,15 @@ class Mixed(nn.Module):
     """Values of every kind, and statements that have a text of their own."""
 
     side: Side
+    empty: List[int]
+    maybe: Optional[Dict[str, int]]
 
     def __init__(self):
         super().__init__()
         self.side = Side.RIGHT
         self.point = Point(1, 2.0)
-        self.empty: List[int] = []
-        self.maybe: Optional[Dict[str, int]] = None
+        self.empty = []
+        self.maybe = None
         self.deep = [[1], [2, 3]]
         self.device = cresset.device("cpu")
         self.number = 1 + 2j
