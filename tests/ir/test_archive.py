@@ -4,7 +4,9 @@ import io
 import math
 import struct
 import zipfile
+from enum import Enum
 from pathlib import Path
+from typing import Dict, List, NamedTuple, Optional
 
 import archive_files as files
 import numpy as np
@@ -161,6 +163,102 @@ def test_the_code_of_a_function():
         "def f(x: Tensor,\n    y: int) -> Tensor:\n  z = torch.add(torch.relu(x), y)\n  if torch.gt(y, 2):\n    z0 = torch.mul(z, 2)\n"
         "  else:\n    z0 = z\n  return z0\n"
     )
+
+
+def test_constants_that_a_text_cannot_say():
+    class M(nn.Module):
+        def forward(self, x):
+            return x, "\u00fcber"
+
+    m = load(saved(jit.script(M())))
+    code, constants = m.code_with_constants
+    assert 'return (x, CONSTANTS.c0)' in code and constants.c0 == "\u00fcber" and constants.const_mapping == {"c0": "\u00fcber"}
+    assert m(cresset.ones(1))[1] == "\u00fcber"
+
+
+def test_loaded_containers_keep_their_protocol():
+    class M(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.list = nn.ModuleList([nn.Linear(2, 3), nn.ReLU()])
+            self.dict = nn.ModuleDict({"a": nn.Linear(2, 3), "b-c": nn.Identity()})
+
+        def forward(self, x):
+            for m in self.list:
+                x = m(x)
+            return x
+
+    m = load(saved(jit.script(M())))
+    assert len(m.list) == 2 and [c.original_name for c in m.list] == ["Linear", "ReLU"] and m.list[0] is m.list._modules["0"]
+    assert list(m.dict) == ["a", "b-c"] and m.dict["b-c"].original_name == "Identity"
+    with pytest.raises(TypeError, match="is no container"):
+        len(m)
+
+
+class Side(Enum):
+    LEFT = "l"
+    RIGHT = "r"
+
+
+class Point(NamedTuple):
+    x: int
+    y: float
+
+
+class Mixed(nn.Module):
+    """Values of every kind, and statements that have a text of their own."""
+
+    side: Side
+    empty: List[int]
+    maybe: Optional[Dict[str, int]]
+
+    def __init__(self):
+        super().__init__()
+        self.side = Side.RIGHT
+        self.point = Point(1, 2.0)
+        self.empty = []
+        self.maybe = None
+        self.deep = [[1], [2, 3]]
+        self.device = cresset.device("cpu")
+        self.number = 1 + 2j
+
+    def forward(self, x: cresset.Tensor, n: Optional[int] = None, names: Optional[List[str]] = None):
+        if names is None:
+            names = ["a"]
+        p = Point(2, 3.5)
+        if n is not None:
+            p = Point(n, -math.inf)
+        total = 0
+        for i, (row, name) in enumerate(zip(self.deep, names)):
+            total += i + len(row) + len(name)
+            if total > 10:
+                return p, "early", x, self.side
+        d: Dict[str, List[int]] = {}
+        d["k"] = [total]
+        while total < 6:
+            total += 1
+            if total == 4:
+                break
+        assert total >= 0, f"total is {total}"
+        a, b = x.max(0)
+        with cresset.no_grad():
+            x = x * a
+        if self.side == Side.LEFT:
+            raise ValueError("left")
+        kind = "none" if n is None else "some"
+        return p, kind + str(d["k"][0]), x[..., 1:] if x.dim() > 1 else x, self.side
+
+
+def test_values_and_statements_of_all_kinds():
+    m = jit.script(Mixed())
+    back = load(saved(m))
+    x = cresset.randn(3, 4)
+    for arguments in [(x,), (x, 7), (x, None, ["a", "b"]), (x, 1, ["long enough", "b"])]:
+        want, got = m(*arguments), back(*arguments)
+        assert tuple(want[0]) == tuple(got[0]) and want[1] == got[1] and cresset.equal(want[2], got[2])
+        assert (want[3].name, want[3].value) == (got[3].name, got[3].value)
+    assert (back.deep, back.empty, back.maybe, back.device, back.number) == ([[1], [2, 3]], [], None, cresset.device("cpu"), 1 + 2j)
+    assert saved(back) == saved(m) and back.code == m.code
 
 
 def test_map_location():

@@ -53,6 +53,19 @@ class _Tensors(collections.abc.MutableMapping):
         return default[0] if default else None
 
 
+class ConstMap:
+    """Constants of a text by name."""
+
+    def __init__(self, const_mapping):
+        self.const_mapping = const_mapping
+
+    def __getattr__(self, name):
+        try:
+            return self.const_mapping[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
 class ScriptMeta(type):
     """Compiles the decorated methods of a ScriptModule subclass when its outermost __init__ is done."""
 
@@ -125,6 +138,12 @@ class ScriptModule(Module, metaclass=ScriptMeta):
         return self.forward.code
 
     @property
+    def code_with_constants(self):
+        """`code`, and an object whose `c0`, `c1`, … are what the text calls `CONSTANTS.c0`, …"""
+        code, values = _C._jit_code_with_constants(self.forward.function)
+        return code, ConstMap({f"c{i}": value for i, value in enumerate(values)})
+
+    @property
     def original_name(self):
         """The name of the Python class."""
         return self._c._type().name()
@@ -177,11 +196,11 @@ class ScriptModule(Module, metaclass=ScriptMeta):
 
     def __iter__(self):
         elements = self._container()
-        return iter(elements) if self._concrete.is_dict() else iter(elements.values())
+        return iter(elements) if self._is_dict() else iter(elements.values())
 
     def __getitem__(self, key):
         elements = self._container()
-        if self._concrete.is_dict():
+        if self._is_dict():
             return elements[key]
         values = list(elements.values())
         return values[key]
@@ -192,8 +211,14 @@ class ScriptModule(Module, metaclass=ScriptMeta):
     def __bool__(self):
         return True
 
+    def _is_dict(self):
+        return self.original_name in ("ModuleDict", "ParameterDict") if self._concrete is None else self._concrete.is_dict()
+
     def _container(self):
-        keys = None if self.__dict__.get("_concrete") is None else self._concrete.container_keys()
+        if self.__dict__.get("_concrete") is None:  # of an archive
+            keys = list(self._modules) if self.original_name in ("ModuleList", "ModuleDict", "Sequential") else None
+        else:
+            keys = self._concrete.container_keys()
         if keys is None:
             raise TypeError(f"'{type(self).__name__}' object '{self.original_name}' is no container")
         return {k: getattr(self, k) for k in keys}
