@@ -42,12 +42,18 @@ def test_passes_on_random_graphs(start):
             found.add(name)
             after.lint()
             if name != "drop_unused_nodes":
-                assert str(after).count("[to_compile=0]") == str(graph).count("[to_compile=0]"), f"{name} on graph {seed}"
-            assert _C._jit_run_difference(graph, after, inputs(seed)) is None, f"{name} on graph {seed}:\n{graph}\n{after}"
+                assert str(after).count("[to_compile=0]") == str(graph).count("[to_compile=0]"), (
+                    f"{name} on graph {seed}"
+                )
+            assert _C._jit_run_difference(graph, after, inputs(seed)) is None, (
+                f"{name} on graph {seed}:\n{graph}\n{after}"
+            )
             _C._jit_run_pass(name, again, [])
             assert str(again) == str(after), f"{name} on graph {seed}"
             once = str(after)
-            assert _C._jit_run_pass(name, after, [])[0] == "unchanged" and str(after) == once, f"{name} twice on graph {seed}"
+            assert _C._jit_run_pass(name, after, [])[0] == "unchanged" and str(after) == once, (
+                f"{name} twice on graph {seed}"
+            )
     assert len(found) > 12, found
 
 
