@@ -64,7 +64,8 @@ struct Work {
     return graph;
   }
   jit::Module& need_module(const std::string& pass) {
-    CRESSET_CHECK_VALUE(module && !graph, pass, ": a module is required; ", module ? "give it in front of passes of graphs." : "IR text was given.");
+    CRESSET_CHECK_VALUE(module && !graph, pass, ": a module is required; ",
+                        module ? "give it in front of passes of graphs." : "IR text was given.");
     return *module;
   }
 };
@@ -192,7 +193,8 @@ void add_lower(CLI::App& app, Shared& shared) {
   command->add_option("--log", r->log, "internal_error, error, warning, info, debug or graph")->capture_default_str();
   names("--dump-before", r->dump_before, "with --log graph: print the graph in front of these passes");
   names("--dump-after", r->dump_after, "with --log graph: print the graph behind these passes only");
-  command->add_option("--input", r->inputs, "an example input for --check and --bisect: float32[2,3], 3, 1.5, true")->allow_extra_args(false);
+  command->add_option("--input", r->inputs, "an example input for --check and --bisect: float32[2,3], 3, 1.5, true")
+      ->allow_extra_args(false);
   command->add_option("--html", r->html, "write a page that steps through the passes");
   command->add_flag("--check", r->check, "run the graph on the inputs before and behind each pass; other answers are errors");
   command->add_flag("--bisect", r->bisect, "name the first pass that changes the answer on the inputs");

@@ -3,7 +3,6 @@
 
 #include <charconv>
 
-#include <cresset/ops/tensor_literal.h>
 #include <cresset/ops/functions_creation.h>
 #include <cresset/ops/functions_random.h>
 #include <cresset/ops/tensor_literal.h>
@@ -26,8 +25,8 @@ DimVector sizes_from(const std::string& text, std::size_t open) {
   for (std::size_t i = open + 1; i < close;) {
     int64_t n = 0;
     const auto [end, error] = std::from_chars(text.data() + i, text.data() + close, n);
-    CRESSET_CHECK_VALUE(error == std::errc() && n >= 0 && (*end == ',' || *end == ']'), "lower: sizes are numbers with commas between them; '", text,
-                        "' was given.");
+    CRESSET_CHECK_VALUE(error == std::errc() && n >= 0 && (*end == ',' || *end == ']'),
+                        "lower: sizes are numbers with commas between them; '", text, "' was given.");
     sizes.push_back(n);
     i = static_cast<std::size_t>(end - text.data()) + 1;
   }

@@ -149,8 +149,9 @@ void write_page(const std::string& file, const std::string& title, const std::ve
   std::string data = "{\"title\":" + json(title) + ",\"steps\":[";
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const Step& s = steps[i];
-    data += (i ? "," : "") + ("{\"name\":" + json(s.name)) + ",\"summary\":" + json(s.summary) + ",\"changed\":" + (s.changed ? "true" : "false") +
-            ",\"seconds\":" + std::to_string(s.seconds) + ",\"before\":" + number(s.before) + ",\"after\":" + number(s.after) + ",\"notes\":[";
+    data += (i ? "," : "") + ("{\"name\":" + json(s.name)) + ",\"summary\":" + json(s.summary) +
+            ",\"changed\":" + (s.changed ? "true" : "false") + ",\"seconds\":" + std::to_string(s.seconds) +
+            ",\"before\":" + number(s.before) + ",\"after\":" + number(s.after) + ",\"notes\":[";
     for (std::size_t k = 0; k < s.notes.size(); ++k) data += (k ? "," : "") + json(s.notes[k]);
     data += "]}";
   }

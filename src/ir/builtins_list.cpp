@@ -206,14 +206,12 @@ const BuiltinRow kRows[] = {
        elements.insert(elements.end(), added.begin(), added.end());
        return a;
      })},
-    {"aten::mul_.t(t[](a!) l, int n) -> t[](a!)", CRESSET_BUILTIN((IValue & a, int64_t n)->IValue {
-       auto& elements = a.toListImpl().elements;
-       const std::vector<IValue> once = elements;
-       elements.clear();
-       for (int64_t i = 0; i < n; ++i) elements.insert(elements.end(), once.begin(), once.end());
-       return a;
-     })},
     {"aten::mul.left_t(t[] l, int n) -> t[]", CRESSET_BUILTIN((List l, int64_t n)->IValue { return repeated(l, n); })},
+    {"aten::mul_.t(t[](a!) self, int n) -> t[](a!)", CRESSET_BUILTIN((IValue & l, int64_t n)->IValue {
+       std::vector<IValue>& elements = l.toListImpl().elements;
+       elements = repeated(l.toListImpl(), n).toListImpl().elements;
+       return l;
+     })},
     {"aten::mul.right_(int n, t[] l) -> t[]", CRESSET_BUILTIN((int64_t n, List l)->IValue { return repeated(l, n); })},
     CRESSET_OF_TYPE(int, int),
     CRESSET_OF_TYPE(float, float),

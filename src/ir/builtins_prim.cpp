@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include <cresset/dispatch/script_values.h>
+#include <cresset/ir/class_type.h>
 #include <cresset/ir/interpreter.h>
 
 #include "ir/builtin_call.h"
@@ -68,6 +69,14 @@ IValue unwrapped(IValue& v) {
   return v;
 }
 
+// A module of a container of modules: an attribute with the index or key for its name.
+IValue element_named(const IValue& container, const std::string& name) {
+  const ivalue::Object& o = container.toObjectRef();
+  const auto slot = o.type->expect<ClassType>()->findAttributeSlot(name);
+  CRESSET_CHECK_INDEX(slot && *slot < o.slots.size(), "'", o.type->name, "' has no element '", name, "'.");
+  return o.slots[*slot];
+}
+
 [[noreturn]] void raise(IValue& message, IValue& class_name) {
   throw ScriptException(message.isString() ? message.toStringRef() : script_text(message),
                         class_name.isNone() ? "" : class_name.toStringRef());
@@ -89,6 +98,8 @@ int64_t hash_of(const IValue& v) {
   }
 }
 
+bool autocast_is_on() { return !cresset::impl::tls_is_dispatch_key_excluded(DispatchKey::AutocastFunctionality); }
+
 const BuiltinRow kRows[] = {
     {"prim::Print(...) -> ()", &print, {.side_effects = true}},
     {"prim::RaiseException(str msg, str? cls=None) -> ()",
@@ -106,6 +117,9 @@ const BuiltinRow kRows[] = {
      {.side_effects = true}},
     {"aten::is_grad_enabled() -> bool", CRESSET_BUILTIN(()->bool { return GradMode::is_enabled(); }), {.side_effects = true}},
     {"aten::set_grad_enabled(bool val) -> ()", CRESSET_BUILTIN((bool on)->void { GradMode::set_enabled(on); }), {.side_effects = true}},
+    // On any device: the layer that knows devices apart lies above.
+    {"aten::is_autocast_enabled() -> bool", CRESSET_BUILTIN(()->bool { return autocast_is_on(); }), {.side_effects = true}},
+    {"aten::is_autocast_cpu_enabled() -> bool", CRESSET_BUILTIN(()->bool { return autocast_is_on(); }), {.side_effects = true}},
     {"aten::_unwrap_optional(t(a)? optional) -> t(a)", CRESSET_BUILTIN((IValue & v)->IValue { return unwrapped(v); })},
     {"prim::unchecked_unwrap_optional(t(a)? optional) -> t(a)", CRESSET_BUILTIN((IValue & v)->IValue { return v; })},
     {"aten::__is__(t1 self, t2 obj) -> bool", CRESSET_BUILTIN((IValue & a, IValue& b)->bool { return same_object(a, b); })},
@@ -127,10 +141,10 @@ const BuiltinRow kRows[] = {
     {"prim::AutogradAllNonZero(...) -> bool", [](Stack& s) { any_nonzero(s, true); }},
     {"prim::IfThenElse(bool cond, Any(a) x, Any(b) y) -> Any(b|a)",
      CRESSET_BUILTIN((bool c, IValue& x, IValue& y)->IValue { return c ? x : y; })},
-    {"prim::ModuleContainerIndex.list(Any self, int ind) -> Any", CRESSET_BUILTIN((IValue & o, int64_t i)->IValue {
-       const auto& slots = o.toObjectRef().slots;
-       return slots[static_cast<std::size_t>(normal_index(i, slots.size()))];
-     })},
+    {"prim::ModuleContainerIndex.list(Any self, int ind) -> Any",
+     CRESSET_BUILTIN((IValue & o, int64_t i)->IValue { return element_named(o, std::to_string(i)); })},
+    {"prim::ModuleContainerIndex.dict(Any self, str ind) -> Any",
+     CRESSET_BUILTIN((IValue & o, Text name)->IValue { return element_named(o, std::string(name)); })},
     {"aten::wait(Future(t) self) -> t", CRESSET_BUILTIN((IValue & f)->IValue { return jit::wait(f.toFuture()); }), {.side_effects = true}},
 };
 

@@ -118,6 +118,28 @@ Tensor converted(const Tensor& t, const IValue& dtype, const IValue& device) {
                      device.isNone() ? std::nullopt : std::optional(device.toDevice()), std::nullopt, false, false, std::nullopt);
 }
 
+// Lists in lists of int, float, complex or bool (0 to 3), one level for each dimension.
+IValue list_of_elements(const Tensor& t, int64_t dims, int64_t kind) {
+  constexpr const char* kKinds[] = {"int", "float", "complex", "bool"};
+  if (dims > 0) {
+    std::vector<IValue> out;
+    TypePtr element =
+        basic_type(std::array{TypeKind::Int, TypeKind::Float, TypeKind::Complex, TypeKind::Bool}.at(static_cast<std::size_t>(kind)));
+    for (int64_t i = 1; i < dims; ++i) element = list_of(element);
+    for (int64_t i = 0; i < t.size(0); ++i) out.push_back(list_of_elements(t.select(0, i), dims - 1, kind));
+    return IValue(make_intrusive<ivalue::ListImpl>(std::move(out), element));
+  }
+  IValue v(t.item());
+  const bool fits = kind == 0 ? v.isInt() : kind == 1 ? v.isDouble() : kind == 2 ? v.isComplexDouble() : v.isBool();
+  CRESSET_CHECK(fits, "tolist: the annotated element type '", kKinds[kind], "' was required; the tensor holds ",
+                to_string(t.scalar_type()));
+  return v;
+}
+IValue to_list(const Tensor& t, int64_t dims, int64_t kind) {
+  CRESSET_CHECK(dims == t.dim(), "tolist: a tensor of ", dims, " dimensions was annotated; it has ", t.dim());
+  return list_of_elements(t, dims, kind);
+}
+
 IValue broadcast_sizes(IValue& a, IValue& b) {
   const std::vector<int64_t> x = a.toIntVector(), y = b.toIntVector();
   std::vector<int64_t> out(std::max(x.size(), y.size()));
@@ -186,6 +208,8 @@ const BuiltinRow kRows[] = {
        const Tensor g = t.grad();
        return g.defined() ? IValue(g) : IValue();
      })},
+    {"prim::tolist(Tensor a, int dim, int elem) -> Any",
+     CRESSET_BUILTIN((Tensor t, int64_t dims, int64_t kind)->IValue { return to_list(t.cpu(), dims, kind); })},
     {"prim::name(Tensor a) -> str?", CRESSET_BUILTIN((Tensor)->IValue { return IValue(); })},
     {"prim::is_cpu(Tensor a) -> bool", CRESSET_BUILTIN((Tensor t)->bool { return t.is_cpu(); })},
     CRESSET_IS_DEVICE(cuda, "cuda"),

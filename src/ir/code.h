@@ -12,7 +12,7 @@ namespace cresset::jit {
   /* control */                                                                                                                            \
   _(RETURN)                                                                                                                                \
   _(JUMP)                                                                                                                                  \
-  /* to a */ _(JUMP_IF_NOT) /* s[a], to b */ _(LOOP_NEXT) /* s[a] += 1; if s[a] < s[b] jump to c */ /* moves */                            \
+  /* to a */ _(JUMP_IF_NOT) _(JUMP_IF) /* s[a], to b */ _(LOOP_NEXT) /* s[a] += 1; if s[a] < s[b] jump to c */ /* moves */                 \
       _(MOVE) /* s[a] = s[b] */ _(COPY) /* r[a] = r[b] */ _(TAKE) /* r[a] = moved r[b] */ _(LOAD) /* r[a] = constant b */ _(               \
           DROP) /* r[a] */                                                                                                                 \
       _(BOX_INT) _(BOX_FLOAT) _(BOX_BOOL) /* r[a] = s[b] */ _(UNBOX_INT) _(UNBOX_FLOAT)                                                    \
@@ -22,9 +22,12 @@ namespace cresset::jit {
               _(LT_FLOAT) _(LE_FLOAT) _(GT_FLOAT) _(GE_FLOAT) _(EQ_FLOAT) _(NE_FLOAT)                                                      \
                   _(DIV_INT) /* s[a] = float s[b] / float s[c] */ /* s[a] = op s[b] */                                                     \
       _(NEG_INT) _(NEG_FLOAT) _(ABS_INT) _(ABS_FLOAT) _(NOT) _(INT_TO_FLOAT) _(INT_TO_BOOL) _(FLOAT_TO_BOOL)                               \
-          _(SQRT_FLOAT) /* comparison and jump: unless s[a] op s[b] jump to c */                                                           \
-      _(JUMP_UNLESS_LT_INT) _(JUMP_UNLESS_LE_INT) _(JUMP_UNLESS_GT_INT) _(JUMP_UNLESS_GE_INT) _(JUMP_UNLESS_EQ_INT)                        \
-          _(JUMP_UNLESS_NE_INT) /* lists: r[b] is the list, s[c] the place */                                                              \
+          _(SQRT_FLOAT) /* comparison and jump: unless (if) s[a] op s[b] jump to c; in the order of the comparisons above */               \
+      _(JUMP_UNLESS_LT_INT) _(JUMP_UNLESS_LE_INT) _(JUMP_UNLESS_GT_INT) _(JUMP_UNLESS_GE_INT) _(JUMP_UNLESS_EQ_INT) _(JUMP_UNLESS_NE_INT)  \
+          _(JUMP_UNLESS_LT_FLOAT) _(JUMP_UNLESS_LE_FLOAT) _(JUMP_UNLESS_GT_FLOAT) _(JUMP_UNLESS_GE_FLOAT) _(JUMP_UNLESS_EQ_FLOAT)          \
+              _(JUMP_UNLESS_NE_FLOAT) _(JUMP_IF_LT_INT) _(JUMP_IF_LE_INT) _(JUMP_IF_GT_INT) _(JUMP_IF_GE_INT) _(JUMP_IF_EQ_INT)            \
+                  _(JUMP_IF_NE_INT) _(JUMP_IF_LT_FLOAT) _(JUMP_IF_LE_FLOAT) _(JUMP_IF_GT_FLOAT) _(JUMP_IF_GE_FLOAT) _(JUMP_IF_EQ_FLOAT)    \
+                      _(JUMP_IF_NE_FLOAT) /* lists: r[b] is the list, s[c] the place */                                                    \
       _(LIST_LEN) /* s[a] = len(r[b]) */ _(LIST_GET_INT) _(LIST_GET_FLOAT) _(LIST_GET_BOOL) /* s[a] */ _(LIST_GET) /* r[a] */              \
       _(LIST_SET_INT) _(LIST_SET_FLOAT) _(LIST_SET_BOOL) /* = s[a] */ _(LIST_SET)                                  /* = r[a] */            \
       _(LIST_APPEND_INT) _(LIST_APPEND_FLOAT)                                                                                              \

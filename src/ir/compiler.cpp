@@ -6,6 +6,7 @@
 
 #include "ir/builtin_call.h"
 #include "ir/code.h"
+#include "ir/fast_operators.h"
 
 namespace cresset::jit {
 namespace {
@@ -30,69 +31,22 @@ struct Register {
   }
 };
 
-// Operators with an instruction of their own, by the name of their schema. `banks`: of the operands, i f b.
-struct Fast {
-  Opcode op;
-  const char* banks;
-};
-const std::unordered_map<std::string_view, Fast>& fast_operators() {
-  static const auto* m = new std::unordered_map<std::string_view, Fast>{{"aten::add.int", {Opcode::ADD_INT, "ii"}},
-                                                                        {"aten::sub.int", {Opcode::SUB_INT, "ii"}},
-                                                                        {"aten::mul.int", {Opcode::MUL_INT, "ii"}},
-                                                                        {"aten::floordiv.int", {Opcode::FLOORDIV_INT, "ii"}},
-                                                                        {"aten::remainder.int", {Opcode::MOD_INT, "ii"}},
-                                                                        {"prim::min.int", {Opcode::MIN_INT, "ii"}},
-                                                                        {"prim::max.int", {Opcode::MAX_INT, "ii"}},
-                                                                        {"aten::__and__.int", {Opcode::AND_INT, "ii"}},
-                                                                        {"aten::__or__.int", {Opcode::OR_INT, "ii"}},
-                                                                        {"aten::__xor__.int", {Opcode::XOR_INT, "ii"}},
-                                                                        {"aten::__and__.bool", {Opcode::AND_INT, "bb"}},
-                                                                        {"aten::__or__.bool", {Opcode::OR_INT, "bb"}},
-                                                                        {"aten::__xor__.bool", {Opcode::XOR_INT, "bb"}},
-                                                                        {"aten::lt.int", {Opcode::LT_INT, "ii"}},
-                                                                        {"aten::le.int", {Opcode::LE_INT, "ii"}},
-                                                                        {"aten::gt.int", {Opcode::GT_INT, "ii"}},
-                                                                        {"aten::ge.int", {Opcode::GE_INT, "ii"}},
-                                                                        {"aten::eq.int", {Opcode::EQ_INT, "ii"}},
-                                                                        {"aten::ne.int", {Opcode::NE_INT, "ii"}},
-                                                                        {"aten::eq.bool", {Opcode::EQ_INT, "bb"}},
-                                                                        {"aten::ne.bool", {Opcode::NE_INT, "bb"}},
-                                                                        {"aten::add.float", {Opcode::ADD_FLOAT, "ff"}},
-                                                                        {"aten::sub.float", {Opcode::SUB_FLOAT, "ff"}},
-                                                                        {"aten::mul.float", {Opcode::MUL_FLOAT, "ff"}},
-                                                                        {"aten::div.float", {Opcode::DIV_FLOAT, "ff"}},
-                                                                        {"aten::add.int_float", {Opcode::ADD_FLOAT, "ff"}},
-                                                                        {"aten::add.float_int", {Opcode::ADD_FLOAT, "ff"}},
-                                                                        {"aten::sub.int_float", {Opcode::SUB_FLOAT, "ff"}},
-                                                                        {"aten::sub.float_int", {Opcode::SUB_FLOAT, "ff"}},
-                                                                        {"aten::mul.int_float", {Opcode::MUL_FLOAT, "ff"}},
-                                                                        {"aten::mul.float_int", {Opcode::MUL_FLOAT, "ff"}},
-                                                                        {"aten::div.int", {Opcode::DIV_INT, "ii"}},
-                                                                        {"prim::min.float", {Opcode::MIN_FLOAT, "ff"}},
-                                                                        {"prim::max.float", {Opcode::MAX_FLOAT, "ff"}},
-                                                                        {"aten::lt.float", {Opcode::LT_FLOAT, "ff"}},
-                                                                        {"aten::le.float", {Opcode::LE_FLOAT, "ff"}},
-                                                                        {"aten::gt.float", {Opcode::GT_FLOAT, "ff"}},
-                                                                        {"aten::ge.float", {Opcode::GE_FLOAT, "ff"}},
-                                                                        {"aten::eq.float", {Opcode::EQ_FLOAT, "ff"}},
-                                                                        {"aten::ne.float", {Opcode::NE_FLOAT, "ff"}},
-                                                                        {"aten::lt.float_int", {Opcode::LT_FLOAT, "ff"}},
-                                                                        {"aten::gt.float_int", {Opcode::GT_FLOAT, "ff"}},
-                                                                        {"aten::lt.int_float", {Opcode::LT_FLOAT, "ff"}},
-                                                                        {"aten::gt.int_float", {Opcode::GT_FLOAT, "ff"}},
-                                                                        {"aten::neg.int", {Opcode::NEG_INT, "i"}},
-                                                                        {"aten::neg.float", {Opcode::NEG_FLOAT, "f"}},
-                                                                        {"prim::abs.int", {Opcode::ABS_INT, "i"}},
-                                                                        {"prim::abs.float", {Opcode::ABS_FLOAT, "f"}},
-                                                                        {"aten::__not__", {Opcode::NOT, "b"}},
-                                                                        {"aten::Float.int", {Opcode::INT_TO_FLOAT, "i"}},
-                                                                        {"aten::Float.bool", {Opcode::INT_TO_FLOAT, "b"}},
-                                                                        {"aten::Int.bool", {Opcode::MOVE, "b"}},
-                                                                        {"aten::Bool.int", {Opcode::INT_TO_BOOL, "i"}},
-                                                                        {"aten::Bool.float", {Opcode::FLOAT_TO_BOOL, "f"}},
-                                                                        {"aten::sqrt.float", {Opcode::SQRT_FLOAT, "f"}}};
-  return *m;
+// Comparisons and the jumps on them stand in the same order among the opcodes.
+constexpr Opcode shifted(Opcode op, Opcode from, Opcode to) {
+  return static_cast<Opcode>(static_cast<int>(to) + (static_cast<int>(op) - static_cast<int>(from)));
 }
+constexpr bool is_comparison(Opcode op) {
+  return (op >= Opcode::LT_INT && op <= Opcode::NE_INT) || (op >= Opcode::LT_FLOAT && op <= Opcode::NE_FLOAT);
+}
+constexpr Opcode jump_unless(Opcode comparison) {
+  return comparison <= Opcode::NE_INT ? shifted(comparison, Opcode::LT_INT, Opcode::JUMP_UNLESS_LT_INT)
+                                      : shifted(comparison, Opcode::LT_FLOAT, Opcode::JUMP_UNLESS_LT_FLOAT);
+}
+constexpr Opcode comparison_of(Opcode jump_unless) {
+  return jump_unless <= Opcode::JUMP_UNLESS_NE_INT ? shifted(jump_unless, Opcode::JUMP_UNLESS_LT_INT, Opcode::LT_INT)
+                                                   : shifted(jump_unless, Opcode::JUMP_UNLESS_LT_FLOAT, Opcode::LT_FLOAT);
+}
+constexpr Opcode jump_if(Opcode jump_unless) { return shifted(jump_unless, Opcode::JUMP_UNLESS_LT_INT, Opcode::JUMP_IF_LT_INT); }
 
 class Compiler {
  public:
@@ -127,6 +81,7 @@ class Compiler {
     std::size_t start = 0;  // of a loop's body
     Register limit{Bank::Int, 0};
     bool counted = false;  // the loop's condition is the constant true
+    bool endless = false;  // the condition alone ends the loop, and nobody asks for the number of the round
     bool guarded = false;
   };
 
@@ -174,11 +129,8 @@ class Compiler {
         barrier_ == impl_->instructions.size())
       return std::nullopt;
     Instruction& last = impl_->instructions.back();
-    if (last.op < Opcode::LT_INT || last.op > Opcode::NE_INT || !(registers_.at(condition) == Register{Bank::Bool, last.a}))
-      return std::nullopt;
-    const auto op =
-        static_cast<Opcode>(static_cast<int>(Opcode::JUMP_UNLESS_LT_INT) + (static_cast<int>(last.op) - static_cast<int>(Opcode::LT_INT)));
-    last = {op, last.b, last.c, 0};
+    if (!is_comparison(last.op) || !(registers_.at(condition) == Register{Bank::Bool, last.a})) return std::nullopt;
+    last = {jump_unless(last.op), last.b, last.c, 0};
     return impl_->instructions.size() - 1;
   }
 
@@ -193,9 +145,7 @@ class Compiler {
       return r.bank != Bank::Boxed && (r.index == last.a || r.index == last.b);
     });
     if (clobbered) {
-      const auto plain = static_cast<Opcode>(static_cast<int>(Opcode::LT_INT) +
-                                             (static_cast<int>(last.op) - static_cast<int>(Opcode::JUMP_UNLESS_LT_INT)));
-      impl_->instructions.back() = {plain, registers_.at(go_on).index, last.a, last.b};
+      impl_->instructions.back() = {comparison_of(last.op), registers_.at(go_on).index, last.a, last.b};
       return std::nullopt;
     }
     impl_->instructions.pop_back();
@@ -239,17 +189,18 @@ class Compiler {
     }
     Frame f{Frame::Kind::Body, body, body->param_node()->next()};
     const Value* counter = body->inputs()[0];
-    assign(counter);
-    const Register i = registers_.at(counter);
-    const Value* trip = n->input(0);
-    f.limit = scalar(trip);
-    f.counted = constant_as<bool>(body->outputs()[0]).value_or(false);
+    f.endless = !counter->hasUses() && constant_as<int64_t>(n->input(0)) == std::numeric_limits<int64_t>::max();
+    f.counted = !f.endless && constant_as<bool>(body->outputs()[0]).value_or(false);
     std::vector<std::pair<Operand, const Value*>> moves;
     for (std::size_t k = 0; k < n->outputs().size(); ++k) moves.emplace_back(source(n, k + 2), body->inputs()[k + 1]);
     parallel_moves(moves);
-    emit(Opcode::MOVE, i.index, scalar_constant(0).index);
     // Outputs of another bank than the block's inputs hold the initial values until the loop ends.
-    f.patch = emit(Opcode::JUMP_UNLESS_LT_INT, i.index, f.limit.index, 0);
+    if (!f.endless) {
+      assign(counter);
+      f.limit = scalar(n->input(0));
+      emit(Opcode::MOVE, registers_.at(counter).index, scalar_constant(0).index);
+      f.patch = emit(Opcode::JUMP_UNLESS_LT_INT, registers_.at(counter).index, f.limit.index, 0);
+    }
     const auto start = constant_as<bool>(n->input(1));
     if (!start.value_or(false)) {
       f.second_patch = emit(Opcode::JUMP_IF_NOT, scalar(n->input(1)).index, 0);
@@ -299,36 +250,19 @@ class Compiler {
         for (std::size_t k = 0; k < n->outputs().size(); ++k)
           moves.emplace_back(source(f.block->return_node(), k + 1), f.block->inputs()[k + 1]);
         const Value* go_on = f.block->outputs()[0];
-        const Register i = registers_.at(f.block->inputs()[0]);
         if (f.counted) {
           parallel_moves(moves);
-          emit(Opcode::LOOP_NEXT, i.index, f.limit.index, static_cast<uint32_t>(f.start));
+          next_round(f);
         } else {
-          // The condition may be a carried value that the moves overwrite.
-          std::erase_if(moves, [&](const auto& m) { return is_register(m.first, registers_.at(m.second)); });
-          std::size_t out;
-          if (const auto comparison = held_back_comparison(go_on, moves)) {
-            parallel_moves(moves);
-            current_ = go_on->node();
-            out = emit(comparison->op, comparison->a, comparison->b);
-            current_ = n;
-          } else if (moves.empty()) {
-            out = jump_if_not(go_on);
+          const std::size_t jump = leave_unless(go_on, moves, n);
+          if (f.endless) {
+            jump_back_if(jump, f.start);
           } else {
-            Register c = scalar(go_on);
-            const bool overwritten = std::any_of(moves.begin(), moves.end(), [&](const auto& m) { return registers_.at(m.second) == c; });
-            if (overwritten) {
-              const Register keep{Bank::Bool, next_scalar_++};
-              emit(Opcode::MOVE, keep.index, c.index);
-              c = keep;
-            }
-            parallel_moves(moves);
-            out = emit(Opcode::JUMP_IF_NOT, c.index, 0);
+            next_round(f);
+            patch(jump);
           }
-          emit(Opcode::LOOP_NEXT, i.index, f.limit.index, static_cast<uint32_t>(f.start));
-          patch(out);
         }
-        patch(f.patch);
+        if (!f.endless) patch(f.patch);
         if (f.guarded) patch(f.second_patch);
         for (std::size_t k = 0; k < n->outputs().size(); ++k)
           if (!(registers_.at(n->outputs()[k]) == registers_.at(f.block->inputs()[k + 1])))
@@ -340,6 +274,42 @@ class Compiler {
     }
   }
 
+  void next_round(const Frame& f) {
+    emit(Opcode::LOOP_NEXT, registers_.at(f.block->inputs()[0]).index, f.limit.index, static_cast<uint32_t>(f.start));
+  }
+
+  // The moves of a round's end and the jump out of the loop `n` when its condition does not hold; gives the jump.
+  std::size_t leave_unless(const Value* go_on, std::vector<std::pair<Operand, const Value*>> moves, const Node* n) {
+    std::erase_if(moves, [&](const auto& m) { return is_register(m.first, registers_.at(m.second)); });
+    if (const auto comparison = held_back_comparison(go_on, moves)) {
+      parallel_moves(moves);
+      current_ = go_on->node();
+      const std::size_t jump = emit(comparison->op, comparison->a, comparison->b);
+      current_ = n;
+      return jump;
+    }
+    if (moves.empty()) return jump_if_not(go_on);
+    // The condition may be a carried value that the moves overwrite.
+    Register c = scalar(go_on);
+    if (std::any_of(moves.begin(), moves.end(), [&](const auto& m) { return registers_.at(m.second) == c; })) {
+      const Register keep{Bank::Bool, next_scalar_++};
+      emit(Opcode::MOVE, keep.index, c.index);
+      c = keep;
+    }
+    parallel_moves(moves);
+    return emit(Opcode::JUMP_IF_NOT, c.index, 0);
+  }
+
+  // The jump out, which is the last instruction, becomes a jump back on the opposite.
+  void jump_back_if(std::size_t jump, std::size_t start) {
+    Instruction& i = impl_->instructions[jump];
+    const auto to = static_cast<uint32_t>(start);
+    if (i.op == Opcode::JUMP_IF_NOT)
+      i = {Opcode::JUMP_IF, i.a, to, 0};
+    else
+      i = {jump_if(i.op), i.a, i.b, to};
+  }
+
   void return_arm(const Block* arm, const Node* n) {
     std::vector<std::pair<Operand, const Value*>> moves;
     for (std::size_t i = 0; i < n->outputs().size(); ++i) moves.emplace_back(source(arm->return_node(), i), n->outputs()[i]);
@@ -349,8 +319,15 @@ class Compiler {
   // Moves that happen at once: when a destination is also read by another, all go through fresh registers.
   void parallel_moves(const std::vector<std::pair<Operand, const Value*>>& all) {
     std::vector<std::pair<Operand, const Value*>> moves;
-    for (const auto& [from, to] : all)
-      if (!is_register(from, registers_.at(to))) moves.emplace_back(from, to);
+    std::unordered_set<uint32_t> staying;  // boxed registers whose value stays where it is: others may only copy it
+    for (const auto& [from, to] : all) {
+      if (!is_register(from, registers_.at(to)))
+        moves.emplace_back(from, to);
+      else if (registers_.at(to).bank == Bank::Boxed)
+        staying.insert(from.index);
+    }
+    for (auto& [from, to] : moves)
+      if (from.kind == Operand::Kind::Take && staying.count(from.index)) from.kind = Operand::Kind::Copy;
     bool conflict = false;
     for (std::size_t i = 0; i < moves.size(); ++i)
       for (std::size_t j = 0; j < moves.size(); ++j)
@@ -720,7 +697,7 @@ class Compiler {
   bool fast(const Node* n, const Operator& op) {
     const std::string name = op.schema().operator_name().str();
     if (const auto found = fast_operators().find(name); found != fast_operators().end()) {
-      const Fast& f = found->second;
+      const FastOperator& f = found->second;
       uint32_t in[2] = {0, 0};
       for (std::size_t i = 0; f.banks[i]; ++i) {
         const Register r = scalar(n->input(i));

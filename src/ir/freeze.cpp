@@ -16,8 +16,9 @@ bool is_module_value(const IValue& v) { return v.isScriptObject(); }
 // The memory that a value is made of: storages of tensors, containers, objects of C++ classes. Bounded by the type's depth.
 void collect_memory(const IValue& v, std::set<const void*>& out) {
   if (v.isTensor()) {
-    if (v.toTensor().defined()) out.insert(v.toTensor().has_storage() ? static_cast<const void*>(v.toTensor().storage().getIntrusivePtr().get())
-                                                                      : v.toTensor().unsafeGetTensorImpl());
+    if (v.toTensor().defined())
+      out.insert(v.toTensor().has_storage() ? static_cast<const void*>(v.toTensor().storage().getIntrusivePtr().get())
+                                            : v.toTensor().unsafeGetTensorImpl());
   } else if (v.isList() || v.isTuple()) {
     if (v.isList()) out.insert(&v.toListImpl());
     for (const IValue& e : v.toListRef()) collect_memory(e, out);
@@ -49,9 +50,15 @@ class Freezing {
       collect_slots(m, reads_.back());
     }
     keep_training_state();
+    // Numbers and flags first: whether statistics are written depends on them.
+    for (std::size_t i = 0; i < methods_.size(); ++i) {
+      fold(methods_[i], reads_[i], Which::Immutable);
+      propagate_constants(methods_[i].graph);
+      reads_[i].bind_subgraphs(*methods_[i].graph);
+    }
     for (std::size_t i = 0; i < methods_.size(); ++i) find_written(methods_[i], reads_[i]);
     spread_over_shared_memory();
-    for (std::size_t i = 0; i < methods_.size(); ++i) fold(methods_[i], reads_[i]);
+    for (std::size_t i = 0; i < methods_.size(); ++i) fold(methods_[i], reads_[i], Which::All);
     for (FrozenMethod& m : methods_) simplify(m.graph);
     return rebuild();
   }
@@ -72,7 +79,8 @@ class Freezing {
     std::string rest = name;
     for (std::size_t dot = rest.find('.'); dot != std::string::npos; dot = rest.find('.')) {
       const std::string part = rest.substr(0, dot);
-      CRESSET_CHECK(at.hasattr(part) && at.attr(part).isScriptObject(), "freeze: there is no attribute or method '", name, "' to preserve.");
+      CRESSET_CHECK(at.hasattr(part) && at.attr(part).isScriptObject(), "freeze: there is no attribute or method '", name,
+                    "' to preserve.");
       at = Object(at.attr(part).toObject());
       rest = rest.substr(dot + 1);
     }
@@ -96,7 +104,8 @@ class Freezing {
 
   void check_results(const FrozenMethod& m, const ModuleReads& reads) {
     for (const Value* v : m.graph->outputs())
-      CRESSET_CHECK(reads.object(v).get() != module_._ivalue().get(), "freeze: the method '", m.name, "' returns self; it cannot be frozen.");
+      CRESSET_CHECK(reads.object(v).get() != module_._ivalue().get(), "freeze: the method '", m.name,
+                    "' returns self; it cannot be frozen.");
   }
 
   // All slots that are read or written, and modules that are used for more than that.
@@ -111,8 +120,8 @@ class Freezing {
         if (n->kind() == prim::GetAttr || n->kind() == prim::SetAttr) {
           if (const auto slot = reads.slot(n)) used_.insert(*slot);
           if (n->kind() == prim::SetAttr) {
-            CRESSET_CHECK(n->input(1)->type()->kind != TypeKind::Interface, "freeze: an attribute of interface type is set.\nin ", n->str(), "\n",
-                          n->sourceRange().highlight());
+            CRESSET_CHECK(n->input(1)->type()->kind != TypeKind::Interface, "freeze: an attribute of interface type is set.\nin ", n->str(),
+                          "\n", n->sourceRange().highlight());
             const auto slot = reads.slot(n);
             CRESSET_CHECK(slot || n->input(0)->type()->kind != TypeKind::Object || made_here(n->input(0)),
                           "freeze: it is not known whose attribute is set.\nin ", n->str(), "\n", n->sourceRange().highlight());
@@ -165,7 +174,8 @@ class Freezing {
       const AliasDb aliases(g, options);
       bool writes_elements = false;
       g->block()->visit([&](const Node* n) {
-        if (n->blocks().empty() && n->kind() != prim::SetAttr && aliases.isMutable(n)) writes_elements = writes_elements || aliases.writesToWildcard(n);
+        if (n->blocks().empty() && n->kind() != prim::SetAttr && aliases.isMutable(n))
+          writes_elements = writes_elements || aliases.writesToWildcard(n);
       });
       for (const auto& [slot, in] : inputs)
         if (aliases.hasWriters(in) || (writes_elements && holds_memory(*in->type()))) kept_.insert(slot);
@@ -177,8 +187,8 @@ class Freezing {
     return false;
   }
 
-  // What shares memory with something that may change may change. Values that overlap without being one stay an error: a copy of one would lose
-  // the other's writes.
+  // What shares memory with something that may change may change. Values that overlap without being one stay an error: a copy of one would
+  // lose the other's writes.
   void spread_over_shared_memory() {
     std::map<AttributeSlot, std::set<const void*>> memory;
     for (const auto* slots : {&used_, &kept_})
@@ -194,8 +204,8 @@ class Freezing {
         for (const void* p : parts) {
           const auto found = changing.find(p);
           if (found == changing.end() || *found->second == slot) continue;
-          CRESSET_CHECK(slot.value().isTensor() == found->second->value().isTensor(), "freeze: the attributes '", found->second->name, "' and '",
-                        slot.name, "' overlap, and one of them is written.");
+          CRESSET_CHECK(slot.value().isTensor() == found->second->value().isTensor(), "freeze: the attributes '", found->second->name,
+                        "' and '", slot.name, "' overlap, and one of them is written.");
           again = kept_.insert(slot).second || again;
         }
     }
@@ -206,13 +216,15 @@ class Freezing {
     return (owner.empty() ? "self." : "self." + owner + ".") + n->s(attr::name);
   }
 
-  void fold(const FrozenMethod& m, const ModuleReads& reads) {
+  enum class Which : uint8_t { Immutable, All };
+  void fold(const FrozenMethod& m, const ModuleReads& reads, Which which) {
     for (const auto& g : with_subgraphs(m.graph)) {
       std::map<AttributeSlot, Value*> constants;
       Node* front = g->block()->param_node()->next();
       for (Node* n : nodes_where(*g, [](const Node* x) { return x->kind() == prim::GetAttr; })) {
         const auto slot = reads.slot(n);
         if (!slot || kept_.count(*slot) || is_module_value(slot->value())) continue;
+        if (which == Which::Immutable && AliasDb::isMutableType(*n->output()->type())) continue;
         const auto known = constants.find(*slot);
         Value* constant = known != constants.end() ? known->second : nullptr;
         if (!constant) {
@@ -358,7 +370,8 @@ class Freezing {
   void fill() {
     std::unordered_map<const void*, int> users;
     const auto storage = [](const IValue& v) -> const void* {
-      return v.isTensor() && v.toTensor().defined() && v.toTensor().has_storage() ? v.toTensor().storage().getIntrusivePtr().get() : nullptr;
+      return v.isTensor() && v.toTensor().defined() && v.toTensor().has_storage() ? v.toTensor().storage().getIntrusivePtr().get()
+                                                                                  : nullptr;
     };
     for (const Pending& p : values_)
       if (const void* s = storage(p.value)) ++users[s];
@@ -366,10 +379,11 @@ class Freezing {
     std::unordered_map<const void*, IValue> copies;  // of one object
     for (const Pending& p : values_) {
       const void* s = storage(p.value);
-      const void* identity = p.value.isTensor() && p.value.toTensor().defined() ? static_cast<const void*>(p.value.toTensor().unsafeGetTensorImpl())
-                             : p.value.isList()                                 ? &p.value.toListImpl()
-                             : p.value.isGenericDict()                          ? static_cast<const void*>(&p.value.toDictImpl())
-                                                                                : nullptr;
+      const void* identity = p.value.isTensor() && p.value.toTensor().defined()
+                                 ? static_cast<const void*>(p.value.toTensor().unsafeGetTensorImpl())
+                             : p.value.isList()        ? &p.value.toListImpl()
+                             : p.value.isGenericDict() ? static_cast<const void*>(&p.value.toDictImpl())
+                                                       : nullptr;
       if (const auto known = copies.find(identity); identity && known != copies.end()) {
         p.object->set_slot(p.slot, known->second);
         continue;

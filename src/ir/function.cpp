@@ -18,7 +18,7 @@ void Function::checkAndNormalize(Stack& arguments, const std::vector<std::pair<s
   const FunctionSchema& schema = getSchema();
   const std::vector<Argument>& formals = schema.arguments();
   CRESSET_CHECK(arguments.size() <= formals.size(), name(), "() expected at most ", formals.size(), " argument(s) but received ",
-                     arguments.size(), " argument(s). Declaration: ", schema.str());
+                arguments.size(), " argument(s). Declaration: ", schema.str());
   std::size_t used = 0;
   for (const auto& [key, value] : kwargs) {
     const auto index = schema.argument_index(key);
@@ -35,7 +35,7 @@ void Function::checkAndNormalize(Stack& arguments, const std::vector<std::pair<s
       }
     if (found) continue;
     CRESSET_CHECK(formals[i].default_value, name(), "() is missing value for argument '", formals[i].name,
-                       "'. Declaration: ", schema.str());
+                  "'. Declaration: ", schema.str());
     arguments.push_back(*formals[i].default_value);
   }
   for (std::size_t i = 0; i < formals.size(); ++i)

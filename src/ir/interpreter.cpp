@@ -7,6 +7,7 @@
 
 #include "ir/builtin_call.h"
 #include "ir/code.h"
+#include "ir/custom_class_function.h"
 
 namespace cresset::jit {
 namespace {
@@ -323,6 +324,11 @@ CRESSET_NOINLINE void execute_call(const Code::Impl& code, Frame& f, const Instr
     }
     case Opcode::CALL_METHOD: {
       f.push_inputs(stack, c);
+      if (const IValue self = peek(stack, 0, c.in_count); !c.callee && self.isCustomClass()) {
+        call_custom_method(self, c.name, stack);
+        f.pop_outputs(stack, c);
+        return;
+      }
       Function& method = c.callee ? *c.callee : method_of(peek(stack, 0, c.in_count), c.name);
       call_function(method, stack);
       f.pop_outputs(stack, c);
@@ -577,6 +583,9 @@ void Code::run(Stack& stack) const {
   label_JUMP_IF_NOT:
     ip = s[ip->a].i ? ip + 1 : start + ip->b;
     CRESSET_DISPATCH();
+  label_JUMP_IF:
+    ip = s[ip->a].i ? start + ip->b : ip + 1;
+    CRESSET_DISPATCH();
   label_LOOP_NEXT:
     ip = ++s[ip->a].i < s[ip->b].i ? start + ip->c : ip + 1;
     CRESSET_DISPATCH();
@@ -613,138 +622,71 @@ void Code::run(Stack& stack) const {
   label_UNBOX_BOOL:
     s[ip->a].i = r[ip->b].toBool();
     CRESSET_NEXT();
-  label_ADD_INT:
-    s[ip->a].i = builtin::wrap_add(s[ip->b].i, s[ip->c].i);
-    CRESSET_NEXT();
-  label_SUB_INT:
-    s[ip->a].i = builtin::wrap_sub(s[ip->b].i, s[ip->c].i);
-    CRESSET_NEXT();
-  label_MUL_INT:
-    s[ip->a].i = builtin::wrap_mul(s[ip->b].i, s[ip->c].i);
-    CRESSET_NEXT();
-  label_FLOORDIV_INT:
-    s[ip->a].i = builtin::floor_div(s[ip->b].i, s[ip->c].i);
-    CRESSET_NEXT();
-  label_MOD_INT:
-    s[ip->a].i = builtin::floor_mod(s[ip->b].i, s[ip->c].i);
-    CRESSET_NEXT();
-  label_MIN_INT:
-    s[ip->a].i = std::min(s[ip->b].i, s[ip->c].i);
-    CRESSET_NEXT();
-  label_MAX_INT:
-    s[ip->a].i = std::max(s[ip->b].i, s[ip->c].i);
-    CRESSET_NEXT();
-  label_AND_INT:
-    s[ip->a].i = s[ip->b].i & s[ip->c].i;
-    CRESSET_NEXT();
-  label_OR_INT:
-    s[ip->a].i = s[ip->b].i | s[ip->c].i;
-    CRESSET_NEXT();
-  label_XOR_INT:
-    s[ip->a].i = s[ip->b].i ^ s[ip->c].i;
-    CRESSET_NEXT();
-  label_LT_INT:
-    s[ip->a].i = s[ip->b].i < s[ip->c].i;
-    CRESSET_NEXT();
-  label_LE_INT:
-    s[ip->a].i = s[ip->b].i <= s[ip->c].i;
-    CRESSET_NEXT();
-  label_GT_INT:
-    s[ip->a].i = s[ip->b].i > s[ip->c].i;
-    CRESSET_NEXT();
-  label_GE_INT:
-    s[ip->a].i = s[ip->b].i >= s[ip->c].i;
-    CRESSET_NEXT();
-  label_EQ_INT:
-    s[ip->a].i = s[ip->b].i == s[ip->c].i;
-    CRESSET_NEXT();
-  label_NE_INT:
-    s[ip->a].i = s[ip->b].i != s[ip->c].i;
-    CRESSET_NEXT();
-  label_ADD_FLOAT:
-    s[ip->a].d = s[ip->b].d + s[ip->c].d;
-    CRESSET_NEXT();
-  label_SUB_FLOAT:
-    s[ip->a].d = s[ip->b].d - s[ip->c].d;
-    CRESSET_NEXT();
-  label_MUL_FLOAT:
-    s[ip->a].d = s[ip->b].d * s[ip->c].d;
-    CRESSET_NEXT();
-  label_DIV_FLOAT:
-    s[ip->a].d = s[ip->b].d / s[ip->c].d;
-    CRESSET_NEXT();
-  label_MIN_FLOAT:
-    s[ip->a].d = s[ip->c].d < s[ip->b].d ? s[ip->c].d : s[ip->b].d;
-    CRESSET_NEXT();
-  label_MAX_FLOAT:
-    s[ip->a].d = s[ip->c].d > s[ip->b].d ? s[ip->c].d : s[ip->b].d;
-    CRESSET_NEXT();
-  label_LT_FLOAT:
-    s[ip->a].i = s[ip->b].d < s[ip->c].d;
-    CRESSET_NEXT();
-  label_LE_FLOAT:
-    s[ip->a].i = s[ip->b].d <= s[ip->c].d;
-    CRESSET_NEXT();
-  label_GT_FLOAT:
-    s[ip->a].i = s[ip->b].d > s[ip->c].d;
-    CRESSET_NEXT();
-  label_GE_FLOAT:
-    s[ip->a].i = s[ip->b].d >= s[ip->c].d;
-    CRESSET_NEXT();
-  label_EQ_FLOAT:
-    s[ip->a].i = s[ip->b].d == s[ip->c].d;
-    CRESSET_NEXT();
-  label_NE_FLOAT:
-    s[ip->a].i = s[ip->b].d != s[ip->c].d;
-    CRESSET_NEXT();
-  label_DIV_INT:
-    s[ip->a].d = static_cast<double>(s[ip->b].i) / static_cast<double>(s[ip->c].i);
-    CRESSET_NEXT();
-  label_NEG_INT:
-    s[ip->a].i = builtin::wrap_sub(0, s[ip->b].i);
-    CRESSET_NEXT();
-  label_NEG_FLOAT:
-    s[ip->a].d = -s[ip->b].d;
-    CRESSET_NEXT();
-  label_ABS_INT:
-    s[ip->a].i = s[ip->b].i < 0 ? builtin::wrap_sub(0, s[ip->b].i) : s[ip->b].i;
-    CRESSET_NEXT();
-  label_ABS_FLOAT:
-    s[ip->a].d = std::fabs(s[ip->b].d);
-    CRESSET_NEXT();
-  label_NOT:
-    s[ip->a].i = !s[ip->b].i;
-    CRESSET_NEXT();
-  label_INT_TO_FLOAT:
-    s[ip->a].d = static_cast<double>(s[ip->b].i);
-    CRESSET_NEXT();
-  label_INT_TO_BOOL:
-    s[ip->a].i = s[ip->b].i != 0;
-    CRESSET_NEXT();
-  label_FLOAT_TO_BOOL:
-    s[ip->a].i = s[ip->b].d != 0;
-    CRESSET_NEXT();
-  label_SQRT_FLOAT:
-    s[ip->a].d = std::sqrt(s[ip->b].d);
-    CRESSET_NEXT();
-  label_JUMP_UNLESS_LT_INT:
-    ip = s[ip->a].i < s[ip->b].i ? ip + 1 : start + ip->c;
-    CRESSET_DISPATCH();
-  label_JUMP_UNLESS_LE_INT:
-    ip = s[ip->a].i <= s[ip->b].i ? ip + 1 : start + ip->c;
-    CRESSET_DISPATCH();
-  label_JUMP_UNLESS_GT_INT:
-    ip = s[ip->a].i > s[ip->b].i ? ip + 1 : start + ip->c;
-    CRESSET_DISPATCH();
-  label_JUMP_UNLESS_GE_INT:
-    ip = s[ip->a].i >= s[ip->b].i ? ip + 1 : start + ip->c;
-    CRESSET_DISPATCH();
-  label_JUMP_UNLESS_EQ_INT:
-    ip = s[ip->a].i == s[ip->b].i ? ip + 1 : start + ip->c;
-    CRESSET_DISPATCH();
-  label_JUMP_UNLESS_NE_INT:
-    ip = s[ip->a].i != s[ip->b].i ? ip + 1 : start + ip->c;
-    CRESSET_DISPATCH();
+    // Numbers: where the result goes, and what it is of the operands b and c.
+#define CRESSET_NUMBER(name, field, ...)       \
+  label_##name : s[ip->a].field = __VA_ARGS__; \
+  CRESSET_NEXT();
+#define B s[ip->b]
+#define C s[ip->c]
+    CRESSET_NUMBER(ADD_INT, i, builtin::wrap_add(B.i, C.i))
+    CRESSET_NUMBER(SUB_INT, i, builtin::wrap_sub(B.i, C.i))
+    CRESSET_NUMBER(MUL_INT, i, builtin::wrap_mul(B.i, C.i))
+    CRESSET_NUMBER(FLOORDIV_INT, i, builtin::floor_div(B.i, C.i))
+    CRESSET_NUMBER(MOD_INT, i, builtin::floor_mod(B.i, C.i))
+    CRESSET_NUMBER(MIN_INT, i, std::min(B.i, C.i))
+    CRESSET_NUMBER(MAX_INT, i, std::max(B.i, C.i))
+    CRESSET_NUMBER(AND_INT, i, B.i & C.i)
+    CRESSET_NUMBER(OR_INT, i, B.i | C.i)
+    CRESSET_NUMBER(XOR_INT, i, B.i ^ C.i)
+    CRESSET_NUMBER(LT_INT, i, B.i < C.i)
+    CRESSET_NUMBER(LE_INT, i, B.i <= C.i)
+    CRESSET_NUMBER(GT_INT, i, B.i > C.i)
+    CRESSET_NUMBER(GE_INT, i, B.i >= C.i)
+    CRESSET_NUMBER(EQ_INT, i, B.i == C.i)
+    CRESSET_NUMBER(NE_INT, i, B.i != C.i)
+    CRESSET_NUMBER(ADD_FLOAT, d, B.d + C.d)
+    CRESSET_NUMBER(SUB_FLOAT, d, B.d - C.d)
+    CRESSET_NUMBER(MUL_FLOAT, d, B.d * C.d)
+    CRESSET_NUMBER(DIV_FLOAT, d, B.d / C.d)
+    CRESSET_NUMBER(MIN_FLOAT, d, C.d < B.d ? C.d : B.d)
+    CRESSET_NUMBER(MAX_FLOAT, d, C.d > B.d ? C.d : B.d)
+    CRESSET_NUMBER(LT_FLOAT, i, B.d < C.d)
+    CRESSET_NUMBER(LE_FLOAT, i, B.d <= C.d)
+    CRESSET_NUMBER(GT_FLOAT, i, B.d > C.d)
+    CRESSET_NUMBER(GE_FLOAT, i, B.d >= C.d)
+    CRESSET_NUMBER(EQ_FLOAT, i, B.d == C.d)
+    CRESSET_NUMBER(NE_FLOAT, i, B.d != C.d)
+    CRESSET_NUMBER(DIV_INT, d, static_cast<double>(B.i) / static_cast<double>(C.i))
+    CRESSET_NUMBER(NEG_INT, i, builtin::wrap_sub(0, B.i))
+    CRESSET_NUMBER(NEG_FLOAT, d, -B.d)
+    CRESSET_NUMBER(ABS_INT, i, B.i < 0 ? builtin::wrap_sub(0, B.i) : B.i)
+    CRESSET_NUMBER(ABS_FLOAT, d, std::fabs(B.d))
+    CRESSET_NUMBER(NOT, i, !B.i)
+    CRESSET_NUMBER(INT_TO_FLOAT, d, static_cast<double>(B.i))
+    CRESSET_NUMBER(INT_TO_BOOL, i, B.i != 0)
+    CRESSET_NUMBER(FLOAT_TO_BOOL, i, B.d != 0)
+    CRESSET_NUMBER(SQRT_FLOAT, d, std::sqrt(B.d))
+#undef B
+#undef C
+#undef CRESSET_NUMBER
+#define CRESSET_JUMPS(name, field, op)                                                       \
+  label_JUMP_UNLESS_##name : ip = s[ip->a].field op s[ip->b].field ? ip + 1 : start + ip->c; \
+  CRESSET_DISPATCH();                                                                        \
+  label_JUMP_IF_##name : ip = s[ip->a].field op s[ip->b].field ? start + ip->c : ip + 1;     \
+  CRESSET_DISPATCH();
+    CRESSET_JUMPS(LT_INT, i, <)
+    CRESSET_JUMPS(LE_INT, i, <=)
+    CRESSET_JUMPS(GT_INT, i, >)
+    CRESSET_JUMPS(GE_INT, i, >=)
+    CRESSET_JUMPS(EQ_INT, i, ==)
+    CRESSET_JUMPS(NE_INT, i, !=)
+    CRESSET_JUMPS(LT_FLOAT, d, <)
+    CRESSET_JUMPS(LE_FLOAT, d, <=)
+    CRESSET_JUMPS(GT_FLOAT, d, >)
+    CRESSET_JUMPS(GE_FLOAT, d, >=)
+    CRESSET_JUMPS(EQ_FLOAT, d, ==)
+    CRESSET_JUMPS(NE_FLOAT, d, !=)
+#undef CRESSET_JUMPS
   label_LIST_LEN:
     s[ip->a].i = static_cast<int64_t>(r[ip->b].toListImpl().elements.size());
     CRESSET_NEXT();

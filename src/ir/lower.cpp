@@ -11,9 +11,9 @@ void log_graph(const std::string& heading, const Graph& g) {
 void log_options(const LoweringOptions& o) {
   std::string modules;
   for (const std::string& name : o.torch_executed_modules) modules += (modules.empty() ? "" : ", ") + name;
-  logging::log(logging::Level::debug, "lowering: unfreeze " + std::to_string(o.unfreeze) + ", disable_cse " + std::to_string(o.disable_cse) +
-                                          ", device " + o.target_device.value_or("as made") + ", modules in the fallback: " +
-                                          (modules.empty() ? "none" : modules));
+  logging::log(logging::Level::debug, "lowering: unfreeze " + std::to_string(o.unfreeze) + ", disable_cse " +
+                                          std::to_string(o.disable_cse) + ", device " + o.target_device.value_or("as made") +
+                                          ", modules in the fallback: " + (modules.empty() ? "none" : modules));
 }
 
 }  // namespace

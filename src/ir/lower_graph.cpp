@@ -25,8 +25,9 @@ class Lowering {
   void lower_reads(Graph& g) {
     for (Node* n : nodes_where(g, [](const Node* m) { return m->kind() == prim::GetAttr || m->kind() == prim::SetAttr; })) {
       const auto slot = reads_.slot(n);
-      CRESSET_CHECK(n->kind() != prim::SetAttr || !slot, "lower_graph: attribute '", attribute_path(n), "' is written; a module may only be used ",
-                    "to read attributes. Freeze the module or keep its state outside.\nin ", n->str(), "\n", n->sourceRange().highlight());
+      CRESSET_CHECK(n->kind() != prim::SetAttr || !slot, "lower_graph: attribute '", attribute_path(n),
+                    "' is written; a module may only be used ", "to read attributes. Freeze the module or keep its state outside.\nin ",
+                    n->str(), "\n", n->sourceRange().highlight());
       if (!slot || n->output()->type()->kind == TypeKind::Object) continue;
       replace(g, n, *slot);
     }
@@ -90,7 +91,8 @@ class Lowering {
     Value* self = graph_->inputs()[0];
     for (const Use& u : self->uses())
       CRESSET_THROW(Error, "lower_graph: a module may only be used to read attributes; here it is ",
-                    u.user->kind() == prim::Return ? "returned." : "an operand.\nin " + u.user->str(), "\n", u.user->sourceRange().highlight());
+                    u.user->kind() == prim::Return ? "returned." : "an operand.\nin " + u.user->str(), "\n",
+                    u.user->sourceRange().highlight());
     graph_->block()->visit([](const Node* n) {
       CRESSET_CHECK(n->kind() != prim::GetAttr || n->output()->type()->kind != TypeKind::Object,
                     "lower_graph: a module may only be used to read attributes.\nin ", n->str(), "\n", n->sourceRange().highlight());

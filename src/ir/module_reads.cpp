@@ -38,8 +38,7 @@ const Value* ModuleReads::outer(const Value* v) const {
 ObjectPtr ModuleReads::object(const Value* v) const {
   std::vector<std::string> names;
   for (v = outer(v); v->node()->kind() == prim::GetAttr; v = outer(v->node()->input(0))) names.push_back(v->node()->s(attr::name));
-  if (v->node()->kind() != prim::Param || v->offset() != 0 || v->node()->owningBlock()->owningNode() ||
-      v->type()->kind != TypeKind::Object)
+  if (v->node()->kind() != prim::Param || v->offset() != 0 || v->node()->owningBlock()->owningNode() || v->type()->kind != TypeKind::Object)
     return {};
   ObjectPtr at = root_;
   for (auto name = names.rbegin(); name != names.rend(); ++name) {
@@ -88,8 +87,8 @@ void ModuleReads::inline_into(const std::shared_ptr<Graph>& graph) {
     g->block()->visit([&](const Node* n) {
       CRESSET_CHECK(n->kind() != prim::CallMethod, "the method '", n->s(attr::name), "' of '", n->input(0)->type()->str(),
                     "' is not known.\nin ", n->str(), "\n", n->sourceRange().highlight());
-      CRESSET_CHECK(n->kind() != prim::ModuleContainerIndex, "a container of modules can be indexed by constants only.\nin ", n->str(), "\n",
-                    n->sourceRange().highlight());
+      CRESSET_CHECK(n->kind() != prim::ModuleContainerIndex, "a container of modules can be indexed by constants only.\nin ", n->str(),
+                    "\n", n->sourceRange().highlight());
     });
 }
 

@@ -1,4 +1,5 @@
-// Which attribute of which object a node of a method's graph reads or writes: chains of GetAttr from self are followed on the actual objects.
+// Which attribute of which object a node of a method's graph reads or writes: chains of GetAttr from self are followed on the actual
+// objects.
 #pragma once
 
 #include <map>

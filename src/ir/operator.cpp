@@ -223,8 +223,7 @@ bool is_structural(Symbol kind) {
     case prim::BreakStmt:
     case prim::ContinueStmt:
     case prim::Closure:
-    case prim::EmptyListLiteral:
-    case prim::tolist: return true;
+    case prim::EmptyListLiteral: return true;
     default: return false;
   }
 }

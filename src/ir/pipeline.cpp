@@ -1,7 +1,7 @@
 // The order of lowering. A pass stands behind those that make its pattern and in front of those that take it apart.
 //
-// Left out of the order of Torch-TensorRT: the pair that groups pure nodes into functional subgraphs and takes them out again. All it leaves
-// behind is another order of nodes, and the passes here need none of it.
+// Left out of the order of Torch-TensorRT: the pair that groups pure nodes into functional subgraphs and takes them out again. All it
+// leaves behind is another order of nodes, and the passes here need none of it.
 #include "ir/pipeline.h"
 
 namespace cresset::jit {

@@ -25,8 +25,9 @@ bool match_type(const TypePtr& formal, const TypePtr& actual, TypeVariables& var
     case TypeKind::List:
       if (actual->kind == TypeKind::List && formal->has_free_variables())
         return match_type(formal->element(), actual->element(), variables, why_not);
-      // Refined tensors in a list are only knowledge.
-      if (actual->kind == TypeKind::List && formal->element()->kind == TypeKind::Tensor && actual->element()->kind == TypeKind::Tensor)
+      // Refined tensors in a list are only knowledge, and indices are tensors or None (Tensor?[]).
+      if (actual->kind == TypeKind::List && actual->element()->kind == TypeKind::Tensor &&
+          (formal->element()->kind == TypeKind::Optional ? formal->element()->element() : formal->element())->kind == TypeKind::Tensor)
         return true;
       break;
     case TypeKind::Optional:

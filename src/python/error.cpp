@@ -1,8 +1,11 @@
 // Exceptions in both directions, and warnings.
 #include "python/object.h"
 
+#include <cstring>
 #include <new>
 #include <stdexcept>
+
+#include <cresset/ir/interpreter.h>
 
 namespace cresset::python {
 
@@ -10,6 +13,7 @@ namespace {
 
 PyObject* out_of_memory_error = nullptr;
 PyObject* linalg_error = nullptr;
+PyObject* script_error = nullptr;
 
 PyObject* python_class(const Error& e) {
   if (dynamic_cast<const ValueError*>(&e)) return PyExc_ValueError;
@@ -21,7 +25,14 @@ PyObject* python_class(const Error& e) {
   if (dynamic_cast<const ZeroDivisionError*>(&e)) return PyExc_ZeroDivisionError;
   if (dynamic_cast<const OutOfMemoryError*>(&e)) return out_of_memory_error;
   if (dynamic_cast<const LinAlgError*>(&e)) return linalg_error;
+  if (dynamic_cast<const jit::ScriptException*>(&e)) return script_error;
   return PyExc_RuntimeError;
+}
+
+// Messages may quote bytes of a file, which need not be text.
+void set_error(PyObject* type, const char* message) {
+  const Ref text = Ref::steal(PyUnicode_DecodeUTF8(message, static_cast<Py_ssize_t>(std::strlen(message)), "backslashreplace"));
+  if (text) PyErr_SetObject(type, text.get());
 }
 
 PyObject* warning_category(std::string_view name) {
@@ -87,13 +98,13 @@ void translate_exception() noexcept {
   } catch (const PythonException& e) {
     e.restore();
   } catch (const Error& e) {
-    PyErr_SetString(python_class(e), e.what());
+    set_error(python_class(e), e.what());
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();
   } catch (const std::out_of_range& e) {
-    PyErr_SetString(PyExc_IndexError, e.what());
+    set_error(PyExc_IndexError, e.what());
   } catch (const std::exception& e) {
-    PyErr_SetString(PyExc_RuntimeError, e.what());
+    set_error(PyExc_RuntimeError, e.what());
   } catch (...) {
     PyErr_SetString(PyExc_RuntimeError, "cresset: an unknown C++ exception");
   }
@@ -108,6 +119,10 @@ void init_errors(PyObject* module) {
                                                    PyExc_RuntimeError, nullptr))
                      .release();
   checked(PyModule_AddObjectRef(module, "_LinAlgError", linalg_error));
+  script_error =
+      checked(PyErr_NewExceptionWithDoc("cresset.jit.Error", "What `raise` and `assert` of a script raise.", PyExc_RuntimeError, nullptr))
+          .release();
+  checked(PyModule_AddObjectRef(module, "_ScriptError", script_error));
   set_warning_handler(&warn_through_python);
 }
 

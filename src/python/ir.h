@@ -65,6 +65,8 @@ PyObject* wrap_graph(std::shared_ptr<Graph> g);
 PyObject* wrap_type(const TypePtr& t);
 PyObject* wrap_function(intrusive_ptr<jit::Function> f);
 intrusive_ptr<jit::Function> to_function(PyObject* o);
+/// An archive; extra files are a dict or None.
+void save_function(const intrusive_ptr<jit::Function>& f, PyObject* file, PyObject* extra_files);
 /// Calls a function with Python's arguments, behind `self` when that is given. Null with an error set when it fails.
 PyObject* call_function(jit::Function& f, const IValue* self, PyObject* args, PyObject* kwargs);
 /// The object of a graph's part; the graph must be owned by a shared_ptr.

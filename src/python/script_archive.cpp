@@ -64,6 +64,11 @@ void save_with(PyObject* what, Save save) {
 
 }  // namespace
 
+void save_function(const intrusive_ptr<jit::Function>& f, PyObject* file, PyObject* extra_files) {
+  const Ref package = checked(PyImport_ImportModule("cresset.jit.serialization")), function = checked(wrap_function(f));
+  checked(PyObject_CallMethod(package.get(), "save", "OOO", function.get(), file, extra_files));
+}
+
 void init_script_archive(PyObject* module) {
   def(module, "_jit_code", [](PyObject* function) { return jit::code_of(*to_function(function)); });
   def(

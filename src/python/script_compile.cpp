@@ -119,6 +119,9 @@ void init_script_compile(PyObject* module) {
   def(module, "_jit_define", [](std::string prefix, PyObject* definitions, PyObject* owner, PyObject* concrete) {
     return define(std::move(prefix), definitions, owner, concrete);
   });
+  def(
+      module, "_jit_custom_class_type", [](std::string name) { return object_type(std::move(name)); },
+      "The type of a C++ class's objects.");
   def(module, "_jit_mangled", [](std::string name) { return python_unit()->mangle(name); }, "The name, or a free one when it is taken.");
   def(module, "_jit_object", [](PyObject* cls) { return Object(wrap_object(jit::Object(python_unit(), to_class(cls)))); });
   def(module, "_jit_is_subtype", [](TypePtr a, TypePtr b) -> std::optional<std::string> {

@@ -111,12 +111,21 @@ bool fits_script_type(PyObject* o, const Type& type) {
       return is_instance_of(o, type.name);
     }
     case TypeKind::Enum: return is_instance_of(o, type.name);
-    case TypeKind::Future: return infer_script_value(o).has_value() && infer_script_value(o)->isFuture();
+    case TypeKind::Future: return future_of_object(o).get() != nullptr;
     case TypeKind::Function: return PyObject_TypeCheck(o, script_function_type);
     case TypeKind::AnyEnum:
     case TypeKind::AnyClass: return infer_script_value(o).has_value();
     default: return false;
   }
+}
+
+// Of objects that hold a value of scripts; nothing for all others.
+static std::optional<IValue> held_value(PyObject* o) {
+  if (const jit::Object object = object_of(o); object.defined()) return IValue(object._ivalue());
+  if (PyObject_TypeCheck(o, script_function_type))
+    return IValue(intrusive_ptr<ivalue::FunctionBase>(reinterpret_cast<PyFunction*>(o)->function));
+  if (const auto future = future_of_object(o)) return IValue(future);
+  return std::nullopt;
 }
 
 IValue to_script_value(PyObject* o, const Type& type) {
@@ -126,17 +135,14 @@ IValue to_script_value(PyObject* o, const Type& type) {
     CRESSET_CHECK(holder, "enum '", type.name, "' has no enumerator '", to_text(name.get()), "'.");
     return holder;
   }
-  if (const auto value = infer_script_value(o)) return *value;
+  if (auto value = held_value(o)) return std::move(*value);
   const auto cls = type.cast<jit::ClassType>();
   CRESSET_CHECK_TYPE(cls, "a value of type '", type, "' was required; a ", type_name(Py_TYPE(o)), " was given.");
   return object_from_instance(o, cls);
 }
 
 std::optional<IValue> infer_script_value(PyObject* o) {
-  if (const jit::Object object = object_of(o); object.defined()) return IValue(object._ivalue());
-  if (PyObject_TypeCheck(o, script_function_type))
-    return IValue(intrusive_ptr<ivalue::FunctionBase>(reinterpret_cast<PyFunction*>(o)->function));
-  if (const auto future = future_of_object(o)) return IValue(future);
+  if (auto value = held_value(o)) return value;
   // An instance of a class that was compiled, or one of its enumerators.
   PyObject* name = PyDict_GetItem(names_of_classes(), reinterpret_cast<PyObject*>(Py_TYPE(o)));
   if (!name) return std::nullopt;

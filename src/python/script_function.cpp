@@ -3,6 +3,7 @@
 
 #include <cresset/dispatch/script_values.h>
 #include <cresset/ir/alias_analysis.h>
+#include <cresset/ir/archive.h>
 #include <cresset/ir/interpreter.h>
 #include <cresset/ir/ir_parser.h>
 #include <cresset/ir/pass.h>
@@ -253,6 +254,12 @@ void init_script_function(PyObject* module) {
                                   method(
                                       "_set_list_size", [](FunctionRef f, std::string name, int64_t n) { set_list_size(*f, name, n); },
                                       "The parameter, a list, takes one value for n equal ones."),
+                                  method(
+                                      "save",
+                                      [](FunctionRef f, PyObject* file, std::optional<PyObject*> extra_files) {
+                                        save_function(f, file, extra_files.value_or(Py_None));
+                                      },
+                                      "Write an archive whose module's forward is this function."),
                                   {}};
   static PyGetSetDef properties[] = {property("graph", [](FunctionRef f) { return f->graph(); }),
                                      property("inlined_graph",
@@ -261,6 +268,7 @@ void init_script_function(PyObject* module) {
                                                 jit::inline_calls(g);
                                                 return g;
                                               }),
+                                     property("code", [](FunctionRef f) { return jit::code_of(*f); }),
                                      property("name", [](FunctionRef f) { return f->name(); }),
                                      property("__name__", [](FunctionRef f) { return f->name(); }),
                                      property("qualified_name", [](FunctionRef f) { return f->qualname(); }),

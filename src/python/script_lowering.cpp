@@ -40,7 +40,8 @@ jit::PipelineOptions pipeline_options(PyObject* dict) {
 Ref report_tuple(const jit::PassReport& r) {
   const Ref notes = checked(PyList_New(0));
   for (const jit::PassNote& n : r.notes)
-    checked(PyList_Append(notes.get(), checked(Py_BuildValue("(sss)", to_string(n.log_level()), n.where.str().c_str(), n.text.c_str())).get()));
+    checked(
+        PyList_Append(notes.get(), checked(Py_BuildValue("(sss)", to_string(n.log_level()), n.where.str().c_str(), n.text.c_str())).get()));
   return checked(Py_BuildValue("(nsOdO)", static_cast<Py_ssize_t>(r.index), r.pass->name.c_str(), r.changed ? Py_True : Py_False, r.seconds,
                                notes.get()));
 }
@@ -146,7 +147,8 @@ void init_loggers(PyObject* module) {
                  checked(PyObject_CallFunction(f.get(), "ss", to_string(level), line.c_str()));
                });
              }),
-      method("log", [](PyObject* o, std::string level, std::string message) { logger_of(o).log(jit::logging::level_from(level), message); }),
+      method("log",
+             [](PyObject* o, std::string level, std::string message) { logger_of(o).log(jit::logging::level_from(level), message); }),
       {}};
   PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(&logger_dealloc)},
                          {Py_tp_methods, methods},

@@ -1,4 +1,5 @@
 // Objects of scripts' classes and their methods in Python: cresset._C.ScriptModule and ScriptMethod.
+#include <cresset/ir/archive.h>
 #include <cresset/ir/module.h>
 
 #include <cresset/ir/pass.h>
@@ -84,6 +85,7 @@ void init_methods(PyObject* module) {
                                                 jit::inline_calls(g);
                                                 return g;
                                               }),
+                                     property("code", [](PyObject* m) { return jit::code_of(*method_of(m)->function); }),
                                      property("schema", [](PyObject* m) { return method_of(m)->function->getSchema().str(); }),
                                      property("name", [](PyObject* m) { return method_of(m)->function->name(); }),
                                      property("__name__", [](PyObject* m) { return method_of(m)->function->name(); }),

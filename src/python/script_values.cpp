@@ -80,6 +80,27 @@ class UnusableValue final : public SugaredValue {
   std::string why_;
 };
 
+/// All overloads of an operator: called, the one that fits is taken; attributes are overloads.
+class OverloadsValue final : public SugaredValue {
+ public:
+  OverloadsValue(PyObject* packet, Symbol kind) : packet_(std::make_shared<Held>(packet)), all_(jit::builtin_function(kind)) {}
+  std::string kind() const override { return all_->kind(); }
+  SugaredValuePtr call(const SourceRange& range, GraphFunction& m, const Arguments& args, const Arguments& kwargs,
+                       std::size_t results) override {
+    return all_->call(range, m, args, kwargs, results);
+  }
+  SugaredValuePtr attr(const SourceRange& range, GraphFunction& m, const std::string& field) override {
+    const GilAcquire gil;
+    const Ref thing = ask(names_module().get(), "attribute_thing", packet_->get(), text_object(field).get());
+    if (thing.get() == Py_None) script_error(range, "the operator has no overload '" + field + "'");
+    return to_sugared(thing.get(), range, m);
+  }
+
+ private:
+  HeldPtr packet_;
+  SugaredValuePtr all_;
+};
+
 /// A Python module: attributes are looked up when a script names them.
 class NamespaceValue final : public SugaredValue {
  public:
@@ -305,6 +326,7 @@ class ModuleValue final : public SugaredValue {
     return to_sugared(found.get(), range, m);
   }
   bool hasAttr(const SourceRange&, GraphFunction&, const std::string& field) override {
+    if (container_method(field)) return true;
     const GilAcquire gil;
     return PyObject_IsTrue(ask(concrete_->get(), "has_attribute", text_object(field).get()).get()) == 1;
   }
@@ -377,6 +399,7 @@ class ModuleValue final : public SugaredValue {
   Value* get(const SourceRange& range, GraphFunction& m, const std::string& field) {
     Node* n = m.graph()->insertNode(m.graph()->createGetAttr(self_, field));
     n->setSourceRange(range);
+    if (Value::isValidName(field)) n->output()->setDebugName(field);
     return n->output();
   }
   SugaredValuePtr list_of_attributes(const SourceRange& range, GraphFunction& m, PyObject* names) {
@@ -490,6 +513,7 @@ SugaredValuePtr to_sugared(PyObject* thing, const SourceRange& range, GraphFunct
   CRESSET_CHECK_TYPE(PyTuple_Check(thing) && PyTuple_GET_SIZE(thing) >= 2, "a thing was required (cresset.jit._names).");
   PyObject* what = item(thing, 1);
   if (is_word(thing, "operator")) return jit::builtin_function(Symbol::fromQualString(to_text(what)));
+  if (is_word(thing, "overloads")) return std::make_shared<OverloadsValue>(what, Symbol::fromQualString(to_text(item(thing, 2))));
   if (is_word(thing, "function")) return jit::function_value(reinterpret_cast<PyFunction*>(what)->function);
   if (is_word(thing, "namespace")) return std::make_shared<NamespaceValue>(what);
   if (is_word(thing, "type")) return jit::type_value(to_type(what));
@@ -498,7 +522,9 @@ SugaredValuePtr to_sugared(PyObject* thing, const SourceRange& range, GraphFunct
   if (is_word(thing, "python")) return python_call_value(thing, nullptr);
   if (is_word(thing, "native")) {
     const std::string name = to_text(what);
-    return jit::special_form(name);
+    if (auto form = jit::special_form(name)) return form;
+    static auto& native = *new jit::ResolverPtr(jit::native_resolver(python_unit()));
+    return native->resolveValue(name, m, range);
   }
   if (is_word(thing, "class")) {
     TypePtr type = to_type(what);

@@ -193,6 +193,35 @@ def test_custom_classes(library):
         library.doubled(3)
 
 
+class Counting(cresset.nn.Module):
+    def __init__(self, counter):
+        super().__init__()
+        self.counter = counter
+
+    def forward(self, x):
+        self.counter.value = self.counter.value + 1
+        return self.counter.plus(x) + cresset.ops.surface.value_of(self.counter)
+
+
+def test_custom_classes_in_scripts(library):
+    Counter = cresset.classes.surface.Counter
+
+    def uses(n: int, given: Counter):
+        made = cresset.classes.surface.Counter(n)
+        made.next(by=2)
+        return made.next(), cresset.classes.surface.Counter.of(3).value, given.next(), given.negative
+
+    assert cresset.jit.script(uses)(1, Counter(5)) == (4, 3, 6, False)
+    script = cresset.jit.script(Counting(Counter(1)))
+    assert script(cresset.zeros(1)).item() == 4 and script(cresset.zeros(1)).item() == 6 and script.counter.value == 3
+
+    def wrong(c: Counter):
+        return c.nothing()
+
+    with pytest.raises(RuntimeError, match="object has no attribute or method 'nothing'"):
+        cresset.jit.script(wrong)
+
+
 # --- building
 
 

@@ -1,7 +1,8 @@
 """Small programs in the common subset of Python and scripts: each is run by Python itself and by the interpreter, with the same arguments."""
 
 HEADER = """
-from typing import Any, Dict, List, Optional, Tuple, Union
+from enum import Enum
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Union
 import math
 import cresset as torch
 """
@@ -298,7 +299,7 @@ def f(a: int, t: Tuple[int, float]):
     b, (c, d), e = z
     first, *rest = (a, 2, 3)
     (p, q), r = (a, x), y
-    return z[0], z[1][1], z[-1], b, c, d, e, first, rest, p, q, r, (1, 2, 3)[1:], (1, 2, 3)[::-1], len(t)
+    return z[0], z[1][1], z[-1], b, c, d, e, first, rest[0] + rest[1], len(rest), p, q, r, (1, 2, 3)[1:], (1, 2, 3)[::-1], len(t)
 """,
         [(1, (2, 2.5))],
     ),
@@ -638,6 +639,151 @@ def f(x: List[int], v: int):
     return -1
 """,
         [([], 1), ([1, 3, 5, 7], 5), ([1, 3, 5, 7], 4), ([1, 3, 5, 7], 7)],
+    ),
+    "class": (
+        """
+class Point:
+    def __init__(self, x: int, y: int):
+        self.x = x
+        self.y = y
+    def norm(self) -> int:
+        return self.x * self.x + self.y * self.y
+    def __add__(self, o: "Point"):
+        return Point(self.x + o.x, self.y + o.y)
+    def __getitem__(self, i: int) -> int:
+        return self.x if i == 0 else self.y
+    def __setitem__(self, i: int, v: int):
+        if i == 0:
+            self.x = v
+        else:
+            self.y = v
+    def __len__(self) -> int:
+        return 2
+    def __contains__(self, v: int) -> bool:
+        return self.x == v or self.y == v
+    def __lt__(self, o: "Point") -> bool:
+        return self.norm() < o.norm()
+    def __neg__(self):
+        return Point(-self.x, -self.y)
+    def __iadd__(self, o: "Point"):
+        self.x += o.x
+        return self
+
+def f(a: int):
+    p = Point(a, 2)
+    q = p + Point(1, 1)
+    q.x += 5
+    q[1] = 9
+    q[0] += 100
+    p += q
+    n = 0
+    for i in range(len(q)):
+        n += q[i]
+    return p.norm(), q.x, q[1], len(q), 9 in q, p < q, (-q).x, n
+""",
+        [(3,), (5,)],
+    ),
+    "with": (
+        """
+class Context:
+    def __init__(self, log: List[str]):
+        self.log = log
+    def __enter__(self):
+        self.log.append("enter")
+        return 7
+    def __exit__(self, t: Any, v: Any, b: Any):
+        self.log.append("exit")
+
+def f(n: int):
+    log: List[str] = []
+    for i in range(3):
+        with Context(log) as v:
+            if i == n:
+                continue
+            if i == n + 1:
+                break
+            log.append(str(i + v))
+            with Context(log), Context(log):
+                if n == 5:
+                    return log
+        log.append("behind")
+    return log
+""",
+        [(0,), (1,), (5,), (9,)],
+    ),
+    "named tuple": (
+        """
+class P(NamedTuple):
+    x: int
+    y: float
+
+def f(n: int):
+    p = P(n, 3.0)
+    q = P(y=1.5, x=2)
+    a, b = p
+    return p.x + q.x, p.y, q[1], a, b
+""",
+        [(1,)],
+    ),
+    "enum": (
+        """
+class Color(Enum):
+    RED = 1
+    GREEN = 2
+
+def f(n: int):
+    c = Color.RED if n == 1 else Color.GREEN
+    return c == Color.RED, c.value, c.name, c is Color.GREEN
+""",
+        [(1,), (2,)],
+    ),
+    "generators": (
+        """
+def f(x: List[int]):
+    return sum([a for a in x]), list(a * 2 for a in x), max([a for a in x]), all([a > 0 for a in x]), sorted(x), any([a > 2 for a in x])
+""",
+        [([1, 2, 3],), ([-1],)],
+    ),
+    "loop variables behind the loop": (
+        """
+def f(x: int):
+    y = -1
+    for y in range(x):
+        pass
+    i = 100
+    z = [[i * j for i in range(x)] for j in range(2)]
+    return y, i, z
+""",
+        [(0,), (3,)],
+    ),
+    "empty displays as arguments": (
+        """
+def g(x: List[float], d: Dict[str, int]):
+    return len(x) + len(d)
+
+def f(n: int):
+    y = [n]
+    y.extend([])
+    return g([], {}), g([1.0], {"a": 1}), y
+""",
+        [(1,)],
+    ),
+    "conditions of constants": (
+        """
+def f(x: Optional[int]):
+    if False:
+        y = "never"
+    else:
+        y = 1
+    if isinstance(x, int) or x is None:
+        y += 1
+    if True and x is not None and x > 2 and y == 2:
+        y = 5
+    while False:
+        y = 7
+    return y
+""",
+        [(1,), (None,), (3,)],
     ),
 }
 

@@ -378,3 +378,19 @@ def test_memory_is_released_early():
     before = _C._cpu_memory_stats()[0]
     f(x)
     assert _C._cpu_memory_stats()[1] - before <= 3 * big
+
+
+@pytest.mark.parametrize("body", ["", "%k : Tensor = aten::tanh(%a)", "%k : Tensor = aten::add(%a, %b, %i)"])
+def test_a_carried_value_that_stays_and_is_handed_on(body):
+    f = function(f"""graph(%x : Tensor, %y : Tensor, %n : int):
+  %t : bool = prim::Constant[value=1]()
+  %p : Tensor, %q : Tensor = prim::Loop(%n, %t, %x, %y)
+    block0(%i : int, %a : Tensor, %b : Tensor):
+      {body}
+      -> (%t, %a, %a)
+  return (%p, %q)
+""")
+    x, y = cresset.ones(2), cresset.zeros(2)
+    for n in range(4):
+        p, q = f(x, y, n)
+        assert p.tolist() == [1, 1] and q.tolist() == ([1, 1] if n else [0, 0])

@@ -94,7 +94,7 @@ def test_linear_time():
 
 def test_depth_is_bounded():
     deep = "def f(a: int):\n" + "".join("    " * (i + 1) + "if a > 0:\n" for i in range(3000)) + "    " * 3001 + "a = 1\n    return a\n"
-    with pytest.raises(RuntimeError, match="deep"):
+    with pytest.raises(RuntimeError, match="too many levels|deeper"):
         _C.CompilationUnit(deep)
     chain = "def f(a: int):\n" + "".join(f"    if a == {i}:\n        return {i}\n" for i in range(6000)) + "    return -1\n"
     with pytest.raises(RuntimeError, match="nest deeper"):

@@ -9,16 +9,16 @@ namespace cresset::jit {
 /// Runs on a method's graph once all calls are inlined and nothing else was done to it.
 using AfterInlining = std::function<void(const std::shared_ptr<Graph>&)>;
 
-/// A module of which attributes that nobody writes are constants of the methods' graphs, calls are inlined, and what is not used any more is
-/// gone. The given module stays as it is. `preserved` names attributes (paths, "layer1.weight"), submodules or methods that stay; unknown names
-/// raise. Of modules in training mode parameters, buffers and the training flag stay attributes.
+/// A module of which attributes that nobody writes are constants of the methods' graphs, calls are inlined, and what is not used any more
+/// is gone. The given module stays as it is. `preserved` names attributes (paths, "layer1.weight"), submodules or methods that stay;
+/// unknown names raise. Of modules in training mode parameters, buffers and the training flag stay attributes.
 CRESSET_API Module freeze_module(const Module& module, const std::vector<std::string>& preserved = {},
                                  const AfterInlining& after_inlining = {});
 
-/// The method's graph without self: each tensor attribute that is read is an input behind the true ones, in the order of the first read; the
-/// values come with it. Other attributes become constants. A write of an attribute raises with its name and place.
+/// The method's graph without self: each tensor attribute that is read is an input behind the true ones, in the order of the first read;
+/// the values come with it. Other attributes become constants. A write of an attribute raises with its name and place.
 CRESSET_API std::pair<std::shared_ptr<Graph>, std::vector<IValue>> lower_graph(const Module& module, const std::string& method = "forward",
-                                                                              const AfterInlining& after_inlining = {});
+                                                                               const AfterInlining& after_inlining = {});
 
 /// Marks (to_compile = 0) what stays in the fallback executor: nodes whose call stack leads through one of the modules, named by class
 /// ("pkg.Block") or instance path ("layer1.0"), and nodes between delimiters. Names that occur nowhere are warned about.
@@ -28,8 +28,8 @@ struct LoweredModule {
   std::shared_ptr<Graph> graph;
   std::vector<IValue> parameters;  // values of the graph's last inputs
 };
-/// The lowering phase: marks, freezing (unless `unfreeze`), attributes as inputs, then the passes in the order of lowering_passes(). The given
-/// module stays as it is.
+/// The lowering phase: marks, freezing (unless `unfreeze`), attributes as inputs, then the passes in the order of lowering_passes(). The
+/// given module stays as it is.
 CRESSET_API LoweredModule lower(const Module& module, const std::string& method = "forward", const PipelineOptions& options = {});
 
 }  // namespace cresset::jit

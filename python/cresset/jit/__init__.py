@@ -21,7 +21,7 @@ __all__ = [
     "script_if_tracing", "script_method", "set_fusion_strategy", "trace", "trace_module", "unused", "wait",
 ]  # fmt: skip
 
-Error = getattr(_C, "ScriptException", RuntimeError)
+Error = _C._ScriptError
 _isinstance = isinstance
 
 # Parts that need not be there for scripts, loaded on first use.

@@ -129,7 +129,8 @@ def script_class(cls, frame_names=None):
             elif isinstance(item, staticmethod):
                 later.append(name)
         ordered = sorted(methods, key=lambda name: name != "__init__")  # attributes come from __init__
-        names = {cls.__name__: cls, **(frame_names or {})}
+        names = dict(frame_names or {})
+        names.setdefault(cls.__name__, cls)
         definitions = [_definitions.definition_of(methods[name], name, names) for name in ordered]
         _C._jit_define(type_.qualified_name(), definitions, type_, None)
     except BaseException:

@@ -183,7 +183,7 @@ def _container_keys(module):
 
 
 def _identity(thing):
-    return tuple(p if isinstance(p, (str, int, float, bool, type(None))) else id(p) for p in thing)
+    return tuple(_identity(p) if isinstance(p, tuple) else p if isinstance(p, (str, int, float, bool)) else id(p) for p in thing)
 
 
 # Inference ------------------------------------------------------------------------------------------------------------

@@ -96,11 +96,14 @@ def _defaults_of(function):
 def definition_of(function, name=None, names=None):
     """What `_C._jit_define` takes for one function. `names` are seen besides its own."""
     function = inspect.unwrap(function)
+    if function.__name__ == "<lambda>":
+        raise RuntimeError(f"Expected a single top-level function: {inspect.getsourcefile(function)}:{function.__code__.co_firstlineno}")
     lookup = closure_names(function, names)
     types = _types_of(function, lookup)
     defaults = _defaults_of(function)
     source = SourceOf(function)
     if _marks.is_unused(function):
+        types.setdefault("return", _C.TensorType.get())
         return (_unused_text(function), source.filename, source.line, _Resolver(lookup), defaults, types, name or function.__name__)
     return (source.text, source.filename, source.line, _Resolver(lookup), defaults, types, name or function.__name__)
 

@@ -1,6 +1,9 @@
 """`no_grad` and `enable_grad` as classes of scripts."""
 
+from typing import Any
+
 import cresset
+from cresset import _C
 
 
 class no_grad:
@@ -9,10 +12,10 @@ class no_grad:
 
     def __enter__(self):
         self.before = cresset.is_grad_enabled()
-        cresset.set_grad_enabled(False)
+        _C._set_grad_enabled(False)
 
-    def __exit__(self, type: object, value: object, traceback: object):
-        cresset.set_grad_enabled(self.before)
+    def __exit__(self, type: Any, value: Any, traceback: Any):
+        _C._set_grad_enabled(self.before)
 
 
 class enable_grad:
@@ -21,7 +24,7 @@ class enable_grad:
 
     def __enter__(self):
         self.before = cresset.is_grad_enabled()
-        cresset.set_grad_enabled(True)
+        _C._set_grad_enabled(True)
 
-    def __exit__(self, type: object, value: object, traceback: object):
-        cresset.set_grad_enabled(self.before)
+    def __exit__(self, type: Any, value: Any, traceback: Any):
+        _C._set_grad_enabled(self.before)

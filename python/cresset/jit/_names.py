@@ -2,6 +2,7 @@
 
     ("native", name)                     a word of the language: len, range, int, annotate, math
     ("operator", kind)                   an operator by kind, "aten::relu"
+    ("overloads", packet, kind)          the same with its overloads as attributes
     ("function", f)                      a compiled function
     ("class", type, class, defaults)     a class, enum or named tuple; static methods are looked up on the Python class
     ("type", type)                       a type that is no class
@@ -60,13 +61,17 @@ def thing_of(obj, name="", constant=False):
     if isinstance(obj, enum.Enum):
         return ("constant", obj, type_of_value(obj))
     if isinstance(obj, cresset._ops.OpOverloadPacket):
-        return ("operator", obj._qualified_op_name)
-    if isinstance(obj, cresset.OpOverload if hasattr(cresset, "OpOverload") else _C.OpOverload):
+        return ("overloads", obj, obj._qualified_op_name)
+    if isinstance(obj, _C.OpOverload):
         return ("operator", obj.name().partition(".")[0])
+    if isinstance(getattr(obj, "_opoverload", None), _C.OpOverload):  # made by custom_op
+        return ("operator", obj._opoverload.name().partition(".")[0])
     if isinstance(obj, cresset._classes._CustomClass):
-        return ("class", _C._jit_parse_type(obj._qualified_name), None, {})
+        return ("class", _C._jit_custom_class_type(obj._qualified_name), None, {})
     if inspect.isclass(obj):
         return _class_thing(obj, name)
+    if getattr(obj, "__module__", None) == "typing" and not typing.get_args(obj):
+        return ("native", getattr(obj, "_name", None) or name)
     if typing.get_origin(obj) is not None:
         try:
             return ("type", type_of_annotation(obj))
@@ -82,8 +87,6 @@ def thing_of(obj, name="", constant=False):
         return _function_thing(obj)
     if constant and isinstance(obj, tuple):
         return ("tuple", tuple(thing_of(v, name, True) for v in obj))
-    if getattr(obj, "__module__", None) == "typing":
-        return ("native", getattr(obj, "_name", None) or name)
     return ("error", _global_value_error(obj))
 
 
@@ -95,10 +98,10 @@ def _module_error(obj, name):
 
 
 def _class_thing(cls, name):
-    if cls.__module__ == "builtins":
+    if cls.__module__ == "builtins" or cls is _C.Future:
         return ("native", cls.__name__)
-    if cls is cresset.Tensor or cls is cresset.device or cls is cresset.Size:
-        return ("type", type_of_annotation(cls)) if cls is not cresset.device else ("native", "device")
+    if cls in (cresset.Tensor, cresset.device, cresset.Size, cresset.dtype, cresset.Generator):
+        return ("type", type_of_annotation(cls))
     if issubclass(cls, cresset.nn.Module) and not _marks.is_interface(cls):
         return ("error", f"Cannot instantiate class '{cls.__name__}' in a script function")
     if issubclass(cls, BaseException):
@@ -119,7 +122,7 @@ def _builtin_thing(obj):
     module = getattr(obj, "__module__", None)
     if module in ("builtins", "math"):
         return ("native", obj.__name__) if module == "builtins" else ("operator", f"aten::{obj.__name__}")
-    kind = _kind_named(obj.__name__)
+    kind = _kind_named(obj.__name__) or _kind_named(obj.__name__.lstrip("_"))
     return ("operator", kind) if kind and str(module).startswith("cresset") else ("error", f"Python builtin {obj} is currently not supported in Torchscript")
 
 
@@ -146,6 +149,8 @@ def _function_thing(obj):
             return ("operator", kind)
     if isinstance(replacement, str):
         return ("operator", replacement)
+    if obj in _state.compiling:
+        return ("error", f"function '{obj.__name__}' is called recursively. Recursive calls are not supported")
     from ._script import script_function
 
     return ("function", script_function(obj))

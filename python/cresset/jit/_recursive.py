@@ -257,7 +257,8 @@ def script_module(module):
     if prepare is not None:
         module = prepare()
     concrete = concrete_type(module)
-    return wrap_module(_create(module, concrete, {}), concrete)
+    faces = {}  # of what is made, while it is made
+    return wrap_module(_create(module, concrete, faces), concrete)
 
 
 def _create(module, concrete, memo):

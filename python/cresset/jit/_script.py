@@ -62,7 +62,7 @@ def _script_class(cls):
     frame = inspect.currentframe().f_back.f_back
     while frame is not None and not names:
         if frame.f_globals.get("__name__", "").partition(".")[0] != "cresset":
-            names = {**frame.f_locals}
+            names = dict(frame.f_locals)
         frame = frame.f_back
     _classes.script_class(cls, names)
     return cls
@@ -80,9 +80,6 @@ def script_function(function):
         raise RuntimeError(f"Python builtin {function} is currently not supported in Torchscript")
     if function in _state.compiling:
         raise RuntimeError(f"function '{function.__name__}' is called recursively. Recursive calls are not supported")
-    if function.__name__ == "<lambda>":
-        source = inspect.getsourcefile(function)
-        raise RuntimeError(f"Expected a single top-level function: {source}:{function.__code__.co_firstlineno}")
     name = _C._jit_mangled(_classes.qualified_name(function))
     prefix, _, own = name.rpartition(".")
     _state.compiling.append(function)

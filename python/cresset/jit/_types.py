@@ -62,7 +62,7 @@ def type_of_annotation(annotation, evaluate=None):
         return _class(annotation)
     qualified_name = getattr(annotation, "_qualified_name", None)  # a C++ class of an extension
     if isinstance(qualified_name, str):
-        return _C._jit_parse_type(qualified_name)
+        return _C._jit_custom_class_type(qualified_name)
     raise UnknownType(f"Unknown type name '{_name(annotation)}'")
 
 
@@ -153,7 +153,7 @@ def type_of_value(value, depth=0):
     if isinstance(value, _C.ScriptModule):
         return value._type()
     if isinstance(value, cresset.ScriptObject):
-        return _C._jit_parse_type(value._type())
+        return _C._jit_custom_class_type(value._type())
     if isinstance(value, _C.ScriptFunction):
         return _C.FunctionType(value.qualified_name)
     from . import _classes

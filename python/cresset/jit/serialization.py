@@ -48,6 +48,6 @@ def load(f, map_location=None, _extra_files=None, _restore_shapes=False):
 
     The values of the dict `_extra_files` are replaced by the contents (bytes) of the files of those names.
     """
-    from cresset.jit._script import wrap_module  # the package is complete by now
+    from cresset.jit._recursive import wrap_module  # which imports this package
 
     return wrap_module(load_object(f, map_location, _extra_files))

@@ -113,7 +113,8 @@ class ArchiveWriter {
   void storage(const std::string& name, const Tensor& t) {
     const auto elements = static_cast<int64_t>(t.storage().nbytes() / t.itemsize());
     const NoGradGuard no_grad;
-    Tensor all(make_intrusive<TensorImpl>(t.storage(), t.key_set(), t.scalar_type(), std::vector<int64_t>{elements}, std::vector<int64_t>{1}, 0));
+    Tensor all(
+        make_intrusive<TensorImpl>(t.storage(), t.key_set(), t.scalar_type(), std::vector<int64_t>{elements}, std::vector<int64_t>{1}, 0));
     if (!t.device().is_cpu()) all = all.to(TensorOptions().device(kCPU));
     add(name, {static_cast<const char*>(all.const_data_ptr()), all.nbytes()});
   }
@@ -197,7 +198,9 @@ void save(const Module& module, const std::string& path, const ExtraFilesMap& ex
   write_file(path, [&](std::ostream& out) { ArchiveWriter(out, archive_name(path)).run(module, extra_files); });
 }
 void save(const Function& function, std::ostream& out, const ExtraFilesMap& extra_files) { save(as_module(function), out, extra_files); }
-void save(const Function& function, const std::string& path, const ExtraFilesMap& extra_files) { save(as_module(function), path, extra_files); }
+void save(const Function& function, const std::string& path, const ExtraFilesMap& extra_files) {
+  save(as_module(function), path, extra_files);
+}
 
 void Module::save(const std::string& path) const { jit::save(*this, path); }
 

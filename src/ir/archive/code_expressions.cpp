@@ -10,7 +10,8 @@ namespace cresset::jit {
 
 bool is_identifier(std::string_view name) {
   const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
-  return !name.empty() && letter(name[0]) && std::all_of(name.begin(), name.end(), [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
+  return !name.empty() && letter(name[0]) &&
+         std::all_of(name.begin(), name.end(), [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
 }
 
 namespace {
@@ -58,11 +59,17 @@ bool says_element_type(const TypePtr& element, const std::vector<TypePtr>& membe
 struct Word {
   const char *kind, *word;
 };
-constexpr Word kCasts[] = {{"aten::Bool", "bool"},         {"aten::Complex", "complex"}, {"aten::Float", "float"},
-                           {"aten::Int", "int"},           {"aten::str", "str"},         {"prim::Print", "print"},
+constexpr Word kCasts[] = {{"aten::Bool", "bool"},
+                           {"aten::Complex", "complex"},
+                           {"aten::Float", "float"},
+                           {"aten::Int", "int"},
+                           {"aten::str", "str"},
+                           {"prim::Print", "print"},
                            {"prim::unchecked_unwrap_optional", "unchecked_unwrap_optional"}};
-constexpr Word kImplicitCasts[] = {
-    {"aten::ComplexImplicit", "complex"}, {"aten::FloatImplicit", "float"}, {"aten::IntImplicit", "int"}, {"aten::ScalarImplicit", "number"}};
+constexpr Word kImplicitCasts[] = {{"aten::ComplexImplicit", "complex"},
+                                   {"aten::FloatImplicit", "float"},
+                                   {"aten::IntImplicit", "int"},
+                                   {"aten::ScalarImplicit", "number"}};
 constexpr Word kFields[] = {{"prim::EnumName", "name"}, {"prim::EnumValue", "value"}};
 
 template <std::size_t N>
@@ -156,8 +163,7 @@ std::string expression_text(const Node& n, const std::vector<std::string>& input
     case prim::ListUnpack:
     case prim::TupleUnpack: return inputs.at(0);
     case prim::TupleIndex: return operand(inputs.at(0)) + "[" + inputs.at(1) + "]";
-    case prim::TupleSlice:
-      return operand(inputs.at(0)) + "[" + std::to_string(n.i(attr::beg)) + ":" + std::to_string(n.i(attr::end)) + "]";
+    case prim::TupleSlice: return operand(inputs.at(0)) + "[" + std::to_string(n.i(attr::beg)) + ":" + std::to_string(n.i(attr::end)) + "]";
     case aten::__getitem__: return (is_identifier(inputs.at(0)) ? inputs[0] : operand(inputs[0])) + "[" + inputs.at(1) + "]";
     case prim::GetAttr: return attribute_text(inputs.at(0), n.s(attr::name));
     case prim::CallMethod: return call_text(operand(inputs.at(0)) + "." + n.s(attr::name), inputs);

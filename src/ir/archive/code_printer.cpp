@@ -24,14 +24,13 @@ constexpr const char* kReserved[] = {
     "print", "range", "str", "torch", "unchecked_cast", "unchecked_unwrap_optional", "uninitialized"};
 
 bool is_constant(const Node* n) { return n->kind() == prim::Constant; }
+bool is_function(const Node* n) { return is_constant(n) && n->output()->type()->kind == TypeKind::Function; }
 
 // "_12" is the name of a value without one.
 bool is_meaningful(const std::string& name) {
   return !name.empty() && !(name[0] == '_' && std::all_of(name.begin() + 1, name.end(), [](unsigned char c) { return std::isdigit(c); }));
 }
-bool has_own_name(const Value* v) {
-  return v->node()->kind() == prim::GetAttr || (v->hasDebugName() && is_meaningful(v->debugNameBase()));
-}
+bool has_own_name(const Value* v) { return v->node()->kind() == prim::GetAttr || (v->hasDebugName() && is_meaningful(v->debugNameBase())); }
 
 std::string valid_identifier(const std::string& name) {
   std::string out;
@@ -75,6 +74,7 @@ class InlineValues {
       case prim::CreateObject:
       case prim::Enter:
       case prim::Exit:
+      case prim::Param:
       case prim::ListUnpack:
       case prim::TupleUnpack:
       case prim::Uninitialized:
@@ -197,14 +197,18 @@ class FunctionPrinter {
     CRESSET_CHECK(level_ < kDeepestBlock, "archive: the code nests more than ", kDeepestBlock, " blocks deep.");
     const std::size_t before = text_.size();
     std::vector<std::pair<const Value*, std::size_t>> contexts;  // of `with`: the object, the text's size behind the header
+    for (const Node* n : b->nodes())
+      if (is_function(n)) constant(n);
     for (const Node* n : b->nodes()) {
+      if (is_function(n)) continue;
       if (n->kind() == prim::Enter) {
         const std::string object = operand_texts(n->inputs())[0];
         statement("with " + object + (n->output()->hasUses() ? " as " + name_value(n->output()) : "") + ":");
         ++level_;
         contexts.emplace_back(n->input(0), text_.size());
       } else if (n->kind() == prim::Exit) {
-        CRESSET_CHECK(!contexts.empty() && contexts.back().first == n->input(0), "archive: the blocks of `with` statements are not nested.");
+        CRESSET_CHECK(!contexts.empty() && contexts.back().first == n->input(0),
+                      "archive: the blocks of `with` statements are not nested.");
         if (contexts.back().second == text_.size()) statement("pass");
         --level_;
         contexts.pop_back();
@@ -275,9 +279,11 @@ class FunctionPrinter {
     // The reader unifies the types of the arms; where that does not give the right type the first arm says it.
     std::vector<bool> annotate;
     for (std::size_t i = 0; i < n->outputs().size(); ++i) {
-      const TypePtr &type = n->output(i)->type(), &first = n->blocks()[0]->outputs()[i]->type(), &second = n->blocks()[1]->outputs()[i]->type();
+      const TypePtr &type = n->output(i)->type(), &first = n->blocks()[0]->outputs()[i]->type(),
+                    &second = n->blocks()[1]->outputs()[i]->type();
       const TypePtr unified = unify_types(first, second);
-      annotate.push_back(n->outputs().size() == 1 ? type->kind == TypeKind::Optional && !(*first == *type) : !unified || !(*unified == *type));
+      annotate.push_back(n->outputs().size() == 1 ? type->kind == TypeKind::Optional && !(*first == *type && *second == *type)
+                                                  : !unified || !(*unified == *type));
     }
     statement("if " + condition + ":");
     for (std::size_t arm = 0; arm < 2; ++arm) {
@@ -353,7 +359,8 @@ class FunctionPrinter {
 
   void header(const Function& f, const Graph& graph, bool self_type) {
     const FunctionSchema& schema = f.getSchema();
-    CRESSET_CHECK(schema.arguments().size() == graph.inputs().size(), "archive: the schema of '", f.qualname(), "' does not fit its graph.");
+    CRESSET_CHECK(schema.arguments().size() == graph.inputs().size(), "archive: the schema of '", f.qualname(),
+                  "' does not fit its graph.");
     std::string line = "def " + f.name() + "(";
     for (std::size_t i = 0; i < graph.inputs().size(); ++i) {
       const Argument& a = schema.arguments()[i];
@@ -432,7 +439,8 @@ void CodePrinter::class_type(const ClassType& type) {
     const std::string annotation = annotation_text(a.type, names_);
     line(is_identifier(a.name) ? a.name + " : " + annotation : "__annotations__[\"" + a.name + "\"] = " + annotation);
   }
-  for (const auto& [name, value] : type.constants()) line(name + " : Final[" + annotation_text(value.type(), names_) + "] = " + constant(value));
+  for (const auto& [name, value] : type.constants())
+    line(name + " : Final[" + annotation_text(value.type(), names_) + "] = " + constant(value));
   for (const Function* m : type.methods()) FunctionPrinter(names_, constants_, text_, ranges_, next_suffix_, 1).run(*m, true);
 }
 

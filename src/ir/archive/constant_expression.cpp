@@ -31,7 +31,8 @@ class Evaluator {
       case ExprKind::Tuple: {
         std::vector<IValue> members;
         for (std::size_t i = 0; i < e.parts.size(); ++i)
-          members.push_back(value(*e.parts[i], type && type->kind == TypeKind::Tuple && i < type->contained.size() ? type->contained[i] : nullptr));
+          members.push_back(
+              value(*e.parts[i], type && type->kind == TypeKind::Tuple && i < type->contained.size() ? type->contained[i] : nullptr));
         return IValue(make_intrusive<ivalue::TupleImpl>(std::move(members)));
       }
       case ExprKind::List: {
@@ -41,7 +42,8 @@ class Evaluator {
       }
       case ExprKind::Dict: {
         auto dict = make_intrusive<ivalue::DictImpl>();
-        for (std::size_t i = 0; i + 1 < e.parts.size(); i += 2) dict->items.emplace_back(value(*e.parts[i], nullptr), value(*e.parts[i + 1], nullptr));
+        for (std::size_t i = 0; i + 1 < e.parts.size(); i += 2)
+          dict->items.emplace_back(value(*e.parts[i], nullptr), value(*e.parts[i + 1], nullptr));
         return IValue(std::move(dict));
       }
       case ExprKind::Call: return call(e);

@@ -76,7 +76,9 @@ class Pickler {
     out_ += code;
     put();
   }
-  void global(const std::string& module, const std::string& name) { memoized("c" + module + "\n" + name, "c" + module + "\n" + name + "\n"); }
+  void global(const std::string& module, const std::string& name) {
+    memoized("c" + module + "\n" + name, "c" + module + "\n" + name + "\n");
+  }
   void text(const std::string& s) {
     CRESSET_CHECK(s.size() <= std::numeric_limits<uint32_t>::max(), "archive: ", path_, " is a string of more than 4 GiB.");
     std::string code = "X";
@@ -180,7 +182,8 @@ void Pickler::value(const IValue& v, const TypePtr& type) {
     case IValue::Tag::Tuple: {
       const auto& members = v.toTupleElements();
       const bool typed = type && type->kind == TypeKind::Tuple && type->contained.size() == members.size();
-      tuple(members.size(), [&](std::size_t i) { member(members[i], typed ? type->contained[i] : nullptr, "[" + std::to_string(i) + "]"); });
+      tuple(members.size(),
+            [&](std::size_t i) { member(members[i], typed ? type->contained[i] : nullptr, "[" + std::to_string(i) + "]"); });
       break;
     }
     case IValue::Tag::Enum: {

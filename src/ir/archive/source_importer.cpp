@@ -101,7 +101,8 @@ const SourceImporter::Item* SourceImporter::find_item(const std::string& qualifi
     const auto file = packages_[package] = text ? parse_source(text) : std::make_shared<SourceFile>();
     for (const Item& item : file->items) {
       const std::string* item_name = item.function ? &item.function->name : item.type ? &item.type->name : nullptr;
-      if (item_name) CRESSET_CHECK(items_[package].emplace(*item_name, &item).second, "archive: '", package, ".", *item_name, "' is defined twice.");
+      if (item_name)
+        CRESSET_CHECK(items_[package].emplace(*item_name, &item).second, "archive: '", package, ".", *item_name, "' is defined twice.");
     }
   }
   const auto& names = items_[package];
@@ -135,7 +136,8 @@ Definition SourceImporter::definition(const std::shared_ptr<const FunctionDefini
   d.tree = f;
   d.resolver = shared_from_this();
   for (const Parameter& p : f->parameters)
-    if (p.default_value) d.defaults.emplace(p.name, constant(p.default_value, p.annotation ? type_of_annotation(p.annotation, this) : nullptr));
+    if (p.default_value)
+      d.defaults.emplace(p.name, constant(p.default_value, p.annotation ? type_of_annotation(p.annotation, this) : nullptr));
   return d;
 }
 
@@ -220,7 +222,8 @@ TypePtr SourceImporter::define_interface(const std::string& qualified, const Cla
 TypePtr SourceImporter::define_enum(const std::string& qualified, const ClassDefinition& c) {
   std::vector<std::pair<std::string, IValue>> values;
   for (const StmtPtr& s : c.assignments) {
-    if (s->targets.size() != 1 || s->targets[0]->kind != ExprKind::Name || !s->value) script_error(s->range, "archive: an enumerator was expected here");
+    if (s->targets.size() != 1 || s->targets[0]->kind != ExprKind::Name || !s->value)
+      script_error(s->range, "archive: an enumerator was expected here");
     values.emplace_back(s->targets[0]->text, constant(s->value, nullptr));
   }
   if (values.empty()) script_error(c.range, "archive: the enum '" + qualified + "' has no values");

@@ -22,9 +22,17 @@ struct StorageName {
   ScalarType type;
 };
 constexpr StorageName kStorages[] = {
-    {"BFloat16Storage", kBFloat16},           {"BoolStorage", kBool},     {"ByteStorage", kByte},   {"CharStorage", kChar},
-    {"ComplexDoubleStorage", kComplexDouble}, {"ComplexFloatStorage", kComplexFloat}, {"DoubleStorage", kDouble},
-    {"FloatStorage", kFloat},                 {"HalfStorage", kHalf},     {"IntStorage", kInt},     {"LongStorage", kLong},
+    {"BFloat16Storage", kBFloat16},
+    {"BoolStorage", kBool},
+    {"ByteStorage", kByte},
+    {"CharStorage", kChar},
+    {"ComplexDoubleStorage", kComplexDouble},
+    {"ComplexFloatStorage", kComplexFloat},
+    {"DoubleStorage", kDouble},
+    {"FloatStorage", kFloat},
+    {"HalfStorage", kHalf},
+    {"IntStorage", kInt},
+    {"LongStorage", kLong},
     {"ShortStorage", kShort},
 };
 constexpr const char* kQuantized[] = {"QInt8Storage", "QUInt8Storage", "QInt32Storage", "QUInt4x2Storage", "QUInt2x4Storage"};
@@ -317,7 +325,8 @@ IValue Machine::global(const std::string& module, const std::string& name) {
   if (module == "torch") {
     for (const StorageName& s : kStorages)
       if (name == s.name) return capsule<StorageType>(s.type);
-    for (const char* q : kQuantized) CRESSET_CHECK_NOT_IMPLEMENTED(name != q, "archive: ", name_, " has quantized tensors, which are not supported.");
+    for (const char* q : kQuantized)
+      CRESSET_CHECK_NOT_IMPLEMENTED(name != q, "archive: ", name_, " has quantized tensors, which are not supported.");
   }
   CRESSET_CHECK_NOT_IMPLEMENTED(module != "torch._utils" || name != "_rebuild_qtensor", "archive: ", name_,
                                 " has quantized tensors, which are not supported.");
@@ -533,9 +542,7 @@ IValue Machine::run() {
 
 }  // namespace
 
-IValue unpickle(std::string_view bytes, const std::string& name, const UnpicklerHooks& hooks) {
-  return Machine(bytes, name, hooks).run();
-}
+IValue unpickle(std::string_view bytes, const std::string& name, const UnpicklerHooks& hooks) { return Machine(bytes, name, hooks).run(); }
 
 // Static types nest less deep than the type reader's bound, and so does the recursion.
 bool restore_type(const IValue& v, const TypePtr& type) {

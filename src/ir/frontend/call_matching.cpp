@@ -8,7 +8,7 @@
 namespace cresset::jit {
 namespace {
 
-enum class Conversion { None, TupleToList, Repeat, Collect, ToInt, ToFloat, ToComplex, ToScalar, ToDevice, Default };
+enum class Conversion { None, TupleToList, Repeat, Collect, ToInt, ToFloat, ToComplex, ToScalar, ToDevice, Retype, Default };
 
 struct Planned {
   Conversion how = Conversion::None;
@@ -42,6 +42,12 @@ TypePtr list_of_tuple(const TypePtr& list, const Type& tuple) {
   return list_of(plain ? plain : element);
 }
 
+// [] or {} that nobody has seen yet: it takes the type that is asked for.
+bool is_empty_display(const Value& v) {
+  const Symbol kind = v.node()->kind();
+  return (kind == prim::ListConstruct || kind == prim::DictConstruct) && v.node()->inputs().empty() && !v.hasUses();
+}
+
 class Planner {
  public:
   Planner(const FunctionSchema& schema, bool convert) : schema_(schema), convert_(convert) {}
@@ -66,7 +72,7 @@ class Planner {
       }
       if (!formal.kwarg_only && next < positional.size()) {
         if (given) return refuse("Keyword argument " + formal.name + " specified twice.");
-        if (collects(formals, i, positional, next)) {
+        if (convert_ && collects(formals, i, positional, next)) {
           Planned p;
           p.how = Conversion::Collect;
           p.values.assign(positional.begin() + static_cast<std::ptrdiff_t>(next), positional.end());
@@ -117,6 +123,8 @@ class Planner {
     if (!last || type->kind != TypeKind::List || (formal.N && positional.size() - next == 1) || type->element()->kind == TypeKind::Var ||
         type->element()->kind == TypeKind::Any)
       return false;
+    // A single number may be meant for another overload: hsplit(x, 2) is not hsplit(x, [2]).
+    if (!convert_ && positional.size() - next == 1 && !schema_.overload_name().empty()) return false;
     TypeVariables free;
     if (match_type(formal.type, positional[next]->type(), free)) return false;
     return std::all_of(positional.begin() + static_cast<std::ptrdiff_t>(next), positional.end(), [&](const Value* v) {
@@ -130,7 +138,10 @@ class Planner {
     const TypePtr& actual = v->type();
     const TypePtr& wanted = without_optional(formal.type);
     TypePtr as = actual;
-    if (wanted->kind == TypeKind::List && actual->kind == TypeKind::Tuple) {
+    if (is_empty_display(*v) && wanted->kind == actual->kind && value_type_of(wanted, variables_)) {
+      p.how = Conversion::Retype;
+      p.type = as = value_type_of(wanted, variables_);
+    } else if (wanted->kind == TypeKind::List && actual->kind == TypeKind::Tuple) {
       if (TypePtr list = list_of_tuple(wanted, *actual)) {
         p.how = Conversion::TupleToList;
         p.type = as = list;
@@ -188,6 +199,7 @@ Value* emit(const SourceRange& range, Graph& g, const Planned& p, const Argument
   Value* v = p.values.empty() ? nullptr : p.values[0];
   switch (p.how) {
     case Conversion::None: return v;
+    case Conversion::Retype: return v->setType(p.type);
     case Conversion::Collect: return made_list(range, g, p.type, p.values);
     case Conversion::Repeat: return made_list(range, g, p.type, std::vector<Value*>(p.N, v));
     case Conversion::TupleToList: {
@@ -219,10 +231,17 @@ std::vector<Value*> emit_all(const SourceRange& range, Graph& g, const std::vect
   return out;
 }
 
-// Several results are a tuple, none is None.
-Value* packed(Graph& g, const std::vector<Value*>& results, const SourceRange& range) {
+// Several results are a tuple, with the names that the schema gives them (torch.max(x, 1).values); none is None.
+Value* packed(Graph& g, const std::vector<Value*>& results, const FunctionSchema& schema, const SourceRange& range) {
   if (results.size() == 1) return results[0];
-  Node* n = g.insertNode(results.empty() ? g.createNone() : g.createTuple(results));
+  std::vector<std::string> names;
+  std::vector<TypePtr> types;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    types.push_back(results[i]->type());
+    if (!schema.returns()[i].name.empty()) names.push_back(schema.returns()[i].name);
+  }
+  const TypePtr named = !names.empty() && names.size() == types.size() ? named_tuple_of("", std::move(names), std::move(types)) : nullptr;
+  Node* n = g.insertNode(results.empty() ? g.createNone() : g.createTuple(results, named));
   n->setSourceRange(range);
   return n->output();
 }
@@ -235,7 +254,7 @@ Value* emit_call(const SourceRange& range, Graph& g, Symbol kind, const Function
     TypePtr type = value_type_of(r.type, variables);
     n->addOutput()->setType(type ? std::move(type) : basic_type(TypeKind::Any));
   }
-  return packed(g, n->outputs(), range);
+  return packed(g, n->outputs(), schema, range);
 }
 
 std::string indented(const std::string& text) {
@@ -299,13 +318,20 @@ Value* emit_reflected(const SourceRange& range, Graph& g, Symbol kind, const std
   return emit_operator(range, g, {Symbol::aten(row->op)}, std::move(swapped));
 }
 
-// The dispatcher's overloads go first: they are what the operator is known for.
+// The dispatcher's overloads go first: they are what the operator is known for. The one without a name leads, the others follow by name,
+// so that the choice does not depend on the order of registration.
 std::vector<std::pair<Symbol, const Operator*>> candidates_of(const std::vector<Symbol>& kinds) {
   std::vector<std::pair<Symbol, const Operator*>> out;
   for (const bool dispatched : {true, false})
-    for (const Symbol kind : kinds)
+    for (const Symbol kind : kinds) {
+      const auto begin = static_cast<std::ptrdiff_t>(out.size());
       for (const Operator* op : operators_of(kind))
         if (op->handle().has_value() == dispatched) out.emplace_back(kind, op);
+      if (dispatched)
+        std::stable_sort(out.begin() + begin, out.end(), [](const auto& a, const auto& b) {
+          return a.second->schema().overload_name() < b.second->schema().overload_name();
+        });
+    }
   return out;
 }
 
@@ -313,6 +339,7 @@ std::vector<std::pair<Symbol, const Operator*>> candidates_of(const std::vector<
 
 Value* emit_operator(const SourceRange& range, Graph& g, std::vector<Symbol> kinds, std::vector<CallValue> args, Value* self) {
   if (kinds[0] == Symbol::aten("floordiv")) kinds.push_back(Symbol::aten("floor_divide"));  // x // y of tensors
+  for (Symbol& kind : kinds) kind = canonical_operator(kind);
   const auto candidates = candidates_of(kinds);
   if (candidates.empty())
     script_error(range, "Unknown builtin op: " + kinds[0].toQualString() + "." + similar_operators(kinds[0]) + "\n\nThe original call is");

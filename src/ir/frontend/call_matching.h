@@ -23,6 +23,8 @@ std::vector<Value*> match_schema(const SourceRange& range, Graph& g, const Funct
 /// A value as one of another type, as calls convert it (annotate, return values): tuples to lists, tensors to numbers, strings to devices.
 /// Null when that is impossible.
 Value* convert_to(const SourceRange& range, Graph& g, Value* v, const TypePtr& type, bool convert = true);
+/// The name under which graphs have an operator that has several ("aten::divide" is aten::div).
+Symbol canonical_operator(Symbol kind);
 /// Whether some overload of this kind takes a value of the type as its `self`.
 bool is_method_of(Symbol kind, const TypePtr& type);
 

@@ -179,7 +179,7 @@ void Emitter::with(const Stmt& s, std::size_t item) {
 // ---- comprehensions
 
 SugaredValuePtr Emitter::comprehension(const Expr& e, const TypePtr& hint) {
-  const bool is_list = e.kind == ExprKind::ListComp;
+  const bool is_list = e.kind != ExprKind::DictComp;
   Node* made =
       is_list ? graph().createList(TensorType::get(), {}) : graph().createDict(basic_type(TypeKind::String), TensorType::get(), {}, {});
   insert_node(m_, made, e.range);

@@ -3,6 +3,7 @@
 
 #include "ir/frontend/emitter.h"
 #include "ir/frontend/script_error.h"
+#include "ir/frontend/values.h"
 
 namespace cresset::jit {
 namespace {
@@ -32,14 +33,6 @@ constexpr std::array kBinary = {
     BinaryOperator{"!=", "aten::ne", "__ne__"},
 };
 
-// What a number on the left of a tensor is: the operator with the tensor first.
-constexpr std::pair<std::string_view, const char*> kMirrored[] = {
-    {"+", "aten::add"}, {"-", "aten::rsub"}, {"*", "aten::mul"}, {"<", "aten::gt"},      {"<=", "aten::ge"},     {">", "aten::lt"},
-    {">=", "aten::le"}, {"==", "aten::eq"},  {"!=", "aten::ne"}, {"&", "aten::__and__"}, {"|", "aten::__or__"}, {"^", "aten::__xor__"},
-};
-
-bool is_number(const TypePtr& t) { return t->is_subtype_of(*basic_type(TypeKind::Number)) || t->kind == TypeKind::Bool; }
-
 const BinaryOperator& binary_operator(const std::string& text) {
   for (const BinaryOperator& o : kBinary)
     if (text == o.text) return o;
@@ -53,7 +46,6 @@ std::string not_supported(ExprKind kind) {
     case ExprKind::Await: return "Await aren't supported";
     case ExprKind::Yield: return "Yield aren't supported";
     case ExprKind::Walrus: return "NamedExpr aren't supported";
-    case ExprKind::GeneratorExp: return "GeneratorExp aren't supported";
     case ExprKind::SetComp: return "SetComp aren't supported";
     case ExprKind::Starred: return "Starred expressions are only supported in calls and as targets";
     case ExprKind::Slice: return "slices are only supported inside of subscripts";
@@ -131,11 +123,12 @@ SugaredValuePtr Emitter::sugared(const ExprPtr& e, const TypePtr& hint) {
     case ExprKind::Conditional: return conditional(*e, hint);
     case ExprKind::Attribute: return sugared(e->parts[0])->attr(e->range, m_, e->text);
     case ExprKind::Subscript: return subscript(*e, hint);
-    case ExprKind::Call: return call(*e);
+    case ExprKind::Call: return call(*e, hint);
     case ExprKind::List: return list(*e, hint);
     case ExprKind::Tuple: return tuple(*e, hint);
     case ExprKind::Dict: return dict(*e, hint);
     case ExprKind::ListComp:
+    case ExprKind::GeneratorExp:  // as a list
     case ExprKind::DictComp: return comprehension(*e, hint);
     default: script_error(e->range, not_supported(e->kind));
   }
@@ -173,17 +166,6 @@ SugaredValuePtr Emitter::binary(const SourceRange& range, const std::string& op,
   Symbol kind = Symbol::fromQualString(o.op);
   const Value* left = a->plainValue();
   if (op == "%" && left && left->type()->kind == TypeKind::String) kind = Symbol::aten("percentFormat");
-  if (const Value* right = b->plainValue(); right && right->type()->kind == TypeKind::Tensor) {
-    const Value* number = graph_value(ra, a);
-    if (number && is_number(number->type())) {
-      for (const auto& [text, mirrored] : kMirrored)
-        if (op == text) return builtin_function(Symbol::fromQualString(mirrored))->call(range, m_, {{rb, b, {}}, {ra, a, {}}}, {}, 1);
-      if (op == "/") {
-        const SugaredValuePtr reciprocal = builtin_function(Symbol::aten("reciprocal"))->call(range, m_, {{rb, b, {}}}, {}, 1);
-        return builtin_function(Symbol::aten("mul"))->call(range, m_, {{rb, reciprocal, {}}, {ra, a, {}}}, {}, 1);
-      }
-    }
-  }
   return operation(range, kind, o.magic, a, ra, b, rb);
 }
 
@@ -191,15 +173,15 @@ SugaredValuePtr Emitter::unary(const ExprPtr& whole) {
   const Expr& e = *whole;
   if (e.text == "not") return simple_value(as_value(e.range, condition(whole)));
   const ExprPtr& part = e.parts[0];
-  if (part->kind == ExprKind::Constant && part->value.isScalar() && !part->value.isBool() && e.text != "~") {
-    const IValue& v = part->value;
+  if (part->kind == ExprKind::Constant && part->value.isScalar() && e.text != "~") {
+    const IValue v = part->value.isBool() ? IValue(int64_t{part->value.toBool()}) : part->value;
     if (e.text == "+") return simple_value(constant(v, e.range));
     if (v.isInt()) return simple_value(constant(IValue(static_cast<int64_t>(0 - static_cast<uint64_t>(v.toInt()))), e.range));
     if (v.isDouble()) return simple_value(constant(IValue(-v.toDouble()), e.range));
     return simple_value(constant(IValue(-v.toComplexDouble()), e.range));
   }
   const SugaredValuePtr v = sugared(part);
-  const char* op = e.text == "-" ? "aten::neg" : e.text == "+" ? "aten::pos" : "aten::bitwise_not";
+  const char* op = e.text == "-" ? "aten::neg" : e.text == "+" ? "aten::positive" : "aten::bitwise_not";
   const char* magic = e.text == "-" ? "__neg__" : e.text == "+" ? "__pos__" : "__invert__";
   const Value* plain = v->plainValue();
   if (plain && plain->type()->kind == TypeKind::Object && v->hasAttr(e.range, m_, magic))
@@ -300,7 +282,9 @@ SugaredValuePtr Emitter::dict(const Expr& e, const TypePtr& hint) {
       values.back() = converted(e.range, values.back(), element);
     } else {
       key = key ? unify_types(key, unshaped(keys.back()->type())) : unshaped(keys.back()->type());
-      if (!key) script_error(e.range, "Dict keys must contain only a single type");
+      if (!key)
+        script_error(e.parts[i]->range, "Dict keys must contain only a single type. Expected: " + keys[0]->type()->annotation_str() +
+                                            " but found " + keys.back()->type()->annotation_str() + " instead");
       element = element ? unify_types(element, unshaped(values.back()->type()), true) : unshaped(values.back()->type());
     }
     if (!keys.back()->type()->is_subtype_of(*key) || !values.back()->type()->is_subtype_of(*element))
@@ -348,7 +332,8 @@ SugaredValuePtr Emitter::format_string(const Expr& e) {
       }
       continue;
     }
-    if (!part->text.empty()) script_error(part->range, "f-strings with conversions or format specifications aren't supported");
+    if (!part->text.empty())
+      script_error(e.range, part->text[0] == '!' ? "Don't support conversion in JoinedStr" : "Don't support formatting in JoinedStr");
     text += "{}";
     values.push_back(value(part->parts[0]));
   }
@@ -374,9 +359,11 @@ std::vector<CallArgument> Emitter::arguments(const std::vector<ExprPtr>& parts, 
   return out;
 }
 
-SugaredValuePtr Emitter::call(const Expr& e) {
+SugaredValuePtr Emitter::call(const Expr& e, const TypePtr& hint) {
   if (is_isinstance(e)) return simple_value(as_value(e.range, isinstance(e)));
   const SugaredValuePtr callee = sugared(e.parts[0]);
+  if (hint && e.parts.size() == 1 && e.keywords.empty())
+    if (Value* list = emit_tolist(e.range, m_, *callee, hint)) return simple_value(list);
   std::vector<CallArgument> args, kwargs;
   if (callee->kind() == "special form annotate" && e.parts.size() == 3) {
     // The first argument is the type of the second.

@@ -1,6 +1,7 @@
 // Statements without blocks of their own.
 #include <cresset/ir/operator.h>
 
+#include "ir/frontend/closure.h"
 #include "ir/frontend/emitter.h"
 
 namespace cresset::jit {
@@ -65,6 +66,12 @@ void Emitter::statement(const Stmt& s) {
       for (const ExprPtr& target : s.targets) remove(*target);
       return;
     case StmtKind::With: with(s, 0); return;
+    case StmtKind::FunctionDef:
+      if (is_closure(*s.function)) {
+        names_.assign(s.range, s.function->name, closure_value(s.function, names_, definition_.resolver, m_));
+        return;
+      }
+      [[fallthrough]];
     default: script_error(s.range, not_supported(s.kind));
   }
 }
@@ -105,7 +112,7 @@ void Emitter::annotated_assignment(const Stmt& s) {
   if (target->kind == ExprKind::Name) {
     if (const Variable* known = names_.lookup(target->text); known && known->declared_in != &names_.top())
       script_error(target->range, "Attempting to declare and annotate the type of variable '" + target->text +
-                                      "' that is already defined in an outer block");
+                                      "' but it is already defined in an outer block");
   }
   Value* fitting = converted(s.value->range, plain, type);
   if (!fitting->type()->is_subtype_of(*type)) {
@@ -317,7 +324,7 @@ void Emitter::raise(const Stmt& s) {
     message = parts[0];
   } else {
     Value* all = parts.size() == 1 ? parts[0] : insert_node(m_, graph().createTuple(parts), s.range)->output();
-    message = builtin(s.range, aten::format, {constant(IValue("{}"), s.range), all})->asValue(s.range, m_);
+    message = builtin(s.range, Symbol::aten("str"), {all})->asValue(s.range, m_);
   }
   raise_exception(s.range, message, class_name);
 }
@@ -331,8 +338,7 @@ void Emitter::assertion(const Stmt& s) {
       return;
     }
     Value* text = value(s.message);
-    if (text->type()->kind != TypeKind::String)
-      text = builtin(s.range, aten::format, {constant(IValue("{}"), s.range), text})->asValue(s.range, m_);
+    if (text->type()->kind != TypeKind::String) text = builtin(s.range, Symbol::aten("str"), {text})->asValue(s.range, m_);
     const auto known = constant_as<std::string>(text);
     Value* whole = known ? constant(IValue(heading + *known), s.range)
                          : builtin(s.range, Symbol::aten("add"), {constant(IValue(heading), s.range), text})->asValue(s.range, m_);

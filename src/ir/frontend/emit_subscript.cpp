@@ -177,7 +177,7 @@ void Emitter::assign_subscript(const Expr& target, Value* v, const SourceRange& 
     return;
   }
   if (target.parts.size() == 2 && target.parts[1]->kind == ExprKind::Slice)
-    script_error(target.range, "Assignment to slices of values of type '" + container->type()->annotation_str() + "' is not supported");
+    script_error(target.range, "Sliced expression not yet supported for subscripted assignment. Assign the elements");
   const SugaredValuePtr index = target.parts.size() == 2 ? sugared(target.parts[1]) : tuple_of_indices(target);
   if (container->type()->kind == TypeKind::Object) {
     base->attr(range, m_, "__setitem__")->call(range, m_, {{range, index, {}}, {range, simple_value(v), {}}}, {}, 0);

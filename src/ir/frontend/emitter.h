@@ -88,7 +88,7 @@ class Emitter {
   SugaredValuePtr dict(const Expr& e, const TypePtr& hint);
   SugaredValuePtr tuple(const Expr& e, const TypePtr& hint);
   SugaredValuePtr format_string(const Expr& e);
-  SugaredValuePtr call(const Expr& e);
+  SugaredValuePtr call(const Expr& e, const TypePtr& hint);
   bool is_isinstance(const Expr& e) const;
   std::vector<CallArgument> arguments(const std::vector<ExprPtr>& parts, std::size_t begin);
   /// An operator or a method of a class by its magic name.

@@ -65,7 +65,8 @@ void Environment::store(const SourceRange& range, const std::string& slot, Value
 void Environment::declare(const SourceRange& range, const std::string& name, TypePtr type) {
   const Variable* known = lookup(name);
   if (known && known->declared_in != &top())
-    script_error(range, "Attempting to declare and annotate the type of variable '" + name + "' that is already defined in an outer block");
+    script_error(range,
+                 "Attempting to declare and annotate the type of variable '" + name + "' but it is already defined in an outer block");
   top().errors.erase(name);
   top().variables[name] = Variable{nullptr, nullptr, std::move(type), &top(), known ? known->slot : name};
 }

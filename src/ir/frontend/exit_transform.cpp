@@ -33,77 +33,95 @@ class Exits {
   }
 
  private:
-  Way block(Block* b, Region& r) { return ways_[b] = nodes(b, b->param_node()->next(), r); }
+  Way block(Block* b, Region& r) { return ways_[b] = nodes(b, r); }
 
-  // From this node to the end of its block.
-  Way nodes(Block* b, Node* n, Region& r) {
-    if (++depth_ > kMaximumDepth)
-      script_error(n->sourceRange(), "too many early exits in a row: they nest deeper than " + std::to_string(kMaximumDepth) + " blocks");
-    const Way way = nodes_within(b, n, r);
-    --depth_;
-    return way;
-  }
-
-  Way nodes_within(Block* b, Node* n, Region& r) {
-    for (Node* next; n != b->return_node(); n = next) {
+  // First the ends of the paths, from front to back; then, from back to front, what follows a branch that may have left goes into it, so
+  // that each node moves once.
+  Way nodes(Block* b, Region& r) {
+    Way way = Way::Falls;
+    std::vector<Node*> leaving;           // branches that some paths leave
+    std::vector<std::size_t> heights{0};  // of what stands in front of the first one, behind it, behind the second, …
+    for (Node *n = b->param_node()->next(), *next; n != b->return_node(); n = next) {
       next = n->next();
+      Node* branch = nullptr;
       switch (n->kind()) {
         case prim::ReturnStmt:
         case prim::BreakStmt:
-        case prim::ContinueStmt: return exit(b, n, r);
-        case prim::RaiseException: remove_from(b, next); return Way::Raises;
+        case prim::ContinueStmt: way = exit(n, r); break;
+        case prim::RaiseException: way = Way::Raises; break;
         case prim::If: {
-          const Way a = block(n->blocks()[0], r), c = block(n->blocks()[1], r);
-          if (!exits(a) && !exits(c)) {
-            if (falls(a) || falls(c)) continue;
-            remove_from(b, next);
-            return Way::Raises;
-          }
-          return behind_branch(b, n, a, c, r);
+          const Way arms = joined(block(n->blocks()[0], r), block(n->blocks()[1], r));
+          if (arms == Way::Some) branch = n;
+          if (!falls(arms)) way = arms;
+          heights.back() = std::max(heights.back(), height_of(n));
+          break;
         }
         case prim::Loop:
-          loop(n, r);
-          next = n->next();
+          branch = loop(n, r);
+          heights.back() = std::max(heights.back(), height_of(n));
           break;
         default:
-          if (n->kind() == with_kind()) return with(b, n, r);
+          if (n->kind() != with_kind()) break;
+          const Way inner = with(n, r, heights.back());
+          if (inner == Way::Some) branch = guard(next, r);
+          if (!falls(inner)) way = inner;
+      }
+      if (branch) {
+        leaving.push_back(branch);
+        heights.push_back(0);
+      }
+      if (!falls(way)) {
+        remove_from(b, next);
+        break;
       }
     }
-    return Way::Falls;
+    std::size_t height = heights.back();
+    for (std::size_t i = leaving.size(); i-- > 0;) {
+      way = behind_branch(b, leaving[i], way, r);
+      height = std::max(height + 1, heights[i]);
+      if (height > kMaximumDepth)
+        script_error(leaving[i]->sourceRange(),
+                     "too many early exits in a row: they nest deeper than " + std::to_string(kMaximumDepth) + " blocks");
+    }
+    heights_[b] = height;
+    return way;
   }
 
-  // One of the arms has exits.
-  Way behind_branch(Block* b, Node* n, Way a, Way c, Region& r) {
-    if (!falls(a) && !falls(c)) {
-      remove_from(b, n->next());
-      return a == Way::Leaves || c == Way::Leaves ? Way::Leaves : Way::Returns;
-    }
+  // How deep blocks nest in the node.
+  std::size_t height_of(const Node* n) const {
+    std::size_t height = 0;
+    for (const Block* b : n->blocks())
+      if (const auto found = heights_.find(b); found != heights_.end()) height = std::max(height, found->second);
+    return height + 1;
+  }
+
+  // Of two arms.
+  static Way joined(Way a, Way c) {
+    if (!exits(a) && !exits(c)) return falls(a) || falls(c) ? Way::Falls : Way::Raises;
+    if (falls(a) || falls(c)) return Way::Some;
+    return a == Way::Leaves || c == Way::Leaves ? Way::Leaves : Way::Returns;
+  }
+
+  // An If on whether the rest is skipped, in front of a node.
+  Node* guard(Node* before, const Region& r) {
+    Node* n = graph_.create(prim::If, {flag(r.skip, before)}, 0)->insertBefore(before)->setSourceRange(before->sourceRange());
+    ways_[n->addBlock()] = r.outer ? Way::Leaves : Way::Returns;
+    ways_[n->addBlock()] = Way::Falls;
+    return n;
+  }
+
+  // Some paths leave in the arms of this If; `rest` is the way of what follows it. Gives the way of both.
+  Way behind_branch(Block* b, Node* n, Way rest, Region& r) {
     if (n->next() == b->return_node()) return Way::Some;
-    Block* into;
-    if (!falls(a) && c == Way::Falls) {
-      into = n->blocks()[1];
-    } else if (!falls(c) && a == Way::Falls) {
-      into = n->blocks()[0];
-    } else {
-      Node* guard = graph_.create(prim::If, {flag(r.skip, n->next())}, 0)->insertBefore(n->next())->setSourceRange(n->sourceRange());
-      ways_[guard->addBlock()] = r.outer ? Way::Leaves : Way::Returns;
-      into = guard->addBlock();
-      n = guard;
-    }
-    Node* first = n->next();
-    for (Node* moved = first; moved != b->return_node();) {
-      Node* after = moved->next();
-      moved->moveBefore(into->return_node());
-      moved = after;
-    }
-    const Way rest = nodes(into, first, r);
+    const Way a = ways_.at(n->blocks()[0]), c = ways_.at(n->blocks()[1]);
+    if (!(!falls(a) && c == Way::Falls) && !(!falls(c) && a == Way::Falls)) n = guard(n->next(), r);
+    Block* into = n->blocks()[falls(ways_.at(n->blocks()[0])) ? 0 : 1];
+    while (n->next() != b->return_node()) n->next()->moveBefore(into->return_node());
     ways_[into] = rest;
-    if (falls(rest)) return Way::Some;
-    const Way left = ways_[n->blocks()[n->blocks()[0] == into ? 1 : 0]];
-    return rest == Way::Leaves || left == Way::Leaves ? Way::Leaves : Way::Returns;
+    return joined(ways_.at(n->blocks()[0]), ways_.at(n->blocks()[1]));
   }
 
-  Way exit(Block* b, Node* n, Region& r) {
+  Way exit(Node* n, Region& r) {
     const Symbol kind = n->kind();
     if (kind == prim::ReturnStmt) {
       if (!n->inputs().empty()) {
@@ -119,13 +137,12 @@ class Exits {
       set_flag(r.skip, true, n);
       if (kind == prim::ReturnStmt) returns_ = true;
     }
-    Node* next = n->next();
     n->destroy();
-    remove_from(b, next);
     return kind == prim::ReturnStmt ? Way::Returns : Way::Leaves;
   }
 
-  void loop(Node* n, Region& outer) {
+  // Gives the If behind the loop that leaves when the function has returned in it; null when it cannot.
+  Node* loop(Node* n, Region& outer) {
     const std::string number = std::to_string(loops_++);
     Region r;
     r.outer = &outer;
@@ -141,6 +158,7 @@ class Exits {
     if (continues) n->removeAttribute(Symbol::attr("continues"));
     set_flag(r.on, true, first);
     set_flag(r.skip, false, first);
+    set_flag("$returned", false, first);  // a return leaves the loop
     if (condition && continues) {
       condition->removeFromList();
     } else if (condition) {
@@ -163,14 +181,14 @@ class Exits {
       else
         body->replaceOutput(0, on);
     }
-    if (returns_) {
-      // The function may have returned in the loop: leave here too.
-      Node* after = n->next();
-      Node* again = graph_.create(prim::If, {flag("$returned", after)}, 0)->insertBefore(after)->setSourceRange(n->sourceRange());
-      again->addBlock()->appendNode(graph_.create(prim::ReturnStmt, 0));
-      again->addBlock();
-    }
-    returns_ = returns_ || outer_returns;
+    const bool returns = std::exchange(returns_, returns_ || outer_returns);
+    if (!returns) return nullptr;
+    Node* after = n->next();
+    Node* again = graph_.create(prim::If, {flag("$returned", after)}, 0)->insertBefore(after)->setSourceRange(n->sourceRange());
+    Node* leave = again->addBlock()->appendNode(graph_.create(prim::ReturnStmt, 0));
+    ways_[again->blocks()[0]] = exit(leave, outer);
+    ways_[again->addBlock()] = Way::Falls;
+    return again;
   }
 
   // The nodes of the condition take its place, and its value becomes the flag.
@@ -184,27 +202,16 @@ class Exits {
   }
 
   // The second block, which leaves the context, runs behind the body whichever way the body is left; an exception goes past it.
-  Way with(Block* b, Node* n, Region& r) {
+  Way with(Node* n, Region& r, std::size_t& height) {
     const Way way = block(n->blocks()[0], r);
+    height = std::max(height, height_of(n));
     for (std::size_t part = 0; part < (way == Way::Raises ? 1 : 2); ++part) {
       Block* inner = n->blocks()[part];
       while (inner->param_node()->next() != inner->return_node()) inner->param_node()->next()->moveBefore(n);
       ways_.erase(inner);
     }
-    const SourceRange range = n->sourceRange();
-    Node* rest = n->next();
     n->destroy();
-    if (!falls(way)) {
-      remove_from(b, rest);
-      return way;
-    }
-    if (way == Way::Falls) return nodes(b, rest, r);
-    if (rest == b->return_node()) return Way::Some;
-    Node* guard = graph_.create(prim::If, {flag(r.skip, rest)}, 0)->insertBefore(rest)->setSourceRange(range);
-    const Way left = r.outer ? Way::Leaves : Way::Returns;
-    ways_[guard->addBlock()] = left;
-    ways_[guard->addBlock()] = Way::Falls;
-    return behind_branch(b, guard, left, Way::Falls, r);
+    return way;
   }
 
   static Symbol with_kind() {
@@ -227,7 +234,8 @@ class Exits {
 
   Graph& graph_;
   Ways ways_;
-  std::size_t depth_ = 0, loops_ = 0;
+  std::unordered_map<const Block*, std::size_t> heights_;
+  std::size_t loops_ = 0;
   bool returns_ = false;  // in the loop that is being looked at
 };
 

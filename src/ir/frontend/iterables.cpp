@@ -131,11 +131,6 @@ class ReversedValue final : public SugaredValue {
   Value* length_;
 };
 
-Value* length_of(const SourceRange& range, GraphFunction& m, const SugaredValuePtr& v) {
-  if (auto* r = dynamic_cast<RangeValue*>(v.get())) return r->exact_len(range, m);
-  return v->len(range, m);
-}
-
 // A loop over all elements; `body` gets each.
 void each(const SourceRange& range, GraphFunction& m, const SugaredValuePtr& iterable,
           const std::function<void(const SugaredValuePtr&)>& body) {
@@ -151,6 +146,11 @@ void each(const SourceRange& range, GraphFunction& m, const SugaredValuePtr& ite
 }
 
 }  // namespace
+
+Value* length_of(const SourceRange& range, GraphFunction& m, const SugaredValuePtr& v) {
+  if (auto* r = dynamic_cast<RangeValue*>(v.get())) return r->exact_len(range, m);
+  return v->len(range, m);
+}
 
 SugaredValuePtr range_value(const SourceRange& range, GraphFunction& m, const std::vector<CallArgument>& args) {
   return std::make_shared<RangeValue>(range, m, args);

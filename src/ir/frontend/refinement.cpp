@@ -161,11 +161,7 @@ Condition Emitter::identity(const Expr& e) {
   Value* none = constant(IValue(), b->range);
   c.value = builtin(e.range, is ? aten::__is__ : aten::__isnot__, {v, none})->asValue(e.range, m_);
   if (a->kind == ExprKind::Name && names_.lookup(a->text)) {
-    Refinements& not_none = is ? c.when_false : c.when_true;
-    if (type->kind != TypeKind::Any) {
-      not_none[a->text] = without_none(type);
-      (is ? c.when_true : c.when_false)[a->text] = basic_type(TypeKind::None);
-    }
+    if (type->kind != TypeKind::Any) (is ? c.when_false : c.when_true)[a->text] = without_none(type);
   }
   return c;
 }

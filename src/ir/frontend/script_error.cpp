@@ -41,7 +41,7 @@ CallPlace::~CallPlace() {
 }
 
 std::string source_excerpt(const SourceRange& range) {
-  constexpr std::size_t kAround = 3, kLongLine = 160;
+  constexpr std::size_t kAround = 2, kLongLine = 160;
   const Source& source = *range.source();
   if (source.text().empty()) return range.highlight() + "\n";
   const std::size_t end = std::max(range.start() + 1, std::min(range.end(), source.text().size()));

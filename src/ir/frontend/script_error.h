@@ -26,7 +26,7 @@ class CRESSET_API CallPlace {
   SourceRange outer_;
 };
 
-/// The lines of a range with three lines around them and marks below the range.
+/// The lines of a range with two lines around them and marks below the range.
 CRESSET_API std::string source_excerpt(const SourceRange& range);
 
 }  // namespace cresset::jit

@@ -3,6 +3,7 @@
 
 #include <cresset/dispatch/custom_class.h>
 
+#include "ir/custom_class_function.h"
 #include "ir/frontend/values.h"
 
 namespace cresset::jit {
@@ -38,6 +39,18 @@ class TensorCast final : public SugaredValue {
  private:
   Value* self_;
   ScalarType dtype_;
+};
+
+// What x.tolist() gives depends on the tensor; the type has to be said.
+class ToList final : public SugaredValue {
+ public:
+  explicit ToList(Value* self) : self(self) {}
+  std::string kind() const override { return "method tolist"; }
+  SugaredValuePtr call(const SourceRange& range, GraphFunction&, const std::vector<CallArgument>&, const std::vector<CallArgument>&,
+                       std::size_t) override {
+    script_error(range, "Expected type hint for result of tolist()");
+  }
+  Value* const self;
 };
 
 /// The operator behind an attribute of tensors, complex numbers and devices; none: there is no such attribute.
@@ -77,16 +90,29 @@ class SimpleValue final : public SugaredValue {
 
   bool hasAttr(const SourceRange& range, GraphFunction&, const std::string& field) override {
     if (const auto named = type()->cast<NamedTupleType>()) return named->field_index(field).has_value();
-    if (const auto cls = type()->cast<ClassType>()) return cls->hasAttribute(field) || cls->hasConstant(field) || cls->findMethod(field);
+    if (const auto cls = type()->cast<ClassType>())
+      return cls->hasAttribute(field) || cls->hasConstant(field) || cls->findMethod(field) || cls->findMethod("__get_" + field);
     if (type()->kind == TypeKind::Interface || type()->kind == TypeKind::Object) return has_method(*type(), field);
     script_error(range, "hasattr's first argument must be an object or NamedTuple, got " + type_name() + " instead");
   }
 
   void setAttr(const SourceRange& range, GraphFunction& m, const std::string& field, Value* v) override {
     const auto cls = type()->cast<ClassType>();
+    if (const CustomClassInfo* custom = custom_class_of(*type())) {
+      const auto p = custom->properties.find(field);
+      if (p == custom->properties.end() || !p->second.setter)
+        script_error(range, "'" + type_name() + "' object has no property '" + field + "' that can be set");
+      function_value(custom_class_function(*custom, field, *p->second.setter))
+          ->call(range, m, {{range, shared_from_this(), ""}, {range, simple_value(v), ""}}, {}, 0);
+      return;
+    }
     if (!cls) script_error(range, "Tried to set an attribute: " + field + " on a non-class: " + type_name());
     if (cls->hasConstant(field)) script_error(range, "Tried to assign to constant attribute '" + field + "' of '" + type_name() + "'");
     TypePtr expected = cls->findAttribute(field);
+    if (!expected && cls->findMethod("__set_" + field)) {  // a property
+      call_method_of(range, m, value_, "__set_" + field, {{range, simple_value(v), ""}});
+      return;
+    }
     if (!expected) {
       // A plain class gets its attributes from the assignments of __init__.
       const bool initialising =
@@ -202,15 +228,21 @@ class SimpleValue final : public SugaredValue {
       if (cls->findMethod(field)) return method_value(value_, field);
       if (cls->hasAttribute(field)) return simple_value(g.insertNode(g.createGetAttr(value_, field))->setSourceRange(range)->output());
       if (const auto constant = cls->findConstant(field)) return constant_value(*constant);
+      if (cls->findMethod("__get_" + field)) return call_method_of(range, m, value_, "__get_" + field, {});  // a property
       return nullptr;
     }
     if (has_method(*type(), field)) return method_value(value_, field);
+    if (const CustomClassInfo* custom = custom_class_of(*type()))
+      if (const auto p = custom->properties.find(field); p != custom->properties.end())
+        return function_value(custom_class_function(*custom, field, p->second.getter))
+            ->call(range, m, {{range, shared_from_this(), ""}}, {}, 1);
     if (const auto e = type()->cast<EnumType>()) {
       if (field == "name") return simple_value(insert_node(range, g, prim::EnumName, {value_}, basic_type(TypeKind::String)));
       if (field == "value") return simple_value(insert_node(range, g, prim::EnumValue, {value_}, e->value_type()));
       return nullptr;
     }
     if (const auto op = property_of(field, type())) return operator_result(range, m, *op, {value_});
+    if (type()->kind == TypeKind::Tensor && field == "tolist") return std::make_shared<ToList>(value_);
     if (type()->kind == TypeKind::Tensor)
       for (const auto& [name, dtype] : kCasts)
         if (name == field) return std::make_shared<TensorCast>(value_, dtype);
@@ -249,6 +281,21 @@ class SimpleValue final : public SugaredValue {
 }  // namespace
 
 SugaredValuePtr simple_value(Value* v) { return std::make_shared<SimpleValue>(v); }
+
+Value* emit_tolist(const SourceRange& range, GraphFunction& m, const SugaredValue& callee, const TypePtr& type) {
+  const auto* method = dynamic_cast<const ToList*>(&callee);
+  if (!method) return nullptr;
+  int64_t dims = 0;
+  TypePtr element = type;
+  for (; element->kind == TypeKind::List; element = element->element()) ++dims;
+  constexpr TypeKind kElements[] = {TypeKind::Int, TypeKind::Float, TypeKind::Complex,
+                                    TypeKind::Bool};  // by number, as the operator has them
+  const auto* found = std::find(std::begin(kElements), std::end(kElements), element->kind);
+  if (found == std::end(kElements))
+    script_error(range, element->annotation_str() + " is not one of the supported element types for tolist: int, float, complex, bool");
+  Value* number = int_constant(range, m, found - std::begin(kElements));
+  return insert_node(range, *m.graph(), prim::tolist, {method->self, int_constant(range, m, dims), number}, type);
+}
 
 bool has_method(const Type& type, const std::string& name) {
   if (const auto cls = type.cast<ClassType>()) return cls->findMethod(name) != nullptr;

@@ -85,7 +85,7 @@ SugaredValuePtr print(const Call& c) {
 SugaredValuePtr len(const Call& c) {
   c.takes("len", 1, 1);
   const SugaredValuePtr& thing = c.args[0].value;
-  return simple_value(thing->plainValue() || thing->asConstant() ? thing->len(c.range, c.m) : thing->iter(c.range, c.m)->len(c.range, c.m));
+  return simple_value(length_of(c.range, c.m, thing->plainValue() || thing->asConstant() ? thing : thing->iter(c.range, c.m)));
 }
 
 // min and max: of two numbers, of several, of a list or another iterable.
@@ -195,42 +195,35 @@ SugaredValuePtr uninitialized(const Call& c) {
   return simple_value(c.graph().insertNode(c.graph().createUninitialized(c.type("uninitialized", 0)))->setSourceRange(c.range)->output());
 }
 
-// Values of the outer graph that the forked call uses become inputs of the subgraph.
-void lift_inputs(Graph& body, Node* fork) {
-  std::map<Value*, Value*> lifted;
-  body.block()->visit([&](Node* n) {
-    for (std::size_t i = 0; i < n->inputs().size(); ++i) {
-      Value* v = n->input(i);
-      if (v->owningGraph() == &body) continue;
-      Value*& inside = lifted[v];
-      if (!inside) {
-        inside = body.addInput()->setType(v->type());
-        fork->addInput(v);
-      }
-      n->replaceInput(i, inside);
-    }
-  });
-}
-
+// The call is emitted into a block of the node first; the block becomes the subgraph, and what it uses from outside becomes inputs.
 SugaredValuePtr fork(const Call& c) {
   if (c.args.empty()) script_error(c.range, "Expected at least one argument to fork()");
+  Graph& g = c.graph();
+  Node* node = g.insertNode(g.create(prim::fork))->setSourceRange(c.range);
+  std::vector<CallArgument> args(c.args.begin() + 1, c.args.end()), kwargs = c.kwargs;
+  for (std::vector<CallArgument>* list : {&args, &kwargs})
+    for (CallArgument& a : *list) {
+      const WithInsertPoint outside(node);
+      a.value = simple_value(a.value->asValue(a.range, c.m));
+    }
+  Block* block = node->addBlock();
+  {
+    const WithInsertPoint inside(block);
+    block->registerOutput(c.args[0].value->call(c.range, c.m, args, kwargs, 1)->asValue(c.range, c.m));
+  }
   auto body = std::make_shared<Graph>();
-  GraphFunction inner("__forked_function", body);
-  Node* node = c.graph().insertNode(c.graph().create(Symbol::prim("fork")))->setSourceRange(c.range);
-  const auto inside = [&](const CallArgument& a) {
-    Value* v = a.value->asValue(a.range, c.m);
-    Value* in = body->addInput()->setType(v->type());
-    node->addInput(v);
-    return CallArgument{a.range, simple_value(in), a.name};
-  };
-  std::vector<CallArgument> args, kwargs;
-  for (std::size_t i = 1; i < c.args.size(); ++i) args.push_back(inside(c.args[i]));
-  for (const CallArgument& a : c.kwargs) kwargs.push_back(inside(a));
-  Value* result = c.args[0].value->call(c.range, inner, args, kwargs, 1)->asValue(c.range, inner);
-  body->registerOutput(result);
-  lift_inputs(*body, node);
+  std::unordered_map<Value*, Value*> lifted;
+  body->block()->cloneFrom(block, [&](Value* v) {
+    Value*& inside = lifted[v];
+    if (!inside) {
+      inside = body->addInput()->setType(v->type());
+      node->addInput(v);
+    }
+    return inside;
+  });
+  node->output()->setType(future_of(block->outputs()[0]->type()));
+  node->eraseBlock(0);
   node->g_(attr::Subgraph, body);
-  node->output()->setType(future_of(result->type()));
   return simple_value(node->output());
 }
 

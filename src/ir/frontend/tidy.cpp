@@ -1,4 +1,6 @@
-// What is done to a finished graph: constants once, at the front; tuples that are only taken apart go, and so does code without use.
+// What is done to a finished graph: known arithmetic is done, constants stand once, at the front; tuples that are only taken apart go, and
+// so does code without use.
+#include <cresset/ir/operator.h>
 #include <cresset/ir/pass.h>
 
 #include "ir/frontend/emitter.h"
@@ -6,13 +8,14 @@
 namespace cresset::jit {
 namespace {
 
+constexpr std::size_t kLongestString = 4096;
+
 void pool_constants(Graph& g) {
   std::unordered_map<std::string, std::vector<Value*>> known;
-  std::vector<Node*> constants;
+  std::vector<Node*> constants, kept;
   g.block()->visit([&](Node* n) {
     if (n->kind() == prim::Constant) constants.push_back(n);
   });
-  Node* last = nullptr;
   for (Node* n : constants) {
     if (!n->output()->hasUses()) {
       n->destroy();
@@ -20,8 +23,8 @@ void pool_constants(Graph& g) {
     }
     const auto v = toIValue(n->output());
     // Objects keep their identity; large values are compared, not printed.
-    const std::string key = n->output()->type()->str() + "|" +
-                            (v && v->isPtrType() && !v->isString() ? std::string(v->tagKind()) : n->str().substr(n->str().find('=')));
+    const bool compared = v && v->isPtrType() && !v->isString();
+    const std::string key = n->output()->type()->str() + "|" + (!v ? n->str() : compared ? v->tagKind() : to_string(*v));
     std::vector<Value*>& same = known[key];
     Value* found = nullptr;
     for (Value* other : same)
@@ -32,16 +35,58 @@ void pool_constants(Graph& g) {
       continue;
     }
     same.push_back(n->output());
-    if (last)
-      n->moveAfter(last);
-    else if (*g.nodes().begin() != n)
-      n->moveBefore(*g.nodes().begin());
-    last = n;
+    kept.push_back(n);
   }
+  for (auto n = kept.rbegin(); n != kept.rend(); ++n)
+    if (*g.nodes().begin() != *n) (*n)->moveBefore(*g.nodes().begin());
+}
+
+bool is_immutable(const TypePtr& t) {
+  switch (t->kind) {
+    case TypeKind::Int:
+    case TypeKind::Float:
+    case TypeKind::Bool:
+    case TypeKind::Complex:
+    case TypeKind::Number:
+    case TypeKind::String: return true;
+    default: return false;
+  }
+}
+
+// Arithmetic of numbers and strings that are known: lengths of ranges, bounds, messages. What raises stays for the run.
+void fold_constants(Graph& g) {
+  g.block()->visit([&](Node* n) {
+    if (n->kind() == prim::Constant || n->inputs().empty() || n->outputs().size() != 1 || !n->blocks().empty()) return;
+    if (!is_immutable(n->output()->type())) return;
+    Stack stack;
+    for (const Value* v : n->inputs()) {
+      auto known = is_immutable(v->type()) || v->type()->kind == TypeKind::None ? toIValue(v) : std::nullopt;
+      if (!known) return;
+      stack.push_back(std::move(*known));
+    }
+    const Operator* op = n->maybeOperator();
+    if (!op || !op->function() || op->schema().is_vararg() || n->hasSideEffects() || n->isNondeterministic()) return;
+    try {
+      op->call(stack);
+    } catch (const Error&) {
+      return;
+    }
+    if (stack.size() != 1 || (stack[0].isString() && stack[0].toStringRef().size() > kLongestString)) return;
+    const WithInsertPoint here(n);
+    Value* result = g.insertConstant(stack[0], n->sourceRange());
+    if (*result->type() != *n->output()->type()) return;
+    n->output()->replaceAllUsesWith(result);
+  });
 }
 
 // The members of a tuple that was made in this graph.
 const Node* made_tuple(const Value* v) { return v->node()->kind() == prim::TupleConstruct ? v->node() : nullptr; }
+
+// The member takes the name that the script gives it.
+void forward(Value* unpacked, Value* member) {
+  if (unpacked->hasDebugName() && !member->hasDebugName()) member->setDebugName(unpacked->debugName());
+  unpacked->replaceAllUsesWith(member);
+}
 
 void forward_tuples(Graph& g) {
   std::vector<Node*> taken_apart;
@@ -53,7 +98,7 @@ void forward_tuples(Graph& g) {
     if (!tuple) continue;
     if (n->kind() == prim::TupleUnpack) {
       if (n->outputs().size() != tuple->inputs().size()) continue;
-      for (std::size_t i = 0; i < n->outputs().size(); ++i) n->output(i)->replaceAllUsesWith(tuple->input(i));
+      for (std::size_t i = 0; i < n->outputs().size(); ++i) forward(n->output(i), tuple->input(i));
     } else {
       const auto at = constant_as<int64_t>(n->input(1));
       if (!at) continue;
@@ -68,7 +113,8 @@ void forward_tuples(Graph& g) {
 
 void tidy(const std::shared_ptr<Graph>& g) {
   forward_tuples(*g);
-  eliminate_dead_code(g);
+  fold_constants(*g);
+  eliminate_dead_code(g, /*with_aliases=*/false);  // questions of aliasing are not linear
   pool_constants(*g);
 }
 

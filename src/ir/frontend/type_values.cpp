@@ -1,4 +1,5 @@
 // Types as things of the compiler: casts, constructors of types, classes, named tuples and enums.
+#include "ir/custom_class_function.h"
 #include "ir/frontend/script_error.h"
 #include "ir/frontend/tree.h"
 #include "ir/frontend/values.h"
@@ -32,6 +33,8 @@ class TypeValue final : public SugaredValue {
         Value* v = values[0].value;
         if (*v->type() == *type_ && type_->kind != TypeKind::String) return simple_value(v);
         if (c.magic && has_method(*v->type(), c.magic)) return call_method_of(range, m, v, c.magic, {});
+        if (type_->kind == TypeKind::Device)
+          if (const auto text = constant_as<std::string>(v)) return constant_value(IValue(Device(*text)));
         // Containers are true when they have elements.
         const bool container =
             v->type()->kind == TypeKind::List || v->type()->kind == TypeKind::Dict || v->type()->kind == TypeKind::String;
@@ -161,6 +164,7 @@ class ClassValue final : public SugaredValue {
       if (field == "__new__") return std::make_shared<NewObject>(type_);
       if (const auto constant = cls->findConstant(field)) return constant_value(*constant);
     }
+    if (const CustomClassInfo* custom = custom_class_of(*type_)) return custom_method(range, *custom, field);
     if (type_->kind == TypeKind::Enum)
       script_error(range, "type object '" + type_->annotation_str() + "' has no attribute '" + field + "'");
     return SugaredValue::attr(range, m, field);
@@ -186,6 +190,8 @@ class ClassValue final : public SugaredValue {
       const std::vector<Value*> members = match_schema(range, g, schema, call_values(m, args, kwargs));
       return simple_value(g.insertNode(g.createTuple(members, type_))->setSourceRange(range)->output());
     }
+    if (const CustomClassInfo* custom = custom_class_of(*type_))
+      return custom_method(range, *custom, "__init__")->call(range, m, args, kwargs, results);
     if (type_->kind != TypeKind::Object || (type_->cast<ClassType>() && type_->cast<ClassType>()->is_module()))
       return SugaredValue::call(range, m, args, kwargs, results);
     Value* object = g.insertNode(g.createObject(type_))->setSourceRange(range)->output();
@@ -194,6 +200,14 @@ class ClassValue final : public SugaredValue {
     else if (!args.empty() || !kwargs.empty())
       script_error(range, "class '" + type_->annotation_str() + "' has no __init__ method that takes arguments");
     return simple_value(object);
+  }
+
+  // The constructor or a static method of a C++ class.
+  SugaredValuePtr custom_method(const SourceRange& range, const CustomClassInfo& custom, const std::string& name) const {
+    const auto found = custom.methods.find(name);
+    if (found == custom.methods.end() || !found->second.is_static)
+      script_error(range, "class '" + custom.qualified_name + "' has no static method '" + name + "'");
+    return function_value(custom_class_function(custom, name, found->second));
   }
 
   // An enum is the sequence of its enumerators.

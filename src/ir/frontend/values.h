@@ -23,12 +23,17 @@ inline SugaredValuePtr operator_result(const SourceRange& range, GraphFunction& 
 }
 inline Value* int_constant(const SourceRange& range, GraphFunction& m, int64_t v) { return m.graph()->insertConstant(IValue(v), range); }
 
+/// x.tolist() as a value of this type, which nothing else tells; null when the callee is another method.
+Value* emit_tolist(const SourceRange& range, GraphFunction& m, const SugaredValue& callee, const TypePtr& type);
+
 /// Iterables (iterables.cpp).
 SugaredValuePtr range_value(const SourceRange& range, GraphFunction& m, const std::vector<CallArgument>& args);
 SugaredValuePtr zip_value(const SourceRange& range, GraphFunction& m, const std::vector<CallArgument>& args);
 SugaredValuePtr enumerate_value(const SourceRange& range, GraphFunction& m, const std::vector<CallArgument>& args,
                                 const std::vector<CallArgument>& kwargs);
 SugaredValuePtr reversed_value(const SourceRange& range, GraphFunction& m, const CallArgument& arg);
+/// What len() gives for an iterable.
+Value* length_of(const SourceRange& range, GraphFunction& m, const SugaredValuePtr& v);
 /// A list of what `for` would give.
 Value* list_of_iterable(const SourceRange& range, GraphFunction& m, const SugaredValuePtr& iterable);
 /// A dict of an iterable of pairs.

@@ -188,19 +188,27 @@ class Propagation {
         changed_ = true;
       }
     } else if (n->kind() == prim::Loop) {
-      Block* body = n->blocks()[0];
-      for (std::size_t i = n->outputs().size(); i-- > 0;) {
-        Value *initial = n->input(i + 2), *inside = body->inputs()[i + 1], *result = body->outputs()[i + 1];
-        if (result != inside && result != initial) continue;
-        n->output(i)->replaceAllUsesWith(initial);
-        inside->replaceAllUsesWith(initial);
-        n->eraseOutput(i);
-        body->eraseOutput(i + 1);
-        body->eraseInput(i + 1);
-        n->removeInput(i + 2);
-        changed_ = true;
-      }
+      // A value less that is carried may make another one constant.
+      while (drop_unchanged(n)) changed_ = true;
     }
+  }
+
+  // Carried values that the body hands on as they are; true when there was one.
+  static bool drop_unchanged(Node* n) {
+    bool dropped = false;
+    Block* body = n->blocks()[0];
+    for (std::size_t i = n->outputs().size(); i-- > 0;) {
+      Value *initial = n->input(i + 2), *inside = body->inputs()[i + 1], *result = body->outputs()[i + 1];
+      if (result != inside && result != initial) continue;
+      n->output(i)->replaceAllUsesWith(initial);
+      inside->replaceAllUsesWith(initial);
+      n->eraseOutput(i);
+      body->eraseOutput(i + 1);
+      body->eraseInput(i + 1);
+      n->removeInput(i + 2);
+      dropped = true;
+    }
+    return dropped;
   }
 
   // Two equal immutable constants: one copy in front of the If.

@@ -1,12 +1,12 @@
 // Which nodes stay in the fallback executor. A pair of passes.
 //
-// notate_module_for_fallback puts delimiters (prim::Enter and prim::Exit with an attribute compilation_edge) around calls of the modules that
-// the option torch_executed_modules names by class or instance path, in all blocks; calls that lead to such a module are inlined on the way. It
-// needs the calls, so it runs before inlining, on a copy of the method's graph.
+// notate_module_for_fallback puts delimiters (prim::Enter and prim::Exit with an attribute compilation_edge) around calls of the modules
+// that the option torch_executed_modules names by class or instance path, in all blocks; calls that lead to such a module are inlined on
+// the way. It needs the calls, so it runs before inlining, on a copy of the method's graph.
 //
-// mark_nodes_for_fallback gives nodes the attribute to_compile = 0: those between delimiters, and those whose call stack leads through a named
-// module. Call stacks stay with nodes wherever passes move them, so no delimiters are needed where there are call stacks. Constants are never
-// marked. Runs after inlining; delimiters go unless the option says otherwise.
+// mark_nodes_for_fallback gives nodes the attribute to_compile = 0: those between delimiters, and those whose call stack leads through a
+// named module. Call stacks stay with nodes wherever passes move them, so no delimiters are needed where there are call stacks. Constants
+// are never marked. Runs after inlining; delimiters go unless the option says otherwise.
 #include <unordered_set>
 
 #include <cresset/ir/class_type.h>
@@ -39,7 +39,8 @@ class ForcedModules {
   void warn_about_absent(const PassContext& context) const {
     for (const std::string& name : names_)
       if (!seen_.count(name))
-        context.note(NoteLevel::warning, nullptr, "no module of class or path '" + name + "' is called; nothing stays in the fallback for it");
+        context.note(NoteLevel::warning, nullptr,
+                     "no module of class or path '" + name + "' is called; nothing stays in the fallback for it");
   }
 
  private:

@@ -1,6 +1,6 @@
-// Small local rules until nothing changes, then dead code: no-op expand, x.t().t(), questions that types answer, numbers, None, containers that
-// nobody changes. The families are in peephole_*.cpp. Values that somebody writes are left alone where a copy would become an alias. Nothing
-// need run before it. Fusing mm and add into addmm is a switch, off by default; types can be distrusted.
+// Small local rules until nothing changes, then dead code: no-op expand, x.t().t(), questions that types answer, numbers, None, containers
+// that nobody changes. The families are in peephole_*.cpp. Values that somebody writes are left alone where a copy would become an alias.
+// Nothing need run before it. Fusing mm and add into addmm is a switch, off by default; types can be distrusted.
 #include "ir/passes/peephole.h"
 
 #include <cresset/ir/pass.h>

@@ -129,10 +129,9 @@ Value* dict_contains(Node* n, Peephole& p) {
 
 const PeepholeRules& container_rules() {
   static const PeepholeRules rules{
-      {"aten::len", list_length},        {"aten::__getitem__", list_item},     {"aten::slice", list_slice},
-      {"aten::add", concatenation},      {"aten::len", length_of_sizes},       {"aten::__getitem__", item_of_sizes},
-      {"aten::len", dict_length},        {"aten::__getitem__", dict_item},     {"aten::keys", dict_keys},
-      {"aten::__contains__", dict_contains},
+      {"aten::len", list_length},     {"aten::__getitem__", list_item},      {"aten::slice", list_slice}, {"aten::add", concatenation},
+      {"aten::len", length_of_sizes}, {"aten::__getitem__", item_of_sizes},  {"aten::len", dict_length},  {"aten::__getitem__", dict_item},
+      {"aten::keys", dict_keys},      {"aten::__contains__", dict_contains},
   };
   return rules;
 }

@@ -57,9 +57,7 @@ Value* negation(Node* n, Peephole& p) {
     const TypeKind k = v->type()->kind;
     return k == TypeKind::Int || k == TypeKind::Float || k == TypeKind::Bool || k == TypeKind::String;
   };
-  const auto found = exact.count(kind)                                   ? exact.find(kind)
-                     : ordered.count(kind) && int_operands(inner) ? ordered.find(kind)
-                                                                         : exact.end();
+  const auto found = exact.count(kind) ? exact.find(kind) : ordered.count(kind) && int_operands(inner) ? ordered.find(kind) : exact.end();
   if (found == exact.end() || !scalar(inner->input(0)) || !scalar(inner->input(1))) return nullptr;
   Node* opposite = p.graph->insertNode(p.graph->create(Symbol::fromQualString(found->second), inner->inputs()));
   opposite->output()->setType(basic_type(TypeKind::Bool));
@@ -105,9 +103,9 @@ bool refine_optional_result(Node* n, Peephole&) {
 
 const PeepholeRules& number_rules() {
   static const PeepholeRules rules{
-      {"aten::add", neutral_int<0>},      {"aten::sub", neutral_int<0>},     {"aten::mul", neutral_int<1>}, {"aten::floordiv", neutral_int<1>},
-      {"aten::add", merge_constants},     {"aten::mul", merge_constants},    {"aten::eq", same_operands<true>},
-      {"aten::ne", same_operands<false>}, {"aten::__not__", negation},
+      {"aten::add", neutral_int<0>},      {"aten::sub", neutral_int<0>},      {"aten::mul", neutral_int<1>},
+      {"aten::floordiv", neutral_int<1>}, {"aten::add", merge_constants},     {"aten::mul", merge_constants},
+      {"aten::eq", same_operands<true>},  {"aten::ne", same_operands<false>}, {"aten::__not__", negation},
   };
   return rules;
 }

@@ -46,9 +46,7 @@ bool same_dtype_and_device(const TensorType* a, const TensorType* b) {
   return a && b && a->dtype && a->dtype == b->dtype && a->device && a->device == b->device;
 }
 
-Value* type_as(Node* n, Peephole& p) {
-  return same_dtype_and_device(p.tensor(n->input(0)), p.tensor(n->input(1))) ? n->input(0) : nullptr;
-}
+Value* type_as(Node* n, Peephole& p) { return same_dtype_and_device(p.tensor(n->input(0)), p.tensor(n->input(1))) ? n->input(0) : nullptr; }
 
 // to(x, dtype, non_blocking, copy, format), to(x, device, dtype, …), to(x, other, …)
 Value* to(Node* n, Peephole& p) {

@@ -327,14 +327,14 @@ class Module(_HookedModule, _StatefulModule):
         return getattr(module, name)
 
     def _named_members(self, get_members, prefix="", recurse=True, remove_duplicate=True):
-        seen = set()
+        seen = {}  # by id; holds the tensors, which may be objects made for this walk (script modules)
         modules = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]
         for module_prefix, module in modules:
             for name, value in get_members(module):
                 if value is None or id(value) in seen:
                     continue
                 if remove_duplicate:
-                    seen.add(id(value))
+                    seen[id(value)] = value
                 yield (f"{module_prefix}.{name}" if module_prefix else name), value
 
     def parameters(self, recurse=True):

@@ -1,0 +1,485 @@
+"""What scripts cannot say: the words, the line and the mark below it; and what a failed compilation leaves behind."""
+
+import pytest
+
+from cresset import _C
+
+# name: (source, the end of the message)
+ERRORS = {
+    "two types for a name": (
+        """
+def f(x: int):
+    if x > 0:
+        y = 1
+    else:
+        y = 2.0
+    return y
+""",
+        """Type mismatch: y is set to type int in the true branch and type float in the false branch:
+  File "<string>", line 3
+
+def f(x: int):
+    if x > 0:
+    ~~~~~~~~~
+        y = 1
+        ~~~~~
+    else:
+    ~~~~~
+        y = 2.0
+        ~~~~~~~ <--- HERE
+    return y
+and was used here:
+  File "<string>", line 7
+    else:
+        y = 2.0
+    return y
+           ~ <--- HERE
+""",
+    ),
+    "only in the true branch": (
+        """
+def f(x: int):
+    if x > 0:
+        y = 1
+    return y
+""",
+        """y is not defined in the false branch:
+  File "<string>", line 3
+
+def f(x: int):
+    if x > 0:
+    ~~~~~~~~~
+        y = 1
+        ~~~~~ <--- HERE
+    return y
+and was used here:
+  File "<string>", line 5
+    if x > 0:
+        y = 1
+    return y
+           ~ <--- HERE
+""",
+    ),
+    "only in the false branch": (
+        "def f(x: int):\n    if x > 0:\n        pass\n    else:\n        y = 1\n    return y\n",
+        """and was used here:
+  File "<string>", line 6
+    else:
+        y = 1
+    return y
+           ~ <--- HERE
+""",
+    ),
+    "another type in a branch": (
+        "def f(x: int):\n    y = 1\n    if x > 0:\n        y = 2.0\n    return y\n",
+        """
+Variable 'y' previously had type int but is now being assigned to a value of type float
+:
+  File "<string>", line 4
+    y = 1
+    if x > 0:
+        y = 2.0
+        ~ <--- HERE
+    return y
+""",
+    ),
+    "another type in a loop": (
+        "def f(x: int):\n    y = 1\n    while x > 0:\n        y = 'a'\n        x -= 1\n    return y\n",
+        """
+Variable 'y' previously had type int but is now being assigned to a value of type str
+:
+  File "<string>", line 4
+    y = 1
+    while x > 0:
+        y = 'a'
+        ~ <--- HERE
+        x -= 1
+    return y
+""",
+    ),
+    "only in a loop": (
+        "def f(x: int):\n    for i in range(3):\n        y = i\n    return y\n",
+        """
+undefined value y:
+  File "<string>", line 4
+    for i in range(3):
+        y = i
+    return y
+           ~ <--- HERE
+""",
+    ),
+    "unknown name": (
+        "def f(x):\n    return undefined_name\n",
+        """
+undefined value undefined_name:
+  File "<string>", line 2
+def f(x):
+    return undefined_name
+           ~~~~~~~~~~~~~~ <--- HERE
+""",
+    ),
+    "deleted name": (
+        "def f(x):\n    del x\n    return x\n",
+        """
+undefined value x:
+  File "<string>", line 3
+def f(x):
+    del x
+    return x
+           ~ <--- HERE
+""",
+    ),
+    "result of another type": (
+        "def f(x: int) -> float:\n    return x\n",
+        """
+Return value was annotated as having type float but is actually of type int:
+  File "<string>", line 2
+def f(x: int) -> float:
+    return x
+    ~~~~~~~~ <--- HERE
+""",
+    ),
+    "two types of results": (
+        "def f(x: int):\n    if x > 1:\n        return 1\n    return 'a'\n",
+        """
+Previous return statement returned a value of type int but this return statement returns a value of type str:
+  File "<string>", line 4
+    if x > 1:
+        return 1
+    return 'a'
+    ~~~~~~~~~~ <--- HERE
+""",
+    ),
+    "a path without result": (
+        "def f(x: int) -> int:\n    if x > 1:\n        return 1\n",
+        """
+Function was not annotated as having type None, but does not return along all paths:
+  File "<string>", line 1
+def f(x: int) -> int:
+~~~~~~~~~~~~~~~~~~~~~
+    if x > 1:
+    ~~~~~~~~~
+        return 1
+        ~~~~~~~~ <--- HERE
+""",
+    ),
+    "annotation and value differ": (
+        "def f(x: int):\n    y: int = 2.0\n    return y\n",
+        """
+Variable 'y' is annotated with type int but is being assigned to a value of type float:
+  File "<string>", line 2
+def f(x: int):
+    y: int = 2.0
+    ~ <--- HERE
+    return y
+""",
+    ),
+    "annotation of an outer name": (
+        "def f(x: List[int]):\n    for i in range(3):\n        x: List[int] = []\n    return x\n",
+        """
+Attempting to declare and annotate the type of variable 'x' but it is already defined in an outer block:
+  File "<string>", line 3
+def f(x: List[int]):
+    for i in range(3):
+        x: List[int] = []
+        ~ <--- HERE
+    return x
+""",
+    ),
+    "function in a variable of a branch": (
+        "def f(x: int):\n    g = torch.relu\n    if x > 1:\n        g = torch.sigmoid\n    return x\n",
+        """
+Cannot re-assign 'g' to a value of type builtin because g is not a first-class value.  Only reassignments to first-class values are allowed:
+  File "<string>", line 4
+    g = torch.relu
+    if x > 1:
+        g = torch.sigmoid
+        ~ <--- HERE
+    return x
+""",
+    ),
+    "arms of an expression": (
+        "def f(x: int):\n    return x if x > 1 else 'a'\n",
+        """
+if-expression's true branch has type int but false branch has type str:
+  File "<string>", line 2
+def f(x: int):
+    return x if x > 1 else 'a'
+           ~~~~~~~~~~~~~~~~~~~ <--- HERE
+""",
+    ),
+    "too few to unpack": (
+        "def f(x: Tuple[int, int]):\n    a, b, c = x\n    return a\n",
+        """
+need 3 values to unpack but found only 2:
+  File "<string>", line 2
+def f(x: Tuple[int, int]):
+    a, b, c = x
+    ~~~~~~~ <--- HERE
+    return a
+""",
+    ),
+    "too many to unpack": (
+        "def f(x: int):\n    a, b = x, 1, 2\n    return a\n",
+        """
+too many values to unpack: need 2 but found 3:
+  File "<string>", line 2
+def f(x: int):
+    a, b = x, 1, 2
+    ~~~~ <--- HERE
+    return a
+""",
+    ),
+    "index of a tuple": (
+        "def f(t: Tuple[int, float], i: int):\n    return t[i]\n",
+        """
+Cannot index into a Tuple[int, float] with a non-integer literal because we cannot resolve the output type:
+  File "<string>", line 2
+def f(t: Tuple[int, float], i: int):
+    return t[i]
+           ~~~~ <--- HERE
+""",
+    ),
+    "index beyond a tuple": (
+        "def f(t: Tuple[int, int]):\n    return t[2]\n",
+        """
+Tuple index out of range. Tuple is length 2 and index is 2:
+  File "<string>", line 2
+def f(t: Tuple[int, int]):
+    return t[2]
+           ~~~~ <--- HERE
+""",
+    ),
+    "ellipsis and tensors": (
+        "def f(x, m):\n    return x[..., m]\n",
+        """
+Ellipses followed by tensor indexing is currently not supported:
+  File "<string>", line 2
+def f(x, m):
+    return x[..., m]
+           ~~~~~~~~~ <--- HERE
+""",
+    ),
+    "elements of another type": (
+        "def f(x: int):\n    y: List[int] = ['a']\n    return y\n",
+        """
+List type annotation `List[int]` did not match the types of the given list elements, which were str:
+  File "<string>", line 2
+def f(x: int):
+    y: List[int] = ['a']
+                   ~~~~~ <--- HERE
+    return y
+""",
+    ),
+    "keys of two types": (
+        "def f(x: int):\n    return {'a': 1, 2: 3}\n",
+        """
+Dict keys must contain only a single type. Expected: str but found int instead:
+  File "<string>", line 2
+def f(x: int):
+    return {'a': 1, 2: 3}
+                    ~ <--- HERE
+""",
+    ),
+    "no iterable": (
+        "def f(x: int):\n    for i in x:\n        pass\n",
+        """
+'int' object is not iterable:
+  File "<string>", line 2
+def f(x: int):
+    for i in x:
+    ~~~~~~~~~~~
+        pass
+        ~~~~ <--- HERE
+""",
+    ),
+    "no attribute": (
+        "def f(x: int):\n    return x.foo\n",
+        """
+'int' object has no attribute or method 'foo'.:
+  File "<string>", line 2
+def f(x: int):
+    return x.foo
+           ~~~~~ <--- HERE
+""",
+    ),
+    "attribute of a number": (
+        "def f(x: int):\n    x.y = 3\n",
+        """
+Tried to set an attribute: y on a non-class: int:
+  File "<string>", line 2
+def f(x: int):
+    x.y = 3
+    ~~~ <--- HERE
+""",
+    ),
+    "wrong argument": (
+        "def f(x: int):\n    return torch.relu(x)\n",
+        """
+The original call is:
+  File "<string>", line 2
+def f(x: int):
+    return torch.relu(x)
+           ~~~~~~~~~~~~~ <--- HERE
+""",
+    ),
+    "wrong argument of a function": (
+        "def g(y: List[float]):\n    return y\n\ndef f(x: int):\n    return g(x)\n",
+        """
+Expected a value of type 'List[float]' for argument 'y' but instead found type 'int'.
+:
+  File "<string>", line 5
+
+def f(x: int):
+    return g(x)
+           ~~~~ <--- HERE
+""",
+    ),
+    "recursion": (
+        "def f(n: int) -> int:\n    return 1 if n < 2 else n * f(n - 1)\n",
+        """
+function 'f' is called recursively. Recursive calls are not supported:
+  File "<string>", line 2
+def f(n: int) -> int:
+    return 1 if n < 2 else n * f(n - 1)
+                               ~~~~~~~~ <--- HERE
+""",
+    ),
+    "raise of a number": (
+        "def f(x: int):\n    raise x\n",
+        """
+exceptions must derive from BaseException:
+  File "<string>", line 2
+def f(x: int):
+    raise x
+    ~~~~~~~ <--- HERE
+""",
+    ),
+    "break in an unrolled loop": (
+        "def f(x: int):\n    for a in (1, 2.0):\n        break\n",
+        """
+Because we emit iteration over modulelists or tuples as unrolled loops, we do not support break or continue inside the body of these loops:
+  File "<string>", line 3
+def f(x: int):
+    for a in (1, 2.0):
+        break
+        ~~~~~ <--- HERE
+""",
+    ),
+    "break outside of a loop": (
+        "def f(x: int):\n    break\n",
+        """
+SyntaxError: 'break' outside loop:
+  File "<string>", line 2
+def f(x: int):
+    break
+    ~~~~~ <--- HERE
+""",
+    ),
+    "default of another type": (
+        "def f(x=3):\n    return x\n",
+        """
+Expected a default value of type Tensor (inferred) on parameter "x".Because "x" was not annotated with an explicit type it is assumed to be type 'Tensor'.:
+  File "<string>", line 1
+def f(x=3):
+~~~~~~~~~~~
+    return x
+    ~~~~~~~~ <--- HERE
+""",
+    ),
+}
+
+UNSUPPORTED = {
+    "def f(x):\n    def g(y):\n        return y\n    return g(x)\n": "function definitions aren't supported",
+    "def f(x):\n    return (lambda y: y)(x)\n": "Lambda aren't supported",
+    "def f(x):\n    try:\n        x = 1\n    except Exception:\n        pass\n    return x\n": "try blocks aren't supported",
+    "def f(x):\n    global y\n    return x\n": "global variables aren't supported",
+    "def f(x):\n    import math\n    return x\n": "import statements aren't supported",
+    "def f(x):\n    class A: pass\n    return x\n": "class definitions aren't supported",
+    "def f(x):\n    return (yield x)\n": "Yield aren't supported",
+    "def f(x):\n    return {1, 2}\n": "Set aren't supported",
+    "def f(x):\n    return (y := x)\n": "NamedExpr aren't supported",
+    "def f(x):\n    while x > 0:\n        x -= 1\n    else:\n        x = 1\n    return x\n": "else branches of while loops aren't supported",
+    "def f(x):\n    for i in x:\n        x -= 1\n    else:\n        x = 1\n    return x\n": "else branches of for loops aren't supported",
+    "def f(x, *args):\n    return x\n": "Compiled functions can't take variable number of arguments",
+    "def f(x, **args):\n    return x\n": "Compiled functions can't take variable number of arguments",
+    "def f(x):\n    return f'{x!r}'\n": "Don't support conversion in JoinedStr",
+    "def f(x):\n    return f'{x:3}'\n": "Don't support formatting in JoinedStr",
+    "def f(x: List[int]):\n    a, *b = x\n    return a\n": "cannot statically infer the expected size of a list in this context",
+    "def f(x: List[int]):\n    x[0:1] = [1]\n    return x\n": "Sliced expression not yet supported for subscripted assignment",
+    "def f(x: int):\n    with x:\n        pass\n": "With item",
+    "def f(x):\n    raise\n": "raise without an exception is not supported",
+}
+
+
+def failure(source, unit=None):
+    with pytest.raises(RuntimeError) as error:
+        (unit or _C.CompilationUnit()).define(source)
+    return str(error.value)
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_error(name):
+    source, expected = ERRORS[name]
+    message = failure(source)
+    assert message.endswith(expected), message
+
+
+@pytest.mark.parametrize("source", UNSUPPORTED)
+def test_unsupported(source):
+    message = failure(source)
+    assert UNSUPPORTED[source] in message and "<--- HERE" in message
+
+
+def test_calls_that_led_there():
+    """A function is compiled because another calls it: the error tells both places."""
+    message = failure("def f(x):\n    return g(x) + 1\n\ndef g(x):\n    return x.unknown(2)\n")
+    assert message == (
+        """
+'Tensor' object has no attribute or method 'unknown'.:
+  File "<string>", line 5
+
+def g(x):
+    return x.unknown(2)
+           ~~~~~~~~~ <--- HERE
+'g' is being compiled since it was called from 'f'
+  File "<string>", line 2
+def f(x):
+    return g(x) + 1
+           ~~~~ <--- HERE
+
+def g(x):
+"""
+    )
+
+
+def test_a_failure_leaves_the_unit_as_it_was():
+    unit = _C.CompilationUnit("def ok(x: int):\n    return x + 1\n")
+    failure("def fine(x: int):\n    return x\n\ndef bad(x: int):\n    return y\n", unit)
+    assert [f.name for f in unit.get_functions()] == ["ok"]
+    unit.define("def fine(x: int):\n    return x\n\ndef bad(x: int):\n    return x * 2\n")
+    assert unit.bad(4) == 8
+    assert "already defined" in failure("def ok(x: int):\n    return x\n", unit)
+    assert unit.ok(1) == 2
+
+
+def test_raise_and_assert_at_run_time():
+    unit = _C.CompilationUnit(
+        """
+def f(n: int):
+    assert n > 0, f"n is {n}"
+    if n == 1:
+        raise ValueError("one", n)
+    if n == 2:
+        raise NotImplementedError
+    assert n != 3
+    return n
+"""
+    )
+    assert unit.f(4) == 4
+    for n, words in {0: "AssertionError: n is 0", 1: "one, 1)", 3: "AssertionError: "}.items():
+        with pytest.raises(RuntimeError) as error:
+            unit.f(n)
+        assert words in str(error.value) and "in f" in str(error.value)
+    with pytest.raises(RuntimeError):
+        unit.f(2)

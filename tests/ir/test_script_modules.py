@@ -1,0 +1,393 @@
+"""Modules as scripts: results, state and attributes equal those of the Python module."""
+
+import copy
+import pickle
+from typing import Dict, Final, List, NamedTuple, Optional, Tuple
+
+import cresset
+import pytest
+from cresset import Tensor, nn
+from script_cases import MODULES
+
+jit = cresset.jit
+
+
+def flat(value):
+    return [x for v in value for x in flat(v)] if isinstance(value, (tuple, list)) else [value]
+
+
+def run(module, inputs):
+    cresset.manual_seed(7)
+    return flat(module(*inputs))
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_modules_of_nn(name):
+    module, inputs = copy.deepcopy(MODULES[name][0]), MODULES[name][1]
+    script = jit.script(copy.deepcopy(module))
+    expected, actual = run(module, inputs), run(script, inputs)
+    assert len(expected) == len(actual)
+    for e, a in zip(expected, actual):
+        if e is None:
+            assert a is None
+        else:
+            cresset.testing.assert_close(a, e, equal_nan=True)
+    # What the call changed (running statistics, renormalised rows) is equal too.
+    for (e_name, e), (a_name, a) in zip(module.state_dict().items(), script.state_dict().items(), strict=True):
+        assert e_name == a_name
+        cresset.testing.assert_close(a, e)
+
+
+class Scaled(nn.Module):
+    limit: Final[int] = 4
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(2, 2)
+        self.names: List[str] = ["a", "b"]
+        self.sizes = {"x": 1}
+        self.scale = 2.0
+        self.pair = (1, "b")
+        self.register_buffer("count", cresset.zeros(1))
+        self.note: Optional[str] = None
+
+    def helper(self, x: Tensor, times: int = 2) -> Tensor:
+        return x * times
+
+    @jit.export
+    def exported(self, n: int) -> int:
+        return n + self.limit + self.sizes["x"]
+
+    @property
+    def doubled(self) -> float:
+        return self.scale * 2
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.count += 1
+        return self.helper(self.linear(x)) * self.scale + self.doubled + len(self.names)
+
+
+def test_attributes_methods_and_state():
+    module = Scaled()
+    script = jit.script(copy.deepcopy(module))
+    x = cresset.ones(1, 2)
+    cresset.testing.assert_close(script(x), module(x))
+    assert script.exported(1) == module.exported(1) == 6
+    assert script.names == ["a", "b"] and script.sizes == {"x": 1} and script.pair == (1, "b") and script.note is None
+    assert script.doubled == 4.0 and script.count.item() == 1
+    script.scale = 3.0
+    module.scale = 3.0
+    cresset.testing.assert_close(script(x), module(x))
+    assert [name for name, _ in script.named_parameters()] == [name for name, _ in module.named_parameters()]
+    assert script.original_name == "Scaled" and "original_name=Linear" in repr(script)
+    script.linear.load_state_dict({"weight": cresset.zeros(2, 2), "bias": cresset.ones(2)})
+    assert script.linear.bias.tolist() == [1, 1]
+    assert isinstance(script, nn.Module) and isinstance(script.linear, jit.RecursiveScriptModule)
+
+
+def test_parameters_are_shared_and_trained():
+    module = nn.Linear(2, 1)
+    script = jit.script(module)
+    assert script.weight is module.weight
+    script(cresset.ones(3, 2)).sum().backward()
+    assert module.weight.grad.tolist() == [[3, 3]]
+    cresset.optim.SGD(script.parameters(), lr=1.0).step()
+    assert script.weight is module.weight
+    script.double()
+    assert script.weight.dtype == cresset.float64
+
+
+def test_training_mode():
+    script = jit.script(nn.Sequential(nn.Dropout(0.9), nn.Linear(2, 2)))
+    assert script.training and script.eval() is script
+    assert not script.training and not script[0].training and not script._c.getattr("training")
+    x = cresset.ones(1, 2)
+    assert (script(x) == script(x)).all()
+
+
+def test_copies():
+    script = jit.script(Scaled())
+    deep, shallow = copy.deepcopy(script), copy.copy(script)
+    deep.scale = 7.0
+    assert script.scale == 2.0 and shallow.linear.weight is script.linear.weight
+    assert deep.linear.weight is not script.linear.weight and (deep.linear.weight == script.linear.weight).all()
+    assert deep(cresset.ones(1, 2)).shape == (1, 2)
+    with pytest.raises(pickle.PickleError, match="use my_script_module.save"):
+        pickle.dumps(script)
+
+
+def test_one_class_for_equal_types_and_another_for_others():
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b, self.c = nn.Linear(2, 2), nn.Linear(3, 3), nn.Linear(2, 2, bias=False)
+
+        def forward(self, x):
+            return self.c(self.a(x))
+
+    script = jit.script(Net())
+    names = [getattr(script, name)._c.qualified_name() for name in "abc"]
+    assert names[0] == names[1] != names[2]
+    assert "__torch__.torch.nn.modules.linear." in names[0] and names[0].endswith("Linear")
+    assert jit.script(Net())._c.qualified_name() == script._c.qualified_name()
+
+
+class Containers(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(2, 2), nn.Tanh()])
+        self.named = nn.ModuleDict({"one": nn.Linear(2, 2), "two": nn.ReLU()})
+        self.weights = nn.ParameterList([nn.Parameter(cresset.full((2,), float(i))) for i in range(3)])
+
+    def forward(self, x: Tensor) -> Tuple[Tensor, int]:
+        for i, layer in enumerate(self.layers):
+            x = layer(x) + i
+        for name, module in self.named.items():
+            x = module(x)
+            if name == "one":
+                x = x * 2
+        for weight in self.weights:
+            x = x + weight
+        if "two" in self.named:
+            x = self.named["two"](x)
+        for layer in self.layers[:1]:
+            x = layer(x)
+        return self.layers[-1](x), len(self.layers)
+
+
+def test_containers_are_unrolled():
+    module = Containers()
+    script = jit.script(module)
+    x = cresset.ones(1, 2)
+    expected, actual = module(x), script(x)
+    cresset.testing.assert_close(actual[0], expected[0])
+    assert actual[1] == 2 and len(script.layers) == 2 and [type(m).__name__ for m in script.layers] == ["RecursiveScriptModule"] * 2
+    assert list(script.named.keys()) == ["one", "two"] and "one" in script.named and script.named["two"].original_name == "ReLU"
+    assert not script.graph.findAllNodes("prim::Loop")
+
+
+@jit.interface
+class Step(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        pass
+
+
+class Plus(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x + 1
+
+
+class Times(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x * 10
+
+
+class Strange(nn.Module):
+    def forward(self, y: Tensor) -> int:
+        return 1
+
+
+class Stepping(nn.Module):
+    step: Step
+
+    def __init__(self, step):
+        super().__init__()
+        self.step = step
+        self.steps = nn.ModuleList([Plus(), Times()])
+
+    def forward(self, x: Tensor, which: int) -> Tensor:
+        chosen: Step = self.steps[which]
+        return chosen.forward(self.step.forward(x))
+
+
+def test_interfaces():
+    script = jit.script(Stepping(Plus()))
+    x = cresset.ones(1)
+    assert script(x, 0).item() == 3 and script(x, 1).item() == 20
+    script.step = jit.script(Times())
+    assert script(x, 0).item() == 11
+    with pytest.raises(RuntimeError, match="is not of its annotated type"):
+        jit.script(Stepping(Strange()))
+
+
+class Partly(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    @jit.ignore
+    def in_python(self, x: Tensor, n: int) -> Tensor:
+        return x + n
+
+    @jit.unused
+    def never(self, x: Tensor) -> Tensor:
+        return [y for y in {x}][0]
+
+    @jit.ignore
+    def not_called(self):
+        return "python"
+
+    def forward(self, x: Tensor, bad: bool = False) -> Tensor:
+        if bad:
+            return self.never(x)
+        return self.in_python(x, n=3)
+
+
+def test_ignore_and_unused():
+    script = jit.script(Partly())
+    assert script(cresset.ones(1)).item() == 4 and script.not_called() == "python"
+    with pytest.raises(RuntimeError, match="annotated to be ignored and cannot be run"):
+        script(cresset.ones(1), True)
+
+
+class Hooked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = Plus()
+        self.inner.register_forward_pre_hook(before)
+        self.inner.register_forward_hook(after)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.inner(x)
+
+
+def before(self, inputs: Tuple[Tensor]) -> Tuple[Tensor]:
+    return (inputs[0] * 3,)
+
+
+def after(self, inputs: Tuple[Tensor], result: Tensor) -> Tensor:
+    return result + inputs[0]
+
+
+def test_hooks():
+    module = Hooked()
+    script = jit.script(module)
+    x = cresset.ones(1)
+    assert script(x).item() == module(x).item() == 7
+    assert script.inner(x).item() == 7
+    partial = nn.Linear(1, 1)
+    partial.register_forward_hook(lambda m, i, o: o)
+    with pytest.raises(RuntimeError, match="Expected a single top-level function|aren't supported"):
+        jit.script(partial)
+
+
+class Old(jit.ScriptModule):
+    __constants__ = ["n"]
+
+    def __init__(self, n):
+        super().__init__()
+        self.n = n
+        self.weight = nn.Parameter(cresset.ones(2))
+
+    @jit.script_method
+    def forward(self, x):
+        for _ in range(self.n):
+            x = x + self.weight
+        return x
+
+    def python_only(self):
+        return {1, 2}
+
+
+def test_the_older_style():
+    old = Old(3)
+    assert old(cresset.zeros(2)).tolist() == [3, 3] and old.python_only() == {1, 2}
+    assert [n for n, _ in old.named_parameters()] == ["weight"] and old.graph.findNode("prim::Loop") is not None
+    with pytest.raises(RuntimeError, match="Can't set constant 'n' which has value:3"):
+        old.n = 4
+
+
+class Counter(NamedTuple):
+    total: Tensor
+    steps: int
+
+
+class Recurrent(nn.Module):
+    """State in and out, containers of tensors, a free function, a submodule called with keywords."""
+
+    def __init__(self):
+        super().__init__()
+        self.cell = nn.GRUCell(2, 3)
+
+    def forward(self, xs: List[Tensor], start: Optional[Tensor] = None) -> Tuple[Counter, Dict[str, Tensor]]:
+        h = cresset.zeros(1, 3) if start is None else start
+        total = cresset.zeros(1)
+        for x in xs:
+            h = self.cell(x, hx=h)
+            total = add_up(total, h)
+        return Counter(total, len(xs)), {"h": h}
+
+
+def add_up(total: Tensor, h: Tensor) -> Tensor:
+    return total + h.sum()
+
+
+def test_structured_inputs_and_results():
+    module = Recurrent()
+    script = jit.script(module)
+    xs = [cresset.ones(1, 2), cresset.zeros(1, 2)]
+    for args in ((xs,), (xs, cresset.ones(1, 3))):
+        expected, actual = module(*args), script(*args)
+        cresset.testing.assert_close(actual[0].total, expected[0].total)
+        cresset.testing.assert_close(actual[1], expected[1])
+        assert actual[0].steps == 2 and isinstance(actual[0], Counter)
+
+
+def module_with(forward, **attributes):
+    made = type("Bad", (nn.Module,), {"forward": forward})()
+    for name, value in attributes.items():
+        setattr(made, name, value)
+    return made
+
+
+def reads_thing(self, x):
+    return self.thing
+
+
+def sets_new(self, x):
+    self.fresh = 3
+    return x
+
+
+def calls_missing(self, x):
+    return self.missing(x)
+
+
+def indexes_list(self, x, i: int):
+    return self.thing[i](x)
+
+
+@pytest.mark.parametrize(
+    "forward, attributes, message",
+    [
+        (reads_thing, {"thing": object()}, "has no attribute 'thing' .This attribute exists on the Python module, but we failed to convert Python type: 'object'"),
+        (reads_thing, {"thing": []}, "Its type was inferred; try adding a type annotation for the attribute"),
+        (reads_thing, {"thing": [1, "a"]}, "must have consistent element type. Found int and str"),
+        (reads_thing, {"thing": lambda x: x}, "failed to compile it to a TorchScript function"),
+        (sets_new, {}, "Tried to set nonexistent attribute: fresh. Did you forget to initialize it in __init__"),
+        (calls_missing, {}, "Module 'Bad' has no attribute 'missing'"),
+        (indexes_list, {"thing": nn.ModuleList([nn.ReLU()])}, "only supported with integer literals"),
+    ],
+)  # fmt: skip
+def test_errors(forward, attributes, message):
+    with pytest.raises(RuntimeError, match=message):
+        jit.script(module_with(forward, **attributes))
+
+
+def test_other_errors():
+    script = jit.script(nn.Linear(2, 2))
+    with pytest.raises(RuntimeError, match=r"forward\(\) Expected a value of type 'Tensor' for argument 'input' but instead found type 'int'"):
+        script(1)
+    with pytest.raises(RuntimeError, match="is missing value for argument 'input'"):
+        script()
+    with pytest.raises(AttributeError, match="'RecursiveScriptModule' object has no attribute 'nothing'"):
+        script.nothing
+    with pytest.raises(RuntimeError, match="inherits from nn.Module, consider passing an instance instead"):
+        jit.script(nn.Linear)
+
+    class NoSuper(nn.Module):
+        def __init__(self):
+            pass
+
+    with pytest.raises(RuntimeError, match="call super"):
+        jit.script(NoSuper())
