@@ -536,6 +536,9 @@ bool AliasDb::writesToAlias(const Node* n, const ValueSet& values) const {
 }
 bool AliasDb::writesToWildcard(const Node* n) const { return intersects(impl_->writes_of(n), impl_->wildcard_locations); }
 
+std::vector<uint32_t> AliasDb::writtenMemory(const Node* n) const { return impl_->writes_of(n); }
+const std::vector<uint32_t>& AliasDb::reachableMemory(const Value* v) const { return impl_->reachable(v); }
+
 bool AliasDb::mayAlias(const Value* a, const Value* b) const { return intersects(impl_->locations(a), impl_->locations(b)); }
 bool AliasDb::mayAlias(const ValueSet& a, const ValueSet& b) const {
   Locations x, y;

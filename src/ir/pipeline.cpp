@@ -14,6 +14,7 @@ const std::vector<std::string>& built_in_order() {
       "remove_tensor_mutation",
       "peephole",
       "fuse_linear",
+      "fuse_flatten_linear",
       "eliminate_exceptions_safe",
       "cse",
       "dce",
@@ -25,8 +26,8 @@ const std::vector<std::string>& built_in_order() {
       "reduce_to_operation",
       "reduce_gelu",
       "reduce_remainder",
-      "remove_contiguous",
       "view_to_reshape",
+      "remove_contiguous",
       "remove_dropout",
       "linear_to_addmm",
       "conv1d_to_convolution",
@@ -58,6 +59,7 @@ const std::vector<std::string>& built_in_order() {
       "rewrite_inputs_with_params",
       "replace_aten_pad",
       "replace_tile_with_repeat",
+      "remove_to",
       "dce",
   };
   return order;

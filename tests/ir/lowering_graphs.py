@@ -69,7 +69,9 @@ class Generator:
         if choice == 9:
             return op("gelu", x, "%exact")
         if choice == 10:
-            return op("log_softmax", op("contiguous", x, "%zero"), "%last", "%none")  # its result is contiguous, unlike a difference
+            return op(
+                "log_softmax", op("contiguous", x, "%zero"), "%last", "%none"
+            )  # its result is contiguous, unlike a difference
         if choice == 11:
             return op("linear", x, "%w", r.choice(["%b", "%none"]))
         if choice == 12:

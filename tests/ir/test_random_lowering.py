@@ -41,9 +41,29 @@ def test_passes_on_random_graphs(start):
                 continue
             found.add(name)
             after.lint()
-            assert _C._jit_run_difference(graph, after, inputs(seed)) is None, f"{name} on graph {seed}:\n{graph}\n{after}"
+            if name != "drop_unused_nodes":
+                assert str(after).count("[to_compile=0]") == str(graph).count("[to_compile=0]"), (
+                    f"{name} on graph {seed}"
+                )
+            assert _C._jit_run_difference(graph, after, inputs(seed)) is None, (
+                f"{name} on graph {seed}:\n{graph}\n{after}"
+            )
             _C._jit_run_pass(name, again, [])
             assert str(again) == str(after), f"{name} on graph {seed}"
             once = str(after)
-            assert _C._jit_run_pass(name, after, [])[0] == "unchanged" and str(after) == once, f"{name} twice on graph {seed}"
+            assert _C._jit_run_pass(name, after, [])[0] == "unchanged" and str(after) == once, (
+                f"{name} twice on graph {seed}"
+            )
     assert len(found) > 12, found
+
+
+def test_all_of_them_after_one_another():
+    for seed in range(1000, 1100):
+        graph = _C.parse_ir(lowering_graph(seed, 20))
+        if not runs(graph.copy(), seed):
+            continue
+        after = graph.copy()
+        for name in PASSES:
+            _C._jit_run_pass(name, after, [])
+        after.lint()
+        assert _C._jit_run_difference(graph, after, inputs(seed)) is None, f"graph {seed}:\n{graph}\n{after}"

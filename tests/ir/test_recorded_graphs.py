@@ -20,7 +20,7 @@ GRAPHS = {
     "state_scripted": (None, set()),
 }
 # These drop what only some callers need, or change the signature.
-CHANGES_ANSWERS = {"remove_collection_cast", "autocast_long_inputs", "lower_all_tuples"}
+CHANGES_ANSWERS = {"remove_collection_cast", "autocast_long_inputs", "lower_graph", "freeze_module", "lower_all_tuples"}
 
 
 def read(name):

@@ -40,6 +40,11 @@ class CRESSET_API AliasDb {
   /// Does it write memory that is visible outside or came out of a container?
   bool writesToWildcard(const Node* n) const;
 
+  /// Memory by sorted numbers, for questions about many nodes and values at once: what a node writes, and a value's own with all that it
+  /// contains (valid until the next question).
+  std::vector<uint32_t> writtenMemory(const Node* n) const;
+  const std::vector<uint32_t>& reachableMemory(const Value* v) const;
+
   bool mayAlias(const Value* a, const Value* b) const;
   bool mayAlias(const ValueSet& a, const ValueSet& b) const;
   /// The same for the values and all that they contain.

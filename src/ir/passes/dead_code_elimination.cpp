@@ -1,5 +1,6 @@
 // Removes what nobody needs: marks from the outputs and effects, then sweeps. A write is needed when memory is written that a needed value
 // may share or that is visible outside.
+#include <unordered_map>
 #include <unordered_set>
 
 #include <cresset/ir/alias_analysis.h>
@@ -24,26 +25,28 @@ class DeadCode {
 
   void mark() {
     for (const Value* v : graph_->outputs()) need(v);
-    std::vector<const Node*> writers;
     graph_->block()->visit([&](Node* n) {
       if (!n->blocks().empty()) return;  // its contents decide
-      if (n->hasSideEffects())
+      if (n->hasSideEffects() || (!aliases_ && n->isInplaceOrWrites()))
         need(n);
-      else if (aliases_ ? aliases_->isMutable(n) : n->isInplaceOrWrites())
-        writers.push_back(n);
+      else if (aliases_ && aliases_->isMutable(n))
+        writer(n);
     });
     work();
-    // Each needed write may make more values needed, and these more writes.
-    for (bool again = true; again;) {
-      again = false;
-      std::erase_if(writers, [&](const Node* n) {
-        if (live_nodes_.count(n)) return true;
-        if (aliases_ && !aliases_->writesToWildcard(n) && !aliases_->writesToAlias(n, live_values_)) return false;
-        need(n);
-        again = true;
-        return true;
-      });
-      work();
+  }
+
+  // A write is needed when others may see it, or once a value is needed that may share the memory.
+  void writer(const Node* n) {
+    if (aliases_->writesToWildcard(n)) return need(n);
+    for (const uint32_t memory : aliases_->writtenMemory(n)) writers_[memory].push_back(n);
+  }
+  void need_writers_of(const Value* v) {
+    if (writers_.empty()) return;
+    for (const uint32_t memory : aliases_->reachableMemory(v)) {
+      const auto found = writers_.find(memory);
+      if (found == writers_.end()) continue;
+      for (const Node* n : found->second) need(n);
+      writers_.erase(found);
     }
   }
 
@@ -85,6 +88,7 @@ class DeadCode {
   }
 
   void value(const Value* v) {
+    need_writers_of(v);
     const Node* n = v->node();
     const std::size_t i = v->offset();
     if (n->kind() == prim::Param) {
@@ -167,6 +171,7 @@ class DeadCode {
   std::unique_ptr<AliasDb> aliases_;
   ValueSet live_values_;
   std::unordered_set<const Node*> live_nodes_;
+  std::unordered_map<uint32_t, std::vector<const Node*>> writers_;  // by the memory they write, those not known to be needed
   std::vector<const Value*> values_;
   std::vector<const Node*> nodes_;
 };
