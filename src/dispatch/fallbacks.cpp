@@ -1,6 +1,7 @@
 // Layers that do nothing for an operator unless someone registers a kernel for it: they are skipped.
 // Python is not here: the Python module brings its fallback, and no tensor has the key without it.
 // Functionalize is not here: src/ops/opaque_memory.cpp has its fallback, and only tensors of opaque devices have the key.
+// Tracer is not here: src/ir/tracer.cpp has its fallback, and only threads that trace include the key.
 // The Autograd keys are not here: src/autograd installs a fallback that never loses a gradient silently.
 #include <cresset/dispatch/library.h>
 
@@ -15,7 +16,7 @@ const std::vector<RegistrationHandleRAII> registrations = [] {
   };
   for (DispatchKey k : {DispatchKey::BackendSelect, DispatchKey::Fake, DispatchKey::FuncTorchDynamicLayerBackMode, DispatchKey::Named,
                         DispatchKey::Conjugate, DispatchKey::Negative, DispatchKey::ZeroTensor, DispatchKey::ADInplaceOrView,
-                        DispatchKey::Tracer, DispatchKey::PythonTLSSnapshot, DispatchKey::FuncTorchDynamicLayerFrontMode,
+                        DispatchKey::PythonTLSSnapshot, DispatchKey::FuncTorchDynamicLayerFrontMode,
                         DispatchKey::PreDispatch, DispatchKey::PythonDispatcher})
     skip(k);
   for (int b = 0; b < kBackendCount; ++b) skip(autocastKey(static_cast<DeviceType>(b)));

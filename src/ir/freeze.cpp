@@ -50,9 +50,15 @@ class Freezing {
       collect_slots(m, reads_.back());
     }
     keep_training_state();
+    // Numbers and flags first: whether statistics are written depends on them.
+    for (std::size_t i = 0; i < methods_.size(); ++i) {
+      fold(methods_[i], reads_[i], Which::Immutable);
+      propagate_constants(methods_[i].graph);
+      reads_[i].bind_subgraphs(*methods_[i].graph);
+    }
     for (std::size_t i = 0; i < methods_.size(); ++i) find_written(methods_[i], reads_[i]);
     spread_over_shared_memory();
-    for (std::size_t i = 0; i < methods_.size(); ++i) fold(methods_[i], reads_[i]);
+    for (std::size_t i = 0; i < methods_.size(); ++i) fold(methods_[i], reads_[i], Which::All);
     for (FrozenMethod& m : methods_) simplify(m.graph);
     return rebuild();
   }
@@ -210,13 +216,15 @@ class Freezing {
     return (owner.empty() ? "self." : "self." + owner + ".") + n->s(attr::name);
   }
 
-  void fold(const FrozenMethod& m, const ModuleReads& reads) {
+  enum class Which : uint8_t { Immutable, All };
+  void fold(const FrozenMethod& m, const ModuleReads& reads, Which which) {
     for (const auto& g : with_subgraphs(m.graph)) {
       std::map<AttributeSlot, Value*> constants;
       Node* front = g->block()->param_node()->next();
       for (Node* n : nodes_where(*g, [](const Node* x) { return x->kind() == prim::GetAttr; })) {
         const auto slot = reads.slot(n);
         if (!slot || kept_.count(*slot) || is_module_value(slot->value())) continue;
+        if (which == Which::Immutable && AliasDb::isMutableType(*n->output()->type())) continue;
         const auto known = constants.find(*slot);
         Value* constant = known != constants.end() ? known->second : nullptr;
         if (!constant) {
@@ -234,6 +242,7 @@ class Freezing {
           constants.emplace(*slot, constant);
         }
         n->output()->replaceAllUsesWith(constant);
+        if (n == front) front = n->next();
         n->destroy();
       }
     }

@@ -3,6 +3,7 @@
 
 #include <cresset/ir/interpreter.h>
 #include <cresset/ir/operator.h>
+#include <cresset/ir/tracer.h>
 
 namespace cresset::jit {
 
@@ -111,7 +112,10 @@ std::shared_ptr<const Code> GraphFunction::code() {
   if (!code_) code_ = Code::compile(graph_->copy(), name());
   return code_;
 }
-void GraphFunction::run(Stack& stack) { code()->run(stack); }
+void GraphFunction::run(Stack& stack) {
+  if (CRESSET_UNLIKELY(tracer::is_tracing())) return tracer::call_function(*this, stack);
+  code()->run(stack);
+}
 void GraphFunction::invalidate() {
   const std::lock_guard lock(mutex_);
   code_ = nullptr;

@@ -17,9 +17,9 @@ bool match_type(const TypePtr& formal, const TypePtr& actual, TypeVariables& var
       const auto [bound, fresh] = variables.emplace(formal->name, actual);
       if (fresh) return true;
       if (actual->is_subtype_of(*bound->second)) return true;
-      const TypePtr both = unify_types(bound->second, actual);
-      if (!both) return refuse(why_not, bound->second, actual);
-      bound->second = both;
+      // Tensors have knowledge in common; anything else must fit the first type, since lists and dicts may be written: None into int[].
+      if (bound->second->kind != TypeKind::Tensor || actual->kind != TypeKind::Tensor) return refuse(why_not, bound->second, actual);
+      bound->second = unify_types(bound->second, actual);
       return true;
     }
     case TypeKind::List:

@@ -13,6 +13,18 @@ namespace {
 
 const Symbol kModuleMatch = Symbol::fromQualString("match::module");
 
+// Operators that give a view of their operand or a copy, as they find it.
+bool may_copy(Symbol kind) {
+  static const std::unordered_set<Symbol> kinds = [] {
+    std::unordered_set<Symbol> out;
+    for (const char* name :
+         {"aten::contiguous", "aten::to", "aten::type_as", "aten::reshape", "aten::reshape_as", "aten::flatten", "aten::ravel"})
+      out.insert(Symbol::fromQualString(name));
+    return out;
+  }();
+  return kinds.count(kind) > 0;
+}
+
 bool same_attribute(const AttributeValue& pattern, const AttributeValue& target) {
   if (pattern.index() != target.index()) return false;
   if (const auto* s = std::get_if<std::string>(&pattern)) {
@@ -309,13 +321,21 @@ struct SubgraphRewriter::Run {
 
     if (before.writes && !after.writes && write_is_seen(m, aliases)) return false;
     if (before.writes) return true;
+    bool perhaps_copies = false;
+    for (const Node* n : rule.pattern->nodes()) perhaps_copies = perhaps_copies || may_copy(n->kind());
     for (std::size_t o = 0; o < rule.pattern->outputs().size(); ++o) {
       const Value* result = m.values.at(rule.pattern->outputs()[o]);
       for (std::size_t i = 0; i < rule.pattern->inputs().size(); ++i) {
-        if (before.aliases[o][i] == after.aliases[o][i]) continue;
+        // A result that was perhaps a copy and becomes the operand itself.
+        const bool forwarded = perhaps_copies && rule.replacement->outputs()[o] == rule.replacement->inputs()[i];
+        if (before.aliases[o][i] == after.aliases[o][i] && !forwarded) continue;
         const auto operand = m.values.find(rule.pattern->inputs()[i]);
         if (operand == m.values.end() || operand->second == result) continue;
         if (!AliasDb::isMutableType(*operand->second->type())) continue;
+        if (before.aliases[o][i] && forwarded) {
+          if (aliases.hasWriters(result) || aliases.hasWriters(operand->second)) return false;
+          continue;
+        }
         if (!aliases.safeToChangeAliasingRelationship(result, operand->second)) return false;
       }
     }

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "python/tracer.h"
+
 namespace cresset::python {
 
 struct Plan::Failure {
@@ -509,7 +511,10 @@ IValue ints_of(const Parameter& p, PyObject* const* items, Py_ssize_t n) {
   values.reserve(static_cast<std::size_t>(n));
   for (Py_ssize_t i = 0; i < n; ++i) {
     if (!is_int(items[i])) raise_item("tuple of ints", i, p, items[i]);
-    values.emplace_back(to_int(items[i]));
+    if (CRESSET_UNLIKELY(is_tensor(items[i]) && is_tracing()))
+      values.push_back(traced_argument(PyUnicode_AsUTF8(p.name), i, items[i], true));
+    else
+      values.emplace_back(to_int(items[i]));
   }
   return make_intrusive<ivalue::ListImpl>(std::move(values));
 }
@@ -517,6 +522,8 @@ IValue ints_of(const Parameter& p, PyObject* const* items, Py_ssize_t n) {
 IValue argument_value(const Parameter& p, PyObject* o, int position) {
   if (!o) return p.default_value;
   if (o == Py_None) return {};
+  if (CRESSET_UNLIKELY(is_tensor(o) && (p.kind == Kind::Int || p.kind == Kind::Scalar || p.kind == Kind::Float) && is_tracing()))
+    return traced_argument(PyUnicode_AsUTF8(p.name), -1, o, p.kind == Kind::Int);
   switch (p.kind) {
     case Kind::Tensor: return is_tensor(o) ? unwrap(o) : wrapped_number(to_scalar(o));
     case Kind::Tensors:
@@ -540,7 +547,9 @@ IValue argument_value(const Parameter& p, PyObject* o, int position) {
     case Kind::Int: return to_int(o);
     case Kind::Ints: {
       if (PyTuple_Check(o) || PyList_Check(o)) return ints_of(p, PySequence_Fast_ITEMS(o), PySequence_Fast_GET_SIZE(o));
-      std::vector<IValue> values(static_cast<std::size_t>(p.length), IValue(to_int(o)));
+      std::vector<PyObject*> repeated(static_cast<std::size_t>(p.length), o);
+      if (CRESSET_UNLIKELY(is_tensor(o) && is_tracing())) return ints_of(p, repeated.data(), p.length);
+      std::vector<IValue> values(repeated.size(), IValue(to_int(o)));
       return make_intrusive<ivalue::ListImpl>(std::move(values));
     }
     case Kind::Float: return is_tensor(o) || is_numpy_scalar(o) ? to_scalar(o).toDouble() : to_double(o);
@@ -576,6 +585,7 @@ bool is_big(const IValue& v) {
 
 const OperatorHandle& push_arguments(const Match& m, Stack& stack) {
   const Signature& s = *m.signature;
+  if (CRESSET_UNLIKELY(is_tracing())) forget_traced_arguments();
   const bool out = s.out >= 0 && m.slots[s.out];
   const auto push = [&](int i) {
     const Parameter& p = s.parameters[static_cast<std::size_t>(i)];

@@ -12,6 +12,7 @@
 #include "python/script_convert.h"
 #include "python/script_values.h"
 #include "python/tensor_new.h"
+#include "python/tracer.h"
 #include "python/transforms.h"
 
 namespace cresset::python {
@@ -67,6 +68,8 @@ bool fill(PyObject* module) {
   init_script_future(module);
   init_script_lowering(module);
   init_script_module(module);
+  init_tracer(module);
+  init_export(module);
   init_script_source(module);
   init_threads(module);
   return true;

@@ -8,6 +8,7 @@
 #include "python/dispatch.h"
 #include "python/op_function.h"
 #include "python/override.h"
+#include "python/tracer.h"
 
 namespace cresset::python {
 
@@ -42,6 +43,7 @@ std::optional<std::string> push(const OperatorHandle& op, PyObject* const* args,
            " argument(s): it takes " + std::to_string(positional) + " positional argument(s) but " + std::to_string(n) +
            (n == 1 ? " was given." : " were given.") + " Declaration: " + schema.str();
   const Py_ssize_t keywords = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
+  if (CRESSET_UNLIKELY(is_tracing())) forget_traced_arguments();
   Py_ssize_t used = 0;
   for (Py_ssize_t i = 0; i < count; ++i) {
     const cresset::Argument& p = parameters[static_cast<std::size_t>(i)];
@@ -77,7 +79,7 @@ std::optional<std::string> push(const OperatorHandle& op, PyObject* const* args,
     if (!fits(o, type))
       return name() + "() Expected a value of type '" + type.str() + "' for argument '" + p.name + "' but instead found type '" +
              type_name(Py_TYPE(o)) + "'. Position: " + std::to_string(i) + " Declaration: " + schema.str();
-    stack.push_back(to_fitting_ivalue(o, type));
+    stack.push_back(CRESSET_UNLIKELY(is_tracing()) ? traced_ivalue(p.name, o, type) : to_fitting_ivalue(o, type));
   }
   if (used < keywords) {
     for (Py_ssize_t k = 0; k < keywords; ++k) {

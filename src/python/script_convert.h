@@ -31,6 +31,7 @@ void remember_class(const std::string& qualified_name, PyObject* cls);
 
 void init_script_module(PyObject* module);
 void init_script_future(PyObject* module);
+void init_export(PyObject* module);
 
 /// cresset._C.Future.
 PyObject* wrap_future(intrusive_ptr<ivalue::Future> future);

@@ -11,6 +11,7 @@
 
 #include "python/convert.h"
 #include "python/ir.h"
+#include "python/tracer.h"
 
 namespace cresset::python {
 
@@ -44,6 +45,7 @@ IValue argument_value(const jit::Function& f, PyObject* o, const cresset::Argume
     CRESSET_THROW(Error, f.name(), "() Expected a value of type '", formal.type->annotation_str(), "' for argument '", formal.name,
                   "' but instead found type '", type_name(Py_TYPE(o)), "'.\nPosition: ", position, "\nValue: ", to_text(o),
                   "\nDeclaration: ", f.getSchema().str());
+  if (CRESSET_UNLIKELY(is_tracing())) return traced_ivalue(formal.name, o, *formal.type);
   return to_fitting_ivalue(o, *formal.type);
 }
 
@@ -53,6 +55,7 @@ IValue argument_value(const jit::Function& f, PyObject* o, const cresset::Argume
 PyObject* call_function(jit::Function& f, const IValue* self, PyObject* args, PyObject* kwargs) {
   CRESSET_PY_TRY
   const auto& formals = f.getSchema().arguments();
+  if (CRESSET_UNLIKELY(is_tracing())) forget_traced_arguments();
   Stack stack;
   if (self) stack.push_back(*self);
   const auto value = [&](PyObject* o, std::size_t position) {

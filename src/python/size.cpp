@@ -1,4 +1,6 @@
 // Size: the tuple of ints that shape and size() give.
+#include "python/convert.h"
+#include "python/tracer.h"
 #include "python/types.h"
 
 namespace cresset::python {
@@ -18,12 +20,15 @@ PyObject* as_size(PyObject* tuple) {
   return out;
 }
 
+// While a trace records, sizes are tensors without dimensions, and stay that in new sizes.
+bool is_traced_size(PyObject* o) { return is_tensor(o) && is_tracing() && is_int(o); }
+
 PyObject* size_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   const Ref self = Ref::steal(PyTuple_Type.tp_new(type, args, kwargs));
   if (!self) return nullptr;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self.get()); ++i) {
     PyObject* item = PyTuple_GET_ITEM(self.get(), i);
-    if (PyLong_Check(item)) continue;
+    if (PyLong_Check(item) || is_traced_size(item)) continue;
     PyObject* number = PyNumber_Index(item);
     if (!number) {
       PyErr_Format(PyExc_TypeError, "torch.Size() takes an iterable of 'int' (item %zd is '%s')", i, Py_TYPE(item)->tp_name);
@@ -39,7 +44,9 @@ PyObject* size_repr(PyObject* self) {
   std::string text = "cresset.Size([";
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self); ++i) {
     if (i) text += ", ";
-    const Ref item = Ref::steal(PyObject_Repr(PyTuple_GET_ITEM(self, i)));
+    // While a trace records, sizes are tensors.
+    PyObject* size = PyTuple_GET_ITEM(self, i);
+    const Ref item = Ref::steal(PyObject_Repr(is_tensor(size) ? checked(item_of(unwrap(size))).get() : size));
     if (!item) return nullptr;
     text += PyUnicode_AsUTF8(item.get());
   }
@@ -56,6 +63,12 @@ PyObject* size_subscript(PyObject* a, PyObject* index) {
 
 PyObject* size_numel(PyObject* self, PyObject*) {
   int64_t n = 1;
+  if (PyTuple_GET_SIZE(self) > 0 && is_tensor(PyTuple_GET_ITEM(self, 0))) {  // sizes of a trace: so is their product
+    Ref product = Ref::borrow(PyTuple_GET_ITEM(self, 0));
+    for (Py_ssize_t i = 1; product && i < PyTuple_GET_SIZE(self); ++i)
+      product = Ref::steal(PyNumber_Multiply(product.get(), PyTuple_GET_ITEM(self, i)));
+    return product.release();
+  }
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self); ++i) {
     const int64_t v = PyLong_AsLongLong(PyTuple_GET_ITEM(self, i));
     if (v == -1 && PyErr_Occurred()) return nullptr;

@@ -9,6 +9,7 @@
 
 #include "python/bind.h"
 #include "python/override.h"
+#include "python/tracer.h"
 
 namespace cresset::python {
 
@@ -225,6 +226,7 @@ PyObject* py_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kw
   CRESSET_PY_TRY
   if (Ref r = modes_result("tensor", args, n, kwnames)) return r.release();
   const CreationArguments a = parse("tensor", args, n, kwnames, 1);
+  if (CRESSET_UNLIKELY(is_tracing())) warn_constant("torch.tensor");
   if (is_tensor(a.data))
     cresset::warn(
         "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
@@ -239,6 +241,7 @@ PyObject* py_as_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*
   CRESSET_PY_TRY
   if (Ref r = modes_result("as_tensor", args, n, kwnames)) return r.release();
   const CreationArguments a = parse("as_tensor", args, n, kwnames, 3);
+  if (CRESSET_UNLIKELY(is_tracing()) && !is_tensor(a.data)) warn_constant("torch.as_tensor");
   const auto keep = [&](const Tensor& t) {
     return cresset::to(t, TensorOptions(a.dtype.value_or(t.scalar_type())).device(a.device.value_or(t.device())));
   };

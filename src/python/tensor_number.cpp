@@ -8,6 +8,7 @@
 #include "python/convert.h"
 #include "python/override.h"
 #include "python/tensor_new.h"
+#include "python/tracer.h"
 
 namespace cresset::python {
 
@@ -271,6 +272,7 @@ int nb_bool(PyObject* a) {
   }
   CRESSET_PY_TRY
   const Tensor& t = unwrap(a);
+  if (CRESSET_UNLIKELY(is_tracing())) warn_conversion("Python boolean");
   CRESSET_CHECK(t.numel() != 0, "Boolean value of Tensor with no values is ambiguous");
   CRESSET_CHECK(t.numel() == 1, "Boolean value of Tensor with more than one value is ambiguous");
   if (CRESSET_UNLIKELY(t.key_set().has(DispatchKey::FuncTorchBatched))) return cresset::is_nonzero(t);  // which says why not
@@ -291,6 +293,7 @@ PyObject* nb_int(PyObject* a) {
     if (r || PyErr_Occurred()) return r;
   }
   CRESSET_PY_TRY
+  if (CRESSET_UNLIKELY(is_tracing())) warn_conversion("Python integer");
   return PyNumber_Long(one_number(a).get());
   CRESSET_PY_CATCH(nullptr)
 }
@@ -300,6 +303,7 @@ PyObject* nb_float(PyObject* a) {
     if (r || PyErr_Occurred()) return r;
   }
   CRESSET_PY_TRY
+  if (CRESSET_UNLIKELY(is_tracing())) warn_conversion("Python float");
   return PyNumber_Float(one_number(a).get());
   CRESSET_PY_CATCH(nullptr)
 }
@@ -310,6 +314,7 @@ PyObject* nb_index(PyObject* a) {
   }
   CRESSET_PY_TRY
   const Tensor& t = unwrap(a);
+  if (CRESSET_UNLIKELY(is_tracing())) warn_conversion("Python index");
   CRESSET_CHECK_TYPE(t.numel() == 1 && isIntegralType(t.scalar_type(), true),
                      "only integer tensors of a single element can be converted to an index");
   return PyNumber_Long(one_number(a).get());

@@ -4,6 +4,7 @@
 #include "python/autograd.h"
 #include "python/dispatch_mode.h"
 #include "python/override.h"
+#include "python/tracer.h"
 
 namespace cresset::python {
 
@@ -23,7 +24,7 @@ namespace {
   }
 #define CRESSET_BOOL(name, expression) CRESSET_GETTER(name, PyBool_FromLong(expression))
 
-CRESSET_GETTER(shape, wrap_size(t.sizes()))
+CRESSET_GETTER(shape, is_tracing() ? traced_sizes(t) : wrap_size(t.sizes()))
 CRESSET_GETTER(dtype, wrap_dtype(t.scalar_type()))
 CRESSET_GETTER(device, wrap_device(device_seen(t)))
 CRESSET_GETTER(layout, wrap_layout(t.layout()))
@@ -42,7 +43,9 @@ CRESSET_GETTER(_version, PyLong_FromLongLong(t._version()))
 CRESSET_GETTER(_base, t.is_view() ? wrap(t._base()) : Py_NewRef(Py_None))
 CRESSET_GETTER(data, [&] {
   CRESSET_CHECK(!t.key_set().has(DispatchKey::FuncTorchBatched), "accessing `data` under vmap transform is not allowed");
-  return wrap(t.variable_data());
+  Tensor data = t.variable_data();
+  if (is_tracing()) jit::tracer::same_value(t, data);
+  return wrap(std::move(data));
 }())
 CRESSET_GETTER(T, wrap(cresset::numpy_T(t)))
 CRESSET_GETTER(mT, wrap(cresset::mT(t)))

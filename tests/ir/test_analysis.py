@@ -189,6 +189,8 @@ ALIAS = {
     "regions are looked into": (
         "graph(%x : Tensor, %o : int):\n  %a = aten::relu(%x)\n  %y : Tensor = prim::FunctionalGraph_0(%a, %o)\n  return (%y)\n"
         "with prim::FunctionalGraph_0 = graph(%p : Tensor, %q : int):\n  %r = aten::add_(%p, %q, %q)\n  return (%r)\n", "y~a", "a!x", "a y"),
+    "dropout may give its operand": (
+        "graph(%a : Tensor, %f : float, %t : bool):\n  %p = aten::relu(%a)\n  %q = aten::dropout(%p, %f, %t)\n  %r = aten::relu_(%q)\n  return (%r)", "q~p r~p", "p!a", "p q r"),
     "casts hand on": ("graph(%x : Tensor?):\n  %a : Tensor = prim::unchecked_unwrap_optional(%x)\n  return (%a)", "a~x", "", ""),
     "scalars never alias": ("graph(%x : int, %s : str):\n  %y = aten::add(%x, %x)\n  return (%y)", "", "x!y x!s", ""),
 }
@@ -365,6 +367,19 @@ REWRITES = {
     "a write to an input stays": ("graph(%x):\n  %y = aten::relu_(%x)\n  return (%y)", RELU, body("  %a = aten::relu_(%x)\n  return (%a)"), 0, ["relu_"]),
     "a write nobody sees may go": ("graph(%x):\n  %y = aten::relu_(%x)\n  return (%y)", RELU,
                                    body("  %p = aten::neg(%x)\n  %a = aten::relu_(%p)\n  %q = aten::neg(%a)\n  return (%q)"), 1, ["!relu_"]),
+    "a copy that is written is no operand": (*DROP, body("  %p = aten::neg(%x)\n  %t = aten::t(%p)\n  %a = aten::contiguous(%t, %o)\n  %b = aten::add_(%a, %o, %o)\n  %q = aten::neg(%b)\n  return (%q)"),
+                                             0, ["aten::contiguous"]),
+    "matches that overlap: the first in the program": (ADD_RELU.replace("relu", "add_relu").replace("aten::add_relu(%s)", "aten::add(%s, %b, %o)"), FUSED,
+                                                       body("  %p = aten::add(%x, %x, %o)\n  %q = aten::add(%p, %x, %o)\n  %r = aten::add(%q, %x, %o)\n  return (%r)"),
+                                                       1, ["my::add_relu(%x, %x, %o)", "%r : Tensor = aten::add(%q, %x, %o)"]),
+    "what a rewrite makes is found again": ("graph(%x):\n  %a = aten::neg(%x)\n  %y = aten::neg(%a)\n  return (%y)", "graph(%x):\n  %y = aten::abs(%x)\n  return (%y)",
+                                            body("  %a = aten::neg(%x)\n  %b = aten::neg(%a)\n  %d = aten::neg(%b)\n  %e = aten::neg(%d)\n  return (%e)"),
+                                            2, ["%b : Tensor = aten::abs(%x)\n  %e : Tensor = aten::abs(%b)"]),
+    "an operand from outside of the block": (ADD_RELU, FUSED, body("  %p = aten::neg(%x)\n  %r : Tensor = prim::If(%c)\n    y():\n      %s = aten::add(%p, %x, %o)\n      %t = aten::relu(%s)\n"
+                                                                   "      -> (%t)\n    z():\n      -> (%x)\n  return (%r)"), 1, ["    block0():\n      %t : Tensor = my::add_relu(%p, %x, %o)\n      -> (%t)"]),
+    "nodes of two blocks are no match": (ADD_RELU, FUSED, body("  %s = aten::add(%x, %x, %o)\n  %r : Tensor = prim::If(%c)\n    y():\n      %t = aten::relu(%s)\n      -> (%t)\n    z():\n      -> (%x)\n  return (%r)"),
+                                         0, ["aten::relu"]),
+    "the result of the graph": (RELU, NEG, body("  %a = aten::relu(%x)\n  return (%a, %a)"), 1, ["return (%a, %a)", "%a : Tensor = aten::neg(%x)"]),
     "no new aliases of what the caller has": ("graph(%x):\n  %y = aten::neg(%x)\n  return (%y)", "graph(%x):\n  return (%x)",
                                               body("  %a = aten::neg(%x)\n  return (%a)"), 0, ["neg"]),
     "no new aliases of what is written": ("graph(%x):\n  %y = aten::neg(%x)\n  return (%y)", "graph(%x):\n  return (%x)",

@@ -407,6 +407,8 @@ UNSUPPORTED = {
     "def f(x):\n    return f'{x:3}'\n": "Don't support formatting in JoinedStr",
     "def f(x: List[int]):\n    a, *b = x\n    return a\n": "cannot statically infer the expected size of a list in this context",
     "def f(x: List[int]):\n    x[0:1] = [1]\n    return x\n": "Sliced expression not yet supported for subscripted assignment",
+    "def f(x: List[bool]):\n    x[0] = None\n    return x\n": "Could not match type NoneType to t in argument 'el'",
+    "def f(x: List[bool]):\n    x.append(1)\n    return x\n": "Could not match type int to t in argument 'el'",
     "def f(x: int):\n    with x:\n        pass\n": "With item",
     "def f(x):\n    raise\n": "raise without an exception is not supported",
 }

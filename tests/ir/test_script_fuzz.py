@@ -7,11 +7,12 @@ import textwrap
 import cresset
 import pytest
 import script_programs
+import script_tensor_programs
 from test_script_source import MODULES, OF_NUMBERS, OF_TENSORS
 from test_script_source import PROGRAMS as CLASS_PROGRAMS
 
 PROGRAMS = (
-    [p[0] for p in (*script_programs.PROGRAMS.values(), *script_programs.TENSOR_PROGRAMS.values())]
+    [p[0] for p in (*script_programs.PROGRAMS.values(), *script_tensor_programs.PROGRAMS.values())]
     + [textwrap.dedent(p) for p in CLASS_PROGRAMS.values()]
     + [f"def f(x: int):\n    return {line}\n" for line in OF_NUMBERS.strip().splitlines()]
     + [f"def f(x):\n    return {line}\n" for line in OF_TENSORS.strip().splitlines()]

@@ -1,7 +1,9 @@
 """Modules as scripts: results, state and attributes equal those of the Python module."""
 
 import copy
+import importlib.util
 import pickle
+from pathlib import Path
 from typing import Dict, Final, List, NamedTuple, Optional, Tuple
 
 import cresset
@@ -391,3 +393,81 @@ def test_other_errors():
 
     with pytest.raises(RuntimeError, match="call super"):
         jit.script(NoSuper())
+
+
+class Shared(nn.Module):
+    """The same submodule twice, and a class that contains itself."""
+
+    def __init__(self, depth):
+        super().__init__()
+        self.inner = Shared(depth - 1) if depth else nn.Identity()
+        self.linear = nn.Linear(2, 2)
+        self.again = self.linear
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.again(self.linear(self.inner(x)))
+
+
+def test_shared_and_nested_modules():
+    module = Shared(3)
+    script = jit.script(module)
+    x = cresset.ones(1, 2)
+    cresset.testing.assert_close(script(x), module(x))
+    assert script.linear is script.again and len(list(script.parameters())) == len(list(module.parameters())) == 8
+
+
+class Functions(nn.Module):
+    """Functions, dtypes, devices, None and the training flag as attributes."""
+
+    def __init__(self):
+        super().__init__()
+        self.activation, self.operator, self.own = nn.functional.gelu, cresset.relu, add_up
+        self.dtype, self.device, self.size = cresset.float64, cresset.device("cpu"), cresset.ones(2, 3).shape
+        self.nothing = None
+        self.tensors = [cresset.ones(1)]
+
+    def forward(self, x: Tensor):
+        if self.nothing is not None:
+            x = self.nothing(x)
+        y = self.own(self.activation(x), self.operator(x)) + self.tensors[0]
+        return (y if self.training else -y).to(self.dtype).to(self.device), self.size
+
+
+def test_functions_and_constants_as_attributes():
+    module = Functions()
+    script = jit.script(module)
+    for mode in (True, False):
+        expected, actual = module.train(mode)(cresset.ones(2)), script.train(mode)(cresset.ones(2))
+        cresset.testing.assert_close(actual[0], expected[0])
+        assert actual[1] == list(expected[1])
+
+
+def test_freezing():
+    script = jit.script(nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.5), nn.ReLU()))
+    with pytest.raises(RuntimeError, match="only implemented for modules in eval mode"):
+        jit.freeze(script)
+    with pytest.raises(RuntimeError, match="expects a ScriptModule as input"):
+        jit.freeze(nn.Linear(2, 2).eval())
+    frozen = jit.freeze(script.eval())
+    x = cresset.ones(1, 2)
+    cresset.testing.assert_close(frozen(x), script(x).detach())
+    kinds = {n.kind() for n in frozen.graph.nodes()}
+    assert kinds == {"prim::Constant", "aten::linear", "aten::relu"} and not list(frozen.parameters()) and len(list(script.parameters())) == 2
+    kept = jit.freeze(jit.script(Scaled()).eval(), preserved_attrs=["exported"])
+    assert kept.exported(1) == 6
+    assert jit.optimize_for_inference(script)(x).shape == (1, 2)
+
+
+def test_modules_of_the_examples():
+    source = Path(__file__).resolve().parents[2] / "examples" / "digits" / "model.py"
+    spec = importlib.util.spec_from_file_location("digits_model", source)
+    model = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(model)
+    for activation in (cresset.relu, nn.functional.silu):
+        module = model.DigitsNet(activation)
+        script = jit.script(copy.deepcopy(module))
+        for mode in (True, False):
+            module.train(mode), script.train(mode)
+            images = cresset.linspace(0, 1, 2 * 64).reshape(2, 1, 8, 8)
+            expected, actual = run(module, (images,)), run(script, (images,))
+            cresset.testing.assert_close(actual[0], expected[0])

@@ -26,9 +26,9 @@ _isinstance = isinstance
 
 # Parts that need not be there for scripts, loaded on first use.
 _LAZY = {
-    "save": "serialization", "load": "serialization", "jit_module_from_flatbuffer": "serialization",
+    "save": "serialization", "load": "serialization",
     "trace": "_trace", "trace_module": "_trace", "TracerWarning": "_trace", "TracingCheckError": "_trace",
-    "TopLevelTracedModule": "_trace", "freeze": "_freeze", "optimize_for_inference": "_freeze", "run_frozen_optimizations": "_freeze",
+    "TopLevelTracedModule": "_traced_module", "freeze": "_freeze", "optimize_for_inference": "_freeze", "run_frozen_optimizations": "_freeze",
 }  # fmt: skip
 
 
@@ -49,8 +49,7 @@ def is_scripting():
 
 def is_tracing():
     """Is a trace being recorded on this thread?"""
-    asked = getattr(_C, "_get_tracing_state", None)
-    return False if asked is None else bool(asked())
+    return _C._is_tracing()
 
 
 def annotate(the_type, the_value):

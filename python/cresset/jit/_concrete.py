@@ -174,6 +174,27 @@ class ConcreteType:
         return self._hook_functions[0 if before else 1]
 
 
+class ObjectType(ConcreteType):
+    """What is known of a script module that has its class from elsewhere: from a trace or an archive."""
+
+    def __init__(self, module):
+        super().__init__(module)
+        self.type, self.compiled = module._c._type(), True
+        for name, kind, parameter, buffer in module._c._attributes():
+            if name in module._modules:
+                self.submodules[name] = concrete_type(module._modules[name])
+            else:
+                self.attributes[name] = (kind, parameter, buffer)
+        self.constants = {name: (value, None) for name, value in module._c._constants()}
+        self._names = set(module._c._method_names())
+
+    def attribute(self, name):
+        return ("method", name) if name in self._names else super().attribute(name)
+
+    def has_attribute(self, name):
+        return name in self._names or super().has_attribute(name)
+
+
 def _container_keys(module):
     if isinstance(module, (ModuleList, Sequential, ModuleDict)):
         return list(module._modules)
@@ -195,6 +216,9 @@ def concrete_type(module, share=True):
     """The ConcreteType of a module, the same object for modules that share a class. Submodules are looked at first."""
     if isinstance(module, _script_module_class()) and module.__dict__.get("_concrete") is not None:
         return module._concrete
+    if isinstance(module, _script_module_class()) and "_c" in module.__dict__:
+        module.__dict__["_concrete"] = made = ObjectType(module)
+        return made
     if not isinstance(module, Module):
         raise RuntimeError(f"script: an nn.Module was required; a {type(module).__name__} was given.")
     if "_parameters" not in module.__dict__:

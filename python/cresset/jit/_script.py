@@ -14,8 +14,6 @@ from ._types import is_named_tuple
 
 __all__ = ["script", "script_function", "script_method", "script_if_tracing", "CompilationUnit"]
 
-_enabled = True
-
 
 def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
     """Compile a function, a module (an object) or a class.
@@ -23,14 +21,12 @@ def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
     Functions give a ScriptFunction, modules a ScriptModule with the same parameters, classes are given back. The same object gives the
     same result again. `example_inputs` is accepted; types come from annotations.
     """
-    if not _enabled or obj is None:
+    if obj is None:
         return obj
     if isinstance(obj, (ScriptModule, _C.ScriptFunction)):
         return obj
     if isinstance(obj, Module):
         return script_module(obj)
-    if isinstance(obj, (list, dict)) and not isinstance(obj, type):
-        return _container(obj)
     if inspect.isclass(obj):
         return _script_class(obj)
     prepare = getattr(obj, "__prepare_scriptable__", None)
@@ -43,11 +39,6 @@ def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
     if isinstance(obj, functools.partial):
         raise RuntimeError("functools.partial objects are not supported; define a function instead.")
     raise TypeError(f"script: a function, an nn.Module or a class was required; an object of class '{type(obj).__name__}' was given.")
-
-
-def _container(obj):
-    """A list or dict in its script type: scripts get their contents."""
-    return obj
 
 
 def _script_class(cls):

@@ -64,6 +64,17 @@ bool is_python_builtin(const std::string& name) {
 
 }  // namespace
 
+namespace {
+// Things that have no attributes at all say so with an error.
+bool answers(const SourceRange& range, GraphFunction& m, SugaredValue& thing, const char* magic) {
+  try {
+    return thing.hasAttr(range, m, magic);
+  } catch (const ScriptError&) {
+    return false;
+  }
+}
+}  // namespace
+
 Node* Emitter::insert(Symbol kind, const std::vector<Value*>& inputs, std::size_t outputs, const SourceRange& range) {
   return insert_node(m_, graph().create(kind, inputs, outputs), range);
 }
@@ -156,7 +167,7 @@ SugaredValuePtr Emitter::operation(const SourceRange& range, Symbol op, const ch
                                    const SugaredValuePtr& b, const SourceRange& rb) {
   const Value* plain = a->plainValue();
   const bool object = plain ? plain->type()->kind == TypeKind::Object || plain->type()->kind == TypeKind::Interface : !a->asConstant();
-  if (object && a->hasAttr(range, m_, magic)) return a->attr(range, m_, magic)->call(range, m_, {{rb, b, {}}}, {}, 1);
+  if (object && answers(range, m_, *a, magic)) return a->attr(range, m_, magic)->call(range, m_, {{rb, b, {}}}, {}, 1);
   return builtin_function(op)->call(range, m_, {{ra, a, {}}, {rb, b, {}}}, {}, 1);
 }
 

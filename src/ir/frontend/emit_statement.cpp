@@ -40,7 +40,15 @@ constexpr InPlaceMethod kInPlaceMethods[] = {
 }  // namespace
 
 void Emitter::statements(const std::vector<StmtPtr>& list) {
-  for (const StmtPtr& s : list) statement(*s);
+  for (const StmtPtr& s : list) {
+    try {
+      statement(*s);
+    } catch (const ScriptError&) {
+      throw;
+    } catch (const Error& error) {  // of something that knows no places
+      script_error(s->range, error.what());
+    }
+  }
 }
 
 void Emitter::statement(const Stmt& s) {

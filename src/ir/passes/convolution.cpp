@@ -9,19 +9,11 @@ namespace cresset::jit {
 namespace {
 using rewrite::Emitter, rewrite::Site;
 
-// A list of `dims` numbers of what may be one number.
-Value* as_list(const Emitter& emit, Value* v, std::size_t dims) {
-  if (v->type()->kind == TypeKind::List) return v;
-  return emit.list(basic_type(TypeKind::Int), std::vector<Value*>(dims, v));
-}
-
-bool are_integers(const Value* v) { return v->type()->kind == TypeKind::Int || rewrite::is_list_of(v, TypeKind::Int); }
-
 bool legal(const Site& site, std::size_t dims, std::initializer_list<std::size_t> lists) {
   const Node* n = site.node;
   if (!n->maybeSchema()) return false;
   for (const std::size_t i : lists)
-    if (!are_integers(n->input(i))) return false;
+    if (!rewrite::is_list_of(n->input(i), TypeKind::Int)) return false;
   if (const auto rank = rewrite::rank_of(n->input(0))) return *rank == dims + 2;
   if (!site.context.options.assume_batched) return false;
   site.context.note(NoteLevel::info, n, "assumes that the input of " + std::string(n->kind().toQualString()) + " has a batch dimension");
@@ -35,8 +27,7 @@ Value* convolution(const Site& site, std::size_t dims) {
   const auto& in = n->inputs();
   Value* off = emit.flag(false);
   Value* no_output_padding = emit.integers(std::vector<int64_t>(dims, 0));
-  return emit("aten::_convolution", {in[0], in[1], in[2], as_list(emit, in[3], dims), as_list(emit, in[4], dims),
-                                     as_list(emit, in[5], dims), off, no_output_padding, in[6], off, off, off, off});
+  return emit("aten::_convolution", {in[0], in[1], in[2], in[3], in[4], in[5], off, no_output_padding, in[6], off, off, off, off});
 }
 
 // Operands: input, weight, bias, stride, padding, output_padding, groups, dilation.
@@ -46,8 +37,7 @@ Value* transposed(const Site& site, std::size_t dims) {
   const Emitter emit(n);
   const auto& in = n->inputs();
   Value* on = emit.flag(true);
-  return emit("aten::_convolution", {in[0], in[1], in[2], as_list(emit, in[3], dims), as_list(emit, in[4], dims),
-                                     as_list(emit, in[7], dims), on, as_list(emit, in[5], dims), in[6], on, on, on, on});
+  return emit("aten::_convolution", {in[0], in[1], in[2], in[3], in[4], in[7], on, in[5], in[6], on, on, on, on});
 }
 
 Pass pass_of(std::size_t dims, bool is_transposed) {

@@ -81,6 +81,7 @@ bool fold_changes(Node* list, const AliasDb& aliases) {
     if (!changed) break;
     members = std::move(*changed);
     done.push_back(user);
+    if (user->hasUses()) break;  // another name of the list: its users count from the next round on
   }
   if (done.empty()) return false;
   // New members are defined at the last change at the latest; nobody has looked at the list until there.

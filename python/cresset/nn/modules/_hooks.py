@@ -1,6 +1,7 @@
 """The hooks of Module: registration, global hooks, and the call that runs them around forward."""
 
 import functools
+import threading
 import warnings
 from collections import OrderedDict
 
@@ -20,6 +21,8 @@ __all__ = [
 
 _MIXED = "Cannot use both regular backward hooks and full backward hooks on a {}. Please use only one of them."
 
+# Who sees the calls of modules while a thread traces (cresset.jit), by thread: tracer(module, call, args, kwargs).
+module_tracers = {}
 _global_forward_pre_hooks = OrderedDict()
 _global_forward_hooks = OrderedDict()
 _global_forward_hooks_with_kwargs = OrderedDict()
@@ -161,8 +164,15 @@ class _HookedModule:
             or _global_forward_hooks
             or _global_backward_hooks
             or _global_backward_pre_hooks
+            or module_tracers
         ):
             return self.forward(*args, **kwargs)
+        tracer = module_tracers.get(threading.get_ident())
+        if tracer is not None:
+            return tracer(self, self._call_with_hooks, args, kwargs)
+        return self._call_with_hooks(args, kwargs)
+
+    def _call_with_hooks(self, args, kwargs):
         called = set()
         try:
             return self._call_impl(args, kwargs, called)

@@ -1,0 +1,207 @@
+"""Tracing: a function or module runs once on example inputs, and every operator it calls is recorded as a node of a graph."""
+
+import inspect
+import warnings
+
+import cresset
+from cresset._C import TracerWarning
+from cresset.jit import _trace_check
+from cresset.jit._trace_check import TracingCheckError
+
+from .. import _C
+
+__all__ = ["trace", "trace_module", "TracerWarning", "TracingCheckError"]
+
+# What the library itself asks of sizes is checks of arguments; users can do nothing about it.
+warnings.filterwarnings("ignore", category=TracerWarning, module=r"cresset\.(?!jit)")
+
+_CONTAINER = (
+    "Encountering a {} at the output of the tracer might cause the trace to be incorrect, this is only valid if the container structure "
+    "does not change based on the module's inputs. Consider using a constant container instead (e.g. for `list`, use a `tuple` instead. "
+    "for `dict`, use a `NamedTuple` instead). If you absolutely need this and know the side effects, pass strict=False to trace() to "
+    "allow this behavior."
+)
+
+
+def trace(
+    func,
+    example_inputs=None,
+    optimize=None,
+    check_trace=True,
+    check_inputs=None,
+    check_tolerance=1e-5,
+    strict=True,
+    _force_outplace=False,
+    _module_class=None,
+    _compilation_unit=None,
+    example_kwarg_inputs=None,
+    _store_inputs=True,
+):
+    """Run `func` (a function or module) on example inputs and return what it did as a function or module with a graph.
+
+    Python's control flow and numbers are part of the recording as they were; sizes of tensors stay variable. With `check_trace` the
+    trace is made again and its results are compared, within `check_tolerance`. `strict=False` allows dictionaries and lists as results.
+    """
+    del optimize, _module_class, _compilation_unit, _store_inputs
+    if _force_outplace:
+        raise NotImplementedError("trace: _force_outplace is part of exporting to ONNX, which is not supported.")
+    options = {"check_trace": check_trace, "check_inputs": check_inputs, "check_tolerance": check_tolerance, "strict": strict}
+    module = _module_behind(func)
+    if module is not None:
+        if isinstance(module, cresset.jit.ScriptModule):
+            warnings.warn(
+                "The input to trace is already a ScriptModule, tracing it is a no-op. Returning the object as is.", stacklevel=2
+            )
+            return module
+        inputs = _positional(module.forward, example_inputs, example_kwarg_inputs)
+        if check_inputs is not None:
+            options["check_inputs"] = [{"forward": i} for i in check_inputs]
+        return trace_module(module, {"forward": inputs}, **options)
+    inputs = _positional(func, example_inputs, example_kwarg_inputs)
+    traced = _function_from_trace(func, inputs, strict)
+    if check_trace:
+        for some in [inputs] if check_inputs is None else [_as_tuple(i) for i in check_inputs]:
+            _trace_check.check(
+                "",
+                traced,
+                func,
+                some,
+                lambda again: _function_from_trace(func, again, strict),
+                check_tolerance,
+            )
+    return traced
+
+
+def trace_module(
+    mod,
+    inputs,
+    optimize=None,
+    check_trace=True,
+    check_inputs=None,
+    check_tolerance=1e-5,
+    strict=True,
+    _force_outplace=False,
+    _module_class=None,
+    _compilation_unit=None,
+    example_inputs_is_kwarg=False,
+    _store_inputs=True,
+):
+    """Trace methods of a module: `inputs` gives the example inputs of each by its name. Returns a module with their graphs."""
+    del optimize, _module_class, _compilation_unit, _store_inputs
+    from cresset.jit import _traced_module
+
+    if _force_outplace:
+        raise NotImplementedError("trace_module: _force_outplace is part of exporting to ONNX, which is not supported.")
+    if not isinstance(mod, cresset.nn.Module):
+        raise AttributeError("expected torch.nn.Module as the first argument")
+    if not isinstance(inputs, dict):
+        raise AttributeError("expected a dictionary of (method_name, input) pairs")
+    inputs = {
+        name: _positional(getattr(mod, name), None, i) if example_inputs_is_kwarg else _as_tuple(i) for name, i in inputs.items()
+    }
+    traced = _traced_module.traced(mod, inputs, strict)
+    if check_trace:
+        for some in [inputs] if check_inputs is None else check_inputs:
+            for name, given in some.items():
+                _trace_check.check(
+                    name,
+                    getattr(traced, name),
+                    getattr(mod, name) if name != "forward" else mod,
+                    _as_tuple(given),
+                    lambda again, name=name: getattr(_traced_module.traced(mod, {name: again}, strict), name),
+                    check_tolerance,
+                )
+    return traced
+
+
+def _module_behind(func):
+    """The module, also when its bound `forward` is given."""
+    if isinstance(func, cresset.nn.Module):
+        return func
+    owner = getattr(func, "__self__", None)
+    if isinstance(owner, cresset.nn.Module) and getattr(func, "__name__", "") == "forward":
+        return owner
+    return None
+
+
+def _as_tuple(inputs):
+    return (inputs,) if isinstance(inputs, (cresset.Tensor, dict)) else tuple(inputs)
+
+
+def _positional(func, example_inputs, example_kwarg_inputs):
+    """The example inputs in the order of the parameters."""
+    if example_kwarg_inputs is None:
+        if example_inputs is None:
+            raise RuntimeError("example_kwarg_inputs should be a dict when example_inputs is None")
+        return _as_tuple(example_inputs)
+    if not isinstance(example_kwarg_inputs, dict):
+        raise RuntimeError("example_kwarg_inputs should be a dict")
+    bound = inspect.signature(func).bind(**example_kwarg_inputs)
+    if list(bound.arguments) != list(inspect.signature(func).parameters)[: len(bound.arguments)] or bound.kwargs:
+        raise RuntimeError(
+            "trace: the inputs of a trace have places; example_kwarg_inputs left one out that has others behind it, or names one that "
+            "can only be given by keyword. Trace a function that takes the inputs in order."
+        )
+    return bound.args
+
+
+def parameter_names(func, count):
+    """Names for the inputs of a graph: the function's, as far as its parameters have places."""
+    names = []
+    try:
+        parameters = inspect.signature(func).parameters.values()
+    except (TypeError, ValueError):
+        parameters = ()
+    for p in parameters:
+        if p.kind is not p.POSITIONAL_OR_KEYWORD and p.kind is not p.POSITIONAL_ONLY:
+            break
+        names.append(p.name)
+    names = names[:count]
+    return names + [f"argument_{i}" for i in range(len(names), count)]
+
+
+def own_tensors(value, seen):
+    """The same containers, in which no tensor is met twice: the identity of a tensor says which input it is."""
+    if isinstance(value, cresset.Tensor):
+        if id(value) in seen:
+            value = value.view(value.shape)
+        seen[id(value)] = value
+        return value
+    if isinstance(value, tuple):
+        parts = [own_tensors(v, seen) for v in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+    if isinstance(value, list):
+        return [own_tensors(v, seen) for v in value]
+    if isinstance(value, dict):
+        return {k: own_tensors(v, seen) for k, v in value.items()}
+    return value
+
+
+def _check_containers(output, strict):
+    if isinstance(output, dict) and strict:
+        raise RuntimeError(_CONTAINER.format("dict"))
+    if isinstance(output, list) and strict:
+        warnings.warn(_CONTAINER.format("list"), TracerWarning, stacklevel=4)
+    for part in output.values() if isinstance(output, dict) else output if isinstance(output, (tuple, list)) else ():
+        _check_containers(part, strict)
+
+
+def record(call, names, inputs, strict, owner=None):
+    """The graph of `call(*inputs)`."""
+    inputs = own_tensors(inputs, {})
+    _C._trace_begin(names, inputs, owner)
+    try:
+        output = call(*inputs)
+        _check_containers(output, strict)
+        return _C._trace_end(output)
+    except BaseException:
+        _C._trace_abandon()
+        raise
+
+
+def _function_from_trace(func, inputs, strict):
+    graph = record(func, parameter_names(func, len(inputs)), inputs, strict)
+    name = getattr(func, "__name__", type(func).__name__)
+    traced = _C._create_function_from_graph("_lambda" if name == "<lambda>" else name, graph)
+    _C._trace_set_schema(traced)
+    return traced

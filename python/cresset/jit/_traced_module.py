@@ -1,0 +1,96 @@
+"""Modules from traces: the tree of objects that a trace records into, and the class of what it gives."""
+
+import threading
+
+import cresset
+from cresset.nn.modules._hooks import module_tracers
+
+from .. import _C
+from . import _trace
+from ._classes import qualified_name
+from ._recursive import RecursiveScriptModule, _adopt, _wrappers
+
+__all__ = ["TracedModule", "TopLevelTracedModule", "traced"]
+
+
+class TracedModule(RecursiveScriptModule):
+    """A module inside of a traced one; its methods are what calls of it recorded."""
+
+
+class TopLevelTracedModule(TracedModule):
+    """What `trace` gives for a module."""
+
+
+def _face(c, cls, made):
+    """The Python modules of an object that was traced and of what is below it; scripted ones keep theirs."""
+    known = made.get(c._id()) or _wrappers.get(c._id())
+    if known is not None:
+        return known
+    face = made[c._id()] = cls.__new__(cls)
+    return _adopt(face, c, None, {name: _face(child, TracedModule, made) for name, child in c.named_children()})
+
+
+def _is_script_object(value):
+    return isinstance(getattr(value, "_c", None), _C.ScriptModule)
+
+
+class _Tree:
+    """A module as _C._trace_module reads it, and the paths of its submodules."""
+
+    def __init__(self, module):
+        self.paths = {}
+        self.description = self._describe(module, ())
+
+    def _describe(self, module, path):
+        if id(module) in self.paths:  # seen by another path: the same object again
+            return (id(module), "", [])
+        self.paths[id(module)] = path
+        items = [("training", "attribute", module.training)]
+        items += [(name, "parameter", p) for name, p in module._parameters.items()]
+        items += [(name, "buffer", b) for name, b in module._buffers.items()]
+        for name, child in module._modules.items():
+            if child is None:
+                items.append((name, "attribute", None))
+            elif _is_script_object(child):
+                items.append((name, "object", child))
+            else:
+                items.append((name, "module", self._describe(child, (*path, name))))
+        taken = {item[0] for item in items}
+        items += [(n, "attribute", v) for n, v in vars(module).items() if isinstance(v, cresset.Tensor) and n not in taken]
+        return (id(module), qualified_name(type(module)), items)
+
+
+class _Calls:
+    """Sees the calls of modules while a trace records: calls of submodules are scopes, which become methods."""
+
+    def __init__(self, paths):
+        self.paths = paths
+
+    def __call__(self, module, call, args, kwargs):
+        path = self.paths.get(id(module))
+        if not path or not _C._is_tracing():
+            return call(args, kwargs)
+        _C._trace_enter_module(path)
+        try:
+            return call(args, kwargs)
+        finally:
+            _C._trace_leave_module()
+
+    def __enter__(self):
+        module_tracers[threading.get_ident()] = self
+
+    def __exit__(self, *_):
+        del module_tracers[threading.get_ident()]
+
+
+def traced(module, inputs, strict):
+    """The traced module: {method: inputs} are recorded one after the other."""
+    tree = _Tree(module)
+    handle = _C._trace_module(tree.description)
+    for name, given in inputs.items():
+        method = getattr(module, name)
+        call = module if name == "forward" else method
+        with _Calls(tree.paths):
+            graph = _trace.record(call, _trace.parameter_names(method, len(given)), given, strict, handle)
+        _C._trace_add_method(handle, name, graph)
+    return _face(handle, TopLevelTracedModule, {})

@@ -1,0 +1,90 @@
+// Passes with a context: parameters, options, notes.
+#include <gtest/gtest.h>
+
+#include <cresset/ir/ir_parser.h>
+#include <cresset/ir/pass.h>
+
+namespace cresset::jit {
+namespace {
+
+PassContext with_parameters(const char* text, std::vector<IValue> parameters) {
+  PassContext context;
+  context.graph = parse_ir(text);
+  context.parameters = std::move(parameters);
+  return context;
+}
+
+bool run(const char* name, PassContext& context) {
+  const bool changed = find_pass(name)->run_in(context);
+  context.graph->lint();
+  return changed;
+}
+
+TEST(RewriteInputsWithParams, PairsByPosition) {
+  // The user's %n is an int too: it must not take a value.
+  auto context = with_parameters(
+      "graph(%x : Tensor, %n : int, %w : Tensor, %k : int, %f : float):\n"
+      "  %a : Tensor = aten::add(%x, %w, %n)\n"
+      "  %b : Tensor = aten::mul(%a, %k)\n"
+      "  %c : Tensor = aten::mul(%b, %f)\n"
+      "  return (%c)\n",
+      {IValue(), IValue(int64_t{7}), IValue(0.5)});
+  EXPECT_TRUE(run("rewrite_inputs_with_params", context));
+  const std::string text = context.graph->toString();
+  EXPECT_EQ(context.graph->inputs().size(), 3u) << text;
+  EXPECT_EQ(context.parameters.size(), 1u);
+  EXPECT_EQ(context.real_inputs(), 2u);
+  EXPECT_NE(text.find("%k : int = prim::Constant[value=7]()"), std::string::npos) << text;
+  EXPECT_NE(text.find("%f : float = prim::Constant[value=0.5]()"), std::string::npos) << text;
+  EXPECT_FALSE(run("rewrite_inputs_with_params", context));
+}
+
+TEST(RewriteInputsWithParams, TensorsTuplesAndListsStay) {
+  auto context = with_parameters("graph(%x : Tensor, %l : int[], %t : (int, int)):\n  return (%x, %l, %t)", {IValue(), IValue(), IValue()});
+  const std::string before = context.graph->toString();
+  EXPECT_FALSE(run("rewrite_inputs_with_params", context));
+  EXPECT_EQ(context.graph->toString(), before);
+}
+
+TEST(RewriteInputsWithParams, WithoutParametersNothingIsTaken) {
+  auto context = with_parameters("graph(%x : Tensor, %n : int):\n  return (%n)", {});
+  EXPECT_FALSE(run("rewrite_inputs_with_params", context));
+}
+
+TEST(RewriteInputsWithParams, TooManyParametersAreAnError) {
+  auto context = with_parameters("graph(%x : Tensor):\n  return (%x)", {IValue(int64_t{1}), IValue(int64_t{2})});
+  EXPECT_ANY_THROW(find_pass("rewrite_inputs_with_params")->run_in(context));
+}
+
+TEST(AutocastLongInputs, ParametersAreNotInputs) {
+  auto context = with_parameters("graph(%i : Long(3), %w : Long(3)):\n  %y : Tensor = aten::mul(%i, %w)\n  return (%y)", {IValue()});
+  std::vector<PassNote> notes;
+  context.sink = [&](const PassNote& n) { notes.push_back(n); };
+  EXPECT_TRUE(run("autocast_long_inputs", context));
+  EXPECT_EQ(notes.size(), 1u);
+  EXPECT_NE(context.graph->toString().find("aten::mul(%6, %w)"), std::string::npos) << context.graph->toString();
+  EXPECT_FALSE(run("autocast_long_inputs", context));
+}
+
+TEST(LoweringOptions, AreSetByName) {
+  LoweringOptions options;
+  set_lowering_option(options, "stable-numerics=0");
+  set_lowering_option(options, "target_device=cuda:0");
+  set_lowering_option(options, "torch_executed_modules=a.B,layer1.0");
+  set_lowering_option(options, "building_engine");
+  EXPECT_FALSE(options.stable_numerics);
+  EXPECT_EQ(options.target_device, "cuda:0");
+  EXPECT_EQ(options.torch_executed_modules, (std::vector<std::string>{"a.B", "layer1.0"}));
+  EXPECT_TRUE(options.building_engine);
+  EXPECT_THROW(set_lowering_option(options, "unfreeze=perhaps"), ValueError);
+  try {
+    set_lowering_option(options, "nothing=1");
+    FAIL();
+  } catch (const ValueError& e) {
+    EXPECT_NE(std::string(e.what()).find("there is no lowering option 'nothing'. Options: approximate_gelu, "), std::string::npos)
+        << e.what();
+  }
+}
+
+}  // namespace
+}  // namespace cresset::jit
