@@ -346,10 +346,9 @@ class Freezing {
     const ClassTypePtr type = ClassType::create(mangle_name(old->name, taken), true);
     auto to = make_intrusive<ivalue::Object>(type, std::size_t{0});
     objects_[from.get()] = to;
-    const bool is_root = from.get() == module_._ivalue().get();
     for (const ClassAttribute& a : old->attributes()) {
       const AttributeSlot slot{from, a.name};
-      if (!remaining_.count(slot) && !(is_root && a.name == "training")) continue;
+      if (!remaining_.count(slot)) continue;
       const IValue v = slot.value();
       TypePtr attribute_type = a.type;
       if (is_module_value(v)) attribute_type = rebuilt(v.toObject())->type;

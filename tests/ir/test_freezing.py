@@ -155,7 +155,7 @@ def test_frozen_modules_change_as_the_module_does(make):
                          ids=lambda c: getattr(c, "__name__", ""))
 def test_what_is_kept(make, kept):
     frozen = lowering.freeze(cresset.jit.script(make().eval()))
-    assert {name for name, *_ in frozen._attributes()} - {"training"} == kept
+    assert {name for name, *_ in frozen._attributes()} == kept
 
 
 def test_only_the_written_attribute_of_a_submodule_is_kept():
@@ -227,3 +227,8 @@ class Identity(nn.Module):
 def test_detach_of_constants_goes():
     text = str(lowering.freeze(cresset.jit.script(Identity().eval()))._get_method("forward").graph)
     assert "aten::detach" not in text
+
+
+def test_a_module_that_returns_itself_is_refused():
+    with pytest.raises(RuntimeError, match="freeze: the method 'forward' returns self; it cannot be frozen"):
+        lowering.freeze(cresset.jit.script(ReturnsSelf().eval()))

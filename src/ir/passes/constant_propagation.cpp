@@ -62,6 +62,8 @@ class Propagation {
     }
     return changed_;
   }
+  /// Inner loops were left before an outer one lost a carried value: they may lose one now.
+  bool again() const { return again_; }
 
  private:
   void plain(Node* n) {
@@ -189,7 +191,7 @@ class Propagation {
       }
     } else if (n->kind() == prim::Loop) {
       // A value less that is carried may make another one constant.
-      while (drop_unchanged(n)) changed_ = true;
+      while (drop_unchanged(n)) changed_ = again_ = true;
     }
   }
 
@@ -225,6 +227,7 @@ class Propagation {
   AliasDb aliases_;
   Node* resume_ = nullptr;
   bool changed_ = false;
+  bool again_ = false;
 };
 
 const RegisterPass registered({
@@ -239,7 +242,12 @@ const RegisterPass registered({
 }  // namespace
 
 bool propagate_constants(const std::shared_ptr<Graph>& graph) {
-  const bool changed = Propagation(graph).run();
+  bool changed = false;
+  for (bool again = true; again;) {
+    Propagation propagation(graph);
+    changed = propagation.run() || changed;
+    again = propagation.again();
+  }
   return eliminate_dead_code(graph) || changed;
 }
 
