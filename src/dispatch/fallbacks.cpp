@@ -16,8 +16,8 @@ const std::vector<RegistrationHandleRAII> registrations = [] {
   };
   for (DispatchKey k : {DispatchKey::BackendSelect, DispatchKey::Fake, DispatchKey::FuncTorchDynamicLayerBackMode, DispatchKey::Named,
                         DispatchKey::Conjugate, DispatchKey::Negative, DispatchKey::ZeroTensor, DispatchKey::ADInplaceOrView,
-                        DispatchKey::PythonTLSSnapshot, DispatchKey::FuncTorchDynamicLayerFrontMode,
-                        DispatchKey::PreDispatch, DispatchKey::PythonDispatcher})
+                        DispatchKey::PythonTLSSnapshot, DispatchKey::FuncTorchDynamicLayerFrontMode, DispatchKey::PreDispatch,
+                        DispatchKey::PythonDispatcher})
     skip(k);
   for (int b = 0; b < kBackendCount; ++b) skip(autocastKey(static_cast<DeviceType>(b)));
   return out;

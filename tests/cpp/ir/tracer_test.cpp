@@ -22,9 +22,8 @@ std::vector<std::string> kinds(const Graph& g) {
 }
 
 std::shared_ptr<Graph> trace_sum_of_relu() {
-  return tracer::trace({"x", "y"}, {IValue(ones({2, 3})), IValue(ones({3}))}, [](const std::vector<IValue>& in) {
-    return IValue(add(relu(in[0].toTensor()), in[1].toTensor()));
-  });
+  return tracer::trace({"x", "y"}, {IValue(ones({2, 3})), IValue(ones({3}))},
+                       [](const std::vector<IValue>& in) { return IValue(add(relu(in[0].toTensor()), in[1].toTensor())); });
 }
 
 TEST(Tracer, RecordsWhatAFunctionOfIValuesDoes) {
