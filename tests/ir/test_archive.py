@@ -385,7 +385,7 @@ HOSTILE = {
     "bomb": (attribute("Any", b")" + b"q\x01h\x01\x86" * 40), "it stands for too many values"),
     "itself": (attribute("Any", b"]q\x01}q\x02(" + files.text("a") + b"h\x01uah\x01h\x02a"), "changed after it was put into another one"),
     "long string": (attribute("str", b"X\xff\xff\xff\xffabc"), "it ends too early"),
-    "no mark": (attribute("int", b"t"), "something is called that is no function" if False else "archive: data.pkl is no pickle"),
+    "no mark": (attribute("int", b"t"), "a mark is missing"),
     "empty stack": (files.archive(b"\x80\x02t."), "a mark is missing"),
     "memo": (attribute("int", b"h\x63"), "refers to something that it has not made"),
     "big integer": (attribute("int", b"\x8a\x09" + bytes(9)), "more than 64 bits"),
