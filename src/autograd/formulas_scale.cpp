@@ -4,8 +4,6 @@
 
 namespace cresset::autograd::formulas {
 
-Tensor scaled(const Tensor& t, const Scalar& factor) {
-  return !factor.isComplex() && factor.toDouble() == 1 ? t : cresset::mul(t, factor);
-}
+Tensor scaled(const Tensor& t, const Scalar& factor) { return !factor.isComplex() && factor.toDouble() == 1 ? t : cresset::mul(t, factor); }
 
 }  // namespace cresset::autograd::formulas
