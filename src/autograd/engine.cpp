@@ -30,14 +30,18 @@ struct Scratch {
   std::vector<NodeState> states;
   std::vector<Ready> heap;
 };
-thread_local Scratch scratch;
+Scratch& scratch() {
+  thread_local const auto s = std::make_unique<Scratch>();  // on the heap: thread-local storage is scarce
+  return *s;
+}
 }  // namespace
 
 GraphTask::GraphTask(bool keep, bool create)
     : keep_graph(keep), create_graph(create), id(tasks_made.fetch_add(1, std::memory_order_relaxed)) {
   id32 = static_cast<uint32_t>(id % 0xFFFFFFFEu) + 1;
-  states.swap(scratch.states);
-  heap.swap(scratch.heap);
+  Scratch& kept = scratch();
+  states.swap(kept.states);
+  heap.swap(kept.heap);
 }
 
 GraphTask::~GraphTask() {
@@ -47,8 +51,9 @@ GraphTask::~GraphTask() {
   }
   states.clear();
   heap.clear();
-  if (states.capacity() <= 4096) scratch.states.swap(states);
-  if (heap.capacity() <= 4096) scratch.heap.swap(heap);
+  Scratch& kept = scratch();
+  if (states.capacity() <= 4096) kept.states.swap(states);
+  if (heap.capacity() <= 4096) kept.heap.swap(heap);
 }
 
 uint32_t GraphTask::claim(Node* node, bool& fresh) {

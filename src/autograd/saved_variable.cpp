@@ -21,28 +21,31 @@ struct DefaultHooks {
 };
 // The quick question is answered without touching the thread's vector.
 thread_local constinit bool any_default_hooks = false;
-thread_local DefaultHooks default_hooks;
+DefaultHooks& default_hooks() {
+  thread_local const auto hooks = std::make_unique<DefaultHooks>();  // on the heap: thread-local storage is scarce
+  return *hooks;
+}
 }  // namespace
 
 void SavedTensorDefaultHooks::push_hooks(Factory factory) {
-  if (default_hooks.disabled) CRESSET_THROW(Error, *default_hooks.disabled);
-  default_hooks.stack.push_back(std::move(factory));
+  if (default_hooks().disabled) CRESSET_THROW(Error, *default_hooks().disabled);
+  default_hooks().stack.push_back(std::move(factory));
   any_default_hooks = true;
 }
 void SavedTensorDefaultHooks::pop_hooks() {
-  CRESSET_CHECK(!default_hooks.stack.empty(), "saved_tensors_hooks: there are no hooks to remove.");
-  default_hooks.stack.pop_back();
-  any_default_hooks = !default_hooks.stack.empty();
+  CRESSET_CHECK(!default_hooks().stack.empty(), "saved_tensors_hooks: there are no hooks to remove.");
+  default_hooks().stack.pop_back();
+  any_default_hooks = !default_hooks().stack.empty();
 }
 std::unique_ptr<SavedVariableHooks> SavedTensorDefaultHooks::get_hooks() {
-  return any_default_hooks ? default_hooks.stack.back()() : nullptr;
+  return any_default_hooks ? default_hooks().stack.back()() : nullptr;
 }
 bool SavedTensorDefaultHooks::is_active() { return any_default_hooks; }
 std::optional<std::string> SavedTensorDefaultHooks::set_disabled_message(std::optional<std::string> message) {
-  CRESSET_CHECK(!message || default_hooks.stack.empty(), message.value_or(std::string()));
-  return std::exchange(default_hooks.disabled, std::move(message));
+  CRESSET_CHECK(!message || default_hooks().stack.empty(), message.value_or(std::string()));
+  return std::exchange(default_hooks().disabled, std::move(message));
 }
-const std::optional<std::string>& SavedTensorDefaultHooks::disabled_message() { return default_hooks.disabled; }
+const std::optional<std::string>& SavedTensorDefaultHooks::disabled_message() { return default_hooks().disabled; }
 
 SavedVariable::SavedVariable(const Tensor& variable, bool is_output, bool is_inplace_on_view) {
   if (!variable.defined()) return;

@@ -43,8 +43,8 @@ struct Work {
   std::vector<intrusive_ptr<GraphFunction>> first, rest;
 };
 Work& work() {
-  thread_local Work w;
-  return w;
+  thread_local const auto w = std::make_unique<Work>();  // on the heap: thread-local storage is scarce
+  return *w;
 }
 
 // A text, and what its functions look names up with.

@@ -13,8 +13,8 @@ struct Frame {
   SourceRange call;  // the call in this function that is being compiled
 };
 std::vector<Frame>& frames() {
-  thread_local std::vector<Frame> frames;
-  return frames;
+  thread_local const auto frames = std::make_unique<std::vector<Frame>>();  // on the heap: thread-local storage is scarce
+  return *frames;
 }
 
 std::string message_of(const SourceRange& range, const std::string& message) {
