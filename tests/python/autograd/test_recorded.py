@@ -24,6 +24,15 @@ def test_every_record_is_of_something_expected():
     assert not [name for name, value in RECORDED.items() if len(json.dumps(value)) > 3000]
 
 
+@pytest.fixture
+def every_warning():
+    """Warnings that come once a process come again."""
+    before = cresset.is_warn_always_enabled()
+    cresset.set_warn_always(True)
+    yield
+    cresset.set_warn_always(before)
+
+
 @pytest.mark.parametrize("name", RECORDED)
-def test_behaviour(name):
+def test_behaviour(name, every_warning):
     assert autograd_cases.observe(CASES[name], cresset) == RECORDED[name]
