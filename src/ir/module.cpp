@@ -6,6 +6,9 @@
 #include <cresset/ir/interpreter.h>
 #include <cresset/ops/functions_copy.h>
 
+#include "ir/frontend/frontend.h"
+#include "ir/frontend/tree.h"
+
 namespace cresset::jit {
 
 // ---- methods and objects
@@ -369,6 +372,21 @@ class ClassCloner {
 Module Module::clone() const {
   ClassCloner classes;
   return Module(DeepCopier([&](const TypePtr& t) { return classes.map(t); }).copy(IValue(_ivalue())).toObject());
+}
+
+void Module::define(const std::string& source) const {
+  // The class owns its methods; the unit only says which names are taken while they are compiled.
+  const auto unit = std::make_shared<CompilationUnit>();
+  const ResolverPtr names = native_resolver(unit);
+  std::vector<Definition> methods;
+  const auto file = parse_source(std::make_shared<Source>(source, "<string>"));
+  for (const SourceFile::Item& item : file->items) {
+    CRESSET_CHECK(item.function, "define: methods ('def name(self, ...):') were required; the text has something else.");
+    Definition& method = methods.emplace_back();
+    method.tree = item.function;
+    method.resolver = names;
+  }
+  define_functions(*unit, type()->name, methods, type());
 }
 
 }  // namespace cresset::jit

@@ -160,6 +160,7 @@ void init_script_module(PyObject* module) {
                IValue v = to_ivalue(value, *type, "attribute '" + name + "'");
                module_of(m).register_attribute(name, std::move(type), std::move(v), parameter.value_or(false), buffer.value_or(false));
              }),
+      method("_define", [](PyObject* m, std::string source) { module_of(m).define(source); }),
       method("copy", [](PyObject* m) { return Object(wrap_object(module_of(m).copy())); }),
       method("deepcopy", [](PyObject* m) { return Object(wrap_object(module_of(m).deepcopy())); }),
       method(

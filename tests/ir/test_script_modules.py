@@ -471,3 +471,15 @@ def test_modules_of_the_examples():
             images = cresset.linspace(0, 1, 2 * 64).reshape(2, 1, 8, 8)
             expected, actual = run(module, (images,)), run(script, (images,))
             cresset.testing.assert_close(actual[0], expected[0])
+
+
+def test_methods_from_source_text():
+    module = jit.script(nn.Linear(2, 1))
+    module.define("""
+        def twice(self, x):
+            return 2 * self.forward(x)
+    """)
+    x = cresset.ones(1, 2)
+    assert cresset.equal(module.twice(x), 2 * module(x))
+    with pytest.raises(RuntimeError, match="Can't redefine method: twice on class"):
+        module.define("def twice(self):\n    return 1\n")

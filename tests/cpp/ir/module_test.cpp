@@ -1,0 +1,67 @@
+// Script modules made in C++ without Python.
+#include <cresset/ir/module.h>
+#include <gtest/gtest.h>
+
+#include <cresset/cresset.h>
+
+using namespace cresset;
+using jit::Module;
+
+namespace {
+Module scale() {
+  Module m("__torch__.Scale");
+  m.register_parameter("weight", tensor({2.0, 3.0}));
+  m.register_buffer("calls", zeros({}));
+  m.register_attribute("bias", basic_type(TypeKind::Float), IValue(0.5));
+  m.define(R"(
+    def helper(self, x, times: int = 1):
+        return x * self.weight * times
+
+    def forward(self, x):
+        self.calls.add_(1)
+        return self.helper(x) + self.bias
+  )");
+  return m;
+}
+}  // namespace
+
+TEST(Module, MethodsFromSourceText) {
+  const Module m = scale();
+  EXPECT_TRUE(m.forward({IValue(ones({2}))}).toTensor().equal(tensor({2.5, 3.5})));
+  EXPECT_EQ(m.attr("calls").toTensor().item().toLong(), 1);
+  EXPECT_TRUE(m.get_method("helper")({IValue(ones({2}))}, {{"times", IValue(2)}}).toTensor().equal(tensor({4.0, 6.0})));
+}
+
+TEST(Module, FailedDefinitionsLeaveTheClassAsItWas) {
+  const Module m = scale();
+  for (const char* source :
+       {"def a(self):\n    return self.nothing\n", "def a(self):\n    return 1\ndef forward(self):\n    return 2\n", "x = 1\n"}) {
+    EXPECT_THROW(m.define(source), Error) << source;
+    EXPECT_FALSE(m.find_method("a")) << source;
+  }
+  try {
+    m.define("x = 1");
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("define: methods ('def name(self, ...):') were required"), std::string::npos) << e.what();
+  }
+}
+
+TEST(Module, ParametersChildrenAndCopies) {
+  const Module child = scale(), root("__torch__.Root");
+  root.register_module("first", child);
+  root.register_module("again", child);
+  ASSERT_EQ(root.named_parameters().size(), 1u);
+  EXPECT_EQ(root.named_parameters()[0].first, "first.weight");
+  EXPECT_EQ(root.named_buffers()[0].first, "first.calls");
+  EXPECT_EQ(root.modules().size(), 2u);
+
+  const Module copied = root.deepcopy();
+  copied.named_parameters()[0].second.detach().zero_();
+  EXPECT_TRUE(child.attr("weight").toTensor().equal(tensor({2.0, 3.0})));
+  EXPECT_EQ(copied.attr("first").toObject(), copied.attr("again").toObject());
+
+  child.to(kDouble);
+  EXPECT_EQ(child.attr("weight").toTensor().scalar_type(), kDouble);
+  EXPECT_EQ(child.attr("calls").toTensor().scalar_type(), kDouble);
+}
