@@ -529,21 +529,21 @@ CRESSET_API std::vector<Value*> inlineGraph(Graph& graph, Node* to_replace, cons
 
 /// The value of a constant's output, or nothing when the value is no constant.
 CRESSET_API std::optional<IValue> toIValue(const Value* v);
+/// The same as int64_t, double, bool or std::string; nothing when it is of another type.
 template <class T>
 std::optional<T> constant_as(const Value* v) {
-  if (auto iv = toIValue(v)) {
-    if constexpr (std::is_same_v<T, int64_t>) {
-      if (!iv->isInt()) return std::nullopt;
-    } else if constexpr (std::is_same_v<T, bool>) {
-      if (!iv->isBool()) return std::nullopt;
-    } else if constexpr (std::is_same_v<T, double>) {
-      if (!iv->isDouble()) return std::nullopt;
-    } else if constexpr (std::is_same_v<T, std::string>) {
-      if (!iv->isString()) return std::nullopt;
-    }
-    return iv->to<T>();
+  const auto iv = toIValue(v);
+  if (!iv) return std::nullopt;
+  if constexpr (std::is_same_v<T, int64_t>) {
+    return iv->isInt() ? std::optional<T>(iv->toInt()) : std::nullopt;
+  } else if constexpr (std::is_same_v<T, bool>) {
+    return iv->isBool() ? std::optional<T>(iv->toBool()) : std::nullopt;
+  } else if constexpr (std::is_same_v<T, double>) {
+    return iv->isDouble() ? std::optional<T>(iv->toDouble()) : std::nullopt;
+  } else {
+    static_assert(std::is_same_v<T, std::string>);
+    return iv->isString() ? std::optional<T>(iv->toStringRef()) : std::nullopt;
   }
-  return std::nullopt;
 }
 /// Can this value be a prim::Constant?
 CRESSET_API bool isConstantValue(const IValue& v);
