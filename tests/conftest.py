@@ -1,4 +1,4 @@
-"""Totals of data-driven tests, printed as tables after the run (also with workers: they travel in the reports), and a device."""
+"""What many tests share: totals of data-driven tests, printed as tables after the run (also with workers: they travel in the reports), a device, a browser."""
 
 import os
 import shutil
@@ -61,3 +61,19 @@ def tin():
             shutil.copy(made.name, f"{made.name}.done")  # another worker may be at it as well: a file appears whole
             os.replace(f"{made.name}.done", library)
     return library
+
+
+@pytest.fixture
+def open_page(tmp_path):
+    """open_page(file, fragment="") opens a page in headless Chromium and gives the document as it is after its scripts ran."""
+    program = next((p for p in map(shutil.which, ("chromium", "chromium-headless-shell", "google-chrome")) if p), None)
+    if not program:
+        pytest.skip("no Chromium; apt-get install chromium")
+    environment = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}  # a sanitizer is for the tests, not for the browser
+
+    def run(file, fragment=""):
+        command = [program, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=2000"]
+        done = subprocess.run([*command, "--dump-dom", file.as_uri() + fragment], capture_output=True, text=True, timeout=60, env=environment)
+        return done.stdout
+
+    return run

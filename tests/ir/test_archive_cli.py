@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
@@ -116,17 +115,11 @@ def test_the_page_is_whole(cresset_command):
     assert "aten::lstm" in text and "weight_ih_l0 : Float(48, 8, strides=[8, 1], requires_grad=1, device=cpu)" in text
 
 
-def chromium():
-    return next((p for p in map(shutil.which, ("chromium", "chromium-headless-shell", "google-chrome")) if p), None)
-
-
-@pytest.mark.skipif(not chromium(), reason="no Chromium; apt-get install chromium")
-def test_the_page_in_a_browser(cresset_command):
+def test_the_page_in_a_browser(cresset_command, open_page):
     cresset_command("show", ARCHIVES / "mlp_scripted.pt", "--html", "page.html")
     file = cresset_command.folder / "page.html"
-    done = subprocess.run([chromium(), "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={cresset_command.folder / 'profile'}",
-                           "--virtual-time-budget=2000", "--dump-dom", file.as_uri() + "#find=aten::linear"], capture_output=True, text=True, timeout=60)
-    hits = re.findall(r'<div class="node hit">(.*?)</div>', done.stdout)
-    assert len(hits) == 2 and all("aten::linear" in h for h in hits) and '<span id="found">2 found</span>' in done.stdout
+    document = open_page(file, "#find=aten::linear")
+    hits = re.findall(r'<div class="node hit">(.*?)</div>', document)
+    assert len(hits) == 2 and all("aten::linear" in h for h in hits) and '<span id="found">2 found</span>' in document
     # The calls around what was found are open, others are not.
-    assert done.stdout.count('<details class="call" open="">') == 2 and '<details class="call"><summary>' in done.stdout
+    assert document.count('<details class="call" open="">') == 2 and '<details class="call"><summary>' in document

@@ -1,11 +1,8 @@
 """The card as a page: one file without network, whose table a browser fills."""
 
 import re
-import shutil
-import subprocess
 from html.parser import HTMLParser
 
-import pytest
 from cresset.conform.card import Card, Result
 from cresset.conform.html import card_html
 
@@ -47,19 +44,13 @@ def test_page_is_whole():
     assert "chip:0: 66.7 %" in page.text and "2 of 3 checks of 2 operators give the CPU's answer; 1 skipped." in page.text
 
 
-def chromium():
-    return next((p for p in map(shutil.which, ("chromium", "chromium-headless-shell", "google-chrome")) if p), None)
-
-
-@pytest.mark.skipif(not chromium(), reason="no Chromium; apt-get install chromium")
-def test_page_in_a_browser(tmp_path):
+def test_page_in_a_browser(tmp_path, open_page):
     file = tmp_path / "card.html"
     file.write_text(card_html(card()))
-    done = subprocess.run([chromium(), "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=2000",
-                           "--dump-dom", file.as_uri()], capture_output=True, text=True, timeout=60)
-    body = re.search(r'id="operators">.*?<tbody>(.*)</tbody>', done.stdout, re.S).group(1)
+    document = open_page(file)
+    body = re.search(r'id="operators">.*?<tbody>(.*)</tbody>', document, re.S).group(1)
     rows = re.findall(r"<tr>(.*?)</tr>", body, re.S)
-    assert len(rows) == 2 and "2 of 2 operators" in done.stdout
+    assert len(rows) == 2 and "2 of 2 operators" in document
     assert "<code>relu</code>" in rows[0] and "with a kernel" in rows[0]
     assert 'class="chip wrong"' in rows[0] and 'class="chip pass"' in rows[0] and 'class="chip skip"' in rows[1]
     assert "<b>" not in rows[0]
