@@ -571,9 +571,12 @@ IValue argument_value(const Parameter& p, PyObject* o, int position) {
 // Tensors from here on are worth the cost of giving the interpreter lock away.
 constexpr int64_t kReleaseNumel = 1 << 14;
 
+// Enough work, or a device, which may wait for its queue: other threads of Python run meanwhile (the queue's may need the interpreter too).
 bool is_big(const IValue& v) {
   // Tensors without storage may be wrappers that would have to be asked for their size.
-  const auto big = [](const Tensor& t) { return t.unsafeGetTensorImpl()->unsafe_storage() && t.numel() >= kReleaseNumel; };
+  const auto big = [](const Tensor& t) {
+    return t.defined() && t.unsafeGetTensorImpl()->unsafe_storage() && (t.numel() >= kReleaseNumel || !t.is_cpu());
+  };
   if (v.isTensor()) return big(v.toTensor());
   if (v.isList())
     for (const IValue& e : v.toListRef())

@@ -93,7 +93,12 @@ PyObject* item_of(const Tensor& t) {
       default: break;
     }
   }
-  return from_scalar(t.item());
+  Scalar value;
+  {
+    GilRelease release(!t.is_cpu());  // a device waits for its queue
+    value = t.item();
+  }
+  return from_scalar(value);
 }
 
 Tensor wrapped_number(const Scalar& s) {

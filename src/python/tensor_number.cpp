@@ -35,7 +35,10 @@ class Operand {
   Tensor number_;
 };
 
-bool is_big(const Tensor& a, const Tensor& b) { return a.numel() >= kReleaseNumel || b.numel() >= kReleaseNumel; }
+// Enough work, or a device, which may wait for its queue: other threads of Python run meanwhile (the queue's may need the interpreter too).
+bool is_big(const Tensor& a, const Tensor& b) {
+  return a.numel() >= kReleaseNumel || b.numel() >= kReleaseNumel || !a.is_cpu() || !b.is_cpu();
+}
 
 // An operator: what runs, and the names under which overriding types see it.
 struct Names {
