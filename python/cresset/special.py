@@ -14,4 +14,3 @@ def _fill():
 
 
 _fill()
-round = _C._VariableFunctions.round  # noqa: A001

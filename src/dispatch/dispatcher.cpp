@@ -72,11 +72,12 @@ OperatorEntry* Dispatcher::State::find(const OperatorName& name) {
   return tables.has(name.str()) ? &entry(name) : nullptr;
 }
 
-void Dispatcher::State::define(OperatorEntry& op, FunctionSchema schema, std::string debug, std::vector<std::string> tags) {
+void Dispatcher::State::define(OperatorEntry& op, FunctionSchema schema, std::string debug, std::vector<std::string> tags,
+                               std::string python_module) {
   for (const auto& [key, list] : op.kernels)
     for (const AnnotatedKernel& k : list)
       if (k.inferred) check_schema(op.name, schema, debug, *k.inferred, k.debug);
-  op.schema = impl::AnnotatedSchema{std::move(schema), std::move(debug), std::move(tags)};
+  op.schema = impl::AnnotatedSchema{std::move(schema), std::move(debug), std::move(tags), std::move(python_module)};
   op.def_count = 1;
   notify(OperatorHandle(&op), true);
 }
@@ -187,7 +188,8 @@ namespace {
 std::atomic<uint64_t> definitions{1};
 }  // namespace
 
-RegistrationHandleRAII Dispatcher::registerDef(FunctionSchema schema, std::string debug, std::vector<std::string> tags) {
+RegistrationHandleRAII Dispatcher::registerDef(FunctionSchema schema, std::string debug, std::vector<std::string> tags,
+                                               std::string python_module) {
   const OperatorName name = schema.operator_name();
   std::unique_lock lock(state_->mutex);
   OperatorEntry& op = state_->entry(name);
@@ -195,7 +197,7 @@ RegistrationHandleRAII Dispatcher::registerDef(FunctionSchema schema, std::strin
                 ") with the same name and overload name multiple times. Each overload's schema should "
                 "only be registered with a single call to def(). Duplicate registration: ",
                 debug, ". Original registration: ", op.schema ? op.schema->debug : "");
-  state_->define(op, std::move(schema), std::move(debug), std::move(tags));
+  state_->define(op, std::move(schema), std::move(debug), std::move(tags), std::move(python_module));
   state_->republish(op);
   ++definitions;
   return RegistrationHandleRAII([this, name] {

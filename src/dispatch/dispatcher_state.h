@@ -36,7 +36,8 @@ struct Dispatcher::State {
   /// Makes entries of all operators called `name`, or of all there are.
   void build_overloads(const std::string& name);
   void build_all();
-  void define(impl::OperatorEntry& op, FunctionSchema schema, std::string debug, std::vector<std::string> tags);
+  void define(impl::OperatorEntry& op, FunctionSchema schema, std::string debug, std::vector<std::string> tags,
+              std::string python_module = {});
   std::list<impl::AnnotatedKernel>::iterator add_kernel(impl::OperatorEntry& op, DispatchKey key, impl::AnnotatedKernel kernel);
   void fill_from_tables(impl::OperatorEntry& op, const tables::Index::Operator& rows);
   void update(impl::OperatorEntry& op, DispatchKey key);

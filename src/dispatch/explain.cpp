@@ -48,6 +48,9 @@ void raise_missing_kernel(const OperatorHandle& op, DispatchKeySet ks) {
   CRESSET_THROW(NotImplementedError, "Could not run '", name, "' with arguments from the '",
                 layer ? std::string(toString(wanted)) : backend_text(ks),
                 "' backend: no kernel is registered for it.\nKernels exist for: ", backends_with_kernels(op),
+                op.entry()->schema->python_module.empty()
+                    ? ""
+                    : ".\nMore are registered by the Python module " + op.entry()->schema->python_module + ": import it first",
                 ".\nRegister one with CRESSET_LIBRARY_IMPL(", op.operator_name().ns(), ", ",
                 layer ? toString(wanted) : toString(ks.highestPriorityBackendTypeId()),
                 ", m), or move the tensors to a backend that has one. `cresset explain ", name, "` shows the table.");

@@ -146,7 +146,7 @@ IValue IValue::deepcopy() const {
       auto out = make_intrusive<ivalue::DictImpl>();
       out->key_type = toDictImpl().key_type;
       out->value_type = toDictImpl().value_type;
-      for (const auto& [k, v] : toDictImpl().items) out->items.emplace_back(k.deepcopy(), v.deepcopy());
+      for (const auto& [k, v] : toDictImpl().items) out->items.insert_or_assign(k.deepcopy(), v.deepcopy());
       return out;
     }
     default: return *this;
@@ -166,7 +166,13 @@ bool operator==(const IValue& a, const IValue& b) {
       const auto x = a.toEnumHolder(), y = b.toEnumHolder();
       return x == y || (*x->type == *y->type && x->name == y->name);
     }
-    case IValue::Tag::Dict: return a.toDictImpl().items == b.toDictImpl().items;
+    case IValue::Tag::Dict: {
+      const ivalue::DictItems &x = a.toDictImpl().items, &y = b.toDictImpl().items;
+      return x.size() == y.size() && std::all_of(x.begin(), x.end(), [&](const auto& item) {
+               const auto at = y.find(item.first);
+               return at != y.end() && at->second == item.second;
+             });
+    }
     default: return a.payload_.i == b.payload_.i;
   }
 }
@@ -207,7 +213,7 @@ TypePtr IValue::type() const {
       const ivalue::DictImpl& dict = toDictImpl();
       if (dict.key_type) return dict_of(dict.key_type, dict.value_type);
       const auto any = basic_type(TypeKind::Any);
-      return dict.items.empty() ? dict_of(any, any) : dict_of(dict.items[0].first.type(), dict.items[0].second.type());
+      return dict.items.empty() ? dict_of(any, any) : dict_of(dict.items.begin()->first.type(), dict.items.begin()->second.type());
     }
   }
 }

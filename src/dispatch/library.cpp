@@ -39,7 +39,7 @@ Library& Library::def(FunctionSchema schema, std::vector<std::string> tags) {
   FunctionSchema named(qualify(schema.operator_name(), "def"), schema.arguments(), schema.returns(), schema.is_vararg(),
                        schema.is_varret());
   if (schema.has_alias_analysis()) named.set_alias_analysis(schema.alias_analysis());
-  registrations_.push_back(Dispatcher::singleton().registerDef(std::move(named), place(), std::move(tags)));
+  registrations_.push_back(Dispatcher::singleton().registerDef(std::move(named), place(), std::move(tags), python_module_));
   return *this;
 }
 

@@ -1,6 +1,4 @@
 // Dictionaries: methods and constructors, for every type of key.
-#include <algorithm>
-
 #include "ir/builtin_call.h"
 
 namespace cresset::jit {
@@ -9,26 +7,16 @@ namespace {
 
 using Dict = ivalue::DictImpl&;
 
-auto found(Dict d, const IValue& key) {
-  return std::find_if(d.items.begin(), d.items.end(),
-                      [&](const auto& item) { return item.first.isTensor() ? item.first.is(key) : item.first == key; });
-}
 [[noreturn]] void missing(const IValue& key) { CRESSET_THROW(KeyError, "KeyError: ", script_text(key)); }
 
 IValue item(Dict d, const IValue& key) {
-  const auto at = found(d, key);
+  const auto at = d.items.find(key);
   if (at == d.items.end()) missing(key);
   return at->second;
 }
-void set_item(Dict d, const IValue& key, const IValue& value) {
-  const auto at = found(d, key);
-  if (at == d.items.end())
-    d.items.emplace_back(key, value);
-  else
-    at->second = value;
-}
+void set_item(Dict d, const IValue& key, const IValue& value) { d.items.insert_or_assign(key, value); }
 IValue pop_item(Dict d, const IValue& key, const IValue* otherwise) {
-  const auto at = found(d, key);
+  const auto at = d.items.find(key);
   if (at == d.items.end()) {
     if (!otherwise) missing(key);
     return *otherwise;
@@ -78,7 +66,7 @@ IValue items(Dict d) {
       {"aten::_set_item." #K "(Dict(" #K ", t)(a!) l, " #K "(b -> *) idx, t(c -> *) v) -> ()",                                         \
        CRESSET_BUILTIN((Dict d, IValue & k, IValue & v)->void { set_item(d, k, v); })},                                                \
       {"aten::__contains__." #K "(Dict(" #K ", t) dict, " #K " key) -> bool",                                                          \
-       CRESSET_BUILTIN((Dict d, IValue & k)->bool { return found(d, k) != d.items.end(); })},                                          \
+       CRESSET_BUILTIN((Dict d, IValue & k)->bool { return d.find(k) != nullptr; })},                                                  \
       {"aten::keys." #K "(Dict(" #K ", t) self) -> " #K "[](*)", CRESSET_BUILTIN((Dict d)->IValue { return keys(d); })},               \
       {"aten::values." #K "(Dict(" #K ", t) self) -> t[](*)", CRESSET_BUILTIN((Dict d)->IValue { return values(d); })},                \
       {"aten::items." #K "(Dict(" #K ", t) self) -> ((" #K ", t)[])", CRESSET_BUILTIN((Dict d)->IValue { return items(d); })},         \
@@ -87,30 +75,24 @@ IValue items(Dict d) {
       {"aten::pop.Dict_default_" #K "(Dict(" #K ", t)(a!) self, " #K " key, t default_value) -> t(*)",                                 \
        CRESSET_BUILTIN((Dict d, IValue & k, IValue & v)->IValue { return pop_item(d, k, &v); })},                                      \
       {"aten::get." #K "(Dict(" #K ", t) self, " #K " key) -> t(*)?", CRESSET_BUILTIN((Dict d, IValue & k)->IValue {                   \
-         const auto at = found(d, k);                                                                                                  \
-         return at == d.items.end() ? IValue() : at->second;                                                                           \
+         const IValue* at = d.find(k);                                                                                                 \
+         return at ? *at : IValue();                                                                                                   \
        })},                                                                                                                            \
       {"aten::get.default_" #K "(Dict(" #K ", t) self, " #K " key, t default_value) -> t(*)",                                          \
        CRESSET_BUILTIN((Dict d, IValue & k, IValue & v)->IValue {                                                                      \
-         const auto at = found(d, k);                                                                                                  \
-         return at == d.items.end() ? v : at->second;                                                                                  \
+         const IValue* at = d.find(k);                                                                                                 \
+         return at ? *at : v;                                                                                                          \
        })},                                                                                                                            \
       {"aten::setdefault." #K "(Dict(" #K ", t)(a!) self, " #K "(b -> *) key, t(c -> *) default_value) -> t(*)",                       \
-       CRESSET_BUILTIN((Dict d, IValue & k, IValue & v)->IValue {                                                                      \
-         const auto at = found(d, k);                                                                                                  \
-         if (at != d.items.end()) return at->second;                                                                                   \
-         d.items.emplace_back(k, v);                                                                                                   \
-         return v;                                                                                                                     \
-       })},                                                                                                                            \
+       CRESSET_BUILTIN((Dict d, IValue & k, IValue & v)->IValue { return d.items.try_emplace(k, v).first->second; })},                 \
       {"aten::update." #K "(Dict(" #K ", t)(a!) self, Dict(" #K ", t)(a!) to_add) -> ()", CRESSET_BUILTIN((Dict d, Dict other)->void { \
          const auto added = other.items;                                                                                               \
          for (const auto& [k, v] : added) set_item(d, k, v);                                                                           \
        })},                                                                                                                            \
       {"aten::popitem." #K "(Dict(" #K ", t)(a!) self) -> ((" #K ", t))", CRESSET_BUILTIN((Dict d)->IValue {                           \
          CRESSET_CHECK_AS(KeyError, !d.items.empty(), "popitem(): dictionary is empty");                                               \
-         IValue out = make_tuple({d.items.back().first, d.items.back().second});                                                       \
-         d.items.pop_back();                                                                                                           \
-         return out;                                                                                                                   \
+         const auto [key, value] = d.items.pop_back();                                                                                 \
+         return make_tuple({key, value});                                                                                              \
        })},                                                                                                                            \
       {"aten::clear." #K "(Dict(" #K ", t)(a!) self) -> ()", CRESSET_BUILTIN((Dict d)->void { d.items.clear(); })},                    \
       {"aten::copy.Dict_" #K "(Dict(" #K ", t)(a) self) -> Dict(" #K ", t)", CRESSET_BUILTIN((Dict d)->IValue { return copy(d); })},   \

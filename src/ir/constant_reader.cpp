@@ -69,8 +69,8 @@ IValue ConstantReader::value_of(const Literal& l, const Type& wanted, Node* hold
         dict->value_type = type.contained[1];
       }
       for (std::size_t i = 0; i + 1 < l.items.size(); i += 2)
-        dict->items.emplace_back(value_of(l.items[i], typed ? *type.contained[0] : *basic_type(TypeKind::Any), holder),
-                                 value_of(l.items[i + 1], typed ? *type.contained[1] : *basic_type(TypeKind::Any), holder));
+        dict->items.insert_or_assign(value_of(l.items[i], typed ? *type.contained[0] : *basic_type(TypeKind::Any), holder),
+                                     value_of(l.items[i + 1], typed ? *type.contained[1] : *basic_type(TypeKind::Any), holder));
       return IValue(std::move(dict));
     }
     case Literal::Kind::Name: {
@@ -179,6 +179,7 @@ void ConstantReader::fill(IValue& v) const {
       fill(key);
       fill(value);
     }
+    v.toDictImpl().items.reindex();
   }
 }
 

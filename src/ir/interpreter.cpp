@@ -357,10 +357,7 @@ CRESSET_NOINLINE void execute_call(const Code::Impl& code, Frame& f, const Instr
       dict->value_type = c.type->contained.at(1);
       for (uint32_t k = 0; k + 1 < c.in_count; k += 2) {
         IValue &key = peek(stack, k, c.in_count), &value = peek(stack, k + 1, c.in_count);
-        if (IValue* known = dict->find(key))
-          *known = value;
-        else
-          dict->items.emplace_back(key, value);
+        dict->items.insert_or_assign(key, value);
       }
       drop(stack, c.in_count);
       stack.emplace_back(std::move(dict));

@@ -155,7 +155,7 @@ class DeepCopier {
     done_[key] = IValue(to);
     to->key_type = from.key_type;
     to->value_type = from.value_type;
-    for (const auto& [k, e] : from.items) to->items.emplace_back(copy(k), copy(e));
+    for (const auto& [k, e] : from.items) to->items.insert_or_assign(copy(k), copy(e));
     return to;
   }
 

@@ -47,9 +47,12 @@ class Comparison {
       case IValue::Tag::Dict: {
         const auto &x = a.toDictImpl().items, &y = b.toDictImpl().items;
         if (x.size() != y.size()) return std::to_string(x.size()) + " and " + std::to_string(y.size()) + " entries";
-        for (std::size_t i = 0; i < x.size(); ++i) {
-          if (auto d = values(x[i].first, y[i].first)) return "key " + std::to_string(i) + ": " + *d;
-          if (auto d = values(x[i].second, y[i].second)) return "entry " + std::to_string(i) + ": " + *d;
+        auto of_y = y.begin();
+        for (std::size_t i = 0; const auto& [key, value] : x) {
+          if (auto d = values(key, of_y->first)) return "key " + std::to_string(i) + ": " + *d;
+          if (auto d = values(value, of_y->second)) return "entry " + std::to_string(i) + ": " + *d;
+          ++i;
+          ++of_y;
         }
         return std::nullopt;
       }

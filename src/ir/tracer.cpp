@@ -247,7 +247,7 @@ IValue with_own_tensors(const TracingState& state, const IValue& v, std::vector<
     auto out = make_intrusive<ivalue::DictImpl>();
     out->key_type = v.toDictImpl().key_type;
     out->value_type = v.toDictImpl().value_type;
-    for (const auto& [key, element] : v.toDictImpl().items) out->items.emplace_back(key, with_own_tensors(state, element, seen));
+    for (const auto& [key, element] : v.toDictImpl().items) out->items.insert_or_assign(key, with_own_tensors(state, element, seen));
     return out;
   }
   return v;

@@ -38,6 +38,29 @@ Tensor float_power_scalar(const Tensor& self, const Scalar& exponent) {
   return type == kDouble ? cresset::pow(self.to(type), Scalar(exponent.toDouble())) : cresset::pow(self.to(type), exponent);
 }
 
+Tensor float_power_of_number(const Scalar& self, const Tensor& exponent) {
+  const ScalarType type = power_type(self.type(), exponent.scalar_type());
+  return cresset::pow(type == kDouble ? Scalar(self.toDouble()) : self, exponent.to(type));
+}
+
+namespace {
+void check_power_base(const Tensor& self, ScalarType type) {
+  CRESSET_CHECK(self.scalar_type() == type, "the base given to float_power_ has dtype ", self.scalar_type(),
+                " but the operation's result requires dtype ", type);
+}
+}  // namespace
+
+Tensor& float_power_inplace(Tensor& self, const Tensor& exponent) {
+  const ScalarType type = power_type(self.scalar_type(), exponent.scalar_type());
+  check_power_base(self, type);
+  return self.pow_(exponent.to(type));
+}
+
+Tensor& float_power_scalar_inplace(Tensor& self, const Scalar& exponent) {
+  check_power_base(self, power_type(self.scalar_type(), exponent.type()));
+  return self.pow_(exponent);
+}
+
 Tensor positive_impl(const Tensor& self) {
   CRESSET_CHECK(self.scalar_type() != kBool, "The `+` operator, on a bool tensor is not supported.");
   return self;

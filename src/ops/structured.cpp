@@ -104,6 +104,7 @@ void copy_data(const Tensor& from, const Tensor& to) {
 }
 
 void copy_to_out(const char* op, const Tensor& result, Tensor& out) {
+  if (!result.defined()) return;  // a gradient that was not asked for
   CRESSET_CHECK(!GradMode::is_enabled() || !(result.requires_grad() || out.requires_grad()), op,
                 "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.");
   CRESSET_CHECK(out.device() == result.device(), "Expected all tensors to be on the same device, but found at least two devices, ",

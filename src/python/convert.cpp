@@ -191,7 +191,7 @@ IValue infer(PyObject* o) {
     auto dict = make_intrusive<ivalue::DictImpl>();
     PyObject *key, *value;
     Py_ssize_t at = 0;
-    while (PyDict_Next(o, &at, &key, &value)) dict->items.emplace_back(infer(key), infer(value));
+    while (PyDict_Next(o, &at, &key, &value)) dict->items.insert_or_assign(infer(key), infer(value));
     return dict;
   }
   if (auto value = infer_script_value(o)) return std::move(*value);
@@ -289,7 +289,7 @@ IValue to_fitting_ivalue(PyObject* o, const Type& type) {
       PyObject *key, *value;
       Py_ssize_t at = 0;
       while (PyDict_Next(o, &at, &key, &value))
-        dict->items.emplace_back(to_fitting_ivalue(key, *type.contained[0]), to_fitting_ivalue(value, *type.contained[1]));
+        dict->items.insert_or_assign(to_fitting_ivalue(key, *type.contained[0]), to_fitting_ivalue(value, *type.contained[1]));
       return dict;
     }
     case TypeKind::Union:

@@ -64,14 +64,15 @@ IValue traced_value(PyObject* o, int depth = 0) {
     auto out = make_intrusive<ivalue::DictImpl>();
     PyObject *key, *value;
     Py_ssize_t at = 0;
-    while (PyDict_Next(o, &at, &key, &value)) out->items.emplace_back(traced_value(key, depth + 1), traced_value(value, depth + 1));
+    while (PyDict_Next(o, &at, &key, &value)) out->items.insert_or_assign(traced_value(key, depth + 1), traced_value(value, depth + 1));
     if (out->items.empty()) raise_untraceable(o, "Dictionary inputs must have entries");
+    const auto& first = *out->items.begin();
     for (const auto& [k, v] : out->items) {
-      same_type(out->items[0].first, k, "Dictionary inputs");
-      same_type(out->items[0].second, v, "Dictionary inputs");
+      same_type(first.first, k, "Dictionary inputs");
+      same_type(first.second, v, "Dictionary inputs");
     }
-    out->key_type = out->items[0].first.type();
-    out->value_type = tracer::without_shapes(out->items[0].second.type());
+    out->key_type = first.first.type();
+    out->value_type = tracer::without_shapes(first.second.type());
     return out;
   }
   raise_untraceable(o,

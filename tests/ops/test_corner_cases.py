@@ -1,5 +1,7 @@
 """Corners that the samples of the table do not show; expected values are PyTorch's."""
 
+import functools
+
 import cresset
 import numpy as np
 import pytest
@@ -160,3 +162,34 @@ def test_expanded_out_is_refused_before_a_resize():
         with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
             call()
     assert out.shape == (2, 6)
+
+
+def test_float_power_of_numbers_and_in_place():
+    x = cresset.tensor([1.0, 2.0])
+    assert cresset.float_power(2, x).tolist() == [2.0, 4.0] and cresset.float_power(2, x).dtype == cresset.float64
+    assert cresset.float_power(x, 2j).dtype == cresset.complex128
+    y = x.double()
+    assert y.float_power_(2) is y and y.tolist() == [1.0, 4.0]
+    assert y.float_power_(cresset.tensor([1, 2])).tolist() == [1.0, 16.0]
+    assert cresset.float_power(x, 3, out=y) is y and y.tolist() == [1.0, 8.0]
+    with pytest.raises(RuntimeError, match="the base given to float_power_ has dtype Float"):
+        x.float_power_(2)
+    with pytest.raises(RuntimeError, match="Expected out tensor to have dtype double"):
+        cresset.float_power(x, 3, out=cresset.empty(2))
+
+
+def test_out_of_a_gradient_that_was_not_asked_for():
+    x, kept = cresset.ones(2, 3), cresset.ones(1)
+    mean, rstd = cresset.ones(2, 1), cresset.ones(2, 1)
+    outs = [cresset.zeros(0), kept, cresset.zeros(0)]
+    cresset.ops.aten.native_layer_norm_backward.out(
+        x, x, [3], mean, rstd, None, None, [True, False, True], out0=outs[0], out1=outs[1], out2=outs[2]
+    )
+    assert outs[0].shape == (2, 3) and kept.tolist() == [1.0] and outs[2].tolist() == [2.0, 2.0, 2.0]
+
+
+def test_gradient_of_grid_sample_that_was_not_asked_for_is_none():
+    x, grid = cresset.rand(1, 2, 3, 4), cresset.rand(1, 2, 2, 2)
+    call = functools.partial(cresset.ops.aten.grid_sampler_2d_backward, cresset.ones(1, 2, 2, 2), x, grid, 0, 1, True)
+    none, part = call([False, True])
+    assert none is None and cresset.equal(part, call([True, True])[1])

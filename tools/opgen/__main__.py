@@ -9,6 +9,7 @@ import emit_autograd
 import emit_batching
 import emit_cpu
 import emit_functions
+import emit_names
 import emit_ops
 import emit_python
 import query
@@ -18,7 +19,7 @@ from table import Table, TableError
 
 def build(table, folder):
     out = Output(folder)
-    for emitter in (emit_functions, emit_ops, emit_cpu, emit_autograd, emit_autocast, emit_batching, emit_python):
+    for emitter in (emit_functions, emit_ops, emit_cpu, emit_autograd, emit_autocast, emit_batching, emit_names, emit_python):
         emitter.emit(table, out)
     return out
 

@@ -11,7 +11,7 @@ import schema as sch
 from formulas import unknown_word
 
 ROW_KEYS = {
-    "schema", "python", "out", "inplace", "aliases", "doc", "samples", "grad", "jvp", "nondiff", "tags",
+    "schema", "python", "out", "inplace", "aliases", "canonical", "writes", "doc", "samples", "grad", "jvp", "nondiff", "tags",
     "autocast", "batch", "pointwise", "dtype", "types", "strict_out", "shape", "kernel", "composite", "explicit", "cpu", "meta", "foreach", "names",
 }
 PYTHON_PLACES = ("function", "method", "nn", "linalg", "special", "fft", "cpp_method", "none")
@@ -292,6 +292,9 @@ def check(row):
         raise row.error(f"'types' is made of the letters b, i, f, c; given: {data['types']!r}.", "types")
     if data.get("autocast", "fp32") not in AUTOCAST_POLICIES:
         raise row.error(f"unknown autocast policy '{data['autocast']}'.{hint(data['autocast'], AUTOCAST_POLICIES)}", "autocast")
+    for name in data.get("writes", []):
+        if name not in (a.name for a in schema.args):
+            raise row.error(f"'writes' names the argument '{name}', which the schema has not.", "writes")
     if "autocast" in data and (schema.is_out or schema.is_inplace):
         raise row.error("'autocast' belongs to a functional operator: the others write where the caller says.", "autocast")
     places = data.get("python")
@@ -441,11 +444,13 @@ def _out_schema(row):
     if len(names) != count:
         raise row.error(f"'out' names {len(names)} arguments for {count} results.", "out")
     args = [a for a in schema.args if not (schema.is_factory and a.name in sch.FACTORY_ARGS)]
-    args = [replace(a, type=a.type.without_alias()) for a in args]
+    args = [a if a.type.write else replace(a, type=a.type.without_alias()) for a in args]
+    written = sum(a.type.write for a in args)
+    first = written + 1 if written else 0  # the letters of PyTorch's schemas, which leave one out behind those of written inputs
     for name in names:
         if name in {a.name for a in args}:
             raise row.error(f"the out argument '{name}' has the name of an input; name it: \"{found.group(1)}(name)\".", "out")
-    types = [sch.Type("Tensor", alias=chr(ord("a") + i), write=True) for i in range(count)]
+    types = [sch.Type("Tensor", alias=chr(ord("a") + first + i), write=True) for i in range(count)]
     args += [sch.Arg(n, t, None, True) for n, t in zip(names, types)]
     returns = tuple(sch.Return(r.name, t) for r, t in zip(schema.returns, types))
     return replace(schema, overload=found.group(1), args=tuple(args), returns=returns)

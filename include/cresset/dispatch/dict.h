@@ -13,14 +13,14 @@ namespace impl {
 template <class K, class V>
 class DictEntryRef {
  public:
-  explicit DictEntryRef(std::pair<IValue, IValue>* item) : item_(item) {}
+  explicit DictEntryRef(ivalue::DictItems::value_type* item) : item_(item) {}
   K key() const { return item_->first.template to<K>(); }
   V value() const { return item_->second.template to<V>(); }
   void setValue(V v) const { item_->second = IValue(std::move(v)); }
   const DictEntryRef* operator->() const { return this; }
 
  private:
-  std::pair<IValue, IValue>* item_;
+  ivalue::DictItems::value_type* item_;
 };
 
 template <class K, class V>
@@ -33,19 +33,19 @@ class DictIterator {
   using reference = value_type;
 
   DictIterator() = default;
-  explicit DictIterator(std::pair<IValue, IValue>* item) : item_(item) {}
-  reference operator*() const { return DictEntryRef<K, V>(item_); }
-  reference operator->() const { return DictEntryRef<K, V>(item_); }
+  explicit DictIterator(ivalue::DictItems::iterator item) : item_(item) {}
+  reference operator*() const { return DictEntryRef<K, V>(&*item_); }
+  reference operator->() const { return **this; }
   DictIterator& operator++() {
     ++item_;
     return *this;
   }
   DictIterator operator++(int) { return DictIterator(item_++); }
   friend bool operator==(DictIterator a, DictIterator b) { return a.item_ == b.item_; }
-  std::pair<IValue, IValue>* item() const { return item_; }
+  ivalue::DictItems::iterator item() const { return item_; }
 
  private:
-  std::pair<IValue, IValue>* item_ = nullptr;
+  ivalue::DictItems::iterator item_;
 };
 
 }  // namespace impl
@@ -67,14 +67,9 @@ class Dict {
 
   std::size_t size() const { return impl_->items.size(); }
   bool empty() const { return impl_->items.empty(); }
-  iterator begin() const { return iterator(impl_->items.data()); }
-  iterator end() const { return iterator(impl_->items.data() + size()); }
-  iterator find(const K& key) const {
-    IValue* v = impl_->find(IValue(key));
-    for (auto& item : impl_->items)
-      if (&item.second == v) return iterator(&item);
-    return end();
-  }
+  iterator begin() const { return iterator(impl_->items.begin()); }
+  iterator end() const { return iterator(impl_->items.end()); }
+  iterator find(const K& key) const { return iterator(impl_->items.find(IValue(key))); }
   bool contains(const K& key) const { return impl_->find(IValue(key)) != nullptr; }
   std::size_t count(const K& key) const { return contains(key); }
   /// The value; std::out_of_range (IndexError in Python) when there is none.
@@ -85,9 +80,8 @@ class Dict {
   }
   /// Leaves an entry that exists alone.
   std::pair<iterator, bool> insert(K key, V value) const {
-    if (iterator it = find(key); it != end()) return {it, false};
-    impl_->items.emplace_back(IValue(std::move(key)), IValue(std::move(value)));
-    return {iterator(&impl_->items.back()), true};
+    const auto [at, inserted] = impl_->items.try_emplace(IValue(std::move(key)), IValue(std::move(value)));
+    return {iterator(at), inserted};
   }
   std::pair<iterator, bool> insert_or_assign(K key, V value) const {
     if (iterator it = find(key); it != end()) {
@@ -102,7 +96,7 @@ class Dict {
     erase(it);
     return 1;
   }
-  void erase(iterator it) const { impl_->items.erase(impl_->items.begin() + (it.item() - impl_->items.data())); }
+  void erase(iterator it) const { impl_->items.erase(it.item()); }
   void clear() const { impl_->items.clear(); }
   void reserve(std::size_t n) const { impl_->items.reserve(n); }
   /// Another dict with the same entries.

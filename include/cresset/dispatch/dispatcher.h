@@ -58,6 +58,7 @@ struct AnnotatedSchema {
   FunctionSchema schema;
   std::string debug;
   std::vector<std::string> tags;
+  std::string python_module;  // registers more kernels when imported (Library::set_python_module); may be empty
 };
 
 /// Everything about one operator. Changed only under the dispatcher's lock; `table` and `masks` are read without it.
@@ -184,7 +185,8 @@ class CRESSET_API Dispatcher {
   std::vector<OperatorHandle> overloadsOf(const std::string& name) const;
 
   RegistrationHandleRAII registerLibrary(std::string ns, std::string debug);
-  RegistrationHandleRAII registerDef(FunctionSchema schema, std::string debug, std::vector<std::string> tags = {});
+  RegistrationHandleRAII registerDef(FunctionSchema schema, std::string debug, std::vector<std::string> tags = {},
+                                     std::string python_module = {});
   RegistrationHandleRAII registerImpl(OperatorName name, std::optional<DispatchKey> key, KernelFunction kernel,
                                       std::optional<CppSignature> signature, std::unique_ptr<FunctionSchema> inferred, std::string debug);
   RegistrationHandleRAII registerFallback(DispatchKey key, KernelFunction kernel, std::string debug);

@@ -369,14 +369,105 @@ struct TupleImpl final : intrusive_ptr_target {
   TypePtr type;  // of named tuples; null: evident from the elements
 };
 using Tuple = TupleImpl;
-/// Insertion-ordered, as Python's.
+/// The entries of a dict in order of insertion, as Python's, each found by its key in constant time. Keys compare as IValues do (tensors
+/// by identity). Inserting invalidates pointers and iterators; erasing does not move other entries. Finding from several threads is safe.
+class CRESSET_API DictItems {
+  struct Entry {
+    std::pair<IValue, IValue> item;
+    std::size_t hash;  // kErased: no entry any more
+  };
+  static constexpr std::size_t kErased = ~std::size_t{0};
+
+ public:
+  using value_type = std::pair<IValue, IValue>;
+  template <class T>  // Entry or const Entry
+  class Iterator {
+   public:
+    using iterator_category = std::forward_iterator_tag;
+    using value_type = DictItems::value_type;
+    using difference_type = std::ptrdiff_t;
+    using reference = std::conditional_t<std::is_const_v<T>, const value_type, value_type>&;
+    using pointer = std::remove_reference_t<reference>*;
+
+    Iterator() = default;
+    Iterator(T* at, T* end) : at_(at), end_(end) { skip(); }
+    reference operator*() const { return at_->item; }
+    pointer operator->() const { return &at_->item; }
+    Iterator& operator++() {
+      ++at_;
+      skip();
+      return *this;
+    }
+    Iterator operator++(int) {
+      Iterator before = *this;
+      ++*this;
+      return before;
+    }
+    friend bool operator==(const Iterator& a, const Iterator& b) { return a.at_ == b.at_; }
+
+   private:
+    friend class DictItems;
+    void skip() {
+      while (at_ != end_ && at_->hash == kErased) ++at_;
+    }
+    T *at_ = nullptr, *end_ = nullptr;
+  };
+  using iterator = Iterator<Entry>;
+  using const_iterator = Iterator<const Entry>;
+
+  DictItems() = default;
+  DictItems(const DictItems&) = default;
+  DictItems(DictItems&& o) noexcept { swap(o); }
+  DictItems& operator=(DictItems o) noexcept {
+    swap(o);
+    return *this;
+  }
+  void swap(DictItems& o) noexcept {
+    entries_.swap(o.entries_);
+    slots_.swap(o.slots_);
+    std::swap(size_, o.size_);
+    std::swap(used_slots_, o.used_slots_);
+  }
+
+  std::size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  iterator begin() { return iterator(entries_.data(), entries_.data() + entries_.size()); }
+  iterator end() { return iterator(entries_.data() + entries_.size(), entries_.data() + entries_.size()); }
+  const_iterator begin() const { return const_iterator(entries_.data(), entries_.data() + entries_.size()); }
+  const_iterator end() const { return const_iterator(entries_.data() + entries_.size(), entries_.data() + entries_.size()); }
+  iterator find(const IValue& key) { return iterator(entries_.data() + position(key), entries_.data() + entries_.size()); }
+  const_iterator find(const IValue& key) const {
+    return const_iterator(entries_.data() + position(key), entries_.data() + entries_.size());
+  }
+  /// Leaves an entry that exists alone; true: there was none.
+  std::pair<iterator, bool> try_emplace(IValue key, IValue value);
+  void insert_or_assign(IValue key, IValue value);
+  void erase(iterator at);
+  /// The entry inserted last, taken out; there must be one.
+  value_type pop_back();
+  void clear() { *this = DictItems(); }
+  void reserve(std::size_t n) { entries_.reserve(n); }
+  /// Builds the index anew: for keys that were changed in place.
+  void reindex();
+
+ private:
+  /// In entries_; its size when there is no such key.
+  std::size_t position(const IValue& key) const;
+  std::size_t position(const IValue& key, std::size_t hash) const;
+  void add_to_index(std::size_t position);
+  void rebuild();
+
+  std::vector<Entry> entries_;        // in order of insertion, erased ones among them until the next reindex
+  std::vector<std::uint32_t> slots_;  // open addressing, a power of two long: position in entries_ + 1, 0 is free; empty for few entries
+  std::size_t size_ = 0, used_slots_ = 0;
+};
 struct DictImpl final : intrusive_ptr_target {
-  std::vector<std::pair<IValue, IValue>> items;
+  DictItems items;
   TypePtr key_type, value_type;
+  /// The value; null when there is none.
   IValue* find(const IValue& key) {
-    for (auto& [k, v] : items)
-      if (k == key) return &v;
-    return nullptr;
+    const auto at = items.find(key);
+    return at == items.end() ? nullptr : &at->second;
   }
 };
 }  // namespace ivalue
@@ -384,7 +475,7 @@ struct DictImpl final : intrusive_ptr_target {
 template <class K, class V>
 IValue::IValue(const std::unordered_map<K, V>& map) : IValue() {
   auto dict = make_intrusive<ivalue::DictImpl>();
-  for (const auto& [k, v] : map) dict->items.emplace_back(IValue(k), IValue(v));
+  for (const auto& [k, v] : map) dict->items.insert_or_assign(IValue(k), IValue(v));
   *this = IValue(std::move(dict));
 }
 

@@ -107,8 +107,12 @@ class CRESSET_API Library final {
   /// Registers a C++ class of the block's namespace (cresset/dispatch/custom_class.h).
   template <class T>
   cresset::class_<T> class_(const std::string& name, std::string doc = {});
-  /// The Python module that registers what is missing here; import it when the library is loaded without it.
-  Library& set_python_module(const char* /*module*/, const char* /*context*/ = "") { return *this; }
+  /// The Python module that registers kernels (fake ones, say) for the operators defined after this call; the error of a kernel that is
+  /// missing tells users to import it. `context` follows in that text.
+  Library& set_python_module(const char* module, const char* context = "") {
+    python_module_ = *context ? std::string(module) + " (" + context + ")" : module;
+    return *this;
+  }
   /// The older name.
   Library& impl_abstract_pystub(const char* module, const char* context = "") { return set_python_module(module, context); }
   /// Undoes everything.
@@ -128,6 +132,7 @@ class CRESSET_API Library final {
   std::optional<DispatchKey> key_;
   const char* file_;
   uint32_t line_;
+  std::string python_module_;  // of the operators defined next
   std::vector<RegistrationHandleRAII> registrations_;
 };
 

@@ -43,7 +43,7 @@ class Evaluator {
       case ExprKind::Dict: {
         auto dict = make_intrusive<ivalue::DictImpl>();
         for (std::size_t i = 0; i + 1 < e.parts.size(); i += 2)
-          dict->items.emplace_back(value(*e.parts[i], nullptr), value(*e.parts[i + 1], nullptr));
+          dict->items.insert_or_assign(value(*e.parts[i], nullptr), value(*e.parts[i + 1], nullptr));
         return IValue(std::move(dict));
       }
       case ExprKind::Call: return call(e);

@@ -315,7 +315,7 @@ void Machine::set_items(const IValue& dict, const std::vector<IValue>& items) {
     if (!key.isTensor() && !c.keys.insert(std::string(key.tagKind()) + ":" + to_string(key)).second) bad("a key is in a dict twice");
     if (identity(value) == identity(dict)) bad("a dict contains itself");
     put_into(c, value);
-    dict.toDictImpl().items.emplace_back(key, value);
+    dict.toDictImpl().items.insert_or_assign(key, value);
   }
 }
 

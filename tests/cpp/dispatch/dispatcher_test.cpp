@@ -248,6 +248,17 @@ TEST(Call, MissingKernelsNameWhatThereIs) {
   EXPECT_NE(error_of([] { find("call2::ff"); }).find("Near names: call2::f"), std::string::npos);
 }
 
+TEST(Call, MissingKernelsNameThePythonModuleOfTheOperator) {
+  Library def = make(Library::DEF, "python_module");
+  def.def("before(Tensor x) -> int");
+  def.set_python_module("mylib.ops", "pip install mylib");
+  def.def("f(Tensor x) -> int");
+  const std::string text = error_of<NotImplementedError>([] { run("python_module::f", meta()); });
+  EXPECT_NE(text.find("More are registered by the Python module mylib.ops (pip install mylib): import it first.\n"), std::string::npos)
+      << text;
+  EXPECT_EQ(error_of<NotImplementedError>([] { run("python_module::before", meta()); }).find("Python module"), std::string::npos);
+}
+
 TEST(Call, BoxedAndUnboxedAgree) {
   Library lib = make(Library::DEF, "call3");
   lib.def(

@@ -90,7 +90,7 @@ def test_names(function, name, member):
         (torch.add, "(input, other, out=None)"),
         (torch.cat, "(tensors, dim=0, out=None)"),
         (torch.Tensor.shape.__get__, "(self)"),
-        (torch.nn.functional.linear, "(input, weight, bias=None)"),
+        (torch.nn.functional.linear, "(input, weight, bias=None, out=None)"),
         (torch.Tensor.add, "(self, other)"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

@@ -1,0 +1,29 @@
+"""Facts of rows that other layers look up by name: which operator another stands for, which arguments are written without the schema saying so."""
+
+import cpp
+from output import source
+
+
+def emit(table, out):
+    rows = sorted(canonical_names(table).items())
+    body = "const OperatorAlias k_aliases[] = {\n" + "".join(f"    {{{cpp.quote(a)}, {cpp.quote(b)}}},\n" for a, b in rows) + "};\n\n"
+    writes = [(op.schema.qualified, name) for row in table.rows() for op in row.ops[:1] for name in row.get("writes", [])]
+    body += "const UnmarkedWrite k_writes[] = {\n" + "".join(f"    {{{cpp.quote(a)}, {cpp.quote(b)}}},\n" for a, b in writes) + "};\n\n"
+    body += "ArrayRef<OperatorAlias> operator_aliases() { return k_aliases; }\nArrayRef<UnmarkedWrite> unmarked_writes() { return k_writes; }\n"
+    out.add("ops", "src/ops/names.cpp", source(None, ['"ops/operator_aliases.h"', '"ops/written_arguments.h"'], body, "cresset::ops"))
+
+
+def canonical_names(table):
+    """Each name that another operator's stands for; never a name that is replaced itself."""
+    names = {}
+    for row in table.rows():
+        names |= dict.fromkeys(row.get("aliases", []), row.schema.name)
+        if row.get("canonical"):
+            names[row.schema.name] = row.get("canonical")
+    known = {row.schema.name for row in table.rows()}
+    for name in names:
+        while names[name] in names:
+            names[name] = names[names[name]]
+        if names[name] not in known:
+            raise ValueError(f"{name}: canonical = {names[name]}: no such operator")
+    return names
