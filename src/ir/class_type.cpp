@@ -61,17 +61,44 @@ namespace {
 Function* as_function(const intrusive_ptr<ivalue::FunctionBase>& f) { return static_cast<Function*>(f.get()); }
 }  // namespace
 
+void ClassType::join(const std::shared_ptr<CompilationUnit>& unit) {
+  CRESSET_CHECK(unit, "register_type: a unit that a shared_ptr owns was required for the class '", name, "'.");
+  CRESSET_CHECK(!this->unit() && !left_unit_, "register_type: the class '", name, "' belongs to another unit.");
+  unit_ = unit;
+}
+// What may refer to the class itself goes too: the attributes of a class that is no module.
+void ClassType::leave_unit() {
+  left_unit_ = true;
+  unit_.reset();
+  methods_.clear();
+  if (!is_module_) attributes_.clear();
+}
+
+intrusive_ptr<ivalue::Object> new_object(const TypePtr& type, std::size_t slots) {
+  const auto* cls = dynamic_cast<const ClassType*>(type.get());
+  if (!cls) return make_intrusive<ivalue::Object>(type, slots);
+  std::shared_ptr<CompilationUnit> unit = cls->unit();
+  CRESSET_CHECK(unit || !cls->left_unit_, "the compilation unit of class '", cls->name, "' is gone; no object of it can be made.");
+  return make_intrusive<ivalue::Object>(type, slots, std::move(unit));
+}
+
 void ClassType::addMethod(intrusive_ptr<ivalue::FunctionBase> method) {
-  const std::string own_name = as_function(method)->name();
-  CRESSET_CHECK(!findMethod(own_name), "Can't redefine method: ", own_name, " on class: ", name);
-  methods_.push_back(std::move(method));
+  Function* f = as_function(method);
+  CRESSET_CHECK(!findMethod(f->name()), "Can't redefine method: ", f->name(), " on class: ", name);
+  const auto owner = unit();
+  CRESSET_CHECK(owner, "addMethod: a class that belongs to a unit was required; '", name, "' does not.");
+  owner->register_function(intrusive_ptr<Function>::reclaim_copy(f));
+  methods_.push_back(f);
 }
 void ClassType::removeMethod(std::string_view method) {
-  std::erase_if(methods_, [&](const auto& m) { return as_function(m)->name() == method; });
+  Function* f = findMethod(method);
+  if (!f) return;
+  std::erase(methods_, f);
+  if (const auto owner = unit()) owner->drop_function(std::string(f->qualname()));
 }
 Function* ClassType::findMethod(std::string_view method) const {
-  for (const auto& m : methods_)
-    if (as_function(m)->name() == method) return as_function(m);
+  for (Function* m : methods_)
+    if (m->name() == method) return m;
   return nullptr;
 }
 Function& ClassType::getMethod(std::string_view method) const {
@@ -79,11 +106,8 @@ Function& ClassType::getMethod(std::string_view method) const {
   CRESSET_CHECK_AS(AttributeError, f, "Couldn't find method: '", method, "' on class: '", name, "'.");
   return *f;
 }
-std::vector<Function*> ClassType::methods() const {
-  std::vector<Function*> out;
-  for (const auto& m : methods_) out.push_back(as_function(m));
-  return out;
-}
+
+std::vector<Function*> ClassType::methods() const { return methods_; }
 
 // Classes are the same when they are one object; a class of which only the name is known is every class of that name.
 bool ClassType::same_details(const Type& other) const {

@@ -144,7 +144,7 @@ void ConstantReader::read_section() {
       entry = IValue(*v);
     } else if (form == "object") {
       Literal slots = read_literal(c_, options_.resolver, true);
-      auto object = make_intrusive<ivalue::Object>(t, 0);
+      auto object = new_object(t, 0);
       const auto* cls = dynamic_cast<const ClassType*>(t.get());
       for (std::size_t i = 0; i < slots.items.size(); ++i)
         object->slots.push_back(

@@ -344,7 +344,8 @@ class Freezing {
     const ClassTypePtr old = Object(from).type();
     const auto taken = [&](const std::string& name) { return name == old->name || !class_names_.insert(name).second; };
     const ClassTypePtr type = ClassType::create(mangle_name(old->name, taken), true);
-    auto to = make_intrusive<ivalue::Object>(type, std::size_t{0});
+    unit_->register_type(type);
+    auto to = new_object(type, 0);
     objects_[from.get()] = to;
     for (const ClassAttribute& a : old->attributes()) {
       const AttributeSlot slot{from, a.name};
@@ -427,6 +428,7 @@ class Freezing {
   }
 
   const Module module_;
+  const std::shared_ptr<CompilationUnit> unit_ = std::make_shared<CompilationUnit>();  // of the rebuilt classes
   std::vector<FrozenMethod> methods_;
   std::vector<ModuleReads> reads_;  // one a method
   std::set<AttributeSlot> used_, kept_, asked_, remaining_;

@@ -121,7 +121,27 @@ void GraphFunction::invalidate() {
   code_ = nullptr;
 }
 
+void GraphFunction::leave_unit() {
+  const std::lock_guard lock(mutex_);
+  if (creator_)
+    creator_ = [](GraphFunction& f) {
+      CRESSET_THROW(Error, "function '", f.qualname(), "' was not compiled before its compilation unit went away.");
+    };
+}
+
 // ---- compilation units
+
+CompilationUnit::~CompilationUnit() {
+  for (const auto& [name, type] : types_) take_apart(*type);
+  for (const auto& f : functions_)
+    if (auto* graph_function = dynamic_cast<GraphFunction*>(f.get())) graph_function->leave_unit();
+}
+
+void CompilationUnit::take_apart(Type& type) {
+  if (auto* cls = dynamic_cast<ClassType*>(&type)) cls->leave_unit();
+  if (auto* interface = dynamic_cast<InterfaceType*>(&type)) interface->methods_.clear();
+  if (auto* enumeration = dynamic_cast<EnumType*>(&type)) enumeration->enumerators_.clear();
+}
 
 intrusive_ptr<Function> CompilationUnit::find_function(std::string_view qualified_name) const {
   const std::shared_lock lock(mutex_);
@@ -137,6 +157,7 @@ void CompilationUnit::register_function(intrusive_ptr<Function> f) {
   const std::unique_lock lock(mutex_);
   CRESSET_CHECK(!function_index_.count(f->qualname()), "method '", f->qualname(), "' already defined.");
   function_index_.emplace(f->qualname(), functions_.size());
+  f->unit_ = weak_from_this();
   functions_.push_back(std::move(f));
 }
 intrusive_ptr<GraphFunction> CompilationUnit::create_function(std::string qualified_name, std::shared_ptr<Graph> graph, bool mangled,
@@ -162,11 +183,15 @@ void CompilationUnit::register_type(TypePtr named) {
   const std::unique_lock lock(mutex_);
   CRESSET_CHECK(!named->name.empty(), "register_type: a type with a name was required; '", named->str(), "' was given.");
   CRESSET_CHECK(!types_.count(named->name), "class '", named->name, "' already defined.");
+  if (const auto cls = named->cast<ClassType>()) cls->join(weak_from_this().lock());
   types_.emplace(named->name, std::move(named));
 }
 void CompilationUnit::drop_type(std::string_view qualified_name) {
   const std::unique_lock lock(mutex_);
-  types_.erase(std::string(qualified_name));
+  const auto found = types_.find(std::string(qualified_name));
+  if (found == types_.end()) return;
+  take_apart(const_cast<Type&>(*found->second));
+  types_.erase(found);
 }
 TypePtr CompilationUnit::find_type(std::string_view qualified_name) const {
   const std::shared_lock lock(mutex_);

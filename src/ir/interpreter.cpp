@@ -365,8 +365,7 @@ CRESSET_NOINLINE void execute_call(const Code::Impl& code, Frame& f, const Instr
       return;
     }
     case Opcode::MAKE_OBJECT: {
-      const auto& cls = static_cast<const ClassType&>(*c.type);
-      stack.emplace_back(make_intrusive<ivalue::Object>(c.type, cls.numAttributes()));
+      stack.emplace_back(new_object(c.type, static_cast<const ClassType&>(*c.type).numAttributes()));
       f.pop_outputs(stack, c);
       return;
     }

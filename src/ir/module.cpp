@@ -24,8 +24,7 @@ IValue Method::operator()(Stack arguments, const Kwargs& kwargs) const {
   return IValue(make_intrusive<ivalue::TupleImpl>(std::move(arguments)));
 }
 
-Object::Object(std::shared_ptr<CompilationUnit> /*unit*/, const ClassTypePtr& type)
-    : object_(make_intrusive<ivalue::Object>(type, type->numAttributes())) {}
+Object::Object(std::shared_ptr<CompilationUnit> /*unit*/, const ClassTypePtr& type) : object_(new_object(type)) {}
 
 const intrusive_ptr<ivalue::Object>& Object::_ivalue() const {
   CRESSET_CHECK(object_, "an object was required; an empty handle was given.");
@@ -87,7 +86,7 @@ std::vector<Method> Object::get_methods() const {
 
 Object Object::copy() const {
   const ClassTypePtr cls = type();
-  auto out = make_intrusive<ivalue::Object>(cls, cls->numAttributes());
+  auto out = new_object(cls);
   for (std::size_t i = 0; i < cls->numAttributes(); ++i) out->set_slot(i, slot_of(*object_, i));
   return Object(std::move(out));
 }
@@ -134,7 +133,7 @@ class DeepCopier {
   IValue copy_container(const IValue& v, const void* key) {
     if (v.isScriptObject()) {
       const ivalue::Object& from = v.toObjectRef();
-      auto to = make_intrusive<ivalue::Object>(class_of_ ? class_of_(from.type) : from.type, from.slots.size());
+      auto to = new_object(class_of_ ? class_of_(from.type) : from.type, from.slots.size());
       done_[key] = IValue(to);
       for (std::size_t i = 0; i < from.slots.size(); ++i) to->set_slot(i, copy(from.slots[i]));
       return to;
@@ -335,6 +334,7 @@ class ClassCloner {
     if (const auto found = done_.find(from.get()); found != done_.end()) return found->second;
     const auto taken = [&](const std::string& name) { return name == from->name || !names_.insert(name).second; };
     const ClassTypePtr to = ClassType::create(mangle_name(from->name, taken), true);
+    unit_->register_type(to);
     done_.emplace(from.get(), to);
     for (const ClassAttribute& a : from->attributes()) to->addAttribute(a.name, map(a.type), a.is_parameter, a.is_buffer);
     for (const auto& [name, value] : from->constants()) to->addConstant(name, value);
@@ -363,6 +363,7 @@ class ClassCloner {
     return g;
   }
 
+  const std::shared_ptr<CompilationUnit> unit_ = std::make_shared<CompilationUnit>();
   std::unordered_map<const ClassType*, ClassTypePtr> done_;
   std::unordered_set<std::string> names_;
 };
@@ -375,9 +376,9 @@ Module Module::clone() const {
 }
 
 void Module::define(const std::string& source) const {
-  // The class owns its methods; the unit only says which names are taken while they are compiled.
-  const auto unit = std::make_shared<CompilationUnit>();
-  const ResolverPtr names = native_resolver(unit);
+  const auto unit = type()->unit();
+  CRESSET_CHECK(unit, "define: a module of a known class was required; '", type()->name, "' is only a name.");
+  const ResolverPtr names = native_resolver(*unit);
   std::vector<Definition> methods;
   const auto file = parse_source(std::make_shared<Source>(source, "<string>"));
   for (const SourceFile::Item& item : file->items) {

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include <cresset/ops/functions_activation.h>
 #include <cresset/ops/functions_arith.h>
 #include <cresset/ops/functions_attention.h>
 #include <cresset/ops/functions_compare.h>
@@ -9,6 +10,7 @@
 #include <cresset/ops/functions_index.h>
 #include <cresset/ops/functions_math.h>
 #include <cresset/ops/functions_matmul.h>
+#include <cresset/ops/functions_norm.h>
 #include <cresset/ops/functions_random.h>
 #include <cresset/ops/functions_reduce.h>
 #include <cresset/ops/functions_softmax.h>
@@ -146,6 +148,83 @@ std::tuple<Tensor, Tensor, Tensor> flash_attention_for_cpu_backward(const Tensor
 int64_t fused_sdp_choice(const Tensor&, const Tensor&, const Tensor&, const std::optional<Tensor>&, double, bool, std::optional<double>,
                          bool) {
   return 0;
+}
+
+namespace {
+
+// A mask as one that is true where a key takes no part, in a shape that the scores (N, heads, L, L) broadcast: 0, of (L, L), for all
+// examples; 1, of (N, L), for all queries; 2, of the scores' shape. Any number but zero excludes.
+Tensor excluded_keys(const Tensor& mask, std::optional<int64_t> mask_type, const Tensor& scores) {
+  const Tensor excluded = mask.to(kBool);
+  if (mask.sizes() == scores.sizes()) return excluded;
+  const int64_t n = scores.size(0), length = scores.size(3);
+  CRESSET_CHECK(mask_type, "Mask Type should be defined");
+  CRESSET_CHECK(*mask_type >= 0 && *mask_type <= 2, "Mask Type should be 0 (src_mask) or 1 (src_key_padding_mask), or 2 (default_mask)");
+  CRESSET_CHECK(*mask_type != 2, "For mask_type == 2 mask shape should match input shape");
+  if (*mask_type == 0) {
+    CRESSET_CHECK(mask.dim() == 2 && mask.size(0) == length && mask.size(1) == length, "For mask_type == 0 mask shape should be (L, L)");
+    return excluded;
+  }
+  CRESSET_CHECK(mask.dim() == 2 && mask.size(0) == n && mask.size(1) == length, "For mask_type == 1 mask shape should be (B, L)");
+  return excluded.view({n, 1, 1, length});
+}
+
+void check_self_attention(const Tensor& query, const Tensor& key, const Tensor& value, int64_t embed_dim, int64_t num_head,
+                          const Tensor& qkv_weight, const Tensor& qkv_bias) {
+  CRESSET_CHECK(query.dim() == 3, "expected 3-D `query`, got ", query.dim(), "-D tensor");
+  CRESSET_CHECK(query.size(2) == embed_dim, "passed-in embed_dim ", embed_dim, " didn't match last dim of query ", query.size(2));
+  CRESSET_CHECK(query.sizes() == key.sizes() && key.sizes() == value.sizes(), "expected `query`/`key`/`value` shapes to match");
+  CRESSET_CHECK(qkv_weight.dim() == 2, "expected 2-D `qkv_weight`, got ", qkv_weight.dim(), "-D tensor");
+  CRESSET_CHECK(qkv_weight.size(0) == 3 * embed_dim, "expected `qkv_weight` first dim to be 3x embed_dim");
+  CRESSET_CHECK(qkv_weight.size(1) == embed_dim, "expected `qkv_weight` second dim to be embed_Dim");
+  CRESSET_CHECK(qkv_bias.dim() == 1, "expected 1-D `qkv_bias`, got ", qkv_bias.dim(), "-D tensor");
+  CRESSET_CHECK(qkv_bias.size(0) == 3 * embed_dim, "expected `qkv_bias` first dim and first dim of query to be equal");
+  CRESSET_CHECK(num_head > 0 && embed_dim % num_head == 0, "`embed_dim` must divide evenly by `num_heads`");
+}
+
+}  // namespace
+
+std::tuple<Tensor, Tensor> native_multi_head_attention(const Tensor& query, const Tensor& key, const Tensor& value, int64_t embed_dim,
+                                                       int64_t num_head, const Tensor& qkv_weight, const Tensor& qkv_bias,
+                                                       const Tensor& proj_weight, const Tensor& proj_bias,
+                                                       const std::optional<Tensor>& mask, bool need_weights, bool average_attn_weights,
+                                                       std::optional<int64_t> mask_type) {
+  check_self_attention(query, key, value, embed_dim, num_head, qkv_weight, qkv_bias);
+  const auto heads = [&](const Tensor& input, int64_t part) {
+    const int64_t from = part * embed_dim, to = from + embed_dim;
+    const Tensor projected = cresset::linear(input, qkv_weight.slice(0, from, to), qkv_bias.slice(0, from, to));
+    return projected.view({query.size(0), query.size(1), num_head, embed_dim / num_head}).transpose(1, 2);
+  };
+  Tensor scores = masked_scores(heads(query, 0), heads(key, 1), std::nullopt, false, std::nullopt);
+  if (mask) scores = scores.masked_fill(excluded_keys(*mask, mask_type, scores), kExcluded);
+  const Tensor weights = scores.softmax(-1);
+  const Tensor attended = cresset::matmul(weights, heads(value, 2)).transpose(1, 2).reshape(query.sizes());
+  const Tensor seen = !need_weights ? Tensor() : average_attn_weights ? weights.mean(IntArrayRef{1}) : weights;
+  return {cresset::linear(attended, proj_weight, proj_bias), seen};
+}
+
+Tensor transformer_encoder_layer_fwd(const Tensor& src, int64_t embed_dim, int64_t num_heads, const Tensor& qkv_weight,
+                                     const Tensor& qkv_bias, const Tensor& proj_weight, const Tensor& proj_bias, bool use_gelu,
+                                     bool norm_first, double eps, const Tensor& norm_weight_1, const Tensor& norm_bias_1,
+                                     const Tensor& norm_weight_2, const Tensor& norm_bias_2, const Tensor& ffn_weight_1,
+                                     const Tensor& ffn_bias_1, const Tensor& ffn_weight_2, const Tensor& ffn_bias_2,
+                                     const std::optional<Tensor>& mask, std::optional<int64_t> mask_type) {
+  const auto attention = [&](const Tensor& x) {
+    return std::get<0>(native_multi_head_attention(x, x, x, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, mask, false,
+                                                   true, mask_type));
+  };
+  const auto feed_forward = [&](const Tensor& x) {
+    const Tensor inner = cresset::linear(x, ffn_weight_1, ffn_bias_1);
+    return cresset::linear(use_gelu ? cresset::gelu(inner) : cresset::relu(inner), ffn_weight_2, ffn_bias_2);
+  };
+  const auto norm_1 = [&](const Tensor& x) { return cresset::layer_norm(x, {embed_dim}, norm_weight_1, norm_bias_1, eps); };
+  const auto norm_2 = [&](const Tensor& x) { return cresset::layer_norm(x, {embed_dim}, norm_weight_2, norm_bias_2, eps); };
+  if (norm_first) {
+    const Tensor x = src + attention(norm_1(src));
+    return x + feed_forward(norm_2(x));
+  }
+  const Tensor x = norm_1(src + attention(src));
+  return norm_2(x + feed_forward(x));
 }
 
 }  // namespace cresset::ops

@@ -52,16 +52,21 @@ struct PyPart {
   PyObject_HEAD std::shared_ptr<jit::Handle<T>> handle;
   std::shared_ptr<Graph> graph;
 };
+/// With the unit that its methods are in.
 struct PyIrType {
   PyObject_HEAD TypePtr type;
+  std::shared_ptr<void> unit;
 };
 struct PyFunction {
   PyObject_HEAD intrusive_ptr<jit::Function> function;
+  std::shared_ptr<void> unit;
 };
 
 extern PyTypeObject *graph_type, *ir_node_type, *ir_value_type, *ir_block_type, *ir_type_type, *script_function_type;
 
 PyObject* wrap_graph(std::shared_ptr<Graph> g);
+/// The graph of a function; the pointer owns the function's unit too.
+std::shared_ptr<Graph> graph_of(const jit::Function& f);
 PyObject* wrap_type(const TypePtr& t);
 PyObject* wrap_function(intrusive_ptr<jit::Function> f);
 intrusive_ptr<jit::Function> to_function(PyObject* o);

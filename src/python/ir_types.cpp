@@ -16,6 +16,7 @@ std::array<PyTypeObject*, static_cast<std::size_t>(TypeKind::Enum) + 1> kind_typ
 
 void type_dealloc(PyObject* o) {
   std::destroy_at(&reinterpret_cast<PyIrType*>(o)->type);
+  std::destroy_at(&reinterpret_cast<PyIrType*>(o)->unit);
   PyTypeObject* type = Py_TYPE(o);
   type->tp_free(o);
   Py_DECREF(type);
@@ -163,7 +164,9 @@ PyObject* wrap_type(const TypePtr& t) {
   if (!t) Py_RETURN_NONE;
   PyTypeObject* cls = kind_types[static_cast<std::size_t>(t->kind)];
   PyObject* o = checked(cls->tp_alloc(cls, 0)).release();
+  const auto script_class = t->cast<jit::ClassType>();
   new (&reinterpret_cast<PyIrType*>(o)->type) TypePtr(t);
+  new (&reinterpret_cast<PyIrType*>(o)->unit) std::shared_ptr<void>(script_class ? script_class->unit() : nullptr);
   return o;
 }
 TypePtr to_type(PyObject* o) {

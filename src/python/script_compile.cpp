@@ -10,6 +10,29 @@ namespace cresset::python {
 
 namespace {
 
+// A module's class has a unit of its own, so that it goes with its last object; only the names are common to all. Under the GIL.
+std::unordered_map<std::string, std::weak_ptr<jit::ClassType>>& module_classes() {
+  static auto& names = *new std::unordered_map<std::string, std::weak_ptr<jit::ClassType>>();
+  return names;
+}
+
+// A name that no class has, and nothing in the unit.
+std::string mangled(const std::string& name, const jit::CompilationUnit& unit = *python_unit()) {
+  const auto taken = [&](const std::string& candidate) {
+    const auto found = module_classes().find(candidate);
+    return (found != module_classes().end() && !found->second.expired()) || unit.mangle(candidate) != candidate;
+  };
+  return taken(name) ? jit::mangle_name(name, taken) : name;
+}
+
+Object new_class(const std::string& name, bool is_module) {
+  const auto type = jit::ClassType::create(mangled(name), is_module);
+  const auto unit = is_module ? std::make_shared<jit::CompilationUnit>() : python_unit();
+  unit->register_type(type);
+  if (is_module) module_classes()[type->name] = type;
+  return Object(wrap_type(type));
+}
+
 jit::ClassTypePtr to_class(PyObject* o) {
   auto type = to_type(o)->cast<jit::ClassType>();
   CRESSET_CHECK_TYPE(type && !type->is_opaque(), "a class of scripts was required; '", to_type(o)->str(), "' was given.");
@@ -37,7 +60,7 @@ jit::Definition to_definition(PyObject* o) {
   return d;
 }
 
-// _jit_define(prefix, definitions, class or None, concrete type or None)
+// _jit_define(prefix, definitions, class or None, concrete type or None): into the unit of the class or of the concrete type's class.
 Object define(std::string prefix, PyObject* definitions, PyObject* owner, PyObject* concrete) {
   std::vector<jit::Definition> all;
   const Ref items = checked(PySequence_Fast(definitions, "definitions were required"));
@@ -47,14 +70,18 @@ Object define(std::string prefix, PyObject* definitions, PyObject* owner, PyObje
   jit::ClassTypePtr type;
   if (owner != Py_None) type = to_class(owner);
   if (concrete != Py_None) self = [held = std::make_shared<const Held>(concrete)](Value* v) { return module_value(v, held); };
-  const auto functions = jit::define_functions(*python_unit(), prefix, all, type, self);
+  const jit::ClassTypePtr home = type                  ? type
+                                 : concrete != Py_None ? to_class(checked(PyObject_GetAttrString(concrete, "type")).get())
+                                                       : nullptr;
+  const auto unit = home ? home->unit() : python_unit();
+  const auto functions = jit::define_functions(*unit, prefix, all, type, self);
   const Ref list = checked(PyList_New(0));
   for (const auto& f : functions) checked(PyList_Append(list.get(), checked(wrap_function(f)).get()));
   return Object(Ref::borrow(list.get()));
 }
 
 TypePtr make_interface(std::string name, bool is_module, PyObject* methods) {
-  const auto type = jit::InterfaceType::create(python_unit()->mangle(name), is_module);
+  const auto type = jit::InterfaceType::create(mangled(name), is_module);
   const Ref items = checked(PySequence_Fast(methods, "methods were required"));
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
     PyObject* m = PySequence_Fast_GET_ITEM(items.get(), i);
@@ -75,14 +102,14 @@ TypePtr make_interface(std::string name, bool is_module, PyObject* methods) {
 }
 
 TypePtr make_enum(std::string name, TypePtr value_type, std::vector<std::string> names, std::vector<PyObject*> values) {
-  const auto type = jit::EnumType::create(python_unit()->mangle(name), value_type);
+  const auto type = jit::EnumType::create(mangled(name), value_type);
   for (std::size_t i = 0; i < names.size(); ++i) type->addEnumerator(names[i], to_ivalue(values[i], *value_type, name));
   python_unit()->register_type(type);
   return type;
 }
 
 TypePtr make_named_tuple(std::string name, std::vector<std::string> fields, std::vector<TypePtr> types) {
-  TypePtr type = named_tuple_of(python_unit()->mangle(name), std::move(fields), std::move(types));
+  TypePtr type = named_tuple_of(mangled(name), std::move(fields), std::move(types));
   python_unit()->register_type(type);
   return type;
 }
@@ -91,11 +118,7 @@ TypePtr make_named_tuple(std::string name, std::vector<std::string> fields, std:
 
 void init_script_compile(PyObject* module) {
   install_python_calls();
-  def(module, "_jit_class", [](std::string name, bool is_module) {
-    const auto type = jit::ClassType::create(python_unit()->mangle(name), is_module);
-    python_unit()->register_type(type);
-    return TypePtr(type);
-  });
+  def(module, "_jit_class", [](std::string name, bool is_module) { return new_class(name, is_module); });
   def(module, "_jit_class_attribute", [](PyObject* cls, std::string name, TypePtr type, bool parameter, bool buffer) {
     to_class(cls)->addAttribute(name, std::move(type), parameter, buffer);
   });
@@ -122,8 +145,11 @@ void init_script_compile(PyObject* module) {
   def(
       module, "_jit_custom_class_type", [](std::string name) { return object_type(std::move(name)); },
       "The type of a C++ class's objects.");
-  def(module, "_jit_mangled", [](std::string name) { return python_unit()->mangle(name); }, "The name, or a free one when it is taken.");
-  def(module, "_jit_object", [](PyObject* cls) { return Object(wrap_object(jit::Object(python_unit(), to_class(cls)))); });
+  def(
+      module, "_jit_mangled",
+      [](std::string name, std::optional<PyObject*> cls) { return cls ? mangled(name, *to_class(*cls)->unit()) : mangled(name); },
+      "The name, or one that is free in the unit (of the class, where one is given) when it is taken.");
+  def(module, "_jit_object", [](PyObject* cls) { return Object(wrap_object(jit::Object(jit::new_object(to_class(cls))))); });
   def(module, "_jit_is_subtype", [](TypePtr a, TypePtr b) -> std::optional<std::string> {
     std::string why;
     if (a->is_subtype_of(*b, &why)) return std::nullopt;

@@ -62,7 +62,7 @@ PyObject* object_to_python(const IValue& v) {
 
 // The attributes that an object of a class needs, from an instance of the Python class.
 IValue object_from_instance(PyObject* o, const jit::ClassTypePtr& type) {
-  auto object = make_intrusive<ivalue::Object>(type, type->numAttributes());
+  auto object = jit::new_object(type);
   for (std::size_t i = 0; i < type->numAttributes(); ++i) {
     const jit::ClassAttribute& a = type->attributes()[i];
     const Ref value = checked(PyObject_GetAttrString(o, a.name.c_str()));

@@ -25,6 +25,7 @@ jit::Function& function_of(PyObject* o) { return *reinterpret_cast<PyFunction*>(
 
 void function_dealloc(PyObject* o) {
   std::destroy_at(&reinterpret_cast<PyFunction*>(o)->function);
+  std::destroy_at(&reinterpret_cast<PyFunction*>(o)->unit);
   PyTypeObject* type = Py_TYPE(o);
   type->tp_free(o);
   Py_DECREF(type);
@@ -92,8 +93,14 @@ using FunctionRef = intrusive_ptr<jit::Function>;
 
 PyObject* wrap_function(intrusive_ptr<jit::Function> f) {
   PyObject* o = checked(script_function_type->tp_alloc(script_function_type, 0)).release();
+  new (&reinterpret_cast<PyFunction*>(o)->unit) std::shared_ptr<void>(f->unit());
   new (&reinterpret_cast<PyFunction*>(o)->function) intrusive_ptr<jit::Function>(std::move(f));
   return o;
+}
+
+std::shared_ptr<Graph> graph_of(const jit::Function& f) {
+  const auto owners = std::make_shared<std::pair<std::shared_ptr<void>, GraphRef>>(f.unit(), f.graph());
+  return owners->second ? GraphRef(owners, owners->second.get()) : nullptr;
 }
 
 namespace {
@@ -264,7 +271,7 @@ void init_script_function(PyObject* module) {
                                       },
                                       "Write an archive whose module's forward is this function."),
                                   {}};
-  static PyGetSetDef properties[] = {property("graph", [](FunctionRef f) { return f->graph(); }),
+  static PyGetSetDef properties[] = {property("graph", [](FunctionRef f) { return graph_of(*f); }),
                                      property("inlined_graph",
                                               [](FunctionRef f) {
                                                 auto g = f->graph()->copy();

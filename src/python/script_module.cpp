@@ -78,7 +78,7 @@ Object attributes_of(const jit::ClassType& type) {
 }
 
 void init_methods(PyObject* module) {
-  static PyGetSetDef properties[] = {property("graph", [](PyObject* m) { return method_of(m)->function->graph(); }),
+  static PyGetSetDef properties[] = {property("graph", [](PyObject* m) { return graph_of(*method_of(m)->function); }),
                                      property("inlined_graph",
                                               [](PyObject* m) {
                                                 auto g = method_of(m)->function->graph()->copy();

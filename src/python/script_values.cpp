@@ -523,7 +523,7 @@ SugaredValuePtr to_sugared(PyObject* thing, const SourceRange& range, GraphFunct
   if (is_word(thing, "native")) {
     const std::string name = to_text(what);
     if (auto form = jit::special_form(name)) return form;
-    static auto& native = *new jit::ResolverPtr(jit::native_resolver(python_unit()));
+    static auto& native = *new jit::ResolverPtr(jit::native_resolver(*python_unit()));
     return native->resolveValue(name, m, range);
   }
   if (is_word(thing, "class")) {

@@ -155,7 +155,7 @@ class ModuleTree {
 
 void add_method(PyObject* module, const std::string& name, const std::shared_ptr<Graph>& graph) {
   const auto type = object_of(module).type();
-  auto function = make_intrusive<jit::GraphFunction>(type->name + "." + name, graph);
+  auto function = make_intrusive<jit::GraphFunction>(type->name + "." + name, graph->shared_from_this());
   function->setSchema(tracer::traced_schema(*graph, name));
   type->addMethod(std::move(function));
 }

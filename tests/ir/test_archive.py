@@ -1,7 +1,9 @@
 """Archives of scripts: files that PyTorch wrote, saving and loading, and files that are damaged or hostile."""
 
+import inspect
 import io
 import math
+import pickle
 import struct
 import zipfile
 from enum import Enum
@@ -298,10 +300,6 @@ WRONG_FILES = {
     "no class": (files.archive(code=""), "asks for '__torch__.M', which is not allowed"),
     "other base": (files.archive(code=files.CODE.replace("(Module)", "(Thing)")), "the base class of '__torch__.M' is unknown"),
     "unknown operator": (files.archive(code=files.CODE.replace("return x", "return torch.frobnicate(x)")), "frobnicate"),
-    "old div": (
-        files.archive(code=files.CODE.replace("return x", "return torch.div(x, x)"), files={"version": b"3"}),
-        "version 3, when aten::div divided integers rounding down",
-    ),
     "python's data": (files.archive(data=b"\x80\x02]q\x00h\x00a."), "a list contains itself"),
 }
 
@@ -312,6 +310,130 @@ def test_wrong_files(name):
     with pytest.raises((RuntimeError, NotImplementedError)) as caught:
         load(data)
     assert words in str(caught.value)
+
+
+# {code: (version until which the first meaning holds, that meaning, today's)}
+OLD_OPERATORS = {
+    "torch.div(x, y)": (3, lambda x, y: np.trunc(x / y).astype(x.dtype), lambda x, y: x / y),
+    "torch.div(x, 2)": (3, lambda x, y: np.trunc(x / 2).astype(x.dtype), lambda x, y: x / 2),
+    "torch.div(x, 2.)": (3, lambda x, y: x / 2, lambda x, y: x / 2),
+    "torch.div(torch.to(x, 7), y)": (3, lambda x, y: x / y, lambda x, y: x / y),
+    'torch.div(x, y, rounding_mode="floor")': (3, lambda x, y: x // y, lambda x, y: x // y),
+    "torch.div_(x, y)": (3, lambda x, y: np.trunc(x / y).astype(x.dtype), RuntimeError),
+    "torch.div_(x, 2)": (3, lambda x, y: np.trunc(x / 2).astype(x.dtype), RuntimeError),
+    "torch.mul(x, torch.div(7, 2))": (3, lambda x, y: x * 3.5, lambda x, y: x * 3.5),
+    "torch.full([2], 3)": (4, lambda x, y: np.full(2, 3.0, np.float32), lambda x, y: np.full(2, 3)),
+    "torch.full([2], 3, dtype=4)": (4, lambda x, y: np.full(2, 3), lambda x, y: np.full(2, 3)),
+    "torch.linspace(0, 1, None)": (7, lambda x, y: np.linspace(0, 1, 100, dtype=np.float32), RuntimeError),
+    "torch.linspace(0, 1, 5)": (
+        7,
+        lambda x, y: np.linspace(0, 1, 5, dtype=np.float32),
+        lambda x, y: np.linspace(0, 1, 5, dtype=np.float32),
+    ),
+    "torch.logspace(0, 1, None, 2.)": (8, lambda x, y: np.logspace(0, 1, 100, base=2, dtype=np.float32), RuntimeError),
+    "torch.logspace(0, 1, 3)": (
+        8,
+        lambda x, y: np.logspace(0, 1, 3, dtype=np.float32),
+        lambda x, y: np.logspace(0, 1, 3, dtype=np.float32),
+    ),
+    "torch.gelu(torch.mul(x, 0.))": (9, lambda x, y: x * np.float32(0), lambda x, y: x * np.float32(0)),
+}
+
+
+@pytest.mark.parametrize("code", OLD_OPERATORS)
+def test_operators_mean_what_they_meant_in_the_file_version(code):
+    last, *meanings = OLD_OPERATORS[code]
+    text = files.CODE.replace("x: Tensor", "x: Tensor, y: Tensor").replace("return x", "return " + code)
+    for version, meaning in ((1, meanings[0]), (last, meanings[0]), (last + 1, meanings[1]), (10, meanings[1])):
+        x, y = np.array([7, -7, 9]), np.array([2, 2, -4])
+        data = files.archive(data=files.module(files.TRAINING), code=text, files={"version": b"%d" % version})
+
+        def result(data):
+            return load(data)(cresset.from_numpy(x.copy()), cresset.from_numpy(y)).numpy()
+
+        if meaning is RuntimeError:
+            with pytest.raises(RuntimeError):
+                result(data)
+            continue
+        got, want = result(data), meaning(x, y)
+        np.testing.assert_allclose(got, want, rtol=1e-5)
+        assert got.dtype.kind == want.dtype.kind
+        np.testing.assert_array_equal(result(saved(load(data))), got)  # today's version says the same
+
+
+def test_old_meanings_are_functions_of_the_file():
+    text = files.CODE.replace("return x", "return torch.div(torch.div(x, x), 2)")
+    m = load(files.archive(data=files.module(files.TRAINING), code=text, files={"version": b"3"}))
+    assert "__torch__.upgraders.div_Tensor_0_3" in m.code and "__torch__.upgraders.div_Scalar_0_3" in m.code
+
+
+# Places ----------------------------------------------------------------------------------------------------------------
+
+
+class Halves(nn.Module):
+    def forward(self, x: cresset.Tensor):
+        y = x + 1
+
+        return y.view(2, -1) * 2
+
+
+PLACE = inspect.getsourcelines(Halves.forward)[1] + 3
+
+
+def error_of(m):
+    with pytest.raises(RuntimeError) as caught:
+        m(cresset.ones(3))
+    return str(caught.value)
+
+
+def test_errors_show_the_python_file():
+    wanted = f'File "{__file__}", line {PLACE}'
+    m = jit.script(Halves())
+    assert wanted in error_of(m)
+    once = load(saved(m))
+    text = error_of(once)
+    assert wanted in text and "y.view(2, -1)" in text and "code/__torch__" not in text
+    assert error_of(load(saved(once))) == text
+    assert f"{__file__}:{PLACE}:" in str(once.graph)
+
+
+def test_files_without_places_show_their_own_code():
+    text = files.CODE.replace("return x", "return torch.view(x, [2, -1])")
+    assert 'File "code/__torch__.py", line 7' in error_of(
+        load(files.archive(data=files.module(files.TRAINING), code=text))
+    )
+
+
+def _maps(*places, texts=("x\n", "f.py"), head="FORMAT_WITH_STRING_TABLE"):
+    return pickle.dumps((head, texts, places), 2)
+
+
+def _source(lines=(0,), name=1, line=5):
+    return (list(lines), name, line)
+
+
+WRONG_MAPS = {
+    "no pickle": (b"words", "code/__torch__.py.debug_pkl"),
+    "number": (pickle.dumps(3, 2), "something else where a tuple was required"),
+    "format": (_maps(head="OTHER"), "another format"),
+    "order": (_maps((9, (_source(), 0, 1), 0), (3, (_source(), 0, 1), 0)), "places that are not in order"),
+    "text": (_maps((0, (_source([7]), 0, 1), 0)), "a text that is not in its table"),
+    "name": (_maps((0, (_source(name=-1), 0, 1), 0)), "where a number was required"),
+    "outside": (_maps((0, (_source(), 0, 99), 0)), "a place outside of its source"),
+    "backwards": (_maps((0, (_source(), 2, 1), 0)), "a place outside of its source"),
+    "parts": (_maps((0, (_source(), 0), 0)), "something else where a tuple was required"),
+    "large": (_maps((0, (_source([0] * 70), 0, 1), 0), texts=("x" * 2**20, "f.py")), "a source of more than 64 MiB"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_MAPS)
+def test_wrong_maps_of_places_are_ignored_with_a_warning(name):
+    data, words = WRONG_MAPS[name]
+    with pytest.warns(UserWarning) as caught:
+        m = load(files.archive(data=files.module(files.TRAINING), files={"code/__torch__.py.debug_pkl": data}))
+    assert len(caught) == 1 and words in str(caught[0].message)
+    assert str(caught[0].message).endswith("It is ignored: errors show the code of the archive.")
+    assert m(cresset.ones(2)).tolist() == [1.0, 1.0]
 
 
 @pytest.mark.parametrize("compress", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])

@@ -1,5 +1,6 @@
 """Archives exchanged with PyTorch itself, where CRESSET_ORACLE_PYTHON names an interpreter that has it."""
 
+import inspect
 import os
 import subprocess
 import sys
@@ -58,3 +59,33 @@ def test_files_of_torch_give_its_results(folder, name):
 @pytest.mark.parametrize("name", names())
 def test_torch_reads_what_is_written_here(answers, name):
     assert float(answers[name]) == 0.0
+
+
+class Halves(cresset.nn.Module):
+    def forward(self, x: cresset.Tensor):
+        y = x + 1
+        return y.view(2, -1)
+
+
+def torch_runs(*arguments):
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    return subprocess.run([ORACLE, *map(str, arguments)], capture_output=True, text=True, env=environment)
+
+
+def test_torch_shows_the_places_of_what_is_written_here(tmp_path):
+    jit.script(Halves()).save(tmp_path / "halves.pt")
+    run = torch_runs("-c", "import sys, torch; torch.jit.load(sys.argv[1])(torch.ones(3))", tmp_path / "halves.pt")
+    line = inspect.getsourcelines(Halves.forward)[1] + 2
+    assert f'File "{__file__}", line {line}, in forward' in run.stderr, run.stderr
+
+
+def test_places_of_files_of_torch(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import sys, torch\n\n\nclass Halves(torch.nn.Module):\n    def forward(self, x):\n        y = x + 1\n        return y.view(2, -1)\n\n\n"
+        "torch.jit.script(Halves()).save(sys.argv[1])\n"
+    )
+    assert torch_runs(program, tmp_path / "halves.pt").returncode == 0
+    with pytest.raises(RuntimeError) as caught:
+        jit.load(tmp_path / "halves.pt")(cresset.ones(3))
+    assert f'File "{program}", line 7' in str(caught.value) and "return y.view(2, -1)" in str(caught.value)

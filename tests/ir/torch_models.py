@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 NAMES = ["linear", "convbn", "lstm", "gru", "attention", "attention_traced", "control", "resnet", "resnet_traced", "bert", "bert_traced"]
+NAMES += ["heads", "encoder", "encoder_gelu", "encoder_traced", "decoder"]
 if sys.argv[1] == "names":
     print(*NAMES)
     sys.exit()
@@ -129,6 +130,48 @@ class Bert(nn.Module):
         return h, torch.tanh(self.pool(h[:, 0]))
 
 
+class Masked(nn.Module):
+    """Some of torch's own layers with masks; what they take besides the input is made from it."""
+
+    def __init__(self, **options):
+        super().__init__()
+        self.encoder = nn.TransformerEncoder(
+            nn.TransformerEncoderLayer(16, 4, 32, batch_first=True, **options), 2, enable_nested_tensor=False
+        )
+
+    def forward(self, x):
+        length = x.size(1)
+        future = torch.ones(length, length, dtype=torch.bool).triu(1)
+        padding = torch.arange(length) >= torch.tensor([[length], [length - 2]])
+        return (
+            self.encoder(x),
+            self.encoder(x, future),
+            self.encoder(x, None, padding),
+            self.encoder(x, future, padding),
+        )
+
+
+class Heads(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.attention = nn.MultiheadAttention(16, 4, batch_first=True)
+
+    def forward(self, x):
+        y, weights = self.attention(x, x, x)
+        z, every = self.attention(x, x, x, average_attn_weights=False)
+        assert weights is not None and every is not None
+        return y, weights, z, every, self.attention(x, x[:, :3], x[:, :3], need_weights=False)[0]
+
+
+class Decoded(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.TransformerDecoderLayer(16, 4, 32, batch_first=True)
+
+    def forward(self, x):
+        return self.layer(x, x[:, 1:])
+
+
 def models():
     script, trace = torch.jit.script, torch.jit.trace
     image, words, sequence = torch.randn(1, 3, 64, 64), torch.randint(0, 30, (2, 7)), torch.randn(2, 5, 16)
@@ -138,6 +181,12 @@ def models():
     yield "gru", script(First(nn.GRU(4, 5, 1, batch_first=True, bidirectional=True))), torch.randn(2, 3, 4)
     yield "attention", script(Layer()), sequence
     yield "attention_traced", trace(nn.TransformerEncoderLayer(16, 4, 32, batch_first=True).eval(), sequence, check_trace=False), sequence
+    yield "heads", script(Heads()), sequence
+    yield "encoder", script(Masked()), sequence
+    yield "encoder_gelu", script(Masked(activation="gelu", norm_first=True)), sequence
+    with torch.no_grad():
+        yield "encoder_traced", trace(nn.TransformerEncoderLayer(16, 4, 32, batch_first=True).eval(), sequence, check_trace=False), sequence
+    yield "decoder", script(Decoded()), sequence
     yield "control", script(Control()), torch.randn(2, 3)
     yield "resnet", script(ResNet()), image
     yield "resnet_traced", trace(ResNet().eval(), image), image

@@ -12,7 +12,8 @@ namespace cresset::ivalue {
 
 /// An instance of a script's class: one slot an attribute, in the order of the class's attributes.
 struct CRESSET_API Object final : intrusive_ptr_target {
-  Object(TypePtr type, std::size_t slots) : type(std::move(type)), slots(slots) {}
+  Object(TypePtr type, std::size_t slots, std::shared_ptr<void> unit = nullptr)
+      : type(std::move(type)), slots(slots), unit_(std::move(unit)) {}
   const IValue& slot(std::size_t i) const { return slots.at(i); }
   /// Attributes may be added to the class after the object was made: the slot appears when it is first written.
   void set_slot(std::size_t i, IValue v) {
@@ -21,6 +22,9 @@ struct CRESSET_API Object final : intrusive_ptr_target {
   }
   const TypePtr type;
   std::vector<IValue> slots;
+
+ private:
+  std::shared_ptr<void> unit_;  // owns the methods of the class: they live as long as any object does
 };
 
 /// One enumerator: its enum type, its name and its value.

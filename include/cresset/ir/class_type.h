@@ -13,6 +13,7 @@ namespace cresset::jit {
 using cresset::Type;
 using cresset::TypeKind;
 using cresset::TypePtr;
+class CompilationUnit;
 class Function;
 
 struct ClassAttribute {
@@ -24,6 +25,9 @@ struct ClassAttribute {
 
 /// A class or module. Attributes have slots in the order they were added. A class that was only named (an IR text without its
 /// sources) is opaque: it has a name and nothing else, and equals every class with that name.
+///
+/// Methods belong to the class's compilation unit, because their graphs refer to the class. Objects, and what else needs the methods, own
+/// the unit; types and graphs do not. A class that outlives its unit has no methods any more.
 class CRESSET_API ClassType final : public Type {
  public:
   static std::shared_ptr<ClassType> create(std::string qualified_name, bool is_module = false);
@@ -55,24 +59,39 @@ class CRESSET_API ClassType final : public Type {
   std::optional<IValue> findConstant(std::string_view name) const;
   const std::vector<std::pair<std::string, IValue>>& constants() const { return constants_; }
 
-  /// A jit::Function.
+  /// A jit::Function, which goes to the class's unit.
   void addMethod(intrusive_ptr<ivalue::FunctionBase> method);
+  /// From the class and its unit.
   void removeMethod(std::string_view name);
   Function* findMethod(std::string_view name) const;
   Function& getMethod(std::string_view name) const;
   std::vector<Function*> methods() const;
+
+  /// The unit that registered the class; null for none and when it is gone.
+  std::shared_ptr<CompilationUnit> unit() const { return unit_.lock(); }
 
  protected:
   bool same_details(const Type& other) const override;
   bool details_below(const Type& other, std::string* why_not) const override;
 
  private:
-  bool is_module_, is_opaque_;
+  friend class CompilationUnit;
+  friend CRESSET_API intrusive_ptr<ivalue::Object> new_object(const TypePtr& type, std::size_t slots);
+  void join(const std::shared_ptr<CompilationUnit>& unit);
+  void leave_unit();
+
+  bool is_module_, is_opaque_, left_unit_ = false;
   std::vector<ClassAttribute> attributes_;
   std::vector<std::pair<std::string, IValue>> constants_;
-  std::vector<intrusive_ptr<ivalue::FunctionBase>> methods_;  // Functions
+  std::vector<Function*> methods_;  // of the unit
+  std::weak_ptr<CompilationUnit> unit_;
 };
 using ClassTypePtr = std::shared_ptr<ClassType>;
+
+/// An object with empty slots that owns its class's unit. Raises when the unit is gone.
+CRESSET_API intrusive_ptr<ivalue::Object> new_object(const TypePtr& type, std::size_t slots);
+/// With a slot for each attribute.
+inline intrusive_ptr<ivalue::Object> new_object(const ClassTypePtr& type) { return new_object(type, type->numAttributes()); }
 
 /// The methods that a class must have to be used in its place.
 class CRESSET_API InterfaceType final : public Type {
@@ -91,6 +110,7 @@ class CRESSET_API InterfaceType final : public Type {
   bool details_below(const Type& other, std::string* why_not) const override;
 
  private:
+  friend class CompilationUnit;
   bool is_module_;
   std::vector<FunctionSchema> methods_;
 };
@@ -109,6 +129,7 @@ class CRESSET_API EnumType final : public Type {
   const std::vector<intrusive_ptr<ivalue::EnumHolder>>& enumerators() const { return enumerators_; }
 
  private:
+  friend class CompilationUnit;
   std::vector<intrusive_ptr<ivalue::EnumHolder>> enumerators_;
 };
 

@@ -11,6 +11,7 @@
 namespace cresset::jit {
 
 class Code;
+class CompilationUnit;
 
 /// Something callable. Most are GraphFunctions; extensions may add functions written in C++.
 class CRESSET_API Function : public ivalue::FunctionBase {
@@ -29,9 +30,13 @@ class CRESSET_API Function : public ivalue::FunctionBase {
   IValue operator()(Stack arguments);
   /// Arguments in the schema's order with defaults filled in; raises for missing and superfluous ones.
   void checkAndNormalize(Stack& arguments, const std::vector<std::pair<std::string, IValue>>& kwargs) const;
+  /// The unit that it is registered in, which owns the classes and functions that it mentions; may be null.
+  std::shared_ptr<CompilationUnit> unit() const { return unit_.lock(); }
 
  private:
+  friend class CompilationUnit;
   std::string name_;
+  std::weak_ptr<CompilationUnit> unit_;
 };
 
 /// A function with a graph. The graph may be given at once or by a creator that runs at the first look (lazy compilation, recursion).
@@ -50,6 +55,9 @@ class CRESSET_API GraphFunction final : public Function {
   void invalidate();
 
  private:
+  friend class CompilationUnit;
+  /// The unit, and with it what the creator needs, is gone.
+  void leave_unit();
   mutable std::recursive_mutex mutex_;
   mutable std::shared_ptr<Graph> graph_;
   mutable std::function<void(GraphFunction&)> creator_;
@@ -61,8 +69,13 @@ class CRESSET_API GraphFunction final : public Function {
 /// The schema of a graph: its inputs' names and types, its outputs' types.
 CRESSET_API FunctionSchema schema_of_graph(const Graph& g, const std::string& name);
 
-class CRESSET_API CompilationUnit {
+/// Functions and classes by name, which it owns. Whoever keeps a function or a type beyond the unit keeps only what needs no other one
+/// of the unit: objects, and Python's handles, own it. It has to be made by std::make_shared when it is to have classes.
+class CRESSET_API CompilationUnit : public std::enable_shared_from_this<CompilationUnit> {
  public:
+  CompilationUnit() = default;
+  ~CompilationUnit();
+  CompilationUnit(const CompilationUnit&) = delete;
   intrusive_ptr<Function> find_function(std::string_view qualified_name) const;
   Function& get_function(std::string_view qualified_name) const;
   intrusive_ptr<GraphFunction> create_function(std::string qualified_name, std::shared_ptr<Graph> graph, bool mangle = false,
@@ -83,6 +96,8 @@ class CRESSET_API CompilationUnit {
   void define(const std::string& source, const std::string& filename = "<string>");
 
  private:
+  /// Breaks the cycles that a type of this unit is part of.
+  static void take_apart(Type& type);
   mutable std::shared_mutex mutex_;
   std::vector<intrusive_ptr<Function>> functions_;
   std::unordered_map<std::string, std::size_t> function_index_;

@@ -3,6 +3,7 @@
 import collections.abc
 import inspect
 import types
+import weakref
 
 import cresset
 from cresset import _C
@@ -40,6 +41,7 @@ class ConcreteType:
         self.attributes = {}  # {name: (type, is parameter, is buffer)}
         self.constants = {}  # {name: (value, type)}
         self.submodules = {}  # {name: ConcreteType, or the interface type it is used through}
+        self.behind_interfaces = []  # the ConcreteTypes of those, which live as long as this one
         self.things = {}  # {name: thing}: functions and the like
         self.failed = {}  # {name: why a script cannot have it}
         self.hooks = ((), ())  # functions before and after forward
@@ -110,7 +112,7 @@ class ConcreteType:
             for function in functions:
                 definition = _definitions.definition_of(function)
                 definition[5][next(iter(inspect.signature(function).parameters))] = self.type
-                name = _C._jit_mangled(f"{self.type.qualified_name()}.{function.__name__}")
+                name = _C._jit_mangled(f"{self.type.qualified_name()}.{function.__name__}", self.type)
                 prefix, _, own = name.rpartition(".")
                 compiled += _C._jit_define(prefix, [(*definition[:6], own)], None, self)
             self._hook_functions[which][:] = compiled
@@ -209,7 +211,7 @@ def _identity(thing):
 
 # Inference ------------------------------------------------------------------------------------------------------------
 
-_types = {}  # {key: ConcreteType}
+_types = weakref.WeakValueDictionary()  # {key: ConcreteType}: a class goes with its last module
 
 
 def concrete_type(module, share=True):
@@ -298,6 +300,7 @@ def _infer_members(made, module, annotations):
             if why is not None:
                 raise RuntimeError(f"Attribute {name} of '{type(module).__name__}' is not of its annotated type {annotated}: {why}")
             made.submodules[name] = annotated
+            made.behind_interfaces.append(child)
         else:
             made.submodules[name] = child
     if isinstance(module, (ParameterList, ParameterDict)):

@@ -16,17 +16,6 @@ namespace cresset::jit {
 namespace {
 
 constexpr int64_t kNewestVersion = 10;
-// Operators on tensors that meant something else in files of older versions. PyTorch gives a file the version that its operators need.
-struct ChangedOperator {
-  const char* kind;
-  int64_t since;
-  const char* change;
-};
-constexpr ChangedOperator kChanged[] = {
-    {"aten::div", 4, "divided integers rounding down"}, {"aten::div_", 4, "divided integers rounding down"},
-    {"aten::full", 5, "made floats of integers"},       {"aten::linspace", 8, "took 100 steps by default"},
-    {"aten::logspace", 9, "took 100 steps by default"},
-};
 
 class ArchiveReader {
  public:
@@ -39,7 +28,7 @@ class ArchiveReader {
   Module module() {
     check_kind();
     unit_ = std::make_shared<CompilationUnit>();
-    importer_ = std::make_shared<SourceImporter>(unit_, [this](const std::string& package) { return package_source(package); });
+    importer_ = std::make_shared<SourceImporter>(*unit_, version_, [this](const std::string& package) { return package_source(package); });
     if (zip_->find(top_ + "constants.pkl")) {
       const IValue constants = unpickle_file("constants");
       CRESSET_CHECK(constants.isTuple(), "archive: constants.pkl is no tuple.");
@@ -48,7 +37,6 @@ class ArchiveReader {
     const IValue root = unpickle_file("data");
     CRESSET_CHECK(root.isScriptObject(), "archive: data.pkl has no module but a value of type '", root.type()->str(), "'.");
     importer_->compile_all();
-    check_operators_of(version_);
     return Module(root.toObject());
   }
 
@@ -87,19 +75,34 @@ class ArchiveReader {
     }
   }
 
-  std::shared_ptr<const Source> package_source(const std::string& package) const {
+  PackageText package_source(const std::string& package) const {
     std::string path = package;
     std::replace(path.begin(), path.end(), '.', '/');
     const std::string name = "code/" + path + ".py";
     const ZipEntry* e = zip_->find(top_ + name);
-    return e ? std::make_shared<const Source>(zip_->read(*e), name) : nullptr;
+    if (!e) return {};
+    return {std::make_shared<const Source>(zip_->read(*e), name), source_map(name + ".debug_pkl")};
+  }
+  // Nothing but the places that errors show depends on it.
+  CodeRanges source_map(const std::string& name) const {
+    const ZipEntry* e = zip_->find(top_ + name);
+    if (!e) return {};
+    const std::string bytes = zip_->read(*e);
+    try {
+      return unpickle_source_map(bytes, name);
+    } catch (const Error& error) {
+      warn(error.msg() + " It is ignored: errors show the code of the archive.");
+      return {};
+    }
   }
 
   IValue unpickle_file(const std::string& name) {
     std::unordered_map<std::string, Tensor> storages;
     UnpicklerHooks hooks;
     hooks.type = [this](const std::string& type) { return importer_->find_type(type); };
-    hooks.object = [this](const TypePtr& type, IValue state) { return object(type, std::move(state)); };
+    // Constants stand in graphs, which their unit owns: they must not own it.
+    const bool own_unit = name != "constants";
+    hooks.object = [this, own_unit](const TypePtr& type, IValue state) { return object(type, std::move(state), own_unit); };
     hooks.storage = [&, this](const std::string& key, ScalarType dtype, const std::string& saved, int64_t elements) {
       const auto [found, added] = storages.try_emplace(key);
       if (added) found->second = storage(name + "/" + key, dtype, saved, elements);
@@ -124,7 +127,7 @@ class ArchiveReader {
   }
 
   // An object of a class from its attributes by name, or through its own __setstate__.
-  IValue object(const TypePtr& type, IValue state) {
+  IValue object(const TypePtr& type, IValue state, bool own_unit) {
     if (const CustomClassInfo* info = find_custom_class(type->name)) {
       const auto set_state = info->methods.find("__setstate__");
       CRESSET_CHECK(set_state != info->methods.end(), "archive: the C++ class '", type->name, "' has no def_pickle.");
@@ -134,7 +137,7 @@ class ArchiveReader {
     }
     const auto cls = type->cast<ClassType>();
     CRESSET_CHECK(cls, "archive: an object of '", type->str(), "', which is no class.");
-    auto made = make_intrusive<ivalue::Object>(type, cls->numAttributes());
+    auto made = own_unit ? new_object(cls) : make_intrusive<ivalue::Object>(type, cls->numAttributes());
     if (Function* set_state = cls->findMethod("__setstate__")) {
       const auto& arguments = set_state->getSchema().arguments();
       CRESSET_CHECK(arguments.size() == 2 && restore_type(state, arguments[1].type), "archive: the state of an object of '", cls->name,
@@ -155,22 +158,6 @@ class ArchiveReader {
     }
     return IValue(std::move(made));
   }
-
-  void check_operators_of(int64_t version) const {
-    for (const ChangedOperator& c : kChanged) {
-      if (version >= c.since) continue;
-      const Symbol kind = Symbol::fromQualString(c.kind);
-      importer_->visit_functions([&](const Function& f) {
-        f.graph()->block()->visit([&](const Node* n) {
-          const bool changed = n->kind() == kind && n->output()->type()->kind == TypeKind::Tensor;
-          CRESSET_CHECK_NOT_IMPLEMENTED(!changed, "archive: the file has version ", version, ", when ", c.kind, " ", c.change,
-                                        ". Save it again with a PyTorch that writes version ", c.since, " or newer", at(n->sourceRange()),
-                                        ".");
-        });
-      });
-    }
-  }
-  static std::string at(const SourceRange& r) { return r.known() ? " (" + r.str() + ")" : ""; }
 
   std::shared_ptr<const ZipReader> zip_;
   std::optional<Device> device_;

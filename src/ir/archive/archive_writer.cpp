@@ -139,6 +139,7 @@ class ArchiveWriter {
       std::string path = package;
       std::replace(path.begin(), path.end(), '.', '/');
       add("code/" + path + ".py", printer->text());
+      add("code/" + path + ".py.debug_pkl", pickle_source_map(printer->ranges()));
     }
   }
 

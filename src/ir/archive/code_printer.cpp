@@ -159,8 +159,10 @@ class FunctionPrinter {
     text_ += s;
     text_ += '\n';
   }
-  void mark(const Node* n) {
-    if (n->sourceRange().known()) ranges_.emplace_back(text_.size(), n->sourceRange());
+  // The next statement comes from there; what stands inside it is visited before it.
+  void mark(const SourceRange& range) {
+    if (!ranges_.empty() && ranges_.back().first == text_.size()) ranges_.pop_back();
+    ranges_.emplace_back(text_.size(), range);
   }
   bool is_long(const std::string& expression) const { return expression.size() + 2 * level_ >= kLongExpression; }
 
@@ -170,7 +172,7 @@ class FunctionPrinter {
     for (bool more = true; more; ++i) {
       const Value* v = waiting_[i];
       const std::string expression = text_of(v);
-      mark(v->node());
+      mark(v->node()->sourceRange());
       statement(name_value(v) + " = " + expression);
       more = v != last;
     }
@@ -222,7 +224,7 @@ class FunctionPrinter {
   }
 
   void node(const Node* n) {
-    mark(n);
+    mark(n->sourceRange());
     switch (n->kind()) {
       case prim::Constant: return constant(n);
       case prim::If: return if_statement(n);
@@ -361,6 +363,7 @@ class FunctionPrinter {
     const FunctionSchema& schema = f.getSchema();
     CRESSET_CHECK(schema.arguments().size() == graph.inputs().size(), "archive: the schema of '", f.qualname(),
                   "' does not fit its graph.");
+    mark({});
     std::string line = "def " + f.name() + "(";
     for (std::size_t i = 0; i < graph.inputs().size(); ++i) {
       const Argument& a = schema.arguments()[i];

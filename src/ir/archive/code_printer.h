@@ -13,6 +13,8 @@
 #include <cresset/ir/class_type.h>
 #include <cresset/ir/function.h>
 
+#include "ir/archive/source_map.h"
+
 namespace cresset::jit {
 
 /// The names under which types and functions stand in a text; asking for one makes it a dependency.
@@ -33,9 +35,6 @@ class ConstantTable {
   std::vector<IValue> values_;
 };
 
-/// Where a statement of a text comes from: the offset of its first character.
-using CodeRanges = std::vector<std::pair<std::size_t, SourceRange>>;
-
 /// One file of an archive.
 class CodePrinter {
  public:
@@ -45,6 +44,7 @@ class CodePrinter {
   /// `self_type`: the first parameter is written with its type.
   void function(const Function& function, bool self_type = true);
   const std::string& text() const { return text_; }
+  /// Where the statements come from.
   const CodeRanges& ranges() const { return ranges_; }
 
  private:

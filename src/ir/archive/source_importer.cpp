@@ -1,12 +1,14 @@
 #include "ir/archive/source_importer.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include <cresset/dispatch/custom_class.h>
 #include <cresset/dispatch/tuple_type.h>
 
 #include "ir/archive/constant_expression.h"
-#include "ir/frontend/sugared_value.h"
+#include "ir/archive/old_operators.h"
+#include "ir/module_reads.h"
 
 namespace cresset::jit {
 namespace {
@@ -70,13 +72,37 @@ class Package final : public SugaredValue {
   std::string path_;
 };
 
+// The value of "c12"; null when there is none of that name.
+const IValue* constant_named(const std::vector<IValue>& values, const std::string& name) {
+  if (!name.starts_with('c')) return nullptr;
+  std::size_t i = 0;
+  const auto parsed = std::from_chars(name.data() + 1, name.data() + name.size(), i);
+  return parsed.ec == std::errc() && i < values.size() && name == "c" + std::to_string(i) ? &values[i] : nullptr;
+}
+
+// The module torch as it was when the archive was written.
+class VersionedTorch final : public SugaredValue {
+ public:
+  VersionedTorch(CompilationUnit& unit, int64_t version, SugaredValuePtr today)
+      : unit_(unit), version_(version), today_(std::move(today)) {}
+  std::string kind() const override { return today_->kind(); }
+  SugaredValuePtr attr(const SourceRange& range, GraphFunction& m, const std::string& field) override {
+    return operator_of_version(unit_, version_, field, today_->attr(range, m, field));
+  }
+  bool hasAttr(const SourceRange& range, GraphFunction& m, const std::string& field) override { return today_->hasAttr(range, m, field); }
+
+ private:
+  CompilationUnit& unit_;
+  int64_t version_;
+  SugaredValuePtr today_;
+};
+
 class Constants final : public SugaredValue {
  public:
   explicit Constants(const std::vector<IValue>& values) : values_(values) {}
   std::string kind() const override { return "table of constants"; }
   SugaredValuePtr attr(const SourceRange& range, GraphFunction&, const std::string& field) override {
-    for (std::size_t i = 0; i < values_.size(); ++i)
-      if (field == "c" + std::to_string(i)) return constant_value(values_[i]);
+    if (const IValue* value = constant_named(values_, field)) return constant_value(*value);
     script_error(range, "the archive has " + std::to_string(values_.size()) + " constants and no '" + field + "'");
   }
 
@@ -90,15 +116,16 @@ bool has_base(const ClassDefinition& c, std::string_view base) {
 
 }  // namespace
 
-SourceImporter::SourceImporter(std::shared_ptr<CompilationUnit> unit, PackageSource source)
-    : unit_(std::move(unit)), source_(std::move(source)), native_(native_resolver(unit_)) {}
+SourceImporter::SourceImporter(CompilationUnit& unit, int64_t version, PackageSource source)
+    : unit_(unit), version_(version), source_(std::move(source)), native_(native_resolver(unit_)) {}
 
 const SourceImporter::Item* SourceImporter::find_item(const std::string& qualified) {
   const auto [package, name] = split(qualified);
   if (package.empty()) return nullptr;
   if (!packages_.count(package)) {
-    const auto text = source_(package);
-    const auto file = packages_[package] = text ? parse_source(text) : std::make_shared<SourceFile>();
+    PackageText text = source_(package);
+    const auto file = packages_[package] = text.source ? parse_source(text.source) : std::make_shared<SourceFile>();
+    if (!text.places.empty()) places_.emplace(text.source.get(), std::move(text.places));
     for (const Item& item : file->items) {
       const std::string* item_name = item.function ? &item.function->name : item.type ? &item.type->name : nullptr;
       if (item_name)
@@ -111,24 +138,38 @@ const SourceImporter::Item* SourceImporter::find_item(const std::string& qualifi
 }
 
 TypePtr SourceImporter::find_type(const std::string& qualified) {
-  if (TypePtr known = unit_->find_type(qualified)) return known;
+  if (TypePtr known = unit_.find_type(qualified)) return known;
   if (find_custom_class(qualified)) return object_type(qualified);
   const Item* item = find_item(qualified);
   return item && item->type ? define_type(qualified, *item->type) : nullptr;
 }
 
 intrusive_ptr<Function> SourceImporter::find_function(const std::string& qualified) {
-  if (auto known = unit_->find_function(qualified)) return known;
+  if (auto known = unit_.find_function(qualified)) return known;
   const Item* item = find_item(qualified);
   if (!item || !item->function) return nullptr;
-  const auto declared = declare_functions(*unit_, split(qualified).first, {definition(item->function)});
-  declared_.insert(declared_.end(), declared.begin(), declared.end());
+  const auto declared = declare_functions(unit_, split(qualified).first, {definition(item->function)});
+  for (const auto& f : declared) declared_.push_back(f.get());
   return declared.at(0);
 }
 
 void SourceImporter::compile_all() {
   // Compiling meets further functions.
-  for (std::size_t i = 0; i < declared_.size(); ++i) intrusive_ptr<GraphFunction>(declared_[i])->ensure_defined();
+  for (std::size_t i = 0; i < declared_.size(); ++i) {
+    declared_[i]->ensure_defined();
+    show_original_places(*declared_[i]);
+  }
+}
+
+void SourceImporter::show_original_places(GraphFunction& f) const {
+  if (places_.empty()) return;
+  for (const auto& g : with_subgraphs(f.graph()))
+    g->block()->visit([this](Node* n) {
+      const SourceRange& here = n->sourceRange();
+      const auto places = places_.find(here.source().get());
+      if (places != places_.end()) n->setSourceRange(place_of(places->second, here.start()));
+    });
+  f.invalidate();  // a __setstate__ ran while the objects were read
 }
 
 Definition SourceImporter::definition(const std::shared_ptr<const FunctionDefinition>& f) {
@@ -148,9 +189,8 @@ IValue SourceImporter::constant(const ExprPtr& e, const TypePtr& type) {
 std::optional<IValue> SourceImporter::named_constant(const std::string& name) {
   const auto [owner, last] = split(name);
   if (owner == "CONSTANTS") {
-    for (std::size_t i = 0; i < constants_.size(); ++i)
-      if (last == "c" + std::to_string(i)) return constants_[i];
-    return std::nullopt;
+    const IValue* value = constant_named(constants_, last);
+    return value ? std::optional(*value) : std::nullopt;
   }
   if (const TypePtr type = find_type(owner))
     if (const auto enumeration = type->cast<EnumType>())
@@ -169,7 +209,7 @@ TypePtr SourceImporter::define_type(const std::string& qualified, const ClassDef
 
 TypePtr SourceImporter::define_class(const std::string& qualified, const ClassDefinition& c, bool is_module) {
   const ClassTypePtr type = ClassType::create(qualified, is_module);
-  unit_->register_type(type);  // before its attributes, which may be of this class
+  unit_.register_type(type);  // before its attributes, which may be of this class
   std::vector<std::string> parameters, buffers;
   const auto add = [&](const std::string& name, const ExprPtr& annotation) {
     const auto among = [&](const std::vector<std::string>& names) { return std::find(names.begin(), names.end(), name) != names.end(); };
@@ -196,14 +236,14 @@ TypePtr SourceImporter::define_class(const std::string& qualified, const ClassDe
   }
   std::vector<Definition> methods;
   for (const auto& m : c.methods) methods.push_back(definition(m));
-  const auto declared = declare_functions(*unit_, qualified, methods, type);
-  declared_.insert(declared_.end(), declared.begin(), declared.end());
+  const auto declared = declare_functions(unit_, qualified, methods, type);
+  for (const auto& f : declared) declared_.push_back(f.get());
   return type;
 }
 
 TypePtr SourceImporter::define_interface(const std::string& qualified, const ClassDefinition& c, bool is_module) {
   const auto type = InterfaceType::create(qualified, is_module);
-  unit_->register_type(type);
+  unit_.register_type(type);
   for (const auto& m : c.methods) {
     std::vector<Argument> arguments, returns(1);
     for (const Parameter& p : m->parameters) {
@@ -229,7 +269,7 @@ TypePtr SourceImporter::define_enum(const std::string& qualified, const ClassDef
   if (values.empty()) script_error(c.range, "archive: the enum '" + qualified + "' has no values");
   const auto type = EnumType::create(qualified, values[0].second.type());
   for (auto& [name, value] : values) type->addEnumerator(name, std::move(value));
-  unit_->register_type(type);
+  unit_.register_type(type);
   return type;
 }
 
@@ -243,14 +283,15 @@ TypePtr SourceImporter::define_named_tuple(const std::string& qualified, const C
     members.push_back(type_of_annotation(s->annotation, this));
   }
   const TypePtr type = named_tuple_of(qualified, std::move(fields), std::move(members));
-  unit_->register_type(type);
+  unit_.register_type(type);
   return type;
 }
 
 SugaredValuePtr SourceImporter::resolveValue(const std::string& name, GraphFunction& m, const SourceRange& range) {
   if (name == "CONSTANTS") return std::make_shared<Constants>(constants_);
   if (name == "__torch__") return std::make_shared<Package>(shared_from_this(), name);
-  return native_->resolveValue(name, m, range);
+  SugaredValuePtr known = native_->resolveValue(name, m, range);
+  return name == "torch" ? std::make_shared<VersionedTorch>(unit_, version_, std::move(known)) : known;
 }
 
 TypePtr SourceImporter::resolveType(const std::string& name, const SourceRange& range) {

@@ -124,18 +124,21 @@ class Declared {
   ~Declared() {
     if (kept_) return;
     for (const auto& f : functions_) {
-      unit_.drop_function(f->qualname());
-      if (owner_) owner_->removeMethod(f->name());
+      if (owner_)
+        owner_->removeMethod(f->name());
+      else
+        unit_.drop_function(f->qualname());
     }
   }
   Declared(const Declared&) = delete;
   void add(const std::string& name, const Definition& definition, const SelfFactory& self) {
     auto f = make_intrusive<GraphFunction>(name, nullptr,
                                            [definition, self, owner = owner_](GraphFunction& m) { compile(m, definition, owner, self); });
-    if (owner_) CRESSET_CHECK(!owner_->findMethod(f->name()), "Can't redefine method: ", f->name(), " on class: ", owner_->name);
-    unit_.register_function(f);
+    if (owner_)
+      owner_->addMethod(f);
+    else
+      unit_.register_function(f);
     functions_.push_back(f);
-    if (owner_) owner_->addMethod(f);
   }
   std::vector<intrusive_ptr<GraphFunction>> keep() {
     kept_ = true;

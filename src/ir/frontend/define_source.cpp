@@ -50,7 +50,7 @@ Work& work() {
 // A text, and what its functions look names up with.
 class Text final : public Resolver, public std::enable_shared_from_this<Text> {
  public:
-  Text(std::shared_ptr<CompilationUnit> unit, std::string prefix, std::shared_ptr<const SourceFile> file, ResolverPtr outer);
+  Text(CompilationUnit& unit, std::string prefix, std::shared_ptr<const SourceFile> file, ResolverPtr outer);
   void define();
   void take_back();
   /// The meaning of a name that this text defines; null for others.
@@ -88,7 +88,7 @@ class Text final : public Resolver, public std::enable_shared_from_this<Text> {
   }
   void declare_methods(const Class& c);
 
-  std::shared_ptr<CompilationUnit> unit_;
+  CompilationUnit& unit_;
   std::string prefix_;
   std::shared_ptr<const SourceFile> file_;
   ResolverPtr outer_;
@@ -98,16 +98,13 @@ class Text final : public Resolver, public std::enable_shared_from_this<Text> {
   std::vector<std::string> made_types_, made_functions_;
 };
 
-Text::Text(std::shared_ptr<CompilationUnit> unit, std::string prefix, std::shared_ptr<const SourceFile> file, ResolverPtr outer)
-    : unit_(std::move(unit)),
-      prefix_(std::move(prefix)),
-      file_(std::move(file)),
-      outer_(outer ? std::move(outer) : native_resolver(unit_)) {}
+Text::Text(CompilationUnit& unit, std::string prefix, std::shared_ptr<const SourceFile> file, ResolverPtr outer)
+    : unit_(unit), prefix_(std::move(prefix)), file_(std::move(file)), outer_(outer ? std::move(outer) : native_resolver(unit_)) {}
 
 TypePtr Text::resolveType(const std::string& name, const SourceRange& range) {
   if (TypePtr t = type(name)) return t;
   if (TypePtr t = outer_->resolveType(name, range)) return t;
-  if (TypePtr t = unit_->find_type(name)) return t;
+  if (TypePtr t = unit_.find_type(name)) return t;
   for (const auto& other : work().texts)
     if (other.get() != this)
       if (TypePtr t = other->type(name)) return t;
@@ -123,7 +120,7 @@ TypePtr Text::type(const std::string& name) {
 
 SugaredValuePtr Text::value(const std::string& name) {
   if (classes_.count(name)) return class_value(type(name));
-  if (const auto f = functions_.find(name); f != functions_.end()) return function_value(unit_->find_function(f->second));
+  if (const auto f = functions_.find(name); f != functions_.end()) return function_value(unit_.find_function(f->second));
   if (const auto c = constants_.find(name); c != constants_.end()) {
     const Stmt& s = *c->second;
     return constant_value(constant(s.value, s.annotation ? annotation(s.annotation) : nullptr));
@@ -138,7 +135,7 @@ TypePtr Text::create(Class& c) {
   if (c.begun) script_error(tree.range, "the definition of '" + tree.name + "' needs itself");
   c.begun = true;
   const std::string name = qualified(tree.name, true);
-  if (unit_->find_type(name)) script_error(tree.range, "class '" + name + "' already defined.");
+  if (unit_.find_type(name)) script_error(tree.range, "class '" + name + "' already defined.");
   switch (c.base) {
     case Base::NamedTuple: c.type = named_tuple(c); break;
     case Base::Enum: c.type = enumeration(c); break;
@@ -146,7 +143,7 @@ TypePtr Text::create(Class& c) {
     case Base::ModuleInterface: c.type = InterfaceType::create(name, c.base == Base::ModuleInterface); break;
     default: c.type = ClassType::create(name, c.base == Base::Module); break;
   }
-  unit_->register_type(c.type);
+  unit_.register_type(c.type);
   made_types_.push_back(name);
   return c.type;
 }
@@ -263,7 +260,7 @@ void Text::declare_methods(const Class& c) {
     if (f->parameters.empty()) script_error(f->range, "methods must have a self argument");
     definitions.push_back(definition(f));
   }
-  for (auto& f : declare_functions(*unit_, type->name, definitions, type)) {
+  for (auto& f : declare_functions(unit_, type->name, definitions, type)) {
     made_functions_.push_back(f->qualname());
     (f->name() == "__init__" ? work().first : work().rest).push_back(std::move(f));
   }
@@ -303,7 +300,7 @@ void Text::define() {
   }
   for (const SourceFile::Item& item : file_->items) {
     if (!item.function) continue;
-    for (auto& f : declare_functions(*unit_, prefix_, {definition(item.function)})) {
+    for (auto& f : declare_functions(unit_, prefix_, {definition(item.function)})) {
       made_functions_.push_back(f->qualname());
       work().rest.push_back(std::move(f));
     }
@@ -313,8 +310,8 @@ void Text::define() {
 }
 
 void Text::take_back() {
-  for (const std::string& name : made_functions_) unit_->drop_function(name);
-  for (const std::string& name : made_types_) unit_->drop_type(name);
+  for (const std::string& name : made_functions_) unit_.drop_function(name);
+  for (const std::string& name : made_types_) unit_.drop_type(name);
 }
 
 // A failed text leaves nothing behind; when the outermost fails, the texts that were defined because of it go too.
@@ -357,14 +354,13 @@ class Definer {
 
 }  // namespace
 
-void define_source(const std::shared_ptr<CompilationUnit>& unit, const std::string& prefix, const std::shared_ptr<const Source>& source,
+void define_source(CompilationUnit& unit, const std::string& prefix, const std::shared_ptr<const Source>& source,
                    const ResolverPtr& resolver) {
   Definer(std::make_shared<Text>(unit, prefix, parse_source(source), resolver)).run();
 }
 
 void CompilationUnit::define(const std::string& source, const std::string& filename) {
-  // The unit outlives what is compiled here: nothing stays lazy.
-  define_source(std::shared_ptr<CompilationUnit>(std::shared_ptr<void>(), this), "", std::make_shared<Source>(source, filename));
+  define_source(*this, "", std::make_shared<Source>(source, filename));
 }
 
 }  // namespace cresset::jit

@@ -29,8 +29,8 @@ class CRESSET_API Resolver {
 using ResolverPtr = std::shared_ptr<Resolver>;
 
 /// The names of a program without Python: torch and cresset (operators, dtypes, constants), ops, math, inf, nan; classes and functions
-/// of the unit by their names.
-CRESSET_API ResolverPtr native_resolver(std::shared_ptr<CompilationUnit> unit);
+/// of the unit by their names. The unit is not owned: its functions hold their resolvers.
+CRESSET_API ResolverPtr native_resolver(const CompilationUnit& unit);
 
 /// Gives what `self` means in a method from the value of its first argument. Empty: a plain value of the class.
 using SelfFactory = std::function<SugaredValuePtr(Value* self)>;
@@ -67,8 +67,8 @@ CRESSET_API std::vector<intrusive_ptr<GraphFunction>> declare_functions(Compilat
 
 /// All functions and classes (also NamedTuple, Enum, interfaces) of a source text, under a prefix. What archives and
 /// CompilationUnit::define use: classes state their attributes as annotations, `__parameters__`, `__buffers__`, and constants with `Final`.
-CRESSET_API void define_source(const std::shared_ptr<CompilationUnit>& unit, const std::string& prefix,
-                               const std::shared_ptr<const Source>& source, const ResolverPtr& resolver = nullptr);
+CRESSET_API void define_source(CompilationUnit& unit, const std::string& prefix, const std::shared_ptr<const Source>& source,
+                               const ResolverPtr& resolver = nullptr);
 
 /// The type of an annotation's text ("Optional[List[int]]", "'Foo'").
 CRESSET_API TypePtr parse_annotation(const std::string& text, const ResolverPtr& resolver, const SourceRange& range = {});

@@ -84,17 +84,17 @@ TypePtr type_named(const std::string& name) {
 /// The classes and functions below a dotted name of the unit.
 class UnitNamespace final : public SugaredValue {
  public:
-  UnitNamespace(std::shared_ptr<CompilationUnit> unit, std::string path) : unit_(std::move(unit)), path_(std::move(path)) {}
+  UnitNamespace(const CompilationUnit& unit, std::string path) : unit_(unit), path_(std::move(path)) {}
   std::string kind() const override { return "namespace '" + path_ + "'"; }
   SugaredValuePtr attr(const SourceRange&, GraphFunction&, const std::string& field) override {
     const std::string name = path_ + "." + field;
-    if (TypePtr type = unit_->find_type(name)) return class_value(std::move(type));
-    if (auto function = unit_->find_function(name)) return function_value(std::move(function));
+    if (TypePtr type = unit_.find_type(name)) return class_value(std::move(type));
+    if (auto function = unit_.find_function(name)) return function_value(std::move(function));
     return std::make_shared<UnitNamespace>(unit_, name);
   }
 
  private:
-  std::shared_ptr<CompilationUnit> unit_;
+  const CompilationUnit& unit_;
   std::string path_;
 };
 
@@ -117,7 +117,7 @@ class MathModule final : public SugaredValue {
 
 class TorchModule final : public SugaredValue {
  public:
-  TorchModule(std::shared_ptr<CompilationUnit> unit, std::string path) : unit_(std::move(unit)), path_(std::move(path)) {}
+  TorchModule(const CompilationUnit& unit, std::string path) : unit_(unit), path_(std::move(path)) {}
   std::string kind() const override { return "module '" + path_ + "'"; }
 
   SugaredValuePtr attr(const SourceRange& range, GraphFunction&, const std::string& field) override {
@@ -151,7 +151,7 @@ class TorchModule final : public SugaredValue {
     return nullptr;
   }
 
-  std::shared_ptr<CompilationUnit> unit_;
+  const CompilationUnit& unit_;
   std::string path_;
 };
 
@@ -167,11 +167,11 @@ class TypingModule final : public SugaredValue {
 
 class NativeResolver final : public Resolver {
  public:
-  explicit NativeResolver(std::shared_ptr<CompilationUnit> unit) : unit_(std::move(unit)) {}
+  explicit NativeResolver(const CompilationUnit& unit) : unit_(unit) {}
 
   SugaredValuePtr resolveValue(const std::string& name, GraphFunction&, const SourceRange&) override {
     if (TypePtr type = resolveType(name, {})) return class_value(std::move(type));
-    if (auto function = unit_->find_function(name)) return function_value(std::move(function));
+    if (auto function = unit_.find_function(name)) return function_value(std::move(function));
     if (name == "torch" || name == "cresset") return std::make_shared<TorchModule>(unit_, "torch");
     if (name == "ops") return std::make_shared<OperatorNamespaces>();
     if (name == "aten" || name == "prim") return operator_namespace(name);
@@ -188,16 +188,16 @@ class NativeResolver final : public Resolver {
   }
 
   TypePtr resolveType(const std::string& name, const SourceRange&) override {
-    TypePtr type = unit_->find_type(name);
-    return type ? type : unit_->find_type("__torch__." + name);
+    TypePtr type = unit_.find_type(name);
+    return type ? type : unit_.find_type("__torch__." + name);
   }
 
  private:
-  std::shared_ptr<CompilationUnit> unit_;
+  const CompilationUnit& unit_;
 };
 
 }  // namespace
 
-ResolverPtr native_resolver(std::shared_ptr<CompilationUnit> unit) { return std::make_shared<NativeResolver>(std::move(unit)); }
+ResolverPtr native_resolver(const CompilationUnit& unit) { return std::make_shared<NativeResolver>(unit); }
 
 }  // namespace cresset::jit

@@ -20,6 +20,24 @@ TEST(Archive, RecordedFileRuns) {
   EXPECT_NEAR(y.exp().sum(IntArrayRef{1}).sum().item<double>(), 3.0, 1e-5);  // log_softmax
 }
 
+TEST(Archive, LoadedClassesGoWithTheLastObject) {
+  for (const char* name : {"mlp_scripted", "lstm_scripted", "state_scripted", "control_scripted", "attention_scripted", "convbn_traced"}) {
+    std::weak_ptr<ClassType> root, inner;
+    Module child;
+    {
+      const Module m = load(recorded(name));
+      root = m.type();
+      for (const Method& method : m.get_methods()) method.function().code();
+      if (!m.children().empty()) child = m.children()[0];
+      if (child.defined()) inner = child.type();
+    }
+    EXPECT_EQ(root.expired(), !child.defined()) << name;
+    if (child.defined()) EXPECT_TRUE(child.find_method("forward")) << name;
+    child = Module();
+    EXPECT_TRUE(root.expired() && inner.expired()) << name;
+  }
+}
+
 TEST(Archive, SavedAndLoaded) {
   const Module m = load(recorded("lstm_scripted"));
   std::stringstream stream;

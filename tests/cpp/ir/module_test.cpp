@@ -65,3 +65,72 @@ TEST(Module, ParametersChildrenAndCopies) {
   EXPECT_EQ(child.attr("weight").toTensor().scalar_type(), kDouble);
   EXPECT_EQ(child.attr("calls").toTensor().scalar_type(), kDouble);
 }
+
+TEST(Module, ClassesGoWithTheirLastObject) {
+  std::vector<std::weak_ptr<jit::ClassType>> types;
+  std::vector<std::weak_ptr<jit::CompilationUnit>> units;
+  const auto watch = [&](const Module& m) {
+    m.forward({IValue(ones({2}))});
+    types.push_back(m.type());
+    units.push_back(m.type()->unit());
+  };
+  {
+    const Module m = scale();
+    watch(m);
+    watch(m.clone());
+    EXPECT_NE(units[0].lock(), units[1].lock());
+    EXPECT_TRUE(types[1].expired());
+  }
+  for (const auto& type : types) EXPECT_TRUE(type.expired());
+  for (const auto& unit : units) EXPECT_TRUE(unit.expired());
+}
+
+TEST(Module, ClassesThatReferToThemselvesGoToo) {
+  std::vector<std::weak_ptr<const Type>> types;
+  intrusive_ptr<ivalue::Object> last;
+  {
+    const auto unit = std::make_shared<jit::CompilationUnit>();
+    unit->define(R"(
+class Node:
+    def __init__(self, value: int, next: Optional[Node]):
+        self.value = value
+        self.next = next
+    def sum(self) -> int:
+        next = self.next
+        return self.value + (next.value if next is not None else 0)
+
+class Color(Enum):
+    RED = 1
+
+@interface
+class Summed(Interface):
+    def sum(self) -> int:
+        pass
+
+def chain(n: int) -> Node:
+    return Node(n, Node(2 * n, None))
+)");
+    for (const char* name : {"__torch__.Node", "__torch__.Color", "__torch__.Summed"}) {
+      ASSERT_TRUE(unit->find_type(name)) << name;
+      types.push_back(unit->find_type(name));
+    }
+    last = unit->get_function("chain")({IValue(2)}).toObject();
+  }
+  // An object keeps all that its class needs.
+  EXPECT_EQ(jit::call_method(last, "sum", {}).toInt(), 6);
+  for (const auto& type : types) EXPECT_FALSE(type.expired());
+  last = {};
+  for (const auto& type : types) EXPECT_TRUE(type.expired());
+}
+
+TEST(Module, ClassWithoutItsUnitHasNoMethods) {
+  const jit::ClassTypePtr type = [] { return scale().type(); }();
+  EXPECT_FALSE(type->findMethod("forward"));
+  EXPECT_TRUE(type->hasAttribute("weight"));
+  try {
+    jit::new_object(type);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.msg(), "the compilation unit of class '__torch__.Scale' is gone; no object of it can be made.");
+  }
+}
