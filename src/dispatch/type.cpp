@@ -162,7 +162,9 @@ bool Type::is_subtype_of(const Type& other, std::string* why_not) const {
     return explain(why_not, *this, other);
   }
   if (is_integer_kind(kind) && is_integer_kind(other.kind)) return true;
-  if (other.kind == TypeKind::Number && (is_integer_kind(kind) || kind == TypeKind::Float || kind == TypeKind::Complex)) return true;
+  if (other.kind == TypeKind::Number &&
+      (is_integer_kind(kind) || kind == TypeKind::Bool || kind == TypeKind::Float || kind == TypeKind::Complex))
+    return true;
   if (other.kind == TypeKind::AnyList && kind == TypeKind::List) return true;
   if (other.kind == TypeKind::AnyTuple && kind == TypeKind::Tuple) return true;
   if (other.kind == TypeKind::AnyClass && kind == TypeKind::Object) return true;

@@ -40,14 +40,34 @@ decltype(auto) argument(IValue& v) {
     return v.to<V>();
 }
 
-/// The stack function of a function with typed parameters. Results: nothing, one value, or a tuple of values.
+template <class T>
+constexpr bool is_tuple = false;
+template <class... T>
+constexpr bool is_tuple<std::tuple<T...>> = true;
+
+/// The stack function of a function with typed parameters, and the one on arguments in place. Results: nothing, one value, or a tuple of
+/// values.
 template <auto F>
 struct Typed;
 template <class R, class... A, R (*F)(A...)>
 struct Typed<F> {
-  static void run(Stack& stack) { run_indexed(stack, std::index_sequence_for<A...>()); }
+  static constexpr Builtin builtin() {
+    if constexpr (kOneResult) return {&on_stack, &in_place};
+    return {&on_stack};
+  }
 
  private:
+  static constexpr bool kOneResult = !is_tuple<R>;
+  static void on_stack(Stack& stack) { run_indexed(stack, std::index_sequence_for<A...>()); }
+  static void in_place(const IValue* const* args, IValue& result) { run_in_place(args, result, std::index_sequence_for<A...>()); }
+  template <std::size_t... I>
+  static void run_in_place([[maybe_unused]] const IValue* const* args, IValue& result, std::index_sequence<I...>) {
+    // Functions take containers and values by reference and do not change the value itself.
+    if constexpr (std::is_void_v<R>)
+      F(argument<A>(const_cast<IValue&>(*args[I]))...);
+    else
+      std::construct_at(&result, F(argument<A>(const_cast<IValue&>(*args[I]))...));
+  }
   template <std::size_t... I>
   static void run_indexed(Stack& stack, std::index_sequence<I...>) {
     [[maybe_unused]] IValue* args = stack.data() + (stack.size() - sizeof...(A));
@@ -69,7 +89,7 @@ struct Typed<F> {
     std::apply([&](auto&&... x) { (stack.emplace_back(std::move(x)), ...); }, std::move(v));
   }
 };
-#define CRESSET_BUILTIN(...) (&::cresset::jit::builtin::Typed<(+[] __VA_ARGS__)>::run)
+#define CRESSET_BUILTIN(...) (::cresset::jit::builtin::Typed<(+[] __VA_ARGS__)>::builtin())
 
 inline IValue make_list(std::vector<IValue> elements, TypePtr type) {
   return IValue(make_intrusive<ivalue::ListImpl>(std::move(elements), std::move(type)));

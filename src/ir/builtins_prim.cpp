@@ -137,8 +137,8 @@ const BuiltinRow kRows[] = {
        if (!has_a || !has_b) return has_a ? a : b;
        return IValue(a.toTensor().add(b.toTensor()));
      })},
-    {"prim::AutogradAnyNonZero(...) -> bool", [](Stack& s) { any_nonzero(s, false); }},
-    {"prim::AutogradAllNonZero(...) -> bool", [](Stack& s) { any_nonzero(s, true); }},
+    {"prim::AutogradAnyNonZero(...) -> bool", +[](Stack& s) { any_nonzero(s, false); }},
+    {"prim::AutogradAllNonZero(...) -> bool", +[](Stack& s) { any_nonzero(s, true); }},
     {"prim::IfThenElse(bool cond, Any(a) x, Any(b) y) -> Any(b|a)",
      CRESSET_BUILTIN((bool c, IValue& x, IValue& y)->IValue { return c ? x : y; })},
     {"prim::ModuleContainerIndex.list(Any self, int ind) -> Any",

@@ -8,33 +8,33 @@
 namespace cresset::jit {
 
 // Scalar registers are named s[i], boxed ones r[i]. Operands of an instruction are a, b, c; what they are stands behind each opcode.
-#define CRESSET_FORALL_OPCODES(_)                                                                                                          \
-  /* control */                                                                                                                            \
-  _(RETURN)                                                                                                                                \
-  _(JUMP)                                                                                                                                  \
-  /* to a */ _(JUMP_IF_NOT) _(JUMP_IF) /* s[a], to b */ _(LOOP_NEXT) /* s[a] += 1; if s[a] < s[b] jump to c */ /* moves */                 \
-      _(MOVE) /* s[a] = s[b] */ _(COPY) /* r[a] = r[b] */ _(TAKE) /* r[a] = moved r[b] */ _(LOAD) /* r[a] = constant b */ _(               \
-          DROP) /* r[a] */                                                                                                                 \
-      _(BOX_INT) _(BOX_FLOAT) _(BOX_BOOL) /* r[a] = s[b] */ _(UNBOX_INT) _(UNBOX_FLOAT)                                                    \
-          _(UNBOX_BOOL) /* s[a] = r[b] */ /* numbers: s[a] = s[b] op s[c] */                                                               \
-      _(ADD_INT) _(SUB_INT) _(MUL_INT) _(FLOORDIV_INT) _(MOD_INT) _(MIN_INT) _(MAX_INT) _(AND_INT) _(OR_INT) _(XOR_INT) _(LT_INT)          \
-          _(LE_INT) _(GT_INT) _(GE_INT) _(EQ_INT) _(NE_INT) _(ADD_FLOAT) _(SUB_FLOAT) _(MUL_FLOAT) _(DIV_FLOAT) _(MIN_FLOAT) _(MAX_FLOAT)  \
-              _(LT_FLOAT) _(LE_FLOAT) _(GT_FLOAT) _(GE_FLOAT) _(EQ_FLOAT) _(NE_FLOAT)                                                      \
-                  _(DIV_INT) /* s[a] = float s[b] / float s[c] */ /* s[a] = op s[b] */                                                     \
-      _(NEG_INT) _(NEG_FLOAT) _(ABS_INT) _(ABS_FLOAT) _(NOT) _(INT_TO_FLOAT) _(INT_TO_BOOL) _(FLOAT_TO_BOOL)                               \
-          _(SQRT_FLOAT) /* comparison and jump: unless (if) s[a] op s[b] jump to c; in the order of the comparisons above */               \
-      _(JUMP_UNLESS_LT_INT) _(JUMP_UNLESS_LE_INT) _(JUMP_UNLESS_GT_INT) _(JUMP_UNLESS_GE_INT) _(JUMP_UNLESS_EQ_INT) _(JUMP_UNLESS_NE_INT)  \
-          _(JUMP_UNLESS_LT_FLOAT) _(JUMP_UNLESS_LE_FLOAT) _(JUMP_UNLESS_GT_FLOAT) _(JUMP_UNLESS_GE_FLOAT) _(JUMP_UNLESS_EQ_FLOAT)          \
-              _(JUMP_UNLESS_NE_FLOAT) _(JUMP_IF_LT_INT) _(JUMP_IF_LE_INT) _(JUMP_IF_GT_INT) _(JUMP_IF_GE_INT) _(JUMP_IF_EQ_INT)            \
-                  _(JUMP_IF_NE_INT) _(JUMP_IF_LT_FLOAT) _(JUMP_IF_LE_FLOAT) _(JUMP_IF_GT_FLOAT) _(JUMP_IF_GE_FLOAT) _(JUMP_IF_EQ_FLOAT)    \
-                      _(JUMP_IF_NE_FLOAT) /* lists: r[b] is the list, s[c] the place */                                                    \
-      _(LIST_LEN) /* s[a] = len(r[b]) */ _(LIST_GET_INT) _(LIST_GET_FLOAT) _(LIST_GET_BOOL) /* s[a] */ _(LIST_GET) /* r[a] */              \
-      _(LIST_SET_INT) _(LIST_SET_FLOAT) _(LIST_SET_BOOL) /* = s[a] */ _(LIST_SET)                                  /* = r[a] */            \
-      _(LIST_APPEND_INT) _(LIST_APPEND_FLOAT)                                                                                              \
-          _(LIST_APPEND_BOOL) /* s[a] to r[b] */ _(LIST_APPEND) /* r[a] to r[b] */ /* everything else: calls[a] */                         \
-      _(CALL_OPERATOR) _(CALL_BUILTIN) _(CALL_GRAPH) _(CALL_FUNCTION) _(CALL_METHOD) _(CALL_VALUE) _(MAKE_LIST) _(MAKE_TUPLE) _(MAKE_DICT) \
-          _(MAKE_OBJECT) _(UNPACK_TUPLE) _(UNPACK_LIST) _(INDEX_TUPLE) _(SLICE_TUPLE) _(GET_ATTRIBUTE) _(SET_ATTRIBUTE) _(HAS_ATTRIBUTE)   \
-              _(IS_INSTANCE) _(FORK) _(CHECK_TYPES) _(GUARD) _(ENTER) _(EXIT) _(PYTHON)
+#define CRESSET_FORALL_OPCODES(_)                                                                                                         \
+  /* control */                                                                                                                           \
+  _(RETURN)                                                                                                                               \
+  _(JUMP)                                                                                                                                 \
+  /* to a */ _(JUMP_IF_NOT) _(JUMP_IF) /* s[a], to b */ _(LOOP_NEXT) /* s[a] += 1; if s[a] < s[b] jump to c */ /* moves */                \
+      _(MOVE) /* s[a] = s[b] */ _(COPY) /* r[a] = r[b] */ _(TAKE) /* r[a] = moved r[b] */ _(LOAD) /* r[a] = constant b */ _(              \
+          DROP) /* r[a] */                                                                                                                \
+      _(BOX_INT) _(BOX_FLOAT) _(BOX_BOOL) /* r[a] = s[b] */ _(UNBOX_INT) _(UNBOX_FLOAT)                                                   \
+          _(UNBOX_BOOL) /* s[a] = r[b] */ /* numbers: s[a] = s[b] op s[c] */                                                              \
+      _(ADD_INT) _(SUB_INT) _(MUL_INT) _(FLOORDIV_INT) _(MOD_INT) _(MIN_INT) _(MAX_INT) _(AND_INT) _(OR_INT) _(XOR_INT) _(LT_INT)         \
+          _(LE_INT) _(GT_INT) _(GE_INT) _(EQ_INT) _(NE_INT) _(ADD_FLOAT) _(SUB_FLOAT) _(MUL_FLOAT) _(DIV_FLOAT) _(MIN_FLOAT) _(MAX_FLOAT) \
+              _(LT_FLOAT) _(LE_FLOAT) _(GT_FLOAT) _(GE_FLOAT) _(EQ_FLOAT) _(NE_FLOAT)                                                     \
+                  _(DIV_INT) /* s[a] = float s[b] / float s[c] */ /* s[a] = op s[b] */                                                    \
+      _(NEG_INT) _(NEG_FLOAT) _(ABS_INT) _(ABS_FLOAT) _(NOT) _(INT_TO_FLOAT) _(INT_TO_BOOL) _(FLOAT_TO_BOOL)                              \
+          _(SQRT_FLOAT) /* comparison and jump: unless (if) s[a] op s[b] jump to c; in the order of the comparisons above */              \
+      _(JUMP_UNLESS_LT_INT) _(JUMP_UNLESS_LE_INT) _(JUMP_UNLESS_GT_INT) _(JUMP_UNLESS_GE_INT) _(JUMP_UNLESS_EQ_INT) _(JUMP_UNLESS_NE_INT) \
+          _(JUMP_UNLESS_LT_FLOAT) _(JUMP_UNLESS_LE_FLOAT) _(JUMP_UNLESS_GT_FLOAT) _(JUMP_UNLESS_GE_FLOAT) _(JUMP_UNLESS_EQ_FLOAT)         \
+              _(JUMP_UNLESS_NE_FLOAT) _(JUMP_IF_LT_INT) _(JUMP_IF_LE_INT) _(JUMP_IF_GT_INT) _(JUMP_IF_GE_INT) _(JUMP_IF_EQ_INT)           \
+                  _(JUMP_IF_NE_INT) _(JUMP_IF_LT_FLOAT) _(JUMP_IF_LE_FLOAT) _(JUMP_IF_GT_FLOAT) _(JUMP_IF_GE_FLOAT) _(JUMP_IF_EQ_FLOAT)   \
+                      _(JUMP_IF_NE_FLOAT) /* lists: r[b] is the list, s[c] the place */                                                   \
+      _(LIST_LEN) /* s[a] = len(r[b]) */ _(LIST_GET_INT) _(LIST_GET_FLOAT) _(LIST_GET_BOOL) /* s[a] */ _(LIST_GET) /* r[a] */             \
+      _(LIST_SET_INT) _(LIST_SET_FLOAT) _(LIST_SET_BOOL) /* = s[a] */ _(LIST_SET)                                  /* = r[a] */           \
+      _(LIST_APPEND_INT) _(LIST_APPEND_FLOAT)                                                                                             \
+          _(LIST_APPEND_BOOL) /* s[a] to r[b] */ _(LIST_APPEND) /* r[a] to r[b] */ /* everything else: calls[a] */                        \
+      _(CALL_OPERATOR) _(CALL_BUILTIN) _(CALL_IN_PLACE) _(CALL_GRAPH) _(CALL_FUNCTION) _(CALL_METHOD) _(CALL_VALUE) _(MAKE_LIST)          \
+          _(MAKE_TUPLE) _(MAKE_DICT) _(MAKE_OBJECT) _(UNPACK_TUPLE) _(UNPACK_LIST) _(INDEX_TUPLE) _(SLICE_TUPLE) _(GET_ATTRIBUTE)         \
+              _(SET_ATTRIBUTE) _(HAS_ATTRIBUTE) _(IS_INSTANCE) _(FORK) _(CHECK_TYPES) _(GUARD) _(ENTER) _(EXIT) _(PYTHON)
 
 enum class Opcode : uint16_t {
 #define CRESSET_OPCODE(name) name,
@@ -62,6 +62,7 @@ struct Call {
   // One of these, by opcode.
   const Operator* op = nullptr;
   BuiltinFunction function = nullptr;
+  InPlaceFunction in_place = nullptr;
   std::shared_ptr<const Code> graph;
   Function* callee = nullptr;
   std::string name;  // attribute or method

@@ -1,35 +1,13 @@
 // From graphs to flat code. Values get registers when they are defined; the results of arms and the values carried by loops share registers
 // with what they become, where lifetimes allow it.
 #include <algorithm>
-#include <climits>
-#include <unordered_set>
 
-#include "ir/builtin_call.h"
-#include "ir/code.h"
+#include "ir/code_builder.h"
 #include "ir/fast_operators.h"
+#include "ir/frame.h"
 
 namespace cresset::jit {
 namespace {
-
-enum class Bank : uint8_t { Int, Float, Bool, Boxed };
-
-Bank bank_of(const Type& t) {
-  switch (t.kind) {
-    case TypeKind::Int:
-    case TypeKind::SymInt: return Bank::Int;
-    case TypeKind::Float: return Bank::Float;
-    case TypeKind::Bool: return Bank::Bool;
-    default: return Bank::Boxed;
-  }
-}
-
-struct Register {
-  Bank bank;
-  uint32_t index;
-  friend bool operator==(const Register& a, const Register& b) {
-    return (a.bank == Bank::Boxed) == (b.bank == Bank::Boxed) && a.index == b.index;
-  }
-};
 
 // Comparisons and the jumps on them stand in the same order among the opcodes.
 constexpr Opcode shifted(Opcode op, Opcode from, Opcode to) {
@@ -48,17 +26,12 @@ constexpr Opcode comparison_of(Opcode jump_unless) {
 }
 constexpr Opcode jump_if(Opcode jump_unless) { return shifted(jump_unless, Opcode::JUMP_UNLESS_LT_INT, Opcode::JUMP_IF_LT_INT); }
 
-class Compiler {
+class Compiler : CodeBuilder {
  public:
-  Compiler(std::shared_ptr<const Graph> graph, std::string name) : impl_(std::make_unique<Code::Impl>()) {
-    impl_->graph = std::move(graph);
-    impl_->name = std::move(name);
-  }
+  using CodeBuilder::CodeBuilder;
 
   std::unique_ptr<Code::Impl> run() {
     const Graph& g = *impl_->graph;
-    find_last_uses(g);
-    collect_scalar_constants(g);
     for (const Value* v : g.inputs()) impl_->inputs.push_back(v->hasUses() ? destination(v) : Operand{Operand::Kind::Discard});
     blocks(g.block());
     for (std::size_t i = 0; i < g.outputs().size(); ++i) impl_->outputs.push_back(source(g.return_node(), i));
@@ -72,7 +45,7 @@ class Compiler {
  private:
   // ---- blocks, with an explicit stack
 
-  struct Frame {
+  struct Open {
     enum class Kind { Top, Then, Else, Body } kind;
     const Block* block;
     const Node* next;
@@ -86,11 +59,11 @@ class Compiler {
   };
 
   void blocks(const Block* top) {
-    std::vector<Frame> stack{{Frame::Kind::Top, top, top->param_node()->next()}};
+    std::vector<Open> stack{{Open::Kind::Top, top, top->param_node()->next()}};
     while (!stack.empty()) {
-      Frame& f = stack.back();
+      Open& f = stack.back();
       if (f.next->kind() == prim::Return) {
-        const Frame done = f;
+        const Open done = f;
         stack.pop_back();
         leave(done, stack);
         continue;
@@ -109,11 +82,11 @@ class Compiler {
     }
   }
 
-  void enter_if(const Node* n, std::vector<Frame>& stack) {
+  void enter_if(const Node* n, std::vector<Open>& stack) {
     for (const Value* o : n->outputs()) assign(o);
     for (const Block* arm : n->blocks()) share_results(arm, n, 0);
     const std::size_t jump = jump_if_not(n->input());
-    Frame f{Frame::Kind::Then, n->blocks()[0], n->blocks()[0]->param_node()->next()};
+    Open f{Open::Kind::Then, n->blocks()[0], n->blocks()[0]->param_node()->next()};
     f.patch = jump;
     stack.push_back(f);
   }
@@ -177,7 +150,7 @@ class Compiler {
     return true;
   }
 
-  void enter_loop(const Node* n, std::vector<Frame>& stack) {
+  void enter_loop(const Node* n, std::vector<Open>& stack) {
     const Block* body = n->blocks()[0];
     // The carried values live in the registers of the loop's outputs.
     for (std::size_t i = 0; i < n->outputs().size(); ++i) {
@@ -187,7 +160,7 @@ class Compiler {
       else
         assign(body->inputs()[i + 1]);
     }
-    Frame f{Frame::Kind::Body, body, body->param_node()->next()};
+    Open f{Open::Kind::Body, body, body->param_node()->next()};
     const Value* counter = body->inputs()[0];
     f.endless = !counter->hasUses() && constant_as<int64_t>(n->input(0)) == std::numeric_limits<int64_t>::max();
     f.counted = !f.endless && constant_as<bool>(body->outputs()[0]).value_or(false);
@@ -212,22 +185,22 @@ class Compiler {
     stack.push_back(f);
   }
 
-  void leave(const Frame& f, std::vector<Frame>& stack) {
+  void leave(const Open& f, std::vector<Open>& stack) {
     switch (f.kind) {
-      case Frame::Kind::Top: return;
-      case Frame::Kind::Then: {
+      case Open::Kind::Top: return;
+      case Open::Kind::Then: {
         const Node* n = f.block->owningNode();
         current_ = n;
         return_arm(f.block, n);
         const std::size_t over = emit(Opcode::JUMP);
         patch(f.patch);
-        Frame other{Frame::Kind::Else, n->blocks()[1], n->blocks()[1]->param_node()->next()};
+        Open other{Open::Kind::Else, n->blocks()[1], n->blocks()[1]->param_node()->next()};
         other.second_patch = f.patch;
         other.patch = over;
         stack.push_back(other);
         return;
       }
-      case Frame::Kind::Else: {
+      case Open::Kind::Else: {
         const Node* n = f.block->owningNode();
         current_ = n;
         return_arm(f.block, n);
@@ -243,7 +216,7 @@ class Compiler {
         drop_dead(n);
         return;
       }
-      case Frame::Kind::Body: {
+      case Open::Kind::Body: {
         const Node* n = f.block->owningNode();
         current_ = n;
         std::vector<std::pair<Operand, const Value*>> moves;
@@ -274,7 +247,7 @@ class Compiler {
     }
   }
 
-  void next_round(const Frame& f) {
+  void next_round(const Open& f) {
     emit(Opcode::LOOP_NEXT, registers_.at(f.block->inputs()[0]).index, f.limit.index, static_cast<uint32_t>(f.start));
   }
 
@@ -314,287 +287,6 @@ class Compiler {
     std::vector<std::pair<Operand, const Value*>> moves;
     for (std::size_t i = 0; i < n->outputs().size(); ++i) moves.emplace_back(source(arm->return_node(), i), n->outputs()[i]);
     parallel_moves(moves);
-  }
-
-  // Moves that happen at once: when a destination is also read by another, all go through fresh registers.
-  void parallel_moves(const std::vector<std::pair<Operand, const Value*>>& all) {
-    std::vector<std::pair<Operand, const Value*>> moves;
-    std::unordered_set<uint32_t> staying;  // boxed registers whose value stays where it is: others may only copy it
-    for (const auto& [from, to] : all) {
-      if (!is_register(from, registers_.at(to)))
-        moves.emplace_back(from, to);
-      else if (registers_.at(to).bank == Bank::Boxed)
-        staying.insert(from.index);
-    }
-    for (auto& [from, to] : moves)
-      if (from.kind == Operand::Kind::Take && staying.count(from.index)) from.kind = Operand::Kind::Copy;
-    bool conflict = false;
-    for (std::size_t i = 0; i < moves.size(); ++i)
-      for (std::size_t j = 0; j < moves.size(); ++j)
-        conflict = conflict || (i != j && is_register(moves[j].first, registers_.at(moves[i].second)));
-    if (!conflict) {
-      for (const auto& [from, to] : moves) move(from, to);
-      return;
-    }
-    std::vector<Operand> kept;
-    for (const auto& [from, to] : moves) {
-      const bool boxed = from.kind == Operand::Kind::Copy || from.kind == Operand::Kind::Take || from.kind == Operand::Kind::Constant ||
-                         from.kind == Operand::Kind::None;
-      if (boxed) {
-        const Register r{Bank::Boxed, next_boxed_++};
-        to_boxed(from, r.index);
-        kept.push_back({Operand::Kind::Take, r.index});
-      } else {
-        const uint32_t s = next_scalar_++;
-        emit(Opcode::MOVE, s, from.index);
-        kept.push_back({from.kind, s});
-      }
-    }
-    for (std::size_t i = 0; i < moves.size(); ++i) move(kept[i], moves[i].second);
-  }
-  static bool is_register(const Operand& o, const Register& r) {
-    const bool boxed = o.kind == Operand::Kind::Copy || o.kind == Operand::Kind::Take;
-    const bool scalar = o.kind == Operand::Kind::Int || o.kind == Operand::Kind::Float || o.kind == Operand::Kind::Bool;
-    return (r.bank == Bank::Boxed ? boxed : scalar) && o.index == r.index;
-  }
-
-  // ---- registers and operands
-
-  void assign(const Value* v) {
-    if (registers_.count(v)) return;
-    const Bank b = bank_of(*v->type());
-    registers_.emplace(v, Register{b, b == Bank::Boxed ? next_boxed_++ : next_scalar_++});
-  }
-
-  // Scalar constants occupy the first scalar registers, so they must be known before any other register is given.
-  void collect_scalar_constants(const Graph& g) {
-    scalar_constant(0);
-    const auto collect = [&](const Node* n) {
-      if (n->kind() != prim::Constant) return;
-      const auto v = toIValue(n->output());
-      if (!v) return;
-      switch (bank_of(*n->output()->type())) {
-        case Bank::Int:
-          if (v->isInt()) registers_.emplace(n->output(), scalar_constant(v->toInt()));
-          break;
-        case Bank::Bool:
-          if (v->isBool()) registers_.emplace(n->output(), Register{Bank::Bool, scalar_constant(v->toBool()).index});
-          break;
-        case Bank::Float:
-          if (v->isDouble()) registers_.emplace(n->output(), Register{Bank::Float, float_constant(v->toDouble())});
-          break;
-        default: break;
-      }
-    };
-    g.block()->visit([&](Node* n) { collect(n); });
-    next_scalar_ = static_cast<uint32_t>(impl_->initial.size());
-  }
-  Register scalar_constant(int64_t v) {
-    const auto [found, fresh] = int_constants_.emplace(v, static_cast<uint32_t>(impl_->initial.size()));
-    if (fresh) {
-      CRESSET_INTERNAL_ASSERT(next_scalar_ == 0, "constants come first");
-      impl_->initial.push_back({.i = v});
-    }
-    return {Bank::Int, found->second};
-  }
-  uint32_t float_constant(double v) {
-    impl_->initial.push_back({.d = v});
-    return static_cast<uint32_t>(impl_->initial.size() - 1);
-  }
-
-  Operand destination(const Value* v) {
-    assign(v);
-    const Register r = registers_.at(v);
-    return {r.bank == Bank::Int     ? Operand::Kind::Int
-            : r.bank == Bank::Float ? Operand::Kind::Float
-            : r.bank == Bank::Bool  ? Operand::Kind::Bool
-                                    : Operand::Kind::Copy,
-            r.index};
-  }
-  Operand result(const Value* v) { return v->hasUses() ? destination(v) : Operand{Operand::Kind::Discard}; }
-
-  Operand operand(const Value* v, bool last) {
-    if (const auto found = registers_.find(v); found != registers_.end()) {
-      const Register r = found->second;
-      switch (r.bank) {
-        case Bank::Int: return {Operand::Kind::Int, r.index};
-        case Bank::Float: return {Operand::Kind::Float, r.index};
-        case Bank::Bool: return {Operand::Kind::Bool, r.index};
-        default: return {last ? Operand::Kind::Take : Operand::Kind::Copy, r.index};
-      }
-    }
-    if (v->node()->kind() == prim::Constant) return constant(v);
-    if (v->node()->kind() == prim::Uninitialized) return {Operand::Kind::None};
-    CRESSET_CHECK(false, "compile: %", v->debugName(), " is used before it is defined.");
-  }
-  Operand constant(const Value* v) {
-    auto iv = toIValue(v);
-    CRESSET_CHECK(iv, "compile: the constant ", v->node()->str(), " has no value.");
-    if (iv->isNone()) return {Operand::Kind::None};
-    const auto [found, fresh] = constant_numbers_.emplace(v, static_cast<uint32_t>(impl_->constants.size()));
-    if (fresh) impl_->constants.push_back(std::move(*iv));
-    return {Operand::Kind::Constant, found->second};
-  }
-
-  // Operand i of a node; the last use of a boxed register takes the value out of it.
-  Operand source(const Node* user, std::size_t i) {
-    const Value* v = user->inputs()[i];
-    bool last = false;
-    const auto found = last_use_.find(v);
-    if (found != last_use_.end() && found->second == user && v->node()->kind() != prim::Constant) {
-      last = true;
-      for (std::size_t k = i + 1; k < user->inputs().size(); ++k) last = last && user->inputs()[k] != v;
-      // A value that shares its register with an operand of the same node is still needed.
-      for (std::size_t k = i + 1; k < user->inputs().size() && last; ++k) {
-        const auto other = registers_.find(user->inputs()[k]), own = registers_.find(v);
-        last = !(other != registers_.end() && own != registers_.end() && user->inputs()[k] != v && other->second == own->second);
-      }
-      if (taken_.count(v) || (last && used_inside(v, user))) last = false;
-      if (last && user->kind() != prim::Return) taken_.insert(v);
-    }
-    return operand(v, last);
-  }
-
-  // Is the value used by nodes that are nested in its user as well?
-  static bool used_inside(const Value* v, const Node* user) {
-    if (user->blocks().empty()) return false;
-    return std::any_of(v->uses().begin(), v->uses().end(), [&](const Use& u) {
-      const Node* at = u.user;
-      while (at && at != user) at = at->owningBlock()->owningNode();
-      return at && u.user != user;
-    });
-  }
-
-  // A scalar register with the value: its own, or unboxed into a fresh one.
-  Register scalar(const Value* v) {
-    const auto found = registers_.find(v);
-    if (found != registers_.end() && found->second.bank != Bank::Boxed) return found->second;
-    const Bank b = bank_of(*v->type());
-    CRESSET_CHECK(b != Bank::Boxed, "compile: %", v->debugName(), " of type '", v->type()->str(), "' is used as a number.");
-    const Register fresh{b, next_scalar_++};
-    if (v->node()->kind() == prim::Uninitialized) return fresh;
-    const uint32_t box = boxed(v);
-    emit(b == Bank::Int ? Opcode::UNBOX_INT : b == Bank::Float ? Opcode::UNBOX_FLOAT : Opcode::UNBOX_BOOL, fresh.index, box);
-    return fresh;
-  }
-  // A boxed register with the value.
-  uint32_t boxed(const Value* v) {
-    const auto found = registers_.find(v);
-    if (found != registers_.end() && found->second.bank == Bank::Boxed) return found->second.index;
-    const uint32_t r = next_boxed_++;
-    to_boxed(operand(v, false), r);
-    return r;
-  }
-  void to_boxed(const Operand& from, uint32_t r) {
-    switch (from.kind) {
-      case Operand::Kind::Int: emit(Opcode::BOX_INT, r, from.index); break;
-      case Operand::Kind::Float: emit(Opcode::BOX_FLOAT, r, from.index); break;
-      case Operand::Kind::Bool: emit(Opcode::BOX_BOOL, r, from.index); break;
-      case Operand::Kind::Copy: emit(Opcode::COPY, r, from.index); break;
-      case Operand::Kind::Take: emit(Opcode::TAKE, r, from.index); break;
-      case Operand::Kind::Constant: emit(Opcode::LOAD, r, from.index); break;
-      default: emit(Opcode::DROP, r); break;
-    }
-  }
-  void move(const Operand& from, const Value* to) {
-    const Register r = registers_.at(to);
-    if (r.bank == Bank::Boxed) {
-      to_boxed(from, r.index);
-      return;
-    }
-    switch (from.kind) {
-      case Operand::Kind::Int: emit(r.bank == Bank::Float ? Opcode::INT_TO_FLOAT : Opcode::MOVE, r.index, from.index); break;
-      case Operand::Kind::Float:
-      case Operand::Kind::Bool: emit(Opcode::MOVE, r.index, from.index); break;
-      case Operand::Kind::None: break;  // uninitialized
-      default: {
-        uint32_t box = from.index;
-        if (from.kind == Operand::Kind::Constant) {
-          box = next_boxed_++;
-          emit(Opcode::LOAD, box, from.index);
-        }
-        emit(r.bank == Bank::Int ? Opcode::UNBOX_INT : r.bank == Bank::Float ? Opcode::UNBOX_FLOAT : Opcode::UNBOX_BOOL, r.index, box);
-      }
-    }
-  }
-
-  // For each boxed value the node of its own block after which nobody needs it.
-  void find_last_uses(const Graph& g) {
-    const auto look = [&](const Value* v) {
-      if (bank_of(*v->type()) != Bank::Boxed) return;
-      const Block* home = v->node()->owningBlock();
-      const Node* last = nullptr;
-      for (const Use& u : v->uses()) {
-        const Node* at = u.user;
-        while (at->owningBlock() != home) at = at->owningBlock()->owningNode();
-        if (!last || last->isBefore(at)) last = at;
-      }
-      if (last) last_use_.emplace(v, last);
-      if (last && last->kind() != prim::Return) dies_at_[last].push_back(v);
-    };
-    for (const Value* v : g.inputs()) look(v);
-    g.block()->visit([&](Node* n) {
-      if (n->kind() == prim::Constant) return;
-      for (const Value* v : n->outputs()) look(v);
-      for (const Block* b : n->blocks())
-        for (const Value* v : b->inputs()) look(v);
-    });
-  }
-  void drop_dead(const Node* n) {
-    const auto found = dies_at_.find(n);
-    if (found == dies_at_.end()) return;
-    for (const Value* v : found->second) {
-      const auto r = registers_.find(v);
-      if (r == registers_.end() || r->second.bank != Bank::Boxed || taken_.count(v)) continue;
-      bool reused = false;
-      for (const Value* o : n->outputs()) {
-        const auto out = registers_.find(o);
-        reused = reused || (out != registers_.end() && out->second == r->second);
-      }
-      if (!reused) emit(Opcode::DROP, r->second.index);
-    }
-  }
-
-  // ---- instructions
-
-  std::size_t emit(Opcode op, uint32_t a = 0, uint32_t b = 0, uint32_t c = 0) {
-    impl_->instructions.push_back({op, a, b, c});
-    impl_->sources.push_back(current_);
-    return impl_->instructions.size() - 1;
-  }
-  void patch(std::size_t at) {
-    Instruction& i = impl_->instructions[at];
-    const auto here = static_cast<uint32_t>(impl_->instructions.size());
-    barrier_ = here;
-    if (i.op == Opcode::JUMP)
-      i.a = here;
-    else if (i.op == Opcode::JUMP_IF_NOT)
-      i.b = here;
-    else
-      i.c = here;
-  }
-
-  Call& call(Opcode op, const Node* n) {
-    Call c;
-    c.node = n;
-    c.in_begin = static_cast<uint32_t>(impl_->operands.size());
-    c.in_count = static_cast<uint32_t>(n->inputs().size());
-    for (std::size_t i = 0; i < n->inputs().size(); ++i) impl_->operands.push_back(source(n, i));
-    c.out_begin = static_cast<uint32_t>(impl_->operands.size());
-    c.out_count = static_cast<uint32_t>(n->outputs().size());
-    for (const Value* v : n->outputs()) impl_->operands.push_back(result(v));
-    impl_->calls.push_back(std::move(c));
-    emit(op, static_cast<uint32_t>(impl_->calls.size() - 1));
-    return impl_->calls.back();
-  }
-
-  [[noreturn]] void refuse(const Node* n, const std::string& why) {
-    CRESSET_THROW(Error, "compile: ", why, "\nin ", n->str(), n->sourceRange().known() ? "\n" + n->sourceRange().highlight() : "");
-  }
-
-  void rename(const Value* from, const Value* to, bool last) {
-    assign(to);
-    move(operand(from, last), to);
   }
 
   void node(const Node* n) {
@@ -656,7 +348,7 @@ class Compiler {
       case prim::profile:
       case prim::profile_ivalue:
       case prim::BailOut:
-        if (n->outputs().size() == 1 && !n->inputs().empty()) rename(n->input(0), n->output(), false);
+        if (n->outputs().size() == 1 && !n->inputs().empty()) rename(n->input(0), n->output());
         return;
       case prim::Guard: call(Opcode::GUARD, n).types = {n->output()->type()}; return;
       case prim::TypeCheck:
@@ -685,7 +377,10 @@ class Compiler {
   void operation(const Node* n) {
     const Operator& op = n->getOperator();
     if (op.function() && fast(n, op)) return;
-    Call& c = call(op.function() ? Opcode::CALL_BUILTIN : Opcode::CALL_OPERATOR, n);
+    const bool in_place = op.in_place() && n->inputs().size() <= Frame::kMostInPlace && !op.schema().is_vararg();
+    Call& c =
+        in_place ? call(Opcode::CALL_IN_PLACE, n, /*take=*/false) : call(op.function() ? Opcode::CALL_BUILTIN : Opcode::CALL_OPERATOR, n);
+    c.in_place = op.in_place();
     c.op = &op;
     c.function = op.function();
     c.vararg = op.schema().is_vararg();
@@ -723,7 +418,7 @@ class Compiler {
       return true;
     }
     if (name == "prim::unchecked_unwrap_optional") {
-      rename(n->input(0), n->output(), false);
+      rename(n->input(0), n->output());
       return true;
     }
     return list_operation(n, name);
@@ -759,17 +454,6 @@ class Compiler {
     }
     return true;
   }
-
-  std::unique_ptr<Code::Impl> impl_;
-  const Node* current_ = nullptr;
-  uint32_t next_scalar_ = 0, next_boxed_ = 0;
-  std::size_t barrier_ = SIZE_MAX;  // instructions before it must not be merged with later ones: something jumps here
-  std::unordered_map<const Value*, Register> registers_;
-  std::unordered_map<int64_t, uint32_t> int_constants_;
-  std::unordered_map<const Value*, uint32_t> constant_numbers_;
-  std::unordered_map<const Value*, const Node*> last_use_;
-  std::unordered_map<const Node*, std::vector<const Value*>> dies_at_;
-  std::unordered_set<const Value*> taken_;
 };
 
 }  // namespace

@@ -1,11 +1,21 @@
 // Functions and compilation units.
 #include <cresset/ir/function.h>
 
+#include <atomic>
+
 #include <cresset/ir/interpreter.h>
 #include <cresset/ir/operator.h>
 #include <cresset/ir/tracer.h>
 
+#include "ir/inlining.h"
+
 namespace cresset::jit {
+namespace {
+
+// How often a graph of any function was replaced or invalidated: code with the body of another function may be out of date.
+std::atomic<uint64_t> graphs_changed{0};
+
+}  // namespace
 
 IValue Function::operator()(Stack arguments) {
   checkAndNormalize(arguments, {});
@@ -102,15 +112,32 @@ std::shared_ptr<Graph> GraphFunction::graph() const {
 }
 void GraphFunction::setGraph(std::shared_ptr<Graph> graph) {
   const std::lock_guard lock(mutex_);
+  if (graph_) ++graphs_changed;
   graph_ = std::move(graph);
-  code_ = nullptr;
+  compiled_ = nullptr;
 }
+struct GraphFunction::Compiled {
+  std::shared_ptr<const Code> code;
+  bool alone;               // contains no other function's body
+  uint64_t graphs_changed;  // when it was compiled
+};
+
 std::shared_ptr<const Code> GraphFunction::code() {
+  const uint64_t changes = graphs_changed.load(std::memory_order_acquire);
+  std::shared_ptr<Graph> copy;
+  {
+    const std::lock_guard lock(mutex_);
+    if (compiled_ && (compiled_->alone || compiled_->graphs_changed == changes)) return compiled_->code;
+    ensure_defined();
+    // The code keeps a copy: the graph may be changed by passes later (invalidate() makes the changes count).
+    copy = graph_->copy();
+  }
+  // Without the lock: other functions are asked for their graphs.
+  const bool alone = !inline_small_calls(*copy, *this);
+  auto compiled = std::make_shared<const Compiled>(Compiled{Code::compile(std::move(copy), name()), alone, changes});
   const std::lock_guard lock(mutex_);
-  ensure_defined();
-  // The code keeps a copy: the graph may be changed by passes later (invalidate() makes the changes count).
-  if (!code_) code_ = Code::compile(graph_->copy(), name());
-  return code_;
+  if (changes == graphs_changed.load(std::memory_order_acquire)) compiled_ = compiled;
+  return compiled->code;
 }
 void GraphFunction::run(Stack& stack) {
   if (CRESSET_UNLIKELY(tracer::is_tracing())) return tracer::call_function(*this, stack);
@@ -118,7 +145,8 @@ void GraphFunction::run(Stack& stack) {
 }
 void GraphFunction::invalidate() {
   const std::lock_guard lock(mutex_);
-  code_ = nullptr;
+  ++graphs_changed;
+  compiled_ = nullptr;
 }
 
 void GraphFunction::leave_unit() {

@@ -14,4 +14,7 @@ Function* callee_of(const Node* n);
 /// Replaces one call by the body of its function; nodes of the body remember the call.
 void inline_call(Graph& graph, Node* call);
 
+/// Replaces the calls in `caller`'s graph whose functions are so small that the call would take longer than the body. Were there any?
+bool inline_small_calls(Graph& graph, const Function& caller);
+
 }  // namespace cresset::jit

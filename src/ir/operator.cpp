@@ -129,8 +129,8 @@ class Registry {
 
 }  // namespace
 
-Operator::Operator(FunctionSchema schema, BuiltinFunction function, OperatorFacts facts)
-    : schema_(std::move(schema)), function_(function), facts_(facts) {}
+Operator::Operator(FunctionSchema schema, Builtin function, OperatorFacts facts)
+    : schema_(std::move(schema)), function_(function.on_stack), facts_(facts), in_place_(function.in_place) {}
 Operator::Operator(OperatorHandle handle) : schema_(handle.schema()), handle_(handle), facts_(facts_of(handle)) {}
 
 std::vector<const Operator*> operators_of(Symbol kind) { return Registry::get().of(kind); }

@@ -101,6 +101,33 @@ class OverloadsValue final : public SugaredValue {
   SugaredValuePtr all_;
 };
 
+/// Functions or methods that were declared for several types (jit._overload): the first that takes the arguments is called. Each is asked
+/// for when the ones before it do not fit, so that only what is used is compiled.
+class OverloadedValue final : public SugaredValue {
+ public:
+  using Candidate = std::function<SugaredValuePtr(const SourceRange&, GraphFunction&, std::size_t)>;
+  OverloadedValue(std::size_t count, Candidate candidate) : count_(count), candidate_(std::move(candidate)) {}
+  std::string kind() const override { return "overloaded function"; }
+  SugaredValuePtr call(const SourceRange& range, GraphFunction& m, const Arguments& args, const Arguments& kwargs,
+                       std::size_t results) override {
+    std::string why;
+    for (std::size_t i = 0; i < count_; ++i) {
+      const SugaredValuePtr candidate = candidate_(range, m, i);
+      try {
+        return candidate->call(range, m, args, kwargs, results);
+      } catch (const jit::ScriptError& e) {
+        const std::string text = e.what();
+        why += "\n  " + text.substr(0, text.find("\n  File"));
+      }
+    }
+    script_error(range, "Could not find any matching overload:" + why);
+  }
+
+ private:
+  std::size_t count_;
+  Candidate candidate_;
+};
+
 /// A Python module: attributes are looked up when a script names them.
 class NamespaceValue final : public SugaredValue {
  public:
@@ -320,6 +347,7 @@ class ModuleValue final : public SugaredValue {
     if (is_word(found.get(), "submodule")) return module_value(get(range, m, field), std::make_shared<Held>(item(found.get(), 1)));
     if (is_word(found.get(), "value")) return jit::simple_value(get(range, m, field));
     if (is_word(found.get(), "method")) return jit::method_value(self_, to_text(item(found.get(), 1)));
+    if (is_word(found.get(), "methods")) return overloaded_method(to_text(item(found.get(), 1)), PyLong_AsSize_t(item(found.get(), 2)));
     if (is_word(found.get(), "getter")) return jit::method_value(self_, to_text(item(found.get(), 1)))->call(range, m, {}, {}, 1);
     if (is_word(found.get(), "list")) return list_of_attributes(range, m, item(found.get(), 1));
     if (is_word(found.get(), "python")) return python_call_value(found.get(), item(found.get(), 7) == Py_True ? self_ : nullptr);
@@ -407,6 +435,14 @@ class ModuleValue final : public SugaredValue {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i) values.push_back(get(range, m, to_text(item(names, i))));
     Node* n = m.graph()->insertNode(m.graph()->createList(basic_type(TypeKind::Tensor), values));
     return jit::simple_value(n->setSourceRange(range)->output());
+  }
+  SugaredValuePtr overloaded_method(std::string name, std::size_t count) const {
+    return std::make_shared<OverloadedValue>(
+        count, [self = self_, concrete = concrete_, name = std::move(name)](const SourceRange&, GraphFunction&, std::size_t i) {
+          const GilAcquire gil;
+          const Ref number = checked(PyLong_FromSize_t(i));
+          return jit::method_value(self, to_text(ask(concrete->get(), "overloaded_method", text_object(name).get(), number.get()).get()));
+        });
   }
   void require_container(const SourceRange& range) const {
     if (!keys_) script_error(range, "Only ModuleList, Sequential, ModuleDict, ParameterList, and ParameterDict modules can be iterated");
@@ -515,6 +551,14 @@ SugaredValuePtr to_sugared(PyObject* thing, const SourceRange& range, GraphFunct
   if (is_word(thing, "operator")) return jit::builtin_function(Symbol::fromQualString(to_text(what)));
   if (is_word(thing, "overloads")) return std::make_shared<OverloadsValue>(what, Symbol::fromQualString(to_text(item(thing, 2))));
   if (is_word(thing, "function")) return jit::function_value(reinterpret_cast<PyFunction*>(what)->function);
+  if (is_word(thing, "functions")) {
+    auto all = std::make_shared<Held>(what);
+    return std::make_shared<OverloadedValue>(
+        static_cast<std::size_t>(PyTuple_GET_SIZE(what)), [all](const SourceRange& at, GraphFunction& into, std::size_t i) {
+          const GilAcquire gil;
+          return to_sugared(item(all->get(), static_cast<Py_ssize_t>(i)), at, into);
+        });
+  }
   if (is_word(thing, "namespace")) return std::make_shared<NamespaceValue>(what);
   if (is_word(thing, "type")) return jit::type_value(to_type(what));
   if (is_word(thing, "constant")) return jit::constant_value(to_ivalue(what, *to_type(item(thing, 2)), "constant"));

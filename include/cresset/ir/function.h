@@ -63,7 +63,8 @@ class CRESSET_API GraphFunction final : public Function {
   mutable std::function<void(GraphFunction&)> creator_;
   mutable bool creating_ = false;
   mutable std::optional<FunctionSchema> schema_;
-  std::shared_ptr<const Code> code_;
+  struct Compiled;
+  std::shared_ptr<const Compiled> compiled_;
 };
 
 /// The schema of a graph: its inputs' names and types, its outputs' types.

@@ -8,6 +8,14 @@ namespace cresset::jit {
 
 /// A built-in function: takes its arguments off the stack and leaves its results.
 using BuiltinFunction = void (*)(Stack&);
+/// The same with the arguments where they are, and one result or none: what the interpreter calls when there is one.
+using InPlaceFunction = void (*)(const IValue* const* arguments, IValue& result);
+struct Builtin {
+  constexpr Builtin(BuiltinFunction stack_function, InPlaceFunction in_place_function = nullptr)
+      : on_stack(stack_function), in_place(in_place_function) {}
+  BuiltinFunction on_stack;
+  InPlaceFunction in_place;
+};
 
 /// What analyses may assume of an operator.
 struct OperatorFacts {
@@ -17,12 +25,13 @@ struct OperatorFacts {
 };
 
 struct CRESSET_API Operator {
-  Operator(FunctionSchema schema, BuiltinFunction function, OperatorFacts facts);
+  Operator(FunctionSchema schema, Builtin function, OperatorFacts facts);
   explicit Operator(OperatorHandle handle);
   const FunctionSchema& schema() const { return schema_; }
   const OperatorFacts& facts() const { return facts_; }
   /// Null for operators of the dispatcher.
   BuiltinFunction function() const { return function_; }
+  InPlaceFunction in_place() const { return in_place_; }
   const std::optional<OperatorHandle>& handle() const { return handle_; }
   void call(Stack& stack) const {
     if (function_)
@@ -36,6 +45,7 @@ struct CRESSET_API Operator {
   BuiltinFunction function_ = nullptr;
   std::optional<OperatorHandle> handle_;
   OperatorFacts facts_;
+  InPlaceFunction in_place_ = nullptr;
 };
 
 /// All overloads of a kind, in the order they are tried. The objects live for ever.
@@ -56,7 +66,7 @@ CRESSET_API const FunctionSchema& parsed_schema(std::string_view text);
 /// Registers built-in functions for as long as it lives: {schema, function}. For operators of extensions use CRESSET_LIBRARY.
 struct BuiltinRow {
   const char* schema;
-  BuiltinFunction function;
+  Builtin function;
   OperatorFacts facts = {};
 };
 CRESSET_API void register_builtins(const BuiltinRow* rows, std::size_t count);

@@ -9,8 +9,11 @@ from cresset._C import Future, ScriptFunction, ScriptMethod  # noqa: F401
 from ._classes import interface
 from ._concrete import Attribute
 from ._marks import export, ignore, unused
+from ._overloads import declare as _overload  # noqa: F401
+from ._overloads import declare as _overload_method  # noqa: F401
 from ._recursive import RecursiveScriptModule, ScriptModule
 from ._script import CompilationUnit, script, script_if_tracing, script_method
+from ._script import script_if_tracing as _script_if_tracing  # noqa: F401
 
 Final = typing.Final
 

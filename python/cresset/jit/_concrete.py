@@ -10,7 +10,7 @@ from cresset import _C
 from cresset.nn import Module, ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from cresset.nn.parameter import Parameter
 
-from . import _definitions, _marks, _replacements
+from . import _definitions, _marks, _overloads, _replacements
 from ._classes import qualified_name
 from ._names import attribute_thing, python_call, thing_of  # noqa: F401
 from ._types import UnknownType, type_of_annotation, type_of_value, unwrap_final
@@ -50,6 +50,7 @@ class ConcreteType:
         self._keys = _container_keys(module)
         self._is_dict = isinstance(module, (ModuleDict, ParameterDict))
         self._methods = {}  # {name: Python function to compile, when something reaches it}
+        self._alternatives = _replacements.alternatives_of(module)
 
     # Sharing ----------------------------------------------------------------------------------------------------------
 
@@ -103,6 +104,8 @@ class ConcreteType:
         return function is not Module.forward
 
     def _compile_method(self, name):
+        if _overloads.overloads_of(self._methods[name]):
+            return  # each is compiled by the first call that it fits
         if _C._jit_class_method(self.type, name) is None:
             _C._jit_define(self.type.qualified_name(), [_definitions.definition_of(self._methods[name], name)], self.type, self)
 
@@ -134,6 +137,9 @@ class ConcreteType:
         if function is not None:
             if _marks.is_ignored(function):
                 return python_call(function, bound=True)
+            count = len(self._overloads(name))
+            if count:
+                return ("methods", name, count)
             self._compile_method(name)
             return ("method", name)
         item = inspect.getattr_static(self.cls, name, None)
@@ -143,6 +149,21 @@ class ConcreteType:
         if name in self.failed:
             return f"Module '{self.cls.__name__}' has no attribute '{name}' ({self.failed[name]}):"
         return f"Module '{self.cls.__name__}' has no attribute '{name}' :"
+
+    def _overloads(self, name):
+        """Definitions by name of a method that is declared for several types; empty for others."""
+        function = self._methods[name]
+        return [
+            (f"{name}__{i}", lambda own, d=d: _overloads.definition_of_overload(function, d, own))
+            for i, d in enumerate(_overloads.overloads_of(function))
+        ] + [(own, lambda own, f=f: _definitions.definition_of(f, own)) for own, f in self._alternatives.get(name, ())]
+
+    def overloaded_method(self, name, i):
+        """The name of overload `i` of a method, compiled."""
+        own, definition = self._overloads(name)[i]
+        if _C._jit_class_method(self.type, own) is None:
+            _C._jit_define(self.type.qualified_name(), [definition(own)], self.type, self)
+        return own
 
     def _compile_accessor(self, name, function):
         if _C._jit_class_method(self.type, name) is None:

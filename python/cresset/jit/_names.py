@@ -4,6 +4,7 @@
     ("operator", kind)                   an operator by kind, "aten::relu"
     ("overloads", packet, kind)          the same with its overloads as attributes
     ("function", f)                      a compiled function
+    ("functions", things)                functions of one name for several types: the first that fits is called
     ("class", type, class, defaults)     a class, enum or named tuple; static methods are looked up on the Python class
     ("type", type)                       a type that is no class
     ("constant", object, type)           a value known while compiling
@@ -23,7 +24,7 @@ import typing
 import cresset
 from cresset import _C
 
-from . import _classes, _definitions, _marks, _state
+from . import _classes, _definitions, _marks, _overloads, _state
 from ._types import UnknownType, is_named_tuple, type_of_annotation, type_of_value
 
 __all__ = ["thing_of", "attribute_thing", "python_call"]
@@ -151,8 +152,10 @@ def _function_thing(obj):
         return ("operator", replacement)
     if obj in _state.compiling:
         return ("error", f"function '{obj.__name__}' is called recursively. Recursive calls are not supported")
-    from ._script import script_function
+    from ._script import overloaded_functions, script_function
 
+    if inspect.isfunction(obj) and _overloads.overloads_of(obj):
+        return ("functions", tuple(("function", f) for f in overloaded_functions(obj)))
     return ("function", script_function(obj))
 
 

@@ -6,9 +6,9 @@ import cresset
 from cresset import nn
 from cresset.nn import functional as F
 
-from . import _functional, _functional_losses, _functional_shapes, _functional_tensor, _grad_mode, _module_methods
+from . import _functional, _functional_losses, _functional_shapes, _functional_tensor, _grad_mode, _module_methods, _recurrent_packed
 
-__all__ = ["table", "methods_of", "lists_of"]
+__all__ = ["table", "methods_of", "alternatives_of", "lists_of"]
 
 
 def table():
@@ -27,7 +27,7 @@ def methods_of(module):
     """{name: function} for a module: the entries of its class and bases, where the class has not its own."""
     out, cls = {}, type(module)
     for base in reversed(cls.__mro__):
-        entries = dict(_module_methods.METHODS.get(base, {}))
+        entries = {**_module_methods.METHODS.get(base, {}), **_recurrent_packed.METHODS.get(base, {})}
         if getattr(module, "return_indices", False) is True:
             entries.update(_module_methods.WITH_INDICES.get(base, {}))
         sizes = getattr(module, "output_size", None)
@@ -37,6 +37,11 @@ def methods_of(module):
             if getattr(cls, name, None) is getattr(base, name, None):
                 out[name] = function
     return out
+
+
+def alternatives_of(module):
+    """{method: ((name, function), ...)}: texts of a method for other types of arguments, tried in order."""
+    return _recurrent_packed.alternatives_of(module)
 
 
 def lists_of(module):

@@ -8,11 +8,14 @@ import types
 from cresset import _C
 from cresset.nn import Module
 
-from . import _classes, _definitions, _marks, _state
+from . import _classes, _definitions, _marks, _overloads, _state
 from ._recursive import ScriptModule, script_module, wrap_module  # noqa: F401
 from ._types import is_named_tuple
 
 __all__ = ["script", "script_function", "script_method", "script_if_tracing", "CompilationUnit"]
+
+
+_overloaded = {}  # {function: its compiled forms, one for each of its overloads}
 
 
 def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
@@ -69,18 +72,32 @@ def script_function(function):
         return known
     if not inspect.isfunction(function):
         raise RuntimeError(f"Python builtin {function} is currently not supported in Torchscript")
-    if function in _state.compiling:
-        raise RuntimeError(f"function '{function.__name__}' is called recursively. Recursive calls are not supported")
-    name = _C._jit_mangled(_classes.qualified_name(function))
-    prefix, _, own = name.rpartition(".")
-    _state.compiling.append(function)
-    try:
-        compiled = _C._jit_define(prefix, [_definitions.definition_of(text or function, own)], None, None)[0]
-    finally:
-        _state.compiling.pop()
+    compiled = _compile(function, lambda own: _definitions.definition_of(text or function, own))
     _allow_single_values(compiled, text or function)
     _state.functions[function] = compiled
     return compiled
+
+
+def overloaded_functions(function):
+    """The compiled forms of a function that has overloads, in the order of their declaration."""
+    known = _overloaded.get(function)
+    if known is None:
+        declarations = _overloads.overloads_of(function)
+        known = [_compile(function, lambda own, d=d: _overloads.definition_of_overload(function, d, own)) for d in declarations]
+        _overloaded[function] = known
+    return known
+
+
+def _compile(function, definition):
+    """Compile what `definition` gives for a name that is still free."""
+    if function in _state.compiling:
+        raise RuntimeError(f"function '{function.__name__}' is called recursively. Recursive calls are not supported")
+    prefix, _, own = _C._jit_mangled(_classes.qualified_name(function)).rpartition(".")
+    _state.compiling.append(function)
+    try:
+        return _C._jit_define(prefix, [definition(own)], None, None)[0]
+    finally:
+        _state.compiling.pop()
 
 
 def _allow_single_values(compiled, function):

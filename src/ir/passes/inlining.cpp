@@ -88,6 +88,15 @@ void inline_call(Graph& graph, Node* call) {
 
 namespace {
 
+constexpr std::size_t kSmall = 60;        // nodes of a body
+constexpr std::size_t kMostAdded = 2000;  // nodes of all bodies together
+
+std::size_t size_of(const Graph& g) {
+  std::size_t n = 0;
+  g.block()->visit([&](Node*) { ++n; });
+  return n;
+}
+
 constexpr std::size_t kMostCalls = 100000;
 
 const RegisterPass registered({
@@ -100,6 +109,32 @@ const RegisterPass registered({
 });
 
 }  // namespace
+
+bool inline_small_calls(Graph& graph, const Function& caller) {
+  std::size_t added = 0;
+  std::vector<Node*> calls;
+  const auto collect = [&](Node* n) {
+    if (n->kind() == prim::CallFunction || n->kind() == prim::CallMethod) calls.push_back(n);
+  };
+  graph.block()->visit(collect);
+  while (!calls.empty()) {
+    Node* call = calls.back();
+    calls.pop_back();
+    Function* f = callee_of(call);
+    const std::shared_ptr<Graph> body = f && f != &caller ? f->graph() : nullptr;
+    if (!body) continue;
+    const std::size_t size = size_of(*body);
+    if (size > kSmall || added + size > kMostAdded) continue;
+    added += size;
+    Node *before = call->prev(), *after = call->next();
+    inline_call(graph, call);
+    for (Node* n = before->next(); n != after; n = n->next()) {
+      collect(n);
+      for (Block* b : n->blocks()) b->visit(collect);
+    }
+  }
+  return added > 0;
+}
 
 bool inline_calls(const std::shared_ptr<Graph>& graph) {
   std::size_t done = 0;

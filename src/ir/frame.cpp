@@ -1,0 +1,97 @@
+#include "ir/frame.h"
+
+namespace cresset::jit {
+
+Arena& Arena::get() {
+  static thread_local const auto arena = std::make_unique<Arena>();
+  return *arena;
+}
+void Arena::grow(std::size_t bytes) {
+  const std::size_t size = std::max<std::size_t>(bytes, 256 << 10);
+  if (spare_ && spare_size_ >= size) {
+    chunks_.push_back(std::move(spare_));
+    capacity_ = spare_size_;
+  } else {
+    chunks_.push_back(std::make_unique<std::byte[]>(size));
+    capacity_ = size;
+  }
+  used_ = 0;
+}
+void Arena::drop_chunks(std::size_t kept) {
+  // One chunk more than needed is kept, so that calls at the edge of a chunk do not allocate each time.
+  while (chunks_.size() > kept + 1) chunks_.pop_back();
+  spare_ = std::move(chunks_.back());
+  spare_size_ = capacity_;
+  chunks_.pop_back();
+}
+
+namespace {
+
+thread_local Active* innermost = nullptr;
+thread_local int depth = 0;
+thread_local bool annotated = false;  // the exception on its way up has its trace already
+constexpr int kDeepest = 2000;
+
+std::string place(const Active& a) {
+  const std::size_t index = static_cast<std::size_t>(a.at - a.code->instructions.data());
+  const Node* n = a.code->sources[std::min(index, a.code->sources.size() - 1)];
+  std::string out;
+  const auto line = [&](const SourceRange& range, const std::string& function, const Node* node) {
+    if (range.known() && !range.source()->text().empty()) {
+      const std::string_view text = range.source()->line_text(range.line());
+      out +=
+          "  File \"" + range.filename() + "\", line " + std::to_string(range.line()) + ", in " + function + "\n" + std::string(text) +
+          "\n" + std::string(range.column(), ' ') +
+          std::string(std::max<std::size_t>(1, std::min(range.end() - range.start(), text.size() - std::min(text.size(), range.column()))),
+                      '~') +
+          " <--- HERE\n";
+    } else if (range.known()) {
+      out += "  File \"" + range.filename() + "\", line " + std::to_string(range.line()) + ", in " + function +
+             (node ? ": " + node->str() : "") + "\n";
+    } else {
+      out += "  in " + function + (node ? ": " + node->str() : "") + "\n";
+    }
+  };
+  std::string function = a.code->name;
+  for (const InlinedCallStack* c = n->callstack().get(); c; c = c->callee.get()) {
+    line(c->call_site, function, nullptr);
+    function = c->function_name + (c->module_path.empty() ? "" : " [" + c->module_path + "]");
+  }
+  line(n->sourceRange(), function, n->kind() == prim::Return ? nullptr : n);
+  return out;
+}
+
+std::string stack_trace() {
+  std::vector<const Active*> frames;
+  for (const Active* a = innermost; a; a = a->below) frames.push_back(a);
+  std::string out = "The following operation failed in the TorchScript interpreter.\nTraceback of TorchScript (most recent call last):\n";
+  constexpr std::size_t kShown = 40;  // of a deep recursion the ends
+  for (std::size_t i = frames.size(); i-- > 0;) {
+    if (frames.size() > kShown && i < frames.size() - kShown / 2 && i >= kShown / 2) {
+      if (i == kShown / 2) out += "  ...\n";
+      continue;
+    }
+    out += place(*frames[i]);
+  }
+  out.pop_back();
+  return out;
+}
+
+}  // namespace
+
+Activation::Activation(const Code::Impl& code) : active{&code, code.instructions.data(), innermost} {
+  CRESSET_CHECK(depth < kDeepest, "maximum recursion depth exceeded in '", code.name, "': ", kDeepest, " calls of scripts are active.");
+  innermost = &active;
+  ++depth;
+}
+Activation::~Activation() {
+  innermost = active.below;
+  if (--depth == 0) annotated = false;
+}
+void Activation::annotate(Error& e) {
+  if (annotated) return;
+  e.add_context(stack_trace());
+  annotated = true;
+}
+
+}  // namespace cresset::jit
