@@ -14,6 +14,40 @@
 
 namespace cresset::cpu {
 
+namespace {
+
+// Dense tensors, each of `outer` pieces of memory: row i of the result is piece i of each, one after the other. Threads share the bytes
+// of the result.
+void cat_rows(TensorList tensors, int64_t outer, char* to, int64_t bytes) {
+  struct Piece {
+    const char* data;
+    int64_t size, before;  // bytes; place in the row
+  };
+  std::vector<Piece> pieces;
+  int64_t row = 0;
+  for (const Tensor& t : tensors) {
+    const int64_t size = static_cast<int64_t>(t.nbytes()) / outer;
+    if (size == 0) continue;
+    pieces.push_back({static_cast<const char*>(t.const_data_ptr()), size, row});
+    row += size;
+  }
+  parallel_for(0, bytes, kCopyGrain * 4, [&](int64_t begin, int64_t end) {
+    const auto last = [](int64_t at, const Piece& p) { return at < p.before; };
+    auto piece = std::upper_bound(pieces.begin(), pieces.end(), begin % row, last) - 1;
+    int64_t i = begin / row, skipped = begin % row - piece->before;
+    for (int64_t at = begin; at < end; skipped = 0) {
+      const int64_t n = std::min(piece->size - skipped, end - at);
+      std::memcpy(to + at, piece->data + i * piece->size + skipped, static_cast<std::size_t>(n));
+      at += n;
+      if (++piece != pieces.end()) continue;
+      piece = pieces.begin();
+      ++i;
+    }
+  });
+}
+
+}  // namespace
+
 void cat(TensorList tensors, int64_t dim, const Tensor& out) {
   if (out.numel() == 0) return;
   const int64_t d = maybe_wrap_dim(dim, out.dim());
@@ -22,20 +56,7 @@ void cat(TensorList tensors, int64_t dim, const Tensor& out) {
   if (plain) {
     int64_t outer = 1;
     for (int64_t k = 0; k < d; ++k) outer *= out.size(k);
-    const std::size_t row = out.nbytes() / static_cast<std::size_t>(outer);
-    char* const to = static_cast<char*>(out.mutable_data_ptr());
-    std::size_t before = 0;
-    for (const Tensor& t : tensors) {
-      const std::size_t piece = t.nbytes() / static_cast<std::size_t>(outer);
-      if (piece == 0) continue;
-      const char* const from = static_cast<const char*>(t.const_data_ptr());
-      const int64_t grain = std::max<int64_t>(1, (kCopyGrain * 4) / static_cast<int64_t>(piece));
-      parallel_for(0, outer, grain, [&](int64_t b, int64_t e) {
-        for (int64_t i = b; i < e; ++i)
-          std::memcpy(to + static_cast<std::size_t>(i) * row + before, from + static_cast<std::size_t>(i) * piece, piece);
-      });
-      before += piece;
-    }
+    cat_rows(tensors, outer, static_cast<char*>(out.mutable_data_ptr()), static_cast<int64_t>(out.nbytes()));
     return;
   }
   int64_t start = 0;

@@ -1,6 +1,7 @@
 // Indexing element by element: gather, the scatter family, take, put, masks and nonzero.
-// Every index is checked before anything is written.
+// Scatters check every index before they write anything; gather, whose result is new, checks as it reads.
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <vector>
 
@@ -20,34 +21,50 @@ namespace cresset::cpu {
 
 namespace {
 
-// index as int64 with every value in [0, size).
-Tensor checked_index(const Tensor& index, int64_t dim, int64_t size) {
-  Tensor out = index;
-  if (index.scalar_type() != kLong) {
-    const std::vector<int64_t> values = read_indices(index);
-    out = detail::empty_cpu(index.sizes(), kLong);
-    std::copy(values.begin(), values.end(), out.mutable_data_ptr<int64_t>());
-  }
-  const int64_t* const p = out.const_data_ptr<int64_t>();
-  const Walk<1> walk(out.sizes(), {out.strides()});
+constexpr int64_t kIndexGrain = 1 << 15;  // indices worth waking a thread for
+constexpr int64_t kIndexPiece = 2048;     // indices that are checked and then used, while they are in the first-level cache
+
+Tensor as_int64(const Tensor& index) {
+  if (index.scalar_type() == kLong) return index;
+  const std::vector<int64_t> values = read_indices(index);
+  Tensor out = detail::empty_cpu(index.sizes(), kLong);
+  std::copy(values.begin(), values.end(), out.mutable_data_ptr<int64_t>());
+  return out;
+}
+
+// Is some of n values outside of [0, size)? Without a branch for each: the sign of v | (size - 1 - v) says that v is outside.
+bool any_outside(const int64_t* p, int64_t n, int64_t stride, int64_t size) {
+  const auto outside = [last = static_cast<uint64_t>(size) - 1](int64_t v) {
+    return static_cast<uint64_t>(v) | (last - static_cast<uint64_t>(v));
+  };
+  uint64_t bad = 0;
+  if (stride == 1)
+    for (int64_t i = 0; i < n; ++i) bad |= outside(p[i]);
+  else
+    for (int64_t i = 0; i < n; ++i) bad |= outside(p[i * stride]);
+  return static_cast<int64_t>(bad) < 0;
+}
+
+// Raises for the first value outside of [0, size), whichever thread met one.
+void raise_first_outside(const Tensor& index, int64_t dim, int64_t size) {
+  const int64_t* const p = index.const_data_ptr<int64_t>();
+  const Walk<1> walk(index.sizes(), {index.strides()});
   walk.run([&](const std::array<int64_t, 1>& at) {
-    // Without a branch for each element: the sign of v | (size - 1 - v) says that v is outside. Which one it was is looked up after.
-    const int64_t n = walk.row_size(), s = walk.stride(0);
-    const auto outside = [last = static_cast<uint64_t>(size) - 1](int64_t v) {
-      return static_cast<uint64_t>(v) | (last - static_cast<uint64_t>(v));
-    };
-    uint64_t bad = 0;
-    if (s == 1)
-      for (int64_t i = 0; i < n; ++i) bad |= outside(p[at[0] + i]);
-    else
-      for (int64_t i = 0; i < n; ++i) bad |= outside(p[at[0] + i * s]);
-    if (static_cast<int64_t>(bad) >= 0) return;
-    for (int64_t i = 0; i < n; ++i) {
-      const int64_t v = p[at[0] + i * s];
+    for (int64_t i = 0; i < walk.row_size(); ++i) {
+      const int64_t v = p[at[0] + i * walk.stride(0)];
       CRESSET_CHECK(v >= 0 && v < size, "index ", v, " is out of bounds for dimension ", dim, " with size ", size);
     }
   });
-  return out;
+}
+
+void check_index(const Tensor& index, int64_t dim, int64_t size) {
+  const int64_t* const p = index.const_data_ptr<int64_t>();
+  const Walk<1> walk(index.sizes(), {index.strides()});
+  std::atomic<bool> bad = false;
+  walk.parallel_pieces(kIndexGrain, walk.row_size(), [&](const std::array<int64_t, 1>& at, int64_t n) {
+    if (any_outside(p + at[0], n, walk.stride(0), size)) bad = true;
+  });
+  if (bad) raise_first_outside(index, dim, size);
 }
 
 // self (without a stride along dim, which the index gives), the index, and an operand of the index's size.
@@ -56,7 +73,7 @@ struct ElementPlan {
       : dim(maybe_wrap_dim(dim_, self.dim())),
         size(self.dim() == 0 ? 1 : self.size(dim)),
         stride(self.dim() == 0 ? 1 : self.stride(dim)),
-        index(checked_index(index_, dim, size)),
+        index(as_int64(index_)),
         self_strides(self.strides()),
         index_strides(index.strides()),
         operand_strides(other_strides),
@@ -66,26 +83,49 @@ struct ElementPlan {
     if (operand_strides.empty()) operand_strides = DimVector{1};
     self_strides[dim] = 0;
   }
-  Walk<3> walk() const { return Walk<3>(sizes, {IntArrayRef(self_strides), IntArrayRef(operand_strides), IntArrayRef(index_strides)}); }
+  Walk<3> walk() const { return part(sizes); }
+  Walk<3> part(IntArrayRef of) const {
+    return Walk<3>(of, {IntArrayRef(self_strides), IntArrayRef(operand_strides), IntArrayRef(index_strides)});
+  }
 
   int64_t dim, size, stride;
   Tensor index;
   DimVector self_strides, index_strides, operand_strides, sizes;
 };
 
-// combine(place in self, element of src) for every index, one after the other.
+// The largest dimension but `dim`, or -1: parts of the index along it write apart from each other.
+int64_t split_dimension(const ElementPlan& plan) {
+  int64_t best = -1;
+  for (int64_t d = 0; d < static_cast<int64_t>(plan.sizes.size()); ++d)
+    if (d != plan.dim && plan.sizes[d] > (best < 0 ? 1 : plan.sizes[best])) best = d;
+  return best;
+}
+
+// combine(place in self, element of src) for every index. Each place sees its values in the order of the index, whatever the number of
+// threads: they share another dimension than the indexed one.
 template <class T, class F>
 void scatter_elements(const Tensor& self, int64_t dim, const Tensor& index, const T* src, IntArrayRef src_strides, const F& combine) {
   if (index.numel() == 0) return;
   const ElementPlan plan(self, dim, index, src_strides);
-  const Walk<3> walk = plan.walk();
+  check_index(plan.index, plan.dim, plan.size);
   T* const to = static_cast<T*>(self.mutable_data_ptr());
   const int64_t* const at_index = plan.index.const_data_ptr<int64_t>();
-  const auto row = [&](const std::array<int64_t, 3>& at) {
-    const int64_t n = walk.row_size(), s0 = walk.stride(0), s1 = walk.stride(1), s2 = walk.stride(2);
-    for (int64_t i = 0; i < n; ++i) combine(to[at[0] + i * s0 + at_index[at[2] + i * s2] * plan.stride], src[at[1] + i * s1]);
+  const auto run = [&](const Walk<3>& walk, const std::array<int64_t, 3>& start) {
+    walk.run([&](const std::array<int64_t, 3>& at) {
+      const int64_t n = walk.row_size(), s0 = walk.stride(0), s1 = walk.stride(1), s2 = walk.stride(2);
+      T* const row = to + start[0] + at[0];
+      const T* const from = src + start[1] + at[1];
+      const int64_t* const where = at_index + start[2] + at[2];
+      for (int64_t i = 0; i < n; ++i) combine(row[i * s0 + where[i * s2] * plan.stride], from[i * s1]);
+    });
   };
-  walk.run(row);
+  const int64_t d = split_dimension(plan);
+  if (d < 0) return run(plan.walk(), {});
+  parallel_for(0, plan.sizes[d], std::max<int64_t>(1, kIndexGrain / (plan.index.numel() / plan.sizes[d])), [&](int64_t begin, int64_t end) {
+    DimVector sizes(plan.sizes);
+    sizes[d] = end - begin;
+    run(plan.part(sizes), {begin * plan.self_strides[d], begin * plan.operand_strides[d], begin * plan.index_strides[d]});
+  });
 }
 
 // Strides that show one value everywhere.
@@ -156,21 +196,26 @@ void gather(const Tensor& self, int64_t dim, const Tensor& index, bool, const Te
   const ElementPlan plan(self, dim, index, out.strides());
   const Walk<3> walk = plan.walk();
   const int64_t* const at_index = plan.index.const_data_ptr<int64_t>();
+  std::atomic<bool> bad = false;
   with_element_bits(self.itemsize(), [&](auto bits) {
     using U = decltype(bits);
     const U* const from = static_cast<const U*>(self.const_data_ptr());
     U* const to = static_cast<U*>(out.mutable_data_ptr());
-    walk.parallel(kCopyGrain / 2, [&](const std::array<int64_t, 3>& at) {
-      const int64_t n = walk.row_size(), s0 = walk.stride(0), s1 = walk.stride(1), s2 = walk.stride(2);
-      if (s1 == 1 && s2 == 1 && plan.stride == 1) {
-        const U* const row = from + at[0];
-        const int64_t* const where = at_index + at[2];
-        for (int64_t i = 0; i < n; ++i) to[at[1] + i] = row[i * s0 + where[i]];
-        return;
+    walk.parallel_pieces(kIndexGrain, kIndexPiece, [&](const std::array<int64_t, 3>& at, int64_t n) {
+      const int64_t s0 = walk.stride(0), s1 = walk.stride(1), s2 = walk.stride(2);
+      const U* const row = from + at[0];
+      U* const result = to + at[1];
+      const int64_t* const where = at_index + at[2];
+      if (any_outside(where, n, s2, plan.size)) {
+        bad = true;
+      } else if (s0 == 0 && s1 == 1 && s2 == 1 && plan.stride == 1) {
+        for (int64_t i = 0; i < n; ++i) result[i] = row[where[i]];
+      } else {
+        for (int64_t i = 0; i < n; ++i) result[i * s1] = row[i * s0 + where[i * s2] * plan.stride];
       }
-      for (int64_t i = 0; i < n; ++i) to[at[1] + i * s1] = from[at[0] + i * s0 + at_index[at[2] + i * s2] * plan.stride];
     });
   });
+  if (bad) raise_first_outside(plan.index, plan.dim, plan.size);
 }
 
 void scatter_src(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, const Tensor& out) {

@@ -2,14 +2,21 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
+#include <bit>
 #include <cstdint>
 #include <cstring>
+#include <mutex>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <cresset/base/half.h>
+#include <cresset/base/parallel.h>
 
 namespace cresset::cpu {
+
+inline constexpr int64_t kSortGrain = 1 << 15;  // items worth waking a thread for
 
 // Unsigned keys in the order of the values; NaN is the largest, and -0 and 0 are equal.
 template <class T>
@@ -45,36 +52,68 @@ struct Item<uint64_t> {
   int64_t index;
 };
 
+template <class T>
+using ItemOf = Item<decltype(sort_key(T()))>;
+
 // Items of a line, keys turned round for descending order so that sorting stays stable.
 template <class T, class I>
 void load_items(const T* p, int64_t n, int64_t stride, bool descending, std::vector<I>& items) {
   items.resize(static_cast<std::size_t>(n));
-  for (int64_t i = 0; i < n; ++i) {
-    const auto key = sort_key(p[i * stride]);
-    items[i].key = descending ? static_cast<decltype(key)>(~key) : key;
-    items[i].index = static_cast<decltype(items[i].index)>(i);
-  }
+  parallel_for(0, n, kSortGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const auto key = sort_key(p[i * stride]);
+      items[i].key = descending ? static_cast<decltype(key)>(~key) : key;
+      items[i].index = static_cast<decltype(items[i].index)>(i);
+    }
+  });
 }
 
-// Least significant byte first; passes in which all keys share the byte are left out.
+// The bits in which keys differ.
+template <class I>
+auto varying_bits(const std::vector<I>& items) {
+  using K = decltype(I::key);
+  std::atomic<K> all = 0;
+  parallel_for(0, static_cast<int64_t>(items.size()), kSortGrain, [&](int64_t begin, int64_t end) {
+    K bits = 0;
+    for (int64_t i = begin; i < end; ++i) bits |= static_cast<K>(items[i].key ^ items[0].key);
+    all |= bits;
+  });
+  return all.load();
+}
+
+// Stable, least significant digit first, on several threads when that pays: each counts and moves the items of one part, and what parts
+// hold of a digit lies in their order, so the result does not depend on their number.
 template <class I>
 void radix_sort(std::vector<I>& items, std::vector<I>& other) {
-  using K = decltype(I::key);
-  const std::size_t n = items.size();
-  other.resize(n);
-  std::vector<std::size_t> counts(256 * sizeof(K), 0);
-  for (const I& item : items)
-    for (std::size_t b = 0; b < sizeof(K); ++b) ++counts[b * 256 + ((item.key >> (8 * b)) & 255)];
-  for (std::size_t b = 0; b < sizeof(K); ++b) {
-    std::size_t* const c = &counts[b * 256];
-    if (c[(items[0].key >> (8 * b)) & 255] == n) continue;
-    std::size_t start = 0;
-    for (int k = 0; k < 256; ++k) {
-      const std::size_t size = c[k];
-      c[k] = start;
-      start += size;
-    }
-    for (const I& item : items) other[c[(item.key >> (8 * b)) & 255]++] = item;
+  constexpr int kDigit = 10;  // bits at most: counters, and where each digit's items go, stay in the caches
+  const auto n = static_cast<int64_t>(items.size());
+  other.resize(items.size());
+  const auto varying = varying_bits(items);
+  if (varying == 0) return;
+  const int low = std::countr_zero(varying), bits = std::bit_width(varying) - low;
+  const int passes = (bits + kDigit - 1) / kDigit, width = (bits + passes - 1) / passes;
+  const int64_t digits = int64_t{1} << width, parts = in_parallel_region() ? 1 : std::clamp<int64_t>(n / kSortGrain, 1, get_num_threads());
+  const int64_t size = (n + parts - 1) / parts;
+  std::vector<int64_t> counts(static_cast<std::size_t>(parts * digits));
+  // f(items of a part, its number of them, its counter of each digit)
+  const auto for_parts = [&](const auto& f) {
+    parallel_for(0, parts, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t k = begin; k < end; ++k) f(&items[k * size], std::min(size, n - k * size), &counts[k * digits]);
+    });
+  };
+  for (int shift = low; shift < low + bits; shift += width) {
+    const auto digit = [shift, mask = static_cast<uint64_t>(digits - 1)](const I& item) { return item.key >> shift & mask; };
+    for_parts([&](const I* part, int64_t count, int64_t* counter) {
+      std::fill_n(counter, digits, 0);
+      for (int64_t i = 0; i < count; ++i) ++counter[digit(part[i])];
+    });
+    int64_t start = 0;
+    for (int64_t d = 0; d < digits; ++d)
+      for (int64_t k = 0; k < parts; ++k) start += std::exchange(counts[k * digits + d], start);
+    for_parts([&](const I* part, int64_t count, int64_t* counter) {
+      I* const to = other.data();
+      for (int64_t i = 0; i < count; ++i) to[counter[digit(part[i])]++] = part[i];
+    });
     items.swap(other);
   }
 }
@@ -85,26 +124,39 @@ void sort_items(std::vector<I>& items, std::vector<I>& other) {
   std::sort(items.begin(), items.end(), [](const I& a, const I& b) { return a.key != b.key ? a.key < b.key : a.index < b.index; });
 }
 
+// The smallest and the largest of n > 0 integers.
 template <class T>
-using ItemOf = Item<decltype(sort_key(T()))>;
+std::pair<T, T> bounds_of(const T* p, int64_t n, int64_t stride) {
+  std::mutex mutex;
+  std::pair<T, T> all{p[0], p[0]};
+  parallel_for(0, n, kSortGrain, [&](int64_t begin, int64_t end) {
+    T low = p[begin * stride], high = low;
+    for (int64_t i = begin; i < end; ++i) {
+      low = std::min(low, p[i * stride]);
+      high = std::max(high, p[i * stride]);
+    }
+    const std::lock_guard lock(mutex);
+    all = {std::min(all.first, low), std::max(all.second, high)};
+  });
+  return all;
+}
 
 // Sorts lines one after the other in memory of its own.
 template <class T>
 class LineSorter {
  public:
-  // f(rank, index) for the n elements at p, in ascending or descending order; equal elements keep their order.
+  // f(rank, index) for the n elements at p, in ascending or descending order; equal elements keep their order. Calls of f may run on
+  // several threads.
   template <class F>
   void sort(const T* p, int64_t n, int64_t stride, bool descending, const F& f) {
     if constexpr (std::is_same_v<T, int64_t>) {
       // Half the memory moves when the values lie close together.
-      int64_t low = 0;
-      if (n > 512 && n < int64_t{1} << 31 && is_narrow(p, n, stride, low)) {
-        narrow_.resize(static_cast<std::size_t>(n));
-        for (int64_t i = 0; i < n; ++i) {
-          const auto key = static_cast<uint32_t>(static_cast<uint64_t>(p[i * stride]) - static_cast<uint64_t>(low));
-          narrow_[i] = {descending ? ~key : key, static_cast<int32_t>(i)};
+      if (n > 512 && n < int64_t{1} << 31) {
+        const auto [low, high] = bounds_of(p, n, stride);
+        if (static_cast<uint64_t>(high) - static_cast<uint64_t>(low) <= UINT32_MAX) {
+          load_narrow(p, n, stride, low, descending);
+          return sorted(narrow_, narrow_other_, f);
         }
-        return sorted(narrow_, narrow_other_, f);
       }
     }
     load_items(p, n, stride, descending, items_);
@@ -112,19 +164,22 @@ class LineSorter {
   }
 
  private:
-  static bool is_narrow(const T* p, int64_t n, int64_t stride, int64_t& low) {
-    int64_t high = low = p[0];
-    for (int64_t i = 1; i < n; ++i) {
-      low = std::min<int64_t>(low, p[i * stride]);
-      high = std::max<int64_t>(high, p[i * stride]);
-    }
-    return static_cast<uint64_t>(high) - static_cast<uint64_t>(low) <= UINT32_MAX;
+  void load_narrow(const T* p, int64_t n, int64_t stride, T low, bool descending) {
+    narrow_.resize(static_cast<std::size_t>(n));
+    parallel_for(0, n, kSortGrain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const auto key = static_cast<uint32_t>(static_cast<uint64_t>(p[i * stride]) - static_cast<uint64_t>(low));
+        narrow_[i] = {descending ? ~key : key, static_cast<int32_t>(i)};
+      }
+    });
   }
   template <class I, class F>
   static void sorted(std::vector<I>& items, std::vector<I>& other, const F& f) {
     if (items.empty()) return;
     sort_items(items, other);
-    for (std::size_t i = 0; i < items.size(); ++i) f(static_cast<int64_t>(i), static_cast<int64_t>(items[i].index));
+    parallel_for(0, static_cast<int64_t>(items.size()), kSortGrain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) f(i, static_cast<int64_t>(items[i].index));
+    });
   }
 
   std::vector<ItemOf<T>> items_, other_;

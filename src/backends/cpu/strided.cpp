@@ -10,7 +10,9 @@ namespace cresset::cpu {
 namespace {
 
 constexpr int64_t kMaxElement = 16;
-constexpr int64_t kTile = 32;  // columns of a tile when an operand runs across the result
+constexpr int64_t kBlockBytes = kBlock * kMaxElement;
+constexpr int64_t kWidestBlock = 1024;  // elements, also where more would fit: the blocks of all operands share the first-level cache
+constexpr int64_t kTile = 32;           // columns of a tile when an operand runs across the result
 
 // Executes one part of a traversal: knows for each operand how it reaches the loop, and the current position.
 class Runner {
@@ -29,6 +31,8 @@ class Runner {
     LoadFunction load;
     StoreFunction store;
     char* block;
+    // What the block holds: `rows` rows of n elements from this offset.
+    int64_t offset = 0, n = 0, rows = 0;
   };
   void go_to(int64_t element);
   // Runs the loop on `rows` rows of n elements at the current position.
@@ -37,6 +41,16 @@ class Runner {
     const Operand& operand = t_.operands[k];
     return {operand.data + offsets_[k], operand.strides[0], t_.ndim > 1 ? operand.strides[1] : 0};
   }
+  // Fills operand k's block, unless it holds these elements from the piece before: a repeated row or element.
+  void fill(int k, int64_t n, int64_t rows) {
+    Feed& feed = feeds_[k];
+    const bool shorter = rows == 1 && t_.operands[k].strides[0] == 0 && n <= feed.n;
+    if (feed.offset == offsets_[k] && ((n == feed.n && rows <= feed.rows) || shorter)) return;
+    feed.load(feed.block, rows_of(k), n, rows);
+    feed.offset = offsets_[k], feed.n = n, feed.rows = rows;
+  }
+  // Rows up to this length are taken several at a time.
+  int64_t short_row() const;
   // With several rows even direct operands go through blocks, unless their rows follow one another.
   bool in_place(int k, int64_t n, int64_t rows) const {
     return feeds_[k].direct && (rows == 1 || t_.operands[k].strides[1] == n * t_.operands[k].strides[0]);
@@ -46,15 +60,19 @@ class Runner {
   const PointwiseLoop loop_;
   const void* params_;
   bool buffered_ = false;
+  int64_t block_ = kWidestBlock;  // elements
+  int64_t short_row_ = 0;
   Feed feeds_[kMaxOperands];
   int64_t index_[ops::kMaxPointwiseDims];
   int64_t offsets_[kMaxOperands];
   void* pointers_[kMaxOperands + ops::kMaxPointwiseScalars];
-  alignas(64) char blocks_[kMaxOperands][kBlock * kMaxElement];
+  alignas(64) char blocks_[kMaxOperands][kBlockBytes];
 };
 
 Runner::Runner(const Traversal& traversal, PointwiseLoop loop, const void* params, int64_t elements)
     : t_(traversal), loop_(loop), params_(params) {
+  for (int k = 0; k < t_.num_operands; ++k)
+    block_ = std::min(block_, kBlockBytes / static_cast<int64_t>(element_size(scalar_type(t_.operands[k].compute))));
   for (int k = 0; k < t_.num_operands; ++k) {
     const Operand& operand = t_.operands[k];
     Feed& feed = feeds_[k];
@@ -68,7 +86,7 @@ Runner::Runner(const Traversal& traversal, PointwiseLoop loop, const void* param
     feed.store = k == 0 ? store_function(operand.compute, operand.dtype) : nullptr;
     buffered_ |= !feed.direct;
     if (!feed.constant) continue;
-    const int64_t n = std::min(kBlock, elements);
+    const int64_t n = std::min(block_, elements);
     if (operand.through == ScalarType::Undefined) {
       feed.load(feed.block, {operand.data, 0, 0}, n, 1);
     } else {
@@ -80,6 +98,20 @@ Runner::Runner(const Traversal& traversal, PointwiseLoop loop, const void* param
     }
   }
   for (int i = 0; i < t_.num_constants; ++i) pointers_[t_.num_operands + i] = const_cast<void*>(t_.constants[i]);
+  short_row_ = short_row();
+}
+
+int64_t Runner::short_row() const {
+  if (t_.ndim == 1) return 0;
+  if (buffered_) return block_ / 2;
+  // Where some operand has gaps between its rows, several rows cost a copy, which pays for very short ones only. A row that repeats is
+  // copied once.
+  bool gaps = false;
+  for (int k = 0; k < t_.num_operands; ++k) {
+    const int64_t* const strides = t_.operands[k].strides;
+    gaps |= strides[1] != t_.sizes[0] * strides[0] && (k == 0 || strides[1] != 0);
+  }
+  return gaps ? kBlock / 8 : block_ / 2;
 }
 
 void Runner::go_to(int64_t element) {
@@ -112,7 +144,7 @@ void Runner::piece(int64_t n, int64_t rows) {
       continue;
     }
     pointers_[k] = feeds_[k].block;
-    if (!feeds_[k].constant) feeds_[k].load(feeds_[k].block, rows_of(k), n, rows);
+    if (!feeds_[k].constant) fill(k, n, rows);
   }
   const bool write_direct = in_place(0, n, rows);
   pointers_[0] = write_direct ? t_.operands[0].data + offsets_[0] : feeds_[0].block;
@@ -127,9 +159,9 @@ void Runner::range(int64_t begin, int64_t end) {
   for (int64_t at = begin; at < end;) {
     // A piece: part of one row, or several whole short rows.
     int64_t n = std::min(sizes[0] - index_[0], end - at), rows = 1;
-    if (buffered_ && n > kBlock) n = kBlock;
-    if (t_.ndim > 1 && index_[0] == 0 && sizes[0] <= (buffered_ ? kBlock / 2 : kBlock / 8)) {
-      rows = std::min({kBlock / sizes[0], sizes[1] - index_[1], (end - at) / sizes[0]});
+    if (buffered_ && n > block_) n = block_;
+    if (index_[0] == 0 && sizes[0] <= short_row_) {
+      rows = std::min({block_ / sizes[0], sizes[1] - index_[1], (end - at) / sizes[0]});
       if (rows > 1)
         n = sizes[0];
       else
@@ -159,7 +191,7 @@ void Runner::tiles(int64_t begin, int64_t end) {
   const int64_t columns = t_.sizes[0];
   for (int64_t row = begin; row < end;) {
     go_to(row * columns);
-    const int64_t rows = std::min({kBlock / kTile, t_.sizes[1] - index_[1], end - row});
+    const int64_t rows = std::min({block_ / kTile, t_.sizes[1] - index_[1], end - row});
     for (int64_t c = 0; c < columns; c += kTile) {
       const int64_t n = std::min(kTile, columns - c);
       piece(n, rows);

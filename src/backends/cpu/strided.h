@@ -12,7 +12,7 @@
 namespace cresset::cpu {
 
 inline constexpr int kMaxOperands = ops::kMaxPointwiseInputs + 1;
-inline constexpr int64_t kBlock = 512;            // elements converted at a time
+inline constexpr int64_t kBlock = 512;            // elements converted at a time, at least; threads start at multiples of it
 inline constexpr int64_t kParallelGrain = 32768;  // elements a thread must have to be worth waking
 
 // One operand of a traversal. Strides are in bytes, one for each dimension of the traversal, innermost first.

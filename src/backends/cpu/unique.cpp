@@ -76,12 +76,65 @@ std::vector<int64_t> sorted_positions(const T* p, int64_t n) {
   return order;
 }
 
+// How often each of the values low, low + 1, … occurs among n integers, `values` of them.
+template <class T>
+std::vector<int64_t> count_values(const T* p, int64_t n, T low, int64_t values) {
+  // Few values are counted by each thread for itself.
+  const int64_t parts = values <= kSortGrain ? std::clamp<int64_t>(n / kSortGrain, 1, get_num_threads()) : 1,
+                size = (n + parts - 1) / parts;
+  std::vector<int64_t> counts(static_cast<std::size_t>(parts * values), 0);
+  parallel_for(0, parts, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t k = begin; k < end; ++k)
+      for (int64_t i = k * size; i < std::min(n, (k + 1) * size); ++i)
+        ++counts[k * values + (static_cast<uint64_t>(p[i]) - static_cast<uint64_t>(low))];
+  });
+  for (int64_t k = 1; k < parts; ++k)
+    for (int64_t v = 0; v < values; ++v) counts[v] += counts[k * values + v];
+  counts.resize(static_cast<std::size_t>(values));
+  return counts;
+}
+
+// Unique values of integers that lie close together need no sorting, only a counter for each value between them.
+template <class T>
+std::tuple<Tensor, Tensor, Tensor> unique_by_counting(const Tensor& flat, T low, int64_t values, bool inverse, IntArrayRef sizes,
+                                                      bool counts) {
+  const T* const p = flat.const_data_ptr<T>();
+  std::vector<int64_t> counted = count_values(p, flat.numel(), low, values);
+  const auto found = static_cast<int64_t>(values - std::count(counted.begin(), counted.end(), 0));
+  const Tensor unique = detail::empty_cpu({found}, flat.scalar_type()),
+               number = counts ? detail::empty_cpu({found}, kLong) : empty_indices();
+  T* const to = unique.mutable_data_ptr<T>();
+  int64_t* const to_number = counts ? number.mutable_data_ptr<int64_t>() : nullptr;
+  int64_t rank = 0;
+  for (int64_t v = 0; v < values; ++v) {
+    if (counted[v] == 0) continue;
+    to[rank] = static_cast<T>(static_cast<uint64_t>(low) + static_cast<uint64_t>(v));
+    if (counts) to_number[rank] = counted[v];
+    counted[v] = rank++;  // where the inverse looks for it
+  }
+  if (!inverse) return {unique, empty_indices(), number};
+  const Tensor ranks = detail::empty_cpu(sizes, kLong);
+  int64_t* const to_rank = ranks.mutable_data_ptr<int64_t>();
+  parallel_for(0, flat.numel(), kSortGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) to_rank[i] = counted[static_cast<uint64_t>(p[i]) - static_cast<uint64_t>(low)];
+  });
+  return {unique, ranks, number};
+}
+
 std::tuple<Tensor, Tensor, Tensor> unique_elements(const Tensor& self, bool inverse, bool counts, bool sort) {
   const Tensor flat = self.contiguous();
   const int64_t n = flat.numel();
   return CRESSET_DISPATCH(self.scalar_type(), "unique", CRESSET_REAL_AND_BOOL_TYPES, [&] {
     using C = opmath_type<scalar_t>;
     const scalar_t* const p = n ? flat.const_data_ptr<scalar_t>() : nullptr;
+    if constexpr (std::is_integral_v<scalar_t>) {
+      if (sort && n > 0) {
+        const auto [low, high] = bounds_of(p, n, 1);
+        const uint64_t span = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
+        if (span < static_cast<uint64_t>(n))
+          return unique_by_counting(flat, low, static_cast<int64_t>(span) + 1, inverse, self.sizes(), counts);
+      }
+    }
     std::vector<int64_t> order = sort ? sorted_positions(p, n) : positions(n);
     const Groups g = group(order, inverse, [&](int64_t a, int64_t b) { return static_cast<C>(p[a]) == static_cast<C>(p[b]); });
     Tensor values = detail::empty_cpu({static_cast<int64_t>(g.first.size())}, self.scalar_type());

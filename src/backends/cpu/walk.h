@@ -68,6 +68,28 @@ class Walk {
   void run(const F& f) const {
     run(0, rows_, f);
   }
+  // f(offsets, n) for elements [begin, end) in order: pieces of rows, at most `piece` elements each.
+  template <class F>
+  void run_pieces(int64_t begin, int64_t end, int64_t piece, const F& f) const {
+    if (begin >= end) return;
+    const int64_t size = row_size();
+    int64_t first = begin % size, left = end - begin;
+    run(begin / size, (end + size - 1) / size, [&](const Offsets& row) {
+      const int64_t last = std::min(size, first + left);
+      left -= last - first;
+      for (int64_t i = first; i < last; i += piece) {
+        Offsets at = row;
+        for (int k = 0; k < N; ++k) at[k] += i * stride(k);
+        f(at, std::min(piece, last - i));
+      }
+      first = 0;
+    });
+  }
+  // Elements split among threads, at least `grain` for each, in pieces of rows.
+  template <class F>
+  void parallel_pieces(int64_t grain, int64_t piece, const F& f) const {
+    parallel_for(0, numel(), grain, [&](int64_t begin, int64_t end) { run_pieces(begin, end, piece, f); });
+  }
   // Rows split among threads, about `work` elements at least for each.
   template <class F>
   void parallel(int64_t work, const F& f) const {
@@ -139,8 +161,8 @@ inline void copy_row(U* to, int64_t to_stride, const U* from, int64_t from_strid
 template <class U>
 void copy_strided(U* to, IntArrayRef to_strides, const U* from, IntArrayRef from_strides, IntArrayRef sizes) {
   const Walk<2> walk(sizes, {to_strides, from_strides}, true);
-  walk.parallel(kCopyGrain, [&](const std::array<int64_t, 2>& at) {
-    copy_row(to + at[0], walk.stride(0), from + at[1], walk.stride(1), walk.row_size());
+  walk.parallel_pieces(kCopyGrain, walk.row_size(), [&](const std::array<int64_t, 2>& at, int64_t n) {
+    copy_row(to + at[0], walk.stride(0), from + at[1], walk.stride(1), n);
   });
 }
 

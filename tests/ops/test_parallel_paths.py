@@ -1,0 +1,228 @@
+"""Operands beyond the sizes from which kernels use several threads: NumPy's results, the same bits for every number of threads,
+and errors of any thread reach the caller."""
+
+import numpy as np
+import pytest
+
+import cresset
+
+rng = np.random.default_rng(11)
+DTYPES = ["float32", "float64", "float16", "int64", "int32", "int16", "int8", "uint8", "bool", "complex64"]
+ORDERED = [d for d in DTYPES if d != "complex64"]
+SIDE = 300  # SIDE * SIDE is more than any grain of the kernels below
+
+
+@pytest.fixture(autouse=True)
+def restore_threads():
+    before = cresset.get_num_threads()
+    yield
+    cresset.set_num_threads(before)
+
+
+def array(shape, dtype, high=100):
+    if dtype == "bool":
+        return rng.random(shape) < 0.5
+    values = rng.integers(0, high, shape)
+    return (values + 1j * rng.integers(0, high, shape)).astype(dtype) if dtype == "complex64" else values.astype(dtype)
+
+
+def on_threads(f):
+    """What f gives with one thread; with two and three it must be the same."""
+    cresset.set_num_threads(1)
+    want = f()
+    for threads in (2, 3):
+        cresset.set_num_threads(threads)
+        for a, b in zip(want, f(), strict=True):
+            assert a.numpy().tobytes() == b.numpy().tobytes()
+    return [t.numpy() for t in want]
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_gather(dtype, dim):
+    a, index = array((SIDE, SIDE), dtype), rng.integers(0, SIDE, (SIDE, SIDE))
+    t, i = cresset.from_numpy(a), cresset.from_numpy(index)
+    (got,) = on_threads(lambda: [t.gather(dim, i)])
+    np.testing.assert_array_equal(got, np.take_along_axis(a, index, dim))
+    (got,) = on_threads(lambda: [t.t().gather(dim, i.t())])
+    np.testing.assert_array_equal(got, np.take_along_axis(a.T, index.T, dim))
+
+
+def test_gather_along_a_long_line():
+    a, index = array(70_001, "float32"), rng.integers(0, 70_001, 90_001)
+    (got,) = on_threads(lambda: [cresset.from_numpy(a).gather(0, cresset.from_numpy(index))])
+    np.testing.assert_array_equal(got, a[index])
+    (got,) = on_threads(lambda: [cresset.from_numpy(a).gather(0, cresset.from_numpy(index)[::2])])
+    np.testing.assert_array_equal(got, a[index[::2]])
+
+
+def added(a, index, source, dim):
+    """a with source added at the positions of index along dim, in double precision."""
+    out = a.astype(np.complex128 if a.dtype.kind == "c" else np.float64)
+    other = (
+        np.arange(index.size).reshape(index.shape) // index.shape[1]
+        if dim == 1
+        else np.arange(index.size).reshape(index.shape) % index.shape[1]
+    )
+    np.add.at(out, (other, index) if dim == 1 else (index, other), source)
+    return out
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+@pytest.mark.parametrize("dtype", [d for d in DTYPES if d not in ("bool", "int8", "uint8", "float16")])
+def test_scatter_add(dtype, dim):
+    a, source, index = (
+        array((SIDE, SIDE), dtype, 50),
+        array((SIDE, SIDE), dtype, 50),
+        rng.integers(0, SIDE, (SIDE, SIDE)),
+    )
+    t, s, i = (cresset.from_numpy(x) for x in (a, source, index))
+    (got,) = on_threads(lambda: [t.scatter_add(dim, i, s)])
+    np.testing.assert_array_equal(got, added(a, index, source, dim).astype(dtype))
+    (got,) = on_threads(lambda: [t.clone().scatter_add_(dim, i, s)])
+    np.testing.assert_array_equal(got, added(a, index, source, dim).astype(dtype))
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+def test_the_last_of_repeated_indices_is_written(dim):
+    a, index = array((SIDE, SIDE), "float32"), rng.integers(0, 3, (SIDE, SIDE))
+    source = rng.standard_normal((SIDE, SIDE)).astype(np.float32)
+    t, s, i = (cresset.from_numpy(x) for x in (a, source, index))
+    (got,) = on_threads(lambda: [t.scatter(dim, i, s)])
+    want = a.copy()
+    for k in range(SIDE):
+        row, at, values = (want[k], index[k], source[k]) if dim == 1 else (want[:, k], index[:, k], source[:, k])
+        for position, value in zip(at, values, strict=True):
+            row[position] = value
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("reduce", ["sum", "prod", "mean", "amax", "amin"])
+def test_scatter_reductions_do_not_depend_on_threads(reduce):
+    t, s = (cresset.from_numpy(rng.standard_normal((SIDE, SIDE)).astype(np.float32)) for _ in range(2))
+    i = cresset.from_numpy(rng.integers(0, SIDE, (SIDE, SIDE)))
+    for dim in (0, 1):
+        on_threads(
+            lambda dim=dim: [
+                t.scatter_reduce(dim, i, s, reduce),
+                t.scatter_reduce(dim, i, s, reduce, include_self=False),
+            ]
+        )
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("bad", [-1, SIDE])
+def test_an_index_outside_reaches_the_caller(threads, bad):
+    cresset.set_num_threads(threads)
+    t = cresset.zeros(SIDE, SIDE)
+    index = cresset.zeros(SIDE, SIDE, dtype=cresset.int64)
+    index[SIDE - 1, 7] = bad
+    words = f"index {bad} is out of bounds for dimension 1 with size {SIDE}"
+    for call in (
+        lambda: t.gather(1, index),
+        lambda: t.scatter_add(1, index, t),
+        lambda: t.scatter_add_(1, index, t + 1),
+    ):
+        with pytest.raises(RuntimeError, match=words):
+            call()
+    assert not t.any()  # nothing is written before every index was looked at
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("dtype", ORDERED)
+def test_sort_of_a_long_line(dtype, descending):
+    a = array(100_003, dtype, 30_000)
+    t = cresset.from_numpy(a)
+    values, indices = on_threads(lambda: cresset.sort(t, stable=True, descending=descending))
+    order = (
+        np.argsort(~a if dtype == "bool" else -a.astype(np.float64) if descending else a, kind="stable")
+        if descending
+        else np.argsort(a, kind="stable")
+    )
+    np.testing.assert_array_equal(indices, order)
+    np.testing.assert_array_equal(values, a[order])
+    values, _ = on_threads(lambda: cresset.sort(t[::2], stable=True, descending=descending))
+    np.testing.assert_array_equal(values, np.sort(a[::2])[:: -1 if descending else 1])
+
+
+def test_sort_of_numbers_of_every_size():
+    a = np.concatenate(
+        [
+            rng.standard_normal(40_000) * 10.0 ** rng.integers(-300, 300, 40_000),
+            [np.inf, -np.inf, 0.0, -0.0, np.nan] * 5_000,
+        ]
+    )
+    values, indices = on_threads(lambda: cresset.sort(cresset.from_numpy(a), stable=True))
+    order = np.argsort(a, kind="stable")
+    np.testing.assert_array_equal(indices, order)
+    np.testing.assert_array_equal(values, a[order])
+    wide = rng.integers(-(2**63), 2**63 - 1, 70_000)
+    values, indices = on_threads(lambda: cresset.sort(cresset.from_numpy(wide), stable=True))
+    np.testing.assert_array_equal(indices, np.argsort(wide, kind="stable"))
+    np.testing.assert_array_equal(values, np.sort(wide))
+
+
+def test_sort_of_equal_elements_keeps_them():
+    values, indices = on_threads(lambda: cresset.sort(cresset.full((70_000,), 7), stable=True))
+    assert (values == 7).all()
+    np.testing.assert_array_equal(indices, np.arange(70_000))
+
+
+@pytest.mark.parametrize("high", [2, 1000, 10**6])
+@pytest.mark.parametrize("dtype", ["int64", "int32", "int16", "uint8", "bool", "float32"])
+def test_unique(dtype, high):
+    a = array((400, 250), dtype, high)
+    if dtype in ("int64", "int32"):
+        a -= high // 2
+    t = cresset.from_numpy(a)
+    got = on_threads(lambda: cresset.unique(t, return_inverse=True, return_counts=True))
+    values, inverse, counts = np.unique(a, return_inverse=True, return_counts=True)
+    for mine, want in zip(got, (values, inverse.reshape(a.shape), counts), strict=True):
+        np.testing.assert_array_equal(mine, want)
+    (got,) = on_threads(lambda: [cresset.unique(t)])
+    np.testing.assert_array_equal(got, values)
+
+
+def test_unique_at_the_ends_of_a_type():
+    ends = np.array([-(2**63), 2**63 - 1, 0, 2**63 - 1])
+    np.testing.assert_array_equal(cresset.unique(cresset.from_numpy(ends)).numpy(), np.unique(ends))
+    near = np.array([-(2**63), -(2**63) + 1, -(2**63) + 1], np.int64)
+    np.testing.assert_array_equal(cresset.unique(cresset.from_numpy(near)).numpy(), np.unique(near))
+    assert cresset.unique(cresset.zeros(0, dtype=cresset.int64)).shape == (0,)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "uint8", "complex64"])
+def test_cat(dtype):
+    parts = [array((7, n, 5), dtype) for n in (9000, 1, 0, 17, 6001)]
+    (got,) = on_threads(lambda: [cresset.cat([cresset.from_numpy(p) for p in parts], 1)])
+    np.testing.assert_array_equal(got, np.concatenate(parts, 1))
+    flat = [p.reshape(-1) for p in parts]
+    (got,) = on_threads(lambda: [cresset.cat([cresset.from_numpy(p) for p in flat])])
+    np.testing.assert_array_equal(got, np.concatenate(flat))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "float16", "int8", "complex64"])
+@pytest.mark.parametrize("columns", [1, 3, 31, 65, 256, 316, 511, 512, 700, 1025, 3162])
+def test_rows_and_columns_that_repeat(columns, dtype):
+    rows = 5 + 80_000 // columns
+    a, row, column = array((rows, columns), dtype, 50), array((columns,), dtype, 50), array((rows, 1), dtype, 50)
+    x, r, c = (cresset.from_numpy(v) for v in (a, row, column))
+    for f in (lambda a, b: a + b, lambda a, b: b * a, lambda a, b: a == b):
+        (got,) = on_threads(lambda f=f: [f(x, r)])
+        np.testing.assert_array_equal(got, f(a, row))
+        (got,) = on_threads(lambda f=f: [f(x, c)])
+        np.testing.assert_array_equal(got, f(a, column))
+    (got,) = on_threads(lambda: [c + r])
+    np.testing.assert_array_equal(got, column + row)
+    (got,) = on_threads(lambda: [x[:, : columns // 2 + 1] + c])
+    np.testing.assert_array_equal(got, a[:, : columns // 2 + 1] + column)
+    (got,) = on_threads(lambda: [x.clone().add_(c)])
+    np.testing.assert_array_equal(got, a + column)
+
+
+def test_flips_and_rolls_of_a_long_line():
+    a = array(200_001, "float32")
+    (got,) = on_threads(lambda: [cresset.from_numpy(a).flip(0)])
+    np.testing.assert_array_equal(got, a[::-1])
+    (got,) = on_threads(lambda: [cresset.from_numpy(a).roll(77_777, 0)])
+    np.testing.assert_array_equal(got, np.roll(a, 77_777))
