@@ -12,5 +12,9 @@ namespace cresset::autograd::transforms {
 CRESSET_API void enter_function(const std::vector<Tensor>& inputs);
 /// It has ended. What it made belongs to the function around it.
 CRESSET_API void leave_function();
+/// Does this thread run the function of any transform, vmap included?
+CRESSET_API bool inside_function();
+/// What requires_grad_() says there.
+[[noreturn]] CRESSET_API void refuse_requires_grad();
 
 }  // namespace cresset::autograd::transforms

@@ -6,6 +6,7 @@
 #include <cresset/ops/functions_copy.h>
 #include <cresset/ops/functions_view.h>
 
+#include "autograd/captured_tensors.h"
 #include "autograd/nodes.h"
 
 namespace cresset::autograd {
@@ -334,11 +335,7 @@ const Tensor& Tensor::requires_grad_(bool v) const {
       v || is_leaf() || !requires_grad(),
       "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a subgraph that doesn't "
       "require differentiation use var_no_grad = var.detach().");
-  CRESSET_CHECK(
-      !v || !key_set().has(DispatchKey::FuncTorchBatched),
-      "You are attempting to call Tensor.requires_grad_() (or perhaps using torch.autograd.functional.* APIs) inside of a function "
-      "being transformed by a functorch transform. This is unsupported, please attempt to use the functorch transforms (e.g. grad, "
-      "vjp, jacrev, jacfwd, hessian) or call requires_grad_() outside of a function being transformed instead.");
+  if (v && key_set().has(DispatchKey::FuncTorchBatched)) autograd::transforms::refuse_requires_grad();
   if (v == requires_grad()) return *this;
   CRESSET_CHECK(!v || isDifferentiableType(scalar_type()), "only Tensors of floating point dtype can require gradients");
   CRESSET_CHECK(!v || !is_inference() || InferenceMode::is_enabled(),

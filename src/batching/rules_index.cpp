@@ -6,6 +6,7 @@
 #include <cresset/ops/functions_creation.h>
 #include <cresset/ops/functions_embedding.h>
 #include <cresset/ops/functions_index.h>
+#include <cresset/ops/functions_sort.h>
 #include <cresset/ops/functions_view.h>
 
 #include <algorithm>
@@ -288,6 +289,31 @@ Tensor embedding_dense_backward_rule(const Tensor& grad_output, const Tensor& in
   return b.wrap(split_dim(all, 0, b.size()));
 }
 
+// --- places in sorted sequences ------------------------------------------------------------------------------------------------
+
+Tensor searchsorted_rule(const Tensor& sequence, const Tensor& values, bool out_int32, bool right, std::optional<std::string_view> side,
+                         const std::optional<Tensor>& sorter) {
+  const Batch b(sequence, values, sorter);
+  CRESSET_CHECK(
+      sequence.dim() == 1 || sequence.dim() == values.dim(),
+      "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and input value "
+      "tensor must match, but we got boundaries tensor ",
+      sequence.sizes(), " and input value tensor ", values.sizes());
+  // One vector for all examples searches whatever is given; otherwise every example has a sequence of its own, and its values in one row.
+  if (sequence.dim() == 1 && !b.has(sequence) && !b.has(sorter))
+    return b.wrap(cresset::searchsorted(sequence, b.front(values), out_int32, right, side, sorter));
+  const Tensor full = b.full(values);
+  const Tensor rows = sequence.dim() == 1 ? cresset::reshape(full, {b.size(), values.numel()}) : full;
+  const std::optional<Tensor> order = sorter ? std::optional<Tensor>(b.full(*sorter)) : std::nullopt;
+  const Tensor places = cresset::searchsorted(b.full(sequence), rows, out_int32, right, side, order);
+  return b.wrap(sequence.dim() == 1 ? cresset::view(places, full.sizes()) : places);
+}
+
+Tensor bucketize_rule(const Tensor& values, const Tensor& boundaries, bool out_int32, bool right) {
+  CRESSET_CHECK(boundaries.dim() == 1, "boundaries tensor must be 1 dimension, but got dim(", boundaries.dim(), ")");
+  return searchsorted_rule(boundaries, values, out_int32, right, std::nullopt, std::nullopt);
+}
+
 }  // namespace
 
 CRESSET_LIBRARY_IMPL(aten, FuncTorchBatched, m) {
@@ -311,6 +337,8 @@ CRESSET_LIBRARY_IMPL(aten, FuncTorchBatched, m) {
   m.impl("one_hot", CRESSET_FN(one_hot_rule));
   m.impl("embedding", CRESSET_FN(embedding_rule));
   m.impl("embedding_dense_backward", CRESSET_FN(embedding_dense_backward_rule));
+  m.impl("searchsorted.Tensor", CRESSET_FN(searchsorted_rule));
+  m.impl("bucketize.Tensor", CRESSET_FN(bucketize_rule));
 }
 
 }  // namespace cresset::batching

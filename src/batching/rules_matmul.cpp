@@ -98,6 +98,18 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> solve_ex_rule(const Tensor& a, const 
   return {b.wrap(is_vector(a, right) ? cresset::squeeze(x, -1) : x), b.wrap(lu), b.wrap(pivots), b.wrap(info)};
 }
 
+std::tuple<Tensor, Tensor, Tensor, Tensor> lstsq_rule(const Tensor& a, const Tensor& right, std::optional<double> rcond,
+                                                      std::optional<std::string_view> driver) {
+  const Batch b(a, right);
+  const bool vector = right.dim() == a.dim() - 1 && right.sizes() == a.sizes().slice(0, static_cast<std::size_t>(a.dim() - 1));
+  const int64_t rank = std::max(a.dim(), right.dim());
+  const auto [solution, residuals, matrix_rank, singular] =
+      cresset::linalg_lstsq(b.aligned(a, rank), vector ? b.full(right) : b.aligned(right, rank), rcond, driver);
+  // What the driver does not compute is an empty vector, for every example.
+  const auto wrapped = [&](const Tensor& t) { return b.wrap(t.dim() == 1 && t.numel() == 0 ? cresset::expand(t, {b.size(), 0}) : t); };
+  return {b.wrap(solution), wrapped(residuals), wrapped(matrix_rank), wrapped(singular)};
+}
+
 Tensor lu_solve_rule(const Tensor& lu, const Tensor& pivots, const Tensor& right, bool left, bool adjoint) {
   const Batch b(lu, pivots, right);
   const int64_t rank = std::max(lu.dim(), right.dim());
@@ -115,6 +127,7 @@ CRESSET_LIBRARY_IMPL(aten, FuncTorchBatched, m) {
   m.impl("addmv", CRESSET_FN(addmv_rule));
   m.impl("baddbmm", CRESSET_FN(baddbmm_rule));
   m.impl("linalg_solve", CRESSET_FN(solve_rule));
+  m.impl("linalg_lstsq", CRESSET_FN(lstsq_rule));
   m.impl("linalg_lu_solve", CRESSET_FN(lu_solve_rule));
   m.impl("_linalg_solve_ex", CRESSET_FN(solve_ex_rule));
 }

@@ -87,6 +87,52 @@ Tensor as_strided_rule(const Tensor& self, IntArrayRef size, IntArrayRef stride,
   return b.wrap(cresset::as_strided(front, with_front(b.size(), size), with_front(front.stride(0), stride), offset));
 }
 
+// --- in-place changes of what a tensor looks like -------------------------------------------------------------------------------
+
+/// The wrapper gets another value; the tensor that was given to vmap stays as it is.
+Tensor& become(const char* op, Tensor& self, const Tensor& changed) {
+  CRESSET_CHECK(is_batched(self), op, ": under vmap the tensor itself must be batched.");
+  const BatchedTensorImpl* other = batched_impl(changed);
+  batched_impl(self)->set_value(other->value(), other->batch_dim());
+  return self;
+}
+
+Tensor& transposed_itself(Tensor& self) {
+  CRESSET_CHECK(self.dim() <= 2, "t_() expects a tensor with <= 2 dimensions, but self is ", self.dim(), "D");
+  return become("t_", self, t_rule(self));
+}
+Tensor& squeezed_itself(Tensor& self) { return become("squeeze_", self, squeeze_rule(self)); }
+Tensor& strided_itself(Tensor& self, IntArrayRef size, IntArrayRef stride, std::optional<int64_t> storage_offset) {
+  return become("as_strided_", self, as_strided_rule(self, size, stride, storage_offset));
+}
+
+/// Each example keeps its first elements. New memory: other tensors may look at the old one.
+Tensor& resize_rule(Tensor& self, IntArrayRef size, std::optional<MemoryFormat> memory_format) {
+  const Batch b(self);
+  CRESSET_CHECK(!memory_format || *memory_format == MemoryFormat::Contiguous, "resize_: under vmap Contiguous was required; got ",
+                *memory_format, ".");
+  if (self.sizes() == size) return self;
+  const Tensor old = cresset::reshape(b.front(self), {b.size(), self.numel()});
+  const Tensor grown = cresset::new_empty(old, with_front(b.size(), size));
+  const int64_t count = grown.numel() / std::max<int64_t>(b.size(), 1), kept = std::min(self.numel(), count);
+  Tensor target = cresset::narrow(cresset::view(grown, {b.size(), count}), 1, 0, kept);
+  cresset::copy_(target, cresset::narrow(old, 1, 0, kept));
+  return become("resize_", self, b.wrap(grown));
+}
+Tensor& resize_as_rule(Tensor& self, const Tensor& the_template, std::optional<MemoryFormat> memory_format) {
+  return cresset::resize_(self, the_template.sizes(), memory_format);
+}
+
+Tensor& set_rule(Tensor& self, const Tensor& source) {
+  const Batch b(self, source);
+  if (!b.has(self)) raise_inplace("set_");
+  return become("set_", self, b.wrap(b.full(source)));
+}
+Tensor& set_to_nothing(Tensor& self) {
+  const Batch b(self);
+  return become("set_", self, b.wrap(cresset::new_empty(b.front(self), {b.size(), 0})));
+}
+
 // --- new tensors --------------------------------------------------------------------------------------------------------------
 
 using OptType = std::optional<ScalarType>;
@@ -197,6 +243,13 @@ CRESSET_LIBRARY_IMPL(aten, FuncTorchBatched, m) {
   m.impl("squeeze", CRESSET_FN(squeeze_rule));
   m.impl("t", CRESSET_FN(t_rule));
   m.impl("as_strided", CRESSET_FN(as_strided_rule));
+  m.impl("t_", CRESSET_FN(transposed_itself));
+  m.impl("squeeze_", CRESSET_FN(squeezed_itself));
+  m.impl("as_strided_", CRESSET_FN(strided_itself));
+  m.impl("resize_", CRESSET_FN(resize_rule));
+  m.impl("resize_as_", CRESSET_FN(resize_as_rule));
+  m.impl("set_.source_Tensor", CRESSET_FN(set_rule));
+  m.impl("set_", CRESSET_FN(set_to_nothing));
   m.impl("new_empty", CRESSET_FN(new_empty_rule));
   m.impl("new_zeros", CRESSET_FN(new_zeros_rule));
   m.impl("new_ones", CRESSET_FN(new_ones_rule));

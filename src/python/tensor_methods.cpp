@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "autograd/captured_tensors.h"
 #include "python/autograd.h"
 #include "python/dispatch_mode.h"
 #include "python/override.h"
@@ -302,6 +303,7 @@ PyObject* py_requires_grad_(PyObject* self, PyObject* const* args, Py_ssize_t n,
   PyObject* value = one_argument("requires_grad_", "requires_grad", args, n, kwnames);
   CRESSET_CHECK_TYPE(!value || PyBool_Check(value), "requires_grad_(): argument 'requires_grad'", n ? " (position 1)" : "",
                      " must be bool, not ", type_name(Py_TYPE(value)));
+  if (CRESSET_UNLIKELY(autograd::transforms::inside_function())) autograd::transforms::refuse_requires_grad();
   const bool wanted = !value || value == Py_True;
   const Tensor& t = unwrap(self);
   if (!t.is_leaf())

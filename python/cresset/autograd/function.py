@@ -129,7 +129,10 @@ def once_differentiable(fn):
             return outputs
         single = not isinstance(outputs, tuple)
         outputs = (outputs,) if single else outputs
-        fakes = [o.detach().requires_grad_() if o is not None and (o.is_floating_point() or o.is_complex()) else None for o in outputs]
+        fakes = [o.detach() if o is not None and (o.is_floating_point() or o.is_complex()) else None for o in outputs]
+        for fake in fakes:
+            if fake is not None:
+                fake.requires_grad = True  # requires_grad_() is refused inside of function transforms
         failing = _C._delayed_error(
             "trying to differentiate twice a function that was marked with @once_differentiable", fakes
         )

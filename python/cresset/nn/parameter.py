@@ -41,7 +41,8 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         if type(data) is Tensor or type(data) is Parameter:
             return Tensor._make_subclass(cls, data, requires_grad)
         # A subclass keeps its own type; it is marked instead of wrapped.
-        param = data.detach().requires_grad_(requires_grad)
+        param = data.detach()
+        param.requires_grad = requires_grad  # requires_grad_() is refused inside of function transforms
         if type(param) is not type(data):
             raise RuntimeError(
                 f"Creating a Parameter from an instance of type {type(data).__name__} requires that detach() returns the "

@@ -167,6 +167,18 @@ TEST(Engine, DeviceNodesRunOnTheirThread) {
   expect_values(x.grad(), {84});
 }
 
+TEST(Engine, PassesOfSeveralThreadsShareADevice) {
+  const Tensor x = leaf({1});
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&] {
+      std::thread::id where;
+      for (int k = 0; k < 20; ++k) Engine::get_default_engine().execute({Edge(device_graph(x, &where, false), 0)}, {vec({1})}, {});
+    });
+  for (auto& t : threads) t.join();
+  expect_values(x.grad(), {80 * 42});
+}
+
 TEST(Engine, DeviceThreadsCanBeForbidden) {
   const Tensor x = leaf({1});
   std::thread::id where;

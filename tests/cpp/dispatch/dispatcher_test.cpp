@@ -371,6 +371,27 @@ TEST(Call, WhileOthersRegister) {
   Dispatcher::singleton().checkInvariants();
 }
 
+/// Operators are built from their tables when somebody asks for them first; here everybody asks for all, in different order.
+TEST(Lookup, FirstLookupsFromSeveralThreads) {
+  const std::vector<OperatorName> names = Dispatcher::singleton().getAllOpNames();
+  std::vector<std::vector<impl::OperatorEntry*>> found(4);
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < found.size(); ++t)
+    threads.emplace_back([&, t] {
+      found[t].resize(names.size());
+      for (std::size_t k = 0; k < names.size(); ++k) {
+        const std::size_t i = (k + t * names.size() / found.size()) % names.size();
+        const auto op = Dispatcher::singleton().findSchema(names[i]);
+        if (!op) continue;
+        found[t][i] = op->entry();
+        (void)op->hasComputedKernelForDispatchKey(K::CPU);
+        (void)op->schema().arguments().size();
+      }
+    });
+  for (auto& t : threads) t.join();
+  for (std::size_t t = 1; t < found.size(); ++t) EXPECT_EQ(found[t], found[0]);
+}
+
 TEST(Explain, NamesTheArgumentAndTheKernel) {
   Library def = make(Library::DEF, "explain1");
   def.def("f(Tensor x, Tensor y) -> int");

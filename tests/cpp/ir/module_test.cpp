@@ -2,6 +2,9 @@
 #include <cresset/ir/module.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+
 #include <cresset/cresset.h>
 
 using namespace cresset;
@@ -30,6 +33,31 @@ TEST(Module, MethodsFromSourceText) {
   EXPECT_TRUE(m.forward({IValue(ones({2}))}).toTensor().equal(tensor({2.5, 3.5})));
   EXPECT_EQ(m.attr("calls").toTensor().item().toLong(), 1);
   EXPECT_TRUE(m.get_method("helper")({IValue(ones({2}))}, {{"times", IValue(2)}}).toTensor().equal(tensor({4.0, 6.0})));
+}
+
+TEST(Module, ForkedCallsFromSeveralThreads) {
+  const Module m("__torch__.Forks");
+  m.register_parameter("weight", tensor({2.0, 3.0}));
+  m.define(R"(
+    def power(self, x, n: int):
+        for i in range(n):
+            x = x * self.weight
+        return x
+
+    def forward(self, x):
+        first = torch.jit.fork(self.power, x, 3)
+        second = torch.jit.fork(self.power, x, 2)
+        return torch.jit.wait(first) + torch.jit.wait(second) + self.power(x, 1)
+  )");
+  const Tensor x = ones({2}), expected = tensor({14.0, 39.0});
+  std::atomic<bool> right{true};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&] {
+      for (int k = 0; k < 20; ++k) right = right && m.forward({IValue(x)}).toTensor().equal(expected);
+    });
+  for (auto& t : threads) t.join();
+  EXPECT_TRUE(right);
 }
 
 TEST(Module, FailedDefinitionsLeaveTheClassAsItWas) {

@@ -54,7 +54,9 @@ def test_what_an_example_looks_like(x):
 
 @pytest.mark.parametrize("chunk_size", [1, 2, 3, 7])
 def test_chunks(chunk_size, x):
-    assert cresset.equal(vmap(lambda a, b: a * b, in_dims=(0, None), out_dims=1, chunk_size=chunk_size)(x, x[0]), (x * x[0]).T)
+    assert cresset.equal(
+        vmap(lambda a, b: a * b, in_dims=(0, None), out_dims=1, chunk_size=chunk_size)(x, x[0]), (x * x[0]).T
+    )
 
 
 def test_promotion_is_that_of_one_example():
@@ -92,12 +94,56 @@ def test_randomness(x):
     assert drawn.shape == (3, 2) and bool((drawn < 4).all())
 
 
+IN_PLACE = {
+    "t_": lambda a: a.t_(),
+    "squeeze_": lambda a: a.unsqueeze_(0).squeeze_(),
+    "as_strided_": lambda a: a.as_strided_((2,), (1,), a.storage_offset()),
+    "resize_, smaller": lambda a: a.resize_(2, 1),
+    "resize_, larger": lambda a: a.resize_(2, 4).view(-1)[:6],
+    "resize_as_": lambda a: a.resize_as_(cresset.empty(3)),
+    "set_": lambda a: a.set_(cresset.full((2,), 7.0) + a[0, 0]),
+}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("change", IN_PLACE)
+def test_in_place_changes_of_shape(change):
+    x = cresset.arange(18.0).reshape(3, 2, 3)
+    alone = cresset.stack([IN_PLACE[change](row.clone()) for row in x])
+
+    def changed(a):
+        own = a.clone()
+        result = IN_PLACE[change](own)
+        assert change.startswith("resize_, larger") or own.shape == result.shape == alone.shape[1:]
+        return result
+
+    assert vmap(changed)(x).tolist() == alone.tolist()
+    assert x.flatten().tolist() == list(range(18))
+
+
+@pytest.mark.filterwarnings("error")
+def test_sorted_sequences_of_each_example():
+    sequences, values = cresset.arange(12.0).reshape(3, 4), cresset.tensor([[[0.5, 9.0]], [[4.0, 6.5]], [[8.0, 11.5]]])
+    for f, dims in (
+        (cresset.searchsorted, (0, 0)),
+        (cresset.searchsorted, (0, None)),
+        (cresset.searchsorted, (None, 0)),
+        (lambda s, v: cresset.bucketize(v, s, right=True), (0, 0)),
+    ):
+        given = [t if d == 0 else t[1] for t, d in zip((sequences, values), dims)]
+        examples = [[t[k] if d == 0 else t for t, d in zip(given, dims)] for k in range(3)]
+        assert vmap(f, in_dims=dims)(*given).tolist() == [f(*e).tolist() for e in examples]
+
+
 def test_an_operator_without_a_rule_warns_once_and_loops(x):
     @cresset.library.custom_op("functest::double", mutates_args=())
     def double(t: cresset.Tensor) -> cresset.Tensor:
         return t * 2
 
-    with pytest.warns(UserWarning, match="There is a performance drop because we have not yet implemented the batching rule for functest::double"):
+    with pytest.warns(
+        UserWarning,
+        match="There is a performance drop because we have not yet implemented the batching rule for functest::double",
+    ):
         assert cresset.equal(vmap(double)(x), x * 2)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -196,7 +242,11 @@ def test_functions_with_rules(f, derivative, x):
     ({"vmap": staticmethod(lambda info, d, a: a)}, "Expected the vmap staticmethod to have two returns, an output and out_dims with pytree structure compatible with the output. Got a <class"),
 ])  # fmt: skip
 def test_functions_without_a_usable_rule(attributes, text, x):
-    body = {"forward": staticmethod(lambda a: a * 2), "setup_context": staticmethod(lambda ctx, i, o: None), "backward": staticmethod(lambda ctx, g: g)}
+    body = {
+        "forward": staticmethod(lambda a: a * 2),
+        "setup_context": staticmethod(lambda ctx, i, o: None),
+        "backward": staticmethod(lambda ctx, g: g),
+    }
     made = type("Made", (Function,), body | attributes)
     with pytest.raises(RuntimeError) as caught:
         vmap(made.apply)(x)
@@ -207,7 +257,9 @@ def test_functions_without_a_usable_rule(attributes, text, x):
 def test_modules(x):
     from cresset.func import functional_call, stack_module_state
 
-    models = [cresset.nn.Sequential(cresset.nn.Linear(4, 5), cresset.nn.Tanh(), cresset.nn.Linear(5, 2)) for _ in range(3)]
+    models = [
+        cresset.nn.Sequential(cresset.nn.Linear(4, 5), cresset.nn.Tanh(), cresset.nn.Linear(5, 2)) for _ in range(3)
+    ]
     assert cresset.allclose(vmap(models[0])(x), models[0](x), atol=1e-6)
     params, buffers = stack_module_state(models)
     assert all(p.requires_grad and p.is_leaf for p in params.values())
@@ -216,8 +268,13 @@ def test_modules(x):
 
 
 def test_convolution_weights_of_their_own():
-    images, weights = cresset.randn(3, 2, 4, 8, 8, dtype=cresset.float64), cresset.randn(3, 6, 4, 3, 3, dtype=cresset.float64)
+    images, weights = (
+        cresset.randn(3, 2, 4, 8, 8, dtype=cresset.float64),
+        cresset.randn(3, 6, 4, 3, 3, dtype=cresset.float64),
+    )
     f = lambda i, w: cresset.nn.functional.conv2d(i, w, padding=1)  # noqa: E731
     want = cresset.stack([f(i, w) for i, w in zip(images, weights)])
     assert cresset.allclose(vmap(f)(images, weights), want)
-    assert cresset.allclose(vmap(f, in_dims=(None, 0))(images[0], weights), cresset.stack([f(images[0], w) for w in weights]))
+    assert cresset.allclose(
+        vmap(f, in_dims=(None, 0))(images[0], weights), cresset.stack([f(images[0], w) for w in weights])
+    )
