@@ -243,7 +243,13 @@ def test_profiler_measures_the_device():
     assert first.device_memory_usage == 10000
     assert faults.calls("profile_push") > pushed, "names of operators reach the device's own profiler"
     table = prof.key_averages().table(sort_by="self_device_time_total")
-    for title in ("Self SIMULATED", "SIMULATED total", "SIMULATED time avg", "Self SIMULATED Mem", "Self SIMULATED time total: "):
+    for title in (
+        "Self SIMULATED",
+        "SIMULATED total",
+        "SIMULATED time avg",
+        "Self SIMULATED Mem",
+        "Self SIMULATED time total: ",
+    ):
         assert title in table
     with cresset.autograd.profiler.profile() as prof:
         x * x
@@ -278,7 +284,9 @@ def test_activities_of_the_profiler():
 def test_autocast_follows_the_lists_of_the_backend():
     """The lists and types of kAutocast in backend.cpp, which differ from the CPU's."""
     x, functional = cresset.ones(4, 4, device="simulated"), cresset.nn.functional
-    assert cresset.get_autocast_dtype("simulated") is cresset.bfloat16 and cresset.simulated.get_amp_supported_dtype() == [cresset.float16, cresset.bfloat16]
+    assert cresset.get_autocast_dtype(
+        "simulated"
+    ) is cresset.bfloat16 and cresset.simulated.get_amp_supported_dtype() == [cresset.float16, cresset.bfloat16]
     with cresset.autocast("simulated"):
         assert (x @ x).dtype is cresset.bfloat16
         assert functional.linear(x, x).dtype is cresset.bfloat16
