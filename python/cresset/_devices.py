@@ -167,8 +167,7 @@ class _Functions:
 
     def get_amp_supported_dtype(self):
         """The types that autocast may compute in."""
-        rules = _C._autocast_of(cresset.device(self._name))
-        return [cresset.float16, cresset.bfloat16] if rules is None else rules[1]
+        return _C._autocast_dtypes(cresset.device(self._name))
 
 
 def _make_module(name):

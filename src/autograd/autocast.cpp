@@ -25,13 +25,8 @@ struct State {
   uint64_t enabled = 0;  // a bit for each device type
   int nesting = 0;
   bool cache_enabled = true;
-  std::array<ScalarType, kBackendCount> dtypes;
+  std::array<std::optional<ScalarType>, kBackendCount> dtypes;  // what was set
   std::unordered_map<const TensorImpl*, CachedCast> cache;
-
-  State() {
-    dtypes.fill(ScalarType::Half);
-    dtypes[static_cast<std::size_t>(kCPU)] = ScalarType::BFloat16;
-  }
 };
 
 State& state() {
@@ -90,20 +85,24 @@ struct AutocastKernel final : OperatorKernel {
 
 }  // namespace
 
-tables::KernelParts make_kernel(Policy policy, DeviceType device) {
-  return {KernelFunction::makeFromBoxedFunctor(make_intrusive<AutocastKernel>(policy, device)), std::nullopt};
+KernelFunction make_kernel(Policy policy, DeviceType device) {
+  return KernelFunction::makeFromBoxedFunctor(make_intrusive<AutocastKernel>(policy, device));
 }
 
 bool is_autocast_enabled(DeviceType device) { return state().enabled & bit_of(device); }
 bool is_any_autocast_enabled() { return state().enabled != 0; }
 
 void set_autocast_enabled(DeviceType device, bool enabled) {
+  if (enabled && device != kCPU) install_policies(device);
   uint64_t& bits = state().enabled;
   bits = enabled ? bits | bit_of(device) : bits & ~bit_of(device);
   cresset::impl::tls_set_dispatch_key_excluded(DispatchKey::AutocastFunctionality, bits == 0);
 }
 
-ScalarType get_autocast_dtype(DeviceType device) { return state().dtypes[static_cast<std::size_t>(device)]; }
+ScalarType get_autocast_dtype(DeviceType device) {
+  if (const auto& set = state().dtypes[static_cast<std::size_t>(device)]) return *set;
+  return device == kCPU ? ScalarType::BFloat16 : default_dtype_of_backend(device).value_or(ScalarType::Half);
+}
 void set_autocast_dtype(DeviceType device, ScalarType dtype) { state().dtypes[static_cast<std::size_t>(device)] = dtype; }
 
 bool is_autocast_cache_enabled() { return state().cache_enabled; }

@@ -1,7 +1,8 @@
-// The kernels for autocast that tools/opgen announces for the operators with a policy.
+// The policies of autocast that tools/opgen writes down for the operators of the table, and their kernels.
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "dispatch/operator_tables.h"
 
@@ -13,11 +14,24 @@ enum class Policy : uint8_t {
   Promote,         // in the widest type among them
 };
 
-tables::KernelParts make_kernel(Policy policy, DeviceType device);
+struct PolicyRow {
+  const char* name;  // with overload
+  Policy policy;
+};
+/// Every operator of the table that has a policy.
+std::span<const PolicyRow> policies();
 
-template <Policy P, DeviceType D>
-tables::KernelParts kernel() {
-  return make_kernel(P, D);
+KernelFunction make_kernel(Policy policy, DeviceType device);
+
+template <Policy P>
+tables::KernelParts cpu_kernel() {
+  return {make_kernel(P, kCPU), std::nullopt};
 }
+
+/// Gives a device other than the CPU its kernels: by the lists of its backend, else by the policies of the table. Kernels that are
+/// there already stay. Called when autocast is first switched on for the device.
+void install_policies(DeviceType device);
+/// What a backend says that the lower precision is, if it says so.
+std::optional<ScalarType> default_dtype_of_backend(DeviceType device);
 
 }  // namespace cresset::autocast

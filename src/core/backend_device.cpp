@@ -95,7 +95,28 @@ struct Block {
   void* data;
   std::size_t nbytes;
   int device;
+  std::vector<cresset_stream> used_in;  // recorded streams, guarded by the device's mutex
 };
+
+// Puts an event behind the work of each stream that used the block. False when the backend cannot: then the streams were waited for.
+bool lingers(const Block& block, BackendDevice& d) {
+  if (block.used_in.empty()) return false;
+  const cresset_backend& t = block.backend->table();
+  LingeringBlock lingering{block.data, block.nbytes, {}};
+  for (const cresset_stream s : block.used_in) {
+    void* event = nullptr;
+    if (t.event_create && t.event_create(t.self, block.device, 0, &event) == CRESSET_OK) {
+      lingering.events.push_back(event);
+      if (t.event_record(t.self, block.device, event, s) == CRESSET_OK) continue;
+    }
+    if (t.stream_synchronize) t.stream_synchronize(t.self, block.device, s);
+  }
+  if (lingering.events.empty()) return false;
+  const std::lock_guard lock(d.mutex);
+  d.lingering.push_back(std::move(lingering));
+  d.has_lingering.store(true, std::memory_order_relaxed);
+  return true;
+}
 
 void free_block(void* context) {
   const std::unique_ptr<Block> block(static_cast<Block*>(context));
@@ -105,6 +126,7 @@ void free_block(void* context) {
   d.live.fetch_sub(1, std::memory_order_relaxed);
   memory_changed(block->data, -static_cast<int64_t>(block->nbytes),
                  Device(block->backend->type(), static_cast<DeviceIndex>(block->device)));
+  if (lingers(*block, d)) return;
   const cresset_backend& t = block->backend->table();
   t.deallocate(t.self, block->device, block->data, block->nbytes);
 }
@@ -270,6 +292,18 @@ class BackendGuard final : public impl::DeviceGuardImplInterface {
     const DeviceIndex where = index_of(Device(type(), index));
     b_.enter();
     b_.check(t_.synchronize(t_.self, where), where, "waiting for the device");
+    b_.free_lingering(where, false);
+  }
+
+  // The stream of an allocation is not known, so every stream counts, the default one too.
+  void recordDataPtrOnStream(const DataPtr& data, const Stream& s) const override {
+    CRESSET_CHECK(s.device_type() == type() && s.device() == data.device(), "record_stream: a stream of ", data.device(), " was required; ",
+                  s, " was given.");
+    if (data.get_deleter() != &free_block || !t_.stream_create) return;  // no memory, somebody else's, or one queue for all
+    auto* block = static_cast<Block*>(data.get_context());
+    const std::lock_guard lock(b_.device(block->device).mutex);
+    const auto id = static_cast<cresset_stream>(s.id());
+    if (std::find(block->used_in.begin(), block->used_in.end(), id) == block->used_in.end()) block->used_in.push_back(id);
   }
 
  private:
@@ -363,12 +397,41 @@ void Backend::check_index(int index) const {
                 n == 1 ? " device is present." : " devices are present.", " `cresset doctor ", name_, "` lists them.");
 }
 
+void Backend::free_lingering(int index, bool wait) const {
+  BackendDevice& d = device(index);
+  if (CRESSET_LIKELY(!d.has_lingering.load(std::memory_order_relaxed))) return;
+  std::vector<LingeringBlock> done;
+  {
+    const std::lock_guard lock(d.mutex);
+    const auto is_used = [&](const LingeringBlock& block) {
+      return std::ranges::any_of(block.events, [&](void* event) {
+        if (wait) return table_.event_synchronize(table_.self, event) != CRESSET_OK;
+        int32_t happened = 0;
+        return table_.event_query(table_.self, event, &happened) == CRESSET_OK && !happened;
+      });
+    };
+    const auto first_done = std::stable_partition(d.lingering.begin(), d.lingering.end(), is_used);
+    std::move(first_done, d.lingering.end(), std::back_inserter(done));
+    d.lingering.erase(first_done, d.lingering.end());
+    d.has_lingering.store(!d.lingering.empty(), std::memory_order_relaxed);
+  }
+  for (const LingeringBlock& block : done) {
+    for (void* event : block.events) table_.event_destroy(table_.self, index, event);
+    table_.deallocate(table_.self, index, block.data, block.nbytes);
+  }
+}
+
 DataPtr Backend::allocate(int index, std::size_t nbytes) const {
   const Device where(type_, static_cast<DeviceIndex>(index));
   if (nbytes == 0) return DataPtr(nullptr, where);
   enter();
+  free_lingering(index, false);
   void* data = nullptr;
-  const cresset_status status = table_.allocate(table_.self, index, nbytes, &data);
+  cresset_status status = table_.allocate(table_.self, index, nbytes, &data);
+  if (CRESSET_UNLIKELY(status == CRESSET_OUT_OF_MEMORY || !data) && device(index).has_lingering.load()) {
+    free_lingering(index, true);
+    status = table_.allocate(table_.self, index, nbytes, &data);
+  }
   if (CRESSET_UNLIKELY(status != CRESSET_OK || !data))
     check(status == CRESSET_OK ? CRESSET_OUT_OF_MEMORY : status, index, str("you tried to allocate ", nbytes, " bytes"));
   BackendDevice& d = device(index);
@@ -379,7 +442,7 @@ DataPtr Backend::allocate(int index, std::size_t nbytes) const {
   d.allocations.fetch_add(1, std::memory_order_relaxed);
   d.live.fetch_add(1, std::memory_order_relaxed);
   memory_changed(data, static_cast<int64_t>(nbytes), where);
-  return DataPtr(data, new Block{this, data, nbytes, index}, &free_block, where);
+  return DataPtr(data, new Block{this, data, nbytes, index, {}}, &free_block, where);
 }
 
 DataPtr Backend::allocate_pinned(std::size_t nbytes) const {

@@ -17,12 +17,21 @@ namespace cresset::detail {
 inline constexpr int kMaxDevices = 64;     // of one kind
 inline constexpr int kStreamsInPool = 32;  // a device and priority
 
+/// Memory whose tensor is gone while streams that were recorded on it may still use it: it goes back when the events have happened.
+struct LingeringBlock {
+  void* data;
+  std::size_t nbytes;
+  std::vector<void*> events;
+};
+
 /// Counters of one device, its pool of streams.
 struct BackendDevice {
   std::atomic<int64_t> allocated{0}, peak{0}, allocations{0}, live{0};
   std::mutex mutex;
   std::vector<cresset_stream> pool[2];  // by priority: normal, high
   std::size_t next[2] = {0, 0};
+  std::vector<LingeringBlock> lingering;
+  std::atomic<bool> has_lingering{false};
 };
 
 /// A registered backend; lives as long as the process.
@@ -46,6 +55,8 @@ class Backend final {
   DataPtr allocate(int index, std::size_t nbytes) const;
   DataPtr allocate_pinned(std::size_t nbytes) const;
   bool is_pinned(const void* data) const;
+  /// Gives memory back that streams used and are done with; with `wait`, all of it.
+  void free_lingering(int index, bool wait) const;
 
  private:
   const cresset_backend table_;

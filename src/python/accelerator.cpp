@@ -141,6 +141,9 @@ void init_streams(PyObject* m) {
   def(m, "_stream_exchange", [](Device d, int64_t id) { return guard_of(d).exchangeStream(stream_of(d, id)).id(); });
   def(m, "_stream_query", [](Device d, int64_t id) { return unlocked([&] { return stream_of(d, id).query(); }); });
   def(m, "_stream_synchronize", [](Device d, int64_t id) { unlocked([&] { stream_of(d, id).synchronize(); }); });
+  def(m, "_record_stream", [](Tensor t, Device d, int64_t id) {
+    if (t.has_storage()) guard_of(t.device()).recordDataPtrOnStream(t.storage().data_ptr(), stream_of(d, id));
+  });
   def(m, "_event_new", [](Device d, bool timing) { return make_event(d, timing); });
   def(m, "_event_record", [](PyObject* e, Device d, int64_t id) { event_of(e).record(stream_of(d, id)); });
   def(m, "_event_block", [](PyObject* e, Device d, int64_t id) { event_of(e).block(stream_of(d, id)); });
@@ -201,22 +204,14 @@ void init_extras(PyObject* m) {
     for (DeviceType k : registered_backends())
       if (const cresset_backend* t = backend_table(k); t->profile_pop) t->profile_pop(t->self);
   });
-  def(m, "_autocast_of", [](Device d) {
-    const cresset_backend* t = backend_table(d.type());
-    if (!t || !t->autocast) return Object(Py_NewRef(Py_None));
-    const cresset_autocast& a = *t->autocast;
-    const auto names = [](const char* const* list) {
-      std::vector<std::string> out;
-      for (; list && *list; ++list) out.emplace_back(*list);
-      return Ref::steal(Convert<std::vector<std::string>>::to(std::move(out)));
-    };
-    std::vector<ScalarType> types;
-    for (std::size_t i = 0; i < a.supported_dtype_count; ++i) types.push_back(static_cast<ScalarType>(a.supported_dtypes[i]));
-    const Ref supported = checked(Convert<std::vector<ScalarType>>::to(std::move(types)));
-    const Ref standard = checked(wrap_dtype(static_cast<ScalarType>(a.default_dtype)));
-    const Ref low = names(a.lower_precision), full = names(a.float32), widest = names(a.widest);
-    return Object(Py_BuildValue("(OOOOOO)", standard.get(), supported.get(), a.lower_precision ? Py_True : Py_False, low.get(), full.get(),
-                                widest.get()));
+  def(m, "_autocast_dtypes", [](Device d) {
+    std::vector<ScalarType> types{kHalf, kBFloat16};
+    if (const cresset_backend* t = backend_table(d.type()); t && t->autocast) {
+      types.clear();
+      for (std::size_t i = 0; i < t->autocast->supported_dtype_count; ++i)
+        types.push_back(static_cast<ScalarType>(t->autocast->supported_dtypes[i]));
+    }
+    return types;
   });
 }
 

@@ -1,19 +1,30 @@
-"""Kernels for autocast from the policies of the table: which operators compute in the lower precision, in float32, in the widest type."""
+"""Policies of autocast from the table: which operators compute in the lower precision, in float32, in the widest type. The CPU gets kernels."""
 
 import cpp
 from output import source
 
 POLICIES = {"lower_precision_fp": "LowerPrecision", "fp32": "Float32", "promote": "Promote"}
-DEVICES = ("CPU", "PrivateUse1")
 
 
 def emit(table, out):
-    body = ""
+    body, rows = "", ""
     for family in table.families:
-        ops = [o for o in family.ops() if o.row.get("autocast") and o.form == "functional"]
-        for device in DEVICES if ops else ():
-            name = f"k_{family.name}_{device}"
-            lines = [f"    {{{cpp.quote(o.schema.qualified)}, &kernel<Policy::{POLICIES[o.row.get('autocast')]}, k{device}>, {o.row.line}}},\n" for o in ops]
-            body += f"const tables::KernelRow {name}[] = {{\n{''.join(lines)}}};\n"
-            body += f"const tables::KernelTable {name}_table(DispatchKey::Autocast{device}, {cpp.quote(family.source)}, {name}, std::size({name}));\n\n"
-    out.add("autograd", "src/autograd/autocast_table.cpp", source(None, ["<iterator>", '"autograd/autocast_kernels.h"'], body, "cresset::autocast"))
+        ops = [
+            (cpp.quote(o.schema.qualified), POLICIES[o.row.get("autocast")], o.row.line)
+            for o in family.ops()
+            if o.row.get("autocast") and o.form == "functional"
+        ]
+        if not ops:
+            continue
+        rows += "".join(f"    {{{name}, Policy::{policy}}},\n" for name, policy, _ in ops)
+        lines = "".join(f"    {{{name}, &cpu_kernel<Policy::{policy}>, {line}}},\n" for name, policy, line in ops)
+        body += f"const tables::KernelRow k_{family.name}[] = {{\n{lines}}};\n"
+        body += f"const tables::KernelTable k_{family.name}_table(DispatchKey::AutocastCPU, {cpp.quote(family.source)}, k_{family.name}, std::size(k_{family.name}));\n\n"
+    body += (
+        f"const PolicyRow kPolicies[] = {{\n{rows}}};\nstd::span<const PolicyRow> policies() {{ return kPolicies; }}\n"
+    )
+    out.add(
+        "autograd",
+        "src/autograd/autocast_table.cpp",
+        source(None, ["<iterator>", '"autograd/autocast_kernels.h"'], body, "cresset::autocast"),
+    )

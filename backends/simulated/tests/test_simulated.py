@@ -243,7 +243,13 @@ def test_profiler_measures_the_device():
     assert first.device_memory_usage == 10000
     assert faults.calls("profile_push") > pushed, "names of operators reach the device's own profiler"
     table = prof.key_averages().table(sort_by="self_device_time_total")
-    for title in ("Self SIMULATED", "SIMULATED total", "SIMULATED time avg", "Self SIMULATED Mem", "Self SIMULATED time total: "):
+    for title in (
+        "Self SIMULATED",
+        "SIMULATED total",
+        "SIMULATED time avg",
+        "Self SIMULATED Mem",
+        "Self SIMULATED time total: ",
+    ):
         assert title in table
     with cresset.autograd.profiler.profile() as prof:
         x * x
@@ -273,3 +279,98 @@ def test_activities_of_the_profiler():
     with profile(activities=[ProfilerActivity.CPU]) as prof:
         cresset.ones(2, device="simulated") * 2
     assert "SIMULATED" not in prof.key_averages().table()
+
+
+def test_autocast_follows_the_lists_of_the_backend():
+    """The lists and types of kAutocast in backend.cpp, which differ from the CPU's."""
+    x, functional = cresset.ones(4, 4, device="simulated"), cresset.nn.functional
+    assert cresset.get_autocast_dtype(
+        "simulated"
+    ) is cresset.bfloat16 and cresset.simulated.get_amp_supported_dtype() == [cresset.float16, cresset.bfloat16]
+    with cresset.autocast("simulated"):
+        assert (x @ x).dtype is cresset.bfloat16
+        assert functional.linear(x, x).dtype is cresset.bfloat16
+        assert x.half().exp().dtype is cresset.float32  # the CPU's autocast leaves it alone
+        assert functional.conv1d(x[None], x[None]).dtype is cresset.float32  # and casts this
+        assert cresset.cat([x, x.bfloat16()]).dtype is cresset.float32
+        assert (x.cpu() @ x.cpu()).dtype is cresset.float32, "another device"
+    assert (x @ x).dtype is cresset.float32
+    with cresset.autocast("simulated", dtype=cresset.float16):
+        assert (x @ x).dtype is cresset.float16
+    with pytest.warns(UserWarning, match="only supports dtypes of cresset.float16, cresset.bfloat16"):
+        cresset.autocast("simulated", dtype=cresset.float64)
+
+
+def test_autocast_trains():
+    model = cresset.nn.Linear(3, 2).to("simulated")
+    scaler = cresset.amp.GradScaler("simulated", enabled=False)
+    optimiser = cresset.optim.SGD(model.parameters(), lr=0.1)
+    with cresset.autocast("simulated"):
+        out = model(cresset.ones(5, 3, device="simulated"))
+        loss = out.float().pow(2).mean()
+    assert out.dtype is cresset.bfloat16
+    scaler.scale(loss).backward()
+    scaler.step(optimiser)
+    assert model.weight.grad.dtype is cresset.float32 and model.weight.grad.device.type == "simulated"
+
+
+def test_recorded_streams_keep_memory():
+    device, side = "simulated", cresset.Stream("simulated")
+    x = cresset.ones(100, device=device)
+    cresset.accelerator.synchronize(device)
+    gc.collect()
+    before = faults.live_blocks()
+    with faults.fault("delay", 30_000):
+        with side:
+            y = x + 1
+        x.record_stream(side)
+        del x
+        assert faults.live_blocks() == before + 1, "x waits for the stream; y is new"
+        assert cresset.accelerator.memory_allocated(device) < 1 << 20
+        side.synchronize()
+    assert y.tolist() == [2.0] * 100
+    del y
+    cresset.accelerator.synchronize(device)
+    cresset.empty(1, device=device)  # whoever allocates finds what has become free
+    cresset.accelerator.synchronize(device)
+    assert faults.live_blocks() <= before
+    with pytest.raises(RuntimeError, match="record_stream: a stream of simulated:0 was required"):
+        cresset.ones(1, device=device).record_stream(cresset.Stream("opaque"))
+    with pytest.raises(TypeError, match="argument 'stream' must be Stream, not int"):
+        cresset.ones(1, device=device).record_stream(3)
+
+
+def test_an_exception_puts_the_stream_back():
+    side = cresset.Stream("simulated:1")
+    with pytest.raises(ZeroDivisionError), side:
+        assert cresset.simulated.current_device() == 1
+        1 / 0
+    assert cresset.simulated.current_device() == 0
+    assert cresset.accelerator.current_stream("simulated:1").stream_id == 0
+
+
+def test_an_error_of_the_device_in_an_optimizer_step_is_raised():
+    model = cresset.nn.Linear(3, 2).to("simulated")
+    optimiser = cresset.optim.Adam(model.parameters())
+    model(cresset.ones(1, 3, device="simulated")).sum().backward()
+    with faults.fault("fail_allocation", 1), pytest.raises(cresset.OutOfMemoryError):
+        optimiser.step()
+    optimiser.step()
+    assert all(t.device.type == "simulated" for s in optimiser.state.values() for t in s.values() if t.dim() > 0)
+
+
+def test_workers_of_other_processes(tmp_path):
+    """A spawned process has the device by its own right; a tensor goes there by way of its bytes."""
+    (tmp_path / "main.py").write_text("""
+import multiprocessing, cresset
+
+def work(x):
+    return (x * 2).cpu().tolist(), str(x.device)
+
+if __name__ == "__main__":
+    x = cresset.ones(2, device="simulated:1")
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        print(pool.apply(work, (x,)))
+""")
+    out = subprocess.run([sys.executable, tmp_path / "main.py"], capture_output=True, text=True, timeout=300)
+    assert out.stdout == "([2.0, 2.0], 'simulated:1')\n", out.stderr

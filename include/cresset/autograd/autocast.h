@@ -1,5 +1,6 @@
 // Autocast: for a thread and a device type, operators that gain from a lower precision compute in it, and operators that
-// need range or precision compute in float32. Which operators do what is the key `autocast` of the operator table.
+// need range or precision compute in float32. Which operators do what is the key `autocast` of the operator table; a backend may have
+// lists of its own.
 #pragma once
 
 #include <cresset/core/tensor.h>
@@ -11,7 +12,8 @@ CRESSET_API bool is_autocast_enabled(DeviceType device);
 CRESSET_API bool is_any_autocast_enabled();
 CRESSET_API void set_autocast_enabled(DeviceType device, bool enabled);
 
-/// The lower precision of a device type in this thread; bfloat16 for CPU, float16 for other devices unless set.
+/// The lower precision of a device type in this thread; unless set, bfloat16 for the CPU, and for other devices what their backend says, else
+/// float16.
 CRESSET_API ScalarType get_autocast_dtype(DeviceType device);
 CRESSET_API void set_autocast_dtype(DeviceType device, ScalarType dtype);
 

@@ -22,6 +22,7 @@ struct Recorder {
   uint64_t waited_stream = 0;
   uint64_t seed = 0;
   bool no_memory = false;
+  bool events_happen = true;
 };
 Recorder recorder;
 
@@ -82,7 +83,7 @@ cresset_backend full_table(const char* name) {
   };
   t.event_wait = [](void*, int32_t, void*, cresset_stream) -> cresset_status { return CRESSET_OK; };
   t.event_query = [](void*, void*, int32_t* done) -> cresset_status {
-    *done = 1;
+    *done = recorder.events_happen;
     return CRESSET_OK;
   };
   t.event_synchronize = [](void*, void*) -> cresset_status { return CRESSET_OK; };
@@ -282,6 +283,35 @@ TEST(Stream, ComesFromAPoolThatRepeats) {
   EXPECT_EQ(Stream::unpack3(data.stream_id, data.device_index, data.device_type), first);
   first.synchronize();
   EXPECT_EQ(recorder.waited_stream, static_cast<uint64_t>(first.id()));
+}
+
+TEST(Stream, MemoryRecordedOnOneGoesBackWhenItsWorkIsDone) {
+  const Device device(full(), 0);
+  const auto* guard = impl::getDeviceGuardImpl(full());
+  const Stream stream = guard->getNewStream(device);
+  const int64_t before = recorder.live;
+  const int events = recorder.events_alive;
+  recorder.events_happen = false;
+  {
+    const DataPtr data = detail::allocate_on(device, 64);
+    guard->recordDataPtrOnStream(data, stream);
+    guard->recordDataPtrOnStream(data, stream);  // counts once
+  }
+  EXPECT_EQ(recorder.live, before + 1);
+  EXPECT_EQ(recorder.events_alive, events + 1);
+  EXPECT_EQ(device_memory_stats(device).allocated_bytes, 0) << "no tensor holds it";
+  { const DataPtr other = detail::allocate_on(device, 8); }
+  EXPECT_EQ(recorder.live, before + 1) << "its work is not done";
+  recorder.events_happen = true;
+  { const DataPtr other = detail::allocate_on(device, 8); }
+  EXPECT_EQ(recorder.live, before);
+  EXPECT_EQ(recorder.events_alive, events);
+
+  { const DataPtr unused = detail::allocate_on(device, 64); }
+  EXPECT_EQ(recorder.live, before) << "nothing was recorded";
+  const DataPtr data = detail::allocate_on(device, 64);
+  EXPECT_TRUE(contains(error_of([&] { guard->recordDataPtrOnStream(data, guard->getDefaultStream(Device(full(), 1))); }),
+                       "record_stream: a stream of "));
 }
 
 TEST(Event, RecordsOnItsKindOfDeviceAndIsFreed) {
