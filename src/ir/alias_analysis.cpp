@@ -6,6 +6,7 @@
 
 #include "ir/memory_locations.h"
 #include "ir/operand_results.h"
+#include "ir/pointer_map.h"
 
 namespace cresset::jit {
 
@@ -42,7 +43,7 @@ struct AliasDb::Impl {
   std::shared_ptr<const Graph> graph;
   Options options;
   MemoryGraph memory;
-  std::unordered_map<const Value*, uint32_t> elements;
+  PointerMap<uint32_t> elements;
   std::unordered_map<std::string, uint32_t> wildcards;
   std::vector<std::pair<TypePtr, uint32_t>> wildcard_types;
   uint32_t any_wildcard = UINT32_MAX;
@@ -54,20 +55,20 @@ struct AliasDb::Impl {
   std::unordered_set<const Node*> writes_everything;  // wait, and operators that nobody knows
   // Built when the graph of memory is complete.
   Locations written, wildcard_locations;
-  bool everything_visible_written = false;
+  Locations last_answer;  // of reachableMemory
 
   // ---- elements
 
   // The element of a value with memory; nothing for others.
   std::optional<uint32_t> element(const Value* v) const {
-    const auto found = elements.find(v);
-    return found == elements.end() ? std::nullopt : std::optional(found->second);
+    const uint32_t* found = elements.find(v);
+    return found ? std::optional(*found) : std::nullopt;
   }
   std::optional<uint32_t> ensure(const Value* v) {
     if (const auto e = element(v)) return e;
     if (!isMutableType(*v->type()) || v->mustBeNone()) return std::nullopt;
     const uint32_t e = memory.add();
-    elements.emplace(v, e);
+    elements.insert(v, e);
     return e;
   }
   void fresh(const Value* v) { ensure(v); }
@@ -129,7 +130,7 @@ struct AliasDb::Impl {
           n->kind() == prim::ListConstruct || n->kind() == prim::TupleConstruct || n->kind() == prim::DictConstruct)
         for (const Value* i : n->inputs()) wildcard_once(i);
   }
-  std::unordered_set<const Value*> already_wild;
+  PointerSet already_wild;
   void wildcard_once(const Value* v) {
     if (!already_wild.insert(v).second) return;
     set_wildcard(v);
@@ -142,6 +143,8 @@ struct AliasDb::Impl {
   // ---- the program
 
   void run() {
+    elements.reserve(graph->node_count());
+    memory.reserve(graph->node_count());
     for (const Value* v : graph->inputs()) {
       if (options.independent_inputs)
         fresh(v);
@@ -154,19 +157,17 @@ struct AliasDb::Impl {
     for (const auto& [key, w] : wildcards) unite(wildcard_locations, memory.locations(w));
     for (const auto& [n, all] : writes)
       for (const Write& w : all) {
-        const Locations& l = locations_of(w);
+        const LocationView l = locations_of(w);
         written.insert(written.end(), l.begin(), l.end());
       }
     std::sort(written.begin(), written.end());
     written.erase(std::unique(written.begin(), written.end()), written.end());
     if (!writes_everything.empty()) unite(written, wildcard_locations);
-    everything_visible_written = !writes_everything.empty();
   }
 
-  const Locations& locations_of(const Write& w) {
-    static const Locations none;
+  LocationView locations_of(const Write& w) {
     const auto e = element(w.value);
-    if (!e) return none;
+    if (!e) return {};
     return w.contents ? memory.reachable(*e) : memory.locations(*e);
   }
 
@@ -443,15 +444,13 @@ struct AliasDb::Impl {
 
   // ---- questions
 
-  const Locations& locations(const Value* v) {
-    static const Locations none;
+  LocationView locations(const Value* v) {
     const auto e = element(v);
-    return e ? memory.locations(*e) : none;
+    return e ? memory.locations(*e) : LocationView();
   }
-  const Locations& reachable(const Value* v) {
-    static const Locations none;
+  LocationView reachable(const Value* v) {
     const auto e = element(v);
-    return e ? memory.reachable(*e) : none;
+    return e ? memory.reachable(*e) : LocationView();
   }
   bool is_wild(const Value* v) { return intersects(locations(v), wildcard_locations); }
   bool has_writers(const Value* v) { return intersects(locations(v), written); }
@@ -537,7 +536,11 @@ bool AliasDb::writesToAlias(const Node* n, const ValueSet& values) const {
 bool AliasDb::writesToWildcard(const Node* n) const { return intersects(impl_->writes_of(n), impl_->wildcard_locations); }
 
 std::vector<uint32_t> AliasDb::writtenMemory(const Node* n) const { return impl_->writes_of(n); }
-const std::vector<uint32_t>& AliasDb::reachableMemory(const Value* v) const { return impl_->reachable(v); }
+const std::vector<uint32_t>& AliasDb::reachableMemory(const Value* v) const {
+  const LocationView found = impl_->reachable(v);
+  impl_->last_answer.assign(found.begin(), found.end());
+  return impl_->last_answer;
+}
 
 bool AliasDb::mayAlias(const Value* a, const Value* b) const { return intersects(impl_->locations(a), impl_->locations(b)); }
 bool AliasDb::mayAlias(const ValueSet& a, const ValueSet& b) const {
@@ -572,13 +575,13 @@ bool AliasDb::safeToChangeAliasingRelationship(const ValueSet& a, const ValueSet
 }
 
 void AliasDb::copyValue(const Value* from, const Value* to) {
-  if (const auto e = impl_->element(from)) impl_->elements[to] = *e;
+  if (const auto e = impl_->element(from)) *impl_->elements.insert(to).first = *e;
 }
 
 std::string AliasDb::toString() const {
   std::string out = "alias analysis:\n";
   std::vector<std::pair<uint32_t, const Value*>> all;
-  for (const auto& [v, e] : impl_->elements) all.emplace_back(e, v);
+  impl_->elements.each([&](const void* v, uint32_t e) { all.emplace_back(e, static_cast<const Value*>(v)); });
   std::sort(all.begin(), all.end());
   for (const auto& [e, v] : all) {
     out += "  %" + v->debugName() + " : " + v->type()->str();

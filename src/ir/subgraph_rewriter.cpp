@@ -8,6 +8,9 @@
 #include <cresset/ir/ir_parser.h>
 #include <cresset/ir/operator.h>
 
+#include "ir/pass_tools.h"
+#include "ir/pointer_map.h"
+
 namespace cresset::jit {
 namespace {
 
@@ -224,6 +227,7 @@ struct SubgraphRewriter::Run {
   const std::vector<MatchFilter>& filters;
   std::unordered_set<const Node*> created;  // by this rule: not matched by it alone
   std::size_t count = 0;
+  std::optional<std::unordered_map<uint32_t, std::vector<std::shared_ptr<Handle<Value>>>>> names_;  // by memory, of this sweep
 
   // One walk over the graph; true when something was rewritten.
   bool sweep() {
@@ -232,6 +236,7 @@ struct SubgraphRewriter::Run {
     for (Node* n : nodes_of_kind(*graph, matcher.anchor()->kind())) candidates.emplace_back(n, n->handle());
     if (candidates.empty()) return false;
     AliasDb aliases(graph);
+    names_.reset();
     bool changed = false;
     for (const auto& [n, handle] : candidates) {
       if (!handle->target) continue;
@@ -270,10 +275,6 @@ struct SubgraphRewriter::Run {
     return true;
   }
 
-  static Node* in_block(Node* n, const Block* b) {
-    while (n && n->owningBlock() != b) n = n->owningBlock()->owningNode();
-    return n;
-  }
   bool is_matched(const Match& m, const Node* n) const {
     for (const auto& [p, t] : m.nodes)
       if (t == n && p->kind() != prim::Constant) return true;
@@ -304,7 +305,7 @@ struct SubgraphRewriter::Run {
     return (n->maybeOperator() || is_structural(n->kind())) && aliases.isMutable(n);
   }
 
-  bool keeps_meaning(const Match& m, Node* place, const AliasDb& aliases, const Effects& before, const Effects& after) const {
+  bool keeps_meaning(const Match& m, Node* place, const AliasDb& aliases, const Effects& before, const Effects& after) {
     ValueSet operands, internal;
     for (const auto& [p, t] : m.values) (p->node()->kind() == prim::Param ? operands : internal).insert(t);
     // Nodes between the first matched one and the last that write what the match reads.
@@ -343,27 +344,63 @@ struct SubgraphRewriter::Run {
   }
 
   // Does anything besides the results of the match see what it writes?
-  bool write_is_seen(const Match& m, const AliasDb& aliases) const {
+  bool write_is_seen(const Match& m, const AliasDb& aliases) {
+    ValueSet results;
+    for (const auto& [pv, tv] : m.values)
+      if (pv->node()->kind() != prim::Param) results.insert(tv);
     for (const auto& [p, t] : m.nodes) {
       if (!writes(t, aliases)) continue;
       if (aliases.writesToWildcard(t)) return true;
-      ValueSet results;
-      for (const auto& [pv, tv] : m.values)
-        if (pv->node()->kind() != prim::Param) results.insert(tv);
-      // Other names of the written memory that are looked at afterwards.
-      const Node* writer = t;
-      bool seen = false;
-      graph->block()->visit([&](Node* n) {
-        if (seen || is_matched(m, n) || !n->isAfter(writer)) return;
-        for (const Value* v : n->inputs())
-          if (!results.count(v) && aliases.writesToAlias(writer, {v})) seen = true;
-      });
-      for (const Value* v : graph->outputs())
-        if (!results.count(v) && aliases.writesToAlias(writer, {v})) seen = true;
-      if (seen) return true;
+      for (const uint32_t memory : aliases.writtenMemory(t)) {
+        const std::vector<const Value*> names = names_of(aliases, memory);
+        for (const Value* v : names) {
+          if (results.count(v)) continue;
+          for (const Use& u : v->uses())
+            if (!is_matched(m, u.user) && sees(u.user, t, names)) return true;
+        }
+      }
     }
     return false;
   }
+
+  // The values in use through which a piece of memory can be reached. They are found for all pieces at once.
+  std::vector<const Value*> names_of(const AliasDb& aliases, uint32_t memory) {
+    if (!names_) {
+      names_.emplace();
+      PointerSet known;
+      const auto add = [&](const Node* n) {
+        for (Value* v : n->inputs())
+          if (known.insert(v).second) add_name(aliases, v);
+      };
+      graph->block()->visit([&](const Node* n) {
+        add(n);
+        for (const Block* b : n->blocks()) add(b->return_node());
+      });
+      add(graph->block()->return_node());
+    }
+    std::vector<const Value*> out;
+    for (const auto& name : (*names_)[memory])
+      if (name->target) out.push_back(name->target);
+    return out;
+  }
+  void add_name(const AliasDb& aliases, Value* v) {
+    for (const uint32_t memory : aliases.reachableMemory(v)) (*names_)[memory].push_back(v->handle());
+  }
+
+  // Does a node that uses the memory run behind the writer? In a loop also what stands in front of it does, in the next iteration, unless
+  // the memory is new in each iteration: then all its names are made in the body.
+  static bool sees(const Node* user, const Node* writer, const std::vector<const Value*>& names) {
+    // What a block hands on has another name behind the block.
+    if (user->kind() == prim::Return && user->owningBlock()->owningNode()) return false;
+    if (user->isAfter(writer)) return true;
+    for (const Block* b = writer->owningBlock(); b->owningNode(); b = b->owningNode()->owningBlock()) {
+      if (b->owningNode()->kind() != prim::Loop || !within(user, b)) continue;
+      for (const Value* v : names)
+        if (v->node() == b->param_node() || !within(v->node(), b)) return true;
+    }
+    return false;
+  }
+  static bool within(const Node* n, const Block* b) { return in_block(const_cast<Node*>(n), b) != nullptr; }
 
   void rewrite(const Match& m, Node* place, AliasDb& aliases) {
     std::unordered_map<const Value*, Value*> map;
@@ -392,6 +429,7 @@ struct SubgraphRewriter::Run {
       if (created.count(fresh->node())) {
         fresh->setType(old->type());
         aliases.copyValue(old, fresh);
+        if (names_) add_name(aliases, fresh);
         if (old->hasDebugName() && !fresh->hasDebugName()) {
           const std::string name = old->debugName();
           old->setDebugName("");
@@ -417,7 +455,7 @@ std::size_t SubgraphRewriter::runOnGraph(const std::shared_ptr<Graph>& graph, co
   // Rules can feed each other: sweeps go on until a whole round changes nothing. The bound only stops rules that undo one another.
   const std::size_t bound = 16 + graph->node_count();
   std::vector<Run> runs;
-  for (const Rule& r : rules_) runs.push_back(Run{r, graph, filters, {}, 0});
+  for (const Rule& r : rules_) runs.push_back(Run{r, graph, filters, {}, 0, {}});
   for (std::size_t round = 0; round < bound; ++round) {
     bool changed = false;
     for (Run& run : runs) changed = run.sweep() || changed;

@@ -1,5 +1,7 @@
 // Graph::lint: the rules of well-formed IR. Walks the program once with the set of visible values.
-#include <unordered_set>
+#include <algorithm>
+#include <set>
+#include <unordered_map>
 
 #include <cresset/ir/ir.h>
 
@@ -8,10 +10,7 @@ namespace {
 
 class Verifier {
  public:
-  explicit Verifier(const Graph& g) : g_(g) {
-    users_.reserve(g.node_count());
-    values_.resize(2 * g.node_count() + 64);
-  }
+  explicit Verifier(const Graph& g) : g_(g) { values_.resize(2 * g.node_count() + 64); }
 
   void run() {
     if (g_.block()->owningNode()) broken("the graph's own block has an owning node");
@@ -34,10 +33,10 @@ class Verifier {
       }
       for (std::size_t i = n->blocks().size(); i-- > 0;) open(n->blocks()[i]);
     }
-    // Every use that a value knows must be the input it says; together with operands() both directions agree.
-    for (const Value* v : all_)
-      for (const Use& u : v->uses())
-        if (!users_.count(u.user)) broken("%" + v->debugName() + " has a use by a node that is not in the graph");
+    // Each input is exactly one use of its value: as many uses as inputs, and there is no use but these.
+    std::size_t uses = 0;
+    for (const Value* v : all_) uses += v->uses().size();
+    if (uses != inputs_) foreign_use();
   }
 
   std::vector<std::shared_ptr<Graph>> subgraphs;
@@ -71,7 +70,6 @@ class Verifier {
   }
 
   void sentinel(const Node* n, const Block* b) {
-    users_.insert(n);
     if (n->owningBlock() != b || n->owningGraph() != &g_) broken("a sentinel belongs to another block", b->owningNode());
     if (!n->blocks().empty() || n->hasAttributes()) broken("a sentinel has blocks or attributes", b->owningNode());
   }
@@ -92,40 +90,49 @@ class Verifier {
     for (std::size_t i = 0; i < n.inputs().size(); ++i) {
       const Value* v = n.inputs()[i];
       if (!is_visible(v)) broken("%" + v->debugName() + " is not in scope where it is used", &n);
+      const UsePlace wanted{&n, i};
       std::size_t uses = 0;
-      if (v->uses().size() < 64) {
-        for (const Use& u : v->uses()) uses += u == Use{const_cast<Node*>(&n), i};
+      if (v->uses().size() < kManyUses) {
+        for (const Use& u : v->uses()) uses += place_of(u) == wanted;
       } else {
-        uses = known_uses(v).count({&n, i});
+        const auto [first, last] = std::equal_range(sorted_uses(v).begin(), sorted_uses(v).end(), wanted);
+        uses = static_cast<std::size_t>(last - first);
       }
       if (uses != 1) broken("input " + std::to_string(i) + " is not in the use list of %" + v->debugName(), &n);
     }
-    for (const Value* v : n.outputs())
-      if (v->uses().size() < 64)
-        for (const Use& u : v->uses()) use(v, u);
-  }
-  void use(const Value* v, const Use& u) const {
-    if (u.offset >= u.user->inputs().size() || u.user->inputs()[u.offset] != v)
-      broken("%" + v->debugName() + " has a use that is no input of its user", v->node());
+    inputs_ += n.inputs().size();
   }
 
-  struct PairHash {
-    std::size_t operator()(const std::pair<const Node*, std::size_t>& p) const { return std::hash<const void*>()(p.first) * 31 + p.second; }
-  };
-  using UseSet = std::unordered_set<std::pair<const Node*, std::size_t>, PairHash>;
-  // Values with many uses (constants): a set, so that checking stays linear.
-  const UseSet& known_uses(const Value* v) {
-    const auto [found, fresh] = use_sets_.try_emplace(v);
-    if (fresh)
-      for (const Use& u : v->uses()) {
-        use(v, u);
-        if (!found->second.insert({u.user, u.offset}).second) broken("%" + v->debugName() + " lists a use twice", v->node());
-      }
-    return found->second;
+  using UsePlace = std::pair<const Node*, std::size_t>;
+  static UsePlace place_of(const Use& u) { return {u.user, u.offset}; }
+  // Constants have many uses: in order, so that checking stays near-linear.
+  static constexpr std::size_t kManyUses = 64;
+  const std::vector<UsePlace>& sorted_uses(const Value* v) {
+    std::vector<UsePlace>& uses = sorted_uses_[v];
+    if (uses.empty()) {
+      for (const Use& u : v->uses()) uses.push_back(place_of(u));
+      std::sort(uses.begin(), uses.end());
+    }
+    return uses;
+  }
+
+  [[noreturn]] void foreign_use() const {
+    std::set<UsePlace> known;
+    const auto add = [&](const Node* n) {
+      for (std::size_t i = 0; i < n->inputs().size(); ++i) known.insert({n, i});
+    };
+    g_.block()->visit([&](const Node* n) {
+      add(n);
+      for (const Block* b : n->blocks()) add(b->return_node());
+    });
+    add(g_.block()->return_node());
+    for (const Value* v : all_)
+      for (const Use& u : v->uses())
+        if (!known.count(place_of(u))) broken("%" + v->debugName() + " has a use by a node that is not in the graph");
+    broken("the lists of uses and inputs disagree");
   }
 
   void node(const Node& n, const Block* b) {
-    users_.insert(&n);
     if (n.kind() == prim::Param || n.kind() == prim::Return) broken("a sentinel stands in the middle of a block", b->owningNode());
     if (n.owningBlock() != b || n.owningGraph() != &g_) broken("a node belongs to another block", &n);
     if (n.next()->prev() != &n || n.prev()->next() != &n) broken("a block's list is torn", &n);
@@ -196,8 +203,8 @@ class Verifier {
   std::vector<Known> values_;
   std::unordered_map<std::size_t, Known> far_;
   std::vector<const Value*> all_;
-  std::unordered_set<const Node*> users_;
-  std::unordered_map<const Value*, UseSet> use_sets_;
+  std::size_t inputs_ = 0;  // of all nodes
+  std::unordered_map<const Value*, std::vector<UsePlace>> sorted_uses_;
 };
 
 }  // namespace

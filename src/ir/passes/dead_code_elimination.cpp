@@ -1,10 +1,11 @@
 // Removes what nobody needs: marks from the outputs and effects, then sweeps. A write is needed when memory is written that a needed value
 // may share or that is visible outside.
 #include <unordered_map>
-#include <unordered_set>
 
 #include <cresset/ir/alias_analysis.h>
 #include <cresset/ir/pass.h>
+
+#include "ir/pointer_map.h"
 
 namespace cresset::jit {
 namespace {
@@ -116,13 +117,13 @@ class DeadCode {
   bool sweep() {
     std::vector<Node*> dead, structured;
     graph_->block()->visit([&](Node* n) {
-      if (live_nodes_.count(n)) {
+      if (live_nodes_.contains(n)) {
         if (n->kind() == prim::If || n->kind() == prim::Loop) structured.push_back(n);
         return;
       }
       // What is inside of a dead node goes with it.
       const Node* owner = n->owningBlock()->owningNode();
-      if (!owner || live_nodes_.count(owner)) dead.push_back(n);
+      if (!owner || live_nodes_.contains(owner)) dead.push_back(n);
     });
     bool changed = !dead.empty();
     // Results of arms and bodies and initial values of loops go first, so that nothing uses the dead nodes any more.
@@ -148,8 +149,8 @@ class DeadCode {
   }
 
   bool needed_output(const Node* n, std::size_t i) const {
-    if (live_values_.count(n->output(i))) return true;
-    return n->kind() == prim::Loop && live_values_.count(n->blocks()[0]->inputs()[i + 1]);
+    if (live_values_.contains(n->output(i))) return true;
+    return n->kind() == prim::Loop && live_values_.contains(n->blocks()[0]->inputs()[i + 1]);
   }
 
   // Bodies of forks and regions: their own dead code, and captures that they do not use.
@@ -169,8 +170,7 @@ class DeadCode {
 
   std::shared_ptr<Graph> graph_;
   std::unique_ptr<AliasDb> aliases_;
-  ValueSet live_values_;
-  std::unordered_set<const Node*> live_nodes_;
+  PointerSet live_values_, live_nodes_;
   std::unordered_map<uint32_t, std::vector<const Node*>> writers_;  // by the memory they write, those not known to be needed
   std::vector<const Value*> values_;
   std::vector<const Node*> nodes_;
