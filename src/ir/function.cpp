@@ -160,7 +160,7 @@ void GraphFunction::leave_unit() {
 // ---- compilation units
 
 CompilationUnit::~CompilationUnit() {
-  for (const auto& [name, type] : types_) take_apart(*type);
+  for (const auto& [name, type] : types_) take_apart(const_cast<Type&>(*type));
   for (const auto& f : functions_)
     if (auto* graph_function = dynamic_cast<GraphFunction*>(f.get())) graph_function->leave_unit();
 }
