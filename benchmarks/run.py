@@ -1,4 +1,4 @@
-"""Measures the overhead of calls, beside the peer (PyTorch) where one is installed, and prints ratios against the budgets.
+"""Measures the overhead of calls and the memory of a training step, beside the peer (PyTorch) where one is installed, and prints ratios against the budgets.
 
     python benchmarks/run.py [--peer PYTHON] [--rounds N] [--json FILE]
 
@@ -25,6 +25,8 @@ BUDGETS = {
     "py: x + y, one element": 1 / 4,
     "cpp: ten-op chain, forward and backward": 1 / 3,
     "py: ten-op chain, forward and backward": 1 / 3,
+    "cpp: custom Function, forward and backward": 1 / 4,
+    "py: custom Function, forward and backward": 1 / 2,
     "py: Python operator by its name": 1 / 3,
     "py: Python operator, six arguments": 1 / 3,
     "py: custom_op": 1 / 3,
@@ -55,6 +57,16 @@ def import_cost(python, module):
             f"import {module}; print(time.perf_counter() - t, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - a) / 1024)")
     seconds, mib = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     return float(seconds), float(mib)
+
+
+def memory(peer):
+    """Peak MiB of a training step; backward may not need more than the peer's."""
+    cases = HERE / "autograd" / "memory.py"
+    mine, other = run_json([sys.executable, cases, "cresset"]), run_json([peer, cases, "torch"]) if peer else {}
+    for name, mib in mine.items():
+        verdict = "" if name not in other or name != "mlp backward" else "  met" if mib <= other[name] else "  MISSED"
+        print(f"{'peak of ' + name:40s} {mib:6.0f} MiB{f', peer {other[name]:.0f} MiB' if other else ''}{verdict}")
+    return {"ours": mine, "peer": other}
 
 
 def stripped_size(library):
@@ -102,6 +114,7 @@ def main():
         figures[name] = {"ns": mine, "peer_ns": other}
         print(f"{name:48s} {mine:10.1f} {other if other is None else round(other, 1)!s:>10s} {'' if other is None else f'{mine / other:7.3f}':>7s}  {verdict}")
 
+    figures["memory"] = memory(peer)
     numbers = [import_cost(sys.executable, "cresset") for _ in range(args.rounds)]
     ms, mb = statistics.median(s for s, _ in numbers) * 1e3, statistics.median(m for _, m in numbers)
     print(f"import cresset: {ms:.0f} ms (budget {IMPORT_BUDGET_MS}), {mb:.1f} MiB resident (budget {IMPORT_BUDGET_MB})", end="")

@@ -25,6 +25,18 @@ def chain_backward(t=T.ones(8, requires_grad=True)):
     chain(t).backward()
 
 
+class Product(importlib.import_module(sys.argv[1] + ".autograd").Function):
+    @staticmethod
+    def forward(ctx, a, b):
+        ctx.save_for_backward(a, b)
+        return a * b
+
+    @staticmethod
+    def backward(ctx, grad):
+        a, b = ctx.saved_tensors
+        return grad * b, None
+
+
 def python_operators():
     """Operators with kernels in Python: (overload without arguments but a tensor, its packet, one with several arguments)."""
     library = importlib.import_module(sys.argv[1] + ".library").Library("bench", "DEF")
@@ -66,6 +78,7 @@ CASES = {
     "py: custom_op": lambda: custom(x),
     "py: ten-op chain, no grad": lambda: chain(x),
     "py: ten-op chain, forward and backward": chain_backward,
+    "py: custom Function, forward and backward": lambda: Product.apply(g, y).backward(),
 }
 # What one argument costs in the question whether any overrides __torch_function__: the slope from 2 to 18 arguments.
 FEW, MANY = "py: 2 arguments", "py: 18 arguments"

@@ -4,14 +4,17 @@
 #include <torch/library.h>
 #include <torch/torch.h>
 namespace rt = at;
+namespace ad = torch::autograd;
 using Handle = c10::Dispatcher;
 using Stack = torch::jit::Stack;
 #define BENCH_LIBRARY TORCH_LIBRARY
 #define BENCH_LIBRARY_IMPL TORCH_LIBRARY_IMPL
 #else
+#include <cresset/autograd/function.h>
 #include <cresset/base/parallel.h>
 #include <cresset/cresset.h>
 namespace rt = cresset;
+namespace ad = cresset::autograd;
 using Handle = cresset::Dispatcher;
 using Stack = cresset::Stack;
 #define BENCH_LIBRARY CRESSET_LIBRARY
@@ -28,6 +31,17 @@ static rt::Tensor noop(const rt::Tensor& x) { return x; }
 BENCH_LIBRARY(bench_cpp, m) { m.def("noop(Tensor x) -> Tensor"); }
 BENCH_LIBRARY_IMPL(bench_cpp, CPU, m) { m.impl("noop", &noop); }
 BENCH_LIBRARY_IMPL(bench_cpp, Autograd, m) { m.impl("noop", &noop); }
+
+struct Product : ad::Function<Product> {
+  static rt::Tensor forward(ad::AutogradContext* ctx, const rt::Tensor& x, const rt::Tensor& y) {
+    ctx->save_for_backward({x, y});
+    return x * y;
+  }
+  static ad::variable_list backward(ad::AutogradContext* ctx, ad::variable_list grads) {
+    const ad::variable_list saved = ctx->get_saved_variables();
+    return {grads[0] * saved[1], rt::Tensor()};
+  }
+};
 
 template <class F>
 static double nanoseconds(const F& f) {
@@ -70,6 +84,7 @@ int main() {
       }));
   add("cpp: ten-op chain, no grad", nanoseconds([&] { chain(t); }));
   add("cpp: ten-op chain, forward and backward", nanoseconds([&] { chain(leaf).backward(); }));
+  add("cpp: custom Function, forward and backward", nanoseconds([&] { Product::apply(g, y).backward(); }));
   std::string text = "{";
   for (const auto& [name, ns] : results) text += (text.size() > 1 ? ", \"" : "\"") + name + "\": " + std::to_string(ns);
   std::printf("%s}\n", text.c_str());

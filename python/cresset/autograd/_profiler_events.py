@@ -3,6 +3,7 @@
 import math
 import sys
 
+from .profiler import _PAUSE
 from .profiler_util import MEMORY_EVENT_NAME, DeviceType, EventList, FunctionEvent
 
 _USER_SCOPE = 7
@@ -131,8 +132,34 @@ def _take_stacks_of_forward(events):
             e.stack = stack
 
 
+def _without_pauses(threads):
+    """The records of a session less those that began while collection was switched off."""
+    pauses = [(r[2], r[3]) for thread in threads for r in thread[3] if r[0] == _PAUSE]
+    if not pauses:
+        return threads
+
+    def left_out(time):
+        return any(begin <= time <= end for begin, end in pauses)
+
+    out = []
+    for number, os_thread, autograd, records, changes in threads:
+        place, kept = (
+            {-1: -1},
+            [],
+        )  # by position: the position of the record, or of the one around it when it is left out
+        for i, r in enumerate(records):
+            if left_out(r[2]):
+                place[i] = place[r[4]]
+            else:
+                place[i] = len(kept)
+                kept.append((*r[:4], place[r[4]], *r[5:]))
+        out.append((number, os_thread, autograd, kept, [(*c[:4], place[c[4]]) for c in changes if not left_out(c[0])]))
+    return out
+
+
 def events_of(threads, *, use_device=None, profile_memory=False, with_flops=False, with_shapes=False, with_stack=False):
     """(EventList, events of all changes of memory) from the threads of a session."""
+    threads = _without_pauses(threads)
     out = EventList(use_device=use_device, profile_memory=profile_memory, with_flops=with_flops)
     memory, loose = [], []
     forward_threads = {autograd: number for number, _, autograd, _, _ in threads}

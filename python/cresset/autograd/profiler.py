@@ -58,6 +58,10 @@ class record_function(_Decorator):
         return type(self)(self.name, self.args)
 
 
+# The range over the part of a session that is not collected: what begins inside of it is left out.
+_PAUSE = "profiler: not collected"
+
+
 class _ModuleRanges:
     """A range for each call of a module, "nn.Module: Linear_0", by hooks on all modules; numbers count the modules of a class."""
 
@@ -106,12 +110,21 @@ def _usable_device(use_device, use_cuda):
     return use_device
 
 
+def _new_trace_id():
+    """32 hexadecimal digits that no other session has."""
+    import uuid
+
+    return uuid.uuid4().hex.upper()
+
+
 class profile:
     """Records what runs in this thread, and in the threads that work for it, while the context is open.
 
     `record_shapes` keeps shapes, types and values of inputs; `profile_memory` what storages take and give back; `with_stack` the Python
     frames that called an operator; `with_modules` a range for each call of a module; `with_flops` counts operations of products,
     convolutions, sums and products of elements. `use_device` names a backend's device, whose time is then measured with its events.
+
+    `custom_trace_id_callback` gives the name of the session, which its trace carries; by default it is a random one.
 
     One session runs at a time in a process: a second one raises.
     """
@@ -136,6 +149,7 @@ class profile:
             with_modules,
         )
         self.acc_events = acc_events
+        self.trace_id, self._make_trace_id, self._pause = "", custom_trace_id_callback or _new_trace_id, None
         self._threads, self._events, self._memory, self._wall_clock, self._modules = None, None, None, 0, None
 
     def __repr__(self):
@@ -159,6 +173,7 @@ class profile:
 
     def _start(self):
         self.entered = True
+        self.trace_id = self._make_trace_id()
         device = self.use_device and _C.device(self.use_device)
         _C._profiler_start(self.record_shapes, self.profile_memory, self.with_stack, device or None)
         self._modules = _ModuleRanges() if self.with_modules else None
@@ -166,7 +181,26 @@ class profile:
     def _stop(self):
         if self._modules is not None:
             self._modules.remove()
+        self._resume()
         self._wall_clock, _, self._threads = _C._profiler_stop()
+
+    def toggle_collection_dynamic(self, enabled, activities):
+        """Leave out what happens from now on, or collect it again. Calls on the CPU and what they do on devices go together: any activity
+        means both."""
+        unknown = [a for a in activities if type(a).__name__ != "ProfilerActivity"]
+        if unknown:
+            raise TypeError(
+                f"toggle_collection_dynamic: activities must be ProfilerActivity members, not {type(unknown[0]).__name__}."
+            )
+        if activities and enabled:
+            self._resume()
+        elif activities and self._pause is None:
+            self._pause = _C._profiler_begin(_PAUSE, "")
+
+    def _resume(self):
+        if self._pause is not None:
+            _C._profiler_end(self._pause)
+            self._pause = None
 
     def _unfinished(self):
         return not self.enabled or (self._threads is None and self._events is None)
@@ -226,6 +260,7 @@ class profile:
             raise RuntimeError("Profiler didn't finish running: there is nothing to export.")
         from ._profiler_trace import write_trace
 
+        metadata = {"trace_id": self.trace_id, **(metadata or {})}
         names = ("record_shapes", "with_stack", "with_modules", "with_flops", "profile_memory")
         options = {name: 1 for name in names if getattr(self, name)}
         events = self.function_events

@@ -107,7 +107,7 @@ class profile:
 
     `on_trace_ready(profile)` is called at the end of each recorded cycle, when `events`, `key_averages` and `export_chrome_trace` show
     that cycle. `activities` are CPU and, with a backend, PrivateUse1, whose device time is measured. The other options are those of
-    `cresset.autograd.profiler.profile`. With `acc_events` events of earlier cycles are kept.
+    `cresset.autograd.profiler.profile`, where the names of sessions are explained too. With `acc_events` events of earlier cycles are kept.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class profile:
             raise NotImplementedError("profile: execution_trace_observer is not part of Cresset. Leave it None.")
         self._options = {
             "record_shapes": record_shapes, "profile_memory": profile_memory, "with_stack": with_stack, "with_flops": with_flops,
-            "with_modules": with_modules,
+            "with_modules": with_modules, "custom_trace_id_callback": custom_trace_id_callback,
         }  # fmt: skip
         self.schedule = schedule or _always
         self.record_steps = schedule is not None
@@ -155,6 +155,32 @@ class profile:
             raise AssertionError("Profiler must be initialized before stopping trace")
         self._end_step()
         self._move(self.current_action, None)
+
+    def prepare_trace(self):
+        """Begin to warm up; for programs that call start_trace and stop_trace themselves. Nothing has to be done."""
+
+    def start_trace(self):
+        """Begin to record now, whatever the schedule says."""
+        self._start_recording()
+
+    def stop_trace(self):
+        """Stop what start_trace began."""
+        self._recorded("stopping trace")
+        self._stop_recording()
+
+    def toggle_collection_dynamic(self, enable, activities):
+        """Leave out what happens from now on, or collect it again; see the method of cresset.autograd.profiler.profile."""
+        activities = set(activities)
+        if self.profiler is not None:
+            self.profiler.toggle_collection_dynamic(enable, activities)
+
+    def get_trace_id(self):
+        """The name of the session that records or was recorded last, None before the first."""
+        return None if self.profiler is None else self.profiler.trace_id
+
+    def set_custom_trace_id_callback(self, callback):
+        """A function that gives the names of the sessions that begin from now on."""
+        self._options["custom_trace_id_callback"] = callback
 
     def step(self):
         """Say that the next step begins."""

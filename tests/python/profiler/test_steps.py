@@ -8,6 +8,7 @@ import sys
 import pytest
 
 import cresset as torch
+from cresset import profiler
 from cresset.profiler import (
     ProfilerAction,
     ProfilerActivity,
@@ -99,6 +100,59 @@ def test_start_and_stop():
     assert [e.input_shapes for e in prof.events() if e.name == "aten::add"] == [[[2], [], []]] or prof.events()[
         -1
     ].input_shapes
+
+
+def test_parts_that_are_not_collected():
+    cpu = {profiler.ProfilerActivity.CPU}
+    with profiler.profile(profile_memory=True) as p:
+        with profiler.record_function("around"):
+            torch.ones(1)
+            p.toggle_collection_dynamic(False, cpu)
+            with profiler.record_function("inside"):
+                kept = torch.zeros(1000)
+            p.toggle_collection_dynamic(True, set())  # no activity: no change
+            p.toggle_collection_dynamic(False, cpu)
+            torch.zeros(1)
+            p.toggle_collection_dynamic(True, cpu)
+            torch.arange(3)
+        p.toggle_collection_dynamic(False, cpu)
+        del kept
+    assert [e.name for e in p.events() if not e.name.startswith("[")] == [
+        "around",
+        "aten::ones",
+        "aten::fill_",
+        "aten::arange",
+    ]
+    assert [e.cpu_parent and e.cpu_parent.name for e in p.events()][:4] == [None, "around", "aten::ones", "around"]
+    assert p.events()[0].cpu_memory_usage == 0  # what was taken and given back is left out with the rest
+    p.toggle_collection_dynamic(False, cpu)  # nothing runs
+    with pytest.raises(TypeError, match="activities must be ProfilerActivity members, not str"):
+        p.toggle_collection_dynamic(False, {"CPU"})
+
+
+def test_sessions_have_names(tmp_path):
+    names = iter("abc")
+    p = profiler.profile(custom_trace_id_callback=lambda: next(names))
+    assert p.get_trace_id() is None
+    p.prepare_trace()
+    p.start_trace()
+    torch.ones(1)
+    p.stop_trace()
+    assert p.get_trace_id() == "a" and p.events()[0].name == "aten::ones"
+    p.export_chrome_trace(tmp_path / "trace.json")
+    assert json.loads((tmp_path / "trace.json").read_text())["trace_id"] == "a"
+    seen = []
+    steps = profiler.schedule(wait=0, warmup=1, active=1, repeat=2)
+    with profiler.profile(schedule=steps, on_trace_ready=lambda p: seen.append(p.get_trace_id())) as p:
+        p.set_custom_trace_id_callback(lambda: "given later")
+        for _ in range(4):
+            p.step()
+    assert seen == ["given later"] * 2
+    with profiler.profile() as first:
+        pass
+    with profiler.profile() as second:
+        pass
+    assert len(first.get_trace_id()) == 32 and first.get_trace_id() != second.get_trace_id()
 
 
 def test_schedules_of_ones_own_may_be_incorrect():
