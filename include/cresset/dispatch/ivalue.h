@@ -27,12 +27,12 @@ class Dict;
 struct CRESSET_API CustomClassHolder : intrusive_ptr_target {};
 
 namespace ivalue {
-/// A string shared between values.
+/// A string shared between values; only who holds the one reference may change it.
 struct ConstantString final : intrusive_ptr_target {
   explicit ConstantString(std::string s) : text(std::move(s)) {}
   static intrusive_ptr<ConstantString> create(std::string s) { return make_intrusive<ConstantString>(std::move(s)); }
   const std::string& string() const { return text; }
-  const std::string text;
+  std::string text;
 };
 struct ComplexHolder final : intrusive_ptr_target {
   explicit ComplexHolder(std::complex<double> v) : value(v) {}
