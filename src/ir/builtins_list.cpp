@@ -75,8 +75,10 @@ IValue sliced(List l, IValue& start, IValue& end, int64_t step) {
 IValue repeated(List l, int64_t n) {
   CRESSET_CHECK(n <= 0 || l.elements.empty() || n < (int64_t{1} << 32) / static_cast<int64_t>(l.elements.size()),
                 "the repeated list is too long.");
+  const auto times = static_cast<std::size_t>(std::max<int64_t>(n, 0));
+  if (l.elements.size() == 1) return like(l, std::vector<IValue>(times, l.elements[0]));
   std::vector<IValue> out;
-  out.reserve(l.elements.size() * static_cast<std::size_t>(std::max<int64_t>(n, 0)));
+  out.reserve(l.elements.size() * times);
   for (int64_t i = 0; i < n; ++i) out.insert(out.end(), l.elements.begin(), l.elements.end());
   return like(l, std::move(out));
 }
@@ -250,6 +252,7 @@ const BuiltinRow kRows[] = {
     {"prim::rangelist(int n) -> int[]", CRESSET_BUILTIN((int64_t n)->IValue {
        CRESSET_CHECK(n < (int64_t{1} << 32), "a list of ", n, " elements is too long.");
        std::vector<IValue> out;
+       out.reserve(static_cast<std::size_t>(std::max<int64_t>(n, 0)));
        for (int64_t i = 0; i < n; ++i) out.emplace_back(i);
        return make_list(std::move(out), basic_type(TypeKind::Int));
      })},

@@ -8,39 +8,61 @@
 namespace cresset::jit {
 
 // Scalar registers are named s[i], boxed ones r[i]. Operands of an instruction are a, b, c; what they are stands behind each opcode.
-#define CRESSET_FORALL_OPCODES(_)                                                                                                         \
-  /* control */                                                                                                                           \
-  _(RETURN)                                                                                                                               \
-  _(JUMP)                                                                                                                                 \
-  /* to a */ _(JUMP_IF_NOT) _(JUMP_IF) /* s[a], to b */ _(LOOP_NEXT) /* s[a] += 1; if s[a] < s[b] jump to c */ /* moves */                \
-      _(MOVE) /* s[a] = s[b] */ _(COPY) /* r[a] = r[b] */ _(TAKE) /* r[a] = moved r[b] */ _(LOAD) /* r[a] = constant b */ _(              \
-          DROP) /* r[a] */                                                                                                                \
-      _(BOX_INT) _(BOX_FLOAT) _(BOX_BOOL) /* r[a] = s[b] */ _(UNBOX_INT) _(UNBOX_FLOAT)                                                   \
-          _(UNBOX_BOOL) /* s[a] = r[b] */ /* numbers: s[a] = s[b] op s[c] */                                                              \
-      _(ADD_INT) _(SUB_INT) _(MUL_INT) _(FLOORDIV_INT) _(MOD_INT) _(MIN_INT) _(MAX_INT) _(AND_INT) _(OR_INT) _(XOR_INT) _(LT_INT)         \
-          _(LE_INT) _(GT_INT) _(GE_INT) _(EQ_INT) _(NE_INT) _(ADD_FLOAT) _(SUB_FLOAT) _(MUL_FLOAT) _(DIV_FLOAT) _(MIN_FLOAT) _(MAX_FLOAT) \
-              _(LT_FLOAT) _(LE_FLOAT) _(GT_FLOAT) _(GE_FLOAT) _(EQ_FLOAT) _(NE_FLOAT)                                                     \
-                  _(DIV_INT) /* s[a] = float s[b] / float s[c] */ /* s[a] = op s[b] */                                                    \
-      _(NEG_INT) _(NEG_FLOAT) _(ABS_INT) _(ABS_FLOAT) _(NOT) _(INT_TO_FLOAT) _(INT_TO_BOOL) _(FLOAT_TO_BOOL)                              \
-          _(SQRT_FLOAT) /* comparison and jump: unless (if) s[a] op s[b] jump to c; in the order of the comparisons above */              \
-      _(JUMP_UNLESS_LT_INT) _(JUMP_UNLESS_LE_INT) _(JUMP_UNLESS_GT_INT) _(JUMP_UNLESS_GE_INT) _(JUMP_UNLESS_EQ_INT) _(JUMP_UNLESS_NE_INT) \
-          _(JUMP_UNLESS_LT_FLOAT) _(JUMP_UNLESS_LE_FLOAT) _(JUMP_UNLESS_GT_FLOAT) _(JUMP_UNLESS_GE_FLOAT) _(JUMP_UNLESS_EQ_FLOAT)         \
-              _(JUMP_UNLESS_NE_FLOAT) _(JUMP_IF_LT_INT) _(JUMP_IF_LE_INT) _(JUMP_IF_GT_INT) _(JUMP_IF_GE_INT) _(JUMP_IF_EQ_INT)           \
-                  _(JUMP_IF_NE_INT) _(JUMP_IF_LT_FLOAT) _(JUMP_IF_LE_FLOAT) _(JUMP_IF_GT_FLOAT) _(JUMP_IF_GE_FLOAT) _(JUMP_IF_EQ_FLOAT)   \
-                      _(JUMP_IF_NE_FLOAT) /* lists: r[b] is the list, s[c] the place */                                                   \
-      _(LIST_LEN) /* s[a] = len(r[b]) */ _(LIST_GET_INT) _(LIST_GET_FLOAT) _(LIST_GET_BOOL) /* s[a] */ _(LIST_GET) /* r[a] */             \
-      _(LIST_SET_INT) _(LIST_SET_FLOAT) _(LIST_SET_BOOL) /* = s[a] */ _(LIST_SET)                                  /* = r[a] */           \
-      _(LIST_APPEND_INT) _(LIST_APPEND_FLOAT)                                                                                             \
-          _(LIST_APPEND_BOOL) /* s[a] to r[b] */ _(LIST_APPEND) /* r[a] to r[b] */ /* everything else: calls[a] */                        \
-      _(CALL_OPERATOR) _(CALL_BUILTIN) _(CALL_IN_PLACE) _(CALL_GRAPH) _(CALL_FUNCTION) _(CALL_METHOD) _(CALL_VALUE) _(MAKE_LIST)          \
-          _(MAKE_TUPLE) _(MAKE_DICT) _(MAKE_OBJECT) _(UNPACK_TUPLE) _(UNPACK_LIST) _(INDEX_TUPLE) _(SLICE_TUPLE) _(GET_ATTRIBUTE)         \
-              _(SET_ATTRIBUTE) _(HAS_ATTRIBUTE) _(IS_INSTANCE) _(FORK) _(CHECK_TYPES) _(GUARD) _(ENTER) _(EXIT) _(PYTHON)
+// clang-format off
 
+/* s[a] = s[b] op s[c] */
+#define CRESSET_FORALL_ARITHMETIC(_, form)                                                                                                 \
+  _(ADD_INT##form) _(SUB_INT##form) _(MUL_INT##form) _(FLOORDIV_INT##form) _(MOD_INT##form) _(MIN_INT##form) _(MAX_INT##form)              \
+  _(AND_INT##form) _(OR_INT##form) _(XOR_INT##form)                                                                                        \
+  _(LT_INT##form) _(LE_INT##form) _(GT_INT##form) _(GE_INT##form) _(EQ_INT##form) _(NE_INT##form)                                          \
+  _(ADD_FLOAT##form) _(SUB_FLOAT##form) _(MUL_FLOAT##form) _(DIV_FLOAT##form) _(MIN_FLOAT##form) _(MAX_FLOAT##form)                        \
+  _(LT_FLOAT##form) _(LE_FLOAT##form) _(GT_FLOAT##form) _(GE_FLOAT##form) _(EQ_FLOAT##form) _(NE_FLOAT##form)                              \
+  _(DIV_INT##form) /* float s[b] / float s[c] */                                                                                           \
+  /* s[a] = op s[b] */                                                                                                                     \
+  _(NEG_INT##form) _(NEG_FLOAT##form) _(ABS_INT##form) _(ABS_FLOAT##form) _(NOT##form) _(INT_TO_FLOAT##form) _(INT_TO_BOOL##form)          \
+  _(FLOAT_TO_BOOL##form) _(SQRT_FLOAT##form)
+
+#define CRESSET_FORALL_OPCODES(_)                                                                                                          \
+  _(RETURN) _(JUMP) /* to a */ _(JUMP_IF_NOT) _(JUMP_IF) /* s[a], to b */ _(LOOP_NEXT) /* s[a] += 1; if s[a] < s[b] jump to c */            \
+  /* moves */                                                                                                                              \
+  _(MOVE) /* s[a] = s[b] */ _(COPY) /* r[a] = r[b] */ _(TAKE) /* r[a] = moved r[b] */ _(LOAD) /* r[a] = constant b */ _(DROP) /* r[a] */    \
+  _(BOX_INT) _(BOX_FLOAT) _(BOX_BOOL) /* r[a] = s[b] */ _(UNBOX_INT) _(UNBOX_FLOAT) _(UNBOX_BOOL) /* s[a] = r[b] */                         \
+  /* numbers; the forms _B and _C stand behind the instruction whose result is their operand b or c */                                     \
+  CRESSET_FORALL_ARITHMETIC(_, ) CRESSET_FORALL_ARITHMETIC(_, _B) CRESSET_FORALL_ARITHMETIC(_, _C)                                         \
+  /* comparison and jump: unless (if) s[a] op s[b] jump to c; in the order of the comparisons above */                                     \
+  _(JUMP_UNLESS_LT_INT) _(JUMP_UNLESS_LE_INT) _(JUMP_UNLESS_GT_INT) _(JUMP_UNLESS_GE_INT) _(JUMP_UNLESS_EQ_INT) _(JUMP_UNLESS_NE_INT)      \
+  _(JUMP_UNLESS_LT_FLOAT) _(JUMP_UNLESS_LE_FLOAT) _(JUMP_UNLESS_GT_FLOAT) _(JUMP_UNLESS_GE_FLOAT) _(JUMP_UNLESS_EQ_FLOAT)                  \
+  _(JUMP_UNLESS_NE_FLOAT)                                                                                                                  \
+  _(JUMP_IF_LT_INT) _(JUMP_IF_LE_INT) _(JUMP_IF_GT_INT) _(JUMP_IF_GE_INT) _(JUMP_IF_EQ_INT) _(JUMP_IF_NE_INT)                              \
+  _(JUMP_IF_LT_FLOAT) _(JUMP_IF_LE_FLOAT) _(JUMP_IF_GT_FLOAT) _(JUMP_IF_GE_FLOAT) _(JUMP_IF_EQ_FLOAT) _(JUMP_IF_NE_FLOAT)                  \
+  /* lists: r[b] is the list, s[c] the place */                                                                                            \
+  _(LIST_LEN) /* s[a] = len(r[b]) */ _(LIST_GET_INT) _(LIST_GET_FLOAT) _(LIST_GET_BOOL) /* s[a] */ _(LIST_GET) /* r[a] */                  \
+  _(LIST_SET_INT) _(LIST_SET_FLOAT) _(LIST_SET_BOOL) /* = s[a] */ _(LIST_SET) /* = r[a] */                                                 \
+  _(LIST_APPEND_INT) _(LIST_APPEND_FLOAT) _(LIST_APPEND_BOOL) /* s[a] to r[b] */ _(LIST_APPEND) /* r[a] to r[b] */                         \
+  /* everything else: calls[a] */                                                                                                          \
+  _(CALL_OPERATOR) _(CALL_BUILTIN) _(CALL_IN_PLACE) _(APPEND_TEXT) /* to a string that nobody else needs */                                \
+  _(CALL_GRAPH) _(CALL_FUNCTION) _(CALL_METHOD) _(CALL_VALUE) _(MAKE_LIST) _(MAKE_TUPLE) _(MAKE_DICT) _(MAKE_OBJECT)                       \
+  _(UNPACK_TUPLE) _(UNPACK_LIST) _(INDEX_TUPLE) _(SLICE_TUPLE) _(GET_ATTRIBUTE) _(SET_ATTRIBUTE) _(HAS_ATTRIBUTE) _(IS_INSTANCE)           \
+  _(FORK) _(CHECK_TYPES) _(GUARD) _(ENTER) _(EXIT) _(PYTHON)
+
+// clang-format on
 enum class Opcode : uint16_t {
 #define CRESSET_OPCODE(name) name,
   CRESSET_FORALL_OPCODES(CRESSET_OPCODE)
 #undef CRESSET_OPCODE
 };
+
+/// Opcodes that stand in the same order in two rows.
+constexpr Opcode shifted(Opcode op, Opcode from, Opcode to) {
+  return static_cast<Opcode>(static_cast<int>(to) + (static_cast<int>(op) - static_cast<int>(from)));
+}
+constexpr bool is_arithmetic(Opcode op) { return op >= Opcode::ADD_INT && op <= Opcode::SQRT_FLOAT_C; }
+/// The form that reads both operands from registers.
+constexpr Opcode plain_form(Opcode op) {
+  return op < Opcode::ADD_INT_B || op > Opcode::SQRT_FLOAT_C ? op
+         : op < Opcode::ADD_INT_C                            ? shifted(op, Opcode::ADD_INT_B, Opcode::ADD_INT)
+                                                             : shifted(op, Opcode::ADD_INT_C, Opcode::ADD_INT);
+}
 
 struct Instruction {
   Opcode op;

@@ -266,8 +266,19 @@ void CodeBuilder::drop_dead(const Node* n) {
   }
 }
 
+// Numbers that the instruction before has just computed need not be read from memory again, which would take longer than most operations.
+// The operands stay what they are: another instruction may come to stand in between (plain_form).
+Opcode CodeBuilder::form_of(Opcode op, uint32_t b, uint32_t c) const {
+  if (!is_arithmetic(op) || impl_->instructions.empty() || barrier_ == impl_->instructions.size()) return op;
+  const Instruction& before = impl_->instructions.back();
+  const bool computes = is_arithmetic(before.op) || (before.op >= Opcode::LIST_LEN && before.op <= Opcode::LIST_GET_BOOL);
+  if (!computes) return op;
+  if (before.a == b) return shifted(op, Opcode::ADD_INT, Opcode::ADD_INT_B);
+  const bool binary = op < Opcode::NEG_INT;
+  return binary && before.a == c ? shifted(op, Opcode::ADD_INT, Opcode::ADD_INT_C) : op;
+}
 std::size_t CodeBuilder::emit(Opcode op, uint32_t a, uint32_t b, uint32_t c) {
-  impl_->instructions.push_back({op, a, b, c});
+  impl_->instructions.push_back({form_of(op, b, c), a, b, c});
   impl_->sources.push_back(current_);
   return impl_->instructions.size() - 1;
 }

@@ -66,6 +66,7 @@ class CodeBuilder {
  private:
   void collect_scalar_constants(const Graph& g);
   void find_last_uses(const Graph& g);
+  Opcode form_of(Opcode op, uint32_t b, uint32_t c) const;
   Operand constant(const Value* v);
   void to_boxed(const Operand& from, uint32_t r);
 

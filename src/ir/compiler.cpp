@@ -10,9 +10,6 @@ namespace cresset::jit {
 namespace {
 
 // Comparisons and the jumps on them stand in the same order among the opcodes.
-constexpr Opcode shifted(Opcode op, Opcode from, Opcode to) {
-  return static_cast<Opcode>(static_cast<int>(to) + (static_cast<int>(op) - static_cast<int>(from)));
-}
 constexpr bool is_comparison(Opcode op) {
   return (op >= Opcode::LT_INT && op <= Opcode::NE_INT) || (op >= Opcode::LT_FLOAT && op <= Opcode::NE_FLOAT);
 }
@@ -102,8 +99,9 @@ class Compiler : CodeBuilder {
         barrier_ == impl_->instructions.size())
       return std::nullopt;
     Instruction& last = impl_->instructions.back();
-    if (!is_comparison(last.op) || !(registers_.at(condition) == Register{Bank::Bool, last.a})) return std::nullopt;
-    last = {jump_unless(last.op), last.b, last.c, 0};
+    const Opcode comparison = plain_form(last.op);
+    if (!is_comparison(comparison) || !(registers_.at(condition) == Register{Bank::Bool, last.a})) return std::nullopt;
+    last = {jump_unless(comparison), last.b, last.c, 0};
     return impl_->instructions.size() - 1;
   }
 
@@ -134,22 +132,40 @@ class Compiler : CodeBuilder {
       if (v->node()->owningBlock() != b || v->node()->kind() == prim::Param || v->node()->kind() == prim::Constant) continue;
       if (registers_.count(v) || bank_of(*v->type()) != bank_of(*target->type())) continue;
       if (std::count(b->outputs().begin(), b->outputs().end(), v) != 1) continue;
-      if (skip && !carried_is_dead_before(b->inputs()[i], v->node())) continue;
+      if (skip && !carried_is_dead_before(b->inputs()[i], v)) continue;
       registers_.emplace(v, skip ? registers_.at(b->inputs()[i]) : registers_.at(target));
     }
   }
 
-  // Is every use of a loop's block input before the node, or a plain operand of it?
-  static bool carried_is_dead_before(const Value* input, const Node* n) {
+  // Is every use of a loop's block input over when value `v`, which becomes the next round's input, is written? v is a result of its block.
+  static bool carried_is_dead_before(const Value* input, const Value* v) {
+    const Node* n = v->node();
     for (const Use& u : input->uses()) {
       if (u.user == n && n->blocks().empty()) continue;
       const Node* at = u.user;
       while (at->owningBlock() != n->owningBlock()) at = at->owningBlock()->owningNode();
+      if (at == n && n->kind() == prim::If) continue;
       if (!at->isBefore(n)) return false;
+    }
+    if (n->kind() != prim::If) return true;
+    // An arm writes its result where that is computed, or with its last instructions when it only passes a value on.
+    return std::all_of(n->blocks().begin(), n->blocks().end(), [&](const Block* arm) {
+      const Value* result = arm->outputs()[v->offset()];
+      const bool computed =
+          result->node()->owningBlock() == arm && result->node()->kind() != prim::Param && result->node()->kind() != prim::Constant;
+      return !computed || dead_in_arm(input, result, arm);
+    });
+  }
+  static bool dead_in_arm(const Value* input, const Value* result, const Block* arm) {
+    const Node* n = result->node();
+    for (const Use& u : input->uses()) {
+      const Node* at = u.user;
+      while (at && at->owningBlock() != arm) at = at->owningBlock() ? at->owningBlock()->owningNode() : nullptr;
+      if (!at || (at == n && n->blocks().empty())) continue;
+      if (at == n || !at->isBefore(n)) return false;
     }
     return true;
   }
-
   void enter_loop(const Node* n, std::vector<Open>& stack) {
     const Block* body = n->blocks()[0];
     // The carried values live in the registers of the loop's outputs.
@@ -421,7 +437,15 @@ class Compiler : CodeBuilder {
       rename(n->input(0), n->output());
       return true;
     }
+    if (name == "aten::add.str") return append_text(n);
     return list_operation(n, name);
+  }
+
+  bool append_text(const Node* n) {
+    const Operand left = source(n, 0);
+    if (left.kind != Operand::Kind::Take) return false;
+    impl_->operands[call(Opcode::APPEND_TEXT, n, /*take=*/false).in_begin] = left;
+    return true;
   }
 
   bool list_operation(const Node* n, const std::string& name) {

@@ -25,6 +25,19 @@ void Arena::drop_chunks(std::size_t kept) {
   chunks_.pop_back();
 }
 
+void Frame::append_text(const Call& c) {
+  const Operand* operands = code_.operands.data() + c.in_begin;
+  IValue& left = r[operands[0].index];
+  alignas(IValue) std::byte unused[sizeof(IValue)];
+  const std::string& right = in_place(operands[1], unused)->toStringRef();
+  const auto text = left.toString();
+  if (text.use_count() == 2)  // the register's and this one
+    text->text += right;
+  else
+    left = IValue(text->text + right);
+  store(std::move(left), code_.operands[c.out_begin]);
+}
+
 namespace {
 
 thread_local Active* innermost = nullptr;

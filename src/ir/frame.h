@@ -95,6 +95,8 @@ class Frame {
     if (c.out_count) store(std::move(result), operands[c.out_begin]);
   }
   static constexpr uint32_t kMostInPlace = 8;
+  /// The second operand put behind the first, which is taken: without a copy when nobody else holds that string.
+  void append_text(const Call& c);
 
   Slot* s;
   IValue* r;

@@ -77,6 +77,9 @@ void Code::run(Stack& stack) const {
     stack.resize(stack.size() - code.inputs.size());
   }
   const std::size_t base = stack.size();
+  // What the last instruction on numbers gave, for the next one.
+  int64_t last_i = 0;
+  double last_d = 0;
   const Instruction* const start = code.instructions.data();
   const Instruction* ip = start;
   // Each instruction jumps to the next one's code by itself: one predictable jump for each kind instead of one for all.
@@ -90,6 +93,13 @@ void Code::run(Stack& stack) const {
   do {                  \
     ++ip;               \
     CRESSET_DISPATCH(); \
+  } while (false)
+// After instructions that call functions: the last results need not survive a call, so that they can stay in machine registers.
+#define CRESSET_FORGET_AND_NEXT() \
+  do {                            \
+    last_i = 0;                   \
+    last_d = 0;                   \
+    CRESSET_NEXT();               \
   } while (false)
   try {
     CRESSET_DISPATCH();
@@ -113,25 +123,25 @@ void Code::run(Stack& stack) const {
     CRESSET_NEXT();
   label_COPY:
     r[ip->a] = r[ip->b];
-    CRESSET_NEXT();
+    CRESSET_FORGET_AND_NEXT();
   label_TAKE:
     r[ip->a] = std::move(r[ip->b]);
-    CRESSET_NEXT();
+    CRESSET_FORGET_AND_NEXT();
   label_LOAD:
     r[ip->a] = code.constants[ip->b];
-    CRESSET_NEXT();
+    CRESSET_FORGET_AND_NEXT();
   label_DROP:
     r[ip->a] = IValue();
-    CRESSET_NEXT();
+    CRESSET_FORGET_AND_NEXT();
   label_BOX_INT:
     r[ip->a] = IValue(s[ip->b].i);
-    CRESSET_NEXT();
+    CRESSET_FORGET_AND_NEXT();
   label_BOX_FLOAT:
     r[ip->a] = IValue(s[ip->b].d);
-    CRESSET_NEXT();
+    CRESSET_FORGET_AND_NEXT();
   label_BOX_BOOL:
     r[ip->a] = IValue(s[ip->b].i != 0);
-    CRESSET_NEXT();
+    CRESSET_FORGET_AND_NEXT();
   label_UNBOX_INT:
     s[ip->a].i = r[ip->b].toInt();
     CRESSET_NEXT();
@@ -141,52 +151,61 @@ void Code::run(Stack& stack) const {
   label_UNBOX_BOOL:
     s[ip->a].i = r[ip->b].toBool();
     CRESSET_NEXT();
-    // Numbers: where the result goes, and what it is of the operands b and c.
-#define CRESSET_NUMBER(name, field, ...)       \
-  label_##name : s[ip->a].field = __VA_ARGS__; \
-  CRESSET_NEXT();
-#define B s[ip->b]
-#define C s[ip->c]
-    CRESSET_NUMBER(ADD_INT, i, builtin::wrap_add(B.i, C.i))
-    CRESSET_NUMBER(SUB_INT, i, builtin::wrap_sub(B.i, C.i))
-    CRESSET_NUMBER(MUL_INT, i, builtin::wrap_mul(B.i, C.i))
-    CRESSET_NUMBER(FLOORDIV_INT, i, builtin::floor_div(B.i, C.i))
-    CRESSET_NUMBER(MOD_INT, i, builtin::floor_mod(B.i, C.i))
-    CRESSET_NUMBER(MIN_INT, i, std::min(B.i, C.i))
-    CRESSET_NUMBER(MAX_INT, i, std::max(B.i, C.i))
-    CRESSET_NUMBER(AND_INT, i, B.i & C.i)
-    CRESSET_NUMBER(OR_INT, i, B.i | C.i)
-    CRESSET_NUMBER(XOR_INT, i, B.i ^ C.i)
-    CRESSET_NUMBER(LT_INT, i, B.i < C.i)
-    CRESSET_NUMBER(LE_INT, i, B.i <= C.i)
-    CRESSET_NUMBER(GT_INT, i, B.i > C.i)
-    CRESSET_NUMBER(GE_INT, i, B.i >= C.i)
-    CRESSET_NUMBER(EQ_INT, i, B.i == C.i)
-    CRESSET_NUMBER(NE_INT, i, B.i != C.i)
-    CRESSET_NUMBER(ADD_FLOAT, d, B.d + C.d)
-    CRESSET_NUMBER(SUB_FLOAT, d, B.d - C.d)
-    CRESSET_NUMBER(MUL_FLOAT, d, B.d * C.d)
-    CRESSET_NUMBER(DIV_FLOAT, d, B.d / C.d)
-    CRESSET_NUMBER(MIN_FLOAT, d, C.d < B.d ? C.d : B.d)
-    CRESSET_NUMBER(MAX_FLOAT, d, C.d > B.d ? C.d : B.d)
-    CRESSET_NUMBER(LT_FLOAT, i, B.d < C.d)
-    CRESSET_NUMBER(LE_FLOAT, i, B.d <= C.d)
-    CRESSET_NUMBER(GT_FLOAT, i, B.d > C.d)
-    CRESSET_NUMBER(GE_FLOAT, i, B.d >= C.d)
-    CRESSET_NUMBER(EQ_FLOAT, i, B.d == C.d)
-    CRESSET_NUMBER(NE_FLOAT, i, B.d != C.d)
-    CRESSET_NUMBER(DIV_INT, d, static_cast<double>(B.i) / static_cast<double>(C.i))
-    CRESSET_NUMBER(NEG_INT, i, builtin::wrap_sub(0, B.i))
-    CRESSET_NUMBER(NEG_FLOAT, d, -B.d)
-    CRESSET_NUMBER(ABS_INT, i, B.i < 0 ? builtin::wrap_sub(0, B.i) : B.i)
-    CRESSET_NUMBER(ABS_FLOAT, d, std::fabs(B.d))
-    CRESSET_NUMBER(NOT, i, !B.i)
-    CRESSET_NUMBER(INT_TO_FLOAT, d, static_cast<double>(B.i))
-    CRESSET_NUMBER(INT_TO_BOOL, i, B.i != 0)
-    CRESSET_NUMBER(FLOAT_TO_BOOL, i, B.d != 0)
-    CRESSET_NUMBER(SQRT_FLOAT, d, std::sqrt(B.d))
-#undef B
-#undef C
+    // Numbers: what the operands and the result are, and the result for operands x and y.
+#define CRESSET_NUMBER(name, in, out, ...)                        \
+  label_##name : {                                                \
+    [[maybe_unused]] const auto x = s[ip->b].in, y = s[ip->c].in; \
+    s[ip->a].out = last_##out = __VA_ARGS__;                      \
+    CRESSET_NEXT();                                               \
+  }                                                               \
+  label_##name##_B : {                                            \
+    [[maybe_unused]] const auto x = last_##in, y = s[ip->c].in;   \
+    s[ip->a].out = last_##out = __VA_ARGS__;                      \
+    CRESSET_NEXT();                                               \
+  }                                                               \
+  label_##name##_C : {                                            \
+    [[maybe_unused]] const auto x = s[ip->b].in, y = last_##in;   \
+    s[ip->a].out = last_##out = __VA_ARGS__;                      \
+    CRESSET_NEXT();                                               \
+  }
+    CRESSET_NUMBER(ADD_INT, i, i, builtin::wrap_add(x, y))
+    CRESSET_NUMBER(SUB_INT, i, i, builtin::wrap_sub(x, y))
+    CRESSET_NUMBER(MUL_INT, i, i, builtin::wrap_mul(x, y))
+    CRESSET_NUMBER(FLOORDIV_INT, i, i, builtin::floor_div(x, y))
+    CRESSET_NUMBER(MOD_INT, i, i, builtin::floor_mod(x, y))
+    CRESSET_NUMBER(MIN_INT, i, i, std::min(x, y))
+    CRESSET_NUMBER(MAX_INT, i, i, std::max(x, y))
+    CRESSET_NUMBER(AND_INT, i, i, x & y)
+    CRESSET_NUMBER(OR_INT, i, i, x | y)
+    CRESSET_NUMBER(XOR_INT, i, i, x ^ y)
+    CRESSET_NUMBER(LT_INT, i, i, x < y)
+    CRESSET_NUMBER(LE_INT, i, i, x <= y)
+    CRESSET_NUMBER(GT_INT, i, i, x > y)
+    CRESSET_NUMBER(GE_INT, i, i, x >= y)
+    CRESSET_NUMBER(EQ_INT, i, i, x == y)
+    CRESSET_NUMBER(NE_INT, i, i, x != y)
+    CRESSET_NUMBER(ADD_FLOAT, d, d, x + y)
+    CRESSET_NUMBER(SUB_FLOAT, d, d, x - y)
+    CRESSET_NUMBER(MUL_FLOAT, d, d, x * y)
+    CRESSET_NUMBER(DIV_FLOAT, d, d, x / y)
+    CRESSET_NUMBER(MIN_FLOAT, d, d, y < x ? y : x)
+    CRESSET_NUMBER(MAX_FLOAT, d, d, y > x ? y : x)
+    CRESSET_NUMBER(LT_FLOAT, d, i, x < y)
+    CRESSET_NUMBER(LE_FLOAT, d, i, x <= y)
+    CRESSET_NUMBER(GT_FLOAT, d, i, x > y)
+    CRESSET_NUMBER(GE_FLOAT, d, i, x >= y)
+    CRESSET_NUMBER(EQ_FLOAT, d, i, x == y)
+    CRESSET_NUMBER(NE_FLOAT, d, i, x != y)
+    CRESSET_NUMBER(DIV_INT, i, d, static_cast<double>(x) / static_cast<double>(y))
+    CRESSET_NUMBER(NEG_INT, i, i, builtin::wrap_sub(0, x))
+    CRESSET_NUMBER(NEG_FLOAT, d, d, -x)
+    CRESSET_NUMBER(ABS_INT, i, i, x < 0 ? builtin::wrap_sub(0, x) : x)
+    CRESSET_NUMBER(ABS_FLOAT, d, d, std::fabs(x))
+    CRESSET_NUMBER(NOT, i, i, !x)
+    CRESSET_NUMBER(INT_TO_FLOAT, i, d, static_cast<double>(x))
+    CRESSET_NUMBER(INT_TO_BOOL, i, i, x != 0)
+    CRESSET_NUMBER(FLOAT_TO_BOOL, d, i, x != 0)
+    CRESSET_NUMBER(SQRT_FLOAT, d, d, std::sqrt(x))
 #undef CRESSET_NUMBER
 #define CRESSET_JUMPS(name, field, op)                                                       \
   label_JUMP_UNLESS_##name : ip = s[ip->a].field op s[ip->b].field ? ip + 1 : start + ip->c; \
@@ -207,50 +226,53 @@ void Code::run(Stack& stack) const {
     CRESSET_JUMPS(NE_FLOAT, d, !=)
 #undef CRESSET_JUMPS
   label_LIST_LEN:
-    s[ip->a].i = static_cast<int64_t>(r[ip->b].toListImpl().elements.size());
+    s[ip->a].i = last_i = static_cast<int64_t>(r[ip->b].toListImpl().elements.size());
     CRESSET_NEXT();
   label_LIST_GET_INT:
-    s[ip->a].i = element(r[ip->b], s[ip->c].i).toInt();
+    s[ip->a].i = last_i = element(r[ip->b], s[ip->c].i).toInt();
+    last_d = 0;
     CRESSET_NEXT();
   label_LIST_GET_FLOAT:
-    s[ip->a].d = element(r[ip->b], s[ip->c].i).toDouble();
+    s[ip->a].d = last_d = element(r[ip->b], s[ip->c].i).toDouble();
+    last_i = 0;
     CRESSET_NEXT();
   label_LIST_GET_BOOL:
-    s[ip->a].i = element(r[ip->b], s[ip->c].i).toBool();
+    s[ip->a].i = last_i = element(r[ip->b], s[ip->c].i).toBool();
+    last_d = 0;
     CRESSET_NEXT();
   label_LIST_GET:
     r[ip->a] = IValue(element(r[ip->b], s[ip->c].i));
-    CRESSET_NEXT();
+    CRESSET_FORGET_AND_NEXT();
   label_LIST_SET_INT:
     set_number(element(r[ip->b], s[ip->c].i), IValue(s[ip->a].i));
-    CRESSET_NEXT();
+    CRESSET_FORGET_AND_NEXT();
   label_LIST_SET_FLOAT:
     set_number(element(r[ip->b], s[ip->c].i), IValue(s[ip->a].d));
-    CRESSET_NEXT();
+    CRESSET_FORGET_AND_NEXT();
   label_LIST_SET_BOOL:
     set_number(element(r[ip->b], s[ip->c].i), IValue(s[ip->a].i != 0));
-    CRESSET_NEXT();
+    CRESSET_FORGET_AND_NEXT();
   label_LIST_SET:
     element(r[ip->b], s[ip->c].i) = r[ip->a];
-    CRESSET_NEXT();
+    CRESSET_FORGET_AND_NEXT();
   label_LIST_APPEND_INT:
     r[ip->b].toListImpl().elements.emplace_back(s[ip->a].i);
-    CRESSET_NEXT();
+    CRESSET_FORGET_AND_NEXT();
   label_LIST_APPEND_FLOAT:
     r[ip->b].toListImpl().elements.emplace_back(s[ip->a].d);
-    CRESSET_NEXT();
+    CRESSET_FORGET_AND_NEXT();
   label_LIST_APPEND_BOOL:
     r[ip->b].toListImpl().elements.emplace_back(s[ip->a].i != 0);
-    CRESSET_NEXT();
+    CRESSET_FORGET_AND_NEXT();
   label_LIST_APPEND:
     r[ip->b].toListImpl().elements.push_back(r[ip->a]);
-    CRESSET_NEXT();
+    CRESSET_FORGET_AND_NEXT();
   label_CALL_OPERATOR: {
     const Call& c = code.calls[ip->a];
     activation.active.at = ip;
     call_operator(f, c, stack);
     f.pop_outputs(stack, c);
-    CRESSET_NEXT();
+    CRESSET_FORGET_AND_NEXT();
   }
   label_CALL_BUILTIN: {
     const Call& c = code.calls[ip->a];
@@ -259,12 +281,16 @@ void Code::run(Stack& stack) const {
     if (c.vararg) stack.emplace_back(static_cast<int64_t>(c.in_count));
     c.function(stack);
     f.pop_outputs(stack, c);
-    CRESSET_NEXT();
+    CRESSET_FORGET_AND_NEXT();
   }
   label_CALL_IN_PLACE:
     activation.active.at = ip;
     f.call_in_place(code.calls[ip->a]);
-    CRESSET_NEXT();
+    CRESSET_FORGET_AND_NEXT();
+  label_APPEND_TEXT:
+    activation.active.at = ip;
+    f.append_text(code.calls[ip->a]);
+    CRESSET_FORGET_AND_NEXT();
   label_CALL_GRAPH:
   label_CALL_FUNCTION:
   label_CALL_METHOD:
@@ -289,13 +315,14 @@ void Code::run(Stack& stack) const {
   label_PYTHON:
     activation.active.at = ip;
     execute_call(code, f, *ip, stack);
-    CRESSET_NEXT();
+    CRESSET_FORGET_AND_NEXT();
   } catch (Error& e) {
     activation.active.at = ip;
     Activation::annotate(e);
     stack.resize(std::min(stack.size(), base));
     throw;
   }
+#undef CRESSET_FORGET_AND_NEXT
 #undef CRESSET_NEXT
 #undef CRESSET_DISPATCH
 }

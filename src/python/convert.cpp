@@ -221,7 +221,7 @@ bool fits(PyObject* o, const Type& type) {
     case TypeKind::Optional: return o == Py_None || fits(o, *type.element());
     case TypeKind::List: {
       const Ref items = sequence_items(o);
-      if (!items) return false;
+      if (!items) return fits_script_type(o, type);
       for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i)
         if (!fits(PySequence_Fast_GET_ITEM(items.get(), i), *type.element())) return false;
       return true;
@@ -233,7 +233,7 @@ bool fits(PyObject* o, const Type& type) {
       return true;
     }
     case TypeKind::Dict: {
-      if (!PyDict_Check(o)) return false;
+      if (!PyDict_Check(o)) return fits_script_type(o, type);
       PyObject *key, *value;
       Py_ssize_t at = 0;
       while (PyDict_Next(o, &at, &key, &value))
@@ -272,6 +272,7 @@ IValue to_fitting_ivalue(PyObject* o, const Type& type) {
     case TypeKind::List:
     case TypeKind::Tuple: {
       const Ref items = sequence_items(o);
+      if (!items) return to_script_value(o, type);
       std::vector<IValue> values;
       const auto n = static_cast<std::size_t>(PySequence_Fast_GET_SIZE(items.get()));
       values.reserve(n);
@@ -283,6 +284,7 @@ IValue to_fitting_ivalue(PyObject* o, const Type& type) {
       return make_intrusive<ivalue::ListImpl>(std::move(values), type.element());
     }
     case TypeKind::Dict: {
+      if (!PyDict_Check(o)) return to_script_value(o, type);
       auto dict = make_intrusive<ivalue::DictImpl>();
       dict->key_type = type.contained[0];
       dict->value_type = type.contained[1];

@@ -66,6 +66,7 @@ bool fill(PyObject* module) {
   init_script_archive(module);
   init_script_function(module);
   init_script_compile(module);
+  init_script_container(module);
   init_script_future(module);
   init_script_lowering(module);
   init_script_module(module);

@@ -111,6 +111,11 @@ bool fits_script_type(PyObject* o, const Type& type) {
       return is_instance_of(o, type.name);
     }
     case TypeKind::Enum: return is_instance_of(o, type.name);
+    case TypeKind::List:
+    case TypeKind::Dict: {
+      const auto container = container_of_object(o);
+      return container && *container->second == type;
+    }
     case TypeKind::Future: return future_of_object(o).get() != nullptr;
     case TypeKind::Function: return PyObject_TypeCheck(o, script_function_type);
     case TypeKind::AnyEnum:
@@ -125,6 +130,7 @@ static std::optional<IValue> held_value(PyObject* o) {
   if (PyObject_TypeCheck(o, script_function_type))
     return IValue(intrusive_ptr<ivalue::FunctionBase>(reinterpret_cast<PyFunction*>(o)->function));
   if (const auto future = future_of_object(o)) return IValue(future);
+  if (auto container = container_of_object(o)) return std::move(container->first);
   return std::nullopt;
 }
 

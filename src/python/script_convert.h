@@ -30,9 +30,12 @@ std::optional<IValue> infer_script_value(PyObject* o);
 void remember_class(const std::string& qualified_name, PyObject* cls);
 
 void init_script_module(PyObject* module);
+void init_script_container(PyObject* module);
 void init_script_future(PyObject* module);
 void init_export(PyObject* module);
 
+/// The list or dictionary that a jit.ScriptList or ScriptDict holds, and its type.
+std::optional<std::pair<IValue, TypePtr>> container_of_object(PyObject* o);
 /// cresset._C.Future.
 PyObject* wrap_future(intrusive_ptr<ivalue::Future> future);
 intrusive_ptr<ivalue::Future> future_of_object(PyObject* o);

@@ -101,20 +101,30 @@ class OverloadsValue final : public SugaredValue {
   SugaredValuePtr all_;
 };
 
-/// Functions or methods that were declared for several types (jit._overload): the first that takes the arguments is called. Each is asked
-/// for when the ones before it do not fit, so that only what is used is compiled.
+/// Functions or methods that were declared for several types (jit._overload): the first is called that takes the arguments as they are,
+/// else the first that takes them with conversions. Each is asked for when the ones before it do not fit, so that only what is used is
+/// compiled.
 class OverloadedValue final : public SugaredValue {
  public:
-  using Candidate = std::function<SugaredValuePtr(const SourceRange&, GraphFunction&, std::size_t)>;
-  OverloadedValue(std::size_t count, Candidate candidate) : count_(count), candidate_(std::move(candidate)) {}
+  struct Candidate {
+    SugaredValuePtr callee;
+    const FunctionSchema& schema;
+    std::size_t bound;  // parameters that the callee fills in itself
+  };
+  using Get = std::function<Candidate(std::size_t)>;
+  OverloadedValue(std::size_t count, Get candidate) : count_(count), candidate_(std::move(candidate)) {}
   std::string kind() const override { return "overloaded function"; }
   SugaredValuePtr call(const SourceRange& range, GraphFunction& m, const Arguments& args, const Arguments& kwargs,
                        std::size_t results) override {
+    const Arguments positional = values(args, m), named = values(kwargs, m);
+    for (std::size_t i = 0; i < count_; ++i) {
+      const Candidate c = candidate_(i);
+      if (takes(c, positional, named)) return c.callee->call(range, m, positional, named, results);
+    }
     std::string why;
     for (std::size_t i = 0; i < count_; ++i) {
-      const SugaredValuePtr candidate = candidate_(range, m, i);
       try {
-        return candidate->call(range, m, args, kwargs, results);
+        return candidate_(i).callee->call(range, m, positional, named, results);
       } catch (const jit::ScriptError& e) {
         const std::string text = e.what();
         why += "\n  " + text.substr(0, text.find("\n  File"));
@@ -124,8 +134,23 @@ class OverloadedValue final : public SugaredValue {
   }
 
  private:
+  static Arguments values(const Arguments& all, GraphFunction& m) {
+    Arguments out;
+    for (const CallArgument& a : all) out.push_back({a.range, jit::simple_value(a.value->asValue(a.range, m)), a.name});
+    return out;
+  }
+  static bool takes(const Candidate& c, const Arguments& positional, const Arguments& named) {
+    const auto& formals = c.schema.arguments();
+    const auto fits = [&](const CallArgument& a, std::size_t at) {
+      return at < formals.size() && a.value->plainValue()->type()->is_subtype_of(*formals[at].type);
+    };
+    for (std::size_t i = 0; i < positional.size(); ++i)
+      if (!fits(positional[i], i + c.bound)) return false;
+    return std::all_of(named.begin(), named.end(),
+                       [&](const CallArgument& a) { return fits(a, c.schema.argument_index(a.name).value_or(formals.size())); });
+  }
   std::size_t count_;
-  Candidate candidate_;
+  Get candidate_;
 };
 
 /// A Python module: attributes are looked up when a script names them.
@@ -437,12 +462,13 @@ class ModuleValue final : public SugaredValue {
     return jit::simple_value(n->setSourceRange(range)->output());
   }
   SugaredValuePtr overloaded_method(std::string name, std::size_t count) const {
-    return std::make_shared<OverloadedValue>(
-        count, [self = self_, concrete = concrete_, name = std::move(name)](const SourceRange&, GraphFunction&, std::size_t i) {
-          const GilAcquire gil;
-          const Ref number = checked(PyLong_FromSize_t(i));
-          return jit::method_value(self, to_text(ask(concrete->get(), "overloaded_method", text_object(name).get(), number.get()).get()));
-        });
+    return std::make_shared<OverloadedValue>(count, [self = self_, concrete = concrete_, name = std::move(name)](std::size_t i) {
+      const GilAcquire gil;
+      const Ref number = checked(PyLong_FromSize_t(i));
+      const std::string method = to_text(ask(concrete->get(), "overloaded_method", text_object(name).get(), number.get()).get());
+      return OverloadedValue::Candidate{jit::method_value(self, method),
+                                        self->type()->expect<jit::ClassType>()->getMethod(method).getSchema(), 1};
+    });
   }
   void require_container(const SourceRange& range) const {
     if (!keys_) script_error(range, "Only ModuleList, Sequential, ModuleDict, ParameterList, and ParameterDict modules can be iterated");
@@ -553,11 +579,10 @@ SugaredValuePtr to_sugared(PyObject* thing, const SourceRange& range, GraphFunct
   if (is_word(thing, "function")) return jit::function_value(reinterpret_cast<PyFunction*>(what)->function);
   if (is_word(thing, "functions")) {
     auto all = std::make_shared<Held>(what);
-    return std::make_shared<OverloadedValue>(
-        static_cast<std::size_t>(PyTuple_GET_SIZE(what)), [all](const SourceRange& at, GraphFunction& into, std::size_t i) {
-          const GilAcquire gil;
-          return to_sugared(item(all->get(), static_cast<Py_ssize_t>(i)), at, into);
-        });
+    return std::make_shared<OverloadedValue>(static_cast<std::size_t>(PyTuple_GET_SIZE(what)), [all](std::size_t i) {
+      const auto& f = reinterpret_cast<PyFunction*>(item(all->get(), static_cast<Py_ssize_t>(i)))->function;
+      return OverloadedValue::Candidate{jit::function_value(f), f->getSchema(), 0};
+    });
   }
   if (is_word(thing, "namespace")) return std::make_shared<NamespaceValue>(what);
   if (is_word(thing, "type")) return jit::type_value(to_type(what));

@@ -5,6 +5,7 @@ import copy
 import exits
 import pytest
 import script_programs
+import script_speed_programs
 import script_tensor_programs
 
 import cresset
@@ -42,6 +43,11 @@ def check(source, argument_lists):
 @pytest.mark.parametrize("name", script_programs.PROGRAMS)
 def test_program(name):
     check(*script_programs.PROGRAMS[name])
+
+
+@pytest.mark.parametrize("name", script_speed_programs.PROGRAMS)
+def test_speed_program(name):
+    check(*script_speed_programs.PROGRAMS[name])
 
 
 @pytest.mark.parametrize("name", script_tensor_programs.PROGRAMS)

@@ -4,7 +4,7 @@
     ("operator", kind)                   an operator by kind, "aten::relu"
     ("overloads", packet, kind)          the same with its overloads as attributes
     ("function", f)                      a compiled function
-    ("functions", things)                functions of one name for several types: the first that fits is called
+    ("functions", (f, ...))              compiled functions of one name for several types: the first that fits is called
     ("class", type, class, defaults)     a class, enum or named tuple; static methods are looked up on the Python class
     ("type", type)                       a type that is no class
     ("constant", object, type)           a value known while compiling
@@ -155,7 +155,7 @@ def _function_thing(obj):
     from ._script import overloaded_functions, script_function
 
     if inspect.isfunction(obj) and _overloads.overloads_of(obj):
-        return ("functions", tuple(("function", f) for f in overloaded_functions(obj)))
+        return ("functions", tuple(overloaded_functions(obj)))
     return ("function", script_function(obj))
 
 

@@ -9,6 +9,7 @@ from cresset import _C
 from cresset.nn import Module
 
 from . import _classes, _definitions, _marks, _overloads, _state
+from ._containers import script_container
 from ._recursive import ScriptModule, script_module, wrap_module  # noqa: F401
 from ._types import is_named_tuple
 
@@ -19,14 +20,14 @@ _overloaded = {}  # {function: its compiled forms, one for each of its overloads
 
 
 def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
-    """Compile a function, a module (an object) or a class.
+    """Compile a function, a module (an object) or a class; or put a list or dict on the side of scripts.
 
-    Functions give a ScriptFunction, modules a ScriptModule with the same parameters, classes are given back. The same object gives the
-    same result again. `example_inputs` is accepted; types come from annotations.
+    Functions give a ScriptFunction, modules a ScriptModule with the same parameters, lists and dicts a ScriptList or ScriptDict, classes
+    are given back. The same function, module or class gives the same result again. `example_inputs` is accepted; types come from annotations.
     """
     if obj is None:
         return obj
-    if isinstance(obj, (ScriptModule, _C.ScriptFunction)):
+    if isinstance(obj, (ScriptModule, _C.ScriptFunction, _C._ScriptContainer)):
         return obj
     if isinstance(obj, Module):
         return script_module(obj)
@@ -37,6 +38,8 @@ def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
         return script(prepare())
     if inspect.isroutine(obj) or hasattr(obj, "__script_if_tracing_wrapper"):
         return script_function(obj)
+    if type(obj) in (list, dict):
+        return script_container(obj)
     if obj.__class__.__module__ == "builtins":
         raise TypeError(f"{type(obj)} is a built-in class")
     if isinstance(obj, functools.partial):

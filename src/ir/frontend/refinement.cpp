@@ -166,9 +166,12 @@ Condition Emitter::identity(const Expr& e) {
   return c;
 }
 
+// isinstance(x, T), and torch.jit.isinstance(x, T), which is the same.
 bool Emitter::is_isinstance(const Expr& e) const {
-  return e.kind == ExprKind::Call && e.parts.size() == 3 && e.keywords.empty() && e.parts[0]->kind == ExprKind::Name &&
-         e.parts[0]->text == "isinstance" && !names_.lookup("isinstance");
+  if (e.kind != ExprKind::Call || e.parts.size() != 3 || !e.keywords.empty() || e.parts[0]->text != "isinstance") return false;
+  const Expr& callee = *e.parts[0];
+  if (callee.kind == ExprKind::Name) return !names_.lookup("isinstance");
+  return callee.kind == ExprKind::Attribute && callee.parts[0]->text == "jit" && !names_.lookup("jit");
 }
 
 Condition Emitter::isinstance(const Expr& e) {

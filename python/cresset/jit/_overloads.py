@@ -1,0 +1,39 @@
+"""Functions and methods declared for several types: `_overload`, `_overload_method`.
+
+Declarations stand in front of the implementation and share its qualified name. The implementation is compiled once for each of them, with the
+types and defaults of the declaration; a call takes the first whose parameters fit.
+"""
+
+import weakref
+
+from . import _definitions
+
+__all__ = ["declare", "overloads_of", "definition_of_overload"]
+
+_declared = {}  # {qualified name: declarations}, until the implementation is met
+_known = weakref.WeakKeyDictionary()  # {implementation: declarations}
+
+
+def _key(function):
+    return f"{function.__module__}.{function.__qualname__}"
+
+
+def declare(function):
+    """Decorator: one more signature of the function or method of this name."""
+    _declared.setdefault(_key(function), []).append(function)
+    return function
+
+
+def overloads_of(function):
+    """The declarations of an implementation; empty for functions without."""
+    if function not in _known:
+        _known[function] = tuple(_declared.pop(_key(function), ()))
+        if function in _known[function]:
+            raise RuntimeError(f"the overloads of '{function.__qualname__}' have no implementation: define it once more without the decorator.")
+    return _known[function]
+
+
+def definition_of_overload(implementation, declaration, name):
+    """What the compiler takes: the implementation's text with the declaration's types and defaults."""
+    body, signature = _definitions.definition_of(implementation, name), _definitions.definition_of(declaration, name)
+    return (*body[:4], {**body[4], **signature[4]}, {**body[5], **signature[5]}, name)

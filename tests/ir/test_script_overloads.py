@@ -1,0 +1,153 @@
+"""Functions and methods declared for several types, and recurrent layers on packed sequences."""
+# ruff: noqa: F811 (declarations share the name of the implementation)
+
+from typing import List, Optional, Tuple
+
+import pytest
+
+import cresset as torch
+from cresset import nn
+from cresset.nn.utils.rnn import PackedSequence, pack_padded_sequence
+
+jit = torch.jit
+
+
+@jit._overload
+def describe(x: int, times: int = 2) -> str: ...
+
+
+@jit._overload
+def describe(x: str, times: int = 3) -> str: ...
+
+
+def describe(x, times=0):
+    return str(x) * times
+
+
+@jit._overload
+def lonely(x: int) -> int: ...
+
+
+class Adder(nn.Module):
+    @jit._overload_method
+    def add(self, x: int) -> int: ...
+
+    @jit._overload_method
+    def add(self, x: torch.Tensor) -> torch.Tensor: ...
+
+    @jit._overload_method
+    def add(self, x: List[int]) -> List[int]: ...
+
+    def add(self, x):
+        return x + x
+
+    def forward(self, a: int, b: torch.Tensor):
+        return self.add(a), self.add(b)
+
+
+def test_the_first_that_fits_is_called():
+    @jit.script
+    def f(a: int, b: str):
+        return describe(a), describe(b), describe(b, 1)
+
+    assert f(7, "x") == ("77", "xxx", "x")
+
+
+def test_no_overload_fits():
+    def f(x: float):
+        return describe(x)
+
+    with pytest.raises(RuntimeError, match="Could not find any matching overload") as error:
+        jit.script(f)
+    assert "Expected a value of type 'int'" in str(error.value) and "Expected a value of type 'str'" in str(error.value)
+
+
+def test_without_implementation():
+    def f(x: int):
+        return lonely(x)
+
+    with pytest.raises(RuntimeError, match="the overloads of 'lonely' have no implementation"):
+        jit.script(f)
+
+
+def test_methods():
+    module = jit.script(Adder())
+    number, tensor = module(2, torch.tensor([1.5]))
+    assert number == 4 and tensor.item() == 3.0
+    assert sorted(module.get_methods()) == ["add__0", "add__1", "forward"]  # what nobody calls is not compiled
+
+
+class Packed(nn.Module):
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, packed: PackedSequence):
+        output, state = self.layer(packed)
+        return output, state
+
+
+class PackedWithState(nn.Module):
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, packed: PackedSequence, state: Optional[torch.Tensor]):
+        return self.layer(packed, state)
+
+
+class Padded(nn.Module):
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x: torch.Tensor):
+        return self.layer(x)[0]
+
+
+LAYERS = [
+    nn.LSTM(4, 3, 2), nn.LSTM(4, 3, bidirectional=True, proj_size=2), nn.GRU(4, 3, bidirectional=True), nn.RNN(4, 3, 2),
+    nn.RNN(4, 3, nonlinearity="relu", bias=False),
+]  # fmt: skip
+
+
+def batch():
+    x = torch.arange(40.0).reshape(5, 2, 4).sin()
+    return x, pack_padded_sequence(x, torch.tensor([3, 5]), enforce_sorted=False)
+
+
+def close(a, b):
+    if isinstance(b, torch.Tensor):
+        return torch.allclose(a, b)
+    return len(a) == len(b) and all(map(close, a, b))
+
+
+@pytest.mark.parametrize("layer", LAYERS, ids=repr)
+def test_packed_sequences(layer):
+    x, packed = batch()
+    output, state = jit.script(Packed(layer))(packed)
+    expected, expected_state = layer(packed)
+    assert isinstance(output, PackedSequence) and close(output, expected) and close(state, expected_state)
+    assert close(jit.script(Padded(layer))(x), layer(x)[0])
+
+
+def test_packed_sequences_with_a_state():
+    layer, (_, packed) = nn.GRU(4, 3), batch()
+    module = jit.script(PackedWithState(layer))
+    state = torch.ones(1, 2, 3)
+    assert close(module(packed, state), layer(packed, state)) and close(module(packed, None), layer(packed))
+    with pytest.raises(RuntimeError, match=r"Expected hidden size \[1, 2, 3\], got \[1, 2, 5\]"):
+        module(packed, torch.ones(1, 2, 5))
+
+
+def test_both_kinds_of_input_in_one_module():
+    class Both(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.LSTM(4, 3)
+
+        def forward(self, x: torch.Tensor, packed: PackedSequence) -> Tuple[torch.Tensor, torch.Tensor]:
+            return self.layer(x)[0], self.layer(packed)[0].data
+
+    module, (x, packed) = Both(), batch()
+    assert close(jit.script(module)(x, packed), module(x, packed))
