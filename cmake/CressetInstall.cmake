@@ -38,6 +38,15 @@ configure_package_config_file(cmake/CressetConfig.cmake.in ${PROJECT_BINARY_DIR}
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/CressetConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/CressetConfig.cmake ${PROJECT_BINARY_DIR}/CressetConfigVersion.cmake
   DESTINATION ${libdir}/cmake/Cresset)
+# find_package(Torch): the version of PyTorch whose names the compatibility headers have.
+file(STRINGS compat/torch/include/cresset_compat/torch.h torch_version REGEX "define TORCH_VERSION \"")
+string(REGEX REPLACE ".*\"(.*)\"" "\\1" torch_version "${torch_version}")
+configure_package_config_file(cmake/TorchConfig.cmake.in ${PROJECT_BINARY_DIR}/TorchConfig.cmake
+  INSTALL_DESTINATION ${libdir}/cmake/Torch PATH_VARS includedir)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/TorchConfigVersion.cmake
+  VERSION ${torch_version} COMPATIBILITY AnyNewerVersion)
+install(FILES ${PROJECT_BINARY_DIR}/TorchConfig.cmake ${PROJECT_BINARY_DIR}/TorchConfigVersion.cmake
+  DESTINATION ${libdir}/cmake/Torch)
 
 # The prefix is found from the place of the file, so an installed tree can be moved.
 file(RELATIVE_PATH pc_prefix /p/${libdir}/pkgconfig /p)

@@ -1,7 +1,13 @@
 // C++ modules, optimisers and weight files.
 #pragma once
 
+#include <cresset/nn/containers.h>
+#include <cresset/nn/functional.h>
+#include <cresset/nn/init.h>
+#include <cresset/nn/layers.h>
 #include <cresset/nn/module.h>
-#include <cresset/nn/modules.h>
 #include <cresset/nn/optim.h>
+#include <cresset/nn/rnn.h>
 #include <cresset/nn/safetensors.h>
+#include <cresset/nn/stateless.h>
+#include <cresset/nn/utils.h>

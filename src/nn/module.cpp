@@ -2,62 +2,100 @@
 #include <cresset/nn/module.h>
 
 #include <algorithm>
+#include <ostream>
+#include <set>
+#include <typeinfo>
 
+#include <cresset/autograd/function.h>
+#include <cresset/nn/any.h>
 #include <cresset/ops/functions_copy.h>
 
 namespace cresset::nn {
 
+const std::string& Module::name() const {
+  if (name_.empty()) name_ = autograd::detail::demangle(typeid(*this).name());
+  return name_;
+}
+
 void Module::check_name(const std::string& name) const {
   CRESSET_CHECK(!name.empty() && name.find('.') == std::string::npos, "nn: a name without dots was required; '", name, "' was given.");
-  const auto taken = [&](const auto& list) {
-    return std::any_of(list.begin(), list.end(), [&](const auto& e) { return e.first == name; });
-  };
-  CRESSET_CHECK_AS(KeyError, !taken(parameters_) && !taken(buffers_) && !taken(children_), "nn: '", name, "' is registered already.");
+  CRESSET_CHECK_AS(KeyError, !parameters_.contains(name) && !buffers_.contains(name) && !children_.contains(name), "nn: '", name,
+                   "' is registered already.");
 }
 
 Tensor& Module::register_parameter(std::string name, Tensor value, bool requires_grad) {
   check_name(name);
   if (value.defined()) value.set_requires_grad(requires_grad);
-  parameters_.emplace_back(std::move(name), std::make_unique<Tensor>(std::move(value)));
-  return *parameters_.back().second;
+  return parameters_.insert(std::move(name), std::move(value));
 }
 
 Tensor& Module::register_buffer(std::string name, Tensor value) {
   check_name(name);
-  buffers_.emplace_back(std::move(name), std::make_unique<Tensor>(std::move(value)));
-  return *buffers_.back().second;
+  return buffers_.insert(std::move(name), std::move(value));
 }
 
 void Module::add_child(std::string name, std::shared_ptr<Module> module) {
   check_name(name);
-  children_.emplace_back(std::move(name), std::move(module));
+  CRESSET_CHECK(module, "nn: a module was required for '", name, "'; an empty pointer was given.");
+  children_.insert(std::move(name), std::move(module));
+}
+void Module::replace_child(const std::string& name, std::shared_ptr<Module> module) { children_[name] = std::move(module); }
+void Module::unregister_module(const std::string& name) {
+  CRESSET_CHECK_AS(KeyError, children_.contains(name), "No Module with name `", name, "` is registered");
+  children_.erase(name);
 }
 
-void Module::collect(bool buffers, bool recurse, const std::string& prefix, std::vector<std::pair<std::string, Tensor>>& out) const {
+void Module::collect(bool buffers, bool recurse, const std::string& prefix, OrderedDict<std::string, Tensor>& out) const {
   for (const auto& [name, value] : buffers ? buffers_ : parameters_)
-    if (value->defined()) out.emplace_back(prefix + name, *value);
+    if (value.defined()) out.insert(prefix + name, value);
   if (!recurse) return;
   for (const auto& [name, child] : children_) child->collect(buffers, true, prefix + name + ".", out);
 }
 
-std::vector<std::pair<std::string, Tensor>> Module::named_parameters(bool recurse) const {
-  std::vector<std::pair<std::string, Tensor>> out;
+OrderedDict<std::string, Tensor> Module::named_parameters(bool recurse) const {
+  OrderedDict<std::string, Tensor> out("Parameter");
   collect(false, recurse, "", out);
   return out;
 }
-std::vector<std::pair<std::string, Tensor>> Module::named_buffers(bool recurse) const {
-  std::vector<std::pair<std::string, Tensor>> out;
+OrderedDict<std::string, Tensor> Module::named_buffers(bool recurse) const {
+  OrderedDict<std::string, Tensor> out("Buffer");
   collect(true, recurse, "", out);
   return out;
 }
-std::vector<Tensor> Module::parameters(bool recurse) const {
-  std::vector<Tensor> out;
-  for (auto& [name, value] : named_parameters(recurse)) out.push_back(value);
+
+OrderedDict<std::string, std::shared_ptr<Module>> Module::named_modules(const std::string& prefix, bool include_self) const {
+  OrderedDict<std::string, std::shared_ptr<Module>> out("Submodule");
+  if (include_self) {
+    const auto self = weak_from_this().lock();
+    CRESSET_CHECK(self, "It looks like you attempted to retrieve your top-level module as a shared_ptr, but it is not stored in a shared_ptr. "
+                        "Use std::make_shared<", name(), "> instead of creating your module on the stack, or do not try to access the "
+                        "top-level module by passing /*include_self=*/false");
+    out.insert(prefix, std::const_pointer_cast<Module>(self));
+  }
+  for (const auto& [name, child] : children_)
+    for (auto& [path, module] : child->named_modules(prefix.empty() ? name : prefix + "." + name)) out.insert(path, module);
   return out;
 }
+
+void Module::apply(const ModuleApplyFunction& function) {
+  function(*this);
+  for (auto& [name, child] : children_) child->apply(function);
+}
+void Module::apply(const ConstModuleApplyFunction& function) const {
+  function(*this);
+  for (const auto& [name, child] : children_) std::as_const(*child).apply(function);
+}
+void Module::apply(const NamedModuleApplyFunction& function, const std::string& prefix) {
+  function(prefix, *this);
+  for (auto& [name, child] : children_) child->apply(function, prefix.empty() ? name : prefix + "." + name);
+}
+void Module::apply(const std::function<void(const std::shared_ptr<Module>&)>& function) const {
+  for (const auto& module : modules()) function(module);
+}
+
 std::vector<std::pair<std::string, Tensor>> Module::state_dict() const {
-  auto out = named_parameters();
-  for (auto& entry : named_buffers()) out.push_back(entry);
+  auto out = named_parameters().pairs();
+  for (auto& entry : named_buffers().pairs()) out.push_back(entry);
   return out;
 }
 
@@ -87,16 +125,136 @@ void Module::train(bool on) {
   for (auto& [name, child] : children_) child->train(on);
 }
 
-void Module::zero_grad() {
-  for (Tensor& p : parameters()) p.mutable_grad().reset();
+void Module::zero_grad(bool set_to_none) {
+  for (Tensor& p : parameters()) {
+    Tensor& grad = p.mutable_grad();
+    if (!grad.defined()) continue;
+    if (set_to_none) {
+      grad.reset();
+    } else {
+      grad = grad.detach();
+      grad.zero_();
+    }
+  }
 }
 
-void Module::to(ScalarType dtype) {
+void Module::convert(const std::optional<Device>& device, const std::optional<ScalarType>& dtype, bool non_blocking) {
   const NoGradGuard no_grad;
+  for (auto* list : {&parameters_, &buffers_}) {
+    for (auto& [name, value] : *list) {
+      if (!value.defined()) continue;
+      const bool converts = dtype && value.is_floating_point();
+      value.set_data(value.to(device.value_or(value.device()), converts ? *dtype : value.scalar_type(), non_blocking));
+    }
+  }
+  for (auto& [name, child] : children_) {
+    if (device && dtype)
+      child->to(*device, *dtype, non_blocking);
+    else if (device)
+      child->to(*device, non_blocking);
+    else
+      child->to(*dtype, non_blocking);
+  }
+}
+void Module::to(Device device, ScalarType dtype, bool non_blocking) { convert(device, dtype, non_blocking); }
+void Module::to(ScalarType dtype, bool non_blocking) { convert(std::nullopt, dtype, non_blocking); }
+void Module::to(Device device, bool non_blocking) { convert(device, std::nullopt, non_blocking); }
+
+std::shared_ptr<Module> Module::clone(const std::optional<Device>&) const {
+  CRESSET_CHECK(false, "clone() has not been implemented for ", name(), ". Subclass torch::nn::Cloneable<", name(),
+                "> instead of torch::nn::Module to inherit the ability to clone.");
+}
+
+// What a copy made by reset() gets: the values, and copies of the children in place of the fresh ones.
+void Module::copy_state_to(Module& copy, const std::optional<Device>& device) const {
+  const auto fill = [&](const OrderedDict<std::string, Tensor>& from, OrderedDict<std::string, Tensor>& to) {
+    CRESSET_CHECK(from.size() == to.size(), "The cloned module does not have the same number of parameters or buffers as the original module "
+                  "after calling reset(). Are you sure you called register_parameter() and register_buffer() inside reset() and not the constructor?");
+    for (const auto& [name, value] : from) {
+      if (!value.defined()) continue;
+      const Tensor data = device ? value.to(*device).clone() : value.clone();
+      to[name].set_data(data);
+    }
+  };
+  fill(parameters_, copy.parameters_);
+  fill(buffers_, copy.buffers_);
+  CRESSET_CHECK(children_.size() == copy.children_.size(), "The cloned module does not have the same number of child modules as the original "
+                "module after calling reset(). Are you sure you called register_module() inside reset() and not the constructor?");
+  // Members of the copy point at the children that reset() made, so their contents are replaced, not they.
+  for (const auto& [name, child] : children_) child->copy_state_to(*copy.children_[name], device);
+  copy.training_ = training_;
+}
+
+void Module::save(serialize::OutputArchive& archive) const {
+  for (const auto* list : {&parameters_, &buffers_})
+    for (const auto& [name, value] : *list)
+      if (value.defined()) archive.write(name, value, list == &buffers_);
+  for (const auto& [name, child] : children_) {
+    if (!child->is_serializable()) continue;
+    serialize::OutputArchive part(archive.compilation_unit());
+    child->save(part);
+    archive.write(name, part);
+  }
+}
+
+void Module::load(serialize::InputArchive& archive) {
   for (auto* list : {&parameters_, &buffers_})
     for (auto& [name, value] : *list)
-      if (value->defined() && value->is_floating_point()) value->set_data(value->to(dtype));
-  for (auto& [name, child] : children_) child->to(dtype);
+      if (value.defined()) archive.read(name, value, list == &buffers_);
+  for (auto& [name, child] : children_) {
+    if (!child->is_serializable()) continue;
+    serialize::InputArchive part;
+    archive.read(name, part);
+    child->load(part);
+  }
 }
 
+serialize::OutputArchive& operator<<(serialize::OutputArchive& archive, const std::shared_ptr<Module>& module) {
+  CRESSET_CHECK(module, "Cannot serialize empty module");
+  module->save(archive);
+  return archive;
+}
+serialize::InputArchive& operator>>(serialize::InputArchive& archive, const std::shared_ptr<Module>& module) {
+  CRESSET_CHECK(module, "Cannot deserialize empty module");
+  module->load(archive);
+  return archive;
+}
+
+void Module::pretty_print(std::ostream& stream) const { stream << name(); }
+
+void Module::print_tree(std::ostream& stream, const std::string& indent) const {
+  pretty_print(stream);
+  if (children_.is_empty()) return;
+  stream << "(\n";
+  for (const auto& [name, child] : children_) {
+    stream << indent << "  (" << name << "): ";
+    child->print_tree(stream, indent + "  ");
+    stream << "\n";
+  }
+  stream << indent << ")";
+}
+std::ostream& operator<<(std::ostream& stream, const Module& module) {
+  module.print_tree(stream, "");
+  return stream;
+}
+
+std::vector<AnyValue> Module::forward_defaults(std::size_t) const { return {}; }
+
 }  // namespace cresset::nn
+
+namespace cresset::serialize {
+
+bool InputArchive::try_read(const std::string& key, Tensor& tensor, bool) {
+  const ArchiveNode::Entry* entry = node_->find(key);
+  if (!entry || entry->part || !entry->value.isTensor()) return false;
+  const Tensor value = entry->value.toTensor();
+  if (!tensor.defined() || !value.defined()) {
+    tensor = value;
+    return true;
+  }
+  const NoGradGuard no_grad;
+  tensor.set_data(value.to(tensor.device()));
+  return true;
+}
+
+}  // namespace cresset::serialize

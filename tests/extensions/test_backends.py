@@ -60,7 +60,18 @@ def environment(built, **more):
 
 
 def pytest_in(built, files, **more):
-    run(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-x", *files, env=environment(built, **more), cwd=ROOT)
+    run(
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-x",
+        *files,
+        env=environment(built, **more),
+        cwd=ROOT,
+    )
 
 
 @pytest.mark.parametrize("name", ["minimal", "simulated"])
@@ -81,7 +92,9 @@ def test_everything_else(built, device):
 def test_opencl(built):
     """backends/opencl on PoCL: its operators against the CPU, and the digits."""
     build(ROOT / "backends/opencl", built / "opencl", built / "prefix")
-    pytest_in(built, [ROOT / "backends/opencl/tests"], CRESSET_BACKEND_PATH=str(built / "opencl"), CRESSET_REQUIRE_OPENCL="1")
+    pytest_in(
+        built, [ROOT / "backends/opencl/tests"], CRESSET_BACKEND_PATH=str(built / "opencl"), CRESSET_REQUIRE_OPENCL="1"
+    )
 
 
 def test_golden_plugins(built):
@@ -92,7 +105,9 @@ def test_the_current_header_is_frozen_as_its_version():
     current = (ROOT / "include/cresset/core/backend_table.h").read_text()
     version = re.search(r"#define CRESSET_BACKEND_TABLE_VERSION (\d+)", current).group(1)
     frozen = (ROOT / f"tests/golden/plugins/v{version}/backend_table.h").read_text()
-    assert frozen.split("\n", 1)[1] == current, "plug-ins may be built with it: append under a new version instead of changing this one"
+    assert frozen.split("\n", 1)[1] == current, (
+        "plug-ins may be built with it: append under a new version instead of changing this one"
+    )
 
 
 def test_devices_together_and_errors(built):
@@ -104,7 +119,9 @@ def test_a_new_backend_passes_its_tests_at_once(built, tmp_path):
     run(command, "new-backend", "mychip", "--folder", tmp_path / "mychip")
     build(tmp_path / "mychip", tmp_path / "build", built / "prefix")
     env = {**os.environ, "CRESSET_BACKEND_PATH": str(tmp_path / "build")}
-    run(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", tmp_path / "mychip/tests", env=env, cwd=tmp_path)
+    run(
+        sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", tmp_path / "mychip/tests", env=env, cwd=tmp_path
+    )
     assert "works" in run(command, "doctor", "mychip", env=env)
 
 
@@ -119,8 +136,13 @@ def test_pip_install(built, tmp_path):
         ROOT / "backends/minimal", env={**os.environ, "CMAKE_PREFIX_PATH": str(built / "prefix")})  # fmt: skip
     env = {**os.environ, "PYTHONPATH": f"{tmp_path / 'site'}:{ROOT / 'python'}"}
     env.pop("CRESSET_BACKEND_PATH", None)
-    out = run(sys.executable, "-c", "import cresset; print(cresset.ones(2, device='minimal') + 1); print(cresset.minimal.device_count())",
-              env=env, cwd=tmp_path)
+    out = run(
+        sys.executable,
+        "-c",
+        "import cresset; print(cresset.ones(2, device='minimal') + 1); print(cresset.minimal.device_count())",
+        env=env,
+        cwd=tmp_path,
+    )
     assert out == "tensor([2., 2.], device='minimal:0')\n2\n"
 
 

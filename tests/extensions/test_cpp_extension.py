@@ -9,30 +9,13 @@ import time
 from pathlib import Path
 
 import pytest
+from compiling import COMPAT, compile_only, header_names, needs_pybind11
 
 import cresset
 from cresset.utils import cpp_extension
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = Path(__file__).parent / "sources"
-COMPAT = ROOT / "compat/torch"
-needs_pybind11 = pytest.mark.skipif(
-    cpp_extension._pybind11_include() is None and not Path("/usr/include/pybind11").exists(), reason="pybind11 is not installed"
-)
-
-
-def compile_only(text, folder, *flags):
-    source = folder / "source.cpp"
-    source.write_text(text)
-    includes = [f"-I{p}" for p in (*cpp_extension.include_paths(), cpp_extension.sysconfig.get_path("include"))]
-    command = [cpp_extension.get_cxx_compiler(), "-std=c++20", "-fsyntax-only", "-DTORCH_EXTENSION_NAME=x", *flags, *includes, source]
-    return subprocess.run(list(map(str, command)), capture_output=True, text=True)
-
-
-def header_names():
-    lines = (COMPAT / "headers.txt").read_text().splitlines()
-    return [line for line in lines if line.endswith(".h")]
-
 
 # --- headers
 
@@ -62,7 +45,9 @@ def test_the_core_does_not_include_the_compatibility_layer():
 @pytest.fixture(scope="module")
 def module(tmp_path_factory):
     source = SOURCES / "surface_module.cpp"
-    return cpp_extension.load("surface_module", source, extra_cflags=["-O0"], build_directory=tmp_path_factory.mktemp("module"))
+    return cpp_extension.load(
+        "surface_module", source, extra_cflags=["-O0"], build_directory=tmp_path_factory.mktemp("module")
+    )
 
 
 def test_marks_for_the_profiler(module):
@@ -151,7 +136,10 @@ def test_accessors_dispatch_and_iterators(module):
 
 
 def test_printing(module):
-    assert module.printed(cresset.tensor([[1.0, 2.5], [3.0, 4.0]])) == "   1 2.5\n   3   4\n[ CPUFloatType{2,2} ] [2, 2] Float cpu"
+    assert (
+        module.printed(cresset.tensor([[1.0, 2.5], [3.0, 4.0]]))
+        == "   1 2.5\n   3   4\n[ CPUFloatType{2,2} ] [2, 2] Float cpu"
+    )
     assert module.printed(cresset.tensor(3)) == "3\n[ CPULongType{} ] [] Long cpu"
 
 
@@ -256,7 +244,9 @@ def test_only_what_changed_is_compiled_again(tmp_path):
 
 def test_failures_show_the_first_error(tmp_path):
     with pytest.raises(RuntimeError, match=r"Error building extension 'broken': .*main.cpp:1:\d+: error: .*nosuch"):
-        cpp_extension.load_inline("broken", "int f() { return nosuch; }", build_directory=tmp_path, no_implicit_headers=True)
+        cpp_extension.load_inline(
+            "broken", "int f() { return nosuch; }", build_directory=tmp_path, no_implicit_headers=True
+        )
 
 
 def test_cuda_is_refused_clearly(tmp_path):
@@ -299,10 +289,14 @@ def test_setup_script(tmp_path):
         "      extra_compile_args={'cxx': ['-std=c++17', '-O0']})], cmdclass={'build_ext': BuildExtension})\n"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "python"), str(COMPAT / "python")])}
-    subprocess.run([sys.executable, "setup.py", "-q", "build_ext", "--inplace"], cwd=tmp_path, env=environment, check=True)
+    subprocess.run(
+        [sys.executable, "setup.py", "-q", "build_ext", "--inplace"], cwd=tmp_path, env=environment, check=True
+    )
     assert list(tmp_path.glob("build/temp*/build.ninja"))
     code = "import cresset, _native; print(_native.value)"
-    out = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, check=True, capture_output=True, text=True)
+    out = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=environment, check=True, capture_output=True, text=True
+    )
     assert out.stdout == "42\n"
 
 
@@ -322,7 +316,9 @@ def test_as_torch(tmp_path):
         "print(sys.argv[1:], __name__)\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
-    out = subprocess.run([sys.executable, "-m", "cresset.as_torch", script, "a", "b"], env=environment, capture_output=True, text=True)
+    out = subprocess.run(
+        [sys.executable, "-m", "cresset.as_torch", script, "a", "b"], env=environment, capture_output=True, text=True
+    )
     assert out.returncode == 0, out.stderr
     assert out.stdout == "['a', 'b'] __main__\n"
     environment["PYTHONPATH"] += os.pathsep + str(COMPAT / "python")

@@ -60,9 +60,13 @@ def test_pkg_config(prefix, pkg_config_path, tmp_path):
 
 def test_find_package_refuses_another_version(prefix, tmp_path):
     (tmp_path / "CMakeLists.txt").write_text(
-        "cmake_minimum_required(VERSION 3.25)\nproject(p LANGUAGES CXX)\nfind_package(Cresset 99.0 REQUIRED)\n")
-    result = subprocess.run([program("cmake"), "-S", tmp_path, "-B", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={prefix}"],
-                            capture_output=True, text=True)
+        "cmake_minimum_required(VERSION 3.25)\nproject(p LANGUAGES CXX)\nfind_package(Cresset 99.0 REQUIRED)\n"
+    )
+    result = subprocess.run(
+        [program("cmake"), "-S", tmp_path, "-B", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={prefix}"],
+        capture_output=True,
+        text=True,
+    )
     assert result.returncode != 0
     assert "99.0" in result.stderr and VERSION in result.stderr
 
@@ -84,7 +88,9 @@ def test_declarations_are_installed_without_the_library(tmp_path):
     files = sorted(path.name for path in tmp_path.rglob("*") if path.is_file())
     assert files == ["RegistrationDeclarations.h", "operators.json"]
     (header,) = tmp_path.rglob("RegistrationDeclarations.h")
-    (row,) = [line for line in header.read_text().splitlines() if '"schema": "aten::relu(Tensor self) -> Tensor"' in line]
+    (row,) = [
+        line for line in header.read_text().splitlines() if '"schema": "aten::relu(Tensor self) -> Tensor"' in line
+    ]
     assert row.startswith("Tensor relu(const Tensor & self); // {")
 
 

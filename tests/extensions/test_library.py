@@ -31,7 +31,9 @@ def exported(library):
 
 def test_only_own_names_and_the_standard_library_are_exported():
     # Mangled names: of this project, or of instantiations of standard templates.
-    foreign = sorted(n for n in exported(LIBRARY) if "cresset" not in n and not re.match(r"_Z\w*(St|Sa|Ss|9__gnu_cxx)", n))
+    foreign = sorted(
+        n for n in exported(LIBRARY) if "cresset" not in n and not re.match(r"_Z\w*(St|Sa|Ss|9__gnu_cxx)", n)
+    )
     assert foreign == []
 
 

@@ -12,9 +12,9 @@ using cresset::Tensor;
 namespace nn = cresset::nn;
 
 struct DigitsNetImpl : nn::Module {
-  nn::Conv2d conv1 = register_module("conv1", nn::Conv2d(1, 16, 3, 1, 1));
+  nn::Conv2d conv1 = register_module("conv1", nn::Conv2d(nn::Conv2dOptions(1, 16, 3).padding(1)));
   nn::BatchNorm2d norm1 = register_module("norm1", nn::BatchNorm2d(16));
-  nn::Conv2d conv2 = register_module("conv2", nn::Conv2d(16, 32, 3, 1, 1));
+  nn::Conv2d conv2 = register_module("conv2", nn::Conv2d(nn::Conv2dOptions(16, 32, 3).padding(1)));
   nn::BatchNorm2d norm2 = register_module("norm2", nn::BatchNorm2d(32));
   nn::Dropout dropout = register_module("dropout", nn::Dropout(0.25));
   nn::Linear fc = register_module("fc", nn::Linear(32 * 2 * 2, 10));

@@ -28,8 +28,8 @@ using cresset::from_blob;
 using cresset::manual_seed;
 using cresset::tensor;
 using TensorRef = const Tensor&;
-using ITensorListRef = TensorList;
-using IOptTensorListRef = OptionalTensorList;
+using ITensorListRef = c10::IListRef<Tensor>;
+using IOptTensorListRef = c10::IListRef<std::optional<Tensor>>;
 struct Dimname {
   static Dimname fromSymbol(Symbol s) { return Dimname(std::move(s)); }
   static Dimname wildcard() { return Dimname(Symbol::dimname("*")); }

@@ -47,6 +47,9 @@ template <class F, class... A>
 void call_once(once_flag& flag, F&& f, A&&... a) {
   std::call_once(flag, std::forward<F>(f), std::forward<A>(a)...);
 }
+/// A list of tensors, however it is kept: here there is one way.
+template <class T>
+using IListRef = ArrayRef<T>;
 template <class T>
 using complex = std::complex<T>;
 template <class T, unsigned N = 4>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cresset_compat/library.h>
+#include <cresset_compat/tensor_data.h>
 
 #include <cresset/autograd/autograd.h>
 #include <cresset/autograd/function.h>

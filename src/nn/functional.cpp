@@ -1,0 +1,182 @@
+// The functions of nn::functional that are more than one operator.
+#include <cresset/nn/functional.h>
+
+#include <cmath>
+
+#include <cresset/ops/functions_concat.h>
+#include <cresset/ops/functions_copy.h>
+#include <cresset/ops/functions_creation.h>
+#include <cresset/ops/functions_grid.h>
+#include <cresset/ops/functions_im2col.h>
+#include <cresset/ops/functions_reduce.h>
+#include <cresset/ops/functions_upsample.h>
+
+namespace cresset::nn::functional {
+
+namespace {
+template <std::size_t D, class Convolution>
+Tensor convolve(const Tensor& input, const Tensor& weight, const ConvFuncOptions<D>& o, const Convolution& convolution) {
+  const auto bias = detail::given(o.bias());
+  if (const auto* sizes = std::get_if<ExpandingArray<D>>(&o.padding()))
+    return convolution(input, weight, bias, IntArrayRef(o.stride()), IntArrayRef(*sizes), IntArrayRef(o.dilation()), o.groups());
+  const std::string_view name = std::holds_alternative<enumtype::kSame>(o.padding()) ? "same" : "valid";
+  return convolution(input, weight, bias, IntArrayRef(o.stride()), name, IntArrayRef(o.dilation()), o.groups());
+}
+
+Tensor reduced(const Tensor& loss, const loss_reduction_t& reduction) {
+  if (std::holds_alternative<enumtype::kMean>(reduction)) return loss.mean();
+  return std::holds_alternative<enumtype::kSum>(reduction) ? loss.sum() : loss;
+}
+
+/// The p-norm of windows from the sum of powers that an average pooling gives.
+Tensor norm_of_powers(const Tensor& average, double p, int64_t window) {
+  return (average.sign() * cresset::relu(average.abs())).mul(static_cast<double>(window)).pow(1 / p);
+}
+
+std::optional<double> scale(const std::vector<double>& factors, std::size_t i) {
+  return i < factors.size() ? std::optional<double>(factors[i]) : std::nullopt;
+}
+}  // namespace
+
+Tensor gumbel_softmax(const Tensor& logits, double tau, bool hard, int64_t dim) {
+  const Tensor gumbels = (logits - cresset::empty_like(logits).exponential_(1).log()) / tau;
+  const Tensor soft = cresset::softmax(gumbels, dim);
+  if (!hard) return soft;
+  const Tensor index = std::get<1>(soft.max(dim, true));
+  const Tensor one = cresset::zeros_like(logits).scatter_(dim, index, 1.0);
+  return one - soft.detach() + soft;  // straight through: the values of `one`, the gradient of `soft`
+}
+
+#define CRESSET_NN_CONVOLUTION(D)                                                                              \
+  Tensor conv##D##d(const Tensor& input, const Tensor& weight, const Conv##D##dFuncOptions& o) {               \
+    return convolve<D>(input, weight, o, [](const auto&... a) { return cresset::conv##D##d(a...); });          \
+  }
+CRESSET_NN_CONVOLUTION(1)
+CRESSET_NN_CONVOLUTION(2)
+CRESSET_NN_CONVOLUTION(3)
+#undef CRESSET_NN_CONVOLUTION
+
+Tensor fold(const Tensor& input, const FoldFuncOptions& o) {
+  return cresset::col2im(input, o.output_size(), o.kernel_size(), o.dilation(), o.padding(), o.stride());
+}
+Tensor unfold(const Tensor& input, const UnfoldFuncOptions& o) {
+  return cresset::im2col(input, o.kernel_size(), o.dilation(), o.padding(), o.stride());
+}
+
+Tensor local_response_norm(const Tensor& input, const LocalResponseNormOptions& o) {
+  CRESSET_CHECK(input.dim() >= 3, "Expected 3D or higher dimensionality input (got ", input.dim(), " dimensions)");
+  // The mean of squares over `size` neighbouring channels, as a pooling over the channels of a tensor of one channel.
+  const std::vector<int64_t> sizes = input.sizes().vec();
+  const Tensor squares = input.mul(input).reshape({sizes[0], 1, sizes[1], -1});
+  const Tensor padded = cresset::pad(squares, {0, 0, o.size() / 2, (o.size() - 1) / 2});
+  const Tensor mean = cresset::avg_pool2d(padded, {o.size(), 1}, {1, 1}).reshape(sizes);
+  return input / mean.mul(o.alpha()).add(o.k()).pow(o.beta());
+}
+
+Tensor normalize(const Tensor& input, const NormalizeFuncOptions& o) {
+  return input / input.norm(o.p(), {o.dim()}, true).clamp_min(o.eps()).expand_as(input);
+}
+
+std::vector<int64_t> adaptive_size(const Tensor& input, ArrayRef<std::optional<int64_t>> given) {
+  CRESSET_CHECK(input.dim() > static_cast<int64_t>(given.size()), "Input dimension should be at least ", given.size() + 1);
+  std::vector<int64_t> out;
+  for (std::size_t i = 0; i < given.size(); ++i)
+    out.push_back(given[i].value_or(input.size(input.dim() - static_cast<int64_t>(given.size()) + static_cast<int64_t>(i))));
+  return out;
+}
+
+Tensor lp_pool1d(const Tensor& input, const LPPool1dFuncOptions& o) {
+  const Tensor average = cresset::avg_pool1d(input.pow(o.norm_type()), o.kernel_size(), o.stride(), {0}, o.ceil_mode());
+  return norm_of_powers(average, o.norm_type(), o.kernel_size()[0]);
+}
+Tensor lp_pool2d(const Tensor& input, const LPPool2dFuncOptions& o) {
+  const Tensor average = cresset::avg_pool2d(input.pow(o.norm_type()), o.kernel_size(), o.stride(), {0, 0}, o.ceil_mode());
+  return norm_of_powers(average, o.norm_type(), o.kernel_size()[0] * o.kernel_size()[1]);
+}
+
+Tensor pad(const Tensor& input, const PadFuncOptions& o) {
+  static constexpr std::string_view modes[] = {"constant", "reflect", "replicate", "circular"};
+  const bool constant = std::holds_alternative<enumtype::kConstant>(o.mode());
+  return cresset::pad(input, o.pad(), modes[o.mode().index()], constant ? std::optional<double>(o.value()) : std::nullopt);
+}
+
+Tensor interpolate(const Tensor& input, const InterpolateFuncOptions& o) {
+  const int64_t dims = input.dim() - 2;
+  CRESSET_CHECK(dims >= 1 && dims <= 3, "Input Error: Only 3D, 4D and 5D input Tensors supported (got ", input.dim(), "D)");
+  CRESSET_CHECK(o.size().has_value() != o.scale_factor().has_value(), "only one of size or scale_factor should be defined");
+  const std::string mode = enumtype::get_enum_name(o.mode());
+  std::vector<int64_t> size = o.size().value_or(std::vector<int64_t>());
+  std::vector<double> factors = o.scale_factor().value_or(std::vector<double>());
+  if (size.size() == 1) size.resize(static_cast<std::size_t>(dims), size.front());
+  if (factors.size() == 1) factors.resize(static_cast<std::size_t>(dims), factors.front());
+  const std::size_t given = std::max(size.size(), factors.size());
+  CRESSET_CHECK(given == static_cast<std::size_t>(dims), "interpolate: ", dims, " sizes or factors were required; ", given, " were given.");
+  if (size.empty()) {
+    for (int64_t i = 0; i < dims; ++i)
+      size.push_back(static_cast<int64_t>(std::floor(static_cast<double>(input.size(i + 2)) * factors[static_cast<std::size_t>(i)])));
+    // Recomputed factors are the quotients of the sizes, which is what operators without factors use.
+    if (o.recompute_scale_factor().value_or(false)) factors.clear();
+  }
+  const bool nearest = mode == "Nearest" || mode == "NearestExact";
+  CRESSET_CHECK(!o.align_corners().has_value() || !(nearest || mode == "Area"),
+                "align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | trilinear");
+  const bool align = o.align_corners().value_or(false);
+  const auto a = scale(factors, 0), b = scale(factors, 1), c = scale(factors, 2);
+  if (mode == "Nearest") {
+    if (dims == 1) return cresset::upsample_nearest1d(input, size, a);
+    return dims == 2 ? cresset::upsample_nearest2d(input, size, a, b) : cresset::upsample_nearest3d(input, size, a, b, c);
+  }
+  if (mode == "NearestExact") {
+    if (dims == 1) return cresset::_upsample_nearest_exact1d(input, size, a);
+    return dims == 2 ? cresset::_upsample_nearest_exact2d(input, size, a, b) : cresset::_upsample_nearest_exact3d(input, size, a, b, c);
+  }
+  if (mode == "Area") {
+    if (dims == 1) return cresset::adaptive_avg_pool1d(input, size);
+    return dims == 2 ? cresset::adaptive_avg_pool2d(input, size) : cresset::adaptive_avg_pool3d(input, size);
+  }
+  const bool fits = (mode == "Linear" && dims == 1) || ((mode == "Bilinear" || mode == "Bicubic") && dims == 2) || (mode == "Trilinear" && dims == 3);
+  CRESSET_CHECK(fits, "Got ", input.dim(), "D input, but the mode ", mode, " needs another number of dimensions");
+  CRESSET_CHECK(!o.antialias() || dims == 2, "Anti-alias option is only supported for bilinear and bicubic modes");
+  if (dims == 1) return cresset::upsample_linear1d(input, size, align, a);
+  if (dims == 3) return cresset::upsample_trilinear3d(input, size, align, a, b, c);
+  if (mode == "Bilinear")
+    return o.antialias() ? cresset::_upsample_bilinear2d_aa(input, size, align, a, b) : cresset::upsample_bilinear2d(input, size, align, a, b);
+  return o.antialias() ? cresset::_upsample_bicubic2d_aa(input, size, align, a, b) : cresset::upsample_bicubic2d(input, size, align, a, b);
+}
+
+Tensor grid_sample(const Tensor& input, const Tensor& grid, const GridSampleFuncOptions& o) {
+  return cresset::grid_sampler(input, grid, static_cast<int64_t>(o.mode().index()), static_cast<int64_t>(o.padding_mode().index()),
+                               o.align_corners().value_or(false));
+}
+Tensor affine_grid(const Tensor& theta, IntArrayRef size, bool align_corners) {
+  return cresset::affine_grid_generator(theta, size, align_corners);
+}
+
+Tensor embedding(const Tensor& input, const Tensor& weight, const EmbeddingFuncOptions& o) {
+  int64_t padding = o.padding_idx().value_or(-1);
+  if (o.padding_idx()) {
+    CRESSET_CHECK(padding < weight.size(0) && padding >= -weight.size(0), "Padding_idx must be within num_embeddings");
+    if (padding < 0) padding += weight.size(0);
+  }
+  if (o.max_norm()) {
+    const NoGradGuard no_grad;
+    Tensor rows = weight;
+    cresset::embedding_renorm_(rows, input, *o.max_norm(), o.norm_type());
+  }
+  return cresset::embedding(weight, input, padding, o.scale_grad_by_freq(), o.sparse());
+}
+
+Tensor kl_div(const Tensor& input, const Tensor& target, const KLDivLossOptions& o) {
+  const std::string reduction = enumtype::get_enum_name(o.reduction());
+  const int64_t number = reduction == "None" ? 0 : reduction == "Mean" ? 1 : 2;
+  const Tensor loss = cresset::kl_div(input, target, number, o.log_target());
+  return reduction == "BatchMean" && input.dim() != 0 ? loss / input.size(0) : loss;
+}
+
+Tensor multilabel_soft_margin_loss(const Tensor& input, const Tensor& target, const MultiLabelSoftMarginLossOptions& o) {
+  Tensor loss = -(target * cresset::log_sigmoid(input) + (1 - target) * cresset::log_sigmoid(-input));
+  if (o.weight().defined()) loss = loss * o.weight();
+  return reduced(loss.mean(-1), o.reduction());
+}
+
+}  // namespace cresset::nn::functional
