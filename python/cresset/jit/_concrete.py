@@ -370,7 +370,7 @@ def _add_value(made, module, name, value, constant, annotations):
     if annotated is not None:
         made.attributes[name] = (annotated, False, False)
         return
-    if isinstance(value, (types.FunctionType, types.BuiltinFunctionType, _C.ScriptFunction, _C.builtin_function)):
+    if isinstance(value, (types.FunctionType, types.BuiltinFunctionType, _C.ScriptFunction, _C.builtin_function, _C.overridable)):
         _add_function(made, name, value)
         return
     if inspect.isclass(value) or isinstance(value, (types.MethodType, classmethod)):

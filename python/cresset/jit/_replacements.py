@@ -1,25 +1,23 @@
 """What is compiled in place of functions, classes and methods of the library that scripts cannot read as they are."""
 
 import inspect
+import warnings
 
 import cresset
 from cresset import nn
-from cresset.nn import functional as F
 
-from . import _functional, _functional_losses, _functional_shapes, _functional_tensor, _grad_mode, _module_methods
+from . import _functional_tensor, _grad_mode, _module_methods
 
 __all__ = ["table", "methods_of", "lists_of"]
 
 
 def table():
     """{function or class: the function or class that is compiled for it}."""
-    out = {}
-    for module, library in ((_functional, F), (_functional_losses, F), (_functional_shapes, F), (_functional_tensor, cresset)):
-        for name, function in vars(module).items():
-            if inspect.isfunction(function) and function.__module__ == module.__name__ and not name.startswith("_"):
-                out[getattr(library, name)] = function
+    out = {warnings.warn: "aten::warn"}
+    for name, function in vars(_functional_tensor).items():
+        if inspect.isfunction(function) and function.__module__ == _functional_tensor.__name__:
+            out[getattr(cresset, name)] = function
     out.update({getattr(cresset, cls.__name__): cls for cls in (_grad_mode.no_grad, _grad_mode.enable_grad)})
-    out[nn.modules.transformer._is_causal] = _functional_shapes._is_causal
     return out
 
 

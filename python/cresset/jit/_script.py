@@ -67,7 +67,7 @@ def script_function(function):
     known = _state.functions.get(function)
     if known is not None:
         return known
-    if not inspect.isfunction(function):
+    if not inspect.isfunction(function) and not isinstance(function, _C.overridable):
         raise RuntimeError(f"Python builtin {function} is currently not supported in Torchscript")
     if function in _state.compiling:
         raise RuntimeError(f"function '{function.__name__}' is called recursively. Recursive calls are not supported")
