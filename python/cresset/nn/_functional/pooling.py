@@ -3,7 +3,7 @@
 from typing import List, Optional, Tuple
 
 import cresset
-from cresset import Tensor, _C
+from cresset import Tensor
 from cresset._C import _nn
 from cresset._overridable import overridable
 
@@ -93,27 +93,21 @@ def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
     return cresset.max_pool3d(input, kernel_size, kernel_size if stride is None else stride, padding, dilation, ceil_mode)
 
 
-class Kept2:
-    """List[Optional[int]] of two sizes, where None is the input's; one may be given for both."""
-
-    _broadcasts = (2, _C.OptionalType(_C.IntType.get()))
-
-
-class Kept3:
-    """The same for three sizes."""
-
-    _broadcasts = (3, _C.OptionalType(_C.IntType.get()))
-
-
-def _output_size(output_size: List[Optional[int]], input: Tensor, n: int) -> List[int]:
-    if not isinstance(output_size, (list, tuple)):
-        output_size = [output_size] * n
+def kept_sizes(output_size: List[Optional[int]], input: Tensor) -> List[int]:
+    """`output_size` with the input's sizes where it is None."""
     if input.dim() <= len(output_size):
         raise ValueError(f"Input dimension should be at least {len(output_size) + 1}")
     sizes: List[int] = []
     for i, size in enumerate(output_size):
         sizes.append(input.size(i - len(output_size)) if size is None else size)
     return sizes
+
+
+def _output_size(output_size: List[int], input: Tensor, n: int) -> List[int]:
+    if cresset.jit.is_scripting():  # where None is no int
+        return output_size
+    else:
+        return kept_sizes(output_size, input) if isinstance(output_size, (list, tuple)) else [output_size] * n
 
 
 @overridable
@@ -138,13 +132,13 @@ def adaptive_max_pool1d(input, output_size, return_indices=False):
 
 @overridable
 def adaptive_max_pool2d_with_indices(
-    input: Tensor, output_size: Kept2, return_indices: bool = False
+    input: Tensor, output_size: Ints2, return_indices: bool = False
 ) -> Tuple[Tensor, Tensor]:
     """(largest values, indices) of windows chosen so that the result has the plane size `output_size`."""
     return _nn.adaptive_max_pool2d(input, _output_size(output_size, input, 2))
 
 
-def _adaptive_max_pool2d(input: Tensor, output_size: Kept2, return_indices: bool = False) -> Tensor:
+def _adaptive_max_pool2d(input: Tensor, output_size: Ints2, return_indices: bool = False) -> Tensor:
     return adaptive_max_pool2d_with_indices(input, output_size)[0]
 
 
@@ -158,13 +152,13 @@ def adaptive_max_pool2d(input, output_size, return_indices=False):
 
 @overridable
 def adaptive_max_pool3d_with_indices(
-    input: Tensor, output_size: Kept3, return_indices: bool = False
+    input: Tensor, output_size: Ints3, return_indices: bool = False
 ) -> Tuple[Tensor, Tensor]:
     """(largest values, indices) of windows chosen so that the result has the volume size `output_size`."""
     return _nn.adaptive_max_pool3d(input, _output_size(output_size, input, 3))
 
 
-def _adaptive_max_pool3d(input: Tensor, output_size: Kept3, return_indices: bool = False) -> Tensor:
+def _adaptive_max_pool3d(input: Tensor, output_size: Ints3, return_indices: bool = False) -> Tensor:
     return adaptive_max_pool3d_with_indices(input, output_size)[0]
 
 
@@ -177,13 +171,13 @@ def adaptive_max_pool3d(input, output_size, return_indices=False):
 
 
 @overridable
-def adaptive_avg_pool2d(input: Tensor, output_size: Kept2) -> Tensor:
+def adaptive_avg_pool2d(input: Tensor, output_size: Ints2) -> Tensor:
     """Means over windows chosen so that the result has the plane size `output_size`; None keeps a size."""
     return _nn.adaptive_avg_pool2d(input, _output_size(output_size, input, 2))
 
 
 @overridable
-def adaptive_avg_pool3d(input: Tensor, output_size: Kept3) -> Tensor:
+def adaptive_avg_pool3d(input: Tensor, output_size: Ints3) -> Tensor:
     """Means over windows chosen so that the result has the volume size `output_size`; None keeps a size."""
     return _nn.adaptive_avg_pool3d(input, _output_size(output_size, input, 3))
 

@@ -3,12 +3,13 @@
 import warnings
 
 import cresset
+from cresset import Tensor
 from cresset.nn import functional as F
 from cresset.nn import init
 from cresset.nn.parameter import Parameter
 
 from .lazy import LazyModuleMixin
-from .module import Module, weight_and_bias
+from .module import Module, running_statistics, weight_and_bias
 
 __all__ = [
     "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d",
@@ -82,6 +83,7 @@ class _NormBase(Module):
 
 
 class _BatchNorm(_NormBase):
+    __constants__ = ["_dims"]
     _dims = ()
 
     def __init__(
@@ -98,31 +100,28 @@ class _BatchNorm(_NormBase):
     ):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
 
-    def _check_input_dim(self, input):
+    _weight_and_bias = weight_and_bias
+    _running_statistics = running_statistics
+
+    def _check_input_dim(self, input: Tensor):
         if input.dim() not in self._dims:
-            expected = " or ".join(f"{d}D" for d in self._dims)
+            expected = " or ".join([f"{d}D" for d in self._dims])
             raise ValueError(f"expected {expected} input (got {input.dim()}D input)")
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
-        momentum = 0.0 if self.momentum is None else self.momentum
-        buffers = self._buffers
-        try:
-            running_mean, running_var = buffers["running_mean"], buffers["running_var"]
-        except KeyError:  # replaced by plain attributes
-            running_mean, running_var = self.running_mean, self.running_var
+        momentum = 0.0 if self.momentum is None else float(self.momentum)
+        running_mean, running_var = self._running_statistics()
+        batch_statistics = self.training or (running_mean is None and running_var is None)
+        weight, bias = self._weight_and_bias()
         if self.training:
+            if not self.track_running_stats:
+                return F.batch_norm(input, None, None, weight, bias, batch_statistics, momentum, self.eps)
             tracked = self.num_batches_tracked
-            if self.track_running_stats and tracked is not None:
+            if tracked is not None:
                 tracked.add_(1)
                 if self.momentum is None:  # cumulative average
                     momentum = 1.0 / float(tracked)
-            batch_statistics = True
-            if not self.track_running_stats:
-                running_mean = running_var = None
-        else:
-            batch_statistics = running_mean is None and running_var is None
-        weight, bias = weight_and_bias(self)
         return F.batch_norm(input, running_mean, running_var, weight, bias, batch_statistics, momentum, self.eps)
 
 
@@ -154,7 +153,7 @@ class SyncBatchNorm(_BatchNorm):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
         self.process_group = process_group
 
-    def _check_input_dim(self, input):
+    def _check_input_dim(self, input: Tensor):
         if input.dim() < 2:
             raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
         if input.size(1) == 0:
@@ -197,15 +196,15 @@ class _InstanceNorm(_NormBase):
     ):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
 
-    def _apply_instance_norm(self, input):
+    def _apply_instance_norm(self, input: Tensor) -> Tensor:
         return F.instance_norm(
             input, self.running_mean, self.running_var, self.weight, self.bias, self.training or not self.track_running_stats,
-            0.0 if self.momentum is None else self.momentum, self.eps,
+            0.0 if self.momentum is None else float(self.momentum), self.eps,
         )  # fmt: skip
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         n = self._ndim
-        if input.dim() not in (n, n + 1):
+        if input.dim() != n and input.dim() != n + 1:
             raise ValueError(f"expected {n}D or {n + 1}D input (got {input.dim()}D input)")
         feature_dim = input.dim() - n
         if input.size(feature_dim) != self.num_features:

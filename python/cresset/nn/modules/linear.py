@@ -3,6 +3,7 @@
 import math
 
 import cresset
+from cresset import Tensor
 from cresset.nn import functional as F
 from cresset.nn import init
 from cresset.nn.parameter import Parameter
@@ -45,8 +46,10 @@ class Linear(Module):
             bound = 1 / math.sqrt(fan_in) if fan_in > 0 else 0
             init.uniform_(self.bias, -bound, bound)
 
-    def forward(self, input):
-        weight, bias = weight_and_bias(self)
+    _weight_and_bias = weight_and_bias
+
+    def forward(self, input: Tensor) -> Tensor:
+        weight, bias = self._weight_and_bias()
         return F.linear(input, weight, bias)
 
     def extra_repr(self):
@@ -81,8 +84,11 @@ class Bilinear(Module):
         if self.bias is not None:
             init.uniform_(self.bias, -bound, bound)
 
-    def forward(self, input1, input2):
-        return F.bilinear(input1, input2, *weight_and_bias(self))
+    _weight_and_bias = weight_and_bias
+
+    def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
+        weight, bias = self._weight_and_bias()
+        return F.bilinear(input1, input2, weight, bias)
 
     def extra_repr(self):
         return (

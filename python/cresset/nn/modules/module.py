@@ -548,13 +548,34 @@ def _kind(value):
     return type(value).__name__
 
 
+# As methods of layers: attributes straight from the dictionaries, since the detour through __getattr__ costs as much as a small
+# operator. Scripts compile `return module.weight, module.bias` and the like (jit/_replacements.py).
+
+
 def weight_and_bias(module):
-    """`module.weight, module.bias`, straight from the dictionary: the detour through __getattr__ costs as much as a small operator."""
+    """`module.weight, module.bias`"""
     params = module._parameters
     try:
         return params["weight"], params["bias"]
     except KeyError:  # replaced by a plain attribute or a property
         return module.weight, module.bias
+
+
+def weight_alone(module):
+    """`module.weight`"""
+    try:
+        return module._parameters["weight"]
+    except KeyError:
+        return module.weight
+
+
+def running_statistics(module):
+    """`module.running_mean, module.running_var`"""
+    buffers = module._buffers
+    try:
+        return buffers["running_mean"], buffers["running_var"]
+    except KeyError:
+        return module.running_mean, module.running_var
 
 
 _FIELDS_ADDED_LATER = (

@@ -1,6 +1,7 @@
 """Layer, group and root-mean-square normalisation."""
 
 import cresset
+from cresset import Tensor
 from cresset.nn import functional as F
 from cresset.nn import init
 from cresset.nn.parameter import Parameter
@@ -84,8 +85,10 @@ class LayerNorm(Module):
         if self.bias is not None:
             init.zeros_(self.bias)
 
-    def forward(self, input):
-        weight, bias = weight_and_bias(self)
+    _weight_and_bias = weight_and_bias
+
+    def forward(self, input: Tensor) -> Tensor:
+        weight, bias = self._weight_and_bias()
         return F.layer_norm(input, self.normalized_shape, weight, bias, self.eps)
 
     def extra_repr(self):
@@ -120,8 +123,10 @@ class GroupNorm(Module):
         if self.bias is not None:
             init.zeros_(self.bias)
 
-    def forward(self, input):
-        weight, bias = weight_and_bias(self)
+    _weight_and_bias = weight_and_bias
+
+    def forward(self, input: Tensor) -> Tensor:
+        weight, bias = self._weight_and_bias()
         return F.group_norm(input, self.num_groups, weight, bias, self.eps)
 
     def extra_repr(self):

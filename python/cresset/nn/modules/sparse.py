@@ -1,11 +1,14 @@
 """Embedding tables."""
 
+from typing import Optional
+
 import cresset
+from cresset import Tensor
 from cresset.nn import functional as F
 from cresset.nn import init
 from cresset.nn.parameter import Parameter
 
-from .module import Module
+from .module import Module, weight_alone
 
 __all__ = ["Embedding", "EmbeddingBag"]
 
@@ -49,13 +52,11 @@ class Embedding(Module):
             with cresset.no_grad():
                 self.weight[self.padding_idx].fill_(0)
 
-    def forward(self, input):
-        try:
-            weight = self._parameters["weight"]
-        except KeyError:  # replaced by a plain attribute or a property
-            weight = self.weight
+    _weight_alone = weight_alone
+
+    def forward(self, input: Tensor) -> Tensor:
         return F.embedding(
-            input, weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.sparse
+            input, self._weight_alone(), self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.sparse
         )
 
     def extra_repr(self):
@@ -132,7 +133,9 @@ class EmbeddingBag(Module):
             with cresset.no_grad():
                 self.weight[self.padding_idx].fill_(0)
 
-    def forward(self, input, offsets=None, per_sample_weights=None):
+    def forward(
+        self, input: Tensor, offsets: Optional[Tensor] = None, per_sample_weights: Optional[Tensor] = None
+    ) -> Tensor:
         return F.embedding_bag(
             input, self.weight, offsets, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.mode, self.sparse,
             per_sample_weights, self.include_last_offset, self.padding_idx,

@@ -1,9 +1,12 @@
-"""Functions of the package itself in the subset of Python that scripts are made of, where they are no operators (see _functional.py)."""
+"""Functions of the library in the subset of Python that scripts are made of, where their own text takes what scripts have not."""
 
 from typing import Any, List, Optional, Union
 
 import cresset
 from cresset import Tensor
+
+
+# Take other types in Python (any sequence of dimensions, several results).
 
 
 def is_tensor(obj: Any) -> bool:
@@ -30,3 +33,18 @@ def unique(
     if dim is not None:
         return cresset.unique_dim(input, dim, sorted)[0]
     return cresset._unique2(input, sorted)[0]
+
+
+# Read the dictionaries of a layer, which is quick in Python.
+
+
+def weight_and_bias(self):
+    return self.weight, self.bias
+
+
+def weight_alone(self):
+    return self.weight
+
+
+def running_statistics(self):
+    return self.running_mean, self.running_var
