@@ -145,6 +145,8 @@ def _function_thing(obj):
         return ("error", _module_error(obj.__self__, obj.__name__))
     if _marks.is_ignored(obj):
         return python_call(obj, bound=False)
+    if hasattr(obj, "_script_attributes"):
+        return ("attributes", obj._script_attributes)
     if hasattr(obj, "_script_choice"):
         name, if_true, if_false = obj._script_choice
         return ("choice", name, list(inspect.signature(obj).parameters).index(name), _function_thing(if_true), _function_thing(if_false))

@@ -5,7 +5,6 @@ import warnings
 
 import cresset
 from cresset import nn
-from cresset.nn.modules import module as _module
 
 from . import _grad_mode, _second_texts
 
@@ -17,7 +16,7 @@ def table():
     out = {warnings.warn: "aten::warn"}
     for name, function in vars(_second_texts).items():
         if inspect.isfunction(function):
-            out[getattr(cresset, name, None) or getattr(_module, name)] = function
+            out[getattr(cresset, name)] = function
     out.update({getattr(cresset, cls.__name__): cls for cls in (_grad_mode.no_grad, _grad_mode.enable_grad)})
     return out
 

@@ -33,18 +33,3 @@ def unique(
     if dim is not None:
         return cresset.unique_dim(input, dim, sorted)[0]
     return cresset._unique2(input, sorted)[0]
-
-
-# Read the dictionaries of a layer, which is quick in Python.
-
-
-def weight_and_bias(self):
-    return self.weight, self.bias
-
-
-def weight_alone(self):
-    return self.weight
-
-
-def running_statistics(self):
-    return self.running_mean, self.running_var

@@ -1,6 +1,7 @@
 """Batch normalisation and instance normalisation."""
 
 import warnings
+from typing import Optional
 
 import cresset
 from cresset import Tensor
@@ -9,7 +10,7 @@ from cresset.nn import init
 from cresset.nn.parameter import Parameter
 
 from .lazy import LazyModuleMixin
-from .module import Module, running_statistics, weight_and_bias
+from .module import Module, tensors_of_norm
 
 __all__ = [
     "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d",
@@ -18,6 +19,8 @@ __all__ = [
 
 
 class _NormBase(Module):
+    momentum: Optional[float]
+
     # Version 2 added num_batches_tracked.
     _version = 2
 
@@ -100,9 +103,6 @@ class _BatchNorm(_NormBase):
     ):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
 
-    _weight_and_bias = weight_and_bias
-    _running_statistics = running_statistics
-
     def _check_input_dim(self, input: Tensor):
         if input.dim() not in self._dims:
             expected = " or ".join([f"{d}D" for d in self._dims])
@@ -110,17 +110,17 @@ class _BatchNorm(_NormBase):
 
     def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
-        momentum = 0.0 if self.momentum is None else float(self.momentum)
-        running_mean, running_var = self._running_statistics()
+        given = self.momentum
+        momentum = 0.0 if given is None else given
+        weight, bias, running_mean, running_var = tensors_of_norm(self)
         batch_statistics = self.training or (running_mean is None and running_var is None)
-        weight, bias = self._weight_and_bias()
         if self.training:
             if not self.track_running_stats:
                 return F.batch_norm(input, None, None, weight, bias, batch_statistics, momentum, self.eps)
             tracked = self.num_batches_tracked
             if tracked is not None:
                 tracked.add_(1)
-                if self.momentum is None:  # cumulative average
+                if given is None:  # cumulative average
                     momentum = 1.0 / float(tracked)
         return F.batch_norm(input, running_mean, running_var, weight, bias, batch_statistics, momentum, self.eps)
 
@@ -197,9 +197,10 @@ class _InstanceNorm(_NormBase):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
 
     def _apply_instance_norm(self, input: Tensor) -> Tensor:
+        momentum = self.momentum
         return F.instance_norm(
             input, self.running_mean, self.running_var, self.weight, self.bias, self.training or not self.track_running_stats,
-            0.0 if self.momentum is None else float(self.momentum), self.eps,
+            0.0 if momentum is None else momentum, self.eps,
         )  # fmt: skip
 
     def forward(self, input: Tensor) -> Tensor:

@@ -23,7 +23,6 @@ _PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
 class _ConvNd(Module):
     __constants__ = ["padding_mode"]
-    _weight_and_bias = weight_and_bias
 
     def __init__(
         self, in_channels, out_channels, kernel_size, stride, padding, dilation, transposed, output_padding, groups, bias,
@@ -120,7 +119,7 @@ class _Conv(_ConvNd):
         return self._function(input, weight, bias, self.stride, self.padding, self.dilation, self.groups)
 
     def forward(self, input: Tensor) -> Tensor:
-        weight, bias = self._weight_and_bias()
+        weight, bias = weight_and_bias(self)
         return self._conv_forward(input, weight, bias)
 
 
@@ -182,7 +181,7 @@ class _ConvTransposeNd(_ConvNd):
         return [size - low for size, low in zip(wanted, smallest)]
 
     def forward(self, input: Tensor, output_size: Optional[List[int]] = None) -> Tensor:
-        weight, bias = self._weight_and_bias()
+        weight, bias = weight_and_bias(self)
         return self._function(
             input, weight, bias, self.stride, self.padding, self._output_padding(input, output_size), self.groups,
             self.dilation,

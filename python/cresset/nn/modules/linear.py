@@ -46,10 +46,8 @@ class Linear(Module):
             bound = 1 / math.sqrt(fan_in) if fan_in > 0 else 0
             init.uniform_(self.bias, -bound, bound)
 
-    _weight_and_bias = weight_and_bias
-
     def forward(self, input: Tensor) -> Tensor:
-        weight, bias = self._weight_and_bias()
+        weight, bias = weight_and_bias(self)
         return F.linear(input, weight, bias)
 
     def extra_repr(self):
@@ -84,10 +82,8 @@ class Bilinear(Module):
         if self.bias is not None:
             init.uniform_(self.bias, -bound, bound)
 
-    _weight_and_bias = weight_and_bias
-
     def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
-        weight, bias = self._weight_and_bias()
+        weight, bias = weight_and_bias(self)
         return F.bilinear(input1, input2, weight, bias)
 
     def extra_repr(self):

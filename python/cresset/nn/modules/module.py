@@ -548,8 +548,8 @@ def _kind(value):
     return type(value).__name__
 
 
-# As methods of layers: attributes straight from the dictionaries, since the detour through __getattr__ costs as much as a small
-# operator. Scripts compile `return module.weight, module.bias` and the like (jit/_replacements.py).
+# Attributes straight from the dictionaries: the detour through __getattr__ costs as much as a small operator. Scripts read the
+# attributes that `_script_attributes` names.
 
 
 def weight_and_bias(module):
@@ -561,6 +561,9 @@ def weight_and_bias(module):
         return module.weight, module.bias
 
 
+weight_and_bias._script_attributes = ("weight", "bias")
+
+
 def weight_alone(module):
     """`module.weight`"""
     try:
@@ -569,13 +572,19 @@ def weight_alone(module):
         return module.weight
 
 
-def running_statistics(module):
-    """`module.running_mean, module.running_var`"""
-    buffers = module._buffers
+weight_alone._script_attributes = ("weight",)
+
+
+def tensors_of_norm(module):
+    """`module.weight, module.bias, module.running_mean, module.running_var`"""
+    params, buffers = module._parameters, module._buffers
     try:
-        return buffers["running_mean"], buffers["running_var"]
+        return params["weight"], params["bias"], buffers["running_mean"], buffers["running_var"]
     except KeyError:
-        return module.running_mean, module.running_var
+        return module.weight, module.bias, module.running_mean, module.running_var
+
+
+tensors_of_norm._script_attributes = ("weight", "bias", "running_mean", "running_var")
 
 
 _FIELDS_ADDED_LATER = (

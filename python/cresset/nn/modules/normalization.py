@@ -85,10 +85,8 @@ class LayerNorm(Module):
         if self.bias is not None:
             init.zeros_(self.bias)
 
-    _weight_and_bias = weight_and_bias
-
     def forward(self, input: Tensor) -> Tensor:
-        weight, bias = self._weight_and_bias()
+        weight, bias = weight_and_bias(self)
         return F.layer_norm(input, self.normalized_shape, weight, bias, self.eps)
 
     def extra_repr(self):
@@ -123,10 +121,8 @@ class GroupNorm(Module):
         if self.bias is not None:
             init.zeros_(self.bias)
 
-    _weight_and_bias = weight_and_bias
-
     def forward(self, input: Tensor) -> Tensor:
-        weight, bias = self._weight_and_bias()
+        weight, bias = weight_and_bias(self)
         return F.group_norm(input, self.num_groups, weight, bias, self.eps)
 
     def extra_repr(self):

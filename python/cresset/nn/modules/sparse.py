@@ -52,11 +52,9 @@ class Embedding(Module):
             with cresset.no_grad():
                 self.weight[self.padding_idx].fill_(0)
 
-    _weight_alone = weight_alone
-
     def forward(self, input: Tensor) -> Tensor:
         return F.embedding(
-            input, self._weight_alone(), self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.sparse
+            input, weight_alone(self), self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.sparse
         )
 
     def extra_repr(self):
