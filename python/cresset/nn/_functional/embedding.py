@@ -39,8 +39,7 @@ def embedding(
             padding_idx += rows
     if max_norm is not None:
         input = input.contiguous()
-        with cresset.no_grad():
-            cresset.embedding_renorm_(weight, input, max_norm, norm_type)
+        cresset.embedding_renorm_(weight.detach(), input, max_norm, norm_type)  # detached and not under no_grad, which traces lose
     return cresset.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 
@@ -93,8 +92,7 @@ def embedding_bag(
     if mode == "max" and sparse:
         raise ValueError("max mode does not support sparse weights")
     if max_norm is not None:
-        with cresset.no_grad():
-            cresset.embedding_renorm_(weight, input.contiguous(), max_norm, norm_type)
+        cresset.embedding_renorm_(weight.detach(), input.contiguous(), max_norm, norm_type)
     if per_sample_weights is not None and mode != "sum":
         raise NotImplementedError(
             "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum' (got "

@@ -14,14 +14,12 @@ from ._common import Floats1, Ints1
 
 __all__ = ["interpolate", "upsample", "upsample_nearest", "upsample_bilinear", "grid_sample", "affine_grid"]
 
-def _check_spatial(name: str, count: int, input: Tensor, given: str):
-    """ValueError unless `count` values are one for each spatial dimension."""
-    if count != input.dim() - 2:
-        raise ValueError(
-            f"Input and {name} must have the same number of spatial dimensions, but got input with spatial dimensions of "
-            f"{list(input.shape[2:])} and {given}. Please provide input tensor in (N, C, d1, d2, ...,dK) format and {name} in "
-            f"({name[0]}1, {name[0]}2, ...,{name[0]}K) format."
-        )
+def _wrong_count(name: str, input: Tensor, given: str):
+    raise ValueError(
+        f"Input and {name} must have the same number of spatial dimensions, but got input with spatial dimensions of "
+        f"{list(input.shape[2:])} and {given}. Please provide input tensor in (N, C, d1, d2, ...,dK) format and {name} in "
+        f"({name[0]}1, {name[0]}2, ...,{name[0]}K) format."
+    )
 
 
 def _sizes(size: Ints1, n: int) -> List[int]:
@@ -106,16 +104,19 @@ def interpolate(
         )
     align = False if align_corners is None else align_corners
     scales: Optional[List[float]] = None
+    spatial = input.dim() - 2
     if size is not None:
         if scale_factor is not None:
             raise ValueError("only one of size or scale_factor should be defined")
-        size = _sizes(size, input.dim() - 2)
-        _check_spatial("output size", len(size), input, f"output size of {size}")
+        size = _sizes(size, spatial)
+        if len(size) != spatial:
+            _wrong_count("output size", input, f"output size of {size}")
         if recompute_scale_factor is not None and recompute_scale_factor:
             raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
     elif scale_factor is not None:
-        scales = _factors(scale_factor, input.dim() - 2)
-        _check_spatial("scale_factor", len(scales), input, f"scale_factor of shape {scales}")
+        scales = _factors(scale_factor, spatial)
+        if len(scales) != spatial:
+            _wrong_count("scale_factor", input, f"scale_factor of shape {scales}")
         if mode == "area" or (recompute_scale_factor is not None and recompute_scale_factor):
             size = [int(math.floor(float(n) * s)) for n, s in zip(input.shape[2:], scales)]
             scales = None

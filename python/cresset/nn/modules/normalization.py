@@ -36,12 +36,14 @@ class CrossMapLRN2d(Module):
         super().__init__()
         self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         if input.dim() != 4:
             raise ValueError(f"CrossMapLRN2d: Expected input to be 4D, got {input.dim()}D instead.")
         squares = input.pow(2).unbind(1)
         channels, ahead = len(squares), int((self.size - 1) / 2 + 1)
-        total = sum(squares[1 : min(ahead, channels)], squares[0])
+        total = squares[0]
+        for square in squares[1 : min(ahead, channels)]:
+            total = total + square
         sums = [total]
         for c in range(1, channels):
             if c < channels - ahead + 1:
