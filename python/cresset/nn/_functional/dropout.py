@@ -30,8 +30,10 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
     return input.copy_(result) if inplace else result
 
 
-def _feature_dropout(input: Tensor, p: float, training: bool, inplace: bool) -> Tensor:
-    result = cresset.feature_dropout(input, p, training)
+def _feature_dropout(input: Tensor, p: float, training: bool, inplace: bool, batched: bool = True) -> Tensor:
+    result = cresset.feature_dropout(input if batched else input.unsqueeze(0), p, training)
+    if not batched:
+        result = result.squeeze(0)
     return input.copy_(result) if inplace else result
 
 
@@ -45,10 +47,7 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
             f"dropout1d: Expected 2D or 3D input, but received a {ndim}D input. Note that dropout1d exists to provide channel-wise "
             "dropout on inputs with 1 spatial dimension, a channel dimension, and an optional batch dimension (i.e. 2D or 3D inputs)."
         )
-    if ndim == 3:
-        return _feature_dropout(input, p, training, inplace)
-    result = _feature_dropout(input.unsqueeze_(0) if inplace else input.unsqueeze(0), p, training, inplace)
-    return result.squeeze_(0) if inplace else result.squeeze(0)
+    return _feature_dropout(input, p, training, inplace, ndim == 3)
 
 
 @overridable
@@ -82,10 +81,7 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
             "To retain the behavior and silence this warning, please use dropout instead.",
             stacklevel=2,
         )
-    if ndim != 4:
-        return _feature_dropout(input, p, training, inplace)
-    result = _feature_dropout(input.unsqueeze_(0) if inplace else input.unsqueeze(0), p, training, inplace)
-    return result.squeeze_(0) if inplace else result.squeeze(0)
+    return _feature_dropout(input, p, training, inplace, ndim != 4)
 
 
 @overridable

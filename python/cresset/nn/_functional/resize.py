@@ -161,6 +161,17 @@ def upsample_bilinear(input: Tensor, size: Optional[Ints1] = None, scale_factor:
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
 
 
+def _aligned(align_corners: Optional[bool]) -> bool:
+    if align_corners is not None:
+        return align_corners
+    warnings.warn(
+        "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify "
+        "align_corners=True if the old behavior is desired. See the documentation of grid_sample for details.",
+        stacklevel=3,
+    )
+    return False
+
+
 @overridable
 def grid_sample(
     input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: Optional[bool] = None
@@ -181,26 +192,14 @@ def grid_sample(
             "nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', but got: "
             f"'{padding_mode}'"
         )
-    if align_corners is None:
-        warnings.warn(
-            "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify "
-            "align_corners=True if the old behavior is desired. See the documentation of grid_sample for details.",
-            stacklevel=2,
-        )
-        align_corners = False
-    return cresset.grid_sampler(input, grid, modes[mode], paddings[padding_mode], align_corners)
+    aligned = _aligned(align_corners)
+    return cresset.grid_sampler(input, grid, modes[mode], paddings[padding_mode], aligned)
 
 
 @overridable
 def affine_grid(theta: Tensor, size: List[int], align_corners: Optional[bool] = None) -> Tensor:
     """The grid for `grid_sample` that the matrices `theta` (N, n, n + 1) make of an image of `size` (N, C, ...)."""
-    if align_corners is None:
-        warnings.warn(
-            "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify "
-            "align_corners=True if the old behavior is desired. See the documentation of grid_sample for details.",
-            stacklevel=2,
-        )
-        align_corners = False
+    aligned = _aligned(align_corners)
     if not theta.is_floating_point():
         raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
     n = len(size) - 2
@@ -214,4 +213,4 @@ def affine_grid(theta: Tensor, size: List[int], align_corners: Optional[bool] = 
         )
     if min(list(size)) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {list(size)}")
-    return cresset.affine_grid_generator(theta, size, align_corners)
+    return cresset.affine_grid_generator(theta, size, aligned)

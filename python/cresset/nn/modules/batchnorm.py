@@ -6,11 +6,10 @@ from typing import Optional
 import cresset
 from cresset import Tensor
 from cresset.nn import functional as F
-from cresset.nn import init
-from cresset.nn.parameter import Parameter
 
+from ._parameters import register_affine, reset_affine, tensors_of_norm
 from .lazy import LazyModuleMixin
-from .module import Module, tensors_of_norm
+from .module import Module
 
 __all__ = [
     "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d",
@@ -31,14 +30,7 @@ class _NormBase(Module):
         self.momentum = momentum
         self.affine = affine
         self.track_running_stats = track_running_stats
-        if affine:
-            self.weight = Parameter(cresset.empty(num_features, device=device, dtype=dtype))
-        else:
-            self.register_parameter("weight", None)
-        if affine and bias:
-            self.bias = Parameter(cresset.empty(num_features, device=device, dtype=dtype))
-        else:
-            self.register_parameter("bias", None)
+        register_affine(self, num_features, affine, bias, device, dtype)
         if track_running_stats:
             self.register_buffer("running_mean", cresset.zeros(num_features, device=device, dtype=dtype))
             self.register_buffer("running_var", cresset.ones(num_features, device=device, dtype=dtype))
@@ -59,10 +51,7 @@ class _NormBase(Module):
     def reset_parameters(self):
         """Weight 1, bias 0, and reset_running_stats."""
         self.reset_running_stats()
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
+        reset_affine(self)
 
     def extra_repr(self):
         return (

@@ -1,17 +1,16 @@
 """Convolutions and transposed convolutions in 1 to 3 spatial dimensions."""
 
-import math
 from typing import List, Optional
 
 import cresset
 from cresset import Tensor
 from cresset.nn import functional as F
-from cresset.nn import init
 from cresset.nn._functional._common import ntuple
 from cresset.nn.parameter import Parameter
 
+from ._parameters import reset_linear, weight_and_bias
 from .lazy import LazyModuleMixin
-from .module import Module, weight_and_bias
+from .module import Module
 
 __all__ = [
     "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "LazyConv1d", "LazyConv2d", "LazyConv3d",
@@ -73,12 +72,7 @@ class _ConvNd(Module):
 
     def reset_parameters(self):
         """Draw weight and bias from the uniform distribution on ±1/sqrt(fan_in)."""
-        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
-        if self.bias is not None:
-            fan_in, _ = init._calculate_fan_in_and_fan_out(self.weight)
-            if fan_in != 0:
-                bound = 1 / math.sqrt(fan_in)
-                init.uniform_(self.bias, -bound, bound)
+        reset_linear(self)
 
     def extra_repr(self):
         n = len(self.kernel_size)

@@ -8,8 +8,9 @@ from cresset.nn import functional as F
 from cresset.nn import init
 from cresset.nn.parameter import Parameter
 
+from ._parameters import reset_linear, weight_and_bias
 from .lazy import LazyModuleMixin
-from .module import Module, weight_and_bias
+from .module import Module
 
 __all__ = ["Identity", "Linear", "NonDynamicallyQuantizableLinear", "Bilinear", "LazyLinear"]
 
@@ -40,11 +41,7 @@ class Linear(Module):
 
     def reset_parameters(self):
         """Draw weight and bias from the uniform distribution on ±1/sqrt(in_features)."""
-        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
-        if self.bias is not None:
-            fan_in, _ = init._calculate_fan_in_and_fan_out(self.weight)
-            bound = 1 / math.sqrt(fan_in) if fan_in > 0 else 0
-            init.uniform_(self.bias, -bound, bound)
+        reset_linear(self)
 
     def forward(self, input: Tensor) -> Tensor:
         weight, bias = weight_and_bias(self)

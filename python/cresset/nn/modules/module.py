@@ -548,45 +548,6 @@ def _kind(value):
     return type(value).__name__
 
 
-# Attributes straight from the dictionaries: the detour through __getattr__ costs as much as a small operator. Scripts read the
-# attributes that `_script_attributes` names.
-
-
-def weight_and_bias(module):
-    """`module.weight, module.bias`"""
-    params = module._parameters
-    try:
-        return params["weight"], params["bias"]
-    except KeyError:  # replaced by a plain attribute or a property
-        return module.weight, module.bias
-
-
-weight_and_bias._script_attributes = ("weight", "bias")
-
-
-def weight_alone(module):
-    """`module.weight`"""
-    try:
-        return module._parameters["weight"]
-    except KeyError:
-        return module.weight
-
-
-weight_alone._script_attributes = ("weight",)
-
-
-def tensors_of_norm(module):
-    """`module.weight, module.bias, module.running_mean, module.running_var`"""
-    params, buffers = module._parameters, module._buffers
-    try:
-        return params["weight"], params["bias"], buffers["running_mean"], buffers["running_var"]
-    except KeyError:
-        return module.weight, module.bias, module.running_mean, module.running_var
-
-
-tensors_of_norm._script_attributes = ("weight", "bias", "running_mean", "running_var")
-
-
 _FIELDS_ADDED_LATER = (
     ("_forward_pre_hooks", OrderedDict),
     ("_forward_pre_hooks_with_kwargs", OrderedDict),
