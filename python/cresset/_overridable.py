@@ -10,18 +10,7 @@ __all__ = ["overridable", "install_methods", "install_device"]
 
 def overridable(function):
     """Decorator: a call goes to the modes and to the arguments that override, lists of them included, before `function` runs."""
-
-    @functools.wraps(function)
-    def public(*args, **kwargs):
-        overriding = _C._overriding_arguments(args, kwargs)
-        if overriding or (_C._len_torch_function_stack() and not _C._is_torch_function_all_disabled()):
-            from .overrides import handle_torch_function
-
-            return handle_torch_function(public, overriding, *args, **kwargs)
-        return function(*args, **kwargs)
-
-    public._overridable = True
-    return public
+    return functools.update_wrapper(_C.overridable(function), function)
 
 
 def install_methods(tensor_class):

@@ -108,10 +108,10 @@ _NEVER = (
 
 def _takes_part(function):
     """Does a function go through the protocol? Operators do; functions written in Python when they ask."""
-    if type(function) in _OPERATOR_TYPES or getattr(function, "_overridable", False):
+    if type(function) in _OPERATOR_TYPES or isinstance(function, _C.overridable):
         return True
     code = getattr(inspect.unwrap(function), "__code__", None)
-    return code is not None and not {"handle", "handle_torch_function"}.isdisjoint(code.co_names)
+    return code is not None and "handle_torch_function" in code.co_names
 
 
 def _functions_of(module):

@@ -8,6 +8,7 @@
 #include "python/dispatch_mode.h"
 #include "python/ir.h"
 #include "python/op_function.h"
+#include "python/overridable.h"
 #include "python/override.h"
 #include "python/script_convert.h"
 #include "python/script_values.h"
@@ -43,6 +44,7 @@ bool fill(PyObject* module) {
   init_accelerator(module);
   init_profiler(module);
   init_override(module);
+  init_overridable(module);
   init_tensor_new(module);
   init_numpy(module);
   init_dlpack(module);

@@ -315,15 +315,6 @@ void init_override(PyObject* module) {
     }
     return false;
   });
-  // Of a call's arguments, sequences among them too: those that override, in the order in which they are asked.
-  def(module, "_overriding_arguments", [](PyObject* args, PyObject* kwargs) {
-    Overriders overriders;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) overriders.scan(PyTuple_GET_ITEM(args, i));
-    PyObject *key, *value;
-    Py_ssize_t at = 0;
-    while (PyDict_Next(kwargs, &at, &key, &value)) overriders.scan(value);
-    return Object(overriders.arguments());
-  });
   def(module, "_has_torch_function_unary",
       [](PyObject* o) { return active_modes > 0 || (!is_plain(o) && !PyType_Check(o) && type_overrides(Py_TYPE(o))); });
 }

@@ -153,6 +153,45 @@ class OverloadedValue final : public SugaredValue {
   Get candidate_;
 };
 
+/// Two functions, of which a bool argument chooses while the script is compiled: their results have different types.
+class ChoiceValue final : public SugaredValue {
+ public:
+  ChoiceValue(std::string name, std::size_t index, SugaredValuePtr if_true, SugaredValuePtr if_false)
+      : name_(std::move(name)), index_(index), if_true_(std::move(if_true)), if_false_(std::move(if_false)) {}
+  std::string kind() const override { return "function"; }
+  SugaredValuePtr call(const SourceRange& range, GraphFunction& m, const Arguments& args, const Arguments& kwargs,
+                       std::size_t results) override {
+    const auto named = std::find_if(kwargs.begin(), kwargs.end(), [&](const CallArgument& a) { return a.name == name_; });
+    const CallArgument* given = index_ < args.size() ? &args[index_] : named != kwargs.end() ? &*named : nullptr;
+    if (!given) return if_false_->call(range, m, args, kwargs, results);
+    const auto chosen = jit::constant_as<bool>(given->value->asValue(given->range, m));
+    if (!chosen)
+      script_error(given->range, "'" + name_ + "' decides the type of the result: it must be known while the script is compiled");
+    return (*chosen ? if_true_ : if_false_)->call(range, m, args, kwargs, results);
+  }
+
+ private:
+  std::string name_;
+  std::size_t index_;
+  SugaredValuePtr if_true_, if_false_;
+};
+
+/// A function of a module that gives some of its attributes, as a tuple when they are several.
+class AttributesValue final : public SugaredValue {
+ public:
+  explicit AttributesValue(std::vector<std::string> names) : names_(std::move(names)) {}
+  std::string kind() const override { return "function"; }
+  SugaredValuePtr call(const SourceRange& range, GraphFunction& m, const Arguments& args, const Arguments&, std::size_t) override {
+    if (args.size() != 1) script_error(range, "one module was expected");
+    std::vector<SugaredValuePtr> parts;
+    for (const std::string& name : names_) parts.push_back(args[0].value->attr(range, m, name));
+    return parts.size() == 1 ? parts[0] : jit::tuple_value(std::move(parts));
+  }
+
+ private:
+  std::vector<std::string> names_;
+};
+
 /// A Python module: attributes are looked up when a script names them.
 class NamespaceValue final : public SugaredValue {
  public:
@@ -587,6 +626,10 @@ SugaredValuePtr to_sugared(PyObject* thing, const SourceRange& range, GraphFunct
   if (is_word(thing, "namespace")) return std::make_shared<NamespaceValue>(what);
   if (is_word(thing, "type")) return jit::type_value(to_type(what));
   if (is_word(thing, "constant")) return jit::constant_value(to_ivalue(what, *to_type(item(thing, 2)), "constant"));
+  if (is_word(thing, "attributes")) return std::make_shared<AttributesValue>(Convert<std::vector<std::string>>::from(what));
+  if (is_word(thing, "choice"))
+    return std::make_shared<ChoiceValue>(to_text(what), PyLong_AsSize_t(item(thing, 2)), to_sugared(item(thing, 3), range, m),
+                                         to_sugared(item(thing, 4), range, m));
   if (is_word(thing, "error")) return std::make_shared<UnusableValue>(to_text(what));
   if (is_word(thing, "python")) return python_call_value(thing, nullptr);
   if (is_word(thing, "native")) {

@@ -1,4 +1,4 @@
-"""Modules of nn and functions of nn.functional with inputs: each must script and give what Python gives."""
+"""Every module of nn with inputs: as a script, a trace and out of an archive each must give what Python gives (test_every_module.py)."""
 
 import cresset as torch
 from cresset import nn
@@ -34,6 +34,9 @@ MODULES = {
     "BatchNorm2d eval": (nn.BatchNorm2d(4).eval(), (X4,)),
     "BatchNorm3d": (nn.BatchNorm3d(2), (X5,)),
     "InstanceNorm1d": (nn.InstanceNorm1d(4), (X3,)),
+    "InstanceNorm3d": (nn.InstanceNorm3d(2), (X5,)),
+    "SyncBatchNorm": (nn.SyncBatchNorm(6), (X2,)),
+    "CrossMapLRN2d": (nn.CrossMapLRN2d(3), (X4,)),
     "InstanceNorm2d": (nn.InstanceNorm2d(4, affine=True, track_running_stats=True), (X4,)),
     "InstanceNorm2d without batch": (nn.InstanceNorm2d(4), (X4[0],)),
     "LayerNorm": (nn.LayerNorm([6]), (X2,)),
@@ -79,6 +82,8 @@ MODULES = {
     "AdaptiveAvgPool2d": (nn.AdaptiveAvgPool2d((1, 1)), (X4,)),
     "AdaptiveAvgPool2d None": (nn.AdaptiveAvgPool2d((None, 2)), (X4,)),
     "AdaptiveAvgPool3d": (nn.AdaptiveAvgPool3d(2), (X5,)),
+    "MaxUnpool1d": (nn.MaxUnpool1d(2), nn.MaxPool1d(2, return_indices=True)(X3)),
+    "MaxUnpool3d": (nn.MaxUnpool3d(2), nn.MaxPool3d(2, return_indices=True)(X5)),
     "MaxUnpool2d": (nn.MaxUnpool2d(2), nn.MaxPool2d(2, return_indices=True)(X4)),
     "FractionalMaxPool2d": (nn.FractionalMaxPool2d(2, output_ratio=(0.5, 0.5), _random_samples=torch.full((2, 4, 2), 0.3)), (X4,)),
     "FractionalMaxPool3d": (nn.FractionalMaxPool3d(2, output_size=2, _random_samples=torch.full((1, 2, 3), 0.3)), (X5,)),
@@ -111,6 +116,10 @@ MODULES = {
     "Transformer": (nn.Transformer(8, 2, 1, 1, 16, dropout=0.0), (X3, X3)),
     "L1Loss": (nn.L1Loss(), (X2, X2 + 1)),
     "MSELoss": (nn.MSELoss(reduction="none"), (X2, X2 + 1)),
+    "NLLLoss2d": (nn.NLLLoss2d(), (X4[:, :3].log_softmax(1), torch.zeros(2, 8, 8, dtype=torch.long))),
+    "LinearCrossEntropyLoss": (nn.LinearCrossEntropyLoss(6, 6), (X2, LABELS)),
+    "AdaptiveLogSoftmaxWithLoss": (nn.AdaptiveLogSoftmaxWithLoss(6, 10, [3, 6], div_value=2.0), (X2, torch.tensor([0, 3, 7, 9]))),
+    "TripletMarginWithDistanceLoss": (nn.TripletMarginWithDistanceLoss(), (X2, X2 + 1, X2.flip(0))),
     "NLLLoss": (nn.NLLLoss(), (X2.log_softmax(1), LABELS)),
     "CrossEntropyLoss": (nn.CrossEntropyLoss(weight=torch.arange(6.0), label_smoothing=0.1), (X2, LABELS)),
     "PoissonNLLLoss": (nn.PoissonNLLLoss(full=True), (X2, X2 + 3)),
@@ -131,6 +140,7 @@ MODULES = {
     "CTCLoss": (nn.CTCLoss(), (images(5, 2, 4).log_softmax(2), torch.tensor([[1, 2], [2, 3]]), torch.tensor([5, 5]), torch.tensor([2, 2]))),
     "Upsample": (nn.Upsample(scale_factor=2), (X4,)),
     "Upsample bilinear": (nn.Upsample(size=(5, 7), mode="bilinear", align_corners=True), (X4,)),
+    "UpsamplingBilinear2d": (nn.UpsamplingBilinear2d(scale_factor=2), (X4,)),
     "UpsamplingNearest2d": (nn.UpsamplingNearest2d(size=4), (X4,)),
     "Unfold": (nn.Unfold(2), (X4,)),
     "Fold": (nn.Fold((4, 5), (2, 2)), (images(1, 8, 12),)),
@@ -141,5 +151,14 @@ MODULES = {
     "PixelShuffle": (nn.PixelShuffle(2), (X4,)),
     "PixelUnshuffle": (nn.PixelUnshuffle(2), (X4,)),
     "ChannelShuffle": (nn.ChannelShuffle(2), (X4,)),
+    "DataParallel": (nn.DataParallel(nn.Linear(6, 3)), (X2,)),
     "Sequential": (nn.Sequential(nn.Linear(6, 3), nn.Tanh(), nn.Sequential(nn.Linear(3, 2))), (X2,)),
+}  # fmt: skip
+
+# {class: (arguments, inputs of the first call)}
+LAZY_MODULES = {
+    "LazyLinear": ((3,), (X2,)), "LazyConv1d": ((6, 3), (X3,)), "LazyConv2d": ((6, 3), (X4,)), "LazyConv3d": ((3, 2), (X5,)),
+    "LazyConvTranspose1d": ((6, 3), (X3,)), "LazyConvTranspose2d": ((6, 3), (X4,)), "LazyConvTranspose3d": ((3, 2), (X5,)),
+    "LazyBatchNorm1d": ((), (X2,)), "LazyBatchNorm2d": ((), (X4,)), "LazyBatchNorm3d": ((), (X5,)),
+    "LazyInstanceNorm1d": ((), (X3,)), "LazyInstanceNorm2d": ((), (X4,)), "LazyInstanceNorm3d": ((), (X5,)),
 }  # fmt: skip

@@ -2,6 +2,7 @@
 
 import io
 import math
+import warnings
 from typing import Any, Dict, Final, List, Optional, Tuple, Union
 
 import cresset
@@ -317,3 +318,45 @@ ERRORS = [
 def test_errors(function, message):
     with pytest.raises((RuntimeError, TypeError), match=message):
         jit.script(function)
+
+
+# {function of nn.functional: words of the error}
+NOT_COMPILED = {"triplet_margin_with_distance_loss": "distance_function"}  # a Python function as an argument has no type
+
+
+@pytest.mark.parametrize("name", [n for n in F.__all__ if isinstance(getattr(F, n), torch._C.overridable)])
+def test_every_function_of_nn_functional_compiles(name):
+    function = getattr(F, name)
+    variants = getattr(function, "_script_choice", (name, function))[1:]
+    if name in NOT_COMPILED:
+        with pytest.raises(RuntimeError, match=NOT_COMPILED[name]):
+            jit.script(function)
+        return
+    for variant in variants:
+        assert jit.script(variant).graph is not None
+
+
+def with_indices(x: Tensor):
+    values, indices = F.max_pool2d(x, 2, return_indices=True)
+    return values, indices, F.max_pool2d(x, 2), F.adaptive_max_pool2d(x, 1, True)
+
+
+def undecided(x: Tensor, both: bool):
+    return F.max_pool2d(x, 2, return_indices=both)
+
+
+def test_an_argument_decides_the_type_of_the_result():
+    assert loosely_equal(jit.script(with_indices)(X[None]), with_indices(X[None]))
+    with pytest.raises(RuntimeError, match="'return_indices' decides the type of the result: it must be known while the script is compiled"):
+        jit.script(undecided)
+
+
+def warns(x: Tensor):
+    warnings.warn(f"{x.dim()} dimensions", stacklevel=2)
+    return F.softmax(x)
+
+
+def test_warnings():
+    with pytest.warns(UserWarning) as caught:
+        jit.script(warns)(X)
+    assert [str(w.message)[:30] for w in caught] == ["2 dimensions", "Implicit dimension choice for "]

@@ -10,7 +10,7 @@ from cresset import _C
 from cresset.nn import Module, ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from cresset.nn.parameter import Parameter
 
-from . import _definitions, _marks, _overloads, _replacements
+from . import _definitions, _marks, _overloads, _replacements, _state
 from ._classes import qualified_name
 from ._names import attribute_thing, python_call, thing_of  # noqa: F401
 from ._types import UnknownType, type_of_annotation, type_of_value, unwrap_final
@@ -334,7 +334,6 @@ def _infer_members(made, module, annotations):
 def _infer_plain(made, module, annotations):
     constants = set(getattr(module, "__constants__", ()))
     ignored = set(getattr(module, "__jit_ignored_attributes__", ())) | set(getattr(module, "__jit_unused_properties__", ()))
-    replaced = _replacements.methods_of(module)
     for name in _names_of(module):
         if name in _HIDDEN or name in ignored or name in made.attributes or name in made.submodules:
             continue
@@ -343,12 +342,11 @@ def _infer_plain(made, module, annotations):
             continue
         value = module.__dict__[name] if name in module.__dict__ else getattr(module, name, None)
         if inspect.isfunction(static) and name not in module.__dict__:
-            made._methods[name] = replaced.get(name, static)
+            made._methods[name] = _state.replacement_of(static) or static
         elif isinstance(static, staticmethod) and name not in module.__dict__:
             _add_function(made, name, static.__func__)
         else:
             _add_value(made, module, name, value, name in constants, annotations)
-    made._methods.update(replaced)
     made.things.update({name: ("list", tuple(members)) for name, members in _replacements.lists_of(module).items()})
 
 
@@ -394,7 +392,7 @@ def _add_value(made, module, name, value, constant, annotations):
     if annotated is not None:
         made.attributes[name] = (annotated, False, False)
         return
-    if isinstance(value, (types.FunctionType, types.BuiltinFunctionType, _C.ScriptFunction, _C.builtin_function)):
+    if isinstance(value, (types.FunctionType, types.BuiltinFunctionType, _C.ScriptFunction, _C.builtin_function, _C.overridable)):
         _add_function(made, name, value)
         return
     if inspect.isclass(value) or isinstance(value, (types.MethodType, classmethod)):

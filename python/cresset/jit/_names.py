@@ -121,6 +121,9 @@ def _class_thing(cls, name):
 
 def _builtin_thing(obj):
     module = getattr(obj, "__module__", None)
+    replacement = _state.replacement_of(obj)
+    if replacement is not None:
+        return ("operator", replacement)
     if module in ("builtins", "math"):
         return ("native", obj.__name__) if module == "builtins" else ("operator", f"aten::{obj.__name__}")
     kind = _kind_named(obj.__name__) or _kind_named(obj.__name__.lstrip("_"))
@@ -143,6 +146,11 @@ def _function_thing(obj):
         return ("error", _module_error(obj.__self__, obj.__name__))
     if _marks.is_ignored(obj):
         return python_call(obj, bound=False)
+    if hasattr(obj, "_script_attributes"):
+        return ("attributes", obj._script_attributes)
+    if hasattr(obj, "_script_choice"):
+        name, if_true, if_false = obj._script_choice
+        return ("choice", name, list(inspect.signature(obj).parameters).index(name), _function_thing(if_true), _function_thing(if_false))
     replacement = _state.replacement_of(obj)
     if replacement is None and (module == "cresset" or module.startswith("cresset._")):
         kind = _kind_named(obj.__name__)

@@ -73,7 +73,7 @@ def script_function(function):
     known = _state.functions.get(function)
     if known is not None:
         return known
-    if not inspect.isfunction(function):
+    if not inspect.isfunction(function) and not isinstance(function, _C.overridable):
         raise RuntimeError(f"Python builtin {function} is currently not supported in Torchscript")
     compiled = _compile(function, lambda own: _definitions.definition_of(text or function, own))
     _allow_single_values(compiled, text or function)

@@ -1,27 +1,67 @@
-"""What the families of nn.functional share: the override check, reductions, and argument shapes."""
+"""What the families of nn.functional share: reductions, and the types of arguments.
+
+Scripts compile these functions from their own text (docs/design/script.md).
+"""
 
 import warnings
+from typing import Optional
 
-from cresset._C import _has_torch_function as overrides  # noqa: F401  (a tuple of arguments)
-from cresset._C import _has_torch_function_unary as overrides1  # noqa: F401  (one tensor argument)
+from cresset import Tensor, _C
 
-_REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
-
-
-def handle(function, relevant, *args, **kwargs):
-    """Send a call to the `__torch_function__` of the arguments in `relevant`."""
-    from cresset.overrides import handle_torch_function
-
-    return handle_torch_function(function, relevant, *args, **kwargs)
+number = _C.NumberType.get()  # int, float, complex or bool
 
 
-def legacy_reduction(size_average, reduce, emit_warning=True):
+class Ints1:
+    """List[int]; one int may be given."""
+
+    _broadcasts = (1, _C.IntType.get())
+
+
+class Ints2:
+    """List[int] of two; one int may be given for both."""
+
+    _broadcasts = (2, _C.IntType.get())
+
+
+class Ints3:
+    """List[int] of three; one int may be given for all."""
+
+    _broadcasts = (3, _C.IntType.get())
+
+
+class Floats1:
+    """List[float]; one float may be given."""
+
+    _broadcasts = (1, _C.FloatType.get())
+
+
+class Floats2:
+    """List[float] of two; one float may be given for both."""
+
+    _broadcasts = (2, _C.FloatType.get())
+
+
+class Floats3:
+    """List[float] of three; one float may be given for all."""
+
+    _broadcasts = (3, _C.FloatType.get())
+
+
+def chosen_by(name, if_true, if_false):
+    """Decorator for a function whose result has another type when its bool argument `name` is set: what scripts call in its place."""
+
+    def mark(function):
+        function._script_choice = (name, if_true, if_false)
+        return function
+
+    return mark
+
+
+def legacy_reduction(size_average: Optional[bool], reduce: Optional[bool], emit_warning: bool = True) -> str:
     """The reduction that the old arguments `size_average` and `reduce` mean."""
-    if size_average is None:
-        size_average = True
-    if reduce is None:
-        reduce = True
-    reduction = "none" if not reduce else "mean" if size_average else "sum"
+    reduction = "mean" if size_average is None or size_average else "sum"
+    if reduce is not None and not reduce:
+        reduction = "none"
     if emit_warning:
         warnings.warn(
             f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.",
@@ -30,22 +70,25 @@ def legacy_reduction(size_average, reduce, emit_warning=True):
     return reduction
 
 
-def reduction_code(reduction, size_average=None, reduce=None):
+def reduction_code(reduction: str, size_average: Optional[bool] = None, reduce: Optional[bool] = None) -> int:
     """0, 1 or 2 for "none", "mean" or "sum"; ValueError for anything else."""
     if size_average is not None or reduce is not None:
         reduction = legacy_reduction(size_average, reduce)
-    code = _REDUCTIONS.get(reduction)
-    if code is None:
-        if reduction == "elementwise_mean":
-            warnings.warn(
-                "reduction='elementwise_mean' is deprecated. Please use reduction='mean' instead.", stacklevel=3
-            )
-            return 1
-        raise ValueError(f"{reduction} is not a valid value for reduction. Use 'none', 'mean' or 'sum'.")
-    return code
+    if reduction == "mean":
+        return 1
+    if reduction == "none":
+        return 0
+    if reduction == "sum":
+        return 2
+    if reduction == "elementwise_mean":
+        warnings.warn(
+            "reduction='elementwise_mean' is deprecated. Please use reduction='mean' instead.", stacklevel=3
+        )
+        return 1
+    raise ValueError(f"{reduction} is not a valid value for reduction. Use 'none', 'mean' or 'sum'.")
 
 
-def reduced(loss, code):
+def reduced(loss: Tensor, code: int) -> Tensor:
     """`loss` reduced as `reduction_code` says."""
     if code == 0:
         return loss
@@ -53,13 +96,13 @@ def reduced(loss, code):
 
 
 def ntuple(value, n):
-    """`value` as a tuple of n ints: one int is repeated."""
+    """`value` as a tuple of n: one number is repeated."""
     if isinstance(value, (tuple, list)):
         return tuple(value)
     return (value,) * n
 
 
-def softmax_dim(name, ndim, stacklevel):
+def softmax_dim(name: str, ndim: int, stacklevel: int) -> int:
     """The dimension that softmax takes when none is given."""
     warnings.warn(
         f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",

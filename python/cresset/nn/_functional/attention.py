@@ -2,33 +2,28 @@
 
 import math
 import warnings
+from typing import Optional, Tuple
 
 import cresset
+from cresset import Tensor
 from cresset._C import _nn
-
-from ._common import handle, overrides
+from cresset._overridable import overridable
 
 __all__ = ["multi_head_attention_forward"]
 
 
-def _canonical_mask(mask, name, other_type, other_name, target_type, check_other=True):
-    """A bool or float mask as a float one (-inf where it was True), or None."""
-    if mask is None:
-        return None
-    is_float = mask.is_floating_point()
-    if mask.dtype != cresset.bool and not is_float:
-        raise AssertionError(f"only bool and floating types of {name} are supported; got {mask.dtype}")
-    if check_other and other_type is not None and mask.dtype != other_type:
-        warnings.warn(
-            f"Support for mismatched {name} and {other_name} is deprecated. Use same type for both instead.",
-            stacklevel=4,
-        )
-    if is_float:
+def _float_mask(mask: Tensor, name: str, dtype: cresset.dtype) -> Tensor:
+    """A bool or float mask as a float one (-inf where it was True)."""
+    if mask.is_floating_point():
         return mask
-    return cresset.zeros_like(mask, dtype=target_type).masked_fill_(mask, float("-inf"))
+    if mask.dtype != cresset.bool:
+        raise AssertionError(f"only bool and floating types of {name} are supported; got {mask.dtype}")
+    return cresset.zeros_like(mask, dtype=dtype).masked_fill_(mask, float("-inf"))
 
 
-def _check_masks(query, key, value, key_padding_mask, attn_mask, num_heads):
+def _check_masks(
+    query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Optional[Tensor], attn_mask: Optional[Tensor], num_heads: int
+) -> bool:
     """Whether the input is batched; AssertionError when ranks or mask shapes do not fit together."""
     if query.dim() not in (2, 3):
         raise AssertionError(
@@ -52,69 +47,81 @@ def _check_masks(query, key, value, key_padding_mask, attn_mask, num_heads):
                 f"expected `attn_mask` to be `None`, 2-D or 3-D but found {attn_mask.dim()}-D tensor instead"
             )
         if not batched and attn_mask.dim() == 3:
-            expected = (num_heads, query.shape[0], key.shape[0])
-            if tuple(attn_mask.shape) != expected:
-                raise AssertionError(f"Expected `attn_mask` shape to be {expected} but got {tuple(attn_mask.shape)}")
+            expected = [num_heads, query.shape[0], key.shape[0]]
+            if list(attn_mask.shape) != expected:
+                raise AssertionError(f"Expected `attn_mask` shape to be {expected} but got {list(attn_mask.shape)}")
     return batched
 
 
-def _project(query, key, value, weight, bias):
+def _split_bias(bias: Optional[Tensor], width: int) -> Tuple[Optional[Tensor], Optional[Tensor]]:
+    return (None, None) if bias is None else (bias[:width], bias[width:])
+
+
+def _project(
+    query: Tensor, key: Tensor, value: Tensor, weight: Tensor, bias: Optional[Tensor]
+) -> Tuple[Tensor, Tensor, Tensor]:
     """The three projections by one stacked weight (3E, E); one product when the inputs are one tensor."""
     width = query.size(-1)
     if key is value:
         if query is key:
             out = _nn.linear(query, weight, bias)
             # (..., 3E) -> three contiguous (..., E)
-            out = out.unflatten(-1, (3, width)).unsqueeze(0).transpose(0, -2).squeeze(-2).contiguous()
+            out = out.unflatten(-1, [3, width]).unsqueeze(0).transpose(0, -2).squeeze(-2).contiguous()
             return out[0], out[1], out[2]
         w_q, w_kv = weight.split([width, 2 * width])
-        b_q, b_kv = (None, None) if bias is None else bias.split([width, 2 * width])
+        b_q, b_kv = _split_bias(bias, width)
         out = _nn.linear(key, w_kv, b_kv)
-        out = out.unflatten(-1, (2, width)).unsqueeze(0).transpose(0, -2).squeeze(-2).contiguous()
+        out = out.unflatten(-1, [2, width]).unsqueeze(0).transpose(0, -2).squeeze(-2).contiguous()
         return _nn.linear(query, w_q, b_q), out[0], out[1]
-    w = weight.chunk(3)
-    b = (None, None, None) if bias is None else bias.chunk(3)
-    return tuple(_nn.linear(x, w_, b_) for x, w_, b_ in zip((query, key, value), w, b))
+    w_q, w_k, w_v = weight.chunk(3)
+    return _project_apart(query, key, value, w_q, w_k, w_v, bias)
 
 
+def _project_apart(
+    query: Tensor, key: Tensor, value: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor, bias: Optional[Tensor]
+) -> Tuple[Tensor, Tensor, Tensor]:
+    if bias is None:
+        return _nn.linear(query, w_q), _nn.linear(key, w_k), _nn.linear(value, w_v)
+    b_q, b_k, b_v = bias.chunk(3)
+    return _nn.linear(query, w_q, b_q), _nn.linear(key, w_k, b_k), _nn.linear(value, w_v, b_v)
+
+
+@overridable
 def multi_head_attention_forward(
-    query, key, value, embed_dim_to_check, num_heads, in_proj_weight, in_proj_bias, bias_k, bias_v, add_zero_attn, dropout_p,
-    out_proj_weight, out_proj_bias, training=True, key_padding_mask=None, need_weights=True, attn_mask=None,
-    use_separate_proj_weight=False, q_proj_weight=None, k_proj_weight=None, v_proj_weight=None, static_k=None, static_v=None,
-    average_attn_weights=True, is_causal=False,
-):  # fmt: skip
+    query: Tensor, key: Tensor, value: Tensor, embed_dim_to_check: int, num_heads: int, in_proj_weight: Optional[Tensor],
+    in_proj_bias: Optional[Tensor], bias_k: Optional[Tensor], bias_v: Optional[Tensor], add_zero_attn: bool, dropout_p: float,
+    out_proj_weight: Tensor, out_proj_bias: Optional[Tensor], training: bool = True, key_padding_mask: Optional[Tensor] = None,
+    need_weights: bool = True, attn_mask: Optional[Tensor] = None, use_separate_proj_weight: bool = False,
+    q_proj_weight: Optional[Tensor] = None, k_proj_weight: Optional[Tensor] = None, v_proj_weight: Optional[Tensor] = None,
+    static_k: Optional[Tensor] = None, static_v: Optional[Tensor] = None, average_attn_weights: bool = True, is_causal: bool = False,
+) -> Tuple[Tensor, Optional[Tensor]]:  # fmt: skip
     """Attention with projections: `query` (L, N, E), `key` and `value` (S, N, E), without N when unbatched.
 
     Returns (output (L, N, E), weights (N, L, S), averaged over the heads unless `average_attn_weights=False`, or None).
     Masks are bool (True is left out) or float (added to the scores).
     """
-    relevant = (query, key, value, in_proj_weight, in_proj_bias, bias_k, bias_v, out_proj_weight, out_proj_bias)
-    if overrides((relevant)):
-        return handle(
-            multi_head_attention_forward, relevant, query, key, value, embed_dim_to_check, num_heads, in_proj_weight, in_proj_bias,
-            bias_k, bias_v, add_zero_attn, dropout_p, out_proj_weight, out_proj_bias, training=training,
-            key_padding_mask=key_padding_mask, need_weights=need_weights, attn_mask=attn_mask,
-            use_separate_proj_weight=use_separate_proj_weight, q_proj_weight=q_proj_weight, k_proj_weight=k_proj_weight,
-            v_proj_weight=v_proj_weight, static_k=static_k, static_v=static_v, average_attn_weights=average_attn_weights,
-            is_causal=is_causal,
-        )  # fmt: skip
     batched = _check_masks(query, key, value, key_padding_mask, attn_mask, num_heads)
     if not batched:
         query, key, value = _unsqueezed(query, key, value)
         if key_padding_mask is not None:
             key_padding_mask = key_padding_mask.unsqueeze(0)
 
-    length, batch, width = query.shape
-    source = key.shape[0]
-    key_padding_mask = _canonical_mask(
-        key_padding_mask, "key_padding_mask", None if attn_mask is None else attn_mask.dtype, "attn_mask", query.dtype
-    )
+    length, batch, width = query.size(0), query.size(1), query.size(2)
+    source = key.size(0)
+    if key_padding_mask is not None:
+        if attn_mask is not None and key_padding_mask.dtype != attn_mask.dtype:
+            warnings.warn(
+                "Support for mismatched key_padding_mask and attn_mask is deprecated. Use same type for both instead.",
+                stacklevel=3,
+            )
+        key_padding_mask = _float_mask(key_padding_mask, "key_padding_mask", query.dtype)
     if is_causal and attn_mask is None:
         raise RuntimeError("Need attn_mask if specifying the is_causal hint.")
     if is_causal and key_padding_mask is None and not need_weights:
         attn_mask = None  # the kernel applies causality itself
     else:
-        attn_mask = _canonical_mask(attn_mask, "attn_mask", None, "", query.dtype, check_other=False)
+        if attn_mask is not None:
+            attn_mask = _float_mask(attn_mask, "attn_mask", query.dtype)
         if key_padding_mask is not None:
             is_causal = False  # both masks are merged below
     if width != embed_dim_to_check:
@@ -125,25 +132,24 @@ def multi_head_attention_forward(
     if use_separate_proj_weight:
         if key.shape[:2] != value.shape[:2]:
             raise AssertionError(
-                f"key's sequence and batch dims {tuple(key.shape[:2])} do not match value's {tuple(value.shape[:2])}"
+                f"key's sequence and batch dims {list(key.shape[:2])} do not match value's {list(value.shape[:2])}"
             )
-        biases = (None, None, None) if in_proj_bias is None else in_proj_bias.chunk(3)
-        q = _nn.linear(query, q_proj_weight, biases[0])
-        k = _nn.linear(key, k_proj_weight, biases[1])
-        v = _nn.linear(value, v_proj_weight, biases[2])
+        assert q_proj_weight is not None and k_proj_weight is not None and v_proj_weight is not None
+        q, k, v = _project_apart(query, key, value, q_proj_weight, k_proj_weight, v_proj_weight, in_proj_bias)
     else:
         if key.shape != value.shape:
-            raise AssertionError(f"key shape {tuple(key.shape)} does not match value shape {tuple(value.shape)}")
+            raise AssertionError(f"key shape {list(key.shape)} does not match value shape {list(value.shape)}")
+        assert in_proj_weight is not None
         q, k, v = _project(query, key, value, in_proj_weight, in_proj_bias)
 
     if attn_mask is not None:
         if attn_mask.dim() == 2:
-            expected = (length, source)
+            expected = [length, source]
         else:
-            expected = (batch * num_heads, length, source)
-        if tuple(attn_mask.shape) != expected:
+            expected = [batch * num_heads, length, source]
+        if list(attn_mask.shape) != expected:
             raise RuntimeError(
-                f"The shape of the {attn_mask.dim()}D attn_mask is {tuple(attn_mask.shape)}, but should be {expected}."
+                f"The shape of the {attn_mask.dim()}D attn_mask is {list(attn_mask.shape)}, but should be {expected}."
             )
         if attn_mask.dim() == 2:
             attn_mask = attn_mask.unsqueeze(0)
@@ -158,15 +164,15 @@ def multi_head_attention_forward(
     k = k.view(k.shape[0], batch * num_heads, head).transpose(0, 1) if static_k is None else static_k
     v = v.view(v.shape[0], batch * num_heads, head).transpose(0, 1) if static_v is None else static_v
     if add_zero_attn:
-        zeros = cresset.zeros((batch * num_heads, 1, head), dtype=k.dtype, device=k.device)
+        zeros = cresset.zeros([batch * num_heads, 1, head], dtype=k.dtype, device=k.device)
         k, v = cresset.cat([k, zeros], 1), cresset.cat([v, zeros], 1)
         attn_mask, key_padding_mask = _one_more(attn_mask), _one_more(key_padding_mask)
     source = k.size(1)
 
     if key_padding_mask is not None:
-        if tuple(key_padding_mask.shape) != (batch, source):
+        if list(key_padding_mask.shape) != [batch, source]:
             raise AssertionError(
-                f"expecting key_padding_mask shape of {(batch, source)}, but got {tuple(key_padding_mask.shape)}"
+                f"expecting key_padding_mask shape of {[batch, source]}, but got {list(key_padding_mask.shape)}"
             )
         padding = (
             key_padding_mask.view(batch, 1, 1, source)
@@ -209,7 +215,7 @@ def multi_head_attention_forward(
     return (out if batched else out.squeeze(1)), None
 
 
-def _unsqueezed(query, key, value):
+def _unsqueezed(query: Tensor, key: Tensor, value: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
     # Keeps identity, which decides how the projection is computed.
     q = query.unsqueeze(1)
     k = q if key is query else key.unsqueeze(1)
@@ -217,6 +223,6 @@ def _unsqueezed(query, key, value):
     return q, k, v
 
 
-def _one_more(mask):
+def _one_more(mask: Optional[Tensor]) -> Optional[Tensor]:
     """A mask with one more visible source position."""
-    return None if mask is None else _nn.pad(mask, (0, 1))
+    return None if mask is None else _nn.pad(mask, [0, 1])

@@ -4,43 +4,42 @@ import math
 import warnings
 
 import cresset
-
-from ._common import handle, overrides1
+from cresset import Tensor
+from cresset._overridable import overridable
 
 __all__ = ["dropout", "alpha_dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout"]
 
 
-def _check(p):
+def _check(p: float):
     if p < 0.0 or p > 1.0:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
 
 
-def dropout(input, p=0.5, training=True, inplace=False):
+@overridable
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """In training, zero each element with probability `p` and scale the rest by 1 / (1 - p)."""
-    if overrides1(input):
-        return handle(dropout, (input,), input, p=p, training=training, inplace=inplace)
     _check(p)
     return cresset.dropout_(input, p, training) if inplace else cresset.dropout(input, p, training)
 
 
-def alpha_dropout(input, p=0.5, training=False, inplace=False):
+@overridable
+def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """Dropout that keeps mean and variance of self-normalising inputs."""
-    if overrides1(input):
-        return handle(alpha_dropout, (input,), input, p=p, training=training, inplace=inplace)
     _check(p)
     result = cresset.alpha_dropout(input, p, training)
     return input.copy_(result) if inplace else result
 
 
-def _feature_dropout(input, p, training, inplace):
-    result = cresset.feature_dropout(input, p, training)
+def _feature_dropout(input: Tensor, p: float, training: bool, inplace: bool, batched: bool = True) -> Tensor:
+    result = cresset.feature_dropout(input if batched else input.unsqueeze(0), p, training)
+    if not batched:
+        result = result.squeeze(0)
     return input.copy_(result) if inplace else result
 
 
-def dropout1d(input, p=0.5, training=True, inplace=False):
+@overridable
+def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Zero whole channels of (N, C, L) or (C, L)."""
-    if overrides1(input):
-        return handle(dropout1d, (input,), input, p=p, training=training, inplace=inplace)
     _check(p)
     ndim = input.dim()
     if ndim not in (2, 3):
@@ -48,16 +47,12 @@ def dropout1d(input, p=0.5, training=True, inplace=False):
             f"dropout1d: Expected 2D or 3D input, but received a {ndim}D input. Note that dropout1d exists to provide channel-wise "
             "dropout on inputs with 1 spatial dimension, a channel dimension, and an optional batch dimension (i.e. 2D or 3D inputs)."
         )
-    if ndim == 3:
-        return _feature_dropout(input, p, training, inplace)
-    result = _feature_dropout(input.unsqueeze_(0) if inplace else input.unsqueeze(0), p, training, inplace)
-    return result.squeeze_(0) if inplace else result.squeeze(0)
+    return _feature_dropout(input, p, training, inplace, ndim == 3)
 
 
-def dropout2d(input, p=0.5, training=True, inplace=False):
+@overridable
+def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Zero whole channels of (N, C, H, W); a 3-dimensional input is read as (N, C, L)."""
-    if overrides1(input):
-        return handle(dropout2d, (input,), input, p=p, training=training, inplace=inplace)
     _check(p)
     ndim = input.dim()
     if ndim not in (3, 4):
@@ -75,10 +70,9 @@ def dropout2d(input, p=0.5, training=True, inplace=False):
     return _feature_dropout(input, p, training, inplace)
 
 
-def dropout3d(input, p=0.5, training=True, inplace=False):
+@overridable
+def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Zero whole channels of (N, C, D, H, W) or (C, D, H, W)."""
-    if overrides1(input):
-        return handle(dropout3d, (input,), input, p=p, training=training, inplace=inplace)
     _check(p)
     ndim = input.dim()
     if ndim not in (4, 5):
@@ -87,16 +81,12 @@ def dropout3d(input, p=0.5, training=True, inplace=False):
             "To retain the behavior and silence this warning, please use dropout instead.",
             stacklevel=2,
         )
-    if ndim != 4:
-        return _feature_dropout(input, p, training, inplace)
-    result = _feature_dropout(input.unsqueeze_(0) if inplace else input.unsqueeze(0), p, training, inplace)
-    return result.squeeze_(0) if inplace else result.squeeze(0)
+    return _feature_dropout(input, p, training, inplace, ndim != 4)
 
 
-def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
+@overridable
+def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """alpha_dropout of whole channels."""
-    if overrides1(input):
-        return handle(feature_alpha_dropout, (input,), input, p=p, training=training, inplace=inplace)
     _check(p)
     if p == 0 or not training or input.numel() == 0:
         return input
@@ -104,7 +94,7 @@ def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
         return input.mul_(0) if inplace else input * 0
     if input.dim() < 2:
         raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
-    shape = (*input.shape[:2], *[1] * (input.dim() - 2))
+    shape = list(input.shape[:2]) + [1] * (input.dim() - 2)
     kept = cresset.empty(shape, dtype=input.dtype, device=input.device).bernoulli_(1 - p)
     # The value that a saturated unit has, and the scale that restores mean and variance.
     alpha = 1.7580993408473766

@@ -1,24 +1,34 @@
 """Rows of a table by index, one by one or reduced over bags."""
 
-import cresset
+from typing import Optional
 
-from ._common import handle, overrides
+import cresset
+from cresset import Tensor
+from cresset._overridable import overridable
 
 __all__ = ["embedding", "embedding_bag"]
 
-_BAG_MODES = {"sum": 0, "mean": 1, "max": 2}
+
+def _bag_mode(mode: str) -> int:
+    """The number of a mode of embedding_bag."""
+    if mode == "sum":
+        return 0
+    if mode == "mean":
+        return 1
+    if mode == "max":
+        return 2
+    raise ValueError("mode has to be one of sum, mean or max")
 
 
-def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
+@overridable
+def embedding(
+    input: Tensor, weight: Tensor, padding_idx: Optional[int] = None, max_norm: Optional[float] = None, norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False, sparse: bool = False,
+) -> Tensor:  # fmt: skip
     """Rows of `weight` (V, D) at the integer indices `input` (*): (*, D). The row `padding_idx` gets no gradient.
 
     With `max_norm` the rows looked up are first scaled down, in place, to that norm.
     """
-    if overrides((input, weight)):
-        return handle(
-            embedding, (input, weight), input, weight, padding_idx=padding_idx, max_norm=max_norm, norm_type=norm_type,
-            scale_grad_by_freq=scale_grad_by_freq, sparse=sparse,
-        )  # fmt: skip
     if padding_idx is None:
         padding_idx = -1
     else:
@@ -29,27 +39,22 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
             padding_idx += rows
     if max_norm is not None:
         input = input.contiguous()
-        with cresset.no_grad():
-            cresset.embedding_renorm_(weight, input, max_norm, norm_type)
+        cresset.embedding_renorm_(weight.detach(), input, max_norm, norm_type)  # detached and not under no_grad, which traces lose
     return cresset.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 
+@overridable
 def embedding_bag(
-    input, weight, offsets=None, max_norm=None, norm_type=2, scale_grad_by_freq=False, mode="mean", sparse=False,
-    per_sample_weights=None, include_last_offset=False, padding_idx=None,
-):  # fmt: skip
+    input: Tensor, weight: Tensor, offsets: Optional[Tensor] = None, max_norm: Optional[float] = None, norm_type: float = 2,
+    scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False, per_sample_weights: Optional[Tensor] = None,
+    include_last_offset: bool = False, padding_idx: Optional[int] = None,
+) -> Tensor:  # fmt: skip
     """Rows of `weight` (V, D) reduced over bags of indices: (bags, D).
 
     `input` is (bags, n), or (n,) with the bags beginning at `offsets` (bags,), one more entry with `include_last_offset`.
     `mode` is "sum" (with optional `per_sample_weights`), "mean" or "max"; indices equal to `padding_idx` do not count.
     ValueError for arguments that do not fit together.
     """
-    if overrides((input, weight, offsets, per_sample_weights)):
-        return handle(
-            embedding_bag, (input, weight, offsets, per_sample_weights), input, weight, offsets=offsets, max_norm=max_norm,
-            norm_type=norm_type, scale_grad_by_freq=scale_grad_by_freq, mode=mode, sparse=sparse,
-            per_sample_weights=per_sample_weights, include_last_offset=include_last_offset, padding_idx=padding_idx,
-        )  # fmt: skip
     if weight.dtype == cresset.long and input.is_floating_point():
         input, weight = weight, input  # the order of arguments before 0.4
     if per_sample_weights is not None and input.size() != per_sample_weights.size():
@@ -63,12 +68,13 @@ def embedding_bag(
         if offsets is not None:
             raise ValueError(
                 "if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length sequences. However, "
-                f"found offsets of type {type(offsets)}"
+                "found offsets of type Tensor"
             )
-        bags, length = input.shape
+        bags, length = input.size(0), input.size(1)
         # Without a last offset here whatever the argument says: the bags are the rows.
-        offsets = cresset.arange(0, bags * length, length, dtype=input.dtype, device=input.device) if length else None
-        if offsets is None:
+        if length > 0:
+            offsets = cresset.arange(0, bags * length, length, dtype=input.dtype, device=input.device)
+        else:
             offsets = cresset.zeros(bags, dtype=input.dtype, device=input.device)
         input = input.reshape(-1)
         if per_sample_weights is not None:
@@ -80,20 +86,18 @@ def embedding_bag(
             raise ValueError("offsets has to be a 1D Tensor")
     else:
         raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.dim()}")
-    if mode not in _BAG_MODES:
-        raise ValueError("mode has to be one of sum, mean or max")
+    code = _bag_mode(mode)
     if mode == "max" and scale_grad_by_freq:
         raise ValueError("max mode does not support scaling the gradient by the frequency")
     if mode == "max" and sparse:
         raise ValueError("max mode does not support sparse weights")
     if max_norm is not None:
-        with cresset.no_grad():
-            cresset.embedding_renorm_(weight, input.contiguous(), max_norm, norm_type)
+        cresset.embedding_renorm_(weight.detach(), input.contiguous(), max_norm, norm_type)
     if per_sample_weights is not None and mode != "sum":
         raise NotImplementedError(
             "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum' (got "
             f"mode='{mode}')."
         )
     return cresset.embedding_bag(
-        weight, input, offsets, scale_grad_by_freq, _BAG_MODES[mode], sparse, per_sample_weights, include_last_offset, padding_idx
+        weight, input, offsets, scale_grad_by_freq, code, sparse, per_sample_weights, include_last_offset, padding_idx
     )[0]

@@ -2,11 +2,14 @@
 
 import math
 import warnings
+from typing import Any, Optional, Tuple, Union
 
 import cresset
+from cresset import Tensor
 from cresset._C import _nn
+from cresset._overridable import overridable
 
-from ._common import handle, overrides, reduced, reduction_code
+from ._common import number, reduced, reduction_code
 
 __all__ = [
     "nll_loss", "cross_entropy", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy",
@@ -17,7 +20,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _broadcast_pair(input, target):
+def _broadcast_pair(input: Tensor, target: Tensor) -> Tuple[Tensor, Tensor]:
     """The two tensors at one shape, with a warning when they had different ones."""
     if input.shape == target.shape:
         return input, target
@@ -26,11 +29,11 @@ def _broadcast_pair(input, target):
         "incorrect results due to broadcasting. Please ensure they have the same size.",
         stacklevel=3,
     )
-    shape = cresset.broadcast_shapes(tuple(input.size()), tuple(target.size()))
-    return input.expand(shape), target.expand(shape)
+    input, target = cresset.broadcast_tensors(input, target)
+    return input, target
 
 
-def _weighted(loss, weight, input, code):
+def _weighted(loss: Tensor, weight: Tensor, input: Tensor, code: int) -> Tensor:
     """An unreduced loss, weighted; its mean is the weighted mean."""
     if weight.size() != input.size():
         raise ValueError("Weights and input must have the same size.")
@@ -40,36 +43,31 @@ def _weighted(loss, weight, input, code):
     return reduced(loss, code)
 
 
-def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
+@overridable
+def nll_loss(
+    input: Tensor, target: Tensor, weight: Optional[Tensor] = None, size_average: Optional[bool] = None, ignore_index: int = -100,
+    reduce: Optional[bool] = None, reduction: str = "mean",
+) -> Tensor:  # fmt: skip
     """Negative log likelihood of the classes `target` under the log-probabilities `input` (N, C, ...) or (C,)."""
-    if overrides((input, target, weight)):
-        return handle(
-            nll_loss, (input, target, weight), input, target, weight=weight, size_average=size_average,
-            ignore_index=ignore_index, reduce=reduce, reduction=reduction,
-        )  # fmt: skip
     return _nn.nll_loss_nd(input, target, weight, reduction_code(reduction, size_average, reduce), ignore_index)
 
 
+@overridable
 def cross_entropy(
-    input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean", label_smoothing=0.0
-):
+    input: Tensor, target: Tensor, weight: Optional[Tensor] = None, size_average: Optional[bool] = None, ignore_index: int = -100,
+    reduce: Optional[bool] = None, reduction: str = "mean", label_smoothing: float = 0.0,
+) -> Tensor:  # fmt: skip
     """Cross entropy of the logits `input` (N, C, ...) or (C,) against class indices, or probabilities of input's shape."""
-    if overrides((input, target, weight)):
-        return handle(
-            cross_entropy, (input, target, weight), input, target, weight=weight, size_average=size_average,
-            ignore_index=ignore_index, reduce=reduce, reduction=reduction, label_smoothing=label_smoothing,
-        )  # fmt: skip
     code = reduction_code(reduction, size_average, reduce)
     return _nn.cross_entropy_loss(input, target, weight, code, ignore_index, label_smoothing)
 
 
-def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
+@overridable
+def mse_loss(
+    input: Tensor, target: Tensor, size_average: Optional[bool] = None, reduce: Optional[bool] = None, reduction: str = "mean",
+    weight: Optional[Tensor] = None,
+) -> Tensor:  # fmt: skip
     """Squared difference."""
-    if overrides((input, target, weight)):
-        return handle(
-            mse_loss, (input, target, weight), input, target, size_average=size_average, reduce=reduce, reduction=reduction,
-            weight=weight,
-        )  # fmt: skip
     code = reduction_code(reduction, size_average, reduce)
     input_, target = _broadcast_pair(input, target)
     if weight is not None:
@@ -77,13 +75,12 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
     return _nn.mse_loss(input_, target, code)
 
 
-def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
+@overridable
+def l1_loss(
+    input: Tensor, target: Tensor, size_average: Optional[bool] = None, reduce: Optional[bool] = None, reduction: str = "mean",
+    weight: Optional[Tensor] = None,
+) -> Tensor:  # fmt: skip
     """Absolute difference."""
-    if overrides((input, target, weight)):
-        return handle(
-            l1_loss, (input, target, weight), input, target, size_average=size_average, reduce=reduce, reduction=reduction,
-            weight=weight,
-        )  # fmt: skip
     code = reduction_code(reduction, size_average, reduce)
     input_, target = _broadcast_pair(input, target)
     if weight is not None:
@@ -91,19 +88,12 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", wei
     return _nn.l1_loss(input_, target, code)
 
 
-def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
+@overridable
+def smooth_l1_loss(
+    input: Tensor, target: Tensor, size_average: Optional[bool] = None, reduce: Optional[bool] = None, reduction: str = "mean",
+    beta: float = 1.0,
+) -> Tensor:  # fmt: skip
     """Squared below `beta`, linear above; beta 0 is the absolute difference."""
-    if overrides((input, target)):
-        return handle(
-            smooth_l1_loss,
-            (input, target),
-            input,
-            target,
-            size_average=size_average,
-            reduce=reduce,
-            reduction=reduction,
-            beta=beta,
-        )
     code = reduction_code(reduction, size_average, reduce)
     input, target = _broadcast_pair(input, target)
     if beta == 0.0:
@@ -111,12 +101,9 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
     return _nn.smooth_l1_loss(input, target, code, beta)
 
 
-def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
+@overridable
+def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Optional[Tensor] = None) -> Tensor:
     """Squared below `delta`, linear above."""
-    if overrides((input, target, weight)):
-        return handle(
-            huber_loss, (input, target, weight), input, target, reduction=reduction, delta=delta, weight=weight
-        )
     code = reduction_code(reduction)
     input_, target = _broadcast_pair(input, target)
     if weight is not None:
@@ -124,13 +111,12 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     return _nn.huber_loss(input_, target, code, delta)
 
 
-def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
+@overridable
+def binary_cross_entropy(
+    input: Tensor, target: Tensor, weight: Optional[Tensor] = None, size_average: Optional[bool] = None, reduce: Optional[bool] = None,
+    reduction: str = "mean",
+) -> Tensor:  # fmt: skip
     """Cross entropy of the probabilities `input` against targets in [0, 1] of the same shape."""
-    if overrides((input, target, weight)):
-        return handle(
-            binary_cross_entropy, (input, target, weight), input, target, weight=weight, size_average=size_average, reduce=reduce,
-            reduction=reduction,
-        )  # fmt: skip
     code = reduction_code(reduction, size_average, reduce)
     if target.size() != input.size():
         raise ValueError(
@@ -138,32 +124,28 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
             "Please ensure they have the same size."
         )
     if weight is not None:
-        weight = weight.expand(cresset.broadcast_shapes(tuple(target.size()), tuple(weight.size())))
+        weight = cresset.broadcast_tensors(target, weight)[1]
     return _nn.binary_cross_entropy(input, target, weight, code)
 
 
+@overridable
 def binary_cross_entropy_with_logits(
-    input, target, weight=None, size_average=None, reduce=None, reduction="mean", pos_weight=None
-):
+    input: Tensor, target: Tensor, weight: Optional[Tensor] = None, size_average: Optional[bool] = None, reduce: Optional[bool] = None,
+    reduction: str = "mean", pos_weight: Optional[Tensor] = None,
+) -> Tensor:  # fmt: skip
     """Binary cross entropy of sigmoid(input), computed stably."""
-    if overrides((input, target, weight, pos_weight)):
-        return handle(
-            binary_cross_entropy_with_logits, (input, target, weight, pos_weight), input, target, weight=weight,
-            size_average=size_average, reduce=reduce, reduction=reduction, pos_weight=pos_weight,
-        )  # fmt: skip
     code = reduction_code(reduction, size_average, reduce)
     if target.size() != input.size():
         raise ValueError(f"Target size ({target.size()}) must be the same as input size ({input.size()})")
     return cresset.binary_cross_entropy_with_logits(input, target, weight, pos_weight, code)
 
 
-def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
+@overridable
+def kl_div(
+    input: Tensor, target: Tensor, size_average: Optional[bool] = None, reduce: Optional[bool] = None, reduction: str = "mean",
+    log_target: bool = False,
+) -> Tensor:  # fmt: skip
     """target (log target - input), where `input` holds log-probabilities; "batchmean" divides the sum by the batch size."""
-    if overrides((input, target)):
-        return handle(
-            kl_div, (input, target), input, target, size_average=size_average, reduce=reduce, reduction=reduction,
-            log_target=log_target,
-        )  # fmt: skip
     if reduction == "batchmean" and size_average is None and reduce is None:
         total = cresset.kl_div(input, target, 2, log_target=log_target)
         return total / input.size(0) if input.dim() != 0 else total
@@ -176,26 +158,20 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
     return cresset.kl_div(input, target, reduction_code(reduction, size_average, reduce), log_target=log_target)
 
 
+@overridable
 def poisson_nll_loss(
-    input, target, log_input=True, full=False, size_average=None, eps=1e-8, reduce=None, reduction="mean"
-):
+    input: Tensor, target: Tensor, log_input: bool = True, full: bool = False, size_average: Optional[bool] = None, eps: float = 1e-8,
+    reduce: Optional[bool] = None, reduction: str = "mean",
+) -> Tensor:  # fmt: skip
     """Negative log likelihood of counts `target` under Poisson; `input` is the log of the rate unless `log_input=False`."""
-    if overrides((input, target)):
-        return handle(
-            poisson_nll_loss, (input, target), input, target, log_input=log_input, full=full, size_average=size_average, eps=eps,
-            reduce=reduce, reduction=reduction,
-        )  # fmt: skip
     code = reduction_code(reduction, size_average, reduce)
     return cresset.poisson_nll_loss(input, target, log_input, full, eps, code)
 
 
-def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"):
+@overridable
+def gaussian_nll_loss(input: Tensor, target: Tensor, var: Union[Tensor, float], full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> Tensor:
     """Negative log likelihood of `target` under normal distributions of mean `input` and variance `var` (at least `eps`)."""
-    if overrides((input, target, var)):
-        return handle(
-            gaussian_nll_loss, (input, target, var), input, target, var, full=full, eps=eps, reduction=reduction
-        )
-    if isinstance(var, (int, float)):
+    if not isinstance(var, Tensor):
         if var < 0:
             raise ValueError("var has negative entry/entries")
         var = var * cresset.ones_like(input)
@@ -204,7 +180,7 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
     if var.size() != input.size():
         if input.size()[:-1] == var.size():
             var = var.unsqueeze(-1)  # one variance for all of the last dimension
-        elif input.dim() != var.dim() or any(v not in (n, 1) for n, v in zip(input.size(), var.size())):
+        elif input.dim() != var.dim() or any(v != n and v != 1 for n, v in zip(input.size(), var.size())):
             raise ValueError("var is of incorrect size")
     code = reduction_code(reduction)
     var = var.clone()
@@ -216,13 +192,12 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
     return reduced(loss, code)
 
 
-def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
+@overridable
+def margin_ranking_loss(
+    input1: Tensor, input2: Tensor, target: Tensor, margin: number = 0, size_average: Optional[bool] = None, reduce: Optional[bool] = None,
+    reduction: str = "mean",
+) -> Tensor:  # fmt: skip
     """max(0, -target (input1 - input2) + margin), target being 1 or -1."""
-    if overrides((input1, input2, target)):
-        return handle(
-            margin_ranking_loss, (input1, input2, target), input1, input2, target, margin=margin, size_average=size_average,
-            reduce=reduce, reduction=reduction,
-        )  # fmt: skip
     code = reduction_code(reduction, size_average, reduce)
     if not input1.dim() == input2.dim() == target.dim():
         raise RuntimeError(
@@ -232,13 +207,12 @@ def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, red
     return reduced((-target * (input1 - input2) + margin).clamp_min(0), code)
 
 
-def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction="mean"):
+@overridable
+def hinge_embedding_loss(
+    input: Tensor, target: Tensor, margin: number = 1.0, size_average: Optional[bool] = None, reduce: Optional[bool] = None,
+    reduction: str = "mean",
+) -> Tensor:  # fmt: skip
     """`input` where target is 1, max(0, margin - input) where it is -1."""
-    if overrides((input, target)):
-        return handle(
-            hinge_embedding_loss, (input, target), input, target, margin=margin, size_average=size_average, reduce=reduce,
-            reduction=reduction,
-        )  # fmt: skip
     code = reduction_code(reduction, size_average, reduce)
     zeros = cresset.zeros_like(input)
     negative = cresset.where(target != 1, (margin - input).clamp_min(0), zeros)
@@ -246,13 +220,12 @@ def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=No
     return reduced(negative + positive, code)
 
 
-def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
+@overridable
+def cosine_embedding_loss(
+    input1: Tensor, input2: Tensor, target: Tensor, margin: number = 0, size_average: Optional[bool] = None, reduce: Optional[bool] = None,
+    reduction: str = "mean",
+) -> Tensor:  # fmt: skip
     """1 - cos where target is 1, max(0, cos - margin) where it is -1; inputs (N, D) or (D,)."""
-    if overrides((input1, input2, target)):
-        return handle(
-            cosine_embedding_loss, (input1, input2, target), input1, input2, target, margin=margin, size_average=size_average,
-            reduce=reduce, reduction=reduction,
-        )  # fmt: skip
     code = reduction_code(reduction, size_average, reduce)
     if target.dim() not in (0, 1):
         raise RuntimeError(f"0D or 1D target tensor expected, multi-target not supported; got {target.dim()}D")
@@ -270,33 +243,19 @@ def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, r
     return reduced(positive + negative, code)
 
 
-def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+@overridable
+def soft_margin_loss(
+    input: Tensor, target: Tensor, size_average: Optional[bool] = None, reduce: Optional[bool] = None, reduction: str = "mean"
+) -> Tensor:
     """log(1 + exp(-target input)), target being 1 or -1."""
-    if overrides((input, target)):
-        return handle(
-            soft_margin_loss,
-            (input, target),
-            input,
-            target,
-            size_average=size_average,
-            reduce=reduce,
-            reduction=reduction,
-        )
     return _nn.soft_margin_loss(input, target, reduction_code(reduction, size_average, reduce))
 
 
-def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+@overridable
+def multilabel_margin_loss(
+    input: Tensor, target: Tensor, size_average: Optional[bool] = None, reduce: Optional[bool] = None, reduction: str = "mean"
+) -> Tensor:
     """Multi-label hinge loss; `target` (N, C) lists class indices, ended by -1."""
-    if overrides((input, target)):
-        return handle(
-            multilabel_margin_loss,
-            (input, target),
-            input,
-            target,
-            size_average=size_average,
-            reduce=reduce,
-            reduction=reduction,
-        )
     code = reduction_code(reduction, size_average, reduce)
     samples, classes = _samples_and_classes(input)
     fits = target.shape == input.shape if input.dim() == 2 else target.dim() <= 1 and target.numel() == classes
@@ -312,41 +271,38 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
     return reduced(loss if input.dim() == 2 else loss.squeeze(0), code)
 
 
-def _samples_and_classes(input):
+def _samples_and_classes(input: Tensor) -> Tuple[int, int]:
     """N and C of scores (N, C), (C) or (); N may be 0, C may not."""
     shape = input.shape
     if input.dim() > 2 or (input.dim() > 0 and shape[-1] == 0):
         raise RuntimeError(f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(shape)}")
-    return (shape[0] if input.dim() == 2 else 1), (shape[-1] if input.dim() else 1)
+    return (shape[0] if input.dim() == 2 else 1), (shape[-1] if input.dim() > 0 else 1)
 
 
-def _check_class_type(target):
+def _check_class_type(target: Tensor):
     if target.dtype != cresset.int64:
         raise RuntimeError(f"expected scalar type Long but found {str(target.dtype).rpartition('.')[2]}")
 
 
-def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
+@overridable
+def multilabel_soft_margin_loss(
+    input: Tensor, target: Tensor, weight: Optional[Tensor] = None, size_average: Optional[bool] = None, reduce: Optional[bool] = None,
+    reduction: str = "mean",
+) -> Tensor:  # fmt: skip
     """Mean over the classes of the binary cross entropy of sigmoid(input)."""
-    if overrides((input, target, weight)):
-        return handle(
-            multilabel_soft_margin_loss, (input, target, weight), input, target, weight=weight, size_average=size_average,
-            reduce=reduce, reduction=reduction,
-        )  # fmt: skip
     code = reduction_code(reduction, size_average, reduce)
-    log_sigmoid = cresset._C._nn.log_sigmoid
-    loss = -(target * log_sigmoid(input) + (1 - target) * log_sigmoid(-input))
+    loss = -(target * _nn.log_sigmoid(input) + (1 - target) * _nn.log_sigmoid(-input))
     if weight is not None:
         loss = loss * weight
     return reduced(loss.sum(input.dim() - 1) / input.size(input.dim() - 1), code)
 
 
-def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"):
+@overridable
+def multi_margin_loss(
+    input: Tensor, target: Tensor, p: int = 1, margin: number = 1.0, weight: Optional[Tensor] = None, size_average: Optional[bool] = None,
+    reduce: Optional[bool] = None, reduction: str = "mean",
+) -> Tensor:  # fmt: skip
     """Multi-class hinge loss: mean over wrong classes of max(0, margin - input[y] + input[i]) ** p, p 1 or 2."""
-    if overrides((input, target, weight)):
-        return handle(
-            multi_margin_loss, (input, target, weight), input, target, p=p, margin=margin, weight=weight, size_average=size_average,
-            reduce=reduce, reduction=reduction,
-        )  # fmt: skip
     code = reduction_code(reduction, size_average, reduce)
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")
@@ -362,7 +318,7 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
         raise RuntimeError(f"inconsistent weight size, expected {classes} but got {list(weight.shape)}")
     _check_class_type(target)
     x, y = input.reshape(samples, classes), target.reshape(samples, 1)
-    if samples and not input.is_meta and ((y < 0) | (y >= classes)).any():
+    if samples > 0 and not input.is_meta and bool(((y < 0) | (y >= classes)).any()):
         raise RuntimeError("target out of range")
     gap = (margin - x.gather(1, y) + x).clamp_min(0)
     if p == 2:
@@ -373,32 +329,26 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
     return reduced(loss.reshape(target.shape), code)
 
 
+@overridable
 def triplet_margin_loss(
-    anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False, size_average=None, reduce=None, reduction="mean"
-):
+    anchor: Tensor, positive: Tensor, negative: Tensor, margin: number = 1.0, p: float = 2, eps: float = 1e-6, swap: bool = False,
+    size_average: Optional[bool] = None, reduce: Optional[bool] = None, reduction: str = "mean",
+) -> Tensor:  # fmt: skip
     """max(0, d(anchor, positive) - d(anchor, negative) + margin) with p-norm distances."""
-    if overrides((anchor, positive, negative)):
-        return handle(
-            triplet_margin_loss, (anchor, positive, negative), anchor, positive, negative, margin=margin, p=p, eps=eps, swap=swap,
-            size_average=size_average, reduce=reduce, reduction=reduction,
-        )  # fmt: skip
     code = reduction_code(reduction, size_average, reduce)
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
-    return _triplet(
-        anchor, positive, negative, lambda a, b: cresset.pairwise_distance(a, b, p, eps), margin, swap, code
-    )
+    near, far = cresset.pairwise_distance(anchor, positive, p, eps), cresset.pairwise_distance(anchor, negative, p, eps)
+    if swap:
+        far = cresset.minimum(far, cresset.pairwise_distance(positive, negative, p, eps))
+    return _triplet(near, far, margin, code)
 
 
+@overridable
 def triplet_margin_with_distance_loss(
     anchor, positive, negative, *, distance_function=None, margin=1.0, swap=False, reduction="mean"
 ):
     """triplet_margin_loss with any distance function of two tensors (default: Euclidean)."""
-    if overrides((anchor, positive, negative)):
-        return handle(
-            triplet_margin_with_distance_loss, (anchor, positive, negative), anchor, positive, negative,
-            distance_function=distance_function, margin=margin, swap=swap, reduction=reduction,
-        )  # fmt: skip
     code = reduction_code(reduction)
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
@@ -407,43 +357,38 @@ def triplet_margin_with_distance_loss(
             "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: "
             f"anchor {anchor.dim()}D, positive {positive.dim()}D, and negative {negative.dim()}D inputs"
         )
-    return _triplet(anchor, positive, negative, distance_function or cresset.pairwise_distance, margin, swap, code)
-
-
-def _triplet(anchor, positive, negative, distance, margin, swap, code):
+    distance = distance_function or cresset.pairwise_distance
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
         far = cresset.minimum(far, distance(positive, negative))
+    return _triplet(near, far, margin, code)
+
+
+def _triplet(near: Tensor, far: Tensor, margin: number, code: int) -> Tensor:
     return reduced((margin + near - far).clamp_min(0), code)
 
 
-def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False):
+@overridable
+def ctc_loss(
+    log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor, blank: int = 0, reduction: str = "mean",
+    zero_infinity: bool = False,
+) -> Tensor:  # fmt: skip
     """Connectionist temporal classification loss of `log_probs` (T, N, C) or (T, C)."""
-    if overrides((log_probs, targets, input_lengths, target_lengths)):
-        return handle(
-            ctc_loss, (log_probs, targets, input_lengths, target_lengths), log_probs, targets, input_lengths, target_lengths,
-            blank=blank, reduction=reduction, zero_infinity=zero_infinity,
-        )  # fmt: skip
     return cresset.ctc_loss(
         log_probs, targets, input_lengths, target_lengths, blank, reduction_code(reduction), zero_infinity
     )
 
 
+@overridable
 def linear_cross_entropy(
-    input, linear_weight, target, *, linear_bias=None, weight=None, reduction="mean", ignore_index=None, label_smoothing=0.0,
-    options=None,
-):  # fmt: skip
+    input: Tensor, linear_weight: Tensor, target: Tensor, *, linear_bias: Optional[Tensor] = None, weight: Optional[Tensor] = None,
+    reduction: str = "mean", ignore_index: Optional[int] = None, label_smoothing: float = 0.0, options: Any = None,
+) -> Tensor:  # fmt: skip
     """Cross entropy of the logits linear(input, linear_weight, linear_bias).
 
     `input` is (in,) or (N, in), `linear_weight` (C, in) or (C, d1, ..., dK, in), which gives K-dimensional logits.
     `options` (nn.LinearCrossEntropyOptions) ask for chunks; the loss is the same and is computed whole.
     """
-    relevant = (input, linear_weight, target, linear_bias, weight)
-    if overrides(relevant):
-        return handle(
-            linear_cross_entropy, relevant, input, linear_weight, target, linear_bias=linear_bias, weight=weight,
-            reduction=reduction, ignore_index=ignore_index, label_smoothing=label_smoothing, options=options,
-        )  # fmt: skip
     if input.dim() not in (1, 2):
         raise RuntimeError(f"expected input with dimensionality 1 or 2, got {input.dim()}")
     if linear_weight.dim() < 2:
@@ -453,20 +398,20 @@ def linear_cross_entropy(
         raise RuntimeError(
             f"expected equal input and linear_weight last dimensions (in_features), got {input.size(-1)} and {features}, respectively"
         )
-    classes, *extra = linear_weight.shape[:-1]
-    if extra and input.dim() == 1:
+    sizes = list(linear_weight.shape[:-1])  # of the logits, after the batch
+    if len(sizes) > 1 and input.dim() == 1:
         raise RuntimeError(
-            f"K-dimensional loss defined by linear_weight shape {tuple(linear_weight.shape)} requires batched input, (N, {features}), "
-            f"got unbatched input with shape {tuple(input.shape)}"
+            f"K-dimensional loss defined by linear_weight shape {list(linear_weight.shape)} requires batched input, (N, {features}), "
+            f"got unbatched input with shape {list(input.shape)}"
         )
-    if linear_bias is not None and tuple(linear_bias.shape) != (classes, *extra):
-        raise RuntimeError(f"expected linear_bias shape {(classes, *extra)}, got {tuple(linear_bias.shape)}")
+    if linear_bias is not None and list(linear_bias.shape) != sizes:
+        raise RuntimeError(f"expected linear_bias shape {sizes}, got {list(linear_bias.shape)}")
     if ignore_index is not None and target.is_floating_point():
         raise RuntimeError("ignore_index cannot be specified when target contains probabilities")
     bias = None if linear_bias is None else linear_bias.reshape(-1)
     logits = _nn.linear(input, linear_weight.reshape(-1, features), bias)
-    if extra:
-        logits = logits.reshape(-1, classes, *extra)
+    if len(sizes) > 1:
+        logits = logits.reshape([-1] + sizes)
     return cross_entropy(
         logits, target, weight=weight, reduction=reduction, ignore_index=-100 if ignore_index is None else ignore_index,
         label_smoothing=label_smoothing,

@@ -1,8 +1,10 @@
 """Activation layers and MultiheadAttention."""
 
 import warnings
+from typing import Optional, Tuple
 
 import cresset
+from cresset import Tensor
 from cresset.nn import functional as F
 from cresset.nn import init
 from cresset.nn.parameter import Parameter
@@ -404,16 +406,9 @@ class MultiheadAttention(Module):
         super().__setstate__(state)
 
     def forward(
-        self,
-        query,
-        key,
-        value,
-        key_padding_mask=None,
-        need_weights=True,
-        attn_mask=None,
-        average_attn_weights=True,
-        is_causal=False,
-    ):
+        self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Optional[Tensor] = None, need_weights: bool = True,
+        attn_mask: Optional[Tensor] = None, average_attn_weights: bool = True, is_causal: bool = False,
+    ) -> Tuple[Tensor, Optional[Tensor]]:  # fmt: skip
         swap = self.batch_first and query.dim() == 3
         if swap:
             # Equal inputs stay equal: that decides how the projection is computed.

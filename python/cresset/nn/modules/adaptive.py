@@ -1,8 +1,9 @@
 """Adaptive softmax (Grave et al. 2017): rare classes in clusters with smaller projections."""
 
-from collections import namedtuple
+from typing import NamedTuple
 
 import cresset
+from cresset import Tensor
 from cresset.nn import functional as F
 
 from .container import ModuleList, Sequential
@@ -11,7 +12,10 @@ from .module import Module
 
 __all__ = ["AdaptiveLogSoftmaxWithLoss"]
 
-_ASMoutput = namedtuple("_ASMoutput", ["output", "loss"])
+
+class _ASMoutput(NamedTuple):
+    output: Tensor
+    loss: Tensor
 
 
 class AdaptiveLogSoftmaxWithLoss(Module):
@@ -60,7 +64,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             first.reset_parameters()
             second.reset_parameters()
 
-    def forward(self, input, target):
+    def forward(self, input: Tensor, target: Tensor) -> _ASMoutput:
         """(log-probability of each target, their mean with the sign changed)."""
         dim = target.dim()
         if dim == 1:
@@ -74,41 +78,42 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         else:
             raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
         batched = dim == 1
-        input, target = (input, target) if batched else (input.unsqueeze(0), target.unsqueeze(0))
-        if target.numel() and not 0 <= int(target.min()) <= int(target.max()) < self.n_classes:
+        if not batched:
+            input, target = input.unsqueeze(0), target.unsqueeze(0)
+        if target.numel() > 0 and not 0 <= int(target.min()) <= int(target.max()) < self.n_classes:
             raise RuntimeError(
                 f"Target values should be in [0, {self.n_classes - 1}], but values in range [{int(target.min())}, {int(target.max())}] "
                 "were found. "
             )
         head = F.log_softmax(self.head(input), dim=1)
-        output = input.new_zeros(target.size(0))
-        for i, (low, high) in enumerate(zip([0] + self.cutoffs, self.cutoffs)):
-            rows = ((target >= low) & (target < high)).nonzero().squeeze(1)
-            if rows.numel() == 0:
-                continue
-            index = target.index_select(0, rows)
-            scores = head.index_select(0, rows)
-            if i == 0:
-                values = scores.gather(1, index.unsqueeze(1)).squeeze(1)
-            else:
-                inside = F.log_softmax(self.tail[i - 1](input.index_select(0, rows)), dim=1)
-                values = scores[:, self.shortlist_size + i - 1] + inside.gather(1, (index - low).unsqueeze(1)).squeeze(1)
+        output = input.new_zeros([target.size(0)])
+        rows = (target < self.cutoffs[0]).nonzero().squeeze(1)
+        if rows.numel() > 0:
+            values = head.index_select(0, rows).gather(1, target.index_select(0, rows).unsqueeze(1)).squeeze(1)
             output = output.index_copy(0, rows, values.to(output.dtype))
+        for i, cluster in enumerate(self.tail):
+            low, high = self.cutoffs[i], self.cutoffs[i + 1]
+            rows = ((target >= low) & (target < high)).nonzero().squeeze(1)
+            if rows.numel() > 0:
+                index = target.index_select(0, rows) - low
+                inside = F.log_softmax(cluster(input.index_select(0, rows)), dim=1).gather(1, index.unsqueeze(1)).squeeze(1)
+                values = head.index_select(0, rows)[:, self.shortlist_size + i] + inside
+                output = output.index_copy(0, rows, values.to(output.dtype))
         loss = (-output).mean()
         return _ASMoutput(output if batched else output.squeeze(0), loss)
 
-    def _full(self, input, head):
+    def _full(self, input: Tensor, head: Tensor) -> Tensor:
         head = F.log_softmax(head, dim=1)
         parts = [head[:, : self.shortlist_size]]
         for i, cluster in enumerate(self.tail):
             parts.append(F.log_softmax(cluster(input), dim=1) + head[:, self.shortlist_size + i].unsqueeze(1))
         return cresset.cat(parts, 1)
 
-    def log_prob(self, input):
+    def log_prob(self, input: Tensor) -> Tensor:
         """Log-probabilities of all classes: (N, n_classes)."""
         return self._full(input, self.head(input))
 
-    def predict(self, input):
+    def predict(self, input: Tensor) -> Tensor:
         """The most likely class of each row; clusters are looked into only where the head prefers one."""
         head = self.head(input)
         output = head.argmax(1)

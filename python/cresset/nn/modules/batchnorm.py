@@ -1,14 +1,15 @@
 """Batch normalisation and instance normalisation."""
 
 import warnings
+from typing import Optional
 
 import cresset
+from cresset import Tensor
 from cresset.nn import functional as F
-from cresset.nn import init
-from cresset.nn.parameter import Parameter
 
+from ._parameters import register_affine, reset_affine, tensors_of_norm
 from .lazy import LazyModuleMixin
-from .module import Module, weight_and_bias
+from .module import Module
 
 __all__ = [
     "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d",
@@ -17,6 +18,8 @@ __all__ = [
 
 
 class _NormBase(Module):
+    momentum: Optional[float]
+
     # Version 2 added num_batches_tracked.
     _version = 2
 
@@ -27,14 +30,7 @@ class _NormBase(Module):
         self.momentum = momentum
         self.affine = affine
         self.track_running_stats = track_running_stats
-        if affine:
-            self.weight = Parameter(cresset.empty(num_features, device=device, dtype=dtype))
-        else:
-            self.register_parameter("weight", None)
-        if affine and bias:
-            self.bias = Parameter(cresset.empty(num_features, device=device, dtype=dtype))
-        else:
-            self.register_parameter("bias", None)
+        register_affine(self, num_features, affine, bias, device, dtype)
         if track_running_stats:
             self.register_buffer("running_mean", cresset.zeros(num_features, device=device, dtype=dtype))
             self.register_buffer("running_var", cresset.ones(num_features, device=device, dtype=dtype))
@@ -55,10 +51,7 @@ class _NormBase(Module):
     def reset_parameters(self):
         """Weight 1, bias 0, and reset_running_stats."""
         self.reset_running_stats()
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
+        reset_affine(self)
 
     def extra_repr(self):
         return (
@@ -82,6 +75,7 @@ class _NormBase(Module):
 
 
 class _BatchNorm(_NormBase):
+    __constants__ = ["_dims"]
     _dims = ()
 
     def __init__(
@@ -98,31 +92,25 @@ class _BatchNorm(_NormBase):
     ):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
 
-    def _check_input_dim(self, input):
+    def _check_input_dim(self, input: Tensor):
         if input.dim() not in self._dims:
-            expected = " or ".join(f"{d}D" for d in self._dims)
+            expected = " or ".join([f"{d}D" for d in self._dims])
             raise ValueError(f"expected {expected} input (got {input.dim()}D input)")
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
-        momentum = 0.0 if self.momentum is None else self.momentum
-        buffers = self._buffers
-        try:
-            running_mean, running_var = buffers["running_mean"], buffers["running_var"]
-        except KeyError:  # replaced by plain attributes
-            running_mean, running_var = self.running_mean, self.running_var
+        given = self.momentum
+        momentum = 0.0 if given is None else given
+        weight, bias, running_mean, running_var = tensors_of_norm(self)
+        batch_statistics = self.training or (running_mean is None and running_var is None)
         if self.training:
-            tracked = self.num_batches_tracked
-            if self.track_running_stats and tracked is not None:
-                tracked.add_(1)
-                if self.momentum is None:  # cumulative average
-                    momentum = 1.0 / float(tracked)
-            batch_statistics = True
             if not self.track_running_stats:
-                running_mean = running_var = None
-        else:
-            batch_statistics = running_mean is None and running_var is None
-        weight, bias = weight_and_bias(self)
+                return F.batch_norm(input, None, None, weight, bias, batch_statistics, momentum, self.eps)
+            tracked = self.num_batches_tracked
+            if tracked is not None:
+                tracked.add_(1)
+                if given is None:  # cumulative average
+                    momentum = 1.0 / float(tracked)
         return F.batch_norm(input, running_mean, running_var, weight, bias, batch_statistics, momentum, self.eps)
 
 
@@ -154,7 +142,7 @@ class SyncBatchNorm(_BatchNorm):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
         self.process_group = process_group
 
-    def _check_input_dim(self, input):
+    def _check_input_dim(self, input: Tensor):
         if input.dim() < 2:
             raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
         if input.size(1) == 0:
@@ -197,15 +185,16 @@ class _InstanceNorm(_NormBase):
     ):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
 
-    def _apply_instance_norm(self, input):
+    def _apply_instance_norm(self, input: Tensor) -> Tensor:
+        momentum = self.momentum
         return F.instance_norm(
             input, self.running_mean, self.running_var, self.weight, self.bias, self.training or not self.track_running_stats,
-            0.0 if self.momentum is None else self.momentum, self.eps,
+            0.0 if momentum is None else momentum, self.eps,
         )  # fmt: skip
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         n = self._ndim
-        if input.dim() not in (n, n + 1):
+        if input.dim() != n and input.dim() != n + 1:
             raise ValueError(f"expected {n}D or {n + 1}D input (got {input.dim()}D input)")
         feature_dim = input.dim() - n
         if input.size(feature_dim) != self.num_features:

@@ -53,7 +53,7 @@ class Sequential(Module):
                 self.add_module(str(i), module)
 
     def forward(self, input):
-        for module in self._modules.values():
+        for module in self:
             input = module(input)
         return input
 

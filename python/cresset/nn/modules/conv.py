@@ -1,15 +1,16 @@
 """Convolutions and transposed convolutions in 1 to 3 spatial dimensions."""
 
-import math
+from typing import List, Optional
 
 import cresset
+from cresset import Tensor
 from cresset.nn import functional as F
-from cresset.nn import init
 from cresset.nn._functional._common import ntuple
 from cresset.nn.parameter import Parameter
 
+from ._parameters import reset_linear, weight_and_bias
 from .lazy import LazyModuleMixin
-from .module import Module, weight_and_bias
+from .module import Module
 
 __all__ = [
     "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "LazyConv1d", "LazyConv2d", "LazyConv3d",
@@ -20,6 +21,8 @@ _PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
 
 class _ConvNd(Module):
+    __constants__ = ["padding_mode"]
+
     def __init__(
         self, in_channels, out_channels, kernel_size, stride, padding, dilation, transposed, output_padding, groups, bias,
         padding_mode, device=None, dtype=None,
@@ -69,12 +72,7 @@ class _ConvNd(Module):
 
     def reset_parameters(self):
         """Draw weight and bias from the uniform distribution on ±1/sqrt(fan_in)."""
-        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
-        if self.bias is not None:
-            fan_in, _ = init._calculate_fan_in_and_fan_out(self.weight)
-            if fan_in != 0:
-                bound = 1 / math.sqrt(fan_in)
-                init.uniform_(self.bias, -bound, bound)
+        reset_linear(self)
 
     def extra_repr(self):
         n = len(self.kernel_size)
@@ -108,14 +106,13 @@ class _Conv(_ConvNd):
             padding_mode, device, dtype,
         )  # fmt: skip
 
-    def _conv_forward(self, input, weight, bias):
-        conv = getattr(F, self._function)
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Optional[Tensor]) -> Tensor:
         if self.padding_mode != "zeros":
             padded = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode)
-            return conv(padded, weight, bias, self.stride, (0,) * self._ndim, self.dilation, self.groups)
-        return conv(input, weight, bias, self.stride, self.padding, self.dilation, self.groups)
+            return self._function(padded, weight, bias, self.stride, [0] * self._ndim, self.dilation, self.groups)
+        return self._function(input, weight, bias, self.stride, self.padding, self.dilation, self.groups)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         weight, bias = weight_and_bias(self)
         return self._conv_forward(input, weight, bias)
 
@@ -123,19 +120,19 @@ class _Conv(_ConvNd):
 class Conv1d(_Conv):
     """Convolution of (N, C, L) or (C, L); `padding` may be "same" or "valid"."""
 
-    _ndim, _function = 1, "conv1d"
+    _ndim, _function = 1, staticmethod(F.conv1d)
 
 
 class Conv2d(_Conv):
     """Convolution of (N, C, H, W) or (C, H, W); `padding` may be "same" or "valid"."""
 
-    _ndim, _function = 2, "conv2d"
+    _ndim, _function = 2, staticmethod(F.conv2d)
 
 
 class Conv3d(_Conv):
     """Convolution of (N, C, D, H, W) or (C, D, H, W); `padding` may be "same" or "valid"."""
 
-    _ndim, _function = 3, "conv3d"
+    _ndim, _function = 3, staticmethod(F.conv3d)
 
 
 class _ConvTransposeNd(_ConvNd):
@@ -153,37 +150,33 @@ class _ConvTransposeNd(_ConvNd):
             ntuple(output_padding, n), groups, bias, padding_mode, device, dtype,
         )  # fmt: skip
 
-    def _output_padding(self, input, output_size):
+    def _output_padding(self, input: Tensor, output_size: Optional[List[int]]) -> List[int]:
         """The output padding that gives `output_size`; ValueError when none does."""
         if output_size is None:
-            return self.output_padding
+            return list(self.output_padding)
         n = self._ndim
-        batched = input.dim() == n + 2
-        extra = 2 if batched else 1
-        if len(output_size) == n + extra:
-            output_size = output_size[extra:]
-        if len(output_size) != n:
+        extra = 2 if input.dim() == n + 2 else 1
+        wanted = list(output_size[extra:] if len(output_size) == n + extra else output_size)
+        if len(wanted) != n:
             raise ValueError(
-                f"ConvTranspose{n}D: for {input.dim()}D input, output_size must have {n} or {n + extra} elements (got {len(output_size)})"
+                f"ConvTranspose{n}D: for {input.dim()}D input, output_size must have {n} or {n + extra} elements (got {len(wanted)})"
             )
+        stride, padding, dilation, kernel_size = list(self.stride), list(self.padding), list(self.dilation), list(self.kernel_size)
         smallest = [
-            (input.size(d + extra) - 1) * self.stride[d]
-            - 2 * self.padding[d]
-            + self.dilation[d] * (self.kernel_size[d] - 1)
-            + 1
-            for d in range(n)
+            (input.size(d + extra) - 1) * stride[d] - 2 * padding[d] + dilation[d] * (kernel_size[d] - 1) + 1 for d in range(n)
         ]
-        largest = [low + self.stride[d] - 1 for d, low in enumerate(smallest)]
-        if any(not low <= size <= high for low, size, high in zip(smallest, output_size, largest)):
-            raise ValueError(
-                f"requested an output size of {tuple(output_size)}, but valid sizes range from {smallest} to {largest} "
-                f"(for an input of {tuple(input.size()[extra:])})"
-            )
-        return [size - low for size, low in zip(output_size, smallest)]
+        largest = [low + step - 1 for low, step in zip(smallest, stride)]
+        for d in range(n):
+            if not smallest[d] <= wanted[d] <= largest[d]:
+                raise ValueError(
+                    f"requested an output size of {wanted}, but valid sizes range from {smallest} to {largest} "
+                    f"(for an input of {list(input.shape[extra:])})"
+                )
+        return [size - low for size, low in zip(wanted, smallest)]
 
-    def forward(self, input, output_size=None):
+    def forward(self, input: Tensor, output_size: Optional[List[int]] = None) -> Tensor:
         weight, bias = weight_and_bias(self)
-        return getattr(F, self._function)(
+        return self._function(
             input, weight, bias, self.stride, self.padding, self._output_padding(input, output_size), self.groups,
             self.dilation,
         )  # fmt: skip
@@ -192,19 +185,19 @@ class _ConvTransposeNd(_ConvNd):
 class ConvTranspose1d(_ConvTransposeNd):
     """Transposed convolution of (N, C, L) or (C, L)."""
 
-    _ndim, _function = 1, "conv_transpose1d"
+    _ndim, _function = 1, staticmethod(F.conv_transpose1d)
 
 
 class ConvTranspose2d(_ConvTransposeNd):
     """Transposed convolution of (N, C, H, W) or (C, H, W)."""
 
-    _ndim, _function = 2, "conv_transpose2d"
+    _ndim, _function = 2, staticmethod(F.conv_transpose2d)
 
 
 class ConvTranspose3d(_ConvTransposeNd):
     """Transposed convolution of (N, C, D, H, W) or (C, D, H, W)."""
 
-    _ndim, _function = 3, "conv_transpose3d"
+    _ndim, _function = 3, staticmethod(F.conv_transpose3d)
 
 
 class _LazyConvMixin(LazyModuleMixin):
@@ -285,18 +278,18 @@ class LazyConvTranspose1d(_LazyConvTranspose):
     """ConvTranspose1d that takes in_channels from the first input."""
 
     cls_to_become = ConvTranspose1d
-    _ndim, _function = 1, ConvTranspose1d._function
+    _ndim, _function = 1, staticmethod(F.conv_transpose1d)
 
 
 class LazyConvTranspose2d(_LazyConvTranspose):
     """ConvTranspose2d that takes in_channels from the first input."""
 
     cls_to_become = ConvTranspose2d
-    _ndim, _function = 2, ConvTranspose2d._function
+    _ndim, _function = 2, staticmethod(F.conv_transpose2d)
 
 
 class LazyConvTranspose3d(_LazyConvTranspose):
     """ConvTranspose3d that takes in_channels from the first input."""
 
     cls_to_become = ConvTranspose3d
-    _ndim, _function = 3, ConvTranspose3d._function
+    _ndim, _function = 3, staticmethod(F.conv_transpose3d)

@@ -3,12 +3,14 @@
 import math
 
 import cresset
+from cresset import Tensor
 from cresset.nn import functional as F
 from cresset.nn import init
 from cresset.nn.parameter import Parameter
 
+from ._parameters import reset_linear, weight_and_bias
 from .lazy import LazyModuleMixin
-from .module import Module, weight_and_bias
+from .module import Module
 
 __all__ = ["Identity", "Linear", "NonDynamicallyQuantizableLinear", "Bilinear", "LazyLinear"]
 
@@ -39,13 +41,9 @@ class Linear(Module):
 
     def reset_parameters(self):
         """Draw weight and bias from the uniform distribution on ±1/sqrt(in_features)."""
-        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
-        if self.bias is not None:
-            fan_in, _ = init._calculate_fan_in_and_fan_out(self.weight)
-            bound = 1 / math.sqrt(fan_in) if fan_in > 0 else 0
-            init.uniform_(self.bias, -bound, bound)
+        reset_linear(self)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         weight, bias = weight_and_bias(self)
         return F.linear(input, weight, bias)
 
@@ -81,8 +79,9 @@ class Bilinear(Module):
         if self.bias is not None:
             init.uniform_(self.bias, -bound, bound)
 
-    def forward(self, input1, input2):
-        return F.bilinear(input1, input2, *weight_and_bias(self))
+    def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
+        weight, bias = weight_and_bias(self)
+        return F.bilinear(input1, input2, weight, bias)
 
     def extra_repr(self):
         return (

@@ -548,15 +548,6 @@ def _kind(value):
     return type(value).__name__
 
 
-def weight_and_bias(module):
-    """`module.weight, module.bias`, straight from the dictionary: the detour through __getattr__ costs as much as a small operator."""
-    params = module._parameters
-    try:
-        return params["weight"], params["bias"]
-    except KeyError:  # replaced by a plain attribute or a property
-        return module.weight, module.bias
-
-
 _FIELDS_ADDED_LATER = (
     ("_forward_pre_hooks", OrderedDict),
     ("_forward_pre_hooks_with_kwargs", OrderedDict),

@@ -1,11 +1,13 @@
 """Layer, group and root-mean-square normalisation."""
 
 import cresset
+from cresset import Tensor
 from cresset.nn import functional as F
 from cresset.nn import init
 from cresset.nn.parameter import Parameter
 
-from .module import Module, weight_and_bias
+from ._parameters import register_affine, reset_affine, weight_and_bias
+from .module import Module
 
 __all__ = ["LocalResponseNorm", "CrossMapLRN2d", "LayerNorm", "GroupNorm", "RMSNorm"]
 
@@ -35,12 +37,14 @@ class CrossMapLRN2d(Module):
         super().__init__()
         self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         if input.dim() != 4:
             raise ValueError(f"CrossMapLRN2d: Expected input to be 4D, got {input.dim()}D instead.")
         squares = input.pow(2).unbind(1)
         channels, ahead = len(squares), int((self.size - 1) / 2 + 1)
-        total = sum(squares[1 : min(ahead, channels)], squares[0])
+        total = squares[0]
+        for square in squares[1 : min(ahead, channels)]:
+            total = total + square
         sums = [total]
         for c in range(1, channels):
             if c < channels - ahead + 1:
@@ -67,24 +71,14 @@ class LayerNorm(Module):
         self.normalized_shape = _shape(normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
-        if elementwise_affine:
-            self.weight = Parameter(cresset.empty(self.normalized_shape, device=device, dtype=dtype))
-        else:
-            self.register_parameter("weight", None)
-        if elementwise_affine and bias:
-            self.bias = Parameter(cresset.empty(self.normalized_shape, device=device, dtype=dtype))
-        else:
-            self.register_parameter("bias", None)
+        register_affine(self, self.normalized_shape, elementwise_affine, bias, device, dtype)
         self.reset_parameters()
 
     def reset_parameters(self):
         """Weight 1, bias 0."""
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
+        reset_affine(self)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         weight, bias = weight_and_bias(self)
         return F.layer_norm(input, self.normalized_shape, weight, bias, self.eps)
 
@@ -103,24 +97,14 @@ class GroupNorm(Module):
         self.num_channels = num_channels
         self.eps = eps
         self.affine = affine
-        if affine:
-            self.weight = Parameter(cresset.empty(num_channels, device=device, dtype=dtype))
-        else:
-            self.register_parameter("weight", None)
-        if affine and bias:
-            self.bias = Parameter(cresset.empty(num_channels, device=device, dtype=dtype))
-        else:
-            self.register_parameter("bias", None)
+        register_affine(self, num_channels, affine, bias, device, dtype)
         self.reset_parameters()
 
     def reset_parameters(self):
         """Weight 1, bias 0."""
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
+        reset_affine(self)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         weight, bias = weight_and_bias(self)
         return F.group_norm(input, self.num_groups, weight, bias, self.eps)
 

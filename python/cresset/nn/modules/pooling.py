@@ -1,7 +1,12 @@
 """Pooling layers."""
 
+from typing import List, Optional
+
+import cresset
+from cresset import Tensor
 from cresset.nn import functional as F
 from cresset.nn._functional._common import ntuple
+from cresset.nn._functional.pooling import kept_sizes
 
 from .module import Module
 
@@ -13,6 +18,8 @@ __all__ = [
 
 
 class _MaxPoolNd(Module):
+    __constants__ = ["return_indices"]
+
     def __init__(self, kernel_size, stride=None, padding=0, dilation=1, return_indices=False, ceil_mode=False):
         super().__init__()
         self.kernel_size = kernel_size
@@ -22,8 +29,8 @@ class _MaxPoolNd(Module):
         self.return_indices = return_indices
         self.ceil_mode = ceil_mode
 
-    def forward(self, input):
-        return getattr(F, self._function)(
+    def forward(self, input: Tensor):
+        return self._function(
             input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices
         )
 
@@ -37,19 +44,19 @@ class _MaxPoolNd(Module):
 class MaxPool1d(_MaxPoolNd):
     """Largest value of each window of (N, C, L) or (C, L)."""
 
-    _function = "max_pool1d"
+    _function = staticmethod(F.max_pool1d)
 
 
 class MaxPool2d(_MaxPoolNd):
     """Largest value of each window of (N, C, H, W) or (C, H, W)."""
 
-    _function = "max_pool2d"
+    _function = staticmethod(F.max_pool2d)
 
 
 class MaxPool3d(_MaxPoolNd):
     """Largest value of each window of (N, C, D, H, W) or (C, D, H, W)."""
 
-    _function = "max_pool3d"
+    _function = staticmethod(F.max_pool3d)
 
 
 class _AvgPoolNd(Module):
@@ -68,7 +75,7 @@ class AvgPool1d(_AvgPoolNd):
         self.ceil_mode = ceil_mode
         self.count_include_pad = count_include_pad
 
-    def forward(self, input):
+    def forward(self, input: Tensor):
         return F.avg_pool1d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)
 
 
@@ -84,8 +91,8 @@ class _AvgPool23d(_AvgPoolNd):
         self.count_include_pad = count_include_pad
         self.divisor_override = divisor_override
 
-    def forward(self, input):
-        return getattr(F, self._function)(
+    def forward(self, input: Tensor):
+        return self._function(
             input,
             self.kernel_size,
             self.stride,
@@ -99,13 +106,13 @@ class _AvgPool23d(_AvgPoolNd):
 class AvgPool2d(_AvgPool23d):
     """Mean of each window of (N, C, H, W) or (C, H, W)."""
 
-    _function = "avg_pool2d"
+    _function = staticmethod(F.avg_pool2d)
 
 
 class AvgPool3d(_AvgPool23d):
     """Mean of each window of (N, C, D, H, W) or (C, D, H, W)."""
 
-    _function = "avg_pool3d"
+    _function = staticmethod(F.avg_pool3d)
 
 
 class _LPPoolNd(Module):
@@ -116,8 +123,8 @@ class _LPPoolNd(Module):
         self.stride = stride
         self.ceil_mode = ceil_mode
 
-    def forward(self, input):
-        return getattr(F, self._function)(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
+    def forward(self, input: Tensor):
+        return self._function(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
     def extra_repr(self):
         return f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, ceil_mode={self.ceil_mode}"
@@ -126,29 +133,34 @@ class _LPPoolNd(Module):
 class LPPool1d(_LPPoolNd):
     """p-norm of each window of (N, C, L) or (C, L)."""
 
-    _function = "lp_pool1d"
+    _function = staticmethod(F.lp_pool1d)
 
 
 class LPPool2d(_LPPoolNd):
     """p-norm of each window of (N, C, H, W) or (C, H, W)."""
 
-    _function = "lp_pool2d"
+    _function = staticmethod(F.lp_pool2d)
 
 
 class LPPool3d(_LPPoolNd):
     """p-norm of each window of (N, C, D, H, W) or (C, D, H, W)."""
 
-    _function = "lp_pool3d"
+    _function = staticmethod(F.lp_pool3d)
 
 
 class _AdaptiveMaxPoolNd(Module):
+    __constants__ = ["return_indices"]
+
     def __init__(self, output_size, return_indices=False):
         super().__init__()
         self.output_size = output_size
         self.return_indices = return_indices
 
-    def forward(self, input):
-        return getattr(F, self._function)(input, self.output_size, self.return_indices)
+    def forward(self, input: Tensor):
+        if cresset.jit.is_scripting() and isinstance(self.output_size, tuple):  # None is no int there
+            return self._function(input, kept_sizes(self.output_size, input), self.return_indices)
+        else:
+            return self._function(input, self.output_size, self.return_indices)
 
     def extra_repr(self):
         return f"output_size={self.output_size}"
@@ -157,19 +169,19 @@ class _AdaptiveMaxPoolNd(Module):
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
     """Max pooling to a given length."""
 
-    _function = "adaptive_max_pool1d"
+    _function = staticmethod(F.adaptive_max_pool1d)
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
     """Max pooling to a given plane size; None keeps a size."""
 
-    _function = "adaptive_max_pool2d"
+    _function = staticmethod(F.adaptive_max_pool2d)
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
     """Max pooling to a given volume size; None keeps a size."""
 
-    _function = "adaptive_max_pool3d"
+    _function = staticmethod(F.adaptive_max_pool3d)
 
 
 class _AdaptiveAvgPoolNd(Module):
@@ -177,8 +189,11 @@ class _AdaptiveAvgPoolNd(Module):
         super().__init__()
         self.output_size = output_size
 
-    def forward(self, input):
-        return getattr(F, self._function)(input, self.output_size)
+    def forward(self, input: Tensor):
+        if cresset.jit.is_scripting() and isinstance(self.output_size, tuple):  # None is no int there
+            return self._function(input, kept_sizes(self.output_size, input))
+        else:
+            return self._function(input, self.output_size)
 
     def extra_repr(self):
         return f"output_size={self.output_size}"
@@ -187,19 +202,19 @@ class _AdaptiveAvgPoolNd(Module):
 class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
     """Mean pooling to a given length."""
 
-    _function = "adaptive_avg_pool1d"
+    _function = staticmethod(F.adaptive_avg_pool1d)
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
     """Mean pooling to a given plane size; None keeps a size."""
 
-    _function = "adaptive_avg_pool2d"
+    _function = staticmethod(F.adaptive_avg_pool2d)
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
     """Mean pooling to a given volume size; None keeps a size."""
 
-    _function = "adaptive_avg_pool3d"
+    _function = staticmethod(F.adaptive_avg_pool3d)
 
 
 class _MaxUnpoolNd(Module):
@@ -211,9 +226,8 @@ class _MaxUnpoolNd(Module):
         self.stride = self.kernel_size if stride is None else ntuple(stride, self._ndim)
         self.padding = ntuple(padding, self._ndim)
 
-    def forward(self, input, indices, output_size=None):
-        function = getattr(F, f"max_unpool{self._ndim}d")
-        return function(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+    def forward(self, input: Tensor, indices: Tensor, output_size: Optional[List[int]] = None):
+        return self._function(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
     def extra_repr(self):
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
@@ -222,22 +236,23 @@ class _MaxUnpoolNd(Module):
 class MaxUnpool1d(_MaxUnpoolNd):
     """Values of (N, C, L) or (C, L) back at the indices that MaxPool1d returned; zeros elsewhere."""
 
-    _ndim = 1
+    _ndim, _function = 1, staticmethod(F.max_unpool1d)
 
 
 class MaxUnpool2d(_MaxUnpoolNd):
     """Values of (N, C, H, W) or (C, H, W) back at the indices that MaxPool2d returned; zeros elsewhere."""
 
-    _ndim = 2
+    _ndim, _function = 2, staticmethod(F.max_unpool2d)
 
 
 class MaxUnpool3d(_MaxUnpoolNd):
     """Values of (N, C, D, H, W) or (C, D, H, W) back at the indices that MaxPool3d returned; zeros elsewhere."""
 
-    _ndim = 3
+    _ndim, _function = 3, staticmethod(F.max_unpool3d)
 
 
 class _FractionalMaxPoolNd(Module):
+    __constants__ = ["return_indices"]
     _ndim = 0
 
     def __init__(self, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None):
@@ -259,9 +274,8 @@ class _FractionalMaxPoolNd(Module):
         if self.output_ratio is not None and not all(0 < ratio < 1 for ratio in self.output_ratio):
             raise ValueError(f"output_ratio must be between 0 and 1 (got {output_ratio})")
 
-    def forward(self, input):
-        function = getattr(F, f"fractional_max_pool{self._ndim}d")
-        return function(
+    def forward(self, input: Tensor):
+        return self._function(
             input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices, self._random_samples
         )
 
@@ -269,10 +283,10 @@ class _FractionalMaxPoolNd(Module):
 class FractionalMaxPool2d(_FractionalMaxPoolNd):
     """Largest values of randomly spaced windows of (N, C, H, W) or (C, H, W)."""
 
-    _ndim = 2
+    _ndim, _function = 2, staticmethod(F.fractional_max_pool2d)
 
 
 class FractionalMaxPool3d(_FractionalMaxPoolNd):
     """Largest values of randomly spaced windows of (N, C, D, H, W) or (C, D, H, W)."""
 
-    _ndim = 3
+    _ndim, _function = 3, staticmethod(F.fractional_max_pool3d)

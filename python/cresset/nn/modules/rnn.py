@@ -3,8 +3,10 @@
 import math
 import numbers
 import warnings
+from typing import List, Optional, Tuple
 
 import cresset
+from cresset import Tensor
 from cresset.nn import init
 from cresset.nn.parameter import Parameter
 from cresset.nn.utils.rnn import PackedSequence
@@ -16,12 +18,13 @@ __all__ = ["RNNBase", "RNN", "LSTM", "GRU", "RNNCellBase", "RNNCell", "LSTMCell"
 _GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 
 
-def _layer_operator(mode):
-    return getattr(cresset, mode.lower())
-
-
 class RNNBase(Module):
-    """What RNN, LSTM and GRU share: `num_layers` layers, one or both directions, dropout between layers."""
+    """What RNN, LSTM and GRU share: `num_layers` layers, one or both directions, dropout between layers.
+
+    The methods here have one tensor as state; those of an LSTM have two.
+    """
+
+    __constants__ = ["mode"]
 
     def __init__(
         self,
@@ -115,19 +118,15 @@ class RNNBase(Module):
     def _flat_weights(self):
         return [weight for weights in self.all_weights for weight in weights]
 
-    def _state_shape(self, batch, width):
+    def _state_shape(self, batch: int, width: int) -> Tuple[int, int, int]:
         return (self.num_layers * (2 if self.bidirectional else 1), batch, width)
 
-    def get_expected_hidden_size(self, input, batch_sizes):
+    def get_expected_hidden_size(self, input: Tensor, batch_sizes: Optional[Tensor]) -> Tuple[int, int, int]:
         """Shape of h for an input (padded with the batch where batch_first says, or packed with `batch_sizes`)."""
         batch = int(batch_sizes[0]) if batch_sizes is not None else input.size(0 if self.batch_first else 1)
-        return self._state_shape(batch, self.proj_size or self.hidden_size)
+        return self._state_shape(batch, self.proj_size if self.proj_size > 0 else self.hidden_size)
 
-    def get_expected_cell_size(self, input, batch_sizes):
-        """Shape of c, likewise."""
-        return (*self.get_expected_hidden_size(input, batch_sizes)[:2], self.hidden_size)
-
-    def check_input(self, input, batch_sizes):
+    def check_input(self, input: Tensor, batch_sizes: Optional[Tensor]):
         """RuntimeError unless `input` has the type, rank and width of this layer."""
         expected = 2 if batch_sizes is not None else 3
         if input.dim() != expected:
@@ -137,85 +136,67 @@ class RNNBase(Module):
                 f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {input.size(-1)}"
             )
 
-    def check_hidden_size(self, hx, expected_hidden_size, msg="Expected hidden size {}, got {}"):
+    def check_hidden_size(
+        self, hx: Tensor, expected_hidden_size: Tuple[int, int, int], msg: str = "Expected hidden size {}, got {}"
+    ):
         """RuntimeError unless `hx` has the expected shape."""
-        if tuple(hx.shape) != tuple(expected_hidden_size):
+        layers, batch, width = expected_hidden_size
+        if list(hx.shape) != [layers, batch, width]:
             raise RuntimeError(msg.format(expected_hidden_size, list(hx.shape)))
 
-    def check_forward_args(self, input, hidden, batch_sizes):
-        """check_input, and the same for the state (h, or (h, c) of an LSTM)."""
+    def check_forward_args(self, input: Tensor, hidden: Tensor, batch_sizes: Optional[Tensor]):
+        """check_input, and the same for the state."""
         self.check_input(input, batch_sizes)
-        expected = self.get_expected_hidden_size(input, batch_sizes)
-        if self.mode != "LSTM":
-            return self.check_hidden_size(hidden, expected)
-        self.check_hidden_size(hidden[0], expected, "Expected hidden[0] size {}, got {}")
-        self.check_hidden_size(hidden[1], self.get_expected_cell_size(input, batch_sizes), "Expected hidden[1] size {}, got {}")
+        self.check_hidden_size(hidden, self.get_expected_hidden_size(input, batch_sizes))
 
-    def permute_hidden(self, hx, permutation):
+    def permute_hidden(self, hx: Tensor, permutation: Optional[Tensor]) -> Tensor:
         """The state with its batch in the order `permutation`."""
-        if permutation is None:
-            return hx
-        if self.mode == "LSTM":
-            return tuple(state.index_select(1, permutation) for state in hx)
-        return hx.index_select(1, permutation)
+        return hx if permutation is None else hx.index_select(1, permutation)
 
-    def _zero_state(self, input, batch):
-        def zeros(width):
-            return cresset.zeros(self._state_shape(batch, width), dtype=input.dtype, device=input.device)
+    def _check_rank(self, input: Tensor, states: List[Tensor]):
+        rank = input.dim()
+        if rank not in (2, 3):
+            raise ValueError(f"{self._name}: Expected input to be 2D or 3D, got {rank}D instead")
+        for state in states:
+            if state.dim() != rank:
+                two = len(states) == 2
+                ranks = ", ".join([f"{s.dim()}-D" for s in states])
+                raise RuntimeError(
+                    f"For {'batched 3-D' if rank == 3 else 'unbatched 2-D'} input, hx {'and cx ' if two else ''}should also be "
+                    f"{rank}-D but got {'(' + ranks + ')' if two else ranks} tensor{'s' if two else ''}"
+                )
 
-        h = zeros(self.proj_size or self.hidden_size)
-        return (h, zeros(self.hidden_size)) if self.mode == "LSTM" else h
+    def _zeros(self, input: Tensor, batch: int, width: int) -> Tensor:
+        layers, batch, width = self._state_shape(batch, width)
+        return cresset.zeros([layers, batch, width], dtype=input.dtype, device=input.device)
 
-    def _run(self, input, batch_sizes, hx):
-        """The operator on a padded or packed batch: (output, state)."""
-        given = [input] if batch_sizes is None else [input, batch_sizes]
-        result = _layer_operator(self.mode)(
-            *given, list(hx) if self.mode == "LSTM" else hx, self._flat_weights, self.bias, self.num_layers, self.dropout,
-            self.training, self.bidirectional, *([self.batch_first] if batch_sizes is None else []),
-        )  # fmt: skip
-        return result[0], tuple(result[1:]) if self.mode == "LSTM" else result[1]
-
-    def _forward_packed(self, packed, hx):
+    def _forward_packed(self, packed: PackedSequence, hx: Optional[Tensor] = None) -> Tuple[PackedSequence, Tensor]:
         data, batch_sizes, sorted_indices, unsorted_indices = packed
         if hx is None:
-            hx = self._zero_state(data, int(batch_sizes[0]))
+            state = self._zeros(data, int(batch_sizes[0]), self.hidden_size)
         else:
-            hx = self.permute_hidden(hx, sorted_indices)
-        self.check_forward_args(data, hx, batch_sizes)
-        output, hidden = self._run(data, batch_sizes, hx)
-        output = PackedSequence(output, batch_sizes, sorted_indices, unsorted_indices)
-        return output, self.permute_hidden(hidden, unsorted_indices)
+            state = self.permute_hidden(hx, sorted_indices)
+        self.check_forward_args(data, state, batch_sizes)
+        output, state = self._packed(data, batch_sizes, state)
+        whole = PackedSequence(output, batch_sizes, sorted_indices, unsorted_indices)
+        return whole, self.permute_hidden(state, unsorted_indices)
 
-    def forward(self, input, hx=None):
+    def forward(self, input: Tensor, hx: Optional[Tensor] = None) -> Tuple[Tensor, Tensor]:
         """(output, state) for input (L, N, in), (N, L, in) with batch_first, (L, in) without a batch, or a PackedSequence."""
-        lstm = self.mode == "LSTM"
         if isinstance(input, PackedSequence):
             return self._forward_packed(input, hx)
-        if input.dim() not in (2, 3):
-            raise ValueError(f"{self._get_name()}: Expected input to be 2D or 3D, got {input.dim()}D instead")
+        self._check_rank(input, [hx] if hx is not None else [])
         batched = input.dim() == 3
         batch_dim = 0 if self.batch_first else 1
-        if hx is not None:
-            states = tuple(hx) if lstm else (hx,)
-            rank = 3 if batched else 2
-            if any(state.dim() != rank for state in states):
-                what = f"({', '.join(str(state.dim()) + '-D' for state in states)})" if lstm else f"{hx.dim()}-D"
-                raise RuntimeError(
-                    f"For {'batched 3-D' if batched else 'unbatched 2-D'} input, hx {'and cx ' if lstm else ''}should "
-                    f"also be {rank}-D but got {what} tensor{'s' if lstm else ''}"
-                )
         if not batched:
             input = input.unsqueeze(batch_dim)
-            if hx is not None:
-                hx = tuple(state.unsqueeze(1) for state in hx) if lstm else hx.unsqueeze(1)
         if hx is None:
-            hx = self._zero_state(input, input.size(batch_dim))
-        self.check_forward_args(input, hx, None)
-        output, hidden = self._run(input, None, hx)
-        if not batched:
-            output = output.squeeze(batch_dim)
-            hidden = tuple(state.squeeze(1) for state in hidden) if lstm else hidden.squeeze(1)
-        return output, hidden
+            state = self._zeros(input, input.size(batch_dim), self.hidden_size)
+        else:
+            state = hx if batched else hx.unsqueeze(1)
+        self.check_forward_args(input, state, None)
+        output, state = self._padded(input, state)
+        return (output, state) if batched else (output.squeeze(batch_dim), state.squeeze(1))
 
     def extra_repr(self):
         s = f"{self.input_size}, {self.hidden_size}"
@@ -237,6 +218,8 @@ class RNNBase(Module):
 class RNN(RNNBase):
     """h' = tanh (or relu) of two linear maps: input (L, N, in) -> (output (L, N, D H), h (D layers, N, H))."""
 
+    _name = "RNN"
+
     def __init__(
         self,
         input_size,
@@ -254,19 +237,123 @@ class RNN(RNNBase):
         super().__init__(mode, input_size, hidden_size, num_layers, bias, batch_first, dropout, **kwargs)
         self.nonlinearity = nonlinearity
 
+    def _padded(self, input: Tensor, state: Tensor) -> Tuple[Tensor, Tensor]:
+        if self.mode == "RNN_TANH":
+            return cresset.rnn_tanh(
+                input, state, self._flat_weights, self.bias, self.num_layers, self.dropout, self.training, self.bidirectional,
+                self.batch_first,
+            )  # fmt: skip
+        return cresset.rnn_relu(
+            input, state, self._flat_weights, self.bias, self.num_layers, self.dropout, self.training, self.bidirectional,
+            self.batch_first,
+        )  # fmt: skip
+
+    def _packed(self, data: Tensor, batch_sizes: Tensor, state: Tensor) -> Tuple[Tensor, Tensor]:
+        if self.mode == "RNN_TANH":
+            return cresset.rnn_tanh(
+                data, batch_sizes, state, self._flat_weights, self.bias, self.num_layers, self.dropout, self.training, self.bidirectional
+            )
+        return cresset.rnn_relu(
+            data, batch_sizes, state, self._flat_weights, self.bias, self.num_layers, self.dropout, self.training, self.bidirectional
+        )
+
 
 class LSTM(RNNBase):
     """Long short-term memory: input (L, N, in), (h, c) -> (output (L, N, D H), (h, c))."""
 
+    _name = "LSTM"
+
     def __init__(self, input_size, hidden_size, *args, **kwargs):
         super().__init__("LSTM", input_size, hidden_size, *args, **kwargs)
+
+    def get_expected_cell_size(self, input: Tensor, batch_sizes: Optional[Tensor]) -> Tuple[int, int, int]:
+        """Shape of c for an input; see get_expected_hidden_size."""
+        layers, batch, _ = self.get_expected_hidden_size(input, batch_sizes)
+        return (layers, batch, self.hidden_size)
+
+    def check_forward_args(self, input: Tensor, hidden: Tuple[Tensor, Tensor], batch_sizes: Optional[Tensor]):
+        """check_input, and the same for h and c."""
+        self.check_input(input, batch_sizes)
+        self.check_hidden_size(
+            hidden[0], self.get_expected_hidden_size(input, batch_sizes), "Expected hidden[0] size {}, got {}"
+        )
+        self.check_hidden_size(
+            hidden[1], self.get_expected_cell_size(input, batch_sizes), "Expected hidden[1] size {}, got {}"
+        )
+
+    def permute_hidden(self, hx: Tuple[Tensor, Tensor], permutation: Optional[Tensor]) -> Tuple[Tensor, Tensor]:
+        """(h, c) with their batches in the order `permutation`."""
+        return hx if permutation is None else (hx[0].index_select(1, permutation), hx[1].index_select(1, permutation))
+
+    def _zero_state(self, input: Tensor, batch: int) -> Tuple[Tensor, Tensor]:
+        h = self._zeros(input, batch, self.proj_size if self.proj_size > 0 else self.hidden_size)
+        return h, self._zeros(input, batch, self.hidden_size)
+
+    def _padded(self, input: Tensor, h: Tensor, c: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
+        return cresset.lstm(
+            input, [h, c], self._flat_weights, self.bias, self.num_layers, self.dropout, self.training, self.bidirectional,
+            self.batch_first,
+        )  # fmt: skip
+
+    def _packed(self, data: Tensor, batch_sizes: Tensor, state: Tuple[Tensor, Tensor]) -> Tuple[Tensor, Tuple[Tensor, Tensor]]:
+        output, h, c = cresset.lstm(
+            data, batch_sizes, [state[0], state[1]], self._flat_weights, self.bias, self.num_layers, self.dropout, self.training,
+            self.bidirectional,
+        )  # fmt: skip
+        return output, (h, c)
+
+    def _forward_packed(
+        self, packed: PackedSequence, hx: Optional[Tuple[Tensor, Tensor]] = None
+    ) -> Tuple[PackedSequence, Tuple[Tensor, Tensor]]:
+        data, batch_sizes, sorted_indices, unsorted_indices = packed
+        if hx is None:
+            state = self._zero_state(data, int(batch_sizes[0]))
+        else:
+            state = self.permute_hidden(hx, sorted_indices)
+        self.check_forward_args(data, state, batch_sizes)
+        output, state = self._packed(data, batch_sizes, state)
+        whole = PackedSequence(output, batch_sizes, sorted_indices, unsorted_indices)
+        return whole, self.permute_hidden(state, unsorted_indices)
+
+    def forward(
+        self, input: Tensor, hx: Optional[Tuple[Tensor, Tensor]] = None
+    ) -> Tuple[Tensor, Tuple[Tensor, Tensor]]:
+        """As of RNNBase; the state is (h, c)."""
+        if isinstance(input, PackedSequence):
+            return self._forward_packed(input, hx)
+        self._check_rank(input, [hx[0], hx[1]] if hx is not None else [])
+        batched = input.dim() == 3
+        batch_dim = 0 if self.batch_first else 1
+        if not batched:
+            input = input.unsqueeze(batch_dim)
+        if hx is None:
+            batch = input.size(batch_dim)
+            h, c = self._zero_state(input, batch)
+        else:
+            h, c = hx if batched else (hx[0].unsqueeze(1), hx[1].unsqueeze(1))
+        self.check_forward_args(input, (h, c), None)
+        output, h, c = self._padded(input, h, c)
+        return (output, (h, c)) if batched else (output.squeeze(batch_dim), (h.squeeze(1), c.squeeze(1)))
 
 
 class GRU(RNNBase):
     """Gated recurrent unit: input (L, N, in) -> (output (L, N, D H), h (D layers, N, H))."""
 
+    _name = "GRU"
+
     def __init__(self, input_size, hidden_size, *args, **kwargs):
         super().__init__("GRU", input_size, hidden_size, *args, **kwargs)
+
+    def _padded(self, input: Tensor, state: Tensor) -> Tuple[Tensor, Tensor]:
+        return cresset.gru(
+            input, state, self._flat_weights, self.bias, self.num_layers, self.dropout, self.training, self.bidirectional,
+            self.batch_first,
+        )  # fmt: skip
+
+    def _packed(self, data: Tensor, batch_sizes: Tensor, state: Tensor) -> Tuple[Tensor, Tensor]:
+        return cresset.gru(
+            data, batch_sizes, state, self._flat_weights, self.bias, self.num_layers, self.dropout, self.training, self.bidirectional
+        )
 
 
 class RNNCellBase(Module):
@@ -294,24 +381,19 @@ class RNNCellBase(Module):
         for p in self.parameters():
             init.uniform_(p, -bound, bound)
 
-    def _advance(self, operator, input, *states):
-        """One step of `operator`; missing states are zeros. An input without a batch gives a state without one."""
-        name = self._get_name()
+    def _state(self, input: Tensor, state: Optional[Tensor]) -> Tensor:
+        """The state for an input with a batch; zeros where there is none."""
+        if state is None:
+            return cresset.zeros(input.size(0), self.hidden_size, dtype=input.dtype, device=input.device)
+        if state.dim() not in (1, 2):
+            raise ValueError(f"{self._name}: Expected hidden to be 1D or 2D, got {state.dim()}D instead")
+        return state if state.dim() == 2 else state.unsqueeze(0)
+
+    def _batch(self, input: Tensor) -> Tensor:
+        """The input with a batch."""
         if input.dim() not in (1, 2):
-            raise ValueError(f"{name}: Expected input to be 1D or 2D, got {input.dim()}D instead")
-        for state in states:
-            if state is not None and state.dim() not in (1, 2):
-                raise ValueError(f"{name}: Expected hidden to be 1D or 2D, got {state.dim()}D instead")
-        batched = input.dim() == 2
-        if not batched:
-            input = input.unsqueeze(0)
-        zeros = cresset.zeros(input.size(0), self.hidden_size, dtype=input.dtype, device=input.device)
-        states = [zeros if s is None else s if batched or s.dim() == 2 else s.unsqueeze(0) for s in states]
-        hx = states if len(states) == 2 else states[0]
-        result = operator(input, hx, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
-        if batched:
-            return result
-        return tuple(s.squeeze(0) for s in result) if isinstance(result, tuple) else result.squeeze(0)
+            raise ValueError(f"{self._name}: Expected input to be 1D or 2D, got {input.dim()}D instead")
+        return input if input.dim() == 2 else input.unsqueeze(0)
 
     def extra_repr(self):
         s = f"{self.input_size}, {self.hidden_size}"
@@ -325,32 +407,51 @@ class RNNCellBase(Module):
 class RNNCell(RNNCellBase):
     """One step of an RNN: input (N, in), h (N, H) -> h."""
 
+    _name = "RNNCell"
+
     def __init__(self, input_size, hidden_size, bias=True, nonlinearity="tanh", device=None, dtype=None):
         super().__init__(input_size, hidden_size, bias, 1, device, dtype)
         self.nonlinearity = nonlinearity
 
-    def forward(self, input, hx=None):
-        if self.nonlinearity not in ("tanh", "relu"):
+    def forward(self, input: Tensor, hx: Optional[Tensor] = None) -> Tensor:
+        x = self._batch(input)
+        h = self._state(x, hx)
+        if self.nonlinearity == "tanh":
+            result = cresset.rnn_tanh_cell(x, h, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        elif self.nonlinearity == "relu":
+            result = cresset.rnn_relu_cell(x, h, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        else:
             raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
-        operator = cresset.rnn_tanh_cell if self.nonlinearity == "tanh" else cresset.rnn_relu_cell
-        return self._advance(operator, input, hx)
+        return result if input.dim() == 2 else result.squeeze(0)
 
 
 class LSTMCell(RNNCellBase):
     """One step of an LSTM: input (N, in), (h, c) -> (h, c)."""
 
+    _name = "LSTMCell"
+
     def __init__(self, input_size, hidden_size, bias=True, device=None, dtype=None):
         super().__init__(input_size, hidden_size, bias, 4, device, dtype)
 
-    def forward(self, input, hx=None):
-        return self._advance(cresset.lstm_cell, input, *(hx if hx is not None else (None, None)))
+    def forward(self, input: Tensor, hx: Optional[Tuple[Tensor, Tensor]] = None) -> Tuple[Tensor, Tensor]:
+        x = self._batch(input)
+        if hx is None:
+            h = c = self._state(x, None)
+        else:
+            h, c = self._state(x, hx[0]), self._state(x, hx[1])
+        h, c = cresset.lstm_cell(x, [h, c], self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        return (h, c) if input.dim() == 2 else (h.squeeze(0), c.squeeze(0))
 
 
 class GRUCell(RNNCellBase):
     """One step of a GRU: input (N, in), h (N, H) -> h."""
 
+    _name = "GRUCell"
+
     def __init__(self, input_size, hidden_size, bias=True, device=None, dtype=None):
         super().__init__(input_size, hidden_size, bias, 3, device, dtype)
 
-    def forward(self, input, hx=None):
-        return self._advance(cresset.gru_cell, input, hx)
+    def forward(self, input: Tensor, hx: Optional[Tensor] = None) -> Tensor:
+        x = self._batch(input)
+        result = cresset.gru_cell(x, self._state(x, hx), self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        return result if input.dim() == 2 else result.squeeze(0)

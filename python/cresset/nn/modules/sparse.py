@@ -1,16 +1,48 @@
 """Embedding tables."""
 
+from typing import Optional
+
 import cresset
+from cresset import Tensor
 from cresset.nn import functional as F
 from cresset.nn import init
 from cresset.nn.parameter import Parameter
 
+from ._parameters import weight_alone
 from .module import Module
 
 __all__ = ["Embedding", "EmbeddingBag"]
 
 
-class Embedding(Module):
+def _padding_row(name, padding_idx, rows):
+    """`padding_idx` from the front, or None."""
+    if padding_idx is None:
+        return None
+    if not -rows <= padding_idx < rows:
+        raise AssertionError(f"{name} must be within num_embeddings; got {padding_idx} for {rows} embeddings")
+    return padding_idx + rows if padding_idx < 0 else padding_idx
+
+
+class _Table(Module):
+    def _make_weight(self, given, freeze, device, dtype):
+        shape = (self.num_embeddings, self.embedding_dim)
+        if given is None:
+            self.weight = Parameter(cresset.empty(shape, device=device, dtype=dtype), requires_grad=not freeze)
+            self.reset_parameters()
+            return
+        if tuple(given.shape) != shape:
+            raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
+        self.weight = Parameter(given, requires_grad=not freeze)
+
+    def reset_parameters(self):
+        """Draw from the standard normal distribution; the row `padding_idx` is 0."""
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            with cresset.no_grad():
+                self.weight[self.padding_idx].fill_(0)
+
+
+class Embedding(_Table):
     """A table of `num_embeddings` vectors: integer indices (*) -> (*, embedding_dim)."""
 
     def __init__(
@@ -20,42 +52,16 @@ class Embedding(Module):
         super().__init__()
         self.num_embeddings = num_embeddings
         self.embedding_dim = embedding_dim
-        if padding_idx is not None:
-            if not -num_embeddings <= padding_idx < num_embeddings:
-                raise AssertionError(
-                    f"Padding_idx must be within num_embeddings; got {padding_idx} for {num_embeddings} embeddings"
-                )
-            if padding_idx < 0:
-                padding_idx += num_embeddings
-        self.padding_idx = padding_idx
+        self.padding_idx = _padding_row("Padding_idx", padding_idx, num_embeddings)
         self.max_norm = max_norm
         self.norm_type = norm_type
         self.scale_grad_by_freq = scale_grad_by_freq
         self.sparse = sparse
-        if _weight is None:
-            self.weight = Parameter(
-                cresset.empty((num_embeddings, embedding_dim), device=device, dtype=dtype), requires_grad=not _freeze
-            )
-            self.reset_parameters()
-        else:
-            if list(_weight.shape) != [num_embeddings, embedding_dim]:
-                raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
-            self.weight = Parameter(_weight, requires_grad=not _freeze)
+        self._make_weight(_weight, _freeze, device, dtype)
 
-    def reset_parameters(self):
-        """Draw from the standard normal distribution; the row `padding_idx` is 0."""
-        init.normal_(self.weight)
-        if self.padding_idx is not None:
-            with cresset.no_grad():
-                self.weight[self.padding_idx].fill_(0)
-
-    def forward(self, input):
-        try:
-            weight = self._parameters["weight"]
-        except KeyError:  # replaced by a plain attribute or a property
-            weight = self.weight
+    def forward(self, input: Tensor) -> Tensor:
         return F.embedding(
-            input, weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.sparse
+            input, weight_alone(self), self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.sparse
         )
 
     def extra_repr(self):
@@ -93,7 +99,7 @@ class Embedding(Module):
         )  # fmt: skip
 
 
-class EmbeddingBag(Module):
+class EmbeddingBag(_Table):
     """Sums, means or maxima of rows of a table over bags of indices; see nn.functional.embedding_bag."""
 
     def __init__(
@@ -106,33 +112,15 @@ class EmbeddingBag(Module):
         self.max_norm = max_norm
         self.norm_type = norm_type
         self.scale_grad_by_freq = scale_grad_by_freq
-        if padding_idx is not None:
-            if not -num_embeddings <= padding_idx < num_embeddings:
-                raise AssertionError(
-                    f"padding_idx must be within num_embeddings; got {padding_idx} for {num_embeddings} embeddings"
-                )
-            if padding_idx < 0:
-                padding_idx += num_embeddings
-        self.padding_idx = padding_idx
-        if _weight is None:
-            self.weight = Parameter(cresset.empty((num_embeddings, embedding_dim), device=device, dtype=dtype))
-            self.reset_parameters()
-        else:
-            if list(_weight.shape) != [num_embeddings, embedding_dim]:
-                raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
-            self.weight = Parameter(_weight)
+        self.padding_idx = _padding_row("padding_idx", padding_idx, num_embeddings)
+        self._make_weight(_weight, False, device, dtype)
         self.mode = mode
         self.sparse = sparse
         self.include_last_offset = include_last_offset
 
-    def reset_parameters(self):
-        """Draw from the standard normal distribution; the row `padding_idx` is 0."""
-        init.normal_(self.weight)
-        if self.padding_idx is not None:
-            with cresset.no_grad():
-                self.weight[self.padding_idx].fill_(0)
-
-    def forward(self, input, offsets=None, per_sample_weights=None):
+    def forward(
+        self, input: Tensor, offsets: Optional[Tensor] = None, per_sample_weights: Optional[Tensor] = None
+    ) -> Tensor:
         return F.embedding_bag(
             input, self.weight, offsets, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.mode, self.sparse,
             per_sample_weights, self.include_last_offset, self.padding_idx,

@@ -30,20 +30,19 @@ def _activation(activation):
     raise RuntimeError(f"activation should be relu/gelu, not {activation}")
 
 
-def _causal_mask(size, device=None, dtype=None):
-    return cresset.triu(cresset.full((size, size), float("-inf"), dtype=dtype, device=device), diagonal=1)
+def _causal_mask(size: int, device: Optional[cresset.device] = None, dtype: Optional[cresset.dtype] = None) -> Tensor:
+    return cresset.triu(cresset.full([size, size], float("-inf"), dtype=dtype, device=device), diagonal=1)
 
 
-def _is_causal(mask, is_causal, size):
+def _is_causal(mask: Optional[Tensor], is_causal: Optional[bool], size: int) -> bool:
     """Whether `mask` leaves out exactly the future; found by comparing when `is_causal` is None."""
     if is_causal is not None:
         return is_causal
-    if mask is None or tuple(mask.shape[-2:]) != (size, size):
+    if mask is None or list(mask.shape[-2:]) != [size, size]:
         return False
-    causal = _causal_mask(size, mask.device, None if mask.dtype == cresset.bool else mask.dtype)
     if mask.dtype == cresset.bool:
-        causal = causal != 0
-    return bool((mask == causal).all())
+        return bool((mask == (_causal_mask(size, mask.device, None) != 0)).all())
+    return bool((mask == _causal_mask(size, mask.device, mask.dtype)).all())
 
 
 class TransformerEncoderLayer(Module):

@@ -1,9 +1,12 @@
-"""Functions of the package itself in the subset of Python that scripts are made of, where they are no operators (see _functional.py)."""
+"""Functions of the library in the subset of Python that scripts are made of, where their own text takes what scripts have not."""
 
 from typing import Any, List, Optional, Union
 
 import cresset
 from cresset import Tensor
+
+
+# Take other types in Python (any sequence of dimensions, several results).
 
 
 def is_tensor(obj: Any) -> bool:
