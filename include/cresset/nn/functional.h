@@ -18,6 +18,7 @@
 #include <cresset/ops/functions_norm.h>
 #include <cresset/ops/functions_pool.h>
 #include <cresset/ops/functions_random.h>
+#include <cresset/ops/functions_rearrange.h>
 #include <cresset/ops/functions_softmax.h>
 #include <cresset/ops/functions_view.h>
 
