@@ -136,7 +136,7 @@ def test_packed_sequences_with_a_state():
     module = jit.script(PackedWithState(layer))
     state = torch.ones(1, 2, 3)
     assert close(module(packed, state), layer(packed, state)) and close(module(packed, None), layer(packed))
-    with pytest.raises(RuntimeError, match=r"Expected hidden size \[1, 2, 3\], got \[1, 2, 5\]"):
+    with pytest.raises(RuntimeError, match=r"Expected hidden size \(1, 2, 3\), got \[1, 2, 5\]"):
         module(packed, torch.ones(1, 2, 5))
 
 
