@@ -8,7 +8,7 @@ import weakref
 import cresset
 from cresset import _C
 from cresset.nn import Module, ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
-from cresset.nn.parameter import Parameter
+from cresset.nn.parameter import Parameter, is_lazy
 
 from . import _definitions, _marks, _overloads, _replacements, _state
 from ._classes import qualified_name
@@ -296,6 +296,9 @@ def _annotated(module, annotations, name):
 
 
 def _infer_members(made, module, annotations):
+    lazy = [n for n, p in (*module._parameters.items(), *module._buffers.items()) if is_lazy(p)]
+    if lazy:
+        raise RuntimeError(f"'{type(module).__name__}' has uninitialized parameters {', '.join(lazy)}. Did you forget to run a forward pass?")
     for name, parameter in module._parameters.items():
         kind = _C.NoneType.get() if parameter is None else _C.TensorType.get()
         annotated = _annotated(module, annotations, name)[0]
