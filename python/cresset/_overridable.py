@@ -1,6 +1,7 @@
 """Puts functions that are written in Python under the __torch_function__ protocol, as operators are: `@overridable` at the definition."""
 
 import functools
+import inspect
 import types
 
 from . import _C
@@ -11,6 +12,27 @@ __all__ = ["overridable", "install_methods", "install_device"]
 def overridable(function):
     """Decorator: a call goes to the modes and to the arguments that override, lists of them included, before `function` runs."""
     return functools.update_wrapper(_C.overridable(function), function)
+
+
+def ask(public, function, overriding, args, kwargs):
+    """Give a call to those who override it, as PyTorch's functions do: what is required by position, what has a default by keyword."""
+    from .overrides import handle_torch_function
+
+    args, kwargs = _written_out(function, args, kwargs)
+    return handle_torch_function(public, overriding, *args, **kwargs)
+
+
+def _written_out(function, args, kwargs):
+    code, defaults = function.__code__, function.__defaults__ or ()
+    names = code.co_varnames[: code.co_argcount]
+    required = len(names) - len(defaults)
+    variadic = code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
+    missing, given = names[len(args) : required], names[: len(args)]
+    if variadic or len(args) > len(names) or not kwargs.keys() >= set(missing) or not kwargs.keys().isdisjoint(given):
+        return args, kwargs  # a wrong call is reported by whoever runs it
+    keywords = {**dict(zip(names[required:], defaults)), **(function.__kwdefaults__ or {})}
+    keywords |= {**dict(zip(names[required:], args[required:])), **kwargs}
+    return args[:required] + tuple(keywords.pop(name) for name in missing), keywords
 
 
 def install_methods(tensor_class):

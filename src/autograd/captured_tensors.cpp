@@ -103,10 +103,11 @@ void leave_function() {
 bool inside_function() { return !functions.empty() || !batching::levels().empty(); }
 
 void refuse_requires_grad() {
-  CRESSET_THROW(Error,
-                "You are attempting to call Tensor.requires_grad_() (or perhaps using torch.autograd.functional.* APIs) inside of a function "
-                "being transformed by a functorch transform. This is unsupported, please attempt to use the functorch transforms (e.g. grad, "
-                "vjp, jacrev, jacfwd, hessian) or call requires_grad_() outside of a function being transformed instead.");
+  CRESSET_THROW(
+      Error,
+      "You are attempting to call Tensor.requires_grad_() (or perhaps using torch.autograd.functional.* APIs) inside of a function "
+      "being transformed by a functorch transform. This is unsupported, please attempt to use the functorch transforms (e.g. grad, "
+      "vjp, jacrev, jacfwd, hessian) or call requires_grad_() outside of a function being transformed instead.");
 }
 
 CRESSET_LIBRARY_IMPL(_, FuncTorchDynamicLayerFrontMode, m) { m.fallback(CppFunction::makeFromBoxedFunction<&refuse_captured>()); }

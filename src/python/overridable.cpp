@@ -19,17 +19,15 @@ struct Overridable {
 
 Overridable* self_of(PyObject* o) { return reinterpret_cast<Overridable*>(o); }
 
-// handle_torch_function(public, overriding arguments, *args, **kwargs)
+// _overridable.ask(public, function, overriding arguments, args, kwargs)
 PyObject* ask(PyObject* self, const Overriders& overriders, PyObject* const* args, Py_ssize_t n, PyObject* names) {
-  const Ref module = checked(PyImport_ImportModule("cresset.overrides"));
-  const Ref handler = checked(PyObject_GetAttrString(module.get(), "handle_torch_function"));
-  const Ref positional = checked(PyTuple_New(n + 2)), keywords = checked(PyDict_New());
-  PyTuple_SET_ITEM(positional.get(), 0, Py_NewRef(self));
-  PyTuple_SET_ITEM(positional.get(), 1, overriders.arguments().release());
-  for (Py_ssize_t i = 0; i < n; ++i) PyTuple_SET_ITEM(positional.get(), i + 2, Py_NewRef(args[i]));
+  const Ref module = checked(PyImport_ImportModule("cresset._overridable"));
+  const Ref positional = checked(PyTuple_New(n)), keywords = checked(PyDict_New());
+  for (Py_ssize_t i = 0; i < n; ++i) PyTuple_SET_ITEM(positional.get(), i, Py_NewRef(args[i]));
   for (Py_ssize_t i = 0; names && i < PyTuple_GET_SIZE(names); ++i)
     checked(PyDict_SetItem(keywords.get(), PyTuple_GET_ITEM(names, i), args[n + i]));
-  return PyObject_Call(handler.get(), positional.get(), keywords.get());
+  return PyObject_CallMethod(module.get(), "ask", "OONOO", self, self_of(self)->function, overriders.arguments().release(),
+                             positional.get(), keywords.get());
 }
 
 PyObject* call(PyObject* self, PyObject* const* args, std::size_t nargsf, PyObject* names) {

@@ -12,8 +12,8 @@ CRESSET_API bool is_autocast_enabled(DeviceType device);
 CRESSET_API bool is_any_autocast_enabled();
 CRESSET_API void set_autocast_enabled(DeviceType device, bool enabled);
 
-/// The lower precision of a device type in this thread; unless set, bfloat16 for the CPU, and for other devices what their backend says, else
-/// float16.
+/// The lower precision of a device type in this thread; unless set, bfloat16 for the CPU, and for other devices what their backend says,
+/// else float16.
 CRESSET_API ScalarType get_autocast_dtype(DeviceType device);
 CRESSET_API void set_autocast_dtype(DeviceType device, ScalarType dtype);
 

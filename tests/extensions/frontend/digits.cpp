@@ -8,7 +8,11 @@
 #include <string>
 
 struct Net : torch::nn::Module {
-  Net() : conv1(torch::nn::Conv2dOptions(1, 8, /*kernel_size=*/3)), conv2(torch::nn::Conv2dOptions(8, 16, 3).stride(2)), fc1(16 * 12 * 12, 32), fc2(32, 10) {
+  Net()
+      : conv1(torch::nn::Conv2dOptions(1, 8, /*kernel_size=*/3)),
+        conv2(torch::nn::Conv2dOptions(8, 16, 3).stride(2)),
+        fc1(16 * 12 * 12, 32),
+        fc2(32, 10) {
     register_module("conv1", conv1);
     register_module("conv2", conv2);
     register_module("conv2_drop", conv2_drop);
@@ -34,7 +38,8 @@ struct Net : torch::nn::Module {
 };
 
 template <typename DataLoader>
-void train(size_t epoch, Net& model, torch::Device device, DataLoader& data_loader, torch::optim::Optimizer& optimizer, size_t dataset_size) {
+void train(size_t epoch, Net& model, torch::Device device, DataLoader& data_loader, torch::optim::Optimizer& optimizer,
+           size_t dataset_size) {
   model.train();
   size_t seen = 0;
   for (auto& batch : data_loader) {

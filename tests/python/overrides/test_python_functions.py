@@ -1,7 +1,9 @@
 """Functions that are written in Python ask their arguments as operators do."""
 
+import ast
 import importlib
 import types
+from pathlib import Path
 
 import pytest
 
@@ -80,3 +82,27 @@ def test_the_decorator():
         assert f(1) == "mode"
         with torch._C.DisableTorchFunction():
             assert f(1) == 1
+
+
+ASKED = [line.split(" | ") for line in (Path(__file__).parent / "asked_arguments.txt").read_text().splitlines()]
+
+
+@pytest.mark.parametrize(("call", "expected"), ASKED, ids=[call for call, _ in ASKED])
+def test_arguments_with_defaults_come_by_keyword(call, expected):
+    """The positional and keyword arguments that PyTorch 2.13 gives to __torch_function__."""
+    seen = []
+
+    class Asked:
+        @classmethod
+        def __torch_function__(cls, function, types, args=(), kwargs=None):
+            text = {id(value): "a" for value in (a,)}
+            seen.append(tuple((k, text.get(id(v), repr(v))) for k, v in [*enumerate(args), *(kwargs or {}).items()]))
+
+    a = Asked()
+    eval(call, {"torch": torch, "F": torch.nn.functional, "a": a})
+    positional, keywords = ast.literal_eval(expected)
+    assert sorted(seen[0], key=str) == sorted([*enumerate(positional), *keywords.items()], key=str)
+
+
+def test_a_wrong_call_is_given_as_it_is():
+    assert overridable(lambda x, y=1: None)(Duck(), y=2, z=3) is not None
