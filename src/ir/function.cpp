@@ -160,15 +160,15 @@ void GraphFunction::leave_unit() {
 // ---- compilation units
 
 CompilationUnit::~CompilationUnit() {
-  for (const auto& [name, type] : types_) take_apart(const_cast<Type&>(*type));
+  for (const auto& [name, type] : types_) take_apart(type);
   for (const auto& f : functions_)
     if (auto* graph_function = dynamic_cast<GraphFunction*>(f.get())) graph_function->leave_unit();
 }
 
-void CompilationUnit::take_apart(Type& type) {
-  if (auto* cls = dynamic_cast<ClassType*>(&type)) cls->leave_unit();
-  if (auto* interface = dynamic_cast<InterfaceType*>(&type)) interface->methods_.clear();
-  if (auto* enumeration = dynamic_cast<EnumType*>(&type)) enumeration->enumerators_.clear();
+void CompilationUnit::take_apart(const TypePtr& type) {
+  if (const auto cls = type->cast<ClassType>()) cls->leave_unit();
+  if (const auto interface = type->cast<InterfaceType>()) interface->methods_.clear();
+  if (const auto enumeration = type->cast<EnumType>()) enumeration->enumerators_.clear();
 }
 
 intrusive_ptr<Function> CompilationUnit::find_function(std::string_view qualified_name) const {
@@ -218,7 +218,7 @@ void CompilationUnit::drop_type(std::string_view qualified_name) {
   const std::unique_lock lock(mutex_);
   const auto found = types_.find(std::string(qualified_name));
   if (found == types_.end()) return;
-  take_apart(const_cast<Type&>(*found->second));
+  take_apart(found->second);
   types_.erase(found);
 }
 TypePtr CompilationUnit::find_type(std::string_view qualified_name) const {

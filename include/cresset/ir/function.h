@@ -98,7 +98,7 @@ class CRESSET_API CompilationUnit : public std::enable_shared_from_this<Compilat
 
  private:
   /// Breaks the cycles that a type of this unit is part of.
-  static void take_apart(Type& type);
+  static void take_apart(const TypePtr& type);
   mutable std::shared_mutex mutex_;
   std::vector<intrusive_ptr<Function>> functions_;
   std::unordered_map<std::string, std::size_t> function_index_;
