@@ -6,7 +6,7 @@ import cresset
 from cresset import nn
 from cresset.nn import functional as F
 
-from . import _functional, _functional_losses, _functional_shapes, _functional_tensor, _grad_mode, _module_methods, _recurrent_packed
+from . import _functional, _functional_losses, _functional_shapes, _functional_tensor, _grad_mode, _module_methods, _recurrent_packed, _sequences
 
 __all__ = ["table", "methods_of", "alternatives_of", "lists_of"]
 
@@ -14,7 +14,7 @@ __all__ = ["table", "methods_of", "alternatives_of", "lists_of"]
 def table():
     """{function or class: the function or class that is compiled for it}."""
     out = {}
-    for module, library in ((_functional, F), (_functional_losses, F), (_functional_shapes, F), (_functional_tensor, cresset)):
+    for module, library in ((_functional, F), (_functional_losses, F), (_functional_shapes, F), (_functional_tensor, cresset), (_sequences, nn.utils.rnn)):
         for name, function in vars(module).items():
             if inspect.isfunction(function) and function.__module__ == module.__name__ and not name.startswith("_"):
                 out[getattr(library, name)] = function
