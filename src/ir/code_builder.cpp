@@ -288,7 +288,7 @@ void CodeBuilder::patch(std::size_t at) {
   barrier_ = here;
   if (i.op == Opcode::JUMP)
     i.a = here;
-  else if (i.op == Opcode::JUMP_IF_NOT)
+  else if (i.op == Opcode::JUMP_IF_NOT || i.op == Opcode::JUMP_IF)
     i.b = here;
   else
     i.c = here;

@@ -53,6 +53,7 @@ class Compiler : CodeBuilder {
     bool counted = false;  // the loop's condition is the constant true
     bool endless = false;  // the condition alone ends the loop, and nobody asks for the number of the round
     bool guarded = false;
+    bool inverted = false;  // the jump over the then arm became one over the else arm
   };
 
   void blocks(const Block* top) {
@@ -82,25 +83,37 @@ class Compiler : CodeBuilder {
   void enter_if(const Node* n, std::vector<Open>& stack) {
     for (const Value* o : n->outputs()) assign(o);
     for (const Block* arm : n->blocks()) share_results(arm, n, 0);
-    const std::size_t jump = jump_if_not(n->input());
+    const std::size_t jump = jump_over_then(n->input());
     Open f{Open::Kind::Then, n->blocks()[0], n->blocks()[0]->param_node()->next()};
     f.patch = jump;
     stack.push_back(f);
   }
 
-  // The condition was computed by the instruction just emitted and is used nowhere else: compare and jump at once.
+  std::size_t jump_over_then(const Value* condition) {
+    if (just_computed(condition) && plain_form(impl_->instructions.back().op) == Opcode::NOT) {
+      Instruction& last = impl_->instructions.back();
+      last = {Opcode::JUMP_IF, last.b, 0, 0};
+      return impl_->instructions.size() - 1;
+    }
+    return jump_if_not(condition);
+  }
+  // By the instruction just emitted, and is it used nowhere else?
+  bool just_computed(const Value* condition) const {
+    return !impl_->instructions.empty() && condition->uses().size() == 1 && impl_->sources.back() == condition->node() &&
+           barrier_ != impl_->instructions.size() && registers_.at(condition) == Register{Bank::Bool, impl_->instructions.back().a};
+  }
+
+  // Compares and jumps at once when that is possible.
   std::size_t jump_if_not(const Value* condition) {
     if (const auto fused = fuse_comparison(condition)) return *fused;
     const Register c = scalar(condition);
     return emit(Opcode::JUMP_IF_NOT, c.index, 0);
   }
   std::optional<std::size_t> fuse_comparison(const Value* condition) {
-    if (impl_->instructions.empty() || condition->uses().size() != 1 || impl_->sources.back() != condition->node() ||
-        barrier_ == impl_->instructions.size())
-      return std::nullopt;
+    if (!just_computed(condition)) return std::nullopt;
     Instruction& last = impl_->instructions.back();
     const Opcode comparison = plain_form(last.op);
-    if (!is_comparison(comparison) || !(registers_.at(condition) == Register{Bank::Bool, last.a})) return std::nullopt;
+    if (!is_comparison(comparison)) return std::nullopt;
     last = {jump_unless(comparison), last.b, last.c, 0};
     return impl_->instructions.size() - 1;
   }
@@ -132,40 +145,30 @@ class Compiler : CodeBuilder {
       if (v->node()->owningBlock() != b || v->node()->kind() == prim::Param || v->node()->kind() == prim::Constant) continue;
       if (registers_.count(v) || bank_of(*v->type()) != bank_of(*target->type())) continue;
       if (std::count(b->outputs().begin(), b->outputs().end(), v) != 1) continue;
-      if (skip && !carried_is_dead_before(b->inputs()[i], v)) continue;
+      if (skip && !over_when_written(b->inputs()[i], v, b)) continue;
       registers_.emplace(v, skip ? registers_.at(b->inputs()[i]) : registers_.at(target));
     }
   }
 
-  // Is every use of a loop's block input over when value `v`, which becomes the next round's input, is written? v is a result of its block.
-  static bool carried_is_dead_before(const Value* input, const Value* v) {
+  // Are all uses of a loop's block input inside of `b` over when result `v` of `b`, which becomes the next round's input, is written? An If
+  // writes where its arms compute it; what an arm only passes on is written by its last instructions.
+  static bool over_when_written(const Value* input, const Value* v, const Block* b, int depth = 0) {
+    constexpr int kDeepest = 6;
+    constexpr std::size_t kMostUses = 64;  // programs of any size are compiled in linear time
+    if (depth > kDeepest || input->uses().size() > kMostUses) return false;
     const Node* n = v->node();
-    for (const Use& u : input->uses()) {
-      if (u.user == n && n->blocks().empty()) continue;
-      const Node* at = u.user;
-      while (at->owningBlock() != n->owningBlock()) at = at->owningBlock()->owningNode();
-      if (at == n && n->kind() == prim::If) continue;
-      if (!at->isBefore(n)) return false;
-    }
-    if (n->kind() != prim::If) return true;
-    // An arm writes its result where that is computed, or with its last instructions when it only passes a value on.
-    return std::all_of(n->blocks().begin(), n->blocks().end(), [&](const Block* arm) {
-      const Value* result = arm->outputs()[v->offset()];
-      const bool computed =
-          result->node()->owningBlock() == arm && result->node()->kind() != prim::Param && result->node()->kind() != prim::Constant;
-      return !computed || dead_in_arm(input, result, arm);
-    });
-  }
-  static bool dead_in_arm(const Value* input, const Value* result, const Block* arm) {
-    const Node* n = result->node();
+    if (n->owningBlock() != b || n->kind() == prim::Param || n->kind() == prim::Constant) return true;
     for (const Use& u : input->uses()) {
       const Node* at = u.user;
-      while (at && at->owningBlock() != arm) at = at->owningBlock() ? at->owningBlock()->owningNode() : nullptr;
-      if (!at || (at == n && n->blocks().empty())) continue;
+      while (at && at->owningBlock() != b) at = at->owningBlock()->owningNode();
+      if (!at || (at == n && (n->blocks().empty() || n->kind() == prim::If))) continue;
       if (at == n || !at->isBefore(n)) return false;
     }
-    return true;
+    return n->kind() != prim::If || std::all_of(n->blocks().begin(), n->blocks().end(), [&](const Block* arm) {
+             return over_when_written(input, arm->outputs()[v->offset()], arm, depth + 1);
+           });
   }
+
   void enter_loop(const Node* n, std::vector<Open>& stack) {
     const Block* body = n->blocks()[0];
     // The carried values live in the registers of the loop's outputs.
@@ -208,11 +211,16 @@ class Compiler : CodeBuilder {
         const Node* n = f.block->owningNode();
         current_ = n;
         return_arm(f.block, n);
-        const std::size_t over = emit(Opcode::JUMP);
-        patch(f.patch);
         Open other{Open::Kind::Else, n->blocks()[1], n->blocks()[1]->param_node()->next()};
-        other.second_patch = f.patch;
-        other.patch = over;
+        other.inverted = impl_->instructions.size() == f.patch + 1;
+        if (other.inverted) {  // nothing to do in this arm: only the other one is jumped over
+          invert(impl_->instructions[f.patch]);
+          other.patch = f.patch;
+        } else {
+          other.patch = emit(Opcode::JUMP);
+          patch(f.patch);
+          other.second_patch = f.patch;
+        }
         stack.push_back(other);
         return;
       }
@@ -221,7 +229,7 @@ class Compiler : CodeBuilder {
         current_ = n;
         return_arm(f.block, n);
         // An empty else needs no jump over it.
-        if (impl_->instructions.size() == f.patch + 1) {
+        if (!f.inverted && impl_->instructions.size() == f.patch + 1) {
           impl_->instructions.pop_back();
           impl_->sources.pop_back();
           patch(f.second_patch);
@@ -297,6 +305,14 @@ class Compiler : CodeBuilder {
       i = {Opcode::JUMP_IF, i.a, to, 0};
     else
       i = {jump_if(i.op), i.a, i.b, to};
+  }
+
+  static void invert(Instruction& jump) {
+    switch (jump.op) {
+      case Opcode::JUMP_IF: jump.op = Opcode::JUMP_IF_NOT; return;
+      case Opcode::JUMP_IF_NOT: jump.op = Opcode::JUMP_IF; return;
+      default: jump.op = jump_if(jump.op);
+    }
   }
 
   void return_arm(const Block* arm, const Node* n) {
@@ -426,6 +442,12 @@ class Compiler : CodeBuilder {
     }
     if (name == "aten::__derive_index") {
       // start + index * step
+      if (constant_as<int64_t>(n->input(2)) == 1) {
+        const Register index = scalar(n->input(0)), start = scalar(n->input(1));
+        assign(n->output());
+        emit(Opcode::ADD_INT, registers_.at(n->output()).index, start.index, index.index);
+        return true;
+      }
       const Register index = scalar(n->input(0)), start = scalar(n->input(1)), step = scalar(n->input(2));
       assign(n->output());
       const uint32_t product = next_scalar_++;

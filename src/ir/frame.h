@@ -46,6 +46,7 @@ class Frame {
     std::memcpy(s, code.initial.data(), code.initial.size() * sizeof(Slot));
     std::memset(s + code.initial.size(), 0, (code.scalars - code.initial.size()) * sizeof(Slot));
     r = reinterpret_cast<IValue*>(memory + scalar_bytes);
+    start = code.instructions.data();
     for (uint32_t i = 0; i < code.boxed; ++i) new (r + i) IValue();
   }
   ~Frame() {
@@ -100,6 +101,8 @@ class Frame {
 
   Slot* s;
   IValue* r;
+  /// Where jumps count from. Here, so that the interpreter's few machine registers are left for what every instruction needs.
+  const Instruction* start;
 
  private:
   CRESSET_ALWAYS_INLINE const IValue* in_place(const Operand& o, std::byte* box) const {

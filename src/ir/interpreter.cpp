@@ -53,9 +53,9 @@ CRESSET_ALWAYS_INLINE IValue& element(IValue& list, int64_t at) {
   return elements[static_cast<std::size_t>(at)];
 }
 
-// A number into a list. What owns nothing may be written over without looking at what was there.
+// A number into a list. One of the same kind owns nothing and may be written over without looking at what was there.
 CRESSET_ALWAYS_INLINE void set_number(IValue& to, IValue v) {
-  if (to.isInt() || to.isDouble() || to.isBool())
+  if (CRESSET_LIKELY(to.tag() == v.tag()))
     std::construct_at(&to, std::move(v));
   else
     to = std::move(v);
@@ -80,8 +80,7 @@ void Code::run(Stack& stack) const {
   // What the last instruction on numbers gave, for the next one.
   int64_t last_i = 0;
   double last_d = 0;
-  const Instruction* const start = code.instructions.data();
-  const Instruction* ip = start;
+  const Instruction* ip = f.start;
   // Each instruction jumps to the next one's code by itself: one predictable jump for each kind instead of one for all.
   static const void* const labels[] = {
 #define CRESSET_LABEL(name) &&label_##name,
@@ -107,16 +106,16 @@ void Code::run(Stack& stack) const {
     for (const Operand& o : code.outputs) f.push(stack, o);
     return;
   label_JUMP:
-    ip = start + ip->a;
+    ip = f.start + ip->a;
     CRESSET_DISPATCH();
   label_JUMP_IF_NOT:
-    ip = s[ip->a].i ? ip + 1 : start + ip->b;
+    ip = s[ip->a].i ? ip + 1 : f.start + ip->b;
     CRESSET_DISPATCH();
   label_JUMP_IF:
-    ip = s[ip->a].i ? start + ip->b : ip + 1;
+    ip = s[ip->a].i ? f.start + ip->b : ip + 1;
     CRESSET_DISPATCH();
   label_LOOP_NEXT:
-    ip = ++s[ip->a].i < s[ip->b].i ? start + ip->c : ip + 1;
+    ip = ++s[ip->a].i < s[ip->b].i ? f.start + ip->c : ip + 1;
     CRESSET_DISPATCH();
   label_MOVE:
     s[ip->a] = s[ip->b];
@@ -207,10 +206,10 @@ void Code::run(Stack& stack) const {
     CRESSET_NUMBER(FLOAT_TO_BOOL, d, i, x != 0)
     CRESSET_NUMBER(SQRT_FLOAT, d, d, std::sqrt(x))
 #undef CRESSET_NUMBER
-#define CRESSET_JUMPS(name, field, op)                                                       \
-  label_JUMP_UNLESS_##name : ip = s[ip->a].field op s[ip->b].field ? ip + 1 : start + ip->c; \
-  CRESSET_DISPATCH();                                                                        \
-  label_JUMP_IF_##name : ip = s[ip->a].field op s[ip->b].field ? start + ip->c : ip + 1;     \
+#define CRESSET_JUMPS(name, field, op)                                                         \
+  label_JUMP_UNLESS_##name : ip = s[ip->a].field op s[ip->b].field ? ip + 1 : f.start + ip->c; \
+  CRESSET_DISPATCH();                                                                          \
+  label_JUMP_IF_##name : ip = s[ip->a].field op s[ip->b].field ? f.start + ip->c : ip + 1;     \
   CRESSET_DISPATCH();
     CRESSET_JUMPS(LT_INT, i, <)
     CRESSET_JUMPS(LE_INT, i, <=)

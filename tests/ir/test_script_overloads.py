@@ -7,7 +7,7 @@ import pytest
 
 import cresset as torch
 from cresset import nn
-from cresset.nn.utils.rnn import PackedSequence, pack_padded_sequence
+from cresset.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence, pad_sequence
 
 jit = torch.jit
 
@@ -111,20 +111,23 @@ LAYERS = [
 ]  # fmt: skip
 
 
-def batch():
+def batch(sort=True):
     x = torch.arange(40.0).reshape(5, 2, 4).sin()
-    return x, pack_padded_sequence(x, torch.tensor([3, 5]), enforce_sorted=False)
+    return x, pack_padded_sequence(x, torch.tensor([3, 5] if sort else [5, 3]), enforce_sorted=not sort)
 
 
 def close(a, b):
+    if b is None:
+        return a is None
     if isinstance(b, torch.Tensor):
         return torch.allclose(a, b)
     return len(a) == len(b) and all(map(close, a, b))
 
 
+@pytest.mark.parametrize("sort", [False, True])
 @pytest.mark.parametrize("layer", LAYERS, ids=repr)
-def test_packed_sequences(layer):
-    x, packed = batch()
+def test_packed_sequences(layer, sort):
+    x, packed = batch(sort)
     output, state = jit.script(Packed(layer))(packed)
     expected, expected_state = layer(packed)
     assert isinstance(output, PackedSequence) and close(output, expected) and close(state, expected_state)
@@ -151,3 +154,26 @@ def test_both_kinds_of_input_in_one_module():
 
     module, (x, packed) = Both(), batch()
     assert close(jit.script(module)(x, packed), module(x, packed))
+
+
+@pytest.mark.parametrize("batch_first", [False, True])
+@pytest.mark.parametrize("total_length", [None, 7])
+def test_packing_and_padding_in_scripts(batch_first, total_length):
+    def there_and_back(x, lengths, batch_first: bool, total_length: Optional[int]):
+        packed = pack_padded_sequence(x, lengths, batch_first, enforce_sorted=False)
+        return packed, pad_packed_sequence(packed, batch_first, -1.0, total_length)
+
+    x, lengths = torch.arange(24.0).reshape(3, 4, 2), torch.tensor([2, 4, 1] if batch_first else [2, 3, 1, 3])
+    arguments = (x, lengths, batch_first, total_length)
+    assert close(jit.script(there_and_back)(*arguments), there_and_back(*arguments))
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_padding_lists_in_scripts(side):
+    def padded(parts: List[torch.Tensor], side: str):
+        return pad_sequence(parts, True, 5.0, side), pad_sequence(parts)
+
+    parts = [torch.ones(3, 2), torch.zeros(1, 2), torch.full((2, 2), 7.0)]
+    assert close(jit.script(padded)(parts, side), padded(parts, side))
+    with pytest.raises(RuntimeError, match="padding_side must be 'left' or 'right'; got up"):
+        jit.script(padded)(parts, "up")

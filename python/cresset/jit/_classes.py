@@ -72,7 +72,9 @@ def _enum(cls):
 
 
 def _named_tuple(cls):
-    annotations = inspect.get_annotations(cls)
+    annotations = {}
+    for base in reversed(cls.__mro__):  # the fields may be a base's
+        annotations.update(inspect.get_annotations(base))
     evaluate = _definitions.evaluator_of_class(cls)
     fields = [type_of_annotation(annotations[f], evaluate) if f in annotations else _C.TensorType.get() for f in cls._fields]
     return _C._jit_named_tuple(qualified_name(cls), list(cls._fields), fields)
