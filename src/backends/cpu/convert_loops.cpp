@@ -75,7 +75,7 @@ void load(void* block, Rows from, int64_t n, int64_t rows) {
   if constexpr (std::is_same_v<From, To> && (sizeof(To) == 4 || sizeof(To) == 8)) {
     using Bits = std::conditional_t<sizeof(To) == 4, uint32_t, uint64_t>;
     constexpr int64_t size = sizeof(To);
-    if (rows > 1 && from.row_stride == size && from.stride != size)
+    if (rows > 1 && from.row_stride == size && from.stride != size && from.stride != 0)
       return transpose<Bits>(static_cast<char*>(block), n * size, from.data, from.stride, n, rows);
   }
   for (int64_t r = 0; r < rows; ++r, to += n) {

@@ -1,5 +1,5 @@
 // Indexing element by element: gather, the scatter family, take, put, masks and nonzero.
-// Scatters check every index before they write anything; gather, whose result is new, checks as it reads.
+// Every index is checked before anything is written.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -22,7 +22,6 @@ namespace cresset::cpu {
 namespace {
 
 constexpr int64_t kIndexGrain = 1 << 15;  // indices worth waking a thread for
-constexpr int64_t kIndexPiece = 2048;     // indices that are checked and then used, while they are in the first-level cache
 
 Tensor as_int64(const Tensor& index) {
   if (index.scalar_type() == kLong) return index;
@@ -194,28 +193,25 @@ void scatter_combine(const Tensor& self, int64_t dim, const Tensor& index, const
 void gather(const Tensor& self, int64_t dim, const Tensor& index, bool, const Tensor& out) {
   if (index.numel() == 0) return;
   const ElementPlan plan(self, dim, index, out.strides());
+  check_index(plan.index, plan.dim, plan.size);
   const Walk<3> walk = plan.walk();
   const int64_t* const at_index = plan.index.const_data_ptr<int64_t>();
-  std::atomic<bool> bad = false;
   with_element_bits(self.itemsize(), [&](auto bits) {
     using U = decltype(bits);
     const U* const from = static_cast<const U*>(self.const_data_ptr());
     U* const to = static_cast<U*>(out.mutable_data_ptr());
-    walk.parallel_pieces(kIndexGrain, kIndexPiece, [&](const std::array<int64_t, 3>& at, int64_t n) {
+    walk.parallel_pieces(kIndexGrain, walk.row_size(), [&](const std::array<int64_t, 3>& at, int64_t n) {
       const int64_t s0 = walk.stride(0), s1 = walk.stride(1), s2 = walk.stride(2);
       const U* const row = from + at[0];
       U* const result = to + at[1];
       const int64_t* const where = at_index + at[2];
-      if (any_outside(where, n, s2, plan.size)) {
-        bad = true;
-      } else if (s0 == 0 && s1 == 1 && s2 == 1 && plan.stride == 1) {
+      if (s0 == 0 && s1 == 1 && s2 == 1 && plan.stride == 1) {
         for (int64_t i = 0; i < n; ++i) result[i] = row[where[i]];
       } else {
         for (int64_t i = 0; i < n; ++i) result[i * s1] = row[i * s0 + where[i * s2] * plan.stride];
       }
     });
   });
-  if (bad) raise_first_outside(plan.index, plan.dim, plan.size);
 }
 
 void scatter_src(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, const Tensor& out) {

@@ -13,6 +13,7 @@
 
 #include <cresset/base/half.h>
 #include <cresset/base/parallel.h>
+#include <cresset/core/tensor.h>
 
 namespace cresset::cpu {
 
@@ -52,13 +53,36 @@ struct Item<uint64_t> {
   int64_t index;
 };
 
+// A sequence in memory of the CPU allocator, which keeps big blocks. New elements hold anything.
+template <class I>
+class Items {
+ public:
+  void resize(int64_t n) {
+    if (n > capacity_) {
+      memory_ = detail::empty_cpu({n * static_cast<int64_t>(sizeof(I))}, kByte);
+      first_ = static_cast<I*>(memory_.data_ptr());
+      capacity_ = n;
+    }
+    size_ = n;
+  }
+  int64_t size() const { return size_; }
+  I* begin() { return first_; }
+  I* end() { return first_ + size_; }
+  I& operator[](int64_t i) { return first_[i]; }
+
+ private:
+  Tensor memory_;
+  I* first_ = nullptr;
+  int64_t size_ = 0, capacity_ = 0;
+};
+
 template <class T>
 using ItemOf = Item<decltype(sort_key(T()))>;
 
 // Items of a line, keys turned round for descending order so that sorting stays stable.
 template <class T, class I>
-void load_items(const T* p, int64_t n, int64_t stride, bool descending, std::vector<I>& items) {
-  items.resize(static_cast<std::size_t>(n));
+void load_items(const T* p, int64_t n, int64_t stride, bool descending, Items<I>& items) {
+  items.resize(n);
   parallel_for(0, n, kSortGrain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const auto key = sort_key(p[i * stride]);
@@ -70,10 +94,10 @@ void load_items(const T* p, int64_t n, int64_t stride, bool descending, std::vec
 
 // The bits in which keys differ.
 template <class I>
-auto varying_bits(const std::vector<I>& items) {
+auto varying_bits(Items<I>& items) {
   using K = decltype(I::key);
   std::atomic<K> all = 0;
-  parallel_for(0, static_cast<int64_t>(items.size()), kSortGrain, [&](int64_t begin, int64_t end) {
+  parallel_for(0, items.size(), kSortGrain, [&](int64_t begin, int64_t end) {
     K bits = 0;
     for (int64_t i = begin; i < end; ++i) bits |= static_cast<K>(items[i].key ^ items[0].key);
     all |= bits;
@@ -84,9 +108,9 @@ auto varying_bits(const std::vector<I>& items) {
 // Stable, least significant digit first, on several threads when that pays: each counts and moves the items of one part, and what parts
 // hold of a digit lies in their order, so the result does not depend on their number.
 template <class I>
-void radix_sort(std::vector<I>& items, std::vector<I>& other) {
+void radix_sort(Items<I>& items, Items<I>& other) {
   constexpr int kDigit = 10;  // bits at most: counters, and where each digit's items go, stay in the caches
-  const auto n = static_cast<int64_t>(items.size());
+  const int64_t n = items.size();
   other.resize(items.size());
   const auto varying = varying_bits(items);
   if (varying == 0) return;
@@ -111,15 +135,15 @@ void radix_sort(std::vector<I>& items, std::vector<I>& other) {
     for (int64_t d = 0; d < digits; ++d)
       for (int64_t k = 0; k < parts; ++k) start += std::exchange(counts[k * digits + d], start);
     for_parts([&](const I* part, int64_t count, int64_t* counter) {
-      I* const to = other.data();
+      I* const to = other.begin();
       for (int64_t i = 0; i < count; ++i) to[counter[digit(part[i])]++] = part[i];
     });
-    items.swap(other);
+    std::swap(items, other);
   }
 }
 
 template <class I>
-void sort_items(std::vector<I>& items, std::vector<I>& other) {
+void sort_items(Items<I>& items, Items<I>& other) {
   if (items.size() > 512) return radix_sort(items, other);
   std::sort(items.begin(), items.end(), [](const I& a, const I& b) { return a.key != b.key ? a.key < b.key : a.index < b.index; });
 }
@@ -165,7 +189,7 @@ class LineSorter {
 
  private:
   void load_narrow(const T* p, int64_t n, int64_t stride, T low, bool descending) {
-    narrow_.resize(static_cast<std::size_t>(n));
+    narrow_.resize(n);
     parallel_for(0, n, kSortGrain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const auto key = static_cast<uint32_t>(static_cast<uint64_t>(p[i * stride]) - static_cast<uint64_t>(low));
@@ -174,16 +198,16 @@ class LineSorter {
     });
   }
   template <class I, class F>
-  static void sorted(std::vector<I>& items, std::vector<I>& other, const F& f) {
-    if (items.empty()) return;
+  static void sorted(Items<I>& items, Items<I>& other, const F& f) {
+    if (items.size() == 0) return;
     sort_items(items, other);
-    parallel_for(0, static_cast<int64_t>(items.size()), kSortGrain, [&](int64_t begin, int64_t end) {
+    parallel_for(0, items.size(), kSortGrain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) f(i, static_cast<int64_t>(items[i].index));
     });
   }
 
-  std::vector<ItemOf<T>> items_, other_;
-  std::vector<Item<uint32_t>> narrow_, narrow_other_;
+  Items<ItemOf<T>> items_, other_;
+  Items<Item<uint32_t>> narrow_, narrow_other_;
 };
 
 }  // namespace cresset::cpu

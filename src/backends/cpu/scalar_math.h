@@ -17,6 +17,8 @@
 #define CRESSET_SIMD_MATH __attribute__((const))
 #endif
 
+#include "backends/cpu/float_math.h"
+
 namespace cresset::cpu::CRESSET_ISA_NAMESPACE {
 namespace {
 namespace scalar_math {
@@ -51,11 +53,15 @@ CRESSET_MATH_1(tanh)
 CRESSET_MATH_1(asinh)
 CRESSET_MATH_1(acosh)
 CRESSET_MATH_1(atanh)
-CRESSET_MATH_1(erf)
 CRESSET_MATH_1(erfc)
 CRESSET_MATH_2(atan2)
 CRESSET_MATH_2(hypot)
-CRESSET_MATH_2(pow)
+extern "C" double cresset_erf(double) noexcept __asm__("erf") CRESSET_SIMD_MATH;
+inline double erf(double x) { return cresset_erf(x); }  // of floats: float_math.h
+extern "C" float cresset_powf(float, float) noexcept __asm__("powf") CRESSET_SIMD_MATH;
+extern "C" double cresset_pow(double, double) noexcept __asm__("pow") CRESSET_SIMD_MATH;
+inline float positive_pow(float x, float y) { return cresset_powf(x, y); }
+inline double positive_pow(double x, double y) { return cresset_pow(x, y); }
 #undef CRESSET_MATH_1
 #undef CRESSET_MATH_2
 
@@ -298,16 +304,6 @@ template <class T>
 inline T where(bool condition, T a, T b) {
   return condition ? a : b;
 }
-// where() for values that are costly to compute. The compiler would move a call that only one branch needs into that branch, and
-// a loop with calls in branches is not vectorised; a choice made of bit operations needs both values.
-template <class T>
-inline T select(bool condition, T a, T b) {
-  using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
-  static_assert(sizeof(T) == sizeof(Bits));
-  const Bits mask = -static_cast<Bits>(condition);
-  return std::bit_cast<T>((std::bit_cast<Bits>(a) & mask) | (std::bit_cast<Bits>(b) & ~mask));
-}
-
 // Division. Integer division by zero raises; floor and remainder follow the divisor's sign, trunc and fmod the dividend's.
 [[noreturn]] CRESSET_COLD inline void raise_zero_division() { CRESSET_THROW(Error, "ZeroDivisionError"); }
 
@@ -350,6 +346,15 @@ inline T floor_divide(T a, T b) {
   }
 }
 
+template <class T>
+inline T copysign(T x, T y) {
+  if constexpr (std::is_same_v<T, float>) {
+    return __builtin_copysignf(x, y);
+  } else {
+    return __builtin_copysign(x, y);
+  }
+}
+
 // Powers. Integer bases wrap; a negative integer exponent gives 0 except for bases 1 and -1.
 template <class T>
 inline T integer_pow(T base, T exponent) {
@@ -363,6 +368,16 @@ inline T integer_pow(T base, T exponent) {
 }
 inline int32_t pow(int32_t a, int32_t b) { return integer_pow(a, b); }
 inline int64_t pow(int64_t a, int64_t b) { return integer_pow(a, b); }
+// The sign apart from the power: the vector library leaves a vector with one negative base to the C library, element by element.
+template <class T>
+inline T signed_pow(T x, T y) {
+  const T size = positive_pow(abs(x), y), half = y * T(0.5);
+  const bool whole = y == trunc(y), odd = whole && half != trunc(half);
+  const T signed_size = select(odd, copysign(size, x), size);
+  return select(x < T(0) && !whole && x != -kInf<T>, kNan<T>, signed_size);
+}
+inline float pow(float a, float b) { return signed_pow(a, b); }
+inline double pow(double a, double b) { return signed_pow(a, b); }
 inline std::complex<float> pow(std::complex<float> a, std::complex<float> b) { return b == 0.0f ? 1 : std::pow(a, b); }
 inline std::complex<double> pow(std::complex<double> a, std::complex<double> b) { return b == 0.0 ? 1 : std::pow(a, b); }
 // The exponent is the same for all elements: the common ones become cheap loops.
@@ -459,14 +474,6 @@ inline std::complex<T> sinc(std::complex<T> x) {
 template <class T>
 inline T heaviside(T x, T at_zero) {
   return x == T(0) ? at_zero : static_cast<T>(x > T(0));
-}
-template <class T>
-inline T copysign(T x, T y) {
-  if constexpr (std::is_same_v<T, float>) {
-    return __builtin_copysignf(x, y);
-  } else {
-    return __builtin_copysign(x, y);
-  }
 }
 template <class T>
 inline T lerp(T start, T end, T weight) {

@@ -35,27 +35,55 @@ T largest(const T* p, int64_t n) {
   using V = std::conditional_t<std::is_same_v<T, float>, Floats, Doubles>;
   constexpr int64_t lanes = sizeof(V) / sizeof(T);
   T m = -std::numeric_limits<T>::infinity();
-  int64_t i = 0;
-  if (n >= 2 * lanes) {
-    V a = m - V{}, b = a;
-    for (; i + 2 * lanes <= n; i += 2 * lanes) {
-      const V v = load(p + i), w = load(p + i + lanes);
-      a = v > a ? v : a;
-      b = w > b ? w : b;
-    }
-    a = a > b ? a : b;
-    for (int k = 0; k < lanes; ++k) m = a[k] > m ? a[k] : m;
+  if (n < lanes) {
+    for (int64_t i = 0; i < n; ++i) m = p[i] > m ? p[i] : m;
+    return m;
   }
-  for (; i < n; ++i) m = p[i] > m ? p[i] : m;
-  return m;
+  // The last vector may overlap the one before it.
+  V a = m - V{}, b = a;
+  int64_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    const V v = load(p + i), w = load(p + i + lanes);
+    a = v > a ? v : a;
+    b = w > b ? w : b;
+  }
+  for (; i < n; i += lanes) {
+    const V v = load(p + std::min(i, n - lanes));
+    a = v > a ? v : a;
+  }
+  a = a > b ? a : b;
+  alignas(64) T all[lanes];
+  *reinterpret_cast<V*>(all) = a;
+  for (int64_t half = lanes / 2; half > 0; half /= 2)
+    for (int64_t k = 0; k < half; ++k) all[k] = all[k + half] > all[k] ? all[k + half] : all[k];
+  return all[0];
+}
+
+// out = exp(in - m) and the sum of that. Elements that do not fill a vector are moved into one: a call for a single element costs as
+// much as one for a vector.
+template <class T>
+double exponentials(const T* in, T m, T* out, int64_t n) {
+  using namespace scalar_math;
+  constexpr int64_t lanes = 64 / sizeof(T);
+  const auto sum = [](const T* p, int64_t count) {
+    return sum_of<T>(count, [&](int64_t i) CRESSET_INLINE_LAMBDA { return load(p + i); }, [&](int64_t i) { return p[i]; });
+  };
+  const int64_t whole = n / lanes * lanes, rest = n - whole;
+  CRESSET_POINTWISE_FOR(i, whole) out[i] = exp(in[i] - m);
+  if (rest == 0) return sum(out, whole);
+  alignas(64) T last[lanes];
+  for (int64_t i = 0; i < lanes; ++i) last[i] = i < rest ? in[whole + i] : m;
+  CRESSET_POINTWISE_FOR(i, lanes) last[i] = exp(last[i] - m);
+  for (int64_t i = rest; i < lanes; ++i) last[i] = 0;
+  for (int64_t i = 0; i < rest; ++i) out[whole + i] = last[i];
+  return sum(out, whole) + sum(last, lanes);
 }
 
 template <class T>
 void forward_row(const T* in, T* out, int64_t n, bool log) {
   using namespace scalar_math;
   const T m = largest(in, n);
-  CRESSET_POINTWISE_FOR(i, n) out[i] = exp(in[i] - m);
-  const double sum = sum_of<T>(n, [&](int64_t i) CRESSET_INLINE_LAMBDA { return load(out + i); }, [&](int64_t i) { return out[i]; });
+  const double sum = exponentials(in, m, out, n);
   if (log) {
     const T shift = static_cast<T>(__builtin_log(sum));
     CRESSET_POINTWISE_FOR(i, n) out[i] = in[i] - m - shift;

@@ -4,7 +4,6 @@
 #include <cstring>
 #include <numeric>
 #include <type_traits>
-#include <vector>
 
 #include <cresset/core/dispatch_types.h>
 #include <cresset/ops/functions_sort.h>
@@ -43,9 +42,9 @@ void topk(const Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted,
     const int64_t d = maybe_wrap_dim(dim, self.dim()), step = self.dim() == 0 ? 1 : values.stride(d),
                   index_step = self.dim() == 0 ? 1 : indices.stride(d);
     // Lines of self and of the results have the same numbers; only their lengths differ.
-    for_each_line_with<std::vector<I>, 3>(
+    for_each_line_with<Items<I>, 3>(
         dim, self.sizes(), {self.strides(), values.strides(), indices.strides()},
-        [&](const LineAt<3>& l, std::vector<I>& items) {
+        [&](const LineAt<3>& l, Items<I>& items) {
           load_items(from + l.offset[0], l.size, l.stride[0], largest, items);
           // Which of equal elements comes first is the library's choice, as in PyTorch.
           const auto less = [](const I& a, const I& b) { return a.key < b.key; };
@@ -72,9 +71,9 @@ void kthvalue(const Tensor& self, int64_t k, int64_t dim, bool, const Tensor& va
     const scalar_t* const from = self.const_data_ptr<scalar_t>();
     scalar_t* const to = values.mutable_data_ptr<scalar_t>();
     int64_t* const to_index = indices.mutable_data_ptr<int64_t>();
-    for_each_line_with<std::vector<I>, 1>(
+    for_each_line_with<Items<I>, 1>(
         dim, self.sizes(), {self.strides()},
-        [&](const LineAt<1>& l, std::vector<I>& items) {
+        [&](const LineAt<1>& l, Items<I>& items) {
           load_items(from + l.offset[0], l.size, l.stride[0], false, items);
           const auto at = items.begin() + (k - 1);
           std::nth_element(items.begin(), at, items.end(),
