@@ -185,15 +185,18 @@ void accumulate(variable_list& buffer, uint32_t nr, Tensor&& grad) {
 }
 
 namespace {
+/// A list of hooks as it is now: hooks may remove themselves, and other threads may add some.
+template <class List>
+List hooks_now(NodeExtras& extras, List NodeExtras::*list) {
+  const std::lock_guard<detail::SpinLock> lock(extras.lock);
+  return extras.*list;
+}
+
 CRESSET_NOINLINE void run_tensor_hooks(Node& node, variable_list& inputs) {
-  if (auto* hooks = node.leaf_tensor_hooks()) {
-    const auto copy = *hooks;  // a hook may remove itself
-    for (const auto& h : copy) inputs = (*h)(inputs);
-  }
+  for (const auto& h : node.leaf_tensor_hooks()) inputs = (*h)(inputs);
   if (NodeExtras* extras = node.extras()) {
-    const auto copy = extras->tensor_pre_hooks;
-    for (const auto& [nr, h] : copy) inputs = (*h)(inputs);
-    for (const auto& [nr, h] : extras->retains_grad_hooks) inputs = (*h)(inputs);
+    for (const auto& [nr, h] : hooks_now(*extras, &NodeExtras::tensor_pre_hooks)) inputs = (*h)(inputs);
+    for (const auto& [nr, h] : hooks_now(*extras, &NodeExtras::retains_grad_hooks)) inputs = (*h)(inputs);
   }
 }
 
@@ -246,9 +249,8 @@ variable_list evaluate_node(GraphTask& task, uint32_t slot, variable_list&& inpu
       inputs.clear();  // apply() took them by reference; nothing else may keep them alive
       if (!task.keep_graph) node.release_variables();
     } else {
-      const auto pre_hooks = extras->pre_hooks;
-      for (const auto& h : pre_hooks) inputs = (*h)(inputs);
-      const auto post_hooks = extras->post_hooks;
+      for (const auto& h : hooks_now(*extras, &NodeExtras::pre_hooks)) inputs = (*h)(inputs);
+      const auto post_hooks = hooks_now(*extras, &NodeExtras::post_hooks);
       const variable_list given = post_hooks.empty() ? variable_list() : inputs;
       outputs = call(node, std::move(inputs));
       if (!task.keep_graph) node.release_variables();

@@ -5,6 +5,7 @@
 #include <sched.h>
 
 #include <cstdlib>
+#include <mutex>
 
 #include <cresset/autograd/anomaly_mode.h>
 #include <cresset/dispatch/profiler.h>
@@ -91,7 +92,7 @@ Node::Node(uint64_t sequence_nr, edge_list&& next_edges) : sequence_nr_(sequence
 
 Node::~Node() {
   detail::release_edges(next_edges_);
-  if (extras_ && extras_->parent) detail::release_node(std::move(extras_->parent));
+  if (NodeExtras* extras = extras_.get(); extras && extras->parent) detail::release_node(std::move(extras->parent));
 }
 
 std::string Node::name() const {
@@ -108,26 +109,36 @@ Device Node::device_slow() const {
   return Device(kCPU);
 }
 
-NodeExtras& Node::mutable_extras() {
-  if (!extras_) extras_ = std::make_unique<NodeExtras>();
-  return *extras_;
+namespace {
+using HookLock = std::lock_guard<detail::SpinLock>;
 }
 
 void Node::add_tensor_pre_hook(uint32_t nr, std::shared_ptr<FunctionPreHook> hook) {
-  mutable_extras().tensor_pre_hooks.emplace_back(nr, std::move(hook));
+  NodeExtras& extras = mutable_extras();
+  const HookLock lock(extras.lock);
+  extras.tensor_pre_hooks.emplace_back(nr, std::move(hook));
 }
 void Node::add_retains_grad_hook(uint32_t nr, std::shared_ptr<FunctionPreHook> hook) {
-  mutable_extras().retains_grad_hooks[nr] = std::move(hook);
+  NodeExtras& extras = mutable_extras();
+  const HookLock lock(extras.lock);
+  extras.retains_grad_hooks[nr].swap(hook);  // what was there goes when the lock has been given back
 }
 std::shared_ptr<FunctionPreHook> Node::pop_retains_grad_hook(uint32_t nr) {
-  if (!extras_) return nullptr;
-  auto it = extras_->retains_grad_hooks.find(nr);
-  if (it == extras_->retains_grad_hooks.end()) return nullptr;
-  auto hook = std::move(it->second);
-  extras_->retains_grad_hooks.erase(it);
-  return hook;
+  NodeExtras* extras = this->extras();
+  if (!extras) return nullptr;
+  const HookLock lock(extras->lock);
+  const auto found = extras->retains_grad_hooks.extract(nr);
+  return found ? found.mapped() : nullptr;
 }
-void Node::add_pre_hook(std::shared_ptr<FunctionPreHook> hook) { mutable_extras().pre_hooks.push_back(std::move(hook)); }
-void Node::add_post_hook(std::shared_ptr<FunctionPostHook> hook) { mutable_extras().post_hooks.push_back(std::move(hook)); }
+void Node::add_pre_hook(std::shared_ptr<FunctionPreHook> hook) {
+  NodeExtras& extras = mutable_extras();
+  const HookLock lock(extras.lock);
+  extras.pre_hooks.push_back(std::move(hook));
+}
+void Node::add_post_hook(std::shared_ptr<FunctionPostHook> hook) {
+  NodeExtras& extras = mutable_extras();
+  const HookLock lock(extras.lock);
+  extras.post_hooks.push_back(std::move(hook));
+}
 
 }  // namespace cresset::autograd

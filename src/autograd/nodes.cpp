@@ -18,10 +18,7 @@ std::string forward_name(const Node& node) {
 
 AccumulateGrad::AccumulateGrad(Tensor leaf) : Node(UINT64_MAX), variable(std::move(leaf)) { add_input_metadata(variable); }
 
-std::vector<std::shared_ptr<FunctionPreHook>>* AccumulateGrad::leaf_tensor_hooks() noexcept {
-  AutogradMeta* meta = impl::get_autograd_meta(variable);
-  return meta && meta->hooks_ && !meta->hooks_->pre_hooks.empty() ? &meta->hooks_->pre_hooks : nullptr;
-}
+std::vector<std::shared_ptr<FunctionPreHook>> AccumulateGrad::leaf_tensor_hooks() { return impl::hooks(variable); }
 
 namespace {
 /// The layout that the first gradient of a leaf must have: the leaf's own when it is dense, otherwise contiguous.
@@ -68,7 +65,7 @@ variable_list AccumulateGrad::apply(variable_list&& grads) {
     else
       cresset::add_(meta->grad_, grad);
   }
-  if (PostAccumulateGradHook* hook = impl::post_acc_grad_hooks(variable)) (*hook)(variable);
+  if (const auto hook = impl::post_acc_grad_hooks(variable)) (*hook)(variable);
   return {};
 }
 

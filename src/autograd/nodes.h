@@ -12,7 +12,7 @@ namespace cresset::autograd {
 struct CRESSET_API AccumulateGrad final : Node {
   explicit AccumulateGrad(Tensor leaf);
   std::string name() const override { return "AccumulateGrad"; }
-  std::vector<std::shared_ptr<FunctionPreHook>>* leaf_tensor_hooks() noexcept override;
+  std::vector<std::shared_ptr<FunctionPreHook>> leaf_tensor_hooks() override;
 
   Tensor variable;
 

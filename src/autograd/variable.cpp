@@ -39,12 +39,14 @@ struct RetainGradHook final : FunctionPreHook {
 
 /// The functions given to Tensor::register_hook, in order.
 struct CppHooks final : FunctionPreHook {
+  using Hook = std::function<Tensor(const Tensor&)>;
   explicit CppHooks(uint32_t nr) : nr_(nr) {}
   variable_list operator()(const variable_list& grads) override {
     Tensor value = grads[nr_];
-    for (std::size_t i = 0; i < hooks.size(); ++i) {
-      if (!hooks[i]) continue;
-      Tensor replaced = hooks[i](value);
+    for (std::size_t i = 0; i < size(); ++i) {
+      const Hook hook = at(i);
+      if (!hook) continue;
+      Tensor replaced = hook(value);
       if (!replaced.defined()) continue;
       if (value.defined()) {
         CRESSET_CHECK(replaced.sizes() == value.sizes(), "hook '", i, "' has changed the size of value");
@@ -57,11 +59,43 @@ struct CppHooks final : FunctionPreHook {
     result[nr_] = std::move(value);
     return result;
   }
-  std::vector<std::function<Tensor(const Tensor&)>> hooks;
+  std::size_t add(Hook hook) {
+    const std::lock_guard<detail::SpinLock> lock(lock_);
+    hooks_.push_back(std::move(hook));
+    return hooks_.size() - 1;
+  }
+  bool remove(std::size_t id) {
+    Hook gone;  // destroyed after the lock has been given back
+    const std::lock_guard<detail::SpinLock> lock(lock_);
+    if (id >= hooks_.size()) return false;
+    gone.swap(hooks_[id]);
+    return true;
+  }
 
  private:
+  std::size_t size() {
+    const std::lock_guard<detail::SpinLock> lock(lock_);
+    return hooks_.size();
+  }
+  Hook at(std::size_t i) {
+    const std::lock_guard<detail::SpinLock> lock(lock_);
+    return hooks_[i];
+  }
+  std::vector<Hook> hooks_;  // removed ones are empty
+  detail::SpinLock lock_;
   uint32_t nr_;
 };
+
+/// The hooks registered so far belong to the old value of a tensor, and to its node.
+void forget_hooks(AutogradMeta& meta) {
+  TensorHooks* hooks = meta.hooks_.get();
+  if (!hooks) return;
+  std::vector<std::shared_ptr<FunctionPreHook>> gone;  // destroyed after the lock has been given back
+  std::shared_ptr<FunctionPreHook> gone_list;
+  const std::lock_guard<detail::SpinLock> lock(hooks->lock);
+  gone.swap(hooks->pre_hooks);
+  gone_list.swap(hooks->cpp_hooks);
+}
 
 /// Rebuilds the history of a view whose base has changed since. The view's lock is held.
 void refresh_view_grad_fn(const Tensor& self, DifferentiableViewMeta& meta, uint32_t now) {
@@ -245,11 +279,7 @@ void set_gradient_edge(const Tensor& t, Edge edge) {
   std::shared_ptr<Node> old = std::exchange(meta->grad_fn_, std::move(edge.function));
   meta->output_nr_ = edge.input_nr;
   if (CRESSET_UNLIKELY(old != nullptr)) {
-    // Hooks registered so far belong to the old value and its node.
-    if (meta->hooks_) {
-      meta->hooks_->pre_hooks.clear();
-      meta->hooks_->cpp_hooks.reset();
-    }
+    forget_hooks(*meta);
     detail::release_node(std::move(old));
   }
   if (CRESSET_UNLIKELY(meta->is_view_)) static_cast<DifferentiableViewMeta*>(meta)->attr_version_ = version(t);
@@ -285,11 +315,7 @@ void rebase_history(const Tensor& self, Edge edge, std::size_t self_index) {
   if (view->creation_meta_ != CreationMeta::DEFAULT) handle_view_on_rebase(*view);
   CRESSET_CHECK(edge.input_nr == 0 && edge.function->num_inputs() == 1,
                 "Functions which modify views in-place must return a single Variable");
-  // The view's hooks belong to its old value; its node is made again from the base below.
-  if (view->hooks_) {
-    view->hooks_->pre_hooks.clear();
-    view->hooks_->cpp_hooks.reset();
-  }
+  forget_hooks(*view);  // the view's node is made again from the base below
   const ViewInfo& info = view->backward_info();
   std::shared_ptr<Node> copy_slices = make_node<CopySlices>(info.base, ViewGeometry(info, self), std::move(edge.function), self_index);
   set_gradient_edge(info.base, {std::move(copy_slices), 0});
@@ -302,20 +328,36 @@ void set_version_counter(const Tensor& t, const Tensor& shared_with) {
 
 void add_hook(const Tensor& t, std::shared_ptr<FunctionPreHook> hook) {
   AutogradMeta* meta = materialize_autograd_meta(t);
-  meta->mutable_hooks().pre_hooks.push_back(hook);
+  TensorHooks& hooks = meta->hooks_.make();
+  {
+    const std::lock_guard<detail::SpinLock> lock(hooks.lock);
+    hooks.pre_hooks.push_back(hook);
+  }
   if (const std::shared_ptr<Node>& fn = grad_fn_of(t)) fn->add_tensor_pre_hook(meta->output_nr_, std::move(hook));
 }
 
-std::vector<std::shared_ptr<FunctionPreHook>>& hooks(const Tensor& t) { return materialize_autograd_meta(t)->mutable_hooks().pre_hooks; }
+std::vector<std::shared_ptr<FunctionPreHook>> hooks(const Tensor& t) {
+  AutogradMeta* meta = get_autograd_meta(t);
+  TensorHooks* hooks = meta ? meta->hooks_.get() : nullptr;
+  if (!hooks) return {};
+  const std::lock_guard<detail::SpinLock> lock(hooks->lock);
+  return hooks->pre_hooks;
+}
 void clear_hooks(const Tensor& t) {
-  if (AutogradMeta* meta = get_autograd_meta(t); meta && meta->hooks_) meta->hooks_->pre_hooks.clear();
+  if (AutogradMeta* meta = get_autograd_meta(t)) forget_hooks(*meta);
 }
 void set_post_acc_grad_hooks(const Tensor& t, std::unique_ptr<PostAccumulateGradHook> hook) {
-  materialize_autograd_meta(t)->mutable_hooks().post_accumulate = std::move(hook);
+  TensorHooks& hooks = materialize_autograd_meta(t)->hooks_.make();
+  std::shared_ptr<PostAccumulateGradHook> value = std::move(hook);
+  const std::lock_guard<detail::SpinLock> lock(hooks.lock);
+  hooks.post_accumulate.swap(value);  // the old one goes when the lock has been given back
 }
-PostAccumulateGradHook* post_acc_grad_hooks(const Tensor& t) {
+std::shared_ptr<PostAccumulateGradHook> post_acc_grad_hooks(const Tensor& t) {
   AutogradMeta* meta = get_autograd_meta(t);
-  return meta && meta->hooks_ ? meta->hooks_->post_accumulate.get() : nullptr;
+  TensorHooks* hooks = meta ? meta->hooks_.get() : nullptr;
+  if (!hooks) return nullptr;
+  const std::lock_guard<detail::SpinLock> lock(hooks->lock);
+  return hooks->post_accumulate;
 }
 
 }  // namespace impl
@@ -384,21 +426,27 @@ bool Tensor::retains_grad() const {
 
 unsigned Tensor::register_hook(std::function<Tensor(const Tensor&)> hook) const {
   CRESSET_CHECK(requires_grad(), "cannot register a hook on a tensor that doesn't require gradient");
-  autograd::TensorHooks& hooks = ag::materialize_autograd_meta(*this)->mutable_hooks();
-  if (!hooks.cpp_hooks) {
-    const std::shared_ptr<autograd::FunctionPreHook> list = std::make_shared<autograd::CppHooks>(static_cast<uint32_t>(output_nr()));
-    ag::add_hook(*this, list);
-    hooks.cpp_hooks = list;
+  autograd::TensorHooks& hooks = ag::materialize_autograd_meta(*this)->hooks_.make();
+  std::shared_ptr<autograd::FunctionPreHook> fresh = std::make_shared<autograd::CppHooks>(static_cast<uint32_t>(output_nr())), list;
+  {
+    const std::lock_guard<autograd::detail::SpinLock> lock(hooks.lock);
+    if (hooks.cpp_hooks)
+      fresh.reset();
+    else
+      hooks.cpp_hooks = fresh;
+    list = hooks.cpp_hooks;
   }
-  auto& list = static_cast<autograd::CppHooks&>(*hooks.cpp_hooks).hooks;
-  list.push_back(std::move(hook));
-  return static_cast<unsigned>(list.size() - 1);
+  if (fresh) ag::add_hook(*this, fresh);
+  return static_cast<unsigned>(static_cast<autograd::CppHooks&>(*list).add(std::move(hook)));
 }
 void Tensor::remove_hook(unsigned id) const {
   AutogradMeta* meta = ag::get_autograd_meta(*this);
-  auto* hooks = meta && meta->hooks_ ? static_cast<autograd::CppHooks*>(meta->hooks_->cpp_hooks.get()) : nullptr;
-  CRESSET_CHECK(hooks && id < hooks->hooks.size(), "Invalid index, no hook at position ", id);
-  hooks->hooks[id] = nullptr;
+  std::shared_ptr<autograd::FunctionPreHook> list;
+  if (autograd::TensorHooks* hooks = meta ? meta->hooks_.get() : nullptr) {
+    const std::lock_guard<autograd::detail::SpinLock> lock(hooks->lock);
+    list = hooks->cpp_hooks;
+  }
+  CRESSET_CHECK(list && static_cast<autograd::CppHooks&>(*list).remove(id), "Invalid index, no hook at position ", id);
 }
 
 bool Tensor::is_view() const {

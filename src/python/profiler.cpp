@@ -11,6 +11,39 @@ namespace {
 
 constexpr int kDeepestStack = 64;
 
+/// Texts of frames, by their code and the instruction they are at. A place that was used for another frame is used again.
+class FrameTexts {
+ public:
+  const std::string& of(PyFrameObject* frame) {
+    const Ref code = Ref::steal(reinterpret_cast<PyObject*>(PyFrame_GetCode(frame)));
+    const int instruction = PyFrame_GetLasti(frame);
+    Known& known = table_[(reinterpret_cast<std::uintptr_t>(code.get()) / 16 + static_cast<std::size_t>(instruction)) % table_.size()];
+    if (known.code.get() != code.get() || known.instruction != instruction) {
+      const auto* c = reinterpret_cast<PyCodeObject*>(code.get());
+      known.text = str(to_text(c->co_filename), "(", PyFrame_GetLineNumber(frame), "): ", to_text(c->co_name));
+      known.instruction = instruction;
+      known.code = Ref::borrow(code.get());
+    }
+    return known.text;
+  }
+  void forget() {
+    for (Known& known : table_) known = Known();
+  }
+
+ private:
+  struct Known {
+    Ref code;  // held, so that no other code can have its address
+    int instruction = -1;
+    std::string text;
+  };
+  std::vector<Known> table_ = std::vector<Known>(1024);
+};
+/// Used with the interpreter lock only; never destroyed, as the interpreter may have gone by then.
+FrameTexts& frame_texts() {
+  static auto& texts = *new FrameTexts;
+  return texts;
+}
+
 /// "file.py(12): function" for each Python frame of this thread, the innermost first. A thread that runs Python may have given the
 /// interpreter lock away for this operator; threads that only work for one never ask for it, as that one may wait for them with the lock.
 std::vector<std::string> python_stack() {
@@ -20,9 +53,7 @@ std::vector<std::string> python_stack() {
   Ref frame = Ref::steal(Py_XNewRef(reinterpret_cast<PyObject*>(PyEval_GetFrame())));
   for (int i = 0; frame && i < kDeepestStack; ++i) {
     auto* f = reinterpret_cast<PyFrameObject*>(frame.get());
-    const Ref code = Ref::steal(reinterpret_cast<PyObject*>(PyFrame_GetCode(f)));
-    const auto* c = reinterpret_cast<PyCodeObject*>(code.get());
-    out.push_back(str(to_text(c->co_filename), "(", PyFrame_GetLineNumber(f), "): ", to_text(c->co_name)));
+    out.push_back(frame_texts().of(f));
     frame = Ref::steal(reinterpret_cast<PyObject*>(PyFrame_GetBack(f)));
   }
   return out;
@@ -92,6 +123,7 @@ void init_profiler(PyObject* module) {
       const GilRelease release;  // it may wait for a device
       p = profiler::stop();
     }
+    frame_texts().forget();
     const Ref threads = list_of(p.threads, &thread_to_python);
     return Object(Py_BuildValue("(LLO)", static_cast<long long>(p.wall_clock), static_cast<long long>(p.duration), threads.get()));
   });

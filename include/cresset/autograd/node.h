@@ -40,6 +40,26 @@ class SpinLock {
   CRESSET_API void wait() noexcept;
   std::atomic<bool> flag_{false};
 };
+
+/// A part that most objects never need, made by whichever thread needs it first.
+template <class T>
+class OnDemand {
+ public:
+  OnDemand() = default;
+  OnDemand(const OnDemand&) = delete;
+  ~OnDemand() { delete get(); }
+  /// Null until somebody needed it.
+  T* get() const noexcept { return value_.load(std::memory_order_acquire); }
+  T& make() {
+    if (T* made = get()) return *made;
+    auto fresh = std::make_unique<T>();
+    T* first = nullptr;
+    return value_.compare_exchange_strong(first, fresh.get(), std::memory_order_acq_rel) ? *fresh.release() : *first;
+  }
+
+ private:
+  std::atomic<T*> value_{nullptr};
+};
 }  // namespace detail
 
 /// Half-open range of edge numbers that belong to one forward input (several for a list of tensors).
@@ -59,6 +79,7 @@ struct IndexRangeGenerator {
 
 /// The rarely used parts of a node.
 struct NodeExtras {
+  detail::SpinLock lock;  // guards the lists of hooks: they may change while another thread runs the node
   std::vector<std::pair<uint32_t, std::shared_ptr<FunctionPreHook>>> tensor_pre_hooks;  // by input number
   std::map<uint32_t, std::shared_ptr<FunctionPreHook>> retains_grad_hooks;              // by input number, after the others
   std::vector<std::shared_ptr<FunctionPreHook>> pre_hooks;
@@ -162,15 +183,15 @@ struct CRESSET_API Node : std::enable_shared_from_this<Node> {
   // Hooks and user data.
   /// Null until something was added.
   NodeExtras* extras() const noexcept { return extras_.get(); }
-  NodeExtras& mutable_extras();
+  NodeExtras& mutable_extras() { return extras_.make(); }
   /// Runs on the gradient of forward output `nr`, before retain_grad and pre-hooks.
   void add_tensor_pre_hook(uint32_t nr, std::shared_ptr<FunctionPreHook> hook);
   void add_retains_grad_hook(uint32_t nr, std::shared_ptr<FunctionPreHook> hook);
   std::shared_ptr<FunctionPreHook> pop_retains_grad_hook(uint32_t nr);
   void add_pre_hook(std::shared_ptr<FunctionPreHook> hook);
   void add_post_hook(std::shared_ptr<FunctionPostHook> hook);
-  /// Tensor hooks that live outside of the node (a leaf's own), or null.
-  virtual std::vector<std::shared_ptr<FunctionPreHook>>* leaf_tensor_hooks() noexcept { return nullptr; }
+  /// Tensor hooks that live outside of the node: a leaf's own.
+  virtual std::vector<std::shared_ptr<FunctionPreHook>> leaf_tensor_hooks() { return {}; }
 
   /// Python object of this node, managed by the Python layer.
   void* pyobj() const noexcept { return pyobj_; }
@@ -196,7 +217,7 @@ struct CRESSET_API Node : std::enable_shared_from_this<Node> {
   uint64_t topological_nr_ = 0;
   edge_list next_edges_;
   InlineVector<InputMetadata, 1> input_metadata_;
-  std::unique_ptr<NodeExtras> extras_;
+  detail::OnDemand<NodeExtras> extras_;
   void* pyobj_ = nullptr;
   uint32_t thread_id_;
   detail::SpinLock saved_lock_;

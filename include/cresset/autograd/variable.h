@@ -33,8 +33,9 @@ struct ViewInfo {
 
 /// Hooks of a tensor.
 struct TensorHooks {
+  detail::SpinLock lock;  // guards everything: hooks may come and go while another thread runs backward
   std::vector<std::shared_ptr<FunctionPreHook>> pre_hooks;
-  std::unique_ptr<PostAccumulateGradHook> post_accumulate;
+  std::shared_ptr<PostAccumulateGradHook> post_accumulate;
   std::shared_ptr<FunctionPreHook> cpp_hooks;  // the hooks given to Tensor::register_hook
 };
 
@@ -43,10 +44,6 @@ struct CRESSET_API AutogradMeta : AutogradMetaInterface {
   AutogradMeta(const AutogradMeta&) = delete;
   ~AutogradMeta() override;
 
-  TensorHooks& mutable_hooks() {
-    if (!hooks_) hooks_ = std::make_unique<TensorHooks>();
-    return *hooks_;
-  }
   static void* operator new(std::size_t n) { return alloc_cpu(n); }
   static void operator delete(void* p, std::size_t n) noexcept { free_cpu_sized(p, n); }
 
@@ -54,7 +51,7 @@ struct CRESSET_API AutogradMeta : AutogradMetaInterface {
   std::shared_ptr<Node> grad_fn_;
   std::weak_ptr<Node> grad_accumulator_;
   std::shared_ptr<ForwardGrad> fw_grad_;
-  std::unique_ptr<TensorHooks> hooks_;
+  detail::OnDemand<TensorHooks> hooks_;
   uint32_t output_nr_ = 0;
   bool requires_grad_ = false;  // only of leaves; others have grad_fn_
   bool retains_grad_ = false;
@@ -118,10 +115,10 @@ inline void bump_version(const Tensor& t) { t.unsafeGetTensorImpl()->bump_versio
 
 /// Hooks on the gradient of a tensor; on a leaf they live in the tensor, otherwise in its node too.
 CRESSET_API void add_hook(const Tensor& t, std::shared_ptr<FunctionPreHook> hook);
-CRESSET_API std::vector<std::shared_ptr<FunctionPreHook>>& hooks(const Tensor& t);
+CRESSET_API std::vector<std::shared_ptr<FunctionPreHook>> hooks(const Tensor& t);
 CRESSET_API void clear_hooks(const Tensor& t);
 CRESSET_API void set_post_acc_grad_hooks(const Tensor& t, std::unique_ptr<PostAccumulateGradHook> hook);
-CRESSET_API PostAccumulateGradHook* post_acc_grad_hooks(const Tensor& t);
+CRESSET_API std::shared_ptr<PostAccumulateGradHook> post_acc_grad_hooks(const Tensor& t);
 
 }  // namespace impl
 

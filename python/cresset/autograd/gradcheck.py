@@ -485,20 +485,20 @@ def gradgradcheck(
 
 def get_numerical_jacobian(fn, inputs, target=None, eps=1e-3, grad_out=1.0):
     """Deprecated: for each input a matrix of differences of fn's first output, a row for each element of the input."""
-    warnings.warn("get_numerical_jacobian was part of gradcheck's inner workings: use gradcheck or autograd.functional.jacobian.",
+    warnings.warn("`get_numerical_jacobian` was part of gradcheck's inner workings: use gradcheck or autograd.functional.jacobian.",
                   FutureWarning, stacklevel=2)  # fmt: skip
     if grad_out != 1.0:
         raise ValueError("Expected grad_out to be 1.0. get_numerical_jacobian no longer supports values of grad_out != 1.0.")
-    inputs = _tuple(inputs)
+    given, inputs = inputs, _tuple(inputs)
     places = [0]
-    differences = _Differences(lambda *args: fn(inputs if len(args) > 1 else args[0]), inputs, places, eps)
+    differences = _Differences(lambda *args: fn(args if isinstance(given, (tuple, list)) else args[0]), inputs, places, eps)
     targets = inputs if target is None else _tuple(target)
     return [differences.jacobians(x)[0] for x in targets if isinstance(x, cresset.Tensor) and x.requires_grad]
 
 
 def get_analytical_jacobian(inputs, output, nondet_tol=0.0, grad_out=1.0):
     """Deprecated: (Jacobians by input, reentrant?, sizes right?, dtypes right?) of a recorded real output."""
-    warnings.warn("get_analytical_jacobian was part of gradcheck's inner workings: use gradcheck or autograd.functional.jacobian.",
+    warnings.warn("`get_analytical_jacobian` was part of gradcheck's inner workings: use gradcheck or autograd.functional.jacobian.",
                   FutureWarning, stacklevel=2)  # fmt: skip
     if grad_out != 1.0:
         raise ValueError("Expected grad_out to be 1.0. get_analytical_jacobian no longer supports values of grad_out != 1.0.")

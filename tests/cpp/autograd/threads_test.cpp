@@ -148,6 +148,26 @@ TEST(Threads, HooksThatRegisterHooksAndRemoveThem) {
   expect_values(x.grad(), {360});
 }
 
+/// Hooks of a leaf and of a node come and go while other threads run backward through both.
+TEST(Threads, HooksOnSharedTensors) {
+  const Tensor x = leaf({1, 2}), h = x * 2.0;
+  std::atomic<int> calls{0};
+  together(4, [&](int i) {
+    for (int k = 0; k < 50; ++k) {
+      if (i < 2) {
+        (void)grad({h.sum()}, {x}, {}, true);
+        (x * 2.0).sum().backward();
+        continue;
+      }
+      const Tensor& t = i == 2 ? x : h;
+      const unsigned id = t.register_hook([&](const Tensor&) { ++calls; });
+      if (i == 3) h.retain_grad();
+      t.remove_hook(id);
+    }
+  });
+  expect_values(x.grad(), {200, 200});
+}
+
 TEST(Threads, SecondOrderFromAllThreads) {
   const Tensor x = leaf({2});
   std::atomic<bool> right{true};

@@ -606,3 +606,88 @@ def n24_gradient_buffers_are_not_changed(t):
     g = t.ones(3, dtype=t.float64)
     F.apply(x).backward(g)
     return x.grad
+
+
+def n23_vmap(t):
+    class Rule(t.autograd.Function):
+        @staticmethod
+        def forward(x, k):
+            return x * k, k
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.k = inputs[1]
+
+        @staticmethod
+        def backward(ctx, g, _):
+            return g * ctx.k, None
+
+        @staticmethod
+        def vmap(info, in_dims, x, k):
+            seen.append((info.batch_size, info.randomness, in_dims, x.shape))
+            return (x * k, k), (in_dims[0], None)
+
+    class Generated(t.autograd.Function):
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(x):
+            return x**3
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(inputs[0])
+            ctx.save_for_forward(inputs[0])
+
+        @staticmethod
+        def backward(ctx, g):
+            (x,) = ctx.saved_tensors
+            return g * 3 * x**2
+
+        @staticmethod
+        def jvp(ctx, v):
+            (x,) = ctx.saved_tensors
+            return v * 3 * x**2
+
+    seen, f = [], t.func
+    x = t.tensor([[1.0, 2.0], [3.0, 4.0]])
+    cube = Generated.apply
+    return (
+        t.vmap(lambda a: Rule.apply(a, 2)[0])(x),
+        t.vmap(lambda a: Rule.apply(a, 2)[0], in_dims=1, randomness="same")(x),
+        t.vmap(f.grad(lambda a: Rule.apply(a, 2)[0].sum()))(x),
+        seen,
+        t.vmap(cube)(x),
+        f.grad(lambda a: t.vmap(cube)(a).sum())(x),
+        t.vmap(f.grad(lambda a: cube(a).sum()))(x),
+        f.jvp(t.vmap(cube), (x,), (x,)),
+        f.jacrev(cube)(x[0]),
+        f.jacfwd(cube)(x[0]),
+        f.hessian(lambda a: cube(a).sum())(x[0]),
+        t.vmap(t.vmap(cube, in_dims=0), in_dims=1)(x),
+    )
+
+
+def n23_vmap_errors(t):
+    def function(**members):
+        base = {
+            "setup_context": staticmethod(lambda ctx, inputs, output: None),
+            "forward": staticmethod(lambda x: x * 1),
+        }
+        return type("F", (t.autograd.Function,), {**base, **members})
+
+    class Old(t.autograd.Function):
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1
+
+    x = t.ones(2, 3)
+    both = function(generate_vmap_rule=True, vmap=staticmethod(lambda info, in_dims, x: (x, 0)))
+    return (
+        raised(lambda: t.vmap(both.apply)(x), "generate_vmap_rule=True"),
+        raised(lambda: t.vmap(function().apply)(x), "it does not have vmap support"),
+        raised(lambda: t.vmap(Old.apply)(x), "setup_context"),
+        raised(lambda: t.vmap(function(vmap=staticmethod(lambda info, in_dims, x: x)).apply)(x), "vmap"),
+    )

@@ -1,5 +1,7 @@
 """gradcheck and gradgradcheck."""
 
+import importlib
+
 from . import raised, warned
 
 
@@ -189,3 +191,25 @@ def n07_forms_of_results(t):
 
 def n07_overlapping_outputs(t):
     return t.autograd.gradcheck(lambda x: x.expand(2, 3), _leaf(t))
+
+
+def n08_jacobians(t):
+    m = (
+        t.autograd.gradcheck
+        if not callable(t.autograd.gradcheck)
+        else importlib.import_module(f"{t.__name__}.autograd.gradcheck")
+    )
+    x, y = _leaf(t), t.ones(2, dtype=t.float64, requires_grad=True)
+    number = lambda *a, **k: m.get_numerical_jacobian(*a, **k)  # noqa: E731
+    exact = lambda *a, **k: m.get_analytical_jacobian(*a, **k)  # noqa: E731
+    return (
+        [(j * 1e3).round().int() for j in number(lambda i: i[0] ** 2, (x,))],
+        [j.shape for j in number(lambda i: i[0].sum() * i[1], (x, y), eps=1e-4)],
+        [j.shape for j in number(lambda i: i[0].sum() * i[1], (x, y), target=y)],
+        exact((x,), x**2)[0],
+        exact((x, y), x.sum() * y),
+        warned(lambda: number(lambda i: i[0] * 1, (x,)), "`get_numerical_jacobian` was part of"),
+        warned(lambda: exact((x,), x * 1), "`get_analytical_jacobian` was part of"),
+        raised(lambda: number(lambda i: i[0] * 1, (x,), grad_out=2.0), "Expected grad_out to be 1.0"),
+        raised(lambda: exact((x,), x * 1, grad_out=2.0), "Expected grad_out to be 1.0"),
+    )

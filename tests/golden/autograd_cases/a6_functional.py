@@ -105,3 +105,65 @@ def n07_graph_and_inputs(t):
     j = F.jacobian(lambda x: x**3, x, create_graph=True)
     (k,) = t.autograd.grad(j.sum(), x)
     return out.requires_grad, h, plain[0].requires_grad, plain[1].requires_grad, k, x.grad
+
+
+def n07_transforms(t):
+    f = t.func
+    x, y = t.tensor([1.0, 2.0, 3.0], dtype=t.float64), t.tensor([0.5, -1.0, 2.0], dtype=t.float64)
+    product = lambda a, b: (a * b.sin()).sum()  # noqa: E731
+    elementwise = lambda a, b: {"p": a * b, "q": (a**2).sum()}  # noqa: E731
+    weights = f.functional_call(t.nn.Linear(3, 1).double(), {"weight": x.view(1, 3), "bias": y[:1]}, (x,))
+    return (
+        f.grad(product)(x, y),
+        f.grad(product, argnums=(0, 1))(x, y),
+        f.grad(lambda a: (product(a, y), a * 2), has_aux=True)(x),
+        f.grad_and_value(product)(x, y),
+        f.vjp(lambda a: a * y, x)[1](t.ones_like(x)),
+        f.jvp(product, (x, y), (y, x)),
+        f.jvp(lambda a: f.jvp(lambda b: (b**3).sum(), (a,), (y,))[1], (x,), (y,)),
+        f.jacrev(elementwise, argnums=(0, 1))(x, y),
+        f.jacfwd(elementwise)(x, y),
+        f.hessian(lambda a: (a**3).sum())(x),
+        f.jacrev(f.jacfwd(lambda a: (a**3).sum()))(x),
+        t.vmap(f.jacrev(lambda a: a**2))(t.stack([x, y])),
+        t.vmap(f.grad(lambda a: (a**2).sum()), in_dims=1, out_dims=1, chunk_size=2)(t.stack([x, y])),
+        f.linearize(lambda a: a**2, x)[1](y),
+        weights,
+    )
+
+
+def n06_batched_forward(t):
+    x = t.tensor([1.0, 2.0], dtype=t.float64)
+    check = t.autograd.gradcheck
+    return (
+        t.vmap(lambda v: t.func.jvp(lambda a: a.exp() * a, (x,), (v,))[1])(t.eye(2, dtype=t.float64)),
+        check(lambda a: a.exp() * a, x.requires_grad_(), check_forward_ad=True, check_batched_forward_grad=True),
+        check(lambda a: a.exp() * a, x, check_batched_grad=True),
+    )
+
+
+def n07_captured_writes(t):
+    """Writing what the function captured, and its requires_grad_()."""
+    x = t.ones(3)
+
+    def write(a):
+        return zeros.add_(a).sum()
+
+    out = []
+    for transform in (
+        t.func.grad,
+        t.func.jacrev,
+        t.func.jacfwd,
+        t.func.hessian,
+        lambda g: lambda a: t.func.jvp(g, (a,), (a,)),
+    ):
+        zeros = t.zeros(3)
+        out.append(raised(lambda: transform(write)(x), "that would mutate a captured Tensor"))  # noqa: B023
+        out.append(zeros)
+        out.append(
+            raised(
+                lambda: transform(lambda a: (zeros.requires_grad_() * a).sum())(x),
+                "attempting to call Tensor.requires_grad_()",
+            )
+        )  # noqa: B023
+    return out
