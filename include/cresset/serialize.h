@@ -58,8 +58,12 @@ inline void OutputArchive::save_to(const std::function<std::size_t(const void*, 
   CRESSET_CHECK(write(bytes.data(), bytes.size()) == bytes.size(), "archive: the writer took less than ", bytes.size(), " bytes");
 }
 
-inline void InputArchive::load_from(const std::string& path, std::optional<Device> device) { node_ = detail::node_of(jit::load(path, device)._ivalue()); }
-inline void InputArchive::load_from(std::istream& stream, std::optional<Device> device) { node_ = detail::node_of(jit::load(stream, device)._ivalue()); }
+inline void InputArchive::load_from(const std::string& path, std::optional<Device> device) {
+  node_ = detail::node_of(jit::load(path, device)._ivalue());
+}
+inline void InputArchive::load_from(std::istream& stream, std::optional<Device> device) {
+  node_ = detail::node_of(jit::load(stream, device)._ivalue());
+}
 inline void InputArchive::load_from(const char* data, std::size_t size, std::optional<Device> device) {
   jit::ExtraFilesMap none;
   node_ = detail::node_of(jit::load_from_buffer({data, size}, device, none)._ivalue());
@@ -78,7 +82,8 @@ inline InputArchive& operator>>(InputArchive& archive, Tensor& tensor) {
 
 namespace cresset {
 
-/// Writes a tensor, a module (holder or shared pointer) or an optimiser. The rest of the arguments is where: a path, a stream or a function.
+/// Writes a tensor, a module (holder or shared pointer) or an optimiser. The rest of the arguments is where: a path, a stream or a
+/// function.
 template <class T, class... To>
 void save(const T& value, To&&... to) {
   serialize::OutputArchive archive;

@@ -24,8 +24,8 @@ std::filesystem::path library_file() {
 
 void config(const std::vector<std::string>& keys, const Shared& shared) {
   const std::filesystem::path prefix = library_file().parent_path().parent_path();
-  CRESSET_CHECK(keys == std::vector<std::string>{"version"} || std::filesystem::exists(prefix / "include" / "cresset"), "config: there are no headers in ",
-                (prefix / "include").string(),
+  CRESSET_CHECK(keys == std::vector<std::string>{"version"} || std::filesystem::exists(prefix / "include" / "cresset"),
+                "config: there are no headers in ", (prefix / "include").string(),
                 ", because this program was not run from an installation. Run `cmake --install BUILD --prefix DIR`, then DIR/bin/cresset.");
   nlohmann::ordered_json values;
   values["version"] = CRESSET_VERSION;
@@ -58,8 +58,7 @@ void config(const std::vector<std::string>& keys, const Shared& shared) {
 
 void add_config(CLI::App& app, Shared& shared) {
   auto keys = std::make_shared<std::vector<std::string>>();
-  CLI::App* command =
-      app.add_subcommand("config", "where headers and library are, e.g. g++ f.cpp $(cresset config --cflags --ldflags)");
+  CLI::App* command = app.add_subcommand("config", "where headers and library are, e.g. g++ f.cpp $(cresset config --cflags --ldflags)");
   command->add_option("keys", *keys, "these values alone, on one line");
   // The spelling of other projects' config programs: --cflags --ldflags.
   for (const char* name : {"cflags", "compat-cflags", "libs", "ldflags", "cmake-prefix"})

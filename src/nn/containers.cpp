@@ -42,7 +42,8 @@ std::shared_ptr<Module> ModuleDictImpl::pop(const std::string& name) {
 
 std::shared_ptr<Module> ParameterListImpl::clone(const std::optional<Device>& device) const {
   auto copy = std::make_shared<ParameterListImpl>();
-  for (const auto& [name, value] : parameters_) copy->append((device ? value.to(*device) : value).detach().clone().set_requires_grad(value.requires_grad()));
+  for (const auto& [name, value] : parameters_)
+    copy->append((device ? value.to(*device) : value).detach().clone().set_requires_grad(value.requires_grad()));
   return copy;
 }
 std::shared_ptr<Module> ParameterDictImpl::clone(const std::optional<Device>& device) const {

@@ -47,9 +47,9 @@ Tensor gumbel_softmax(const Tensor& logits, double tau, bool hard, int64_t dim) 
   return one - soft.detach() + soft;  // straight through: the values of `one`, the gradient of `soft`
 }
 
-#define CRESSET_NN_CONVOLUTION(D)                                                                              \
-  Tensor conv##D##d(const Tensor& input, const Tensor& weight, const Conv##D##dFuncOptions& o) {               \
-    return convolve<D>(input, weight, o, [](const auto&... a) { return cresset::conv##D##d(a...); });          \
+#define CRESSET_NN_CONVOLUTION(D)                                                                     \
+  Tensor conv##D##d(const Tensor& input, const Tensor& weight, const Conv##D##dFuncOptions& o) {      \
+    return convolve<D>(input, weight, o, [](const auto&... a) { return cresset::conv##D##d(a...); }); \
   }
 CRESSET_NN_CONVOLUTION(1)
 CRESSET_NN_CONVOLUTION(2)
@@ -134,13 +134,15 @@ Tensor interpolate(const Tensor& input, const InterpolateFuncOptions& o) {
     if (dims == 1) return cresset::adaptive_avg_pool1d(input, size);
     return dims == 2 ? cresset::adaptive_avg_pool2d(input, size) : cresset::adaptive_avg_pool3d(input, size);
   }
-  const bool fits = (mode == "Linear" && dims == 1) || ((mode == "Bilinear" || mode == "Bicubic") && dims == 2) || (mode == "Trilinear" && dims == 3);
+  const bool fits =
+      (mode == "Linear" && dims == 1) || ((mode == "Bilinear" || mode == "Bicubic") && dims == 2) || (mode == "Trilinear" && dims == 3);
   CRESSET_CHECK(fits, "Got ", input.dim(), "D input, but the mode ", mode, " needs another number of dimensions");
   CRESSET_CHECK(!o.antialias() || dims == 2, "Anti-alias option is only supported for bilinear and bicubic modes");
   if (dims == 1) return cresset::upsample_linear1d(input, size, align, a);
   if (dims == 3) return cresset::upsample_trilinear3d(input, size, align, a, b, c);
   if (mode == "Bilinear")
-    return o.antialias() ? cresset::_upsample_bilinear2d_aa(input, size, align, a, b) : cresset::upsample_bilinear2d(input, size, align, a, b);
+    return o.antialias() ? cresset::_upsample_bilinear2d_aa(input, size, align, a, b)
+                         : cresset::upsample_bilinear2d(input, size, align, a, b);
   return o.antialias() ? cresset::_upsample_bicubic2d_aa(input, size, align, a, b) : cresset::upsample_bicubic2d(input, size, align, a, b);
 }
 

@@ -36,7 +36,9 @@ void BilinearImpl::reset() {
   bias = register_parameter("bias", options.bias() ? uniform({options.out_features()}, fan_in) : Tensor());
 }
 
-void PReLUImpl::reset() { weight = register_parameter("weight", cresset::full({options.num_parameters()}, options.init(), TensorOptions())); }
+void PReLUImpl::reset() {
+  weight = register_parameter("weight", cresset::full({options.num_parameters()}, options.init(), TensorOptions()));
+}
 
 EmbeddingImpl::EmbeddingImpl(EmbeddingOptions options_) : options(std::move(options_)) { EmbeddingImpl::reset(); }
 void EmbeddingImpl::reset() {
@@ -86,7 +88,8 @@ void EmbeddingBagImpl::reset() {
 Tensor EmbeddingBagImpl::forward(const Tensor& input, const Tensor& offsets, const Tensor& per_sample_weights) const {
   Tensor indices = input, starts = offsets, weights = per_sample_weights;
   if (input.dim() == 2) {
-    CRESSET_CHECK(!offsets.defined(), "If input is 2D, then offsets has to be null, as input is treated is a mini-batch of fixed length sequences.");
+    CRESSET_CHECK(!offsets.defined(),
+                  "If input is 2D, then offsets has to be null, as input is treated is a mini-batch of fixed length sequences.");
     starts = cresset::arange(0, input.numel(), input.size(1), input.options());
     indices = input.reshape({-1});
     if (weights.defined()) weights = weights.reshape({-1});
@@ -97,9 +100,9 @@ Tensor EmbeddingBagImpl::forward(const Tensor& input, const Tensor& offsets, con
     Tensor rows = weight;
     cresset::embedding_renorm_(rows, indices, *options.max_norm(), options.norm_type());
   }
-  return std::get<0>(cresset::embedding_bag(weight, indices, starts, options.scale_grad_by_freq(), static_cast<int64_t>(options.mode().index()),
-                                            options.sparse(), functional::detail::given(weights), options.include_last_offset(),
-                                            options.padding_idx()));
+  return std::get<0>(cresset::embedding_bag(weight, indices, starts, options.scale_grad_by_freq(),
+                                            static_cast<int64_t>(options.mode().index()), options.sparse(),
+                                            functional::detail::given(weights), options.include_last_offset(), options.padding_idx()));
 }
 
 // --- convolutions
@@ -129,12 +132,12 @@ std::vector<int64_t> padding_widths(IntArrayRef kernel, IntArrayRef dilation, co
   return widths;
 }
 
-std::vector<int64_t> transposed_output_padding(const Tensor& input, const std::optional<IntArrayRef>& output_size, IntArrayRef given, IntArrayRef stride,
-                                               IntArrayRef padding, IntArrayRef kernel, IntArrayRef dilation) {
+std::vector<int64_t> transposed_output_padding(const Tensor& input, const std::optional<IntArrayRef>& output_size, IntArrayRef given,
+                                               IntArrayRef stride, IntArrayRef padding, IntArrayRef kernel, IntArrayRef dilation) {
   if (!output_size) return given.vec();
   const std::size_t dims = kernel.size();
-  CRESSET_CHECK(output_size->size() == dims || output_size->size() == dims + 2, "output_size must have ", dims, " or ", dims + 2, " elements (got ",
-                output_size->size(), ")");
+  CRESSET_CHECK(output_size->size() == dims || output_size->size() == dims + 2, "output_size must have ", dims, " or ", dims + 2,
+                " elements (got ", output_size->size(), ")");
   const IntArrayRef wanted = output_size->slice(output_size->size() - dims);
   std::vector<int64_t> out;
   for (std::size_t d = 0; d < dims; ++d) {
@@ -148,7 +151,8 @@ std::vector<int64_t> transposed_output_padding(const Tensor& input, const std::o
 }
 
 void print_convolution(std::ostream& stream, const char* name, int64_t in, int64_t out, IntArrayRef kernel, IntArrayRef stride) {
-  stream << "torch::nn::" << name << "(" << in << ", " << out << ", kernel_size=" << to_string(kernel) << ", stride=" << to_string(stride) << ")";
+  stream << "torch::nn::" << name << "(" << in << ", " << out << ", kernel_size=" << to_string(kernel) << ", stride=" << to_string(stride)
+         << ")";
 }
 
 }  // namespace detail
@@ -161,7 +165,8 @@ void LayerNormImpl::reset() {
   bias = register_parameter("bias", options.elementwise_affine() ? cresset::zeros(shape, TensorOptions()) : Tensor());
 }
 Tensor LayerNormImpl::forward(const Tensor& input) const {
-  return functional::layer_norm(input, functional::LayerNormFuncOptions(options.normalized_shape()).weight(weight).bias(bias).eps(options.eps()));
+  return functional::layer_norm(input,
+                                functional::LayerNormFuncOptions(options.normalized_shape()).weight(weight).bias(bias).eps(options.eps()));
 }
 
 void GroupNormImpl::reset() {

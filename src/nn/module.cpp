@@ -67,9 +67,12 @@ OrderedDict<std::string, std::shared_ptr<Module>> Module::named_modules(const st
   OrderedDict<std::string, std::shared_ptr<Module>> out("Submodule");
   if (include_self) {
     const auto self = weak_from_this().lock();
-    CRESSET_CHECK(self, "It looks like you attempted to retrieve your top-level module as a shared_ptr, but it is not stored in a shared_ptr. "
-                        "Use std::make_shared<", name(), "> instead of creating your module on the stack, or do not try to access the "
-                        "top-level module by passing /*include_self=*/false");
+    CRESSET_CHECK(self,
+                  "It looks like you attempted to retrieve your top-level module as a shared_ptr, but it is not stored in a shared_ptr. "
+                  "Use std::make_shared<",
+                  name(),
+                  "> instead of creating your module on the stack, or do not try to access the "
+                  "top-level module by passing /*include_self=*/false");
     out.insert(prefix, std::const_pointer_cast<Module>(self));
   }
   for (const auto& [name, child] : children_)
@@ -168,8 +171,10 @@ std::shared_ptr<Module> Module::clone(const std::optional<Device>&) const {
 // What a copy made by reset() gets: the values, and copies of the children in place of the fresh ones.
 void Module::copy_state_to(Module& copy, const std::optional<Device>& device) const {
   const auto fill = [&](const OrderedDict<std::string, Tensor>& from, OrderedDict<std::string, Tensor>& to) {
-    CRESSET_CHECK(from.size() == to.size(), "The cloned module does not have the same number of parameters or buffers as the original module "
-                  "after calling reset(). Are you sure you called register_parameter() and register_buffer() inside reset() and not the constructor?");
+    CRESSET_CHECK(from.size() == to.size(),
+                  "The cloned module does not have the same number of parameters or buffers as the original module "
+                  "after calling reset(). Are you sure you called register_parameter() and register_buffer() inside reset() and not the "
+                  "constructor?");
     for (const auto& [name, value] : from) {
       if (!value.defined()) continue;
       const Tensor data = device ? value.to(*device).clone() : value.clone();
@@ -178,7 +183,8 @@ void Module::copy_state_to(Module& copy, const std::optional<Device>& device) co
   };
   fill(parameters_, copy.parameters_);
   fill(buffers_, copy.buffers_);
-  CRESSET_CHECK(children_.size() == copy.children_.size(), "The cloned module does not have the same number of child modules as the original "
+  CRESSET_CHECK(children_.size() == copy.children_.size(),
+                "The cloned module does not have the same number of child modules as the original "
                 "module after calling reset(). Are you sure you called register_module() inside reset() and not the constructor?");
   // Members of the copy point at the children that reset() made, so their contents are replaced, not they.
   for (const auto& [name, child] : children_) child->copy_state_to(*copy.children_[name], device);

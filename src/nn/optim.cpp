@@ -12,7 +12,8 @@
 
 namespace cresset::optim {
 
-Optimizer::Optimizer(const std::vector<OptimizerParamGroup>& groups, std::unique_ptr<OptimizerOptions> defaults) : defaults_(std::move(defaults)) {
+Optimizer::Optimizer(const std::vector<OptimizerParamGroup>& groups, std::unique_ptr<OptimizerOptions> defaults)
+    : defaults_(std::move(defaults)) {
   for (const OptimizerParamGroup& group : groups) add_param_group(group);
 }
 
@@ -78,8 +79,8 @@ void Optimizer::load(serialize::InputArchive& archive) {
   serialize::InputArchive groups, state;
   archive.read("param_groups", groups);
   archive.read("state", state);
-  CRESSET_CHECK(groups.keys().size() == groups_.size(), "loaded state dict has ", groups.keys().size(), " parameter groups, the optimizer has ",
-                groups_.size());
+  CRESSET_CHECK(groups.keys().size() == groups_.size(), "loaded state dict has ", groups.keys().size(),
+                " parameter groups, the optimizer has ", groups_.size());
   std::size_t place = 0;
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     serialize::InputArchive options;
@@ -169,7 +170,8 @@ void SGD::check() const {
   const auto& o = static_cast<const SGDOptions&>(defaults());
   check_common(o.lr(), o.weight_decay());
   CRESSET_CHECK_VALUE(o.momentum() >= 0, "Invalid momentum value: ", o.momentum());
-  CRESSET_CHECK_VALUE(!o.nesterov() || (o.momentum() > 0 && o.dampening() == 0), "Nesterov momentum requires a momentum and zero dampening");
+  CRESSET_CHECK_VALUE(!o.nesterov() || (o.momentum() > 0 && o.dampening() == 0),
+                      "Nesterov momentum requires a momentum and zero dampening");
 }
 Tensor SGD::step(LossClosure closure) {
   const NoGradGuard no_grad;
@@ -193,7 +195,8 @@ void Adam::check() const { check_adam(static_cast<const AdamOptions&>(defaults()
 Tensor Adam::step(LossClosure closure) {
   const NoGradGuard no_grad;
   const Tensor loss = loss_of(closure);
-  for_each_gradient<AdamOptions>(groups_, [&](const AdamOptions& o, Tensor& p, const Tensor& grad) { adam_step(o, false, p, grad, state_of(p)); });
+  for_each_gradient<AdamOptions>(groups_,
+                                 [&](const AdamOptions& o, Tensor& p, const Tensor& grad) { adam_step(o, false, p, grad, state_of(p)); });
   return loss;
 }
 
@@ -201,7 +204,8 @@ void AdamW::check() const { check_adam(static_cast<const AdamWOptions&>(defaults
 Tensor AdamW::step(LossClosure closure) {
   const NoGradGuard no_grad;
   const Tensor loss = loss_of(closure);
-  for_each_gradient<AdamWOptions>(groups_, [&](const AdamWOptions& o, Tensor& p, const Tensor& grad) { adam_step(o, true, p, grad, state_of(p)); });
+  for_each_gradient<AdamWOptions>(groups_,
+                                  [&](const AdamWOptions& o, Tensor& p, const Tensor& grad) { adam_step(o, true, p, grad, state_of(p)); });
   return loss;
 }
 

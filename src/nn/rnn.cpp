@@ -44,11 +44,14 @@ PackedSequence pack_padded_sequence(const Tensor& input, const Tensor& lengths, 
   return PackedSequence(data, batch_sizes, order, inverse);
 }
 
-std::tuple<Tensor, Tensor> pad_packed_sequence(const PackedSequence& sequence, bool batch_first, double padding_value, std::optional<int64_t> total) {
+std::tuple<Tensor, Tensor> pad_packed_sequence(const PackedSequence& sequence, bool batch_first, double padding_value,
+                                               std::optional<int64_t> total) {
   const int64_t longest = sequence.batch_sizes().size(0);
-  CRESSET_CHECK(!total || *total >= longest, "Expected total_length to be at least the length of the longest sequence in input, but got total_length=",
+  CRESSET_CHECK(!total || *total >= longest,
+                "Expected total_length to be at least the length of the longest sequence in input, but got total_length=",
                 total.value_or(0), " and max sequence length being ", longest);
-  auto [padded, lengths] = cresset::_pad_packed_sequence(sequence.data(), sequence.batch_sizes(), batch_first, padding_value, total.value_or(longest));
+  auto [padded, lengths] =
+      cresset::_pad_packed_sequence(sequence.data(), sequence.batch_sizes(), batch_first, padding_value, total.value_or(longest));
   if (!sequence.unsorted_indices().defined()) return {padded, lengths};
   return {padded.index_select(batch_first ? 0 : 1, sequence.unsorted_indices()), lengths.index({sequence.unsorted_indices()})};
 }
@@ -71,7 +74,8 @@ namespace detail {
 
 void Recurrent::reset_recurrent(Module& module, const RecurrentShape& s) {
   CRESSET_CHECK(s.num_layers > 0 && s.hidden_size > 0, "num_layers and hidden_size must be greater than zero");
-  CRESSET_CHECK(s.dropout >= 0 && s.dropout <= 1, "dropout should be a number in range [0, 1] representing the probability of an element being zeroed");
+  CRESSET_CHECK(s.dropout >= 0 && s.dropout <= 1,
+                "dropout should be a number in range [0, 1] representing the probability of an element being zeroed");
   weights_.clear();
   const int64_t directions = s.bidirectional ? 2 : 1, out = s.proj_size > 0 ? s.proj_size : s.hidden_size, rows = s.gates * s.hidden_size;
   const auto add = [&](const std::string& name, IntArrayRef sizes) {
@@ -95,12 +99,15 @@ Tensor Recurrent::zeros_state(const Tensor& input, const RecurrentShape& s, int6
   const int64_t states = s.num_layers * (s.bidirectional ? 2 : 1);
   if (batch_sizes.defined()) return cresset::zeros({states, batch_sizes[0].item<int64_t>(), size}, input.options());
   CRESSET_CHECK(input.dim() == 2 || input.dim() == 3, "Expected 2D or 3D input, got ", input.dim(), "D");
-  CRESSET_CHECK(input.size(-1) == s.input_size, "input.size(-1) must be equal to input_size. Expected ", s.input_size, ", got ", input.size(-1));
+  CRESSET_CHECK(input.size(-1) == s.input_size, "input.size(-1) must be equal to input_size. Expected ", s.input_size, ", got ",
+                input.size(-1));
   if (input.dim() == 2) return cresset::zeros({states, size}, input.options());
   return cresset::zeros({states, input.size(s.batch_first ? 0 : 1), size}, input.options());
 }
 
-Tensor Recurrent::permuted(const Tensor& state, const Tensor& order) const { return order.defined() ? state.index_select(1, order) : state; }
+Tensor Recurrent::permuted(const Tensor& state, const Tensor& order) const {
+  return order.defined() ? state.index_select(1, order) : state;
+}
 
 }  // namespace detail
 
@@ -127,20 +134,22 @@ struct Batched {
 };
 }  // namespace
 
-#define CRESSET_NN_RECURRENT(Name, OPERATOR)                                                                                                       \
-  std::tuple<Tensor, Tensor> Name##Impl::forward(const Tensor& input, Tensor hx) {                                                                 \
-    if (!hx.defined()) hx = zeros_state(input, shape(), options.hidden_size(), {});                                                                \
-    const Batched batched(input, options.batch_first());                                                                                           \
-    auto [out, last] = OPERATOR(batched.x, batched.state(hx), weights_, options.bias(), options.num_layers(), options.dropout(), is_training(),    \
-                                options.bidirectional(), options.batch_first());                                                                   \
-    return {batched.output(out), batched.last(last)};                                                                                              \
-  }                                                                                                                                                \
-  std::tuple<utils::rnn::PackedSequence, Tensor> Name##Impl::forward_with_packed_input(const utils::rnn::PackedSequence& input, Tensor hx) {       \
-    hx = hx.defined() ? permuted(hx, input.sorted_indices()) : zeros_state(input.data(), shape(), options.hidden_size(), input.batch_sizes());     \
-    auto [out, last] = OPERATOR(input.data(), input.batch_sizes(), hx, weights_, options.bias(), options.num_layers(), options.dropout(),          \
-                                is_training(), options.bidirectional());                                                                           \
-    return {utils::rnn::PackedSequence(out, input.batch_sizes(), input.sorted_indices(), input.unsorted_indices()),                                \
-            permuted(last, input.unsorted_indices())};                                                                                             \
+#define CRESSET_NN_RECURRENT(Name, OPERATOR)                                                                                              \
+  std::tuple<Tensor, Tensor> Name##Impl::forward(const Tensor& input, Tensor hx) {                                                        \
+    if (!hx.defined()) hx = zeros_state(input, shape(), options.hidden_size(), {});                                                       \
+    const Batched batched(input, options.batch_first());                                                                                  \
+    auto [out, last] = OPERATOR(batched.x, batched.state(hx), weights_, options.bias(), options.num_layers(), options.dropout(),          \
+                                is_training(), options.bidirectional(), options.batch_first());                                           \
+    return {batched.output(out), batched.last(last)};                                                                                     \
+  }                                                                                                                                       \
+  std::tuple<utils::rnn::PackedSequence, Tensor> Name##Impl::forward_with_packed_input(const utils::rnn::PackedSequence& input,           \
+                                                                                       Tensor hx) {                                       \
+    hx = hx.defined() ? permuted(hx, input.sorted_indices())                                                                              \
+                      : zeros_state(input.data(), shape(), options.hidden_size(), input.batch_sizes());                                   \
+    auto [out, last] = OPERATOR(input.data(), input.batch_sizes(), hx, weights_, options.bias(), options.num_layers(), options.dropout(), \
+                                is_training(), options.bidirectional());                                                                  \
+    return {utils::rnn::PackedSequence(out, input.batch_sizes(), input.sorted_indices(), input.unsorted_indices()),                       \
+            permuted(last, input.unsorted_indices())};                                                                                    \
   }
 namespace {
 template <class... A>
@@ -172,21 +181,21 @@ std::tuple<utils::rnn::PackedSequence, LSTMState> LSTMImpl::forward_with_packed_
   else
     state = {zeros_state(input.data(), shape(), out_size, input.batch_sizes()),
              zeros_state(input.data(), shape(), options.hidden_size(), input.batch_sizes())};
-  auto [out, h, c] = cresset::lstm(input.data(), input.batch_sizes(), state, weights_, options.bias(), options.num_layers(), options.dropout(),
-                                   is_training(), options.bidirectional());
+  auto [out, h, c] = cresset::lstm(input.data(), input.batch_sizes(), state, weights_, options.bias(), options.num_layers(),
+                                   options.dropout(), is_training(), options.bidirectional());
   return {utils::rnn::PackedSequence(out, input.batch_sizes(), input.sorted_indices(), input.unsorted_indices()),
           {permuted(h, input.unsorted_indices()), permuted(c, input.unsorted_indices())}};
 }
 
 // --- cells
 
-#define CRESSET_NN_CELL_RESET(Name, gates)                                                                               \
-  void Name##Impl::reset() {                                                                                             \
-    const int64_t hidden = options.hidden_size(), rows = gates * hidden;                                                 \
-    weight_ih = register_parameter("weight_ih", uniform({rows, options.input_size()}, hidden));                          \
-    weight_hh = register_parameter("weight_hh", uniform({rows, hidden}, hidden));                                        \
-    bias_ih = register_parameter("bias_ih", options.bias() ? uniform({rows}, hidden) : Tensor());                        \
-    bias_hh = register_parameter("bias_hh", options.bias() ? uniform({rows}, hidden) : Tensor());                        \
+#define CRESSET_NN_CELL_RESET(Name, gates)                                                        \
+  void Name##Impl::reset() {                                                                      \
+    const int64_t hidden = options.hidden_size(), rows = gates * hidden;                          \
+    weight_ih = register_parameter("weight_ih", uniform({rows, options.input_size()}, hidden));   \
+    weight_hh = register_parameter("weight_hh", uniform({rows, hidden}, hidden));                 \
+    bias_ih = register_parameter("bias_ih", options.bias() ? uniform({rows}, hidden) : Tensor()); \
+    bias_hh = register_parameter("bias_hh", options.bias() ? uniform({rows}, hidden) : Tensor()); \
   }
 CRESSET_NN_CELL_RESET(RNNCell, 1)
 CRESSET_NN_CELL_RESET(GRUCell, 3)

@@ -24,9 +24,10 @@ double clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, d
   }
   if (grads.empty()) return 0;
   const double total = cresset::linalg_vector_norm(cresset::stack(norms), norm_type).item<double>();
-  CRESSET_CHECK(!error_if_nonfinite || std::isfinite(total), "The total norm of order ", norm_type,
-                " for gradients from `parameters` is non-finite, so it cannot be clipped. To disable this error and scale the gradients with "
-                "the non-finite norm anyway, set `error_if_nonfinite=false`");
+  CRESSET_CHECK(
+      !error_if_nonfinite || std::isfinite(total), "The total norm of order ", norm_type,
+      " for gradients from `parameters` is non-finite, so it cannot be clipped. To disable this error and scale the gradients with "
+      "the non-finite norm anyway, set `error_if_nonfinite=false`");
   const double factor = max_norm / (total + 1e-6);
   if (factor < 1)
     for (Tensor& g : grads) g.mul_(factor);

@@ -166,12 +166,12 @@ class NamedAnyModule {
 }  // namespace cresset::nn
 
 /// In a module whose forward() has defaults: FORWARD_HAS_DEFAULT_ARGS({1, AnyValue(...)}, ...) names them by position for AnyModule.
-#define CRESSET_FORWARD_DEFAULTS(...)                                                                            \
- public:                                                                                                         \
-  std::vector<::cresset::nn::AnyValue> forward_defaults(std::size_t given) const override {                      \
-    std::vector<std::pair<unsigned, ::cresset::nn::AnyValue>> all = {__VA_ARGS__};                               \
-    std::vector<::cresset::nn::AnyValue> missing;                                                                \
-    for (auto& [position, value] : all)                                                                          \
-      if (position >= given) missing.push_back(value);                                                           \
-    return missing;                                                                                              \
+#define CRESSET_FORWARD_DEFAULTS(...)                                                       \
+ public:                                                                                    \
+  std::vector<::cresset::nn::AnyValue> forward_defaults(std::size_t given) const override { \
+    std::vector<std::pair<unsigned, ::cresset::nn::AnyValue>> all = {__VA_ARGS__};          \
+    std::vector<::cresset::nn::AnyValue> missing;                                           \
+    for (auto& [position, value] : all)                                                     \
+      if (position >= given) missing.push_back(value);                                      \
+    return missing;                                                                         \
   }

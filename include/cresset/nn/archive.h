@@ -45,7 +45,9 @@ class OutputArchive {
 
   const std::shared_ptr<jit::CompilationUnit>& compilation_unit() const { return unit_; }
   void write(const std::string& key, const IValue& value) { node_->put({key, value, false, nullptr}); }
-  void write(const std::string& key, const Tensor& tensor, bool is_buffer = false) { node_->put({key, IValue(tensor), is_buffer, nullptr}); }
+  void write(const std::string& key, const Tensor& tensor, bool is_buffer = false) {
+    node_->put({key, IValue(tensor), is_buffer, nullptr});
+  }
   void write(const std::string& key, OutputArchive& part) { node_->put({key, IValue(), false, part.node_}); }
   template <class... A>
   void operator()(A&&... arguments) {
@@ -85,7 +87,9 @@ class InputArchive {
     part.path_ = path_ + key + ".";
     return true;
   }
-  void read(const std::string& key, InputArchive& part) { CRESSET_CHECK(try_read(key, part), "No such serialized submodule: '", path_, key, "'"); }
+  void read(const std::string& key, InputArchive& part) {
+    CRESSET_CHECK(try_read(key, part), "No such serialized submodule: '", path_, key, "'");
+  }
   std::vector<std::string> keys() const {
     std::vector<std::string> out;
     for (const auto& e : node_->entries) out.push_back(e.name);

@@ -14,35 +14,37 @@
 
 /// A member `name_` with a reader, a reference and setters that give back the object, so that calls can be chained. A default follows:
 /// CRESSET_ARG(double, lr) = 1e-3;
-#define CRESSET_ARG(T, name)                       \
- public:                                           \
-  auto name(const T& value)->decltype(*this) {     \
-    this->name##_ = value;                         \
-    return *this;                                  \
-  }                                                \
-  auto name(T&& value)->decltype(*this) {          \
-    this->name##_ = std::move(value);              \
-    return *this;                                  \
-  }                                                \
+#define CRESSET_ARG(T, name)                               \
+ public:                                                   \
+  auto name(const T& value) -> decltype(*this) {           \
+    this->name##_ = value;                                 \
+    return *this;                                          \
+  }                                                        \
+  auto name(T&& value) -> decltype(*this) {                \
+    this->name##_ = std::move(value);                      \
+    return *this;                                          \
+  }                                                        \
   const T& name() const noexcept { return this->name##_; } \
-  T& name() noexcept { return this->name##_; }     \
-                                                   \
- private:                                          \
+  T& name() noexcept { return this->name##_; }             \
+                                                           \
+ private:                                                  \
   T name##_
 
 /// Choices that options take, each a type of its own so that a variant says which ones an option knows.
-#define CRESSET_FORALL_CHOICES(X)                                                                                                          \
-  X(kLinear) X(kConv1D) X(kConv2D) X(kConv3D) X(kConvTranspose1D) X(kConvTranspose2D) X(kConvTranspose3D) X(kSigmoid) X(kTanh) X(kReLU)   \
-  X(kGELU) X(kSiLU) X(kMish) X(kLeakyReLU) X(kFanIn) X(kFanOut) X(kConstant) X(kReflect) X(kReplicate) X(kCircular) X(kNearest)           \
-  X(kNearestExact) X(kBilinear) X(kBicubic) X(kTrilinear) X(kArea) X(kSum) X(kMean) X(kMax) X(kNone) X(kBatchMean) X(kZeros) X(kBorder)   \
-  X(kReflection) X(kRNN_TANH) X(kRNN_RELU) X(kLSTM) X(kGRU) X(kValid) X(kSame)
+#define CRESSET_FORALL_CHOICES(X)                                                                                                   \
+  X(kLinear)                                                                                                                        \
+  X(kConv1D)                                                                                                                        \
+  X(kConv2D) X(kConv3D) X(kConvTranspose1D) X(kConvTranspose2D) X(kConvTranspose3D) X(kSigmoid) X(kTanh) X(kReLU) X(kGELU) X(kSiLU) \
+      X(kMish) X(kLeakyReLU) X(kFanIn) X(kFanOut) X(kConstant) X(kReflect) X(kReplicate) X(kCircular) X(kNearest) X(kNearestExact)  \
+          X(kBilinear) X(kBicubic) X(kTrilinear) X(kArea) X(kSum) X(kMean) X(kMax) X(kNone) X(kBatchMean) X(kZeros) X(kBorder)      \
+              X(kReflection) X(kRNN_TANH) X(kRNN_RELU) X(kLSTM) X(kGRU) X(kValid) X(kSame)
 
 namespace cresset::nn {
 
 namespace enumtype {
-#define CRESSET_CHOICE(name) \
-  struct name {              \
-    name() = default;        \
+#define CRESSET_CHOICE(name)                   \
+  struct name {                                \
+    name() = default;                          \
     static constexpr const char* text = #name; \
   };
 CRESSET_FORALL_CHOICES(CRESSET_CHOICE)

@@ -19,7 +19,9 @@ class CRESSET_API FunctionalImpl : public Cloneable<FunctionalImpl> {
   explicit FunctionalImpl(Function function) : function_(std::move(function)) {}
   template <class F, class... A, class = std::enable_if_t<(sizeof...(A) > 0)>>
   explicit FunctionalImpl(F function, A&&... bound)
-      : function_([function, ... bound = std::decay_t<A>(std::forward<A>(bound))](Tensor input) { return function(std::move(input), bound...); }) {}
+      : function_([function, ... bound = std::decay_t<A>(std::forward<A>(bound))](Tensor input) {
+          return function(std::move(input), bound...);
+        }) {}
   void reset() override {}
   void pretty_print(std::ostream& stream) const override;
   Tensor forward(Tensor input) { return function_(std::move(input)); }
@@ -39,7 +41,8 @@ class CRESSET_API SequentialImpl : public Cloneable<SequentialImpl> {
 
   SequentialImpl() = default;
   template <class First, class... Rest,
-            class = std::enable_if_t<!std::is_same_v<std::decay_t<First>, SequentialImpl> && !std::is_same_v<std::decay_t<First>, OrderedDict<std::string, AnyModule>>>>
+            class = std::enable_if_t<!std::is_same_v<std::decay_t<First>, SequentialImpl> &&
+                                     !std::is_same_v<std::decay_t<First>, OrderedDict<std::string, AnyModule>>>>
   explicit SequentialImpl(First&& first, Rest&&... rest) {
     push_back(std::forward<First>(first));
     (push_back(std::forward<Rest>(rest)), ...);
@@ -61,8 +64,8 @@ class CRESSET_API SequentialImpl : public Cloneable<SequentialImpl> {
     AnyValue value = modules_.front().any_forward(std::forward<A>(inputs)...);
     for (std::size_t i = 1; i < modules_.size(); ++i) value = modules_[i].any_forward(std::move(value));
     R* result = value.try_get<R>();
-    CRESSET_CHECK(result, "The type of the return value is ", autograd::detail::demangle(value.type_info().name()), ", but you asked for type ",
-                  autograd::detail::demangle(typeid(R).name()));
+    CRESSET_CHECK(result, "The type of the return value is ", autograd::detail::demangle(value.type_info().name()),
+                  ", but you asked for type ", autograd::detail::demangle(typeid(R).name()));
     return std::move(*result);
   }
 
@@ -138,7 +141,9 @@ class CRESSET_API ModuleListImpl : public Cloneable<ModuleListImpl> {
   void pretty_print(std::ostream& stream) const override;
   std::shared_ptr<Module> clone(const std::optional<Device>& device = std::nullopt) const override;
 
-  void push_back(std::shared_ptr<Module> module) { modules_.push_back(register_module(std::to_string(modules_.size()), std::move(module))); }
+  void push_back(std::shared_ptr<Module> module) {
+    modules_.push_back(register_module(std::to_string(modules_.size()), std::move(module)));
+  }
   template <class M>
   void push_back(const ModuleHolder<M>& holder) {
     push_back(std::shared_ptr<Module>(holder.ptr()));

@@ -97,10 +97,10 @@ class StatefulDataset : public BatchDataset<Self, std::optional<Batch>, BatchReq
 
 /// Batches of a source changed by a transform.
 template <class SourceDataset, class Transform>
-class MapDataset
-    : public BatchDataset<MapDataset<SourceDataset, Transform>,
-                          std::conditional_t<SourceDataset::is_stateful, std::optional<typename Transform::OutputBatchType>, typename Transform::OutputBatchType>,
-                          typename SourceDataset::BatchRequestType> {
+class MapDataset : public BatchDataset<MapDataset<SourceDataset, Transform>,
+                                       std::conditional_t<SourceDataset::is_stateful, std::optional<typename Transform::OutputBatchType>,
+                                                          typename Transform::OutputBatchType>,
+                                       typename SourceDataset::BatchRequestType> {
  public:
   using DatasetType = SourceDataset;
   using TransformType = Transform;
@@ -128,18 +128,22 @@ class MapDataset
 };
 template <class D, class T>
 MapDataset<D, T> map(D dataset, T transform) {
-  static_assert(std::is_same_v<std::conditional_t<D::is_stateful, std::optional<typename T::InputBatchType>, typename T::InputBatchType>, typename D::BatchType>,
+  static_assert(std::is_same_v<std::conditional_t<D::is_stateful, std::optional<typename T::InputBatchType>, typename T::InputBatchType>,
+                               typename D::BatchType>,
                 "BatchType type of dataset does not match input type of transform");
   return {std::move(dataset), std::move(transform)};
 }
 
 /// One dataset for all threads, without copies.
 template <class Underlying>
-class SharedBatchDataset : public BatchDataset<SharedBatchDataset<Underlying>, typename Underlying::BatchType, typename Underlying::BatchRequestType> {
+class SharedBatchDataset
+    : public BatchDataset<SharedBatchDataset<Underlying>, typename Underlying::BatchType, typename Underlying::BatchRequestType> {
  public:
   static constexpr bool is_stateful = Underlying::is_stateful;
   SharedBatchDataset(std::shared_ptr<Underlying> dataset) : dataset_(std::move(dataset)) {}
-  typename Underlying::BatchType get_batch(typename Underlying::BatchRequestType request) override { return dataset_->get_batch(std::move(request)); }
+  typename Underlying::BatchType get_batch(typename Underlying::BatchRequestType request) override {
+    return dataset_->get_batch(std::move(request));
+  }
   std::optional<std::size_t> size() const override { return dataset_->size(); }
   Underlying& operator*() { return *dataset_; }
   Underlying* operator->() { return dataset_.get(); }

@@ -159,8 +159,8 @@ class StatelessDataLoader {
     if (given_ == asked_) return finished();
     const auto arrived = [&] { return options_.enforce_ordering() ? done_.count(given_) != 0 : !done_.empty(); };
     if (options_.timeout())
-      CRESSET_CHECK(ready_.wait_for(lock, *options_.timeout(), arrived), "Timeout in DataLoader queue while waiting for next batch (timeout was ",
-                    options_.timeout()->count(), " ms)");
+      CRESSET_CHECK(ready_.wait_for(lock, *options_.timeout(), arrived),
+                    "Timeout in DataLoader queue while waiting for next batch (timeout was ", options_.timeout()->count(), " ms)");
     else
       ready_.wait(lock, arrived);
     const auto it = options_.enforce_ordering() ? done_.find(given_) : done_.begin();

@@ -40,10 +40,8 @@ inline Tensor bilinear(const Tensor& a, const Tensor& b, const Tensor& weight, c
 
 // --- activations
 
-#define CRESSET_NN_ACTIVATION(name, Options, call, call_)                        \
-  inline Tensor name(Tensor input, const Options& o = {}) {                      \
-    return o.inplace() ? cresset::call_ : cresset::call;                         \
-  }
+#define CRESSET_NN_ACTIVATION(name, Options, call, call_) \
+  inline Tensor name(Tensor input, const Options& o = {}) { return o.inplace() ? cresset::call_ : cresset::call; }
 CRESSET_NN_ACTIVATION(relu, ReLUOptions, relu(input), relu_(input))
 CRESSET_NN_ACTIVATION(relu6, ReLU6Options, relu6(input), relu6_(input))
 CRESSET_NN_ACTIVATION(selu, SELUOptions, selu(input), selu_(input))
@@ -78,10 +76,10 @@ CRESSET_API Tensor gumbel_softmax(const Tensor& logits, double tau = 1, bool har
 CRESSET_API Tensor conv1d(const Tensor& input, const Tensor& weight, const Conv1dFuncOptions& options = {});
 CRESSET_API Tensor conv2d(const Tensor& input, const Tensor& weight, const Conv2dFuncOptions& options = {});
 CRESSET_API Tensor conv3d(const Tensor& input, const Tensor& weight, const Conv3dFuncOptions& options = {});
-#define CRESSET_NN_DIMENSIONS(D)                                                                                                       \
-  inline Tensor conv_transpose##D##d(const Tensor& input, const Tensor& weight, const ConvTranspose##D##dFuncOptions& o = {}) {        \
+#define CRESSET_NN_DIMENSIONS(D)                                                                                                          \
+  inline Tensor conv_transpose##D##d(const Tensor& input, const Tensor& weight, const ConvTranspose##D##dFuncOptions& o = {}) {           \
     return cresset::conv_transpose##D##d(input, weight, detail::given(o.bias()), o.stride(), o.padding(), o.output_padding(), o.groups(), \
-                                         o.dilation());                                                                               \
+                                         o.dilation());                                                                                   \
   }
 CRESSET_NN_DIMENSIONS(1)
 CRESSET_NN_DIMENSIONS(2)
@@ -95,8 +93,8 @@ CRESSET_API Tensor unfold(const Tensor& input, const UnfoldFuncOptions& options)
 // --- norms
 
 inline Tensor batch_norm(const Tensor& input, const Tensor& mean, const Tensor& var, const BatchNormFuncOptions& o = {}) {
-  return cresset::batch_norm(input, detail::given(o.weight()), detail::given(o.bias()), detail::given(mean), detail::given(var), o.training(),
-                             o.momentum(), o.eps(), false);
+  return cresset::batch_norm(input, detail::given(o.weight()), detail::given(o.bias()), detail::given(mean), detail::given(var),
+                             o.training(), o.momentum(), o.eps(), false);
 }
 inline Tensor instance_norm(const Tensor& input, const InstanceNormFuncOptions& o = {}) {
   return cresset::instance_norm(input, detail::given(o.weight()), detail::given(o.bias()), detail::given(o.running_mean()),
@@ -113,10 +111,10 @@ CRESSET_API Tensor normalize(const Tensor& input, const NormalizeFuncOptions& op
 
 // --- dropout
 
-#define CRESSET_NN_DROPOUT(name, call)                                                                                                \
-  inline Tensor name(Tensor input, const DropoutFuncOptions& o = {}) {                                                                \
-    CRESSET_CHECK(o.p() >= 0 && o.p() <= 1, "dropout probability has to be between 0 and 1, but got ", o.p());                        \
-    return o.inplace() ? input.copy_(cresset::call(input, o.p(), o.training())) : cresset::call(input, o.p(), o.training());          \
+#define CRESSET_NN_DROPOUT(name, call)                                                                                       \
+  inline Tensor name(Tensor input, const DropoutFuncOptions& o = {}) {                                                       \
+    CRESSET_CHECK(o.p() >= 0 && o.p() <= 1, "dropout probability has to be between 0 and 1, but got ", o.p());               \
+    return o.inplace() ? input.copy_(cresset::call(input, o.p(), o.training())) : cresset::call(input, o.p(), o.training()); \
   }
 CRESSET_NN_DROPOUT(dropout2d, feature_dropout)
 CRESSET_NN_DROPOUT(dropout3d, feature_dropout)
@@ -135,26 +133,26 @@ using AlphaDropoutFuncOptions = DropoutFuncOptions;
 /// Sizes left out become those of the input's last dimensions.
 CRESSET_API std::vector<int64_t> adaptive_size(const Tensor& input, ArrayRef<std::optional<int64_t>> given);
 inline std::vector<int64_t> adaptive_size(const Tensor&, IntArrayRef given) { return given.vec(); }
-#define CRESSET_NN_DIMENSIONS(D)                                                                                                             \
-  using AvgPool##D##dFuncOptions = AvgPool##D##dOptions;                                                                                     \
-  using MaxPool##D##dFuncOptions = MaxPool##D##dOptions;                                                                                     \
-  using LPPool##D##dFuncOptions = LPPool##D##dOptions;                                                                                       \
-  using AdaptiveAvgPool##D##dFuncOptions = AdaptiveAvgPool##D##dOptions;                                                                     \
-  using AdaptiveMaxPool##D##dFuncOptions = AdaptiveMaxPool##D##dOptions;                                                                     \
-  inline Tensor max_pool##D##d(const Tensor& input, const MaxPool##D##dFuncOptions& o) {                                                     \
-    return cresset::max_pool##D##d(input, o.kernel_size(), o.stride(), o.padding(), o.dilation(), o.ceil_mode());                            \
-  }                                                                                                                                          \
-  inline std::tuple<Tensor, Tensor> max_pool##D##d_with_indices(const Tensor& input, const MaxPool##D##dFuncOptions& o) {                    \
-    return cresset::max_pool##D##d_with_indices(input, o.kernel_size(), o.stride(), o.padding(), o.dilation(), o.ceil_mode());               \
-  }                                                                                                                                          \
-  inline Tensor adaptive_avg_pool##D##d(const Tensor& input, const AdaptiveAvgPool##D##dFuncOptions& o) {                                    \
-    return cresset::adaptive_avg_pool##D##d(input, adaptive_size(input, *o.output_size()));                                                  \
-  }                                                                                                                                          \
-  inline std::tuple<Tensor, Tensor> adaptive_max_pool##D##d_with_indices(const Tensor& input, const AdaptiveMaxPool##D##dFuncOptions& o) {   \
-    return cresset::adaptive_max_pool##D##d(input, adaptive_size(input, *o.output_size()));                                                  \
-  }                                                                                                                                          \
-  inline Tensor adaptive_max_pool##D##d(const Tensor& input, const AdaptiveMaxPool##D##dFuncOptions& o) {                                    \
-    return std::get<0>(adaptive_max_pool##D##d_with_indices(input, o));                                                                      \
+#define CRESSET_NN_DIMENSIONS(D)                                                                                                           \
+  using AvgPool##D##dFuncOptions = AvgPool##D##dOptions;                                                                                   \
+  using MaxPool##D##dFuncOptions = MaxPool##D##dOptions;                                                                                   \
+  using LPPool##D##dFuncOptions = LPPool##D##dOptions;                                                                                     \
+  using AdaptiveAvgPool##D##dFuncOptions = AdaptiveAvgPool##D##dOptions;                                                                   \
+  using AdaptiveMaxPool##D##dFuncOptions = AdaptiveMaxPool##D##dOptions;                                                                   \
+  inline Tensor max_pool##D##d(const Tensor& input, const MaxPool##D##dFuncOptions& o) {                                                   \
+    return cresset::max_pool##D##d(input, o.kernel_size(), o.stride(), o.padding(), o.dilation(), o.ceil_mode());                          \
+  }                                                                                                                                        \
+  inline std::tuple<Tensor, Tensor> max_pool##D##d_with_indices(const Tensor& input, const MaxPool##D##dFuncOptions& o) {                  \
+    return cresset::max_pool##D##d_with_indices(input, o.kernel_size(), o.stride(), o.padding(), o.dilation(), o.ceil_mode());             \
+  }                                                                                                                                        \
+  inline Tensor adaptive_avg_pool##D##d(const Tensor& input, const AdaptiveAvgPool##D##dFuncOptions& o) {                                  \
+    return cresset::adaptive_avg_pool##D##d(input, adaptive_size(input, *o.output_size()));                                                \
+  }                                                                                                                                        \
+  inline std::tuple<Tensor, Tensor> adaptive_max_pool##D##d_with_indices(const Tensor& input, const AdaptiveMaxPool##D##dFuncOptions& o) { \
+    return cresset::adaptive_max_pool##D##d(input, adaptive_size(input, *o.output_size()));                                                \
+  }                                                                                                                                        \
+  inline Tensor adaptive_max_pool##D##d(const Tensor& input, const AdaptiveMaxPool##D##dFuncOptions& o) {                                  \
+    return std::get<0>(adaptive_max_pool##D##d_with_indices(input, o));                                                                    \
   }
 CRESSET_NN_DIMENSIONS(1)
 CRESSET_NN_DIMENSIONS(2)
@@ -180,8 +178,12 @@ CRESSET_API Tensor grid_sample(const Tensor& input, const Tensor& grid, const Gr
 CRESSET_API Tensor affine_grid(const Tensor& theta, IntArrayRef size, bool align_corners = false);
 using PixelShuffleFuncOptions = PixelShuffleOptions;
 using PixelUnshuffleFuncOptions = PixelUnshuffleOptions;
-inline Tensor pixel_shuffle(const Tensor& input, const PixelShuffleFuncOptions& o) { return cresset::pixel_shuffle(input, o.upscale_factor()); }
-inline Tensor pixel_unshuffle(const Tensor& input, const PixelUnshuffleFuncOptions& o) { return cresset::pixel_unshuffle(input, o.downscale_factor()); }
+inline Tensor pixel_shuffle(const Tensor& input, const PixelShuffleFuncOptions& o) {
+  return cresset::pixel_shuffle(input, o.upscale_factor());
+}
+inline Tensor pixel_unshuffle(const Tensor& input, const PixelUnshuffleFuncOptions& o) {
+  return cresset::pixel_unshuffle(input, o.downscale_factor());
+}
 inline Tensor one_hot(const Tensor& input, int64_t num_classes = -1) { return cresset::one_hot(input, num_classes); }
 CRESSET_API Tensor embedding(const Tensor& input, const Tensor& weight, const EmbeddingFuncOptions& options = {});
 
@@ -233,8 +235,10 @@ inline Tensor cosine_embedding_loss(const Tensor& a, const Tensor& b, const Tens
 inline Tensor margin_ranking_loss(const Tensor& a, const Tensor& b, const Tensor& target, const MarginRankingLossOptions& o = {}) {
   return cresset::margin_ranking_loss(a, b, target, o.margin(), detail::number(o.reduction()));
 }
-CRESSET_API Tensor multilabel_soft_margin_loss(const Tensor& input, const Tensor& target, const MultiLabelSoftMarginLossOptions& options = {});
-inline Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative, const TripletMarginLossOptions& o = {}) {
+CRESSET_API Tensor multilabel_soft_margin_loss(const Tensor& input, const Tensor& target,
+                                               const MultiLabelSoftMarginLossOptions& options = {});
+inline Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
+                                  const TripletMarginLossOptions& o = {}) {
   return cresset::triplet_margin_loss(anchor, positive, negative, o.margin(), o.p(), o.eps(), o.swap(), detail::number(o.reduction()));
 }
 inline Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths, const Tensor& target_lengths,

@@ -86,12 +86,14 @@ CRESSET_MODULE(EmbeddingBag);
 
 namespace detail {
 /// Registers weight and bias and fills them uniformly on ±1/sqrt(fan_in).
-CRESSET_API void reset_convolution(Module& module, Tensor& weight, Tensor& bias, std::vector<int64_t> sizes, bool with_bias, int64_t bias_size);
+CRESSET_API void reset_convolution(Module& module, Tensor& weight, Tensor& bias, std::vector<int64_t> sizes, bool with_bias,
+                                   int64_t bias_size);
 CRESSET_API void check_channels(int64_t in, int64_t out, int64_t groups);
 /// Both widths of every dimension, the last dimension's first, as functional::pad takes them.
 CRESSET_API std::vector<int64_t> padding_widths(IntArrayRef kernel, IntArrayRef dilation, const IntArrayRef* padding, bool same);
-CRESSET_API std::vector<int64_t> transposed_output_padding(const Tensor& input, const std::optional<IntArrayRef>& output_size, IntArrayRef given,
-                                                           IntArrayRef stride, IntArrayRef padding, IntArrayRef kernel, IntArrayRef dilation);
+CRESSET_API std::vector<int64_t> transposed_output_padding(const Tensor& input, const std::optional<IntArrayRef>& output_size,
+                                                           IntArrayRef given, IntArrayRef stride, IntArrayRef padding, IntArrayRef kernel,
+                                                           IntArrayRef dilation);
 CRESSET_API void print_convolution(std::ostream& stream, const char* name, int64_t in, int64_t out, IntArrayRef kernel, IntArrayRef stride);
 }  // namespace detail
 
@@ -109,8 +111,11 @@ class ConvNdImpl : public Cloneable<Derived> {
     detail::reset_convolution(*this, weight, bias, sizes, options.bias(), options.out_channels());
   }
   void pretty_print(std::ostream& stream) const override {
-    detail::print_convolution(stream, D == 1 ? "Conv1d" : D == 2 ? "Conv2d" : "Conv3d", options.in_channels(), options.out_channels(),
-                              options.kernel_size(), options.stride());
+    detail::print_convolution(stream,
+                              D == 1   ? "Conv1d"
+                              : D == 2 ? "Conv2d"
+                                       : "Conv3d",
+                              options.in_channels(), options.out_channels(), options.kernel_size(), options.stride());
   }
 
   ConvOptions<D> options;
@@ -146,14 +151,18 @@ class ConvTransposeNdImpl : public Cloneable<Derived> {
   explicit ConvTransposeNdImpl(ConvTransposeOptions<D> options_) : options(std::move(options_)) { ConvTransposeNdImpl::reset(); }
   void reset() override {
     detail::check_channels(options.in_channels(), options.out_channels(), options.groups());
-    CRESSET_CHECK(std::holds_alternative<enumtype::kZeros>(options.padding_mode()), "Only `zeros` padding mode is supported for ConvTranspose");
+    CRESSET_CHECK(std::holds_alternative<enumtype::kZeros>(options.padding_mode()),
+                  "Only `zeros` padding mode is supported for ConvTranspose");
     std::vector<int64_t> sizes = {options.in_channels(), options.out_channels() / options.groups()};
     sizes.insert(sizes.end(), options.kernel_size()->begin(), options.kernel_size()->end());
     detail::reset_convolution(*this, weight, bias, sizes, options.bias(), options.out_channels());
   }
   void pretty_print(std::ostream& stream) const override {
-    detail::print_convolution(stream, D == 1 ? "ConvTranspose1d" : D == 2 ? "ConvTranspose2d" : "ConvTranspose3d", options.in_channels(),
-                              options.out_channels(), options.kernel_size(), options.stride());
+    detail::print_convolution(stream,
+                              D == 1   ? "ConvTranspose1d"
+                              : D == 2 ? "ConvTranspose2d"
+                                       : "ConvTranspose3d",
+                              options.in_channels(), options.out_channels(), options.kernel_size(), options.stride());
   }
 
   ConvTransposeOptions<D> options;
@@ -164,29 +173,33 @@ class ConvTransposeNdImpl : public Cloneable<Derived> {
     functional::ConvTransposeFuncOptions<D> call;
     const std::vector<int64_t> output_padding = detail::transposed_output_padding(
         input, output_size, options.output_padding(), options.stride(), options.padding(), options.kernel_size(), options.dilation());
-    return call.bias(bias).stride(options.stride()).padding(options.padding()).output_padding(output_padding).groups(options.groups()).dilation(
-        options.dilation());
+    return call.bias(bias)
+        .stride(options.stride())
+        .padding(options.padding())
+        .output_padding(output_padding)
+        .groups(options.groups())
+        .dilation(options.dilation());
   }
 };
 
-#define CRESSET_NN_CONVOLUTION(D)                                                                                            \
-  class Conv##D##dImpl : public ConvNdImpl<D, Conv##D##dImpl> {                                                              \
-   public:                                                                                                                   \
-    using ConvNdImpl<D, Conv##D##dImpl>::ConvNdImpl;                                                                         \
-    Tensor forward(const Tensor& input) const {                                                                              \
-      const auto [x, call] = prepared(input);                                                                                \
-      return functional::conv##D##d(x, weight, call);                                                                        \
-    }                                                                                                                        \
-  };                                                                                                                         \
-  CRESSET_MODULE(Conv##D##d);                                                                                                \
-  class ConvTranspose##D##dImpl : public ConvTransposeNdImpl<D, ConvTranspose##D##dImpl> {                                   \
-   public:                                                                                                                   \
-    using ConvTransposeNdImpl<D, ConvTranspose##D##dImpl>::ConvTransposeNdImpl;                                              \
-    Tensor forward(const Tensor& input, const std::optional<IntArrayRef>& output_size = std::nullopt) const {                \
-      return functional::conv_transpose##D##d(input, weight, call_options(input, output_size));                              \
-    }                                                                                                                        \
-    CRESSET_FORWARD_DEFAULTS({1, AnyValue(std::optional<IntArrayRef>())})                                                    \
-  };                                                                                                                         \
+#define CRESSET_NN_CONVOLUTION(D)                                                                             \
+  class Conv##D##dImpl : public ConvNdImpl<D, Conv##D##dImpl> {                                               \
+   public:                                                                                                    \
+    using ConvNdImpl<D, Conv##D##dImpl>::ConvNdImpl;                                                          \
+    Tensor forward(const Tensor& input) const {                                                               \
+      const auto [x, call] = prepared(input);                                                                 \
+      return functional::conv##D##d(x, weight, call);                                                         \
+    }                                                                                                         \
+  };                                                                                                          \
+  CRESSET_MODULE(Conv##D##d);                                                                                 \
+  class ConvTranspose##D##dImpl : public ConvTransposeNdImpl<D, ConvTranspose##D##dImpl> {                    \
+   public:                                                                                                    \
+    using ConvTransposeNdImpl<D, ConvTranspose##D##dImpl>::ConvTransposeNdImpl;                               \
+    Tensor forward(const Tensor& input, const std::optional<IntArrayRef>& output_size = std::nullopt) const { \
+      return functional::conv_transpose##D##d(input, weight, call_options(input, output_size));               \
+    }                                                                                                         \
+    CRESSET_FORWARD_DEFAULTS({1, AnyValue(std::optional<IntArrayRef>())})                                     \
+  };                                                                                                          \
   CRESSET_MODULE(ConvTranspose##D##d);
 CRESSET_NN_CONVOLUTION(1)
 CRESSET_NN_CONVOLUTION(2)
@@ -230,7 +243,8 @@ class NormImplBase : public Cloneable<Derived> {
     if (least == most)
       CRESSET_CHECK(input.dim() == least, "expected ", least, "D input (got ", input.dim(), "D input)");
     else
-      CRESSET_CHECK(input.dim() >= least && input.dim() <= most, "expected ", least, "D or ", most, "D input (got ", input.dim(), "D input)");
+      CRESSET_CHECK(input.dim() >= least && input.dim() <= most, "expected ", least, "D or ", most, "D input (got ", input.dim(),
+                    "D input)");
   }
 };
 
@@ -265,12 +279,12 @@ class InstanceNormImplBase : public NormImplBase<Derived, InstanceNormOptions> {
   }
 };
 
-#define CRESSET_NN_NORM(Name, Base, least, most)                                       \
-  class Name##Impl : public Base<Name##Impl> {                                         \
-   public:                                                                             \
-    static constexpr std::pair<int64_t, int64_t> kDimensions{least, most};             \
-    using Base<Name##Impl>::Base;                                                      \
-  };                                                                                   \
+#define CRESSET_NN_NORM(Name, Base, least, most)                           \
+  class Name##Impl : public Base<Name##Impl> {                             \
+   public:                                                                 \
+    static constexpr std::pair<int64_t, int64_t> kDimensions{least, most}; \
+    using Base<Name##Impl>::Base;                                          \
+  };                                                                       \
   CRESSET_MODULE(Name);
 CRESSET_NN_NORM(BatchNorm1d, BatchNormImplBase, 2, 3)
 CRESSET_NN_NORM(BatchNorm2d, BatchNormImplBase, 4, 4)

@@ -174,7 +174,7 @@ class ModuleHolder {
   ModuleHolder(std::nullptr_t) {}
   template <class Head, class... Tail,
             class = std::enable_if_t<sizeof...(Tail) != 0 || !(std::is_base_of_v<ModuleHolder, std::decay_t<Head>> ||
-                                                                   std::is_convertible_v<Head, std::shared_ptr<M>>)>>
+                                                               std::is_convertible_v<Head, std::shared_ptr<M>>)>>
   explicit ModuleHolder(Head&& head, Tail&&... tail) : module_(new M(std::forward<Head>(head), std::forward<Tail>(tail)...)) {}
   ModuleHolder(std::shared_ptr<M> m) : module_(std::move(m)) {}
 
@@ -197,7 +197,8 @@ class ModuleHolder {
 
  private:
   static std::shared_ptr<M> make() {
-    static_assert(std::is_default_constructible_v<M>, "This module has no default constructor: give arguments, or nullptr for an empty holder.");
+    static_assert(std::is_default_constructible_v<M>,
+                  "This module has no default constructor: give arguments, or nullptr for an empty holder.");
     return std::shared_ptr<M>(new M());
   }
   void check() const { CRESSET_CHECK(module_, "Accessing empty ModuleHolder"); }
@@ -221,11 +222,11 @@ serialize::InputArchive& operator>>(serialize::InputArchive& archive, ModuleHold
 }  // namespace cresset::nn
 
 /// Defines `Name`, the holder of `ImplType`.
-#define CRESSET_MODULE_IMPL(Name, ImplType)                   \
-  class Name : public ::cresset::nn::ModuleHolder<ImplType> { \
-   public:                                                    \
+#define CRESSET_MODULE_IMPL(Name, ImplType)                    \
+  class Name : public ::cresset::nn::ModuleHolder<ImplType> {  \
+   public:                                                     \
     using ::cresset::nn::ModuleHolder<ImplType>::ModuleHolder; \
-    using Impl = ImplType;                                    \
+    using Impl = ImplType;                                     \
   }
 /// Defines `Name`, the holder of `NameImpl`.
 #define CRESSET_MODULE(Name) CRESSET_MODULE_IMPL(Name, Name##Impl)

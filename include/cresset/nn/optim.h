@@ -1,4 +1,5 @@
-// Optimisers for C++ training loops, with groups of parameters that have options of their own; the arithmetic is PyTorch's single-tensor form.
+// Optimisers for C++ training loops, with groups of parameters that have options of their own; the arithmetic is PyTorch's single-tensor
+// form.
 #pragma once
 
 #include <functional>
@@ -11,8 +12,8 @@
 #include <vector>
 
 #include <cresset/core/tensor.h>
-#include <cresset/nn/arg.h>
 #include <cresset/nn/archive.h>
+#include <cresset/nn/arg.h>
 
 namespace cresset::optim {
 
@@ -79,7 +80,8 @@ class OptimizerParamGroup {
   OptimizerParamGroup(std::vector<Tensor> params) : params_(std::move(params)) {}
   OptimizerParamGroup(std::vector<Tensor> params, std::unique_ptr<OptimizerOptions> options)
       : params_(std::move(params)), options_(std::move(options)) {}
-  OptimizerParamGroup(const OptimizerParamGroup& other) : params_(other.params_), options_(other.options_ ? other.options_->clone() : nullptr) {}
+  OptimizerParamGroup(const OptimizerParamGroup& other)
+      : params_(other.params_), options_(other.options_ ? other.options_->clone() : nullptr) {}
   OptimizerParamGroup& operator=(const OptimizerParamGroup& other) {
     params_ = other.params_;
     options_ = other.options_ ? other.options_->clone() : nullptr;
@@ -143,49 +145,48 @@ CRESSET_API serialize::OutputArchive& operator<<(serialize::OutputArchive& archi
 CRESSET_API serialize::InputArchive& operator>>(serialize::InputArchive& archive, Optimizer& optimizer);
 
 /// `fields` are lines of CRESSET_ARG, `names` the calls of visit().
-#define CRESSET_OPTIM_OPTIONS(Name, default_lr, fields, ...)                     \
-  struct CRESSET_API Name : OptimizerCloneableOptions<Name> {                    \
-    Name(double lr default_lr) : lr_(lr) {}                                      \
-    template <class F>                                                           \
-    void visit(F&& f) {                                                          \
-      __VA_ARGS__                                                                \
-    }                                                                            \
-    CRESSET_ARG(double, lr);                                                     \
-    fields                                                                       \
+#define CRESSET_OPTIM_OPTIONS(Name, default_lr, fields, ...)  \
+  struct CRESSET_API Name : OptimizerCloneableOptions<Name> { \
+    Name(double lr default_lr) : lr_(lr) {}                   \
+    template <class F>                                        \
+    void visit(F&& f){__VA_ARGS__} CRESSET_ARG(double, lr);   \
+    fields                                                    \
   };
 #define CRESSET_OPTIM_FIELD(T, name, value) CRESSET_ARG(T, name) = value;
 #define CRESSET_OPTIM_VISIT(name) f(#name, this->name());
 /// An optimiser with its two constructors.
-#define CRESSET_OPTIM_CLASS(Name)                                                                                                      \
- public:                                                                                                                               \
-  explicit Name(const std::vector<OptimizerParamGroup>& groups, const Name##Options& defaults = {}) : Optimizer(groups, defaults.clone()) { \
-    check();                                                                                                                           \
-  }                                                                                                                                    \
-  explicit Name(std::vector<Tensor> parameters, const Name##Options& defaults = {})                                                    \
-      : Optimizer(std::move(parameters), defaults.clone()) {                                                                           \
-    check();                                                                                                                           \
-  }                                                                                                                                    \
-  Tensor step(LossClosure closure = nullptr) override;                                                                                 \
-                                                                                                                                       \
- private:                                                                                                                              \
+#define CRESSET_OPTIM_CLASS(Name)                                                                                                          \
+ public:                                                                                                                                   \
+  explicit Name(const std::vector<OptimizerParamGroup>& groups, const Name##Options& defaults = {})                                        \
+      : Optimizer(groups, defaults.clone()) {                                                                                              \
+    check();                                                                                                                               \
+  }                                                                                                                                        \
+  explicit Name(std::vector<Tensor> parameters, const Name##Options& defaults = {}) : Optimizer(std::move(parameters), defaults.clone()) { \
+    check();                                                                                                                               \
+  }                                                                                                                                        \
+  Tensor step(LossClosure closure = nullptr) override;                                                                                     \
+                                                                                                                                           \
+ private:                                                                                                                                  \
   void check() const;
 
 using Betas = std::tuple<double, double>;
 
-CRESSET_OPTIM_OPTIONS(SGDOptions, = 1e-3, CRESSET_OPTIM_FIELD(double, momentum, 0) CRESSET_OPTIM_FIELD(double, dampening, 0)
-                      CRESSET_OPTIM_FIELD(double, weight_decay, 0) CRESSET_OPTIM_FIELD(bool, nesterov, false),
+CRESSET_OPTIM_OPTIONS(SGDOptions, = 1e-3,
+                      CRESSET_OPTIM_FIELD(double, momentum, 0) CRESSET_OPTIM_FIELD(double, dampening, 0)
+                          CRESSET_OPTIM_FIELD(double, weight_decay, 0) CRESSET_OPTIM_FIELD(bool, nesterov, false),
                       CRESSET_OPTIM_VISIT(lr) CRESSET_OPTIM_VISIT(momentum) CRESSET_OPTIM_VISIT(dampening) CRESSET_OPTIM_VISIT(weight_decay)
-                      CRESSET_OPTIM_VISIT(nesterov))
+                          CRESSET_OPTIM_VISIT(nesterov))
 /// Stochastic gradient descent with momentum and weight decay.
 class CRESSET_API SGD : public Optimizer {
   CRESSET_OPTIM_CLASS(SGD)
 };
 
-#define CRESSET_OPTIM_ADAM(Name, decay)                                                                                                       \
-  CRESSET_OPTIM_OPTIONS(Name, = 1e-3, CRESSET_OPTIM_FIELD(Betas, betas, Betas(0.9, 0.999)) CRESSET_OPTIM_FIELD(double, eps, 1e-8)             \
-                        CRESSET_OPTIM_FIELD(double, weight_decay, decay) CRESSET_OPTIM_FIELD(bool, amsgrad, false),                           \
-                        CRESSET_OPTIM_VISIT(lr) CRESSET_OPTIM_VISIT(betas) CRESSET_OPTIM_VISIT(eps) CRESSET_OPTIM_VISIT(weight_decay)         \
-                        CRESSET_OPTIM_VISIT(amsgrad))
+#define CRESSET_OPTIM_ADAM(Name, decay)                                                                                               \
+  CRESSET_OPTIM_OPTIONS(Name, = 1e-3,                                                                                                 \
+                        CRESSET_OPTIM_FIELD(Betas, betas, Betas(0.9, 0.999)) CRESSET_OPTIM_FIELD(double, eps, 1e-8)                   \
+                            CRESSET_OPTIM_FIELD(double, weight_decay, decay) CRESSET_OPTIM_FIELD(bool, amsgrad, false),               \
+                        CRESSET_OPTIM_VISIT(lr) CRESSET_OPTIM_VISIT(betas) CRESSET_OPTIM_VISIT(eps) CRESSET_OPTIM_VISIT(weight_decay) \
+                            CRESSET_OPTIM_VISIT(amsgrad))
 CRESSET_OPTIM_ADAM(AdamOptions, 0)
 CRESSET_OPTIM_ADAM(AdamWOptions, 1e-2)
 /// Adam (Kingma and Ba 2015).
@@ -197,19 +198,22 @@ class CRESSET_API AdamW : public Optimizer {
   CRESSET_OPTIM_CLASS(AdamW)
 };
 
-CRESSET_OPTIM_OPTIONS(AdagradOptions, = 1e-2, CRESSET_OPTIM_FIELD(double, lr_decay, 0) CRESSET_OPTIM_FIELD(double, weight_decay, 0)
-                      CRESSET_OPTIM_FIELD(double, initial_accumulator_value, 0) CRESSET_OPTIM_FIELD(double, eps, 1e-10),
+CRESSET_OPTIM_OPTIONS(AdagradOptions, = 1e-2,
+                      CRESSET_OPTIM_FIELD(double, lr_decay, 0) CRESSET_OPTIM_FIELD(double, weight_decay, 0)
+                          CRESSET_OPTIM_FIELD(double, initial_accumulator_value, 0) CRESSET_OPTIM_FIELD(double, eps, 1e-10),
                       CRESSET_OPTIM_VISIT(lr) CRESSET_OPTIM_VISIT(lr_decay) CRESSET_OPTIM_VISIT(weight_decay)
-                      CRESSET_OPTIM_VISIT(initial_accumulator_value) CRESSET_OPTIM_VISIT(eps))
+                          CRESSET_OPTIM_VISIT(initial_accumulator_value) CRESSET_OPTIM_VISIT(eps))
 /// Adagrad (Duchi et al. 2011).
 class CRESSET_API Adagrad : public Optimizer {
   CRESSET_OPTIM_CLASS(Adagrad)
 };
 
-CRESSET_OPTIM_OPTIONS(RMSpropOptions, = 1e-2, CRESSET_OPTIM_FIELD(double, alpha, 0.99) CRESSET_OPTIM_FIELD(double, eps, 1e-8)
-                      CRESSET_OPTIM_FIELD(double, weight_decay, 0) CRESSET_OPTIM_FIELD(double, momentum, 0) CRESSET_OPTIM_FIELD(bool, centered, false),
+CRESSET_OPTIM_OPTIONS(RMSpropOptions, = 1e-2,
+                      CRESSET_OPTIM_FIELD(double, alpha, 0.99) CRESSET_OPTIM_FIELD(double, eps, 1e-8)
+                          CRESSET_OPTIM_FIELD(double, weight_decay, 0) CRESSET_OPTIM_FIELD(double, momentum, 0)
+                              CRESSET_OPTIM_FIELD(bool, centered, false),
                       CRESSET_OPTIM_VISIT(lr) CRESSET_OPTIM_VISIT(alpha) CRESSET_OPTIM_VISIT(eps) CRESSET_OPTIM_VISIT(weight_decay)
-                      CRESSET_OPTIM_VISIT(momentum) CRESSET_OPTIM_VISIT(centered))
+                          CRESSET_OPTIM_VISIT(momentum) CRESSET_OPTIM_VISIT(centered))
 /// RMSprop (Hinton's lecture 6e), centered as in Graves 2013.
 class CRESSET_API RMSprop : public Optimizer {
   CRESSET_OPTIM_CLASS(RMSprop)

@@ -11,17 +11,17 @@
 namespace cresset::nn {
 
 /// Options with one number or flag.
-#define CRESSET_NN_OPTION1(Name, T, arg, value)                 \
-  struct Name {                                                 \
-    Name() = default;                                           \
-    Name(T given) : arg##_(std::move(given)) {}                 \
-    CRESSET_ARG(T, arg) = value;                                \
+#define CRESSET_NN_OPTION1(Name, T, arg, value) \
+  struct Name {                                 \
+    Name() = default;                           \
+    Name(T given) : arg##_(std::move(given)) {} \
+    CRESSET_ARG(T, arg) = value;                \
   }
 /// The same where the value must be given.
-#define CRESSET_NN_REQUIRED1(Name, T, arg)                      \
-  struct Name {                                                 \
-    Name(T given) : arg##_(std::move(given)) {}                 \
-    CRESSET_ARG(T, arg);                                        \
+#define CRESSET_NN_REQUIRED1(Name, T, arg)      \
+  struct Name {                                 \
+    Name(T given) : arg##_(std::move(given)) {} \
+    CRESSET_ARG(T, arg);                        \
   }
 
 // --- linear
@@ -289,11 +289,11 @@ struct MaxUnpoolOptions {
   CRESSET_ARG(ExpandingArray<D>, stride);
   CRESSET_ARG(ExpandingArray<D>, padding) = 0;
 };
-#define CRESSET_NN_DIMENSIONS(D)                      \
-  using AvgPool##D##dOptions = AvgPoolOptions<D>;     \
-  using MaxPool##D##dOptions = MaxPoolOptions<D>;     \
-  using LPPool##D##dOptions = LPPoolOptions<D>;       \
-  using MaxUnpool##D##dOptions = MaxUnpoolOptions<D>; \
+#define CRESSET_NN_DIMENSIONS(D)                               \
+  using AvgPool##D##dOptions = AvgPoolOptions<D>;              \
+  using MaxPool##D##dOptions = MaxPoolOptions<D>;              \
+  using LPPool##D##dOptions = LPPoolOptions<D>;                \
+  using MaxUnpool##D##dOptions = MaxUnpoolOptions<D>;          \
   using AdaptiveAvgPool##D##dOptions = AdaptivePoolOptions<D>; \
   using AdaptiveMaxPool##D##dOptions = AdaptivePoolOptions<D>;
 CRESSET_NN_DIMENSIONS(1)
@@ -314,10 +314,10 @@ struct ConstantPadOptions {
   CRESSET_ARG(ExpandingArray<D * 2>, padding);
   CRESSET_ARG(double, value);
 };
-#define CRESSET_NN_DIMENSIONS(D)                      \
-  using ReflectionPad##D##dOptions = PadOptions<D>;   \
-  using ReplicationPad##D##dOptions = PadOptions<D>;  \
-  using ZeroPad##D##dOptions = PadOptions<D>;         \
+#define CRESSET_NN_DIMENSIONS(D)                     \
+  using ReflectionPad##D##dOptions = PadOptions<D>;  \
+  using ReplicationPad##D##dOptions = PadOptions<D>; \
+  using ZeroPad##D##dOptions = PadOptions<D>;        \
   using ConstantPad##D##dOptions = ConstantPadOptions<D>;
 CRESSET_NN_DIMENSIONS(1)
 CRESSET_NN_DIMENSIONS(2)
@@ -431,15 +431,15 @@ struct PoissonNLLLossOptions {
 // --- recurrent layers
 
 using rnn_nonlinearity_t = std::variant<enumtype::kTanh, enumtype::kReLU>;
-#define CRESSET_NN_RECURRENT(Name)                                                                                   \
-  Name(int64_t input_size, int64_t hidden_size) : input_size_(input_size), hidden_size_(hidden_size) {}              \
-  CRESSET_ARG(int64_t, input_size);                                                                                  \
-  CRESSET_ARG(int64_t, hidden_size);                                                                                 \
+#define CRESSET_NN_RECURRENT(Name)                                                                      \
+  Name(int64_t input_size, int64_t hidden_size) : input_size_(input_size), hidden_size_(hidden_size) {} \
+  CRESSET_ARG(int64_t, input_size);                                                                     \
+  CRESSET_ARG(int64_t, hidden_size);                                                                    \
   CRESSET_ARG(bool, bias) = true
-#define CRESSET_NN_RECURRENT_LAYERS                    \
-  CRESSET_ARG(int64_t, num_layers) = 1;                \
-  CRESSET_ARG(bool, batch_first) = false;              \
-  CRESSET_ARG(double, dropout) = 0;                    \
+#define CRESSET_NN_RECURRENT_LAYERS       \
+  CRESSET_ARG(int64_t, num_layers) = 1;   \
+  CRESSET_ARG(bool, batch_first) = false; \
+  CRESSET_ARG(double, dropout) = 0;       \
   CRESSET_ARG(bool, bidirectional) = false
 struct RNNOptions {
   CRESSET_NN_RECURRENT(RNNOptions);

@@ -29,10 +29,11 @@ class PackedSequence {
   Tensor data_, batch_sizes_, sorted_indices_, unsorted_indices_;
 };
 
-CRESSET_API PackedSequence pack_padded_sequence(const Tensor& input, const Tensor& lengths, bool batch_first = false, bool enforce_sorted = true);
+CRESSET_API PackedSequence pack_padded_sequence(const Tensor& input, const Tensor& lengths, bool batch_first = false,
+                                                bool enforce_sorted = true);
 /// The padded tensor and the lengths.
-CRESSET_API std::tuple<Tensor, Tensor> pad_packed_sequence(const PackedSequence& sequence, bool batch_first = false, double padding_value = 0,
-                                                           std::optional<int64_t> total_length = std::nullopt);
+CRESSET_API std::tuple<Tensor, Tensor> pad_packed_sequence(const PackedSequence& sequence, bool batch_first = false,
+                                                           double padding_value = 0, std::optional<int64_t> total_length = std::nullopt);
 CRESSET_API Tensor pad_sequence(ArrayRef<Tensor> sequences, bool batch_first = false, double padding_value = 0);
 CRESSET_API PackedSequence pack_sequence(ArrayRef<Tensor> sequences, bool enforce_sorted = true);
 
@@ -62,17 +63,17 @@ class CRESSET_API Recurrent {
 
 }  // namespace detail
 
-#define CRESSET_NN_RECURRENT(Name, Given, State)                                                                                     \
- public:                                                                                                                        \
-  Name##Impl(int64_t input_size, int64_t hidden_size) : Name##Impl(Name##Options(input_size, hidden_size)) {}                   \
-  explicit Name##Impl(const Name##Options& options_) : options(options_) { Name##Impl::reset(); }                               \
-  void reset() override { reset_recurrent(*this, shape()); }                                                                    \
+#define CRESSET_NN_RECURRENT(Name, Given, State)                                                                                   \
+ public:                                                                                                                           \
+  Name##Impl(int64_t input_size, int64_t hidden_size) : Name##Impl(Name##Options(input_size, hidden_size)) {}                      \
+  explicit Name##Impl(const Name##Options& options_) : options(options_) { Name##Impl::reset(); }                                  \
+  void reset() override { reset_recurrent(*this, shape()); }                                                                       \
   std::tuple<utils::rnn::PackedSequence, State> forward_with_packed_input(const utils::rnn::PackedSequence& input, Given hx = {}); \
-  Name##Options options;                                                                                                        \
-                                                                                                                                \
- private:                                                                                                                       \
-  detail::RecurrentShape shape() const;                                                                                         \
-                                                                                                                                \
+  Name##Options options;                                                                                                           \
+                                                                                                                                   \
+ private:                                                                                                                          \
+  detail::RecurrentShape shape() const;                                                                                            \
+                                                                                                                                   \
  public:
 
 class CRESSET_API RNNImpl : public Cloneable<RNNImpl>, public detail::Recurrent {
@@ -100,17 +101,17 @@ CRESSET_MODULE(LSTM);
 #undef CRESSET_NN_RECURRENT
 
 /// One step; weights as in the layers, without suffix.
-#define CRESSET_NN_CELL(Name, Result, State)                                                                     \
-  class CRESSET_API Name##Impl : public Cloneable<Name##Impl> {                                                  \
-   public:                                                                                                       \
-    Name##Impl(int64_t input_size, int64_t hidden_size) : Name##Impl(Name##Options(input_size, hidden_size)) {}  \
-    explicit Name##Impl(const Name##Options& options_) : options(options_) { Name##Impl::reset(); }              \
-    void reset() override;                                                                                       \
-    Result forward(const Tensor& input, State hx = {});                                                          \
-    CRESSET_FORWARD_DEFAULTS({1, AnyValue(State())})                                                             \
-    Name##Options options;                                                                                       \
-    Tensor weight_ih, weight_hh, bias_ih, bias_hh;                                                               \
-  };                                                                                                             \
+#define CRESSET_NN_CELL(Name, Result, State)                                                                    \
+  class CRESSET_API Name##Impl : public Cloneable<Name##Impl> {                                                 \
+   public:                                                                                                      \
+    Name##Impl(int64_t input_size, int64_t hidden_size) : Name##Impl(Name##Options(input_size, hidden_size)) {} \
+    explicit Name##Impl(const Name##Options& options_) : options(options_) { Name##Impl::reset(); }             \
+    void reset() override;                                                                                      \
+    Result forward(const Tensor& input, State hx = {});                                                         \
+    CRESSET_FORWARD_DEFAULTS({1, AnyValue(State())})                                                            \
+    Name##Options options;                                                                                      \
+    Tensor weight_ih, weight_hh, bias_ih, bias_hh;                                                              \
+  };                                                                                                            \
   CRESSET_MODULE(Name);
 CRESSET_NN_CELL(RNNCell, Tensor, Tensor)
 CRESSET_NN_CELL(GRUCell, Tensor, Tensor)

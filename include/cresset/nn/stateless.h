@@ -25,12 +25,12 @@ struct NoOptions {};
 }  // namespace detail
 
 /// `parameters` and `expression` are those of forward(); the expression sees `options`.
-#define CRESSET_NN_STATELESS(Name, Options, parameters, expression)         \
-  class Name##Impl : public detail::Stateless<Name##Impl, Options> {        \
-   public:                                                                  \
-    using detail::Stateless<Name##Impl, Options>::Stateless;                \
-    auto forward parameters { return functional::expression; }              \
-  };                                                                        \
+#define CRESSET_NN_STATELESS(Name, Options, parameters, expression)  \
+  class Name##Impl : public detail::Stateless<Name##Impl, Options> { \
+   public:                                                           \
+    using detail::Stateless<Name##Impl, Options>::Stateless;         \
+    auto forward parameters { return functional::expression; }       \
+  };                                                                 \
   CRESSET_MODULE(Name);
 #define CRESSET_NN_ONE (const Tensor& input)
 #define CRESSET_NN_TWO (const Tensor& input, const Tensor& target)
@@ -61,37 +61,36 @@ CRESSET_NN_STATELESS(Tanh, detail::NoOptions, CRESSET_NN_ONE, tanh(input))
 CRESSET_NN_STATELESS(Tanhshrink, detail::NoOptions, CRESSET_NN_ONE, tanhshrink(input))
 CRESSET_NN_STATELESS(Softsign, detail::NoOptions, CRESSET_NN_ONE, softsign(input))
 
-#define CRESSET_NN_DROPOUT(Name, function)                                                                          \
-  CRESSET_NN_STATELESS(Name, DropoutOptions, CRESSET_NN_ONE,                                                        \
-                       function(input, functional::DropoutFuncOptions().p(options.p()).training(this->is_training()).inplace(options.inplace())))
+#define CRESSET_NN_DROPOUT(Name, function)  \
+  CRESSET_NN_STATELESS(                     \
+      Name, DropoutOptions, CRESSET_NN_ONE, \
+      function(input, functional::DropoutFuncOptions().p(options.p()).training(this->is_training()).inplace(options.inplace())))
 CRESSET_NN_DROPOUT(Dropout, dropout)
 CRESSET_NN_DROPOUT(Dropout2d, dropout2d)
 CRESSET_NN_DROPOUT(Dropout3d, dropout3d)
 CRESSET_NN_DROPOUT(AlphaDropout, alpha_dropout)
 #undef CRESSET_NN_DROPOUT
 
-#define CRESSET_NN_POOL(Name, function)                                                       \
-  class Name##Impl : public detail::Stateless<Name##Impl, Name##Options> {                    \
-   public:                                                                                    \
-    using detail::Stateless<Name##Impl, Name##Options>::Stateless;                            \
-    Tensor forward(const Tensor& input) { return functional::function(input, options); }      \
-    std::tuple<Tensor, Tensor> forward_with_indices(const Tensor& input) {                    \
-      return functional::function##_with_indices(input, options);                             \
-    }                                                                                         \
-  };                                                                                          \
+#define CRESSET_NN_POOL(Name, function)                                                                                                  \
+  class Name##Impl : public detail::Stateless<Name##Impl, Name##Options> {                                                               \
+   public:                                                                                                                               \
+    using detail::Stateless<Name##Impl, Name##Options>::Stateless;                                                                       \
+    Tensor forward(const Tensor& input) { return functional::function(input, options); }                                                 \
+    std::tuple<Tensor, Tensor> forward_with_indices(const Tensor& input) { return functional::function##_with_indices(input, options); } \
+  };                                                                                                                                     \
   CRESSET_MODULE(Name);
-#define CRESSET_NN_DIMENSIONS(D)                                                                                                            \
-  CRESSET_NN_POOL(MaxPool##D##d, max_pool##D##d)                                                                                            \
-  CRESSET_NN_POOL(AdaptiveMaxPool##D##d, adaptive_max_pool##D##d)                                                                           \
-  CRESSET_NN_STATELESS(AvgPool##D##d, AvgPool##D##dOptions, CRESSET_NN_ONE, avg_pool##D##d(input, options))                                 \
-  CRESSET_NN_STATELESS(AdaptiveAvgPool##D##d, AdaptiveAvgPool##D##dOptions, CRESSET_NN_ONE, adaptive_avg_pool##D##d(input, options))        \
-  CRESSET_NN_STATELESS(ReflectionPad##D##d, ReflectionPad##D##dOptions, CRESSET_NN_ONE,                                                     \
-                       pad(input, functional::PadFuncOptions(IntArrayRef(options.padding()).vec()).mode(kReflect)))                         \
-  CRESSET_NN_STATELESS(ReplicationPad##D##d, ReplicationPad##D##dOptions, CRESSET_NN_ONE,                                                   \
-                       pad(input, functional::PadFuncOptions(IntArrayRef(options.padding()).vec()).mode(kReplicate)))                       \
-  CRESSET_NN_STATELESS(ZeroPad##D##d, ZeroPad##D##dOptions, CRESSET_NN_ONE,                                                                 \
-                       pad(input, functional::PadFuncOptions(IntArrayRef(options.padding()).vec())))                                        \
-  CRESSET_NN_STATELESS(ConstantPad##D##d, ConstantPad##D##dOptions, CRESSET_NN_ONE,                                                         \
+#define CRESSET_NN_DIMENSIONS(D)                                                                                                     \
+  CRESSET_NN_POOL(MaxPool##D##d, max_pool##D##d)                                                                                     \
+  CRESSET_NN_POOL(AdaptiveMaxPool##D##d, adaptive_max_pool##D##d)                                                                    \
+  CRESSET_NN_STATELESS(AvgPool##D##d, AvgPool##D##dOptions, CRESSET_NN_ONE, avg_pool##D##d(input, options))                          \
+  CRESSET_NN_STATELESS(AdaptiveAvgPool##D##d, AdaptiveAvgPool##D##dOptions, CRESSET_NN_ONE, adaptive_avg_pool##D##d(input, options)) \
+  CRESSET_NN_STATELESS(ReflectionPad##D##d, ReflectionPad##D##dOptions, CRESSET_NN_ONE,                                              \
+                       pad(input, functional::PadFuncOptions(IntArrayRef(options.padding()).vec()).mode(kReflect)))                  \
+  CRESSET_NN_STATELESS(ReplicationPad##D##d, ReplicationPad##D##dOptions, CRESSET_NN_ONE,                                            \
+                       pad(input, functional::PadFuncOptions(IntArrayRef(options.padding()).vec()).mode(kReplicate)))                \
+  CRESSET_NN_STATELESS(ZeroPad##D##d, ZeroPad##D##dOptions, CRESSET_NN_ONE,                                                          \
+                       pad(input, functional::PadFuncOptions(IntArrayRef(options.padding()).vec())))                                 \
+  CRESSET_NN_STATELESS(ConstantPad##D##d, ConstantPad##D##dOptions, CRESSET_NN_ONE,                                                  \
                        pad(input, functional::PadFuncOptions(IntArrayRef(options.padding()).vec()).value(options.value())))
 CRESSET_NN_DIMENSIONS(1)
 CRESSET_NN_DIMENSIONS(2)
@@ -122,7 +121,8 @@ CRESSET_NN_STATELESS(HingeEmbeddingLoss, HingeEmbeddingLossOptions, CRESSET_NN_T
 CRESSET_NN_STATELESS(MultiLabelSoftMarginLoss, MultiLabelSoftMarginLossOptions, CRESSET_NN_TWO,
                      multilabel_soft_margin_loss(input, target, options))
 CRESSET_NN_STATELESS(PoissonNLLLoss, PoissonNLLLossOptions, CRESSET_NN_TWO, poisson_nll_loss(input, target, options))
-CRESSET_NN_STATELESS(CosineEmbeddingLoss, CosineEmbeddingLossOptions, CRESSET_NN_THREE, cosine_embedding_loss(input1, input2, target, options))
+CRESSET_NN_STATELESS(CosineEmbeddingLoss, CosineEmbeddingLossOptions, CRESSET_NN_THREE,
+                     cosine_embedding_loss(input1, input2, target, options))
 CRESSET_NN_STATELESS(MarginRankingLoss, MarginRankingLossOptions, CRESSET_NN_THREE, margin_ranking_loss(input1, input2, target, options))
 CRESSET_NN_STATELESS(TripletMarginLoss, TripletMarginLossOptions, CRESSET_NN_THREE, triplet_margin_loss(input1, input2, target, options))
 CRESSET_NN_STATELESS(CTCLoss, CTCLossOptions,

@@ -9,7 +9,8 @@
 namespace cresset::nn::utils {
 
 /// Scales all gradients together so that their norm is at most max_norm; gives back the norm they had.
-CRESSET_API double clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, double norm_type = 2, bool error_if_nonfinite = false);
+CRESSET_API double clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, double norm_type = 2,
+                                   bool error_if_nonfinite = false);
 CRESSET_API double clip_grad_norm_(const Tensor& parameter, double max_norm, double norm_type = 2, bool error_if_nonfinite = false);
 CRESSET_API void clip_grad_value_(const std::vector<Tensor>& parameters, double clip_value);
 CRESSET_API void clip_grad_value_(const Tensor& parameter, double clip_value);

@@ -200,7 +200,8 @@ TEST(Functions, ShapesAndNorms) {
   EXPECT_EQ(F::pad(x, F::PadFuncOptions({1, 1}).value(7))[0][0][0][0].item<double>(), 7);
   const Tensor twice = F::interpolate(x, F::InterpolateFuncOptions().scale_factor(std::vector<double>{2, 2}).mode(nn::kNearest));
   EXPECT_EQ(twice.sizes(), IntArrayRef({1, 1, 4, 4}));
-  EXPECT_EQ(F::interpolate(x, F::InterpolateFuncOptions().size(std::vector<int64_t>{3}).mode(nn::kBilinear).align_corners(true))[0][0][1][1].item<double>(),
+  EXPECT_EQ(F::interpolate(x, F::InterpolateFuncOptions().size(std::vector<int64_t>{3}).mode(nn::kBilinear).align_corners(true))[0][0][1][1]
+                .item<double>(),
             1.5);
   EXPECT_EQ(error_of([&] { F::interpolate(x, F::InterpolateFuncOptions()); }), "only one of size or scale_factor should be defined");
   EXPECT_TRUE(close(F::normalize(tensor({{3.f, 4.f}})), tensor({{0.6f, 0.8f}})));
@@ -277,7 +278,8 @@ TEST(Optimizers, EveryOneMinimisesAParabola) {
   EXPECT_LT(run([](auto p) { return std::make_unique<optim::Adam>(p, optim::AdamOptions(0.1).amsgrad(true)); }), 2e-2);
   EXPECT_LT(run([](auto p) { return std::make_unique<optim::AdamW>(p, optim::AdamWOptions(0.1).weight_decay(0)); }), 2e-2);
   EXPECT_LT(run([](auto p) { return std::make_unique<optim::Adagrad>(p, optim::AdagradOptions(0.5)); }), 1e-2);
-  EXPECT_LT(run([](auto p) { return std::make_unique<optim::RMSprop>(p, optim::RMSpropOptions(0.02).centered(true).momentum(0.1)); }), 5e-2);
+  EXPECT_LT(run([](auto p) { return std::make_unique<optim::RMSprop>(p, optim::RMSpropOptions(0.02).centered(true).momentum(0.1)); }),
+            5e-2);
 }
 
 TEST(Optimizers, GroupsHaveOptionsOfTheirOwn) {
@@ -295,7 +297,8 @@ TEST(Optimizers, GroupsHaveOptionsOfTheirOwn) {
   EXPECT_NEAR(sgd.param_groups()[0].options().get_lr(), 0.5, 1e-12);
   schedule.step();
   EXPECT_NEAR(static_cast<optim::SGDOptions&>(sgd.param_groups()[1].options()).lr(), 0.01, 1e-12);
-  EXPECT_EQ(error_of([&] { sgd.add_param_group(optim::OptimizerParamGroup({a})); }), "some parameters appear in more than one parameter group");
+  EXPECT_EQ(error_of([&] { sgd.add_param_group(optim::OptimizerParamGroup({a})); }),
+            "some parameters appear in more than one parameter group");
   EXPECT_EQ(error_of([&] { optim::SGD(std::vector<Tensor>{a}, optim::SGDOptions(0.1).nesterov(true)); }),
             "Nesterov momentum requires a momentum and zero dampening");
 }
@@ -374,13 +377,15 @@ TEST(Data, SamplersShareTheWork) {
 }
 
 TEST(Data, TransformsAreChained) {
-  auto dataset = data::datasets::TensorDataset(arange(6, kFloat).reshape({3, 2}))
-                     .map(data::transforms::Lambda<data::TensorExample>([](data::TensorExample e) { return data::TensorExample(e.data + 1); }))
-                     .map(data::transforms::Stack<data::TensorExample>());
+  auto dataset =
+      data::datasets::TensorDataset(arange(6, kFloat).reshape({3, 2}))
+          .map(data::transforms::Lambda<data::TensorExample>([](data::TensorExample e) { return data::TensorExample(e.data + 1); }))
+          .map(data::transforms::Stack<data::TensorExample>());
   EXPECT_TRUE(same(dataset.get_batch(std::vector<std::size_t>{0, 2}).data, tensor({{1.f, 2.f}, {5.f, 6.f}})));
   data::transforms::Normalize<> normalize(std::vector<double>{1, 2}, std::vector<double>{2, 4});
   EXPECT_TRUE(same(normalize(ones({2, 1, 1})).flatten(), tensor({0.f, -0.25f})));
-  EXPECT_NE(error_of([] { data::datasets::MNIST("/nowhere"); }).find("Error opening images file at /nowhere/train-images-idx3-ubyte"), std::string::npos);
+  EXPECT_NE(error_of([] { data::datasets::MNIST("/nowhere"); }).find("Error opening images file at /nowhere/train-images-idx3-ubyte"),
+            std::string::npos);
 }
 
 // --- files

@@ -90,6 +90,8 @@ class TensorDataContainer {
 
 }  // namespace detail
 
-inline at::Tensor tensor(detail::TensorDataContainer data, const c10::TensorOptions& options = {}) { return data.convert_to_tensor(options); }
+inline at::Tensor tensor(detail::TensorDataContainer data, const c10::TensorOptions& options = {}) {
+  return data.convert_to_tensor(options);
+}
 
 }  // namespace torch
