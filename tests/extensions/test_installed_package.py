@@ -103,3 +103,14 @@ def test_nothing_private_is_installed(prefix):
 
 def test_command_runs_from_the_prefix(prefix):
     assert VERSION in run(prefix / "bin/cresset", "--version")
+
+
+def test_config_gives_the_flags_of_a_compiler(prefix, tmp_path):
+    command = prefix / "bin/cresset"
+    flags = run(command, "config", "--cflags", "--ldflags").split()
+    run("g++", SOURCE / "main.cpp", *flags, "-o", tmp_path / "main")
+    assert run(tmp_path / "main") == EXPECTED
+    assert run(command, "config", "cmake-prefix") == f"{prefix}\n"
+    assert f"-I{prefix}/include/cresset_compat" in run(command, "config", "--compat-cflags").split()
+    result = subprocess.run([command, "config", "nothing"], capture_output=True, text=True)
+    assert result.returncode != 0 and "config: one of version, prefix, include, lib, cmake, cmake-prefix, " in result.stderr

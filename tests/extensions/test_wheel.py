@@ -1,4 +1,5 @@
-"""`pip install .` works by itself: the wheel holds the library, the headers and the CMake package."""
+"""The wheel is enough: it holds the library, the headers and the CMake packages, and extensions build with pip against it, with and
+without build isolation."""
 
 import os
 import subprocess
@@ -8,24 +9,72 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+MODULE = """
+#include <Python.h>
+#include <cresset/base/error.h>
+static PyModuleDef module = {PyModuleDef_HEAD_INIT, "clip_ops", nullptr, -1};
+PyMODINIT_FUNC PyInit_clip_ops() {
+  PyObject* m = PyModule_Create(&module);
+  PyModule_AddStringConstant(m, "text", cresset::str("answer ", 42).c_str());
+  return m;
+}
+"""
+SETUP = """
+from setuptools import setup
+from cresset.utils.cpp_extension import BuildExtension, CppExtension
+
+setup(name="clip", version="1.0", py_modules=[], ext_modules=[CppExtension("clip_ops", ["clip_ops.cpp"], extra_compile_args=["-O0"])],
+      cmdclass={"build_ext": BuildExtension})
+"""
+ISOLATED = '[build-system]\nrequires = ["setuptools>=70.1", "cresset"]\nbuild-backend = "setuptools.build_meta"\n'
+ENVIRONMENT = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV")} | {
+    "CXX": "c++"  # the name that other builds use, so that ccache knows the sources
+}
+
+
+def run(*command, **options):
+    result = subprocess.run([str(part) for part in command], capture_output=True, text=True, env=ENVIRONMENT, **options)
+    assert result.returncode == 0, f"{' '.join(map(str, command))}\n{result.stdout[-3000:]}{result.stderr[-3000:]}"
+    return result.stdout
+
+
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("wheels")
+    run(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", folder, ROOT)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def python(wheels, tmp_path_factory):
+    """The Python of a new environment with the wheel installed."""
+    folder = tmp_path_factory.mktemp("environment")
+    run(sys.executable, "-m", "venv", folder)
+    run(folder / "bin/python", "-m", "pip", "install", "-q", "--find-links", wheels, "cresset")
+    return folder / "bin/python"
 
 
 @pytest.mark.slow
-def test_pip_install(tmp_path):
-    environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV")}
-    environment["CXX"] = "c++"  # the name that other builds use, so that ccache knows the sources
-    subprocess.run([sys.executable, "-m", "venv", tmp_path / "env"], check=True)
-    python = tmp_path / "env/bin/python"
-    subprocess.run([python, "-m", "pip", "install", "-q", str(ROOT)], check=True, env=environment)
+def test_the_wheel_is_complete(python, tmp_path):
     code = (
         "import cresset, os; p = os.path.dirname(cresset.__file__); "
         "x = cresset.ones(2, 3, requires_grad=True); (x * 2).sum().backward(); print(x.grad.sum().item()); "
         "print(all(os.path.exists(os.path.join(p, n)) for n in "
-        "('lib/libcresset.so', 'include/cresset/cresset.h', 'lib/cmake/Cresset/CressetConfig.cmake')))"
+        "('lib/libcresset.so', 'include/cresset/cresset.h', 'lib/cmake/Cresset/CressetConfig.cmake', 'lib/cmake/Torch/TorchConfig.cmake')))"
     )
-    result = subprocess.run([python, "-c", code], cwd=tmp_path, capture_output=True, text=True, env=environment)
-    assert result.stdout == "12.0\nTrue\n", result.stderr
-    version = subprocess.run(
-        [tmp_path / "env/bin/cresset", "--version"], capture_output=True, text=True, env=environment
-    )
-    assert version.returncode == 0, version.stderr
+    assert run(python, "-c", code, cwd=tmp_path) == "12.0\nTrue\n"
+    run(python.with_name("cresset"), "--version")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("isolated", [True, False])
+def test_extensions_build_with_pip(python, wheels, tmp_path, isolated):
+    (tmp_path / "clip_ops.cpp").write_text(MODULE)
+    (tmp_path / "setup.py").write_text(SETUP)
+    if isolated:
+        (tmp_path / "pyproject.toml").write_text(ISOLATED)
+        run(python, "-m", "pip", "install", "-q", "--force-reinstall", "--no-deps", "--find-links", wheels, tmp_path)
+    else:
+        run(python, "-m", "pip", "install", "-q", "setuptools>=70.1")
+        run(python, "-m", "pip", "install", "-q", "--force-reinstall", "--no-deps", "--no-build-isolation", tmp_path)
+    assert run(python, "-c", "import cresset, clip_ops; print(clip_ops.text)", cwd="/") == "answer 42\n"

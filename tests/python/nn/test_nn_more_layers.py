@@ -158,6 +158,19 @@ def test_one_device_only():
     assert nn.DataParallel(layer)(cresset.ones(1, 2)).tolist() == layer(cresset.ones(1, 2)).tolist()
     with pytest.raises(RuntimeError, match="one device was required"):
         nn.DataParallel(layer, device_ids=["cpu:0", "cpu:1"])
+    with pytest.raises(ValueError, match="Default process group has not been initialized"):
+        nn.parallel.DistributedDataParallel(layer)
+
+
+def test_sizes_and_names_of_modules_of_others():
+    from cresset.nn.modules import utils
+
+    assert utils._pair(3) == (3, 3) and utils._pair([1, 2]) == (1, 2) and utils._triple.__name__ == "_triple"
+    assert utils._reverse_repeat_tuple((1, 2), 2) == (2, 2, 1, 1)
+    state = nn.Sequential(nn.Sequential(nn.Linear(1, 1))).state_dict(prefix="module.")
+    utils.consume_prefix_in_state_dict_if_present(state, "module.")
+    assert list(state) == ["0.0.weight", "0.0.bias"]
+    assert list(state._metadata) == ["", "0", "0.0"]
 
 
 def test_skip_init_and_convolution_gradients():

@@ -15,6 +15,19 @@
 #include <cresset/ops/tensor_literal.h>
 #include <cresset/ops/type_properties.h>
 
+// Operators of tensors that PyTorch has beyond those of cresset/core/tensor.h; found where tensors are.
+namespace cresset {
+#define CRESSET_COMPAT_OPERATOR(op, function)                                           \
+  inline Tensor operator op(const Tensor& a, const Scalar& b) { return a.function(b); } \
+  inline Tensor operator op(const Scalar& a, const Tensor& b) { return cresset::scalar_tensor(a, b.options()).function(b); }
+CRESSET_COMPAT_OPERATOR(&, bitwise_and)
+CRESSET_COMPAT_OPERATOR(|, bitwise_or)
+CRESSET_COMPAT_OPERATOR(^, bitwise_xor)
+CRESSET_COMPAT_OPERATOR(%, remainder)
+#undef CRESSET_COMPAT_OPERATOR
+inline Tensor operator%(const Tensor& a, const Tensor& b) { return a.remainder(b); }
+}  // namespace cresset
+
 #define AT_PARALLEL_NATIVE 1
 #define AT_MKL_ENABLED() 0
 #define AT_MKLDNN_ENABLED() 0
