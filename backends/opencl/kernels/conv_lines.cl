@@ -32,6 +32,7 @@ kernel void im2col(BUFFER(x), BUFFER(out), const ulong n, const ulong by_image, 
   }
 }
 
+#if PLANES
 // One work item for each plane of each image; T is the type that is computed in.
 kernel void col2im(BUFFER(x), BUFFER(out), const ulong n, const ulong by_image, const ulong by_row, GEOMETRY) {
   const ulong image = get_global_id(0) / channels, channel = get_global_id(0) % channels;
@@ -54,3 +55,4 @@ kernel void col2im(BUFFER(x), BUFFER(out), const ulong n, const ulong by_image, 
       }
     }
 }
+#endif

@@ -121,7 +121,7 @@ void backward_input(const Tensor& grad, const Tensor& weight, const Tensor& grad
     }
     const bool computes_in_place = grad.scalar_type() == cresset::kFloat || grad.scalar_type() == cresset::kDouble;
     const bool lines = device_of(grad).facts().is_cpu && computes_in_place;
-    Launch launch(grad, lines ? "conv_lines" : "conv", "col2im", types(grad, images * image));
+    Launch launch(grad, lines ? "conv_lines" : "conv", "col2im", types(grad, images * image) + (lines ? " -DPLANES=1" : ""));
     launch.tensor(columns).tensor(grad_x, first * image).value<cl_ulong>(images * image);
     launch.value<cl_ulong>(g.rows() * size).value<cl_ulong>(size);
     add_geometry(launch, g);
