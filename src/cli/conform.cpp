@@ -8,6 +8,7 @@
 #include <cresset/base/error.h>
 
 #include "cli/commands.h"
+#include "cli/python.h"
 
 namespace cresset::cli {
 namespace {
@@ -24,15 +25,14 @@ except ModuleNotFoundError as error:
 sys.exit(main())
 )";
 
-// The interpreter: CRESSET_PYTHON, the one beside this program (a virtual environment), the first in PATH.
+}  // namespace
+
 std::string python() {
   if (const char* chosen = std::getenv("CRESSET_PYTHON"); chosen && *chosen) return chosen;
   std::error_code ignored;
   const std::filesystem::path beside = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path() / "python3";
   return std::filesystem::exists(beside, ignored) ? beside.string() : "python3";
 }
-
-}  // namespace
 
 void run_conform(const std::vector<std::string>& arguments) {
   const std::string interpreter = python();

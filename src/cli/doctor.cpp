@@ -1,4 +1,6 @@
 // `cresset doctor`: what this installation is and what it found on this machine.
+#include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
@@ -13,6 +15,7 @@
 #include <cresset/version.h>
 
 #include "cli/commands.h"
+#include "cli/python.h"
 
 namespace cresset::cli {
 namespace {
@@ -82,8 +85,51 @@ std::string check_device(DeviceType t) {
   return "";
 }
 
+// Devices of Python packages are entry points, which only Python reads. The program prints the library, or why there is none; without the
+// package cresset it prints nothing.
+constexpr const char* kAskPython = R"(
+import sys
+try:
+    import cresset
+    cresset.device(sys.argv[1])
+    print("library " + cresset.accelerator.report(sys.argv[1])["library"])
+except ModuleNotFoundError:
+    pass
+except RuntimeError as error:
+    print("problem " + str(error))
+)";
+
+// Loads what Python finds for a name; gives the reason when that does not work.
+std::string load_by_python(const std::string& name) {
+  const bool plain = !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) || c == '_'; });
+  if (!plain) return "";
+  FILE* pipe = popen(str("'", python(), "' -c '", kAskPython, "' ", name, " 2>/dev/null").c_str(), "r");
+  if (!pipe) return "";
+  std::string said;
+  for (char part[512]; std::fgets(part, sizeof part, pipe);) said += part;
+  pclose(pipe);
+  while (!said.empty() && said.back() == '\n') said.pop_back();
+  if (said.starts_with("problem ")) return said.substr(8);
+  if (said.size() <= 8) return "";
+  try {
+    load_backend(said.substr(8));
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+  return "";
+}
+
+BackendReport report_of(const std::string& name) {
+  BackendReport r = inspect_backend(name);
+  if (r.type || !r.parts.empty()) return r;
+  const std::string problem = load_by_python(name);
+  if (problem.empty()) return inspect_backend(name);
+  r.problem = problem;
+  return r;
+}
+
 void doctor_of_device(Shared& shared, const std::string& name) {
-  const BackendReport r = inspect_backend(name);
+  const BackendReport r = report_of(name);
   nlohmann::ordered_json report;
   report["name"] = name;
   if (!r.library.empty()) report["library"] = r.library;

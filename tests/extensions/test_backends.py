@@ -144,6 +144,8 @@ def test_pip_install(built, tmp_path):
         cwd=tmp_path,
     )
     assert out == "tensor([2., 2.], device='minimal:0')\n2\n"
+    told = run(built / "prefix/bin/cresset", "doctor", "minimal", env={**env, "CRESSET_PYTHON": sys.executable})
+    assert re.search(r"^state +works$", told, re.M) and str(tmp_path / "site") in told, "the command asks Python for its entry points"
 
 
 def test_layout_example(built, tmp_path):

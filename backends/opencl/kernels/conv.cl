@@ -6,6 +6,7 @@ typedef uint index;
 
 // index: an integer type that counts all elements; 32 bits divide much quicker than 64.
 // Windows of (batch, channels, height, width) as columns of a matrix, and back.
+// M: the type of elements that are only moved.
 #define GEOMETRY                                                                                                                      \
   const ulong channels, const ulong height, const ulong width, const ulong out_height, const ulong out_width, const ulong kernel_h, \
       const ulong kernel_w, const long stride_h, const long stride_w, const long pad_h, const long pad_w, const long dilation_h,     \
@@ -16,8 +17,8 @@ typedef uint index;
 kernel void im2col(BUFFER(x), BUFFER(out), const ulong n, const ulong by_image, const ulong by_row, GEOMETRY) {
   const ulong i = get_global_id(0);
   if (i >= n) return;
-  OPEN(T, x);
-  OPEN(T, out);
+  OPEN(M, x);
+  OPEN(M, out);
   index rest = (index)i;
   const index ow = rest % (index)out_width;
   rest /= (index)out_width;

@@ -1,9 +1,9 @@
-// Negative log likelihood of (batch, classes, inner): n = batch * inner targets. A target outside of the classes gives NaN: a kernel cannot raise.
+// Negative log likelihood of (batch, classes, inner): n = batch * inner targets. A target outside of the classes is a fault and gives NaN.
 #define WEIGHT_OF(t) (has_weight ? (A)LOAD(W, weight, t) : (A)1)
 
 // One work group. With `each` no reduction: out has n elements.
-kernel void nll_loss(BUFFER(x), BUFFER(target), BUFFER(weight), BUFFER(out), BUFFER(total), const ulong n, const ulong classes, const ulong inner,
-                     const long ignored, const int has_weight, const int each, const int mean, local A *shared) {
+kernel void nll_loss(BUFFER(x), BUFFER(target), BUFFER(weight), BUFFER(out), BUFFER(total), FAULTS, const ulong n, const ulong classes,
+                     const ulong inner, const long ignored, const int has_weight, const int each, const int mean, local A *shared) {
   OPEN(X, x);
   OPEN(T, target);
   OPEN(W, weight);
@@ -15,6 +15,7 @@ kernel void nll_loss(BUFFER(x), BUFFER(target), BUFFER(weight), BUFFER(out), BUF
     if (t != ignored) {
       if (t < 0 || t >= (long)classes) {
         loss = NAN;
+        FAULT(BAD_TARGET, t, classes)
       } else {
         const A w = WEIGHT_OF(t);
         loss = -w * (A)LOAD(X, x, ((i / inner) * classes + (ulong)t) * inner + i % inner);

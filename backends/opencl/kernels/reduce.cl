@@ -162,6 +162,7 @@ static void finish(acc a, ulong count, A parameter, BUFFER(out), BUFFER(out2), i
 #endif
 #define ELEMENT_AT(j) const index i = (j); WALK_r
 
+#if !VECTORS
 // One work item a result.
 kernel void reduce_items(OPERANDS) {
   const index i = (index)get_global_id(0);
@@ -206,6 +207,7 @@ kernel void reduce_groups(OPERANDS, local acc *shared) {
       ((global acc *)(partial_memory + partial_offset))[group] = shared[0];
   }
 }
+#endif
 
 // Joins the chunks of a result.
 kernel void reduce_partials(OPERANDS) {

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "faults.h"
 #include "memory.h"
 
 namespace cresset_opencl {
@@ -66,6 +67,7 @@ void OpenCl::copy(const cresset_copy& c) {
     check(
         clEnqueueReadBuffer(queue, from.buffer, c.non_blocking ? CL_FALSE : CL_TRUE, from.offset, c.nbytes, c.target, 0, nullptr, nullptr),
         "clEnqueueReadBuffer");
+    if (!c.non_blocking) d.faults().raise(queue);
     return;
   }
   const Place to = d.memory().find(c.target);
@@ -102,8 +104,9 @@ void OpenCl::get_properties(int index, cresset_device_properties& out) {
 cresset_stream OpenCl::stream_create(int index, int) { return device(index).make_queue(); }
 
 bool OpenCl::stream_query(int index, cresset_stream stream) {
-  const cl_event e = enqueue_mark(queue_of(index, stream));
-  // A queue without work passes the mark at once, but on another thread: it gets a moment.
+  if (device(index).idle(stream)) return true;
+  const cl_event e = enqueue_mark(device(index).queue(stream, false));
+  // A queue whose work is done passes the mark at once, but on another thread: it gets a moment.
   const auto moment = std::chrono::steady_clock::now() + std::chrono::milliseconds(1);
   bool done = is_done(e);
   while (!done && std::chrono::steady_clock::now() < moment) done = is_done(e);
@@ -111,20 +114,21 @@ bool OpenCl::stream_query(int index, cresset_stream stream) {
   return done;
 }
 
-void OpenCl::stream_synchronize(int index, cresset_stream stream) { check(clFinish(queue_of(index, stream)), "clFinish"); }
+void OpenCl::stream_synchronize(int index, cresset_stream stream) { device(index).finish(stream); }
 
 void* OpenCl::event_create(int, int) { return new Mark; }
 
 void OpenCl::event_destroy(int, void* event) { delete static_cast<Mark*>(event); }
 
 void OpenCl::event_record(int index, void* event, cresset_stream stream) {
-  static_cast<Mark*>(event)->set(enqueue_mark(queue_of(index, stream)));
+  static_cast<Mark*>(event)->set(enqueue_mark(device(index).queue(stream, false)));
 }
 
 void OpenCl::event_wait(int index, void* event, cresset_stream stream) {
   Mark& mark = *static_cast<Mark*>(event);
   std::lock_guard lock(mark.mutex);
-  if (mark.passed) check(clEnqueueBarrierWithWaitList(queue_of(index, stream), 1, &mark.passed, nullptr), "clEnqueueBarrierWithWaitList");
+  if (mark.passed)
+    check(clEnqueueBarrierWithWaitList(device(index).queue(stream, false), 1, &mark.passed, nullptr), "clEnqueueBarrierWithWaitList");
 }
 
 bool OpenCl::event_query(void* event) {

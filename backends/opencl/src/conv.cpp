@@ -61,7 +61,8 @@ void add_geometry(Launch& launch, const Geometry& g) {
 // `n`: how many elements a kernel counts.
 std::string types(const Tensor& x, int64_t n) {
   const std::string wide = n > std::numeric_limits<int32_t>::max() ? " -DWIDE=1" : "";
-  return std::string("-DT=") + type_letter(x.scalar_type()) + " -DA=" + compute_name(compute_of(x.scalar_type())) + wide;
+  return std::string("-DT=") + type_letter(x.scalar_type()) + " -DM=" + moved_letter(x.scalar_type()) +
+         " -DA=" + compute_name(compute_of(x.scalar_type())) + wide;
 }
 
 // Columns of `images` images from number `first` on; by_image and by_row say where they go.
@@ -69,10 +70,14 @@ Matrix columns_of(const Tensor& x, const Geometry& g, int64_t first, int64_t ima
   const int64_t image = g.channels * g.height * g.width;
   if (g.trivial() && by_row == g.positions()) return {x, first * image, image, g.positions(), 1};
   const Tensor columns = cresset::empty({images * g.rows() * g.positions()}, x.options());
-  Launch launch(x, "conv", "im2col", types(x, columns.numel()));
+  const bool lines = device_of(x).facts().is_cpu;
+  Launch launch(x, lines ? "conv_lines" : "conv", "im2col", types(x, columns.numel()));
   launch.tensor(x, first * image).tensor(columns).value<cl_ulong>(columns.numel()).value<cl_ulong>(by_image).value<cl_ulong>(by_row);
   add_geometry(launch, g);
-  launch.run(static_cast<std::size_t>(columns.numel()));
+  if (lines)
+    launch.run_apart(static_cast<std::size_t>(images * g.rows()));
+  else
+    launch.run(static_cast<std::size_t>(columns.numel()));
   return {columns, 0, by_image, by_row, 1};
 }
 
@@ -114,11 +119,16 @@ void backward_input(const Tensor& grad, const Tensor& weight, const Tensor& grad
       const Matrix out{columns, group * g.group_rows() * size, g.rows() * size, size, 1};
       gemm({images, g.group_rows(), size, g.group_outputs(), left, right, Matrix(), out, 1, 0});
     }
-    Launch launch(grad, "conv", "col2im", types(grad, images * image));
+    const bool computes_in_place = grad.scalar_type() == cresset::kFloat || grad.scalar_type() == cresset::kDouble;
+    const bool lines = device_of(grad).facts().is_cpu && computes_in_place;
+    Launch launch(grad, lines ? "conv_lines" : "conv", "col2im", types(grad, images * image) + (lines ? " -DPLANES=1" : ""));
     launch.tensor(columns).tensor(grad_x, first * image).value<cl_ulong>(images * image);
     launch.value<cl_ulong>(g.rows() * size).value<cl_ulong>(size);
     add_geometry(launch, g);
-    launch.run(static_cast<std::size_t>(images * image));
+    if (lines)
+      launch.run_apart(static_cast<std::size_t>(images * g.channels));
+    else
+      launch.run(static_cast<std::size_t>(images * image));
   }
 }
 

@@ -23,14 +23,17 @@ void run_kernel(const Gemm& g) {
   const Compute c = compute_of(on.scalar_type());
   const char* type = type_letter(on.scalar_type());
   const char* c0_type = g.c0.tensor.defined() ? type_letter(g.c0.tensor.scalar_type()) : type;
-  Launch launch(on, "gemm", "gemm", std::string("-DT=") + type + " -DC0T=" + c0_type + " -DA_T=" + compute_name(c));
+  const bool is_cpu = device_of(on).facts().is_cpu;
+  const int64_t rows = is_cpu ? 8 : 4;
+  Launch launch(on, "gemm", "gemm",
+                std::string("-DT=") + type + " -DC0T=" + c0_type + " -DA=" + compute_name(c) + " -DROWS=" + std::to_string(rows));
   launch.tensor(g.a.tensor, g.a.offset).tensor(g.b.tensor, g.b.offset).tensor(g.c0.tensor, g.c0.offset).tensor(on, g.out.offset);
   for (int64_t v :
        {g.m, g.n, g.k, g.a.batch, g.a.row, g.a.column, g.b.batch, g.b.row, g.c0.batch, g.c0.row, g.c0.column, g.out.batch, g.out.row})
     launch.value<cl_ulong>(static_cast<cl_ulong>(v));
   launch.number(c, g.alpha).number(c, g.beta);
-  constexpr int64_t rows = 4, columns = 16;  // ROWS and COLUMNS of gemm.cl
-  const std::size_t wide = group_size(device_of(on), 8), high = group_size(device_of(on), 8);
+  constexpr int64_t columns = 16;  // COLUMNS of gemm.cl
+  const std::size_t wide = is_cpu ? 1 : group_size(device_of(on), 8), high = wide;
   const auto groups = [](int64_t n, int64_t block, std::size_t items) {
     const auto per_group = static_cast<int64_t>(items) * block;
     return static_cast<std::size_t>((n + per_group - 1) / per_group);

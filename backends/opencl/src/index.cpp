@@ -8,8 +8,8 @@ namespace cresset_opencl {
 namespace {
 
 std::string types(const Tensor& x, const Tensor& index) {
-  return std::string("-DT=") + type_letter(x.scalar_type()) + " -DI=" + type_letter(index.scalar_type()) +
-         " -DA=" + compute_name(compute_of(x.scalar_type()));
+  return std::string("-DT=") + type_letter(x.scalar_type()) + " -DM=" + moved_letter(x.scalar_type()) +
+         " -DI=" + type_letter(index.scalar_type()) + " -DA=" + compute_name(compute_of(x.scalar_type()));
 }
 bool is_index(const Tensor& t) { return t.scalar_type() == cresset::kLong || t.scalar_type() == cresset::kInt; }
 
@@ -22,20 +22,20 @@ Lines lines_of(const Tensor& x, int64_t dim) {
   return {product(x.sizes(), 0, d), x.size(d), product(x.sizes(), d + 1, x.dim())};
 }
 
-bool select(const Tensor& given, int64_t dim, const Tensor& given_index, const Tensor& out) {
+bool select(const Tensor& given, int64_t dim, const Tensor& given_index, const Tensor& out, bool wraps) {
   if (out.numel() == 0) return true;
   if (!is_index(given_index)) return false;
   const Tensor x = dense(given), index = dense(given_index);
   const Lines lines = lines_of(x, dim);
-  Launch launch(x, "index", "index_select", types(x, index));
-  launch.tensor(x).tensor(index).tensor(out).value<cl_ulong>(out.numel());
+  Launch launch(x, "index", "index_select", types(x, index) + (wraps ? " -DWRAPS=1" : ""));
+  launch.tensor(x).tensor(index).tensor(out).faults().value<cl_ulong>(out.numel());
   launch.value<cl_ulong>(lines.size).value<cl_ulong>(index.numel()).value<cl_ulong>(lines.inner);
   launch.run(static_cast<std::size_t>(out.numel()));
   return true;
 }
 
 // index_select(self, dim, index)
-bool index_select(Call& c) { return select(c.tensor(0), c.integer(1), c.tensor(2), c.result()); }
+bool index_select(Call& c) { return select(c.tensor(0), c.integer(1), c.tensor(2), c.result(), false); }
 
 // index.Tensor(self, indices): the dimension of the only tensor of numbers among absent ones, -1 for any other call.
 int64_t only_index(const Call& c) {
@@ -51,7 +51,7 @@ int64_t only_index(const Call& c) {
 bool takes_one(const Call& c) { return only_index(c) >= 0; }
 bool index_one(Call& c) {
   const int64_t dim = only_index(c);
-  return select(c.tensor(0), dim, c.tensors(1)[static_cast<std::size_t>(dim)], c.result());
+  return select(c.tensor(0), dim, c.tensors(1)[static_cast<std::size_t>(dim)], c.result(), true);
 }
 
 void add_lines(const Tensor& given, const Tensor& given_index, const Tensor& out, int64_t dim, int64_t skipped, double alpha) {
@@ -59,7 +59,7 @@ void add_lines(const Tensor& given, const Tensor& given_index, const Tensor& out
   const Lines lines = lines_of(out, dim);
   if (lines.outer * lines.inner == 0 || index.numel() == 0) return;
   Launch launch(out, "index", "index_add", types(out, index));
-  launch.tensor(source).tensor(index).tensor(out).value<cl_ulong>(lines.outer * lines.inner).value<cl_ulong>(lines.size);
+  launch.tensor(source).tensor(index).tensor(out).faults().value<cl_ulong>(lines.outer * lines.inner).value<cl_ulong>(lines.size);
   launch.value<cl_ulong>(index.numel()).value<cl_ulong>(lines.inner).value<cl_long>(skipped).number(compute_of(out.scalar_type()), alpha);
   launch.run(static_cast<std::size_t>(lines.outer * lines.inner));
 }
@@ -107,11 +107,10 @@ bool run_lines(const char* name, const Tensor& x, int64_t dim, const Tensor& ind
   ClDevice& device = device_of(x);
   const std::string options = "-cl-std=CL1.2 -DWALKING=1 " + types(x, index) + more + (device.facts().has_fp64 ? " -DHAS_FP64" : "");
   const cl_kernel kernel = device.programs().kernel(std::string(name) + " " + options + walk_key(walk), name, [&] {
-    return ProgramText{std::string(kernel_file("types")) + index_source(walk.wide) + walk_source(walk, "w") + kernel_file("index"),
-                       options};
+    return ProgramText{kernel_head("index") + index_source(walk.wide) + walk_source(walk, "w") + kernel_file("index"), options};
   });
   Launch launch(device, queue_for(x), kernel);
-  launch.tensor(x).tensor(index).tensor(other);
+  launch.tensor(x).tensor(index).tensor(other).faults();
   add_walk(launch, walk);
   launch.value<cl_ulong>(index.size(d)).value<cl_ulong>(x.size(d));
   launch.value<cl_ulong>(index.stride(d)).value<cl_ulong>(x.stride(d)).value<cl_ulong>(other.stride(d));

@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "faults.h"
 #include "kernel_files.h"
 #include "memory.h"
 #include "programs.h"
@@ -34,6 +35,15 @@ const char* kernel_file(std::string_view name) {
   CRESSET_THROW(Error, "opencl: there is no kernel file ", std::string(name), ".");
 }
 
+std::string kernel_head(std::string_view file) {
+  std::string head = kernel_file("types");
+  const std::string text = kernel_file(file);
+  if (text.find("FAULTS") != std::string::npos) head += kernel_file("faults");
+  if (text.find("VLOAD(") != std::string::npos) head += kernel_file("vectors");
+  if (text.find("ROW;") != std::string::npos || text.find("row_sum(") != std::string::npos) head += kernel_file("rows");
+  return head;
+}
+
 const char* type_letter(ScalarType t) {
   switch (t) {
     case kBool: return "b1";
@@ -49,6 +59,8 @@ const char* type_letter(ScalarType t) {
     default: return "none";
   }
 }
+
+const char* moved_letter(ScalarType t) { return t == kHalf ? "i16" : type_letter(t); }
 
 Compute compute_of(ScalarType t) {
   switch (t) {
@@ -88,8 +100,7 @@ Launch::Launch(const Tensor& on, const char* file, const char* name, const std::
       kernel_(device_.programs().kernel(std::string(file) + ":" + name + defines, name,
                                         [&] {
                                           const std::string fp64 = device_.facts().has_fp64 ? " -DHAS_FP64" : "";
-                                          return ProgramText{std::string(kernel_file("types")) + kernel_file("rows") + kernel_file(file),
-                                                             "-cl-std=CL1.2 " + defines + fp64};
+                                          return ProgramText{kernel_head(file) + kernel_file(file), "-cl-std=CL1.2 " + defines + fp64};
                                         })),
       lock_(device_.launch_mutex()) {}
 
@@ -110,6 +121,11 @@ Launch& Launch::raw(const void* data, std::size_t nbytes) {
 }
 
 Launch& Launch::local(std::size_t nbytes) { return raw(nullptr, nbytes); }
+
+Launch& Launch::faults() {
+  const cl_mem memory = device_.faults().expected_in(queue_);
+  return raw(&memory, sizeof memory);
+}
 
 Launch& Launch::number(Compute c, double v) {
   switch (c) {

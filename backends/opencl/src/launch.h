@@ -19,9 +19,13 @@ ClDevice& device_of(const Tensor& t);
 
 /// The text of kernels/<name>.cl, built into this library.
 const char* kernel_file(std::string_view name);
+/// The part in front of every kernel: types, and where it uses them vectors and rows.
+std::string kernel_head(std::string_view file);
 
 /// Macros of an element type for kernel sources: storage type, loads and stores (see kernels/types.cl).
 const char* type_letter(ScalarType t);
+/// The same for elements that are only moved: not every compiler reads a `half` directly.
+const char* moved_letter(ScalarType t);
 /// The type that kernels compute in for elements of a type: float for half types, int for small integers and bool.
 enum class Compute : uint8_t { Int, Long, Float, Double, None };
 Compute compute_of(ScalarType t);
@@ -45,11 +49,15 @@ class Launch {
   }
   Launch& raw(const void* data, std::size_t nbytes);
   Launch& local(std::size_t nbytes);
+  /// The argument FAULTS of kernels that may meet wrong values.
+  Launch& faults();
   /// A number of the type that a kernel computes in.
   Launch& number(Compute c, double v);
 
   /// At least n work items; kernels compare their number with n.
   void run(std::size_t n);
+  /// n work items in a group each: for processors, where an item does much and its loops are over vectors (kernels/vectors.cl).
+  void run_apart(std::size_t n) { run_groups({n, 1, 1}, {1, 1, 1}); }
   void run_groups(std::array<std::size_t, 3> groups, std::array<std::size_t, 3> group_size);
 
  private:

@@ -31,7 +31,7 @@ bool nll_loss(Call& c) {
   const bool each = c.integer(3) == kNone && x.dim() > 1;
   const std::size_t items = group_size(device_of(x), 64);
   Launch launch(x, "loss", "nll_loss", types(x, target, weight));
-  launch.tensor(x).tensor(target).tensor(weight).tensor(c.result(0)).tensor(c.result(1));
+  launch.tensor(x).tensor(target).tensor(weight).tensor(c.result(0)).tensor(c.result(1)).faults();
   launch.value<cl_ulong>(b.n)
       .value<cl_ulong>(b.classes)
       .value<cl_ulong>(b.inner)

@@ -106,7 +106,7 @@ void Memory::deallocate(void* data) {
     Pending p{address, {}};
     for (uint64_t q = 0; q < queues; ++q) {
       cl_event event = nullptr;
-      const cl_command_queue queue = device_.queue(q);
+      const cl_command_queue queue = device_.queue(q, false);
       if (clEnqueueMarkerWithWaitList(queue, 0, nullptr, &event) == CL_SUCCESS) {
         p.passed.push_back(event);
         clFlush(queue);

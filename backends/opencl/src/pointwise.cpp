@@ -74,17 +74,22 @@ bool supported(const Arguments& args, const Tensor* out) {
   return !out || computes(d, out->scalar_type());
 }
 
-// What a kernel could not raise: an integer divisor of zero, a negative integer exponent, where it is one number of the host.
+// Operators whose whole-number divisor must not be zero.
+bool divides(const Arguments& args) {
+  const std::string_view name = args.row.name;
+  return name == "floor_divide" || name == "remainder" || name == "fmod" || name == "trunc_divide";
+}
+
+// What can be raised at once: an integer divisor of zero, a negative integer exponent, where it is one number of the host.
 void check_integers(const Arguments& args, ScalarType common) {
   const std::string_view name = args.row.name;
-  const bool divides = name == "floor_divide" || name == "remainder" || name == "fmod" || name == "trunc_divide";
-  if (!isIntegralType(common) || (!divides && name != "pow") || args.row.arguments.size() < 2) return;
+  if (!isIntegralType(common) || (!divides(args) && name != "pow") || args.row.arguments.size() < 2) return;
   const IValue& second = args.values[1];
   std::optional<Scalar> number = args.numbers[1];
   if (second.isTensor() && !is_device_tensor(second.toTensor())) number = second.toTensor().item();
   if (!number || !number->isIntegral(true)) return;
-  CRESSET_CHECK(!divides || number->toLong() != 0, "ZeroDivisionError");
-  CRESSET_CHECK(divides || second.isTensor() || number->toLong() >= 0, "Integers to negative integer powers are not allowed.");
+  CRESSET_CHECK(!divides(args) || number->toLong() != 0, "ZeroDivisionError");
+  CRESSET_CHECK(divides(args) || second.isTensor() || number->toLong() >= 0, "Integers to negative integer powers are not allowed.");
 }
 
 // A number of the compute type; integers wrap into the common type in the kernel.
@@ -115,6 +120,11 @@ class Run {
   ProgramText text(bool has_fp64) const;
   void add_argument(Launch& launch, std::size_t i) const;
   std::string parameter(std::size_t i) const;
+  // A zero that only the kernel sees is a fault.
+  bool meets_zeros() const {
+    return divides(args_) && isIntegralType(types_.common) && args_.row.arguments.size() > 1 && args_.values[1].isTensor() &&
+           is_device_tensor(args_.values[1].toTensor());
+  }
   bool is_condition(const Tensor& t) const { return args_.row.rule == PointwiseRule::BoolFirst && &t == args_.tensors[0]; }
 
   const Arguments& args_;
@@ -149,13 +159,14 @@ ProgramText Run::text(bool has_fp64) const {
   const Compute c = compute();
   const std::string common = type_letter(types_.common), t = compute_name(c);
   const bool is_float = c == Compute::Float || c == Compute::Double;
-  std::string out = kernel_file("types");
+  std::string out = std::string(kernel_file("types")) + (meets_zeros() ? kernel_file("faults") : "");
   out += "#define T " + t + "\n#define UNSIGNED_T u" + (c == Compute::Long ? std::string("long") : std::string("int")) + "\n#define BITS " +
          (c == Compute::Long ? "64" : "32") + "\n#define IS_FLOAT " + (is_float ? "1" : "0") + "\n#define IS_BOOL " +
          (types_.common == cresset::kBool ? "1" : "0") + "\n#define M_PI_VALUE 3.14159265358979323846\n" + args_.row.functions +
          index_source(walk_.wide) + walk_source(walk_) + "kernel void run(BUFFER(p_result)";
   for (std::size_t i = 0; i < args_.row.arguments.size(); ++i) out += parameter(i);
-  out += ", const Shape_s s, const ulong n) {\n  const index i = (index)get_global_id(0);\n  if (i >= n) return;\n  WALK_s\n";
+  out += std::string(meets_zeros() ? ", FAULTS" : "") +
+         ", const Shape_s s, const ulong n) {\n  const index i = (index)get_global_id(0);\n  if (i >= n) return;\n  WALK_s\n";
   const std::string result = type_letter(out_.scalar_type());
   int operand = 1;
   std::string body;
@@ -180,6 +191,7 @@ ProgramText Run::text(bool has_fp64) const {
     }
   }
   out += "  OPEN(" + result + ", p_result);\n" + body;
+  if (meets_zeros()) out += std::string("  if (a_") + args_.row.arguments[1].name + " == 0) FAULT(ZERO_DIVISION, 0, 0)\n";
   out += std::string("  const ") + (types_.result == cresset::kBool ? "int" : "T") + " r = " + args_.row.expression + ";\n";
   out += "  STORE(" + result + ", p_result, s0, r);\n}\n";
   return {out, std::string("-cl-std=CL1.2") + (has_fp64 ? " -DHAS_FP64" : "")};
@@ -225,6 +237,7 @@ void Run::launch() {
   Launch launch(d, queue_for(out_), kernel);
   launch.tensor(out_);
   for (std::size_t i = 0; i < args_.row.arguments.size(); ++i) add_argument(launch, i);
+  if (meets_zeros()) launch.faults();
   add_walk(launch, walk_);
   launch.run(static_cast<std::size_t>(walk_.n));
 }

@@ -39,6 +39,24 @@ bool plan(const Tensor& x, const std::vector<int64_t>& dims, Walk& results, Walk
          make_walk_of_strides(reduced, {row_major(reduced), reduced_strides}, elements);
 }
 
+// How a processor takes sixteen elements at a time: those of one result, or of neighbouring results.
+enum class Vectors : uint8_t { None, Runs, Strips };
+constexpr int64_t kLanes = 16;
+struct VectorPlan {
+  Vectors kind = Vectors::None;
+  int64_t run = 0;  // of elements, or of results, that lie side by side
+};
+int64_t run_of(const Walk& w) {
+  const auto last = static_cast<std::size_t>(std::max(w.ndim, 1) - 1);
+  return w.ndim > 0 && w.strides[0][last] == 1 && w.strides[1][last] == 1 ? w.sizes[last] : 0;
+}
+VectorPlan vectors_for(const ClDevice& d, const Walk& results, const Walk& elements) {
+  if (!d.facts().is_cpu) return {};
+  if (const int64_t run = run_of(elements); run >= kLanes) return {Vectors::Runs, run};
+  if (const int64_t run = run_of(results); run >= kLanes && elements.n > 1) return {Vectors::Strips, run};
+  return {};
+}
+
 // sizeof(acc) of kernels/reduce.cl
 std::size_t accumulator_bytes(Compute c) { return c == Compute::Float || c == Compute::Int ? 16 : 24; }
 
@@ -54,21 +72,33 @@ bool reduce(const Tensor& x, std::vector<int64_t> dims, const Reduction& how, co
   const bool wide = results.wide || elements.wide;
   const int64_t count = elements.n;
   const bool serial = count <= kSerial || results.n >= kManyResults;
-  const int64_t chunks = serial ? 1 : std::clamp<int64_t>(count / kChunk, 1, std::max<int64_t>(1, 256 / results.n));
+  ClDevice& d = device_of(out);
+  const VectorPlan vectors = vectors_for(d, results, elements);
+  const int64_t items = vectors.kind == Vectors::Strips ? results.n / vectors.run * ((vectors.run + kLanes - 1) / kLanes) : results.n;
+  const int64_t workers = vectors.kind == Vectors::None ? 256 : 4 * static_cast<int64_t>(d.facts().compute_units);
+  const bool alone = serial && vectors.kind == Vectors::None;
+  const int64_t chunks = alone ? 1 : std::clamp<int64_t>(count / kChunk, 1, std::max<int64_t>(1, workers / items));
   Tensor partial;
   if (chunks > 1)
     partial = cresset::empty({results.n * chunks * static_cast<int64_t>(accumulator_bytes(how.accumulator))}, out.options().dtype(kByte));
 
-  ClDevice& d = device_of(out);
   const std::string types = std::string(" -DX=") + type_letter(x.scalar_type()) + " -DR=" + type_letter(out.scalar_type()) +
                             " -DA=" + compute_name(how.accumulator) +
                             (second.defined() ? std::string(" -DTWO=1 -DR2=") + type_letter(second.scalar_type()) : "");
-  const std::string key = "reduce " + how.defines + types + " " + walk_key(results) + " " + walk_key(elements) + (wide ? " wide " : " ");
+  const bool long_numbers = how.accumulator == Compute::Long || how.accumulator == Compute::Double;
+  const std::string vector_types = vectors.kind == Vectors::None
+                                       ? ""
+                                       : std::string(" -DVECTORS=1 -DRUNS=") + (vectors.kind == Vectors::Runs ? "1" : "0") +
+                                             (long_numbers ? " -DWHOLE=long -DWHOLE_V=long16" : " -DWHOLE=int -DWHOLE_V=int16");
+  const std::string key =
+      "reduce " + how.defines + types + vector_types + " " + walk_key(results) + " " + walk_key(elements) + (wide ? " wide " : " ");
   const auto kernel = [&](const char* name) {
     return d.programs().kernel(key + name, name, [&] {
-      return ProgramText{std::string(kernel_file("types")) + index_source(wide) + walk_source(results, "k") + walk_source(elements, "r") +
-                             kernel_file("reduce"),
-                         "-cl-std=CL1.2 " + how.defines + types + (d.facts().has_fp64 ? " -DHAS_FP64" : "")};
+      const bool scalar = vectors.kind == Vectors::None;
+      return ProgramText{std::string(kernel_file("types")) + (scalar ? "" : kernel_file("vectors")) + index_source(wide) +
+                             walk_source(results, "k") + walk_source(elements, "r") + kernel_file("reduce") +
+                             (scalar ? "" : kernel_file("reduce_vectors")),
+                         "-cl-std=CL1.2 " + how.defines + types + vector_types + (d.facts().has_fp64 ? " -DHAS_FP64" : "")};
     });
   };
   const auto arguments = [&](Launch& launch) {
@@ -77,18 +107,20 @@ bool reduce(const Tensor& x, std::vector<int64_t> dims, const Reduction& how, co
     add_walk(launch, elements, wide);
     launch.value(static_cast<cl_ulong>(chunks)).number(how.accumulator, how.parameter);
   };
-  if (serial) {
+  if (vectors.kind != Vectors::None) {
+    Launch launch(d, queue_for(out), kernel(vectors.kind == Vectors::Runs ? "reduce_runs" : "reduce_strips"));
+    arguments(launch);
+    launch.value(static_cast<cl_ulong>(vectors.run)).run_apart(static_cast<std::size_t>(items * chunks));
+  } else if (serial) {
     Launch launch(d, queue_for(out), kernel("reduce_items"));
     arguments(launch);
     launch.run(static_cast<std::size_t>(results.n));
-    return true;
-  }
-  {
-    const std::size_t items = group_size(d, 64);
+  } else {
+    const std::size_t group = group_size(d, 64);
     Launch launch(d, queue_for(out), kernel("reduce_groups"));
     arguments(launch);
-    launch.local(items * accumulator_bytes(how.accumulator));
-    launch.run_groups({static_cast<std::size_t>(results.n * chunks), 1, 1}, {items, 1, 1});
+    launch.local(group * accumulator_bytes(how.accumulator));
+    launch.run_groups({static_cast<std::size_t>(results.n * chunks), 1, 1}, {group, 1, 1});
   }
   if (chunks > 1) {
     Launch launch(d, queue_for(out), kernel("reduce_partials"));

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "faults.h"
 #include "memory.h"
 #include "programs.h"
 
@@ -132,6 +133,7 @@ ClDevice::ClDevice(cl_device_id id, cl_platform_id platform) : id_(id), facts_(f
   make_queue();
   memory_ = std::make_unique<Memory>(*this);
   programs_ = std::make_unique<Programs>(*this);
+  faults_ = std::make_unique<Faults>(*this);
 }
 
 ClDevice::~ClDevice() = default;
@@ -141,14 +143,20 @@ uint64_t ClDevice::make_queue() {
   const cl_command_queue queue = clCreateCommandQueue(context_, id_, 0, &status);
   check(status, "clCreateCommandQueue");
   std::lock_guard lock(mutex_);
-  queues_.push_back(queue);
+  queues_.push_back({queue});
   return queues_.size() - 1;
 }
 
-cl_command_queue ClDevice::queue(uint64_t stream) {
+cl_command_queue ClDevice::queue(uint64_t stream, bool work) {
   std::lock_guard lock(mutex_);
   CRESSET_CHECK(stream < queues_.size(), "opencl: stream ", stream, " was not made by this device.");
-  return queues_[stream];
+  queues_[stream].given += work;
+  return queues_[stream].handle;
+}
+
+bool ClDevice::idle(uint64_t stream) {
+  std::lock_guard lock(mutex_);
+  return queues_.at(stream).given == queues_.at(stream).done;
 }
 
 std::size_t ClDevice::queue_count() {
@@ -156,8 +164,24 @@ std::size_t ClDevice::queue_count() {
   return queues_.size();
 }
 
+void ClDevice::finish(uint64_t stream) {
+  const cl_command_queue handle = queue(stream, false);
+  uint64_t given = 0;
+  {
+    std::lock_guard lock(mutex_);
+    given = queues_[stream].given;
+  }
+  check(clFinish(handle), "clFinish");
+  {
+    std::lock_guard lock(mutex_);
+    queues_[stream].done = std::max(queues_[stream].done, given);
+  }
+  faults_->raise(handle);
+}
+
 void ClDevice::finish() {
-  for (uint64_t i = 0; i < queue_count(); ++i) check(clFinish(queue(i)), "clFinish");
+  for (uint64_t i = 0; i < queue_count(); ++i) check(clFinish(queue(i, false)), "clFinish");
+  faults_->raise_all();
 }
 
 int device_count() { return static_cast<int>(devices().found.size()); }

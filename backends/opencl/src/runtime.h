@@ -13,6 +13,7 @@
 
 namespace cresset_opencl {
 
+class Faults;
 class Memory;
 class Programs;
 
@@ -49,12 +50,17 @@ class ClDevice {
   cl_context context() const { return context_; }
   Memory& memory() { return *memory_; }
   Programs& programs() { return *programs_; }
+  Faults& faults() { return *faults_; }
 
-  /// Queue of a stream; number 0 is the default stream. All queues run in order.
-  cl_command_queue queue(uint64_t stream);
+  /// Queue of a stream; number 0 is the default stream. All queues run in order. Who only puts a mark into it does not give it `work`.
+  cl_command_queue queue(uint64_t stream, bool work = true);
   uint64_t make_queue();
   std::size_t queue_count();
+  /// Waits for a stream or for all of them, and raises what their kernels met.
+  void finish(uint64_t stream);
   void finish();
+  /// Was there no work since somebody waited for the stream?
+  bool idle(uint64_t stream);
 
   /// Held while the arguments of a kernel are set and it is put into a queue: kernel objects are shared by all threads.
   std::mutex& launch_mutex() { return launch_mutex_; }
@@ -64,10 +70,15 @@ class ClDevice {
   cl_context context_ = nullptr;
   DeviceFacts facts_;
   std::mutex mutex_;  // of queues_
-  std::vector<cl_command_queue> queues_;
+  struct Queue {
+    cl_command_queue handle;
+    uint64_t given = 0, done = 0;  // how often it was given work; at most so much of it is waiting
+  };
+  std::vector<Queue> queues_;
   std::mutex launch_mutex_;
   std::unique_ptr<Memory> memory_;
   std::unique_ptr<Programs> programs_;
+  std::unique_ptr<Faults> faults_;
 };
 
 /// Devices of all platforms: graphics processors first, then accelerators, then processors. CRESSET_OPENCL_DEVICES = "cpu", "gpu" or

@@ -20,13 +20,27 @@ std::string types(const Tensor& x, const Tensor& out, const Shape& s) {
          " -DR=" + type_letter(out.scalar_type());
 }
 
+// Processors take sixteen elements at a time, of one row or of neighbouring rows.
+bool takes_vectors(const Tensor& x, const Shape& s) { return device_of(x).facts().is_cpu && (s.inner == 1 ? s.n : s.inner) >= 16; }
+std::size_t vector_items(const Shape& s) {
+  return static_cast<std::size_t>(s.inner == 1 ? s.rows : s.rows / s.inner * ((s.inner + 15) / 16));
+}
+std::string vector_types(const Tensor& x, const Shape& s, const std::string& more) {
+  return more + (s.inner > 1 ? " -DCOLUMNS=1" : "") + " -DA=" + compute_name(compute_of(x.scalar_type()));
+}
+
 template <bool Logarithm>
 bool softmax(Call& c) {
   const Tensor x = dense(c.tensor(0));
   const Shape s = shape_of(x, c.integer(1));
   if (x.numel() == 0) return true;
-  RowLaunch row(x, "softmax", "softmax", types(x, c.result(), s) + " -DY=f32 -DLOGARITHM=" + (Logarithm ? "1" : "0"),
-                compute_of(x.scalar_type()), s.rows, s.n);
+  const std::string letters = types(x, c.result(), s) + " -DY=f32 -DLOGARITHM=" + (Logarithm ? "1" : "0");
+  if (takes_vectors(x, s)) {
+    Launch launch(x, "softmax_vectors", "softmax", vector_types(x, s, letters));
+    launch.tensor(x).tensor(c.result()).value<cl_ulong>(s.n).value<cl_ulong>(s.inner).run_apart(vector_items(s));
+    return true;
+  }
+  RowLaunch row(x, "softmax", "softmax", letters, compute_of(x.scalar_type()), s.rows, s.n);
   row.arguments().tensor(x).tensor(c.result()).value<cl_ulong>(s.rows).value<cl_ulong>(s.n).value<cl_ulong>(s.inner);
   row.run();
   return true;
@@ -37,9 +51,14 @@ bool softmax_backward(Call& c) {
   const Tensor grad = dense(c.tensor(0)), y = dense(c.tensor(1));
   const Shape s = shape_of(y, c.integer(2));
   if (y.numel() == 0) return true;
-  RowLaunch row(y, "softmax", "softmax_backward",
-                types(grad, c.result(), s) + " -DY=" + type_letter(y.scalar_type()) + " -DLOGARITHM=" + (Logarithm ? "1" : "0"),
-                compute_of(y.scalar_type()), s.rows, s.n);
+  const std::string letters =
+      types(grad, c.result(), s) + " -DY=" + type_letter(y.scalar_type()) + " -DLOGARITHM=" + (Logarithm ? "1" : "0");
+  if (takes_vectors(y, s)) {
+    Launch launch(y, "softmax_vectors", "softmax_backward", vector_types(y, s, letters));
+    launch.tensor(grad).tensor(y).tensor(c.result()).value<cl_ulong>(s.n).value<cl_ulong>(s.inner).run_apart(vector_items(s));
+    return true;
+  }
+  RowLaunch row(y, "softmax", "softmax_backward", letters, compute_of(y.scalar_type()), s.rows, s.n);
   row.arguments().tensor(grad).tensor(y).tensor(c.result()).value<cl_ulong>(s.rows).value<cl_ulong>(s.n).value<cl_ulong>(s.inner);
   row.run();
   return true;

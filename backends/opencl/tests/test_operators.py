@@ -139,8 +139,101 @@ def test_bigger_products():
     same(a.mT.to("opencl").mT @ b.mT.to("opencl").mT, a @ b, 1e-4)
 
 
-def test_indices_out_of_range_touch_nothing():
-    d = cresset.arange(4.0, device="opencl")
-    wrong = cresset.tensor([0, 9, -9], device="opencl")
-    assert d.index_select(0, wrong).cpu().tolist() == [0.0, 0.0, 0.0]
-    assert d.scatter_add(0, wrong, cresset.ones(3, device="opencl")).cpu().tolist() == [1.0, 1.0, 2.0, 3.0]
+WRONG = {
+    "index_select": (lambda d, i: d.index_select(0, i), "index 9 is out of bounds for a dimension with size 4"),
+    "negative": (lambda d, i: d.index_select(0, i.clamp(max=0)), "index -9 is out of bounds for a dimension with size 4"),
+    "gather": (lambda d, i: d.gather(0, i), "index 9 is out of bounds for a dimension with size 4"),
+    "scatter": (lambda d, i: d.scatter(0, i, d[:3]), "index 9 is out of bounds for a dimension with size 4"),
+    "index_add": (lambda d, i: d.index_add(0, i, d[:3]), "index 9 is out of bounds for a dimension with size 4"),
+    "indexing": (lambda d, i: d[i], "index 9 is out of bounds for a dimension with size 4"),
+    "embedding": (lambda d, i: cresset.nn.functional.embedding(i.clamp(min=0), d[:, None]), "index 9 is out of bounds for a dimension with size 4"),
+    "nll_loss": (lambda d, i: cresset.nn.functional.nll_loss(d.expand(3, 4), i.clamp(min=0)), "Target 9 is out of bounds: there are 4 classes"),
+    "division": (lambda d, i: d.long() // i.clamp(0, 1), "ZeroDivisionError"),
+    "remainder": (lambda d, i: d.long() % cresset.zeros_like(d).long(), "ZeroDivisionError"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_values_are_raised_where_the_device_is_waited_for(name):
+    call, text = WRONG[name]
+    d, i = cresset.arange(4.0, device="opencl"), cresset.tensor([0, 9, -9], device="opencl")
+    if name == "division":
+        d = d[:3]
+    call(d, i)
+    with pytest.raises(RuntimeError, match=text):
+        cresset.accelerator.synchronize("opencl")
+    cresset.accelerator.synchronize("opencl")  # once
+    assert d.tolist() == [float(n) for n in range(len(d))]
+
+
+def test_wrong_values_touch_nothing():
+    d, wrong = cresset.arange(4.0, device="opencl"), cresset.tensor([0, 9, -9], device="opencl")
+    sums = d.scatter_add(0, wrong, cresset.ones(3, device="opencl"))
+    with pytest.raises(RuntimeError, match="is out of bounds for a dimension with size 4"):
+        sums.cpu()
+    assert sums.cpu().tolist() == [1.0, 1.0, 2.0, 3.0]
+    assert d[cresset.tensor([-1, 3], device="opencl")].tolist() == [3.0, 3.0]
+
+
+PLACES = [((3, 40), 0), ((3, 40), 1), ((2, 33, 17), 1)]  # shape and dimension
+REDUCTIONS = {
+    "sum": lambda x, d: x.sum(d), "mean": lambda x, d: x.mean(d), "prod": lambda x, d: x.cos().prod(d), "max": lambda x, d: x.max(d), "amin": lambda x, d: x.amin(d),
+    "argmin": lambda x, d: x.argmin(d), "any": lambda x, d: (x > 0.9).any(d), "all": lambda x, d: (x < 0.9).all(d), "var": lambda x, d: x.var(d),
+    "std_mean": lambda x, d: cresset.std_mean(x, d), "logsumexp": lambda x, d: x.logsumexp(d), "norm1": lambda x, d: x.norm(1, d), "norm2": lambda x, d: x.norm(2, d),
+    "norm_inf": lambda x, d: x.norm(float("inf"), d), "norm_min": lambda x, d: x.norm(-float("inf"), d), "norm3": lambda x, d: x.norm(3, d), "softmax": lambda x, d: x.softmax(d),
+    "log_softmax": lambda x, d: x.log_softmax(d), "integers": lambda x, d: (x * 50).long().sum(d), "bools": lambda x, d: (x > 0).sum(d),
+    "half": lambda x, d: x.half().sum(d), "bfloat16": lambda x, d: x.bfloat16().softmax(d),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_reductions_in_every_place(name, fallbacks):
+    """Lengths that are no multiples of sixteen, which processors take at a time."""
+    for shape, dim in PLACES:
+        x = cresset.arange(float(np.prod(shape))).reshape(shape).mul(0.7).sin()
+        same(REDUCTIONS[name](x.to("opencl"), dim), REDUCTIONS[name](x, dim), 2e-2 if name in ("half", "bfloat16") else 1e-4)
+    assert fallbacks() == []
+
+
+def test_reductions_keep_what_is_not_a_number():
+    x = cresset.arange(200.0).reshape(4, 50).sin()
+    x[1, 30], x[2, 3], x[3] = float("nan"), float("inf"), -float("inf")
+    for f in (lambda t: t.max(1), lambda t: t.min(0), lambda t: t.sum(1), lambda t: t.logsumexp(1), lambda t: t.softmax(1), lambda t: t.norm(float("inf"), 1), lambda t: t.amax(0)):
+        for have, want in zip(flat(f(x.to("opencl"))), flat(f(x)), strict=True):
+            np.testing.assert_allclose(array(have.cpu()), array(want), rtol=1e-5, equal_nan=True)
+
+
+def test_convolutions_of_many_shapes(fallbacks):
+    conv = cresset.nn.functional.conv2d
+    for kernel, stride, padding, dilation in ((3, 1, 1, 1), (3, 2, 1, 1), (5, 1, 2, 1), (3, 1, 2, 2), ((1, 3), (2, 3), (0, 1), 1), (4, 4, 0, 1)):
+        results = []
+        for device in ("cpu", "opencl"):
+            size = (kernel, kernel) if isinstance(kernel, int) else kernel
+            x = cresset.arange(2 * 3 * 20 * 37.0).mul(0.3).sin().reshape(2, 3, 20, 37).to(device).requires_grad_()
+            w = cresset.arange(4.0 * 3 * size[0] * size[1]).cos().reshape(4, 3, *size).to(device).requires_grad_()
+            y = conv(x, w, stride=stride, padding=padding, dilation=dilation)
+            y.sin().sum().backward()
+            results.append([y.detach(), x.grad, w.grad])
+        for want, have in zip(*results, strict=True):
+            np.testing.assert_allclose(array(have.cpu()), array(want), rtol=2e-3, atol=2e-4)
+    half = cresset.ones(1, 2, 5, 5).half().to("opencl")
+    assert conv(half, half[:, :, :3, :3]).dtype is cresset.float16
+    assert fallbacks() == []
+
+
+def test_norms_of_many_shapes(fallbacks):
+    functional = cresset.nn.functional
+    for shape in ((3, 5, 4, 4), (2, 3, 7, 9), (4, 20), (2, 3, 35)):
+        results = []
+        for device in ("cpu", "opencl"):
+            x = cresset.arange(float(np.prod(shape))).mul(0.9).sin().reshape(shape).to(device).requires_grad_()
+            w = cresset.arange(float(shape[1])).add(1).to(device).requires_grad_()
+            v = cresset.arange(float(shape[-1])).add(1).to(device).requires_grad_()
+            mean, var = cresset.zeros(shape[1], device=device), cresset.ones(shape[1], device=device)
+            loss = functional.batch_norm(x, mean, var, w, w, training=True).sin().sum() + functional.layer_norm(x, shape[-1:], v, v).cos().sum()
+            loss = loss + functional.batch_norm(x, mean, var, w, w).sum()
+            loss.backward()
+            results.append([x.grad, w.grad, v.grad, mean, var, loss.detach()])
+        for want, have in zip(*results, strict=True):
+            np.testing.assert_allclose(array(have.cpu()), array(want), rtol=2e-3, atol=2e-3)
+    assert fallbacks() == []

@@ -1,0 +1,191 @@
+// Reductions on processors, behind reduce.cl: sixteen accumulators side by side. `lanes` is the vector of them, LANE(l) makes lane l an acc.
+typedef struct {
+  V v, w;
+  WHOLE_V n;  // of an extreme the places
+  long count;
+} lanes;
+#if OP_MAX || OP_MIN
+#define VSTART(s, x, i) s.v = (x), s.w = 0, s.n = (i), s.count = 1
+#else
+#define VSTART(s, x, i) s.v = (V)(START.v), s.w = 0, s.n = 0, s.count = 0
+#endif
+
+#if OP_SUM || OP_MEAN
+#define VUPDATE(s, x, i) s.v += (x)
+#elif OP_PROD
+#define VUPDATE(s, x, i) s.v *= (x)
+#elif OP_ANY
+#define VUPDATE(s, x, i) s.v |= (x)
+#elif OP_ALL
+#define VUPDATE(s, x, i) s.v &= (x)
+#elif OP_MAX || OP_MIN
+#define VUPDATE(s, x, i)                                          \
+  {                                                               \
+    const V x_ = (x);                                             \
+    const WHOLE_V beats = VBEATS(x_, s.v) | ((x_ != x_) & (s.v == s.v)); \
+    s.v = beats ? x_ : s.v;                                       \
+    s.n = beats ? (i) : s.n;                                      \
+  }
+#if OP_MAX
+#define VBEATS(x, y) ((x) > (y))
+#else
+#define VBEATS(x, y) ((x) < (y))
+#endif
+#elif OP_VAR
+#define VUPDATE(s, x, i)                       \
+  {                                            \
+    const V x_ = (x), d = x_ - s.v;            \
+    s.count += 1;                              \
+    s.v += d * (1 / (A)s.count);               \
+    s.w += d * (x_ - s.v);                     \
+  }
+#elif OP_LOGSUMEXP
+#define VUPDATE(s, x, i)                                                                      \
+  {                                                                                           \
+    const V x_ = (x), m = (s.v > x_ || s.v != s.v) ? s.v : x_;                                \
+    const V sum = s.w * exp(s.v - m) + exp(x_ - m);                                           \
+    s.w = fabs(m) == (V)(INFINITY) ? s.w + 1 : sum;                                           \
+    s.v = m;                                                                                  \
+  }
+#elif NORM_MAX
+#define VUPDATE(s, x, i) { const V y = fabs(x); s.v = (y > s.v || y != y) ? y : s.v; }
+#elif NORM_MIN
+#define VUPDATE(s, x, i) { const V y = fabs(x); s.v = (y < s.v || y != y) ? y : s.v; }
+#elif NORM_0
+#define VUPDATE(s, x, i) s.v += ((x) != 0 ? (V)(1) : (V)(0))
+#elif NORM_1
+#define VUPDATE(s, x, i) s.v += fabs(x)
+#elif NORM_2
+#define VUPDATE(s, x, i) { const V y = (x); s.v += y * y; }
+#else
+#define VUPDATE(s, x, i) s.v += pow(fabs(x), (V)(parameter))
+#endif
+
+#if OP_ANY || OP_ALL
+#define VELEMENT(p, i) (TO_V(CAT(VLOAD_, X)(p, i) != CAT(ZERO_, X)) & 1)
+#else
+#define VELEMENT(p, i) VLOAD(X, p, i)
+#endif
+#define PLACES (WHOLE_V)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
+
+// The lanes as accumulators.
+static void apart(const lanes *s, acc *out) {
+  A v[LANES], w[LANES];
+  WHOLE n[LANES];
+  vstore16(s->v, 0, v);
+  vstore16(s->w, 0, w);
+  vstore16(s->n, 0, n);
+  for (int l = 0; l < LANES; ++l) {
+    out[l].v = v[l];
+    out[l].w = w[l];
+#if OP_VAR
+    out[l].n = s->count;
+#else
+    out[l].n = n[l];
+#endif
+  }
+}
+
+static void leave(acc a, index i, ulong chunk, ulong chunks, ulong count, A parameter, BUFFER(out), BUFFER(out2), BUFFER(partial), index place) {
+  if (chunks == 1)
+    finish(a, count, parameter, out_memory, out_offset, out2_memory, out2_offset, place);
+  else
+    ((global acc *)(partial_memory + partial_offset))[i * chunks + chunk] = a;
+}
+#define LEAVE(a, i, place) \
+  leave(a, i, chunk, chunks, count, parameter, out_memory, out_offset, out2_memory, out2_offset, partial_memory, partial_offset, place)
+#define STRETCH                                                                                                        \
+  const index stretch = (index)((count + chunks - 1) / chunks), begin = (index)chunk * stretch;                        \
+  const index end = begin + stretch < count ? begin + stretch : (index)count;
+
+#if RUNS
+// Elements of a result lie side by side in runs of `run`. One work item does a stretch of a result.
+kernel void reduce_runs(OPERANDS, const ulong run) {
+  const index item = (index)get_global_id(0), chunk = item % (index)chunks;
+  const index result = item / (index)chunks;
+  STRETCH
+  index k0_, k1_;
+  {
+    const index i = result;
+    WALK_k
+    k0_ = k0;
+    k1_ = k1;
+  }
+  OPEN(X, x);
+  acc a = START;
+  lanes s;
+  int started = 0;
+  for (index at = begin; at < end;) {
+    const index next = (at / (index)run + 1) * (index)run, stop = next < end ? next : end;
+    index r0_, r1_;
+    {
+      ELEMENT_AT(at)
+      r0_ = r0;
+      r1_ = r1;
+    }
+    index j = 0;
+    for (; at + j + LANES <= stop; j += LANES) {
+      const V value = VELEMENT(x, k1_ + r1_ + j);
+      const WHOLE_V places = (WHOLE)(r0_ + j) + PLACES;
+      if (!started) {
+        VSTART(s, value, places);
+        started = 1;
+#if OP_MAX || OP_MIN
+        continue;
+#endif
+      }
+      VUPDATE(s, value, places)
+      ;
+    }
+    for (; at + j < stop; ++j) UPDATE(a, ELEMENT(LOAD(X, x, k1_ + r1_ + j)), (long)(r0_ + j));
+    at = stop;
+  }
+  if (started) {
+    acc each[LANES];
+    apart(&s, each);
+    for (int l = 0; l < LANES; ++l) COMBINE(a, each[l]);
+  }
+  LEAVE(a, result, k0_);
+}
+#else
+// Results lie side by side in runs of `run`, as do their elements. One work item does a stretch of sixteen results; the last strip of a run reaches
+// back into the one before it, and both write the same.
+kernel void reduce_strips(OPERANDS, const ulong run) {
+  const index item = (index)get_global_id(0), chunk = item % (index)chunks, strips = (index)((run + LANES - 1) / LANES);
+  const index strip = item / (index)chunks % strips, block = item / (index)chunks / strips;
+  const index result = block * (index)run + (index)(strip * LANES + LANES <= run ? strip * LANES : run - LANES);
+  STRETCH
+  index k0_, k1_;
+  {
+    const index i = result;
+    WALK_k
+    k0_ = k0;
+    k1_ = k1;
+  }
+  OPEN(X, x);
+  lanes s;
+  for (index at = begin; at < end; ++at) {
+    ELEMENT_AT(at)
+    const V value = VELEMENT(x, k1_ + r1);
+    const WHOLE_V places = (WHOLE_V)((WHOLE)r0);
+    if (at == begin) {
+      VSTART(s, value, places);
+#if OP_MAX || OP_MIN
+      continue;
+#endif
+    }
+    VUPDATE(s, value, places)
+    ;
+  }
+  if (begin >= end) {
+    for (int l = 0; l < LANES; ++l) {
+      const acc none = START;
+      LEAVE(none, result + l, k0_ + l);
+    }
+    return;
+  }
+  acc each[LANES];
+  apart(&s, each);
+  for (int l = 0; l < LANES; ++l) LEAVE(each[l], result + l, k0_ + l);
+}
+#endif
