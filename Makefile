@@ -1,6 +1,6 @@
 # Thin front of tools/ and CMake. Every target first installs what it needs (tools/setup; quick when nothing is missing).
 .DEFAULT_GOAL := build
-.PHONY: setup build demo test test-slow oracle bench lint asan ubsan tsan build-time clean
+.PHONY: setup build demo test test-slow oracle bench fuzz lint asan ubsan tsan build-time clean
 
 # A shim of a version manager may stand in PATH without a program behind it; Debian's own is in /usr/bin.
 CMAKE = $(shell cmake --version >/dev/null 2>&1 && echo cmake || echo /usr/bin/cmake)
@@ -30,6 +30,12 @@ oracle: build
 
 bench: build
 	@$(PYTHON) benchmarks/run.py
+
+# The readers of graphs' text, scripts and archives under libFuzzer; SECONDS_EACH=600 by default, ARGS="--keep" keeps the corpus.
+SECONDS_EACH ?= 600
+fuzz: export CRESSET_SETUP_FUZZ = 1
+fuzz: build
+	@$(PYTHON) tools/fuzz --seconds $(SECONDS_EACH) $(ARGS)
 
 lint: setup
 	@$(PYTHON) tools/lint

@@ -130,10 +130,12 @@ def main() -> None:
         seconds = time.process_time() - start
         same = cresset.allclose(lowered(example), module(example), atol=1e-4)
         print(f"{name:12s} {len(list(lowered.graph.nodes())):6d} nodes  {seconds:8.3f} s  answers {'agree' if same else 'DIFFER'}")
+    first = None
     for nodes in options.sizes:
         seconds, steps = measure(nodes)
+        first = first or seconds / nodes
         slowest = ", ".join(f"{s.name} {s.seconds:.3f}" for s in steps[: options.passes])
-        print(f"{nodes:8d} nodes  {seconds:8.3f} s  {seconds / nodes * 1e6:7.2f} us a node   slowest: {slowest}")
+        print(f"{nodes:8d} nodes  {seconds:8.3f} s  {seconds / nodes * 1e6:7.2f} us a node ({seconds / nodes / first:4.1f} times the first)   slowest: {slowest}")
 
 
 if __name__ == "__main__":

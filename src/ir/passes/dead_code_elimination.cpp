@@ -20,6 +20,8 @@ class DeadCode {
     mark();
     return sweep();
   }
+  /// Did something go that kept a write visible, such as a list that nobody reads? Then a new analysis may find the write dead.
+  bool again() const { return wild_writers_ && container_went_; }
 
  private:
   // ---- marking
@@ -38,7 +40,10 @@ class DeadCode {
 
   // A write is needed when others may see it, or once a value is needed that may share the memory.
   void writer(const Node* n) {
-    if (aliases_->writesToWildcard(n)) return need(n);
+    if (aliases_->writesToWildcard(n)) {
+      wild_writers_ = true;
+      return need(n);
+    }
     for (const uint32_t memory : aliases_->writtenMemory(n)) writers_[memory].push_back(n);
   }
   void need_writers_of(const Value* v) {
@@ -126,6 +131,7 @@ class DeadCode {
       if (!owner || live_nodes_.contains(owner)) dead.push_back(n);
     });
     bool changed = !dead.empty();
+    for (const Node* n : dead) container_went_ = container_went_ || may_keep_operands(n);
     // Results of arms and bodies and initial values of loops go first, so that nothing uses the dead nodes any more.
     for (Node* n : structured) {
       const std::size_t skip = n->kind() == prim::Loop ? 1 : 0;
@@ -146,6 +152,11 @@ class DeadCode {
     }
     graph_->block()->visit([&](Node* n) { changed = subgraph(n) || changed; });
     return changed;
+  }
+
+  static bool may_keep_operands(const Node* n) {
+    return n->kind() == prim::ListConstruct || n->kind() == prim::TupleConstruct || n->kind() == prim::DictConstruct ||
+           !n->blocks().empty() || n->isInplaceOrWrites();
   }
 
   bool needed_output(const Node* n, std::size_t i) const {
@@ -174,6 +185,7 @@ class DeadCode {
   std::unordered_map<uint32_t, std::vector<const Node*>> writers_;  // by the memory they write, those not known to be needed
   std::vector<const Value*> values_;
   std::vector<const Node*> nodes_;
+  bool wild_writers_ = false, container_went_ = false;
 };
 
 const RegisterPass registered({
@@ -188,6 +200,14 @@ const RegisterPass registered({
 
 }  // namespace
 
-bool eliminate_dead_code(const std::shared_ptr<Graph>& graph, bool with_aliases) { return DeadCode(graph, with_aliases).run(); }
+bool eliminate_dead_code(const std::shared_ptr<Graph>& graph, bool with_aliases) {
+  bool changed = false;
+  for (bool again = true; again;) {
+    DeadCode dead(graph, with_aliases);
+    changed = dead.run() || changed;
+    again = dead.again();
+  }
+  return changed;
+}
 
 }  // namespace cresset::jit
