@@ -131,24 +131,17 @@ class Bert(nn.Module):
 
 
 class Masked(nn.Module):
-    """Some of torch's own layers with masks; what they take besides the input is made from it."""
+    """A layer of torch's own with masks, which are made from the input."""
 
     def __init__(self, **options):
         super().__init__()
-        self.encoder = nn.TransformerEncoder(
-            nn.TransformerEncoderLayer(16, 4, 32, batch_first=True, **options), 2, enable_nested_tensor=False
-        )
+        self.layer = nn.TransformerEncoderLayer(16, 4, 32, batch_first=True, **options)
 
     def forward(self, x):
         length = x.size(1)
         future = torch.ones(length, length, dtype=torch.bool).triu(1)
         padding = torch.arange(length) >= torch.tensor([[length], [length - 2]])
-        return (
-            self.encoder(x),
-            self.encoder(x, future),
-            self.encoder(x, None, padding),
-            self.encoder(x, future, padding),
-        )
+        return self.layer(x), self.layer(x, future), self.layer(x, None, padding), self.layer(x, future, padding)
 
 
 class Heads(nn.Module):
