@@ -71,15 +71,6 @@ Tensor EmbeddingImpl::forward(const Tensor& indices) const {
   call.padding_idx(options.padding_idx()).max_norm(options.max_norm()).norm_type(options.norm_type());
   return functional::embedding(indices, weight, call.scale_grad_by_freq(options.scale_grad_by_freq()).sparse(options.sparse()));
 }
-Embedding Embedding::from_pretrained(const Tensor& embeddings, const EmbeddingFromPretrainedOptions& o) {
-  CRESSET_CHECK(embeddings.dim() == 2, "Embeddings parameter is expected to be 2-dimensional");
-  EmbeddingOptions options(embeddings.size(0), embeddings.size(1));
-  options._weight(embeddings).padding_idx(o.padding_idx()).max_norm(o.max_norm()).norm_type(o.norm_type());
-  Embedding embedding(options.scale_grad_by_freq(o.scale_grad_by_freq()).sparse(o.sparse()));
-  embedding->weight.set_requires_grad(!o.freeze());
-  return embedding;
-}
-
 void EmbeddingBagImpl::reset() {
   Tensor rows = options._weight();
   if (!rows.defined()) rows = init::normal_(cresset::empty({options.num_embeddings(), options.embedding_dim()}, TensorOptions()));

@@ -66,7 +66,14 @@ class Embedding : public ModuleHolder<EmbeddingImpl> {
   using ModuleHolder<EmbeddingImpl>::ModuleHolder;
   using Impl = EmbeddingImpl;
   /// Around given rows, frozen unless the options say otherwise.
-  static Embedding from_pretrained(const Tensor& embeddings, const EmbeddingFromPretrainedOptions& options = {});
+  static Embedding from_pretrained(const Tensor& embeddings, const EmbeddingFromPretrainedOptions& o = {}) {
+    CRESSET_CHECK(embeddings.dim() == 2, "Embeddings parameter is expected to be 2-dimensional");
+    EmbeddingOptions options(embeddings.size(0), embeddings.size(1));
+    options._weight(embeddings).padding_idx(o.padding_idx()).max_norm(o.max_norm()).norm_type(o.norm_type());
+    Embedding embedding(options.scale_grad_by_freq(o.scale_grad_by_freq()).sparse(o.sparse()));
+    embedding->weight.set_requires_grad(!o.freeze());
+    return embedding;
+  }
 };
 
 class CRESSET_API EmbeddingBagImpl : public Cloneable<EmbeddingBagImpl> {
