@@ -36,7 +36,6 @@ LoweredModule lower(const Module& module, const std::string& method, const Pipel
   auto [graph, parameters] = lower_graph(frozen, method, options.lowering.unfreeze ? mark : AfterInlining());
   PipelineOptions pipeline = options;
   pipeline.lowering.torch_executed_modules.clear();  // marked already
-  if (options.lowering.disable_cse) pipeline.lowering.disabled_passes.push_back("cse");
   PassContext context{.graph = graph, .options = pipeline.lowering, .parameters = std::move(parameters)};
   run_passes(context, lowering_passes(), pipeline);
   if (logging::current()->enabled(logging::Level::info)) logging::log(logging::Level::info, "lowered graph:\n" + graph->toString());

@@ -35,6 +35,7 @@ void check_order(const std::vector<std::shared_ptr<const Pass>>& order) {
 bool wanted(const Pass& pass, const PipelineOptions& o) {
   if (!o.only.empty() && !named(o.only, pass)) return false;
   if (named(o.lowering.disabled_passes, pass)) return false;
+  if (o.lowering.disable_cse && pass.name == "cse") return false;
   // "cuda:0" runs the passes of cuda.
   return pass.device.empty() || (o.lowering.target_device && o.lowering.target_device->starts_with(pass.device));
 }

@@ -8,6 +8,7 @@
 
 #include "python/convert.h"
 #include "python/dispatch.h"
+#include "python/script_convert.h"
 
 namespace cresset::python {
 
@@ -500,6 +501,7 @@ PyObject* parse_ir(PyObject*, PyObject* args, PyObject* kwargs) {
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "U|p:parse_ir", const_cast<char**>(names), &text, &constants)) return nullptr;
   jit::ParseOptions options;
   options.parse_tensor_constants = constants != 0;
+  options.resolver = python_unit()->resolver();  // classes, enums and named tuples of the scripts of this program
   Py_ssize_t size = 0;
   const char* data = PyUnicode_AsUTF8AndSize(text, &size);
   if (!data) return nullptr;
@@ -531,8 +533,9 @@ void init_ir(PyObject* module) {
   init_nodes(module);
   init_values(module);
   init_blocks(module);
-  static PyMethodDef parse = {"parse_ir", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&parse_ir)), METH_VARARGS | METH_KEYWORDS,
-                              "parse_ir(input, parse_tensor_constants=False)\n\nReads a graph from its text."};
+  static PyMethodDef parse = {
+      "parse_ir", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&parse_ir)), METH_VARARGS | METH_KEYWORDS,
+      "parse_ir(input, parse_tensor_constants=False)\n\nReads a graph from its text. Names of types are those of the program's scripts."};
   const Ref function = checked(PyCFunction_NewEx(&parse, nullptr, nullptr));
   checked(PyObject_SetAttrString(module, "parse_ir", function.get()));
   def(module, "_jit_pass_canonicalize",

@@ -135,7 +135,35 @@ class Normed(nn.Module):
         return self.norm(x)
 
 
-SAME = [AddToItself, ThroughAlias, BySubmodule, ListWritten, DictWritten, TupleWithList, SharedStorage, Forked, Branches]
+class Scale(nn.Module):
+    def __init__(self, value):
+        super().__init__()
+        self.weight = nn.Parameter(cresset.full((2,), value))
+
+    def forward(self, x):
+        return x * self.weight
+
+
+class OneTwiceAndTwoOfAClass(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = Scale(2.0), Scale(3.0)
+        self.same = self.a
+
+    def forward(self, x):
+        return self.a(self.same(x)) + self.b(x)
+
+
+class Deep(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Sequential(Scale(2.0)), BySubmodule())
+
+    def forward(self, x):
+        return self.layers(x)
+
+
+SAME = [OneTwiceAndTwoOfAClass, Deep, AddToItself, ThroughAlias, BySubmodule, ListWritten, DictWritten, TupleWithList, SharedStorage, Forked, Branches]
 
 
 @pytest.mark.parametrize("make", SAME, ids=lambda c: c.__name__)
@@ -151,7 +179,8 @@ def test_frozen_modules_change_as_the_module_does(make):
 
 
 @pytest.mark.parametrize("make, kept", [(AddToItself, {"state"}), (ThroughAlias, {"state"}), (BySubmodule, {"inner"}), (ListWritten, {"numbers"}),
-                                        (DictWritten, {"table"}), (TupleWithList, {"pair"}), (SharedStorage, {"front", "all"}), (Forked, set()), (Branches, set())],
+                                        (DictWritten, {"table"}), (TupleWithList, {"pair"}), (SharedStorage, {"front", "all"}), (Forked, set()), (Branches, set()),
+                                        (OneTwiceAndTwoOfAClass, set()), (Deep, {"layers"})],
                          ids=lambda c: getattr(c, "__name__", ""))
 def test_what_is_kept(make, kept):
     frozen = lowering.freeze(cresset.jit.script(make().eval()))
@@ -173,6 +202,12 @@ def test_training_modules():
         assert cresset.allclose(frozen._get_method("forward")(x), reference(x), atol=1e-6)
     frozen = lowering.freeze(cresset.jit.script(Normed().eval()))
     assert 'name="running_mean"' not in str(frozen._get_method("forward").graph)
+
+
+def test_constants_need_no_gradients():
+    module = cresset.jit.script(Branches().eval())
+    x = cresset.randn(2, 2)
+    assert module(x).requires_grad and not lowering.freeze(module)._get_method("forward")(x).requires_grad
 
 
 class ReturnsSelf(nn.Module):

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -175,6 +176,97 @@ def test_lower_graph_of_attributes_in_blocks():
         assert cresset.allclose(_C._jit_run_graph(graph, [x, flag, *parameters])[0], module(x, flag))
 
 
+class Reads(nn.Module):
+    """Two reads of one attribute, one that nobody reads, a fork, a second method."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = Block()
+        self.scale = nn.Parameter(cresset.full((3,), 2.0))
+        self.unused = nn.Parameter(cresset.ones(3))
+
+    def work(self, x):
+        return x * self.scale
+
+    @cresset.jit.export
+    def twice(self, x):
+        return self.inner(self.inner(x))
+
+    def forward(self, x):
+        future = cresset.jit.fork(self.work, x)
+        return x * self.scale + cresset.jit.wait(future)
+
+
+@pytest.mark.parametrize("method, names", [("forward", ["self.scale"]), ("twice", ["self.inner.fc.weight", "self.inner.fc.bias"])])
+def test_lower_graph_has_an_input_for_each_attribute_that_is_read(method, names):
+    module = script(Reads())
+    graph, parameters = lowering.lower_graph(module._c, method)
+    assert [v.debugName() for v in graph.inputs()][1:] == names
+    x = cresset.randn(2, 3)
+    assert cresset.allclose(_C._jit_run_graph(graph, [x, *parameters])[0], getattr(module, method)(x))
+
+
+def test_lower_graph_without_attributes():
+    class Plain(nn.Module):
+        def forward(self, x):
+            return x + 1
+
+    graph, parameters = lowering.lower_graph(script(Plain())._c)
+    assert len(list(graph.inputs())) == 1 and len(parameters) == 0
+
+
+# ---- tuples with names, loops that are written out, merging switched off
+
+
+class Pair(NamedTuple):
+    first: cresset.Tensor
+    second: int
+
+
+def test_named_tuples_are_lowered():
+    def choose(x, c: bool):
+        if c:
+            pair = Pair(x, 1)
+        else:
+            pair = Pair(x + 1, 2)
+        return pair.first * pair.second
+
+    graph = cresset.jit.script(choose).graph.copy()
+    before = graph.copy()
+    lowering.run_pass("lower-all-tuples", graph)
+    assert "prim::Tuple" not in str(graph)
+    for c in (True, False):
+        assert _C._jit_run_difference(before, graph, [cresset.randn(2), c]) is None
+
+
+@pytest.mark.parametrize("trips, loops", [(62, 0), (63, 0), (64, 1), (65, 2)])
+def test_how_many_iterations_are_written_out(trips, loops):
+    graph = _C.parse_ir(f"""graph(%x : int):
+  %n : int = prim::Constant[value={trips}]()
+  %go : bool = prim::Constant[value=1]()
+  %r : int = prim::Loop(%n, %go, %x)
+    block0(%i : int, %v : int):
+      %p : int = aten::add(%v, %i)
+      -> (%go, %p)
+  return (%r)""")
+    before = graph.copy()
+    lowering.run_pass("unroll-loops", graph)
+    found = str(graph).count("prim::Loop(")
+    assert (found == 0) == (loops == 0) and found <= 2, graph
+    assert _C._jit_run_difference(before, graph, [3]) is None
+
+
+def test_a_list_of_modules_is_written_out_when_it_is_frozen():
+    text = str(lowering.freeze(script(Listed())._c)._get_method("forward").graph)
+    assert "prim::Loop" not in text and text.count("aten::relu") == 2
+
+
+def test_merging_can_be_switched_off():
+    for switch, sums in ((False, 1), (True, 2)):
+        lowered = lowering.lower(_C.parse_ir(SUM), disable_cse=switch)
+        assert str(lowered.graph).count("aten::neg") == sums
+
+
 # ---- marks
 
 
@@ -218,6 +310,35 @@ def test_marks_in_arms_and_after_compiling_twice():
         lowered = lowering.lower(module._c, torch_executed_modules=["blocks.1"])
         assert marked(lowered.graph).count("aten::relu") == 1
     assert "to_compile" not in str(module.graph)
+
+
+class Rewritten(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.drop = nn.Conv1d(2, 2, 1), nn.Dropout(0.5)
+
+    def forward(self, x):
+        return self.drop(nn.functional.gelu(self.conv(x)))
+
+
+def test_marks_survive_rewrites_and_nest():
+    class Outer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.kept, self.other = nn.Sequential(Rewritten()), Rewritten()
+
+        def forward(self, x):
+            return self.other(self.kept(x))
+
+    module = script(Outer())
+    lowered = lowering.lower(module._c, torch_executed_modules=["kept", "kept.0"])
+    text = str(lowered.graph)
+    # Both arms of the convolution's question for its padding are marked; the other module is rewritten.
+    for name, count in (("conv1d", 2), ("gelu", 1), ("dropout", 1), ("_convolution", 0)):
+        assert text.count(f"aten::{name}[to_compile=0]") == count, name
+        assert (f"aten::{name}(" in text) == (name == "_convolution")
+    x = cresset.randn(1, 2, 5)
+    assert cresset.allclose(lowered(x), module(x), atol=1e-6)
 
 
 # ---- the runner
