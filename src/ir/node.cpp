@@ -4,6 +4,8 @@
 #include <cresset/ir/ir.h>
 #include <cresset/ir/operator.h>
 
+#include "ir/loose_match.h"
+
 namespace cresset::jit {
 
 Node::Node(Graph* graph, Symbol kind) : kind_(kind), graph_(graph) {
@@ -377,7 +379,11 @@ const Operator& Node::getOperator() const {
 }
 const FunctionSchema& Node::schema() const { return getOperator().schema(); }
 
-bool Node::matches(const FunctionSchema& s) const { return s.name() == kind_.toQualString() && inputs_match_schema(*this, s); }
+bool Node::matches(const FunctionSchema& s) const {
+  if (s.name() != kind_.toQualString() || !inputs_match_schema(*this, s)) return false;
+  const FunctionSchema* own = takes_bool_as_number(s, inputs_) ? maybeSchema() : &s;
+  return own && own->overload_name() == s.overload_name();
+}
 bool Node::matches(std::string_view schema) const { return matches(parsed_schema(schema)); }
 
 std::optional<IValue> Node::get(std::string_view argument) const { return toIValue(namedInput(argument)); }

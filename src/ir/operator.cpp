@@ -8,6 +8,7 @@
 #include <set>
 
 #include "ir/builtins.h"
+#include "ir/loose_match.h"
 
 namespace cresset::jit {
 namespace {
@@ -54,9 +55,13 @@ class Registry {
       const std::lock_guard lock(mutex_);
       overloads = &list(n.kind());
     }
-    for (const Operator* op : *overloads)
-      if (inputs_match_schema(n, op->schema())) return op;
-    return nullptr;
+    const Operator* loose = nullptr;
+    for (const Operator* op : *overloads) {
+      if (!inputs_match_schema(n, op->schema())) continue;
+      if (!takes_bool_as_number(op->schema(), n.inputs())) return op;
+      if (!loose) loose = op;
+    }
+    return loose;
   }
 
   std::vector<std::string> kinds() {

@@ -1,6 +1,8 @@
 // Does a node fit a schema, which types do its outputs have, and calls built from values.
 #include <cresset/ir/operator.h>
 
+#include "ir/loose_match.h"
+
 namespace cresset::jit {
 namespace {
 
@@ -96,6 +98,15 @@ bool inputs_match_schema(const Node& n, const FunctionSchema& schema) {
   return match_inputs(schema, n.inputs(), variables);
 }
 
+bool takes_bool_as_number(const FunctionSchema& schema, const std::vector<Value*>& inputs) {
+  for (std::size_t i = 0; i < schema.arguments().size(); ++i) {
+    const Type* formal = schema.arguments()[i].type.get();
+    if (formal->kind == TypeKind::Optional) formal = formal->element().get();
+    if (formal->kind == TypeKind::Number && inputs[i] && inputs[i]->type()->kind == TypeKind::Bool) return true;
+  }
+  return false;
+}
+
 std::vector<TypePtr> output_types(const FunctionSchema& schema, const std::vector<Value*>& inputs) {
   TypeVariables variables;
   if (!match_inputs(schema, inputs, variables)) return {};
@@ -159,14 +170,24 @@ std::optional<std::vector<Value*>> arrange(const FunctionSchema& schema, const s
 Value* emit_operator_call(Graph& g, Symbol op, const std::vector<Value*>& args, const std::vector<std::pair<std::string, Value*>>& kwargs,
                           SourceRange range) {
   std::string reasons;
-  for (const Operator* candidate : operators_of(op)) {
-    const FunctionSchema& schema = candidate->schema();
+  const std::vector<const Operator*> overloads = operators_of(op);
+  const Operator* chosen = nullptr;
+  std::optional<std::vector<Value*>> inputs;
+  for (const Operator* candidate : overloads) {
     std::string why_not;
-    auto inputs = arrange(schema, args, kwargs, why_not);
-    if (!inputs) {
-      reasons += "\n  " + schema.str() + ": " + why_not;
+    auto arranged = arrange(candidate->schema(), args, kwargs, why_not);
+    if (!arranged) {
+      reasons += "\n  " + candidate->schema().str() + ": " + why_not;
       continue;
     }
+    const bool loosely = takes_bool_as_number(candidate->schema(), *arranged);
+    if (loosely && chosen) continue;
+    chosen = candidate;
+    inputs = std::move(arranged);
+    if (!loosely) break;
+  }
+  if (chosen) {
+    const FunctionSchema& schema = chosen->schema();
     for (std::size_t i = 0; i < schema.arguments().size(); ++i) {
       if ((*inputs)[i]) continue;
       const Argument& a = schema.arguments()[i];
