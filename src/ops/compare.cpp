@@ -1,6 +1,7 @@
 // Selections and comparisons made of other operators.
 #include <cresset/ops/functions_compare.h>
 #include <cresset/ops/functions_creation.h>
+#include <cresset/ops/functions_index.h>
 
 #include "ops/ops_decl_compare.h"
 #include "ops/pointwise.h"
@@ -31,6 +32,8 @@ Tensor where_scalars(const Tensor& condition, const Scalar& self, const Scalar& 
   const Tensor a = cresset::scalar_tensor(self, TensorOptions(type).device(condition.device()));
   return cresset::where(condition, a, other);
 }
+
+std::vector<Tensor> where_positions(const Tensor& condition) { return cresset::nonzero_numpy(condition); }
 
 Tensor masked_fill_tensor(const Tensor& self, const Tensor& mask, const Tensor& value) {
   check_mask(mask);

@@ -193,3 +193,12 @@ def test_gradient_of_grid_sample_that_was_not_asked_for_is_none():
     call = functools.partial(cresset.ops.aten.grid_sampler_2d_backward, cresset.ones(1, 2, 2, 2), x, grid, 0, 1, True)
     none, part = call([False, True])
     assert none is None and cresset.equal(part, call([True, True])[1])
+
+
+@pytest.mark.parametrize("shape", [(), (4,), (2, 3), (2, 0)])
+def test_where_of_one_argument_gives_positions(shape):
+    mask = np.random.default_rng(0).integers(0, 2, shape).astype(bool)
+    found = cresset.where(cresset.from_numpy(mask))
+    assert type(found) is tuple and len(found) == max(1, mask.ndim)
+    for ours, theirs in zip(found, np.atleast_1d(mask).nonzero()):
+        assert ours.tolist() == theirs.tolist()
