@@ -21,7 +21,7 @@ except ModuleNotFoundError as error:
     if (error.name or "").partition(".")[0] != "cresset":
         raise
     sys.exit(f"cresset conform: the Python package cresset was required; {sys.executable} does not have it.\n"
-             "Next: pip install cresset, or set CRESSET_PYTHON to a Python that has it.")
+             "Next: pip install the wheel of this version, or set CRESSET_PYTHON to a Python that has it.")
 sys.exit(main())
 )";
 

@@ -26,7 +26,8 @@ from cresset.utils.cpp_extension import BuildExtension, CppExtension
 setup(name="clip", version="1.0", py_modules=[], ext_modules=[CppExtension("clip_ops", ["clip_ops.cpp"], extra_compile_args=["-O0"])],
       cmdclass={"build_ext": BuildExtension})
 """
-ISOLATED = '[build-system]\nrequires = ["setuptools>=70.1", "cresset"]\nbuild-backend = "setuptools.build_meta"\n'
+# By its place: the package index has another project of the name.
+ISOLATED = '[build-system]\nrequires = ["setuptools>=70.1", "cresset @ {}"]\nbuild-backend = "setuptools.build_meta"\n'
 ENVIRONMENT = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV")} | {
     "CXX": "c++"  # the name that other builds use, so that ccache knows the sources
 }
@@ -39,18 +40,18 @@ def run(*command, **options):
 
 
 @pytest.fixture(scope="module")
-def wheels(tmp_path_factory):
+def wheel(tmp_path_factory):
     folder = tmp_path_factory.mktemp("wheels")
     run(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", folder, ROOT)
-    return folder
+    return next(folder.glob("*.whl"))
 
 
 @pytest.fixture(scope="module")
-def python(wheels, tmp_path_factory):
+def python(wheel, tmp_path_factory):
     """The Python of a new environment with the wheel installed."""
     folder = tmp_path_factory.mktemp("environment")
     run(sys.executable, "-m", "venv", folder)
-    run(folder / "bin/python", "-m", "pip", "install", "-q", "--find-links", wheels, "cresset")
+    run(folder / "bin/python", "-m", "pip", "install", "-q", wheel)
     return folder / "bin/python"
 
 
@@ -68,12 +69,12 @@ def test_the_wheel_is_complete(python, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("isolated", [True, False])
-def test_extensions_build_with_pip(python, wheels, tmp_path, isolated):
+def test_extensions_build_with_pip(python, wheel, tmp_path, isolated):
     (tmp_path / "clip_ops.cpp").write_text(MODULE)
     (tmp_path / "setup.py").write_text(SETUP)
     if isolated:
-        (tmp_path / "pyproject.toml").write_text(ISOLATED)
-        run(python, "-m", "pip", "install", "-q", "--force-reinstall", "--no-deps", "--find-links", wheels, tmp_path)
+        (tmp_path / "pyproject.toml").write_text(ISOLATED.format(wheel.as_uri()))
+        run(python, "-m", "pip", "install", "-q", "--force-reinstall", "--no-deps", tmp_path)
     else:
         run(python, "-m", "pip", "install", "-q", "setuptools>=70.1")
         run(python, "-m", "pip", "install", "-q", "--force-reinstall", "--no-deps", "--no-build-isolation", tmp_path)
