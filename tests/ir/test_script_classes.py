@@ -235,3 +235,39 @@ def test_decorator_gives_the_class_back():
         return Local(n).again()
 
     assert Local(3).again() == 4 and jit.script(use)(3) == 4
+
+
+class Offset:
+    def __init__(self, by: int):
+        self.by = by
+
+    def of(self, n: int) -> int:
+        return self.by + n
+
+
+class NotForScripts:
+    def __init__(self, text):
+        self.lines = {*text}
+
+    def of(self, n):
+        return sorted(self.lines, key=lambda line: line)[n]
+
+
+class HoldsObjects(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.offset, self.other = Offset(3), NotForScripts("ab")
+
+    def forward(self, x: Tensor):
+        return x + self.offset.of(2)
+
+
+class UsesWhatCannotBeCompiled(HoldsObjects):
+    def forward(self, x: Tensor):
+        return x + self.other.of(2)
+
+
+def test_classes_of_attributes_are_compiled_where_they_can_be():
+    assert jit.script(HoldsObjects())(X).tolist() == (X + 5).tolist()
+    with pytest.raises(RuntimeError, match="has no attribute 'other' .*failed to convert Python type: 'NotForScripts' to a TorchScript type"):
+        jit.script(UsesWhatCannotBeCompiled())

@@ -11,7 +11,7 @@ from cresset.nn import Module, ModuleDict, ModuleList, ParameterDict, ParameterL
 from cresset.nn.parameter import Parameter, is_lazy
 
 from . import _definitions, _marks, _overloads, _replacements, _state
-from ._classes import qualified_name
+from ._classes import qualified_name, type_of_class
 from ._names import attribute_thing, python_call, thing_of  # noqa: F401
 from ._types import UnknownType, type_of_annotation, type_of_value, unwrap_final
 
@@ -405,12 +405,27 @@ def _add_value(made, module, name, value, constant, annotations):
     if isinstance(value, cresset.Tensor) and not isinstance(value, Parameter) and name not in module.__dict__:
         return
     try:
-        made.attributes[name] = (type_of_value(value), False, False)
+        made.attributes[name] = (_type_of_attribute(value), False, False)
     except UnknownType as error:
         made.failed[name] = (
             f"This attribute exists on the Python module, but we failed to convert Python type: '{type(value).__name__}' to a TorchScript type. "
             f"{error} Its type was inferred; try adding a type annotation for the attribute."
         )
+
+
+def _type_of_attribute(value):
+    """As type_of_value; the class of an object that scripts do not know yet is compiled, if it can be."""
+    try:
+        return type_of_value(value)
+    except UnknownType:
+        cls = type(value)
+        if not inspect.isfunction(vars(cls).get("__init__")) or cls.__bases__ != (object,):
+            raise
+        try:
+            return type_of_class(cls)
+        except Exception:  # noqa: BLE001: whatever its methods do that scripts cannot, or a class without a source
+            pass
+        raise
 
 
 def _add_constant(made, name, value, annotated):

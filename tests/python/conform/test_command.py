@@ -20,7 +20,7 @@ def test_without_the_package(conform, tmp_path):
     conform(CRESSET_PYTHON=str(empty / "bin/python"), PYTHONPATH="")
     assert conform.status == 1
     assert conform.err == (f"cresset conform: the Python package cresset was required; {empty / 'bin/python'} does not have it.\n"
-                           "Next: pip install cresset, or set CRESSET_PYTHON to a Python that has it.\n")
+                           "Next: pip install the wheel of this version, or set CRESSET_PYTHON to a Python that has it.\n")
 
 
 def test_unknown_device(conform):
