@@ -61,3 +61,15 @@ def test_arguments():
         gradcheck(lambda a: a * 2, (torch.ones(1, requires_grad=True),), atol=1, eps=1e-2)
     with pytest.raises(ValueError, match="requires check_forward_ad to be True"):
         gradcheck(lambda a: a, (double(1),), check_batched_forward_grad=True)
+
+
+@pytest.mark.parametrize("masked", [True, False])
+def test_masked_means_nothing_for_dense_tensors(masked):
+    x = torch.ones(2, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda x: x * 2, (x,), masked=masked)
+
+
+def test_outputs_on_a_device_without_data_are_refused():
+    x = torch.ones(2, dtype=torch.float64, requires_grad=True)
+    with pytest.raises(NotImplementedError, match="Cannot copy out of meta tensor; no data!"):
+        torch.autograd.gradcheck(lambda x: (x * 2).to("meta"), (x,))
