@@ -68,6 +68,7 @@ def open_page(tmp_path):
     """open_page(file, fragment="") opens a page in headless Chromium and gives the document as it is after its scripts ran."""
     program = next((p for p in map(shutil.which, ("chromium", "chromium-headless-shell", "google-chrome")) if p), None)
     if not program:
+        assert "CRESSET_SETUP_TESTS" not in os.environ, "make test installs Chromium (tools/setup), and there is none"
         pytest.skip("no Chromium; apt-get install chromium")
     environment = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}  # a sanitizer is for the tests, not for the browser
 

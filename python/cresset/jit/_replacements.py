@@ -6,7 +6,7 @@ import warnings
 import cresset
 from cresset import nn
 
-from . import _grad_mode, _second_texts, _sequences
+from . import _grad_mode, _second_texts
 
 __all__ = ["table", "alternatives_of", "lists_of"]
 
@@ -14,10 +14,9 @@ __all__ = ["table", "alternatives_of", "lists_of"]
 def table():
     """{function, method or class: the function or class that is compiled for it, or the operator's kind}."""
     out = {warnings.warn: "aten::warn"}
-    for texts, library in ((_second_texts, cresset), (_sequences, nn.utils.rnn)):
-        for name, function in vars(texts).items():
-            if inspect.isfunction(function) and not name.startswith("_"):
-                out[getattr(library, name)] = function
+    for name, function in vars(_second_texts).items():
+        if inspect.isfunction(function):
+            out[getattr(cresset, name)] = function
     out.update({getattr(cresset, cls.__name__): cls for cls in (_grad_mode.no_grad, _grad_mode.enable_grad)})
     return out
 

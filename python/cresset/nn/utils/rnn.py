@@ -1,8 +1,9 @@
 """Sequences of different lengths: padded into one tensor, or packed step after step without padding."""
 
-from typing import NamedTuple
+from typing import List, NamedTuple, Optional, Tuple
 
 import cresset
+from cresset import Tensor
 
 __all__ = [
     "PackedSequence", "invert_permutation", "pack_padded_sequence", "pad_packed_sequence", "pad_sequence", "unpad_sequence",
@@ -17,7 +18,7 @@ class PackedSequence_(NamedTuple):  # noqa: N801  (the name under which saved se
     unsorted_indices: cresset.Tensor | None
 
 
-def invert_permutation(permutation):
+def invert_permutation(permutation: Optional[Tensor]) -> Optional[Tensor]:
     """The permutation that undoes `permutation`; None stays None."""
     if permutation is None:
         return None
@@ -99,7 +100,7 @@ class PackedSequence(PackedSequence_):
         return self.data.is_pinned()
 
 
-def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True):
+def pack_padded_sequence(input: Tensor, lengths: Tensor, batch_first: bool = False, enforce_sorted: bool = True) -> PackedSequence:
     """Pack padded sequences (L, N, *), or (N, L, *) when `batch_first`, of the given `lengths` (list or CPU tensor).
 
     With `enforce_sorted` the lengths must not increase; otherwise the sequences are sorted and the order is kept beside.
@@ -110,16 +111,19 @@ def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True)
         raise RuntimeError("pack_padded_sequence: lengths should be a 1D CPU int64 tensor.")
     else:
         lengths = lengths.to(cresset.int64)
-    sorted_indices = None
+    sorted_indices: Optional[Tensor] = None
     if not enforce_sorted:
-        lengths, sorted_indices = cresset.sort(lengths, descending=True)
-        sorted_indices = sorted_indices.to(input.device)
-        input = input.index_select(0 if batch_first else 1, sorted_indices)
+        lengths, order = cresset.sort(lengths, descending=True)
+        order = order.to(input.device)
+        input = input.index_select(0 if batch_first else 1, order)
+        sorted_indices = order
     data, batch_sizes = cresset._pack_padded_sequence(input, lengths, batch_first)
-    return PackedSequence(data, batch_sizes, sorted_indices, None)
+    return PackedSequence(data, batch_sizes, sorted_indices, invert_permutation(sorted_indices))
 
 
-def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_length=None):
+def pad_packed_sequence(
+    sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0, total_length: Optional[int] = None
+) -> Tuple[Tensor, Tensor]:
     """(padded sequences (L, N, *) or (N, L, *), lengths): the inverse of pack_padded_sequence.
 
     `total_length` is the length to pad to; ValueError when it is less than the longest sequence.
@@ -135,37 +139,43 @@ def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_le
     padded, lengths = cresset._pad_packed_sequence(
         sequence.data, sequence.batch_sizes, batch_first, padding_value, longest
     )
-    if sequence.unsorted_indices is not None:
-        padded = padded.index_select(0 if batch_first else 1, sequence.unsorted_indices)
-        lengths = lengths[sequence.unsorted_indices.cpu()]
+    order = sequence.unsorted_indices
+    if order is not None:
+        padded = padded.index_select(0 if batch_first else 1, order)
+        lengths = lengths.index_select(0, order.cpu())
     return padded, lengths
 
 
-def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="right"):
+def pad_sequence(
+    sequences: List[Tensor], batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
+) -> Tensor:
     """Stack sequences (L_i, *) into (max L, N, *), or (N, max L, *) if `batch_first`, filled up with `padding_value`."""
-    if padding_side not in ("left", "right"):
-        raise RuntimeError(f"pad_sequence: padding_side must be 'left' or 'right'; got {padding_side!r}")
-    if isinstance(sequences, cresset.Tensor):
-        sequences = sequences.unbind(0)
-    elif not hasattr(sequences, "__iter__"):
-        raise RuntimeError(
-            f"pad_sequence: Expected iterable for input sequences, but got arg of type: {type(sequences)}"
-        )
-    sequences = list(sequences)
-    if not sequences:
+    if padding_side != "left" and padding_side != "right":
+        raise RuntimeError(f"pad_sequence: padding_side must be 'left' or 'right'; got '{padding_side}'")
+    if not isinstance(sequences, list):
+        sequences = _listed(sequences)
+    if len(sequences) == 0:
         raise RuntimeError("pad_sequence: received an empty list of sequences")
-    longest = max(s.size(0) for s in sequences)
-    rest = tuple(sequences[0].shape[1:])
-    if any(tuple(s.shape[1:]) != rest for s in sequences):
-        raise RuntimeError("pad_sequence: the sequences must agree in all dimensions but the first")
-    rows = []
+    longest = max([s.size(0) for s in sequences])
+    rest = list(sequences[0].shape[1:])
+    rows: List[Tensor] = []
     for s in sequences:
+        if list(s.shape[1:]) != rest:
+            raise RuntimeError("pad_sequence: the sequences must agree in all dimensions but the first")
         missing = longest - s.size(0)
-        if missing:
-            filler = s.new_full((missing, *rest), padding_value)
+        if missing > 0:
+            filler = s.new_full([missing] + rest, padding_value)
             s = cresset.cat([filler, s] if padding_side == "left" else [s, filler])
         rows.append(s)
     return cresset.stack(rows, 0 if batch_first else 1)
+
+
+def _listed(sequences):
+    if isinstance(sequences, cresset.Tensor):
+        return list(sequences.unbind(0))
+    if not hasattr(sequences, "__iter__"):
+        raise RuntimeError(f"pad_sequence: Expected iterable for input sequences, but got arg of type: {type(sequences)}")
+    return list(sequences)
 
 
 def unpad_sequence(padded_sequences, lengths, batch_first=False):
