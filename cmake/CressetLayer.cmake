@@ -31,6 +31,6 @@ endfunction()
 # without CRESSET_PCH do not have them.
 function(cresset_precompile target)
   if(CRESSET_PCH AND TARGET ${target})
-    target_precompile_headers(${target} PRIVATE <cresset/dispatch/library.h> <cresset/ops/functions.h>)
+    target_precompile_headers(${target} PRIVATE <cresset/dispatch/library.h>)
   endif()
 endfunction()

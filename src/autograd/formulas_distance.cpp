@@ -19,7 +19,7 @@ namespace {
 
 Tensor zero_where(const Tensor& condition, const Tensor& t) { return cresset::masked_fill(t, condition, 0); }
 // 1/d, zero where d is.
-Tensor inverse(const Tensor& d) {
+Tensor inverse_or_zero(const Tensor& d) {
   const Tensor zero = cresset::eq(d, 0);
   return zero_where(zero, cresset::reciprocal(cresset::masked_fill(d, zero, 1)));
 }
@@ -36,17 +36,17 @@ Tensor powers(const Tensor& u, const Tensor& d, double e, double p) {
 Tensor slope(const Tensor& u, const Tensor& d, double p) {
   if (p == 0) return cresset::zeros_like(u);
   if (p == 1) return cresset::sign(u);
-  if (p == 2) return cresset::mul(u, inverse(d));
+  if (p == 2) return cresset::mul(u, inverse_or_zero(d));
   if (std::isinf(p)) return cresset::mul(cresset::sign(u), cresset::eq(cresset::abs(u), d));
   return cresset::mul(cresset::sign(u), powers(u, d, p - 1, p));
 }
 Tensor slope_by_difference(const Tensor& u, const Tensor& d, double p) {
   if (flat(p)) return cresset::zeros_like(u);
-  if (p == 2) return inverse(d).expand_as(u);
+  if (p == 2) return inverse_or_zero(d).expand_as(u);
   return cresset::mul(powers(u, d, p - 2, p), p - 1);
 }
 Tensor slope_by_distance(const Tensor& u, const Tensor& d, double p) {
-  return flat(p) ? cresset::zeros_like(u) : cresset::mul(cresset::mul(slope(u, d, p), inverse(d)), 1 - p);
+  return flat(p) ? cresset::zeros_like(u) : cresset::mul(cresset::mul(slope(u, d, p), inverse_or_zero(d)), 1 - p);
 }
 
 // Tangent of grad * slope, for tangents of all three; grad and d have a last dimension of size 1.

@@ -8,21 +8,19 @@
 namespace cresset {
 namespace detail {
 
-Piece::Piece(int v) : text(std::to_string(v)) {}
-Piece::Piece(long v) : text(std::to_string(v)) {}
-Piece::Piece(long long v) : text(std::to_string(v)) {}
-Piece::Piece(unsigned v) : text(std::to_string(v)) {}
-Piece::Piece(unsigned long v) : text(std::to_string(v)) {}
-Piece::Piece(unsigned long long v) : text(std::to_string(v)) {}
-Piece::Piece(double v) {
+void Piece::append_text(const Piece& p, std::string& out) { out.append(p.value_.text, p.size_); }
+void Piece::append_char(const Piece& p, std::string& out) { out += static_cast<char>(p.value_.i); }
+void Piece::append_signed(const Piece& p, std::string& out) { out += std::to_string(p.value_.i); }
+void Piece::append_unsigned(const Piece& p, std::string& out) { out += std::to_string(static_cast<uint64_t>(p.value_.i)); }
+void Piece::append_double(const Piece& p, std::string& out) {
   char buffer[32];
-  std::snprintf(buffer, sizeof buffer, "%g", v);
-  text = buffer;
+  std::snprintf(buffer, sizeof buffer, "%g", p.value_.d);
+  out += buffer;
 }
 
 std::string join_pieces(std::initializer_list<Piece> pieces) {
   std::string out;
-  for (const Piece& p : pieces) out += p.text;
+  for (const Piece& p : pieces) p.append_to(out);
   return out;
 }
 
@@ -31,7 +29,27 @@ void raise_internal(const char* file, int line, const char* condition, std::stri
                           "Please report this with the call that led here."));
 }
 
+template void raise<Error>(std::initializer_list<Piece>);
+template void raise<ValueError>(std::initializer_list<Piece>);
+template void raise<TypeError>(std::initializer_list<Piece>);
+template void raise<IndexError>(std::initializer_list<Piece>);
+template void raise<NotImplementedError>(std::initializer_list<Piece>);
+
 }  // namespace detail
+
+Error::~Error() = default;
+ValueError::~ValueError() = default;
+TypeError::~TypeError() = default;
+IndexError::~IndexError() = default;
+KeyError::~KeyError() = default;
+AttributeError::~AttributeError() = default;
+NotImplementedError::~NotImplementedError() = default;
+ZeroDivisionError::~ZeroDivisionError() = default;
+OutOfMemoryError::~OutOfMemoryError() = default;
+LinAlgError::~LinAlgError() = default;
+InternalError::~InternalError() = default;
+DeviceError::~DeviceError() = default;
+void Error::add_context(std::string_view line) { message_ = std::make_shared<std::string>(*message_ + "\n" + std::string(line)); }
 
 namespace {
 void print_warning(std::string_view category, const std::string& message) {

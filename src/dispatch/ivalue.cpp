@@ -5,7 +5,18 @@
 #include <cresset/dispatch/ivalue.h>
 #include <cresset/dispatch/script_values.h>
 
+template class std::vector<cresset::IValue>;
+
 namespace cresset {
+template IValue::IValue(ArrayRef<int64_t> values);
+template IValue::IValue(ArrayRef<Tensor> values);
+template IValue::IValue(const std::vector<int64_t>& values);
+template IValue::IValue(const std::vector<Tensor>& values);
+ivalue::ListImpl::~ListImpl() = default;
+ivalue::TupleImpl::~TupleImpl() = default;
+void impl::Ret<Tensor>::push(Stack& s, Tensor&& v) { s.emplace_back(std::move(v)); }
+void drop(Stack& stack, std::size_t n) { stack.erase(stack.end() - static_cast<std::ptrdiff_t>(n), stack.end()); }
+
 namespace {
 // Tensor::clone belongs to a layer above; it is reached through the dispatcher.
 Tensor deep_copy_of_tensor(const Tensor& t) {
@@ -15,6 +26,16 @@ Tensor deep_copy_of_tensor(const Tensor& t) {
 }
 }  // namespace
 
+IValue::IValue(const Scalar& s) : IValue() {
+  if (s.isBoolean())
+    *this = IValue(s.toBool());
+  else if (s.isIntegral(false))
+    *this = IValue(s.toLong());
+  else if (s.isFloatingPoint())
+    *this = IValue(s.toDouble());
+  else
+    *this = IValue(s.toComplexDouble());
+}
 IValue::IValue(const Generator& g) : tag_(Tag::Generator) {
   if (g.defined()) {
     payload_.p = intrusive_ptr<GeneratorImpl>(g.getIntrusivePtr()).release();

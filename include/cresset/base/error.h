@@ -28,16 +28,23 @@ class CRESSET_API Error : public std::exception {
   /// The same message; PyTorch's name for the text without a C++ backtrace.
   const char* what_without_backtrace() const noexcept { return what(); }
   /// Appends a line of context while the exception travels up.
-  void add_context(std::string_view line) { message_ = std::make_shared<std::string>(*message_ + "\n" + std::string(line)); }
+  void add_context(std::string_view line);
+  ~Error() override;
+  Error(const Error&) = default;
+  Error& operator=(const Error&) = default;
 
  private:
   std::shared_ptr<std::string> message_;  // shared: copying an exception must not throw
 };
 
-#define CRESSET_ERROR_CLASS(Name, Base)  \
-  class CRESSET_API Name : public Base { \
-   public:                               \
-    using Base::Base;                    \
+// Destructors, and raise() below, are in the library: they would be repeated in every file that checks something.
+#define CRESSET_ERROR_CLASS(Name, Base)     \
+  class CRESSET_API Name : public Base {    \
+   public:                                  \
+    using Base::Base;                       \
+    ~Name() override;                       \
+    Name(const Name&) = default;            \
+    Name& operator=(const Name&) = default; \
   }
 CRESSET_ERROR_CLASS(ValueError, Error);
 CRESSET_ERROR_CLASS(TypeError, Error);
@@ -58,26 +65,50 @@ CRESSET_ERROR_CLASS(DeviceError, Error);
 
 namespace detail {
 
-/// One piece of a message. Constructed only on the failing path.
-struct CRESSET_API Piece {
-  std::string text;
-  Piece(const char* s) : text(s) {}
-  Piece(std::string s) : text(std::move(s)) {}
-  Piece(std::string_view s) : text(s) {}
-  Piece(char c) : text(1, c) {}
-  Piece(bool b) : text(b ? "true" : "false") {}
-  Piece(int v);
-  Piece(long v);
-  Piece(long long v);
-  Piece(unsigned v);
-  Piece(unsigned long v);
-  Piece(unsigned long long v);
-  Piece(double v);
-  Piece(float v) : Piece(static_cast<double>(v)) {}
-  template <class T, std::enable_if_t<!std::is_arithmetic_v<T> && !std::is_convertible_v<const T&, std::string_view> &&
-                                          !std::is_same_v<T, std::string> && !std::is_same_v<T, Piece>,
-                                      int> = 0>
-  Piece(const T& value) : text(to_string(value)) {}
+/// One piece of a message: refers to what it was made from, which lives until the end of the full expression. It has no
+/// destructor and writes its text only when a message is made, so that a check costs little code where it stands.
+class Piece {
+ public:
+  Piece(const char* s) : Piece(std::string_view(s)) {}
+  Piece(const std::string& s) : Piece(std::string_view(s)) {}
+  Piece(std::string_view s) : size_(s.size()), append_(append_text) { value_.text = s.data(); }
+  Piece(char c) : append_(append_char) { value_.i = c; }
+  Piece(bool b) : Piece(b ? "true" : "false") {}
+  Piece(double v) : append_(append_double) { value_.d = v; }
+  template <class T, std::enable_if_t<std::is_arithmetic_v<T>, int> = 0>
+  Piece(T v) : append_(std::is_signed_v<T> ? append_signed : append_unsigned) {
+    if constexpr (std::is_floating_point_v<T>) {
+      append_ = append_double;
+      value_.d = v;
+    } else {
+      value_.i = static_cast<int64_t>(v);
+    }
+  }
+  template <class T, std::enable_if_t<!std::is_arithmetic_v<T> && !std::is_convertible_v<const T&, std::string_view>, int> = 0>
+  Piece(const T& value) : append_(append_object<T>) {
+    value_.object = &value;
+  }
+  void append_to(std::string& out) const { append_(*this, out); }
+
+ private:
+  CRESSET_API static void append_text(const Piece& p, std::string& out);
+  CRESSET_API static void append_char(const Piece& p, std::string& out);
+  CRESSET_API static void append_signed(const Piece& p, std::string& out);
+  CRESSET_API static void append_unsigned(const Piece& p, std::string& out);
+  CRESSET_API static void append_double(const Piece& p, std::string& out);
+  template <class T>
+  static void append_object(const Piece& p, std::string& out) {
+    out += to_string(*static_cast<const T*>(p.value_.object));
+  }
+
+  union {
+    const char* text;
+    const void* object;
+    int64_t i;
+    double d;
+  } value_;
+  std::size_t size_ = 0;
+  void (*append_)(const Piece&, std::string&);
 };
 
 CRESSET_API std::string join_pieces(std::initializer_list<Piece> pieces);
@@ -87,6 +118,11 @@ template <class E>
 [[noreturn]] CRESSET_COLD void raise(std::initializer_list<Piece> pieces) {
   throw E(join_pieces(pieces));
 }
+extern template CRESSET_API void raise<Error>(std::initializer_list<Piece>);
+extern template CRESSET_API void raise<ValueError>(std::initializer_list<Piece>);
+extern template CRESSET_API void raise<TypeError>(std::initializer_list<Piece>);
+extern template CRESSET_API void raise<IndexError>(std::initializer_list<Piece>);
+extern template CRESSET_API void raise<NotImplementedError>(std::initializer_list<Piece>);
 
 }  // namespace detail
 

@@ -351,7 +351,7 @@ CRESSET_ALWAYS_INLINE decltype(auto) to_parameter(canonical_t<P>& a) {
 // Returns.
 template <class T>
 struct Ret {
-  static void push(Stack& s, T&& v) { s.emplace_back(std::move(v)); }
+  static void push(Stack& s, T&& v) { s.push_back(IValue(std::move(v))); }
   static T pop_from(IValue& v) {
     using A = Arg<T>;
     auto h = A::from(v);
@@ -361,7 +361,7 @@ struct Ret {
 };
 template <>
 struct Ret<Tensor> {
-  static void push(Stack& s, Tensor&& v) { s.emplace_back(std::move(v)); }
+  CRESSET_API static void push(Stack& s, Tensor&& v);
   static Tensor pop_from(IValue& v) { return v.isNone() ? Tensor() : std::move(v).toTensor(); }
   static std::vector<TypePtr> types() { return {basic_type(TypeKind::Tensor)}; }
 };
@@ -459,7 +459,7 @@ void push_result(Stack& stack, R&& r) {
 }
 template <class... T>
 void push_result(Stack& stack, std::tuple<T&...>&& r) {
-  std::apply([&](auto&... x) { (stack.emplace_back(Tensor(x)), ...); }, r);
+  std::apply([&](auto&... x) { (Ret<Tensor>::push(stack, Tensor(x)), ...); }, r);
 }
 
 }  // namespace impl

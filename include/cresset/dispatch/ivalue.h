@@ -112,16 +112,7 @@ class CRESSET_API IValue {
   IValue(cresset::Device d) noexcept : tag_(Tag::Device) {
     payload_.i = static_cast<int64_t>(d.type()) << 8 | static_cast<uint8_t>(d.index());
   }
-  IValue(const Scalar& s) : IValue() {
-    if (s.isBoolean())
-      *this = IValue(s.toBool());
-    else if (s.isIntegral(false))
-      *this = IValue(s.toLong());
-    else if (s.isFloatingPoint())
-      *this = IValue(s.toDouble());
-    else
-      *this = IValue(s.toComplexDouble());
-  }
+  IValue(const Scalar& s);
   IValue(const Generator& g);
   IValue(Storage s) noexcept : tag_(Tag::Storage) { payload_.p = intrusive_ptr<StorageImpl>(s.getIntrusivePtr()).release(); }
   IValue(intrusive_ptr<ivalue::ListImpl> p) noexcept;
@@ -345,8 +336,9 @@ class CRESSET_API IValue {
 static_assert(sizeof(IValue) == 16);
 
 namespace ivalue {
-struct ListImpl final : intrusive_ptr_target {
+struct CRESSET_API ListImpl final : intrusive_ptr_target {
   ListImpl() = default;
+  ~ListImpl() override;
   explicit ListImpl(std::vector<IValue> v, TypePtr t = nullptr) : elements(std::move(v)), element_type(std::move(t)) {}
   std::vector<IValue> elements;
   TypePtr element_type;  // may be null: then evident from the elements
@@ -357,7 +349,8 @@ struct TupleElements : std::vector<IValue> {
   TupleElements(std::vector<IValue> v) : std::vector<IValue>(std::move(v)) {}
   const std::vector<IValue>& operator()() const { return *this; }
 };
-struct TupleImpl final : intrusive_ptr_target {
+struct CRESSET_API TupleImpl final : intrusive_ptr_target {
+  ~TupleImpl() override;
   explicit TupleImpl(std::vector<IValue> v, TypePtr t = nullptr) : elements(std::move(v)), type(std::move(t)) {}
   static intrusive_ptr<TupleImpl> create(std::vector<IValue> v) { return make_intrusive<TupleImpl>(std::move(v)); }
   template <class... T>
@@ -509,6 +502,11 @@ IValue::IValue(const std::vector<T>& values) : IValue() {
   for (const auto& x : values) v.emplace_back(static_cast<const T&>(x));
   *this = IValue(make_intrusive<ivalue::ListImpl>(std::move(v)));
 }
+// The common lists are made in the library, once.
+extern template CRESSET_API IValue::IValue(ArrayRef<int64_t> values);
+extern template CRESSET_API IValue::IValue(ArrayRef<Tensor> values);
+extern template CRESSET_API IValue::IValue(const std::vector<int64_t>& values);
+extern template CRESSET_API IValue::IValue(const std::vector<Tensor>& values);
 template <class T, std::size_t N>
 IValue::IValue(const std::array<T, N>& values) : IValue(ArrayRef<T>(values)) {}
 template <class... T>
@@ -534,7 +532,7 @@ template <class... A>
 void push(Stack* stack, A&&... values) {
   push(*stack, std::forward<A>(values)...);
 }
-inline void drop(Stack& stack, std::size_t n) { stack.erase(stack.end() - static_cast<std::ptrdiff_t>(n), stack.end()); }
+CRESSET_API void drop(Stack& stack, std::size_t n);
 inline void drop(Stack* stack, std::size_t n) { drop(*stack, n); }
 /// The i-th of the last n values.
 inline IValue& peek(Stack& stack, std::size_t i, std::size_t n) {
@@ -553,6 +551,8 @@ using cresset::Stack;
 }  // namespace jit
 
 }  // namespace cresset
+
+extern template class CRESSET_API std::vector<cresset::IValue>;
 
 #include <cresset/dispatch/dict.h>
 #include <cresset/dispatch/list.h>

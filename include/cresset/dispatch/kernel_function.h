@@ -118,11 +118,11 @@ struct BoxedCall {
     auto holders = std::make_tuple(arg_of<C>::from(args[I])...);
     if constexpr (std::is_void_v<R>) {
       kernel(k, ks, arg_of<C>::get(std::get<I>(holders))...);
-      stack.resize(stack.size() - sizeof...(C));
+      drop(stack, sizeof...(C));
     } else {
       // Results may refer to arguments: they become values before the arguments go.
       auto results = own_result(kernel(k, ks, arg_of<C>::get(std::get<I>(holders))...));
-      stack.resize(stack.size() - sizeof...(C));
+      drop(stack, sizeof...(C));
       push_result(stack, std::move(results));
     }
   }
