@@ -58,7 +58,7 @@ class PythonResolver final : public jit::Resolver {
 // ---- things
 
 /// An object that scripts cannot use: the reason is said where something is wanted of it.
-class UnusableValue final : public SugaredValue {
+class UnusableValue : public SugaredValue {
  public:
   explicit UnusableValue(std::string why) : why_(std::move(why)) {}
   std::string kind() const override { return "python value"; }
@@ -78,6 +78,20 @@ class UnusableValue final : public SugaredValue {
 
  private:
   std::string why_;
+};
+
+/// A class that scripts cannot make objects of (nn.Module): only its static members.
+class StaticMembers final : public UnusableValue {
+ public:
+  StaticMembers(PyObject* cls, std::string why) : UnusableValue(std::move(why)), cls_(std::make_shared<Held>(cls)) {}
+  SugaredValuePtr attr(const SourceRange& range, GraphFunction& m, const std::string& field) override {
+    const GilAcquire gil;
+    const Ref thing = ask(names_module().get(), "static_thing", cls_->get(), text_object(field).get());
+    return thing.get() == Py_None ? UnusableValue::attr(range, m, field) : to_sugared(thing.get(), range, m);
+  }
+
+ private:
+  HeldPtr cls_;
 };
 
 /// All overloads of an operator: called, the one that fits is taken; attributes are overloads.
@@ -366,6 +380,8 @@ SugaredValuePtr python_call_value(PyObject* thing, Value* self) {
   return std::make_shared<PythonCallValue>(name, item(thing, 2), std::move(parameters), to_type(item(thing, 6)), self);
 }
 
+bool is_bound(PyObject* python_thing) { return item(python_thing, 7) == Py_True; }
+
 std::vector<std::pair<std::string, IValue>> field_defaults(PyObject* dict, const Type& type) {
   std::vector<std::pair<std::string, IValue>> out;
   const auto* named = dynamic_cast<const NamedTupleType*>(&type);
@@ -414,7 +430,7 @@ class ModuleValue final : public SugaredValue {
     if (is_word(found.get(), "methods")) return overloaded_method(to_text(item(found.get(), 1)), PyLong_AsSize_t(item(found.get(), 2)));
     if (is_word(found.get(), "getter")) return jit::method_value(self_, to_text(item(found.get(), 1)))->call(range, m, {}, {}, 1);
     if (is_word(found.get(), "list")) return list_of_attributes(range, m, item(found.get(), 1));
-    if (is_word(found.get(), "python")) return python_call_value(found.get(), item(found.get(), 7) == Py_True ? self_ : nullptr);
+    if (is_word(found.get(), "python")) return python_call_value(found.get(), is_bound(found.get()) ? self_ : nullptr);
     return to_sugared(found.get(), range, m);
   }
   bool hasAttr(const SourceRange&, GraphFunction&, const std::string& field) override {
@@ -604,7 +620,15 @@ class ModuleValue final : public SugaredValue {
 
 }  // namespace
 
-void install_python_calls() { jit::set_python_op_handler(&run_python_call); }
+void install_python_calls() {
+  jit::set_python_op_handler(&run_python_call);
+  jit::set_object_members([](Value* self, const std::string& field, const SourceRange& range, GraphFunction& m) -> SugaredValuePtr {
+    const GilAcquire gil;
+    const Ref thing = ask(names_module().get(), "object_thing", checked(wrap_type(self->type())).get(), text_object(field).get());
+    if (thing.get() != Py_None && is_word(thing.get(), "python")) return python_call_value(thing.get(), is_bound(thing.get()) ? self : nullptr);
+    return to_sugared(thing.get(), range, m);
+  });
+}
 
 jit::ResolverPtr python_resolver(PyObject* resolver) { return std::make_shared<PythonResolver>(resolver); }
 SugaredValuePtr module_value(Value* self, HeldPtr concrete) { return std::make_shared<ModuleValue>(self, std::move(concrete)); }
@@ -630,6 +654,7 @@ SugaredValuePtr to_sugared(PyObject* thing, const SourceRange& range, GraphFunct
   if (is_word(thing, "choice"))
     return std::make_shared<ChoiceValue>(to_text(what), PyLong_AsSize_t(item(thing, 2)), to_sugared(item(thing, 3), range, m),
                                          to_sugared(item(thing, 4), range, m));
+  if (is_word(thing, "statics")) return std::make_shared<StaticMembers>(what, to_text(item(thing, 2)));
   if (is_word(thing, "error")) return std::make_shared<UnusableValue>(to_text(what));
   if (is_word(thing, "python")) return python_call_value(thing, nullptr);
   if (is_word(thing, "native")) {

@@ -346,6 +346,8 @@ def _infer_plain(made, module, annotations):
         value = module.__dict__[name] if name in module.__dict__ else getattr(module, name, None)
         if inspect.isfunction(static) and name not in module.__dict__:
             made._methods[name] = _state.replacement_of(static) or static
+        elif isinstance(static, classmethod) and name not in module.__dict__:
+            made._methods[name] = static.__func__  # the module stands for its class
         elif isinstance(static, staticmethod) and name not in module.__dict__:
             _add_function(made, name, static.__func__)
         else:
