@@ -2,6 +2,7 @@
 #include <cresset/ir/interpreter.h>
 #include <cresset/ir/operator.h>
 
+#include "ir/frontend/tree.h"
 #include "python/convert.h"
 #include "python/script_convert.h"
 #include "python/script_values.h"
@@ -39,7 +40,15 @@ jit::ClassTypePtr to_class(PyObject* o) {
   return type;
 }
 
-// (text, file, line, resolver, {parameter: default}, {parameter: type}, name), as cresset.jit._definitions makes them.
+// The function without a parameter, whose name is looked up outside.
+std::shared_ptr<const jit::FunctionDefinition> without_parameter(const jit::FunctionDefinition& f, const std::string& name) {
+  auto changed = std::make_shared<jit::FunctionDefinition>(f);
+  std::erase_if(changed->parameters, [&](const jit::Parameter& p) { return p.name == name; });
+  return changed;
+}
+
+// (text, file, line, resolver, {parameter: default}, {parameter: type}, name), as cresset.jit._definitions makes them. A parameter with the
+// type None is none.
 jit::Definition to_definition(PyObject* o) {
   CRESSET_CHECK_TYPE(PyTuple_Check(o) && PyTuple_GET_SIZE(o) == 7, "a definition of seven parts was required.");
   const auto part = [&](Py_ssize_t i) { return PyTuple_GET_ITEM(o, i); };
@@ -48,7 +57,12 @@ jit::Definition to_definition(PyObject* o) {
   d.tree = jit::parse_function(source);
   d.resolver = python_resolver(part(3));
   PyObject *key, *value;
-  for (Py_ssize_t at = 0; PyDict_Next(part(5), &at, &key, &value);) d.types.emplace(to_text(key), to_type(value));
+  for (Py_ssize_t at = 0; PyDict_Next(part(5), &at, &key, &value);) {
+    if (value == Py_None)
+      d.tree = without_parameter(*d.tree, to_text(key));
+    else
+      d.types.emplace(to_text(key), to_type(value));
+  }
   for (Py_ssize_t at = 0; PyDict_Next(part(4), &at, &key, &value);) {
     const std::string name = to_text(key);
     const auto type = d.types.find(name);

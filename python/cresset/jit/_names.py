@@ -184,12 +184,14 @@ def attribute_thing(namespace, name):
 
 
 def static_thing(cls, name):
-    """The thing of a class's static method or of a plain value in the class, or None."""
+    """The thing of a class's static or class method or of a plain value in the class, or None."""
     found = inspect.getattr_static(cls, name, None)
     if isinstance(found, staticmethod):
         return _function_thing(found.__func__)
     if isinstance(found, classmethod):
-        return ("error", f"class method '{name}' of '{cls.__name__}' cannot be called in a script; make it a static method that names the class")
+        from ._script import class_function
+
+        return ("function", class_function(cls, name, found.__func__))
     if isinstance(found, _CONSTANTS) and found is not None:
         return thing_of(found, name, constant=True)
     return None
