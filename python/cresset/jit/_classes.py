@@ -36,6 +36,7 @@ def qualified_name(obj, name=None):
 
 def type_of_class(cls):
     """The type of a class; classes that are none yet are made one. UnknownType for those that cannot."""
+    cls = _stand_in(cls) or cls
     known = _types.get(cls) or _compiling.get(cls)
     if known is not None:
         return known
@@ -56,9 +57,15 @@ def type_of_class(cls):
     return made
 
 
+def _stand_in(cls):
+    """The compiled class that a library names in place of its own one, by `_jit_override_qualname`."""
+    name = vars(cls).get("_jit_override_qualname")
+    return next((c for c in _types if qualified_name(c) == name), None) if name else None
+
+
 def is_script_class(cls):
     """Was the class compiled, or is it an enum, named tuple or interface that became a type?"""
-    return cls in _types or cls in _compiling
+    return cls in _types or cls in _compiling or _stand_in(cls) is not None
 
 
 def class_of_type(kind):

@@ -15,7 +15,7 @@ from ._classes import qualified_name, type_of_class
 from ._names import attribute_thing, python_call, thing_of  # noqa: F401
 from ._types import UnknownType, type_of_annotation, type_of_value, unwrap_final
 
-__all__ = ["Attribute", "ConcreteType", "concrete_type"]
+__all__ = ["Attribute", "ConcreteType", "concrete_type", "concrete_type_store"]
 
 # What every module has and no script sees.
 _HIDDEN = {
@@ -232,7 +232,14 @@ def _identity(thing):
 
 # Inference ------------------------------------------------------------------------------------------------------------
 
-_types = weakref.WeakValueDictionary()  # {key: ConcreteType}: a class goes with its last module
+class _Store:
+    """PyTorch's name for what is known of modules' classes, by which libraries make the package forget: `type_store.clear()`."""
+
+    def __init__(self):
+        self.type_store = weakref.WeakValueDictionary()  # {key: ConcreteType}: a class goes with its last module
+
+
+concrete_type_store = _Store()
 
 
 def concrete_type(module, share=True):
@@ -255,10 +262,10 @@ def concrete_type(module, share=True):
         made.create()
         return made
     key = made.key()
-    known = _types.get(key)
+    known = concrete_type_store.type_store.get(key)
     if known is None:
         made.create()
-        _types[key] = known = made
+        concrete_type_store.type_store[key] = known = made
     return known
 
 

@@ -11,7 +11,7 @@ from cresset import _C
 from cresset.nn import Module
 
 from . import _marks
-from ._concrete import Attribute, concrete_type
+from ._concrete import Attribute, concrete_type, concrete_type_store  # noqa: F401
 
 __all__ = ["ScriptModule", "RecursiveScriptModule", "script_module", "wrap_module"]
 
