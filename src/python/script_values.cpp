@@ -394,14 +394,16 @@ std::vector<std::pair<std::string, IValue>> field_defaults(PyObject* dict, const
 
 // ---- modules
 
-/// keys(), values(), items() and `in` of containers of modules.
+/// keys(), values(), items() and `in` of containers of modules; children() and the like of all.
 class ContainerMethod final : public SugaredValue {
  public:
   using Run = std::function<SugaredValuePtr(const SourceRange&, GraphFunction&, const Arguments&)>;
   explicit ContainerMethod(Run run) : run_(std::move(run)) {}
   std::string kind() const override { return "method"; }
-  SugaredValuePtr call(const SourceRange& range, GraphFunction& m, const Arguments& args, const Arguments&, std::size_t) override {
-    return run_(range, m, args);
+  SugaredValuePtr call(const SourceRange& range, GraphFunction& m, const Arguments& args, const Arguments& kwargs, std::size_t) override {
+    Arguments all = args;
+    all.insert(all.end(), kwargs.begin(), kwargs.end());
+    return run_(range, m, all);
   }
 
  private:
@@ -429,6 +431,7 @@ class ModuleValue final : public SugaredValue {
     if (is_word(found.get(), "method")) return jit::method_value(self_, to_text(item(found.get(), 1)));
     if (is_word(found.get(), "methods")) return overloaded_method(to_text(item(found.get(), 1)), PyLong_AsSize_t(item(found.get(), 2)));
     if (is_word(found.get(), "getter")) return jit::method_value(self_, to_text(item(found.get(), 1)))->call(range, m, {}, {}, 1);
+    if (is_word(found.get(), "members")) return members(found.get());
     if (is_word(found.get(), "list")) return list_of_attributes(range, m, item(found.get(), 1));
     if (is_word(found.get(), "python")) return python_call_value(found.get(), is_bound(found.get()) ? self_ : nullptr);
     return to_sugared(found.get(), range, m);
@@ -515,6 +518,28 @@ class ModuleValue final : public SugaredValue {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i) values.push_back(get(range, m, to_text(item(names, i))));
     Node* n = m.graph()->insertNode(m.graph()->createList(basic_type(TypeKind::Tensor), values));
     return jit::simple_value(n->setSourceRange(range)->output());
+  }
+  // children(), named_buffers() and the like: a tuple, since the members are known.
+  SugaredValuePtr members(PyObject* thing) {
+    const auto self = std::static_pointer_cast<ModuleValue>(shared_from_this());
+    const std::string name = to_text(item(thing, 1));
+    const bool with_names = item(thing, 2) == Py_True;
+    std::vector<std::string> paths;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(item(thing, 3)); ++i) paths.push_back(to_text(item(item(thing, 3), i)));
+    return std::make_shared<ContainerMethod>([=](const SourceRange& range, GraphFunction& m, const Arguments& args) {
+      if (!args.empty()) script_error(range, name + " method does not accept any arguments");
+      std::vector<SugaredValuePtr> out;
+      for (const std::string& path : paths) {
+        SugaredValuePtr member = self;
+        for (std::size_t at = 0; at < path.size();) {
+          const std::size_t dot = std::min(path.find('.', at), path.size());
+          member = member->attr(range, m, path.substr(at, dot - at));
+          at = dot + 1;
+        }
+        out.push_back(with_names ? jit::tuple_value({jit::constant_value(path), member}) : member);
+      }
+      return jit::tuple_value(std::move(out));
+    });
   }
   SugaredValuePtr overloaded_method(std::string name, std::size_t count) const {
     return std::make_shared<OverloadedValue>(count, [self = self_, concrete = concrete_, name = std::move(name)](std::size_t i) {

@@ -127,13 +127,11 @@ def _interface(cls):
 
 def script_class(cls, frame_names=None):
     """Compile a class: its methods become a type of scripts, and objects may be passed to and from them."""
-    if cls in _types:
-        return _types[cls]
     if issubclass(cls, cresset.nn.Module):
         raise RuntimeError(f"Type '{cls}' cannot be compiled since it inherits from nn.Module, consider passing an instance instead")
     if cls.__bases__ != (object,):
         raise RuntimeError(NO_INHERITANCE)
-    return _compiled_class(cls, frame_names)
+    return _types.get(cls) or _compiled_class(cls, frame_names)
 
 
 def _compiled_class(cls, frame_names=None):

@@ -146,6 +146,8 @@ class ConcreteType:
         if isinstance(item, property) and not _marks.is_ignored(item.fget):
             self._compile_accessor("__get_" + name, item.fget)
             return ("getter", "__get_" + name)
+        if name in _MEMBERS:
+            return ("members", name, name.startswith("named_"), tuple(_MEMBERS[name](self)))
         if name in self.failed:
             return f"Module '{self.cls.__name__}' has no attribute '{name}' ({self.failed[name]}):"
         return f"Module '{self.cls.__name__}' has no attribute '{name}' :"
@@ -195,6 +197,29 @@ class ConcreteType:
     def hook_functions(self, before):
         """Compiled hooks that run before or after forward."""
         return self._hook_functions[0 if before else 1]
+
+
+def _children(concrete):
+    return list(concrete.submodules)
+
+
+def _modules(concrete, prefix=""):
+    """Paths of the module itself ("") and of all below it."""
+    yield prefix
+    for name, sub in concrete.submodules.items():
+        path = f"{prefix}.{name}" if prefix else name
+        yield from _modules(sub, path) if isinstance(sub, ConcreteType) else (path,)
+
+
+def _buffers(concrete):
+    return [name for name, (_, _, buffer) in concrete.attributes.items() if buffer]
+
+
+# Methods of nn.Module whose results scripts know while they are compiled: {name: paths of what it goes over}. As in PyTorch the buffers are
+# those of the module itself.
+_MEMBERS = {
+    "children": _children, "named_children": _children, "modules": _modules, "named_modules": _modules, "named_buffers": _buffers,
+}  # fmt: skip
 
 
 class ObjectType(ConcreteType):
