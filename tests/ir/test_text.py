@@ -417,7 +417,7 @@ def test_named_results_and_values_of_enumerators():
     graph = _C.parse_ir(text)
     assert str(graph) == text
     assert [n.schema().partition(" ->")[2] for n in graph.nodes() if n.kind() == "prim::EnumValue"] == [" str", " float"]
-    for wrong, message in (("NamedTuple(Tensor)", "expected : "), ("NamedTuple(a : Tensor", r"expected \) "), ("NamedTuple(1 : int)", "name of a field|expected")):
+    for wrong, message in (("NamedTuple(Tensor)", "expected : "), ("NamedTuple(a : Tensor", "expected "), ("NamedTuple(: int)", "name of a field")):
         with pytest.raises(RuntimeError, match=message):
             _C.parse_ir(f"graph(%x : {wrong}):\n  return (%x)\n")
 

@@ -293,8 +293,8 @@ def _prepared(module, memo):
     prepare = getattr(module, "__prepare_scriptable__", None)
     made = module if prepare is None else prepare()
     if isinstance(made, Module) and not isinstance(made, ScriptModule):
-        children = {name: None if sub is None else _prepared(sub, memo) for name, sub in made._modules.items()}
-        if any(children[name] is not sub for name, sub in made._modules.items()):
+        children = {name: None if sub is None else _prepared(sub, memo) for name, sub in made.__dict__.get("_modules", {}).items()}
+        if any(child is not made._modules[name] for name, child in children.items()):
             copied = type(made).__new__(type(made))
             copied.__dict__.update(made.__dict__, _modules=children)
             made = copied
