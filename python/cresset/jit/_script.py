@@ -17,7 +17,7 @@ from ._types import is_named_tuple
 __all__ = ["script", "script_function", "script_method", "script_if_tracing", "CompilationUnit"]
 
 
-_overloaded = {}  # {function: its compiled forms, one for each of its overloads}
+_overloaded = weakref.WeakKeyDictionary()  # {function: its compiled forms, one for each of its overloads}
 _class_functions = weakref.WeakKeyDictionary()  # {class: {name of a class method: its compiled form}}
 
 
