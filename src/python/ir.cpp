@@ -534,10 +534,10 @@ void init_ir(PyObject* module) {
   init_nodes(module);
   init_values(module);
   init_blocks(module);
-  static PyMethodDef parse = {
-      "parse_ir", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&parse_ir)), METH_VARARGS | METH_KEYWORDS,
-      "parse_ir(input, parse_tensor_constants=False, *, like=None)\n\nReads a graph from its text. Names of types are those of the program's "
-      "scripts, or those of the graph `like` (of an archive, say)."};
+  static PyMethodDef parse = {"parse_ir", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&parse_ir)), METH_VARARGS | METH_KEYWORDS,
+                              "parse_ir(input, parse_tensor_constants=False, *, like=None)\n\nReads a graph from its text. Names of types "
+                              "are those of the program's "
+                              "scripts, or those of the graph `like` (of an archive, say)."};
   const Ref function = checked(PyCFunction_NewEx(&parse, nullptr, nullptr));
   checked(PyObject_SetAttrString(module, "parse_ir", function.get()));
   def(module, "_jit_pass_canonicalize",

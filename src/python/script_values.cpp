@@ -650,7 +650,8 @@ void install_python_calls() {
   jit::set_object_members([](Value* self, const std::string& field, const SourceRange& range, GraphFunction& m) -> SugaredValuePtr {
     const GilAcquire gil;
     const Ref thing = ask(names_module().get(), "object_thing", checked(wrap_type(self->type())).get(), text_object(field).get());
-    if (thing.get() != Py_None && is_word(thing.get(), "python")) return python_call_value(thing.get(), is_bound(thing.get()) ? self : nullptr);
+    if (thing.get() != Py_None && is_word(thing.get(), "python"))
+      return python_call_value(thing.get(), is_bound(thing.get()) ? self : nullptr);
     return to_sugared(thing.get(), range, m);
   });
 }

@@ -144,7 +144,7 @@ def test_a_graph_keeps_the_functions_that_it_calls():
             return inner(x)
 
     module = jit.script(Calls())
-    del inner
+    inner = None
     assert not is_free(name) and module(x).tolist() == [3.0, 3.0]
     buffer = io.BytesIO()
     module.save(buffer)
