@@ -1,5 +1,7 @@
 """Python classes as types of scripts: enums, named tuples, interfaces, and classes that are compiled."""
 
+import contextlib
+import dataclasses
 import enum
 import inspect
 import weakref
@@ -7,7 +9,7 @@ import weakref
 import cresset
 from cresset import _C
 
-from . import _definitions, _marks
+from . import _dataclasses, _definitions, _marks
 from ._types import UnknownType, is_named_tuple, type_of_annotation
 
 __all__ = ["NO_INHERITANCE", "qualified_name", "type_of_class", "class_of_type", "is_script_class", "script_class", "interface"]
@@ -142,7 +144,12 @@ def _compiled_class(cls, frame_names=None):
     names = {cls.__name__: cls, **(frame_names or {})}
     try:
         definitions = [_definitions.definition_of(method, name, names) for name, method in _methods_of(cls)]
+        if dataclasses.is_dataclass(cls) and _dataclasses.is_generated(cls, cls.__init__):
+            definitions.insert(0, _dataclasses.init_of(cls, names))
         _C._jit_define(type_.qualified_name(), definitions, type_, None)
+        for comparison in _dataclasses.comparisons_of(cls, type_):
+            with contextlib.suppress(RuntimeError):  # of fields that scripts cannot compare: an error for who compares
+                _C._jit_define(type_.qualified_name(), [comparison], type_, None)
     except BaseException:
         del _by_name[type_.qualified_name()]
         raise
@@ -162,6 +169,6 @@ def _methods_of(cls):
             for accessor, prefix in ((item.fget, "__get_"), (item.fset, "__set_")):
                 if accessor is not None and not _marks.is_unused(accessor) and not _marks.is_ignored(accessor):
                     methods[prefix + name] = accessor
-        elif inspect.isfunction(item) and not _marks.is_ignored(item):
+        elif inspect.isfunction(item) and not _marks.is_ignored(item) and not _dataclasses.is_generated(cls, item):
             methods[name] = item
     return sorted(methods.items(), key=lambda m: m[0] != "__init__")
