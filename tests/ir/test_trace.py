@@ -144,7 +144,7 @@ GRAPHS = [
     (
         lambda x: x.add_(1).relu(),
         """graph(%x : Float(2, 3, 4, strides=[12, 4, 1], requires_grad=0, device=cpu)):
-  %1 : Long(strides=[], requires_grad=0, device=cpu) = prim::Constant[value={1}]()
+  %1 : Long(requires_grad=0, device=cpu) = prim::Constant[value={1}]()
   %2 : int = prim::Constant[value=1]()
   %3 : Float(2, 3, 4, strides=[12, 4, 1], requires_grad=0, device=cpu) = aten::add_(%x, %1, %2)
   %4 : Float(2, 3, 4, strides=[12, 4, 1], requires_grad=0, device=cpu) = aten::relu(%3)
