@@ -300,7 +300,7 @@ def _placed(tensor, tag, map_location):
     """The tensor where it belongs by its tag, or where map_location says."""
     if isinstance(map_location, dict):
         return tensor.to(device_of_tag(str(map_location.get(tag, tag))))
-    if callable(map_location):
+    if callable(map_location) and not isinstance(map_location, cresset.device):  # devices are decorators too
         moved = map_location(tensor, tag)
         return tensor.to(device_of_tag(tag)) if moved is None else moved
     return tensor.to(device_of_tag(tag) if map_location is None else map_location)

@@ -76,7 +76,7 @@ std::shared_ptr<TensorType> TensorType::create(std::optional<ScalarType> dtype, 
   auto r = std::make_shared<TensorType>();
   r->dtype = dtype;
   r->sizes = std::move(sizes);
-  r->strides = std::move(strides);
+  r->strides = r->sizes && r->sizes->empty() ? Dims() : std::move(strides);  // rank 0 has no other ones
   r->requires_grad = requires_grad;
   r->device = device;
   return r;
@@ -104,7 +104,7 @@ std::string TensorType::own_str() const {
   if (!is_refined()) return out;
   std::string inside = sizes ? dims_text(*sizes) : "...";
   const auto add = [&](const std::string& text) { inside += (inside.empty() ? "" : ", ") + text; };
-  if (strides) add("strides=[" + dims_text(*strides) + "]");
+  if (strides && !(sizes && sizes->empty())) add("strides=[" + dims_text(*strides) + "]");
   if (requires_grad) add(std::string("requires_grad=") + (*requires_grad ? "1" : "0"));
   if (device) add("device=" + device->str());
   return out + "(" + inside + ")";

@@ -69,6 +69,15 @@ std::string joined(const std::vector<TypePtr>& types, std::string (Type::*text)(
   return out;
 }
 
+std::string tuple_str(const Type& t) {
+  if (!t.name.empty()) return t.name;
+  const auto* named = dynamic_cast<const NamedTupleType*>(&t);
+  if (!named) return "(" + joined(t.contained, &Type::str) + ")";
+  std::string out = "NamedTuple(";  // of an operator with several results
+  for (std::size_t i = 0; i < named->fields.size(); ++i) out += (i ? ", " : "") + named->fields[i] + " : " + named->contained[i]->str();
+  return out + ")";
+}
+
 bool explain(std::string* why_not, const Type& a, const Type& b) {
   if (why_not && why_not->empty()) *why_not = "'" + a.str() + "' is not a subtype of '" + b.str() + "'.";
   return false;
@@ -87,7 +96,7 @@ std::string Type::str() const {
     case TypeKind::Await: return std::string(kNames[static_cast<std::size_t>(kind)].schema) + "[" + contained[0]->str() + "]";
     case TypeKind::Dict:
     case TypeKind::Union: return std::string(kNames[static_cast<std::size_t>(kind)].schema) + "(" + joined(contained, &Type::str) + ")";
-    case TypeKind::Tuple: return name.empty() ? "(" + joined(contained, &Type::str) + ")" : own_str();
+    case TypeKind::Tuple: return tuple_str(*this);
     case TypeKind::Function: return "Function<" + name + ">";
     case TypeKind::Enum: return "Enum<" + name + ">";
     case TypeKind::Var:

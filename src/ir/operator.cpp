@@ -27,6 +27,11 @@ OperatorFacts facts_of(const OperatorHandle& op) {
   return f;
 }
 
+// prim::EnumValue's overloads differ in the result only.
+bool gives_another_enum_value(const Node& n, const FunctionSchema& schema) {
+  return n.kind() == prim::EnumValue && n.outputs().size() == 1 && !n.output()->type()->is_subtype_of(*schema.returns()[0].type);
+}
+
 class Registry {
  public:
   static Registry& get() {
@@ -58,7 +63,7 @@ class Registry {
     const Operator* loose = nullptr;
     for (const Operator* op : *overloads) {
       if (!inputs_match_schema(n, op->schema())) continue;
-      if (!takes_bool_as_number(op->schema(), n.inputs())) return op;
+      if (!takes_bool_as_number(op->schema(), n.inputs()) && !gives_another_enum_value(n, op->schema())) return op;
       if (!loose) loose = op;
     }
     return loose;

@@ -109,6 +109,23 @@ class Reader {
     return out;
   }
 
+  // "(values : Tensor, indices : Tensor)".
+  TypePtr fields(int depth) {
+    std::vector<std::string> names;
+    std::vector<TypePtr> types;
+    expect('(');
+    if (accept(')')) return named_tuple_of({}, {}, {});
+    do {
+      skip();
+      names.push_back(path());
+      if (names.back().empty()) fail("expected the name of a field here");
+      expect(':');
+      types.push_back(type(depth + 1));
+    } while (accept(','));
+    expect(')');
+    return named_tuple_of({}, std::move(names), std::move(types));
+  }
+
   std::string angle_name() {
     std::string name;
     if (peek() != '<') return name;
@@ -169,6 +186,7 @@ class Reader {
         return tuple_of(members(open, close, depth));
       }
       if (word == "Union") return union_of(members(open, close, depth));
+      if (word == "NamedTuple" && open == '(') return fields(depth);
     }
     at_ = behind;
     if (const auto found = simple_types().find(word); found != simple_types().end()) return basic_type(found->second);

@@ -492,16 +492,17 @@ void init_graphs(PyObject* module) {
   checked(PyModule_AddObjectRef(module, "Graph", reinterpret_cast<PyObject*>(graph_type)));
 }
 
-// parse_ir(input, parse_tensor_constants=False)
+// parse_ir(input, parse_tensor_constants=False, *, like=None)
 PyObject* parse_ir(PyObject*, PyObject* args, PyObject* kwargs) {
   CRESSET_PY_TRY
-  static const char* names[] = {"input", "parse_tensor_constants", nullptr};
-  PyObject* text = nullptr;
+  static const char* names[] = {"input", "parse_tensor_constants", "like", nullptr};
+  PyObject *text = nullptr, *like = Py_None;
   int constants = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "U|p:parse_ir", const_cast<char**>(names), &text, &constants)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "U|p$O:parse_ir", const_cast<char**>(names), &text, &constants, &like)) return nullptr;
   jit::ParseOptions options;
   options.parse_tensor_constants = constants != 0;
-  options.resolver = python_unit()->resolver();  // classes, enums and named tuples of the scripts of this program
+  // Classes, enums and named tuples are those of a graph, or of the scripts of this program.
+  options.resolver = like == Py_None ? python_unit()->resolver() : jit::types_in(*to_graph(like));
   Py_ssize_t size = 0;
   const char* data = PyUnicode_AsUTF8AndSize(text, &size);
   if (!data) return nullptr;
@@ -533,9 +534,10 @@ void init_ir(PyObject* module) {
   init_nodes(module);
   init_values(module);
   init_blocks(module);
-  static PyMethodDef parse = {
-      "parse_ir", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&parse_ir)), METH_VARARGS | METH_KEYWORDS,
-      "parse_ir(input, parse_tensor_constants=False)\n\nReads a graph from its text. Names of types are those of the program's scripts."};
+  static PyMethodDef parse = {"parse_ir", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&parse_ir)), METH_VARARGS | METH_KEYWORDS,
+                              "parse_ir(input, parse_tensor_constants=False, *, like=None)\n\nReads a graph from its text. Names of types "
+                              "are those of the program's "
+                              "scripts, or those of the graph `like` (of an archive, say)."};
   const Ref function = checked(PyCFunction_NewEx(&parse, nullptr, nullptr));
   checked(PyObject_SetAttrString(module, "parse_ir", function.get()));
   def(module, "_jit_pass_canonicalize",

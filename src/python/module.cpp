@@ -26,6 +26,7 @@ void init_threads(PyObject* module) {
     CRESSET_CHECK(n > 0, "set_num_threads expects a positive integer");
     set_num_threads(static_cast<int>(n));
   });
+  def(module, "_log_api_usage_once", [](std::string) {}, "Nothing is logged; libraries call it.");
   def(module, "_cpu_memory_stats", [] {
     const MemoryStats s = cpu_memory_stats();
     return std::vector<int64_t>{s.allocated_bytes, s.peak_bytes};

@@ -2,6 +2,7 @@
 #include <cresset/ir/interpreter.h>
 #include <cresset/ir/operator.h>
 
+#include "ir/frontend/tree.h"
 #include "python/convert.h"
 #include "python/script_convert.h"
 #include "python/script_values.h"
@@ -10,17 +11,32 @@ namespace cresset::python {
 
 namespace {
 
-// A module's class has a unit of its own, so that it goes with its last object; only the names are common to all. Under the GIL.
-std::unordered_map<std::string, std::weak_ptr<jit::ClassType>>& module_classes() {
-  static auto& names = *new std::unordered_map<std::string, std::weak_ptr<jit::ClassType>>();
+// Who has a name: a class or a unit, or a function, which graphs that call it keep.
+struct Owner {
+  std::weak_ptr<const void> shared;
+  weak_intrusive_ptr<jit::Function> function;
+  bool gone() const { return shared.expired() && function.expired(); }
+};
+
+// A module's class has a unit of its own, so that it goes with its last object, and so has a function; only the names are common to all.
+// Under the GIL.
+std::unordered_map<std::string, Owner>& owners() {
+  static auto& names = *new std::unordered_map<std::string, Owner>();
   return names;
+}
+
+bool is_owned(const std::string& name) {
+  const auto found = owners().find(name);
+  if (found == owners().end()) return false;
+  if (!found->second.gone()) return true;
+  owners().erase(found);
+  return false;
 }
 
 // A name that no class has, and nothing in the unit.
 std::string mangled(const std::string& name, const jit::CompilationUnit& unit = *python_unit()) {
   const auto taken = [&](const std::string& candidate) {
-    const auto found = module_classes().find(candidate);
-    return (found != module_classes().end() && !found->second.expired()) || unit.mangle(candidate) != candidate;
+    return is_owned(candidate) || unit.find_type(candidate) || unit.find_function(candidate);
   };
   return taken(name) ? jit::mangle_name(name, taken) : name;
 }
@@ -29,7 +45,7 @@ Object new_class(const std::string& name, bool is_module) {
   const auto type = jit::ClassType::create(mangled(name), is_module);
   const auto unit = is_module ? std::make_shared<jit::CompilationUnit>() : python_unit();
   unit->register_type(type);
-  if (is_module) module_classes()[type->name] = type;
+  if (is_module) owners()[type->name].shared = type;
   return Object(wrap_type(type));
 }
 
@@ -39,7 +55,15 @@ jit::ClassTypePtr to_class(PyObject* o) {
   return type;
 }
 
-// (text, file, line, resolver, {parameter: default}, {parameter: type}, name), as cresset.jit._definitions makes them.
+// The function without a parameter, whose name is looked up outside.
+std::shared_ptr<const jit::FunctionDefinition> without_parameter(const jit::FunctionDefinition& f, const std::string& name) {
+  auto changed = std::make_shared<jit::FunctionDefinition>(f);
+  std::erase_if(changed->parameters, [&](const jit::Parameter& p) { return p.name == name; });
+  return changed;
+}
+
+// (text, file, line, resolver, {parameter: default}, {parameter: type}, name), as cresset.jit._definitions makes them. A parameter with the
+// type None is none.
 jit::Definition to_definition(PyObject* o) {
   CRESSET_CHECK_TYPE(PyTuple_Check(o) && PyTuple_GET_SIZE(o) == 7, "a definition of seven parts was required.");
   const auto part = [&](Py_ssize_t i) { return PyTuple_GET_ITEM(o, i); };
@@ -48,7 +72,12 @@ jit::Definition to_definition(PyObject* o) {
   d.tree = jit::parse_function(source);
   d.resolver = python_resolver(part(3));
   PyObject *key, *value;
-  for (Py_ssize_t at = 0; PyDict_Next(part(5), &at, &key, &value);) d.types.emplace(to_text(key), to_type(value));
+  for (Py_ssize_t at = 0; PyDict_Next(part(5), &at, &key, &value);) {
+    if (value == Py_None)
+      d.tree = without_parameter(*d.tree, to_text(key));
+    else
+      d.types.emplace(to_text(key), to_type(value));
+  }
   for (Py_ssize_t at = 0; PyDict_Next(part(4), &at, &key, &value);) {
     const std::string name = to_text(key);
     const auto type = d.types.find(name);
@@ -60,7 +89,8 @@ jit::Definition to_definition(PyObject* o) {
   return d;
 }
 
-// _jit_define(prefix, definitions, class or None, concrete type or None): into the unit of the class or of the concrete type's class.
+// _jit_define(prefix, definitions, class or None, concrete type or None): into the unit of the class or of the concrete type's class, else
+// into a new one, which the functions' handles own. A graph that calls a function owns it.
 Object define(std::string prefix, PyObject* definitions, PyObject* owner, PyObject* concrete) {
   std::vector<jit::Definition> all;
   const Ref items = checked(PySequence_Fast(definitions, "definitions were required"));
@@ -73,8 +103,12 @@ Object define(std::string prefix, PyObject* definitions, PyObject* owner, PyObje
   const jit::ClassTypePtr home = type                  ? type
                                  : concrete != Py_None ? to_class(checked(PyObject_GetAttrString(concrete, "type")).get())
                                                        : nullptr;
-  const auto unit = home ? home->unit() : python_unit();
+  const auto unit = home ? home->unit() : std::make_shared<jit::CompilationUnit>();
+  if (!home)
+    for (const jit::Definition& d : all) owners()[prefix + "." + d.name] = {unit, {}};  // while it is compiled
   const auto functions = jit::define_functions(*unit, prefix, all, type, self);
+  if (!home)
+    for (const auto& f : functions) owners()[f->qualname()].function = weak_intrusive_ptr<jit::Function>(f);
   const Ref list = checked(PyList_New(0));
   for (const auto& f : functions) checked(PyList_Append(list.get(), checked(wrap_function(f)).get()));
   return Object(Ref::borrow(list.get()));

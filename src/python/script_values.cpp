@@ -58,7 +58,7 @@ class PythonResolver final : public jit::Resolver {
 // ---- things
 
 /// An object that scripts cannot use: the reason is said where something is wanted of it.
-class UnusableValue final : public SugaredValue {
+class UnusableValue : public SugaredValue {
  public:
   explicit UnusableValue(std::string why) : why_(std::move(why)) {}
   std::string kind() const override { return "python value"; }
@@ -78,6 +78,20 @@ class UnusableValue final : public SugaredValue {
 
  private:
   std::string why_;
+};
+
+/// A class that scripts cannot make objects of (nn.Module): only its static members.
+class StaticMembers final : public UnusableValue {
+ public:
+  StaticMembers(PyObject* cls, std::string why) : UnusableValue(std::move(why)), cls_(std::make_shared<Held>(cls)) {}
+  SugaredValuePtr attr(const SourceRange& range, GraphFunction& m, const std::string& field) override {
+    const GilAcquire gil;
+    const Ref thing = ask(names_module().get(), "static_thing", cls_->get(), text_object(field).get());
+    return thing.get() == Py_None ? UnusableValue::attr(range, m, field) : to_sugared(thing.get(), range, m);
+  }
+
+ private:
+  HeldPtr cls_;
 };
 
 /// All overloads of an operator: called, the one that fits is taken; attributes are overloads.
@@ -366,6 +380,8 @@ SugaredValuePtr python_call_value(PyObject* thing, Value* self) {
   return std::make_shared<PythonCallValue>(name, item(thing, 2), std::move(parameters), to_type(item(thing, 6)), self);
 }
 
+bool is_bound(PyObject* python_thing) { return item(python_thing, 7) == Py_True; }
+
 std::vector<std::pair<std::string, IValue>> field_defaults(PyObject* dict, const Type& type) {
   std::vector<std::pair<std::string, IValue>> out;
   const auto* named = dynamic_cast<const NamedTupleType*>(&type);
@@ -378,14 +394,16 @@ std::vector<std::pair<std::string, IValue>> field_defaults(PyObject* dict, const
 
 // ---- modules
 
-/// keys(), values(), items() and `in` of containers of modules.
+/// keys(), values(), items() and `in` of containers of modules; children() and the like of all.
 class ContainerMethod final : public SugaredValue {
  public:
   using Run = std::function<SugaredValuePtr(const SourceRange&, GraphFunction&, const Arguments&)>;
   explicit ContainerMethod(Run run) : run_(std::move(run)) {}
   std::string kind() const override { return "method"; }
-  SugaredValuePtr call(const SourceRange& range, GraphFunction& m, const Arguments& args, const Arguments&, std::size_t) override {
-    return run_(range, m, args);
+  SugaredValuePtr call(const SourceRange& range, GraphFunction& m, const Arguments& args, const Arguments& kwargs, std::size_t) override {
+    Arguments all = args;
+    all.insert(all.end(), kwargs.begin(), kwargs.end());
+    return run_(range, m, all);
   }
 
  private:
@@ -413,8 +431,9 @@ class ModuleValue final : public SugaredValue {
     if (is_word(found.get(), "method")) return jit::method_value(self_, to_text(item(found.get(), 1)));
     if (is_word(found.get(), "methods")) return overloaded_method(to_text(item(found.get(), 1)), PyLong_AsSize_t(item(found.get(), 2)));
     if (is_word(found.get(), "getter")) return jit::method_value(self_, to_text(item(found.get(), 1)))->call(range, m, {}, {}, 1);
+    if (is_word(found.get(), "members")) return members(found.get());
     if (is_word(found.get(), "list")) return list_of_attributes(range, m, item(found.get(), 1));
-    if (is_word(found.get(), "python")) return python_call_value(found.get(), item(found.get(), 7) == Py_True ? self_ : nullptr);
+    if (is_word(found.get(), "python")) return python_call_value(found.get(), is_bound(found.get()) ? self_ : nullptr);
     return to_sugared(found.get(), range, m);
   }
   bool hasAttr(const SourceRange&, GraphFunction&, const std::string& field) override {
@@ -499,6 +518,28 @@ class ModuleValue final : public SugaredValue {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i) values.push_back(get(range, m, to_text(item(names, i))));
     Node* n = m.graph()->insertNode(m.graph()->createList(basic_type(TypeKind::Tensor), values));
     return jit::simple_value(n->setSourceRange(range)->output());
+  }
+  // children(), named_buffers() and the like: a tuple, since the members are known.
+  SugaredValuePtr members(PyObject* thing) {
+    const auto self = std::static_pointer_cast<ModuleValue>(shared_from_this());
+    const std::string name = to_text(item(thing, 1));
+    const bool with_names = item(thing, 2) == Py_True;
+    std::vector<std::string> paths;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(item(thing, 3)); ++i) paths.push_back(to_text(item(item(thing, 3), i)));
+    return std::make_shared<ContainerMethod>([=](const SourceRange& range, GraphFunction& m, const Arguments& args) {
+      if (!args.empty()) script_error(range, name + " method does not accept any arguments");
+      std::vector<SugaredValuePtr> out;
+      for (const std::string& path : paths) {
+        SugaredValuePtr member = self;
+        for (std::size_t at = 0; at < path.size();) {
+          const std::size_t dot = std::min(path.find('.', at), path.size());
+          member = member->attr(range, m, path.substr(at, dot - at));
+          at = dot + 1;
+        }
+        out.push_back(with_names ? jit::tuple_value({jit::constant_value(path), member}) : member);
+      }
+      return jit::tuple_value(std::move(out));
+    });
   }
   SugaredValuePtr overloaded_method(std::string name, std::size_t count) const {
     return std::make_shared<OverloadedValue>(count, [self = self_, concrete = concrete_, name = std::move(name)](std::size_t i) {
@@ -604,7 +645,16 @@ class ModuleValue final : public SugaredValue {
 
 }  // namespace
 
-void install_python_calls() { jit::set_python_op_handler(&run_python_call); }
+void install_python_calls() {
+  jit::set_python_op_handler(&run_python_call);
+  jit::set_object_members([](Value* self, const std::string& field, const SourceRange& range, GraphFunction& m) -> SugaredValuePtr {
+    const GilAcquire gil;
+    const Ref thing = ask(names_module().get(), "object_thing", checked(wrap_type(self->type())).get(), text_object(field).get());
+    if (thing.get() != Py_None && is_word(thing.get(), "python"))
+      return python_call_value(thing.get(), is_bound(thing.get()) ? self : nullptr);
+    return to_sugared(thing.get(), range, m);
+  });
+}
 
 jit::ResolverPtr python_resolver(PyObject* resolver) { return std::make_shared<PythonResolver>(resolver); }
 SugaredValuePtr module_value(Value* self, HeldPtr concrete) { return std::make_shared<ModuleValue>(self, std::move(concrete)); }
@@ -630,6 +680,7 @@ SugaredValuePtr to_sugared(PyObject* thing, const SourceRange& range, GraphFunct
   if (is_word(thing, "choice"))
     return std::make_shared<ChoiceValue>(to_text(what), PyLong_AsSize_t(item(thing, 2)), to_sugared(item(thing, 3), range, m),
                                          to_sugared(item(thing, 4), range, m));
+  if (is_word(thing, "statics")) return std::make_shared<StaticMembers>(what, to_text(item(thing, 2)));
   if (is_word(thing, "error")) return std::make_shared<UnusableValue>(to_text(what));
   if (is_word(thing, "python")) return python_call_value(thing, nullptr);
   if (is_word(thing, "native")) {

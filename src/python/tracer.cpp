@@ -249,8 +249,22 @@ void init_tracer(PyObject* module) {
   tracer::set_source_range_provider(&python_place);
   def(module, "_is_tracing", [] { return is_tracing(); });
   def(
-      module, "_get_tracing_state", [] { return is_tracing() ? std::optional(true) : std::nullopt; },
+      module, "_get_tracing_state",
+      []() -> std::optional<Object> {
+        if (!is_tracing()) return std::nullopt;
+        const Ref package = checked(PyImport_ImportModule("cresset.jit._trace"));
+        return Object(checked(PyObject_GetAttrString(package.get(), "TracingState")));
+      },
       "None while no trace records; libraries ask this.");
+  def(module, "_trace_push_scope", [](std::string name) {
+    const auto& graph = state().graph();
+    graph->set_current_scope(std::make_shared<jit::Scope>(graph->current_scope(), std::move(name)));
+  });
+  def(module, "_trace_pop_scope", [] {
+    const auto scope = state().graph()->current_scope();
+    CRESSET_CHECK(scope, "pop_scope: no scope was pushed.");
+    state().graph()->set_current_scope(scope->parent());
+  });
   def(module, "_trace_begin", [](std::vector<std::string> names, PyObject* inputs, PyObject* self) { begin(names, inputs, self); });
   def(module, "_trace_end", [](PyObject* output) { return end(output); });
   def(module, "_trace_abandon", [] { tracer::set_current(nullptr); }, "Ends a trace that failed.");

@@ -1,6 +1,7 @@
 """What scripts leave behind when nobody holds them any more. A name is free again when its class is gone."""
 
 import gc
+import io
 import weakref
 
 import cresset
@@ -99,3 +100,62 @@ def test_failed_compilation_leaves_nothing():
     with pytest.raises(RuntimeError) as error:
         jit.script(Wrong())
     assert "mangle" not in str(error.value)
+
+
+def make_function(factor):
+    def multiply(x):
+        return x * factor_of(x) + 1
+
+    def factor_of(x):
+        return x.sum()
+
+    return multiply
+
+
+def test_functions_go_with_their_python_functions():
+    name = jit.script(make_function(2)).qualified_name  # the handle is the only one that is left, and goes at once
+    assert name.endswith(".multiply") and is_free(name) and is_free(name.replace("multiply", "factor_of"))
+    function = make_function(2)
+    held = weakref.ref(function)
+    first = jit.script(function)
+    assert jit.script(function) is first and not is_free(name) and first.qualified_name == name
+    second = jit.script(make_function(3))
+    assert second.qualified_name != name  # while the first is there
+    del function
+    assert held() is None and not is_free(name) and first(cresset.ones(2)).tolist() == [3.0, 3.0]
+    del first
+    assert is_free(name)
+
+
+def test_a_graph_keeps_the_functions_that_it_calls():
+    x = cresset.ones(2)
+    graph = jit.script(make_function(2)).graph
+    assert "prim::CallFunction" in str(graph)
+    again = _C._create_function_from_graph("again", graph)
+    del graph
+    gc.collect()
+    assert again(x).tolist() == [3.0, 3.0]
+
+    inner = jit.script(make_function(2))
+    name = inner.qualified_name
+
+    class Calls(nn.Module):
+        def forward(self, x):
+            return inner(x)
+
+    module = jit.script(Calls())
+    inner = None
+    assert not is_free(name) and module(x).tolist() == [3.0, 3.0]
+    buffer = io.BytesIO()
+    module.save(buffer)
+    assert jit.load(io.BytesIO(buffer.getvalue()))(x).tolist() == [3.0, 3.0]
+
+
+def test_many_functions_of_one_name():
+    """Names are looked for in constant time each: with the functions of this test nobody waits."""
+    kept = [make_function(i) for i in range(200)]
+    names = {jit.script(f).qualified_name for f in kept}
+    assert len(names) == 200
+    name = min(names, key=len)
+    del kept
+    assert is_free(name)

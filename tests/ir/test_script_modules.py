@@ -465,3 +465,72 @@ def test_methods_from_source_text():
     assert cresset.equal(module.twice(x), 2 * module(x))
     with pytest.raises(RuntimeError, match="Can't redefine method: twice on class"):
         module.define("def twice(self):\n    return 1\n")
+
+
+X = cresset.tensor([[1.0, -2.0], [3.0, 0.5]])
+
+
+class Members(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("first", cresset.ones(2))
+        self.register_buffer("second", cresset.zeros(2))
+        self.layers = nn.Sequential(nn.ReLU(), nn.BatchNorm1d(2).eval())
+
+    def forward(self, x):
+        names: List[str] = []
+        for name, child in self.named_children():
+            names.append(name)
+            x = child(x)
+        for name, module in self.named_modules():
+            names.append(name)
+        for child in self.layers.children():
+            x = child(x)
+        sums = [buffer.sum() for _, buffer in self.named_buffers()]
+        return x, names, sums, len(self.modules())
+
+
+def test_members_are_known_while_compiling():
+    x, names, sums, count = jit.script(Members())(X)
+    python = Members()
+    expected = [n for n, _ in python.named_children()] + [n for n, _ in python.named_modules()]
+    assert names == expected and count == len(list(python.modules()))
+    assert x.equal(python.layers(python.layers(X))) and sums == [2.0, 0.0]  # as in PyTorch: not the buffers of modules below
+
+    class Recursive(Members):
+        def forward(self, x):
+            return [b for _, b in self.named_buffers(recurse=False)]
+
+    with pytest.raises(RuntimeError, match="named_buffers method does not accept any arguments"):
+        jit.script(Recursive())
+
+
+class PlainList(nn.Module):
+    """Scripts cannot have a list of modules; they get a module that has another container."""
+
+    def __init__(self):
+        super().__init__()
+        self.stages = [nn.Linear(2, 2), nn.Linear(2, 2)]
+        for i, stage in enumerate(self.stages):
+            self.add_module(f"stage{i}", stage)
+
+    def forward(self, x):
+        for stage in self.stages:
+            x = stage(x)
+        return x
+
+    def __prepare_scriptable__(self):
+        made = PlainList()
+        del made.stage0, made.stage1
+        made.stages = nn.ModuleList(self.stages)
+        return made
+
+
+def test_modules_give_others_to_be_scripted():
+    outer = nn.Sequential(PlainList(), nn.ModuleDict({"deep": PlainList()})["deep"])
+    before = list(outer)
+    scripted = jit.script(outer)
+    assert scripted(X).equal(outer(X)) and list(outer) == before and isinstance(outer[0].stages, list)
+    outer[0].stages[0].weight.data.zero_()
+    assert scripted(X).equal(outer(X))  # the parameters are the same
+    assert jit.script(PlainList())(X).shape == X.shape

@@ -1,5 +1,7 @@
 """Printing and reading IR text are inverses; errors name the place."""
 
+import enum
+import io
 import time
 
 import pytest
@@ -401,3 +403,48 @@ def test_garbage_never_crashes():
             str(graph)
         except (RuntimeError, ValueError, TypeError, IndexError):
             pass
+
+
+def test_named_results_and_values_of_enumerators():
+    text = """graph(%x : Tensor,
+      %c : Enum<__torch__.Shade>):
+  %m : NamedTuple(values : Tensor, indices : Tensor) = prim::TupleConstruct(%x, %x)
+  %e : NamedTuple() = prim::TupleConstruct()
+  %n : str = prim::EnumValue(%c)
+  %f : float = prim::EnumValue(%c)
+  return (%m, %n)
+"""
+    graph = _C.parse_ir(text)
+    assert str(graph) == text
+    assert [n.schema().partition(" ->")[2] for n in graph.nodes() if n.kind() == "prim::EnumValue"] == [" str", " float"]
+    for wrong, message in (("NamedTuple(Tensor)", "expected : "), ("NamedTuple(a : Tensor", "expected "), ("NamedTuple(: int)", "name of a field")):
+        with pytest.raises(RuntimeError, match=message):
+            _C.parse_ir(f"graph(%x : {wrong}):\n  return (%x)\n")
+
+
+def test_types_of_another_graph():
+    """The names in a text are the reading program's, or those of a graph: an archive may have other classes of the same name."""
+
+    class Shade(enum.Enum):
+        LIGHT = "l"
+        DARK = "d"
+
+    def f(c: Shade):
+        return c, Shade.DARK
+
+    graph = cresset.jit.script(f).graph
+    text = str(graph).replace("Shade", "ForeignShade")
+    with pytest.raises(RuntimeError, match=r"unknown constant '__torch__.*ForeignShade.DARK'"):
+        _C.parse_ir(text)
+    buffer = io.BytesIO()
+
+    class Gives(cresset.nn.Module):
+        def forward(self, c: Shade):
+            return c, Shade.DARK
+
+    cresset.jit.script(Gives()).save(buffer)
+    loaded = cresset.jit.load(io.BytesIO(buffer.getvalue())).graph
+    again = _C.parse_ir(str(loaded), like=loaded)
+    assert _C._jit_graph_difference(again, loaded) is None
+    with pytest.raises(TypeError, match="a Graph was required"):
+        _C.parse_ir(text, like=3)

@@ -144,7 +144,7 @@ GRAPHS = [
     (
         lambda x: x.add_(1).relu(),
         """graph(%x : Float(2, 3, 4, strides=[12, 4, 1], requires_grad=0, device=cpu)):
-  %1 : Long(strides=[], requires_grad=0, device=cpu) = prim::Constant[value={1}]()
+  %1 : Long(requires_grad=0, device=cpu) = prim::Constant[value={1}]()
   %2 : int = prim::Constant[value=1]()
   %3 : Float(2, 3, 4, strides=[12, 4, 1], requires_grad=0, device=cpu) = aten::add_(%x, %1, %2)
   %4 : Float(2, 3, 4, strides=[12, 4, 1], requires_grad=0, device=cpu) = aten::relu(%3)
@@ -693,3 +693,49 @@ def test_arguments_of_trace():
         jit.trace_module(lambda x: x, {"forward": rand(3)})
     with pytest.raises(AttributeError, match="expected a dictionary of .method_name, input. pairs"):
         jit.trace_module(nn.Linear(3, 3), rand(3))
+
+
+class Counted(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.rest = nn.Linear(2, 3), nn.Sequential(nn.ReLU(), nn.Linear(3, 1))
+
+    def forward(self, x, y, factor=1):
+        return self.rest(self.first(x)) * factor + y
+
+
+def test_flat_graphs_with_scopes():
+    """What libraries that count operations do (fvcore): hooks name the scopes, the graph has the parameters as inputs."""
+    module, x, y = Counted(), rand(4, 2), rand(1)
+    handles = []
+    for name, part in module.named_modules():
+
+        def enter(module, inputs, name=name):
+            _C._get_tracing_state().push_scope(name or "top")
+
+        def leave(module, inputs, output):
+            _C._get_tracing_state().pop_scope()
+
+        handles += [part.register_forward_pre_hook(enter), part.register_forward_hook(leave)]
+    graph, result = jit._get_trace_graph(module, (x, y), {"factor": 2})
+    for handle in handles:
+        handle.remove()
+    assert _C._get_tracing_state() is None
+    assert result.equal(module(x, y, 2))
+    assert [v.type().sizes() for v in graph.inputs()] == [[4, 2], [1], [3, 2], [3], [1, 3], [1]]
+    scopes = [(n.kind(), n.scopeName()) for n in graph.nodes() if n.kind() in ("aten::linear", "aten::relu", "aten::add")]
+    assert scopes == [("aten::linear", "top/first"), ("aten::relu", "top/rest/rest.0"), ("aten::linear", "top/rest/rest.1"), ("aten::add", "top")]
+    assert all(v.isCompleteTensor() for n in graph.nodes() if n.kind() == "aten::linear" for v in n.inputs())
+    inputs = jit._get_trace_graph(module, (x, y), return_inputs=True)[2]
+    assert len(inputs) == 6 and inputs[0] is x
+
+
+def test_scopes_that_were_not_pushed():
+    def pops(x):
+        _C._get_tracing_state().pop_scope()
+        return x
+
+    with pytest.raises(RuntimeError, match="pop_scope: no scope was pushed"):
+        jit._get_trace_graph(pops, rand(2))
+    with pytest.raises(NotImplementedError, match="exporting to ONNX"):
+        jit._get_trace_graph(pops, rand(2), _force_outplace=True)

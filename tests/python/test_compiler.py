@@ -12,3 +12,14 @@ def test_functions_stay_as_they_are():
     assert compiler.allow_in_graph(f) is f and compiler.assume_constant_result(f) is f
     assert not compiler.is_compiling() and not compiler.is_dynamo_compiling() and not compiler.is_exporting()
     assert compiler.list_backends() == [] and compiler.reset() is None
+
+
+def test_names_that_libraries_import():
+    from cresset._dynamo import is_compiling
+    from cresset._jit_internal import _qualified_name, is_scripting
+    from cresset.nn.parallel.distributed import DistributedDataParallel
+
+    assert not is_compiling() and not is_scripting() and torch._dynamo.disable(is_compiling) is is_compiling
+    assert _qualified_name(torch.nn.Linear) == "__torch__.torch.nn.modules.linear.Linear"
+    assert torch.nn.parallel.DistributedDataParallel is DistributedDataParallel
+    assert torch._C._log_api_usage_once("library.part") is None

@@ -205,6 +205,7 @@ def test_readers_without_readinto():
 
 def test_map_location():
     assert cresset.load(io.BytesIO(saved({"a": cresset.ones(2)})), map_location="cpu")["a"].device.type == "cpu"
+    assert cresset.load(io.BytesIO(saved(cresset.ones(2))), map_location=cresset.device("meta")).is_meta
     assert cresset.load(io.BytesIO(saved({"a": cresset.ones(2)})), map_location="meta")["a"].is_meta
 
 

@@ -16,6 +16,9 @@ struct ParseOptions {
   std::string filename;
 };
 
+/// The classes, enums and named tuples that a graph mentions; for reading the text of a graph of another program (an archive).
+CRESSET_API TypeResolver types_in(const Graph& g);
+
 /// Reads a graph with its subgraph and constant sections. Errors name line and column and show the line. `names` receives the values by
 /// their names in the text.
 CRESSET_API std::shared_ptr<Graph> parse_ir(std::string_view text, const ParseOptions& options = {},

@@ -40,6 +40,8 @@ class ScriptWarning(Warning):
 
 
 def __getattr__(name):
+    if name == "_get_trace_graph":
+        return importlib.import_module(f"{__name__}._trace").get_trace_graph
     if name in _LAZY:
         return getattr(importlib.import_module(f"{__name__}.{_LAZY[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

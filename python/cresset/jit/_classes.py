@@ -1,5 +1,7 @@
 """Python classes as types of scripts: enums, named tuples, interfaces, and classes that are compiled."""
 
+import contextlib
+import dataclasses
 import enum
 import inspect
 import weakref
@@ -7,13 +9,16 @@ import weakref
 import cresset
 from cresset import _C
 
-from . import _definitions, _marks
+from . import _dataclasses, _definitions, _marks
 from ._types import UnknownType, is_named_tuple, type_of_annotation
 
-__all__ = ["qualified_name", "type_of_class", "is_script_class", "script_class", "interface"]
+__all__ = ["NO_INHERITANCE", "qualified_name", "type_of_class", "class_of_type", "is_script_class", "script_class", "interface"]
+
+NO_INHERITANCE = "TorchScript classes does not support inheritance yet. Please directly inherit from 'object'."
 
 _types = weakref.WeakKeyDictionary()  # {class: its type}
 _compiling = {}  # {class: its type} while its methods are compiled
+_by_name = weakref.WeakValueDictionary()  # {qualified name: class} of the classes in _types and _compiling that have methods
 
 
 def qualified_name(obj, name=None):
@@ -33,6 +38,7 @@ def qualified_name(obj, name=None):
 
 def type_of_class(cls):
     """The type of a class; classes that are none yet are made one. UnknownType for those that cannot."""
+    cls = _stand_in(cls) or cls
     known = _types.get(cls) or _compiling.get(cls)
     if known is not None:
         return known
@@ -47,15 +53,27 @@ def type_of_class(cls):
     elif cls.__module__ in ("builtins", "typing") or not hasattr(cls, "__dict__") or issubclass(cls, BaseException):
         raise UnknownType(f"Unknown type name '{cls.__name__}'")
     else:
-        return script_class(cls)
+        return _compiled_class(cls)
     _types[cls] = made
     _C._jit_remember_class(made.qualified_name(), cls)
     return made
 
 
+def _stand_in(cls):
+    """The compiled class that a library names in place of its own one, by `_jit_override_qualname`."""
+    name = vars(cls).get("_jit_override_qualname")
+    return next((c for c in _types if qualified_name(c) == name), None) if name else None
+
+
 def is_script_class(cls):
     """Was the class compiled, or is it an enum, named tuple or interface that became a type?"""
-    return cls in _types or cls in _compiling
+    return cls in _types or cls in _compiling or _stand_in(cls) is not None
+
+
+def class_of_type(kind):
+    """The Python class that a class type was compiled from, or None."""
+    cls = _by_name.get(kind.qualified_name())
+    return cls if cls is not None and (_types.get(cls) or _compiling.get(cls)) == kind else None
 
 
 def _enum(cls):
@@ -111,35 +129,46 @@ def _interface(cls):
 
 def script_class(cls, frame_names=None):
     """Compile a class: its methods become a type of scripts, and objects may be passed to and from them."""
-    if cls in _types:
-        return _types[cls]
     if issubclass(cls, cresset.nn.Module):
         raise RuntimeError(f"Type '{cls}' cannot be compiled since it inherits from nn.Module, consider passing an instance instead")
     if cls.__bases__ != (object,):
-        raise RuntimeError("TorchScript classes does not support inheritance yet. Please directly inherit from 'object'.")
+        raise RuntimeError(NO_INHERITANCE)
+    return _types.get(cls) or _compiled_class(cls, frame_names)
+
+
+def _compiled_class(cls, frame_names=None):
+    """A class that a script mentions is compiled too when it has bases, but they give it nothing: only what it defines itself counts."""
     type_ = _C._jit_class(qualified_name(cls), False)
     _compiling[cls] = type_
+    _by_name[type_.qualified_name()] = cls
+    names = {cls.__name__: cls, **(frame_names or {})}
     try:
-        methods, later = {}, []
-        for name, item in vars(cls).items():
-            if isinstance(item, property):
-                for accessor, prefix in ((item.fget, "__get_"), (item.fset, "__set_")):
-                    if accessor is not None and not _marks.is_unused(accessor) and not _marks.is_ignored(accessor):
-                        methods[prefix + name] = accessor
-            elif inspect.isfunction(item) and not _marks.is_ignored(item):
-                methods[name] = item
-            elif isinstance(item, staticmethod):
-                later.append(name)
-        ordered = sorted(methods, key=lambda name: name != "__init__")  # attributes come from __init__
-        names = dict(frame_names or {})
-        names.setdefault(cls.__name__, cls)
-        definitions = [_definitions.definition_of(methods[name], name, names) for name in ordered]
+        definitions = [_definitions.definition_of(method, name, names) for name, method in _methods_of(cls)]
+        if dataclasses.is_dataclass(cls) and _dataclasses.is_generated(cls, cls.__init__):
+            definitions.insert(0, _dataclasses.init_of(cls, names))
         _C._jit_define(type_.qualified_name(), definitions, type_, None)
+        for comparison in _dataclasses.comparisons_of(cls, type_):
+            with contextlib.suppress(RuntimeError):  # of fields that scripts cannot compare: an error for who compares
+                _C._jit_define(type_.qualified_name(), [comparison], type_, None)
     except BaseException:
-
+        del _by_name[type_.qualified_name()]
         raise
     finally:
         del _compiling[cls]
     _types[cls] = type_
     _C._jit_remember_class(type_.qualified_name(), cls)
     return type_
+
+
+def _methods_of(cls):
+    """(name, function) of the methods and accessors of properties to compile; __init__, which gives the attributes, first."""
+    methods = {}
+    unused = getattr(cls, "__jit_unused_properties__", ())
+    for name, item in vars(cls).items():
+        if isinstance(item, property) and name not in unused:
+            for accessor, prefix in ((item.fget, "__get_"), (item.fset, "__set_")):
+                if accessor is not None and not _marks.is_unused(accessor) and not _marks.is_ignored(accessor):
+                    methods[prefix + name] = accessor
+        elif inspect.isfunction(item) and not _marks.is_ignored(item) and not _dataclasses.is_generated(cls, item):
+            methods[name] = item
+    return sorted(methods.items(), key=lambda m: m[0] != "__init__")

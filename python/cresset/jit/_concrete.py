@@ -15,7 +15,7 @@ from ._classes import qualified_name, type_of_class
 from ._names import attribute_thing, python_call, thing_of  # noqa: F401
 from ._types import UnknownType, type_of_annotation, type_of_value, unwrap_final
 
-__all__ = ["Attribute", "ConcreteType", "concrete_type"]
+__all__ = ["Attribute", "ConcreteType", "concrete_type", "concrete_type_store"]
 
 # What every module has and no script sees.
 _HIDDEN = {
@@ -146,6 +146,8 @@ class ConcreteType:
         if isinstance(item, property) and not _marks.is_ignored(item.fget):
             self._compile_accessor("__get_" + name, item.fget)
             return ("getter", "__get_" + name)
+        if name in _MEMBERS:
+            return ("members", name, name.startswith("named_"), tuple(_MEMBERS[name](self)))
         if name in self.failed:
             return f"Module '{self.cls.__name__}' has no attribute '{name}' ({self.failed[name]}):"
         return f"Module '{self.cls.__name__}' has no attribute '{name}' :"
@@ -197,6 +199,29 @@ class ConcreteType:
         return self._hook_functions[0 if before else 1]
 
 
+def _children(concrete):
+    return list(concrete.submodules)
+
+
+def _modules(concrete, prefix=""):
+    """Paths of the module itself ("") and of all below it."""
+    yield prefix
+    for name, sub in concrete.submodules.items():
+        path = f"{prefix}.{name}" if prefix else name
+        yield from _modules(sub, path) if isinstance(sub, ConcreteType) else (path,)
+
+
+def _buffers(concrete):
+    return [name for name, (_, _, buffer) in concrete.attributes.items() if buffer]
+
+
+# Methods of nn.Module whose results scripts know while they are compiled: {name: paths of what it goes over}. As in PyTorch the buffers are
+# those of the module itself.
+_MEMBERS = {
+    "children": _children, "named_children": _children, "modules": _modules, "named_modules": _modules, "named_buffers": _buffers,
+}  # fmt: skip
+
+
 class ObjectType(ConcreteType):
     """What is known of a script module that has its class from elsewhere: from a trace or an archive."""
 
@@ -232,7 +257,14 @@ def _identity(thing):
 
 # Inference ------------------------------------------------------------------------------------------------------------
 
-_types = weakref.WeakValueDictionary()  # {key: ConcreteType}: a class goes with its last module
+class _Store:
+    """PyTorch's name for what is known of modules' classes, by which libraries make the package forget: `type_store.clear()`."""
+
+    def __init__(self):
+        self.type_store = weakref.WeakValueDictionary()  # {key: ConcreteType}: a class goes with its last module
+
+
+concrete_type_store = _Store()
 
 
 def concrete_type(module, share=True):
@@ -255,10 +287,10 @@ def concrete_type(module, share=True):
         made.create()
         return made
     key = made.key()
-    known = _types.get(key)
+    known = concrete_type_store.type_store.get(key)
     if known is None:
         made.create()
-        _types[key] = known = made
+        concrete_type_store.type_store[key] = known = made
     return known
 
 
@@ -346,6 +378,8 @@ def _infer_plain(made, module, annotations):
         value = module.__dict__[name] if name in module.__dict__ else getattr(module, name, None)
         if inspect.isfunction(static) and name not in module.__dict__:
             made._methods[name] = _state.replacement_of(static) or static
+        elif isinstance(static, classmethod) and name not in module.__dict__:
+            made._methods[name] = static.__func__  # the module stands for its class
         elif isinstance(static, staticmethod) and name not in module.__dict__:
             _add_function(made, name, static.__func__)
         else:

@@ -9,7 +9,7 @@ from . import _marks
 from ._source import SourceOf, closure_names, evaluator
 from ._types import UnknownType, type_of_annotation
 
-__all__ = ["definition_of", "definition_of_text", "annotations_of", "evaluator_of_class", "python_signature"]
+__all__ = ["definition_of", "definition_of_class_method", "definition_of_text", "annotations_of", "evaluator_of_class", "python_signature"]
 
 _UNUSED_TEXT = "This Python function is annotated to be ignored and cannot be run"
 
@@ -106,6 +106,14 @@ def definition_of(function, name=None, names=None):
         types.setdefault("return", _C.TensorType.get())
         return (_unused_text(function), source.filename, source.line, _Resolver(lookup), defaults, types, name or function.__name__)
     return (source.text, source.filename, source.line, _Resolver(lookup), defaults, types, name or function.__name__)
+
+
+def definition_of_class_method(function, name, cls):
+    """The same for a class method: no parameter stands for the class, whose name in the text means it."""
+    first = next(iter(inspect.signature(function).parameters))
+    definition = definition_of(function, name, {first: cls, cls.__name__: cls})
+    definition[5][first] = None
+    return definition
 
 
 def _unused_text(function):

@@ -6,6 +6,7 @@
     ("function", f)                      a compiled function
     ("functions", (f, ...))              compiled functions of one name for several types: the first that fits is called
     ("class", type, class, defaults)     a class, enum or named tuple; static methods are looked up on the Python class
+    ("statics", class, why)              a class without objects in scripts, for `why`: only its static methods
     ("type", type)                       a type that is no class
     ("constant", object, type)           a value known while compiling
     ("tuple", things)                    a tuple of things
@@ -104,7 +105,7 @@ def _class_thing(cls, name):
     if cls in (cresset.Tensor, cresset.device, cresset.Size, cresset.dtype, cresset.Generator):
         return ("type", type_of_annotation(cls))
     if issubclass(cls, cresset.nn.Module) and not _marks.is_interface(cls):
-        return ("error", f"Cannot instantiate class '{cls.__name__}' in a script function")
+        return ("statics", cls, f"Cannot instantiate class '{cls.__name__}' in a script function")
     if issubclass(cls, BaseException):
         return ("constant", f"{cls.__module__}.{cls.__name__}", _C.StringType.get())  # what `raise` records
     replacement = _state.replacement_of(cls)
@@ -183,12 +184,35 @@ def attribute_thing(namespace, name):
 
 
 def static_thing(cls, name):
-    """The thing of a class's static method or of a plain value in the class, or None."""
+    """The thing of a class's static or class method or of a plain value in the class, or None."""
     found = inspect.getattr_static(cls, name, None)
     if isinstance(found, staticmethod):
         return _function_thing(found.__func__)
+    if isinstance(found, classmethod):
+        from ._script import class_function
+
+        return ("function", class_function(cls, name, found.__func__))
     if isinstance(found, _CONSTANTS) and found is not None:
         return thing_of(found, name, constant=True)
+    return None
+
+
+def object_thing(kind, name):
+    """The thing of what objects of a compiled class have in Python beside attributes and methods, or None."""
+    cls = _classes.class_of_type(kind)
+    found = inspect.getattr_static(cls, name, None) if cls is not None else None
+    if isinstance(found, (staticmethod, classmethod)):
+        return static_thing(cls, name)
+    missing = f"'{kind.annotation_str}' object has no attribute or method '{name}'. "
+    if inspect.isfunction(found):
+        if name not in vars(cls):
+            return ("error", f"{missing}It is inherited: {_classes.NO_INHERITANCE}")
+        return python_call(found, bound=True) if _marks.is_ignored(found) else None
+    if isinstance(found, _CONSTANTS) and found is not None:
+        return (
+            "error",
+            f"{missing}'{name}' is defined as a class attribute which currently is not supported. Consider converting this to an instance attribute.",
+        )
     return None
 
 

@@ -11,7 +11,7 @@ from cresset import _C
 from cresset.nn import Module
 
 from . import _marks
-from ._concrete import Attribute, concrete_type
+from ._concrete import Attribute, concrete_type, concrete_type_store  # noqa: F401
 
 __all__ = ["ScriptModule", "RecursiveScriptModule", "script_module", "wrap_module"]
 
@@ -278,12 +278,28 @@ def script_module(module):
     """The script module of an nn.Module."""
     if isinstance(module, ScriptModule):
         return module
-    prepare = getattr(module, "__prepare_scriptable__", None)
-    if prepare is not None:
-        module = prepare()
+    module = _prepared(module, {})
     concrete = concrete_type(module)
     faces = {}  # of what is made, while it is made
     return wrap_module(_create(module, concrete, faces), concrete)
+
+
+def _prepared(module, memo):
+    """The module, or what it and modules below it give by `__prepare_scriptable__` to be scripted in their place; it stays as it is."""
+    if isinstance(module, ScriptModule):
+        return module
+    if id(module) in memo:
+        return memo[id(module)][0]
+    prepare = getattr(module, "__prepare_scriptable__", None)
+    made = module if prepare is None else prepare()
+    if isinstance(made, Module) and not isinstance(made, ScriptModule):
+        children = {name: None if sub is None else _prepared(sub, memo) for name, sub in made.__dict__.get("_modules", {}).items()}
+        if any(child is not made._modules[name] for name, child in children.items()):
+            copied = type(made).__new__(type(made))
+            copied.__dict__.update(made.__dict__, _modules=children)
+            made = copied
+    memo[id(module)] = made, module  # both live as long as the memo, so that ids stay theirs
+    return made
 
 
 def _create(module, concrete, memo):

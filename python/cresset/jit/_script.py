@@ -4,6 +4,7 @@ import enum
 import functools
 import inspect
 import types
+import weakref
 
 from cresset import _C
 from cresset.nn import Module
@@ -16,7 +17,8 @@ from ._types import is_named_tuple
 __all__ = ["script", "script_function", "script_method", "script_if_tracing", "CompilationUnit"]
 
 
-_overloaded = {}  # {function: its compiled forms, one for each of its overloads}
+_overloaded = weakref.WeakKeyDictionary()  # {function: its compiled forms, one for each of its overloads}
+_class_functions = weakref.WeakKeyDictionary()  # {class: {name of a class method: its compiled form}}
 
 
 def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
@@ -89,6 +91,14 @@ def overloaded_functions(function):
         known = [_compile(function, lambda own, d=d: _overloads.definition_of_overload(function, d, own)) for d in declarations]
         _overloaded[function] = known
     return known
+
+
+def class_function(cls, name, function):
+    """The compiled form of a class method: a function that knows its class, so that the class and its objects have it alike."""
+    known = _class_functions.setdefault(cls, {})
+    if name not in known:
+        known[name] = _compile(function, lambda own: _definitions.definition_of_class_method(function, own, cls))
+    return known[name]
 
 
 def _compile(function, definition):

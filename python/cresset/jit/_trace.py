@@ -10,7 +10,7 @@ from cresset.jit._trace_check import TracingCheckError
 
 from .. import _C
 
-__all__ = ["trace", "trace_module", "TracerWarning", "TracingCheckError"]
+__all__ = ["trace", "trace_module", "TracerWarning", "TracingCheckError", "TracingState"]
 
 # What the library itself asks of sizes is checks of arguments; users can do nothing about it.
 warnings.filterwarnings("ignore", category=TracerWarning, module=r"cresset\.(?!jit)")
@@ -205,3 +205,26 @@ def _function_from_trace(func, inputs, strict):
     traced = _C._create_function_from_graph("_lambda" if name == "<lambda>" else name, graph)
     _C._trace_set_schema(traced)
     return traced
+
+
+class TracingState:
+    """The trace that records now, as libraries see it: nodes carry the names of the scopes that are open."""
+
+    push_scope, pop_scope = staticmethod(_C._trace_push_scope), staticmethod(_C._trace_pop_scope)
+
+
+def get_trace_graph(f, args=(), kwargs=None, strict=True, _force_outplace=False, return_inputs=False, _return_inputs_states=False):
+    """(graph, result) of a function or module, flat; parameters and buffers are inputs behind the arguments. What libraries that count do."""
+    if _force_outplace or _return_inputs_states:
+        raise NotImplementedError("_get_trace_graph: _force_outplace and _return_inputs_states are part of exporting to ONNX, which is not supported.")
+    args = _as_tuple(args)
+    state = list(f.state_dict(keep_vars=True).values()) if isinstance(f, cresset.nn.Module) else []
+    results = []
+
+    def call(*inputs):
+        results.append(f(*inputs[: len(args)], **(kwargs or {})))
+        return results[0]
+
+    inputs = (*args, *{id(t): t for t in state}.values())
+    graph = record(call, parameter_names(None, len(inputs)), inputs, strict)
+    return (graph, results[0], inputs) if return_inputs else (graph, results[0])

@@ -73,6 +73,11 @@ std::optional<Symbol> property_of(const std::string& field, const TypePtr& type)
   return takes_it(kind) ? std::optional(kind) : std::nullopt;
 }
 
+ObjectMembers& object_members() {
+  static auto& members = *new ObjectMembers();
+  return members;
+}
+
 class SimpleValue final : public SugaredValue {
  public:
   explicit SimpleValue(Value* v) : value_(v) {}
@@ -113,6 +118,7 @@ class SimpleValue final : public SugaredValue {
       call_method_of(range, m, value_, "__set_" + field, {{range, simple_value(v), ""}});
       return;
     }
+    if (!expected && cls->findMethod("__get_" + field)) script_error(range, "Tried to set read-only attribute: " + field);
     if (!expected) {
       // A plain class gets its attributes from the assignments of __init__.
       const bool initialising =
@@ -229,7 +235,7 @@ class SimpleValue final : public SugaredValue {
       if (cls->hasAttribute(field)) return simple_value(g.insertNode(g.createGetAttr(value_, field))->setSourceRange(range)->output());
       if (const auto constant = cls->findConstant(field)) return constant_value(*constant);
       if (cls->findMethod("__get_" + field)) return call_method_of(range, m, value_, "__get_" + field, {});  // a property
-      return nullptr;
+      return object_members() ? object_members()(value_, field, range, m) : nullptr;
     }
     if (has_method(*type(), field)) return method_value(value_, field);
     if (const CustomClassInfo* custom = custom_class_of(*type()))
@@ -279,6 +285,8 @@ class SimpleValue final : public SugaredValue {
 };
 
 }  // namespace
+
+void set_object_members(ObjectMembers members) { object_members() = std::move(members); }
 
 SugaredValuePtr simple_value(Value* v) { return std::make_shared<SimpleValue>(v); }
 

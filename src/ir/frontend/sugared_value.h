@@ -68,6 +68,12 @@ CRESSET_API SugaredValuePtr special_form(const std::string& name);
 /// A namespace of operators: attr("relu") is builtin_function("<ns>::relu").
 CRESSET_API SugaredValuePtr operator_namespace(std::string ns);
 
+/// What the program that a class comes from knows of its objects beside attributes and methods (static methods), or why scripts cannot
+/// have it; null for nothing. `self` is the object.
+using ObjectMembers = std::function<SugaredValuePtr(Value* self, const std::string& field, const SourceRange& range, GraphFunction& m)>;
+/// Python's, set once when its bindings are loaded.
+CRESSET_API void set_object_members(ObjectMembers members);
+
 [[noreturn]] CRESSET_API void script_error(const SourceRange& range, const std::string& message);
 
 }  // namespace cresset::jit

@@ -1,16 +1,9 @@
 """Modules over several devices, as far as there is one: DataParallel passes through."""
 
-from cresset.nn.modules.module import Module
 from cresset.nn.modules.parallel import DataParallel
+from cresset.nn.parallel.distributed import DistributedDataParallel
 
 __all__ = ["DataParallel", "DistributedDataParallel", "data_parallel"]
-
-
-class DistributedDataParallel(Module):
-    """A name for isinstance(): processes do not communicate in Cresset, so there is no process group to make one for."""
-
-    def __init__(self, module, *args, **kwargs):
-        raise ValueError("Default process group has not been initialized: communication between processes is not part of Cresset.")
 
 
 def data_parallel(module, inputs, device_ids=None, output_device=None, dim=0, module_kwargs=None):
