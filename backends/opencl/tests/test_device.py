@@ -80,6 +80,20 @@ def test_distributions():
     assert whole.min().item() == 3 and whole.max().item() == 6
 
 
+def test_events_measure_time():
+    x = cresset.ones(300, 300, device="opencl")
+    begin, end = cresset.Event("opencl", enable_timing=True), cresset.Event("opencl", enable_timing=True)
+    begin.record()
+    for _ in range(5):
+        x = (x @ x).clamp(0, 1)
+    end.record()
+    end.synchronize()
+    assert 0.1 < begin.elapsed_time(end) < 600_000
+    with cresset.autograd.profiler.profile(use_device="opencl") as prof:
+        x @ x
+    assert next(row for row in prof.key_averages() if row.key == "aten::mm").device_time_total > 0
+
+
 SCRIPT = """
 import cresset
 x = cresset.arange(5.0, device="opencl")
