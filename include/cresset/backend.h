@@ -98,6 +98,12 @@ struct BackendFace {
       t.pinned_allocate = [](void* p, std::size_t n, void** out) { return guarded([&] { *out = self(p).pinned_allocate(n); }); };
       t.pinned_deallocate = [](void* p, void* data, std::size_t n) { guarded([&] { self(p).pinned_deallocate(data, n); }); };
     }
+    if constexpr (requires(B b, cresset_memory_stats& out) { b.memory_stats(0, out); }) {
+      t.memory_stats = [](void* p, int32_t device, cresset_memory_stats* out) {
+        return guarded([&] { self(p).memory_stats(device, *out); });
+      };
+      t.reset_peak_memory_stats = [](void* p, int32_t device) { guarded([&] { self(p).reset_peak_memory_stats(device); }); };
+    }
     if constexpr (requires(B b) { b.empty_cache(); }) t.empty_cache = [](void* p) { guarded([&] { self(p).empty_cache(); }); };
   }
   static void fill_device(cresset_backend& t) {

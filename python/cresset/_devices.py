@@ -153,6 +153,12 @@ class _Functions:
     def max_memory_allocated(self, device=None):
         return cresset.accelerator.max_memory_allocated(self._device(device))
 
+    def memory_reserved(self, device=None):
+        return cresset.accelerator.memory_reserved(self._device(device))
+
+    def max_memory_reserved(self, device=None):
+        return cresset.accelerator.max_memory_reserved(self._device(device))
+
     def memory_stats(self, device=None):
         return cresset.accelerator.memory_stats(self._device(device))
 

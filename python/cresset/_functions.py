@@ -214,14 +214,15 @@ def compiled_with_cxx11_abi():
 
 
 def set_num_interop_threads(n):
-    """Accepted; operators run one after the other."""
+    """Threads that run forks of scripts and tasks of at::launch; once, and before the first of them."""
     if n <= 0:
         raise RuntimeError("set_num_interop_threads expects a positive integer")
+    _C._set_num_interop_threads(n)
 
 
 def get_num_interop_threads():
-    """Operators run one after the other."""
-    return 1
+    """Threads that run forks of scripts and tasks of at::launch."""
+    return _C._get_num_interop_threads()
 
 
 # Names that PyTorch has for values of other modules.

@@ -25,7 +25,7 @@ def _format(self, spec):
     return object.__format__(self, spec)
 
 
-def _rebuild_tensor(data, dtype, size, stride, requires_grad, location="cpu"):
+def _rebuild_tensor(data, dtype, size, stride, requires_grad, location="cpu", backend_meta=None):
     """Inverse of _reduce_ex for a plain tensor; `data` holds the elements in row-major order, or is None on meta."""
     if data is None:
         return cresset.empty_strided(size, stride, dtype=dtype, device="meta").requires_grad_(requires_grad)
@@ -40,6 +40,8 @@ def _rebuild_tensor(data, dtype, size, stride, requires_grad, location="cpu"):
         from cresset.serialization import device_of_tag
 
         result = result.to(device_of_tag(location))
+        if backend_meta:
+            cresset._C._restore_backend_meta(result, backend_meta)
     return result.requires_grad_(requires_grad)
 
 
@@ -69,20 +71,21 @@ def _reduce_ex(self, proto):
             "Tensor: pickling a tensor that was computed from others drops its graph. Pickle tensor.detach() instead."
         )
     plain = self.detach()
-    size, stride, location = tuple(plain.shape), tuple(plain.stride()), "cpu"
+    size, stride, location, backend_meta = tuple(plain.shape), tuple(plain.stride()), "cpu", None
     if plain.is_meta:
         data = None
     else:
         from cresset.serialization import _buffer, location_tag
 
         location = location_tag(plain.device)
+        backend_meta = cresset._C._backend_meta(self)
         plain = plain.cpu()
         if plain.is_complex():
             plain = plain.resolve_conj()
         data = bytes(_buffer(plain.contiguous())) if plain.numel() else b""
         if not _is_dense(size, stride):
             stride = tuple(plain.contiguous().stride())
-    args = (data, plain.dtype, size, stride, self.requires_grad, *([] if location == "cpu" else [location]))
+    args = (data, plain.dtype, size, stride, self.requires_grad, *([] if location == "cpu" else [location]), *([backend_meta] if backend_meta else []))
     if type(self) is cresset.Tensor and not getattr(self, "__dict__", None):
         return _rebuild_tensor, args
     return _rebuild_subclass, (_rebuild_tensor, args, type(self), dict(self.__dict__))

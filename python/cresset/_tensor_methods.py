@@ -77,12 +77,9 @@ def share_memory_(self):
 def pin_memory(self, device=None):
     """A copy in host memory that devices of the accelerator read directly; the tensor itself when it is there already.
 
-    Without an accelerator there is no such memory, and the tensor comes back. RuntimeError when the backend has none.
+    RuntimeError when there is no accelerator, or when its backend has no such memory.
     """
-    kind = _C._accelerator_type() if device is None else cresset.device(device).type
-    if kind is None or kind == "cpu":
-        return self
-    return _C._pin_memory(self, cresset.device(kind))
+    return _C._pin_memory(self, None if device is None else cresset.device(device))
 
 
 def is_pinned(self, device=None):

@@ -12,7 +12,8 @@ from ._streams import _stream_device
 
 __all__ = [
     "is_available", "current_accelerator", "device_count", "current_device_index", "current_device_idx", "set_device_index",
-    "set_device_idx", "device_index", "current_stream", "set_stream", "synchronize", "memory_allocated", "max_memory_allocated",
+    "set_device_idx", "device_index", "current_stream", "set_stream", "synchronize", "memory_allocated", "max_memory_allocated", "memory_reserved",
+    "max_memory_reserved",
     "memory_stats", "reset_peak_memory_stats", "get_memory_info", "empty_cache", "load_backend", "registered_backends", "report",
     "set_fallback_mode", "fallback_mode", "fallback_counts", "fallback_report", "reset_fallback_counts",
 ]  # fmt: skip
@@ -92,13 +93,23 @@ def max_memory_allocated(device=None):
 
 
 def memory_stats(device=None):
-    """Bytes, peak, number of allocations so far and blocks alive, as a dict."""
-    names = ("allocated_bytes", "peak_bytes", "allocations", "live_blocks")
+    """Bytes that tensors hold, their peak, allocations so far, blocks alive, bytes that the backend's cache holds and their peak, as a dict."""
+    names = ("allocated_bytes", "peak_bytes", "allocations", "live_blocks", "reserved_bytes", "peak_reserved_bytes")
     return dict(zip(names, _C._device_memory(_stream_device(device)), strict=True))
 
 
+def memory_reserved(device=None):
+    """Bytes that the backend's cache holds from the driver; those of tensors where the backend has no cache."""
+    return _C._device_memory(_stream_device(device))[4]
+
+
+def max_memory_reserved(device=None):
+    """The most bytes that the cache held since the start or the last reset."""
+    return _C._device_memory(_stream_device(device))[5]
+
+
 def reset_peak_memory_stats(device=None):
-    """Start max_memory_allocated anew."""
+    """Start max_memory_allocated and max_memory_reserved anew."""
     _C._device_reset_peak_memory(_stream_device(device))
 
 

@@ -12,10 +12,24 @@ __all__ = ["manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_stat
 def manual_seed(seed):
     """Set the seed of the default generators of the CPU and of all devices; returns the CPU's. Negative seeds count from 2**64."""
     seed = int(seed)
-    for kind in _C._registered_backends():
+    kinds = _C._registered_backends()
+    for kind in kinds:
         for i in range(_C._device_count(cresset.device(kind))):
             _C._default_generator(cresset.device(kind, i)).manual_seed(seed)
+    accelerator = _C._accelerator_type()
+    if accelerator is not None and accelerator not in kinds:
+        _seed_classic_device(accelerator, seed)
     return cresset.default_generator.manual_seed(seed)
+
+
+def _seed_classic_device(kind, seed):
+    """Seed a device that has no table of functions: by its module where that knows how, as in PyTorch."""
+    by_module = getattr(getattr(cresset, kind, None), "manual_seed_all", None)
+    if by_module is not None:
+        by_module(seed)
+    elif _C._has_generator(cresset.device(kind)):
+        for i in range(_C._device_count(cresset.device(kind))):
+            _C._default_generator(cresset.device(kind, i)).manual_seed(seed)
 
 
 def seed():

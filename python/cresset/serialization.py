@@ -22,6 +22,7 @@ _CODES = {
 _NAMES = {code: name for name, code in _CODES.items()}
 _STRUCTURE, _VERSIONS, _COMPLEX128 = "cresset.structure", "cresset.versions", "cresset.complex128"
 _DEVICES = "cresset.devices"  # name -> "tag:index" of the tensors that were on a device
+_BACKEND_META = "cresset.backend_meta"  # name -> what the backend keeps beside the tensor
 _MAX_HEADER = 100_000_000
 
 
@@ -149,8 +150,10 @@ def save(obj, f):
     else:
         metadata[_STRUCTURE] = json.dumps(encoder.encode(obj))
         tensors = encoder.tensors
-    plain, complex128, devices = {}, [], {}
+    plain, complex128, devices, backend_meta = {}, [], {}, {}
     for name, tensor in tensors.items():
+        if facts := _C._backend_meta(tensor):
+            backend_meta[name] = facts
         tensor = tensor.detach()
         if tensor.is_complex():
             tensor = tensor.resolve_conj()
@@ -168,6 +171,8 @@ def save(obj, f):
         metadata[_COMPLEX128] = json.dumps(complex128)
     if devices:
         metadata[_DEVICES] = json.dumps(devices)
+    if backend_meta:
+        metadata[_BACKEND_META] = json.dumps(backend_meta)
 
     # The widest dtypes come first, which aligns every tensor; the header keeps the caller's order.
     layout = sorted(plain, key=lambda name: -plain[name].element_size())
@@ -337,6 +342,8 @@ def load(f, map_location=None, *, weights_only=True, mmap=None):
     devices = json.loads(metadata.get(_DEVICES, "{}"))
     if devices or map_location is not None:
         tensors = {name: _placed(t, devices.get(name, "cpu"), map_location) for name, t in tensors.items()}
+    for name, facts in json.loads(metadata.get(_BACKEND_META, "{}")).items():
+        _C._restore_backend_meta(tensors[name], facts)
     if _STRUCTURE in metadata:
         return _decode(json.loads(metadata[_STRUCTURE]), tensors)
     if _VERSIONS in metadata:

@@ -50,8 +50,7 @@ void for_each_tensor(ArrayRef<IValue> values, const F& f) {
   }
 }
 
-void autograd_fallback(const OperatorHandle& op, DispatchKeySet ks, Stack* stack) {
-  const AutogradFallbackMode now = mode.load(std::memory_order_relaxed);
+void run_without_kernel(AutogradFallbackMode now, const OperatorHandle& op, DispatchKeySet ks, Stack* stack) {
   const FunctionSchema& schema = op.schema();
   const std::size_t count = schema.arguments().size();
   edge_list edges;
@@ -92,7 +91,15 @@ void autograd_fallback(const OperatorHandle& op, DispatchKeySet ks, Stack* stack
   });
 }
 
+void autograd_fallback(const OperatorHandle& op, DispatchKeySet ks, Stack* stack) {
+  run_without_kernel(mode.load(std::memory_order_relaxed), op, ks, stack);
+}
+
 }  // namespace
+
+void autograd_not_implemented(const OperatorHandle& op, DispatchKeySet ks, Stack* stack) {
+  run_without_kernel(AutogradFallbackMode::Error, op, ks, stack);
+}
 
 void set_autograd_fallback_mode(AutogradFallbackMode m) { mode = m; }
 AutogradFallbackMode get_autograd_fallback_mode() { return mode; }

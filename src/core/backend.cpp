@@ -69,6 +69,7 @@ constexpr PartRule kParts[] = {
     {"optimizer_step", false, CRESSET_HAS(optimizer_step), "the backend does not hear of optimizer steps"},
     {"profile_push", false, CRESSET_HAS(profile_push), "named ranges do not reach the vendor's profiler"},
     {"empty_cache", false, CRESSET_HAS(empty_cache), "accelerator.empty_cache() does nothing"},
+    {"memory_stats", false, CRESSET_HAS(memory_stats), "reserved bytes are those of tensors: a cache is not seen"},
 };
 #undef CRESSET_HAS
 
@@ -95,6 +96,7 @@ std::string incomplete_group(const Table& t) {
                                    {"event_query", t.event_query},
                                    {"event_synchronize", t.event_synchronize}});
   if (out.empty() && t.pinned_allocate) out = missing("pinned_allocate", {{"pinned_deallocate", t.pinned_deallocate}});
+  if (out.empty() && t.memory_stats) out = missing("memory_stats", {{"reset_peak_memory_stats", t.reset_peak_memory_stats}});
   if (out.empty() && t.profile_push) out = missing("profile_push", {{"profile_pop", t.profile_pop}});
   if (out.empty() && t.kernel_count > 0) out = missing("kernel_count", {{"kernels", t.kernels}});
   return out;

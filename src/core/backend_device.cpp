@@ -483,18 +483,27 @@ DeviceMemoryStats device_memory_stats(Device device) {
   const detail::Backend* b = detail::backend_of(d.type());
   if (!b) {
     const MemoryStats s = d.is_cpu() ? cpu_memory_stats() : MemoryStats();
-    return {s.allocated_bytes, s.peak_bytes, 0, 0};
+    return {s.allocated_bytes, s.peak_bytes, 0, 0, s.allocated_bytes, s.peak_bytes};
   }
   const detail::BackendDevice& e = b->device(d.index());
-  return {e.allocated.load(), e.peak.load(), e.allocations.load(), e.live.load()};
+  DeviceMemoryStats out{e.allocated.load(), e.peak.load(), e.allocations.load(), e.live.load(), e.allocated.load(), e.peak.load()};
+  if (const cresset_backend& t = b->table(); t.memory_stats) {
+    cresset_memory_stats own{sizeof own, 0, 0};
+    b->check(t.memory_stats(t.self, d.index(), &own), d.index(), "memory_stats");
+    out.reserved_bytes = static_cast<int64_t>(own.reserved_bytes);
+    out.peak_reserved_bytes = static_cast<int64_t>(own.peak_reserved_bytes);
+  }
+  return out;
 }
 
 void reset_peak_device_memory_stats(Device device) {
   const Device d = resolved_device(device);
-  if (const detail::Backend* b = detail::backend_of(d.type()))
+  if (const detail::Backend* b = detail::backend_of(d.type())) {
     b->device(d.index()).peak.store(b->device(d.index()).allocated.load());
-  else if (d.is_cpu())
+    if (const cresset_backend& t = b->table(); t.reset_peak_memory_stats) t.reset_peak_memory_stats(t.self, d.index());
+  } else if (d.is_cpu()) {
     reset_peak_cpu_memory_stats();
+  }
 }
 
 int device_count(DeviceType t) {

@@ -155,6 +155,11 @@ void LayerNormImpl::reset() {
   weight = register_parameter("weight", options.elementwise_affine() ? cresset::ones(shape, TensorOptions()) : Tensor());
   bias = register_parameter("bias", options.elementwise_affine() ? cresset::zeros(shape, TensorOptions()) : Tensor());
 }
+void LayerNormImpl::reset_parameters() {
+  if (!options.elementwise_affine()) return;
+  init::ones_(weight);
+  init::zeros_(bias);
+}
 Tensor LayerNormImpl::forward(const Tensor& input) const {
   return functional::layer_norm(input,
                                 functional::LayerNormFuncOptions(options.normalized_shape()).weight(weight).bias(bias).eps(options.eps()));

@@ -1,6 +1,7 @@
 // Copies between tensors of any type, layout and device, and the conversions made of them.
 #include <cresset/ops/functions_copy.h>
 #include <cresset/ops/functions_creation.h>
+#include <cresset/ops/pinned_memory.h>
 
 #include "ops/ops_decl_copy.h"
 #include "ops/pointwise.h"
@@ -84,10 +85,10 @@ Tensor to_copy_impl(const Tensor& self, std::optional<ScalarType> dtype, std::op
   CRESSET_CHECK(!layout || *layout == self.layout(),
                 "to(options) doesn't support converting to a different layout, but got self.layout being ", to_string(self.layout()),
                 " and options.layout set as ", to_string(*layout));
-  CRESSET_CHECK(!pin_memory || !*pin_memory, "to: pinned memory is not supported; leave pin_memory out.");
   const Device target = stays(device, self.device()) ? self.device() : *device;
-  Tensor result =
-      allocate({DimVector(self.sizes()), dtype.value_or(self.scalar_type()), target, copy_strides(self, memory_format)}, target);
+  const TensorSpec spec{DimVector(self.sizes()), dtype.value_or(self.scalar_type()), target, copy_strides(self, memory_format)};
+  CRESSET_CHECK(!pin_memory.value_or(false) || target.is_cpu(), "Only dense CPU tensors can be pinned; leave pin_memory out.");
+  Tensor result = target.is_cpu() ? cresset::detail::empty_host(spec, pin_memory) : allocate(spec, target);
   return copy_into(result, self, non_blocking);
 }
 

@@ -7,6 +7,7 @@
 #include <cresset/ops/functions_arith.h>
 #include <cresset/ops/functions_compare.h>
 #include <cresset/ops/functions_creation.h>
+#include <cresset/ops/pinned_memory.h>
 #include <cresset/ops/tensor_literal.h>
 
 #include "ops/ops_decl_creation.h"
@@ -16,23 +17,28 @@
 namespace cresset::ops {
 namespace {
 
-void check_options(std::optional<Layout> layout, std::optional<bool> pin_memory) {
+// Only host memory can be pinned, and the question means nothing where there is no memory.
+void check_options(std::optional<Layout> layout, Device device, std::optional<bool> pin_memory) {
   CRESSET_CHECK_NOT_IMPLEMENTED(!layout || *layout == kStrided, "new tensors are strided here; given layout ", to_string(*layout), ".");
-  CRESSET_CHECK(!pin_memory || !*pin_memory, "pinned memory is not supported; leave pin_memory out.");
+  CRESSET_CHECK(!pin_memory.value_or(false) || device.is_cpu() || device.type() == kMeta,
+                "Only dense CPU tensors can be pinned; leave pin_memory out or device at \"cpu\".");
+}
+
+Tensor allocate_new(const TensorSpec& spec, std::optional<bool> pin_memory) {
+  return spec.device.is_cpu() ? cresset::detail::empty_host(spec, pin_memory) : allocate(spec, spec.device);
 }
 
 // What a new tensor of given sizes is, with every option filled in.
 TensorSpec new_spec(IntArrayRef size, ScalarType dtype, std::optional<Layout> layout, std::optional<Device> device,
                     std::optional<bool> pin_memory) {
-  check_options(layout, pin_memory);
+  check_options(layout, device_or_default(device), pin_memory);
   detail::check_sizes_nonnegative(size);
   return {DimVector(size), dtype, device_or_default(device), std::nullopt};
 }
 
 Tensor new_empty_spec(IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout, std::optional<Device> device,
                       std::optional<bool> pin_memory) {
-  const TensorSpec spec = new_spec(size, dtype.value_or(get_default_dtype()), layout, device, pin_memory);
-  return allocate(spec, spec.device);
+  return allocate_new(new_spec(size, dtype.value_or(get_default_dtype()), layout, device, pin_memory), pin_memory);
 }
 
 // Fills a tensor nobody else has seen: not an in-place change for version counters or autograd.
@@ -76,7 +82,7 @@ Tensor meta_empty(IntArrayRef size, std::optional<ScalarType> dtype, std::option
 
 Tensor meta_empty_strided(IntArrayRef size, IntArrayRef stride, std::optional<ScalarType> dtype, std::optional<Layout> layout,
                           std::optional<Device>, std::optional<bool> pin_memory) {
-  check_options(layout, pin_memory);
+  check_options(layout, Device(kMeta), pin_memory);
   return allocate_meta({DimVector(size), dtype.value_or(get_default_dtype()), Device(kMeta), checked_strides(size, stride)});
 }
 
@@ -100,20 +106,20 @@ Tensor empty_permuted_impl(IntArrayRef size, IntArrayRef physical_layout, std::o
   const DimVector dense = contiguous_strides(in_memory);
   for (int64_t i = 0; i < n; ++i) strides[physical_layout[i]] = dense[i];
   spec.strides = strides;
-  return allocate(spec, spec.device);
+  return allocate_new(spec, pin_memory);
 }
 
 Tensor empty_like_impl(const Tensor& self, std::optional<ScalarType> dtype, std::optional<Layout> layout, std::optional<Device> device,
                        std::optional<bool> pin_memory, std::optional<MemoryFormat> memory_format) {
-  check_options(layout, pin_memory);
   TensorSpec spec{DimVector(self.sizes()), dtype.value_or(self.scalar_type()), device.value_or(self.device()), std::nullopt};
+  check_options(layout, spec.device, pin_memory);
   if (memory_format && *memory_format != MemoryFormat::Preserve) {
     spec.strides = format_strides(self.sizes(), memory_format);
   } else if (self.layout() == kStrided && self.has_storage()) {
     const Tensor* const inputs[] = {&self};
     spec.strides = pointwise_strides({.inputs = inputs, .num_inputs = 1}, self.sizes());
   }
-  return allocate(spec, spec.device);
+  return allocate_new(spec, pin_memory);
 }
 
 Tensor new_empty_impl(const Tensor& self, IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout,
@@ -125,7 +131,7 @@ Tensor new_empty_strided_impl(const Tensor& self, IntArrayRef size, IntArrayRef 
                               std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
   TensorSpec spec = new_spec(size, dtype.value_or(self.scalar_type()), layout, device.value_or(self.device()), pin_memory);
   spec.strides = checked_strides(size, stride);
-  return allocate(spec, spec.device);
+  return allocate_new(spec, pin_memory);
 }
 
 Tensor zeros_impl(IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout, std::optional<Device> device,

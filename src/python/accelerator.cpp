@@ -1,9 +1,11 @@
 // Private functions behind cresset.accelerator, cresset.Stream, cresset.Event and the modules of devices.
 #include <cresset/core/accelerator_hooks.h>
 #include <cresset/core/backend.h>
+#include <cresset/core/backend_meta.h>
 #include <cresset/core/event.h>
 #include <cresset/ops/cpu_fallback.h>
 #include <cresset/ops/functions_copy.h>
+#include <cresset/ops/pinned_memory.h>
 
 #include "python/bind.h"
 
@@ -84,16 +86,22 @@ Object properties_of(Device device) {
                               static_cast<int>(p.minor), "multi_processor_count", static_cast<int>(p.compute_units)));
 }
 
-// ---- pinned memory
+// ---- what files keep beside tensors
 
-Tensor pin(const Tensor& t, Device device) {
-  CRESSET_CHECK(t.is_cpu(), "cannot pin '", t, "' only dense CPU tensors can be pinned");
-  if (is_pinned_ptr(t.data_ptr())) return t;
-  Allocator* allocator = pinned_memory_allocator(device.type());
-  Tensor pinned = cresset::detail::empty_strided_generic(
-      t.sizes(), t.is_contiguous() || !t.is_non_overlapping_and_dense() ? contiguous_strides(t.sizes()) : DimVector(t.strides()), allocator,
-      key_set_for_device(kCPU), t.scalar_type());
-  return pinned.copy_(t);
+Object facts_of(const Tensor& t) {
+  Object facts(PyDict_New());
+  for (const auto& [name, value] : backend_meta_facts(t)) {
+    if (PyDict_SetItemString(facts.ref.get(), name.c_str(), value ? Py_True : Py_False)) throw ErrorAlreadySet();
+  }
+  return facts;
+}
+void restore_facts(const Tensor& t, PyObject* facts) {
+  CRESSET_CHECK_TYPE(PyDict_Check(facts), "_restore_backend_meta: a dict was required.");
+  BackendMetaFacts values;
+  Py_ssize_t at = 0;
+  PyObject *name, *value;
+  while (PyDict_Next(facts, &at, &name, &value)) values[to_text(name)] = PyObject_IsTrue(value) == 1;
+  restore_backend_meta(t, std::move(values));
 }
 
 void init_devices(PyObject* m) {
@@ -121,7 +129,7 @@ void init_devices(PyObject* m) {
   def(m, "_device_properties", [](Device d) { return properties_of(d); });
   def(m, "_device_memory", [](Device d) {
     const DeviceMemoryStats s = device_memory_stats(d);
-    return std::vector<int64_t>{s.allocated_bytes, s.peak_bytes, s.allocations, s.live_blocks};
+    return std::vector<int64_t>{s.allocated_bytes, s.peak_bytes, s.allocations, s.live_blocks, s.reserved_bytes, s.peak_reserved_bytes};
   });
   def(m, "_device_reset_peak_memory", [](Device d) { reset_peak_device_memory_stats(d); });
   def(m, "_device_empty_cache", [](Device d) {
@@ -183,8 +191,11 @@ void init_fallback(PyObject* m) {
 }
 
 void init_extras(PyObject* m) {
-  def(m, "_pin_memory", [](Tensor t, Device d) { return pin(t, d); });
-  def(m, "_is_pinned", [](Tensor t) { return t.is_cpu() && t.has_storage() && is_pinned_ptr(t.storage().data()); });
+  def(m, "_has_generator", [](Device d) { return has_generator(d.type()); });
+  def(m, "_backend_meta", [](Tensor t) { return facts_of(t); });
+  def(m, "_restore_backend_meta", [](Tensor t, PyObject* facts) { restore_facts(t, facts); });
+  def(m, "_pin_memory", [](Tensor t, std::optional<Device> d) { return pin_memory(t, d); });
+  def(m, "_is_pinned", [](Tensor t) { return t.is_pinned(); });
   def(m, "_has_pinned_memory", [](Device d) {
     const cresset_backend* t = backend_table(d.type());
     return t ? t->pinned_allocate != nullptr : getAcceleratorHooks(d.type()) != nullptr;

@@ -1,4 +1,5 @@
 // The extension module cresset._C.
+#include <cresset/base/interop.h>
 #include <cresset/base/parallel.h>
 
 #include "python/autograd.h"
@@ -27,6 +28,8 @@ void init_threads(PyObject* module) {
     set_num_threads(static_cast<int>(n));
   });
   def(module, "_log_api_usage_once", [](std::string) {}, "Nothing is logged; libraries call it.");
+  def(module, "_get_num_interop_threads", [] { return static_cast<int64_t>(get_num_interop_threads()); });
+  def(module, "_set_num_interop_threads", [](int64_t n) { set_num_interop_threads(static_cast<int>(n)); });
   def(module, "_cpu_memory_stats", [] {
     const MemoryStats s = cpu_memory_stats();
     return std::vector<int64_t>{s.allocated_bytes, s.peak_bytes};

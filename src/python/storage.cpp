@@ -1,4 +1,6 @@
 // Private functions behind cresset.UntypedStorage: the memory of a tensor, seen through any tensor that shares it.
+#include <cresset/core/accelerator_hooks.h>
+
 #include "python/bind.h"
 #include "python/tensor_new.h"
 
@@ -32,6 +34,10 @@ void init_storage(PyObject* module) {
       return;
     }
     StorageImpl* impl = storage.unsafeGetStorageImpl();
+    if (const auto* hooks = dynamic_cast<PrivateUse1HooksInterface*>(getAcceleratorHooks(t.device().type()))) {
+      hooks->resizePrivateUse1Bytes(storage, static_cast<std::size_t>(nbytes));
+      return;
+    }
     impl->resize_bytes(impl->nbytes());  // memory of an allocator becomes a block that keeps its size when it shrinks
     impl->resize_bytes(static_cast<std::size_t>(nbytes));
   });

@@ -285,9 +285,15 @@ PyObject* py_type(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject*
   if (PyUnicode_Check(wanted)) {
     std::string name = to_text(wanted);
     if (name.starts_with("torch.")) name = name.substr(6);
+    // A kind of device stands in front, "mychip.FloatTensor"; without one it is the CPU.
+    const std::size_t dot = name.find('.');
+    const std::string kind = dot == std::string::npos ? "cpu" : name.substr(0, dot);
+    if (dot != std::string::npos) name = name.substr(dot + 1);
+    const bool same_kind = DeviceTypeName(t.device().type()) == kind;
     for (int i = 0; i < static_cast<int>(ScalarType::NumOptions); ++i) {
       const auto s = static_cast<ScalarType>(i);
-      if (element_size(s) && name == std::string(cresset::toString(s)) + "Tensor") return wrap(cresset::to(t, s));
+      if (element_size(s) && name == std::string(cresset::toString(s)) + "Tensor")
+        return wrap(same_kind ? cresset::to(t, s) : t.to(TensorOptions(Device(kind)).dtype(s)));
     }
     CRESSET_THROW(ValueError, "invalid type: '", to_text(wanted), "'");
   }

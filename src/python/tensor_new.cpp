@@ -1,11 +1,13 @@
 // Tensors from Python data: tensor(), as_tensor(), the constructor Tensor(...), frombuffer().
 #include "python/tensor_new.h"
 
+#include <cresset/core/accelerator_hooks.h>
 #include <cresset/core/dispatch_types.h>
 #include <cresset/dispatch/dispatcher.h>
 #include <cresset/ops/functions_copy.h>
 #include <cresset/ops/functions_creation.h>
 #include <cresset/ops/functions_view.h>
+#include <cresset/ops/pinned_memory.h>
 
 #include "python/bind.h"
 #include "python/override.h"
@@ -173,6 +175,19 @@ struct CreationArguments {
   std::optional<ScalarType> dtype;
   std::optional<Device> device;
   bool requires_grad = false;
+  bool pin_memory = false;
+
+  /// The options that are left when the tensor is made.
+  Tensor finish(Tensor t) const {
+    if (pin_memory && !t.is_meta()) {
+      CRESSET_CHECK(t.is_cpu(), "Only dense CPU tensors can be pinned; leave pin_memory out or device at \"cpu\".");
+      CRESSET_CHECK(getAccelerator(),
+                    "pin_memory=True requires an accelerator backend; no pinned memory allocator is available on this system.");
+      t = cresset::pin_memory(t);
+    }
+    if (requires_grad) t.requires_grad_(true);
+    return t;
+  }
 };
 
 CreationArguments parse(const char* name, PyObject* const* args, Py_ssize_t n, PyObject* kwnames, int positional) {
@@ -197,9 +212,10 @@ CreationArguments parse(const char* name, PyObject* const* args, Py_ssize_t n, P
     a.dtype = to_scalar_type(values[1]);
   }
   if (values[2] && values[2] != Py_None) a.device = to_device(values[2]);
-  if (values[3] && values[3] != Py_None) {
-    CRESSET_CHECK_TYPE(PyBool_Check(values[3]), name, "(): argument 'requires_grad' must be bool, not ", type_name(Py_TYPE(values[3])));
-    a.requires_grad = values[3] == Py_True;
+  for (const auto& [i, flag] : {std::pair(3, &a.requires_grad), std::pair(4, &a.pin_memory)}) {
+    if (!values[i] || values[i] == Py_None) continue;
+    CRESSET_CHECK_TYPE(PyBool_Check(values[i]), name, "(): argument '", names[i], "' must be bool, not ", type_name(Py_TYPE(values[i])));
+    *flag = values[i] == Py_True;
   }
   return a;
 }
@@ -231,9 +247,7 @@ PyObject* py_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kw
     cresset::warn(
         "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
         "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).");
-  Tensor t = tensor_from_data(a.data, a.dtype, a.device);
-  if (a.requires_grad) t.requires_grad_(true);
-  return wrap(std::move(t));
+  return wrap(a.finish(tensor_from_data(a.data, a.dtype, a.device)));
   CRESSET_PY_CATCH(nullptr)
 }
 
@@ -289,7 +303,7 @@ PyObject* py_frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
 
 PyMethodDef functions[] = {
     {"tensor", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&py_tensor)), METH_FASTCALL | METH_KEYWORDS,
-     "tensor(data, *, dtype=None, device=None, requires_grad=False)\n\nA tensor with a copy of the data."},
+     "tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False)\n\nA tensor with a copy of the data."},
     {"as_tensor", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&py_as_tensor)), METH_FASTCALL | METH_KEYWORDS,
      "as_tensor(data, dtype=None, device=None)\n\nA tensor of the data, without a copy where possible."},
     {"frombuffer", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&py_frombuffer)), METH_VARARGS | METH_KEYWORDS,

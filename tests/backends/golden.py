@@ -1,6 +1,6 @@
 """Plug-ins in C that were built with the headers of earlier table versions load and run; others are refused in one sentence.
 
-Run by tests/extensions/test_backends.py, which compiles tests/golden/plugins/golden.c for golden1, golden2 and toonew.
+Run by tests/extensions/test_backends.py, which compiles tests/golden/plugins/golden.c for golden1 to golden3 and toonew.
 """
 
 import ctypes
@@ -8,7 +8,7 @@ import ctypes
 import cresset
 import pytest
 
-each_version = pytest.mark.parametrize("device", ["golden1", "golden2"])
+each_version = pytest.mark.parametrize("device", ["golden1", "golden2", "golden3"])
 
 
 @each_version
@@ -34,10 +34,18 @@ def test_entries_of_a_later_version():
     assert library.golden_cache_emptied() == before + 1
 
 
+def test_reserved_bytes():
+    held = cresset.ones(5, device="golden2")
+    assert cresset.golden2.memory_reserved() == cresset.golden2.memory_allocated() == held.nbytes, "without a cache of its own"
+    assert cresset.device("golden3") and (cresset.golden3.memory_reserved(), cresset.golden3.max_memory_reserved()) == (64, 96)
+    cresset.golden3.reset_peak_memory_stats()
+    assert cresset.accelerator.memory_stats("golden3")["peak_reserved_bytes"] == 64
+
+
 def test_a_version_that_does_not_fit_is_one_sentence():
     with pytest.raises(RuntimeError) as info:
         cresset.device("toonew")
     assert (
-        "backend 'toonew' needs version 99 of the backend table, and this library has version 2; install a newer Cresset or an older plug-in."
+        "backend 'toonew' needs version 99 of the backend table, and this library has version 3; install a newer Cresset or an older plug-in."
         in str(info.value)
     )  # fmt: skip

@@ -46,7 +46,7 @@ def built(tmp_path_factory):
             for name in ("minimal", "simulated"):
                 build(ROOT / "backends" / name, folder / name, folder / "prefix")
             (folder / "golden").mkdir()
-            for name, version, *flags in (("golden1", "v1"), ("golden2", "v2"), ("toonew", "v2", "-DTABLE_VERSION=99")):
+            for name, version, *flags in (("golden1", "v1"), ("golden2", "v2"), ("golden3", "v3"), ("toonew", "v3", "-DTABLE_VERSION=99")):
                 source = ROOT / "tests/golden/plugins"
                 run("gcc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", f'-DDEVICE_NAME="{name}"', f"-I{source / version}",
                     *flags, source / "golden.c", "-o", folder / "golden" / f"{name}.so")  # fmt: skip

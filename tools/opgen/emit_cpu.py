@@ -5,6 +5,7 @@ from emit_ops import RULES, overloaded, pointwise_call, promoting_scalars, stric
 from output import header, source
 
 ISAS = ("baseline", "avx2", "avx512")
+PINNED = "pin_memory"
 COMPUTE_TYPES = (("b", "bool"), ("i", "int32_t"), ("i", "int64_t"), ("f", "float"), ("f", "double"),
                  ("c", "std::complex<float>"), ("c", "std::complex<double>"))
 
@@ -37,6 +38,10 @@ def kernel_functions(family):
             seen.add(key)
             out.append(entry)
     return out
+
+
+def _can_be_pinned(row):
+    return row.kind == "structured" and any(a.name == PINNED for a in row.schema.args)
 
 
 def _out_names(row):
@@ -95,6 +100,8 @@ def _registrations(family, pointwise):
             entries.append((op, cpp.kernel(name)))
     body = "namespace {\n\n" + "\n".join(code) + "\n}  // namespace\n\n" + cpp.impl_blocks("CPU", entries)
     includes = ['"dispatch/operator_tables.h"', '"ops/structured.h"', f'"ops/ops_decl_{family.name}.h"', f'"cpu/cpu_decl_{family.name}.h"']
+    if any(_can_be_pinned(row) for row in family.rows):
+        includes.append("<cresset/ops/pinned_memory.h>")
     return source(family.name, includes, body, "cresset")
 
 
@@ -132,7 +139,8 @@ def _structured_body(op):
     outs = _out_names(row)
     before = args + ", " if args else ""
     if op.form == "functional":
-        lines += [f"Tensor {o} = ops::allocate_cpu({spec(i)});" for i, o in enumerate(outs)]
+        new = f"cresset::detail::empty_host({{}}, {PINNED})" if _can_be_pinned(row) else "ops::allocate_cpu({})"
+        lines += [f"Tensor {o} = {new.format(spec(i))};" for i, o in enumerate(outs)]
         lines.append(f"cpu::{row.get('kernel')}({before}{', '.join(outs)});")
         moved = ", ".join(f"std::move({o})" for o in outs)
         return [*lines, f"return {outs[0]};" if count == 1 else f"return {{{moved}}};"]

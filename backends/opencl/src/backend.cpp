@@ -90,8 +90,15 @@ void OpenCl::fill(int index, void* data, std::size_t nbytes, uint8_t value, cres
 void OpenCl::synchronize(int index) { device(index).finish(); }
 
 void OpenCl::empty_cache() {
-  for (int i = 0; i < device_count(); ++i) device(i).memory().empty_cache();
+  for (int i = 0; i < device_count(); ++i) device(i).memory().cache().empty_cache();
 }
+
+void OpenCl::memory_stats(int index, cresset_memory_stats& out) {
+  const cresset::CachingAllocatorStats s = device(index).memory().cache().stats();
+  out.reserved_bytes = static_cast<uint64_t>(s.reserved_bytes);
+  out.peak_reserved_bytes = static_cast<uint64_t>(s.peak_reserved_bytes);
+}
+void OpenCl::reset_peak_memory_stats(int index) { device(index).memory().cache().reset_peaks(); }
 
 void OpenCl::get_properties(int index, cresset_device_properties& out) {
   const DeviceFacts& f = device(index).facts();
@@ -141,6 +148,18 @@ void OpenCl::event_synchronize(void* event) {
   Mark& mark = *static_cast<Mark*>(event);
   std::lock_guard lock(mark.mutex);
   if (mark.passed) check(clWaitForEvents(1, &mark.passed), "clWaitForEvents");
+}
+
+double OpenCl::event_elapsed(void* begin, void* end) {
+  const auto nanoseconds = [](void* event) {
+    Mark& mark = *static_cast<Mark*>(event);
+    std::lock_guard lock(mark.mutex);
+    CRESSET_CHECK(mark.passed, "opencl: an event that was not recorded has no time.");
+    cl_ulong time = 0;
+    check(clGetEventProfilingInfo(mark.passed, CL_PROFILING_COMMAND_END, sizeof time, &time, nullptr), "clGetEventProfilingInfo");
+    return time;
+  };
+  return (static_cast<double>(nanoseconds(end)) - static_cast<double>(nanoseconds(begin))) * 1e-6;
 }
 
 }  // namespace cresset_opencl

@@ -18,6 +18,8 @@ struct OpenCl {
   void fill(int device, void* data, std::size_t nbytes, uint8_t value, cresset_stream stream);
   void synchronize(int device);
   void empty_cache();
+  void memory_stats(int device, cresset_memory_stats& out);
+  void reset_peak_memory_stats(int device);
   void get_properties(int device, cresset_device_properties& out);
 
   cresset_stream stream_create(int device, int priority);
@@ -30,6 +32,7 @@ struct OpenCl {
   void event_wait(int device, void* event, cresset_stream stream);
   bool event_query(void* event);
   void event_synchronize(void* event);
+  double event_elapsed(void* begin, void* end);
 };
 
 }  // namespace cresset_opencl

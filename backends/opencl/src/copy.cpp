@@ -115,6 +115,56 @@ Scalar local_scalar(const Tensor& self) {
   return host.item();
 }
 
+// The side of a tile: its lines of both tensors fit the smallest caches together.
+constexpr int64_t kTile = 32;
+
+// The dimension along which the source's elements lie together while the target's innermost one is another; -1 when there is none.
+int turned_dimension(const Walk& walk) {
+  const int inner = walk.ndim - 1;
+  if (walk.ndim < 2 || walk.strides[0][static_cast<std::size_t>(inner)] != 1) return -1;
+  for (int d = 0; d < inner; ++d)
+    if (walk.strides[1][static_cast<std::size_t>(d)] == 1 && walk.sizes[d] >= kTile / 2 && walk.sizes[inner] >= kTile / 2) return d;
+  return -1;
+}
+
+// One tile of the dimensions `turned` and the innermost one, for processors: a work item reads and writes whole cache lines.
+std::string tile_source(const Walk& walk, int turned, const std::string& type) {
+  const std::string r = std::to_string(turned), c = std::to_string(walk.ndim - 1), side = std::to_string(kTile);
+  std::string out = "kernel void run(BUFFER(p0), BUFFER(p1), const Shape_s s, const ulong n) {\n  global " + type + "* a = (global " +
+                    type + "*)(p0_memory + p0_offset);\n  global " + type + "* b = (global " + type + "*)(p1_memory + p1_offset);\n" +
+                    "  const index across = (s.size[" + c + "] + " + side + " - 1) / " + side + ", down = (s.size[" + r + "] + " + side +
+                    " - 1) / " + side + ";\n  index rest = (index)get_global_id(0);\n  const index c0 = rest % across * " + side +
+                    ";\n  rest /= across;\n  const index r0 = rest % down * " + side + ";\n  rest /= down;\n";
+  for (int d = walk.ndim - 1; d-- > 0;) {
+    const std::string at = std::to_string(d);
+    if (d != turned)
+      out += "  a += rest % s.size[" + at + "] * s.stride[0][" + at + "]; b += rest % s.size[" + at + "] * s.stride[1][" + at +
+             "]; rest /= s.size[" + at + "];\n";
+  }
+  return out + "  a += r0 * s.stride[0][" + r + "] + c0; b += r0 + c0 * s.stride[1][" + c + "];\n" + "  const index rows = min(s.size[" +
+         r + "] - r0, (index)" + side + "), columns = min(s.size[" + c + "] - c0, (index)" + side +
+         ");\n  for (index y = 0; y < rows; ++y)\n    for (index x = 0; x < columns; ++x) a[y * s.stride[0][" + r +
+         "] + x] = b[y + x * s.stride[1][" + c + "]];\n}\n";
+}
+
+// Copies a turned tensor tile by tile; false when it is not one.
+bool copy_tiles(ClDevice& d, const Tensor& from, const Tensor& to, const Walk& walk) {
+  const int turned = turned_dimension(walk);
+  if (!d.facts().is_cpu || turned < 0) return false;
+  const std::string type = raw_type(static_cast<std::size_t>(to.element_size()));
+  const cl_kernel kernel = d.programs().kernel("copy tiles " + type + " " + std::to_string(turned) + " " + walk_key(walk), "run", [&] {
+    return ProgramText{std::string(kernel_file("types")) + index_source(walk.wide) + walk_source(walk) + tile_source(walk, turned, type),
+                       "-cl-std=CL1.2"};
+  });
+  int64_t tiles = 1;
+  for (int k = 0; k < walk.ndim; ++k) tiles *= k == turned || k == walk.ndim - 1 ? (walk.sizes[k] + kTile - 1) / kTile : walk.sizes[k];
+  Launch launch(d, queue_for(to), kernel);
+  launch.tensor(to).tensor(from);
+  add_walk(launch, walk);
+  launch.run_apart(static_cast<std::size_t>(tiles));
+  return true;
+}
+
 }  // namespace
 
 bool copy_on_device(const Tensor& from, const Tensor& to) {
@@ -123,6 +173,7 @@ bool copy_on_device(const Tensor& from, const Tensor& to) {
   if (!raw && (!computes(d, from.scalar_type()) || !computes(d, to.scalar_type()))) return false;
   Walk walk;
   if (!make_walk(to.sizes(), {&to, &from}, walk)) return false;
+  if (raw && copy_tiles(d, from, to, walk)) return true;
   const std::string types = raw ? raw_type(static_cast<std::size_t>(to.element_size()))
                                 : std::string(type_letter(from.scalar_type())) + " " + type_letter(to.scalar_type());
   const cl_kernel kernel = d.programs().kernel("copy " + types + " " + walk_key(walk), "run", [&] {

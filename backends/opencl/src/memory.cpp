@@ -2,8 +2,6 @@
 
 #include <sys/mman.h>
 
-#include <algorithm>
-
 namespace cresset_opencl {
 namespace {
 
@@ -50,89 +48,55 @@ AddressSpace& addresses() {
   return *a;
 }
 
-constexpr std::size_t kSmall = std::size_t{1} << 20;
-
-std::size_t rounded(std::size_t nbytes) {
-  const std::size_t step = nbytes <= kSmall ? 512 : std::size_t{128} << 10;
-  return (nbytes + step - 1) / step * step;
-}
-// The largest block that may serve a request.
-std::size_t acceptable(std::size_t nbytes) { return nbytes <= kSmall ? 2 * nbytes : nbytes + nbytes / 4; }
-
 }  // namespace
 
-cl_mem Memory::make_buffer(std::size_t nbytes, cl_int* status) {
-  return clCreateBuffer(device_.context(), CL_MEM_READ_WRITE, nbytes, nullptr, status);
-}
+void* Memory::allocate(std::size_t nbytes) { return nbytes > device_.facts().memory_bytes ? nullptr : cache_.allocate(nbytes); }
 
-char* Memory::reuse(std::size_t nbytes) {
-  const auto at = free_.lower_bound(nbytes);
-  if (at == free_.end() || at->first > acceptable(nbytes)) return nullptr;
-  char* address = at->second;
-  free_.erase(at);
-  return address;
-}
-
-void* Memory::allocate(std::size_t requested) {
-  if (requested > device_.facts().memory_bytes) return nullptr;
-  const std::size_t nbytes = rounded(requested);
-  std::lock_guard lock(mutex_);
-  collect_pending(false);
-  if (char* address = reuse(nbytes)) return address;
+void* Memory::take(std::size_t nbytes) {
   cl_int status = CL_SUCCESS;
-  cl_mem buffer = make_buffer(nbytes, &status);
-  if (status != CL_SUCCESS) {
-    collect_pending(true);
-    empty_cache_locked();
-    buffer = make_buffer(nbytes, &status);
-    if (status != CL_SUCCESS) return nullptr;
-  }
+  const cl_mem buffer = clCreateBuffer(device_.context(), CL_MEM_READ_WRITE, nbytes, nullptr, &status);
+  if (status != CL_SUCCESS) return nullptr;
   char* address = addresses().take(nbytes);
   if (!address) {
     clReleaseMemObject(buffer);
     return nullptr;
   }
+  std::lock_guard lock(mutex_);
   blocks_.emplace(address, Block{buffer, nbytes});
   return address;
 }
 
-void Memory::deallocate(void* data) {
-  std::lock_guard lock(mutex_);
+void Memory::give(void* data, std::size_t nbytes) {
   char* address = static_cast<char*>(data);
+  std::lock_guard lock(mutex_);
   const auto at = blocks_.find(address);
-  if (at == blocks_.end()) return;
-  // One queue runs in order, so whoever gets the block next comes later. With several queues each must have passed this point.
-  if (const std::size_t queues = device_.queue_count(); queues > 1) {
-    Pending p{address, {}};
-    for (uint64_t q = 0; q < queues; ++q) {
-      cl_event event = nullptr;
-      const cl_command_queue queue = device_.queue(q, false);
-      if (clEnqueueMarkerWithWaitList(queue, 0, nullptr, &event) == CL_SUCCESS) {
-        p.passed.push_back(event);
-        clFlush(queue);
-      }
-    }
-    pending_.push_back(std::move(p));
-    return;
-  }
-  free_.emplace(at->second.nbytes, address);
+  clReleaseMemObject(at->second.buffer);  // the driver keeps it until queued kernels are done with it
+  blocks_.erase(at);
+  addresses().give(address, nbytes);
 }
 
-void Memory::collect_pending(bool wait) {
-  std::erase_if(pending_, [&](Pending& p) {
-    for (cl_event event : p.passed) {
-      cl_int state = CL_COMPLETE;
-      if (wait)
-        clWaitForEvents(1, &event);
-      else
-        clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, nullptr);
-      if (state > CL_COMPLETE) return false;
-    }
-    for (cl_event event : p.passed) clReleaseEvent(event);
-    free_.emplace(blocks_.at(p.address).nbytes, p.address);
-    return true;
-  });
+std::vector<void*> Memory::marks() {
+  std::vector<void*> out;
+  const std::size_t queues = device_.queue_count();
+  for (uint64_t q = 0; queues > 1 && q < queues; ++q) {
+    cl_event event = nullptr;
+    const cl_command_queue queue = device_.queue(q, false);
+    if (clEnqueueMarkerWithWaitList(queue, 0, nullptr, &event) != CL_SUCCESS) continue;
+    out.push_back(event);
+    clFlush(queue);
+  }
+  return out;
 }
+
+bool Memory::passed(void* mark, bool wait) {
+  cl_event event = static_cast<cl_event>(mark);
+  if (wait) return clWaitForEvents(1, &event), true;
+  cl_int state = CL_COMPLETE;
+  clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, nullptr);
+  return state <= CL_COMPLETE;
+}
+
+void Memory::drop(void* mark) { clReleaseEvent(static_cast<cl_event>(mark)); }
 
 Place Memory::find(const void* data) {
   char* address = static_cast<char*>(const_cast<void*>(data));
@@ -143,21 +107,6 @@ Place Memory::find(const void* data) {
   const auto offset = static_cast<std::size_t>(address - at->first);
   CRESSET_CHECK(offset <= at->second.nbytes, "opencl: an address that is not this device's memory reached a kernel.");
   return {at->second.buffer, offset};
-}
-
-void Memory::empty_cache() {
-  std::lock_guard lock(mutex_);
-  collect_pending(false);
-  empty_cache_locked();
-}
-
-void Memory::empty_cache_locked() {
-  for (const auto& [size, address] : free_) {
-    clReleaseMemObject(blocks_.at(address).buffer);  // the driver keeps it until queued kernels are done with it
-    blocks_.erase(address);
-    addresses().give(address, size);
-  }
-  free_.clear();
 }
 
 }  // namespace cresset_opencl

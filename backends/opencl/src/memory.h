@@ -9,6 +9,8 @@
 #include <mutex>
 #include <vector>
 
+#include <cresset/core/caching_allocator.h>
+
 #include "runtime.h"
 
 namespace cresset_opencl {
@@ -19,36 +21,32 @@ struct Place {
   std::size_t offset = 0;
 };
 
-/// The buffers of one device. Freed ones are kept for later requests of about the same size.
-class Memory {
+/// The buffers of one device, by addresses.
+class Memory final : cresset::BlockSource {
  public:
-  explicit Memory(ClDevice& device) : device_(device) {}
+  explicit Memory(ClDevice& device) : device_(device), cache_(*this) {}
 
   void* allocate(std::size_t nbytes);
-  void deallocate(void* address);
+  void deallocate(void* address) { cache_.deallocate(address); }
   Place find(const void* address);
-  /// Gives buffers that nobody uses back to the driver.
-  void empty_cache();
+  cresset::CachingAllocator& cache() { return cache_; }
 
  private:
+  void* take(std::size_t nbytes) override;
+  void give(void* address, std::size_t nbytes) override;
+  /// One queue runs in order, so whoever gets a block next comes later; of several, each gets a mark.
+  std::vector<void*> marks() override;
+  bool passed(void* mark, bool wait) override;
+  void drop(void* mark) override;
+
   struct Block {
     cl_mem buffer;
     std::size_t nbytes;
   };
-  struct Pending {
-    char* address;
-    std::vector<cl_event> passed;  // one a queue
-  };
-  char* reuse(std::size_t nbytes);
-  cl_mem make_buffer(std::size_t nbytes, cl_int* status);
-  void collect_pending(bool wait);
-  void empty_cache_locked();
-
   ClDevice& device_;
-  std::mutex mutex_;
-  std::map<char*, Block> blocks_;           // all, by their first address
-  std::multimap<std::size_t, char*> free_;  // unused ones, by size
-  std::vector<Pending> pending_;            // freed while several queues exist: unused when these events have come
+  std::mutex mutex_;               // of blocks_
+  std::map<char*, Block> blocks_;  // all, by their first address
+  cresset::CachingAllocator cache_;
 };
 
 }  // namespace cresset_opencl

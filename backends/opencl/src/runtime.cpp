@@ -140,7 +140,7 @@ ClDevice::~ClDevice() = default;
 
 uint64_t ClDevice::make_queue() {
   cl_int status = CL_SUCCESS;
-  const cl_command_queue queue = clCreateCommandQueue(context_, id_, 0, &status);
+  const cl_command_queue queue = clCreateCommandQueue(context_, id_, CL_QUEUE_PROFILING_ENABLE, &status);
   check(status, "clCreateCommandQueue");
   std::lock_guard lock(mutex_);
   queues_.push_back({queue});

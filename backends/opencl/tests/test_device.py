@@ -80,6 +80,55 @@ def test_distributions():
     assert whole.min().item() == 3 and whole.max().item() == 6
 
 
+@pytest.mark.parametrize("dtype", [cresset.float32, cresset.float64, cresset.int8, cresset.int16, cresset.complex64])
+@pytest.mark.parametrize(
+    "shape, order", [((33, 70), (1, 0)), ((100, 16), (1, 0)), ((3, 40, 65), (0, 2, 1)), ((20, 2, 31), (2, 1, 0)), ((2, 17, 5, 90), (3, 0, 2, 1)), ((7, 3), (1, 0))],
+)  # fmt: skip
+def test_turned_tensors_become_contiguous(shape, order, dtype):
+    host = cresset.arange(cresset.Size(shape).numel()).reshape(shape).to(dtype)
+    x = host.to("opencl")
+    turned = x.permute(order).contiguous()
+    assert turned.is_contiguous() and cresset.equal(turned.cpu(), host.permute(order))
+    part = x[..., 1:].permute(order).contiguous()
+    assert cresset.equal(part.cpu(), host[..., 1:].permute(order))
+
+
+def test_reserved_memory():
+    x = cresset.ones(1000, device="opencl")
+    cresset.opencl.empty_cache()
+    held = cresset.opencl.memory_reserved()
+    assert held >= cresset.opencl.memory_allocated() >= x.nbytes
+    y = cresset.empty(1 << 20, device="opencl")
+    assert cresset.opencl.memory_reserved() >= held + y.nbytes
+    del y
+    assert cresset.opencl.memory_reserved() > held, "kept for the next one"
+    cresset.opencl.empty_cache()
+    assert cresset.opencl.memory_reserved() == held < cresset.opencl.max_memory_reserved()
+    cresset.opencl.reset_peak_memory_stats()
+    assert cresset.opencl.max_memory_reserved() == held
+
+
+def test_erf_is_exact_to_a_few_units():
+    x = cresset.cat([cresset.linspace(-6, 6, 20001), cresset.tensor([0.0, -0.0, float("inf"), float("-inf"), 1e-30])])
+    wanted = x.double().erf()
+    assert ((x.to("opencl").erf().cpu().double() - wanted).abs() <= 3 * 2.0**-24 * wanted.abs().clamp(min=1e-37) * 2).all()
+    assert cresset.tensor(float("nan"), device="opencl").erf().isnan().item()
+
+
+def test_events_measure_time():
+    x = cresset.ones(300, 300, device="opencl")
+    begin, end = cresset.Event("opencl", enable_timing=True), cresset.Event("opencl", enable_timing=True)
+    begin.record()
+    for _ in range(5):
+        x = (x @ x).clamp(0, 1)
+    end.record()
+    end.synchronize()
+    assert 0.1 < begin.elapsed_time(end) < 600_000
+    with cresset.autograd.profiler.profile(use_device="opencl") as prof:
+        x @ x
+    assert next(row for row in prof.key_averages() if row.key == "aten::mm").device_time_total > 0
+
+
 SCRIPT = """
 import cresset
 x = cresset.arange(5.0, device="opencl")

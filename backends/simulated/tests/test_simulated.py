@@ -167,6 +167,7 @@ def test_pinned_memory_copies_without_waiting():
     host = cresset.ones(1000).pin_memory("simulated")
     assert host.is_pinned() and not cresset.ones(2).is_pinned()
     assert host[10:20].is_pinned()
+    assert host.pin_memory() is host
     with faults.fault("delay", 30_000):
         start = time.perf_counter()
         x = host.to("simulated", non_blocking=True)
@@ -175,6 +176,31 @@ def test_pinned_memory_copies_without_waiting():
         start = time.perf_counter()
         cresset.ones(1000).to("simulated", non_blocking=True)
         assert time.perf_counter() - start >= 0.03, "pageable memory could be freed before it is read"
+
+
+def test_new_tensors_are_pinned_when_asked():
+    x = cresset.ones(2, device="simulated")
+    like = cresset.ones(2, 3)
+    pinned = [
+        cresset.empty(2, 3, pin_memory=True), cresset.empty_strided((2, 3), (1, 2), pin_memory=True), cresset.zeros(3, pin_memory=True),
+        cresset.full((2,), 5, pin_memory=True), cresset.ones_like(like, pin_memory=True), like.new_zeros(3, pin_memory=True),
+        cresset.arange(4, pin_memory=True), cresset.linspace(0, 1, 3, pin_memory=True), cresset.eye(2, pin_memory=True),
+        cresset.rand(3, pin_memory=True), cresset.randperm(5, pin_memory=True), cresset.tensor([1.0, 2.0], pin_memory=True),
+        cresset.empty(2, 3, 4, 4, memory_format=cresset.channels_last, pin_memory=True),
+    ]  # fmt: skip
+    assert all(t.is_pinned() and t.device.type == "cpu" for t in pinned)
+    assert pinned[1].stride() == (1, 2) and pinned[-1].is_contiguous(memory_format=cresset.channels_last)
+    assert [t.tolist() for t in pinned[2:4]] == [[0, 0, 0], [5, 5]] and sorted(pinned[10].tolist()) == [0, 1, 2, 3, 4]
+    assert cresset.tensor([1.0], pin_memory=True, requires_grad=True).is_leaf
+    assert not (pinned[2] + 1).is_pinned() and not cresset.empty(2, pin_memory=False).is_pinned()
+    assert cresset.zeros(2, device="meta", pin_memory=True).is_meta
+    assert not x.is_pinned()
+    for make in (lambda: cresset.empty(2, device="simulated", pin_memory=True), lambda: cresset.arange(2, device="simulated", pin_memory=True),
+                 lambda: cresset.tensor([1], device="simulated", pin_memory=True)):  # fmt: skip
+        with pytest.raises(RuntimeError, match="Only dense CPU tensors can be pinned"):
+            make()
+    with pytest.raises(RuntimeError, match="cannot pin 'torch.simulated.FloatTensor' only dense CPU tensors can be pinned"):
+        x.pin_memory()
 
 
 def test_hooks_are_called():

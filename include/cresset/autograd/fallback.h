@@ -1,7 +1,7 @@
 // What happens at the Autograd keys to an operator that has a device kernel but no autograd kernel.
 #pragma once
 
-#include <cresset/base/macros.h>
+#include <cresset/dispatch/dispatcher.h>
 
 namespace cresset::autograd {
 
@@ -14,5 +14,8 @@ enum class AutogradFallbackMode {
 /// For all threads; Warn unless set.
 CRESSET_API void set_autograd_fallback_mode(AutogradFallbackMode mode);
 CRESSET_API AutogradFallbackMode get_autograd_fallback_mode();
+
+/// A boxed kernel for Autograd keys: the operator runs, and backward through it raises in every mode.
+CRESSET_API void autograd_not_implemented(const OperatorHandle& op, DispatchKeySet ks, Stack* stack);
 
 }  // namespace cresset::autograd

@@ -60,6 +60,8 @@ struct DeviceMemoryStats {
   int64_t peak_bytes = 0;
   int64_t allocations = 0;  // since the start
   int64_t live_blocks = 0;
+  int64_t reserved_bytes = 0;  // what the backend's cache holds; the allocated bytes for backends without one
+  int64_t peak_reserved_bytes = 0;
 };
 CRESSET_API DeviceMemoryStats device_memory_stats(Device d);
 CRESSET_API void reset_peak_device_memory_stats(Device d);

@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-#define CRESSET_BACKEND_TABLE_VERSION 2
+#define CRESSET_BACKEND_TABLE_VERSION 3
 #define CRESSET_BACKEND_TABLE_OLDEST 1 /* the oldest version of a table that this header's library still runs */
 #define CRESSET_PUBLIC __attribute__((visibility("default")))
 
@@ -151,6 +151,13 @@ typedef struct cresset_autocast {
   const char* const* widest;
 } cresset_autocast;
 
+/* What a backend's own allocator holds from the driver: in use, waiting for queues, or free. */
+typedef struct cresset_memory_stats {
+  size_t struct_size;
+  uint64_t reserved_bytes;
+  uint64_t peak_reserved_bytes;
+} cresset_memory_stats;
+
 enum { CRESSET_EVENT_TIMING = 1 };
 enum { CRESSET_STEP_BEGIN = 0, CRESSET_STEP_END = 1 };
 
@@ -204,6 +211,10 @@ typedef struct cresset_backend {
   void (*profile_push)(void* self, const char* name);                          /* a named range begins on this thread */
   void (*profile_pop)(void* self);
   void (*empty_cache)(void* self); /* gives idle memory back */
+
+  /* version 3 */
+  cresset_status (*memory_stats)(void* self, int32_t device, cresset_memory_stats* out);
+  void (*reset_peak_memory_stats)(void* self, int32_t device);
 } cresset_backend;
 
 /* What a plug-in exports, and what the loader looks for. */

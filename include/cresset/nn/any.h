@@ -143,8 +143,8 @@ class AnyModule {
   }
 
   std::shared_ptr<Module> module_;
+  Call (*maker_)(Module*) = nullptr;  // set while call_ is made
   Call call_;
-  Call (*maker_)(Module*) = nullptr;
   const std::type_info* type_ = &typeid(void);
 };
 

@@ -306,6 +306,7 @@ class CRESSET_API LayerNormImpl : public Cloneable<LayerNormImpl> {
   explicit LayerNormImpl(std::vector<int64_t> normalized_shape) : LayerNormImpl(LayerNormOptions(std::move(normalized_shape))) {}
   explicit LayerNormImpl(LayerNormOptions options_) : options(std::move(options_)) { LayerNormImpl::reset(); }
   void reset() override;
+  void reset_parameters();
   Tensor forward(const Tensor& input) const;
 
   LayerNormOptions options;

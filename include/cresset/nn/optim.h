@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <cresset/core/tensor.h>
+#include <cresset/dispatch/boxing.h>
 #include <cresset/nn/archive.h>
 #include <cresset/nn/arg.h>
 
@@ -58,12 +59,7 @@ class OptimizerCloneableOptions : public OptimizerOptions {
         std::get<1>(value) = read.toDouble();
       } else {
         archive.read(name, read);
-        if constexpr (std::is_same_v<T, bool>)
-          value = read.toBool();
-        else if constexpr (std::is_integral_v<T>)
-          value = read.toInt();
-        else
-          value = read.toDouble();
+        value = read.to<T>();
       }
     });
   }

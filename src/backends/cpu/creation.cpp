@@ -4,6 +4,7 @@
 
 #include <cresset/base/parallel.h>
 #include <cresset/core/dispatch_types.h>
+#include <cresset/ops/pinned_memory.h>
 
 #include "cpu/cpu_decl_creation.h"
 
@@ -44,21 +45,20 @@ Tensor empty_memory_format(IntArrayRef size, std::optional<ScalarType> dtype, st
   const ScalarType type = dtype.value_or(get_default_dtype());
   CRESSET_CHECK_NOT_IMPLEMENTED(!layout || *layout == kStrided, "empty: new tensors are strided here; given layout ", to_string(*layout),
                                 ".");
-  CRESSET_CHECK(!pin_memory || !*pin_memory, "empty: pinned memory is not supported; leave pin_memory out.");
-  if (!memory_format || *memory_format == MemoryFormat::Contiguous) return detail::empty_cpu(size, type);
-  CRESSET_CHECK(*memory_format != MemoryFormat::Preserve, "empty: preserve memory format needs a tensor to preserve; use empty_like.");
+  const bool pinned = pin_memory.value_or(false);
+  if (!pinned && (!memory_format || *memory_format == MemoryFormat::Contiguous)) return detail::empty_cpu(size, type);
+  CRESSET_CHECK(memory_format != MemoryFormat::Preserve, "empty: preserve memory format needs a tensor to preserve; use empty_like.");
   detail::check_sizes_nonnegative(size);
-  return detail::empty_strided_cpu(size, strides_for(size, *memory_format), type);
+  return detail::empty_host(size, strides_for(size, memory_format.value_or(MemoryFormat::Contiguous)), type, pin_memory);
 }
 
 Tensor empty_strided(IntArrayRef size, IntArrayRef stride, std::optional<ScalarType> dtype, std::optional<Layout>, std::optional<Device>,
                      std::optional<bool> pin_memory) {
   CRESSET_CHECK(size.size() == stride.size(), "dimensionality of sizes (", size.size(), ") must match dimensionality of strides (",
                 stride.size(), ")");
-  CRESSET_CHECK(!pin_memory || !*pin_memory, "empty_strided: pinned memory is not supported; leave pin_memory out.");
   for (int64_t s : stride)
     CRESSET_CHECK(s >= 0, "empty_strided: strides must not be negative; given strides ", stride, " for sizes ", size, ".");
-  return detail::empty_strided_cpu(size, stride, dtype.value_or(get_default_dtype()));
+  return detail::empty_host(size, stride, dtype.value_or(get_default_dtype()), pin_memory);
 }
 
 void arange(const Scalar& start, const Scalar&, const Scalar& step, std::optional<ScalarType>, std::optional<Layout>, std::optional<Device>,

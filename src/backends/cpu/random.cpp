@@ -11,6 +11,7 @@
 #include <cresset/ops/functions_random.h>
 #include <cresset/ops/functions_reduce.h>
 #include <cresset/ops/functions_view.h>
+#include <cresset/ops/pinned_memory.h>
 
 #include "backends/cpu/random_stream.h"
 #include "cpu/cpu_decl_random.h"
@@ -206,10 +207,10 @@ Tensor binomial(const Tensor& count, const Tensor& prob, const std::optional<Gen
 }
 
 Tensor randperm_generator(int64_t n, const std::optional<Generator>& generator, std::optional<ScalarType> dtype, std::optional<Layout>,
-                          std::optional<Device>, std::optional<bool>) {
+                          std::optional<Device>, std::optional<bool> pin_memory) {
   CRESSET_CHECK(n >= 0, "n must be non-negative, got", n);
   const ScalarType type = dtype.value_or(kLong);
-  Tensor out = detail::empty_cpu({n}, type);
+  Tensor out = detail::empty_host({n}, {1}, type, pin_memory);
   CRESSET_DISPATCH(type, "randperm", CRESSET_REAL_TYPES, [&] {
     // Integers up to 2^digits are exact in a floating type.
     const bool fits = std::is_integral_v<scalar_t>

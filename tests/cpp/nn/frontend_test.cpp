@@ -127,6 +127,15 @@ TEST(Modules, CloneIsDeep) {
   }
   EXPECT_EQ(copy->forward(x).abs().sum().item<double>(), 0);
   EXPECT_NE(block->forward(x).abs().sum().item<double>(), 0);
+  // An AnyModule calls its own module after it was cloned.
+  const nn::AnyModule any(block);
+  const nn::AnyModule any_copy = any.clone();
+  {
+    const NoGradGuard no_grad;
+    any_copy.get<BlockImpl>().scale.zero_();
+  }
+  EXPECT_EQ(any_copy.forward(x).abs().sum().item<double>(), 0);
+  EXPECT_NE(any.forward(x).abs().sum().item<double>(), 0);
   TwoInputs plain;
   EXPECT_NE(error_of([&] { plain->clone(); }).find("clone() has not been implemented for"), std::string::npos);
 }

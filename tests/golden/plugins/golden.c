@@ -54,6 +54,20 @@ static void empty_cache(void* self) {
 CRESSET_PUBLIC int golden_cache_emptied(void) { return cache_emptied; }
 #endif
 
+#if CRESSET_BACKEND_TABLE_VERSION >= 3
+static uint64_t peak = 96;
+static cresset_status memory_stats(void* self, int32_t device, cresset_memory_stats* out) {
+  (void)self, (void)device;
+  out->reserved_bytes = 64;
+  out->peak_reserved_bytes = peak;
+  return CRESSET_OK;
+}
+static void reset_peak_memory_stats(void* self, int32_t device) {
+  (void)self, (void)device;
+  peak = 64;
+}
+#endif
+
 static const cresset_backend table = {
     .struct_size = sizeof(cresset_backend),
     .table_version =
@@ -73,6 +87,10 @@ static const cresset_backend table = {
     .kernel_count = 1,
 #if CRESSET_BACKEND_TABLE_VERSION >= 2
     .empty_cache = empty_cache,
+#endif
+#if CRESSET_BACKEND_TABLE_VERSION >= 3
+    .memory_stats = memory_stats,
+    .reset_peak_memory_stats = reset_peak_memory_stats,
 #endif
 };
 

@@ -1,5 +1,8 @@
 """tensor, as_tensor, factories: values, inferred dtypes, errors."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -150,3 +153,22 @@ def test_isclose_refuses_negative_tolerances():
         torch.isclose(x, x, rtol=-0.4)
     with pytest.raises(RuntimeError, match="atol must be greater than or equal to zero, but got -0.4"):
         torch.allclose(x, x, atol=-0.4)
+
+
+def test_pinned_memory_needs_an_accelerator():
+    script = (
+        "import cresset\n"
+        "x = cresset.ones(2)\n"
+        "assert not x.is_pinned() and not cresset.empty(2, pin_memory=False).is_pinned()\n"
+        "assert cresset.zeros(2, device='meta', pin_memory=True).is_meta\n"
+        "for make in (lambda: cresset.empty(2, pin_memory=True), lambda: cresset.arange(3, pin_memory=True),\n"
+        "             lambda: x.new_empty(2, pin_memory=True), lambda: cresset.tensor([1.0], pin_memory=True), lambda: x.pin_memory(),\n"
+        "             lambda: x.pin_memory('cpu')):\n"
+        "    try:\n        make()\n    except RuntimeError as e:\n        print(e)\n"
+    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    words = "pin_memory=True requires an accelerator backend; no pinned memory allocator is available on this system."
+    last = ["Cannot access accelerator device when none is available.", "CPU device type not an accelerator."]
+    assert run.stdout.splitlines() == [*[words] * 4, *last]
+    with pytest.raises(TypeError, match="argument 'pin_memory' must be bool, not int"):
+        torch.tensor(1, pin_memory=3)

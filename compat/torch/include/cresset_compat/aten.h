@@ -5,6 +5,7 @@
 #include <cresset_compat/dispatch.h>
 #include <cresset_compat/functions.h>
 
+#include <cresset/base/interop.h>
 #include <cresset/base/parallel.h>
 #include <cresset/core/accelerator_hooks.h>
 #include <cresset/dispatch/profiler.h>
@@ -67,9 +68,12 @@ struct NoNamesGuard {
 using NameVector = c10::SmallVector<int64_t>;
 
 // --- threads
+using cresset::get_num_interop_threads;
 using cresset::get_num_threads;
 using cresset::get_thread_num;
 using cresset::in_parallel_region;
+using cresset::launch;
+using cresset::set_num_interop_threads;
 using cresset::set_num_threads;
 namespace internal {
 inline constexpr int64_t GRAIN_SIZE = 32768;
@@ -79,8 +83,6 @@ struct ThreadIdGuard {
 inline void lazy_init_num_threads() {}
 }  // namespace internal
 inline void init_num_threads() {}
-inline int get_num_interop_threads() { return 1; }
-inline void set_num_interop_threads(int n) { CRESSET_CHECK(n > 0, "Expected positive number of threads"); }
 inline int intraop_default_num_threads() { return get_num_threads(); }
 inline int64_t divup(int64_t x, int64_t y) { return (x + y - 1) / y; }
 template <class F>
@@ -102,8 +104,6 @@ T parallel_reduce(int64_t begin, int64_t end, int64_t grain_size, T identity, co
   for (const T& part : parts) result = combine(result, part);
   return result;
 }
-/// Runs f at once, on this thread: there is no pool between operators here.
-inline void launch(std::function<void()> f) { f(); }
 /// What a task on another thread takes along: key sets and modes.
 class ThreadLocalState {
  public:
@@ -506,6 +506,9 @@ struct PrivateUse1HooksInterface : cresset::PrivateUse1HooksInterface {
     return const_cast<PrivateUse1HooksInterface*>(this)->getDefaultGenerator(index);
   }
 };
+
+/// A new generator of the device that REGISTER_GENERATOR_PRIVATEUSE1 gave one.
+inline Generator GetGeneratorForPrivateuse1(DeviceIndex index) { return cresset::make_generator_for(Device(kPrivateUse1, index)); }
 
 // --- automatic mixed precision
 namespace autocast {

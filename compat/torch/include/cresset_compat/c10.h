@@ -373,6 +373,44 @@ struct NoOpDeviceGuardImpl : DeviceGuardImplInterface {
   Stream getStream(Device) const noexcept override { return Stream(Stream::DEFAULT, Device(T, -1)); }
   DeviceIndex deviceCount() const noexcept override { return 1; }
 };
+inline constexpr std::size_t kFakeGuardImplMaxDevices = 8;
+/// Eight devices of which only the numbers exist: the current one and the current streams of a thread.
+template <DeviceType T>
+struct FakeGuardImpl final : DeviceGuardImplInterface {
+  static constexpr DeviceType static_type = T;
+  FakeGuardImpl() = default;
+  explicit FakeGuardImpl(DeviceType t) { CRESSET_CHECK(t == T, "FakeGuardImpl: another kind of device was given: ", t); }
+  DeviceType type() const override { return T; }
+  Device exchangeDevice(Device d) const override {
+    const Device before = getDevice();
+    setDevice(d);
+    return before;
+  }
+  Device getDevice() const override { return Device(T, state().device); }
+  void setDevice(Device d) const override {
+    CRESSET_CHECK(d.type() == T && d.index() >= 0 && d.index() < deviceCount(), "there is no device ", d);
+    state().device = d.index();
+  }
+  void uncheckedSetDevice(Device d) const noexcept override { state().device = d.index(); }
+  Stream getStream(Device d) const noexcept override { return Stream(Stream::UNSAFE, d, stream_of(d)); }
+  Stream exchangeStream(Stream s) const noexcept override {
+    return Stream(Stream::UNSAFE, s.device(), std::exchange(stream_of(s.device()), s.id()));
+  }
+  DeviceIndex deviceCount() const noexcept override { return kFakeGuardImplMaxDevices; }
+  static DeviceIndex getDeviceIndex() { return state().device; }
+  static void setDeviceIndex(DeviceIndex i) { state().device = i; }
+
+ private:
+  struct State {
+    DeviceIndex device = 0;
+    std::array<cresset::StreamId, kFakeGuardImplMaxDevices> streams{};
+  };
+  static State& state() {
+    static thread_local State s;
+    return s;
+  }
+  static cresset::StreamId& stream_of(Device d) { return state().streams.at(static_cast<std::size_t>(d.has_index() ? d.index() : state().device)); }
+};
 template <class T>
 using InlineDeviceGuard = cresset::DeviceGuard;
 }  // namespace impl

@@ -5,7 +5,9 @@
 #include <cresset_compat/tensor_data.h>
 
 #include <cresset/autograd/autograd.h>
+#include <cresset/autograd/fallback.h>
 #include <cresset/autograd/function.h>
+#include <cresset/core/backend_meta.h>
 #include <cresset/version.h>
 
 namespace torch {
@@ -130,6 +132,10 @@ inline edge_list collect_next_edges(const variable_list& v) {
   for (const Tensor& t : v) edges.push_back(t.defined() ? cresset::autograd::impl::gradient_edge(t) : Edge());
   return edges;
 }
+/// For keys AutogradX: backward through the operator raises.
+inline torch::CppFunction autogradNotImplementedFallback() {
+  return torch::CppFunction::makeFromBoxedFunction<&cresset::autograd::autograd_not_implemented>();
+}
 /// Makes `node` the origin of the variable's gradient.
 inline void create_gradient_edge(Variable& variable, std::shared_ptr<Node> node) {
   const uint32_t nr = node->add_input_metadata(variable);
@@ -154,15 +160,9 @@ using c10::IValue;
 using c10::Stack;
 namespace script {}
 /// What is kept beside a tensor of a backend when it is saved.
-using BackendMetaPtr = std::function<void(const Tensor&, std::unordered_map<std::string, bool>&)>;
-inline std::array<std::optional<std::pair<BackendMetaPtr, BackendMetaPtr>>, 128>& backend_meta_functions() {
-  static std::array<std::optional<std::pair<BackendMetaPtr, BackendMetaPtr>>, 128> functions;
-  return functions;
-}
+using BackendMetaPtr = cresset::BackendMetaFunction;
 inline void TensorBackendMetaRegistry(c10::DeviceType t, const BackendMetaPtr& get, const BackendMetaPtr& set) {
-  auto& slot = backend_meta_functions().at(static_cast<std::size_t>(t));
-  CRESSET_CHECK(!slot, "The tensor BackendMeta serialization function pointer for ", t, " has been registered.");
-  slot.emplace(get, set);
+  cresset::register_backend_meta_functions(t, get, set);
 }
 }  // namespace jit
 

@@ -1,0 +1,122 @@
+// The inter-op pool.
+#include <cresset/base/interop.h>
+
+#include <pthread.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include <cresset/base/error.h>
+
+#include "base/thread_state.h"
+
+namespace cresset {
+namespace {
+
+int default_threads() {
+  if (const char* text = std::getenv("CRESSET_NUM_INTEROP_THREADS"))
+    if (const int n = std::atoi(text); n > 0) return n;
+  const unsigned n = std::thread::hardware_concurrency();
+  return n ? static_cast<int>(n) : 1;
+}
+
+struct Task {
+  std::function<void()> function;
+  ThreadState state = ThreadState::capture();
+};
+
+void run(const Task& task) noexcept {
+  const ThreadStateGuard guard(task.state);
+  try {
+    task.function();
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "Exception in a task of the inter-op pool: %s\n", e.what());
+  } catch (...) {
+    std::fprintf(stderr, "Exception in a task of the inter-op pool.\n");
+  }
+}
+
+// Threads live as long as the process: tasks may still run while statics are destroyed.
+class Pool {
+ public:
+  void add(std::function<void()> function) {
+    {
+      const std::lock_guard lock(mutex_);
+      tasks_.push_back({std::move(function)});
+      if (idle_ < tasks_.size() && threads_ < limit()) {
+        std::thread([this] { work(); }).detach();
+        ++threads_;
+      }
+    }
+    changed_.notify_one();
+  }
+  int size() {
+    const std::lock_guard lock(mutex_);
+    return limit();
+  }
+  void resize(int n) {
+    CRESSET_CHECK(n > 0, "Expected positive number of threads");
+    const std::lock_guard lock(mutex_);
+    CRESSET_CHECK(size_ == 0 && threads_ == 0,
+                  "Error: cannot set number of interop threads after parallel work has started or set_num_interop_threads called");
+    size_ = n;
+  }
+
+ private:
+  int limit() const {
+    static const int standard = default_threads();
+    return size_ ? size_ : standard;
+  }
+  void work() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      ++idle_;
+      changed_.wait(lock, [&] { return !tasks_.empty(); });
+      --idle_;
+      Task task = std::move(tasks_.front());
+      tasks_.pop_front();
+      lock.unlock();
+      run(task);
+      task.function = nullptr;  // what it holds may be the last reference to much
+      lock.lock();
+    }
+  }
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Task> tasks_;
+  std::size_t idle_ = 0;
+  int threads_ = 0, size_ = 0;  // size_: 0 until it is set
+};
+
+// Never destroyed. A forked child has none of the threads and starts with a fresh pool.
+std::atomic<Pool*> instance{nullptr};
+Pool& pool() {
+  static std::mutex mutex;
+  Pool* p = instance.load(std::memory_order_acquire);
+  if (p) return *p;
+  const std::lock_guard lock(mutex);
+  if (!(p = instance.load())) {
+    p = new Pool;
+    instance.store(p);
+    static const int registered = pthread_atfork(nullptr, nullptr, [] { instance.store(nullptr); });
+    (void)registered;
+  }
+  return *p;
+}
+
+}  // namespace
+
+void launch(std::function<void()> task) {
+  CRESSET_CHECK(task, "launch: a function was required; an empty one was given.");
+  pool().add(std::move(task));
+}
+int get_num_interop_threads() { return pool().size(); }
+void set_num_interop_threads(int n) { pool().resize(n); }
+
+}  // namespace cresset
