@@ -5,6 +5,8 @@
 #include <cresset/ir/interpreter.h>
 #include <cresset/ir/operator.h>
 
+#include "ir/native/loops.h"
+
 namespace cresset::jit {
 
 // Scalar registers are named s[i], boxed ones r[i]. Operands of an instruction are a, b, c; what they are stands behind each opcode.
@@ -24,6 +26,7 @@ namespace cresset::jit {
 
 #define CRESSET_FORALL_OPCODES(_)                                                                                                          \
   _(RETURN) _(JUMP) /* to a */ _(JUMP_IF_NOT) _(JUMP_IF) /* s[a], to b */ _(LOOP_NEXT) /* s[a] += 1; if s[a] < s[b] jump to c */            \
+  _(LOOP) /* the first instruction of loop a: native code of it may run; counts s[b] down to asking for some */                            \
   /* moves */                                                                                                                              \
   _(MOVE) /* s[a] = s[b] */ _(COPY) /* r[a] = r[b] */ _(TAKE) /* r[a] = moved r[b] */ _(LOAD) /* r[a] = constant b */ _(DROP) /* r[a] */    \
   _(BOX_INT) _(BOX_FLOAT) _(BOX_BOOL) /* r[a] = s[b] */ _(UNBOX_INT) _(UNBOX_FLOAT) _(UNBOX_BOOL) /* s[a] = r[b] */                         \
@@ -111,6 +114,7 @@ struct Code::Impl {
   std::vector<Operand> inputs;  // where the arguments go
   std::vector<Operand> outputs;
   uint32_t scalars = 0, boxed = 0;
+  mutable native::Loops loops;  // all else stays as it was compiled
 };
 
 }  // namespace cresset::jit
