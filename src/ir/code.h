@@ -19,10 +19,10 @@ namespace cresset::jit {
   _(LT_INT##form) _(LE_INT##form) _(GT_INT##form) _(GE_INT##form) _(EQ_INT##form) _(NE_INT##form)                                          \
   _(ADD_FLOAT##form) _(SUB_FLOAT##form) _(MUL_FLOAT##form) _(DIV_FLOAT##form) _(MIN_FLOAT##form) _(MAX_FLOAT##form)                        \
   _(LT_FLOAT##form) _(LE_FLOAT##form) _(GT_FLOAT##form) _(GE_FLOAT##form) _(EQ_FLOAT##form) _(NE_FLOAT##form)                              \
-  _(DIV_INT##form) /* float s[b] / float s[c] */                                                                                           \
+  _(DIV_INT##form) /* float s[b] / float s[c] */ _(SHL_INT##form) _(SHR_INT##form) _(FLOORDIV_FLOAT##form) _(MOD_FLOAT##form)              \
   /* s[a] = op s[b] */                                                                                                                     \
   _(NEG_INT##form) _(NEG_FLOAT##form) _(ABS_INT##form) _(ABS_FLOAT##form) _(NOT##form) _(INT_TO_FLOAT##form) _(INT_TO_BOOL##form)          \
-  _(FLOAT_TO_BOOL##form) _(SQRT_FLOAT##form)
+  _(FLOAT_TO_BOOL##form) _(INVERT_INT##form) _(FLOAT_TO_INT##form) _(FLOOR_TO_INT##form) _(SQRT_FLOAT##form)
 
 #define CRESSET_FORALL_OPCODES(_)                                                                                                          \
   _(RETURN) _(JUMP) /* to a */ _(JUMP_IF_NOT) _(JUMP_IF) /* s[a], to b */ _(LOOP_NEXT) /* s[a] += 1; if s[a] < s[b] jump to c */            \

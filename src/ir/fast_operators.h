@@ -78,6 +78,21 @@ inline const std::unordered_map<std::string_view, FastOperator>& fast_operators(
       {"aten::ge.int_float", {Opcode::GE_FLOAT, "ff"}},
       {"aten::eq.float_int", {Opcode::EQ_FLOAT, "ff"}},
       {"aten::ne.float_int", {Opcode::NE_FLOAT, "ff"}},
+      {"prim::min.int_float", {Opcode::MIN_FLOAT, "ff"}},
+      {"prim::min.float_int", {Opcode::MIN_FLOAT, "ff"}},
+      {"prim::max.int_float", {Opcode::MAX_FLOAT, "ff"}},
+      {"prim::max.float_int", {Opcode::MAX_FLOAT, "ff"}},
+      {"aten::__lshift__.int", {Opcode::SHL_INT, "ii"}},
+      {"aten::__rshift__.int", {Opcode::SHR_INT, "ii"}},
+      {"aten::bitwise_not.int", {Opcode::INVERT_INT, "i"}},
+      {"aten::floordiv.float", {Opcode::FLOORDIV_FLOAT, "ff"}},
+      {"aten::floordiv.int_float", {Opcode::FLOORDIV_FLOAT, "ff"}},
+      {"aten::floordiv.float_int", {Opcode::FLOORDIV_FLOAT, "ff"}},
+      {"aten::remainder.float", {Opcode::MOD_FLOAT, "ff"}},
+      {"aten::remainder.int_float", {Opcode::MOD_FLOAT, "ff"}},
+      {"aten::remainder.float_int", {Opcode::MOD_FLOAT, "ff"}},
+      {"aten::Int.float", {Opcode::FLOAT_TO_INT, "f"}},
+      {"aten::floor.float", {Opcode::FLOOR_TO_INT, "f"}},
   };
   return *table;
 }

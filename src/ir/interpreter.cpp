@@ -179,6 +179,18 @@ void Code::run(Stack& stack) const {
   }
     CRESSET_FORALL_SCALAR_OPERATORS(CRESSET_NUMBER)
 #undef CRESSET_NUMBER
+// As CRESSET_FORGET_AND_NEXT, but for the result.
+#define CRESSET_CALLED_NUMBER(name, in, out, ...)                 \
+  label_##name : label_##name##_B : label_##name##_C : {          \
+    [[maybe_unused]] const auto x = s[ip->b].in, y = s[ip->c].in; \
+    const auto result = __VA_ARGS__;                              \
+    last_i = 0;                                                   \
+    last_d = 0;                                                   \
+    s[ip->a].out = last_##out = result;                           \
+    CRESSET_NEXT();                                               \
+  }
+    CRESSET_FORALL_CALLED_OPERATORS(CRESSET_CALLED_NUMBER)
+#undef CRESSET_CALLED_NUMBER
 #define CRESSET_JUMPS(name, field, op)                                                         \
   label_JUMP_UNLESS_##name : ip = s[ip->a].field op s[ip->b].field ? ip + 1 : f.start + ip->c; \
   CRESSET_DISPATCH();                                                                          \

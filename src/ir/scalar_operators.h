@@ -33,6 +33,8 @@
   _(EQ_FLOAT, d, i, x == y)                                                          \
   _(NE_FLOAT, d, i, x != y)                                                          \
   _(DIV_INT, i, d, static_cast<double>(x) / static_cast<double>(y))                  \
+  _(SHL_INT, i, i, builtin::shift_left(x, y))                                        \
+  _(SHR_INT, i, i, builtin::shift_right(x, y))                                       \
   _(NEG_INT, i, i, builtin::wrap_sub(0, x))                                          \
   _(NEG_FLOAT, d, d, -x)                                                             \
   _(ABS_INT, i, i, x < 0 ? builtin::wrap_sub(0, x) : x)                              \
@@ -41,5 +43,13 @@
   _(INT_TO_FLOAT, i, d, static_cast<double>(x))                                      \
   _(INT_TO_BOOL, i, i, x != 0)                                                       \
   _(FLOAT_TO_BOOL, d, i, x != 0)                                                     \
+  _(INVERT_INT, i, i, ~x)                                                            \
   _(SQRT_FLOAT, d, d, std::sqrt(x))
+
+/* whose results are computed by functions */
+#define CRESSET_FORALL_CALLED_OPERATORS(_)                                           \
+  _(FLOORDIV_FLOAT, d, d, builtin::float_floor_div(x, y))                            \
+  _(MOD_FLOAT, d, d, builtin::float_mod(x, y))                                       \
+  _(FLOAT_TO_INT, d, i, builtin::to_integer(x))                                      \
+  _(FLOOR_TO_INT, d, i, builtin::to_integer(std::floor(x)))
 // clang-format on

@@ -4,11 +4,13 @@
 // (a division by zero, an index out of range), in front of the instruction, which the interpreter then executes.
 #include <asmjit/x86.h>
 
+#include <cmath>
 #include <cstring>
 #include <functional>
 #include <limits>
 #include <map>
 
+#include "ir/builtin_call.h"
 #include "ir/frame.h"
 #include "ir/native/emitter.h"
 
@@ -204,6 +206,8 @@ class Emitter {
       cc_.jmp(interpret());
     } else if (is_step(code_, i)) {
       step(i);
+    } else if (const MathFunction* f = math_of(code_, i)) {
+      math(*f, code_.calls[i.a]);
     } else if (op >= Opcode::LIST_LEN && op <= Opcode::LIST_APPEND) {
       list_operation(i);
     } else if (is_arithmetic(op)) {
@@ -257,6 +261,29 @@ class Emitter {
     cc_.test(worked, worked);
     cc_.jz(interpret());
     each(true, [&](uint32_t p) { load(p); });
+  }
+
+  void math(const MathFunction& f, const Call& c) {
+    const auto argument = [&](uint32_t k) {
+      const Operand& o = code_.operands[c.in_begin + k];
+      return o.kind == Operand::Kind::Float ? read_float(o.index) : to_float(o.index);
+    };
+    const Operand& to = code_.operands[c.out_begin];
+    const x86::Xmm result = f.of_one ? call(f.of_one, argument(0)) : call(f.of_two, argument(0), argument(1));
+    if (to.kind == Operand::Kind::Float) move(xmm(to.index), result);
+  }
+  template <class... A>
+  x86::Xmm call(double (*f)(A...), const std::conditional_t<true, x86::Xmm, A>&... arguments) {
+    InvokeNode* invoke = nullptr;
+    const x86::Gp function = cc_.newUIntPtr();
+    const x86::Xmm result = cc_.newXmmSd();
+    cc_.mov(function, reinterpret_cast<uint64_t>(f));
+    cc_.invoke(&invoke, function, FuncSignatureT<double, A...>());
+    if (!invoke) return result;
+    uint32_t k = 0;
+    (invoke->setArg(k++, arguments), ...);
+    invoke->setRet(0, result);
+    return result;
   }
 
   // ---- lists of numbers, in place. What needs more than that (memory, an error, an element of another kind) is interpreted.
@@ -362,6 +389,17 @@ class Emitter {
         cc_.divsd(x, to_float(i.c));
         return move(xmm(i.a), x);
       }
+      case Opcode::SHL_INT: return shift(i, /*left=*/true);
+      case Opcode::SHR_INT: return shift(i, /*left=*/false);
+      case Opcode::FLOORDIV_FLOAT: return move(xmm(i.a), call(&builtin::float_floor_div, read_float(i.b), read_float(i.c)));
+      case Opcode::MOD_FLOAT: return move(xmm(i.a), call(&builtin::float_mod, read_float(i.b), read_float(i.c)));
+      case Opcode::INVERT_INT: {
+        const x86::Gp x = copy(i.b);
+        cc_.not_(x);
+        return move(gp(i.a), x);
+      }
+      case Opcode::FLOAT_TO_INT: return to_int(gp(i.a), read_float(i.b));
+      case Opcode::FLOOR_TO_INT: return to_int(gp(i.a), call(static_cast<double (*)(double)>(&std::floor), read_float(i.b)));
       case Opcode::NEG_INT: {
         const x86::Gp x = copy(i.b);
         cc_.neg(x);
@@ -434,6 +472,37 @@ class Emitter {
     cc_.xorpd(t, t);  // the conversion keeps the other half, and would wait for whatever was there
     cc_.cvtsi2sd(t, read(slot));
     return t;
+  }
+  // What has no int gives the smallest one; only that one itself is interpreted for nothing.
+  void to_int(const x86::Gp& to, const x86::Xmm& from) {
+    const x86::Gp x = cc_.newInt64(), none = cc_.newInt64();
+    cc_.cvttsd2si(x, from);
+    cc_.mov(none, std::numeric_limits<int64_t>::min());
+    cc_.cmp(x, none);
+    cc_.je(interpret());
+    move(to, x);
+  }
+  void shift(const Instruction& i, bool left) {
+    const x86::Gp x = copy(i.b), n = copy(i.c), most = cc_.newInt64();
+    if (const auto c = constant(i.c); c && *c >= 0 && *c <= 63) {
+      left ? cc_.shl(x, *c) : cc_.sar(x, *c);
+      return move(gp(i.a), x);
+    }
+    cc_.test(n, n);
+    cc_.js(interpret());
+    cc_.mov(most, 63);
+    if (left) {  // beyond 63 nothing is left
+      const x86::Gp nothing = cc_.newInt64();
+      cc_.xor_(nothing, nothing);
+      cc_.cmp(n, most);
+      cc_.cmovg(x, nothing);
+      cc_.shl(x, n.r8());
+    } else {
+      cc_.cmp(n, most);
+      cc_.cmovg(n, most);
+      cc_.sar(x, n.r8());
+    }
+    move(gp(i.a), x);
   }
   x86::Xmm square_root(uint32_t slot) {
     const x86::Xmm t = cc_.newXmmSd();

@@ -7,23 +7,33 @@
 #include <cstdlib>
 #include <cstring>
 
+#include <cresset/ir/native_code.h>
+
 #include "ir/native/emitter.h"
 #include "ir/native/region.h"
 
-namespace cresset::jit::native {
+namespace cresset::jit {
+namespace native {
 namespace {
 
 bool enabled_at_start() {
   const char* text = std::getenv("CRESSET_NATIVE");
   return !text || std::strcmp(text, "0") != 0;
 }
+std::atomic<bool> enabled{enabled_at_start()};
+std::atomic<uint64_t> rounds_before{1000};
 std::atomic<uint64_t> made{0};
 
 }  // namespace
+}  // namespace native
 
-std::atomic<bool> enabled{enabled_at_start()};
-std::atomic<uint64_t> rounds_before{1000};
-uint64_t functions_made() { return made.load(std::memory_order_relaxed); }
+const char* native_code_target() { return native::available() ? "x86-64" : "none"; }
+bool native_code_enabled() { return native::available() && native::enabled.load(std::memory_order_relaxed); }
+void set_native_code(bool on) { native::enabled.store(on, std::memory_order_relaxed); }
+uint64_t set_native_code_rounds(uint64_t rounds) { return native::rounds_before.exchange(rounds, std::memory_order_relaxed); }
+uint64_t native_code_functions() { return native::made.load(std::memory_order_relaxed); }
+
+namespace native {
 
 MachineCode::MachineCode(std::size_t bytes) {
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
@@ -81,4 +91,5 @@ Function Loops::translate(const Code::Impl& code, uint32_t loop) {
   return nullptr;
 }
 
-}  // namespace cresset::jit::native
+}  // namespace native
+}  // namespace cresset::jit

@@ -28,12 +28,6 @@ using Function = uint64_t (*)(Slot* s, IValue* r, Frame* frame, uint64_t entry);
 /// Was the library built with a translation for this processor?
 bool available();
 
-/// The switch (CRESSET_NATIVE=0 in the environment turns it off at the start), and the rounds of a loop before it is translated.
-extern std::atomic<bool> enabled;
-extern std::atomic<uint64_t> rounds_before;
-/// Functions made since the start.
-uint64_t functions_made();
-
 /// Pages of one function: written, then made executable.
 class MachineCode {
  public:

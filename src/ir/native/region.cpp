@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/native/math_functions.h"
 #include "ir/scalar_operators.h"
 
 namespace cresset::jit::native {
@@ -18,6 +19,7 @@ Kinds kinds_of(Opcode plain) {
 #define CRESSET_KINDS(name, in, out, ...) \
   case Opcode::name: return {in, out};
     CRESSET_FORALL_SCALAR_OPERATORS(CRESSET_KINDS)
+    CRESSET_FORALL_CALLED_OPERATORS(CRESSET_KINDS)
 #undef CRESSET_KINDS
     default: return {Kind::Any, Kind::Any};
   }
@@ -35,11 +37,15 @@ bool raises(const Code::Impl& code, uint32_t at, uint32_t end) {
   return false;
 }
 
+// Steps by the frame take longer from native code than in the interpreter: they should be few.
 bool translatable(const Code::Impl& code, uint32_t begin, uint32_t end) {
   if (end - begin > kMostInstructions) return false;
-  for (uint32_t at = begin; at < end; ++at)
+  uint32_t steps = 0;
+  for (uint32_t at = begin; at < end; ++at) {
     if (!has_translation(code, code.instructions[at]) && !raises(code, at, end)) return false;
-  return true;
+    steps += is_step(code, code.instructions[at]) && !raises(code, at, end);
+  }
+  return steps * 4 <= end - begin;
 }
 
 // The registers of the region and their kinds; false when one holds ints and floats.
@@ -182,12 +188,15 @@ std::optional<uint32_t> jump_target(const Instruction& i) {
 }
 
 bool is_step(const Code::Impl& code, const Instruction& i) {
-  if (i.op == Opcode::CALL_IN_PLACE) return code.calls[i.a].node->kind() != prim::RaiseException;
+  if (i.op == Opcode::CALL_IN_PLACE) return code.calls[i.a].node->kind() != prim::RaiseException && !math_function(code.calls[i.a]);
   return between(i.op, Opcode::COPY, Opcode::UNBOX_BOOL) || i.op == Opcode::LIST_GET || i.op == Opcode::LIST_SET ||
          i.op == Opcode::LIST_APPEND || i.op == Opcode::APPEND_TEXT;
 }
+const MathFunction* math_of(const Code::Impl& code, const Instruction& i) {
+  return i.op == Opcode::CALL_IN_PLACE ? math_function(code.calls[i.a]) : nullptr;
+}
 bool has_translation(const Code::Impl& code, const Instruction& i) {
-  return is_arithmetic(i.op) || jump_target(i) || i.op == Opcode::LOOP || i.op == Opcode::MOVE || is_step(code, i) ||
+  return is_arithmetic(i.op) || jump_target(i) || i.op == Opcode::LOOP || i.op == Opcode::MOVE || is_step(code, i) || math_of(code, i) ||
          between(i.op, Opcode::LIST_LEN, Opcode::LIST_APPEND);
 }
 

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "ir/code.h"
+#include "ir/native/math_functions.h"
 
 namespace cresset::jit::native {
 
@@ -38,6 +39,8 @@ void visit_scalars(const Code::Impl& code, const Instruction& i, const Visitor& 
 
 /// Does native code have the frame execute the instruction (Frame::step)?
 bool is_step(const Code::Impl& code, const Instruction& i);
+/// The function of C that an instruction calls, if it is one.
+const MathFunction* math_of(const Code::Impl& code, const Instruction& i);
 /// Has the instruction a translation? Others end the function: the interpreter executes them.
 bool has_translation(const Code::Impl& code, const Instruction& i);
 
