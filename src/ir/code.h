@@ -22,7 +22,7 @@ namespace cresset::jit {
   _(DIV_INT##form) /* float s[b] / float s[c] */ _(SHL_INT##form) _(SHR_INT##form) _(FLOORDIV_FLOAT##form) _(MOD_FLOAT##form)              \
   /* s[a] = op s[b] */                                                                                                                     \
   _(NEG_INT##form) _(NEG_FLOAT##form) _(ABS_INT##form) _(ABS_FLOAT##form) _(NOT##form) _(INT_TO_FLOAT##form) _(INT_TO_BOOL##form)          \
-  _(FLOAT_TO_BOOL##form) _(INVERT_INT##form) _(FLOAT_TO_INT##form) _(FLOOR_TO_INT##form) _(SQRT_FLOAT##form)
+  _(FLOAT_TO_BOOL##form) _(INVERT_INT##form) _(FLOAT_TO_INT##form) _(FLOOR_TO_INT##form) _(CEIL_TO_INT##form) _(SQRT_FLOAT##form)
 
 #define CRESSET_FORALL_OPCODES(_)                                                                                                          \
   _(RETURN) _(JUMP) /* to a */ _(JUMP_IF_NOT) _(JUMP_IF) /* s[a], to b */ _(LOOP_NEXT) /* s[a] += 1; if s[a] < s[b] jump to c */            \

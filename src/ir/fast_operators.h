@@ -72,6 +72,7 @@ inline const std::unordered_map<std::string_view, FastOperator>& fast_operators(
       {"aten::Bool.int", {Opcode::INT_TO_BOOL, "i"}},
       {"aten::Bool.float", {Opcode::FLOAT_TO_BOOL, "f"}},
       {"aten::sqrt.float", {Opcode::SQRT_FLOAT, "f"}},
+      {"aten::sqrt.int", {Opcode::SQRT_FLOAT, "f"}},
       {"aten::le.float_int", {Opcode::LE_FLOAT, "ff"}},
       {"aten::ge.float_int", {Opcode::GE_FLOAT, "ff"}},
       {"aten::le.int_float", {Opcode::LE_FLOAT, "ff"}},
@@ -93,6 +94,7 @@ inline const std::unordered_map<std::string_view, FastOperator>& fast_operators(
       {"aten::remainder.float_int", {Opcode::MOD_FLOAT, "ff"}},
       {"aten::Int.float", {Opcode::FLOAT_TO_INT, "f"}},
       {"aten::floor.float", {Opcode::FLOOR_TO_INT, "f"}},
+      {"aten::ceil.float", {Opcode::CEIL_TO_INT, "f"}},
   };
   return *table;
 }

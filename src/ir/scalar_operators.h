@@ -51,5 +51,6 @@
   _(FLOORDIV_FLOAT, d, d, builtin::float_floor_div(x, y))                            \
   _(MOD_FLOAT, d, d, builtin::float_mod(x, y))                                       \
   _(FLOAT_TO_INT, d, i, builtin::to_integer(x))                                      \
-  _(FLOOR_TO_INT, d, i, builtin::to_integer(std::floor(x)))
+  _(FLOOR_TO_INT, d, i, builtin::to_integer(std::floor(x)))                          \
+  _(CEIL_TO_INT, d, i, builtin::to_integer(std::ceil(x)))
 // clang-format on

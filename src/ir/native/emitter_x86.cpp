@@ -400,6 +400,7 @@ class Emitter {
       }
       case Opcode::FLOAT_TO_INT: return to_int(gp(i.a), read_float(i.b));
       case Opcode::FLOOR_TO_INT: return to_int(gp(i.a), call(static_cast<double (*)(double)>(&std::floor), read_float(i.b)));
+      case Opcode::CEIL_TO_INT: return to_int(gp(i.a), call(static_cast<double (*)(double)>(&std::ceil), read_float(i.b)));
       case Opcode::NEG_INT: {
         const x86::Gp x = copy(i.b);
         cc_.neg(x);

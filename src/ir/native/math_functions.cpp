@@ -18,7 +18,8 @@ const MathFunction kFunctions[] = {
     {.name = "aten::asinh", .of_one = std::asinh},   {.name = "aten::acosh", .of_one = std::acosh},
     {.name = "aten::atanh", .of_one = std::atanh},   {.name = "aten::expm1", .of_one = std::expm1},
     {.name = "aten::lgamma", .of_one = std::lgamma}, {.name = "aten::erf", .of_one = std::erf},
-    {.name = "aten::erfc", .of_one = std::erfc},     {.name = "aten::gamma", .of_one = std::tgamma},
+    {.name = "aten::erfc", .of_one = std::erfc},     {.name = "aten::round", .of_one = std::nearbyint},
+    {.name = "aten::gamma", .of_one = std::tgamma},
     {.name = "aten::atan2", .of_two = std::atan2},   {.name = "aten::copysign", .of_two = std::copysign},
     {.name = "aten::fmod", .of_two = std::fmod},     {.name = "aten::pow", .of_two = std::pow},
 };
