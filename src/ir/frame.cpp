@@ -39,6 +39,7 @@ void Frame::append_text(const Call& c) {
 }
 
 void Frame::step(const Instruction& i) {
+  active->at = &i;
   switch (i.op) {
     case Opcode::COPY: r[i.a] = r[i.b]; return;
     case Opcode::TAKE: r[i.a] = std::move(r[i.b]); return;
@@ -55,7 +56,7 @@ void Frame::step(const Instruction& i) {
     case Opcode::LIST_APPEND: r[i.b].toListImpl().elements.push_back(r[i.a]); return;
     case Opcode::CALL_IN_PLACE: call_in_place(code_.calls[i.a]); return;
     case Opcode::APPEND_TEXT: append_text(code_.calls[i.a]); return;
-    default: CRESSET_INTERNAL_ASSERT(false, "no step");
+    default: execute_call(code_, *this, i, *stack);
   }
 }
 

@@ -112,8 +112,10 @@ class Frame {
   IValue* r;
   /// Where jumps count from. Here, so that the interpreter's few machine registers are left for what every instruction needs.
   const Instruction* start;
-  /// For native code: the instructions that move boxed values and those that call functions in place.
+  /// For native code: executes an instruction that moves boxed values, calls or makes something.
   void step(const Instruction& i);
+  Stack* stack = nullptr;  // for step(), as `active`
+  struct Active* active = nullptr;
   /// What one of them has thrown, for the interpreter to throw again.
   std::exception_ptr error;
 

@@ -69,6 +69,8 @@ void Code::run(Stack& stack) const {
                 " were given.");
   Activation activation(code);
   Frame f(code);
+  f.stack = &stack;
+  f.active = &activation.active;
   Slot* const s = f.s;
   IValue* const r = f.r;
   {

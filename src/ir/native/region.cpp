@@ -190,7 +190,7 @@ std::optional<uint32_t> jump_target(const Instruction& i) {
 bool is_step(const Code::Impl& code, const Instruction& i) {
   if (i.op == Opcode::CALL_IN_PLACE) return code.calls[i.a].node->kind() != prim::RaiseException && !math_function(code.calls[i.a]);
   return between(i.op, Opcode::COPY, Opcode::UNBOX_BOOL) || i.op == Opcode::LIST_GET || i.op == Opcode::LIST_SET ||
-         i.op == Opcode::LIST_APPEND || i.op == Opcode::APPEND_TEXT;
+         i.op == Opcode::LIST_APPEND || i.op == Opcode::APPEND_TEXT || between(i.op, Opcode::CALL_GRAPH, Opcode::IS_INSTANCE);
 }
 const MathFunction* math_of(const Code::Impl& code, const Instruction& i) {
   return i.op == Opcode::CALL_IN_PLACE ? math_function(code.calls[i.a]) : nullptr;
