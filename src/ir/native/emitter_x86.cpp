@@ -4,6 +4,7 @@
 // (a division by zero, an index out of range), in front of the instruction, which the interpreter then executes.
 #include <asmjit/x86.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -43,6 +44,18 @@ bool step(Frame* f, const Instruction* i) noexcept {
   }
 }
 
+// Memory for more elements of a list to which each of `rounds` further rounds of a loop may append; false when there is none.
+bool grow(IValue* list, int64_t rounds) noexcept {
+  try {
+    auto& elements = list->toListImpl().elements;
+    const std::size_t n = elements.size(), hoped = n + static_cast<std::size_t>(std::max<int64_t>(rounds, 0));
+    elements.reserve(std::max(2 * n + 4, std::min(hoped, 8 * n + 64)));
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
 // Where the parts of values and lists lie, looked at in one of each; nothing when they are not as expected.
 struct Layout {
   bool known = false;
@@ -74,7 +87,14 @@ struct Layout {
 
 class Emitter {
  public:
-  Emitter(const Region& r, CodeHolder& holder) : region_(r), code_(r.code), cc_(&holder) {}
+  Emitter(const Region& r, CodeHolder& holder) : region_(r), code_(r.code), cc_(&holder) {
+    for (uint32_t at = r.begin; at < r.end; ++at) {
+      const Instruction& i = code_.instructions[at];
+      lists_stay_ = lists_stay_ && !is_step(code_, i);
+      lengths_stay_ = lengths_stay_ && (i.op < Opcode::LIST_APPEND_INT || i.op > Opcode::LIST_APPEND_BOOL);
+    }
+    lengths_stay_ = lengths_stay_ && lists_stay_;
+  }
 
   void run() {
     FuncNode* function = cc_.addFunc(FuncSignatureT<uint64_t, Slot*, IValue*, Frame*, uint64_t>());
@@ -86,6 +106,9 @@ class Emitter {
     function->setArg(1, r_);
     function->setArg(2, frame_);
     function->setArg(3, entry);
+    if (lists_stay_)
+      for (uint32_t at = region_.begin; at < region_.end; ++at)
+        if (const Instruction& i = code_.instructions[at]; is_list_operation(i)) lists_.try_emplace(i.b, new_list());
     for (const Kind k : region_.kinds)
       registers_.push_back(k == Kind::Float ? cc_.newXmmSd().as<x86::Reg>() : cc_.newInt64().as<x86::Reg>());
     for (uint32_t at = region_.begin; at < region_.end; ++at)
@@ -106,14 +129,15 @@ class Emitter {
   // ---- places
 
   Label label(uint32_t instruction) {
-    auto& kind = region_.contains(instruction) ? labels_ : exits_;
-    const auto found = kind.find(instruction);
-    return found != kind.end() ? found->second : kind.emplace(instruction, cc_.newLabel()).first->second;
+    if (!region_.contains(instruction)) return exit(instruction);
+    const auto found = labels_.find(instruction);
+    return found != labels_.end() ? found->second : labels_.emplace(instruction, cc_.newLabel()).first->second;
   }
   // Where the interpreter executes the instruction that is being translated.
-  Label interpret() {
-    const auto found = exits_.find(at_);
-    return found != exits_.end() ? found->second : exits_.emplace(at_, cc_.newLabel()).first->second;
+  Label interpret() { return exit(at_); }
+  Label exit(uint32_t instruction) {
+    const auto found = exits_.find(instruction);
+    return found != exits_.end() ? found->second : exits_.emplace(instruction, cc_.newLabel()).first->second;
   }
 
   // At each loop inside: its registers come from the frame.
@@ -127,6 +151,10 @@ class Emitter {
       }
       for (uint32_t p = 0; p < region_.slots.size(); ++p)
         if (region_.live(header, p)) load(p);
+      for (const auto& [boxed, l] : lists_) {
+        find(l, boxed, exit(header + 1));
+        if (lengths_stay_) measure(l);
+      }
       cc_.jmp(label(header));
       cc_.bind(other);
     }
@@ -208,7 +236,7 @@ class Emitter {
       step(i);
     } else if (const MathFunction* f = math_of(code_, i)) {
       math(*f, code_.calls[i.a]);
-    } else if (op >= Opcode::LIST_LEN && op <= Opcode::LIST_APPEND) {
+    } else if (is_list_operation(i)) {
       list_operation(i);
     } else if (is_arithmetic(op)) {
       arithmetic(op, i);
@@ -288,74 +316,124 @@ class Emitter {
 
   // ---- lists of numbers, in place. What needs more than that (memory, an error, an element of another kind) is interpreted.
 
-  // The pointer to the list in a boxed register.
-  x86::Gp list(uint32_t boxed) {
-    const x86::Gp p = cc_.newUIntPtr();
-    const auto at = static_cast<int32_t>(boxed * sizeof(IValue));
-    cc_.cmp(x86::dword_ptr(r_, at + Layout::kTag), static_cast<uint32_t>(IValue::Tag::List));
-    cc_.jne(interpret());
-    cc_.mov(p, x86::qword_ptr(r_, at));
-    return p;
+  static bool is_list_operation(const Instruction& i) { return i.op >= Opcode::LIST_LEN && i.op <= Opcode::LIST_APPEND_BOOL; }
+
+  // The list of a boxed register: where it is, its first element, the number of elements.
+  struct List {
+    x86::Gp pointer, begin, count;
+  };
+  List new_list() { return {cc_.newUIntPtr(), cc_.newUIntPtr(), cc_.newInt64()}; }
+  x86::Mem boxed_at(uint32_t boxed, int32_t part, uint32_t bytes) const {
+    return x86::Mem(r_, static_cast<int32_t>(boxed * sizeof(IValue)) + part, bytes);
   }
-  x86::Mem part(const x86::Gp& list, int32_t offset) const { return x86::qword_ptr(list, layout_.elements + offset); }
-  x86::Gp length(const x86::Gp& list, const x86::Gp& begin) {
-    const x86::Gp n = cc_.newInt64();
-    cc_.mov(n, part(list, Layout::kEnd));
-    cc_.sub(n, begin);
-    cc_.sar(n, 4);
-    return n;
+  void find(const List& l, uint32_t boxed, const Label& otherwise) {
+    cc_.cmp(boxed_at(boxed, Layout::kTag, 4), static_cast<uint32_t>(IValue::Tag::List));
+    cc_.jne(otherwise);
+    cc_.mov(l.pointer, boxed_at(boxed, 0, 8));
   }
-  x86::Gp first(const x86::Gp& list) {
-    const x86::Gp begin = cc_.newUIntPtr();
-    cc_.mov(begin, part(list, 0));
-    return begin;
+  void measure(const List& l) {
+    cc_.mov(l.begin, part(l, 0));
+    cc_.mov(l.count, part(l, Layout::kEnd));
+    cc_.sub(l.count, l.begin);
+    cc_.sar(l.count, 4);
   }
-  // The address of the element, which must have the tag.
-  x86::Gp element(const Instruction& i, IValue::Tag tag) {
-    const x86::Gp l = list(i.b), begin = first(l), n = length(l, begin), at = copy(i.c);
+  // Found and measured by now, as far as that cannot change in the region.
+  List list(uint32_t boxed, bool measured) {
+    if (lengths_stay_) return lists_.at(boxed);
+    List l = lists_stay_ ? lists_.at(boxed) : new_list();
+    if (!lists_stay_) find(l, boxed, interpret());
+    if (measured) {
+      l.begin = cc_.newUIntPtr();
+      l.count = cc_.newInt64();
+      measure(l);
+    }
+    return l;
+  }
+  x86::Mem part(const List& l, int32_t offset) const { return x86::qword_ptr(l.pointer, layout_.elements + offset); }
+
+  // The element, which must have the tag.
+  x86::Mem element(const Instruction& i, IValue::Tag tag) {
+    const List l = list(i.b, true);
+    const x86::Gp at = copy(i.c);
     const Label from_end = cc_.newLabel(), inside = cc_.newLabel(), outside = interpret();
-    cc_.cmp(at, n);
+    cc_.cmp(at, l.count);
     cc_.jae(from_end);
     cc_.bind(inside);
-    cc_.shl(at, 4);
-    cc_.add(at, begin);
-    cc_.cmp(x86::dword_ptr(at, Layout::kTag), static_cast<uint32_t>(tag));
+    cc_.add(at, at);
+    cc_.cmp(x86::dword_ptr(l.begin, at, 3, Layout::kTag), static_cast<uint32_t>(tag));
     cc_.jne(outside);
     later_.push_back([=, this] {
       cc_.bind(from_end);
-      cc_.add(at, n);
-      cc_.cmp(at, n);
+      cc_.add(at, l.count);
+      cc_.cmp(at, l.count);
       cc_.jb(inside);
       cc_.jmp(outside);
     });
-    return at;
+    return x86::qword_ptr(l.begin, at, 3);
   }
+
+  // The rounds that the innermost loop around the instruction still has, if it counts them.
+  x86::Gp rounds_left() {
+    const Loop* inner = nullptr;
+    for (const uint32_t k : region_.loops)
+      if (const Loop& l = code_.loops[k]; at_ >= l.begin && at_ < l.end) inner = &l;  // inner ones come later
+    const Instruction& last = code_.instructions[inner->end - 1];
+    const x86::Gp rounds = cc_.newInt64();
+    if (last.op == Opcode::LOOP_NEXT) {
+      cc_.emit(x86::Inst::kIdMov, rounds, source(last.b));
+      cc_.sub(rounds, gp(last.a));
+    } else {
+      cc_.xor_(rounds, rounds);
+    }
+    return rounds;
+  }
+  void append(const Instruction& i, IValue::Tag tag) {
+    const List l = list(i.b, false);
+    const x86::Gp end = cc_.newUIntPtr();
+    const Label full = cc_.newLabel(), again = cc_.newLabel(), outside = interpret();
+    cc_.bind(again);
+    cc_.mov(end, part(l, Layout::kEnd));
+    cc_.cmp(end, part(l, Layout::kMemoryEnd));
+    cc_.je(full);
+    put(x86::qword_ptr(end), i.a, tag);
+    cc_.mov(x86::dword_ptr(end, Layout::kTag), static_cast<uint32_t>(tag));
+    cc_.add(end, Layout::kElement);
+    cc_.mov(part(l, Layout::kEnd), end);
+    later_.push_back([=, this, at = at_] {
+      at_ = at;
+      cc_.bind(full);
+      const x86::Gp value = cc_.newUIntPtr(), function = cc_.newUIntPtr(), worked = cc_.newUInt8(), rounds = rounds_left();
+      cc_.lea(value, boxed_at(i.b, 0, 8));
+      cc_.mov(function, reinterpret_cast<uint64_t>(&grow));
+      InvokeNode* invoke = nullptr;
+      cc_.invoke(&invoke, function, FuncSignatureT<bool, IValue*, int64_t>());
+      if (!invoke) return;
+      invoke->setArg(0, value);
+      invoke->setArg(1, rounds);
+      invoke->setRet(0, worked);
+      cc_.test(worked, worked);
+      cc_.jnz(again);
+      cc_.jmp(outside);
+    });
+  }
+
   void list_operation(const Instruction& i) {
     constexpr IValue::Tag kTags[] = {IValue::Tag::Int, IValue::Tag::Double, IValue::Tag::Bool};
     const auto number = [&](Opcode first) { return kTags[static_cast<int>(i.op) - static_cast<int>(first)]; };
     if (i.op == Opcode::LIST_LEN) {
-      const x86::Gp l = list(i.b);
-      move(gp(i.a), length(l, first(l)));
+      move(gp(i.a), list(i.b, true).count);
     } else if (i.op <= Opcode::LIST_GET_BOOL) {
       const IValue::Tag tag = number(Opcode::LIST_GET_INT);
-      const x86::Mem e = x86::qword_ptr(element(i, tag));
+      const x86::Mem e = element(i, tag);
       if (tag == IValue::Tag::Double)
         cc_.movsd(xmm(i.a), e);
       else
         cc_.mov(gp(i.a), e);
     } else if (i.op <= Opcode::LIST_SET_BOOL) {
       const IValue::Tag tag = number(Opcode::LIST_SET_INT);
-      put(x86::qword_ptr(element(i, tag)), i.a, tag);
+      put(element(i, tag), i.a, tag);
     } else {
-      const IValue::Tag tag = number(Opcode::LIST_APPEND_INT);
-      const x86::Gp l = list(i.b), end = cc_.newUIntPtr();
-      cc_.mov(end, part(l, Layout::kEnd));
-      cc_.cmp(end, part(l, Layout::kMemoryEnd));
-      cc_.je(interpret());
-      put(x86::qword_ptr(end), i.a, tag);
-      cc_.mov(x86::dword_ptr(end, Layout::kTag), static_cast<uint32_t>(tag));
-      cc_.add(end, Layout::kElement);
-      cc_.mov(part(l, Layout::kEnd), end);
+      append(i, number(Opcode::LIST_APPEND_INT));
     }
   }
   void put(const x86::Mem& to, uint32_t slot, IValue::Tag tag) {
@@ -674,8 +752,10 @@ class Emitter {
   x86::Compiler cc_;
   x86::Gp s_, r_, frame_;  // the function's arguments
   std::vector<x86::Reg> registers_;
-  std::map<uint32_t, Label> labels_, exits_;  // by instruction
-  std::vector<std::function<void()>> later_;  // rare cases, behind everything else
+  bool lists_stay_ = true, lengths_stay_ = true;  // is nothing in the region that changes boxed registers, and lengths of lists?
+  std::map<uint32_t, List> lists_;                // by boxed register, when they stay
+  std::map<uint32_t, Label> labels_, exits_;      // by instruction
+  std::vector<std::function<void()>> later_;      // rare cases, behind everything else
   uint32_t at_ = 0;
 };
 

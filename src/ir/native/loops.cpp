@@ -21,7 +21,7 @@ bool enabled_at_start() {
   return !text || std::strcmp(text, "0") != 0;
 }
 std::atomic<bool> enabled{enabled_at_start()};
-std::atomic<uint64_t> rounds_before{1000};
+std::atomic<uint64_t> rounds_before{5000};
 std::atomic<uint64_t> made{0};
 
 }  // namespace
