@@ -4,16 +4,14 @@
 // (a division by zero, an index out of range), in front of the instruction, which the interpreter then executes.
 #include <asmjit/x86.h>
 
-#include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <functional>
 #include <limits>
 #include <map>
 
 #include "ir/builtin_call.h"
-#include "ir/frame.h"
 #include "ir/native/emitter.h"
+#include "ir/native/support.h"
 
 namespace cresset::jit::native {
 namespace {
@@ -31,58 +29,6 @@ struct FirstError : ErrorHandler {
     if (!error) error = e;
   }
   asmjit::Error error = 0;
-};
-
-// Executes one instruction for native code; false when it threw.
-bool step(Frame* f, const Instruction* i) noexcept {
-  try {
-    f->step(*i);
-    return true;
-  } catch (...) {
-    f->error = std::current_exception();
-    return false;
-  }
-}
-
-// Memory for more elements of a list to which each of `rounds` further rounds of a loop may append; false when there is none.
-bool grow(IValue* list, int64_t rounds) noexcept {
-  try {
-    auto& elements = list->toListImpl().elements;
-    const std::size_t n = elements.size(), hoped = n + static_cast<std::size_t>(std::max<int64_t>(rounds, 0));
-    elements.reserve(std::max(2 * n + 4, std::min(hoped, 8 * n + 64)));
-    return true;
-  } catch (...) {
-    return false;
-  }
-}
-
-// Where the parts of values and lists lie, looked at in one of each; nothing when they are not as expected.
-struct Layout {
-  bool known = false;
-  int32_t elements = 0;  // of a list: pointers to its first element, behind the last one, and behind the memory
-  static constexpr int32_t kTag = 8, kEnd = 8, kMemoryEnd = 16, kElement = 16;
-
-  Layout() {
-    static_assert(sizeof(IValue) == kElement && sizeof(std::vector<IValue>) == 24);
-    ivalue::ListImpl list;
-    list.elements.reserve(3);
-    list.elements.emplace_back(int64_t{0x0123456789abcdef});
-    elements =
-        static_cast<int32_t>(reinterpret_cast<char*>(&list.elements) - reinterpret_cast<char*>(static_cast<intrusive_ptr_target*>(&list)));
-    const IValue* pointers[3];
-    std::memcpy(pointers, static_cast<const void*>(&list.elements), sizeof pointers);
-    const IValue* const first = list.elements.data();
-    int64_t payload;
-    uint32_t tag;
-    std::memcpy(&payload, static_cast<const void*>(first), sizeof payload);
-    std::memcpy(&tag, reinterpret_cast<const char*>(first) + kTag, sizeof tag);
-    known = pointers[0] == first && pointers[1] == first + 1 && pointers[2] == first + list.elements.capacity() &&
-            payload == first->toInt() && tag == static_cast<uint32_t>(IValue::Tag::Int);
-  }
-  static const Layout& get() {
-    static const Layout layout;
-    return layout;
-  }
 };
 
 class Emitter {
@@ -373,10 +319,10 @@ class Emitter {
   }
 
   // The rounds that the innermost loop around the instruction still has, if it counts them.
-  x86::Gp rounds_left() {
+  x86::Gp rounds_left(uint32_t instruction) {
     const Loop* inner = nullptr;
     for (const uint32_t k : region_.loops)
-      if (const Loop& l = code_.loops[k]; at_ >= l.begin && at_ < l.end) inner = &l;  // inner ones come later
+      if (const Loop& l = code_.loops[k]; instruction >= l.begin && instruction < l.end) inner = &l;  // inner ones come later
     const Instruction& last = code_.instructions[inner->end - 1];
     const x86::Gp rounds = cc_.newInt64();
     if (last.op == Opcode::LOOP_NEXT) {
@@ -400,9 +346,8 @@ class Emitter {
     cc_.add(end, Layout::kElement);
     cc_.mov(part(l, Layout::kEnd), end);
     later_.push_back([=, this, at = at_] {
-      at_ = at;
       cc_.bind(full);
-      const x86::Gp value = cc_.newUIntPtr(), function = cc_.newUIntPtr(), worked = cc_.newUInt8(), rounds = rounds_left();
+      const x86::Gp value = cc_.newUIntPtr(), function = cc_.newUIntPtr(), worked = cc_.newUInt8(), rounds = rounds_left(at);
       cc_.lea(value, boxed_at(i.b, 0, 8));
       cc_.mov(function, reinterpret_cast<uint64_t>(&grow));
       InvokeNode* invoke = nullptr;
