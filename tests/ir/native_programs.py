@@ -34,7 +34,13 @@ def f(n: int, a: float, b: float):
         s = s % 1000003
     return s
 """,
-        [(20, 1.0, 4.0), (20, -0.5, -4.0), (20, float("nan"), 1.0), (20, 1.0, float("nan")), (20, float("inf"), float("inf"))],
+        [
+            (20, 1.0, 4.0),
+            (20, -0.5, -4.0),
+            (20, float("nan"), 1.0),
+            (20, 1.0, float("nan")),
+            (20, float("inf"), float("inf")),
+        ],
     ),
     "comparisons that jump": (
         """
@@ -62,7 +68,13 @@ def f(n: int, a: float, b: float):
             s += 1
     return s
 """,
-        [(20, 1.0, 4.0), (20, -0.5, -4.0), (20, float("nan"), 1.0), (20, 1.0, float("nan")), (20, float("inf"), float("inf"))],
+        [
+            (20, 1.0, 4.0),
+            (20, -0.5, -4.0),
+            (20, float("nan"), 1.0),
+            (20, 1.0, float("nan")),
+            (20, float("inf"), float("inf")),
+        ],
     ),
     "many values at once": (
         "def f(n: int, x: float):\n"
@@ -198,7 +210,7 @@ def f(n: int):
 
 
 class Generator:
-    """Random functions of two ints and two floats, with nested loops, branches and exits."""
+    """Random functions of two ints, two floats and two lists, with nested loops, branches and exits."""
 
     def __init__(self, seed):
         self.random = random.Random(seed)
@@ -209,7 +221,16 @@ class Generator:
     def int_expression(self, depth=2):
         r = self.random
         if depth == 0 or r.random() < 0.2:
-            return r.choice([*self.ints, *self.ints, str(r.choice([0, 1, 2, 3, 7, 8, 10, -1, -4, 100, 4294967296, -5000000000]))])
+            return r.choice(
+                [
+                    *self.ints,
+                    *self.ints,
+                    "len(l)",
+                    "l[a % len(l)]",
+                    "l[-1]",
+                    str(r.choice([0, 1, 2, 3, 7, 8, 10, -1, -4, 100, 4294967296, -5000000000])),
+                ]
+            )
         left, right = self.int_expression(depth - 1), self.int_expression(depth - 1)
         form = r.choice([
             "({0} + {1})", "({0} - {1})", "({0} % 1000 * ({1} % 1000))", "({0} // ({1} * 2 + 1))", "({0} % ({1} * 2 + 1))", "({0} // 7)",
@@ -221,7 +242,15 @@ class Generator:
     def float_expression(self, depth=2):
         r = self.random
         if depth == 0 or r.random() < 0.2:
-            return r.choice([*self.floats, *self.floats, str(r.choice([0.0, -0.0, 0.5, 1.0, -3.25, 1e10, 1e-10]))])
+            return r.choice(
+                [
+                    *self.floats,
+                    *self.floats,
+                    "m[b % len(m)]",
+                    "m[-(i % len(m))]",
+                    str(r.choice([0.0, -0.0, 0.5, 1.0, -3.25, 1e10, 1e-10])),
+                ]
+            )
         left, right = self.float_expression(depth - 1), self.float_expression(depth - 1)
         form = r.choice([
             "({0} + {1})", "({0} - {1})", "(({0} % 100.0 + 0.0) * ({1} % 100.0 + 0.0))", "({0} / ({1} * {1} + 1.0))", "({0} % 7.5 + 0.0)",
@@ -245,6 +274,12 @@ class Generator:
                 self.lines.append(f"{pad}{r.choice(['a', 'b'])} = {self.int_expression()} % 1000000007")
             elif what < 0.65:
                 self.lines.append(f"{pad}{r.choice(['x', 'y'])} = {self.float_expression()} % 1000000.5 + 0.0")
+            elif what < 0.72:
+                place = f"{self.int_expression(1)} % len"
+                self.lines.append(pad + r.choice([
+                    f"l[{place}(l)] = {self.int_expression(1)} % 1000003", f"m[{place}(m)] = {self.float_expression(1)} % 1000.5 + 0.0",
+                    f"l.append({self.int_expression(1)} % 1000003)", f"m.append({self.float_expression(1)} % 1000.5 + 0.0)",
+                ]))  # fmt: skip
             elif what < 0.8 and depth:
                 self.lines.append(f"{pad}if {self.condition()}:")
                 self.statements(indent + 1, depth - 1, in_loop)
@@ -258,12 +293,20 @@ class Generator:
                 self.statements(indent + 1, depth - 1, True)
                 self.ints.remove(name)
             elif in_loop:
-                self.lines += [f"{pad}if {self.condition()}:", f"{pad}    {r.choice(['break', 'continue', 'continue', 'return a, b, x, y, 0'])}"]
+                self.lines += [
+                    f"{pad}if {self.condition()}:",
+                    f"{pad}    {r.choice(['break', 'continue', 'continue', 'return a, b, x, y, l, m'])}",
+                ]
 
     def source(self):
-        self.lines = ["def f(n: int, a: int, b: int, x: float, y: float):", "    for i in range(n):"]
+        self.lines = [
+            "def f(n: int, a: int, b: int, x: float, y: float):",
+            "    l = [1, 2, 3]",
+            "    m = [0.5, -1.5]",
+            "    for i in range(n):",
+        ]
         self.statements(2, 3, True)
-        self.lines.append("        a += 1\n    return a, b, x, y, 1\n")
+        self.lines.append("        a += 1\n    return a, b, x, y, l, m\n")
         return "\n".join(self.lines)
 
 

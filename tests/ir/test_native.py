@@ -80,14 +80,59 @@ def test_random_program(seed):
     source = native_programs.random_program(seed)
     f, made = script(source)
     reference = python_function(source)
-    for arguments in [(0, 1, 2, 0.5, 1.5), (1, 3, -5, -0.0, 2.5), (12, 1000003, -77, 1e-3, -12345.678), (30, -(2**40), 2**33, 3.0, 0.1)]:
+    for arguments in [
+        (0, 1, 2, 0.5, 1.5),
+        (1, 3, -5, -0.0, 2.5),
+        (12, 1000003, -77, 1e-3, -12345.678),
+        (30, -(2**40), 2**33, 3.0, 0.1),
+    ]:
         expected = bits(reference(*arguments))
         assert bits(interpreted(f, *arguments)) == expected, (arguments, source)
         assert bits(native(f, *arguments)) == expected, (arguments, source)
 
 
-INTS = [0, 1, -1, 2, -2, 3, 7, -7, 63, 64, 100, 2**31 - 1, 2**31, -(2**31), 2**32 - 1, 2**32, 2**53 + 1, 2**63 - 1, -(2**63), -(2**63) + 1]
-FLOATS = [0.0, -0.0, 1.0, -1.0, 0.5, 2.5, -2.5, 3.7, 1e300, -1e300, 5e-324, 2.0**53, 9.3e18, -9.3e18, -(2.0**63), math.inf, -math.inf, math.nan]
+INTS = [
+    0,
+    1,
+    -1,
+    2,
+    -2,
+    3,
+    7,
+    -7,
+    63,
+    64,
+    100,
+    2**31 - 1,
+    2**31,
+    -(2**31),
+    2**32 - 1,
+    2**32,
+    2**53 + 1,
+    2**63 - 1,
+    -(2**63),
+    -(2**63) + 1,
+]
+FLOATS = [
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    0.5,
+    2.5,
+    -2.5,
+    3.7,
+    1e300,
+    -1e300,
+    5e-324,
+    2.0**53,
+    9.3e18,
+    -9.3e18,
+    -(2.0**63),
+    math.inf,
+    -math.inf,
+    math.nan,
+]
 
 # Each over all pairs of edge values. The second operand also as a constant, where that is another instruction.
 INT_OPERATORS = ["a + b", "a - b", "a * b", "a // b", "a % b", "a / b", "a & b", "a | b", "a ^ b", "a << b", "a >> b", "min(a, b)", "max(a, b)",
@@ -97,7 +142,10 @@ FLOAT_OPERATORS = ["a + b", "a - b", "a * b", "a / b", "a // b", "a % b", "min(a
     "a != b", "-a", "abs(a)", "int(a)", "bool(a)", "math.floor(a)", "math.ceil(a)", "round(a)", "math.sqrt(a)", "math.exp(a)", "math.log(a)",
     "math.pow(a, b)", "math.fmod(a, b)", "math.copysign(a, b)", "math.isnan(a)", "math.tanh(a)", "a if a < b else b", "a if a != b else 1.0"]  # fmt: skip
 
-STEPS = ["math.gcd(a, b)", "math.isnan(a)"]  # executed by the frame, and too many of the loop's instructions for native code to be worth it
+STEPS = [
+    "math.gcd(a, b)",
+    "math.isnan(a)",
+]  # executed by the frame, and too many of the loop's instructions for native code to be worth it
 
 
 def outcome(run, f, *arguments):
@@ -107,7 +155,9 @@ def outcome(run, f, *arguments):
         return type(e), str(e)
 
 
-@pytest.mark.parametrize("kind, expression", [*(("int", e) for e in INT_OPERATORS), *(("float", e) for e in FLOAT_OPERATORS)])
+@pytest.mark.parametrize(
+    "kind, expression", [*(("int", e) for e in INT_OPERATORS), *(("float", e) for e in FLOAT_OPERATORS)]
+)
 def test_operator(kind, expression):
     """Of two variables, carried round a loop, of a variable with itself, and used by the next instruction."""
     source = f"""
@@ -122,7 +172,9 @@ def f(a: {kind}, b: {kind}):
 """
     f, made = script(source)
     values = INTS if kind == "int" else FLOATS
-    for a, b in itertools.product(values, values if "b" in expression.replace("abs", "").replace("bool", "") else values[:1]):
+    for a, b in itertools.product(
+        values, values if "b" in expression.replace("abs", "").replace("bool", "") else values[:1]
+    ):
         assert outcome(native, f, a, b) == outcome(interpreted, f, a, b), (a, b)
     assert bool(made()) == (AVAILABLE and expression not in STEPS)
 
@@ -260,7 +312,11 @@ def test_threads():
 def test_memory_goes_with_the_code():
     def pages():
         with open("/proc/self/maps") as f:
-            ranges = [line.split()[0].split("-") for line in f if "r-xp 00000000 00:00 0 \n" in line or "r-xp 00000000 00:00 0\n" in line]
+            ranges = [
+                line.split()[0].split("-")
+                for line in f
+                if "r-xp 00000000 00:00 0 \n" in line or "r-xp 00000000 00:00 0\n" in line
+            ]
         return sum(int(end, 16) - int(begin, 16) for begin, end in ranges) // resource.getpagesize()
 
     source = native_programs.PROGRAMS["exits"][0]
@@ -298,5 +354,10 @@ def test_switch():
 @pytest.mark.parametrize("value, on", [("0", False), ("1", True), ("", True)])
 def test_environment(value, on):
     code = "import cresset; print(cresset.jit.native_code_enabled())"
-    run = subprocess.run([sys.executable, "-c", code], env={"CRESSET_NATIVE": value, "PYTHONPATH": ":".join(sys.path)}, capture_output=True, text=True)
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"CRESSET_NATIVE": value, "PYTHONPATH": ":".join(sys.path)},
+        capture_output=True,
+        text=True,
+    )
     assert run.stdout.strip() == str(on and AVAILABLE), run.stderr
