@@ -45,6 +45,8 @@ CRESSET_ALWAYS_INLINE IValue& element(IValue& list, int64_t at) {
   return elements[static_cast<std::size_t>(at)];
 }
 
+struct Active;
+
 class Frame {
  public:
   explicit Frame(const Code::Impl& code) : code_(code), arena_(Arena::get()), mark_(arena_.mark()) {
@@ -115,7 +117,7 @@ class Frame {
   /// For native code: executes an instruction that moves boxed values, calls or makes something.
   void step(const Instruction& i);
   Stack* stack = nullptr;  // for step(), as `active`
-  struct Active* active = nullptr;
+  Active* active = nullptr;
   /// What one of them has thrown, for the interpreter to throw again.
   std::exception_ptr error;
 

@@ -13,7 +13,7 @@ CRESSET_API const char* native_code_target();
 /// ones when they end.
 CRESSET_API bool native_code_enabled();
 CRESSET_API void set_native_code(bool on);
-/// How many rounds of a loop are interpreted before it is translated; gives the number before.
+/// How many rounds of a small loop are interpreted before it is translated; gives the number before.
 CRESSET_API uint64_t set_native_code_rounds(uint64_t rounds);
 /// Functions made of loops since the start.
 CRESSET_API uint64_t native_code_functions();

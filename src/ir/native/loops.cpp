@@ -63,7 +63,8 @@ Function Loops::enter(const Code::Impl& code, uint32_t loop, int64_t& rounds) {
   rounds = kMany;
   const uint64_t n = l.rounds.load(std::memory_order_relaxed);
   if (!on || n == Loop::kNever) return nullptr;
-  const uint64_t before = rounds_before.load(std::memory_order_relaxed);
+  // The rounds that take about as long as the translation, which takes the longer for each instruction the more there are.
+  const uint64_t before = rounds_before.load(std::memory_order_relaxed) * (1 + (l.end - l.begin) / 256);
   if (n < before) {
     rounds = std::min<int64_t>(kSome, static_cast<int64_t>(before - n));
     l.rounds.store(n + static_cast<uint64_t>(rounds), std::memory_order_relaxed);

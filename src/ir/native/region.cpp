@@ -8,7 +8,7 @@
 namespace cresset::jit::native {
 namespace {
 
-constexpr std::size_t kMostInstructions = 3000;  // time to translate grows a little faster than their number
+constexpr std::size_t kMostInstructions = 1000;  // a translation takes some milliseconds then; the time grows with the square
 
 struct Kinds {
   Kind in, out;
