@@ -188,6 +188,23 @@ def f(n: int):
 """,
         [(0,), (1,), (12,)],
     ),
+    "rows that grow and change": (
+        """
+def f(n: int):
+    rows = [[i] for i in range(n)]
+    s = 0
+    for i in range(n):
+        for j in range(n):
+            rows[j].append(rows[i][-1] + j)
+            s += len(rows[j]) * rows[i][j % len(rows[i])]
+            if j % 3 == 0:
+                rows[j] = rows[i]
+            row = rows[j] if j % 2 == 0 else rows[i]
+            row[0] = s % 1009
+    return s, rows
+""",
+        [(0,), (1,), (9,)],
+    ),
     "dicts and texts between": (
         """
 def f(n: int):

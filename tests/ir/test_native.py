@@ -233,6 +233,27 @@ def f(x: List[int], n: int):
     assert bool(made()) == AVAILABLE
 
 
+@pytest.mark.parametrize("place", ["rows[i % 2][i]", "rows[i][0]", "rows[-i][1]", "rows[i % 2][-i]", "len(rows[i])"])
+def test_errors_in_nested_lists(place):
+    source = f"""
+def f(rows: List[List[int]], n: int):
+    s = 0
+    for i in range(n):
+        s += {place}
+        rows[i % 2][0] = s
+    return s
+"""
+    f, made = script(source)
+    runs = []
+    for run in (interpreted, native):
+        rows = cresset.jit.annotate(List[List[int]], [[1] * 10, [2] * 7, [3] * 3])
+        with pytest.raises(IndexError) as caught:
+            run(f, rows, 30)
+        runs.append((str(caught.value), rows))
+    assert runs[0] == runs[1]
+    assert place in runs[0][0] and made() == AVAILABLE
+
+
 def test_entered_in_the_middle():
     """A loop that is hot inside a cold one: the nest is translated and entered at the inner loop."""
     _C._jit_set_native_rounds(50)

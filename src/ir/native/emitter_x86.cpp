@@ -36,7 +36,7 @@ class Emitter {
   Emitter(const Region& r, CodeHolder& holder) : region_(r), code_(r.code), cc_(&holder) {
     for (uint32_t at = r.begin; at < r.end; ++at) {
       const Instruction& i = code_.instructions[at];
-      lists_stay_ = lists_stay_ && !is_step(code_, i);
+      lists_stay_ = lists_stay_ && !r.is_step(at);
       lengths_stay_ = lengths_stay_ && (i.op < Opcode::LIST_APPEND_INT || i.op > Opcode::LIST_APPEND_BOOL);
     }
     lengths_stay_ = lengths_stay_ && lists_stay_;
@@ -54,7 +54,9 @@ class Emitter {
     function->setArg(3, entry);
     if (lists_stay_)
       for (uint32_t at = region_.begin; at < region_.end; ++at)
-        if (const Instruction& i = code_.instructions[at]; is_list_operation(i)) lists_.try_emplace(i.b, new_list());
+        if (const Instruction& i = code_.instructions[at];
+            region_.borrowed.count(at) || (is_list_operation(i) && !region_.borrowed.count(at - 1)))
+          lists_.try_emplace(i.b, new_list());
     for (const Kind k : region_.kinds)
       registers_.push_back(k == Kind::Float ? cc_.newXmmSd().as<x86::Reg>() : cc_.newInt64().as<x86::Reg>());
     for (uint32_t at = region_.begin; at < region_.end; ++at)
@@ -176,10 +178,12 @@ class Emitter {
 
   void instruction(const Instruction& i) {
     const Opcode op = plain_form(i.op);
-    if (!has_translation(code_, i)) {
+    if (!region_.has_translation(at_)) {
       cc_.jmp(interpret());
-    } else if (is_step(code_, i)) {
+    } else if (region_.is_step(at_)) {
       step(i);
+    } else if (region_.borrowed.count(at_)) {
+      borrow(i);
     } else if (const MathFunction* f = math_of(code_, i)) {
       math(*f, code_.calls[i.a]);
     } else if (is_list_operation(i)) {
@@ -298,8 +302,7 @@ class Emitter {
   x86::Mem part(const List& l, int32_t offset) const { return x86::qword_ptr(l.pointer, layout_.elements + offset); }
 
   // The element, which must have the tag.
-  x86::Mem element(const Instruction& i, IValue::Tag tag) {
-    const List l = list(i.b, true);
+  x86::Mem element(const List& l, const Instruction& i, IValue::Tag tag) {
     const x86::Gp at = copy(i.c);
     const Label from_end = cc_.newLabel(), inside = cc_.newLabel(), outside = interpret();
     cc_.cmp(at, l.count);
@@ -362,21 +365,32 @@ class Emitter {
     });
   }
 
-  void list_operation(const Instruction& i) {
+  // A list in a list, for the next instruction. Failing there too, the interpreter begins with this one.
+  void borrow(const Instruction& i) {
+    const x86::Mem e = element(list(i.b, true), i, IValue::Tag::List);
+    const List inner = new_list();
+    cc_.mov(inner.pointer, e);
+    measure(inner);
+    list_operation((&i)[1], &inner);
+    at_ += 2;
+  }
+
+  void list_operation(const Instruction& i, const List* given = nullptr) {
     constexpr IValue::Tag kTags[] = {IValue::Tag::Int, IValue::Tag::Double, IValue::Tag::Bool};
     const auto number = [&](Opcode first) { return kTags[static_cast<int>(i.op) - static_cast<int>(first)]; };
+    const auto measured = [&] { return given ? *given : list(i.b, true); };
     if (i.op == Opcode::LIST_LEN) {
-      move(gp(i.a), list(i.b, true).count);
+      move(gp(i.a), measured().count);
     } else if (i.op <= Opcode::LIST_GET_BOOL) {
       const IValue::Tag tag = number(Opcode::LIST_GET_INT);
-      const x86::Mem e = element(i, tag);
+      const x86::Mem e = element(measured(), i, tag);
       if (tag == IValue::Tag::Double)
         cc_.movsd(xmm(i.a), e);
       else
         cc_.mov(gp(i.a), e);
     } else if (i.op <= Opcode::LIST_SET_BOOL) {
       const IValue::Tag tag = number(Opcode::LIST_SET_INT);
-      put(element(i, tag), i.a, tag);
+      put(element(measured(), i, tag), i.a, tag);
     } else {
       append(i, number(Opcode::LIST_APPEND_INT));
     }

@@ -38,14 +38,30 @@ bool raises(const Code::Impl& code, uint32_t at, uint32_t end) {
 }
 
 // Steps by the frame take longer from native code than in the interpreter: they should be few.
-bool translatable(const Code::Impl& code, uint32_t begin, uint32_t end) {
-  if (end - begin > kMostInstructions) return false;
+bool translatable(const Region& r) {
   uint32_t steps = 0;
-  for (uint32_t at = begin; at < end; ++at) {
-    if (!has_translation(code, code.instructions[at]) && !raises(code, at, end)) return false;
-    steps += is_step(code, code.instructions[at]) && !raises(code, at, end);
+  for (uint32_t at = r.begin; at < r.end; ++at) {
+    const bool step = r.is_step(at);
+    if (!step && r.has_translation(at)) continue;
+    if (raises(r.code, at, r.end)) continue;
+    if (!step) return false;
+    ++steps;
   }
-  return steps * 4 <= end - begin;
+  return steps * 4 <= r.end - r.begin;
+}
+
+void find_borrowed(Region& r) {
+  std::unordered_set<uint32_t> targets;
+  for (uint32_t at = r.begin; at < r.end; ++at)
+    if (const auto to = jump_target(r.code.instructions[at])) targets.insert(*to);
+  for (uint32_t at = r.begin; at + 2 < r.end; ++at) {
+    const Instruction &get = r.code.instructions[at], &use = (&get)[1], &drop = (&get)[2];
+    const bool by_number =
+        between(use.op, Opcode::LIST_LEN, Opcode::LIST_GET_BOOL) || between(use.op, Opcode::LIST_SET_INT, Opcode::LIST_SET_BOOL);
+    if (get.op == Opcode::LIST_GET && by_number && use.b == get.a && drop.op == Opcode::DROP && drop.a == get.a && !targets.count(at + 1) &&
+        !targets.count(at + 2))
+      r.borrowed.insert(at);
+  }
 }
 
 // The registers of the region and their kinds; false when one holds ints and floats.
@@ -187,26 +203,30 @@ std::optional<uint32_t> jump_target(const Instruction& i) {
   return std::nullopt;
 }
 
-bool is_step(const Code::Impl& code, const Instruction& i) {
-  if (i.op == Opcode::CALL_IN_PLACE) return code.calls[i.a].node->kind() != prim::RaiseException && !math_function(code.calls[i.a]);
-  return between(i.op, Opcode::COPY, Opcode::UNBOX_BOOL) || i.op == Opcode::LIST_GET || i.op == Opcode::LIST_SET ||
-         i.op == Opcode::LIST_APPEND || i.op == Opcode::APPEND_TEXT || between(i.op, Opcode::CALL_GRAPH, Opcode::IS_INSTANCE);
-}
 const MathFunction* math_of(const Code::Impl& code, const Instruction& i) {
   return i.op == Opcode::CALL_IN_PLACE ? math_function(code.calls[i.a]) : nullptr;
 }
-bool has_translation(const Code::Impl& code, const Instruction& i) {
-  return is_arithmetic(i.op) || jump_target(i) || i.op == Opcode::LOOP || i.op == Opcode::MOVE || is_step(code, i) || math_of(code, i) ||
-         between(i.op, Opcode::LIST_LEN, Opcode::LIST_APPEND);
+bool Region::is_step(uint32_t at) const {
+  const Instruction& i = code.instructions[at];
+  if (i.op == Opcode::CALL_IN_PLACE) return code.calls[i.a].node->kind() != prim::RaiseException && !math_function(code.calls[i.a]);
+  if (borrowed.count(at) || (at >= 2 && borrowed.count(at - 2))) return false;
+  return between(i.op, Opcode::COPY, Opcode::UNBOX_BOOL) || i.op == Opcode::LIST_GET || i.op == Opcode::LIST_SET ||
+         i.op == Opcode::LIST_APPEND || i.op == Opcode::APPEND_TEXT || between(i.op, Opcode::CALL_GRAPH, Opcode::IS_INSTANCE);
+}
+bool Region::has_translation(uint32_t at) const {
+  const Instruction& i = code.instructions[at];
+  return is_arithmetic(i.op) || jump_target(i) || i.op == Opcode::LOOP || i.op == Opcode::MOVE || is_step(at) || math_of(code, i) ||
+         between(i.op, Opcode::LIST_LEN, Opcode::LIST_APPEND) || (at >= 2 && borrowed.count(at - 2));
 }
 
 std::optional<Region> find_region(const Code::Impl& code, uint32_t loop) {
   const Loop& inner = code.loops[loop];
   for (uint32_t k = 0; k <= loop; ++k) {  // in the order of their beginnings: outer ones first
     const Loop& outer = code.loops[k];
-    if (outer.begin > inner.begin || outer.end < inner.end || !translatable(code, outer.begin, outer.end)) continue;
+    if (outer.begin > inner.begin || outer.end < inner.end || outer.end - outer.begin > kMostInstructions) continue;
     Region r{.code = code, .begin = outer.begin, .end = outer.end};
-    if (!find_kinds(r)) continue;
+    find_borrowed(r);
+    if (!translatable(r) || !find_kinds(r)) continue;
     for (uint32_t n = k; n < code.loops.size(); ++n)
       if (r.contains(code.loops[n].begin)) r.loops.push_back(n);
     find_live(r);

@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "ir/code.h"
 #include "ir/native/math_functions.h"
@@ -23,6 +24,13 @@ struct Region {
   std::vector<Kind> kinds = {};
   std::vector<bool> written = {};
 
+  /// Instructions that get a list out of a list for the next instruction, behind which it is dropped: no boxed register is needed.
+  std::unordered_set<uint32_t> borrowed = {};
+
+  /// Does the frame execute the instruction (Frame::step)?
+  bool is_step(uint32_t instruction) const;
+  /// Has the instruction a translation? Others end the function: the interpreter executes them.
+  bool has_translation(uint32_t instruction) const;
   bool contains(uint32_t instruction) const { return instruction >= begin && instruction < end; }
   bool is_constant(uint32_t slot) const { return slot < code.initial.size(); }
   /// May the value that the register holds before the instruction be read by it or later?
@@ -37,13 +45,8 @@ struct Region {
 using Visitor = std::function<void(uint32_t slot, Kind kind, bool writes)>;
 void visit_scalars(const Code::Impl& code, const Instruction& i, const Visitor& f);
 
-/// Does native code have the frame execute the instruction (Frame::step)?
-bool is_step(const Code::Impl& code, const Instruction& i);
 /// The function of C that an instruction calls, if it is one.
 const MathFunction* math_of(const Code::Impl& code, const Instruction& i);
-/// Has the instruction a translation? Others end the function: the interpreter executes them.
-bool has_translation(const Code::Impl& code, const Instruction& i);
-
 /// Where an instruction jumps to, if it does.
 std::optional<uint32_t> jump_target(const Instruction& i);
 
