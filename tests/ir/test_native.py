@@ -142,6 +142,9 @@ FLOAT_OPERATORS = ["a + b", "a - b", "a * b", "a / b", "a // b", "a % b", "min(a
     "a != b", "-a", "abs(a)", "int(a)", "bool(a)", "math.floor(a)", "math.ceil(a)", "round(a)", "math.sqrt(a)", "math.exp(a)", "math.log(a)",
     "math.pow(a, b)", "math.fmod(a, b)", "math.copysign(a, b)", "math.isnan(a)", "math.tanh(a)", "a if a < b else b", "a if a != b else 1.0"]  # fmt: skip
 
+FLOAT_OPERATORS += [f"math.{name}(a)" for name in (
+    "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "expm1", "lgamma", "erf", "erfc", "gamma", "log10",
+    "log1p", "log2")] + ["math.atan2(a, b)", "a ** b"]  # fmt: skip
 STEPS = [
     "math.gcd(a, b)",
     "math.isnan(a)",

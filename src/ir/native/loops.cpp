@@ -54,7 +54,7 @@ uint32_t Loops::open(uint32_t begin) {
 }
 
 Function Loops::enter(const Code::Impl& code, uint32_t loop, int64_t& rounds) {
-  constexpr int64_t kSome = 128, kMany = 4096;
+  constexpr int64_t kSome = 16, kMany = 4096;
   Loop& l = *loops_[loop];
   const Function f = l.function.load(std::memory_order_acquire);
   const bool on = enabled.load(std::memory_order_relaxed);
