@@ -1,6 +1,7 @@
 """Scripts beside Python: the same functions, run by both, and the time of compiling.
 
     python benchmarks/ir/scripts.py
+    CRESSET_NATIVE=0 python benchmarks/ir/scripts.py      # the interpreter alone
 """
 
 from __future__ import annotations

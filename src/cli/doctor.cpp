@@ -8,6 +8,7 @@
 #include <cresset/base/parallel.h>
 #include <cresset/core/backend.h>
 #include <cresset/dispatch/dispatcher.h>
+#include <cresset/ir/native_code.h>
 #include <cresset/ops/functions_arith.h>
 #include <cresset/ops/functions_conv.h>
 #include <cresset/ops/functions_creation.h>
@@ -40,6 +41,7 @@ void doctor(Shared& shared) {
   Stack stack;
   Dispatcher::singleton().findSchemaOrThrow("cresset::cpu_capability", "").callBoxed(stack);
   report["instruction_set"] = stack.back().toStringRef();
+  report["native_code"] = jit::native_code_target();
   report["devices"] = known_device_names();
   const auto names = Dispatcher::singleton().getAllOpNames();
   report["operators"] = names.size();
@@ -50,7 +52,7 @@ void doctor(Shared& shared) {
   }
   const std::string broken = check_libraries();
   report["libraries"] = broken.empty() ? "work" : broken;
-  for (const char* name : {"CRESSET_NUM_THREADS", "OMP_NUM_THREADS", "CRESSET_ISA"})
+  for (const char* name : {"CRESSET_NUM_THREADS", "OMP_NUM_THREADS", "CRESSET_ISA", "CRESSET_NATIVE"})
     if (const char* value = std::getenv(name)) report["environment"][name] = value;
   shared.status = broken.empty() && dangling == 0 ? 0 : 1;
   if (shared.json) {

@@ -120,6 +120,17 @@ inline int64_t floor_mod(int64_t a, int64_t b) {
   const int64_t r = a % b;
   return r + (r != 0 && (r < 0) != (b < 0) ? b : 0);
 }
+[[noreturn]] void raise_negative_shift();
+inline int64_t shift_left(int64_t a, int64_t b) {
+  if (b < 0) raise_negative_shift();
+  return b > 63 ? 0 : static_cast<int64_t>(static_cast<uint64_t>(a) << b);
+}
+inline int64_t shift_right(int64_t a, int64_t b) {
+  if (b < 0) raise_negative_shift();
+  return a >> std::min<int64_t>(b, 63);
+}
+/// As Python's int(); what does not fit is an error.
+int64_t to_integer(double v);
 double float_floor_div(double a, double b);
 double float_mod(double a, double b);
 int64_t int_pow(int64_t a, int64_t b);

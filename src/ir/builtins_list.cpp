@@ -72,11 +72,25 @@ IValue sliced(List l, IValue& start, IValue& end, int64_t step) {
   return like(l, std::move(out));
 }
 
+// Fresh values own nothing and numbers neither: written over without a look at what was there.
+template <class T>
+std::vector<IValue> filled(std::size_t n, T number) {
+  std::vector<IValue> out(n);
+  for (IValue& e : out) std::construct_at(&e, number);
+  return out;
+}
+std::vector<IValue> filled_with(const IValue& v, std::size_t n) {
+  if (v.isInt()) return filled(n, v.toInt());
+  if (v.isDouble()) return filled(n, v.toDouble());
+  if (v.isBool()) return filled(n, v.toBool());
+  return std::vector<IValue>(n, v);
+}
+
 IValue repeated(List l, int64_t n) {
   CRESSET_CHECK(n <= 0 || l.elements.empty() || n < (int64_t{1} << 32) / static_cast<int64_t>(l.elements.size()),
                 "the repeated list is too long.");
   const auto times = static_cast<std::size_t>(std::max<int64_t>(n, 0));
-  if (l.elements.size() == 1) return like(l, std::vector<IValue>(times, l.elements[0]));
+  if (l.elements.size() == 1) return like(l, filled_with(l.elements[0], times));
   std::vector<IValue> out;
   out.reserve(l.elements.size() * times);
   for (int64_t i = 0; i < n; ++i) out.insert(out.end(), l.elements.begin(), l.elements.end());

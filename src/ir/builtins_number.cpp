@@ -10,6 +10,14 @@ namespace builtin {
 
 void raise_division_by_zero() { CRESSET_THROW(ZeroDivisionError, "integer division or modulo by zero"); }
 
+void raise_negative_shift() { CRESSET_THROW(ValueError, "negative shift count"); }
+
+int64_t to_integer(double v) {
+  CRESSET_CHECK(!std::isnan(v), "cannot convert float NaN to integer");
+  CRESSET_CHECK(v >= -9223372036854775808.0 && v < 9223372036854775808.0, "cannot convert float ", v, " to a 64-bit integer");
+  return static_cast<int64_t>(v);
+}
+
 double float_mod(double a, double b) {
   if (b == 0) return std::numeric_limits<double>::quiet_NaN();
   double r = std::fmod(a, b);
@@ -34,13 +42,6 @@ int64_t int_pow(int64_t a, int64_t b) {
 }
 
 namespace {
-
-// A float as an int, as Python's int(): out of range is an error, not undefined.
-int64_t to_integer(double v) {
-  CRESSET_CHECK(!std::isnan(v), "cannot convert float NaN to integer");
-  CRESSET_CHECK(v >= -9223372036854775808.0 && v < 9223372036854775808.0, "cannot convert float ", v, " to a 64-bit integer");
-  return static_cast<int64_t>(v);
-}
 
 IValue scalar_result(const Scalar& a, const Scalar& b, int64_t (*i)(int64_t, int64_t), double (*f)(double, double),
                      Complex (*c)(Complex, Complex)) {
@@ -215,14 +216,8 @@ const BuiltinRow kRows[] = {
     {"aten::__or__.int(int a, int b) -> int", CRESSET_BUILTIN((int64_t a, int64_t b)->int64_t { return a | b; })},
     {"aten::__xor__.bool(bool a, bool b) -> bool", CRESSET_BUILTIN((bool a, bool b)->bool { return a != b; })},
     {"aten::__xor__.int(int a, int b) -> int", CRESSET_BUILTIN((int64_t a, int64_t b)->int64_t { return a ^ b; })},
-    {"aten::__lshift__.int(int a, int b) -> int", CRESSET_BUILTIN((int64_t a, int64_t b)->int64_t {
-       CRESSET_CHECK_VALUE(b >= 0, "negative shift count");
-       return b > 63 ? 0 : static_cast<int64_t>(static_cast<uint64_t>(a) << b);
-     })},
-    {"aten::__rshift__.int(int a, int b) -> int", CRESSET_BUILTIN((int64_t a, int64_t b)->int64_t {
-       CRESSET_CHECK_VALUE(b >= 0, "negative shift count");
-       return a >> std::min<int64_t>(b, 63);
-     })},
+    {"aten::__lshift__.int(int a, int b) -> int", CRESSET_BUILTIN((int64_t a, int64_t b)->int64_t { return shift_left(a, b); })},
+    {"aten::__rshift__.int(int a, int b) -> int", CRESSET_BUILTIN((int64_t a, int64_t b)->int64_t { return shift_right(a, b); })},
     {"aten::__not__(bool self) -> bool", CRESSET_BUILTIN((bool a)->bool { return !a; })},
     {"aten::bitwise_not.int(int a) -> int", CRESSET_BUILTIN((int64_t a)->int64_t { return ~a; })},
     // Conversions.

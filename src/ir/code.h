@@ -5,6 +5,8 @@
 #include <cresset/ir/interpreter.h>
 #include <cresset/ir/operator.h>
 
+#include "ir/native/loops.h"
+
 namespace cresset::jit {
 
 // Scalar registers are named s[i], boxed ones r[i]. Operands of an instruction are a, b, c; what they are stands behind each opcode.
@@ -17,13 +19,14 @@ namespace cresset::jit {
   _(LT_INT##form) _(LE_INT##form) _(GT_INT##form) _(GE_INT##form) _(EQ_INT##form) _(NE_INT##form)                                          \
   _(ADD_FLOAT##form) _(SUB_FLOAT##form) _(MUL_FLOAT##form) _(DIV_FLOAT##form) _(MIN_FLOAT##form) _(MAX_FLOAT##form)                        \
   _(LT_FLOAT##form) _(LE_FLOAT##form) _(GT_FLOAT##form) _(GE_FLOAT##form) _(EQ_FLOAT##form) _(NE_FLOAT##form)                              \
-  _(DIV_INT##form) /* float s[b] / float s[c] */                                                                                           \
+  _(DIV_INT##form) /* float s[b] / float s[c] */ _(SHL_INT##form) _(SHR_INT##form) _(FLOORDIV_FLOAT##form) _(MOD_FLOAT##form)              \
   /* s[a] = op s[b] */                                                                                                                     \
   _(NEG_INT##form) _(NEG_FLOAT##form) _(ABS_INT##form) _(ABS_FLOAT##form) _(NOT##form) _(INT_TO_FLOAT##form) _(INT_TO_BOOL##form)          \
-  _(FLOAT_TO_BOOL##form) _(SQRT_FLOAT##form)
+  _(FLOAT_TO_BOOL##form) _(INVERT_INT##form) _(FLOAT_TO_INT##form) _(FLOOR_TO_INT##form) _(CEIL_TO_INT##form) _(SQRT_FLOAT##form)
 
 #define CRESSET_FORALL_OPCODES(_)                                                                                                          \
   _(RETURN) _(JUMP) /* to a */ _(JUMP_IF_NOT) _(JUMP_IF) /* s[a], to b */ _(LOOP_NEXT) /* s[a] += 1; if s[a] < s[b] jump to c */            \
+  _(LOOP) /* the first instruction of loop a: native code of it may run; counts s[b] down to asking for some */                            \
   /* moves */                                                                                                                              \
   _(MOVE) /* s[a] = s[b] */ _(COPY) /* r[a] = r[b] */ _(TAKE) /* r[a] = moved r[b] */ _(LOAD) /* r[a] = constant b */ _(DROP) /* r[a] */    \
   _(BOX_INT) _(BOX_FLOAT) _(BOX_BOOL) /* r[a] = s[b] */ _(UNBOX_INT) _(UNBOX_FLOAT) _(UNBOX_BOOL) /* s[a] = r[b] */                         \
@@ -111,6 +114,7 @@ struct Code::Impl {
   std::vector<Operand> inputs;  // where the arguments go
   std::vector<Operand> outputs;
   uint32_t scalars = 0, boxed = 0;
+  mutable native::Loops loops;  // all else stays as it was compiled
 };
 
 }  // namespace cresset::jit

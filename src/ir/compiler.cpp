@@ -49,6 +49,7 @@ class Compiler : CodeBuilder {
     std::size_t patch = 0;  // the jump to set when the block is done
     std::size_t second_patch = 0;
     std::size_t start = 0;  // of a loop's body
+    std::optional<uint32_t> loop = std::nullopt;
     Register limit{Bank::Int, 0};
     bool counted = false;  // the loop's condition is the constant true
     bool endless = false;  // the condition alone ends the loop, and nobody asks for the number of the round
@@ -200,6 +201,10 @@ class Compiler : CodeBuilder {
     }
     f.start = impl_->instructions.size();
     barrier_ = f.start;
+    if (native::available()) {
+      f.loop = impl_->loops.open(static_cast<uint32_t>(f.start));
+      emit(Opcode::LOOP, *f.loop, next_scalar_++);
+    }
     share_results(body, n, 1);
     stack.push_back(f);
   }
@@ -259,6 +264,7 @@ class Compiler : CodeBuilder {
             patch(jump);
           }
         }
+        if (f.loop) impl_->loops.close(*f.loop, static_cast<uint32_t>(impl_->instructions.size()));
         if (!f.endless) patch(f.patch);
         if (f.guarded) patch(f.second_patch);
         for (std::size_t k = 0; k < n->outputs().size(); ++k)

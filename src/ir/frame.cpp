@@ -38,6 +38,28 @@ void Frame::append_text(const Call& c) {
   store(std::move(left), code_.operands[c.out_begin]);
 }
 
+void Frame::step(const Instruction& i) {
+  active->at = &i;
+  switch (i.op) {
+    case Opcode::COPY: r[i.a] = r[i.b]; return;
+    case Opcode::TAKE: r[i.a] = std::move(r[i.b]); return;
+    case Opcode::LOAD: r[i.a] = code_.constants[i.b]; return;
+    case Opcode::DROP: r[i.a] = IValue(); return;
+    case Opcode::BOX_INT: r[i.a] = IValue(s[i.b].i); return;
+    case Opcode::BOX_FLOAT: r[i.a] = IValue(s[i.b].d); return;
+    case Opcode::BOX_BOOL: r[i.a] = IValue(s[i.b].i != 0); return;
+    case Opcode::UNBOX_INT: s[i.a].i = r[i.b].toInt(); return;
+    case Opcode::UNBOX_FLOAT: s[i.a].d = r[i.b].toDouble(); return;
+    case Opcode::UNBOX_BOOL: s[i.a].i = r[i.b].toBool(); return;
+    case Opcode::LIST_GET: r[i.a] = IValue(element(r[i.b], s[i.c].i)); return;
+    case Opcode::LIST_SET: element(r[i.b], s[i.c].i) = r[i.a]; return;
+    case Opcode::LIST_APPEND: r[i.b].toListImpl().elements.push_back(r[i.a]); return;
+    case Opcode::CALL_IN_PLACE: call_in_place(code_.calls[i.a]); return;
+    case Opcode::APPEND_TEXT: append_text(code_.calls[i.a]); return;
+    default: execute_call(code_, *this, i, *stack);
+  }
+}
+
 namespace {
 
 thread_local Active* innermost = nullptr;

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstring>
+#include <exception>
 
+#include "ir/builtin_call.h"
 #include "ir/code.h"
 
 namespace cresset::jit {
@@ -35,6 +37,15 @@ class Arena {
   std::unique_ptr<std::byte[]> spare_;
   std::size_t used_ = 0, capacity_ = 0, spare_size_ = 0;
 };
+
+/// The element of a list; negative places count from its end.
+CRESSET_ALWAYS_INLINE IValue& element(IValue& list, int64_t at) {
+  auto& elements = list.toListImpl().elements;
+  if (CRESSET_UNLIKELY(static_cast<std::size_t>(at) >= elements.size())) at = builtin::normal_index(at, elements.size());
+  return elements[static_cast<std::size_t>(at)];
+}
+
+struct Active;
 
 class Frame {
  public:
@@ -103,6 +114,12 @@ class Frame {
   IValue* r;
   /// Where jumps count from. Here, so that the interpreter's few machine registers are left for what every instruction needs.
   const Instruction* start;
+  /// For native code: executes an instruction that moves boxed values, calls or makes something.
+  void step(const Instruction& i);
+  Stack* stack = nullptr;  // for step(), as `active`
+  Active* active = nullptr;
+  /// What one of them has thrown, for the interpreter to throw again.
+  std::exception_ptr error;
 
  private:
   CRESSET_ALWAYS_INLINE const IValue* in_place(const Operand& o, std::byte* box) const {

@@ -3,6 +3,7 @@
 
 #include "ir/builtin_call.h"
 #include "ir/frame.h"
+#include "ir/scalar_operators.h"
 
 namespace cresset::jit {
 
@@ -47,18 +48,17 @@ CRESSET_ALWAYS_INLINE void call_operator(Frame& f, const Call& c, Stack& stack) 
   op.entry()->lookup(ks).callBoxed(op, ks, &stack);
 }
 
-CRESSET_ALWAYS_INLINE IValue& element(IValue& list, int64_t at) {
-  auto& elements = list.toListImpl().elements;
-  if (CRESSET_UNLIKELY(static_cast<std::size_t>(at) >= elements.size())) at = builtin::normal_index(at, elements.size());
-  return elements[static_cast<std::size_t>(at)];
-}
-
 // A number into a list. One of the same kind owns nothing and may be written over without looking at what was there.
 CRESSET_ALWAYS_INLINE void set_number(IValue& to, IValue v) {
   if (CRESSET_LIKELY(to.tag() == v.tag()))
     std::construct_at(&to, std::move(v));
   else
     to = std::move(v);
+}
+
+// The register whose value an instruction takes from the one before it; 0, a constant, for those that do not.
+CRESSET_ALWAYS_INLINE uint32_t last_operand(const Instruction& i) {
+  return !is_arithmetic(i.op) ? 0 : i.op >= Opcode::ADD_INT_C ? i.c : i.b;
 }
 
 }  // namespace
@@ -69,6 +69,8 @@ void Code::run(Stack& stack) const {
                 " were given.");
   Activation activation(code);
   Frame f(code);
+  f.stack = &stack;
+  f.active = &activation.active;
   Slot* const s = f.s;
   IValue* const r = f.r;
   {
@@ -117,6 +119,17 @@ void Code::run(Stack& stack) const {
   label_LOOP_NEXT:
     ip = ++s[ip->a].i < s[ip->b].i ? f.start + ip->c : ip + 1;
     CRESSET_DISPATCH();
+  label_LOOP:
+    if (CRESSET_LIKELY(--s[ip->b].i > 0)) CRESSET_NEXT();
+    if (const native::Function native = code.loops.enter(code, ip->a, s[ip->b].i)) {
+      ip = f.start + native(s, r, &f, ip->a);
+      if (CRESSET_UNLIKELY(f.error != nullptr)) std::rethrow_exception(std::move(f.error));
+      const uint32_t last = last_operand(*ip);
+      last_i = s[last].i;
+      last_d = s[last].d;
+      CRESSET_DISPATCH();
+    }
+    CRESSET_FORGET_AND_NEXT();
   label_MOVE:
     s[ip->a] = s[ip->b];
     CRESSET_NEXT();
@@ -150,7 +163,6 @@ void Code::run(Stack& stack) const {
   label_UNBOX_BOOL:
     s[ip->a].i = r[ip->b].toBool();
     CRESSET_NEXT();
-    // Numbers: what the operands and the result are, and the result for operands x and y.
 #define CRESSET_NUMBER(name, in, out, ...)                        \
   label_##name : {                                                \
     [[maybe_unused]] const auto x = s[ip->b].in, y = s[ip->c].in; \
@@ -167,45 +179,20 @@ void Code::run(Stack& stack) const {
     s[ip->a].out = last_##out = __VA_ARGS__;                      \
     CRESSET_NEXT();                                               \
   }
-    CRESSET_NUMBER(ADD_INT, i, i, builtin::wrap_add(x, y))
-    CRESSET_NUMBER(SUB_INT, i, i, builtin::wrap_sub(x, y))
-    CRESSET_NUMBER(MUL_INT, i, i, builtin::wrap_mul(x, y))
-    CRESSET_NUMBER(FLOORDIV_INT, i, i, builtin::floor_div(x, y))
-    CRESSET_NUMBER(MOD_INT, i, i, builtin::floor_mod(x, y))
-    CRESSET_NUMBER(MIN_INT, i, i, std::min(x, y))
-    CRESSET_NUMBER(MAX_INT, i, i, std::max(x, y))
-    CRESSET_NUMBER(AND_INT, i, i, x & y)
-    CRESSET_NUMBER(OR_INT, i, i, x | y)
-    CRESSET_NUMBER(XOR_INT, i, i, x ^ y)
-    CRESSET_NUMBER(LT_INT, i, i, x < y)
-    CRESSET_NUMBER(LE_INT, i, i, x <= y)
-    CRESSET_NUMBER(GT_INT, i, i, x > y)
-    CRESSET_NUMBER(GE_INT, i, i, x >= y)
-    CRESSET_NUMBER(EQ_INT, i, i, x == y)
-    CRESSET_NUMBER(NE_INT, i, i, x != y)
-    CRESSET_NUMBER(ADD_FLOAT, d, d, x + y)
-    CRESSET_NUMBER(SUB_FLOAT, d, d, x - y)
-    CRESSET_NUMBER(MUL_FLOAT, d, d, x * y)
-    CRESSET_NUMBER(DIV_FLOAT, d, d, x / y)
-    CRESSET_NUMBER(MIN_FLOAT, d, d, y < x ? y : x)
-    CRESSET_NUMBER(MAX_FLOAT, d, d, y > x ? y : x)
-    CRESSET_NUMBER(LT_FLOAT, d, i, x < y)
-    CRESSET_NUMBER(LE_FLOAT, d, i, x <= y)
-    CRESSET_NUMBER(GT_FLOAT, d, i, x > y)
-    CRESSET_NUMBER(GE_FLOAT, d, i, x >= y)
-    CRESSET_NUMBER(EQ_FLOAT, d, i, x == y)
-    CRESSET_NUMBER(NE_FLOAT, d, i, x != y)
-    CRESSET_NUMBER(DIV_INT, i, d, static_cast<double>(x) / static_cast<double>(y))
-    CRESSET_NUMBER(NEG_INT, i, i, builtin::wrap_sub(0, x))
-    CRESSET_NUMBER(NEG_FLOAT, d, d, -x)
-    CRESSET_NUMBER(ABS_INT, i, i, x < 0 ? builtin::wrap_sub(0, x) : x)
-    CRESSET_NUMBER(ABS_FLOAT, d, d, std::fabs(x))
-    CRESSET_NUMBER(NOT, i, i, !x)
-    CRESSET_NUMBER(INT_TO_FLOAT, i, d, static_cast<double>(x))
-    CRESSET_NUMBER(INT_TO_BOOL, i, i, x != 0)
-    CRESSET_NUMBER(FLOAT_TO_BOOL, d, i, x != 0)
-    CRESSET_NUMBER(SQRT_FLOAT, d, d, std::sqrt(x))
+    CRESSET_FORALL_SCALAR_OPERATORS(CRESSET_NUMBER)
 #undef CRESSET_NUMBER
+// As CRESSET_FORGET_AND_NEXT, but for the result.
+#define CRESSET_CALLED_NUMBER(name, in, out, ...)                 \
+  label_##name : label_##name##_B : label_##name##_C : {          \
+    [[maybe_unused]] const auto x = s[ip->b].in, y = s[ip->c].in; \
+    const auto result = __VA_ARGS__;                              \
+    last_i = 0;                                                   \
+    last_d = 0;                                                   \
+    s[ip->a].out = last_##out = result;                           \
+    CRESSET_NEXT();                                               \
+  }
+    CRESSET_FORALL_CALLED_OPERATORS(CRESSET_CALLED_NUMBER)
+#undef CRESSET_CALLED_NUMBER
 #define CRESSET_JUMPS(name, field, op)                                                         \
   label_JUMP_UNLESS_##name : ip = s[ip->a].field op s[ip->b].field ? ip + 1 : f.start + ip->c; \
   CRESSET_DISPATCH();                                                                          \

@@ -4,6 +4,7 @@
 #include <cresset/ir/alias_analysis.h>
 #include <cresset/ir/canonicalize.h>
 #include <cresset/ir/ir_parser.h>
+#include <cresset/ir/native_code.h>
 #include <cresset/ir/operator.h>
 
 #include "python/convert.h"
@@ -554,6 +555,11 @@ void init_ir(PyObject* module) {
     return out;
   });
   def(module, "_jit_operator_kinds", [] { return jit::operator_kinds(); });
+  def(module, "_jit_native_target", [] { return std::string(jit::native_code_target()); });
+  def(module, "_jit_native_enabled", [] { return jit::native_code_enabled(); });
+  def(module, "_jit_set_native", [](bool on) { jit::set_native_code(on); });
+  def(module, "_jit_set_native_rounds", [](uint64_t rounds) { return jit::set_native_code_rounds(rounds); });
+  def(module, "_jit_native_functions", [] { return jit::native_code_functions(); });
 }
 
 }  // namespace cresset::python

@@ -36,8 +36,11 @@ def check(source, argument_lists):
     assert not any(kind in text for kind in ("prim::Load", "prim::Store", "Stmt", "LoopContinuation", "prim::With"))
     for arguments in argument_lists:
         expected = namespace["f"](*copy.deepcopy(arguments))
-        got = unit.f(*copy.deepcopy(arguments))
-        assert same(got, expected), f"{arguments}: {got!r}, Python gives {expected!r}"
+        for rounds in (1_000_000, 0):  # interpreted, then with loops as machine code
+            before = _C._jit_set_native_rounds(rounds)
+            got = unit.f(*copy.deepcopy(arguments))
+            _C._jit_set_native_rounds(before)
+            assert same(got, expected), f"{arguments}: {got!r}, Python gives {expected!r}"
 
 
 @pytest.mark.parametrize("name", script_programs.PROGRAMS)

@@ -20,8 +20,8 @@ Final = typing.Final
 __all__ = [
     "Attribute", "CompilationUnit", "Error", "Final", "Future", "RecursiveScriptModule", "ScriptFunction", "ScriptMethod", "ScriptModule",
     "ScriptWarning", "annotate", "export", "fork", "freeze", "ignore", "interface", "is_scripting", "is_tracing", "isinstance",
-    "last_executed_optimized_graph", "load", "onednn_fusion_enabled", "optimize_for_inference", "optimized_execution", "save", "script",
-    "script_if_tracing", "script_method", "set_fusion_strategy", "trace", "trace_module", "unused", "wait",
+    "last_executed_optimized_graph", "load", "native_code_enabled", "onednn_fusion_enabled", "optimize_for_inference", "optimized_execution", "save",
+    "script", "script_if_tracing", "script_method", "set_fusion_strategy", "set_native_code", "trace", "trace_module", "unused", "wait",
 ]  # fmt: skip
 
 Error = _C._ScriptError
@@ -107,6 +107,17 @@ def optimized_execution(should_optimize):
     import contextlib
 
     return contextlib.nullcontext()
+
+
+def set_native_code(on):
+    """Whether loops of numbers may run as machine code (see the guide's page on scripts). For the whole process; on at the start unless the
+    environment has CRESSET_NATIVE=0."""
+    _C._jit_set_native(on)
+
+
+def native_code_enabled():
+    """May loops of numbers run as machine code? Never where the library was built without it."""
+    return _C._jit_native_enabled()
 
 
 def set_fusion_strategy(strategy):
