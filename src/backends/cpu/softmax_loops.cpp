@@ -3,6 +3,7 @@
 #include "backends/cpu/softmax_loops.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 
 #include "backends/cpu/pointwise_loops.h"
@@ -59,37 +60,82 @@ T largest(const T* p, int64_t n) {
   return all[0];
 }
 
-// out = exp(in - m) and the sum of that. Elements that do not fill a vector are moved into one: a call for a single element costs as
-// much as one for a vector.
+// These two are not inlined: loops of a known few steps would be unrolled, and the calls in them not become calls for vectors.
+
+// out = exp(in - m)
+template <class T>
+CRESSET_NOINLINE void exponentials_of(const T* in, T m, T* out, int64_t n) {
+  using namespace scalar_math;
+  CRESSET_POINTWISE_FOR(i, n) out[i] = exp(in[i] - m);
+}
+
+// What is subtracted from the elements (log), or multiplied with their exponentials, by the sums of exponentials.
+template <class T>
+CRESSET_NOINLINE void factors(const double* sum, T* factor, int64_t n, bool log) {
+  using namespace scalar_math;
+  if (log) {
+    CRESSET_POINTWISE_FOR(i, n) factor[i] = static_cast<T>(scalar_math::log(sum[i]));
+  } else {
+    CRESSET_POINTWISE_FOR(i, n) factor[i] = static_cast<T>(1 / sum[i]);
+  }
+}
+
+// out = exp(in - m) and the sum of that. Elements that do not fill a vector are taken with those before them, or moved into one: a call
+// for a single element costs as much as one for a vector.
 template <class T>
 double exponentials(const T* in, T m, T* out, int64_t n) {
-  using namespace scalar_math;
   constexpr int64_t lanes = 64 / sizeof(T);
   const auto sum = [](const T* p, int64_t count) {
     return sum_of<T>(count, [&](int64_t i) CRESSET_INLINE_LAMBDA { return load(p + i); }, [&](int64_t i) { return p[i]; });
   };
   const int64_t whole = n / lanes * lanes, rest = n - whole;
-  CRESSET_POINTWISE_FOR(i, whole) out[i] = exp(in[i] - m);
-  if (rest == 0) return sum(out, whole);
   alignas(64) T last[lanes];
-  for (int64_t i = 0; i < lanes; ++i) last[i] = i < rest ? in[whole + i] : m;
-  CRESSET_POINTWISE_FOR(i, lanes) last[i] = exp(last[i] - m);
-  for (int64_t i = rest; i < lanes; ++i) last[i] = 0;
-  for (int64_t i = 0; i < rest; ++i) out[whole + i] = last[i];
-  return sum(out, whole) + sum(last, lanes);
+  if (rest > 0) {
+    // The last vector is written before the others: what is written last is what the sum reads.
+    if (whole > 0)
+      std::memcpy(last, in + n - lanes, sizeof(last));
+    else
+      for (int64_t i = 0; i < lanes; ++i) last[i] = in[i < rest ? i : 0];
+    exponentials_of(last, m, last, lanes);
+    if (whole > 0) {
+      std::memcpy(out + n - lanes, last, sizeof(last));
+      CRESSET_POINTWISE_FOR(i, lanes) last[i] = i < lanes - rest ? T(0) : last[i];
+    } else {
+      for (int64_t i = 0; i < lanes; ++i) {
+        if (i < rest) out[i] = last[i];
+        if (i >= rest) last[i] = 0;
+      }
+    }
+  }
+  exponentials_of(in, m, out, whole);
+  return sum(out, whole) + (rest > 0 ? sum(last, lanes) : 0);
 }
 
+// Short rows are taken several at a time, for the sake of the logarithms of their sums.
 template <class T>
-void forward_row(const T* in, T* out, int64_t n, bool log) {
-  using namespace scalar_math;
-  const T m = largest(in, n);
-  const double sum = exponentials(in, m, out, n);
-  if (log) {
-    const T shift = static_cast<T>(__builtin_log(sum));
-    CRESSET_POINTWISE_FOR(i, n) out[i] = in[i] - m - shift;
-  } else {
-    const T scale = static_cast<T>(1 / sum);
-    CRESSET_POINTWISE_FOR(i, n) out[i] = out[i] * scale;
+void forward_rows(const T* in, T* out, int64_t rows, int64_t n, bool log) {
+  constexpr int64_t kRows = 8, kElements = 2048;  // at most: what is read again is still in the first-level cache
+  const int64_t together = std::clamp<int64_t>(kElements / n, 1, kRows);
+  for (int64_t some; rows > 0; rows -= some, in += some * n, out += some * n) {
+    some = std::min(rows, together);
+    T m[kRows];
+    double sum[kRows] = {1, 1, 1, 1, 1, 1, 1, 1};
+    for (int64_t r = 0; r < some; ++r) {
+      m[r] = largest(in + r * n, n);
+      sum[r] = exponentials(in + r * n, m[r], out + r * n, n);
+    }
+    T factor[kRows];
+    factors(sum, factor, kRows, log);
+    for (int64_t r = 0; r < some; ++r) {
+      const T* const a = in + r * n;
+      T* const o = out + r * n;
+      const T high = m[r], f = factor[r];
+      if (log) {
+        CRESSET_POINTWISE_FOR(i, n) o[i] = a[i] - high - f;
+      } else {
+        CRESSET_POINTWISE_FOR(i, n) o[i] = o[i] * f;
+      }
+    }
   }
 }
 
@@ -111,7 +157,7 @@ void forward_columns(const T* in, T* out, int64_t n, int64_t stride, int64_t wid
     for (int64_t c = 0; c < width; ++c) sum[c] += static_cast<double>(o[c]);
   }
   T factor[kSoftmaxTile];
-  for (int64_t c = 0; c < width; ++c) factor[c] = static_cast<T>(log ? __builtin_log(sum[c]) : 1 / sum[c]);
+  factors(sum, factor, width, log);
   for (int64_t r = 0; r < n; ++r) {
     const T* const a = in + r * stride;
     T* const o = out + r * stride;
@@ -164,7 +210,7 @@ void backward_columns(const T* grad, const T* output, T* out, int64_t n, int64_t
 }
 
 template <class T>
-constexpr SoftmaxLoops<T> loops = {forward_row<T>, forward_columns<T>, backward_row<T>, backward_columns<T>};
+constexpr SoftmaxLoops<T> loops = {forward_rows<T>, forward_columns<T>, backward_row<T>, backward_columns<T>};
 
 }  // namespace
 

@@ -12,7 +12,7 @@ namespace cresset::cpu {
 inline constexpr int64_t kSoftmaxTile = 128;
 template <class T>
 struct SoftmaxLoops {
-  void (*forward_row)(const T* in, T* out, int64_t n, bool log);
+  void (*forward_rows)(const T* in, T* out, int64_t rows, int64_t n, bool log);
   void (*forward_columns)(const T* in, T* out, int64_t n, int64_t stride, int64_t width, bool log);
   void (*backward_row)(const T* grad, const T* output, T* out, int64_t n, bool log);
   void (*backward_columns)(const T* grad, const T* output, T* out, int64_t n, int64_t stride, int64_t width, bool log);
