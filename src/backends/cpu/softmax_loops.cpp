@@ -30,6 +30,16 @@ CRESSET_VECTOR_INLINE double sum_of(int64_t n, const V& vector, const S& scalar)
 CRESSET_VECTOR_INLINE Floats load(const float* p) { return load16(p); }
 CRESSET_VECTOR_INLINE Doubles load(const double* p) { return load8(p); }
 
+template <int first, int count, class V>
+CRESSET_VECTOR_INLINE auto largest_lane(const V& v) {
+  if constexpr (count == 1) {
+    return v[first];
+  } else {
+    const auto a = largest_lane<first, count / 2>(v), b = largest_lane<first + count / 2, count / 2>(v);
+    return b > a ? b : a;
+  }
+}
+
 // The largest element; NaN stays out of it and shows up in the exponentials.
 template <class T>
 T largest(const T* p, int64_t n) {
@@ -52,12 +62,7 @@ T largest(const T* p, int64_t n) {
     const V v = load(p + std::min(i, n - lanes));
     a = v > a ? v : a;
   }
-  a = a > b ? a : b;
-  alignas(64) T all[lanes];
-  *reinterpret_cast<V*>(all) = a;
-  for (int64_t half = lanes / 2; half > 0; half /= 2)
-    for (int64_t k = 0; k < half; ++k) all[k] = all[k + half] > all[k] ? all[k + half] : all[k];
-  return all[0];
+  return largest_lane<0, lanes>(a > b ? a : b);
 }
 
 // These two are not inlined: loops of a known few steps would be unrolled, and the calls in them not become calls for vectors.
@@ -80,16 +85,17 @@ CRESSET_NOINLINE void factors(const double* sum, T* factor, int64_t n, bool log)
   }
 }
 
-// out = exp(in - m) and the sum of that. Elements that do not fill a vector are taken with those before them, or moved into one: a call
-// for a single element costs as much as one for a vector.
+// The sum of exp(in - m), and out = exp(in - m) unless it is null. Elements that do not fill a vector are taken with those before them,
+// or moved into one: a call for a single element costs as much as one for a vector.
 template <class T>
 double exponentials(const T* in, T m, T* out, int64_t n) {
-  constexpr int64_t lanes = 64 / sizeof(T);
+  constexpr int64_t lanes = 64 / sizeof(T), kBlock = 512;
   const auto sum = [](const T* p, int64_t count) {
     return sum_of<T>(count, [&](int64_t i) CRESSET_INLINE_LAMBDA { return load(p + i); }, [&](int64_t i) { return p[i]; });
   };
   const int64_t whole = n / lanes * lanes, rest = n - whole;
-  alignas(64) T last[lanes];
+  alignas(64) T last[lanes], block[kBlock];
+  double total = 0;
   if (rest > 0) {
     // The last vector is written before the others: what is written last is what the sum reads.
     if (whole > 0)
@@ -98,17 +104,23 @@ double exponentials(const T* in, T m, T* out, int64_t n) {
       for (int64_t i = 0; i < lanes; ++i) last[i] = in[i < rest ? i : 0];
     exponentials_of(last, m, last, lanes);
     if (whole > 0) {
-      std::memcpy(out + n - lanes, last, sizeof(last));
-      CRESSET_POINTWISE_FOR(i, lanes) last[i] = i < lanes - rest ? T(0) : last[i];
+      if (out) std::memcpy(out + n - lanes, last, sizeof(last));
+      for (int64_t i = 0; i < lanes; ++i) last[i] = i < lanes - rest ? T(0) : last[i];
     } else {
       for (int64_t i = 0; i < lanes; ++i) {
-        if (i < rest) out[i] = last[i];
+        if (i < rest && out) out[i] = last[i];
         if (i >= rest) last[i] = 0;
       }
     }
+    total = sum(last, lanes);
   }
-  exponentials_of(in, m, out, whole);
-  return sum(out, whole) + (rest > 0 ? sum(last, lanes) : 0);
+  for (int64_t at = 0; at < whole; at += kBlock) {
+    const int64_t count = std::min(kBlock, whole - at);
+    T* const to = out ? out + at : block;
+    exponentials_of(in + at, m, to, count);
+    total += sum(to, count);
+  }
+  return total;
 }
 
 // Short rows are taken several at a time, for the sake of the logarithms of their sums.
@@ -122,7 +134,7 @@ void forward_rows(const T* in, T* out, int64_t rows, int64_t n, bool log) {
     double sum[kRows] = {1, 1, 1, 1, 1, 1, 1, 1};
     for (int64_t r = 0; r < some; ++r) {
       m[r] = largest(in + r * n, n);
-      sum[r] = exponentials(in + r * n, m[r], out + r * n, n);
+      sum[r] = exponentials(in + r * n, m[r], log ? nullptr : out + r * n, n);
     }
     T factor[kRows];
     factors(sum, factor, kRows, log);
