@@ -6,6 +6,7 @@
 #include <cresset/ops/functions_reduce.h>
 #include <cresset/ops/functions_softmax.h>
 
+#include "backends/cpu/lines.h"
 #include "backends/cpu/softmax_loops.h"
 #include "cpu/cpu_decl_softmax.h"
 #include "ops/structured.h"
@@ -33,11 +34,11 @@ void for_each_block(const Shape& s, const R& rows, const C& columns) {
     parallel_for(0, s.outer, std::max<int64_t>(1, kWork / s.n), [&](int64_t b, int64_t e) { rows(b * s.n, e - b); });
     return;
   }
-  const int64_t tiles = (s.inner + kSoftmaxTile - 1) / kSoftmaxTile;
-  parallel_for(0, s.outer * tiles, std::max<int64_t>(1, kWork / (s.n * std::min(s.inner, kSoftmaxTile))), [&](int64_t b, int64_t e) {
+  const int64_t tile = column_tile(s.inner), tiles = (s.inner + tile - 1) / tile;
+  parallel_for(0, s.outer * tiles, std::max<int64_t>(1, kWork / (s.n * std::min(s.inner, tile))), [&](int64_t b, int64_t e) {
     for (int64_t i = b; i < e; ++i) {
-      const int64_t column = i % tiles * kSoftmaxTile;
-      columns(i / tiles * s.n * s.inner + column, std::min(kSoftmaxTile, s.inner - column));
+      const int64_t column = i % tiles * tile;
+      columns(i / tiles * s.n * s.inner + column, std::min(tile, s.inner - column));
     }
   });
 }

@@ -154,8 +154,8 @@ void forward_rows(const T* in, T* out, int64_t rows, int64_t n, bool log) {
 template <class T>
 void forward_columns(const T* in, T* out, int64_t n, int64_t stride, int64_t width, bool log) {
   using namespace scalar_math;
-  T m[kSoftmaxTile];
-  double sum[kSoftmaxTile];
+  T m[kColumnTile];
+  double sum[kColumnTile];
   for (int64_t c = 0; c < width; ++c) {
     m[c] = in[c];
     sum[c] = 0;
@@ -168,7 +168,7 @@ void forward_columns(const T* in, T* out, int64_t n, int64_t stride, int64_t wid
     CRESSET_POINTWISE_FOR(c, width) o[c] = exp(a[c] - m[c]);
     for (int64_t c = 0; c < width; ++c) sum[c] += static_cast<double>(o[c]);
   }
-  T factor[kSoftmaxTile];
+  T factor[kColumnTile];
   factors(sum, factor, width, log);
   for (int64_t r = 0; r < n; ++r) {
     const T* const a = in + r * stride;
@@ -199,8 +199,8 @@ void backward_row(const T* grad, const T* output, T* out, int64_t n, bool log) {
 template <class T>
 void backward_columns(const T* grad, const T* output, T* out, int64_t n, int64_t stride, int64_t width, bool log) {
   using namespace scalar_math;
-  double sum[kSoftmaxTile];
-  T total[kSoftmaxTile];
+  double sum[kColumnTile];
+  T total[kColumnTile];
   for (int64_t c = 0; c < width; ++c) sum[c] = 0;
   for (int64_t r = 0; r < n; ++r) {
     const T *const g = grad + r * stride, *const y = output + r * stride;
