@@ -20,7 +20,7 @@ namespace cresset {
 namespace {
 
 constexpr int kMaxThreads = 256;
-// A worker that found nothing to do looks for the next region without pause for a while, then whenever no one else wants its processor,
+// A worker that found nothing to do spins for a while in wait for the next region, then looks whenever no one else wants its processor,
 // then sleeps: a wake-up takes longer than many a kernel, on a busy machine milliseconds.
 constexpr int kSpins = 4000;  // 0.1 ms or more
 constexpr std::chrono::milliseconds kStayAwake{2};
@@ -79,7 +79,10 @@ class Pool {
     generation_.fetch_add(1, std::memory_order_release);
     if (sleeping_.load() > 0) wake_.notify_all();
     work(*region, 0);
-    while (region->finished.load(std::memory_order_acquire) < region->tasks) std::this_thread::yield();
+    // Others may take a yielded processor for milliseconds: only where a part takes long anyway.
+    const auto done = [&] { return region->finished.load(std::memory_order_acquire) == region->tasks; };
+    if (!spin(done))
+      while (!done()) std::this_thread::yield();
     {
       std::lock_guard lock(mutex_);
       current_.reset();
@@ -106,14 +109,20 @@ class Pool {
     }
   }
 
+  // Spins for a while; whether it was long enough.
   template <class Done>
-  static void stay_awake(const Done& done) {
+  static bool spin(const Done& done) {
     for (int i = 0; i < kSpins; ++i) {
-      if (done()) return;
+      if (done()) return true;
 #if defined(__x86_64__)
       __builtin_ia32_pause();
 #endif
     }
+    return false;
+  }
+  template <class Done>
+  static void stay_awake(const Done& done) {
+    if (spin(done)) return;
     const auto end = std::chrono::steady_clock::now() + kStayAwake;
     while (!done() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
   }
