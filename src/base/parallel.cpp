@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <exception>
@@ -19,7 +20,10 @@ namespace cresset {
 namespace {
 
 constexpr int kMaxThreads = 256;
-constexpr int kSpins = 4000;  // about 10 µs: a following region starts without a wake-up
+// A worker that found nothing to do spins for a while in wait for the next region, then looks whenever no one else wants its processor,
+// then sleeps: a wake-up takes longer than many a kernel, on a busy machine milliseconds.
+constexpr int kSpins = 4000;  // 0.1 ms or more
+constexpr std::chrono::milliseconds kStayAwake{2};
 
 thread_local bool inside_region = false;
 thread_local int thread_number = 0;
@@ -75,7 +79,10 @@ class Pool {
     generation_.fetch_add(1, std::memory_order_release);
     if (sleeping_.load() > 0) wake_.notify_all();
     work(*region, 0);
-    while (region->finished.load(std::memory_order_acquire) < region->tasks) std::this_thread::yield();
+    // Others may take a yielded processor for milliseconds: only where a part takes long anyway.
+    const auto done = [&] { return region->finished.load(std::memory_order_acquire) == region->tasks; };
+    if (!spin(done))
+      while (!done()) std::this_thread::yield();
     {
       std::lock_guard lock(mutex_);
       current_.reset();
@@ -102,14 +109,28 @@ class Pool {
     }
   }
 
+  // Spins for a while; whether it was long enough.
+  template <class Done>
+  static bool spin(const Done& done) {
+    for (int i = 0; i < kSpins; ++i) {
+      if (done()) return true;
+#if defined(__x86_64__)
+      __builtin_ia32_pause();
+#endif
+    }
+    return false;
+  }
+  template <class Done>
+  static void stay_awake(const Done& done) {
+    if (spin(done)) return;
+    const auto end = std::chrono::steady_clock::now() + kStayAwake;
+    while (!done() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  }
+
   void loop() {
     uint64_t seen = 0;
     for (;;) {
-      for (int i = 0; i < kSpins && generation_.load(std::memory_order_acquire) == seen; ++i) {
-#if defined(__x86_64__)
-        __builtin_ia32_pause();
-#endif
-      }
+      stay_awake([&] { return generation_.load(std::memory_order_acquire) != seen; });
       std::shared_ptr<Region> region;
       {
         std::unique_lock lock(mutex_);

@@ -69,7 +69,7 @@ def _declarations(family, pointwise):
                 fields = " ".join(f"{_field_type(a)} {a.name};" for a in args)
                 body += f"struct {row.main.ident}_args {{ {fields} }};\n"
         for isa in ISAS:
-            lines = "".join(f"extern const PointwiseLoops {r.main.ident}_loops;\n" for r in pointwise)
+            lines = "".join(f"extern const PointwiseLoops {name};\n" for r in pointwise for name in _loop_tables(r))
             body += f"\nnamespace {isa} {{\n{lines}}}  // namespace {isa}\n"
     return header(family.name, includes, body, "cresset::cpu")
 
@@ -110,7 +110,8 @@ def _kernels(pointwise):
              "#else\n#define CRESSET_LOOPS(name) {&cpu::baseline::name, nullptr, nullptr}\n#endif\n\n"]
     for row in pointwise:
         ident = row.main.ident
-        lines.append(f"const cpu::PointwiseKernel {ident}_kernel{{&ops::{ident}_op, CRESSET_LOOPS({ident}_loops)}};\n")
+        tables = ", ".join(f"CRESSET_LOOPS({name})" for name in _loop_tables(row))
+        lines.append(f"const cpu::PointwiseKernel {ident}_kernel{{&ops::{ident}_op, {tables}}};\n")
     return "".join(lines)
 
 
@@ -164,15 +165,33 @@ def _structured_body(op):
 # --- loops ------------------------------------------------------------------------------------------------------------
 
 
+def _tensors(row):
+    return [a.name for a in row.schema.args if a.type.is_tensor]
+
+
+def _repeats_last(row):
+    """Has the row loops whose last operand is one element? Where the arithmetic is so cheap that repeating it in memory would show."""
+    return len(_tensors(row)) == 2 and row.get("dtype", "promote") in ("promote", "float", "compare") and "(" not in row.get("pointwise")
+
+
+def _loop_tables(row):
+    """Names of the row's tables of loops, in the order of PointwiseKernel's members."""
+    ident = row.main.ident
+    return [f"{ident}_loops", f"{ident}_repeating_loops"] if _repeats_last(row) else [f"{ident}_loops"]
+
+
 def _loops(family, pointwise):
     parts = ["namespace {\n\n"]
     for row in pointwise:
-        parts.append(_loop(row))
+        parts.append(_loop(row, False))
+        if _repeats_last(row):
+            parts.append(_loop(row, True))
     parts.append("}  // namespace\n\n")
     for row in pointwise:
         classes = row.get("types", "ifc")
-        entries = ", ".join(f"{row.main.ident}_loop<{t}>" if c in classes else "nullptr" for c, t in COMPUTE_TYPES)
-        parts.append(f"extern const PointwiseLoops {row.main.ident}_loops;\nconst PointwiseLoops {row.main.ident}_loops = {{{entries}}};\n")
+        for name in _loop_tables(row):
+            entries = ", ".join(f"{name[:-1]}<{t}>" if c in classes else "nullptr" for c, t in COMPUTE_TYPES)
+            parts.append(f"extern const PointwiseLoops {name};\nconst PointwiseLoops {name} = {{{entries}}};\n")
     includes = [f'"cpu/cpu_decl_{family.name}.h"', '"backends/cpu/pointwise_loops.h"']
     if family.scalar_header:
         includes.insert(1, f'"{family.scalar_header}"')
@@ -181,14 +200,16 @@ def _loops(family, pointwise):
     return f"{first}\n#ifndef CRESSET_ISA_NAMESPACE\n#define CRESSET_ISA_NAMESPACE CRESSET_ISA\n#endif\n{rest}"
 
 
-def _loop(row):
-    """The loop template of one row. Its own variables end in `_`, so that they cannot meet an argument's name."""
+def _loop(row, repeating):
+    """The loop template of one row; repeating: the last operand is one element. Its own variables end in `_`, so that they cannot
+    meet an argument's name."""
     ident, rule = row.main.ident, row.get("dtype", "promote")
-    tensors = [a.name for a in row.schema.args if a.type.is_tensor]
+    function = f"{ident}_repeating_loop" if repeating else f"{ident}_loop"
+    tensors = _tensors(row)
     promoting, args = promoting_scalars(row), loop_arguments(row)
     result = f"ResultType<ops::DtypeRule::{RULES[rule]}, T>"
     element = lambda i: "bool" if rule == "bool_first" and i == 0 else "T"
-    lines = [f"template <class T>\nvoid {ident}_loop(void* const* ptrs_, int64_t n_, const void*{' params_' if args else ''}) {{",
+    lines = [f"template <class T>\nvoid {function}(void* const* ptrs_, int64_t n_, const void*{' params_' if args else ''}) {{",
              "  using namespace scalar_math;"]
     if args:
         lines.append(f"  const auto& args_ = *static_cast<const {ident}_args*>(params_);")
@@ -203,11 +224,14 @@ def _loop(row):
             lines.append(f"  const T {arg.name} = *static_cast<const T*>({at});")
     # A condition is read as bytes: g++ 12 does not vectorise a selection by a loaded bool.
     stored = lambda i: "uint8_t" if element(i) == "bool" else "T"
-    for i in range(len(tensors)):
+    streams = tensors[:-1] if repeating else tensors
+    if repeating:
+        lines.append(f"  const T {tensors[-1]} = *static_cast<const T*>(ptrs_[{len(tensors)}]);")
+    for i in range(len(streams)):
         lines.append(f"  const {stored(i)}* in{i}_ = static_cast<const {stored(i)}*>(ptrs_[{i + 1}]);")
     lines.append(f"  auto* out_ = static_cast<{result}*>(ptrs_[0]);")
     lines.append("  CRESSET_POINTWISE_FOR(i_, n_) {")
-    for i, name in enumerate(tensors):
+    for i, name in enumerate(streams):
         lines.append(f"    [[maybe_unused]] const {element(i)} {name} = in{i}_[i_]{' != 0' if element(i) == 'bool' else ''};")
     lines.append(f"    out_[i_] = static_cast<{result}>({row.get('pointwise')});")
     lines.append("  }\n}\n\n")

@@ -49,20 +49,19 @@ struct RunningType<std::complex<float>> {
 template <class T, class F>
 void running(const Tensor& self, int64_t dim, const Tensor& out, typename RunningType<T>::type start, const F& step) {
   using R = typename RunningType<T>::type;
-  constexpr int64_t kColumns = 128;
   const Tensor in = self.contiguous();
   const T* const from = in.const_data_ptr<T>();
   T* const to = out.mutable_data_ptr<T>();
   int64_t outer = 1, n = 1, inner = 1;
   const int64_t d = maybe_wrap_dim(dim, in.dim());
   for (int64_t i = 0; i < in.dim(); ++i) (i < d ? outer : i == d ? n : inner) *= in.size(i);
-  const int64_t tiles = (inner + kColumns - 1) / kColumns;
-  parallel_for(0, outer * tiles, std::max<int64_t>(1, kLineWork / (n * std::min(inner, kColumns))), [&](int64_t begin, int64_t end) {
+  const int64_t tile = column_tile(inner), tiles = (inner + tile - 1) / tile;
+  parallel_for(0, outer * tiles, std::max<int64_t>(1, kLineWork / (n * std::min(inner, tile))), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t column = i % tiles * kColumns, width = std::min(kColumns, inner - column);
+      const int64_t column = i % tiles * tile, width = std::min(tile, inner - column);
       const T* a = from + i / tiles * n * inner + column;
       T* b = to + i / tiles * n * inner + column;
-      R acc[kColumns];
+      R acc[kColumnTile];
       std::fill_n(acc, width, start);
       if (inner == 1) {
         R one = start;

@@ -64,14 +64,16 @@ Operand operand(MatrixRef r, int64_t rows, int64_t columns) {
   return {CblasTrans, static_cast<blasint>(std::max({r.column, rows, int64_t{1}}))};
 }
 
+// A part of a product, on one thread. `vector`: the whole product has one row or one column.
 template <class T>
-void blas_gemm(int64_t m, int64_t n, int64_t k, T alpha, const T* a, MatrixRef ar, const T* b, MatrixRef br, T beta, T* c, int64_t ldc) {
-  set_blas_threads();
+void blas_part(bool vector, int64_t m, int64_t n, int64_t k, T alpha, const T* a, MatrixRef ar, const T* b, MatrixRef br, T beta, T* c,
+               int64_t ldc) {
+  set_blas_threads(true);
   const Operand x = operand(ar, m, k), y = operand(br, k, n);
   const auto M = static_cast<blasint>(m), N = static_cast<blasint>(n), K = static_cast<blasint>(k),
              L = static_cast<blasint>(std::max<int64_t>(ldc, n));
   if constexpr (!is_complex_v<T>) {
-    // One row or one column is a matrix-vector product, for which plain gemm is far from memory speed.
+    // For a matrix-vector product plain gemm is far from memory speed.
     const auto gemv = [&](CBLAS_TRANSPOSE t, blasint rows, blasint columns, const T* matrix, blasint ld, const T* v, blasint step, T* out,
                           blasint out_step) {
       if constexpr (std::is_same_v<T, float>)
@@ -79,7 +81,7 @@ void blas_gemm(int64_t m, int64_t n, int64_t k, T alpha, const T* a, MatrixRef a
       else
         cblas_dgemv(CblasRowMajor, t, rows, columns, alpha, matrix, ld, v, step, beta, out, out_step);
     };
-    if (m == 1) {
+    if (vector && m == 1) {
       const auto step = static_cast<blasint>(std::max<int64_t>(ar.column, 1));
       if (y.transpose == CblasNoTrans)
         gemv(CblasTrans, K, N, b, y.ld, a, step, c, 1);
@@ -87,7 +89,7 @@ void blas_gemm(int64_t m, int64_t n, int64_t k, T alpha, const T* a, MatrixRef a
         gemv(CblasNoTrans, N, K, b, y.ld, a, step, c, 1);
       return;
     }
-    if (n == 1) {
+    if (vector && n == 1) {
       const auto step = static_cast<blasint>(std::max<int64_t>(br.row, 1));
       if (x.transpose == CblasNoTrans)
         gemv(CblasNoTrans, M, K, a, x.ld, b, step, c, static_cast<blasint>(ldc));
@@ -104,6 +106,44 @@ void blas_gemm(int64_t m, int64_t n, int64_t k, T alpha, const T* a, MatrixRef a
     cblas_cgemm(CblasRowMajor, x.transpose, y.transpose, M, N, K, &alpha, a, x.ld, b, y.ld, &beta, c, L);
   else
     cblas_zgemm(CblasRowMajor, x.transpose, y.transpose, M, N, K, &alpha, a, x.ld, b, y.ld, &beta, c, L);
+}
+
+// Parts of a result for threads: rows by columns of them, with sides of a multiple of kPartUnit.
+struct Parts {
+  int64_t rows = 1, columns = 1;
+  int64_t height, width;
+};
+constexpr int64_t kPartUnit = 16;                // elements that OpenBLAS's kernels compute side by side: parts do not change how
+constexpr int64_t kPartWork = int64_t{1} << 18;  // multiply-adds worth waking a thread for
+
+// At most `limit` parts. The time of one: its multiply-adds, and reading its share of both operands, an element like kPartUnit of those.
+Parts parts_of(int64_t m, int64_t n, int64_t limit) {
+  const auto side = [](int64_t size, int64_t parts) { return ((size + parts - 1) / parts + kPartUnit - 1) / kPartUnit * kPartUnit; };
+  Parts best{1, 1, m, n};
+  for (int64_t rows = 1; rows <= limit; ++rows) {
+    const int64_t columns = limit / rows;
+    if (rows * columns != limit) continue;
+    const int64_t height = side(m, rows), width = side(n, columns);
+    const auto time = [](int64_t h, int64_t w) { return h * w + (h + w) * kPartUnit; };
+    if (time(height, width) < time(best.height, best.width)) best = {(m + height - 1) / height, (n + width - 1) / width, height, width};
+  }
+  return best;
+}
+
+// The pool's threads take parts of the result, rather than OpenBLAS's own threads: those would be a second set beside the pool, and wait
+// for each other when the machine is busy.
+template <class T>
+void blas_gemm(int64_t m, int64_t n, int64_t k, T alpha, const T* a, MatrixRef ar, const T* b, MatrixRef br, T beta, T* c, int64_t ldc) {
+  const int64_t threads = in_parallel_region() ? 1 : get_num_threads();
+  const Parts parts = parts_of(m, n, std::clamp<int64_t>(m * n * k / kPartWork, 1, threads));
+  const bool vector = m == 1 || n == 1;
+  parallel_for(0, parts.rows * parts.columns, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t row = i / parts.columns * parts.height, column = i % parts.columns * parts.width;
+      blas_part(vector, std::min(parts.height, m - row), std::min(parts.width, n - column), k, alpha, a + row * ar.row, ar,
+                b + column * br.column, br, beta, c + row * ldc + column, ldc);
+    }
+  });
 }
 
 // Half types: widen, multiply in float, narrow once.

@@ -100,31 +100,50 @@ int64_t split_dimension(const ElementPlan& plan) {
   return best;
 }
 
+// What happens to self when an index is outside: nothing, or it was a result of this call anyway and is lost. The second reads the index
+// once.
+enum class OnBadIndex { Keep, Lose };
+
 // combine(place in self, element of src) for every index. Each place sees its values in the order of the index, whatever the number of
 // threads: they share another dimension than the indexed one.
 template <class T, class F>
-void scatter_elements(const Tensor& self, int64_t dim, const Tensor& index, const T* src, IntArrayRef src_strides, const F& combine) {
+void scatter_elements(const Tensor& self, int64_t dim, const Tensor& index, const T* src, IntArrayRef src_strides, OnBadIndex on_bad,
+                      const F& combine) {
   if (index.numel() == 0) return;
   const ElementPlan plan(self, dim, index, src_strides);
-  check_index(plan.index, plan.dim, plan.size);
+  const bool checked = on_bad == OnBadIndex::Keep;
+  if (checked) check_index(plan.index, plan.dim, plan.size);
+  std::atomic<bool> bad = false;
   T* const to = static_cast<T*>(self.mutable_data_ptr());
   const int64_t* const at_index = plan.index.const_data_ptr<int64_t>();
   const auto run = [&](const Walk<3>& walk, const std::array<int64_t, 3>& start) {
-    walk.run([&](const std::array<int64_t, 3>& at) {
-      const int64_t n = walk.row_size(), s0 = walk.stride(0), s1 = walk.stride(1), s2 = walk.stride(2);
+    // Pieces of a row whose indices stay in the first-level cache between the check and the use.
+    walk.run_pieces(0, walk.numel(), 1024, [&](const std::array<int64_t, 3>& at, int64_t n) {
+      const int64_t s0 = walk.stride(0), s1 = walk.stride(1), s2 = walk.stride(2);
       T* const row = to + start[0] + at[0];
       const T* const from = src + start[1] + at[1];
       const int64_t* const where = at_index + start[2] + at[2];
-      for (int64_t i = 0; i < n; ++i) combine(row[i * s0 + where[i * s2] * plan.stride], from[i * s1]);
+      if (!checked && any_outside(where, n, s2, plan.size)) {
+        bad = true;
+      } else if (s0 == 0 && s1 == 1 && s2 == 1 && plan.stride == 1) {
+        for (int64_t i = 0; i < n; ++i) combine(row[where[i]], from[i]);
+      } else {
+        for (int64_t i = 0; i < n; ++i) combine(row[i * s0 + where[i * s2] * plan.stride], from[i * s1]);
+      }
     });
   };
   const int64_t d = split_dimension(plan);
-  if (d < 0) return run(plan.walk(), {});
+  if (d < 0) {
+    run(plan.walk(), {});
+    if (bad) raise_first_outside(plan.index, plan.dim, plan.size);
+    return;
+  }
   parallel_for(0, plan.sizes[d], std::max<int64_t>(1, kIndexGrain / (plan.index.numel() / plan.sizes[d])), [&](int64_t begin, int64_t end) {
     DimVector sizes(plan.sizes);
     sizes[d] = end - begin;
     run(plan.part(sizes), {begin * plan.self_strides[d], begin * plan.operand_strides[d], begin * plan.index_strides[d]});
   });
+  if (bad) raise_first_outside(plan.index, plan.dim, plan.size);
 }
 
 // Strides that show one value everywhere.
@@ -132,21 +151,22 @@ DimVector zero_strides(const Tensor& index) { return DimVector(std::max<int64_t>
 
 Tensor apart_from(const Tensor& self, const Tensor& src) { return src.is_alias_of(self) ? src.clone() : src; }
 
-void scatter_values(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
+void scatter_values(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, OnBadIndex on_bad) {
   with_element_bits(self.itemsize(), [&](auto bits) {
     using U = decltype(bits);
-    scatter_elements(self, dim, index, static_cast<const U*>(src.const_data_ptr()), src.strides(), [](U& place, const U& v) { place = v; });
+    scatter_elements(self, dim, index, static_cast<const U*>(src.const_data_ptr()), src.strides(), on_bad,
+                     [](U& place, const U& v) { place = v; });
   });
 }
 void scatter_number(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
   CRESSET_DISPATCH(self.scalar_type(), "scatter_", CRESSET_ALL_TYPES, [&] {
     const scalar_t v = value.to<scalar_t>();
-    scatter_elements(self, dim, index, &v, zero_strides(index), [](scalar_t& place, scalar_t x) { place = x; });
+    scatter_elements(self, dim, index, &v, zero_strides(index), OnBadIndex::Keep, [](scalar_t& place, scalar_t x) { place = x; });
   });
 }
-void scatter_sum(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
+void scatter_sum(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, OnBadIndex on_bad) {
   CRESSET_DISPATCH(self.scalar_type(), "scatter_add_", CRESSET_ALL_TYPES, [&] {
-    scatter_elements(self, dim, index, src.const_data_ptr<scalar_t>(), src.strides(),
+    scatter_elements(self, dim, index, src.const_data_ptr<scalar_t>(), src.strides(), on_bad,
                      [](scalar_t& place, scalar_t v) { place = reduce_add(place, v); });
   });
 }
@@ -154,7 +174,7 @@ void scatter_combine_number(const Tensor& self, int64_t dim, const Tensor& index
   CRESSET_DISPATCH(self.scalar_type(), "scatter_", CRESSET_ALL_TYPES, [&] {
     const scalar_t v = value.to<scalar_t>();
     with_reduction<scalar_t>(reduction_named(reduce),
-                             [&](auto combine) { scatter_elements(self, dim, index, &v, zero_strides(index), combine); });
+                             [&](auto combine) { scatter_elements(self, dim, index, &v, zero_strides(index), OnBadIndex::Keep, combine); });
   });
 }
 void scatter_combine(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce, bool include_self) {
@@ -166,15 +186,15 @@ void scatter_combine(const Tensor& self, int64_t dim, const Tensor& index, const
     counts = detail::empty_cpu(self.sizes(), kLong);
     std::fill_n(counts.mutable_data_ptr<int64_t>(), counts.numel(), include_self ? 1 : 0);
     const int64_t one = 1;
-    scatter_elements(counts, dim, index, &one, zero_strides(index), [](int64_t& place, int64_t v) { place += v; });
+    scatter_elements(counts, dim, index, &one, zero_strides(index), OnBadIndex::Keep, [](int64_t& place, int64_t v) { place += v; });
   }
   CRESSET_DISPATCH(self.scalar_type(), "scatter_reduce", CRESSET_ALL_TYPES, [&] {
     if (!include_self) {
       const scalar_t start = reduction_start<scalar_t>(how);
-      scatter_elements(self, dim, index, &start, zero_strides(index), [](scalar_t& place, scalar_t v) { place = v; });
+      scatter_elements(self, dim, index, &start, zero_strides(index), OnBadIndex::Keep, [](scalar_t& place, scalar_t v) { place = v; });
     }
     with_reduction<scalar_t>(
-        how, [&](auto combine) { scatter_elements(self, dim, index, src.const_data_ptr<scalar_t>(), src.strides(), combine); });
+        how, [&](auto combine) { scatter_elements(self, dim, index, src.const_data_ptr<scalar_t>(), src.strides(), OnBadIndex::Keep, combine); });
     if (how != Reduction::Mean) return;
     const Walk<2> walk(self.sizes(), {self.strides(), counts.strides()});
     scalar_t* const to = self.mutable_data_ptr<scalar_t>();
@@ -216,11 +236,11 @@ void gather(const Tensor& self, int64_t dim, const Tensor& index, bool, const Te
 
 void scatter_src(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, const Tensor& out) {
   ops::copy_data(self, out);
-  scatter_values(out, dim, index, src);
+  scatter_values(out, dim, index, src, out.is_alias_of(self) ? OnBadIndex::Keep : OnBadIndex::Lose);
 }
 Tensor& scatter_src_inplace(Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
   ops::scatter_src_meta(self, dim, index, src);
-  scatter_values(self, dim, index, apart_from(self, src));
+  scatter_values(self, dim, index, apart_from(self, src), OnBadIndex::Keep);
   return self;
 }
 void scatter_value(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value, const Tensor& out) {
@@ -234,11 +254,11 @@ Tensor& scatter_value_inplace(Tensor& self, int64_t dim, const Tensor& index, co
 }
 void scatter_add(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, const Tensor& out) {
   ops::copy_data(self, out);
-  scatter_sum(out, dim, index, src);
+  scatter_sum(out, dim, index, src, out.is_alias_of(self) ? OnBadIndex::Keep : OnBadIndex::Lose);
 }
 Tensor& scatter_add_inplace(Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
   ops::scatter_add_meta(self, dim, index, src);
-  scatter_sum(self, dim, index, apart_from(self, src));
+  scatter_sum(self, dim, index, apart_from(self, src), OnBadIndex::Keep);
   return self;
 }
 void scatter_reduce_old(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce,

@@ -20,6 +20,11 @@ struct LineAt {
 
 inline constexpr int64_t kLineWork = 1 << 15;
 
+// Neighbouring columns that a kernel takes together, at most kColumnTile: cache lines as a whole, and several tiles where there are few
+// columns, so that threads share them evenly. It must not depend on the number of threads, because vectors start anew in each tile.
+inline constexpr int64_t kColumnTile = 128;
+inline int64_t column_tile(int64_t columns) { return std::clamp<int64_t>(columns / 4 / 32 * 32, 32, kColumnTile); }
+
 // f(LineAt, State&) for every line along `dim`; a tensor of no dimensions is one line of one element. Each thread has a
 // State of its own (buffers that lines share one after the other). cost: how much more than a copy an element takes.
 template <class State, int N, class F>

@@ -19,6 +19,10 @@ PointwiseLoop loop_of(const PointwiseKernel& kernel, ComputeType type) {
   const PointwiseLoops* loops = kernel.loops[static_cast<int>(isa())];
   return (*loops)[static_cast<int>(type)];
 }
+PointwiseLoop repeating_loop_of(const PointwiseKernel& kernel, ComputeType type) {
+  const PointwiseLoops* loops = kernel.repeating_loops[static_cast<int>(isa())];
+  return loops ? (*loops)[static_cast<int>(type)] : nullptr;
+}
 
 ScalarType result_of(DtypeRule rule, ScalarType common) {
   if (rule == DtypeRule::Compare || rule == DtypeRule::ToBool) return kBool;
@@ -196,7 +200,7 @@ void run_planned(const PointwiseKernel& kernel, const ops::PointwiseCall& call, 
     if (call.scalars[i]) convert_scalar(*call.scalars[i], types.common, compute, scalars[i]);
   }
   traversal.coalesce();
-  traversal.run(loop, params);
+  traversal.run(loop, params, repeating_loop_of(kernel, compute));
 }
 
 // The result type is stored as it is in out, or out is of the type loops write and nothing is rounded on the way.

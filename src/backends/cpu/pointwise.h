@@ -44,6 +44,8 @@ using PointwiseLoops = PointwiseLoop[kNumComputeTypes];
 struct PointwiseKernel {
   const ops::PointwiseOp* op;
   const PointwiseLoops* loops[kNumIsas];  // entries of instruction sets that are not compiled are null
+  // The same for a last operand that is one element, to which its pointer points; null where the row has none.
+  const PointwiseLoops* repeating_loops[kNumIsas] = {};
 };
 
 // Computes into a new tensor. Errors are those of ops::pointwise_types and ops::broadcast_sizes.

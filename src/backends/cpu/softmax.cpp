@@ -6,6 +6,7 @@
 #include <cresset/ops/functions_reduce.h>
 #include <cresset/ops/functions_softmax.h>
 
+#include "backends/cpu/lines.h"
 #include "backends/cpu/softmax_loops.h"
 #include "cpu/cpu_decl_softmax.h"
 #include "ops/structured.h"
@@ -25,21 +26,19 @@ Shape shape_of(const Tensor& t, int64_t dim) {
   return s;
 }
 
-// f(offset, width): a row when width is 0, otherwise a block of that many columns.
-template <class F>
-void for_each_block(const Shape& s, const F& f) {
+// rows(offset, number of rows) where elements of a row are neighbours, otherwise columns(offset, number of columns).
+template <class R, class C>
+void for_each_block(const Shape& s, const R& rows, const C& columns) {
   constexpr int64_t kWork = 1 << 13;  // exponentials worth waking a thread for
   if (s.inner == 1) {
-    parallel_for(0, s.outer, std::max<int64_t>(1, kWork / s.n), [&](int64_t b, int64_t e) {
-      for (int64_t i = b; i < e; ++i) f(i * s.n, int64_t{0});
-    });
+    parallel_for(0, s.outer, std::max<int64_t>(1, kWork / s.n), [&](int64_t b, int64_t e) { rows(b * s.n, e - b); });
     return;
   }
-  const int64_t tiles = (s.inner + kSoftmaxTile - 1) / kSoftmaxTile;
-  parallel_for(0, s.outer * tiles, std::max<int64_t>(1, kWork / (s.n * std::min(s.inner, kSoftmaxTile))), [&](int64_t b, int64_t e) {
+  const int64_t tile = column_tile(s.inner), tiles = (s.inner + tile - 1) / tile;
+  parallel_for(0, s.outer * tiles, std::max<int64_t>(1, kWork / (s.n * std::min(s.inner, tile))), [&](int64_t b, int64_t e) {
     for (int64_t i = b; i < e; ++i) {
-      const int64_t column = i % tiles * kSoftmaxTile;
-      f(i / tiles * s.n * s.inner + column, std::min(kSoftmaxTile, s.inner - column));
+      const int64_t column = i % tiles * tile;
+      columns(i / tiles * s.n * s.inner + column, std::min(tile, s.inner - column));
     }
   });
 }
@@ -56,12 +55,9 @@ void forward(const Tensor& self, int64_t dim, bool log, const Tensor& out) {
     const SoftmaxLoops<scalar_t>& loops = find_softmax_loops<scalar_t>();
     const scalar_t* const a = in.const_data_ptr<scalar_t>();
     scalar_t* const o = to.mutable_data_ptr<scalar_t>();
-    for_each_block(s, [&](int64_t at, int64_t width) {
-      if (width == 0)
-        loops.forward_row(a + at, o + at, s.n, log);
-      else
-        loops.forward_columns(a + at, o + at, s.n, s.inner, width, log);
-    });
+    for_each_block(
+        s, [&](int64_t at, int64_t rows) { loops.forward_rows(a + at, o + at, rows, s.n, log); },
+        [&](int64_t at, int64_t width) { loops.forward_columns(a + at, o + at, s.n, s.inner, width, log); });
   });
   if (!to.is_same(out)) ops::copy_data(to, out);
 }
@@ -76,12 +72,12 @@ void backward(const Tensor& grad_output, const Tensor& output, int64_t dim, bool
     const SoftmaxLoops<scalar_t>& loops = find_softmax_loops<scalar_t>();
     const scalar_t *const a = g.const_data_ptr<scalar_t>(), *const b = y.const_data_ptr<scalar_t>();
     scalar_t* const o = to.mutable_data_ptr<scalar_t>();
-    for_each_block(s, [&](int64_t at, int64_t width) {
-      if (width == 0)
-        loops.backward_row(a + at, b + at, o + at, s.n, log);
-      else
-        loops.backward_columns(a + at, b + at, o + at, s.n, s.inner, width, log);
-    });
+    for_each_block(
+        s,
+        [&](int64_t at, int64_t rows) {
+          for (const int64_t end = at + rows * s.n; at < end; at += s.n) loops.backward_row(a + at, b + at, o + at, s.n, log);
+        },
+        [&](int64_t at, int64_t width) { loops.backward_columns(a + at, b + at, o + at, s.n, s.inner, width, log); });
   });
   if (!to.is_same(out)) ops::copy_data(to, out);
 }

@@ -3,6 +3,7 @@
 #include "backends/cpu/softmax_loops.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 
 #include "backends/cpu/pointwise_loops.h"
@@ -29,6 +30,16 @@ CRESSET_VECTOR_INLINE double sum_of(int64_t n, const V& vector, const S& scalar)
 CRESSET_VECTOR_INLINE Floats load(const float* p) { return load16(p); }
 CRESSET_VECTOR_INLINE Doubles load(const double* p) { return load8(p); }
 
+template <int first, int count, class V>
+CRESSET_VECTOR_INLINE auto largest_lane(const V& v) {
+  if constexpr (count == 1) {
+    return v[first];
+  } else {
+    const auto a = largest_lane<first, count / 2>(v), b = largest_lane<first + count / 2, count / 2>(v);
+    return b > a ? b : a;
+  }
+}
+
 // The largest element; NaN stays out of it and shows up in the exponentials.
 template <class T>
 T largest(const T* p, int64_t n) {
@@ -51,53 +62,100 @@ T largest(const T* p, int64_t n) {
     const V v = load(p + std::min(i, n - lanes));
     a = v > a ? v : a;
   }
-  a = a > b ? a : b;
-  alignas(64) T all[lanes];
-  *reinterpret_cast<V*>(all) = a;
-  for (int64_t half = lanes / 2; half > 0; half /= 2)
-    for (int64_t k = 0; k < half; ++k) all[k] = all[k + half] > all[k] ? all[k + half] : all[k];
-  return all[0];
+  return largest_lane<0, lanes>(a > b ? a : b);
 }
 
-// out = exp(in - m) and the sum of that. Elements that do not fill a vector are moved into one: a call for a single element costs as
-// much as one for a vector.
+// These two are not inlined: loops of a known few steps would be unrolled, and the calls in them not become calls for vectors.
+
+// out = exp(in - m)
+template <class T>
+CRESSET_NOINLINE void exponentials_of(const T* in, T m, T* out, int64_t n) {
+  using namespace scalar_math;
+  CRESSET_POINTWISE_FOR(i, n) out[i] = exp(in[i] - m);
+}
+
+// What is subtracted from the elements (log), or multiplied with their exponentials, by the sums of exponentials.
+template <class T>
+CRESSET_NOINLINE void factors(const double* sum, T* factor, int64_t n, bool log) {
+  using namespace scalar_math;
+  if (log) {
+    CRESSET_POINTWISE_FOR(i, n) factor[i] = static_cast<T>(scalar_math::log(sum[i]));
+  } else {
+    CRESSET_POINTWISE_FOR(i, n) factor[i] = static_cast<T>(1 / sum[i]);
+  }
+}
+
+// The sum of exp(in - m), and out = exp(in - m) unless it is null. Elements that do not fill a vector are taken with those before them,
+// or moved into one: a call for a single element costs as much as one for a vector.
 template <class T>
 double exponentials(const T* in, T m, T* out, int64_t n) {
-  using namespace scalar_math;
-  constexpr int64_t lanes = 64 / sizeof(T);
+  constexpr int64_t lanes = 64 / sizeof(T), kBlock = 512;
   const auto sum = [](const T* p, int64_t count) {
     return sum_of<T>(count, [&](int64_t i) CRESSET_INLINE_LAMBDA { return load(p + i); }, [&](int64_t i) { return p[i]; });
   };
   const int64_t whole = n / lanes * lanes, rest = n - whole;
-  CRESSET_POINTWISE_FOR(i, whole) out[i] = exp(in[i] - m);
-  if (rest == 0) return sum(out, whole);
-  alignas(64) T last[lanes];
-  for (int64_t i = 0; i < lanes; ++i) last[i] = i < rest ? in[whole + i] : m;
-  CRESSET_POINTWISE_FOR(i, lanes) last[i] = exp(last[i] - m);
-  for (int64_t i = rest; i < lanes; ++i) last[i] = 0;
-  for (int64_t i = 0; i < rest; ++i) out[whole + i] = last[i];
-  return sum(out, whole) + sum(last, lanes);
+  alignas(64) T last[lanes], block[kBlock];
+  double total = 0;
+  if (rest > 0) {
+    // The last vector is written before the others: what is written last is what the sum reads.
+    if (whole > 0)
+      std::memcpy(last, in + n - lanes, sizeof(last));
+    else
+      for (int64_t i = 0; i < lanes; ++i) last[i] = in[i < rest ? i : 0];
+    exponentials_of(last, m, last, lanes);
+    if (whole > 0) {
+      if (out) std::memcpy(out + n - lanes, last, sizeof(last));
+      for (int64_t i = 0; i < lanes; ++i) last[i] = i < lanes - rest ? T(0) : last[i];
+    } else {
+      for (int64_t i = 0; i < lanes; ++i) {
+        if (i < rest && out) out[i] = last[i];
+        if (i >= rest) last[i] = 0;
+      }
+    }
+    total = sum(last, lanes);
+  }
+  for (int64_t at = 0; at < whole; at += kBlock) {
+    const int64_t count = std::min(kBlock, whole - at);
+    T* const to = out ? out + at : block;
+    exponentials_of(in + at, m, to, count);
+    total += sum(to, count);
+  }
+  return total;
 }
 
+// Short rows are taken several at a time, for the sake of the logarithms of their sums.
 template <class T>
-void forward_row(const T* in, T* out, int64_t n, bool log) {
-  using namespace scalar_math;
-  const T m = largest(in, n);
-  const double sum = exponentials(in, m, out, n);
-  if (log) {
-    const T shift = static_cast<T>(__builtin_log(sum));
-    CRESSET_POINTWISE_FOR(i, n) out[i] = in[i] - m - shift;
-  } else {
-    const T scale = static_cast<T>(1 / sum);
-    CRESSET_POINTWISE_FOR(i, n) out[i] = out[i] * scale;
+void forward_rows(const T* in, T* out, int64_t rows, int64_t n, bool log) {
+  constexpr int64_t kRows = 8, kElements = 2048;  // at most: what is read again is still in the first-level cache
+  const int64_t together = std::clamp<int64_t>(kElements / n, 1, kRows);
+  for (int64_t some; rows > 0; rows -= some, in += some * n, out += some * n) {
+    some = std::min(rows, together);
+    T m[kRows];
+    double sum[kRows] = {1, 1, 1, 1, 1, 1, 1, 1};
+    for (int64_t r = 0; r < some; ++r) {
+      m[r] = largest(in + r * n, n);
+      sum[r] = exponentials(in + r * n, m[r], log ? nullptr : out + r * n, n);
+    }
+    T factor[kRows];
+    factors(sum, factor, kRows, log);
+    for (int64_t r = 0; r < some; ++r) {
+      const T* const a = in + r * n;
+      T* const o = out + r * n;
+      const T high = m[r], f = factor[r];
+      if (log) {
+        CRESSET_POINTWISE_FOR(i, n) o[i] = a[i] - high - f;
+      } else {
+        CRESSET_POINTWISE_FOR(i, n) o[i] = o[i] * f;
+      }
+    }
   }
 }
 
 template <class T>
 void forward_columns(const T* in, T* out, int64_t n, int64_t stride, int64_t width, bool log) {
   using namespace scalar_math;
-  T m[kSoftmaxTile];
-  double sum[kSoftmaxTile];
+  T m[kColumnTile];
+  double sum[kColumnTile];
   for (int64_t c = 0; c < width; ++c) {
     m[c] = in[c];
     sum[c] = 0;
@@ -110,8 +168,8 @@ void forward_columns(const T* in, T* out, int64_t n, int64_t stride, int64_t wid
     CRESSET_POINTWISE_FOR(c, width) o[c] = exp(a[c] - m[c]);
     for (int64_t c = 0; c < width; ++c) sum[c] += static_cast<double>(o[c]);
   }
-  T factor[kSoftmaxTile];
-  for (int64_t c = 0; c < width; ++c) factor[c] = static_cast<T>(log ? __builtin_log(sum[c]) : 1 / sum[c]);
+  T factor[kColumnTile];
+  factors(sum, factor, width, log);
   for (int64_t r = 0; r < n; ++r) {
     const T* const a = in + r * stride;
     T* const o = out + r * stride;
@@ -141,8 +199,8 @@ void backward_row(const T* grad, const T* output, T* out, int64_t n, bool log) {
 template <class T>
 void backward_columns(const T* grad, const T* output, T* out, int64_t n, int64_t stride, int64_t width, bool log) {
   using namespace scalar_math;
-  double sum[kSoftmaxTile];
-  T total[kSoftmaxTile];
+  double sum[kColumnTile];
+  T total[kColumnTile];
   for (int64_t c = 0; c < width; ++c) sum[c] = 0;
   for (int64_t r = 0; r < n; ++r) {
     const T *const g = grad + r * stride, *const y = output + r * stride;
@@ -164,7 +222,7 @@ void backward_columns(const T* grad, const T* output, T* out, int64_t n, int64_t
 }
 
 template <class T>
-constexpr SoftmaxLoops<T> loops = {forward_row<T>, forward_columns<T>, backward_row<T>, backward_columns<T>};
+constexpr SoftmaxLoops<T> loops = {forward_rows<T>, forward_columns<T>, backward_row<T>, backward_columns<T>};
 
 }  // namespace
 

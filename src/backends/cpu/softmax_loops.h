@@ -4,15 +4,15 @@
 #include <cstdint>
 
 #include "backends/cpu/isa.h"
+#include "backends/cpu/lines.h"
 
 namespace cresset::cpu {
 
 // The tensor is seen as [outer, n, inner]. A row is n neighbouring elements (inner 1); a column block is `width` neighbouring
-// columns of n elements, `stride` apart, width <= kSoftmaxTile. In and out never overlap. T is float or double.
-inline constexpr int64_t kSoftmaxTile = 128;
+// columns of n elements, `stride` apart, width <= kColumnTile. In and out never overlap. T is float or double.
 template <class T>
 struct SoftmaxLoops {
-  void (*forward_row)(const T* in, T* out, int64_t n, bool log);
+  void (*forward_rows)(const T* in, T* out, int64_t rows, int64_t n, bool log);
   void (*forward_columns)(const T* in, T* out, int64_t n, int64_t stride, int64_t width, bool log);
   void (*backward_row)(const T* grad, const T* output, T* out, int64_t n, bool log);
   void (*backward_columns)(const T* grad, const T* output, T* out, int64_t n, int64_t stride, int64_t width, bool log);

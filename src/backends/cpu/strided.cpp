@@ -17,7 +17,8 @@ constexpr int64_t kTile = 32;           // columns of a tile when an operand run
 // Executes one part of a traversal: knows for each operand how it reaches the loop, and the current position.
 class Runner {
  public:
-  Runner(const Traversal& traversal, PointwiseLoop loop, const void* params, int64_t elements);
+  // repeats_last: the loop takes one element of the last operand.
+  Runner(const Traversal& traversal, PointwiseLoop loop, const void* params, int64_t elements, bool repeats_last = false);
   bool buffered() const { return buffered_; }
   // Elements [begin, end) in order.
   void range(int64_t begin, int64_t end);
@@ -69,16 +70,16 @@ class Runner {
   alignas(64) char blocks_[kMaxOperands][kBlockBytes];
 };
 
-Runner::Runner(const Traversal& traversal, PointwiseLoop loop, const void* params, int64_t elements)
+Runner::Runner(const Traversal& traversal, PointwiseLoop loop, const void* params, int64_t elements, bool repeats_last)
     : t_(traversal), loop_(loop), params_(params) {
   for (int k = 0; k < t_.num_operands; ++k)
     block_ = std::min(block_, kBlockBytes / static_cast<int64_t>(element_size(scalar_type(t_.operands[k].compute))));
   for (int k = 0; k < t_.num_operands; ++k) {
     const Operand& operand = t_.operands[k];
     Feed& feed = feeds_[k];
-    const bool same = operand.dtype == scalar_type(operand.compute) && operand.through == ScalarType::Undefined;
     const int64_t element = static_cast<int64_t>(element_size(scalar_type(operand.compute)));
-    feed.direct = same && (operand.strides[0] == element || t_.sizes[0] == 1);
+    feed.direct = operand.as_it_is() && (operand.strides[0] == element || t_.sizes[0] == 1);
+    if (repeats_last && k == t_.num_operands - 1) feed.direct = true;
     feed.constant = k > 0 && !feed.direct;
     for (int d = 0; d < t_.ndim && feed.constant; ++d) feed.constant = operand.strides[d] == 0;
     feed.block = blocks_[k];
@@ -98,7 +99,7 @@ Runner::Runner(const Traversal& traversal, PointwiseLoop loop, const void* param
     }
   }
   for (int i = 0; i < t_.num_constants; ++i) pointers_[t_.num_operands + i] = const_cast<void*>(t_.constants[i]);
-  short_row_ = short_row();
+  short_row_ = repeats_last ? 0 : short_row();
 }
 
 int64_t Runner::short_row() const {
@@ -136,6 +137,11 @@ void Runner::piece(int64_t n, int64_t rows) {
       feeds_[1].load(feeds_[1].block, rows_of(1), n, rows);
       feeds_[0].store(rows_of(0), feeds_[1].block, n, rows);
     }
+    return;
+  }
+  if (!buffered_ && rows == 1) {
+    for (int k = 0; k < t_.num_operands; ++k) pointers_[k] = t_.operands[k].data + offsets_[k];
+    loop_(pointers_, n, params_);
     return;
   }
   for (int k = 1; k < t_.num_operands; ++k) {
@@ -274,19 +280,30 @@ bool Traversal::runs_across() const {
   return false;
 }
 
-void Traversal::run(PointwiseLoop loop, const void* params) const {
+// Is the last operand one element for each long row, beside operands that the loop reads where they are?
+bool Traversal::repeats_last() const {
+  constexpr int64_t kLongRow = 64;  // below, several rows at a time are faster
+  if (sizes[0] < kLongRow || operands[num_operands - 1].strides[0] != 0 || !operands[num_operands - 1].as_it_is()) return false;
+  for (int k = 0; k + 1 < num_operands; ++k)
+    if (!operands[k].as_it_is() || operands[k].strides[0] != static_cast<int64_t>(element_size(operands[k].dtype))) return false;
+  return true;
+}
+
+void Traversal::run(PointwiseLoop loop, const void* params, PointwiseLoop repeating) const {
   if (numel == 0) return;
   if (runs_across()) {
     parallel_for(0, numel / sizes[0], std::max<int64_t>(1, kParallelGrain / sizes[0]),
                  [&](int64_t begin, int64_t end) { Runner(*this, loop, params, numel).tiles(begin, end); });
     return;
   }
+  const bool repeats = repeating && repeats_last();
+  if (repeats) loop = repeating;
   if (numel < 2 * kParallelGrain) {
-    Runner(*this, loop, params, numel).range(0, numel);
+    Runner(*this, loop, params, numel, repeats).range(0, numel);
     return;
   }
   parallel_for(0, (numel + kBlock - 1) / kBlock, kParallelGrain / kBlock, [&](int64_t begin, int64_t end) {
-    Runner(*this, loop, params, numel).range(begin * kBlock, std::min(end * kBlock, numel));
+    Runner(*this, loop, params, numel, repeats).range(begin * kBlock, std::min(end * kBlock, numel));
   });
 }
 

@@ -22,6 +22,9 @@ struct Operand {
   ScalarType through;   // elements are rounded through this type on load (Undefined: not)
   ComputeType compute;  // what the loop reads or writes
   int64_t strides[ops::kMaxPointwiseDims];
+
+  // Do loops read or write the elements as they are in memory?
+  bool as_it_is() const { return dtype == scalar_type(compute) && through == ScalarType::Undefined; }
 };
 
 // A traversal of up to kMaxOperands operands; operand 0 is written.
@@ -40,10 +43,12 @@ struct Traversal {
   // Orders and merges dimensions; call once after all operands were added.
   void coalesce();
   // Runs the loop over everything, on several threads when that pays. A null loop copies operand 1 to operand 0 (equal compute types).
-  void run(PointwiseLoop loop, const void* params) const;
+  // `repeating` is the loop for a last operand of one element, if there is one: taken for long rows through which it does not change.
+  void run(PointwiseLoop loop, const void* params, PointwiseLoop repeating = nullptr) const;
 
  private:
   bool runs_across() const;
+  bool repeats_last() const;
 };
 
 }  // namespace cresset::cpu
