@@ -4,6 +4,7 @@
 #include <cresset/ir/class_type.h>
 #include <cresset/ir/operator.h>
 
+#include "ir/fetch_ahead.h"
 #include "ir/memory_locations.h"
 #include "ir/operand_results.h"
 #include "ir/pointer_map.h"
@@ -142,6 +143,14 @@ struct AliasDb::Impl {
 
   // ---- the program
 
+  // The first question makes the analysis, of the graph as it is then: many passes find nothing to ask about.
+  bool done = false;
+  void prepare() {
+    if (done) return;
+    done = true;
+    run();
+  }
+
   void run() {
     elements.reserve(graph->node_count());
     memory.reserve(graph->node_count());
@@ -188,6 +197,7 @@ struct AliasDb::Impl {
       }
       const Node* n = f.next;
       f.next = n->next();
+      fetch_later_node(n);
       if (n->kind() == prim::If || n->kind() == prim::Loop || n->kind() == prim::GradOf) {
         if (n->kind() == prim::Loop)
           for (std::size_t i = 0; i + 2 < n->inputs().size(); ++i) alias(n->blocks().at(0)->inputs().at(i + 1), n->input(i + 2));
@@ -382,7 +392,14 @@ struct AliasDb::Impl {
     for (const Value* v : n->outputs()) set_wildcard(v);
   }
 
+  static bool mentions_memory(const std::vector<Argument>& arguments) {
+    return std::any_of(arguments.begin(), arguments.end(), [](const Argument& a) { return a.alias.has_value(); });
+  }
   void from_schema(const Node* n, const FunctionSchema& s) {
+    if (!mentions_memory(s.arguments()) && !mentions_memory(s.returns())) {
+      for (const Value* v : n->outputs()) fresh(v);
+      return;
+    }
     std::unordered_map<std::string, std::vector<const Value*>> bound;
     for (std::size_t i = 0; i < s.arguments().size(); ++i) {
       const Argument& a = s.arguments()[i];
@@ -504,91 +521,102 @@ struct AliasDb::Impl {
 AliasDb::AliasDb(std::shared_ptr<const Graph> graph, Options options) : impl_(std::make_unique<Impl>()) {
   impl_->graph = std::move(graph);
   impl_->options = options;
-  impl_->run();
+  if (options.strict) impl_->prepare();
 }
 AliasDb::~AliasDb() = default;
 
-bool AliasDb::hasWriters(const Value* v) const { return impl_->has_writers(v); }
+namespace {
+template <class Impl>
+Impl& ready(const std::unique_ptr<Impl>& impl) {
+  impl->prepare();
+  return *impl;
+}
+}  // namespace
+
+bool AliasDb::hasWriters(const Value* v) const { return ready(impl_).has_writers(v); }
 bool AliasDb::hasInputWriters(const Node* n) const {
   bool found = false;
   Impl::with_nested(n, [&](const Node* m) {
-    for (const Value* v : m->inputs()) found = found || impl_->has_writers(v);
+    for (const Value* v : m->inputs()) found = found || ready(impl_).has_writers(v);
   });
   return found;
 }
 bool AliasDb::hasOutputWriters(const Node* n) const {
   for (const Value* v : n->outputs())
-    if (impl_->has_writers(v)) return true;
+    if (ready(impl_).has_writers(v)) return true;
   return false;
 }
 bool AliasDb::isMutable(const Node* n) const {
   bool found = false;
-  Impl::with_nested(n, [&](const Node* m) { found = found || impl_->writes.count(m) || impl_->writes_everything.count(m); });
+  Impl::with_nested(n, [&](const Node* m) { found = found || ready(impl_).writes.count(m) || ready(impl_).writes_everything.count(m); });
   return found;
 }
 bool AliasDb::writesToAlias(const Node* n, const ValueSet& values) const {
-  const Locations written = impl_->writes_of(n);
+  const Locations written = ready(impl_).writes_of(n);
   if (written.empty()) return false;
   for (const Value* v : values)
-    if (intersects(written, impl_->reachable(v))) return true;
+    if (intersects(written, ready(impl_).reachable(v))) return true;
   return false;
 }
-bool AliasDb::writesToWildcard(const Node* n) const { return intersects(impl_->writes_of(n), impl_->wildcard_locations); }
+bool AliasDb::writesToWildcard(const Node* n) const { return intersects(ready(impl_).writes_of(n), ready(impl_).wildcard_locations); }
 
-std::vector<uint32_t> AliasDb::writtenMemory(const Node* n) const { return impl_->writes_of(n); }
+std::vector<uint32_t> AliasDb::writtenMemory(const Node* n) const { return ready(impl_).writes_of(n); }
 const std::vector<uint32_t>& AliasDb::reachableMemory(const Value* v) const {
-  const LocationView found = impl_->reachable(v);
-  impl_->last_answer.assign(found.begin(), found.end());
-  return impl_->last_answer;
+  const LocationView found = ready(impl_).reachable(v);
+  ready(impl_).last_answer.assign(found.begin(), found.end());
+  return ready(impl_).last_answer;
 }
 
-bool AliasDb::mayAlias(const Value* a, const Value* b) const { return intersects(impl_->locations(a), impl_->locations(b)); }
+bool AliasDb::mayAlias(const Value* a, const Value* b) const { return intersects(ready(impl_).locations(a), ready(impl_).locations(b)); }
 bool AliasDb::mayAlias(const ValueSet& a, const ValueSet& b) const {
   Locations x, y;
-  for (const Value* v : a) unite(x, impl_->locations(v));
-  for (const Value* v : b) unite(y, impl_->locations(v));
+  for (const Value* v : a) unite(x, ready(impl_).locations(v));
+  for (const Value* v : b) unite(y, ready(impl_).locations(v));
   return intersects(x, y);
 }
-bool AliasDb::mayContainAlias(const Value* a, const Value* b) const { return intersects(impl_->reachable(a), impl_->reachable(b)); }
+bool AliasDb::mayContainAlias(const Value* a, const Value* b) const {
+  return intersects(ready(impl_).reachable(a), ready(impl_).reachable(b));
+}
 bool AliasDb::mayContainAlias(const ValueSet& a, const ValueSet& b) const {
   Locations x, y;
-  for (const Value* v : a) unite(x, impl_->reachable(v));
-  for (const Value* v : b) unite(y, impl_->reachable(v));
+  for (const Value* v : a) unite(x, ready(impl_).reachable(v));
+  for (const Value* v : b) unite(y, ready(impl_).reachable(v));
   return intersects(x, y);
 }
-bool AliasDb::mayAliasWildcard(const Value* v) const { return impl_->is_wild(v); }
+bool AliasDb::mayAliasWildcard(const Value* v) const { return ready(impl_).is_wild(v); }
 
 bool AliasDb::escapesScope(const ValueSet& values) const {
-  Locations seen = impl_->wildcard_locations;
-  for (const Value* v : impl_->graph->inputs()) unite(seen, impl_->reachable(v));
-  for (const Value* v : impl_->graph->outputs()) unite(seen, impl_->reachable(v));
+  Locations seen = ready(impl_).wildcard_locations;
+  for (const Value* v : ready(impl_).graph->inputs()) unite(seen, ready(impl_).reachable(v));
+  for (const Value* v : ready(impl_).graph->outputs()) unite(seen, ready(impl_).reachable(v));
   for (const Value* v : values)
-    if (intersects(impl_->reachable(v), seen)) return true;
+    if (intersects(ready(impl_).reachable(v), seen)) return true;
   return false;
 }
 
 bool AliasDb::safeToChangeAliasingRelationship(const ValueSet& a, const ValueSet& b) const {
   for (const ValueSet* set : {&a, &b})
     for (const Value* v : *set)
-      if (impl_->has_writers(v)) return false;
+      if (ready(impl_).has_writers(v)) return false;
   return !(escapesScope(a) && escapesScope(b));
 }
 
 void AliasDb::copyValue(const Value* from, const Value* to) {
+  if (!impl_->done) return;  // the analysis will see for itself
   if (const auto e = impl_->element(from)) *impl_->elements.insert(to).first = *e;
 }
 
 std::string AliasDb::toString() const {
   std::string out = "alias analysis:\n";
   std::vector<std::pair<uint32_t, const Value*>> all;
-  impl_->elements.each([&](const void* v, uint32_t e) { all.emplace_back(e, static_cast<const Value*>(v)); });
+  ready(impl_).elements.each([&](const void* v, uint32_t e) { all.emplace_back(e, static_cast<const Value*>(v)); });
   std::sort(all.begin(), all.end());
   for (const auto& [e, v] : all) {
     out += "  %" + v->debugName() + " : " + v->type()->str();
-    if (impl_->is_wild(v)) out += " wildcard";
-    if (impl_->has_writers(v)) out += " written";
+    if (ready(impl_).is_wild(v)) out += " wildcard";
+    if (ready(impl_).has_writers(v)) out += " written";
     for (const auto& [f, w] : all)
-      if (f != e && intersects(impl_->memory.locations(e), impl_->memory.locations(f))) out += " ~%" + w->debugName();
+      if (f != e && intersects(ready(impl_).memory.locations(e), ready(impl_).memory.locations(f))) out += " ~%" + w->debugName();
     out += "\n";
   }
   return out;
@@ -707,9 +735,9 @@ bool try_move(AliasDb::Impl* impl, Node* n, Node* target, Side side, bool dry_ru
 
 }  // namespace
 
-bool AliasDb::moveAfterTopologicallyValid(Node* n, Node* target) { return try_move(impl_.get(), n, target, Side::After, false); }
-bool AliasDb::moveBeforeTopologicallyValid(Node* n, Node* target) { return try_move(impl_.get(), n, target, Side::Before, false); }
-bool AliasDb::couldMoveAfterTopologically(Node* n, Node* target) { return try_move(impl_.get(), n, target, Side::After, true); }
-bool AliasDb::couldMoveBeforeTopologically(Node* n, Node* target) { return try_move(impl_.get(), n, target, Side::Before, true); }
+bool AliasDb::moveAfterTopologicallyValid(Node* n, Node* target) { return try_move(&ready(impl_), n, target, Side::After, false); }
+bool AliasDb::moveBeforeTopologicallyValid(Node* n, Node* target) { return try_move(&ready(impl_), n, target, Side::Before, false); }
+bool AliasDb::couldMoveAfterTopologically(Node* n, Node* target) { return try_move(&ready(impl_), n, target, Side::After, true); }
+bool AliasDb::couldMoveBeforeTopologically(Node* n, Node* target) { return try_move(&ready(impl_), n, target, Side::Before, true); }
 
 }  // namespace cresset::jit

@@ -9,6 +9,7 @@
 #include <cresset/ir/alias_analysis.h>
 #include <cresset/ir/pass.h>
 
+#include "ir/fetch_ahead.h"
 #include "ir/node_equality.h"
 #include "ir/pass_tools.h"
 
@@ -59,6 +60,7 @@ class Merging {
         continue;
       }
       f.next = n->next();
+      fetch_later_node(n);
       if (!n->blocks().empty()) {
         for (std::size_t i = n->blocks().size(); i-- > 0;) stack.push_back({n->blocks()[i]->param_node()->next(), {}});
         continue;
