@@ -6,6 +6,7 @@
 
 #include "ir/fetch_ahead.h"
 #include "ir/memory_locations.h"
+#include "ir/memory_role.h"
 #include "ir/operand_results.h"
 #include "ir/pointer_map.h"
 
@@ -143,6 +144,35 @@ struct AliasDb::Impl {
 
   // ---- the program
 
+  // Without the analysis, of one node without what is nested in it: certainly no write?
+  bool may_write(const Node* n) const {
+    switch (memory_role_of(n->kind())) {
+      case MemoryRole::normalizes: return writes_statistics(n);
+      case MemoryRole::sets_attribute:
+      case MemoryRole::forks:
+      case MemoryRole::waits:
+      case MemoryRole::calls: return true;
+      case MemoryRole::schema: break;
+      default: return false;
+    }
+    if (!n->blocks().empty()) return false;
+    if (n->hasAttribute(attr::Subgraph)) return true;
+    const Operator* op = n->maybeOperator();
+    if (!op) return is_structural(n->kind()) || !options.unknown_is_pure;
+    const AliasAnalysisKind alias = op->facts().alias;
+    return alias == AliasAnalysisKind::CONSERVATIVE || (alias != AliasAnalysisKind::PURE_FUNCTION && op->schema().is_mutable());
+  }
+  // Inference graphs mostly write nothing: a walk answers for much less than the analysis.
+  std::optional<bool> writes_nothing_;
+  bool writes_nothing() {
+    if (!writes_nothing_) {
+      bool found = false;
+      graph->block()->visit([&](const Node* n) { found = found || may_write(n); });
+      writes_nothing_ = !found;
+    }
+    return *writes_nothing_;
+  }
+
   // The first question makes the analysis, of the graph as it is then: many passes find nothing to ask about.
   bool done = false;
   void prepare() {
@@ -244,66 +274,37 @@ struct AliasDb::Impl {
   }
 
   void node(const Node* n) {
-    switch (n->kind()) {
-      case prim::Constant:
-      case prim::CreateObject:
-      case prim::DictConstruct:
-      case prim::ListConstruct:
-      case prim::TupleConstruct: construct(n); return;
-      case prim::Uninitialized:
-      case prim::isinstance:
-      case prim::HasAttr:
-      case prim::Print:
-      case prim::RaiseException:
-      case prim::EmptyListLiteral:
+    switch (memory_role_of(n->kind())) {
+      case MemoryRole::constructs: construct(n); return;
+      case MemoryRole::fresh:
         for (const Value* v : n->outputs()) fresh(v);
         return;
-      case prim::TupleUnpack:
-      case prim::TupleIndex:
-      case prim::TupleSlice: extract_from_tuple(n); return;
-      case prim::ListUnpack:
-      case prim::GetAttr:
+      case MemoryRole::from_tuple: extract_from_tuple(n); return;
+      case MemoryRole::from_outside:
         for (const Value* v : n->outputs()) set_wildcard(v);
         return;
-      case prim::SetAttr:
+      case MemoryRole::sets_attribute:
         write(n, n->input(0));
         set_wildcard(n->input(1));
         return;
-      case prim::unchecked_cast:
-      case prim::unchecked_unwrap_optional:
-      case prim::profile:
-      case prim::profile_ivalue:
-      case prim::Guard:
-      case prim::BailOut:
-      case prim::ConstantChunk:
-      case prim::TypeCheck:
-      case prim::RequiresGradCheck:
-      case prim::AutogradAdd:
-      case aten::_unwrap_optional:
+      case MemoryRole::hands_on:
         for (std::size_t i = 0; i < n->outputs().size(); ++i)
           for (std::size_t k = 0; k < n->inputs().size(); ++k)
             if (n->outputs().size() <= 1 || i == k || n->kind() == prim::ConstantChunk) alias(n->output(i), n->input(k));
         return;
-      case prim::fork:
+      case MemoryRole::forks:
         for (const Value* v : n->inputs()) wildcard_once(v);
         for (const Value* v : n->outputs()) fresh(v);
         // What the forked graph writes happens at any time until somebody waits.
         writes_everything.insert(n);
         return;
-      case aten::wait:
+      case MemoryRole::waits:
         for (const Value* v : n->outputs()) set_wildcard(v);
         writes_everything.insert(n);
         return;
-      case prim::CallFunction:
-      case prim::CallMethod:
-      case prim::Enter:
-      case prim::Exit:
-      case prim::PythonOp:
-      case prim::IgnoredPythonOp:
-      case prim::BailoutTemplate: conservative(n); return;
-      case aten::batch_norm:
-      case aten::instance_norm: normalization(n); return;
-      default: break;
+      case MemoryRole::calls: conservative(n); return;
+      case MemoryRole::normalizes: normalization(n); return;
+      case MemoryRole::schema: break;
     }
     const Operator* op = n->maybeOperator();
     if (!op) {
@@ -327,12 +328,16 @@ struct AliasDb::Impl {
   }
 
   // Running statistics are written unless the training flag is the constant false.
+  static bool writes_statistics(const Node* n) {
+    const FunctionSchema* s = n->maybeSchema();
+    const auto training = s ? s->argument_index(n->kind() == aten::batch_norm ? "training" : "use_input_stats") : std::nullopt;
+    return !training || constant_as<bool>(n->input(*training)) != std::optional(false);
+  }
   void normalization(const Node* n) {
     const FunctionSchema* s = n->maybeSchema();
     for (const Value* v : n->outputs()) fresh(v);
     if (!s) return conservative(n);
-    const auto training = s->argument_index(n->kind() == aten::batch_norm ? "training" : "use_input_stats");
-    if (training && constant_as<bool>(n->input(*training)) == std::optional(false)) return;
+    if (!writes_statistics(n)) return;
     for (const char* name : {"running_mean", "running_var"})
       if (const auto i = s->argument_index(name)) write(n, n->input(*i));
   }
@@ -533,8 +538,9 @@ Impl& ready(const std::unique_ptr<Impl>& impl) {
 }
 }  // namespace
 
-bool AliasDb::hasWriters(const Value* v) const { return ready(impl_).has_writers(v); }
+bool AliasDb::hasWriters(const Value* v) const { return !impl_->writes_nothing() && ready(impl_).has_writers(v); }
 bool AliasDb::hasInputWriters(const Node* n) const {
+  if (impl_->writes_nothing()) return false;
   bool found = false;
   Impl::with_nested(n, [&](const Node* m) {
     for (const Value* v : m->inputs()) found = found || ready(impl_).has_writers(v);
@@ -542,16 +548,19 @@ bool AliasDb::hasInputWriters(const Node* n) const {
   return found;
 }
 bool AliasDb::hasOutputWriters(const Node* n) const {
+  if (impl_->writes_nothing()) return false;
   for (const Value* v : n->outputs())
     if (ready(impl_).has_writers(v)) return true;
   return false;
 }
 bool AliasDb::isMutable(const Node* n) const {
+  if (impl_->writes_nothing()) return false;
   bool found = false;
   Impl::with_nested(n, [&](const Node* m) { found = found || ready(impl_).writes.count(m) || ready(impl_).writes_everything.count(m); });
   return found;
 }
 bool AliasDb::writesToAlias(const Node* n, const ValueSet& values) const {
+  if (impl_->writes_nothing()) return false;
   const Locations written = ready(impl_).writes_of(n);
   if (written.empty()) return false;
   for (const Value* v : values)

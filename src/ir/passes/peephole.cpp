@@ -35,7 +35,8 @@ const WorkByKind& work(bool fuse_addmm) {
 
 // A value that can only be None: users need not wait for what gives it.
 bool gives_none(const Node* n) {
-  return n->kind() != prim::Constant && n->outputs().size() == 1 && n->output()->type()->kind == TypeKind::None && n->output()->hasUses();
+  if (n->blocks().empty() && n->kind() != prim::CallFunction && n->kind() != prim::CallMethod) return false;
+  return n->outputs().size() == 1 && n->output()->type()->kind == TypeKind::None && n->output()->hasUses();
 }
 
 bool apply_rules(Node* n, Peephole& p, const std::vector<PeepholeRule>& rules) {
