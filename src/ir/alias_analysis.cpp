@@ -4,7 +4,9 @@
 #include <cresset/ir/class_type.h>
 #include <cresset/ir/operator.h>
 
+#include "ir/fetch_ahead.h"
 #include "ir/memory_locations.h"
+#include "ir/memory_role.h"
 #include "ir/operand_results.h"
 #include "ir/pointer_map.h"
 
@@ -142,6 +144,43 @@ struct AliasDb::Impl {
 
   // ---- the program
 
+  // Without the analysis, of one node without what is nested in it: certainly no write?
+  bool may_write(const Node* n) const {
+    switch (memory_role_of(n->kind())) {
+      case MemoryRole::normalizes: return writes_statistics(n);
+      case MemoryRole::sets_attribute:
+      case MemoryRole::forks:
+      case MemoryRole::waits:
+      case MemoryRole::calls: return true;
+      case MemoryRole::schema: break;
+      default: return false;
+    }
+    if (!n->blocks().empty()) return false;
+    if (n->hasAttribute(attr::Subgraph)) return true;
+    const Operator* op = n->maybeOperator();
+    if (!op) return is_structural(n->kind()) || !options.unknown_is_pure;
+    const AliasAnalysisKind alias = op->facts().alias;
+    return alias == AliasAnalysisKind::CONSERVATIVE || (alias != AliasAnalysisKind::PURE_FUNCTION && op->schema().is_mutable());
+  }
+  // Inference graphs mostly write nothing: a walk answers for much less than the analysis.
+  std::optional<bool> writes_nothing_;
+  bool writes_nothing() {
+    if (!writes_nothing_) {
+      bool found = false;
+      graph->block()->visit([&](const Node* n) { found = found || may_write(n); });
+      writes_nothing_ = !found;
+    }
+    return *writes_nothing_;
+  }
+
+  // The first question makes the analysis, of the graph as it is then: many passes find nothing to ask about.
+  bool done = false;
+  void prepare() {
+    if (done) return;
+    done = true;
+    run();
+  }
+
   void run() {
     elements.reserve(graph->node_count());
     memory.reserve(graph->node_count());
@@ -188,6 +227,7 @@ struct AliasDb::Impl {
       }
       const Node* n = f.next;
       f.next = n->next();
+      fetch_later_node(n);
       if (n->kind() == prim::If || n->kind() == prim::Loop || n->kind() == prim::GradOf) {
         if (n->kind() == prim::Loop)
           for (std::size_t i = 0; i + 2 < n->inputs().size(); ++i) alias(n->blocks().at(0)->inputs().at(i + 1), n->input(i + 2));
@@ -234,66 +274,37 @@ struct AliasDb::Impl {
   }
 
   void node(const Node* n) {
-    switch (n->kind()) {
-      case prim::Constant:
-      case prim::CreateObject:
-      case prim::DictConstruct:
-      case prim::ListConstruct:
-      case prim::TupleConstruct: construct(n); return;
-      case prim::Uninitialized:
-      case prim::isinstance:
-      case prim::HasAttr:
-      case prim::Print:
-      case prim::RaiseException:
-      case prim::EmptyListLiteral:
+    switch (memory_role_of(n->kind())) {
+      case MemoryRole::constructs: construct(n); return;
+      case MemoryRole::fresh:
         for (const Value* v : n->outputs()) fresh(v);
         return;
-      case prim::TupleUnpack:
-      case prim::TupleIndex:
-      case prim::TupleSlice: extract_from_tuple(n); return;
-      case prim::ListUnpack:
-      case prim::GetAttr:
+      case MemoryRole::from_tuple: extract_from_tuple(n); return;
+      case MemoryRole::from_outside:
         for (const Value* v : n->outputs()) set_wildcard(v);
         return;
-      case prim::SetAttr:
+      case MemoryRole::sets_attribute:
         write(n, n->input(0));
         set_wildcard(n->input(1));
         return;
-      case prim::unchecked_cast:
-      case prim::unchecked_unwrap_optional:
-      case prim::profile:
-      case prim::profile_ivalue:
-      case prim::Guard:
-      case prim::BailOut:
-      case prim::ConstantChunk:
-      case prim::TypeCheck:
-      case prim::RequiresGradCheck:
-      case prim::AutogradAdd:
-      case aten::_unwrap_optional:
+      case MemoryRole::hands_on:
         for (std::size_t i = 0; i < n->outputs().size(); ++i)
           for (std::size_t k = 0; k < n->inputs().size(); ++k)
             if (n->outputs().size() <= 1 || i == k || n->kind() == prim::ConstantChunk) alias(n->output(i), n->input(k));
         return;
-      case prim::fork:
+      case MemoryRole::forks:
         for (const Value* v : n->inputs()) wildcard_once(v);
         for (const Value* v : n->outputs()) fresh(v);
         // What the forked graph writes happens at any time until somebody waits.
         writes_everything.insert(n);
         return;
-      case aten::wait:
+      case MemoryRole::waits:
         for (const Value* v : n->outputs()) set_wildcard(v);
         writes_everything.insert(n);
         return;
-      case prim::CallFunction:
-      case prim::CallMethod:
-      case prim::Enter:
-      case prim::Exit:
-      case prim::PythonOp:
-      case prim::IgnoredPythonOp:
-      case prim::BailoutTemplate: conservative(n); return;
-      case aten::batch_norm:
-      case aten::instance_norm: normalization(n); return;
-      default: break;
+      case MemoryRole::calls: conservative(n); return;
+      case MemoryRole::normalizes: normalization(n); return;
+      case MemoryRole::schema: break;
     }
     const Operator* op = n->maybeOperator();
     if (!op) {
@@ -317,12 +328,16 @@ struct AliasDb::Impl {
   }
 
   // Running statistics are written unless the training flag is the constant false.
+  static bool writes_statistics(const Node* n) {
+    const FunctionSchema* s = n->maybeSchema();
+    const auto training = s ? s->argument_index(n->kind() == aten::batch_norm ? "training" : "use_input_stats") : std::nullopt;
+    return !training || constant_as<bool>(n->input(*training)) != std::optional(false);
+  }
   void normalization(const Node* n) {
     const FunctionSchema* s = n->maybeSchema();
     for (const Value* v : n->outputs()) fresh(v);
     if (!s) return conservative(n);
-    const auto training = s->argument_index(n->kind() == aten::batch_norm ? "training" : "use_input_stats");
-    if (training && constant_as<bool>(n->input(*training)) == std::optional(false)) return;
+    if (!writes_statistics(n)) return;
     for (const char* name : {"running_mean", "running_var"})
       if (const auto i = s->argument_index(name)) write(n, n->input(*i));
   }
@@ -382,7 +397,14 @@ struct AliasDb::Impl {
     for (const Value* v : n->outputs()) set_wildcard(v);
   }
 
+  static bool mentions_memory(const std::vector<Argument>& arguments) {
+    return std::any_of(arguments.begin(), arguments.end(), [](const Argument& a) { return a.alias.has_value(); });
+  }
   void from_schema(const Node* n, const FunctionSchema& s) {
+    if (!mentions_memory(s.arguments()) && !mentions_memory(s.returns())) {
+      for (const Value* v : n->outputs()) fresh(v);
+      return;
+    }
     std::unordered_map<std::string, std::vector<const Value*>> bound;
     for (std::size_t i = 0; i < s.arguments().size(); ++i) {
       const Argument& a = s.arguments()[i];
@@ -504,91 +526,106 @@ struct AliasDb::Impl {
 AliasDb::AliasDb(std::shared_ptr<const Graph> graph, Options options) : impl_(std::make_unique<Impl>()) {
   impl_->graph = std::move(graph);
   impl_->options = options;
-  impl_->run();
+  if (options.strict) impl_->prepare();
 }
 AliasDb::~AliasDb() = default;
 
-bool AliasDb::hasWriters(const Value* v) const { return impl_->has_writers(v); }
+namespace {
+template <class Impl>
+Impl& ready(const std::unique_ptr<Impl>& impl) {
+  impl->prepare();
+  return *impl;
+}
+}  // namespace
+
+bool AliasDb::hasWriters(const Value* v) const { return !impl_->writes_nothing() && ready(impl_).has_writers(v); }
 bool AliasDb::hasInputWriters(const Node* n) const {
+  if (impl_->writes_nothing()) return false;
   bool found = false;
   Impl::with_nested(n, [&](const Node* m) {
-    for (const Value* v : m->inputs()) found = found || impl_->has_writers(v);
+    for (const Value* v : m->inputs()) found = found || ready(impl_).has_writers(v);
   });
   return found;
 }
 bool AliasDb::hasOutputWriters(const Node* n) const {
+  if (impl_->writes_nothing()) return false;
   for (const Value* v : n->outputs())
-    if (impl_->has_writers(v)) return true;
+    if (ready(impl_).has_writers(v)) return true;
   return false;
 }
 bool AliasDb::isMutable(const Node* n) const {
+  if (impl_->writes_nothing()) return false;
   bool found = false;
-  Impl::with_nested(n, [&](const Node* m) { found = found || impl_->writes.count(m) || impl_->writes_everything.count(m); });
+  Impl::with_nested(n, [&](const Node* m) { found = found || ready(impl_).writes.count(m) || ready(impl_).writes_everything.count(m); });
   return found;
 }
 bool AliasDb::writesToAlias(const Node* n, const ValueSet& values) const {
-  const Locations written = impl_->writes_of(n);
+  if (impl_->writes_nothing()) return false;
+  const Locations written = ready(impl_).writes_of(n);
   if (written.empty()) return false;
   for (const Value* v : values)
-    if (intersects(written, impl_->reachable(v))) return true;
+    if (intersects(written, ready(impl_).reachable(v))) return true;
   return false;
 }
-bool AliasDb::writesToWildcard(const Node* n) const { return intersects(impl_->writes_of(n), impl_->wildcard_locations); }
+bool AliasDb::writesToWildcard(const Node* n) const { return intersects(ready(impl_).writes_of(n), ready(impl_).wildcard_locations); }
 
-std::vector<uint32_t> AliasDb::writtenMemory(const Node* n) const { return impl_->writes_of(n); }
+std::vector<uint32_t> AliasDb::writtenMemory(const Node* n) const { return ready(impl_).writes_of(n); }
 const std::vector<uint32_t>& AliasDb::reachableMemory(const Value* v) const {
-  const LocationView found = impl_->reachable(v);
-  impl_->last_answer.assign(found.begin(), found.end());
-  return impl_->last_answer;
+  const LocationView found = ready(impl_).reachable(v);
+  ready(impl_).last_answer.assign(found.begin(), found.end());
+  return ready(impl_).last_answer;
 }
 
-bool AliasDb::mayAlias(const Value* a, const Value* b) const { return intersects(impl_->locations(a), impl_->locations(b)); }
+bool AliasDb::mayAlias(const Value* a, const Value* b) const { return intersects(ready(impl_).locations(a), ready(impl_).locations(b)); }
 bool AliasDb::mayAlias(const ValueSet& a, const ValueSet& b) const {
   Locations x, y;
-  for (const Value* v : a) unite(x, impl_->locations(v));
-  for (const Value* v : b) unite(y, impl_->locations(v));
+  for (const Value* v : a) unite(x, ready(impl_).locations(v));
+  for (const Value* v : b) unite(y, ready(impl_).locations(v));
   return intersects(x, y);
 }
-bool AliasDb::mayContainAlias(const Value* a, const Value* b) const { return intersects(impl_->reachable(a), impl_->reachable(b)); }
+bool AliasDb::mayContainAlias(const Value* a, const Value* b) const {
+  return intersects(ready(impl_).reachable(a), ready(impl_).reachable(b));
+}
 bool AliasDb::mayContainAlias(const ValueSet& a, const ValueSet& b) const {
   Locations x, y;
-  for (const Value* v : a) unite(x, impl_->reachable(v));
-  for (const Value* v : b) unite(y, impl_->reachable(v));
+  for (const Value* v : a) unite(x, ready(impl_).reachable(v));
+  for (const Value* v : b) unite(y, ready(impl_).reachable(v));
   return intersects(x, y);
 }
-bool AliasDb::mayAliasWildcard(const Value* v) const { return impl_->is_wild(v); }
+bool AliasDb::mayAliasWildcard(const Value* v) const { return ready(impl_).is_wild(v); }
 
 bool AliasDb::escapesScope(const ValueSet& values) const {
-  Locations seen = impl_->wildcard_locations;
-  for (const Value* v : impl_->graph->inputs()) unite(seen, impl_->reachable(v));
-  for (const Value* v : impl_->graph->outputs()) unite(seen, impl_->reachable(v));
+  Locations seen = ready(impl_).wildcard_locations;
+  for (const Value* v : ready(impl_).graph->inputs()) unite(seen, ready(impl_).reachable(v));
+  for (const Value* v : ready(impl_).graph->outputs()) unite(seen, ready(impl_).reachable(v));
   for (const Value* v : values)
-    if (intersects(impl_->reachable(v), seen)) return true;
+    if (intersects(ready(impl_).reachable(v), seen)) return true;
   return false;
 }
 
 bool AliasDb::safeToChangeAliasingRelationship(const ValueSet& a, const ValueSet& b) const {
   for (const ValueSet* set : {&a, &b})
     for (const Value* v : *set)
-      if (impl_->has_writers(v)) return false;
+      if (ready(impl_).has_writers(v)) return false;
   return !(escapesScope(a) && escapesScope(b));
 }
 
 void AliasDb::copyValue(const Value* from, const Value* to) {
+  if (!impl_->done) return;  // the analysis will see for itself
   if (const auto e = impl_->element(from)) *impl_->elements.insert(to).first = *e;
 }
 
 std::string AliasDb::toString() const {
   std::string out = "alias analysis:\n";
   std::vector<std::pair<uint32_t, const Value*>> all;
-  impl_->elements.each([&](const void* v, uint32_t e) { all.emplace_back(e, static_cast<const Value*>(v)); });
+  ready(impl_).elements.each([&](const void* v, uint32_t e) { all.emplace_back(e, static_cast<const Value*>(v)); });
   std::sort(all.begin(), all.end());
   for (const auto& [e, v] : all) {
     out += "  %" + v->debugName() + " : " + v->type()->str();
-    if (impl_->is_wild(v)) out += " wildcard";
-    if (impl_->has_writers(v)) out += " written";
+    if (ready(impl_).is_wild(v)) out += " wildcard";
+    if (ready(impl_).has_writers(v)) out += " written";
     for (const auto& [f, w] : all)
-      if (f != e && intersects(impl_->memory.locations(e), impl_->memory.locations(f))) out += " ~%" + w->debugName();
+      if (f != e && intersects(ready(impl_).memory.locations(e), ready(impl_).memory.locations(f))) out += " ~%" + w->debugName();
     out += "\n";
   }
   return out;
@@ -707,9 +744,9 @@ bool try_move(AliasDb::Impl* impl, Node* n, Node* target, Side side, bool dry_ru
 
 }  // namespace
 
-bool AliasDb::moveAfterTopologicallyValid(Node* n, Node* target) { return try_move(impl_.get(), n, target, Side::After, false); }
-bool AliasDb::moveBeforeTopologicallyValid(Node* n, Node* target) { return try_move(impl_.get(), n, target, Side::Before, false); }
-bool AliasDb::couldMoveAfterTopologically(Node* n, Node* target) { return try_move(impl_.get(), n, target, Side::After, true); }
-bool AliasDb::couldMoveBeforeTopologically(Node* n, Node* target) { return try_move(impl_.get(), n, target, Side::Before, true); }
+bool AliasDb::moveAfterTopologicallyValid(Node* n, Node* target) { return try_move(&ready(impl_), n, target, Side::After, false); }
+bool AliasDb::moveBeforeTopologicallyValid(Node* n, Node* target) { return try_move(&ready(impl_), n, target, Side::Before, false); }
+bool AliasDb::couldMoveAfterTopologically(Node* n, Node* target) { return try_move(&ready(impl_), n, target, Side::After, true); }
+bool AliasDb::couldMoveBeforeTopologically(Node* n, Node* target) { return try_move(&ready(impl_), n, target, Side::Before, true); }
 
 }  // namespace cresset::jit

@@ -5,6 +5,7 @@
 #include <cresset/ir/alias_analysis.h>
 #include <cresset/ir/lowering.h>
 
+#include "ir/deep_copier.h"
 #include "ir/module_reads.h"
 #include "ir/pass_tools.h"
 
@@ -13,12 +14,14 @@ namespace {
 
 bool is_module_value(const IValue& v) { return v.isScriptObject(); }
 
-// The memory that a value is made of: storages of tensors, containers, objects of C++ classes. Bounded by the type's depth.
+const void* memory_of(const Tensor& t) {
+  return t.has_storage() ? static_cast<const void*>(t.storage().getIntrusivePtr().get()) : t.unsafeGetTensorImpl();
+}
+
+// The memory that a value is made of: storages of tensors, containers. Bounded by the type's depth.
 void collect_memory(const IValue& v, std::set<const void*>& out) {
   if (v.isTensor()) {
-    if (v.toTensor().defined())
-      out.insert(v.toTensor().has_storage() ? static_cast<const void*>(v.toTensor().storage().getIntrusivePtr().get())
-                                            : v.toTensor().unsafeGetTensorImpl());
+    if (v.toTensor().defined()) out.insert(memory_of(v.toTensor()));
   } else if (v.isList() || v.isTuple()) {
     if (v.isList()) out.insert(&v.toListImpl());
     for (const IValue& e : v.toListRef()) collect_memory(e, out);
@@ -27,6 +30,36 @@ void collect_memory(const IValue& v, std::set<const void*>& out) {
     for (const auto& [key, e] : v.toDictImpl().items) collect_memory(e, out);
   }
 }
+
+// Copies of tensors: those that share memory share its copy.
+class TensorCopies {
+ public:
+  /// A value whose tensors will be copied. All are announced first: memory with one name is copied without what lies around it.
+  void announce(const IValue& v) {
+    if (v.isTensor()) {
+      if (v.toTensor().defined()) names_[memory_of(v.toTensor())].insert(v.toTensor().unsafeGetTensorImpl());
+    } else if (v.isList() || v.isTuple()) {
+      for (const IValue& e : v.toListRef()) announce(e);
+    } else if (v.isGenericDict()) {
+      for (const auto& [key, e] : v.toDictImpl().items) announce(e);
+    }
+  }
+
+  Tensor copy(const Tensor& original) {
+    const Tensor t = original.detach();
+    const void* memory = memory_of(original);
+    if (names_[memory].size() < 2) return DeepCopier::plain_copy(t);
+    Tensor& whole = copies_[memory];
+    const auto elements = static_cast<int64_t>(t.storage().nbytes() / static_cast<std::size_t>(t.element_size()));
+    if (!whole.defined()) whole = t.as_strided({elements}, {1}, 0).clone();
+    CRESSET_CHECK(whole.scalar_type() == t.scalar_type(), "freeze: attributes of two dtypes share memory, and one of them is written.");
+    return whole.as_strided(t.sizes(), t.strides(), t.storage_offset());
+  }
+
+ private:
+  std::map<const void*, std::set<const void*>> names_;  // of each memory
+  std::map<const void*, Tensor> copies_;
+};
 
 struct FrozenMethod {
   std::string name;
@@ -187,8 +220,7 @@ class Freezing {
     return false;
   }
 
-  // What shares memory with something that may change may change. Values that overlap without being one stay an error: a copy of one would
-  // lose the other's writes.
+  // What shares memory with something that may change may change.
   void spread_over_shared_memory() {
     std::map<AttributeSlot, std::set<const void*>> memory;
     for (const auto* slots : {&used_, &kept_})
@@ -196,18 +228,12 @@ class Freezing {
         if (!is_module_value(s.value()) && !memory.count(s)) collect_memory(s.value(), memory[s]);
     for (bool again = true; again;) {
       again = false;
-      std::unordered_map<const void*, const AttributeSlot*> changing;
+      std::set<const void*> changing;
       for (const auto& [slot, parts] : memory)
-        if (kept_.count(slot) && !asked_.count(slot))
-          for (const void* p : parts) changing.emplace(p, &slot);
+        if (kept_.count(slot) && !asked_.count(slot)) changing.insert(parts.begin(), parts.end());
       for (const auto& [slot, parts] : memory)
-        for (const void* p : parts) {
-          const auto found = changing.find(p);
-          if (found == changing.end() || *found->second == slot) continue;
-          CRESSET_CHECK(slot.value().isTensor() == found->second->value().isTensor(), "freeze: the attributes '", found->second->name,
-                        "' and '", slot.name, "' overlap, and one of them is written.");
+        if (std::any_of(parts.begin(), parts.end(), [&](const void* p) { return changing.count(p); }))
           again = kept_.insert(slot).second || again;
-        }
     }
   }
 
@@ -298,8 +324,9 @@ class Freezing {
         });
     }
     for (const AttributeSlot& s : asked_) keep_path_to(s);
+    for (const AttributeSlot& s : kept_)
+      if (!is_module_value(s.value())) tensor_copies_.announce(s.value());
     const ObjectPtr root = rebuilt(module_._ivalue());
-    fill();
     const ClassTypePtr type = Object(root).type();
     for (FrozenMethod& m : methods_) {
       for (const auto& g : with_subgraphs(m.graph)) retype(*g);
@@ -338,9 +365,10 @@ class Freezing {
   }
 
   // A new object of a new class for each module of which only some attributes remain; those that remain whole are copied with their class.
+  // Values are copies, because the given module must not see what is written; what they share they share in the copies.
   ObjectPtr rebuilt(const ObjectPtr& from) {
     if (const auto found = objects_.find(from.get()); found != objects_.end()) return found->second;
-    if (whole_.count(from.get())) return objects_[from.get()] = Object(from).deepcopy()._ivalue();
+    if (whole_.count(from.get())) return objects_[from.get()] = copier_.copy(IValue(from)).toObject();
     const ClassTypePtr old = Object(from).type();
     const auto taken = [&](const std::string& name) { return name == old->name || !class_names_.insert(name).second; };
     const ClassTypePtr type = ClassType::create(mangle_name(old->name, taken), true);
@@ -354,58 +382,9 @@ class Freezing {
       TypePtr attribute_type = a.type;
       if (is_module_value(v)) attribute_type = rebuilt(v.toObject())->type;
       const std::size_t at = type->addAttribute(a.name, attribute_type, a.is_parameter, a.is_buffer);
-      if (is_module_value(v))
-        to->set_slot(at, IValue(rebuilt(v.toObject())));
-      else
-        values_.push_back({to, at, v});
+      to->set_slot(at, is_module_value(v) ? IValue(rebuilt(v.toObject())) : copier_.copy(v));
     }
     return to;
-  }
-
-  struct Pending {
-    ObjectPtr object;
-    std::size_t slot;
-    IValue value;
-  };
-  // Values that may change are copies, because the given module must not see the changes; tensors of one storage stay so.
-  void fill() {
-    std::unordered_map<const void*, int> users;
-    const auto storage = [](const IValue& v) -> const void* {
-      return v.isTensor() && v.toTensor().defined() && v.toTensor().has_storage() ? v.toTensor().storage().getIntrusivePtr().get()
-                                                                                  : nullptr;
-    };
-    for (const Pending& p : values_)
-      if (const void* s = storage(p.value)) ++users[s];
-    std::unordered_map<const void*, Tensor> whole_storages;
-    std::unordered_map<const void*, IValue> copies;  // of one object
-    for (const Pending& p : values_) {
-      const void* s = storage(p.value);
-      const void* identity = p.value.isTensor() && p.value.toTensor().defined()
-                                 ? static_cast<const void*>(p.value.toTensor().unsafeGetTensorImpl())
-                             : p.value.isList()        ? &p.value.toListImpl()
-                             : p.value.isGenericDict() ? static_cast<const void*>(&p.value.toDictImpl())
-                                                       : nullptr;
-      if (const auto known = copies.find(identity); identity && known != copies.end()) {
-        p.object->set_slot(p.slot, known->second);
-        continue;
-      }
-      IValue copy;
-      if (s && users[s] > 1) {
-        const Tensor t = p.value.toTensor().detach();
-        Tensor& base = whole_storages[s];
-        const auto elements = static_cast<int64_t>(t.storage().nbytes() / static_cast<std::size_t>(t.element_size()));
-        if (!base.defined()) base = t.as_strided({elements}, {1}, 0).clone();
-        CRESSET_CHECK(base.scalar_type() == t.scalar_type(), "freeze: attributes of two dtypes share memory, and one of them is written.");
-        Tensor view = base.as_strided(t.sizes(), t.strides(), t.storage_offset());
-        if (p.value.toTensor().requires_grad()) view.set_requires_grad(true);
-        copy = view;
-      } else {
-        copy = p.value.deepcopy();
-        if (copy.isTensor() && copy.toTensor().defined()) copy.toTensor().set_requires_grad(p.value.toTensor().requires_grad());
-      }
-      if (identity) copies.emplace(identity, copy);
-      p.object->set_slot(p.slot, std::move(copy));
-    }
   }
 
   // Values of rebuilt modules have the new classes.
@@ -435,7 +414,8 @@ class Freezing {
   std::unordered_set<const void*> whole_;
   std::unordered_map<const void*, ObjectPtr> objects_;
   std::unordered_set<std::string> class_names_;
-  std::vector<Pending> values_;
+  TensorCopies tensor_copies_;
+  DeepCopier copier_{nullptr, [this](const Tensor& t) { return tensor_copies_.copy(t); }};
   std::vector<std::pair<Value*, TypePtr>> retyped_;
 };
 

@@ -6,6 +6,9 @@
 #include <cresset/ir/ir.h>
 #include <cresset/ir/operator.h>
 
+#include "ir/fetch_ahead.h"
+#include "ir/pointer_map.h"
+
 namespace cresset::jit {
 
 // ---- scopes and call stacks
@@ -45,8 +48,8 @@ std::string InlinedCallStack::str() const {
 // ---- blocks
 
 Block::Block(Graph* graph, Node* owner) : graph_(graph), owning_node_(owner) {
-  param_node_ = new Node(graph, prim::Param);
-  return_node_ = new Node(graph, prim::Return);
+  param_node_ = graph->make_node(prim::Param);
+  return_node_ = graph->make_node(prim::Return);
   param_node_->owning_block_ = return_node_->owning_block_ = this;
   param_node_->next_ = param_node_->prev_ = return_node_;
   return_node_->next_ = return_node_->prev_ = param_node_;
@@ -84,6 +87,7 @@ void Block::visit(const std::function<void(Node*)>& f) const {
       continue;
     }
     stack.back() = n->next();
+    fetch_later_node(n);
     f(n);
     for (std::size_t i = n->blocks().size(); i-- > 0;) push_block(n->blocks()[i]);
   }
@@ -116,7 +120,7 @@ namespace {
 // Clones blocks breadth first with an explicit queue.
 struct BlockCloner {
   const std::function<Value*(Value*)>& outer;
-  std::unordered_map<const Value*, Value*>& map;
+  PointerMap<Value*>& map;
 
   void run(const Block* from, Block* to) {
     struct Frame {
@@ -126,13 +130,13 @@ struct BlockCloner {
     };
     std::vector<Frame> stack;
     const auto open = [&](const Block* f, Block* t) {
-      for (const Value* v : f->inputs()) map[v] = t->addInput()->copyMetadata(v);
+      for (const Value* v : f->inputs()) *map.insert(v).first = t->addInput()->copyMetadata(v);
       stack.push_back({f, t, f->param_node()->next()});
     };
     open(from, to);
     const auto mapped = [&](Value* v) {
-      const auto found = map.find(v);
-      return found != map.end() ? found->second : outer(v);
+      Value* const* found = map.find(v);
+      return found ? *found : outer(v);
     };
     while (!stack.empty()) {
       Frame& frame = stack.back();
@@ -144,8 +148,9 @@ struct BlockCloner {
         continue;
       }
       frame.next = n->next();
+      fetch_later_node(n);
       Node* copy = frame.to->appendNode(frame.to->owningGraph()->createClone(n, mapped, false));
-      for (std::size_t i = 0; i < n->outputs().size(); ++i) map[n->outputs()[i]] = copy->outputs()[i];
+      for (std::size_t i = 0; i < n->outputs().size(); ++i) *map.insert(n->outputs()[i]).first = copy->outputs()[i];
       for (std::size_t i = n->blocks().size(); i-- > 0;) {
         // The first block must be walked first; all are made before.
         if (i == n->blocks().size() - 1)
@@ -159,7 +164,7 @@ struct BlockCloner {
 }  // namespace
 
 void Block::cloneFrom(const Block* from, const std::function<Value*(Value*)>& outer) {
-  std::unordered_map<const Value*, Value*> map;
+  PointerMap<Value*> map;
   BlockCloner{outer, map}.run(from, this);
 }
 
@@ -194,9 +199,9 @@ Graph::~Graph() {
       if (auto* gs = std::get_if<std::vector<std::shared_ptr<Graph>>>(&a.value))
         for (auto& g : *gs) pending->push_back(std::move(g));
     }
-    delete n;
+    n->~Node();
   }
-  for (Value* v : all_values_) delete v;
+  for (Value* v : all_values_) v->~Value();
   for (Block* b : all_blocks_) delete b;
   if (outermost) {
     while (!own.empty()) {
@@ -208,9 +213,11 @@ Graph::~Graph() {
 }
 
 // The graph's lists hold objects in any order; each object knows its place.
-void Graph::adopt(Node* n) {
+Node* Graph::make_node(Symbol kind) {
+  Node* n = new (node_pool_.take()) Node(this, kind);
   n->owner_index_ = all_nodes_.size();
   all_nodes_.push_back(n);
+  return n;
 }
 void Graph::release(Node* n) {
   while (!n->outputs_.empty()) {  // of parameter nodes
@@ -223,19 +230,23 @@ void Graph::release(Node* n) {
   all_nodes_[n->owner_index_] = all_nodes_.back();
   all_nodes_[n->owner_index_]->owner_index_ = n->owner_index_;
   all_nodes_.pop_back();
-  delete n;
+  n->~Node();
+  node_pool_.give(n);
 }
-void Graph::adopt(Value* v) {
+Value* Graph::make_value(Node* node, std::size_t offset) {
+  Value* v = new (value_pool_.take()) Value(node, offset);
   v->unique_ = next_unique_++;
   v->owner_index_ = all_values_.size();
   all_values_.push_back(v);
+  return v;
 }
 void Graph::release(Value* v) {
-  if (!v->name_.empty()) names_.erase(v->name_);
+  if (v->name_) names_.erase(names_.find(v->name_->first));
   all_values_[v->owner_index_] = all_values_.back();
   all_values_[v->owner_index_]->owner_index_ = v->owner_index_;
   all_values_.pop_back();
-  delete v;
+  v->~Value();
+  value_pool_.give(v);
 }
 void Graph::adopt(Block* b) {
   b->owner_index_ = all_blocks_.size();
@@ -256,7 +267,7 @@ void Graph::setInsertPoint(Node* n) {
 }
 
 Node* Graph::create(Symbol kind, std::size_t outputs) {
-  Node* n = new Node(this, kind);
+  Node* n = make_node(kind);
   for (std::size_t i = 0; i < outputs; ++i) n->addOutput();
   return n;
 }
@@ -424,25 +435,30 @@ std::vector<Value*> Graph::insertGraph(const Graph& callee, const std::vector<Va
   return results;
 }
 
-std::shared_ptr<Graph> Graph::copy() const {
-  std::unordered_map<Value*, Value*> ignored;
-  return copy(ignored);
-}
-
 // Names and numbers stay as they are, so that the copy's text is the original's.
-std::shared_ptr<Graph> Graph::copy(std::unordered_map<Value*, Value*>& value_map) const {
+std::shared_ptr<Graph> Graph::copy(PointerMap<Value*>& map) const {
   auto out = std::make_shared<Graph>();
-  std::unordered_map<const Value*, Value*> map;
   const std::function<Value*(Value*)> outer = [](Value* v) -> Value* {
     CRESSET_THROW(InternalError, "copy: %", v->debugName(), " is used outside of its block.");
   };
+  map.reserve(all_values_.size());
+  out->names_.reserve(names_.size());
   BlockCloner{outer, map}.run(block_, out->block_);
-  for (auto& [from, to] : map) {
-    to->unique_ = from->unique_;
-    value_map.emplace(const_cast<Value*>(from), to);
-  }
+  map.each([](const void* from, Value* to) { to->unique_ = static_cast<const Value*>(from)->unique_; });
   out->next_unique_ = next_unique_;
   out->name_suffixes_ = name_suffixes_;
+  return out;
+}
+
+std::shared_ptr<Graph> Graph::copy() const {
+  PointerMap<Value*> map;
+  return copy(map);
+}
+
+std::shared_ptr<Graph> Graph::copy(std::unordered_map<Value*, Value*>& value_map) const {
+  PointerMap<Value*> map;
+  auto out = copy(map);
+  map.each([&](const void* from, Value* to) { value_map.emplace(static_cast<Value*>(const_cast<void*>(from)), to); });
   return out;
 }
 

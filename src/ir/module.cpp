@@ -6,6 +6,7 @@
 #include <cresset/ir/interpreter.h>
 #include <cresset/ops/functions_copy.h>
 
+#include "ir/deep_copier.h"
 #include "ir/frontend/frontend.h"
 #include "ir/frontend/tree.h"
 
@@ -90,80 +91,6 @@ Object Object::copy() const {
   for (std::size_t i = 0; i < cls->numAttributes(); ++i) out->set_slot(i, slot_of(*object_, i));
   return Object(std::move(out));
 }
-
-namespace {
-
-// Copies values to the depth. What was met before gives the copy made then, so sharing inside stays; classes may be replaced on the way.
-class DeepCopier {
- public:
-  explicit DeepCopier(std::function<TypePtr(const TypePtr&)> class_of = nullptr) : class_of_(std::move(class_of)) {}
-
-  IValue copy(const IValue& v) {
-    if (v.isTensor()) return copy_tensor(v.toTensor());
-    if (!v.isScriptObject() && !v.isList() && !v.isTuple() && !v.isGenericDict()) return v.deepcopy();
-    const void* key = identity(v);
-    if (const auto found = done_.find(key); found != done_.end()) return found->second;
-    CRESSET_CHECK(depth_ < kMaxDepth, "deepcopy: values nested at most ", kMaxDepth, " deep were required.");
-    ++depth_;
-    IValue out = copy_container(v, key);
-    --depth_;
-    return out;
-  }
-
- private:
-  static constexpr int kMaxDepth = 2000;
-
-  static const void* identity(const IValue& v) {
-    if (v.isScriptObject()) return &v.toObjectRef();
-    if (v.isList()) return &v.toListImpl();
-    if (v.isTuple()) return &v.toTupleRef();
-    return &v.toDictImpl();
-  }
-  IValue copy_tensor(const Tensor& t) {
-    if (!t.defined()) return t;
-    IValue& out = done_[t.unsafeGetTensorImpl()];
-    if (out.isNone()) {
-      Tensor copied = IValue(t).deepcopy().toTensor();
-      if (copied.requires_grad() != t.requires_grad()) copied.set_requires_grad(t.requires_grad());
-      out = std::move(copied);
-    }
-    return out;
-  }
-  // The copy is known before its parts are made: objects may contain themselves.
-  IValue copy_container(const IValue& v, const void* key) {
-    if (v.isScriptObject()) {
-      const ivalue::Object& from = v.toObjectRef();
-      auto to = new_object(class_of_ ? class_of_(from.type) : from.type, from.slots.size());
-      done_[key] = IValue(to);
-      for (std::size_t i = 0; i < from.slots.size(); ++i) to->set_slot(i, copy(from.slots[i]));
-      return to;
-    }
-    if (v.isList()) {
-      auto to = make_intrusive<ivalue::ListImpl>(std::vector<IValue>(), v.toListImpl().element_type);
-      done_[key] = IValue(to);
-      for (const IValue& e : v.toListRef()) to->elements.push_back(copy(e));
-      return to;
-    }
-    if (v.isTuple()) {
-      auto to = make_intrusive<ivalue::TupleImpl>(std::vector<IValue>(), v.toTupleRef().type);
-      for (const IValue& e : v.toTupleElements()) to->elements.push_back(copy(e));
-      return done_[key] = IValue(to);
-    }
-    const ivalue::DictImpl& from = v.toDictImpl();
-    auto to = make_intrusive<ivalue::DictImpl>();
-    done_[key] = IValue(to);
-    to->key_type = from.key_type;
-    to->value_type = from.value_type;
-    for (const auto& [k, e] : from.items) to->items.insert_or_assign(copy(k), copy(e));
-    return to;
-  }
-
-  std::function<TypePtr(const TypePtr&)> class_of_;
-  std::unordered_map<const void*, IValue> done_;
-  int depth_ = 0;
-};
-
-}  // namespace
 
 Object Object::deepcopy() const { return Object(DeepCopier().copy(IValue(_ivalue())).toObject()); }
 

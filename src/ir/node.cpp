@@ -8,10 +8,7 @@
 
 namespace cresset::jit {
 
-Node::Node(Graph* graph, Symbol kind) : kind_(kind), graph_(graph) {
-  scope_ = graph->current_scope();
-  graph->adopt(this);
-}
+Node::Node(Graph* graph, Symbol kind) : kind_(kind), graph_(graph), scope_(graph->current_scope()) {}
 
 Node* Node::copyMetadata(const Node* from) {
   source_range_ = from->source_range_;
@@ -41,10 +38,19 @@ bool Node::hasUses() const {
 // ---- inputs and outputs
 
 void Node::remove_use(std::size_t i) {
+  // Passes remove uses of constants, which have many, from the front or from the back: look from both ends.
   std::vector<Use>& uses = inputs_[i]->uses_;
-  const auto found = std::find(uses.rbegin(), uses.rend(), Use{this, i});  // the youngest is the likeliest
-  CRESSET_INTERNAL_ASSERT(found != uses.rend(), "use list");
-  uses.erase(std::next(found).base());
+  const Use wanted{this, i};
+  std::size_t first = 0, last = uses.size();
+  for (;; ++first) {
+    CRESSET_INTERNAL_ASSERT(first < last, "use list");
+    if (uses[--last] == wanted) break;
+    if (uses[first] == wanted) {
+      last = first;
+      break;
+    }
+  }
+  uses.erase(uses.begin() + static_cast<std::ptrdiff_t>(last));
 }
 
 Value* Node::dropInput(std::size_t i) {
@@ -126,14 +132,14 @@ void Node::permuteInputs(const std::vector<std::size_t>& order) {
 
 Value* Node::addOutput() {
   changed();
-  outputs_.push_back(new Value(this, outputs_.size()));
+  outputs_.push_back(graph_->make_value(this, outputs_.size()));
   return outputs_.back();
 }
 
 Value* Node::insertOutput(std::size_t i) {
   CRESSET_CHECK_INDEX(i <= outputs_.size(), "insertOutput: a place up to ", outputs_.size(), " was required; ", i, " was given.");
   changed();
-  outputs_.insert(outputs_.begin() + static_cast<std::ptrdiff_t>(i), new Value(this, i));
+  outputs_.insert(outputs_.begin() + static_cast<std::ptrdiff_t>(i), graph_->make_value(this, i));
   for (std::size_t k = i + 1; k < outputs_.size(); ++k) outputs_[k]->offset_ = k;
   return outputs_[i];
 }

@@ -52,9 +52,11 @@ class PointerMap {
 
   // Of the key, or of the free slot that it would take.
   std::size_t place(const void* key) const {
-    // Objects lie at multiples of 16: the upper half of a product depends on all bits.
-    const uint64_t mixed = reinterpret_cast<uintptr_t>(key) * 0x9e3779b97f4a7c15u;
-    std::size_t i = (mixed >> 32) & (slots_.size() - 1);
+    // Neighbours (nodes and values of a graph, at multiples of 128 bytes) get neighbouring slots, so that a walk over them runs through the
+    // table as well; pages are scattered: the upper half of a product depends on all bits.
+    const auto address = reinterpret_cast<uintptr_t>(key);
+    const uint64_t page = (address >> 12) * 0x9e3779b97f4a7c15u;
+    std::size_t i = ((page >> 32) + ((address >> 7) & 31)) & (slots_.size() - 1);
     while (slots_[i].key && slots_[i].key != key) i = (i + 1) & (slots_.size() - 1);
     return i;
   }

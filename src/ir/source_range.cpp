@@ -3,10 +3,13 @@
 
 #include <algorithm>
 
+#include <cresset/base/error.h>
+
 namespace cresset::jit {
 
 Source::Source(std::string text, std::string filename, std::size_t first_line)
     : text_(std::move(text)), filename_(std::move(filename)), first_line_(first_line) {
+  CRESSET_CHECK(text_.size() < UINT32_MAX, "Source: a text below 4 GiB was required; ", text_.size(), " bytes were given.");
   line_starts_.push_back(0);
   for (std::size_t i = 0; i < text_.size(); ++i)
     if (text_[i] == '\n') line_starts_.push_back(i + 1);
@@ -25,16 +28,23 @@ std::string_view Source::line_text(std::size_t line) const {
   return std::string_view(text_).substr(start, end - start);
 }
 
+namespace {
+uint32_t narrow(std::size_t place) { return static_cast<uint32_t>(std::min<std::size_t>(place, UINT32_MAX)); }
+}  // namespace
+
 SourceRange::SourceRange(std::shared_ptr<const Source> source, std::size_t start, std::size_t end)
-    : source_(std::move(source)), start_(start), end_(end) {
-  if (source_) std::tie(line_, column_) = source_->line_and_column(start);
+    : source_(std::move(source)), start_(narrow(start)), end_(narrow(end)) {
+  if (!source_) return;
+  const auto [line, column] = source_->line_and_column(start);
+  line_ = narrow(line);
+  column_ = narrow(column);
 }
 
 SourceRange SourceRange::at(std::string filename, std::size_t line, std::size_t column) {
   SourceRange r;
   r.source_ = std::make_shared<const Source>(std::string(), std::move(filename), 1);
-  r.line_ = line;
-  r.column_ = column;
+  r.line_ = narrow(line);
+  r.column_ = narrow(column);
   return r;
 }
 
@@ -58,8 +68,8 @@ std::string SourceRange::highlight() const {
   constexpr std::size_t kShown = 160;
   const std::size_t from = column_ > kShown ? column_ - kShown : 0;
   const std::string_view shown = text.substr(from, column_ - from + kShown);
-  const std::size_t marked =
-      std::max<std::size_t>(1, std::min(end_ > start_ ? end_ - start_ : 1, shown.size() - std::min(shown.size(), column_ - from)));
+  const std::size_t marked = std::max<std::size_t>(
+      1, std::min<std::size_t>(end_ > start_ ? end_ - start_ : 1, shown.size() - std::min(shown.size(), column_ - from)));
   return out + std::string(shown) + "\n" + std::string(column_ - from, ' ') + std::string(marked, '~') + " <--- HERE";
 }
 

@@ -5,7 +5,7 @@
 
 namespace cresset::jit {
 
-Value::Value(Node* node, std::size_t offset) : node_(node), offset_(offset), type_(TensorType::get()) { node->owningGraph()->adopt(this); }
+Value::Value(Node* node, std::size_t offset) : node_(node), offset_(offset), type_(TensorType::get()) {}
 
 Graph* Value::owningGraph() const { return node_->owningGraph(); }
 Block* Value::owningBlock() const { return node_->owningBlock(); }
@@ -41,24 +41,24 @@ Value* Value::setDebugName(const std::string& name) {
   CRESSET_CHECK(isValidName(name), "Invalid name: '", name,
                 "'. A name needs a character that is no digit: numbers stand for anonymous values.");
   Graph& g = *owningGraph();
-  if (name == name_) return this;
-  if (!name_.empty()) g.names_.erase(name_);
-  name_.clear();
+  if (name_) {
+    if (name_->first == name) return this;
+    g.names_.erase(g.names_.find(name_->first));
+    name_ = nullptr;
+  }
   if (name.empty()) return this;
-  if (const auto taken = g.names_.find(name); taken != g.names_.end()) {
+  const auto [place, fresh] = g.names_.try_emplace(name, this);
+  name_ = &*place;
+  if (!fresh) {
     auto [base, number] = split_suffix(name);
     std::size_t& next = g.name_suffixes_[base];
     next = std::max(next, number.value_or(1));
     std::string replacement;
     do replacement = base + "." + std::to_string(next++);
     while (g.names_.count(replacement));
-    Value* owner = taken->second;
-    owner->name_ = replacement;
-    g.names_.erase(taken);
-    g.names_.emplace(std::move(replacement), owner);
+    Value* owner = std::exchange(name_->second, this);
+    owner->name_ = &*g.names_.emplace(std::move(replacement), owner).first;
   }
-  name_ = name;
-  g.names_.emplace(name, this);
   return this;
 }
 

@@ -5,6 +5,8 @@
 
 #include <cresset/ir/ir.h>
 
+#include "ir/fetch_ahead.h"
+
 namespace cresset::jit {
 namespace {
 
@@ -26,6 +28,7 @@ class Verifier {
       }
       Node* n = f.node;
       f.node = n->next();
+      fetch_later_node(n);
       node(*n, f.block);
       for (const Value* v : n->outputs()) {
         define(v, n);
@@ -34,9 +37,7 @@ class Verifier {
       for (std::size_t i = n->blocks().size(); i-- > 0;) open(n->blocks()[i]);
     }
     // Each input is exactly one use of its value: as many uses as inputs, and there is no use but these.
-    std::size_t uses = 0;
-    for (const Value* v : all_) uses += v->uses().size();
-    if (uses != inputs_) foreign_use();
+    if (uses_ != inputs_) foreign_use();
   }
 
   std::vector<std::shared_ptr<Graph>> subgraphs;
@@ -80,10 +81,8 @@ class Verifier {
     if (!v->type()) broken("%" + v->debugName() + " has no type", n);
     Known& known = at(v);
     if (known.value) broken("the number " + std::to_string(v->unique()) + " belongs to two values", n);
-    // The graph knows one owner of each name.
-    if (v->hasDebugName() && g_.findDebugName(v->debugName()) != v) broken("the name %" + v->debugName() + " belongs to two values", n);
     known = {v, true};
-    all_.push_back(v);
+    uses_ += v->uses().size();
   }
 
   void operands(const Node& n) {
@@ -118,15 +117,21 @@ class Verifier {
 
   [[noreturn]] void foreign_use() const {
     std::set<UsePlace> known;
+    std::vector<const Value*> all;
     const auto add = [&](const Node* n) {
       for (std::size_t i = 0; i < n->inputs().size(); ++i) known.insert({n, i});
+      all.insert(all.end(), n->outputs().begin(), n->outputs().end());
     };
+    const auto add_ends = [&](const Block* b) {
+      add(b->param_node());
+      add(b->return_node());
+    };
+    add_ends(g_.block());
     g_.block()->visit([&](const Node* n) {
       add(n);
-      for (const Block* b : n->blocks()) add(b->return_node());
+      for (const Block* b : n->blocks()) add_ends(b);
     });
-    add(g_.block()->return_node());
-    for (const Value* v : all_)
+    for (const Value* v : all)
       for (const Use& u : v->uses())
         if (!known.count(place_of(u))) broken("%" + v->debugName() + " has a use by a node that is not in the graph");
     broken("the lists of uses and inputs disagree");
@@ -202,8 +207,7 @@ class Verifier {
   }
   std::vector<Known> values_;
   std::unordered_map<std::size_t, Known> far_;
-  std::vector<const Value*> all_;
-  std::size_t inputs_ = 0;  // of all nodes
+  std::size_t inputs_ = 0, uses_ = 0;  // of all nodes, of all values
   std::unordered_map<const Value*, std::vector<UsePlace>> sorted_uses_;
 };
 

@@ -267,3 +267,254 @@ def test_detach_of_constants_goes():
 def test_a_module_that_returns_itself_is_refused():
     with pytest.raises(RuntimeError, match="freeze: the method 'forward' returns self; it cannot be frozen"):
         lowering.freeze(cresset.jit.script(ReturnsSelf().eval()))
+
+
+# ---- interfaces, containers of modules, modules as results
+
+
+@cresset.jit.interface
+class Activation(nn.Module):
+    def forward(self, x: cresset.Tensor) -> cresset.Tensor:
+        pass
+
+
+class Shift(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.by = 2
+
+    def forward(self, x: cresset.Tensor) -> cresset.Tensor:
+        return x + self.by
+
+
+class ByInterface(nn.Module):
+    act: Activation
+
+    def __init__(self):
+        super().__init__()
+        self.act = Shift()
+
+    def forward(self, x):
+        return self.act(x) * 2
+
+
+class InterfaceAnew(nn.Module):
+    act: Activation
+
+    def __init__(self):
+        super().__init__()
+        self.act, self.other = Shift(), Shift()
+
+    def forward(self, x):
+        self.act = self.other
+        return self.act(x)
+
+
+class IndexedByConstant(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks, self.named = nn.ModuleList([Shift(), Scale(2.0)]), nn.ModuleDict({"shift": Shift()})
+
+    def forward(self, x):
+        return self.named["shift"](self.blocks[-1](self.blocks[0](x)))
+
+
+class IndexedAtRunTime(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList([Shift(), Shift()])
+
+    def forward(self, x, i: int):
+        block: Activation = self.blocks[i]
+        return block(x)
+
+
+class NamedAtRunTime(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleDict({"a": Shift(), "b": Shift()})
+
+    def forward(self, x, name: str):
+        block: Activation = self.blocks[name]
+        return block(x)
+
+
+class GivesSubmodule(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner, self.used = Inner(), Shift()
+
+    def forward(self, x):
+        return self.inner, self.used(x)
+
+
+@pytest.mark.parametrize("make", [ByInterface, IndexedByConstant], ids=lambda c: c.__name__)
+def test_what_is_known_when_freezing_leaves_no_attributes(make):
+    frozen = lowering.freeze(cresset.jit.script(make().eval()))
+    text = str(frozen._get_method("forward").graph)
+    assert frozen._attributes() == [] and "prim::GetAttr" not in text and "prim::CallMethod" not in text
+    x = cresset.randn(2)
+    assert cresset.equal(frozen._get_method("forward")(x), make()(x))
+
+
+@pytest.mark.parametrize("make, words", [
+    (InterfaceAnew, "freeze: the attribute 'act' of interface type is set"),
+    (IndexedAtRunTime, "a container of modules can be indexed by constants only"),
+    (NamedAtRunTime, "a container of modules can be indexed by constants only"),
+], ids=lambda c: getattr(c, "__name__", ""))
+def test_what_is_not_known_is_refused_with_the_place(make, words):
+    module = cresset.jit.script(make().eval())
+    with pytest.raises(RuntimeError, match=words) as e:
+        lowering.freeze(module)
+    assert "HERE" in str(e.value) and "test_freezing.py" in str(e.value)
+    assert str(module.graph)  # which stays as it was
+
+
+def test_a_returned_submodule_stays_whole():
+    module = cresset.jit.script(GivesSubmodule().eval())
+    frozen = lowering.freeze(module)
+    assert {name for name, *_ in frozen._attributes()} == {"inner"}
+    inner, y = frozen._get_method("forward")(x := cresset.ones(2))
+    assert cresset.equal(y, x + 2)
+    assert cresset.equal(inner(x), x) and cresset.equal(inner(x), x + 1)  # its state grows
+    assert cresset.equal(frozen._get_method("forward")(x)[0](x), x + 2)  # it is the module's own
+    assert cresset.equal(module.inner.state, cresset.zeros(2))
+
+
+def test_preserved_submodules_and_parameters():
+    module = cresset.jit.script(BySubmodule().eval())
+    frozen = lowering.freeze(module, ["inner"])
+    assert {name for name, *_ in frozen.getattr("inner")._c._attributes()} >= {"state", "other"}
+    frozen.getattr("inner").other.fill_(5.0)  # written from outside: the frozen method sees it
+    x = cresset.ones(2)
+    assert cresset.equal(frozen._get_method("forward")(x), x * 5 + 1)
+    assert cresset.equal(module.inner.other, cresset.ones(2))
+
+
+# ---- attributes that share memory
+
+
+class TensorInList(nn.Module):
+    items: List[cresset.Tensor]
+
+    def __init__(self):
+        super().__init__()
+        base = cresset.zeros(4)
+        self.register_buffer("state", base)
+        self.items = [base[1:3], base, cresset.ones(2)]
+
+    def forward(self, x):
+        self.state.add_(1)
+        return x + self.items[0] + self.items[1][2:] + self.items[2]
+
+
+class TensorsOfListWritten(nn.Module):
+    items: List[cresset.Tensor]
+    table: Dict[str, cresset.Tensor]
+
+    def __init__(self):
+        super().__init__()
+        base = cresset.zeros(4)
+        self.register_buffer("state", base)
+        self.items, self.table = [base[2:]], {"a": base}
+
+    def forward(self, x):
+        self.items[0].mul_(2).add_(x)
+        return self.state[2:] + self.table["a"][2:]
+
+
+class Linked(nn.Module):
+    lists: List[List[int]]
+    pair: Tuple[List[int], int]
+    numbers: List[int]
+
+    def __init__(self):
+        super().__init__()
+        self.numbers, self.lists, self.pair = [1], [[5]], ([2], 3)
+
+    @cresset.jit.export
+    def link(self):
+        self.lists.append(self.numbers)
+        self.pair = (self.numbers, 4)
+
+    def forward(self, x):
+        self.numbers.append(3)
+        return x + len(self.lists[-1]) + len(self.pair[0])
+
+
+class Overlapping(nn.Module):
+    def __init__(self):
+        super().__init__()
+        base = cresset.arange(6.0)
+        self.register_buffer("front", base[:4])
+        self.register_buffer("back", base[2:])
+
+    def forward(self, x):
+        self.front.mul_(2)
+        return self.back * x
+
+
+@pytest.mark.parametrize("make, kept", [(TensorInList, {"state", "items"}), (TensorsOfListWritten, {"state", "items", "table"}), (Overlapping, {"front", "back"}),
+                                        (Linked, {"numbers", "lists", "pair"})], ids=lambda c: getattr(c, "__name__", ""))
+def test_attributes_that_share_memory_share_it_when_frozen(make, kept):
+    module = cresset.jit.script(make().eval())
+    if hasattr(make, "link"):
+        module.link()
+    frozen = lowering.freeze(module)
+    assert {name for name, *_ in frozen._attributes()} == kept
+    before = str(module.state_dict())
+    first = [frozen._get_method("forward")(cresset.full((1,), float(k + 1))).clone() for k in range(3)]
+    assert str(module.state_dict()) == before
+    for k in range(3):
+        assert cresset.equal(first[k], module(cresset.full((1,), float(k + 1)))), k
+
+
+def test_one_memory_seen_as_two_dtypes_is_refused():
+    class TwoDtypes(nn.Module):
+        def __init__(self):
+            super().__init__()
+            base = cresset.zeros(4)
+            self.register_buffer("numbers", base)
+            self.register_buffer("bits", base.view(cresset.int32))
+
+        def forward(self, x):
+            self.numbers.add_(x)
+            return self.bits
+
+    with pytest.raises(RuntimeError, match="freeze: attributes of two dtypes share memory, and one of them is written"):
+        lowering.freeze(cresset.jit.script(TwoDtypes().eval()))
+
+
+# ---- other lines of freezing
+
+
+class Compared(nn.Module):
+    def forward(self, x):
+        y = x * 2
+        z = y.detach()
+        if z is y:
+            return y
+        return y + 1
+
+
+def test_detach_stays_where_objects_are_compared():
+    frozen = lowering.freeze(cresset.jit.script(Compared().eval()))
+    assert "aten::detach" in str(frozen._get_method("forward").graph)
+    x = cresset.randn(2)
+    assert cresset.equal(frozen._get_method("forward")(x), Compared()(x))
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_dropout_and_convolution(training):
+    class Layers(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv, self.drop = nn.Conv1d(1, 1, 1), nn.Dropout(0.5)
+
+        def forward(self, x):
+            return self.drop(self.conv(x))
+
+    frozen = lowering.freeze(cresset.jit.script(Layers().train(training)))
+    text = str(frozen._get_method("forward").graph)
+    for name in ("training", "weight"):
+        assert (f'prim::GetAttr[name="{name}"]' in text) == training

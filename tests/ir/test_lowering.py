@@ -333,12 +333,97 @@ def test_marks_survive_rewrites_and_nest():
     module = script(Outer())
     lowered = lowering.lower(module._c, torch_executed_modules=["kept", "kept.0"])
     text = str(lowered.graph)
-    # Both arms of the convolution's question for its padding are marked; the other module is rewritten.
-    for name, count in (("conv1d", 2), ("gelu", 1), ("dropout", 1), ("_convolution", 0)):
+    # The other module is rewritten.
+    for name, count in (("conv1d", 1), ("gelu", 1), ("dropout", 1), ("_convolution", 0)):
         assert text.count(f"aten::{name}[to_compile=0]") == count, name
         assert (f"aten::{name}(" in text) == (name == "_convolution")
     x = cresset.randn(1, 2, 5)
     assert cresset.allclose(lowered(x), module(x), atol=1e-6)
+
+
+# ---- attributes in loops, numbers among them, modules called in loops
+
+
+class InLoop(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(3, 3)
+        self.shift = nn.Parameter(cresset.ones(3))
+        self.factor, self.words, self.dims = 2.5, "sum", [1, 2]
+
+    def forward(self, x, n: int):
+        x = x + self.shift
+        for i in range(n):
+            x = cresset.relu(self.fc(x)) * self.factor + self.dims[1]
+        return x, self.words
+
+
+def test_lower_graph_of_attributes_in_loops_and_of_numbers():
+    module = script(InLoop())
+    graph, parameters = lowering.lower_graph(module._c)
+    # In the order of their first use; what is no tensor is a constant.
+    assert [v.debugName() for v in graph.inputs()][2:] == ["self.shift", "self.fc.weight", "self.fc.bias"]
+    text = str(graph)
+    assert "prim::GetAttr" not in text and "value=2.5" in text and 'value="sum"' in text and "value=[1, 2]" in text
+    x = cresset.randn(2, 3)
+    for n in (0, 3):
+        found, words = _C._jit_run_graph(graph, [x, n, *parameters])[0]
+        assert cresset.allclose(found, module(x, n)[0]) and words == "sum"
+
+
+def test_marks_of_a_module_that_is_called_in_a_loop():
+    module = script(InLoop())
+    lowered = lowering.lower(module._c, torch_executed_modules=["fc"])
+    text = str(lowered.graph)
+    assert text.count("aten::linear[to_compile=0]") == 1 and "aten::relu(" in text
+    assert text.index("prim::Loop") < text.index("aten::linear[to_compile=0]")
+
+
+def test_exactly_the_nodes_of_the_named_module_are_marked():
+    class Layers(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.rest = nn.Sequential(nn.Conv1d(1, 1, 1, padding=0), nn.ReLU()), nn.Sequential(nn.Conv1d(1, 1, 1), nn.ReLU())
+
+        def forward(self, x):
+            return self.rest(self.first(x))
+
+    module = script(Layers())
+    frozen = lowering.freeze(module)._get_method("forward").graph
+    assert str(frozen).count("aten::conv1d") == 2
+    graph = lowering.lower(module, torch_executed_modules=["first"]).graph
+    assert sorted(marked(graph)) == ["aten::conv1d", "aten::relu"]
+
+
+@pytest.mark.parametrize("name, plain", [("__torch__.foo.___torch_mangle_605.Bar", "foo.Bar"), ("__torch__.Bar", "Bar"),
+                                         ("__torch__.a.___torch_mangle_1.b.___torch_mangle_2.Bar", "a.b.Bar")])
+def test_class_names_without_their_mangle(name, plain):
+    assert _C._jit_unmangle(name) == plain
+
+
+def test_a_mangle_segment_at_the_end_is_refused():
+    with pytest.raises(RuntimeError, match="unmangle: a name behind the mangle segment was required"):
+        _C._jit_unmangle("__torch__.foo.___torch_mangle_605")
+
+
+QUANTISED = """graph(%x : Tensor, %w : Tensor, %scale : float):
+  %low : int = prim::Constant[value=-128]()
+  %high : int = prim::Constant[value=127]()
+  %a : Tensor = aten::div(%x, %scale)
+  %qa : Tensor = aten::clamp(%a, %low, %high)
+  %p : Tensor = aten::matmul(%qa, %w)
+  %b : Tensor = aten::div(%x, %scale)
+  %qb : Tensor = aten::clamp(%b, %low, %high)
+  %q : Tensor = aten::mul(%qb, %w)
+  %r : (Tensor, Tensor) = prim::TupleConstruct(%p, %q)
+  return (%r)
+"""
+
+
+@pytest.mark.parametrize("disable_cse, pairs", [(False, 1), (True, 2)])
+def test_equal_quantisers_survive_where_merging_is_off(disable_cse, pairs):
+    lowered = lowering.lower(_C.parse_ir(QUANTISED), disable_cse=disable_cse)
+    assert str(lowered.graph).count("aten::clamp") == pairs
 
 
 # ---- the runner

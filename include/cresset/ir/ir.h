@@ -18,6 +18,7 @@
 
 #include <cresset/dispatch/function_schema.h>
 #include <cresset/dispatch/tensor_type.h>
+#include <cresset/ir/object_pool.h>
 #include <cresset/ir/source_range.h>
 #include <cresset/ir/symbol.h>
 
@@ -33,6 +34,8 @@ class Graph;
 class Node;
 class Value;
 struct Operator;
+template <class T>
+class PointerMap;
 
 /// One use of a value: input number `offset` of `user`.
 struct Use {
@@ -93,6 +96,7 @@ struct Attribute {
 
 // ---- values ----------------------------------------------------------------------------------------------------------
 
+// What passes look at comes first: it lies on one cache line.
 class CRESSET_API Value {
  public:
   Value(const Value&) = delete;
@@ -102,9 +106,9 @@ class CRESSET_API Value {
   Value* inferTypeFrom(const Tensor& t) { return setType(TensorType::create(t)); }
   bool isCompleteTensor() const;
   std::size_t unique() const { return unique_; }
-  bool hasDebugName() const { return !name_.empty(); }
+  bool hasDebugName() const { return name_ != nullptr; }
   /// The name, or the number of an anonymous value.
-  std::string debugName() const { return name_.empty() ? std::to_string(unique_) : name_; }
+  std::string debugName() const { return name_ ? name_->first : std::to_string(unique_); }
   /// "x" of "x.12".
   std::string debugNameBase() const;
   /// An earlier owner of a taken name is renamed with a number behind a dot. Empty: anonymous. Names of digits alone are refused.
@@ -135,17 +139,20 @@ class CRESSET_API Value {
   friend class Graph;
   friend class Node;
   Value(Node* node, std::size_t offset);
-  std::shared_ptr<Handle<Value>> handle_;
 
   Node* node_;
-  std::size_t offset_, unique_, owner_index_;
+  std::size_t offset_, unique_;
   TypePtr type_;
-  std::string name_;
   std::vector<Use> uses_;
+  // The entry in the graph's table, which therefore knows one owner of each name. Null: anonymous.
+  std::pair<const std::string, Value*>* name_ = nullptr;
+  std::size_t owner_index_;
+  std::shared_ptr<Handle<Value>> handle_;
 };
 
 // ---- nodes -----------------------------------------------------------------------------------------------------------
 
+// What every walk looks at comes first and lies on one cache line, what most passes look at on the next.
 class CRESSET_API Node {
  public:
   Node(const Node&) = delete;
@@ -279,7 +286,6 @@ class CRESSET_API Node {
   }
 
  private:
-  std::shared_ptr<Handle<Node>> handle_;
   friend class Block;
   friend class Graph;
   friend class Value;
@@ -296,19 +302,22 @@ class CRESSET_API Node {
   Value* dropInput(std::size_t i);
 
   Symbol kind_;
-  Graph* graph_;
   Block* owning_block_ = nullptr;
   Node *next_ = nullptr, *prev_ = nullptr;
   int64_t position_ = 0;
-  std::size_t owner_index_ = 0;
-  std::vector<Value*> inputs_, outputs_;
   std::vector<Block*> blocks_;
+
+  std::vector<Value*> inputs_, outputs_;
+  mutable const Operator* operator_ = nullptr;
+  mutable uint64_t operator_generation_ = 0;  // of the operator registry, when operator_ was looked up; 0: not looked up
+
   std::vector<Attribute> attributes_;
+  Graph* graph_;
+  std::size_t owner_index_ = 0;
   SourceRange source_range_;
   ScopePtr scope_;
   InlinedCallStackPtr callstack_;
-  mutable const Operator* operator_ = nullptr;
-  mutable uint64_t operator_generation_ = 0;  // of the operator registry, when operator_ was looked up; 0: not looked up
+  std::shared_ptr<Handle<Node>> handle_;
 };
 
 /// Nodes of a block, forwards or (by reverse()) backwards. The current node may be destroyed only after stepping past it.
@@ -489,13 +498,16 @@ class CRESSET_API Graph : public std::enable_shared_from_this<Graph> {
   friend class Block;
   friend class Node;
   friend class Value;
-  void adopt(Node* n);
+  std::shared_ptr<Graph> copy(PointerMap<Value*>& map) const;
+  Node* make_node(Symbol kind);
+  Value* make_value(Node* node, std::size_t offset);
   void release(Node* n);
-  void adopt(Value* v);
   void release(Value* v);
   void adopt(Block* b);
   void release(Block* b);
 
+  ObjectPool<Node> node_pool_;
+  ObjectPool<Value> value_pool_;
   std::vector<Node*> all_nodes_;
   std::vector<Value*> all_values_;
   std::vector<Block*> all_blocks_;

@@ -12,7 +12,7 @@
 
 namespace cresset::jit {
 
-/// A source text with its name and the line its first line has in the file. The text may be unknown (empty).
+/// A source text (shorter than 4 GiB) with its name and the line its first line has in the file. The text may be unknown (empty).
 class CRESSET_API Source {
  public:
   explicit Source(std::string text, std::string filename = {}, std::size_t first_line = 1);
@@ -54,7 +54,7 @@ class CRESSET_API SourceRange {
 
  private:
   std::shared_ptr<const Source> source_;
-  std::size_t start_ = 0, end_ = 0, line_ = 0, column_ = 0;
+  uint32_t start_ = 0, end_ = 0, line_ = 0, column_ = 0;  // every node has a range
 };
 inline std::string to_string(const SourceRange& r) { return r.str(); }
 

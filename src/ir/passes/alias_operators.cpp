@@ -29,8 +29,14 @@ bool rename(const Site& site, const Name& name) {
 bool alias_operators(PassContext& context) {
   rewrite::Aliases aliases(context.graph);
   bool changed = false;
-  for (const Name& name : kNames)
-    for (Node* n : rewrite::nodes_of(*context.graph, {name.alias})) changed = rename({n, context, aliases}, name) || changed;
+  std::vector<std::string> kinds;
+  for (const Name& name : kNames) kinds.emplace_back(name.alias);
+  for (Node* n : rewrite::nodes_of(*context.graph, kinds))
+    for (const Name& name : kNames)
+      if (n->kind().toQualString() == name.alias) {
+        changed = rename({n, context, aliases}, name) || changed;
+        break;
+      }
   return changed;
 }
 

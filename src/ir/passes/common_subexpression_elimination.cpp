@@ -9,6 +9,7 @@
 #include <cresset/ir/alias_analysis.h>
 #include <cresset/ir/pass.h>
 
+#include "ir/fetch_ahead.h"
 #include "ir/node_equality.h"
 #include "ir/pass_tools.h"
 
@@ -41,7 +42,11 @@ bool takes_out(Symbol kind) {
 
 class Merging {
  public:
-  explicit Merging(const std::shared_ptr<Graph>& graph) : graph_(graph), aliases_(graph) {}
+  explicit Merging(const std::shared_ptr<Graph>& graph) : graph_(graph), aliases_(graph) {
+    candidates_.reserve(graph->node_count());
+    graph->block()->visit(
+        [&](const Node* n) { asks_identity_ = asks_identity_ || n->kind() == aten::__is__ || n->kind() == aten::__isnot__; });
+  }
 
   bool run() {
     struct Frame {
@@ -59,6 +64,7 @@ class Merging {
         continue;
       }
       f.next = n->next();
+      fetch_later_node(n);
       if (!n->blocks().empty()) {
         for (std::size_t i = n->blocks().size(); i-- > 0;) stack.push_back({n->blocks()[i]->param_node()->next(), {}});
         continue;
@@ -81,7 +87,7 @@ class Merging {
     if (n->outputs().empty() || is_marked(n)) return false;
     if (takes_out(n->kind())) return !aliases_.hasInputWriters(n);
     return n->kind() != prim::CreateObject && !n->hasSideEffects() && !n->isNondeterministic() && !aliases_.hasWriters(n) &&
-           !aliases_.isMutable(n) && !identity_is_asked(n);
+           !aliases_.isMutable(n) && !(asks_identity_ && identity_is_asked(n));
   }
 
   // True when n is no candidate of its own: it went, or an equal node that the caller sees stands for it (what the caller does not see
@@ -116,7 +122,7 @@ class Merging {
   AliasDb aliases_;
   std::unordered_multimap<std::size_t, Node*> candidates_;
   std::unordered_set<const Node*> seen_;
-  bool changed_ = false;
+  bool asks_identity_ = false, changed_ = false;
 };
 
 const RegisterPass registered({

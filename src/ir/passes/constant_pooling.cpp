@@ -11,15 +11,20 @@
 namespace cresset::jit {
 
 bool pool_constants(const std::shared_ptr<Graph>& graph) {
-  const AliasDb aliases(graph);
+  std::optional<AliasDb> aliases;  // only asked for equal constants with memory
+  const auto may_merge = [&](const Value* a, const Value* b) {
+    if (!AliasDb::isMutableType(*b->type())) return true;
+    if (!aliases) aliases.emplace(graph);
+    return aliases->safeToChangeAliasingRelationship(a, b);
+  };
   std::unordered_multimap<std::size_t, Node*> known;
   bool changed = false;
   Node* last = graph->block()->param_node();
   for (Node* n : nodes_where(*graph, [](const Node* m) { return m->kind() == prim::Constant; })) {
-    const auto [begin, end] = known.equal_range(hash_node(n));
+    const std::size_t hash = hash_node(n);
+    const auto [begin, end] = known.equal_range(hash);
     const auto same = std::find_if(begin, end, [&](const auto& candidate) {
-      return equal_nodes(candidate.second, n) && (!AliasDb::isMutableType(*n->output()->type()) ||
-                                                  aliases.safeToChangeAliasingRelationship(candidate.second->output(), n->output()));
+      return equal_nodes(candidate.second, n) && may_merge(candidate.second->output(), n->output());
     });
     if (same != end) {
       hand_on(n->output(), same->second->output());
@@ -27,7 +32,7 @@ bool pool_constants(const std::shared_ptr<Graph>& graph) {
       changed = true;
       continue;
     }
-    known.emplace(hash_node(n), n);
+    known.emplace(hash, n);
     if (last->next() != n) {
       n->moveAfter(last);
       changed = true;

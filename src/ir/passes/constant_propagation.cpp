@@ -1,8 +1,12 @@
 // Runs nodes whose operands are constants, takes the known arm of If nodes, removes loops that never run, and hands values through that do
 // not change.
+#include <algorithm>
+
 #include <cresset/ir/alias_analysis.h>
 #include <cresset/ir/operator.h>
 #include <cresset/ir/pass.h>
+
+#include "ir/fetch_ahead.h"
 
 namespace cresset::jit {
 namespace {
@@ -48,6 +52,7 @@ class Propagation {
       }
       Node* n = f.next;
       f.next = n->next();
+      fetch_later_node(n);
       if (n->blocks().empty()) {
         plain(n);
         continue;
@@ -67,7 +72,10 @@ class Propagation {
 
  private:
   void plain(Node* n) {
-    if (n->kind() == prim::Constant || n->outputs().empty() || n->hasAttribute(attr::to_compile)) return;
+    const auto is_constant = [](const Value* v) { return v->node()->kind() == prim::Constant; };
+    if (n->kind() == prim::Constant || n->outputs().empty() || !std::all_of(n->inputs().begin(), n->inputs().end(), is_constant) ||
+        stays_in_fallback(n))
+      return;
     std::vector<IValue> stack;
     for (const Value* v : n->inputs()) {
       auto constant = toIValue(v);
@@ -101,6 +109,16 @@ class Propagation {
     }
     n->destroy();
     changed_ = true;
+  }
+
+  // Marked nodes compute tensors where the mark says. Numbers, flags and lists of them are no such work: they decide which marked nodes
+  // there are.
+  static bool stays_in_fallback(const Node* n) {
+    if (!n->hasAttribute(attr::to_compile)) return false;
+    return std::any_of(n->outputs().begin(), n->outputs().end(), [](const Value* v) {
+      const Type& t = v->type()->kind == TypeKind::List ? *v->type()->element() : *v->type();
+      return AliasDb::isMutableType(t);
+    });
   }
 
   // Runs the node on the stack; false when it cannot run here or raises.
@@ -154,11 +172,12 @@ class Propagation {
   bool take_known_arm(Node* n) {
     resume_ = nullptr;
     const auto condition = constant_as<bool>(n->input());
-    if (!condition || n->hasAttribute(attr::to_compile)) return false;
+    if (!condition) return false;
     Block* arm = n->blocks()[*condition ? 0 : 1];
     while (arm->nodes().begin() != arm->nodes().end()) {
       Node* m = *arm->nodes().begin();
       m->moveBefore(n);
+      if (n->hasAttribute(attr::to_compile) && m->kind() != prim::Constant) m->i_(attr::to_compile, n->i(attr::to_compile));
       if (!resume_) resume_ = m;
     }
     for (std::size_t i = 0; i < n->outputs().size(); ++i) n->output(i)->replaceAllUsesWith(arm->outputs()[i]);

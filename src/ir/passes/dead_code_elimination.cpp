@@ -14,6 +14,9 @@ class DeadCode {
  public:
   DeadCode(const std::shared_ptr<Graph>& graph, bool with_aliases) : graph_(graph) {
     if (with_aliases) aliases_ = std::make_unique<AliasDb>(graph);
+    const std::size_t nodes = graph->node_count();
+    live_nodes_.reserve(nodes);
+    live_values_.reserve(nodes);
   }
 
   bool run() {

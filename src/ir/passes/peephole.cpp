@@ -11,39 +11,64 @@ namespace {
 // Each round simplifies what the last one made; rules shrink the graph or move constants to the right, so rounds end.
 constexpr int kMostRounds = 64;
 
-struct Families {
-  std::vector<const PeepholeRules*> rules;
-  std::vector<const PeepholeEdits*> edits;
+// What is done with a node of each kind, families in order.
+struct Work {
+  std::vector<PeepholeEdit> edits;
+  std::vector<PeepholeRule> rules;
 };
+using WorkByKind = std::unordered_map<Symbol, Work>;
 
-bool apply_rules(Node* n, Peephole& p, const Families& families) {
+WorkByKind work_of(const std::vector<const PeepholeRules*>& rules) {
+  WorkByKind out;
+  for (const PeepholeEdits* family : {&control_edits(), &container_edits()})
+    for (const auto& [kind, edit] : *family) out[Symbol::fromQualString(kind)].edits.push_back(edit);
+  for (const PeepholeRules* family : rules)
+    for (const auto& [kind, rule] : *family) out[Symbol::fromQualString(kind)].rules.push_back(rule);
+  return out;
+}
+
+const WorkByKind& work(bool fuse_addmm) {
+  static const WorkByKind plain = work_of({&tensor_rules(), &number_rules(), &optional_rules(), &container_rules()});
+  static const WorkByKind with_addmm = work_of({&tensor_rules(), &number_rules(), &optional_rules(), &container_rules(), &addmm_rules()});
+  return fuse_addmm ? with_addmm : plain;
+}
+
+// A value that can only be None: users need not wait for what gives it.
+bool gives_none(const Node* n) {
+  if (n->blocks().empty() && n->kind() != prim::CallFunction && n->kind() != prim::CallMethod) return false;
+  return n->outputs().size() == 1 && n->output()->type()->kind == TypeKind::None && n->output()->hasUses();
+}
+
+bool apply_rules(Node* n, Peephole& p, const std::vector<PeepholeRule>& rules) {
   if (n->outputs().size() != 1 || !n->output()->hasUses()) return false;
   const WithInsertPoint guard(n);
-  for (const PeepholeRules* family : families.rules) {
-    const auto [begin, end] = family->equal_range(n->kind().toQualString());
-    for (auto rule = begin; rule != end; ++rule) {
-      Value* v = rule->second(n, p);
-      if (!v || v == n->output()) continue;
-      if (v->node()->sourceRange().known() == false) v->node()->setSourceRange(n->sourceRange());
-      if (!v->node()->callstack()) v->node()->setCallStack(n->callstack());
-      p.aliases.copyValue(n->output(), v);
-      n->output()->replaceAllUsesWith(v);
-      return true;
-    }
+  for (const PeepholeRule rule : rules) {
+    Value* v = rule(n, p);
+    if (!v || v == n->output()) continue;
+    if (v->node()->sourceRange().known() == false) v->node()->setSourceRange(n->sourceRange());
+    if (!v->node()->callstack()) v->node()->setCallStack(n->callstack());
+    p.aliases.copyValue(n->output(), v);
+    n->output()->replaceAllUsesWith(v);
+    return true;
   }
   return false;
 }
 
-bool round(const std::shared_ptr<Graph>& graph, const Families& families, bool trust_types) {
+bool round(const std::shared_ptr<Graph>& graph, const WorkByKind& work, bool trust_types) {
+  const std::vector<Node*> nodes =
+      nodes_where(*graph, [&](const Node* n) { return (work.count(n->kind()) || gives_none(n)) && !is_marked(n); });
+  if (nodes.empty()) return false;
   Peephole p(graph, trust_types);
   bool changed = false;
-  for (Node* n : nodes_where(*graph, [](const Node* m) { return !is_marked(m); })) {
-    bool edited = false;
-    for (const PeepholeEdits* family : families.edits) {
-      const auto [begin, end] = family->equal_range(n->kind().toQualString());
-      for (auto edit = begin; edit != end; ++edit) edited = edit->second(n, p) || edited;
+  for (Node* n : nodes) {
+    if (gives_none(n)) {
+      n->output()->replaceAllUsesWith(constant_before(n, IValue()));
+      changed = true;
     }
-    changed = apply_rules(n, p, families) || edited || changed;
+    const auto found = work.find(n->kind());
+    if (found == work.end()) continue;
+    for (const PeepholeEdit edit : found->second.edits) changed = edit(n, p) || changed;
+    changed = apply_rules(n, p, found->second.rules) || changed;
   }
   return changed;
 }
@@ -61,10 +86,8 @@ const RegisterPass registered({
 }  // namespace
 
 bool peephole(const std::shared_ptr<Graph>& graph, bool fuse_addmm, bool trust_types) {
-  Families families{{&tensor_rules(), &number_rules(), &optional_rules(), &container_rules()}, {&control_edits(), &container_edits()}};
-  if (fuse_addmm) families.rules.push_back(&addmm_rules());
   bool changed = false;
-  for (int i = 0; i < kMostRounds && round(graph, families, trust_types); ++i) {
+  for (int i = 0; i < kMostRounds && round(graph, work(fuse_addmm), trust_types); ++i) {
     changed = true;
     eliminate_dead_code(graph);
   }

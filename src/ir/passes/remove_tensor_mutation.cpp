@@ -1,6 +1,7 @@
 // Replaces op_(x, …) by op(x, …) where x is new memory that nobody has looked at since it was made: not an input, attribute, constant,
-// view, or element of a container. Later users of x get the new value. fill_ and zero_ become full_like and zeros_like. An in-place
-// operator keeps the dtype of x, so operands that are known to promote it forbid the change. Nothing need run before it.
+// view, or element of a container. Later users of x get the new value. fill_, zero_ and normal_ become full_like, zeros_like and
+// normal_functional. An in-place operator keeps the dtype of x, so operands that are known to promote it forbid the change. Nothing need
+// run before it.
 #include <cresset/ir/alias_analysis.h>
 #include <cresset/ir/operator.h>
 #include <cresset/ir/pass.h>
@@ -64,11 +65,12 @@ std::optional<Symbol> functional(const Node* n) {
 Value* replacement(Node* n) {
   const WithInsertPoint guard(n);
   Graph& g = *n->owningGraph();
-  static const Symbol fill = Symbol::aten("fill_"), zero = Symbol::aten("zero_");
+  static const Symbol fill = Symbol::aten("fill_"), zero = Symbol::aten("zero_"), normal = Symbol::aten("normal_");
   if (n->kind() == fill && n->input(1)->type()->kind != TypeKind::Tensor)
     return g.insert(Symbol::aten("full_like"), {n->input(0), n->input(1)}, {}, n->sourceRange());
   if (n->kind() == zero) return g.insert(Symbol::aten("zeros_like"), {n->input(0)}, {}, n->sourceRange());
-  const auto kind = functional(n);
+  // The operator "normal" takes a tensor of means.
+  const auto kind = n->kind() == normal ? std::optional(Symbol::aten("normal_functional")) : functional(n);
   if (!kind || promotes(n)) return nullptr;
   Node* fresh = g.insertNode(g.create(*kind, n->inputs()));
   fresh->copyMetadata(n)->copyAttributes(*n);
