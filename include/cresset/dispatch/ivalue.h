@@ -552,7 +552,7 @@ using cresset::Stack;
 
 }  // namespace cresset
 
-extern template class CRESSET_API std::vector<cresset::IValue>;
+extern template class std::vector<cresset::IValue>;
 
 #include <cresset/dispatch/dict.h>
 #include <cresset/dispatch/list.h>
