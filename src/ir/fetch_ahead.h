@@ -12,6 +12,7 @@ inline void fetch_later_node(const Node* n) {
   const char* later = reinterpret_cast<const char*>(n) + kAhead;
   __builtin_prefetch(later);
   __builtin_prefetch(later + kLine);
+  __builtin_prefetch(later + 2 * kLine);
 }
 
 }  // namespace cresset::jit

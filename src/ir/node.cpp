@@ -37,20 +37,21 @@ bool Node::hasUses() const {
 
 // ---- inputs and outputs
 
-void Node::remove_use(std::size_t i) {
-  // Passes remove uses of constants, which have many, from the front or from the back: look from both ends.
-  std::vector<Use>& uses = inputs_[i]->uses_;
-  const Use wanted{this, i};
+namespace {
+// Passes remove uses of constants, which have many, from the front or from the back: look from both ends.
+std::vector<Use>::iterator place_of(const Use& wanted, std::vector<Use>& uses) {
   std::size_t first = 0, last = uses.size();
   for (;; ++first) {
     CRESSET_INTERNAL_ASSERT(first < last, "use list");
-    if (uses[--last] == wanted) break;
-    if (uses[first] == wanted) {
-      last = first;
-      break;
-    }
+    if (uses[--last] == wanted) return uses.begin() + static_cast<std::ptrdiff_t>(last);
+    if (uses[first] == wanted) return uses.begin() + static_cast<std::ptrdiff_t>(first);
   }
-  uses.erase(uses.begin() + static_cast<std::ptrdiff_t>(last));
+}
+}  // namespace
+
+void Node::remove_use(std::size_t i) {
+  std::vector<Use>& uses = inputs_[i]->uses_;
+  uses.erase(place_of({this, i}, uses));
 }
 
 Value* Node::dropInput(std::size_t i) {
@@ -107,7 +108,14 @@ void Node::removeInput(std::size_t i) {
 
 void Node::removeAllInputs() {
   changed();
-  for (std::size_t i = inputs_.size(); i-- > 0;) dropInput(i);
+  // Operands that are one value: their uses mostly lie side by side and then go together.
+  for (std::size_t i = inputs_.size(); i-- > 0;) {
+    std::vector<Use>& uses = inputs_[i]->uses_;
+    const auto last = place_of({this, i}, uses);
+    auto first = last;
+    for (; i > 0 && inputs_[i - 1] == inputs_[i] && first != uses.begin() && *std::prev(first) == Use{this, i - 1}; --i) --first;
+    uses.erase(first, std::next(last));
+  }
   inputs_.clear();
 }
 

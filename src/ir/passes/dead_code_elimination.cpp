@@ -5,6 +5,7 @@
 #include <cresset/ir/alias_analysis.h>
 #include <cresset/ir/pass.h>
 
+#include "ir/pass_tools.h"
 #include "ir/pointer_map.h"
 
 namespace cresset::jit {
@@ -123,10 +124,11 @@ class DeadCode {
   // ---- sweeping
 
   bool sweep() {
-    std::vector<Node*> dead, structured;
+    std::vector<Node*> dead, structured, with_subgraph;
     graph_->block()->visit([&](Node* n) {
       if (live_nodes_.contains(n)) {
         if (n->kind() == prim::If || n->kind() == prim::Loop) structured.push_back(n);
+        if (subgraph_of(n)) with_subgraph.push_back(n);
         return;
       }
       // What is inside of a dead node goes with it.
@@ -153,7 +155,7 @@ class DeadCode {
         if (n->kind() == prim::Loop) n->blocks()[0]->eraseInput(i + 1);
       }
     }
-    graph_->block()->visit([&](Node* n) { changed = subgraph(n) || changed; });
+    for (Node* n : with_subgraph) changed = subgraph(n) || changed;
     return changed;
   }
 
@@ -169,8 +171,7 @@ class DeadCode {
 
   // Bodies of forks and regions: their own dead code, and captures that they do not use.
   static bool subgraph(Node* n) {
-    if (!n->hasAttribute(attr::Subgraph) || n->kindOf(attr::Subgraph) != AttributeKind::g) return false;
-    const std::shared_ptr<Graph> body = n->g(attr::Subgraph);
+    const std::shared_ptr<Graph> body = subgraph_of(n);
     bool changed = eliminate_dead_code(body);
     if (body->inputs().size() != n->inputs().size()) return changed;
     for (std::size_t i = body->inputs().size(); i-- > 0;) {
