@@ -119,7 +119,7 @@ void CachingAllocator::deallocate(void* data) {
 
 void CachingAllocator::empty_cache() {
   const std::lock_guard lock(state_->mutex);
-  state_->collect(false);
+  state_->collect(true);
   state_->give_free_blocks();
 }
 

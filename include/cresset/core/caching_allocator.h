@@ -55,7 +55,7 @@ class CRESSET_API CachingAllocator {
   void* allocate(std::size_t nbytes);
   /// Raises for an address that is not a block in use.
   void deallocate(void* data);
-  /// Gives blocks that nobody uses back to the driver.
+  /// Gives blocks that nobody uses back to the driver. Waits for the queues that may use freed ones.
   void empty_cache();
   CachingAllocatorStats stats() const;
   /// The peaks become what is there now.

@@ -109,7 +109,11 @@ TEST(CachingAllocator, EmptyCacheAndPeaks) {
   cache.reset_peaks();
   EXPECT_EQ(cache.stats().peak_reserved_bytes, 512);
   EXPECT_EQ(cache.stats().peak_allocated_bytes, 512);
+  blocks.queues = 1;
   cache.deallocate(b);
+  cache.empty_cache();
+  EXPECT_EQ(blocks.waits, 1);
+  EXPECT_EQ(cache.stats().reserved_bytes, 0);
   EXPECT_THROW(cache.deallocate(b), Error);
 }
 

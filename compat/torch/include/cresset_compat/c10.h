@@ -409,7 +409,9 @@ struct FakeGuardImpl final : DeviceGuardImplInterface {
     static thread_local State s;
     return s;
   }
-  static cresset::StreamId& stream_of(Device d) { return state().streams.at(static_cast<std::size_t>(d.has_index() ? d.index() : state().device)); }
+  static cresset::StreamId& stream_of(Device d) {
+    return state().streams.at(static_cast<std::size_t>(d.has_index() ? d.index() : state().device));
+  }
 };
 template <class T>
 using InlineDeviceGuard = cresset::DeviceGuard;
