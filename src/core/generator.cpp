@@ -7,6 +7,7 @@
 #include <string>
 #include <type_traits>
 
+#include <cresset/base/parallel.h>
 #include <cresset/core/tensor.h>
 
 namespace cresset {
@@ -81,6 +82,22 @@ inline W temper_words(W y) {
   y ^= (y << 15) & 0xEFC60000u;
   return y ^ (y >> 18);
 }
+inline void temper_block(const uint32_t* from, uint32_t* to) {
+  for (int i = 0; i < Mt19937::kWords; i += 4) store4(to + i, temper_words(load4(from + i)));
+}
+
+// The next block of the recurrence.
+void advance(uint32_t* w) {
+  constexpr int n = Mt19937::kWords, head = n - kShift;  // 227 words use old far words, the rest new ones
+  int i = 0;
+  for (; i + 4 <= head; i += 4) store4(w + i, twist(load4(w + i), load4(w + i + 1), load4(w + i + kShift)));
+  for (; i < head; ++i) w[i] = twist(w[i], w[i + 1], w[i + kShift]);
+  for (; i + 4 < n; i += 4) store4(w + i, twist(load4(w + i), load4(w + i + 1), load4(w + i - head)));
+  for (; i < n - 1; ++i) w[i] = twist(w[i], w[i + 1], w[i - head]);
+  w[n - 1] = twist(w[n - 1], w[0], w[kShift - 1]);
+}
+
+constexpr int64_t kThreadBlocks = 16;  // blocks whose tempering is worth waking a thread for
 
 }  // namespace
 
@@ -92,25 +109,31 @@ void Mt19937::reseed(uint32_t seed) {
 }
 
 void Mt19937::next_block() {
-  uint32_t* w = words_.data();
-  constexpr int n = kWords, head = n - kShift;  // 227 words use old far words, the rest new ones
-  int i = 0;
-  for (; i + 4 <= head; i += 4) store4(w + i, twist(load4(w + i), load4(w + i + 1), load4(w + i + kShift)));
-  for (; i < head; ++i) w[i] = twist(w[i], w[i + 1], w[i + kShift]);
-  for (; i + 4 < n; i += 4) store4(w + i, twist(load4(w + i), load4(w + i + 1), load4(w + i - head)));
-  for (; i < n - 1; ++i) w[i] = twist(w[i], w[i + 1], w[i - head]);
-  w[n - 1] = twist(w[n - 1], w[0], w[kShift - 1]);
+  advance(words_.data());
   temper();
   used_ = 0;
   fresh_ = false;
 }
 
-void Mt19937::temper() {
-  for (int i = 0; i < kWords; i += 4) store4(tempered_.data() + i, temper_words(load4(words_.data() + i)));
-}
+void Mt19937::temper() { temper_block(words_.data(), tempered_.data()); }
 
 void Mt19937::fill(uint32_t* out, int64_t n) {
   while (n > 0) {
+    if (used_ == kWords && n >= 2 * kThreadBlocks * kWords) {
+      // The recurrence goes one block after the other; what is made of its words does not.
+      const int64_t blocks = n / kWords;
+      for (int64_t i = 0; i < blocks; ++i) {
+        advance(words_.data());
+        std::copy(words_.begin(), words_.end(), out + i * kWords);
+      }
+      fresh_ = false;
+      parallel_for(0, blocks, kThreadBlocks, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) temper_block(out + i * kWords, out + i * kWords);
+      });
+      out += blocks * kWords;
+      n -= blocks * kWords;
+      continue;
+    }
     if (used_ == kWords) next_block();
     const int64_t count = std::min<int64_t>(n, kWords - used_);
     std::memcpy(out, tempered_.data() + used_, static_cast<std::size_t>(count) * sizeof(uint32_t));

@@ -125,6 +125,8 @@ def test_an_index_outside_reaches_the_caller(threads, bad):
     ):
         with pytest.raises(RuntimeError, match=words):
             call()
+    with pytest.raises(RuntimeError, match=words):
+        cresset.scatter_add(t, 1, index, t + 1, out=t)
     assert not t.any()  # nothing is written before every index was looked at
 
 
@@ -207,7 +209,7 @@ def test_rows_and_columns_that_repeat(columns, dtype):
     rows = 5 + 80_000 // columns
     a, row, column = array((rows, columns), dtype, 50), array((columns,), dtype, 50), array((rows, 1), dtype, 50)
     x, r, c = (cresset.from_numpy(v) for v in (a, row, column))
-    for f in (lambda a, b: a + b, lambda a, b: b * a, lambda a, b: a == b):
+    for f in (lambda a, b: a + b, lambda a, b: b * a, lambda a, b: a * b, lambda a, b: a - b, lambda a, b: a == b):
         (got,) = on_threads(lambda f=f: [f(x, r)])
         np.testing.assert_array_equal(got, f(a, row))
         (got,) = on_threads(lambda f=f: [f(x, c)])
@@ -218,6 +220,55 @@ def test_rows_and_columns_that_repeat(columns, dtype):
     np.testing.assert_array_equal(got, a[:, : columns // 2 + 1] + column)
     (got,) = on_threads(lambda: [x.clone().add_(c)])
     np.testing.assert_array_equal(got, a + column)
+
+
+@pytest.mark.parametrize("columns", [1, 15, 16, 17, 31, 316, 1000])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_softmax_and_running_sums(columns, dtype):
+    a = rng.standard_normal((100_000 // columns, columns)).astype(dtype)
+    x = cresset.from_numpy(a)
+    for dim in (0, 1):
+        wide = a.astype(np.float64)
+        e = np.exp(wide - wide.max(dim, keepdims=True))
+        got, log, sums = on_threads(lambda dim=dim: [x.softmax(dim), x.log_softmax(dim), x.cumsum(dim)])
+        np.testing.assert_allclose(got, e / e.sum(dim, keepdims=True), rtol=2e-6)
+        np.testing.assert_allclose(log, np.log(e / e.sum(dim, keepdims=True)), rtol=2e-6, atol=2e-6)
+        np.testing.assert_allclose(sums, np.cumsum(wide, dim), rtol=2e-6, atol=1e-4 if dtype == "float32" else 1e-9)
+
+
+@pytest.mark.parametrize(
+    "m, k, n", [(128, 128, 128), (33, 700, 65), (2, 4096, 333), (1, 3072, 768), (3072, 768, 1), (1000, 700, 17)]
+)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+def test_products_in_parts(m, k, n, dtype):
+    """Parts may round otherwise than the whole; the operands are integers, so that nothing is rounded."""
+    a, b, c = array((m, k), dtype, 9), array((k, n), dtype, 9), array((m, n), dtype, 9)
+    wide = np.complex128 if dtype == "complex64" else np.float64
+    want = (a.astype(wide) @ b.astype(wide)).astype(dtype)
+    plain, across = (cresset.from_numpy(v) for v in (a, b)), (cresset.from_numpy(v.T.copy()).t() for v in (a, b))
+    for x, y in (tuple(plain), tuple(across)):
+        got, added = on_threads(lambda x=x, y=y: [x.mm(y), cresset.addmm(cresset.from_numpy(c), x, y, beta=2)])
+        np.testing.assert_array_equal(got, want)
+        np.testing.assert_array_equal(added, want + 2 * c)
+
+
+@pytest.mark.parametrize("n", [1000, 65_536, 200_003])
+def test_random_numbers(n):
+    def draw():
+        cresset.manual_seed(5)
+        return [
+            cresset.rand(3),  # the stream does not begin with a block
+            cresset.rand(n),
+            cresset.rand(n, dtype=cresset.float64),
+            cresset.empty(n).bernoulli_(0.3),
+            cresset.randint(10, (n,)),
+            cresset.randint(-(2**62), 2**62, (n,)),
+            cresset.randperm(n),
+            cresset.nn.functional.dropout(cresset.ones(n), 0.4),
+            cresset.rand(3),
+        ]
+
+    on_threads(draw)
 
 
 def test_flips_and_rolls_of_a_long_line():

@@ -193,8 +193,9 @@ void scatter_combine(const Tensor& self, int64_t dim, const Tensor& index, const
       const scalar_t start = reduction_start<scalar_t>(how);
       scatter_elements(self, dim, index, &start, zero_strides(index), OnBadIndex::Keep, [](scalar_t& place, scalar_t v) { place = v; });
     }
-    with_reduction<scalar_t>(
-        how, [&](auto combine) { scatter_elements(self, dim, index, src.const_data_ptr<scalar_t>(), src.strides(), OnBadIndex::Keep, combine); });
+    with_reduction<scalar_t>(how, [&](auto combine) {
+      scatter_elements(self, dim, index, src.const_data_ptr<scalar_t>(), src.strides(), OnBadIndex::Keep, combine);
+    });
     if (how != Reduction::Mean) return;
     const Walk<2> walk(self.sizes(), {self.strides(), counts.strides()});
     scalar_t* const to = self.mutable_data_ptr<scalar_t>();

@@ -64,7 +64,7 @@ void uniform_fill(T* out, int64_t n, double from, double to, CPUGeneratorImpl& g
   check_uniform_bounds<T>(from, to);
   const O low = static_cast<O>(from), high = static_cast<O>(to), span = high - low;
   const Excluded<T> excluded(narrow<T>(high));
-  for_words(n, kWordsPerUniform<T>, generator, [&](const uint32_t* words, int64_t first, int64_t count) {
+  map_words(n, kWordsPerUniform<T>, generator, [&](const uint32_t* words, int64_t first, int64_t count) {
     run<UniformLoop<T>>(words, out + first, count, low, span, excluded);
   });
 }
@@ -223,7 +223,7 @@ void bernoulli_fill(T* out, int64_t n, double p, CPUGeneratorImpl& generator) {
   CRESSET_CHECK(p >= 0.0 && p <= 1.0, "bernoulli_ expects p to be in [0, 1], but got p=", p);
   // k * 2^-53 < p exactly when k < ceil(p * 2^53)
   const uint64_t threshold = static_cast<uint64_t>(std::ceil(p * 0x1p53));
-  for_words(n, 2, generator,
+  map_words(n, 2, generator,
             [&](const uint32_t* words, int64_t first, int64_t count) { run<BernoulliLoop<T>>(words, out + first, count, threshold); });
 }
 
@@ -231,7 +231,7 @@ template <class T, class P>
 void bernoulli_tensor_fill(T* out, const P* p, int64_t n, CPUGeneratorImpl& generator) {
   for (int64_t i = 0; i < n; ++i)
     CRESSET_CHECK(p[i] >= P(0) && p[i] <= P(1), "bernoulli expects probabilities in [0, 1], but element ", i, " is ", p[i]);
-  for_words(n, kWordsPerUniform<P>, generator, [&](const uint32_t* words, int64_t first, int64_t count) {
+  map_words(n, kWordsPerUniform<P>, generator, [&](const uint32_t* words, int64_t first, int64_t count) {
     run<BernoulliTensorLoop<T, P>>(words, p + first, out + first, count);
   });
 }
@@ -380,12 +380,12 @@ void random_range_fill(T* out, int64_t n, IntegerRange range, CPUGeneratorImpl& 
   const uint64_t base = static_cast<uint64_t>(range.base), span = range.span;
   if (span != 0 && span < kWideSpan) {
     const Remainder32 remainder(span);
-    for_words(n, 1, generator, [&](const uint32_t* words, int64_t first, int64_t count) {
+    map_words(n, 1, generator, [&](const uint32_t* words, int64_t first, int64_t count) {
       for (int64_t i = 0; i < count; ++i) out[first + i] = integer_to<T>(static_cast<int64_t>(base + remainder(words[i])));
     });
     return;
   }
-  for_words(n, 2, generator, [&](const uint32_t* words, int64_t first, int64_t count) {
+  map_words(n, 2, generator, [&](const uint32_t* words, int64_t first, int64_t count) {
     for (int64_t i = 0; i < count; ++i) {
       const uint64_t word = word64(words, i);
       out[first + i] = integer_to<T>(static_cast<int64_t>(base + (span == 0 ? word : word % span)));
@@ -397,12 +397,12 @@ template <class T>
 void random_fill(T* out, int64_t n, CPUGeneratorImpl& generator) {
   if constexpr (std::is_same_v<T, double> || std::is_same_v<T, int64_t>) {
     constexpr uint64_t span = std::is_same_v<T, double> ? (uint64_t{1} << 53) + 1 : uint64_t{1} << 63;
-    for_words(n, 2, generator, [&](const uint32_t* words, int64_t first, int64_t count) {
+    map_words(n, 2, generator, [&](const uint32_t* words, int64_t first, int64_t count) {
       for (int64_t i = 0; i < count; ++i) out[first + i] = static_cast<T>(static_cast<int64_t>(word64(words, i) % span));
     });
   } else {
     constexpr uint32_t span = (1u << std::numeric_limits<T>::digits) + (std::is_integral_v<T> ? 0u : 1u);
-    for_words(n, 1, generator, [&](const uint32_t* words, int64_t first, int64_t count) {
+    map_words(n, 1, generator, [&](const uint32_t* words, int64_t first, int64_t count) {
       for (int64_t i = 0; i < count; ++i) out[first + i] = integer_to<T>(static_cast<int32_t>(words[i] % span));
     });
   }

@@ -15,6 +15,7 @@
 #include <cresset/base/parallel.h>
 #include <cresset/core/generator.h>
 #include <cresset/core/scalar_type.h>
+#include <cresset/core/tensor.h>
 
 #include "backends/cpu/box_muller.h"
 #include "backends/cpu/isa.h"
@@ -78,7 +79,7 @@ CRESSET_ALWAYS_INLINE T narrow(V value) {
   }
 }
 
-// Calls body(words, first, count) for stretches of the n elements, each with its words_per_element words.
+// Calls body(words, first, count) for stretches of the n elements in order, each with its words_per_element words.
 template <class F>
 void for_words(int64_t n, int words_per_element, CPUGeneratorImpl& generator, const F& body) {
   alignas(64) uint32_t words[kWordStage];
@@ -90,6 +91,24 @@ void for_words(int64_t n, int words_per_element, CPUGeneratorImpl& generator, co
   }
 }
 
+// The same where the order of stretches does not matter: they may run on several threads.
+template <class F>
+void map_words(int64_t n, int words_per_element, CPUGeneratorImpl& generator, const F& body) {
+  constexpr int64_t kShared = 1 << 17;  // words drawn for all threads at once
+  if (get_num_threads() == 1 || in_parallel_region() || n * words_per_element < kShared / 2)
+    return for_words(n, words_per_element, generator, body);
+  const Tensor memory = detail::empty_cpu({kShared}, kInt);  // from the allocator that keeps big blocks
+  auto* const words = reinterpret_cast<uint32_t*>(memory.mutable_data_ptr<int32_t>());
+  const int64_t stretch = kShared / words_per_element;
+  for (int64_t i = 0; i < n; i += stretch) {
+    const int64_t count = std::min(stretch, n - i);
+    generator.random_words(words, count * words_per_element);
+    parallel_for(0, count, 8192, [&](int64_t begin, int64_t end) {
+      body(static_cast<const uint32_t*>(words + begin * words_per_element), i + begin, end - begin);
+    });
+  }
+}
+
 template <class O>
 struct UnitLoop {
   static CRESSET_ALWAYS_INLINE void run(const uint32_t* words, O* out, int64_t n) {
@@ -98,7 +117,7 @@ struct UnitLoop {
 };
 template <class O>
 void unit_fill(O* out, int64_t n, CPUGeneratorImpl& generator) {
-  for_words(n, kWordsPerUniform<O>, generator,
+  map_words(n, kWordsPerUniform<O>, generator,
             [&](const uint32_t* words, int64_t first, int64_t count) { run<UnitLoop<O>>(words, out + first, count); });
 }
 
