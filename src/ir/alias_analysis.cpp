@@ -45,7 +45,11 @@ struct AliasDb::Impl {
   std::shared_ptr<const Graph> graph;
   Options options;
   MemoryGraph memory;
-  PointerMap<uint32_t> elements;
+  // A value that a pass makes may lie where one was that is gone: its number tells them apart.
+  struct Entry {
+    uint32_t element = 0, number = 0;
+  };
+  PointerMap<Entry> elements;
   std::unordered_map<std::string, uint32_t> wildcards;
   std::vector<std::pair<TypePtr, uint32_t>> wildcard_types;
   uint32_t any_wildcard = UINT32_MAX;
@@ -63,14 +67,15 @@ struct AliasDb::Impl {
 
   // The element of a value with memory; nothing for others.
   std::optional<uint32_t> element(const Value* v) const {
-    const uint32_t* found = elements.find(v);
-    return found ? std::optional(*found) : std::nullopt;
+    const Entry* found = elements.find(v);
+    return found && found->number == static_cast<uint32_t>(v->unique()) ? std::optional(found->element) : std::nullopt;
   }
+  void remember(const Value* v, uint32_t element) { *elements.insert(v).first = {element, static_cast<uint32_t>(v->unique())}; }
   std::optional<uint32_t> ensure(const Value* v) {
     if (const auto e = element(v)) return e;
     if (!isMutableType(*v->type()) || v->mustBeNone()) return std::nullopt;
     const uint32_t e = memory.add();
-    elements.insert(v, e);
+    remember(v, e);
     return e;
   }
   void fresh(const Value* v) { ensure(v); }
@@ -612,13 +617,13 @@ bool AliasDb::safeToChangeAliasingRelationship(const ValueSet& a, const ValueSet
 
 void AliasDb::copyValue(const Value* from, const Value* to) {
   if (!impl_->done) return;  // the analysis will see for itself
-  if (const auto e = impl_->element(from)) *impl_->elements.insert(to).first = *e;
+  if (const auto e = impl_->element(from)) impl_->remember(to, *e);
 }
 
 std::string AliasDb::toString() const {
   std::string out = "alias analysis:\n";
   std::vector<std::pair<uint32_t, const Value*>> all;
-  ready(impl_).elements.each([&](const void* v, uint32_t e) { all.emplace_back(e, static_cast<const Value*>(v)); });
+  ready(impl_).elements.each([&](const void* v, const Impl::Entry& e) { all.emplace_back(e.element, static_cast<const Value*>(v)); });
   std::sort(all.begin(), all.end());
   for (const auto& [e, v] : all) {
     out += "  %" + v->debugName() + " : " + v->type()->str();

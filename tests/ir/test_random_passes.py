@@ -78,6 +78,11 @@ def test_the_whole_phase():
         assert not runs(original, inputs(seed)) or _C._jit_run_difference(original, graph, inputs(seed)) is None, seed
 
 
+def test_new_values_where_destroyed_ones_were():
+    """The second run found something to do: the analysis took a new constant for a written tensor that had been at its address."""
+    assert "constant_propagation" in check(12787, ["constant_propagation"])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("block", range(100))
 def test_ten_thousand_graphs(block):
