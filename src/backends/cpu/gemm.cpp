@@ -64,11 +64,10 @@ Operand operand(MatrixRef r, int64_t rows, int64_t columns) {
   return {CblasTrans, static_cast<blasint>(std::max({r.column, rows, int64_t{1}}))};
 }
 
-// A part of a product, on one thread. `vector`: the whole product has one row or one column.
+// A part of a product. `vector`: the whole product has one row or one column.
 template <class T>
 void blas_part(bool vector, int64_t m, int64_t n, int64_t k, T alpha, const T* a, MatrixRef ar, const T* b, MatrixRef br, T beta, T* c,
                int64_t ldc) {
-  set_blas_threads(true);
   const Operand x = operand(ar, m, k), y = operand(br, k, n);
   const auto M = static_cast<blasint>(m), N = static_cast<blasint>(n), K = static_cast<blasint>(k),
              L = static_cast<blasint>(std::max<int64_t>(ldc, n));
@@ -137,6 +136,7 @@ void blas_gemm(int64_t m, int64_t n, int64_t k, T alpha, const T* a, MatrixRef a
   const int64_t threads = in_parallel_region() ? 1 : get_num_threads();
   const Parts parts = parts_of(m, n, std::clamp<int64_t>(m * n * k / kPartWork, 1, threads));
   const bool vector = m == 1 || n == 1;
+  set_blas_threads(true);
   parallel_for(0, parts.rows * parts.columns, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t row = i / parts.columns * parts.height, column = i % parts.columns * parts.width;

@@ -19,7 +19,8 @@ void gemm(const char* op, ScalarType dtype, int64_t m, int64_t n, int64_t k, con
 /// gemm for bfloat16 with alpha 1 and beta 0 (src/backends/cpu/gemm_onednn.cpp). False when oneDNN cannot; nothing is written then.
 bool onednn_bfloat16_gemm(int64_t m, int64_t n, int64_t k, MatrixRef a, MatrixRef b, void* c, int64_t ldc);
 
-/// Gives BLAS and LAPACK as many threads as parallel_for has; one inside of a parallel region, or when the work is `small`.
+/// Gives BLAS and LAPACK as many threads as parallel_for has; one inside of a parallel region, and when the work is `small` or
+/// a part of one that the pool's threads share.
 /// Called before each call of theirs.
 void set_blas_threads(bool small = false);
 

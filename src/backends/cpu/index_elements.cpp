@@ -22,6 +22,7 @@ namespace cresset::cpu {
 namespace {
 
 constexpr int64_t kIndexGrain = 1 << 15;  // indices worth waking a thread for
+constexpr int64_t kCopied = 1 << 16;      // bytes copied at once, that stay in the second-level cache until they are changed
 
 Tensor as_int64(const Tensor& index) {
   if (index.scalar_type() == kLong) return index;
@@ -100,18 +101,22 @@ int64_t split_dimension(const ElementPlan& plan) {
   return best;
 }
 
-// What happens to self when an index is outside: nothing, or it was a result of this call anyway and is lost. The second reads the index
-// once.
-enum class OnBadIndex { Keep, Lose };
-
 // combine(place in self, element of src) for every index. Each place sees its values in the order of the index, whatever the number of
-// threads: they share another dimension than the indexed one.
+// threads: they share another dimension than the indexed one. self begins as a copy of `original`, if that is given; then it is lost
+// anyway when an index is outside, and the index is checked where it is used.
 template <class T, class F>
-void scatter_elements(const Tensor& self, int64_t dim, const Tensor& index, const T* src, IntArrayRef src_strides, OnBadIndex on_bad,
+void scatter_elements(const Tensor& self, int64_t dim, const Tensor& index, const T* src, IntArrayRef src_strides, const Tensor* original,
                       const F& combine) {
-  if (index.numel() == 0) return;
+  if (index.numel() == 0) {
+    if (original) ops::copy_data(*original, self);
+    return;
+  }
+  const bool checked = !original || original->is_alias_of(self);
   const ElementPlan plan(self, dim, index, src_strides);
-  const bool checked = on_bad == OnBadIndex::Keep;
+  const int64_t d = split_dimension(plan);
+  // Threads copy the rows that they are about to change.
+  const bool by_rows = !checked && d == 0 && self.size(0) == plan.sizes[0] && self.is_contiguous() && original->is_contiguous();
+  if (original && !by_rows) ops::copy_data(*original, self);
   if (checked) check_index(plan.index, plan.dim, plan.size);
   std::atomic<bool> bad = false;
   T* const to = static_cast<T*>(self.mutable_data_ptr());
@@ -132,16 +137,21 @@ void scatter_elements(const Tensor& self, int64_t dim, const Tensor& index, cons
       }
     });
   };
-  const int64_t d = split_dimension(plan);
   if (d < 0) {
     run(plan.walk(), {});
     if (bad) raise_first_outside(plan.index, plan.dim, plan.size);
     return;
   }
   parallel_for(0, plan.sizes[d], std::max<int64_t>(1, kIndexGrain / (plan.index.numel() / plan.sizes[d])), [&](int64_t begin, int64_t end) {
-    DimVector sizes(plan.sizes);
-    sizes[d] = end - begin;
-    run(plan.part(sizes), {begin * plan.self_strides[d], begin * plan.operand_strides[d], begin * plan.index_strides[d]});
+    const int64_t row = by_rows ? self.numel() / self.size(0) : 0;
+    const int64_t step = by_rows ? std::max<int64_t>(1, kCopied / std::max<int64_t>(1, row * int64_t{sizeof(T)})) : end - begin;
+    for (int64_t at = begin, some; at < end; at += some) {
+      some = std::min(step, end - at);
+      if (by_rows) std::copy_n(static_cast<const T*>(original->const_data_ptr()) + at * row, some * row, to + at * row);
+      DimVector sizes(plan.sizes);
+      sizes[d] = some;
+      run(plan.part(sizes), {at * plan.self_strides[d], at * plan.operand_strides[d], at * plan.index_strides[d]});
+    }
   });
   if (bad) raise_first_outside(plan.index, plan.dim, plan.size);
 }
@@ -151,22 +161,22 @@ DimVector zero_strides(const Tensor& index) { return DimVector(std::max<int64_t>
 
 Tensor apart_from(const Tensor& self, const Tensor& src) { return src.is_alias_of(self) ? src.clone() : src; }
 
-void scatter_values(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, OnBadIndex on_bad) {
+void scatter_values(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, const Tensor* original) {
   with_element_bits(self.itemsize(), [&](auto bits) {
     using U = decltype(bits);
-    scatter_elements(self, dim, index, static_cast<const U*>(src.const_data_ptr()), src.strides(), on_bad,
+    scatter_elements(self, dim, index, static_cast<const U*>(src.const_data_ptr()), src.strides(), original,
                      [](U& place, const U& v) { place = v; });
   });
 }
 void scatter_number(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
   CRESSET_DISPATCH(self.scalar_type(), "scatter_", CRESSET_ALL_TYPES, [&] {
     const scalar_t v = value.to<scalar_t>();
-    scatter_elements(self, dim, index, &v, zero_strides(index), OnBadIndex::Keep, [](scalar_t& place, scalar_t x) { place = x; });
+    scatter_elements(self, dim, index, &v, zero_strides(index), nullptr, [](scalar_t& place, scalar_t x) { place = x; });
   });
 }
-void scatter_sum(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, OnBadIndex on_bad) {
+void scatter_sum(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, const Tensor* original) {
   CRESSET_DISPATCH(self.scalar_type(), "scatter_add_", CRESSET_ALL_TYPES, [&] {
-    scatter_elements(self, dim, index, src.const_data_ptr<scalar_t>(), src.strides(), on_bad,
+    scatter_elements(self, dim, index, src.const_data_ptr<scalar_t>(), src.strides(), original,
                      [](scalar_t& place, scalar_t v) { place = reduce_add(place, v); });
   });
 }
@@ -174,7 +184,7 @@ void scatter_combine_number(const Tensor& self, int64_t dim, const Tensor& index
   CRESSET_DISPATCH(self.scalar_type(), "scatter_", CRESSET_ALL_TYPES, [&] {
     const scalar_t v = value.to<scalar_t>();
     with_reduction<scalar_t>(reduction_named(reduce),
-                             [&](auto combine) { scatter_elements(self, dim, index, &v, zero_strides(index), OnBadIndex::Keep, combine); });
+                             [&](auto combine) { scatter_elements(self, dim, index, &v, zero_strides(index), nullptr, combine); });
   });
 }
 void scatter_combine(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce, bool include_self) {
@@ -186,16 +196,15 @@ void scatter_combine(const Tensor& self, int64_t dim, const Tensor& index, const
     counts = detail::empty_cpu(self.sizes(), kLong);
     std::fill_n(counts.mutable_data_ptr<int64_t>(), counts.numel(), include_self ? 1 : 0);
     const int64_t one = 1;
-    scatter_elements(counts, dim, index, &one, zero_strides(index), OnBadIndex::Keep, [](int64_t& place, int64_t v) { place += v; });
+    scatter_elements(counts, dim, index, &one, zero_strides(index), nullptr, [](int64_t& place, int64_t v) { place += v; });
   }
   CRESSET_DISPATCH(self.scalar_type(), "scatter_reduce", CRESSET_ALL_TYPES, [&] {
     if (!include_self) {
       const scalar_t start = reduction_start<scalar_t>(how);
-      scatter_elements(self, dim, index, &start, zero_strides(index), OnBadIndex::Keep, [](scalar_t& place, scalar_t v) { place = v; });
+      scatter_elements(self, dim, index, &start, zero_strides(index), nullptr, [](scalar_t& place, scalar_t v) { place = v; });
     }
-    with_reduction<scalar_t>(how, [&](auto combine) {
-      scatter_elements(self, dim, index, src.const_data_ptr<scalar_t>(), src.strides(), OnBadIndex::Keep, combine);
-    });
+    with_reduction<scalar_t>(
+        how, [&](auto combine) { scatter_elements(self, dim, index, src.const_data_ptr<scalar_t>(), src.strides(), nullptr, combine); });
     if (how != Reduction::Mean) return;
     const Walk<2> walk(self.sizes(), {self.strides(), counts.strides()});
     scalar_t* const to = self.mutable_data_ptr<scalar_t>();
@@ -236,12 +245,11 @@ void gather(const Tensor& self, int64_t dim, const Tensor& index, bool, const Te
 }
 
 void scatter_src(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, const Tensor& out) {
-  ops::copy_data(self, out);
-  scatter_values(out, dim, index, src, out.is_alias_of(self) ? OnBadIndex::Keep : OnBadIndex::Lose);
+  scatter_values(out, dim, index, src, &self);
 }
 Tensor& scatter_src_inplace(Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
   ops::scatter_src_meta(self, dim, index, src);
-  scatter_values(self, dim, index, apart_from(self, src), OnBadIndex::Keep);
+  scatter_values(self, dim, index, apart_from(self, src), nullptr);
   return self;
 }
 void scatter_value(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value, const Tensor& out) {
@@ -254,12 +262,11 @@ Tensor& scatter_value_inplace(Tensor& self, int64_t dim, const Tensor& index, co
   return self;
 }
 void scatter_add(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, const Tensor& out) {
-  ops::copy_data(self, out);
-  scatter_sum(out, dim, index, src, out.is_alias_of(self) ? OnBadIndex::Keep : OnBadIndex::Lose);
+  scatter_sum(out, dim, index, src, &self);
 }
 Tensor& scatter_add_inplace(Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
   ops::scatter_add_meta(self, dim, index, src);
-  scatter_sum(self, dim, index, apart_from(self, src), OnBadIndex::Keep);
+  scatter_sum(self, dim, index, apart_from(self, src), nullptr);
   return self;
 }
 void scatter_reduce_old(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce,
