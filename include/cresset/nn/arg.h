@@ -31,16 +31,13 @@
   T name##_
 
 /// Choices that options take, each a type of its own so that a variant says which ones an option knows.
-#define CRESSET_FORALL_CHOICES(X)                                                                                                        \
-  X(kLinear)                                                                                                                             \
-  X(kConv1D)                                                                                                                             \
-  X(kConv2D)                                                                                                                             \
-  X(kConv3D)                                                                                                                             \
-  X(kConvTranspose1D)                                                                                                                    \
-  X(kConvTranspose2D) X(kConvTranspose3D) X(kSigmoid) X(kTanh) X(kReLU) X(kGELU) X(kSiLU) X(kMish) X(kLeakyReLU) X(kFanIn) X(kFanOut)    \
-      X(kConstant) X(kReflect) X(kReplicate) X(kCircular) X(kNearest) X(kNearestExact) X(kBilinear) X(kBicubic) X(kTrilinear) X(kArea)   \
-          X(kSum) X(kMean) X(kMax) X(kNone) X(kBatchMean) X(kZeros) X(kBorder) X(kReflection) X(kRNN_TANH) X(kRNN_RELU) X(kLSTM) X(kGRU) \
-              X(kValid) X(kSame)
+// clang-format off: it turns from one layout of this list to another
+#define CRESSET_FORALL_CHOICES(X) \
+  X(kLinear) X(kConv1D) X(kConv2D) X(kConv3D) X(kConvTranspose1D) X(kConvTranspose2D) X(kConvTranspose3D) X(kSigmoid) \
+  X(kTanh) X(kReLU) X(kGELU) X(kSiLU) X(kMish) X(kLeakyReLU) X(kFanIn) X(kFanOut) X(kConstant) X(kReflect) X(kReplicate) \
+  X(kCircular) X(kNearest) X(kNearestExact) X(kBilinear) X(kBicubic) X(kTrilinear) X(kArea) X(kSum) X(kMean) X(kMax) \
+  X(kNone) X(kBatchMean) X(kZeros) X(kBorder) X(kReflection) X(kRNN_TANH) X(kRNN_RELU) X(kLSTM) X(kGRU) X(kValid) X(kSame)
+// clang-format on
 
 namespace cresset::nn {
 
