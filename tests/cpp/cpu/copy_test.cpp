@@ -61,8 +61,9 @@ TEST(Copy, HalfTypesSurviveTheRoundTripBitByBit) {
     const Tensor floats = values.to(kFloat);
     const Tensor back = floats.to(type).view(kShort);
     for (int64_t i = 0; i < 65536; ++i) {
-      if (!std::isnan(floats.const_data_ptr<float>()[i]))
+      if (!std::isnan(floats.const_data_ptr<float>()[i])) {
         ASSERT_EQ(back.const_data_ptr<int16_t>()[i], bits.const_data_ptr<int16_t>()[i]) << i;
+      }
     }
   }
 }

@@ -103,7 +103,9 @@ TEST(ConcatTest, FlipRollPadRepeat) {
           };
           EXPECT_EQ(at(f, i, j, k), at(t, 2 - i, j, 4 - k));
           EXPECT_EQ(at(r, (i + 1) % 3, j, (k + 3) % 5), at(t, i, j, k));
-          if (j >= 1) EXPECT_EQ(at(p, i, j - 1, k + 1), at(t, i, j, k));
+          if (j >= 1) {
+            EXPECT_EQ(at(p, i, j - 1, k + 1), at(t, i, j, k));
+          }
           EXPECT_EQ(at(p, i, 3, k), 7);
         }
     EXPECT_EQ(values(roll(t, {3}, {})), values(roll(t.reshape({60}), {3}, {0})));
