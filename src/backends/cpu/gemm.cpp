@@ -114,6 +114,8 @@ struct Parts {
 };
 constexpr int64_t kPartUnit = 16;                // elements that OpenBLAS's kernels compute side by side: parts do not change how
 constexpr int64_t kPartWork = int64_t{1} << 18;  // multiply-adds worth waking a thread for
+constexpr int64_t kFewTerms = 32;                // products of fewer terms wait for memory rather than for arithmetic
+constexpr int64_t kPartElements = 1 << 15;       // of such a product: BLAS goes over the result twice, the second time in the cache
 
 // At most `limit` parts. The time of one: its multiply-adds, and reading its share of both operands, an element like kPartUnit of those.
 Parts parts_of(int64_t m, int64_t n, int64_t limit) {
@@ -129,13 +131,21 @@ Parts parts_of(int64_t m, int64_t n, int64_t limit) {
   return best;
 }
 
+// Parts of kPartElements, each some whole rows.
+Parts bands(int64_t m, int64_t n) {
+  const int64_t height = std::max(kPartElements / n / kPartUnit, int64_t{1}) * kPartUnit;
+  return {(m + height - 1) / height, 1, height, n};
+}
+
 // The pool's threads take parts of the result, rather than OpenBLAS's own threads: those would be a second set beside the pool, and wait
 // for each other when the machine is busy.
 template <class T>
 void blas_gemm(int64_t m, int64_t n, int64_t k, T alpha, const T* a, MatrixRef ar, const T* b, MatrixRef br, T beta, T* c, int64_t ldc) {
   const int64_t threads = in_parallel_region() ? 1 : get_num_threads();
-  const Parts parts = parts_of(m, n, std::clamp<int64_t>(m * n * k / kPartWork, 1, threads));
   const bool vector = m == 1 || n == 1;
+  const Parts parts = k < kFewTerms && m * n > kPartElements && !vector
+                          ? bands(m, n)
+                          : parts_of(m, n, std::clamp<int64_t>(m * n * k / kPartWork, 1, threads));
   set_blas_threads(true);
   parallel_for(0, parts.rows * parts.columns, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
