@@ -13,6 +13,8 @@
 namespace cresset {
 namespace {
 
+constexpr int kMostMarks = 512;
+
 const std::unordered_map<std::string_view, TypeKind>& base_types() {
   static const auto* m = new std::unordered_map<std::string_view, TypeKind>{{"Tensor", TypeKind::Tensor},
                                                                             {"Scalar", TypeKind::Number},
@@ -197,11 +199,24 @@ class Parser {
     return a;
   }
 
+  // Reading, comparing, printing and freeing a type are recursive, so what one may be made of is limited.
+  void count_mark() {
+    if (++marks_ > kMostMarks) fail(str("a type with more than ", kMostMarks, " brackets and marks is not supported"));
+  }
+
   TypedMark type() {
+    if (depth_ == 0) marks_ = 0;
+    ++depth_;
+    TypedMark t = nested_type();
+    --depth_;
+    return t;
+  }
+  TypedMark nested_type() {
     TypedMark t;
     skip();
     const std::size_t start = at_;
     if (accept('(')) {
+      count_mark();
       std::vector<TypePtr> members;
       if (!accept(')')) {
         do members.push_back(type().type);
@@ -213,6 +228,7 @@ class Parser {
       const std::string_view w = word("a type");
       if (w == "Dimname") fail_at(start, "named tensors are not supported: Dimname");
       if (w == "Dict") {
+        count_mark();
         expect('(');
         TypePtr key = type().type;
         expect(',');
@@ -220,6 +236,7 @@ class Parser {
         expect(')');
         t.type = dict_of(std::move(key), std::move(value));
       } else if (w == "Future" || w == "Await" || w == "RRef") {
+        count_mark();
         const bool square = accept('[');  // scripts print Future[t], operators are written with Future(t)
         if (!square) expect('(');
         TypePtr inner = type().type;
@@ -244,6 +261,7 @@ class Parser {
     for (;;) {
       if (at_ < text_.size() && text_[at_] == '[') {
         ++at_;
+        count_mark();
         std::optional<int32_t> n;
         skip();
         if (at_ < text_.size() && std::isdigit(static_cast<unsigned char>(text_[at_]))) n = static_cast<int32_t>(integer());
@@ -265,6 +283,7 @@ class Parser {
         }
       } else if (at_ < text_.size() && text_[at_] == '?') {
         ++at_;
+        count_mark();
         t.type = optional_of(std::move(t.type));
       } else {
         return t;
@@ -392,6 +411,7 @@ class Parser {
 
   std::string_view text_;
   std::size_t at_ = 0;
+  int depth_ = 0, marks_ = 0;  // of the type that is being read
 };
 
 }  // namespace

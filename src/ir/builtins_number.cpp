@@ -305,7 +305,10 @@ const BuiltinRow kRows[] = {
     CRESSET_MATH2(fmod, "", std::fmod),
     CRESSET_MATH2(copysign, "", std::copysign),
     CRESSET_MATH2(mathremainder, "", remainder_of),
-    {"aten::gcd.int(int a, int b) -> int", CRESSET_BUILTIN((int64_t a, int64_t b)->int64_t { return std::gcd(a, b); })},
+    {"aten::gcd.int(int a, int b) -> int", CRESSET_BUILTIN((int64_t a, int64_t b)->int64_t {
+       const auto magnitude = [](int64_t v) { return v < 0 ? -static_cast<uint64_t>(v) : static_cast<uint64_t>(v); };
+       return static_cast<int64_t>(std::gcd(magnitude(a), magnitude(b)));
+     })},
     {"aten::modf(float a) -> (float, float)", CRESSET_BUILTIN((double a)->std::tuple<double, double> {
        double whole;
        const double part = std::modf(a, &whole);

@@ -70,8 +70,15 @@ TEST(Schema, ErrorsShowTheColumn) {
 }
 
 TEST(Schema, DeepNestingDoesNotHurt) {
-  std::string deep(2000, '(');
-  EXPECT_NE(error_of("a::b(" + deep), "");
+  const auto repeated = [](const std::string& part) {
+    std::string out;
+    for (int i = 0; i < 200000; ++i) out += part;
+    return out;
+  };
+  for (const std::string& text : {repeated("("), "int" + repeated("[]"), "int" + repeated("?"), repeated("Dict(int, "), repeated("Future("),
+                                  "(" + repeated("int[]?, ") + "int) x"})
+    EXPECT_NE(error_of("a::b(" + text).find("a type with more than 512 brackets and marks is not supported"), std::string::npos);
+  EXPECT_NE(error_of("a::b(int[] x=" + repeated("[")), "");
 }
 
 TEST(Type, Subtypes) {
