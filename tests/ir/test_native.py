@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import os
 import resource
 import struct
 import subprocess
@@ -387,7 +388,7 @@ def test_environment(value, on):
     code = "import cresset; print(cresset.jit.native_code_enabled())"
     run = subprocess.run(
         [sys.executable, "-c", code],
-        env={"CRESSET_NATIVE": value, "PYTHONPATH": ":".join(sys.path)},
+        env={**os.environ, "CRESSET_NATIVE": value, "PYTHONPATH": ":".join(sys.path)},
         capture_output=True,
         text=True,
     )
