@@ -154,8 +154,8 @@ def _structured_body(op):
     for i, o in enumerate(outs):
         if row.get("strict_out") == "dtype":
             lines.append(f"ops::check_out_dtype({spec(i)}.dtype, {o});")
-        overlap = " || ".join(f"ops::shares_storage({a.name}, {o})" for a in inputs) or "false"
-        lines.append(f"ops::OutBinding {o}_binding(\"{op.schema.name}\", {spec(i)}, {o}, {overlap});")
+        apart = "true" if row.get("late_errors") else " || ".join(f"ops::shares_storage({a.name}, {o})" for a in inputs) or "false"
+        lines.append(f"ops::OutBinding {o}_binding(\"{op.schema.name}\", {spec(i)}, {o}, {apart});")
     targets = ", ".join(f"{o}_binding.target()" for o in outs)
     lines.append(f"cpu::{row.get('kernel')}({before}{targets});")
     lines += [f"{o}_binding.finish();" for o in outs]

@@ -12,7 +12,7 @@ from formulas import unknown_word
 
 ROW_KEYS = {
     "schema", "python", "out", "inplace", "aliases", "canonical", "writes", "doc", "samples", "grad", "jvp", "nondiff", "tags",
-    "autocast", "batch", "pointwise", "dtype", "types", "strict_out", "shape", "kernel", "composite", "explicit", "cpu", "meta", "foreach", "names",
+    "autocast", "batch", "pointwise", "dtype", "types", "strict_out", "late_errors", "shape", "kernel", "composite", "explicit", "cpu", "meta", "foreach", "names",
 }
 PYTHON_PLACES = ("function", "method", "nn", "linalg", "special", "fft", "cpp_method", "none")
 DTYPE_RULES = ("promote", "float", "compare", "to_bool", "abs", "first", "bool_first")

@@ -102,8 +102,8 @@ int64_t split_dimension(const ElementPlan& plan) {
 }
 
 // combine(place in self, element of src) for every index. Each place sees its values in the order of the index, whatever the number of
-// threads: they share another dimension than the indexed one. self begins as a copy of `original`, if that is given; then it is lost
-// anyway when an index is outside, and the index is checked where it is used.
+// threads: they share another dimension than the indexed one. self begins as a copy of `original`, if that is given; then it is
+// a result that nobody has yet, and the index is checked where it is used.
 template <class T, class F>
 void scatter_elements(const Tensor& self, int64_t dim, const Tensor& index, const T* src, IntArrayRef src_strides, const Tensor* original,
                       const F& combine) {
@@ -111,7 +111,7 @@ void scatter_elements(const Tensor& self, int64_t dim, const Tensor& index, cons
     if (original) ops::copy_data(*original, self);
     return;
   }
-  const bool checked = !original || original->is_alias_of(self);
+  const bool checked = !original;
   const ElementPlan plan(self, dim, index, src_strides);
   const int64_t d = split_dimension(plan);
   // Threads copy the rows that they are about to change.
