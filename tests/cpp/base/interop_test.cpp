@@ -10,18 +10,10 @@
 #include <cresset/base/error.h>
 #include <cresset/base/interop.h>
 
+#include "error_of.h"
+
 namespace cresset {
 namespace {
-
-template <class F>
-std::string error_of(const F& f) {
-  try {
-    f();
-  } catch (const std::exception& e) {
-    return e.what();
-  }
-  return "no error";
-}
 
 TEST(Interop, TasksRunBesideTheCallerAndBesideEachOther) {
   EXPECT_EQ(error_of([] { set_num_interop_threads(0); }), "Expected positive number of threads");

@@ -9,20 +9,13 @@
 #include <cresset/nn/data_loader.h>
 #include <cresset/serialize.h>
 
+#include "error_of.h"
+
 using namespace cresset;
 namespace F = cresset::nn::functional;
 
 namespace {
 
-template <class Function>
-std::string error_of(const Function& f) {
-  try {
-    f();
-  } catch (const std::exception& e) {
-    return e.what();
-  }
-  return "no error";
-}
 bool same(const Tensor& a, const Tensor& b) { return a.sizes() == b.sizes() && a.eq(b).all().item<bool>(); }
 bool close(const Tensor& a, const Tensor& b, double tolerance = 1e-5) {
   return a.sizes() == b.sizes() && (a - b).abs().max().item<double>() <= tolerance;

@@ -4,19 +4,11 @@
 #include <cresset/cresset.h>
 #include <cresset/serialize.h>
 
+#include "error_of.h"
+
 using namespace cresset;
 
 namespace {
-
-template <class Function>
-std::string error_of(const Function& f) {
-  try {
-    f();
-  } catch (const std::exception& e) {
-    return e.what();
-  }
-  return "no error";
-}
 
 struct Problem {
   Problem(double x, double y, const optim::LBFGSOptions& options)

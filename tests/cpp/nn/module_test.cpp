@@ -5,19 +5,11 @@
 
 #include <cresset/cresset.h>
 
+#include "error_of.h"
+
 using namespace cresset;
 
 namespace {
-
-template <class F>
-std::string error_of(const F& f) {
-  try {
-    f();
-  } catch (const std::exception& e) {
-    return e.what();
-  }
-  return "no error";
-}
 
 double at(const Tensor& t, std::initializer_list<int64_t> index) {
   Tensor element = t;

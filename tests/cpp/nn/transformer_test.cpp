@@ -6,20 +6,12 @@
 #include <cresset/cresset.h>
 #include <cresset/serialize.h>
 
+#include "error_of.h"
+
 using namespace cresset;
 namespace F = cresset::nn::functional;
 
 namespace {
-
-template <class Function>
-std::string error_of(const Function& f) {
-  try {
-    f();
-  } catch (const std::exception& e) {
-    return e.what();
-  }
-  return "no error";
-}
 
 /// cos(0.3 i), i from `start`.
 Tensor wave(std::vector<int64_t> sizes, int64_t start = 0) {
