@@ -27,7 +27,7 @@ namespace {
 
 constexpr std::string_view kMark = "%%FILE ";
 
-struct Options {
+struct NewBackendOptions {
   std::string name;
   std::string folder;
 };
@@ -73,7 +73,7 @@ void check_name(const std::string& name) {
     CRESSET_CHECK(name != taken, "new-backend: '", name, "' is the name of another device. Choose one of your own.");
 }
 
-void new_backend(Shared& shared, const Options& options) {
+void new_backend(Shared& shared, const NewBackendOptions& options) {
   check_name(options.name);
   const std::filesystem::path folder = options.folder.empty() ? options.name : options.folder;
   CRESSET_CHECK(!std::filesystem::exists(folder), "new-backend: ", folder.string(),
@@ -93,7 +93,7 @@ void new_backend(Shared& shared, const Options& options) {
 }  // namespace
 
 void add_new_backend(CLI::App& app, Shared& shared) {
-  static Options options;
+  static NewBackendOptions options;
   auto* command = app.add_subcommand("new-backend", "a folder with a complete device backend to start from");
   command->add_option("name", options.name, "the device's name, as in device strings")->required();
   command->add_option("--folder", options.folder, "where to write it (default: a folder of the name)");

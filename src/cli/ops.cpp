@@ -19,7 +19,7 @@ extern "C" const char cresset_declarations_begin[], cresset_declarations_end[];
 namespace cresset::cli {
 namespace {
 
-struct Options {
+struct OpsOptions {
   bool declarations = false;
   bool needed = false;
   std::string filter;
@@ -27,7 +27,7 @@ struct Options {
   std::vector<std::string> backends;
 };
 
-void print_declarations(const Options& options) {
+void print_declarations(const OpsOptions& options) {
   std::string_view text(cresset_declarations_begin, static_cast<std::size_t>(cresset_declarations_end - cresset_declarations_begin));
   while (!text.empty()) {
     const std::size_t end = text.find('\n');
@@ -40,7 +40,7 @@ void print_declarations(const Options& options) {
   }
 }
 
-void list(const Options& options, const Shared& shared) {
+void list(const OpsOptions& options, const Shared& shared) {
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   for (const OperatorName& name : Dispatcher::singleton().getAllOpNames()) {
     if (name.str().find(options.filter) == std::string::npos) continue;
@@ -57,14 +57,14 @@ void list(const Options& options, const Shared& shared) {
 }
 
 // The operators that a model calls, and how the chosen device runs each.
-void needed_by(const Options& options, const Shared& shared) {
+void needed_by(const OpsOptions& options, const Shared& shared) {
   std::vector<std::string> arguments = {"--needed-by", options.model, "--device", shared.device};
   for (const std::string& backend : options.backends) arguments.insert(arguments.end(), {"--load", backend});
   if (shared.json) arguments.emplace_back("--json");
   run_conform(arguments);
 }
 
-void run(const Options& options, const Shared& shared) {
+void run(const OpsOptions& options, const Shared& shared) {
   if (!options.model.empty())
     needed_by(options, shared);
   else if (options.declarations)
@@ -76,7 +76,7 @@ void run(const Options& options, const Shared& shared) {
 }  // namespace
 
 void add_ops(CLI::App& app, Shared& shared) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<OpsOptions>();
   CLI::App* command = app.add_subcommand("ops", "list operators; -v adds their registrations and tables");
   command->add_option("filter", options->filter, "only names that contain this text");
   command->add_flag("--declarations", options->declarations,

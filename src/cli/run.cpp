@@ -13,7 +13,7 @@
 namespace cresset::cli {
 namespace {
 
-struct Options {
+struct RunOptions {
   std::string model, method = "forward";
   std::vector<std::string> inputs, outputs;
 };
@@ -52,7 +52,7 @@ void flatten(const IValue& v, std::vector<IValue>& out) {
   }
 }
 
-void run(const Options& options, const Shared& shared) {
+void run(const RunOptions& options, const Shared& shared) {
   const Device device(shared.device);
   const jit::Module module = jit::load(options.model, device);
   const jit::Method method = module.get_method(options.method);
@@ -84,7 +84,7 @@ void run(const Options& options, const Shared& shared) {
 
 void add_run(CLI::App& app, Shared& shared) {
   CLI::App* command = app.add_subcommand("run", "run a saved script on .npy files");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RunOptions>();
   command->add_option("model", options->model, "archive of jit.save")->required();
   command->add_option("-i,--input", options->inputs, "a .npy file, or a number where the method takes one; once for each input");
   command->add_option("-o,--output", options->outputs, "a .npy file to write; once for each result");

@@ -16,7 +16,7 @@
 namespace cresset::cli {
 namespace {
 
-struct Options {
+struct ShowOptions {
   std::string model, method = "forward", html;
   bool graph = false, code = false, operators = false;
 };
@@ -51,7 +51,7 @@ void print_operators(const jit::Graph& graph, const Shared& shared) {
     std::printf("%6lld  %s%s\n", static_cast<long long>(entry.first), kind.c_str(), entry.second ? "" : "  (unknown)");
 }
 
-void show(const Options& options, const Shared& shared) {
+void show(const ShowOptions& options, const Shared& shared) {
   const jit::Module module = jit::load(options.model, Device(shared.device));
   const jit::Method method = module.get_method(options.method);
   const auto graph = method.graph()->copy();
@@ -72,7 +72,7 @@ void show(const Options& options, const Shared& shared) {
 
 void add_show(CLI::App& app, Shared& shared) {
   CLI::App* command = app.add_subcommand("show", "show a saved script: its modules, its graph, its code, its operators");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ShowOptions>();
   command->add_option("model", options->model, "archive of jit.save")->required();
   command->add_flag("--graph", options->graph, "the graph of the method with all calls inlined; with -v also where each node comes from");
   command->add_flag("--code", options->code, "the source text of the method");

@@ -40,7 +40,7 @@ class Function:
         schema = self.op.schema
         # Methods and the forms with TensorOptions or out first go through the plain function: one call site an operator.
         if self.plain:
-            call = f"{handle(self.op)}().call({', '.join(self.args)})"
+            call = operator_call(self.op, "call", self.args)
         else:
             call = f"cresset::{schema.name}{'_outf' if schema.is_out else ''}({', '.join(self.args)})"
         if self.makes_leaf():
@@ -49,8 +49,8 @@ class Function:
         return f"{self.declaration('Tensor::' if self.method else '', False)} {{ {body} }}\n"
 
 
-def handle(op):
-    return f"handle_{op.ident}"
+def operator_call(op, function, args):
+    return f"ops::OperatorCall<{op.schema.cpp_signature()}>::{function}({', '.join([*args, f'op_{op.ident}'])})"
 
 
 def redispatch_name(op):
@@ -165,14 +165,9 @@ def _redispatch(op):
 
 
 def _definitions(family, functions, methods):
-    parts = ["namespace {\n\n"
-             "template <class Sig>\nCRESSET_NOINLINE TypedOperatorHandle<Sig> find(const char* name, const char* overload) {\n"
-             "  return Dispatcher::singleton().findSchemaOrThrow(name, overload).typed<Sig>();\n}\n\n"]
+    parts = ["namespace {\n\n"]
     for op in family.ops():
-        s = op.schema
-        parts.append(f"using Sig_{op.ident} = {s.cpp_signature()};\n"
-                     f"const TypedOperatorHandle<Sig_{op.ident}>& {handle(op)}() {{\n"
-                     f"  static const auto handle = find<Sig_{op.ident}>(\"{s.full_name}\", \"{s.overload}\");\n  return handle;\n}}\n")
+        parts.append(f"constinit ops::LazyOperator op_{op.ident}{{\"{op.schema.full_name}\", \"{op.schema.overload}\"}};\n")
     if any(f.makes_leaf() for f in functions + methods):
         parts.append("\nTensor as_leaf(Tensor t, const TensorOptions& options) {\n"
                      "  if (options.requires_grad()) t.requires_grad_();\n  return t;\n}\n")
@@ -182,9 +177,8 @@ def _definitions(family, functions, methods):
     parts += [m.definition() for m in methods]
     parts.append("\nnamespace redispatch {\n\n")
     for op in family.ops():
-        names = ", ".join(["ks"] + [a.name for a in op.schema.args])
-        call = f"{handle(op)}().redispatch({names});"
-        parts.append(f"{_redispatch(op)} {{ {'return ' if op.schema.returns else ''}{call} }}\n")
+        call = operator_call(op, "redispatch", ["ks"] + [a.name for a in op.schema.args])
+        parts.append(f"{_redispatch(op)} {{ {'return ' if op.schema.returns else ''}{call}; }}\n")
     parts.append("\n}  // namespace redispatch\n")
-    return source(family.name, [f"<cresset/ops/functions_{family.name}.h>", f"<cresset/ops/redispatch_{family.name}.h>", "<cresset/dispatch/dispatcher.h>"],
+    return source(family.name, [f"<cresset/ops/functions_{family.name}.h>", f"<cresset/ops/redispatch_{family.name}.h>", '"ops/operator_call.h"'],
                   "".join(parts), "cresset")
