@@ -27,10 +27,16 @@ function(cresset_private_target target)
   endif()
 endfunction()
 
-# The headers that nearly every source from ops upwards includes. Sources must not rely on them being here: builds
-# without CRESSET_PCH do not have them.
+# cresset_precompile(TARGET HEADER...): headers that nearly every source of the target includes; or, without headers, those of
+# cresset_ops, where the flags are the same. Sources must not rely on them: builds without CRESSET_PCH do not have them. So
+# no names of operators (<cresset/ops/functions_*.h>), which would hide a missing include or clash with a local name.
 function(cresset_precompile target)
-  if(CRESSET_PCH AND TARGET ${target})
-    target_precompile_headers(${target} PRIVATE <cresset/dispatch/library.h>)
+  if(NOT CRESSET_PCH OR NOT TARGET ${target})
+    return()
+  endif()
+  if(ARGN)
+    target_precompile_headers(${target} PRIVATE ${ARGN})
+  else()
+    target_precompile_headers(${target} REUSE_FROM cresset_ops)
   endif()
 endfunction()
