@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include <cresset/ir/ir.h>
@@ -123,7 +124,15 @@ CRESSET_API std::optional<std::string> run_difference(const std::shared_ptr<Grap
 
 // The passes as functions.
 CRESSET_API bool eliminate_common_subexpressions(const std::shared_ptr<Graph>& graph);
-CRESSET_API bool eliminate_dead_code(const std::shared_ptr<Graph>& graph, bool with_aliases = true);
+struct DeadCodeOptions {
+  /// Off: quicker, and every write stays.
+  bool with_aliases = true;
+  /// Nodes whose results nobody needs go although they print, raise or have other effects. Writes that somebody may see stay.
+  bool delete_effects = false;
+  /// Is given the values that are needed, of all blocks of the graph, before something goes; once for each time that the graph is marked.
+  std::function<void(const std::unordered_set<const Value*>&)> live_values = {};
+};
+CRESSET_API bool eliminate_dead_code(const std::shared_ptr<Graph>& graph, const DeadCodeOptions& options = {});
 CRESSET_API bool propagate_constants(const std::shared_ptr<Graph>& graph);
 CRESSET_API bool pool_constants(const std::shared_ptr<Graph>& graph);
 CRESSET_API bool lower_simple_tuples(const std::shared_ptr<Graph>& graph);
