@@ -48,8 +48,30 @@ def graph_text(nodes: int, seed: int = 0) -> str:
     return "\n".join([*lines, f"  return ({last})"]) + "\n"
 
 
-def measure(nodes: int) -> tuple[float, list]:
-    graph = _C.parse_ir(graph_text(nodes))
+def one_constant_text(uses: int) -> str:
+    """A chain in which every node has the same constant as operand, every second one of a kind that is rewritten."""
+    lines, last = ["graph(%x : Tensor, %w : Tensor, %b : Tensor):", "  %one : int = prim::Constant[value=1]()"], "%x"
+    for k in range(0, uses, 3):
+        lines += [f"  %u{k} : Tensor = aten::addmm(%b, {last}, %w, %one, %one)", f"  %v{k} : Tensor = aten::add(%u{k}, %x, %one)"]
+        last = f"%v{k}"
+    return "\n".join([*lines, f"  return ({last})"]) + "\n"
+
+
+def replace_uses(uses: int, shuffled: bool) -> float:
+    """Seconds for giving each user of a constant another operand."""
+    graph = _C.parse_ir(one_constant_text(uses))
+    places = [(u.user, u.offset) for u in next(graph.nodes()).output().uses()]
+    other = graph.insertConstant(2)
+    if shuffled:
+        random.Random(0).shuffle(places)
+    start = time.process_time()
+    for user, offset in places:
+        user.replaceInput(offset, other)
+    return time.process_time() - start
+
+
+def measure(text: str) -> tuple[float, list]:
+    graph = _C.parse_ir(text)
     start = time.process_time()
     with lowering.logging.errors():
         lowered = lowering.lower(graph)
@@ -119,6 +141,7 @@ def models():
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", type=int, nargs="*", default=[1000, 10000, 100000])
+    parser.add_argument("--uses", type=int, nargs="*", default=[5000, 50000], help="graphs in which one constant has so many uses")
     parser.add_argument("--passes", type=int, default=5, help="how many of the slowest passes are shown")
     parser.add_argument("--models", action="store_true", help="modules of the shape of known models, too")
     options = parser.parse_args()
@@ -132,10 +155,17 @@ def main() -> None:
         print(f"{name:12s} {len(list(lowered.graph.nodes())):6d} nodes  {seconds:8.3f} s  answers {'agree' if same else 'DIFFER'}")
     first = None
     for nodes in options.sizes:
-        seconds, steps = measure(nodes)
+        seconds, steps = measure(graph_text(nodes))
         first = first or seconds / nodes
         slowest = ", ".join(f"{s.name} {s.seconds:.3f}" for s in steps[: options.passes])
         print(f"{nodes:8d} nodes  {seconds:8.3f} s  {seconds / nodes * 1e6:7.2f} us a node ({seconds / nodes / first:4.1f} times the first)   slowest: {slowest}")
+
+    for uses in options.uses:
+        seconds, steps = measure(one_constant_text(uses))
+        slowest = ", ".join(f"{s.name} {s.seconds:.3f}" for s in steps[: options.passes])
+        print(f"one constant, {uses} uses  {seconds:8.3f} s  {seconds / uses * 1e6:7.2f} us a use   slowest: {slowest}")
+        replaced = [f"{replace_uses(uses, shuffled):.3f} s in {order} order" for order, shuffled in (("their", False), ("any", True))]
+        print(f"{'':>14}each use replaced: {', '.join(replaced)}")
 
 
 if __name__ == "__main__":

@@ -273,6 +273,7 @@ Node* Graph::create(Symbol kind, std::size_t outputs) {
 }
 Node* Graph::create(Symbol kind, const std::vector<Value*>& inputs, std::size_t outputs) {
   Node* n = create(kind, outputs);
+  n->reserve_inputs(inputs.size());
   for (Value* v : inputs) n->addInput(v);
   return n;
 }
@@ -400,6 +401,7 @@ Node* Graph::createClone(const Node* n, const std::function<Value*(Value*)>& map
     if (auto* gs = std::get_if<std::vector<std::shared_ptr<Graph>>>(&a.value))
       for (auto& g : *gs) g = g->copy();
   }
+  copy->reserve_inputs(n->inputs().size());
   for (Value* v : n->inputs()) copy->addInput(map(v));
   for (const Value* v : n->outputs()) copy->addOutput()->copyMetadata(v);
   if (copy_blocks)

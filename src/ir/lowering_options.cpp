@@ -19,11 +19,25 @@ struct Row {
 #define ROW(name) \
   Row { #name, &LoweringOptions::name }
 const Row kRows[] = {
-    ROW(approximate_gelu),  ROW(assume_batched),    ROW(assume_inference), ROW(building_engine),
-    ROW(casts_are_managed), ROW(delete_delimiters), ROW(disable_cse),      ROW(disabled_passes),
-    ROW(fuse_addmm),        ROW(layout_is_managed), ROW(linear_flattens),  ROW(outputs_may_alias_inputs),
-    ROW(remove_checks),     ROW(stable_numerics),   ROW(target_device),    ROW(torch_executed_modules),
-    ROW(trust_types),       ROW(unfreeze),
+    ROW(approximate_gelu),
+    ROW(assume_batched),
+    ROW(assume_inference),
+    ROW(building_engine),
+    ROW(casts_are_managed),
+    ROW(delete_delimiters),
+    ROW(disable_cse),
+    ROW(disabled_passes),
+    ROW(fuse_addmm),
+    ROW(layout_is_managed),
+    ROW(linear_flattens),
+    ROW(outputs_may_alias_inputs),
+    ROW(refine_list_lengths),
+    ROW(remove_checks),
+    ROW(stable_numerics),
+    ROW(target_device),
+    ROW(torch_executed_modules),
+    ROW(trust_types),
+    ROW(unfreeze),
 };
 #undef ROW
 

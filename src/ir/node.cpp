@@ -37,21 +37,26 @@ bool Node::hasUses() const {
 
 // ---- inputs and outputs
 
-namespace {
-// Passes remove uses of constants, which have many, from the front or from the back: look from both ends.
-std::vector<Use>::iterator place_of(const Use& wanted, std::vector<Use>& uses) {
-  std::size_t first = 0, last = uses.size();
-  for (;; ++first) {
-    CRESSET_INTERNAL_ASSERT(first < last, "use list");
-    if (uses[--last] == wanted) return uses.begin() + static_cast<std::ptrdiff_t>(last);
-    if (uses[first] == wanted) return uses.begin() + static_cast<std::ptrdiff_t>(first);
-  }
+void Node::reserve_inputs(std::size_t n) {
+  if (n <= inputs_.capacity()) return;
+  inputs_.reserve(std::max(n, 2 * inputs_.capacity()));
+  std::unique_ptr<uint32_t[]> places(new uint32_t[inputs_.capacity()]);
+  std::copy_n(use_places_.get(), inputs_.size(), places.get());
+  use_places_ = std::move(places);
 }
-}  // namespace
 
-void Node::remove_use(std::size_t i) {
+void Node::add_use(std::size_t i) {
   std::vector<Use>& uses = inputs_[i]->uses_;
-  uses.erase(place_of({this, i}, uses));
+  use_places_[i] = static_cast<uint32_t>(uses.size());
+  uses.push_back({this, i});
+}
+
+void Node::remove_use(std::size_t i) { inputs_[i]->remove_use(use_places_[i]); }
+
+bool Node::knowsUse(std::size_t i) const {
+  const std::vector<Use>& uses = inputs_[i]->uses_;
+  const std::size_t place = use_places_[i];
+  return place < uses.size() && uses[place].user == this && uses[place].offset == i;
 }
 
 Value* Node::dropInput(std::size_t i) {
@@ -62,8 +67,9 @@ Value* Node::dropInput(std::size_t i) {
 Value* Node::addInput(Value* v) {
   CRESSET_CHECK(v->owningGraph() == graph_, "addInput: %", v->debugName(), " belongs to another graph.");
   changed();
-  v->uses_.push_back({this, inputs_.size()});
+  reserve_inputs(inputs_.size() + 1);
   inputs_.push_back(v);
+  add_use(inputs_.size() - 1);
   return v;
 }
 
@@ -71,12 +77,13 @@ Value* Node::insertInput(std::size_t i, Value* v) {
   CRESSET_CHECK_INDEX(i <= inputs_.size(), "insertInput: a place up to ", inputs_.size(), " was required; ", i, " was given.");
   CRESSET_CHECK(v->owningGraph() == graph_, "insertInput: %", v->debugName(), " belongs to another graph.");
   changed();
-  for (std::size_t k = inputs_.size(); k > i; --k) {
-    std::vector<Use>& uses = inputs_[k - 1]->uses_;
-    std::find(uses.rbegin(), uses.rend(), Use{this, k - 1})->offset = k;
-  }
+  reserve_inputs(inputs_.size() + 1);
   inputs_.insert(inputs_.begin() + static_cast<std::ptrdiff_t>(i), v);
-  v->uses_.push_back({this, i});
+  for (std::size_t k = inputs_.size() - 1; k > i; --k) {
+    use_places_[k] = use_places_[k - 1];
+    inputs_[k]->uses_[use_places_[k]].offset = k;
+  }
+  add_use(i);
   return v;
 }
 
@@ -86,7 +93,7 @@ Value* Node::replaceInput(std::size_t i, Value* v) {
   changed();
   Value* old = dropInput(i);
   inputs_[i] = v;
-  v->uses_.push_back({this, i});
+  add_use(i);
   return old;
 }
 
@@ -100,22 +107,15 @@ void Node::removeInput(std::size_t i) {
   changed();
   dropInput(i);
   for (std::size_t k = i + 1; k < inputs_.size(); ++k) {
-    std::vector<Use>& uses = inputs_[k]->uses_;
-    std::find(uses.rbegin(), uses.rend(), Use{this, k})->offset = k - 1;
+    use_places_[k - 1] = use_places_[k];
+    inputs_[k]->uses_[use_places_[k]].offset = k - 1;
   }
   inputs_.erase(inputs_.begin() + static_cast<std::ptrdiff_t>(i));
 }
 
 void Node::removeAllInputs() {
   changed();
-  // Operands that are one value: their uses mostly lie side by side and then go together.
-  for (std::size_t i = inputs_.size(); i-- > 0;) {
-    std::vector<Use>& uses = inputs_[i]->uses_;
-    const auto last = place_of({this, i}, uses);
-    auto first = last;
-    for (; i > 0 && inputs_[i - 1] == inputs_[i] && first != uses.begin() && *std::prev(first) == Use{this, i - 1}; --i) --first;
-    uses.erase(first, std::next(last));
-  }
+  for (std::size_t i = inputs_.size(); i-- > 0;) remove_use(i);
   inputs_.clear();
 }
 

@@ -13,7 +13,7 @@ Block* Value::owningBlock() const { return node_->owningBlock(); }
 Value* Value::setType(TypePtr type) {
   CRESSET_CHECK(type, "Value: a type was required for %", debugName(), "; null was given.");
   type_ = std::move(type);
-  for (const Use& use : uses_) use.user->changed();
+  for (const Use& use : uses()) use.user->changed();
   return this;
 }
 
@@ -66,19 +66,30 @@ void Value::replaceAllUsesWith(Value* other) {
   CRESSET_CHECK(other->owningGraph() == owningGraph(), "replaceAllUsesWith: values of one graph are required; %", debugName(), " and %",
                 other->debugName(), " belong to two.");
   if (other == this) return;
-  for (const Use& use : uses_) {
+  for (const Use& use : uses()) {
     use.user->inputs_[use.offset] = other;
+    use.user->add_use(use.offset);
     use.user->changed();
   }
-  other->uses_.insert(other->uses_.end(), uses_.begin(), uses_.end());
   uses_.clear();
+  gaps_ = 0;
+}
+
+// Closing the gaps when they are more than the uses costs each removal a constant part of it.
+void Value::remove_use(std::size_t place) {
+  uses_[place].user = nullptr;
+  ++gaps_;
+  for (; !uses_.empty() && !uses_.back().user; uses_.pop_back()) --gaps_;
+  if (2 * gaps_ <= uses_.size()) return;
+  std::erase_if(uses_, [](const Use& use) { return !use.user; });
+  gaps_ = 0;
+  for (std::size_t i = 0; i < uses_.size(); ++i) uses_[i].user->use_places_[uses_[i].offset] = static_cast<uint32_t>(i);
 }
 
 namespace {
 template <class F>
 void replace_uses_where(const std::vector<Use>& uses, Value* other, F&& wanted) {
-  const std::vector<Use> snapshot = uses;
-  for (const Use& use : snapshot)
+  for (const Use& use : uses)
     if (wanted(use.user)) use.user->replaceInput(use.offset, other);
 }
 
@@ -90,10 +101,10 @@ bool dominates(const Node* node, const Node* user) {
 }  // namespace
 
 void Value::replaceAllUsesAfterNodeWith(const Node* node, Value* other) {
-  replace_uses_where(uses_, other, [&](const Node* user) { return user->inBlockList() && user->isAfter(node); });
+  replace_uses_where(uses(), other, [&](const Node* user) { return user->inBlockList() && user->isAfter(node); });
 }
 void Value::replaceAllUsesDominatedByNodeWith(const Node* node, Value* other) {
-  replace_uses_where(uses_, other, [&](const Node* user) { return dominates(node, user); });
+  replace_uses_where(uses(), other, [&](const Node* user) { return dominates(node, user); });
 }
 
 Value* Value::copyMetadata(const Value* from) {

@@ -89,31 +89,13 @@ class Verifier {
     for (std::size_t i = 0; i < n.inputs().size(); ++i) {
       const Value* v = n.inputs()[i];
       if (!is_visible(v)) broken("%" + v->debugName() + " is not in scope where it is used", &n);
-      const UsePlace wanted{&n, i};
-      std::size_t uses = 0;
-      if (v->uses().size() < kManyUses) {
-        for (const Use& u : v->uses()) uses += place_of(u) == wanted;
-      } else {
-        const auto [first, last] = std::equal_range(sorted_uses(v).begin(), sorted_uses(v).end(), wanted);
-        uses = static_cast<std::size_t>(last - first);
-      }
-      if (uses != 1) broken("input " + std::to_string(i) + " is not in the use list of %" + v->debugName(), &n);
+      if (!n.knowsUse(i)) broken("input " + std::to_string(i) + " is not in the use list of %" + v->debugName(), &n);
     }
     inputs_ += n.inputs().size();
   }
 
   using UsePlace = std::pair<const Node*, std::size_t>;
   static UsePlace place_of(const Use& u) { return {u.user, u.offset}; }
-  // Constants have many uses: in order, so that checking stays near-linear.
-  static constexpr std::size_t kManyUses = 64;
-  const std::vector<UsePlace>& sorted_uses(const Value* v) {
-    std::vector<UsePlace>& uses = sorted_uses_[v];
-    if (uses.empty()) {
-      for (const Use& u : v->uses()) uses.push_back(place_of(u));
-      std::sort(uses.begin(), uses.end());
-    }
-    return uses;
-  }
 
   [[noreturn]] void foreign_use() const {
     std::set<UsePlace> known;
@@ -208,7 +190,6 @@ class Verifier {
   std::vector<Known> values_;
   std::unordered_map<std::size_t, Known> far_;
   std::size_t inputs_ = 0, uses_ = 0;  // of all nodes, of all values
-  std::unordered_map<const Value*, std::vector<UsePlace>> sorted_uses_;
 };
 
 }  // namespace

@@ -185,6 +185,17 @@ void init_script_lowering(PyObject* module) {
       });
   def(module, "_lowering_unregister_pass", [](std::string name) { return jit::unregister_pass(name); });
   def(module, "_lowering_options", [] { return jit::lowering_option_names(); });
+  def(module, "_lowering_eliminate_dead_code", [](GraphRef g, bool with_aliases, bool delete_effects, PyObject* live_values) {
+    jit::DeadCodeOptions options{.with_aliases = with_aliases, .delete_effects = delete_effects};
+    if (live_values != Py_None)
+      options.live_values = [&](const std::unordered_set<const Value*>& values) {
+        const Ref set = checked(PySet_New(nullptr));
+        for (const Value* v : values)
+          if (PySet_Add(set.get(), checked(wrap_part(const_cast<Value*>(v))).get()) != 0) throw ErrorAlreadySet();
+        checked(PyObject_CallOneArg(live_values, set.get()));
+      };
+    return jit::eliminate_dead_code(g, options);
+  });
   def(module, "_lowering_bisect", [](GraphRef g, PyObject* inputs, PyObject* settings, std::optional<std::vector<std::string>> names) {
     const auto found = jit::bisect_passes(g, names.value_or(jit::lowering_passes()), values_of(inputs), pipeline_options(settings));
     return Object(found ? Py_BuildValue("(nss)", static_cast<Py_ssize_t>(found->index), found->pass.c_str(), found->what.c_str())

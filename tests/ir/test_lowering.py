@@ -206,6 +206,24 @@ def test_lower_graph_has_an_input_for_each_attribute_that_is_read(method, names)
     assert cresset.allclose(_C._jit_run_graph(graph, [x, *parameters])[0], getattr(module, method)(x))
 
 
+def test_lower_graph_of_a_tensor_with_two_names():
+    class Tied(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first = nn.Parameter(cresset.ones(3))
+            self.second = self.first
+
+        def forward(self, x):
+            return x * self.first + self.second
+
+    module = script(Tied())
+    graph, parameters = lowering.lower_graph(module._c)
+    # They stay one tensor.
+    assert [v.debugName() for v in graph.inputs()][1:] == ["self.first"] and parameters[0].data_ptr() == module.second.data_ptr()
+    x = cresset.randn(2, 3)
+    assert cresset.equal(_C._jit_run_graph(graph, [x, *parameters])[0], module(x))
+
+
 def test_lower_graph_without_attributes():
     class Plain(nn.Module):
         def forward(self, x):
@@ -393,6 +411,74 @@ def test_exactly_the_nodes_of_the_named_module_are_marked():
     assert str(frozen).count("aten::conv1d") == 2
     graph = lowering.lower(module, torch_executed_modules=["first"]).graph
     assert sorted(marked(graph)) == ["aten::conv1d", "aten::relu"]
+
+
+def test_delimiters_survive_freezing():
+    class Layers(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.rest = nn.Sequential(nn.Conv1d(1, 1, 1), nn.ReLU()), nn.Sequential(nn.Conv1d(1, 1, 1), nn.ReLU())
+
+        def forward(self, x):
+            return self.rest(self.first(x))
+
+    module = script(Layers())
+    lowering.run_pass("notate-module-for-fallback", module.graph, torch_executed_modules=["first"])
+    frozen = lowering.freeze(module)._get_method("forward").graph
+    assert lowering.run_pass("mark-nodes-for-fallback", frozen).changed
+    assert sorted(marked(frozen)) == ["aten::conv1d", "aten::relu"]
+    kinds = [n.kind() for n in frozen.nodes() if n.kind().startswith("aten::")]
+    assert kinds == ["aten::conv1d", "aten::relu"] * 2
+    assert [n.hasAttribute("to_compile") for n in frozen.nodes() if n.kind().startswith("aten::")] == [True, True, False, False]
+
+
+# ---- dead code, with its options
+
+
+PRINTS = """graph(%x : Tensor, %c : bool):
+  %a : Tensor = aten::neg(%x)
+  %b : Tensor = aten::abs(%x)
+   = prim::Print(%a)
+  %r : Tensor = prim::If(%c)
+    block0():
+      %d : Tensor = aten::relu(%b)
+      %e : Tensor = aten::relu(%a)
+      -> (%d)
+    block1():
+      -> (%x)
+  return (%r)
+"""
+
+
+@pytest.mark.parametrize("options, live", [({}, "x c a b r d"), ({"delete_effects": True}, "x c b r d")])
+def test_values_that_are_needed(options, live):
+    graph, seen = _C.parse_ir(PRINTS), []
+
+    def look(values):
+        # Nothing is gone yet.
+        assert "%e : " in str(graph)
+        seen.append({v.debugName() for v in values})
+
+    assert lowering.eliminate_dead_code(graph, live_values=look, **options)
+    assert seen == [set(live.split())]
+    assert ("prim::Print" in str(graph)) == (not options) and "%e" not in str(graph)
+    assert not lowering.eliminate_dead_code(graph, **options)
+
+
+def test_an_error_of_the_function_that_looks_at_values():
+    def look(values):
+        raise KeyError("not today")
+
+    graph = _C.parse_ir(PRINTS)
+    before = str(graph)
+    with pytest.raises(KeyError, match="not today"):
+        lowering.eliminate_dead_code(graph, live_values=look)
+    assert str(graph) == before
+
+
+def test_without_aliases_every_write_stays():
+    graph = _C.parse_ir("graph(%x : Tensor):\n  %a : Tensor = aten::neg(%x)\n  %w : Tensor = aten::relu_(%a)\n  return (%x)")
+    assert not lowering.eliminate_dead_code(graph, with_aliases=False) and lowering.eliminate_dead_code(graph)
 
 
 @pytest.mark.parametrize("name, plain", [("__torch__.foo.___torch_mangle_605.Bar", "foo.Bar"), ("__torch__.Bar", "Bar"),

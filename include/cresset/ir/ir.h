@@ -44,6 +44,55 @@ struct Use {
   friend bool operator==(const Use&, const Use&) = default;
 };
 
+/// The uses of a value, in the order in which they were made. A removed one leaves a gap, so that removing takes constant time whatever
+/// the number of uses; there are never more gaps than uses.
+class UseList {
+ public:
+  class iterator {
+   public:
+    using iterator_category = std::forward_iterator_tag;
+    using value_type = Use;
+    using difference_type = std::ptrdiff_t;
+    using pointer = const Use*;
+    using reference = const Use&;
+    iterator() = default;
+    iterator(const Use* at, const Use* end) : at_(at), end_(end) { skip(); }
+    const Use& operator*() const { return *at_; }
+    const Use* operator->() const { return at_; }
+    iterator& operator++() {
+      ++at_;
+      skip();
+      return *this;
+    }
+    iterator operator++(int) {
+      iterator old = *this;
+      ++*this;
+      return old;
+    }
+    friend bool operator==(const iterator& a, const iterator& b) { return a.at_ == b.at_; }
+
+   private:
+    void skip() {
+      while (at_ != end_ && !at_->user) ++at_;
+    }
+    const Use *at_ = nullptr, *end_ = nullptr;
+  };
+  using const_iterator = iterator;
+  UseList(const std::vector<Use>& slots, std::size_t gaps) : slots_(&slots), gaps_(gaps) {}
+  iterator begin() const { return {slots_->data(), slots_->data() + slots_->size()}; }
+  iterator end() const { return {slots_->data() + slots_->size(), slots_->data() + slots_->size()}; }
+  std::size_t size() const { return slots_->size() - gaps_; }
+  bool empty() const { return size() == 0; }
+  const Use& front() const { return *begin(); }
+  /// Walks to it.
+  const Use& operator[](std::size_t i) const { return *std::next(begin(), static_cast<std::ptrdiff_t>(i)); }
+  operator std::vector<Use>() const { return {begin(), end()}; }
+
+ private:
+  const std::vector<Use>* slots_;
+  std::size_t gaps_;
+};
+
 /// What bindings hold on to: null once the object was destroyed.
 template <class T>
 struct Handle {
@@ -118,7 +167,7 @@ class CRESSET_API Value {
   std::size_t offset() const { return offset_; }
   Graph* owningGraph() const;
   Block* owningBlock() const;
-  const std::vector<Use>& uses() const { return uses_; }
+  UseList uses() const { return {uses_, gaps_}; }
   bool hasUses() const { return !uses_.empty(); }
   void replaceAllUsesWith(Value* other);
   /// Uses by nodes that stand behind `node` in the order of the program.
@@ -139,15 +188,17 @@ class CRESSET_API Value {
   friend class Graph;
   friend class Node;
   Value(Node* node, std::size_t offset);
+  void remove_use(std::size_t place);
 
   Node* node_;
   std::size_t offset_, unique_;
   TypePtr type_;
-  std::vector<Use> uses_;
+  std::vector<Use> uses_;  // each input knows the place of its use
   // The entry in the graph's table, which therefore knows one owner of each name. Null: anonymous.
   std::pair<const std::string, Value*>* name_ = nullptr;
   std::size_t owner_index_;
   std::shared_ptr<Handle<Value>> handle_;
+  std::size_t gaps_ = 0;  // places of uses_ without user, none of them the last
 };
 
 // ---- nodes -----------------------------------------------------------------------------------------------------------
@@ -280,6 +331,8 @@ class CRESSET_API Node {
 
   /// The constant value of the input at the place of a schema's argument.
   std::optional<IValue> get(std::string_view argument) const;
+  /// Does the use list of input i's value have this input where the node thinks it is? The verifier asks.
+  bool knowsUse(std::size_t i) const;
   const std::shared_ptr<Handle<Node>>& handle();
   ~Node() {
     if (handle_) handle_->target = nullptr;
@@ -297,6 +350,8 @@ class CRESSET_API Node {
     operator_ = nullptr;
     operator_generation_ = 0;
   }
+  void reserve_inputs(std::size_t n);
+  void add_use(std::size_t i);
   void remove_use(std::size_t i);
   void assign_position();
   Value* dropInput(std::size_t i);
@@ -318,6 +373,8 @@ class CRESSET_API Node {
   ScopePtr scope_;
   InlinedCallStackPtr callstack_;
   std::shared_ptr<Handle<Node>> handle_;
+  // Of each input the place of its use in the value's list; room for as many as inputs_ has.
+  std::unique_ptr<uint32_t[]> use_places_;
 };
 
 /// Nodes of a block, forwards or (by reverse()) backwards. The current node may be destroyed only after stepping past it.

@@ -42,6 +42,8 @@ struct LoweringOptions {
   bool building_engine = false;
   /// Delimiters of forced modules are deleted once their nodes are marked.
   bool delete_delimiters = true;
+  /// Behind a condition `len(x) == n`, the length of x is n.
+  bool refine_list_lengths = false;
   /// Where the graph runs ("cuda:0"); nothing: tensors stay where they are made.
   std::optional<std::string> target_device;
   /// Modules that stay in the fallback executor: class names, or instance paths ("layer1.0").

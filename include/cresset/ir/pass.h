@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include <cresset/ir/ir.h>
@@ -123,7 +124,15 @@ CRESSET_API std::optional<std::string> run_difference(const std::shared_ptr<Grap
 
 // The passes as functions.
 CRESSET_API bool eliminate_common_subexpressions(const std::shared_ptr<Graph>& graph);
-CRESSET_API bool eliminate_dead_code(const std::shared_ptr<Graph>& graph, bool with_aliases = true);
+struct DeadCodeOptions {
+  /// Off: quicker, and every write stays.
+  bool with_aliases = true;
+  /// Nodes whose results nobody needs go although they print, raise or have other effects. Writes that somebody may see stay.
+  bool delete_effects = false;
+  /// Is given the values that are needed, of all blocks of the graph, before something goes; once for each time that the graph is marked.
+  std::function<void(const std::unordered_set<const Value*>&)> live_values = {};
+};
+CRESSET_API bool eliminate_dead_code(const std::shared_ptr<Graph>& graph, const DeadCodeOptions& options = {});
 CRESSET_API bool propagate_constants(const std::shared_ptr<Graph>& graph);
 CRESSET_API bool pool_constants(const std::shared_ptr<Graph>& graph);
 CRESSET_API bool lower_simple_tuples(const std::shared_ptr<Graph>& graph);
@@ -132,8 +141,8 @@ CRESSET_API bool remove_tensor_mutation(const std::shared_ptr<Graph>& graph);
 CRESSET_API bool unroll_loops(const std::shared_ptr<Graph>& graph);
 /// Only loops with a constant number of iterations.
 CRESSET_API bool unroll_constant_loops(const std::shared_ptr<Graph>& graph);
-/// Small local rules until nothing changes. `trust_types`: sizes, dtypes and devices that types state are facts.
-CRESSET_API bool peephole(const std::shared_ptr<Graph>& graph, bool fuse_addmm = false, bool trust_types = true);
+/// Small local rules until nothing changes; of the options it looks at trust_types, fuse_addmm and refine_list_lengths.
+CRESSET_API bool peephole(const std::shared_ptr<Graph>& graph, const LoweringOptions& options = {});
 CRESSET_API bool inline_calls(const std::shared_ptr<Graph>& graph);
 
 }  // namespace cresset::jit

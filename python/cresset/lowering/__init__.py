@@ -13,7 +13,7 @@ from cresset import _C
 
 from . import logging
 
-__all__ = ["Disagreement", "Lowered", "Note", "Pass", "Step", "bisect", "freeze", "logging", "lower", "lower_graph", "option_names", "passes", "pipeline",
+__all__ = ["Disagreement", "Lowered", "Note", "Pass", "Step", "bisect", "eliminate_dead_code", "freeze", "logging", "lower", "lower_graph", "option_names", "passes", "pipeline",
            "register_pass", "run_pass", "unregister_pass"]
 
 
@@ -111,6 +111,16 @@ def lower(target, method: str = "forward", *, only=None, stop_after: str | None 
 def run_pass(name: str, graph, **options) -> Step:
     """Runs one pass on a graph, in place."""
     return _lowered(_C._lowering_run(graph, "", _settings(options), [name])).steps[0]
+
+
+def eliminate_dead_code(graph, *, with_aliases: bool = True, delete_effects: bool = False, live_values=None) -> bool:
+    """Removes what nobody needs from a graph, in place; True when something went.
+
+    with_aliases=False is quicker and keeps every write. delete_effects: nodes whose results nobody needs go although they print, raise or have
+    other effects; writes that somebody may see stay. live_values(values) is given the set of values that are needed before something goes, once
+    for each time that the graph is marked.
+    """
+    return _C._lowering_eliminate_dead_code(graph, with_aliases, delete_effects, live_values)
 
 
 def bisect(graph, inputs, names=None, **options) -> Disagreement | None:

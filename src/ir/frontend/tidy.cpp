@@ -114,7 +114,7 @@ void forward_tuples(Graph& g) {
 void tidy(const std::shared_ptr<Graph>& g) {
   forward_tuples(*g);
   fold_constants(*g);
-  eliminate_dead_code(g, /*with_aliases=*/false);  // questions of aliasing are not linear
+  eliminate_dead_code(g, {.with_aliases = false});  // questions of aliasing are not linear
   pool_constants(*g);
 }
 

@@ -13,8 +13,8 @@ namespace {
 
 class DeadCode {
  public:
-  DeadCode(const std::shared_ptr<Graph>& graph, bool with_aliases) : graph_(graph) {
-    if (with_aliases) aliases_ = std::make_unique<AliasDb>(graph);
+  DeadCode(const std::shared_ptr<Graph>& graph, const DeadCodeOptions& options) : graph_(graph), options_(options) {
+    if (options.with_aliases) aliases_ = std::make_unique<AliasDb>(graph);
     const std::size_t nodes = graph->node_count();
     live_nodes_.reserve(nodes);
     live_values_.reserve(nodes);
@@ -22,6 +22,7 @@ class DeadCode {
 
   bool run() {
     mark();
+    if (options_.live_values) options_.live_values(live());
     return sweep();
   }
   /// Did something go that kept a write visible, such as a list that nobody reads? Then a new analysis may find the write dead.
@@ -34,7 +35,7 @@ class DeadCode {
     for (const Value* v : graph_->outputs()) need(v);
     graph_->block()->visit([&](Node* n) {
       if (!n->blocks().empty()) return;  // its contents decide
-      if (n->hasSideEffects() || (!aliases_ && n->isInplaceOrWrites()))
+      if ((!options_.delete_effects && n->hasSideEffects()) || (!aliases_ && n->isInplaceOrWrites()))
         need(n);
       else if (aliases_ && aliases_->isMutable(n))
         writer(n);
@@ -121,6 +122,12 @@ class DeadCode {
     }
   }
 
+  std::unordered_set<const Value*> live() const {
+    std::unordered_set<const Value*> out;
+    live_values_.each([&](const void* v, Nothing) { out.insert(static_cast<const Value*>(v)); });
+    return out;
+  }
+
   // ---- sweeping
 
   bool sweep() {
@@ -170,9 +177,9 @@ class DeadCode {
   }
 
   // Bodies of forks and regions: their own dead code, and captures that they do not use.
-  static bool subgraph(Node* n) {
+  bool subgraph(Node* n) const {
     const std::shared_ptr<Graph> body = subgraph_of(n);
-    bool changed = eliminate_dead_code(body);
+    bool changed = eliminate_dead_code(body, {.with_aliases = options_.with_aliases, .delete_effects = options_.delete_effects});
     if (body->inputs().size() != n->inputs().size()) return changed;
     for (std::size_t i = body->inputs().size(); i-- > 0;) {
       if (body->inputs()[i]->hasUses()) continue;
@@ -184,6 +191,7 @@ class DeadCode {
   }
 
   std::shared_ptr<Graph> graph_;
+  const DeadCodeOptions& options_;
   std::unique_ptr<AliasDb> aliases_;
   PointerSet live_values_, live_nodes_;
   std::unordered_map<uint32_t, std::vector<const Node*>> writers_;  // by the memory they write, those not known to be needed
@@ -202,12 +210,22 @@ const RegisterPass registered({
     .title = "eliminate-dead-code",
 });
 
+const RegisterPass deletes_effects({
+    .name = "dce_allow_deleting_nodes_with_side_effects",
+    .phase = "cleanup",
+    .summary = "the same, effects included: prints and checks whose results nobody needs go",
+    .needs = {},
+    .keeps = {"names", "marks", "aliasing"},
+    .run = [](const std::shared_ptr<Graph>& g) { return eliminate_dead_code(g, {.delete_effects = true}); },
+    .title = "eliminate-dead-code-and-effects",
+});
+
 }  // namespace
 
-bool eliminate_dead_code(const std::shared_ptr<Graph>& graph, bool with_aliases) {
+bool eliminate_dead_code(const std::shared_ptr<Graph>& graph, const DeadCodeOptions& options) {
   bool changed = false;
   for (bool again = true; again;) {
-    DeadCode dead(graph, with_aliases);
+    DeadCode dead(graph, options);
     changed = dead.run() || changed;
     again = dead.again();
   }

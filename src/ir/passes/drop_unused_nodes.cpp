@@ -11,7 +11,7 @@ const RegisterPass registered({
     .summary = "removes unused nodes that write nothing",
     .needs = {},
     .keeps = {"marks", "names", "aliasing"},
-    .run = [](const std::shared_ptr<Graph>& g) { return eliminate_dead_code(g, false); },
+    .run = [](const std::shared_ptr<Graph>& g) { return eliminate_dead_code(g, {.with_aliases = false}); },
 });
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Small local rules until nothing changes, then dead code: no-op expand, x.t().t(), questions that types answer, numbers, None, containers
 // that nobody changes. The families are in peephole_*.cpp. Values that somebody writes are left alone where a copy would become an alias.
-// Nothing need run before it. Fusing mm and add into addmm is a switch, off by default; types can be distrusted.
+// Nothing need run before it. Fusing mm and add into addmm and using what conditions say of lengths are switches, off by default; types can
+// be distrusted.
 #include "ir/passes/peephole.h"
 
 #include <cresset/ir/pass.h>
@@ -54,11 +55,11 @@ bool apply_rules(Node* n, Peephole& p, const std::vector<PeepholeRule>& rules) {
   return false;
 }
 
-bool round(const std::shared_ptr<Graph>& graph, const WorkByKind& work, bool trust_types) {
+bool round(const std::shared_ptr<Graph>& graph, const WorkByKind& work, const LoweringOptions& options) {
   const std::vector<Node*> nodes =
       nodes_where(*graph, [&](const Node* n) { return (work.count(n->kind()) || gives_none(n)) && !is_marked(n); });
   if (nodes.empty()) return false;
-  Peephole p(graph, trust_types);
+  Peephole p(graph, options);
   bool changed = false;
   for (Node* n : nodes) {
     if (gives_none(n)) {
@@ -79,19 +80,19 @@ const RegisterPass registered({
     .summary = "small local simplifications",
     .needs = {},
     .keeps = {"marks", "aliasing"},
-    .run_in = [](PassContext& c) { return peephole(c.graph, c.options.fuse_addmm, c.options.trust_types); },
+    .run_in = [](PassContext& c) { return peephole(c.graph, c.options); },
     .title = "peephole-optimize",
 });
 
 }  // namespace
 
-bool peephole(const std::shared_ptr<Graph>& graph, bool fuse_addmm, bool trust_types) {
+bool peephole(const std::shared_ptr<Graph>& graph, const LoweringOptions& options) {
   bool changed = false;
-  for (int i = 0; i < kMostRounds && round(graph, work(fuse_addmm), trust_types); ++i) {
+  for (int i = 0; i < kMostRounds && round(graph, work(options.fuse_addmm), options); ++i) {
     changed = true;
     eliminate_dead_code(graph);
   }
-  return in_subgraphs(*graph, [&](const std::shared_ptr<Graph>& g) { return peephole(g, fuse_addmm, trust_types); }) || changed;
+  return in_subgraphs(*graph, [&](const std::shared_ptr<Graph>& g) { return peephole(g, options); }) || changed;
 }
 
 }  // namespace cresset::jit

@@ -3,22 +3,39 @@
 
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include <cresset/ir/alias_analysis.h>
 #include <cresset/ir/ir.h>
+#include <cresset/ir/lowering_options.h>
 
 #include "ir/pass_tools.h"
 
 namespace cresset::jit {
 
+/// A list is `length` long in an arm of an If and, where the other arm raises, behind the If.
+struct LengthFact {
+  const Node* branch;
+  std::size_t arm;
+  int64_t length;
+};
+using LengthFacts = std::unordered_map<const Value*, std::vector<LengthFact>>;
+/// What the conditions `len(x) == n` and `len(x) != n` of a graph say.
+LengthFacts length_facts(const Graph& graph);
+
 struct Peephole {
   std::shared_ptr<Graph> graph;
   AliasDb aliases;
-  bool trust_types;
+  const LoweringOptions& options;
+  LengthFacts lengths;
 
-  Peephole(const std::shared_ptr<Graph>& graph, bool trust_types) : graph(graph), aliases(graph), trust_types(trust_types) {}
+  Peephole(const std::shared_ptr<Graph>& graph, const LoweringOptions& options) : graph(graph), aliases(graph), options(options) {
+    if (options.refine_list_lengths) lengths = length_facts(*graph);
+  }
   /// What is known of a tensor; null when it is nothing, or when types are not to be trusted.
-  const TensorType* tensor(const Value* v) const { return trust_types ? dynamic_cast<const TensorType*>(v->type().get()) : nullptr; }
+  const TensorType* tensor(const Value* v) const {
+    return options.trust_types ? dynamic_cast<const TensorType*>(v->type().get()) : nullptr;
+  }
   /// A container that is made here and that nobody changes: its construction. Null otherwise.
   const Node* constant_container(const Value* v, Symbol construct) const {
     return v->node()->kind() == construct && !aliases.hasWriters(v) ? v->node() : nullptr;

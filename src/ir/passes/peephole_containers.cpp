@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "ir/passes/peephole.h"
+#include "ir/passes/raising_arms.h"
 
 namespace cresset::jit {
 namespace {
@@ -13,6 +14,22 @@ Value* new_list(Node* like, const std::vector<Value*>& members, Peephole& p) {
 Value* list_length(Node* n, Peephole& p) {
   const Node* list = p.constant_container(n->input(0), prim::ListConstruct);
   return list ? p.graph->insertConstant(static_cast<int64_t>(list->inputs().size())) : nullptr;
+}
+
+// Does the node run only where the fact holds?
+bool holds_at(const LengthFact& fact, Node* n) {
+  const std::vector<Block*>& arms = fact.branch->blocks();
+  if (in_block(n, arms[fact.arm])) return true;
+  const Node* here = in_block(n, fact.branch->owningBlock());
+  return here && direct_raise(arms[1 - fact.arm]) && fact.branch->isBefore(here);
+}
+
+Value* refined_length(Node* n, Peephole& p) {
+  const auto facts = p.lengths.find(n->input(0));
+  if (facts == p.lengths.end() || p.aliases.hasWriters(n->input(0))) return nullptr;
+  for (const LengthFact& fact : facts->second)
+    if (holds_at(fact, n)) return p.graph->insertConstant(fact.length);
+  return nullptr;
 }
 
 // A negative index counts from the end; one out of range raises when it runs and stays.
@@ -127,11 +144,31 @@ Value* dict_contains(Node* n, Peephole& p) {
 
 }  // namespace
 
+LengthFacts length_facts(const Graph& graph) {
+  static const Symbol eq = Symbol::aten("eq"), ne = Symbol::aten("ne"), len = Symbol::aten("len");
+  LengthFacts out;
+  graph.block()->visit([&](const Node* branch) {
+    if (branch->kind() != prim::If) return;
+    const Node* question = branch->input(0)->node();
+    if ((question->kind() != eq && question->kind() != ne) || question->inputs().size() != 2) return;
+    for (std::size_t i = 0; i < 2; ++i) {
+      const Node* length = question->input(i)->node();
+      const auto n = int_constant(question, 1 - i);
+      if (length->kind() != len || !n || !is_kind(length->input(0), TypeKind::List)) continue;
+      out[length->input(0)].push_back({branch, question->kind() == eq ? std::size_t{0} : std::size_t{1}, *n});
+    }
+  });
+  return out;
+}
+
 const PeepholeRules& container_rules() {
   static const PeepholeRules rules{
-      {"aten::len", list_length},     {"aten::__getitem__", list_item},      {"aten::slice", list_slice}, {"aten::add", concatenation},
-      {"aten::len", length_of_sizes}, {"aten::__getitem__", item_of_sizes},  {"aten::len", dict_length},  {"aten::__getitem__", dict_item},
+      {"aten::len", list_length},     {"aten::__getitem__", list_item},
+      {"aten::slice", list_slice},    {"aten::add", concatenation},
+      {"aten::len", length_of_sizes}, {"aten::__getitem__", item_of_sizes},
+      {"aten::len", dict_length},     {"aten::__getitem__", dict_item},
       {"aten::keys", dict_keys},      {"aten::__contains__", dict_contains},
+      {"aten::len", refined_length},
   };
   return rules;
 }

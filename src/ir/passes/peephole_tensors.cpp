@@ -134,6 +134,11 @@ Value* is_cpu(Node* n, Peephole& p) {
   return known(n, p, [](const TensorType& t) { return t.device ? std::optional(t.device->is_cpu()) : std::nullopt; });
 }
 
+// What has strides is strided.
+Value* layout(Node* n, Peephole& p) {
+  return known(n, p, [](const TensorType& t) { return t.strides ? std::optional(static_cast<int64_t>(Layout::Strided)) : std::nullopt; });
+}
+
 // Int(NumToTensor(s)) and its like, where the number has the asked type already.
 template <TypeKind K>
 Value* number_of_tensor(Node* n, Peephole&) {
@@ -180,6 +185,7 @@ const PeepholeRules& tensor_rules() {
       {"aten::is_complex", is_complex},
       {"prim::is_cuda", is_cuda},
       {"prim::is_cpu", is_cpu},
+      {"prim::layout", layout},
       {"aten::Int", number_of_tensor<TypeKind::Int>},
       {"aten::IntImplicit", number_of_tensor<TypeKind::Int>},
       {"aten::Float", number_of_tensor<TypeKind::Float>},

@@ -1,4 +1,6 @@
 // Passes with a context: parameters, options, notes.
+#include <set>
+
 #include <gtest/gtest.h>
 
 #include <cresset/ir/ir_parser.h>
@@ -64,6 +66,29 @@ TEST(AutocastLongInputs, ParametersAreNotInputs) {
   EXPECT_EQ(notes.size(), 1u);
   EXPECT_NE(context.graph->toString().find("aten::mul(%6, %w)"), std::string::npos) << context.graph->toString();
   EXPECT_FALSE(run("autocast_long_inputs", context));
+}
+
+TEST(DeadCode, TellsTheNeededValues) {
+  const char* text =
+      "graph(%x : Tensor, %n : int):\n"
+      "  %a : Tensor = aten::neg(%x)\n"
+      "  %b : Tensor = aten::abs(%x)\n"
+      "   = prim::Print(%n)\n"
+      "  return (%b)\n";
+  for (const bool delete_effects : {false, true}) {
+    const auto graph = parse_ir(text);
+    std::set<std::string> names;
+    int calls = 0;
+    const auto look = [&](const std::unordered_set<const Value*>& values) {
+      ++calls;
+      for (const Value* v : values) names.insert(v->debugName());
+    };
+    EXPECT_TRUE(eliminate_dead_code(graph, {.delete_effects = delete_effects, .live_values = look}));
+    EXPECT_EQ(calls, 1);
+    EXPECT_EQ(names, delete_effects ? (std::set<std::string>{"x", "b"}) : (std::set<std::string>{"x", "b", "n"}));
+    EXPECT_EQ(graph->toString().find("prim::Print") == std::string::npos, delete_effects);
+    graph->lint();
+  }
 }
 
 TEST(LoweringOptions, AreSetByName) {
