@@ -16,8 +16,8 @@ template <class T>
 void forward_rows(const T* x, T* y, int64_t rows, int64_t n, const T* weight, const T* bias, double eps, T* mean, T* rstd) {
   const auto count = static_cast<double>(n);
   for (int64_t r = 0; r < rows; ++r, x += n, y += n) {
-    const T m = static_cast<T>(
-        sum_of<T>(n, [&](int64_t i) CRESSET_INLINE_LAMBDA { return load(x + i); }, [&](int64_t i) { return x[i]; }) / count);
+    const T m =
+        static_cast<T>(sum_of<T>(n, [&](int64_t i) CRESSET_INLINE_LAMBDA { return load(x + i); }, [&](int64_t i) { return x[i]; }) / count);
     const double squares = sum_of<T>(
         n,
         [&](int64_t i) CRESSET_INLINE_LAMBDA {
@@ -49,11 +49,10 @@ void backward_row(const T* g, const T* x, T* to, int64_t n, const T* weight, T m
   };
   const auto scalar = [&](int64_t i) CRESSET_INLINE_LAMBDA { return kWeighted ? g[i] * weight[i] : g[i]; };
   const T sum = static_cast<T>(sum_of<T>(n, vector, scalar) / static_cast<double>(n));
-  const T slope = static_cast<T>(
-      sum_of<T>(
-          n, [&](int64_t i) CRESSET_INLINE_LAMBDA { return vector(i) * ((load(x + i) - m) * s); },
-          [&](int64_t i) { return scalar(i) * ((x[i] - m) * s); }) /
-      static_cast<double>(n));
+  const T slope = static_cast<T>(sum_of<T>(
+                                     n, [&](int64_t i) CRESSET_INLINE_LAMBDA { return vector(i) * ((load(x + i) - m) * s); },
+                                     [&](int64_t i) { return scalar(i) * ((x[i] - m) * s); }) /
+                                 static_cast<double>(n));
   for (int64_t i = 0; i < n; ++i) to[i] = s * (scalar(i) - sum - (x[i] - m) * s * slope);
 }
 template <class T>
