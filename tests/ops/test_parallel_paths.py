@@ -164,6 +164,31 @@ def test_sort_of_numbers_of_every_size():
     np.testing.assert_array_equal(values, np.sort(wide))
 
 
+MANY = 200_003  # from here on a sort moves items to buckets first
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize(
+    "name", ["normal", "normal of float64", "close integers", "wide integers", "one bucket", "few values", "with NaN"]
+)
+def test_sort_of_many_elements(name, descending):
+    a = {
+        "normal": lambda: rng.standard_normal(MANY).astype("float32"),
+        "normal of float64": lambda: rng.standard_normal(MANY),
+        "close integers": lambda: rng.integers(-(10**6), 10**6, MANY),
+        "wide integers": lambda: rng.integers(-(2**62), 2**62, MANY),
+        "one bucket": lambda: np.append(rng.integers(0, 2**20, MANY), [2**31 - 1, -(2**31)]).astype("int32"),
+        "few values": lambda: rng.integers(-2, 3, MANY).astype("float32"),
+        "with NaN": lambda: np.where(rng.random(MANY) < 0.05, np.nan, rng.standard_normal(MANY)).astype("float32"),
+    }[name]()
+    values, indices = on_threads(lambda: cresset.sort(cresset.from_numpy(a), stable=True, descending=descending))
+    order = np.argsort(a, kind="stable")
+    if descending:  # stable too: equal elements keep their order
+        order = len(a) - 1 - np.argsort(a[::-1], kind="stable")[::-1]
+    np.testing.assert_array_equal(indices, order)
+    np.testing.assert_array_equal(values, a[order])
+
+
 def test_sort_of_equal_elements_keeps_them():
     values, indices = on_threads(lambda: cresset.sort(cresset.full((70_000,), 7), stable=True))
     assert (values == 7).all()
@@ -183,6 +208,36 @@ def test_unique(dtype, high):
         np.testing.assert_array_equal(mine, want)
     (got,) = on_threads(lambda: [cresset.unique(t)])
     np.testing.assert_array_equal(got, values)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int64"])
+def test_unique_of_many_elements(dtype):
+    a = (rng.integers(-30_000, 30_000, MANY) * (2**40 if dtype == "int64" else 0.5)).astype(dtype)
+    if dtype != "int64":
+        a[::1000], a[1::1000] = -0.0, np.nan
+    got = on_threads(lambda: cresset.unique(cresset.from_numpy(a), return_inverse=True, return_counts=True))
+    values, _, *rest = np.unique(a, return_index=True, return_inverse=True, return_counts=True, equal_nan=False)  # with indices it is stable
+    for mine, theirs in zip(got, (values, *rest), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_unique_neighbours_of_many_elements():
+    a = np.repeat(rng.integers(0, 3, MANY // 2), rng.integers(1, 4, MANY // 2)).astype("float32")
+    a[::999] = np.nan  # each one by itself
+    starts = np.flatnonzero(np.append(True, (a[1:] != a[:-1])))
+    got = on_threads(lambda: cresset.unique_consecutive(cresset.from_numpy(a), return_inverse=True, return_counts=True))
+    np.testing.assert_array_equal(got[0], a[starts])
+    np.testing.assert_array_equal(got[1], np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(a)))))
+    np.testing.assert_array_equal(got[2], np.diff(np.append(starts, len(a))))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int8"])
+def test_unique_rows_of_many(dtype):
+    a = rng.integers(-2, 3, (70_000, 3)).astype(dtype)
+    got = on_threads(lambda: cresset.unique(cresset.from_numpy(a), return_inverse=True, return_counts=True, dim=0))
+    values, inverse, counts = np.unique(a, return_inverse=True, return_counts=True, axis=0)
+    for mine, want in zip(got, (values, inverse.reshape(-1), counts), strict=True):
+        np.testing.assert_array_equal(mine, want)
 
 
 def test_unique_at_the_ends_of_a_type():
@@ -234,6 +289,59 @@ def test_softmax_and_running_sums(columns, dtype):
         np.testing.assert_allclose(got, e / e.sum(dim, keepdims=True), rtol=2e-6)
         np.testing.assert_allclose(log, np.log(e / e.sum(dim, keepdims=True)), rtol=2e-6, atol=2e-6)
         np.testing.assert_allclose(sums, np.cumsum(wide, dim), rtol=2e-6, atol=1e-4 if dtype == "float32" else 1e-9)
+
+
+@pytest.mark.parametrize("n", [16_384, 16_385, 100_003, 400_000])
+@pytest.mark.parametrize("rows", [1, 2])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int16", "uint8"])
+def test_running_totals_of_long_lines(dtype, rows, n):
+    a = array((rows, n), dtype)
+    t = cresset.from_numpy(a)
+    (got,) = on_threads(lambda: [t.cumsum(1, dtype=t.dtype)])
+    np.testing.assert_array_equal(got, np.cumsum(a, 1, dtype=np.int64 if got.dtype.kind in "iu" else np.float64).astype(dtype))
+    if dtype == "float32":
+        x = cresset.from_numpy(rng.standard_normal((rows, n)).astype(dtype) * 1e-3 + 1)
+        product, total = on_threads(lambda: [x.cumprod(1), x.cumsum(1)])
+        wide = x.numpy().astype(np.float64)
+        np.testing.assert_allclose(product, np.cumprod(wide, 1), rtol=1e-6)
+        np.testing.assert_allclose(total, np.cumsum(wide, 1), rtol=1e-7)
+
+
+@pytest.mark.parametrize("bad", [np.inf, np.nan])
+def test_running_totals_after_what_is_not_finite(bad):
+    a = rng.standard_normal(100_000).astype("float32")
+    a[50_000] = bad
+    (got,) = on_threads(lambda: [cresset.from_numpy(a).cumsum(0)])
+    np.testing.assert_allclose(got, np.cumsum(a.astype(np.float64)), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("columns", [1, 7, 16, 33, 316, 1000])
+@pytest.mark.parametrize("dtype, rtol", [("float32", 2e-5), ("float64", 1e-10), ("float16", 5e-3)])
+@pytest.mark.parametrize("affine", ["weight and bias", "weight", "neither"])
+def test_layer_norm(columns, dtype, rtol, affine):
+    rows = 100_000 // columns
+    x, w, b, g = (rng.standard_normal(shape).astype(dtype) for shape in ((rows, columns), columns, columns, (rows, columns)))
+    wide = x.astype(np.float64)
+    centred, rstd = wide - wide.mean(1, keepdims=True), 1 / np.sqrt(wide.var(1, keepdims=True) + 1e-3)
+    hat, factor = centred * rstd, w.astype(np.float64) if "weight" in affine else 1.0
+
+    def both():
+        tx, tw, tb = (cresset.from_numpy(v).requires_grad_() for v in (x, w, b))
+        used = {"weight and bias": (tw, tb), "weight": (tw, None), "neither": (None, None)}[affine]
+        y = cresset.nn.functional.layer_norm(tx, (columns,), *used, eps=1e-3)
+        y.backward(cresset.from_numpy(g))
+        return [t.detach() for t in (y, tx.grad, tw.grad, tb.grad) if t is not None]
+
+    got = on_threads(both)
+    np.testing.assert_allclose(got[0], hat * factor + (b if "bias" in affine else 0), rtol=rtol, atol=rtol)
+    # Ba, Kiros and Hinton, Layer Normalization, 2016: the gradient is free of its mean and of its part along the result.
+    wide_g = g.astype(np.float64) * factor
+    gx = rstd * (wide_g - wide_g.mean(1, keepdims=True) - hat * (wide_g * hat).mean(1, keepdims=True))
+    np.testing.assert_allclose(got[1], gx, rtol=rtol * 4, atol=rtol * 4 * max(1, np.abs(gx).max()))
+    if "weight" in affine:
+        np.testing.assert_allclose(got[2], (g * hat).sum(0), rtol=rtol * 4, atol=rtol * 50)
+    if "bias" in affine:
+        np.testing.assert_allclose(got[3], g.astype(np.float64).sum(0), rtol=rtol * 4, atol=rtol * 50)
 
 
 @pytest.mark.parametrize(

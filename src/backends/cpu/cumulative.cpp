@@ -1,9 +1,9 @@
 // Running totals along a dimension, and order statistics (median, mode) of the reduce family.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <complex>
 #include <limits>
-#include <numeric>
 #include <type_traits>
 #include <vector>
 
@@ -15,6 +15,7 @@
 #include <cresset/ops/functions_reduce.h>
 
 #include "backends/cpu/lines.h"
+#include "backends/cpu/radix_sort.h"
 #include "cpu/cpu_decl_reduce.h"
 #include "ops/shape_util.h"
 #include "ops/structured.h"
@@ -22,6 +23,8 @@
 namespace cresset::cpu {
 
 namespace {
+
+constexpr int64_t kRunBlock = 1 << 14;  // elements of a long line that are added up by themselves
 
 // Running values are kept wider than they are stored.
 template <class T>
@@ -45,8 +48,82 @@ struct RunningType<std::complex<float>> {
   using type = std::complex<double>;
 };
 
+// Running values that may be added up in any order: no sum overflows in R, and in double the order of floats does not show.
+template <class T>
+inline constexpr bool kAnyOrder = std::is_same_v<T, float> || (std::is_integral_v<T> && !std::is_same_v<T, bool>);
+
+// Running values of n neighbours after `before`, unless b is null; with kTotal returns the total of the n alone, which does not depend on
+// `before`. `none` is what leaves another value alone.
+template <bool kTotal, class T, class R, class F>
+R run_line(const T* a, T* b, int64_t n, R before, R none, const F& step) {
+  int64_t k = 0;
+  R total[2] = {none, none};
+  if constexpr (kAnyOrder<T>) {
+    // Four together, so that a step does not wait for the one before it.
+    for (; k + 8 <= n; k += 8)
+      for (int half = 0; half < 2; ++half) {
+        const T* const x = a + k + 4 * half;
+        const R x0 = x[0], x2 = x[2], first = step(x0, static_cast<R>(x[1])), second = step(x2, static_cast<R>(x[3]));
+        const R four = step(first, second);
+        if constexpr (kTotal) total[half] = step(total[half], four);
+        if (b) {
+          T* const y = b + k + 4 * half;
+          const R middle = step(before, first);
+          y[0] = static_cast<T>(step(before, x0));
+          y[1] = static_cast<T>(middle);
+          y[2] = static_cast<T>(step(middle, x2));
+          before = step(before, four);
+          y[3] = static_cast<T>(before);
+        }
+      }
+  }
+  for (; k < n; ++k) {
+    const R x = a[k];
+    if constexpr (kTotal) total[0] = step(total[0], x);
+    if (b) {
+      before = step(before, x);
+      b[k] = static_cast<T>(before);
+    }
+  }
+  return step(total[0], total[1]);
+}
+
+// The same for a long line, in blocks of one size: each begins with the totals of those before it, so that the results do not depend on
+// the number of threads.
+template <class T, class R, class F>
+void run_long_line(const T* a, T* b, int64_t n, R none, const F& step) {
+  const int64_t blocks = (n + kRunBlock - 1) / kRunBlock;
+  const auto run_block = [&](int64_t k, bool write, R before) {
+    const int64_t at = k * kRunBlock;
+    return run_line<true, T>(a + at, write ? b + at : nullptr, std::min(kRunBlock, n - at), before, none, step);
+  };
+  // Writes blocks [begin, end); returns what comes before the next one.
+  const auto write = [&](int64_t begin, int64_t end, R before) {
+    for (int64_t k = begin; k < end; ++k) before = step(before, run_block(k, true, before));
+    return before;
+  };
+  // One thread writes the first blocks while the others only add up a part each, which takes about a third of the time; then each writes
+  // a part.
+  const int64_t threads = in_parallel_region() ? 1 : get_num_threads(), part = threads == 1 ? 0 : 3 * blocks / (3 * threads + 1);
+  if (part == 0) return static_cast<void>(write(0, blocks, none));
+  const int64_t first = blocks - threads * part;
+  std::vector<R> before(static_cast<std::size_t>(blocks), none);
+  parallel_for(0, threads, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      if (t == 0)
+        before[first] = write(0, first, none);
+      else
+        for (int64_t k = first + (t - 1) * part; k < first + t * part; ++k) before[k + 1] = run_block(k, false, none);
+    }
+  });
+  for (int64_t k = first; k + part < blocks; ++k) before[k + 1] = step(before[k], before[k + 1]);
+  parallel_for(0, threads, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) write(first + t * part, first + (t + 1) * part, before[first + t * part]);
+  });
+}
+
 // Both tensors contiguous: [outer, n, inner]. Columns run side by side, so that memory is read in order.
-template <class T, class F>
+template <class T, bool kBlocks = false, class F>
 void running(const Tensor& self, int64_t dim, const Tensor& out, typename RunningType<T>::type start, const F& step) {
   using R = typename RunningType<T>::type;
   const Tensor in = self.contiguous();
@@ -55,6 +132,21 @@ void running(const Tensor& self, int64_t dim, const Tensor& out, typename Runnin
   int64_t outer = 1, n = 1, inner = 1;
   const int64_t d = maybe_wrap_dim(dim, in.dim());
   for (int64_t i = 0; i < in.dim(); ++i) (i < d ? outer : i == d ? n : inner) *= in.size(i);
+  if (inner == 1) {
+    const bool by_lines = outer >= get_num_threads() || n <= kRunBlock;
+    parallel_for(0, outer, by_lines ? std::max<int64_t>(1, kLineWork / n) : outer, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        if constexpr (kBlocks && kAnyOrder<T>) {
+          if (n > kRunBlock) {
+            run_long_line<T, R>(from + i * n, to + i * n, n, start, step);
+            continue;
+          }
+        }
+        run_line<false, T, R>(from + i * n, to + i * n, n, start, start, step);
+      }
+    });
+    return;
+  }
   const int64_t tile = column_tile(inner), tiles = (inner + tile - 1) / tile;
   parallel_for(0, outer * tiles, std::max<int64_t>(1, kLineWork / (n * std::min(inner, tile))), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -63,27 +155,6 @@ void running(const Tensor& self, int64_t dim, const Tensor& out, typename Runnin
       T* b = to + i / tiles * n * inner + column;
       R acc[kColumnTile];
       std::fill_n(acc, width, start);
-      if (inner == 1) {
-        R one = start;
-        int64_t k = 0;
-        if constexpr (std::is_same_v<T, float>) {
-          // Pairs first: in double the order of floats does not show, and a step no longer waits for the one before it.
-          for (; k + 4 <= n; k += 4) {
-            const R x0 = a[k], x2 = a[k + 2], first = step(x0, static_cast<R>(a[k + 1])), second = step(x2, static_cast<R>(a[k + 3]));
-            const R middle = step(one, first);
-            b[k] = static_cast<T>(step(one, x0));
-            b[k + 1] = static_cast<T>(middle);
-            b[k + 2] = static_cast<T>(step(middle, x2));
-            one = step(one, step(first, second));
-            b[k + 3] = static_cast<T>(one);
-          }
-        }
-        for (; k < n; ++k) {
-          one = step(one, static_cast<R>(a[k]));
-          b[k] = static_cast<T>(one);
-        }
-        continue;
-      }
       for (int64_t k = 0; k < n; ++k, a += inner, b += inner)
         for (int64_t c = 0; c < width; ++c) {
           acc[c] = step(acc[c], static_cast<R>(a[c]));
@@ -133,23 +204,23 @@ void running_extreme(const Tensor& self, int64_t dim, const Tensor& values, cons
 
 namespace {
 // Truth values add up in int64; a result of truth values is refused, as in PyTorch, where there is something to add.
-void check_not_bool(const char* op, const Tensor& out) {
+void check_running(const char* op, const Tensor& out) {
   CRESSET_CHECK_NOT_IMPLEMENTED(out.scalar_type() != kBool || out.dim() == 0, "\"", op, "_out_cpu\" not implemented for 'Bool'");
 }
 }  // namespace
 
 void cumsum(const Tensor& self, int64_t dim, std::optional<ScalarType>, const Tensor& out) {
   if (out.numel() == 0) return;
-  check_not_bool("cumsum", out);
+  check_running("cumsum", out);
   const Tensor from = in_type(self, out);
   CRESSET_DISPATCH(out.scalar_type(), "cumsum_cpu", CRESSET_ALL_TYPES, [&] {
     using R = typename RunningType<scalar_t>::type;
-    running<scalar_t>(from, dim, out, R(0), [](R a, R b) { return static_cast<R>(a + b); });
+    running<scalar_t, true>(from, dim, out, R(0), [](R a, R b) { return static_cast<R>(a + b); });
   });
 }
 void cumprod(const Tensor& self, int64_t dim, std::optional<ScalarType>, const Tensor& out) {
   if (out.numel() == 0) return;
-  check_not_bool("cumprod", out);
+  check_running("cumprod", out);
   const Tensor from = in_type(self, out);
   CRESSET_DISPATCH(out.scalar_type(), "cumprod_cpu", CRESSET_ALL_TYPES, [&] {
     using R = typename RunningType<scalar_t>::type;
@@ -193,52 +264,63 @@ void cummin(const Tensor& self, int64_t dim, const Tensor& values, const Tensor&
 namespace {
 
 // Position of the lower median; a NaN wins, or is left out when skip_nan.
-template <class T>
-int64_t median_index(const T* p, int64_t n, int64_t stride, bool skip_nan, std::vector<int64_t>& order) {
-  using C = opmath_type<T>;
-  const auto at = [&](int64_t i) { return static_cast<C>(p[i * stride]); };
-  order.clear();
-  for (int64_t i = 0; i < n; ++i) {
-    if (at(i) == at(i))
-      order.push_back(i);
-    else if (!skip_nan)
-      return i;
+template <class K>
+int64_t median_index(const KeysOf<K>& keys, const void* p, int64_t n, int64_t stride, bool skip_nan, Items<Item<K>>& items) {
+  load_items(keys, p, n, stride, false, items);
+  int64_t numbers = n;
+  if (keys.has_nan) {
+    const auto is_nan = [&](const Item<K>& item) { return keys.is_nan(item.key); };
+    if (!skip_nan) {
+      if (const auto first = std::find_if(items.begin(), items.end(), is_nan); first != items.end()) return first->index;
+    } else {
+      numbers -= std::count_if(items.begin(), items.end(), is_nan);
+      if (numbers == 0) return 0;
+    }
   }
-  if (order.empty()) return 0;
-  const auto middle = order.begin() + static_cast<std::ptrdiff_t>((order.size() - 1) / 2);
-  std::nth_element(order.begin(), middle, order.end(), [&](int64_t a, int64_t b) { return at(a) != at(b) ? at(a) < at(b) : a < b; });
-  return *middle;
+  const auto middle = items.begin() + (numbers - 1) / 2;  // NaNs are the largest
+  std::nth_element(items.begin(), middle, items.end(), by_key_and_index<K>);
+  return middle->index;
 }
 
-void median_along(const Tensor& self, int64_t dim, bool skip_nan, const Tensor& values, const Tensor& indices) {
+// f(keys, line, index of the element to choose) along each line; results are dense in the order of lines.
+template <class Choose>
+void choose_along(const Tensor& self, int64_t dim, const char* name, const Tensor& values, const Tensor& indices, int64_t cost,
+                  const Choose& choose) {
   if (values.numel() == 0) return;
-  CRESSET_DISPATCH(self.scalar_type(), "median_cpu", CRESSET_REAL_TYPES, [&] {
-    const scalar_t* const from = self.const_data_ptr<scalar_t>();
-    scalar_t* const to = values.mutable_data_ptr<scalar_t>();
+  with_keys(self.scalar_type(), name, [&]<class K>(const KeysOf<K>& keys) {
+    const K* const from = static_cast<const K*>(self.const_data_ptr());
+    K* const to = static_cast<K*>(values.mutable_data_ptr());
     int64_t* const to_index = indices.mutable_data_ptr<int64_t>();
-    // Results are dense in the order of lines.
-    for_each_line_with<std::vector<int64_t>, 1>(
+    for_each_line_with<std::array<Items<Item<K>>, 2>, 1>(
         dim, self.sizes(), {self.strides()},
-        [&](const LineAt<1>& l, std::vector<int64_t>& order) {
-          const scalar_t* const line = from + l.offset[0];
-          const int64_t i = median_index(line, l.size, l.stride[0], skip_nan, order);
+        [&](const LineAt<1>& l, std::array<Items<Item<K>>, 2>& items) {
+          const K* const line = from + l.offset[0];
+          const int64_t i = choose(keys, line, l, items);
           to[l.number] = line[i * l.stride[0]];
           to_index[l.number] = i;
         },
-        8);
+        cost);
+  });
+}
+
+void median_along(const Tensor& self, int64_t dim, bool skip_nan, const Tensor& values, const Tensor& indices) {
+  if (values.numel() > 0) check_not_bool("median_cpu", self);
+  choose_along(self, dim, "median_cpu", values, indices, 8, [&](const auto& keys, const auto* line, const LineAt<1>& l, auto& items) {
+    return median_index(keys, line, l.size, l.stride[0], skip_nan, items[0]);
   });
 }
 void median_of_all(const Tensor& self, bool skip_nan, const Tensor& out) {
+  check_not_bool("median_cpu", self);
   const Tensor flat = self.contiguous();
-  CRESSET_DISPATCH(self.scalar_type(), "median_cpu", CRESSET_REAL_TYPES, [&] {
-    scalar_t* const to = out.mutable_data_ptr<scalar_t>();
-    if (flat.numel() == 0) {
-      *to = static_cast<scalar_t>(std::nanf(""));
-      return;
-    }
-    std::vector<int64_t> order;
-    const scalar_t* const p = flat.const_data_ptr<scalar_t>();
-    *to = p[median_index(p, flat.numel(), 1, skip_nan, order)];
+  if (flat.numel() == 0) {
+    CRESSET_DISPATCH(self.scalar_type(), "median_cpu", CRESSET_REAL_TYPES,
+                     [&] { *out.mutable_data_ptr<scalar_t>() = static_cast<scalar_t>(std::nanf("")); });
+    return;
+  }
+  with_keys(self.scalar_type(), "median_cpu", [&]<class K>(const KeysOf<K>& keys) {
+    Items<Item<K>> items;
+    const K* const p = static_cast<const K*>(flat.const_data_ptr());
+    *static_cast<K*>(out.mutable_data_ptr()) = p[median_index(keys, p, flat.numel(), 1, skip_nan, items)];
   });
 }
 
@@ -254,34 +336,21 @@ void nanmedian_dim(const Tensor& self, int64_t dim, bool, const Tensor& values, 
 }
 
 void mode(const Tensor& self, int64_t dim, bool, const Tensor& values, const Tensor& indices) {
-  if (values.numel() == 0) return;
-  CRESSET_DISPATCH(self.scalar_type(), "mode_cpu", CRESSET_REAL_AND_BOOL_TYPES, [&] {
-    using C = opmath_type<scalar_t>;
-    const scalar_t* const from = self.const_data_ptr<scalar_t>();
-    scalar_t* const to = values.mutable_data_ptr<scalar_t>();
-    int64_t* const to_index = indices.mutable_data_ptr<int64_t>();
-    for_each_line_with<std::vector<int64_t>, 1>(
-        dim, self.sizes(), {self.strides()},
-        [&](const LineAt<1>& l, std::vector<int64_t>& order) {
-          order.resize(static_cast<std::size_t>(l.size));
-          std::iota(order.begin(), order.end(), 0);
-          const auto at = [&](int64_t i) { return static_cast<C>(from[l.offset[0] + i * l.stride[0]]); };
-          std::stable_sort(order.begin(), order.end(),
-                           [&](int64_t a, int64_t b) { return at(a) < at(b) || (at(a) == at(a) && at(b) != at(b)); });
-          int64_t best = 0, best_count = 0;
-          for (int64_t i = 0; i < l.size;) {
-            int64_t j = i + 1;
-            while (j < l.size && at(order[j]) == at(order[i])) ++j;
-            if (j - i > best_count) {
-              best_count = j - i;
-              best = order[j - 1];
-            }
-            i = j;
-          }
-          to[l.number] = from[l.offset[0] + best * l.stride[0]];
-          to_index[l.number] = best;
-        },
-        16);
+  choose_along(self, dim, "mode_cpu", values, indices, 16, [](const auto& keys, const auto* line, const LineAt<1>& l, auto& items) {
+    auto& sorted = items[0];
+    load_items(keys, line, l.size, l.stride[0], false, sorted);
+    sort_items(sorted, items[1]);
+    int64_t best = 0, best_count = 0;
+    for (int64_t i = 0, j; i < l.size; i = j) {
+      j = i + 1;
+      if (!keys.is_nan(sorted[i].key))
+        while (j < l.size && sorted[j].key == sorted[i].key) ++j;
+      if (j - i > best_count) {
+        best_count = j - i;
+        best = sorted[j - 1].index;
+      }
+    }
+    return best;
   });
 }
 

@@ -101,40 +101,91 @@ int64_t split_dimension(const ElementPlan& plan) {
   return best;
 }
 
-// combine(place in self, element of src) for every index. Each place sees its values in the order of the index, whatever the number of
-// threads: they share another dimension than the indexed one. self begins as a copy of `original`, if that is given; then it is
-// a result that nobody has yet, and the index is checked where it is used.
+// A run of indices: row, from and where point to the elements of the first; the steps count elements, `along` those of the indexed
+// dimension.
+struct ScatterRun {
+  void* row;
+  const void* from;
+  const int64_t* where;
+  int64_t n, row_step, from_step, where_step, along;
+};
+using ScatterLoop = void (*)(const ScatterRun& run);
+
+// combine(place, element) for each index of a run.
 template <class T, class F>
-void scatter_elements(const Tensor& self, int64_t dim, const Tensor& index, const T* src, IntArrayRef src_strides, const Tensor* original,
-                      const F& combine) {
+void scatter_run(const ScatterRun& run) {
+  const F combine{};
+  T* const row = static_cast<T*>(run.row);
+  const T* const from = static_cast<const T*>(run.from);
+  const int64_t* const where = run.where;
+  const int64_t n = run.n, s0 = run.row_step, s1 = run.from_step, s2 = run.where_step, along = run.along;
+  if (s0 == 0 && s1 == 1 && s2 == 1 && along == 1) {
+    for (int64_t i = 0; i < n; ++i) combine(row[where[i]], from[i]);
+  } else {
+    for (int64_t i = 0; i < n; ++i) combine(row[i * s0 + where[i * s2] * along], from[i * s1]);
+  }
+}
+template <class T, class F>
+ScatterLoop scatter_loop(const F&) {
+  return scatter_run<T, F>;
+}
+
+ScatterLoop assigning_loop(std::size_t itemsize) {
+  ScatterLoop loop = nullptr;
+  with_element_bits(itemsize, [&](auto bits) {
+    using U = decltype(bits);
+    loop = scatter_loop<U>([](U& place, const U& v) { place = v; });
+  });
+  return loop;
+}
+
+ScatterLoop adding_loop(ScalarType type) {
+  return CRESSET_DISPATCH(type, "scatter_add_", CRESSET_ALL_TYPES,
+                          [&] { return scatter_loop<scalar_t>([](scalar_t& place, scalar_t v) { place = reduce_add(place, v); }); });
+}
+
+ScatterLoop reducing_loop(ScalarType type, Reduction how) {
+  ScatterLoop loop = nullptr;
+  CRESSET_DISPATCH(type, "scatter_reduce", CRESSET_ALL_TYPES,
+                   [&] { with_reduction<scalar_t>(how, [&](auto combine) { loop = scatter_loop<scalar_t>(combine); }); });
+  return loop;
+}
+
+// Runs the loop over the whole index, elements of src beside it. Each place sees its values in the order of the index, whatever the
+// number of threads: they share another dimension than the indexed one. self begins as a copy of `original`, if that is given; then it
+// is a result that nobody has yet, and the index is checked where it is used.
+void scatter_elements(const Tensor& self, int64_t dim, const Tensor& index, const void* src, IntArrayRef src_strides,
+                      const Tensor* original, ScatterLoop loop) {
   if (index.numel() == 0) {
     if (original) ops::copy_data(*original, self);
     return;
   }
   const bool checked = !original;
   const ElementPlan plan(self, dim, index, src_strides);
-  const int64_t d = split_dimension(plan);
+  const int64_t d = split_dimension(plan), item = static_cast<int64_t>(self.itemsize());
   // Threads copy the rows that they are about to change.
   const bool by_rows = !checked && d == 0 && self.size(0) == plan.sizes[0] && self.is_contiguous() && original->is_contiguous();
   if (original && !by_rows) ops::copy_data(*original, self);
   if (checked) check_index(plan.index, plan.dim, plan.size);
   std::atomic<bool> bad = false;
-  T* const to = static_cast<T*>(self.mutable_data_ptr());
-  const int64_t* const at_index = plan.index.const_data_ptr<int64_t>();
+  char* const to = static_cast<char*>(self.mutable_data_ptr());
+  const char* const from = static_cast<const char*>(src);
+  const int64_t* const where = plan.index.const_data_ptr<int64_t>();
   const auto run = [&](const Walk<3>& walk, const std::array<int64_t, 3>& start) {
     // Pieces of a row whose indices stay in the first-level cache between the check and the use.
     walk.run_pieces(0, walk.numel(), 1024, [&](const std::array<int64_t, 3>& at, int64_t n) {
-      const int64_t s0 = walk.stride(0), s1 = walk.stride(1), s2 = walk.stride(2);
-      T* const row = to + start[0] + at[0];
-      const T* const from = src + start[1] + at[1];
-      const int64_t* const where = at_index + start[2] + at[2];
-      if (!checked && any_outside(where, n, s2, plan.size)) {
+      const ScatterRun piece{to + (start[0] + at[0]) * item,
+                             from + (start[1] + at[1]) * item,
+                             where + start[2] + at[2],
+                             n,
+                             walk.stride(0),
+                             walk.stride(1),
+                             walk.stride(2),
+                             plan.stride};
+      if (!checked && any_outside(piece.where, n, piece.where_step, plan.size))
         bad = true;
-      } else if (s0 == 0 && s1 == 1 && s2 == 1 && plan.stride == 1) {
-        for (int64_t i = 0; i < n; ++i) combine(row[where[i]], from[i]);
-      } else {
-        for (int64_t i = 0; i < n; ++i) combine(row[i * s0 + where[i * s2] * plan.stride], from[i * s1]);
-      }
+      else
+        loop(piece);
     });
   };
   if (d < 0) {
@@ -143,11 +194,12 @@ void scatter_elements(const Tensor& self, int64_t dim, const Tensor& index, cons
     return;
   }
   parallel_for(0, plan.sizes[d], std::max<int64_t>(1, kIndexGrain / (plan.index.numel() / plan.sizes[d])), [&](int64_t begin, int64_t end) {
-    const int64_t row = by_rows ? self.numel() / self.size(0) : 0;
-    const int64_t step = by_rows ? std::max<int64_t>(1, kCopied / std::max<int64_t>(1, row * int64_t{sizeof(T)})) : end - begin;
+    const int64_t row = by_rows ? self.numel() / self.size(0) * item : 0;
+    const int64_t step = by_rows ? std::max<int64_t>(1, kCopied / std::max<int64_t>(1, row)) : end - begin;
     for (int64_t at = begin, some; at < end; at += some) {
       some = std::min(step, end - at);
-      if (by_rows) std::copy_n(static_cast<const T*>(original->const_data_ptr()) + at * row, some * row, to + at * row);
+      if (by_rows)
+        std::memcpy(to + at * row, static_cast<const char*>(original->const_data_ptr()) + at * row, static_cast<std::size_t>(some * row));
       DimVector sizes(plan.sizes);
       sizes[d] = some;
       run(plan.part(sizes), {at * plan.self_strides[d], at * plan.operand_strides[d], at * plan.index_strides[d]});
@@ -156,36 +208,27 @@ void scatter_elements(const Tensor& self, int64_t dim, const Tensor& index, cons
   if (bad) raise_first_outside(plan.index, plan.dim, plan.size);
 }
 
-// Strides that show one value everywhere.
-DimVector zero_strides(const Tensor& index) { return DimVector(std::max<int64_t>(index.dim(), 1), 0); }
+// The same with one element, at `value`, for every index.
+void scatter_one(const Tensor& self, int64_t dim, const Tensor& index, const void* value, ScatterLoop loop) {
+  scatter_elements(self, dim, index, value, DimVector(std::max<int64_t>(index.dim(), 1), 0), nullptr, loop);
+}
 
 Tensor apart_from(const Tensor& self, const Tensor& src) { return src.is_alias_of(self) ? src.clone() : src; }
 
 void scatter_values(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, const Tensor* original) {
-  with_element_bits(self.itemsize(), [&](auto bits) {
-    using U = decltype(bits);
-    scatter_elements(self, dim, index, static_cast<const U*>(src.const_data_ptr()), src.strides(), original,
-                     [](U& place, const U& v) { place = v; });
-  });
+  scatter_elements(self, dim, index, src.const_data_ptr(), src.strides(), original, assigning_loop(self.itemsize()));
 }
-void scatter_number(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
+void scatter_number(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value, ScatterLoop loop) {
   CRESSET_DISPATCH(self.scalar_type(), "scatter_", CRESSET_ALL_TYPES, [&] {
     const scalar_t v = value.to<scalar_t>();
-    scatter_elements(self, dim, index, &v, zero_strides(index), nullptr, [](scalar_t& place, scalar_t x) { place = x; });
+    scatter_one(self, dim, index, &v, loop);
   });
 }
 void scatter_sum(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, const Tensor* original) {
-  CRESSET_DISPATCH(self.scalar_type(), "scatter_add_", CRESSET_ALL_TYPES, [&] {
-    scatter_elements(self, dim, index, src.const_data_ptr<scalar_t>(), src.strides(), original,
-                     [](scalar_t& place, scalar_t v) { place = reduce_add(place, v); });
-  });
+  scatter_elements(self, dim, index, src.const_data_ptr(), src.strides(), original, adding_loop(self.scalar_type()));
 }
 void scatter_combine_number(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value, std::string_view reduce) {
-  CRESSET_DISPATCH(self.scalar_type(), "scatter_", CRESSET_ALL_TYPES, [&] {
-    const scalar_t v = value.to<scalar_t>();
-    with_reduction<scalar_t>(reduction_named(reduce),
-                             [&](auto combine) { scatter_elements(self, dim, index, &v, zero_strides(index), nullptr, combine); });
-  });
+  scatter_number(self, dim, index, value, reducing_loop(self.scalar_type(), reduction_named(reduce)));
 }
 void scatter_combine(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce, bool include_self) {
   const Reduction how = reduction_named(reduce);
@@ -196,19 +239,20 @@ void scatter_combine(const Tensor& self, int64_t dim, const Tensor& index, const
     counts = detail::empty_cpu(self.sizes(), kLong);
     std::fill_n(counts.mutable_data_ptr<int64_t>(), counts.numel(), include_self ? 1 : 0);
     const int64_t one = 1;
-    scatter_elements(counts, dim, index, &one, zero_strides(index), nullptr, [](int64_t& place, int64_t v) { place += v; });
+    scatter_one(counts, dim, index, &one, adding_loop(kLong));
   }
-  CRESSET_DISPATCH(self.scalar_type(), "scatter_reduce", CRESSET_ALL_TYPES, [&] {
-    if (!include_self) {
+  if (!include_self) {
+    CRESSET_DISPATCH(self.scalar_type(), "scatter_reduce", CRESSET_ALL_TYPES, [&] {
       const scalar_t start = reduction_start<scalar_t>(how);
-      scatter_elements(self, dim, index, &start, zero_strides(index), nullptr, [](scalar_t& place, scalar_t v) { place = v; });
-    }
-    with_reduction<scalar_t>(
-        how, [&](auto combine) { scatter_elements(self, dim, index, src.const_data_ptr<scalar_t>(), src.strides(), nullptr, combine); });
-    if (how != Reduction::Mean) return;
-    const Walk<2> walk(self.sizes(), {self.strides(), counts.strides()});
+      scatter_one(self, dim, index, &start, assigning_loop(sizeof(scalar_t)));
+    });
+  }
+  scatter_elements(self, dim, index, src.const_data_ptr(), src.strides(), nullptr, reducing_loop(self.scalar_type(), how));
+  if (how != Reduction::Mean) return;
+  const Walk<2> walk(self.sizes(), {self.strides(), counts.strides()});
+  const int64_t* const n = counts.const_data_ptr<int64_t>();
+  CRESSET_DISPATCH(self.scalar_type(), "scatter_reduce", CRESSET_ALL_TYPES, [&] {
     scalar_t* const to = self.mutable_data_ptr<scalar_t>();
-    const int64_t* const n = counts.const_data_ptr<int64_t>();
     walk.run([&](const std::array<int64_t, 2>& at) {
       for (int64_t i = 0; i < walk.row_size(); ++i) {
         scalar_t& place = to[at[0] + i * walk.stride(0)];
@@ -254,11 +298,11 @@ Tensor& scatter_src_inplace(Tensor& self, int64_t dim, const Tensor& index, cons
 }
 void scatter_value(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value, const Tensor& out) {
   ops::copy_data(self, out);
-  scatter_number(out, dim, index, value);
+  scatter_number(out, dim, index, value, assigning_loop(out.itemsize()));
 }
 Tensor& scatter_value_inplace(Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
   ops::scatter_value_meta(self, dim, index, value);
-  scatter_number(self, dim, index, value);
+  scatter_number(self, dim, index, value, assigning_loop(self.itemsize()));
   return self;
 }
 void scatter_add(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, const Tensor& out) {

@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include <cresset/base/parallel.h>
@@ -13,6 +14,7 @@
 #include <cresset/ops/functions_norm.h>
 #include <cresset/ops/functions_reduce.h>
 
+#include "backends/cpu/norm_loops.h"
 #include "cpu/cpu_decl_norm.h"
 #include "ops/ops_decl_norm.h"
 
@@ -56,42 +58,26 @@ void native_layer_norm(const Tensor& input, IntArrayRef normalized_shape, const 
   for (int64_t s : normalized_shape) n *= s;
   const int64_t rows = mean.numel();
   if (rows == 0) return;
-  const Tensor x = input.contiguous();
-  CRESSET_DISPATCH(input.scalar_type(), "LayerNormKernelImpl", CRESSET_FLOATING_AND_HALF_TYPES, [&] {
-    using A = opmath_type<scalar_t>;
-    const ScalarType type = toOpMathType(input.scalar_type());
-    const Tensor wt = dense(weight, type), bt = dense(bias, type);
-    const A *w = pointer<A>(wt), *b = pointer<A>(bt);
-    const auto* px = x.const_data_ptr<scalar_t>();
-    auto* py = out.mutable_data_ptr<scalar_t>();
-    const Tensor wide_mean = wide(mean, type), wide_rstd = wide(rstd, type);
-    auto *pm = wide_mean.mutable_data_ptr<A>(), *pr = wide_rstd.mutable_data_ptr<A>();
-    parallel_for(0, rows, std::max<int64_t>(1, kGrain / std::max<int64_t>(n, 1)), [&](int64_t begin, int64_t end) {
-      for (int64_t r = begin; r < end; ++r) {
-        const scalar_t* from = px + r * n;
-        scalar_t* to = py + r * n;
-        const A m = n ? lane_sum<A>(n, [&](int64_t i) { return A(from[i]); }) / static_cast<A>(n) : std::numeric_limits<A>::quiet_NaN();
-        const A v = n ? lane_sum<A>(n,
-                                    [&](int64_t i) {
-                                      const A d = A(from[i]) - m;
-                                      return d * d;
-                                    }) /
-                            static_cast<A>(n)
-                      : m;
-        const A s = A(1) / std::sqrt(v + static_cast<A>(eps));
-        pm[r] = m;
-        pr[r] = s;
-        if (w && b)
-          for (int64_t i = 0; i < n; ++i) to[i] = scalar_t((A(from[i]) - m) * s * w[i] + b[i]);
-        else
-          for (int64_t i = 0; i < n; ++i) to[i] = scalar_t((A(from[i]) - m) * s * (w ? w[i] : A(1)) + (b ? b[i] : A(0)));
-      }
+  if (n == 0) {
+    Tensor(mean).fill_(std::numeric_limits<double>::quiet_NaN());
+    Tensor(rstd).fill_(std::numeric_limits<double>::quiet_NaN());
+    return;
+  }
+  // Half types are computed as float and converted at the ends.
+  const ScalarType type = toOpMathType(input.scalar_type());
+  const Tensor x = input.to(type).contiguous(), wt = dense(weight, type), bt = dense(bias, type);
+  const Tensor y = wide(out, type), wide_mean = wide(mean, type), wide_rstd = wide(rstd, type);
+  CRESSET_DISPATCH(type, "LayerNormKernelImpl", CRESSET_FLOATING_TYPES, [&] {
+    const NormLoops<scalar_t>& loops = find_norm_loops<scalar_t>();
+    const scalar_t *const px = x.const_data_ptr<scalar_t>(), *const w = pointer<scalar_t>(wt), *const b = pointer<scalar_t>(bt);
+    scalar_t *const py = y.mutable_data_ptr<scalar_t>(), *const pm = wide_mean.mutable_data_ptr<scalar_t>(),
+                    *const pr = wide_rstd.mutable_data_ptr<scalar_t>();
+    parallel_for(0, rows, std::max<int64_t>(1, kGrain / n), [&](int64_t begin, int64_t end) {
+      loops.forward_rows(px + begin * n, py + begin * n, end - begin, n, w, b, eps, pm + begin, pr + begin);
     });
-    if (!wide_mean.is_same(mean)) {
-      Tensor(mean).copy_(wide_mean);
-      Tensor(rstd).copy_(wide_rstd);
-    }
   });
+  for (const auto& [from, to] : {std::pair(&y, &out), std::pair(&wide_mean, &mean), std::pair(&wide_rstd, &rstd)})
+    if (!from->is_same(*to)) Tensor(*to).copy_(*from);
 }
 
 std::tuple<Tensor, Tensor, Tensor> native_layer_norm_backward(const Tensor& grad_out, const Tensor& input, IntArrayRef normalized_shape,
@@ -102,42 +88,35 @@ std::tuple<Tensor, Tensor, Tensor> native_layer_norm_backward(const Tensor& grad
   int64_t n = 1;
   for (int64_t s : normalized_shape) n *= s;
   const int64_t rows = mean.numel();
-  const Tensor x = input.contiguous(), g = grad_out.contiguous();
-  CRESSET_DISPATCH(input.scalar_type(), "LayerNormBackwardKernelImpl", CRESSET_FLOATING_AND_HALF_TYPES, [&] {
-    using A = opmath_type<scalar_t>;
-    const ScalarType type = toOpMathType(input.scalar_type());
-    const Tensor wt = dense(weight, type), mt = mean.to(type).contiguous(), rt = rstd.to(type).contiguous();
-    const A *w = pointer<A>(wt), *pm = mt.const_data_ptr<A>(), *pr = rt.const_data_ptr<A>();
-    const auto *px = x.const_data_ptr<scalar_t>(), *pg = g.const_data_ptr<scalar_t>();
-    if (gx.defined()) {
-      auto* to = gx.mutable_data_ptr<scalar_t>();
-      parallel_for(0, rows, std::max<int64_t>(1, kGrain / std::max<int64_t>(n, 1)), [&](int64_t begin, int64_t end) {
-        for (int64_t r = begin; r < end; ++r) {
-          const scalar_t *xr = px + r * n, *gr = pg + r * n;
-          const A m = pm[r], s = pr[r];
-          const A sum_g = lane_sum<A>(n, [&](int64_t i) { return A(gr[i]) * (w ? w[i] : A(1)); });
-          const A sum_gx = lane_sum<A>(n, [&](int64_t i) { return A(gr[i]) * (w ? w[i] : A(1)) * (A(xr[i]) - m) * s; });
-          const A a = sum_g / static_cast<A>(n), c = sum_gx / static_cast<A>(n);
-          for (int64_t i = 0; i < n; ++i) to[r * n + i] = scalar_t(s * (A(gr[i]) * (w ? w[i] : A(1)) - a - (A(xr[i]) - m) * s * c));
-        }
+  const ScalarType type = toOpMathType(input.scalar_type());
+  const Tensor x = input.to(type).contiguous(), g = grad_out.to(type).contiguous(), wt = dense(weight, type);
+  const Tensor mt = mean.to(type).contiguous(), rt = rstd.to(type).contiguous();
+  CRESSET_DISPATCH(type, "LayerNormBackwardKernelImpl", CRESSET_FLOATING_TYPES, [&] {
+    const NormLoops<scalar_t>& loops = find_norm_loops<scalar_t>();
+    const scalar_t *const px = x.const_data_ptr<scalar_t>(), *const pg = g.const_data_ptr<scalar_t>(), *const w = pointer<scalar_t>(wt),
+                          *const pm = mt.const_data_ptr<scalar_t>(), *const pr = rt.const_data_ptr<scalar_t>();
+    if (gx.defined() && n > 0) {
+      const Tensor to = wide(gx, type);
+      scalar_t* const p = to.mutable_data_ptr<scalar_t>();
+      parallel_for(0, rows, std::max<int64_t>(1, kGrain / n), [&](int64_t begin, int64_t end) {
+        const int64_t at = begin * n;
+        loops.backward_rows(pg + at, px + at, p + at, end - begin, n, w, pm + begin, pr + begin);
       });
+      if (!to.is_same(gx)) gx.copy_(to);
     }
     if (gw.defined() || gb.defined()) {
-      std::vector<A> sum_w(static_cast<std::size_t>(n)), sum_b(static_cast<std::size_t>(n));
+      std::vector<scalar_t> sum_w(static_cast<std::size_t>(n)), sum_b(static_cast<std::size_t>(n));
       parallel_for(0, n, std::max<int64_t>(16, kGrain / std::max<int64_t>(rows, 1)), [&](int64_t begin, int64_t end) {
-        for (int64_t r = 0; r < rows; ++r) {
-          const scalar_t *xr = px + r * n, *gr = pg + r * n;
-          const A m = pm[r], s = pr[r];
-          for (int64_t i = begin; i < end; ++i) {
-            sum_w[i] += A(gr[i]) * (A(xr[i]) - m) * s;
-            sum_b[i] += A(gr[i]);
-          }
-        }
+        loops.backward_columns(pg, px, rows, n, begin, end, pm, pr, sum_w.data(), sum_b.data());
       });
-      for (int64_t i = 0; i < n; ++i) {
-        if (gw.defined()) gw.mutable_data_ptr<scalar_t>()[i] = scalar_t(sum_w[i]);
-        if (gb.defined()) gb.mutable_data_ptr<scalar_t>()[i] = scalar_t(sum_b[i]);
-      }
+      const auto store = [&](const Tensor& to, const std::vector<scalar_t>& sums) {
+        if (!to.defined() || n == 0) return;
+        const Tensor kept = wide(to, type);
+        std::copy(sums.begin(), sums.end(), kept.mutable_data_ptr<scalar_t>());
+        if (!kept.is_same(to)) Tensor(to).copy_(kept);
+      };
+      store(gw, sum_w);
+      store(gb, sum_b);
     }
   });
   return {gx, gw, gb};

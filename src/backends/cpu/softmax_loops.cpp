@@ -13,23 +13,6 @@
 namespace cresset::cpu::CRESSET_ISA_NAMESPACE {
 namespace {
 
-// Sum over i < n of scalar(i); vector(i) gives the same for as many elements as Doubles (T = double) or Floats (float) have.
-template <class T, class V, class S>
-CRESSET_VECTOR_INLINE double sum_of(int64_t n, const V& vector, const S& scalar) {
-  Doubles a{};
-  int64_t i = 0;
-  if constexpr (std::is_same_v<T, float>) {
-    a = sum_floats(n, i, vector);
-  } else {
-    for (; i + 8 <= n; i += 8) a += vector(i);
-  }
-  double s = total(a);
-  for (; i < n; ++i) s += static_cast<double>(scalar(i));
-  return s;
-}
-CRESSET_VECTOR_INLINE Floats load(const float* p) { return load16(p); }
-CRESSET_VECTOR_INLINE Doubles load(const double* p) { return load8(p); }
-
 template <int first, int count, class V>
 CRESSET_VECTOR_INLINE auto largest_lane(const V& v) {
   if constexpr (count == 1) {

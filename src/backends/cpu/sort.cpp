@@ -1,11 +1,7 @@
 // Sorting and selecting by rank along a dimension. Lines are copied out, handled contiguously, and written back.
 #include <algorithm>
-#include <cmath>
-#include <cstring>
-#include <numeric>
-#include <type_traits>
+#include <optional>
 
-#include <cresset/core/dispatch_types.h>
 #include <cresset/ops/functions_sort.h>
 
 #include "backends/cpu/lines.h"
@@ -16,14 +12,15 @@ namespace cresset::cpu {
 
 void sort_stable(const Tensor& self, std::optional<bool>, int64_t dim, bool descending, const Tensor& values, const Tensor& indices) {
   if (self.numel() == 0) return;
-  CRESSET_DISPATCH(self.scalar_type(), "sort", CRESSET_REAL_AND_BOOL_TYPES, [&] {
-    const scalar_t* const from = self.const_data_ptr<scalar_t>();
-    scalar_t* const to = values.mutable_data_ptr<scalar_t>();
+  with_keys(self.scalar_type(), "sort", [&]<class K>(const KeysOf<K>& keys) {
+    // Elements move as bits; they are as wide as their keys.
+    const K* const from = static_cast<const K*>(self.const_data_ptr());
+    K* const to = static_cast<K*>(values.mutable_data_ptr());
     int64_t* const to_index = indices.mutable_data_ptr<int64_t>();
-    for_each_line_with<LineSorter<scalar_t>, 3>(
+    for_each_line_with<LineSorter<K>, 3>(
         dim, self.sizes(), {self.strides(), values.strides(), indices.strides()},
-        [&](const LineAt<3>& l, LineSorter<scalar_t>& sorter) {
-          sorter.sort(from + l.offset[0], l.size, l.stride[0], descending, [&](int64_t rank, int64_t index) {
+        [&](const LineAt<3>& l, LineSorter<K>& sorter) {
+          sorter.sort(keys, from + l.offset[0], l.size, l.stride[0], descending, [&](int64_t rank, int64_t index) {
             to[l.offset[1] + rank * l.stride[1]] = from[l.offset[0] + index * l.stride[0]];
             to_index[l.offset[2] + rank * l.stride[2]] = index;
           });
@@ -34,10 +31,11 @@ void sort_stable(const Tensor& self, std::optional<bool>, int64_t dim, bool desc
 
 void topk(const Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted, const Tensor& values, const Tensor& indices) {
   if (values.numel() == 0) return;
-  CRESSET_DISPATCH(self.scalar_type(), "topk", CRESSET_REAL_TYPES, [&] {
-    using I = ItemOf<scalar_t>;
-    const scalar_t* const from = self.const_data_ptr<scalar_t>();
-    scalar_t* const to = values.mutable_data_ptr<scalar_t>();
+  check_not_bool("topk", self);
+  with_keys(self.scalar_type(), "topk", [&]<class K>(const KeysOf<K>& keys) {
+    using I = Item<K>;
+    const K* const from = static_cast<const K*>(self.const_data_ptr());
+    K* const to = static_cast<K*>(values.mutable_data_ptr());
     int64_t* const to_index = indices.mutable_data_ptr<int64_t>();
     const int64_t d = maybe_wrap_dim(dim, self.dim()), step = self.dim() == 0 ? 1 : values.stride(d),
                   index_step = self.dim() == 0 ? 1 : indices.stride(d);
@@ -45,7 +43,7 @@ void topk(const Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted,
     for_each_line_with<Items<I>, 3>(
         dim, self.sizes(), {self.strides(), values.strides(), indices.strides()},
         [&](const LineAt<3>& l, Items<I>& items) {
-          load_items(from + l.offset[0], l.size, l.stride[0], largest, items);
+          load_items(keys, from + l.offset[0], l.size, l.stride[0], largest, items);
           // Which of equal elements comes first is the library's choice, as in PyTorch.
           const auto less = [](const I& a, const I& b) { return a.key < b.key; };
           const auto last = items.begin() + (k - 1);
@@ -66,18 +64,18 @@ void topk(const Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted,
 
 void kthvalue(const Tensor& self, int64_t k, int64_t dim, bool, const Tensor& values, const Tensor& indices) {
   if (values.numel() == 0) return;
-  CRESSET_DISPATCH(self.scalar_type(), "kthvalue_cpu", CRESSET_REAL_TYPES, [&] {
-    using I = ItemOf<scalar_t>;
-    const scalar_t* const from = self.const_data_ptr<scalar_t>();
-    scalar_t* const to = values.mutable_data_ptr<scalar_t>();
+  check_not_bool("kthvalue_cpu", self);
+  with_keys(self.scalar_type(), "kthvalue_cpu", [&]<class K>(const KeysOf<K>& keys) {
+    using I = Item<K>;
+    const K* const from = static_cast<const K*>(self.const_data_ptr());
+    K* const to = static_cast<K*>(values.mutable_data_ptr());
     int64_t* const to_index = indices.mutable_data_ptr<int64_t>();
     for_each_line_with<Items<I>, 1>(
         dim, self.sizes(), {self.strides()},
         [&](const LineAt<1>& l, Items<I>& items) {
-          load_items(from + l.offset[0], l.size, l.stride[0], false, items);
+          load_items(keys, from + l.offset[0], l.size, l.stride[0], false, items);
           const auto at = items.begin() + (k - 1);
-          std::nth_element(items.begin(), at, items.end(),
-                           [](const I& a, const I& b) { return a.key != b.key ? a.key < b.key : a.index < b.index; });
+          std::nth_element(items.begin(), at, items.end(), by_key_and_index<K>);
           to[l.number] = from[l.offset[0] + at->index * l.stride[0]];
           to_index[l.number] = at->index;
         },

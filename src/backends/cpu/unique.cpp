@@ -23,44 +23,6 @@ namespace {
 
 Tensor empty_indices() { return detail::empty_cpu({0}, kLong); }
 
-// Groups of equal neighbours in an order of positions; same(a, b) compares two positions.
-struct Groups {
-  std::vector<int64_t> first;  // a position of each group
-  std::vector<int64_t> counts;
-  std::vector<int64_t> group;  // of each position, when asked for
-};
-template <class Same>
-Groups group(const std::vector<int64_t>& order, bool inverse, const Same& same) {
-  Groups g;
-  if (inverse) g.group.resize(order.size());
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    if (i == 0 || !same(order[i - 1], order[i])) {
-      g.first.push_back(order[i]);
-      g.counts.push_back(0);
-    }
-    ++g.counts.back();
-    if (inverse) g.group[order[i]] = static_cast<int64_t>(g.first.size()) - 1;
-  }
-  return g;
-}
-
-Tensor tensor_of(const std::vector<int64_t>& values, IntArrayRef sizes) {
-  Tensor out = detail::empty_cpu(sizes, kLong);
-  std::copy(values.begin(), values.end(), static_cast<int64_t*>(out.mutable_data_ptr()));
-  return out;
-}
-
-std::tuple<Tensor, Tensor, Tensor> results(const Tensor& values, const Groups& g, bool inverse, IntArrayRef inverse_sizes, bool counts) {
-  return {values, inverse ? tensor_of(g.group, inverse_sizes) : empty_indices(),
-          counts ? tensor_of(g.counts, {static_cast<int64_t>(g.counts.size())}) : empty_indices()};
-}
-
-std::vector<int64_t> positions(int64_t n) {
-  std::vector<int64_t> order(static_cast<std::size_t>(n));
-  std::iota(order.begin(), order.end(), 0);
-  return order;
-}
-
 // Every NaN is a value of its own, the largest.
 template <class T>
 bool less(T a, T b) {
@@ -69,46 +31,130 @@ bool less(T a, T b) {
   return x < y || (x == x && y != y);
 }
 
-template <class T>
-std::vector<int64_t> sorted_positions(const T* p, int64_t n) {
-  std::vector<int64_t> order(static_cast<std::size_t>(n));
-  LineSorter<T>().sort(p, n, 1, false, [&](int64_t rank, int64_t index) { order[rank] = index; });
-  return order;
-}
+// Groups of equal neighbours among n places, found and numbered by several threads: starts(i) says whether a group begins at i > 0, and
+// element(i) which element is at i.
+template <class Starts, class Element>
+class Groups {
+ public:
+  Groups(int64_t n, const Starts& starts, const Element& element) : n_(n), starts_(starts), element_(element) {
+    const int64_t parts = n == 0 ? 0 : std::clamp<int64_t>(n / kSortGrain, 1, get_num_threads());
+    size_ = parts == 0 ? 0 : (n + parts - 1) / parts;
+    before_.assign(static_cast<std::size_t>(parts) + 1, 0);
+    parallel_for(0, parts, 1, [&](int64_t first, int64_t last) {
+      for (int64_t k = first; k < last; ++k) {
+        int64_t found = 0;
+        for (int64_t i = k * size_; i < end_of(k); ++i) found += begins(i);
+        before_[k + 1] = found;
+      }
+    });
+    for (int64_t k = 0; k < parts; ++k) before_[k + 1] += before_[k];
+  }
 
-// How often each of the values low, low + 1, … occurs among n integers, `values` of them.
-template <class T>
-std::vector<int64_t> count_values(const T* p, int64_t n, T low, int64_t values) {
-  // Few values are counted by each thread for itself.
-  const int64_t parts = values <= kSortGrain ? std::clamp<int64_t>(n / kSortGrain, 1, get_num_threads()) : 1,
-                size = (n + parts - 1) / parts;
-  std::vector<int64_t> counts(static_cast<std::size_t>(parts * values), 0);
-  parallel_for(0, parts, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t k = begin; k < end; ++k)
-      for (int64_t i = k * size; i < std::min(n, (k + 1) * size); ++i)
-        ++counts[k * values + (static_cast<uint64_t>(p[i]) - static_cast<uint64_t>(low))];
+  // The first element of each group; how many each has, and the group of each element, where asked for.
+  std::tuple<Tensor, Tensor, Tensor> results(bool inverse, IntArrayRef inverse_sizes, bool counts) const {
+    const int64_t groups = before_.back();
+    const Tensor first = detail::empty_cpu({groups}, kLong), number = counts ? detail::empty_cpu({groups}, kLong) : empty_indices(),
+                 of = inverse ? detail::empty_cpu(inverse_sizes, kLong) : empty_indices();
+    if (n_ == 0) return {first, of, number};
+    auto *const to_first = first.mutable_data_ptr<int64_t>(), *const to_number = counts ? number.mutable_data_ptr<int64_t>() : nullptr,
+                *const to_of = inverse ? of.mutable_data_ptr<int64_t>() : nullptr;
+    parallel_for(0, static_cast<int64_t>(before_.size()) - 1, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t k = begin; k < end; ++k) {
+        int64_t group = before_[k] - 1;
+        for (int64_t i = k * size_; i < end_of(k); ++i) {
+          if (begins(i)) {
+            to_first[++group] = element_(i);
+            if (counts) to_number[group] = i;
+          }
+          if (inverse) to_of[element_(i)] = group;
+        }
+      }
+    });
+    if (counts)
+      for (int64_t g = 0; g < groups; ++g) to_number[g] = (g + 1 < groups ? to_number[g + 1] : n_) - to_number[g];
+    return {first, of, number};
+  }
+
+ private:
+  bool begins(int64_t i) const { return i == 0 || starts_(i); }
+  int64_t end_of(int64_t part) const { return std::min(n_, (part + 1) * size_); }
+
+  int64_t n_, size_;
+  const Starts& starts_;
+  const Element& element_;
+  std::vector<int64_t> before_;  // groups that begin before each part
+};
+
+// How often each of the keys low, low + 1, … occurs among integers; no counts where the keys do not lie close together.
+template <class K>
+struct KeyCounts {
+  K low;
+  std::vector<int64_t> counts;
+};
+
+// Of n > 0 integers at p; the bits in `turn` make keys of them. Each thread looks for the bounds of one part, and counts there while it is
+// at it if they are so close that the counters stay in a cache.
+template <class K>
+KeyCounts<K> count_keys(const K* p, int64_t n, K turn) {
+  struct Part {
+    K low, high;
+    std::vector<int64_t> counts;
+  };
+  const int64_t parts = std::clamp<int64_t>(n / kSortGrain, 1, get_num_threads()), size = (n + parts - 1) / parts;
+  const auto count = [&](int64_t begin, int64_t end, K low, std::vector<int64_t>& counts) {
+    for (int64_t i = begin; i < end; ++i) ++counts[static_cast<K>((p[i] ^ turn) - low)];
+  };
+  std::vector<Part> found(static_cast<std::size_t>(parts));
+  parallel_for(0, parts, 1, [&](int64_t first, int64_t last) {
+    for (int64_t k = first; k < last; ++k) {
+      const int64_t begin = k * size, end = std::min(n, begin + size);
+      K low = p[begin] ^ turn, high = low;
+      for (int64_t i = begin; i < end; ++i) {
+        const K key = p[i] ^ turn;
+        low = std::min(low, key);
+        high = std::max(high, key);
+      }
+      found[k] = {low, high, {}};
+      const uint64_t span = static_cast<K>(high - low);
+      if (span < static_cast<uint64_t>(std::min(n, kSortGrain))) {
+        found[k].counts.assign(span + 1, 0);
+        count(begin, end, low, found[k].counts);
+      }
+    }
   });
-  for (int64_t k = 1; k < parts; ++k)
-    for (int64_t v = 0; v < values; ++v) counts[v] += counts[k * values + v];
-  counts.resize(static_cast<std::size_t>(values));
-  return counts;
+  K low = found[0].low, high = found[0].high;
+  for (const Part& part : found) {
+    low = std::min(low, part.low);
+    high = std::max(high, part.high);
+  }
+  const uint64_t span = static_cast<K>(high - low);
+  if (span >= static_cast<uint64_t>(n)) return {low, {}};
+  KeyCounts<K> all{low, std::vector<int64_t>(span + 1, 0)};
+  for (int64_t k = 0; k < parts; ++k) {
+    const Part& part = found[k];
+    if (part.counts.empty()) count(k * size, std::min(n, (k + 1) * size), low, all.counts);
+    for (std::size_t v = 0; v < part.counts.size(); ++v) all.counts[static_cast<K>(part.low - low) + v] += part.counts[v];
+  }
+  return all;
 }
 
 // Unique values of integers that lie close together need no sorting, only a counter for each value between them.
-template <class T>
-std::tuple<Tensor, Tensor, Tensor> unique_by_counting(const Tensor& flat, T low, int64_t values, bool inverse, IntArrayRef sizes,
+template <class K>
+std::tuple<Tensor, Tensor, Tensor> unique_by_counting(const Tensor& flat, K turn, KeyCounts<K>& keys, bool inverse, IntArrayRef sizes,
                                                       bool counts) {
-  const T* const p = flat.const_data_ptr<T>();
-  std::vector<int64_t> counted = count_values(p, flat.numel(), low, values);
+  const K* const p = static_cast<const K*>(flat.const_data_ptr());
+  const K low = keys.low;
+  std::vector<int64_t>& counted = keys.counts;
+  const auto values = static_cast<int64_t>(counted.size());
   const auto found = static_cast<int64_t>(values - std::count(counted.begin(), counted.end(), 0));
   const Tensor unique = detail::empty_cpu({found}, flat.scalar_type()),
                number = counts ? detail::empty_cpu({found}, kLong) : empty_indices();
-  T* const to = unique.mutable_data_ptr<T>();
+  K* const to = static_cast<K*>(unique.mutable_data_ptr());
   int64_t* const to_number = counts ? number.mutable_data_ptr<int64_t>() : nullptr;
   int64_t rank = 0;
   for (int64_t v = 0; v < values; ++v) {
     if (counted[v] == 0) continue;
-    to[rank] = static_cast<T>(static_cast<uint64_t>(low) + static_cast<uint64_t>(v));
+    to[rank] = static_cast<K>(low + static_cast<K>(v)) ^ turn;
     if (counts) to_number[rank] = counted[v];
     counted[v] = rank++;  // where the inverse looks for it
   }
@@ -116,31 +162,33 @@ std::tuple<Tensor, Tensor, Tensor> unique_by_counting(const Tensor& flat, T low,
   const Tensor ranks = detail::empty_cpu(sizes, kLong);
   int64_t* const to_rank = ranks.mutable_data_ptr<int64_t>();
   parallel_for(0, flat.numel(), kSortGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) to_rank[i] = counted[static_cast<uint64_t>(p[i]) - static_cast<uint64_t>(low)];
+    for (int64_t i = begin; i < end; ++i) to_rank[i] = counted[static_cast<K>((p[i] ^ turn) - low)];
   });
   return {unique, ranks, number};
 }
 
 std::tuple<Tensor, Tensor, Tensor> unique_elements(const Tensor& self, bool inverse, bool counts, bool sort) {
-  const Tensor flat = self.contiguous();
+  const Tensor flat = self.contiguous().view({-1});
   const int64_t n = flat.numel();
-  return CRESSET_DISPATCH(self.scalar_type(), "unique", CRESSET_REAL_AND_BOOL_TYPES, [&] {
-    using C = opmath_type<scalar_t>;
-    const scalar_t* const p = n ? flat.const_data_ptr<scalar_t>() : nullptr;
-    if constexpr (std::is_integral_v<scalar_t>) {
-      if (sort && n > 0) {
-        const auto [low, high] = bounds_of(p, n, 1);
-        const uint64_t span = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
-        if (span < static_cast<uint64_t>(n))
-          return unique_by_counting(flat, low, static_cast<int64_t>(span) + 1, inverse, self.sizes(), counts);
-      }
+  return with_keys(self.scalar_type(), "unique", [&]<class K>(const KeysOf<K>& keys) {
+    const K* const p = n ? static_cast<const K*>(flat.const_data_ptr()) : nullptr;
+    if (sort && n > 0 && !keys.has_nan) {
+      const K zero = 0;
+      K turn;  // bits that the keys of integers turn, which are the key of zero
+      keys.load(&zero, 1, 1, &turn, 1);
+      if (KeyCounts<K> found = count_keys(p, n, turn); !found.counts.empty())
+        return unique_by_counting(flat, turn, found, inverse, self.sizes(), counts);
     }
-    std::vector<int64_t> order = sort ? sorted_positions(p, n) : positions(n);
-    const Groups g = group(order, inverse, [&](int64_t a, int64_t b) { return static_cast<C>(p[a]) == static_cast<C>(p[b]); });
-    Tensor values = detail::empty_cpu({static_cast<int64_t>(g.first.size())}, self.scalar_type());
-    scalar_t* const to = static_cast<scalar_t*>(values.mutable_data_ptr());
-    for (std::size_t i = 0; i < g.first.size(); ++i) to[i] = p[g.first[i]];
-    return results(values, g, inverse, self.sizes(), counts);
+    Items<Item<K>> items;
+    load_items(keys, p, n, 1, false, items);
+    if (sort && n > 0) {
+      Items<Item<K>> other;
+      sort_items(items, other);
+    }
+    const auto starts = [&](int64_t i) { return items[i].key != items[i - 1].key || keys.is_nan(items[i].key); };
+    const auto element = [&](int64_t i) { return static_cast<int64_t>(items[i].index); };
+    const auto [first, of, number] = Groups(n, starts, element).results(inverse, self.sizes(), counts);
+    return std::tuple(flat.index_select(0, first), of, number);
   });
 }
 
@@ -151,21 +199,21 @@ std::tuple<Tensor, Tensor, Tensor> unique_slices(const Tensor& self, int64_t dim
   CRESSET_CHECK(n == 0 || !zero, "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied");
   const Tensor rows = self.movedim(d, 0).contiguous();
   const int64_t width = n == 0 ? 0 : rows.numel() / n;
-  return CRESSET_DISPATCH(self.scalar_type(), "unique_dim", CRESSET_REAL_AND_BOOL_TYPES, [&] {
-    using C = opmath_type<scalar_t>;
-    const scalar_t* const p = n ? rows.const_data_ptr<scalar_t>() : nullptr;
-    std::vector<int64_t> order = positions(n);
+  return with_keys(self.scalar_type(), "unique_dim", [&]<class K>(const KeysOf<K>& keys) {
+    std::vector<K> key(static_cast<std::size_t>(n * width));
+    if (!key.empty()) keys.load(rows.const_data_ptr(), 1, n * width, key.data(), 1);
+    std::vector<int64_t> order(static_cast<std::size_t>(n));
+    std::iota(order.begin(), order.end(), 0);
+    const auto row = [&](int64_t i) { return key.data() + i * width; };
     if (sort)
-      std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-        return std::lexicographical_compare(p + a * width, p + (a + 1) * width, p + b * width, p + (b + 1) * width, less<scalar_t>);
-      });
-    const Groups g = group(order, inverse, [&](int64_t a, int64_t b) {
-      return std::equal(p + a * width, p + (a + 1) * width, p + b * width,
-                        [](scalar_t x, scalar_t y) { return static_cast<C>(x) == static_cast<C>(y); });
-    });
+      std::stable_sort(order.begin(), order.end(),
+                       [&](int64_t a, int64_t b) { return std::lexicographical_compare(row(a), row(a) + width, row(b), row(b) + width); });
+    const auto starts = [&](int64_t i) {
+      return !std::equal(row(order[i - 1]), row(order[i - 1]) + width, row(order[i]), [&](K x, K y) { return x == y && !keys.is_nan(x); });
+    };
+    const auto [first, of, number] = Groups(n, starts, [&](int64_t i) { return order[i]; }).results(inverse, {n}, counts);
     // In memory the slices lie one after the other, as in PyTorch.
-    const Tensor values = rows.index_select(0, tensor_of(g.first, {static_cast<int64_t>(g.first.size())})).movedim(0, d);
-    return results(values, g, inverse, {n}, counts);
+    return std::tuple(rows.index_select(0, first).movedim(0, d), of, number);
   });
 }
 

@@ -56,5 +56,22 @@ CRESSET_VECTOR_INLINE Doubles sum_floats(int64_t n, int64_t& done, const F& vect
   return sum;
 }
 
+// Sum over i < n of scalar(i); vector(i) gives the same for as many elements as Doubles (T = double) or Floats (float) have.
+template <class T, class V, class S>
+CRESSET_VECTOR_INLINE double sum_of(int64_t n, const V& vector, const S& scalar) {
+  Doubles a{};
+  int64_t i = 0;
+  if constexpr (std::is_same_v<T, float>) {
+    a = sum_floats(n, i, vector);
+  } else {
+    for (; i + 8 <= n; i += 8) a += vector(i);
+  }
+  double s = total(a);
+  for (; i < n; ++i) s += static_cast<double>(scalar(i));
+  return s;
+}
+CRESSET_VECTOR_INLINE Floats load(const float* p) { return load16(p); }
+CRESSET_VECTOR_INLINE Doubles load(const double* p) { return load8(p); }
+
 }  // namespace
 }  // namespace cresset::cpu::CRESSET_ISA_NAMESPACE
