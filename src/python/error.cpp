@@ -115,7 +115,7 @@ void init_errors(PyObject* module) {
       checked(PyErr_NewExceptionWithDoc("cresset.OutOfMemoryError", "An allocation that could not be made.", PyExc_RuntimeError, nullptr))
           .release();
   checked(PyModule_AddObjectRef(module, "OutOfMemoryError", out_of_memory_error));
-  linalg_error = checked(PyErr_NewExceptionWithDoc("cresset.linalg.LinAlgError", "A matrix for which the operation has no result.",
+  linalg_error = checked(PyErr_NewExceptionWithDoc("cresset._C._LinAlgError", "A matrix for which the operation has no result.",
                                                    PyExc_RuntimeError, nullptr))
                      .release();
   checked(PyModule_AddObjectRef(module, "_LinAlgError", linalg_error));

@@ -129,6 +129,15 @@ def files():
     torch.save(x, file)
     file.seek(0)
     assert pebble.is_polished(torch.load(file)), "what the backend keeps beside a tensor"
+    module = torch.nn.Module()
+    module.register_buffer("polished", x)
+    module.register_buffer("rough", back)
+    file = io.BytesIO()
+    torch.jit.save(torch.jit.script(module), file)
+    file.seek(0)
+    loaded = torch.jit.load(file)
+    assert loaded.polished.tolist() == x.tolist()
+    assert pebble.is_polished(loaded.polished) and not pebble.is_polished(loaded.rough)
 
 
 names_and_guards()

@@ -30,13 +30,13 @@ def module(state=b"", cls="M"):
 TRAINING = text("training") + b"\x89"
 
 
-def tensor(key="0", sizes=(2,), strides=(1,), offset=0, elements=2, kind="FloatStorage", grad=b"\x89"):
+def tensor(key="0", sizes=(2,), strides=(1,), offset=0, elements=2, kind="FloatStorage", grad=b"\x89", facts=b""):
     def ints(values):
         return b"(" + b"".join(b"\x8a\x08" + struct.pack("<q", v) for v in values) + b"t"
 
     storage = b"(" + text("storage") + glob("torch", kind) + text(key) + text("cpu") + b"\x8a\x08" + struct.pack("<q", elements) + b"tQ"
     return (glob("torch._utils", "_rebuild_tensor_v2") + b"(" + storage + b"\x8a\x08" + struct.pack("<q", offset) + ints(sizes) + ints(strides) + grad
-            + glob("collections", "OrderedDict") + b")RtR")  # fmt: skip
+            + glob("collections", "OrderedDict") + b")R" + facts + b"tR")  # fmt: skip
 
 
 def archive(data=None, code=CODE, files=(), drop=(), top="m", compress=zipfile.ZIP_STORED):

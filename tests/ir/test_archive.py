@@ -482,6 +482,19 @@ def test_hand_made_archives_load():
     assert load(attribute("int", b"\x8a\x08" + struct.pack("<q", -(2**62)))).v == -(2**62)
 
 
+def fact(name, value=b"\x88"):
+    pickled = b"}(" + files.text(name) + value + b"u"
+    return files.glob("torch.jit._pickle", "restore_type_tag") + pickled + files.text("Dict[str, bool]") + b"\x86R"
+
+
+def test_facts_say_how_elements_are_read():
+    assert load(weight(files.tensor(facts=fact("neg")))).w.tolist() == [-1.0, -2.0]
+    assert load(weight(files.tensor(facts=fact("neg", b"\x89")))).w.tolist() == [1.0, 2.0]
+    conjugated = files.tensor(kind="ComplexFloatStorage", sizes=(1,), elements=1, facts=fact("conj"))
+    assert load(weight(conjugated)).w.tolist() == [1 - 2j]
+    assert load(weight(files.tensor(facts=b"N"))).w.tolist() == [1.0, 2.0]
+
+
 SYSTEM = files.glob("os", "system") + b"(" + files.text("touch /tmp/owned") + b"tR"
 HOSTILE = {
     "os.system": (attribute("int", SYSTEM), "asks for 'os.system', which is not allowed"),
@@ -499,6 +512,8 @@ HOSTILE = {
     "no storage": (weight(files.tensor(key="7")), "the data of the tensor storage 'data/7' is missing"),
     "other folder": (weight(files.tensor(key="../code/__torch__.py")), "is missing"),
     "integer with grad": (weight(files.tensor(kind="LongStorage", sizes=(1,), elements=1, grad=b"\x88")), "a tensor of integers requires a gradient"),
+    "facts of a list": (weight(files.tensor(facts=b"]")), "the facts about a tensor are no dict"),
+    "a fact that is none": (weight(files.tensor(facts=b"}(" + files.text("neg") + b"K\x01u")), "a fact about a tensor is no name with a bool"),
     "wrong type": (attribute("int", files.text("three")), "the attribute 'v' of an object of '__torch__.M' is of type 'int'; the file has a value of type 'str'"),
     "no attribute": (files.archive(files.module(files.TRAINING + files.text("q") + b"N")), "has no attribute or method 'q'"),
     "missing attribute": (files.archive(files.module()), "the attribute 'training' of an object of '__torch__.M' is of type 'bool'; the file has a value of type 'NoneType'"),

@@ -202,3 +202,34 @@ def test_where_of_one_argument_gives_positions(shape):
     assert type(found) is tuple and len(found) == max(1, mask.ndim)
     for ours, theirs in zip(found, np.atleast_1d(mask).nonzero()):
         assert ours.tolist() == theirs.tolist()
+
+
+def test_gradient_of_atan2_at_the_origin_is_zero():
+    y, x = (cresset.tensor([0.0, -0.0, 1e-30, 3.0], requires_grad=True) for _ in range(2))
+    by_y, by_x = cresset.autograd.grad(cresset.atan2(y, x).sum(), [y, x])
+    assert by_y.tolist() == pytest.approx([0, 0, 0, 1 / 6]) and by_x.tolist() == pytest.approx([0, 0, 0, -1 / 6])
+
+
+@pytest.mark.parametrize("margin", [{}, {"margin": 0}, {"margin": 2}])
+def test_margins_are_floats(margin):
+    x, y = cresset.tensor([1, 2]), cresset.tensor([3, 1])
+    loss = cresset.nn.functional.margin_ranking_loss(x, y, cresset.tensor([1, 1]), **margin)
+    assert loss.dtype == cresset.float32 and loss.item() == (1.0 if margin.get("margin", 0) == 0 else 2.5)
+
+
+def test_view_copy_needs_no_strides_of_a_view():
+    assert cresset.view_copy(cresset.arange(6).reshape(2, 3).t(), (6,)).tolist() == [0, 3, 1, 4, 2, 5]
+    with pytest.raises(RuntimeError, match="invalid for input of size 6"):
+        cresset.view_copy(cresset.ones(6), (4,))
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop")
+def test_linspace_between_batched_tensors():
+    start, end = cresset.tensor([1.0, 2.0]), cresset.tensor([4.0, 8.0])
+    vmap, line, powers = cresset.vmap, cresset.linspace, cresset.logspace
+    assert vmap(lambda a, b: line(a, b, 4))(start, end).tolist() == [[1, 2, 3, 4], [2, 4, 6, 8]]
+    assert vmap(lambda a: line(a, 3, 2))(start).tolist() == [[1, 3], [2, 3]]
+    assert vmap(lambda b: line(0, b, 2))(end).tolist() == [[0, 4], [0, 8]]
+    assert vmap(lambda a, b: powers(a, b, 2, 2.0))(start, end).tolist() == [[2, 16], [4, 256]]
+    assert vmap(lambda a: powers(a, 3, 2, 2.0))(start).tolist() == [[2, 8], [4, 8]]
+    assert vmap(lambda b: powers(0, b, 2, 2.0))(end).tolist() == [[1, 16], [1, 256]]

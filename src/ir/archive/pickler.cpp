@@ -2,9 +2,11 @@
 
 #include <bit>
 #include <limits>
+#include <map>
 #include <unordered_map>
 #include <unordered_set>
 
+#include <cresset/core/backend_meta.h>
 #include <cresset/dispatch/custom_class.h>
 #include <cresset/ir/class_type.h>
 #include <cresset/ir/function.h>
@@ -215,7 +217,19 @@ void Pickler::tensor(const Tensor& t) {
   integers(t.strides());
   out_ += t.requires_grad() ? '\x88' : '\x89';
   global("collections", "OrderedDict");
-  out_ += ")RtR";
+  out_ += ")R";
+  if (const BackendMetaFacts facts = backend_meta_facts(t); !facts.empty()) {
+    global("torch.jit._pickle", "restore_type_tag");
+    out_ += "}(";
+    for (const auto& [name, fact] : std::map(facts.begin(), facts.end())) {
+      text(name);
+      out_ += fact ? '\x88' : '\x89';
+    }
+    out_ += 'u';
+    text("Dict[str, bool]");
+    out_ += "\x86R";
+  }
+  out_ += "tR";
 }
 
 void Pickler::list(const IValue& v, const TypePtr& type) {

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include <cresset/core/backend_meta.h>
 #include <cresset/ir/class_type.h>
 #include <cresset/ir/interpreter.h>
 
@@ -370,7 +371,8 @@ IValue Machine::persistent(const IValue& id) {
   return capsule<StorageValue>(hooks_.storage(parts[2].toStringRef(), type->type, parts[3].toStringRef(), parts[4].toInt()));
 }
 
-// (storage, offset, sizes, strides, requires_grad, hooks)
+// (storage, offset, sizes, strides, requires_grad, hooks[, facts]): facts are "conj" and "neg", which say how the elements are
+// to be read, and those that a backend keeps beside the tensor.
 IValue Machine::rebuild_tensor(const IValue& arguments) {
   const auto& a = arguments_of(arguments, 5, "a tensor");
   const auto* storage = capsule_of<StorageValue>(a[0]);
@@ -389,6 +391,21 @@ IValue Machine::rebuild_tensor(const IValue& arguments) {
   const Tensor& all = storage->all;
   if (elements > 0 && last >= all.numel()) bad("a tensor of " + std::to_string(elements) + " elements does not fit its storage");
   Tensor t(make_intrusive<TensorImpl>(all.storage(), all.key_set(), all.scalar_type(), sizes, strides, offset));
+  if (a.size() > 6 && !a[6].isNone()) {
+    if (!a[6].isGenericDict()) bad("the facts about a tensor are no dict");
+    BackendMetaFacts facts;
+    for (const auto& [name, fact] : a[6].toDictImpl().items) {
+      if (!name.isString() || !fact.isBool()) bad("a fact about a tensor is no name with a bool");
+      facts[name.toStringRef()] = fact.toBool();
+    }
+    const auto take = [&](const char* name) {
+      const auto at = facts.find(name);
+      return at != facts.end() && facts.extract(at).mapped();
+    };
+    if (take("conj")) t = t.conj();
+    if (take("neg")) t = t.neg();
+    if (!facts.empty()) restore_backend_meta(t, std::move(facts));
+  }
   if (a[4].toBool()) {
     if (!isFloatingType(t.scalar_type()) && !isComplexType(t.scalar_type())) bad("a tensor of integers requires a gradient");
     t.requires_grad_(true);
