@@ -309,8 +309,8 @@ def test_running_totals_of_long_lines(dtype, rows, n):
 
 @pytest.mark.parametrize("bad", [np.inf, np.nan])
 def test_running_totals_after_what_is_not_finite(bad):
-    a = rng.standard_normal(100_000).astype("float32")
-    a[50_000] = bad
+    a = rng.standard_normal(400_000).astype("float32")
+    a[200_000] = bad
     (got,) = on_threads(lambda: [cresset.from_numpy(a).cumsum(0)])
     np.testing.assert_allclose(got, np.cumsum(a.astype(np.float64)), rtol=1e-5, atol=1e-5)
 
