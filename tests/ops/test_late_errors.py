@@ -21,12 +21,12 @@ CALLS = {
 WORDS = "out of bounds|out of range"
 
 
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("name", [*CALLS, "gather"])
 @pytest.mark.parametrize("sizes", [(4, 3), (0,)])
 def test_out_is_kept(name, sizes):
     out = cresset.full(sizes, 7.0)
     with pytest.raises((RuntimeError, IndexError), match=WORDS):
-        getattr(cresset, name.split()[0])(X, *CALLS[name], out=out)
+        getattr(cresset, name.split()[0])(X, *CALLS.get(name, (0, OUTSIDE)), out=out)
     assert out.shape == sizes and (out == 7).all()
 
 

@@ -309,8 +309,8 @@ def test_running_totals_of_long_lines(dtype, rows, n):
 
 @pytest.mark.parametrize("bad", [np.inf, np.nan])
 def test_running_totals_after_what_is_not_finite(bad):
-    a = rng.standard_normal(100_000).astype("float32")
-    a[50_000] = bad
+    a = rng.standard_normal(400_000).astype("float32")
+    a[200_000] = bad
     (got,) = on_threads(lambda: [cresset.from_numpy(a).cumsum(0)])
     np.testing.assert_allclose(got, np.cumsum(a.astype(np.float64)), rtol=1e-5, atol=1e-5)
 
@@ -377,6 +377,18 @@ def test_random_numbers(n):
         ]
 
     on_threads(draw)
+
+
+@pytest.mark.parametrize("kernel, stride", [((2, 2), (2, 2)), ((3, 5), (1, 2)), ((1, 4), (3, 1))])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+def test_average_pooling(dtype, kernel, stride):
+    a = array((6, 50, 70), dtype)
+    t = cresset.from_numpy(a)
+    (got,) = on_threads(lambda: [cresset.nn.functional.avg_pool2d(t, kernel, stride)])
+    windows = np.lib.stride_tricks.sliding_window_view(a, kernel, (1, 2))[:, :: stride[0], :: stride[1]]
+    sums = windows.sum((-2, -1))
+    want = (sums / (kernel[0] * kernel[1])).astype(dtype)  # integers are not negative: cutting rounds down
+    np.testing.assert_allclose(got, want, rtol=1e-6 if dtype != "int64" else 0)
 
 
 def test_flips_and_rolls_of_a_long_line():

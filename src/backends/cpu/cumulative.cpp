@@ -104,7 +104,8 @@ void run_long_line(const T* a, T* b, int64_t n, R none, const F& step) {
   };
   // One thread writes the first blocks while the others only add up a part each, which takes about a third of the time; then each writes
   // a part.
-  const int64_t threads = in_parallel_region() ? 1 : get_num_threads(), part = threads == 1 ? 0 : 3 * blocks / (3 * threads + 1);
+  const int64_t threads = in_parallel_region() ? 1 : get_num_threads(),
+                part = threads == 1 || blocks < 16 ? 0 : 3 * blocks / (3 * threads + 1);
   if (part == 0) return static_cast<void>(write(0, blocks, none));
   const int64_t first = blocks - threads * part;
   std::vector<R> before(static_cast<std::size_t>(blocks), none);

@@ -1,5 +1,5 @@
 // Indexing element by element: gather, the scatter family, take, put, masks and nonzero.
-// Every index is checked before anything is written.
+// Every index is checked before it is used, and before anything is written that the caller has.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -22,6 +22,7 @@ namespace cresset::cpu {
 namespace {
 
 constexpr int64_t kIndexGrain = 1 << 15;  // indices worth waking a thread for
+constexpr int64_t kPiece = 1024;          // indices that stay in the first-level cache between the check and the use
 constexpr int64_t kCopied = 1 << 16;      // bytes copied at once, that stay in the second-level cache until they are changed
 
 Tensor as_int64(const Tensor& index) {
@@ -172,8 +173,7 @@ void scatter_elements(const Tensor& self, int64_t dim, const Tensor& index, cons
   const char* const from = static_cast<const char*>(src);
   const int64_t* const where = plan.index.const_data_ptr<int64_t>();
   const auto run = [&](const Walk<3>& walk, const std::array<int64_t, 3>& start) {
-    // Pieces of a row whose indices stay in the first-level cache between the check and the use.
-    walk.run_pieces(0, walk.numel(), 1024, [&](const std::array<int64_t, 3>& at, int64_t n) {
+    walk.run_pieces(0, walk.numel(), kPiece, [&](const std::array<int64_t, 3>& at, int64_t n) {
       const ScatterRun piece{to + (start[0] + at[0]) * item,
                              from + (start[1] + at[1]) * item,
                              where + start[2] + at[2],
@@ -267,25 +267,28 @@ void scatter_combine(const Tensor& self, int64_t dim, const Tensor& index, const
 void gather(const Tensor& self, int64_t dim, const Tensor& index, bool, const Tensor& out) {
   if (index.numel() == 0) return;
   const ElementPlan plan(self, dim, index, out.strides());
-  check_index(plan.index, plan.dim, plan.size);
   const Walk<3> walk = plan.walk();
   const int64_t* const at_index = plan.index.const_data_ptr<int64_t>();
+  std::atomic<bool> bad = false;
   with_element_bits(self.itemsize(), [&](auto bits) {
     using U = decltype(bits);
     const U* const from = static_cast<const U*>(self.const_data_ptr());
     U* const to = static_cast<U*>(out.mutable_data_ptr());
-    walk.parallel_pieces(kIndexGrain, walk.row_size(), [&](const std::array<int64_t, 3>& at, int64_t n) {
+    walk.parallel_pieces(kIndexGrain, kPiece, [&](const std::array<int64_t, 3>& at, int64_t n) {
       const int64_t s0 = walk.stride(0), s1 = walk.stride(1), s2 = walk.stride(2);
       const U* const row = from + at[0];
       U* const result = to + at[1];
       const int64_t* const where = at_index + at[2];
-      if (s0 == 0 && s1 == 1 && s2 == 1 && plan.stride == 1) {
+      if (any_outside(where, n, s2, plan.size)) {
+        bad = true;
+      } else if (s0 == 0 && s1 == 1 && s2 == 1 && plan.stride == 1) {
         for (int64_t i = 0; i < n; ++i) result[i] = row[where[i]];
       } else {
         for (int64_t i = 0; i < n; ++i) result[i * s1] = row[i * s0 + where[i * s2] * plan.stride];
       }
     });
   });
+  if (bad) raise_first_outside(plan.index, plan.dim, plan.size);
 }
 
 void scatter_src(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, const Tensor& out) {

@@ -1,8 +1,11 @@
 // Pooling kernels over (planes, D, H, W), planes in parallel. Results may have another memory format than contiguous:
 // then they are computed contiguous and copied.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
+#include <optional>
+#include <vector>
 
 #include <cresset/base/parallel.h>
 #include <cresset/core/dispatch_types.h>
@@ -117,51 +120,94 @@ void max_pool_backward(const PoolWindows& w, const Tensor& grad_output, const Te
   deliver(gx, out);
 }
 
-// What an average divides by: the window with its padding, cut at the padded input's end, or what of it lies inside.
-double divisor(const PoolWindows& w, Range rd, Range rh, Range rw, int64_t d, int64_t h, int64_t x, bool include,
-               std::optional<int64_t> given) {
-  if (given) return static_cast<double>(*given);
-  if (!include) return static_cast<double>((rd.end - rd.begin) * (rh.end - rh.begin) * (rw.end - rw.begin));
-  const auto extent = [&](int k, int64_t o) {
+// The windows of averages: of each dimension what of them lies inside the input, and the length that they count for in what an average
+// divides by, unless that is given.
+struct Averages {
+  struct Window {
+    int64_t begin, end, length;
+  };
+  std::array<std::vector<Window>, 3> windows;
+  std::optional<int64_t> given;
+
+  double divisor(const Window& d, const Window& h, const Window& x) const {
+    return static_cast<double>(given ? *given : d.length * h.length * x.length);
+  }
+};
+template <class R, class L>
+Averages averages(const PoolWindows& w, const R& range, const L& length) {
+  Averages result;
+  for (int k = 0; k < 3; ++k)
+    for (int64_t o = 0; o < w.out[k]; ++o) {
+      const Range r = range(w, k, o);
+      result.windows[k].push_back({r.begin, r.end, length(r, k, o)});
+    }
+  return result;
+}
+// include: a window counts with its padding, cut at the padded input's end.
+Averages fixed_averages(const PoolWindows& w, bool include, std::optional<int64_t> given) {
+  Averages result = averages(w, fixed, [&](const Range& r, int k, int64_t o) {
+    if (!include) return r.end - r.begin;
     const int64_t begin = o * w.stride[k] - w.padding[k];
     return std::min(begin + w.kernel[k], w.in[k] + w.padding[k]) - begin;
-  };
-  return static_cast<double>(extent(0, d) * extent(1, h) * extent(2, x));
+  });
+  result.given = given;
+  return result;
+}
+Averages adaptive_averages(const PoolWindows& w) {
+  return averages(w, adaptive, [](const Range& r, int, int64_t) { return r.end - r.begin; });
 }
 
-template <class R, class D>
-void avg_pool(const PoolWindows& w, const R& range, const D& divide_by, const Tensor& self, const Tensor& out) {
+void avg_pool(const PoolWindows& w, const Averages& averages, const Tensor& self, const Tensor& out) {
   const Tensor x = self.contiguous(), y = contiguous_result(out);
+  const auto &depths = averages.windows[0], &heights = averages.windows[1], &widths = averages.windows[2];
   CRESSET_DISPATCH(self.scalar_type(), "avg_pool", CRESSET_AVERAGE_TYPES, [&] {
     using A = opmath_type<scalar_t>;
     const auto* px = x.const_data_ptr<scalar_t>();
     auto* py = y.mutable_data_ptr<scalar_t>();
     for_planes(w, [&](int64_t p) {
-      const scalar_t* plane = px + p * volume(w.in);
-      each_window(w, range, [&](int64_t o, Range rd, Range rh, Range rw, int64_t d, int64_t h, int64_t c) {
-        A sum = 0;
-        each_position(w, rd, rh, rw, [&](int64_t i) { sum += A(plane[i]); });
-        py[p * volume(w.out) + o] = scalar_t(sum / static_cast<A>(divide_by(rd, rh, rw, d, h, c)));
-      });
+      const scalar_t* const plane = px + p * volume(w.in);
+      scalar_t* to = py + p * volume(w.out);
+      std::vector<A> sums(widths.size());  // of a row of windows, to which each row of the input adds its part
+      for (const Averages::Window& d : depths)
+        for (const Averages::Window& h : heights) {
+          std::fill(sums.begin(), sums.end(), A(0));
+          for (int64_t i = d.begin; i < d.end; ++i)
+            for (int64_t j = h.begin; j < h.end; ++j) {
+              const scalar_t* const row = plane + (i * w.in[1] + j) * w.in[2];
+              for (std::size_t c = 0; c < widths.size(); ++c) {
+                A sum = sums[c];
+                for (int64_t k = widths[c].begin; k < widths[c].end; ++k) sum += A(row[k]);
+                sums[c] = sum;
+              }
+            }
+          for (std::size_t c = 0; c < widths.size(); ++c) *to++ = scalar_t(sums[c] / static_cast<A>(averages.divisor(d, h, widths[c])));
+        }
     });
   });
   deliver(y, out);
 }
 
-template <class R, class D>
-void avg_pool_backward(const PoolWindows& w, const R& range, const D& divide_by, const Tensor& grad_output, const Tensor& out) {
+void avg_pool_backward(const PoolWindows& w, const Averages& averages, const Tensor& grad_output, const Tensor& out) {
   const Tensor g = grad_output.contiguous(), gx = contiguous_result(out);
+  const auto &depths = averages.windows[0], &heights = averages.windows[1], &widths = averages.windows[2];
   CRESSET_DISPATCH(out.scalar_type(), "avg_pool_backward", CRESSET_AVERAGE_TYPES, [&] {
     using A = opmath_type<scalar_t>;
     const auto* pg = g.const_data_ptr<scalar_t>();
     auto* to = gx.mutable_data_ptr<scalar_t>();
     for_planes(w, [&](int64_t p) {
-      scalar_t* plane = to + p * volume(w.in);
+      scalar_t* const plane = to + p * volume(w.in);
+      const scalar_t* from = pg + p * volume(w.out);
       std::fill_n(plane, volume(w.in), scalar_t(0));
-      each_window(w, range, [&](int64_t o, Range rd, Range rh, Range rw, int64_t d, int64_t h, int64_t c) {
-        const A share = A(pg[p * volume(w.out) + o]) / static_cast<A>(divide_by(rd, rh, rw, d, h, c));
-        each_position(w, rd, rh, rw, [&](int64_t i) { plane[i] = scalar_t(A(plane[i]) + share); });
-      });
+      for (const Averages::Window& d : depths)
+        for (const Averages::Window& h : heights)
+          for (const Averages::Window& c : widths) {
+            const A share = A(*from++) / static_cast<A>(averages.divisor(d, h, c));
+            for (int64_t i = d.begin; i < d.end; ++i)
+              for (int64_t j = h.begin; j < h.end; ++j) {
+                scalar_t* const row = plane + (i * w.in[1] + j) * w.in[2];
+                for (int64_t k = c.begin; k < c.end; ++k) row[k] = scalar_t(A(row[k]) + share);
+              }
+          }
     });
   });
   deliver(gx, out);
@@ -169,10 +215,6 @@ void avg_pool_backward(const PoolWindows& w, const R& range, const D& divide_by,
 
 constexpr auto fixed_range = [](const PoolWindows& w, int d, int64_t o) { return fixed(w, d, o); };
 constexpr auto adaptive_range = [](const PoolWindows& w, int d, int64_t o) { return adaptive(w, d, o); };
-
-double window_size(Range rd, Range rh, Range rw, int64_t, int64_t, int64_t) {
-  return static_cast<double>((rd.end - rd.begin) * (rh.end - rh.begin) * (rw.end - rw.begin));
-}
 
 }  // namespace
 
@@ -190,24 +232,21 @@ void max_pool2d_backward(const Tensor& grad_output, const Tensor& self, IntArray
 void avg_pool2d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding, bool ceil_mode, bool include,
                 std::optional<int64_t> given, const Tensor& out) {
   const PoolWindows w = ops::pool_windows("avg_pool2d", self, 2, kernel_size, stride, padding, {1}, ceil_mode);
-  avg_pool(
-      w, fixed_range,
-      [&](Range a, Range b, Range c, int64_t d, int64_t h, int64_t x) { return divisor(w, a, b, c, d, h, x, include, given); }, self, out);
+  avg_pool(w, fixed_averages(w, include, given), self, out);
 }
 void avg_pool2d_backward(const Tensor& grad_output, const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding,
                          bool ceil_mode, bool include, std::optional<int64_t> given, const Tensor& out) {
   const PoolWindows w = ops::pool_windows("avg_pool2d", self, 2, kernel_size, stride, padding, {1}, ceil_mode);
-  avg_pool_backward(
-      w, fixed_range,
-      [&](Range a, Range b, Range c, int64_t d, int64_t h, int64_t x) { return divisor(w, a, b, c, d, h, x, include, given); }, grad_output,
-      out);
+  avg_pool_backward(w, fixed_averages(w, include, given), grad_output, out);
 }
 void adaptive_avg_pool2d(const Tensor& self, IntArrayRef output_size, const Tensor& out) {
-  avg_pool(ops::adaptive_windows("adaptive_avg_pool2d", self, 2, output_size), adaptive_range, window_size, self, out);
+  const PoolWindows w = ops::adaptive_windows("adaptive_avg_pool2d", self, 2, output_size);
+  avg_pool(w, adaptive_averages(w), self, out);
 }
 void adaptive_avg_pool2d_backward(const Tensor& grad_output, const Tensor& self, const Tensor& out) {
   const IntArrayRef output_size = grad_output.sizes().slice(grad_output.sizes().size() - 2);
-  avg_pool_backward(ops::adaptive_windows("adaptive_avg_pool2d", self, 2, output_size), adaptive_range, window_size, grad_output, out);
+  const PoolWindows w = ops::adaptive_windows("adaptive_avg_pool2d", self, 2, output_size);
+  avg_pool_backward(w, adaptive_averages(w), grad_output, out);
 }
 void adaptive_max_pool2d(const Tensor& self, IntArrayRef output_size, const Tensor& out, const Tensor& indices) {
   max_pool("adaptive_max_pool2d", ops::adaptive_windows("adaptive_max_pool2d", self, 2, output_size), adaptive_range, self, out, indices);
@@ -231,24 +270,21 @@ void max_pool3d_backward(const Tensor& grad_output, const Tensor& self, IntArray
 void avg_pool3d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding, bool ceil_mode, bool include,
                 std::optional<int64_t> given, const Tensor& out) {
   const PoolWindows w = ops::pool_windows("avg_pool3d", self, 3, kernel_size, stride, padding, {1}, ceil_mode);
-  avg_pool(
-      w, fixed_range,
-      [&](Range a, Range b, Range c, int64_t d, int64_t h, int64_t x) { return divisor(w, a, b, c, d, h, x, include, given); }, self, out);
+  avg_pool(w, fixed_averages(w, include, given), self, out);
 }
 void avg_pool3d_backward(const Tensor& grad_output, const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding,
                          bool ceil_mode, bool include, std::optional<int64_t> given, const Tensor& out) {
   const PoolWindows w = ops::pool_windows("avg_pool3d", self, 3, kernel_size, stride, padding, {1}, ceil_mode);
-  avg_pool_backward(
-      w, fixed_range,
-      [&](Range a, Range b, Range c, int64_t d, int64_t h, int64_t x) { return divisor(w, a, b, c, d, h, x, include, given); }, grad_output,
-      out);
+  avg_pool_backward(w, fixed_averages(w, include, given), grad_output, out);
 }
 void adaptive_avg_pool3d(const Tensor& self, IntArrayRef output_size, const Tensor& out) {
-  avg_pool(ops::adaptive_windows("adaptive_avg_pool3d", self, 3, output_size), adaptive_range, window_size, self, out);
+  const PoolWindows w = ops::adaptive_windows("adaptive_avg_pool3d", self, 3, output_size);
+  avg_pool(w, adaptive_averages(w), self, out);
 }
 void adaptive_avg_pool3d_backward(const Tensor& grad_output, const Tensor& self, const Tensor& out) {
   const IntArrayRef output_size = grad_output.sizes().slice(grad_output.sizes().size() - 3);
-  avg_pool_backward(ops::adaptive_windows("adaptive_avg_pool3d", self, 3, output_size), adaptive_range, window_size, grad_output, out);
+  const PoolWindows w = ops::adaptive_windows("adaptive_avg_pool3d", self, 3, output_size);
+  avg_pool_backward(w, adaptive_averages(w), grad_output, out);
 }
 void adaptive_max_pool3d(const Tensor& self, IntArrayRef output_size, const Tensor& out, const Tensor& indices) {
   max_pool("adaptive_max_pool3d", ops::adaptive_windows("adaptive_max_pool3d", self, 3, output_size), adaptive_range, self, out, indices);

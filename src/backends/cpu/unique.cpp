@@ -101,8 +101,12 @@ KeyCounts<K> count_keys(const K* p, int64_t n, K turn) {
     std::vector<int64_t> counts;
   };
   const int64_t parts = std::clamp<int64_t>(n / kSortGrain, 1, get_num_threads()), size = (n + parts - 1) / parts;
-  const auto count = [&](int64_t begin, int64_t end, K low, std::vector<int64_t>& counts) {
-    for (int64_t i = begin; i < end; ++i) ++counts[static_cast<K>((p[i] ^ turn) - low)];
+  // By value: a counter might alias what a reference stands for.
+  const auto count = [p, turn](int64_t begin, int64_t end, K low, std::vector<int64_t>& counts) {
+    int64_t* const counter = counts.data();
+    const K flip = turn;
+    const K* const from = p;
+    for (int64_t i = begin; i < end; ++i) ++counter[static_cast<K>((from[i] ^ flip) - low)];
   };
   std::vector<Part> found(static_cast<std::size_t>(parts));
   parallel_for(0, parts, 1, [&](int64_t first, int64_t last) {
