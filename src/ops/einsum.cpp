@@ -59,6 +59,7 @@ Tensor contract(Tensor a, Tensor b, uint64_t sum) {
       out_sizes.push_back(in_a ? a.size(d) : b.size(d));
     }
   }
+  if (both.empty()) return a * b;
   // a: batch, left, both, rest(1); b: batch, both, right, rest(1).
   const auto arrange = [&](const Tensor& t, const DimVector& second, const DimVector& third, const DimVector& rest) {
     DimVector order(batch);

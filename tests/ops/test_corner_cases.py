@@ -233,3 +233,11 @@ def test_linspace_between_batched_tensors():
     assert vmap(lambda a, b: powers(a, b, 2, 2.0))(start, end).tolist() == [[2, 16], [4, 256]]
     assert vmap(lambda a: powers(a, 3, 2, 2.0))(start).tolist() == [[2, 8], [4, 8]]
     assert vmap(lambda b: powers(0, b, 2, 2.0))(end).tolist() == [[1, 16], [1, 256]]
+
+
+def test_einsum_multiplies_integers_of_two_types():
+    a, b = cresset.ones(1, 2, 3, dtype=cresset.uint8), cresset.ones(3, dtype=cresset.uint8)
+    product = cresset.einsum("...ik, ...j -> ij", a, b)  # the sum over k is int64
+    assert product.dtype == cresset.int64 and product.tolist() == [[3] * 3] * 2
+    mask = cresset.tensor([True, False])
+    assert cresset.einsum("i,j->ij", mask, mask).tolist() == [[True, False], [False, False]]
