@@ -47,11 +47,11 @@
 #define ERF_LARGE(x)                                                                                                                  \
   (-0.00019147654f + (x) * (1.1295939f + (x) * (0.633190575f + (x) * (0.108448833f + (x) * (-0.0252266177f + (x) * (0.0042111107f +   \
   (x) * (-0.000442606971f + (x) * 2.1790264e-05f)))))))
-static float erf_of_float(float x) {
+static float cr_erf_of_float(float x) {
   const float a = fabs(x) < 4.0f ? fabs(x) : 4.0f, large = 1.0f - exp(-ERF_LARGE(a));
   return x != x ? x : a < 1.0f ? x * ERF_SMALL(a * a) : copysign(large, x);
 }
-static T cr_erf(T x) { return sizeof(T) == sizeof(float) ? (T)erf_of_float((float)x) : (T)erf(x); }
+static T cr_erf(T x) { return sizeof(T) == sizeof(float) ? (T)cr_erf_of_float((float)x) : (T)erf(x); }
 //// erfc
 #define cr_erfc erfc
 //// atan2

@@ -4,6 +4,7 @@
 #include <cresset/cresset.h>
 #include <cresset/ops/cpu_fallback.h>
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 
@@ -105,7 +106,11 @@ void add_number(Launch& launch, Compute c, const Scalar& v) {
 // One call, ready to run.
 class Run {
  public:
-  Run(const Arguments& args, cresset::PointwiseTypes types, const Tensor& out) : args_(args), types_(types), out_(out) {}
+  Run(const Arguments& args, cresset::PointwiseTypes types, const Tensor& out)
+      : args_(args),
+        types_(types),
+        out_(out),
+        own_(args.tensors[args.row.rule == PointwiseRule::BoolFirst && args.tensors.size() > 1]->scalar_type()) {}
   bool plan() {
     std::vector<const Tensor*> walked{&out_};
     for (const Tensor* t : args_.tensors)
@@ -116,27 +121,69 @@ class Run {
 
  private:
   Compute compute() const { return compute_of(types_.common); }
-  std::string key() const;
-  ProgramText text(bool has_fp64) const;
+  std::string program_key(const DeviceFacts& facts) const;
+  std::string kernel_name(ScalarType own, cresset::PointwiseTypes types) const;
+  ProgramText text(const DeviceFacts& facts) const;
+  std::string kernel_text(ScalarType own, cresset::PointwiseTypes types) const;
+  std::vector<std::pair<ScalarType, cresset::PointwiseTypes>> variants(const DeviceFacts& facts) const;
   void add_argument(Launch& launch, std::size_t i) const;
   std::string parameter(std::size_t i) const;
   // A zero that only the kernel sees is a fault.
-  bool meets_zeros() const {
-    return divides(args_) && isIntegralType(types_.common) && args_.row.arguments.size() > 1 && args_.values[1].isTensor() &&
+  bool meets_zeros(ScalarType common) const {
+    return divides(args_) && isIntegralType(common) && args_.row.arguments.size() > 1 && args_.values[1].isTensor() &&
            is_device_tensor(args_.values[1].toTensor());
   }
   bool is_condition(const Tensor& t) const { return args_.row.rule == PointwiseRule::BoolFirst && &t == args_.tensors[0]; }
+  // Does the tensor have the call's own type, the one that the kernels of a program differ in?
+  bool varies(const Tensor& t) const { return !is_condition(t) && t.scalar_type() == own_; }
 
   const Arguments& args_;
   cresset::PointwiseTypes types_;
   const Tensor& out_;
+  ScalarType own_;
   Walk walk_;
 };
 
-std::string Run::key() const {
-  std::string key = std::string("pointwise ") + args_.row.op + ' ' + type_letter(types_.common) + ' ' + type_letter(out_.scalar_type());
-  for (const Tensor* t : args_.tensors) key += std::string(is_device_tensor(*t) ? " " : " =") + type_letter(t->scalar_type());
-  return key + ' ' + walk_key(walk_);
+// What the kernels of one program share; a driver that compiles all of a program at once gets one kernel in it.
+std::string Run::program_key(const DeviceFacts& facts) const {
+  std::string key = std::string("pointwise ") + args_.row.op + ' ';
+  if (!facts.compiles_late) key += kernel_name(own_, types_);
+  for (const Tensor* t : args_.tensors) {
+    key += is_device_tensor(*t) ? " " : " =";
+    key += varies(*t) ? "own" : type_letter(t->scalar_type());
+    key += t->dim() == 0 ? "0" : "";  // they and the numbers promote in their own way
+  }
+  for (const auto& n : args_.numbers) key += !n ? " -" : n->isBoolean() ? " b" : n->isIntegral(false) ? " i" : " f";
+  return key + ' ' + type_letter(cresset::get_default_dtype()) + ' ' + walk_key(walk_);
+}
+
+std::string Run::kernel_name(ScalarType own, cresset::PointwiseTypes types) const {
+  return std::string("run_") + type_letter(own) + "_" + type_letter(types.common) + "_" + type_letter(types.result);
+}
+
+// The types for which a program has kernels: the call's own one, and with a driver that compiles late every other that the row takes.
+std::vector<std::pair<ScalarType, cresset::PointwiseTypes>> Run::variants(const DeviceFacts& facts) const {
+  std::vector<std::pair<ScalarType, cresset::PointwiseTypes>> found{{own_, types_}};
+  if (!facts.compiles_late) return found;
+  for (const ScalarType own : {cresset::kBool, cresset::kByte, cresset::kChar, cresset::kShort, cresset::kInt, cresset::kLong,
+                               cresset::kHalf, cresset::kBFloat16, cresset::kFloat, cresset::kDouble}) {
+    if (own == own_ || !computes(device_of(out_), own)) continue;
+    std::vector<Tensor> tensors;
+    for (const Tensor* t : args_.tensors)
+      tensors.push_back(
+          varies(*t) ? cresset::empty(std::vector<int64_t>(static_cast<std::size_t>(t->dim()), 0), cresset::TensorOptions().dtype(own))
+                     : *t);
+    std::vector<const Tensor*> pointers;
+    for (const Tensor& t : tensors) pointers.push_back(&t);
+    cresset::PointwiseArguments rule = args_.rule();
+    rule.tensors = pointers;
+    try {
+      const cresset::PointwiseTypes types = cresset::pointwise_types(rule);
+      if (computes(device_of(out_), types.common)) found.push_back({own, types});
+    } catch (const cresset::Error&) {  // a type that the operator refuses
+    }
+  }
+  return found;
 }
 
 std::string Run::parameter(std::size_t i) const {
@@ -155,19 +202,42 @@ std::string Run::parameter(std::size_t i) const {
   }
 }
 
-ProgramText Run::text(bool has_fp64) const {
-  const Compute c = compute();
-  const std::string common = type_letter(types_.common), t = compute_name(c);
+std::string replaced(std::string text, std::string_view from, std::string_view to) {
+  for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) text.replace(at, from.size(), to);
+  return text;
+}
+
+ProgramText Run::text(const DeviceFacts& facts) const {
+  std::string out =
+      std::string(kernel_file("types")) + (divides(args_) ? kernel_file("faults") : "") + index_source(walk_.wide) + walk_source(walk_);
+  std::vector<std::string> families;  // each type that is computed in has functions of its own
+  for (const auto& [own, types] : variants(facts)) {
+    const Compute c = compute_of(types.common);
+    const bool is_bool = types.common == cresset::kBool;
+    const std::string family = is_bool ? "bool" : compute_name(c), prefix = "cr_" + family + "_";
+    out += std::string("#undef T\n#undef UNSIGNED_T\n#undef BITS\n#undef IS_FLOAT\n#undef IS_BOOL\n#define T ") + compute_name(c) +
+           "\n#define UNSIGNED_T u" + (c == Compute::Long ? "long" : "int") + "\n#define BITS " + (c == Compute::Long ? "64" : "32") +
+           "\n#define IS_FLOAT " + (c == Compute::Float || c == Compute::Double ? "1" : "0") + "\n#define IS_BOOL " +
+           (is_bool ? "1" : "0") + "\n";
+    if (std::find(families.begin(), families.end(), family) == families.end()) {
+      families.push_back(family);
+      out += replaced(args_.row.functions, "cr_", prefix);
+    }
+    out += replaced(kernel_text(own, types), "cr_", prefix);
+  }
+  return {"#define M_PI_VALUE 3.14159265358979323846\n" + out, std::string("-cl-std=CL1.2") + (facts.has_fp64 ? " -DHAS_FP64" : ""),
+          !facts.compiles_late};
+}
+
+std::string Run::kernel_text(ScalarType own, cresset::PointwiseTypes types) const {
+  const Compute c = compute_of(types.common);
+  const std::string common = type_letter(types.common);
   const bool is_float = c == Compute::Float || c == Compute::Double;
-  std::string out = std::string(kernel_file("types")) + (meets_zeros() ? kernel_file("faults") : "");
-  out += "#define T " + t + "\n#define UNSIGNED_T u" + (c == Compute::Long ? std::string("long") : std::string("int")) + "\n#define BITS " +
-         (c == Compute::Long ? "64" : "32") + "\n#define IS_FLOAT " + (is_float ? "1" : "0") + "\n#define IS_BOOL " +
-         (types_.common == cresset::kBool ? "1" : "0") + "\n#define M_PI_VALUE 3.14159265358979323846\n" + args_.row.functions +
-         index_source(walk_.wide) + walk_source(walk_) + "kernel void run(BUFFER(p_result)";
+  std::string out = "kernel void " + kernel_name(own, types) + "(BUFFER(p_result)";
   for (std::size_t i = 0; i < args_.row.arguments.size(); ++i) out += parameter(i);
-  out += std::string(meets_zeros() ? ", FAULTS" : "") +
+  out += std::string(meets_zeros(types.common) ? ", FAULTS" : "") +
          ", const Shape_s s, const ulong n) {\n  const index i = (index)get_global_id(0);\n  if (i >= n) return;\n  WALK_s\n";
-  const std::string result = type_letter(out_.scalar_type());
+  const std::string result = type_letter(types.result);
   int operand = 1;
   std::string body;
   for (std::size_t i = 0; i < args_.row.arguments.size(); ++i) {
@@ -175,7 +245,7 @@ ProgramText Run::text(bool has_fp64) const {
     const std::string name = a.name;
     if (a.kind == ArgumentKind::Tensor) {
       const Tensor& tensor = args_.values[i].toTensor();
-      const std::string letter = type_letter(tensor.scalar_type()), type = is_condition(tensor) ? "int" : "T";
+      const std::string letter = type_letter(varies(tensor) ? own : tensor.scalar_type()), type = is_condition(tensor) ? "int" : "T";
       std::string value = "v_" + name;
       if (is_device_tensor(tensor)) {
         out += "  OPEN(" + letter + ", p_" + name + ");\n";
@@ -191,10 +261,10 @@ ProgramText Run::text(bool has_fp64) const {
     }
   }
   out += "  OPEN(" + result + ", p_result);\n" + body;
-  if (meets_zeros()) out += std::string("  if (a_") + args_.row.arguments[1].name + " == 0) FAULT(ZERO_DIVISION, 0, 0)\n";
-  out += std::string("  const ") + (types_.result == cresset::kBool ? "int" : "T") + " r = " + args_.row.expression + ";\n";
+  if (meets_zeros(types.common)) out += std::string("  if (a_") + args_.row.arguments[1].name + " == 0) FAULT(ZERO_DIVISION, 0, 0)\n";
+  out += std::string("  const ") + (types.result == cresset::kBool ? "int" : "T") + " r = " + args_.row.expression + ";\n";
   out += "  STORE(" + result + ", p_result, s0, r);\n}\n";
-  return {out, std::string("-cl-std=CL1.2") + (has_fp64 ? " -DHAS_FP64" : "")};
+  return out;
 }
 
 void Run::add_argument(Launch& launch, std::size_t i) const {
@@ -233,11 +303,11 @@ void Run::add_argument(Launch& launch, std::size_t i) const {
 
 void Run::launch() {
   ClDevice& d = device_of(out_);
-  const cl_kernel kernel = d.programs().kernel(key(), "run", [&] { return text(d.facts().has_fp64); });
+  const cl_kernel kernel = d.programs().kernel(program_key(d.facts()), kernel_name(own_, types_).c_str(), [&] { return text(d.facts()); });
   Launch launch(d, queue_for(out_), kernel);
   launch.tensor(out_);
   for (std::size_t i = 0; i < args_.row.arguments.size(); ++i) add_argument(launch, i);
-  if (meets_zeros()) launch.faults();
+  if (meets_zeros(types_.common)) launch.faults();
   add_walk(launch, walk_);
   launch.run(static_cast<std::size_t>(walk_.n));
 }

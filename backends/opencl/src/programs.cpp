@@ -44,12 +44,14 @@ std::string program_folder() {
 
 cl_kernel Programs::kernel(std::string_view key, const char* name, const std::function<ProgramText()>& text) {
   std::lock_guard lock(mutex_);
-  if (const auto at = kernels_.find(key); at != kernels_.end()) return at->second;
-  const cl_program program = build(text());
+  std::string own = std::string(key) + ':' + name;
+  if (const auto at = kernels_.find(own); at != kernels_.end()) return at->second;
+  auto at = programs_.find(key);
+  if (at == programs_.end()) at = programs_.emplace(std::string(key), build(text())).first;
   cl_int status = CL_SUCCESS;
-  const cl_kernel kernel = clCreateKernel(program, name, &status);
+  const cl_kernel kernel = clCreateKernel(at->second, name, &status);
   check(status, "clCreateKernel");
-  kernels_.emplace(std::string(key), kernel);
+  kernels_.emplace(std::move(own), kernel);
   return kernel;
 }
 
@@ -60,7 +62,7 @@ Programs::Counts Programs::counts() {
 
 cl_program Programs::build(const ProgramText& text) {
   const std::string identity = device_.facts().identity + "\n" + text.options + "\n" + text.source;
-  const std::string folder = program_folder();
+  const std::string folder = text.keep ? program_folder() : "";
   const std::string file = folder.empty() ? "" : folder + "/" + file_name(identity);
   if (!file.empty())
     if (const cl_program program = load(file, identity, text.options)) {

@@ -13,6 +13,7 @@ namespace cresset_opencl {
 struct ProgramText {
   std::string source;
   std::string options;  // of clBuildProgram
+  bool keep = true;     // on disk; false leaves that to the driver
 };
 
 /// Where compiled programs of all processes are kept: CRESSET_OPENCL_CACHE, else XDG_CACHE_HOME/cresset/opencl, else
@@ -23,7 +24,7 @@ class Programs {
  public:
   explicit Programs(ClDevice& device) : device_(device) {}
 
-  /// The kernel `name` of the program that `text` gives; `key` stands for both.
+  /// The kernel `name` of the program that `text` gives; `key` stands for the program.
   cl_kernel kernel(std::string_view key, const char* name, const std::function<ProgramText()>& text);
 
   struct Counts {
@@ -43,6 +44,7 @@ class Programs {
 
   ClDevice& device_;
   std::mutex mutex_;
+  std::unordered_map<std::string, cl_program, Hash, std::equal_to<>> programs_;
   std::unordered_map<std::string, cl_kernel, Hash, std::equal_to<>> kernels_;
   Counts counts_;
 };

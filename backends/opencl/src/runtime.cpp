@@ -34,6 +34,7 @@ DeviceFacts facts_of(cl_device_id id, cl_platform_id platform) {
   clGetPlatformInfo(platform, CL_PLATFORM_VERSION, sizeof version - 1, version, nullptr);
   f.identity = f.name + "|" + text_of(id, CL_DEVICE_VERSION) + "|" + text_of(id, CL_DRIVER_VERSION) + "|" + version;
   f.is_cpu = value_of<cl_device_type>(id, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU;
+  f.compiles_late = std::strstr(version, "PoCL") || std::strstr(version, "pocl");
   f.has_fp64 = value_of<cl_device_fp_config>(id, CL_DEVICE_DOUBLE_FP_CONFIG) != 0;
   f.max_group = value_of<std::size_t>(id, CL_DEVICE_MAX_WORK_GROUP_SIZE);
   f.compute_units = value_of<cl_uint>(id, CL_DEVICE_MAX_COMPUTE_UNITS);

@@ -31,6 +31,9 @@ struct DeviceFacts {
   std::string identity;  // device, driver and platform with their versions: what compiled programs depend on
   bool is_cpu = false;
   bool has_fp64 = false;
+  // A build only parses: a kernel becomes machine code when it first runs, and the driver keeps both on disk. Asking for the binary
+  // would compile every kernel of the program. This is so with PoCL.
+  bool compiles_late = false;
   std::size_t max_group = 1;
   cl_uint compute_units = 1;
   cl_ulong memory_bytes = 0;

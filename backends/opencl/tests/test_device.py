@@ -132,7 +132,7 @@ def test_events_measure_time():
 SCRIPT = """
 import cresset
 x = cresset.arange(5.0, device="opencl")
-print((x * 3 + 1).sum().item())
+print((x * 3 + 1).sum().item(), x.cumsum(0).amax().item(), x.softmax(0).sum().item())
 """
 
 
@@ -149,3 +149,22 @@ def test_programs_are_kept_on_disk(tmp_path):
     for file in files:
         file.write_bytes(file.read_bytes()[:100])
     assert run() == first
+
+
+TYPES_SCRIPT = """
+import cresset
+assert cresset.tensor(2.5).to("opencl").neg().item() == -2.5  # 0-dimensional: a program of its own
+for dtype in (cresset.float32, cresset.float64, cresset.float16, cresset.bfloat16, cresset.int32, cresset.int64, cresset.int8):
+    x = cresset.tensor([1, -2, 3], dtype=dtype).to("opencl")
+    assert x.neg().cpu().tolist() == [-1, 2, -3], dtype
+    assert x.sigmoid().cpu().dtype == (dtype if dtype.is_floating_point else cresset.float32)
+"""
+
+
+def test_types_share_a_program(tmp_path):
+    env = os.environ | {"POCL_CACHE_DIR": str(tmp_path), "CRESSET_OPENCL_CACHE": "off"}
+    subprocess.run([sys.executable, "-c", TYPES_SCRIPT], env=env, check=True)
+    programs = len(list(tmp_path.rglob("program.bc")))
+    if not programs:
+        pytest.skip("another driver than PoCL: it compiles each kernel of a program at once, so a program has one")
+    assert programs == 3
