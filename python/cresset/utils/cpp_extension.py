@@ -103,6 +103,10 @@ def _with_standard(flags):
     kept = [f for f in flags if not _OLDER_STANDARD.match(f)]
     return kept if any(f.startswith("-std=") for f in kept) else [*kept, _STANDARD]
 
+def _heap_flags():
+    """GCC looks for garbage each time its heap has doubled; PyTorch's headers fill half a gigabyte in which it finds next to none."""
+    return ["--param", "ggc-min-heapsize=524288"] if check_compiler_is_gcc(get_cxx_compiler()) else []
+
 def _own_defines(name):
     return [f"-DTORCH_EXTENSION_NAME={name}", "-DTORCH_API_INCLUDE_EXTENSION_H"]
 
@@ -165,7 +169,7 @@ class BuildExtension(build_ext):
         flags = extension.extra_compile_args or []
         if isinstance(flags, dict):
             flags = flags.get("cxx", [])
-        extension.extra_compile_args = _with_standard([*flags, *_own_defines(extension.name.split(".")[-1])])
+        extension.extra_compile_args = _with_standard([*_heap_flags(), *flags, *_own_defines(extension.name.split(".")[-1])])
 
     def _set_compiler(self):
         compiler = shlex.split(get_cxx_compiler())
@@ -303,6 +307,7 @@ def load(name, sources, extra_cflags=None, extra_cuda_cflags=None, extra_sycl_cf
         *(f"-I{p}" for p in include_paths()),
         f"-I{sysconfig.get_path('include')}",
         "-fPIC",
+        *_heap_flags(),
         *([] if any(f.startswith("-O") for f in flags) else ["-O2"]),
         *_with_standard(flags),
     ]

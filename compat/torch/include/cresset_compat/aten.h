@@ -36,6 +36,9 @@ inline Tensor operator%(const Tensor& a, const Tensor& b) { return a.remainder(b
 #define AT_NNPACK_ENABLED() 0
 #define AT_BUILD_WITH_LAPACK() 1
 
+/// Functions that few sources call are templates: they are compiled where they are called, not wherever this file is included.
+#define CRESSET_COMPAT_RARE template <class = void>
+
 namespace at {
 
 using cresset::from_blob;
@@ -196,110 +199,112 @@ inline std::ostream& operator<<(std::ostream& out, const TensorGeometryArg& t) {
   return t.pos == 0 ? out << "'" << t.name << "'" : out << "argument #" << t.pos << " '" << t.name << "'";
 }
 inline std::ostream& operator<<(std::ostream& out, const TensorArg& t) { return out << TensorGeometryArg(t); }
-inline void checkDim(CheckedFrom c, const Tensor& t, const char* name, int pos, int64_t dim) {
+CRESSET_COMPAT_RARE void checkDim(CheckedFrom c, const Tensor& t, const char* name, int pos, int64_t dim) {
   TORCH_CHECK(t.dim() == dim, "Expected ", dim, "-dimensional tensor, but got ", t.dim(), "-dimensional tensor for ",
               TensorGeometryArg(TensorArg(t, name, pos)), " (while checking arguments for ", c, ")");
 }
-inline void checkDim(CheckedFrom c, const TensorGeometryArg& t, int64_t dim) {
+CRESSET_COMPAT_RARE void checkDim(CheckedFrom c, const TensorGeometryArg& t, int64_t dim) {
   TORCH_CHECK(t->dim() == dim, "Expected ", dim, "-dimensional tensor, but got ", t->dim(), "-dimensional tensor for ", t,
               " (while checking arguments for ", c, ")");
 }
-inline void checkDimRange(CheckedFrom c, const TensorGeometryArg& t, int64_t first, int64_t last) {
+CRESSET_COMPAT_RARE void checkDimRange(CheckedFrom c, const TensorGeometryArg& t, int64_t first, int64_t last) {
   TORCH_CHECK(t->dim() >= first && t->dim() < last, "Expected ", first, " to ", last - 1, " dimensions, but got ", t->dim(),
               "-dimensional tensor for ", t, " (while checking arguments for ", c, ")");
 }
-inline void checkContiguous(CheckedFrom c, const TensorGeometryArg& t) {
+CRESSET_COMPAT_RARE void checkContiguous(CheckedFrom c, const TensorGeometryArg& t) {
   TORCH_CHECK(t->is_contiguous(), "Expected contiguous tensor, but got non-contiguous tensor for ", t, " (while checking arguments for ", c,
               ")");
 }
-inline void checkAllContiguous(CheckedFrom c, ArrayRef<TensorArg> ts) {
+CRESSET_COMPAT_RARE void checkAllContiguous(CheckedFrom c, ArrayRef<TensorArg> ts) {
   for (const TensorArg& t : ts)
     if (t->defined()) checkContiguous(c, t);
 }
-inline void checkSize(CheckedFrom c, const TensorGeometryArg& t, IntArrayRef sizes) {
+CRESSET_COMPAT_RARE void checkSize(CheckedFrom c, const TensorGeometryArg& t, IntArrayRef sizes) {
   checkDim(c, t, static_cast<int64_t>(sizes.size()));
   TORCH_CHECK(t->sizes() == sizes, "Expected tensor of size ", sizes, ", but got tensor of size ", t->sizes(), " for ", t,
               " (while checking arguments for ", c, ")");
 }
-inline void checkSize(CheckedFrom c, const TensorGeometryArg& t, int64_t dim, int64_t size) {
+CRESSET_COMPAT_RARE void checkSize(CheckedFrom c, const TensorGeometryArg& t, int64_t dim, int64_t size) {
   TORCH_CHECK(t->size(dim) == size, "Expected tensor to have size ", size, " at dimension ", dim, ", but got size ", t->size(dim), " for ",
               t, " (while checking arguments for ", c, ")");
 }
-inline void checkNumel(CheckedFrom c, const TensorGeometryArg& t, int64_t numel) {
+CRESSET_COMPAT_RARE void checkNumel(CheckedFrom c, const TensorGeometryArg& t, int64_t numel) {
   TORCH_CHECK(t->numel() == numel, "Expected tensor for ", t, " to have ", numel, " elements; but it actually has ", t->numel(),
               " elements (while checking arguments for ", c, ")");
 }
-inline void checkSameSize(CheckedFrom c, const TensorArg& a, const TensorArg& b) {
+CRESSET_COMPAT_RARE void checkSameSize(CheckedFrom c, const TensorArg& a, const TensorArg& b) {
   TORCH_CHECK(a->sizes() == b->sizes(), "Expected tensor for ", a, " to have same size as tensor for ", b, "; but ", a->sizes(),
               " does not equal ", b->sizes(), " (while checking arguments for ", c, ")");
 }
-inline void checkAllSameSize(CheckedFrom c, ArrayRef<TensorArg> ts) {
+CRESSET_COMPAT_RARE void checkAllSameSize(CheckedFrom c, ArrayRef<TensorArg> ts) {
   for (std::size_t i = 1; i < ts.size(); ++i) checkSameSize(c, ts[0], ts[i]);
 }
-inline void checkAllSameNumel(CheckedFrom c, ArrayRef<TensorArg> ts) {
+CRESSET_COMPAT_RARE void checkAllSameNumel(CheckedFrom c, ArrayRef<TensorArg> ts) {
   for (std::size_t i = 1; i < ts.size(); ++i) checkNumel(c, ts[i], ts[0]->numel());
 }
-inline void checkDefined(CheckedFrom c, const TensorArg& t) {
+CRESSET_COMPAT_RARE void checkDefined(CheckedFrom c, const TensorArg& t) {
   TORCH_CHECK(t->defined(), "Expected tensor for ", t, " to be non-null, but it was undefined  (while checking arguments for ", c, ")");
 }
-inline void checkAllDefined(CheckedFrom c, ArrayRef<TensorArg> ts) {
+CRESSET_COMPAT_RARE void checkAllDefined(CheckedFrom c, ArrayRef<TensorArg> ts) {
   for (const TensorArg& t : ts) checkDefined(c, t);
 }
-inline void checkSameType(CheckedFrom c, const TensorArg& a, const TensorArg& b) {
+CRESSET_COMPAT_RARE void checkSameType(CheckedFrom c, const TensorArg& a, const TensorArg& b) {
   TORCH_CHECK(a->options().dtype() == b->options().dtype() && a->device().type() == b->device().type(), "Expected tensor for ", a,
               " to have the same type as tensor for ", b, "; but type ", a->toString(), " does not equal ", b->toString(),
               " (while checking arguments for ", c, ")");
 }
-inline void checkAllSameType(CheckedFrom c, ArrayRef<TensorArg> ts) {
+CRESSET_COMPAT_RARE void checkAllSameType(CheckedFrom c, ArrayRef<TensorArg> ts) {
   for (std::size_t i = 1; i < ts.size(); ++i) checkSameType(c, ts[0], ts[i]);
 }
-inline void checkScalarType(CheckedFrom c, const TensorArg& t, ScalarType type) {
+CRESSET_COMPAT_RARE void checkScalarType(CheckedFrom c, const TensorArg& t, ScalarType type) {
   TORCH_CHECK(t->scalar_type() == type, "Expected tensor for ", t, " to have scalar type ", toString(type), "; but got ", t->toString(),
               " instead (while checking arguments for ", c, ")");
 }
-inline void checkScalarTypes(CheckedFrom c, const TensorArg& t, ArrayRef<ScalarType> types) {
+CRESSET_COMPAT_RARE void checkScalarTypes(CheckedFrom c, const TensorArg& t, ArrayRef<ScalarType> types) {
   TORCH_CHECK(std::find(types.begin(), types.end(), t->scalar_type()) != types.end(), "Expected tensor for ", t,
               " to have one of the following scalar types: ", types, "; but got ", t->toString(), " instead (while checking arguments for ",
               c, ")");
 }
-inline void checkSameGPU(CheckedFrom c, const TensorArg& a, const TensorArg& b) {
+CRESSET_COMPAT_RARE void checkSameGPU(CheckedFrom c, const TensorArg& a, const TensorArg& b) {
   TORCH_CHECK(!a->is_cpu() && a->device() == b->device(), "Expected tensors ", a, " and ", b,
               " to be on one accelerator (while checking arguments for ", c, ")");
 }
-inline void checkAllSameGPU(CheckedFrom c, ArrayRef<TensorArg> ts) {
+CRESSET_COMPAT_RARE void checkAllSameGPU(CheckedFrom c, ArrayRef<TensorArg> ts) {
   for (std::size_t i = 1; i < ts.size(); ++i) checkSameGPU(c, ts[0], ts[i]);
 }
-inline void checkBackend(CheckedFrom c, const Tensor& t, Backend b) {
+CRESSET_COMPAT_RARE void checkBackend(CheckedFrom c, const Tensor& t, Backend b) {
   TORCH_CHECK(!t.defined() || c10::dispatchKeyToBackend(backendKey(t.device().type())) == b, "Expected tensor of another backend, but got ",
               t.toString(), " (while checking arguments for ", c, ")");
 }
-inline void checkDeviceType(CheckedFrom c, const Tensor& t, DeviceType type) {
+CRESSET_COMPAT_RARE void checkDeviceType(CheckedFrom c, const Tensor& t, DeviceType type) {
   TORCH_CHECK(!t.defined() || t.device().type() == type, "Expected tensor to have ", DeviceTypeName(type),
               " DeviceType, but got tensor with ", DeviceTypeName(t.device().type()), " DeviceType (while checking arguments for ", c, ")");
 }
-inline void checkDeviceType(CheckedFrom c, TensorList ts, DeviceType type) {
+CRESSET_COMPAT_RARE void checkDeviceType(CheckedFrom c, TensorList ts, DeviceType type) {
   for (const Tensor& t : ts) checkDeviceType(c, t, type);
 }
-inline void checkLayout(CheckedFrom c, const Tensor& t, Layout layout) {
+CRESSET_COMPAT_RARE void checkLayout(CheckedFrom c, const Tensor& t, Layout layout) {
   TORCH_CHECK(!t.defined() || t.layout() == layout, "Expected tensor to have ", layout, " Layout, but got tensor with ", t.layout(),
               " Layout (while checking arguments for ", c, ")");
 }
-inline void* maybe_data_ptr(const Tensor& t) { return t.defined() ? t.data_ptr() : nullptr; }
-inline bool geometry_is_contiguous(IntArrayRef sizes, IntArrayRef strides) {
+CRESSET_COMPAT_RARE void* maybe_data_ptr(const Tensor& t) { return t.defined() ? t.data_ptr() : nullptr; }
+CRESSET_COMPAT_RARE bool geometry_is_contiguous(IntArrayRef sizes, IntArrayRef strides) {
   return strides == IntArrayRef(c10::contiguous_strides(sizes));
 }
-inline void check_dim_size(const Tensor& t, int64_t dim, int64_t dim_size, int64_t size) {
+CRESSET_COMPAT_RARE void check_dim_size(const Tensor& t, int64_t dim, int64_t dim_size, int64_t size) {
   TORCH_CHECK(t.dim() == dim && t.size(dim_size) == size, "Expected a tensor of dimension ", dim, " and tensor.size[", dim_size,
               "] == ", size, " but got: dimension ", t.dim(), " and tensor.size[", dim_size, "] = ", t.size(dim_size));
 }
-inline int64_t maybe_wrap_dim(int64_t d, int64_t ndim, bool wrap_scalar = true) { return cresset::maybe_wrap_dim(d, ndim, wrap_scalar); }
-inline int64_t maybe_wrap_dim(int64_t d, const Tensor& t) { return cresset::maybe_wrap_dim(d, t.dim()); }
-inline void maybe_wrap_dims(std::vector<int64_t>& dims, int64_t ndim) {
+CRESSET_COMPAT_RARE int64_t maybe_wrap_dim(int64_t d, int64_t ndim, bool wrap_scalar = true) {
+  return cresset::maybe_wrap_dim(d, ndim, wrap_scalar);
+}
+CRESSET_COMPAT_RARE int64_t maybe_wrap_dim(int64_t d, const Tensor& t) { return cresset::maybe_wrap_dim(d, t.dim()); }
+CRESSET_COMPAT_RARE void maybe_wrap_dims(std::vector<int64_t>& dims, int64_t ndim) {
   for (int64_t& d : dims) d = cresset::maybe_wrap_dim(d, ndim);
 }
 
 // --- shapes that broadcast
-inline std::vector<int64_t> infer_size(IntArrayRef a, IntArrayRef b) {
+CRESSET_COMPAT_RARE std::vector<int64_t> infer_size(IntArrayRef a, IntArrayRef b) {
   std::vector<int64_t> out(std::max(a.size(), b.size()));
   for (std::size_t i = 0; i < out.size(); ++i) {
     const int64_t x = i < a.size() ? a[a.size() - 1 - i] : 1, y = i < b.size() ? b[b.size() - 1 - i] : 1;
@@ -309,14 +314,14 @@ inline std::vector<int64_t> infer_size(IntArrayRef a, IntArrayRef b) {
   }
   return out;
 }
-inline bool are_expandable(IntArrayRef a, IntArrayRef b) {
+CRESSET_COMPAT_RARE bool are_expandable(IntArrayRef a, IntArrayRef b) {
   for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
     const int64_t x = a[a.size() - 1 - i], y = b[b.size() - 1 - i];
     if (x != y && x != 1 && y != 1) return false;
   }
   return true;
 }
-inline bool is_expandable_to(IntArrayRef shape, IntArrayRef desired) {
+CRESSET_COMPAT_RARE bool is_expandable_to(IntArrayRef shape, IntArrayRef desired) {
   if (shape.size() > desired.size()) return false;
   for (std::size_t i = 0; i < shape.size(); ++i) {
     const int64_t size = shape[shape.size() - 1 - i];
@@ -324,15 +329,15 @@ inline bool is_expandable_to(IntArrayRef shape, IntArrayRef desired) {
   }
   return true;
 }
-inline c10::MaybeOwned<Tensor> expand_size(const Tensor& t, IntArrayRef sizes) {
+CRESSET_COMPAT_RARE c10::MaybeOwned<Tensor> expand_size(const Tensor& t, IntArrayRef sizes) {
   return t.sizes() == sizes ? c10::MaybeOwned<Tensor>::borrowed(t) : c10::MaybeOwned<Tensor>::owned(t.expand(sizes));
 }
-inline std::tuple<c10::MaybeOwned<Tensor>, c10::MaybeOwned<Tensor>> expand_outplace(const Tensor& a, const Tensor& b) {
+CRESSET_COMPAT_RARE std::tuple<c10::MaybeOwned<Tensor>, c10::MaybeOwned<Tensor>> expand_outplace(const Tensor& a, const Tensor& b) {
   const std::vector<int64_t> sizes = infer_size(a.sizes(), b.sizes());
   return {expand_size(a, sizes), expand_size(b, sizes)};
 }
-inline c10::MaybeOwned<Tensor> expand_inplace(const Tensor& a, const Tensor& b) { return expand_size(b, a.sizes()); }
-inline std::vector<Tensor> expand_outplace(TensorList tensors) {
+CRESSET_COMPAT_RARE c10::MaybeOwned<Tensor> expand_inplace(const Tensor& a, const Tensor& b) { return expand_size(b, a.sizes()); }
+CRESSET_COMPAT_RARE std::vector<Tensor> expand_outplace(TensorList tensors) {
   std::vector<int64_t> sizes;
   for (const Tensor& t : tensors)
     if (t.defined()) sizes = infer_size(sizes, t.sizes());
@@ -340,7 +345,7 @@ inline std::vector<Tensor> expand_outplace(TensorList tensors) {
   for (const Tensor& t : tensors) out.push_back(t.defined() ? t.expand(sizes) : t);
   return out;
 }
-inline Tensor sum_to(Tensor t, IntArrayRef shape) {
+CRESSET_COMPAT_RARE Tensor sum_to(Tensor t, IntArrayRef shape) {
   if (shape.empty()) return t.sum();
   std::vector<int64_t> dims;
   const int64_t leading = t.dim() - static_cast<int64_t>(shape.size());
@@ -406,18 +411,18 @@ inline bool isTensorSubclassLike(const Tensor&) { return false; }
 inline bool areAnyTensorSubclassLike(TensorList) { return false; }
 enum class MemOverlap { No, Yes, TooHard };
 enum class MemOverlapStatus { Full, Partial, No, TooHard };
-inline MemOverlap has_internal_overlap(const Tensor& t) {
+CRESSET_COMPAT_RARE MemOverlap has_internal_overlap(const Tensor& t) {
   if (t.is_non_overlapping_and_dense()) return MemOverlap::No;
   for (int64_t d = 0; d < t.dim(); ++d)
     if (t.stride(d) == 0 && t.size(d) > 1) return MemOverlap::Yes;
   return MemOverlap::TooHard;
 }
-inline void assert_no_internal_overlap(const Tensor& t) {
+CRESSET_COMPAT_RARE void assert_no_internal_overlap(const Tensor& t) {
   TORCH_CHECK(has_internal_overlap(t) != MemOverlap::Yes,
               "unsupported operation: more than one element of the written-to tensor refers to a "
               "single memory location. Please clone() the tensor before performing the operation.");
 }
-inline MemOverlapStatus get_overlap_status(const Tensor& a, const Tensor& b) {
+CRESSET_COMPAT_RARE MemOverlapStatus get_overlap_status(const Tensor& a, const Tensor& b) {
   if (a.is_same(b)) return MemOverlapStatus::Full;
   if (a.numel() == 0 || b.numel() == 0 || !a.is_alias_of(b)) return MemOverlapStatus::No;
   if (!a.is_non_overlapping_and_dense() || !b.is_non_overlapping_and_dense()) return MemOverlapStatus::TooHard;
@@ -426,12 +431,12 @@ inline MemOverlapStatus get_overlap_status(const Tensor& a, const Tensor& b) {
   if (x == y) return a.strides() == b.strides() ? MemOverlapStatus::Full : MemOverlapStatus::Partial;
   return x < y + b.nbytes() && y < x + a.nbytes() ? MemOverlapStatus::Partial : MemOverlapStatus::No;
 }
-inline void assert_no_partial_overlap(const Tensor& a, const Tensor& b) {
+CRESSET_COMPAT_RARE void assert_no_partial_overlap(const Tensor& a, const Tensor& b) {
   TORCH_CHECK(get_overlap_status(a, b) != MemOverlapStatus::Partial,
               "unsupported operation: some elements of the input tensor and the "
               "written-to tensor refer to a single memory location. Please clone() the tensor before performing the operation.");
 }
-inline void assert_no_overlap(const Tensor& a, const Tensor& b) {
+CRESSET_COMPAT_RARE void assert_no_overlap(const Tensor& a, const Tensor& b) {
   const auto s = get_overlap_status(a, b);
   TORCH_CHECK(s != MemOverlapStatus::Partial && s != MemOverlapStatus::Full,
               "unsupported operation: some elements of the input tensor and the "
