@@ -29,7 +29,7 @@ endfunction()
 
 # cresset_precompile(TARGET HEADER...): headers that nearly every source of the target includes; or, without headers, those of
 # cresset_ops, where the flags are the same. Sources must not rely on them: builds without CRESSET_PCH do not have them. So
-# no names of operators (<cresset/ops/functions_*.h>), which would hide a missing include or clash with a local name.
+# neither names of operators (<cresset/ops/functions_*.h>) nor private headers, whose names clash with local ones.
 function(cresset_precompile target)
   if(NOT CRESSET_PCH OR NOT TARGET ${target})
     return()
