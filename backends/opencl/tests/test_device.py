@@ -164,7 +164,6 @@ for dtype in (cresset.float32, cresset.float64, cresset.float16, cresset.bfloat1
 def test_types_share_a_program(tmp_path):
     env = os.environ | {"POCL_CACHE_DIR": str(tmp_path), "CRESSET_OPENCL_CACHE": "off"}
     subprocess.run([sys.executable, "-c", TYPES_SCRIPT], env=env, check=True)
-    programs = len(list(tmp_path.rglob("program.bc")))
-    if not programs:
-        pytest.skip("another driver than PoCL: it compiles each kernel of a program at once, so a program has one")
-    assert programs == 3
+    if not any(tmp_path.iterdir()):
+        pytest.skip("not PoCL, the only driver that writes there: others get one kernel a program")
+    assert len(list(tmp_path.rglob("program.bc"))) == 3
