@@ -14,8 +14,11 @@ build: setup
 	@$(CMAKE) --preset dev --log-level=WARNING
 	@$(CMAKE) --build --preset dev
 
-demo: build
-	@examples/digits/demo.sh
+# The quickest build of what users need: neither tests nor benchmarks, and several sources at once.
+demo: setup
+	@$(CMAKE) --preset release --log-level=WARNING
+	@$(CMAKE) --build --preset release
+	@examples/digits/demo.sh build/release
 
 test test-slow: export CRESSET_SETUP_TESTS = 1
 test: build

@@ -1,19 +1,38 @@
 # One folder under src/ is one layer: an object library whose objects are merged into libcresset.
 
-# cresset_layer(NAME SOURCES file... [OPTIONS flag...] [DEFINITIONS name=value...])
+# cresset_layer(NAME SOURCES file... [UNITY size] [OPTIONS flag...] [DEFINITIONS name=value...])
 #   adds the object library cresset_NAME. Private headers are included as "folder/file.h", public ones as
 #   <cresset/folder/file.h>; generated ones lie beside them.
+#   UNITY: builds with CRESSET_UNITY compile so many sources as one. Names in anonymous namespaces must therefore differ
+#   within a layer; other builds have the target check_unity, which reads the sources of each such layer as one (those
+#   that tools/opgen writes keep the rule by construction).
 function(cresset_layer name)
-  cmake_parse_arguments(arg "" "" "SOURCES;OPTIONS;DEFINITIONS" ${ARGN})
+  cmake_parse_arguments(arg "" "UNITY" "SOURCES;OPTIONS;DEFINITIONS" ${ARGN})
   if(NOT arg_SOURCES)
     return()
   endif()
   set(target cresset_${name})
+  set_property(GLOBAL APPEND PROPERTY CRESSET_LAYERS ${target})
   add_library(${target} OBJECT ${arg_SOURCES})
   cresset_private_target(${target})
   target_compile_options(${target} PRIVATE ${arg_OPTIONS})
   target_compile_definitions(${target} PRIVATE ${arg_DEFINITIONS})
-  set_property(GLOBAL APPEND PROPERTY CRESSET_LAYERS ${target})
+  if(arg_UNITY AND CRESSET_UNITY)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${arg_UNITY})
+  elseif(arg_UNITY)
+    list(FILTER arg_SOURCES EXCLUDE REGEX "^${CRESSET_GEN_DIR}/")
+    if(NOT arg_SOURCES)
+      return()
+    endif()
+    add_library(${target}_as_one OBJECT EXCLUDE_FROM_ALL ${arg_SOURCES})
+    cresset_private_target(${target}_as_one)
+    target_compile_options(${target}_as_one PRIVATE -fsyntax-only)
+    set_target_properties(${target}_as_one PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0 CXX_COMPILER_LAUNCHER "")
+    if(NOT TARGET check_unity)
+      add_custom_target(check_unity)
+    endif()
+    add_dependencies(check_unity ${target}_as_one)
+  endif()
 endfunction()
 
 # What every target compiled from this tree needs: flags, include folders, generated files first.

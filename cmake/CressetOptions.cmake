@@ -7,6 +7,7 @@ option(CRESSET_PYTHON_INPLACE "Put the extension module into python/cresset, so 
 option(CRESSET_WERROR "Treat warnings as errors" OFF)
 option(CRESSET_NATIVE "Machine code for scripted loops of scalars, on x86-64 with asmjit; without it they are interpreted" ON)
 option(CRESSET_CCACHE "Compile through ccache when it is installed" ON)
+option(CRESSET_UNITY "Compile several sources as one; good for one clean build, while a change compiles more" OFF)
 option(CRESSET_PCH "Precompile the common headers; good for one clean build, while ccache is better for many small ones" OFF)
 set(CRESSET_SANITIZE "" CACHE STRING "Sanitizers of all targets, such as address;undefined or thread")
 

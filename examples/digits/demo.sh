@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The demo: train in Python, evaluate in C++ without Python, mount an operator and a device from outside of the tree.
-# Runs from the repository's root after the library is built in build/dev.
+# Runs from the repository's root. demo.sh [BUILD]: the folder the library was built in (default build/dev).
 set -euo pipefail
 
 python=${PYTHON:-.venv/bin/python}
@@ -19,7 +19,7 @@ step "Training in Python"
 "$python" examples/digits/train.py --out "$out"
 
 step "Installing the library and building the C++ programs against it"
-cmake --install build/dev --prefix "$prefix" >"$out/install.log"
+cmake --install "${1:-build/dev}" --prefix "$prefix" >"$out/install.log"
 build examples/digits/cpp "$out/digits-cpp"
 build examples/hardswish_scaled "$out/hardswish_scaled"
 build examples/minimal_backend "$out/minimal_backend"

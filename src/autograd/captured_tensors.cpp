@@ -77,7 +77,7 @@ void refuse_captured(const OperatorHandle& op, DispatchKeySet ks, Stack* stack) 
   op.redispatchBoxed(ks & DispatchKeySet(DispatchKeySet::FULL_AFTER, DispatchKey::FuncTorchDynamicLayerFrontMode), stack);
 }
 
-void refresh_key() { impl::tls_set_dispatch_key_included(DispatchKey::FuncTorchDynamicLayerFrontMode, !functions.empty()); }
+void refresh_key() { cresset::impl::tls_set_dispatch_key_included(DispatchKey::FuncTorchDynamicLayerFrontMode, !functions.empty()); }
 
 }  // namespace
 

@@ -1,6 +1,7 @@
 // Gradient formulas that several families use.
 #include "autograd/formulas.h"
 
+#include <cresset/ops/functions_math.h>
 #include <cresset/ops/functions_view.h>
 
 namespace cresset::autograd::formulas {
@@ -19,5 +20,7 @@ Tensor restore_reduced_dims(const Tensor& grad, IntArrayRef sizes, OptionalIntAr
 Tensor sum_backward(const Tensor& grad, IntArrayRef sizes, OptionalIntArrayRef dims, bool keepdim) {
   return cresset::expand(restore_reduced_dims(grad, sizes, dims, keepdim), sizes);
 }
+
+Tensor conjugate(const Tensor& t) { return t.is_complex() ? cresset::conj(t) : t; }
 
 }  // namespace cresset::autograd::formulas

@@ -17,6 +17,9 @@ Tensor sum_backward(const Tensor& grad, IntArrayRef sizes, OptionalIntArrayRef d
 /// grad with size-1 dimensions where a reduction without keepdim removed them; `sizes` are the reduced tensor's.
 Tensor restore_reduced_dims(const Tensor& grad, IntArrayRef sizes, OptionalIntArrayRef dims, bool keepdim);
 
+/// The conjugate of a complex tensor, others as they are.
+Tensor conjugate(const Tensor& t);
+
 // Pointwise operators and copies (formulas_pointwise.cpp). Gradients have broadcast sizes; the engine sums them to the input's.
 
 /// A zero-dimensional tensor of a number, of the type and on the device of `like`.

@@ -31,7 +31,6 @@ Tensor embed(const Tensor& x) { return cresset::diag_embed(x); }
 /// Columns scaled by s, that is x diag(s); and rows, diag(s) x.
 Tensor columns(const Tensor& x, const Tensor& s) { return x * s.unsqueeze(-2); }
 Tensor rows(const Tensor& s, const Tensor& x) { return s.unsqueeze(-1) * x; }
-Tensor conjugate(const Tensor& x) { return x.is_complex() ? cresset::conj(x) : x; }
 Tensor real_part(const Tensor& x) { return x.is_complex() ? cresset::real(x) : x; }
 /// i times the imaginary part of a complex tensor.
 Tensor imaginary(const Tensor& x) {

@@ -94,7 +94,6 @@ std::tuple<Tensor, Tensor> reduce_backward(const Tensor& grad, const Tensor& sel
     const Tensor safe_self = cresset::masked_fill(start, self_zero, 1), safe_src = cresset::masked_fill(src, src_zero, 1);
     const Tensor nonzero = at.slices ? cresset::index_reduce(safe_self, at.dim, at.index, safe_src, "prod", true)
                                      : cresset::scatter_reduce(safe_self, at.dim, at.index, safe_src, "prod", true);
-    const auto conjugate = [](const Tensor& t) { return t.is_complex() ? cresset::conj(t) : t; };
     const Tensor scaled = cresset::mul(grad, conjugate(nonzero));
     const Tensor alone_self = cresset::eq(cresset::sub(zeros, self_zero.to(self.scalar_type())), 0);
     grad_self = cresset::mul(cresset::div(scaled, conjugate(safe_self)), alone_self);

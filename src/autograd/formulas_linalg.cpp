@@ -10,23 +10,22 @@ namespace cresset::autograd::formulas {
 namespace {
 
 Tensor conjugate_transpose(const Tensor& t) { return t.mH(); }
-Tensor times(const Tensor& a, const Tensor& b) { return cresset::matmul(a, b); }
 
 }  // namespace
 
 Tensor pinv_jvp(const Tensor& a, const Tensor& pinv, const Tensor& a_t) {
   const Tensor dh = conjugate_transpose(a_t), ph = conjugate_transpose(pinv);
-  const Tensor first = times(times(pinv, a_t), pinv);
-  const Tensor right = times(pinv, times(ph, dh)), left = times(times(dh, ph), pinv);
-  return cresset::sub(cresset::add(cresset::sub(right, times(times(right, a), pinv)), cresset::sub(left, times(pinv, times(a, left)))),
+  const Tensor first = matmul(matmul(pinv, a_t), pinv);
+  const Tensor right = matmul(pinv, matmul(ph, dh)), left = matmul(matmul(dh, ph), pinv);
+  return cresset::sub(cresset::add(cresset::sub(right, matmul(matmul(right, a), pinv)), cresset::sub(left, matmul(pinv, matmul(a, left)))),
                       first);
 }
 
 Tensor pinv_backward(const Tensor& grad, const Tensor& pinv, const Tensor& a) {
   const Tensor gh = conjugate_transpose(grad), ph = conjugate_transpose(pinv);
-  const Tensor first = times(times(ph, grad), ph);
-  const Tensor left = times(times(gh, pinv), ph), right = times(ph, times(pinv, gh));
-  return cresset::sub(cresset::add(cresset::sub(left, times(a, times(pinv, left))), cresset::sub(right, times(times(right, pinv), a))),
+  const Tensor first = matmul(matmul(ph, grad), ph);
+  const Tensor left = matmul(matmul(gh, pinv), ph), right = matmul(ph, matmul(pinv, gh));
+  return cresset::sub(cresset::add(cresset::sub(left, matmul(a, matmul(pinv, left))), cresset::sub(right, matmul(matmul(right, pinv), a))),
                       first);
 }
 

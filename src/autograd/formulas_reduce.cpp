@@ -53,7 +53,7 @@ Tensor prod_dim_backward(const Tensor& grad, const Tensor& self, int64_t dim, bo
   if (self.size(dim) == 0) return cresset::zeros_like(self);
   const Tensor wide = keepdim ? grad : cresset::unsqueeze(grad, maybe_wrap_dim(dim, self.dim()));
   const Tensor others = product_of_others(self, dim);
-  return cresset::mul(wide, self.is_complex() ? cresset::conj(others) : others);
+  return cresset::mul(wide, conjugate(others));
 }
 Tensor prod_backward(const Tensor& grad, const Tensor& self) {
   if (self.dim() == 0) return grad;
@@ -154,7 +154,7 @@ Tensor std_mean_backward(const std::vector<Tensor>& grads, const Tensor& result,
 }
 Tensor var_jvp(const Tensor& self_t, const Tensor& self, OptionalIntArrayRef dims, const std::optional<Scalar>& correction, bool keepdim) {
   const Tensor c = centred(self, dims);
-  Tensor product = cresset::mul(self_t, self.is_complex() ? cresset::conj(c) : c);
+  Tensor product = cresset::mul(self_t, conjugate(c));
   if (self.is_complex()) product = cresset::real(product);
   return cresset::mul(cresset::sum(product, dims, keepdim), 2.0 / freedom(self, dims, correction));
 }
@@ -195,7 +195,7 @@ Tensor norm_backward(const Tensor& grad, const Tensor& self, const Scalar& p, co
 }
 Tensor norm_jvp(const Tensor& self_t, const Tensor& self, const Scalar& p, const Tensor& norm, OptionalIntArrayRef dims, bool keepdim) {
   const Tensor slope = norm_slope(self, p, restore_reduced_dims(norm, self.sizes(), dims, keepdim), dims);
-  Tensor product = cresset::mul(self_t, self.is_complex() ? cresset::conj(slope) : slope);
+  Tensor product = cresset::mul(self_t, conjugate(slope));
   if (self.is_complex()) product = cresset::real(product);
   return self.dim() == 0 ? product : cresset::sum(product, dims, keepdim);
 }
@@ -205,7 +205,7 @@ Tensor logsumexp_backward(const Tensor& grad, const Tensor& self, const Tensor& 
   // Where the result is -inf every element is, and none of them can change it.
   const Tensor shift = cresset::masked_fill(wide, cresset::eq(wide, -std::numeric_limits<double>::infinity()), 0);
   const Tensor weights = cresset::exp(cresset::sub(self, shift));
-  return cresset::mul(restore_reduced_dims(grad, self.sizes(), dims, keepdim), self.is_complex() ? cresset::conj(weights) : weights);
+  return cresset::mul(restore_reduced_dims(grad, self.sizes(), dims, keepdim), conjugate(weights));
 }
 Tensor logsumexp_jvp(const Tensor& self_t, const Tensor& self, IntArrayRef dims, bool keepdim) {
   if (self.dim() == 0) return self_t;
@@ -223,8 +223,8 @@ Tensor cumsum_backward(const Tensor& grad, int64_t dim) {
 
 Tensor cumprod_backward(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& result) {
   if (self.numel() <= 1) return grad;
-  const Tensor g = self.is_complex() ? cresset::conj(self) : self;
-  const Tensor r = self.is_complex() ? cresset::conj(result) : result;
+  const Tensor g = conjugate(self);
+  const Tensor r = conjugate(result);
   const Tensor zero = cresset::eq(g, 0);
   const Tensor plain = cresset::div(cumsum_backward(cresset::mul(grad, r), dim), cresset::masked_fill(g, zero, 1));
   if (!cresset::any(zero).item<bool>()) return plain;
@@ -271,7 +271,6 @@ LogCumSumExp logcumsumexp_parts(const Tensor& self, int64_t dim) {
   return {cresset::exp(cresset::sub(x, largest)),
           cresset::masked_fill(cresset::exp(cresset::sub(largest, result)), cresset::eq(result_size, -inf), 0)};
 }
-Tensor conjugate(const Tensor& x) { return x.is_complex() ? cresset::conj(x) : x; }
 }  // namespace
 
 // The sum over j >= i of grad[j] * exp(self[i] - result[j]).

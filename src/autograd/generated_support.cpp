@@ -1,12 +1,45 @@
 // What generated autograd kernels call out of line.
 #include "autograd/generated_support.h"
 
+#include <cresset/ops/functions_arith.h>
 #include <cresset/ops/functions_copy.h>
 #include <cresset/ops/functions_creation.h>
 
 #include "autograd/nodes.h"
 
 namespace cresset::autograd {
+
+namespace detail {
+
+void append_edges(edge_list& edges, const Tensor& t) {
+  if (impl::requires_grad(t))
+    edges.push_back(impl::gradient_edge(t));
+  else
+    edges.emplace_back();
+}
+
+void append_edges(edge_list& edges, const std::optional<Tensor>& t) {
+  if (t)
+    append_edges(edges, *t);
+  else
+    edges.emplace_back();
+}
+
+void append_edges(edge_list& edges, TensorList l) {
+  for (const Tensor& t : l) append_edges(edges, t);
+}
+
+void append_edges(edge_list& edges, OptionalTensorList l) {
+  for (const auto& t : l) append_edges(edges, t);
+}
+
+edge_list edges_of(std::initializer_list<const Tensor*> tensors) {
+  edge_list edges;
+  for (const Tensor* t : tensors) append_edges(edges, *t);
+  return edges;
+}
+
+}  // namespace detail
 
 void set_history(const Tensor& t, std::shared_ptr<Node>&& node) {
   if (!t.defined() || !isDifferentiableType(t.scalar_type())) {
@@ -125,5 +158,21 @@ void copy_range(variable_list& out, IndexRange range, TensorList values) {
 }
 
 Tensor InputMetadata::zeros_like() const { return cresset::zeros(shape_, options()); }
+
+void add_tangent(Tensor& sum, const Tensor& t) {
+  if (t.defined()) sum = sum.defined() ? sum + t : t;
+}
+
+std::vector<DimVector> sizes_of(TensorList list) {
+  std::vector<DimVector> out;
+  for (const Tensor& t : list) out.emplace_back(t.sizes());
+  return out;
+}
+
+std::vector<ScalarType> scalar_types_of(TensorList list) {
+  std::vector<ScalarType> out;
+  for (const Tensor& t : list) out.push_back(t.scalar_type());
+  return out;
+}
 
 }  // namespace cresset::autograd

@@ -52,6 +52,7 @@
 //   throw_error_no_forward_ad("aten::name") when any_fw_grad(...).
 #pragma once
 
+#include <initializer_list>
 #include <optional>
 #include <vector>
 
@@ -77,24 +78,11 @@ inline bool any_requires(OptionalTensorList l) {
   return false;
 }
 
-inline void append_edges(edge_list& edges, const Tensor& t) {
-  if (impl::requires_grad(t))
-    edges.push_back(impl::gradient_edge(t));
-  else
-    edges.emplace_back();
-}
-inline void append_edges(edge_list& edges, const std::optional<Tensor>& t) {
-  if (t)
-    append_edges(edges, *t);
-  else
-    edges.emplace_back();
-}
-inline void append_edges(edge_list& edges, TensorList l) {
-  for (const Tensor& t : l) append_edges(edges, t);
-}
-inline void append_edges(edge_list& edges, OptionalTensorList l) {
-  for (const auto& t : l) append_edges(edges, t);
-}
+CRESSET_API void append_edges(edge_list& edges, const Tensor& t);
+CRESSET_API void append_edges(edge_list& edges, const std::optional<Tensor>& t);
+CRESSET_API void append_edges(edge_list& edges, TensorList l);
+CRESSET_API void append_edges(edge_list& edges, OptionalTensorList l);
+CRESSET_API edge_list edges_of(std::initializer_list<const Tensor*> tensors);
 
 CRESSET_API extern std::atomic<int> forward_levels;  // levels entered, by any thread
 CRESSET_API bool has_fw_grad(const Tensor& t);
@@ -121,9 +109,13 @@ bool compute_requires_grad(const Args&... args) {
 /// One edge for each tensor, lists flattened in order; invalid edges for tensors that do not require grad.
 template <class... Args>
 edge_list collect_next_edges(const Args&... args) {
-  edge_list edges;
-  (detail::append_edges(edges, args), ...);
-  return edges;
+  if constexpr ((std::is_same_v<Args, Tensor> && ...)) {
+    return detail::edges_of({&args...});
+  } else {
+    edge_list edges;
+    (detail::append_edges(edges, args), ...);
+    return edges;
+  }
 }
 
 // --- connecting results -------------------------------------------------------------------------------------------------
@@ -256,5 +248,12 @@ CRESSET_API std::vector<Tensor> fw_grad_or_zeros(TensorList list);
 /// give their base a tangent too.
 CRESSET_API void set_fw_grad(const Tensor& t, const Tensor& tangent, bool is_inplace);
 CRESSET_API void set_fw_grad(TensorList list, TensorList tangents, bool is_inplace);
+/// sum += t, where either may be undefined.
+CRESSET_API void add_tangent(Tensor& sum, const Tensor& t);
+
+// --- what formulas save ---------------------------------------------------------------------------------------------------
+
+CRESSET_API std::vector<DimVector> sizes_of(TensorList list);
+CRESSET_API std::vector<ScalarType> scalar_types_of(TensorList list);
 
 }  // namespace cresset::autograd

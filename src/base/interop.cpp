@@ -19,7 +19,7 @@
 namespace cresset {
 namespace {
 
-int default_threads() {
+int default_interop_threads() {
   if (const char* text = std::getenv("CRESSET_NUM_INTEROP_THREADS"))
     if (const int n = std::atoi(text); n > 0) return n;
   const unsigned n = std::thread::hardware_concurrency();
@@ -43,7 +43,7 @@ void run(const Task& task) noexcept {
 }
 
 // Threads live as long as the process: tasks may still run while statics are destroyed.
-class Pool {
+class InteropPool {
  public:
   void add(std::function<void()> function) {
     {
@@ -70,7 +70,7 @@ class Pool {
 
  private:
   int limit() const {
-    static const int standard = default_threads();
+    static const int standard = default_interop_threads();
     return size_ ? size_ : standard;
   }
   void work() {
@@ -95,16 +95,16 @@ class Pool {
 };
 
 // Never destroyed. A forked child has none of the threads and starts with a fresh pool.
-std::atomic<Pool*> instance{nullptr};
-Pool& pool() {
+std::atomic<InteropPool*> interop_instance{nullptr};
+InteropPool& interop_pool() {
   static std::mutex mutex;
-  Pool* p = instance.load(std::memory_order_acquire);
+  InteropPool* p = interop_instance.load(std::memory_order_acquire);
   if (p) return *p;
   const std::lock_guard lock(mutex);
-  if (!(p = instance.load())) {
-    p = new Pool;
-    instance.store(p);
-    static const int registered = pthread_atfork(nullptr, nullptr, [] { instance.store(nullptr); });
+  if (!(p = interop_instance.load())) {
+    p = new InteropPool;
+    interop_instance.store(p);
+    static const int registered = pthread_atfork(nullptr, nullptr, [] { interop_instance.store(nullptr); });
     (void)registered;
   }
   return *p;
@@ -114,9 +114,9 @@ Pool& pool() {
 
 void launch(std::function<void()> task) {
   CRESSET_CHECK(task, "launch: a function was required; an empty one was given.");
-  pool().add(std::move(task));
+  interop_pool().add(std::move(task));
 }
-int get_num_interop_threads() { return pool().size(); }
-void set_num_interop_threads(int n) { pool().resize(n); }
+int get_num_interop_threads() { return interop_pool().size(); }
+void set_num_interop_threads(int n) { interop_pool().resize(n); }
 
 }  // namespace cresset

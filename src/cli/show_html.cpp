@@ -10,7 +10,7 @@ namespace {
 constexpr std::size_t kDeepest = 100;      // calls and blocks inside of one another
 constexpr std::size_t kMostNodes = 50000;  // of all graphs; calls behind that stay closed
 
-constexpr const char* kHead = R"(<!doctype html>
+constexpr const char* kGraphHead = R"(<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>)";
 constexpr const char* kStyle = R"(</title><style>
 body { font: 14px/1.5 system-ui, sans-serif; margin: 0; color: #1c1e21; background: #fff; }
@@ -74,7 +74,7 @@ class Page {
  public:
   std::string run(const jit::Module& module, const jit::Method& method) {
     const std::string title = jit::unmangled_name(module.type()->name);
-    out_ = kHead + escaped(title) + kStyle;
+    out_ = kGraphHead + escaped(title) + kStyle;
     out_ += "<header><h1>" + escaped(title) +
             "</h1><input id=\"search\" placeholder=\"operator, value, module\"> <span id=\"found\"></span></header>\n<main><section>\n";
     out_ += "<h2>Modules</h2>\n<div id=\"modules\">\n";

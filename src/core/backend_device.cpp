@@ -77,7 +77,7 @@ void tell_devices(const Current& from, const Current& to) {
     if (b && b->table().set_device) b->table().set_device(b->table().self, to.device[static_cast<std::size_t>(i)]);
   }
 }
-const bool carried = [] {
+const bool device_carried = [] {
   register_thread_state([] { return static_cast<uint64_t>(reinterpret_cast<uintptr_t>(current)); },
                         [](uint64_t word) {
                           const auto* to = reinterpret_cast<const Current*>(static_cast<uintptr_t>(word));

@@ -10,16 +10,16 @@ namespace {
 struct Functions {
   BackendMetaFunction save, load;
 };
-struct Registry {
+struct MetaRegistry {
   std::mutex mutex;
   std::map<DeviceType, Functions> by_type;
 };
-Registry& registry() {
-  static auto* r = new Registry;
+MetaRegistry& meta_registry() {
+  static auto* r = new MetaRegistry;
   return *r;
 }
 Functions functions_of(DeviceType type) {
-  Registry& r = registry();
+  MetaRegistry& r = meta_registry();
   const std::lock_guard lock(r.mutex);
   const auto at = r.by_type.find(type);
   return at == r.by_type.end() ? Functions() : at->second;
@@ -29,7 +29,7 @@ Functions functions_of(DeviceType type) {
 
 void register_backend_meta_functions(DeviceType type, BackendMetaFunction save, BackendMetaFunction load) {
   CRESSET_CHECK(save && load, "register_backend_meta_functions: two functions were required.");
-  Registry& r = registry();
+  MetaRegistry& r = meta_registry();
   const std::lock_guard lock(r.mutex);
   CRESSET_CHECK(r.by_type.emplace(type, Functions{std::move(save), std::move(load)}).second,
                 "The tensor BackendMeta serialization function pointer for ", DeviceTypeName(type), " has been registered.");

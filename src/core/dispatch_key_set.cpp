@@ -11,7 +11,7 @@ namespace detail {
 thread_local constinit LocalDispatchKeyState local_keys{};
 
 namespace {
-const bool carried = [] {
+const bool keys_carried = [] {
   register_thread_state([] { return local_keys.included; }, [](uint64_t w) { local_keys.included = w; });
   register_thread_state([] { return local_keys.excluded; }, [](uint64_t w) { local_keys.excluded = w; });
   return true;

@@ -8,7 +8,7 @@ namespace detail {
 thread_local constinit GradModeState grad_mode_state{};
 
 namespace {
-const bool carried = [] {
+const bool grad_mode_carried = [] {
   register_thread_state(
       [] {
         return uint64_t{grad_mode_state.grad} | uint64_t{grad_mode_state.forward_grad} << 1 | uint64_t{grad_mode_state.inference} << 2;

@@ -104,7 +104,7 @@ IValue items(Dict d) {
     "aten::dict.Dict_" #K "(Dict(" #K ", t)(a) self) -> Dict(" #K ", t)", CRESSET_BUILTIN((Dict d)->IValue { return copy(d); })        \
   }
 
-const BuiltinRow kRows[] = {
+const BuiltinRow kDictRows[] = {
     CRESSET_OF_KEY(str),
     CRESSET_OF_KEY(int),
     CRESSET_OF_KEY(bool),
@@ -122,6 +122,6 @@ const BuiltinRow kRows[] = {
 }  // namespace
 }  // namespace builtin
 
-void register_dict_builtins(const AddRows& add) { add(builtin::kRows, std::size(builtin::kRows)); }
+void register_dict_builtins(const AddRows& add) { add(builtin::kDictRows, std::size(builtin::kDictRows)); }
 
 }  // namespace cresset::jit

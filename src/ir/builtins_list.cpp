@@ -177,7 +177,7 @@ bool truth(const IValue& v) {
         CRESSET_BUILTIN((List l)->bool { return std::any_of(l.elements.begin(), l.elements.end(), truth); })                \
   }
 
-const BuiltinRow kRows[] = {
+const BuiltinRow kListRows[] = {
     {"aten::len.t(t[] a) -> int", CRESSET_BUILTIN((List l)->int64_t { return static_cast<int64_t>(l.elements.size()); })},
     {"aten::len.any(Any[] a) -> int", CRESSET_BUILTIN((List l)->int64_t { return static_cast<int64_t>(l.elements.size()); })},
     {"aten::append.t(t[](a!) self, t(c -> *) el) -> t[](a!)", CRESSET_BUILTIN((IValue & l, IValue& v)->IValue {
@@ -275,6 +275,6 @@ const BuiltinRow kRows[] = {
 }  // namespace
 }  // namespace builtin
 
-void register_list_builtins(const AddRows& add) { add(builtin::kRows, std::size(builtin::kRows)); }
+void register_list_builtins(const AddRows& add) { add(builtin::kListRows, std::size(builtin::kListRows)); }
 
 }  // namespace cresset::jit

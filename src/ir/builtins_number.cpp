@@ -164,7 +164,7 @@ int64_t factorial(int64_t n) {
 double log_with_base(double a, double b) { return std::log(a) / std::log(b); }
 double remainder_of(double a, double b) { return std::remainder(a, b); }
 
-const BuiltinRow kRows[] = {
+const BuiltinRow kNumberRows[] = {
     CRESSET_ARITHMETIC(add, wrap_add, , +),
     CRESSET_ARITHMETIC(sub, wrap_sub, , -),
     CRESSET_ARITHMETIC(mul, wrap_mul, , *),
@@ -361,6 +361,6 @@ const BuiltinRow kRows[] = {
 }  // namespace
 }  // namespace builtin
 
-void register_number_builtins(const AddRows& add) { add(builtin::kRows, std::size(builtin::kRows)); }
+void register_number_builtins(const AddRows& add) { add(builtin::kNumberRows, std::size(builtin::kNumberRows)); }
 
 }  // namespace cresset::jit

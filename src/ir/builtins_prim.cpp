@@ -100,7 +100,7 @@ int64_t hash_of(const IValue& v) {
 
 bool autocast_is_on() { return !cresset::impl::tls_is_dispatch_key_excluded(DispatchKey::AutocastFunctionality); }
 
-const BuiltinRow kRows[] = {
+const BuiltinRow kPrimRows[] = {
     {"prim::Print(...) -> ()", &print, {.side_effects = true}},
     {"prim::RaiseException(str msg, str? cls=None) -> ()",
      CRESSET_BUILTIN((IValue & m, IValue& c)->void { raise(m, c); }),
@@ -151,7 +151,7 @@ const BuiltinRow kRows[] = {
 }  // namespace
 }  // namespace builtin
 
-void register_prim_builtins(const AddRows& add) { add(builtin::kRows, std::size(builtin::kRows)); }
+void register_prim_builtins(const AddRows& add) { add(builtin::kPrimRows, std::size(builtin::kPrimRows)); }
 
 void register_all_builtins(const AddRows& add) {
   register_prim_builtins(add);

@@ -431,7 +431,7 @@ void percent_format(Stack& stack) {
   push(stack, std::move(out));
 }
 
-const BuiltinRow kRows[] = {
+const BuiltinRow kStringRows[] = {
     {"aten::add.str(str a, str b) -> str", CRESSET_BUILTIN((Text a, Text b)->std::string { return a + b; })},
     {"aten::mul.str(str a, int b) -> str", CRESSET_BUILTIN((Text a, int64_t n)->std::string {
        CRESSET_CHECK(n <= 0 || a.empty() || n < kLongest / static_cast<int64_t>(a.size()), "the repeated string is too long.");
@@ -549,6 +549,6 @@ const BuiltinRow kRows[] = {
 }  // namespace
 }  // namespace builtin
 
-void register_string_builtins(const AddRows& add) { add(builtin::kRows, std::size(builtin::kRows)); }
+void register_string_builtins(const AddRows& add) { add(builtin::kStringRows, std::size(builtin::kStringRows)); }
 
 }  // namespace cresset::jit

@@ -163,7 +163,7 @@ IValue broadcast_sizes(IValue& a, IValue& b) {
 #define CRESSET_IS_DEVICE(name, kind) \
   {"prim::is_" #name "(Tensor a) -> bool", CRESSET_BUILTIN((Tensor t)->bool { return t.device().str().rfind(kind, 0) == 0; })}
 
-const BuiltinRow kRows[] = {
+const BuiltinRow kTensorRows[] = {
     {"aten::len.Tensor(Tensor t) -> int", CRESSET_BUILTIN((Tensor t)->int64_t {
        CRESSET_CHECK_TYPE(t.dim() > 0, "len() of a 0-d tensor");
        return t.size(0);
@@ -308,6 +308,6 @@ const BuiltinRow kRows[] = {
 }  // namespace
 }  // namespace builtin
 
-void register_tensor_builtins(const AddRows& add) { add(builtin::kRows, std::size(builtin::kRows)); }
+void register_tensor_builtins(const AddRows& add) { add(builtin::kTensorRows, std::size(builtin::kTensorRows)); }
 
 }  // namespace cresset::jit

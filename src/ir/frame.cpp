@@ -64,8 +64,8 @@ namespace {
 
 thread_local Active* innermost = nullptr;
 thread_local int depth = 0;
-thread_local bool annotated = false;  // the exception on its way up has its trace already
-constexpr int kDeepest = 2000;
+thread_local bool has_trace = false;  // the exception on its way up has its trace already
+constexpr int kDeepestCall = 2000;
 
 std::string place(const Active& a) {
   const std::size_t index = static_cast<std::size_t>(a.at - a.code->instructions.data());
@@ -115,18 +115,19 @@ std::string stack_trace() {
 }  // namespace
 
 Activation::Activation(const Code::Impl& code) : active{&code, code.instructions.data(), innermost} {
-  CRESSET_CHECK(depth < kDeepest, "maximum recursion depth exceeded in '", code.name, "': ", kDeepest, " calls of scripts are active.");
+  CRESSET_CHECK(depth < kDeepestCall, "maximum recursion depth exceeded in '", code.name, "': ", kDeepestCall,
+                " calls of scripts are active.");
   innermost = &active;
   ++depth;
 }
 Activation::~Activation() {
   innermost = active.below;
-  if (--depth == 0) annotated = false;
+  if (--depth == 0) has_trace = false;
 }
 void Activation::annotate(Error& e) {
-  if (annotated) return;
+  if (has_trace) return;
   e.add_context(stack_trace());
-  annotated = true;
+  has_trace = true;
 }
 
 }  // namespace cresset::jit

@@ -9,7 +9,7 @@
 
 namespace cresset::jit {
 namespace {
-constexpr int kDeepest = 256;
+constexpr int kDeepestLiteral = 256;
 }
 
 void Cursor::skip_blanks() {
@@ -98,13 +98,13 @@ bool Cursor::at_number() const {
 
 namespace {
 
-class Reader {
+class LiteralReader {
  public:
-  Reader(Cursor& cursor, const TypeResolver& resolver, bool constant) : c_(cursor), resolver_(resolver), constant_(constant) {}
+  LiteralReader(Cursor& cursor, const TypeResolver& resolver, bool constant) : c_(cursor), resolver_(resolver), constant_(constant) {}
 
   Literal literal(int depth) {
     c_.skip();
-    if (depth > kDeepest) c_.fail("constants nested more than " + std::to_string(kDeepest) + " deep are not supported");
+    if (depth > kDeepestLiteral) c_.fail("constants nested more than " + std::to_string(kDeepestLiteral) + " deep are not supported");
     Literal l = make(Literal::Kind::None);
     const char first = c_.peek();
     if (c_.at_number()) return number();
@@ -130,7 +130,7 @@ class Reader {
       l.kind = Literal::Kind::Annotated;
       l.type = type();
       c_.expect(",");
-      l.items.push_back(Reader(c_, resolver_, true).literal(depth + 1));
+      l.items.push_back(LiteralReader(c_, resolver_, true).literal(depth + 1));
       c_.expect(")");
       return l;
     }
@@ -339,6 +339,8 @@ class Reader {
 
 }  // namespace
 
-Literal read_literal(Cursor& cursor, const TypeResolver& resolver, bool constant) { return Reader(cursor, resolver, constant).literal(0); }
+Literal read_literal(Cursor& cursor, const TypeResolver& resolver, bool constant) {
+  return LiteralReader(cursor, resolver, constant).literal(0);
+}
 
 }  // namespace cresset::jit

@@ -10,13 +10,13 @@
 namespace cresset::jit {
 namespace {
 
-struct Registry {
+struct PassTable {
   std::mutex mutex;
   std::map<std::string, std::shared_ptr<const Pass>> by_name;
   std::vector<std::pair<std::string, PassPosition>> placed;  // in the order of registration
 };
-Registry& registry() {
-  static auto* all = new Registry;
+PassTable& registry() {
+  static auto* all = new PassTable;
   return *all;
 }
 
@@ -49,7 +49,7 @@ void register_pass(Pass pass, const PassPosition& position) {
     CRESSET_CHECK_VALUE(std::find(order.begin(), order.end(), find_pass(beside)->name) != order.end(), "register_pass: '", beside,
                         "' is not in the order of lowering.");
   }
-  Registry& r = registry();
+  PassTable& r = registry();
   const std::lock_guard lock(r.mutex);
   const std::string name = pass.name;
   CRESSET_CHECK(r.by_name.emplace(name, std::make_shared<Pass>(std::move(pass))).second, "pass '", name, "' is registered twice.");
@@ -57,14 +57,14 @@ void register_pass(Pass pass, const PassPosition& position) {
 }
 
 bool unregister_pass(const std::string& name) {
-  Registry& r = registry();
+  PassTable& r = registry();
   const std::lock_guard lock(r.mutex);
   std::erase_if(r.placed, [&](const auto& p) { return p.first == name; });
   return r.by_name.erase(name) > 0;
 }
 
 std::vector<std::shared_ptr<const Pass>> passes() {
-  Registry& r = registry();
+  PassTable& r = registry();
   const std::lock_guard lock(r.mutex);
   std::vector<std::shared_ptr<const Pass>> out;
   for (const auto& [name, pass] : r.by_name) out.push_back(pass);
@@ -72,7 +72,7 @@ std::vector<std::shared_ptr<const Pass>> passes() {
 }
 
 std::shared_ptr<const Pass> find_pass(const std::string& name) {
-  Registry& r = registry();
+  PassTable& r = registry();
   const std::lock_guard lock(r.mutex);
   if (const auto found = r.by_name.find(name); found != r.by_name.end()) return found->second;
   std::string names;
@@ -85,7 +85,7 @@ std::shared_ptr<const Pass> find_pass(const std::string& name) {
 
 std::vector<std::string> lowering_passes() {
   std::vector<std::string> order = built_in_order();
-  Registry& r = registry();
+  PassTable& r = registry();
   const std::lock_guard lock(r.mutex);
   for (const auto& [name, position] : r.placed) {
     const bool in_front = !position.before.empty();

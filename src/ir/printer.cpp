@@ -94,7 +94,7 @@ class Printer {
   void name(const Value& v) {
     out_ += '%';
     const std::string n = v.debugName();
-    out_ += is_plain_name(n) ? n : quoted(n);
+    out_ += is_plain_name(n) ? n : in_quotes(n);
   }
   void names(const std::vector<Value*>& values) {
     for (std::size_t i = 0; i < values.size(); ++i) {
@@ -181,7 +181,7 @@ class Printer {
       case AttributeKind::f: out_ += float_text(std::get<double>(a.value)); break;
       case AttributeKind::c: out_ += complex_text(std::get<std::complex<double>>(a.value)); break;
       case AttributeKind::i: out_ += std::to_string(std::get<int64_t>(a.value)); break;
-      case AttributeKind::s: out_ += quoted(std::get<std::string>(a.value)); break;
+      case AttributeKind::s: out_ += in_quotes(std::get<std::string>(a.value)); break;
       case AttributeKind::t: tensor(std::get<Tensor>(a.value), constant); break;
       case AttributeKind::g: out_ += "<" + section("graph_", std::get<std::shared_ptr<Graph>>(a.value).get()) + ">"; break;
       case AttributeKind::ty: type(*std::get<TypePtr>(a.value)); break;
@@ -190,7 +190,9 @@ class Printer {
         list(a.kind(), std::get<std::vector<std::complex<double>>>(a.value), [&](auto v) { out_ += complex_text(v); });
         break;
       case AttributeKind::is: list(a.kind(), std::get<std::vector<int64_t>>(a.value), [&](int64_t v) { out_ += std::to_string(v); }); break;
-      case AttributeKind::ss: list(a.kind(), std::get<std::vector<std::string>>(a.value), [&](const auto& v) { out_ += quoted(v); }); break;
+      case AttributeKind::ss:
+        list(a.kind(), std::get<std::vector<std::string>>(a.value), [&](const auto& v) { out_ += in_quotes(v); });
+        break;
       case AttributeKind::ts: list(a.kind(), std::get<std::vector<Tensor>>(a.value), [&](const Tensor& v) { tensor(v, nullptr); }); break;
       case AttributeKind::gs:
         list(a.kind(), std::get<std::vector<std::shared_ptr<Graph>>>(a.value),
@@ -217,8 +219,8 @@ class Printer {
       case IValue::Tag::Bool: out_ += v.toBool() ? "True" : "False"; break;
       case IValue::Tag::Double: out_ += float_text(v.toDouble()); break;
       case IValue::Tag::Complex: out_ += complex_text(v.toComplexDouble()); break;
-      case IValue::Tag::String: out_ += quoted(v.toStringRef()); break;
-      case IValue::Tag::Device: out_ += quoted(v.toDevice().str()); break;
+      case IValue::Tag::String: out_ += in_quotes(v.toStringRef()); break;
+      case IValue::Tag::Device: out_ += in_quotes(v.toDevice().str()); break;
       case IValue::Tag::Tensor: tensor(v.toTensor(), nullptr); break;
       case IValue::Tag::Enum: out_ += v.toEnumHolder()->type->name + "." + v.toEnumHolder()->name; break;
       case IValue::Tag::Function: out_ += "<Function " + v.toFunction()->qualname() + ">"; break;

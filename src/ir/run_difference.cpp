@@ -26,9 +26,9 @@ Answer answer_of(const std::shared_ptr<Graph>& graph, const std::vector<IValue>&
   return a;
 }
 
-class Comparison {
+class RunComparison {
  public:
-  Comparison(double rtol, double atol) : rtol_(rtol), atol_(atol) {}
+  RunComparison(double rtol, double atol) : rtol_(rtol), atol_(atol) {}
 
   // Containers may be nested deeper than the stack allows only when somebody builds them so; answers of graphs are bounded by their types.
   std::optional<std::string> values(const IValue& a, const IValue& b) const {
@@ -99,7 +99,7 @@ std::optional<std::string> run_difference(const std::shared_ptr<Graph>& a, const
     const auto say = [](const Answer& r) { return r.error ? "'" + *r.error + "'" : std::string("an answer"); };
     return say(x) + " and " + say(y);
   }
-  const Comparison compare(rtol, atol);
+  const RunComparison compare(rtol, atol);
   if (x.results.size() != y.results.size())
     return std::to_string(x.results.size()) + " and " + std::to_string(y.results.size()) + " results";
   for (std::size_t i = 0; i < x.results.size(); ++i)

@@ -28,7 +28,7 @@ bool may_copy(Symbol kind) {
   return kinds.count(kind) > 0;
 }
 
-bool same_attribute(const AttributeValue& pattern, const AttributeValue& target) {
+bool fits_attribute(const AttributeValue& pattern, const AttributeValue& target) {
   if (pattern.index() != target.index()) return false;
   if (const auto* s = std::get_if<std::string>(&pattern)) {
     const std::string& text = std::get<std::string>(target);
@@ -55,10 +55,10 @@ bool same_attribute(const AttributeValue& pattern, const AttributeValue& target)
       pattern);
 }
 
-bool same_attributes(const Node* pattern, const Node* target) {
+bool fit_attributes(const Node* pattern, const Node* target) {
   if (pattern->attributes().size() != target->attributes().size()) return false;
   for (const Attribute& a : pattern->attributes())
-    if (!target->hasAttribute(a.name) || !same_attribute(a.value, target->attribute(a.name))) return false;
+    if (!target->hasAttribute(a.name) || !fits_attribute(a.value, target->attribute(a.name))) return false;
   return true;
 }
 
@@ -107,7 +107,7 @@ class Matcher {
       if (!constant && t->owningBlock() != m.anchor->owningBlock()) return false;
       if (t->hasAttribute(attr::to_compile) || !t->blocks().empty()) return false;
       if (p->inputs().size() != t->inputs().size() || p->outputs().size() != t->outputs().size()) return false;
-      if (p->kind() != kModuleMatch && !same_attributes(p, t)) return false;
+      if (p->kind() != kModuleMatch && !fit_attributes(p, t)) return false;
       if (constant && p->output()->type()->kind != t->output()->type()->kind && p->output()->type()->kind != TypeKind::Tensor) return false;
       m.nodes.emplace(p, t);
       for (std::size_t i = 0; i < p->outputs().size(); ++i)

@@ -33,7 +33,7 @@ std::string complex_text(std::complex<double> v) {
   return float_text(v.real()) + (imaginary[0] == '-' ? "" : "+") + imaginary + "j";
 }
 
-std::string quoted(std::string_view s) {
+std::string in_quotes(std::string_view s) {
   std::string out = "\"";
   for (char c : s) {
     switch (c) {

@@ -13,7 +13,7 @@ std::string float_text(double v);
 /// "1.+2.j".
 std::string complex_text(std::complex<double> v);
 /// With double quotes and C escapes; bytes from 128 up stay as they are.
-std::string quoted(std::string_view s);
+std::string in_quotes(std::string_view s);
 std::string base64(const void* data, std::size_t size);
 /// Nothing for text that is no base64.
 std::optional<std::string> from_base64(std::string_view text);

@@ -10,7 +10,7 @@ namespace cresset::jit {
 namespace {
 
 // Types nested deeper than this are refused: comparing and printing them is recursive.
-constexpr int kDeepest = 256;
+constexpr int kDeepestType = 256;
 
 const std::unordered_map<std::string_view, TypeKind>& simple_types() {
   static const auto* m = new std::unordered_map<std::string_view, TypeKind>{{"Tensor", TypeKind::Tensor},
@@ -45,12 +45,12 @@ const std::unordered_map<std::string_view, TypeKind>& simple_types() {
   return *m;
 }
 
-class Reader {
+class TypeReader {
  public:
-  Reader(std::string_view text, std::size_t& at, const TypeResolver& resolver) : text_(text), at_(at), resolver_(resolver) {}
+  TypeReader(std::string_view text, std::size_t& at, const TypeResolver& resolver) : text_(text), at_(at), resolver_(resolver) {}
 
   TypePtr type(int depth) {
-    if (depth > kDeepest) fail("types nested more than " + std::to_string(kDeepest) + " deep are not supported");
+    if (depth > kDeepestType) fail("types nested more than " + std::to_string(kDeepestType) + " deep are not supported");
     TypePtr t = primary(depth);
     for (;;) {
       if (peek() == '[' && list_brackets()) {
@@ -280,7 +280,7 @@ class Reader {
 
 }  // namespace
 
-TypePtr read_type(std::string_view text, std::size_t& at, const TypeResolver& resolver) { return Reader(text, at, resolver).type(0); }
+TypePtr read_type(std::string_view text, std::size_t& at, const TypeResolver& resolver) { return TypeReader(text, at, resolver).type(0); }
 
 TypePtr parse_type_expression(std::string_view text, const TypeResolver& resolver) {
   std::size_t at = 0;

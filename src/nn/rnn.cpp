@@ -18,7 +18,8 @@
 namespace cresset::nn {
 
 namespace {
-Tensor uniform(IntArrayRef sizes, int64_t hidden) {
+/// Weights of recurrent layers: uniform on ±1/sqrt(hidden).
+Tensor recurrent_uniform(IntArrayRef sizes, int64_t hidden) {
   const double bound = hidden > 0 ? 1 / std::sqrt(static_cast<double>(hidden)) : 0;
   return cresset::empty(sizes, TensorOptions()).uniform_(-bound, bound);
 }
@@ -79,7 +80,7 @@ void Recurrent::reset_recurrent(Module& module, const RecurrentShape& s) {
   weights_.clear();
   const int64_t directions = s.bidirectional ? 2 : 1, out = s.proj_size > 0 ? s.proj_size : s.hidden_size, rows = s.gates * s.hidden_size;
   const auto add = [&](const std::string& name, IntArrayRef sizes) {
-    weights_.push_back(module.register_parameter(name, uniform(sizes, s.hidden_size)));
+    weights_.push_back(module.register_parameter(name, recurrent_uniform(sizes, s.hidden_size)));
   };
   for (int64_t layer = 0; layer < s.num_layers; ++layer) {
     for (int64_t direction = 0; direction < directions; ++direction) {
@@ -189,13 +190,13 @@ std::tuple<utils::rnn::PackedSequence, LSTMState> LSTMImpl::forward_with_packed_
 
 // --- cells
 
-#define CRESSET_NN_CELL_RESET(Name, gates)                                                        \
-  void Name##Impl::reset() {                                                                      \
-    const int64_t hidden = options.hidden_size(), rows = gates * hidden;                          \
-    weight_ih = register_parameter("weight_ih", uniform({rows, options.input_size()}, hidden));   \
-    weight_hh = register_parameter("weight_hh", uniform({rows, hidden}, hidden));                 \
-    bias_ih = register_parameter("bias_ih", options.bias() ? uniform({rows}, hidden) : Tensor()); \
-    bias_hh = register_parameter("bias_hh", options.bias() ? uniform({rows}, hidden) : Tensor()); \
+#define CRESSET_NN_CELL_RESET(Name, gates)                                                                  \
+  void Name##Impl::reset() {                                                                                \
+    const int64_t hidden = options.hidden_size(), rows = gates * hidden;                                    \
+    weight_ih = register_parameter("weight_ih", recurrent_uniform({rows, options.input_size()}, hidden));   \
+    weight_hh = register_parameter("weight_hh", recurrent_uniform({rows, hidden}, hidden));                 \
+    bias_ih = register_parameter("bias_ih", options.bias() ? recurrent_uniform({rows}, hidden) : Tensor()); \
+    bias_hh = register_parameter("bias_hh", options.bias() ? recurrent_uniform({rows}, hidden) : Tensor()); \
   }
 CRESSET_NN_CELL_RESET(RNNCell, 1)
 CRESSET_NN_CELL_RESET(GRUCell, 3)

@@ -53,7 +53,7 @@ Tensor matrix_exp_impl(const Tensor& self) {
   return x.reshape(self.sizes()).contiguous();
 }
 
-std::tuple<Tensor, Tensor> polar_impl(const Tensor& A) {
+std::tuple<Tensor, Tensor> polar_decomposition_impl(const Tensor& A) {
   check_matrix(A, "linalg.polar");
   check_floating(A, "linalg.polar");
   const auto [W, S, Vh] = cresset::_linalg_svd(A, false, true, std::nullopt);

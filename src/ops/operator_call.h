@@ -46,4 +46,10 @@ struct OperatorCall<R(A...)> {
   }
 };
 
+/// What a function that makes a leaf does with options.requires_grad(), which kernels never see.
+inline Tensor as_leaf(Tensor t, const TensorOptions& options) {
+  if (options.requires_grad()) t.requires_grad_();
+  return t;
+}
+
 }  // namespace cresset::ops

@@ -59,7 +59,7 @@ Geometry squeezed(const Tensor& self, const Named& named) {
 auto every_dim() {
   return [](int64_t) { return true; };
 }
-auto one_dim(const Tensor& self, int64_t dim) {
+auto this_dim(const Tensor& self, int64_t dim) {
   return [at = maybe_wrap_dim(dim, self.dim())](int64_t d) { return d == at; };
 }
 auto listed_dims(const Tensor& self, IntArrayRef dims) {
@@ -237,7 +237,7 @@ Tensor squeeze_all(const Tensor& self) {
   return make_alias(self, g.sizes, g.strides);
 }
 Tensor squeeze_dim(const Tensor& self, int64_t dim) {
-  const Geometry g = squeezed(self, one_dim(self, dim));
+  const Geometry g = squeezed(self, this_dim(self, dim));
   return make_alias(self, g.sizes, g.strides);
 }
 Tensor squeeze_dims(const Tensor& self, IntArrayRef dims) {
@@ -249,7 +249,7 @@ Tensor& squeeze_all_inplace(Tensor& self) {
   return self;
 }
 Tensor& squeeze_dim_inplace(Tensor& self, int64_t dim) {
-  set_geometry(self, squeezed(self, one_dim(self, dim)));
+  set_geometry(self, squeezed(self, this_dim(self, dim)));
   return self;
 }
 Tensor& squeeze_dims_inplace(Tensor& self, IntArrayRef dims) {

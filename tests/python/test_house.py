@@ -30,6 +30,14 @@ def test_generated_includes_follow_the_layers():
     assert layers.check_root(ROOT, ROOT / "build/dev/gen") == []
 
 
+def test_sources_of_a_layer_can_be_merged():
+    """Builds with CRESSET_UNITY (pip, make demo) compile several sources as one, so their internal names must differ."""
+    done = subprocess.run(["cmake", "--build", "--preset", "dev", "--target", "check_unity", "-j", "1"], cwd=ROOT,
+                          capture_output=True, text=True)
+    errors = [line for line in done.stdout.splitlines() if "error:" in line]
+    assert done.returncode == 0, "\n".join(errors[:10]) or done.stdout[-2000:]
+
+
 @pytest.mark.parametrize(
     ("layer", "public", "text", "message"),
     [

@@ -23,8 +23,10 @@ def impl_blocks(key, entries):
     if not entries:
         return ""
     rows = "".join(f"    {{\"{op.schema.ns}::{op.schema.key}\", {maker}, {op.row.line}}},\n" for op, maker in entries)
-    return (f"const tables::KernelRow kFor{key}[] = {{\n{rows}}};\n"
-            f"const tables::KernelTable kFor{key}_table(DispatchKey::{key}, \"{entries[0][0].family.source}\", kFor{key}, std::size(kFor{key}));\n\n")
+    family = entries[0][0].family
+    name = f"k{key}_{family.name}"
+    return (f"const tables::KernelRow {name}[] = {{\n{rows}}};\n"
+            f"const tables::KernelTable {name}_table(DispatchKey::{key}, \"{family.source}\", {name}, std::size({name}));\n\n")
 
 
 def kernel(function):

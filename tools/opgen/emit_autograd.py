@@ -5,7 +5,7 @@ import needs
 from emit_jvp import ForwardMode
 from emit_nodes import node_class, zero_node_class
 from emit_ops import foreach_loop
-from formulas import LIST_HELPERS, Derivative, FormulaError
+from formulas import Derivative, FormulaError
 from output import header, source
 from table import TableError
 
@@ -13,15 +13,6 @@ KS = "DispatchKeySet ks"
 # Operators that change what a tensor is and not only its values. Their kernels for these two keys are written by hand
 # in src/autograd/manual_kernels.cpp.
 HAND_WRITTEN = {"detach_", "resize_", "resize_as_", "set_"}
-
-HELPERS = {
-    "conj_of": "Tensor conj_of(const Tensor& t) { return t.is_complex() ? cresset::conj(t) : t; }\n",
-    "add_tangent": "void add_tangent(Tensor& sum, const Tensor& t) {\n  if (t.defined()) sum = sum.defined() ? sum + t : t;\n}\n",
-    "sizes_of": "std::vector<DimVector> sizes_of(TensorList list) {\n  std::vector<DimVector> out;\n"
-                "  for (const Tensor& t : list) out.emplace_back(t.sizes());\n  return out;\n}\n",
-    "scalar_types_of": "std::vector<ScalarType> scalar_types_of(TensorList list) {\n  std::vector<ScalarType> out;\n"
-                       "  for (const Tensor& t : list) out.push_back(t.scalar_type());\n  return out;\n}\n",
-}
 
 
 def emit(table, out):
@@ -63,12 +54,11 @@ class Kernels:
         self.table, self.family, self.errors = table, family, errors
         self.declarations, self.definitions, self.code = [], [], []
         self.entries, self.view_entries, self.fallthrough = [], [], []
-        self.nodes, self.helpers, self.foreach = set(), set(), []
+        self.nodes, self.foreach = set(), []
 
     def text(self):
-        helpers = "".join(text for name, text in HELPERS.items() if name in self.helpers)
         body = "using namespace formulas;\n\n"
-        body += "".join(self.definitions) + "namespace {\n\n" + (helpers + "\n" if helpers else "") + "\n".join(self.code) + "\n}  // namespace\n\n"
+        body += "".join(self.definitions) + "namespace {\n\n" + "\n".join(self.code) + "\n}  // namespace\n\n"
         body += cpp.impl_blocks("Autograd", self.entries + [(op, "tables::fallthrough") for op in self.fallthrough])
         body += cpp.impl_blocks("ADInplaceOrView", self.view_entries)
         includes = ['"dispatch/operator_tables.h"', *needs.headers(self.table, body), *needs.formula_headers(self.table, body), '"autograd/generated_support.h"',
@@ -216,11 +206,8 @@ class Kernels:
         try:
             d = Derivative(row, op.form)
             d.check_jvp()
-            self.helpers |= {helper for method, helper in LIST_HELPERS.items()
-                             if any(s.expr.startswith(helper + "(") for s in d.saved.values())}
             self.add_node(row, node_class(row, d))
             forward = ForwardMode(op, d, op.form == "inplace")
-            self.helpers |= forward.helpers
             body = self.inplace(op, d, forward) if op.form == "inplace" else self.functional(op, d, forward)
         except FormulaError as error:
             self.errors.append(str(row.error(str(error), "grad")))

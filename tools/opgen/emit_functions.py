@@ -44,7 +44,7 @@ class Function:
         else:
             call = f"cresset::{schema.name}{'_outf' if schema.is_out else ''}({', '.join(self.args)})"
         if self.makes_leaf():
-            call = f"as_leaf({call}, options)"
+            call = f"ops::as_leaf({call}, options)"
         body = f"return {call};" if schema.returns else f"{call};"
         return f"{self.declaration('Tensor::' if self.method else '', False)} {{ {body} }}\n"
 
@@ -168,9 +168,6 @@ def _definitions(family, functions, methods):
     parts = ["namespace {\n\n"]
     for op in family.ops():
         parts.append(f"constinit ops::LazyOperator op_{op.ident}{{\"{op.schema.full_name}\", \"{op.schema.overload}\"}};\n")
-    if any(f.makes_leaf() for f in functions + methods):
-        parts.append("\nTensor as_leaf(Tensor t, const TensorOptions& options) {\n"
-                     "  if (options.requires_grad()) t.requires_grad_();\n  return t;\n}\n")
     parts.append("\n}  // namespace\n\n")
     parts += [f.definition() for f in functions]
     parts.append("\n")

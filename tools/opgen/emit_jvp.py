@@ -9,7 +9,7 @@ class ForwardMode:
     def __init__(self, op, d, inplace):
         self.op, self.d, self.inplace = op, d, inplace
         self.row, self.jvp = op.row, op.row.jvp
-        self.before, self.after, self.helpers = [], [], set()
+        self.before, self.after = [], []
         self.needs_original = False
         if self.jvp is None:
             self.after = [f"if (any_fw) throw_error_no_forward_ad(\"{op.schema.full_name}\");"]
@@ -59,21 +59,19 @@ class ForwardMode:
 
     def _element_wise(self):
         """The reverse formula with the conjugated tangent in place of grad, summed over the inputs that have one."""
-        self.helpers.add("conj_of")
         lines = ["Tensor tangent;"]
         if self.inplace and "result" in self.formula_words:
             lines.append("[[maybe_unused]] const Tensor& result = self;")
         for names, text in self.row.formulas.items():
             name = names[0]
             lines.append(f"if ({name}_t.defined()) {{")
-            lines.append(f"  const Tensor grad = conj_of({name}_t);")
+            lines.append(f"  const Tensor grad = conjugate({name}_t);")
             if self.needs_original and "self" in words(text):
                 lines.append("  const Tensor& self = original_self;")
             if len(self.row.formulas) == 1:
-                lines.append(f"  tangent = conj_of({text});")
+                lines.append(f"  tangent = conjugate({text});")
             else:
-                self.helpers.add("add_tangent")
-                lines.append(f"  add_tangent(tangent, conj_of({text}));")
+                lines.append(f"  add_tangent(tangent, conjugate({text}));")
             lines.append("}")
         return lines
 

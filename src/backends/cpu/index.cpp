@@ -129,6 +129,14 @@ void write_blocks(const Tensor& self, const Blocks& blocks, const std::vector<in
   });
 }
 
+// One element, of the tensor's type, everywhere.
+void fill_blocks(const Tensor& self, const Blocks& blocks, const std::vector<int64_t>& offsets, const void* value) {
+  with_element_bits(self.itemsize(), [&](auto bits) {
+    std::memcpy(&bits, value, sizeof(bits));
+    write_blocks(self, blocks, offsets, &bits, true);
+  });
+}
+
 // combine(place, value) for every element of every block.
 template <class T, class F>
 void combine_blocks(const Tensor& self, const Blocks& blocks, const std::vector<int64_t>& offsets, const T* values, bool one_value,
@@ -215,10 +223,8 @@ Tensor& index_put_impl(Tensor& self, OptionalTensorList indices, const Tensor& v
     });
     return self;
   }
-  CRESSET_DISPATCH(self.scalar_type(), "index_put", CRESSET_ALL_TYPES, [&] {
-    combine_blocks(plan.self, blocks, offsets, dense.const_data_ptr<scalar_t>(), one,
-                   [](scalar_t& place, scalar_t v) { place = reduce_add(place, v); });
-  });
+  CRESSET_DISPATCH(self.scalar_type(), "index_put", CRESSET_ALL_TYPES,
+                   [&] { combine_blocks(plan.self, blocks, offsets, dense.const_data_ptr<scalar_t>(), one, AddInto()); });
   return self;
 }
 
@@ -249,8 +255,7 @@ void add_slices(const Tensor& self, int64_t dim, const Tensor& index, const Tens
   CRESSET_DISPATCH(self.scalar_type(), "index_add_", CRESSET_ALL_TYPES, [&] {
     using C = opmath_type<scalar_t>;
     if (alpha.equal(1)) {
-      combine_blocks(to, blocks, offsets, values.const_data_ptr<scalar_t>(), false,
-                     [](scalar_t& place, scalar_t v) { place = reduce_add(place, v); });
+      combine_blocks(to, blocks, offsets, values.const_data_ptr<scalar_t>(), false, AddInto());
       return;
     }
     C a;
@@ -287,7 +292,7 @@ void fill_slices(const Tensor& self, int64_t dim, const Tensor& index, const Sca
   const Blocks blocks(to, d, 1);
   CRESSET_DISPATCH(self.scalar_type(), "index_fill_", CRESSET_ALL_TYPES, [&] {
     const scalar_t v = value.to<scalar_t>();
-    combine_blocks(to, blocks, offsets, &v, true, [](scalar_t& place, scalar_t x) { place = x; });
+    fill_blocks(to, blocks, offsets, &v);
   });
 }
 
@@ -302,7 +307,7 @@ void reduce_slices(const Tensor& self, int64_t dim, const Tensor& index, const T
     const Reduction how = reduction_named(reduce);
     if (!include_self) {
       const scalar_t start = reduction_start<scalar_t>(how);
-      combine_blocks(to, blocks, offsets, &start, true, [](scalar_t& place, scalar_t x) { place = x; });
+      fill_blocks(to, blocks, offsets, &start);
     }
     with_reduction<scalar_t>(how,
                              [&](auto combine) { combine_blocks(to, blocks, offsets, values.const_data_ptr<scalar_t>(), false, combine); });

@@ -84,6 +84,13 @@ T reduction_start(Reduction how) {
   }
 }
 
+struct AddInto {
+  template <class T>
+  void operator()(T& place, T value) const {
+    place = reduce_add(place, value);
+  }
+};
+
 // Calls f with combine(T& place, T value).
 template <class T, class F>
 void with_reduction(Reduction how, const F& f) {
@@ -114,7 +121,7 @@ void with_reduction(Reduction how, const F& f) {
       break;
     default: break;
   }
-  f([](T& a, T b) { a = reduce_add(a, b); });
+  f(AddInto());
 }
 
 // A sum as a mean; integers round towards minus infinity.

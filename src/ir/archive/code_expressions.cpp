@@ -41,7 +41,7 @@ bool is_ascii(std::string_view s) {
 // PyTorch's reader wants the apostrophe escaped, too.
 std::string string_literal(std::string_view s) {
   std::string out;
-  for (char c : quoted(s)) {
+  for (char c : in_quotes(s)) {
     if (c == '\'') out += '\\';
     out += c;
   }

@@ -61,9 +61,9 @@ class Writer {
   std::map<std::tuple<const Source*, std::size_t, std::size_t>, int64_t> tags_;
 };
 
-class Reader {
+class SourceMapReader {
  public:
-  Reader(std::string_view bytes, const std::string& name) : name_(name) {
+  SourceMapReader(std::string_view bytes, const std::string& name) : name_(name) {
     UnpicklerHooks hooks;
     hooks.type = [](const std::string&) { return TypePtr(); };
     hooks.object = [this](const TypePtr&, IValue) -> IValue { fail("an object"); };
@@ -131,7 +131,7 @@ class Reader {
 
 std::string pickle_source_map(const CodeRanges& ranges) { return Writer().run(ranges); }
 
-CodeRanges unpickle_source_map(std::string_view bytes, const std::string& name) { return Reader(bytes, name).run(); }
+CodeRanges unpickle_source_map(std::string_view bytes, const std::string& name) { return SourceMapReader(bytes, name).run(); }
 
 SourceRange place_of(const CodeRanges& ranges, std::size_t offset) {
   const auto behind =

@@ -37,13 +37,13 @@ Base base_of(const ClassDefinition& c) {
 
 class Text;
 // What this thread is defining: all texts since the outermost call, and what is to be compiled at its end.
-struct Work {
+struct MethodWork {
   std::size_t depth = 0;
   std::vector<std::shared_ptr<Text>> texts;
   std::vector<intrusive_ptr<GraphFunction>> first, rest;
 };
-Work& work() {
-  thread_local const auto w = std::make_unique<Work>();  // on the heap: thread-local storage is scarce
+MethodWork& work() {
+  thread_local const auto w = std::make_unique<MethodWork>();  // on the heap: thread-local storage is scarce
   return *w;
 }
 
@@ -322,14 +322,14 @@ class Definer {
     work().texts.push_back(std::move(text));
   }
   ~Definer() {
-    Work& w = work();
+    MethodWork& w = work();
     if (!done_) {
       for (std::size_t i = texts_; i < w.texts.size(); ++i) w.texts[i]->take_back();
       w.texts.resize(texts_);
       w.first.resize(first_);
       w.rest.resize(rest_);
     }
-    if (--w.depth == 0) w = Work();
+    if (--w.depth == 0) w = MethodWork();
   }
   Definer(const Definer&) = delete;
   void run() {
@@ -342,7 +342,7 @@ class Definer {
  private:
   // Attributes of plain classes come from their __init__, so these go first. Compiling may define further texts.
   static void compile() {
-    Work& w = work();
+    MethodWork& w = work();
     for (std::size_t i = 0, k = 0; i < w.first.size() || k < w.rest.size();) {
       const intrusive_ptr<GraphFunction> f = i < w.first.size() ? w.first[i++] : w.rest[k++];
       f->ensure_defined();

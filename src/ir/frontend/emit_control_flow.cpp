@@ -4,7 +4,7 @@
 namespace cresset::jit {
 namespace {
 
-constexpr std::size_t kMaximumDepth = 1000;
+constexpr std::size_t kDeepestBlocks = 1000;
 
 void names_of_target(const Expr& e, std::set<std::string>& names) {
   if (e.kind == ExprKind::Name) names.insert(e.text);
@@ -24,16 +24,16 @@ void collect(const std::vector<StmtPtr>& body, std::set<std::string>& names) {
 }
 
 // Counts blocks while it lives.
-class Deeper {
+class DeeperBlock {
  public:
-  Deeper(std::size_t& depth, const SourceRange& range) : depth_(depth) {
-    if (++depth_ > kMaximumDepth) {
+  DeeperBlock(std::size_t& depth, const SourceRange& range) : depth_(depth) {
+    if (++depth_ > kDeepestBlocks) {
       --depth_;
-      script_error(range, "blocks are nested deeper than " + std::to_string(kMaximumDepth));
+      script_error(range, "blocks are nested deeper than " + std::to_string(kDeepestBlocks));
     }
   }
-  ~Deeper() { --depth_; }
-  Deeper(const Deeper&) = delete;
+  ~DeeperBlock() { --depth_; }
+  DeeperBlock(const DeeperBlock&) = delete;
 
  private:
   std::size_t& depth_;
@@ -48,14 +48,14 @@ std::set<std::string> assigned_names(const std::vector<StmtPtr>& body) {
 }
 
 void Emitter::branch(const SourceRange& range, const Condition& c, const Arm& then_arm, const Arm& else_arm) {
-  const Deeper deeper(depth_, range);
+  const DeeperBlock deeper(depth_, range);
   if (c.known) {
     names_.refine(range, *c.known ? c.when_true : c.when_false);
     (*c.known ? then_arm : else_arm)();
     return;
   }
   Node* n = insert(prim::If, {c.value}, 0, range);
-  std::unique_ptr<Frame> frames[2];
+  std::unique_ptr<BlockNames> frames[2];
   for (std::size_t arm = 0; arm < 2; ++arm) {
     Block* b = n->addBlock();
     const WithInsertPoint here(b);
@@ -69,10 +69,10 @@ void Emitter::branch(const SourceRange& range, const Condition& c, const Arm& th
 
 Value* Emitter::choose(const SourceRange& range, const Condition& c, const std::function<Value*()>& then_value,
                        const std::function<Value*()>& else_value, const std::function<std::string(const Type&, const Type&)>& mismatch) {
-  const Deeper deeper(depth_, range);
+  const DeeperBlock deeper(depth_, range);
   Node* n = insert(prim::If, {c.value}, 0, range);
   Value* results[2];
-  std::unique_ptr<Frame> frames[2];
+  std::unique_ptr<BlockNames> frames[2];
   for (std::size_t arm = 0; arm < 2; ++arm) {
     Block* b = n->addBlock();
     const WithInsertPoint here(b);
@@ -91,7 +91,7 @@ Value* Emitter::choose(const SourceRange& range, const Condition& c, const std::
 
 void Emitter::while_loop(const Stmt& s) {
   if (!s.orelse.empty()) script_error(s.range, "else branches of while loops aren't supported");
-  const Deeper deeper(depth_, s.range);
+  const DeeperBlock deeper(depth_, s.range);
   names_.widen(s.range, assigned_names(s.body));
   const Condition first = condition(s.value);
   Value* trips = constant(IValue(std::numeric_limits<int64_t>::max()), s.range);
@@ -104,7 +104,7 @@ void Emitter::while_loop(const Stmt& s) {
     names_.push(body);
     names_.refine(s.range, first.when_true);
     statements(s.body);
-    Frame& frame = names_.top();
+    BlockNames& frame = names_.top();
     frame.exits = false;
     Node* again = insert(prim::LoopContinuation, {}, 0, s.range);
     Block* b = again->addBlock();
@@ -121,7 +121,7 @@ void Emitter::while_loop(const Stmt& s) {
 
 void Emitter::iterate(const SourceRange& range, const SourceRange& iterable_range, const SugaredValuePtr& things,
                       const std::set<std::string>& assigned, const std::function<void(const SugaredValuePtr&)>& body) {
-  const Deeper deeper(depth_, range);
+  const DeeperBlock deeper(depth_, range);
   const SugaredValuePtr iterable = things->iter(range, m_);
   if (const auto count = iterable->staticLen()) {
     const Loop outer = std::exchange(loop_, Loop{LoopKind::Unrolled, nullptr});
@@ -160,7 +160,7 @@ void Emitter::with(const Stmt& s, std::size_t item) {
     statements(s.body);
     return;
   }
-  const Deeper deeper(depth_, s.range);
+  const DeeperBlock deeper(depth_, s.range);
   const WithItem& w = s.items[item];
   const SugaredValuePtr manager = sugared(w.value);
   const SugaredValuePtr entered = manager->enter(w.value->range, m_);

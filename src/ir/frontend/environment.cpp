@@ -13,20 +13,20 @@ Node* insert_node(GraphFunction& m, Node* n, const SourceRange& range) {
 }
 
 void Environment::push(Block* block) {
-  auto frame = std::make_unique<Frame>();
+  auto frame = std::make_unique<BlockNames>();
   frame->block = block;
   frame->outer = frames_.empty() ? nullptr : frames_.back().get();
   frames_.push_back(std::move(frame));
 }
 
-std::unique_ptr<Frame> Environment::pop() {
+std::unique_ptr<BlockNames> Environment::pop() {
   auto frame = std::move(frames_.back());
   frames_.pop_back();
   return frame;
 }
 
 const Variable* Environment::lookup(const std::string& name) const {
-  for (const Frame* f = frames_.back().get(); f; f = f->outer) {
+  for (const BlockNames* f = frames_.back().get(); f; f = f->outer) {
     if (const auto found = f->variables.find(name); found != f->variables.end()) return &found->second;
     if (f->errors.count(name)) return nullptr;
   }
@@ -34,7 +34,7 @@ const Variable* Environment::lookup(const std::string& name) const {
 }
 
 SugaredValuePtr Environment::find(const std::string& name, const SourceRange& range) {
-  for (const Frame* f = frames_.back().get(); f; f = f->outer) {
+  for (const BlockNames* f = frames_.back().get(); f; f = f->outer) {
     if (const auto error = f->errors.find(name); error != f->errors.end()) {
       if (error->second.empty()) return nullptr;
       script_error(range, "\n" + error->second + "and was used here");
@@ -184,9 +184,9 @@ void Environment::merge(const SourceRange& range, const std::string& name, const
   top().variables[name] = Variable{nullptr, type, declared, &top(), then_one->slot};
 }
 
-void Environment::merge_arms(const SourceRange& range, Frame& then_arm, Frame& else_arm) {
+void Environment::merge_arms(const SourceRange& range, BlockNames& then_arm, BlockNames& else_arm) {
   if (then_arm.exits != else_arm.exits) {
-    Frame& goes_on = then_arm.exits ? else_arm : then_arm;
+    BlockNames& goes_on = then_arm.exits ? else_arm : then_arm;
     for (auto& [name, v] : goes_on.variables) {
       if (v.declared_in == &goes_on) v.declared_in = &top();
       top().errors.erase(name);
@@ -199,14 +199,14 @@ void Environment::merge_arms(const SourceRange& range, Frame& then_arm, Frame& e
     return;
   }
   std::set<std::string> names;
-  for (const Frame* arm : {&then_arm, &else_arm})
+  for (const BlockNames* arm : {&then_arm, &else_arm})
     for (const auto& [name, v] : arm->variables) names.insert(name);
-  const auto in = [](const Frame& arm, const std::string& name) -> const Variable* {
+  const auto in = [](const BlockNames& arm, const std::string& name) -> const Variable* {
     const auto found = arm.variables.find(name);
     return found == arm.variables.end() ? nullptr : &found->second;
   };
   for (const std::string& name : names) merge(range, name, in(then_arm, name), in(else_arm, name));
-  for (Frame* arm : {&then_arm, &else_arm})
+  for (BlockNames* arm : {&then_arm, &else_arm})
     for (auto& [name, error] : arm->errors) {
       if (names.count(name) && in(arm == &then_arm ? else_arm : then_arm, name) == nullptr) continue;
       if (!lookup(name) || error.empty()) {
@@ -217,7 +217,7 @@ void Environment::merge_arms(const SourceRange& range, Frame& then_arm, Frame& e
   top().exits = then_arm.exits;
 }
 
-void Environment::merge_loop(Frame& body) {
+void Environment::merge_loop(BlockNames& body) {
   for (const auto& [name, v] : body.variables) {
     const Variable* before = lookup(name);
     if (!before || !before->type) continue;

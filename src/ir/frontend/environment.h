@@ -14,21 +14,21 @@
 
 namespace cresset::jit {
 
-struct Frame;
+struct BlockNames;
 
 /// What a name means at some place.
 struct Variable {
-  SugaredValuePtr thing;               // of the compiler; null for values of the graph
-  TypePtr type;                        // of values: what is known of the value it holds now
-  TypePtr declared;                    // what an assignment in a nested block must fit
-  const Frame* declared_in = nullptr;  // the block that it belongs to
-  std::string slot;                    // the name that Load and Store use
+  SugaredValuePtr thing;                    // of the compiler; null for values of the graph
+  TypePtr type;                             // of values: what is known of the value it holds now
+  TypePtr declared;                         // what an assignment in a nested block must fit
+  const BlockNames* declared_in = nullptr;  // the block that it belongs to
+  std::string slot;                         // the name that Load and Store use
 };
 
 /// The names that one block of the graph defines, refines or assigns.
-struct Frame {
+struct BlockNames {
   Block* block;
-  Frame* outer;
+  BlockNames* outer;
   std::map<std::string, Variable> variables;            // ordered: results must not depend on hashes
   std::unordered_map<std::string, std::string> errors;  // why a name cannot be used here
   bool exits = false;                                   // what follows cannot be reached: break, continue, return or raise came before
@@ -43,8 +43,8 @@ class Environment {
 
   void push(Block* block);
   /// The innermost frame, which ends here.
-  std::unique_ptr<Frame> pop();
-  Frame& top() { return *frames_.back(); }
+  std::unique_ptr<BlockNames> pop();
+  BlockNames& top() { return *frames_.back(); }
 
   /// Null when no variable has this name; raises when it has one that cannot be used here.
   SugaredValuePtr find(const std::string& name, const SourceRange& range);
@@ -66,9 +66,9 @@ class Environment {
   /// In front of a loop: variables that its body assigns are held in their declared types.
   void widen(const SourceRange& range, const std::set<std::string>& assigned);
   /// Behind an If: what the names of its arms mean now.
-  void merge_arms(const SourceRange& range, Frame& then_arm, Frame& else_arm);
+  void merge_arms(const SourceRange& range, BlockNames& then_arm, BlockNames& else_arm);
   /// Behind a loop.
-  void merge_loop(Frame& body);
+  void merge_loop(BlockNames& body);
 
  private:
   void store(const SourceRange& range, const std::string& slot, Value* v);
@@ -76,7 +76,7 @@ class Environment {
   Value* load(const SourceRange& range, const Variable& v);
 
   GraphFunction& m_;
-  std::vector<std::unique_ptr<Frame>> frames_;
+  std::vector<std::unique_ptr<BlockNames>> frames_;
   std::size_t hidden_ = 0;
 };
 

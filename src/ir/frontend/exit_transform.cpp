@@ -7,7 +7,7 @@
 namespace cresset::jit {
 namespace {
 
-constexpr std::size_t kMaximumDepth = 4000;
+constexpr std::size_t kDeepestExits = 4000;
 
 // The innermost thing that an exit leaves.
 struct Region {
@@ -79,9 +79,9 @@ class Exits {
     for (std::size_t i = leaving.size(); i-- > 0;) {
       way = behind_branch(b, leaving[i], way, r);
       height = std::max(height + 1, heights[i]);
-      if (height > kMaximumDepth)
+      if (height > kDeepestExits)
         script_error(leaving[i]->sourceRange(),
-                     "too many early exits in a row: they nest deeper than " + std::to_string(kMaximumDepth) + " blocks");
+                     "too many early exits in a row: they nest deeper than " + std::to_string(kDeepestExits) + " blocks");
     }
     heights_[b] = height;
     return way;

@@ -8,18 +8,18 @@
 namespace cresset::jit {
 namespace {
 
-struct Frame {
+struct CompiledFunction {
   std::string function;
   SourceRange call;  // the call in this function that is being compiled
 };
-std::vector<Frame>& frames() {
-  thread_local const auto frames = std::make_unique<std::vector<Frame>>();  // on the heap: thread-local storage is scarce
+std::vector<CompiledFunction>& frames() {
+  thread_local const auto frames = std::make_unique<std::vector<CompiledFunction>>();  // on the heap: thread-local storage is scarce
   return *frames;
 }
 
 std::string message_of(const SourceRange& range, const std::string& message) {
   std::string out = "\n" + message + (range.known() ? ":\n" + source_excerpt(range) : "\n");
-  const std::vector<Frame>& calls = frames();
+  const std::vector<CompiledFunction>& calls = frames();
   for (std::size_t i = calls.size(); i-- > 1;) {
     if (!calls[i - 1].call.known()) continue;
     out += "'" + calls[i].function + "' is being compiled since it was called from '" + calls[i - 1].function + "'\n" +

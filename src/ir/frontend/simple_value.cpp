@@ -17,7 +17,7 @@ constexpr std::pair<std::string_view, std::string_view> kProperties[] = {
 };
 
 // x.float() and the like are conversions.
-constexpr std::pair<std::string_view, ScalarType> kCasts[] = {
+constexpr std::pair<std::string_view, ScalarType> kDtypeCasts[] = {
     {"byte", ScalarType::Byte},         {"char", ScalarType::Char},           {"short", ScalarType::Short},
     {"int", ScalarType::Int},           {"long", ScalarType::Long},           {"half", ScalarType::Half},
     {"float", ScalarType::Float},       {"double", ScalarType::Double},       {"bool", ScalarType::Bool},
@@ -250,7 +250,7 @@ class SimpleValue final : public SugaredValue {
     if (const auto op = property_of(field, type())) return operator_result(range, m, *op, {value_});
     if (type()->kind == TypeKind::Tensor && field == "tolist") return std::make_shared<ToList>(value_);
     if (type()->kind == TypeKind::Tensor)
-      for (const auto& [name, dtype] : kCasts)
+      for (const auto& [name, dtype] : kDtypeCasts)
         if (name == field) return std::make_shared<TensorCast>(value_, dtype);
     if (type()->kind == TypeKind::Optional || type()->kind == TypeKind::Union) return nullptr;
     return is_method_of(Symbol::aten(field), type()) ? builtin_function(Symbol::aten(field), value_) : nullptr;

@@ -8,7 +8,7 @@
 namespace cresset::jit {
 namespace {
 
-struct Call {
+struct FormCall {
   const SourceRange& range;
   GraphFunction& m;
   const std::vector<CallArgument>& args;
@@ -37,7 +37,7 @@ struct Call {
     return simple_value(emit_operator(range, graph(), kinds, call_values(m, args, kwargs)));
   }
 };
-using Form = std::function<SugaredValuePtr(const Call&)>;
+using Form = std::function<SugaredValuePtr(const FormCall&)>;
 
 class SpecialForm final : public SugaredValue {
  public:
@@ -46,7 +46,7 @@ class SpecialForm final : public SugaredValue {
   Value* asValue(const SourceRange& range, GraphFunction&) override { script_error(range, name_ + " cannot be used as a value"); }
   SugaredValuePtr call(const SourceRange& range, GraphFunction& m, const std::vector<CallArgument>& args,
                        const std::vector<CallArgument>& kwargs, std::size_t) override {
-    return form_(Call{range, m, args, kwargs});
+    return form_(FormCall{range, m, args, kwargs});
   }
 
  private:
@@ -69,12 +69,12 @@ class RefusedForm final : public SugaredValue {
 };
 
 Form operator_form(const char* kind) {
-  return [kind = Symbol::fromQualString(kind)](const Call& c) { return c.op({kind}); };
+  return [kind = Symbol::fromQualString(kind)](const FormCall& c) { return c.op({kind}); };
 }
 
-SugaredValuePtr none(const Call& c) { return simple_value(c.graph().insertConstant(IValue(), c.range)); }
+SugaredValuePtr none(const FormCall& c) { return simple_value(c.graph().insertConstant(IValue(), c.range)); }
 
-SugaredValuePtr print(const Call& c) {
+SugaredValuePtr print(const FormCall& c) {
   std::vector<Value*> values;
   for (const CallValue& v : call_values(c.m, c.args)) values.push_back(v.value);
   if (!c.kwargs.empty()) script_error(c.range, "print does not take keyword arguments in scripts");
@@ -82,14 +82,14 @@ SugaredValuePtr print(const Call& c) {
   return none(c);
 }
 
-SugaredValuePtr len(const Call& c) {
+SugaredValuePtr len(const FormCall& c) {
   c.takes("len", 1, 1);
   const SugaredValuePtr& thing = c.args[0].value;
   return simple_value(length_of(c.range, c.m, thing->plainValue() || thing->asConstant() ? thing : thing->iter(c.range, c.m)));
 }
 
 // min and max: of two numbers, of several, of a list or another iterable.
-SugaredValuePtr extreme(const Call& c, const char* name) {
+SugaredValuePtr extreme(const FormCall& c, const char* name) {
   const std::vector<Symbol> kinds{Symbol::prim(name), Symbol::aten(name)};
   const auto of = [&](const std::vector<Value*>& values) {
     std::vector<CallValue> args;
@@ -109,7 +109,7 @@ SugaredValuePtr extreme(const Call& c, const char* name) {
 
 // Functions of a list that take other iterables too.
 Form list_form(const char* name) {
-  return [name](const Call& c) {
+  return [name](const FormCall& c) {
     c.takes(name, 1, 1);
     const Value* plain = c.args[0].value->plainValue();
     const bool as_it_is = plain && (plain->type()->kind == TypeKind::List || plain->type()->kind == TypeKind::Tensor);
@@ -118,7 +118,7 @@ Form list_form(const char* name) {
   };
 }
 
-void add_types(const Call& c, const CallArgument& a, std::vector<TypePtr>& out) {
+void add_types(const FormCall& c, const CallArgument& a, std::vector<TypePtr>& out) {
   if (TypePtr t = a.value->asType()) {
     out.push_back(std::move(t));
     return;
@@ -133,7 +133,7 @@ bool is_of(const Type& t, const Type& asked) {
 }
 
 // Decided here when the types say enough, otherwise a question for the run.
-SugaredValuePtr isinstance(const Call& c) {
+SugaredValuePtr isinstance(const FormCall& c) {
   c.takes("isinstance", 2, 2);
   std::vector<TypePtr> asked;
   add_types(c, c.args[1], asked);
@@ -157,20 +157,20 @@ SugaredValuePtr isinstance(const Call& c) {
   return simple_value(out);
 }
 
-SugaredValuePtr getattr(const Call& c) {
+SugaredValuePtr getattr(const FormCall& c) {
   c.takes("getattr", 2, 3);
   const std::string name = c.text("getattr", 1);
   if (c.args.size() == 3 && !c.args[0].value->hasAttr(c.range, c.m, name)) return c.args[2].value;
   return c.args[0].value->attr(c.range, c.m, name);
 }
 
-SugaredValuePtr hasattr(const Call& c) {
+SugaredValuePtr hasattr(const FormCall& c) {
   c.takes("hasattr", 2, 2);
   return constant_value(IValue(c.args[0].value->hasAttr(c.range, c.m, c.text("hasattr", 1))));
 }
 
 // The value as this type: converted where calls convert, an empty list or dict of the type, or the same value under a wider type.
-SugaredValuePtr annotate(const Call& c) {
+SugaredValuePtr annotate(const FormCall& c) {
   c.takes("annotate", 2, 2);
   const TypePtr type = c.type("annotate", 0);
   Value* v = c.value(1);
@@ -184,19 +184,19 @@ SugaredValuePtr annotate(const Call& c) {
   return simple_value(insert_node(c.range, c.graph(), prim::unchecked_cast, {fitting}, type));
 }
 
-SugaredValuePtr unchecked_cast(const Call& c) {
+SugaredValuePtr unchecked_cast(const FormCall& c) {
   c.takes("unchecked_cast", 2, 2);
   const TypePtr type = c.type("unchecked_cast", 0);
   return simple_value(insert_node(c.range, c.graph(), prim::unchecked_cast, {c.value(1)}, type));
 }
 
-SugaredValuePtr uninitialized(const Call& c) {
+SugaredValuePtr uninitialized(const FormCall& c) {
   c.takes("uninitialized", 1, 1);
   return simple_value(c.graph().insertNode(c.graph().createUninitialized(c.type("uninitialized", 0)))->setSourceRange(c.range)->output());
 }
 
 // The call is emitted into a block of the node first; the block becomes the subgraph, and what it uses from outside becomes inputs.
-SugaredValuePtr fork(const Call& c) {
+SugaredValuePtr fork(const FormCall& c) {
   if (c.args.empty()) script_error(c.range, "Expected at least one argument to fork()");
   Graph& g = c.graph();
   Node* node = g.insertNode(g.create(prim::fork))->setSourceRange(c.range);
@@ -227,9 +227,9 @@ SugaredValuePtr fork(const Call& c) {
   return simple_value(node->output());
 }
 
-SugaredValuePtr wait(const Call& c) { return c.op({aten::wait}); }
+SugaredValuePtr wait(const FormCall& c) { return c.op({aten::wait}); }
 
-SugaredValuePtr unwrap_optional(const Call& c) {
+SugaredValuePtr unwrap_optional(const FormCall& c) {
   c.takes("_unwrap_optional", 1, 1);
   Value* v = c.value(0);
   if (v->type()->kind == TypeKind::None) script_error(c.range, "Unwrapping null optional: the value is None");
@@ -237,18 +237,18 @@ SugaredValuePtr unwrap_optional(const Call& c) {
 }
 
 Form constant_form(bool value) {
-  return [value](const Call&) { return constant_value(IValue(value)); };
+  return [value](const FormCall&) { return constant_value(IValue(value)); };
 }
 
 const std::map<std::string, Form>& forms() {
   static const std::map<std::string, Form> table = {
       {"print", print},
       {"len", len},
-      {"range", [](const Call& c) { return range_value(c.range, c.m, c.args); }},
-      {"zip", [](const Call& c) { return zip_value(c.range, c.m, c.args); }},
-      {"enumerate", [](const Call& c) { return enumerate_value(c.range, c.m, c.args, c.kwargs); }},
+      {"range", [](const FormCall& c) { return range_value(c.range, c.m, c.args); }},
+      {"zip", [](const FormCall& c) { return zip_value(c.range, c.m, c.args); }},
+      {"enumerate", [](const FormCall& c) { return enumerate_value(c.range, c.m, c.args, c.kwargs); }},
       {"reversed",
-       [](const Call& c) {
+       [](const FormCall& c) {
          c.takes("reversed", 1, 1);
          return reversed_value(c.range, c.m, c.args[0]);
        }},
@@ -256,9 +256,9 @@ const std::map<std::string, Form>& forms() {
       {"sum", list_form("sum")},
       {"any", list_form("any")},
       {"all", list_form("all")},
-      {"min", [](const Call& c) { return extreme(c, "min"); }},
-      {"max", [](const Call& c) { return extreme(c, "max"); }},
-      {"abs", [](const Call& c) { return c.op({prim::abs, Symbol::aten("abs")}); }},
+      {"min", [](const FormCall& c) { return extreme(c, "min"); }},
+      {"max", [](const FormCall& c) { return extreme(c, "max"); }},
+      {"abs", [](const FormCall& c) { return c.op({prim::abs, Symbol::aten("abs")}); }},
       {"round", operator_form("aten::round")},
       {"pow", operator_form("aten::pow")},
       {"divmod", operator_form("aten::divmod")},
@@ -286,11 +286,11 @@ const std::map<std::string, Form>& forms() {
   return table;
 }
 
-constexpr std::pair<std::string_view, TypeKind> kCasts[] = {{"int", TypeKind::Int},
-                                                            {"float", TypeKind::Float},
-                                                            {"bool", TypeKind::Bool},
-                                                            {"complex", TypeKind::Complex},
-                                                            {"str", TypeKind::String}};
+constexpr std::pair<std::string_view, TypeKind> kNumberCasts[] = {{"int", TypeKind::Int},
+                                                                  {"float", TypeKind::Float},
+                                                                  {"bool", TypeKind::Bool},
+                                                                  {"complex", TypeKind::Complex},
+                                                                  {"str", TypeKind::String}};
 
 constexpr std::string_view kRefused[] = {
     "iter",   "next",   "open",     "type",         "callable",    "setattr",    "delattr", "eval",   "exec",   "map",
@@ -301,7 +301,7 @@ constexpr std::string_view kRefused[] = {
 
 SugaredValuePtr special_form(const std::string& name) {
   if (const auto found = forms().find(name); found != forms().end()) return std::make_shared<SpecialForm>(found->first, found->second);
-  for (const auto& [word, type] : kCasts)
+  for (const auto& [word, type] : kNumberCasts)
     if (word == name) return type_value(basic_type(type));
   if (name == "list" || name == "dict" || name == "tuple") return type_constructor(name);
   for (const std::string_view word : kRefused)

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kLongestString = 4096;
 
-void pool_constants(Graph& g) {
+void share_constants(Graph& g) {
   std::unordered_map<std::string, std::vector<Value*>> known;
   std::vector<Node*> constants, kept;
   g.block()->visit([&](Node* n) {
@@ -115,7 +115,7 @@ void tidy(const std::shared_ptr<Graph>& g) {
   forward_tuples(*g);
   fold_constants(*g);
   eliminate_dead_code(g, {.with_aliases = false});  // questions of aliasing are not linear
-  pool_constants(*g);
+  share_constants(*g);
 }
 
 }  // namespace cresset::jit

@@ -7,12 +7,12 @@
 namespace cresset::jit {
 namespace {
 
-struct Cast {
+struct TypeCast {
   TypeKind type;
   const char* op;
   const char* magic;
 };
-constexpr Cast kCasts[] = {
+constexpr TypeCast kTypeCasts[] = {
     {TypeKind::Int, "aten::Int", "__int__"},    {TypeKind::Float, "aten::Float", "__float__"},
     {TypeKind::Bool, "aten::Bool", "__bool__"}, {TypeKind::Complex, "aten::Complex", "__complex__"},
     {TypeKind::String, "aten::str", "__str__"}, {TypeKind::Device, "aten::device", nullptr},
@@ -26,7 +26,7 @@ class TypeValue final : public SugaredValue {
 
   SugaredValuePtr call(const SourceRange& range, GraphFunction& m, const std::vector<CallArgument>& args,
                        const std::vector<CallArgument>& kwargs, std::size_t results) override {
-    for (const Cast& c : kCasts) {
+    for (const TypeCast& c : kTypeCasts) {
       if (c.type != type_->kind) continue;
       std::vector<CallValue> values = call_values(m, args, kwargs);
       if (values.size() == 1) {
@@ -138,9 +138,9 @@ class TypeConstructor final : public SugaredValue {
 };
 
 // C.__new__(C), which archives write: the object without its __init__.
-class NewObject final : public SugaredValue {
+class NewPythonObject final : public SugaredValue {
  public:
-  explicit NewObject(TypePtr type) : type_(std::move(type)) {}
+  explicit NewPythonObject(TypePtr type) : type_(std::move(type)) {}
   std::string kind() const override { return "__new__"; }
   SugaredValuePtr call(const SourceRange& range, GraphFunction& m, const std::vector<CallArgument>&, const std::vector<CallArgument>&,
                        std::size_t) override {
@@ -161,7 +161,7 @@ class ClassValue final : public SugaredValue {
     if (const auto e = type_->cast<EnumType>())
       if (auto holder = e->find(field)) return constant_value(IValue(std::move(holder)));
     if (const auto cls = type_->cast<ClassType>()) {
-      if (field == "__new__") return std::make_shared<NewObject>(type_);
+      if (field == "__new__") return std::make_shared<NewPythonObject>(type_);
       if (const auto constant = cls->findConstant(field)) return constant_value(*constant);
     }
     if (const CustomClassInfo* custom = custom_class_of(*type_)) return custom_method(range, *custom, field);

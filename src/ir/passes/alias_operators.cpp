@@ -6,16 +6,16 @@ namespace cresset::jit {
 namespace {
 using rewrite::Site;
 
-struct Name {
+struct AliasName {
   const char *alias, *known;
   bool drops_write;
 };
-constexpr Name kNames[] = {
+constexpr AliasName kAliases[] = {
     {"aten::true_divide", "aten::div", false}, {"aten::true_divide_", "aten::div_", false}, {"aten::multiply", "aten::mul", false},
     {"aten::multiply_", "aten::mul_", false},  {"aten::scatter_", "aten::scatter", true},
 };
 
-bool rename(const Site& site, const Name& name) {
+bool rename(const Site& site, const AliasName& name) {
   Node* n = site.node;
   if (!n->maybeOperator()) return false;
   if (name.drops_write && !rewrite::write_is_private(n, *site.aliases)) return false;
@@ -30,9 +30,9 @@ bool alias_operators(PassContext& context) {
   rewrite::Aliases aliases(context.graph);
   bool changed = false;
   std::vector<std::string> kinds;
-  for (const Name& name : kNames) kinds.emplace_back(name.alias);
+  for (const AliasName& name : kAliases) kinds.emplace_back(name.alias);
   for (Node* n : rewrite::nodes_of(*context.graph, kinds))
-    for (const Name& name : kNames)
+    for (const AliasName& name : kAliases)
       if (n->kind().toQualString() == name.alias) {
         changed = rename({n, context, aliases}, name) || changed;
         break;
@@ -40,7 +40,7 @@ bool alias_operators(PassContext& context) {
   return changed;
 }
 
-const RegisterPass registered({
+const RegisterPass alias_operators_pass({
     .name = "alias_operators",
     .phase = "lower",
     .summary = "second names of operators to their first",

@@ -9,7 +9,7 @@ using rewrite::Emitter;
 
 bool is_cast_already(const Value* input) {
   return input->uses().size() == 1 && input->uses()[0].user->kind() == Symbol::fromQualString("aten::to") &&
-         rewrite::is_marked(input->uses()[0].user);
+         is_marked(input->uses()[0].user);
 }
 
 bool autocast_long_inputs(PassContext& context) {
@@ -43,7 +43,7 @@ bool autocast_long_inputs(PassContext& context) {
   return true;
 }
 
-const RegisterPass registered({
+const RegisterPass autocast_long_inputs_pass({
     .name = "autocast_long_inputs",
     .phase = "convert",
     .summary = "int64 inputs to int32",

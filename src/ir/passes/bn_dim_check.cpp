@@ -21,7 +21,7 @@ const Node* formats_and_raises(const Block* arm) {
   return raise;
 }
 
-bool run(PassContext& context) {
+bool remove_bn_dim_check(PassContext& context) {
   if (!context.options.remove_checks) return false;
   bool changed = false;
   for (Node* n : innermost_first(*context.graph, [](const Node* m) { return m->kind() == prim::If; })) {
@@ -36,13 +36,13 @@ bool run(PassContext& context) {
   return changed;
 }
 
-const RegisterPass registered({
+const RegisterPass bn_dim_check_pass({
     .name = "remove_bn_dim_check",
     .phase = "checks",
     .summary = "removes dimension checks of normalisation layers",
     .needs = {},
     .keeps = {"names", "marks", "aliasing"},
-    .run_in = run,
+    .run_in = remove_bn_dim_check,
 });
 
 }  // namespace

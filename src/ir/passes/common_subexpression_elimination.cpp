@@ -125,7 +125,7 @@ class Merging {
   bool asks_identity_ = false, changed_ = false;
 };
 
-const RegisterPass registered({
+const RegisterPass common_subexpression_elimination_pass({
     .name = "cse",
     .phase = "cleanup",
     .summary = "merges nodes that compute the same values",

@@ -43,7 +43,7 @@ bool pool_constants(const std::shared_ptr<Graph>& graph) {
 }
 
 namespace {
-const RegisterPass registered({
+const RegisterPass constant_pooling_pass({
     .name = "constant_pooling",
     .phase = "cleanup",
     .summary = "moves constants to the front and keeps one of equal ones",

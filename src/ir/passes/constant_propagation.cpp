@@ -249,7 +249,7 @@ class Propagation {
   bool again_ = false;
 };
 
-const RegisterPass registered({
+const RegisterPass constant_propagation_pass({
     .name = "constant_propagation",
     .phase = "simplify",
     .summary = "computes what depends on constants only",

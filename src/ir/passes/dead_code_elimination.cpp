@@ -200,7 +200,7 @@ class DeadCode {
   bool wild_writers_ = false, container_went_ = false;
 };
 
-const RegisterPass registered({
+const RegisterPass dead_code_elimination_pass({
     .name = "dce",
     .phase = "cleanup",
     .summary = "removes nodes, If and Loop results and captures that nothing needs",
@@ -210,7 +210,7 @@ const RegisterPass registered({
     .title = "eliminate-dead-code",
 });
 
-const RegisterPass deletes_effects({
+const RegisterPass dead_code_elimination_deletes_effects_pass({
     .name = "dce_allow_deleting_nodes_with_side_effects",
     .phase = "cleanup",
     .summary = "the same, effects included: prints and checks whose results nobody needs go",

@@ -93,7 +93,7 @@ Value* scalar_implicit(const Site& site) {
   return Emitter(site.node)("aten::item", {site.node->input()});
 }
 
-const RegisterPass masked({
+const RegisterPass device_casts_masked_pass({
     .name = "unpack_and_cast_masked_fill",
     .phase = "lower",
     .summary = "masked_fill_ on the target device",
@@ -101,7 +101,7 @@ const RegisterPass masked({
     .keeps = {"marks", "names"},
     .run_in = masked_fill,
 });
-const RegisterPass num_to_tensor({
+const RegisterPass device_casts_num_to_tensor_pass({
     .name = "unpack_and_cast_num_to_tensor",
     .phase = "lower",
     .summary = "tensors of numbers on the target device",
@@ -109,7 +109,7 @@ const RegisterPass num_to_tensor({
     .keeps = {"marks", "names"},
     .run_in = [](PassContext& c) { return for_each(c, "prim::NumToTensor", cast_num_to_tensor); },
 });
-const RegisterPass full({
+const RegisterPass device_casts_full_pass({
     .name = "unpack_and_cast_full",
     .phase = "lower",
     .summary = "full on the target device",
@@ -117,7 +117,7 @@ const RegisterPass full({
     .keeps = {"marks", "names"},
     .run_in = [](PassContext& c) { return for_each(c, "aten::full", cast_full); },
 });
-const RegisterPass implicit({
+const RegisterPass device_casts_implicit_pass({
     .name = "replace_scalar_implicit",
     .phase = "lower",
     .summary = "ScalarImplicit to item",

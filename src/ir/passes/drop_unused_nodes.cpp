@@ -5,7 +5,7 @@
 namespace cresset::jit {
 namespace {
 
-const RegisterPass registered({
+const RegisterPass drop_unused_nodes_pass({
     .name = "drop_unused_nodes",
     .phase = "cleanup",
     .summary = "removes unused nodes that write nothing",

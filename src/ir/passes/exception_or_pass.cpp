@@ -26,7 +26,7 @@ bool remove_check(const PassContext& context, Node* n) {
   return true;
 }
 
-bool run(PassContext& context) {
+bool run_exception_or_pass(PassContext& context) {
   if (!context.options.remove_checks) return false;
   bool changed = false;
   for (Node* n : innermost_first(*context.graph, [](const Node* m) { return m->kind() == prim::If; }))
@@ -35,13 +35,13 @@ bool run(PassContext& context) {
   return changed;
 }
 
-const RegisterPass registered({
+const RegisterPass exception_or_pass_pass({
     .name = "eliminate_exception_or_pass_pattern",
     .phase = "checks",
     .summary = "removes Ifs that raise or do nothing",
     .needs = {},
     .keeps = {"names", "marks", "aliasing"},
-    .run_in = run,
+    .run_in = run_exception_or_pass,
 });
 
 }  // namespace

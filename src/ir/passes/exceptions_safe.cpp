@@ -19,7 +19,7 @@ bool choose_arm(const PassContext& context, Node* n) {
   return false;
 }
 
-bool run(PassContext& context) {
+bool run_exceptions_safe(PassContext& context) {
   if (!context.options.remove_checks) return false;
   bool changed = false;
   for (Node* n : nodes_where(*context.graph, [](const Node* m) { return m->kind() == prim::If; }))
@@ -31,13 +31,13 @@ bool run(PassContext& context) {
   return changed;
 }
 
-const RegisterPass registered({
+const RegisterPass exceptions_safe_pass({
     .name = "eliminate_exceptions_safe",
     .phase = "checks",
     .summary = "takes the arm that does not raise",
     .needs = {},
     .keeps = {"marks", "aliasing"},
-    .run_in = run,
+    .run_in = run_exceptions_safe,
 });
 
 }  // namespace

@@ -37,7 +37,7 @@ std::optional<Arms> arms_of(const Node* branch) {
     const std::vector<Node*> work = work_of(arm);
     if (work.empty() || !returns(arm, work.back())) return std::nullopt;
     for (const Node* n : work)
-      if (rewrite::is_marked(n)) return std::nullopt;
+      if (is_marked(n)) return std::nullopt;
     if (work.size() == 1 && rewrite::calls(work[0], "aten::addmm")) {
       out.addmm = work[0];
     } else if (work.size() == 2 && work[0]->kind() == kMatmul &&
@@ -90,7 +90,7 @@ bool fuse_addmm_branches(PassContext& context) {
   return changed;
 }
 
-const RegisterPass registered({
+const RegisterPass fuse_addmm_branches_pass({
     .name = "fuse_addmm_branches",
     .phase = "fuse",
     .summary = "two forms of one linear layer to one",

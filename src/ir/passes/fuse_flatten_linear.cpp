@@ -26,8 +26,7 @@ bool fuse(const Site& site) {
   Node* linear = site.node;
   if (!rewrite::calls(linear, "aten::linear")) return false;
   Node* flatten = linear->input(0)->node();
-  if (!rewrite::calls(flatten, "aten::flatten.using_ints") || rewrite::is_marked(flatten) || flatten->output()->uses().size() != 1)
-    return false;
+  if (!rewrite::calls(flatten, "aten::flatten.using_ints") || is_marked(flatten) || flatten->output()->uses().size() != 1) return false;
   const auto dims = dims_of(flatten);
   const auto rank = rewrite::rank_of(flatten->input(0));
   if (!dims) return false;
@@ -49,7 +48,7 @@ bool fuse_flatten_linear(PassContext& context) {
   return changed;
 }
 
-const RegisterPass registered({
+const RegisterPass fuse_flatten_linear_pass({
     .name = "fuse_flatten_linear",
     .phase = "fuse",
     .summary = "leaves flatten to a linear that flattens",

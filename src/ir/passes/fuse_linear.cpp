@@ -17,7 +17,7 @@ using rewrite::Aliases, rewrite::Emitter;
 // w of t(w), when w is known to be a matrix.
 Value* matrix_below_transpose(const Value* v) {
   const Node* n = v->node();
-  if (!rewrite::calls(n, "aten::t") || rewrite::is_marked(n)) return nullptr;
+  if (!rewrite::calls(n, "aten::t") || is_marked(n)) return nullptr;
   return rewrite::rank_of(n->input()) == std::size_t{2} ? n->input() : nullptr;
 }
 
@@ -64,8 +64,7 @@ class Fusion {
       if (i == 1 && in_place) break;
       Node* m = n->input(i)->node();
       Value* bias = n->input(1 - i);
-      if (!rewrite::calls(m, "aten::matmul") || rewrite::is_marked(m) || m->owningBlock() != n->owningBlock() ||
-          m->output()->uses().size() != 1)
+      if (!rewrite::calls(m, "aten::matmul") || is_marked(m) || m->owningBlock() != n->owningBlock() || m->output()->uses().size() != 1)
         continue;
       Value *x = m->input(0), *w = matrix_below_transpose(m->input(1));
       const auto dtype = w ? rewrite::dtype_of(w) : std::nullopt;
@@ -97,7 +96,7 @@ class Fusion {
   Aliases aliases_;
 };
 
-const RegisterPass registered({
+const RegisterPass fuse_linear_pass({
     .name = "fuse_linear",
     .phase = "fuse",
     .summary = "finds linear layers in their parts",

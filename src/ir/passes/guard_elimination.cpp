@@ -283,7 +283,7 @@ bool eliminate_redundant_guards(const std::shared_ptr<Graph>& graph) {
   return in_subgraphs(*graph, eliminate_redundant_guards) || changed;
 }
 
-const RegisterPass registered({
+const RegisterPass guard_elimination_pass({
     .name = "eliminate_redundant_guards",
     .phase = "checks",
     .summary = "removes type guards that cannot fail",

@@ -99,7 +99,7 @@ std::size_t size_of(const Graph& g) {
 
 constexpr std::size_t kMostCalls = 100000;
 
-const RegisterPass registered({
+const RegisterPass inlining_pass({
     .name = "inline",
     .phase = "simplify",
     .summary = "replaces calls of scripted functions and methods by their bodies",

@@ -18,7 +18,7 @@ Value* unpack(const Site& site) {
   return bias->mustBeNone() ? product : emit("aten::add", {bias, product, emit.integer(1)});
 }
 
-const RegisterPass registered({
+const RegisterPass linear_to_addmm_pass({
     .name = "linear_to_addmm",
     .phase = "lower",
     .summary = "linear to matmul and add",

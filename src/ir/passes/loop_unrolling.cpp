@@ -124,7 +124,7 @@ bool unroll(const std::shared_ptr<Graph>& graph, bool constant_only) {
   return changed;
 }
 
-const RegisterPass all({
+const RegisterPass loop_unrolling_all_pass({
     .name = "loop_unrolling",
     .phase = "simplify",
     .summary = "writes out short loops, runs eight iterations at once in others",
@@ -133,7 +133,7 @@ const RegisterPass all({
     .run = unroll_loops,
     .title = "unroll-loops",
 });
-const RegisterPass constant({
+const RegisterPass loop_unrolling_constant_pass({
     .name = "constant_loop_unrolling",
     .phase = "simplify",
     .summary = "writes out loops with a constant number of iterations",

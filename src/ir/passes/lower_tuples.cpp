@@ -333,7 +333,7 @@ bool lower_all(PassContext& context) {
   return flattened || changed;
 }
 
-const RegisterPass simple({
+const RegisterPass lower_tuples_simple_pass({
     .name = "lower_simple_tuples",
     .phase = "simplify",
     .summary = "hands members of tuples on where a tuple is made and taken apart",
@@ -341,7 +341,7 @@ const RegisterPass simple({
     .keeps = {"marks", "aliasing"},
     .run = lower_simple_tuples,
 });
-const RegisterPass all({
+const RegisterPass lower_tuples_all_pass({
     .name = "lower_all_tuples",
     .phase = "lower",
     .summary = "removes all tuples, also from the signature, or raises",

@@ -203,7 +203,7 @@ class Marking {
   bool changed_ = false;
 };
 
-const RegisterPass notate({
+const RegisterPass module_fallback_notate_pass({
     .name = "notate_module_for_fallback",
     .phase = "fallback",
     .summary = "puts delimiters around calls of modules that stay in the fallback executor",
@@ -211,7 +211,7 @@ const RegisterPass notate({
     .keeps = {"names", "aliasing"},
     .run_in = [](PassContext& c) { return Notation(c).run(); },
 });
-const RegisterPass mark({
+const RegisterPass module_fallback_mark_pass({
     .name = "mark_nodes_for_fallback",
     .phase = "fallback",
     .summary = "marks nodes between delimiters and of modules that stay in the fallback executor",

@@ -13,11 +13,11 @@ namespace {
 constexpr int kMostRounds = 64;
 
 // What is done with a node of each kind, families in order.
-struct Work {
+struct PeepholeWork {
   std::vector<PeepholeEdit> edits;
   std::vector<PeepholeRule> rules;
 };
-using WorkByKind = std::unordered_map<Symbol, Work>;
+using WorkByKind = std::unordered_map<Symbol, PeepholeWork>;
 
 WorkByKind work_of(const std::vector<const PeepholeRules*>& rules) {
   WorkByKind out;
@@ -74,7 +74,7 @@ bool round(const std::shared_ptr<Graph>& graph, const WorkByKind& work, const Lo
   return changed;
 }
 
-const RegisterPass registered({
+const RegisterPass peephole_pass({
     .name = "peephole",
     .phase = "simplify",
     .summary = "small local simplifications",

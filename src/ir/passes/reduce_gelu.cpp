@@ -41,7 +41,7 @@ Value* reduce(const Site& site) {
   return emit("aten::mul", {half, emit("aten::add", {inner, emit.integer(1)})});
 }
 
-const RegisterPass registered({
+const RegisterPass reduce_gelu_pass({
     .name = "reduce_gelu",
     .phase = "lower",
     .summary = "gelu to erf or tanh",

@@ -9,7 +9,7 @@ namespace cresset::jit {
 namespace {
 using rewrite::Emitter, rewrite::Site;
 
-Value* reduce(const Site& site) {
+Value* reduce_remainder(const Site& site) {
   Node* n = site.node;
   const bool by_number = rewrite::calls(n, "aten::remainder.Scalar");
   if (!by_number && !rewrite::calls(n, "aten::remainder.Tensor")) return nullptr;
@@ -28,13 +28,13 @@ Value* reduce(const Site& site) {
   return emit("aten::where", {wrong, emit("aten::add", {rest, b}), rest});
 }
 
-const RegisterPass registered({
+const RegisterPass reduce_remainder_pass({
     .name = "reduce_remainder",
     .phase = "lower",
     .summary = "remainder to fmod",
     .needs = {},
     .keeps = {"marks", "names"},
-    .run_in = [](PassContext& c) { return rewrite::rewrite_nodes(c, {"aten::remainder"}, reduce); },
+    .run_in = [](PassContext& c) { return rewrite::rewrite_nodes(c, {"aten::remainder"}, reduce_remainder); },
 });
 
 }  // namespace

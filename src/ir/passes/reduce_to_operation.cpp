@@ -5,20 +5,20 @@ namespace cresset::jit {
 namespace {
 using rewrite::Emitter, rewrite::Site;
 
-Value* reduce(const Site& site) {
+Value* reduce_to_operation(const Site& site) {
   Node* n = site.node;
   if (!rewrite::calls(n, "aten::type_as")) return nullptr;
   const Emitter emit(n);
   return emit("aten::to", {n->input(0), n->input(1), emit.flag(false), emit.flag(false), emit.none()});
 }
 
-const RegisterPass registered({
+const RegisterPass reduce_to_operation_pass({
     .name = "reduce_to_operation",
     .phase = "lower",
     .summary = "type_as to to",
     .needs = {},
     .keeps = {"marks", "names", "aliasing"},
-    .run_in = [](PassContext& c) { return rewrite::rewrite_nodes(c, {"aten::type_as"}, reduce); },
+    .run_in = [](PassContext& c) { return rewrite::rewrite_nodes(c, {"aten::type_as"}, reduce_to_operation); },
 });
 
 }  // namespace

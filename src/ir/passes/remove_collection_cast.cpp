@@ -9,8 +9,7 @@ bool remove_collection_cast(PassContext& context) {
   Graph& graph = *context.graph;
   if (!context.options.building_engine || graph.outputs().size() != 1) return false;
   Node* construct = graph.outputs()[0]->node();
-  if ((construct->kind() != prim::TupleConstruct && construct->kind() != prim::ListConstruct) || rewrite::is_marked(construct))
-    return false;
+  if ((construct->kind() != prim::TupleConstruct && construct->kind() != prim::ListConstruct) || is_marked(construct)) return false;
   const std::vector<Value*> members = construct->inputs();
   for (const Value* v : members)
     if (!rewrite::is_tensor(v)) return false;
@@ -22,7 +21,7 @@ bool remove_collection_cast(PassContext& context) {
   return true;
 }
 
-const RegisterPass registered({
+const RegisterPass remove_collection_cast_pass({
     .name = "remove_collection_cast",
     .phase = "lower",
     .summary = "several results instead of a collection",

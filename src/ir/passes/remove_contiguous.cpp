@@ -77,7 +77,7 @@ bool remove_contiguous(PassContext& context) {
   return rewrite::rewrite_nodes(context, {"aten::contiguous"}, [&](const Site& site) { return remove(site, strides_matter); });
 }
 
-const RegisterPass registered({
+const RegisterPass remove_contiguous_pass({
     .name = "remove_contiguous",
     .phase = "lower",
     .summary = "removes contiguous",

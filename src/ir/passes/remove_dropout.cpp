@@ -48,7 +48,7 @@ bool remove_dropout(PassContext& context) {
   return changed;
 }
 
-const RegisterPass registered({
+const RegisterPass remove_dropout_pass({
     .name = "remove_dropout",
     .phase = "lower",
     .summary = "removes dropout",

@@ -111,7 +111,7 @@ bool remove_list_mutation(const std::shared_ptr<Graph>& graph) {
 }
 
 namespace {
-const RegisterPass registered({
+const RegisterPass remove_list_mutation_pass({
     .name = "remove_list_mutation",
     .phase = "simplify",
     .summary = "folds changes of a new list into its construction",

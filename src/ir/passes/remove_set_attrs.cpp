@@ -15,7 +15,7 @@ bool remove_set_attrs(PassContext& context) {
   return changed;
 }
 
-const RegisterPass registered({
+const RegisterPass remove_set_attrs_pass({
     .name = "remove_set_attrs",
     .phase = "cleanup",
     .summary = "removes writes of '_has_warned'",

@@ -118,7 +118,7 @@ bool remove_tensor_mutation(const std::shared_ptr<Graph>& graph) {
 }
 
 namespace {
-const RegisterPass registered({
+const RegisterPass remove_tensor_mutation_pass({
     .name = "remove_tensor_mutation",
     .phase = "simplify",
     .summary = "replaces in-place operators on new memory by functional ones",

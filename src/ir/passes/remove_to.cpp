@@ -96,7 +96,7 @@ bool remove_nops(PassContext& context) {
   return rewrite::rewrite_nodes(context, {"aten::detach"}, remove_detach);
 }
 
-const RegisterPass to({
+const RegisterPass remove_to_to_pass({
     .name = "remove_to",
     .phase = "lower",
     .summary = "removes casts that do nothing",
@@ -104,7 +104,7 @@ const RegisterPass to({
     .keeps = {"marks", "names"},
     .run_in = [](PassContext& c) { return rewrite::rewrite_nodes(c, {"aten::to"}, remove_to); },
 });
-const RegisterPass nops({
+const RegisterPass remove_to_nops_pass({
     .name = "remove_nops",
     .phase = "lower",
     .summary = "removes detach",

@@ -41,7 +41,7 @@ Value* replace(const Site& site) {
   return *mode == "constant" ? constant_pad(site) : mirrored_pad(site, *mode);
 }
 
-const RegisterPass registered({
+const RegisterPass replace_aten_pad_pass({
     .name = "replace_aten_pad",
     .phase = "lower",
     .summary = "pad to the operator of its mode",

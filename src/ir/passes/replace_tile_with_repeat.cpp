@@ -8,7 +8,7 @@ namespace cresset::jit {
 namespace {
 using rewrite::Emitter, rewrite::Site;
 
-Value* replace(const Site& site) {
+Value* replace_tile(const Site& site) {
   Node* n = site.node;
   if (!rewrite::calls(n, "aten::tile")) return nullptr;
   Value *x = n->input(0), *reps = n->input(1);
@@ -31,13 +31,13 @@ Value* replace(const Site& site) {
   return emit("aten::repeat", {x, reps});
 }
 
-const RegisterPass registered({
+const RegisterPass replace_tile_with_repeat_pass({
     .name = "replace_tile_with_repeat",
     .phase = "lower",
     .summary = "tile to repeat",
     .needs = {},
     .keeps = {"marks", "names"},
-    .run_in = [](PassContext& c) { return rewrite::rewrite_nodes(c, {"aten::tile"}, replace); },
+    .run_in = [](PassContext& c) { return rewrite::rewrite_nodes(c, {"aten::tile"}, replace_tile); },
 });
 
 }  // namespace

@@ -59,8 +59,6 @@ Value* Emitter::list(const TypePtr& element, const std::vector<Value*>& members)
 
 // ---- nodes
 
-bool is_marked(const Node* n) { return n->hasAttribute(attr::to_compile); }
-
 std::vector<Node*> nodes_of(Graph& graph, const std::vector<std::string>& kinds) {
   std::vector<Symbol> wanted;
   for (const std::string& k : kinds) wanted.push_back(Symbol::fromQualString(k));

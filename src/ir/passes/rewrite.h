@@ -4,6 +4,8 @@
 #include <cresset/ir/alias_analysis.h>
 #include <cresset/ir/pass.h>
 
+#include "ir/pass_tools.h"
+
 namespace cresset::jit::rewrite {
 
 /// Makes nodes in front of a node that is about to be replaced. They take over its place in the source, its scope and its call stack.
@@ -71,7 +73,6 @@ std::vector<Node*> nodes_of(Graph& graph, const std::vector<std::string>& kinds)
 /// Puts `fresh` where `old` is used. A value that is new takes the old one's name, and its type when it says more.
 void replace_value(Value* old, Value* fresh, Aliases* aliases = nullptr);
 
-bool is_marked(const Node* n);
 /// Removes a node nobody uses, and then its operands' nodes that nobody uses any more, as long as they are pure.
 void destroy_with_operands(Node* n, Aliases& aliases);
 

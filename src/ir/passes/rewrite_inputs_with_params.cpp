@@ -42,7 +42,7 @@ bool rewrite_inputs_with_params(PassContext& context) {
   return changed;
 }
 
-const RegisterPass registered({
+const RegisterPass rewrite_inputs_with_params_pass({
     .name = "rewrite_inputs_with_params",
     .phase = "lower",
     .summary = "parameters that are no tensors to constants",

@@ -86,7 +86,7 @@ bool with_operands(PassContext& context, const std::vector<std::string>& kinds, 
   return changed;
 }
 
-const RegisterPass unnecessary({
+const RegisterPass scalar_casts_unnecessary_pass({
     .name = "remove_unnecessary_casts",
     .phase = "simplify",
     .summary = "numbers that become tensors and numbers again",
@@ -99,7 +99,7 @@ const RegisterPass unnecessary({
               remove_cast);
         },
 });
-const RegisterPass single_use({
+const RegisterPass scalar_casts_single_use_pass({
     .name = "remove_single_use_0d_tensors",
     .phase = "simplify",
     .summary = "one operator on tensors of rank 0 to the operator on numbers",
@@ -107,7 +107,7 @@ const RegisterPass single_use({
     .keeps = {"marks", "names", "aliasing"},
     .run_in = [](PassContext& c) { return with_operands(c, {"aten::Int", "aten::Float"}, remove_single_use); },
 });
-const RegisterPass replace({
+const RegisterPass scalar_casts_replace_pass({
     .name = "replace_aten_int",
     .phase = "simplify",
     .summary = "integer arithmetic on tensors of rank 0 to arithmetic on numbers",

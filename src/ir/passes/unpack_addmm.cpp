@@ -10,7 +10,7 @@ namespace cresset::jit {
 namespace {
 using rewrite::Emitter, rewrite::Site;
 
-Value* unpack(const Site& site) {
+Value* unpack_addmm(const Site& site) {
   Node* n = site.node;
   if (!rewrite::calls(n, "aten::addmm") || n->inputs().size() != 5) return nullptr;
   Value *bias = n->input(0), *x = n->input(1), *w = n->input(2), *beta = n->input(3), *alpha = n->input(4);
@@ -26,13 +26,13 @@ Value* unpack(const Site& site) {
   return emit("aten::add", {scaled, product, plain_sum ? emit.integer(1) : alpha});
 }
 
-const RegisterPass registered({
+const RegisterPass unpack_addmm_pass({
     .name = "unpack_addmm",
     .phase = "lower",
     .summary = "addmm to matmul and add",
     .needs = {},
     .keeps = {"marks", "names"},
-    .run_in = [](PassContext& c) { return rewrite::rewrite_nodes(c, {"aten::addmm"}, unpack); },
+    .run_in = [](PassContext& c) { return rewrite::rewrite_nodes(c, {"aten::addmm"}, unpack_addmm); },
 });
 
 }  // namespace

@@ -23,7 +23,7 @@ bool legal(const Node* n) {
   return true;
 }
 
-Value* unpack(const Site& site) {
+Value* unpack_batch_norm(const Site& site) {
   Node* n = site.node;
   if (!rewrite::calls(n, "aten::batch_norm") || !legal(n)) return nullptr;
   const Emitter emit(n);
@@ -39,13 +39,13 @@ Value* unpack(const Site& site) {
   return in[2]->mustBeNone() ? result : emit("aten::add", {result, spread(in[2])});
 }
 
-const RegisterPass registered({
+const RegisterPass unpack_batch_norm_pass({
     .name = "unpack_batch_norm",
     .phase = "lower",
     .summary = "batch_norm to elementary operators",
     .needs = {},
     .keeps = {"marks", "names"},
-    .run_in = [](PassContext& c) { return rewrite::rewrite_nodes(c, {"aten::batch_norm"}, unpack); },
+    .run_in = [](PassContext& c) { return rewrite::rewrite_nodes(c, {"aten::batch_norm"}, unpack_batch_norm); },
 });
 
 }  // namespace

@@ -35,7 +35,7 @@ Value* unpack_hardsigmoid(const Site& site) {
   return emit("aten::clamp", {line, emit.integer(0), emit.integer(1)});
 }
 
-const RegisterPass hardswish({
+const RegisterPass unpack_hard_activations_hardswish_pass({
     .name = "unpack_hard_swish",
     .phase = "lower",
     .summary = "hardswish to hardtanh and multiplications",
@@ -43,7 +43,7 @@ const RegisterPass hardswish({
     .keeps = {"marks", "names"},
     .run_in = [](PassContext& c) { return rewrite::rewrite_nodes(c, {"aten::hardswish", "aten::hardswish_"}, unpack_hardswish); },
 });
-const RegisterPass hardsigmoid({
+const RegisterPass unpack_hard_activations_hardsigmoid_pass({
     .name = "unpack_hard_sigmoid",
     .phase = "lower",
     .summary = "hardsigmoid to clamp",

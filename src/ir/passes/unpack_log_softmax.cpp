@@ -9,7 +9,7 @@ namespace cresset::jit {
 namespace {
 using rewrite::Emitter, rewrite::Site;
 
-Value* unpack(const Site& site) {
+Value* unpack_log_softmax(const Site& site) {
   Node* n = site.node;
   if (!rewrite::calls(n, "aten::log_softmax.int")) return nullptr;
   Value *x = n->input(0), *dim = n->input(1), *dtype = n->input(2);
@@ -28,13 +28,13 @@ Value* unpack(const Site& site) {
   return emit("aten::sub", {z, emit("aten::log", {sum})});
 }
 
-const RegisterPass registered({
+const RegisterPass unpack_log_softmax_pass({
     .name = "unpack_log_softmax",
     .phase = "lower",
     .summary = "log_softmax to exp, sum and log",
     .needs = {},
     .keeps = {"marks", "names"},
-    .run_in = [](PassContext& c) { return rewrite::rewrite_nodes(c, {"aten::log_softmax"}, unpack); },
+    .run_in = [](PassContext& c) { return rewrite::rewrite_nodes(c, {"aten::log_softmax"}, unpack_log_softmax); },
 });
 
 }  // namespace

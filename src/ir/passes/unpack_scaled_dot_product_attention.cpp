@@ -39,7 +39,7 @@ Value* masked(const Emitter& emit, Value* scores, Value* mask) {
   return emit("aten::masked_fill", {scores, emit("aten::logical_not", {mask}), emit.number(-std::numeric_limits<double>::infinity())});
 }
 
-Value* unpack(const Site& site) {
+Value* unpack_attention(const Site& site) {
   Node* n = site.node;
   const auto& in = n->inputs();
   if (in.size() < 6 || in.size() > 8 || n->outputs().size() != 1) return nullptr;
@@ -61,13 +61,13 @@ Value* unpack(const Site& site) {
   return emit("aten::matmul", {weights, v});
 }
 
-const RegisterPass registered({
+const RegisterPass unpack_scaled_dot_product_attention_pass({
     .name = "unpack_scaled_dot_product_attention",
     .phase = "lower",
     .summary = "attention to matmul and softmax",
     .needs = {},
     .keeps = {"marks", "names"},
-    .run_in = [](PassContext& c) { return rewrite::rewrite_nodes(c, {"aten::scaled_dot_product_attention"}, unpack); },
+    .run_in = [](PassContext& c) { return rewrite::rewrite_nodes(c, {"aten::scaled_dot_product_attention"}, unpack_attention); },
 });
 
 }  // namespace

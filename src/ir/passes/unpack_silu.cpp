@@ -5,7 +5,7 @@ namespace cresset::jit {
 namespace {
 using rewrite::Emitter, rewrite::Site;
 
-Value* unpack(const Site& site) {
+Value* unpack_silu(const Site& site) {
   Node* n = site.node;
   if (!rewrite::calls(n, "aten::silu") && !(rewrite::calls(n, "aten::silu_") && rewrite::write_is_private(n, *site.aliases)))
     return nullptr;
@@ -14,13 +14,13 @@ Value* unpack(const Site& site) {
   return emit("aten::mul", {x, emit("aten::sigmoid", {x})});
 }
 
-const RegisterPass registered({
+const RegisterPass unpack_silu_pass({
     .name = "unpack_silu",
     .phase = "lower",
     .summary = "silu to multiplication with a sigmoid",
     .needs = {},
     .keeps = {"marks", "names"},
-    .run_in = [](PassContext& c) { return rewrite::rewrite_nodes(c, {"aten::silu", "aten::silu_"}, unpack); },
+    .run_in = [](PassContext& c) { return rewrite::rewrite_nodes(c, {"aten::silu", "aten::silu_"}, unpack_silu); },
 });
 
 }  // namespace

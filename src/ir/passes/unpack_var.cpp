@@ -100,7 +100,7 @@ Value* unpack_std(const Site& site) {
   return emit("aten::sqrt", {emit("aten::var", {in[0], in[1], in[2], in[3]})});
 }
 
-const RegisterPass var({
+const RegisterPass unpack_var_var_pass({
     .name = "unpack_var",
     .phase = "lower",
     .summary = "var to mean and sum",
@@ -108,7 +108,7 @@ const RegisterPass var({
     .keeps = {"marks", "names"},
     .run_in = [](PassContext& c) { return rewrite::rewrite_nodes(c, {"aten::var"}, unpack_var); },
 });
-const RegisterPass standard_deviation({
+const RegisterPass unpack_var_standard_deviation_pass({
     .name = "unpack_std",
     .phase = "lower",
     .summary = "std to the square root of var",

@@ -15,7 +15,7 @@ Value* reshape(const Site& site) {
   return Emitter(n)("aten::reshape", {n->input(0), n->input(1)});
 }
 
-const RegisterPass registered({
+const RegisterPass view_to_reshape_pass({
     .name = "view_to_reshape",
     .phase = "lower",
     .summary = "view to reshape",
