@@ -32,8 +32,8 @@ def test_generated_includes_follow_the_layers():
 
 def test_sources_of_a_layer_can_be_merged():
     """Builds with CRESSET_UNITY (pip, make demo) compile several sources as one, so their internal names must differ."""
-    done = subprocess.run(["cmake", "--build", "--preset", "dev", "--target", "check_unity", "-j", "1"], cwd=ROOT,
-                          capture_output=True, text=True)
+    cmake = re.search("^CMAKE_COMMAND:INTERNAL=(.*)$", (ROOT / "build/dev/CMakeCache.txt").read_text(), re.M)[1]
+    done = subprocess.run([cmake, "--build", ROOT / "build/dev", "--target", "check_unity", "-j", "1"], capture_output=True, text=True)
     errors = [line for line in done.stdout.splitlines() if "error:" in line]
     assert done.returncode == 0, "\n".join(errors[:10]) or done.stdout[-2000:]
 
