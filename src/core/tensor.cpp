@@ -24,12 +24,25 @@ void Tensor::raise_type(ScalarType t) const {
   CRESSET_THROW(Error, "expected scalar type ", t, " but found ", scalar_type());
 }
 
+namespace {
+// Whether strides say channels innermost, also those of dimensions with one element, by which other layouts are told apart.
+bool channels_innermost(IntArrayRef sizes, IntArrayRef strides) {
+  int64_t least = 1;
+  const auto outside = [&](std::size_t d) {
+    if (strides[d] < least) return false;
+    least = strides[d] * sizes[d];
+    return true;
+  };
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    if (!outside(i == 0 ? 1 : i + 1 == sizes.size() ? 0 : sizes.size() - i)) return false;
+  return true;
+}
+}  // namespace
+
 MemoryFormat Tensor::suggest_memory_format() const {
-  if (!impl_->is_contiguous()) {
-    if (dim() == 4 && impl_->is_contiguous(MemoryFormat::ChannelsLast)) return MemoryFormat::ChannelsLast;
-    if (dim() == 5 && impl_->is_contiguous(MemoryFormat::ChannelsLast3d)) return MemoryFormat::ChannelsLast3d;
-  }
-  return MemoryFormat::Contiguous;
+  if (impl_->is_contiguous() || (dim() != 4 && dim() != 5)) return MemoryFormat::Contiguous;
+  const MemoryFormat format = dim() == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d;
+  return impl_->is_contiguous(format) && channels_innermost(sizes(), strides()) ? format : MemoryFormat::Contiguous;
 }
 
 int64_t maybe_wrap_dim(int64_t d, int64_t ndim, bool wrap_scalar) {

@@ -41,7 +41,7 @@ Tensor masked_fill_tensor(const Tensor& self, const Tensor& mask, const Tensor& 
                 " dimension(s).");
   CRESSET_CHECK(!value.is_complex() || self.is_complex() || self.scalar_type() == kBool, "value cannot be converted to type ",
                 self.scalar_type(), " without overflow");
-  return cresset::masked_fill_elements(mask, value.to(self.scalar_type()), self);
+  return cresset::masked_fill_elements(mask, value.to(self.scalar_type()), self).contiguous();
 }
 
 Tensor masked_fill_scalar(const Tensor& self, const Tensor& mask, const Scalar& value) {
@@ -49,7 +49,7 @@ Tensor masked_fill_scalar(const Tensor& self, const Tensor& mask, const Scalar& 
   CRESSET_CHECK(!value.isComplex() || self.is_complex() || self.scalar_type() == kBool, "value cannot be converted to type ",
                 self.scalar_type(), " without overflow");
   const Tensor number = cresset::scalar_tensor(value, TensorOptions(self.scalar_type()));
-  return cresset::masked_fill_elements(mask, number, self);
+  return cresset::masked_fill_elements(mask, number, self).contiguous();
 }
 
 }  // namespace cresset::ops

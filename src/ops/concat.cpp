@@ -11,6 +11,7 @@
 #include <cresset/ops/functions_view.h>
 
 #include "ops/ops_decl_concat.h"
+#include "ops/pointwise.h"
 #include "ops/shape_util.h"
 #include "ops/structured.h"
 
@@ -59,14 +60,17 @@ TensorSpec cat_shape(TensorList tensors, int64_t dim) {
 
 Tensor stack_impl(TensorList tensors, int64_t dim) {
   CRESSET_CHECK(!tensors.empty(), "stack expects a non-empty TensorList");
-  dim = maybe_wrap_dim(dim, tensors[0].dim() + 1);
+  const Tensor& first = tensors[0];
+  dim = maybe_wrap_dim(dim, first.dim() + 1);
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    CRESSET_CHECK(tensors[i].sizes() == first.sizes(), "stack expects each tensor to be equal size, but got ", first.sizes(),
+                  " at entry 0 and ", tensors[i].sizes(), " at entry ", i);
+  // In front of a dimension the tensors are joined along it, so that the result has their memory format.
+  if (dim < first.dim() && first.numel() != 0)
+    return cresset::cat(tensors, dim).unflatten(dim, {static_cast<int64_t>(tensors.size()), first.size(dim)});
   std::vector<Tensor> rows;
   rows.reserve(tensors.size());
-  for (std::size_t i = 0; i < tensors.size(); ++i) {
-    CRESSET_CHECK(tensors[i].sizes() == tensors[0].sizes(), "stack expects each tensor to be equal size, but got ", tensors[0].sizes(),
-                  " at entry 0 and ", tensors[i].sizes(), " at entry ", i);
-    rows.push_back(tensors[i].unsqueeze(dim));
-  }
+  for (const Tensor& t : tensors) rows.push_back(t.unsqueeze(dim));
   return cresset::cat(rows, dim);
 }
 
@@ -244,7 +248,8 @@ TensorSpec roll_shape(const Tensor& self, IntArrayRef shifts, IntArrayRef dims) 
 
 TensorSpec flip_shape(const Tensor& self, IntArrayRef dims) {
   dim_mask(dims, self.dim());
-  return spec_like(self, self.sizes(), std::nullopt, self.suggest_memory_format());
+  const Tensor* const inputs[] = {&self};
+  return {DimVector(self.sizes()), self.scalar_type(), self.device(), pointwise_strides({.inputs = inputs, .num_inputs = 1}, self.sizes())};
 }
 Tensor fliplr_impl(const Tensor& self) {
   CRESSET_CHECK(self.dim() >= 2, "Input must be >= 2-d.");

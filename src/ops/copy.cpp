@@ -94,7 +94,7 @@ Tensor to_copy_impl(const Tensor& self, std::optional<ScalarType> dtype, std::op
 
 Tensor to_dtype_layout(const Tensor& self, std::optional<ScalarType> dtype, std::optional<Layout> layout, std::optional<Device> device,
                        std::optional<bool> pin_memory, bool non_blocking, bool copy, std::optional<MemoryFormat> memory_format) {
-  const bool same_format = !memory_format || *memory_format == MemoryFormat::Preserve || self.is_contiguous(*memory_format);
+  const bool same_format = !memory_format || *memory_format == MemoryFormat::Preserve || self.suggest_memory_format() == *memory_format;
   if (!copy && same_format && stays(device, self.device()) && (!dtype || *dtype == self.scalar_type()) &&
       (!layout || *layout == self.layout()))
     return self;

@@ -227,7 +227,7 @@ int64_t real_points(Extent& e, OptionalIntArrayRef s) {
 Tensor& store(const char* name, bool complex, const Tensor& result, Tensor& out) {
   CRESSET_CHECK(complex ? out.is_complex() : out.is_floating_point(), name, " expects a ", complex ? "complex" : "floating point",
                 " output tensor, but got ", toString(out.scalar_type()));
-  copy_to_out(name, result, out);
+  copy_to_out(name, result, out, OutDtype::Castable);
   return out;
 }
 

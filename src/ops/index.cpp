@@ -13,6 +13,7 @@
 #include "ops/indexing.h"
 #include "ops/ops_decl_index.h"
 #include "ops/shape_util.h"
+#include "ops/structured.h"
 
 namespace cresset::ops {
 
@@ -75,7 +76,7 @@ Tensor index_meta(const Tensor& self, OptionalTensorList indices) {
     CRESSET_CHECK_NOT_IMPLEMENTED(!i || !i->defined() || !is_mask(*i),
                                   "index: the size of the result depends on a mask's values, which a meta tensor does not have.");
   const IndexPlan plan = plan_index(self, indices);
-  return detail::empty_meta(plan.result_sizes, contiguous_strides(plan.result_sizes), self.scalar_type());
+  return allocate_meta({plan.result_sizes, self.scalar_type(), Device(kMeta), index_strides(plan)});
 }
 
 Tensor& index_put_meta(Tensor& self, OptionalTensorList, const Tensor& values, bool, bool) {

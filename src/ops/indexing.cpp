@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "ops/ordered_strides.h"
 #include "ops/shape_util.h"
 
 namespace cresset::ops {
@@ -95,6 +96,21 @@ IndexPlan plan_index(const Tensor& self, OptionalTensorList indices) {
   for (int64_t s : plan.index_sizes) plan.result_sizes.push_back(s);
   for (std::size_t d = plan.first + plan.count; d < sizes.size(); ++d) plan.result_sizes.push_back(sizes[d]);
   return plan;
+}
+
+std::optional<DimVector> index_strides(const IndexPlan& plan) {
+  const std::size_t ndim = plan.result_sizes.size(), first = static_cast<std::size_t>(plan.first), between = plan.index_sizes.size();
+  // self and the indices as operands of the result's dimensions; a stride of 0 tells nothing about the order.
+  std::vector<DimVector> operands(1 + plan.indices.size(), DimVector(ndim, 0));
+  const IntArrayRef from = plan.self.strides();
+  for (std::size_t d = 0; d < first; ++d) operands[0][d] = from[d];
+  for (std::size_t d = first + between; d < ndim; ++d) operands[0][d] = from[d - between + static_cast<std::size_t>(plan.count)];
+  std::vector<const int64_t*> strides{operands[0].data()};
+  for (std::size_t k = 0; k < plan.indices.size(); ++k) {
+    for (std::size_t d = 0; d < between; ++d) operands[k + 1][first + d] = plan.indices[k].stride(static_cast<int64_t>(d));
+    strides.push_back(operands[k + 1].data());
+  }
+  return ordered_strides(plan.result_sizes, strides.data(), static_cast<int>(strides.size()));
 }
 
 }  // namespace cresset::ops

@@ -22,6 +22,9 @@ struct IndexPlan {
   DimVector result_sizes;  // self[:first] + index_sizes + self[first + count:]
 };
 
+/// Strides of the result, or nothing when they are row-major: its dimensions in the order of self's strides.
+std::optional<DimVector> index_strides(const IndexPlan& plan);
+
 /// Masks become index tensors (which reads them), index tensors are broadcast. Raises IndexError for wrong types,
 /// too many indices, masks of another shape and index tensors that do not broadcast.
 IndexPlan plan_index(const Tensor& self, OptionalTensorList indices);

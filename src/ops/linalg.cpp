@@ -149,10 +149,10 @@ Tensor matrix_power_impl(const Tensor& self, int64_t n) {
   CRESSET_CHECK(self.size(-1) == self.size(-2), "linalg.matrix_power: A must be batches of square matrices, but they are ", self.size(-2),
                 " by ", self.size(-1), " matrices");
   if (n == 0) {
-    Tensor out = self.clone();
+    Tensor out = self.clone(MemoryFormat::Contiguous);
     return out.copy_(cresset::eye(self.size(-1), self.options()));
   }
-  if (n == 1) return self.clone();
+  if (n == 1) return self.clone(MemoryFormat::Contiguous);
   // Squares of self, multiplied where n has a bit; -n as unsigned is right for the smallest integer too.
   uint64_t bits = n < 0 ? 0 - static_cast<uint64_t>(n) : static_cast<uint64_t>(n);
   Tensor square = n < 0 ? cresset::linalg_inv(self) : self, out;

@@ -8,6 +8,7 @@
 #include <cresset/ops/functions_arith.h>
 #include <cresset/ops/functions_compare.h>
 #include <cresset/ops/functions_creation.h>
+#include <cresset/ops/functions_index.h>
 #include <cresset/ops/functions_loss.h>
 #include <cresset/ops/functions_math.h>
 #include <cresset/ops/functions_reduce.h>
@@ -127,6 +128,24 @@ Tensor cross_entropy_loss_impl(const Tensor& self, const Tensor& target, const s
   return nll * (1 - label_smoothing) + smooth * (label_smoothing / static_cast<double>(classes));
 }
 
+namespace {
+void check_images(const Tensor& self, const Tensor& target) {
+  CRESSET_CHECK(target.dim() == 3, "only batches of spatial targets supported (3D tensors) but got targets of dimension: ", target.dim());
+  CRESSET_CHECK(self.dim() == 4, "only batches of spatial inputs supported (4D tensors), but got input of dimension: ", self.dim());
+}
+}  // namespace
+
+std::tuple<Tensor, Tensor> nll_loss2d_forward_impl(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight,
+                                                   int64_t reduction, int64_t ignore_index) {
+  check_images(self, target);
+  return cresset::nll_loss_forward(self, target, weight, reduction, ignore_index);
+}
+Tensor nll_loss2d_backward_impl(const Tensor& grad_output, const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight,
+                                int64_t reduction, int64_t ignore_index, const Tensor& total_weight) {
+  check_images(self, target);
+  return cresset::nll_loss_backward(grad_output, self, target, weight, reduction, ignore_index, total_weight);
+}
+
 // ---- probabilities
 
 namespace {
@@ -185,6 +204,110 @@ Tensor soft_margin_loss_impl(const Tensor& self, const Tensor& target, int64_t r
 }
 
 // ---- margins and similarities
+
+namespace {
+// Scores (N, C), (C) or () as (N, C).
+Tensor scores(const Tensor& self) {
+  CRESSET_CHECK(self.dim() <= 2 && (self.dim() == 0 || self.size(-1) != 0),
+                "Expected non-empty vector or matrix with optional 0-dim batch size, but got: ", self.sizes());
+  return self.dim() == 2 ? self : self.reshape({1, self.numel()});
+}
+
+// Classes must be readable numbers in range; shapes alone (meta) have none.
+void check_classes(const Tensor& classes, int64_t least, int64_t count, const char* words) {
+  CRESSET_CHECK(classes.scalar_type() == kLong, "expected scalar type Long but found ", classes.scalar_type());
+  if (classes.numel() == 0 || classes.is_meta() || !classes.has_storage()) return;
+  CRESSET_CHECK(!((classes < least).logical_or(classes >= count)).any().item<bool>(), words);
+}
+
+// What multi_margin_loss adds up: gaps (N, C) between each class and the target, also the target's own, and the target's classes (N, 1).
+struct MarginGaps {
+  Tensor gaps, target;
+  double factor;  // of the sum of gaps
+};
+
+MarginGaps margin_gaps(const Tensor& self, const Tensor& target, const Scalar& p, const Scalar& margin,
+                       const std::optional<Tensor>& weight) {
+  CRESSET_CHECK_VALUE(p.toDouble() == 1 || p.toDouble() == 2, "only p == 1 and p == 2 supported");
+  const Tensor x = scores(self);
+  CRESSET_CHECK_NOT_IMPLEMENTED(self.is_floating_point(), "\"multi_margin_loss_cpu_kernel\" not implemented for '", self.scalar_type(),
+                                "'");
+  CRESSET_CHECK(target.dim() <= 1 && target.numel() == x.size(0),
+                "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch size). "
+                "Expected target size [",
+                x.size(0), "], but got ", target.sizes(), ". Input has shape ", self.sizes(), ".");
+  CRESSET_CHECK(!weight || (weight->dim() <= 1 && weight->numel() == x.size(1)), "inconsistent weight size, expected ", x.size(1),
+                " but got ", weight ? weight->sizes() : IntArrayRef());
+  check_classes(target, 0, x.size(1), "target out of range");
+  const Tensor y = target.reshape({x.size(0), 1});
+  return {x - x.gather(1, y) + margin, y, 1.0 / static_cast<double>(x.size(1))};
+}
+
+Tensor weighted(const Tensor& values, const std::optional<Tensor>& weight, const Tensor& target) {
+  return weight ? values * weight->reshape({-1}).index_select(0, target.reshape({-1})).unsqueeze(1) : values;
+}
+
+// The gradient of one sample's loss, as (N, 1), from that of the reduced loss.
+Tensor sample_grad(const Tensor& grad_output, int64_t samples, int64_t reduction) {
+  const Tensor grad = grad_output.reshape({-1, 1});
+  return reduction == kReduceMean ? grad / static_cast<double>(samples) : grad;
+}
+}  // namespace
+
+Tensor multi_margin_loss_impl(const Tensor& self, const Tensor& target, const Scalar& p, const Scalar& margin,
+                              const std::optional<Tensor>& weight, int64_t reduction) {
+  const MarginGaps m = margin_gaps(self, target, p, margin, weight);
+  const Tensor gaps = cresset::threshold(m.gaps, 0, 0);
+  const Tensor terms = weighted(p.toDouble() == 1 ? gaps : gaps * gaps, weight, m.target).scatter(1, m.target, 0);
+  return reduce_loss((terms.sum({1}, false) * m.factor).reshape(target.sizes()), reduction);
+}
+
+Tensor multi_margin_loss_backward_impl(const Tensor& grad_output, const Tensor& self, const Tensor& target, const Scalar& p,
+                                       const Scalar& margin, const std::optional<Tensor>& weight, int64_t reduction) {
+  const MarginGaps m = margin_gaps(self, target, p, margin, weight);
+  const Tensor slopes = p.toDouble() == 1 ? (m.gaps > 0).to(self.scalar_type()) : cresset::threshold(m.gaps, 0, 0) * 2;
+  const Tensor others =
+      weighted(slopes, weight, m.target).scatter(1, m.target, 0) * sample_grad(grad_output, m.gaps.size(0), reduction) * m.factor;
+  return others.scatter_add(1, m.target, -others.sum({1}, true)).reshape(self.sizes());
+}
+
+namespace {
+// The pairs of multilabel_margin_loss: gaps (N, listed, C), 0 where a pair does not count.
+struct LabelPairs {
+  Tensor gaps, listed, is_target;  // listed (N, listed): the classes, 0 behind their end
+  Tensor counts;                   // (N, listed, C) 1 where a pair counts
+};
+
+LabelPairs label_pairs(const Tensor& self, const Tensor& target) {
+  const Tensor x = scores(self);
+  CRESSET_CHECK_NOT_IMPLEMENTED(self.is_floating_point(), "\"multilabel_margin_loss_forward_out_frame\" not implemented for '",
+                                self.scalar_type(), "'");
+  CRESSET_CHECK(self.dim() == 2 ? target.sizes() == self.sizes() : target.dim() <= 1 && target.numel() == x.size(1),
+                "inconsistent target size: ", target.sizes(), " for input of size: ", self.sizes());
+  check_classes(target, -1, x.size(1), "argument #2 'target' is out of range");
+  const Tensor labels = target.reshape(x.sizes()), valid = (labels >= 0).to(self.scalar_type()).cumprod(1);  // up to the first negative one
+  const Tensor listed = labels.clamp_min(0);
+  const Tensor is_target = (cresset::zeros_like(x).scatter_add(1, listed, valid) > 0).to(self.scalar_type());
+  return {1 - x.gather(1, listed).unsqueeze(2) + x.unsqueeze(1), listed, is_target, valid.unsqueeze(2) * (1 - is_target).unsqueeze(1)};
+}
+}  // namespace
+
+std::tuple<Tensor, Tensor> multilabel_margin_loss_forward_impl(const Tensor& self, const Tensor& target, int64_t reduction) {
+  const LabelPairs pairs = label_pairs(self, target);
+  const Tensor loss = (cresset::threshold(pairs.gaps, 0, 0) * pairs.counts).sum({1, 2}, false) / static_cast<double>(pairs.listed.size(1));
+  return {reduce_loss(self.dim() == 2 ? loss : loss.reshape({}), reduction), pairs.is_target.reshape(target.sizes())};
+}
+
+Tensor multilabel_margin_loss_backward_impl(const Tensor& grad_output, const Tensor& self, const Tensor& target, int64_t reduction,
+                                            const Tensor& is_target) {
+  CRESSET_CHECK(is_target.sizes() == target.sizes(), "multilabel_margin_loss_backward: is_target of target's shape ", target.sizes(),
+                " was required; got ", is_target.sizes(), ".");
+  const LabelPairs pairs = label_pairs(self, target);
+  const double classes = static_cast<double>(pairs.listed.size(1));
+  const Tensor slopes = (pairs.gaps > 0).to(self.scalar_type()) * pairs.counts;
+  const Tensor grads = slopes.sum({1}, false).scatter_add(1, pairs.listed, -slopes.sum({2}, false));
+  return (grads * sample_grad(grad_output, pairs.listed.size(0), reduction) / classes).reshape(self.sizes());
+}
 
 Tensor margin_ranking_loss_impl(const Tensor& input1, const Tensor& input2, const Tensor& target, double margin, int64_t reduction) {
   CRESSET_CHECK(input1.dim() == input2.dim() && input1.dim() == target.dim(),

@@ -1,4 +1,5 @@
 // Functions of complex numbers and replacements of special values.
+#include <cresset/ops/functions_copy.h>
 #include <cresset/ops/functions_creation.h>
 #include <cresset/ops/functions_math.h>
 #include <cresset/ops/functions_reduce.h>
@@ -29,7 +30,7 @@ Tensor nan_to_num_impl(const Tensor& self, std::optional<double> nan, std::optio
   return cresset::nan_to_num_values(self, nan.value_or(0), posinf.value_or(limit), neginf.value_or(-limit));
 }
 
-Tensor angle_impl(const Tensor& self) { return self.is_complex() ? cresset::angle_complex(self) : cresset::angle_real(self); }
+Tensor angle_impl(const Tensor& self) { return self.is_complex() ? cresset::angle_complex(self).contiguous() : cresset::angle_real(self); }
 
 Tensor conj_impl(const Tensor& self) { return self.is_complex() ? cresset::conj_physical(self) : self; }
 
@@ -41,7 +42,11 @@ Tensor complex_impl(const Tensor& real, const Tensor& imag) {
                 imag.scalar_type(), " for second argument");
   const ScalarType type = toComplexType(real.scalar_type());
   const std::vector<Tensor> parts = cresset::broadcast_tensors({real, imag});
-  const Tensor result = cresset::empty(parts[0].sizes(), real.options().dtype(type));
+  const IntArrayRef sizes = parts[0].sizes();
+  const Tensor* const inputs[] = {&real, &imag};
+  const std::optional<DimVector> strides = pointwise_strides({.inputs = inputs, .num_inputs = 2}, sizes);
+  const TensorOptions options = real.options().dtype(type);
+  const Tensor result = strides ? cresset::empty_strided(sizes, *strides, options) : cresset::empty(sizes, options);
   cresset::real(result).copy_(parts[0]);
   cresset::imag(result).copy_(parts[1]);
   return result;

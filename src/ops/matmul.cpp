@@ -252,6 +252,20 @@ Tensor kron_impl(const Tensor& self, const Tensor& other) {
   return (self.reshape(a) * other.reshape(b)).reshape(out);
 }
 
+Tensor trilinear_impl(const Tensor& i1, const Tensor& i2, const Tensor& i3, IntArrayRef expand1, IntArrayRef expand2, IntArrayRef expand3,
+                      IntArrayRef sumdim, int64_t unroll_dim) {
+  const auto dims = static_cast<int64_t>(i1.dim() + static_cast<int64_t>(expand1.size()));
+  CRESSET_CHECK(unroll_dim >= 0 && unroll_dim < dims, "unroll_dim must be in [0,", dims - 1, "]");
+  const auto expanded = [&](Tensor t, IntArrayRef at) {
+    const uint64_t mask = dim_mask(at, dims);
+    for (int64_t d = 0; d < dims; ++d)
+      if (mask >> d & 1) t = t.unsqueeze(d);
+    return t;
+  };
+  const Tensor product = expanded(i1, expand1) * expanded(i2, expand2) * expanded(i3, expand3);
+  return sumdim.empty() ? product : product.sum(sumdim, false, product.scalar_type());
+}
+
 Tensor bilinear_impl(const Tensor& input1, const Tensor& input2, const Tensor& weight, const std::optional<Tensor>& bias) {
   CRESSET_CHECK(input1.dim() == input2.dim(), "bilinear(): input dimensions do not match: got ", input1.dim(), " and ", input2.dim());
   CRESSET_CHECK(weight.dim() == 3 && input1.size(-1) == weight.size(1) && input2.size(-1) == weight.size(2), "bilinear(): input1 size ",

@@ -186,7 +186,7 @@ Tensor rms_norm_impl(const Tensor& input, IntArrayRef normalized_shape, const st
                              : CRESSET_DISPATCH(toRealValueType(input.scalar_type()), "rms_norm", CRESSET_FLOATING_AND_HALF_TYPES,
                                                 [&] { return static_cast<double>(std::numeric_limits<scalar_t>::epsilon()); });
   const Tensor y = (x * cresset::rsqrt(cresset::mean(x * x, dims, true) + epsilon)).to(input.scalar_type());
-  return weight ? (y * *weight).to(input.scalar_type()) : y;
+  return (weight ? (y * *weight).to(input.scalar_type()) : y).contiguous(input.suggest_memory_format());
 }
 
 namespace {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "ops/ordered_strides.h"
 #include "ops/promotion.h"
 #include "ops/structured.h"
 
@@ -267,6 +268,22 @@ void aligned_strides(const Tensor& tensor, const int64_t* sizes, int ndim, int64
   }
 }
 
+std::optional<DimVector> ordered_strides(IntArrayRef sizes, const int64_t* const* strides, int num_operands) {
+  const int ndim = static_cast<int>(sizes.size());
+  int order[kMaxPointwiseDims];
+  order_dimensions(sizes.data(), ndim, strides, num_operands, order);
+  DimVector result(sizes.size());
+  int64_t next = 1;
+  bool row_major = true;
+  for (int i = ndim; i-- > 0;) {
+    row_major &= order[i] == i;
+    result[static_cast<std::size_t>(order[i])] = next;
+    next *= std::max<int64_t>(sizes[static_cast<std::size_t>(order[i])], 1);
+  }
+  if (row_major) return std::nullopt;
+  return result;
+}
+
 std::optional<DimVector> pointwise_strides(const PointwiseCall& call, IntArrayRef sizes) {
   const int n = call.num_inputs;
   bool same = true;
@@ -288,22 +305,11 @@ std::optional<DimVector> pointwise_strides(const PointwiseCall& call, IntArrayRe
   if (ndim < 2) return std::nullopt;
   int64_t buffers[kMaxPointwiseInputs][kMaxPointwiseDims];
   const int64_t* strides[kMaxPointwiseInputs];
-  int order[kMaxPointwiseDims];
   for (int i = 0; i < n; ++i) {
     aligned_strides(*call.inputs[i], sizes.data(), ndim, buffers[i]);
     strides[i] = buffers[i];
   }
-  order_dimensions(sizes.data(), ndim, strides, n, order);
-  DimVector result(sizes.size());
-  int64_t next = 1;
-  bool row_major = true;
-  for (int i = ndim; i-- > 0;) {
-    row_major &= order[i] == i;
-    result[static_cast<std::size_t>(order[i])] = next;
-    next *= std::max<int64_t>(sizes[static_cast<std::size_t>(order[i])], 1);
-  }
-  if (row_major) return std::nullopt;
-  return result;
+  return ordered_strides(sizes, strides, n);
 }
 
 Tensor pointwise_allocate(const PointwiseOp& op, const PointwiseCall& call) {
@@ -356,8 +362,8 @@ void pointwise_prepare_out(const PointwiseOp& op, const PointwiseCall& call, con
   if (in_place) {
     check_self(op.name, spec, out);
   } else {
-    check_no_internal_overlap(out);  // before a resize would hide it
-    prepare_out(op.name, spec, out);
+    check_out(op.name, types.result, out, op.out_dtype);
+    prepare_out(spec, out);
   }
   for (int i = 0; i < call.num_inputs; ++i) check_no_partial_overlap(out, *call.inputs[i]);
 }

@@ -8,6 +8,8 @@
 
 #include <cresset/core/tensor.h>
 
+#include "ops/out_rules.h"
+
 namespace cresset::ops {
 
 // The key `dtype` of a pointwise row: which type computes and which type results.
@@ -29,6 +31,7 @@ struct PointwiseOp {
   const char* name;
   DtypeRule rule;
   uint8_t classes;  // ComputeClass bits
+  OutDtype out_dtype = OutDtype::Castable;
 };
 
 // A Scalar argument that only the expression sees and that may not be floating when integers compute (`alpha`, `value`).

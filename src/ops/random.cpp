@@ -31,7 +31,7 @@ Tensor binomial_meta(const Tensor& count, const Tensor& prob, const std::optiona
 
 Tensor& normal_functional_out(const Tensor& self, double mean, double std, const std::optional<Generator>& generator, Tensor& out) {
   const Tensor numbers = cresset::normal_functional(self, mean, std, generator);
-  copy_to_out("normal", numbers, out);
+  copy_to_out("normal", numbers, out, OutDtype::Castable);
   return out;
 }
 

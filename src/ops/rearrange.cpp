@@ -1,10 +1,12 @@
 // Rearrangements made of views: the view family's copies, shuffles of channels and pixels, diagonals.
 #include <algorithm>
 
+#include <cresset/ops/functions_copy.h>
 #include <cresset/ops/functions_reduce.h>
 #include <cresset/ops/functions_view.h>
 
 #include "ops/ops_decl_view.h"
+#include "ops/structured.h"
 
 namespace cresset::ops {
 
@@ -37,6 +39,14 @@ DimVector front_then(int64_t front, std::initializer_list<int64_t> order) {
 }
 }  // namespace
 
+namespace {
+// `rearranged` in the memory format of self, never a view of it.
+Tensor copy_in_format(const Tensor& rearranged, const Tensor& self) {
+  const MemoryFormat format = self.dim() == 4 ? self.suggest_memory_format() : MemoryFormat::Contiguous;
+  return shares_storage(rearranged, self) ? rearranged.clone(format) : rearranged.contiguous(format);
+}
+}  // namespace
+
 Tensor pixel_shuffle_impl(const Tensor& self, int64_t upscale_factor) {
   const int64_t r = upscale_factor, front = self.dim() - 3;
   CRESSET_CHECK(front >= 0, "pixel_shuffle expects input to have at least 3 dimensions, but got input with ", self.dim(), " dimension(s)");
@@ -47,7 +57,7 @@ Tensor pixel_shuffle_impl(const Tensor& self, int64_t upscale_factor) {
       "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, but input.size(-3)=", c,
       " is not divisible by ", r * r);
   const Tensor blocks = self.reshape(with_front(self, {c / (r * r), r, r, h, w})).permute(front_then(front, {0, 3, 1, 4, 2}));
-  return blocks.reshape(with_front(self, {c / (r * r), h * r, w * r}));
+  return copy_in_format(blocks.reshape(with_front(self, {c / (r * r), h * r, w * r})), self);
 }
 Tensor pixel_unshuffle_impl(const Tensor& self, int64_t downscale_factor) {
   const int64_t r = downscale_factor, front = self.dim() - 3;
@@ -59,14 +69,14 @@ Tensor pixel_unshuffle_impl(const Tensor& self, int64_t downscale_factor) {
                 "pixel_unshuffle expects height and width to be divisible by downscale_factor, but input.size(-2)=", h,
                 " and input.size(-1)=", w, " are not divisible by ", r);
   const Tensor blocks = self.reshape(with_front(self, {c, h / r, r, w / r, r})).permute(front_then(front, {0, 2, 4, 1, 3}));
-  return blocks.reshape(with_front(self, {c * r * r, h / r, w / r}));
+  return copy_in_format(blocks.reshape(with_front(self, {c * r * r, h / r, w / r})), self);
 }
 Tensor channel_shuffle_impl(const Tensor& self, int64_t groups) {
   CRESSET_CHECK(self.dim() > 2, "channel_shuffle expects input with > 2 dims, but got input with sizes ", self.sizes());
   CRESSET_CHECK(groups > 0, "Number of groups to divide channels in must be positive. Value of groups:", groups);
   CRESSET_CHECK(self.size(1) % groups == 0, "Number of channels must be divisible by groups. Got ", self.size(1), " channels and ", groups,
                 " groups.");
-  return self.unflatten(1, {groups, self.size(1) / groups}).transpose(1, 2).reshape(self.sizes());
+  return copy_in_format(self.unflatten(1, {groups, self.size(1) / groups}).transpose(1, 2).reshape(self.sizes()), self);
 }
 
 Tensor trace_impl(const Tensor& self) {

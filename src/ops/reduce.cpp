@@ -214,7 +214,7 @@ Tensor renorm_impl(const Tensor& self, const Scalar& p, int64_t dim, const Scala
     if (i != d) others.push_back(i);
   const Tensor norms = cresset::linalg_vector_norm(self, p, IntArrayRef(others), true);
   const Tensor scale = cresset::mul(cresset::reciprocal(cresset::add(norms, 1e-7)), maxnorm);
-  return cresset::mul(self, cresset::where(cresset::gt(norms, maxnorm), scale, cresset::ones_like(norms)));
+  return cresset::mul(self, cresset::where(cresset::gt(norms, maxnorm), scale, cresset::ones_like(norms))).contiguous();
 }
 Tensor norm_dim(const Tensor& self, const std::optional<Scalar>& p, IntArrayRef dim, bool keepdim) {
   return cresset::linalg_vector_norm(self, p.value_or(2), dim, keepdim);

@@ -11,6 +11,7 @@
 #include <cresset/ops/functions_view.h>
 
 #include "ops/ops_decl_special.h"
+#include "ops/pointwise.h"
 #include "ops/promotion.h"
 #include "ops/shape_util.h"
 
@@ -27,8 +28,9 @@ Tensor mvlgamma_impl(const Tensor& self, int64_t p) {
   const ScalarType type = isIntegralType(self.scalar_type(), true) ? get_default_dtype() : self.scalar_type();
   CRESSET_CHECK_NOT_IMPLEMENTED(isFloatingType(type), "\"mvlgamma\" not implemented for '", type, "'");
   const double dimension = static_cast<double>(p);
-  Tensor sum = cresset::lgamma(self.to(type));
-  for (int64_t i = 1; i < p; ++i) sum.add_(cresset::lgamma(self.to(type) - static_cast<double>(i) / 2));
+  const Tensor x = self.to(type).contiguous();
+  Tensor sum = cresset::lgamma(x);
+  for (int64_t i = 1; i < p; ++i) sum.add_(cresset::lgamma(x - static_cast<double>(i) / 2));
   return sum.add_(dimension * (dimension - 1) * std::log(std::numbers::pi) / 4);
 }
 
@@ -44,7 +46,10 @@ Tensor nextafter_impl(const Tensor& self, const Tensor& other) {
 
 std::array<TensorSpec, 2> frexp_shape(const Tensor& self) {
   CRESSET_CHECK(self.is_floating_point(), "torch.frexp() only supports floating-point dtypes");
-  return {spec_like(self, self.sizes()), spec_like(self, self.sizes(), kInt)};
+  const Tensor* const inputs[] = {&self};
+  const std::optional<DimVector> strides = pointwise_strides({.inputs = inputs, .num_inputs = 1}, self.sizes());
+  return {TensorSpec{DimVector(self.sizes()), self.scalar_type(), self.device(), strides},
+          TensorSpec{DimVector(self.sizes()), kInt, self.device(), strides}};
 }
 
 Tensor polar_impl(const Tensor& abs, const Tensor& angle) {

@@ -64,9 +64,25 @@ Tensor allocate_meta(const TensorSpec& spec) {
   return cresset::detail::empty_meta(spec.sizes, strides, spec.dtype);
 }
 
-void prepare_out(const char* op, const TensorSpec& spec, const Tensor& out) {
+void check_out(const char* op, ScalarType result, const Tensor& out, OutDtype rule) {
   CRESSET_CHECK_TYPE(out.defined(), op, ": a defined tensor is required as out; given: an undefined one.");
-  check_castable(spec.dtype, out.scalar_type());
+  check_no_internal_overlap(out);  // before a resize would hide it
+  const ScalarType type = out.scalar_type();
+  if (result == type) return;
+  CRESSET_CHECK(rule != OutDtype::Flags || type == kByte, op, " only supports bool tensor for result, got: ", type);
+  CRESSET_CHECK(rule != OutDtype::Exact, "Expected out tensor to have dtype ", cpp_type_name(result), ", but got ", cpp_type_name(type),
+                " instead");
+  CRESSET_CHECK_TYPE(rule != OutDtype::Joined || canCast(result, type),
+                     "torch.cat(): input types can't be cast to the desired output type ", type);
+  check_castable(result, type);
+}
+
+void check_on_cpu(const Tensor& out) {
+  CRESSET_CHECK(!out.defined() || out.device().is_cpu(),
+                "Expected all tensors to be on the same device, but found at least two devices, cpu and ", out.device(), "!");
+}
+
+void prepare_out(const TensorSpec& spec, const Tensor& out) {
   resize_out(out, spec.sizes, spec.strides);
   check_no_internal_overlap(out);
 }
@@ -84,10 +100,11 @@ void check_apart(const Tensor& input, const Tensor& out) {
 void check_apart(TensorList inputs, const Tensor& out) {
   for (const Tensor& input : inputs) check_apart(input, out);
 }
-void check_out_dtype(ScalarType result, const Tensor& out) {
-  check_no_internal_overlap(out);  // before a resize would hide it
-  CRESSET_CHECK(result == out.scalar_type(), "Expected out tensor to have dtype ", cpp_type_name(result), ", but got ",
-                cpp_type_name(out.scalar_type()), " instead");
+void check_whole(const Tensor& input, const Tensor& out) {
+  if (input.defined()) check_no_partial_overlap(out, input);
+}
+void check_whole(TensorList inputs, const Tensor& out) {
+  for (const Tensor& input : inputs) check_whole(input, out);
 }
 
 void check_self(const char* op, const TensorSpec& spec, const Tensor& self) {
@@ -103,16 +120,32 @@ void copy_data(const Tensor& from, const Tensor& to) {
   overwrite(const_cast<Tensor&>(to), from);
 }
 
-void copy_to_out(const char* op, const Tensor& result, Tensor& out) {
+void check_result_out(const char* op, const Tensor& result, const Tensor& out, OutDtype rule) {
   if (!result.defined()) return;  // a gradient that was not asked for
   CRESSET_CHECK(!GradMode::is_enabled() || !(result.requires_grad() || out.requires_grad()), op,
                 "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.");
-  CRESSET_CHECK(out.device() == result.device(), "Expected all tensors to be on the same device, but found at least two devices, ",
-                result.device(), " and ", out.device(), "!");
-  check_castable(result.scalar_type(), out.scalar_type());
+  CRESSET_CHECK(!out.defined() || out.device() == result.device(),
+                "Expected all tensors to be on the same device, but found at least two devices, ", result.device(), " and ", out.device(),
+                "!");
+  check_out(op, result.scalar_type(), out, rule);
+}
+
+void store_out(const Tensor& result, Tensor& out) {
+  if (!result.defined()) return;
   resize_out(out, result.sizes(), std::nullopt);
   check_no_internal_overlap(out);
   overwrite(out, result);
+}
+
+void copy_to_out(const char* op, const Tensor& result, Tensor& out, OutDtype rule) {
+  check_result_out(op, result, out, rule);
+  store_out(result, out);
+}
+
+void copy_to_out(const char* op, TensorList results, TensorList out, OutDtype rule) {
+  CRESSET_CHECK(results.size() == out.size(), op, "(): expected an out= argument of size ", results.size(), ", got size ", out.size());
+  for (std::size_t i = 0; i < results.size(); ++i) check_result_out(op, results[i], out[i], rule);
+  for (std::size_t i = 0; i < results.size(); ++i) store_out(results[i], const_cast<Tensor&>(out[i]));
 }
 
 void copy_to_self(const char* op, const Tensor& result, Tensor& self) {
@@ -123,16 +156,13 @@ void copy_to_self(const char* op, const Tensor& result, Tensor& self) {
   (void)op;
 }
 
-OutBinding::OutBinding(const char* op, const TensorSpec& spec, const Tensor& out, bool overlaps_input) : out_(out) {
-  CRESSET_CHECK(!out.defined() || out.device().is_cpu(),
-                "Expected all tensors to be on the same device, but found at least two devices, cpu and ", out.device(), "!");
+OutBinding::OutBinding(const TensorSpec& spec, const Tensor& out, bool overlaps_input) : out_(out) {
   // An input that shares memory with out must keep its sizes until the kernel has read it.
   if (overlaps_input && out.sizes() != IntArrayRef(spec.sizes)) {
-    check_castable(spec.dtype, out.scalar_type());
     temporary_ = allocate_cpu(spec);
     return;
   }
-  prepare_out(op, spec, out);
+  prepare_out(spec, out);
   if (overlaps_input || out.scalar_type() != spec.dtype || !same_strides(out, spec)) temporary_ = allocate_cpu(spec);
 }
 

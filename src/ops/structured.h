@@ -6,6 +6,8 @@
 #include <cresset/core/tensor.h>
 #include <cresset/ops/functions_copy.h>
 
+#include "ops/out_rules.h"
+
 namespace cresset::ops {
 
 /// A new uninitialised tensor on a device, through `aten::empty_strided` of that device; CPU has a short path.
@@ -47,16 +49,27 @@ bool shares_storage(ArrayRef<T> list, const Tensor& b) {
   return false;
 }
 
-/// Makes `out` fit a result: the dtype must be castable (`result type Float can't be cast to the desired output type Long`),
-/// no element may occur twice, and another shape is resized (with a warning unless out was empty).
-CRESSET_API void prepare_out(const char* op, const TensorSpec& spec, const Tensor& out);
+/// Out tensors of a CPU kernel must be on the CPU.
+CRESSET_API void check_on_cpu(const Tensor& out);
+template <class... Outs>
+void check_cpu(const Outs&... outs) {
+  (check_on_cpu(outs), ...);
+}
 
-/// For operators that read an input while they write (rows with `strict_out`): raises `unsupported operation: some elements of the
-/// input tensor and the written-to tensor refer to a single memory location. …` for views that share elements, and for
-/// another dtype than the result's.
+/// Makes a checked `out` fit a result: another shape is resized (with a warning unless out was empty).
+CRESSET_API void prepare_out(const TensorSpec& spec, const Tensor& out);
+
+/// For operators that read an input while they write (the key `out_memory`): raise `unsupported operation: some elements of the
+/// input tensor and the written-to tensor refer to a single memory location. …` for views that share elements. For `check_whole`
+/// one tensor may be both.
 CRESSET_API void check_apart(const Tensor& input, const Tensor& out);
 CRESSET_API void check_apart(TensorList inputs, const Tensor& out);
-CRESSET_API void check_out_dtype(ScalarType result, const Tensor& out);
+CRESSET_API void check_whole(const Tensor& input, const Tensor& out);
+CRESSET_API void check_whole(TensorList inputs, const Tensor& out);
+template <class T>
+void check_whole(const std::optional<T>& input, const Tensor& out) {
+  if (input) check_whole(*input, out);
+}
 
 /// Checks that a result can be stored in `self` in place: equal sizes (`output with shape [3] doesn't match the broadcast
 /// shape [2, 3]`), castable dtype, no element twice.
@@ -66,8 +79,11 @@ CRESSET_API void check_self(const char* op, const TensorSpec& spec, const Tensor
 CRESSET_API void copy_data(const Tensor& from, const Tensor& to);
 
 /// Ends an operator that computed `result` itself: out= and in-place forms of operators without kernels of their own.
-/// Differentiable: the copy is recorded when autograd is active.
-CRESSET_API void copy_to_out(const char* op, const Tensor& result, Tensor& out);
+/// Differentiable: the copy is recorded when autograd is active. Several results are all checked before one is stored.
+CRESSET_API void check_result_out(const char* op, const Tensor& result, const Tensor& out, OutDtype rule);
+CRESSET_API void store_out(const Tensor& result, Tensor& out);
+CRESSET_API void copy_to_out(const char* op, const Tensor& result, Tensor& out, OutDtype rule);
+CRESSET_API void copy_to_out(const char* op, TensorList results, TensorList out, OutDtype rule);
 CRESSET_API void copy_to_self(const char* op, const Tensor& result, Tensor& self);
 
 /// self for the parts of an in-place composite: a copy when autograd may keep it, because self changes afterwards.
@@ -76,11 +92,11 @@ Tensor before_change(const Tensor& self, const Others&... others) {
   return GradMode::is_enabled() && (self.requires_grad() || ... || others.requires_grad()) ? cresset::clone(self) : self;
 }
 
-/// An out= argument during one kernel call. `target()` has exactly the sizes, strides and dtype of the spec and overlaps no
+/// A checked out= argument during one kernel call. `target()` has exactly the sizes, strides and dtype of the spec and overlaps no
 /// input: it is `out` itself where possible, otherwise a temporary that `finish()` copies.
 class CRESSET_API OutBinding {
  public:
-  OutBinding(const char* op, const TensorSpec& spec, const Tensor& out, bool overlaps_input);
+  OutBinding(const TensorSpec& spec, const Tensor& out, bool overlaps_input);
   const Tensor& target() const { return temporary_.defined() ? temporary_ : out_; }
   void finish() {
     if (temporary_.defined()) copy_back();

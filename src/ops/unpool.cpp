@@ -22,7 +22,7 @@ TensorSpec unpooled(const Tensor& self, const Tensor& indices, IntArrayRef outpu
                   output_size);
     sizes[static_cast<std::size_t>(self.dim() - n + d)] = output_size[static_cast<std::size_t>(d)];
   }
-  return spec_like(self, sizes, std::nullopt, self.dim() >= 4 ? self.suggest_memory_format() : MemoryFormat::Contiguous);
+  return spec_like(self, sizes, std::nullopt, n == 2 ? self.suggest_memory_format() : MemoryFormat::Contiguous);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <cresset/ops/functions_view.h>
 
 #include "ops/ops_decl_view.h"
+#include "ops/pointwise.h"
 #include "ops/shape_util.h"
 
 namespace cresset::ops {
@@ -706,10 +707,18 @@ Tensor unfold_backward_impl(const Tensor& grad_in, IntArrayRef input_sizes, int6
 }
 
 namespace {
+// A copy with the strides and the offset of self, also where they leave gaps: memory is copied from its beginning.
+Tensor clone_in_place(const Tensor& self) {
+  if (!self.has_storage() || self.numel() == 0 || has_internal_overlap(self)) return self.clone(MemoryFormat::Contiguous);
+  int64_t last = self.storage_offset();
+  for (int64_t d = 0; d < self.dim(); ++d) last += (self.size(d) - 1) * self.stride(d);
+  return self.as_strided({last + 1}, {1}, 0).clone().as_strided(self.sizes(), self.strides(), self.storage_offset());
+}
+
 // A copy of self with src in the part that view(copy) shows.
 template <class F>
 Tensor scattered_with(const Tensor& self, const Tensor& src, const char* name, const F& view) {
-  Tensor out = self.clone(MemoryFormat::Contiguous);
+  Tensor out = clone_in_place(self);
   Tensor place = view(out);
   CRESSET_CHECK(place.sizes() == src.sizes(), name, ": expected src to have a size equal to the slice of self. src size = ", src.sizes(),
                 ", slice size = ", place.sizes());

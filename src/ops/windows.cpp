@@ -99,7 +99,7 @@ Tensor fftfreq(int64_t n, double d, const Options& options) { return frequencies
 Tensor rfftfreq(int64_t n, double d, const Options& options) { return frequencies("rfftfreq", n, d, n / 2 + 1, n / 2 + 1, options); }
 
 Tensor& store(const char* name, const Tensor& result, Tensor& out) {
-  copy_to_out(name, result, out);
+  copy_to_out(name, result, out, OutDtype::Castable);
   return out;
 }
 

@@ -78,6 +78,8 @@ const char* kind_text(Kind kind) {
   return "object";
 }
 
+constexpr int kAnyLength = 0;  // of an `out` that is one list
+
 PyObject* numpy_alias(std::string_view name) {
   if (name == "dim") return interned("axis");
   if (name == "keepdim") return interned("keepdims");
@@ -159,11 +161,18 @@ bool accepts(const Parameter& p, PyObject* o, bool lenient) {
     case Kind::Generator: return is_generator(o);
     case Kind::Out:
       if (p.length == 1) return is_tensor(o);
-      return (PyTuple_Check(o) || PyList_Check(o)) && PySequence_Size(o) == p.length &&
+      return (PyTuple_Check(o) || PyList_Check(o)) && (p.length == kAnyLength || PySequence_Size(o) == p.length) &&
              all_items(o, [](PyObject* e) { return is_tensor(e); });
     case Kind::Other: return fits(o, *p.type);
   }
   return false;
+}
+
+// How many tensors `out` is, as Parameter::length.
+int out_length(const Signature& s) {
+  for (const cresset::Argument& a : s.out_op->schema().arguments())
+    if (a.is_out() && a.type->kind == TypeKind::List) return kAnyLength;
+  return static_cast<int>(std::count_if(s.out_order.begin(), s.out_order.end(), [](int i) { return i < 0; }));
 }
 
 bool same_inputs(const Signature& s, const FunctionSchema& out) {
@@ -297,7 +306,7 @@ void Plan::finish() {
       p.kind = Kind::Out;
       p.has_default = !s.hidden;
       p.keyword_only = true;
-      p.length = static_cast<int>(std::count_if(s.out_order.begin(), s.out_order.end(), [](int i) { return i < 0; }));
+      p.length = out_length(s);
       p.type_text = p.length == 1 ? "Tensor" : "tuple of Tensors";
       p.text = p.type_text + " out" + (s.hidden ? "" : " = None");
       s.out = static_cast<int>(s.parameters.size());
@@ -519,6 +528,23 @@ IValue ints_of(const Parameter& p, PyObject* const* items, Py_ssize_t n) {
   return make_intrusive<ivalue::ListImpl>(std::move(values));
 }
 
+IValue tensor_list(PyObject* o, int position, bool optional = false) {
+  const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+  std::vector<IValue> values;
+  values.reserve(static_cast<std::size_t>(n));
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    PyObject* e = PySequence_Fast_GET_ITEM(o, i);
+    if (e == Py_None && optional) {
+      values.emplace_back();
+      continue;
+    }
+    CRESSET_CHECK_TYPE(is_tensor(e), "expected Tensor as element ", static_cast<int64_t>(i), " in argument ", position, ", but got ",
+                       type_name(Py_TYPE(e)));
+    values.emplace_back(unwrap(e));
+  }
+  return make_intrusive<ivalue::ListImpl>(std::move(values));
+}
+
 IValue argument_value(const Parameter& p, PyObject* o, int position) {
   if (!o) return p.default_value;
   if (o == Py_None) return {};
@@ -526,23 +552,8 @@ IValue argument_value(const Parameter& p, PyObject* o, int position) {
     return traced_argument(PyUnicode_AsUTF8(p.name), -1, o, p.kind == Kind::Int);
   switch (p.kind) {
     case Kind::Tensor: return is_tensor(o) ? unwrap(o) : wrapped_number(to_scalar(o));
-    case Kind::Tensors:
-    case Kind::OptionalTensors: {
-      const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
-      std::vector<IValue> values;
-      values.reserve(static_cast<std::size_t>(n));
-      for (Py_ssize_t i = 0; i < n; ++i) {
-        PyObject* e = PySequence_Fast_GET_ITEM(o, i);
-        if (e == Py_None && p.kind == Kind::OptionalTensors) {
-          values.emplace_back();
-          continue;
-        }
-        CRESSET_CHECK_TYPE(is_tensor(e), "expected Tensor as element ", static_cast<int64_t>(i), " in argument ", position, ", but got ",
-                           type_name(Py_TYPE(e)));
-        values.emplace_back(unwrap(e));
-      }
-      return make_intrusive<ivalue::ListImpl>(std::move(values));
-    }
+    case Kind::Tensors: return tensor_list(o, position);
+    case Kind::OptionalTensors: return tensor_list(o, position, true);
     case Kind::Scalar: return to_scalar(o);
     case Kind::Int: return to_int(o);
     case Kind::Ints: {
@@ -584,6 +595,23 @@ bool is_big(const IValue& v) {
   return false;
 }
 
+// A factory's tensor has the type and the device of `out`; what is given beside it must agree.
+void check_factory_out(const Match& m, PyObject* out) {
+  const Signature& s = *m.signature;
+  if (!is_tensor(out)) return;
+  const ScalarType type = unwrap(out).scalar_type();
+  const DeviceType device = unwrap(out).device().type();
+  for (int i = 0; i < s.inputs; ++i) {
+    PyObject* given = m.slots[i];
+    if (!given || given == Py_None) continue;
+    const Kind kind = s.parameters[static_cast<std::size_t>(i)].kind;
+    CRESSET_CHECK(kind != Kind::Dtype || to_scalar_type(given) == type, "dtype ", to_scalar_type(given),
+                  " does not match dtype of out parameter (", type, ")");
+    CRESSET_CHECK(kind != Kind::Device || to_device(given).type() == device, "device type ", to_device(given).type(),
+                  " does not match device type of out parameter (", device, ")");
+  }
+}
+
 }  // namespace
 
 const OperatorHandle& push_arguments(const Match& m, Stack& stack) {
@@ -602,9 +630,12 @@ const OperatorHandle& push_arguments(const Match& m, Stack& stack) {
     return s.op;
   }
   PyObject* given = m.slots[s.out];
+  if (s.requires_grad >= 0) check_factory_out(m, given);
   for (int i : s.out_order) {
     if (i >= 0)
       push(i);
+    else if (s.parameters[static_cast<std::size_t>(s.out)].length == kAnyLength)
+      stack.push_back(tensor_list(given, s.out));
     else
       stack.emplace_back(unwrap(is_tensor(given) ? given : PySequence_Fast_GET_ITEM(given, ~i)));
   }

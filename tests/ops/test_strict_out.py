@@ -1,4 +1,4 @@
-"""Rows with `strict_out`: an out tensor that shares memory with an input, or has another dtype, is refused before any write."""
+"""Rows with `out_memory = "apart"`: an out tensor that shares memory with an input is refused before any write; and some of other types."""
 
 import cresset
 import pytest

@@ -46,7 +46,9 @@ def functional_args(op):
     out, outs = [], op.schema.out_args
     have = {a.name for a in op.schema.args}
     for arg in op.row.schema.args:
-        if arg.name in have:
+        if arg.name == "dtype" and op.form == "out" and op.row.get("out_dtype") == "argument" and arg.name in have:
+            out.append(f"dtype ? dtype : std::optional<ScalarType>({outs[0].name}.scalar_type())")
+        elif arg.name in have:
             out.append(arg.name)
         elif arg.name == "dtype":
             out.append(f"std::optional<ScalarType>({outs[0].name}.scalar_type())")

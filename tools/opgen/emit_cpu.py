@@ -1,7 +1,7 @@
 """CPU registrations: wrappers around structured and pointwise kernels, and the pointwise loops."""
 
 import cpp
-from emit_ops import RULES, overloaded, pointwise_call, promoting_scalars, strict_out_checks
+from emit_ops import RULES, overloaded, out_checks, pointwise_call, promoting_scalars
 from output import header, source
 
 ISAS = ("baseline", "avx2", "avx512")
@@ -150,12 +150,10 @@ def _structured_body(op):
                   f"cpu::{row.get('kernel')}({before}result);", "ops::copy_data(result, self);", "return self;"]
         return lines
     inputs = cpp.tensor_inputs(op)
-    lines += strict_out_checks(op)
+    lines += [f"ops::check_cpu({cpp.names(op.schema.out_args)});", *out_checks(op)]
     for i, o in enumerate(outs):
-        if row.get("strict_out") == "dtype":
-            lines.append(f"ops::check_out_dtype({spec(i)}.dtype, {o});")
         apart = "true" if row.get("late_errors") else " || ".join(f"ops::shares_storage({a.name}, {o})" for a in inputs) or "false"
-        lines.append(f"ops::OutBinding {o}_binding(\"{op.schema.name}\", {spec(i)}, {o}, {apart});")
+        lines.append(f"ops::OutBinding {o}_binding({spec(i)}, {o}, {apart});")
     targets = ", ".join(f"{o}_binding.target()" for o in outs)
     lines.append(f"cpu::{row.get('kernel')}({before}{targets});")
     lines += [f"{o}_binding.finish();" for o in outs]

@@ -87,11 +87,26 @@ def other_scalars(row):
     return [a for a in row.schema.args if a.type.base == "Scalar" and not a.type.is_list and a.name not in PROMOTING]
 
 
-def strict_out_checks(op):
-    """Statements of an out form whose row has `strict_out`: outputs must not share memory with an input."""
-    if not op.row.get("strict_out"):
-        return []
-    return [f"ops::check_apart({a.name}, {o.name});" for o in op.schema.out_args for a in cpp.tensor_inputs(op)]
+OUT_DTYPES = {"castable": "Castable", "exact": "Exact", "flags": "Flags", "joined": "Joined", "argument": "Exact"}
+
+
+def out_dtype(row):
+    """The C++ name of the rule for the types of out tensors. Only pointwise operators cast unless the row says so."""
+    return "ops::OutDtype::" + OUT_DTYPES[row.get("out_dtype", "castable" if row.kind == "pointwise" else "exact")]
+
+
+def out_memory_checks(op):
+    """Statements of an out form whose row has `out_memory`: whether outputs may share memory with an input."""
+    rule = op.row.get("out_memory")
+    return [f"ops::check_{rule}({a.name}, {o.name});" for o in op.schema.out_args for a in cpp.tensor_inputs(op)] if rule else []
+
+
+def out_checks(op):
+    """Statements of a structured out form that come before anything is written; `spec` is what the shape function said."""
+    count = len(op.row.schema.returns)
+    checks = [f"ops::check_out(\"{op.schema.name}\", {'spec' if count == 1 else f'spec[{i}]'}.dtype, {o.name}, {out_dtype(op.row)});"
+              for i, o in enumerate(op.schema.out_args)]
+    return out_memory_checks(op) + checks
 
 
 def pointwise_call(row):
@@ -133,18 +148,18 @@ def foreach_body(table, op):
     args = ", ".join(element(a) for a in schema.in_args)
     value = f"{'cresset::' if (function, False) in known else ''}{function}({args})"
     loop = f"for (std::size_t i = 0; i < {first.name}.size(); ++i)"
+    computed = ["std::vector<Tensor> result;", f"result.reserve({first.name}.size());", f"{loop} result.push_back({value});"]
     if op.form == "functional":
-        return [*lines, "std::vector<Tensor> result;", f"result.reserve({first.name}.size());",
-                f"{loop} result.push_back({value});", "return result;"]
-    written = schema.written[0].name
-    changed = function if not op.derived else function + "_"
-    if op.form == "inplace":
-        args = ", ".join(["target", *(element(a) for a in schema.in_args if a.name != written)])
-    else:
+        return [*lines, *computed, "return result;"]
+    written = op.schema.written[0].name
+    if op.form == "out":
         lines.insert(1, f"check_foreach({first.name}, {written});")
-    if op.form == "inplace" and (changed, False) in known:
+        return [*lines, *computed, f"copy_to_out(\"{schema.name}\", result, {written}, {out_dtype(op.row)});"]
+    changed = function if not op.derived else function + "_"
+    args = ", ".join(["target", *(element(a) for a in schema.in_args if a.name != written)])
+    if (changed, False) in known:
         store = f"cresset::{changed}({args});"
-    elif op.form == "inplace" and (function, True) in known:
+    elif (function, True) in known:
         store = f"cresset::{function}_outf({args}, target);"
     else:
         store = f"copy_to_{written}(\"{schema.name}\", {value}, target);"
@@ -196,7 +211,7 @@ class Registrations:
     def pointwise_op(self, row):
         classes = " | ".join(CLASSES[c] for c in row.get("types", "ifc"))
         rule = RULES[row.get("dtype", "promote")]
-        return f"const PointwiseOp {row.main.ident}_op{{\"{row.schema.name}\", DtypeRule::{rule}, {classes}}};\n"
+        return f"const PointwiseOp {row.main.ident}_op{{\"{row.schema.name}\", DtypeRule::{rule}, {classes}, {out_dtype(row)}}};\n"
 
     def alias(self, op):
         target = cpp.api_name(op.alias_of)
@@ -258,16 +273,18 @@ class Registrations:
                 functional = f"cresset::{row.schema.name}({cpp.functional_args(op).replace('self', kept, 1)})"
             body = [f"ops::copy_to_self(\"{op.schema.name}\", {functional}, self);", "return self;"]
         else:
-            outs = op.schema.out_args
-            body = strict_out_checks(op)
-            body.append(f"const auto computed = {functional};")
-            for i, o in enumerate(outs):
-                value = "computed" if len(outs) == 1 else f"std::get<{i}>(computed)"
-                if row.get("strict_out") == "dtype":
-                    body.append(f"ops::check_out_dtype({value}.scalar_type(), {o.name});")
-                body.append(f"ops::copy_to_out(\"{op.schema.name}\", {value}, {o.name});")
-            body.append(cpp.return_outs(op))
+            body = [*out_memory_checks(op), f"const auto computed = {functional};", *self.stored(op), cpp.return_outs(op)]
         self.register(key, op, self.local(op, body, "derived"))
+
+    @staticmethod
+    def stored(op):
+        """Statements that check all out tensors and then store `computed` in them."""
+        outs, rule, name = op.schema.out_args, out_dtype(op.row), op.schema.name
+        if len(outs) == 1:
+            return [f"ops::copy_to_out(\"{name}\", computed, {outs[0].name}, {rule});"]
+        pairs = [(f"std::get<{i}>(computed)", o.name) for i, o in enumerate(outs)]
+        return [*(f"ops::check_result_out(\"{name}\", {value}, {out}, {rule});" for value, out in pairs),
+                *(f"ops::store_out({value}, {out});" for value, out in pairs)]
 
     def select(self, op):
         args = ", ".join(["DispatchKeySet(backendKey(device_or_default(device).type()))", cpp.names(op.schema.args)])
@@ -327,6 +344,6 @@ class Meta:
             return [*lines, "return {" + ", ".join(f"ops::allocate_meta(spec[{i}])" for i in range(count)) + "};"]
         if op.form == "inplace":
             return [*lines, f"ops::check_self(\"{op.schema.name}\", spec, self);", "return self;"]
-        for i, o in enumerate(op.schema.out_args):
-            lines.append(f"ops::prepare_out(\"{op.schema.name}\", {'spec' if count == 1 else f'spec[{i}]'}, {o.name});")
+        lines += out_checks(op)
+        lines += [f"ops::prepare_out({'spec' if count == 1 else f'spec[{i}]'}, {o.name});" for i, o in enumerate(op.schema.out_args)]
         return [*lines, cpp.return_outs(op)]

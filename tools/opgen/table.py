@@ -12,10 +12,12 @@ from formulas import unknown_word
 
 ROW_KEYS = {
     "schema", "python", "out", "inplace", "aliases", "canonical", "writes", "doc", "samples", "grad", "jvp", "nondiff", "tags",
-    "autocast", "batch", "pointwise", "dtype", "types", "strict_out", "late_errors", "shape", "kernel", "composite", "explicit", "cpu", "meta", "foreach", "names",
+    "autocast", "batch", "pointwise", "dtype", "types", "out_dtype", "out_memory", "late_errors", "shape", "kernel", "composite", "explicit", "cpu", "meta", "foreach", "names",
 }
 PYTHON_PLACES = ("function", "method", "nn", "linalg", "special", "fft", "cpp_method", "none")
 DTYPE_RULES = ("promote", "float", "compare", "to_bool", "abs", "first", "bool_first")
+OUT_DTYPES = ("castable", "exact", "flags", "joined", "argument")
+OUT_MEMORIES = ("apart", "whole")
 AUTOCAST_POLICIES = ("lower_precision_fp", "fp32", "promote")
 TAGS = (
     "nondeterministic_seeded", "pointwise", "core", "data_dependent_output", "dynamic_output_shape",
@@ -292,6 +294,13 @@ def check(row):
         raise row.error(f"'types' is made of the letters b, i, f, c; given: {data['types']!r}.", "types")
     if data.get("autocast", "fp32") not in AUTOCAST_POLICIES:
         raise row.error(f"unknown autocast policy '{data['autocast']}'.{hint(data['autocast'], AUTOCAST_POLICIES)}", "autocast")
+    for key, rules in (("out_dtype", OUT_DTYPES), ("out_memory", OUT_MEMORIES)):
+        if key in data and data[key] not in rules:
+            raise row.error(f"unknown rule '{data[key]}'.{hint(data[key], rules)}", key)
+        if key in data and "out" not in data:
+            raise row.error(f"'{key}' belongs to a row with 'out'.", key)
+    if data.get("out_dtype") == "argument" and "dtype" not in (a.name for a in schema.args):
+        raise row.error("'argument' needs an argument 'dtype'.", "out_dtype")
     for name in data.get("writes", []):
         if name not in (a.name for a in schema.args):
             raise row.error(f"'writes' names the argument '{name}', which the schema has not.", "writes")
@@ -431,7 +440,7 @@ def _out_schema(row):
     found = re.fullmatch(r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*(?:\(([^)]*)\))?\s*", text) if isinstance(text, str) else None
     if not found:
         raise row.error(f"'out' is an overload name, or name(argument, …); given: {text!r}.", "out")
-    if row.kind == "foreach":
+    if row.kind in ("composite", "explicit", "foreach") and [str(r.type) for r in schema.returns] == ["Tensor[]"]:
         out = sch.Arg("out", sch.Type("Tensor", is_list=True, alias="a", write=True), None, True)
         return replace(schema, overload=found.group(1), args=(*schema.args, out), returns=())
     if row.main.form != "functional" or not all(r.type.plain_tensor for r in schema.returns) or not schema.returns:

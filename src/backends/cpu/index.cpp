@@ -194,7 +194,11 @@ Tensor index_tensor(const Tensor& self, OptionalTensorList indices) {
     using U = decltype(bits);
     read_blocks(plan.self, blocks, offsets, static_cast<U*>(out.mutable_data_ptr()));
   });
-  return out;
+  const std::optional<DimVector> strides = ops::index_strides(plan);
+  if (!strides) return out;
+  const Tensor ordered = detail::empty_strided_cpu(plan.result_sizes, *strides, self.scalar_type());
+  ops::copy_data(out, ordered);
+  return ordered;
 }
 
 Tensor& index_put_impl(Tensor& self, OptionalTensorList indices, const Tensor& values, bool accumulate, bool) {

@@ -4,12 +4,18 @@
 #include <cresset/core/dispatch_types.h>
 
 #include "cpu/cpu_decl_special.h"
+#include "ops/structured.h"
 
 namespace cresset::cpu {
 
 void frexp(const Tensor& self, const Tensor& mantissa, const Tensor& exponent) {
-  const Tensor in = self.contiguous();
+  // All three in one order of elements in memory.
   const Tensor& to = mantissa;
+  Tensor in = self;
+  if (self.strides() != to.strides()) {
+    in = detail::empty_strided_cpu(to.sizes(), to.strides(), self.scalar_type());
+    ops::copy_data(self, in);
+  }
   int32_t* const exponents = exponent.mutable_data_ptr<int32_t>();
   CRESSET_DISPATCH(in.scalar_type(), "frexp", CRESSET_FLOATING_AND_HALF_TYPES, [&] {
     using C = opmath_type<scalar_t>;

@@ -247,8 +247,12 @@ TEST(ReduceTest, OutArgumentsAreResizedAndConverted) {
   Tensor out = cresset::empty({0}, kDouble);
   sum_out(out, noise({3, 4}, kFloat), IntArrayRef({0}));
   EXPECT_EQ(out.sizes(), IntArrayRef({4}));
-  Tensor wrong = cresset::empty({4}, kLong);
-  EXPECT_RAISES(Error, sum_out(wrong, noise({3, 4}, kFloat), IntArrayRef({0})), "can't be cast to the desired output type Long");
+  // Without a dtype the type of out is the one that adds up.
+  const Tensor x = noise({3, 4}, kFloat) * 5;
+  Tensor whole = cresset::empty({4}, kLong);
+  sum_out(whole, x, IntArrayRef({0}));
+  EXPECT_TRUE(equal(whole, sum(x.to(kLong), IntArrayRef({0}))));
+  EXPECT_RAISES(Error, sum_out(whole, x, IntArrayRef({0}), false, kFloat), "Expected out tensor to have dtype float, but got long int");
 }
 
 TEST(SoftmaxTest, MatchesPlainLoops) {

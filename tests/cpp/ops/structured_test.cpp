@@ -72,8 +72,8 @@ TEST(Out, IsFilledInPlaceWhenItFits) {
 TEST(Out, OtherDtypeAndStridesGoThroughATemporary) {
   const Tensor x = values({2, 3});
   Tensor wide = empty({2, 3}, kDouble);
-  flip_out(wide, x, {0});
-  EXPECT_TRUE(same(wide, flip(x, {0}).to(kDouble)));
+  cat_out(wide, {x}, 0);
+  EXPECT_TRUE(same(wide, x.to(kDouble)));
   Tensor transposed = empty({3, 2}).t();
   flip_out(transposed, x, {0});
   EXPECT_EQ(transposed.strides(), IntArrayRef({1, 2}));
@@ -112,10 +112,11 @@ TEST(Out, ResizesWithAWarningUnlessEmpty) {
       std::string::npos);
 }
 
-TEST(Out, RefusesLossyDtypesAndRepeatedElements) {
+TEST(Out, RefusesOtherDtypesAndRepeatedElements) {
   const Tensor x = values({2, 3});
   Tensor integral = empty({2, 3}, kLong);
-  EXPECT_EQ(error_of([&] { flip_out(integral, x, {0}); }), "result type Float can't be cast to the desired output type Long");
+  EXPECT_EQ(error_of([&] { flip_out(integral, x, {0}); }), "Expected out tensor to have dtype float, but got long int instead");
+  EXPECT_EQ(error_of([&] { cat_out(integral, {x}, 0); }), "torch.cat(): input types can't be cast to the desired output type Long");
   Tensor expanded = empty({1, 3}).expand({2, 3});
   EXPECT_NE(error_of([&] {
               flip_out(expanded, x, {0});

@@ -257,31 +257,7 @@ def multilabel_margin_loss(
 ) -> Tensor:
     """Multi-label hinge loss; `target` (N, C) lists class indices, ended by -1."""
     code = reduction_code(reduction, size_average, reduce)
-    samples, classes = _samples_and_classes(input)
-    fits = target.shape == input.shape if input.dim() == 2 else target.dim() <= 1 and target.numel() == classes
-    if not fits:
-        raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}")
-    _check_class_type(target)
-    x, y = input.reshape(samples, classes), target.reshape(samples, classes)
-    valid = (y >= 0).to(x.dtype).cumprod(1)  # up to the first negative entry
-    y = y.clamp(min=0)
-    others = cresset.zeros_like(x).scatter_add(1, y, valid) == 0
-    pairs = (1 - x.gather(1, y).unsqueeze(2) + x.unsqueeze(1)).clamp_min(0)
-    loss = (pairs * valid.unsqueeze(2) * others.unsqueeze(1)).sum((1, 2)) / classes
-    return reduced(loss if input.dim() == 2 else loss.squeeze(0), code)
-
-
-def _samples_and_classes(input: Tensor) -> Tuple[int, int]:
-    """N and C of scores (N, C), (C) or (); N may be 0, C may not."""
-    shape = input.shape
-    if input.dim() > 2 or (input.dim() > 0 and shape[-1] == 0):
-        raise RuntimeError(f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(shape)}")
-    return (shape[0] if input.dim() == 2 else 1), (shape[-1] if input.dim() > 0 else 1)
-
-
-def _check_class_type(target: Tensor):
-    if target.dtype != cresset.int64:
-        raise RuntimeError(f"expected scalar type Long but found {str(target.dtype).rpartition('.')[2]}")
+    return _nn.multilabel_margin_loss(input, target, code)
 
 
 @overridable
@@ -308,25 +284,7 @@ def multi_margin_loss(
         raise ValueError("only p == 1 and p == 2 supported")
     if weight is not None and weight.dim() != 1:
         raise ValueError("weight must be one-dimensional")
-    samples, classes = _samples_and_classes(input)
-    if target.dim() > 1 or target.numel() != samples:
-        raise RuntimeError(
-            "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch size). "
-            f"Expected target size [{samples}], but got {list(target.shape)}. Input has shape {list(input.shape)}."
-        )
-    if weight is not None and weight.numel() != classes:
-        raise RuntimeError(f"inconsistent weight size, expected {classes} but got {list(weight.shape)}")
-    _check_class_type(target)
-    x, y = input.reshape(samples, classes), target.reshape(samples, 1)
-    if samples > 0 and not input.is_meta and bool(((y < 0) | (y >= classes)).any()):
-        raise RuntimeError("target out of range")
-    gap = (margin - x.gather(1, y) + x).clamp_min(0)
-    if p == 2:
-        gap = gap * gap
-    if weight is not None:
-        gap = gap * weight[y]
-    loss = gap.scatter(1, y, 0.0).sum(1) / classes
-    return reduced(loss.reshape(target.shape), code)
+    return _nn.multi_margin_loss(input, target, p, margin, weight, code)
 
 
 @overridable

@@ -52,15 +52,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     """Interleave `groups` groups of the channels of (N, C, ...)."""
     _at_least("channel_shuffle", input, 3)
-    if groups <= 0:
-        raise RuntimeError(f"Number of groups to divide channels in must be positive. Value of groups:{groups}")
-    size = list(input.shape)
-    n, channels = size[0], size[1]
-    if channels % groups != 0:
-        raise RuntimeError(
-            f"Number of channels must be divisible by groups. Got {channels} channels and {groups} groups."
-        )
-    return input.reshape([n, groups, channels // groups] + size[2:]).transpose(1, 2).reshape(size)
+    return cresset.channel_shuffle(input, groups)
 
 
 @overridable
