@@ -153,8 +153,7 @@ bool copy_tiles(ClDevice& d, const Tensor& from, const Tensor& to, const Walk& w
   if (!d.facts().is_cpu || turned < 0) return false;
   const std::string type = raw_type(static_cast<std::size_t>(to.element_size()));
   const cl_kernel kernel = d.programs().kernel("copy tiles " + type + " " + std::to_string(turned) + " " + walk_key(walk), "run", [&] {
-    return ProgramText{std::string(kernel_file("types")) + index_source(walk.wide) + walk_source(walk) + tile_source(walk, turned, type),
-                       "-cl-std=CL1.2"};
+    return ProgramText{std::string(kernel_file("types")) + index_source(walk.wide) + walk_source(walk) + tile_source(walk, turned, type)};
   });
   int64_t tiles = 1;
   for (int k = 0; k < walk.ndim; ++k) tiles *= k == turned || k == walk.ndim - 1 ? (walk.sizes[k] + kTile - 1) / kTile : walk.sizes[k];
@@ -184,10 +183,9 @@ bool copy_on_device(const Tensor& from, const Tensor& to) {
                                  type_letter(from.scalar_type()) + ", p1, s1);\n  STORE(" + type_letter(to.scalar_type()) +
                                  ", p0, s0, v);\n";
     return ProgramText{std::string(kernel_file("types")) + index_source(walk.wide) + walk_source(walk) +
-                           "kernel void run(BUFFER(p0), BUFFER(p1), const Shape_s s, const ulong n) {\n"
-                           "  const index i = (index)get_global_id(0);\n  if (i >= n) return;\n  WALK_s\n" +
-                           move + "}\n",
-                       std::string("-cl-std=CL1.2") + (d.facts().has_fp64 ? " -DHAS_FP64" : "")};
+                       "kernel void run(BUFFER(p0), BUFFER(p1), const Shape_s s, const ulong n) {\n"
+                       "  const index i = (index)get_global_id(0);\n  if (i >= n) return;\n  WALK_s\n" +
+                       move + "}\n"};
   });
   Launch launch(d, queue_for(to), kernel);
   launch.tensor(to).tensor(from);
@@ -206,11 +204,10 @@ bool fill_on_device(const Tensor& to, const Scalar& value) {
   const cl_kernel kernel = d.programs().kernel("fill " + letter + " " + walk_key(walk), "run", [&] {
     return ProgramText{
         std::string(kernel_file("types")) + index_source(walk.wide) + walk_source(walk) + "kernel void run(BUFFER(p0), const " +
-            compute_name(c) +
-            " v, const Shape_s s, const ulong n) {\n  const index i = (index)get_global_id(0);\n  if (i >= n) return;\n  WALK_s\n"
-            "  OPEN(" +
-            letter + ", p0);\n  STORE(" + letter + ", p0, s0, v);\n}\n",
-        std::string("-cl-std=CL1.2") + (d.facts().has_fp64 ? " -DHAS_FP64" : "")};
+        compute_name(c) +
+        " v, const Shape_s s, const ulong n) {\n  const index i = (index)get_global_id(0);\n  if (i >= n) return;\n  WALK_s\n"
+        "  OPEN(" +
+        letter + ", p0);\n  STORE(" + letter + ", p0, s0, v);\n}\n"};
   });
   Launch launch(d, queue_for(to), kernel);
   launch.tensor(to);

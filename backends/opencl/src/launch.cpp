@@ -97,11 +97,8 @@ std::size_t group_size(const ClDevice& d, std::size_t wanted) {
 Launch::Launch(const Tensor& on, const char* file, const char* name, const std::string& defines)
     : device_(device_of(on)),
       queue_(queue_for(on)),
-      kernel_(device_.programs().kernel(std::string(file) + ":" + name + defines, name,
-                                        [&] {
-                                          const std::string fp64 = device_.facts().has_fp64 ? " -DHAS_FP64" : "";
-                                          return ProgramText{kernel_head(file) + kernel_file(file), "-cl-std=CL1.2 " + defines + fp64};
-                                        })),
+      kernel_(device_.programs().kernel(std::string(file) + ":" + defines, name,
+                                        [&] { return ProgramText{kernel_head(file) + kernel_file(file), defines}; })),
       lock_(device_.launch_mutex()) {}
 
 Launch::Launch(ClDevice& d, cl_command_queue queue, cl_kernel kernel)
