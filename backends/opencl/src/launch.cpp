@@ -39,8 +39,9 @@ std::string kernel_head(std::string_view file) {
   std::string head = kernel_file("types");
   const std::string text = kernel_file(file);
   if (text.find("FAULTS") != std::string::npos) head += kernel_file("faults");
-  if (text.find("VLOAD(") != std::string::npos) head += kernel_file("vectors");
-  if (text.find("ROW;") != std::string::npos || text.find("row_sum(") != std::string::npos) head += kernel_file("rows");
+  const bool rows = text.find("ALONG_ROW(") != std::string::npos || text.find("row_sum(") != std::string::npos;
+  if (rows || text.find("VLOAD(") != std::string::npos) head += kernel_file("vectors");
+  if (rows) head += kernel_file("rows");
   return head;
 }
 
