@@ -2,6 +2,7 @@
 
 import io
 import math
+import types
 import warnings
 from typing import Any, Dict, Final, List, Optional, Tuple, Union
 
@@ -360,3 +361,51 @@ def test_warnings():
     with pytest.warns(UserWarning) as caught:
         jit.script(warns)(X)
     assert [str(w.message)[:30] for w in caught] == ["2 dimensions", "Implicit dimension choice for "]
+
+
+settings = types.ModuleType("settings")
+settings.HAS_PACKAGE = False  # what a module has is known while compiling
+package = object  # stands in for a module that is not installed
+
+
+def behind_a_known_return(x):
+    if not settings.HAS_PACKAGE:
+        return x + 1
+    return package.ops.add(x)
+
+
+def behind_both_arms(x):
+    if x.dim() > 1:
+        return x
+    else:
+        return x * 2
+    return package.ops.add(x)
+
+
+def behind_a_raise(x):
+    if x.dim() > 3:
+        raise ValueError("too many dimensions")
+        x = package.ops.add(x)
+    return x * 3
+
+
+def behind_with(x):
+    with torch.no_grad():
+        return x * 4
+    return package.ops.add(x)
+
+
+@pytest.mark.parametrize("function", [behind_a_known_return, behind_both_arms, behind_a_raise, behind_with])
+def test_what_is_never_reached_is_not_compiled(function):
+    x = torch.arange(3.0)
+    assert torch.equal(jit.script(function)(x), function(x))
+
+
+def test_what_may_be_reached_is_compiled():
+    def sometimes(x):
+        if x.dim() > 1:
+            return x
+        return package.ops.add(x)
+
+    with pytest.raises(RuntimeError, match="attribute lookup is not defined on Python builtin object"):
+        jit.script(sometimes)
