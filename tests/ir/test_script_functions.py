@@ -374,6 +374,14 @@ def behind_a_known_return(x):
     return package.ops.add(x)
 
 
+def behind_a_decided_condition(x):
+    if x.dim() > 1 and settings.HAS_PACKAGE:
+        return package.ops.add(x)
+    if x.dim() > 1 or not settings.HAS_PACKAGE:
+        return x + 1
+    return package.ops.add(x)
+
+
 def behind_both_arms(x):
     if x.dim() > 1:
         return x
@@ -395,7 +403,7 @@ def behind_with(x):
     return package.ops.add(x)
 
 
-@pytest.mark.parametrize("function", [behind_a_known_return, behind_both_arms, behind_a_raise, behind_with])
+@pytest.mark.parametrize("function", [behind_a_known_return, behind_a_decided_condition, behind_both_arms, behind_a_raise, behind_with])
 def test_what_is_never_reached_is_not_compiled(function):
     x = torch.arange(3.0)
     assert torch.equal(jit.script(function)(x), function(x))
@@ -409,3 +417,20 @@ def test_what_may_be_reached_is_compiled():
 
     with pytest.raises(RuntimeError, match="attribute lookup is not defined on Python builtin object"):
         jit.script(sometimes)
+
+
+def test_a_condition_that_changes_nothing_keeps_what_is_known():
+    """Arms that know a variable more exactly leave what was known in front of them."""
+    def which(x: Tensor, p: Optional[Union[Tensor, List[int]]]) -> Tensor:
+        if p is not None:
+            if isinstance(p, list) and x.dim() > 5:
+                return x
+            if isinstance(p, list):
+                return x + len(p)
+            else:
+                return x + p
+        return x
+
+    script, x = jit.script(which), torch.arange(3.0)
+    for p in (None, [1, 2], torch.ones(3)):
+        assert torch.equal(script(x, p), which(x, p))
