@@ -434,3 +434,49 @@ def test_a_condition_that_changes_nothing_keeps_what_is_known():
     script, x = jit.script(which), torch.arange(3.0)
     for p in (None, [1, 2], torch.ones(3)):
         assert torch.equal(script(x, p), which(x, p))
+
+
+def test_functions_of_tensors_that_do_not_exist_here():
+    """Compiled, and refused when it runs."""
+    def maybe_sparse(x: Tensor, sparse: bool) -> Tensor:
+        if sparse:
+            return torch.sparse_coo_tensor(x, x, x.size())
+        return x
+
+    script = jit.script(maybe_sparse)
+    assert script(torch.ones(2), False).tolist() == [1.0, 1.0]
+    with pytest.raises(jit.Error, match="NotImplementedError: sparse_coo_tensor: sparse tensors are not part of Cresset."):
+        script(torch.ones(2), True)
+
+
+def test_pinned_memory():
+    def pinned(x: Tensor, pin: bool) -> bool:
+        return (x.pin_memory() if pin else x).is_pinned()
+
+    script = jit.script(pinned)
+    assert not script(torch.ones(2), False)
+    with pytest.raises(RuntimeError) as scripted:
+        script(torch.ones(2), True)
+    with pytest.raises(RuntimeError) as eager:
+        torch.ones(2).pin_memory()
+    assert str(eager.value).splitlines()[0] in str(scripted.value)
+
+
+@jit.script
+class Amount:
+    def __init__(self, value: int):
+        self.value = value
+
+    def like(self, other: "Amount") -> bool:
+        return isinstance(other, self.__class__) and other.value == self.value
+
+    def __eq__(self, other) -> bool:  # without an annotation a tensor
+        return isinstance(other, self.__class__)
+
+
+def test_the_class_of_an_object():
+    def likes(a: int, b: int):
+        x = Amount(a)
+        return x.like(Amount(b)), x == torch.ones(1)
+
+    assert jit.script(likes)(1, 1) == (True, False) and jit.script(likes)(1, 2) == (False, False)
