@@ -225,7 +225,7 @@ ProgramText Run::text(const DeviceFacts& facts) const {
     }
     out += replaced(kernel_text(own, types), "cr_", prefix);
   }
-  return {"#define M_PI_VALUE 3.14159265358979323846\n" + out};
+  return {"#define M_PI_VALUE 3.14159265358979323846\n" + out, "", !facts.compiles_late};
 }
 
 std::string Run::kernel_text(ScalarType own, cresset::PointwiseTypes types) const {

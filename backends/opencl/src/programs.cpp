@@ -65,7 +65,7 @@ cl_program Programs::build(const ProgramText& text) {
   // Kernels find a NaN by comparing it with itself, of which compilers warn: -w.
   const std::string options = "-cl-std=CL1.2 -w " + std::string(device_.facts().has_fp64 ? "-DHAS_FP64 " : "") + text.definitions;
   const std::string identity = device_.facts().identity + "\n" + options + "\n" + text.source;
-  const std::string folder = program_folder(device_.facts());
+  const std::string folder = text.keep ? program_folder(device_.facts()) : "";
   const std::string file = folder.empty() ? "" : folder + "/" + file_name(identity);
   if (!file.empty())
     if (const cl_program program = load(file, identity, options)) {

@@ -13,6 +13,7 @@ namespace cresset_opencl {
 struct ProgramText {
   std::string source;
   std::string definitions = {};  // of clBuildProgram: "-DT=float …"
+  bool keep = true;              // on disk; false leaves that to the driver
 };
 
 /// Where compiled programs of all processes are kept: CRESSET_OPENCL_CACHE, else XDG_CACHE_HOME/cresset/opencl, else
