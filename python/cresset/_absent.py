@@ -36,9 +36,12 @@ _SPARSE_ONLY = {
 
 
 def _refusal(name, what):
-    def refuse(*args, **kwargs):
-        raise NotImplementedError(f"{name}: {what} are not part of Cresset.")
+    message = f"{name}: {what} are not part of Cresset."
 
+    def refuse(*args, **kwargs):
+        raise NotImplementedError(message)
+
+    refuse._script_refusal = message
     refuse.__name__ = name
     refuse.__doc__ = f"Raises NotImplementedError: {what} are not part of Cresset."
     return refuse

@@ -3,6 +3,7 @@
 #include <cresset/ops/functions_copy.h>
 #include <cresset/ops/functions_creation.h>
 #include <cresset/ops/functions_view.h>
+#include <cresset/ops/pinned_memory.h>
 
 #include "ir/builtin_call.h"
 
@@ -176,6 +177,10 @@ const BuiltinRow kTensorRows[] = {
     {"aten::stride(Tensor self) -> int[]", CRESSET_BUILTIN((Tensor t)->IValue { return int_list(t.strides()); })},
     {"aten::storage_offset(Tensor self) -> int", CRESSET_BUILTIN((Tensor t)->int64_t { return t.storage_offset(); })},
     {"aten::element_size(Tensor self) -> int", CRESSET_BUILTIN((Tensor t)->int64_t { return t.element_size(); })},
+    {"aten::is_pinned(Tensor self, Device? device=None) -> bool", CRESSET_BUILTIN((Tensor t, IValue&)->bool { return t.is_pinned(); })},
+    {"aten::pin_memory(Tensor(a) self, Device? device=None) -> Tensor(a)", CRESSET_BUILTIN((Tensor t, IValue& device)->Tensor {
+       return pin_memory(t, device.isNone() ? std::nullopt : std::optional(device.toDevice()));
+     })},
     {"aten::is_contiguous(Tensor self) -> bool", CRESSET_BUILTIN((Tensor t)->bool { return t.is_contiguous(); })},
     {"aten::is_floating_point(Tensor self) -> bool", CRESSET_BUILTIN((Tensor t)->bool { return t.is_floating_point(); })},
     {"aten::is_complex(Tensor self) -> bool", CRESSET_BUILTIN((Tensor t)->bool { return t.is_complex(); })},

@@ -80,6 +80,24 @@ class UnusableValue : public SugaredValue {
   std::string why_;
 };
 
+/// A function of PyTorch that gives tensors of a kind which does not exist here: scripts may have a call of it, which raises when it is
+/// reached.
+class RefusalValue final : public SugaredValue {
+ public:
+  explicit RefusalValue(std::string message) : message_(std::move(message)) {}
+  std::string kind() const override { return "function"; }
+  SugaredValuePtr call(const SourceRange& range, GraphFunction& m, const Arguments&, const Arguments&, std::size_t) override {
+    Graph& g = *m.graph();
+    Value* message = jit::constant_value(IValue(message_))->asValue(range, m);
+    Value* name = jit::constant_value(IValue("builtins.NotImplementedError"))->asValue(range, m);
+    g.insertNode(g.create(jit::prim::RaiseException, {message, name}, 0))->setSourceRange(range);
+    return jit::simple_value(g.insertNode(g.createUninitialized(basic_type(TypeKind::Tensor)))->output());
+  }
+
+ private:
+  std::string message_;
+};
+
 /// A class that scripts cannot make objects of (nn.Module): only its static members.
 class StaticMembers final : public UnusableValue {
  public:
@@ -681,6 +699,7 @@ SugaredValuePtr to_sugared(PyObject* thing, const SourceRange& range, GraphFunct
     return std::make_shared<ChoiceValue>(to_text(what), PyLong_AsSize_t(item(thing, 2)), to_sugared(item(thing, 3), range, m),
                                          to_sugared(item(thing, 4), range, m));
   if (is_word(thing, "statics")) return std::make_shared<StaticMembers>(what, to_text(item(thing, 2)));
+  if (is_word(thing, "refusal")) return std::make_shared<RefusalValue>(to_text(what));
   if (is_word(thing, "error")) return std::make_shared<UnusableValue>(to_text(what));
   if (is_word(thing, "python")) return python_call_value(thing, nullptr);
   if (is_word(thing, "native")) {

@@ -2,6 +2,7 @@
 
 import io
 import math
+import types
 import warnings
 from typing import Any, Dict, Final, List, Optional, Tuple, Union
 
@@ -360,3 +361,122 @@ def test_warnings():
     with pytest.warns(UserWarning) as caught:
         jit.script(warns)(X)
     assert [str(w.message)[:30] for w in caught] == ["2 dimensions", "Implicit dimension choice for "]
+
+
+settings = types.ModuleType("settings")
+settings.HAS_PACKAGE = False  # what a module has is known while compiling
+package = object  # stands in for a module that is not installed
+
+
+def behind_a_known_return(x):
+    if not settings.HAS_PACKAGE:
+        return x + 1
+    return package.ops.add(x)
+
+
+def behind_a_decided_condition(x):
+    if x.dim() > 1 and settings.HAS_PACKAGE:
+        return package.ops.add(x)
+    if x.dim() > 1 or not settings.HAS_PACKAGE:
+        return x + 1
+    return package.ops.add(x)
+
+
+def behind_both_arms(x):
+    if x.dim() > 1:
+        return x
+    else:
+        return x * 2
+    return package.ops.add(x)
+
+
+def behind_a_raise(x):
+    if x.dim() > 3:
+        raise ValueError("too many dimensions")
+        x = package.ops.add(x)
+    return x * 3
+
+
+def behind_with(x):
+    with torch.no_grad():
+        return x * 4
+    return package.ops.add(x)
+
+
+@pytest.mark.parametrize("function", [behind_a_known_return, behind_a_decided_condition, behind_both_arms, behind_a_raise, behind_with])
+def test_what_is_never_reached_is_not_compiled(function):
+    x = torch.arange(3.0)
+    assert torch.equal(jit.script(function)(x), function(x))
+
+
+def test_what_may_be_reached_is_compiled():
+    def sometimes(x):
+        if x.dim() > 1:
+            return x
+        return package.ops.add(x)
+
+    with pytest.raises(RuntimeError, match="attribute lookup is not defined on Python builtin object"):
+        jit.script(sometimes)
+
+
+def test_a_condition_that_changes_nothing_keeps_what_is_known():
+    """Arms that know a variable more exactly leave what was known in front of them."""
+    def which(x: Tensor, p: Optional[Union[Tensor, List[int]]]) -> Tensor:
+        if p is not None:
+            if isinstance(p, list) and x.dim() > 5:
+                return x
+            if isinstance(p, list):
+                return x + len(p)
+            else:
+                return x + p
+        return x
+
+    script, x = jit.script(which), torch.arange(3.0)
+    for p in (None, [1, 2], torch.ones(3)):
+        assert torch.equal(script(x, p), which(x, p))
+
+
+def test_functions_of_tensors_that_do_not_exist_here():
+    """Compiled, and refused when it runs."""
+    def maybe_sparse(x: Tensor, sparse: bool) -> Tensor:
+        if sparse:
+            return torch.sparse_coo_tensor(x, x, x.size())
+        return x
+
+    script = jit.script(maybe_sparse)
+    assert script(torch.ones(2), False).tolist() == [1.0, 1.0]
+    with pytest.raises(jit.Error, match="NotImplementedError: sparse_coo_tensor: sparse tensors are not part of Cresset."):
+        script(torch.ones(2), True)
+
+
+def test_pinned_memory():
+    def pinned(x: Tensor, pin: bool) -> bool:
+        return (x.pin_memory() if pin else x).is_pinned()
+
+    script = jit.script(pinned)
+    assert not script(torch.ones(2), False)
+    with pytest.raises(RuntimeError) as scripted:
+        script(torch.ones(2), True)
+    with pytest.raises(RuntimeError) as eager:
+        torch.ones(2).pin_memory()
+    assert str(eager.value).splitlines()[0] in str(scripted.value)
+
+
+@jit.script
+class Amount:
+    def __init__(self, value: int):
+        self.value = value
+
+    def like(self, other: "Amount") -> bool:
+        return isinstance(other, self.__class__) and other.value == self.value
+
+    def __eq__(self, other) -> bool:  # without an annotation a tensor
+        return isinstance(other, self.__class__)
+
+
+def test_the_class_of_an_object():
+    def likes(a: int, b: int):
+        x = Amount(a)
+        return x.like(Amount(b)), x == torch.ones(1)
+
+    assert jit.script(likes)(1, 1) == (True, False) and jit.script(likes)(1, 2) == (False, False)

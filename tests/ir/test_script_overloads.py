@@ -24,6 +24,24 @@ def describe(x, times=0):
     return str(x) * times
 
 
+@jit._overload  # noqa: F811
+def longer(x, times):  # noqa: F811
+    # type: (List[int], int) -> List[int]  # noqa
+    pass
+
+
+@jit._overload  # noqa: F811
+def longer(x, times=3):  # noqa: F811
+    # type: (str, Optional[int]) -> str
+    pass
+
+
+def longer(x, times):
+    if isinstance(x, str):
+        return x + str(times)
+    return x + [times]
+
+
 @jit._overload
 def lonely(x: int) -> int: ...
 
@@ -51,6 +69,14 @@ def test_the_first_that_fits_is_called():
         return describe(a), describe(b), describe(b, 1)
 
     assert f(7, "x") == ("77", "xxx", "x")
+
+
+def test_types_in_comments():
+    @jit.script
+    def f(a: List[int], b: str):
+        return longer(a, 1), longer(b), longer(b, None)
+
+    assert f([0], "x") == ([0, 1], "x3", "xNone")
 
 
 def test_no_overload_fits():

@@ -38,3 +38,17 @@ def test_type(row, name):
                 raise Failure(f"result {number} differs from double precision by {np.nanmax(np.abs(array(h) - array(w))):.3g}")
 
     op_samples.check_samples(name, row, check)
+
+
+@pytest.mark.parametrize("dtype", [cresset.float16, cresset.bfloat16])
+def test_half_types_round_a_sum_once(dtype):
+    """Convolutions and gradients of averages add in float: what float gives, rounded."""
+    def calls(x, w, g, y):
+        conv = cresset.nn.functional.conv2d(x, w, padding=1)
+        grads = cresset.ops.aten.convolution_backward(g, x, w, [4], [1, 1], [1, 1], [1, 1], False, [0, 0], 1, [True, True, True])
+        return [conv, *grads, cresset.ops.aten._adaptive_avg_pool2d_backward(y, x), cresset.ops.aten.avg_pool2d_backward(x, x, [3, 3], [1, 1], [1, 1], False, True, None)]
+
+    generator = cresset.Generator().manual_seed(0)
+    arguments = [cresset.randn(*shape, generator=generator).to(dtype) for shape in ((5, 3, 6, 7), (4, 3, 3, 3), (5, 4, 6, 7), (5, 3, 4, 5))]
+    for have, exact in zip(calls(*arguments), calls(*[t.float() for t in arguments]), strict=True):
+        assert have.dtype is dtype and cresset.equal(have, exact.to(dtype))

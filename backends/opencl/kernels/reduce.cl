@@ -15,21 +15,22 @@ static acc make(A v) {
   return a;
 }
 
+// UPDATE takes element x, the i-th, into an accumulator. T: A, or of processors' accumulators (reduce_vectors.cl) the vector of it.
 #if OP_SUM || OP_MEAN
 #define START make(0)
-#define UPDATE(a, x, i) a.v += (x)
+#define UPDATE(T, a, x, i) a.v += (x)
 #define COMBINE(a, b) a.v += (b).v
 #elif OP_PROD
 #define START make(1)
-#define UPDATE(a, x, i) a.v *= (x)
+#define UPDATE(T, a, x, i) a.v *= (x)
 #define COMBINE(a, b) a.v *= (b).v
 #elif OP_ANY
 #define START make(0)
-#define UPDATE(a, x, i) a.v |= ((x) != 0)
+#define UPDATE(T, a, x, i) a.v |= (x)
 #define COMBINE(a, b) a.v |= (b).v
 #elif OP_ALL
 #define START make(1)
-#define UPDATE(a, x, i) a.v &= ((x) != 0)
+#define UPDATE(T, a, x, i) a.v &= (x)
 #define COMBINE(a, b) a.v &= (b).v
 #elif OP_MAX || OP_MIN
 // A NaN beats everything; of equal ones the first is kept. n is -1 before the first element.
@@ -56,16 +57,16 @@ static acc element(A x, long i) {
   a.n = i;
   return a;
 }
-#define UPDATE(a, x, i) a = better(a, element(x, i))
+#define UPDATE(T, a, x, i) a = better(a, element(x, i))
 #define COMBINE(a, b) a = better(a, b)
 #elif OP_VAR
 // Welford's update; parts are joined as in Chan, Golub, LeVeque: Updating formulae (1979).
 #define START make(0)
-#define UPDATE(a, x, i)               \
+#define UPDATE(T, a, x, i)            \
   {                                   \
-    const A x_ = (x), d = x_ - a.v;   \
+    const T x_ = (x), d = x_ - a.v;   \
     a.n += 1;                         \
-    a.v += d / (A)a.n;                \
+    a.v += d * (1 / (A)a.n);          \
     a.w += d * (x_ - a.v);            \
   }
 #define COMBINE(a, b)                                             \
@@ -87,33 +88,34 @@ static acc joined(acc a, acc b) {
   c.w = fabs(m) == INFINITY ? a.w + b.w : a.w * exp(a.v - m) + b.w * exp(b.v - m);
   return c;
 }
-static acc single(A x) {
-  acc a = make(x);
-  a.w = 1;
-  return a;
-}
-#define UPDATE(a, x, i) a = joined(a, single(x))
+#define UPDATE(T, a, x, i)                                           \
+  {                                                                  \
+    const T x_ = (x), m = (a.v > x_ || a.v != a.v) ? a.v : x_;       \
+    const T sum = a.w * exp(a.v - m) + exp(x_ - m);                  \
+    a.w = fabs(m) == (T)(INFINITY) ? a.w + 1 : sum;                  \
+    a.v = m;                                                         \
+  }
 #define COMBINE(a, b) a = joined(a, b)
 #elif OP_NORM
 // Norms by their order: 0 counts, 1, 2, infinities, any other.
 #if NORM_MAX
 #define START make(0)
-#define UPDATE(a, x, i) { const A y = fabs(x); a.v = (y > a.v || y != y) ? y : a.v; }
+#define UPDATE(T, a, x, i) { const T y = fabs(x); a.v = (y > a.v || y != y) ? y : a.v; }
 #define COMBINE(a, b) a.v = ((b).v > a.v || (b).v != (b).v) ? (b).v : a.v
 #elif NORM_MIN
 #define START make(INFINITY)
-#define UPDATE(a, x, i) { const A y = fabs(x); a.v = (y < a.v || y != y) ? y : a.v; }
+#define UPDATE(T, a, x, i) { const T y = fabs(x); a.v = (y < a.v || y != y) ? y : a.v; }
 #define COMBINE(a, b) a.v = ((b).v < a.v || (b).v != (b).v) ? (b).v : a.v
 #else
 #define START make(0)
 #if NORM_0
-#define UPDATE(a, x, i) a.v += (x) != 0
+#define UPDATE(T, a, x, i) a.v += ((x) != 0 ? (T)(1) : (T)(0))
 #elif NORM_1
-#define UPDATE(a, x, i) a.v += fabs(x)
+#define UPDATE(T, a, x, i) a.v += fabs(x)
 #elif NORM_2
-#define UPDATE(a, x, i) { const A y = (x); a.v += y * y; }
+#define UPDATE(T, a, x, i) { const T y = (x); a.v += y * y; }
 #else
-#define UPDATE(a, x, i) a.v += pow(fabs(x), parameter)
+#define UPDATE(T, a, x, i) a.v += pow(fabs(x), (T)(parameter))
 #endif
 #define COMBINE(a, b) a.v += (b).v
 #endif
@@ -172,7 +174,7 @@ kernel void reduce_items(OPERANDS) {
   acc a = START;
   for (index j = 0; j < count; ++j) {
     ELEMENT_AT(j)
-    UPDATE(a, ELEMENT(LOAD(X, x, k1 + r1)), (long)r0);
+    UPDATE(A, a, ELEMENT(LOAD(X, x, k1 + r1)), (long)r0);
   }
   finish(a, count, parameter, out_memory, out_offset, out2_memory, out2_offset, k0);
 }
@@ -188,7 +190,7 @@ kernel void reduce_groups(OPERANDS, local acc *shared) {
   acc a = START;
   for (index j = begin + item; j < end; j += items) {
     ELEMENT_AT(j)
-    UPDATE(a, ELEMENT(LOAD(X, x, k1 + r1)), (long)r0);
+    UPDATE(A, a, ELEMENT(LOAD(X, x, k1 + r1)), (long)r0);
   }
   shared[item] = a;
   barrier(CLK_LOCAL_MEM_FENCE);

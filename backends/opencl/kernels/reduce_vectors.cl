@@ -1,64 +1,30 @@
-// Reductions on processors, behind reduce.cl: sixteen accumulators side by side. `lanes` is the vector of them, LANE(l) makes lane l an acc.
+// Reductions on processors, behind reduce.cl: sixteen accumulators side by side.
 typedef struct {
   V v, w;
-  WHOLE_V n;  // of an extreme the places
-  long count;
-} lanes;
-#if OP_MAX || OP_MIN
-#define VSTART(s, x, i) s.v = (x), s.w = 0, s.n = (i), s.count = 1
+#if OP_VAR
+  long n;
 #else
-#define VSTART(s, x, i) s.v = (V)(START.v), s.w = 0, s.n = 0, s.count = 0
+  WHOLE_V n;
 #endif
+} lanes;
 
-#if OP_SUM || OP_MEAN
-#define VUPDATE(s, x, i) s.v += (x)
-#elif OP_PROD
-#define VUPDATE(s, x, i) s.v *= (x)
-#elif OP_ANY
-#define VUPDATE(s, x, i) s.v |= (x)
-#elif OP_ALL
-#define VUPDATE(s, x, i) s.v &= (x)
-#elif OP_MAX || OP_MIN
-#define VUPDATE(s, x, i)                                          \
-  {                                                               \
-    const V x_ = (x);                                             \
-    const WHOLE_V beats = VBEATS(x_, s.v) | ((x_ != x_) & (s.v == s.v)); \
-    s.v = beats ? x_ : s.v;                                       \
-    s.n = beats ? (i) : s.n;                                      \
-  }
+#if OP_MAX || OP_MIN
 #if OP_MAX
 #define VBEATS(x, y) ((x) > (y))
 #else
 #define VBEATS(x, y) ((x) < (y))
 #endif
-#elif OP_VAR
-#define VUPDATE(s, x, i)                       \
-  {                                            \
-    const V x_ = (x), d = x_ - s.v;            \
-    s.count += 1;                              \
-    s.v += d * (1 / (A)s.count);               \
-    s.w += d * (x_ - s.v);                     \
+#define VSTART(s, x, i) s.v = (x), s.w = 0, s.n = (i)
+#define VUPDATE(s, x, i)                                                 \
+  {                                                                      \
+    const V x_ = (x);                                                    \
+    const WHOLE_V beats = VBEATS(x_, s.v) | ((x_ != x_) & (s.v == s.v)); \
+    s.v = beats ? x_ : s.v;                                              \
+    s.n = beats ? (i) : s.n;                                             \
   }
-#elif OP_LOGSUMEXP
-#define VUPDATE(s, x, i)                                                                      \
-  {                                                                                           \
-    const V x_ = (x), m = (s.v > x_ || s.v != s.v) ? s.v : x_;                                \
-    const V sum = s.w * exp(s.v - m) + exp(x_ - m);                                           \
-    s.w = fabs(m) == (V)(INFINITY) ? s.w + 1 : sum;                                           \
-    s.v = m;                                                                                  \
-  }
-#elif NORM_MAX
-#define VUPDATE(s, x, i) { const V y = fabs(x); s.v = (y > s.v || y != y) ? y : s.v; }
-#elif NORM_MIN
-#define VUPDATE(s, x, i) { const V y = fabs(x); s.v = (y < s.v || y != y) ? y : s.v; }
-#elif NORM_0
-#define VUPDATE(s, x, i) s.v += ((x) != 0 ? (V)(1) : (V)(0))
-#elif NORM_1
-#define VUPDATE(s, x, i) s.v += fabs(x)
-#elif NORM_2
-#define VUPDATE(s, x, i) { const V y = (x); s.v += y * y; }
 #else
-#define VUPDATE(s, x, i) s.v += pow(fabs(x), (V)(parameter))
+#define VSTART(s, x, i) s.v = (V)(START.v), s.w = 0, s.n = 0
+#define VUPDATE(s, x, i) UPDATE(V, s, x, i)
 #endif
 
 #if OP_ANY || OP_ALL
@@ -71,15 +37,17 @@ typedef struct {
 // The lanes as accumulators.
 static void apart(const lanes *s, acc *out) {
   A v[LANES], w[LANES];
-  WHOLE n[LANES];
   vstore16(s->v, 0, v);
   vstore16(s->w, 0, w);
+#if !OP_VAR
+  WHOLE n[LANES];
   vstore16(s->n, 0, n);
+#endif
   for (int l = 0; l < LANES; ++l) {
     out[l].v = v[l];
     out[l].w = w[l];
 #if OP_VAR
-    out[l].n = s->count;
+    out[l].n = s->n;
 #else
     out[l].n = n[l];
 #endif
@@ -134,10 +102,9 @@ kernel void reduce_runs(OPERANDS, const ulong run) {
         continue;
 #endif
       }
-      VUPDATE(s, value, places)
-      ;
+      VUPDATE(s, value, places);
     }
-    for (; at + j < stop; ++j) UPDATE(a, ELEMENT(LOAD(X, x, k1_ + r1_ + j)), (long)(r0_ + j));
+    for (; at + j < stop; ++j) UPDATE(A, a, ELEMENT(LOAD(X, x, k1_ + r1_ + j)), (long)(r0_ + j));
     at = stop;
   }
   if (started) {
@@ -174,8 +141,7 @@ kernel void reduce_strips(OPERANDS, const ulong run) {
       continue;
 #endif
     }
-    VUPDATE(s, value, places)
-    ;
+    VUPDATE(s, value, places);
   }
   if (begin >= end) {
     for (int l = 0; l < LANES; ++l) {

@@ -119,8 +119,7 @@ void backward_input(const Tensor& grad, const Tensor& weight, const Tensor& grad
       const Matrix out{columns, group * g.group_rows() * size, g.rows() * size, size, 1};
       gemm({images, g.group_rows(), size, g.group_outputs(), left, right, Matrix(), out, 1, 0});
     }
-    const bool computes_in_place = grad.scalar_type() == cresset::kFloat || grad.scalar_type() == cresset::kDouble;
-    const bool lines = device_of(grad).facts().is_cpu && computes_in_place;
+    const bool lines = device_of(grad).facts().is_cpu;
     Launch launch(grad, lines ? "conv_lines" : "conv", "col2im", types(grad, images * image) + (lines ? " -DPLANES=1" : ""));
     launch.tensor(columns).tensor(grad_x, first * image).value<cl_ulong>(images * image);
     launch.value<cl_ulong>(g.rows() * size).value<cl_ulong>(size);
@@ -166,10 +165,19 @@ void backward_weight(const Tensor& grad, const Tensor& x, const Tensor& grad_wei
 bool convolution_backward(Call& c) {
   if (!native(c.tensor(1), c.tensor(2), c.flag(7)) || c.tensor(0).numel() == 0 || c.tensor(0).scalar_type() != c.tensor(1).scalar_type())
     return false;
-  const Tensor grad = dense(c.tensor(0)), x = dense(c.tensor(1)), weight = dense(c.tensor(2));
+  // Half types are added in float, so that an element of a result is rounded once.
+  const ScalarType wider = cresset::toOpMathType(c.tensor(0).scalar_type());
+  const Tensor grad = dense(c.tensor(0)).to(wider), x = dense(c.tensor(1)).to(wider), weight = dense(c.tensor(2)).to(wider);
   const Geometry g = geometry(x, weight, grad, c.ints(4), c.ints(5), c.ints(6), c.integer(9));
-  if (c.result(0).defined()) backward_input(grad, weight, c.result(0), g);
-  if (c.result(1).defined()) backward_weight(grad, x, c.result(1), g);
+  const auto write = [wider](const Tensor& out, const auto& compute) {
+    if (!out.defined()) return;
+    if (out.scalar_type() == wider) return compute(out);
+    const Tensor wide = cresset::empty(out.sizes(), out.options().dtype(wider));
+    compute(wide);
+    cresset::_copy_from(wide, out, false);
+  };
+  write(c.result(0), [&](const Tensor& out) { backward_input(grad, weight, out, g); });
+  write(c.result(1), [&](const Tensor& out) { backward_weight(grad, x, out, g); });
   if (c.result(2).defined()) {
     std::vector<int64_t> dims{0};
     for (int64_t d = 2; d < grad.dim(); ++d) dims.push_back(d);

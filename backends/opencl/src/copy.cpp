@@ -117,6 +117,8 @@ Scalar local_scalar(const Tensor& self) {
 
 // The side of a tile: its lines of both tensors fit the smallest caches together.
 constexpr int64_t kTile = 32;
+constexpr int64_t kTileLines = 8;  // that a work group of a graphics processor reads at once
+constexpr std::size_t kTileItems = kTile * kTileLines;
 
 // The dimension along which the source's elements lie together while the target's innermost one is another; -1 when there is none.
 int turned_dimension(const Walk& walk) {
@@ -127,13 +129,14 @@ int turned_dimension(const Walk& walk) {
   return -1;
 }
 
-// One tile of the dimensions `turned` and the innermost one, for processors: a work item reads and writes whole cache lines.
-std::string tile_source(const Walk& walk, int turned, const std::string& type) {
+// One tile of the dimensions `turned` and the innermost one. On processors a work item reads and writes whole cache lines; on graphics
+// processors a work group does, through local memory.
+std::string tile_source(const Walk& walk, int turned, const std::string& type, bool grouped) {
   const std::string r = std::to_string(turned), c = std::to_string(walk.ndim - 1), side = std::to_string(kTile);
   std::string out = "kernel void run(BUFFER(p0), BUFFER(p1), const Shape_s s, const ulong n) {\n  global " + type + "* a = (global " +
                     type + "*)(p0_memory + p0_offset);\n  global " + type + "* b = (global " + type + "*)(p1_memory + p1_offset);\n" +
                     "  const index across = (s.size[" + c + "] + " + side + " - 1) / " + side + ", down = (s.size[" + r + "] + " + side +
-                    " - 1) / " + side + ";\n  index rest = (index)get_global_id(0);\n  const index c0 = rest % across * " + side +
+                    " - 1) / " + side + ";\n  index rest = (index)get_group_id(0);\n  const index c0 = rest % across * " + side +
                     ";\n  rest /= across;\n  const index r0 = rest % down * " + side + ";\n  rest /= down;\n";
   for (int d = walk.ndim - 1; d-- > 0;) {
     const std::string at = std::to_string(d);
@@ -141,27 +144,37 @@ std::string tile_source(const Walk& walk, int turned, const std::string& type) {
       out += "  a += rest % s.size[" + at + "] * s.stride[0][" + at + "]; b += rest % s.size[" + at + "] * s.stride[1][" + at +
              "]; rest /= s.size[" + at + "];\n";
   }
-  return out + "  a += r0 * s.stride[0][" + r + "] + c0; b += r0 + c0 * s.stride[1][" + c + "];\n" + "  const index rows = min(s.size[" +
-         r + "] - r0, (index)" + side + "), columns = min(s.size[" + c + "] - c0, (index)" + side +
-         ");\n  for (index y = 0; y < rows; ++y)\n    for (index x = 0; x < columns; ++x) a[y * s.stride[0][" + r +
-         "] + x] = b[y + x * s.stride[1][" + c + "]];\n}\n";
+  out += "  a += r0 * s.stride[0][" + r + "] + c0; b += r0 + c0 * s.stride[1][" + c + "];\n" + "  const index rows = min(s.size[" + r +
+         "] - r0, (index)" + side + "), columns = min(s.size[" + c + "] - c0, (index)" + side + ");\n";
+  const std::string to = "a[y * s.stride[0][" + r + "] + x] = ", from = "b[y + x * s.stride[1][" + c + "]]";
+  if (!grouped) return out + "  for (index y = 0; y < rows; ++y)\n    for (index x = 0; x < columns; ++x) " + to + from + ";\n}\n";
+  // A line of the tile is one element longer than its side: a column then lies in as many banks of the memory as it has elements.
+  return out + "  local " + type + " tile[" + side + "][" + side +
+         " + 1];\n  const index line = get_local_id(0), step = get_local_size(1);\n" +
+         "  for (index x = get_local_id(1), y = line; x < columns; x += step) if (y < rows) tile[x][y] = " + from +
+         ";\n  barrier(CLK_LOCAL_MEM_FENCE);\n" + "  for (index y = get_local_id(1), x = line; y < rows; y += step) if (x < columns) " +
+         to + "tile[x][y];\n}\n";
 }
 
 // Copies a turned tensor tile by tile; false when it is not one.
 bool copy_tiles(ClDevice& d, const Tensor& from, const Tensor& to, const Walk& walk) {
   const int turned = turned_dimension(walk);
-  if (!d.facts().is_cpu || turned < 0) return false;
+  const bool grouped = !d.facts().is_cpu;
+  if (turned < 0 || (grouped && group_size(d, kTileItems) < kTileItems)) return false;
   const std::string type = raw_type(static_cast<std::size_t>(to.element_size()));
   const cl_kernel kernel = d.programs().kernel("copy tiles " + type + " " + std::to_string(turned) + " " + walk_key(walk), "run", [&] {
-    return ProgramText{std::string(kernel_file("types")) + index_source(walk.wide) + walk_source(walk) + tile_source(walk, turned, type),
-                       "-cl-std=CL1.2"};
+    return ProgramText{std::string(kernel_file("types")) + index_source(walk.wide) + walk_source(walk) +
+                       tile_source(walk, turned, type, grouped)};
   });
   int64_t tiles = 1;
   for (int k = 0; k < walk.ndim; ++k) tiles *= k == turned || k == walk.ndim - 1 ? (walk.sizes[k] + kTile - 1) / kTile : walk.sizes[k];
   Launch launch(d, queue_for(to), kernel);
   launch.tensor(to).tensor(from);
   add_walk(launch, walk);
-  launch.run_apart(static_cast<std::size_t>(tiles));
+  if (grouped)
+    launch.run_groups({static_cast<std::size_t>(tiles), 1, 1}, {kTile, kTileLines, 1});
+  else
+    launch.run_apart(static_cast<std::size_t>(tiles));
   return true;
 }
 
@@ -184,10 +197,9 @@ bool copy_on_device(const Tensor& from, const Tensor& to) {
                                  type_letter(from.scalar_type()) + ", p1, s1);\n  STORE(" + type_letter(to.scalar_type()) +
                                  ", p0, s0, v);\n";
     return ProgramText{std::string(kernel_file("types")) + index_source(walk.wide) + walk_source(walk) +
-                           "kernel void run(BUFFER(p0), BUFFER(p1), const Shape_s s, const ulong n) {\n"
-                           "  const index i = (index)get_global_id(0);\n  if (i >= n) return;\n  WALK_s\n" +
-                           move + "}\n",
-                       std::string("-cl-std=CL1.2") + (d.facts().has_fp64 ? " -DHAS_FP64" : "")};
+                       "kernel void run(BUFFER(p0), BUFFER(p1), const Shape_s s, const ulong n) {\n"
+                       "  const index i = (index)get_global_id(0);\n  if (i >= n) return;\n  WALK_s\n" +
+                       move + "}\n"};
   });
   Launch launch(d, queue_for(to), kernel);
   launch.tensor(to).tensor(from);
@@ -206,11 +218,10 @@ bool fill_on_device(const Tensor& to, const Scalar& value) {
   const cl_kernel kernel = d.programs().kernel("fill " + letter + " " + walk_key(walk), "run", [&] {
     return ProgramText{
         std::string(kernel_file("types")) + index_source(walk.wide) + walk_source(walk) + "kernel void run(BUFFER(p0), const " +
-            compute_name(c) +
-            " v, const Shape_s s, const ulong n) {\n  const index i = (index)get_global_id(0);\n  if (i >= n) return;\n  WALK_s\n"
-            "  OPEN(" +
-            letter + ", p0);\n  STORE(" + letter + ", p0, s0, v);\n}\n",
-        std::string("-cl-std=CL1.2") + (d.facts().has_fp64 ? " -DHAS_FP64" : "")};
+        compute_name(c) +
+        " v, const Shape_s s, const ulong n) {\n  const index i = (index)get_global_id(0);\n  if (i >= n) return;\n  WALK_s\n"
+        "  OPEN(" +
+        letter + ", p0);\n  STORE(" + letter + ", p0, s0, v);\n}\n"};
   });
   Launch launch(d, queue_for(to), kernel);
   launch.tensor(to);

@@ -1,5 +1,5 @@
-// Two ways to a product: CLBlast, and the kernel of gemm.cl, which takes all types. For products that are worth it, the first one of a
-// device and type is computed both ways, and the quicker way is kept.
+// Two ways to a product: CLBlast, and our kernels, which take all types. For products that are worth it, the first one of a device and type
+// is computed both ways, and the quicker way is kept.
 #include "gemm.h"
 
 #include <cresset/cresset.h>
@@ -18,27 +18,40 @@
 namespace cresset_opencl {
 namespace {
 
+// What a kernel computes: elements of each work item, and work items in each direction of a group.
+struct Blocks {
+  const char* file;
+  int64_t rows, columns;
+  std::size_t items;
+};
+
+// Graphics processors share what they read of big enough blocks.
+Blocks blocks_of(const ClDevice& d, const Gemm& g) {
+  constexpr int64_t kSmall = 16;
+  if (d.facts().is_cpu) return {"gemm", 8, 16, 1};
+  if (g.m < kSmall || g.n < kSmall || group_size(d, 256) < 256) return {"gemm", 4, 16, group_size(d, 8)};
+  return {"gemm_tiles", 4, 4, 16};
+}
+
 void run_kernel(const Gemm& g) {
   const Tensor& on = g.out.tensor;
   const Compute c = compute_of(on.scalar_type());
   const char* type = type_letter(on.scalar_type());
   const char* c0_type = g.c0.tensor.defined() ? type_letter(g.c0.tensor.scalar_type()) : type;
-  const bool is_cpu = device_of(on).facts().is_cpu;
-  const int64_t rows = is_cpu ? 8 : 4;
-  Launch launch(on, "gemm", "gemm",
-                std::string("-DT=") + type + " -DC0T=" + c0_type + " -DA=" + compute_name(c) + " -DROWS=" + std::to_string(rows));
+  const Blocks blocks = blocks_of(device_of(on), g);
+  Launch launch(on, blocks.file, "gemm",
+                std::string("-DT=") + type + " -DC0T=" + c0_type + " -DA=" + compute_name(c) + " -DROWS=" + std::to_string(blocks.rows));
   launch.tensor(g.a.tensor, g.a.offset).tensor(g.b.tensor, g.b.offset).tensor(g.c0.tensor, g.c0.offset).tensor(on, g.out.offset);
   for (int64_t v :
        {g.m, g.n, g.k, g.a.batch, g.a.row, g.a.column, g.b.batch, g.b.row, g.c0.batch, g.c0.row, g.c0.column, g.out.batch, g.out.row})
     launch.value<cl_ulong>(static_cast<cl_ulong>(v));
   launch.number(c, g.alpha).number(c, g.beta);
-  constexpr int64_t columns = 16;  // COLUMNS of gemm.cl
-  const std::size_t wide = is_cpu ? 1 : group_size(device_of(on), 8), high = wide;
-  const auto groups = [](int64_t n, int64_t block, std::size_t items) {
-    const auto per_group = static_cast<int64_t>(items) * block;
+  const auto groups = [&](int64_t n, int64_t block) {
+    const auto per_group = static_cast<int64_t>(blocks.items) * block;
     return static_cast<std::size_t>((n + per_group - 1) / per_group);
   };
-  launch.run_groups({groups(g.n, columns, wide), groups(g.m, rows, high), static_cast<std::size_t>(g.batch)}, {wide, high, 1});
+  launch.run_groups({groups(g.n, blocks.columns), groups(g.m, blocks.rows), static_cast<std::size_t>(g.batch)},
+                    {blocks.items, blocks.items, 1});
 }
 
 #ifdef CRESSET_OPENCL_CLBLAST

@@ -105,8 +105,8 @@ bool run_lines(const char* name, const Tensor& x, int64_t dim, const Tensor& ind
   Walk walk;
   if (!make_walk_of_strides(sizes, strides, walk)) return false;
   ClDevice& device = device_of(x);
-  const std::string options = "-cl-std=CL1.2 -DWALKING=1 " + types(x, index) + more + (device.facts().has_fp64 ? " -DHAS_FP64" : "");
-  const cl_kernel kernel = device.programs().kernel(std::string(name) + " " + options + walk_key(walk), name, [&] {
+  const std::string options = "-DWALKING=1 " + types(x, index) + more;
+  const cl_kernel kernel = device.programs().kernel("index " + options + walk_key(walk), name, [&] {
     return ProgramText{kernel_head("index") + index_source(walk.wide) + walk_source(walk, "w") + kernel_file("index"), options};
   });
   Launch launch(device, queue_for(x), kernel);

@@ -39,8 +39,9 @@ std::string kernel_head(std::string_view file) {
   std::string head = kernel_file("types");
   const std::string text = kernel_file(file);
   if (text.find("FAULTS") != std::string::npos) head += kernel_file("faults");
-  if (text.find("VLOAD(") != std::string::npos) head += kernel_file("vectors");
-  if (text.find("ROW;") != std::string::npos || text.find("row_sum(") != std::string::npos) head += kernel_file("rows");
+  const bool rows = text.find("ALONG_ROW(") != std::string::npos || text.find("row_sum(") != std::string::npos;
+  if (rows || text.find("VLOAD(") != std::string::npos) head += kernel_file("vectors");
+  if (rows) head += kernel_file("rows");
   return head;
 }
 
@@ -97,11 +98,8 @@ std::size_t group_size(const ClDevice& d, std::size_t wanted) {
 Launch::Launch(const Tensor& on, const char* file, const char* name, const std::string& defines)
     : device_(device_of(on)),
       queue_(queue_for(on)),
-      kernel_(device_.programs().kernel(std::string(file) + ":" + name + defines, name,
-                                        [&] {
-                                          const std::string fp64 = device_.facts().has_fp64 ? " -DHAS_FP64" : "";
-                                          return ProgramText{kernel_head(file) + kernel_file(file), "-cl-std=CL1.2 " + defines + fp64};
-                                        })),
+      kernel_(device_.programs().kernel(std::string(file) + ":" + defines, name,
+                                        [&] { return ProgramText{kernel_head(file) + kernel_file(file), defines}; })),
       lock_(device_.launch_mutex()) {}
 
 Launch::Launch(ClDevice& d, cl_command_queue queue, cl_kernel kernel)

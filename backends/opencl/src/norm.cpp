@@ -24,12 +24,9 @@ std::string types(ScalarType x, ScalarType weight, ScalarType statistics, Scalar
          " -DM=" + type_letter(saved) + " -DBATCH=" + (batch ? "1" : "0");
 }
 
-// What a row is: of a batch norm a channel of (batch, channels, inner), of a layer norm a row of `inner` elements, with `channels` 0.
-void add_shape(RowLaunch& row, int64_t rows, int64_t n, int64_t channels, int64_t inner) {
-  const bool batch = channels > 0;
-  for (int64_t v : row.vectors() ? std::array{n / inner, channels * inner, batch ? inner : n, inner}
-                                 : std::array{rows, n, channels, batch ? inner : int64_t{1}})
-    row.arguments().value<cl_ulong>(static_cast<cl_ulong>(v));
+// A row of a batch norm is a channel, of a layer norm one of its rows.
+void add_shape(RowLaunch& row, int64_t rows, int64_t n, int64_t inner) {
+  for (int64_t v : {rows, n, inner}) row.arguments().value<cl_ulong>(static_cast<cl_ulong>(v));
 }
 
 struct Channels {
@@ -49,8 +46,8 @@ bool batch_norm(Call& c) {
   const Compute compute = compute_of(x.scalar_type());
   const int64_t n = shape.batch * shape.inner;
   const ScalarType saved = c.result(1).scalar_type();
-  RowLaunch row(x, "norm", "norm", types(x.scalar_type(), *w, *s, saved, true) + (training ? "" : " -DGIVEN=1"), compute, shape.channels, n,
-                shape.inner);
+  RowLaunch row(x, "norm", "norm", types(x.scalar_type(), *w, *s, saved, true) + (training ? "" : " -DGIVEN=1"), compute,
+                {shape.channels, n, shape.inner});
   row.arguments()
       .tensor(x)
       .tensor(weight)
@@ -60,7 +57,7 @@ bool batch_norm(Call& c) {
       .tensor(c.result(0))
       .tensor(c.result(1))
       .tensor(c.result(2));
-  add_shape(row, shape.channels, n, shape.channels, shape.inner);
+  add_shape(row, shape.channels, n, shape.inner);
   row.arguments()
       .value<cl_int>(weight.defined())
       .value<cl_int>(bias.defined())
@@ -85,7 +82,7 @@ bool batch_norm_backward(Call& c) {
   const Channels shape = channels_of(x);
   const Compute compute = compute_of(x.scalar_type());
   const int64_t n = shape.batch * shape.inner;
-  RowLaunch row(x, "norm", "norm_backward", types(x.scalar_type(), w, statistics, *saved, true), compute, shape.channels, n, shape.inner);
+  RowLaunch row(x, "norm", "norm_backward", types(x.scalar_type(), w, statistics, *saved, true), compute, {shape.channels, n, shape.inner});
   row.arguments()
       .tensor(grad)
       .tensor(x)
@@ -96,7 +93,7 @@ bool batch_norm_backward(Call& c) {
       .tensor(c.result(0))
       .tensor(c.result(1))
       .tensor(c.result(2));
-  add_shape(row, shape.channels, n, shape.channels, shape.inner);
+  add_shape(row, shape.channels, n, shape.inner);
   row.arguments()
       .value<cl_int>(weight.defined())
       .value<cl_int>(train)
@@ -117,10 +114,10 @@ bool layer_norm(Call& c) {
   if (!w || x.numel() == 0) return false;
   const int64_t rows = x.numel() / n;
   const Compute compute = compute_of(x.scalar_type());
-  RowLaunch row(x, "norm", "norm", types(x.scalar_type(), *w, cresset::kFloat, c.result(1).scalar_type(), false), compute, rows, n, n);
+  RowLaunch row(x, "norm", "norm", types(x.scalar_type(), *w, cresset::kFloat, c.result(1).scalar_type(), false), compute, {rows, n, n});
   row.arguments().tensor(x).tensor(weight).tensor(bias).tensor(Tensor()).tensor(Tensor());
   row.arguments().tensor(c.result(0)).tensor(c.result(1)).tensor(c.result(2));
-  add_shape(row, rows, n, 0, n);
+  add_shape(row, rows, n, n);
   row.arguments().value<cl_int>(weight.defined()).value<cl_int>(bias.defined()).value<cl_int>(0);
   row.arguments().number(compute, 0).number(compute, c.real(4));
   row.run();
@@ -139,17 +136,17 @@ bool layer_norm_backward(Call& c) {
   const ScalarType w = weight.defined() ? weight.scalar_type() : x.scalar_type();
   const std::string letters = types(x.scalar_type(), w, cresset::kFloat, mean.scalar_type(), false);
   if (c.result(0).defined()) {
-    RowLaunch row(x, "norm", "norm_backward", letters, compute, rows, n, n);
+    RowLaunch row(x, "norm", "norm_backward", letters, compute, {rows, n, n});
     row.arguments().tensor(grad).tensor(x).tensor(weight).tensor(mean).tensor(rstd).tensor(Tensor());
     row.arguments().tensor(c.result(0)).tensor(Tensor()).tensor(Tensor());
-    add_shape(row, rows, n, 0, n);
+    add_shape(row, rows, n, n);
     row.arguments().value<cl_int>(weight.defined()).value<cl_int>(1).value<cl_int>(1).value<cl_int>(0).value<cl_int>(0);
     row.arguments().number(compute, 0);
     row.run();
   }
   if (c.result(1).defined() || c.result(2).defined()) {
     const bool vectors = device_of(x).facts().is_cpu && n >= 16;
-    Launch launch(x, vectors ? "norm_vectors" : "norm", "layer_norm_columns", letters + " -DA=" + compute_name(compute));
+    Launch launch(x, "norm", "layer_norm_columns", letters + " -DA=" + compute_name(compute) + (vectors ? " -DVECTORS=1" : ""));
     launch.tensor(grad).tensor(x).tensor(mean).tensor(rstd).tensor(c.result(1)).tensor(c.result(2));
     launch.value<cl_ulong>(rows).value<cl_ulong>(n).value<cl_int>(c.result(1).defined()).value<cl_int>(c.result(2).defined());
     if (vectors)

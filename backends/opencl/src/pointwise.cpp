@@ -225,8 +225,7 @@ ProgramText Run::text(const DeviceFacts& facts) const {
     }
     out += replaced(kernel_text(own, types), "cr_", prefix);
   }
-  return {"#define M_PI_VALUE 3.14159265358979323846\n" + out, std::string("-cl-std=CL1.2") + (facts.has_fp64 ? " -DHAS_FP64" : ""),
-          !facts.compiles_late};
+  return {"#define M_PI_VALUE 3.14159265358979323846\n" + out, "", !facts.compiles_late};
 }
 
 std::string Run::kernel_text(ScalarType own, cresset::PointwiseTypes types) const {

@@ -35,8 +35,9 @@ std::string build_log(cl_program program, cl_device_id device) {
 
 }  // namespace
 
-std::string program_folder() {
+std::string program_folder(const DeviceFacts& facts) {
   if (const char* own = std::getenv("CRESSET_OPENCL_CACHE")) return std::string_view(own) == "off" ? "" : own;
+  if (facts.compiles_late) return "";
   if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache && *cache) return std::string(cache) + "/cresset/opencl";
   const char* home = std::getenv("HOME");
   return home && *home ? std::string(home) + "/.cache/cresset/opencl" : "";
@@ -61,11 +62,13 @@ Programs::Counts Programs::counts() {
 }
 
 cl_program Programs::build(const ProgramText& text) {
-  const std::string identity = device_.facts().identity + "\n" + text.options + "\n" + text.source;
-  const std::string folder = text.keep ? program_folder() : "";
+  // Kernels find a NaN by comparing it with itself, of which compilers warn: -w.
+  const std::string options = "-cl-std=CL1.2 -w " + std::string(device_.facts().has_fp64 ? "-DHAS_FP64 " : "") + text.definitions;
+  const std::string identity = device_.facts().identity + "\n" + options + "\n" + text.source;
+  const std::string folder = text.keep ? program_folder(device_.facts()) : "";
   const std::string file = folder.empty() ? "" : folder + "/" + file_name(identity);
   if (!file.empty())
-    if (const cl_program program = load(file, identity, text.options)) {
+    if (const cl_program program = load(file, identity, options)) {
       ++counts_.loaded;
       return program;
     }
@@ -74,9 +77,9 @@ cl_program Programs::build(const ProgramText& text) {
   const cl_program program = clCreateProgramWithSource(device_.context(), 1, &source, nullptr, &status);
   check(status, "clCreateProgramWithSource");
   const cl_device_id id = device_.id();
-  status = clBuildProgram(program, 1, &id, text.options.c_str(), nullptr, nullptr);
+  status = clBuildProgram(program, 1, &id, options.c_str(), nullptr, nullptr);
   CRESSET_CHECK_AS(DeviceError, status == CL_SUCCESS, "opencl: a kernel does not compile on ", device_.facts().name, " (",
-                   error_name(status), "), options ", text.options, ":\n", build_log(program, id));
+                   error_name(status), "), options ", options, ":\n", build_log(program, id));
   ++counts_.compiled;
   if (!file.empty()) store(program, file, identity);
   return program;

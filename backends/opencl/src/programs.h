@@ -12,13 +12,13 @@ namespace cresset_opencl {
 
 struct ProgramText {
   std::string source;
-  std::string options;  // of clBuildProgram
-  bool keep = true;     // on disk; false leaves that to the driver
+  std::string definitions = {};  // of clBuildProgram: "-DT=float …"
+  bool keep = true;              // on disk; false leaves that to the driver
 };
 
 /// Where compiled programs of all processes are kept: CRESSET_OPENCL_CACHE, else XDG_CACHE_HOME/cresset/opencl, else
-/// ~/.cache/cresset/opencl. Empty (CRESSET_OPENCL_CACHE=off): nowhere.
-std::string program_folder();
+/// ~/.cache/cresset/opencl. Empty, nowhere: with CRESSET_OPENCL_CACHE=off, and without it for a driver that compiles late.
+std::string program_folder(const DeviceFacts& facts);
 
 class Programs {
  public:

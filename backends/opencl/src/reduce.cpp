@@ -93,12 +93,12 @@ bool reduce(const Tensor& x, std::vector<int64_t> dims, const Reduction& how, co
   const std::string key =
       "reduce " + how.defines + types + vector_types + " " + walk_key(results) + " " + walk_key(elements) + (wide ? " wide " : " ");
   const auto kernel = [&](const char* name) {
-    return d.programs().kernel(key + name, name, [&] {
+    return d.programs().kernel(key, name, [&] {
       const bool scalar = vectors.kind == Vectors::None;
       return ProgramText{std::string(kernel_file("types")) + (scalar ? "" : kernel_file("vectors")) + index_source(wide) +
                              walk_source(results, "k") + walk_source(elements, "r") + kernel_file("reduce") +
                              (scalar ? "" : kernel_file("reduce_vectors")),
-                         "-cl-std=CL1.2 " + how.defines + types + vector_types + (d.facts().has_fp64 ? " -DHAS_FP64" : "")};
+                         how.defines + types + vector_types};
     });
   };
   const auto arguments = [&](Launch& launch) {

@@ -5,23 +5,31 @@
 
 namespace cresset_opencl {
 
-/// Whether a row gets a work group, and the launch itself.
+struct Rows {
+  int64_t count;
+  int64_t elements;      // of each
+  int64_t side_by_side;  // so many elements of a row lie in a line
+  int64_t rows_side_by_side = 1;
+};
+
+/// Which work items do a row, and the launch itself.
 class RowLaunch {
  public:
-  /// `defines` without A and GROUPED, which follow from `compute` and the sizes. Where sixteen elements of a row lie `side_by_side`,
-  /// processors run the kernel of <file>_vectors.cl instead, which takes its own arguments.
-  RowLaunch(const Tensor& on, const char* file, const char* name, const std::string& defines, Compute compute, int64_t rows,
-            int64_t elements, int64_t side_by_side = 0);
-  bool vectors() const { return vectors_; }
+  /// `defines` without A and those of kernels/rows.cl, which follow from `compute` and the rows. Processors take sixteen elements at a
+  /// time, or sixteen rows.
+  RowLaunch(const Tensor& on, const char* file, const char* name, const std::string& defines, Compute compute, const Rows& rows);
   Launch& arguments() { return launch_; }
   void run();
 
  private:
-  bool vectors_;
-  bool grouped_;
+  enum class Way : uint8_t { Item, Group, Vectors, Columns };
+  static Way way_of(const ClDevice& d, const Rows& rows);
+  static const char* define_of(Way way);
+
+  Way way_;
+  Rows rows_;
   Compute compute_;
-  int64_t rows_;
-  std::size_t items_;
+  std::size_t group_size_;
   Launch launch_;
 };
 

@@ -27,13 +27,21 @@ T value_of(cl_device_id id, cl_device_info what) {
   return value;
 }
 
+bool runs_kernels_for_processors(cl_device_id id) {
+  const char* wish = std::getenv("CRESSET_OPENCL_KERNELS");
+  if (!wish || !*wish) return value_of<cl_device_type>(id, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU;
+  const std::string_view kind = wish;
+  CRESSET_CHECK(kind == "cpu" || kind == "gpu", "opencl: CRESSET_OPENCL_KERNELS: \"cpu\" or \"gpu\" was required; it is \"", kind, "\".");
+  return kind == "cpu";
+}
+
 DeviceFacts facts_of(cl_device_id id, cl_platform_id platform) {
   DeviceFacts f;
   f.name = text_of(id, CL_DEVICE_NAME);
   char version[256] = "";
   clGetPlatformInfo(platform, CL_PLATFORM_VERSION, sizeof version - 1, version, nullptr);
   f.identity = f.name + "|" + text_of(id, CL_DEVICE_VERSION) + "|" + text_of(id, CL_DRIVER_VERSION) + "|" + version;
-  f.is_cpu = value_of<cl_device_type>(id, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU;
+  f.is_cpu = runs_kernels_for_processors(id);
   f.compiles_late = std::strstr(version, "PoCL") || std::strstr(version, "pocl");
   f.has_fp64 = value_of<cl_device_fp_config>(id, CL_DEVICE_DOUBLE_FP_CONFIG) != 0;
   f.max_group = value_of<std::size_t>(id, CL_DEVICE_MAX_WORK_GROUP_SIZE);

@@ -29,7 +29,7 @@ inline void check(cl_int status, const char* what) {
 struct DeviceFacts {
   std::string name;
   std::string identity;  // device, driver and platform with their versions: what compiled programs depend on
-  bool is_cpu = false;
+  bool is_cpu = false;   // gets the kernels for processors; CRESSET_OPENCL_KERNELS=cpu or gpu wins over the driver's word
   bool has_fp64 = false;
   // A build only parses: a kernel becomes machine code when it first runs, and the driver keeps both on disk. Asking for the binary
   // would compile every kernel of the program. This is so with PoCL.

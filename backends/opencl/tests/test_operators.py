@@ -223,7 +223,7 @@ def test_convolutions_of_many_shapes(fallbacks):
 
 def test_norms_of_many_shapes(fallbacks):
     functional = cresset.nn.functional
-    for shape in ((3, 5, 4, 4), (2, 3, 7, 9), (4, 20), (2, 3, 35)):
+    for shape in ((3, 5, 4, 4), (2, 3, 7, 9), (4, 20), (2, 3, 35), (600, 2)):  # of the last a channel is a work group's
         results = []
         for device in ("cpu", "opencl"):
             x = cresset.arange(float(np.prod(shape))).mul(0.9).sin().reshape(shape).to(device).requires_grad_()
@@ -236,4 +236,19 @@ def test_norms_of_many_shapes(fallbacks):
             results.append([x.grad, w.grad, v.grad, mean, var, loss.detach()])
         for want, have in zip(*results, strict=True):
             np.testing.assert_allclose(array(have.cpu()), array(want), rtol=2e-3, atol=2e-3)
+    assert fallbacks() == []
+
+
+# An item does a row, a group does one, an item does one by sixteen elements, an item does sixteen of them.
+@pytest.mark.parametrize("shape, dim", [((50, 7), 1), ((600, 2), 0), ((3, 45), 1), ((3, 45), 0), ((2, 5, 33), 1)])
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+def test_softmax_of_rows_anywhere(name, shape, dim, fallbacks):
+    results = []
+    for device in ("cpu", "opencl"):
+        x = cresset.arange(float(np.prod(shape))).mul(0.7).sin().reshape(shape).to(device).requires_grad_()
+        y = getattr(x, name)(dim)
+        y.sin().sum().backward()
+        results.append([y.detach(), x.grad])
+    for want, have in zip(*results, strict=True):
+        np.testing.assert_allclose(array(have.cpu()), array(want), rtol=1e-4, atol=1e-6)
     assert fallbacks() == []

@@ -5,7 +5,7 @@ The command is `cresset conform` (and `cresset ops --needed-by`), from Python `p
 | module | what is in it |
 |---|---|
 | `checks` | the checks of one operator in one dtype, against the CPU |
-| `card` | runs all checks and adds them up |
+| `card`, `processes` | runs all checks and adds them up, in one process or several |
 | `text`, `html` | the card to read |
 | `needed` | which operators a model calls, and how a device runs each |
 | `shadow` | every operator on the device and on the CPU, side by side |

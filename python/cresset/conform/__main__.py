@@ -11,9 +11,11 @@ import cresset
 from cresset.testing import models
 from cresset.testing.capabilities import Capabilities
 from cresset.testing.devices import check_device, known_devices, load_backend
+from cresset.testing.samples import row_of
 
 from . import reproduce
 from .card import COLUMNS, DTYPES, conform
+from .checks import Trial
 from .html import card_html
 from .needed import load_model, needed_by
 from .shadow import Shadow, WrongOperator
@@ -37,8 +39,15 @@ def _parser():
     parser.add_argument("--no-models", action="store_true", help="leave the example models out")
     parser.add_argument("--shadow", metavar="MODEL", help=f"train one step of a model with each operator compared; stop at the first wrong one: {names}, or a Python file")
     parser.add_argument("--needed-by", metavar="MODEL", help="only list the operators that a model needs")
+    parser.add_argument("-j", "--jobs", type=_jobs, default=1, metavar="N", help="processes that work on the card, each with the device open (default: 1)")
     parser.add_argument("-v", "--verbose", action="store_true", help="print everything, and progress")
     return parser
+
+
+def _jobs(text):
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"a number of processes, at least 1, was required; {text} was given")
+    return int(text)
 
 
 def _progress(number, of, name):
@@ -67,11 +76,12 @@ def _shadow(options, capabilities):
     return 0
 
 
-def _write_scripts(card, options):
+def _write_scripts(card, options, capabilities):
     """One script for each wrong operator, of its first wrong dtype; forms other than the functional one are left to the shadow run."""
     written = {}
-    for (op, check, _), trial in card.trials.items():
-        if trial is not None and check in ("forward", "backward") and op not in written:
+    for (op, check, dtype), sample in card.samples.items():
+        if check in ("forward", "backward") and op not in written:
+            trial = Trial(row_of(op), sample, getattr(cresset, dtype), options.device, capabilities)
             call = trial.fresh("cpu")
             reason = next(r.reason for r in card.failures() if (r.op, r.check) == (op, check))
             kwargs = {k: cresset.device(options.device) if k == "device" else v for k, v in call.kwargs.items()}
@@ -98,12 +108,12 @@ def run(parser, options):
         return _shadow(options, capabilities)
     dtypes, columns = _chosen(parser, "--dtypes", options.dtypes, _all_dtypes()), _chosen(parser, "--checks", options.checks, COLUMNS)
     card = conform(options.device, ops=options.ops, dtypes=dtypes, columns=columns, capabilities=capabilities,
-                   with_models=not options.no_models, progress=_progress if options.verbose else None)
+                   with_models=not options.no_models, progress=_progress if options.verbose else None, jobs=options.jobs, loads=options.load)
     print(json.dumps(card.as_dict(), indent=2) if options.json else card_text(card, options.verbose))
     if options.html:
         options.html.write_text(card_html(card))
     if options.reproduce:
-        _write_scripts(card, options)
+        _write_scripts(card, options, capabilities)
     return 0 if card.score >= options.threshold else 1
 
 

@@ -1,5 +1,7 @@
 """The score card: every check of every operator in every dtype, and what to do next."""
 
+import contextlib
+import functools
 import re
 import warnings
 from collections import Counter
@@ -9,10 +11,11 @@ import cresset
 from cresset.testing import models
 from cresset.testing.capabilities import Capabilities, dtype_name
 from cresset.testing.devices import backend_key, check_device, state_of
-from cresset.testing.samples import qualified, rows
+from cresset.testing.samples import qualified, row_of, rows
 
 from . import checks
 from .needed import needed_by, order_of_work
+from .processes import ordered
 
 __all__ = ["COLUMNS", "Card", "DTYPES", "Result", "conform", "state_of_row"]
 
@@ -42,7 +45,14 @@ class Card:
     results: list = field(default_factory=list)
     states: dict = field(default_factory=dict)   # operator -> kernel, derived, fallback, missing
     needed: list = field(default_factory=list)   # a Needed for each example model
-    trials: dict = field(default_factory=dict)   # (op, check, dtype) of what is not right -> its Trial
+    samples: dict = field(default_factory=dict)  # (op, check, dtype) of what is not right -> the number of its sample
+
+    def add(self, part):
+        """Joins the card of further operators or models."""
+        self.results += part.results
+        self.states |= part.states
+        self.needed += part.needed
+        self.samples |= part.samples
 
     def count(self, column=None):
         """Counter of statuses, of one column or of all."""
@@ -91,21 +101,18 @@ def _dtypes_of(row, dtypes):
     return (tensors[0].dtype if tensors else cresset.float32,)
 
 
-def _judge(card, op, check, dtype, run, trial=None, sample=""):
+def _judge(run):
     """Runs one check; None when it does not apply, otherwise the status and reason."""
     try:
         run()
     except checks.NotApplicable as error:
         return ("skip", str(error)) if str(error) else None
     except checks.Wrong as error:
-        status, reason = "wrong", str(error)
+        return "wrong", str(error)
     except Exception as error:
         missing = isinstance(error, NotImplementedError) or "Could not run" in str(error)
-        status, reason = "missing" if missing else "error", f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
-    else:
-        return "pass", ""
-    card.trials.setdefault((op, check, dtype_name(dtype)), trial)
-    return status, reason
+        return "missing" if missing else "error", f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+    return "pass", ""
 
 
 def _check_row(card, row, dtypes, wanted, capabilities):
@@ -122,45 +129,65 @@ def _check_row(card, row, dtypes, wanted, capabilities):
             for check in wanted:
                 if check not in checks.CHECKS or check in found and found[check].status != "pass":
                     continue
-                verdict = _judge(card, row.id, check, dtype, lambda: checks.CHECKS[check](trial), trial)
+                verdict = _judge(lambda: checks.CHECKS[check](trial))
                 if verdict:
                     found[check] = Result(row.id, check, name, *verdict, sample)
+                    if verdict[0] not in ("pass", "skip"):
+                        card.samples[row.id, check, name] = trial.index
         card.results += found.values()
 
 
-def _check_extra(card, dtypes, wanted, capabilities):
-    for name, (check, column, every_dtype) in checks.EXTRA.items():
-        if column not in wanted:
-            continue
-        for dtype in dtypes if every_dtype else (cresset.float32,):
-            reason = capabilities.reason_to_skip(name, dtype)
-            verdict = ("skip", reason) if reason else _judge(card, name, column, dtype, lambda: check(card.device, dtype))
-            if verdict:
-                card.results.append(Result(name, column, dtype_name(dtype), *verdict))
+def _check_extra(card, name, dtypes, wanted, capabilities):
+    check, column, every_dtype = checks.EXTRA[name]
+    if column not in wanted:
+        return
+    for dtype in dtypes if every_dtype else (cresset.float32,):
+        reason = capabilities.reason_to_skip(name, dtype)
+        verdict = ("skip", reason) if reason else _judge(lambda: check(card.device, dtype))
+        if verdict:
+            card.results.append(Result(name, column, dtype_name(dtype), *verdict))
 
 
-def conform(device, *, ops=None, dtypes=DTYPES, columns=COLUMNS, capabilities=None, with_models=True, progress=None):
+# The pieces of a card: (kind, name of an operator, of a check in checks.EXTRA or of an example model).
+def _pieces(ops, with_models):
+    operators = [("operator", row.id) for row in rows() if ops is None or re.search(ops, row.id)]
+    extra = [("extra", name) for name in checks.EXTRA] if ops is None else []
+    return operators + extra + ([("model", name) for name in models.MODELS] if with_models else [])
+
+
+def _card_of(piece, device, dtypes, columns, capabilities):
+    """The card of one piece."""
+    kind, name = piece
+    card, dtypes = Card(device), tuple(getattr(cresset, n) for n in dtypes)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if kind == "operator":
+            row = row_of(name)
+            card.states[name] = state_of_row(row, backend_key(device))
+            _check_row(card, row, dtypes, columns, capabilities)
+        elif kind == "extra":
+            _check_extra(card, name, dtypes, columns, capabilities)
+        else:
+            card.needed.append(needed_by(name, device))
+    return card
+
+
+def conform(device, *, ops=None, dtypes=DTYPES, columns=COLUMNS, capabilities=None, with_models=True, progress=None, jobs=1, loads=()):
     """The card of a device.
 
     ops is a pattern that operators must contain (as regular expression); dtypes and columns choose parts of the card. capabilities says
-    what to leave out. progress(number, of, operator) is called for each operator.
+    what to leave out. progress(number, of, name) is called before each operator. With jobs > 1 that many processes work on the card; each
+    loads the backends `loads` first, and the program that calls this needs `if __name__ == "__main__":` as for every multiprocessing.
     """
-    device = check_device(device)
-    capabilities = capabilities or Capabilities()
-    card, key = Card(str(device)), backend_key(device)
-    chosen = [row for row in rows() if ops is None or re.search(ops, row.id)]
-    kinds = tuple(getattr(cresset, name) for name in dtypes)
+    device = str(check_device(device))
+    work = _pieces(ops, with_models)
+    part = functools.partial(_card_of, device=device, dtypes=dtypes, columns=columns, capabilities=capabilities or Capabilities())
+    card = Card(device)
     state = cresset.get_rng_state()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for number, row in enumerate(chosen):
+    with contextlib.closing(ordered(part, work, jobs, loads)) as parts:
+        for number, (_, name) in enumerate(work):
             if progress:
-                progress(number, len(chosen), row.id)
-            card.states[row.id] = state_of_row(row, key)
-            _check_row(card, row, kinds, columns, capabilities)
-        if ops is None:
-            _check_extra(card, kinds, columns, capabilities)
-        if with_models:
-            card.needed = [needed_by(name, device) for name in models.MODELS]
+                progress(number, len(work), name)
+            card.add(next(parts))
     cresset.set_rng_state(state)
     return card

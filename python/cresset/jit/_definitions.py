@@ -1,7 +1,9 @@
 """Python functions as definitions for the compiler: source text, names, defaults, and types from annotations."""
 
+import ast
 import inspect
 import sys
+import textwrap
 
 from cresset import _C
 
@@ -9,7 +11,7 @@ from . import _marks
 from ._source import SourceOf, closure_names, evaluator
 from ._types import UnknownType, type_of_annotation
 
-__all__ = ["definition_of", "definition_of_class_method", "definition_of_text", "annotations_of", "evaluator_of_class", "python_signature"]
+__all__ = ["definition_of", "definition_of_class_method", "definition_of_text", "annotations_of", "evaluator_of_class", "python_signature", "types_in_comments"]
 
 _UNUSED_TEXT = "This Python function is annotated to be ignored and cannot be run"
 
@@ -17,7 +19,7 @@ _UNUSED_TEXT = "This Python function is annotated to be ignored and cannot be ru
 def annotations_of(function):
     """{parameter: annotation or None} in order, and "return" when it is annotated."""
     function = inspect.unwrap(function)
-    annotations = getattr(function, "__annotations__", {})
+    annotations = getattr(function, "__annotations__", {}) or {}
     out = {name: annotations.get(name) for name in inspect.signature(function).parameters}
     if "return" in annotations:
         out["return"] = annotations["return"]
@@ -50,6 +52,19 @@ def _types_of(function, lookup):
             except (UnknownType, NameError, AttributeError, SyntaxError):
                 pass
     return out
+
+
+def types_in_comments(function):
+    """{parameter: type} of a function whose types stand in a comment, "# type: (int, Tensor) -> Tensor". The compiler reads them itself; this
+    is for declarations, of which it does not see the text."""
+    source = ast.parse(textwrap.dedent(SourceOf(function).text), type_comments=True).body[0]
+    if source.type_comment is None:
+        return {}
+    comment = ast.parse(source.type_comment, mode="func_type")
+    names = list(inspect.signature(function).parameters)
+    evaluate = evaluator(closure_names(function))
+    said = {**dict(zip(names[len(names) - len(comment.argtypes) :], comment.argtypes)), "return": comment.returns}  # self may be left out
+    return {name: type_of_annotation(ast.unparse(text), evaluate) for name, text in said.items()}
 
 
 class _Resolver:

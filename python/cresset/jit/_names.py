@@ -147,6 +147,8 @@ def _function_thing(obj):
         return ("error", _module_error(obj.__self__, obj.__name__))
     if _marks.is_ignored(obj):
         return python_call(obj, bound=False)
+    if hasattr(obj, "_script_refusal"):
+        return ("refusal", obj._script_refusal)
     if hasattr(obj, "_script_attributes"):
         return ("attributes", obj._script_attributes)
     if hasattr(obj, "_script_choice"):

@@ -36,4 +36,5 @@ def overloads_of(function):
 def definition_of_overload(implementation, declaration, name):
     """What the compiler takes: the implementation's text with the declaration's types and defaults."""
     body, signature = _definitions.definition_of(implementation, name), _definitions.definition_of(declaration, name)
-    return (*body[:4], {**body[4], **signature[4]}, {**body[5], **signature[5]}, name)
+    types = {**body[5], **_definitions.types_in_comments(declaration), **signature[5]}
+    return (*body[:4], {**body[4], **signature[4]}, types, name)

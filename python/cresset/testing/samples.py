@@ -17,7 +17,7 @@ import cresset
 # "operator.argument" where the name alone says too little.
 HOST_ARGUMENTS = {"batch_sizes", "tensor_indices_or_sections", "_pack_padded_sequence.lengths"}
 
-__all__ = ["Call", "Maker", "Row", "cast", "flat", "operators", "rows", "table_file"]
+__all__ = ["Call", "Maker", "Row", "cast", "flat", "operators", "row_of", "rows", "table_file"]
 
 
 def table_file():
@@ -219,6 +219,16 @@ def rows():
     table = operators()
     forms = {qualified(r): r for r in table}
     return [Row(r, forms) for r in table if r["samples"]]
+
+
+@functools.cache
+def _rows_by_id():
+    return {row.id: row for row in rows()}
+
+
+def row_of(name):
+    """The row with that id: row_of("add.Tensor")."""
+    return _rows_by_id()[name]
 
 
 def flat(result):

@@ -16,6 +16,8 @@
 #include "cpu/cpu_decl_conv.h"
 #include "ops/conv.h"
 
+#define CRESSET_CONV_TYPES(...) CRESSET_CASES_FLOATING(__VA_ARGS__) CRESSET_CASES_COMPLEX(__VA_ARGS__)
+
 namespace cresset::cpu {
 
 ConvProblem conv_problem(IntArrayRef x, IntArrayRef w, IntArrayRef y, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation,
@@ -85,7 +87,7 @@ void forward(const ConvProblem& p, const Tensor& x, const Tensor& w, const std::
   const Tensor xc = x.contiguous(), wc = w.contiguous(), yc = y.is_contiguous() ? y : cresset::empty(y.sizes(), y.options());
   const int64_t outputs = p.w[0] / p.groups, image_x = p.x[1] * p.x[2] * p.x[3] * p.x[4];
   const Tensor bc = bias ? bias->contiguous() : Tensor();
-  CRESSET_DISPATCH(y.scalar_type(), "convolution", CRESSET_FLOATING_AND_COMPLEX_TYPES, [&] {
+  CRESSET_DISPATCH(y.scalar_type(), "convolution", CRESSET_CONV_TYPES, [&] {
     const auto* px = xc.const_data_ptr<scalar_t>();
     const auto* pw = wc.const_data_ptr<scalar_t>();
     const auto* pb = bc.defined() ? bc.const_data_ptr<scalar_t>() : nullptr;
@@ -113,7 +115,7 @@ void backward_data(const ConvProblem& p, const Tensor& gy, const Tensor& w, cons
   if (gx.scalar_type() == kFloat && onednn_conv_backward_data(p, gy, w, gx)) return;
   const Tensor gc = gy.contiguous(), wc = w.contiguous(), xc = gx.is_contiguous() ? gx : cresset::empty(gx.sizes(), gx.options());
   const int64_t outputs = p.w[0] / p.groups, image_x = p.x[1] * p.x[2] * p.x[3] * p.x[4];
-  CRESSET_DISPATCH(gx.scalar_type(), "convolution_backward", CRESSET_FLOATING_AND_COMPLEX_TYPES, [&] {
+  CRESSET_DISPATCH(gx.scalar_type(), "convolution_backward", CRESSET_CONV_TYPES, [&] {
     const auto* pg = gc.const_data_ptr<scalar_t>();
     const auto* pw = wc.const_data_ptr<scalar_t>();
     auto* px = xc.mutable_data_ptr<scalar_t>();
@@ -125,7 +127,7 @@ void backward_data(const ConvProblem& p, const Tensor& gy, const Tensor& w, cons
         scalar_t* image = px + i * image_x + g * (image_x / p.groups);
         std::fill_n(image, image_x / p.groups, scalar_t(0));
         visit_columns(p, [&](int64_t at, int64_t to) {
-          if (to >= 0) image[to] = scalar_t(opmath_type<scalar_t>(image[to]) + opmath_type<scalar_t>(columns[at]));
+          if (to >= 0) image[to] += columns[at];
         });
       }
     });
@@ -142,7 +144,7 @@ void backward_weight(const ConvProblem& p, const Tensor& gy, const Tensor& x, co
   if (gw.scalar_type() == kFloat && onednn_conv_backward_weight(p, gy, x, gw)) return;
   const Tensor gc = gy.contiguous(), xc = x.contiguous(), wc = gw.is_contiguous() ? gw : cresset::empty(gw.sizes(), gw.options());
   const int64_t outputs = p.w[0] / p.groups, image_x = p.x[1] * p.x[2] * p.x[3] * p.x[4];
-  CRESSET_DISPATCH(gw.scalar_type(), "convolution_backward", CRESSET_FLOATING_AND_COMPLEX_TYPES, [&] {
+  CRESSET_DISPATCH(gw.scalar_type(), "convolution_backward", CRESSET_CONV_TYPES, [&] {
     const auto* pg = gc.const_data_ptr<scalar_t>();
     const auto* px = xc.const_data_ptr<scalar_t>();
     auto* pw = wc.mutable_data_ptr<scalar_t>();
@@ -159,15 +161,17 @@ void backward_weight(const ConvProblem& p, const Tensor& gy, const Tensor& x, co
   if (!wc.is_same(gw)) Tensor(gw).copy_(wc);
 }
 
+// The type whose kernels compute convolutions of a type, so that a result is rounded once. Integers are exact while sums are below 2^53.
+ScalarType computed_in(ScalarType t) { return isIntegralType(t, true) ? kDouble : toOpMathType(t); }
+
 }  // namespace
 
 void convolution(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride, IntArrayRef padding,
                  IntArrayRef dilation, bool transposed, IntArrayRef output_padding, int64_t groups, const Tensor& out) {
-  if (isIntegralType(out.scalar_type(), true)) {
-    // Exact as long as the sums are below 2^53.
-    const Tensor wide = cresset::empty(out.sizes(), out.options().dtype(kDouble));
-    convolution(input.to(kDouble), weight.to(kDouble), bias ? std::optional<Tensor>(bias->to(kDouble)) : std::nullopt, stride, padding,
-                dilation, transposed, output_padding, groups, wide);
+  if (const ScalarType wider = computed_in(out.scalar_type()); wider != out.scalar_type()) {
+    const Tensor wide = cresset::empty(out.sizes(), out.options().dtype(wider));
+    convolution(input.to(wider), weight.to(wider), bias ? std::optional<Tensor>(bias->to(wider)) : std::nullopt, stride, padding, dilation,
+                transposed, output_padding, groups, wide);
     Tensor(out).copy_(wide);
     return;
   }
@@ -184,8 +188,16 @@ void convolution(const Tensor& input, const Tensor& weight, const std::optional<
 }
 
 std::tuple<Tensor, Tensor, Tensor> convolution_backward(const Tensor& grad_output, const Tensor& input_given, const Tensor& weight_given,
-                                                        OptionalIntArrayRef, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation,
-                                                        bool transposed, IntArrayRef, int64_t groups, std::array<bool, 3> output_mask) {
+                                                        OptionalIntArrayRef bias_sizes, IntArrayRef stride, IntArrayRef padding,
+                                                        IntArrayRef dilation, bool transposed, IntArrayRef output_padding, int64_t groups,
+                                                        std::array<bool, 3> output_mask) {
+  const ScalarType type = input_given.scalar_type(), wider = toOpMathType(type);
+  if (wider != type) {
+    const auto rounded = [type](const Tensor& t) { return t.defined() ? t.to(type) : t; };
+    const auto [gx, gw, gb] = cpu::convolution_backward(grad_output.to(wider), input_given.to(wider), weight_given.to(wider), bias_sizes,
+                                                        stride, padding, dilation, transposed, output_padding, groups, output_mask);
+    return {rounded(gx), rounded(gw), rounded(gb)};
+  }
   const Tensor input = input_given.is_complex() ? cresset::resolve_conj(cresset::conj(input_given)) : input_given;
   const Tensor weight = weight_given.is_complex() ? cresset::resolve_conj(cresset::conj(weight_given)) : weight_given;
   Tensor gx, gw, gb;

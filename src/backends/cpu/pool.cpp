@@ -9,6 +9,8 @@
 
 #include <cresset/base/parallel.h>
 #include <cresset/core/dispatch_types.h>
+#include <cresset/ops/functions_copy.h>
+#include <cresset/ops/functions_creation.h>
 #include <cresset/ops/functions_pool.h>
 #include <cresset/ops/functions_reduce.h>
 
@@ -22,6 +24,7 @@ using ops::PoolWindows;
 
 // Averages also exist for int64.
 #define CRESSET_AVERAGE_TYPES(...) CRESSET_FLOATING_AND_HALF_TYPES(__VA_ARGS__) CRESSET_TYPE_CASE(int64_t, Long, __VA_ARGS__)
+#define CRESSET_SUM_TYPES(...) CRESSET_FLOATING_TYPES(__VA_ARGS__) CRESSET_TYPE_CASE(int64_t, Long, __VA_ARGS__)
 
 int64_t volume(const std::array<int64_t, 3>& v) { return v[0] * v[1] * v[2]; }
 
@@ -188,10 +191,15 @@ void avg_pool(const PoolWindows& w, const Averages& averages, const Tensor& self
 }
 
 void avg_pool_backward(const PoolWindows& w, const Averages& averages, const Tensor& grad_output, const Tensor& out) {
+  if (isReducedFloatingType(out.scalar_type())) {  // so that an element of the result is rounded once, not for each of its windows
+    const Tensor wide = cresset::empty(out.sizes(), out.options().dtype(kFloat));
+    avg_pool_backward(w, averages, grad_output.to(kFloat), wide);
+    Tensor(out).copy_(wide);
+    return;
+  }
   const Tensor g = grad_output.contiguous(), gx = contiguous_result(out);
   const auto &depths = averages.windows[0], &heights = averages.windows[1], &widths = averages.windows[2];
-  CRESSET_DISPATCH(out.scalar_type(), "avg_pool_backward", CRESSET_AVERAGE_TYPES, [&] {
-    using A = opmath_type<scalar_t>;
+  CRESSET_DISPATCH(out.scalar_type(), "avg_pool_backward", CRESSET_SUM_TYPES, [&] {
     const auto* pg = g.const_data_ptr<scalar_t>();
     auto* to = gx.mutable_data_ptr<scalar_t>();
     for_planes(w, [&](int64_t p) {
@@ -201,11 +209,11 @@ void avg_pool_backward(const PoolWindows& w, const Averages& averages, const Ten
       for (const Averages::Window& d : depths)
         for (const Averages::Window& h : heights)
           for (const Averages::Window& c : widths) {
-            const A share = A(*from++) / static_cast<A>(averages.divisor(d, h, c));
+            const scalar_t share = *from++ / static_cast<scalar_t>(averages.divisor(d, h, c));
             for (int64_t i = d.begin; i < d.end; ++i)
               for (int64_t j = h.begin; j < h.end; ++j) {
                 scalar_t* const row = plane + (i * w.in[1] + j) * w.in[2];
-                for (int64_t k = c.begin; k < c.end; ++k) row[k] = scalar_t(A(row[k]) + share);
+                for (int64_t k = c.begin; k < c.end; ++k) row[k] += share;
               }
           }
     });

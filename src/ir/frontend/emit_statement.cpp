@@ -41,6 +41,7 @@ constexpr InPlaceMethod kInPlaceMethods[] = {
 
 void Emitter::statements(const std::vector<StmtPtr>& list) {
   for (const StmtPtr& s : list) {
+    if (names_.top().exits) return;  // never reached: such code may use what only exists where it is reached
     try {
       statement(*s);
     } catch (const ScriptError&) {

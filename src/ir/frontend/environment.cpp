@@ -150,7 +150,8 @@ void Environment::merge(const SourceRange& range, const std::string& name, const
     const TypePtr a = is_value(then_one) ? then_one->type : before->type, b = is_value(else_one) ? else_one->type : before->type;
     Variable now = *before;
     now.type = unify_types(a, b);
-    if (!now.type || !now.type->is_subtype_of(*now.declared)) now.type = now.declared;
+    const bool refined = a->is_subtype_of(*before->type) && b->is_subtype_of(*before->type);  // and not assigned another type
+    if (!now.type || !now.type->is_subtype_of(*now.declared)) now.type = refined ? before->type : now.declared;
     top().variables[name] = std::move(now);
     return;
   }

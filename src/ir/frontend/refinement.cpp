@@ -234,6 +234,7 @@ Condition Emitter::junction(const std::string& word, const SourceRange& range, c
   const auto decided = [&]() -> Value* { return constant(IValue(!conjunction), range); };
   Condition c;
   c.value = conjunction ? choose(range, first, evaluate, decided, nullptr) : choose(range, first, decided, evaluate, nullptr);
+  if (rest.known && *rest.known != conjunction) c.known = rest.known;  // whatever the first part says
   if (conjunction) {
     c.when_true = both(first.when_true, rest.when_true);
     c.when_false = either(first.when_false, rest.when_false);

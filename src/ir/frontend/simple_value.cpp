@@ -235,6 +235,7 @@ class SimpleValue final : public SugaredValue {
       if (cls->hasAttribute(field)) return simple_value(g.insertNode(g.createGetAttr(value_, field))->setSourceRange(range)->output());
       if (const auto constant = cls->findConstant(field)) return constant_value(*constant);
       if (cls->findMethod("__get_" + field)) return call_method_of(range, m, value_, "__get_" + field, {});  // a property
+      if (field == "__class__") return class_value(type());
       return object_members() ? object_members()(value_, field, range, m) : nullptr;
     }
     if (has_method(*type(), field)) return method_value(value_, field);
