@@ -5,6 +5,8 @@
 // <X, Y> = Re tr(X^H Y) throughout. A gradient gX of X means: the loss moves by <gX, dX>.
 #include "autograd/formulas_decomposition.h"
 
+#include "autograd/formulas.h"
+
 #include <algorithm>
 #include <complex>
 

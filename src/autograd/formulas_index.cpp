@@ -1,6 +1,8 @@
 // Gradients of indexing and embedding.
 #include "autograd/formulas_index.h"
 
+#include "autograd/formulas.h"
+
 #include <cresset/ops/functions_arith.h>
 #include <cresset/ops/functions_compare.h>
 #include <cresset/ops/functions_concat.h>
