@@ -104,21 +104,31 @@ struct Out final : cresset::OperatorKernel {
     const IValue* values = stack->data() + first;
     cresset::Device device(cresset::kCPU);
     if (!runs_here(values, all, device)) return cresset::cpu_fallback(op, stack);
-    const Stack described = on_meta(functional, values, n);
+    Stack arguments(values, values + n), described = on_meta(functional, values, n);
     std::vector<Tensor> given, targets;
     for (std::size_t i = 0; i < outs; ++i) given.push_back(values[n + i].toTensor());
     fit(op, values, all, described, given);
+    if (take_type_of_out(arguments, described, given)) described = on_meta(functional, arguments.data(), n);
     for (std::size_t i = 0; i < outs; ++i) {
       const Tensor& d = described[i].toTensor();
       const bool direct = given[i].is_contiguous() && given[i].scalar_type() == d.scalar_type() && !shares(given[i], values, n);
       targets.push_back(direct ? given[i] : plain(d, device));
     }
-    Call call(values, targets);
+    Call call(arguments.data(), targets);
     if (!kernel(call)) return cresset::cpu_fallback(op, stack);
     for (std::size_t i = 0; i < outs; ++i)
       if (!given[i].is_same(targets[i])) cresset::_copy_from(targets[i], given[i], false);
     stack->resize(first);
     for (Tensor& t : given) stack->emplace_back(std::move(t));
+  }
+  // An absent argument `dtype` is the type of out, where out may have another type than the result has without.
+  bool take_type_of_out(Stack& arguments, const Stack& described, const std::vector<Tensor>& given) const {
+    const cresset::ScalarType type = given[0].scalar_type();
+    if (described[0].toTensor().scalar_type() == type) return false;
+    const std::optional<std::size_t> dtype = functional.schema().argument_index("dtype");
+    if (!dtype || !arguments[*dtype].isNone()) return false;
+    arguments[*dtype] = type;
+    return true;
   }
   // Sizes and types as the results'. Where they differ the Meta kernel of the out form decides, and says what becomes of them.
   static void fit(const OperatorHandle& op, const IValue* values, std::size_t all, const Stack& described, std::vector<Tensor>& given) {

@@ -80,8 +80,12 @@ def test_out_forms():
     product = cresset.empty(0, device="opencl")
     cresset.mm(d, d.t(), out=product)
     same(product, x @ x.t(), 1e-6)
+    whole = cresset.empty(3, dtype=cresset.int64, device="opencl")  # its type is the argument dtype: elements are cast, then added
+    same(cresset.sum(d + 0.7, 0, out=whole), x.sum(0, dtype=cresset.int64), 0)
     with pytest.raises(RuntimeError, match="can't be cast"):
-        cresset.sum(d, 0, out=cresset.empty(3, dtype=cresset.int64, device="opencl"))
+        cresset.sqrt(d, out=cresset.empty(2, 3, dtype=cresset.int64, device="opencl"))
+    with pytest.raises(RuntimeError, match="Expected out tensor to have dtype float, but got long int instead"):
+        cresset.mm(d, d.t(), out=cresset.empty(2, 2, dtype=cresset.int64, device="opencl"))
 
 
 def test_views_share_memory():
