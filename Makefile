@@ -13,11 +13,13 @@ setup:
 build: setup
 	@$(CMAKE) --preset dev --log-level=WARNING
 	@$(CMAKE) --build --preset dev
+	@ln -sfn ../../build/dev/bin/cresset .venv/bin/cresset
 
 # The quickest build of what users need: neither tests nor benchmarks, and several sources at once.
 demo: setup
 	@$(CMAKE) --preset release --log-level=WARNING
 	@$(CMAKE) --build --preset release
+	@ln -sfn ../../build/release/bin/cresset .venv/bin/cresset
 	@examples/digits/demo.sh build/release
 
 test test-slow: export CRESSET_SETUP_TESTS = 1

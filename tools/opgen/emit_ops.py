@@ -87,12 +87,10 @@ def other_scalars(row):
     return [a for a in row.schema.args if a.type.base == "Scalar" and not a.type.is_list and a.name not in PROMOTING]
 
 
-OUT_DTYPES = {"castable": "Castable", "exact": "Exact", "flags": "Flags", "joined": "Joined", "argument": "Exact"}
-
-
 def out_dtype(row):
     """The C++ name of the rule for the types of out tensors. Only pointwise operators cast unless the row says so."""
-    return "ops::OutDtype::" + OUT_DTYPES[row.get("out_dtype", "castable" if row.kind == "pointwise" else "exact")]
+    rule = row.get("out_dtype", "castable" if row.kind == "pointwise" else "exact")
+    return "ops::OutDtype::" + ("Exact" if rule == "argument" else rule.capitalize())
 
 
 def out_memory_checks(op):
