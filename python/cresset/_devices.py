@@ -291,7 +291,7 @@ def _install(owner, name, once, is_on, to_device):
                        (name, _named(to_device, owner, name, f"The same on a {name} device, by default the current one."))):  # fmt: skip
         if hasattr(owner, key):
             if once:
-                raise RuntimeError(f"Can not automatically generate {key}() or {key} method for {owner.__name__}. Because {key} already exists.")
+                raise RuntimeError(f"The custom device module of {owner} has already been registered with {key}")
             continue
         setattr(owner, key, value)
 

@@ -281,9 +281,17 @@ def _read_tensors(f, header):
 # Locations ------------------------------------------------------------------------------------------------------------
 
 
-def location_tag(device):
-    """How a file names a device: "cpu", or the backend's tag and the index."""
-    return "cpu" if device.type == "cpu" else f"{_C._device_file_tag(device)}:{device.index or 0}"
+def location_tag(storage):
+    """How a file names the device of a storage, or a device: "cpu", "meta", or the backend's tag and the index."""
+    device = getattr(storage, "device", storage)
+    if device.type in ("cpu", "meta"):
+        return device.type
+    return _C._device_file_tag(device) + ("" if device.index is None else f":{device.index}")
+
+
+def default_restore_location(storage, location):
+    """The storage on the device that a location tag names: itself, or a copy."""
+    return storage.to(device=device_of_tag(location))
 
 
 def device_of_tag(tag):

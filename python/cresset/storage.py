@@ -76,9 +76,9 @@ class _Shared:
         """Threads share the memory already; returns the storage."""
         return self
 
-    def is_pinned(self, device="cuda"):
-        """There is no memory to pin without an accelerator."""
-        return False
+    def is_pinned(self, device=None):
+        """Whether the memory is pinned for an accelerator."""
+        return self._elements().is_pinned()
 
     filename = None
 
@@ -184,8 +184,7 @@ class UntypedStorage(_Shared):
             start, stop, step = index.indices(len(self))
             if step != 1:
                 raise RuntimeError(f"Trying to slice with a step of {step}, but only a step of 1 is supported")
-            part = self._elements()[start : max(start, stop)]
-            return UntypedStorage(part.tolist()) if self.device.type != "meta" else UntypedStorage(len(part), device="meta")
+            return UntypedStorage._of(_C._storage_slice(self._anchor, start, max(0, stop - start)))
         return self._elements()[self._check_index(index)].item()
 
     def __setitem__(self, index, value):
@@ -212,8 +211,9 @@ class UntypedStorage(_Shared):
     def type(self, dtype=None, non_blocking=False):
         return f"{type(self).__module__}.{type(self).__name__}"
 
-    def pin_memory(self, device="cuda"):
-        raise RuntimeError("Cannot access accelerator device when none is available.")
+    def pin_memory(self, device=None):
+        """The storage itself, or a copy in pinned memory; RuntimeError without an accelerator."""
+        return self if self.is_pinned() else UntypedStorage._of(self._elements().pin_memory())
 
     def byteswap(self, dtype):
         """Reverse the bytes of each element in place."""
@@ -338,9 +338,13 @@ class TypedStorage(_Shared, metaclass=_TypedMeta):
         return _LEGACY_OF[str(self.dtype).split(".")[-1]]
 
     def type(self, dtype=None, non_blocking=False):
-        """Name of the kind, or the elements converted to a dtype."""
+        """Name of the kind, or the elements converted to a dtype. A device has kinds of its own when its module defines them."""
         if dtype is None:
-            return f"torch.{self.pickle_storage_type()}"
+            legacy, kind = self.pickle_storage_type(), self.device.type
+            if kind in ("cpu", "cuda"):
+                return f"torch.{legacy}"
+            own = getattr(getattr(cresset, kind, None), legacy, None)
+            return "torch.storage.TypedStorage" if own is None else f"{own.__module__}.{own.__name__}"
         wanted = _dtype(_LEGACY[dtype.split(".")[-1]]) if isinstance(dtype, str) else dtype
         return self._converted(wanted)
 
@@ -349,8 +353,9 @@ class TypedStorage(_Shared, metaclass=_TypedMeta):
             return self
         return TypedStorage(wrap_storage=UntypedStorage._of(self._elements().to(dtype)), dtype=dtype)
 
-    def pin_memory(self, device="cuda"):
-        return self._untyped_storage.pin_memory(device)
+    def pin_memory(self, device=None):
+        """The storage itself, or a copy in pinned memory; RuntimeError without an accelerator."""
+        return TypedStorage(wrap_storage=self._untyped_storage.pin_memory(device), dtype=self.dtype, _internal=True)
 
 
 for _name, _number in _NUMBERS.items():

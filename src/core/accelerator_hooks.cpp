@@ -81,7 +81,19 @@ std::optional<DeviceType> getAccelerator() {
   return std::nullopt;
 }
 
-void registerGenerator(DeviceType type, GeneratorMaker maker) { all_makers().at(static_cast<std::size_t>(type)).store(maker); }
+void registerGenerator(DeviceType type, GeneratorMaker maker) {
+  static ByKind<bool> registered{};
+  CRESSET_CHECK(!registered.at(static_cast<std::size_t>(type)).exchange(true), "Only can register a generator to the ",
+                toString(backendKey(type)), " dispatch key once!");
+  all_makers().at(static_cast<std::size_t>(type)).store(maker);
+}
+
+namespace detail {
+void give_generator(DeviceType type, GeneratorMaker maker) {
+  GeneratorMaker none = nullptr;
+  all_makers().at(static_cast<std::size_t>(type)).compare_exchange_strong(none, maker);
+}
+}  // namespace detail
 
 bool has_generator(DeviceType type) { return type == kCPU || all_makers().at(static_cast<std::size_t>(type)).load() != nullptr; }
 

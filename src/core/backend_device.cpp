@@ -471,7 +471,7 @@ void install_device(Backend& b) {
   SetAllocator(b.type(), b.allocator());
   impl::registerDeviceGuardImpl(b.type(), new BackendGuard(b));
   if (!getAcceleratorHooks(b.type())) registerAcceleratorHooks(b.type(), new BackendHooks(b));
-  if (!has_generator(b.type())) registerGenerator(b.type(), maker_of_slot(b.type(), std::make_integer_sequence<int, kDeviceTypeCount>()));
+  give_generator(b.type(), maker_of_slot(b.type(), std::make_integer_sequence<int, kDeviceTypeCount>()));
 }
 
 }  // namespace cresset::detail

@@ -17,6 +17,9 @@ namespace cresset::detail {
 inline constexpr int kMaxDevices = 64;     // of one kind
 inline constexpr int kStreamsInPool = 32;  // a device and priority
 
+/// Sets the maker of a kind's generators unless one is registered; a registration later takes its place.
+void give_generator(DeviceType type, GeneratorMaker maker);
+
 /// Memory whose tensor is gone while streams that were recorded on it may still use it: it goes back when the events have happened.
 struct LingeringBlock {
   void* data;

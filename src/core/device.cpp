@@ -74,8 +74,8 @@ void rename_privateuse1_backend(const std::string& name) {
   std::lock_guard lock(n.mutex);
   std::string& slot = n.name[static_cast<std::size_t>(DeviceType::PrivateUse1)];
   if (n.privateuse1_named) {
-    CRESSET_CHECK(slot == name, "rename_privateuse1_backend: the name has already been set to '", slot, "' and cannot become '", name,
-                  "'. Use register_device_type for a second backend.");
+    CRESSET_CHECK(slot == name, "torch.register_privateuse1_backend() has already been set! Current backend: ", slot,
+                  "; it cannot become '", name, "'. Use register_device_type for a second backend.");
     return;
   }
   if (name != slot) check_new_name(n, name);

@@ -83,6 +83,13 @@ void check_flash(const Tensor& query, const Tensor& key, const Tensor& value, do
   CRESSET_CHECK(!attn_mask || attn_mask->dim() == 2 || attn_mask->dim() == 4, kName, "Attention mask dim in {2, 4}");
 }
 
+constexpr int64_t kOverrideable = 4;  // SDPBackend.OVERRIDEABLE, an answer of _fused_sdp_choice
+
+[[noreturn]] void raise_not_overridden(const char* name) {
+  CRESSET_THROW(NotImplementedError, name, ": the device has no kernel for it; a backend whose _fused_sdp_choice answers ", kOverrideable,
+                " registers one with TORCH_LIBRARY_IMPL.");
+}
+
 ScalarType accumulation_type(const Tensor& t) { return t.scalar_type() == kDouble ? kDouble : kFloat; }
 
 }  // namespace
@@ -112,8 +119,12 @@ Tensor scaled_dot_product_attention_impl(const Tensor& query, const Tensor& key,
                                          std::optional<double> scale, bool enable_gqa) {
   CRESSET_CHECK(dropout_p >= 0 && dropout_p <= 1, "dropout probability has to be between 0 and 1, but got ", dropout_p);
   check_attention(query, key, value, attn_mask);
-  return std::get<0>(scaled_dot_product_attention_math(query, key, value, additive_mask(attn_mask, query.scalar_type()), dropout_p,
-                                                       is_causal, std::nullopt, scale, enable_gqa));
+  const std::optional<Tensor> mask = additive_mask(attn_mask, query.scalar_type());
+  // The answer for the CPU is known.
+  if (!query.is_cpu() && cresset::_fused_sdp_choice(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa) == kOverrideable)
+    return std::get<0>(
+        cresset::_scaled_dot_product_fused_attention_overrideable(query, key, value, mask, dropout_p, is_causal, false, scale));
+  return std::get<0>(scaled_dot_product_attention_math(query, key, value, mask, dropout_p, is_causal, std::nullopt, scale, enable_gqa));
 }
 
 std::tuple<Tensor, Tensor> flash_attention_for_cpu(const Tensor& query, const Tensor& key, const Tensor& value, double dropout_p,
@@ -143,6 +154,17 @@ std::tuple<Tensor, Tensor, Tensor> flash_attention_for_cpu_backward(const Tensor
   const auto finish = [&](const Tensor& t) { return t.to(query.scalar_type()).transpose(1, 2).contiguous().transpose(1, 2); };
   return {finish(cresset::matmul(scores, k)), finish(cresset::matmul(scores.transpose(-2, -1), q)),
           finish(cresset::matmul(p.transpose(-2, -1), g))};
+}
+
+std::tuple<Tensor, Tensor, Tensor, Tensor, int64_t, int64_t, Tensor, Tensor, Tensor> overrideable_attention(
+    const Tensor&, const Tensor&, const Tensor&, const std::optional<Tensor>&, double, bool, bool, std::optional<double>) {
+  raise_not_overridden("_scaled_dot_product_fused_attention_overrideable");
+}
+std::tuple<Tensor, Tensor, Tensor, Tensor> overrideable_attention_backward(const Tensor&, const Tensor&, const Tensor&, const Tensor&,
+                                                                           const Tensor&, std::array<bool, 4>, const Tensor&, const Tensor&,
+                                                                           const Tensor&, const Tensor&, int64_t, int64_t, double, bool,
+                                                                           const Tensor&, const Tensor&, std::optional<double>) {
+  raise_not_overridden("_scaled_dot_product_fused_attention_overrideable_backward");
 }
 
 int64_t fused_sdp_choice(const Tensor&, const Tensor&, const Tensor&, const std::optional<Tensor>&, double, bool, std::optional<double>,

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include <cresset/dispatch/dispatcher.h>
 #include <cresset/ops/functions_concat.h>
 #include <cresset/ops/functions_conv.h>
 #include <cresset/ops/functions_creation.h>
@@ -76,6 +77,19 @@ void check_convolution(const Tensor& input, const Tensor& weight, const std::opt
   }
 }
 
+// Does the device bring kernels for convolution_overrideable, PyTorch's name for convolutions of devices?
+bool is_overridden(const Tensor& input) {
+  if (input.is_cpu()) return false;
+  static const OperatorHandle op = Dispatcher::singleton().findSchemaOrThrow("aten::convolution_overrideable", "");
+  return op.hasKernelForDispatchKey(backendKey(input.device().type()));
+}
+
+Tensor convolve(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride, IntArrayRef padding,
+                IntArrayRef dilation, bool transposed, IntArrayRef output_padding, int64_t groups) {
+  const auto call = is_overridden(input) ? &cresset::convolution_overrideable : &cresset::convolution;
+  return call(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups);
+}
+
 // Runs a convolution on an input that may lack its batch dimension.
 template <class F>
 Tensor with_batch(const char* name, const Tensor& input, const Tensor& weight, int64_t n, const F& f) {
@@ -91,7 +105,7 @@ Tensor conv_nd(const Tensor& input, const Tensor& weight, const std::optional<Te
                IntArrayRef dilation, int64_t groups, int64_t n) {
   const DimVector none(static_cast<std::size_t>(n), 0);
   return with_batch("conv", input, weight, n,
-                    [&](const Tensor& x) { return cresset::convolution(x, weight, bias, stride, padding, dilation, false, none, groups); });
+                    [&](const Tensor& x) { return convolve(x, weight, bias, stride, padding, dilation, false, none, groups); });
 }
 
 Tensor conv_nd_named_padding(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride,
@@ -116,9 +130,8 @@ Tensor conv_nd_named_padding(const Tensor& input, const Tensor& weight, const st
 
 Tensor conv_transpose_nd(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride,
                          IntArrayRef padding, IntArrayRef output_padding, int64_t groups, IntArrayRef dilation, int64_t n) {
-  return with_batch("conv_transpose", input, weight, n, [&](const Tensor& x) {
-    return cresset::convolution(x, weight, bias, stride, padding, dilation, true, output_padding, groups);
-  });
+  return with_batch("conv_transpose", input, weight, n,
+                    [&](const Tensor& x) { return convolve(x, weight, bias, stride, padding, dilation, true, output_padding, groups); });
 }
 
 }  // namespace
@@ -164,6 +177,19 @@ std::tuple<Tensor, Tensor, Tensor> convolution_backward_meta(const Tensor& grad_
 }
 
 // ---- compositions
+
+Tensor convolution_switched(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride,
+                            IntArrayRef padding, IntArrayRef dilation, bool transposed, IntArrayRef output_padding, int64_t groups, bool,
+                            bool, bool, bool) {
+  return convolve(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups);
+}
+std::tuple<Tensor, Tensor, Tensor> convolution_backward_overrideable_impl(const Tensor& grad_output, const Tensor& input,
+                                                                          const Tensor& weight, IntArrayRef stride, IntArrayRef padding,
+                                                                          IntArrayRef dilation, bool transposed, IntArrayRef output_padding,
+                                                                          int64_t groups, std::array<bool, 3> output_mask) {
+  return cresset::convolution_backward(grad_output, input, weight, DimVector{grad_output.size(1)}, stride, padding, dilation, transposed,
+                                       output_padding, groups, output_mask);
+}
 
 Tensor conv1d_impl(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride, IntArrayRef padding,
                    IntArrayRef dilation, int64_t groups) {

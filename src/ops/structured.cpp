@@ -2,6 +2,7 @@
 #include "ops/structured.h"
 
 #include <cresset/dispatch/dispatcher.h>
+#include <cresset/ops/functions_creation.h>
 
 #include "ops/pointwise.h"
 
@@ -55,6 +56,9 @@ Tensor allocate(const TensorSpec& spec, Device device) {
                                  .findSchemaOrThrow("aten::empty_strided", "")
                                  .typed<Tensor(IntArrayRef, IntArrayRef, std::optional<ScalarType>, std::optional<Layout>,
                                                std::optional<Device>, std::optional<bool>)>();
+  // A device may bring `empty` alone.
+  if (!spec.strides && !handle.hasComputedKernelForDispatchKey(backendKey(device.type())))
+    return cresset::empty(spec.sizes, TensorOptions().dtype(spec.dtype).device(device));
   const DimVector strides = spec.strides ? *spec.strides : contiguous_strides(spec.sizes);
   return handle.call(spec.sizes, strides, spec.dtype, std::nullopt, device, std::nullopt);
 }

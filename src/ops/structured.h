@@ -10,7 +10,8 @@
 
 namespace cresset::ops {
 
-/// A new uninitialised tensor on a device, through `aten::empty_strided` of that device; CPU has a short path.
+/// A new uninitialised tensor on a device, through `aten::empty_strided` of that device, or its `empty` where there is no other; CPU has a
+/// short path.
 CRESSET_API Tensor allocate(const TensorSpec& spec, Device device);
 /// A new CPU tensor; strides must describe a layout without holes.
 inline Tensor allocate_cpu(const TensorSpec& spec) {

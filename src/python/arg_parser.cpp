@@ -515,6 +515,15 @@ namespace {
                 " with error \"type must be ", expected, ",but got ", type_name(Py_TYPE(o)), "\"");
 }
 
+int64_t item_int(PyObject* item, Py_ssize_t at, const Parameter& p) {
+  try {
+    return to_int(item);
+  } catch (const ValueError& error) {  // too large a number
+    CRESSET_THROW(TypeError, "argument '", PyUnicode_AsUTF8(p.name), "' failed to unpack the object at pos ", static_cast<int64_t>(at + 1),
+                  " with error \"", error.what_without_backtrace(), "\"");
+  }
+}
+
 IValue ints_of(const Parameter& p, PyObject* const* items, Py_ssize_t n) {
   std::vector<IValue> values;
   values.reserve(static_cast<std::size_t>(n));
@@ -523,7 +532,7 @@ IValue ints_of(const Parameter& p, PyObject* const* items, Py_ssize_t n) {
     if (CRESSET_UNLIKELY(is_tensor(items[i]) && is_tracing()))
       values.push_back(traced_argument(PyUnicode_AsUTF8(p.name), i, items[i], true));
     else
-      values.emplace_back(to_int(items[i]));
+      values.emplace_back(item_int(items[i], i, p));
   }
   return make_intrusive<ivalue::ListImpl>(std::move(values));
 }

@@ -28,7 +28,11 @@ bool is_int_sequence(PyObject* o) {
 
 Scalar to_scalar(PyObject* o) {
   if (PyBool_Check(o)) return Scalar(o == Py_True);
-  if (PyLong_Check(o)) return Scalar(to_int(o));
+  if (PyLong_Check(o)) {
+    const long long v = PyLong_AsLongLong(o);
+    if (v == -1 && PyErr_Occurred()) throw ErrorAlreadySet();
+    return Scalar(static_cast<int64_t>(v));
+  }
   if (PyFloat_Check(o)) return Scalar(PyFloat_AS_DOUBLE(o));
   if (PyComplex_Check(o)) return Scalar(std::complex<double>(PyComplex_RealAsDouble(o), PyComplex_ImagAsDouble(o)));
   if (is_tensor(o)) return to_scalar(checked(item_of(unwrap(o))).get());
@@ -41,7 +45,7 @@ int64_t to_int(PyObject* o) {
   if (PyLong_Check(o)) {
     int overflow = 0;
     const long long v = PyLong_AsLongLongAndOverflow(o, &overflow);
-    if (CRESSET_UNLIKELY(overflow)) CRESSET_THROW(Error, "Overflow when unpacking long");
+    if (CRESSET_UNLIKELY(overflow)) CRESSET_THROW(ValueError, "Overflow when unpacking long long");
     if (v == -1 && PyErr_Occurred()) throw ErrorAlreadySet();
     return v;
   }

@@ -42,6 +42,21 @@ void init_storage(PyObject* module) {
     impl->resize_bytes(static_cast<std::size_t>(nbytes));
   });
   def(
+      module, "_storage_slice",
+      [](const Tensor& t, int64_t start, int64_t nbytes) {
+        const Storage& whole = storage_of(t);
+        CRESSET_CHECK(start >= 0 && nbytes >= 0 && static_cast<std::size_t>(start + nbytes) <= whole.nbytes(),
+                      "UntypedStorage: bytes within ", whole.nbytes(), " were required; ", start, " to ", start + nbytes, " were given.");
+        const Device device = t.device();
+        if (t.key_set().has(DispatchKey::Functionalize))  // no addresses: a copy
+          return Tensor(make_intrusive<TensorImpl>(whole, t.key_set(), kByte, DimVector{nbytes}, DimVector{1}, start)).clone();
+        void* const data = device.is_meta() ? nullptr : static_cast<char*>(whole.mutable_data()) + start;
+        DataPtr part(data, new Storage(whole), [](void* owner) { delete static_cast<Storage*>(owner); }, device);
+        const Storage storage(make_storage_impl(StorageImpl::use_byte_size_t(), nbytes, std::move(part), nullptr, false, device));
+        return Tensor(make_intrusive<TensorImpl>(storage, t.key_set(), kByte, DimVector{nbytes}, DimVector{1}, 0));
+      },
+      "A tensor whose storage is `nbytes` bytes of another's memory, which it keeps alive.");
+  def(
       module, "_storage_view",
       [](const Tensor& t, ScalarType dtype, int64_t offset, const std::vector<int64_t>& sizes, const std::vector<int64_t>& strides) {
         CRESSET_CHECK(sizes.size() == strides.size(), "mismatch in length of strides and shape");

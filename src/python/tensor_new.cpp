@@ -99,7 +99,7 @@ T number_as(PyObject* o) {
         PyErr_Format(PyExc_TypeError, "must be real number, not %s", Py_TYPE(o)->tp_name);
       throw ErrorAlreadySet();
     }
-    const Scalar s = to_scalar(o);
+    const Scalar s = PyLong_CheckExact(o) ? Scalar(to_int(o)) : to_scalar(o);
     if constexpr (!is_complex_v<T>) {
       if (s.isComplex()) {
         PyErr_SetString(PyExc_TypeError, "must be real number, not complex");

@@ -124,12 +124,12 @@ def test_privateuse1_names():
     assert out.stdout.splitlines() == [
         "Expected one of cpu, meta, privateuseone, privateusetwo, privateusethree, maia device type at start of device string: npy",
         "npy:1 npy",
-        "rename_privateuse1_backend: the name has already been set to 'npy' and cannot become 'other'. Use register_device_type for a second backend.",
+        "torch.register_privateuse1_backend() has already been set! Current backend: npy; it cannot become 'other'. Use register_device_type for a second backend.",
         "Expected one of cpu, meta, npy, privateusetwo, privateusethree, maia device type at start of device string: nochip",
         "True True",
         "The runtime module of 'npy' has already been registered with '<module 'cresset.npy'>'",
         "False True True False",
-        "Can not automatically generate is_npy() or is_npy method for Tensor. Because is_npy already exists.",
+        "The custom device module of <class 'cresset.Tensor'> has already been registered with is_npy",
         "Generator: device 'npy:1' has no generator registered.",
         "Invalid device, must be npy device",
     ], out.stderr  # fmt: skip

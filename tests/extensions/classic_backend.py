@@ -33,6 +33,11 @@ def names_and_guards():
     assert torch.ones(2).pebble().device.index == 0 and torch.nn.Linear(2, 2).pebble().weight.is_pebble
     assert torch.accelerator.device_count() == 2 and torch.accelerator.current_accelerator().type == "pebble"
     raises(RuntimeError, "pebble", lambda: torch.empty(1, device="pebble:7"))
+    registration = torch.utils.backend_registration
+    raises(RuntimeError, "Try to call torch.pebble.polish.", lambda: registration._get_custom_mod_func("polish"))
+    torch.pebble.polish = lambda: "bright"
+    assert registration._get_custom_mod_func("polish")() == "bright"
+    raises(RuntimeError, "has already been set! Current backend: pebble", lambda: registration.rename_privateuse1_backend("stone"))
 
 
 def memory():
@@ -51,6 +56,12 @@ def memory():
     pebble.use_own_storages()
     made = pebble.count("storage")
     assert torch.zeros(3, device="pebble").tolist() == [0, 0, 0] and pebble.count("storage") > made
+    whole = torch.ones(3, device="pebble").untyped_storage()
+    made = pebble.count("storage")
+    part = whole[4:8]
+    part.fill_(0)
+    assert pebble.count("storage") > made and part.device == whole.device and whole.float().tolist()[4:8] == [0, 0, 0, 0]
+    assert torch.ones(2, device="pebble").storage().type() == "torch.storage.TypedStorage"
     host = torch.ones(3).pin_memory()
     assert host.is_pinned() and torch.empty(2, pin_memory=True).is_pinned() and not torch.ones(3).is_pinned()
 
@@ -87,7 +98,29 @@ def gradients():
     assert losses[-1] < losses[0]
 
 
+def overrideable_operators():
+    x, w, b = torch.randn(1, 2, 5, 5), torch.randn(3, 2, 3, 3), torch.randn(3)
+    device = [t.to("pebble").requires_grad_() for t in (x, w, b)]
+    host = [t.requires_grad_() for t in (x, w, b)]
+    for arguments in (host, device):
+        torch.nn.functional.conv2d(*arguments, padding=1).pow(2).sum().backward()
+    assert pebble.count("convolution") == 1 and pebble.count("convolution_backward") == 1
+    assert all(torch.allclose(d.grad.cpu(), h.grad, rtol=1e-4, atol=1e-4) for d, h in zip(device, host))
+    up = [torch.randn(1, 3, 4).to("pebble"), torch.randn(3, 2, 3).to("pebble")]
+    assert torch.allclose(torch.conv_transpose1d(*up).cpu(), torch.conv_transpose1d(*(t.cpu() for t in up)))
+    assert pebble.count("convolution") == 2 and pebble.count("fallback:aten::convolution") == 0
+    q = torch.randn(1, 2, 3, 4)
+    mine = q.to("pebble").requires_grad_()
+    attended = torch.nn.functional.scaled_dot_product_attention(mine, mine, mine, is_causal=True)
+    assert torch.allclose(attended.cpu(), torch.nn.functional.scaled_dot_product_attention(q, q, q, is_causal=True))
+    attended.sum().backward()
+    assert mine.grad.tolist() == torch.full_like(q, 3).tolist()
+    assert pebble.count("attention") == pebble.count("attention_backward") == 1
+    raises(NotImplementedError, "the device has no kernel for it", lambda: torch.ops.aten._scaled_dot_product_fused_attention_overrideable(q, q, q))
+
+
 def generators():
+    raises(RuntimeError, "Only can register a generator to the PrivateUse1 dispatch key once!", pebble.register_the_generator_again)
     g = torch.Generator(device="pebble:1")
     assert str(g.device) == "pebble:1"
     g.manual_seed(5)
@@ -144,6 +177,7 @@ names_and_guards()
 memory()
 kernels_and_fallback()
 gradients()
+overrideable_operators()
 generators()
 streams_and_events()
 files()

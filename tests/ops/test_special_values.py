@@ -97,6 +97,8 @@ def test_parts_of_numbers():
         1e-30 * 2.0**200, rel=1e-6
     )
     assert cresset.ldexp(cresset.tensor([1, 2]), cresset.tensor([2, -1])).tolist() == [4.0, 1.0]
+    zero, infinity = cresset.tensor(0.0), cresset.tensor(float("inf"))
+    assert cresset.ldexp(zero, infinity).isnan() and cresset.ldexp(zero + 1, -infinity) == 0  # the product x * 2**exponent
 
 
 @pytest.mark.parametrize("dtype, digits", [("float16", 11), ("bfloat16", 8), ("float32", 24), ("float64", 53)])

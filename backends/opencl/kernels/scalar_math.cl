@@ -323,6 +323,7 @@ static T cr_nan_to_num(T x, REAL nan_value, REAL posinf, REAL neginf) {
 static T cr_angle(T x) { return x != x ? x : x < (T)0 ? (T)M_PI_VALUE : (T)0; }
 //// ldexp
 static T cr_ldexp(T x, T e) {
+  if (isinf(e)) return x * exp2(e);  // 0 * inf is nan
   const T limited = e > (T)5000 ? (T)5000 : e < (T)-5000 ? (T)-5000 : e;  // beyond any number is 0 or infinite
   return limited == trunc(limited) ? ldexp(x, (int)limited) : x * exp2(limited);
 }

@@ -27,6 +27,7 @@ int64_t lcm(int64_t a, int64_t b) {
 }
 
 double ldexp(double x, double exponent) {
+  if (std::isinf(exponent)) return x * std::exp2(exponent);  // 0 * inf is nan
   // Beyond this any number is 0 or infinite.
   constexpr double kLimit = 5000;
   const double limited = exponent > kLimit ? kLimit : exponent < -kLimit ? -kLimit : exponent;

@@ -8,6 +8,7 @@
 #include <ATen/native/DispatchStub.h>
 #include <ATen/native/Resize.h>
 #include <ATen/native/UnaryOps.h>
+#include <ATen/native/transformers/sdp_utils_cpp.h>
 #include <c10/core/Allocator.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <c10/core/impl/alloc_cpu.h>
@@ -193,6 +194,54 @@ at::Tensor& abs_out(const at::Tensor& self, at::Tensor& out) { return at::native
 at::Tensor as_strided(const at::Tensor& self, c10::IntArrayRef size, c10::IntArrayRef stride, std::optional<int64_t> offset) {
   return at::native::as_strided_tensorimpl(self, size, stride, offset);
 }
+// Both run on the host and give results on the device.
+at::Tensor on_device(const at::Tensor& t, const at::Tensor& like) {
+  const at::Tensor out = at::empty(t.sizes(), like.options());
+  on_host(out).copy_(t);
+  return out;
+}
+at::Tensor convolve(const at::Tensor& input, const at::Tensor& weight, const std::optional<at::Tensor>& bias, c10::IntArrayRef stride,
+                    c10::IntArrayRef padding, c10::IntArrayRef dilation, bool transposed, c10::IntArrayRef output_padding, int64_t groups) {
+  ++counts["convolution"];
+  return on_device(at::convolution(on_host(input), on_host(weight), bias ? std::optional(on_host(*bias)) : std::nullopt, stride, padding,
+                                   dilation, transposed, output_padding, groups),
+                   input);
+}
+std::tuple<at::Tensor, at::Tensor, at::Tensor> convolve_backward(const at::Tensor& grad, const at::Tensor& input, const at::Tensor& weight,
+                                                                 c10::IntArrayRef stride, c10::IntArrayRef padding,
+                                                                 c10::IntArrayRef dilation, bool transposed,
+                                                                 c10::IntArrayRef output_padding, int64_t groups,
+                                                                 std::array<bool, 3> mask) {
+  ++counts["convolution_backward"];
+  const auto [x, w, b] = at::convolution_backward(on_host(grad), on_host(input), on_host(weight), grad.size(1), stride, padding, dilation,
+                                                  transposed, output_padding, groups, {true, true, true});
+  return {mask[0] ? on_device(x, input) : at::Tensor(), mask[1] ? on_device(w, input) : at::Tensor(),
+          mask[2] ? on_device(b, input) : at::Tensor()};
+}
+
+int64_t attention_choice(const at::Tensor&, const at::Tensor&, const at::Tensor&, const std::optional<at::Tensor>&, double, bool,
+                         std::optional<double>, bool) {
+  return static_cast<int64_t>(sdp::SDPBackend::overrideable);
+}
+std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, c10::SymInt, c10::SymInt, at::Tensor, at::Tensor, at::Tensor> attend(
+    const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, const std::optional<at::Tensor>&, double, bool is_causal, bool,
+    std::optional<double> scale) {
+  ++counts["attention"];
+  const at::Tensor out = at::scaled_dot_product_attention(on_host(query), on_host(key), on_host(value), {}, 0, is_causal, scale);
+  const at::Tensor sums = at::empty({query.size(0), query.size(1), query.size(2)}, query.options());
+  return {on_device(out, query), sums, at::Tensor(), at::Tensor(), query.size(2), key.size(2), sums, sums, at::Tensor()};
+}
+std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> attend_backward(const at::Tensor&, const at::Tensor& query,
+                                                                           const at::Tensor& key, const at::Tensor& value,
+                                                                           const at::Tensor& bias, std::array<bool, 4>, const at::Tensor&,
+                                                                           const at::Tensor&, const at::Tensor&, const at::Tensor&,
+                                                                           int64_t max_q, int64_t max_k, double, bool, const at::Tensor&,
+                                                                           const at::Tensor&, std::optional<double>) {
+  ++counts["attention_backward"];
+  TORCH_CHECK(!bias.defined() && max_q == query.size(2) && max_k == key.size(2));
+  return {at::ones_like(query), at::ones_like(key), at::ones_like(value), at::Tensor()};
+}
+
 void on_the_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   ++counts["fallback:" + op.schema().name()];
   at::native::cpu_fallback(op, stack);
@@ -250,6 +299,11 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("add.Tensor", &add_tensors);
   m.impl("abs.out", &abs_out);
   m.impl("uniform_", &uniform_);
+  m.impl("convolution_overrideable", &convolve);
+  m.impl("convolution_backward_overrideable", &convolve_backward);
+  m.impl("_fused_sdp_choice", &attention_choice);
+  m.impl("_scaled_dot_product_fused_attention_overrideable", &attend);
+  m.impl("_scaled_dot_product_fused_attention_overrideable_backward", &attend_backward);
 }
 TORCH_LIBRARY_IMPL(_, PrivateUse1, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&on_the_cpu>()); }
 TORCH_LIBRARY(pebble, m) {
@@ -269,6 +323,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   static PebbleHooks hooks;
   at::RegisterPrivateUse1HooksInterface(&hooks);
   torch::jit::TensorBackendMetaRegistry(kPebble, &save_meta, &load_meta);
+  m.def("register_the_generator_again", [] { REGISTER_GENERATOR_PRIVATEUSE1(make_pebble_generator) });
   m.def("use_own_storages", [] { c10::SetStorageImplCreate(kPebble, &make_storage); });
   m.def("device", [](int index) { return c10::Device(kPebble, static_cast<c10::DeviceIndex>(index)); });
   m.def("count", [](const std::string& name) { return counts[name]; });

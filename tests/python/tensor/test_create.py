@@ -45,7 +45,7 @@ def test_inference_of_tensors():
         ([[1, 2], [3]], ValueError, r"expected sequence of length 2 at dim 1 \(got 1\)"),
         ([1, [2]], TypeError, "'list' object cannot be interpreted as an integer"),
         (object(), RuntimeError, "Could not infer dtype of object"),
-        (2**70, RuntimeError, "Overflow when unpacking long"),
+        (2**70, ValueError, "Overflow when unpacking long long"),
     ],
 )
 def test_bad_data(data, error, words):
@@ -172,3 +172,21 @@ def test_pinned_memory_needs_an_accelerator():
     assert run.stdout.splitlines() == [*[words] * 4, *last]
     with pytest.raises(TypeError, match="argument 'pin_memory' must be bool, not int"):
         torch.tensor(1, pin_memory=3)
+
+
+@pytest.mark.parametrize(
+    "call, error, words",
+    [
+        (lambda x, n: x.resize_(n), TypeError, r"argument 'size' failed to unpack the object at pos 1 with error \"Overflow when unpacking long long\""),
+        (lambda x, n: x.view((1, n)), TypeError, "argument 'size' failed to unpack the object at pos 2"),
+        (lambda x, n: x.sum(n), ValueError, "Overflow when unpacking long long"),
+        (lambda x, n: x + n, OverflowError, "int too"),
+        (lambda x, n: x.fill_(n), OverflowError, "int too"),
+        (lambda x, n: x[n], ValueError, "Overflow when unpacking long long"),
+    ],
+)
+def test_integers_of_more_than_64_bits(call, error, words):
+    x = torch.ones(3)
+    with pytest.raises(error, match=words):
+        call(x, 2**70)
+    assert x.tolist() == [1, 1, 1]

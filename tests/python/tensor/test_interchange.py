@@ -128,3 +128,12 @@ def test_arrays_as_indices():
     assert y[1].tolist() == [-1.0, 0.0, 0.0, 0.0] and y[:, 0].tolist() == [-1.0] * 3
     with pytest.raises(IndexError):
         x[np.array([3])]
+
+
+def test_dlpack_by_its_module():
+    from cresset.utils import dlpack
+
+    x = torch.arange(3.0)
+    y = dlpack.from_dlpack(dlpack.to_dlpack(x))
+    y[0] = 5
+    assert x.tolist() == [5, 1, 2] and x.__dlpack_device__()[0] == dlpack.DLDeviceType.kDLCPU

@@ -96,6 +96,31 @@ def test_meta():
     assert cresset.UntypedStorage(8, device="meta").device.type == "meta"
 
 
+def test_slices_share_the_memory():
+    whole = cresset.UntypedStorage([1, 2, 3, 4])
+    part = whole[1:3]
+    part[0] = 9
+    assert whole.tolist() == [1, 9, 3, 4] and part.tolist() == [9, 3] and not part.resizable()
+    assert part.data_ptr() == whole.data_ptr() + 1 and whole[3:1].tolist() == [] and whole[-1:].tolist() == [4]
+    del whole
+    assert part.tolist() == [9, 3]
+    assert len(cresset.UntypedStorage(8, device="meta")[2:]) == 6
+    with pytest.raises(RuntimeError, match="slice with a step of 2"):
+        part[::2]
+
+
+def test_kinds_and_places():
+    from cresset import serialization
+
+    storage = cresset.ones(2).storage()
+    assert storage.type() == "torch.FloatStorage" and not storage.is_pinned() and not storage.untyped().is_pinned()
+    assert serialization.location_tag(storage) == "cpu" == serialization.location_tag(cresset.device("cpu"))
+    assert serialization.location_tag(cresset.UntypedStorage(4, device="meta")) == "meta"
+    assert serialization.default_restore_location(storage, "cpu") is storage
+    with pytest.raises(RuntimeError, match="the file was saved on nochip:0, which is not here"):
+        serialization.default_restore_location(storage, "nochip:0")
+
+
 def test_object_lives_as_long_as_it_is_used():
     x = cresset.arange(6.0)
     u = x.untyped_storage()
