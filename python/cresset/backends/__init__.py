@@ -1,5 +1,8 @@
-"""What the build computes with: one small namespace for each library or device."""
+"""What the build computes with: one small module for each library or device. Settings of absent ones can be written and change nothing."""
 
+import sys as _sys
+from importlib.machinery import ModuleSpec as _Spec
+from importlib.util import module_from_spec as _module_of
 from types import SimpleNamespace as _Namespace
 
 __all__ = ["cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum"]
@@ -19,11 +22,19 @@ def _no():
     return False
 
 
-cpu = _Namespace(get_cpu_capability=_cpu_capability)
-cuda = _Namespace(is_built=_no, matmul=_Namespace(allow_tf32=False))
-cudnn = _Namespace(is_available=_no, version=lambda: None, enabled=False, benchmark=False, deterministic=True, allow_tf32=False)
-mkl = _Namespace(is_available=_no)
-mkldnn = _Namespace(is_available=_no, enabled=False)
-mps = _Namespace(is_available=_no, is_built=_no)
-openmp = _Namespace(is_available=_no)
-opt_einsum = _Namespace(is_available=_no, enabled=False)
+def _module(name, **values):
+    """A module that `import cresset.backends.NAME` finds."""
+    module = _module_of(_Spec(f"{__name__}.{name}", None))
+    module.__dict__.update(values)
+    _sys.modules[module.__name__] = module
+    return module
+
+
+cpu = _module("cpu", get_cpu_capability=_cpu_capability)
+cuda = _module("cuda", is_built=_no, matmul=_Namespace(allow_tf32=False))
+cudnn = _module("cudnn", is_available=_no, version=lambda: None, enabled=False, benchmark=False, deterministic=True, allow_tf32=False)
+mkl = _module("mkl", is_available=_no)
+mkldnn = _module("mkldnn", is_available=_no, enabled=False)
+mps = _module("mps", is_available=_no, is_built=_no)
+openmp = _module("openmp", is_available=_no)
+opt_einsum = _module("opt_einsum", is_available=_no, enabled=False)

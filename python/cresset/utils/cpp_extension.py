@@ -107,8 +107,19 @@ def _heap_flags():
     """GCC looks for garbage each time its heap has doubled; PyTorch's headers fill half a gigabyte in which it finds next to none."""
     return ["--param", "ggc-min-heapsize=524288"] if check_compiler_is_gcc(get_cxx_compiler()) else []
 
-def _own_defines(name):
-    return [f"-DTORCH_EXTENSION_NAME={name}", "-DTORCH_API_INCLUDE_EXTENSION_H"]
+# Names of the C++ front end that torch/extension.h has only with CRESSET_WHOLE_FRONT_END, because they take long to compile.
+_FRONT_END = re.compile(rb"\btorch::(nn::(?!functional\b|Module\b|Cloneable\b)|optim\b|data\b|serialize\b|save\b|load\b|python::bind_module\b)")
+
+def _wants_front_end(source):
+    try:
+        with open(source, "rb") as f:
+            return _FRONT_END.search(f.read()) is not None
+    except OSError:
+        return False  # made during the build
+
+def _own_defines(name, sources):
+    whole = ["-DCRESSET_WHOLE_FRONT_END"] if any(map(_wants_front_end, sources)) else []
+    return [f"-DTORCH_EXTENSION_NAME={name}", "-DTORCH_API_INCLUDE_EXTENSION_H", *whole]
 
 def _run_path_flags(folders):
     return [f"-Wl,-rpath,{folder}" for folder in folders]
@@ -169,7 +180,7 @@ class BuildExtension(build_ext):
         flags = extension.extra_compile_args or []
         if isinstance(flags, dict):
             flags = flags.get("cxx", [])
-        extension.extra_compile_args = _with_standard([*_heap_flags(), *flags, *_own_defines(extension.name.split(".")[-1])])
+        extension.extra_compile_args = _with_standard([*_heap_flags(), *flags, *_own_defines(extension.name.split(".")[-1], extension.sources)])
 
     def _set_compiler(self):
         compiler = shlex.split(get_cxx_compiler())
@@ -285,24 +296,28 @@ def _build_directory(name, verbose):
 def _as_list(value):
     return [os.fspath(value)] if isinstance(value, (str, os.PathLike)) else [os.fspath(v) for v in value or []]
 
+def _stripped(value):
+    """Entries without the spaces and line ends around them, which lists that were pasted together have."""
+    return [entry.strip() for entry in _as_list(value) if entry.strip()]
+
 def load(name, sources, extra_cflags=None, extra_cuda_cflags=None, extra_sycl_cflags=None, extra_ldflags=None,
          extra_include_paths=None, build_directory=None, verbose=False, with_cuda=None, with_sycl=None, is_python_module=True,
          is_standalone=False, keep_intermediates=True, use_pch=False):  # fmt: skip
     """Compile sources and load them: the Python module, or with is_python_module=False nothing (operators are registered), or
     with is_standalone=True the path of a program. Only files that changed are compiled again; -O2 unless extra_cflags says
     otherwise. RuntimeError with the compiler's first error when it fails."""
-    sources = [os.path.abspath(s) for s in _as_list(sources)]
+    sources = [os.path.abspath(s) for s in _stripped(sources)]
     if with_cuda or extra_cuda_cflags or any(s.endswith((".cu", ".cuh")) for s in sources):
         _refuse_cuda(f"load({name!r})")
     verify_ninja_availability()
-    flags = _as_list(extra_cflags)
-    link = _as_list(extra_ldflags)
-    includes = [os.path.abspath(p) for p in _as_list(extra_include_paths)]
+    flags = [word for entry in _as_list(extra_cflags) for word in shlex.split(entry)]  # as a shell takes them
+    link = [word for entry in _as_list(extra_ldflags) for word in shlex.split(entry)]
+    includes = [os.path.abspath(p) for p in _stripped(extra_include_paths)]
     name = _versions.name_for(name, sources, (flags, link, includes, is_standalone))
     folder = os.path.abspath(build_directory) if build_directory else _build_directory(name, verbose)
 
     compile_flags = [
-        *_own_defines(name),
+        *_own_defines(name, sources),
         *(f"-I{p}" for p in includes),
         *(f"-I{p}" for p in include_paths()),
         f"-I{sysconfig.get_path('include')}",
@@ -374,6 +389,8 @@ def load_inline(name, cpp_sources, cuda_sources=None, sycl_sources=None, functio
     if functions is not None:
         if isinstance(functions, (str, list, tuple)):
             functions = {f: f for f in _as_list(functions)}
+        if not isinstance(functions, dict):
+            raise ValueError(f"Expected 'functions' to be a list or dict, but was {type(functions)}")
         lines = [f'  m.def("{f}", &{f}, "{_c_text(doc)}");' for f, doc in functions.items()]
         parts.append("\n".join(["PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {", *lines, "}"]))
     source = os.path.join(folder, "main.cpp")

@@ -195,5 +195,4 @@ using torch::python_error;
 namespace torch {
 /// pybind11::gil_scoped_release for functions that keep no Python object.
 using PyGilRelease = py::gil_scoped_release;
-namespace python {}
 }  // namespace torch

@@ -15,6 +15,7 @@ from cresset.testing._comparison import Options, compare
 from cresset.testing.capabilities import dtype_name
 
 SEED = 1234
+IS_ARM64 = os.uname().machine == "aarch64"
 IS_LINUX, IS_WINDOWS, IS_MACOS = sys.platform == "linux", sys.platform == "win32", sys.platform == "darwin"
 IS_FBCODE = IS_SANDCASTLE = IS_CI = False
 TEST_WITH_ROCM = TEST_WITH_CROSSREF = TEST_WITH_TORCHDYNAMO = TEST_WITH_TORCHINDUCTOR = TEST_CUDA = TEST_MPS = TEST_XPU = False
@@ -317,7 +318,7 @@ def _never(msg="", *, condition=None):
 skipIfTorchDynamo = xfailIfTorchDynamo = skipIfTorchInductor = _never
 skipIfCrossRef = skipIfRocm = skipIfMPS = skipIfXpu = skipIfHpu = skipIfWindows = skipIfRocmVersionLessThan = _unchanged
 markDynamoStrictTest = unMarkDynamoStrictTest = skipIfLegacyJitExecutor = serialTest = wrapDeterministicFlagAPITest = _unchanged
-skipIfNoLapack = suppress_warnings = _unchanged
+skipIfNoLapack = suppress_warnings = skipIfSlowGradcheckEnv = _unchanged
 skipIfNoSciPy = unittest.skipIf(not TEST_SCIPY, "test require SciPy, but SciPy not found")
 gradcheck, gradgradcheck = cresset.autograd.gradcheck, cresset.autograd.gradgradcheck
 
