@@ -2,6 +2,7 @@
 #include <cresset/nn/attention.h>
 
 #include <cmath>
+#include <ostream>
 
 #include <cresset/ops/functions_attention.h>
 #include <cresset/ops/functions_concat.h>
@@ -160,6 +161,7 @@ void MultiheadAttentionImpl::reset() {
   _reset_parameters();
 }
 
+void MultiheadAttentionImpl::pretty_print(std::ostream& stream) const { stream << "torch::nn::MultiheadAttention"; }
 void MultiheadAttentionImpl::_reset_parameters() {
   for (const Tensor& weight : {in_proj_weight, q_proj_weight, k_proj_weight, v_proj_weight})
     if (weight.defined()) init::xavier_uniform_(weight);

@@ -36,6 +36,11 @@ void BilinearImpl::reset() {
   bias = register_parameter("bias", options.bias() ? uniform({options.out_features()}, fan_in) : Tensor());
 }
 
+void BilinearImpl::pretty_print(std::ostream& stream) const {
+  stream << std::boolalpha << "torch::nn::Bilinear(in1_features=" << options.in1_features() << ", in2_features=" << options.in2_features()
+         << ", out_features=" << options.out_features() << ", bias=" << options.bias() << ")";
+}
+
 void PReLUImpl::reset() {
   weight = register_parameter("weight", cresset::full({options.num_parameters()}, options.init(), TensorOptions()));
 }
@@ -61,11 +66,6 @@ void EmbeddingImpl::reset_parameters() {
   const NoGradGuard no_grad;
   if (options.padding_idx()) weight[*options.padding_idx()].fill_(0);
 }
-void EmbeddingImpl::pretty_print(std::ostream& stream) const {
-  stream << "torch::nn::Embedding(num_embeddings=" << options.num_embeddings() << ", embedding_dim=" << options.embedding_dim();
-  if (options.padding_idx()) stream << ", padding_idx=" << *options.padding_idx();
-  stream << ")";
-}
 Tensor EmbeddingImpl::forward(const Tensor& indices) const {
   functional::EmbeddingFuncOptions call;
   call.padding_idx(options.padding_idx()).max_norm(options.max_norm()).norm_type(options.norm_type());
@@ -77,23 +77,11 @@ void EmbeddingBagImpl::reset() {
   weight = register_parameter("weight", rows);
 }
 Tensor EmbeddingBagImpl::forward(const Tensor& input, const Tensor& offsets, const Tensor& per_sample_weights) const {
-  Tensor indices = input, starts = offsets, weights = per_sample_weights;
-  if (input.dim() == 2) {
-    CRESSET_CHECK(!offsets.defined(),
-                  "If input is 2D, then offsets has to be null, as input is treated is a mini-batch of fixed length sequences.");
-    starts = cresset::arange(0, input.numel(), input.size(1), input.options());
-    indices = input.reshape({-1});
-    if (weights.defined()) weights = weights.reshape({-1});
-  }
-  CRESSET_CHECK(starts.defined(), "offsets has to be a 1D Tensor but got null");
-  if (options.max_norm()) {
-    const NoGradGuard no_grad;
-    Tensor rows = weight;
-    cresset::embedding_renorm_(rows, indices, *options.max_norm(), options.norm_type());
-  }
-  return std::get<0>(cresset::embedding_bag(weight, indices, starts, options.scale_grad_by_freq(),
-                                            static_cast<int64_t>(options.mode().index()), options.sparse(),
-                                            functional::detail::given(weights), options.include_last_offset(), options.padding_idx()));
+  functional::EmbeddingBagFuncOptions call;
+  call.offsets(offsets).per_sample_weights(per_sample_weights).max_norm(options.max_norm()).norm_type(options.norm_type());
+  call.scale_grad_by_freq(options.scale_grad_by_freq()).mode(options.mode()).sparse(options.sparse());
+  call.include_last_offset(options.include_last_offset()).padding_idx(options.padding_idx());
+  return functional::embedding_bag(input, weight, call);
 }
 
 // --- convolutions
@@ -139,11 +127,6 @@ std::vector<int64_t> transposed_output_padding(const Tensor& input, const std::o
     out.push_back(wanted[d] - least);
   }
   return out;
-}
-
-void print_convolution(std::ostream& stream, const char* name, int64_t in, int64_t out, IntArrayRef kernel, IntArrayRef stride) {
-  stream << "torch::nn::" << name << "(" << in << ", " << out << ", kernel_size=" << to_string(kernel) << ", stride=" << to_string(stride)
-         << ")";
 }
 
 }  // namespace detail

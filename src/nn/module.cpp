@@ -13,7 +13,12 @@
 namespace cresset::nn {
 
 const std::string& Module::name() const {
-  if (name_.empty()) name_ = autograd::detail::demangle(typeid(*this).name());
+  if (name_.empty()) {
+    name_ = autograd::detail::demangle(typeid(*this).name());
+    // Modules write themselves under the names that PyTorch's programs know them by.
+    constexpr std::string_view own = "cresset::";
+    if (name_.starts_with(own)) name_ = "torch::" + name_.substr(own.size());
+  }
   return name_;
 }
 
@@ -92,8 +97,15 @@ void Module::apply(const NamedModuleApplyFunction& function, const std::string& 
   function(prefix, *this);
   for (auto& [name, child] : children_) child->apply(function, prefix.empty() ? name : prefix + "." + name);
 }
-void Module::apply(const std::function<void(const std::shared_ptr<Module>&)>& function) const {
+void Module::apply(const ConstNamedModuleApplyFunction& function, const std::string& prefix) const {
+  function(prefix, *this);
+  for (const auto& [name, child] : children_) std::as_const(*child).apply(function, prefix.empty() ? name : prefix + "." + name);
+}
+void Module::apply(const ModulePointerApplyFunction& function) const {
   for (const auto& module : modules()) function(module);
+}
+void Module::apply(const NamedModulePointerApplyFunction& function, const std::string& prefix) const {
+  for (const auto& [name, module] : named_modules(prefix)) function(name, module);
 }
 
 std::vector<std::pair<std::string, Tensor>> Module::state_dict() const {
@@ -245,6 +257,17 @@ std::ostream& operator<<(std::ostream& stream, const Module& module) {
 }
 
 std::vector<AnyValue> Module::forward_defaults(std::size_t) const { return {}; }
+
+namespace detail {
+void raise_argument_count(const Module& module, std::size_t given, std::size_t expected) {
+  const std::size_t defaults = module.forward_defaults(0).size();
+  CRESSET_CHECK(defaults == 0, module.name(), "'s forward() method expects at least ", expected - defaults, " argument(s) and at most ",
+                expected, " argument(s), but received ", given, ".");
+  CRESSET_THROW(Error, module.name(), "'s forward() method expects ", expected, " argument(s), but received ", given, ". If ", module.name(),
+                "'s forward() method has default arguments, please make sure the forward() method is declared with a corresponding "
+                "`FORWARD_HAS_DEFAULT_ARGS` macro.");
+}
+}  // namespace detail
 
 }  // namespace cresset::nn
 

@@ -34,6 +34,11 @@ std::optional<Tensor> given(const Tensor& t) { return t.defined() ? std::optiona
 
 namespace utils::rnn {
 
+PackedSequence PackedSequence::to(const TensorOptions& options) const {
+  const auto moved = [&](const Tensor& t) { return t.defined() && options.has_device() ? t.to(options.device()) : t; };
+  return PackedSequence(data_.to(options), batch_sizes_, moved(sorted_indices_), moved(unsorted_indices_));
+}
+
 PackedSequence pack_padded_sequence(const Tensor& input, const Tensor& lengths, bool batch_first, bool enforce_sorted) {
   Tensor sorted = lengths.to(kCPU), order, inverse, x = input;
   if (!enforce_sorted) {

@@ -7,6 +7,7 @@
 #include <cresset/nn/any.h>
 #include <cresset/nn/functional.h>
 #include <cresset/nn/init.h>
+#include <cresset/nn/print.h>
 #include <cresset/ops/functions_creation.h>
 
 namespace cresset::nn {
@@ -31,6 +32,7 @@ class CRESSET_API BilinearImpl : public Cloneable<BilinearImpl> {
   BilinearImpl(int64_t in1, int64_t in2, int64_t out) : BilinearImpl(BilinearOptions(in1, in2, out)) {}
   explicit BilinearImpl(const BilinearOptions& options_) : options(options_) { BilinearImpl::reset(); }
   void reset() override;
+  void pretty_print(std::ostream& stream) const override;
   Tensor forward(const Tensor& input1, const Tensor& input2) const { return functional::bilinear(input1, input2, weight, bias); }
 
   BilinearOptions options;
@@ -42,6 +44,7 @@ class CRESSET_API PReLUImpl : public Cloneable<PReLUImpl> {
  public:
   explicit PReLUImpl(const PReLUOptions& options_ = {}) : options(options_) { PReLUImpl::reset(); }
   void reset() override;
+  void pretty_print(std::ostream& stream) const override { detail::print_options(stream, "PReLU", options); }
   Tensor forward(const Tensor& input) const { return functional::prelu(input, weight); }
 
   PReLUOptions options;
@@ -55,7 +58,7 @@ class CRESSET_API EmbeddingImpl : public Cloneable<EmbeddingImpl> {
   explicit EmbeddingImpl(EmbeddingOptions options_);
   void reset() override;
   void reset_parameters();
-  void pretty_print(std::ostream& stream) const override;
+  void pretty_print(std::ostream& stream) const override { detail::print_options(stream, "Embedding", options); }
   Tensor forward(const Tensor& indices) const;
 
   EmbeddingOptions options;
@@ -81,13 +84,28 @@ class CRESSET_API EmbeddingBagImpl : public Cloneable<EmbeddingBagImpl> {
   EmbeddingBagImpl(int64_t num_embeddings, int64_t embedding_dim) : EmbeddingBagImpl(EmbeddingBagOptions(num_embeddings, embedding_dim)) {}
   explicit EmbeddingBagImpl(EmbeddingBagOptions options_) : options(std::move(options_)) { EmbeddingBagImpl::reset(); }
   void reset() override;
+  void pretty_print(std::ostream& stream) const override { detail::print_options(stream, "EmbeddingBag", options); }
   Tensor forward(const Tensor& input, const Tensor& offsets = {}, const Tensor& per_sample_weights = {}) const;
   CRESSET_FORWARD_DEFAULTS({1, AnyValue(Tensor())}, {2, AnyValue(Tensor())})
 
   EmbeddingBagOptions options;
   Tensor weight;
 };
-CRESSET_MODULE(EmbeddingBag);
+class EmbeddingBag : public ModuleHolder<EmbeddingBagImpl> {
+ public:
+  using ModuleHolder<EmbeddingBagImpl>::ModuleHolder;
+  using Impl = EmbeddingBagImpl;
+  /// Around given rows, frozen unless the options say otherwise.
+  static EmbeddingBag from_pretrained(const Tensor& embeddings, const EmbeddingBagFromPretrainedOptions& o = {}) {
+    CRESSET_CHECK(embeddings.dim() == 2, "Embeddings parameter is expected to be 2-dimensional");
+    EmbeddingBagOptions options(embeddings.size(0), embeddings.size(1));
+    options._weight(embeddings).max_norm(o.max_norm()).norm_type(o.norm_type()).scale_grad_by_freq(o.scale_grad_by_freq());
+    options.mode(o.mode()).sparse(o.sparse()).include_last_offset(o.include_last_offset()).padding_idx(o.padding_idx());
+    EmbeddingBag bag(options);
+    bag->weight.set_requires_grad(!o.freeze());
+    return bag;
+  }
+};
 
 // --- convolutions
 
@@ -101,7 +119,6 @@ CRESSET_API std::vector<int64_t> padding_widths(IntArrayRef kernel, IntArrayRef 
 CRESSET_API std::vector<int64_t> transposed_output_padding(const Tensor& input, const std::optional<IntArrayRef>& output_size,
                                                            IntArrayRef given, IntArrayRef stride, IntArrayRef padding, IntArrayRef kernel,
                                                            IntArrayRef dilation);
-CRESSET_API void print_convolution(std::ostream& stream, const char* name, int64_t in, int64_t out, IntArrayRef kernel, IntArrayRef stride);
 }  // namespace detail
 
 /// What the convolutions of all dimensions share. Weight (out, in/groups, kernel...).
@@ -118,11 +135,7 @@ class ConvNdImpl : public Cloneable<Derived> {
     detail::reset_convolution(*this, weight, bias, sizes, options.bias(), options.out_channels());
   }
   void pretty_print(std::ostream& stream) const override {
-    detail::print_convolution(stream,
-                              D == 1   ? "Conv1d"
-                              : D == 2 ? "Conv2d"
-                                       : "Conv3d",
-                              options.in_channels(), options.out_channels(), options.kernel_size(), options.stride());
+    detail::print_options(stream, D == 1 ? "Conv1d" : D == 2 ? "Conv2d" : "Conv3d", options);
   }
 
   ConvOptions<D> options;
@@ -165,11 +178,7 @@ class ConvTransposeNdImpl : public Cloneable<Derived> {
     detail::reset_convolution(*this, weight, bias, sizes, options.bias(), options.out_channels());
   }
   void pretty_print(std::ostream& stream) const override {
-    detail::print_convolution(stream,
-                              D == 1   ? "ConvTranspose1d"
-                              : D == 2 ? "ConvTranspose2d"
-                                       : "ConvTranspose3d",
-                              options.in_channels(), options.out_channels(), options.kernel_size(), options.stride());
+    detail::print_options(stream, D == 1 ? "ConvTranspose1d" : D == 2 ? "ConvTranspose2d" : "ConvTranspose3d", options);
   }
 
   ConvTransposeOptions<D> options;
@@ -291,6 +300,9 @@ class InstanceNormImplBase : public NormImplBase<Derived, InstanceNormOptions> {
    public:                                                                 \
     static constexpr std::pair<int64_t, int64_t> kDimensions{least, most}; \
     using Base<Name##Impl>::Base;                                          \
+    void pretty_print(std::ostream& stream) const override {               \
+      detail::print_options(stream, #Name, this->options);                 \
+    }                                                                      \
   };                                                                       \
   CRESSET_MODULE(Name);
 CRESSET_NN_NORM(BatchNorm1d, BatchNormImplBase, 2, 3)
@@ -308,6 +320,7 @@ class CRESSET_API LayerNormImpl : public Cloneable<LayerNormImpl> {
   void reset() override;
   void reset_parameters();
   Tensor forward(const Tensor& input) const;
+  void pretty_print(std::ostream& stream) const override { detail::print_options(stream, "LayerNorm", options); }
 
   LayerNormOptions options;
   Tensor weight, bias;
@@ -320,6 +333,7 @@ class CRESSET_API GroupNormImpl : public Cloneable<GroupNormImpl> {
   explicit GroupNormImpl(const GroupNormOptions& options_) : options(options_) { GroupNormImpl::reset(); }
   void reset() override;
   Tensor forward(const Tensor& input) const;
+  void pretty_print(std::ostream& stream) const override { detail::print_options(stream, "GroupNorm", options); }
 
   GroupNormOptions options;
   Tensor weight, bias;
