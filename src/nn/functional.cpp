@@ -2,6 +2,7 @@
 #include <cresset/nn/functional.h>
 
 #include <cmath>
+#include <sstream>
 
 #include <cresset/ops/functions_concat.h>
 #include <cresset/ops/functions_compare.h>
@@ -81,6 +82,11 @@ std::vector<int64_t> unpooled_size(const Tensor& input, const MaxUnpoolFuncOptio
   return size;
 }
 
+std::string list_of(const std::vector<double>& values) {
+  std::ostringstream out;
+  for (std::size_t i = 0; i < values.size(); ++i) out << (i ? ", " : "[") << values[i];
+  return out.str() + "]";
+}
 std::optional<double> scale(const std::vector<double>& factors, std::size_t i) {
   return i < factors.size() ? std::optional<double>(factors[i]) : std::nullopt;
 }
@@ -144,6 +150,8 @@ CRESSET_NN_CONVOLUTION(3)
 #undef CRESSET_NN_CONVOLUTION
 
 Tensor fold(const Tensor& input, const FoldFuncOptions& o) {
+  CRESSET_CHECK(input.dim() == 2 || input.dim() == 3,
+                "Input Error: Only unbatched (2D) or batched (3D) input Tensors are supported (got ", input.dim(), "D)");
   return cresset::col2im(input, o.output_size(), o.kernel_size(), o.dilation(), o.padding(), o.stride());
 }
 Tensor unfold(const Tensor& input, const UnfoldFuncOptions& o) {
@@ -214,15 +222,20 @@ Tensor pad(const Tensor& input, const PadFuncOptions& o) {
 
 Tensor interpolate(const Tensor& input, const InterpolateFuncOptions& o) {
   const int64_t dims = input.dim() - 2;
-  CRESSET_CHECK(dims >= 1 && dims <= 3, "Input Error: Only 3D, 4D and 5D input Tensors supported (got ", input.dim(), "D)");
-  CRESSET_CHECK(o.size().has_value() != o.scale_factor().has_value(), "only one of size or scale_factor should be defined");
   const std::string mode = enumtype::get_enum_name(o.mode());
+  CRESSET_CHECK(dims >= 1 && dims <= 3, "Input Error: Only 3D, 4D and 5D input Tensors supported (got ", input.dim(),
+                "D) for the modes: nearest | linear | bilinear | bicubic | trilinear (got k", mode, ")");
+  CRESSET_CHECK(o.size().has_value() || o.scale_factor().has_value(), "either size or scale_factor should be defined");
+  CRESSET_CHECK(!o.size().has_value() || !o.scale_factor().has_value(), "only one of size or scale_factor should be defined");
   std::vector<int64_t> size = o.size().value_or(std::vector<int64_t>());
   std::vector<double> factors = o.scale_factor().value_or(std::vector<double>());
   if (size.size() == 1) size.resize(static_cast<std::size_t>(dims), size.front());
   if (factors.size() == 1) factors.resize(static_cast<std::size_t>(dims), factors.front());
-  const std::size_t given = std::max(size.size(), factors.size());
-  CRESSET_CHECK(given == static_cast<std::size_t>(dims), "interpolate: ", dims, " sizes or factors were required; ", given, " were given.");
+  CRESSET_CHECK(size.empty() || size.size() == static_cast<std::size_t>(dims), "Input and output must have the same number of spatial ",
+                "dimensions, but got input with spatial dimensions of ", to_string(input.sizes().slice(2)), " and output size of ",
+                to_string(size), ".");
+  CRESSET_CHECK(factors.empty() || factors.size() == static_cast<std::size_t>(dims), "scale_factor shape must match input shape. Input is ",
+                dims, "D, scale_factor size is ", list_of(factors));
   if (size.empty()) {
     for (int64_t i = 0; i < dims; ++i)
       size.push_back(static_cast<int64_t>(std::floor(static_cast<double>(input.size(i + 2)) * factors[static_cast<std::size_t>(i)])));
@@ -263,6 +276,13 @@ Tensor grid_sample(const Tensor& input, const Tensor& grid, const GridSampleFunc
                                o.align_corners().value_or(false));
 }
 Tensor affine_grid(const Tensor& theta, IntArrayRef size, bool align_corners) {
+  CRESSET_CHECK(theta.is_floating_point(), "Expected theta to have floating point type, but got ", toString(theta.scalar_type()));
+  CRESSET_CHECK(size.size() == 4 || size.size() == 5,
+                "affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. Got size ", to_string(size));
+  const auto dims = static_cast<int64_t>(size.size()) - 2;
+  CRESSET_CHECK(theta.dim() == 3 && theta.size(-2) == dims && theta.size(-1) == dims + 1, "Expected a batch of ", dims,
+                "D affine matrices of shape Nx", dims, "x", dims + 1, " for size ", to_string(size), ". Got ", to_string(theta.sizes()), ".");
+  for (const int64_t n : size) CRESSET_CHECK(n > 0, "Expected non-zero, positive output size. Got ", to_string(size));
   return cresset::affine_grid_generator(theta, size, align_corners);
 }
 

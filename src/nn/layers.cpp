@@ -18,7 +18,7 @@ Tensor uniform(IntArrayRef sizes, int64_t fan_in) {
 
 void LinearImpl::reset() {
   weight = register_parameter("weight", uniform({options.out_features(), options.in_features()}, options.in_features()));
-  bias = register_parameter("bias", options.bias() ? uniform({options.out_features()}, options.in_features()) : Tensor());
+  bias = register_parameter("bias", options.bias() ? uniform({options.out_features()}, options.in_features()) : Tensor(), options.bias());
 }
 void LinearImpl::reset_parameters() {
   const double bound = options.in_features() > 0 ? 1.0 / std::sqrt(static_cast<double>(options.in_features())) : 0;
@@ -33,7 +33,7 @@ void LinearImpl::pretty_print(std::ostream& stream) const {
 void BilinearImpl::reset() {
   const int64_t fan_in = options.in1_features();
   weight = register_parameter("weight", uniform({options.out_features(), options.in1_features(), options.in2_features()}, fan_in));
-  bias = register_parameter("bias", options.bias() ? uniform({options.out_features()}, fan_in) : Tensor());
+  bias = register_parameter("bias", options.bias() ? uniform({options.out_features()}, fan_in) : Tensor(), options.bias());
 }
 
 void BilinearImpl::pretty_print(std::ostream& stream) const {
@@ -98,7 +98,7 @@ void reset_convolution(Module& module, Tensor& weight, Tensor& bias, std::vector
   int64_t fan_in = 1;
   for (std::size_t d = 1; d < sizes.size(); ++d) fan_in *= sizes[d];
   weight = module.register_parameter("weight", uniform(sizes, fan_in));
-  bias = module.register_parameter("bias", with_bias ? uniform({bias_size}, fan_in) : Tensor());
+  bias = module.register_parameter("bias", with_bias ? uniform({bias_size}, fan_in) : Tensor(), with_bias);
 }
 
 std::vector<int64_t> padding_widths(IntArrayRef kernel, IntArrayRef dilation, const IntArrayRef* padding, bool same) {
@@ -135,8 +135,9 @@ std::vector<int64_t> transposed_output_padding(const Tensor& input, const std::o
 
 void LayerNormImpl::reset() {
   const IntArrayRef shape = options.normalized_shape();
-  weight = register_parameter("weight", options.elementwise_affine() ? cresset::ones(shape, TensorOptions()) : Tensor());
-  bias = register_parameter("bias", options.elementwise_affine() ? cresset::zeros(shape, TensorOptions()) : Tensor());
+  const bool affine = options.elementwise_affine();
+  weight = register_parameter("weight", affine ? cresset::ones(shape, TensorOptions()) : Tensor(), affine);
+  bias = register_parameter("bias", affine ? cresset::zeros(shape, TensorOptions()) : Tensor(), affine);
 }
 void LayerNormImpl::reset_parameters() {
   if (!options.elementwise_affine()) return;
@@ -149,8 +150,9 @@ Tensor LayerNormImpl::forward(const Tensor& input) const {
 }
 
 void GroupNormImpl::reset() {
-  weight = register_parameter("weight", options.affine() ? cresset::ones({options.num_channels()}, TensorOptions()) : Tensor());
-  bias = register_parameter("bias", options.affine() ? cresset::zeros({options.num_channels()}, TensorOptions()) : Tensor());
+  const bool affine = options.affine();
+  weight = register_parameter("weight", affine ? cresset::ones({options.num_channels()}, TensorOptions()) : Tensor(), affine);
+  bias = register_parameter("bias", affine ? cresset::zeros({options.num_channels()}, TensorOptions()) : Tensor(), affine);
 }
 Tensor GroupNormImpl::forward(const Tensor& input) const {
   return functional::group_norm(input, functional::GroupNormFuncOptions(options.num_groups()).weight(weight).bias(bias).eps(options.eps()));

@@ -130,6 +130,8 @@ class ConvNdImpl : public Cloneable<Derived> {
   explicit ConvNdImpl(ConvOptions<D> options_) : options(std::move(options_)) { ConvNdImpl::reset(); }
   void reset() override {
     detail::check_channels(options.in_channels(), options.out_channels(), options.groups());
+    if (std::holds_alternative<enumtype::kSame>(options.padding()))
+      CRESSET_CHECK(*options.stride() == *ExpandingArray<D>(1), "padding='same' is not supported for strided convolutions");
     std::vector<int64_t> sizes = {options.out_channels(), options.in_channels() / options.groups()};
     sizes.insert(sizes.end(), options.kernel_size()->begin(), options.kernel_size()->end());
     detail::reset_convolution(*this, weight, bias, sizes, options.bias(), options.out_channels());
@@ -171,8 +173,6 @@ class ConvTransposeNdImpl : public Cloneable<Derived> {
   explicit ConvTransposeNdImpl(ConvTransposeOptions<D> options_) : options(std::move(options_)) { ConvTransposeNdImpl::reset(); }
   void reset() override {
     detail::check_channels(options.in_channels(), options.out_channels(), options.groups());
-    CRESSET_CHECK(std::holds_alternative<enumtype::kZeros>(options.padding_mode()),
-                  "Only `zeros` padding mode is supported for ConvTranspose");
     std::vector<int64_t> sizes = {options.in_channels(), options.out_channels() / options.groups()};
     sizes.insert(sizes.end(), options.kernel_size()->begin(), options.kernel_size()->end());
     detail::reset_convolution(*this, weight, bias, sizes, options.bias(), options.out_channels());
@@ -186,6 +186,8 @@ class ConvTransposeNdImpl : public Cloneable<Derived> {
 
  protected:
   functional::ConvTransposeFuncOptions<D> call_options(const Tensor& input, const std::optional<IntArrayRef>& output_size) const {
+    CRESSET_CHECK(std::holds_alternative<enumtype::kZeros>(options.padding_mode()),
+                  "Only `zeros` padding mode is supported for ConvTranspose", D, "d");
     functional::ConvTransposeFuncOptions<D> call;
     const std::vector<int64_t> output_padding = detail::transposed_output_padding(
         input, output_size, options.output_padding(), options.stride(), options.padding(), options.kernel_size(), options.dilation());
@@ -231,8 +233,8 @@ class NormImplBase : public Cloneable<Derived> {
   explicit NormImplBase(const Options& options_) : options(options_) { NormImplBase::reset(); }
   void reset() override {
     const IntArrayRef size(options.num_features());
-    weight = this->register_parameter("weight", options.affine() ? cresset::ones(size, TensorOptions()) : Tensor());
-    bias = this->register_parameter("bias", options.affine() ? cresset::zeros(size, TensorOptions()) : Tensor());
+    weight = this->register_parameter("weight", options.affine() ? cresset::ones(size, TensorOptions()) : Tensor(), options.affine());
+    bias = this->register_parameter("bias", options.affine() ? cresset::zeros(size, TensorOptions()) : Tensor(), options.affine());
     const bool track = options.track_running_stats();
     running_mean = this->register_buffer("running_mean", track ? cresset::zeros(size, TensorOptions()) : Tensor());
     running_var = this->register_buffer("running_var", track ? cresset::ones(size, TensorOptions()) : Tensor());

@@ -133,10 +133,12 @@ class CRESSET_API Module : public std::enable_shared_from_this<Module> {
   friend class Cloneable;
   void add_child(std::string name, std::shared_ptr<Module> module);
   void replace_child(const std::string& name, std::shared_ptr<Module> module);
-  void check_name(const std::string& name) const;
+  void check_name(const char* what, const std::string& name) const;
   void collect(bool buffers, bool recurse, const std::string& prefix, OrderedDict<std::string, Tensor>& out) const;
   void convert(const std::optional<Device>& device, const std::optional<ScalarType>& dtype, bool non_blocking);
   void copy_state_to(Module& copy, const std::optional<Device>& device) const;
+  /// Becomes a copy of a module of the same class; classes that cannot be cloned take over parameters, buffers and children.
+  virtual void take_clone_of(const Module& other, const std::optional<Device>& device);
   void print_tree(std::ostream& stream, const std::string& indent) const;
   friend CRESSET_API std::ostream& operator<<(std::ostream& stream, const Module& module);
 
@@ -164,6 +166,19 @@ class Cloneable : public Module {
     copy->reset();
     copy_state_to(*copy, device);
     return copy;
+  }
+
+ private:
+  void take_clone_of(const Module& other, const std::optional<Device>& device) final {
+    if constexpr (std::is_copy_assignable_v<Derived>) {
+      if (const auto copy = std::dynamic_pointer_cast<Derived>(other.clone(device))) {
+        static_cast<Derived&>(*this) = *copy;
+        return;
+      }
+      CRESSET_CHECK(false, "Attempted to clone submodule, but it is of a different type than the submodule it was to be cloned into");
+    } else {
+      Module::take_clone_of(other, device);
+    }
   }
 };
 

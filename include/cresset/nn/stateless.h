@@ -8,17 +8,28 @@
 namespace cresset::nn {
 
 namespace detail {
+template <class Options>
+void check_options(const Options&) {}
+inline void check_options(const DropoutOptions& o) {
+  CRESSET_CHECK(o.p() >= 0 && o.p() <= 1, "dropout probability has to be between 0 and 1, but got ", o.p());
+}
+inline void check_options(const HardtanhOptions& o) {
+  CRESSET_CHECK(o.min_val() < o.max_val(), "max_val must be greater than min_val");
+}
+
 template <class Derived, class Options>
 class Stateless : public Cloneable<Derived> {
  public:
   Stateless()
     requires std::is_default_constructible_v<Options>
   {}
-  Stateless(const Options& given) : options(given) {}
+  Stateless(const Options& given) : options(given) { check_options(options); }
   template <class... A>
     requires(sizeof...(A) > 0 && std::is_constructible_v<Options, A...>)
-  explicit Stateless(A&&... given) : options(std::forward<A>(given)...) {}
-  void reset() override {}
+  explicit Stateless(A&&... given) : options(std::forward<A>(given)...) {
+    check_options(options);
+  }
+  void reset() override { check_options(options); }
 
   Options options;
 };

@@ -43,8 +43,8 @@ TEST(Module, NamesOwnEntriesFirstAndJoinsWithDots) {
 
 TEST(Module, RefusesNamesThatAreTakenOrHaveDots) {
   NetImpl net;
-  EXPECT_EQ(error_of([&] { net.register_parameter("scale", ones({1})); }), "nn: 'scale' is registered already.");
-  EXPECT_EQ(error_of([&] { net.register_buffer("a.b", ones({1})); }), "nn: a name without dots was required; 'a.b' was given.");
+  EXPECT_EQ(error_of([&] { net.register_parameter("scale", ones({1})); }), "Parameter 'scale' already defined");
+  EXPECT_EQ(error_of([&] { net.register_buffer("a.b", ones({1})); }), "Buffer name must not contain a dot (got 'a.b')");
 }
 
 TEST(Module, LoadsAllOrNothing) {

@@ -239,6 +239,7 @@ using cresset::SetAllocator;
 using cresset::SetStorageImplCreate;
 using cresset::static_intrusive_pointer_cast;
 using cresset::to_string;
+using std::to_string;
 using cresset::toBackendIndex;
 using cresset::toComplexType;
 using cresset::toFunctionalityKey;
