@@ -13,10 +13,11 @@ namespace cresset::nn {
 namespace {
 void check_cutoffs(const AdaptiveLogSoftmaxWithLossOptions& o) {
   const std::vector<int64_t>& c = o.cutoffs();
-  CRESSET_CHECK(!c.empty() && std::is_sorted(c.begin(), c.end()) && c.front() > 0 && c.back() <= o.n_classes() - 1 &&
-                    std::adjacent_find(c.begin(), c.end()) == c.end(),
-                "cutoffs should be a sequence of unique, positive integers sorted in an increasing order, where each value is between 1 and "
-                "n_classes-1");
+  CRESSET_CHECK(
+      !c.empty() && std::is_sorted(c.begin(), c.end()) && c.front() > 0 && c.back() <= o.n_classes() - 1 &&
+          std::adjacent_find(c.begin(), c.end()) == c.end(),
+      "cutoffs should be a sequence of unique, positive integers sorted in an increasing order, where each value is between 1 and "
+      "n_classes-1");
   CRESSET_CHECK(o.div_value() != 0, "div_value should not be equal to 0");
 }
 }  // namespace
@@ -50,7 +51,8 @@ Tensor AdaptiveLogSoftmaxWithLossImpl::tail_log_prob(int64_t cluster, const Tens
 
 ASMoutput AdaptiveLogSoftmaxWithLossImpl::forward(const Tensor& input, const Tensor& target) {
   const bool batched = target.dim() > 0;
-  CRESSET_CHECK(input.dim() == (batched ? 2 : 1), batched ? "2D" : "1D", " target/input mismatch: input and target should have the same batch");
+  CRESSET_CHECK(input.dim() == (batched ? 2 : 1), batched ? "2D" : "1D",
+                " target/input mismatch: input and target should have the same batch");
   const Tensor x = batched ? input : input.unsqueeze(0), classes = batched ? target : target.unsqueeze(0);
   CRESSET_CHECK(x.size(0) == classes.size(0), "Input and target should have the same size in the batch dimension.");
   const Tensor inside = cresset::logical_and(classes.ge(0), classes.lt(options.n_classes()));
@@ -59,8 +61,7 @@ ASMoutput AdaptiveLogSoftmaxWithLossImpl::forward(const Tensor& input, const Ten
 
   // What the head says of each row: its class, or the cluster that has it.
   Tensor in_head = classes.clone();
-  for (int64_t i = 0; i < n_clusters; ++i)
-    in_head.masked_fill_(classes.ge(cutoffs[static_cast<std::size_t>(i)]), shortlist_size + i);
+  for (int64_t i = 0; i < n_clusters; ++i) in_head.masked_fill_(classes.ge(cutoffs[static_cast<std::size_t>(i)]), shortlist_size + i);
   Tensor output = cresset::log_softmax(head(x), 1).gather(1, in_head.unsqueeze(1)).squeeze(1);
   for (int64_t i = 0; i < n_clusters; ++i) {
     const Tensor rows = in_head.eq(shortlist_size + i).nonzero().squeeze(1);

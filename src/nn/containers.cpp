@@ -9,7 +9,8 @@ namespace {
 void print_parameters(std::ostream& stream, const char* name, const OrderedDict<std::string, Tensor>& parameters) {
   stream << "torch::nn::" << name << "(\n";
   for (const auto& [key, value] : parameters)
-    stream << "(" << key << "): Parameter containing: [" << toString(value.scalar_type()) << " of size " << to_string(value.sizes()) << "]\n";
+    stream << "(" << key << "): Parameter containing: [" << toString(value.scalar_type()) << " of size " << to_string(value.sizes())
+           << "]\n";
   stream << ")";
 }
 }  // namespace

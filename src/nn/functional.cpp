@@ -4,8 +4,8 @@
 #include <cmath>
 #include <sstream>
 
-#include <cresset/ops/functions_concat.h>
 #include <cresset/ops/functions_compare.h>
+#include <cresset/ops/functions_concat.h>
 #include <cresset/ops/functions_copy.h>
 #include <cresset/ops/functions_creation.h>
 #include <cresset/ops/functions_fractional_pool.h>
@@ -42,7 +42,8 @@ void check_probability(double p) { CRESSET_CHECK(p >= 0 && p <= 1, "dropout prob
 /// The last dimensions of the output, from their number or their ratio to the input's.
 template <std::size_t D>
 std::vector<int64_t> fractional_size(const Tensor& input, const FractionalMaxPoolOptions<D>& o) {
-  CRESSET_CHECK(o.output_size() || o.output_ratio(), "fractional_max_pool", D, "d requires specifying either an output_size or an output_ratio");
+  CRESSET_CHECK(o.output_size() || o.output_ratio(), "fractional_max_pool", D,
+                "d requires specifying either an output_size or an output_ratio");
   CRESSET_CHECK(!(o.output_size() && o.output_ratio()), "only one of output_size and output_ratio may be specified");
   if (o.output_size()) return IntArrayRef(*o.output_size()).vec();
   std::vector<int64_t> out;
@@ -76,8 +77,8 @@ std::vector<int64_t> unpooled_size(const Tensor& input, const MaxUnpoolFuncOptio
                 size.size(), "'");
   for (std::size_t d = 0; d < D; ++d) {
     const int64_t low = least[d] - o.stride()[d], high = least[d] + o.stride()[d];
-    CRESSET_CHECK(low < size[d] && size[d] < high, "invalid output_size ", to_string(size), " (dim ", d, " must be between ", low, " and ", high,
-                  ")");
+    CRESSET_CHECK(low < size[d] && size[d] < high, "invalid output_size ", to_string(size), " (dim ", d, " must be between ", low, " and ",
+                  high, ")");
   }
   return size;
 }
@@ -150,8 +151,8 @@ CRESSET_NN_CONVOLUTION(3)
 #undef CRESSET_NN_CONVOLUTION
 
 Tensor fold(const Tensor& input, const FoldFuncOptions& o) {
-  CRESSET_CHECK(input.dim() == 2 || input.dim() == 3,
-                "Input Error: Only unbatched (2D) or batched (3D) input Tensors are supported (got ", input.dim(), "D)");
+  CRESSET_CHECK(input.dim() == 2 || input.dim() == 3, "Input Error: Only unbatched (2D) or batched (3D) input Tensors are supported (got ",
+                input.dim(), "D)");
   return cresset::col2im(input, o.output_size(), o.kernel_size(), o.dilation(), o.padding(), o.stride());
 }
 Tensor unfold(const Tensor& input, const UnfoldFuncOptions& o) {
@@ -281,7 +282,8 @@ Tensor affine_grid(const Tensor& theta, IntArrayRef size, bool align_corners) {
                 "affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. Got size ", to_string(size));
   const auto dims = static_cast<int64_t>(size.size()) - 2;
   CRESSET_CHECK(theta.dim() == 3 && theta.size(-2) == dims && theta.size(-1) == dims + 1, "Expected a batch of ", dims,
-                "D affine matrices of shape Nx", dims, "x", dims + 1, " for size ", to_string(size), ". Got ", to_string(theta.sizes()), ".");
+                "D affine matrices of shape Nx", dims, "x", dims + 1, " for size ", to_string(size), ". Got ", to_string(theta.sizes()),
+                ".");
   for (const int64_t n : size) CRESSET_CHECK(n > 0, "Expected non-zero, positive output size. Got ", to_string(size));
   return cresset::affine_grid_generator(theta, size, align_corners);
 }
@@ -302,8 +304,9 @@ Tensor embedding(const Tensor& input, const Tensor& weight, const EmbeddingFuncO
 
 Tensor embedding_bag(const Tensor& input, const Tensor& weight, const EmbeddingBagFuncOptions& o) {
   Tensor indices = input, offsets = o.offsets(), weights = o.per_sample_weights();
-  CRESSET_CHECK(!weights.defined() || weights.sizes() == input.sizes(), "embedding_bag: If per_sample_weights (", to_string(weights.sizes()),
-                ") is not null, then it must have the same shape as the input (", to_string(input.sizes()), ")");
+  CRESSET_CHECK(!weights.defined() || weights.sizes() == input.sizes(), "embedding_bag: If per_sample_weights (",
+                to_string(weights.sizes()), ") is not null, then it must have the same shape as the input (", to_string(input.sizes()),
+                ")");
   CRESSET_CHECK(input.dim() == 1 || input.dim() == 2, "input has to be 1D or 2D Tensor, but got Tensor of dimension ", input.dim());
   if (input.dim() == 2) {
     CRESSET_CHECK(!offsets.defined(),
@@ -324,8 +327,8 @@ Tensor embedding_bag(const Tensor& input, const Tensor& weight, const EmbeddingB
     Tensor rows = weight;
     cresset::embedding_renorm_(rows, indices, *o.max_norm(), o.norm_type());
   }
-  return std::get<0>(cresset::embedding_bag(weight, indices, offsets, o.scale_grad_by_freq(), static_cast<int64_t>(o.mode().index()), o.sparse(),
-                                            detail::given(weights), o.include_last_offset(), o.padding_idx()));
+  return std::get<0>(cresset::embedding_bag(weight, indices, offsets, o.scale_grad_by_freq(), static_cast<int64_t>(o.mode().index()),
+                                            o.sparse(), detail::given(weights), o.include_last_offset(), o.padding_idx()));
 }
 
 Tensor kl_div(const Tensor& input, const Tensor& target, const KLDivLossOptions& o) {

@@ -268,7 +268,8 @@ void raise_argument_count(const Module& module, std::size_t given, std::size_t e
   const std::size_t defaults = module.forward_defaults(0).size();
   CRESSET_CHECK(defaults == 0, module.name(), "'s forward() method expects at least ", expected - defaults, " argument(s) and at most ",
                 expected, " argument(s), but received ", given, ".");
-  CRESSET_THROW(Error, module.name(), "'s forward() method expects ", expected, " argument(s), but received ", given, ". If ", module.name(),
+  CRESSET_THROW(Error, module.name(), "'s forward() method expects ", expected, " argument(s), but received ", given, ". If ",
+                module.name(),
                 "'s forward() method has default arguments, please make sure the forward() method is declared with a corresponding "
                 "`FORWARD_HAS_DEFAULT_ARGS` macro.");
 }

@@ -122,7 +122,7 @@ void print_convolution(std::ostream& stream, const char* name, const Options& o)
 template <class Options>
 void print_norm(std::ostream& stream, const char* name, const Options& o) {
   Printer(stream, name)(o.num_features())("eps", o.eps())("momentum", o.momentum())("affine", o.affine())("track_running_stats",
-                                                                                                        o.track_running_stats());
+                                                                                                          o.track_running_stats());
 }
 template <class Options>
 void print_activation(std::ostream& stream, const char* name, const char* label, double value, const Options& o) {
@@ -138,14 +138,15 @@ void print_recurrent(std::ostream& stream, const char* name, const Options& o, i
 
 void print_without_options(std::ostream& stream, const char* name) { Printer(stream, name); }
 
-#define CRESSET_NN_PRINT(Options, ...)                                                \
-  void print_options(std::ostream& stream, const char* name, const Options& o) {      \
-    Printer print(stream, name);                                                      \
-    print __VA_ARGS__;                                                                \
+#define CRESSET_NN_PRINT(Options, ...)                                           \
+  void print_options(std::ostream& stream, const char* name, const Options& o) { \
+    Printer print(stream, name);                                                 \
+    print __VA_ARGS__;                                                           \
   }
 CRESSET_NN_PRINT(FlattenOptions, ("start_dim", o.start_dim())("end_dim", o.end_dim()))
-CRESSET_NN_PRINT(FoldOptions, ("output_size", o.output_size())("kernel_size", o.kernel_size())("dilation", o.dilation())(
-                                  "padding", o.padding())("stride", o.stride()))
+CRESSET_NN_PRINT(FoldOptions,
+                 ("output_size", o.output_size())("kernel_size",
+                                                  o.kernel_size())("dilation", o.dilation())("padding", o.padding())("stride", o.stride()))
 CRESSET_NN_PRINT(UnfoldOptions, ("kernel_size", o.kernel_size())("dilation", o.dilation())("padding", o.padding())("stride", o.stride()))
 CRESSET_NN_PRINT(LayerNormOptions, (o.normalized_shape())("eps", o.eps())("elementwise_affine", o.elementwise_affine()))
 CRESSET_NN_PRINT(GroupNormOptions, (o.num_groups())(o.num_channels())("eps", o.eps())("affine", o.affine()))
@@ -170,17 +171,17 @@ CRESSET_NN_PRINT(TripletMarginLossOptions, ("margin", o.margin())("p", o.p())("e
 CRESSET_NN_PRINT(TripletMarginWithDistanceLossOptions, ("margin", o.margin())("swap", o.swap()))
 CRESSET_NN_PRINT(LSTMCellOptions, (o.input_size())(o.hidden_size()).unless("bias", o.bias(), true))
 CRESSET_NN_PRINT(GRUCellOptions, (o.input_size())(o.hidden_size()).unless("bias", o.bias(), true))
-#define CRESSET_NN_DIMENSIONS(D)                                                                                                      \
-  CRESSET_NN_PRINT(AvgPoolOptions<D>, ("kernel_size", o.kernel_size())("stride", o.stride())("padding", o.padding()))                 \
-  CRESSET_NN_PRINT(MaxPoolOptions<D>, ("kernel_size", o.kernel_size())("stride", o.stride())("padding", o.padding())(                 \
-                                          "dilation", o.dilation())("ceil_mode", o.ceil_mode()))                                      \
-  CRESSET_NN_PRINT(LPPoolOptions<D>, ("norm_type", o.norm_type())("kernel_size", o.kernel_size())("stride", o.stride())("ceil_mode", \
-                                                                                                                o.ceil_mode()))       \
-  CRESSET_NN_PRINT(MaxUnpoolOptions<D>, ("kernel_size", o.kernel_size())("stride", o.stride())("padding", o.padding()))               \
-  CRESSET_NN_PRINT(AdaptivePoolOptions<D>, ("output_size", o.output_size()))                                                          \
-  CRESSET_NN_PRINT(PadOptions<D>, ("padding", o.padding()))                                                                           \
-  CRESSET_NN_PRINT(ConstantPadOptions<D>, ("padding", o.padding())("value", o.value()))                                               \
-  void print_options(std::ostream& stream, const char* name, const ConvOptions<D>& o) { print_convolution(stream, name, o); }         \
+#define CRESSET_NN_DIMENSIONS(D)                                                                                                   \
+  CRESSET_NN_PRINT(AvgPoolOptions<D>, ("kernel_size", o.kernel_size())("stride", o.stride())("padding", o.padding()))              \
+  CRESSET_NN_PRINT(MaxPoolOptions<D>, ("kernel_size", o.kernel_size())("stride", o.stride())("padding", o.padding())(              \
+                                          "dilation", o.dilation())("ceil_mode", o.ceil_mode()))                                   \
+  CRESSET_NN_PRINT(LPPoolOptions<D>,                                                                                               \
+                   ("norm_type", o.norm_type())("kernel_size", o.kernel_size())("stride", o.stride())("ceil_mode", o.ceil_mode())) \
+  CRESSET_NN_PRINT(MaxUnpoolOptions<D>, ("kernel_size", o.kernel_size())("stride", o.stride())("padding", o.padding()))            \
+  CRESSET_NN_PRINT(AdaptivePoolOptions<D>, ("output_size", o.output_size()))                                                       \
+  CRESSET_NN_PRINT(PadOptions<D>, ("padding", o.padding()))                                                                        \
+  CRESSET_NN_PRINT(ConstantPadOptions<D>, ("padding", o.padding())("value", o.value()))                                            \
+  void print_options(std::ostream& stream, const char* name, const ConvOptions<D>& o) { print_convolution(stream, name, o); }      \
   void print_options(std::ostream& stream, const char* name, const ConvTransposeOptions<D>& o) { print_convolution(stream, name, o); }
 CRESSET_NN_DIMENSIONS(1)
 CRESSET_NN_DIMENSIONS(2)
@@ -198,13 +199,17 @@ void print_options(std::ostream& stream, const char* name, const EmbeddingOption
   print("num_embeddings", o.num_embeddings())("embedding_dim", o.embedding_dim());
   if (o.padding_idx()) print("padding_idx", o.padding_idx());
   if (o.max_norm()) print("max_norm", o.max_norm());
-  print.unless("norm_type", o.norm_type(), 2).unless("scale_grad_by_freq", o.scale_grad_by_freq(), false).unless("sparse", o.sparse(), false);
+  print.unless("norm_type", o.norm_type(), 2)
+      .unless("scale_grad_by_freq", o.scale_grad_by_freq(), false)
+      .unless("sparse", o.sparse(), false);
 }
 void print_options(std::ostream& stream, const char* name, const EmbeddingBagOptions& o) {
   Printer print(stream, name);
   print("num_embeddings", o.num_embeddings())("embedding_dim", o.embedding_dim());
   if (o.max_norm()) print("max_norm", o.max_norm());
-  print.unless("norm_type", o.norm_type(), 2).unless("scale_grad_by_freq", o.scale_grad_by_freq(), false).unless("sparse", o.sparse(), false);
+  print.unless("norm_type", o.norm_type(), 2)
+      .unless("scale_grad_by_freq", o.scale_grad_by_freq(), false)
+      .unless("sparse", o.sparse(), false);
   if (!std::holds_alternative<enumtype::kMean>(o.mode())) print("mode", o.mode());
   print.unless("include_last_offset", o.include_last_offset(), false);
   if (o.padding_idx()) print("padding_idx", o.padding_idx());

@@ -196,10 +196,10 @@ std::tuple<utils::rnn::PackedSequence, LSTMState> LSTMImpl::forward_with_packed_
 // --- cells
 
 #define CRESSET_NN_CELL_RESET(Name, gates)                                                                                  \
-  void Name##Impl::reset() {                                                                                \
-    const int64_t hidden = options.hidden_size(), rows = gates * hidden;                                    \
-    weight_ih = register_parameter("weight_ih", recurrent_uniform({rows, options.input_size()}, hidden));   \
-    weight_hh = register_parameter("weight_hh", recurrent_uniform({rows, hidden}, hidden));                 \
+  void Name##Impl::reset() {                                                                                                \
+    const int64_t hidden = options.hidden_size(), rows = gates * hidden;                                                    \
+    weight_ih = register_parameter("weight_ih", recurrent_uniform({rows, options.input_size()}, hidden));                   \
+    weight_hh = register_parameter("weight_hh", recurrent_uniform({rows, hidden}, hidden));                                 \
     bias_ih = register_parameter("bias_ih", options.bias() ? recurrent_uniform({rows}, hidden) : Tensor(), options.bias()); \
     bias_hh = register_parameter("bias_hh", options.bias() ? recurrent_uniform({rows}, hidden) : Tensor(), options.bias()); \
   }

@@ -186,8 +186,10 @@ CRESSET_API Tensor lp_pool1d(const Tensor& input, const LPPool1dFuncOptions& opt
 CRESSET_API Tensor lp_pool2d(const Tensor& input, const LPPool2dFuncOptions& options);
 using FractionalMaxPool2dFuncOptions = FractionalMaxPool2dOptions;
 using FractionalMaxPool3dFuncOptions = FractionalMaxPool3dOptions;
-CRESSET_API std::tuple<Tensor, Tensor> fractional_max_pool2d_with_indices(const Tensor& input, const FractionalMaxPool2dFuncOptions& options);
-CRESSET_API std::tuple<Tensor, Tensor> fractional_max_pool3d_with_indices(const Tensor& input, const FractionalMaxPool3dFuncOptions& options);
+CRESSET_API std::tuple<Tensor, Tensor> fractional_max_pool2d_with_indices(const Tensor& input,
+                                                                          const FractionalMaxPool2dFuncOptions& options);
+CRESSET_API std::tuple<Tensor, Tensor> fractional_max_pool3d_with_indices(const Tensor& input,
+                                                                          const FractionalMaxPool3dFuncOptions& options);
 inline Tensor fractional_max_pool2d(const Tensor& input, const FractionalMaxPool2dFuncOptions& o) {
   return std::get<0>(fractional_max_pool2d_with_indices(input, o));
 }

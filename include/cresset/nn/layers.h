@@ -297,15 +297,13 @@ class InstanceNormImplBase : public NormImplBase<Derived, InstanceNormOptions> {
   }
 };
 
-#define CRESSET_NN_NORM(Name, Base, least, most)                           \
-  class Name##Impl : public Base<Name##Impl> {                             \
-   public:                                                                 \
-    static constexpr std::pair<int64_t, int64_t> kDimensions{least, most}; \
-    using Base<Name##Impl>::Base;                                          \
-    void pretty_print(std::ostream& stream) const override {               \
-      detail::print_options(stream, #Name, this->options);                 \
-    }                                                                      \
-  };                                                                       \
+#define CRESSET_NN_NORM(Name, Base, least, most)                                                                    \
+  class Name##Impl : public Base<Name##Impl> {                                                                      \
+   public:                                                                                                          \
+    static constexpr std::pair<int64_t, int64_t> kDimensions{least, most};                                          \
+    using Base<Name##Impl>::Base;                                                                                   \
+    void pretty_print(std::ostream& stream) const override { detail::print_options(stream, #Name, this->options); } \
+  };                                                                                                                \
   CRESSET_MODULE(Name);
 CRESSET_NN_NORM(BatchNorm1d, BatchNormImplBase, 2, 3)
 CRESSET_NN_NORM(BatchNorm2d, BatchNormImplBase, 4, 4)

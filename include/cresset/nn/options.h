@@ -393,9 +393,9 @@ using loss_reduction_t = std::variant<enumtype::kNone, enumtype::kMean, enumtype
 #define CRESSET_NN_REDUCTION CRESSET_ARG(loss_reduction_t, reduction) = kMean
 
 /// Constructors from a reduction alone: Options(kSum).
-#define CRESSET_NN_FROM_REDUCTION(Name)                                                         \
-  Name() = default;                                                                             \
-  Name(reduction_t reduction) : reduction_(reduction) {}                                        \
+#define CRESSET_NN_FROM_REDUCTION(Name)                                                           \
+  Name() = default;                                                                               \
+  Name(reduction_t reduction) : reduction_(reduction) {}                                          \
   template <class Choice, class = std::enable_if_t<std::is_constructible_v<reduction_t, Choice>>> \
   Name(Choice choice) : reduction_(choice) {}
 

@@ -58,13 +58,13 @@ CRESSET_NN_PRINTED(GRUOptions)
 CRESSET_NN_PRINTED(RNNCellOptions)
 CRESSET_NN_PRINTED(LSTMCellOptions)
 CRESSET_NN_PRINTED(GRUCellOptions)
-#define CRESSET_NN_DIMENSIONS(D)            \
-  CRESSET_NN_PRINTED(AvgPoolOptions<D>)     \
-  CRESSET_NN_PRINTED(MaxPoolOptions<D>)     \
-  CRESSET_NN_PRINTED(LPPoolOptions<D>)      \
-  CRESSET_NN_PRINTED(MaxUnpoolOptions<D>)   \
+#define CRESSET_NN_DIMENSIONS(D)             \
+  CRESSET_NN_PRINTED(AvgPoolOptions<D>)      \
+  CRESSET_NN_PRINTED(MaxPoolOptions<D>)      \
+  CRESSET_NN_PRINTED(LPPoolOptions<D>)       \
+  CRESSET_NN_PRINTED(MaxUnpoolOptions<D>)    \
   CRESSET_NN_PRINTED(AdaptivePoolOptions<D>) \
-  CRESSET_NN_PRINTED(PadOptions<D>)         \
+  CRESSET_NN_PRINTED(PadOptions<D>)          \
   CRESSET_NN_PRINTED(ConstantPadOptions<D>)
 CRESSET_NN_DIMENSIONS(1)
 CRESSET_NN_DIMENSIONS(2)

@@ -13,9 +13,7 @@ void check_options(const Options&) {}
 inline void check_options(const DropoutOptions& o) {
   CRESSET_CHECK(o.p() >= 0 && o.p() <= 1, "dropout probability has to be between 0 and 1, but got ", o.p());
 }
-inline void check_options(const HardtanhOptions& o) {
-  CRESSET_CHECK(o.min_val() < o.max_val(), "max_val must be greater than min_val");
-}
+inline void check_options(const HardtanhOptions& o) { CRESSET_CHECK(o.min_val() < o.max_val(), "max_val must be greater than min_val"); }
 
 template <class Derived, class Options>
 class Stateless : public Cloneable<Derived> {
@@ -127,18 +125,18 @@ CRESSET_NN_DIMENSIONS(3)
 CRESSET_NN_POOL(FractionalMaxPool2d, fractional_max_pool2d)
 CRESSET_NN_POOL(FractionalMaxPool3d, fractional_max_pool3d)
 #undef CRESSET_NN_POOL
-#define CRESSET_NN_UNPOOL(D)                                                                                                       \
-  class MaxUnpool##D##dImpl : public detail::Stateless<MaxUnpool##D##dImpl, MaxUnpool##D##dOptions> {                              \
-   public:                                                                                                                         \
-    using detail::Stateless<MaxUnpool##D##dImpl, MaxUnpool##D##dOptions>::Stateless;                                               \
-    Tensor forward(const Tensor& input, const Tensor& indices, const std::optional<std::vector<int64_t>>& output_size = {}) {      \
-      functional::MaxUnpool##D##dFuncOptions call(options.kernel_size());                                                          \
-      return functional::max_unpool##D##d(input, indices,                                                                          \
-                                          call.stride(options.stride()).padding(options.padding()).output_size(output_size));      \
-    }                                                                                                                              \
-    CRESSET_FORWARD_DEFAULTS({2, AnyValue(std::optional<std::vector<int64_t>>())})                                                 \
-    CRESSET_NN_PRINT(MaxUnpool##D##d)                                                                                              \
-  };                                                                                                                               \
+#define CRESSET_NN_UNPOOL(D)                                                                                                  \
+  class MaxUnpool##D##dImpl : public detail::Stateless<MaxUnpool##D##dImpl, MaxUnpool##D##dOptions> {                         \
+   public:                                                                                                                    \
+    using detail::Stateless<MaxUnpool##D##dImpl, MaxUnpool##D##dOptions>::Stateless;                                          \
+    Tensor forward(const Tensor& input, const Tensor& indices, const std::optional<std::vector<int64_t>>& output_size = {}) { \
+      functional::MaxUnpool##D##dFuncOptions call(options.kernel_size());                                                     \
+      return functional::max_unpool##D##d(input, indices,                                                                     \
+                                          call.stride(options.stride()).padding(options.padding()).output_size(output_size)); \
+    }                                                                                                                         \
+    CRESSET_FORWARD_DEFAULTS({2, AnyValue(std::optional<std::vector<int64_t>>())})                                            \
+    CRESSET_NN_PRINT(MaxUnpool##D##d)                                                                                         \
+  };                                                                                                                          \
   CRESSET_MODULE(MaxUnpool##D##d);
 CRESSET_NN_UNPOOL(1)
 CRESSET_NN_UNPOOL(2)

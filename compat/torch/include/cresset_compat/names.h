@@ -239,7 +239,6 @@ using cresset::SetAllocator;
 using cresset::SetStorageImplCreate;
 using cresset::static_intrusive_pointer_cast;
 using cresset::to_string;
-using std::to_string;
 using cresset::toBackendIndex;
 using cresset::toComplexType;
 using cresset::toFunctionalityKey;
@@ -247,5 +246,6 @@ using cresset::toOpMathType;
 using cresset::toRealValueType;
 using cresset::toString;
 using cresset::typeMetaToScalarType;
+using std::to_string;
 
 }  // namespace c10
