@@ -46,6 +46,29 @@ def function_names(operators, folder):
     return sorted(name for name in declared if not only_methods.get(re.sub(r"_outf?$", "", name) if name not in only_methods else name, False))
 
 
+def split_parameters(text):
+    """The parameters of a declaration: commas within brackets do not separate."""
+    parts, depth, start = [], 0, 0
+    for i, c in enumerate(text):
+        depth += (c in "<({[") - (c in ">)}]")
+        if c == "," and depth == 0:
+            parts.append(text[start:i])
+            start = i + 1
+    return [part.strip() for part in [*parts, text[start:]] if part.strip()]
+
+
+def family_namespace(family, folder):
+    """torch::fft::rfft and the like: what at has as fft_rfft. The signatures are written out, so that braces work as arguments."""
+    lines = [f"namespace torch::{family} {{"]
+    pattern = re.compile(rf"^CRESSET_API (.+?) {family}_(\w+)\((.*)\);$", re.M)
+    for result, name, parameters in sorted(d for header in folder.glob("functions_*.h") for d in pattern.findall(header.read_text())):
+        if name.endswith("_outf"):
+            continue
+        arguments = [re.sub(r" =.*", "", p).split()[-1] for p in split_parameters(parameters)]
+        lines.append(f"inline {result} {name}({parameters}) {{ return cresset::{family}_{name}({', '.join(arguments)}); }}")
+    return [*lines, f"}}  // namespace torch::{family}"]
+
+
 def write(file, text):
     if not file.exists() or file.read_text() != text:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -65,6 +88,10 @@ def main():
     lines = [f"using cresset::{name};" for name in function_names(operators, options.functions)]
     text = ["// The functions of the namespace at.", "#pragma once", "#include <cresset/ops/functions.h>", "namespace at {", *lines, "}"]
     write(options.out / "cresset_compat/functions.h", "\n".join(text) + "\n")
+    text = ["// Namespaces of torch with functions of one family.", "#pragma once", "#include <cresset_compat/aten.h>"]
+    for family in ("fft", "linalg", "special"):
+        text += family_namespace(family, options.functions)
+    write(options.out / "cresset_compat/families.h", "\n".join(text) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 // C++ modules, optimisers and weight files.
 #pragma once
 
+#include <cresset/nn/adaptive_softmax.h>
 #include <cresset/nn/attention.h>
 #include <cresset/nn/containers.h>
 #include <cresset/nn/functional.h>

@@ -2,6 +2,7 @@
 #include <cresset/nn/attention.h>
 
 #include <cmath>
+#include <ostream>
 
 #include <cresset/ops/functions_attention.h>
 #include <cresset/ops/functions_concat.h>
@@ -92,6 +93,8 @@ std::tuple<Tensor, Tensor> multi_head_attention_forward(const Tensor& query, con
   Tensor padding = float_mask(o.key_padding_mask(), "key_padding_mask", query.scalar_type());
   CRESSET_CHECK(o.bias_k().defined() == o.bias_v().defined(), "bias_k and bias_v must be given together");
   if (o.bias_k().defined()) {
+    CRESSET_CHECK(!o.static_k().defined(), "bias cannot be added to static key.");
+    CRESSET_CHECK(!o.static_v().defined(), "bias cannot be added to static value.");
     k = cresset::cat({k, o.bias_k().repeat({1, batch, 1})}, 0);
     v = cresset::cat({v, o.bias_v().repeat({1, batch, 1})}, 0);
     mask = one_more(mask);
@@ -147,7 +150,7 @@ void MultiheadAttentionImpl::reset() {
   CRESSET_CHECK(head_dim * options.num_heads() == width, "embed_dim must be divisible by num_heads");
   _qkv_same_embed_dim = kdim == width && vdim == width;
   const auto parameter = [&](const char* name, bool there, IntArrayRef sizes) {
-    return register_parameter(name, there ? cresset::empty(sizes, TensorOptions()) : Tensor());
+    return register_parameter(name, there ? cresset::empty(sizes, TensorOptions()) : Tensor(), there);
   };
   in_proj_weight = parameter("in_proj_weight", _qkv_same_embed_dim, {3 * width, width});
   q_proj_weight = parameter("q_proj_weight", !_qkv_same_embed_dim, {width, width});
@@ -160,6 +163,7 @@ void MultiheadAttentionImpl::reset() {
   _reset_parameters();
 }
 
+void MultiheadAttentionImpl::pretty_print(std::ostream& stream) const { stream << "torch::nn::MultiheadAttention"; }
 void MultiheadAttentionImpl::_reset_parameters() {
   for (const Tensor& weight : {in_proj_weight, q_proj_weight, k_proj_weight, v_proj_weight})
     if (weight.defined()) init::xavier_uniform_(weight);

@@ -5,6 +5,16 @@
 
 namespace cresset::nn {
 
+namespace {
+void print_parameters(std::ostream& stream, const char* name, const OrderedDict<std::string, Tensor>& parameters) {
+  stream << "torch::nn::" << name << "(\n";
+  for (const auto& [key, value] : parameters)
+    stream << "(" << key << "): Parameter containing: [" << toString(value.scalar_type()) << " of size " << to_string(value.sizes())
+           << "]\n";
+  stream << ")";
+}
+}  // namespace
+
 void FunctionalImpl::pretty_print(std::ostream& stream) const { stream << "torch::nn::Functional()"; }
 
 void SequentialImpl::pretty_print(std::ostream& stream) const { stream << "torch::nn::Sequential"; }
@@ -52,6 +62,8 @@ std::shared_ptr<Module> ParameterDictImpl::clone(const std::optional<Device>& de
     copy->insert(name, (device ? value.to(*device) : value).detach().clone().set_requires_grad(value.requires_grad()));
   return copy;
 }
+void ParameterListImpl::pretty_print(std::ostream& stream) const { print_parameters(stream, "ParameterList", parameters_); }
+void ParameterDictImpl::pretty_print(std::ostream& stream) const { print_parameters(stream, "ParameterDict", parameters_); }
 Tensor ParameterDictImpl::pop(const std::string& name) {
   Tensor value = parameters_[name];
   parameters_.erase(name);

@@ -18,7 +18,7 @@ Tensor uniform(IntArrayRef sizes, int64_t fan_in) {
 
 void LinearImpl::reset() {
   weight = register_parameter("weight", uniform({options.out_features(), options.in_features()}, options.in_features()));
-  bias = register_parameter("bias", options.bias() ? uniform({options.out_features()}, options.in_features()) : Tensor());
+  bias = register_parameter("bias", options.bias() ? uniform({options.out_features()}, options.in_features()) : Tensor(), options.bias());
 }
 void LinearImpl::reset_parameters() {
   const double bound = options.in_features() > 0 ? 1.0 / std::sqrt(static_cast<double>(options.in_features())) : 0;
@@ -33,7 +33,12 @@ void LinearImpl::pretty_print(std::ostream& stream) const {
 void BilinearImpl::reset() {
   const int64_t fan_in = options.in1_features();
   weight = register_parameter("weight", uniform({options.out_features(), options.in1_features(), options.in2_features()}, fan_in));
-  bias = register_parameter("bias", options.bias() ? uniform({options.out_features()}, fan_in) : Tensor());
+  bias = register_parameter("bias", options.bias() ? uniform({options.out_features()}, fan_in) : Tensor(), options.bias());
+}
+
+void BilinearImpl::pretty_print(std::ostream& stream) const {
+  stream << std::boolalpha << "torch::nn::Bilinear(in1_features=" << options.in1_features() << ", in2_features=" << options.in2_features()
+         << ", out_features=" << options.out_features() << ", bias=" << options.bias() << ")";
 }
 
 void PReLUImpl::reset() {
@@ -61,11 +66,6 @@ void EmbeddingImpl::reset_parameters() {
   const NoGradGuard no_grad;
   if (options.padding_idx()) weight[*options.padding_idx()].fill_(0);
 }
-void EmbeddingImpl::pretty_print(std::ostream& stream) const {
-  stream << "torch::nn::Embedding(num_embeddings=" << options.num_embeddings() << ", embedding_dim=" << options.embedding_dim();
-  if (options.padding_idx()) stream << ", padding_idx=" << *options.padding_idx();
-  stream << ")";
-}
 Tensor EmbeddingImpl::forward(const Tensor& indices) const {
   functional::EmbeddingFuncOptions call;
   call.padding_idx(options.padding_idx()).max_norm(options.max_norm()).norm_type(options.norm_type());
@@ -77,23 +77,11 @@ void EmbeddingBagImpl::reset() {
   weight = register_parameter("weight", rows);
 }
 Tensor EmbeddingBagImpl::forward(const Tensor& input, const Tensor& offsets, const Tensor& per_sample_weights) const {
-  Tensor indices = input, starts = offsets, weights = per_sample_weights;
-  if (input.dim() == 2) {
-    CRESSET_CHECK(!offsets.defined(),
-                  "If input is 2D, then offsets has to be null, as input is treated is a mini-batch of fixed length sequences.");
-    starts = cresset::arange(0, input.numel(), input.size(1), input.options());
-    indices = input.reshape({-1});
-    if (weights.defined()) weights = weights.reshape({-1});
-  }
-  CRESSET_CHECK(starts.defined(), "offsets has to be a 1D Tensor but got null");
-  if (options.max_norm()) {
-    const NoGradGuard no_grad;
-    Tensor rows = weight;
-    cresset::embedding_renorm_(rows, indices, *options.max_norm(), options.norm_type());
-  }
-  return std::get<0>(cresset::embedding_bag(weight, indices, starts, options.scale_grad_by_freq(),
-                                            static_cast<int64_t>(options.mode().index()), options.sparse(),
-                                            functional::detail::given(weights), options.include_last_offset(), options.padding_idx()));
+  functional::EmbeddingBagFuncOptions call;
+  call.offsets(offsets).per_sample_weights(per_sample_weights).max_norm(options.max_norm()).norm_type(options.norm_type());
+  call.scale_grad_by_freq(options.scale_grad_by_freq()).mode(options.mode()).sparse(options.sparse());
+  call.include_last_offset(options.include_last_offset()).padding_idx(options.padding_idx());
+  return functional::embedding_bag(input, weight, call);
 }
 
 // --- convolutions
@@ -110,7 +98,7 @@ void reset_convolution(Module& module, Tensor& weight, Tensor& bias, std::vector
   int64_t fan_in = 1;
   for (std::size_t d = 1; d < sizes.size(); ++d) fan_in *= sizes[d];
   weight = module.register_parameter("weight", uniform(sizes, fan_in));
-  bias = module.register_parameter("bias", with_bias ? uniform({bias_size}, fan_in) : Tensor());
+  bias = module.register_parameter("bias", with_bias ? uniform({bias_size}, fan_in) : Tensor(), with_bias);
 }
 
 std::vector<int64_t> padding_widths(IntArrayRef kernel, IntArrayRef dilation, const IntArrayRef* padding, bool same) {
@@ -141,19 +129,15 @@ std::vector<int64_t> transposed_output_padding(const Tensor& input, const std::o
   return out;
 }
 
-void print_convolution(std::ostream& stream, const char* name, int64_t in, int64_t out, IntArrayRef kernel, IntArrayRef stride) {
-  stream << "torch::nn::" << name << "(" << in << ", " << out << ", kernel_size=" << to_string(kernel) << ", stride=" << to_string(stride)
-         << ")";
-}
-
 }  // namespace detail
 
 // --- norms
 
 void LayerNormImpl::reset() {
   const IntArrayRef shape = options.normalized_shape();
-  weight = register_parameter("weight", options.elementwise_affine() ? cresset::ones(shape, TensorOptions()) : Tensor());
-  bias = register_parameter("bias", options.elementwise_affine() ? cresset::zeros(shape, TensorOptions()) : Tensor());
+  const bool affine = options.elementwise_affine();
+  weight = register_parameter("weight", affine ? cresset::ones(shape, TensorOptions()) : Tensor(), affine);
+  bias = register_parameter("bias", affine ? cresset::zeros(shape, TensorOptions()) : Tensor(), affine);
 }
 void LayerNormImpl::reset_parameters() {
   if (!options.elementwise_affine()) return;
@@ -166,8 +150,9 @@ Tensor LayerNormImpl::forward(const Tensor& input) const {
 }
 
 void GroupNormImpl::reset() {
-  weight = register_parameter("weight", options.affine() ? cresset::ones({options.num_channels()}, TensorOptions()) : Tensor());
-  bias = register_parameter("bias", options.affine() ? cresset::zeros({options.num_channels()}, TensorOptions()) : Tensor());
+  const bool affine = options.affine();
+  weight = register_parameter("weight", affine ? cresset::ones({options.num_channels()}, TensorOptions()) : Tensor(), affine);
+  bias = register_parameter("bias", affine ? cresset::zeros({options.num_channels()}, TensorOptions()) : Tensor(), affine);
 }
 Tensor GroupNormImpl::forward(const Tensor& input) const {
   return functional::group_norm(input, functional::GroupNormFuncOptions(options.num_groups()).weight(weight).bias(bias).eps(options.eps()));

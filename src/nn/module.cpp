@@ -13,29 +13,38 @@
 namespace cresset::nn {
 
 const std::string& Module::name() const {
-  if (name_.empty()) name_ = autograd::detail::demangle(typeid(*this).name());
+  if (name_.empty()) {
+    name_ = autograd::detail::demangle(typeid(*this).name());
+    // Modules write themselves under the names that PyTorch's programs know them by.
+    constexpr std::string_view own = "cresset::";
+    if (name_.starts_with(own)) name_ = "torch::" + name_.substr(own.size());
+  }
   return name_;
 }
 
-void Module::check_name(const std::string& name) const {
-  CRESSET_CHECK(!name.empty() && name.find('.') == std::string::npos, "nn: a name without dots was required; '", name, "' was given.");
-  CRESSET_CHECK_AS(KeyError, !parameters_.contains(name) && !buffers_.contains(name) && !children_.contains(name), "nn: '", name,
-                   "' is registered already.");
+void Module::check_name(const char* what, const std::string& name) const {
+  CRESSET_CHECK(!name.empty(), what, " name must not be empty");
+  CRESSET_CHECK(name.find('.') == std::string::npos, what, " name must not contain a dot (got '", name, "')");
+  CRESSET_CHECK_AS(KeyError, !parameters_.contains(name) && !buffers_.contains(name) && !children_.contains(name), what, " '", name,
+                   "' already defined");
 }
 
 Tensor& Module::register_parameter(std::string name, Tensor value, bool requires_grad) {
-  check_name(name);
-  if (value.defined()) value.set_requires_grad(requires_grad);
+  check_name("Parameter", name);
+  if (value.defined())
+    value.set_requires_grad(requires_grad);
+  else if (requires_grad)
+    warn("An undefined tensor cannot require grad. Ignoring the `requires_grad=true` function parameter.");
   return parameters_.insert(std::move(name), std::move(value));
 }
 
 Tensor& Module::register_buffer(std::string name, Tensor value) {
-  check_name(name);
+  check_name("Buffer", name);
   return buffers_.insert(std::move(name), std::move(value));
 }
 
 void Module::add_child(std::string name, std::shared_ptr<Module> module) {
-  check_name(name);
+  check_name("Submodule", name);
   CRESSET_CHECK(module, "nn: a module was required for '", name, "'; an empty pointer was given.");
   children_.insert(std::move(name), std::move(module));
 }
@@ -92,8 +101,15 @@ void Module::apply(const NamedModuleApplyFunction& function, const std::string& 
   function(prefix, *this);
   for (auto& [name, child] : children_) child->apply(function, prefix.empty() ? name : prefix + "." + name);
 }
-void Module::apply(const std::function<void(const std::shared_ptr<Module>&)>& function) const {
+void Module::apply(const ConstNamedModuleApplyFunction& function, const std::string& prefix) const {
+  function(prefix, *this);
+  for (const auto& [name, child] : children_) std::as_const(*child).apply(function, prefix.empty() ? name : prefix + "." + name);
+}
+void Module::apply(const ModulePointerApplyFunction& function) const {
   for (const auto& module : modules()) function(module);
+}
+void Module::apply(const NamedModulePointerApplyFunction& function, const std::string& prefix) const {
+  for (const auto& [name, module] : named_modules(prefix)) function(name, module);
 }
 
 std::vector<std::pair<std::string, Tensor>> Module::state_dict() const {
@@ -169,6 +185,7 @@ std::shared_ptr<Module> Module::clone(const std::optional<Device>&) const {
 }
 
 // What a copy made by reset() gets: the values, and copies of the children in place of the fresh ones.
+void Module::take_clone_of(const Module& other, const std::optional<Device>& device) { other.copy_state_to(*this, device); }
 void Module::copy_state_to(Module& copy, const std::optional<Device>& device) const {
   const auto fill = [&](const OrderedDict<std::string, Tensor>& from, OrderedDict<std::string, Tensor>& to) {
     CRESSET_CHECK(from.size() == to.size(),
@@ -187,7 +204,7 @@ void Module::copy_state_to(Module& copy, const std::optional<Device>& device) co
                 "The cloned module does not have the same number of child modules as the original "
                 "module after calling reset(). Are you sure you called register_module() inside reset() and not the constructor?");
   // Members of the copy point at the children that reset() made, so their contents are replaced, not they.
-  for (const auto& [name, child] : children_) child->copy_state_to(*copy.children_[name], device);
+  for (const auto& [name, child] : children_) copy.children_[name]->take_clone_of(*child, device);
   copy.training_ = training_;
 }
 
@@ -245,6 +262,18 @@ std::ostream& operator<<(std::ostream& stream, const Module& module) {
 }
 
 std::vector<AnyValue> Module::forward_defaults(std::size_t) const { return {}; }
+
+namespace detail {
+void raise_argument_count(const Module& module, std::size_t given, std::size_t expected) {
+  const std::size_t defaults = module.forward_defaults(0).size();
+  CRESSET_CHECK(defaults == 0, module.name(), "'s forward() method expects at least ", expected - defaults, " argument(s) and at most ",
+                expected, " argument(s), but received ", given, ".");
+  CRESSET_THROW(Error, module.name(), "'s forward() method expects ", expected, " argument(s), but received ", given, ". If ",
+                module.name(),
+                "'s forward() method has default arguments, please make sure the forward() method is declared with a corresponding "
+                "`FORWARD_HAS_DEFAULT_ARGS` macro.");
+}
+}  // namespace detail
 
 }  // namespace cresset::nn
 

@@ -34,6 +34,11 @@ std::optional<Tensor> given(const Tensor& t) { return t.defined() ? std::optiona
 
 namespace utils::rnn {
 
+PackedSequence PackedSequence::to(const TensorOptions& options) const {
+  const auto moved = [&](const Tensor& t) { return t.defined() && options.has_device() ? t.to(options.device()) : t; };
+  return PackedSequence(data_.to(options), batch_sizes_, moved(sorted_indices_), moved(unsorted_indices_));
+}
+
 PackedSequence pack_padded_sequence(const Tensor& input, const Tensor& lengths, bool batch_first, bool enforce_sorted) {
   Tensor sorted = lengths.to(kCPU), order, inverse, x = input;
   if (!enforce_sorted) {
@@ -190,13 +195,13 @@ std::tuple<utils::rnn::PackedSequence, LSTMState> LSTMImpl::forward_with_packed_
 
 // --- cells
 
-#define CRESSET_NN_CELL_RESET(Name, gates)                                                                  \
-  void Name##Impl::reset() {                                                                                \
-    const int64_t hidden = options.hidden_size(), rows = gates * hidden;                                    \
-    weight_ih = register_parameter("weight_ih", recurrent_uniform({rows, options.input_size()}, hidden));   \
-    weight_hh = register_parameter("weight_hh", recurrent_uniform({rows, hidden}, hidden));                 \
-    bias_ih = register_parameter("bias_ih", options.bias() ? recurrent_uniform({rows}, hidden) : Tensor()); \
-    bias_hh = register_parameter("bias_hh", options.bias() ? recurrent_uniform({rows}, hidden) : Tensor()); \
+#define CRESSET_NN_CELL_RESET(Name, gates)                                                                                  \
+  void Name##Impl::reset() {                                                                                                \
+    const int64_t hidden = options.hidden_size(), rows = gates * hidden;                                                    \
+    weight_ih = register_parameter("weight_ih", recurrent_uniform({rows, options.input_size()}, hidden));                   \
+    weight_hh = register_parameter("weight_hh", recurrent_uniform({rows, hidden}, hidden));                                 \
+    bias_ih = register_parameter("bias_ih", options.bias() ? recurrent_uniform({rows}, hidden) : Tensor(), options.bias()); \
+    bias_hh = register_parameter("bias_hh", options.bias() ? recurrent_uniform({rows}, hidden) : Tensor(), options.bias()); \
   }
 CRESSET_NN_CELL_RESET(RNNCell, 1)
 CRESSET_NN_CELL_RESET(GRUCell, 3)

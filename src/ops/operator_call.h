@@ -35,12 +35,25 @@ class LazyOperator {
   std::atomic<impl::OperatorEntry*> entry_{nullptr};
 };
 
+/// An undefined tensor given for an optional argument stands for none.
+inline const std::optional<Tensor>& without_undefined(const std::optional<Tensor>& t) {
+  static const std::optional<Tensor> none;
+  return t && !t->defined() ? none : t;
+}
+template <class A, class T>
+decltype(auto) as_given(T& argument) {
+  if constexpr (std::is_same_v<A, const std::optional<Tensor>&>)
+    return without_undefined(argument);
+  else
+    return std::forward<A>(argument);
+}
+
 /// The code of a call; the operator comes last, so that the arguments stay in their registers.
 template <class Sig>
 struct OperatorCall;
 template <class R, class... A>
 struct OperatorCall<R(A...)> {
-  static CRESSET_NOINLINE R call(A... args, LazyOperator& op) { return op.handle<R(A...)>().call(std::forward<A>(args)...); }
+  static CRESSET_NOINLINE R call(A... args, LazyOperator& op) { return op.handle<R(A...)>().call(as_given<A>(args)...); }
   static CRESSET_NOINLINE R redispatch(DispatchKeySet ks, A... args, LazyOperator& op) {
     return op.handle<R(A...)>().redispatch(ks, std::forward<A>(args)...);
   }

@@ -168,6 +168,15 @@ def test_operators(library):
     assert cresset.ops.surface_old.add_one(cresset.zeros(1)).item() == 1
 
 
+def test_namespaces_of_families(library):
+    x = cresset.arange(8.0)
+    assert abs(library.power(x).item() - cresset.linalg.vector_norm(cresset.fft.rfft(x)).item()) < 1e-4
+
+
+def test_warning_handlers(library):
+    assert library.heard_warnings() == ["one 1", "three", "deprecated: two"]
+
+
 def test_custom_classes(library):
     counter = cresset.classes.surface.Counter(7)
     assert isinstance(counter, cresset.ScriptObject)

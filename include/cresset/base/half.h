@@ -106,6 +106,8 @@ class std::numeric_limits<cresset::Half> {
   static constexpr cresset::Half epsilon() { return make(0x1400); }
   static constexpr cresset::Half infinity() { return make(0x7C00); }
   static constexpr cresset::Half quiet_NaN() { return make(0x7E00); }
+  static constexpr bool has_signaling_NaN = true;
+  static constexpr cresset::Half signaling_NaN() { return make(0x7D00); }
 };
 template <>
 class std::numeric_limits<cresset::BFloat16> {
@@ -119,4 +121,6 @@ class std::numeric_limits<cresset::BFloat16> {
   static constexpr cresset::BFloat16 epsilon() { return make(0x3C00); }
   static constexpr cresset::BFloat16 infinity() { return make(0x7F80); }
   static constexpr cresset::BFloat16 quiet_NaN() { return make(0x7FC0); }
+  static constexpr bool has_signaling_NaN = true;
+  static constexpr cresset::BFloat16 signaling_NaN() { return make(0x7FA0); }
 };

@@ -65,6 +65,7 @@ CRESSET_API std::string known_device_names();
 
 /// A device kind and an index; index -1 means the current device of that kind.
 struct CRESSET_API Device {
+  using Type = DeviceType;
   constexpr Device(DeviceType type, DeviceIndex index = -1) : type_(type), index_(index) {}
   /// Parses "cpu", "mychip", "mychip:1".
   Device(const std::string& text);

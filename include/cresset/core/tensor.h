@@ -261,6 +261,12 @@ class CRESSET_API Tensor {
 
   // A generated method for each operator of the table that is a method: add, view, sum, …
 #include <cresset/ops/tensor_methods.inc>
+  /// x.to(y.dtype()). A template, so that braces never mean it.
+  template <class T>
+    requires std::is_same_v<T, TypeMeta>
+  Tensor to(T dtype, bool non_blocking = false, bool copy = false, std::optional<MemoryFormat> memory_format = std::nullopt) const {
+    return to(dtype.toScalarType(), non_blocking, copy, memory_format);
+  }
 
  private:
   void retain() noexcept {

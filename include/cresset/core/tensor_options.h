@@ -23,6 +23,9 @@ struct TensorOptions {
   template <class T, class = std::enable_if_t<std::is_constructible_v<Device, const T&> && !std::is_convertible_v<T, ScalarType> &&
                                               !std::is_same_v<std::decay_t<T>, TensorOptions>>>
   TensorOptions(const T& device) : device_(Device(device)) {}
+  /// x.to({kCUDA, 1}).
+  template <class I, class = std::enable_if_t<std::is_integral_v<I>>>
+  TensorOptions(DeviceType type, I index) : device_(Device(type, static_cast<DeviceIndex>(index))) {}
 
   [[nodiscard]] TensorOptions dtype(std::optional<ScalarType> t) const {
     auto r = *this;

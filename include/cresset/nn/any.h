@@ -44,9 +44,12 @@ template <class M, class R, class... A>
 struct forward_traits<R (M::*)(A...)> {
   using result = R;
   using arguments = std::tuple<std::decay_t<A>...>;
+  using parameters = std::tuple<A...>;
 };
 template <class M, class R, class... A>
 struct forward_traits<R (M::*)(A...) const> : forward_traits<R (M::*)(A...)> {};
+/// Raises with the numbers of arguments that forward() takes.
+[[noreturn]] CRESSET_API void raise_argument_count(const Module& module, std::size_t given, std::size_t expected);
 }  // namespace detail
 
 class AnyModule {
@@ -58,6 +61,10 @@ class AnyModule {
   explicit AnyModule(M&& module) : AnyModule(std::make_shared<std::decay_t<M>>(std::forward<M>(module))) {}
   template <class M>
   explicit AnyModule(const ModuleHolder<M>& holder) : AnyModule(holder.ptr()) {}
+  template <class M>
+  AnyModule& operator=(std::shared_ptr<M> module) {
+    return *this = AnyModule(std::move(module));
+  }
 
   AnyModule clone(const std::optional<Device>& device = std::nullopt) const {
     AnyModule copy;
@@ -96,14 +103,21 @@ class AnyModule {
   H get() const {
     return H(std::static_pointer_cast<C>(get<C>().shared_from_this()));
   }
-  const std::shared_ptr<Module>& ptr() const { return module_; }
+  const std::shared_ptr<Module>& ptr() const {
+    CRESSET_CHECK(!is_empty(), "Cannot call ptr() on an empty AnyModule");
+    return module_;
+  }
   template <class T, class = std::enable_if_t<std::is_base_of_v<Module, T>>>
   std::shared_ptr<T> ptr() const {
+    CRESSET_CHECK(!is_empty(), "Cannot call ptr() on an empty AnyModule");
     get<T>();
     return std::static_pointer_cast<T>(module_);
   }
   bool is_empty() const { return module_ == nullptr; }
-  const std::type_info& type_info() const { return *type_; }
+  const std::type_info& type_info() const {
+    CRESSET_CHECK(!is_empty(), "Cannot call type_info() on an empty AnyModule");
+    return *type_;
+  }
 
  private:
   using Call = std::function<AnyValue(std::vector<AnyValue>&&)>;
@@ -123,21 +137,23 @@ class AnyModule {
     using Traits = detail::forward_traits<decltype(&M::forward)>;
     return [module](std::vector<AnyValue>&& values) {
       constexpr std::size_t n = std::tuple_size_v<typename Traits::arguments>;
-      if (values.size() < n)
-        for (AnyValue& more : module->forward_defaults(values.size())) values.push_back(std::move(more));
-      CRESSET_CHECK(values.size() == n, module->name(), "'s forward() method expects ", n, " argument(s), but received ", values.size(),
-                    ". If ", module->name(), "'s forward() method has default arguments, declare them with FORWARD_HAS_DEFAULT_ARGS.");
+      if (values.size() != n) {
+        const std::size_t given = values.size();
+        std::vector<AnyValue> more = module->forward_defaults(given);
+        if (given > n || given + more.size() != n) detail::raise_argument_count(*module, given, n);
+        for (AnyValue& value : more) values.push_back(std::move(value));
+      }
       return invoke<M, Traits>(*module, values, std::make_index_sequence<n>());
     };
   }
   template <class M, class Traits, std::size_t... I>
   static AnyValue invoke(M& module, std::vector<AnyValue>& values, std::index_sequence<I...>) {
-    const auto argument = [&]<std::size_t i>() -> std::tuple_element_t<i, typename Traits::arguments>& {
+    const auto argument = [&]<std::size_t i>() -> std::tuple_element_t<i, typename Traits::parameters>&& {
       using T = std::tuple_element_t<i, typename Traits::arguments>;
       T* found = values[i].template try_get<T>();
       CRESSET_CHECK(found, "Expected argument #", i, " to be of type ", autograd::detail::demangle(typeid(T).name()),
                     ", but received value of type ", autograd::detail::demangle(values[i].type_info().name()));
-      return *found;
+      return static_cast<std::tuple_element_t<i, typename Traits::parameters>&&>(*found);
     };
     return AnyValue(module.forward(argument.template operator()<I>()...));
   }

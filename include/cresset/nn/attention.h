@@ -74,6 +74,7 @@ class CRESSET_API MultiheadAttentionImpl : public Cloneable<MultiheadAttentionIm
   explicit MultiheadAttentionImpl(const MultiheadAttentionOptions& options_) : options(options_) { MultiheadAttentionImpl::reset(); }
   void reset() override;
   void _reset_parameters();
+  void pretty_print(std::ostream& stream) const override;
   std::tuple<Tensor, Tensor> forward(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& key_padding_mask = {},
                                      bool need_weights = true, const Tensor& attn_mask = {}, bool average_attn_weights = true);
   CRESSET_FORWARD_DEFAULTS({3, AnyValue(Tensor())}, {4, AnyValue(true)}, {5, AnyValue(Tensor())}, {6, AnyValue(true)})

@@ -199,12 +199,15 @@ class CRESSET_API ModuleDictImpl : public Cloneable<ModuleDictImpl> {
   void pretty_print(std::ostream& stream) const override;
   std::shared_ptr<Module> clone(const std::optional<Device>& device = std::nullopt) const override;
 
-  /// Adds or replaces.
+  /// Adds, or replaces in place.
   template <class Container>
   void update(const Container& modules) {
     for (const auto& [name, module] : modules) {
-      if (contains(name)) unregister_module(name);
-      register_module(name, std::shared_ptr<Module>(module));
+      std::shared_ptr<Module> given(module);
+      if (contains(name))
+        replace_module(name, std::move(given));
+      else
+        register_module(name, std::move(given));
     }
   }
   std::shared_ptr<Module> pop(const std::string& name);
@@ -222,6 +225,8 @@ class CRESSET_API ModuleDictImpl : public Cloneable<ModuleDictImpl> {
   std::vector<std::pair<std::string, std::shared_ptr<Module>>> items() const { return children_.pairs(); }
   auto begin() { return children_.begin(); }
   auto end() { return children_.end(); }
+  auto begin() const { return children_.begin(); }
+  auto end() const { return children_.end(); }
   std::size_t size() const noexcept { return children_.size(); }
   bool empty() const noexcept { return children_.is_empty(); }
 };
@@ -238,16 +243,27 @@ class CRESSET_API ParameterListImpl : public Cloneable<ParameterListImpl> {
   }
   void reset() override {}
   std::shared_ptr<Module> clone(const std::optional<Device>& device = std::nullopt) const override;
+  void pretty_print(std::ostream& stream) const override;
   void append(const Tensor& p) { register_parameter(std::to_string(size()), p, p.requires_grad()); }
+  void append(const OrderedDict<std::string, Tensor>::Item& item) { append(item.value()); }
   template <class Container>
   void extend(const Container& container) {
     for (const auto& p : container) append(p);
   }
+  ParameterListImpl& operator+=(const ParameterListImpl& other) {
+    extend(other);
+    return *this;
+  }
   auto begin() { return parameters_.begin(); }
   auto end() { return parameters_.end(); }
+  auto begin() const { return parameters_.begin(); }
+  auto end() const { return parameters_.end(); }
   std::size_t size() const noexcept { return parameters_.size(); }
   bool is_empty() const noexcept { return parameters_.is_empty(); }
-  Tensor& at(std::size_t index) { return parameters_[index].value(); }
+  Tensor& at(std::size_t index) {
+    CRESSET_CHECK_INDEX(index < size(), "Index out of range");
+    return parameters_[index].value();
+  }
   Tensor& operator[](std::size_t index) { return at(index); }
 };
 CRESSET_MODULE(ParameterList);
@@ -262,7 +278,14 @@ class CRESSET_API ParameterDictImpl : public Cloneable<ParameterDictImpl> {
   void reset() override {}
   std::shared_ptr<Module> clone(const std::optional<Device>& device = std::nullopt) const override;
   Tensor& insert(const std::string& name, const Tensor& p) { return register_parameter(name, p, p.requires_grad()); }
+  void pretty_print(std::ostream& stream) const override;
   Tensor pop(const std::string& name);
+  void clear() { parameters_.clear(); }
+  /// Takes over the values of entries that are there already.
+  template <class Container>
+  void update(const Container& entries) {
+    for (const auto& [name, value] : entries) parameters_[name] = value;
+  }
   bool contains(const std::string& name) const { return parameters_.contains(name); }
   const Tensor& get(const std::string& name) const { return parameters_[name]; }
   Tensor& operator[](const std::string& name) { return parameters_[name]; }
@@ -270,6 +293,8 @@ class CRESSET_API ParameterDictImpl : public Cloneable<ParameterDictImpl> {
   std::vector<Tensor> values() const { return parameters_.values(); }
   auto begin() { return parameters_.begin(); }
   auto end() { return parameters_.end(); }
+  auto begin() const { return parameters_.begin(); }
+  auto end() const { return parameters_.end(); }
   std::size_t size() const noexcept { return parameters_.size(); }
   bool empty() const noexcept { return parameters_.is_empty(); }
 };

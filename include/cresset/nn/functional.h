@@ -70,7 +70,9 @@ inline Tensor prelu(const Tensor& input, const Tensor& weight) { return cresset:
 inline Tensor softmax(const Tensor& input, const SoftmaxFuncOptions& o) { return cresset::softmax(input, o.dim(), o.dtype()); }
 inline Tensor softmin(const Tensor& input, const SoftmaxFuncOptions& o) { return cresset::softmax(-input, o.dim(), o.dtype()); }
 inline Tensor log_softmax(const Tensor& input, const SoftmaxFuncOptions& o) { return cresset::log_softmax(input, o.dim(), o.dtype()); }
-CRESSET_API Tensor gumbel_softmax(const Tensor& logits, double tau = 1, bool hard = false, int64_t dim = -1);
+CRESSET_API Tensor gumbel_softmax(const Tensor& logits, const GumbelSoftmaxFuncOptions& options = {});
+/// leaky_relu with slopes drawn from [lower, upper] in training, their mean otherwise.
+CRESSET_API Tensor rrelu(Tensor input, const RReLUFuncOptions& options = {});
 
 // --- convolutions
 
@@ -108,6 +110,10 @@ inline Tensor group_norm(const Tensor& input, const GroupNormFuncOptions& o) {
   return cresset::group_norm(input, o.num_groups(), detail::given(o.weight()), detail::given(o.bias()), o.eps());
 }
 CRESSET_API Tensor local_response_norm(const Tensor& input, const LocalResponseNormOptions& options);
+namespace detail {
+/// The same, with as many channels before an element as after it whether size is odd or even.
+CRESSET_API Tensor cross_map_lrn(const Tensor& input, const CrossMapLRN2dOptions& options);
+}  // namespace detail
 CRESSET_API Tensor normalize(const Tensor& input, const NormalizeFuncOptions& options = {});
 
 // --- dropout
@@ -119,7 +125,6 @@ CRESSET_API Tensor normalize(const Tensor& input, const NormalizeFuncOptions& op
   }
 CRESSET_NN_DROPOUT(dropout2d, feature_dropout)
 CRESSET_NN_DROPOUT(dropout3d, feature_dropout)
-CRESSET_NN_DROPOUT(alpha_dropout, alpha_dropout)
 #undef CRESSET_NN_DROPOUT
 inline Tensor dropout(Tensor input, const DropoutFuncOptions& o = {}) {
   CRESSET_CHECK(o.p() >= 0 && o.p() <= 1, "dropout probability has to be between 0 and 1, but got ", o.p());
@@ -127,7 +132,16 @@ inline Tensor dropout(Tensor input, const DropoutFuncOptions& o = {}) {
 }
 using Dropout2dFuncOptions = DropoutFuncOptions;
 using Dropout3dFuncOptions = DropoutFuncOptions;
-using AlphaDropoutFuncOptions = DropoutFuncOptions;
+/// Without training these two give back their input.
+struct AlphaDropoutFuncOptions {
+  CRESSET_ARG(double, p) = 0.5;
+  CRESSET_ARG(bool, training) = false;
+  CRESSET_ARG(bool, inplace) = false;
+};
+using FeatureAlphaDropoutFuncOptions = AlphaDropoutFuncOptions;
+CRESSET_API Tensor alpha_dropout(Tensor input, const AlphaDropoutFuncOptions& options = {});
+/// alpha_dropout of whole channels.
+CRESSET_API Tensor feature_alpha_dropout(Tensor input, const FeatureAlphaDropoutFuncOptions& options = {});
 
 // --- pooling
 
@@ -170,6 +184,22 @@ inline Tensor avg_pool3d(const Tensor& input, const AvgPool3dFuncOptions& o) {
 }
 CRESSET_API Tensor lp_pool1d(const Tensor& input, const LPPool1dFuncOptions& options);
 CRESSET_API Tensor lp_pool2d(const Tensor& input, const LPPool2dFuncOptions& options);
+using FractionalMaxPool2dFuncOptions = FractionalMaxPool2dOptions;
+using FractionalMaxPool3dFuncOptions = FractionalMaxPool3dOptions;
+CRESSET_API std::tuple<Tensor, Tensor> fractional_max_pool2d_with_indices(const Tensor& input,
+                                                                          const FractionalMaxPool2dFuncOptions& options);
+CRESSET_API std::tuple<Tensor, Tensor> fractional_max_pool3d_with_indices(const Tensor& input,
+                                                                          const FractionalMaxPool3dFuncOptions& options);
+inline Tensor fractional_max_pool2d(const Tensor& input, const FractionalMaxPool2dFuncOptions& o) {
+  return std::get<0>(fractional_max_pool2d_with_indices(input, o));
+}
+inline Tensor fractional_max_pool3d(const Tensor& input, const FractionalMaxPool3dFuncOptions& o) {
+  return std::get<0>(fractional_max_pool3d_with_indices(input, o));
+}
+/// Zeros, and the values at the indices that a max_pool gave.
+CRESSET_API Tensor max_unpool1d(const Tensor& input, const Tensor& indices, const MaxUnpool1dFuncOptions& options);
+CRESSET_API Tensor max_unpool2d(const Tensor& input, const Tensor& indices, const MaxUnpool2dFuncOptions& options);
+CRESSET_API Tensor max_unpool3d(const Tensor& input, const Tensor& indices, const MaxUnpool3dFuncOptions& options);
 
 // --- shapes
 
@@ -187,6 +217,8 @@ inline Tensor pixel_unshuffle(const Tensor& input, const PixelUnshuffleFuncOptio
 }
 inline Tensor one_hot(const Tensor& input, int64_t num_classes = -1) { return cresset::one_hot(input, num_classes); }
 CRESSET_API Tensor embedding(const Tensor& input, const Tensor& weight, const EmbeddingFuncOptions& options = {});
+/// Sums, means or maxima of rows: each row of a 2-D input is a bag; bags of a 1-D input start at the offsets.
+CRESSET_API Tensor embedding_bag(const Tensor& input, const Tensor& weight, const EmbeddingBagFuncOptions& options = {});
 
 // --- distances and losses
 
@@ -224,6 +256,10 @@ CRESSET_API Tensor kl_div(const Tensor& input, const Tensor& target, const KLDiv
 inline Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, const SmoothL1LossOptions& o = {}) {
   return cresset::smooth_l1_loss(input, target, detail::number(o.reduction()), o.beta().value_or(1.0));
 }
+inline Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, const SmoothL1LossOptions& o, double beta) {
+  CRESSET_CHECK(!o.beta().has_value(), "expected beta not to be provided in 'options', but got ", o.beta().value_or(0));
+  return cresset::smooth_l1_loss(input, target, detail::number(o.reduction()), beta);
+}
 inline Tensor huber_loss(const Tensor& input, const Tensor& target, const HuberLossOptions& o = {}) {
   return cresset::huber_loss(input, target, detail::number(o.reduction()), o.delta());
 }
@@ -241,6 +277,15 @@ CRESSET_API Tensor multilabel_soft_margin_loss(const Tensor& input, const Tensor
 inline Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
                                   const TripletMarginLossOptions& o = {}) {
   return cresset::triplet_margin_loss(anchor, positive, negative, o.margin(), o.p(), o.eps(), o.swap(), detail::number(o.reduction()));
+}
+CRESSET_API Tensor triplet_margin_with_distance_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
+                                                     const TripletMarginWithDistanceLossOptions& options = {});
+inline Tensor multi_margin_loss(const Tensor& input, const Tensor& target, const MultiMarginLossOptions& o = {}) {
+  CRESSET_CHECK(o.p() == 1 || o.p() == 2, "only p == 1 and p == 2 supported");
+  return cresset::multi_margin_loss(input, target, o.p(), o.margin(), detail::given(o.weight()), detail::number(o.reduction()));
+}
+inline Tensor multilabel_margin_loss(const Tensor& input, const Tensor& target, const MultiLabelMarginLossOptions& o = {}) {
+  return cresset::multilabel_margin_loss(input, target, detail::number(o.reduction()));
 }
 inline Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths, const Tensor& target_lengths,
                        const CTCLossOptions& o = {}) {
@@ -280,10 +325,14 @@ CRESSET_NN_SAME_OPTIONS(HingeEmbeddingLoss)
 CRESSET_NN_SAME_OPTIONS(CosineEmbeddingLoss)
 CRESSET_NN_SAME_OPTIONS(MarginRankingLoss)
 CRESSET_NN_SAME_OPTIONS(MultiLabelSoftMarginLoss)
+CRESSET_NN_SAME_OPTIONS(TripletMarginWithDistanceLoss)
+CRESSET_NN_SAME_OPTIONS(MultiMarginLoss)
 CRESSET_NN_SAME_OPTIONS(TripletMarginLoss)
 CRESSET_NN_SAME_OPTIONS(CTCLoss)
 CRESSET_NN_SAME_OPTIONS(PoissonNLLLoss)
 #undef CRESSET_NN_SAME_OPTIONS
+using MultilabelMarginLossFuncOptions = MultiLabelMarginLossOptions;
+using MultilabelSoftMarginLossFuncOptions = MultiLabelSoftMarginLossOptions;
 using KLDivFuncOptions = KLDivLossOptions;
 using CrossEntropyFuncOptions = CrossEntropyLossOptions;
 using BinaryCrossEntropyFuncOptions = BCELossOptions;

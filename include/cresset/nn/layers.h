@@ -7,6 +7,7 @@
 #include <cresset/nn/any.h>
 #include <cresset/nn/functional.h>
 #include <cresset/nn/init.h>
+#include <cresset/nn/print.h>
 #include <cresset/ops/functions_creation.h>
 
 namespace cresset::nn {
@@ -31,6 +32,7 @@ class CRESSET_API BilinearImpl : public Cloneable<BilinearImpl> {
   BilinearImpl(int64_t in1, int64_t in2, int64_t out) : BilinearImpl(BilinearOptions(in1, in2, out)) {}
   explicit BilinearImpl(const BilinearOptions& options_) : options(options_) { BilinearImpl::reset(); }
   void reset() override;
+  void pretty_print(std::ostream& stream) const override;
   Tensor forward(const Tensor& input1, const Tensor& input2) const { return functional::bilinear(input1, input2, weight, bias); }
 
   BilinearOptions options;
@@ -42,6 +44,7 @@ class CRESSET_API PReLUImpl : public Cloneable<PReLUImpl> {
  public:
   explicit PReLUImpl(const PReLUOptions& options_ = {}) : options(options_) { PReLUImpl::reset(); }
   void reset() override;
+  void pretty_print(std::ostream& stream) const override { detail::print_options(stream, "PReLU", options); }
   Tensor forward(const Tensor& input) const { return functional::prelu(input, weight); }
 
   PReLUOptions options;
@@ -55,7 +58,7 @@ class CRESSET_API EmbeddingImpl : public Cloneable<EmbeddingImpl> {
   explicit EmbeddingImpl(EmbeddingOptions options_);
   void reset() override;
   void reset_parameters();
-  void pretty_print(std::ostream& stream) const override;
+  void pretty_print(std::ostream& stream) const override { detail::print_options(stream, "Embedding", options); }
   Tensor forward(const Tensor& indices) const;
 
   EmbeddingOptions options;
@@ -81,13 +84,28 @@ class CRESSET_API EmbeddingBagImpl : public Cloneable<EmbeddingBagImpl> {
   EmbeddingBagImpl(int64_t num_embeddings, int64_t embedding_dim) : EmbeddingBagImpl(EmbeddingBagOptions(num_embeddings, embedding_dim)) {}
   explicit EmbeddingBagImpl(EmbeddingBagOptions options_) : options(std::move(options_)) { EmbeddingBagImpl::reset(); }
   void reset() override;
+  void pretty_print(std::ostream& stream) const override { detail::print_options(stream, "EmbeddingBag", options); }
   Tensor forward(const Tensor& input, const Tensor& offsets = {}, const Tensor& per_sample_weights = {}) const;
   CRESSET_FORWARD_DEFAULTS({1, AnyValue(Tensor())}, {2, AnyValue(Tensor())})
 
   EmbeddingBagOptions options;
   Tensor weight;
 };
-CRESSET_MODULE(EmbeddingBag);
+class EmbeddingBag : public ModuleHolder<EmbeddingBagImpl> {
+ public:
+  using ModuleHolder<EmbeddingBagImpl>::ModuleHolder;
+  using Impl = EmbeddingBagImpl;
+  /// Around given rows, frozen unless the options say otherwise.
+  static EmbeddingBag from_pretrained(const Tensor& embeddings, const EmbeddingBagFromPretrainedOptions& o = {}) {
+    CRESSET_CHECK(embeddings.dim() == 2, "Embeddings parameter is expected to be 2-dimensional");
+    EmbeddingBagOptions options(embeddings.size(0), embeddings.size(1));
+    options._weight(embeddings).max_norm(o.max_norm()).norm_type(o.norm_type()).scale_grad_by_freq(o.scale_grad_by_freq());
+    options.mode(o.mode()).sparse(o.sparse()).include_last_offset(o.include_last_offset()).padding_idx(o.padding_idx());
+    EmbeddingBag bag(options);
+    bag->weight.set_requires_grad(!o.freeze());
+    return bag;
+  }
+};
 
 // --- convolutions
 
@@ -101,7 +119,6 @@ CRESSET_API std::vector<int64_t> padding_widths(IntArrayRef kernel, IntArrayRef 
 CRESSET_API std::vector<int64_t> transposed_output_padding(const Tensor& input, const std::optional<IntArrayRef>& output_size,
                                                            IntArrayRef given, IntArrayRef stride, IntArrayRef padding, IntArrayRef kernel,
                                                            IntArrayRef dilation);
-CRESSET_API void print_convolution(std::ostream& stream, const char* name, int64_t in, int64_t out, IntArrayRef kernel, IntArrayRef stride);
 }  // namespace detail
 
 /// What the convolutions of all dimensions share. Weight (out, in/groups, kernel...).
@@ -113,16 +130,14 @@ class ConvNdImpl : public Cloneable<Derived> {
   explicit ConvNdImpl(ConvOptions<D> options_) : options(std::move(options_)) { ConvNdImpl::reset(); }
   void reset() override {
     detail::check_channels(options.in_channels(), options.out_channels(), options.groups());
+    if (std::holds_alternative<enumtype::kSame>(options.padding()))
+      CRESSET_CHECK(*options.stride() == *ExpandingArray<D>(1), "padding='same' is not supported for strided convolutions");
     std::vector<int64_t> sizes = {options.out_channels(), options.in_channels() / options.groups()};
     sizes.insert(sizes.end(), options.kernel_size()->begin(), options.kernel_size()->end());
     detail::reset_convolution(*this, weight, bias, sizes, options.bias(), options.out_channels());
   }
   void pretty_print(std::ostream& stream) const override {
-    detail::print_convolution(stream,
-                              D == 1   ? "Conv1d"
-                              : D == 2 ? "Conv2d"
-                                       : "Conv3d",
-                              options.in_channels(), options.out_channels(), options.kernel_size(), options.stride());
+    detail::print_options(stream, D == 1 ? "Conv1d" : D == 2 ? "Conv2d" : "Conv3d", options);
   }
 
   ConvOptions<D> options;
@@ -158,18 +173,12 @@ class ConvTransposeNdImpl : public Cloneable<Derived> {
   explicit ConvTransposeNdImpl(ConvTransposeOptions<D> options_) : options(std::move(options_)) { ConvTransposeNdImpl::reset(); }
   void reset() override {
     detail::check_channels(options.in_channels(), options.out_channels(), options.groups());
-    CRESSET_CHECK(std::holds_alternative<enumtype::kZeros>(options.padding_mode()),
-                  "Only `zeros` padding mode is supported for ConvTranspose");
     std::vector<int64_t> sizes = {options.in_channels(), options.out_channels() / options.groups()};
     sizes.insert(sizes.end(), options.kernel_size()->begin(), options.kernel_size()->end());
     detail::reset_convolution(*this, weight, bias, sizes, options.bias(), options.out_channels());
   }
   void pretty_print(std::ostream& stream) const override {
-    detail::print_convolution(stream,
-                              D == 1   ? "ConvTranspose1d"
-                              : D == 2 ? "ConvTranspose2d"
-                                       : "ConvTranspose3d",
-                              options.in_channels(), options.out_channels(), options.kernel_size(), options.stride());
+    detail::print_options(stream, D == 1 ? "ConvTranspose1d" : D == 2 ? "ConvTranspose2d" : "ConvTranspose3d", options);
   }
 
   ConvTransposeOptions<D> options;
@@ -177,6 +186,8 @@ class ConvTransposeNdImpl : public Cloneable<Derived> {
 
  protected:
   functional::ConvTransposeFuncOptions<D> call_options(const Tensor& input, const std::optional<IntArrayRef>& output_size) const {
+    CRESSET_CHECK(std::holds_alternative<enumtype::kZeros>(options.padding_mode()),
+                  "Only `zeros` padding mode is supported for ConvTranspose", D, "d");
     functional::ConvTransposeFuncOptions<D> call;
     const std::vector<int64_t> output_padding = detail::transposed_output_padding(
         input, output_size, options.output_padding(), options.stride(), options.padding(), options.kernel_size(), options.dilation());
@@ -222,8 +233,8 @@ class NormImplBase : public Cloneable<Derived> {
   explicit NormImplBase(const Options& options_) : options(options_) { NormImplBase::reset(); }
   void reset() override {
     const IntArrayRef size(options.num_features());
-    weight = this->register_parameter("weight", options.affine() ? cresset::ones(size, TensorOptions()) : Tensor());
-    bias = this->register_parameter("bias", options.affine() ? cresset::zeros(size, TensorOptions()) : Tensor());
+    weight = this->register_parameter("weight", options.affine() ? cresset::ones(size, TensorOptions()) : Tensor(), options.affine());
+    bias = this->register_parameter("bias", options.affine() ? cresset::zeros(size, TensorOptions()) : Tensor(), options.affine());
     const bool track = options.track_running_stats();
     running_mean = this->register_buffer("running_mean", track ? cresset::zeros(size, TensorOptions()) : Tensor());
     running_var = this->register_buffer("running_var", track ? cresset::ones(size, TensorOptions()) : Tensor());
@@ -286,12 +297,13 @@ class InstanceNormImplBase : public NormImplBase<Derived, InstanceNormOptions> {
   }
 };
 
-#define CRESSET_NN_NORM(Name, Base, least, most)                           \
-  class Name##Impl : public Base<Name##Impl> {                             \
-   public:                                                                 \
-    static constexpr std::pair<int64_t, int64_t> kDimensions{least, most}; \
-    using Base<Name##Impl>::Base;                                          \
-  };                                                                       \
+#define CRESSET_NN_NORM(Name, Base, least, most)                                                                    \
+  class Name##Impl : public Base<Name##Impl> {                                                                      \
+   public:                                                                                                          \
+    static constexpr std::pair<int64_t, int64_t> kDimensions{least, most};                                          \
+    using Base<Name##Impl>::Base;                                                                                   \
+    void pretty_print(std::ostream& stream) const override { detail::print_options(stream, #Name, this->options); } \
+  };                                                                                                                \
   CRESSET_MODULE(Name);
 CRESSET_NN_NORM(BatchNorm1d, BatchNormImplBase, 2, 3)
 CRESSET_NN_NORM(BatchNorm2d, BatchNormImplBase, 4, 4)
@@ -308,6 +320,7 @@ class CRESSET_API LayerNormImpl : public Cloneable<LayerNormImpl> {
   void reset() override;
   void reset_parameters();
   Tensor forward(const Tensor& input) const;
+  void pretty_print(std::ostream& stream) const override { detail::print_options(stream, "LayerNorm", options); }
 
   LayerNormOptions options;
   Tensor weight, bias;
@@ -320,6 +333,7 @@ class CRESSET_API GroupNormImpl : public Cloneable<GroupNormImpl> {
   explicit GroupNormImpl(const GroupNormOptions& options_) : options(options_) { GroupNormImpl::reset(); }
   void reset() override;
   Tensor forward(const Tensor& input) const;
+  void pretty_print(std::ostream& stream) const override { detail::print_options(stream, "GroupNorm", options); }
 
   GroupNormOptions options;
   Tensor weight, bias;

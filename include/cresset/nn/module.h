@@ -26,6 +26,9 @@ class CRESSET_API Module : public std::enable_shared_from_this<Module> {
   using ModuleApplyFunction = std::function<void(Module&)>;
   using ConstModuleApplyFunction = std::function<void(const Module&)>;
   using NamedModuleApplyFunction = std::function<void(const std::string&, Module&)>;
+  using ConstNamedModuleApplyFunction = std::function<void(const std::string&, const Module&)>;
+  using ModulePointerApplyFunction = std::function<void(const std::shared_ptr<Module>&)>;
+  using NamedModulePointerApplyFunction = std::function<void(const std::string&, const std::shared_ptr<Module>&)>;
 
   explicit Module(std::string name) : name_(std::move(name)) {}
   Module() = default;
@@ -72,11 +75,13 @@ class CRESSET_API Module : public std::enable_shared_from_this<Module> {
   /// All modules of the tree, depth first; with include_self the module must be held by a shared pointer.
   OrderedDict<std::string, std::shared_ptr<Module>> named_modules(const std::string& prefix = "", bool include_self = true) const;
   std::vector<std::shared_ptr<Module>> modules(bool include_self = true) const { return named_modules("", include_self).values(); }
-  /// Calls the function for this module and all below it.
+  /// Calls the function for this module and all below it. With pointers the module must be held by one.
   void apply(const ModuleApplyFunction& function);
   void apply(const ConstModuleApplyFunction& function) const;
   void apply(const NamedModuleApplyFunction& function, const std::string& prefix = "");
-  void apply(const std::function<void(const std::shared_ptr<Module>&)>& function) const;
+  void apply(const ConstNamedModuleApplyFunction& function, const std::string& prefix = "") const;
+  void apply(const ModulePointerApplyFunction& function) const;
+  void apply(const NamedModulePointerApplyFunction& function, const std::string& prefix = "") const;
 
   /// Parameters and buffers.
   std::vector<std::pair<std::string, Tensor>> state_dict() const;
@@ -128,10 +133,12 @@ class CRESSET_API Module : public std::enable_shared_from_this<Module> {
   friend class Cloneable;
   void add_child(std::string name, std::shared_ptr<Module> module);
   void replace_child(const std::string& name, std::shared_ptr<Module> module);
-  void check_name(const std::string& name) const;
+  void check_name(const char* what, const std::string& name) const;
   void collect(bool buffers, bool recurse, const std::string& prefix, OrderedDict<std::string, Tensor>& out) const;
   void convert(const std::optional<Device>& device, const std::optional<ScalarType>& dtype, bool non_blocking);
   void copy_state_to(Module& copy, const std::optional<Device>& device) const;
+  /// Becomes a copy of a module of the same class; classes that cannot be cloned take over parameters, buffers and children.
+  virtual void take_clone_of(const Module& other, const std::optional<Device>& device);
   void print_tree(std::ostream& stream, const std::string& indent) const;
   friend CRESSET_API std::ostream& operator<<(std::ostream& stream, const Module& module);
 
@@ -159,6 +166,19 @@ class Cloneable : public Module {
     copy->reset();
     copy_state_to(*copy, device);
     return copy;
+  }
+
+ private:
+  void take_clone_of(const Module& other, const std::optional<Device>& device) final {
+    if constexpr (std::is_copy_assignable_v<Derived>) {
+      if (const auto copy = std::dynamic_pointer_cast<Derived>(other.clone(device))) {
+        static_cast<Derived&>(*this) = *copy;
+        return;
+      }
+      CRESSET_CHECK(false, "Attempted to clone submodule, but it is of a different type than the submodule it was to be cloned into");
+    } else {
+      Module::take_clone_of(other, device);
+    }
   }
 };
 
@@ -193,6 +213,11 @@ class ModuleHolder {
   template <class... A, class I = M>
   auto operator()(A&&... a) const -> decltype(std::declval<I&>().forward(std::forward<A>(a)...)) {
     return get()->forward(std::forward<A>(a)...);
+  }
+  /// The module's own [], where it has one.
+  template <class Key, class I = M>
+  auto operator[](Key&& key) const -> decltype(std::declval<I&>()[std::forward<Key>(key)]) {
+    return (*get())[std::forward<Key>(key)];
   }
 
  private:

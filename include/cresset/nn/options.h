@@ -84,6 +84,16 @@ struct EmbeddingBagOptions {
   CRESSET_ARG(bool, include_last_offset) = false;
   CRESSET_ARG(std::optional<int64_t>, padding_idx);
 };
+struct EmbeddingBagFromPretrainedOptions {
+  CRESSET_ARG(bool, freeze) = true;
+  CRESSET_ARG(std::optional<double>, max_norm);
+  CRESSET_ARG(double, norm_type) = 2;
+  CRESSET_ARG(bool, scale_grad_by_freq) = false;
+  CRESSET_ARG(EmbeddingBagMode, mode) = kMean;
+  CRESSET_ARG(bool, sparse) = false;
+  CRESSET_ARG(bool, include_last_offset) = false;
+  CRESSET_ARG(std::optional<int64_t>, padding_idx);
+};
 
 // --- convolutions
 
@@ -193,6 +203,7 @@ struct LocalResponseNormOptions {
   CRESSET_ARG(double, beta) = 0.75;
   CRESSET_ARG(double, k) = 1;
 };
+using CrossMapLRN2dOptions = LocalResponseNormOptions;
 
 // --- dropout
 
@@ -204,6 +215,7 @@ struct DropoutOptions {
 using Dropout2dOptions = DropoutOptions;
 using Dropout3dOptions = DropoutOptions;
 using AlphaDropoutOptions = DropoutOptions;
+using FeatureAlphaDropoutOptions = DropoutOptions;
 
 // --- activations
 
@@ -235,6 +247,11 @@ struct PReLUOptions {
   CRESSET_ARG(int64_t, num_parameters) = 1;
   CRESSET_ARG(double, init) = 0.25;
 };
+struct RReLUOptions {
+  CRESSET_ARG(double, lower) = 1.0 / 8.0;
+  CRESSET_ARG(double, upper) = 1.0 / 3.0;
+  CRESSET_ARG(bool, inplace) = false;
+};
 struct SoftplusOptions {
   CRESSET_ARG(double, beta) = 1;
   CRESSET_ARG(double, threshold) = 20;
@@ -244,6 +261,17 @@ struct ThresholdOptions {
   CRESSET_ARG(double, threshold);
   CRESSET_ARG(double, value);
   CRESSET_ARG(bool, inplace) = false;
+};
+
+/// Classes in clusters: those before the first cutoff in the head, the rest in tails of smaller and smaller projections.
+struct AdaptiveLogSoftmaxWithLossOptions {
+  AdaptiveLogSoftmaxWithLossOptions(int64_t in_features, int64_t n_classes, std::vector<int64_t> cutoffs)
+      : in_features_(in_features), n_classes_(n_classes), cutoffs_(std::move(cutoffs)) {}
+  CRESSET_ARG(int64_t, in_features);
+  CRESSET_ARG(int64_t, n_classes);
+  CRESSET_ARG(std::vector<int64_t>, cutoffs);
+  CRESSET_ARG(double, div_value) = 4;
+  CRESSET_ARG(bool, head_bias) = false;
 };
 
 // --- pooling
@@ -289,6 +317,19 @@ struct MaxUnpoolOptions {
   CRESSET_ARG(ExpandingArray<D>, stride);
   CRESSET_ARG(ExpandingArray<D>, padding) = 0;
 };
+/// Windows whose distances vary at random; either the size of the output or its ratio to that of the input is given.
+template <std::size_t D>
+struct FractionalMaxPoolOptions {
+  FractionalMaxPoolOptions(ExpandingArray<D> kernel_size) : kernel_size_(kernel_size) {}
+  CRESSET_ARG(ExpandingArray<D>, kernel_size);
+  CRESSET_ARG(std::optional<ExpandingArray<D>>, output_size);
+  using ExpandingArrayDouble = ExpandingArray<D, double>;
+  CRESSET_ARG(std::optional<ExpandingArrayDouble>, output_ratio);
+  /// Numbers on [0, 1) that place the windows: (N, C, D).
+  CRESSET_ARG(Tensor, _random_samples);
+};
+using FractionalMaxPool2dOptions = FractionalMaxPoolOptions<2>;
+using FractionalMaxPool3dOptions = FractionalMaxPoolOptions<3>;
 #define CRESSET_NN_DIMENSIONS(D)                               \
   using AvgPool##D##dOptions = AvgPoolOptions<D>;              \
   using MaxPool##D##dOptions = MaxPoolOptions<D>;              \
@@ -351,33 +392,42 @@ struct PairwiseDistanceOptions {
 using loss_reduction_t = std::variant<enumtype::kNone, enumtype::kMean, enumtype::kSum>;
 #define CRESSET_NN_REDUCTION CRESSET_ARG(loss_reduction_t, reduction) = kMean
 
+/// Constructors from a reduction alone: Options(kSum).
+#define CRESSET_NN_FROM_REDUCTION(Name)                                                           \
+  Name() = default;                                                                               \
+  Name(reduction_t reduction) : reduction_(reduction) {}                                          \
+  template <class Choice, class = std::enable_if_t<std::is_constructible_v<reduction_t, Choice>>> \
+  Name(Choice choice) : reduction_(choice) {}
+
 /// Options of a loss with its reduction alone.
 struct ReductionOptions {
   using reduction_t = loss_reduction_t;
-  ReductionOptions() = default;
-  ReductionOptions(loss_reduction_t reduction) : reduction_(reduction) {}
-  template <class Choice, class = std::enable_if_t<std::is_constructible_v<loss_reduction_t, Choice>>>
-  ReductionOptions(Choice choice) : reduction_(choice) {}
+  CRESSET_NN_FROM_REDUCTION(ReductionOptions)
   CRESSET_NN_REDUCTION;
 };
 using L1LossOptions = ReductionOptions;
 using MSELossOptions = ReductionOptions;
 using SoftMarginLossOptions = ReductionOptions;
+using MultiLabelMarginLossOptions = ReductionOptions;
 struct BCELossOptions {
+  using reduction_t = loss_reduction_t;
   CRESSET_ARG(Tensor, weight);
   CRESSET_NN_REDUCTION;
 };
 struct BCEWithLogitsLossOptions {
+  using reduction_t = loss_reduction_t;
   CRESSET_ARG(Tensor, weight);
   CRESSET_NN_REDUCTION;
   CRESSET_ARG(Tensor, pos_weight);
 };
 struct NLLLossOptions {
+  using reduction_t = loss_reduction_t;
   CRESSET_ARG(Tensor, weight);
   CRESSET_ARG(int64_t, ignore_index) = -100;
   CRESSET_NN_REDUCTION;
 };
 struct CrossEntropyLossOptions {
+  using reduction_t = loss_reduction_t;
   CRESSET_ARG(Tensor, weight);
   CRESSET_ARG(int64_t, ignore_index) = -100;
   CRESSET_NN_REDUCTION;
@@ -385,43 +435,74 @@ struct CrossEntropyLossOptions {
 };
 struct KLDivLossOptions {
   using reduction_t = std::variant<enumtype::kNone, enumtype::kBatchMean, enumtype::kSum, enumtype::kMean>;
+  CRESSET_NN_FROM_REDUCTION(KLDivLossOptions)
   CRESSET_ARG(reduction_t, reduction) = kMean;
   CRESSET_ARG(bool, log_target) = false;
 };
 struct SmoothL1LossOptions {
+  using reduction_t = loss_reduction_t;
+  CRESSET_NN_FROM_REDUCTION(SmoothL1LossOptions)
   CRESSET_NN_REDUCTION;
   CRESSET_ARG(std::optional<double>, beta);
 };
 struct HuberLossOptions {
+  using reduction_t = loss_reduction_t;
+  CRESSET_NN_FROM_REDUCTION(HuberLossOptions)
   CRESSET_NN_REDUCTION;
   CRESSET_ARG(double, delta) = 1;
 };
 struct HingeEmbeddingLossOptions {
+  using reduction_t = loss_reduction_t;
   CRESSET_ARG(double, margin) = 1;
   CRESSET_NN_REDUCTION;
 };
 struct CosineEmbeddingLossOptions {
+  using reduction_t = loss_reduction_t;
   CRESSET_ARG(double, margin) = 0;
   CRESSET_NN_REDUCTION;
 };
-using MarginRankingLossOptions = CosineEmbeddingLossOptions;
+struct MarginRankingLossOptions {
+  using reduction_t = loss_reduction_t;
+  CRESSET_ARG(double, margin) = 0;
+  CRESSET_NN_REDUCTION;
+};
 struct MultiLabelSoftMarginLossOptions {
+  using reduction_t = loss_reduction_t;
   CRESSET_ARG(Tensor, weight);
   CRESSET_NN_REDUCTION;
 };
 struct TripletMarginLossOptions {
+  using reduction_t = loss_reduction_t;
   CRESSET_ARG(double, margin) = 1;
   CRESSET_ARG(double, p) = 2;
   CRESSET_ARG(double, eps) = 1e-6;
   CRESSET_ARG(bool, swap) = false;
   CRESSET_NN_REDUCTION;
 };
+struct TripletMarginWithDistanceLossOptions {
+  using reduction_t = loss_reduction_t;
+  using distance_function_t = std::function<Tensor(const Tensor&, const Tensor&)>;
+  /// pairwise_distance unless given.
+  CRESSET_ARG(std::optional<distance_function_t>, distance_function);
+  CRESSET_ARG(double, margin) = 1;
+  CRESSET_ARG(bool, swap) = false;
+  CRESSET_NN_REDUCTION;
+};
+struct MultiMarginLossOptions {
+  using reduction_t = loss_reduction_t;
+  CRESSET_ARG(int64_t, p) = 1;
+  CRESSET_ARG(double, margin) = 1;
+  CRESSET_ARG(Tensor, weight);
+  CRESSET_NN_REDUCTION;
+};
 struct CTCLossOptions {
+  using reduction_t = loss_reduction_t;
   CRESSET_ARG(int64_t, blank) = 0;
   CRESSET_NN_REDUCTION;
   CRESSET_ARG(bool, zero_infinity) = false;
 };
 struct PoissonNLLLossOptions {
+  using reduction_t = loss_reduction_t;
   CRESSET_ARG(bool, log_input) = true;
   CRESSET_ARG(bool, full) = false;
   CRESSET_ARG(double, eps) = 1e-8;
@@ -531,6 +612,8 @@ struct NormalizeFuncOptions {
   CRESSET_ARG(double, p) = 2;
   CRESSET_ARG(int64_t, dim) = 1;
   CRESSET_ARG(double, eps) = 1e-12;
+  /// Takes the result, which has no history then.
+  CRESSET_ARG(std::optional<Tensor>, out);
 };
 struct DropoutFuncOptions {
   CRESSET_ARG(double, p) = 0.5;
@@ -549,6 +632,40 @@ struct EmbeddingFuncOptions {
   CRESSET_ARG(bool, scale_grad_by_freq) = false;
   CRESSET_ARG(bool, sparse) = false;
 };
+struct EmbeddingBagFuncOptions {
+  CRESSET_ARG(Tensor, offsets);
+  CRESSET_ARG(std::optional<double>, max_norm);
+  CRESSET_ARG(double, norm_type) = 2;
+  CRESSET_ARG(bool, scale_grad_by_freq) = false;
+  CRESSET_ARG(EmbeddingBagMode, mode) = kMean;
+  CRESSET_ARG(bool, sparse) = false;
+  CRESSET_ARG(Tensor, per_sample_weights);
+  CRESSET_ARG(bool, include_last_offset) = false;
+  CRESSET_ARG(std::optional<int64_t>, padding_idx);
+};
+struct GumbelSoftmaxFuncOptions {
+  CRESSET_ARG(double, tau) = 1;
+  CRESSET_ARG(bool, hard) = false;
+  CRESSET_ARG(int64_t, dim) = -1;
+};
+struct RReLUFuncOptions {
+  CRESSET_ARG(double, lower) = 1.0 / 8.0;
+  CRESSET_ARG(double, upper) = 1.0 / 3.0;
+  CRESSET_ARG(bool, training) = false;
+  CRESSET_ARG(bool, inplace) = false;
+};
+template <std::size_t D>
+struct MaxUnpoolFuncOptions {
+  MaxUnpoolFuncOptions(ExpandingArray<D> kernel_size) : kernel_size_(kernel_size), stride_(kernel_size) {}
+  CRESSET_ARG(ExpandingArray<D>, kernel_size);
+  CRESSET_ARG(ExpandingArray<D>, stride);
+  CRESSET_ARG(ExpandingArray<D>, padding) = 0;
+  /// The size of the result, which several can lead to the same pooled size; with or without the first two dimensions.
+  CRESSET_ARG(std::optional<std::vector<int64_t>>, output_size);
+};
+using MaxUnpool1dFuncOptions = MaxUnpoolFuncOptions<1>;
+using MaxUnpool2dFuncOptions = MaxUnpoolFuncOptions<2>;
+using MaxUnpool3dFuncOptions = MaxUnpoolFuncOptions<3>;
 struct PadFuncOptions {
   using mode_t = std::variant<enumtype::kConstant, enumtype::kReflect, enumtype::kReplicate, enumtype::kCircular>;
   PadFuncOptions(std::vector<int64_t> pad) : pad_(std::move(pad)) {}

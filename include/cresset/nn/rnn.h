@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <cresset/nn/any.h>
-#include <cresset/nn/options.h>
+#include <cresset/nn/print.h>
 
 namespace cresset::nn {
 
@@ -24,6 +24,12 @@ class PackedSequence {
   const Tensor& batch_sizes() const { return batch_sizes_; }
   const Tensor& sorted_indices() const { return sorted_indices_; }
   const Tensor& unsorted_indices() const { return unsorted_indices_; }
+  Device device() const { return data_.device(); }
+  bool is_cuda() const { return data_.is_cuda(); }
+  /// The elements elsewhere or of another type; batch sizes stay on the CPU.
+  CRESSET_API PackedSequence to(const TensorOptions& options) const;
+  PackedSequence cpu() const { return to(TensorOptions(kCPU)); }
+  PackedSequence cuda() const { return to(TensorOptions(kCUDA)); }
 
  private:
   Tensor data_, batch_sizes_, sorted_indices_, unsorted_indices_;
@@ -69,6 +75,7 @@ class CRESSET_API Recurrent {
   explicit Name##Impl(const Name##Options& options_) : options(options_) { Name##Impl::reset(); }                                  \
   void reset() override { reset_recurrent(*this, shape()); }                                                                       \
   std::tuple<utils::rnn::PackedSequence, State> forward_with_packed_input(const utils::rnn::PackedSequence& input, Given hx = {}); \
+  void pretty_print(std::ostream& stream) const override { detail::print_options(stream, #Name, options); }                        \
   Name##Options options;                                                                                                           \
                                                                                                                                    \
  private:                                                                                                                          \
@@ -107,6 +114,7 @@ CRESSET_MODULE(LSTM);
     Name##Impl(int64_t input_size, int64_t hidden_size) : Name##Impl(Name##Options(input_size, hidden_size)) {} \
     explicit Name##Impl(const Name##Options& options_) : options(options_) { Name##Impl::reset(); }             \
     void reset() override;                                                                                      \
+    void pretty_print(std::ostream& stream) const override { detail::print_options(stream, #Name, options); }   \
     Result forward(const Tensor& input, State hx = {});                                                         \
     CRESSET_FORWARD_DEFAULTS({1, AnyValue(State())})                                                            \
     Name##Options options;                                                                                      \

@@ -1,35 +1,48 @@
 // Modules without weights: an options object and a function of nn::functional each.
 #pragma once
 
+#include <cresset/nn/any.h>
 #include <cresset/nn/functional.h>
-#include <cresset/nn/module.h>
+#include <cresset/nn/print.h>
 
 namespace cresset::nn {
 
 namespace detail {
+template <class Options>
+void check_options(const Options&) {}
+inline void check_options(const DropoutOptions& o) {
+  CRESSET_CHECK(o.p() >= 0 && o.p() <= 1, "dropout probability has to be between 0 and 1, but got ", o.p());
+}
+inline void check_options(const HardtanhOptions& o) { CRESSET_CHECK(o.min_val() < o.max_val(), "max_val must be greater than min_val"); }
+
 template <class Derived, class Options>
 class Stateless : public Cloneable<Derived> {
  public:
   Stateless()
     requires std::is_default_constructible_v<Options>
   {}
-  Stateless(const Options& given) : options(given) {}
+  Stateless(const Options& given) : options(given) { check_options(options); }
   template <class... A>
     requires(sizeof...(A) > 0 && std::is_constructible_v<Options, A...>)
-  explicit Stateless(A&&... given) : options(std::forward<A>(given)...) {}
-  void reset() override {}
+  explicit Stateless(A&&... given) : options(std::forward<A>(given)...) {
+    check_options(options);
+  }
+  void reset() override { check_options(options); }
 
   Options options;
 };
 struct NoOptions {};
 }  // namespace detail
 
+#define CRESSET_NN_PRINT(Name) \
+  void pretty_print(std::ostream& stream) const override { detail::print_options(stream, #Name, this->options); }
 /// `parameters` and `expression` are those of forward(); the expression sees `options`.
 #define CRESSET_NN_STATELESS(Name, Options, parameters, expression)  \
   class Name##Impl : public detail::Stateless<Name##Impl, Options> { \
    public:                                                           \
     using detail::Stateless<Name##Impl, Options>::Stateless;         \
     auto forward parameters { return functional::expression; }       \
+    CRESSET_NN_PRINT(Name)                                           \
   };                                                                 \
   CRESSET_MODULE(Name);
 #define CRESSET_NN_ONE (const Tensor& input)
@@ -42,6 +55,12 @@ CRESSET_NN_STATELESS(SELU, SELUOptions, CRESSET_NN_ONE, selu(input, options))
 CRESSET_NN_STATELESS(ELU, ELUOptions, CRESSET_NN_ONE, elu(input, options))
 CRESSET_NN_STATELESS(CELU, CELUOptions, CRESSET_NN_ONE, celu(input, options))
 CRESSET_NN_STATELESS(LeakyReLU, LeakyReLUOptions, CRESSET_NN_ONE, leaky_relu(input, options))
+CRESSET_NN_STATELESS(RReLU, RReLUOptions, CRESSET_NN_ONE,
+                     rrelu(input, functional::RReLUFuncOptions()
+                                      .lower(options.lower())
+                                      .upper(options.upper())
+                                      .training(this->is_training())
+                                      .inplace(options.inplace())))
 CRESSET_NN_STATELESS(Hardtanh, HardtanhOptions, CRESSET_NN_ONE, hardtanh(input, options))
 CRESSET_NN_STATELESS(Threshold, ThresholdOptions, CRESSET_NN_ONE, threshold(input, options))
 CRESSET_NN_STATELESS(GELU, GELUOptions, CRESSET_NN_ONE, gelu(input, options))
@@ -68,7 +87,13 @@ CRESSET_NN_STATELESS(Softsign, detail::NoOptions, CRESSET_NN_ONE, softsign(input
 CRESSET_NN_DROPOUT(Dropout, dropout)
 CRESSET_NN_DROPOUT(Dropout2d, dropout2d)
 CRESSET_NN_DROPOUT(Dropout3d, dropout3d)
+#undef CRESSET_NN_DROPOUT
+#define CRESSET_NN_DROPOUT(Name, function)  \
+  CRESSET_NN_STATELESS(                     \
+      Name, DropoutOptions, CRESSET_NN_ONE, \
+      function(input, functional::AlphaDropoutFuncOptions().p(options.p()).training(this->is_training()).inplace(options.inplace())))
 CRESSET_NN_DROPOUT(AlphaDropout, alpha_dropout)
+CRESSET_NN_DROPOUT(FeatureAlphaDropout, feature_alpha_dropout)
 #undef CRESSET_NN_DROPOUT
 
 #define CRESSET_NN_POOL(Name, function)                                                                                                  \
@@ -77,6 +102,7 @@ CRESSET_NN_DROPOUT(AlphaDropout, alpha_dropout)
     using detail::Stateless<Name##Impl, Name##Options>::Stateless;                                                                       \
     Tensor forward(const Tensor& input) { return functional::function(input, options); }                                                 \
     std::tuple<Tensor, Tensor> forward_with_indices(const Tensor& input) { return functional::function##_with_indices(input, options); } \
+    CRESSET_NN_PRINT(Name)                                                                                                               \
   };                                                                                                                                     \
   CRESSET_MODULE(Name);
 #define CRESSET_NN_DIMENSIONS(D)                                                                                                     \
@@ -96,10 +122,30 @@ CRESSET_NN_DIMENSIONS(1)
 CRESSET_NN_DIMENSIONS(2)
 CRESSET_NN_DIMENSIONS(3)
 #undef CRESSET_NN_DIMENSIONS
+CRESSET_NN_POOL(FractionalMaxPool2d, fractional_max_pool2d)
+CRESSET_NN_POOL(FractionalMaxPool3d, fractional_max_pool3d)
 #undef CRESSET_NN_POOL
+#define CRESSET_NN_UNPOOL(D)                                                                                                  \
+  class MaxUnpool##D##dImpl : public detail::Stateless<MaxUnpool##D##dImpl, MaxUnpool##D##dOptions> {                         \
+   public:                                                                                                                    \
+    using detail::Stateless<MaxUnpool##D##dImpl, MaxUnpool##D##dOptions>::Stateless;                                          \
+    Tensor forward(const Tensor& input, const Tensor& indices, const std::optional<std::vector<int64_t>>& output_size = {}) { \
+      functional::MaxUnpool##D##dFuncOptions call(options.kernel_size());                                                     \
+      return functional::max_unpool##D##d(input, indices,                                                                     \
+                                          call.stride(options.stride()).padding(options.padding()).output_size(output_size)); \
+    }                                                                                                                         \
+    CRESSET_FORWARD_DEFAULTS({2, AnyValue(std::optional<std::vector<int64_t>>())})                                            \
+    CRESSET_NN_PRINT(MaxUnpool##D##d)                                                                                         \
+  };                                                                                                                          \
+  CRESSET_MODULE(MaxUnpool##D##d);
+CRESSET_NN_UNPOOL(1)
+CRESSET_NN_UNPOOL(2)
+CRESSET_NN_UNPOOL(3)
+#undef CRESSET_NN_UNPOOL
 CRESSET_NN_STATELESS(LPPool1d, LPPool1dOptions, CRESSET_NN_ONE, lp_pool1d(input, options))
 CRESSET_NN_STATELESS(LPPool2d, LPPool2dOptions, CRESSET_NN_ONE, lp_pool2d(input, options))
 CRESSET_NN_STATELESS(LocalResponseNorm, LocalResponseNormOptions, CRESSET_NN_ONE, local_response_norm(input, options))
+CRESSET_NN_STATELESS(CrossMapLRN2d, CrossMapLRN2dOptions, CRESSET_NN_ONE, detail::cross_map_lrn(input, options))
 CRESSET_NN_STATELESS(PixelShuffle, PixelShuffleOptions, CRESSET_NN_ONE, pixel_shuffle(input, options))
 CRESSET_NN_STATELESS(PixelUnshuffle, PixelUnshuffleOptions, CRESSET_NN_ONE, pixel_unshuffle(input, options))
 CRESSET_NN_STATELESS(Fold, FoldOptions, CRESSET_NN_ONE, fold(input, options))
@@ -120,11 +166,15 @@ CRESSET_NN_STATELESS(HuberLoss, HuberLossOptions, CRESSET_NN_TWO, huber_loss(inp
 CRESSET_NN_STATELESS(HingeEmbeddingLoss, HingeEmbeddingLossOptions, CRESSET_NN_TWO, hinge_embedding_loss(input, target, options))
 CRESSET_NN_STATELESS(MultiLabelSoftMarginLoss, MultiLabelSoftMarginLossOptions, CRESSET_NN_TWO,
                      multilabel_soft_margin_loss(input, target, options))
+CRESSET_NN_STATELESS(MultiMarginLoss, MultiMarginLossOptions, CRESSET_NN_TWO, multi_margin_loss(input, target, options))
+CRESSET_NN_STATELESS(MultiLabelMarginLoss, MultiLabelMarginLossOptions, CRESSET_NN_TWO, multilabel_margin_loss(input, target, options))
 CRESSET_NN_STATELESS(PoissonNLLLoss, PoissonNLLLossOptions, CRESSET_NN_TWO, poisson_nll_loss(input, target, options))
 CRESSET_NN_STATELESS(CosineEmbeddingLoss, CosineEmbeddingLossOptions, CRESSET_NN_THREE,
                      cosine_embedding_loss(input1, input2, target, options))
 CRESSET_NN_STATELESS(MarginRankingLoss, MarginRankingLossOptions, CRESSET_NN_THREE, margin_ranking_loss(input1, input2, target, options))
 CRESSET_NN_STATELESS(TripletMarginLoss, TripletMarginLossOptions, CRESSET_NN_THREE, triplet_margin_loss(input1, input2, target, options))
+CRESSET_NN_STATELESS(TripletMarginWithDistanceLoss, TripletMarginWithDistanceLossOptions, CRESSET_NN_THREE,
+                     triplet_margin_with_distance_loss(input1, input2, target, options))
 CRESSET_NN_STATELESS(CTCLoss, CTCLossOptions,
                      (const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths, const Tensor& target_lengths),
                      ctc_loss(log_probs, targets, input_lengths, target_lengths, options))
@@ -137,6 +187,7 @@ CRESSET_NN_STATELESS(CTCLoss, CTCLossOptions,
 class IdentityImpl : public Cloneable<IdentityImpl> {
  public:
   void reset() override {}
+  void pretty_print(std::ostream& stream) const override { detail::print_without_options(stream, "Identity"); }
   Tensor forward(const Tensor& input) { return input; }
 };
 CRESSET_MODULE(Identity);
@@ -144,6 +195,7 @@ CRESSET_MODULE(Identity);
 class FlattenImpl : public detail::Stateless<FlattenImpl, FlattenOptions> {
  public:
   using detail::Stateless<FlattenImpl, FlattenOptions>::Stateless;
+  CRESSET_NN_PRINT(Flatten)
   Tensor forward(const Tensor& input) { return input.flatten(options.start_dim(), options.end_dim()); }
 };
 CRESSET_MODULE(Flatten);
@@ -151,6 +203,7 @@ CRESSET_MODULE(Flatten);
 class UnflattenImpl : public detail::Stateless<UnflattenImpl, UnflattenOptions> {
  public:
   using detail::Stateless<UnflattenImpl, UnflattenOptions>::Stateless;
+  CRESSET_NN_PRINT(Unflatten)
   Tensor forward(const Tensor& input) { return input.unflatten(options.dim(), options.sizes()); }
 };
 CRESSET_MODULE(Unflatten);
@@ -158,6 +211,7 @@ CRESSET_MODULE(Unflatten);
 class UpsampleImpl : public detail::Stateless<UpsampleImpl, UpsampleOptions> {
  public:
   using detail::Stateless<UpsampleImpl, UpsampleOptions>::Stateless;
+  CRESSET_NN_PRINT(Upsample)
   Tensor forward(const Tensor& input) {
     functional::InterpolateFuncOptions call;
     call.size(options.size()).scale_factor(options.scale_factor()).align_corners(options.align_corners());
@@ -166,5 +220,6 @@ class UpsampleImpl : public detail::Stateless<UpsampleImpl, UpsampleOptions> {
   }
 };
 CRESSET_MODULE(Upsample);
+#undef CRESSET_NN_PRINT
 
 }  // namespace cresset::nn

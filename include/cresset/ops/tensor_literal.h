@@ -55,7 +55,8 @@ Tensor tensor(std::initializer_list<std::initializer_list<T>> rows, const Tensor
                             {static_cast<int64_t>(rows.size()), static_cast<int64_t>(columns)}, detail::literal_options<T>(options));
 }
 /// No dimension: tensor(3.5).
-template <class T, class = std::enable_if_t<std::is_arithmetic_v<T>>>
+template <class T>
+  requires(std::is_arithmetic_v<T> || requires { CppTypeToScalarType<T>::value; })
 Tensor tensor(T value, const TensorOptions& options = {}) {
   return tensor_from_values(&value, 1, CppTypeToScalarType<T>::value, {}, detail::literal_options<T>(options));
 }

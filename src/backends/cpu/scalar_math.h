@@ -244,6 +244,13 @@ template <class T>
 inline bool isclose(T a, T b, double rtol, double atol, bool equal_nan) {
   if constexpr (std::is_same_v<T, bool>) {
     return a == b;
+  } else if constexpr (is_float_type<T>) {
+    // Rounded as the tensors atol + |rtol * b| and |a - b| would be: 0.1 is close to 0 at atol 0.1 in every type.
+    using F = std::conditional_t<std::is_same_v<T, double>, double, float>;
+    const T scaled = static_cast<T>(std::abs(static_cast<F>(rtol) * static_cast<F>(b)));
+    const T allowed = static_cast<T>(static_cast<F>(atol) + static_cast<F>(scaled));
+    const T error = static_cast<T>(std::abs(static_cast<F>(a) - static_cast<F>(b)));
+    return a == b || (equal_nan && isnan(a) && isnan(b)) || (error <= allowed && isfinite(a) && isfinite(b));
   } else {
     const bool same = a == b || (equal_nan && isnan(a) && isnan(b));
     using D = std::conditional_t<is_complex_type<T>, std::complex<double>, double>;

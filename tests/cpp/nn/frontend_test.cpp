@@ -212,7 +212,7 @@ TEST(Functions, ShapesAndNorms) {
   const Tensor r = F::local_response_norm(ones({1, 3, 1}), F::LocalResponseNormFuncOptions(3).alpha(3).beta(1).k(1));
   EXPECT_TRUE(close(r.flatten(), tensor({1.f / 3, 1.f / 4, 1.f / 3})));
   EXPECT_EQ(nn::AdaptiveAvgPool2d(nn::AdaptiveAvgPool2dOptions({std::nullopt, 1}))(x).sizes(), IntArrayRef({1, 1, 2, 1}));
-  const Tensor hard = F::gumbel_softmax(randn({5, 3}), 1, true);
+  const Tensor hard = F::gumbel_softmax(randn({5, 3}), F::GumbelSoftmaxFuncOptions().hard(true));
   EXPECT_TRUE(close(hard.sum(1), ones({5})));
 }
 

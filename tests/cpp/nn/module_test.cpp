@@ -43,8 +43,8 @@ TEST(Module, NamesOwnEntriesFirstAndJoinsWithDots) {
 
 TEST(Module, RefusesNamesThatAreTakenOrHaveDots) {
   NetImpl net;
-  EXPECT_EQ(error_of([&] { net.register_parameter("scale", ones({1})); }), "nn: 'scale' is registered already.");
-  EXPECT_EQ(error_of([&] { net.register_buffer("a.b", ones({1})); }), "nn: a name without dots was required; 'a.b' was given.");
+  EXPECT_EQ(error_of([&] { net.register_parameter("scale", ones({1})); }), "Parameter 'scale' already defined");
+  EXPECT_EQ(error_of([&] { net.register_buffer("a.b", ones({1})); }), "Buffer name must not contain a dot (got 'a.b')");
 }
 
 TEST(Module, LoadsAllOrNothing) {
@@ -165,4 +165,100 @@ TEST(Optim, RefusesWhatCannotBeOptimised) {
   leaf.requires_grad_(true);
   EXPECT_EQ(error_of([&] { optim::Adam(std::vector<Tensor>{leaf * 2}); }), "can't optimize a non-leaf Tensor");
   EXPECT_EQ(error_of([&] { optim::SGD(std::vector<Tensor>{leaf}, -1); }), "Invalid learning rate: -1");
+}
+
+namespace {
+struct CountedImpl : nn::Cloneable<CountedImpl> {
+  CountedImpl() { CountedImpl::reset(); }
+  void reset() override { weight = register_parameter("weight", zeros({2})); }
+  Tensor weight;
+  int count = 0;
+};
+CRESSET_MODULE(Counted);
+struct OuterImpl : nn::Cloneable<OuterImpl> {
+  OuterImpl() { OuterImpl::reset(); }
+  void reset() override { inner = register_module("inner", Counted()); }
+  Counted inner = nullptr;
+};
+struct LabelledImpl : nn::Module {
+  std::string forward(int times, const std::string& word, std::string&& rest) {
+    std::string out;
+    for (int i = 0; i < times; ++i) out += word;
+    return out + std::move(rest);
+  }
+};
+struct WithDefaultImpl : nn::Module {
+  Tensor forward(const Tensor& x, double by) { return x * by; }
+  CRESSET_FORWARD_DEFAULTS({1, nn::AnyValue(2.0)})
+};
+std::vector<std::string>& heard() {
+  static std::vector<std::string> warnings;
+  return warnings;
+}
+}  // namespace
+
+TEST(Module, CopiesTakeOverMembersOfChildren) {
+  auto a = std::make_shared<OuterImpl>();
+  a->inner->count = 7;
+  const auto b = std::dynamic_pointer_cast<OuterImpl>(a->clone());
+  EXPECT_EQ(b->inner->count, 7);
+  a->inner->weight.set_requires_grad(false).fill_(1);
+  EXPECT_EQ(b->inner->weight.sum().item<double>(), 0);
+  EXPECT_EQ(b->inner->weight.unsafeGetTensorImpl(), b->named_parameters()["inner.weight"].unsafeGetTensorImpl());
+}
+
+TEST(Module, AppliesNamedFunctions) {
+  const auto outer = std::make_shared<OuterImpl>();
+  std::vector<std::string> names;
+  std::as_const(*outer).apply([&](const std::string& name, const nn::Module&) { names.push_back(name); });
+  outer->apply([&](const std::string& name, const std::shared_ptr<nn::Module>& m) { names.push_back(name + (m ? "!" : "")); }, "top");
+  EXPECT_EQ(names, (std::vector<std::string>{"", "inner", "top!", "top.inner!"}));
+}
+
+TEST(Module, WarnsOfUndefinedParametersThatShouldRequireGradients) {
+  heard().clear();
+  const WarningHandler before = set_warning_handler([](std::string_view, const std::string& message) { heard().push_back(message); });
+  OuterImpl module;
+  module.register_parameter("absent", Tensor(), false);
+  module.register_parameter("missing", Tensor());
+  nn::Linear(nn::LinearOptions(1, 1).bias(false));
+  set_warning_handler(before);
+  ASSERT_EQ(heard().size(), 1u);
+  EXPECT_EQ(heard()[0], "An undefined tensor cannot require grad. Ignoring the `requires_grad=true` function parameter.");
+}
+
+TEST(AnyModule, TakesEveryKindOfArgument) {
+  nn::AnyModule any;
+  EXPECT_EQ(error_of([&] { any.ptr(); }), "Cannot call ptr() on an empty AnyModule");
+  any = std::make_shared<LabelledImpl>();
+  EXPECT_EQ(any.forward<std::string>(2, std::string("ab"), std::string("c")), "ababc");
+  any = std::make_shared<WithDefaultImpl>();
+  EXPECT_EQ(any.forward(ones({1})).item<double>(), 2);
+  EXPECT_NE(error_of([&] {
+              any.forward();
+            }).find("'s forward() method expects at least 1 argument(s) and at most 2 argument(s), but received 0."),
+            std::string::npos);
+}
+
+TEST(Containers, HoldersHaveTheirModulesBrackets) {
+  nn::Sequential layers(nn::Linear(1, 2), nn::ReLU());
+  EXPECT_TRUE(layers[1]->as<nn::ReLU>());
+  using OrderedModules = nn::OrderedDict<std::string, std::shared_ptr<nn::Module>>;
+  OrderedModules entries = {{"a", nn::Linear(1, 1).ptr()}, {"b", nn::Dropout().ptr()}};
+  nn::ModuleDict dict(entries);
+  dict->update(OrderedModules{{"a", nn::ReLU().ptr()}, {"c", nn::Tanh().ptr()}});
+  EXPECT_EQ(dict->keys(), (std::vector<std::string>{"a", "b", "c"}));
+  EXPECT_TRUE(dict["a"]->as<nn::ReLU>());
+  nn::ParameterList list(ones({1}), zeros({2}));
+  *list += *nn::ParameterList(ones({3}));
+  EXPECT_EQ(list[2].numel(), 3);
+  EXPECT_EQ(error_of([&] { list[3]; }), "Index out of range");
+  nn::ParameterDict weights;
+  weights->insert("w", ones({1}));
+  nn::ParameterDict others;
+  others->insert("w", zeros({4}));
+  weights->update(*others);
+  EXPECT_EQ(weights["w"].numel(), 4);
+  weights->clear();
+  EXPECT_TRUE(weights->empty());
 }

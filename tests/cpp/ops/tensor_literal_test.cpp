@@ -41,3 +41,22 @@ TEST(ManualSeed, RestartsTheStream) {
   manual_seed(7);
   EXPECT_TRUE(rand({3}).equal(first));
 }
+
+TEST(TensorLiteral, OneComplexNumber) {
+  const Tensor z = tensor(std::complex<float>(1, 2));
+  EXPECT_EQ(z.scalar_type(), kComplexFloat);
+  EXPECT_EQ(z.dim(), 0);
+}
+
+TEST(Calls, AnUndefinedTensorForAnOptionalOneIsNone) {
+  const Tensor x = tensor({{1., 3.}, {2., 6.}});
+  EXPECT_TRUE(layer_norm(x, {2}, Tensor(), Tensor()).equal(layer_norm(x, {2})));
+}
+
+TEST(Calls, OptionsFromWhatOtherTensorsSay) {
+  const Tensor x = ones({2}), y = ones({2}, TensorOptions(kLong));
+  EXPECT_EQ(x.to(y.dtype()).scalar_type(), kLong);
+  EXPECT_EQ(x.to({kCPU, 0}).device().type(), Device::Type::CPU);
+  EXPECT_TRUE(std::numeric_limits<Half>::has_signaling_NaN);
+  EXPECT_NE(std::numeric_limits<Half>::signaling_NaN(), std::numeric_limits<Half>::signaling_NaN());
+}

@@ -45,6 +45,30 @@ struct Counter : torch::CustomClassHolder {
   int64_t value;
 };
 c10::intrusive_ptr<Counter> doubled(const c10::intrusive_ptr<Counter>& c) { return c10::make_intrusive<Counter>(c->value * 2); }
+// Functions of the namespaces of families; braces and defaults work as for at's.
+at::Tensor power(const at::Tensor& x) {
+  return torch::linalg::vector_norm(torch::fft::rfft(x), 2, {}) + torch::special::expm1(at::zeros({})) +
+         torch::fft::fftshift(at::zeros({1}), {0}).sum();
+}
+struct Listener : c10::WarningHandler {
+  void process(const c10::Warning& warning) override {
+    const bool deprecated = std::holds_alternative<c10::Warning::DeprecationWarning>(warning.type());
+    heard.push_back((deprecated ? "deprecated: " : "") + warning.msg());
+  }
+  std::vector<std::string> heard;
+};
+std::vector<std::string> heard_warnings() {
+  Listener outer, inner;
+  const c10::WarningUtils::WarningHandlerGuard first(&outer);
+  TORCH_WARN("one ", 1);
+  {
+    const c10::WarningUtils::WarningHandlerGuard second(&inner);
+    TORCH_WARN_DEPRECATION("two");
+  }
+  TORCH_WARN("three");
+  outer.heard.insert(outer.heard.end(), inner.heard.begin(), inner.heard.end());
+  return outer.heard;
+}
 int64_t value_of(const c10::IValue& v) { return v.toCustomClass<Counter>()->value; }
 
 }  // namespace
@@ -65,6 +89,8 @@ TORCH_LIBRARY(surface, m) {
   m.def("maybe(Tensor x, bool second) -> (Tensor, Tensor?)", &maybe);
   m.def("doubled(__torch__.torch.classes.surface.Counter c) -> __torch__.torch.classes.surface.Counter", &doubled);
   m.def("value_of(Any c) -> int", &value_of);
+  m.def("power", &power);
+  m.def("heard_warnings", &heard_warnings);
 }
 TORCH_LIBRARY_IMPL(surface, CPU, m) {
   m.impl(TORCH_SELECTIVE_NAME("surface::scale"), TORCH_FN(scale_cpu));

@@ -304,15 +304,6 @@ struct Registerer {
 };
 
 // --- errors and logging
-struct SourceLocation {
-  const char* function;
-  const char* file;
-  uint32_t line;
-};
-struct Warning {
-  struct UserWarning {};
-  struct DeprecationWarning {};
-};
 inline std::string get_backtrace(std::size_t = 0, std::size_t = 64, bool = true) { return {}; }
 namespace utils {
 inline std::optional<std::string> get_env(const char* name) {

@@ -7,6 +7,7 @@
 #include <cresset/base/macros.h>
 
 #include <cresset_compat/text.h>
+#include <cresset_compat/warning.h>
 
 #define C10_EXPORT CRESSET_API
 #define C10_IMPORT CRESSET_API

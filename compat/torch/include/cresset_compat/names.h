@@ -246,5 +246,6 @@ using cresset::toOpMathType;
 using cresset::toRealValueType;
 using cresset::toString;
 using cresset::typeMetaToScalarType;
+using std::to_string;
 
 }  // namespace c10

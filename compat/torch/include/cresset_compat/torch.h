@@ -1,6 +1,7 @@
 // The C++ front end without modules: torch::, autograd, scripts' values.
 #pragma once
 
+#include <cresset_compat/families.h>
 #include <cresset_compat/library.h>
 #include <cresset_compat/tensor_data.h>
 
