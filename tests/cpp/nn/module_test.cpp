@@ -261,4 +261,6 @@ TEST(Containers, HoldersHaveTheirModulesBrackets) {
   EXPECT_EQ(weights["w"].numel(), 4);
   weights->clear();
   EXPECT_TRUE(weights->empty());
+  EXPECT_EQ(error_of([&] { weights->named_parameters().front(); }), "Called front() on an empty OrderedDict");
+  EXPECT_EQ(nn::enumtype::get_enum_name(nn::loss_reduction_t(nn::kSum)), "kSum");
 }
