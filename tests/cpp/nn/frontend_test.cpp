@@ -403,6 +403,16 @@ TEST(Files, ModulesOptimisersAndTensors) {
 
   Tensor t = arange(3, kLong), back;
   std::stringstream tensor_file;
+  std::string bytes;
+  save(t, [&](const void* data, std::size_t n) {
+    bytes.append(static_cast<const char*>(data), n);
+    return n;
+  });
+  Tensor from_bytes;
+  load(
+      from_bytes, [&](uint64_t position, void* buffer, std::size_t n) { return bytes.copy(static_cast<char*>(buffer), n, position); },
+      [&] { return bytes.size(); });
+  EXPECT_TRUE(same(from_bytes, t));
   save(t, tensor_file);
   load(back, tensor_file);
   EXPECT_TRUE(same(t, back));
