@@ -105,6 +105,14 @@ void load(T& value, From&&... from) {
   archive.load_from(std::forward<From>(from)...);
   archive >> value;
 }
+/// From functions: read(position, buffer, size) and size().
+template <class T, class Read, class Size>
+  requires(std::is_invocable_r_v<std::size_t, Read&, uint64_t, void*, std::size_t> && std::is_invocable_r_v<std::size_t, Size&>)
+void load(T& value, Read&& read, Size&& size, std::optional<Device> device = std::nullopt) {
+  std::string bytes(size(), '\0');
+  CRESSET_CHECK(read(0, bytes.data(), bytes.size()) == bytes.size(), "load: the function gave fewer bytes than its size");
+  load(value, static_cast<const char*>(bytes.data()), bytes.size(), device);
+}
 template <class... From>
 void load(std::vector<Tensor>& tensors, From&&... from) {
   serialize::InputArchive archive;

@@ -223,7 +223,7 @@ Tensor pad(const Tensor& input, const PadFuncOptions& o) {
 
 Tensor interpolate(const Tensor& input, const InterpolateFuncOptions& o) {
   const int64_t dims = input.dim() - 2;
-  const std::string mode = enumtype::get_enum_name(o.mode());
+  const std::string mode = enumtype::get_enum_name(o.mode()).substr(1);
   CRESSET_CHECK(dims >= 1 && dims <= 3, "Input Error: Only 3D, 4D and 5D input Tensors supported (got ", input.dim(),
                 "D) for the modes: nearest | linear | bilinear | bicubic | trilinear (got k", mode, ")");
   CRESSET_CHECK(o.size().has_value() || o.scale_factor().has_value(), "either size or scale_factor should be defined");
@@ -332,7 +332,7 @@ Tensor embedding_bag(const Tensor& input, const Tensor& weight, const EmbeddingB
 }
 
 Tensor kl_div(const Tensor& input, const Tensor& target, const KLDivLossOptions& o) {
-  const std::string reduction = enumtype::get_enum_name(o.reduction());
+  const std::string reduction = enumtype::get_enum_name(o.reduction()).substr(1);
   const int64_t number = reduction == "None" ? 0 : reduction == "Mean" ? 1 : 2;
   const Tensor loss = cresset::kl_div(input, target, number, o.log_target());
   return reduction == "BatchMean" && input.dim() != 0 ? loss / input.size(0) : loss;

@@ -50,10 +50,10 @@ namespace enumtype {
 CRESSET_FORALL_CHOICES(CRESSET_CHOICE)
 #undef CRESSET_CHOICE
 
-/// The name of the choice without its k: "Sum".
+/// The name of the choice: "kSum".
 template <class V>
 std::string get_enum_name(const V& variant) {
-  return std::visit([](const auto& v) { return std::string(std::decay_t<decltype(v)>::text + 1); }, variant);
+  return std::visit([](const auto& v) { return std::string(std::decay_t<decltype(v)>::text); }, variant);
 }
 }  // namespace enumtype
 

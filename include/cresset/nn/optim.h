@@ -29,16 +29,26 @@ class CRESSET_API OptimizerOptions {
   virtual void load(serialize::InputArchive& archive) = 0;
 };
 
-/// Derived::visit(f) calls f(name, reference) for every option.
+/// Derived::visit(f) calls f(name, reference) for every option; options without it cannot be saved, without lr() not scheduled.
 template <class Derived>
 class OptimizerCloneableOptions : public OptimizerOptions {
  public:
   std::unique_ptr<OptimizerOptions> clone() const override { return std::make_unique<Derived>(static_cast<const Derived&>(*this)); }
-  double get_lr() const override { return static_cast<const Derived&>(*this).lr(); }
-  void set_lr(double lr) override { static_cast<Derived&>(*this).lr(lr); }
+  double get_lr() const override {
+    if constexpr (requires(const Derived& d) { d.lr(); })
+      return static_cast<const Derived&>(*this).lr();
+    else
+      CRESSET_THROW(Error, "double get_lr() has not been overidden and implemented in subclass of torch::optim::OptimizerOptions");
+  }
+  void set_lr(double lr) override {
+    if constexpr (requires(Derived& d) { d.lr(lr); })
+      static_cast<Derived&>(*this).lr(lr);
+    else
+      CRESSET_THROW(Error, "double set_lr() has not been overidden and implemented in subclass of torch::optim::OptimizerOptions");
+  }
   void save(serialize::OutputArchive& archive) const override {
     Derived copy(static_cast<const Derived&>(*this));
-    copy.visit([&](const std::string& name, auto& value) {
+    visit_all(copy, [&](const std::string& name, auto& value) {
       using T = std::decay_t<decltype(value)>;
       if constexpr (std::is_same_v<T, std::tuple<double, double>>) {
         archive.write(name + "_0", IValue(std::get<0>(value)));
@@ -49,7 +59,7 @@ class OptimizerCloneableOptions : public OptimizerOptions {
     });
   }
   void load(serialize::InputArchive& archive) override {
-    static_cast<Derived&>(*this).visit([&](const std::string& name, auto& value) {
+    visit_all(static_cast<Derived&>(*this), [&](const std::string& name, auto& value) {
       using T = std::decay_t<decltype(value)>;
       IValue read;
       if constexpr (std::is_same_v<T, std::tuple<double, double>>) {
@@ -62,6 +72,15 @@ class OptimizerCloneableOptions : public OptimizerOptions {
         value = read.to<T>();
       }
     });
+  }
+
+ private:
+  template <class F>
+  static void visit_all(Derived& options, const F& f) {
+    if constexpr (requires { options.visit(f); })
+      options.visit(f);
+    else
+      CRESSET_THROW(Error, "save() and load() have not been implemented by these options: they have no visit()");
   }
 };
 
@@ -121,6 +140,8 @@ class CRESSET_API Optimizer {
   const std::vector<OptimizerParamGroup>& param_groups() const { return groups_; }
   OptimizerOptions& defaults() { return *defaults_; }
   const OptimizerOptions& defaults() const { return *defaults_; }
+  /// Adds to the first group.
+  void add_parameters(const std::vector<Tensor>& more) { parameters().insert(parameters().end(), more.begin(), more.end()); }
   /// The parameters of the first group.
   std::vector<Tensor>& parameters() { return groups_.front().params(); }
   std::size_t size() const;

@@ -59,10 +59,16 @@ class OrderedDict {
   std::size_t size() const { return items_.size(); }
   bool is_empty() const { return items_.empty(); }
   bool contains(const Key& key) const { return index_.count(key) != 0; }
-  Item& front() { return items_.front(); }
-  const Item& front() const { return items_.front(); }
-  Item& back() { return items_.back(); }
-  const Item& back() const { return items_.back(); }
+  Item& front() {
+    CRESSET_CHECK(!is_empty(), "Called front() on an empty OrderedDict");
+    return items_.front();
+  }
+  const Item& front() const { return const_cast<OrderedDict&>(*this).front(); }
+  Item& back() {
+    CRESSET_CHECK(!is_empty(), "Called back() on an empty OrderedDict");
+    return items_.back();
+  }
+  const Item& back() const { return const_cast<OrderedDict&>(*this).back(); }
   Iterator begin() { return items_.begin(); }
   Iterator end() { return items_.end(); }
   ConstIterator begin() const { return items_.begin(); }

@@ -205,7 +205,7 @@ TEST(Functions, ShapesAndNorms) {
   EXPECT_EQ(F::interpolate(x, F::InterpolateFuncOptions().size(std::vector<int64_t>{3}).mode(nn::kBilinear).align_corners(true))[0][0][1][1]
                 .item<double>(),
             1.5);
-  EXPECT_EQ(error_of([&] { F::interpolate(x, F::InterpolateFuncOptions()); }), "only one of size or scale_factor should be defined");
+  EXPECT_EQ(error_of([&] { F::interpolate(x, F::InterpolateFuncOptions()); }), "either size or scale_factor should be defined");
   EXPECT_TRUE(close(F::normalize(tensor({{3.f, 4.f}})), tensor({{0.6f, 0.8f}})));
   EXPECT_NEAR(F::lp_pool1d(tensor({3.f, 4.f}).reshape({1, 1, 2}), F::LPPool1dFuncOptions(2, 2)).item<double>(), 5, 1e-6);
   // 3 channels of ones, size 3: the sums of squares are 2, 3, 2 of 3.
@@ -403,6 +403,16 @@ TEST(Files, ModulesOptimisersAndTensors) {
 
   Tensor t = arange(3, kLong), back;
   std::stringstream tensor_file;
+  std::string bytes;
+  save(t, [&](const void* data, std::size_t n) {
+    bytes.append(static_cast<const char*>(data), n);
+    return n;
+  });
+  Tensor from_bytes;
+  load(
+      from_bytes, [&](uint64_t position, void* buffer, std::size_t n) { return bytes.copy(static_cast<char*>(buffer), n, position); },
+      [&] { return bytes.size(); });
+  EXPECT_TRUE(same(from_bytes, t));
   save(t, tensor_file);
   load(back, tensor_file);
   EXPECT_TRUE(same(t, back));

@@ -187,6 +187,21 @@ struct LabelledImpl : nn::Module {
     return out + std::move(rest);
   }
 };
+struct SignOptions : optim::OptimizerCloneableOptions<SignOptions> {
+  explicit SignOptions(double rate) : rate_(rate) {}
+  CRESSET_ARG(double, rate);
+};
+/// An optimiser of one's own, with options that say no more than they must.
+struct SignDescent : optim::Optimizer {
+  SignDescent(std::vector<Tensor> parameters, const SignOptions& options) : Optimizer(std::move(parameters), options.clone()) {}
+  Tensor step(LossClosure = nullptr) override {
+    const NoGradGuard no_grad;
+    for (auto& group : param_groups())
+      for (Tensor& p : group.params())
+        if (p.grad().defined()) p.sub_(p.grad().sign(), static_cast<SignOptions&>(group.options()).rate());
+    return {};
+  }
+};
 struct WithDefaultImpl : nn::Module {
   Tensor forward(const Tensor& x, double by) { return x * by; }
   CRESSET_FORWARD_DEFAULTS({1, nn::AnyValue(2.0)})
@@ -240,6 +255,20 @@ TEST(AnyModule, TakesEveryKindOfArgument) {
             std::string::npos);
 }
 
+TEST(Optim, OptimisersOfOnesOwn) {
+  Tensor a = ones({1}), b = ones({1});
+  a.requires_grad_(true);
+  b.requires_grad_(true);
+  SignDescent sign({a}, SignOptions(0.25));
+  sign.add_parameters({b});
+  EXPECT_EQ(sign.size(), 2u);
+  (a * 3 - b).sum().backward();
+  sign.step();
+  EXPECT_EQ(a.item<double>(), 0.75);
+  EXPECT_EQ(b.item<double>(), 1.25);
+  EXPECT_NE(error_of([&] { sign.defaults().get_lr(); }).find("get_lr() has not been overidden"), std::string::npos);
+}
+
 TEST(Containers, HoldersHaveTheirModulesBrackets) {
   nn::Sequential layers(nn::Linear(1, 2), nn::ReLU());
   EXPECT_TRUE(layers[1]->as<nn::ReLU>());
@@ -261,4 +290,6 @@ TEST(Containers, HoldersHaveTheirModulesBrackets) {
   EXPECT_EQ(weights["w"].numel(), 4);
   weights->clear();
   EXPECT_TRUE(weights->empty());
+  EXPECT_EQ(error_of([&] { weights->named_parameters().front(); }), "Called front() on an empty OrderedDict");
+  EXPECT_EQ(nn::enumtype::get_enum_name(nn::loss_reduction_t(nn::kSum)), "kSum");
 }

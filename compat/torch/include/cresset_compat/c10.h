@@ -406,6 +406,8 @@ struct FakeGuardImpl final : DeviceGuardImplInterface {
 };
 template <class T>
 using InlineDeviceGuard = cresset::DeviceGuard;
+inline bool tls_is_dispatch_keyset_included(DispatchKeySet keys) { return tls_local_dispatch_key_set().included.has_all(keys); }
+inline bool tls_is_dispatch_keyset_excluded(DispatchKeySet keys) { return tls_local_dispatch_key_set().excluded.has_all(keys); }
 }  // namespace impl
 
 // Alignment of the CPU allocator's blocks.

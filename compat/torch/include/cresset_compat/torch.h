@@ -114,6 +114,9 @@ inline bool is_available() { return false; }
 
 namespace autograd {
 using at::Tensor;
+using c10::AutoGradMode;
+using c10::GradMode;
+using c10::InferenceMode;
 using cresset::autograd::Function;
 inline bool any_variable_requires_grad(const variable_list& v) {
   return std::any_of(v.begin(), v.end(), [](const Tensor& t) { return t.defined() && t.requires_grad(); });
