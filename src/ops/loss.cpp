@@ -149,16 +149,22 @@ Tensor nll_loss2d_backward_impl(const Tensor& grad_output, const Tensor& self, c
 // ---- probabilities
 
 namespace {
-void check_probabilities(const Tensor& self, const Tensor& target) {
-  CRESSET_CHECK_VALUE(self.sizes() == target.sizes(), "Using a target size (", target.sizes(), ") that is different to the input size (",
-                      self.sizes(), ") is deprecated. Please ensure they have the same size.");
+// The target in the sizes of self, from which it may differ in dimensions of size 1.
+Tensor fitted_target(const Tensor& self, const Tensor& target) {
+  if (self.sizes() == target.sizes()) return target;
+  CRESSET_CHECK_VALUE(self.squeeze().sizes() == target.squeeze().sizes(), "Using a target size (", target.sizes(),
+                      ") that is different to the input size (", self.sizes(), ") is deprecated. Please ensure they have the same size.");
+  return target.reshape(self.sizes());
+}
+void check_probabilities(const Tensor& self) {
   CRESSET_CHECK(self.is_meta() || self.numel() == 0 || (self.min().ge(0).item<bool>() && self.max().le(1).item<bool>()),
                 "all elements of input should be between 0 and 1");
 }
 }  // namespace
 
-Tensor binary_cross_entropy_impl(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight, int64_t reduction) {
-  check_probabilities(self, target);
+Tensor binary_cross_entropy_impl(const Tensor& self, const Tensor& given_target, const std::optional<Tensor>& weight, int64_t reduction) {
+  const Tensor target = fitted_target(self, given_target);
+  check_probabilities(self);
   const Tensor loss = (target - 1) * cresset::log1p(-self).clamp_min(-100) - target * self.log().clamp_min(-100);
   return reduce_loss(weight ? loss * *weight : loss, reduction);
 }
@@ -166,7 +172,7 @@ Tensor binary_cross_entropy_impl(const Tensor& self, const Tensor& target, const
 Tensor binary_cross_entropy_backward_impl(const Tensor& grad_output, const Tensor& self, const Tensor& target,
                                           const std::optional<Tensor>& weight, int64_t reduction) {
   constexpr double epsilon = 1e-12;  // keeps the quotient finite at 0 and 1
-  Tensor g = grad_output * (self - target) / ((1 - self) * self).clamp_min(epsilon);
+  Tensor g = grad_output * (self - fitted_target(self, target)) / ((1 - self) * self).clamp_min(epsilon);
   if (weight) g = g * *weight;
   return reduction == kReduceMean ? g / static_cast<double>(self.numel()) : g;
 }

@@ -265,6 +265,11 @@ def test_cuda_is_refused_clearly(tmp_path):
         cpp_extension.load("x", [tmp_path / "x.cu"])
 
 
+def test_functions_of_load_inline_have_names(tmp_path):
+    with pytest.raises(ValueError, match="Expected 'functions' to be a list or dict, but was <class 'int'>"):
+        cpp_extension.load_inline("nothing", "", functions=5, build_directory=tmp_path)
+
+
 @pytest.mark.slow
 @needs_pybind11
 def test_load_inline(tmp_path):
@@ -277,6 +282,38 @@ def test_load_inline(tmp_path):
     )
     assert module.twice(cresset.ones(1)).item() == 2
     assert 'x * 2, "doubled"' in module.twice.__doc__
+
+
+@needs_pybind11
+def test_modules_of_the_front_end(tmp_path):
+    """A C++ module in Python: parameters, children, modes, copies, conversions and files are those of an nn.Module."""
+    extension = cpp_extension.load("mixer", [SOURCES / "frontend_module.cpp"], ["-O0 -g0"], build_directory=tmp_path)
+    net = extension.Mixer(3, 2)
+    assert isinstance(net, cresset.nn.Module) and isinstance(net, cresset.nn.cpp.ModuleWrapper)
+    assert [name for name, _ in net.named_parameters()] == ["scale", "layer.weight", "layer.bias"] and len(net.parameters()) == 3
+    assert [name for name, _ in net.named_buffers()] == ["calls"] and len(net.children()) == 1 and net.layer is net.layer
+    x = cresset.randn(4, 3)
+    model = cresset.nn.Sequential(net, cresset.nn.Tanh())
+    assert cresset.equal(model(x), cresset.tanh(net.layer(x))) and net.calls.item() == 1
+    model(x).sum().backward()
+    assert all(p.grad is not None for p in model.parameters()) and len(list(model.modules())) == 4
+    model.eval()
+    assert not net.training and not net.layer.training and net.train().layer.training
+    copy = net.clone()
+    assert type(copy) is type(net) and cresset.equal(copy.layer.weight, net.layer.weight)
+    assert copy.layer.weight.data_ptr() != net.layer.weight.data_ptr()
+    model.double()
+    assert net.scale.dtype == net.calls.dtype == net.layer.bias.dtype == cresset.float64 and model(x.double()).dtype == cresset.float64
+    state = model.state_dict()
+    assert list(state) == ["0.scale", "0.calls", "0.layer.weight", "0.layer.bias"]
+    other = cresset.nn.Sequential(extension.Mixer(3, 2).double(), cresset.nn.Tanh())
+    assert other.load_state_dict(state) and cresset.equal(other(x.double()), model(x.double()))
+    net.grow()
+    assert len(net.parameters()) == 5 and repr(net).startswith("Mixer")
+    with pytest.raises(RuntimeError, match="'scale' belongs to a C\\+\\+ module"):
+        del net.scale
+    with pytest.raises(AttributeError, match="no attribute 'absent'"):
+        net.absent
 
 
 def test_setup_script(tmp_path):

@@ -1,6 +1,7 @@
 """Corners that the samples of the table do not show; expected values are PyTorch's."""
 
 import functools
+import math
 
 import cresset
 import numpy as np
@@ -241,3 +242,16 @@ def test_einsum_multiplies_integers_of_two_types():
     assert product.dtype == cresset.int64 and product.tolist() == [[3] * 3] * 2
     mask = cresset.tensor([True, False])
     assert cresset.einsum("i,j->ij", mask, mask).tolist() == [[True, False], [False, False]]
+
+
+def test_targets_of_binary_cross_entropy_may_lack_dimensions_of_size_one():
+    p = cresset.tensor([[0.2], [0.7]], dtype=cresset.float64, requires_grad=True)
+    target = cresset.tensor([1.0, 0.0], dtype=cresset.float64)
+    losses = cresset.ops.aten.binary_cross_entropy(p, target, None, 0)
+    assert losses.shape == (2, 1) and losses.flatten().tolist() == pytest.approx([-math.log(0.2), -math.log(0.3)])
+    losses.sum().backward()
+    assert p.grad.flatten().tolist() == pytest.approx([-1 / 0.2, 1 / 0.3])
+    with pytest.raises(ValueError, match=r"Using a target size \(\[3\]\) that is different to the input size \(\[2, 1\]\)"):
+        cresset.ops.aten.binary_cross_entropy(p, cresset.ones(3), None, 0)
+    with pytest.raises(ValueError, match="Using a target size"):
+        cresset.nn.functional.binary_cross_entropy(p, target)

@@ -15,15 +15,14 @@ struct TensorOptions {
   TensorOptions() = default;
   TensorOptions(ScalarType t) : dtype_(t) {}
   TensorOptions(TypeMeta t) : dtype_(t.toScalarType()) {}
-  TensorOptions(Device d) : device_(d) {}
   TensorOptions(DeviceType d) : device_(Device(d)) {}
   TensorOptions(Layout l) : layout_(l) {}
   TensorOptions(MemoryFormat f) : memory_format_(f) {}
-  /// Whatever makes a Device: "cpu", {kCPU, 0}.
+  /// Whatever is a Device or makes one: "cpu". A template, so that braces mean the pair below.
   template <class T, class = std::enable_if_t<std::is_constructible_v<Device, const T&> && !std::is_convertible_v<T, ScalarType> &&
                                               !std::is_same_v<std::decay_t<T>, TensorOptions>>>
   TensorOptions(const T& device) : device_(Device(device)) {}
-  /// x.to({kCUDA, 1}).
+  /// TensorOptions({kCPU, 0}), x.to({kCUDA, 1}).
   template <class I, class = std::enable_if_t<std::is_integral_v<I>>>
   TensorOptions(DeviceType type, I index) : device_(Device(type, static_cast<DeviceIndex>(index))) {}
 

@@ -57,6 +57,8 @@ TEST(Calls, OptionsFromWhatOtherTensorsSay) {
   const Tensor x = ones({2}), y = ones({2}, TensorOptions(kLong));
   EXPECT_EQ(x.to(y.dtype()).scalar_type(), kLong);
   EXPECT_EQ(x.to({kCPU, 0}).device().type(), Device::Type::CPU);
+  EXPECT_EQ(TensorOptions({kCPU, 0}).device(), Device(kCPU, 0));
+  EXPECT_EQ(TensorOptions(Device(kMeta)).device(), TensorOptions("meta").device());
   EXPECT_TRUE(std::numeric_limits<Half>::has_signaling_NaN);
   EXPECT_NE(std::numeric_limits<Half>::signaling_NaN(), std::numeric_limits<Half>::signaling_NaN());
 }
