@@ -265,6 +265,21 @@ def test_cuda_is_refused_clearly(tmp_path):
         cpp_extension.load("x", [tmp_path / "x.cu"])
 
 
+@pytest.mark.parametrize(
+    "text, whole",
+    [
+        ("torch::nn::Linear layer(2, 3);", True), ("using namespace torch::nn;", True), ("namespace nn = torch::nn ;", True),
+        ("torch::optim::SGD step(p, 0.1);", True), ("torch::python::bind_module<Net>(m, name);", True), ("torch::save(x, path);", True),
+        ("namespace F = torch::nn::functional;", False), ("torch::nn::functional::relu(x);", False), ("struct Net : torch::nn::Module {};", False),
+        ("torch::relu(x);", False), ("torch::saved(x);", False),
+    ],
+)  # fmt: skip
+def test_what_needs_the_whole_front_end(tmp_path, text, whole):
+    """The macro is there for layers, optimisers and files, and not for what torch/extension.h has anyway."""
+    (tmp_path / "source.cpp").write_text(text)
+    assert ("-DCRESSET_WHOLE_FRONT_END" in cpp_extension._own_defines("x", [tmp_path / "source.cpp"])) == whole
+
+
 def test_functions_of_load_inline_have_names(tmp_path):
     with pytest.raises(ValueError, match="Expected 'functions' to be a list or dict, but was <class 'int'>"):
         cpp_extension.load_inline("nothing", "", functions=5, build_directory=tmp_path)

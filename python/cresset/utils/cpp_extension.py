@@ -108,7 +108,7 @@ def _heap_flags():
     return ["--param", "ggc-min-heapsize=524288"] if check_compiler_is_gcc(get_cxx_compiler()) else []
 
 # Names of the C++ front end that torch/extension.h has only with CRESSET_WHOLE_FRONT_END, because they take long to compile.
-_FRONT_END = re.compile(rb"\btorch::(nn::(?!functional\b|Module\b|Cloneable\b)|optim\b|data\b|serialize\b|save\b|load\b|python::bind_module\b)")
+_FRONT_END = re.compile(rb"\btorch::(nn(?:\s*;|::(?!functional\b|Module\b|Cloneable\b))|optim\b|data\b|serialize\b|save\b|load\b|python::bind_module\b)")
 
 def _wants_front_end(source):
     try:

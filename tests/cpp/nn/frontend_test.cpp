@@ -10,16 +10,13 @@
 #include <cresset/serialize.h>
 
 #include "error_of.h"
+#include "same_tensors.h"
 
 using namespace cresset;
 namespace F = cresset::nn::functional;
 
 namespace {
 
-bool same(const Tensor& a, const Tensor& b) { return a.sizes() == b.sizes() && a.eq(b).all().item<bool>(); }
-bool close(const Tensor& a, const Tensor& b, double tolerance = 1e-5) {
-  return a.sizes() == b.sizes() && (a - b).abs().max().item<double>() <= tolerance;
-}
 template <class T>
 std::string text(const T& value) {
   std::ostringstream stream;

@@ -6,15 +6,12 @@
 #include <cresset/cresset.h>
 
 #include "error_of.h"
+#include "same_tensors.h"
 
 using namespace cresset;
 namespace F = cresset::nn::functional;
 
 namespace {
-bool equal_all(const Tensor& a, const Tensor& b) { return a.sizes() == b.sizes() && a.eq(b).all().item<bool>(); }
-bool near_all(const Tensor& a, const Tensor& b, double tolerance = 1e-5) {
-  return a.sizes() == b.sizes() && (a - b).abs().max().item<double>() <= tolerance;
-}
 Tensor rows() { return tensor({{1., 2., 3.}, {4., 5., 6.}, {7., 8., 9.}}); }
 }  // namespace
 
@@ -25,14 +22,14 @@ TEST(Modules, MaxUnpoolPutsValuesBack) {
   const auto [values, indices] = pool->forward_with_indices(x);
   const Tensor back = unpool(values, indices);
   EXPECT_EQ(back.sizes(), x.sizes());
-  EXPECT_TRUE(equal_all(back, x * x.eq(back)));
+  EXPECT_TRUE(same(back, x * x.eq(back)));
   EXPECT_EQ(back.count_nonzero().item<int64_t>(), 6);
   const Tensor larger = unpool(values, indices, std::vector<int64_t>{1, 1, 5, 6});
   EXPECT_EQ(larger.sizes(), IntArrayRef({1, 1, 5, 6}));
   EXPECT_EQ(error_of([&] { unpool(values, indices, std::vector<int64_t>{9, 6}); }),
             "invalid output_size [9, 6] (dim 0 must be between 2 and 6)");
   const Tensor line = F::max_unpool1d(tensor({{3., 5.}}, kFloat), tensor({{1, 2}}), F::MaxUnpool1dFuncOptions(2));
-  EXPECT_TRUE(equal_all(line, tensor({{0., 3., 5., 0.}}, kFloat)));
+  EXPECT_TRUE(same(line, tensor({{0., 3., 5., 0.}}, kFloat)));
 }
 
 TEST(Modules, FractionalMaxPoolKnowsItsSize) {
@@ -40,7 +37,7 @@ TEST(Modules, FractionalMaxPoolKnowsItsSize) {
   nn::FractionalMaxPool2d by_size(nn::FractionalMaxPool2dOptions(2).output_size(nn::ExpandingArray<2>({4, 3})));
   const auto [values, indices] = by_size->forward_with_indices(x);
   EXPECT_EQ(values.sizes(), IntArrayRef({2, 3, 4, 3}));
-  EXPECT_TRUE(equal_all(values.flatten(2), x.flatten(2).gather(2, indices.flatten(2))));
+  EXPECT_TRUE(same(values.flatten(2), x.flatten(2).gather(2, indices.flatten(2))));
   nn::FractionalMaxPool3d by_ratio(nn::FractionalMaxPool3dOptions(2).output_ratio(0.5));
   EXPECT_EQ(by_ratio(randn({1, 2, 6, 6, 6})).sizes(), IntArrayRef({1, 2, 3, 3, 3}));
   EXPECT_EQ(error_of([&] { F::fractional_max_pool2d(x, F::FractionalMaxPool2dFuncOptions(2)); }),
@@ -54,27 +51,27 @@ TEST(Modules, RReLUDrawsSlopesInTraining) {
   EXPECT_TRUE(y.le(-0.2).all().item<bool>() && y.ge(-0.4).all().item<bool>());
   EXPECT_GT(y.std().item<double>(), 0.01);
   drawn->eval();
-  EXPECT_TRUE(near_all(drawn(x), x * 0.3));
+  EXPECT_TRUE(close(drawn(x), x * 0.3));
 }
 
 TEST(Modules, AlphaDropoutOfChannelsIsOneDecisionEach) {
   const Tensor x = ones({4, 50, 6});
   nn::FeatureAlphaDropout drop(0.5);
   const Tensor y = drop(x);
-  EXPECT_TRUE(equal_all(y, y.narrow(2, 0, 1).expand_as(y)));
+  EXPECT_TRUE(same(y, y.narrow(2, 0, 1).expand_as(y)));
   EXPECT_GT(y.std().item<double>(), 0.1);
   drop->eval();
-  EXPECT_TRUE(equal_all(drop(x), x));
-  EXPECT_TRUE(equal_all(F::alpha_dropout(x), x));
+  EXPECT_TRUE(same(drop(x), x));
+  EXPECT_TRUE(same(F::alpha_dropout(x), x));
   EXPECT_EQ(error_of([] { nn::Dropout wrong(1.5); }), "dropout probability has to be between 0 and 1, but got 1.5");
 }
 
 TEST(Modules, EmbeddingBagsOfGivenRows) {
   nn::EmbeddingBag bag = nn::EmbeddingBag::from_pretrained(rows());
   EXPECT_FALSE(bag->weight.requires_grad());
-  EXPECT_TRUE(near_all(bag(tensor({{0, 2}})), tensor({{4., 5., 6.}})));
+  EXPECT_TRUE(close(bag(tensor({{0, 2}})), tensor({{4., 5., 6.}})));
   const Tensor sums = F::embedding_bag(tensor({0, 1, 2}), rows(), F::EmbeddingBagFuncOptions().mode(nn::kSum).offsets(tensor({0, 2})));
-  EXPECT_TRUE(near_all(sums, tensor({{5., 7., 9.}, {7., 8., 9.}})));
+  EXPECT_TRUE(close(sums, tensor({{5., 7., 9.}, {7., 8., 9.}})));
   EXPECT_EQ(error_of([] { F::embedding_bag(tensor({0, 1}), rows()); }), "offsets has to be a 1D Tensor but got null");
 }
 
@@ -106,29 +103,29 @@ TEST(Modules, LayersCheckWhatTheyAreGiven) {
 
 TEST(Modules, CrossMapNormIsSymmetric) {
   const Tensor x = randn({2, 5, 3, 3});
-  EXPECT_TRUE(near_all(nn::CrossMapLRN2d(3)(x), nn::LocalResponseNorm(3)(x)));
+  EXPECT_TRUE(close(nn::CrossMapLRN2d(3)(x), nn::LocalResponseNorm(3)(x)));
   const Tensor mirrored = nn::CrossMapLRN2d(nn::CrossMapLRN2dOptions(4).alpha(1))(x.flip({1})).flip({1});
-  EXPECT_TRUE(near_all(nn::CrossMapLRN2d(nn::CrossMapLRN2dOptions(4).alpha(1))(x), mirrored));
+  EXPECT_TRUE(close(nn::CrossMapLRN2d(nn::CrossMapLRN2dOptions(4).alpha(1))(x), mirrored));
 }
 
 TEST(Modules, NormalizeIntoATensor) {
   Tensor out = empty({2, 3});
   const Tensor x = randn({2, 3});
   F::normalize(x, F::NormalizeFuncOptions().p(1).dim(-1).out(out));
-  EXPECT_TRUE(near_all(out, F::normalize(x, F::NormalizeFuncOptions().p(1).dim(-1))));
-  EXPECT_TRUE(near_all(out.abs().sum(1), ones({2})));
+  EXPECT_TRUE(close(out, F::normalize(x, F::NormalizeFuncOptions().p(1).dim(-1))));
+  EXPECT_TRUE(close(out.abs().sum(1), ones({2})));
 }
 
 TEST(AdaptiveLogSoftmax, ClustersAddUpToOneSoftmax) {
   nn::AdaptiveLogSoftmaxWithLoss softmax(nn::AdaptiveLogSoftmaxWithLossOptions(6, 12, {3, 7}).div_value(2));
   const Tensor x = randn({8, 6}), target = tensor({0, 2, 3, 6, 7, 11, 1, 9});
   const Tensor all = softmax->log_prob(x);
-  EXPECT_TRUE(near_all(all.exp().sum(1), ones({8})));
+  EXPECT_TRUE(close(all.exp().sum(1), ones({8})));
   const nn::ASMoutput out = softmax(x, target);
-  EXPECT_TRUE(near_all(out.output, all.gather(1, target.unsqueeze(1)).squeeze(1)));
+  EXPECT_TRUE(close(out.output, all.gather(1, target.unsqueeze(1)).squeeze(1)));
   EXPECT_NEAR(out.loss, -out.output.mean().item<double>(), 1e-5);
-  EXPECT_TRUE(equal_all(softmax->predict(x), all.argmax(1)));
-  EXPECT_TRUE(near_all(softmax(x[3], target[3]).output, out.output[3]));
+  EXPECT_TRUE(same(softmax->predict(x), all.argmax(1)));
+  EXPECT_TRUE(close(softmax(x[3], target[3]).output, out.output[3]));
   EXPECT_EQ(softmax->parameters().size(), 5u);
   EXPECT_EQ(error_of([&] { softmax(x, target + 5); }), "Target values should be in [0, 11], but values in range [5, 16] were found. ");
 }
