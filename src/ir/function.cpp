@@ -120,6 +120,7 @@ struct GraphFunction::Compiled {
   std::shared_ptr<const Code> code;
   bool alone;               // contains no other function's body
   uint64_t graphs_changed;  // when it was compiled
+  bool holds(uint64_t changes) const { return alone || graphs_changed == changes; }
 };
 
 std::shared_ptr<const Code> GraphFunction::code() {
@@ -127,7 +128,7 @@ std::shared_ptr<const Code> GraphFunction::code() {
   std::shared_ptr<Graph> copy;
   {
     const std::lock_guard lock(mutex_);
-    if (compiled_ && (compiled_->alone || compiled_->graphs_changed == changes)) return compiled_->code;
+    if (compiled_ && compiled_->holds(changes)) return compiled_->code;
     ensure_defined();
     // The code keeps a copy: the graph may be changed by passes later (invalidate() makes the changes count).
     copy = graph_->copy();
@@ -136,8 +137,10 @@ std::shared_ptr<const Code> GraphFunction::code() {
   const bool alone = !inline_small_calls(*copy, *this);
   auto compiled = std::make_shared<const Compiled>(Compiled{Code::compile(std::move(copy), name()), alone, changes});
   const std::lock_guard lock(mutex_);
-  if (changes == graphs_changed.load(std::memory_order_acquire)) compiled_ = compiled;
-  return compiled->code;
+  if (changes != graphs_changed.load(std::memory_order_acquire)) return compiled->code;
+  // Threads that call for the first time at once all run the code that was there first: its loops are translated once.
+  if (!compiled_ || !compiled_->holds(changes)) compiled_ = compiled;
+  return compiled_->code;
 }
 void GraphFunction::run(Stack& stack) {
   if (CRESSET_UNLIKELY(tracer::is_tracing())) return tracer::call_function(*this, stack);

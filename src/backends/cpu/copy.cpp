@@ -12,6 +12,8 @@ namespace cresset::cpu {
 namespace {
 
 constexpr int64_t kTile = 32;             // side of a square tile of a transposing copy
+constexpr int64_t kLongTile = 256;        // its other side when the plane is larger than kCached bytes: memory is fetched ahead along it
+constexpr int64_t kCached = 1 << 18;
 constexpr int64_t kBytesGrain = 1 << 18;  // bytes a thread must have to be worth waking
 
 struct Block16 {
@@ -37,9 +39,10 @@ void copy_plane(char* to, const char* from, const int64_t* to_strides, const int
                                         : size == 4 ? convert_table().transpose4
                                         : size == 8 ? convert_table().transpose8
                                                     : nullptr;
+    const int64_t step = transpose && n * rows * size > kCached ? kLongTile : kTile;
     for (int64_t r = 0; r < rows; r += kTile)
-      for (int64_t i = 0; i < n; i += kTile) {
-        const int64_t columns = std::min(kTile, n - i), last = std::min(r + kTile, rows);
+      for (int64_t i = 0; i < n; i += step) {
+        const int64_t columns = std::min(step, n - i), last = std::min(r + kTile, rows);
         if (transpose) {
           transpose(to + r * t1 + i * t0, t1, from + r * f1 + i * f0, f0, columns, last - r);
           continue;

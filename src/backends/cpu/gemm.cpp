@@ -1,5 +1,5 @@
 // gemm: OpenBLAS for float, double and complex; own loops for integers and for products too small to be worth a call;
-// half types go through float, bfloat16 through oneDNN when it pays.
+// half types go through float; bfloat16 and large products of floats through oneDNN, which is the faster there.
 #include "backends/cpu/gemm.h"
 
 #include <cblas.h>
@@ -27,6 +27,7 @@ namespace {
 #define CRESSET_GEMM_TYPES(...) CRESSET_REAL_TYPES(__VA_ARGS__) CRESSET_CASES_COMPLEX(__VA_ARGS__)
 
 constexpr int64_t kWorthOnednn = 32 * 32 * 32;  // multiply-adds that pay for making a oneDNN primitive
+constexpr int64_t kWorthSgemm = 64 * 64 * 64;   // above so many, its product of floats is faster than that of OpenBLAS
 constexpr int64_t kSmall = 4096;                // multiply-adds below which a BLAS call costs more than it saves
 
 template <class T>
@@ -97,6 +98,10 @@ void blas_part(bool vector, int64_t m, int64_t n, int64_t k, T alpha, const T* a
       return;
     }
   }
+  if constexpr (std::is_same_v<T, float>)
+    if (m * n * k > kWorthSgemm &&
+        onednn_sgemm(x.transpose == CblasTrans, y.transpose == CblasTrans, m, n, k, alpha, a, x.ld, b, y.ld, beta, c, L))
+      return;
   if constexpr (std::is_same_v<T, float>)
     cblas_sgemm(CblasRowMajor, x.transpose, y.transpose, M, N, K, alpha, a, x.ld, b, y.ld, beta, c, L);
   else if constexpr (std::is_same_v<T, double>)

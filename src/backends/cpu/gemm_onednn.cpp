@@ -1,4 +1,4 @@
-// Products of bfloat16 matrices through oneDNN, which multiplies them as they are and adds up in float.
+// Products through oneDNN: of bfloat16 matrices, which it multiplies as they are and adds up in float, and of float ones.
 #include <algorithm>
 
 #include "backends/cpu/gemm.h"
@@ -22,6 +22,16 @@ bool onednn_bfloat16_gemm(int64_t m, int64_t n, int64_t k, MatrixRef a, MatrixRe
     onednn_stream().wait();
     return true;
   });
+}
+
+bool onednn_sgemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, float alpha, const float* a, int64_t lda,
+                  const float* b, int64_t ldb, float beta, float* c, int64_t ldc) {
+#if defined(__x86_64__)
+  set_onednn_threads(0);
+  return dnnl_sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k, alpha, a, lda, b, ldb, beta, c, ldc) == dnnl_success;
+#else
+  return false;  // elsewhere its gemm is plain loops
+#endif
 }
 
 }  // namespace cresset::cpu

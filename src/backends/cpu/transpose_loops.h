@@ -52,8 +52,12 @@ void transpose(char* to, int64_t to_stride, const char* from, int64_t from_strid
     constexpr int64_t side = 32 / size;
     done = n / side * side;
     whole = rows / side * side;
-    for (int64_t i = 0; i < done; i += side)
-      for (int64_t r = 0; r < whole; r += side)
+    constexpr int64_t ahead = 32, line = 64;
+    if (n > ahead)
+      for (int64_t i = ahead; i < n + ahead; ++i)
+        for (int64_t at = 0; at < rows * size; at += line) __builtin_prefetch(from + i * from_stride + at);
+    for (int64_t r = 0; r < whole; r += side)  // rows of `to` are written from end to end
+      for (int64_t i = 0; i < done; i += side)
         transpose_block(to + r * to_stride + i * size, to_stride, from + i * from_stride + r * size, from_stride, T());
   }
 #endif
