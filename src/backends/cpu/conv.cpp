@@ -1,4 +1,4 @@
-// Convolution kernels: oneDNN for float32, otherwise columns of patches (im2col) and gemm.
+// Convolution kernels: oneDNN for float32, otherwise columns of patches (im2col) and gemm, which 1x1 kernels need no columns for.
 // A transposed convolution is the input gradient of a plain one, so three kernels serve both.
 #include <algorithm>
 #include <cstring>
@@ -48,6 +48,17 @@ namespace {
 int64_t patch(const ConvProblem& p) { return p.w[1] * p.w[2] * p.w[3] * p.w[4]; }  // rows of the column matrix, one group
 int64_t places(const ConvProblem& p) { return p.y[2] * p.y[3] * p.y[4]; }          // its columns
 
+// Is the column matrix the image itself?
+bool is_product(const ConvProblem& p) {
+  const auto all = [](const std::array<int64_t, 3>& values, int64_t v) { return values == std::array<int64_t, 3>{v, v, v}; };
+  return p.w[2] * p.w[3] * p.w[4] == 1 && all(p.stride, 1) && all(p.padding, 0);
+}
+// gemm takes the planes of contiguous tensors as they are, where oneDNN first reorders them; small ones oneDNN packs into larger products.
+bool better_as_product(const ConvProblem& p, const Tensor& x, const Tensor& y) {
+  const auto planes = [](const Tensor& t) { return t.is_contiguous() || !t.is_non_overlapping_and_dense(); };  // the latter are copied
+  return is_product(p) && places(p) >= 128 && planes(x) && planes(y);
+}
+
 // Visits every element of the column matrix of one image and group: f(column index, input offset or -1 in the padding).
 template <class F>
 void visit_columns(const ConvProblem& p, const F& f) {
@@ -72,20 +83,27 @@ void visit_columns(const ConvProblem& p, const F& f) {
         }
 }
 
+// Memory for the column matrix, if one is needed.
+template <class T>
+std::vector<T> column_buffer(const ConvProblem& p) {
+  return std::vector<T>(is_product(p) ? 0 : static_cast<std::size_t>(patch(p) * places(p)));
+}
+
 // Images in parallel; f(image, column buffer). All tensors are contiguous.
 template <class T, class F>
 void for_images(const ConvProblem& p, const F& f) {
   parallel_for(0, p.x[0], 1, [&](int64_t begin, int64_t end) {
-    std::vector<T> columns(static_cast<std::size_t>(patch(p) * places(p)));
+    auto columns = column_buffer<T>(p);
     for (int64_t i = begin; i < end; ++i) f(i, columns.data());
   });
 }
 
 void forward(const ConvProblem& p, const Tensor& x, const Tensor& w, const std::optional<Tensor>& bias, const Tensor& y) {
   if (y.numel() == 0) return;
-  if (y.scalar_type() == kFloat && onednn_conv_forward(p, x, w, bias, y)) return;
+  if (y.scalar_type() == kFloat && !better_as_product(p, x, y) && onednn_conv_forward(p, x, w, bias, y)) return;
   const Tensor xc = x.contiguous(), wc = w.contiguous(), yc = y.is_contiguous() ? y : cresset::empty(y.sizes(), y.options());
   const int64_t outputs = p.w[0] / p.groups, image_x = p.x[1] * p.x[2] * p.x[3] * p.x[4];
+  const bool product = is_product(p);
   const Tensor bc = bias ? bias->contiguous() : Tensor();
   CRESSET_DISPATCH(y.scalar_type(), "convolution", CRESSET_CONV_TYPES, [&] {
     const auto* px = xc.const_data_ptr<scalar_t>();
@@ -95,11 +113,11 @@ void forward(const ConvProblem& p, const Tensor& x, const Tensor& w, const std::
     for_images<scalar_t>(p, [&](int64_t i, scalar_t* columns) {
       for (int64_t g = 0; g < p.groups; ++g) {
         const scalar_t* image = px + i * image_x + g * (image_x / p.groups);
-        visit_columns(p, [&](int64_t at, int64_t from) { columns[at] = from < 0 ? scalar_t(0) : image[from]; });
+        if (!product) visit_columns(p, [&](int64_t at, int64_t from) { columns[at] = from < 0 ? scalar_t(0) : image[from]; });
         scalar_t* out = py + (i * p.w[0] + g * outputs) * places(p);
-        for (int64_t o = 0; o < outputs; ++o) std::fill_n(out + o * places(p), places(p), pb ? pb[g * outputs + o] : scalar_t(0));
+        for (int64_t o = 0; pb && o < outputs; ++o) std::fill_n(out + o * places(p), places(p), pb[g * outputs + o]);
         gemm("convolution", y.scalar_type(), outputs, places(p), patch(p), 1, {pw + g * outputs * patch(p), patch(p), 1},
-             {columns, places(p), 1}, 1, out, places(p));
+             {product ? image : columns, places(p), 1}, pb ? 1 : 0, out, places(p));
       }
     });
   });
@@ -112,9 +130,10 @@ void backward_data(const ConvProblem& p, const Tensor& gy, const Tensor& w, cons
     Tensor(gx).zero_();
     return;
   }
-  if (gx.scalar_type() == kFloat && onednn_conv_backward_data(p, gy, w, gx)) return;
+  if (gx.scalar_type() == kFloat && !better_as_product(p, gx, gy) && onednn_conv_backward_data(p, gy, w, gx)) return;
   const Tensor gc = gy.contiguous(), wc = w.contiguous(), xc = gx.is_contiguous() ? gx : cresset::empty(gx.sizes(), gx.options());
   const int64_t outputs = p.w[0] / p.groups, image_x = p.x[1] * p.x[2] * p.x[3] * p.x[4];
+  const bool product = is_product(p);
   CRESSET_DISPATCH(gx.scalar_type(), "convolution_backward", CRESSET_CONV_TYPES, [&] {
     const auto* pg = gc.const_data_ptr<scalar_t>();
     const auto* pw = wc.const_data_ptr<scalar_t>();
@@ -122,9 +141,10 @@ void backward_data(const ConvProblem& p, const Tensor& gy, const Tensor& w, cons
     for_images<scalar_t>(p, [&](int64_t i, scalar_t* columns) {
       for (int64_t g = 0; g < p.groups; ++g) {
         const scalar_t* from = pg + (i * p.w[0] + g * outputs) * places(p);
-        gemm("convolution_backward", gx.scalar_type(), patch(p), places(p), outputs, 1, {pw + g * outputs * patch(p), 1, patch(p)},
-             {from, places(p), 1}, 0, columns, places(p));
         scalar_t* image = px + i * image_x + g * (image_x / p.groups);
+        gemm("convolution_backward", gx.scalar_type(), patch(p), places(p), outputs, 1, {pw + g * outputs * patch(p), 1, patch(p)},
+             {from, places(p), 1}, 0, product ? image : columns, places(p));
+        if (product) continue;
         std::fill_n(image, image_x / p.groups, scalar_t(0));
         visit_columns(p, [&](int64_t at, int64_t to) {
           if (to >= 0) image[to] += columns[at];
@@ -141,21 +161,22 @@ void backward_weight(const ConvProblem& p, const Tensor& gy, const Tensor& x, co
     Tensor(gw).zero_();
     return;
   }
-  if (gw.scalar_type() == kFloat && onednn_conv_backward_weight(p, gy, x, gw)) return;
+  if (gw.scalar_type() == kFloat && !better_as_product(p, x, gy) && onednn_conv_backward_weight(p, gy, x, gw)) return;
   const Tensor gc = gy.contiguous(), xc = x.contiguous(), wc = gw.is_contiguous() ? gw : cresset::empty(gw.sizes(), gw.options());
   const int64_t outputs = p.w[0] / p.groups, image_x = p.x[1] * p.x[2] * p.x[3] * p.x[4];
+  const bool product = is_product(p);
   CRESSET_DISPATCH(gw.scalar_type(), "convolution_backward", CRESSET_CONV_TYPES, [&] {
     const auto* pg = gc.const_data_ptr<scalar_t>();
     const auto* px = xc.const_data_ptr<scalar_t>();
     auto* pw = wc.mutable_data_ptr<scalar_t>();
-    std::vector<scalar_t> columns(static_cast<std::size_t>(patch(p) * places(p)));
+    auto columns = column_buffer<scalar_t>(p);
     for (int64_t i = 0; i < p.x[0]; ++i)
       for (int64_t g = 0; g < p.groups; ++g) {
         const scalar_t* image = px + i * image_x + g * (image_x / p.groups);
-        visit_columns(p, [&](int64_t at, int64_t from) { columns[at] = from < 0 ? scalar_t(0) : image[from]; });
+        if (!product) visit_columns(p, [&](int64_t at, int64_t from) { columns[at] = from < 0 ? scalar_t(0) : image[from]; });
         const scalar_t* from = pg + (i * p.w[0] + g * outputs) * places(p);
         gemm("convolution_backward", gw.scalar_type(), outputs, patch(p), places(p), 1, {from, places(p), 1},
-             {columns.data(), 1, places(p)}, i == 0 ? 0 : 1, pw + g * outputs * patch(p), patch(p));
+             {product ? image : columns.data(), 1, places(p)}, i == 0 ? 0 : 1, pw + g * outputs * patch(p), patch(p));
       }
   });
   if (!wc.is_same(gw)) Tensor(gw).copy_(wc);

@@ -94,7 +94,12 @@ struct KeysOf {
 template <class T, class K>
 void load_keys(const void* from, int64_t stride, int64_t n, K* to, int64_t step) {
   const T* const p = static_cast<const T*>(from);
-  for (int64_t i = 0; i < n; ++i) to[i * step] = sort_key(p[i * stride]);
+  constexpr int64_t kTogether = 64;  // a fixed number, which compilers turn into vectors
+  int64_t i = 0;
+  if (stride == 1 && step == 1)
+    for (; i + kTogether <= n; i += kTogether)
+      for (int64_t k = 0; k < kTogether; ++k) to[i + k] = sort_key(p[i + k]);
+  for (; i < n; ++i) to[i * step] = sort_key(p[i * stride]);
 }
 
 // Calls f(KeysOf<K>) for a real type or bool.

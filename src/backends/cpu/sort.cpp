@@ -1,6 +1,8 @@
 // Sorting and selecting by rank along a dimension. Lines are copied out, handled contiguously, and written back.
 #include <algorithm>
+#include <cmath>
 #include <optional>
+#include <vector>
 
 #include <cresset/ops/functions_sort.h>
 
@@ -29,6 +31,39 @@ void sort_stable(const Tensor& self, std::optional<bool>, int64_t dim, bool desc
   });
 }
 
+namespace {
+
+// The items of a line that may be among its k lowest, in their order: an item that is not below the k-th lowest of some of those before it
+// would be passed over by std::partial_sort, too.
+template <class K>
+void load_candidates(const KeysOf<K>& keys, const K* p, int64_t n, int64_t stride, bool descending, int64_t k, Items<Item<K>>& items) {
+  constexpr int64_t kBlock = 1024, kFewest = 64;
+  // So many items give a bound that about as many of the others are below.
+  const int64_t sample = std::max({kFewest, 4 * k, static_cast<int64_t>(std::sqrt(static_cast<double>(n) * static_cast<double>(k)))});
+  if (2 * sample > n) return load_items(keys, p, n, stride, descending, items);
+  items.resize(n);  // room for all
+  load_items(keys, p, sample, stride, descending, items);
+  std::vector<K> lowest(static_cast<std::size_t>(sample));
+  for (int64_t i = 0; i < sample; ++i) lowest[static_cast<std::size_t>(i)] = items[i].key;
+  std::nth_element(lowest.begin(), lowest.begin() + (k - 1), lowest.end());
+  const K bound = lowest[static_cast<std::size_t>(k - 1)], turn = descending ? static_cast<K>(~K{}) : K{};
+
+  K block[kBlock];
+  Item<K>* next = items.begin() + sample;
+  for (int64_t at = sample; at < n; at += kBlock) {
+    const int64_t size = std::min(n - at, kBlock);
+    keys.load(p + at * stride, stride, size, block, 1);
+    for (int64_t i = 0; i < size; ++i) {
+      const K key = block[i] ^ turn;
+      *next = {key, static_cast<decltype(Item<K>::index)>(at + i)};
+      next += key < bound;
+    }
+  }
+  items.resize(next - items.begin());
+}
+
+}  // namespace
+
 void topk(const Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted, const Tensor& values, const Tensor& indices) {
   if (values.numel() == 0) return;
   check_not_bool("topk", self);
@@ -43,11 +78,15 @@ void topk(const Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted,
     for_each_line_with<Items<I>, 3>(
         dim, self.sizes(), {self.strides(), values.strides(), indices.strides()},
         [&](const LineAt<3>& l, Items<I>& items) {
-          load_items(keys, from + l.offset[0], l.size, l.stride[0], largest, items);
           // Which of equal elements comes first is the library's choice, as in PyTorch.
           const auto less = [](const I& a, const I& b) { return a.key < b.key; };
+          const bool few = k * 64 <= l.size;
+          if (few)
+            load_candidates(keys, from + l.offset[0], l.size, l.stride[0], largest, k, items);
+          else
+            load_items(keys, from + l.offset[0], l.size, l.stride[0], largest, items);
           const auto last = items.begin() + (k - 1);
-          if (k * 64 <= l.size) {
+          if (few) {
             std::partial_sort(items.begin(), last + 1, items.end(), less);
           } else {
             std::nth_element(items.begin(), last, items.end(), less);
