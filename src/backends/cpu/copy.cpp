@@ -11,8 +11,8 @@
 namespace cresset::cpu {
 namespace {
 
-constexpr int64_t kTile = 32;             // side of a square tile of a transposing copy
-constexpr int64_t kLongTile = 256;        // its other side when the plane is larger than kCached bytes: memory is fetched ahead along it
+constexpr int64_t kTile = 32;       // side of a square tile of a transposing copy
+constexpr int64_t kLongTile = 256;  // its other side when the plane is larger than kCached bytes: memory is fetched ahead along it
 constexpr int64_t kCached = 1 << 18;
 constexpr int64_t kBytesGrain = 1 << 18;  // bytes a thread must have to be worth waking
 
