@@ -73,7 +73,7 @@ torch = _sys.modules[__name__]  # PyTorch's module is an attribute of itself as 
 
 # Loaded on first use: what a program does not mention costs it nothing.
 _LAZY = (
-    "nn", "optim", "utils", "linalg", "special", "fft", "signal", "library", "overrides", "serialization", "testing", "return_types", "jit", "lowering", "export", "_overrides",
+    "nn", "optim", "utils", "linalg", "special", "fft", "signal", "functional", "library", "overrides", "serialization", "testing", "return_types", "jit", "lowering", "export", "_overrides",
     "types", "backends", "masked", "accelerator", "cpu", "cuda", "version", "func", "amp", "distributed", "profiler", "compiler", "_subclasses", "_jit_internal", "_dynamo",
 )  # fmt: skip
 _LAZY_NAMES = {"save": "serialization", "load": "serialization", "vmap": "_vmap", "autocast": "amp"}

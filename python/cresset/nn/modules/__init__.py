@@ -9,6 +9,8 @@ from . import (
     distance,
     dropout,
     flatten,
+    fold,
+    instancenorm,
     lazy,
     linear_cross_entropy,
     loss,
@@ -29,6 +31,8 @@ from .conv import *  # noqa: F403
 from .distance import *  # noqa: F403
 from .dropout import *  # noqa: F403
 from .flatten import *  # noqa: F403
+from .fold import *  # noqa: F403
+from .instancenorm import *  # noqa: F403
 from .linear import Bilinear, Identity, LazyLinear, Linear  # noqa: F401
 from .linear_cross_entropy import *  # noqa: F403
 from .loss import *  # noqa: F403
@@ -44,8 +48,8 @@ from .upsampling import *  # noqa: F403
 
 __all__ = ["Module", "Bilinear", "Identity", "LazyLinear", "Linear"]
 for _family in (
-    activation, adaptive, batchnorm, container, conv, distance, dropout, flatten, linear_cross_entropy, loss, normalization, padding,
-    parallel, pooling, rnn, sparse, transformer, upsampling,
+    activation, adaptive, batchnorm, container, conv, distance, dropout, flatten, fold, instancenorm, linear_cross_entropy, loss,
+    normalization, padding, parallel, pooling, rnn, sparse, transformer, upsampling,
 ):  # fmt: skip
     __all__ += _family.__all__
 del _family

@@ -1,6 +1,5 @@
-"""Batch normalisation and instance normalisation."""
+"""Batch normalisation, and what instance normalisation shares with it."""
 
-import warnings
 from typing import Optional
 
 import cresset
@@ -12,8 +11,7 @@ from .lazy import LazyModuleMixin
 from .module import Module
 
 __all__ = [
-    "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d",
-    "LazyBatchNorm1d", "LazyBatchNorm2d", "LazyBatchNorm3d", "LazyInstanceNorm1d", "LazyInstanceNorm2d", "LazyInstanceNorm3d",
+    "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm", "LazyBatchNorm1d", "LazyBatchNorm2d", "LazyBatchNorm3d",
 ]  # fmt: skip
 
 
@@ -168,69 +166,6 @@ class SyncBatchNorm(_BatchNorm):
         return result
 
 
-class _InstanceNorm(_NormBase):
-    _ndim = 0  # of an unbatched input
-
-    def __init__(
-        self,
-        num_features,
-        eps=1e-5,
-        momentum=0.1,
-        affine=False,
-        track_running_stats=False,
-        device=None,
-        dtype=None,
-        *,
-        bias=True,
-    ):
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
-
-    def _apply_instance_norm(self, input: Tensor) -> Tensor:
-        momentum = self.momentum
-        return F.instance_norm(
-            input, self.running_mean, self.running_var, self.weight, self.bias, self.training or not self.track_running_stats,
-            0.0 if momentum is None else momentum, self.eps,
-        )  # fmt: skip
-
-    def forward(self, input: Tensor) -> Tensor:
-        n = self._ndim
-        if input.dim() != n and input.dim() != n + 1:
-            raise ValueError(f"expected {n}D or {n + 1}D input (got {input.dim()}D input)")
-        feature_dim = input.dim() - n
-        if input.size(feature_dim) != self.num_features:
-            if self.affine:
-                raise ValueError(
-                    f"expected input's size at dim={feature_dim} to match num_features ({self.num_features}), but got: "
-                    f"{input.size(feature_dim)}."
-                )
-            warnings.warn(
-                f"input's size at dim={feature_dim} does not match num_features. You can silence this warning by not passing in "
-                "num_features, which is not used because affine=False",
-                stacklevel=2,
-            )
-        if feature_dim == 0:
-            return self._apply_instance_norm(input.unsqueeze(0)).squeeze(0)
-        return self._apply_instance_norm(input)
-
-
-class InstanceNorm1d(_InstanceNorm):
-    """Instance normalisation of (N, C, L) or (C, L)."""
-
-    _ndim = 2
-
-
-class InstanceNorm2d(_InstanceNorm):
-    """Instance normalisation of (N, C, H, W) or (C, H, W)."""
-
-    _ndim = 3
-
-
-class InstanceNorm3d(_InstanceNorm):
-    """Instance normalisation of (N, C, D, H, W) or (C, D, H, W)."""
-
-    _ndim = 4
-
-
 class _LazyNormBase(LazyModuleMixin, _NormBase):
     """The normalisations whose number of features is the first input's number of channels."""
 
@@ -285,24 +220,3 @@ class LazyBatchNorm3d(_LazyNormBase, _BatchNorm):
 
     cls_to_become = BatchNorm3d
     _dims = BatchNorm3d._dims
-
-
-class LazyInstanceNorm1d(_LazyNormBase, _InstanceNorm):
-    """InstanceNorm1d that takes num_features from the first input."""
-
-    cls_to_become = InstanceNorm1d
-    _ndim = InstanceNorm1d._ndim
-
-
-class LazyInstanceNorm2d(_LazyNormBase, _InstanceNorm):
-    """InstanceNorm2d that takes num_features from the first input."""
-
-    cls_to_become = InstanceNorm2d
-    _ndim = InstanceNorm2d._ndim
-
-
-class LazyInstanceNorm3d(_LazyNormBase, _InstanceNorm):
-    """InstanceNorm3d that takes num_features from the first input."""
-
-    cls_to_become = InstanceNorm3d
-    _ndim = InstanceNorm3d._ndim

@@ -1,0 +1,5 @@
+"""AdamW: Adam with decoupled weight decay."""
+
+from .adam import AdamW
+
+__all__ = ["AdamW"]
