@@ -1,7 +1,19 @@
 """Names of the script compiler that libraries import from here."""
 
+from typing import List
+
 from cresset import _C
 from cresset.jit import Final, _overload, _overload_method, export, fork, ignore, is_scripting, unused, wait  # noqa: F401
 from cresset.jit._classes import qualified_name as _qualified_name  # noqa: F401
 
 Future = _C.Future
+
+
+class _BroadcastingList:
+    """In annotations of scripts, `BroadcastingListN[int]` is a list of N numbers for which a call may give one."""
+
+    def __getitem__(self, element):
+        return List[element]
+
+
+BroadcastingList1 = BroadcastingList2 = BroadcastingList3 = _BroadcastingList()

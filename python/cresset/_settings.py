@@ -231,7 +231,7 @@ def _check_is_size(i, message=None, *, max=None):
     _check(i >= 0 and (max is None or i <= max), message)
 
 
-def _assert(condition, message):
+def _assert(condition: bool, message: str):
     if not condition:
         raise AssertionError(message)
 
