@@ -167,6 +167,13 @@ uint32_t TensorImpl::version() const {
   return version_ ? version_->version() : storage_ ? storage_.unsafeGetStorageImpl()->version() : 0;
 }
 
+VariableVersion TensorImpl::version_counter() const {
+  if (inference_) return {};
+  if (version_) return VariableVersion(version_);
+  if (storage_) return VariableVersion(intrusive_ptr<VersionHolder>(storage_.getIntrusivePtr()));
+  return VariableVersion(make_intrusive<VersionHolder>());
+}
+
 void TensorImpl::bump_version() {
   if (inference_) {
     CRESSET_CHECK(InferenceMode::is_enabled(),

@@ -241,6 +241,12 @@ TypeResolver CompilationUnit::resolver() const {
   return [this](const std::string& name) { return find_type(name); };
 }
 
+std::shared_ptr<CompilationUnit> compile(const std::string& source) {
+  auto unit = std::make_shared<CompilationUnit>();
+  unit->define(source);
+  return unit;
+}
+
 IValue call_method(const intrusive_ptr<ivalue::Object>& object, const std::string& method, Stack arguments) {
   const auto cls = object->type->cast<ClassType>();
   CRESSET_CHECK(cls, "call_method: an object of a known class was required; '", object->type->str(), "' was given.");

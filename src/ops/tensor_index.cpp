@@ -3,9 +3,11 @@
 #include <cresset/ops/functions_creation.h>
 #include <cresset/ops/functions_index.h>
 #include <cresset/ops/functions_view.h>
+#include <cresset/ops/print.h>
 #include <cresset/ops/tensor_index.h>
 
 #include <algorithm>
+#include <ostream>
 #include <string_view>
 #include <vector>
 
@@ -15,7 +17,30 @@ TensorIndex::TensorIndex(const char* ellipsis) : kind_(Kind::Ellipsis) {
   CRESSET_CHECK_VALUE(std::string_view(ellipsis) == "...", "Expected \"...\" to represent an ellipsis index, but got \"", ellipsis, "\"");
 }
 
+std::ostream& operator<<(std::ostream& out, const TensorIndex& index) {
+  switch (index.kind()) {
+    case TensorIndex::Kind::None: return out << "None";
+    case TensorIndex::Kind::Ellipsis: return out << "...";
+    case TensorIndex::Kind::Integer: return out << index.integer();
+    case TensorIndex::Kind::Boolean: return out << (index.boolean() ? "true" : "false");
+    case TensorIndex::Kind::Slice: return out << index.slice();
+    case TensorIndex::Kind::Tensor: return out << index.tensor();
+  }
+  return out;
+}
+
+std::ostream& operator<<(std::ostream& out, const std::vector<TensorIndex>& indices) {
+  out << '(';
+  for (std::size_t i = 0; i < indices.size(); ++i) out << (i ? ", " : "") << indices[i];
+  return out << ')';
+}
+
 namespace indexing {
+
+std::ostream& operator<<(std::ostream& out, const Slice& slice) {
+  return out << slice.start() << ':' << slice.stop() << ':' << slice.step();
+}
+
 namespace {
 
 constexpr const char* kNoDimensions =
@@ -36,10 +61,9 @@ int64_t specified_dims(ArrayRef<TensorIndex> indices) {
 }
 
 Tensor apply_slice(const Tensor& t, int64_t dim, const Slice& s) {
-  const int64_t step = s.step();
-  CRESSET_CHECK_VALUE(step > 0, "step must be greater than zero");
-  if (!s.start() && !s.stop() && step == 1) return t;
-  return cresset::slice(t, dim, s.start(), s.stop(), step);
+  CRESSET_CHECK_VALUE(s.step() > 0, "step must be greater than zero");
+  if (s.start() == 0 && s.stop() == INDEX_MAX && s.step() == 1) return t;
+  return cresset::slice(t, dim, s.start(), s.stop(), s.step());
 }
 
 Tensor apply_select(const Tensor& t, int64_t dim, int64_t i) {

@@ -64,6 +64,7 @@ struct CRESSET_API AutogradMeta : AutogradMetaInterface {
 struct CRESSET_API DifferentiableViewMeta : AutogradMeta {
   bool has_bw_view() const { return backward_.has_value(); }
   bool has_fw_view() const { return shared_ ? backward_.has_value() : forward_.has_value(); }
+  CreationMeta get_creation_meta() const { return creation_meta_; }
   const ViewInfo& backward_info() const { return *backward_; }
   const ViewInfo& forward_info() const { return shared_ ? *backward_ : *forward_; }
   static void* operator new(std::size_t n) { return alloc_cpu(n); }

@@ -18,6 +18,24 @@ struct CRESSET_API VersionHolder : intrusive_ptr_target {
   std::atomic<uint32_t> version_{0};
 };
 
+/// PyTorch's handle of a counter; without one for inference tensors, which raise when they are asked for their version.
+class VariableVersion {
+ public:
+  VariableVersion() = default;
+  explicit VariableVersion(intrusive_ptr<VersionHolder> counter) : counter_(std::move(counter)) {}
+  bool enabled() const { return static_cast<bool>(counter_); }
+  uint32_t current_version() const {
+    CRESSET_CHECK(counter_, "Inference tensors do not track version counter.");
+    return counter_->version();
+  }
+  void bump() {
+    if (counter_) counter_->bump();
+  }
+
+ private:
+  intrusive_ptr<VersionHolder> counter_;
+};
+
 /// The block. Its byte size may grow (resize_) when it has an allocator. It holds the version of its data as well.
 struct CRESSET_API StorageImpl : VersionHolder {
   struct use_byte_size_t {};

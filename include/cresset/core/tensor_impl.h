@@ -88,6 +88,7 @@ struct CRESSET_API TensorImpl : intrusive_ptr_target {
 
   uint32_t version() const;
   void bump_version();
+  VariableVersion version_counter() const;
   /// Makes this tensor count with `other` from now on.
   void share_version_with(const TensorImpl& other);
   /// Gives this tensor a counter of its own, starting at `start`.

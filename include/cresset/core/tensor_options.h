@@ -37,6 +37,8 @@ struct TensorOptions {
     return r;
   }
   [[nodiscard]] TensorOptions device(DeviceType t, DeviceIndex i = -1) const { return device(Device(t, i)); }
+  /// The CUDA device of this number, as in PyTorch.
+  [[nodiscard]] TensorOptions device_index(DeviceIndex i) const { return device(kCUDA, i); }
   [[nodiscard]] TensorOptions layout(std::optional<Layout> l) const {
     auto r = *this;
     r.layout_ = l;
@@ -108,6 +110,7 @@ TensorOptions dtype() {
 }
 inline TensorOptions dtype(TypeMeta t) { return TensorOptions(t); }
 inline TensorOptions device(Device d) { return TensorOptions(d); }
+inline TensorOptions device_index(DeviceIndex i) { return TensorOptions().device_index(i); }
 inline TensorOptions layout(Layout l) { return TensorOptions(l); }
 inline TensorOptions memory_format(MemoryFormat f) { return TensorOptions(f); }
 

@@ -36,6 +36,11 @@ CRESSET_API void save(const Module& module, std::ostream& out, const ExtraFilesM
 CRESSET_API void save(const Function& function, const std::string& path, const ExtraFilesMap& extra_files = {});
 CRESSET_API void save(const Function& function, std::ostream& out, const ExtraFilesMap& extra_files = {});
 
+/// A value alone, without code: a tensor, number, text, or containers of such. Python reads the bytes with cresset.load or torch.load.
+CRESSET_API std::vector<char> pickle_save(const IValue& value);
+/// The value of such bytes, or of a file that Python's save() made of tensors, numbers, texts and containers (a state_dict, say).
+CRESSET_API IValue pickle_load(const std::vector<char>& bytes);
+
 /// The source text of a function or method as archives have it. The text reads `CONSTANTS.cN` for values it cannot say.
 CRESSET_API std::string code_of(const Function& function);
 CRESSET_API std::pair<std::string, std::vector<IValue>> code_with_constants(const Function& function);

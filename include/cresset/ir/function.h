@@ -95,6 +95,11 @@ class CRESSET_API CompilationUnit : public std::enable_shared_from_this<Compilat
   /// Compiles all functions and classes of a source text; names that it does not define are those of torch, cresset, math and this unit.
   /// When something is wrong, an error shows the place and the unit stays as it was.
   void define(const std::string& source, const std::string& filename = "<string>");
+  /// Calls a function: run_method("f", tensor, 3).
+  template <class... A>
+  IValue run_method(std::string_view name, A&&... arguments) {
+    return get_function(name)(Stack{IValue(std::forward<A>(arguments))...});
+  }
 
  private:
   /// Breaks the cycles that a type of this unit is part of.
@@ -104,6 +109,9 @@ class CRESSET_API CompilationUnit : public std::enable_shared_from_this<Compilat
   std::unordered_map<std::string, std::size_t> function_index_;
   std::unordered_map<std::string, TypePtr> types_;
 };
+
+/// A unit with the functions and classes of a source text.
+CRESSET_API std::shared_ptr<CompilationUnit> compile(const std::string& source);
 
 /// Calls on objects of scripts' classes: `object.method(arguments...)`.
 CRESSET_API IValue call_method(const intrusive_ptr<ivalue::Object>& object, const std::string& method, Stack arguments);

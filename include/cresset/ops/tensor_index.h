@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <iosfwd>
+#include <limits>
 #include <optional>
 
 #include <cresset/core/sym_int.h>
@@ -15,16 +17,23 @@ inline constexpr EllipsisIndexType Ellipsis = EllipsisIndexType::Ellipsis;
 /// A new dimension of size 1; in a Slice, a bound that is left out.
 inline constexpr std::nullopt_t None = std::nullopt;
 
-/// start:stop:step. Negative bounds count from the end; step is at least 1.
+/// The bounds of a Slice that has none, as PyTorch names them.
+inline constexpr int64_t INDEX_MIN = std::numeric_limits<int64_t>::min();
+inline constexpr int64_t INDEX_MAX = std::numeric_limits<int64_t>::max();
+
+/// start:stop:step. Negative bounds count from the end; bounds that are left out become those of the whole dimension. Indexing raises for
+/// a step below 1.
 struct Slice {
   Slice(std::optional<int64_t> start = std::nullopt, std::optional<int64_t> stop = std::nullopt, std::optional<int64_t> step = std::nullopt)
-      : start_(start), stop_(stop), step_(step) {}
-  std::optional<int64_t> start() const { return start_; }
-  std::optional<int64_t> stop() const { return stop_; }
-  int64_t step() const { return step_.value_or(1); }
+      : step_(step.value_or(1)),
+        start_(start.value_or(step_ < 0 ? INDEX_MAX : 0)),
+        stop_(stop.value_or(step_ < 0 ? INDEX_MIN : INDEX_MAX)) {}
+  int64_t start() const { return start_; }
+  int64_t stop() const { return stop_; }
+  int64_t step() const { return step_; }
 
  private:
-  std::optional<int64_t> start_, stop_, step_;
+  int64_t step_, start_, stop_;
 };
 
 }  // namespace cresset::indexing
@@ -64,8 +73,13 @@ class CRESSET_API TensorIndex {
   cresset::Tensor tensor_;
 };
 
+/// As Python writes an index; the bounds of a slice in full.
+CRESSET_API std::ostream& operator<<(std::ostream& out, const TensorIndex& index);
+CRESSET_API std::ostream& operator<<(std::ostream& out, const std::vector<TensorIndex>& indices);
+
 namespace indexing {
 using cresset::TensorIndex;
+CRESSET_API std::ostream& operator<<(std::ostream& out, const Slice& slice);
 
 /// self[indices]: a view where no index is a tensor, true or false, else a copy. Raises IndexError for indices out of range or too
 /// many of them, ValueError for a step below 1.

@@ -26,7 +26,10 @@ class ArchiveReader {
   }
 
   Module module() {
-    check_kind();
+    check_has("data.pkl");
+    CRESSET_CHECK(zip_->find(top_ + "constants.pkl"),
+                  "archive: the file has tensors but no code: it was written by torch.save, not by torch.jit.save. Use cresset.load.");
+    check_version();
     unit_ = std::make_shared<CompilationUnit>();
     importer_ = std::make_shared<SourceImporter>(*unit_, version_, [this](const std::string& package) { return package_source(package); });
     if (zip_->find(top_ + "constants.pkl")) {
@@ -38,6 +41,14 @@ class ArchiveReader {
     CRESSET_CHECK(root.isScriptObject(), "archive: data.pkl has no module but a value of type '", root.type()->str(), "'.");
     importer_->compile_all();
     return Module(root.toObject());
+  }
+
+  IValue value() {
+    check_has("data.pkl");
+    check_version();
+    unit_ = std::make_shared<CompilationUnit>();
+    importer_ = std::make_shared<SourceImporter>(*unit_, version_, [](const std::string&) { return PackageText(); });
+    return unpickle_file("data");
   }
 
   void extra_files(ExtraFilesMap& files) const {
@@ -54,15 +65,14 @@ class ArchiveReader {
 
  private:
   std::string text(const std::string& name) const {
-    const ZipEntry* e = zip_->find(top_ + name);
-    CRESSET_CHECK(e, "archive: the file has no '", name, "', so it is no archive of a script.");
-    return zip_->read(*e);
+    check_has(name);
+    return zip_->read(*zip_->find(top_ + name));
   }
 
-  void check_kind() {
-    CRESSET_CHECK(zip_->find(top_ + "data.pkl"), "archive: the file has no 'data.pkl', so it is no archive of a script.");
-    CRESSET_CHECK(zip_->find(top_ + "constants.pkl"),
-                  "archive: the file has tensors but no code: it was written by torch.save, not by torch.jit.save. Use cresset.load.");
+  void check_has(const std::string& name) const {
+    CRESSET_CHECK(zip_->find(top_ + name), "archive: the file has no '", name, "', so it is no archive of a script.");
+  }
+  void check_version() {
     const std::string version = text(zip_->find(top_ + "version") ? "version" : ".data/version");
     const auto parsed = std::from_chars(version.data(), version.data() + version.size(), version_);
     CRESSET_CHECK(parsed.ec == std::errc() && version_ > 0, "archive: the version '", version.substr(0, 20), "' is no number.");
@@ -194,6 +204,9 @@ Module load(std::istream& in, std::optional<Device> device, ExtraFilesMap& extra
 }
 Module load_from_buffer(std::string_view bytes, std::optional<Device> device, ExtraFilesMap& extra_files) {
   return load_zip(ZipReader::of_view(bytes), device, extra_files);
+}
+IValue pickle_load(const std::vector<char>& bytes) {
+  return ArchiveReader(ZipReader::of_view({bytes.data(), bytes.size()}), std::nullopt).value();
 }
 std::vector<std::string> extra_file_names(std::string_view bytes) {
   return ArchiveReader(ZipReader::of_view(bytes), std::nullopt).extra_names();

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <sstream>
 #include <unordered_set>
 
 #include <cresset/ops/functions_creation.h>
@@ -78,6 +79,18 @@ class ArchiveWriter {
     values("data", IValue(module._ivalue()));
     code();
     values("constants", IValue(make_intrusive<ivalue::TupleImpl>(constants_.values())));
+    finish();
+  }
+  /// A value without code.
+  void run(const IValue& value) {
+    values("data", value);
+    CRESSET_CHECK(names_.entries().empty(), "pickle_save: a value without objects of scripts' classes was required; this one has one of '",
+                  names_.entries()[0].name, "'. jit::save writes their code, too.");
+    finish();
+  }
+
+ private:
+  void finish() {
     add("version", kVersion);
     add("byteorder", "little");
     std::vector<std::string> names, checksums;
@@ -86,8 +99,6 @@ class ArchiveWriter {
     add(".data/serialization_id", fnv(names) + fnv(checksums));
     zip_.finish();
   }
-
- private:
   void add(const std::string& name, std::string_view data) { zip_.add(top_ + name, data); }
   CodeNames code_names() {
     return {[this](const TypePtr& t) { return names_.of_type(t); }, [this](const Function& f) { return names_.of_function(f); }};
@@ -201,6 +212,13 @@ void save(const Module& module, const std::string& path, const ExtraFilesMap& ex
 void save(const Function& function, std::ostream& out, const ExtraFilesMap& extra_files) { save(as_module(function), out, extra_files); }
 void save(const Function& function, const std::string& path, const ExtraFilesMap& extra_files) {
   save(as_module(function), path, extra_files);
+}
+
+std::vector<char> pickle_save(const IValue& value) {
+  std::ostringstream out;
+  ArchiveWriter(out, "archive").run(value);
+  const std::string bytes = out.str();
+  return {bytes.begin(), bytes.end()};
 }
 
 void Module::save(const std::string& path) const { jit::save(*this, path); }

@@ -54,6 +54,11 @@ TEST(Device, NamesAreRegistered) {
   EXPECT_NE(error_of([] { rename_privateuse1_backend("other"); }).find("has already been set"), std::string::npos);
 }
 
+TEST(TensorOptions, DeviceIndexMeansCuda) {
+  EXPECT_EQ(TensorOptions().device_index(3).device(), Device(kCUDA, 3));
+  EXPECT_EQ(device_index(1).dtype(kInt).device(), Device(kCUDA, 1));
+}
+
 TEST(DispatchKeySet, UnionsAndPriorities) {
   const DispatchKeySet cpu = key_set_for_device(kCPU);
   EXPECT_EQ(toString(cpu), "DispatchKeySet(CPU, ADInplaceOrView, AutogradCPU, AutocastCPU)");
@@ -128,6 +133,12 @@ TEST(Tensor, VersionsAreSharedByViewsOnly) {
   const auto together = base.unsafeGetTensorImpl()->shallow_copy_and_detach(true);
   together->bump_version();
   EXPECT_EQ(view._version(), 2);
+  VariableVersion counter = view.unsafeGetTensorImpl()->version_counter();
+  counter.bump();
+  EXPECT_TRUE(counter.enabled());
+  EXPECT_EQ(counter.current_version(), 3u);
+  EXPECT_EQ(base._version(), 3);
+  EXPECT_EQ(apart->version_counter().current_version(), apart->version());
   EXPECT_NE(error_of([&] { detail::alias_with_sizes_and_strides(base, {5}, {1}, 0); }).find("out of bounds for storage of size 16"),
             std::string::npos);
 }
@@ -141,6 +152,9 @@ TEST(Tensor, InferenceModeMakesInferenceTensors) {
   EXPECT_TRUE(inside.is_inference());
   EXPECT_FALSE(inside.key_set().has(DispatchKey::AutogradCPU));
   EXPECT_NE(error_of([&] { inside._version(); }).find("Inference tensors do not track version counter"), std::string::npos);
+  const VariableVersion none = inside.unsafeGetTensorImpl()->version_counter();
+  EXPECT_FALSE(none.enabled());
+  EXPECT_NE(error_of([&] { none.current_version(); }).find("Inference tensors do not track version counter"), std::string::npos);
   EXPECT_NE(
       error_of([&] { inside.unsafeGetTensorImpl()->bump_version(); }).find("Inplace update to inference tensor outside InferenceMode"),
       std::string::npos);

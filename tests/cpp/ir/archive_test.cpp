@@ -3,8 +3,11 @@
 #include <cresset/ops/functions.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
 #include <sstream>
 
+#include "error_of.h"
 #include "ir/archive/zip_archive.h"
 
 namespace cresset::jit {
@@ -58,6 +61,49 @@ TEST(Archive, WrongFileSaysWhatIsWrong) {
   } catch (const Error& e) {
     EXPECT_EQ(e.msg(), "archive: a zip file was required; it has only 6 bytes. The file is damaged, incomplete or of another kind.");
   }
+}
+
+TEST(Archive, ValuesWithoutCode) {
+  const Tensor weight = cresset::arange(6).view({2, 3});
+  Dict<std::string, Tensor> state;
+  state.insert("weight", weight);
+  state.insert("row", weight[1]);  // shares the storage
+  const IValue back = pickle_load(pickle_save(IValue(state)));
+  const auto read = back.toGenericDict();
+  EXPECT_EQ(read.size(), 2u);
+  const Tensor whole = read.at(IValue("weight")).toTensor(), row = read.at(IValue("row")).toTensor();
+  EXPECT_TRUE(whole.equal(weight));
+  EXPECT_TRUE(row.equal(weight[1]));
+  EXPECT_TRUE(row.is_alias_of(whole));
+  EXPECT_DOUBLE_EQ(pickle_load(pickle_save(IValue(2.5))).toDouble(), 2.5);
+
+  const auto unit = compile("class Point:\n  def __init__(self):\n    self.x = 1\n\ndef point():\n  return Point()\n");
+  EXPECT_EQ(
+      error_of([&] { pickle_save(unit->run_method("point")); }),
+      "pickle_save: a value without objects of scripts' classes was required; this one has one of '__torch__.Point'. jit::save writes "
+      "their code, too.");
+  EXPECT_EQ(error_of([] { pickle_load({'n', 'o'}); }),
+            "archive: a zip file was required; it has only 2 bytes. The file is damaged, incomplete or of another kind.");
+}
+
+// A state_dict that Python's torch.save wrote.
+TEST(Archive, ValuesFromPython) {
+  std::ifstream file(CRESSET_TEST_CHECKPOINTS "/convbn_state_dict.pt", std::ios::binary);
+  const std::vector<char> bytes(std::istreambuf_iterator<char>(file), {});
+  const auto state = pickle_load(bytes).toGenericDict();
+  EXPECT_GT(state.size(), 3u);
+  for (const auto& entry : state) {
+    EXPECT_TRUE(entry.key().isString());
+    EXPECT_TRUE(entry.value().toTensor().defined()) << entry.key().toStringRef();
+  }
+}
+
+TEST(CompilationUnit, CompilesAndRuns) {
+  const auto unit = compile("def scaled(a, n: int = 2):\n  return a * n\n\ndef length(a: List[int]):\n  return len(a)\n");
+  EXPECT_EQ(unit->run_method("scaled", cresset::ones({1}), 3).toTensor().item<int64_t>(), 3);
+  EXPECT_EQ(unit->run_method("scaled", cresset::ones({1})).toTensor().item<int64_t>(), 2);
+  EXPECT_EQ(unit->run_method("length", List<int64_t>({3, 4})).toInt(), 2);
+  EXPECT_EQ(error_of([&] { unit->run_method("width"); }), "attempted to get undefined function width");
 }
 
 TEST(ZipArchive, WideForms) {

@@ -1,6 +1,8 @@
 // Indexing in C++: each case beside the same in numbers.
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 #include <cresset/cresset.h>
 
 using namespace cresset;
@@ -50,6 +52,21 @@ TEST(TensorIndexing, Assignment) {
   EXPECT_TRUE(x.equal(tensor({{8, 5, 0}, {-1, -1, 9}})));
   set_item(x, {0}, tensor({1, 2, 3}).view({1, 3}));
   EXPECT_TRUE(x[0].equal(tensor({1, 2, 3})));
+}
+
+TEST(TensorIndexing, Text) {
+  const auto text = [](const auto& v) {
+    std::ostringstream out;
+    out << v;
+    return out.str();
+  };
+  const std::string most = std::to_string(INDEX_MAX), least = std::to_string(INDEX_MIN);
+  EXPECT_EQ(text(Slice(1, 2, 3)), "1:2:3");
+  EXPECT_EQ(text(std::vector<TensorIndex>{None, "...", Ellipsis, 0, true, Slice(1, None, 2)}),
+            "(None, ..., ..., 0, true, 1:" + most + ":2)");
+  EXPECT_EQ(text(TensorIndex(Slice(None, 3))), "0:3:1");
+  EXPECT_EQ(text(TensorIndex(Slice(None, None, -1))), most + ":" + least + ":-1");
+  EXPECT_NE(text(TensorIndex(tensor({7, 8}))).find("8"), std::string::npos);
 }
 
 TEST(TensorIndexing, Errors) {

@@ -9,4 +9,6 @@
 namespace torch {
 using cresset::load;
 using cresset::save;
+using cresset::jit::pickle_load;
+using cresset::jit::pickle_save;
 }  // namespace torch

@@ -4,6 +4,7 @@
 #include <cresset_compat/c10.h>
 #include <cresset_compat/dispatch.h>
 #include <cresset_compat/functions.h>
+#include <cresset_compat/jit_type.h>
 
 #include <cresset/base/interop.h>
 #include <cresset/base/parallel.h>

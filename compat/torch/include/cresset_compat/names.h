@@ -194,6 +194,7 @@ using cresset::canCast;
 using cresset::check_generator;
 using cresset::contiguous_strides;
 using cresset::device;
+using cresset::device_index;
 using cresset::device_or_default;
 using cresset::DeviceTypeName;
 using cresset::dtype;
