@@ -82,6 +82,22 @@ def test_types_and_devices_go_both_ways(module):
     assert module.device_of(made) == cresset.device("cpu")
 
 
+def test_guards_over_an_implementation(module):
+    assert module.devices_of_guards() == [2, 3, 4, 0, 4, 0, 1, 0, 0, 3, 5, 0, 6, 3, 0, 0, 1]
+    with pytest.raises(RuntimeError, match="InlineDeviceGuard: expected a device of type cuda, but got cpu"):
+        module.guard_of_another_kind()
+
+
+def test_shapes_of_views_and_versions(module):
+    x = cresset.arange(12).view(4, 3).t()
+    assert module.strides_of_view(x, [3, 2, -1]) == [1, 6, 3]
+    assert module.strides_of_view(x, [12]) is None
+    with pytest.raises(RuntimeError, match=re.escape("shape '[5, -1]' is invalid for input of size 12")):
+        module.strides_of_view(x, [5, -1])
+    module.changed(x)
+    assert x._version == 1
+
+
 @pytest.mark.parametrize(
     "kind, error, text",
     [

@@ -3,6 +3,11 @@
 
 #include <ATen/native/TensorIterator.h>
 #include <ATen/native/cpu/Loops.h>
+#include <ATen/InferSize.h>
+#include <c10/core/impl/FakeGuardImpl.h>
+#include <c10/core/impl/InlineDeviceGuard.h>
+#include <c10/core/impl/InlineStreamGuard.h>
+#include <torch/csrc/autograd/VariableTypeUtils.h>
 
 using namespace at;  // sources do; names of their own must not clash with Cresset's
 
@@ -27,6 +32,60 @@ torch::Tensor leaf() { return torch::ones({2}, torch::dtype(torch::kFloat64).req
 at::ScalarType dtype_of(const torch::Tensor& x) { return x.scalar_type(); }
 at::Device device_of_tensor(const torch::Tensor& x) { return x.device(); }
 at::Scalar twice(const at::Scalar& s) { return s.isFloatingPoint() ? at::Scalar(s.toDouble() * 2) : at::Scalar(s.toLong() * 2); }
+
+// A guard of a backend's own, over its implementation: what is current, step by step.
+std::vector<int64_t> devices_of_guards() {
+  using Fake = c10::impl::FakeGuardImpl<c10::DeviceType::CUDA>;
+  const c10::Device two(c10::kCUDA, 2), three(c10::kCUDA, 3);
+  std::vector<int64_t> out;
+  const auto note = [&] { out.push_back(Fake::getDeviceIndex()); };
+  {
+    c10::impl::InlineDeviceGuard<Fake> guard(c10::DeviceIndex(2));
+    note();
+    guard.set_device(three);
+    note();
+    guard.reset_device(two);
+    guard.set_index(4);
+    note();
+    out.push_back(guard.original_device().index());
+    out.push_back(guard.current_device().index());
+  }
+  note();
+  {
+    c10::impl::InlineOptionalDeviceGuard<Fake> guard;
+    guard.set_index(1);
+    note();
+    guard.reset();
+    note();
+    const c10::impl::InlineOptionalDeviceGuard<Fake> none(std::optional<c10::Device>{}), some(std::optional<c10::Device>{three});
+    out.push_back(none.current_device().has_value());
+    note();
+  }
+  {
+    c10::impl::InlineStreamGuard<Fake> guard(c10::Stream(c10::Stream::UNSAFE, two, 5));
+    out.push_back(Fake().getStream(two).id());
+    guard.reset_stream(c10::Stream(c10::Stream::UNSAFE, three, 6));
+    out.insert(out.end(), {Fake().getStream(two).id(), Fake().getStream(three).id()});
+    note();
+  }
+  out.push_back(Fake().getStream(three).id());
+  note();
+  c10::impl::InlineDeviceGuard<c10::impl::VirtualGuardImpl> any{c10::Device(c10::kCPU)};
+  any.reset_device(c10::Device(c10::kMeta));
+  out.push_back(any.original_device().is_meta());
+  return out;
+}
+void guard_of_another_kind() {
+  c10::impl::InlineDeviceGuard<c10::impl::FakeGuardImpl<c10::DeviceType::CUDA>> guard(c10::DeviceIndex(1));
+  guard.set_device(c10::kCPU);
+}
+std::optional<std::vector<int64_t>> strides_of_view(const torch::Tensor& x, at::IntArrayRef shape) {
+  const auto sizes = at::infer_size_dv(shape, x.numel());
+  const auto strides = at::detail::computeStride(x.sizes(), x.strides(), sizes);
+  TORCH_CHECK(strides.has_value() == at::detail::computeStride(x.sizes(), x.strides(), at::infer_size(shape, x.numel())).has_value());
+  return strides ? std::optional(std::vector<int64_t>(strides->begin(), strides->end())) : std::nullopt;
+}
+void changed(const torch::Tensor& x) { torch::autograd::increment_version(x); }
 
 void fail(const std::string& kind) {
   TORCH_CHECK(kind != "runtime", "a runtime error of ", 2, " parts");
@@ -119,6 +178,10 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   m.def("sizes_twice", &sizes_twice);
   m.def("make", &make, py::arg("dtype"), py::arg("device"), py::arg("layout") = py::none());
   m.def("leaf", &leaf);
+  m.def("devices_of_guards", &devices_of_guards);
+  m.def("guard_of_another_kind", &guard_of_another_kind);
+  m.def("strides_of_view", &strides_of_view);
+  m.def("changed", &changed);
   m.def("dtype_of", &dtype_of);
   m.def("device_of", &device_of_tensor);
   m.def("twice", &twice);

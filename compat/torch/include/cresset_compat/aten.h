@@ -304,6 +304,29 @@ CRESSET_COMPAT_RARE void maybe_wrap_dims(std::vector<int64_t>& dims, int64_t ndi
   for (int64_t& d : dims) d = cresset::maybe_wrap_dim(d, ndim);
 }
 
+// --- shapes of views
+CRESSET_COMPAT_RARE DimVector infer_size_dv(IntArrayRef shape, int64_t numel) {
+  return DimVector(at::empty({numel}, TensorOptions(kMeta)).view(shape).sizes());
+}
+CRESSET_COMPAT_RARE std::vector<int64_t> infer_size(IntArrayRef shape, int64_t numel) {
+  return IntArrayRef(infer_size_dv(shape, numel)).vec();
+}
+namespace detail {
+CRESSET_COMPAT_RARE std::vector<int64_t> defaultStrides(IntArrayRef sizes) { return IntArrayRef(cresset::contiguous_strides(sizes)).vec(); }
+/// Strides of the view with these sizes, or nothing where that needs a copy.
+CRESSET_COMPAT_RARE std::optional<DimVector> computeStride(IntArrayRef sizes, IntArrayRef strides, const DimVector& new_sizes) {
+  try {
+    return DimVector(at::empty_strided(sizes, strides, TensorOptions(kMeta)).view(new_sizes).strides());
+  } catch (const c10::Error&) {
+    return std::nullopt;
+  }
+}
+CRESSET_COMPAT_RARE std::optional<std::vector<int64_t>> computeStride(IntArrayRef sizes, IntArrayRef strides, IntArrayRef new_sizes) {
+  const auto out = computeStride(sizes, strides, DimVector(new_sizes));
+  return out ? std::optional(IntArrayRef(*out).vec()) : std::nullopt;
+}
+}  // namespace detail
+
 // --- shapes that broadcast
 CRESSET_COMPAT_RARE std::vector<int64_t> infer_size(IntArrayRef a, IntArrayRef b) {
   std::vector<int64_t> out(std::max(a.size(), b.size()));

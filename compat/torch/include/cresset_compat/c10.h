@@ -24,10 +24,13 @@
 
 #include <cresset_compat/names.h>
 
+#include <cresset_compat/guards.h>
 #include <cresset_compat/half.h>
 #include <cresset_compat/metaprogramming.h>
 
 namespace c10 {
+
+using IntList [[deprecated("use IntArrayRef")]] = IntArrayRef;
 
 // --- standard library under other names
 using std::get_if;
@@ -404,8 +407,6 @@ struct FakeGuardImpl final : DeviceGuardImplInterface {
     return state().streams.at(static_cast<std::size_t>(d.has_index() ? d.index() : state().device));
   }
 };
-template <class T>
-using InlineDeviceGuard = cresset::DeviceGuard;
 inline bool tls_is_dispatch_keyset_included(DispatchKeySet keys) { return tls_local_dispatch_key_set().included.has_all(keys); }
 inline bool tls_is_dispatch_keyset_excluded(DispatchKeySet keys) { return tls_local_dispatch_key_set().excluded.has_all(keys); }
 }  // namespace impl

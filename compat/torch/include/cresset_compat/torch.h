@@ -153,6 +153,7 @@ inline void set_history(const Variable& variable, const std::shared_ptr<Node>& n
 inline void set_history(const variable_list& variables, const std::shared_ptr<Node>& node) {
   for (const Tensor& t : variables) set_history(t, node);
 }
+inline void increment_version(const Tensor& t) { cresset::autograd::impl::bump_version(t); }
 inline Variable& as_variable_ref(Tensor& t) { return t; }
 inline const Variable& as_variable_ref(const Tensor& t) { return t; }
 inline Variable as_variable(Tensor t) { return t; }
