@@ -74,8 +74,9 @@ torch = _sys.modules[__name__]  # PyTorch's module is an attribute of itself as 
 # Loaded on first use: what a program does not mention costs it nothing.
 _LAZY = (
     "nn", "optim", "utils", "linalg", "special", "fft", "signal", "functional", "library", "overrides", "serialization", "testing", "return_types", "jit", "lowering", "export", "_overrides",
-    "types", "backends", "masked", "accelerator", "cpu", "cuda", "version", "func", "amp", "distributed", "profiler", "compiler", "_subclasses", "_jit_internal", "_dynamo",
+    "types", "backends", "masked", "accelerator", "cpu", "cuda", "version", "func", "amp", "distributed", "profiler", "compiler", "_subclasses", "_jit_internal", "_dynamo", "__config__",
 )  # fmt: skip
+_OLD_QUESTIONS = {"has_cuda": "cuda.is_built", "has_cudnn": "cudnn.is_available", "has_mkldnn": "mkldnn.is_available", "has_mps": "mps.is_built"}
 _LAZY_NAMES = {"save": "serialization", "load": "serialization", "vmap": "_vmap", "autocast": "amp"}
 
 
@@ -90,6 +91,10 @@ def __getattr__(name):
         value = getattr(_importlib.import_module(f"{__name__}.{_LAZY_NAMES[name]}"), name)
         globals()[name] = value
         return value
+    elif name in _OLD_QUESTIONS:
+        _importlib.import_module("warnings").warn(f"'{name}' is deprecated, please use 'torch.backends.{_OLD_QUESTIONS[name]}()'", stacklevel=2)
+        module, _, question = _OLD_QUESTIONS[name].partition(".")
+        return getattr(getattr(_importlib.import_module(f"{__name__}.backends"), module), question)()
     elif (module := _devices.module_of(name)) is not None:
         return module
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

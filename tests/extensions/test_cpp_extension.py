@@ -365,7 +365,11 @@ def test_setup_script(tmp_path):
         "setup(name='pkg', packages=[], ext_modules=[CppExtension('_native', ['one.cpp', 'two.cpp'], include_dirs=['include'],\n"
         "      extra_compile_args={'cxx': ['-std=c++17', '-O0']})], cmdclass={'build_ext': BuildExtension})\n"
     )
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "python"), str(COMPAT / "python")])}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(ROOT / "python"), str(COMPAT / "python")]),
+        "CXX": f"env {cpp_extension.get_cxx_compiler()}",  # of two words, as with ccache
+    }
     subprocess.run(
         [sys.executable, "setup.py", "-q", "build_ext", "--inplace"], cwd=tmp_path, env=environment, check=True
     )

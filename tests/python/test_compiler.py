@@ -1,5 +1,7 @@
 """Decorators for a compiler of Python code that is not there."""
 
+import pytest
+
 import cresset as torch
 
 
@@ -23,3 +25,14 @@ def test_names_that_libraries_import():
     assert _qualified_name(torch.nn.Linear) == "__torch__.torch.nn.modules.linear.Linear"
     assert torch.nn.parallel.DistributedDataParallel is DistributedDataParallel
     assert torch._C._log_api_usage_once("library.part") is None
+
+
+@pytest.mark.parametrize("name", ["has_cuda", "has_cudnn", "has_mkldnn", "has_mps"])
+def test_old_questions_about_the_build(name):
+    with pytest.warns(UserWarning, match=f"'{name}' is deprecated, please use 'torch.backends"):
+        assert getattr(torch, name) is False
+
+
+def test_the_configuration_is_a_module_of_the_package():
+    assert "ATen parallel backend: native thread pool" in torch.__config__.parallel_info()
+    assert torch.__config__.show().startswith("Cresset")

@@ -190,7 +190,7 @@ class BuildExtension(build_ext):
         for part in ("compiler_so", "compiler_cxx", "compiler_so_cxx", "linker_so", "linker_so_cxx"):
             command = getattr(self.compiler, part, None)
             if command:
-                setattr(self.compiler, part, [*compiler, *command[1:]])
+                setattr(self.compiler, part, [*compiler, *command[_program_words(command):]])
         self.compiler.compiler_so = [f for f in self.compiler.compiler_so if f != "-Wstrict-prototypes"]
         if self.use_ninja:
             self.compiler.compile = self._compile_with_ninja
@@ -203,11 +203,13 @@ class BuildExtension(build_ext):
         )
         # Relative folders are the setup script's.
         preprocessor = [f"-I{os.path.abspath(f[2:])}" if f.startswith("-I") else f for f in preprocessor]
-        flags = [*self.compiler.compiler_so[1:], *(extra_preargs or []), *preprocessor, *(["-g"] if debug else []), *postargs]
+        command = self.compiler.compiler_so
+        program = command[: _program_words(command)]
+        flags = [*command[len(program):], *(extra_preargs or []), *preprocessor, *(["-g"] if debug else []), *postargs]
         outputs = [os.path.abspath(o) for o in objects]
         for folder in {os.path.dirname(o) for o in outputs}:
             os.makedirs(folder, exist_ok=True)
-        rules = _ninja_rules(self.compiler.compiler_so[0], flags, [])
+        rules = _ninja_rules(shlex.join(program), flags, [])
         steps = [_ninja_compile(s, o) for s, o in zip(map(os.path.abspath, sources), outputs)]
         _run_ninja(output_dir, "\n".join([rules, *steps]) + "\n", "extension modules", verbose=self.verbose)
         return objects
@@ -220,6 +222,10 @@ class BuildExtension(build_ext):
         return file
 
 # --- ninja
+
+def _program_words(command):
+    """How many words name the program: two for `ccache c++`."""
+    return next((i for i, word in enumerate(command) if word.startswith("-")), len(command))
 
 def _quoted(path):
     return path.replace("$", "$$").replace(" ", "$ ").replace(":", "$:")

@@ -400,6 +400,17 @@ inline std::size_t computeStorageNbytes(IntArrayRef sizes, IntArrayRef strides, 
 inline std::size_t computeStorageNbytesContiguous(IntArrayRef sizes, std::size_t itemsize, std::size_t offset = 0) {
   return computeStorageNbytes(sizes, c10::contiguous_strides(sizes), itemsize, offset);
 }
+/// An array of fixed length that kernels may hold by value.
+template <class T, int size_>
+struct Array {
+  Array() = default;
+  Array(T value) { std::fill_n(data, size_, value); }
+  T& operator[](int i) { return data[i]; }
+  const T& operator[](int i) const { return data[i]; }
+  static constexpr int size() { return size_; }
+
+  T data[size_];
+};
 inline const Generator& getDefaultCPUGenerator() { return cresset::default_cpu_generator(); }
 inline Generator createCPUGenerator(uint64_t seed = c10::default_rng_seed_val) { return cresset::make_cpu_generator(seed); }
 }  // namespace detail

@@ -1,7 +1,8 @@
-// Random fills for generators of an extension's own: at::native::templates and the distributions below them.
+// Random fills for generators of an extension's own: distributions, and at::native::templates, which fill tensors from them. A
+// generator here is a pointer to anything with random() and random64().
 #pragma once
 
-#include <cresset_compat/aten.h>
+#include <cresset_compat/tensor_iterator.h>
 
 namespace at {
 
@@ -58,27 +59,141 @@ struct normal_distribution {
   T mean_, deviation_;
 };
 
+/// exp() of normal numbers.
+template <class T>
+struct lognormal_distribution {
+  lognormal_distribution(T mean, T deviation) : normal_(mean, deviation) {}
+  template <class RNG>
+  T operator()(RNG generator) {
+    return std::exp(normal_(generator));
+  }
+
+ private:
+  normal_distribution<T> normal_;
+};
+/// 1 with the probability p, else 0.
+template <class T>
+struct bernoulli_distribution {
+  explicit bernoulli_distribution(T p) : p_(p) {
+    TORCH_CHECK(p >= 0 && p <= 1, "bernoulli_distribution expects p in [0, 1], but got p=", p);
+  }
+  template <class RNG>
+  T operator()(RNG generator) {
+    return static_cast<T>(uniform_real_distribution<T>(0, 1)(generator) < p_);
+  }
+
+ private:
+  T p_;
+};
+namespace detail {
+/// A number in [0, 1) as precise as T: from random() for float, from random64() else.
+template <class T>
+double uniform_for(auto generator) {
+  if constexpr (std::is_same_v<T, float> || c10::is_reduced_floating_point_v<T>)
+    return uniform_real_distribution<float>(0, 1)(generator);
+  else
+    return uniform_real_distribution<double>(0, 1)(generator);
+}
+}  // namespace detail
+/// How many trials the first success takes: 1, 2, …
+template <class T>
+struct geometric_distribution {
+  explicit geometric_distribution(double p) : p_(p) {
+    TORCH_CHECK(p > 0 && p < 1, "geometric_distribution expects p in (0, 1), but got p=", p);
+  }
+  template <class RNG>
+  T operator()(RNG generator) {
+    return static_cast<T>(static_cast<cresset::opmath_type<T>>(std::ceil(std::log(detail::uniform_for<T>(generator)) / std::log1p(-p_))));
+  }
+
+ private:
+  double p_;
+};
+template <class T>
+struct exponential_distribution {
+  explicit exponential_distribution(T lambda) : lambda_(lambda) {}
+  template <class RNG>
+  T operator()(RNG generator) {
+    return static_cast<T>(-1 / static_cast<double>(lambda_) * std::log1p(-detail::uniform_for<T>(generator)));
+  }
+
+ private:
+  T lambda_;
+};
+template <class T>
+struct cauchy_distribution {
+  cauchy_distribution(T median, T sigma) : median_(median), sigma_(sigma) {}
+  template <class RNG>
+  T operator()(RNG generator) {
+    return static_cast<T>(median_ + sigma_ * std::tan(3.14159265358979323846 * (detail::uniform_for<T>(generator) - 0.5)));
+  }
+
+ private:
+  T median_, sigma_;
+};
+namespace detail {
+/// How many numbers the type has from 0 on: up to its largest one, for floating types the largest whole number without gaps below it.
+template <class T>
+constexpr uint64_t values_of() {
+  if constexpr (std::is_same_v<T, bool>)
+    return 2;
+  else if constexpr (c10::is_reduced_floating_point_v<T>)
+    return (uint64_t{1} << (std::is_same_v<T, c10::Half> ? 11 : 8)) + 1;
+  else if constexpr (std::is_floating_point_v<T>)
+    return (uint64_t{1} << std::numeric_limits<T>::digits) + 1;
+  else
+    return static_cast<uint64_t>(std::numeric_limits<T>::max()) + 1;
+}
+template <class T>
+T number_of(int64_t v) {
+  return static_cast<T>(static_cast<cresset::opmath_type<T>>(v));
+}
+}  // namespace detail
+/// Whole numbers from 0 to the type's largest one.
+template <class T>
+struct uniform_int_distribution {
+  template <class RNG>
+  T operator()(RNG generator) {
+    constexpr bool wide = std::is_same_v<T, int64_t> || std::is_same_v<T, double>;
+    const uint64_t v = wide ? generator->random64() : generator->random();
+    return detail::number_of<T>(static_cast<int64_t>(v % detail::values_of<T>()));
+  }
+};
+/// Whole numbers in [base, base + range).
+template <class T>
+struct uniform_int_from_to_distribution {
+  uniform_int_from_to_distribution(uint64_t range, int64_t base) : range_(range), base_(base) {}
+  template <class RNG>
+  T operator()(RNG generator) {
+    const uint64_t v = range_ >= uint64_t{1} << 32 ? generator->random64() : generator->random();
+    return detail::number_of<T>(static_cast<int64_t>(v % range_ + static_cast<uint64_t>(base_)));
+  }
+
+ private:
+  uint64_t range_;
+  int64_t base_;
+};
+/// Whole numbers from the lowest to the largest of int64.
+template <class T>
+struct uniform_int_full_range_distribution {
+  template <class RNG>
+  T operator()(RNG generator) {
+    return detail::number_of<T>(static_cast<int64_t>(generator->random64()));
+  }
+};
+
 namespace native::templates {
 
 namespace detail {
-/// Writes f() into every element, in row-major order.
+using at::detail::values_of;
+/// Writes f() into every element, in the order in which the elements lie in memory.
 template <class scalar_t, class F>
 void fill_with(const Tensor& self, const F& f) {
-  const Tensor dense = self.is_contiguous() ? self : at::empty(self.sizes(), self.options());
-  auto* p = dense.template data_ptr<scalar_t>();
-  for (int64_t i = 0; i < dense.numel(); ++i) p[i] = static_cast<scalar_t>(f());
-  if (!dense.is_same(self)) self.copy_(dense);
-}
-template <class scalar_t>
-uint64_t values_of() {
-  if constexpr (std::is_same_v<scalar_t, bool>)
-    return 2;
-  else if constexpr (c10::is_reduced_floating_point_v<scalar_t>)
-    return (uint64_t{1} << (std::is_same_v<scalar_t, c10::Half> ? 11 : 8)) + 1;
-  else if constexpr (std::is_floating_point_v<scalar_t>)
-    return (uint64_t{1} << std::numeric_limits<scalar_t>::digits) + 1;
-  else
-    return static_cast<uint64_t>(std::numeric_limits<scalar_t>::max()) + 1;
+  const bool dense = self.is_non_overlapping_and_dense();
+  const Tensor values = dense ? self : at::empty_like(self);
+  auto* p = values.template data_ptr<scalar_t>();
+  for (int64_t i = 0; i < values.numel(); ++i) p[i] = static_cast<scalar_t>(f());
+  if (!dense) self.copy_(values);
 }
 template <class RNG>
 RNG* locked(const std::optional<Generator>& generator, std::unique_lock<std::mutex>& lock) {
@@ -90,44 +205,40 @@ RNG* locked(const std::optional<Generator>& generator, std::unique_lock<std::mut
 
 namespace cpu {
 template <class RNG>
-void random_kernel(const Tensor& self, RNG* generator) {
+void random_kernel(TensorIteratorBase& iter, RNG* generator) {
   const std::lock_guard<std::mutex> lock(generator->mutex_);
-  AT_DISPATCH_ALL_TYPES_AND3(kBool, kHalf, kBFloat16, self.scalar_type(), "random_kernel_cpu", [&] {
-    constexpr bool wide = std::is_same_v<scalar_t, int64_t> || std::is_same_v<scalar_t, double>;
-    detail::fill_with<scalar_t>(self, [&] {
-      const uint64_t v = wide ? generator->random64() : generator->random();
-      return static_cast<scalar_t>(static_cast<cresset::opmath_type<scalar_t>>(v % detail::values_of<scalar_t>()));
-    });
+  AT_DISPATCH_ALL_TYPES_AND3(kBool, kHalf, kBFloat16, iter.dtype(), "random_kernel_cpu", [&] {
+    uniform_int_distribution<scalar_t> random;
+    detail::fill_with<scalar_t>(iter.tensor(0), [&] { return random(generator); });
   });
 }
 template <class RNG>
-void random_from_to_kernel(const Tensor& self, uint64_t range, int64_t base, RNG* generator) {
+void random_from_to_kernel(TensorIteratorBase& iter, uint64_t range, int64_t base, RNG* generator) {
   const std::lock_guard<std::mutex> lock(generator->mutex_);
-  AT_DISPATCH_ALL_TYPES_AND3(kBool, kHalf, kBFloat16, self.scalar_type(), "random_from_to_kernel_cpu", [&] {
-    const bool wide = range >= uint64_t{1} << 32;
-    detail::fill_with<scalar_t>(self, [&] {
-      const uint64_t v = wide ? generator->random64() : generator->random();
-      return static_cast<scalar_t>(
-          static_cast<cresset::opmath_type<scalar_t>>(static_cast<int64_t>(v % range + static_cast<uint64_t>(base))));
-    });
+  AT_DISPATCH_ALL_TYPES_AND3(kBool, kHalf, kBFloat16, iter.dtype(), "random_from_to_kernel_cpu", [&] {
+    uniform_int_from_to_distribution<scalar_t> random(range, base);
+    detail::fill_with<scalar_t>(iter.tensor(0), [&] { return random(generator); });
   });
 }
 template <class RNG>
-void random_full_64_bits_range_kernel(const Tensor& self, RNG* generator) {
+void random_full_64_bits_range_kernel(TensorIteratorBase& iter, RNG* generator) {
   const std::lock_guard<std::mutex> lock(generator->mutex_);
-  detail::fill_with<int64_t>(self, [&] { return static_cast<int64_t>(generator->random64()); });
+  uniform_int_full_range_distribution<int64_t> random;
+  detail::fill_with<int64_t>(iter.tensor(0), [&] { return random(generator); });
 }
 template <class RNG>
 struct RandomKernel {
-  void operator()(const Tensor& self, std::optional<Generator> generator) { random_kernel(self, at::check_generator<RNG>(generator)); }
+  void operator()(TensorIteratorBase& iter, std::optional<Generator> generator) {
+    random_kernel(iter, at::check_generator<RNG>(generator));
+  }
 };
 template <class RNG>
 struct RandomFromToKernel {
-  void operator()(const Tensor& self, uint64_t range, int64_t base, std::optional<Generator> generator) {
-    random_from_to_kernel(self, range, base, at::check_generator<RNG>(generator));
+  void operator()(TensorIteratorBase& iter, uint64_t range, int64_t base, std::optional<Generator> generator) {
+    random_from_to_kernel(iter, range, base, at::check_generator<RNG>(generator));
   }
-  void operator()(const Tensor& self, std::optional<Generator> generator) {
-    random_full_64_bits_range_kernel(self, at::check_generator<RNG>(generator));
+  void operator()(TensorIteratorBase& iter, std::optional<Generator> generator) {
+    random_full_64_bits_range_kernel(iter, at::check_generator<RNG>(generator));
   }
 };
 /// A floating distribution: draw(generator) gives a number.
@@ -141,10 +252,10 @@ void real_kernel(const char* name, const Tensor& self, const std::optional<Gener
 }
 template <class RNG>
 struct UniformKernel {
-  void operator()(const Tensor& self, double from, double to, std::optional<Generator> generator) {
-    real_kernel<RNG>("uniform_kernel_cpu", self, generator, [&](RNG* g) {
-      return self.scalar_type() == kDouble ? uniform_real_distribution<double>(from, to)(g)
-                                           : uniform_real_distribution<float>(static_cast<float>(from), static_cast<float>(to))(g);
+  void operator()(TensorIteratorBase& iter, double from, double to, std::optional<Generator> generator) {
+    real_kernel<RNG>("uniform_kernel_cpu", iter.tensor(0), generator, [&](RNG* g) {
+      return iter.dtype() == kDouble ? uniform_real_distribution<double>(from, to)(g)
+                                     : uniform_real_distribution<float>(static_cast<float>(from), static_cast<float>(to))(g);
     });
   }
 };
@@ -157,36 +268,34 @@ struct NormalKernel {
 };
 template <class RNG>
 struct CauchyKernel {
-  void operator()(const Tensor& self, double median, double sigma, std::optional<Generator> generator) {
-    uniform_real_distribution<double> uniform(0, 1);
-    real_kernel<RNG>("cauchy_cpu", self, generator,
-                     [&](RNG* g) { return median + sigma * std::tan(3.14159265358979323846 * (uniform(g) - 0.5)); });
+  void operator()(TensorIteratorBase& iter, double median, double sigma, std::optional<Generator> generator) {
+    cauchy_distribution<double> cauchy(median, sigma);
+    real_kernel<RNG>("cauchy_cpu", iter.tensor(0), generator, [&](RNG* g) { return cauchy(g); });
   }
 };
 template <class RNG>
 struct LogNormalKernel {
-  void operator()(const Tensor& self, double mean, double deviation, std::optional<Generator> generator) {
-    normal_distribution<double> normal(mean, deviation);
-    real_kernel<RNG>("log_normal_cpu", self, generator, [&](RNG* g) { return std::exp(normal(g)); });
+  void operator()(TensorIteratorBase& iter, double mean, double deviation, std::optional<Generator> generator) {
+    lognormal_distribution<double> log_normal(mean, deviation);
+    real_kernel<RNG>("log_normal_cpu", iter.tensor(0), generator, [&](RNG* g) { return log_normal(g); });
   }
 };
 template <class RNG>
 struct ExponentialKernel {
-  void operator()(const Tensor& self, double lambda, std::optional<Generator> generator) {
-    uniform_real_distribution<double> uniform(0, 1);
-    real_kernel<RNG>("exponential_cpu", self, generator, [&](RNG* g) { return -1 / lambda * std::log1p(-uniform(g)); });
+  void operator()(TensorIteratorBase& iter, double lambda, std::optional<Generator> generator) {
+    exponential_distribution<double> exponential(lambda);
+    real_kernel<RNG>("exponential_cpu", iter.tensor(0), generator, [&](RNG* g) { return exponential(g); });
   }
 };
 template <class RNG>
 struct GeometricKernel {
-  void operator()(const Tensor& self, double p, std::optional<Generator> generator) {
+  void operator()(TensorIteratorBase& iter, double p, std::optional<Generator> generator) {
     std::unique_lock<std::mutex> lock;
     RNG* g = detail::locked<RNG>(generator, lock);
-    uniform_real_distribution<double> uniform(0, 1);
-    AT_DISPATCH_ALL_TYPES_AND2(kHalf, kBFloat16, self.scalar_type(), "geometric_cpu", [&] {
-      detail::fill_with<scalar_t>(self, [&] {
-        return static_cast<scalar_t>(static_cast<cresset::opmath_type<scalar_t>>(std::ceil(std::log(1 - uniform(g)) / std::log(1 - p))));
-      });
+    AT_DISPATCH_ALL_TYPES_AND2(kHalf, kBFloat16, iter.dtype(), "geometric_cpu", [&] {
+      geometric_distribution<double> geometric(p);
+      detail::fill_with<scalar_t>(iter.tensor(0),
+                                  [&] { return static_cast<scalar_t>(static_cast<cresset::opmath_type<scalar_t>>(geometric(g))); });
     });
   }
 };
@@ -195,13 +304,14 @@ struct BernoulliKernel {
   void operator()(const Tensor& self, double p, std::optional<Generator> generator) {
     std::unique_lock<std::mutex> lock;
     RNG* g = detail::locked<RNG>(generator, lock);
-    uniform_real_distribution<double> uniform(0, 1);
+    bernoulli_distribution<double> bernoulli(p);
     AT_DISPATCH_ALL_TYPES_AND3(kBool, kHalf, kBFloat16, self.scalar_type(), "bernoulli_scalar_cpu_",
-                               [&] { detail::fill_with<scalar_t>(self, [&] { return static_cast<scalar_t>(uniform(g) < p ? 1 : 0); }); });
+                               [&] { detail::fill_with<scalar_t>(self, [&] { return static_cast<scalar_t>(bernoulli(g) != 0); }); });
   }
   void operator()(const Tensor& self, const Tensor& p, std::optional<Generator> generator) {
     Tensor u = at::empty(self.sizes(), TensorOptions(kDouble));
-    UniformKernel<RNG>()(u, 0, 1, generator);
+    auto iter = TensorIterator::nullary_op(u);
+    UniformKernel<RNG>()(iter, 0, 1, generator);
     self.copy_(u.lt(p.to(kDouble).expand(self.sizes())));
   }
 };
@@ -209,31 +319,34 @@ struct BernoulliKernel {
 
 template <template <class> class Kernel, class RNG>
 Tensor& random_impl(Tensor& self, const std::optional<Generator>& generator) {
-  Kernel<RNG>()(self, generator);
+  auto iter = TensorIterator::borrowing_nullary_op(self);
+  Kernel<RNG>()(iter, generator);
   return self;
 }
 template <template <class> class Kernel, class RNG>
 Tensor& random_from_to_impl(Tensor& self, int64_t from, std::optional<int64_t> to, const std::optional<Generator>& generator) {
+  auto iter = TensorIterator::borrowing_nullary_op(self);
   if (to) {
     TORCH_CHECK(from < *to, "random_ expects 'from' to be less than 'to', but got from=", from, " >= to=", *to);
-    Kernel<RNG>()(self, static_cast<uint64_t>(*to) - static_cast<uint64_t>(from), from, generator);
+    Kernel<RNG>()(iter, static_cast<uint64_t>(*to) - static_cast<uint64_t>(from), from, generator);
   } else if (from != std::numeric_limits<int64_t>::lowest()) {
     // Up to the largest number of the type, which for floating types is the largest whole number without gaps below it.
     uint64_t values = 0;
     AT_DISPATCH_ALL_TYPES_AND3(kBool, kHalf, kBFloat16, self.scalar_type(), "random_from_to_range_calc",
                                [&] { values = detail::values_of<scalar_t>(); });
     TORCH_CHECK(static_cast<int64_t>(values - 1) >= from, "from is out of bounds for ", self.dtype());
-    Kernel<RNG>()(self, values - static_cast<uint64_t>(from), from, generator);
+    Kernel<RNG>()(iter, values - static_cast<uint64_t>(from), from, generator);
   } else {
     TORCH_CHECK(self.scalar_type() == kLong, "random_ from the lowest number of int64 needs a tensor of int64.");
-    Kernel<RNG>()(self, generator);
+    Kernel<RNG>()(iter, generator);
   }
   return self;
 }
 template <template <class> class Kernel, class RNG>
 Tensor& uniform_impl_(Tensor& self, double from, double to, std::optional<Generator> generator) {
   TORCH_CHECK(from <= to, "uniform_ expects to return a [from, to) range, but found from=", from, " > to=", to);
-  Kernel<RNG>()(self, from, to, generator);
+  auto iter = TensorIterator::borrowing_nullary_op(self);
+  Kernel<RNG>()(iter, from, to, generator);
   return self;
 }
 template <template <class> class Kernel, class RNG>
@@ -283,25 +396,29 @@ Tensor normal_impl(const Tensor& mean, const Tensor& std, std::optional<Generato
 template <template <class> class Kernel, class RNG>
 Tensor& cauchy_impl_(Tensor& self, double median, double sigma, std::optional<Generator> generator) {
   TORCH_CHECK(sigma > 0, "cauchy_ expects sigma > 0.0, but found sigma=", sigma);
-  Kernel<RNG>()(self, median, sigma, generator);
+  auto iter = TensorIterator::borrowing_nullary_op(self);
+  Kernel<RNG>()(iter, median, sigma, generator);
   return self;
 }
 template <template <class> class Kernel, class RNG>
 Tensor& log_normal_impl_(Tensor& self, double mean, double std, std::optional<Generator> generator) {
   TORCH_CHECK(std > 0, "log_normal_ expects std > 0.0, but found std=", std);
-  Kernel<RNG>()(self, mean, std, generator);
+  auto iter = TensorIterator::borrowing_nullary_op(self);
+  Kernel<RNG>()(iter, mean, std, generator);
   return self;
 }
 template <template <class> class Kernel, class RNG>
 Tensor& geometric_impl_(Tensor& self, double p, std::optional<Generator> generator) {
   TORCH_CHECK(0 < p && p < 1, "geometric_ expects p to be in (0, 1), but got p=", p);
-  Kernel<RNG>()(self, p, generator);
+  auto iter = TensorIterator::borrowing_nullary_op(self);
+  Kernel<RNG>()(iter, p, generator);
   return self;
 }
 template <template <class> class Kernel, class RNG>
 Tensor& exponential_impl_(Tensor& self, double lambda, std::optional<Generator> generator) {
   TORCH_CHECK(lambda > 0, "exponential_ expects lambda > 0.0, but found lambda=", lambda);
-  Kernel<RNG>()(self, lambda, generator);
+  auto iter = TensorIterator::borrowing_nullary_op(self);
+  Kernel<RNG>()(iter, lambda, generator);
   return self;
 }
 template <template <class> class Kernel, class RNG, class P>

@@ -32,69 +32,23 @@ inline constexpr auto kF16 = c10::kHalf, kF32 = c10::kFloat, kF64 = c10::kDouble
 using NoGradGuard = c10::NoGradGuard;
 using AutoGradMode = c10::AutoGradMode;
 using InferenceMode = c10::InferenceMode;
-inline Tensor from_blob(void* data, IntArrayRef sizes, const TensorOptions& options = {}) {
-  return cresset::from_blob(data, sizes, options);
-}
-inline Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, const TensorOptions& options = {}) {
-  return cresset::from_blob(data, sizes, strides, options);
-}
-template <class Deleter, class = std::enable_if_t<std::is_invocable_v<Deleter, void*>>>
-Tensor from_blob(void* data, IntArrayRef sizes, const Deleter& deleter, const TensorOptions& options = {}) {
-  return cresset::from_blob(data, sizes, std::function<void(void*)>(deleter), options);
-}
-template <class Deleter, class = std::enable_if_t<std::is_invocable_v<Deleter, void*>>>
-Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, const Deleter& deleter, const TensorOptions& options = {}) {
-  return cresset::from_blob(data, sizes, strides, std::function<void(void*)>(deleter), options);
-}
-
-// Factories of the namespace torch obey options.requires_grad(); at's do not record anything.
-namespace detail {
-inline Tensor with_grad(Tensor t, const TensorOptions& options) {
-  if (options.requires_grad()) t.requires_grad_();
-  return t;
-}
-}  // namespace detail
-#define CRESSET_COMPAT_FACTORY(name) \
-  inline Tensor name(at::IntArrayRef size, TensorOptions options = {}) { return detail::with_grad(cresset::name(size, options), options); }
-CRESSET_COMPAT_FACTORY(zeros)
-CRESSET_COMPAT_FACTORY(ones)
-CRESSET_COMPAT_FACTORY(rand)
-CRESSET_COMPAT_FACTORY(randn)
-#undef CRESSET_COMPAT_FACTORY
-#define CRESSET_COMPAT_LIKE(name)                                                                                             \
-  inline Tensor name(const Tensor& self, TensorOptions options = {}, std::optional<at::MemoryFormat> format = std::nullopt) { \
-    return detail::with_grad(cresset::name(self, options, format), options);                                                  \
-  }
-CRESSET_COMPAT_LIKE(empty_like)
-CRESSET_COMPAT_LIKE(zeros_like)
-CRESSET_COMPAT_LIKE(ones_like)
-CRESSET_COMPAT_LIKE(rand_like)
-CRESSET_COMPAT_LIKE(randn_like)
-#undef CRESSET_COMPAT_LIKE
-inline Tensor empty(at::IntArrayRef size, TensorOptions options = {}, std::optional<at::MemoryFormat> format = std::nullopt) {
-  return detail::with_grad(cresset::empty(size, options, format), options);
-}
-inline Tensor full(at::IntArrayRef size, const at::Scalar& value, TensorOptions options = {}) {
-  return detail::with_grad(cresset::full(size, value, options), options);
-}
-inline Tensor full_like(const Tensor& self, const at::Scalar& value, TensorOptions options = {},
-                        std::optional<at::MemoryFormat> format = std::nullopt) {
-  return detail::with_grad(cresset::full_like(self, value, options, format), options);
-}
-inline Tensor arange(const at::Scalar& end, TensorOptions options = {}) {
-  return detail::with_grad(cresset::arange(end, options), options);
-}
-inline Tensor arange(const at::Scalar& start, const at::Scalar& end, TensorOptions options = {}) {
-  return detail::with_grad(cresset::arange(start, end, options), options);
-}
-inline Tensor arange(const at::Scalar& start, const at::Scalar& end, const at::Scalar& step, TensorOptions options = {}) {
-  return detail::with_grad(cresset::arange(start, end, step, options), options);
-}
-inline Tensor linspace(const at::Scalar& start, const at::Scalar& end, int64_t steps, TensorOptions options = {}) {
-  return detail::with_grad(cresset::linspace(start, end, steps, options), options);
-}
-inline Tensor eye(int64_t n, TensorOptions options = {}) { return detail::with_grad(cresset::eye(n, options), options); }
-inline Tensor eye(int64_t n, int64_t m, TensorOptions options = {}) { return detail::with_grad(cresset::eye(n, m, options), options); }
+// The factories by name: sources that take one of them with a using-declaration and call it with tensors' options find no second one.
+using cresset::arange;
+using cresset::empty;
+using cresset::empty_like;
+using cresset::eye;
+using cresset::from_blob;
+using cresset::full;
+using cresset::full_like;
+using cresset::linspace;
+using cresset::ones;
+using cresset::ones_like;
+using cresset::rand;
+using cresset::rand_like;
+using cresset::randn;
+using cresset::randn_like;
+using cresset::zeros;
+using cresset::zeros_like;
 inline std::string show_config() { return at::show_config(); }
 
 namespace cuda {
