@@ -1,7 +1,5 @@
 """Names of the script compiler that libraries import from here."""
 
-from typing import List
-
 from cresset import _C
 from cresset.jit import Final, _overload, _overload_method, export, fork, ignore, is_scripting, unused, wait  # noqa: F401
 from cresset.jit._classes import qualified_name as _qualified_name  # noqa: F401
@@ -12,8 +10,11 @@ Future = _C.Future
 class _BroadcastingList:
     """In annotations of scripts, `BroadcastingListN[int]` is a list of N numbers for which a call may give one."""
 
+    def __init__(self, size):
+        self.size = size
+
     def __getitem__(self, element):
-        return List[element]
+        return type(f"BroadcastingList{self.size}", (), {"_broadcasts": (self.size, _C.FloatType.get() if element is float else _C.IntType.get())})
 
 
-BroadcastingList1 = BroadcastingList2 = BroadcastingList3 = _BroadcastingList()
+BroadcastingList1, BroadcastingList2, BroadcastingList3 = map(_BroadcastingList, (1, 2, 3))

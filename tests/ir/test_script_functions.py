@@ -145,6 +145,24 @@ def test_programs(function, args):
     assert jit.script(function) is script
 
 
+def two_rows(x: Tensor, size: jit.annotations.BroadcastingList2[int]) -> int:
+    torch._assert(x.size(0) == 2, "two rows, please")
+    return 10 * size[0] + size[1]
+
+
+def test_one_number_for_a_list_of_two():
+    @jit.script
+    def calls(x: Tensor) -> Tuple[int, int]:
+        return two_rows(x, 3), two_rows(x, [1, 2])
+
+    x = torch.ones(2)
+    assert calls(x) == (33, 12)
+    assert jit.script(two_rows)(x, 4) == 44
+    assert "int[2] size" in str(jit.script(two_rows).schema)
+    with pytest.raises(jit.Error, match="AssertionError: two rows, please"):
+        calls(torch.ones(3))
+
+
 def test_gradients():
     x = X.clone().requires_grad_()
     jit.script(lambda_free)(x).sum().backward()

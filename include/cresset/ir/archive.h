@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include <cresset/dispatch/boxing.h>  // elements of the containers that pickle_load gives
 #include <cresset/ir/module.h>
 
 namespace cresset::jit {

@@ -40,6 +40,8 @@ class ScriptWarning(Warning):
 
 
 def __getattr__(name):
+    if name == "annotations":
+        return importlib.import_module(f"{__name__}.annotations")
     if name == "_get_trace_graph":
         return importlib.import_module(f"{__name__}._trace").get_trace_graph
     if name in _LAZY:

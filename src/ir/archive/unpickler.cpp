@@ -352,6 +352,7 @@ IValue Machine::reduce(const IValue& callee, const IValue& arguments) {
 }
 
 IValue Machine::build(const IValue& object, const IValue& state) {
+  if (object.isGenericDict() && state.isGenericDict()) return object;  // what Python hung on an OrderedDict, such as state_dict's _metadata
   const auto* empty = capsule_of<EmptyObject>(object);
   if (!empty) bad("a state is given to something that takes none");
   require_values(state);

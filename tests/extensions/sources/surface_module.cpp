@@ -1,9 +1,9 @@
 // A Python module over torch/extension.h: casters, classes, errors, autograd.
 #include <torch/extension.h>
 
+#include <ATen/InferSize.h>
 #include <ATen/native/TensorIterator.h>
 #include <ATen/native/cpu/Loops.h>
-#include <ATen/InferSize.h>
 #include <c10/core/impl/FakeGuardImpl.h>
 #include <c10/core/impl/InlineDeviceGuard.h>
 #include <c10/core/impl/InlineStreamGuard.h>
