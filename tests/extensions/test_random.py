@@ -28,6 +28,18 @@ def test_kernels_take_the_iterator(module):
     assert x.min() >= 2 and x.max() < 3 and x.unique().numel() == 100
 
 
+def test_generators_with_a_key_of_their_own(module):
+    generator = module.reversing_generator()
+    assert cresset.randperm(4, generator=generator).tolist() == [3, 2, 1, 0]
+    assert cresset.randperm(3, generator=generator, out=cresset.empty(3, dtype=cresset.int32)).tolist() == [2, 1, 0]
+    with pytest.raises(NotImplementedError, match="Register one with .*CustomRNGKeyId"):
+        cresset.rand(3, generator=generator)
+    # Called below the generator's key, a kernel of the CPU's generator does not take it for one of those.
+    with pytest.raises(NotImplementedError, match="^generator: this operator draws from the CPU's own generator only; one of an ext"):
+        keys = cresset._C.DispatchKeySet(cresset._C.DispatchKey.CPU)
+        cresset.ops.aten.uniform_.default.redispatch(keys, cresset.empty(3), 0.0, 1.0, generator=generator)
+
+
 @pytest.mark.parametrize(
     ("how", "dtype", "value"),
     [

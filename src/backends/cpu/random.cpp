@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include <cresset/core/dispatch_types.h>
+#include <cresset/dispatch/dispatcher.h>
 #include <cresset/ops/functions_arith.h>
 #include <cresset/ops/functions_copy.h>
 #include <cresset/ops/functions_random.h>
@@ -33,20 +34,39 @@ DimVector memory_order(const Tensor& t) {
 template <class F>
 Tensor& filled(Tensor& self, const std::optional<Generator>& generator, const F& fill) {
   if (self.numel() == 0) return self;
-  auto* g = get_generator_or_default<CPUGeneratorImpl>(generator, default_cpu_generator());
+  CPUGeneratorImpl& g = chosen_generator(generator);
   Tensor ordered = self.is_contiguous() ? self : self.permute(memory_order(self));
   const Tensor dense = ordered.is_contiguous() ? ordered : detail::empty_cpu(ordered.sizes(), self.scalar_type());
   {
-    std::lock_guard lock(g->mutex_);
-    fill(dense, *g);
+    std::lock_guard lock(g.mutex_);
+    fill(dense, g);
   }
   if (!dense.is_same(ordered)) ordered.copy_(dense);
   return self;
 }
 
+bool is_own(const Generator& generator) { return dynamic_cast<const CPUGeneratorImpl*>(generator.unsafeGetGeneratorImpl()) != nullptr; }
+
+// Has the extension that made the generator a kernel for randperm(n, generator=..., out=...)?
+bool permutes_itself(const std::optional<Generator>& generator) {
+  if (!generator || !generator->defined() || is_own(*generator)) return false;
+  static const OperatorHandle op = Dispatcher::singleton().findSchemaOrThrow("aten::randperm", "generator_out");
+  return op.hasKernelForDispatchKey(generator->key_set().highestPriorityTypeId());
+}
+
 #define CRESSET_RANDOM_FLOAT(t, name, ...) CRESSET_DISPATCH((t).scalar_type(), name, CRESSET_FLOATING_AND_HALF_TYPES, __VA_ARGS__)
 
 }  // namespace
+
+CPUGeneratorImpl& chosen_generator(const std::optional<Generator>& generator) {
+  if (!generator || !generator->defined()) return *check_generator<CPUGeneratorImpl>(default_cpu_generator());
+  CPUGeneratorImpl* const own = check_generator<CPUGeneratorImpl>(generator);
+  CRESSET_CHECK_NOT_IMPLEMENTED(is_own(*generator),
+                                "generator: this operator draws from the CPU's own generator only; one of an extension was given, which "
+                                "has no kernel for it. Register one for ",
+                                generator->key_set().highestPriorityTypeId(), ".");
+  return *own;
+}
 
 Tensor& uniform_cpu(Tensor& self, double from, double to, const std::optional<Generator>& generator) {
   if (self.is_complex()) {
@@ -211,6 +231,7 @@ Tensor randperm_generator(int64_t n, const std::optional<Generator>& generator, 
   CRESSET_CHECK(n >= 0, "n must be non-negative, got", n);
   const ScalarType type = dtype.value_or(kLong);
   Tensor out = detail::empty_host({n}, {1}, type, pin_memory);
+  if (permutes_itself(generator)) return cresset::randperm_out(out, n, generator);
   CRESSET_DISPATCH(type, "randperm", CRESSET_REAL_TYPES, [&] {
     // Integers up to 2^digits are exact in a floating type.
     const bool fits = std::is_integral_v<scalar_t>

@@ -105,10 +105,6 @@ double dirichlet_slope(double x, double a, double total) {
   return decaying_integral([&](double w) { return -b * w + (a - 1) * (log_t(w) - log_x); }, [&](double w) { return log_t(w) - mean; });
 }
 
-CPUGeneratorImpl& chosen(const std::optional<Generator>& generator) {
-  return *get_generator_or_default<CPUGeneratorImpl>(generator, default_cpu_generator());
-}
-
 }  // namespace
 
 Tensor standard_gamma(const Tensor& self, const std::optional<Generator>& generator) {
@@ -116,7 +112,7 @@ Tensor standard_gamma(const Tensor& self, const std::optional<Generator>& genera
   CRESSET_DISPATCH(self.scalar_type(), "gamma_cpu", CRESSET_FLOATING_TYPES, [&] {
     const auto* from = shapes.const_data_ptr<scalar_t>();
     auto* to = out.mutable_data_ptr<scalar_t>();
-    CPUGeneratorImpl& g = chosen(generator);
+    CPUGeneratorImpl& g = chosen_generator(generator);
     std::lock_guard lock(g.mutex_);
     for (int64_t i = 0; i < out.numel(); ++i) to[i] = positive<scalar_t>(sample_gamma(from[i], g));
   });
@@ -129,7 +125,7 @@ Tensor sample_dirichlet(const Tensor& self, const std::optional<Generator>& gene
   CRESSET_DISPATCH(self.scalar_type(), "dirichlet", CRESSET_FLOATING_TYPES, [&] {
     const auto* from = shapes.const_data_ptr<scalar_t>();
     auto* to = out.mutable_data_ptr<scalar_t>();
-    CPUGeneratorImpl& g = chosen(generator);
+    CPUGeneratorImpl& g = chosen_generator(generator);
     std::lock_guard lock(g.mutex_);
     constexpr scalar_t kLeast = std::numeric_limits<scalar_t>::min(), kMost = 1 - std::numeric_limits<scalar_t>::epsilon() / 2;
     std::vector<double> row(static_cast<std::size_t>(width));

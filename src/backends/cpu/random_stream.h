@@ -21,6 +21,10 @@
 
 namespace cresset::cpu {
 
+/// The given generator, or the CPU's default one. Raises for generators of other devices, and for those that extensions made for the CPU:
+/// they have kernels of their own.
+CPUGeneratorImpl& chosen_generator(const std::optional<Generator>& generator);
+
 /// Uniform on [from, to). Floating. Requires from <= to, both within T, and a finite difference.
 template <class T>
 void uniform_fill(T* out, int64_t n, double from, double to, CPUGeneratorImpl& generator);

@@ -22,6 +22,18 @@ struct CountingGenerator : at::CPUGeneratorImpl {
   uint64_t next = 1000;
 };
 
+/// A generator with a key of its own, for which one operator has a kernel: the permutation that turns the order round.
+struct ReversingGenerator : c10::GeneratorImpl {
+  ReversingGenerator() : GeneratorImpl(c10::Device(c10::kCPU), c10::DispatchKeySet(c10::DispatchKey::CustomRNGKeyId)) {}
+  void set_current_seed(uint64_t) override {}
+  uint64_t current_seed() const override { return 0; }
+  uint64_t seed() override { return 0; }
+};
+at::Tensor& reversed_order(int64_t n, std::optional<at::Generator>, at::Tensor& out) {
+  return out.resize_({n}).copy_(torch::arange(n).flip(0));
+}
+TORCH_LIBRARY_IMPL(aten, CustomRNGKeyId, m) { m.impl("randperm.generator_out", reversed_order); }
+
 /// A kernel as sources have them: it takes the iterator.
 template <class RNG>
 struct HalfRangeKernel {
@@ -97,6 +109,7 @@ std::vector<int64_t> small_parts() {
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   m.def("half_range", &half_range);
   m.def("fill", &fill);
+  m.def("reversing_generator", [] { return at::make_generator<ReversingGenerator>(); });
   m.def("draw", &draw);
   m.def("made_with_options", &made_with_options);
   m.def("small_parts", &small_parts);
