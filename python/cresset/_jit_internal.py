@@ -17,4 +17,4 @@ class _BroadcastingList:
         return type(f"BroadcastingList{self.size}", (), {"_broadcasts": (self.size, _C.FloatType.get() if element is float else _C.IntType.get())})
 
 
-BroadcastingList1, BroadcastingList2, BroadcastingList3 = map(_BroadcastingList, (1, 2, 3))
+BroadcastingList1, BroadcastingList2, BroadcastingList3, BroadcastingList4 = map(_BroadcastingList, range(1, 5))

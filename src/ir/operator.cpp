@@ -32,6 +32,12 @@ bool gives_another_enum_value(const Node& n, const FunctionSchema& schema) {
   return n.kind() == prim::EnumValue && n.outputs().size() == 1 && !n.output()->type()->is_subtype_of(*schema.returns()[0].type);
 }
 
+// Nodes do not say which inputs were given by keyword: max(a, b) has the inputs of max(a, out=b).
+bool writes_to_out(const FunctionSchema& schema) {
+  const auto& arguments = schema.arguments();
+  return std::any_of(arguments.begin(), arguments.end(), [](const Argument& a) { return a.kwarg_only && a.is_mutable(); });
+}
+
 class Registry {
  public:
   static Registry& get() {
@@ -63,7 +69,8 @@ class Registry {
     const Operator* loose = nullptr;
     for (const Operator* op : *overloads) {
       if (!inputs_match_schema(n, op->schema())) continue;
-      if (!takes_bool_as_number(op->schema(), n.inputs()) && !gives_another_enum_value(n, op->schema())) return op;
+      if (!takes_bool_as_number(op->schema(), n.inputs()) && !gives_another_enum_value(n, op->schema()) && !writes_to_out(op->schema()))
+        return op;
       if (!loose) loose = op;
     }
     return loose;

@@ -163,6 +163,30 @@ def test_one_number_for_a_list_of_two():
         calls(torch.ones(3))
 
 
+def test_larger_of_two_tensors():
+    """Not max(a, out=b), whose node has the same inputs."""
+
+    @jit.script
+    def extremes(a: Tensor, b: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
+        return torch.max(a[:, :2], b[:, 1:]), a.min(b), torch.max(a)
+
+    a, b = torch.tensor([[1.0, 5, 3]]), torch.tensor([[4.0, 2, 6]])
+    for _ in range(3):
+        assert [t.tolist() for t in extremes(a, b)] == [[[2, 6]], [[1, 2, 3]], 5]
+    assert (a.tolist(), b.tolist()) == ([[1, 5, 3]], [[4, 2, 6]])
+
+
+def test_numbers_repeated():
+    from cresset.nn.modules.utils import _pair, _quadruple, _single, _triple
+
+    @jit.script
+    def lists(a: int, b: List[int], c: float) -> Tuple[List[int], List[int], List[int], List[float], List[int]]:
+        return _single(a), _pair(a), _pair(b), _triple(c), _quadruple(a)
+
+    assert lists(3, [1, 2], 2.5) == ([3], [3, 3], [1, 2], [2.5] * 3, [3] * 4)
+    assert (_pair(3), _pair([1, 2])) == ((3, 3), (1, 2))
+
+
 def test_gradients():
     x = X.clone().requires_grad_()
     jit.script(lambda_free)(x).sum().backward()

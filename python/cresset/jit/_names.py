@@ -18,6 +18,7 @@
 
 import enum
 import functools
+import importlib
 import inspect
 import types
 import typing
@@ -151,6 +152,8 @@ def _function_thing(obj):
         return ("refusal", obj._script_refusal)
     if hasattr(obj, "_script_attributes"):
         return ("attributes", obj._script_attributes)
+    if hasattr(obj, "_script_form"):
+        return _function_thing(getattr(importlib.import_module("cresset.jit._tuples"), obj._script_form))
     if hasattr(obj, "_script_choice"):
         name, if_true, if_false = obj._script_choice
         return ("choice", name, list(inspect.signature(obj).parameters).index(name), _function_thing(if_true), _function_thing(if_false))

@@ -89,6 +89,8 @@ def overloaded_functions(function):
     if known is None:
         declarations = _overloads.overloads_of(function)
         known = [_compile(function, lambda own, d=d: _overloads.definition_of_overload(function, d, own)) for d in declarations]
+        for compiled, declaration in zip(known, declarations, strict=True):
+            _allow_single_values(compiled, declaration)
         _overloaded[function] = known
     return known
 

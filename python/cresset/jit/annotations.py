@@ -1,5 +1,5 @@
 """Types of arguments that only scripts know."""
 
-from .._jit_internal import BroadcastingList1, BroadcastingList2, BroadcastingList3
+from .._jit_internal import BroadcastingList1, BroadcastingList2, BroadcastingList3, BroadcastingList4
 
-__all__ = ["BroadcastingList1", "BroadcastingList2", "BroadcastingList3"]
+__all__ = ["BroadcastingList1", "BroadcastingList2", "BroadcastingList3", "BroadcastingList4"]

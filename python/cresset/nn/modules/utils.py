@@ -10,6 +10,7 @@ def _ntuple(n, name="parse"):
         return tuple(value) if hasattr(value, "__iter__") else tuple(repeat(value, n))
 
     parse.__name__ = name
+    parse._script_form = name  # in jit._tuples
     return parse
 
 
