@@ -35,7 +35,7 @@ bool gives_another_enum_value(const Node& n, const FunctionSchema& schema) {
 // Nodes do not say which inputs were given by keyword: max(a, b) has the inputs of max(a, out=b).
 bool writes_to_out(const FunctionSchema& schema) {
   const auto& arguments = schema.arguments();
-  return std::any_of(arguments.begin(), arguments.end(), [](const Argument& a) { return a.kwarg_only && a.is_mutable(); });
+  return std::any_of(arguments.begin(), arguments.end(), [](const Argument& a) { return a.is_out(); });
 }
 
 class Registry {

@@ -1,5 +1,6 @@
 """Extensions in C++: they build with PyTorch's header names and macros, and behave in Python as their sources say."""
 
+import io
 import os
 import pickle
 import re
@@ -48,6 +49,18 @@ def module(tmp_path_factory):
     return cpp_extension.load(
         "surface_module", source, extra_cflags=["-O0"], build_directory=tmp_path_factory.mktemp("module")
     )
+
+
+def test_values_between_cpp_and_python(module):
+    x = cresset.arange(6.0).view(2, 3)
+    file = io.BytesIO()
+    cresset.save({"x": x}, file)
+    assert cresset.equal(module.unpickled(file.getvalue()), x)
+    assert cresset.equal(cresset.load(io.BytesIO(module.pickled(x)))["x"], x)
+
+
+def test_names_of_script_types(module):
+    assert module.script_types() == ["Tensor[]", "Tensor?", "Dict(str, int)", "(float, Scalar, bool)"]
 
 
 def test_marks_for_the_profiler(module):

@@ -176,6 +176,14 @@ def test_larger_of_two_tensors():
     assert (a.tolist(), b.tolist()) == ([[1, 5, 3]], [[4, 2, 6]])
 
 
+def test_largest_into_out_is_refused():
+    def into(a: Tensor, b: Tensor) -> Tensor:
+        return torch.max(a, out=b)
+
+    with pytest.raises(RuntimeError, match=r"max\.unary_out.* cannot be called in a script: a graph does not tell it from aten::max\.other"):
+        jit.script(into)
+
+
 def test_numbers_repeated():
     from cresset.nn.modules.utils import _pair, _quadruple, _single, _triple
 

@@ -255,3 +255,58 @@ def test_targets_of_binary_cross_entropy_may_lack_dimensions_of_size_one():
         cresset.ops.aten.binary_cross_entropy(p, cresset.ones(3), None, 0)
     with pytest.raises(ValueError, match="Using a target size"):
         cresset.nn.functional.binary_cross_entropy(p, target)
+
+
+@pytest.mark.parametrize("m, k, n", [(65, 65, 65), (200, 900, 3), (3, 900, 200), (128, 33, 128), (300, 257, 70)])
+def test_large_products(m, k, n):
+    """Those of floats go through another library than small ones and doubles; expected is NumPy's in double precision."""
+    rng = np.random.default_rng(0)
+    a, b, c = (rng.standard_normal(s).astype(np.float32) for s in ((m, k), (k, n), (m, n)))
+    expected = a.astype(np.float64) @ b
+    for x in (cresset.from_numpy(a), cresset.from_numpy(np.asfortranarray(a))):
+        for y in (cresset.from_numpy(b), cresset.from_numpy(np.asfortranarray(b))):
+            np.testing.assert_allclose((x @ y).numpy(), expected, atol=1e-4 * k**0.5)
+            np.testing.assert_allclose(cresset.addmm(cresset.from_numpy(c), x, y, beta=2, alpha=-1).numpy(), 2 * c - expected, atol=1e-4 * k**0.5)
+            unread = cresset.full((m, n), float("nan"))
+            np.testing.assert_allclose(cresset.addmm(unread, x, y, beta=0).numpy(), expected, atol=1e-4 * k**0.5)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i2"])
+@pytest.mark.parametrize("shape", [(3, 300, 515), (1003, 77), (257, 1024)])
+def test_large_transposed_copies(shape, dtype):
+    x = np.arange(np.prod(shape)).astype(dtype).reshape(shape)
+    assert np.array_equal(cresset.from_numpy(x).transpose(-1, -2).contiguous().numpy(), x.swapaxes(-1, -2))
+
+
+@pytest.mark.parametrize("largest", [True, False])
+@pytest.mark.parametrize("values", ["distinct", "falling", "few", "nan"])
+@pytest.mark.parametrize("n, k", [(1000, 10), (5000, 3), (100_000, 15)])
+def test_few_of_many(n, k, values, largest):
+    rng = np.random.default_rng(n)
+    x = rng.integers(0, 20, n).astype("f4") if values == "few" else rng.permutation(n).astype("f4")
+    if values == "falling":
+        x = np.sort(x)[::-1].copy()
+    if values == "nan":
+        x[rng.permutation(n)[: k // 2]] = np.nan
+    expected = np.sort(x)  # NaN is the largest, as in topk
+    got, at = cresset.from_numpy(x).topk(k, largest=largest)
+    np.testing.assert_array_equal(got.numpy(), expected[::-1][:k] if largest else expected[:k])
+    np.testing.assert_array_equal(x[at.numpy()], got.numpy())
+    assert len(set(at.tolist())) == k
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_pointwise_convolutions_of_large_planes(groups):
+    """1x1 kernels over planes as they lie, and over channels_last ones, which take another way; expected is NumPy's einsum."""
+    rng = np.random.default_rng(1)
+    x, w, b, g = (rng.standard_normal(s).astype("f4") for s in ((2, 6, 13, 17), (8, 6 // groups, 1, 1), (8,), (2, 8, 13, 17)))
+    xg, wg, gg = x.reshape(2, groups, -1, 13, 17), w.reshape(groups, 8 // groups, -1), g.reshape(2, groups, -1, 13, 17)
+    y = np.einsum("goc,ngchw->ngohw", wg, xg).reshape(g.shape) + b[:, None, None]
+    gx, gw = np.einsum("goc,ngohw->ngchw", wg, gg).reshape(x.shape), np.einsum("ngohw,ngchw->goc", gg, xg).reshape(w.shape)
+    for format in (cresset.contiguous_format, cresset.channels_last):
+        tx = cresset.from_numpy(x).contiguous(memory_format=format).requires_grad_()
+        tw, tb = (cresset.from_numpy(v.copy()).requires_grad_() for v in (w, b))
+        out = cresset.nn.functional.conv2d(tx, tw, tb, groups=groups)
+        out.backward(cresset.from_numpy(g))
+        for got, expected in ((out.detach(), y), (tx.grad, gx), (tw.grad, gw), (tb.grad, g.sum((0, 2, 3)))):
+            np.testing.assert_allclose(got.numpy(), expected, rtol=1e-3, atol=1e-4)

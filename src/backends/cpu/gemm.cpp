@@ -98,13 +98,11 @@ void blas_part(bool vector, int64_t m, int64_t n, int64_t k, T alpha, const T* a
       return;
     }
   }
-  if constexpr (std::is_same_v<T, float>)
-    if (m * n * k > kWorthSgemm &&
-        onednn_sgemm(x.transpose == CblasTrans, y.transpose == CblasTrans, m, n, k, alpha, a, x.ld, b, y.ld, beta, c, L))
-      return;
-  if constexpr (std::is_same_v<T, float>)
-    cblas_sgemm(CblasRowMajor, x.transpose, y.transpose, M, N, K, alpha, a, x.ld, b, y.ld, beta, c, L);
-  else if constexpr (std::is_same_v<T, double>)
+  if constexpr (std::is_same_v<T, float>) {
+    const bool done = m * n * k > kWorthSgemm &&
+                      onednn_sgemm(x.transpose == CblasTrans, y.transpose == CblasTrans, m, n, k, alpha, a, x.ld, b, y.ld, beta, c, L);
+    if (!done) cblas_sgemm(CblasRowMajor, x.transpose, y.transpose, M, N, K, alpha, a, x.ld, b, y.ld, beta, c, L);
+  } else if constexpr (std::is_same_v<T, double>)
     cblas_dgemm(CblasRowMajor, x.transpose, y.transpose, M, N, K, alpha, a, x.ld, b, y.ld, beta, c, L);
   else if constexpr (std::is_same_v<T, std::complex<float>>)
     cblas_cgemm(CblasRowMajor, x.transpose, y.transpose, M, N, K, &alpha, a, x.ld, b, y.ld, &beta, c, L);

@@ -52,7 +52,7 @@ void transpose(char* to, int64_t to_stride, const char* from, int64_t from_strid
     constexpr int64_t side = 32 / size;
     done = n / side * side;
     whole = rows / side * side;
-    constexpr int64_t ahead = 32, line = 64;
+    constexpr int64_t ahead = 32, line = 64;  // what lies behind the end may be fetched without harm
     if (n > ahead)
       for (int64_t i = ahead; i < n + ahead; ++i)
         for (int64_t at = 0; at < rows * size; at += line) __builtin_prefetch(from + i * from_stride + at);

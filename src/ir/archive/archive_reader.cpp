@@ -32,11 +32,9 @@ class ArchiveReader {
     check_version();
     unit_ = std::make_shared<CompilationUnit>();
     importer_ = std::make_shared<SourceImporter>(*unit_, version_, [this](const std::string& package) { return package_source(package); });
-    if (zip_->find(top_ + "constants.pkl")) {
-      const IValue constants = unpickle_file("constants");
-      CRESSET_CHECK(constants.isTuple(), "archive: constants.pkl is no tuple.");
-      importer_->set_constants(constants.toTupleElements());
-    }
+    const IValue constants = unpickle_file("constants");
+    CRESSET_CHECK(constants.isTuple(), "archive: constants.pkl is no tuple.");
+    importer_->set_constants(constants.toTupleElements());
     const IValue root = unpickle_file("data");
     CRESSET_CHECK(root.isScriptObject(), "archive: data.pkl has no module but a value of type '", root.type()->str(), "'.");
     importer_->compile_all();

@@ -254,6 +254,10 @@ Value* emit_call(const SourceRange& range, Graph& g, Symbol kind, const Function
     TypePtr type = value_type_of(r.type, variables);
     n->addOutput()->setType(type ? std::move(type) : basic_type(TypeKind::Any));
   }
+  // A node does not say which inputs were given by keyword.
+  if (const FunctionSchema* understood = n->maybeSchema(); understood && schema.is_mutable() && !understood->is_mutable())
+    script_error(range, schema.str() + " cannot be called in a script: a graph does not tell it from " + understood->str() +
+                            ". Copy the result instead: out.copy_(...)");
   return packed(g, n->outputs(), schema, range);
 }
 

@@ -1,5 +1,6 @@
 // A Python module over torch/extension.h: casters, classes, errors, autograd.
 #include <torch/extension.h>
+#include <torch/serialize.h>
 
 #include <ATen/InferSize.h>
 #include <ATen/native/TensorIterator.h>
@@ -169,6 +170,19 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
     RECORD_FUNCTION("surface::recorded", std::vector<c10::IValue>({x, 3}));
     RECORD_USER_SCOPE("surface::part");
     return x * 3;
+  });
+  m.def("pickled", [](const at::Tensor& x) {
+    c10::Dict<std::string, at::Tensor> state;
+    state.insert("x", x);
+    const std::vector<char> bytes = torch::pickle_save(state);
+    return py::bytes(bytes.data(), bytes.size());
+  });
+  m.def("unpickled",
+        [](const std::string& bytes) { return torch::pickle_load({bytes.begin(), bytes.end()}).toGenericDict().at("x").toTensor(); });
+  m.def("script_types", [] {
+    return std::vector<std::string>{c10::ListType::create(c10::TensorType::get())->str(), c10::OptionalType::ofTensor()->str(),
+                                    c10::DictType::create(c10::StringType::get(), c10::IntType::get())->str(),
+                                    c10::TupleType::create({c10::FloatType::get(), c10::NumberType::get(), c10::BoolType::get()})->str()};
   });
   m.def("add_scaled", &add_scaled, py::arg("x"), py::arg("y"), py::arg("by") = 1.0);
   m.def("count_defined", &count_defined);
