@@ -39,13 +39,9 @@ from ._functions import *  # noqa: E402,F403
 from ._matrix_functions import *  # noqa: E402,F403
 from ._reductions import norm, unique, unique_consecutive  # noqa: E402,F401
 from ._spectral import stft  # noqa: E402,F401
-from ._tensor_str import get_printoptions, printoptions, set_printoptions  # noqa: E402,F401
 from ._autocast_state import *  # noqa: E402,F403
-from ._dtype_info import finfo, iinfo  # noqa: E402,F401
 from .autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled  # noqa: E402,F401
 from ._ops import ops  # noqa: E402
-from ._classes import ScriptObject, classes  # noqa: E402,F401
-from ._tags import Tag  # noqa: E402,F401
 from ._devices import get_device_module, register_device_module as _register_device_module  # noqa: E402,F401
 from ._streams import Event, Stream  # noqa: E402,F401
 from .random import fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: E402,F401
@@ -53,15 +49,13 @@ from .random import fork_rng, get_rng_state, initial_seed, manual_seed, seed, se
 _tensor.install(Tensor)
 _tensor_methods.install(Tensor)
 
-from . import _absent, _devices, _legacy, _settings, storage  # noqa: E402
+from . import _absent, _devices, _legacy, _settings  # noqa: E402
 
-storage.install(Tensor)
 _legacy.install(Tensor)
 _settings.install(_sys.modules[__name__])
 _devices.install()
 _absent.install(Tensor, _sys.modules[__name__])
 globals().update(_legacy.types())
-globals().update({name: getattr(storage, name) for name in storage.__all__})
 
 from . import autograd  # noqa: E402
 from . import _overridable  # noqa: E402
@@ -72,12 +66,22 @@ _overridable.install_device(device)
 torch = _sys.modules[__name__]  # PyTorch's module is an attribute of itself as well, and recorded names begin with it twice
 
 # Loaded on first use: what a program does not mention costs it nothing.
+_PARTS = ("storage", "_tensor_str", "_dtype_info", "_classes", "_tags")  # their names belong to the package, also for `import *`
 _LAZY = (
     "nn", "optim", "utils", "linalg", "special", "fft", "signal", "functional", "library", "overrides", "serialization", "testing", "return_types", "jit", "lowering", "export", "_overrides",
     "types", "backends", "masked", "accelerator", "cpu", "cuda", "version", "func", "amp", "distributed", "profiler", "compiler", "_subclasses", "_jit_internal", "_dynamo", "__config__",
+    *_PARTS,
 )  # fmt: skip
 _OLD_QUESTIONS = {"has_cuda": "cuda.is_built", "has_cudnn": "cudnn.is_available", "has_mkldnn": "mkldnn.is_available", "has_mps": "mps.is_built"}
-_LAZY_NAMES = {"save": "serialization", "load": "serialization", "vmap": "_vmap", "autocast": "amp"}
+_LAZY_NAMES = {
+    "save": "serialization", "load": "serialization", "vmap": "_vmap", "autocast": "amp", "finfo": "_dtype_info", "iinfo": "_dtype_info",
+    "Tag": "_tags", "ScriptObject": "_classes", "classes": "_classes",
+    **dict.fromkeys(("get_printoptions", "set_printoptions", "printoptions"), "_tensor_str"),
+    **dict.fromkeys((
+        "is_storage", "UntypedStorage", "TypedStorage", "DoubleStorage", "FloatStorage", "HalfStorage", "LongStorage", "IntStorage", "ShortStorage",
+        "CharStorage", "ByteStorage", "BoolStorage", "BFloat16Storage", "ComplexDoubleStorage", "ComplexFloatStorage",
+    ), "storage"),
+}  # fmt: skip
 
 
 def __getattr__(name):
@@ -95,13 +99,14 @@ def __getattr__(name):
         _importlib.import_module("warnings").warn(f"'{name}' is deprecated, please use 'torch.backends.{_OLD_QUESTIONS[name]}()'", stacklevel=2)
         module, _, question = _OLD_QUESTIONS[name].partition(".")
         return getattr(getattr(_importlib.import_module(f"{__name__}.backends"), module), question)()
+    elif name == "__all__":
+        return [n for n in (*globals(), *(n for n in _LAZY_NAMES if _LAZY_NAMES[n] in _PARTS)) if not n.startswith("_")]
     elif (module := _devices.module_of(name)) is not None:
         return module
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__():
-    return sorted({*globals(), *_LAZY_NAMES, *(n for n in _LAZY if _importlib.util.find_spec(f"{__name__}.{n}"))})
+    import importlib.util
 
-
-import importlib.util as _importlib_util  # noqa: E402,F401  (for __dir__)
+    return sorted({*globals(), *_LAZY_NAMES, *(n for n in _LAZY if importlib.util.find_spec(f"{__name__}.{n}"))})

@@ -2,7 +2,7 @@
 
 import cresset
 
-from . import _C, storage
+from . import _C
 
 _TYPES = {
     "DoubleTensor": "float64", "FloatTensor": "float32", "HalfTensor": "float16", "BFloat16Tensor": "bfloat16", "LongTensor": "int64",
@@ -19,8 +19,8 @@ def _make(dtype, args, device="cpu"):
         if first.dtype != dtype:
             raise TypeError(f"expected a tensor of {dtype} (got {first.dtype}). Use tensor.to({dtype}) to convert.")
         return first.detach()
-    if len(args) == 1 and storage.is_storage(first):
-        return storage.tensor_of_storage(first, dtype)
+    if len(args) == 1 and cresset.is_storage(first):
+        return cresset.storage.tensor_of_storage(first, dtype)
     if len(args) == 1 and isinstance(first, cresset.Size):
         return cresset.empty(first, dtype=dtype, device=device)
     if all(isinstance(a, int) and not isinstance(a, bool) for a in args):

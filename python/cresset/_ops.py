@@ -6,7 +6,6 @@ import types
 
 from . import _C
 from ._C import OpOverload, _find_overload
-from ._tags import as_tag
 
 __all__ = ["ops", "OpOverload", "OpOverloadPacket", "FunctionSchema", "Argument"]
 
@@ -78,6 +77,12 @@ def _packet_of(overload):
     return getattr(getattr(ops, overload.namespace), overload.__name__.partition(".")[0])
 
 
+def _tags_of(overload):
+    from ._tags import as_tag
+
+    return [as_tag(name) for name in overload._tag_names]
+
+
 def _py_impl(self, key):
     """Decorator: a kernel written in Python for a dispatch key of this overload; it stays for the life of the process."""
     from .library import Library, _kept
@@ -104,7 +109,7 @@ def _decompose(self, *args, **kwargs):
 
 # The type comes from the extension module; what needs no speed is added here.
 OpOverload._schema = property(lambda self: FunctionSchema(self._schema_text), doc="The schema in parts.")
-OpOverload.tags = property(lambda self: [as_tag(name) for name in self._tag_names], doc="The operator's tags.")
+OpOverload.tags = property(_tags_of, doc="The operator's tags.")
 OpOverload.py_impl, OpOverload.decompose = _py_impl, _decompose
 OpOverload.py_kernels = property(lambda self: self.__dict__.setdefault("_py_kernels", {}), doc="What py_impl has registered: {key's name: function}.")
 OpOverload.is_view = property(lambda self: any(r.alias and not r.is_write for r in self._schema.returns), doc="Is the result a view of an argument?")

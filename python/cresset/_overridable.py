@@ -1,12 +1,13 @@
 """Puts functions that are written in Python under the __torch_function__ protocol, as operators are: `@overridable` at the definition."""
 
 import functools
-import inspect
 import types
 
 from . import _C
 
 __all__ = ["overridable", "install_methods", "install_device"]
+
+_CO_VARIADIC = 0x4 | 0x8  # inspect.CO_VARARGS | inspect.CO_VARKEYWORDS; inspect itself is slow to import
 
 
 def overridable(function):
@@ -26,7 +27,7 @@ def _written_out(function, args, kwargs):
     code, defaults = function.__code__, function.__defaults__ or ()
     names = code.co_varnames[: code.co_argcount]
     required = len(names) - len(defaults)
-    variadic = code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
+    variadic = code.co_flags & _CO_VARIADIC
     missing, given = names[len(args) : required], names[: len(args)]
     if variadic or len(args) > len(names) or not kwargs.keys() >= set(missing) or not kwargs.keys().isdisjoint(given):
         return args, kwargs  # a wrong call is reported by whoever runs it

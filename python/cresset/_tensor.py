@@ -1,7 +1,5 @@
 """Methods of Tensor that are written in Python: printing, formatting, deepcopy and pickle. `install` puts them into the class."""
 
-import copy
-
 import cresset
 
 __all__ = ["install"]
@@ -100,6 +98,8 @@ def _deepcopy(self, memo):
         )
     if id(self) in memo:
         return memo[id(self)]
+    import copy
+
     with cresset.no_grad():
         result = self.detach().clone(memory_format=cresset.preserve_format)
         if type(result) is not type(self):

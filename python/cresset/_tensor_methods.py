@@ -91,6 +91,42 @@ def cuda(self, *args, **kwargs):
     raise RuntimeError("Tensor.cuda: no CUDA device is built in. Use Tensor.to(device) with a registered device.")
 
 
+# Storages are loaded on first use: `cresset.storage` and not an import at the top.
+
+
+def untyped_storage(self):
+    """The memory that this tensor and its views share."""
+    return cresset.storage.UntypedStorage._of(self)
+
+
+def storage(self):
+    """The memory that this tensor and its views share, as elements of its type."""
+    return cresset.storage.TypedStorage._of(self)
+
+
+def _typed_storage(self):
+    return cresset.storage.TypedStorage._of(self)
+
+
+def storage_type(self):
+    """The legacy class of this tensor's storage."""
+    return cresset.storage.legacy_class(self.dtype)
+
+
+_set_tensor = cresset.Tensor.set_
+
+
+def set_(self, source=None, storage_offset=0, size=None, stride=None):
+    """Make this tensor one over the memory of `source`, a tensor or storage; without arguments an empty one."""
+    if source is None:
+        return _set_tensor(self)
+    if not isinstance(source, cresset.Tensor) and cresset.is_storage(source):
+        return _set_tensor(self, cresset.storage.tensor_of_storage(source, self.dtype, storage_offset, size, stride))
+    if size is None:
+        return _set_tensor(self, source)
+    return _set_tensor(self, source, storage_offset, size, () if stride is None else stride)
+
+
 def __dir__(self):
     return sorted(set(dir(type(self))) | set(self.__dict__))
 
@@ -106,6 +142,9 @@ def install(tensor):
         setattr(tensor, function.__name__, _protocol(function))
     for function in (_reductions.norm, _reductions.unique, _reductions.unique_consecutive, _spectral.stft):
         setattr(tensor, function.__name__, _protocol(function))
+    for function in (untyped_storage, storage, _typed_storage, storage_type, set_):
+        function.__qualname__ = f"Tensor.{function.__name__}"
+        setattr(tensor, function.__name__, function)
     # Names of division from Python 2 that PyTorch keeps.
     tensor.__div__, tensor.__rdiv__, tensor.__idiv__ = tensor.__truediv__, tensor.__rtruediv__, tensor.__itruediv__
     tensor.__dir__ = __dir__

@@ -2,7 +2,6 @@
 
 import contextlib
 import math
-import textwrap
 
 import cresset
 
@@ -218,6 +217,8 @@ def _str(self, *, tensor_contents=None):
         with _disable_current_modes():
             return _str(self, tensor_contents=tensor_contents)
     if cresset._C._is_batched(self):
+        import textwrap
+
         value, dim, level = cresset._C._batch_parts(self)
         return f"BatchedTensor(lvl={level}, bdim={dim}, value=\n{textwrap.indent(repr(value), '    ')}\n)"
     with cresset.no_grad(), cresset._C.DisableTorchFunctionSubclass():

@@ -178,6 +178,8 @@ def get_ignored_functions():
         member = getattr(cresset.Tensor, name, None)
         if callable(member):
             ignored.add(member)
+    for name in cresset._LAZY_NAMES:
+        getattr(cresset, name)  # is among the package's variables from now on
     for path in (*_NAMESPACES, "cresset.nn.init"):
         for name, value in vars(importlib.import_module(path)).items():
             if not name.startswith("_") and isinstance(value, (types.FunctionType, types.BuiltinFunctionType)) and value not in listed:

@@ -380,31 +380,14 @@ globals().update(_classes)
 __all__ += list(_classes)
 
 
+def legacy_class(dtype):
+    """The legacy class of storages with elements of this type."""
+    return _classes[_LEGACY_OF[str(dtype).split(".")[-1]]]
+
+
 def is_storage(obj):
     """Is obj a storage object?"""
     return isinstance(obj, _Shared)
-
-
-# --- methods of Tensor ---------------------------------------------------------------------------------------------------------
-
-
-def untyped_storage(self):
-    """The memory that this tensor and its views share."""
-    return UntypedStorage._of(self)
-
-
-def storage(self):
-    """The memory that this tensor and its views share, as elements of its type."""
-    return TypedStorage._of(self)
-
-
-def _typed_storage(self):
-    return TypedStorage._of(self)
-
-
-def storage_type(self):
-    """The legacy class of this tensor's storage."""
-    return _classes[_LEGACY_OF[str(self.dtype).split(".")[-1]]]
 
 
 def tensor_of_storage(source, dtype, offset=0, size=None, stride=None):
@@ -422,24 +405,3 @@ def tensor_of_storage(source, dtype, offset=0, size=None, stride=None):
             stride.insert(0, n)
             n *= max(s, 1)
     return _C._storage_view(source._anchor, dtype, offset, size, list(stride))
-
-
-_set_tensor = cresset.Tensor.set_
-
-
-def set_(self, source=None, storage_offset=0, size=None, stride=None):
-    """Make this tensor one over the memory of `source`, a tensor or storage; without arguments an empty one."""
-    if isinstance(source, _Shared):
-        return _set_tensor(self, tensor_of_storage(source, self.dtype, storage_offset, size, stride))
-    if source is None:
-        return _set_tensor(self)
-    if size is None:
-        return _set_tensor(self, source)
-    return _set_tensor(self, source, storage_offset, size, () if stride is None else stride)
-
-
-def install(tensor_class):
-    """Give `tensor_class` the methods of this module."""
-    for function in (untyped_storage, storage, _typed_storage, storage_type, set_):
-        function.__qualname__ = f"Tensor.{function.__name__}"
-        setattr(tensor_class, function.__name__, function)

@@ -3,7 +3,7 @@
 import cresset
 from cresset import _C
 
-from . import forward_ad, graph  # noqa: F401
+from . import graph
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .function import Function, once_differentiable
 from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled, set_multithreading_enabled
@@ -152,6 +152,6 @@ def __getattr__(name):
         for function in ("gradcheck", "gradgradcheck"):  # importing made `gradcheck` the module
             globals()[function] = getattr(module, function)
         return getattr(module, name)
-    if name in ("functional", "profiler", "variable"):
+    if name in ("forward_ad", "functional", "profiler", "variable"):
         return importlib.import_module(f"cresset.autograd.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

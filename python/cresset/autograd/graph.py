@@ -2,8 +2,6 @@
 
 import contextlib
 import functools
-import threading
-import weakref
 from collections import OrderedDict, namedtuple
 
 import cresset
@@ -93,6 +91,8 @@ def register_multi_grad_hook(tensors, fn, *, mode="all"):
     them (None for those that take no part); mode "any" with the first gradient. Gives a handle with remove()."""
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
+    import threading
+
     tensors = tuple(tensors)
     lock = threading.Lock()
     passes = {}
@@ -189,6 +189,8 @@ class _MutationContext:
         self.open = False
 
     def pack(self, tensor):
+        import weakref
+
         saved = _Saved(tensor)
         self._by_storage.setdefault(_memory(tensor), weakref.WeakSet()).add(saved)
         return saved
