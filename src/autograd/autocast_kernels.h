@@ -24,8 +24,8 @@ std::span<const PolicyRow> policies();
 KernelFunction make_kernel(Policy policy, DeviceType device);
 
 template <Policy P>
-tables::KernelParts cpu_kernel() {
-  return {make_kernel(P, kCPU), std::nullopt};
+KernelFunction cpu_kernel() {
+  return make_kernel(P, kCPU);
 }
 
 /// Gives a device other than the CPU its kernels: by the lists of its backend, else by the policies of the table. Kernels that are

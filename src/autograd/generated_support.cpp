@@ -100,6 +100,15 @@ void throw_error_out_fw_grad(const char* name) {
                 "_out that does not support it because it is an out= function");
 }
 
+namespace detail {
+void refuse_out(const char* op, bool requires_grad) {
+  const std::string name = short_name(op);
+  if (requires_grad) throw_error_out_requires_grad(name.c_str());
+  throw_error_out_fw_grad(name.c_str());
+}
+
+}  // namespace detail
+
 void throw_error_no_forward_ad(const char* name) {
   CRESSET_THROW(NotImplementedError, "Trying to use forward AD with ", short_name(name),
                 " that does not support it because it has not been implemented yet.");

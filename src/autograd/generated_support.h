@@ -40,7 +40,7 @@
 //            if (node) rebase_history(self, node); then a saved result is SavedVariable(self, true, self.is_view()).
 //            The tangent: compute it from fw_grad before the kernel ran where the formula mentions self, set with is_inplace = true.
 // out=:      if (compute_requires_grad(all inputs and outs)) throw_error_out_requires_grad("add"); likewise throw_error_out_fw_grad;
-//            then redispatch.
+//            then redispatch. One kernel for each signature does this, and the bumping of versions below (autograd/writing.h).
 // View:      AutoDispatchBelowAutograd guard (so that ADInplaceOrView runs), then set_history as above.
 // Key ADInplaceOrView:
 //   view:     result = below ADInplaceOrView; return as_view(self, std::move(result), true, true,
@@ -231,11 +231,13 @@ inline void copy_range(variable_list& out, IndexRange range, const Tensor& value
 
 // --- forward mode -----------------------------------------------------------------------------------------------------------
 
+inline bool forward_mode_is_on() {
+  return CRESSET_UNLIKELY(detail::forward_levels.load(std::memory_order_relaxed) != 0) && cresset::detail::grad_mode_state.forward_grad;
+}
 /// Does any argument carry a tangent (and is forward mode on)?
 template <class... Args>
 bool any_fw_grad(const Args&... args) {
-  if (CRESSET_LIKELY(detail::forward_levels.load(std::memory_order_relaxed) == 0)) return false;
-  return cresset::detail::grad_mode_state.forward_grad && (detail::any_fw(args) || ...);
+  return forward_mode_is_on() && (detail::any_fw(args) || ...);
 }
 /// The tangent, undefined when there is none.
 CRESSET_API Tensor fw_grad(const Tensor& t);

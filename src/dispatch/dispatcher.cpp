@@ -62,7 +62,7 @@ OperatorEntry& Dispatcher::State::entry(const OperatorName& name) {
   by_name[name.name].push_back(slot.get());
   for (std::size_t i = 0; i < slot->table.size(); ++i) slot->table[i].store(blank->table[i].load(), std::memory_order_relaxed);
   for (std::size_t i = 0; i < slot->masks.size(); ++i) slot->masks[i].store(blank->masks[i].load(), std::memory_order_relaxed);
-  if (const auto rows = tables.take(name.str())) fill_from_tables(*slot, *rows);
+  if (const auto rows = tables.take(name.str(), false)) fill_from_tables(*slot, *rows);
   return *slot;
 }
 

@@ -29,6 +29,15 @@ std::string backend_text(DispatchKeySet ks) {
   return t == kCPU || t == kMeta || name.rfind("privateuse", 0) == 0 ? key : key + " (" + name + ")";
 }
 
+// The kernels of the CPU are a library of their own (docs/design/libraries.md), which a program may have been linked without.
+std::string without_kernels(const OperatorHandle& op, DispatchKey backend) {
+  if (backend != DispatchKey::CPU || op.operator_name().ns() != "aten") return "";
+  const auto known = Dispatcher::singleton().findOp({"aten::fill_", "Scalar"});
+  if (known && known->hasComputedKernelForDispatchKey(DispatchKey::CPU)) return "";
+  return "\nNo kernels of the CPU are in this program: link libcresset_cpu as well (CMake: Cresset::cresset or Cresset::cpu; pkg-config: "
+         "cresset; by hand: -Wl,--no-as-needed -lcresset_cpu).";
+}
+
 }  // namespace
 
 namespace impl {
@@ -53,7 +62,8 @@ void raise_missing_kernel(const OperatorHandle& op, DispatchKeySet ks) {
                     : ".\nMore are registered by the Python module " + op.entry()->schema->python_module + ": import it first",
                 ".\nRegister one with CRESSET_LIBRARY_IMPL(", op.operator_name().ns(), ", ",
                 layer ? toString(wanted) : toString(ks.highestPriorityBackendTypeId()),
-                ", m), or move the tensors to a backend that has one. `cresset explain ", name, "` shows the table.");
+                ", m), or move the tensors to a backend that has one. `cresset explain ", name, "` shows the table.",
+                layer ? "" : without_kernels(op, ks.highestPriorityBackendTypeId()));
 }
 }  // namespace impl
 

@@ -14,6 +14,21 @@ template IValue::IValue(const std::vector<int64_t>& values);
 template IValue::IValue(const std::vector<Tensor>& values);
 ivalue::ListImpl::~ListImpl() = default;
 ivalue::TupleImpl::~TupleImpl() = default;
+template void impl::push_argument(Stack& stack, const Tensor& v);
+template void impl::push_argument(Stack& stack, const Scalar& v);
+template void impl::push_argument(Stack& stack, const int64_t& v);
+template void impl::push_argument(Stack& stack, const double& v);
+template void impl::push_argument(Stack& stack, const bool& v);
+template void impl::push_argument(Stack& stack, const IntArrayRef& v);
+template void impl::push_argument(Stack& stack, const TensorList& v);
+template void impl::push_argument(Stack& stack, const std::optional<Tensor>& v);
+template void impl::push_argument(Stack& stack, const std::optional<int64_t>& v);
+template void impl::push_argument(Stack& stack, const std::optional<bool>& v);
+template void impl::push_argument(Stack& stack, const std::optional<ScalarType>& v);
+template void impl::push_argument(Stack& stack, const std::optional<Layout>& v);
+template void impl::push_argument(Stack& stack, const std::optional<Device>& v);
+template void impl::push_argument(Stack& stack, const std::optional<MemoryFormat>& v);
+Tensor impl::Ret<Tensor>::pop_from(IValue& v) { return v.isNone() ? Tensor() : std::move(v).toTensor(); }
 void impl::Ret<Tensor>::push(Stack& s, Tensor&& v) { s.emplace_back(std::move(v)); }
 void drop(Stack& stack, std::size_t n) { stack.erase(stack.end() - static_cast<std::ptrdiff_t>(n), stack.end()); }
 

@@ -17,9 +17,22 @@ std::string CppSignature::name() const {
   return out;
 }
 
+void impl::check_results(const Stack& stack, std::size_t expected) {
+  CRESSET_CHECK(stack.size() == expected, "a boxed kernel must leave ",
+                expected == 1 ? "one result" : std::to_string(expected) + " results", " on the stack; it left ", stack.size(), ".");
+}
+
+impl::StackCall::StackCall(const KernelFunction& kernel, const OperatorHandle& op, DispatchKeySet ks, const PushArgument* push,
+                           const void* const* values, std::size_t count) {
+  stack.reserve(count + 1);
+  for (std::size_t i = 0; i < count; ++i) push[i](stack, values[i]);
+  kernel.callBoxed(op, ks, &stack);
+}
+impl::StackCall::~StackCall() = default;
+
 KernelFunction KernelFunction::makeFallthrough() {
   return KernelFunction(
-      [](OperatorKernel*, const OperatorHandle& op, DispatchKeySet ks, Stack* stack) {
+      [](OperatorKernel*, const OperatorHandle& op, DispatchKeySet ks, Stack* stack, void*) {
         // Reached only by a call that read the mask just before another thread made this key fall through. The mask is
         // changed before the entry, so looking again skips the key.
         const KernelFunction& next = op.entry()->lookup(ks);
@@ -31,7 +44,7 @@ KernelFunction KernelFunction::makeFallthrough() {
 
 KernelFunction KernelFunction::makeAmbiguousAutogradOther() {
   return KernelFunction(
-      [](OperatorKernel*, const OperatorHandle& op, DispatchKeySet, Stack*) {
+      [](OperatorKernel*, const OperatorHandle& op, DispatchKeySet, Stack*, void*) {
         CRESSET_THROW(
             Error, op.operator_name(),
             " has kernels registered to both CompositeImplicitAutograd and a backend mapped to AutogradOther. "
@@ -42,8 +55,9 @@ KernelFunction KernelFunction::makeAmbiguousAutogradOther() {
 }
 
 KernelFunction KernelFunction::makeMissing() {
-  return KernelFunction([](OperatorKernel*, const OperatorHandle& op, DispatchKeySet ks, Stack*) { impl::raise_missing_kernel(op, ks); },
-                        nullptr, nullptr, Kind::Missing);
+  return KernelFunction(
+      [](OperatorKernel*, const OperatorHandle& op, DispatchKeySet ks, Stack*, void*) { impl::raise_missing_kernel(op, ks); }, nullptr,
+      nullptr, Kind::Missing);
 }
 
 namespace {

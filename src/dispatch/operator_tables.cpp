@@ -9,6 +9,12 @@
 
 namespace cresset {
 
+impl::OperatorEntry* LazyOperator::find() {
+  impl::OperatorEntry* entry = Dispatcher::singleton().findSchemaOrThrow(name_, overload_).entry();
+  entry_.store(entry, std::memory_order_release);
+  return entry;
+}
+
 namespace tables {
 
 std::string place(const char* file, uint32_t line) { return "registered at " + std::string(file) + ":" + std::to_string(line); }
@@ -38,12 +44,25 @@ void Index::add(const KernelTable& table) {
   for (const KernelRow* row = table.rows; row != table.rows + table.count; ++row) operators_[row->name].kernels.push_back({&table, row});
 }
 
-std::optional<Index::Operator> Index::take(const std::string& name) {
+std::optional<Index::Operator> Index::take(const std::string& name, bool signature_is_known) {
   const auto it = operators_.find(name);
-  if (it == operators_.end()) return std::nullopt;
+  if (it == operators_.end() || !(it->second.schema || signature_is_known)) return std::nullopt;
   Operator out = std::move(it->second);
   operators_.erase(it);
   return out;
+}
+
+KernelFunction kernel_of(impl::OperatorEntry& op, const KernelRow& row) {
+  void* const entry = const_cast<void*>(row.entry);
+  const SignatureCode& code = *op.signature_code;
+  switch (row.kind) {
+    case Entry::Function: return KernelFunction::makeFromEntries(code.boxed, entry);
+    case Entry::OfOperator:
+      return KernelFunction::makeFromEntries(code.boxed, entry, make_intrusive<OperatorKernelOf>(op.name.name.c_str(), &op, code));
+    case Entry::Maker: return reinterpret_cast<KernelFunction (*)()>(entry)();
+    case Entry::Fallthrough: break;
+  }
+  return KernelFunction::makeFallthrough();
 }
 
 std::vector<std::string> Index::names_of(const std::string& name) const {
@@ -83,7 +102,7 @@ void Dispatcher::State::index_announced() {
   std::vector<impl::OperatorEntry*> known;
   for (auto& [name, op] : operators) known.push_back(op.get());
   for (impl::OperatorEntry* op : known)
-    if (const auto rows = tables.take(op->name.str())) fill_from_tables(*op, *rows);
+    if (const auto rows = tables.take(op->name.str(), op->signature_code)) fill_from_tables(*op, *rows);
 }
 
 void Dispatcher::State::build_overloads(const std::string& name) {
@@ -97,11 +116,13 @@ void Dispatcher::State::build_all() {
 }
 
 void Dispatcher::State::fill_from_tables(impl::OperatorEntry& op, const tables::Index::Operator& rows) {
-  if (rows.schema)
+  if (rows.schema) {
+    op.signature_code = rows.schema->code;
     define(op, parse_schema(rows.schema->schema), tables::place(rows.table->file, rows.schema->line), split(rows.schema->tags));
+  }
   for (const auto& [table, row] : rows.kernels) {
-    tables::KernelParts parts = row->parts();
-    add_kernel(op, table->key, {std::move(parts.kernel), nullptr, parts.signature, tables::place(table->file, row->line)});
+    const CppSignature signature(*op.signature_code->function);
+    add_kernel(op, table->key, {tables::kernel_of(op, *row), nullptr, signature, tables::place(table->file, row->line)});
   }
   for (int i = 0; i < kRuntimeKeyCount; ++i)
     if (impl::is_runtime_key(static_cast<DispatchKey>(i))) update(op, static_cast<DispatchKey>(i));

@@ -1,25 +1,36 @@
 // Tables of schemas and kernels that generated code announces. They do what CRESSET_LIBRARY blocks do, in less code, memory
-// and start-up time: a kernel's signature follows from the schema by construction, so nothing is inferred and compared; the
-// place of registration is the row; registrations last as long as the process; and an operator is put together (schema
-// parsed, kernels wrapped, dispatch table computed) only when somebody first asks for it.
+// and start-up time: a kernel's signature follows from the schema by construction, so nothing is inferred and compared, and
+// what depends on the signature alone stands once, in the schema's row; the place of registration is the row; registrations last as long as
+// the process; and an operator is put together (schema parsed, kernels wrapped, dispatch table computed) only when somebody first asks for
+// it.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <typeinfo>
 #include <unordered_map>
 #include <vector>
 
-#include <cresset/dispatch/kernel_function.h>
+#include "dispatch/lazy_operator.h"
 
 namespace cresset::tables {
 
-/// One schema with its namespace, its tags separated by spaces, and the line of its row.
+/// What all operators of one C++ signature share.
+struct SignatureCode {
+  KernelFunction::BoxedEntry boxed;  // for kernels with this signature
+  const std::type_info* function;    // canonical
+  const void* redispatch;            // R (*)(DispatchKeySet, A..., LazyOperator&)
+};
+
+/// One schema with its namespace, its tags separated by spaces, the line of its row, and its signature.
 struct SchemaRow {
   const char* schema;
   const char* tags;
   uint32_t line;
+  const SignatureCode* code;
 };
 /// The operators of one table file. A static object: it stays for as long as the process.
 struct CRESSET_API SchemaTable {
@@ -29,21 +40,32 @@ struct CRESSET_API SchemaTable {
   std::size_t count;
 };
 
-struct KernelParts {
-  KernelFunction kernel;
-  std::optional<CppSignature> signature;
+/// What a row's `entry` is.
+enum class Entry : uint8_t {
+  Function,    // R (*)(OperatorKernel*, DispatchKeySet, A...): the kernel; its first argument is null
+  OfOperator,  // the same for several operators: its first argument is an OperatorKernelOf
+  Maker,       // KernelFunction (*)()
+  Fallthrough  // nothing
 };
-/// One kernel: operator name with namespace and overload, what makes it, and the line of the operator's row.
+/// One kernel: operator name with namespace and overload, and the line of the operator's row.
 struct KernelRow {
   const char* name;
-  KernelParts (*parts)();
+  const void* entry;
   uint32_t line;
+  Entry kind;  // no default: with one, g++ 12 fills some tables at start-up instead of at compile time
 };
-template <auto* F>
-KernelParts kernel() {
-  return {KernelFunction::makeFromUnboxedFunction(FunctionConstant<F>()), CppSignature::make<std::remove_pointer_t<decltype(F)>>()};
-}
-inline KernelParts fallthrough() { return {KernelFunction::makeFallthrough(), std::nullopt}; }
+/// The first argument of kernels that serve several operators.
+struct OperatorKernelOf final : OperatorKernel {
+  OperatorKernelOf(const char* name, impl::OperatorEntry* entry, const SignatureCode& c) : op(name, "", entry), code(c) {}
+  LazyOperator op;
+  const SignatureCode& code;
+  /// Calls the operator below the given keys.
+  template <class R, class... A>
+  R redispatch(DispatchKeySet ks, A... args) {
+    return reinterpret_cast<R (*)(DispatchKeySet, A..., LazyOperator&)>(const_cast<void*>(code.redispatch))(ks, std::forward<A>(args)...,
+                                                                                                            op);
+  }
+};
 
 /// The kernels of one table file for a dispatch key. A static object, as above.
 struct CRESSET_API KernelTable {
@@ -53,6 +75,9 @@ struct CRESSET_API KernelTable {
   const KernelRow* rows;
   std::size_t count;
 };
+
+/// The kernel of a row; the operator's signature must be known.
+KernelFunction kernel_of(impl::OperatorEntry& op, const KernelRow& row);
 
 /// "registered at src/ops/view.toml:12".
 std::string place(const char* file, uint32_t line);
@@ -72,8 +97,8 @@ class Index {
   void add(const SchemaTable& table);
   void add(const KernelTable& table);
   bool has(const std::string& name_with_overload) const { return operators_.count(name_with_overload) > 0; }
-  /// Takes out the rows of "aten::add.out"; nothing when there are none (any more).
-  std::optional<Operator> take(const std::string& name_with_overload);
+  /// Takes out the rows of "aten::add.out"; nothing when there are none (any more), or only kernels of a signature that nobody knows yet.
+  std::optional<Operator> take(const std::string& name_with_overload, bool signature_is_known);
   /// Names with overload of the operators called `name`, or of all, that have not been taken out.
   std::vector<std::string> names_of(const std::string& name) const;
   std::vector<std::string> names() const;

@@ -8,7 +8,7 @@
 namespace cresset::ops {
 
 /// Strides of matrices stored column by column, one after the other.
-DimVector column_major_strides(IntArrayRef sizes);
+CRESSET_API DimVector column_major_strides(IntArrayRef sizes);
 /// A result like `like` that is stored column by column.
 TensorSpec column_major_spec(const Tensor& like, IntArrayRef sizes, std::optional<ScalarType> dtype = std::nullopt);
 
@@ -20,19 +20,19 @@ void check_square(const Tensor& a, std::string_view op, std::string_view name = 
 void check_floating(const Tensor& a, std::string_view op, bool allow_half = true);
 
 /// The sizes with the last `n` dimensions replaced.
-DimVector batch_and(IntArrayRef batch, std::initializer_list<int64_t> last);
+CRESSET_API DimVector batch_and(IntArrayRef batch, std::initializer_list<int64_t> last);
 /// Sizes without the last two.
 IntArrayRef batch_of(const Tensor& a);
 
 /// What a nonzero `info` of LAPACK means.
 enum class Factor { Cholesky, CholeskyInverse, Inverse, Solve, Lu, Eigh, Svd, Ldl, Lstsq };
 /// Raises for the first nonzero info: `linalg.inv: (Batch element 0): The diagonal element 1 is zero, …`.
-void check_info(Factor kind, std::string_view op, const int32_t* info, int64_t count, bool batched);
+CRESSET_API void check_info(Factor kind, std::string_view op, const int32_t* info, int64_t count, bool batched);
 /// The same for a tensor of infos of any device; Meta tensors hold none.
-void check_info(Factor kind, std::string_view op, const Tensor& info);
+CRESSET_API void check_info(Factor kind, std::string_view op, const Tensor& info);
 
 /// Is B a vector (or a batch of vectors, whose sizes are those of A without its last) for solve(A, B)?
-bool is_vector_rhs(const Tensor& a, const Tensor& b);
+CRESSET_API bool is_vector_rhs(const Tensor& a, const Tensor& b);
 /// B as matrices, broadcast against A: sizes of A and B after that.
 struct SolveSizes {
   DimVector a, b;
@@ -47,6 +47,6 @@ struct LstsqPlan {
   DimVector batch;
   bool with_values() const { return driver == "gelsd" || driver == "gelss"; }
 };
-LstsqPlan plan_lstsq(const Tensor& self, const Tensor& b, std::optional<std::string_view> driver);
+CRESSET_API LstsqPlan plan_lstsq(const Tensor& self, const Tensor& b, std::optional<std::string_view> driver);
 
 }  // namespace cresset::ops

@@ -17,6 +17,6 @@ struct NamedList {
 void check_fused(const char* op, TensorList params, std::initializer_list<NamedList> like, std::initializer_list<NamedList> others = {});
 
 /// Whether a gradient scaler says that the step must not happen.
-bool found_infinity(const std::optional<Tensor>& found_inf);
+CRESSET_API bool found_infinity(const std::optional<Tensor>& found_inf);
 
 }  // namespace cresset::ops

@@ -13,6 +13,7 @@ struct Blocks {
 };
 
 /// Checks the lists and works out how many blocks there are; counts may be less than one.
-Blocks sliding_blocks(IntArrayRef image, IntArrayRef kernel_size, IntArrayRef dilation, IntArrayRef padding, IntArrayRef stride);
+CRESSET_API Blocks sliding_blocks(IntArrayRef image, IntArrayRef kernel_size, IntArrayRef dilation, IntArrayRef padding,
+                                  IntArrayRef stride);
 
 }  // namespace cresset::ops

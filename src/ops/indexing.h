@@ -23,10 +23,10 @@ struct IndexPlan {
 };
 
 /// Strides of the result, or nothing when they are row-major: its dimensions in the order of self's strides.
-std::optional<DimVector> index_strides(const IndexPlan& plan);
+CRESSET_API std::optional<DimVector> index_strides(const IndexPlan& plan);
 
 /// Masks become index tensors (which reads them), index tensors are broadcast. Raises IndexError for wrong types,
 /// too many indices, masks of another shape and index tensors that do not broadcast.
-IndexPlan plan_index(const Tensor& self, OptionalTensorList indices);
+CRESSET_API IndexPlan plan_index(const Tensor& self, OptionalTensorList indices);
 
 }  // namespace cresset::ops

@@ -63,16 +63,16 @@ struct PointwiseTypes {
   ScalarType common;  // type that operands are converted to (compute happens in its compute type)
   ScalarType result;  // type of the result
 };
-PointwiseTypes pointwise_types(const PointwiseOp& op, const PointwiseCall& call);
+CRESSET_API PointwiseTypes pointwise_types(const PointwiseOp& op, const PointwiseCall& call);
 
 // Allocates the result on the operands' device: broadcast sizes, strides that keep the operands' permutation.
 // This is the Meta kernel and the allocation step of devices.
-Tensor pointwise_allocate(const PointwiseOp& op, const PointwiseCall& call);
+CRESSET_API Tensor pointwise_allocate(const PointwiseOp& op, const PointwiseCall& call);
 
 // Prepares an out tensor: checks device and castability of the result type, resizes when the shape differs (never
 // for in place, which raises `output with shape [3] doesn't match the broadcast shape [2, 3]`), checks memory overlap.
 // This is also the Meta kernel of the out and in-place forms.
-void pointwise_prepare_out(const PointwiseOp& op, const PointwiseCall& call, const Tensor& out, bool in_place);
+CRESSET_API void pointwise_prepare_out(const PointwiseOp& op, const PointwiseCall& call, const Tensor& out, bool in_place);
 
 // The element type as C++ spells it, where PyTorch's messages do ("long int").
 const char* cpp_type_name(ScalarType type);
@@ -90,7 +90,7 @@ std::optional<DimVector> pointwise_strides(const PointwiseCall& call, IntArrayRe
 void aligned_strides(const Tensor& tensor, const int64_t* sizes, int ndim, int64_t* strides);
 
 // Orders dimensions by the operands' strides, outermost first. A stride of 0 tells nothing; ties keep row-major order.
-void order_dimensions(const int64_t* sizes, int ndim, const int64_t* const* strides, int num_operands, int* order);
+CRESSET_API void order_dimensions(const int64_t* sizes, int ndim, const int64_t* const* strides, int num_operands, int* order);
 
 // Does one address belong to two elements (expanded tensors)? Unknown cases count as no.
 bool has_internal_overlap(const Tensor& tensor);

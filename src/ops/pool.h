@@ -12,10 +12,10 @@ struct PoolWindows {
 };
 
 /// Checks the arguments of a pooling operator over the last n dimensions and works out its windows; stride [] means the kernel size.
-PoolWindows pool_windows(const char* op, const Tensor& self, int n, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding,
-                         IntArrayRef dilation, bool ceil_mode);
+CRESSET_API PoolWindows pool_windows(const char* op, const Tensor& self, int n, IntArrayRef kernel_size, IntArrayRef stride,
+                                     IntArrayRef padding, IntArrayRef dilation, bool ceil_mode);
 /// The same for adaptive pooling, where only in and out matter.
-PoolWindows adaptive_windows(const char* op, const Tensor& self, int n, IntArrayRef output_size);
+CRESSET_API PoolWindows adaptive_windows(const char* op, const Tensor& self, int n, IntArrayRef output_size);
 /// First and one-past-last input position of adaptive window o.
 inline int64_t adaptive_start(int64_t o, int64_t out, int64_t in) { return o * in / out; }
 inline int64_t adaptive_end(int64_t o, int64_t out, int64_t in) { return ((o + 1) * in + out - 1) / out; }

@@ -19,15 +19,15 @@ DimVector infer_size(IntArrayRef shape, int64_t numel);
 std::optional<DimVector> view_strides(IntArrayRef sizes, IntArrayRef strides, IntArrayRef new_sizes);
 
 /// Sizes both broadcast to. Raises `The size of tensor a (3) must match the size of tensor b (4) at non-singleton dimension 1`.
-DimVector infer_broadcast(IntArrayRef a, IntArrayRef b);
+CRESSET_API DimVector infer_broadcast(IntArrayRef a, IntArrayRef b);
 
 /// One bit for each listed dimension (negative ones wrap). Raises for repeated ones: `dim 0 appears multiple times in the list of dims`.
-uint64_t dim_mask(IntArrayRef dims, int64_t ndim);
+CRESSET_API uint64_t dim_mask(IntArrayRef dims, int64_t ndim);
 /// The dimensions a reduction goes over: all of them when none are listed.
-uint64_t reduce_mask(OptionalIntArrayRef dims, int64_t ndim);
+CRESSET_API uint64_t reduce_mask(OptionalIntArrayRef dims, int64_t ndim);
 
 /// Sizes after the masked dimensions are reduced.
-DimVector reduced_sizes(IntArrayRef sizes, uint64_t mask, bool keepdim);
+CRESSET_API DimVector reduced_sizes(IntArrayRef sizes, uint64_t mask, bool keepdim);
 
 /// start and end of a slice, wrapped and clamped to [0, size], with end >= start.
 struct SliceRange {
@@ -36,13 +36,13 @@ struct SliceRange {
 SliceRange clamp_slice(std::optional<int64_t> start, std::optional<int64_t> end, int64_t size);
 
 /// An alias of self's storage, below autograd; with another element type when given (the caller has scaled the rest).
-Tensor make_view(const Tensor& self, IntArrayRef sizes, IntArrayRef strides, int64_t offset,
-                 std::optional<ScalarType> dtype = std::nullopt);
+CRESSET_API Tensor make_view(const Tensor& self, IntArrayRef sizes, IntArrayRef strides, int64_t offset,
+                             std::optional<ScalarType> dtype = std::nullopt);
 
 /// Promoted type of tensors that all take part as tensors of at least one dimension.
 ScalarType promoted_type(TensorList tensors);
 
 /// Both on one device. Raises with the operator's and the argument's name.
-void check_same_device(const char* op, const Tensor& self, const Tensor& other, const char* name);
+CRESSET_API void check_same_device(const char* op, const Tensor& self, const Tensor& other, const char* name);
 
 }  // namespace cresset::ops

@@ -19,26 +19,26 @@ def call(function, args):
 
 
 def impl_blocks(key, entries):
-    """A table of kernels and the object that announces it; `entries` are (op, maker of the kernel)."""
+    """A table of kernels and the object that announces it; `entries` are (op, entry of the kernel)."""
     if not entries:
         return ""
-    rows = "".join(f"    {{\"{op.schema.ns}::{op.schema.key}\", {maker}, {op.row.line}}},\n" for op, maker in entries)
+    rows = "".join(f"    {{\"{op.schema.ns}::{op.schema.key}\", {entry[0]}, {op.row.line}, tables::Entry::{entry[1]}}},\n" for op, entry in entries)
     family = entries[0][0].family
     name = f"k{key}_{family.name}"
     return (f"const tables::KernelRow {name}[] = {{\n{rows}}};\n"
             f"const tables::KernelTable {name}_table(DispatchKey::{key}, \"{family.source}\", {name}, std::size({name}));\n\n")
 
 
+# Entries of kernels: (address, kind) as they stand in a tables::KernelRow.
+FALLTHROUGH = ("nullptr", "Fallthrough")
+
+
 def kernel(function):
-    return f"tables::kernel<&{function}>"
+    return (f"reinterpret_cast<const void*>(&{function})", "Function")
 
 
-def function_pointer(op, function, overloaded):
-    """The maker of a kernel from a function, with a cast when the C++ name has several signatures."""
-    if function not in overloaded:
-        return kernel(function)
-    params = ", ".join(a.type.cpp_arg() for a in op.schema.args)
-    return f"tables::kernel<static_cast<{op.schema.cpp_return()} (*)({params})>(&{function})>"
+def kernel_of_several(function):
+    return (f"reinterpret_cast<const void*>(&{function})", "OfOperator")
 
 
 def functional_args(op):
@@ -61,14 +61,27 @@ def functional_args(op):
     return ", ".join(out)
 
 
-def define(op, name, body, prefix="", leading=""):
+def define(op, name, body):
     """A function with the operator's signature. Parameters that the body does not use have no name."""
+    return _define(op, name, body, [])
+
+
+def define_kernel(op, name, body):
+    """The same as the entry of a kernel (tables::Entry::Function); the body may use the keys of the call, `ks`."""
+    return _define(op, name, body, ["OperatorKernel*", "DispatchKeySet ks"])
+
+
+def _define(op, name, body, leading):
     used = set(re.findall(r"\w+", " ".join(body)))
-    params = ", ".join(a.type.cpp_arg() + (f" {a.name}" if a.name in used else "") for a in op.schema.args)
-    if leading:
-        params = leading + (", " + params if params else "")
+    named = lambda kind, name: f"{kind} {name}" if name in used else kind
+    params = ", ".join([named(*p.partition(" ")[::2]) if " " in p else p for p in leading] + [named(a.type.cpp_arg(), a.name) for a in op.schema.args])
     text = "".join(f"  {line}\n" if line else "\n" for line in body)
-    return f"{prefix}{op.schema.cpp_return()} {name}({params}) {{\n{text}}}\n"
+    return f"{op.schema.cpp_return()} {name}({params}) {{\n{text}}}\n"
+
+
+def forward(op, function):
+    """The body of a kernel that is a function with the operator's parameters."""
+    return [f"{'return ' if op.schema.returns else ''}{call(function, op.schema.args)};"]
 
 
 def return_outs(op):

@@ -17,7 +17,7 @@ def emit(table, out):
         if not ops:
             continue
         rows += "".join(f"    {{{name}, Policy::{policy}}},\n" for name, policy, _ in ops)
-        lines = "".join(f"    {{{name}, &cpu_kernel<Policy::{policy}>, {line}}},\n" for name, policy, line in ops)
+        lines = "".join(f"    {{{name}, reinterpret_cast<const void*>(&cpu_kernel<Policy::{policy}>), {line}, tables::Entry::Maker}},\n" for name, policy, line in ops)
         body += f"const tables::KernelRow k_{family.name}[] = {{\n{lines}}};\n"
         body += f"const tables::KernelTable k_{family.name}_table(DispatchKey::AutocastCPU, {cpp.quote(family.source)}, k_{family.name}, std::size(k_{family.name}));\n\n"
     body += (

@@ -9,7 +9,6 @@ from formulas import Derivative, FormulaError
 from output import header, source
 from table import TableError
 
-KS = "DispatchKeySet ks"
 # Operators that change what a tensor is and not only its values. Their kernels for these two keys are written by hand
 # in src/autograd/manual_kernels.cpp.
 HAND_WRITTEN = {"detach_", "resize_", "resize_as_", "set_"}
@@ -59,9 +58,9 @@ class Kernels:
     def text(self):
         body = "using namespace formulas;\n\n"
         body += "".join(self.definitions) + "namespace {\n\n" + "\n".join(self.code) + "\n}  // namespace\n\n"
-        body += cpp.impl_blocks("Autograd", self.entries + [(op, "tables::fallthrough") for op in self.fallthrough])
+        body += cpp.impl_blocks("Autograd", self.entries + [(op, cpp.FALLTHROUGH) for op in self.fallthrough])
         body += cpp.impl_blocks("ADInplaceOrView", self.view_entries)
-        includes = ['"dispatch/operator_tables.h"', *needs.headers(self.table, body), *needs.formula_headers(self.table, body), '"autograd/generated_support.h"',
+        includes = [*needs.headers(self.table, body), *needs.formula_headers(self.table, body), '"autograd/writing.h"',
                     f'"autograd/nodes_{self.family.name}.h"', *([f'"ops/ops_decl_{self.family.name}.h"'] if self.foreach else [])]
         return source(self.family.name, includes, body, "cresset::autograd::generated")
 
@@ -71,11 +70,16 @@ class Kernels:
         row, schema = op.row, op.schema
         if not schema.tensor_args:
             return
-        if schema.written:
+        if all(a.type.plain_tensor for a in schema.written) and schema.written:
+            self.view_entries.append((op, cpp.kernel_of_several(f"Writing<{schema.cpp_signature()}>::bump_versions")))
+        elif schema.written:
             self.add_view(op, self.bump_version(op))
         elif schema.is_view:
             self.add_view(op, self.as_view(op))
-        if op.form == "out":
+        if op.form == "out" and all(a.type.plain_tensor for a in schema.out_args):
+            checked = "outs" if row.all_nondiff else "tensors"
+            self.entries.append((op, cpp.kernel_of_several(f"Writing<{schema.cpp_signature()}>::refuse_recorded_{checked}")))
+        elif op.form == "out":
             self.add(op, self.out_kernel(op))
         elif row.kind == "foreach":
             self.foreach.append(op)
@@ -95,12 +99,12 @@ class Kernels:
 
     def add(self, op, body):
         name = f"autograd_{op.ident}"
-        self.code.append(cpp.define(op, name, body, leading=KS))
+        self.code.append(cpp.define_kernel(op, name, body))
         self.entries.append((op, cpp.kernel(name)))
 
     def add_view(self, op, body):
         name = f"view_{op.ident}"
-        self.code.append(cpp.define(op, name, body, leading=KS))
+        self.code.append(cpp.define_kernel(op, name, body))
         self.view_entries.append((op, cpp.kernel(name)))
 
     def add_node(self, row, pair):

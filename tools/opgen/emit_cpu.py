@@ -1,10 +1,9 @@
 """CPU registrations: wrappers around structured and pointwise kernels, and the pointwise loops."""
 
 import cpp
-from emit_ops import RULES, overloaded, out_checks, pointwise_call, promoting_scalars
+from emit_ops import RULES, out_checks, pointwise_call, promoting_scalars
 from output import header, source
 
-ISAS = ("baseline", "avx2", "avx512")
 PINNED = "pin_memory"
 COMPUTE_TYPES = (("b", "bool"), ("i", "int32_t"), ("i", "int64_t"), ("f", "float"), ("f", "double"),
                  ("c", "std::complex<float>"), ("c", "std::complex<double>"))
@@ -68,9 +67,8 @@ def _declarations(family, pointwise):
             if args:
                 fields = " ".join(f"{_field_type(a)} {a.name};" for a in args)
                 body += f"struct {row.main.ident}_args {{ {fields} }};\n"
-        for isa in ISAS:
-            lines = "".join(f"extern const PointwiseLoops {name};\n" for r in pointwise for name in _loop_tables(r))
-            body += f"\nnamespace {isa} {{\n{lines}}}  // namespace {isa}\n"
+        lines = "".join(f"extern const PointwiseLoops {name};\n" for r in pointwise for name in _loop_tables(r))
+        body += f"\nCRESSET_IN_EACH_ISA(\n{lines})\n"
     return header(family.name, includes, body, "cresset::cpu")
 
 
@@ -82,7 +80,6 @@ def _field_type(arg):
 
 
 def _registrations(family, pointwise):
-    over = {f"cpu::{n}" for n in overloaded(kernel_functions(family))}
     code, entries = [], []
     if pointwise:
         code.append(_kernels(pointwise))
@@ -90,13 +87,14 @@ def _registrations(family, pointwise):
         for op in row.ops:
             if op.alias_of or (row.kind == "cpu" and op is not row.main):
                 continue
-            if row.kind == "cpu":
-                entries.append((op, cpp.function_pointer(op, f"cpu::{row.get('cpu')}", over)))
-                continue
-            if row.kind not in ("pointwise", "structured"):
+            if row.kind not in ("cpu", "pointwise", "structured"):
                 continue
             name = f"cpu_{op.ident}"
-            code.append(cpp.define(op, name, _pointwise_body(op) if row.kind == "pointwise" else _structured_body(op)))
+            if row.kind == "cpu":
+                body = cpp.forward(op, f"cpu::{row.get('cpu')}")
+            else:
+                body = _pointwise_body(op) if row.kind == "pointwise" else _structured_body(op)
+            code.append(cpp.define_kernel(op, name, body))
             entries.append((op, cpp.kernel(name)))
     body = "namespace {\n\n" + "\n".join(code) + "\n}  // namespace\n\n" + cpp.impl_blocks("CPU", entries)
     includes = ['"dispatch/operator_tables.h"', '"ops/structured.h"', f'"ops/ops_decl_{family.name}.h"', f'"cpu/cpu_decl_{family.name}.h"']
@@ -106,11 +104,10 @@ def _registrations(family, pointwise):
 
 
 def _kernels(pointwise):
-    lines = ["#if defined(__x86_64__)\n#define CRESSET_LOOPS(name) {&cpu::baseline::name, &cpu::avx2::name, &cpu::avx512::name}\n"
-             "#else\n#define CRESSET_LOOPS(name) {&cpu::baseline::name, nullptr, nullptr}\n#endif\n\n"]
+    lines = []
     for row in pointwise:
         ident = row.main.ident
-        tables = ", ".join(f"CRESSET_LOOPS({name})" for name in _loop_tables(row))
+        tables = ", ".join(f"CRESSET_ISA_TABLE({name})" for name in _loop_tables(row))
         lines.append(f"const cpu::PointwiseKernel {ident}_kernel{{&ops::{ident}_op, {tables}}};\n")
     return "".join(lines)
 
@@ -193,9 +190,7 @@ def _loops(family, pointwise):
     includes = [f'"cpu/cpu_decl_{family.name}.h"', '"backends/cpu/pointwise_loops.h"']
     if family.scalar_header:
         includes.insert(1, f'"{family.scalar_header}"')
-    text = source(family.name, includes, "".join(parts), "cresset::cpu::CRESSET_ISA_NAMESPACE")
-    first, rest = text.split("\n", 1)
-    return f"{first}\n#ifndef CRESSET_ISA_NAMESPACE\n#define CRESSET_ISA_NAMESPACE CRESSET_ISA\n#endif\n{rest}"
+    return source(family.name, includes, "".join(parts), "cresset::cpu::CRESSET_ISA_NAMESPACE")
 
 
 def _loop(row, repeating):

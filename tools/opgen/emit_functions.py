@@ -1,10 +1,13 @@
 """The C++ functions, Tensor methods and redispatch functions of every operator."""
 
+import zlib
 from dataclasses import dataclass
 
+import cpp
 from output import header, source
 
 CORE = "<cresset/core/tensor.h>"
+SIGNATURE_FILES = 12
 
 
 @dataclass
@@ -159,6 +162,18 @@ def emit(table, out):
     out.add("core-header", "include/cresset/ops/redispatch.h", header(None, includes, ""))
 
 
+    _emit_signatures(table, out)
+
+
+def _emit_signatures(table, out):
+    """The code of each signature, in the file that a checksum of its text chooses."""
+    parts = [[] for _ in range(SIGNATURE_FILES)]
+    for signature in sorted({op.schema.cpp_signature() for op in table.ops()}):
+        parts[zlib.crc32(signature.encode()) % SIGNATURE_FILES].append(f"CRESSET_SIGNATURE({signature})\n")
+    for i, lines in enumerate(parts):
+        out.add("ops", f"src/ops/signatures_{i}.cpp", source(None, ['"ops/signature_code.h"'], "".join(lines), "cresset"))
+
+
 def _redispatch(op):
     params = op.schema.cpp_params()
     return f"{op.schema.cpp_return()} {redispatch_name(op)}(DispatchKeySet ks{', ' + params if params else ''})"
@@ -167,7 +182,7 @@ def _redispatch(op):
 def _definitions(family, functions, methods):
     parts = ["namespace {\n\n"]
     for op in family.ops():
-        parts.append(f"constinit ops::LazyOperator op_{op.ident}{{\"{op.schema.full_name}\", \"{op.schema.overload}\"}};\n")
+        parts.append(f"constinit LazyOperator op_{op.ident}{{\"{op.schema.full_name}\", \"{op.schema.overload}\"}};\n")
     parts.append("\n}  // namespace\n\n")
     parts += [f.definition() for f in functions]
     parts.append("\n")
@@ -177,5 +192,16 @@ def _definitions(family, functions, methods):
         call = operator_call(op, "redispatch", ["ks"] + [a.name for a in op.schema.args])
         parts.append(f"{_redispatch(op)} {{ {'return ' if op.schema.returns else ''}{call}; }}\n")
     parts.append("\n}  // namespace redispatch\n")
-    return source(family.name, [f"<cresset/ops/functions_{family.name}.h>", f"<cresset/ops/redispatch_{family.name}.h>", '"ops/operator_call.h"'],
+    parts.append(_schemas(family))
+    return source(family.name, ["<iterator>", f"<cresset/ops/functions_{family.name}.h>", f"<cresset/ops/redispatch_{family.name}.h>", '"ops/operator_call.h"'],
                   "".join(parts), "cresset")
+
+
+def _schemas(family):
+    lines = []
+    for op in family.ops():
+        tags = " ".join(t for t in op.row.tags if t != "core" or not op.derived)
+        lines.append(f"    {{{cpp.quote(op.schema.text(True))}, \"{tags}\", {op.row.line}, &ops::SignatureCodeOf<{op.schema.cpp_signature()}>::value}},\n")
+    name = f"kSchemas_{family.name}"
+    return (f"\nconst tables::SchemaRow {name}[] = {{\n{''.join(lines)}}};\n"
+            f"const tables::SchemaTable {name}_table(\"{family.source}\", {name}, std::size({name}));\n")

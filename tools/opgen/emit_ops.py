@@ -11,7 +11,6 @@ PROMOTING = ("self", "other", "exponent", "min", "max")
 
 
 def emit(table, out):
-    out.add("ops", "src/ops/schemas.cpp", _schemas(table))
     for family in table.families:
         out.add("ops", f"src/ops/ops_decl_{family.name}.h", _declarations(family))
         out.add("ops", f"src/ops/composites_{family.name}.cpp", Registrations(table, family).text())
@@ -20,31 +19,18 @@ def emit(table, out):
             out.add("ops", f"src/ops/meta_{family.name}.cpp", meta)
 
 
-def _schemas(table):
-    body = ""
-    for family in table.families:
-        lines = []
-        for op in family.ops():
-            tags = " ".join(t for t in op.row.tags if t != "core" or not op.derived)
-            lines.append(f"    {{{cpp.quote(op.schema.text(True))}, \"{tags}\", {op.row.line}}},\n")
-        name = f"k_{family.name}"
-        body += f"const tables::SchemaRow {name}[] = {{\n{''.join(lines)}}};\n"
-        body += f"const tables::SchemaTable {name}_table(\"{family.source}\", {name}, std::size({name}));\n\n"
-    return source(None, ["<iterator>", '"dispatch/operator_tables.h"'], body, "cresset")
-
-
 # --- declarations -------------------------------------------------------------------------------------------------
 
 
 def declared_functions(family):
-    """(name, result, parameters) of every hand-written function of namespace cresset::ops that rows name."""
+    """(name, result, parameters, key of the row) of every hand-written function of namespace cresset::ops that rows name."""
     seen, out = set(), []
 
-    def add(name, result, params):
+    def add(name, result, params, key="shape"):
         types = tuple(p.rsplit(" ", 1)[0] for p in params.split(", ") if p)
         if (name, types) not in seen:
             seen.add((name, types))
-            out.append((name, result, params))
+            out.append((name, result, params, key))
 
     for row in family.rows:
         op = row.main
@@ -54,25 +40,19 @@ def declared_functions(family):
             add(row.get("shape"), spec, op.schema.cpp_params())
         for key in ("composite", "explicit", "meta"):
             if row.get(key) and cpp.is_name(row.get(key)):
-                add(row.get(key), op.schema.cpp_return(), op.schema.cpp_params())
+                add(row.get(key), op.schema.cpp_return(), op.schema.cpp_params(), key)
     return out
 
 
-def overloaded(functions):
-    count = {}
-    for name, *_ in functions:
-        count[name] = count.get(name, 0) + 1
-    return {name for name, n in count.items() if n > 1}
-
-
 def _declarations(family):
-    body = "".join(f"{result} {name}({params});\n" for name, result, params in declared_functions(family))
+    # Kernels are in a library of their own: what they share with Meta is exported.
+    body = "".join(f"{'CRESSET_API ' if key in ('shape', 'meta') else ''}{result} {name}({params});\n" for name, result, params, key in declared_functions(family))
     body += "".join(f"{o.schema.cpp_return()} {foreach_loop(o)}({o.schema.cpp_params()});\n" for o in family.ops() if o.kind == "foreach")
     rows = [r for r in family.rows if r.kind == "pointwise"]
     includes = ["<cresset/core/tensor.h>"]
     if rows:
         includes.append('"ops/pointwise.h"')
-        body += "\n" + "".join(f"extern const PointwiseOp {r.main.ident}_op;\n" for r in rows)
+        body += "\n" + "".join(f"CRESSET_API extern const PointwiseOp {r.main.ident}_op;\n" for r in rows)
     return header(family.name, includes, body, "cresset::ops")
 
 
@@ -172,7 +152,6 @@ class Registrations:
 
     def __init__(self, table, family):
         self.table, self.family = table, family
-        self.overloaded = {f"ops::{n}" for n in overloaded(declared_functions(family))}
         self.code, self.tables = [], {}
 
     def register(self, key, op, function):
@@ -180,7 +159,7 @@ class Registrations:
 
     def local(self, op, body, prefix):
         name = f"{prefix}_{op.ident}"
-        self.code.append(cpp.define(op, name, body))
+        self.code.append(cpp.define_kernel(op, name, body))
         return cpp.kernel(name)
 
     def text(self):
@@ -189,7 +168,7 @@ class Registrations:
                 if op.alias_of:
                     self.alias(op)
                 elif row.kind == "foreach":
-                    self.register("CompositeExplicitAutograd", op, cpp.kernel(f"ops::{foreach_loop(op)}"))
+                    self.register("CompositeExplicitAutograd", op, self.local(op, cpp.forward(op, f"ops::{foreach_loop(op)}"), "composite"))
                 elif op is row.main:
                     self.main(op)
                 else:
@@ -221,7 +200,7 @@ class Registrations:
             key = "CompositeImplicitAutograd" if row.kind == "composite" else "CompositeExplicitAutograd"
             text = row.get(row.kind)
             if cpp.is_name(text):
-                self.register(key, op, cpp.function_pointer(op, f"ops::{text}", self.overloaded))
+                self.register(key, op, self.local(op, cpp.forward(op, f"ops::{text}"), "composite"))
             else:
                 body = [f"return {text};" if op.schema.returns else f"{text};"]
                 self.register(key, op, self.local(op, body, "expression"))
@@ -297,7 +276,6 @@ class Meta:
 
     def __init__(self, table, family):
         self.table, self.family = table, family
-        self.overloaded = {f"ops::{n}" for n in overloaded(declared_functions(family))}
         self.code, self.entries = [], []
 
     def text(self):
@@ -310,7 +288,7 @@ class Meta:
                 elif row.kind == "structured":
                     self.add(op, self.structured(op))
                 elif row.get("meta") and op is row.main:
-                    self.entries.append((op, cpp.function_pointer(op, f"ops::{row.get('meta')}", self.overloaded)))
+                    self.add(op, cpp.forward(op, f"ops::{row.get('meta')}"))
         if not self.entries:
             return None
         body = "namespace {\n\n" + "\n".join(self.code) + "\n}  // namespace\n\n" + cpp.impl_blocks("Meta", self.entries)
@@ -319,7 +297,7 @@ class Meta:
 
     def add(self, op, body):
         name = f"meta_{op.ident}"
-        self.code.append(cpp.define(op, name, body))
+        self.code.append(cpp.define_kernel(op, name, body))
         self.entries.append((op, cpp.kernel(name)))
 
     def pointwise(self, op):

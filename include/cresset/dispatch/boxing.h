@@ -348,6 +348,26 @@ CRESSET_ALWAYS_INLINE decltype(auto) to_parameter(canonical_t<P>& a) {
     return V(a);
 }
 
+/// Puts an argument on the stack. Out of line: calls through the stack are rare, and there is one for each signature.
+template <class T>
+CRESSET_NOINLINE void push_argument(Stack& stack, const T& v) {
+  stack.emplace_back(v);
+}
+extern template CRESSET_API void push_argument(Stack& stack, const Tensor& v);
+extern template CRESSET_API void push_argument(Stack& stack, const Scalar& v);
+extern template CRESSET_API void push_argument(Stack& stack, const int64_t& v);
+extern template CRESSET_API void push_argument(Stack& stack, const double& v);
+extern template CRESSET_API void push_argument(Stack& stack, const bool& v);
+extern template CRESSET_API void push_argument(Stack& stack, const IntArrayRef& v);
+extern template CRESSET_API void push_argument(Stack& stack, const TensorList& v);
+extern template CRESSET_API void push_argument(Stack& stack, const std::optional<Tensor>& v);
+extern template CRESSET_API void push_argument(Stack& stack, const std::optional<int64_t>& v);
+extern template CRESSET_API void push_argument(Stack& stack, const std::optional<bool>& v);
+extern template CRESSET_API void push_argument(Stack& stack, const std::optional<ScalarType>& v);
+extern template CRESSET_API void push_argument(Stack& stack, const std::optional<Layout>& v);
+extern template CRESSET_API void push_argument(Stack& stack, const std::optional<Device>& v);
+extern template CRESSET_API void push_argument(Stack& stack, const std::optional<MemoryFormat>& v);
+
 // Returns.
 template <class T>
 struct Ret {
@@ -362,7 +382,7 @@ struct Ret {
 template <>
 struct Ret<Tensor> {
   CRESSET_API static void push(Stack& s, Tensor&& v);
-  static Tensor pop_from(IValue& v) { return v.isNone() ? Tensor() : std::move(v).toTensor(); }
+  CRESSET_API static Tensor pop_from(IValue& v);
   static std::vector<TypePtr> types() { return {basic_type(TypeKind::Tensor)}; }
 };
 template <>

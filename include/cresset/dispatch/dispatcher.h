@@ -23,6 +23,11 @@ namespace cresset {
 
 class Dispatcher;
 class OperatorHandle;
+namespace tables {
+struct SchemaTable;
+struct KernelTable;
+struct SignatureCode;
+}  // namespace tables
 template <class F>
 class TypedOperatorHandle;
 
@@ -76,6 +81,7 @@ struct CRESSET_API OperatorEntry {
   std::map<DispatchKey, std::list<AnnotatedKernel>> kernels;             // front is active
   std::optional<std::pair<CppSignature, std::string>> handle_signature;  // of typed handles and kernels seen so far
   std::size_t def_count = 0, impl_count = 0;
+  const tables::SignatureCode* signature_code = nullptr;  // of operators that tools/opgen wrote
 
   std::array<std::atomic<const KernelFunction*>, kRuntimeKeyCount> table;
   std::array<std::atomic<uint64_t>, kBackendCount> masks;  // key sets without this operator's fallthrough keys, by backend
@@ -164,11 +170,6 @@ struct CRESSET_API OpRegistrationListener {
   virtual void onOperatorRegistered(const OperatorHandle& op) = 0;
   virtual void onOperatorDeregistered(const OperatorHandle& op) = 0;
 };
-
-namespace tables {
-struct SchemaTable;
-struct KernelTable;
-}  // namespace tables
 
 class CRESSET_API Dispatcher {
  public:

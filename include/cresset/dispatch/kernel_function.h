@@ -15,11 +15,12 @@ class CppSignature {
     using Function = typename impl::signature_of<typename impl::function_type_of<F>::type>::type::canonical_function;
     return CppSignature(typeid(Function));
   }
+  /// From the canonical function type.
+  explicit CppSignature(std::type_index function) : index_(function) {}
   CRESSET_API std::string name() const;
   friend bool operator==(const CppSignature& a, const CppSignature& b) { return a.index_ == b.index_; }
 
  private:
-  explicit CppSignature(std::type_index i) : index_(i) {}
   std::type_index index_;
 };
 
@@ -31,10 +32,11 @@ struct FunctionConstant {
 };
 #define CRESSET_FN(f) ::cresset::FunctionConstant<(&f)>()
 
-/// The entry points of one kernel. Both take the functor; the unboxed one has canonical parameters.
+/// The entry points of one kernel. Both take the functor; the unboxed one has canonical parameters. The boxed one is given the
+/// unboxed one as well, so that all kernels of one signature share it (impl::BoxedCall).
 class CRESSET_API KernelFunction {
  public:
-  using BoxedEntry = void (*)(OperatorKernel*, const OperatorHandle&, DispatchKeySet, Stack*);
+  using BoxedEntry = void (*)(OperatorKernel*, const OperatorHandle&, DispatchKeySet, Stack*, void* unboxed);
   using BoxedKernelFunction = void(const OperatorHandle&, Stack*);
   using BoxedKernelFunctionWithKeys = void(const OperatorHandle&, DispatchKeySet, Stack*);
   enum class Kind : uint8_t { Missing, Normal, Fallthrough, AmbiguousAutogradOther };
@@ -45,7 +47,7 @@ class CRESSET_API KernelFunction {
   bool isFallthrough() const { return kind_ == Kind::Fallthrough; }
   Kind kind() const { return kind_; }
 
-  void callBoxed(const OperatorHandle& op, DispatchKeySet ks, Stack* stack) const { boxed_(functor_.get(), op, ks, stack); }
+  void callBoxed(const OperatorHandle& op, DispatchKeySet ks, Stack* stack) const { boxed_(functor_.get(), op, ks, stack, unboxed_); }
   template <class R, class... A>
   CRESSET_ALWAYS_INLINE R call(const OperatorHandle& op, DispatchKeySet ks, A... args) const {
     if (CRESSET_LIKELY(unboxed_ != nullptr)) {
@@ -62,18 +64,23 @@ class CRESSET_API KernelFunction {
   static KernelFunction makeFromUnboxed(F f);
   template <BoxedKernelFunction* F>
   static KernelFunction makeFromBoxedFunction() {
-    return KernelFunction([](OperatorKernel*, const OperatorHandle& op, DispatchKeySet, Stack* s) { F(op, s); }, nullptr, nullptr);
+    return KernelFunction([](OperatorKernel*, const OperatorHandle& op, DispatchKeySet, Stack* s, void*) { F(op, s); }, nullptr, nullptr);
   }
   template <BoxedKernelFunctionWithKeys* F>
   static KernelFunction makeFromBoxedFunction() {
-    return KernelFunction([](OperatorKernel*, const OperatorHandle& op, DispatchKeySet ks, Stack* s) { F(op, ks, s); }, nullptr, nullptr);
+    return KernelFunction([](OperatorKernel*, const OperatorHandle& op, DispatchKeySet ks, Stack* s, void*) { F(op, ks, s); }, nullptr,
+                          nullptr);
   }
   /// From an object with operator()(const OperatorHandle&, DispatchKeySet, Stack*).
   template <class F>
   static KernelFunction makeFromBoxedFunctor(intrusive_ptr<F> f) {
     return KernelFunction(
-        [](OperatorKernel* k, const OperatorHandle& op, DispatchKeySet ks, Stack* s) { (*static_cast<F*>(k))(op, ks, s); }, nullptr,
+        [](OperatorKernel* k, const OperatorHandle& op, DispatchKeySet ks, Stack* s, void*) { (*static_cast<F*>(k))(op, ks, s); }, nullptr,
         std::move(f));
+  }
+  /// From the two entry points as they are.
+  static KernelFunction makeFromEntries(BoxedEntry boxed, void* unboxed, intrusive_ptr<OperatorKernel> functor = nullptr) {
+    return KernelFunction(boxed, unboxed, std::move(functor));
   }
   static KernelFunction makeFallthrough();
   static KernelFunction makeAmbiguousAutogradOther();
@@ -95,6 +102,22 @@ class CRESSET_API KernelFunction {
 
 namespace impl {
 
+/// Raises when a boxed kernel left another number of results.
+CRESSET_API void check_results(const Stack& stack, std::size_t expected);
+
+using PushArgument = void (*)(Stack& stack, const void* argument);
+template <class T>
+void push_erased(Stack& stack, const void* argument) {
+  push_argument(stack, *static_cast<const std::remove_const_t<T>*>(argument));
+}
+/// A call of a boxed kernel with unboxed arguments, of which the code that differs by signature knows only how to push each.
+struct CRESSET_API StackCall {
+  StackCall(const KernelFunction& kernel, const OperatorHandle& op, DispatchKeySet ks, const PushArgument* push, const void* const* values,
+            std::size_t count);
+  ~StackCall();
+  Stack stack;  // the results
+};
+
 /// A functor kept alive by the kernel.
 template <class F>
 struct FunctorHolder final : OperatorKernel {
@@ -106,8 +129,8 @@ struct FunctorHolder final : OperatorKernel {
 template <class R, class... C>
 struct BoxedCall {
   using Unboxed = R (*)(OperatorKernel*, DispatchKeySet, C...);
-  static CRESSET_NOINLINE void run(Unboxed kernel, OperatorKernel* k, DispatchKeySet ks, Stack& stack) {
-    run_indexed(kernel, k, ks, stack, std::index_sequence_for<C...>());
+  static void run(OperatorKernel* k, const OperatorHandle&, DispatchKeySet ks, Stack* stack, void* unboxed) {
+    run_indexed(reinterpret_cast<Unboxed>(unboxed), k, ks, *stack, std::index_sequence_for<C...>());
   }
 
  private:
@@ -142,9 +165,7 @@ struct CanonicalEntries<Callee, R, TypeList<A...>, TypeList<C...>> {
     else
       return Callee::invoke(k, ks, to_parameter<A>(args)...);
   }
-  static void boxed(OperatorKernel* k, const OperatorHandle&, DispatchKeySet ks, Stack* stack) {
-    BoxedCall<Result, C...>::run(&unboxed, k, ks, *stack);
-  }
+  static constexpr KernelFunction::BoxedEntry boxed = &BoxedCall<Result, C...>::run;
 };
 template <class Callee, class R, class... A>
 struct Entries<Callee, Signature<R, A...>> : CanonicalEntries<Callee, R, TypeList<A...>, typename CanonicalParameters<R, A...>::type> {};
@@ -183,7 +204,7 @@ KernelFunction KernelFunction::makeFromUnboxedFunction(FunctionConstant<F>) {
   using S = impl::signature_of<std::remove_pointer_t<decltype(F)>>;
   impl::check_signature(static_cast<typename S::type*>(nullptr));
   using E = impl::Entries<impl::ConstantCallee<F, S::takes_keys>, typename S::type>;
-  return KernelFunction(&E::boxed, reinterpret_cast<void*>(&E::unboxed), nullptr);
+  return KernelFunction(E::boxed, reinterpret_cast<void*>(&E::unboxed), nullptr);
 }
 
 template <class F>
@@ -191,15 +212,15 @@ KernelFunction KernelFunction::makeFromUnboxed(F f) {
   using S = impl::signature_of<typename impl::function_type_of<F>::type>;
   impl::check_signature(static_cast<typename S::type*>(nullptr));
   using E = impl::Entries<impl::HolderCallee<F, S::takes_keys>, typename S::type>;
-  return KernelFunction(&E::boxed, reinterpret_cast<void*>(&E::unboxed), make_intrusive<impl::FunctorHolder<F>>(std::move(f)));
+  return KernelFunction(E::boxed, reinterpret_cast<void*>(&E::unboxed), make_intrusive<impl::FunctorHolder<F>>(std::move(f)));
 }
 
 template <class R, class... A>
 R KernelFunction::call_through_stack(const OperatorHandle& op, DispatchKeySet ks, A... args) const {
-  Stack stack;
-  stack.reserve(sizeof...(A) + 1);
-  (stack.emplace_back(args), ...);
-  boxed_(functor_.get(), op, ks, &stack);
+  static constexpr impl::PushArgument push[] = {&impl::push_erased<std::remove_reference_t<A>>..., nullptr};
+  const void* const values[] = {&args..., nullptr};
+  impl::StackCall call(*this, op, ks, push, values, sizeof...(A));
+  Stack& stack = call.stack;
   if constexpr (std::is_void_v<R>) {
     return;
   } else if constexpr (std::is_same_v<R, Tensor&>) {
@@ -215,8 +236,7 @@ R KernelFunction::call_through_stack(const OperatorHandle& op, DispatchKeySet ks
   } else if constexpr (std::is_same_v<R, const Tensor&>) {
     static_assert(impl::always_false<R>, "kernels return Tensor or Tensor&");
   } else if constexpr (requires { std::tuple_size<R>::value; }) {
-    CRESSET_CHECK(stack.size() == std::tuple_size_v<R>, "a boxed kernel must leave ", std::tuple_size_v<R>,
-                  " results on the stack; it left ", stack.size(), ".");
+    impl::check_results(stack, std::tuple_size_v<R>);
     std::array<Tensor*, sizeof...(A) + 1> targets{};
     std::size_t n = 0;
     (
@@ -234,7 +254,7 @@ R KernelFunction::call_through_stack(const OperatorHandle& op, DispatchKeySet ks
       })()...);
     }(std::make_index_sequence<std::tuple_size_v<R>>());
   } else {
-    CRESSET_CHECK(stack.size() == 1, "a boxed kernel must leave one result on the stack; it left ", stack.size(), ".");
+    impl::check_results(stack, 1);
     return impl::Ret<R>::pop_from(stack[0]);
   }
 }

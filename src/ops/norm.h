@@ -1,0 +1,14 @@
+// The check of batch normalisation, shared by shape rules and kernels.
+#pragma once
+
+#include <optional>
+
+#include <cresset/core/tensor.h>
+
+namespace cresset::ops {
+
+/// Raises for parameters that do not fit; the type of mean and 1/deviation.
+CRESSET_API ScalarType check_batch_norm(const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
+                                        const std::optional<Tensor>& running_mean, const std::optional<Tensor>& running_var, bool training);
+
+}  // namespace cresset::ops
