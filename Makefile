@@ -1,6 +1,6 @@
 # Thin front of tools/ and CMake. Every target first installs what it needs (tools/setup; quick when nothing is missing).
 .DEFAULT_GOAL := build
-.PHONY: setup build demo test test-slow oracle bench fuzz lint asan ubsan tsan build-time clean
+.PHONY: setup build demo wheel test test-slow oracle bench fuzz lint asan ubsan tsan build-time clean
 
 # A shim of a version manager may stand in PATH without a program behind it; Debian's own is in /usr/bin.
 CMAKE = $(shell cmake --version >/dev/null 2>&1 && echo cmake || echo /usr/bin/cmake)
@@ -12,19 +12,24 @@ setup:
 
 build: setup
 	@$(CMAKE) --preset dev --log-level=WARNING
-	@$(CMAKE) --build --preset dev
+	@$(PYTHON) tools/build_progress --label build --build build/dev
 	@ln -sfn ../../build/dev/bin/cresset .venv/bin/cresset
 
-# The quickest build of what users need: neither tests nor benchmarks, and several sources at once.
+# The quickest way to a training: what it needs comes first, for this machine's instruction set, and the rest when it has run.
 demo: setup
 	@$(CMAKE) --preset release --log-level=WARNING
-	@$(CMAKE) --build --preset release
-	@ln -sfn ../../build/release/bin/cresset .venv/bin/cresset
+	@$(PYTHON) tools/build_progress --label "building what training needs" --build build/release --target cresset_first
 	@examples/digits/demo.sh build/release
+	@ln -sfn ../../build/release/bin/cresset .venv/bin/cresset
+
+# dist/*.whl: Cresset with the libraries it needs, for machines without compilers.
+wheel: setup
+	@$(PYTHON) tools/make_wheel
 
 test test-slow: export CRESSET_SETUP_TESTS = 1
+# ROOM=ir or ROOM="ops nn": the tests of these rooms only.
 test: build
-	@$(PYTHON) tools/run_tests --build build/dev
+	@$(PYTHON) tools/run_tests --build build/dev $(if $(ROOM),--room "$(ROOM)")
 
 test-slow: build
 	@$(PYTHON) tools/run_tests --build build/dev --slow
@@ -56,9 +61,9 @@ tsan: setup
 	@$(CMAKE) --build --preset $@
 	@$(PYTHON) tools/run_tests --build build/$@ --cpp-only
 
-# Clean build without ccache, and the size of the stripped library, beside their budgets.
+# A clean build without ccache, by room and file, beside the recorded one and the budgets; ARGS="--demo --tests --record …".
 build-time: setup
-	@$(PYTHON) tools/measure_build
+	@$(PYTHON) tools/measure_build $(ARGS)
 
 clean:
 	rm -rf build dist python/cresset/_C*.so

@@ -8,10 +8,9 @@ if(SKBUILD)
 else()
   set(libdir ${CMAKE_INSTALL_LIBDIR})
   set(includedir ${CMAKE_INSTALL_INCLUDEDIR})
-  set_target_properties(cresset PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
 endif()
 
-install(TARGETS cresset EXPORT CressetTargets LIBRARY DESTINATION ${libdir})
+install(TARGETS ${shared_libraries} EXPORT CressetTargets LIBRARY DESTINATION ${libdir})
 install(DIRECTORY include/cresset DESTINATION ${includedir})
 install(DIRECTORY ${CRESSET_GEN_DIR}/include/cresset DESTINATION ${includedir})
 # For generators of device backends. `cmake --install DIR --component declarations` needs the target cresset_opgen only.
@@ -29,14 +28,16 @@ add_custom_command(OUTPUT ${CRESSET_GEN_DIR}/compat.stamp
     ${CRESSET_GEN_DIR}/opgen.stamp
   COMMENT "compat: headers with PyTorch's names" VERBATIM)
 add_custom_target(cresset_compat ALL DEPENDS ${CRESSET_GEN_DIR}/compat.stamp)
-add_dependencies(cresset cresset_compat)
+add_dependencies(libcresset cresset_compat)
 install(DIRECTORY compat/torch/include/ ${compat_dir}/ DESTINATION ${includedir}/cresset_compat)
 
 install(EXPORT CressetTargets NAMESPACE Cresset:: DESTINATION ${libdir}/cmake/Cresset)
+set(components core ${CRESSET_LIBRARIES})
 configure_package_config_file(cmake/CressetConfig.cmake.in ${PROJECT_BINARY_DIR}/CressetConfig.cmake
   INSTALL_DESTINATION ${libdir}/cmake/Cresset PATH_VARS includedir)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/CressetConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/CressetConfig.cmake ${PROJECT_BINARY_DIR}/CressetConfigVersion.cmake
+  cmake/CressetComponents.cmake
   DESTINATION ${libdir}/cmake/Cresset)
 # find_package(Torch): the version of PyTorch whose names the compatibility headers have.
 file(STRINGS compat/torch/include/cresset_compat/torch.h torch_version REGEX "define TORCH_VERSION \"")
@@ -51,8 +52,21 @@ install(FILES ${PROJECT_BINARY_DIR}/TorchConfig.cmake ${PROJECT_BINARY_DIR}/Torc
 # The prefix is found from the place of the file, so an installed tree can be moved.
 file(RELATIVE_PATH pc_prefix /p/${libdir}/pkgconfig /p)
 string(REGEX REPLACE "/$" "" pc_prefix "${pc_prefix}")
-configure_file(cmake/cresset.pc.in ${PROJECT_BINARY_DIR}/cresset.pc @ONLY)
-install(FILES ${PROJECT_BINARY_DIR}/cresset.pc DESTINATION ${libdir}/pkgconfig)
+function(cresset_pkg_config pc_name pc_description pc_requires pc_libs)
+  configure_file(cmake/cresset.pc.in ${PROJECT_BINARY_DIR}/${pc_name}.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/${pc_name}.pc DESTINATION ${libdir}/pkgconfig)
+endfunction()
+cresset_pkg_config(cresset "${PROJECT_DESCRIPTION}" "" "${CRESSET_LINK_FLAGS}")
+cresset_pkg_config(cresset-core "Tensors, operators and derivatives of Cresset, without kernels" "" "-lcresset")
+if(TARGET libcresset_cpu)
+  cresset_pkg_config(cresset-cpu "Cresset's kernels for the CPU" cresset-core "${CRESSET_CPU_FLAGS}")
+endif()
+if(TARGET libcresset_ir)
+  cresset_pkg_config(cresset-ir "Graphs and scripts of Cresset" cresset-core "-lcresset_ir")
+endif()
+if(TARGET libcresset_nn)
+  cresset_pkg_config(cresset-nn "Modules and optimisers of Cresset in C++" cresset-core "-lcresset_nn")
+endif()
 
 # The command finds the library beside itself; scripts of a wheel lie in bin/, the package in site-packages.
 if(TARGET cresset_cli)
@@ -67,7 +81,7 @@ if(TARGET cresset_cli)
   endif()
 endif()
 
-# Where cpp_extension finds headers and the library: a list that differs between the source tree and a wheel.
+# Where cpp_extension finds headers and the libraries: a list that differs between the source tree and a wheel.
 if(TARGET _C)
   if(NOT SKBUILD)
     set(build_info_includes "[\"${PROJECT_SOURCE_DIR}/include\", \"${CRESSET_GEN_DIR}/include\"]")
@@ -85,8 +99,7 @@ if(TARGET _C)
     configure_file(cmake/build_info.py.in ${PROJECT_BINARY_DIR}/_build_info.py @ONLY)
     install(FILES ${PROJECT_BINARY_DIR}/_build_info.py DESTINATION .)
     install(DIRECTORY ${CRESSET_GEN_DIR}/data/stubs/cresset/ DESTINATION .)
-    install(DIRECTORY ${CRESSET_GEN_DIR}/data/stubs/cresset/ DESTINATION .)
-    set_target_properties(_C PROPERTIES INSTALL_RPATH "$ORIGIN/lib")
-    install(TARGETS _C LIBRARY DESTINATION .)
+    set_target_properties(${python_modules} PROPERTIES INSTALL_RPATH "$ORIGIN;$ORIGIN/lib")
+    install(TARGETS ${python_modules} LIBRARY DESTINATION .)
   endif()
 endif()

@@ -1,38 +1,99 @@
-# One folder under src/ is one layer: an object library whose objects are merged into libcresset.
+# One folder under src/ is one layer: an object library. The objects of one or several layers make a shared library.
 
-# cresset_layer(NAME SOURCES file... [UNITY size] [OPTIONS flag...] [DEFINITIONS name=value...])
-#   adds the object library cresset_NAME. Private headers are included as "folder/file.h", public ones as
-#   <cresset/folder/file.h>; generated ones lie beside them.
+# cresset_layer(NAME SOURCES file... [LIGHT file...] [UNITY size] [OPTIONS flag...] [DEFINITIONS name=value...] [LINK target...])
+#   adds the object library cresset_NAME; LINK names what its sources need beside this tree. Private headers are included as
+#   "folder/file.h", public ones as <cresset/folder/file.h>; generated ones lie beside them.
+#   LIGHT: sources that run once for a graph or a process, or whose time goes into what they call. They are compiled as
+#   cresset_NAME_light with the options CRESSET_LIGHT, -O1, which takes a quarter less time than -O2 (docs/design/build-time.md).
 #   UNITY: builds with CRESSET_UNITY compile so many sources as one. Names in anonymous namespaces must therefore differ
-#   within a layer; other builds have the target check_unity, which reads the sources of each such layer as one (those
-#   that tools/opgen writes keep the rule by construction).
+#   within a layer, and each source must include what it needs (cresset_unity).
+set(CRESSET_LIGHT $<$<CONFIG:Release>:-O1>)
 function(cresset_layer name)
-  cmake_parse_arguments(arg "" "UNITY" "SOURCES;OPTIONS;DEFINITIONS" ${ARGN})
-  if(NOT arg_SOURCES)
-    return()
-  endif()
+  cmake_parse_arguments(arg "" "UNITY" "SOURCES;LIGHT;OPTIONS;DEFINITIONS;LINK" ${ARGN})
   set(target cresset_${name})
-  set_property(GLOBAL APPEND PROPERTY CRESSET_LAYERS ${target})
+  set_property(GLOBAL APPEND PROPERTY CRESSET_OBJECTS_${name} ${target})
   add_library(${target} OBJECT ${arg_SOURCES})
   cresset_private_target(${target})
+  target_link_libraries(${target} PRIVATE ${arg_LINK})
   target_compile_options(${target} PRIVATE ${arg_OPTIONS})
   target_compile_definitions(${target} PRIVATE ${arg_DEFINITIONS})
-  if(arg_UNITY AND CRESSET_UNITY)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${arg_UNITY})
-  elseif(arg_UNITY)
-    list(FILTER arg_SOURCES EXCLUDE REGEX "^${CRESSET_GEN_DIR}/")
-    if(NOT arg_SOURCES)
-      return()
-    endif()
-    add_library(${target}_as_one OBJECT EXCLUDE_FROM_ALL ${arg_SOURCES})
-    cresset_private_target(${target}_as_one)
-    target_compile_options(${target}_as_one PRIVATE -fsyntax-only)
-    set_target_properties(${target}_as_one PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0 CXX_COMPILER_LAUNCHER "")
-    if(NOT TARGET check_unity)
-      add_custom_target(check_unity)
-    endif()
-    add_dependencies(check_unity ${target}_as_one)
+  if(arg_UNITY)
+    cresset_unity(${target} ${arg_UNITY})
   endif()
+  if(arg_LIGHT)
+    cresset_layer(${name}_light SOURCES ${arg_LIGHT} UNITY ${arg_UNITY} OPTIONS ${arg_OPTIONS} ${CRESSET_LIGHT}
+      DEFINITIONS ${arg_DEFINITIONS} LINK ${arg_LINK})
+    set_property(GLOBAL APPEND PROPERTY CRESSET_OBJECTS_${name} ${target}_light)
+  endif()
+endfunction()
+
+# cresset_add_layers(TARGET LAYER...): the objects of these layers become part of the target.
+function(cresset_add_layers target)
+  foreach(layer IN LISTS ARGN)
+    get_property(objects GLOBAL PROPERTY CRESSET_OBJECTS_${layer})
+    foreach(library IN LISTS objects)
+      target_sources(${target} PRIVATE $<TARGET_OBJECTS:${library}>)
+    endforeach()
+  endforeach()
+endfunction()
+
+# cresset_unity(TARGET SIZE): several sources as one with CRESSET_UNITY. The way that this build does not go is checked by a target of
+# its own, which reads the hand-written sources only: check_alone, one by one and without precompiled headers; or check_unity, all as one.
+function(cresset_unity target size)
+  if(CRESSET_UNITY)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${size})
+    set(check check_alone)
+  else()
+    set(check check_unity)
+  endif()
+  get_target_property(sources ${target} SOURCES)
+  list(FILTER sources EXCLUDE REGEX "^${CRESSET_GEN_DIR}/")
+  if(NOT sources)
+    return()
+  endif()
+  add_library(${target}_${check} OBJECT EXCLUDE_FROM_ALL ${sources})
+  cresset_private_target(${target}_${check})
+  get_target_property(libraries ${target} LINK_LIBRARIES)
+  target_link_libraries(${target}_${check} PRIVATE ${libraries})
+  target_compile_options(${target}_${check} PRIVATE -fsyntax-only)
+  set_target_properties(${target}_${check} PROPERTIES CXX_COMPILER_LAUNCHER "")
+  if(NOT CRESSET_UNITY)
+    set_target_properties(${target}_${check} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
+  endif()
+  if(NOT TARGET ${check})
+    add_custom_target(${check})
+  endif()
+  add_dependencies(${check} ${target}_${check})
+endfunction()
+
+# cresset_library(NAME LAYERS layer... [LINK target...]): the shared library NAME from the objects of these layers. LINK: libraries of
+# this tree by their targets, and what the layers need beside it, of which users see nothing.
+function(cresset_library name)
+  cmake_parse_arguments(arg "" "" "LAYERS;LINK" ${ARGN})
+  set(target lib${name})
+  add_library(${target} SHARED)
+  cresset_add_layers(${target} ${arg_LAYERS})
+  foreach(library IN LISTS arg_LINK)
+    if(library MATCHES "^libcresset")
+      target_link_libraries(${target} PUBLIC ${library})
+    else()
+      target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:${library}>)
+    endif()
+  endforeach()
+  # A library beside it is found in the build tree, in a prefix and in the wheel: they lie in one folder everywhere.
+  set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name} LINKER_LANGUAGE CXX
+    BUILD_RPATH "$ORIGIN" BUILD_RPATH_USE_ORIGIN ON INSTALL_RPATH "$ORIGIN")
+  if(NOT SKBUILD)
+    set_target_properties(${target} PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+  endif()
+  if(NOT CRESSET_SANITIZE)
+    target_link_options(${target} PRIVATE -Wl,-Bsymbolic-functions -Wl,--gc-sections -Wl,--no-undefined)
+    # Relative relocations in a tenth of the space, where the linker and the C library know the form.
+    if(CRESSET_PACKED_RELOCATIONS)
+      target_link_options(${target} PRIVATE -Wl,-z,pack-relative-relocs)
+    endif()
+  endif()
+  set_property(GLOBAL APPEND PROPERTY CRESSET_SHARED_LIBRARIES ${target})
 endfunction()
 
 # What every target compiled from this tree needs: flags, include folders, generated files first.
@@ -46,16 +107,21 @@ function(cresset_private_target target)
   endif()
 endfunction()
 
-# cresset_precompile(TARGET HEADER...): headers that nearly every source of the target includes; or, without headers, those of
-# cresset_ops, where the flags are the same. Sources must not rely on them: builds without CRESSET_PCH do not have them. So
+# cresset_precompile(TARGET HEADER...): headers that nearly every source of the target includes, also of its LIGHT ones; or, without
+# headers, those of cresset_ops, where the flags are the same. Sources must not rely on them: builds without CRESSET_PCH do not have them. So
 # neither names of operators (<cresset/ops/functions_*.h>) nor private headers, whose names clash with local ones.
 function(cresset_precompile target)
   if(NOT CRESSET_PCH OR NOT TARGET ${target})
     return()
   endif()
+  set(from cresset_ops)
   if(ARGN)
     target_precompile_headers(${target} PRIVATE ${ARGN})
+    set(from ${target})
   else()
-    target_precompile_headers(${target} REUSE_FROM cresset_ops)
+    target_precompile_headers(${target} REUSE_FROM ${from})
+  endif()
+  if(TARGET ${target}_light)
+    target_precompile_headers(${target}_light REUSE_FROM ${from})
   endif()
 endfunction()

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # The demo: train in Python, evaluate in C++ without Python, mount an operator and a device from outside of the tree.
-# Runs from the repository's root. demo.sh [BUILD]: the folder the library was built in (default build/dev).
+# Runs from the repository's root. demo.sh [BUILD]: the folder the library is built in (default build/dev). Only what training in Python
+# needs must be there at the start (the target cresset_first).
 set -euo pipefail
 
 python=${PYTHON:-.venv/bin/python}
+tree=${1:-build/dev}
 out=build/demo
 prefix=$PWD/$out/install
 mkdir -p "$out"
@@ -18,8 +20,11 @@ start=$SECONDS
 step "Training in Python"
 "$python" examples/digits/train.py --out "$out"
 
+step "The rest of the library: graphs, modules in C++, the command"
+tools/build_progress --label "building the rest" --build "$tree"
+
 step "Installing the library and building the C++ programs against it"
-cmake --install "${1:-build/dev}" --prefix "$prefix" >"$out/install.log"
+cmake --install "$tree" --prefix "$prefix" >"$out/install.log"
 build examples/digits/cpp "$out/digits-cpp"
 build examples/hardswish_scaled "$out/hardswish_scaled"
 build examples/minimal_backend "$out/minimal_backend"

@@ -1,14 +1,15 @@
 """How this library works: `show()` and `parallel_info()`, in PyTorch's words."""
 
-from . import _build_info
-from ._C import _jit_native_target, get_num_threads
+from . import _C, _build_info
+from ._C import get_num_threads
 
 __all__ = ["show", "parallel_info"]
 
 
 def show():
     """A description of the build."""
-    return f"Cresset {_build_info.version}\n  - built with {_build_info.cxx_compiler}\n  - native code of scripts: {_jit_native_target()}\n"
+    target = _C._jit_native_target() if hasattr(_C, "_jit_native_target") else "none: the graph part is not built"
+    return f"Cresset {_build_info.version}\n  - built with {_build_info.cxx_compiler}\n  - native code of scripts: {target}\n"
 
 
 def parallel_info():

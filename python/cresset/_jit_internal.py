@@ -14,7 +14,7 @@ class _BroadcastingList:
         self.size = size
 
     def __getitem__(self, element):
-        return type(f"BroadcastingList{self.size}", (), {"_broadcasts": (self.size, _C.FloatType.get() if element is float else _C.IntType.get())})
+        return type(f"BroadcastingList{self.size}", (), {"_broadcasts": (self.size, float if element is float else int)})
 
 
 BroadcastingList1, BroadcastingList2, BroadcastingList3, BroadcastingList4 = map(_BroadcastingList, range(1, 5))

@@ -8,6 +8,7 @@ interface this is. Nothing is changed on disk, and a real `torch` that was impor
 import importlib
 import importlib.abc
 import importlib.machinery
+import importlib.util
 import sys
 
 __all__ = ["install", "main"]

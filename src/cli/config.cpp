@@ -37,7 +37,7 @@ void config(const std::vector<std::string>& keys, const Shared& shared) {
   values["compat"] = (prefix / "include" / "cresset_compat").string();
   values["cflags"] = "-std=c++20 -I" + values["include"].get<std::string>();
   values["compat-cflags"] = values["cflags"].get<std::string>() + " -I" + values["compat"].get<std::string>();
-  values["libs"] = "-L" + values["lib"].get<std::string>() + " -Wl,-rpath," + values["lib"].get<std::string>() + " -lcresset";
+  values["libs"] = "-L" + values["lib"].get<std::string>() + " -Wl,-rpath," + values["lib"].get<std::string>() + " " CRESSET_LINK_FLAGS;
   values["ldflags"] = values["libs"];
   if (!keys.empty()) {
     std::string names, line;

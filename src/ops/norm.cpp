@@ -9,6 +9,7 @@
 #include <cresset/ops/functions_norm.h>
 #include <cresset/ops/functions_reduce.h>
 
+#include "ops/norm.h"
 #include "ops/ops_decl_norm.h"
 #include "ops/shape_util.h"
 
@@ -80,7 +81,6 @@ std::tuple<Tensor, Tensor, Tensor> native_layer_norm_backward_meta(const Tensor&
   return {mask[0] ? cresset::empty_like(input) : Tensor(), affine(mask[1]), affine(mask[2])};
 }
 
-// Raises for parameters that do not fit; the type of mean and 1/deviation.
 ScalarType check_batch_norm(const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
                             const std::optional<Tensor>& running_mean, const std::optional<Tensor>& running_var, bool training) {
   const int64_t channels = input.dim() >= 2 ? input.size(1) : 0;

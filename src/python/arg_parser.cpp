@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "python/tracer.h"
+#include "python/graph_part.h"
 
 namespace cresset::python {
 
@@ -530,7 +530,7 @@ IValue ints_of(const Parameter& p, PyObject* const* items, Py_ssize_t n) {
   for (Py_ssize_t i = 0; i < n; ++i) {
     if (!is_int(items[i])) raise_item("tuple of ints", i, p, items[i]);
     if (CRESSET_UNLIKELY(is_tensor(items[i]) && is_tracing()))
-      values.push_back(traced_argument(PyUnicode_AsUTF8(p.name), i, items[i], true));
+      values.push_back(graph_part->traced_argument(PyUnicode_AsUTF8(p.name), i, items[i], true));
     else
       values.emplace_back(item_int(items[i], i, p));
   }
@@ -558,7 +558,7 @@ IValue argument_value(const Parameter& p, PyObject* o, int position) {
   if (!o) return p.default_value;
   if (o == Py_None) return {};
   if (CRESSET_UNLIKELY(is_tensor(o) && (p.kind == Kind::Int || p.kind == Kind::Scalar || p.kind == Kind::Float) && is_tracing()))
-    return traced_argument(PyUnicode_AsUTF8(p.name), -1, o, p.kind == Kind::Int);
+    return graph_part->traced_argument(PyUnicode_AsUTF8(p.name), -1, o, p.kind == Kind::Int);
   switch (p.kind) {
     case Kind::Tensor: return is_tensor(o) ? unwrap(o) : wrapped_number(to_scalar(o));
     case Kind::Tensors: return tensor_list(o, position);
@@ -588,11 +588,8 @@ IValue argument_value(const Parameter& p, PyObject* o, int position) {
   }
 }
 
-// Tensors from here on are worth the cost of giving the interpreter lock away.
-constexpr int64_t kReleaseNumel = 1 << 14;
-
 // Enough work, or a device, which may wait for its queue: other threads of Python run meanwhile (the queue's may need the interpreter too).
-bool is_big(const IValue& v) {
+bool is_big_value(const IValue& v) {
   // Tensors without storage may be wrappers that would have to be asked for their size.
   const auto big = [](const Tensor& t) {
     return t.defined() && t.unsafeGetTensorImpl()->unsafe_storage() && (t.numel() >= kReleaseNumel || !t.is_cpu());
@@ -625,7 +622,7 @@ void check_factory_out(const Match& m, PyObject* out) {
 
 const OperatorHandle& push_arguments(const Match& m, Stack& stack) {
   const Signature& s = *m.signature;
-  if (CRESSET_UNLIKELY(is_tracing())) forget_traced_arguments();
+  if (CRESSET_UNLIKELY(is_tracing())) graph_part->forget_traced_arguments();
   const bool out = s.out >= 0 && m.slots[s.out];
   const auto push = [&](int i) {
     const Parameter& p = s.parameters[static_cast<std::size_t>(i)];
@@ -652,7 +649,7 @@ const OperatorHandle& push_arguments(const Match& m, Stack& stack) {
 }
 
 void call_operator(const OperatorHandle& op, Stack& stack) {
-  const bool big = std::any_of(stack.begin(), stack.end(), is_big);
+  const bool big = std::any_of(stack.begin(), stack.end(), is_big_value);
   GilRelease release(big);
   op.callBoxed(stack);
 }

@@ -125,7 +125,7 @@ struct Convert<std::vector<T>> {
   }
 };
 
-namespace detail {
+namespace binding {
 
 template <class F>
 struct Callable : Callable<decltype(&F::operator())> {};
@@ -167,7 +167,7 @@ PyObject* call_lambda(const char* name, PyObject* const* args, Py_ssize_t n) {
   CRESSET_PY_CATCH(nullptr)
 }
 
-}  // namespace detail
+}  // namespace binding
 
 /// module.name = f, for a captureless lambda; trailing std::optional parameters may be left out by the caller.
 template <class F>
@@ -177,7 +177,7 @@ void def(PyObject* module, const char* name, F, const char* doc = nullptr) {
   method_name = name;
   static PyMethodDef method;
   method = {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(+[](PyObject*, PyObject* const* args, Py_ssize_t n) -> PyObject* {
-              return detail::call_lambda<F, 0>(method_name, args, n);
+              return binding::call_lambda<F, 0>(method_name, args, n);
             })),
             METH_FASTCALL, doc};
   const Ref module_name = PyModule_Check(module) ? checked(PyModule_GetNameObject(module)) : Ref();

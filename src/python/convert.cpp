@@ -4,7 +4,7 @@
 #include <cresset/core/dispatch_types.h>
 
 #include "python/custom_class.h"
-#include "python/script_convert.h"
+#include "python/graph_part.h"
 
 namespace cresset::python {
 
@@ -119,6 +119,18 @@ Tensor wrapped_number(const Scalar& s) {
   return t;
 }
 
+namespace {
+
+bool is_of_script(const IValue& v) {
+  using Tag = IValue::Tag;
+  return v.isTuple() || v.tag() == Tag::ScriptObject || v.tag() == Tag::Enum || v.tag() == Tag::Future || v.tag() == Tag::Function;
+}
+
+// A new reference; null without an error for values that are none of a script's.
+PyObject* script_value(const IValue& v) { return is_of_script(v) ? require_graph_part().script_value_to_python(v) : nullptr; }
+
+}  // namespace
+
 PyObject* to_python(IValue v, bool lists_as_tuples) {
   using Tag = IValue::Tag;
   switch (v.tag()) {
@@ -137,7 +149,7 @@ PyObject* to_python(IValue v, bool lists_as_tuples) {
     case Tag::List:
     case Tag::Tuple: {
       if (v.isTuple() && v.toTupleRef().type)
-        if (PyObject* named = script_value_to_python(v)) return named;
+        if (PyObject* named = script_value(v)) return named;
       const bool tuple = v.isTuple() || lists_as_tuples;
       const std::vector<IValue>& elements = v.isTuple() ? v.toTupleElements() : v.toListRef();
       const auto n = static_cast<Py_ssize_t>(elements.size());
@@ -161,7 +173,7 @@ PyObject* to_python(IValue v, bool lists_as_tuples) {
     }
     case Tag::Object: return wrap_script_object(std::move(v));
     default:
-      if (PyObject* o = script_value_to_python(v)) return o;
+      if (PyObject* o = script_value(v)) return o;
       if (PyErr_Occurred()) throw ErrorAlreadySet();
       CRESSET_THROW(Error, "a value of kind ", v.tagKind(), " has no Python form.");
   }
@@ -198,9 +210,13 @@ IValue infer(PyObject* o) {
     while (PyDict_Next(o, &at, &key, &value)) dict->items.insert_or_assign(infer(key), infer(value));
     return dict;
   }
-  if (auto value = infer_script_value(o)) return std::move(*value);
+  // Objects of scripts exist once the part is loaded.
+  if (graph_part)
+    if (auto value = graph_part->infer_script_value(o)) return std::move(*value);
   CRESSET_THROW(TypeError, "a value of type ", type_name(Py_TYPE(o)), " cannot be passed to an operator.");
 }
+
+bool fits_script(PyObject* o, const Type& type) { return graph_part && graph_part->fits_script_type(o, type); }
 
 }  // namespace
 
@@ -225,7 +241,7 @@ bool fits(PyObject* o, const Type& type) {
     case TypeKind::Optional: return o == Py_None || fits(o, *type.element());
     case TypeKind::List: {
       const Ref items = sequence_items(o);
-      if (!items) return fits_script_type(o, type);
+      if (!items) return fits_script(o, type);
       for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i)
         if (!fits(PySequence_Fast_GET_ITEM(items.get(), i), *type.element())) return false;
       return true;
@@ -237,7 +253,7 @@ bool fits(PyObject* o, const Type& type) {
       return true;
     }
     case TypeKind::Dict: {
-      if (!PyDict_Check(o)) return fits_script_type(o, type);
+      if (!PyDict_Check(o)) return fits_script(o, type);
       PyObject *key, *value;
       Py_ssize_t at = 0;
       while (PyDict_Next(o, &at, &key, &value))
@@ -245,8 +261,8 @@ bool fits(PyObject* o, const Type& type) {
       return true;
     }
     case TypeKind::Union: return std::any_of(type.contained.begin(), type.contained.end(), [&](const TypePtr& t) { return fits(o, *t); });
-    case TypeKind::Object: return is_script_object(o) ? unwrap_script_object(o).type()->name == type.name : fits_script_type(o, type);
-    default: return fits_script_type(o, type);
+    case TypeKind::Object: return is_script_object(o) ? unwrap_script_object(o).type()->name == type.name : fits_script(o, type);
+    default: return fits_script(o, type);
   }
 }
 
@@ -276,7 +292,7 @@ IValue to_fitting_ivalue(PyObject* o, const Type& type) {
     case TypeKind::List:
     case TypeKind::Tuple: {
       const Ref items = sequence_items(o);
-      if (!items) return to_script_value(o, type);
+      if (!items) return require_graph_part().to_script_value(o, type);
       std::vector<IValue> values;
       const auto n = static_cast<std::size_t>(PySequence_Fast_GET_SIZE(items.get()));
       values.reserve(n);
@@ -288,7 +304,7 @@ IValue to_fitting_ivalue(PyObject* o, const Type& type) {
       return make_intrusive<ivalue::ListImpl>(std::move(values), type.element());
     }
     case TypeKind::Dict: {
-      if (!PyDict_Check(o)) return to_script_value(o, type);
+      if (!PyDict_Check(o)) return require_graph_part().to_script_value(o, type);
       auto dict = make_intrusive<ivalue::DictImpl>();
       dict->key_type = type.contained[0];
       dict->value_type = type.contained[1];
@@ -302,9 +318,9 @@ IValue to_fitting_ivalue(PyObject* o, const Type& type) {
       for (const TypePtr& t : type.contained)
         if (fits(o, *t)) return to_fitting_ivalue(o, *t);
       return infer(o);
-    case TypeKind::Object: return is_script_object(o) ? unwrap_script_object(o) : to_script_value(o, type);
+    case TypeKind::Object: return is_script_object(o) ? unwrap_script_object(o) : require_graph_part().to_script_value(o, type);
     case TypeKind::Interface:
-    case TypeKind::Enum: return to_script_value(o, type);
+    case TypeKind::Enum: return require_graph_part().to_script_value(o, type);
     default: return infer(o);
   }
 }

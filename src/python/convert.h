@@ -19,22 +19,22 @@ bool is_int(PyObject* o);
 bool is_int_sequence(PyObject* o);
 
 /// The value of a number or of a one-element tensor; TypeError otherwise. OverflowError for ints beyond 64 bits.
-Scalar to_scalar(PyObject* o);
-int64_t to_int(PyObject* o);
-double to_double(PyObject* o);
+CRESSET_PYTHON_API Scalar to_scalar(PyObject* o);
+CRESSET_PYTHON_API int64_t to_int(PyObject* o);
+CRESSET_PYTHON_API double to_double(PyObject* o);
 PyObject* from_scalar(const Scalar& s);
 /// The Python number of a tensor with one element; RuntimeError for others.
-PyObject* item_of(const Tensor& t);
+CRESSET_PYTHON_API PyObject* item_of(const Tensor& t);
 /// A zero-dimensional tensor that takes part in type promotion as a number.
 Tensor wrapped_number(const Scalar& s);
 
 /// A new reference. Lists become tuples for the operators of the public API and lists for `ops`.
-PyObject* to_python(IValue value, bool lists_as_tuples);
+CRESSET_PYTHON_API PyObject* to_python(IValue value, bool lists_as_tuples);
 /// Converts by type, for `ops`, kernels written in Python and schema defaults; `what` names the place in the TypeError.
-IValue to_ivalue(PyObject* o, const Type& type, const std::string& what);
+CRESSET_PYTHON_API IValue to_ivalue(PyObject* o, const Type& type, const std::string& what);
 /// The same for a value that is known to fit.
-IValue to_fitting_ivalue(PyObject* o, const Type& type);
+CRESSET_PYTHON_API IValue to_fitting_ivalue(PyObject* o, const Type& type);
 /// Could o be passed for this type?
-bool fits(PyObject* o, const Type& type);
+CRESSET_PYTHON_API bool fits(PyObject* o, const Type& type);
 
 }  // namespace cresset::python

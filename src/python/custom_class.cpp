@@ -55,7 +55,7 @@ Stack bind_arguments(const CustomMethod& method, const std::string& name, const 
   return stack;
 }
 
-PyObject* call(const CustomMethod& method, const std::string& name, const IValue* self, PyObject* args, PyObject* kwargs) {
+PyObject* call_with_self(const CustomMethod& method, const std::string& name, const IValue* self, PyObject* args, PyObject* kwargs) {
   Stack stack = bind_arguments(method, name, self, args, kwargs);
   {
     const GilRelease release;
@@ -83,14 +83,14 @@ void dealloc_method(PyObject* o) {
 PyObject* call_method(PyObject* o, PyObject* args, PyObject* kwargs) {
   CRESSET_PY_TRY
   auto* m = reinterpret_cast<PyScriptMethod*>(o);
-  return call(*m->method, *m->name, m->self ? &unwrap_script_object(m->self) : nullptr, args, kwargs);
+  return call_with_self(*m->method, *m->name, m->self ? &unwrap_script_object(m->self) : nullptr, args, kwargs);
   CRESSET_PY_CATCH(nullptr)
 }
-PyObject* get_doc(PyObject* o, void*) {
+PyObject* method_doc(PyObject* o, void*) {
   const std::string& doc = reinterpret_cast<PyScriptMethod*>(o)->method->doc;
   return PyUnicode_FromStringAndSize(doc.data(), static_cast<Py_ssize_t>(doc.size()));
 }
-PyObject* get_name(PyObject* o, void*) { return PyUnicode_FromString(reinterpret_cast<PyScriptMethod*>(o)->name->c_str()); }
+PyObject* method_name(PyObject* o, void*) { return PyUnicode_FromString(reinterpret_cast<PyScriptMethod*>(o)->name->c_str()); }
 PyObject* get_schema(PyObject* o, void*) {
   return PyUnicode_FromString(reinterpret_cast<PyScriptMethod*>(o)->method->schema.str().c_str());
 }
@@ -104,7 +104,7 @@ PyObject* make_method(const std::string& name, const CustomMethod& method, PyObj
   return reinterpret_cast<PyObject*>(m);
 }
 
-void dealloc(PyObject* o) {
+void object_dealloc(PyObject* o) {
   PyTypeObject* type = Py_TYPE(o);
   reinterpret_cast<PyScriptObject*>(o)->value.~IValue();
   type->tp_free(o);
@@ -117,7 +117,7 @@ PyObject* get_attribute(PyObject* o, PyObject* attribute) {
   const std::string name = to_text(attribute);
   if (const auto it = info.properties.find(name); it != info.properties.end()) {
     const Ref none = checked(PyTuple_New(0));
-    return call(it->second.getter, name, &unwrap_script_object(o), none.get(), nullptr);
+    return call_with_self(it->second.getter, name, &unwrap_script_object(o), none.get(), nullptr);
   }
   // The methods of pickling are the object's own (reduce), so that a class without them says so.
   if (const auto it = info.methods.find(name); it != info.methods.end() && name != "__init__") return make_method(it->first, it->second, o);
@@ -133,37 +133,37 @@ int set_attribute(PyObject* o, PyObject* attribute, PyObject* value) {
   CRESSET_CHECK_AS(AttributeError, it != info.properties.end(), "'", short_name(info), "' object has no property '", name, "'");
   CRESSET_CHECK_AS(AttributeError, it->second.setter && value, "property '", name, "' of '", short_name(info), "' object has no setter");
   const Ref args = checked(PyTuple_Pack(1, value));
-  checked(call(*it->second.setter, name, &unwrap_script_object(o), args.get(), nullptr));
+  checked(call_with_self(*it->second.setter, name, &unwrap_script_object(o), args.get(), nullptr));
   return 0;
   CRESSET_PY_CATCH(-1)
 }
 
-PyObject* repr(PyObject* o) {
+PyObject* object_repr(PyObject* o) {
   CRESSET_PY_TRY
   const CustomClassInfo& info = class_of(o);
   const Ref none = checked(PyTuple_New(0));
   for (const char* name : {"__repr__", "__str__"})
     if (const auto it = info.methods.find(name); it != info.methods.end())
-      return call(it->second, name, &unwrap_script_object(o), none.get(), nullptr);
+      return call_with_self(it->second, name, &unwrap_script_object(o), none.get(), nullptr);
   return PyUnicode_FromFormat("<cresset.ScriptObject of %s at %p>", info.qualified_name.c_str(), o);
   CRESSET_PY_CATCH(nullptr)
 }
 
 // (restore, (class name, state)): objects are saved through the class's def_pickle.
-PyObject* reduce(PyObject* o, PyObject*) {
+PyObject* object_reduce(PyObject* o, PyObject*) {
   CRESSET_PY_TRY
   const CustomClassInfo& info = class_of(o);
   const auto get_state = info.methods.find("__getstate__");
   CRESSET_CHECK(get_state != info.methods.end(), "Tried to serialize object ", info.qualified_name,
                 " which does not have a __getstate__ method defined! Give the class a def_pickle.");
   const Ref none = checked(PyTuple_New(0));
-  const Ref state = checked(call(get_state->second, "__getstate__", &unwrap_script_object(o), none.get(), nullptr));
+  const Ref state = checked(call_with_self(get_state->second, "__getstate__", &unwrap_script_object(o), none.get(), nullptr));
   const Ref module = checked(PyImport_ImportModule("cresset._C"));
   const Ref restore = checked(PyObject_GetAttrString(module.get(), "_restore_custom_object"));
   return Py_BuildValue("(O(sO))", restore.get(), info.qualified_name.c_str(), state.get());
   CRESSET_PY_CATCH(nullptr)
 }
-PyObject* type_of(PyObject* o, PyObject*) {
+PyObject* class_name_of(PyObject* o, PyObject*) {
   CRESSET_PY_TRY
   return PyUnicode_FromString(class_of(o).qualified_name.c_str());
   CRESSET_PY_CATCH(nullptr)
@@ -188,7 +188,7 @@ PyObject* make_object(PyObject*, PyObject* const* args, Py_ssize_t) {
   const auto constructor = info.methods.find("__init__");
   CRESSET_CHECK(constructor != info.methods.end(), info.qualified_name,
                 ": this class has no constructor. Give it one with def(init<...>()).");
-  return call(constructor->second, short_name(info), nullptr, args[1], args[2]);
+  return call_with_self(constructor->second, short_name(info), nullptr, args[1], args[2]);
   CRESSET_PY_CATCH(nullptr)
 }
 // _restore_custom_object(qualified name, state)
@@ -198,7 +198,7 @@ PyObject* restore_object(PyObject*, PyObject* const* args, Py_ssize_t) {
   const auto set_state = info.methods.find("__setstate__");
   CRESSET_CHECK(set_state != info.methods.end(), info.qualified_name, ": this class has no __setstate__. Give it a def_pickle.");
   const Ref state = checked(PyTuple_Pack(1, args[1]));
-  return call(set_state->second, "__setstate__", nullptr, state.get(), nullptr);
+  return call_with_self(set_state->second, "__setstate__", nullptr, state.get(), nullptr);
   CRESSET_PY_CATCH(nullptr)
 }
 // _custom_static_method(qualified name, name): None when there is none.
@@ -223,14 +223,14 @@ PyObject* wrap_script_object(IValue object) {
 }
 
 void init_custom_class(PyObject* module) {
-  static PyMethodDef methods[] = {{"__reduce__", reduce, METH_NOARGS, "For pickle, through the class's def_pickle."},
-                                  {"_type", type_of, METH_NOARGS, "The qualified name of the class."},
+  static PyMethodDef methods[] = {{"__reduce__", object_reduce, METH_NOARGS, "For pickle, through the class's def_pickle."},
+                                  {"_type", class_name_of, METH_NOARGS, "The qualified name of the class."},
                                   {"_has_method", has_method, METH_O, "Does the class have a method of this name?"},
                                   {nullptr, nullptr, 0, nullptr}};
-  static PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(dealloc)},
+  static PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(object_dealloc)},
                                 {Py_tp_getattro, reinterpret_cast<void*>(get_attribute)},
                                 {Py_tp_setattro, reinterpret_cast<void*>(set_attribute)},
-                                {Py_tp_repr, reinterpret_cast<void*>(repr)},
+                                {Py_tp_repr, reinterpret_cast<void*>(object_repr)},
                                 {Py_tp_methods, methods},
                                 {Py_tp_doc, const_cast<char*>("An object of a C++ class that an extension registered.")},
                                 {0, nullptr}};
@@ -239,8 +239,8 @@ void init_custom_class(PyObject* module) {
   script_object_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)).release());
   checked(PyModule_AddObjectRef(module, "ScriptObject", reinterpret_cast<PyObject*>(script_object_type)));
 
-  static PyGetSetDef method_properties[] = {{"__doc__", get_doc, nullptr, nullptr, nullptr},
-                                            {"__name__", get_name, nullptr, nullptr, nullptr},
+  static PyGetSetDef method_properties[] = {{"__doc__", method_doc, nullptr, nullptr, nullptr},
+                                            {"__name__", method_name, nullptr, nullptr, nullptr},
                                             {"schema", get_schema, nullptr, nullptr, nullptr},
                                             {nullptr, nullptr, nullptr, nullptr, nullptr}};
   static PyType_Slot method_slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(dealloc_method)},

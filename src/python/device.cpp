@@ -73,10 +73,10 @@ PyObject* device_reduce(PyObject* o, PyObject*) {
   CRESSET_PY_CATCH(nullptr)
 }
 
-PyGetSetDef properties[] = {{"type", device_get_type, nullptr, "Name of the kind of device.", nullptr},
-                            {"index", device_get_index, nullptr, "Number of the device, None for the current one.", nullptr},
-                            {}};
-PyMethodDef methods[] = {{"__reduce__", device_reduce, METH_NOARGS, nullptr}, {}};
+PyGetSetDef device_properties[] = {{"type", device_get_type, nullptr, "Name of the kind of device.", nullptr},
+                                   {"index", device_get_index, nullptr, "Number of the device, None for the current one.", nullptr},
+                                   {}};
+PyMethodDef device_methods[] = {{"__reduce__", device_reduce, METH_NOARGS, nullptr}, {}};
 
 }  // namespace
 
@@ -108,8 +108,8 @@ void init_device(PyObject* module) {
                          {Py_tp_str, reinterpret_cast<void*>(&device_str)},
                          {Py_tp_richcompare, reinterpret_cast<void*>(&device_compare)},
                          {Py_tp_hash, reinterpret_cast<void*>(&device_hash)},
-                         {Py_tp_getset, properties},
-                         {Py_tp_methods, methods},
+                         {Py_tp_getset, device_properties},
+                         {Py_tp_methods, device_methods},
                          {Py_tp_doc, const_cast<char*>("A kind of device and, optionally, its number.")},
                          {0, nullptr}};
   PyType_Spec spec{"cresset.device", sizeof(PyDevice), 0, Py_TPFLAGS_DEFAULT, slots};

@@ -15,8 +15,8 @@ namespace cresset::python {
 
 namespace {
 
-PyObject* protocol_name = nullptr;  // "__torch_dispatch__"
-PyObject* disabled_impl = nullptr;  // what Tensor itself has
+PyObject* dispatch_name = nullptr;  // "__torch_dispatch__"
+PyObject* no_dispatch = nullptr;    // what Tensor itself has
 PyObject* rules = nullptr;          // {(overload, class): function}, from register_torch_dispatch
 constexpr DispatchKeySet kPythonKeys{DispatchKey::Python, DispatchKey::PythonTLSSnapshot};
 
@@ -34,13 +34,13 @@ void refresh_key() {
 }
 
 // Takes the innermost mode off for the time of its own call.
-struct ModeGuard {
+struct DispatchModeGuard {
   PyObject* mode;
-  ModeGuard() : mode(modes().back()) {
+  DispatchModeGuard() : mode(modes().back()) {
     modes().pop_back();
     refresh_key();
   }
-  ~ModeGuard() {
+  ~DispatchModeGuard() {
     modes().push_back(mode);
     refresh_key();
   }
@@ -114,7 +114,7 @@ struct PythonCall {
             PyObject_CallFunctionObjArgs(rule, is_tensor(object) ? cls : object, function.get(), types, args.get(), kwargs.get(), nullptr));
       if (PyErr_Occurred()) throw ErrorAlreadySet();
     }
-    const Ref method = checked(PyObject_GetAttr(object, protocol_name));
+    const Ref method = checked(PyObject_GetAttr(object, dispatch_name));
     return checked(PyObject_CallFunctionObjArgs(method.get(), function.get(), types, args.get(), kwargs.get(), nullptr));
   }
 };
@@ -133,7 +133,7 @@ Ref ask_torch_dispatch(const OperatorHandle& op, const IValue* values, std::size
     refused += std::string("\n\n  - ") + what + to_text(checked(PyObject_Repr(o)).get());
   };
   if (!modes().empty()) {
-    const ModeGuard guard;
+    const DispatchModeGuard guard;
     const Ref mode = Ref::borrow(guard.mode);
     Ref r = call.ask(mode.get(), types.get());
     if (r.get() != Py_NotImplemented) return r;
@@ -178,23 +178,23 @@ PyObject* disabled_torch_dispatch(PyObject*, PyObject* args, PyObject* kwargs) {
   const impl::ExcludeDispatchKeyGuard guard(kPythonKeys);
   return PyObject_Call(func, positional.get(), call_kwargs == Py_None ? nullptr : call_kwargs);
 }
-PyMethodDef disabled_def = {"_disabled_torch_dispatch_impl",
-                            reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&disabled_torch_dispatch)), METH_VARARGS | METH_KEYWORDS,
-                            "Runs the function itself: for classes that do not see operators."};
+PyMethodDef no_dispatch_def = {"_disabled_torch_dispatch_impl",
+                               reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&disabled_torch_dispatch)),
+                               METH_VARARGS | METH_KEYWORDS, "Runs the function itself: for classes that do not see operators."};
 
 // guard = _DisableTorchDispatch(): neither classes nor modes see operators while the object lives.
-struct DisableGuard {
+struct DisableDispatchGuard {
   PyObject_HEAD uint64_t saved;
 };
 PyObject* disable_new(PyTypeObject* type, PyObject*, PyObject*) {
-  auto* g = reinterpret_cast<DisableGuard*>(type->tp_alloc(type, 0));
+  auto* g = reinterpret_cast<DisableDispatchGuard*>(type->tp_alloc(type, 0));
   if (!g) return nullptr;
   g->saved = cresset::detail::local_keys.excluded;
   cresset::detail::local_keys.excluded |= kPythonKeys.raw_repr();
   return reinterpret_cast<PyObject*>(g);
 }
 void disable_dealloc(PyObject* o) {
-  cresset::detail::local_keys.excluded = reinterpret_cast<DisableGuard*>(o)->saved;
+  cresset::detail::local_keys.excluded = reinterpret_cast<DisableDispatchGuard*>(o)->saved;
   PyTypeObject* type = Py_TYPE(o);
   type->tp_free(o);
   Py_DECREF(type);
@@ -203,23 +203,23 @@ void disable_dealloc(PyObject* o) {
 }  // namespace
 
 bool type_dispatches(PyTypeObject* type) {
-  if (type == tensor_type || !protocol_name) return false;
-  PyObject* f = _PyType_Lookup(type, protocol_name);
-  return f && f != disabled_impl;
+  if (type == tensor_type || !dispatch_name) return false;
+  PyObject* f = _PyType_Lookup(type, dispatch_name);
+  return f && f != no_dispatch;
 }
 
 DispatchKeySet keys_of_type(PyTypeObject* type) { return type_dispatches(type) ? kPythonKeys : DispatchKeySet(); }
 
 void init_dispatch_mode(PyObject* module) {
-  protocol_name = interned("__torch_dispatch__");
-  disabled_impl = checked(PyCFunction_New(&disabled_def, nullptr)).release();
-  checked(PyModule_AddObjectRef(module, "_disabled_torch_dispatch_impl", disabled_impl));
-  checked(PyDict_SetItem(tensor_type->tp_dict, protocol_name, disabled_impl));
+  dispatch_name = interned("__torch_dispatch__");
+  no_dispatch = checked(PyCFunction_New(&no_dispatch_def, nullptr)).release();
+  checked(PyModule_AddObjectRef(module, "_disabled_torch_dispatch_impl", no_dispatch));
+  checked(PyDict_SetItem(tensor_type->tp_dict, dispatch_name, no_dispatch));
   PyType_Modified(tensor_type);
 
   PyType_Slot slots[] = {
       {Py_tp_new, reinterpret_cast<void*>(&disable_new)}, {Py_tp_dealloc, reinterpret_cast<void*>(&disable_dealloc)}, {0, nullptr}};
-  PyType_Spec spec{"cresset._C._DisableTorchDispatch", sizeof(DisableGuard), 0, Py_TPFLAGS_DEFAULT, slots};
+  PyType_Spec spec{"cresset._C._DisableTorchDispatch", sizeof(DisableDispatchGuard), 0, Py_TPFLAGS_DEFAULT, slots};
   checked(PyModule_AddObjectRef(module, "_DisableTorchDispatch", checked(PyType_FromSpec(&spec)).get()));
 
   // The first counts its changes together with the second from now on.

@@ -31,7 +31,7 @@ struct DLManagedTensor {
   void* manager;
   void (*deleter)(DLManagedTensor*);
 };
-enum Code : uint8_t { kInt = 0, kUInt = 1, kFloatCode = 2, kBfloat = 4, kComplexCode = 5, kBoolCode = 6 };
+enum Code : uint8_t { kIntCode = 0, kUIntCode = 1, kFloatCode = 2, kBfloat = 4, kComplexCode = 5, kBoolCode = 6 };
 constexpr int32_t kDLCPU = 1, kDLExtDev = 12;
 
 // Backends are extension devices; the id is the index, with the number of the slot behind PrivateUse1's above 8 bits.
@@ -56,9 +56,9 @@ Device device_of_dlpack(DLDevice d) {
 DLDataType type_to_dlpack(ScalarType t) {
   const auto bits = static_cast<uint8_t>(8 * element_size(t));
   if (t == kBool) return {kBoolCode, 8, 1};
-  if (t == kByte) return {kUInt, 8, 1};
+  if (t == kByte) return {kUIntCode, 8, 1};
   if (t == kBFloat16) return {kBfloat, 16, 1};
-  if (isIntegralType(t)) return {kInt, bits, 1};
+  if (isIntegralType(t)) return {kIntCode, bits, 1};
   if (isComplexType(t)) return {kComplexCode, bits, 1};
   return {kFloatCode, bits, 1};
 }

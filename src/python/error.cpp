@@ -1,11 +1,9 @@
 // Exceptions in both directions, and warnings.
-#include "python/object.h"
+#include "python/graph_part.h"
 
 #include <cstring>
 #include <new>
 #include <stdexcept>
-
-#include <cresset/ir/interpreter.h>
 
 namespace cresset::python {
 
@@ -25,7 +23,7 @@ PyObject* python_class(const Error& e) {
   if (dynamic_cast<const ZeroDivisionError*>(&e)) return PyExc_ZeroDivisionError;
   if (dynamic_cast<const OutOfMemoryError*>(&e)) return out_of_memory_error;
   if (dynamic_cast<const LinAlgError*>(&e)) return linalg_error;
-  if (dynamic_cast<const jit::ScriptException*>(&e)) return script_error;
+  if (graph_part && graph_part->is_script_exception(e)) return script_error;
   return PyExc_RuntimeError;
 }
 

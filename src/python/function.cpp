@@ -93,7 +93,9 @@ struct FunctionNode final : PythonNode {
   static bool is_tensor_object(PyObject* o) { return cresset::python::is_tensor(o); }
 };
 
-std::shared_ptr<FunctionNode> node_of(PyObject* ctx) { return std::static_pointer_cast<FunctionNode>(ctx_of(ctx)->base.weak.lock()); }
+std::shared_ptr<FunctionNode> function_node_of(PyObject* ctx) {
+  return std::static_pointer_cast<FunctionNode>(ctx_of(ctx)->base.weak.lock());
+}
 
 // --- the context ------------------------------------------------------------------------------------------------------------
 
@@ -144,7 +146,7 @@ PyObject* saved_tensors(PyObject* o, void*) {
   PyContext* c = ctx_of(o);
   if (c->saved_for_forward && !c->to_save) return Py_NewRef(c->saved_for_forward);
   if (c->to_save) return Py_NewRef(c->to_save);
-  const std::shared_ptr<FunctionNode> node = node_of(o);
+  const std::shared_ptr<FunctionNode> node = function_node_of(o);
   if (!node) return PyTuple_New(0);
   if (node->released) autograd::raise_backward_twice();
   Ref out = checked(PyTuple_New(static_cast<Py_ssize_t>(node->saved.size())));

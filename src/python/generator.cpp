@@ -10,7 +10,7 @@ PyTypeObject* generator_type = nullptr;
 
 namespace {
 
-PyGenerator* self_of(PyObject* o) { return reinterpret_cast<PyGenerator*>(o); }
+PyGenerator* generator_of(PyObject* o) { return reinterpret_cast<PyGenerator*>(o); }
 
 PyObject* generator_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
   CRESSET_PY_TRY
@@ -23,7 +23,7 @@ PyObject* generator_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
 }
 
 void generator_dealloc(PyObject* o) {
-  self_of(o)->generator.~Generator();
+  generator_of(o)->generator.~Generator();
   PyTypeObject* type = Py_TYPE(o);
   type->tp_free(o);
   Py_DECREF(type);
@@ -47,7 +47,7 @@ uint64_t to_seed(PyObject* o) {
 template <class F>
 PyObject* locked(PyObject* o, F f) {
   CRESSET_PY_TRY
-  const Generator& g = self_of(o)->generator;
+  const Generator& g = generator_of(o)->generator;
   std::lock_guard lock(g.mutex());
   return f(g);
   CRESSET_PY_CATCH(nullptr)
@@ -94,10 +94,10 @@ PyObject* set_offset(PyObject* o, PyObject* offset) {
     return Py_NewRef(o);
   });
 }
-PyObject* get_device(PyObject* o, void*) { return wrap_device(self_of(o)->generator.device()); }
+PyObject* generator_device(PyObject* o, void*) { return wrap_device(generator_of(o)->generator.device()); }
 PyObject* generator_repr(PyObject* o) {
   CRESSET_PY_TRY
-  return PyUnicode_FromFormat("<cresset.Generator on %s>", self_of(o)->generator.device().str().c_str());
+  return PyUnicode_FromFormat("<cresset.Generator on %s>", generator_of(o)->generator.device().str().c_str());
   CRESSET_PY_CATCH(nullptr)
 }
 PyObject* generator_compare(PyObject* a, PyObject* b, int op) {
@@ -108,16 +108,16 @@ Py_hash_t generator_hash(PyObject* o) {
   return static_cast<Py_hash_t>(reinterpret_cast<uintptr_t>(to_generator(o).unsafeGetGeneratorImpl()) >> 4);
 }
 
-PyMethodDef methods[] = {{"manual_seed", manual_seed, METH_O, "Restarts the stream from a seed; returns the generator."},
-                         {"seed", seed, METH_NOARGS, "Seeds from the system's entropy; returns the seed."},
-                         {"initial_seed", initial_seed, METH_NOARGS, "The seed that was set last."},
-                         {"get_state", get_state, METH_NOARGS, "The state as a uint8 tensor."},
-                         {"set_state", set_state, METH_O, "Continues from a state of get_state."},
-                         {"clone_state", clone_state, METH_NOARGS, "Another generator with the same state."},
-                         {"get_offset", get_offset, METH_NOARGS, "Position of a counter-based stream."},
-                         {"set_offset", set_offset, METH_O, "Sets the position of a counter-based stream."},
-                         {}};
-PyGetSetDef properties[] = {{"device", get_device, nullptr, "The device the generator belongs to.", nullptr}, {}};
+PyMethodDef generator_methods[] = {{"manual_seed", manual_seed, METH_O, "Restarts the stream from a seed; returns the generator."},
+                                   {"seed", seed, METH_NOARGS, "Seeds from the system's entropy; returns the seed."},
+                                   {"initial_seed", initial_seed, METH_NOARGS, "The seed that was set last."},
+                                   {"get_state", get_state, METH_NOARGS, "The state as a uint8 tensor."},
+                                   {"set_state", set_state, METH_O, "Continues from a state of get_state."},
+                                   {"clone_state", clone_state, METH_NOARGS, "Another generator with the same state."},
+                                   {"get_offset", get_offset, METH_NOARGS, "Position of a counter-based stream."},
+                                   {"set_offset", set_offset, METH_O, "Sets the position of a counter-based stream."},
+                                   {}};
+PyGetSetDef generator_properties[] = {{"device", generator_device, nullptr, "The device the generator belongs to.", nullptr}, {}};
 
 }  // namespace
 
@@ -135,8 +135,8 @@ void init_generator(PyObject* module) {
                          {Py_tp_repr, reinterpret_cast<void*>(&generator_repr)},
                          {Py_tp_richcompare, reinterpret_cast<void*>(&generator_compare)},
                          {Py_tp_hash, reinterpret_cast<void*>(&generator_hash)},
-                         {Py_tp_methods, methods},
-                         {Py_tp_getset, properties},
+                         {Py_tp_methods, generator_methods},
+                         {Py_tp_getset, generator_properties},
                          {Py_tp_doc, const_cast<char*>("A stream of random numbers.")},
                          {0, nullptr}};
   PyType_Spec spec{"cresset.Generator", sizeof(PyGenerator), 0, Py_TPFLAGS_DEFAULT, slots};

@@ -6,9 +6,9 @@
 
 #include <vector>
 
+#include "python/graph_part.h"
 #include "python/override.h"
 #include "python/tensor_new.h"
-#include "python/tracer.h"
 
 namespace cresset::python {
 
@@ -73,21 +73,21 @@ indexing::TensorIndex index_of(PyObject* o) {
   if (is_tensor(o)) {
     const Tensor& t = unwrap(o);
     if (CRESSET_UNLIKELY(is_tracing()) && t.dim() == 0 && (t.scalar_type() == kLong || t.scalar_type() == kInt)) {
-      note_subscript(false, {o});
+      graph_part->note_subscript(false, {o});
       return to_int(checked(item_of(t)).get());
     }
     return t;
   }
   if (PySlice_Check(o)) {
     const auto* s = reinterpret_cast<PySliceObject*>(o);
-    if (CRESSET_UNLIKELY(is_tracing())) note_subscript(true, {s->start, s->stop, s->step});
+    if (CRESSET_UNLIKELY(is_tracing())) graph_part->note_subscript(true, {s->start, s->stop, s->step});
     const std::optional<int64_t> step = slice_bound(s->step);
     return indexing::Slice(slice_bound(s->start), slice_bound(s->stop), step);
   }
   if (o == Py_None) return indexing::None;
   if (o == Py_Ellipsis) return indexing::Ellipsis;
   if (PyIndex_Check(o)) {
-    if (CRESSET_UNLIKELY(is_tracing())) note_subscript(false, {o});
+    if (CRESSET_UNLIKELY(is_tracing())) graph_part->note_subscript(false, {o});
     return to_int(o);
   }
   if (is_sequence_index(o)) return index_tensor(o);
@@ -99,7 +99,7 @@ indexing::TensorIndex index_of(PyObject* o) {
 
 std::vector<indexing::TensorIndex> indices_of(PyObject* index) {
   const Ref items = index_items(index);
-  if (CRESSET_UNLIKELY(is_tracing())) forget_traced_arguments();
+  if (CRESSET_UNLIKELY(is_tracing())) graph_part->forget_traced_arguments();
   std::vector<indexing::TensorIndex> indices;
   indices.reserve(static_cast<std::size_t>(PyTuple_GET_SIZE(items.get())));
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i) indices.push_back(index_of(PyTuple_GET_ITEM(items.get(), i)));
@@ -127,7 +127,7 @@ PyObject* subscript(PyObject* self, PyObject* index) {
   const Tensor& t = unwrap(self);
   if (PyLong_Check(index) && !PyBool_Check(index)) {
     const int64_t i = to_int(index);
-    if (CRESSET_UNLIKELY(is_tracing())) forget_traced_arguments();
+    if (CRESSET_UNLIKELY(is_tracing())) graph_part->forget_traced_arguments();
     if (t.dim() > 0 && i >= -t.size(0) && i < t.size(0)) return wrap(cresset::select(t, 0, i));
   }
   return wrap(indexing::get_item(t, indices_of(index)));
@@ -167,7 +167,7 @@ Py_ssize_t length(PyObject* self) {
   const Tensor& t = unwrap(self);
   CRESSET_CHECK_TYPE(t.dim() > 0, "len() of a 0-d tensor");
   if (CRESSET_UNLIKELY(is_tracing()))
-    warn_tracer(
+    graph_part->warn_tracer(
         "Using len to get tensor shape might cause the trace to be incorrect. Recommended usage would be tensor.shape[0]. Passing a tensor "
         "of different shape might lead to errors or silently give incorrect results.");
   return t.size(0);
@@ -181,7 +181,7 @@ PyObject* iterate(PyObject* self) {
   // Who overrides sees the function behind it, whose results keep the class.
   if (CRESSET_UNLIKELY(may_override(self))) return PyObject_GetIter(checked(PyObject_CallMethod(self, "unbind", "i", 0)).get());
   if (CRESSET_UNLIKELY(is_tracing()))
-    warn_tracer(
+    graph_part->warn_tracer(
         "Iterating over a tensor might cause the trace to be incorrect. Passing a tensor of different shape won't change the number of "
         "iterations executed (and might lead to errors or silently give incorrect results).");
   std::vector<Tensor> parts = cresset::unbind(t, 0);

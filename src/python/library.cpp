@@ -334,18 +334,18 @@ PyObject* library_fallback(PyObject* o, PyObject* args) {
   CRESSET_PY_CATCH(nullptr)
 }
 
-PyMethodDef methods[] = {{"define", library_define, METH_VARARGS, nullptr},
-                         {"impl", library_impl, METH_VARARGS, nullptr},
-                         {"fallback", library_fallback, METH_VARARGS, nullptr},
-                         {"reset", library_reset, METH_NOARGS, nullptr},
-                         {}};
+PyMethodDef library_methods[] = {{"define", library_define, METH_VARARGS, nullptr},
+                                 {"impl", library_impl, METH_VARARGS, nullptr},
+                                 {"fallback", library_fallback, METH_VARARGS, nullptr},
+                                 {"reset", library_reset, METH_NOARGS, nullptr},
+                                 {}};
 
 }  // namespace
 
 void init_library(PyObject* module) {
   PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(&library_new)},
                          {Py_tp_dealloc, reinterpret_cast<void*>(&library_dealloc)},
-                         {Py_tp_methods, methods},
+                         {Py_tp_methods, library_methods},
                          {0, nullptr}};
   PyType_Spec spec{"cresset._C._Library", sizeof(PyLibrary), 0, Py_TPFLAGS_DEFAULT, slots};
   library_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)).release());

@@ -7,14 +7,11 @@
 #include "python/custom_class.h"
 #include "python/dispatch.h"
 #include "python/dispatch_mode.h"
-#include "python/ir.h"
+#include "python/graph_part.h"
 #include "python/op_function.h"
 #include "python/overridable.h"
 #include "python/override.h"
-#include "python/script_convert.h"
-#include "python/script_values.h"
 #include "python/tensor_new.h"
-#include "python/tracer.h"
 #include "python/transforms.h"
 
 namespace cresset::python {
@@ -37,7 +34,7 @@ void init_threads(PyObject* module) {
   def(module, "_reset_peak_cpu_memory_stats", [] { reset_peak_cpu_memory_stats(); });
 }
 
-bool fill(PyObject* module) {
+bool fill_module(PyObject* module) {
   CRESSET_PY_TRY
   init_errors(module);
   init_constants(module);
@@ -67,18 +64,7 @@ bool fill(PyObject* module) {
   init_transforms(module);
   init_wrapper_subclass(module);
   init_autocast(module);
-  init_ir_types(module);
-  init_ir(module);
-  init_script_archive(module);
-  init_script_function(module);
-  init_script_compile(module);
-  init_script_container(module);
-  init_script_future(module);
-  init_script_lowering(module);
-  init_script_module(module);
-  init_tracer(module);
-  init_export(module);
-  init_script_source(module);
+  init_graph_part(module);
   init_threads(module);
   return true;
   CRESSET_PY_CATCH(false)
@@ -93,7 +79,7 @@ extern "C" __attribute__((visibility("default"))) PyObject* PyInit__C() {
       PyModuleDef_HEAD_INIT, "cresset._C", "Bindings of the Cresset library.", -1, nullptr, nullptr, nullptr, nullptr, nullptr};
   PyObject* module = PyModule_Create(&definition);
   if (!module) return nullptr;
-  if (!cresset::python::fill(module)) {
+  if (!cresset::python::fill_module(module)) {
     Py_DECREF(module);
     return nullptr;
   }

@@ -21,11 +21,11 @@ namespace {
 using autograd::Node;
 using autograd::variable_list;
 
-PyNode* self_of(PyObject* o) { return reinterpret_cast<PyNode*>(o); }
+PyNode* py_node_of(PyObject* o) { return reinterpret_cast<PyNode*>(o); }
 Node& node_of(PyObject* o) { return *node_of_object(o); }
 
 // One class a name, made when the first node of that name is shown.
-PyTypeObject* type_of(const std::string& name) {
+PyTypeObject* type_of_node(const std::string& name) {
   static auto& types = *new std::map<std::string, PyTypeObject*>();
   PyTypeObject*& type = types[name];
   if (!type) {
@@ -38,7 +38,7 @@ PyTypeObject* type_of(const std::string& name) {
 }
 
 void node_dealloc(PyObject* o) {
-  PyNode* self = self_of(o);
+  PyNode* self = py_node_of(o);
   if (self->node && self->node->pyobj() == o) self->node->set_pyobj(nullptr);
   std::shared_ptr<Node> node = std::move(self->node);
   self->node.~shared_ptr();
@@ -103,7 +103,7 @@ PyObject* node_getattro(PyObject* o, PyObject* name) {
   if (found || !PyErr_ExceptionMatches(PyExc_AttributeError) || !is_saved_attribute(name)) return found;
   PyObject *type, *value, *trace;
   PyErr_Fetch(&type, &value, &trace);
-  const std::shared_ptr<Node> node = self_of(o)->node ? self_of(o)->node : self_of(o)->weak.lock();
+  const std::shared_ptr<Node> node = py_node_of(o)->node ? py_node_of(o)->node : py_node_of(o)->weak.lock();
   found = node ? saved_attribute(*node, name) : nullptr;
   if (found || PyErr_Occurred()) {
     Py_XDECREF(type);
@@ -117,7 +117,7 @@ PyObject* node_getattro(PyObject* o, PyObject* name) {
 
 PyObject* node_dir(PyObject* o, PyObject*) {
   CRESSET_PY_TRY
-  const std::shared_ptr<Node> node = self_of(o)->node ? self_of(o)->node : self_of(o)->weak.lock();
+  const std::shared_ptr<Node> node = py_node_of(o)->node ? py_node_of(o)->node : py_node_of(o)->weak.lock();
   const Ref names = checked(node ? saved_attribute_names(*node) : PyList_New(0));
   const Ref inherited = checked(PyObject_CallMethod(reinterpret_cast<PyObject*>(&PyBaseObject_Type), "__dir__", "O", o));
   return PySequence_Concat(names.get(), inherited.get());
@@ -259,15 +259,15 @@ struct PostAccumulateHook final : autograd::PostAccumulateGradHook {
   std::shared_ptr<PyObject> dict_;
 };
 
-PyGetSetDef properties[] = {
+PyGetSetDef node_properties[] = {
     {"next_functions", next_functions, nullptr, "((node, input number), …) of the nodes that get the results.", nullptr},
     {"metadata", metadata, nullptr, "A dict for anything the user wants to keep with the node.", nullptr},
     {"variable", variable, nullptr, "The leaf of an AccumulateGrad node.", nullptr},
     {}};
-PyMethodDef methods[] = {{"name", node_name, METH_NOARGS, "The name of the node."},
-                         {"__dir__", node_dir, METH_NOARGS, nullptr},
-                         {"_sequence_nr", sequence_nr, METH_NOARGS, "Number of the node in its thread."},
-                         {}};
+PyMethodDef node_methods[] = {{"name", node_name, METH_NOARGS, "The name of the node."},
+                              {"__dir__", node_dir, METH_NOARGS, nullptr},
+                              {"_sequence_nr", sequence_nr, METH_NOARGS, "Number of the node in its thread."},
+                              {}};
 
 }  // namespace
 
@@ -284,11 +284,11 @@ PyObject* wrap_node(const std::shared_ptr<Node>& node) {
   if (auto* own = dynamic_cast<PythonNode*>(node.get())) return Py_NewRef(own->object());
   if (node->pyobj()) return Py_NewRef(static_cast<PyObject*>(node->pyobj()));
   CRESSET_PY_TRY
-  PyTypeObject* type = type_of(node->name());
+  PyTypeObject* type = type_of_node(node->name());
   PyObject* o = type->tp_alloc(type, 0);
   if (!o) return nullptr;
-  new (&self_of(o)->node) std::shared_ptr<Node>(node);
-  new (&self_of(o)->weak) std::weak_ptr<Node>();
+  new (&py_node_of(o)->node) std::shared_ptr<Node>(node);
+  new (&py_node_of(o)->weak) std::weak_ptr<Node>();
   node->set_pyobj(o);
   return o;
   CRESSET_PY_CATCH(nullptr)
@@ -323,8 +323,8 @@ void init_node(PyObject* module) {
                          {Py_tp_repr, reinterpret_cast<void*>(&node_repr)},
                          {Py_tp_call, reinterpret_cast<void*>(&node_call)},
                          {Py_tp_getattro, reinterpret_cast<void*>(&node_getattro)},
-                         {Py_tp_getset, properties},
-                         {Py_tp_methods, methods},
+                         {Py_tp_getset, node_properties},
+                         {Py_tp_methods, node_methods},
                          {Py_tp_doc, const_cast<char*>("A step of the backward graph.")},
                          {0, nullptr}};
   PyType_Spec spec{"cresset._C._Node", sizeof(PyNode), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};

@@ -1,9 +1,9 @@
 // NumPy and the buffer protocol, both ways, without a copy and without NumPy's headers. NumPy is imported only when an
 // array has to be made.
 #include "python/bind.h"
+#include "python/graph_part.h"
 #include "python/override.h"
 #include "python/tensor_new.h"
-#include "python/tracer.h"
 
 namespace cresset::python {
 
@@ -139,7 +139,7 @@ PyObject* py_numpy(PyObject* self, PyObject* args, PyObject* kwargs) {
   if (PyTuple_GET_SIZE(args) > 0)
     CRESSET_THROW(TypeError, "numpy() takes 0 positional arguments but ", static_cast<int64_t>(PyTuple_GET_SIZE(args)), " were given");
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$p:numpy", const_cast<char**>(names), &force)) return nullptr;
-  if (CRESSET_UNLIKELY(is_tracing())) warn_conversion("NumPy array");
+  if (CRESSET_UNLIKELY(is_tracing())) graph_part->warn_conversion("NumPy array");
   return tensor_to_numpy(unwrap(self), force);
   CRESSET_PY_CATCH(nullptr)
 }
@@ -277,7 +277,7 @@ void init_numpy(PyObject* module) {
       [](PyObject* array) {
         CRESSET_CHECK_TYPE(std::strcmp(Py_TYPE(array)->tp_name, "numpy.ndarray") == 0 || (is_array(array) && !is_numpy_scalar(array)),
                            "expected np.ndarray (got ", type_name(Py_TYPE(array)), ")");
-        if (CRESSET_UNLIKELY(is_tracing())) warn_constant("torch.from_numpy");
+        if (CRESSET_UNLIKELY(is_tracing())) graph_part->warn_constant("torch.from_numpy");
         return tensor_from_array(array);
       },
       "from_numpy(ndarray)\n\nA tensor that shares the memory of an array.");

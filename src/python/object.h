@@ -10,6 +10,9 @@
 
 #include <cresset/base/error.h>
 
+/// What the graph part (python/graph/), a module of its own, uses of this one.
+#define CRESSET_PYTHON_API __attribute__((visibility("default")))
+
 namespace cresset::python {
 
 /// An owned reference, possibly null.
@@ -42,7 +45,7 @@ class Ref {
 };
 
 /// Thrown where a Python call failed: the interpreter's error indicator is set and stays so until translate_exception.
-struct ErrorAlreadySet {};
+struct CRESSET_PYTHON_API ErrorAlreadySet {};
 
 /// Takes over a new reference; throws ErrorAlreadySet for null.
 inline Ref checked(PyObject* p) {
@@ -55,7 +58,7 @@ inline void checked(int status) {
 
 /// A Python exception on its way through C++ code that knows nothing of Python (a kernel, the backward engine).
 /// Python gets the same exception object back.
-class PythonException final : public Error {
+class CRESSET_PYTHON_API PythonException final : public Error {
  public:
   /// Takes the current Python error; the lock must be held.
   static PythonException fetch();
@@ -69,9 +72,9 @@ class PythonException final : public Error {
 };
 
 /// Turns the C++ exception that is being handled into a Python error. Only inside of a catch block.
-void translate_exception() noexcept;
+CRESSET_PYTHON_API void translate_exception() noexcept;
 /// Throws the current Python error as a C++ exception for layers below (PythonException).
-[[noreturn]] void throw_python_error();
+[[noreturn]] CRESSET_PYTHON_API void throw_python_error();
 /// Adds the exception classes to the module and installs the warning handler.
 void init_errors(PyObject* module);
 
@@ -94,6 +97,8 @@ class GilAcquire {
  private:
   PyGILState_STATE state_;
 };
+/// Tensors of so many elements are worth the cost of giving the lock away.
+inline constexpr int64_t kReleaseNumel = 1 << 14;
 /// Lets other Python threads run for a scope.
 class GilRelease {
  public:
@@ -108,10 +113,10 @@ class GilRelease {
 };
 
 /// str or the repr of another object, as UTF-8; throws ErrorAlreadySet.
-std::string to_text(PyObject* str);
+CRESSET_PYTHON_API std::string to_text(PyObject* str);
 /// "module.Class" of heap types, "int" of built-in ones.
-std::string type_name(PyTypeObject* type);
+CRESSET_PYTHON_API std::string type_name(PyTypeObject* type);
 /// An interned name that lives for ever.
-PyObject* interned(const char* text);
+CRESSET_PYTHON_API PyObject* interned(const char* text);
 
 }  // namespace cresset::python

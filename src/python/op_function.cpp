@@ -14,7 +14,7 @@ PyTypeObject* function_type = nullptr;  // cresset._C.builtin_function
 PyTypeObject* method_type = nullptr;    // the same with binding
 PyObject* return_types = nullptr;       // dict of the named tuples made so far
 
-OpFunction* self_of(PyObject* o) { return reinterpret_cast<OpFunction*>(o); }
+OpFunction* function_of(PyObject* o) { return reinterpret_cast<OpFunction*>(o); }
 bool is_method(const OpFunction* f) { return (f->where & kMethod) != 0; }
 
 const Plan& plan_of(OpFunction* f) {
@@ -31,7 +31,7 @@ const Plan& plan_of(OpFunction* f) {
 
 CRESSET_NOINLINE PyObject* call_overridden(const Overriders& overriders, PyObject* callable, PyObject* const* args, Py_ssize_t n,
                                            PyObject* kwnames) {
-  const OpFunction* f = self_of(callable);
+  const OpFunction* f = function_of(callable);
   const Ref tuple = checked(PyTuple_New(n));
   for (Py_ssize_t i = 0; i < n; ++i) PyTuple_SET_ITEM(tuple.get(), i, Py_NewRef(args[i]));
   Ref kwargs;
@@ -46,7 +46,7 @@ CRESSET_NOINLINE PyObject* call_overridden(const Overriders& overriders, PyObjec
 
 PyObject* op_call(PyObject* callable, PyObject* const* args, std::size_t nargsf, PyObject* kwnames) {
   CRESSET_PY_TRY
-  OpFunction* f = self_of(callable);
+  OpFunction* f = function_of(callable);
   Py_ssize_t n = PyVectorcall_NARGS(nargsf);
   const Py_ssize_t all = n + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
   Overriders overriders;
@@ -79,27 +79,27 @@ PyObject* op_call(PyObject* callable, PyObject* const* args, std::size_t nargsf,
   CRESSET_PY_CATCH(nullptr)
 }
 
-PyObject* get_name(PyObject* o, void*) { return Py_NewRef(self_of(o)->name); }
-PyObject* get_qualname(PyObject* o, void*) { return Py_NewRef(self_of(o)->qualname); }
+PyObject* function_name(PyObject* o, void*) { return Py_NewRef(function_of(o)->name); }
+PyObject* get_qualname(PyObject* o, void*) { return Py_NewRef(function_of(o)->qualname); }
 PyObject* get_module(PyObject*, void*) { return PyUnicode_FromString("cresset"); }
 PyObject* get_objclass(PyObject* o, void*) {
-  if (!is_method(self_of(o))) {
+  if (!is_method(function_of(o))) {
     PyErr_SetString(PyExc_AttributeError, "__objclass__");
     return nullptr;
   }
   return Py_NewRef(reinterpret_cast<PyObject*>(tensor_type));
 }
-PyObject* get_doc(PyObject* o, void*) {
+PyObject* function_doc(PyObject* o, void*) {
   CRESSET_PY_TRY
   std::string text;
-  for (const Signature& s : plan_of(self_of(o)).signatures()) text += std::string(self_of(o)->entry->name) + s.text + "\n";
-  return PyUnicode_FromString((text + "\n" + self_of(o)->entry->doc).c_str());
+  for (const Signature& s : plan_of(function_of(o)).signatures()) text += std::string(function_of(o)->entry->name) + s.text + "\n";
+  return PyUnicode_FromString((text + "\n" + function_of(o)->entry->doc).c_str());
   CRESSET_PY_CATCH(nullptr)
 }
 // The overloads behind a name, as "aten::add.Tensor": for tools and for the tests of the override protocol.
 PyObject* get_overloads(PyObject* o, void*) {
   CRESSET_PY_TRY
-  const OpFunction* f = self_of(o);
+  const OpFunction* f = function_of(o);
   Ref list = checked(PyList_New(0));
   for (uint16_t i = 0; i < f->entry->count; ++i) {
     const TableOverload& e = f->entry->overloads[i];
@@ -111,29 +111,29 @@ PyObject* get_overloads(PyObject* o, void*) {
   CRESSET_PY_CATCH(nullptr)
 }
 PyObject* function_repr(PyObject* o) {
-  return PyUnicode_FromFormat(is_method(self_of(o)) ? "<method '%s' of 'cresset.Tensor' objects>" : "<built-in function %s>",
-                              self_of(o)->entry->name);
+  return PyUnicode_FromFormat(is_method(function_of(o)) ? "<method '%s' of 'cresset.Tensor' objects>" : "<built-in function %s>",
+                              function_of(o)->entry->name);
 }
-PyObject* function_reduce(PyObject* o, PyObject*) { return Py_NewRef(self_of(o)->qualname); }
+PyObject* function_reduce(PyObject* o, PyObject*) { return Py_NewRef(function_of(o)->qualname); }
 PyObject* method_bind(PyObject* o, PyObject* instance, PyObject*) {
   if (!instance || instance == Py_None) return Py_NewRef(o);
   return PyMethod_New(o, instance);
 }
 
-PyGetSetDef properties[] = {{"__name__", get_name, nullptr, nullptr, nullptr},
-                            {"__qualname__", get_qualname, nullptr, nullptr, nullptr},
-                            {"__module__", get_module, nullptr, nullptr, nullptr},
-                            {"__doc__", get_doc, nullptr, nullptr, nullptr},
-                            {"__objclass__", get_objclass, nullptr, nullptr, nullptr},
-                            {"_overloads", get_overloads, nullptr, "Operators behind this name.", nullptr},
-                            {}};
+PyGetSetDef function_properties[] = {{"__name__", function_name, nullptr, nullptr, nullptr},
+                                     {"__qualname__", get_qualname, nullptr, nullptr, nullptr},
+                                     {"__module__", get_module, nullptr, nullptr, nullptr},
+                                     {"__doc__", function_doc, nullptr, nullptr, nullptr},
+                                     {"__objclass__", get_objclass, nullptr, nullptr, nullptr},
+                                     {"_overloads", get_overloads, nullptr, "Operators behind this name.", nullptr},
+                                     {}};
 PyMethodDef methods[] = {{"__reduce__", function_reduce, METH_NOARGS, nullptr}, {}};
 PyMemberDef members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(OpFunction, vectorcall), READONLY, nullptr}, {}};
 
-PyTypeObject* make_type(const char* name, bool binds) {
+PyTypeObject* make_function_type(const char* name, bool binds) {
   std::vector<PyType_Slot> slots = {{Py_tp_call, reinterpret_cast<void*>(&PyVectorcall_Call)},
                                     {Py_tp_repr, reinterpret_cast<void*>(&function_repr)},
-                                    {Py_tp_getset, properties},
+                                    {Py_tp_getset, function_properties},
                                     {Py_tp_methods, methods},
                                     {Py_tp_members, members}};
   if (binds) slots.push_back({Py_tp_descr_get, reinterpret_cast<void*>(&method_bind)});
@@ -228,8 +228,8 @@ PyObject* wrap_results(const FunctionSchema& schema, Stack& stack, const std::st
 }
 
 void init_op_functions(PyObject* module) {
-  function_type = make_type("cresset._C.builtin_function", false);
-  method_type = make_type("cresset._C.builtin_method", true);
+  function_type = make_function_type("cresset._C.builtin_function", false);
+  method_type = make_function_type("cresset._C.builtin_method", true);
   checked(PyModule_AddObjectRef(module, "builtin_function", reinterpret_cast<PyObject*>(function_type)));
   checked(PyModule_AddObjectRef(module, "builtin_method", reinterpret_cast<PyObject*>(method_type)));
   return_types = checked(PyDict_New()).release();

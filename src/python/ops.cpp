@@ -6,9 +6,9 @@
 #include "python/bind.h"
 #include "python/convert.h"
 #include "python/dispatch.h"
+#include "python/graph_part.h"
 #include "python/op_function.h"
 #include "python/override.h"
-#include "python/tracer.h"
 
 namespace cresset::python {
 
@@ -43,7 +43,7 @@ std::optional<std::string> push(const OperatorHandle& op, PyObject* const* args,
            " argument(s): it takes " + std::to_string(positional) + " positional argument(s) but " + std::to_string(n) +
            (n == 1 ? " was given." : " were given.") + " Declaration: " + schema.str();
   const Py_ssize_t keywords = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
-  if (CRESSET_UNLIKELY(is_tracing())) forget_traced_arguments();
+  if (CRESSET_UNLIKELY(is_tracing())) graph_part->forget_traced_arguments();
   Py_ssize_t used = 0;
   for (Py_ssize_t i = 0; i < count; ++i) {
     const cresset::Argument& p = parameters[static_cast<std::size_t>(i)];
@@ -79,7 +79,7 @@ std::optional<std::string> push(const OperatorHandle& op, PyObject* const* args,
     if (!fits(o, type))
       return name() + "() Expected a value of type '" + type.str() + "' for argument '" + p.name + "' but instead found type '" +
              type_name(Py_TYPE(o)) + "'. Position: " + std::to_string(i) + " Declaration: " + schema.str();
-    stack.push_back(CRESSET_UNLIKELY(is_tracing()) ? traced_ivalue(p.name, o, type) : to_fitting_ivalue(o, type));
+    stack.push_back(CRESSET_UNLIKELY(is_tracing()) ? graph_part->traced_ivalue(p.name, o, type) : to_fitting_ivalue(o, type));
   }
   if (used < keywords) {
     for (Py_ssize_t k = 0; k < keywords; ++k) {
@@ -92,7 +92,7 @@ std::optional<std::string> push(const OperatorHandle& op, PyObject* const* args,
   return std::nullopt;
 }
 
-PyObject* call(const OperatorHandle& op, Stack& stack) {
+PyObject* call_with_stack(const OperatorHandle& op, Stack& stack) {
   call_operator(op, stack);
   return wrap_results(op.schema(), stack, {}, false);  // only named tuples need the name
 }
@@ -122,7 +122,7 @@ PyObject* overload_call(PyObject* self, PyObject* const* args, std::size_t nargs
   StackLease lease;
   Stack& stack = *lease;
   if (const auto why = push(op, args, n, kwnames, stack)) CRESSET_THROW(Error, *why);
-  return call(op, stack);
+  return call_with_stack(op, stack);
   CRESSET_PY_CATCH(nullptr)
 }
 
@@ -244,7 +244,7 @@ PyObject* packet_call(PyObject* self, PyObject* const* args, std::size_t nargsf,
   if (const auto& known = overloads_of(packet); CRESSET_LIKELY(known.size() == 1)) {
     const OperatorHandle op = known[0];
     if (const auto why = push(op, args, n, kwnames, stack)) CRESSET_THROW(Error, *why);
-    return call(op, stack);
+    return call_with_stack(op, stack);
   }
   const std::vector<OperatorHandle> overloads = overloads_of(packet);  // a copy: conversions may run Python code
   CRESSET_CHECK_AS(AttributeError, !overloads.empty(), "operator ", name, " is not defined any more.");
@@ -262,7 +262,7 @@ PyObject* packet_call(PyObject* self, PyObject* const* args, std::size_t nargsf,
         if (number_for_tensor) continue;
       }
       const auto why = push(op, args, n, kwnames, stack);
-      if (!why) return call(op, stack);
+      if (!why) return call_with_stack(op, stack);
       reasons.push_back(*why);
     }
   }

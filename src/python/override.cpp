@@ -43,7 +43,7 @@ PyObject* has_variadic(PyObject*, PyObject* const* args, Py_ssize_t n) {
   for (Py_ssize_t i = 0; i < n && !found; ++i) found = !is_plain(args[i]) && !PyType_Check(args[i]) && type_overrides(Py_TYPE(args[i]));
   return PyBool_FromLong(found);
 }
-PyMethodDef functions[] = {
+PyMethodDef override_functions[] = {
     {"_has_torch_function_variadic", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&has_variadic)), METH_FASTCALL, nullptr}, {}};
 PyMethodDef disabled_def = {"_disabled_torch_function_impl",
                             reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&disabled_torch_function)), METH_VARARGS | METH_KEYWORDS,
@@ -84,7 +84,7 @@ struct DisableGuard {
   PyObject_HEAD bool saved_subclasses, saved_all;
 };
 template <bool All>
-PyObject* guard_enter(PyObject* o, PyObject*) {
+PyObject* override_guard_enter(PyObject* o, PyObject*) {
   auto* g = reinterpret_cast<DisableGuard*>(o);
   OverrideState& s = override_state();
   g->saved_subclasses = s.subclasses_disabled;
@@ -94,7 +94,7 @@ PyObject* guard_enter(PyObject* o, PyObject*) {
   refresh_modes();
   return Py_NewRef(o);
 }
-PyObject* guard_exit(PyObject* o, PyObject*) {
+PyObject* override_guard_exit(PyObject* o, PyObject*) {
   auto* g = reinterpret_cast<DisableGuard*>(o);
   OverrideState& s = override_state();
   s.subclasses_disabled = g->saved_subclasses;
@@ -103,11 +103,11 @@ PyObject* guard_exit(PyObject* o, PyObject*) {
   Py_RETURN_NONE;
 }
 PyMethodDef guard_methods[] = {
-    {"__enter__", guard_enter<false>, METH_NOARGS, nullptr}, {"__exit__", guard_exit, METH_VARARGS, nullptr}, {}};
+    {"__enter__", override_guard_enter<false>, METH_NOARGS, nullptr}, {"__exit__", override_guard_exit, METH_VARARGS, nullptr}, {}};
 PyMethodDef guard_all_methods[] = {
-    {"__enter__", guard_enter<true>, METH_NOARGS, nullptr}, {"__exit__", guard_exit, METH_VARARGS, nullptr}, {}};
+    {"__enter__", override_guard_enter<true>, METH_NOARGS, nullptr}, {"__exit__", override_guard_exit, METH_VARARGS, nullptr}, {}};
 
-void add_guard(PyObject* module, const char* full_name, PyMethodDef* methods, const char* doc) {
+void add_override_guard(PyObject* module, const char* full_name, PyMethodDef* methods, const char* doc) {
   PyType_Slot slots[] = {{Py_tp_methods, methods}, {Py_tp_doc, const_cast<char*>(doc)}, {0, nullptr}};
   PyType_Spec spec{full_name, sizeof(DisableGuard), 0, Py_TPFLAGS_DEFAULT, slots};
   const Ref type = checked(PyType_FromSpec(&spec));
@@ -277,12 +277,13 @@ PyMethodDef override_methods[] = {{"__torch_function__", reinterpret_cast<PyCFun
 
 void init_override(PyObject* module) {
   protocol_name = interned("__torch_function__");
-  checked(PyModule_AddFunctions(module, functions));
+  checked(PyModule_AddFunctions(module, override_functions));
   disabled_impl = checked(PyCFunction_New(&disabled_def, nullptr)).release();
   checked(PyModule_AddObjectRef(module, "_disabled_torch_function_impl", disabled_impl));
-  add_guard(module, "cresset._C.DisableTorchFunctionSubclass", guard_methods, "Types do not override operations inside of this block.");
-  add_guard(module, "cresset._C.DisableTorchFunction", guard_all_methods,
-            "Neither types nor modes override operations inside of this block.");
+  add_override_guard(module, "cresset._C.DisableTorchFunctionSubclass", guard_methods,
+                     "Types do not override operations inside of this block.");
+  add_override_guard(module, "cresset._C.DisableTorchFunction", guard_all_methods,
+                     "Neither types nor modes override operations inside of this block.");
   def(module, "_set_nowrap_functions", [](PyObject* set) {
     Py_INCREF(set);
     Py_XSETREF(nowrap_functions, set);

@@ -46,18 +46,18 @@ struct PySavedTensor {
   std::string name;
   std::size_t index;  // in a list of tensors
 };
-PySavedTensor* self_of(PyObject* o) { return reinterpret_cast<PySavedTensor*>(o); }
+PySavedTensor* saved_tensor_of(PyObject* o) { return reinterpret_cast<PySavedTensor*>(o); }
 
 PyObject* new_saved_tensor(std::shared_ptr<Node> node, std::string_view name, std::size_t index) {
   PyObject* o = checked(saved_tensor_type->tp_alloc(saved_tensor_type, 0)).release();
-  new (&self_of(o)->node) std::shared_ptr<Node>(std::move(node));
-  new (&self_of(o)->name) std::string(name);
-  self_of(o)->index = index;
+  new (&saved_tensor_of(o)->node) std::shared_ptr<Node>(std::move(node));
+  new (&saved_tensor_of(o)->name) std::string(name);
+  saved_tensor_of(o)->index = index;
   return o;
 }
 
 void saved_tensor_dealloc(PyObject* o) {
-  PySavedTensor* self = self_of(o);
+  PySavedTensor* self = saved_tensor_of(o);
   std::shared_ptr<Node> node = std::move(self->node);
   self->node.~shared_ptr();
   self->name.~basic_string();
@@ -117,8 +117,8 @@ PyObject* register_hooks(PyObject* o, PyObject* args) {
   CRESSET_PY_TRY
   PyObject *pack = nullptr, *unpack_hook = nullptr;
   if (!PyArg_ParseTuple(args, "OO:register_hooks", &pack, &unpack_hook)) return nullptr;
-  Registrar registrar(*self_of(o), std::make_unique<PythonSavedHooks>(share(pack), share(unpack_hook)));
-  self_of(o)->node->visit_saved(registrar);
+  Registrar registrar(*saved_tensor_of(o), std::make_unique<PythonSavedHooks>(share(pack), share(unpack_hook)));
+  saved_tensor_of(o)->node->visit_saved(registrar);
   CRESSET_CHECK(!registrar.hooks, autograd::kBackwardTwice);
   Py_RETURN_NONE;
   CRESSET_PY_CATCH(nullptr)

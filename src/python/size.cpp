@@ -1,6 +1,6 @@
 // Size: the tuple of ints that shape and size() give.
 #include "python/convert.h"
-#include "python/tracer.h"
+#include "python/graph_part.h"
 #include "python/types.h"
 
 namespace cresset::python {
@@ -83,9 +83,9 @@ PyObject* size_reduce(PyObject* self, PyObject*) {
   return tuple && plain ? Py_BuildValue("(O(O))", Py_TYPE(self), plain.get()) : nullptr;
 }
 
-PyMethodDef methods[] = {{"numel", size_numel, METH_NOARGS, "Number of elements of a tensor of this size."},
-                         {"__reduce__", size_reduce, METH_NOARGS, nullptr},
-                         {}};
+PyMethodDef size_methods[] = {{"numel", size_numel, METH_NOARGS, "Number of elements of a tensor of this size."},
+                              {"__reduce__", size_reduce, METH_NOARGS, nullptr},
+                              {}};
 
 }  // namespace
 
@@ -109,7 +109,7 @@ void init_size(PyObject* module) {
                          {Py_sq_concat, reinterpret_cast<void*>(&size_concat)},
                          {Py_sq_repeat, reinterpret_cast<void*>(&size_repeat)},
                          {Py_mp_subscript, reinterpret_cast<void*>(&size_subscript)},
-                         {Py_tp_methods, methods},
+                         {Py_tp_methods, size_methods},
                          {Py_tp_doc, const_cast<char*>("Sizes of a tensor, a tuple of ints.")},
                          {0, nullptr}};
   PyType_Spec spec{"cresset.Size", 0, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};

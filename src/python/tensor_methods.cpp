@@ -6,9 +6,9 @@
 #include "autograd/captured_tensors.h"
 #include "python/autograd.h"
 #include "python/dispatch_mode.h"
+#include "python/graph_part.h"
 #include "python/override.h"
 #include "python/tensor_new.h"
-#include "python/tracer.h"
 
 namespace cresset::python {
 
@@ -57,8 +57,8 @@ PyObject* py_size(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject*
   CRESSET_OVERRIDE("size")
   const Tensor& t = unwrap(self);
   PyObject* dim = one_argument("size", "dim", args, n, kwnames);
-  if (!dim || dim == Py_None) return is_tracing() ? traced_sizes(t) : wrap_size(t.sizes());
-  if (is_tracing()) return traced_size_of(t, dim_argument("size", dim));
+  if (!dim || dim == Py_None) return is_tracing() ? graph_part->traced_sizes(t) : wrap_size(t.sizes());
+  if (is_tracing()) return graph_part->traced_size_of(t, dim_argument("size", dim));
   return PyLong_FromLongLong(t.size(dim_argument("size", dim)));
   CRESSET_PY_CATCH(nullptr)
 }
@@ -100,8 +100,8 @@ PyObject* py_is_contiguous(PyObject* self, PyObject* const* args, Py_ssize_t n, 
   }
 CRESSET_SIMPLE(dim, PyLong_FromLongLong(dim_seen(t)))
 CRESSET_SIMPLE(ndimension, PyLong_FromLongLong(dim_seen(t)))
-CRESSET_SIMPLE(numel, is_tracing() ? traced_numel_of(t) : PyLong_FromLongLong(t.numel()))
-CRESSET_SIMPLE(nelement, is_tracing() ? traced_numel_of(t) : PyLong_FromLongLong(t.numel()))
+CRESSET_SIMPLE(numel, is_tracing() ? graph_part->traced_numel_of(t) : PyLong_FromLongLong(t.numel()))
+CRESSET_SIMPLE(nelement, is_tracing() ? graph_part->traced_numel_of(t) : PyLong_FromLongLong(t.numel()))
 CRESSET_SIMPLE(element_size, PyLong_FromLongLong(t.element_size()))
 CRESSET_SIMPLE(storage_offset, PyLong_FromLongLong(storage_offset_seen(t)))
 CRESSET_SIMPLE(data_ptr, PyLong_FromVoidPtr(t.data_ptr()))
@@ -116,11 +116,11 @@ CRESSET_SIMPLE(has_names, PyBool_FromLong(false))
 CRESSET_SIMPLE(is_shared, PyBool_FromLong(false))
 CRESSET_SIMPLE(_is_view, PyBool_FromLong(t.is_view()))
 CRESSET_SIMPLE(item, [&] {
-  if (is_tracing()) warn_conversion("Python number");
+  if (is_tracing()) graph_part->warn_conversion("Python number");
   return item_of(t);
 }())
 CRESSET_SIMPLE(__complex__, [&]() -> PyObject* {
-  if (is_tracing()) warn_conversion("Python complex");
+  if (is_tracing()) graph_part->warn_conversion("Python complex");
   CRESSET_CHECK_VALUE(t.numel() == 1, "only one element tensors can be converted to Python scalars");
   const std::complex<double> c = to_scalar(checked(item_of(t)).get()).toComplexDouble();
   return PyComplex_FromDoubles(c.real(), c.imag());
@@ -159,7 +159,7 @@ Ref list_of_elements(const Tensor& t, int64_t dim, const char* data) {
 }
 
 CRESSET_SIMPLE(tolist, [&]() -> PyObject* {
-  if (is_tracing()) warn_conversion("Python list");
+  if (is_tracing()) graph_part->warn_conversion("Python list");
   CRESSET_CHECK(!t.key_set().has(DispatchKey::Python), ".tolist() is not supported for tensor subclasses, got ", type_name(Py_TYPE(self)),
                 ": it sees operators in __torch_dispatch__. Take the list of the tensor that it wraps.");
   if (t.dim() == 0) return item_of(t);

@@ -10,8 +10,8 @@
 #include <cresset/ops/pinned_memory.h>
 
 #include "python/bind.h"
+#include "python/graph_part.h"
 #include "python/override.h"
-#include "python/tracer.h"
 
 namespace cresset::python {
 
@@ -111,7 +111,7 @@ T number_as(PyObject* o) {
 }
 
 template <class T>
-void fill(T*& out, PyObject* o, IntArrayRef sizes, std::size_t dim) {
+void fill_elements(T*& out, PyObject* o, IntArrayRef sizes, std::size_t dim) {
   if (dim == sizes.size()) {
     *out++ = number_as<T>(o);
     return;
@@ -132,7 +132,7 @@ void fill(T*& out, PyObject* o, IntArrayRef sizes, std::size_t dim) {
   const Py_ssize_t n = PySequence_Fast_GET_SIZE(items.get());
   CRESSET_CHECK_VALUE(n == sizes[dim], "expected sequence of length ", sizes[dim], " at dim ", static_cast<int64_t>(dim), " (got ",
                       static_cast<int64_t>(n), ")");
-  for (Py_ssize_t i = 0; i < n; ++i) fill(out, PySequence_Fast_GET_ITEM(items.get(), i), sizes, dim + 1);
+  for (Py_ssize_t i = 0; i < n; ++i) fill_elements(out, PySequence_Fast_GET_ITEM(items.get(), i), sizes, dim + 1);
 }
 
 Tensor copy_of(const Tensor& t, std::optional<ScalarType> dtype, std::optional<Device> device) {
@@ -160,7 +160,7 @@ Tensor tensor_from_data(PyObject* data, std::optional<ScalarType> dtype, std::op
   if (t.numel() > 0) {
     CRESSET_DISPATCH(type, "tensor", CRESSET_ALL_TYPES, [&] {
       auto* out = static_cast<scalar_t*>(t.data_ptr());
-      fill(out, data, sizes, 0);
+      fill_elements(out, data, sizes, 0);
     });
   }
   t = lifted(std::move(t));
@@ -242,7 +242,7 @@ PyObject* py_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kw
   CRESSET_PY_TRY
   if (Ref r = modes_result("tensor", args, n, kwnames)) return r.release();
   const CreationArguments a = parse("tensor", args, n, kwnames, 1);
-  if (CRESSET_UNLIKELY(is_tracing())) warn_constant("torch.tensor");
+  if (CRESSET_UNLIKELY(is_tracing())) graph_part->warn_constant("torch.tensor");
   if (is_tensor(a.data))
     cresset::warn(
         "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
@@ -255,7 +255,7 @@ PyObject* py_as_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*
   CRESSET_PY_TRY
   if (Ref r = modes_result("as_tensor", args, n, kwnames)) return r.release();
   const CreationArguments a = parse("as_tensor", args, n, kwnames, 3);
-  if (CRESSET_UNLIKELY(is_tracing()) && !is_tensor(a.data)) warn_constant("torch.as_tensor");
+  if (CRESSET_UNLIKELY(is_tracing()) && !is_tensor(a.data)) graph_part->warn_constant("torch.as_tensor");
   const auto keep = [&](const Tensor& t) {
     return cresset::to(t, TensorOptions(a.dtype.value_or(t.scalar_type())).device(a.device.value_or(t.device())));
   };
@@ -301,7 +301,7 @@ PyObject* py_frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
   CRESSET_PY_CATCH(nullptr)
 }
 
-PyMethodDef functions[] = {
+PyMethodDef creation_functions[] = {
     {"tensor", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&py_tensor)), METH_FASTCALL | METH_KEYWORDS,
      "tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False)\n\nA tensor with a copy of the data."},
     {"as_tensor", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&py_as_tensor)), METH_FASTCALL | METH_KEYWORDS,
@@ -354,6 +354,6 @@ PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   CRESSET_PY_CATCH(nullptr)
 }
 
-void init_tensor_new(PyObject* module) { checked(PyModule_AddFunctions(module, functions)); }
+void init_tensor_new(PyObject* module) { checked(PyModule_AddFunctions(module, creation_functions)); }
 
 }  // namespace cresset::python

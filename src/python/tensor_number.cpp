@@ -6,15 +6,13 @@
 #include <cresset/ops/functions_matmul.h>
 
 #include "python/convert.h"
+#include "python/graph_part.h"
 #include "python/override.h"
 #include "python/tensor_new.h"
-#include "python/tracer.h"
 
 namespace cresset::python {
 
 namespace {
-
-constexpr int64_t kReleaseNumel = 1 << 14;
 
 // One operand: a tensor, or a number as a zero-dimensional tensor. Invalid for anything else.
 class Operand {
@@ -36,18 +34,18 @@ class Operand {
 };
 
 // Enough work, or a device, which may wait for its queue: other threads of Python run meanwhile (the queue's may need the interpreter too).
-bool is_big(const Tensor& a, const Tensor& b) {
+bool is_big_pair(const Tensor& a, const Tensor& b) {
   return a.numel() >= kReleaseNumel || b.numel() >= kReleaseNumel || !a.is_cpu() || !b.is_cpu();
 }
 
 // An operator: what runs, and the names under which overriding types see it.
-struct Names {
+struct OperatorNames {
   const char* forward;    // method of (a, b)
   const char* reflected;  // method of (b, a), when only b is a tensor
 };
 
 // Runs the protocol when an operand overrides; null without an error when none does.
-CRESSET_NOINLINE PyObject* override_binary(PyObject* a, PyObject* b, const Names& names) {
+CRESSET_NOINLINE PyObject* override_binary(PyObject* a, PyObject* b, const OperatorNames& names) {
   CRESSET_PY_TRY
   Overriders overriders;
   overriders.scan(a);
@@ -66,7 +64,7 @@ inline bool may_override_either(PyObject* a, PyObject* b) { return !is_plain(a) 
 // f(tensor, tensor), and for operators with an overload for numbers g(tensor, number).
 struct NoNumbers {};
 template <class F, class G = NoNumbers>
-CRESSET_ALWAYS_INLINE PyObject* binary(PyObject* a, PyObject* b, const Names& names, F f, [[maybe_unused]] G g = {}) {
+CRESSET_ALWAYS_INLINE PyObject* binary(PyObject* a, PyObject* b, const OperatorNames& names, F f, [[maybe_unused]] G g = {}) {
   CRESSET_PY_TRY
   if (CRESSET_UNLIKELY(may_override_either(a, b))) {
     PyObject* r = override_binary(a, b, names);
@@ -74,7 +72,7 @@ CRESSET_ALWAYS_INLINE PyObject* binary(PyObject* a, PyObject* b, const Names& na
   }
   if (CRESSET_LIKELY(is_exact_tensor(a) && is_exact_tensor(b))) {
     const Tensor &x = unwrap(a), &y = unwrap(b);
-    if (CRESSET_UNLIKELY(is_big(x, y))) {
+    if (CRESSET_UNLIKELY(is_big_pair(x, y))) {
       Tensor r;
       {
         GilRelease release;
@@ -90,7 +88,7 @@ CRESSET_ALWAYS_INLINE PyObject* binary(PyObject* a, PyObject* b, const Names& na
       const Scalar y = to_scalar(b);
       Tensor r;
       {
-        GilRelease release(is_big(x, x));
+        GilRelease release(is_big_pair(x, x));
         r = g(x, y);
       }
       return wrap(std::move(r));
@@ -100,7 +98,7 @@ CRESSET_ALWAYS_INLINE PyObject* binary(PyObject* a, PyObject* b, const Names& na
   if (!x || !y) Py_RETURN_NOTIMPLEMENTED;
   Tensor r;
   {
-    GilRelease release(is_big(*x, *y));
+    GilRelease release(is_big_pair(*x, *y));
     r = f(*x, *y);
   }
   return wrap(std::move(r));
@@ -119,7 +117,7 @@ PyObject* in_place(PyObject* a, PyObject* b, const char* name, F f) {
   if (!y) Py_RETURN_NOTIMPLEMENTED;
   {
     Tensor x = unwrap(a);
-    GilRelease release(is_big(x, *y));
+    GilRelease release(is_big_pair(x, *y));
     f(x, *y);
   }
   return Py_NewRef(a);
@@ -136,7 +134,7 @@ PyObject* unary(PyObject* a, const char* name, F f) {
   const Tensor& x = unwrap(a);
   Tensor r;
   {
-    GilRelease release(is_big(x, x));
+    GilRelease release(is_big_pair(x, x));
     r = f(x);
   }
   return wrap(std::move(r));
@@ -275,7 +273,7 @@ int nb_bool(PyObject* a) {
   }
   CRESSET_PY_TRY
   const Tensor& t = unwrap(a);
-  if (CRESSET_UNLIKELY(is_tracing())) warn_conversion("Python boolean");
+  if (CRESSET_UNLIKELY(is_tracing())) graph_part->warn_conversion("Python boolean");
   CRESSET_CHECK(t.numel() != 0, "Boolean value of Tensor with no values is ambiguous");
   CRESSET_CHECK(t.numel() == 1, "Boolean value of Tensor with more than one value is ambiguous");
   if (CRESSET_UNLIKELY(t.key_set().has(DispatchKey::FuncTorchBatched))) return cresset::is_nonzero(t);  // which says why not
@@ -296,7 +294,7 @@ PyObject* nb_int(PyObject* a) {
     if (r || PyErr_Occurred()) return r;
   }
   CRESSET_PY_TRY
-  if (CRESSET_UNLIKELY(is_tracing())) warn_conversion("Python integer");
+  if (CRESSET_UNLIKELY(is_tracing())) graph_part->warn_conversion("Python integer");
   return PyNumber_Long(one_number(a).get());
   CRESSET_PY_CATCH(nullptr)
 }
@@ -306,7 +304,7 @@ PyObject* nb_float(PyObject* a) {
     if (r || PyErr_Occurred()) return r;
   }
   CRESSET_PY_TRY
-  if (CRESSET_UNLIKELY(is_tracing())) warn_conversion("Python float");
+  if (CRESSET_UNLIKELY(is_tracing())) graph_part->warn_conversion("Python float");
   return PyNumber_Float(one_number(a).get());
   CRESSET_PY_CATCH(nullptr)
 }
@@ -317,7 +315,7 @@ PyObject* nb_index(PyObject* a) {
   }
   CRESSET_PY_TRY
   const Tensor& t = unwrap(a);
-  if (CRESSET_UNLIKELY(is_tracing())) warn_conversion("Python index");
+  if (CRESSET_UNLIKELY(is_tracing())) graph_part->warn_conversion("Python index");
   CRESSET_CHECK_TYPE(t.numel() == 1 && isIntegralType(t.scalar_type(), true),
                      "only integer tensors of a single element can be converted to an index");
   return PyNumber_Long(one_number(a).get());

@@ -3,8 +3,8 @@
 
 #include "python/autograd.h"
 #include "python/dispatch_mode.h"
+#include "python/graph_part.h"
 #include "python/override.h"
-#include "python/tracer.h"
 
 namespace cresset::python {
 
@@ -24,7 +24,7 @@ namespace {
   }
 #define CRESSET_BOOL(name, expression) CRESSET_GETTER(name, PyBool_FromLong(expression))
 
-CRESSET_GETTER(shape, is_tracing() ? traced_sizes(t) : wrap_size(t.sizes()))
+CRESSET_GETTER(shape, is_tracing() ? graph_part->traced_sizes(t) : wrap_size(t.sizes()))
 CRESSET_GETTER(dtype, wrap_dtype(t.scalar_type()))
 CRESSET_GETTER(device, wrap_device(device_seen(t)))
 CRESSET_GETTER(layout, wrap_layout(t.layout()))
@@ -44,7 +44,7 @@ CRESSET_GETTER(_base, t.is_view() ? wrap(t._base()) : Py_NewRef(Py_None))
 CRESSET_GETTER(data, [&] {
   CRESSET_CHECK(!t.key_set().has(DispatchKey::FuncTorchBatched), "accessing `data` under vmap transform is not allowed");
   Tensor data = t.variable_data();
-  if (is_tracing()) jit::tracer::same_value(t, data);
+  if (is_tracing()) graph_part->same_value(t, data);
   return wrap(std::move(data));
 }())
 CRESSET_GETTER(T, wrap(cresset::numpy_T(t)))

@@ -119,7 +119,7 @@ void tensor_dealloc(PyObject* o) {
   Py_DECREF(type);
 }
 
-void fill(PyTensor* self, Tensor&& tensor) {
+void fill_object(PyTensor* self, Tensor&& tensor) {
   self->dict = self->weakrefs = self->backward_hooks = self->post_accumulate_hooks = nullptr;
   self->owned_by_tensor = false;
   tensor.unsafeGetTensorImpl()->set_pyobject(self, false);
@@ -155,9 +155,9 @@ int set_dict(PyObject* o, PyObject* value, void*) {
 
 PyGetSetDef dict_property[] = {{"__dict__", get_dict, set_dict, nullptr, nullptr}, {}};
 
-PyMemberDef members[] = {{"__dictoffset__", T_PYSSIZET, offsetof(PyTensor, dict), READONLY, nullptr},
-                         {"__weaklistoffset__", T_PYSSIZET, offsetof(PyTensor, weakrefs), READONLY, nullptr},
-                         {}};
+PyMemberDef tensor_members[] = {{"__dictoffset__", T_PYSSIZET, offsetof(PyTensor, dict), READONLY, nullptr},
+                                {"__weaklistoffset__", T_PYSSIZET, offsetof(PyTensor, weakrefs), READONLY, nullptr},
+                                {}};
 
 }  // namespace
 
@@ -179,7 +179,7 @@ PyObject* wrap(Tensor tensor) {
   }
   PyTensor* self = allocate_exact();
   if (CRESSET_UNLIKELY(!self)) return nullptr;
-  fill(self, std::move(tensor));
+  fill_object(self, std::move(tensor));
   return reinterpret_cast<PyObject*>(self);
 }
 
@@ -191,7 +191,7 @@ PyObject* wrap_as(PyTypeObject* type, Tensor tensor) {
   if (!o) return nullptr;
   TensorImpl* impl = tensor.unsafeGetTensorImpl();
   if (const DispatchKeySet keys = keys_of_type(type); !keys.empty()) impl->set_key_set(impl->key_set() | keys);
-  fill(as_tensor_object(o), std::move(tensor));
+  fill_object(as_tensor_object(o), std::move(tensor));
   return o;
 }
 
@@ -209,7 +209,7 @@ void init_tensor_type(PyObject* module) {
       {Py_tp_setattro, reinterpret_cast<void*>(&tensor_setattro)},
       {Py_tp_getset, tensor_properties},
       {Py_tp_methods, all_tensor_methods()},
-      {Py_tp_members, members},
+      {Py_tp_members, tensor_members},
       {Py_tp_doc, const_cast<char*>("A multi-dimensional array of one element type.")},
   };
   for (const PyType_Slot* table : {tensor_number_slots, tensor_sequence_slots, tensor_buffer_slots})

@@ -21,7 +21,7 @@ struct PyTensor {
 };
 
 /// cresset.Tensor.
-extern PyTypeObject* tensor_type;
+extern CRESSET_PYTHON_API PyTypeObject* tensor_type;
 
 inline bool is_exact_tensor(PyObject* o) { return Py_TYPE(o) == tensor_type; }
 inline bool is_tensor(PyObject* o) { return is_exact_tensor(o) || PyType_IsSubtype(Py_TYPE(o), tensor_type); }
@@ -30,7 +30,7 @@ inline const Tensor& unwrap(PyObject* o) { return reinterpret_cast<PyTensor*>(o)
 inline Tensor& unwrap_mutable(PyObject* o) { return reinterpret_cast<PyTensor*>(o)->tensor; }
 
 /// The object of a tensor, a new reference; None for an undefined tensor. Null with an error set when memory is short.
-PyObject* wrap(Tensor tensor);
+CRESSET_PYTHON_API PyObject* wrap(Tensor tensor);
 /// A new object of a subclass for a tensor that has no object yet.
 PyObject* wrap_as(PyTypeObject* type, Tensor tensor);
 /// Lets the collector see an object that now carries Python state.

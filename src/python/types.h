@@ -22,9 +22,9 @@ inline bool is_memory_format(PyObject* o) { return Py_TYPE(o) == memory_format_t
 inline int constant_value(PyObject* o) { return reinterpret_cast<PyConstant*>(o)->value; }
 /// Is o a dtype or one of the Python types float, int, bool, complex that stand for one?
 bool is_dtype_like(PyObject* o);
-ScalarType to_scalar_type(PyObject* o);
+CRESSET_PYTHON_API ScalarType to_scalar_type(PyObject* o);
 /// New references.
-PyObject* wrap_dtype(ScalarType t);
+CRESSET_PYTHON_API PyObject* wrap_dtype(ScalarType t);
 PyObject* wrap_layout(Layout l);
 PyObject* wrap_memory_format(MemoryFormat f);
 
@@ -33,11 +33,11 @@ struct PyDevice {
 };
 extern PyTypeObject* device_type_object;
 inline bool is_device(PyObject* o) { return Py_TYPE(o) == device_type_object; }
-PyObject* wrap_device(Device d);
+CRESSET_PYTHON_API PyObject* wrap_device(Device d);
 /// From a device, a string or an index, which counts the devices of the current accelerator (raises when there is none).
-Device to_device(PyObject* o);
+CRESSET_PYTHON_API Device to_device(PyObject* o);
 
-extern PyTypeObject* size_type;
+extern CRESSET_PYTHON_API PyTypeObject* size_type;
 /// A new Size.
 PyObject* wrap_size(IntArrayRef sizes);
 

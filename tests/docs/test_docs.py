@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from cresset.utils.cpp_extension import link_flags
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs/guide").glob("*.md")), *sorted((ROOT / "docs/recipes").glob("*.md"))]
@@ -35,7 +36,7 @@ def test_readme_cpp_example(tmp_path):
     source.write_text(blocks(ROOT / "README.md", "cpp")[0])
     build = ROOT / "build" / "dev"
     program = tmp_path / "scale"
-    command = ["g++", "-std=c++20", f"-I{ROOT}/include", f"-I{build}/gen/include", str(source), "-o", str(program), f"-L{build}/lib", f"-Wl,-rpath,{build}/lib", "-lcresset"]
+    command = ["g++", "-std=c++20", f"-I{ROOT}/include", f"-I{build}/gen/include", str(source), "-o", str(program), f"-L{build}/lib", f"-Wl,-rpath,{build}/lib", *link_flags(program=True)]
     subprocess.run(command, check=True)
     assert subprocess.run([program], capture_output=True, text=True, check=True).stdout == "18\n"
 

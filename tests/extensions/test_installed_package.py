@@ -44,10 +44,56 @@ def pkg_config_path(prefix):
     return str(file.parent)
 
 
+def parts_of(program):
+    """The libraries of Cresset that a program loads by itself."""
+    return set(re.findall(r"NEEDED.*\[lib(cresset\w*)\.so", run("readelf", "-d", program)))
+
+
 def test_find_package(prefix, tmp_path):
     run(program("cmake"), "-S", SOURCE, "-B", tmp_path, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}")
     run(program("cmake"), "--build", tmp_path)
     assert run(tmp_path / "main") == EXPECTED
+    assert parts_of(tmp_path / "main") == {"cresset", "cresset_cpu"}
+
+
+PROJECT = """
+cmake_minimum_required(VERSION 3.25)
+project(p LANGUAGES CXX)
+find_package(Cresset REQUIRED COMPONENTS {components})
+add_executable(main main.cpp)
+target_link_libraries(main PRIVATE {targets})
+"""
+USES_EVERY_PART = """
+#include <cresset/cresset.h>
+#include <cresset/ir/ir.h>
+#include <cresset/nn.h>
+#include <iostream>
+int main() {
+  cresset::jit::Graph graph;
+  std::cout << cresset::nn::Linear(2, 3)->forward(cresset::ones({1, 2})).numel() << " " << graph.inputs().size() << "\\n";
+}
+"""
+
+
+@pytest.mark.parametrize("targets", ["Cresset::cresset", "Cresset::nn Cresset::ir Cresset::cpu"])
+def test_components(prefix, tmp_path, targets):
+    source = tmp_path / "with space"  # paths stand between flags of the linker
+    source.mkdir()
+    moved = source / "prefix"
+    moved.symlink_to(prefix)
+    (source / "main.cpp").write_text(USES_EVERY_PART)
+    (source / "CMakeLists.txt").write_text(PROJECT.format(components="core cpu ir nn", targets=targets))
+    run(program("cmake"), "-S", source, "-B", source / "build", "-G", "Ninja", f"-DCresset_DIR={moved}/lib/cmake/Cresset")
+    run(program("cmake"), "--build", source / "build")
+    assert run(source / "build/main") == "3 0\n"
+    assert parts_of(source / "build/main") == {"cresset", "cresset_cpu", "cresset_ir", "cresset_nn"}
+
+
+def test_an_unknown_component_is_named(prefix, tmp_path):
+    (tmp_path / "CMakeLists.txt").write_text(PROJECT.format(components="ir gpu", targets="Cresset::ir"))
+    result = subprocess.run([program("cmake"), "-S", tmp_path, "-B", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={prefix}"], capture_output=True, text=True)
+    assert result.returncode != 0
+    assert "One of the components core, cpu, ir, nn was required; 'gpu' was given." in " ".join(result.stderr.split())
 
 
 def test_pkg_config(prefix, pkg_config_path, tmp_path):
@@ -56,6 +102,12 @@ def test_pkg_config(prefix, pkg_config_path, tmp_path):
     assert run("pkg-config", "--modversion", "cresset", env=environment).strip() == VERSION
     run("g++", SOURCE / "main.cpp", *flags, "-o", tmp_path / "main")
     assert run(tmp_path / "main") == EXPECTED
+    assert parts_of(tmp_path / "main") == {"cresset", "cresset_cpu"}
+    (tmp_path / "parts.cpp").write_text(USES_EVERY_PART)
+    for packages in (["cresset"], ["cresset-nn", "cresset-ir", "cresset-cpu"]):
+        flags = run("pkg-config", "--cflags", "--libs", *packages, env=environment).split()
+        run("g++", tmp_path / "parts.cpp", *flags, "-o", tmp_path / "parts")
+        assert run(tmp_path / "parts") == "3 0\n"
 
 
 def test_find_package_refuses_another_version(prefix, tmp_path):
@@ -110,6 +162,7 @@ def test_config_gives_the_flags_of_a_compiler(prefix, tmp_path):
     flags = run(command, "config", "--cflags", "--ldflags").split()
     run("g++", SOURCE / "main.cpp", *flags, "-o", tmp_path / "main")
     assert run(tmp_path / "main") == EXPECTED
+    assert parts_of(tmp_path / "main") == {"cresset", "cresset_cpu"}
     assert run(command, "config", "cmake-prefix") == f"{prefix}\n"
     assert f"-I{prefix}/include/cresset_compat" in run(command, "config", "--compat-cflags").split()
     result = subprocess.run([command, "config", "nothing"], capture_output=True, text=True)

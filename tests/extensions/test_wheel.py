@@ -26,8 +26,8 @@ from cresset.utils.cpp_extension import BuildExtension, CppExtension
 setup(name="clip", version="1.0", py_modules=[], ext_modules=[CppExtension("clip_ops", ["clip_ops.cpp"], extra_compile_args=["-O0"])],
       cmdclass={"build_ext": BuildExtension})
 """
-# By its place: the package index has another project of the name.
-ISOLATED = '[build-system]\nrequires = ["setuptools>=70.1", "cresset @ {}"]\nbuild-backend = "setuptools.build_meta"\n'
+# By its place: what is tested is this wheel.
+ISOLATED = '[build-system]\nrequires = ["setuptools>=70.1", "cresset-runtime @ {}"]\nbuild-backend = "setuptools.build_meta"\n'
 ENVIRONMENT = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV")} | {
     "CXX": "c++"  # the name that other builds use, so that ccache knows the sources
 }
@@ -42,7 +42,7 @@ def run(*command, **options):
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
     folder = tmp_path_factory.mktemp("wheels")
-    run(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", folder, ROOT)
+    run(sys.executable, ROOT / "tools/make_wheel", "--out", folder)
     return next(folder.glob("*.whl"))
 
 
@@ -58,13 +58,32 @@ def python(wheel, tmp_path_factory):
 @pytest.mark.slow
 def test_the_wheel_is_complete(python, tmp_path):
     code = (
-        "import cresset, os; p = os.path.dirname(cresset.__file__); "
+        "import cresset, os; p = os.path.dirname(cresset.__file__); cresset.jit; "
         "x = cresset.ones(2, 3, requires_grad=True); (x * 2).sum().backward(); print(x.grad.sum().item()); "
         "print(all(os.path.exists(os.path.join(p, n)) for n in "
-        "('lib/libcresset.so', 'include/cresset/cresset.h', 'lib/cmake/Cresset/CressetConfig.cmake', 'lib/cmake/Torch/TorchConfig.cmake')))"
+        "('lib/libcresset.so', 'lib/libcresset_cpu.so', 'lib/libcresset_ir.so', 'lib/libcresset_nn.so', 'include/cresset/cresset.h', 'lib/cmake/Cresset/CressetConfig.cmake', 'lib/cmake/Torch/TorchConfig.cmake')))"
     )
     assert run(python, "-c", code, cwd=tmp_path) == "12.0\nTrue\n"
     run(python.with_name("cresset"), "--version")
+
+
+@pytest.mark.slow
+def test_the_wheel_needs_no_packages_of_the_system(python, wheel, tmp_path):
+    """Where there is no compiler and no BLAS: nothing but the C and C++ run-time comes from outside of the environment."""
+    assert "linux_x86_64" not in wheel.name and "manylinux" in wheel.name
+    code = (
+        "import cresset, sys\n"
+        "a = cresset.randn(80, 80); x = cresset.randn(1, 3, 16, 16); w = cresset.randn(4, 3, 3, 3)\n"
+        "assert cresset.allclose(a @ cresset.linalg.inv(a), cresset.eye(80), atol=1e-2) and cresset.conv2d(x, w).shape == (1, 4, 14, 14)\n"
+        "assert cresset.jit.trace(lambda x: x * 2, x)(x).equal(x * 2)\n"
+        "mapped = {line.split()[-1] for line in open('/proc/self/maps') if '.so' in line}\n"
+        "print(*sorted(p for p in mapped if not p.startswith(sys.prefix)))"
+    )
+    environment = {"PATH": "", "HOME": str(tmp_path)}
+    shown = subprocess.run([python, "-I", "-c", code], capture_output=True, text=True, env=environment, cwd=tmp_path)
+    assert shown.returncode == 0, shown.stderr
+    foreign = [path for path in shown.stdout.split() if any(name in path for name in ("blas", "dnnl", "gfortran", "gomp", "quadmath"))]
+    assert foreign == []
 
 
 @pytest.mark.slow

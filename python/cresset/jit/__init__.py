@@ -4,6 +4,10 @@ import importlib
 import typing
 
 from cresset import _C
+from cresset._scripting import is_scripting
+
+_C._load_graph_part()
+
 from cresset._C import Future, ScriptFunction, ScriptMethod  # noqa: F401
 
 from ._classes import interface
@@ -47,11 +51,6 @@ def __getattr__(name):
     if name in _LAZY:
         return getattr(importlib.import_module(f"{__name__}.{_LAZY[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def is_scripting():
-    """True inside of scripts, False in Python."""
-    return False
 
 
 def is_tracing():

@@ -109,7 +109,9 @@ def _class(cls):
     if cls is cresset.Size:
         return ListType.ofInts()
     if hasattr(cls, "_broadcasts"):
-        return ListType(cls._broadcasts[1])
+        return ListType(type_of_annotation(cls._broadcasts[1]))
+    if hasattr(cls, "_script_type"):
+        return getattr(_C, cls._script_type).get()
     if cls.__name__ == "Future" and cls.__module__.startswith("cresset"):
         raise UnknownType("Attempted to use Future without a contained type. Please add a contained type, e.g. Future[int]")
     return _classes.type_of_class(cls)

@@ -11,6 +11,8 @@ import dataclasses
 
 from cresset import _C
 
+_C._load_graph_part()
+
 from . import logging
 
 __all__ = ["Disagreement", "Lowered", "Note", "Pass", "Step", "bisect", "eliminate_dead_code", "freeze", "logging", "lower", "lower_graph", "option_names", "passes", "pipeline",

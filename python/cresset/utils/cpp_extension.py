@@ -1,7 +1,8 @@
 """Building C++ extensions: with setuptools (CppExtension, BuildExtension) or while a program runs (load, load_inline).
 
 Extensions include `cresset/extension.h`, or `torch/extension.h` and PyTorch's other headers, which forward to Cresset's. They
-link with libcresset only. Compiling needs no more than headers and the library, so nothing of Cresset is started for it.
+link with Cresset's libraries, of which the linker keeps what they use. Compiling needs no more than headers and libraries, so nothing
+of Cresset is started for it.
 """
 
 import hashlib
@@ -20,7 +21,7 @@ from setuptools.command.build_ext import build_ext
 from .. import _build_info
 
 __all__ = [
-    "BuildExtension", "CppExtension", "CUDAExtension", "SyclExtension", "include_paths", "library_paths", "load", "load_inline",
+    "BuildExtension", "CppExtension", "CUDAExtension", "SyclExtension", "include_paths", "library_paths", "link_flags", "load", "load_inline",
     "is_ninja_available", "verify_ninja_availability", "get_cxx_compiler", "get_default_build_root", "check_compiler_is_gcc",
     "CUDA_HOME", "ROCM_HOME", "CUDNN_HOME", "SYCL_HOME", "IS_HIP_EXTENSION",
 ]  # fmt: skip
@@ -34,7 +35,6 @@ COMMON_NVCC_FLAGS, COMMON_HIP_FLAGS, COMMON_HIPCC_FLAGS = [], [], []
 _STANDARD = "-std=c++20"
 # Older standards that sources ask for; the headers need C++20, which compiles them as well.
 _OLDER_STANDARD = re.compile(r"-std=(c|gnu)\+\+(98|03|11|0x|14|1y|17|1z)$")
-_LIBRARIES = ["cresset"]
 
 # --- where things are
 
@@ -60,7 +60,7 @@ def include_paths(device_type="cpu", torch_include_dirs=True):
     return [*_build_info.include_dirs, *_build_info.compat_include_dirs, *([pybind11] if pybind11 else [])]
 
 def library_paths(device_type="cpu", torch_include_dirs=True, cross_target_platform=None):
-    """Folders for -L: where libcresset.so is."""
+    """Folders for -L: where libcresset.so and the libraries beside it are."""
     if device_type not in ("cpu", False):
         _refuse_cuda("library_paths")
     return list(_build_info.library_dirs)
@@ -124,6 +124,16 @@ def _own_defines(name, sources):
 def _run_path_flags(folders):
     return [f"-Wl,-rpath,{folder}" for folder in folders]
 
+def link_flags(program=False):
+    """The linker's flags for Cresset's libraries, behind the objects: graphs and the C++ front end where they are used and built. A
+    program of its own needs the kernels as well; in Python they are loaded already."""
+    optional = [n for n in ("cresset_nn", "cresset_ir") if any(os.path.exists(os.path.join(p, f"lib{n}.so")) for p in library_paths())]
+    return [
+        "-lcresset",
+        *(["-Wl,--push-state,--no-as-needed,-lcresset_cpu,--pop-state"] if program else []),
+        *(["-Wl,--push-state,--as-needed," + ",".join(f"-l{n}" for n in optional) + ",--pop-state"] if optional else []),
+    ]
+
 # --- setuptools
 
 def CppExtension(name, sources, *args, **kwargs):
@@ -131,7 +141,9 @@ def CppExtension(name, sources, *args, **kwargs):
     be a dict with the compiler's flags under "cxx"."""
     kwargs["include_dirs"] = [*kwargs.get("include_dirs", []), *include_paths()]
     kwargs["library_dirs"] = [*kwargs.get("library_dirs", []), *library_paths()]
-    kwargs["libraries"] = [*kwargs.get("libraries", []), *_LIBRARIES]
+    core, *optional = link_flags()
+    kwargs["libraries"] = [*kwargs.get("libraries", []), core.removeprefix("-l")]
+    kwargs["extra_link_args"] = [*(kwargs.get("extra_link_args") or []), *optional]
     kwargs["runtime_library_dirs"] = [*(kwargs.get("runtime_library_dirs") or []), *library_paths()]
     kwargs.setdefault("language", "c++")
     return setuptools.Extension(name, sources, *args, **kwargs)
@@ -332,7 +344,7 @@ def load(name, sources, extra_cflags=None, extra_cuda_cflags=None, extra_sycl_cf
         *([] if any(f.startswith("-O") for f in flags) else ["-O2"]),
         *_with_standard(flags),
     ]
-    link_flags = [*([] if is_standalone else ["-shared"]), *(f"-L{p}" for p in library_paths()), *_run_path_flags(library_paths()), *link, "-lcresset"]
+    linking = [*([] if is_standalone else ["-shared"]), *(f"-L{p}" for p in library_paths()), *_run_path_flags(library_paths()), *link, *link_flags(is_standalone)]
     # Two sources may have one name.
     objects = []
     for source in sources:
@@ -343,7 +355,7 @@ def load(name, sources, extra_cflags=None, extra_cuda_cflags=None, extra_sycl_cf
     target = name if is_standalone else name + ".so"
     steps = [_ninja_compile(s, o) for s, o in zip(sources, objects)]
     steps.append(f"build {_quoted(target)}: link {' '.join(map(_quoted, objects))}")
-    text = "\n".join([_ninja_rules(get_cxx_compiler(), compile_flags, link_flags), *steps, f"default {_quoted(target)}"]) + "\n"
+    text = "\n".join([_ninja_rules(get_cxx_compiler(), compile_flags, linking), *steps, f"default {_quoted(target)}"]) + "\n"
     with _Lock(os.path.join(folder, "lock")):
         _run_ninja(folder, text, f"extension {name!r}", verbose)
     file = os.path.join(folder, target)

@@ -59,14 +59,6 @@ constexpr ScalarType scalar_type(ComputeType type) {
   return types[static_cast<int>(type)];
 }
 
-namespace baseline {
-extern const ConvertTable convert_functions;
-}
-namespace avx2 {
-extern const ConvertTable convert_functions;
-}
-namespace avx512 {
-extern const ConvertTable convert_functions;
-}
+CRESSET_IN_EACH_ISA(extern const ConvertTable convert_functions;)
 
 }  // namespace cresset::cpu

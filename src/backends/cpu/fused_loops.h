@@ -38,27 +38,12 @@ struct FusedLoops {
   void (*adagrad)(T* param, T* grad, T* sum, int64_t n, const FusedAdagradStep& step);
 };
 
-namespace baseline {
-const FusedLoops<float>& fused_loops(float);
-const FusedLoops<double>& fused_loops(double);
-}  // namespace baseline
-namespace avx2 {
-const FusedLoops<float>& fused_loops(float);
-const FusedLoops<double>& fused_loops(double);
-}  // namespace avx2
-namespace avx512 {
-const FusedLoops<float>& fused_loops(float);
-const FusedLoops<double>& fused_loops(double);
-}  // namespace avx512
+CRESSET_IN_EACH_ISA(const FusedLoops<float>& fused_loops(float); const FusedLoops<double>& fused_loops(double);)
 
 // The loops for this process.
 template <class T>
 const FusedLoops<T>& find_fused_loops() {
-#if defined(__x86_64__)
-  if (isa() == Isa::Avx512) return avx512::fused_loops(T());
-  if (isa() == Isa::Avx2) return avx2::fused_loops(T());
-#endif
-  return baseline::fused_loops(T());
+  return CRESSET_FOR_THIS_PROCESSOR(fused_loops(T()));
 }
 
 }  // namespace cresset::cpu

@@ -13,7 +13,7 @@
 namespace cresset::cpu {
 namespace {
 
-Isa best_isa() {
+Isa best_of_processor() {
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd") &&
       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
@@ -24,17 +24,28 @@ Isa best_isa() {
   return Isa::Baseline;
 }
 
+// "avx2 or avx512"
+std::string compiled_names() {
+  std::string out;
+  for (const Isa i : kCompiledIsas) out += (out.empty() ? "" : " or ") + std::string(isa_name(i));
+  return out;
+}
+
 Isa choose() {
-  const Isa best = best_isa();
+  const Isa best = best_of_processor();
   const char* wanted = std::getenv("CRESSET_ISA");
-  if (!wanted || !*wanted) return best;
-  for (int i = 0; i < kNumIsas; ++i) {
-    const Isa candidate = static_cast<Isa>(i);
-    if (std::string(wanted) != isa_name(candidate)) continue;
-    CRESSET_CHECK(candidate <= best, "CRESSET_ISA: ", wanted, " is not supported by this processor; the best is ", isa_name(best), ".");
-    return candidate;
+  const bool any = !wanted || !*wanted;
+  const Isa* chosen = nullptr;
+  for (const Isa& candidate : kCompiledIsas) {
+    if (!any && std::string(wanted) != isa_name(candidate)) continue;
+    CRESSET_CHECK(any || candidate <= best, "CRESSET_ISA: ", wanted, " is not supported by this processor; the best is ", isa_name(best),
+                  ".");
+    if (candidate <= best) chosen = &candidate;
   }
-  CRESSET_THROW(Error, "CRESSET_ISA: baseline, avx2 or avx512 was required; given '", wanted, "'.");
+  CRESSET_CHECK(any || chosen, "CRESSET_ISA: ", compiled_names(), " was required; given '", wanted, "'.");
+  CRESSET_CHECK(chosen, "cresset: the kernels of this build are for ", compiled_names(), "; this processor has no more than ",
+                isa_name(best), ". Build with -D CRESSET_CPU_ISAS=all.");
+  return *chosen;
 }
 
 }  // namespace
@@ -50,12 +61,8 @@ const char* isa_name(Isa isa) {
 }
 
 const ConvertTable& convert_table() {
-#if defined(__x86_64__)
-  static const ConvertTable* const table[] = {&baseline::convert_functions, &avx2::convert_functions, &avx512::convert_functions};
-  return *table[static_cast<int>(isa())];
-#else
-  return baseline::convert_functions;
-#endif
+  static const ConvertTable& table = CRESSET_FOR_THIS_PROCESSOR(convert_functions);
+  return table;
 }
 
 }  // namespace cresset::cpu

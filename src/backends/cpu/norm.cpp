@@ -16,12 +16,8 @@
 
 #include "backends/cpu/norm_loops.h"
 #include "cpu/cpu_decl_norm.h"
+#include "ops/norm.h"
 #include "ops/ops_decl_norm.h"
-
-namespace cresset::ops {
-ScalarType check_batch_norm(const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
-                            const std::optional<Tensor>& running_mean, const std::optional<Tensor>& running_var, bool training);
-}
 
 namespace cresset::cpu {
 namespace {

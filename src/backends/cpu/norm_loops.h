@@ -18,27 +18,12 @@ struct NormLoops {
                            T* sum_weight, T* sum_bias);
 };
 
-namespace baseline {
-const NormLoops<float>& norm_loops(float);
-const NormLoops<double>& norm_loops(double);
-}  // namespace baseline
-namespace avx2 {
-const NormLoops<float>& norm_loops(float);
-const NormLoops<double>& norm_loops(double);
-}  // namespace avx2
-namespace avx512 {
-const NormLoops<float>& norm_loops(float);
-const NormLoops<double>& norm_loops(double);
-}  // namespace avx512
+CRESSET_IN_EACH_ISA(const NormLoops<float>& norm_loops(float); const NormLoops<double>& norm_loops(double);)
 
 // The loops for this process.
 template <class T>
 const NormLoops<T>& find_norm_loops() {
-#if defined(__x86_64__)
-  if (isa() == Isa::Avx512) return avx512::norm_loops(T());
-  if (isa() == Isa::Avx2) return avx2::norm_loops(T());
-#endif
-  return baseline::norm_loops(T());
+  return CRESSET_FOR_THIS_PROCESSOR(norm_loops(T()));
 }
 
 }  // namespace cresset::cpu

@@ -87,13 +87,7 @@ struct Reduction {
 }  // namespace
 
 const Fold& find_fold(FoldKind kind, ScalarType type, const char* op) {
-  static const FoldTable& table = []() -> const FoldTable& {
-#if defined(__x86_64__)
-    if (isa() == Isa::Avx512) return avx512::folds();
-    if (isa() == Isa::Avx2) return avx2::folds();
-#endif
-    return baseline::folds();
-  }();
+  static const FoldTable& table = CRESSET_FOR_THIS_PROCESSOR(folds());
   const int t = static_cast<int>(type);
   const Fold* const fold = t < kFoldTypes ? &table[static_cast<int>(kind)][t] : nullptr;
   if (!fold || !fold->init) detail::raise_dtype_not_implemented(op, type);

@@ -51,15 +51,7 @@ struct Fold {
 inline constexpr int64_t kFoldTile = 1024;
 
 using FoldTable = Fold[kFoldKinds][kFoldTypes];
-namespace baseline {
-const FoldTable& folds();
-}
-namespace avx2 {
-const FoldTable& folds();
-}
-namespace avx512 {
-const FoldTable& folds();
-}
+CRESSET_IN_EACH_ISA(const FoldTable& folds();)
 
 // The fold for this process; raises `"op" not implemented for 'ComplexFloat'` when there is none for the type.
 const Fold& find_fold(FoldKind kind, ScalarType type, const char* op);

@@ -18,27 +18,12 @@ struct SoftmaxLoops {
   void (*backward_columns)(const T* grad, const T* output, T* out, int64_t n, int64_t stride, int64_t width, bool log);
 };
 
-namespace baseline {
-const SoftmaxLoops<float>& softmax_loops(float);
-const SoftmaxLoops<double>& softmax_loops(double);
-}  // namespace baseline
-namespace avx2 {
-const SoftmaxLoops<float>& softmax_loops(float);
-const SoftmaxLoops<double>& softmax_loops(double);
-}  // namespace avx2
-namespace avx512 {
-const SoftmaxLoops<float>& softmax_loops(float);
-const SoftmaxLoops<double>& softmax_loops(double);
-}  // namespace avx512
+CRESSET_IN_EACH_ISA(const SoftmaxLoops<float>& softmax_loops(float); const SoftmaxLoops<double>& softmax_loops(double);)
 
 // The loops for this process.
 template <class T>
 const SoftmaxLoops<T>& find_softmax_loops() {
-#if defined(__x86_64__)
-  if (isa() == Isa::Avx512) return avx512::softmax_loops(T());
-  if (isa() == Isa::Avx2) return avx2::softmax_loops(T());
-#endif
-  return baseline::softmax_loops(T());
+  return CRESSET_FOR_THIS_PROCESSOR(softmax_loops(T()));
 }
 
 }  // namespace cresset::cpu

@@ -6,45 +6,49 @@ Scripts compile these functions from their own text (docs/design/script.md).
 import warnings
 from typing import Optional
 
-from cresset import Tensor, _C
+from cresset import Tensor
 
-number = _C.NumberType.get()  # int, float, complex or bool
+
+class number:
+    """int, float, complex or bool."""
+
+    _script_type = "NumberType"  # of cresset._C
 
 
 class Ints1:
     """List[int]; one int may be given."""
 
-    _broadcasts = (1, _C.IntType.get())
+    _broadcasts = (1, int)
 
 
 class Ints2:
     """List[int] of two; one int may be given for both."""
 
-    _broadcasts = (2, _C.IntType.get())
+    _broadcasts = (2, int)
 
 
 class Ints3:
     """List[int] of three; one int may be given for all."""
 
-    _broadcasts = (3, _C.IntType.get())
+    _broadcasts = (3, int)
 
 
 class Floats1:
     """List[float]; one float may be given."""
 
-    _broadcasts = (1, _C.FloatType.get())
+    _broadcasts = (1, float)
 
 
 class Floats2:
     """List[float] of two; one float may be given for both."""
 
-    _broadcasts = (2, _C.FloatType.get())
+    _broadcasts = (2, float)
 
 
 class Floats3:
     """List[float] of three; one float may be given for all."""
 
-    _broadcasts = (3, _C.FloatType.get())
+    _broadcasts = (3, float)
 
 
 def chosen_by(name, if_true, if_false):

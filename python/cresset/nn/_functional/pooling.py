@@ -6,6 +6,7 @@ import cresset
 from cresset import Tensor
 from cresset._C import _nn
 from cresset._overridable import overridable
+from cresset._scripting import is_scripting
 
 from ._common import Floats2, Floats3, Ints1, Ints2, Ints3, chosen_by, number
 
@@ -104,7 +105,7 @@ def kept_sizes(output_size: List[Optional[int]], input: Tensor) -> List[int]:
 
 
 def _output_size(output_size: List[int], input: Tensor, n: int) -> List[int]:
-    if cresset.jit.is_scripting():  # where None is no int
+    if is_scripting():  # where None is no int
         return output_size
     else:
         return kept_sizes(output_size, input) if isinstance(output_size, (list, tuple)) else [output_size] * n

@@ -9,6 +9,7 @@ import cresset
 from cresset import Tensor
 from cresset._C import _nn
 from cresset._overridable import overridable
+from cresset._scripting import is_scripting
 
 from ._common import Floats1, Ints1
 
@@ -26,14 +27,14 @@ def _sizes(size: Ints1, n: int) -> List[int]:
     """The sizes as a list; one number stands for n of them, and in scripts is a list of one."""
     if not isinstance(size, (list, tuple)):
         return [size] * n
-    return list(size) * n if cresset.jit.is_scripting() and len(size) == 1 else list(size)
+    return list(size) * n if is_scripting() and len(size) == 1 else list(size)
 
 
 def _factors(factor: Floats1, n: int) -> List[float]:
     if not isinstance(factor, (list, tuple)):
         return [float(factor)] * n
     factors = [float(f) for f in factor]
-    return factors * n if cresset.jit.is_scripting() and len(factor) == 1 else factors
+    return factors * n if is_scripting() and len(factor) == 1 else factors
 
 
 def _nearest(input: Tensor, size: Optional[List[int]], scales: Optional[List[float]]) -> Tensor:

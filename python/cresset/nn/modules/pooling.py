@@ -2,8 +2,8 @@
 
 from typing import List, Optional
 
-import cresset
 from cresset import Tensor
+from cresset._scripting import is_scripting
 from cresset.nn import functional as F
 from cresset.nn._functional._common import ntuple
 from cresset.nn._functional.pooling import kept_sizes
@@ -157,7 +157,7 @@ class _AdaptiveMaxPoolNd(Module):
         self.return_indices = return_indices
 
     def forward(self, input: Tensor):
-        if cresset.jit.is_scripting() and isinstance(self.output_size, tuple):  # None is no int there
+        if is_scripting() and isinstance(self.output_size, tuple):  # None is no int there
             return self._function(input, kept_sizes(self.output_size, input), self.return_indices)
         else:
             return self._function(input, self.output_size, self.return_indices)
@@ -190,7 +190,7 @@ class _AdaptiveAvgPoolNd(Module):
         self.output_size = output_size
 
     def forward(self, input: Tensor):
-        if cresset.jit.is_scripting() and isinstance(self.output_size, tuple):  # None is no int there
+        if is_scripting() and isinstance(self.output_size, tuple):  # None is no int there
             return self._function(input, kept_sizes(self.output_size, input))
         else:
             return self._function(input, self.output_size)

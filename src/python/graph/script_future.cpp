@@ -3,8 +3,8 @@
 #include <cresset/ir/interpreter.h>
 
 #include "python/convert.h"
-#include "python/ir.h"
-#include "python/script_convert.h"
+#include "python/graph/ir.h"
+#include "python/graph/script_convert.h"
 
 namespace cresset::python {
 

@@ -4,8 +4,8 @@
 
 #include "ir/frontend/tree.h"
 #include "python/convert.h"
-#include "python/script_convert.h"
-#include "python/script_values.h"
+#include "python/graph/script_convert.h"
+#include "python/graph/script_values.h"
 
 namespace cresset::python {
 

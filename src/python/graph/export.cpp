@@ -2,8 +2,8 @@
 #include <cresset/ir/export.h>
 
 #include "python/convert.h"
-#include "python/ir.h"
-#include "python/script_convert.h"
+#include "python/graph/ir.h"
+#include "python/graph/script_convert.h"
 
 namespace cresset::python {
 
@@ -47,7 +47,7 @@ Object ranges(const ExportedProgram& program) {
 }
 
 // Arguments become what forward's schema says; missing ones are errors or constants of the program.
-Object run(PyObject* o, PyObject* args, PyObject* kwargs) {
+Object run_program(PyObject* o, PyObject* args, PyObject* kwargs) {
   const ExportedProgram& program = program_of(o);
   const FunctionSchema& schema = program.module.get_method("forward").getSchema();
   const auto convert = [&](PyObject* value, std::size_t i) {
@@ -76,7 +76,7 @@ Object run(PyObject* o, PyObject* args, PyObject* kwargs) {
 
 void init_export(PyObject* module) {
   def(module, "_export_load", [](PyObject* source) { return load(source); });
-  def(module, "_export_run", [](PyObject* program, PyObject* args, PyObject* kwargs) { return run(program, args, kwargs); });
+  def(module, "_export_run", [](PyObject* program, PyObject* args, PyObject* kwargs) { return run_program(program, args, kwargs); });
   def(module, "_export_module", [](PyObject* program) { return Object(wrap_object(program_of(program).module)); });
   def(module, "_export_inputs", [](PyObject* program) { return arguments(program_of(program).inputs); });
   def(module, "_export_outputs", [](PyObject* program) { return arguments(program_of(program).outputs); });

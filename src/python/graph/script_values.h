@@ -2,7 +2,7 @@
 #pragma once
 
 #include "ir/frontend/sugared_value.h"
-#include "python/ir.h"
+#include "python/graph/ir.h"
 
 namespace cresset::python {
 

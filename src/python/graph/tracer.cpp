@@ -1,11 +1,11 @@
 // Traces of Python functions: begin and end, sizes as tensors, warnings, and where the Python program is.
-#include "python/tracer.h"
+#include "python/graph/tracer.h"
 
 #include <frameobject.h>
 
 #include "python/convert.h"
-#include "python/ir.h"
-#include "python/script_convert.h"
+#include "python/graph/ir.h"
+#include "python/graph/script_convert.h"
 
 namespace cresset::python {
 
@@ -247,15 +247,6 @@ void init_tracer(PyObject* module) {
                      .release();
   checked(PyModule_AddObjectRef(module, "TracerWarning", warning_type));
   tracer::set_source_range_provider(&python_place);
-  def(module, "_is_tracing", [] { return is_tracing(); });
-  def(
-      module, "_get_tracing_state",
-      []() -> std::optional<Object> {
-        if (!is_tracing()) return std::nullopt;
-        const Ref package = checked(PyImport_ImportModule("cresset.jit._trace"));
-        return Object(checked(PyObject_GetAttrString(package.get(), "TracingState")));
-      },
-      "None while no trace records; libraries ask this.");
   def(module, "_trace_push_scope", [](std::string name) {
     const auto& graph = state().graph();
     graph->set_current_scope(std::make_shared<jit::Scope>(graph->current_scope(), std::move(name)));

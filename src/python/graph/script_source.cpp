@@ -1,6 +1,6 @@
 // Source text of scripts: units that compile it, and what the parser reads, for tests.
 #include "ir/frontend/tree_text.h"
-#include "python/ir.h"
+#include "python/graph/ir.h"
 
 namespace cresset::python {
 namespace {

@@ -5,8 +5,8 @@
 #include <cresset/ir/pass.h>
 
 #include "python/convert.h"
-#include "python/ir.h"
-#include "python/script_convert.h"
+#include "python/graph/ir.h"
+#include "python/graph/script_convert.h"
 
 namespace cresset::python {
 
@@ -23,19 +23,19 @@ struct PyMethodOfObject {
 };
 PyTypeObject* method_object_type = nullptr;
 
-jit::Module module_of(PyObject* o) { return jit::Module(reinterpret_cast<PyScriptModule*>(o)->object._ivalue()); }
+jit::Module module_of_handle(PyObject* o) { return jit::Module(reinterpret_cast<PyScriptModule*>(o)->object._ivalue()); }
 PyMethodOfObject* method_of(PyObject* o) { return reinterpret_cast<PyMethodOfObject*>(o); }
 
 template <class Py, class... Members>
-void destroy(PyObject* o, Members... members) {
+void destroy_handle(PyObject* o, Members... members) {
   auto* self = reinterpret_cast<Py*>(o);
   (std::destroy_at(&(self->*members)), ...);
   PyTypeObject* type = Py_TYPE(o);
   type->tp_free(o);
   Py_DECREF(type);
 }
-void module_dealloc(PyObject* o) { destroy<PyScriptModule>(o, &PyScriptModule::object); }
-void method_dealloc(PyObject* o) { destroy<PyMethodOfObject>(o, &PyMethodOfObject::owner, &PyMethodOfObject::function); }
+void module_dealloc(PyObject* o) { destroy_handle<PyScriptModule>(o, &PyScriptModule::object); }
+void method_dealloc(PyObject* o) { destroy_handle<PyMethodOfObject>(o, &PyMethodOfObject::owner, &PyMethodOfObject::function); }
 
 Object wrap_method(const jit::Object& owner, jit::Function* function) {
   PyObject* o = checked(method_object_type->tp_alloc(method_object_type, 0)).release();
@@ -124,50 +124,54 @@ jit::Object object_of(PyObject* o) {
 void init_script_module(PyObject* module) {
   init_methods(module);
   static PyMethodDef methods[] = {
-      method("getattr", [](PyObject* m, std::string name) { return Object(to_python(module_of(m).attr(name), false)); }),
+      method("getattr", [](PyObject* m, std::string name) { return Object(to_python(module_of_handle(m).attr(name), false)); }),
       method("setattr",
              [](PyObject* m, std::string name, PyObject* value) {
-               const jit::Module object = module_of(m);
+               const jit::Module object = module_of_handle(m);
                const TypePtr type = object.type()->findAttribute(name);
                object.setattr(name, type ? to_ivalue(value, *type, "attribute '" + name + "'") : IValue());
              }),
-      method("hasattr", [](PyObject* m, std::string name) { return module_of(m).hasattr(name); }),
-      method("_is_attribute", [](PyObject* m, std::string name) { return module_of(m).type()->hasAttribute(name); }),
+      method("hasattr", [](PyObject* m, std::string name) { return module_of_handle(m).hasattr(name); }),
+      method("_is_attribute", [](PyObject* m, std::string name) { return module_of_handle(m).type()->hasAttribute(name); }),
       method("_get_method",
              [](PyObject* m, std::string name) {
-               const jit::Method found = module_of(m).get_method(name);
-               return wrap_method(module_of(m), &found.function());
+               const jit::Method found = module_of_handle(m).get_method(name);
+               return wrap_method(module_of_handle(m), &found.function());
              }),
-      method("_has_method", [](PyObject* m, std::string name) { return module_of(m).find_method(name).has_value(); }),
+      method("_has_method", [](PyObject* m, std::string name) { return module_of_handle(m).find_method(name).has_value(); }),
       method("_method_names",
              [](PyObject* m) {
                std::vector<std::string> names;
-               for (jit::Function* f : module_of(m).type()->methods()) names.push_back(f->name());
+               for (jit::Function* f : module_of_handle(m).type()->methods()) names.push_back(f->name());
                return names;
              }),
-      method("_type", [](PyObject* m) { return TypePtr(module_of(m).type()); }),
-      method("_attributes", [](PyObject* m) { return attributes_of(*module_of(m).type()); }),
-      method("_constants",
-             [](PyObject* m) { return pairs(module_of(m).type()->constants(), [](const IValue& v) { return to_python(v, false); }); }),
-      method("named_parameters",
-             [](PyObject* m, std::optional<bool> recurse) { return tensors(module_of(m).named_parameters(recurse.value_or(true))); }),
+      method("_type", [](PyObject* m) { return TypePtr(module_of_handle(m).type()); }),
+      method("_attributes", [](PyObject* m) { return attributes_of(*module_of_handle(m).type()); }),
+      method(
+          "_constants",
+          [](PyObject* m) { return pairs(module_of_handle(m).type()->constants(), [](const IValue& v) { return to_python(v, false); }); }),
+      method(
+          "named_parameters",
+          [](PyObject* m, std::optional<bool> recurse) { return tensors(module_of_handle(m).named_parameters(recurse.value_or(true))); }),
       method("named_buffers",
-             [](PyObject* m, std::optional<bool> recurse) { return tensors(module_of(m).named_buffers(recurse.value_or(true))); }),
-      method("named_modules", [](PyObject* m) { return modules(module_of(m).named_modules()); }),
-      method("named_children", [](PyObject* m) { return modules(module_of(m).named_children()); }),
+             [](PyObject* m, std::optional<bool> recurse) { return tensors(module_of_handle(m).named_buffers(recurse.value_or(true))); }),
+      method("named_modules", [](PyObject* m) { return modules(module_of_handle(m).named_modules()); }),
+      method("named_children", [](PyObject* m) { return modules(module_of_handle(m).named_children()); }),
       method("_register_attribute",
              [](PyObject* m, std::string name, TypePtr type, PyObject* value, std::optional<bool> parameter, std::optional<bool> buffer) {
                IValue v = to_ivalue(value, *type, "attribute '" + name + "'");
-               module_of(m).register_attribute(name, std::move(type), std::move(v), parameter.value_or(false), buffer.value_or(false));
+               module_of_handle(m).register_attribute(name, std::move(type), std::move(v), parameter.value_or(false),
+                                                      buffer.value_or(false));
              }),
-      method("_define", [](PyObject* m, std::string source) { module_of(m).define(source); }),
-      method("copy", [](PyObject* m) { return Object(wrap_object(module_of(m).copy())); }),
-      method("deepcopy", [](PyObject* m) { return Object(wrap_object(module_of(m).deepcopy())); }),
+      method("_define", [](PyObject* m, std::string source) { module_of_handle(m).define(source); }),
+      method("copy", [](PyObject* m) { return Object(wrap_object(module_of_handle(m).copy())); }),
+      method("deepcopy", [](PyObject* m) { return Object(wrap_object(module_of_handle(m).deepcopy())); }),
       method(
-          "clone", [](PyObject* m) { return Object(wrap_object(module_of(m).clone())); }, "A copy with classes of its own."),
-      method("qualified_name", [](PyObject* m) { return module_of(m).type()->name; }),
+          "clone", [](PyObject* m) { return Object(wrap_object(module_of_handle(m).clone())); }, "A copy with classes of its own."),
+      method("qualified_name", [](PyObject* m) { return module_of_handle(m).type()->name; }),
       method(
-          "_id", [](PyObject* m) { return reinterpret_cast<int64_t>(module_of(m)._ivalue().get()); }, "Equal for handles of one object."),
+          "_id", [](PyObject* m) { return reinterpret_cast<int64_t>(module_of_handle(m)._ivalue().get()); },
+          "Equal for handles of one object."),
       {}};
   PyType_Slot slots[] = {
       {Py_tp_dealloc, reinterpret_cast<void*>(&module_dealloc)},

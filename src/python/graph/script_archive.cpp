@@ -4,8 +4,8 @@
 #include <sstream>
 
 #include "python/convert.h"
-#include "python/ir.h"
-#include "python/script_convert.h"
+#include "python/graph/ir.h"
+#include "python/graph/script_convert.h"
 
 namespace cresset::python {
 namespace {

@@ -4,7 +4,7 @@
 #include <cresset/dispatch/tuple_type.h>
 #include <cresset/ir/class_type.h>
 
-#include "python/ir.h"
+#include "python/graph/ir.h"
 
 namespace cresset::python {
 

@@ -1,5 +1,5 @@
 // Graph, Node, Value and Block in Python, with PyTorch's method names.
-#include "python/ir.h"
+#include "python/graph/ir.h"
 
 #include <cresset/ir/alias_analysis.h>
 #include <cresset/ir/canonicalize.h>
@@ -9,7 +9,7 @@
 
 #include "python/convert.h"
 #include "python/dispatch.h"
-#include "python/script_convert.h"
+#include "python/graph/script_convert.h"
 
 namespace cresset::python {
 
@@ -22,17 +22,17 @@ using jit::AttributeKind;
 // ---- objects
 
 template <class Py, class... Members>
-void destroy(PyObject* o, Members... members) {
+void destroy_members(PyObject* o, Members... members) {
   auto* self = reinterpret_cast<Py*>(o);
   (std::destroy_at(&(self->*members)), ...);
   PyTypeObject* type = Py_TYPE(o);
   type->tp_free(o);
   Py_DECREF(type);
 }
-void graph_dealloc(PyObject* o) { destroy<PyGraph>(o, &PyGraph::graph); }
+void graph_dealloc(PyObject* o) { destroy_members<PyGraph>(o, &PyGraph::graph); }
 template <class T>
 void part_dealloc(PyObject* o) {
-  destroy<PyPart<T>>(o, &PyPart<T>::handle, &PyPart<T>::graph);
+  destroy_members<PyPart<T>>(o, &PyPart<T>::handle, &PyPart<T>::graph);
 }
 
 PyObject* graph_new(PyTypeObject*, PyObject*, PyObject*) {

@@ -3,8 +3,8 @@
 #include <cresset/ir/operator.h>
 
 #include "python/convert.h"
-#include "python/ir.h"
-#include "python/script_convert.h"
+#include "python/graph/ir.h"
+#include "python/graph/script_convert.h"
 
 namespace cresset::python {
 
@@ -42,7 +42,7 @@ PyObject* container_new(PyTypeObject* cls, PyObject* args, PyObject*) {
 }
 
 // _run(operator, value, type, value, type): the operator on the container and these arguments.
-PyObject* run(PyObject* self, PyObject* const* args, Py_ssize_t n) {
+PyObject* run_operator(PyObject* self, PyObject* const* args, Py_ssize_t n) {
   CRESSET_PY_TRY
   CRESSET_CHECK_TYPE(n % 2 == 1, "_run takes an operator and pairs of values and types.");
   const std::string name = Convert<std::string>::from(args[0]);
@@ -66,7 +66,8 @@ std::optional<std::pair<IValue, TypePtr>> container_of_object(PyObject* o) {
 
 void init_script_container(PyObject* module) {
   static PyMethodDef methods[] = {
-      {"_run", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&run)), METH_FASTCALL, "An operator of scripts on this container."},
+      {"_run", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&run_operator)), METH_FASTCALL,
+       "An operator of scripts on this container."},
       method(
           "_value", [](PyObject* o) { return Object(to_python(container_of(o).value, false)); }, "A copy as a list or dict."),
       {}};

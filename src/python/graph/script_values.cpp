@@ -1,5 +1,5 @@
 // Python objects while a script is compiled.
-#include "python/script_values.h"
+#include "python/graph/script_values.h"
 
 #include <mutex>
 
@@ -8,7 +8,7 @@
 #include <cresset/ir/operator.h>
 
 #include "python/convert.h"
-#include "python/script_convert.h"
+#include "python/graph/script_convert.h"
 
 namespace cresset::python {
 

@@ -28,7 +28,7 @@ PyMethodDef method(const char* name, F, const char* doc = nullptr) {
               return nullptr;
             }
             for (Py_ssize_t i = 0; i < n; ++i) all[i + 1] = args[i];
-            return detail::call_lambda<F, 0>(method_name, all, n + 1);
+            return binding::call_lambda<F, 0>(method_name, all, n + 1);
           })),
           METH_FASTCALL, doc};
 }
@@ -39,7 +39,7 @@ PyGetSetDef property(const char* name, F, const char* doc = nullptr) {
   static_assert(std::is_empty_v<F>);
   static const char* property_name;
   property_name = name;
-  return {name, [](PyObject* self, void*) -> PyObject* { return detail::call_lambda<F, 0>(property_name, &self, 1); }, nullptr, doc,
+  return {name, [](PyObject* self, void*) -> PyObject* { return binding::call_lambda<F, 0>(property_name, &self, 1); }, nullptr, doc,
           nullptr};
 }
 

@@ -1,11 +1,11 @@
 // Values of scripts between Python and the stack.
-#include "python/script_convert.h"
+#include "python/graph/script_convert.h"
 
 #include <cresset/dispatch/tuple_type.h>
 #include <cresset/ir/class_type.h>
 
 #include "python/convert.h"
-#include "python/ir.h"
+#include "python/graph/ir.h"
 
 namespace cresset::python {
 

@@ -10,8 +10,8 @@
 #include <cresset/ir/subgraph_rewriter.h>
 
 #include "python/convert.h"
-#include "python/ir.h"
-#include "python/tracer.h"
+#include "python/graph/ir.h"
+#include "python/graph/tracer.h"
 
 namespace cresset::python {
 

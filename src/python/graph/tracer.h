@@ -3,11 +3,10 @@
 
 #include <cresset/ir/tracer.h>
 
+#include "python/graph_part.h"
 #include "python/types.h"
 
 namespace cresset::python {
-
-using jit::tracer::is_tracing;
 
 /// TracerWarning: the tensor becomes a Python `what` ("boolean", "integer", …), which the trace keeps as a constant.
 void warn_conversion(const char* what);

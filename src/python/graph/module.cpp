@@ -1,0 +1,70 @@
+// The extension module cresset._C_ir: its names are put into cresset._C, which loads it.
+#include <cresset/ir/interpreter.h>
+
+#include "python/graph/ir.h"
+#include "python/graph/script_convert.h"
+#include "python/graph/script_values.h"
+#include "python/graph/tracer.h"
+#include "python/graph_part.h"
+
+namespace cresset::python {
+
+namespace {
+
+bool is_script_exception(const Error& e) { return dynamic_cast<const jit::ScriptException*>(&e) != nullptr; }
+
+constexpr GraphPart kPart = {
+    .script_value_to_python = &script_value_to_python,
+    .fits_script_type = &fits_script_type,
+    .to_script_value = &to_script_value,
+    .infer_script_value = &infer_script_value,
+    .is_script_exception = &is_script_exception,
+    .warn_conversion = &warn_conversion,
+    .warn_tracer = &warn_tracer,
+    .warn_constant = &warn_constant,
+    .traced_sizes = &traced_sizes,
+    .traced_size_of = &traced_size_of,
+    .traced_numel_of = &traced_numel_of,
+    .traced_argument = &traced_argument,
+    .traced_ivalue = &traced_ivalue,
+    .forget_traced_arguments = &forget_traced_arguments,
+    .note_subscript = &note_subscript,
+    .same_value = &jit::tracer::same_value,
+};
+
+bool fill_base() {
+  CRESSET_PY_TRY
+  const Ref base = checked(PyImport_ImportModule("cresset._C"));
+  PyObject* module = base.get();
+  init_ir_types(module);
+  init_ir(module);
+  init_script_archive(module);
+  init_script_function(module);
+  init_script_compile(module);
+  init_script_container(module);
+  init_script_future(module);
+  init_script_lowering(module);
+  init_script_module(module);
+  init_tracer(module);
+  init_export(module);
+  init_script_source(module);
+  graph_part = &kPart;
+  return true;
+  CRESSET_PY_CATCH(false)
+}
+
+}  // namespace
+
+}  // namespace cresset::python
+
+extern "C" __attribute__((visibility("default"))) PyObject* PyInit__C_ir() {
+  static PyModuleDef definition = {
+      PyModuleDef_HEAD_INIT, "cresset._C_ir", "Graphs, scripts and traces of cresset._C.", -1, nullptr, nullptr, nullptr, nullptr, nullptr};
+  PyObject* module = PyModule_Create(&definition);
+  if (!module) return nullptr;
+  if (!cresset::python::fill_base()) {
+    Py_DECREF(module);
+    return nullptr;
+  }
+  return module;
+}
