@@ -125,6 +125,14 @@ struct FunctorHolder final : OperatorKernel {
   F f;
 };
 
+/// What an unboxed argument points into, for as long as the call that it is made in.
+template <class P>
+struct Held {
+  explicit Held(IValue& v) : holder(arg_of<P>::from(v)) {}
+  canonical_t<P> get() { return arg_of<P>::get(holder); }
+  decltype(arg_of<P>::from(std::declval<IValue&>())) holder;
+};
+
 /// The boxed form of any kernel with these canonical parameters; shared by all kernels of one signature.
 template <class R, class... C>
 struct BoxedCall {
@@ -138,13 +146,12 @@ struct BoxedCall {
   static CRESSET_ALWAYS_INLINE void run_indexed(Unboxed kernel, OperatorKernel* k, DispatchKeySet ks, Stack& stack,
                                                 std::index_sequence<I...>) {
     [[maybe_unused]] IValue* args = stack.data() + (stack.size() - sizeof...(C));
-    auto holders = std::make_tuple(arg_of<C>::from(args[I])...);
     if constexpr (std::is_void_v<R>) {
-      kernel(k, ks, arg_of<C>::get(std::get<I>(holders))...);
+      kernel(k, ks, Held<C>(args[I]).get()...);
       drop(stack, sizeof...(C));
     } else {
       // Results may refer to arguments: they become values before the arguments go.
-      auto results = own_result(kernel(k, ks, arg_of<C>::get(std::get<I>(holders))...));
+      auto results = own_result(kernel(k, ks, Held<C>(args[I]).get()...));
       drop(stack, sizeof...(C));
       push_result(stack, std::move(results));
     }
