@@ -43,3 +43,14 @@ def test_an_unknown_instruction_set(tmp_path):
     status, said, text = compiled_isas(tmp_path, "avx2;sse9")
     assert status != 0 and text == ""
     assert "CRESSET_CPU_ISAS: all, native, or a list of baseline, avx2 and avx512 was required; 'sse9' was given." in " ".join(said.split())
+
+
+def test_a_preset_that_is_configured_only_leaves_the_package(tmp_path):
+    cache = (ROOT / "build/dev/CMakeCache.txt").read_text()
+    cmake = re.search("^CMAKE_COMMAND:INTERNAL=(.*)$", cache, re.M)[1]
+    info = ROOT / "python/cresset/_build_info.py"
+    before = info.read_text()
+    subprocess.run([cmake, "--preset", "release", "-B", str(tmp_path)], cwd=ROOT, check=True, capture_output=True)
+    assert (tmp_path / "_build_info.py").exists()  # for the module of this build, which brings it along when it is linked
+    assert info.read_text() == before
+    assert str(tmp_path) not in before
