@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include <cresset/core/grad_mode.h>
+#include <cresset/core/limits.h>
 
 namespace cresset {
 
@@ -15,6 +16,10 @@ DispatchKeySet with_autograd_keys(DispatchKeySet ks) {
   constexpr DispatchKeySet carried({DispatchKey::ADInplaceOrView, DispatchKey::AutogradFunctionality});
   if (CRESSET_LIKELY(ks.has_all(carried))) return ks;  // every tensor the library makes itself
   return ks.has_backend() && ks.has(DispatchKey::Dense) ? ks | key_set_for_device(static_cast<DeviceType>(ks.highestBackendIndex())) : ks;
+}
+
+inline void check_dims(std::size_t n) {
+  CRESSET_CHECK(n <= kMaxDims, "only tensors with up to 64 dims are supported; ", n, " were asked for.");
 }
 }  // namespace
 
@@ -43,6 +48,7 @@ TensorImpl::TensorImpl(const Storage& storage, DispatchKeySet key_set, TypeMeta 
       key_set_(key_set),
       dtype_(data_type),
       device_(storage.device()) {
+  check_dims(sizes.size());
   refresh_numel();
   refresh_contiguous();
 }
@@ -122,6 +128,7 @@ void TensorImpl::refresh_contiguous() {
 
 void TensorImpl::set_sizes_contiguous(IntArrayRef sizes) {
   // contiguous_strides and refresh_numel in one pass: this is on the path of every new tensor.
+  check_dims(sizes.size());
   sizes_ = sizes;
   const std::size_t n = sizes_.size();
   strides_.resize(n);
@@ -138,6 +145,7 @@ void TensorImpl::set_sizes_contiguous(IntArrayRef sizes) {
 
 void TensorImpl::set_sizes_and_strides(IntArrayRef sizes, IntArrayRef strides, std::optional<int64_t> offset) {
   CRESSET_INTERNAL_ASSERT(sizes.size() == strides.size(), "sizes ", sizes, ", strides ", strides, ".");
+  check_dims(sizes.size());
   // The arguments may be views of our own vectors.
   const DimVector new_strides(strides);
   sizes_ = DimVector(sizes);

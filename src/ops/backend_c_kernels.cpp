@@ -6,6 +6,7 @@
 
 #include <cresset/core/backend.h>
 #include <cresset/core/device_guard.h>
+#include <cresset/core/limits.h>
 #include <cresset/ops/cpu_fallback.h>
 
 #include "ops/structured.h"
@@ -131,7 +132,7 @@ cresset_status list_int(const cresset_call* call, int32_t i, int64_t k, int64_t*
 }
 cresset_status new_result(cresset_call* call, int32_t ndim, const int64_t* sizes, int32_t dtype, cresset_tensor* out) {
   return quietly([&] {
-    if (ndim < 0 || ndim > 64 || !element_type_of(dtype)) return false;
+    if (ndim < 0 || ndim > kMaxDims || !element_type_of(dtype)) return false;
     const IntArrayRef shape(sizes, static_cast<std::size_t>(ndim));
     const Tensor t = allocate({DimVector(shape), static_cast<ScalarType>(dtype), call->device, std::nullopt}, call->device);
     describe(t, out);
@@ -150,7 +151,7 @@ cresset_status return_argument(cresset_call* call, int32_t i) {
 cresset_status resize(cresset_call* call, int32_t i, int32_t ndim, const int64_t* sizes, cresset_tensor* out) {
   return quietly([&] {
     const Tensor* t = tensor_at(call, i);
-    if (!t || ndim < 0 || ndim > 64) return false;
+    if (!t || ndim < 0 || ndim > kMaxDims) return false;
     Tensor target = *t;
     target.resize_(IntArrayRef(sizes, static_cast<std::size_t>(ndim)));
     describe(target, out);

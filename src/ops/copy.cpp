@@ -18,7 +18,7 @@ bool is_host(const Tensor& t) { return t.is_cpu(); }
 Tensor expanded_to(const Tensor& src, const Tensor& self) {
   if (src.sizes() == self.sizes()) return src;
   const Tensor* const both[] = {&self, &src};
-  int64_t sizes[kMaxPointwiseDims];
+  int64_t sizes[kMaxDims];
   const int ndim = broadcast_sizes(both, 2, sizes);
   const IntArrayRef common(sizes, static_cast<std::size_t>(ndim));
   CRESSET_CHECK(common == self.sizes(), "output with shape ", self.sizes(), " doesn't match the broadcast shape ", common);

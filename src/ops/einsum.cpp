@@ -3,6 +3,7 @@
 #include <array>
 #include <string>
 
+#include <cresset/core/limits.h>
 #include <cresset/ops/functions_matmul.h>
 #include <cresset/ops/functions_reduce.h>
 
@@ -153,7 +154,7 @@ Tensor einsum_impl(std::string_view equation, TensorList tensors, OptionalIntArr
   }
   for (int l = 0; l < kLetters; ++l)
     if (uses[l] > 0 && position[l] < 0) position[l] = n++;
-  CRESSET_CHECK(n <= 64, "einsum(): more than 64 dimensions");
+  CRESSET_CHECK(n <= kMaxDims, "einsum(): more than 64 dimensions");
 
   std::vector<Tensor> operands;
   std::vector<int> last_use(static_cast<std::size_t>(n), 0);

@@ -6,6 +6,7 @@
 
 #include <optional>
 
+#include <cresset/core/limits.h>
 #include <cresset/core/tensor.h>
 
 #include "ops/out_rules.h"
@@ -77,9 +78,8 @@ CRESSET_API void pointwise_prepare_out(const PointwiseOp& op, const PointwiseCal
 // The element type as C++ spells it, where PyTorch's messages do ("long int").
 const char* cpp_type_name(ScalarType type);
 
-// Broadcast shape of the operands into `sizes` (capacity kMaxPointwiseDims); returns the number of dimensions.
+// Broadcast shape of the operands into `sizes` (capacity kMaxDims); returns the number of dimensions.
 // Raises `The size of tensor a (3) must match the size of tensor b (4) at non-singleton dimension 1`.
-inline constexpr int kMaxPointwiseDims = 64;
 int broadcast_sizes(const Tensor* const* inputs, int num_inputs, int64_t* sizes);
 
 // Strides of a new result, or nothing when they are row-major: all operands channels-last, or all of one dense layout,

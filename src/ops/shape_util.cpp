@@ -76,7 +76,6 @@ DimVector infer_broadcast(IntArrayRef a, IntArrayRef b) {
 }
 
 uint64_t dim_mask(IntArrayRef dims, int64_t ndim) {
-  CRESSET_CHECK(ndim <= 64, "only tensors with up to 64 dims are supported");
   uint64_t mask = 0;
   for (int64_t d : dims) {
     const int64_t w = maybe_wrap_dim(d, ndim);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cresset/base/parallel.h>
+#include <cresset/core/limits.h>
 #include <cresset/core/tensor.h>
 
 #include <algorithm>
@@ -40,7 +41,7 @@ void for_each_line_with(int64_t dim, IntArrayRef sizes, const std::array<IntArra
   parallel_for(0, lines, grain, [&](int64_t begin, int64_t end) {
     LineAt<N> at = line;
     State state;
-    int64_t place[64];
+    int64_t place[kMaxDims];
     int64_t rest = begin;
     for (int64_t i = n - 1; i >= 0; --i) {
       if (i == d) continue;

@@ -64,7 +64,7 @@ class Runner {
   int64_t block_ = kWidestBlock;  // elements
   int64_t short_row_ = 0;
   Feed feeds_[kMaxOperands];
-  int64_t index_[ops::kMaxPointwiseDims];
+  int64_t index_[kMaxDims];
   int64_t offsets_[kMaxOperands];
   void* pointers_[kMaxOperands + ops::kMaxPointwiseScalars];
   alignas(64) char blocks_[kMaxOperands][kBlockBytes];
@@ -236,10 +236,10 @@ void Traversal::add(const Tensor& tensor, ComputeType compute, ScalarType throug
 void Traversal::coalesce() {
   if (ndim > 1) {
     // Outermost first for the shared rule, then back.
-    int64_t buffers[kMaxOperands][ops::kMaxPointwiseDims];
-    int64_t outer_sizes[ops::kMaxPointwiseDims];
+    int64_t buffers[kMaxOperands][kMaxDims];
+    int64_t outer_sizes[kMaxDims];
     const int64_t* strides[kMaxOperands];
-    int order[ops::kMaxPointwiseDims];
+    int order[kMaxDims];
     for (int k = 0; k < num_operands; ++k) {
       for (int d = 0; d < ndim; ++d) buffers[k][d] = operands[k].strides[ndim - 1 - d];
       strides[k] = buffers[k];

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include <cresset/core/limits.h>
 #include <cresset/core/tensor.h>
 
 #include "backends/cpu/convert.h"
@@ -21,7 +22,7 @@ struct Operand {
   ScalarType dtype;     // of the elements in memory
   ScalarType through;   // elements are rounded through this type on load (Undefined: not)
   ComputeType compute;  // what the loop reads or writes
-  int64_t strides[ops::kMaxPointwiseDims];
+  int64_t strides[kMaxDims];
 
   // Do loops read or write the elements as they are in memory?
   bool as_it_is() const { return dtype == scalar_type(compute) && through == ScalarType::Undefined; }
@@ -32,7 +33,7 @@ struct Traversal {
   int num_operands = 0;
   int ndim = 0;
   int64_t numel = 0;
-  int64_t sizes[ops::kMaxPointwiseDims];  // innermost first
+  int64_t sizes[kMaxDims];  // innermost first
   Operand operands[kMaxOperands];
   const void* constants[ops::kMaxPointwiseScalars];  // passed on to the loop after the operands
   int num_constants = 0;

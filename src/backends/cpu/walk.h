@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cresset/base/parallel.h>
+#include <cresset/core/limits.h>
 #include <cresset/core/tensor.h>
 
 #include <algorithm>
@@ -45,7 +46,7 @@ class Walk {
   template <class F>
   void run(int64_t begin, int64_t end, const F& f) const {
     if (begin >= end) return;
-    int64_t at[64];
+    int64_t at[kMaxDims];
     Offsets offsets{};
     int64_t rest = begin;
     for (int d = count_ - 2; d >= 0; --d) {
@@ -125,8 +126,8 @@ class Walk {
       }
   }
 
-  int64_t sizes_[64];
-  Offsets strides_[64];
+  int64_t sizes_[kMaxDims];
+  Offsets strides_[kMaxDims];
   int count_ = 0;
   int64_t rows_ = 0;
 };
