@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <charconv>
 #include <mutex>
 #include <optional>
@@ -40,10 +39,17 @@ constexpr std::array kNamesWithoutSlot = {"hip",  "xpu",    "mps",   "hpu",    "
 static_assert(kNamesWithoutSlot.size() ==
               static_cast<std::size_t>(DeviceType::COMPILE_TIME_MAX_DEVICE_TYPES) - static_cast<std::size_t>(DeviceType::HIP));
 
+// Letters, digits and _ of ASCII, not beginning with a digit. Other names are no devices: they are never looked for among plug-ins,
+// because names come from files as well.
+bool is_plain_name(std::string_view name) {
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  return !name.empty() && letter(name[0]) &&
+         std::all_of(name.begin(), name.end(), [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
+}
+
 void check_new_name(const Names& n, const std::string& name) {
-  CRESSET_CHECK(!name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) || c == '_'; }) &&
-                    !std::isdigit(static_cast<unsigned char>(name[0])),
-                "device name: letters, digits and _ were required, not beginning with a digit; '", name, "' was given.");
+  CRESSET_CHECK(is_plain_name(name), "device name: letters, digits and _ were required, not beginning with a digit; '", name,
+                "' was given.");
   for (const std::string& other : n.name)
     CRESSET_CHECK(other != name, "device name '", name, "' already belongs to another device. Choose another name.");
   for (const char* other : kForeign)
@@ -118,7 +124,7 @@ std::optional<DeviceType> find_type(std::string_view name) {
 DeviceType device_type_from_name(std::string_view name) {
   if (const auto known = find_type(name)) return *known;
   // Nobody has asked for it yet: a plug-in may give the name.
-  const std::string problem = detail::resolve_device_name(std::string(name));
+  const std::string problem = is_plain_name(name) ? detail::resolve_device_name(std::string(name)) : "";
   if (const auto loaded = find_type(name)) return *loaded;
   CRESSET_CHECK(problem.empty(), "Expected one of ", known_device_names(), " device type at start of device string: ", name,
                 "\nA plug-in should give the device '", name, "', but it does not load: ", problem, "\nRun `cresset doctor ", name,

@@ -30,11 +30,11 @@ def module(state=b"", cls="M"):
 TRAINING = text("training") + b"\x89"
 
 
-def tensor(key="0", sizes=(2,), strides=(1,), offset=0, elements=2, kind="FloatStorage", grad=b"\x89", facts=b""):
+def tensor(key="0", sizes=(2,), strides=(1,), offset=0, elements=2, kind="FloatStorage", grad=b"\x89", facts=b"", device="cpu"):
     def ints(values):
         return b"(" + b"".join(b"\x8a\x08" + struct.pack("<q", v) for v in values) + b"t"
 
-    storage = b"(" + text("storage") + glob("torch", kind) + text(key) + text("cpu") + b"\x8a\x08" + struct.pack("<q", elements) + b"tQ"
+    storage = b"(" + text("storage") + glob("torch", kind) + text(key) + text(device) + b"\x8a\x08" + struct.pack("<q", elements) + b"tQ"
     return (glob("torch._utils", "_rebuild_tensor_v2") + b"(" + storage + b"\x8a\x08" + struct.pack("<q", offset) + ints(sizes) + ints(strides) + grad
             + glob("collections", "OrderedDict") + b")R" + facts + b"tR")  # fmt: skip
 

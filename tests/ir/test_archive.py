@@ -535,6 +535,15 @@ HOSTILE = {
 }  # fmt: skip
 
 
+def test_a_saved_device_that_is_not_here():
+    data = weight(files.tensor(device="npu:3"))
+    with pytest.raises(RuntimeError, match="Expected one of"):
+        load(data)
+    assert load(data, map_location="cpu").w.device.type == "cpu"
+    with pytest.raises(RuntimeError, match="Expected one of"):  # a path is no name, whatever lies there
+        load(weight(files.tensor(device="/tmp/x")))
+
+
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_pickles(name):
     data, words = HOSTILE[name]

@@ -130,7 +130,7 @@ class ArchiveReader {
     CRESSET_CHECK(e->size % element_size(dtype) == 0, "archive: the data of the storage '", name, "' ends within an element.");
     Tensor t = cresset::empty({whole}, TensorOptions(dtype));
     zip_->read_to(*e, t.mutable_data_ptr());
-    const Device device = device_.value_or(Device(saved));
+    const Device device = device_ ? *device_ : Device(saved);  // an absent device does not matter with a map_location
     return device.is_cpu() ? t : t.to(TensorOptions().device(device));
   }
 
