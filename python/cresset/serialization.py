@@ -4,6 +4,7 @@ A file is an 8-byte header length, a JSON header, and the raw data. A dictionary
 understands it; what nests deeper keeps its structure as JSON in the header's metadata.
 """
 
+import contextlib
 import json
 import math
 import os
@@ -20,6 +21,7 @@ _CODES = {
     "bfloat16": "BF16", "float32": "F32", "float64": "F64", "complex64": "C64",
 }  # fmt: skip
 _NAMES = {code: name for name, code in _CODES.items()}
+_DTYPES = frozenset(name for name, value in vars(_C).items() if isinstance(value, _C.dtype))
 _STRUCTURE, _VERSIONS, _COMPLEX128 = "cresset.structure", "cresset.versions", "cresset.complex128"
 _DEVICES = "cresset.devices"  # name -> "tag:index" of the tensors that were on a device
 _BACKEND_META = "cresset.backend_meta"  # name -> what the backend keeps beside the tensor
@@ -117,6 +119,8 @@ def _decode(value, tensors):
             result._metadata = OrderedDict((k, _decode(v, tensors)) for k, v in value["metadata"])
         return result
     if "dtype" in value:
+        if value["dtype"] not in _DTYPES:
+            raise _broken(f"the structure has the unknown dtype {value['dtype']!r}")
         return getattr(cresset, value["dtype"])
     if "device" in value:
         return cresset.device(value["device"])
@@ -125,6 +129,15 @@ def _decode(value, tensors):
 
 def _broken(why):
     return RuntimeError(f"load: a safetensors file was required; {why}. The file is damaged or of another kind.")
+
+
+@contextlib.contextmanager
+def _damage(part):
+    """Errors of reading a file's own words become the one of damaged files."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError, MemoryError) as e:
+        raise _broken(f"its {part} is damaged ({type(e).__name__}: {e})") from None
 
 
 # Writing --------------------------------------------------------------------------------------------------------------
@@ -201,16 +214,10 @@ def save(obj, f):
         write(f)
         return
     # Written beside and moved: an interrupted save leaves the old file as it was.
-    path = os.fspath(f)
-    part = f"{path}.{os.getpid()}.part"
-    try:
-        with open(part, "wb") as out:
-            write(out)
-        os.replace(part, path)
-    except BaseException:
-        if os.path.exists(part):
-            os.remove(part)
-        raise
+    file = _C._replaced_file("save", os.fsdecode(f))
+    with open(_C._replaced_file_temporary(file), "wb") as out:
+        write(out)
+    _C._replaced_file_commit(file)
 
 
 # Reading --------------------------------------------------------------------------------------------------------------
@@ -232,7 +239,7 @@ def _read_header(f):
         raise _broken("it ends within the header")
     try:
         header = json.loads(text)
-    except ValueError as e:
+    except (ValueError, RecursionError) as e:
         raise _broken(f"the header is not JSON ({e})") from None
     if not isinstance(header, dict):
         raise _broken("the header is not an object")
@@ -256,8 +263,24 @@ def _check_entry(name, entry):
     return dtype, shape, start, end
 
 
+def _bytes_left(f):
+    """Bytes behind the position of a file that can seek, else None."""
+    try:
+        here = f.tell()
+        end = f.seek(0, os.SEEK_END)
+        f.seek(here)
+    except (AttributeError, OSError, ValueError):
+        return None
+    return end - here
+
+
 def _read_tensors(f, header):
     entries = {name: _check_entry(name, entry) for name, entry in header.items()}
+    there = _bytes_left(f)
+    if there is not None:  # before memory is asked for
+        for name, (*_, end) in entries.items():
+            if end > there:
+                raise _broken(f"it ends within the data of {name!r}")
     tensors, position = {}, 0
     for name, (dtype, shape, start, end) in sorted(entries.items(), key=lambda item: item[1][2:]):
         if start != position:
@@ -335,7 +358,9 @@ def load(f, map_location=None, *, weights_only=True, mmap=None):
 
     A state dict comes back as an OrderedDict with its versions, another flat file as a dict. Tensors go back to the device they
     were saved from. `map_location` is a device to move to instead, a dict from location tags ("mychip:0") to devices, or a function
-    of the tensor on the CPU and its tag that gives the tensor to use, or None for the device of the tag. EOFError for an empty file, RuntimeError for a damaged one. `weights_only` and `mmap` are accepted and change nothing.
+    of the tensor on the CPU and its tag that gives the tensor to use, or None for the device of the tag; the device of a tag that
+    map_location replaces need not be here. EOFError for an empty file, RuntimeError for a damaged one. `weights_only` and `mmap`
+    are accepted and change nothing.
     """
     if isinstance(f, (str, os.PathLike)):
         with open(f, "rb") as opened:
@@ -345,17 +370,21 @@ def load(f, map_location=None, *, weights_only=True, mmap=None):
     header = _read_header(f)
     metadata = header.pop("__metadata__", {})
     tensors = _read_tensors(f if hasattr(f, "readinto") else _Readable(f), header)
-    for name in json.loads(metadata.get(_COMPLEX128, "[]")):
-        tensors[name] = cresset.view_as_complex(tensors[name])
-    devices = json.loads(metadata.get(_DEVICES, "{}"))
+    with _damage("metadata"):
+        facts = {key: json.loads(metadata.get(key, "null")) for key in (_COMPLEX128, _DEVICES, _BACKEND_META, _STRUCTURE, _VERSIONS)}
+        for name in facts[_COMPLEX128] or ():
+            tensors[name] = cresset.view_as_complex(tensors[name])
+        devices = dict(facts[_DEVICES] or {})
+        tags = {name: str(devices.get(name, "cpu")) for name in tensors}
     if devices or map_location is not None:
-        tensors = {name: _placed(t, devices.get(name, "cpu"), map_location) for name, t in tensors.items()}
-    for name, facts in json.loads(metadata.get(_BACKEND_META, "{}")).items():
-        _C._restore_backend_meta(tensors[name], facts)
-    if _STRUCTURE in metadata:
-        return _decode(json.loads(metadata[_STRUCTURE]), tensors)
-    if _VERSIONS in metadata:
-        result = OrderedDict(tensors)
-        result._metadata = OrderedDict((k, _decode(v, tensors)) for k, v in json.loads(metadata[_VERSIONS]))
-        return result
+        tensors = {name: _placed(t, tags[name], map_location) for name, t in tensors.items()}
+    with _damage("structure"):
+        for name, kept in (facts[_BACKEND_META] or {}).items():
+            _C._restore_backend_meta(tensors[name], kept)
+        if facts[_STRUCTURE] is not None:
+            return _decode(facts[_STRUCTURE], tensors)
+        if facts[_VERSIONS] is not None:
+            result = OrderedDict(tensors)
+            result._metadata = OrderedDict((k, _decode(v, tensors)) for k, v in facts[_VERSIONS])
+            return result
     return tensors

@@ -10,6 +10,8 @@
 
 #include <cresset/ops/functions_creation.h>
 
+#include "base/replaced_file.h"
+
 namespace cresset {
 namespace {
 
@@ -20,6 +22,18 @@ constexpr uint64_t kMaxHeader = 100u << 20;
 
 [[noreturn]] void bad_file(const std::string& path, const std::string& why) {
   CRESSET_THROW(ValueError, "safetensors: ", path, ": ", why, ".");
+}
+
+// Tensors are objects in the header, with lists in them; nothing lies deeper.
+nlohmann::ordered_json parsed_header(const std::string& path, const std::string& text) {
+  constexpr int kDeepest = 3;
+  const auto shallow = [&](int depth, nlohmann::ordered_json::parse_event_t, nlohmann::ordered_json&) {
+    if (depth > kDeepest) bad_file(path, "the header is nested too deeply");
+    return true;
+  };
+  nlohmann::ordered_json header = nlohmann::ordered_json::parse(text, shallow, false);
+  if (header.is_discarded() || !header.is_object()) bad_file(path, "the header is not a JSON object");
+  return header;
 }
 
 }  // namespace
@@ -34,9 +48,9 @@ std::vector<std::pair<std::string, Tensor>> load_safetensors(const std::string& 
   if (!in || header_size > kMaxHeader || header_size + 8 > file_size) bad_file(path, "the header's length does not fit the file");
   std::string text(header_size, '\0');
   in.read(text.data(), static_cast<std::streamsize>(header_size));
-  const auto header = nlohmann::ordered_json::parse(text, nullptr, false);
-  if (header.is_discarded() || !header.is_object()) bad_file(path, "the header is not a JSON object");
+  const nlohmann::ordered_json header = parsed_header(path, text);
   const uint64_t data_size = file_size - 8 - header_size;
+  uint64_t data_read = 0;
   std::vector<std::pair<std::string, Tensor>> out;
   for (const auto& [name, entry] : header.items()) {
     if (name == "__metadata__") continue;
@@ -44,7 +58,9 @@ std::vector<std::pair<std::string, Tensor>> load_safetensors(const std::string& 
       bad_file(path, "'" + name + "' has no dtype, shape or range");
     const auto* type = std::find_if(std::begin(kTypes), std::end(kTypes),
                                     [&](const auto& t) { return entry["dtype"].is_string() && entry["dtype"] == t.first; });
-    if (type == std::end(kTypes)) bad_file(path, "'" + name + "' has the unknown dtype " + entry["dtype"].dump());
+    if (type == std::end(kTypes))
+      bad_file(path,
+               "'" + name + "' has the unknown dtype " + (entry["dtype"].is_string() ? entry["dtype"].dump() : entry["dtype"].type_name()));
     std::vector<int64_t> shape;
     std::vector<uint64_t> range;
     try {
@@ -59,6 +75,9 @@ std::vector<std::pair<std::string, Tensor>> load_safetensors(const std::string& 
         bad_file(path, "'" + name + "' has an impossible shape");
     if (range.size() != 2 || range[0] > range[1] || range[1] > data_size || range[1] - range[0] != elements * element_size(type->second))
       bad_file(path, "the range of '" + name + "' does not fit its shape or the file");
+    // Ranges that overlap would make much memory of a small file.
+    data_read += range[1] - range[0];
+    if (data_read > data_size) bad_file(path, "the ranges of tensors overlap");
     Tensor t = cresset::empty(shape, TensorOptions(type->second));
     in.seekg(static_cast<std::streamoff>(8 + header_size + range[0]));
     in.read(static_cast<char*>(t.mutable_data_ptr()), static_cast<std::streamsize>(t.nbytes()));
@@ -83,21 +102,16 @@ void save_safetensors(const std::string& path, const std::vector<std::pair<std::
   }
   std::string text = header.dump();
   text.resize((text.size() + 7) / 8 * 8, ' ');
-  const std::string temporary = path + ".partial";
-  {
-    std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
-    const uint64_t size = text.size();
-    file.write(reinterpret_cast<const char*>(&size), sizeof size);
-    file.write(text.data(), static_cast<std::streamsize>(size));
-    for (const Tensor& t : dense) file.write(static_cast<const char*>(t.const_data_ptr()), static_cast<std::streamsize>(t.nbytes()));
-    file.close();
-    if (!file) {
-      std::error_code ignored;
-      std::filesystem::remove(temporary, ignored);
-      CRESSET_THROW(Error, "safetensors: ", path, " cannot be written: ", std::strerror(errno), ".");
-    }
-  }
-  std::filesystem::rename(temporary, path);
+  ReplacedFile replaced("safetensors", path);
+  std::ofstream file(replaced.temporary(), std::ios::binary);
+  if (!file) replaced.fail();
+  const uint64_t size = text.size();
+  file.write(reinterpret_cast<const char*>(&size), sizeof size);
+  file.write(text.data(), static_cast<std::streamsize>(size));
+  for (const Tensor& t : dense) file.write(static_cast<const char*>(t.const_data_ptr()), static_cast<std::streamsize>(t.nbytes()));
+  file.close();
+  if (!file) replaced.fail();
+  replaced.commit();
 }
 
 }  // namespace cresset

@@ -44,6 +44,7 @@ bool fill_module(PyObject* module) {
   init_generator(module);
   init_accelerator(module);
   init_profiler(module);
+  init_files(module);
   init_override(module);
   init_overridable(module);
   init_tensor_new(module);

@@ -55,5 +55,6 @@ void init_size(PyObject* module);
 void init_generator(PyObject* module);
 void init_accelerator(PyObject* module);
 void init_profiler(PyObject* module);
+void init_files(PyObject* module);
 
 }  // namespace cresset::python

@@ -1,8 +1,11 @@
 """save and load: state dicts, nested containers, damaged files."""
 
+import fcntl
 import io
 import json
 import os
+import subprocess
+import sys
 from collections import OrderedDict
 
 import cresset
@@ -184,13 +187,83 @@ def test_damaged_files():
         (data.replace(b"F32", b"X32"), "unknown dtype 'X32'"),
         (data.replace(b"[3]", b"-33"), "the entry 'a' is incomplete"),
         (data.replace(b"[0,12]", b"[12,0]"), "'a' has -12 bytes"),
-        (data.replace(b"[0,12]", b"[1,13]"), "begins at byte 1, not 0"),
+        (data.replace(b"[0,12]", b"[1,13]"), "it ends within the data of 'a'"),
+        (data.replace(b"[0,12]", b"[1,13]") + b"x", "begins at byte 1, not 0"),
         (b"PK\x03\x04" + data, "a zip archive was given"),
         (b"\xff" * 40, "the header would have"),
         (data[:8] + b"{" * (len(data) - 8), "the header is not JSON"),
     ):
         with pytest.raises(RuntimeError, match=words):
             cresset.load(io.BytesIO(bad))
+
+
+def structured(text, **entries):
+    """A file without tensors whose metadata are the given texts."""
+    header = json.dumps({"__metadata__": {"cresset.structure": text, **{f"cresset.{k}": v for k, v in entries.items()}}}).encode()
+    return io.BytesIO(len(header).to_bytes(8, "little") + header)
+
+
+@pytest.mark.parametrize("file, words", [
+    (structured('{"dtype": "load"}'), "unknown dtype 'load'"),
+    (structured('{"dtype": "__builtins__"}'), "unknown dtype"),
+    (structured('{"dtype": ["float32"]}'), "damaged"),
+    (structured('{"tensor": "missing"}'), "its structure is damaged"),
+    (structured('{"dict": 3}'), "its structure is damaged"),
+    (structured('{"dict": [[{"list": []}, 1]]}'), "its structure is damaged"),
+    (structured('{"float": "one"}'), "its structure is damaged"),
+    (structured('{"list": ' * 5000 + "[]" + "}" * 5000), "is damaged"),
+    (structured('{"list": ['), "its metadata is damaged"),
+    (structured("null", complex128="[3]"), "its metadata is damaged"),
+    (structured("null", devices="[]", versions="3"), "its structure is damaged"),
+    (structured("null", devices="3"), "its metadata is damaged"),
+    (structured('{"device": "../x"}'), "Expected one of"),
+])  # fmt: skip
+def test_damaged_structures_raise_one_class(file, words):
+    with pytest.raises(RuntimeError, match=words):
+        cresset.load(file)
+
+
+def test_a_header_that_promises_more_than_there_is_asks_for_no_memory():
+    huge = json.dumps({"a": {"dtype": "U8", "shape": [1 << 45], "data_offsets": [0, 1 << 45]}}).encode()
+    with pytest.raises(RuntimeError, match="it ends within the data of 'a'"):
+        cresset.load(io.BytesIO(len(huge).to_bytes(8, "little") + huge))
+
+
+def test_device_names_of_files_load_no_library(tmp_path):
+    # A library in the path's folder would be loaded by a plain name; paths that lead out of it are no names.
+    (tmp_path / "plugins").mkdir()
+    for name in ("evil", "plugins/libcresset_evil"):
+        (tmp_path / f"{name}.so").write_bytes(b"not a library")
+    code = "import cresset, sys\nfor n in sys.argv[1:]:\n  try: cresset.device(n)\n  except RuntimeError as e: print('does not load' in str(e))"
+    names = ["evil", "../evil", str(tmp_path / "evil"), "./evil"]
+    done = subprocess.run([sys.executable, "-c", code, *names], capture_output=True, text=True, check=True,
+                          env={**os.environ, "CRESSET_BACKEND_PATH": str(tmp_path / "plugins")})  # fmt: skip
+    assert done.stdout.split() == ["True", "False", "False", "False"]
+
+
+def test_leftovers_of_killed_saves_go_with_the_next(tmp_path):
+    path = tmp_path / "x"
+    stale, young, other = (tmp_path / f"x.{digits}.part" for digits in ("0123456789abcdef", "0123456789abcdee", "notours"))
+    for file in (stale, young, other):
+        file.write_bytes(b"half")
+    os.utime(stale, (0, 0))
+    os.utime(other, (0, 0))
+    cresset.save({"a": cresset.ones(1)}, path)
+    assert sorted(os.listdir(tmp_path)) == ["x", young.name, other.name]
+    os.utime(young, (0, 0))
+    with open(young, "rb") as writer:
+        fcntl.flock(writer, fcntl.LOCK_EX)  # still being written
+        cresset.save({"a": cresset.ones(1)}, path)
+    assert young.exists()
+
+
+def test_a_failed_write_leaves_nothing(tmp_path):
+    with pytest.raises(RuntimeError, match=r"save: .* cannot be written: No such file or directory\."):
+        cresset.save({"a": cresset.ones(1)}, tmp_path / "missing" / "x")
+    with pytest.raises(RuntimeError, match=r"save: .* cannot be written: Is a directory\."):
+        cresset.save({"a": cresset.ones(1)}, tmp_path)
+    cresset.save({"a": cresset.ones(1)}, os.devnull)  # written in place
+    assert not os.path.isfile(os.devnull) and os.listdir(tmp_path) == []
 
 
 def test_readers_without_readinto():

@@ -1,8 +1,6 @@
 // save: objects, then the code of every class and function that they or the code mention.
 #include <cresset/ir/archive.h>
 
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -11,6 +9,7 @@
 
 #include <cresset/ops/functions_creation.h>
 
+#include "base/replaced_file.h"
 #include "ir/archive/code_printer.h"
 #include "ir/archive/pickler.h"
 #include "ir/archive/zip_archive.h"
@@ -160,22 +159,15 @@ class ArchiveWriter {
   ConstantTable constants_;
 };
 
-// Writes beside the file and puts it in place when it is whole.
 template <class Write>
 void write_file(const std::string& path, Write write) {
-  const std::string temporary = path + ".partial";
-  std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
-  CRESSET_CHECK(file, "archive: ", path, " cannot be written: ", std::strerror(errno), ".");
-  try {
-    write(file);
-    file.close();
-    CRESSET_CHECK(file, "archive: ", path, " cannot be written: ", std::strerror(errno), ".");
-  } catch (...) {
-    std::error_code ignored;
-    std::filesystem::remove(temporary, ignored);
-    throw;
-  }
-  std::filesystem::rename(temporary, path);
+  ReplacedFile replaced("archive", path);
+  std::ofstream file(replaced.temporary(), std::ios::binary);
+  if (!file) replaced.fail();
+  write(file);
+  file.close();
+  if (!file) replaced.fail();
+  replaced.commit();
 }
 std::string archive_name(const std::string& path) {
   const std::string stem = std::filesystem::path(path).stem().string();

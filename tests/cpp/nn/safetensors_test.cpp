@@ -64,6 +64,12 @@ TEST(Safetensors, DamagedFilesAreRefused) {
   EXPECT_TRUE(refused(file.path)) << "sizes that overflow";
   file.write(R"({"a":{"dtype":"F99","shape":[4],"data_offsets":[0,16]}})", four);
   EXPECT_TRUE(refused(file.path)) << "unknown dtype";
+  file.write(R"({"a":{"dtype":"F32","shape":[4],"data_offsets":[0,16]},"b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", four);
+  EXPECT_TRUE(refused(file.path)) << "ranges that overlap";
+  file.write("{\"a\":" + std::string(100000, '[') + std::string(100000, ']') + "}", four);
+  EXPECT_TRUE(refused(file.path)) << "nested deeply";
+  file.write("{\"a\":{\"dtype\":[[1]],\"shape\":[4],\"data_offsets\":[0,16]}}", four);
+  EXPECT_TRUE(refused(file.path)) << "a dtype that is no text";
   file.write("{ not json", four);
   EXPECT_TRUE(refused(file.path)) << "no header";
   std::ofstream(file.path, std::ios::binary) << "\xff\xff\xff\xff\xff\xff\xff\x7f";
