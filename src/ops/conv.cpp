@@ -168,9 +168,18 @@ TensorSpec convolution_shape(const Tensor& input, const Tensor& weight, const st
   return spec_like(input, sizes, std::nullopt, format);
 }
 
+void check_convolution_backward(const Tensor& grad_output, const Tensor& input, const Tensor& weight, IntArrayRef stride,
+                                IntArrayRef padding, IntArrayRef dilation, bool transposed, IntArrayRef output_padding, int64_t groups) {
+  const TensorSpec result = convolution_shape(input, weight, std::nullopt, stride, padding, dilation, transposed, output_padding, groups);
+  CRESSET_CHECK(grad_output.sizes() == IntArrayRef(result.sizes), "convolution_backward: expected grad_output to have shape ", result.sizes,
+                ", but got ", grad_output.sizes());
+}
+
 std::tuple<Tensor, Tensor, Tensor> convolution_backward_meta(const Tensor& grad_output, const Tensor& input, const Tensor& weight,
-                                                             OptionalIntArrayRef bias_sizes, IntArrayRef, IntArrayRef, IntArrayRef, bool,
-                                                             IntArrayRef, int64_t, std::array<bool, 3> mask) {
+                                                             OptionalIntArrayRef bias_sizes, IntArrayRef stride, IntArrayRef padding,
+                                                             IntArrayRef dilation, bool transposed, IntArrayRef output_padding,
+                                                             int64_t groups, std::array<bool, 3> mask) {
+  check_convolution_backward(grad_output, input, weight, stride, padding, dilation, transposed, output_padding, groups);
   const auto like = [](const Tensor& t) { return cresset::empty(t.sizes(), t.options().memory_format(t.suggest_memory_format())); };
   return {mask[0] ? like(input) : Tensor(), mask[1] ? like(weight) : Tensor(),
           mask[2] ? cresset::empty(bias_sizes ? *bias_sizes : IntArrayRef{grad_output.size(1)}, grad_output.options()) : Tensor()};

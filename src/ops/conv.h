@@ -14,4 +14,9 @@ DimVector conv_output_sizes(IntArrayRef input, IntArrayRef weight, IntArrayRef s
 DimVector conv_transposed_output_sizes(IntArrayRef input, IntArrayRef weight, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation,
                                        IntArrayRef output_padding, int64_t groups);
 
+/// Raises when a gradient is none of the convolution's result.
+CRESSET_API void check_convolution_backward(const Tensor& grad_output, const Tensor& input, const Tensor& weight, IntArrayRef stride,
+                                            IntArrayRef padding, IntArrayRef dilation, bool transposed, IntArrayRef output_padding,
+                                            int64_t groups);
+
 }  // namespace cresset::ops

@@ -1,6 +1,7 @@
 // New tensors: options, sizes of ranges, fills.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include <cresset/ops/from_blob.h>
@@ -305,10 +306,16 @@ TensorSpec triu_shape(const Tensor& self, int64_t) { return triangle_spec("triu"
 namespace {
 
 // Elements of the lower triangle (columns c <= row + offset) of a row by col matrix.
-int64_t lower_count(int64_t row, int64_t col, int64_t offset) {
-  int64_t count = 0;
-  for (int64_t r = 0; r < row; ++r) count += std::clamp<int64_t>(r + offset + 1, 0, col);
-  return count;
+__int128 lower_count(int64_t row, int64_t col, int64_t offset) {
+  offset = std::clamp<int64_t>(offset, -row, col);
+  // Rows before `first` have none, those from `full` on all columns; in between there is one more with each row.
+  const int64_t first = std::clamp<int64_t>(-offset, 0, row), full = std::clamp<int64_t>(col - offset - 1, first, row);
+  const __int128 slope = static_cast<__int128>(full - first) * (first + offset + 1 + full + offset) / 2;
+  return slope + static_cast<__int128>(row - full) * col;
+}
+int64_t checked_count(__int128 count) {
+  CRESSET_CHECK(count <= std::numeric_limits<int64_t>::max(), "a triangle of so many elements is too large");
+  return static_cast<int64_t>(count);
 }
 
 TensorSpec indices_spec(int64_t row, int64_t col, int64_t count, std::optional<ScalarType> dtype, std::optional<Layout> layout,
@@ -329,13 +336,14 @@ void check_row_col(int64_t row, int64_t col) {
 TensorSpec tril_indices_shape(int64_t row, int64_t col, int64_t offset, std::optional<ScalarType> dtype, std::optional<Layout> layout,
                               std::optional<Device> device, std::optional<bool> pin_memory) {
   check_row_col(row, col);
-  return indices_spec(row, col, lower_count(row, col, offset), dtype, layout, device, pin_memory);
+  return indices_spec(row, col, checked_count(lower_count(row, col, offset)), dtype, layout, device, pin_memory);
 }
 
 TensorSpec triu_indices_shape(int64_t row, int64_t col, int64_t offset, std::optional<ScalarType> dtype, std::optional<Layout> layout,
                               std::optional<Device> device, std::optional<bool> pin_memory) {
   check_row_col(row, col);
-  return indices_spec(row, col, row * col - lower_count(row, col, offset - 1), dtype, layout, device, pin_memory);
+  const __int128 below = offset > -row ? lower_count(row, col, offset - 1) : 0;
+  return indices_spec(row, col, checked_count(static_cast<__int128>(row) * col - below), dtype, layout, device, pin_memory);
 }
 
 }  // namespace cresset::ops

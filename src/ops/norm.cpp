@@ -74,9 +74,27 @@ std::array<TensorSpec, 3> native_layer_norm_shape(const Tensor& input, IntArrayR
   return {spec_like(input, input.sizes()), s, s};
 }
 
-std::tuple<Tensor, Tensor, Tensor> native_layer_norm_backward_meta(const Tensor&, const Tensor& input, IntArrayRef normalized_shape,
-                                                                   const Tensor&, const Tensor&, const std::optional<Tensor>&,
-                                                                   const std::optional<Tensor>&, std::array<bool, 3> mask) {
+namespace {
+void check_grad_sizes(const char* op, const Tensor& grad, const Tensor& input) {
+  CRESSET_CHECK(grad.sizes() == input.sizes(), op, ": expected grad_out to have shape ", input.sizes(), ", but got ", grad.sizes());
+}
+void check_statistics(const char* op, const char* name, const std::optional<Tensor>& t, int64_t count) {
+  CRESSET_CHECK(t && t->defined() && t->numel() == count, op, ": ", name, " of ", count, " elements was required; ",
+                t && t->defined() ? str(t->numel()) : "none", " was given.");
+}
+}  // namespace
+
+std::tuple<Tensor, Tensor, Tensor> native_layer_norm_backward_meta(const Tensor& grad_out, const Tensor& input,
+                                                                   IntArrayRef normalized_shape, const Tensor& mean, const Tensor& rstd,
+                                                                   const std::optional<Tensor>& weight, const std::optional<Tensor>&,
+                                                                   std::array<bool, 3> mask) {
+  constexpr const char* kName = "native_layer_norm_backward";
+  int64_t rows = 1;
+  for (int64_t s : statistics_sizes(input, normalized_shape)) rows *= s;
+  check_grad_sizes(kName, grad_out, input);
+  check_statistics(kName, "mean", mean, rows);
+  check_statistics(kName, "rstd", rstd, rows);
+  check_affine("weight", weight, normalized_shape);
   const auto affine = [&](bool wanted) { return wanted ? cresset::empty(normalized_shape, input.options()) : Tensor(); };
   return {mask[0] ? cresset::empty_like(input) : Tensor(), affine(mask[1]), affine(mask[2])};
 }
@@ -105,10 +123,23 @@ std::tuple<Tensor, Tensor, Tensor> native_batch_norm_meta(const Tensor& input, c
   return {empty_suggested(input), cresset::empty({n}, statistics), cresset::empty({n}, statistics)};
 }
 
-std::tuple<Tensor, Tensor, Tensor> native_batch_norm_backward_meta(const Tensor&, const Tensor& input, const std::optional<Tensor>&,
-                                                                   const std::optional<Tensor>&, const std::optional<Tensor>&,
-                                                                   const std::optional<Tensor>&, const std::optional<Tensor>&, bool, double,
-                                                                   std::array<bool, 3> mask) {
+void check_batch_norm_backward(const Tensor& grad_out, const Tensor& input, const std::optional<Tensor>& weight,
+                               const std::optional<Tensor>& running_mean, const std::optional<Tensor>& running_var,
+                               const std::optional<Tensor>& save_mean, const std::optional<Tensor>& save_invstd, bool train) {
+  constexpr const char* kName = "native_batch_norm_backward";
+  CRESSET_CHECK(input.dim() >= 2, kName, ": an input of at least 2 dimensions was required; ", input.dim(), " were given.");
+  const int64_t channels = input.size(1);
+  check_grad_sizes(kName, grad_out, input);
+  check_channels("weight", weight, channels);
+  check_statistics(kName, train ? "save_mean" : "running_mean", train ? save_mean : running_mean, channels);
+  check_statistics(kName, train ? "save_invstd" : "running_var", train ? save_invstd : running_var, channels);
+}
+
+std::tuple<Tensor, Tensor, Tensor> native_batch_norm_backward_meta(
+    const Tensor& grad_out, const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& running_mean,
+    const std::optional<Tensor>& running_var, const std::optional<Tensor>& save_mean, const std::optional<Tensor>& save_invstd, bool train,
+    double, std::array<bool, 3> mask) {
+  check_batch_norm_backward(grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train);
   const auto affine = [&](bool wanted) { return wanted ? cresset::empty({input.size(1)}, input.options()) : Tensor(); };
   return {mask[0] ? empty_suggested(input) : Tensor(), affine(mask[1]), affine(mask[2])};
 }

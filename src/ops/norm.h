@@ -1,4 +1,4 @@
-// The check of batch normalisation, shared by shape rules and kernels.
+// The checks of batch normalisation, shared by shape rules and kernels.
 #pragma once
 
 #include <optional>
@@ -10,5 +10,10 @@ namespace cresset::ops {
 /// Raises for parameters that do not fit; the type of mean and 1/deviation.
 CRESSET_API ScalarType check_batch_norm(const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
                                         const std::optional<Tensor>& running_mean, const std::optional<Tensor>& running_var, bool training);
+
+/// Raises for a gradient or statistics that do not fit the input.
+CRESSET_API void check_batch_norm_backward(const Tensor& grad_out, const Tensor& input, const std::optional<Tensor>& weight,
+                                           const std::optional<Tensor>& running_mean, const std::optional<Tensor>& running_var,
+                                           const std::optional<Tensor>& save_mean, const std::optional<Tensor>& save_invstd, bool train);
 
 }  // namespace cresset::ops

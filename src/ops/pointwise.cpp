@@ -140,7 +140,7 @@ void check_condition(const PointwiseOp& op, const Tensor& condition) {
 }
 
 DimVector broadcast(const PointwiseCall& call) {
-  int64_t sizes[kMaxPointwiseDims];
+  int64_t sizes[kMaxDims];
   const int ndim = broadcast_sizes(call.inputs, call.num_inputs, sizes);
   return DimVector(IntArrayRef(sizes, static_cast<std::size_t>(ndim)));
 }
@@ -270,7 +270,7 @@ void aligned_strides(const Tensor& tensor, const int64_t* sizes, int ndim, int64
 
 std::optional<DimVector> ordered_strides(IntArrayRef sizes, const int64_t* const* strides, int num_operands) {
   const int ndim = static_cast<int>(sizes.size());
-  int order[kMaxPointwiseDims];
+  int order[kMaxDims];
   order_dimensions(sizes.data(), ndim, strides, num_operands, order);
   DimVector result(sizes.size());
   int64_t next = 1;
@@ -303,7 +303,7 @@ std::optional<DimVector> pointwise_strides(const PointwiseCall& call, IntArrayRe
   }
   const int ndim = static_cast<int>(sizes.size());
   if (ndim < 2) return std::nullopt;
-  int64_t buffers[kMaxPointwiseInputs][kMaxPointwiseDims];
+  int64_t buffers[kMaxPointwiseInputs][kMaxDims];
   const int64_t* strides[kMaxPointwiseInputs];
   for (int i = 0; i < n; ++i) {
     aligned_strides(*call.inputs[i], sizes.data(), ndim, buffers[i]);
@@ -363,6 +363,11 @@ void pointwise_prepare_out(const PointwiseOp& op, const PointwiseCall& call, con
     check_self(op.name, spec, out);
   } else {
     check_out(op.name, types.result, out, op.out_dtype);
+    // An operand that becomes larger would lose what is read.
+    if (out.sizes() != IntArrayRef(sizes))
+      for (int i = 0; i < call.num_inputs; ++i)
+        CRESSET_CHECK(!shares_storage(*call.inputs[i], out), "output with shape ", out.sizes(), " doesn't match the broadcast shape ",
+                      sizes);
     prepare_out(spec, out);
   }
   for (int i = 0; i < call.num_inputs; ++i) check_no_partial_overlap(out, *call.inputs[i]);

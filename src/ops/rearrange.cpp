@@ -1,5 +1,6 @@
 // Rearrangements made of views: the view family's copies, shuffles of channels and pixels, diagonals.
 #include <algorithm>
+#include <limits>
 
 #include <cresset/ops/functions_copy.h>
 #include <cresset/ops/functions_reduce.h>
@@ -47,10 +48,18 @@ Tensor copy_in_format(const Tensor& rearranged, const Tensor& self) {
 }
 }  // namespace
 
+namespace {
+// The square of a factor must be a number.
+void check_factor(const char* op, const char* name, int64_t r) {
+  CRESSET_CHECK(r > 0, op, " expects a positive ", name, ", but got ", r);
+  CRESSET_CHECK(r <= std::numeric_limits<int32_t>::max(), op, ": ", name, " is too large: ", r);
+}
+}  // namespace
+
 Tensor pixel_shuffle_impl(const Tensor& self, int64_t upscale_factor) {
   const int64_t r = upscale_factor, front = self.dim() - 3;
   CRESSET_CHECK(front >= 0, "pixel_shuffle expects input to have at least 3 dimensions, but got input with ", self.dim(), " dimension(s)");
-  CRESSET_CHECK(r > 0, "pixel_shuffle expects a positive upscale_factor, but got ", r);
+  check_factor("pixel_shuffle", "upscale_factor", r);
   const int64_t c = self.size(-3), h = self.size(-2), w = self.size(-1);
   CRESSET_CHECK(
       c % (r * r) == 0,
@@ -63,7 +72,7 @@ Tensor pixel_unshuffle_impl(const Tensor& self, int64_t downscale_factor) {
   const int64_t r = downscale_factor, front = self.dim() - 3;
   CRESSET_CHECK(front >= 0, "pixel_unshuffle expects input to have at least 3 dimensions, but got input with ", self.dim(),
                 " dimension(s)");
-  CRESSET_CHECK(r > 0, "pixel_unshuffle expects a positive downscale_factor, but got ", r);
+  check_factor("pixel_unshuffle", "downscale_factor", r);
   const int64_t c = self.size(-3), h = self.size(-2), w = self.size(-1);
   CRESSET_CHECK(h % r == 0 && w % r == 0,
                 "pixel_unshuffle expects height and width to be divisible by downscale_factor, but input.size(-2)=", h,

@@ -697,11 +697,15 @@ Tensor diagonal_backward_impl(const Tensor& grad_output, IntArrayRef input_sizes
 }
 Tensor unfold_backward_impl(const Tensor& grad_in, IntArrayRef input_sizes, int64_t dim, int64_t size, int64_t step) {
   Tensor out = cresset::zeros(input_sizes, grad_in.options());
+  CRESSET_CHECK(step > 0, "unfold_backward: a step of at least 1 was required; ", step, " was given.");
+  dim = maybe_wrap_dim(dim, static_cast<int64_t>(input_sizes.size()));
+  const DimVector expected(out.unfold(dim, size, step).sizes());
+  CRESSET_CHECK(grad_in.sizes() == IntArrayRef(expected), "unfold_backward: expected grad_in to have shape ", expected, ", but got ",
+                grad_in.sizes());
   if (size == 0) return out;
   if (input_sizes.empty()) return out.copy_(grad_in.reshape({}));
-  dim = maybe_wrap_dim(dim, static_cast<int64_t>(input_sizes.size()));
   // Windows that start `step` apart: element k of every window is a slice of the input, so `size` slices are added.
-  const int64_t windows = (input_sizes[dim] - size) / step + 1;
+  const int64_t windows = expected[static_cast<std::size_t>(dim)];
   for (int64_t k = 0; k < size; ++k) cresset::slice(out, dim, k, k + (windows - 1) * step + 1, step).add_(grad_in.select(-1, k));
   return out;
 }

@@ -54,7 +54,7 @@ RECORDED = [
     (lambda: cresset.tensor([2, 4]).__rdiv__(3), [1.5, 0.75]),
     (lambda: cresset.tensor([2, 4]).__div__(4), [0.5, 1.0]),
     (lambda: cresset.einsum("ij,j->i", cresset.ones(2, 3), cresset.ones(3)), [3.0, 3.0]),
-    (lambda: cresset.ones(*[1] * 66).squeeze(64).dim() + cresset.zeros(1), [65.0]),
+    (lambda: cresset.ones(*[1] * 64).squeeze(63).dim() + cresset.zeros(1), [63.0]),
 ]
 
 
@@ -70,7 +70,14 @@ REFUSED = [
     (lambda: cresset.nn.functional.softshrink(cresset.ones(1).half(), 7e4), RuntimeError, r"lambda must be in range \[0, 65504\]"),
     (lambda: cresset.cumsum(cresset.tensor([True]), 0, dtype=cresset.bool), NotImplementedError, "cumsum_out_cpu"),
     (lambda: cresset.cumprod(cresset.tensor([True]), 0, dtype=cresset.bool), NotImplementedError, "cumprod_out_cpu"),
-    (lambda: cresset.aminmax(cresset.ones(*[1] * 65), dim=0), RuntimeError, "only tensors with up to 64 dims"),
+    (lambda: cresset.ones(*[1] * 65), RuntimeError, "only tensors with up to 64 dims are supported; 65 were asked for"),
+    (lambda: cresset.ones(*[1] * 64).unsqueeze(0), RuntimeError, "only tensors with up to 64 dims are supported; 65 were asked for"),
+    (lambda: cresset.ones(1).expand([1] * 65), RuntimeError, "only tensors with up to 64 dims are supported; 65 were asked for"),
+    (lambda: cresset.ones(1).as_strided([1] * 65, [1] * 65), RuntimeError, "only tensors with up to 64 dims are supported; 65 were"),
+    (lambda: cresset.ones(1).resize_([1] * 65), RuntimeError, "only tensors with up to 64 dims are supported; 65 were asked for"),
+    (lambda: cresset.from_numpy(np.ones([1] * 32)).view([1] * 65), RuntimeError, "only tensors with up to 64 dims are supported"),
+    (lambda: (lambda x: cresset.sub(cresset.ones(2, 2), x, out=x))(cresset.ones(2)), RuntimeError, r"doesn't match the broadcast shape \[2, 2\]"),
+    (lambda: (lambda x: cresset.add(x, cresset.ones(2, 2), out=x[:]))(cresset.ones(2)), RuntimeError, r"with shape \[2\] doesn't match"),
     (lambda: cresset.arange(0, 64, 0.5, dtype=cresset.int64), ValueError, "step must be nonzero"),
     (lambda: cresset.arange(0, 1e40, 1, dtype=cresset.int64), RuntimeError, "invalid size"),
     (lambda: cresset.native_layer_norm(cresset.ones(2, 4).double(), [4], cresset.ones(4), None, 1e-5), RuntimeError, "share same datatype"),

@@ -208,11 +208,13 @@ void convolution(const Tensor& input, const Tensor& weight, const std::optional<
   }
 }
 
-std::tuple<Tensor, Tensor, Tensor> convolution_backward(const Tensor& grad_output, const Tensor& input_given, const Tensor& weight_given,
+std::tuple<Tensor, Tensor, Tensor> convolution_backward(const Tensor& grad_given, const Tensor& input_given, const Tensor& weight_given,
                                                         OptionalIntArrayRef bias_sizes, IntArrayRef stride, IntArrayRef padding,
                                                         IntArrayRef dilation, bool transposed, IntArrayRef output_padding, int64_t groups,
                                                         std::array<bool, 3> output_mask) {
+  ops::check_convolution_backward(grad_given, input_given, weight_given, stride, padding, dilation, transposed, output_padding, groups);
   const ScalarType type = input_given.scalar_type(), wider = toOpMathType(type);
+  const Tensor grad_output = grad_given.to(type);
   if (wider != type) {
     const auto rounded = [type](const Tensor& t) { return t.defined() ? t.to(type) : t; };
     const auto [gx, gw, gb] = cpu::convolution_backward(grad_output.to(wider), input_given.to(wider), weight_given.to(wider), bias_sizes,

@@ -20,6 +20,13 @@ struct Block16 {
   uint64_t low, high;
 };
 
+bool expands_to(IntArrayRef from, IntArrayRef to) {
+  if (from.size() > to.size()) return false;
+  for (std::size_t i = 1; i <= from.size(); ++i)
+    if (from[from.size() - i] != 1 && from[from.size() - i] != to[to.size() - i]) return false;
+  return true;
+}
+
 // One plane of n by rows elements: strides in bytes, inner dimension first. Tiles when the source runs across the destination.
 template <class T>
 void copy_plane(char* to, const char* from, const int64_t* to_strides, const int64_t* from_strides, int64_t n, int64_t rows) {
@@ -118,6 +125,8 @@ Tensor copy_from(const Tensor& self, const Tensor& dst, bool) {
     if (dst.nbytes()) std::memcpy(dst.data_ptr(), self.data_ptr(), dst.nbytes());
     return dst;
   }
+  CRESSET_CHECK(expands_to(self.sizes(), dst.sizes()), "_copy_from: a source that expands to ", dst.sizes(), " was required; ",
+                self.sizes(), " was given.");
   if (dst.numel() == 0) return dst;
   const ComputeType compute = compute_type(self.scalar_type());
   Traversal traversal;
@@ -160,6 +169,7 @@ Tensor& fill_scalar_(Tensor& self, const Scalar& value) {
 }
 
 Scalar local_scalar_dense(const Tensor& self) {
+  CRESSET_CHECK(self.numel() > 0, "_local_scalar_dense: Empty tensor not supported");
   return CRESSET_DISPATCH(self.scalar_type(), "_local_scalar_dense_cpu", CRESSET_ALL_TYPES,
                           [&] { return Scalar(*static_cast<const scalar_t*>(self.data_ptr())); });
 }

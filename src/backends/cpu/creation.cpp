@@ -173,12 +173,14 @@ void copy_triangle(const Tensor& self, const Tensor& out, const Columns& columns
   });
 }
 
+// Indices of the columns that `columns` gives for the rows [begin, end); rows without any lie outside.
 template <class Columns>
-void write_indices(int64_t row, int64_t col, const Tensor& out, const Columns& columns) {
+void write_indices(int64_t begin, int64_t end, int64_t col, const Tensor& out, const Columns& columns) {
+  if (out.numel() == 0) return;
   CRESSET_DISPATCH(out.scalar_type(), "tril_indices", CRESSET_REAL_TYPES, [&] {
     scalar_t* rows = out.mutable_data_ptr<scalar_t>();
     scalar_t* cols = rows + out.size(1);
-    for (int64_t r = 0; r < row; ++r) {
+    for (int64_t r = begin; r < end; ++r) {
       const auto [first, last] = columns(r, col);
       for (int64_t c = first; c < last; ++c) {
         *rows++ = static_cast<scalar_t>(r);
@@ -187,6 +189,9 @@ void write_indices(int64_t row, int64_t col, const Tensor& out, const Columns& c
     }
   });
 }
+
+// Further diagonals are as good as the nearest one outside of the matrix, and sums with them could overflow.
+int64_t near_diagonal(int64_t diagonal, int64_t rows, int64_t cols) { return std::clamp<int64_t>(diagonal, -rows - 1, cols + 1); }
 
 auto lower(int64_t diagonal) {
   return [diagonal](int64_t row, int64_t cols) { return std::pair<int64_t, int64_t>(0, std::clamp<int64_t>(row + diagonal + 1, 0, cols)); };
@@ -197,16 +202,22 @@ auto upper(int64_t diagonal) {
 
 }  // namespace
 
-void tril(const Tensor& self, int64_t diagonal, const Tensor& out) { copy_triangle(self, out, lower(diagonal)); }
-void triu(const Tensor& self, int64_t diagonal, const Tensor& out) { copy_triangle(self, out, upper(diagonal)); }
+void tril(const Tensor& self, int64_t diagonal, const Tensor& out) {
+  copy_triangle(self, out, lower(near_diagonal(diagonal, self.size(-2), self.size(-1))));
+}
+void triu(const Tensor& self, int64_t diagonal, const Tensor& out) {
+  copy_triangle(self, out, upper(near_diagonal(diagonal, self.size(-2), self.size(-1))));
+}
 
 void tril_indices(int64_t row, int64_t col, int64_t offset, std::optional<ScalarType>, std::optional<Layout>, std::optional<Device>,
                   std::optional<bool>, const Tensor& out) {
-  write_indices(row, col, out, lower(offset));
+  offset = near_diagonal(offset, row, col);
+  write_indices(std::clamp<int64_t>(-offset, 0, row), row, col, out, lower(offset));
 }
 void triu_indices(int64_t row, int64_t col, int64_t offset, std::optional<ScalarType>, std::optional<Layout>, std::optional<Device>,
                   std::optional<bool>, const Tensor& out) {
-  write_indices(row, col, out, upper(offset));
+  offset = near_diagonal(offset, row, col);
+  write_indices(0, std::clamp<int64_t>(col - offset, 0, row), col, out, upper(offset));
 }
 
 }  // namespace cresset::cpu

@@ -29,6 +29,7 @@ void start_from(const Tensor& self, const Scalar& beta, const Tensor& out) {
 }
 
 void batched(const char* op, const Tensor& batch1, const Tensor& batch2, const Scalar& beta, const Scalar& alpha, const Tensor& out) {
+  if (out.numel() == 0) return;
   const Tensor a = readable(batch1), b = readable(batch2);
   const int64_t m = a.size(1), k = a.size(2), n = b.size(2);
   const int64_t grain = std::max<int64_t>(1, 32768 / std::max<int64_t>(1, m * n * k));

@@ -212,7 +212,8 @@ std::tuple<Tensor, Tensor, Tensor> native_batch_norm_backward(
     const Tensor& grad_out, const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& running_mean,
     const std::optional<Tensor>& running_var, const std::optional<Tensor>& save_mean, const std::optional<Tensor>& save_invstd, bool train,
     double eps, std::array<bool, 3> output_mask) {
-  const Tensor x = input.contiguous(), g = grad_out.contiguous();
+  ops::check_batch_norm_backward(grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train);
+  const Tensor x = input.contiguous(), g = grad_out.to(input.scalar_type()).contiguous();
   const Channels shape(x);
   Tensor gx, gw, gb;
   if (output_mask[0]) gx = detail::empty_cpu(x.sizes(), x.scalar_type());

@@ -3,6 +3,7 @@
 
 #include <cresset/base/parallel.h>
 #include <cresset/core/dispatch_types.h>
+#include <cresset/core/limits.h>
 
 #include <algorithm>
 #include <memory>
@@ -18,7 +19,7 @@ struct Dim {
 // Dimensions of one kind (kept or reduced), outermost first, merged where they lie behind one another.
 struct Dims {
   Dims() {}  // the array stays unset
-  Dim at[64];
+  Dim at[kMaxDims];
   int count = 0;
 
   void push(Dim d) { at[count++] = d; }
@@ -111,6 +112,10 @@ void run_fold(const Fold& fold, const Tensor& self, uint64_t mask, const Tensor&
   }
   job.kept.finish();
   job.reduced.finish();
+  if (self.numel() == 0) {  // not one step for each of the other reduced dimensions
+    job.reduced.count = 0;
+    job.reduced.push({0, 0, 0});
+  }
   const Dim kept = job.kept.inner(), reduced = job.reduced.inner();
   job.outer_reduced = job.reduced.outer();
   job.by_columns = kept.stride == 1 && kept.size > 1 && reduced.stride != 1;
