@@ -2,6 +2,7 @@
 #include "autograd/captured_tensors.h"
 
 #include <mutex>
+#include <new>
 #include <unordered_set>
 
 #include <cresset/core/backend.h>
@@ -20,7 +21,11 @@ thread_local std::vector<Blocks> functions;
 void note_memory(const void* data, int64_t bytes, Device) noexcept {
   if (functions.empty()) return;
   if (bytes > 0) {
-    functions.back().insert(data);
+    try {
+      functions.back().insert(data);
+    } catch (const std::bad_alloc&) {
+      // Writes into a block that is not noted are refused, as if it had been there before.
+    }
   } else {
     for (Blocks& blocks : functions) blocks.erase(data);
   }

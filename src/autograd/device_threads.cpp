@@ -1,6 +1,10 @@
 // Backward passes that touch devices: shared queues, one thread for each device, and fresh stacks for deep reentrancy.
+#include <pthread.h>
+
 #include <algorithm>
+#include <atomic>
 #include <map>
+#include <memory>
 #include <thread>
 
 #include "autograd/graph_task.h"
@@ -35,9 +39,16 @@ struct DeviceThreads {
   std::mutex mutex;
   std::map<std::pair<int, int>, SharedQueue*> queues;  // live as long as the process, as their threads do
 };
+// A forked child has none of the threads and starts anew.
+std::atomic<DeviceThreads*> device_threads_instance{nullptr};
 DeviceThreads& device_threads() {
-  static auto* threads = new DeviceThreads();
-  return *threads;
+  static const bool ready = [] {
+    device_threads_instance = new DeviceThreads();
+    pthread_atfork(nullptr, nullptr, [] { device_threads_instance = new DeviceThreads(); });
+    return true;
+  }();
+  (void)ready;
+  return *device_threads_instance.load(std::memory_order_acquire);
 }
 
 void drive(SharedQueue& queue, const GraphTask* until);
@@ -47,11 +58,12 @@ SharedQueue& queue_of_device(Device device) {
   std::lock_guard<std::mutex> lock(all.mutex);
   SharedQueue*& queue = all.queues[{static_cast<int>(device.type()), device.index()}];
   if (!queue) {
-    queue = new SharedQueue();
-    std::thread([q = queue] {
+    auto fresh = std::make_unique<SharedQueue>();
+    std::thread([q = fresh.get()] {
       own_queue = q;
       drive(*q, nullptr);
     }).detach();
+    queue = fresh.release();  // only with its thread
   }
   return *queue;
 }

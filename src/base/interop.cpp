@@ -10,6 +10,7 @@
 #include <deque>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 #include <cresset/base/error.h>
@@ -46,14 +47,14 @@ void run(const Task& task) noexcept {
 class InteropPool {
  public:
   void add(std::function<void()> function) {
-    {
-      const std::lock_guard lock(mutex_);
-      tasks_.push_back({std::move(function)});
-      if (idle_ < tasks_.size() && threads_ < limit()) {
-        std::thread([this] { work(); }).detach();
-        ++threads_;
-      }
+    Task task{std::move(function)};
+    std::unique_lock lock(mutex_);
+    if (!start_for_one_more()) {
+      lock.unlock();
+      return run(task);
     }
+    tasks_.push_back(std::move(task));
+    lock.unlock();
     changed_.notify_one();
   }
   int size() {
@@ -69,6 +70,16 @@ class InteropPool {
   }
 
  private:
+  // Another thread when the waiting ones have enough to do. False when the system starts none and there is none yet. Under the lock.
+  bool start_for_one_more() {
+    if (idle_ > tasks_.size() || threads_ >= limit()) return true;
+    try {
+      std::thread([this] { work(); }).detach();
+      ++threads_;
+    } catch (const std::system_error&) {
+    }
+    return threads_ > 0;
+  }
   int limit() const {
     static const int standard = default_interop_threads();
     return size_ ? size_ : standard;

@@ -11,6 +11,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -102,10 +103,11 @@ class Pool {
     inside_region = false;
   }
 
+  // Where the system starts no more threads, fewer take part, at last the caller alone.
   void ensure_workers(int n) {
-    while (static_cast<int>(workers_) < n) {
-      std::thread([this] { loop(); }).detach();
-      ++workers_;
+    try {
+      for (; workers_ < n; ++workers_) std::thread([this] { loop(); }).detach();
+    } catch (const std::system_error&) {
     }
   }
 

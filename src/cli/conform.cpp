@@ -1,6 +1,11 @@
 // `cresset conform` and `cresset ops --needed-by`: both are written in Python, which runs in the place of this program.
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -32,6 +37,30 @@ std::string python() {
   std::error_code ignored;
   const std::filesystem::path beside = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path() / "python3";
   return std::filesystem::exists(beside, ignored) ? beside.string() : "python3";
+}
+
+std::string python_output(const char* program, const std::string& argument) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return "";
+  const std::string interpreter = python();
+  const std::array<const char*, 5> argv = {interpreter.c_str(), "-c", program, argument.c_str(), nullptr};
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  pid_t child = 0;
+  const bool started = posix_spawnp(&child, interpreter.c_str(), &actions, nullptr, const_cast<char* const*>(argv.data()), environ) == 0;
+  posix_spawn_file_actions_destroy(&actions);
+  ::close(ends[1]);
+  std::string said;
+  char part[512];
+  for (ssize_t n; started && ((n = ::read(ends[0], part, sizeof part)) > 0 || (n < 0 && errno == EINTR));)
+    if (n > 0) said.append(part, static_cast<std::size_t>(n));
+  ::close(ends[0]);
+  if (started)
+    while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  return said;
 }
 
 void run_conform(const std::vector<std::string>& arguments) {

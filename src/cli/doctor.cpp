@@ -105,11 +105,7 @@ except RuntimeError as error:
 std::string load_by_python(const std::string& name) {
   const bool plain = !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) || c == '_'; });
   if (!plain) return "";
-  FILE* pipe = popen(str("'", python(), "' -c '", kAskPython, "' ", name, " 2>/dev/null").c_str(), "r");
-  if (!pipe) return "";
-  std::string said;
-  for (char part[512]; std::fgets(part, sizeof part, pipe);) said += part;
-  pclose(pipe);
+  std::string said = python_output(kAskPython, name);
   while (!said.empty() && said.back() == '\n') said.pop_back();
   if (said.starts_with("problem ")) return said.substr(8);
   if (said.size() <= 8) return "";

@@ -8,4 +8,7 @@ namespace cresset::cli {
 /// The interpreter: CRESSET_PYTHON, the one beside this program (a virtual environment), the first in PATH.
 std::string python();
 
+/// What a program of Python prints that is given one argument; nothing when it does not start. No shell is between.
+std::string python_output(const char* program, const std::string& argument);
+
 }  // namespace cresset::cli

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <vector>
 
 #include "core/memory_watch.h"
@@ -48,9 +49,10 @@ void count(int64_t n) {
                 " bytes. Use smaller sizes or free tensors first.");
 }
 
-void* system_alloc(std::size_t n) {
+/// Null when there is not enough.
+void* try_system_alloc(std::size_t n) {
   void* p = nullptr;
-  if (n > (std::size_t{1} << 62) || posix_memalign(&p, n >= kBigStart ? std::size_t{2} << 20 : kAlignment, n) != 0) out_of_memory(n);
+  if (n > (std::size_t{1} << 62) || posix_memalign(&p, n >= kBigStart ? std::size_t{2} << 20 : kAlignment, n) != 0) return nullptr;
 #if defined(MADV_HUGEPAGE)
   if (n >= (std::size_t{4} << 20)) madvise(p, n, MADV_HUGEPAGE);
 #endif
@@ -109,19 +111,27 @@ class BigCache {
       }
     return nullptr;
   }
-  void give(void* p, std::size_t size) {
-    std::vector<void*> drop;
-    {
-      std::lock_guard lock(mutex_);
+  void give(void* p, std::size_t size) noexcept {
+    std::lock_guard lock(mutex_);
+    try {
       blocks_.push_back({p, size});
-      bytes_ += size;
-      while (bytes_ > kBigKept) {
-        drop.push_back(blocks_.front().p);
-        bytes_ -= blocks_.front().size;
-        blocks_.erase(blocks_.begin());
-      }
+    } catch (const std::bad_alloc&) {
+      std::free(p);
+      return;
     }
-    for (void* q : drop) std::free(q);
+    bytes_ += size;
+    while (bytes_ > kBigKept) {
+      std::free(blocks_.front().p);
+      bytes_ -= blocks_.front().size;
+      blocks_.erase(blocks_.begin());
+    }
+  }
+  /// Gives all idle blocks back to the system.
+  void empty() noexcept {
+    std::lock_guard lock(mutex_);
+    for (const Block& b : blocks_) std::free(b.p);
+    blocks_.clear();
+    bytes_ = 0;
   }
 
  private:
@@ -138,20 +148,31 @@ BigCache& big_cache() {
   return *c;
 }
 
+void* system_alloc(std::size_t n) {
+  if (void* p = try_system_alloc(n)) return p;
+  big_cache().empty();
+  if (void* p = try_system_alloc(n)) return p;
+  out_of_memory(n);
+}
+
 CRESSET_NOINLINE void* small_slow(std::size_t c) {
   if (!small_lists) make_small_lists();
   return system_alloc(c * kAlignment);
 }
 
 // The slow paths are functions of their own so that the quick ones need no stack frame.
-CRESSET_NOINLINE void* alloc_large(std::size_t n) {
-  count(static_cast<int64_t>(n));
+void* take_large(std::size_t n) {
   if (n < kBigStart) return system_alloc((n + kAlignment - 1) / kAlignment * kAlignment);
   const std::size_t size = big_size(n);
 #if CRESSET_CACHE_BLOCKS
   if (void* p = big_cache().take(size)) return p;
 #endif
   return system_alloc(size);
+}
+CRESSET_NOINLINE void* alloc_large(std::size_t n) {
+  void* p = take_large(n);
+  count(static_cast<int64_t>(n));  // only what was given
+  return p;
 }
 
 CRESSET_NOINLINE void free_large(void* p, std::size_t n) noexcept {
