@@ -11,6 +11,8 @@ namespace {
 
 // Types nested deeper than this are refused: comparing and printing them is recursive.
 constexpr int kDeepestType = 256;
+// `Tensor[][]?`: each of them is a level of the type, too.
+constexpr int kMostSuffixes = 8;
 
 const std::unordered_map<std::string_view, TypeKind>& simple_types() {
   static const auto* m = new std::unordered_map<std::string_view, TypeKind>{{"Tensor", TypeKind::Tensor},
@@ -52,7 +54,8 @@ class TypeReader {
   TypePtr type(int depth) {
     if (depth > kDeepestType) fail("types nested more than " + std::to_string(kDeepestType) + " deep are not supported");
     TypePtr t = primary(depth);
-    for (;;) {
+    for (int suffixes = 0;; ++suffixes) {
+      if (suffixes > kMostSuffixes) fail("more than " + std::to_string(kMostSuffixes) + " of [] and ? behind one type are not supported");
       if (peek() == '[' && list_brackets()) {
         t = list_of(std::move(t));
       } else if (peek() == '?') {
