@@ -1,0 +1,204 @@
+"""Placeholders for names that do not exist, so that a test file loads without them: using one in a test raises AbsentName."""
+
+import ast
+import builtins
+import functools
+import importlib
+import re
+import sys
+
+loading = False
+found: set[str] = set()  # the names that placeholders were made for
+
+
+class AbsentName(Exception):
+    """A test used a name that does not exist. (No subclass of what a test may expect.)"""
+
+
+class AbsentBase:
+    """Base of classes that are derived from a placeholder."""
+
+    def __init__(self, *args, **kwargs):
+        raise AbsentName(f"{type(self).__name__} derives from an absent class")
+
+
+def _refuse(self, *args, **kwargs):
+    raise AbsentName(self._path)
+
+
+class Absent:
+    def __init__(self, path):
+        self.__dict__["_path"] = path
+
+    def __getattr__(self, name):
+        if name.startswith("__") and name.endswith("__"):
+            raise AttributeError(name)
+        return Absent(f"{self._path}.{name}")
+
+    def __call__(self, *args, **kwargs):
+        if not loading:
+            raise AbsentName(self._path)
+        # While a file loads this is most often a decorator: what it decorates must not vanish from the file.
+        if len(args) == 1 and not kwargs and isinstance(args[0], type):
+            return args[0]
+        if len(args) == 1 and not kwargs and callable(args[0]) and hasattr(args[0], "__name__"):
+            refuse = functools.partial(_refuse, self)
+            return functools.wraps(args[0])(lambda *a, **k: refuse())
+        return Absent(f"{self._path}()")
+
+    def __mro_entries__(self, bases):
+        return (AbsentBase,) if AbsentBase not in bases else ()
+
+    def __iter__(self):
+        return iter(()) if loading else _refuse(self)
+
+    def __getitem__(self, key):
+        return self if loading else _refuse(self)
+
+    def __bool__(self):
+        return False if loading else _refuse(self)
+
+    def __or__(self, other):
+        return self if loading else _refuse(self)
+
+    def __contains__(self, item):
+        return False if loading else _refuse(self)
+
+    __ror__ = __or__
+    __enter__ = __len__ = __setattr__ = _refuse
+
+    def __instancecheck__(self, instance):
+        return False
+
+    def __subclasscheck__(self, cls):
+        return False
+
+    def __repr__(self):
+        return f"<absent {self._path}>"
+
+
+class AbsentDtype(Absent):
+    """Passes for a dtype where tests are multiplied by dtypes, so that those of others remain."""
+
+    is_complex = is_signed = False
+
+    @property
+    def __class__(self):
+        return sys.modules["torch"].dtype
+
+    @property
+    def is_floating_point(self):
+        return "float" in self._path
+
+    def __bool__(self):
+        return True
+
+    def __repr__(self):
+        return f"torch.{self._path.rpartition('.')[2]}"
+
+
+def placeholder(path):
+    found.add(path)
+    return (AbsentDtype if re.search(r"\.(float8|float4|quint|qint|uint|int|bits)[\w]*$", path) else Absent)(path)
+
+
+def import_name(module, name, package):
+    """`from module import name`, or a placeholder."""
+    try:
+        loaded = importlib.import_module(module, package)
+    except ImportError as error:
+        if not _is_torch(error):
+            raise
+        return placeholder(f"{module}.{name}")
+    if hasattr(loaded, name):
+        return getattr(loaded, name)
+    try:
+        return importlib.import_module(f"{loaded.__name__}.{name}")
+    except ImportError as error:
+        if not _is_torch(error):
+            raise
+        return placeholder(f"{module}.{name}")
+
+
+def import_module(module):
+    """`import a.b.c` for its root `a`; what is missing below it becomes a placeholder there."""
+    names = module.split(".")
+    parent = importlib.import_module(names[0])
+    root = parent
+    for end in range(2, len(names) + 1):
+        path = ".".join(names[:end])
+        try:
+            child = importlib.import_module(path)
+        except ImportError as error:
+            if not _is_torch(error):
+                raise
+            if not hasattr(parent, names[end - 1]):
+                setattr(parent, names[end - 1], placeholder(path))
+            break
+        parent = child
+    return root
+
+
+def module_object(module):
+    """`import a.b.c as x`: what is at `a.b.c`."""
+    found_object = import_module(module)
+    for name in module.split(".")[1:]:
+        found_object = getattr(found_object, name)
+    return found_object
+
+
+def _is_torch(error):
+    """Did an import fail for a name of PyTorch's? What else is not installed (scipy) must fail as it does."""
+    return (error.name or "").split(".")[0] in ROOTS
+
+
+ROOTS = ("torch", "cresset", "functorch", "torchgen", "caffe2")
+
+
+class _Rewrite(ast.NodeTransformer):
+    """Imports of PyTorch's names at the top of a file, outside of `try` and of functions, go through this module."""
+
+    def __init__(self, package):
+        self.package = package
+
+    def leave(self, node):
+        return node
+
+    visit_FunctionDef = visit_AsyncFunctionDef = visit_Lambda = visit_Try = leave
+
+    def visit_ImportFrom(self, node):
+        if (not node.level and node.module.split(".")[0] not in ROOTS) or node.module == "__future__":
+            return node
+        if node.names[0].name == "*":
+            return node
+        lines = []
+        for name in node.names:
+            module = "." * node.level + (node.module or "")
+            lines.append(f"{name.asname or name.name} = __peer_tests__.import_name({module!r}, {name.name!r}, {self.package!r})")
+        return self.statements(lines, node)
+
+    def visit_Import(self, node):
+        if not any(name.name.split(".")[0] in ROOTS for name in node.names):
+            return node
+        lines = []
+        for name in node.names:
+            if name.asname:
+                lines.append(f"{name.asname} = __peer_tests__.module_object({name.name!r})")
+            else:
+                lines.append(f"{name.name.split('.')[0]} = __peer_tests__.import_module({name.name!r})")
+        return self.statements(lines, node)
+
+    def statements(self, lines, node):
+        made = ast.parse("\n".join(lines)).body
+        for statement in made:
+            for part in ast.walk(statement):
+                if hasattr(part, "lineno"):
+                    ast.copy_location(part, node)
+        return made
+
+
+def compiled(source, path, package):
+    """The code of a file, with its imports of PyTorch's names rewritten."""
+    builtins.__peer_tests__ = sys.modules[__name__]
+    tree = _Rewrite(package).visit(ast.parse(source, path))
+    return compile(tree, path, "exec", dont_inherit=True)

@@ -1,0 +1,90 @@
+"""What stands between PyTorch's test files and Cresset, all of it, with reasons. Nothing else is changed for a test.
+
+1. HELPERS: modules that are the judge, not the judged. They are loaded at run time from the tests' own source tree, or from an
+   installed PyTorch, under the name that the tests import; `torch` inside of them is Cresset.
+2. STAND_INS: modules that the helpers need for every test, and packages beside `torch`.
+3. Names that Cresset lacks and that a file imports, or looks up, while it loads: placeholders (absent.py). A file of 800 tests is then
+   judged by its tests: those that use the name fail as `absent` or `private`.
+4. PLACED: constants of features that Cresset does not have, which the comparison of tensors reads each time.
+"""
+
+import importlib
+import importlib.util
+import sys
+import types
+
+import absent
+
+# The comparison behind TestCase.assertEqual and the drivers of device-generic tests. `torch.testing.assert_close` itself stays Cresset's.
+HELPERS = ("torch.testing._internal", "torch.testing._comparison", "torch.testing._utils")
+
+# Layouts that assertEqual compares with those of every pair of tensors.
+PLACED = ("sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc", "jagged")
+
+
+def functorch():
+    """`functorch` re-exports `torch.func`; PyTorch ships it as a package of its own, which would import PyTorch's internals."""
+    module = types.ModuleType("functorch")
+    module.__path__ = []
+    func = importlib.import_module("torch.func")
+    for name in func.__all__:
+        setattr(module, name, getattr(func, name))
+    return module
+
+
+def dynamo_config():
+    """Settings of PyTorch's compiler: TestCase.run reads and patches them around every test, whether it compiles or not."""
+    module = types.ModuleType("torch._dynamo.config")
+    module.suppress_errors = module.inline_inbuilt_nn_modules = False
+    return module
+
+
+def import_utils():
+    """Which packages are installed: the flags TEST_NUMPY, TEST_SCIPY and so on of every file."""
+    module = types.ModuleType("torch.utils._import_utils")
+    module._check_module_exists = lambda name: importlib.util.find_spec(name) is not None
+    return module
+
+
+def sparse():
+    """A switch that TestCase.setUp turns; Cresset has no sparse tensors."""
+
+    class check_sparse_tensor_invariants:
+        is_enabled = staticmethod(lambda: False)
+        enable = disable = staticmethod(lambda: None)
+
+    module = types.ModuleType("torch.sparse")
+    module.check_sparse_tensor_invariants = check_sparse_tensor_invariants
+    return module
+
+
+def signpost():
+    """Where PyTorch's own build farm counts tests."""
+    module = types.ModuleType("torch._logging.scribe")
+    module.open_source_signpost = lambda **facts: None
+    return module
+
+
+STAND_INS = {"torch._logging.scribe": signpost, "functorch": functorch, "torch.sparse": sparse, "torch._dynamo.config": dynamo_config, "torch.utils._import_utils": import_utils}
+
+
+def _package(name):
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        sys.modules[name] = types.ModuleType(name)
+        sys.modules[name].__path__ = []
+        return sys.modules[name]
+
+
+def install():
+    """On the side of Cresset, behind as_torch.install()."""
+    for name, make in STAND_INS.items():
+        module = sys.modules[name] = make()
+        parent, _, last = name.rpartition(".")
+        if parent:
+            setattr(_package(parent), last, module)
+    torch = sys.modules["torch"]
+    for name in PLACED:
+        if not hasattr(torch, name):
+            setattr(torch, name, absent.placeholder(f"torch.{name}"))
