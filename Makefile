@@ -1,6 +1,6 @@
 # Thin front of tools/ and CMake. Every target first installs what it needs (tools/setup; quick when nothing is missing).
 .DEFAULT_GOAL := build
-.PHONY: setup build demo wheel test test-slow oracle bench fuzz lint asan ubsan tsan build-time clean
+.PHONY: setup build demo wheel test test-slow oracle peer-tests bench fuzz lint asan ubsan tsan build-time clean
 
 # A shim of a version manager may stand in PATH without a program behind it; Debian's own is in /usr/bin.
 CMAKE = $(shell cmake --version >/dev/null 2>&1 && echo cmake || echo /usr/bin/cmake)
@@ -37,6 +37,10 @@ test-slow: build
 # Live comparison with an installed PyTorch; ARGS="--only REGEX -v".
 oracle: build
 	@$(PYTHON) tools/oracle.py $(ARGS)
+
+# PyTorch's own tests, TESTS=<its folder test/>; ARGS="--files test_autograd.py --sample 100 --classes 20" (docs/guide/peer-tests.md).
+peer-tests: build
+	@$(PYTHON) tools/peer_tests $(or $(TESTS),$(error peer-tests: TESTS=<folder of PyTorch's test/> is required)) $(ARGS)
 
 bench: build
 	@$(PYTHON) benchmarks/run.py

@@ -69,7 +69,6 @@ def prepare(options):
 
         as_torch.install()
         shims.install()
-    import torch.testing
 
     for name in [n for n in sys.modules if options["helpers"] and n.startswith(shims.HELPERS)]:
         del sys.modules[name]
