@@ -45,8 +45,8 @@ def oracle_python() -> Path:
     return python
 
 
-def enter_oracle() -> None:
-    """Continues in the oracle's interpreter, with this tree's package and test helpers on its path."""
+def enter_oracle(program: str = __file__) -> None:
+    """Continues with a program in the oracle's interpreter, with this tree's package and test helpers on its path."""
     python = oracle_python()
     version = subprocess.run([python, "-c", "import sys; print(*sys.version_info[:2])"], capture_output=True, text=True, check=True).stdout.split()
     built = {file.name.split("-")[1] for file in (ROOT / "python/cresset").glob("_C.cpython-*")}
@@ -54,7 +54,7 @@ def enter_oracle() -> None:
         sys.exit(f"oracle: {python} is Python {'.'.join(version)}, but the extension is built for {sorted(built)}. Give another CRESSET_ORACLE_PYTHON.")
     paths = [str(ROOT / "python"), str(ROOT / "tests/conformance")]
     environment = {**os.environ, "CRESSET_ORACLE_RUNS": "1", "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
-    os.execve(python, [str(python), __file__, *sys.argv[1:]], environment)
+    os.execve(python, [str(python), program, *sys.argv[1:]], environment)
 
 
 def run_operator(number: int, options: argparse.Namespace, pipe) -> None:

@@ -8,17 +8,11 @@ from itertools import islice
 from typing import Any
 
 import cresset
-import numpy as np
 import replay
 import torch
+from side_by_side import Unsupported, copied, difference, mapped, opened, other_strides, same_class, to_cresset
 from torch.overrides import TorchFunctionMode, resolve_name
 from torch.testing._internal.common_methods_invocations import op_db
-
-torch.set_num_threads(1)
-
-
-class Unsupported(Exception):
-    """The arguments cannot be given to Cresset, which is no fault of the operator: other layouts, functions, objects."""
 
 
 def full_name(op) -> str:
@@ -27,75 +21,6 @@ def full_name(op) -> str:
 
 def names() -> list[str]:
     return [full_name(op) for op in op_db]
-
-
-# Copies of arguments in both packages. Strides, conjugation and requires_grad are kept.
-
-
-def copied(t: torch.Tensor, track: bool) -> torch.Tensor:
-    """A copy of a strided tensor over memory of its own, with the same strides."""
-    if t.layout is not torch.strided or t.device.type != "cpu":
-        raise Unsupported(f"{t.layout} on {t.device}")
-    resolved = t.detach().resolve_conj().resolve_neg()
-    strides = t.stride()
-    span = sum((n - 1) * stride for n, stride in zip(t.shape, strides)) + 1 if t.numel() else 0
-    copy = torch.zeros(span, dtype=t.dtype).as_strided(t.shape, strides)
-    # Elements that share a place hold the same value.
-    for d, stride in enumerate(strides):
-        if stride == 0 and t.shape[d] > 1:
-            resolved = resolved.narrow(d, 0, 1)
-    copy.as_strided(resolved.shape, strides).copy_(resolved)
-    if t.is_conj():
-        copy = copy.conj_physical_().conj()
-    return copy.requires_grad_() if track and t.requires_grad else copy
-
-
-def translated(t: torch.Tensor) -> cresset.Tensor:
-    """The same tensor in Cresset, from a copy that nothing else uses."""
-    dtype = str(t.dtype).split(".")[-1]
-    if not hasattr(cresset, dtype) or t.dtype == torch.complex32:
-        raise Unsupported(f"dtype {dtype}")
-    data = t.detach()
-    data = data.conj() if data.is_conj() else data
-    flat = torch.as_strided(data, (sum((n - 1) * s for n, s in zip(t.shape, t.stride())) + 1 if t.numel() else 0,), (1,), 0)
-    numbers = (flat.view(torch.int16) if t.dtype == torch.bfloat16 else flat).numpy().copy()
-    made = cresset.from_numpy(numbers)
-    made = (made.view(cresset.bfloat16) if t.dtype == torch.bfloat16 else made).as_strided(list(t.shape), list(t.stride()))
-    if t.is_conj():
-        made = made.conj()
-    return made.requires_grad_() if t.requires_grad else made
-
-
-def mapped(value: Any, leaf: Callable[[Any], Any]) -> Any:
-    """The value with every leaf replaced; lists, tuples, dictionaries and slices are opened."""
-    if isinstance(value, torch.Size):
-        return leaf(value)
-    if isinstance(value, (list, tuple)):
-        items = [mapped(v, leaf) for v in value]
-        return items if isinstance(value, list) else tuple(items)
-    if isinstance(value, dict):
-        return {k: mapped(v, leaf) for k, v in value.items()}
-    if isinstance(value, slice):
-        return slice(*(mapped(v, leaf) for v in (value.start, value.stop, value.step)))
-    return leaf(value)
-
-
-def to_cresset(value: Any) -> Any:
-    """A leaf of the arguments in Cresset."""
-    if isinstance(value, torch.Tensor):
-        return translated(value)
-    if isinstance(value, torch.Size):
-        return cresset.Size(value)
-    if isinstance(value, torch.device):
-        return cresset.device(str(value))
-    if isinstance(value, (torch.dtype, torch.layout, torch.memory_format)):
-        name = str(value).split(".")[-1]
-        if not hasattr(cresset, name):
-            raise Unsupported(str(value))
-        return getattr(cresset, name)
-    if value is None or value is Ellipsis or isinstance(value, (bool, int, float, complex, str, np.generic, np.ndarray)):
-        return value
-    raise Unsupported(type(value).__name__)
 
 
 # The calls of a sample: the operator itself where it has a public name, else the public functions that it calls.
@@ -169,52 +94,6 @@ def cases(op, sample) -> list[Case]:
     return [c for c in recorder.cases if not c.name.endswith(PREPARATION)] or recorder.cases
 
 
-# Comparison.
-
-
-def as_numpy(t: Any) -> np.ndarray:
-    t = t.detach().resolve_conj().resolve_neg()
-    t = t.float() if str(t.dtype).endswith("bfloat16") else t
-    # force: PyTorch's gradients may be zeros without memory.
-    return t.numpy(force=True) if isinstance(t, torch.Tensor) else t.numpy()
-
-
-def difference(want: Any, got: Any, operator: str, values: bool, slack: Callable[[], float]) -> str | None:
-    """What differs between a leaf of PyTorch's result and of ours, or None."""
-    if not isinstance(want, torch.Tensor):
-        if isinstance(want, (torch.dtype, torch.device)):
-            want, got = str(want).split(".")[-1], str(got).split(".")[-1]
-        same = want == got or not values or (want != want and got != got)
-        near = isinstance(want, (float, complex)) and isinstance(got, (int, float, complex)) and np.isclose(got, want, rtol=1e-6, atol=1e-6)
-        return None if same or near else f"scalar: want {want!r}, got {got!r}"
-    if not isinstance(got, cresset.Tensor):
-        return f"type: want tensor, got {type(got).__name__}"
-    dtype = str(want.dtype).split(".")[-1]
-    if str(got.dtype).split(".")[-1] != dtype:
-        return f"dtype: want {dtype}, got {got.dtype}"
-    if list(got.shape) != list(want.shape):
-        return f"shape: want {list(want.shape)}, got {list(got.shape)}"
-    if not values or not want.numel():
-        return None
-    if want.layout is not torch.strided or want.dtype == torch.complex32:
-        return None
-    e, g = as_numpy(want), as_numpy(got)
-    if e.dtype.kind not in "fc":
-        return None if np.array_equal(e, g) else "value: integer results differ"
-    relative, absolute = replay.TOLERANCE[dtype]
-    factor = replay.LONG_FACTOR if replay.LONG_ARITHMETIC.search(operator) else replay.FACTOR
-
-    def close(more: float) -> bool:
-        return np.allclose(g, e, rtol=relative * factor, atol=absolute * factor + more, equal_nan=True)
-
-    if close(0.0) or close(8 * slack()):
-        return None
-    if not np.array_equal(np.isnan(g), np.isnan(e)):
-        return f"value: {np.isnan(g).sum()} NaN, want {np.isnan(e).sum()}"
-    with np.errstate(all="ignore"):
-        return f"value: max abs diff {np.nanmax(np.abs(g - e)):.3g}"
-
-
 def double_error(c: Case, results: list[Any]) -> float:
     """How far PyTorch's single precision results lie from those in double precision."""
     wide = {torch.float32: torch.float64, torch.complex64: torch.complex128}
@@ -234,27 +113,12 @@ def double_error(c: Case, results: list[Any]) -> float:
         return 0.0
 
 
-def opened(value: Any) -> list[Any]:
-    if isinstance(value, (tuple, list)) and not isinstance(value, (torch.Size, cresset.Size)):
-        return [leaf for item in value for leaf in opened(item)]
-    if isinstance(value, dict):
-        return [leaf for item in value.values() for leaf in opened(item)]
-    return [value]
-
-
 def gradients(package: Any, arguments: Any, result: Any) -> list[Any]:
     """Gradients of the leaves for the cotangents of the recorded calls."""
     outputs = [t for t in opened(result) if isinstance(t, package.Tensor) and t.requires_grad]
     inputs = [t for t in opened(arguments) if isinstance(t, package.Tensor) and t.requires_grad and t.is_leaf]
     weights = [package.cos(package.arange(t.numel(), dtype=package.float64) * 0.7 + 0.3).reshape(t.shape).to(t.dtype) for t in outputs]
     return list(package.autograd.grad(outputs, inputs, weights, allow_unused=True)) if outputs and inputs else []
-
-
-def other_strides(want: Any, got: Any) -> bool:
-    """Whether strides differ that matter: of dimensions with several elements."""
-    if not isinstance(want, torch.Tensor) or not isinstance(got, cresset.Tensor) or not want.numel() or want.layout is not torch.strided:
-        return False
-    return any(a != b for a, b, n in zip(want.stride(), got.stride(), want.shape) if n > 1)
 
 
 @dataclass
@@ -342,11 +206,6 @@ def check(c: Case, operator: str, verdict: Verdict) -> None:
         # "linalg": a gradient is always a longer chain of arithmetic.
         if x is not None and (problem := difference(x, y, operator + " linalg", True, lambda: 4 * double_error(untouched, opened(want)))):
             return note(f"grad{index} {problem}")
-
-
-def same_class(want: Exception, got: Exception) -> bool:
-    """Whether an except clause for PyTorch's error catches ours."""
-    return type(want).__name__ in [base.__name__ for base in type(got).__mro__]
 
 
 def samples(op, dtype: torch.dtype, limit: int) -> Iterator[Any]:

@@ -12,7 +12,7 @@ from ._overridable import overridable
 __all__ = [
     "is_tensor", "is_floating_point", "is_complex", "is_nonzero", "numel", "typename", "broadcast_shapes", "asarray",
     "set_default_device", "get_default_device", "compiled_with_cxx11_abi", "is_same_size", "is_inference", "is_signed",
-    "nonzero", "einsum", "meshgrid", "broadcast_tensors", "cartesian_prod", "block_diag", "lu", "unravel_index", "_segment_reduce", "legacy_contiguous_format", "set_num_interop_threads", "get_num_interop_threads",
+    "nonzero", "einsum", "meshgrid", "broadcast_tensors", "cartesian_prod", "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "lu", "unravel_index", "_segment_reduce", "legacy_contiguous_format", "set_num_interop_threads", "get_num_interop_threads",
 ]  # fmt: skip
 
 
@@ -96,6 +96,24 @@ def meshgrid(*tensors, indexing=None):
 def broadcast_tensors(*tensors):
     """The tensors expanded to their common size."""
     return _C._VariableFunctions.broadcast_tensors(_operands(tensors))
+
+
+@overridable
+def atleast_1d(*tensors):
+    """The tensor, or a tuple of all tensors, with a dimension where there was none."""
+    return _C._VariableFunctions.atleast_1d(tensors[0] if len(tensors) == 1 else tensors)
+
+
+@overridable
+def atleast_2d(*tensors):
+    """The tensor, or a tuple of all tensors, with new first dimensions where there were less than two."""
+    return _C._VariableFunctions.atleast_2d(tensors[0] if len(tensors) == 1 else tensors)
+
+
+@overridable
+def atleast_3d(*tensors):
+    """The tensor, or a tuple of all tensors, with new dimensions around where there were less than three."""
+    return _C._VariableFunctions.atleast_3d(tensors[0] if len(tensors) == 1 else tensors)
 
 
 @overridable

@@ -33,6 +33,19 @@ TensorSpec spec_of(const Tensor& self, int n, const PoolWindows& w, std::optiona
   return spec_like(self, sizes, dtype, sizes.size() == 4 || sizes.size() == 5 ? self.suggest_memory_format() : MemoryFormat::Contiguous);
 }
 
+// "padW = 1, padH = 1, kW = 2, kH = 2"
+std::string paddings(const PoolWindows& w, int n) {
+  if (n == 2) return str("padW = ", w.padding[2], ", padH = ", w.padding[1], ", kW = ", w.kernel[2], ", kH = ", w.kernel[1]);
+  return str("kT: ", w.kernel[0], " kW: ", w.kernel[2], " kH: ", w.kernel[1], " padT: ", w.padding[0], " padW: ", w.padding[2],
+             " padH: ", w.padding[1]);
+}
+// "2x5x5": channels and the last n sizes.
+std::string plane_text(int64_t channels, const std::array<int64_t, 3>& sizes, int n) {
+  std::string text = std::to_string(channels);
+  for (int i = 3 - n; i < 3; ++i) text += "x" + std::to_string(sizes[i]);
+  return text;
+}
+
 PoolWindows frame(const Tensor& self, int n) {
   PoolWindows w{};
   w.in = w.out = w.kernel = w.stride = w.dilation = {1, 1, 1};
@@ -83,8 +96,10 @@ PoolWindows pool_windows(const char* op, const Tensor& self, int n, IntArrayRef 
     w.out[d] = out;
   }
   for (int i = 3 - n; i < 3; ++i)
-    CRESSET_CHECK(w.out[i] >= 1, "Given input size: (", self.sizes(), "). Calculated output size: (",
-                  DimVector{w.out[0], w.out[1], w.out[2]}, "). Output size is too small");
+    CRESSET_CHECK(w.padding[i] <= w.kernel[i] / 2, "pad should be smaller than or equal to half of kernel size, but got ", paddings(w, n));
+  for (int i = 3 - n; i < 3; ++i)
+    CRESSET_CHECK(w.out[i] >= 1, "Given input size: (", plane_text(self.size(-n - 1), w.in, n), "). Calculated output size: (",
+                  plane_text(self.size(-n - 1), w.out, n), "). Output size is too small");
   return w;
 }
 

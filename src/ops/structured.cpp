@@ -86,6 +86,16 @@ void check_on_cpu(const Tensor& out) {
                 "Expected all tensors to be on the same device, but found at least two devices, cpu and ", out.device(), "!");
 }
 
+void keep_shape(TensorSpec& spec, const Tensor& out) {
+  int64_t count = 1;
+  for (int64_t size : spec.sizes) count *= size;
+  if (out.numel() == count) spec.sizes = out.sizes();
+}
+
+Tensor shaped_as(const Tensor& result, const Tensor& out) {
+  return out.defined() && out.numel() == result.numel() ? result.view(out.sizes()) : result;
+}
+
 void prepare_out(const TensorSpec& spec, const Tensor& out) {
   resize_out(out, spec.sizes, spec.strides);
   check_no_internal_overlap(out);

@@ -57,6 +57,11 @@ void check_cpu(const Outs&... outs) {
   (check_on_cpu(outs), ...);
 }
 
+/// For operators that fill an `out` of any shape with as many elements as the result has (the key `out_shape`): makes the spec that of
+/// `out`, or the result.
+CRESSET_API void keep_shape(TensorSpec& spec, const Tensor& out);
+CRESSET_API Tensor shaped_as(const Tensor& result, const Tensor& out);
+
 /// Makes a checked `out` fit a result: another shape is resized (with a warning unless out was empty).
 CRESSET_API void prepare_out(const TensorSpec& spec, const Tensor& out);
 

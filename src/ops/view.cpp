@@ -449,6 +449,22 @@ std::vector<Tensor> split_with_sizes_view(const Tensor& self, IntArrayRef split_
 }
 
 namespace {
+// Pieces that share memory and nothing else: a change of one must not count as a change of what was saved of another.
+std::vector<Tensor> on_their_own(std::vector<Tensor> pieces) {
+  for (const Tensor& piece : pieces)
+    if (!piece.is_inference()) piece.unsafeGetTensorImpl()->new_version_counter();
+  return pieces;
+}
+}  // namespace
+
+std::vector<Tensor> unsafe_split_tensor(const Tensor& self, int64_t split_size, int64_t dim) {
+  return on_their_own(split_tensor(self, split_size, dim));
+}
+std::vector<Tensor> unsafe_split_with_sizes_pieces(const Tensor& self, IntArrayRef split_sizes, int64_t dim) {
+  return on_their_own(split_with_sizes_view(self, split_sizes, dim));
+}
+
+namespace {
 // Sizes of the pieces of chunk; split_size 0 happens only for an empty dimension.
 int64_t chunk_size(const Tensor& self, int64_t chunks, int64_t dim, const char* name) {
   CRESSET_CHECK(self.dim() > 0, name, " expects at least a 1-dimensional tensor");

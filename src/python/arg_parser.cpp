@@ -2,6 +2,7 @@
 #include "python/arg_parser.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "python/graph_part.h"
 
@@ -343,18 +344,51 @@ void Plan::finish() {
   }
 }
 
-Plan Plan::for_name(std::string name, bool method, const std::vector<std::pair<OperatorHandle, bool>>& overloads) {
+// The signatures of `overload` with its arguments in older orders: those that an order names are given by position and required.
+void Plan::add_legacy(const Overload& overload) {
+  const auto found =
+      std::find_if(signatures_.begin(), signatures_.end(), [&](const Signature& s) { return &s.op.schema() == &overload.op.schema(); });
+  if (found == signatures_.end()) return;
+  for (std::string_view rest = overload.legacy; !rest.empty();) {
+    const std::size_t end = std::min(rest.find(';'), rest.size());
+    std::string_view order = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    Signature s = *found;
+    s.positional.clear();
+    s.varargs = false;
+    s.text = "(";
+    while (!order.empty()) {
+      const std::size_t space = std::min(order.find(' '), order.size());
+      const std::string_view word = order.substr(0, space);
+      order.remove_prefix(std::min(space + 1, order.size()));
+      for (int i = 0; i < s.inputs; ++i) {
+        Parameter& p = s.parameters[static_cast<std::size_t>(i)];
+        if (p.name != interned(std::string(word == "self" ? "input" : word).c_str())) continue;
+        if (i == s.self) continue;
+        p.has_default = p.keyword_only = p.numbers = false;
+        s.text += std::string(s.text.size() > 1 ? ", " : "") + kind_text(p.kind) + " " + PyUnicode_AsUTF8(p.name);
+        s.positional.push_back(i);
+      }
+    }
+    if (s.out >= 0) s.text += ", *, Tensor out = None";
+    s.text += ")";
+    legacy_.push_back(std::move(s));
+  }
+}
+
+Plan Plan::for_name(std::string name, bool method, const std::vector<Overload>& overloads) {
   Plan plan;
   plan.name_ = std::move(name);
   plan.method_ = method;
   // Out forms last, so that they find their functional forms.
   for (const bool out : {false, true})
-    for (const auto& [op, numbers] : overloads) {
+    for (const auto& [op, numbers, legacy] : overloads) {
       const auto& arguments = op.schema().arguments();
       if (std::any_of(arguments.begin(), arguments.end(), [](const cresset::Argument& a) { return a.is_out(); }) == out)
         plan.add(op, numbers);
     }
   plan.finish();
+  for (const Overload& overload : overloads) plan.add_legacy(overload);
   return plan;
 }
 
@@ -424,6 +458,13 @@ void Plan::parse(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* 
       if (try_signature(s, self, args, n, kwnames, false, match, nullptr)) return;
   for (const Signature& s : signatures_)
     if (try_signature(s, self, args, n, kwnames, true, match, nullptr)) return;
+  for (const Signature& s : legacy_)
+    if (try_signature(s, self, args, n, kwnames, true, match, nullptr)) {
+      if (!std::exchange(warned_, true))
+        warn(str("This overload of ", name_, " is deprecated:\n\t", name_, s.text,
+                 "\nConsider using one of the following signatures instead:\n\t", name_, signatures_[0].text));
+      return;
+    }
   raise(self, args, n, kwnames);
 }
 

@@ -82,7 +82,12 @@ struct Match {
 class Plan {
  public:
   /// Public API names: out forms merged, self called input, PyTorch's error texts.
-  static Plan for_name(std::string name, bool method, const std::vector<std::pair<OperatorHandle, bool>>& overloads);
+  struct Overload {
+    OperatorHandle op;
+    bool numbers;
+    std::string_view legacy;  // TableOverload's
+  };
+  static Plan for_name(std::string name, bool method, const std::vector<Overload>& overloads);
 
   /// Finds the signature that takes the arguments; raises TypeError when none does. `args` are without self for methods.
   void parse(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames, Match& match) const;
@@ -97,10 +102,13 @@ class Plan {
   std::string describe(const Signature& s, const Failure& f) const;
   void add(const OperatorHandle& op, bool numbers);
   void finish();
+  void add_legacy(const Overload& overload);
 
   std::string name_;
   bool method_ = false;
   std::vector<Signature> signatures_;
+  std::vector<Signature> legacy_;  // tried last, with a warning; texts of errors do not show them
+  mutable bool warned_ = false;    // the interpreter lock is held
 };
 
 /// Pushes the arguments of a match for its operator (out form when an out tensor was given) and gives that operator.

@@ -19,11 +19,11 @@ bool is_method(const OpFunction* f) { return (f->where & kMethod) != 0; }
 
 const Plan& plan_of(OpFunction* f) {
   if (CRESSET_LIKELY(f->plan != nullptr)) return *f->plan;
-  std::vector<std::pair<OperatorHandle, bool>> overloads;
+  std::vector<Plan::Overload> overloads;
   for (uint16_t i = 0; i < f->entry->count; ++i) {
     const TableOverload& o = f->entry->overloads[i];
     if (!(o.where & f->where)) continue;
-    overloads.emplace_back(Dispatcher::singleton().findSchemaOrThrow(o.name, o.overload), o.numbers);
+    overloads.push_back({Dispatcher::singleton().findSchemaOrThrow(o.name, o.overload), o.numbers, o.legacy});
   }
   f->plan = new Plan(Plan::for_name(f->entry->name, is_method(f), overloads));
   return *f->plan;

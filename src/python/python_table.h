@@ -16,6 +16,7 @@ struct TableOverload {
   const char* overload;  // "Tensor", "" when there is none
   uint8_t where;         // of this overload
   bool numbers;          // Tensor arguments take Python numbers: pointwise rows with two or more tensor inputs
+  const char* legacy;    // older orders of its arguments, all by position: "beta self mat1 mat2;beta self alpha mat1 mat2"
 };
 
 /// One Python name: all overloads of operators with that name, in the order in which they are tried (order of the rows,

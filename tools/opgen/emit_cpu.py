@@ -133,7 +133,7 @@ def _structured_body(op):
     count = len(row.schema.returns)
     args = cpp.functional_args(op)
     spec = lambda i: "spec" if count == 1 else f"spec[{i}]"
-    lines = [f"const auto spec = ops::{row.get('shape')}({args});"]
+    lines = [f"{'auto' if row.get('out_shape') else 'const auto'} spec = ops::{row.get('shape')}({args});"]
     outs = _out_names(row)
     before = args + ", " if args else ""
     if op.form == "functional":

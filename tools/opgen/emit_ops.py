@@ -84,7 +84,8 @@ def out_checks(op):
     count = len(op.row.schema.returns)
     checks = [f"ops::check_out(\"{op.schema.name}\", {'spec' if count == 1 else f'spec[{i}]'}.dtype, {o.name}, {out_dtype(op.row)});"
               for i, o in enumerate(op.schema.out_args)]
-    return out_memory_checks(op) + checks
+    kept = [f"ops::keep_shape(spec, {op.schema.out_args[0].name});"] if op.row.get("out_shape") else []
+    return out_memory_checks(op) + checks + kept
 
 
 def pointwise_call(row):
@@ -258,7 +259,8 @@ class Registrations:
         """Statements that check all out tensors and then store `computed` in them."""
         outs, rule, name = op.schema.out_args, out_dtype(op.row), op.schema.name
         if len(outs) == 1:
-            return [f"ops::copy_to_out(\"{name}\", computed, {outs[0].name}, {rule});"]
+            computed = f"ops::shaped_as(computed, {outs[0].name})" if op.row.get("out_shape") else "computed"
+            return [f"ops::copy_to_out(\"{name}\", {computed}, {outs[0].name}, {rule});"]
         pairs = [(f"std::get<{i}>(computed)", o.name) for i, o in enumerate(outs)]
         return [*(f"ops::check_result_out(\"{name}\", {value}, {out}, {rule});" for value, out in pairs),
                 *(f"ops::store_out({value}, {out});" for value, out in pairs)]
@@ -313,7 +315,7 @@ class Meta:
     def structured(self, op):
         row = op.row
         count = len(row.schema.returns)
-        lines = [f"const auto spec = ops::{row.get('shape')}({cpp.functional_args(op)});"]
+        lines = [f"{'auto' if row.get('out_shape') else 'const auto'} spec = ops::{row.get('shape')}({cpp.functional_args(op)});"]
         if op.form == "functional":
             if count == 1:
                 return [*lines, "return ops::allocate_meta(spec);"]

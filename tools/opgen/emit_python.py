@@ -31,6 +31,10 @@ class Name:
         return next((o.op.row.doc for o in self.overloads if o.op.row.doc), "")
 
 
+# In-place forms with several tensor arguments that are functions all the same, as in PyTorch.
+INPLACE_FUNCTIONS = {"addmv_", "clamp_max_", "clamp_min_", "gcd_", "lcm_", "ldexp_", "xlogy_"}
+
+
 def places_of(op):
     """Where an operator shows in Python; a derived in-place form only as function, method and in `_C._nn`."""
     if op.form == "inplace" and op.derived:
@@ -61,7 +65,7 @@ def collect(table):
         inplace = [o for o in name.overloads if o.op.form == "inplace" and o.op.derived]
         if any(o.op.kind != "foreach" and len([a for a in o.op.schema.tensor_args if not a.type.opt]) > 1 for o in inplace):
             for o in inplace:
-                o.places = tuple(p for p in o.places if p != "function")
+                o.places = tuple(p for p in o.places if p != "function" or name.name in INPLACE_FUNCTIONS)
     return [n for n in names.values() if n.places]
 
 
@@ -93,7 +97,8 @@ def _table_source(names):
         for o in name.overloads:
             for op in (o.op, *([o.out] if o.out and o.out is not o.op else [])):
                 numbers = op.row.schema.name in NUMBERS
-                rows.append(f"{{\"{op.schema.full_name}\", \"{op.schema.overload}\", {_where(o.places)}, {'true' if numbers else 'false'}}}")
+                legacy = ";".join(order.replace(",", "") for order in op.row.get("legacy", [])) if op.form != "out" and not op.alias_of else ""
+                rows.append(f"{{\"{op.schema.full_name}\", \"{op.schema.overload}\", {_where(o.places)}, {'true' if numbers else 'false'}, \"{legacy}\"}}")
         parts.append(f"const TableOverload overloads_{i}[] = {{{', '.join(rows)}}};\n")
         entries.append(f"    {{\"{name.name}\", {cpp.quote(name.doc)}, overloads_{i}, {len(rows)}}},\n")
     parts.append("\n}  // namespace\n\n")

@@ -12,12 +12,13 @@ from formulas import unknown_word
 
 ROW_KEYS = {
     "schema", "python", "out", "inplace", "aliases", "canonical", "writes", "doc", "samples", "grad", "jvp", "nondiff", "tags",
-    "autocast", "batch", "pointwise", "dtype", "types", "out_dtype", "out_memory", "late_errors", "shape", "kernel", "composite", "explicit", "cpu", "meta", "foreach", "names",
+    "autocast", "batch", "pointwise", "dtype", "types", "out_dtype", "out_memory", "out_shape", "late_errors", "legacy", "shape", "kernel", "composite", "explicit", "cpu", "meta", "foreach", "names",
 }
 PYTHON_PLACES = ("function", "method", "nn", "linalg", "special", "fft", "cpp_method", "none")
 DTYPE_RULES = ("promote", "float", "compare", "to_bool", "abs", "first", "bool_first")
 OUT_DTYPES = ("castable", "exact", "flags", "joined", "argument")
 OUT_MEMORIES = ("apart", "whole")
+OUT_SHAPES = ("any",)
 AUTOCAST_POLICIES = ("lower_precision_fp", "fp32", "promote")
 TAGS = (
     "nondeterministic_seeded", "pointwise", "core", "data_dependent_output", "dynamic_output_shape",
@@ -294,13 +295,23 @@ def check(row):
         raise row.error(f"'types' is made of the letters b, i, f, c; given: {data['types']!r}.", "types")
     if data.get("autocast", "fp32") not in AUTOCAST_POLICIES:
         raise row.error(f"unknown autocast policy '{data['autocast']}'.{hint(data['autocast'], AUTOCAST_POLICIES)}", "autocast")
-    for key, rules in (("out_dtype", OUT_DTYPES), ("out_memory", OUT_MEMORIES)):
+    for key, rules in (("out_dtype", OUT_DTYPES), ("out_memory", OUT_MEMORIES), ("out_shape", OUT_SHAPES)):
         if key in data and data[key] not in rules:
             raise row.error(f"unknown rule '{data[key]}'.{hint(data[key], rules)}", key)
         if key in data and "out" not in data:
             raise row.error(f"'{key}' belongs to a row with 'out'.", key)
     if data.get("out_dtype") == "argument" and "dtype" not in (a.name for a in schema.args):
         raise row.error("'argument' needs an argument 'dtype'.", "out_dtype")
+    if "out_shape" in data and len(schema.returns) != 1:
+        raise row.error("'out_shape' belongs to a row with one result.", "out_shape")
+    for order in data.get("legacy", []):
+        words = order.replace(",", " ").split()
+        for word in words:
+            if word not in (a.name for a in schema.args):
+                raise row.error(f"'legacy' names the argument '{word}', which the schema has not.{hint(word, [a.name for a in schema.args])}", "legacy")
+        missing = [a.name for a in schema.args if a.default is None and a.name not in words]
+        if missing:
+            raise row.error(f"'legacy' lacks the argument '{missing[0]}', which has no default.", "legacy")
     for name in data.get("writes", []):
         if name not in (a.name for a in schema.args):
             raise row.error(f"'writes' names the argument '{name}', which the schema has not.", "writes")

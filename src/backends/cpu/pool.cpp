@@ -68,6 +68,16 @@ void each_window(const PoolWindows& w, const R& range, const F& f) {
   }
 }
 
+// Does a window hold padding only? Between the taps of a dilated one the whole input may lie.
+bool is_empty(Range rd, Range rh, Range rw) { return rd.begin >= rd.end || rh.begin >= rh.end || rw.begin >= rw.end; }
+template <class R>
+bool any_empty(const PoolWindows& w, const R& range) {
+  for (int d = 0; d < 3; ++d)
+    for (int64_t o = 0; o < w.out[d]; ++o)
+      if (const Range r = range(w, d, o); r.begin >= r.end) return true;
+  return false;
+}
+
 template <class F>
 void each_position(const PoolWindows& w, Range rd, Range rh, Range rw, const F& f) {
   for (int64_t d = rd.begin; d < rd.end; d += rd.step)
@@ -86,7 +96,10 @@ void max_pool(const char* name, const PoolWindows& w, const R& range, const Tens
       const scalar_t* plane = px + p * volume(w.in);
       each_window(w, range, [&](int64_t o, Range rd, Range rh, Range rw, int64_t, int64_t, int64_t) {
         int64_t best = (rd.begin * w.in[1] + rh.begin) * w.in[2] + rw.begin;
-        scalar_t value = plane[best];
+        using limits = std::numeric_limits<scalar_t>;
+        scalar_t value = !is_empty(rd, rh, rw)  ? plane[best]
+                         : limits::has_infinity ? static_cast<scalar_t>(-limits::infinity())
+                                                : limits::lowest();
         each_position(w, rd, rh, rw, [&](int64_t i) {
           // NaN wins over everything and the first one stays.
           if (plane[i] > value || (plane[i] != plane[i] && value == value)) {
@@ -103,16 +116,24 @@ void max_pool(const char* name, const PoolWindows& w, const R& range, const Tens
   deliver(at, indices);
 }
 
-void max_pool_backward(const PoolWindows& w, const Tensor& grad_output, const Tensor& indices, const Tensor& out) {
+template <class R>
+void max_pool_backward(const PoolWindows& w, const R& range, const Tensor& grad_output, const Tensor& indices, const Tensor& out) {
   const Tensor g = grad_output.contiguous(), at = indices.contiguous(), gx = contiguous_result(out);
   CRESSET_DISPATCH(out.scalar_type(), "max_pool_backward", CRESSET_FLOATING_AND_HALF_TYPES, [&] {
     const auto* pg = g.const_data_ptr<scalar_t>();
     const auto* pi = at.const_data_ptr<int64_t>();
     auto* to = gx.mutable_data_ptr<scalar_t>();
+    // The index of a window that holds padding only is no place of an element.
+    std::vector<bool> skipped;
+    if (any_empty(w, range)) {
+      skipped.resize(static_cast<std::size_t>(volume(w.out)));
+      each_window(w, range, [&](int64_t o, Range rd, Range rh, Range rw, int64_t, int64_t, int64_t) { skipped[o] = is_empty(rd, rh, rw); });
+    }
     for_planes(w, [&](int64_t p) {
       scalar_t* plane = to + p * volume(w.in);
       std::fill_n(plane, volume(w.in), scalar_t(0));
       for (int64_t o = 0; o < volume(w.out); ++o) {
+        if (!skipped.empty() && skipped[o]) continue;
         const int64_t i = pi[p * volume(w.out) + o];
         CRESSET_CHECK_INDEX(i >= 0 && i < volume(w.in), "max_pool_backward: index ", i, " is out of bounds for ", volume(w.in),
                             " elements.");
@@ -235,7 +256,8 @@ void max_pool2d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride,
 }
 void max_pool2d_backward(const Tensor& grad_output, const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding,
                          IntArrayRef dilation, bool ceil_mode, const Tensor& indices, const Tensor& out) {
-  max_pool_backward(ops::pool_windows("max_pool2d", self, 2, kernel_size, stride, padding, dilation, ceil_mode), grad_output, indices, out);
+  max_pool_backward(ops::pool_windows("max_pool2d", self, 2, kernel_size, stride, padding, dilation, ceil_mode), fixed_range, grad_output,
+                    indices, out);
 }
 void avg_pool2d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding, bool ceil_mode, bool include,
                 std::optional<int64_t> given, const Tensor& out) {
@@ -261,7 +283,7 @@ void adaptive_max_pool2d(const Tensor& self, IntArrayRef output_size, const Tens
 }
 void adaptive_max_pool2d_backward(const Tensor& grad_output, const Tensor& self, const Tensor& indices, const Tensor& out) {
   const IntArrayRef output_size = grad_output.sizes().slice(grad_output.sizes().size() - 2);
-  max_pool_backward(ops::adaptive_windows("adaptive_max_pool2d", self, 2, output_size), grad_output, indices, out);
+  max_pool_backward(ops::adaptive_windows("adaptive_max_pool2d", self, 2, output_size), adaptive_range, grad_output, indices, out);
 }
 
 // ---- three dimensions
@@ -273,7 +295,8 @@ void max_pool3d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride,
 }
 void max_pool3d_backward(const Tensor& grad_output, const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding,
                          IntArrayRef dilation, bool ceil_mode, const Tensor& indices, const Tensor& out) {
-  max_pool_backward(ops::pool_windows("max_pool3d", self, 3, kernel_size, stride, padding, dilation, ceil_mode), grad_output, indices, out);
+  max_pool_backward(ops::pool_windows("max_pool3d", self, 3, kernel_size, stride, padding, dilation, ceil_mode), fixed_range, grad_output,
+                    indices, out);
 }
 void avg_pool3d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding, bool ceil_mode, bool include,
                 std::optional<int64_t> given, const Tensor& out) {
@@ -299,7 +322,7 @@ void adaptive_max_pool3d(const Tensor& self, IntArrayRef output_size, const Tens
 }
 void adaptive_max_pool3d_backward(const Tensor& grad_output, const Tensor& self, const Tensor& indices, const Tensor& out) {
   const IntArrayRef output_size = grad_output.sizes().slice(grad_output.sizes().size() - 3);
-  max_pool_backward(ops::adaptive_windows("adaptive_max_pool3d", self, 3, output_size), grad_output, indices, out);
+  max_pool_backward(ops::adaptive_windows("adaptive_max_pool3d", self, 3, output_size), adaptive_range, grad_output, indices, out);
 }
 
 }  // namespace cresset::cpu

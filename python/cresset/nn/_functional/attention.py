@@ -193,7 +193,7 @@ def multi_head_attention_forward(
         if dropout_p > 0.0:
             weights = cresset.dropout(weights, dropout_p, True)
         out = cresset.bmm(weights, v).transpose(0, 1).contiguous().view(length * batch, width)
-        out = _nn.linear(out, out_proj_weight, out_proj_bias).view(length, batch, -1)
+        out = _nn.linear(out, out_proj_weight, out_proj_bias).view(length, batch, out_proj_weight.size(0))
         weights = weights.view(batch, num_heads, length, source)
         if average_attn_weights:
             weights = weights.mean(1)
@@ -205,13 +205,13 @@ def multi_head_attention_forward(
         if attn_mask.size(0) == 1 and attn_mask.dim() == 3:
             attn_mask = attn_mask.unsqueeze(0)
         else:
-            attn_mask = attn_mask.view(batch, num_heads, -1, source)
+            attn_mask = attn_mask.view(batch, num_heads, length, source)
     q = q.view(batch, num_heads, length, head)
     k = k.view(batch, num_heads, source, head)
     v = v.view(batch, num_heads, source, head)
     out = _nn.scaled_dot_product_attention(q, k, v, attn_mask, dropout_p, is_causal)
     out = out.permute(2, 0, 1, 3).contiguous().view(batch * length, width)
-    out = _nn.linear(out, out_proj_weight, out_proj_bias).view(length, batch, -1)
+    out = _nn.linear(out, out_proj_weight, out_proj_bias).view(length, batch, out_proj_weight.size(0))
     return (out if batched else out.squeeze(1)), None
 
 

@@ -1,0 +1,616 @@
+"""Runs a Call in PyTorch and in Cresset and says what differs. Runs where both can be imported."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import cresset
+import numpy as np
+import torch
+from differential_calls import COMPLEX, Call, Memory, Name, View, contiguous, count, kind_of, with_outs
+from side_by_side import as_numpy, difference, opened, same_class
+
+PYTORCH, CRESSET = torch, cresset
+# Values that are uninitialised, random, or not unique (signs of vectors, orders of equal elements).
+SHAPES_ONLY = {
+    "empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided", "_efficientzerotensor", "svd", "_linalg_svd",
+    "linalg_svd", "linalg_eig", "_linalg_eigh", "linalg_eigh", "linalg_qr", "qr", "geqrf", "linalg_lstsq", "linalg_householder_product", "orgqr",
+    "ormqr", "svd_lowrank", "pca_lowrank", "bernoulli", "rand", "randn", "randint", "randperm", "normal", "uniform", "cauchy", "exponential",
+    "geometric", "log_normal", "random", "multinomial", "dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout", "native_dropout",
+    "rand_like", "randn_like", "randint_like", "poisson", "binomial", "rrelu", "rrelu_with_noise", "fractional_max_pool2d", "linalg_eigvals",
+    "fractional_max_pool3d", "_sample_dirichlet", "_standard_gamma", "empty_quantized", "_linalg_eigvals", "new_empty_strided", "_unsafe_view",
+}  # fmt: skip
+
+
+class NoComparison(Exception):
+    """The call means nothing in one of the packages."""
+
+
+@dataclass
+class Outcome:
+    """What a call gave: results and then derivatives, or an error and where it came from."""
+
+    results: list[Any] = field(default_factory=list)
+    derivatives: list[Any] = field(default_factory=list)
+    memories: list[Any] = field(default_factory=list)
+    error: Exception | None = None
+    stage: str = ""  # "call", "first derivative" …
+    stopped: bool = False
+
+
+@dataclass
+class Difference:
+    kind: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.text}"
+
+
+# ---- arguments
+
+
+def base_tensor(package: Any, memory: Memory) -> Any:
+    array = memory.array.copy()
+    made = package.from_numpy(array)
+    return made.view(package.bfloat16) if memory.dtype == "bfloat16" else made
+
+
+def view_of(package: Any, base: Any, view: View) -> Any:
+    if view.strides == contiguous(view.shape) and view.offset == 0 and base.numel() == count(view.shape):
+        t = base.view(view.shape)
+    else:
+        t = base.as_strided(view.shape, view.strides, view.offset)
+    return t.conj() if view.conj else t
+
+
+def named(package: Any, value: Name) -> Any:
+    return package.device(value.value) if value.kind == "device" else getattr(package, value.value)
+
+
+def overload(package: Any, name: str) -> Any:
+    name, _, which = name.removeprefix("aten::").partition(".")
+    return getattr(getattr(package.ops.aten, name), which or "default")
+
+
+def arguments(package: Any, call: Call, bases: list[Any]) -> tuple[list[Any], dict[str, Any]]:
+    def build(value: Any) -> Any:
+        if isinstance(value, View):
+            return view_of(package, bases[value.memory], value)
+        return named(package, value) if isinstance(value, Name) else value
+
+    return tuple(map_leaves(v, build) for v in call.args), {k: map_leaves(v, build) for k, v in call.kwargs.items()}
+
+
+def map_leaves(value: Any, leaf: Callable[[Any], Any]) -> Any:
+    return [map_leaves(v, leaf) for v in value] if isinstance(value, list) else leaf(value)
+
+
+def function_of(package: Any, call: Call) -> Callable[..., Any]:
+    """The operator, or for the mode `function` its public function or method."""
+    if call.mode != "function":
+        return overload(package, call.operator)
+    name = call.operator.removeprefix("aten::").partition(".")[0]
+    places = [(package._C._VariableFunctions, name), (package._C._nn, name), (package._C._linalg, name), (package._C._special, name), (package._C._fft, name)]
+    for place, key in places:
+        found = getattr(place, key, None)
+        if found is not None:
+            return found
+    found = getattr(package.Tensor, name, None)
+    if found is None or not call.args or not isinstance(call.args[0], View):
+        raise NoComparison("no public name")
+    return found
+
+
+# ---- modes
+
+
+def weights(package: Any, t: Any) -> Any:
+    """A fixed cotangent or tangent for a tensor."""
+    made = package.cos(package.arange(t.numel(), dtype=package.float64) * 0.7 + 0.3).reshape(tuple(t.shape))
+    return made.to(t.dtype)
+
+
+def tensors(package: Any, value: Any) -> list[Any]:
+    return [t for t in opened(value) if isinstance(t, package.Tensor)]
+
+
+def differentiable(package: Any, value: Any) -> list[Any]:
+    return [t for t in tensors(package, value) if t.requires_grad]
+
+
+def run(package: Any, call: Call) -> Outcome:
+    """Runs the call in its mode."""
+    outcome = Outcome(stage="call")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            MODES[call.mode](package, call, outcome)
+        except NoComparison:
+            raise
+        except Exception as error:
+            outcome.error = error
+    return outcome
+
+
+def plain(package: Any, call: Call, outcome: Outcome) -> None:
+    outcome.memories = bases = [base_tensor(package, m) for m in call.memories]
+    args, kwargs = arguments(package, call, bases)
+    outcome.results = opened(function_of(package, call)(*args, **kwargs))
+
+
+def meta(package: Any, call: Call, outcome: Outcome) -> None:
+    bases = [base_tensor(package, m).to("meta") for m in call.memories]
+    args, kwargs = arguments(package, call, bases)
+    if "device" in kwargs or not call.views():
+        kwargs["device"] = package.device("meta")
+    outcome.results = opened(function_of(package, call)(*args, **kwargs))
+
+
+def gradients(package: Any, call: Call, outcome: Outcome, order: int) -> None:
+    leaves = []
+    bases = []
+    for memory in call.memories:
+        t = base_tensor(package, memory)
+        if kind_of(memory.dtype) in "fc":
+            t.requires_grad_()
+            leaves.append(t)
+            t = t.clone()
+        bases.append(t)
+    outcome.memories = bases
+    if not leaves:
+        raise NoComparison("nothing to differentiate")
+    args, kwargs = arguments(package, call, bases)
+    outcome.results = opened(function_of(package, call)(*args, **kwargs))
+    outcome.stage = "first derivative"
+    outputs = differentiable(package, outcome.results)
+    outcome.derivatives = [len(outputs)]
+    if not outputs:
+        return
+    found = package.autograd.grad(outputs, leaves, [weights(package, t) for t in outputs], allow_unused=True, create_graph=order > 1)
+    outcome.derivatives += list(found)
+    if order > 1:
+        outcome.stage = "second derivative"
+        outputs = differentiable(package, list(found))
+        outcome.derivatives.append(len(outputs))
+        if outputs:
+            outcome.derivatives += list(package.autograd.grad(outputs, leaves, [weights(package, t) for t in outputs], allow_unused=True))
+
+
+def jvp(package: Any, call: Call, outcome: Outcome) -> None:
+    bases = [base_tensor(package, m) for m in call.memories]
+    which = [i for i, m in enumerate(call.memories) if kind_of(m.dtype) in "fc"]
+    if not which or call.written:
+        raise NoComparison("nothing to differentiate")
+    function = function_of(package, call)
+
+    def f(*primals: Any) -> Any:
+        mixed = list(bases)
+        for i, t in zip(which, primals):
+            mixed[i] = t
+        args, kwargs = arguments(package, call, mixed)
+        return tuple(tensors(package, function(*args, **kwargs)))
+
+    primals = tuple(bases[i] for i in which)
+    values, changes = package.func.jvp(f, primals, tuple(weights(package, t) for t in primals))
+    outcome.results, outcome.derivatives = list(values), list(changes)
+
+
+def vmap(package: Any, call: Call, outcome: Outcome) -> None:
+    if call.random:
+        raise NoComparison("random")
+    bases = [base_tensor(package, m) for m in call.memories]
+    views = call.views()
+    function = function_of(package, call)
+    given = [view_of(package, bases[v.memory], v) for v in views]
+    if call.written:
+        outcome.memories = bases
+
+    def f(*ts: Any) -> Any:
+        items = iter(ts)
+        pick = lambda v: next(items) if isinstance(v, View) else named(package, v) if isinstance(v, Name) else v  # noqa: E731
+        args, kwargs = [map_leaves(v, pick) for v in call.args], {k: map_leaves(v, pick) for k, v in call.kwargs.items()}
+        return tuple(tensors(package, function(*args, **kwargs)))
+
+    outcome.results = list(package.func.vmap(f, in_dims=tuple(v.batch for v in views))(*given))
+
+
+def source_of(call: Call) -> str:
+    """The call as a function of a script."""
+    number = iter(range(1000))
+    parameters: list[str] = []
+
+    def text(value: Any) -> str:
+        if isinstance(value, list):
+            return "[" + ", ".join(text(v) for v in value) + "]"
+        if isinstance(value, View):
+            parameters.append(f"x{next(number)}")
+            return parameters[-1]
+        if isinstance(value, Name):
+            return f"torch.{value.value}" if value.kind != "device" else f"torch.device({value.value!r})"
+        if isinstance(value, float) and not np.isfinite(value):
+            return f"float('{value}')"
+        return repr(value)
+
+    shown = [text(v) for v in call.args] + [f"{k}={text(v)}" for k, v in call.kwargs.items()]
+    name = call.operator.removeprefix("aten::").partition(".")[0]
+    return f"def f({', '.join(f'{p}: Tensor' for p in parameters)}):\n    return torch.ops.aten.{name}({', '.join(shown)})\n"
+
+
+def script(package: Any, call: Call, outcome: Outcome) -> None:
+    if call.random or any(isinstance(v, complex) for v in call.leaves()):
+        raise NoComparison("no literal")
+    outcome.memories = bases = [base_tensor(package, m) for m in call.memories]
+    views = [view_of(package, bases[v.memory], v) for v in call.views()]
+    outcome.stage = "compilation"
+    f = package.jit.CompilationUnit(source_of(call)).f
+    outcome.stage = "call"
+    outcome.results = opened(f(*views))
+
+
+def traced_function(package: Any, call: Call) -> Callable[..., Any]:
+    function = function_of(package, call)
+
+    def f(*ts: Any) -> Any:
+        items = iter(ts)
+        pick = lambda v: next(items) if isinstance(v, View) else named(package, v) if isinstance(v, Name) else v  # noqa: E731
+        args, kwargs = [map_leaves(v, pick) for v in call.args], {k: map_leaves(v, pick) for k, v in call.kwargs.items()}
+        return tuple(tensors(package, function(*args, **kwargs)))
+
+    return f
+
+
+def check_traceable(package: Any, call: Call) -> None:
+    if call.random or call.written or not call.views():
+        raise NoComparison("nothing to trace")
+
+
+def trace(package: Any, call: Call, outcome: Outcome) -> None:
+    check_traceable(package, call)
+    bases = [base_tensor(package, m) for m in call.memories]
+    views = tuple(view_of(package, bases[v.memory], v) for v in call.views())
+    f = package.jit.trace(traced_function(package, call), views, check_trace=False)
+    outcome.results = opened(f(*views))
+
+
+def freeze(package: Any, call: Call, outcome: Outcome) -> None:
+    check_traceable(package, call)
+    bases = [base_tensor(package, m) for m in call.memories]
+    views = tuple(view_of(package, bases[v.memory], v) for v in call.views())
+    function = traced_function(package, call)
+
+    class Wrapped(package.nn.Module):
+        def forward(self, *ts: Any) -> Any:
+            return function(*ts)
+
+    module = package.jit.freeze(package.jit.trace(Wrapped().eval(), views, check_trace=False))
+    outcome.results = opened(module(*views))
+
+
+def simulated(package: Any, call: Call, outcome: Outcome) -> None:
+    """PyTorch on the CPU, Cresset on the device in software."""
+    if package is PYTORCH or call.random:
+        return plain(package, call, outcome)
+    host = {a["name"] for a in cresset_arguments(call.operator) if a["name"] in HOST}
+    names = [a["name"] for a in cresset_arguments(call.operator)]
+    bases = [base_tensor(package, m) for m in call.memories]
+    there = [t.to("simulated") for t in bases]
+
+    def place(name: str, value: Any) -> Any:
+        def build(v: Any) -> Any:
+            if isinstance(v, View):
+                return view_of(package, (bases if name in host else there)[v.memory], v)
+            return named(package, Name("device", "simulated") if v.kind == "device" else v) if isinstance(v, Name) else v
+
+        return map_leaves(value, build)
+
+    args = [place(n, v) for n, v in zip(names, call.args)]
+    kwargs = {k: place(k, v) for k, v in call.kwargs.items()}
+    results = opened(function_of(package, call)(*args, **kwargs))
+    outcome.results = [t.cpu() if isinstance(t, package.Tensor) else t for t in results]
+    outcome.memories = [t.cpu() for t in there]
+    return None
+
+
+def cresset_arguments(name: str) -> list[dict[str, Any]]:
+    from differential_calls import operators
+
+    global _BY_NAME
+    if not _BY_NAME:
+        _BY_NAME = {o.name: o.data["arguments"] for o in operators()}
+    return _BY_NAME[name]
+
+
+_BY_NAME: dict[str, list[dict[str, Any]]] = {}
+HOST = {"batch_sizes", "tensor_indices_or_sections"}
+
+MODES: dict[str, Callable[[Any, Call, Outcome], None]] = {
+    "plain": plain, "function": plain, "meta": meta, "grad": lambda p, c, o: gradients(p, c, o, 1),
+    "grad2": lambda p, c, o: gradients(p, c, o, 2), "jvp": jvp, "vmap": vmap, "script": script, "trace": trace, "freeze": freeze,
+    "simulated": simulated,
+}  # fmt: skip
+
+
+# ---- what differs
+
+
+def completed(call: Call, out_names: list[str], rng: np.random.Generator) -> Call:
+    """The call of an out form with out tensors that PyTorch's functional result asks for."""
+    if not out_names:
+        return call
+    functional = replace(call, mode="plain", kwargs={k: v for k, v in call.kwargs.items() if k not in out_names})
+    results: list[tuple[tuple[int, ...], str]] = [((2, 3), "float32")] * len(out_names)
+    base, _, _ = call.operator.removeprefix("aten::").partition(".")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            bases = [base_tensor(torch, m) for m in call.memories]
+            args, kwargs = arguments(torch, functional, bases)
+            found = tensors(torch, getattr(torch.ops.aten, base)(*args, **kwargs))
+            if len(found) == len(out_names):
+                results = [(tuple(t.shape), str(t.dtype).split(".")[-1]) for t in found]
+        except Exception:
+            pass
+    if any(count(shape) > 100_000 for shape, _ in results):
+        raise NoComparison("too large")
+    return with_outs(call, out_names, results, rng)
+
+
+def described(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text[:150]}"
+
+
+def slack(call: Call) -> Callable[[], float]:
+    """How far PyTorch's results in single precision lie from those in double precision."""
+    wide = {"float32": "float64", "complex64": "complex128", "bfloat16": "float32", "float16": "float32"}
+
+    def measure() -> float:
+        memories = []
+        for m in call.memories:
+            values = torch.from_numpy(m.array.copy())
+            values = values.view(torch.bfloat16) if m.dtype == "bfloat16" else values
+            to = wide.get(m.dtype, m.dtype)
+            memories.append(Memory(values.to(getattr(torch, to)).numpy(), to))
+        with np.errstate(all="ignore"):
+            exact, rough = run(torch, replace(call, memories=memories)), run(torch, call)
+        errors = []
+        for a, b in zip([*exact.results, *exact.derivatives], [*rough.results, *rough.derivatives]):
+            if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor) and a.shape == b.shape and a.numel():
+                errors.append(float(np.nanmax(np.nan_to_num(np.abs(as_numpy(a) - as_numpy(b)), posinf=0.0, nan=0.0))))
+        return max(errors, default=0.0)
+
+    return measure
+
+
+def aliases(package: Any, outcome: Outcome) -> list[list[int]]:
+    """For every result the memories that it shares."""
+    places = [m.untyped_storage().data_ptr() if m.numel() else -1 for m in outcome.memories]
+    found = []
+    for t in outcome.results:
+        if isinstance(t, package.Tensor) and t.numel() and t.layout is package.strided:
+            at = t.untyped_storage().data_ptr()
+            found.append([i for i, place in enumerate(places) if place == at])
+        else:
+            found.append([])
+    return found
+
+
+def compare(call: Call, theirs: Outcome, ours: Outcome, before: list[Memory] | None = None) -> Difference | None:
+    """The first difference between two outcomes, or None."""
+    where = "" if ours.stage == "call" else f" in {ours.stage}"
+    if ours.error is not None:
+        if call.mode in ("plain", "function", "script") and (written := changed_memory(call, ours)):
+            return Difference("written on error", f"{written}, {described(ours.error)}")
+        if theirs.error is None:
+            return Difference("raises", f"{described(ours.error)}{where}")
+        return None if same_class(theirs.error, ours.error) else Difference("error class", f"{described(ours.error)}{where}, want {described(theirs.error)}")
+    if theirs.error is not None:
+        return Difference("no error", f"want {described(theirs.error)} in {theirs.stage}")
+    name = call.operator.removeprefix("aten::").partition(".")[0].rstrip("_")
+    values = not (name in SHAPES_ONLY or call.random or call.mode == "meta")
+    if len(theirs.results) != len(ours.results):
+        return Difference("results", f"{len(ours.results)}, want {len(theirs.results)}")
+    extra = slack(call)
+    for i, (want, got) in enumerate(zip(theirs.results, ours.results)):
+        if problem := difference(want, got, name, values, extra):
+            kind = problem.partition(":")[0]
+            return Difference("value" if kind == "scalar" else kind, f"result {i} {problem}")
+    if values and call.mode not in ("vmap", "jvp", "trace", "freeze"):
+        for i, (want, got) in enumerate(zip(theirs.memories, ours.memories)):
+            if want.shape == got.shape and (problem := difference(want, got, name, True, extra)):
+                return Difference("memory", f"of tensor {i} {problem}")
+    if values and call.mode in ("grad", "grad2", "jvp") and (found := compare_derivatives(call, theirs, ours, name)):
+        return found
+    if theirs.memories and ours.memories and call.mode in ("plain", "function", "grad", "grad2") and aliases(torch, theirs) != aliases(cresset, ours):
+        return Difference("alias", f"results share {aliases(cresset, ours)}, want {aliases(torch, theirs)}")
+    return None
+
+
+def compare_derivatives(call: Call, theirs: Outcome, ours: Outcome, name: str) -> Difference | None:
+    kind = {"grad": "gradient", "grad2": "gradient", "jvp": "tangent"}[call.mode]
+    if len(theirs.derivatives) != len(ours.derivatives):
+        return Difference(kind, f"{len(ours.derivatives)} parts, want {len(theirs.derivatives)}: other results require grad")
+    extra = slack(call)
+    for i, (want, got) in enumerate(zip(theirs.derivatives, ours.derivatives)):
+        if isinstance(want, int):
+            if want != got:
+                return Difference(kind, f"{got} results require grad, want {want}")
+            continue
+        if want is None or got is None:
+            # PyTorch's choice between no gradient and zeros is not promised.
+            other = got if want is None else want
+            if other is not None and bool((other.detach() != 0).any()):
+                return Difference(kind, f"part {i} is {'missing' if got is None else 'there'}, want {'none' if want is None else 'one'}")
+            continue
+        # "linalg": a derivative is always a longer chain of arithmetic.
+        if problem := difference(want, got, name + " linalg", True, lambda: 4 * extra()):
+            return Difference(kind, f"part {i} {problem}")
+    return None
+
+
+def changed_memory(call: Call, outcome: Outcome) -> str | None:
+    for i, (memory, now) in enumerate(zip(call.memories, outcome.memories)):
+        flat = now.detach()
+        flat = flat.view(cresset.int16) if memory.dtype == "bfloat16" else flat
+        if flat.numpy().tobytes() != memory.array.tobytes():
+            return f"memory {i} changed"
+    return None
+
+
+def other_strides(call: Call, theirs: Outcome, ours: Outcome) -> str | None:
+    """Strides that differ where they matter, of results without an error."""
+    for i, (want, got) in enumerate(zip(theirs.results, ours.results)):
+        if isinstance(want, torch.Tensor) and isinstance(got, cresset.Tensor) and want.numel() and want.layout is torch.strided:
+            if any(a != b for a, b, n in zip(want.stride(), got.stride(), want.shape) if n > 1):
+                return f"result {i} of {tuple(want.shape)}: {tuple(got.stride())}, want {tuple(want.stride())}"
+    return None
+
+
+# ---- shorter calls and reproductions
+
+
+def simpler(call: Call) -> list[Call]:
+    """Calls that are this one with something left out."""
+    found: list[Call] = []
+    if call.mode in ("function", "script", "trace", "freeze", "grad", "vmap", "simulated"):
+        if call.mode != "vmap":
+            found.append(replace(call, mode="plain"))
+    if call.mode == "grad2":
+        found.append(replace(call, mode="grad"))
+    for key in call.kwargs:
+        if key not in call.written:
+            found.append(replace(call, kwargs={k: v for k, v in call.kwargs.items() if k != key}))
+    used = {v.memory for v in call.views()}
+    if len(used) < len(call.memories):
+        numbers = {old: new for new, old in enumerate(sorted(used))}
+        renumber = lambda v: replace(v, memory=numbers[v.memory]) if isinstance(v, View) else v  # noqa: E731
+        memories = [call.memories[i] for i in sorted(used)]
+        return [replace(call, args=map_leaves(call.args, renumber), kwargs={k: map_leaves(v, renumber) for k, v in call.kwargs.items()}, memories=memories), *found]
+    for view in call.views():
+        dense = densified(call, view)
+        if dense is not None:
+            found.append(dense)
+        memory = call.memories[view.memory]
+        if memory.dtype in ("bfloat16", "float16", "float64"):
+            found.append(with_memory(call, view.memory, retyped(memory, "float32")))
+        if memory.dtype != "bfloat16" and memory.array.size:
+            rounded = np.round(memory.array) if memory.array.dtype.kind in "fc" else memory.array
+            if not np.array_equal(rounded, memory.array, equal_nan=memory.array.dtype.kind in "fc"):
+                found.append(with_memory(call, view.memory, Memory(rounded, memory.dtype)))
+            zeros = np.zeros_like(memory.array)
+            if memory.array.any():
+                found.append(with_memory(call, view.memory, Memory(zeros, memory.dtype)))
+    return found
+
+
+def with_memory(call: Call, at: int, memory: Memory) -> Call:
+    return replace(call, memories=[*call.memories[:at], memory, *call.memories[at + 1 :]])
+
+
+def retyped(memory: Memory, dtype: str) -> Memory:
+    t = torch.from_numpy(memory.array.copy())
+    t = t.view(torch.bfloat16) if memory.dtype == "bfloat16" else t
+    return Memory(t.to(getattr(torch, dtype)).numpy(), dtype)
+
+
+def densified(call: Call, view: View) -> Call | None:
+    """The call with one tensor contiguous and without margins."""
+    if view.batch is not None or sum(v.memory == view.memory for v in call.views()) > 1:
+        return None
+    strides = contiguous(view.shape)
+    memory = call.memories[view.memory]
+    if view.strides == strides and len(memory.array) == count(view.shape) and not view.conj:
+        return None
+    items = np.lib.stride_tricks.as_strided(memory.array[view.offset :], view.shape, [s * memory.array.itemsize for s in view.strides])
+    values = np.ascontiguousarray(items).reshape(-1).copy()
+    if view.conj:
+        values = values.conj()
+    dense = View(view.memory, view.shape, strides, 0)
+    swap = lambda v: dense if v is view else v  # noqa: E731
+    return replace(with_memory(call, view.memory, Memory(values, memory.dtype)), args=map_leaves(call.args, swap),
+                   kwargs={k: map_leaves(v, swap) for k, v in call.kwargs.items()})
+
+
+def shown(call: Call) -> str:
+    """The call in one line."""
+
+    def leaf(value: Any) -> str:
+        if isinstance(value, list):
+            return "[" + ", ".join(leaf(v) for v in value) + "]"
+        if isinstance(value, View):
+            memory = call.memories[value.memory]
+            layout = "" if value.strides == contiguous(value.shape) else f" strides {list(value.strides)}"
+            return f"{memory.dtype}{list(value.shape)}{layout}{' conj' if value.conj else ''}{f' batch {value.batch}' if value.batch is not None else ''}"
+        return value.value if isinstance(value, Name) else repr(value)
+
+    parts = [leaf(v) for v in call.args] + [f"{k}={leaf(v)}" for k, v in call.kwargs.items()]
+    return f"{call.mode} {call.operator}({', '.join(parts)})"
+
+
+def reproduction(call: Call) -> str:
+    """A program that makes the call with `import torch` or `import cresset as torch`."""
+    lines = ["import torch  # or: import cresset as torch", "from numpy import array, inf, nan  # noqa: F401", ""]
+    for i, memory in enumerate(call.memories):
+        if memory.dtype == "bfloat16":
+            lines.append(f"m{i} = torch.tensor({memory.array.tolist()}, dtype=torch.int16).view(torch.bfloat16)")
+        else:
+            lines.append(f"m{i} = torch.tensor({memory.array.tolist()}, dtype=torch.{memory.dtype})")
+        if call.mode in ("grad", "grad2") and kind_of(memory.dtype) in "fc":
+            lines.append(f"leaf{i} = m{i}.requires_grad_()\nm{i} = leaf{i}.clone()")
+
+    def leaf(value: Any) -> str:
+        if isinstance(value, list):
+            return "[" + ", ".join(leaf(v) for v in value) + "]"
+        if isinstance(value, View):
+            text = f"m{value.memory}.as_strided({value.shape}, {value.strides}, {value.offset})"
+            return text + (".conj()" if value.conj else "")
+        if isinstance(value, Name):
+            return f"torch.device({value.value!r})" if value.kind == "device" else f"torch.{value.value}"
+        return repr(value)
+
+    parts = [leaf(v) for v in call.args] + [f"{k}={leaf(v)}" for k, v in call.kwargs.items()]
+    name, _, which = call.operator.removeprefix("aten::").partition(".")
+    lines.append(f"result = torch.ops.aten.{name}.{which or 'default'}({', '.join(parts)})  # mode: {call.mode}")
+    lines.append("print(result)")
+    lines += [f"print(m{i})" for i in range(len(call.memories)) if call.written]
+    return "\n".join(lines)
+
+
+def checked(call: Call) -> Difference | None:
+    """Runs a call in both packages and compares."""
+    theirs = run(PYTORCH, call)
+    ours = run(CRESSET, call)
+    return compare(call, theirs, ours)
+
+
+def shortened(call: Call, found: Difference, attempts: int = 60) -> tuple[Call, Difference]:
+    """A simpler call with a difference of the same kind."""
+    while attempts > 0:
+        for candidate in simpler(call):
+            attempts -= 1
+            try:
+                other = checked(candidate)
+            except Exception:
+                continue
+            if other is not None and other.kind == found.kind and same_text(other.text, found.text):
+                call, found = candidate, other
+                break
+            if attempts <= 0:
+                return call, found
+        else:
+            return call, found
+    return call, found
+
+
+def same_text(a: str, b: str) -> bool:
+    import re
+
+    strip = lambda s: re.sub(r"[\d.e+-]+|'\w+'|\b(Float|Double|Half|BFloat16|Long|Int|Bool|Byte|Char|Short|Complex\w+)\b", "", s)[:60]  # noqa: E731
+    return strip(a) == strip(b)
+
+
+assert COMPLEX

@@ -1,0 +1,207 @@
+"""Snippets of Python in both packages: `tools/differential snippets FOLDER [--only REGEX] [--timeout SECONDS] [-v]`.
+
+A file holds snippets that begin with a line `### name`. Each runs in a process of its own, once with PyTorch and once with Cresset
+as `torch`; what it prints, its warnings and how it ends are compared. Snippets find torch, nn, F, np and common modules as names, and
+`e(f, *args)`, which prints the result of a call or its error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import io
+import json
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+# Texts that differ between any two builds, and names of the packages' own.
+REPLACED = [
+    (r"0x[0-9a-f]{6,}", "0xADDR"),
+    (r"cresset", "torch"),
+    (r'File "[^"]*"', 'File "…"'),
+    (r" ?\(Triggered internally at [^)]*\)", ""),
+    (r"\b(special|linalg|fft)\.\1_", r"\1."),
+    (r"torch\.functional\.", "torch."),
+    (r"'torch\._C\.TensorBase'", "'Tensor'"),
+]
+UNIMPORTANT = re.compile(r"`torch\.jit\.\w+` is deprecated|The use of `x\.T`")
+
+
+def plain(text: str) -> str:
+    for pattern, new in REPLACED:
+        text = re.sub(pattern, new, text)
+    return text
+
+
+def snippets(file: Path) -> list[tuple[str, str]]:
+    """(name, text) of each snippet of a file."""
+    found: list[tuple[str, list[str]]] = []
+    for line in file.read_text().splitlines(keepends=True):
+        if line.startswith("### "):
+            found.append((f"{file.stem}/{line[4:].strip()}", []))
+        elif found:
+            found[-1][1].append(line)
+    return [(name, "".join(lines)) for name, lines in found]
+
+
+def run_here(name: str, text: str) -> None:
+    """In the snippet's own process."""
+    import collections
+    import contextlib
+    import copy
+    import functools
+    import gc
+    import inspect
+    import linecache
+    import logging
+    import math
+    import pickle
+    import threading
+    import weakref
+
+    import numpy as np
+    import torch
+
+    def e(f, *args, full=False):
+        try:
+            print(plain(repr(f(*args))))
+        except BaseException as error:
+            print("EXC", type(error).__name__, "|", plain(str(error) if full else str(error)[:600]))
+
+    names = dict(
+        torch=torch, nn=torch.nn, F=torch.nn.functional, Function=torch.autograd.Function, np=np, e=e, raises=e, norm=plain, collections=collections,
+        contextlib=contextlib, copy=copy, functools=functools, gc=gc, inspect=inspect, io=io, logging=logging, math=math, os=os,
+        pickle=pickle, sys=sys, threading=threading, warnings=warnings, weakref=weakref,
+    )  # fmt: skip
+    space = sys.modules["__main__"].__dict__
+    space.update(names)
+    linecache.cache[f"<{name}>"] = (len(text), None, text.splitlines(keepends=True), f"<{name}>")
+    torch.manual_seed(0)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        try:
+            exec(compile(text, f"<{name}>", "exec"), space)
+        except BaseException as error:
+            print("TOP-EXC", type(error).__name__, "|", plain(str(error)[:800]))
+    for warning in seen:
+        print("WARN", warning.category.__name__, "|", plain(str(warning.message))[:300])
+    sys.stdout.flush()
+
+
+def run_apart(name: str, text: str, timeout: float) -> str:
+    """What the snippet prints in a child process, and how that ended when not well."""
+    read, write = os.pipe()
+    process = os.fork()
+    if process == 0:
+        os.close(read)
+        os.dup2(write, 1)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        sys.stdout = io.TextIOWrapper(os.fdopen(1, "wb", 0), write_through=True)
+        run_here(name, text)
+        os._exit(0)
+    os.close(write)
+    chunks, deadline, late = [], time.monotonic() + timeout, False
+    while True:
+        ready = select.select([read], [], [], max(0.0, deadline - time.monotonic()))[0]
+        if not ready:
+            late = True
+            os.kill(process, signal.SIGKILL)
+            break
+        chunk = os.read(read, 1 << 16)
+        if not chunk:
+            break
+        chunks.append(chunk)
+    os.close(read)
+    _, status = os.waitpid(process, 0)
+    shown = plain(b"".join(chunks).decode("utf8", "replace"))
+    if late:
+        shown += f"\nCRASH no end after {timeout:.0f} s"
+    elif status:
+        shown += f"\nCRASH signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"\nCRASH status {os.WEXITSTATUS(status)}"
+    return shown
+
+
+def run_all(package: str, folder: str, only: str, timeout: float) -> None:
+    """Child interpreter: prints {name: text} as JSON."""
+    if package == "cresset":
+        import cresset.as_torch
+
+        cresset.as_torch.install()
+    import torch
+
+    torch.set_num_threads(1)
+    out = os.dup(1)
+    files = sorted(Path(folder).glob("*.py"))
+    results = {name: run_apart(name, text, timeout) for file in files for name, text in snippets(file) if re.search(only, name)}
+    with os.fdopen(out, "w") as pipe:
+        json.dump(results, pipe)
+
+
+def lines_of(text: str) -> list[str]:
+    return [line for line in text.strip().split("\n") if not UNIMPORTANT.search(line)]
+
+
+def kind_of(theirs: list[str], ours: list[str]) -> str:
+    """`same`, `words` (only messages and warnings differ) or `differs`."""
+    if theirs == ours:
+        return "same"
+    bare = lambda lines: [line.split("|")[0] if line.startswith(("EXC", "TOP-EXC")) else line for line in lines if not line.startswith("WARN")]  # noqa: E731
+    return "words" if bare(theirs) == bare(ours) else "differs"
+
+
+def compare(theirs: dict[str, str], ours: dict[str, str], verbose: bool) -> int:
+    """Prints what differs; the number of snippets whose results do."""
+    kinds: dict[str, list[str]] = {"same": [], "words": [], "differs": []}
+    for name in theirs:
+        a, b = lines_of(theirs[name]), lines_of(ours.get(name, "CRASH not run"))
+        kind = kind_of(a, b)
+        kinds[kind].append(name)
+        if kind == "same" or (kind == "words" and not verbose):
+            continue
+        print(f"===== {kind} {name}")
+        for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
+            if tag != "equal":
+                for mark, part in (("PyTorch", a[i1:i2]), ("Cresset", b[j1:j2])):
+                    for line in part[:12]:
+                        print(f"   {mark} {line[:400]}")
+    crashed = [name for name, text in ours.items() if "\nCRASH" in text and "\nCRASH" not in theirs[name]]
+    print(f"{len(theirs)} snippets: {len(kinds['same'])} the same, {len(kinds['words'])} with other words or warnings, {len(kinds['differs'])} differ"
+          + (f"; ended badly: {', '.join(crashed)}" if crashed else ""))
+    return len(kinds["differs"])
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="tools/differential snippets", description="Runs snippets in both packages and compares what they print.")
+    parser.add_argument("folder", help="*.py files of snippets")
+    parser.add_argument("--only", default="", metavar="REGEX", help="snippets whose file/name contains a match")
+    parser.add_argument("--timeout", type=float, default=60, metavar="SECONDS", help="for one snippet")
+    parser.add_argument("-v", "--verbose", action="store_true", help="show other words and warnings too")
+    parser.add_argument("--run", choices=("torch", "cresset"), help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    if options.run:
+        run_all(options.run, options.folder, options.only, options.timeout)
+        return 0
+    if not list(Path(options.folder).glob("*.py")):
+        sys.exit(f"differential: no *.py files in {options.folder}.")
+    import oracle
+
+    python, found = oracle.oracle_python(), {}
+    environment = {**os.environ, "PYTHONPATH": str(oracle.ROOT / "python"), "OMP_NUM_THREADS": "1"}
+    for package in ("torch", "cresset"):
+        command = [str(python), __file__, options.folder, "--only", options.only, "--timeout", str(options.timeout), "--run", package]
+        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True)
+        if done.returncode:
+            sys.exit(f"differential: {package} could not run the snippets.")
+        found[package] = json.loads(done.stdout)
+    return 1 if compare(found["torch"], found["cresset"], options.verbose) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
