@@ -4,7 +4,7 @@ from collections import OrderedDict
 
 import cresset
 
-from . import _C, _reductions, _spectral
+from . import _C, _fork_pickling, _reductions, _spectral
 
 
 def _protocol(function):
@@ -70,8 +70,17 @@ def nonzero(self, *, as_tuple=False):
 
 
 def share_memory_(self):
-    """Host memory of one process is shared already; returns the tensor."""
+    """Move the memory to where processes that are forked, or that the tensor is sent to, see it too; returns the tensor.
+
+    RuntimeError for memory of a device.
+    """
+    self.untyped_storage().share_memory_()
     return self
+
+
+def is_shared(self):
+    """Whether other processes can see the memory."""
+    return _C._storage_shared(self) is not None
 
 
 def pin_memory(self, device=None):
@@ -138,7 +147,7 @@ def lu(self, pivot=True, get_infos=False):
 
 def install(tensor):
     """Put the methods into the class."""
-    for function in (register_hook, register_post_accumulate_grad_hook, __reversed__, nonzero, share_memory_, pin_memory, is_pinned, cuda, lu):
+    for function in (register_hook, register_post_accumulate_grad_hook, __reversed__, nonzero, share_memory_, is_shared, pin_memory, is_pinned, cuda, lu):
         setattr(tensor, function.__name__, _protocol(function))
     for function in (_reductions.norm, _reductions.unique, _reductions.unique_consecutive, _spectral.stft):
         setattr(tensor, function.__name__, _protocol(function))
@@ -150,4 +159,5 @@ def install(tensor):
     tensor.__dir__ = __dir__
     tensor.__array_priority__ = 1000  # NumPy leaves mixed arithmetic to tensors
     tensor.__module__ = "cresset"
+    _fork_pickling.register(tensor, "reduce_tensor")
     _C._set_nowrap_functions({tensor._base.__get__, tensor.grad.__get__, tensor._grad.__get__})

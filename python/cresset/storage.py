@@ -1,11 +1,13 @@
 """Storages: the memory behind tensors as objects. Tensors that share memory have one and the same UntypedStorage."""
 
+import atexit
 import builtins
+import os
 import weakref
 
 import cresset
 
-from . import _C
+from . import _C, _fork_pickling
 
 __all__ = ["UntypedStorage", "TypedStorage", "is_storage"]
 
@@ -25,6 +27,27 @@ _LEGACY_OF = {dtype: name for name, dtype in _LEGACY.items()}
 
 def _dtype(name):
     return getattr(_C, name)
+
+
+_releasing = None  # the process that gives up its names of shared memory when it ends
+
+
+def _release_names_at_exit():
+    import multiprocessing.util
+
+    global _releasing
+    if _releasing == os.getpid():
+        return
+    _releasing = os.getpid()
+    if multiprocessing.parent_process() is None:
+        atexit.register(_release_names, _releasing)
+    else:  # a child of multiprocessing ends without atexit
+        multiprocessing.util.Finalize(None, _release_names, (_releasing,), exitpriority=-1000)
+
+
+def _release_names(process):
+    if process == os.getpid():
+        _C._release_shared_names()
 
 
 class _Shared:
@@ -69,18 +92,31 @@ class _Shared:
         return self
 
     def is_shared(self):
-        """Whether other processes see the memory: never."""
-        return False
+        """Whether other processes can see the memory."""
+        return _C._storage_shared(self.untyped()._anchor) is not None
 
     def share_memory_(self):
-        """Threads share the memory already; returns the storage."""
+        """Move host memory to where processes that are forked, or that it is sent to, see it too; returns the storage.
+
+        The storage cannot grow afterwards. RuntimeError for memory of a device.
+        """
+        from cresset.multiprocessing import get_sharing_strategy
+
+        named = get_sharing_strategy() == "file_system"
+        if named:
+            _release_names_at_exit()
+        _C._storage_share(self.untyped()._anchor, named)
         return self
 
     def is_pinned(self, device=None):
         """Whether the memory is pinned for an accelerator."""
         return self._elements().is_pinned()
 
-    filename = None
+    @property
+    def filename(self):
+        """Name of the memory in /dev/shm, None where it has none."""
+        shared = _C._storage_shared(self.untyped()._anchor)
+        return shared[1] or None if shared else None
 
     def cpu(self):
         """The storage itself, or a copy in host memory."""
@@ -214,6 +250,50 @@ class UntypedStorage(_Shared):
     def pin_memory(self, device=None):
         """The storage itself, or a copy in pinned memory; RuntimeError without an accelerator."""
         return self if self.is_pinned() else UntypedStorage._of(self._elements().pin_memory())
+
+    # What PyTorch's own pickling is made of, and data loaders that collate into shared memory.
+
+    @classmethod
+    def _new_shared(cls, size, *, device="cpu"):
+        return cls(size, device=device).share_memory_()
+
+    _new_using_fd_cpu = _new_using_filename_cpu = _new_shared
+
+    def _share_fd_cpu_(self):
+        """(open file, number of bytes) of the memory, which is shared from now on. RuntimeError for memory with a name."""
+        _C._storage_share(self._anchor, False)
+        fd, name = _C._storage_shared(self._anchor)
+        if name:
+            raise RuntimeError(f"_share_fd_cpu_: memory without a name was required; given: {name}")
+        return fd, len(self)
+
+    @classmethod
+    def _new_shared_fd_cpu(cls, fd, size):
+        return cls._of(_C._storage_open_fd(fd, size))
+
+    def _share_filename_cpu_(self):
+        """(None, name, number of bytes) of the memory, which is shared from now on. RuntimeError for memory without a name."""
+        _release_names_at_exit()
+        _C._storage_share(self._anchor, True)
+        name = self.filename
+        if not name:
+            raise RuntimeError("_share_filename_cpu_: memory with a name was required; this storage is shared by an open file.")
+        return None, name, len(self)
+
+    @classmethod
+    def _new_shared_filename_cpu(cls, manager, name, size):
+        _release_names_at_exit()
+        return cls._of(_C._storage_open_name(name, size))
+
+    def _shared_incref(self):
+        if self.filename:
+            _C._storage_count_shared(self._anchor, 1)
+        return self
+
+    def _shared_decref(self):
+        if self.filename:
+            _C._storage_count_shared(self._anchor, -1)
+        return self
 
     def byteswap(self, dtype):
         """Reverse the bytes of each element in place."""
@@ -405,3 +485,7 @@ def tensor_of_storage(source, dtype, offset=0, size=None, stride=None):
             stride.insert(0, n)
             n *= max(s, 1)
     return _C._storage_view(source._anchor, dtype, offset, size, list(stride))
+
+
+_fork_pickling.register(UntypedStorage, "reduce_storage")
+_fork_pickling.register(TypedStorage, "reduce_typed_storage")

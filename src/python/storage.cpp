@@ -1,6 +1,8 @@
 // Private functions behind cresset.UntypedStorage: the memory of a tensor, seen through any tensor that shares it.
 #include <cresset/core/accelerator_hooks.h>
+#include <cresset/ops/functions_creation.h>
 
+#include "core/shared_memory.h"
 #include "python/bind.h"
 #include "python/tensor_new.h"
 
@@ -13,9 +15,40 @@ const Storage& storage_of(const Tensor& t) {
   return t.storage();
 }
 
+Tensor bytes_of(const Storage& storage) {
+  const auto nbytes = static_cast<int64_t>(storage.nbytes());
+  const DispatchKeySet keys = cresset::empty({0}, kByte).key_set();
+  return Tensor(make_intrusive<TensorImpl>(storage, keys, kByte, DimVector{nbytes}, DimVector{1}, 0));
+}
+
+void init_shared_memory(PyObject* module) {
+  def(
+      module, "_storage_share",
+      [](const Tensor& t, bool named) { cresset::detail::share_storage(*storage_of(t).unsafeGetStorageImpl(), named); },
+      "Moves the memory to where other processes can map it.");
+  // (open file or -1, name) of shared memory, None for any other
+  def(module, "_storage_shared", [](const Tensor& t) {
+    const cresset::detail::SharedBlock* b = t.has_storage() ? cresset::detail::shared_block(*t.storage().unsafeGetStorageImpl()) : nullptr;
+    return b ? Object(checked(Py_BuildValue("(is)", b->fd, b->name.c_str()))) : Object(Py_NewRef(Py_None));
+  });
+  def(module, "_storage_open_fd", [](int64_t fd, int64_t nbytes) {
+    return bytes_of(cresset::detail::open_shared(static_cast<int>(fd), static_cast<std::size_t>(nbytes)));
+  });
+  def(module, "_storage_open_name", [](const std::string& name, int64_t nbytes) {
+    return bytes_of(cresset::detail::open_shared(name, static_cast<std::size_t>(nbytes)));
+  });
+  def(module, "_storage_count_shared", [](const Tensor& t, int64_t change) {
+    const cresset::detail::SharedBlock* b = cresset::detail::shared_block(*storage_of(t).unsafeGetStorageImpl());
+    CRESSET_CHECK(b, "shared memory: a storage in shared memory was required.");
+    cresset::detail::count_shared(*b, static_cast<int>(change));
+  });
+  def(module, "_release_shared_names", [] { cresset::detail::release_shared_names(); });
+}
+
 }  // namespace
 
 void init_storage(PyObject* module) {
+  init_shared_memory(module);
   def(
       module, "_storage_key",
       [](const Tensor& t) { return static_cast<uint64_t>(reinterpret_cast<std::uintptr_t>(storage_of(t).unsafeGetStorageImpl())); },

@@ -3,7 +3,7 @@
 from collections import OrderedDict
 
 import cresset
-from cresset import Tensor
+from cresset import Tensor, _fork_pickling
 
 __all__ = ["Parameter", "Buffer", "UninitializedParameter", "UninitializedBuffer", "is_lazy"]
 
@@ -67,6 +67,9 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         return (_rebuild_parameter, args + (state,) if state else args)
 
     __torch_function__ = cresset._C._disabled_torch_function_impl
+
+
+_fork_pickling.register(Parameter, "reduce_tensor")
 
 
 class _BufferMeta(type(Tensor)):

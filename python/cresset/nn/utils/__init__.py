@@ -13,7 +13,7 @@ __all__ = [
     "clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm", "parameters_to_vector",
     "vector_to_parameters", "fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "fuse_linear_bn_weights",
     "skip_init", "convert_conv2d_weight_memory_format", "convert_conv3d_weight_memory_format", "weight_norm", "remove_weight_norm",
-    "spectral_norm", "remove_spectral_norm", "parametrize", "parametrizations", "prune",
+    "spectral_norm", "remove_spectral_norm", "parametrize", "parametrizations", "prune", "stateless",
 ]  # fmt: skip
 
 # These need cresset.nn, which is still being imported when this module is: they come at first use.
@@ -21,7 +21,7 @@ _FUNCTIONS = {
     "weight_norm": "weight_norm", "remove_weight_norm": "weight_norm", "spectral_norm": "spectral_norm",
     "remove_spectral_norm": "spectral_norm",
 }  # fmt: skip
-_MODULES = ("parametrize", "parametrizations", "prune")
+_MODULES = ("parametrize", "parametrizations", "prune", "stateless")
 
 
 def __getattr__(name):
