@@ -4,7 +4,10 @@ import importlib as _importlib
 import sys as _sys
 
 from . import _C
-from ._build_info import version as __version__
+from ._build_info import version as _version
+from .torch_version import TorchVersion as _TorchVersion
+
+__version__ = _TorchVersion(_version)
 
 # --- types and functions of the extension module ----------------------------------------------------------------------------
 

@@ -203,12 +203,21 @@ def xpu(self, *args, **kwargs):
     raise AssertionError("Torch not compiled with XPU enabled")
 
 
+def ipu(self, *args, **kwargs):
+    raise RuntimeError("PyTorch is not linked with support for ipu devices")
+
+
+def mtia(self, *args, **kwargs):
+    raise AssertionError(
+        "Torch not compiled with MTIA enabled. Ensure you have `import mtia.host_runtime.torch_mtia.dynamic_library` in your python src "
+        "file and include `//mtia/host_runtime/torch_mtia:torch_mtia` as your target dependency!"
+    )
 
 
 def install(tensor_class):
     """Give `tensor_class` the methods of this module."""
     functions = [
-        new, apply_, map_, map2_, dim_order, is_distributed, record_stream, const_data_ptr, resize, resize_as, reinforce, module_load, xpu,
+        new, apply_, map_, map2_, dim_order, is_distributed, record_stream, const_data_ptr, resize, resize_as, reinforce, module_load, xpu, ipu, mtia,
     ]  # fmt: skip
     for function in functions:
         function.__qualname__ = f"Tensor.{function.__name__}"

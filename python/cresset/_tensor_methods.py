@@ -97,7 +97,8 @@ def is_pinned(self, device=None):
 
 
 def cuda(self, *args, **kwargs):
-    raise RuntimeError("Tensor.cuda: no CUDA device is built in. Use Tensor.to(device) with a registered device.")
+    """Raises AssertionError: no CUDA device is built in. Use to(device) with a registered device."""
+    raise AssertionError("Torch not compiled with CUDA enabled")
 
 
 # Storages are loaded on first use: `cresset.storage` and not an import at the top.

@@ -46,6 +46,7 @@ class _Finder(importlib.abc.MetaPathFinder):
 def install():
     """Make `torch` mean cresset in this process; doing it again changes nothing."""
     import cresset
+    from cresset.torch_version import TorchVersion
 
     present = sys.modules.get("torch")
     if present is cresset:
@@ -55,7 +56,7 @@ def install():
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
     sys.modules["torch"] = cresset
-    cresset.__version__ = f"{_PYTORCH_VERSION}+cresset{cresset.__version__}"
+    cresset.__version__ = TorchVersion(f"{_PYTORCH_VERSION}+cresset{cresset.__version__}")
     # Modules that exist as objects only (cresset.ops) and those that are loaded already have both names at once.
     for name, module in list(sys.modules.items()):
         if name.startswith("cresset."):

@@ -31,7 +31,7 @@ std::tuple<Tensor, Tensor, Tensor> convolution_double_backward(const Tensor& ggx
     if (ggb.defined()) {
       DimVector shape(static_cast<std::size_t>(gy.dim()), 1);
       shape[1] = ggb.size(0);
-      add(ggy, ggb.view(shape).expand(gy.sizes()));
+      add(ggy, ggb.reshape(shape).expand(gy.sizes()));
     }
   }
   if (mask[1] && ggw.defined())

@@ -10,7 +10,7 @@ Tensor max_pool_gather(const Tensor& t, const Tensor& indices, int64_t n) {
   if (places == 0 || at.numel() == 0) return flat.new_zeros(indices.sizes());
   // A window that holds padding only has an index outside, and no derivative.
   const Tensor outside = at.ge(places);
-  return flat.gather(-1, at.clamp_max(places - 1)).masked_fill(outside, 0).view(indices.sizes());
+  return flat.gather(-1, at.clamp_max(places - 1)).masked_fill(outside, 0).reshape(indices.sizes());
 }
 
 DimVector trailing_sizes(const Tensor& t, int64_t n) { return DimVector(t.sizes().slice(static_cast<std::size_t>(t.dim() - n))); }

@@ -45,6 +45,11 @@ Rule cached_rule(const OperatorHandle& op) {
   return rule;
 }
 
+bool has_composite(const OperatorHandle& op) {
+  return op.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd) ||
+         op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutograd);
+}
+
 /// The kernel that an operator has for every backend runs here, above autograd, on batched tensors.
 void decompose(const OperatorHandle& op, DispatchKeySet ks, Stack* stack) {
   const auto slot = static_cast<std::size_t>(DispatchKey::Undefined);
@@ -157,7 +162,9 @@ void batched_fallback(const OperatorHandle& op, DispatchKeySet ks, Stack* stack)
     case BatchRule::Dynamic:
       CRESSET_THROW(Error, "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over ",
                     op.operator_name(), ". Please file an issue at https://github.com/pytorch/pytorch/issues if you need this feature.");
-    case BatchRule::Random:
+    case BatchRule::Random:  // what draws nothing arrives here: dropout outside of training
+      if (has_composite(op)) return decompose(op, ks, stack);
+      break;
     case BatchRule::Loop:
     case BatchRule::Code:
     case BatchRule::Decompose: break;

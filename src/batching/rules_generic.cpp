@@ -140,8 +140,8 @@ void dim_rule(BatchCall& call) {
     map_tensors(v, [&](const Tensor& t) -> Tensor {
       if (scalar && t.dim() == 2) return cresset::squeeze(t, 1);
       if (!flatten || scalar) return t;
-      if (!reduces) return cresset::view(t, with_front(call.batch.size(), before));
-      return keepdim ? cresset::view(t, with_front(call.batch.size(), DimVector(static_cast<std::size_t>(rank), 1))) : t;
+      if (!reduces) return cresset::reshape(t, with_front(call.batch.size(), before));
+      return keepdim ? cresset::reshape(t, with_front(call.batch.size(), DimVector(static_cast<std::size_t>(rank), 1))) : t;
     });
   call.give(std::move(results));
 }

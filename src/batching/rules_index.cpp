@@ -133,8 +133,9 @@ Tensor index_put_copy_rule(const Tensor& self, OptionalTensorList indices, const
   std::vector<Tensor> tensors;
   for (const auto& t : indices)
     if (t) tensors.push_back(*t);
-  const Batch b(self, values, tensors);
-  Tensor copy = b.wrap(cresset::clone(b.full(self), MemoryFormat::Contiguous));
+  Tensor copy = batched_as(self, values);
+  for (const Tensor& t : tensors) copy = batched_as(copy, t);
+  copy = cresset::clone(copy, MemoryFormat::Contiguous);
   return index_put_into(copy, indices, values, accumulate);
 }
 
@@ -248,7 +249,7 @@ Tensor take_rule(const Tensor& self, const Tensor& index) {
   const Tensor values = flat(b.front(self)), places = flat(b.full(index));
   const int64_t n = values.size(1);
   const Tensor wrapped = cresset::where(cresset::lt(places, 0), cresset::add(places, Scalar(n)), places);
-  return b.wrap(cresset::view(cresset::gather(values, 1, wrapped), with_front(b.size(), index.sizes())));
+  return b.wrap(cresset::reshape(cresset::gather(values, 1, wrapped), with_front(b.size(), index.sizes())));
 }
 
 Tensor one_hot_rule(const Tensor& self, int64_t num_classes) {
@@ -306,7 +307,7 @@ Tensor searchsorted_rule(const Tensor& sequence, const Tensor& values, bool out_
   const Tensor rows = sequence.dim() == 1 ? cresset::reshape(full, {b.size(), values.numel()}) : full;
   const std::optional<Tensor> order = sorter ? std::optional<Tensor>(b.full(*sorter)) : std::nullopt;
   const Tensor places = cresset::searchsorted(b.full(sequence), rows, out_int32, right, side, order);
-  return b.wrap(sequence.dim() == 1 ? cresset::view(places, full.sizes()) : places);
+  return b.wrap(sequence.dim() == 1 ? cresset::reshape(places, full.sizes()) : places);
 }
 
 Tensor bucketize_rule(const Tensor& values, const Tensor& boundaries, bool out_int32, bool right) {

@@ -82,7 +82,7 @@ Three batch_norm_rule(const Tensor& input, const std::optional<Tensor>& weight, 
     if (!training || !to || !from) return;
     const Tensor front = b.front(*to);
     if (from->is_alias_of(front)) return;
-    Tensor target = front.detach(), values = cresset::view(from->detach(), {b.size(), -1});
+    Tensor target = front.detach(), values = cresset::reshape(from->detach(), {b.size(), -1});
     if (!b.has(to)) values = cresset::select(values, 0, 0);  // the input is the same for all examples, and so are its statistics
     cresset::copy_(target, values);
   };
@@ -91,7 +91,7 @@ Three batch_norm_rule(const Tensor& input, const std::optional<Tensor>& weight, 
   Tensor out = b.wrap(cresset::movedim(split_dim(y, 1, b.size()), 1, 0));
   if (weight) out = cresset::mul(out, per_channel(*weight, rank));
   if (bias) out = cresset::add(out, per_channel(*bias, rank));
-  const auto each = [&](const Tensor& t) { return b.wrap(cresset::view(t, {b.size(), t.size(0) / b.size()})); };
+  const auto each = [&](const Tensor& t) { return b.wrap(cresset::reshape(t, {b.size(), t.size(0) / b.size()})); };
   return {out, each(save_mean), each(save_invstd)};
 }
 

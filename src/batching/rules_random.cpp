@@ -125,10 +125,10 @@ void random_kernel(const OperatorHandle& op, DispatchKeySet ks, Stack* stack) {
   if (levels().empty()) return op.redispatchBoxed(ks.remove(DispatchKey::FuncTorchVmapMode), stack);
   RandomCall call(op, *stack);
   if (const auto train = call.schema.argument_index("train")) {
-    // Dropout outside of training, or of nothing, is no random operator.
+    // Dropout outside of training, of nothing or of everything is no random operator.
     const IValue& v = call.args[*train];
     const auto p = call.schema.argument_index("p");
-    if ((!v.isNone() && !v.toBool()) || (p && call.args[*p].toDouble() == 0))
+    if ((!v.isNone() && !v.toBool()) || (p && (call.args[*p].toDouble() == 0 || call.args[*p].toDouble() == 1)))
       return op.redispatchBoxed(ks.remove(DispatchKey::FuncTorchVmapMode), stack);
   }
   CRESSET_CHECK(

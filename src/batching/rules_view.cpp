@@ -188,15 +188,13 @@ Tensor& fill_tensor_rule(Tensor& self, const Tensor& value) {
 }
 
 Tensor fill_rule(const Tensor& self, const Tensor& value) {
-  const Batch b(self, value);
-  Tensor out = b.wrap(cresset::empty_like(b.full(self)));
+  Tensor out = cresset::empty_like(batched_as(self, value));
   return fill_tensor_rule(out, value);
 }
 
 Tensor as_strided_scatter_rule(const Tensor& self, const Tensor& src, IntArrayRef size, IntArrayRef stride,
                                std::optional<int64_t> storage_offset) {
-  const Batch b(self, src);
-  const Tensor out = b.wrap(cresset::clone(b.full(self), MemoryFormat::Contiguous));
+  const Tensor out = cresset::clone(batched_as(self, src), MemoryFormat::Contiguous);
   // The copy begins at 0 whatever the offset of self is.
   const int64_t offset = storage_offset.value_or(self.storage_offset()) - self.storage_offset();
   Tensor part = as_strided_rule(out, size, stride, offset);

@@ -188,7 +188,7 @@ Tensor excluded_keys(const Tensor& mask, std::optional<int64_t> mask_type, const
     return excluded;
   }
   CRESSET_CHECK(mask.dim() == 2 && mask.size(0) == n && mask.size(1) == length, "For mask_type == 1 mask shape should be (B, L)");
-  return excluded.view({n, 1, 1, length});
+  return excluded.reshape({n, 1, 1, length});
 }
 
 void check_self_attention(const Tensor& query, const Tensor& key, const Tensor& value, int64_t embed_dim, int64_t num_head,
@@ -215,7 +215,7 @@ std::tuple<Tensor, Tensor> native_multi_head_attention(const Tensor& query, cons
   const auto heads = [&](const Tensor& input, int64_t part) {
     const int64_t from = part * embed_dim, to = from + embed_dim;
     const Tensor projected = cresset::linear(input, qkv_weight.slice(0, from, to), qkv_bias.slice(0, from, to));
-    return projected.view({query.size(0), query.size(1), num_head, embed_dim / num_head}).transpose(1, 2);
+    return projected.reshape({query.size(0), query.size(1), num_head, embed_dim / num_head}).transpose(1, 2);
   };
   Tensor scores = masked_scores(heads(query, 0), heads(key, 1), std::nullopt, false, std::nullopt);
   if (mask) scores = scores.masked_fill(excluded_keys(*mask, mask_type, scores), kExcluded);

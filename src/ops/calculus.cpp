@@ -40,7 +40,7 @@ Tensor distances(const char* op, const Tensor& y, const Tensor& x, int64_t dim) 
     CRESSET_CHECK(x.size(0) == y.size(dim), op, ": There must be one `x` value for each sample point");
     DimVector sizes(y.dim(), 1);
     sizes[dim] = std::max<int64_t>(x.size(0) - 1, 0);
-    return cresset::sub(without(x, 0, 1, 0), without(x, 0, 0, 1)).view(sizes);
+    return cresset::sub(without(x, 0, 1, 0), without(x, 0, 0, 1)).reshape(sizes);
   }
   Tensor points = x;
   while (points.dim() < y.dim()) points = points.unsqueeze(0);

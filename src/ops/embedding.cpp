@@ -28,7 +28,7 @@ Tensor embedding_impl(const Tensor& weight, const Tensor& indices, int64_t, bool
   if (indices.dim() == 1) return weight.index_select(0, indices);
   DimVector sizes(indices.sizes());
   sizes.push_back(weight.size(1));
-  return weight.index_select(0, indices.reshape({-1})).view(sizes);
+  return weight.index_select(0, indices.reshape({-1})).reshape(sizes);
 }
 
 TensorSpec embedding_dense_backward_shape(const Tensor& grad_output, const Tensor& indices, int64_t num_weights, int64_t, bool) {

@@ -54,7 +54,7 @@ Tensor regular_grid(const TensorOptions& options, IntArrayRef size, bool align_c
     columns.push_back(line.view(place).expand(shape));
   }
   columns.push_back(cresset::ones({1}, options).expand(shape));
-  return cresset::cat(columns, -1).view({-1, n + 1});
+  return cresset::cat(columns, -1).reshape({-1, n + 1});
 }
 
 }  // namespace
@@ -107,7 +107,7 @@ Tensor affine_grid_generator_impl(const Tensor& theta, IntArrayRef size, bool al
   DimVector sizes{size[0]};
   for (int64_t d = 2; d < n + 2; ++d) sizes.push_back(size[static_cast<std::size_t>(d)]);
   sizes.push_back(n);
-  return cresset::bmm(points, theta.transpose(1, 2)).view(sizes);
+  return cresset::bmm(points, theta.transpose(1, 2)).reshape(sizes);
 }
 
 Tensor affine_grid_generator_backward_impl(const Tensor& grad, IntArrayRef size, bool align_corners) {

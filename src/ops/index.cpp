@@ -356,7 +356,7 @@ Tensor masked_scatter_backward_impl(const Tensor& grad_output, const Tensor& mas
   int64_t numel = 1;
   for (int64_t s : sizes) numel *= s;
   const Tensor picked = grad_output.masked_select(mask.expand(grad_output.sizes()));
-  return cresset::constant_pad_nd(picked, {0, numel - picked.numel()}, 0).view(sizes);
+  return cresset::constant_pad_nd(picked, {0, numel - picked.numel()}, 0).reshape(sizes);
 }
 
 TensorSpec nonzero_static_shape(const Tensor& self, int64_t size, int64_t) {

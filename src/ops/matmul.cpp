@@ -154,9 +154,9 @@ Tensor matmul_impl(const Tensor& self, const Tensor& other) {
     int64_t count = 1;
     for (int64_t n : sizes) count *= n;
     const Tensor rows = self.reshape({count, self.size(-1)});
-    if (d2 == 1) return cresset::mv(rows, other).view(sizes);
+    if (d2 == 1) return cresset::mv(rows, other).reshape(sizes);
     sizes.push_back(other.size(1));
-    return cresset::mm(rows, other).view(sizes);
+    return cresset::mm(rows, other).reshape(sizes);
   }
   if (d1 == 1) return matmul_impl(self.unsqueeze(0), other).squeeze(-2);
   if (d2 == 1) return matmul_impl(self, other.unsqueeze(1)).squeeze(-1);
@@ -173,7 +173,7 @@ Tensor matmul_impl(const Tensor& self, const Tensor& other) {
   DimVector out(batch);
   out.push_back(self.size(-2));
   out.push_back(other.size(-1));
-  return cresset::bmm(flat(self), flat(other)).view(out);
+  return cresset::bmm(flat(self), flat(other)).reshape(out);
 }
 
 Tensor linear_impl(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias) {
@@ -188,7 +188,7 @@ Tensor linear_impl(const Tensor& input, const Tensor& weight, const std::optiona
   if (input.dim() >= 3 && input.is_contiguous() && bias->dim() <= 1) {
     DimVector sizes(input.sizes());
     sizes[sizes.size() - 1] = weight.size(0);
-    if (input.size(-1) != 0) return cresset::addmm(*bias, input.reshape({-1, input.size(-1)}), w).view(sizes);
+    if (input.size(-1) != 0) return cresset::addmm(*bias, input.reshape({-1, input.size(-1)}), w).reshape(sizes);
   }
   return cresset::matmul(input, w) + *bias;
 }
@@ -275,7 +275,7 @@ Tensor bilinear_impl(const Tensor& input1, const Tensor& input2, const Tensor& w
   const Tensor a = input1.reshape({-1, 1, input1.size(-1)}), b = input2.reshape({-1, input2.size(-1), 1});
   // (rows, 1, n) x (out, n, m) → (rows, out, m), then with input2 → (rows, out).
   const Tensor left = cresset::matmul(a.unsqueeze(1), weight).squeeze(2);
-  const Tensor y = cresset::bmm(left, b).view(sizes);
+  const Tensor y = cresset::bmm(left, b).reshape(sizes);
   return bias ? y + *bias : y;
 }
 

@@ -196,14 +196,14 @@ Tensor instance_norm_impl(const Tensor& input, const std::optional<Tensor>& weig
   sizes[1] = b * c;
   const auto repeated = [&](const std::optional<Tensor>& t) { return t ? std::optional<Tensor>(t->repeat({b})) : std::nullopt; };
   const std::optional<Tensor> mean = repeated(running_mean), var = repeated(running_var);
-  const Tensor out = cresset::batch_norm(input.contiguous().view(sizes), repeated(weight), repeated(bias), mean, var, use_input_stats,
-                                         momentum, eps, cudnn_enabled);
+  const Tensor out =
+      cresset::batch_norm(input.reshape(sizes), repeated(weight), repeated(bias), mean, var, use_input_stats, momentum, eps, cudnn_enabled);
   const auto write_back = [&](const std::optional<Tensor>& to, const std::optional<Tensor>& from) {
     if (to && use_input_stats) to->detach().copy_(from->view({b, c}).mean({0}, false));
   };
   write_back(running_mean, mean);
   write_back(running_var, var);
-  return out.view(input.sizes());
+  return out.reshape(input.sizes());
 }
 
 Tensor rms_norm_impl(const Tensor& input, IntArrayRef normalized_shape, const std::optional<Tensor>& weight, std::optional<double> eps) {
@@ -234,10 +234,10 @@ std::tuple<Tensor, Tensor, Tensor> normalise_groups(const Tensor& input, const s
   auto [y, mean, rstd] = cresset::native_layer_norm(input.reshape({n * group, row}), {row}, std::nullopt, std::nullopt, eps);
   DimVector affine(static_cast<std::size_t>(input.dim()), 1);
   affine[1] = c;
-  Tensor out = y.view(input.sizes());
+  Tensor out = y.reshape(input.sizes());
   if (weight) out = out * weight->view(affine);
   if (bias) out = out + bias->view(affine);
-  return {out.to(type), mean.view({n, group}).to(statistics), rstd.view({n, group}).to(statistics)};
+  return {out.to(type), mean.reshape({n, group}).to(statistics), rstd.reshape({n, group}).to(statistics)};
 }
 }  // namespace
 

@@ -93,6 +93,70 @@ def run_sample(row, index, call):
             yield f"{what} holds, but is listed as an exception: {known['reason']}"
 
 
+def check_nested(f, tensors, outer, inner):
+    """vmap(vmap(f)) against two loops: tensors batched by the outer level (in front), by the inner one (behind), by both or by none. Which
+    of the examples are equal does not matter here, so integers stay the same. False when the loop itself cannot run."""
+
+    def example(t, *numbers):
+        for k in numbers:
+            t = examples(t, False)[k]
+        return t
+
+    def arguments(k, j):
+        return [example(t, *([k] if o else []), *([j] if i else [])) for t, o, i in zip(tensors, outer, inner)]
+
+    try:
+        want = stacked([[cresset.from_numpy(a) for a in stacked([f(*arguments(k, j)) for j in range(2)])] for k in range(BATCH)])
+    except Exception:
+        return False
+    inputs = []
+    for t, o, i in zip(tensors, outer, inner):
+        rows = [[example(t, *([k] if o else []), *([j] if i else [])) for j in range(2 if i else 1)] for k in range(BATCH if o else 1)]
+        whole = cresset.stack([cresset.stack(row, -1) if i else row[0] for row in rows]) if o else cresset.stack(rows[0], -1) if i else rows[0][0]
+        inputs.append(whole.detach())
+
+    def dims(chosen, dim):
+        return tuple(dim if c else None for c in chosen)
+
+    have = cresset.vmap(cresset.vmap(lambda *a: tuple(f(*a)), in_dims=dims(inner, -1)), in_dims=dims(outer, 0))(*inputs)
+    for h, w in zip(have, want, strict=True):
+        h = array(h)
+        if h.shape != w.shape or h.dtype != w.dtype:
+            raise Failure(f"{h.dtype}{list(h.shape)}, wanted {w.dtype}{list(w.shape)}")
+        if not np.allclose(h, w, rtol=1e-6, atol=1e-9, equal_nan=True):
+            raise Failure("values differ")
+    return True
+
+
+def run_nested_sample(row, index, call):
+    """Everything batched twice, and one tensor batched by the outer level while the others are by the inner one."""
+    tensors = call.tensors()
+
+    def f(*values):
+        given = iter(values)
+        c = call.map(lambda _: next(given))
+        return flat(row.op()(*c.args, **c.kwargs))
+
+    n = len(tensors)
+    choices = [([True] * n, [True] * n)] if tensors else []
+    if n > 1:
+        choices += [([i == j for j in range(n)], [i != j for j in range(n)]) for i in range(n)]
+    for outer, inner in choices:
+        try:
+            check_nested(f, tensors, outer, inner)
+        except Exception as error:
+            if not any(e["op"] == row.id and e.get("sample", index) == index for e in EXCEPTIONS):
+                levels = [2 * o + i for o, i in zip(outer, inner)]
+                yield f"{row.id}({row['samples'][index]}) levels {levels}: {type(error).__name__}: {error}"
+
+
+@each_row
+@pytest.mark.filterwarnings("ignore")
+def test_row_nested(row):
+    problems = [p for index, call in row.calls() for p in run_nested_sample(row, index, call)]
+    assert not problems, "\n".join(problems)
+
+
 @each_row
 @pytest.mark.filterwarnings("ignore")
 def test_row(row):

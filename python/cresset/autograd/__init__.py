@@ -2,6 +2,7 @@
 
 import cresset
 from cresset import _C
+from cresset._same_names import prefer_functions
 
 from . import graph
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
@@ -12,6 +13,9 @@ __all__ = [
     "Function", "Variable", "backward", "grad", "no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "set_multithreading_enabled",
     "detect_anomaly", "set_detect_anomaly", "once_differentiable", "graph", "forward_ad", "functional", "gradcheck", "gradgradcheck",
 ]  # fmt: skip
+
+
+prefer_functions(__name__, "gradcheck")
 
 
 def _as_tuple(value):
@@ -149,8 +153,6 @@ def __getattr__(name):
 
     if name in ("gradcheck", "gradgradcheck", "GradcheckError"):
         module = importlib.import_module("cresset.autograd.gradcheck")
-        for function in ("gradcheck", "gradgradcheck"):  # importing made `gradcheck` the module
-            globals()[function] = getattr(module, function)
         return getattr(module, name)
     if name in ("forward_ad", "functional", "profiler", "variable"):
         return importlib.import_module(f"cresset.autograd.{name}")

@@ -168,3 +168,50 @@ def test_gradcheck_of_batches(x):
     assert cresset.autograd.gradcheck(
         lambda v: (v.sin() * v, v.sum()), leaf, check_forward_ad=True, check_batched_grad=True, check_batched_forward_grad=True
     )
+
+
+def network(parameters, x):
+    hidden = (x.unsqueeze(0) @ parameters["w1"].t() + parameters["b1"]).relu()
+    return (hidden @ parameters["w2"].t()).squeeze(0)
+
+
+@pytest.fixture
+def kernel_arguments():
+    numbers = np.random.default_rng(5)
+    parameters = {n: cresset.from_numpy(numbers.standard_normal(s)) for n, s in (("w1", (8, 3)), ("b1", (8,)), ("w2", (2, 8)))}
+    return parameters, cresset.from_numpy(numbers.standard_normal((6, 3))), cresset.from_numpy(numbers.standard_normal((4, 3)))
+
+
+def test_neural_tangent_kernels(kernel_arguments):
+    parameters, x1, x2 = kernel_arguments
+
+    def by_jacobians(jacobian):
+        j1, j2 = ([j.flatten(2) for j in vmap(jacobian(network), (None, 0))(parameters, x).values()] for x in (x1, x2))
+        return sum(cresset.einsum("Naf,Mbf->NMab", a, b) for a, b in zip(j1, j2))
+
+    def products(a, b):
+        _, vjp_fn = vjp(lambda p: network(p, a), parameters)
+        rows = vmap(lambda u: jvp(lambda p: network(p, b), (parameters,), vjp_fn(u))[1])(cresset.eye(2, dtype=cresset.float64))
+        return rows
+
+    want = by_jacobians(jacrev)
+    assert want.shape == (6, 4, 2, 2) and close(by_jacobians(jacfwd), want)
+    assert close(vmap(vmap(products, (None, 0)), (0, None))(x1, x2), want)
+
+
+@pytest.mark.parametrize(
+    "product",
+    [
+        lambda w, x: x.unsqueeze(0).mm(w), lambda w, x: cresset.addmm(x.sum() * cresset.ones(8, dtype=cresset.float64), x.unsqueeze(0), w),
+        lambda w, x: x @ w, lambda w, x: w.t().mv(x), lambda w, x: (x.expand(2, 2, 3) @ w).flatten(), lambda w, x: w.t().reshape(-1)[:3] * x,
+        lambda w, x: w.t().unsqueeze(0).baddbmm(w.t().unsqueeze(0), w.unsqueeze(0) @ w.t().unsqueeze(0) @ (w * x.sum()).unsqueeze(0)[..., :3]),
+        lambda w, x: cresset.nn.functional.bilinear(x.unsqueeze(0), x.unsqueeze(0), w.t().reshape(8, 3, 1).expand(8, 3, 3)),
+    ],
+)  # fmt: skip
+def test_forward_jacobians_of_products_under_vmap(product, kernel_arguments):
+    """The primal is expanded where its tangent is not: what views one may not view the other."""
+    parameters, x, _ = kernel_arguments
+    w = parameters["w1"].t().contiguous()
+    have, want = (vmap(jacobian(product), (None, 0))(w, x) for jacobian in (jacfwd, jacrev))
+    assert close(have, want)
+    assert close(vmap(vmap(jacfwd(product), (None, 0)), (0, None))(cresset.stack([w, 2 * w]), x)[1], vmap(jacrev(product), (None, 0))(2 * w, x))

@@ -278,3 +278,27 @@ def test_convolution_weights_of_their_own():
     assert cresset.allclose(
         vmap(f, in_dims=(None, 0))(images[0], weights), cresset.stack([f(images[0], w) for w in weights])
     )
+
+
+@pytest.mark.filterwarnings("error:There is a performance drop")
+@pytest.mark.parametrize("p", [0.0, 1.0])
+@pytest.mark.parametrize("drop", ["dropout", "alpha_dropout", "feature_alpha_dropout", "dropout1d"])
+def test_dropout_of_nothing_or_everything_draws_nothing(drop, p):
+    f = getattr(cresset.nn.functional, drop)
+    x = cresset.ones(3, 4, 5)
+    assert vmap(lambda a: f(a, p, True))(x).sum().item() == (60 if p == 0 else 0)
+    assert vmap(lambda a: f(a, 0.5, False))(x).sum().item() == 60
+    assert vmap(vmap(lambda a: cresset.dropout(a, p, True)))(x).sum().item() == (60 if p == 0 else 0)
+
+
+@pytest.mark.filterwarnings("error:There is a performance drop")
+@pytest.mark.parametrize("batched", [True, False])
+@pytest.mark.parametrize("drop", ["dropout", "alpha_dropout", "feature_alpha_dropout", "dropout1d"])
+def test_dropout_differs_between_examples_or_does_not(drop, batched):
+    f = getattr(cresset.nn.functional, drop)
+    x, plain = cresset.ones(2, 8, 64, 5), cresset.ones(8, 64, 5)
+    for randomness in ("same", "different"):
+        a, b = vmap(lambda t: f(t if batched else plain, 0.5, True) + 0 * t, randomness=randomness)(x)
+        assert cresset.equal(a, b) == (randomness == "same") and len(a.unique()) == 2
+    with pytest.raises(RuntimeError, match="called random operation while in randomness error mode"):
+        vmap(lambda t: f(t, 0.5, True))(x)

@@ -95,7 +95,7 @@ def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False,
     if input.dim() < 2:
         raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
     shape = list(input.shape[:2]) + [1] * (input.dim() - 2)
-    kept = cresset.empty(shape, dtype=input.dtype, device=input.device).bernoulli_(1 - p)
+    kept = cresset.bernoulli(input.new_empty(shape), 1 - p)
     # The value that a saturated unit has, and the scale that restores mean and variance.
     alpha = 1.7580993408473766
     scale = 1.0 / math.sqrt((alpha * alpha * p + 1) * (1 - p))

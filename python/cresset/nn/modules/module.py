@@ -483,7 +483,7 @@ class Module(_HookedModule, _StatefulModule):
             except NotImplementedError as e:
                 if t.is_meta and (device is None or device.type != "meta"):
                     raise NotImplementedError(
-                        "Cannot copy out of meta tensor; no data! Please use nn.Module.to_empty() instead of nn.Module.to() when "
+                        "Cannot copy out of meta tensor; no data! Please use torch.nn.Module.to_empty() instead of torch.nn.Module.to() when "
                         "moving module from meta to a different device."
                     ) from e
                 raise
@@ -520,6 +520,25 @@ class Module(_HookedModule, _StatefulModule):
     def cpu(self):
         """Move to the CPU; returns self."""
         return self._apply(lambda t: t.cpu())
+
+    def cuda(self, device=None):
+        """Move to CUDA: AssertionError unless the module has no tensors, because none is built in. Use to(device); returns self."""
+        return self._apply(lambda t: t.cuda(device))
+
+    def xpu(self, device=None):
+        """The same for XPU."""
+        return self._apply(lambda t: t.xpu(device))
+
+    def ipu(self, device=None):
+        """The same for IPU, with RuntimeError."""
+        return self._apply(lambda t: t.ipu(device))
+
+    def mtia(self, device=None):
+        """The same for MTIA."""
+        return self._apply(lambda t: t.mtia(device))
+
+    def compile(self, *args, **kwargs):
+        """Nothing compiles Python code here (see cresset.compiler): the module runs as it is, whatever the arguments are."""
 
     # Printing ---------------------------------------------------------------------------------------------------------
 

@@ -2,6 +2,8 @@
 
 import importlib as _importlib
 
+from cresset._same_names import prefer_functions as _prefer_functions
+
 from . import rnn  # noqa: F401
 from .clip_grad import clip_grad_norm, clip_grad_norm_, clip_grad_value_, clip_grads_with_norm_, get_total_norm
 from .convert_parameters import parameters_to_vector, vector_to_parameters
@@ -21,6 +23,7 @@ _FUNCTIONS = {
     "weight_norm": "weight_norm", "remove_weight_norm": "weight_norm", "spectral_norm": "spectral_norm",
     "remove_spectral_norm": "spectral_norm",
 }  # fmt: skip
+_prefer_functions(__name__, "weight_norm", "spectral_norm")
 _MODULES = ("parametrize", "parametrizations", "prune", "stateless")
 
 
@@ -28,7 +31,6 @@ def __getattr__(name):
     if name in _MODULES:
         return _importlib.import_module(f"{__name__}.{name}")
     if name in _FUNCTIONS:
-        value = getattr(_importlib.import_module(f"{__name__}.{_FUNCTIONS[name]}"), name)
-        globals()[name] = value  # in place of the submodule of the same name
+        value = globals()[name] = getattr(_importlib.import_module(f"{__name__}.{_FUNCTIONS[name]}"), name)
         return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
