@@ -1,6 +1,7 @@
 // Operators on lists of tensors: checks, and the elements that are not plainly another operator.
 #include "ops/foreach.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <cresset/base/error.h>
@@ -11,6 +12,7 @@
 #include <cresset/ops/functions_view.h>
 
 #include "ops/ops_decl_foreach.h"
+#include "ops/structured.h"
 
 namespace cresset::ops {
 
@@ -28,6 +30,26 @@ void check_foreach_some(std::size_t count) { CRESSET_CHECK(count > 0, "Tensor li
 void check_foreach_scalar(const Tensor& scalar) {
   CRESSET_CHECK(scalar.dim() == 0 && scalar.numel() == 1, "scalar tensor expected to be 0 dim but it has ", scalar.dim(),
                 " dimensions and ", scalar.numel(), " elements.");
+}
+
+bool foreach_uniform(TensorList first) {
+  const ScalarType type = first[0].scalar_type();
+  return isFloatingType(type) && std::all_of(first.begin(), first.end(), [&](const Tensor& t) {
+           return t.scalar_type() == type && t.is_cpu() && (t.is_contiguous() || t.is_non_overlapping_and_dense());
+         });
+}
+bool foreach_fits(TensorList first, TensorList other) {
+  for (std::size_t i = 0; i < first.size(); ++i)
+    if (other[i].scalar_type() != first[i].scalar_type() || !other[i].is_cpu() || other[i].sizes() != first[i].sizes()) return false;
+  return true;
+}
+bool foreach_fits(TensorList, ArrayRef<Scalar> scalars) {
+  return std::none_of(scalars.begin(), scalars.end(), [](const Scalar& s) { return s.isComplex(); });
+}
+
+void foreach_check(const char* op, TensorList results, TensorList self) {
+  for (std::size_t i = 0; i < self.size(); ++i)
+    check_self(op, {DimVector(results[i].sizes()), results[i].scalar_type(), results[i].device(), std::nullopt}, self[i]);
 }
 
 std::vector<Scalar> foreach_scalars(const Tensor& scalars, std::size_t count) {

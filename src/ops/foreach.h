@@ -25,6 +25,17 @@ void check_foreach(TensorList first, const Lists&... others) {
 /// A tensor that stands beside every element has no dimensions.
 void check_foreach_scalar(const Tensor& scalar);
 
+bool foreach_uniform(TensorList first);
+bool foreach_fits(TensorList first, TensorList other);
+bool foreach_fits(TensorList first, ArrayRef<Scalar> scalars);
+/// Is the first member of these lists refused if any is? So it is for numbers of one type on the CPU, of equal sizes in all lists.
+template <class... Lists>
+bool foreach_alike(TensorList first, const Lists&... others) {
+  return first.size() <= 1 || (foreach_uniform(first) && (foreach_fits(first, others) && ...));
+}
+/// Raises for a result that its member cannot take in place.
+void foreach_check(const char* op, TensorList results, TensorList self);
+
 /// The numbers of a vector, one for each of `count` tensors.
 std::vector<Scalar> foreach_scalars(const Tensor& scalars, std::size_t count);
 

@@ -69,6 +69,17 @@ TensorSpec backward_spec(const char* op, const Tensor& grad_output, const Tensor
                    self.dim() == 4 || self.dim() == 5 ? self.suggest_memory_format() : MemoryFormat::Contiguous);
 }
 
+// The sizes of windows that a gradient of adaptive pooling over n dimensions was made by.
+IntArrayRef adaptive_sizes(const char* op, const Tensor& grad_output, const Tensor& self, int n) {
+  CRESSET_CHECK(grad_output.dim() == self.dim() && self.dim() >= n, op, ": a gradient of the input's ", self.dim(),
+                " dimensions was required; ", grad_output.dim(), " were given.");
+  return grad_output.sizes().slice(static_cast<std::size_t>(grad_output.dim() - n));
+}
+void check_indices(const char* op, const Tensor& indices, const Tensor& grad_output) {
+  CRESSET_CHECK(indices.sizes() == grad_output.sizes(), op, ": Expected indices of size ", grad_output.sizes(), ", but got ",
+                indices.sizes());
+}
+
 }  // namespace
 
 PoolWindows pool_windows(const char* op, const Tensor& self, int n, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding,
@@ -140,16 +151,16 @@ TensorSpec adaptive_avg_pool2d_shape(const Tensor& self, IntArrayRef output_size
 }
 TensorSpec adaptive_avg_pool2d_backward_shape(const Tensor& grad_output, const Tensor& self) {
   return backward_spec("adaptive_avg_pool2d_backward", grad_output, self,
-                       adaptive_avg_pool2d_shape(self, grad_output.sizes().slice(grad_output.sizes().size() - 2)));
+                       adaptive_avg_pool2d_shape(self, adaptive_sizes("adaptive_avg_pool2d_backward", grad_output, self, 2)));
 }
 std::array<TensorSpec, 2> adaptive_max_pool2d_shape(const Tensor& self, IntArrayRef output_size) {
   const PoolWindows w = adaptive_windows("adaptive_max_pool2d", self, 2, output_size);
   return {spec_of(self, 2, w), spec_of(self, 2, w, kLong)};
 }
 TensorSpec adaptive_max_pool2d_backward_shape(const Tensor& grad_output, const Tensor& self, const Tensor& indices) {
-  TensorSpec forward;
-  forward.sizes = indices.sizes();
-  return backward_spec("adaptive_max_pool2d_backward", grad_output, self, forward);
+  constexpr const char* kName = "adaptive_max_pool2d_backward";
+  check_indices(kName, indices, grad_output);
+  return backward_spec(kName, grad_output, self, adaptive_max_pool2d_shape(self, adaptive_sizes(kName, grad_output, self, 2))[0]);
 }
 
 // ---- three dimensions
@@ -178,16 +189,16 @@ TensorSpec adaptive_avg_pool3d_shape(const Tensor& self, IntArrayRef output_size
 }
 TensorSpec adaptive_avg_pool3d_backward_shape(const Tensor& grad_output, const Tensor& self) {
   return backward_spec("adaptive_avg_pool3d_backward", grad_output, self,
-                       adaptive_avg_pool3d_shape(self, grad_output.sizes().slice(grad_output.sizes().size() - 3)));
+                       adaptive_avg_pool3d_shape(self, adaptive_sizes("adaptive_avg_pool3d_backward", grad_output, self, 3)));
 }
 std::array<TensorSpec, 2> adaptive_max_pool3d_shape(const Tensor& self, IntArrayRef output_size) {
   const PoolWindows w = adaptive_windows("adaptive_max_pool3d", self, 3, output_size);
   return {spec_of(self, 3, w), spec_of(self, 3, w, kLong)};
 }
 TensorSpec adaptive_max_pool3d_backward_shape(const Tensor& grad_output, const Tensor& self, const Tensor& indices) {
-  TensorSpec forward;
-  forward.sizes = indices.sizes();
-  return backward_spec("adaptive_max_pool3d_backward", grad_output, self, forward);
+  constexpr const char* kName = "adaptive_max_pool3d_backward";
+  check_indices(kName, indices, grad_output);
+  return backward_spec(kName, grad_output, self, adaptive_max_pool3d_shape(self, adaptive_sizes(kName, grad_output, self, 3))[0]);
 }
 
 namespace {

@@ -304,6 +304,7 @@ Tensor diff_impl(const Tensor& self, int64_t n, int64_t dim, const std::optional
   parts.push_back(self);
   if (append && append->defined()) parts.push_back(*append);
   Tensor out = parts.size() == 1 ? self : cresset::cat(parts, dim);
+  n = std::min(n, std::max<int64_t>(out.size(dim), 1));  // afterwards nothing is left
   for (; n > 0; --n) {
     const int64_t size = out.size(dim);
     const Tensor after = cresset::slice(out, dim, std::min<int64_t>(1, size), size, 1),

@@ -299,11 +299,15 @@ std::tuple<Tensor, Tensor> pad_packed_sequence(const Tensor& data, const Tensor&
   };
   std::vector<Tensor> steps;
   for (const Tensor& part : parts) steps.push_back(part.size(0) == batch ? part : cresset::cat({part, filler(batch - part.size(0))}, 0));
-  while (static_cast<int64_t>(steps.size()) < length) steps.push_back(filler(batch));
   const Tensor lengths = detail::empty_cpu({batch}, kLong);
   for (int64_t n = 0; n < batch; ++n)
     lengths.mutable_data_ptr<int64_t>()[n] = std::count_if(sizes.begin(), sizes.end(), [n](int64_t size) { return size > n; });
-  return {cresset::stack(steps, batch_first ? 1 : 0), lengths};
+  const int64_t by = batch_first ? 1 : 0;
+  const Tensor padded = cresset::stack(steps, by);
+  if (length == longest) return {padded, lengths};
+  DimVector rest(padded.sizes());
+  rest[static_cast<std::size_t>(by)] = length - longest;
+  return {cresset::cat({padded, cresset::full(rest, padding_value, data.options())}, by), lengths};
 }
 
 }  // namespace cresset::ops

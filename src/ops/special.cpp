@@ -27,6 +27,7 @@ Tensor mvlgamma_impl(const Tensor& self, int64_t p) {
   CRESSET_CHECK(p >= 1, "p has to be greater than or equal to 1");
   const ScalarType type = isIntegralType(self.scalar_type(), true) ? get_default_dtype() : self.scalar_type();
   CRESSET_CHECK_NOT_IMPLEMENTED(isFloatingType(type), "\"mvlgamma\" not implemented for '", type, "'");
+  CRESSET_CHECK(p <= 1 << 20, "mvlgamma: p is too large: ", p);  // one term for each
   const double dimension = static_cast<double>(p);
   const Tensor x = self.to(type).contiguous();
   Tensor sum = cresset::lgamma(x);

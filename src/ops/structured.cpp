@@ -142,6 +142,9 @@ void check_result_out(const char* op, const Tensor& result, const Tensor& out, O
                 "Expected all tensors to be on the same device, but found at least two devices, ", result.device(), " and ", out.device(),
                 "!");
   check_out(op, result.scalar_type(), out, rule);
+  const bool grows =
+      out.has_storage() && (out.storage_offset() + result.numel()) * out.element_size() > static_cast<int64_t>(out.storage().nbytes());
+  CRESSET_CHECK(!grows || out.sizes() == result.sizes() || out.storage().resizable(), "Trying to resize storage that is not resizable");
 }
 
 void store_out(const Tensor& result, Tensor& out) {

@@ -142,7 +142,12 @@ def foreach_body(table, op):
         store = f"cresset::{function}_outf({args}, target);"
     else:
         store = f"copy_to_{written}(\"{schema.name}\", {value}, target);"
-    return [*lines, f"{loop} {{", f"  Tensor target = {written}[i];", f"  {store}", "}"]
+    changing = [f"{loop} {{", f"  Tensor target = {written}[i];", f"  {store}", "}"]
+    if not op.derived:
+        return [*lines, *changing]
+    # Where a later member could be refused, all are tried before the first is written.
+    together = ", ".join(a.name for a in lists)
+    return [*lines, f"if (!foreach_alike({together})) {{", *computed, f"foreach_check(\"{schema.name}\", result, {written});", "}", *changing]
 
 
 # --- composites and defaults ------------------------------------------------------------------------------------------
