@@ -1,6 +1,6 @@
 # Thin front of tools/ and CMake. Every target first installs what it needs (tools/setup; quick when nothing is missing).
 .DEFAULT_GOAL := build
-.PHONY: setup build demo wheel test test-slow oracle peer-tests bench fuzz lint asan ubsan tsan build-time clean
+.PHONY: setup build demo wheel test test-slow oracle peer-tests bench fuzz fuzz-operators lint asan ubsan tsan asan-next ubsan-next doctor-tests build-time clean
 
 # A shim of a version manager may stand in PATH without a program behind it; Debian's own is in /usr/bin.
 CMAKE = $(shell cmake --version >/dev/null 2>&1 && echo cmake || echo /usr/bin/cmake)
@@ -51,14 +51,29 @@ fuzz: export CRESSET_SETUP_FUZZ = 1
 fuzz: build
 	@$(PYTHON) tools/fuzz --seconds $(SECONDS_EACH) $(ARGS)
 
+# Adversarial calls of every operator, ARGS="--calls 1000000 --seed 7 --only conv".
+fuzz-operators: build
+	@$(PYTHON) tools/fuzz_operators $(ARGS)
+
 lint: setup
 	@$(PYTHON) tools/lint
 
-# The tests of C++, and those of Python that do not compile anything, on an instrumented build.
+# The tests of a room with the room instrumented, ROOM=ir or ROOM="ops cpu"; asan-next takes the room that has waited longest, and
+# doctor-tests says when each was last clean (tools/sanitize).
+ifdef ROOM
+asan ubsan: build
+	@$(PYTHON) tools/sanitize $@ --room $(ROOM)
+else
+# All rooms: the tests of C++, and those of Python that do not compile anything.
 asan ubsan: setup
 	@$(CMAKE) --preset $@ --log-level=WARNING
 	@$(CMAKE) --build --preset $@
 	@$(PYTHON) tools/run_tests --build build/$@ -- tests/ops tests/python tests/errors tests/ir
+endif
+asan-next ubsan-next: build
+	@$(PYTHON) tools/sanitize $(@:-next=) --next
+doctor-tests:
+	@$(PYTHON) tools/sanitize status
 
 tsan: setup
 	@$(CMAKE) --preset $@ --log-level=WARNING

@@ -96,9 +96,22 @@ function(cresset_library name)
   set_property(GLOBAL APPEND PROPERTY CRESSET_SHARED_LIBRARIES ${target})
 endfunction()
 
+# Instruments a target when its room is asked for: the layer of cresset_LAYER, cresset_LAYER_part and cresset_test_LAYER, or python.
+function(cresset_sanitize target)
+  if(target MATCHES "^_C")
+    set(room python)
+  else()
+    string(REGEX REPLACE "^cresset_(test_)?([a-z]+).*$" "\\2" room ${target})
+  endif()
+  if(NOT CRESSET_SANITIZE_ROOMS OR room IN_LIST CRESSET_SANITIZE_ROOMS)
+    target_compile_options(${target} PRIVATE ${CRESSET_SANITIZE_OPTIONS})
+  endif()
+endfunction()
+
 # What every target compiled from this tree needs: flags, include folders, generated files first.
 function(cresset_private_target target)
   target_link_libraries(${target} PRIVATE cresset_flags cresset_dependencies)
+  cresset_sanitize(${target})
   target_include_directories(${target} PRIVATE
     ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src
     ${CRESSET_GEN_DIR}/include ${CRESSET_GEN_DIR}/src)

@@ -11,7 +11,8 @@ option(CRESSET_NATIVE "Machine code for scripted loops of scalars, on x86-64 wit
 option(CRESSET_CCACHE "Compile through ccache when it is installed" ON)
 option(CRESSET_UNITY "Compile several sources as one; good for one clean build, while a change compiles more" OFF)
 option(CRESSET_PCH "Precompile the common headers; good for one clean build, while ccache is better for many small ones" OFF)
-set(CRESSET_SANITIZE "" CACHE STRING "Sanitizers of all targets, such as address;undefined or thread")
+set(CRESSET_SANITIZE "" CACHE STRING "Sanitizers, such as address;undefined or thread")
+set(CRESSET_SANITIZE_ROOMS "" CACHE STRING "Layers, or python or cli, that are instrumented and optimised less, with their tests; empty: all, as the build type says")
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
@@ -52,8 +53,11 @@ endif()
 
 if(CRESSET_SANITIZE)
   list(JOIN CRESSET_SANITIZE "," sanitizers)
-  add_compile_options(-fsanitize=${sanitizers} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  set(CRESSET_SANITIZE_OPTIONS -fsanitize=${sanitizers} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${sanitizers})
+  if(CRESSET_SANITIZE_ROOMS)
+    list(APPEND CRESSET_SANITIZE_OPTIONS -O1 -g1)
+  endif()
 endif()
 
 foreach(library IN LISTS CRESSET_LIBRARIES)

@@ -15,9 +15,7 @@
 
 #include "core/memory_watch.h"
 
-#if defined(__SANITIZE_ADDRESS__)
-#define CRESSET_CACHE_BLOCKS 0  // let the sanitizer see every allocation
-#else
+#ifndef CRESSET_CACHE_BLOCKS
 #define CRESSET_CACHE_BLOCKS 1
 #endif
 
