@@ -123,7 +123,7 @@ class OpOverloadPacket(_C._Packet):
     def __init__(self, namespace, name):
         self._namespace, self.__name__ = namespace, name
         self._qualified_op_name = f"{namespace}::{name}"
-        self.__module__ = f"cresset._ops.{namespace}"
+        self.__module__ = f"{_C._printed_name()}._ops.{namespace}"
 
     def __getattr__(self, key):
         if key.startswith("__"):

@@ -2,7 +2,7 @@
 
 `python -m cresset.as_torch script.py [arguments]`, or `-m module`, runs a program in which `import torch` and
 `import torch.X` give `cresset` and `cresset.X`; install() does the same inside of a program. `__version__` is then PyTorch's whose
-interface this is. Nothing is changed on disk, and a real `torch` that was imported already is left alone (ImportError).
+interface this is, and dtypes, layouts, sizes and operators print as `torch.…`. Nothing is changed on disk, and a real `torch` that was imported already is left alone (ImportError).
 """
 
 import importlib
@@ -56,6 +56,7 @@ def install():
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
     sys.modules["torch"] = cresset
+    cresset._C._set_printed_name("torch")
     cresset.__version__ = TorchVersion(f"{_PYTORCH_VERSION}+cresset{cresset.__version__}")
     # Modules that exist as objects only (cresset.ops) and those that are loaded already have both names at once.
     for name, module in list(sys.modules.items()):

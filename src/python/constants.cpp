@@ -3,9 +3,12 @@
 #include <limits>
 
 #include "python/bind.h"
+#include "python/printed_name.h"
 #include "python/types.h"
 
 namespace cresset::python {
+
+std::string printed_name = "cresset";
 
 PyTypeObject* dtype_type = nullptr;
 PyTypeObject* layout_type = nullptr;
@@ -17,7 +20,7 @@ PyObject* dtype_objects[static_cast<int>(ScalarType::NumOptions)];
 PyObject* layout_objects[16];
 PyObject* memory_format_objects[4];
 
-PyObject* constant_repr(PyObject* o) { return PyUnicode_FromFormat("cresset.%s", reinterpret_cast<PyConstant*>(o)->name); }
+PyObject* constant_repr(PyObject* o) { return PyUnicode_FromFormat("%s.%s", printed_name.c_str(), reinterpret_cast<PyConstant*>(o)->name); }
 // Pickled as the name of a global of the class's module.
 PyObject* constant_reduce(PyObject* o, PyObject*) { return PyUnicode_FromString(reinterpret_cast<PyConstant*>(o)->name); }
 PyObject* constant_self(PyObject* o, PyObject*) { return Py_NewRef(o); }
@@ -167,6 +170,8 @@ void init_constants(PyObject* module) {
     CRESSET_CHECK_TYPE(is_dtype(o), "invalid dtype object: only floating-point types are supported as the default type");
     set_default_dtype(dtype_of(o));
   });
+  def(module, "_printed_name", [] { return printed_name; });
+  def(module, "_set_printed_name", [](const std::string& name) { printed_name = name; });
   def(module, "_finfo", [](PyObject* o) { return finfo_facts(o); });
   def(module, "_iinfo", [](PyObject* o) { return iinfo_facts(o); });
 }

@@ -9,6 +9,7 @@
 #include "python/graph_part.h"
 #include "python/op_function.h"
 #include "python/override.h"
+#include "python/printed_name.h"
 
 namespace cresset::python {
 
@@ -155,7 +156,7 @@ PyObject* overload_property(PyObject* o, void* which) {
     case 0: return Convert<std::string>::to(std::string(n.ns()));
     case 1: return PyUnicode_FromString(n.overload_name.empty() ? "default" : n.overload_name.c_str());
     case 2: return Convert<std::string>::to(std::string(n.base()) + "." + (n.overload_name.empty() ? "default" : n.overload_name));
-    default: return PyUnicode_FromString("cresset._ops");
+    default: return Convert<std::string>::to(printed_name + "._ops." + std::string(n.ns()));
   }
   CRESSET_PY_CATCH(nullptr)
 }

@@ -1,6 +1,7 @@
 // Size: the tuple of ints that shape and size() give.
 #include "python/convert.h"
 #include "python/graph_part.h"
+#include "python/printed_name.h"
 #include "python/types.h"
 
 namespace cresset::python {
@@ -41,7 +42,7 @@ PyObject* size_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
 }
 
 PyObject* size_repr(PyObject* self) {
-  std::string text = "cresset.Size([";
+  std::string text = printed_name + ".Size([";
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self); ++i) {
     if (i) text += ", ";
     // While a trace records, sizes are tensors.

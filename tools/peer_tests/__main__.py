@@ -76,7 +76,9 @@ class Control:
             said = runs.run_file(self.options.python, "torch", file, self.options, new)
             found = {i: answer["outcome"] for i, answer in said["results"].items()}
             missing = [] if new is None else [i for i in new if i not in found]
-            if "ended" not in said:
+            if "load" in said:
+                print(f"peer-tests: the control does not load {file}: {said['load']['message'][:200]}", file=sys.stderr)
+            elif "ended" not in said:
                 found |= {i: "none" for i in missing}
             ids = ids if ids is not None else list(found)
             with self.lock:

@@ -27,6 +27,8 @@ def _refuse(self, *args, **kwargs):
 
 
 class Absent:
+    __all__ = ()
+
     def __init__(self, path):
         self.__dict__["_path"] = path
 
@@ -106,8 +108,8 @@ def import_name(module, name, package):
     """`from module import name`, or a placeholder."""
     try:
         loaded = importlib.import_module(module, package)
-    except ImportError as error:
-        if not _is_torch(error):
+    except Exception as error:
+        if not _may_be_absent(error, module):
             raise
         return placeholder(f"{module}.{name}")
     if hasattr(loaded, name):
@@ -115,7 +117,7 @@ def import_name(module, name, package):
     try:
         return importlib.import_module(f"{loaded.__name__}.{name}")
     except ImportError as error:
-        if not _is_torch(error):
+        if not _may_be_absent(error, module):
             raise
         return placeholder(f"{module}.{name}")
 
@@ -130,7 +132,7 @@ def import_module(module):
         try:
             child = importlib.import_module(path)
         except ImportError as error:
-            if not _is_torch(error):
+            if not _may_be_absent(error, path):
                 raise
             if not hasattr(parent, names[end - 1]):
                 setattr(parent, names[end - 1], placeholder(path))
@@ -147,9 +149,13 @@ def module_object(module):
     return found_object
 
 
-def _is_torch(error):
-    """Did an import fail for a name of PyTorch's? What else is not installed (scipy) must fail as it does."""
-    return (error.name or "").split(".")[0] in ROOTS
+def _may_be_absent(error, module):
+    """May a placeholder stand for what could not be imported: a module of PyTorch's, or another file of tests? Not a helper that lacks a package."""
+    if module.rpartition(".")[2].startswith("test_"):
+        return True
+    if not isinstance(error, ImportError):
+        return False
+    return (error.name or "").split(".")[0] in ROOTS or (module.split(".")[0] in ROOTS and not module.startswith("torch.testing"))
 
 
 ROOTS = ("torch", "cresset", "functorch", "torchgen", "caffe2")
@@ -167,14 +173,13 @@ class _Rewrite(ast.NodeTransformer):
     visit_FunctionDef = visit_AsyncFunctionDef = visit_Lambda = visit_Try = leave
 
     def visit_ImportFrom(self, node):
-        if (not node.level and node.module.split(".")[0] not in ROOTS) or node.module == "__future__":
-            return node
-        if node.names[0].name == "*":
+        module = node.module or ""
+        ours = node.level or module.split(".")[0] in ROOTS or module.rpartition(".")[2].startswith("test_")
+        if not ours or node.names[0].name == "*":
             return node
         lines = []
         for name in node.names:
-            module = "." * node.level + (node.module or "")
-            lines.append(f"{name.asname or name.name} = __peer_tests__.import_name({module!r}, {name.name!r}, {self.package!r})")
+            lines.append(f"{name.asname or name.name} = __peer_tests__.import_name({'.' * node.level + module!r}, {name.name!r}, {self.package!r})")
         return self.statements(lines, node)
 
     def visit_Import(self, node):

@@ -5,11 +5,12 @@
 2. STAND_INS: modules that the helpers need for every test, and packages beside `torch`.
 3. Names that Cresset lacks and that a file imports, or looks up, while it loads: placeholders (absent.py). A file of 800 tests is then
    judged by its tests: those that use the name fail as `absent` or `private`.
-4. PLACED: constants of features that Cresset does not have, which the comparison of tensors reads each time.
+4. PLACED: constants of features that Cresset does not have, which the comparison of tensors reads each time; SWITCHES.
 """
 
 import importlib
 import importlib.util
+import os
 import sys
 import types
 
@@ -20,6 +21,32 @@ HELPERS = ("torch.testing._internal", "torch.testing._comparison", "torch.testin
 
 # Layouts that assertEqual compares with those of every pair of tensors.
 PLACED = ("sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc", "jagged")
+
+# Switches of PyTorch's graph executors and fusers: they choose how a graph runs, not what it computes, and JitTestCase turns them around
+# every test. setter -> (what it reads at first, the getter). A setter answers what it was before.
+SWITCHES = {
+    "_jit_set_profiling_executor": (True, None), "_get_graph_executor_optimize": (True, None), "_jit_set_num_profiled_runs": (1, None),
+    "_set_graph_executor_optimize": (True, None), "_jit_override_can_fuse_on_cpu": (False, "_jit_can_fuse_on_cpu"),
+    "_jit_override_can_fuse_on_cpu_legacy": (False, None), "_jit_override_can_fuse_on_gpu": (False, "_jit_can_fuse_on_gpu"),
+    "_jit_set_te_must_use_llvm_cpu": (True, "_jit_get_te_must_use_llvm_cpu"), "_jit_set_texpr_fuser_enabled": (False, "_jit_texpr_fuser_enabled"),
+    "_jit_set_texpr_reductions_enabled": (False, "_jit_texpr_reductions_enabled"),
+    "_jit_set_symbolic_shapes_test_mode": (False, "_jit_symbolic_shapes_test_mode_enabled"),
+    "_debug_set_fusion_group_inlining": (True, "_debug_get_fusion_group_inlining"), "_debug_set_autodiff_subgraph_inlining": (True, None),
+    "_jit_set_emit_hooks": (None, None), "_jit_clear_class_registry": (None, None),
+}  # fmt: skip
+
+
+def switch(owner, setter, value, getter):
+    state = [value]
+
+    def exchange(*new):
+        old, state[0] = state[0], new[0] if new else None
+        return old
+
+    if not hasattr(owner, setter):
+        setattr(owner, setter, exchange)
+        if getter:
+            setattr(owner, getter, lambda: state[0])
 
 
 def functorch():
@@ -65,7 +92,17 @@ def signpost():
     return module
 
 
-STAND_INS = {"torch._logging.scribe": signpost, "functorch": functorch, "torch.sparse": sparse, "torch._dynamo.config": dynamo_config, "torch.utils._import_utils": import_utils}
+def utils_internal():
+    """Where PyTorch's source tree is laid out in another way: paths of tests' files."""
+    module = types.ModuleType("torch._utils_internal")
+    module.get_file_path_2, module.get_writable_path = os.path.join, lambda path: path
+    return module
+
+
+STAND_INS = {
+    "functorch": functorch, "torch.sparse": sparse, "torch._dynamo.config": dynamo_config, "torch.utils._import_utils": import_utils,
+    "torch._utils_internal": utils_internal, "torch._logging.scribe": signpost,
+}  # fmt: skip
 
 
 def _package(name):
@@ -85,6 +122,8 @@ def install():
         if parent:
             setattr(_package(parent), last, module)
     torch = sys.modules["torch"]
+    for setter, (value, getter) in SWITCHES.items():
+        switch(torch._C, setter, value, getter)
     for name in PLACED:
         if not hasattr(torch, name):
             setattr(torch, name, absent.placeholder(f"torch.{name}"))

@@ -39,11 +39,35 @@ class _Loader(importlib.machinery.SourceFileLoader):
         return absent.compiled(self.get_data(path).decode(), path, package or None)
 
 
+class _HelperLoader(_Loader):
+    """On the control's side the real PyTorch imports its helpers, too: names that the tests' version lacks come from the installed one."""
+
+    def exec_module(self, module):
+        super().exec_module(module)
+        import torch
+
+        file = Path(torch.__file__).parents[1].joinpath(*module.__name__.split("."))
+        file = file / "__init__.py" if file.is_dir() else file.with_suffix(".py")
+        installed = []
+
+        def from_installed(name):
+            if name.startswith("__") or not file.exists():
+                raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+            if not installed:
+                spec = importlib.util.spec_from_file_location(module.__name__, file)
+                installed.append(importlib.util.module_from_spec(spec))
+                spec.loader.exec_module(installed[0])
+            return getattr(installed[0], name)
+
+        module.__getattr__ = from_installed
+
+
 class _Finder(importlib.abc.MetaPathFinder):
     """Finds helpers in their tree, and marks everything below the folder of tests for the loader above."""
 
-    def __init__(self, tests, helpers):
+    def __init__(self, tests, helpers, control):
         self.tests, self.helpers = str(tests) + os.sep, Path(helpers) if helpers else None
+        self.loader = _HelperLoader if control else _Loader
 
     def find_spec(self, name, path=None, target=None):
         if self.helpers and any(name == helper or name.startswith(helper + ".") for helper in shims.HELPERS):
@@ -51,7 +75,7 @@ class _Finder(importlib.abc.MetaPathFinder):
             for file in (place / "__init__.py", place.with_suffix(".py")):
                 if file.exists():
                     folders = [str(place)] if file.name == "__init__.py" else None
-                    return importlib.util.spec_from_file_location(name, file, loader=_Loader(name, str(file)), submodule_search_locations=folders)
+                    return importlib.util.spec_from_file_location(name, file, loader=self.loader(name, str(file)), submodule_search_locations=folders)
             return None
         if name.split(".")[0] in absent.ROOTS:
             return None
@@ -72,7 +96,7 @@ def prepare(options):
 
     for name in [n for n in sys.modules if options["helpers"] and n.startswith(shims.HELPERS)]:
         del sys.modules[name]
-    sys.meta_path.insert(0, _Finder(options["tests"], options["helpers"]))
+    sys.meta_path.insert(0, _Finder(options["tests"], options["helpers"], options["side"] == "torch"))
     folder = Path(options["tests"], options["file"]).parent
     sys.path[:0] = [str(folder), options["tests"]]
 

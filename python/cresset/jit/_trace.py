@@ -12,8 +12,15 @@ from .. import _C
 
 __all__ = ["trace", "trace_module", "TracerWarning", "TracingCheckError", "TracingState"]
 
-# What the library itself asks of sizes is checks of arguments; users can do nothing about it.
-warnings.filterwarnings("ignore", category=TracerWarning, module=r"cresset\.(?!jit)")
+
+def _ignore_lib_warnings():
+    """Warnings that start inside of the library are not shown: what it asks of sizes is checks of arguments, users can do nothing about it."""
+    warnings.filterwarnings("ignore", category=TracerWarning, module=r"cresset\.(?!jit)")
+
+
+# For programs that reset the filters (a test runner does) and want this one back.
+TracerWarning.ignore_lib_warnings = staticmethod(_ignore_lib_warnings)
+_ignore_lib_warnings()
 
 _CONTAINER = (
     "Encountering a {} at the output of the tracer might cause the trace to be incorrect, this is only valid if the container structure "
