@@ -36,3 +36,16 @@ def test_old_questions_about_the_build(name):
 def test_the_configuration_is_a_module_of_the_package():
     assert "ATen parallel backend: native thread pool" in torch.__config__.parallel_info()
     assert torch.__config__.show().startswith("Cresset")
+
+
+def test_a_stance_changes_nothing():
+    set_stance = torch.compiler.set_stance
+
+    @set_stance("force_eager")
+    def f(x):
+        return x + 1
+
+    with set_stance("fail_on_recompile", skip_guard_eval_unsafe=True):
+        assert f(1) == 2
+    with pytest.raises(RuntimeError, match="non-default stance cannot have force_backend set"):
+        set_stance("force_eager", force_backend="eager")

@@ -49,14 +49,12 @@ def names_of(options) -> list[str]:
     return found
 
 
-def helpers_of(options) -> Path | None:
-    """The folder that holds torch/testing: the tests' own source tree, or an installed PyTorch."""
-    if (options.tests.parent / "torch/testing/_internal/common_utils.py").exists():
-        return options.tests.parent
+def helpers_of(options) -> list[Path]:
+    """The folders that hold torch/testing: the tests' own source tree, and for what that lacks (files made by a build) an installed PyTorch."""
     found = subprocess.run([str(options.python), "-c", "import torch, os; print(os.path.dirname(os.path.dirname(torch.__file__)))"],
                            capture_output=True, text=True, env=runs.environment("torch"))  # fmt: skip
-    place = Path(found.stdout.strip() or "/nowhere")
-    return place if (place / "torch/testing/_internal/common_utils.py").exists() else None
+    places = [options.tests.parent, Path(found.stdout.strip() or "/nowhere")]
+    return [place for place in places if (place / "torch/testing/_internal/common_utils.py").exists()]
 
 
 class Control:

@@ -15,13 +15,6 @@ class AbsentName(Exception):
     """A test used a name that does not exist. (No subclass of what a test may expect.)"""
 
 
-class AbsentBase:
-    """Base of classes that are derived from a placeholder."""
-
-    def __init__(self, *args, **kwargs):
-        raise AbsentName(f"{type(self).__name__} derives from an absent class")
-
-
 def _refuse(self, *args, **kwargs):
     raise AbsentName(self._path)
 
@@ -77,6 +70,15 @@ class Absent:
 
     def __repr__(self):
         return f"<absent {self._path}>"
+
+
+class AbsentBase(Absent):
+    """Base of classes that are derived from a placeholder."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(f"{type(self).__module__}.{type(self).__name__}()")
+        if not loading:
+            raise AbsentName(f"{type(self).__name__} derives from an absent class")
 
 
 class AbsentDtype(Absent):
@@ -166,6 +168,8 @@ class _Rewrite(ast.NodeTransformer):
 
     def __init__(self, package):
         self.package = package
+        if (package or "").startswith("torch.testing"):  # helpers ask inside of functions for names that most tests do not need
+            self.visit_FunctionDef = self.visit_AsyncFunctionDef = self.generic_visit
 
     def leave(self, node):
         return node

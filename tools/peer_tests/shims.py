@@ -99,7 +99,15 @@ def utils_internal():
     return module
 
 
+def custom_op():
+    """The registry of an interface that PyTorch has given up; the tests of custom operators clear it after each test."""
+    module = types.ModuleType("torch._custom_op.impl")
+    module.global_registry = {}
+    return module
+
+
 STAND_INS = {
+    "torch._custom_op.impl": custom_op,
     "functorch": functorch, "torch.sparse": sparse, "torch._dynamo.config": dynamo_config, "torch.utils._import_utils": import_utils,
     "torch._utils_internal": utils_internal, "torch._logging.scribe": signpost,
 }  # fmt: skip

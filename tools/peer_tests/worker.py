@@ -1,7 +1,7 @@
 """Runs the tests of one file of PyTorch's, each in a process of its own forked from this one; results are lines of JSON on a pipe.
 
 Started by runs.py, in the interpreter that is to run the tests. Its one argument is a JSON object: side ("cresset" or "torch"), tests (the
-folder), file, helpers (the folder that holds `torch/testing`), sample, only, seconds (for one test), out (a file descriptor).
+folder), file, helpers (folders that hold `torch/testing`), sample, only, seconds (for one test), out (a file descriptor).
 """
 
 import faulthandler
@@ -66,14 +66,13 @@ class _Finder(importlib.abc.MetaPathFinder):
     """Finds helpers in their tree, and marks everything below the folder of tests for the loader above."""
 
     def __init__(self, tests, helpers, control):
-        self.tests, self.helpers = str(tests) + os.sep, Path(helpers) if helpers else None
+        self.tests, self.helpers = str(tests) + os.sep, [Path(h) for h in helpers]
         self.loader = _HelperLoader if control else _Loader
 
     def find_spec(self, name, path=None, target=None):
         if self.helpers and any(name == helper or name.startswith(helper + ".") for helper in shims.HELPERS):
-            place = self.helpers.joinpath(*name.split("."))
-            for file in (place / "__init__.py", place.with_suffix(".py")):
-                if file.exists():
+            for place in (folder.joinpath(*name.split(".")) for folder in self.helpers):
+                for file in (f for f in (place / "__init__.py", place.with_suffix(".py")) if f.exists()):
                     folders = [str(place)] if file.name == "__init__.py" else None
                     return importlib.util.spec_from_file_location(name, file, loader=self.loader(name, str(file)), submodule_search_locations=folders)
             return None

@@ -1,4 +1,4 @@
-"""Data loading, checkpoints and hooks. `utils.data`, `utils.checkpoint`, `utils.dlpack` and `utils.backend_registration` are imported on first use."""
+"""Data loading, checkpoints and hooks. `utils.data`, `utils.checkpoint`, `utils.dlpack`, `utils.weak` and `utils.backend_registration` are imported on first use."""
 
 import importlib
 import os
@@ -8,7 +8,7 @@ from . import hooks  # noqa: F401
 
 
 def __getattr__(name):
-    if name in ("data", "checkpoint", "dlpack", "backend_registration"):
+    if name in ("data", "checkpoint", "dlpack", "backend_registration", "weak"):
         return importlib.import_module(f"cresset.utils.{name}")
     if name == "cmake_prefix_path":  # where find_package(Cresset) looks, for CMake projects built against this package
         from .. import _build_info

@@ -5,13 +5,14 @@ tuple, list, dict, OrderedDict, defaultdict, deque, namedtuples and the named re
 """
 
 import dataclasses
-from collections import OrderedDict, defaultdict, deque
+import warnings
+from collections import OrderedDict, defaultdict, deque, namedtuple
 from typing import Any, Callable, NamedTuple
 
 __all__ = [
     "PyTreeSpec", "TreeSpec", "LeafSpec", "register_pytree_node", "register_dataclass", "register_constant", "tree_flatten", "tree_flatten_with_path", "tree_unflatten",
     "tree_iter", "tree_leaves", "tree_leaves_with_path", "tree_structure", "tree_map", "tree_map_with_path", "tree_map_", "tree_map_only",
-    "tree_map_only_", "tree_all", "tree_any", "tree_all_only", "tree_any_only", "tree_is_leaf", "treespec_pprint", "keystr", "key_get",
+    "tree_map_only_", "tree_all", "tree_any", "tree_all_only", "tree_any_only", "tree_is_leaf", "treespec_pprint", "treespec_dumps", "treespec_loads", "keystr", "key_get",
     "MappingKey", "SequenceKey", "GetAttrKey", "arg_tree_leaves", "is_namedtuple", "is_namedtuple_class", "is_structseq", "is_structseq_class",
 ]  # fmt: skip
 
@@ -104,14 +105,10 @@ def _node_type(tree):
     if kind in SUPPORTED_NODES:
         return kind
     if is_namedtuple_class(kind):
-        return _namedtuple
+        return namedtuple  # stands for every namedtuple class in the table of nodes; the context is the class
     if is_structseq_class(kind):
         return _structseq
     return kind
-
-
-class _namedtuple:
-    """Stands for every namedtuple class in the table of nodes; the context is the class."""
 
 
 class _structseq:
@@ -173,7 +170,7 @@ class TreeSpec:
         if self.is_leaf():
             return "*"
         inner = ",\n".join(repr(c) for c in self._children).replace("\n", "\n  ")
-        name = self._context.__name__ if self.type in (_namedtuple, _structseq) else self.type.__name__
+        name = self._context.__name__ if self.type is _structseq else self.type.__name__
         return f"TreeSpec({name}, {self._context!r}, [{inner}])"
 
     def unflatten(self, leaves):
@@ -220,12 +217,22 @@ class TreeSpec:
 
 
 PyTreeSpec = TreeSpec
-_LEAF = TreeSpec(None, None, [])
 
 
-def LeafSpec():
-    """The structure of a leaf."""
-    return _LEAF
+class LeafSpec(TreeSpec):
+    """The structure of a leaf: calling it gives the one there is."""
+
+    __slots__ = ()
+
+    def __new__(cls):
+        return _LEAF
+
+    def __init__(self):
+        pass
+
+
+_LEAF = object.__new__(LeafSpec)
+TreeSpec.__init__(_LEAF, None, None, [])
 
 
 def register_pytree_node(
@@ -234,10 +241,21 @@ def register_pytree_node(
     """Make instances of cls nodes: flatten_fn(x) → (children, context), unflatten_fn(children, context) → x."""
     if cls in SUPPORTED_NODES:
         raise ValueError(f"{cls} is already registered as pytree node.")
+    _treespec_text.register(cls, serialized_type_name, to_dumpable_context, from_dumpable_context)
     SUPPORTED_NODES[cls] = NodeDef(cls, flatten_fn, unflatten_fn, flatten_with_keys_fn)
 
 
-_register_pytree_node = register_pytree_node
+def _register_pytree_node(
+    cls, flatten_fn, unflatten_fn, *, serialized_type_name=None, to_dumpable_context=None, from_dumpable_context=None, flatten_with_keys_fn=None
+):
+    """The older name of register_pytree_node, which also registers anew; it warns."""
+    warnings.warn(
+        "`torch.utils._pytree._register_pytree_node` is deprecated. Please use `torch.utils._pytree.register_pytree_node` instead.", FutureWarning, stacklevel=2
+    )
+    if cls in SUPPORTED_NODES:
+        warnings.warn(f"{cls} is already registered as pytree node. Overwriting the previous registration.", stacklevel=2)
+    _treespec_text.register(cls, serialized_type_name, to_dumpable_context, from_dumpable_context)
+    SUPPORTED_NODES[cls] = NodeDef(cls, flatten_fn, unflatten_fn, flatten_with_keys_fn)
 
 
 def _deregister_pytree_node(cls):
@@ -291,7 +309,7 @@ for _definition in (
     ),
     NodeDef(deque, lambda d: (list(d), d.maxlen), lambda c, n: deque(c, maxlen=n), lambda d: (_sequence_keys(d), d.maxlen)),
     NodeDef(
-        _namedtuple,
+        namedtuple,
         lambda t: (list(t), type(t)),
         lambda c, kind: kind(*c),
         lambda t: ([(GetAttrKey(n), v) for n, v in zip(t._fields, t)], type(t)),
@@ -443,3 +461,21 @@ def treespec_pprint(treespec):
             return "*"
 
     return repr(treespec.unflatten([Star()] * treespec.num_leaves))
+
+
+def _broadcast_to_and_flatten(tree, treespec, is_leaf=None):
+    """The leaves of `tree` at the leaves of a structure: a leaf of the tree stands for all that is below it there. None where the two part."""
+    if tree_is_leaf(tree, is_leaf):
+        return [tree] * treespec.num_leaves
+    if treespec.is_leaf() or _node_type(tree) is not treespec.type:
+        return None
+    children, context = SUPPORTED_NODES[treespec.type].flatten_fn(tree)
+    children = list(children)
+    if len(children) != treespec.num_children or context != treespec.context:
+        return None
+    parts = [_broadcast_to_and_flatten(child, spec, is_leaf) for child, spec in zip(children, treespec.children())]
+    return None if None in parts else [leaf for part in parts for leaf in part]
+
+
+from . import _treespec_text  # noqa: E402
+from ._treespec_text import register_namedtuple as _register_namedtuple, treespec_dumps, treespec_loads  # noqa: E402,F401

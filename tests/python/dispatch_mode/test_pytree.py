@@ -1,6 +1,7 @@
 """Trees of containers."""
 
 import dataclasses
+import enum
 from collections import OrderedDict, defaultdict, deque, namedtuple
 
 import pytest
@@ -91,3 +92,82 @@ def test_structures_print():
 def test_errors(call, error, words):
     with pytest.raises(error, match=words):
         call()
+
+
+class Colour(enum.Enum):
+    RED = 1
+
+
+def test_structures_as_text():
+    """The text is PyTorch's own: recorded with 2.13."""
+    pytree._register_namedtuple(Point, serialized_type_name="tests.Point")
+    spec = pytree.tree_structure(OrderedDict(a=(1, [2]), b=defaultdict(int, {"k": Point(1, {1: 2})}), c=deque([1], maxlen=3)))
+    leaf = '{"type": null, "context": null, "children_spec": []}'
+    text = (
+        '[1, {"type": "collections.OrderedDict", "context": "[\\"a\\", \\"b\\", \\"c\\"]", "children_spec": [{"type": "builtins.tuple", "context": "null", '
+        f'"children_spec": [{leaf}, {{"type": "builtins.list", "context": "null", "children_spec": [{leaf}]}}]}}, '
+        '{"type": "collections.defaultdict", "context": {"default_factory_module": "builtins", "default_factory_name": "int", "dict_context": ["k"]}, '
+        f'"children_spec": [{{"type": "collections.namedtuple", "context": "tests.Point", "children_spec": [{leaf}, {{"type": "builtins.dict", "context": "[1]", '
+        f'"children_spec": [{leaf}]}}]}}]}}, {{"type": "collections.deque", "context": "3", "children_spec": [{leaf}]}}]}}]'
+    )
+    assert pytree.treespec_dumps(spec) == text and pytree.treespec_loads(text) == spec
+    keys = pytree.treespec_dumps(pytree.tree_structure({Colour.RED: 1}))
+    assert f'{{\\"__enum__\\": true, \\"fqn\\": \\"{__name__}:Colour\\", \\"name\\": \\"RED\\"}}' in keys
+
+
+def test_registered_contexts_as_text():
+    class Box:
+        pass
+
+    pytree.register_pytree_node(
+        Box, lambda b: ([1], "kept"), lambda c, context: Box(), serialized_type_name="tests.Box", to_dumpable_context=str.upper, from_dumpable_context=str.lower
+    )
+    spec = pytree.tree_structure(Box())
+    assert '"context": "KEPT"' in pytree.treespec_dumps(spec, 1) and pytree.treespec_loads(pytree.treespec_dumps(spec)) == spec
+    pytree._deregister_pytree_node(Box)
+
+
+@pytest.mark.parametrize(
+    "call, error, words",
+    [
+        (lambda: pytree.treespec_dumps("x"), TypeError, "Expected `treespec` to be an instance of PyTreeSpec"),
+        (lambda: pytree.treespec_dumps(pytree.tree_structure(1), -1), ValueError, r"Unknown protocol -1. Available protocols: \[1\]"),
+        (lambda: pytree.treespec_loads('[2, {"type": null, "context": null, "children_spec": []}]'), ValueError, "Unknown protocol 2"),
+        (lambda: pytree.treespec_loads('[1, {"type": "zz", "context": null, "children_spec": []}]'), NotImplementedError, "Deserializing zz in pytree"),
+        (lambda: pytree.treespec_dumps(pytree.tree_structure(namedtuple("Q", "a")(1))), NotImplementedError, "Please register using `_register_namedtuple`"),
+        (lambda: pytree.treespec_dumps(pytree.tree_structure(torch.ones(2).max(0))), NotImplementedError, "No registered serialization name"),
+        (lambda: pytree.register_pytree_node(Colour, None, None, to_dumpable_context=str), ValueError, "Both to_dumpable_context and from_dumpable_context"),
+    ],
+)
+def test_errors_of_texts(call, error, words):
+    with pytest.raises(error, match=words):
+        call()
+
+
+def test_leaves_are_leaf_specs():
+    assert isinstance(pytree.tree_structure(1), pytree.LeafSpec) and pytree.LeafSpec() is pytree.tree_structure(2)
+    assert not isinstance(pytree.tree_structure([1]), pytree.LeafSpec)
+    assert pytree.TreeSpec(namedtuple, Point, [pytree.LeafSpec(), pytree.LeafSpec()]) == pytree.tree_structure(Point(1, 2))
+
+
+@pytest.mark.parametrize(
+    "tree, like, expected",
+    [
+        (1, (), []), (1, (0, [0, [0]], 0), [1, 1, 1, 1]), (([1, 2, 3], 4), ([0, [0, 0], 0], [0, 0]), [1, 2, 2, 3, 4, 4]), ([1], (0,), None),
+        ({"a": 1, "b": 2}, {"a": 0}, None), ((1, [2, 3]), (0, [0, 0, 0]), None), ((1, 2), 0, None),
+    ],
+)  # fmt: skip
+def test_leaves_are_broadcast(tree, like, expected):
+    assert pytree._broadcast_to_and_flatten(tree, pytree.tree_structure(like)) == expected
+
+
+def test_the_older_name_registers_anew_and_warns():
+    class Box:
+        pass
+
+    with pytest.warns(FutureWarning, match="torch.utils._pytree._register_pytree_node"):
+        pytree._register_pytree_node(Box, lambda b: ([1], None), lambda c, _: Box())
+    with pytest.warns(UserWarning, match="already registered"):
+        pytree._register_pytree_node(Box, lambda b: ([1, 2], None), lambda c, _: Box())
+    assert pytree.tree_leaves(Box()) == [1, 2]
+    pytree._deregister_pytree_node(Box)

@@ -74,3 +74,17 @@ def test_schema(function, mutated, schema):
 def test_refusals(function, mutated, words):
     with pytest.raises(ValueError, match=words):
         infer_schema(function, mutates_args=mutated)
+
+
+def test_what_schemas_and_names_say():
+    from cresset._library.utils import is_functional_schema, lookup_op, parse_namespace
+
+    functional = {
+        "foo(Tensor x) -> Tensor": True, "foo(Tensor(a) x) -> Tensor": True, "foo(Tensor(a!) x) -> Tensor": False, "foo(Tensor(a) x) -> Tensor(a)": False,
+        "foo(Tensor x) -> ()": False,
+    }  # fmt: skip
+    assert {schema: is_functional_schema(schema) for schema in functional} == functional
+    assert lookup_op("aten::sin") is torch.ops.aten.sin.default and lookup_op("aten::add.Tensor") is torch.ops.aten.add.Tensor
+    assert parse_namespace("a::b") == ("a", "b")
+    with pytest.raises(ValueError, match="of the form 'namespace::name'"):
+        parse_namespace("a")

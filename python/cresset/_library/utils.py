@@ -1,0 +1,27 @@
+"""What libraries of operators ask about operators by their names and about schemas."""
+
+from .._ops import FunctionSchema, ops
+
+__all__ = ["is_functional_schema", "lookup_op", "parse_namespace"]
+
+
+def parse_namespace(qualname):
+    """("ns", "name") of "ns::name". ValueError for another form."""
+    parts = qualname.split("::")
+    if len(parts) != 2:
+        raise ValueError(f"Expected `qualname` to be of the form 'namespace::name', but got {qualname}. The qualname passed to the torch.library APIs must consist of a namespace and a name, e.g. aten::sin")
+    return parts[0], parts[1]
+
+
+def lookup_op(qualname):
+    """The overload of "ns::name" or "ns::name.overload"; without an overload the one called `default`. AttributeError when there is none."""
+    namespace, name = parse_namespace(qualname)
+    name, _, overload = name.partition(".")
+    return getattr(getattr(getattr(ops, namespace), name), overload or "default")
+
+
+def is_functional_schema(schema):
+    """Does an operator (its schema, or the text of one) return something, write to nothing and return no view?"""
+    if isinstance(schema, str):
+        schema = FunctionSchema(schema)
+    return bool(schema.returns) and not any(a.is_write for a in schema.arguments) and not any(r.alias for r in schema.returns)
