@@ -69,8 +69,7 @@ DispatchKey parseDispatchKey(std::string_view name) {
       for (int t = static_cast<int>(DeviceType::PrivateUse1); t < kDeviceTypeCount; ++t)
         if (equal_ignoring_case(name.substr(prefix.size()), DeviceTypeName(static_cast<DeviceType>(t))))
           return static_cast<DispatchKey>(first + t);
-  CRESSET_THROW(Error, "could not parse dispatch key '", name,
-                "'. Keys are CPU, Meta, PrivateUse1, Autograd, CompositeImplicitAutograd, …");
+  CRESSET_THROW(Error, "could not parse dispatch key: ", name, ". Keys are CPU, Meta, PrivateUse1, Autograd, CompositeImplicitAutograd, …");
 }
 
 std::string toString(DispatchKeySet ks) {

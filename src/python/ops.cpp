@@ -2,6 +2,7 @@
 #include <cresset/dispatch/definitions.h>
 
 #include <algorithm>
+#include <set>
 
 #include "python/bind.h"
 #include "python/convert.h"
@@ -10,20 +11,43 @@
 #include "python/op_function.h"
 #include "python/override.h"
 #include "python/printed_name.h"
+#include "python/tensor_new.h"
 
 namespace cresset::python {
 
 namespace {
+
+// What a call takes beyond what fits its types.
+struct Lenience {
+  bool numbers;    // a number for a tensor: PyTorch's arithmetic of aten, the table knows which
+  bool undefined;  // None for a tensor: everyone's operators but those of the table, whose kernels would have to ask
+
+  explicit Lenience(const std::string& name) : numbers(takes_numbers(name)), undefined(!name.starts_with("aten::")) {}
+
+ private:
+  static bool takes_numbers(const std::string& name) {
+    static const auto& names = *new std::set<std::string>([] {
+      std::set<std::string> found;
+      for (std::size_t i = 0; i < operator_table_size; ++i)
+        for (const TableOverload *o = operator_table[i].overloads, *end = o + operator_table[i].count; o != end; ++o)
+          if (o->numbers) found.insert(o->name);
+      return found;
+    }());
+    return names.contains(name) || (name.ends_with('_') && names.contains(name.substr(0, name.size() - 1)));
+  }
+};
 
 // An overload. Holds the operator's name rather than trusting the handle: the operator may be removed.
 struct PyOverload {
   PyObject_HEAD vectorcallfunc vectorcall;
   impl::OperatorEntry* entry;
   PyObject* dict;
+  Lenience lenience;
 };
 PyTypeObject* overload_type = nullptr;
 
 OperatorHandle handle_of(PyObject* o) { return OperatorHandle(reinterpret_cast<PyOverload*>(o)->entry); }
+Lenience lenience_of(PyObject* o) { return reinterpret_cast<PyOverload*>(o)->lenience; }
 
 // "aten.add.Tensor", as messages and reprs name an overload.
 std::string dotted(const OperatorName& n, bool overload) {
@@ -31,19 +55,73 @@ std::string dotted(const OperatorName& n, bool overload) {
   return overload ? s + "." + (n.overload_name.empty() ? "default" : n.overload_name) : s;
 }
 
+bool is_plain_sequence(PyObject* o) {
+  return PySequence_Check(o) && !PyUnicode_Check(o) && !PyBytes_Check(o) && !PyByteArray_Check(o) && !is_tensor(o);
+}
+
+// May o be passed for this type? Numbers convert into each other where that loses nothing but a type's name; a tensor is no Scalar.
+bool accepts(PyObject* o, const Type& type) {
+  switch (type.kind) {
+    case TypeKind::Number: return is_number(o);
+    case TypeKind::Int:
+    case TypeKind::SymInt:
+      if (PyLong_Check(o)) {
+        int overflow = 0;
+        PyLong_AsLongLongAndOverflow(o, &overflow);
+        return overflow == 0;
+      }
+      return fits(o, type) || (is_tensor(o) && unwrap(o).dim() == 0 && unwrap(o).scalar_type() == kBool);
+    case TypeKind::Float: {
+      const PyNumberMethods* numbers = Py_TYPE(o)->tp_as_number;
+      return fits(o, type) || (numbers && (numbers->nb_float || numbers->nb_index) && !is_tensor(o) && !is_array(o));
+    }
+    case TypeKind::Complex: return is_number(o) || (is_tensor(o) && unwrap(o).dim() == 0);
+    case TypeKind::Bool: return is_number(o) || (is_tensor(o) && unwrap(o).numel() == 1);
+    case TypeKind::Optional: return o == Py_None || accepts(o, *type.element());
+    case TypeKind::List: {
+      if (!PyTuple_Check(o) && !PyList_Check(o)) return fits(o, type);
+      const Type& element = *type.element();
+      for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i)
+        if (!accepts(PySequence_Fast_GET_ITEM(o, i), element)) return false;
+      return true;
+    }
+    default: return fits(o, type);
+  }
+}
+
+// Is o the one number that stands for a list of fixed length?
+bool is_repeated(PyObject* o, const Type& element) {
+  if (element.kind == TypeKind::Float) return PyFloat_Check(o);
+  return (element.kind == TypeKind::Int || element.kind == TypeKind::SymInt) && PyLong_Check(o) && accepts(o, element);
+}
+
+CRESSET_NOINLINE std::string wrong_type(const FunctionSchema& schema, std::size_t at, PyObject* o) {
+  const cresset::Argument& p = schema.arguments()[at];
+  std::string value;
+  if (const Ref text = Ref::steal(PyObject_Repr(o)))
+    value = "\nValue: " + to_text(text.get()).substr(0, 200);
+  else
+    PyErr_Clear();
+  return schema.name() + "() Expected a value of type '" + p.type->str() + "' for argument '" + p.name + "' but instead found type '" +
+         type_name(Py_TYPE(o)) + "'.\nPosition: " + std::to_string(at) + value + "\nDeclaration: " + schema.str();
+}
+
 // Puts the arguments of a call on the stack; returns why they do not fit, or nothing.
-std::optional<std::string> push(const OperatorHandle& op, PyObject* const* args, Py_ssize_t n, PyObject* kwnames, Stack& stack) {
+std::optional<std::string> push(const OperatorHandle& op, Lenience lenience, PyObject* const* args, Py_ssize_t n, PyObject* kwnames,
+                                Stack& stack) {
   const FunctionSchema& schema = op.schema();
   const auto& parameters = schema.arguments();
   const auto count = static_cast<Py_ssize_t>(parameters.size());
-  const auto name = [&] { return schema.name(); };  // for errors only
+  const Py_ssize_t keywords = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
+  const auto declaration = [&] { return "Declaration: " + schema.str(); };  // for errors only, as is schema.name()
+  if (n + keywords > count)
+    return schema.name() + "() expected at most " + std::to_string(count) + " argument(s) but received " + std::to_string(n + keywords) +
+           " argument(s). " + declaration();
   Py_ssize_t positional = 0;
   for (const cresset::Argument& p : parameters) positional += !p.kwarg_only;
   if (n > positional)
-    return name() + "() expected at most " + std::to_string(positional) + " argument(s) but received " + std::to_string(n) +
-           " argument(s): it takes " + std::to_string(positional) + " positional argument(s) but " + std::to_string(n) +
-           (n == 1 ? " was given." : " were given.") + " Declaration: " + schema.str();
-  const Py_ssize_t keywords = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
+    return schema.name() + "() takes " + std::to_string(positional) + " positional argument(s) but " + std::to_string(n) +
+           " was/were given.  " + declaration();
   if (CRESSET_UNLIKELY(is_tracing())) graph_part->forget_traced_arguments();
   Py_ssize_t used = 0;
   for (Py_ssize_t i = 0; i < count; ++i) {
@@ -52,43 +130,51 @@ std::optional<std::string> push(const OperatorHandle& op, PyObject* const* args,
     for (Py_ssize_t k = 0; k < keywords; ++k) {
       PyObject* key = PyTuple_GET_ITEM(kwnames, k);
       if (PyUnicode_CompareWithASCIIString(key, p.name.c_str()) != 0) continue;
-      if (o) return name() + "() got multiple values for argument '" + p.name + "'. Declaration: " + schema.str();
+      if (o) return "Argument '" + p.name + "' specified both as positional and keyword argument. Schema: " + schema.str();
       o = args[n + k];
       ++used;
     }
     if (!o) {
-      if (!p.default_value) return name() + "() is missing value for argument '" + p.name + "'. Declaration: " + schema.str();
+      if (!p.default_value) return schema.name() + "() is missing value for argument '" + p.name + "'. " + declaration();
       stack.push_back(*p.default_value);
       continue;
     }
-    // Numbers stand for tensors, one int for a list of fixed length.
     const Type& type = *p.type;
     if (is_tensor(o) && type.kind == TypeKind::Tensor) {
       stack.emplace_back(unwrap(o));
       continue;
     }
+    if (o == Py_None && type.kind == TypeKind::Tensor && lenience.undefined) {
+      stack.emplace_back(Tensor());
+      continue;
+    }
     const Type& inner = type.kind == TypeKind::Optional ? *type.element() : type;
-    if (o != Py_None && inner.kind == TypeKind::Tensor && is_number(o)) {
+    if (lenience.numbers && o != Py_None && inner.kind == TypeKind::Tensor && is_number(o)) {
       stack.emplace_back(wrapped_number(to_scalar(o)));
       continue;
     }
-    if (o != Py_None && inner.kind == TypeKind::List && p.N && fits(o, *inner.element())) {
-      std::vector<IValue> values(static_cast<std::size_t>(*p.N), to_ivalue(o, *inner.element(), p.name));
-      stack.emplace_back(make_intrusive<ivalue::ListImpl>(std::move(values), inner.element()));
-      continue;
+    Ref items;
+    if (inner.kind == TypeKind::List && o != Py_None && !PyTuple_Check(o) && !PyList_Check(o)) {
+      if (p.N && is_repeated(o, *inner.element())) {
+        std::vector<IValue> values(static_cast<std::size_t>(*p.N), to_fitting_ivalue(o, *inner.element()));
+        stack.emplace_back(make_intrusive<ivalue::ListImpl>(std::move(values), inner.element()));
+        continue;
+      }
+      if (is_plain_sequence(o) && !fits(o, inner)) {
+        items = checked(PySequence_List(o));
+        o = items.get();
+      }
     }
-    if (!fits(o, type))
-      return name() + "() Expected a value of type '" + type.str() + "' for argument '" + p.name + "' but instead found type '" +
-             type_name(Py_TYPE(o)) + "'. Position: " + std::to_string(i) + " Declaration: " + schema.str();
+    if (!accepts(o, type)) return wrong_type(schema, static_cast<std::size_t>(i), o);
     stack.push_back(CRESSET_UNLIKELY(is_tracing()) ? graph_part->traced_ivalue(p.name, o, type) : to_fitting_ivalue(o, type));
   }
   if (used < keywords) {
     for (Py_ssize_t k = 0; k < keywords; ++k) {
       const char* key = PyUnicode_AsUTF8(PyTuple_GET_ITEM(kwnames, k));
       if (!schema.argument_index(key))
-        return name() + "() Unknown keyword argument '" + key + "' for operator '" + name() + "'. Schema: " + schema.str();
+        return std::string("Unknown keyword argument '") + key + "' for operator '" + schema.name() + "'. Schema: " + schema.str();
     }
-    return name() + "() got a positional-only argument by keyword. Declaration: " + schema.str();
+    return schema.name() + "() got a positional-only argument by keyword. " + declaration();
   }
   return std::nullopt;
 }
@@ -122,7 +208,7 @@ PyObject* overload_call(PyObject* self, PyObject* const* args, std::size_t nargs
   if (PyObject* r = override_call(self, [&] { return "torch.ops." + dotted(op.operator_name(), true); }, args, n, kwnames)) return r;
   StackLease lease;
   Stack& stack = *lease;
-  if (const auto why = push(op, args, n, kwnames, stack)) CRESSET_THROW(Error, *why);
+  if (const auto why = push(op, lenience_of(self), args, n, kwnames, stack)) CRESSET_THROW(Error, *why);
   return call_with_stack(op, stack);
   CRESSET_PY_CATCH(nullptr)
 }
@@ -183,8 +269,9 @@ PyObject* overload_redispatch(PyObject* o, PyObject* const* args, Py_ssize_t n, 
   const OperatorHandle op = handle_of(o);
   StackLease lease;
   Stack& stack = *lease;
-  if (const auto why = push(op, args + 1, n - 1, kwnames, stack)) CRESSET_THROW(Error, *why);
-  op.redispatchBoxed(DispatchKeySet::from_raw_repr(Convert<uint64_t>::from(raw.get())), &stack);
+  if (const auto why = push(op, lenience_of(o), args + 1, n - 1, kwnames, stack)) CRESSET_THROW(Error, *why);
+  const auto keys = DispatchKeySet::from_raw_repr(Convert<uint64_t>::from(raw.get()));
+  without_lock(any_waits(stack), [&] { op.redispatchBoxed(keys, &stack); });
   return wrap_results(op.schema(), stack, "", false);
   CRESSET_PY_CATCH(nullptr)
 }
@@ -221,6 +308,7 @@ PyMemberDef overload_members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(
 struct PyPacket {
   PyObject_HEAD vectorcallfunc vectorcall;
   std::string* name;  // "aten::add"
+  Lenience* lenience;
   std::vector<OperatorHandle>* overloads;
   uint64_t definitions;  // when the overloads were looked up
 };
@@ -242,33 +330,21 @@ PyObject* packet_call(PyObject* self, PyObject* const* args, std::size_t nargsf,
   if (PyObject* r = override_call(self, [&] { return "torch.ops." + name; }, args, n, kwnames)) return r;
   StackLease lease;
   Stack& stack = *lease;
+  const Lenience lenience = *packet->lenience;
   if (const auto& known = overloads_of(packet); CRESSET_LIKELY(known.size() == 1)) {
     const OperatorHandle op = known[0];
-    if (const auto why = push(op, args, n, kwnames, stack)) CRESSET_THROW(Error, *why);
+    if (const auto why = push(op, lenience, args, n, kwnames, stack)) CRESSET_THROW(Error, *why);
     return call_with_stack(op, stack);
   }
   const std::vector<OperatorHandle> overloads = overloads_of(packet);  // a copy: conversions may run Python code
   CRESSET_CHECK_AS(AttributeError, !overloads.empty(), "operator ", name, " is not defined any more.");
-  std::vector<std::string> reasons;
-  // First without turning numbers into tensors, so that the overload for numbers wins.
-  for (const bool numbers : {false, true}) {
-    reasons.clear();
-    for (const OperatorHandle& op : overloads) {
-      stack.clear();
-      if (!numbers) {
-        bool number_for_tensor = false;
-        const auto& parameters = op.schema().arguments();
-        for (Py_ssize_t i = 0; i < n && i < static_cast<Py_ssize_t>(parameters.size()); ++i)
-          number_for_tensor |= parameters[static_cast<std::size_t>(i)].type->kind == TypeKind::Tensor && is_number(args[i]);
-        if (number_for_tensor) continue;
-      }
-      const auto why = push(op, args, n, kwnames, stack);
-      if (!why) return call_with_stack(op, stack);
-      reasons.push_back(*why);
-    }
+  std::string text = "Overloaded torch operator invoked from Python failed to match any schema:\n";
+  for (const OperatorHandle& op : overloads) {
+    stack.clear();
+    const auto why = push(op, lenience, args, n, kwnames, stack);
+    if (!why) return call_with_stack(op, stack);
+    text += *why + "\n\n";
   }
-  std::string text = "Overloaded torch operator invoked from Python failed to match any schema:";
-  for (const std::string& r : reasons) text += "\n  " + r;
   CRESSET_THROW(Error, text);
   CRESSET_PY_CATCH(nullptr)
 }
@@ -281,6 +357,7 @@ PyObject* packet_new(PyTypeObject* type, PyObject* args, PyObject*) {
   if (!p) return nullptr;
   p->vectorcall = &packet_call;
   p->name = new std::string(std::string(ns) + "::" + name);
+  p->lenience = new Lenience(*p->name);
   p->overloads = new std::vector<OperatorHandle>();
   p->definitions = 0;
   return reinterpret_cast<PyObject*>(p);
@@ -289,6 +366,7 @@ PyObject* packet_new(PyTypeObject* type, PyObject* args, PyObject*) {
 void packet_dealloc(PyObject* o) {
   auto* p = reinterpret_cast<PyPacket*>(o);
   delete p->name;
+  delete p->lenience;
   delete p->overloads;
   PyTypeObject* type = Py_TYPE(o);
   type->tp_free(o);
@@ -318,6 +396,7 @@ PyObject* wrap_overload(const OperatorHandle& op) {
     o->vectorcall = &overload_call;
     o->entry = op.entry();
     o->dict = nullptr;
+    new (&o->lenience) Lenience(op.operator_name().name);
     slot = reinterpret_cast<PyObject*>(o);
   }
   return Py_NewRef(slot);

@@ -74,7 +74,7 @@ TEST(DispatchKeySet, UnionsAndPriorities) {
     const auto k = static_cast<DispatchKey>(i);
     EXPECT_EQ(parseDispatchKey(toString(k)), k);
   }
-  EXPECT_NE(error_of([] { parseDispatchKey("Nothing"); }).find("could not parse dispatch key 'Nothing'"), std::string::npos);
+  EXPECT_NE(error_of([] { parseDispatchKey("Nothing"); }).find("could not parse dispatch key: Nothing"), std::string::npos);
 }
 
 TEST(Scalar, ChecksRange) {
