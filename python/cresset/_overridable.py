@@ -19,6 +19,8 @@ def ask(public, function, overriding, args, kwargs):
     """Give a call to those who override it, as PyTorch's functions do: what is required by position, what has a default by keyword."""
     from .overrides import handle_torch_function
 
+    if _C._len_torch_function_stack():  # modes are told of Tensor too
+        overriding = [x for value in (*args, *kwargs.values()) for x in (value if isinstance(value, (list, tuple)) else (value,))]
     args, kwargs = _written_out(function, args, kwargs)
     return handle_torch_function(public, overriding, *args, **kwargs)
 

@@ -24,13 +24,13 @@ __all__ = [
 
 
 def _overloaded_args(relevant_args):
-    """The arguments that override, in the order in which they are asked."""
+    """One argument of each type with __torch_function__, Tensor's own included, in the order in which they are asked."""
     overloaded, types = [], set()
     if not _C._is_torch_function_enabled():
         return overloaded
     for arg in relevant_args:
         kind = type(arg)
-        if kind in types or not _C._has_torch_function_unary(arg) or kind is cresset.Tensor or not hasattr(kind, "__torch_function__"):
+        if kind in types or getattr(kind, "__torch_function__", _C._disabled_torch_function_impl) is _C._disabled_torch_function_impl:
             continue
         types.add(kind)
         at = next((i for i, old in enumerate(overloaded) if issubclass(kind, type(old))), len(overloaded))
@@ -216,25 +216,36 @@ def _signature_of(function):
 
 
 def _operator_parameters(function):
-    """Positional parameters of the first overload, and `out` where there is an out form."""
-    overloads = [_C._find_overload(*_split(name)) for name in function._overloads]
-    first = next((o for o in overloads if not any(a.is_out for a in o._schema.arguments)), overloads[0])
+    """The parameters of every overload, those that all require first, and `out` where there is an out form."""
+    schemas = [_C._find_overload(*_split(name))._schema for name in function._overloads]
+    with_out = any(a.is_out for s in schemas for a in s.arguments)
+    schemas = [s for s in schemas if not any(a.is_out for a in s.arguments)] or schemas
     method = type(function) is _C.builtin_method
-    parts, optional = [], False
-    for argument in first._schema.arguments:
-        if argument.kwarg_only:
-            continue
-        name = argument.name
+    # Those that some overload takes by position stay in front of those that are given by keyword only.
+    arguments = {}
+    for by_keyword in (False, True):
+        for schema in schemas:
+            for a in schema.arguments:
+                if a.kwarg_only == by_keyword and not a.is_out:
+                    arguments.setdefault(a.name, a)
+    required = set.intersection(*({a.name for a in s.arguments if not a.kwarg_only and not a.has_default_value()} for s in schemas))
+    parts, optional, starred = [], False, False
+    for name, argument in arguments.items():
+        if argument.kwarg_only and not starred:
+            starred = True
+            if with_out and not method:
+                parts.append("out=None")
+            parts.append("*")
         if name == "self" and not method:
-            name = "input"
+            name = "input" if "input" not in arguments else "self"
         if keyword.iskeyword(name):
             name += "_"
-        if argument.has_default_value() or optional:
+        if optional or argument.name not in required:
             optional = True
             default = argument.default_value
             name += f"={default!r}" if isinstance(default, (bool, int, float, str, type(None))) else "=None"
         parts.append(name)
-    if not method and (len(overloads) > 1 and any(a.is_out for o in overloads for a in o._schema.arguments)):
+    if with_out and not method and not starred:
         parts.append("out=None")
     return ", ".join(parts)
 

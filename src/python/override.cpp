@@ -1,6 +1,9 @@
 // The __torch_function__ protocol.
 #include "python/override.h"
 
+#include <algorithm>
+#include <string_view>
+
 #include <cresset/ops/functions_arith.h>
 #include <cresset/ops/functions_reduce.h>
 #include <cresset/ops/functions_view.h>
@@ -186,8 +189,9 @@ Ref Overriders::arguments() const {
   return out;
 }
 
-PyObject* Overriders::call(PyObject* function, PyObject* args, PyObject* kwargs, const char* name) const {
-  const Ref types = checked(PyTuple_New(static_cast<Py_ssize_t>(count_)));
+PyObject* Overriders::call(PyObject* function, PyObject* args, PyObject* kwargs, const char* name, PyObject* self) const {
+  const bool tell_self = self && count_ == 0;
+  const Ref types = tell_self ? checked(PyTuple_Pack(1, Py_TYPE(self))) : checked(PyTuple_New(static_cast<Py_ssize_t>(count_)));
   for (std::size_t i = 0; i < count_; ++i)
     PyTuple_SET_ITEM(types.get(), static_cast<Py_ssize_t>(i), Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(objects_[i]))));
   if (active_modes > 0) {
@@ -225,7 +229,11 @@ PyObject* override_method(PyObject* self, const char* name, PyObject* args, PyOb
   const Ref all = checked(PyTuple_New(n + 1));
   PyTuple_SET_ITEM(all.get(), 0, Py_NewRef(self));
   for (Py_ssize_t i = 0; i < n; ++i) PyTuple_SET_ITEM(all.get(), i + 1, Py_NewRef(PyTuple_GET_ITEM(args, i)));
-  return overriders.call(function.get(), all.get(), kwargs, (std::string("torch.Tensor.") + name).c_str());
+  static constexpr std::string_view parsed[] = {
+      "size", "stride", "is_contiguous", "to",   "type", "cpu",    "float",   "double", "half",      "bfloat16",     "long",
+      "int",  "short",  "char",          "byte", "bool", "cfloat", "cdouble", "numpy",  "is_set_to", "is_same_size", "requires_grad_"};
+  const bool as_operator = std::find(std::begin(parsed), std::end(parsed), name) != std::end(parsed);
+  return overriders.call(function.get(), all.get(), kwargs, (std::string("torch.Tensor.") + name).c_str(), as_operator ? nullptr : self);
   CRESSET_PY_CATCH(nullptr)
 }
 
@@ -237,13 +245,13 @@ PyObject* override_property(PyObject* self, const char* name) {
   const Ref property = checked(PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_type), name));
   const Ref getter = checked(PyObject_GetAttrString(property.get(), "__get__"));
   const Ref args = checked(PyTuple_Pack(1, self));
-  return overriders.call(getter.get(), args.get(), nullptr, (std::string("torch.Tensor.") + name + ".__get__").c_str());
+  return overriders.call(getter.get(), args.get(), nullptr, (std::string("torch.Tensor.") + name + ".__get__").c_str(), self);
   CRESSET_PY_CATCH(nullptr)
 }
 
 PyObject* as_subclass(const Tensor& t, PyTypeObject* type) {
-  if (type == tensor_type) return wrap(cresset::alias(t));
-  return wrap_as(type, cresset::alias(t));
+  Tensor view = without_lock(may_wait(t), [&] { return cresset::alias(t); });
+  return type == tensor_type ? wrap(std::move(view)) : wrap_as(type, std::move(view));
 }
 
 PyObject* convert_to_subclass(PyObject* result, PyTypeObject* type) {

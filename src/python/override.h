@@ -40,8 +40,9 @@ class Overriders {
   /// A tuple of the arguments found.
   Ref arguments() const;
   bool empty() const { return count_ == 0 && active_modes == 0; }
-  /// Asks modes, then the arguments. `name` is for the error: "torch.add".
-  PyObject* call(PyObject* function, PyObject* args_tuple, PyObject* kwargs_or_null, const char* name) const;
+  /// Asks modes, then the arguments. `name` is for the error: "torch.add". `self` is the tensor of a method or attribute whose type
+  /// modes are told of even when it does not override; operators tell of overriding types only.
+  PyObject* call(PyObject* function, PyObject* args_tuple, PyObject* kwargs_or_null, const char* name, PyObject* self = nullptr) const;
 
  private:
   void scan_slow(PyObject* o);

@@ -54,9 +54,17 @@ CRESSET_NOINLINE PyObject* override_binary(PyObject* a, PyObject* b, const Opera
   const bool forward = is_tensor(a);
   const Ref function = checked(PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_type), forward ? names.forward : names.reflected));
   const Ref args = checked(forward ? PyTuple_Pack(2, a, b) : PyTuple_Pack(2, b, a));
-  return overriders.call(function.get(), args.get(), nullptr,
-                         (std::string("torch.Tensor.") + (forward ? names.forward : names.reflected)).c_str());
+  const char* name = forward ? names.forward : names.reflected;
+  PyObject* asked_for = std::strncmp(name, "__r", 3) == 0 ? b : nullptr;
+  return overriders.call(function.get(), args.get(), nullptr, (std::string("torch.Tensor.") + name).c_str(), asked_for);
   CRESSET_PY_CATCH(nullptr)
+}
+
+// What an operator gives when the protocol failed: after a TypeError the other operand's reflected method has its turn.
+PyObject* after_override() {
+  if (!PyErr_Occurred() || !PyErr_ExceptionMatches(PyExc_TypeError)) return nullptr;
+  PyErr_Clear();
+  Py_RETURN_NOTIMPLEMENTED;
 }
 
 inline bool may_override_either(PyObject* a, PyObject* b) { return !is_plain(a) || !is_plain(b) || active_modes != 0; }
@@ -68,7 +76,7 @@ CRESSET_ALWAYS_INLINE PyObject* binary(PyObject* a, PyObject* b, const OperatorN
   CRESSET_PY_TRY
   if (CRESSET_UNLIKELY(may_override_either(a, b))) {
     PyObject* r = override_binary(a, b, names);
-    if (r || PyErr_Occurred()) return r;
+    if (r || PyErr_Occurred()) return r ? r : after_override();
   }
   if (CRESSET_LIKELY(is_exact_tensor(a) && is_exact_tensor(b))) {
     const Tensor &x = unwrap(a), &y = unwrap(b);
@@ -110,7 +118,7 @@ PyObject* in_place(PyObject* a, PyObject* b, const char* name, F f) {
   CRESSET_PY_TRY
   if (CRESSET_UNLIKELY(may_override_either(a, b))) {
     PyObject* r = override_binary(a, b, {name, name});
-    if (r || PyErr_Occurred()) return r;
+    if (r || PyErr_Occurred()) return r ? r : after_override();
   }
   if (!is_tensor(a)) Py_RETURN_NOTIMPLEMENTED;
   const Operand y(b);
@@ -168,7 +176,8 @@ PyObject* nb_true_divide(PyObject* a, PyObject* b) {
   if (CRESSET_UNLIKELY(!is_tensor(a) && !is_plain(a) && is_array(a) && !is_numpy_scalar(a) && !may_override(b))) {
     // An array over a tensor is the tensor's reciprocal times the array.
     CRESSET_PY_TRY
-    const Ref reciprocal = checked(wrap(cresset::reciprocal(unwrap(b))));
+    const Tensor& x = unwrap(b);
+    const Ref reciprocal = checked(wrap(without_lock(may_wait(x), [&] { return cresset::reciprocal(x); })));
     return PyNumber_Multiply(reciprocal.get(), a);
     CRESSET_PY_CATCH(nullptr)
   }
@@ -179,7 +188,7 @@ PyObject* nb_matmul(PyObject* a, PyObject* b) {
   if (CRESSET_UNLIKELY(!is_tensor(a) || !is_tensor(b))) {
     // Numbers are no matrices.
     PyObject* r = override_binary(a, b, {"matmul", "__rmatmul__"});
-    if (r || PyErr_Occurred()) return r;
+    if (r || PyErr_Occurred()) return r ? r : after_override();
     Py_RETURN_NOTIMPLEMENTED;
   }
   return binary(a, b, {"matmul", "__rmatmul__"}, [](const Tensor& x, const Tensor& y) { return cresset::matmul(x, y); });
@@ -192,11 +201,19 @@ PyObject* nb_power(PyObject* a, PyObject* b, PyObject* modulus) {
   }
   if (CRESSET_UNLIKELY(may_override_either(a, b))) {
     PyObject* r = override_binary(a, b, {"pow", "__rpow__"});
-    if (r || PyErr_Occurred()) return r;
+    if (r || PyErr_Occurred()) return r ? r : after_override();
   }
   CRESSET_PY_TRY
-  if (is_tensor(a) && is_number(b)) return wrap(cresset::pow(unwrap(a), to_scalar(b)));
-  if (is_tensor(b) && is_number(a)) return wrap(cresset::pow(to_scalar(a), unwrap(b)));
+  if (is_tensor(a) && is_number(b)) {
+    const Tensor& x = unwrap(a);
+    const Scalar y = to_scalar(b);
+    return wrap(without_lock(is_big_pair(x, x), [&] { return cresset::pow(x, y); }));
+  }
+  if (is_tensor(b) && is_number(a)) {
+    const Scalar x = to_scalar(a);
+    const Tensor& y = unwrap(b);
+    return wrap(without_lock(is_big_pair(y, y), [&] { return cresset::pow(x, y); }));
+  }
   return binary(a, b, {"pow", "__rpow__"}, [](const Tensor& x, const Tensor& y) { return cresset::pow(x, y); });
   CRESSET_PY_CATCH(nullptr)
 }
@@ -209,7 +226,13 @@ PyObject* nb_inplace_power(PyObject* a, PyObject* b, PyObject*) {
   PyObject* slot(PyObject* a, PyObject* b) {                                                  \
     return in_place(a, b, name, [](Tensor& x, const Tensor& y) { cresset::function(x, y); }); \
   }
-CRESSET_IN_PLACE(nb_inplace_add, add_, "add_")
+// Classes that inherit __iadd__ get it as the slot of sequences too, whose NotImplemented would be the result of `+=`.
+PyObject* nb_inplace_add(PyObject* a, PyObject* b) {
+  PyObject* r = in_place(a, b, "add_", [](Tensor& x, const Tensor& y) { cresset::add_(x, y); });
+  if (CRESSET_LIKELY(r != Py_NotImplemented || Py_TYPE(a) == tensor_type)) return r;
+  Py_DECREF(r);
+  return PyNumber_Add(a, b);
+}
 CRESSET_IN_PLACE(nb_inplace_subtract, sub_, "sub_")
 CRESSET_IN_PLACE(nb_inplace_multiply, mul_, "mul_")
 CRESSET_IN_PLACE(nb_inplace_true_divide, div_, "div_")

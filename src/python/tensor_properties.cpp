@@ -47,12 +47,12 @@ CRESSET_GETTER(data, [&] {
   if (is_tracing()) graph_part->same_value(t, data);
   return wrap(std::move(data));
 }())
-CRESSET_GETTER(T, wrap(cresset::numpy_T(t)))
-CRESSET_GETTER(mT, wrap(cresset::mT(t)))
-CRESSET_GETTER(H, wrap(cresset::matrix_H(t)))
-CRESSET_GETTER(mH, wrap(cresset::mH(t)))
-CRESSET_GETTER(real, wrap(cresset::real(t)))
-CRESSET_GETTER(imag, wrap(cresset::imag(t)))
+CRESSET_GETTER(T, wrap(without_lock(may_wait(t), [&] { return cresset::numpy_T(t); })))
+CRESSET_GETTER(mT, wrap(without_lock(may_wait(t), [&] { return cresset::mT(t); })))
+CRESSET_GETTER(H, wrap(without_lock(may_wait(t), [&] { return cresset::matrix_H(t); })))
+CRESSET_GETTER(mH, wrap(without_lock(may_wait(t), [&] { return cresset::mH(t); })))
+CRESSET_GETTER(real, wrap(without_lock(may_wait(t), [&] { return cresset::real(t); })))
+CRESSET_GETTER(imag, wrap(without_lock(may_wait(t), [&] { return cresset::imag(t); })))
 CRESSET_BOOL(is_cpu, device_seen(t).is_cpu())
 CRESSET_BOOL(is_cuda, device_seen(t).is_cuda())
 CRESSET_BOOL(is_meta, device_seen(t).is_meta())
@@ -118,7 +118,8 @@ int override_set(PyObject* self, const char* name, PyObject* value, bool& done) 
   const Ref property = checked(PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_type), name));
   const Ref setter = checked(PyObject_GetAttrString(property.get(), value ? "__set__" : "__delete__"));
   const Ref args = checked(value ? PyTuple_Pack(2, self, value) : PyTuple_Pack(1, self));
-  const Ref r = checked(overriders.call(setter.get(), args.get(), nullptr, (std::string("torch.Tensor.") + name + ".__set__").c_str()));
+  const Ref r =
+      checked(overriders.call(setter.get(), args.get(), nullptr, (std::string("torch.Tensor.") + name + ".__set__").c_str(), self));
   return 0;
   CRESSET_PY_CATCH(-1)
 }
@@ -180,14 +181,16 @@ int set_data(PyObject* self, PyObject* value, void*) {
 
 int set_real(PyObject* self, PyObject* value, void*) {
   CRESSET_PY_TRY
-  Tensor part = cresset::real(unwrap(self));
+  const Tensor& t = unwrap(self);
+  Tensor part = without_lock(may_wait(t), [&] { return cresset::real(t); });
   const Ref whole = checked(wrap(std::move(part)));
   return PyObject_SetItem(whole.get(), Py_Ellipsis, value);
   CRESSET_PY_CATCH(-1)
 }
 int set_imag(PyObject* self, PyObject* value, void*) {
   CRESSET_PY_TRY
-  Tensor part = cresset::imag(unwrap(self));
+  const Tensor& t = unwrap(self);
+  Tensor part = without_lock(may_wait(t), [&] { return cresset::imag(t); });
   const Ref whole = checked(wrap(std::move(part)));
   return PyObject_SetItem(whole.get(), Py_Ellipsis, value);
   CRESSET_PY_CATCH(-1)

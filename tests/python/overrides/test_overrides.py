@@ -87,11 +87,11 @@ def test_names(function, name, member):
 @pytest.mark.parametrize(
     "function, signature",
     [
-        (torch.add, "(input, other, out=None)"),
+        (torch.add, "(input, other, alpha=1, out=None)"),
         (torch.cat, "(tensors, dim=0, out=None)"),
         (torch.Tensor.shape.__get__, "(self)"),
         (torch.nn.functional.linear, "(input, weight, bias=None, out=None)"),
-        (torch.Tensor.add, "(self, other)"),
+        (torch.Tensor.add, "(self, other, alpha=1)"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

@@ -147,7 +147,7 @@ def test_the_lowest_subclass_wins():
 
     a, b = torch.ones(1).as_subclass(Sub), torch.ones(1).as_subclass(Lower)
     assert type(a + b) is Lower and type(b + a) is Lower
-    with pytest.raises(TypeError, match="no implementation found for 'torch.Tensor.add'"):
+    with pytest.raises(TypeError, match=r"unsupported operand type\(s\) for \+: 'Sub' and 'Other'"):
         a + torch.ones(1).as_subclass(Other)
 
 
