@@ -73,6 +73,14 @@ class FunctionSchema:
         return hash(self._text)
 
 
+def parse_schema(schema):
+    """The parts of a schema's text; RuntimeError with the place of a mistake."""
+    return FunctionSchema(_C._parse_schema(schema))
+
+
+_C.parse_schema = parse_schema
+
+
 def _packet_of(overload):
     return getattr(getattr(ops, overload.namespace), overload.__name__.partition(".")[0])
 

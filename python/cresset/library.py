@@ -91,8 +91,8 @@ class Library:
         """Give an operator (a name with overload, or an overload object) a kernel for a dispatch key."""
         if not callable(fn):
             raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
-        key = dispatch_key or self.dispatch_key
         name, ns = self._operator_name(op_name)
+        key = self._key("impl", name, dispatch_key)
         if ns is not None and ns != self.ns:
             raise RuntimeError(
                 f"Library.impl: the operator belongs to the namespace '{ns}', the library to '{self.ns}'. Use Library('{ns}', 'IMPL')."
@@ -105,6 +105,17 @@ class Library:
         self._impl(name, fn, key, with_keyset=with_keyset, depth=2)
         self._op_impls.add(f"{self.ns}::{name}/{key}")
 
+    def _key(self, call, name, given):
+        """The dispatch key of a registration: the given one or the block's; an IMPL block has one for good."""
+        own = self.dispatch_key
+        if given and own and self.kind == "IMPL" and _C._dispatch_key_parse(given) != _C._dispatch_key_parse(own):
+            what = f'{call}("{name}", ...)' if name else f"{call}(...)"
+            raise RuntimeError(
+                f"{what}: Explicitly provided dispatch key ({given}) is inconsistent with the dispatch key of the enclosing "
+                f"TORCH_LIBRARY_IMPL block ({own}). Make a Library('{self.ns}', 'IMPL', '{given}') for it."
+            )
+        return given or own
+
     def _impl(self, name, fn, key, *, with_keyset=False, role="", depth=1):
         """Register without the questions of `impl`. role "formula": asked only when something is recorded; "custom": results must be fresh."""
         filename, line = _place(depth)
@@ -112,7 +123,7 @@ class Library:
 
     def fallback(self, fn, dispatch_key="", *, with_keyset=False):
         """A kernel for every operator that has none for the key; needs the namespace "_". Called as fn(op, *args, **kwargs)."""
-        key = dispatch_key or self.dispatch_key
+        key = self._key("fallback", "", dispatch_key)
         if self.ns != "_":
             raise RuntimeError(f"fallback: only a library of the namespace '_' can register a fallback; this one is '{self.ns}'.")
         if not key:
@@ -129,8 +140,22 @@ class Library:
 _kept = []  # libraries of the module-level functions live as long as the process, or as the `lib` they are given
 
 
-def define(qualname, schema=None, *, lib=None, tags=()):
-    """Declare the operator "ns::name" with a schema like "(Tensor x) -> Tensor"."""
+def define(qualname, schema=None, alias_analysis="", *, lib=None, tags=()):
+    """Declare the operator "ns::name" with a schema like "(Tensor x) -> Tensor".
+
+    `define(library, "name(Tensor x) -> Tensor", alias_analysis="")` is the older form: a decorator that also makes the function the
+    operator's kernel for every device, differentiable through its parts (or for the library's dispatch key).
+    """
+    if isinstance(qualname, Library):
+        library = qualname
+
+        def old_form(f):
+            library.impl(library.define(schema, alias_analysis, tags=tags), f)
+            return f
+
+        return old_form
+    if alias_analysis:
+        raise TypeError("define(): alias_analysis belongs to the form define(library, schema, alias_analysis).")
     if not isinstance(qualname, str):
         raise ValueError(f"define(qualname, schema): expected qualname to be instance of str, got {type(qualname)}")
     ns, separator, name = qualname.partition("::")
@@ -145,7 +170,8 @@ def define(qualname, schema=None, *, lib=None, tags=()):
 
 
 def impl(qualname, types, func=None, *, lib=None):
-    """A kernel for "ns::name" on device types ("cpu", "default", …, or several); as a decorator when func is left out.
+    """A kernel for "ns::name" on device types ("cpu", "default", …, or several) or for dispatch keys ("CPU", "Meta",
+    "CompositeExplicitAutograd", …); as a decorator when func is left out.
 
     `impl(library, name, dispatch_key="")` is the older form, a decorator.
     """
@@ -160,8 +186,8 @@ def impl(qualname, types, func=None, *, lib=None):
     types = (types,) if isinstance(types, str) else tuple(types)
     keys = []
     for kind in types:
-        if kind in _DEVICE_KEYS:
-            keys.append(_DEVICE_KEYS[kind])
+        if kind in _DEVICE_KEYS or kind in _C.DispatchKey.__members__:
+            keys.append(_DEVICE_KEYS.get(kind, kind))
             continue
         try:
             keys.append(_backend_key(kind))
@@ -174,7 +200,9 @@ def impl(qualname, types, func=None, *, lib=None):
         nonlocal lib
         if not callable(f):
             raise TypeError(f"impl: a callable was required; got {type(f).__name__}.")
-        ns, _, name = qualname.partition("::")
+        ns, separator, name = qualname.partition("::")
+        if not separator or not ns or not name:
+            raise ValueError(_BAD_NAME.format(qualname))
         target = lib
         if target is None:
             target = Library(ns, "FRAGMENT")

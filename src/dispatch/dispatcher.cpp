@@ -166,17 +166,19 @@ void Dispatcher::State::check_schema(const OperatorName& name, const FunctionSch
   const auto difference = find_schema_differences(declared, inferred);
   if (!difference || fits_older_schema(inferred, declared)) return;
   CRESSET_THROW(Error, "Inferred operator schema for a C++ kernel function doesn't match the expected function schema.\n  operator: ", name,
-                "\n  expected schema: ", declared, "  (", declared_at, ")\n  inferred schema: ", inferred, "  (", inferred_at,
-                ")\n  reason: ", *difference);
+                "\n  expected schema: ", declared, "\n    ", declared_at, "\n  inferred schema: ", inferred, "\n    ", inferred_at,
+                "\n  reason: ", *difference);
 }
 
 RegistrationHandleRAII Dispatcher::registerLibrary(std::string ns, std::string debug) {
   std::lock_guard lock(state_->mutex);
+  state_->index_announced();
   const auto [it, fresh] = state_->libraries.emplace(ns, debug);
   CRESSET_CHECK(
       fresh, "Only a single TORCH_LIBRARY can be used to register the namespace ", ns,
       "; please put all of your definitions in a single TORCH_LIBRARY block. If you were trying to specify implementations, consider using "
-      "TORCH_LIBRARY_IMPL (which can be duplicated). Previous registration of TORCH_LIBRARY was ",
+      "TORCH_LIBRARY_IMPL (which can be duplicated). If you really intended to define operators for a single namespace in a distributed "
+      "way, you can use TORCH_LIBRARY_FRAGMENT to explicitly indicate this. Previous registration of TORCH_LIBRARY was ",
       it->second, "; latest registration was ", debug);
   return RegistrationHandleRAII([this, ns] {
     std::lock_guard inner(state_->mutex);

@@ -47,7 +47,10 @@ std::string OperatorHandle::dumpComputedTable() const {
     const impl::ComputedEntry e = impl::compute_entry(*entry_, key, state.fallbacks);
     if (!e.kernel && e.tag[0] == 'm') continue;
     out += std::string(toString(key)) + ": ";
-    if (e.kernel) out += (e.kernel->kernel.isFallthrough() ? "fallthrough " : "") + e.kernel->debug + " ";
+    if (e.kernel)
+      out += (e.kernel->kernel.isFallthrough() ? "fallthrough " : "") + e.kernel->debug + " ";
+    else
+      out += "ambiguous_autogradother ";
     out += std::string("[") + e.tag + "]\n";
   }
   return out;

@@ -55,7 +55,9 @@ Library& Library::def_with_kernel(std::string_view name_or_schema, CppFunction f
         f.inferred_, "def(\"", n,
         "\"): Full schema string was not specified, and we couldn't infer schema either. Please explicitly provide a schema string.");
     name = n.str();
-    def(FunctionSchema(n, f.inferred_->arguments(), f.inferred_->returns()));
+    FunctionSchema inferred(n, f.inferred_->arguments(), f.inferred_->returns());
+    inferred.set_alias_analysis(AliasAnalysisKind::CONSERVATIVE);  // a signature says nothing about shared memory
+    def(std::move(inferred));
   }
   // The kernel of a def serves every backend unless it names a key.
   const OperatorName full = qualify(parse_operator_name(name), "def");
@@ -74,7 +76,7 @@ Library& Library::impl_kernel(std::string_view name, CppFunction f) {
   const OperatorName full = qualify(parse_operator_name(name), "impl");
   CRESSET_CHECK(!(f.key_ && key_ && *f.key_ != *key_), "impl(\"", full, "\", ...): Explicitly provided dispatch key (",
                 f.key_ ? *f.key_ : DispatchKey::Undefined, ") is inconsistent with the dispatch key of the enclosing ", kind_name(kind_),
-                " block (", key_ ? *key_ : DispatchKey::Undefined, ").");
+                " block (", key_ ? *key_ : DispatchKey::Undefined, "). Declare a separate block for this dispatch key (", place(), ").");
   const std::string debug = f.debug_.empty() ? place() : f.debug_;
   if (const auto key = f.key_ ? f.key_ : key_; key && isForeignDispatchKey(*key)) return *this;  // nothing can call it
   registrations_.push_back(Dispatcher::singleton().registerImpl(full, f.key_ ? f.key_ : key_, std::move(f.kernel_), f.signature_,

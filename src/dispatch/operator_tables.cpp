@@ -96,7 +96,15 @@ std::vector<std::string> split(std::string_view tags) {
 
 void Dispatcher::State::index_announced() {
   if (CRESSET_LIKELY(announced_schemas.empty() && announced_kernels.empty())) return;
-  for (const tables::SchemaTable* t : std::exchange(announced_schemas, {})) tables.add(*t);
+  for (const tables::SchemaTable* t : std::exchange(announced_schemas, {})) {
+    tables.add(*t);
+    // The tables are the one block of their namespaces.
+    std::string_view last;
+    for (const tables::SchemaRow* row = t->rows; row != t->rows + t->count; ++row) {
+      const std::string_view schema(row->schema), ns = schema.substr(0, schema.find("::"));
+      if (ns != std::exchange(last, ns)) libraries.emplace(ns, tables::place(t->file, row->line));
+    }
+  }
   for (const tables::KernelTable* t : std::exchange(announced_kernels, {})) tables.add(*t);
   // Operators that were asked for before all their tables came.
   std::vector<impl::OperatorEntry*> known;

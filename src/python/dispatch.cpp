@@ -4,6 +4,7 @@
 #include <cresset/dispatch/dispatcher.h>
 
 #include <memory>
+#include <utility>
 
 #include "python/bind.h"
 #include "python/convert.h"
@@ -178,6 +179,43 @@ void add_guard(PyObject* module, const char* full_name) {
   checked(PyModule_AddObjectRef(module, std::strrchr(full_name, '.') + 1, checked(PyType_FromSpec(&spec)).get()));
 }
 
+// _AutoDispatchBelowAutograd(): no autograd kernels for this thread while the object lives, or until __exit__.
+struct BelowAutograd {
+  PyObject_HEAD uint64_t added;
+};
+void leave_below_autograd(PyObject* o) {
+  cresset::detail::local_keys.excluded &= ~std::exchange(reinterpret_cast<BelowAutograd*>(o)->added, 0);
+}
+PyObject* below_autograd_new(PyTypeObject* type, PyObject*, PyObject*) {
+  auto* g = reinterpret_cast<BelowAutograd*>(type->tp_alloc(type, 0));
+  if (!g) return nullptr;
+  uint64_t& excluded = cresset::detail::local_keys.excluded;
+  g->added = autograd_dispatch_keyset.raw_repr() & ~DispatchKeySet::kBackendMask & ~excluded;
+  excluded |= g->added;
+  return reinterpret_cast<PyObject*>(g);
+}
+void below_autograd_dealloc(PyObject* o) {
+  leave_below_autograd(o);
+  PyTypeObject* type = Py_TYPE(o);
+  type->tp_free(o);
+  Py_DECREF(type);
+}
+PyObject* below_autograd_enter(PyObject* o, PyObject*) { return Py_NewRef(o); }
+PyObject* below_autograd_exit(PyObject* o, PyObject*) {
+  leave_below_autograd(o);
+  Py_RETURN_NONE;
+}
+void init_below_autograd(PyObject* module) {
+  static PyMethodDef methods[] = {
+      {"__enter__", below_autograd_enter, METH_NOARGS, nullptr}, {"__exit__", below_autograd_exit, METH_VARARGS, nullptr}, {}};
+  PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(&below_autograd_new)},
+                         {Py_tp_dealloc, reinterpret_cast<void*>(&below_autograd_dealloc)},
+                         {Py_tp_methods, methods},
+                         {0, nullptr}};
+  PyType_Spec spec{"cresset._C._AutoDispatchBelowAutograd", sizeof(BelowAutograd), 0, Py_TPFLAGS_DEFAULT, slots};
+  checked(PyModule_AddObjectRef(module, "_AutoDispatchBelowAutograd", checked(PyType_FromSpec(&spec)).get()));
+}
+
 OperatorName parse_name(const std::string& text) {
   OperatorName n = parse_operator_name(text);
   return n;
@@ -327,6 +365,8 @@ void init_dispatch(PyObject* module) {
   add_guard<GuardKind::Include>(module, "cresset._C._IncludeDispatchKeyGuard");
   add_guard<GuardKind::Exclude>(module, "cresset._C._ExcludeDispatchKeyGuard");
   add_guard<GuardKind::Force>(module, "cresset._C._ForceDispatchKeyGuard");
+  init_below_autograd(module);
+  checked(PyModule_AddObject(module, "_after_autograd_keyset", wrap_key_set(after_autograd_keyset)));
   init_queries(module);
 }
 

@@ -211,12 +211,12 @@ std::optional<DispatchKey> optional_key(const std::string& name) {
   return parseDispatchKey(name);
 }
 
-// _Library(kind, namespace, dispatch key or "", file, line)
+// _Library(kind, namespace, dispatch key or "", file, line); _dispatch_library is its name in PyTorch
 PyObject* library_new(PyTypeObject* type, PyObject* args, PyObject*) {
   CRESSET_PY_TRY
-  const char *kind, *ns, *key, *file;
-  unsigned line;
-  if (!PyArg_ParseTuple(args, "ssssI:_Library", &kind, &ns, &key, &file, &line)) return nullptr;
+  const char *kind, *ns, *key = "", *file = "/dev/null";
+  unsigned line = 0;
+  if (!PyArg_ParseTuple(args, "ss|ssI:_Library", &kind, &ns, &key, &file, &line)) return nullptr;
   const std::string k = kind;
   const Library::Kind which = k == "DEF" ? Library::DEF : k == "IMPL" ? Library::IMPL : Library::FRAGMENT;
   auto block = std::make_unique<Block>(Block{Library(which, ns, optional_key(key), keep_text(file), line), {}});
@@ -257,6 +257,14 @@ PyObject* library_reset(PyObject* o, PyObject*) {
   CRESSET_PY_CATCH(nullptr)
 }
 
+AliasAnalysisKind to_alias_kind(const std::string& name) {
+  if (name == "CONSERVATIVE") return AliasAnalysisKind::CONSERVATIVE;
+  if (name == "PURE_FUNCTION") return AliasAnalysisKind::PURE_FUNCTION;
+  CRESSET_CHECK(name == "FROM_SCHEMA" || name.empty(), "Invalid alias analysis type ", name,
+                ": CONSERVATIVE, FROM_SCHEMA, PURE_FUNCTION or nothing was required.");
+  return AliasAnalysisKind::FROM_SCHEMA;
+}
+
 // define(schema, alias analysis, tags): the operator's name with overload.
 PyObject* library_define(PyObject* o, PyObject* args) {
   CRESSET_PY_TRY
@@ -269,15 +277,7 @@ PyObject* library_define(PyObject* o, PyObject* args) {
   if (tags && tags != Py_None) tag_names = Convert<std::vector<std::string>>::from(tags);
   std::string written = text;
   FunctionSchema schema = parse_schema(written.find("::") == std::string::npos ? library.ns() + "::" + written : written);
-  if (kind == "CONSERVATIVE")
-    schema.set_alias_analysis(AliasAnalysisKind::CONSERVATIVE);
-  else if (kind == "FROM_SCHEMA")
-    schema.set_alias_analysis(AliasAnalysisKind::FROM_SCHEMA);
-  else if (kind == "PURE_FUNCTION")
-    schema.set_alias_analysis(AliasAnalysisKind::PURE_FUNCTION);
-  else
-    CRESSET_CHECK(kind.empty(), "Invalid alias analysis type ", kind,
-                  ": CONSERVATIVE, FROM_SCHEMA, PURE_FUNCTION or nothing was required.");
+  if (!kind.empty()) schema.set_alias_analysis(to_alias_kind(kind));
   const std::string name = schema.operator_name().str();
   const bool parsed = kind.empty();
   {
@@ -297,7 +297,12 @@ PyObject* library_impl(PyObject* o, PyObject* args) {
   const char *name, *key = "", *debug = "", *role = "";
   PyObject* f;
   int with_keys = 0;
-  if (!PyArg_ParseTuple(args, "sO|spss:impl", &name, &f, &key, &with_keys, &debug, &role)) return nullptr;
+  // PyTorch's order is impl(name, dispatch key, function, with_keyset).
+  if (PyTuple_GET_SIZE(args) > 1 && PyUnicode_Check(PyTuple_GET_ITEM(args, 1))) {
+    if (!PyArg_ParseTuple(args, "ssO|p:impl", &name, &key, &f, &with_keys)) return nullptr;
+  } else if (!PyArg_ParseTuple(args, "sO|spss:impl", &name, &f, &key, &with_keys, &debug, &role)) {
+    return nullptr;
+  }
   Library& library = library_of(o);
   CppFunction kernel = make_kernel(block_of(o), f, with_keys, false, role);
   if (*debug) std::move(kernel).debug(debug);
@@ -334,7 +339,61 @@ PyObject* library_fallback(PyObject* o, PyObject* args) {
   CRESSET_PY_CATCH(nullptr)
 }
 
-PyMethodDef library_methods[] = {{"define", library_define, METH_VARARGS, nullptr},
+// --- registrations with a kernel in C++, [](const Tensor& x) { return x; }, by the names that PyTorch's tests of the dispatcher use
+
+CppFunction identity_kernel(const char* key, const char* debug) {
+  CppFunction kernel([](const Tensor& x) { return x; });
+  if (const auto k = optional_key(key)) return dispatch(*k, std::move(kernel)).debug(debug);
+  return std::move(kernel).debug(debug);
+}
+
+// Calls f(library, three texts) for method(first, second="", third=""); the names are those of the texts.
+template <class F>
+PyObject* register_texts(PyObject* o, PyObject* args, PyObject* kwargs, const char* const (&names)[4], const char* standard, F f) {
+  CRESSET_PY_TRY
+  const char *first = "", *second = "", *third = standard;
+  const std::string format = std::string(*names[0] == 'd' ? "|sss:" : "s|ss:") + "registration";
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, format.c_str(), const_cast<char**>(names), &first, &second, &third)) return nullptr;
+  Library& library = library_of(o);
+  {
+    GilRelease release;
+    f(library, first, second, third);
+  }
+  return Py_NewRef(o);
+  CRESSET_PY_CATCH(nullptr)
+}
+PyObject* library_def(PyObject* o, PyObject* args, PyObject* kwargs) {
+  return register_texts(o, args, kwargs, {"schema", "alias", "debug", nullptr}, "",
+                        [](Library& m, const char* text, const char* alias, const char*) { m.def(schema(text, to_alias_kind(alias))); });
+}
+PyObject* library_def_legacy(PyObject* o, PyObject* args, PyObject* kwargs) {
+  return register_texts(o, args, kwargs, {"schema", "alias", "debug", nullptr}, "",
+                        [](Library& m, const char* text, const char*, const char*) { m.def(text); });
+}
+PyObject* library_def_name(PyObject* o, PyObject* args, PyObject* kwargs) {
+  return register_texts(o, args, kwargs, {"name", "dispatch", "debug", nullptr}, "default_def_name_t_t",
+                        [](Library& m, const char* name, const char* key, const char* debug) { m.def(name, identity_kernel(key, debug)); });
+}
+PyObject* library_impl_identity(PyObject* o, PyObject* args, PyObject* kwargs) {
+  return register_texts(
+      o, args, kwargs, {"name", "dispatch", "debug", nullptr}, "impl_t_t",
+      [](Library& m, const char* name, const char* key, const char* debug) { m.impl(name, identity_kernel(key, debug)); });
+}
+PyObject* library_fallthrough(PyObject* o, PyObject* args, PyObject* kwargs) {
+  return register_texts(o, args, kwargs, {"dispatch", "_", "__", nullptr}, "", [](Library& m, const char* key, const char*, const char*) {
+    const auto k = optional_key(key);
+    m.fallback(k ? dispatch(*k, CppFunction::makeFallthrough()) : CppFunction::makeFallthrough());
+  });
+}
+
+#define CRESSET_REGISTRATION(name, f) \
+  {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&f)), METH_VARARGS | METH_KEYWORDS, nullptr}
+PyMethodDef library_methods[] = {CRESSET_REGISTRATION("def_", library_def),
+                                 CRESSET_REGISTRATION("def_legacy", library_def_legacy),
+                                 CRESSET_REGISTRATION("def_name_t_t", library_def_name),
+                                 CRESSET_REGISTRATION("impl_t_t", library_impl_identity),
+                                 CRESSET_REGISTRATION("fallback_fallthrough", library_fallthrough),
+                                 {"define", library_define, METH_VARARGS, nullptr},
                                  {"impl", library_impl, METH_VARARGS, nullptr},
                                  {"fallback", library_fallback, METH_VARARGS, nullptr},
                                  {"reset", library_reset, METH_NOARGS, nullptr},
@@ -350,6 +409,7 @@ void init_library(PyObject* module) {
   PyType_Spec spec{"cresset._C._Library", sizeof(PyLibrary), 0, Py_TPFLAGS_DEFAULT, slots};
   library_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)).release());
   checked(PyModule_AddObjectRef(module, "_Library", reinterpret_cast<PyObject*>(library_type)));
+  checked(PyModule_AddObjectRef(module, "_dispatch_library", reinterpret_cast<PyObject*>(library_type)));
   def(module, "_fallthrough_kernel",
       [] { CRESSET_THROW(NotImplementedError, "fallthrough_kernel is a marker for Library.impl and cannot be called."); });
   fallthrough_marker = checked(PyObject_GetAttrString(module, "_fallthrough_kernel")).release();

@@ -1,0 +1,74 @@
+"""`PythonDispatcher`: which kernel of an operator each backend would run, asked with registrations that compute nothing."""
+
+import itertools
+
+from . import _C
+
+__all__ = ["PythonDispatcher"]
+
+_KEYS = ("CPU", "XLA", "CUDA", "FPGA", "AutogradOther", "AutogradCPU", "AutogradXLA", "AutogradCUDA")
+_numbers = itertools.count()
+
+
+class PythonDispatcher:
+    """An operator of its own without a computation: register keys, then look at its tables.
+
+    register(["CPU", "CompositeImplicitAutograd"]) makes kernels called fn_CPU and so on; registrations() and dispatchTable() are texts.
+    """
+
+    name = "foo"
+
+    def __init__(self):
+        self._namespace = f"__test_python_dispatcher_{next(_numbers)}__"
+        self.ref = _C._dispatch_library("FRAGMENT", self._namespace, "")
+        self.ref.def_("foo(Tensor x) -> Tensor")
+
+    def keys(self):
+        """The keys that the tables show."""
+        return list(_KEYS)
+
+    def register(self, dispatchKeys):
+        """Give the operator a kernel for each key; RuntimeError for a key twice, or for both kinds of composites."""
+        keys = list(dispatchKeys)
+        if len(set(keys)) != len(keys):
+            raise RuntimeError(f"Overriden is not allowed but found duplicates in {keys}.")
+        if {"CompositeImplicitAutograd", "CompositeExplicitAutograd"} <= set(keys):
+            raise RuntimeError("Registration to both CompositeImplicitAutograd and CompositeExplicitAutograd is not allowed.")
+        for key in keys:
+            self.ref.impl_t_t("foo", dispatch=key, debug=f"fn_{key}")
+
+    @property
+    def _qualified(self):
+        return f"{self._namespace}::{self.name}"
+
+    def rawRegistrations(self):
+        """All registrations, as the dispatcher dumps them."""
+        return _C._dispatch_dump(self._qualified)
+
+    def rawDispatchTable(self):
+        """The table of every key, as the dispatcher dumps it."""
+        return _C._dispatch_dump_table(self._qualified)
+
+    @staticmethod
+    def _table(title, rows):
+        lines = "".join(f"{key:<15} {kernel}\n" for key, kernel in rows)
+        return f"\n{title}\n{'key':<15} kernel\n{'-' * 27}\n{lines}"
+
+    def registrations(self):
+        """Key and kernel of each registration."""
+        rows = []
+        for line in self.rawRegistrations().splitlines():
+            key, _, kernel = line.partition(": ")
+            if kernel.startswith("fn_"):
+                rows.append((key, kernel.partition(" ")[0]))
+        return self._table("Registered Kernels", rows)
+
+    def dispatchTable(self):
+        """Key and kernel of the keys that matter, with the rule that chose it."""
+        entries = dict(line.split(": ", 1) for line in self.rawDispatchTable().splitlines())
+        rows = []
+        for key in _KEYS:
+            entry = entries.get(key)
+            if entry is not None:
+                rows.append((key, entry[entry.index("[") :] if entry.endswith("[backend fallback]") else entry))
+        return self._table("Computed Dispatch Table", rows)
