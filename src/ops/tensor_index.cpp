@@ -111,7 +111,9 @@ Sliced apply(const Tensor& self, ArrayRef<TensorIndex> indices) {
       }
       case TensorIndex::Kind::Tensor: {
         const Tensor t = i.tensor().device() == self.device() ? i.tensor() : i.tensor().to(self.device());
-        if (t.dim() > 0 || !isIntegralType(t.scalar_type(), true)) {
+        // Under vmap a number of each example's own is looked up like any index tensor.
+        const bool one_of_each = t.key_set().has(DispatchKey::FuncTorchBatched) && !is_mask(t);
+        if (t.dim() > 0 || one_of_each || !isIntegralType(t.scalar_type(), true)) {
           record(t, spanned(t));
         } else if (is_mask(t)) {
           view = cresset::unsqueeze(view, dim);
