@@ -36,7 +36,10 @@ struct Simulated {
 
   int device_count() { return simulated::kDevices; }
   void set_device(int) { ++set_device_calls; }
-  void synchronize(int device) { simulated::wait_for_device(device); }
+  void synchronize(int device) {
+    simulated::enter();
+    simulated::wait_for_device(device);
+  }
   void get_properties(int, cresset_device_properties& out) {
     std::snprintf(out.name, sizeof out.name, "Simulated device");
     out.total_memory = uint64_t{1} << 30;
@@ -45,6 +48,7 @@ struct Simulated {
   }
 
   void* allocate(int, std::size_t nbytes) {
+    simulated::enter();
     if (simulated::next_allocation_fails()) return nullptr;
     void* handle = simulated::allocate_block(nbytes);
     if (handle && simulated::poisons()) std::memset(simulated::device_address(handle, 0, nbytes), 0xFF, nbytes);
@@ -60,6 +64,7 @@ struct Simulated {
     simulated::after_all(device, [last] {});
   }
   void copy(const cresset_copy& c) {
+    simulated::enter();
     char* to = address(c.target, c.target_device, c.target_offset, c.nbytes);
     const char* from = address(c.source, c.source_device, c.source_offset, c.nbytes);
     CRESSET_CHECK(to && from, kName, ": a copy reaches outside of its block.");
@@ -68,33 +73,65 @@ struct Simulated {
     if (!c.non_blocking) simulated::wait_for(device, c.stream);
   }
   void fill(int device, void* data, std::size_t nbytes, uint8_t value, cresset_stream stream) {
+    simulated::enter();
     char* to = simulated::device_address(data, 0, nbytes);
     CRESSET_CHECK(to, kName, ": a fill reaches outside of its block.");
     simulated::submit(device, stream, [to, nbytes, value] { std::memset(to, value, nbytes); });
   }
-  void* pinned_allocate(std::size_t nbytes) { return std::malloc(nbytes); }
+  void* pinned_allocate(std::size_t nbytes) {
+    simulated::enter();
+    return std::malloc(nbytes);
+  }
   void pinned_deallocate(void* data, std::size_t) {
     for (int d = 0; d < simulated::kDevices; ++d) simulated::wait_for_device(d);
     std::free(data);
   }
 
-  cresset_stream stream_create(int device, int) { return simulated::make_queue(device); }
-  bool stream_query(int device, cresset_stream s) { return simulated::is_idle(device, s); }
-  void stream_synchronize(int device, cresset_stream s) { simulated::wait_for(device, s); }
+  cresset_stream stream_create(int device, int) {
+    simulated::enter();
+    return simulated::make_queue(device);
+  }
+  bool stream_query(int device, cresset_stream s) {
+    simulated::enter();
+    return simulated::is_idle(device, s);
+  }
+  void stream_synchronize(int device, cresset_stream s) {
+    simulated::enter();
+    simulated::wait_for(device, s);
+  }
 
   using Mark = std::shared_ptr<simulated::Mark>;
   static Mark& mark(void* event) { return *static_cast<Mark*>(event); }
-  void* event_create(int, int) { return new Mark(simulated::make_mark()); }
+  void* event_create(int, int) {
+    simulated::enter();
+    return new Mark(simulated::make_mark());
+  }
   void event_destroy(int, void* event) { delete &mark(event); }
-  void event_record(int device, void* event, cresset_stream s) { simulated::record(device, s, mark(event)); }
-  void event_wait(int device, void* event, cresset_stream s) { simulated::let_wait(device, s, mark(event)); }
-  bool event_query(void* event) { return simulated::has_happened(*mark(event)); }
-  void event_synchronize(void* event) { simulated::wait_for_mark(*mark(event)); }
+  void event_record(int device, void* event, cresset_stream s) {
+    simulated::enter();
+    simulated::record(device, s, mark(event));
+  }
+  void event_wait(int device, void* event, cresset_stream s) {
+    simulated::enter();
+    simulated::let_wait(device, s, mark(event));
+  }
+  bool event_query(void* event) {
+    simulated::enter();
+    return simulated::has_happened(*mark(event));
+  }
+  void event_synchronize(void* event) {
+    simulated::enter();
+    simulated::wait_for_mark(*mark(event));
+  }
   double event_elapsed(void* begin, void* end) {
+    simulated::enter();
     return std::chrono::duration<double, std::milli>(mark(end)->time - mark(begin)->time).count();
   }
 
-  void optimizer_step(int, int phase) { optimizer_steps += phase == CRESSET_STEP_END; }
+  void optimizer_step(int, int phase) {
+    simulated::enter();
+    optimizer_steps += phase == CRESSET_STEP_END;
+  }
   void profile_push(const char*) { ++profile_ranges; }
   void profile_pop() {}
 
@@ -106,6 +143,7 @@ struct Simulated {
 
 void kernel(const cresset::OperatorHandle& op, cresset::Stack* stack) {
   ++kernel_calls;
+  simulated::enter();
   simulated::run_on_device(op, stack);
 }
 
@@ -123,5 +161,6 @@ extern "C" int64_t simulated_calls(const char* hook) {
   if (name == "set_device") return set_device_calls;
   if (name == "optimizer_step") return optimizer_steps;
   if (name == "profile_push") return profile_ranges;
+  if (name == "with_lock") return simulated::calls_with_lock();
   return name == "kernel" ? kernel_calls.load() : -1;
 }

@@ -1,5 +1,7 @@
 #include "faults.h"
 
+#include <dlfcn.h>
+
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -13,7 +15,7 @@
 namespace simulated {
 namespace {
 
-std::atomic<int64_t> fail_allocation{0}, fail_task{0}, delay_us{0}, poison{0};
+std::atomic<int64_t> fail_allocation{0}, fail_task{0}, delay_us{0}, host_delay_us{0}, poison{0}, with_lock{0};
 std::mutex wrong_mutex;
 std::string wrong_op;
 
@@ -32,6 +34,14 @@ bool poisons() { return poison.load() != 0; }
 void delay() {
   if (const int64_t us = delay_us.load()) std::this_thread::sleep_for(std::chrono::microseconds(us));
 }
+void enter() {
+  // There need not be an interpreter in the process.
+  static const auto has_lock = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "PyGILState_Check"));
+  static const auto is_running = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "Py_IsInitialized"));
+  if (has_lock && is_running && is_running() && has_lock()) ++with_lock;
+  if (const int64_t us = host_delay_us.load()) std::this_thread::sleep_for(std::chrono::microseconds(us));
+}
+int64_t calls_with_lock() { return with_lock.load(); }
 void maybe_fail_task() {
   if (hit(fail_task)) throw std::runtime_error("simulated fault in a kernel");
 }
@@ -50,6 +60,8 @@ extern "C" int simulated_set_fault(const char* name, int64_t value) {
     fail_task = value;
   else if (std::strcmp(name, "delay") == 0)
     delay_us = value;
+  else if (std::strcmp(name, "host_delay") == 0)
+    host_delay_us = value;
   else if (std::strcmp(name, "poison") == 0)
     poison = value;
   else

@@ -11,6 +11,10 @@ bool next_allocation_fails();
 bool poisons();
 /// Sleeps in front of a task when that is asked for.
 void delay();
+/// At the start of every function that the host calls to make or do something: sleeps when that is asked for (host_delay), and counts
+/// calls of threads that hold Python's lock. Freeing memory is not one: it does not wait.
+void enter();
+int64_t calls_with_lock();
 /// Raises when this task shall fail.
 void maybe_fail_task();
 /// True when this kernel shall give a wrong number.
@@ -20,12 +24,13 @@ bool is_wrong(const char* op);
 
 extern "C" {
 /// fail_allocation: the n-th allocation from now; fail_task: the n-th kernel from now; delay: microseconds in front of each
-/// task; poison: 0 or 1. Gives -1 for another name.
+/// task; host_delay: microseconds in each call of the host; poison: 0 or 1. Gives -1 for another name.
 __attribute__((visibility("default"))) int simulated_set_fault(const char* name, int64_t value);
 /// The kernel of this operator gives a wrong number; "" for none.
 __attribute__((visibility("default"))) void simulated_set_wrong(const char* op);
 /// Blocks of device memory that are alive.
 __attribute__((visibility("default"))) int64_t simulated_live_blocks(void);
-/// Calls of hooks so far: "set_device", "optimizer_step", "profile_push", "kernel".
+/// Calls of hooks so far: "set_device", "optimizer_step", "profile_push", "kernel", "with_lock" (by a thread that held
+/// the lock of a Python interpreter).
 __attribute__((visibility("default"))) int64_t simulated_calls(const char* hook);
 }

@@ -12,11 +12,10 @@
 namespace cresset::python {
 namespace {
 
-// The lock must not be held by a thread that waits for a device: its queue may run Python code.
+// Every function of a device is called like this: it may wait for a queue, which may run Python code.
 template <class F>
 auto unlocked(F f) {
-  const GilRelease release;
-  return f();
+  return without_lock(true, std::move(f));
 }
 
 const cresset::impl::DeviceGuardImplInterface& guard_of(Device d) { return *cresset::impl::getDeviceGuardImpl(d.type()); }
@@ -32,7 +31,7 @@ Event& event_of(PyObject* o) {
 }
 Object make_event(Device d, bool timing) {
   (void)guard_of(d);  // raises for kinds without one
-  auto* event = new Event(d.type(), timing ? EventFlag::BACKEND_DEFAULT : EventFlag::PYTORCH_DEFAULT);
+  auto* event = unlocked([&] { return new Event(d.type(), timing ? EventFlag::BACKEND_DEFAULT : EventFlag::PYTORCH_DEFAULT); });
   return Object(PyCapsule_New(event, kEventName, [](PyObject* c) { delete static_cast<Event*>(PyCapsule_GetPointer(c, kEventName)); }));
 }
 
@@ -77,7 +76,8 @@ Object properties_of(Device device) {
   p.struct_size = sizeof p;
   const cresset_backend* t = backend_table(d.type());
   if (t && t->get_properties)
-    cresset::detail::check_backend(d.type(), t->get_properties(t->self, d.index(), &p), d.index(), "get_device_properties");
+    unlocked(
+        [&] { cresset::detail::check_backend(d.type(), t->get_properties(t->self, d.index(), &p), d.index(), "get_device_properties"); });
   p.name[sizeof p.name - 1] = '\0';
   const std::string name = p.name[0] ? std::string(p.name) : DeviceTypeName(d.type());
   return Object(Py_BuildValue("{s:s,s:K,s:K,s:i,s:i,s:i}", "name", name.c_str(), "total_memory",
@@ -120,11 +120,11 @@ void init_devices(PyObject* m) {
     return t ? std::optional(DeviceTypeName(*t)) : std::nullopt;
   });
   def(m, "_device_key", [](Device d) { return backendKey(d.type()); });
-  def(m, "_device_count", [](Device d) { return static_cast<int64_t>(device_count(d.type())); });
-  def(m, "_device_current", [](Device d) { return guard_of(d).getDevice(); });
-  def(m, "_device_set", [](Device d) { guard_of(d).setDevice(resolved_device(d)); });
-  def(m, "_device_exchange", [](Device d) { return guard_of(d).exchangeDevice(resolved_device(d)); });
-  def(m, "_device_restore", [](Device d) { guard_of(d).uncheckedSetDevice(d); });
+  def(m, "_device_count", [](Device d) { return unlocked([&] { return static_cast<int64_t>(device_count(d.type())); }); });
+  def(m, "_device_current", [](Device d) { return unlocked([&] { return guard_of(d).getDevice(); }); });
+  def(m, "_device_set", [](Device d) { unlocked([&] { guard_of(d).setDevice(resolved_device(d)); }); });
+  def(m, "_device_exchange", [](Device d) { return unlocked([&] { return guard_of(d).exchangeDevice(resolved_device(d)); }); });
+  def(m, "_device_restore", [](Device d) { unlocked([&] { guard_of(d).uncheckedSetDevice(d); }); });
   def(m, "_device_synchronize", [](Device d) { unlocked([&] { guard_of(d).synchronizeDevice(resolved_device(d).index()); }); });
   def(m, "_device_properties", [](Device d) { return properties_of(d); });
   def(m, "_device_memory", [](Device d) {
@@ -143,24 +143,40 @@ void init_devices(PyObject* m) {
 }
 
 void init_streams(PyObject* m) {
-  def(m, "_stream_new",
-      [](Device d, int64_t priority) { return guard_of(d).getNewStream(resolved_device(d), static_cast<int>(priority)).id(); });
-  def(m, "_stream_current", [](Device d) { return guard_of(d).getStream(resolved_device(d)).id(); });
-  def(m, "_stream_exchange", [](Device d, int64_t id) { return guard_of(d).exchangeStream(stream_of(d, id)).id(); });
+  def(m, "_stream_new", [](Device d, int64_t priority) {
+    return unlocked([&] { return guard_of(d).getNewStream(resolved_device(d), static_cast<int>(priority)).id(); });
+  });
+  def(m, "_stream_current", [](Device d) { return unlocked([&] { return guard_of(d).getStream(resolved_device(d)).id(); }); });
+  def(m, "_stream_exchange",
+      [](Device d, int64_t id) { return unlocked([&] { return guard_of(d).exchangeStream(stream_of(d, id)).id(); }); });
   def(m, "_stream_query", [](Device d, int64_t id) { return unlocked([&] { return stream_of(d, id).query(); }); });
   def(m, "_stream_synchronize", [](Device d, int64_t id) { unlocked([&] { stream_of(d, id).synchronize(); }); });
   def(m, "_record_stream", [](Tensor t, Device d, int64_t id) {
-    if (t.has_storage()) guard_of(t.device()).recordDataPtrOnStream(t.storage().data_ptr(), stream_of(d, id));
+    unlocked([&] {
+      if (t.has_storage()) guard_of(t.device()).recordDataPtrOnStream(t.storage().data_ptr(), stream_of(d, id));
+    });
   });
   def(m, "_event_new", [](Device d, bool timing) { return make_event(d, timing); });
-  def(m, "_event_record", [](PyObject* e, Device d, int64_t id) { event_of(e).record(stream_of(d, id)); });
-  def(m, "_event_block", [](PyObject* e, Device d, int64_t id) { event_of(e).block(stream_of(d, id)); });
-  def(m, "_event_query", [](PyObject* e) { return event_of(e).query(); });
+  def(m, "_event_record", [](PyObject* o, Device d, int64_t id) {
+    Event& e = event_of(o);
+    unlocked([&] { e.record(stream_of(d, id)); });
+  });
+  def(m, "_event_block", [](PyObject* o, Device d, int64_t id) {
+    Event& e = event_of(o);
+    unlocked([&] { e.block(stream_of(d, id)); });
+  });
+  def(m, "_event_query", [](PyObject* o) {
+    Event& e = event_of(o);
+    return unlocked([&] { return e.query(); });
+  });
   def(m, "_event_synchronize", [](PyObject* o) {
     Event& e = event_of(o);
     unlocked([&] { e.synchronize(); });
   });
-  def(m, "_event_elapsed", [](PyObject* begin, PyObject* end) { return event_of(begin).elapsedTime(event_of(end)); });
+  def(m, "_event_elapsed", [](PyObject* a, PyObject* b) {
+    Event &begin = event_of(a), &end = event_of(b);
+    return unlocked([&] { return begin.elapsedTime(end); });
+  });
   def(m, "_event_id", [](PyObject* e) { return static_cast<uint64_t>(reinterpret_cast<uintptr_t>(event_of(e).eventId())); });
 }
 
@@ -194,7 +210,7 @@ void init_extras(PyObject* m) {
   def(m, "_has_generator", [](Device d) { return has_generator(d.type()); });
   def(m, "_backend_meta", [](Tensor t) { return facts_of(t); });
   def(m, "_restore_backend_meta", [](Tensor t, PyObject* facts) { restore_facts(t, facts); });
-  def(m, "_pin_memory", [](Tensor t, std::optional<Device> d) { return pin_memory(t, d); });
+  def(m, "_pin_memory", [](Tensor t, std::optional<Device> d) { return unlocked([&] { return pin_memory(t, d); }); });
   def(m, "_is_pinned", [](Tensor t) { return t.is_pinned(); });
   def(m, "_has_pinned_memory", [](Device d) {
     const cresset_backend* t = backend_table(d.type());
@@ -204,8 +220,10 @@ void init_extras(PyObject* m) {
     const Device d = resolved_device(device);
     const cresset_backend* t = backend_table(d.type());
     if (t && t->optimizer_step)
-      cresset::detail::check_backend(d.type(), t->optimizer_step(t->self, d.index(), static_cast<int32_t>(phase)), d.index(),
-                                     "optimizer_step");
+      unlocked([&] {
+        cresset::detail::check_backend(d.type(), t->optimizer_step(t->self, d.index(), static_cast<int32_t>(phase)), d.index(),
+                                       "optimizer_step");
+      });
   });
   def(m, "_profile_push", [](std::string name) {
     for (DeviceType k : registered_backends())

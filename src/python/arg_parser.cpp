@@ -629,17 +629,10 @@ IValue argument_value(const Parameter& p, PyObject* o, int position) {
   }
 }
 
-// Enough work, or a device, which may wait for its queue: other threads of Python run meanwhile (the queue's may need the interpreter too).
-bool is_big_value(const IValue& v) {
-  // Tensors without storage may be wrappers that would have to be asked for their size.
-  const auto big = [](const Tensor& t) {
-    return t.defined() && t.unsafeGetTensorImpl()->unsafe_storage() && (t.numel() >= kReleaseNumel || !t.is_cpu());
-  };
-  if (v.isTensor()) return big(v.toTensor());
-  if (v.isList())
-    for (const IValue& e : v.toListRef())
-      if (e.isTensor() && big(e.toTensor())) return true;
-  return false;
+bool waits(const IValue& v) {
+  if (v.isTensor()) return may_wait(v.toTensor());
+  if (v.isDevice()) return may_wait(v.toDevice());  // a factory
+  return v.isList() && any_waits(v.toListRef());
 }
 
 // A factory's tensor has the type and the device of `out`; what is given beside it must agree.
@@ -689,9 +682,10 @@ const OperatorHandle& push_arguments(const Match& m, Stack& stack) {
   return *s.out_op;
 }
 
+bool any_waits(const std::vector<IValue>& values) { return std::any_of(values.begin(), values.end(), waits); }
+
 void call_operator(const OperatorHandle& op, Stack& stack) {
-  const bool big = std::any_of(stack.begin(), stack.end(), is_big_value);
-  GilRelease release(big);
+  GilRelease release(any_waits(stack));
   op.callBoxed(stack);
 }
 

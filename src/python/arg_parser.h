@@ -115,5 +115,7 @@ class Plan {
 const OperatorHandle& push_arguments(const Match& match, Stack& stack);
 /// Calls an operator with a prepared stack; the interpreter lock is released for calls on big tensors.
 void call_operator(const OperatorHandle& op, Stack& stack);
+/// Is one of the values, or an element of a list, worth giving the interpreter lock away (may_wait)?
+bool any_waits(const std::vector<IValue>& values);
 
 }  // namespace cresset::python

@@ -25,8 +25,10 @@ void init_autocast(PyObject* module) {
   def(module, "clear_autocast_cache", [] { autocast::clear_cache(); });
   def(module, "autocast_increment_nesting", [] { return static_cast<int64_t>(autocast::increment_nesting()); });
   def(module, "autocast_decrement_nesting", [] { return static_cast<int64_t>(autocast::decrement_nesting()); });
-  def(module, "_cached_cast",
-      [](ScalarType to, Tensor t, std::string device) { return autocast::cached_cast(to, t, device_type_of(device)); });
+  def(module, "_cached_cast", [](ScalarType to, Tensor t, std::string device) {
+    const DeviceType type = device_type_of(device);
+    return without_lock(may_wait(t), [&] { return autocast::cached_cast(to, t, type); });
+  });
 }
 
 }  // namespace cresset::python

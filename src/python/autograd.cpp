@@ -237,7 +237,7 @@ void init_autograd(PyObject* module) {
   // Zeros of the sizes that a gradient along an edge has.
   def(module, "_edge_zeros", [](PyObject* o) {
     const autograd::Edge edge = to_edge(o);
-    return edge.function->input_metadata(edge.input_nr).zeros_like();
+    return without_lock(true, [&] { return edge.function->input_metadata(edge.input_nr).zeros_like(); });
   });
   def(module, "_increment_version", [](std::vector<Tensor> tensors) {
     for (const Tensor& t : tensors) autograd::impl::bump_version(t);
@@ -254,10 +254,11 @@ void init_autograd(PyObject* module) {
   def(module, "_enter_dual_level", [] { return autograd::forward_ad::enter_dual_level(); });
   def(module, "_exit_dual_level", [](std::optional<int64_t> level) { autograd::forward_ad::exit_dual_level(level.value_or(-1)); });
   def(module, "_current_dual_level", [] { return autograd::forward_ad::current_level(); });
-  def(module, "_make_dual",
-      [](Tensor p, Tensor t, std::optional<int64_t> level) { return autograd::forward_ad::make_dual(p, t, level.value_or(-1)); });
+  def(module, "_make_dual", [](Tensor p, Tensor t, std::optional<int64_t> level) {
+    return without_lock(may_wait(p), [&] { return autograd::forward_ad::make_dual(p, t, level.value_or(-1)); });
+  });
   def(module, "_unpack_dual", [](Tensor t, std::optional<int64_t> level) {
-    auto [primal, tangent] = autograd::forward_ad::unpack_dual(t, level.value_or(-1));
+    auto [primal, tangent] = without_lock(may_wait(t), [&] { return autograd::forward_ad::unpack_dual(t, level.value_or(-1)); });
     return std::vector<Tensor>{primal, tangent};
   });
 

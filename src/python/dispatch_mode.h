@@ -24,6 +24,8 @@ Tensor dispatching_alias(const Tensor& t);
 Device device_seen(const Tensor& t);
 int64_t dim_seen(const Tensor& t);
 int64_t storage_offset_seen(const Tensor& t);
+/// The storage that a wrapper without memory shows in Python: bytes and a device, no address. Nothing for other tensors.
+std::optional<Storage> wrapper_storage(const Tensor& t);
 
 extern PyMethodDef wrapper_subclass_methods[];  // Tensor._make_wrapper_subclass
 void init_wrapper_subclass(PyObject* module);

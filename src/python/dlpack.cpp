@@ -129,7 +129,8 @@ PyObject* py_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
     PyErr_SetString(PyExc_BufferError, "__dlpack__: a CPU tensor has no streams; stream must be None.");
     return nullptr;
   }
-  return to_dlpack(copy == Py_True ? cresset::clone(unwrap(self)) : unwrap(self));
+  const Tensor& t = unwrap(self);
+  return to_dlpack(copy == Py_True ? without_lock(may_wait(t), [&] { return cresset::clone(t); }) : t);
   CRESSET_PY_CATCH(nullptr)
 }
 

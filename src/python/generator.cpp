@@ -18,7 +18,7 @@ PyObject* generator_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
   PyObject* device = nullptr;
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:Generator", const_cast<char**>(names), &device)) return nullptr;
   const Device d = device && device != Py_None ? to_device(device) : Device(kCPU);
-  return wrap_generator(make_generator_for(d));
+  return wrap_generator(without_lock(may_wait(d), [&] { return make_generator_for(d); }));
   CRESSET_PY_CATCH(nullptr)
 }
 
@@ -44,55 +44,66 @@ uint64_t to_seed(PyObject* o) {
   return u;
 }
 
+// f(generator) under its lock. Who holds that may need the interpreter (a kernel of a device), so the interpreter's goes first.
 template <class F>
-PyObject* locked(PyObject* o, F f) {
-  CRESSET_PY_TRY
+auto locked(PyObject* o, F f) {
   const Generator& g = generator_of(o)->generator;
-  std::lock_guard lock(g.mutex());
-  return f(g);
-  CRESSET_PY_CATCH(nullptr)
+  return without_lock(true, [&] {
+    const std::lock_guard lock(g.mutex());
+    return f(g);
+  });
 }
 
 PyObject* manual_seed(PyObject* o, PyObject* seed) {
-  return locked(o, [&](const Generator& g) {
-    g.set_current_seed(to_seed(seed));
-    return Py_NewRef(o);
-  });
+  CRESSET_PY_TRY
+  const uint64_t value = to_seed(seed);
+  locked(o, [&](const Generator& g) { g.set_current_seed(value); });
+  return Py_NewRef(o);
+  CRESSET_PY_CATCH(nullptr)
 }
 PyObject* seed(PyObject* o, PyObject*) {
-  return locked(o, [](const Generator& g) { return PyLong_FromUnsignedLongLong(g.seed()); });
+  CRESSET_PY_TRY
+  return PyLong_FromUnsignedLongLong(locked(o, [](const Generator& g) { return g.seed(); }));
+  CRESSET_PY_CATCH(nullptr)
 }
 PyObject* initial_seed(PyObject* o, PyObject*) {
-  return locked(o, [](const Generator& g) { return PyLong_FromUnsignedLongLong(g.current_seed()); });
+  CRESSET_PY_TRY
+  return PyLong_FromUnsignedLongLong(locked(o, [](const Generator& g) { return g.current_seed(); }));
+  CRESSET_PY_CATCH(nullptr)
 }
 PyObject* get_state(PyObject* o, PyObject*) {
-  return locked(o, [](const Generator& g) {
-    const std::vector<uint8_t> bytes = g.get_state();
-    Tensor t = cresset::detail::empty_cpu({static_cast<int64_t>(bytes.size())}, kByte);
-    std::memcpy(t.data_ptr(), bytes.data(), bytes.size());
-    return wrap(std::move(t));
-  });
+  CRESSET_PY_TRY
+  const std::vector<uint8_t> bytes = locked(o, [](const Generator& g) { return g.get_state(); });
+  Tensor t = cresset::detail::empty_cpu({static_cast<int64_t>(bytes.size())}, kByte);
+  std::memcpy(t.data_ptr(), bytes.data(), bytes.size());
+  return wrap(std::move(t));
+  CRESSET_PY_CATCH(nullptr)
 }
 PyObject* set_state(PyObject* o, PyObject* state) {
-  return locked(o, [&](const Generator& g) {
-    CRESSET_CHECK_TYPE(is_tensor(state), "expected a torch.ByteTensor, but got ", type_name(Py_TYPE(state)));
-    const Tensor& t = unwrap(state);
-    CRESSET_CHECK_TYPE(t.scalar_type() == kByte && t.is_cpu() && t.is_contiguous(), "expected a torch.ByteTensor, but got ", t);
-    g.set_state({static_cast<const uint8_t*>(t.data_ptr()), static_cast<std::size_t>(t.numel())});
-    return Py_NewRef(o);
-  });
+  CRESSET_PY_TRY
+  CRESSET_CHECK_TYPE(is_tensor(state), "expected a torch.ByteTensor, but got ", type_name(Py_TYPE(state)));
+  const Tensor& t = unwrap(state);
+  CRESSET_CHECK_TYPE(t.scalar_type() == kByte && t.is_cpu() && t.is_contiguous(), "expected a torch.ByteTensor, but got ", t);
+  locked(o, [&](const Generator& g) { g.set_state({static_cast<const uint8_t*>(t.data_ptr()), static_cast<std::size_t>(t.numel())}); });
+  return Py_NewRef(o);
+  CRESSET_PY_CATCH(nullptr)
 }
 PyObject* clone_state(PyObject* o, PyObject*) {
-  return locked(o, [](const Generator& g) { return wrap_generator(g.clone()); });
+  CRESSET_PY_TRY
+  return wrap_generator(locked(o, [](const Generator& g) { return g.clone(); }));
+  CRESSET_PY_CATCH(nullptr)
 }
 PyObject* get_offset(PyObject* o, PyObject*) {
-  return locked(o, [](const Generator& g) { return PyLong_FromUnsignedLongLong(g.get_offset()); });
+  CRESSET_PY_TRY
+  return PyLong_FromUnsignedLongLong(locked(o, [](const Generator& g) { return g.get_offset(); }));
+  CRESSET_PY_CATCH(nullptr)
 }
 PyObject* set_offset(PyObject* o, PyObject* offset) {
-  return locked(o, [&](const Generator& g) {
-    g.set_offset(to_seed(offset));
-    return Py_NewRef(o);
-  });
+  CRESSET_PY_TRY
+  const uint64_t value = to_seed(offset);
+  locked(o, [&](const Generator& g) { g.set_offset(value); });
+  return Py_NewRef(o);
+  CRESSET_PY_CATCH(nullptr)
 }
 PyObject* generator_device(PyObject* o, void*) { return wrap_device(generator_of(o)->generator.device()); }
 PyObject* generator_repr(PyObject* o) {

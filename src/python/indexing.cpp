@@ -4,6 +4,7 @@
 #include <cresset/ops/functions_view.h>
 #include <cresset/ops/tensor_index.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "python/graph_part.h"
@@ -106,6 +107,10 @@ std::vector<indexing::TensorIndex> indices_of(PyObject* index) {
   return indices;
 }
 
+bool any_index_waits(const std::vector<indexing::TensorIndex>& indices) {
+  return std::any_of(indices.begin(), indices.end(), [](const indexing::TensorIndex& i) { return i.is_tensor() && may_wait(i.tensor()); });
+}
+
 PyObject* override_index(PyObject* self, PyObject* index, const char* name, PyObject* value) {
   if (!may_override(self) && is_plain(index) && (!value || is_plain(value))) return nullptr;
   CRESSET_PY_TRY
@@ -128,9 +133,10 @@ PyObject* subscript(PyObject* self, PyObject* index) {
   if (PyLong_Check(index) && !PyBool_Check(index)) {
     const int64_t i = to_int(index);
     if (CRESSET_UNLIKELY(is_tracing())) graph_part->forget_traced_arguments();
-    if (t.dim() > 0 && i >= -t.size(0) && i < t.size(0)) return wrap(cresset::select(t, 0, i));
+    if (t.dim() > 0 && i >= -t.size(0) && i < t.size(0)) return wrap(without_lock(may_wait(t), [&] { return cresset::select(t, 0, i); }));
   }
-  return wrap(indexing::get_item(t, indices_of(index)));
+  const std::vector<indexing::TensorIndex> indices = indices_of(index);
+  return wrap(without_lock(may_wait(t) || any_index_waits(indices), [&] { return indexing::get_item(t, indices); }));
   CRESSET_PY_CATCH(nullptr)
 }
 
@@ -147,11 +153,13 @@ int assign_subscript(PyObject* self, PyObject* index, PyObject* value) {
   if (index == Py_False) return 0;
   const std::vector<indexing::TensorIndex> indices = indices_of(index);
   if (is_tensor(value)) {
-    indexing::set_item(t, indices, unwrap(value));
+    const Tensor& source = unwrap(value);
+    without_lock(may_wait(t) || may_wait(source) || any_index_waits(indices), [&] { indexing::set_item(t, indices, source); });
   } else {
     CRESSET_CHECK_TYPE(is_number(value), "can't assign a ", type_name(Py_TYPE(value)), " to a torch.", cresset::toString(t.scalar_type()),
                        "Tensor");
-    indexing::set_item(t, indices, to_scalar(value));
+    const Scalar number = to_scalar(value);
+    without_lock(may_wait(t) || any_index_waits(indices), [&] { indexing::set_item(t, indices, number); });
   }
   return 0;
   CRESSET_PY_CATCH(-1)
@@ -184,7 +192,7 @@ PyObject* iterate(PyObject* self) {
     graph_part->warn_tracer(
         "Iterating over a tensor might cause the trace to be incorrect. Passing a tensor of different shape won't change the number of "
         "iterations executed (and might lead to errors or silently give incorrect results).");
-  std::vector<Tensor> parts = cresset::unbind(t, 0);
+  std::vector<Tensor> parts = without_lock(may_wait(t), [&] { return cresset::unbind(t, 0); });
   const Ref list = checked(PyTuple_New(static_cast<Py_ssize_t>(parts.size())));
   for (std::size_t i = 0; i < parts.size(); ++i)
     PyTuple_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i), checked(wrap(std::move(parts[i]))).release());
@@ -204,7 +212,8 @@ int contains(PyObject* self, PyObject* element) {
   CRESSET_CHECK(is_tensor(element) || is_number(element), "Tensor.__contains__ only supports Tensor or scalar, but you passed in a ",
                 to_text(checked(PyObject_Repr(reinterpret_cast<PyObject*>(Py_TYPE(element)))).get()), ".");
   const Tensor e = is_tensor(element) ? unwrap(element) : wrapped_number(to_scalar(element));
-  return cresset::nonzero(cresset::eq(unwrap(self), e)).size(0) > 0;
+  const Tensor& t = unwrap(self);
+  return without_lock(may_wait(t) || may_wait(e), [&] { return cresset::nonzero(cresset::eq(t, e)).size(0) > 0; });
   CRESSET_PY_CATCH(-1)
 }
 

@@ -246,7 +246,7 @@ Tensor tensor_from_array(PyObject* array) {
 }
 
 PyObject* tensor_to_numpy(const Tensor& tensor, bool force) {
-  Tensor t = force ? tensor.detach().to(TensorOptions(Device(kCPU))) : tensor;
+  Tensor t = force ? without_lock(may_wait(tensor), [&] { return tensor.detach().to(TensorOptions(Device(kCPU))); }) : tensor;
   check_exportable(t);
   auto* view = PyObject_New(ArrayView, array_view_type);
   if (!view) return nullptr;

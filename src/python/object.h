@@ -97,8 +97,6 @@ class GilAcquire {
  private:
   PyGILState_STATE state_;
 };
-/// Tensors of so many elements are worth the cost of giving the lock away.
-inline constexpr int64_t kReleaseNumel = 1 << 14;
 /// Lets other Python threads run for a scope.
 class GilRelease {
  public:
@@ -111,6 +109,12 @@ class GilRelease {
  private:
   PyThreadState* state_;
 };
+/// f() while other Python threads may run, when `give` says so. f uses nothing of the interpreter.
+template <class F>
+auto without_lock(bool give, F f) {
+  const GilRelease release(give);
+  return f();
+}
 
 /// str or the repr of another object, as UTF-8; throws ErrorAlreadySet.
 CRESSET_PYTHON_API std::string to_text(PyObject* str);

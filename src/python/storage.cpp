@@ -2,17 +2,30 @@
 #include <cresset/core/accelerator_hooks.h>
 #include <cresset/ops/functions_creation.h>
 
+#include <algorithm>
+
 #include "core/shared_memory.h"
 #include "python/bind.h"
+#include "python/dispatch_mode.h"
 #include "python/tensor_new.h"
 
 namespace cresset::python {
 
 namespace {
 
-const Storage& storage_of(const Tensor& t) {
-  CRESSET_CHECK(t.has_storage(), "Cannot access data pointer of Tensor that doesn't have storage");
-  return t.storage();
+Storage storage_of(const Tensor& t) {
+  if (t.has_storage()) return t.storage();
+  const auto bytes = wrapper_storage(t);
+  CRESSET_CHECK(bytes, "Cannot access data pointer of Tensor that doesn't have storage");
+  return *bytes;
+}
+bool is_nowhere(const Storage& s, Device device) { return !s.data() && s.nbytes() > 0 && !device.is_meta(); }
+
+// The storage for something that looks at its memory; a wrapper's has a size only.
+Storage real_storage_of(const Tensor& t, const char* what) {
+  Storage s = storage_of(t);
+  CRESSET_CHECK(!is_nowhere(s, t.device()), "Attempted to ", what, " on an invalid python storage.");
+  return s;
 }
 
 Tensor bytes_of(const Storage& storage) {
@@ -53,36 +66,41 @@ void init_storage(PyObject* module) {
       module, "_storage_key",
       [](const Tensor& t) { return static_cast<uint64_t>(reinterpret_cast<std::uintptr_t>(storage_of(t).unsafeGetStorageImpl())); },
       "What two tensors have in common exactly when they share memory.");
-  def(module, "_storage_data_ptr",
-      [](const Tensor& t) { return static_cast<uint64_t>(reinterpret_cast<std::uintptr_t>(storage_of(t).data())); });
+  def(module, "_storage_data_ptr", [](const Tensor& t) {
+    return static_cast<uint64_t>(reinterpret_cast<std::uintptr_t>(real_storage_of(t, "access the data pointer").data()));
+  });
   def(module, "_storage_nbytes", [](const Tensor& t) { return static_cast<uint64_t>(storage_of(t).nbytes()); });
   def(module, "_storage_resizable", [](const Tensor& t) { return storage_of(t).resizable(); });
   def(module, "_storage_use_count", [](const Tensor& t) { return static_cast<int64_t>(storage_of(t).use_count()); });
   // Less memory is only a smaller number: tensors that reach further must not be left behind with freed memory.
   def(module, "_storage_resize", [](const Tensor& t, int64_t nbytes) {
     CRESSET_CHECK(nbytes >= 0, "UntypedStorage.resize_: a size of at least 0 was required; given: ", nbytes);
-    const Storage& storage = storage_of(t);
+    const Storage storage = real_storage_of(t, "call resize_()");
     if (t.device().is_meta()) {
       storage.set_nbytes(static_cast<std::size_t>(nbytes));
       return;
     }
     StorageImpl* impl = storage.unsafeGetStorageImpl();
     if (const auto* hooks = dynamic_cast<PrivateUse1HooksInterface*>(getAcceleratorHooks(t.device().type()))) {
-      hooks->resizePrivateUse1Bytes(storage, static_cast<std::size_t>(nbytes));
+      without_lock(true, [&] { hooks->resizePrivateUse1Bytes(storage, static_cast<std::size_t>(nbytes)); });
       return;
     }
-    impl->resize_bytes(impl->nbytes());  // memory of an allocator becomes a block that keeps its size when it shrinks
-    impl->resize_bytes(static_cast<std::size_t>(nbytes));
+    without_lock(may_wait(t.device()), [&] {
+      impl->resize_bytes(impl->nbytes());  // memory of an allocator becomes a block that keeps its size when it shrinks
+      impl->resize_bytes(static_cast<std::size_t>(nbytes));
+    });
   });
   def(
       module, "_storage_slice",
       [](const Tensor& t, int64_t start, int64_t nbytes) {
-        const Storage& whole = storage_of(t);
+        const Storage whole = real_storage_of(t, "call __getitem__()");
         CRESSET_CHECK(start >= 0 && nbytes >= 0 && static_cast<std::size_t>(start + nbytes) <= whole.nbytes(),
                       "UntypedStorage: bytes within ", whole.nbytes(), " were required; ", start, " to ", start + nbytes, " were given.");
         const Device device = t.device();
         if (t.key_set().has(DispatchKey::Functionalize))  // no addresses: a copy
-          return Tensor(make_intrusive<TensorImpl>(whole, t.key_set(), kByte, DimVector{nbytes}, DimVector{1}, start)).clone();
+          return without_lock(true, [&] {
+            return Tensor(make_intrusive<TensorImpl>(whole, t.key_set(), kByte, DimVector{nbytes}, DimVector{1}, start)).clone();
+          });
         void* const data = device.is_meta() ? nullptr : static_cast<char*>(whole.mutable_data()) + start;
         DataPtr part(data, new Storage(whole), [](void* owner) { delete static_cast<Storage*>(owner); }, device);
         const Storage storage(make_storage_impl(StorageImpl::use_byte_size_t(), nbytes, std::move(part), nullptr, false, device));
@@ -97,12 +115,16 @@ void init_storage(PyObject* module) {
         for (const int64_t n : sizes)
           CRESSET_CHECK(n >= 0, "Trying to create tensor with negative dimension ", n, ": ", IntArrayRef(sizes));
         for (const int64_t n : strides) CRESSET_CHECK(n >= 0, "set_: negative strides are not supported; given: ", IntArrayRef(strides));
-        const Storage& storage = storage_of(t);
+        const Storage storage = storage_of(t);
+        const bool reads = std::find(sizes.begin(), sizes.end(), 0) == sizes.end();
+        CRESSET_CHECK(!reads || !is_nowhere(storage, t.device()),
+                      "The tensor has a non-zero number of elements, but its data is not allocated yet.");
         const std::size_t needed = cresset::detail::compute_storage_nbytes(sizes, strides, element_size(dtype), offset);
         CRESSET_CHECK(t.device().is_meta() || needed <= storage.nbytes(), "setStorage: sizes ", IntArrayRef(sizes), ", strides ",
                       IntArrayRef(strides), ", storage offset ", offset, ", and itemsize ", static_cast<int64_t>(element_size(dtype)),
                       " requiring a storage size of ", needed, " are out of bounds for storage of size ", storage.nbytes());
-        return Tensor(make_intrusive<TensorImpl>(storage, t.key_set(), dtype, sizes, strides, offset));
+        const DispatchKeySet keys = t.has_storage() ? t.key_set() : key_set_for_device(t.device().type());
+        return Tensor(make_intrusive<TensorImpl>(storage, keys, dtype, sizes, strides, offset));
       },
       "A tensor of its own over the memory of another.");
 }

@@ -163,7 +163,7 @@ CRESSET_SIMPLE(tolist, [&]() -> PyObject* {
   CRESSET_CHECK(!t.key_set().has(DispatchKey::Python), ".tolist() is not supported for tensor subclasses, got ", type_name(Py_TYPE(self)),
                 ": it sees operators in __torch_dispatch__. Take the list of the tensor that it wraps.");
   if (t.dim() == 0) return item_of(t);
-  const Tensor plain = t.detach().to(TensorOptions(Device(kCPU)));
+  const Tensor plain = without_lock(may_wait(t), [&] { return t.detach().to(TensorOptions(Device(kCPU))); });
   return list_of_elements(plain, 0, static_cast<const char*>(plain.data_ptr())).release();
 }())
 
@@ -175,12 +175,14 @@ std::optional<MemoryFormat> format_argument(const char* name, PyObject* const* a
   return static_cast<MemoryFormat>(constant_value(f));
 }
 
-#define CRESSET_CAST(name, type)                                                                          \
-  PyObject* py_##name(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {           \
-    CRESSET_PY_TRY                                                                                        \
-    CRESSET_OVERRIDE(#name)                                                                               \
-    return wrap(cresset::to(unwrap(self), type, false, false, format_argument(#name, args, n, kwnames))); \
-    CRESSET_PY_CATCH(nullptr)                                                                             \
+#define CRESSET_CAST(name, type)                                                                        \
+  PyObject* py_##name(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {         \
+    CRESSET_PY_TRY                                                                                      \
+    CRESSET_OVERRIDE(#name)                                                                             \
+    const Tensor& t = unwrap(self);                                                                     \
+    const auto format = format_argument(#name, args, n, kwnames);                                       \
+    return wrap(without_lock(may_wait(t), [&] { return cresset::to(t, type, false, false, format); })); \
+    CRESSET_PY_CATCH(nullptr)                                                                           \
   }
 CRESSET_CAST(float, kFloat)
 CRESSET_CAST(double, kDouble)
@@ -198,7 +200,9 @@ CRESSET_CAST(cdouble, kComplexDouble)
 PyObject* py_cpu(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
   CRESSET_PY_TRY
   CRESSET_OVERRIDE("cpu")
-  return wrap(cresset::to(unwrap(self), TensorOptions(Device(kCPU)), false, false, format_argument("cpu", args, n, kwnames)));
+  const Tensor& t = unwrap(self);
+  const auto format = format_argument("cpu", args, n, kwnames);
+  return wrap(without_lock(may_wait(t), [&] { return cresset::to(t, TensorOptions(Device(kCPU)), false, false, format); }));
   CRESSET_PY_CATCH(nullptr)
 }
 
@@ -268,7 +272,8 @@ PyObject* py_to(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* k
   const bool same =
       (!options.has_dtype() || options.dtype() == t.scalar_type()) && (!options.has_device() || options.device() == t.device());
   if (same && !copy && (!format || *format == MemoryFormat::Preserve || t.is_contiguous(*format))) return Py_NewRef(self);
-  return wrap(cresset::to(t, options, non_blocking, copy, format));
+  const bool waits = may_wait(t) || (options.has_device() && may_wait(options.device()));
+  return wrap(without_lock(waits, [&] { return cresset::to(t, options, non_blocking, copy, format); }));
   CRESSET_PY_CATCH(nullptr)
 }
 
@@ -293,13 +298,15 @@ PyObject* py_type(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject*
     for (int i = 0; i < static_cast<int>(ScalarType::NumOptions); ++i) {
       const auto s = static_cast<ScalarType>(i);
       if (element_size(s) && name == std::string(cresset::toString(s)) + "Tensor")
-        return wrap(same_kind ? cresset::to(t, s) : t.to(TensorOptions(Device(kind)).dtype(s)));
+        return wrap(without_lock(may_wait(t) || may_wait(Device(kind)),
+                                 [&] { return same_kind ? cresset::to(t, s) : t.to(TensorOptions(Device(kind)).dtype(s)); }));
     }
     CRESSET_THROW(ValueError, "invalid type: '", to_text(wanted), "'");
   }
   CRESSET_CHECK_TYPE(is_dtype_like(wanted), "type(): argument 'dtype' (position 1) must be torch.dtype or str, not ",
                      type_name(Py_TYPE(wanted)));
-  return wrap(cresset::to(t, to_scalar_type(wanted)));
+  const ScalarType type = to_scalar_type(wanted);
+  return wrap(without_lock(may_wait(t), [&] { return cresset::to(t, type); }));
   CRESSET_PY_CATCH(nullptr)
 }
 

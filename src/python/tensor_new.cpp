@@ -117,7 +117,9 @@ void fill_elements(T*& out, PyObject* o, IntArrayRef sizes, std::size_t dim) {
     return;
   }
   if (is_tensor(o) || is_array(o)) {
-    const Tensor t = (is_tensor(o) ? unwrap(o) : tensor_from_array(o)).detach().to(CppTypeToScalarType<T>::value).contiguous();
+    const Tensor given = is_tensor(o) ? unwrap(o) : tensor_from_array(o);
+    const Tensor t = without_lock(
+        may_wait(given), [&] { return given.detach().to(TensorOptions(CppTypeToScalarType<T>::value).device(kCPU)).contiguous(); });
     CRESSET_CHECK_VALUE(t.sizes() == sizes.slice(dim), "expected sequence of length ", sizes[dim], " at dim ", static_cast<int64_t>(dim),
                         " (got ", t.dim() ? t.size(0) : 0, ")");
     std::memcpy(static_cast<void*>(out), t.data_ptr(), t.nbytes());
@@ -136,7 +138,9 @@ void fill_elements(T*& out, PyObject* o, IntArrayRef sizes, std::size_t dim) {
 }
 
 Tensor copy_of(const Tensor& t, std::optional<ScalarType> dtype, std::optional<Device> device) {
-  return cresset::to(t, TensorOptions(dtype.value_or(t.scalar_type())).device(device.value_or(t.device())), false, true);
+  const Device where = device.value_or(t.device());
+  return without_lock(may_wait(t) || may_wait(where),
+                      [&] { return cresset::to(t, TensorOptions(dtype.value_or(t.scalar_type())).device(where), false, true); });
 }
 
 }  // namespace
@@ -164,7 +168,8 @@ Tensor tensor_from_data(PyObject* data, std::optional<ScalarType> dtype, std::op
     });
   }
   t = lifted(std::move(t));
-  return device && !device->is_cpu() ? t.to(TensorOptions(*device)) : t;
+  if (!device || device->is_cpu()) return t;
+  return without_lock(may_wait(*device), [&] { return t.to(TensorOptions(*device)); });
 }
 
 namespace {
@@ -183,7 +188,7 @@ struct CreationArguments {
       CRESSET_CHECK(t.is_cpu(), "Only dense CPU tensors can be pinned; leave pin_memory out or device at \"cpu\".");
       CRESSET_CHECK(getAccelerator(),
                     "pin_memory=True requires an accelerator backend; no pinned memory allocator is available on this system.");
-      t = cresset::pin_memory(t);
+      t = without_lock(true, [&] { return cresset::pin_memory(t); });
     }
     if (requires_grad) t.requires_grad_(true);
     return t;
@@ -257,7 +262,9 @@ PyObject* py_as_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*
   const CreationArguments a = parse("as_tensor", args, n, kwnames, 3);
   if (CRESSET_UNLIKELY(is_tracing()) && !is_tensor(a.data)) graph_part->warn_constant("torch.as_tensor");
   const auto keep = [&](const Tensor& t) {
-    return cresset::to(t, TensorOptions(a.dtype.value_or(t.scalar_type())).device(a.device.value_or(t.device())));
+    const Device where = a.device.value_or(t.device());
+    return without_lock(may_wait(t) || may_wait(where),
+                        [&] { return cresset::to(t, TensorOptions(a.dtype.value_or(t.scalar_type())).device(where)); });
   };
   if (is_tensor(a.data)) return wrap(keep(unwrap(a.data)));
   if (is_array(a.data) && !is_numpy_scalar(a.data)) return wrap(keep(lifted(tensor_from_array(a.data))));
@@ -333,20 +340,25 @@ PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   }
   const Py_ssize_t n = PyTuple_GET_SIZE(args);
   const ScalarType dtype = get_default_dtype();
+  const Device where = device.value_or(Device(kCPU));
+  const auto empty = [&](const DimVector& sizes) {
+    return without_lock(may_wait(where), [&] { return cresset::empty(sizes, TensorOptions(dtype).device(where)); });
+  };
   if (n > 0 && !data) data = PyTuple_GET_ITEM(args, 0);
   Tensor t;
   if (!data) {
-    t = cresset::empty({int64_t{0}}, TensorOptions(dtype).device(device.value_or(Device(kCPU))));
+    t = empty({0});
   } else if (PyLong_Check(data) && !PyBool_Check(data)) {
     DimVector sizes;
     for (Py_ssize_t i = 0; i < n; ++i) sizes.push_back(to_int(PyTuple_GET_ITEM(args, i)));
-    t = cresset::empty(sizes, TensorOptions(dtype).device(device.value_or(Device(kCPU))));
+    t = empty(sizes);
   } else if (Py_TYPE(data) == size_type) {
     DimVector sizes;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(data); ++i) sizes.push_back(to_int(PyTuple_GET_ITEM(data, i)));
-    t = cresset::empty(sizes, TensorOptions(dtype).device(device.value_or(Device(kCPU))));
+    t = empty(sizes);
   } else if (is_tensor(data)) {
-    t = cresset::alias(unwrap(data).detach());
+    const Tensor& other = unwrap(data);
+    t = without_lock(may_wait(other), [&] { return cresset::alias(other.detach()); });
   } else {
     t = tensor_from_data(data, dtype, device);
   }

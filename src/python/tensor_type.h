@@ -29,6 +29,17 @@ inline bool is_tensor(PyObject* o) { return is_exact_tensor(o) || PyType_IsSubty
 inline const Tensor& unwrap(PyObject* o) { return reinterpret_cast<PyTensor*>(o)->tensor; }
 inline Tensor& unwrap_mutable(PyObject* o) { return reinterpret_cast<PyTensor*>(o)->tensor; }
 
+/// Tensors of so many elements are worth the cost of giving the lock away.
+inline constexpr int64_t kReleaseNumel = 1 << 14;
+/// Is t worth the cost, or on a device? A device may wait for its queue, and what runs there may need the interpreter too.
+inline bool may_wait(const Tensor& t) {
+  if (!t.defined()) return false;
+  if (!t.is_cpu()) return !t.is_meta();
+  // Tensors without storage may be wrappers that would have to be asked for their size.
+  return t.unsafeGetTensorImpl()->unsafe_storage() && t.numel() >= kReleaseNumel;
+}
+inline bool may_wait(const Device& d) { return !d.is_cpu() && !d.is_meta(); }
+
 /// The object of a tensor, a new reference; None for an undefined tensor. Null with an error set when memory is short.
 CRESSET_PYTHON_API PyObject* wrap(Tensor tensor);
 /// A new object of a subclass for a tensor that has no object yet.

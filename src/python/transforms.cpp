@@ -1,6 +1,10 @@
 // Levels of vmap, batched tensors, and derivatives for function transforms: what cresset._vmap and cresset.func are made of.
 #include "python/transforms.h"
 
+#include <cresset/dispatch/dispatcher.h>
+
+#include <algorithm>
+
 #include "autograd/captured_tensors.h"
 #include "autograd/transforms.h"
 #include "batching/batched_tensor.h"
@@ -16,6 +20,25 @@ batching::Randomness to_randomness(const std::string& word) {
 }
 const char* word_of(batching::Randomness r) {
   return r == batching::Randomness::Error ? "error" : r == batching::Randomness::Same ? "same" : "different";
+}
+
+// The older kind of vmap, without levels that the core knows of: it may only refuse random operators.
+void refuse_random(const OperatorHandle& op, DispatchKeySet ks, Stack* stack) {
+  const auto& tags = op.getTags();
+  CRESSET_CHECK(
+      std::find(tags.begin(), tags.end(), "nondeterministic_seeded") == tags.end(),
+      "vmap: We do not yet support calling random operations inside of vmap. Please perform random operations outside of vmap as a "
+      "workaround");
+  op.redispatchBoxed(ks.remove(DispatchKey::VmapMode), stack);
+}
+int64_t count_vmap_mode(int64_t step) {
+  static const auto fallback = Dispatcher::singleton().registerFallback(
+      DispatchKey::VmapMode, KernelFunction::makeFromBoxedFunction<&refuse_random>(), str("registered at ", __FILE__, ":", __LINE__));
+  thread_local int64_t nesting = 0;
+  CRESSET_CHECK(nesting + step >= 0, "_vmapmode_decrement_nesting: there is no level to leave.");
+  nesting += step;
+  impl::tls_set_dispatch_key_included(DispatchKey::VmapMode, nesting > 0);
+  return nesting;
 }
 
 }  // namespace
@@ -34,9 +57,14 @@ void init_transforms(PyObject* module) {
     return Object(checked(
         Py_BuildValue("(LLs)", static_cast<long long>(level.number), static_cast<long long>(level.batch_size), word_of(level.randomness))));
   });
-  def(module, "_add_batch_dim", [](Tensor t, int64_t dim, int64_t level) { return batching::add_batch_dim(t, dim, level); });
-  def(module, "_remove_batch_dim",
-      [](Tensor t, int64_t level, int64_t batch_size, int64_t dim) { return batching::remove_batch_dim(t, level, batch_size, dim); });
+  def(module, "_add_batch_dim", [](Tensor t, int64_t dim, int64_t level) {
+    return without_lock(may_wait(t), [&] { return batching::add_batch_dim(t, dim, level); });
+  });
+  def(module, "_remove_batch_dim", [](Tensor t, int64_t level, int64_t batch_size, int64_t dim) {
+    return without_lock(may_wait(t), [&] { return batching::remove_batch_dim(t, level, batch_size, dim); });
+  });
+  def(module, "_vmapmode_increment_nesting", [] { return count_vmap_mode(1); });
+  def(module, "_vmapmode_decrement_nesting", [] { return count_vmap_mode(-1); });
   def(module, "_is_batched", [](Tensor t) { return batching::is_batched(t); });
   def(module, "_is_batched_at", [](Tensor t, int64_t level) { return batching::is_batched_at(t, level); });
   // (value, dimension, level) of a batched tensor.
@@ -49,7 +77,7 @@ void init_transforms(PyObject* module) {
 
   def(module, "_transform_enter", [](std::vector<Tensor> inputs) { transforms::enter_function(inputs); });
   def(module, "_transform_leave", [] { transforms::leave_function(); });
-  def(module, "_fresh_input", [](Tensor t) { return transforms::fresh_input(t); });
+  def(module, "_fresh_input", [](Tensor t) { return without_lock(may_wait(t), [&] { return transforms::fresh_input(t); }); });
   def(module, "_without_own_history",
       [](Tensor t, std::vector<Tensor> inputs, bool always) { return transforms::without_own_history(t, inputs, always); });
   def(module, "_depends_on_others",

@@ -28,6 +28,16 @@ OperatorHandle question(const char* name, const char* overload = "") { return Di
 struct DispatchingTensorImpl final : TensorImpl {
   using TensorImpl::TensorImpl;
 
+  /// What untyped_storage() shows of a wrapper: a size and a device, no memory. Made at the first question.
+  const Storage& shown_storage() const {
+    if (!shown_storage_) {
+      const std::size_t needed = cresset::detail::compute_storage_nbytes(sizes_, strides_, itemsize(), offset_);
+      shown_storage_ = Storage(Storage::use_byte_size_t(), storage_nbytes_.value_or(needed), DataPtr(nullptr, device_), nullptr, true);
+    }
+    return *shown_storage_;
+  }
+  void set_storage_nbytes(std::size_t n) { storage_nbytes_ = n; }
+
   void let_answer(Asks asks) {
     asks_ = asks;
     set_custom_sizes_strides(asks.sizes != SizesPolicy::None);
@@ -187,8 +197,10 @@ struct DispatchingTensorImpl final : TensorImpl {
   }
 
   Asks asks_;
-  mutable std::deque<DimVector> answers_;  // of all questions so far; changed with the lock held
-  mutable std::size_t known_dim_ = 0;      // dimensions by the last answer
+  std::optional<std::size_t> storage_nbytes_;     // of shown_storage_, when the class has said so
+  mutable std::optional<Storage> shown_storage_;  // changed with the lock held
+  mutable std::deque<DimVector> answers_;         // of all questions so far; changed with the lock held
+  mutable std::size_t known_dim_ = 0;             // dimensions by the last answer
 };
 
 // The impl of a tensor whose class answers questions, else null.
@@ -266,6 +278,11 @@ PyObject* make_wrapper_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
   if (offset != Py_None) made->set_storage_offset(to_int(offset));
   made->new_version_counter();
   made->let_answer(asks);
+  if (storage_size != Py_None) {
+    const int64_t bytes = to_int(storage_size);
+    CRESSET_CHECK(bytes >= 0, "_make_wrapper_subclass: storage_size must not be negative; given ", bytes);
+    made->set_storage_nbytes(static_cast<std::size_t>(bytes));
+  }
   Tensor t(std::move(made));
   if (requires_grad) t.requires_grad_(true);
   return wrap_as(type, std::move(t));
@@ -292,6 +309,12 @@ Device device_seen(const Tensor& t) {
   CRESSET_CHECK(answer && (is_device(answer.get()) || PyUnicode_Check(answer.get())), "device returned invalid type ",
                 answer ? type_name(Py_TYPE(answer.get())) : "NoneType", ", expected Device");
   return to_device(answer.get());
+}
+
+std::optional<Storage> wrapper_storage(const Tensor& t) {
+  const auto* impl = answering(t);
+  if (!impl) return std::nullopt;
+  return impl->shown_storage();
 }
 
 int64_t dim_seen(const Tensor& t) {

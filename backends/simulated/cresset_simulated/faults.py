@@ -13,10 +13,11 @@ def _library(device):
 
 @contextlib.contextmanager
 def fault(name, value=1, device="simulated"):
-    """`fail_allocation` or `fail_task`: the n-th from now; `delay`: microseconds in front of each task; `poison`: NaN in fresh memory."""
+    """`fail_allocation` or `fail_task`: the n-th from now; `delay`: microseconds in front of each task; `host_delay`: microseconds that each
+    call of the device takes the host; `poison`: NaN in fresh memory."""
     library = _library(device)
     if library.simulated_set_fault(name.encode(), ctypes.c_int64(value)) != 0:
-        raise ValueError(f"fault: fail_allocation, fail_task, delay or poison was required; got {name!r}")
+        raise ValueError(f"fault: fail_allocation, fail_task, delay, host_delay or poison was required; got {name!r}")
     try:
         yield
     finally:
@@ -40,7 +41,7 @@ def live_blocks(device="simulated"):
 
 
 def calls(hook, device="simulated"):
-    """How often a hook was called: set_device, optimizer_step, profile_push, kernel."""
+    """How often a hook was called: set_device, optimizer_step, profile_push, kernel; with_lock: any, while Python's lock was held."""
     return _call(device, "simulated_calls", hook.encode())
 
 
