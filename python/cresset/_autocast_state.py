@@ -2,8 +2,7 @@
 
 from . import _C
 from ._C import (
-    autocast_decrement_nesting, autocast_increment_nesting, clear_autocast_cache, get_autocast_dtype, is_autocast_cache_enabled,
-    set_autocast_cache_enabled, set_autocast_dtype, set_autocast_enabled,
+    autocast_decrement_nesting, autocast_increment_nesting, clear_autocast_cache, is_autocast_cache_enabled, set_autocast_cache_enabled,
 )  # fmt: skip
 
 __all__ = [
@@ -13,9 +12,32 @@ __all__ = [
 ]  # fmt: skip
 
 
+def _checked(function, device_type):
+    if not isinstance(device_type, str):
+        raise TypeError(f"{function}(): argument 'device_type' (position 1) must be str, not {type(device_type).__name__}")
+    return device_type
+
+
 def is_autocast_enabled(device_type=None):
     """Is autocast on for a device type in this thread? Without one: for CUDA, which is never there."""
-    return _C.is_autocast_enabled("cuda" if device_type is None else device_type)
+    return _C.is_autocast_enabled("cuda" if device_type is None else _checked("is_autocast_enabled", device_type))
+
+
+def set_autocast_enabled(device_type, enabled=None):
+    """Switch autocast for a device type in this thread; with one argument, the switch, for CUDA."""
+    if enabled is None:
+        device_type, enabled = "cuda", device_type
+    _C.set_autocast_enabled(_checked("set_autocast_enabled", device_type), enabled)
+
+
+def get_autocast_dtype(device_type):
+    """The dtype of autocast for a device type in this thread."""
+    return _C.get_autocast_dtype(_checked("get_autocast_dtype", device_type))
+
+
+def set_autocast_dtype(device_type, dtype):
+    """Set the dtype of autocast for a device type in this thread."""
+    _C.set_autocast_dtype(_checked("set_autocast_dtype", device_type), dtype)
 
 
 def is_autocast_cpu_enabled():

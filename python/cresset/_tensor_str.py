@@ -203,8 +203,7 @@ def _grad_suffix(tensor):
 
 def _prefix(tensor):
     kind = type(tensor)
-    plain = getattr(tensor, "_is_param", False) and not getattr(tensor, "_has_no_values", False)
-    if kind is cresset.Tensor or plain or kind.__name__ == "Parameter":
+    if kind is cresset.Tensor or kind.__name__ == "Parameter":
         return "tensor("
     return kind.__name__ + "("
 
@@ -264,7 +263,9 @@ def _str(self, *, tensor_contents=None):
         else:
             parts.append(", " + suffix)
             used += len(suffix) + 2
-    return "".join(parts) + ")"
+    text = "".join(parts) + ")"
+    # A parameter that keeps the type of what it was made from.
+    return f"Parameter({text})" if getattr(self, "_is_param", False) and type(self).__name__ != "Parameter" else text
 
 
 _COMPLEX_OF = {"float32": cresset.complex64, "float64": cresset.complex128}

@@ -87,10 +87,6 @@ class FakeTensor(cresset.Tensor):
         mode = next(t.fake_mode for t in tree_leaves((args, kwargs or {})) if isinstance(t, FakeTensor))
         return mode.dispatch(func, types, args, kwargs or {})
 
-    def __repr__(self, *, tensor_contents=None):
-        text = super().__repr__()
-        return f"Parameter({text})" if getattr(self, "_is_param", False) else text
-
     def __deepcopy__(self, memo):
         if id(self) not in memo:
             memo[id(self)] = self.fake_mode._wrap(self._elem.clone(), self.fake_device).requires_grad_(self.requires_grad)

@@ -121,7 +121,11 @@ def test_modules_and_optimisers():
     [
         (lambda w: w.numpy(), RuntimeError, "is not supported for tensor subclasses"),
         (lambda w: w.tolist(), RuntimeError, "is not supported for tensor subclasses, got Wrapper"),
-        (lambda w: w.untyped_storage(), RuntimeError, "doesn't have storage"),
+        (lambda w: w.untyped_storage().data_ptr(), RuntimeError, "Attempted to access the data pointer on an invalid python storage"),
+        (lambda w: w.untyped_storage().resize_(9), RuntimeError, r"Attempted to call resize_\(\) on an invalid python storage"),
+        (lambda w: w.untyped_storage()[0], RuntimeError, "its data is not allocated yet"),
+        (lambda w: w.untyped_storage().tolist(), RuntimeError, "its data is not allocated yet"),
+        (lambda w: w.untyped_storage().clone(), RuntimeError, "its data is not allocated yet"),
         (lambda w: w.data_ptr(), RuntimeError, "its data is not allocated yet"),
         (lambda w: torch.Tensor._make_wrapper_subclass(torch.nn.Parameter, (2,)), TypeError, "Parameter must define __torch_dispatch__"),
         (lambda w: torch.Tensor._make_wrapper_subclass(Wrapper, "x"), TypeError, "must be tuple of ints"),

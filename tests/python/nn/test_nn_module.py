@@ -127,13 +127,13 @@ def test_name_errors(kind):
 
 def test_wrong_types():
     net = Net()
-    with pytest.raises(TypeError, match=r"cannot assign 'Tensor' as parameter 'scale' .*nn.Parameter or None expected"):
+    with pytest.raises(TypeError, match=r"cannot assign 'torch.FloatTensor' as parameter 'scale' .*nn.Parameter or None expected"):
         net.scale = cresset.ones(3)
     with pytest.raises(TypeError, match="cannot assign 'int' as buffer 'mean'"):
         net.mean = 3
     with pytest.raises(TypeError, match="cannot assign 'int' as child module 'first'"):
         net.first = 3
-    with pytest.raises(TypeError, match="cannot assign 'Tensor' object to parameter 'q'"):
+    with pytest.raises(TypeError, match="cannot assign 'torch.FloatTensor' object to parameter 'q'"):
         net.register_parameter("q", cresset.ones(1))
     with pytest.raises(TypeError, match="cannot assign 'int' object to buffer 'q'"):
         net.register_buffer("q", 3)

@@ -141,7 +141,7 @@ class Module(_HookedModule, _StatefulModule):
         if params is not None and name in params:
             if value is not None:
                 raise TypeError(
-                    f"cannot assign '{_kind(value)}' as parameter '{name}' (cresset.nn.Parameter or None expected). "
+                    f"cannot assign '{_kind(value)}' as parameter '{name}' (torch.nn.Parameter or None expected). "
                     "Wrap it in nn.Parameter, or delete the parameter first."
                 )
             self.register_parameter(name, None)
@@ -160,7 +160,7 @@ class Module(_HookedModule, _StatefulModule):
         if modules is not None and name in modules:
             if value is not None:
                 raise TypeError(
-                    f"cannot assign '{_kind(value)}' as child module '{name}' (cresset.nn.Module or None expected)"
+                    f"cannot assign '{_kind(value)}' as child module '{name}' (torch.nn.Module or None expected)"
                 )
             for hook in _hooks._global_module_registration_hooks.values():
                 result = hook(self, name, value)
@@ -173,7 +173,7 @@ class Module(_HookedModule, _StatefulModule):
         if is_buffer or (buffers is not None and name in buffers):
             if value is not None and not tensor:
                 raise TypeError(
-                    f"cannot assign '{_kind(value)}' as buffer '{name}' (cresset.nn.Buffer, cresset.Tensor or None expected)"
+                    f"cannot assign '{_kind(value)}' as buffer '{name}' (torch.nn.Buffer, torch.Tensor or None expected)"
                 )
             if buffers is None:
                 raise AttributeError("cannot assign buffer before Module.__init__() call")
@@ -227,7 +227,7 @@ class Module(_HookedModule, _StatefulModule):
         if param is not None:
             if not isinstance(param, Parameter):
                 raise TypeError(
-                    f"cannot assign '{_kind(param)}' object to parameter '{name}' (cresset.nn.Parameter or None required)"
+                    f"cannot assign '{_kind(param)}' object to parameter '{name}' (torch.nn.Parameter or None required)"
                 )
             if param.grad_fn is not None:
                 raise ValueError(
@@ -249,7 +249,7 @@ class Module(_HookedModule, _StatefulModule):
             raise KeyError(f"attribute '{name}' already exists")
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(
-                f"cannot assign '{_kind(tensor)}' object to buffer '{name}' (cresset Tensor or None required)"
+                f"cannot assign '{_kind(tensor)}' object to buffer '{name}' (torch Tensor or None required)"
             )
         for hook in _hooks._global_buffer_registration_hooks.values():
             result = hook(self, name, tensor)
@@ -564,7 +564,7 @@ class Module(_HookedModule, _StatefulModule):
 
 def _kind(value):
     """How an error names the type of `value`."""
-    return type(value).__name__
+    return value.type() if type(value) is Tensor else type(value).__name__
 
 
 _FIELDS_ADDED_LATER = (
