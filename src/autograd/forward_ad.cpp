@@ -179,9 +179,8 @@ int64_t enter_dual_level() {
   return 0;
 }
 
-void exit_dual_level(int64_t level) {
-  CRESSET_CHECK(detail::forward_levels.load() == 1 && (level == -1 || level == 0),
-                "Trying to exit a forward AD level that was not the last one that was created. This is not supported.");
+namespace {
+void close_level() {
   Level& state = level_state();
   std::vector<std::weak_ptr<ForwardGrad>> tangents;
   {
@@ -191,6 +190,17 @@ void exit_dual_level(int64_t level) {
   for (const auto& w : tangents)
     if (const auto g = w.lock()) g->value = Tensor();
   detail::forward_levels = 0;
+}
+}  // namespace
+
+void exit_dual_level(int64_t level) {
+  CRESSET_CHECK(detail::forward_levels.load() == 1 && (level == -1 || level == 0),
+                "Trying to exit a forward AD level that was not the last one that was created. This is not supported.");
+  close_level();
+}
+
+DualLevel::~DualLevel() {
+  if (current_level() == level_) close_level();
 }
 
 int64_t current_level() { return detail::forward_levels.load(std::memory_order_relaxed) - 1; }

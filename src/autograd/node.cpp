@@ -59,12 +59,16 @@ void release_node(std::shared_ptr<Node>&& node) noexcept {
   if (node.use_count() > 1) return node.reset();
   Graveyard& g = graveyard;
   if (g.active) {
-    if (!g.waiting) {
-      static thread_local GraveyardOwner owner;
-      (void)owner;
-      g.waiting = new std::vector<std::shared_ptr<Node>>();
+    try {
+      if (!g.waiting) {
+        static thread_local GraveyardOwner owner;
+        (void)owner;
+        g.waiting = new std::vector<std::shared_ptr<Node>>();
+      }
+      g.waiting->push_back(std::move(node));
+    } catch (const std::bad_alloc&) {
+      node.reset();  // inside of another's destructor, then
     }
-    g.waiting->push_back(std::move(node));
     return;
   }
   g.active = true;

@@ -36,6 +36,13 @@ const DeviceGuardImplInterface* getDeviceGuardImpl(DeviceType type) {
                 " devices: no guard is registered for this kind. Register its backend, or use CRESSET_REGISTER_GUARD_IMPL.");
 }
 
+void restore_stream(const DeviceGuardImplInterface* impl, const Stream& stream) noexcept {
+  try {
+    impl->exchangeStream(stream);
+  } catch (...) {
+  }
+}
+
 }  // namespace impl
 
 void DeviceGuard::reset_device(Device device) {
@@ -71,7 +78,8 @@ MultiStreamGuard::MultiStreamGuard(ArrayRef<Stream> streams) {
 }
 
 MultiStreamGuard::~MultiStreamGuard() {
-  for (const Stream& s : originals_) impl::getDeviceGuardImpl(s.device_type())->exchangeStream(s);
+  for (const Stream& s : originals_)
+    if (impl::hasDeviceGuardImpl(s.device_type())) impl::restore_stream(impl::getDeviceGuardImpl(s.device_type()), s);
 }
 
 // ---- streams and events

@@ -285,8 +285,18 @@ void Dispatcher::State::republish(OperatorEntry& op) {
   for (const auto& [key, list] : op.kernels) update_all(op, key);
 }
 
+// A registration ends in a destructor: what a listener raises then is dropped.
 void Dispatcher::State::notify(const OperatorHandle& op, bool registered) {
-  for (auto& l : listeners) registered ? l->onOperatorRegistered(op) : l->onOperatorDeregistered(op);
+  for (auto& l : listeners) {
+    if (registered) {
+      l->onOperatorRegistered(op);
+      continue;
+    }
+    try {
+      l->onOperatorDeregistered(op);
+    } catch (...) {
+    }
+  }
 }
 
 std::optional<OperatorHandle> Dispatcher::findOp(const OperatorName& name) const {

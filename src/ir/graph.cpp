@@ -253,7 +253,6 @@ void Graph::adopt(Block* b) {
   all_blocks_.push_back(b);
 }
 void Graph::release(Block* b) {
-  if (insert_before_->owningBlock() == b) insert_before_ = block_->return_node();
   all_blocks_[b->owner_index_] = all_blocks_.back();
   all_blocks_[b->owner_index_]->owner_index_ = b->owner_index_;
   all_blocks_.pop_back();
@@ -264,6 +263,30 @@ void Graph::setInsertPoint(Node* n) {
   CRESSET_CHECK(n && n->owningGraph() == this && n->inBlockList() && n->kind() != prim::Param,
                 "setInsertPoint: a node in a block of this graph was required.");
   insert_before_ = n;
+}
+
+void Graph::leave_insert_points(const Node* n) noexcept {
+  Node* const next = n->inBlockList() && n->next() ? n->next() : block_->return_node();
+  if (insert_before_ == n) insert_before_ = next;
+  for (WithInsertPoint* g = insert_point_guards_; g; g = g->outer_)
+    if (g->old_ == n) g->old_ = next;
+}
+void Graph::leave_insert_points(const Block* b) noexcept {
+  if (insert_before_->owningBlock() == b) insert_before_ = block_->return_node();
+  for (WithInsertPoint* g = insert_point_guards_; g; g = g->outer_)
+    if (g->old_->owningBlock() == b) g->old_ = block_->return_node();
+}
+
+WithInsertPoint::WithInsertPoint(Node* n) : graph_(n->owningGraph()), old_(graph_->insertPoint()) {
+  graph_->setInsertPoint(n);
+  outer_ = std::exchange(graph_->insert_point_guards_, this);
+}
+// A node that was only taken out of its list is no place either.
+WithInsertPoint::~WithInsertPoint() {
+  WithInsertPoint** at = &graph_->insert_point_guards_;
+  while (*at != this) at = &(*at)->outer_;
+  *at = outer_;
+  graph_->insert_before_ = old_->inBlockList() ? old_ : graph_->block_->return_node();
 }
 
 Node* Graph::create(Symbol kind, std::size_t outputs) {

@@ -190,6 +190,7 @@ void Node::eraseBlock(std::size_t i) {
   Block* dead = blocks_[i];
   blocks_.erase(blocks_.begin() + static_cast<std::ptrdiff_t>(i));
   dead->clear();
+  graph_->leave_insert_points(dead);
   graph_->release(dead->param_node_);
   graph_->release(dead->return_node_);
   graph_->release(dead);
@@ -303,7 +304,7 @@ void Node::destroy() {
   while (!blocks_.empty()) eraseBlock(blocks_.size() - 1);
   removeAllInputs();
   while (!outputs_.empty()) eraseOutput(outputs_.size() - 1);
-  if (graph_->insertPoint() == this) graph_->setInsertPoint(next_);
+  graph_->leave_insert_points(this);
   if (inBlockList()) removeFromList();
   graph_->release(this);
 }

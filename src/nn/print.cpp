@@ -14,8 +14,12 @@ class Printer {
   Printer(std::ostream& stream, const char* name) : stream_(stream), flags_(stream.flags()) {
     stream_ << std::boolalpha << "torch::nn::" << name << "(";
   }
+  /// A stream may be set to raise; what is raised here is lost, and its state keeps the failure.
   ~Printer() {
-    stream_ << ")";
+    try {
+      stream_ << ")";
+    } catch (...) {
+    }
     stream_.flags(flags_);
   }
   Printer(const Printer&) = delete;

@@ -14,11 +14,11 @@ CRESSET_API void exit_dual_level(int64_t level = -1);
 /// -1 when no level is open.
 CRESSET_API int64_t current_level();
 
-/// A level for a scope.
+/// A level for a scope, unless it is closed before.
 class CRESSET_API DualLevel {
  public:
   DualLevel() : level_(enter_dual_level()) {}
-  ~DualLevel() { exit_dual_level(level_); }
+  ~DualLevel();
   DualLevel(const DualLevel&) = delete;
 
  private:

@@ -87,6 +87,8 @@ CRESSET_API void registerDeviceGuardImpl(DeviceType type, const DeviceGuardImplI
 /// Raises with the way to get one when the kind has none.
 CRESSET_API const DeviceGuardImplInterface* getDeviceGuardImpl(DeviceType type);
 CRESSET_API bool hasDeviceGuardImpl(DeviceType type);
+/// Puts a stream back while a scope ends: what the backend raises is dropped.
+CRESSET_API void restore_stream(const DeviceGuardImplInterface* impl, const Stream& stream) noexcept;
 
 class CRESSET_API DeviceGuardImplRegistrar {
  public:
@@ -186,7 +188,7 @@ class CRESSET_API StreamGuard {
         original_of_original_(impl_->getStream(guard_.original_device())),
         original_of_current_(impl_->exchangeStream(stream)),
         current_(stream) {}
-  ~StreamGuard() { impl_->exchangeStream(original_of_current_); }
+  ~StreamGuard() { impl::restore_stream(impl_, original_of_current_); }
   StreamGuard(const StreamGuard&) = delete;
   StreamGuard& operator=(const StreamGuard&) = delete;
 

@@ -33,6 +33,7 @@ class Block;
 class Graph;
 class Node;
 class Value;
+class WithInsertPoint;
 struct Operator;
 template <class T>
 class PointerMap;
@@ -562,6 +563,10 @@ class CRESSET_API Graph : public std::enable_shared_from_this<Graph> {
   void release(Value* v);
   void adopt(Block* b);
   void release(Block* b);
+  // The node is about to go, or its block: insertion points that stand on it move.
+  void leave_insert_points(const Node* n) noexcept;
+  void leave_insert_points(const Block* b) noexcept;
+  friend class WithInsertPoint;
 
   ObjectPool<Node> node_pool_;
   ObjectPool<Value> value_pool_;
@@ -573,21 +578,25 @@ class CRESSET_API Graph : public std::enable_shared_from_this<Graph> {
   std::size_t next_unique_ = 0;
   Block* block_;
   Node* insert_before_;
+  WithInsertPoint* insert_point_guards_ = nullptr;  // those that will restore a place, innermost first
   ScopePtr current_scope_;
 };
 CRESSET_API std::string to_string(const Graph& g);
 
-/// Sets the insertion point for a scope.
-class WithInsertPoint {
+/// Sets the insertion point for a scope. What was destroyed meanwhile is no place to go back to: its successor is, and the end of the graph
+/// where there is none.
+class CRESSET_API WithInsertPoint {
  public:
-  explicit WithInsertPoint(Node* n) : graph_(n->owningGraph()), old_(graph_->insertPoint()) { graph_->setInsertPoint(n); }
+  explicit WithInsertPoint(Node* n);
   explicit WithInsertPoint(Block* b) : WithInsertPoint(b->return_node()) {}
-  ~WithInsertPoint() { graph_->setInsertPoint(old_); }
+  ~WithInsertPoint();
   WithInsertPoint(const WithInsertPoint&) = delete;
 
  private:
+  friend class Graph;
   Graph* graph_;
   Node* old_;
+  WithInsertPoint* outer_;  // in the graph's list
 };
 
 /// Replaces a node by the body of a graph whose inputs are the node's inputs.

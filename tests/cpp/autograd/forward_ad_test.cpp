@@ -116,6 +116,16 @@ TEST(ForwardAD, ForwardOverReverse) {
   expect_values(tangent(g), {18});
 }
 
+TEST(ForwardAD, LevelsThatAreClosedEarlyEndQuietly) {
+  {
+    const DualLevel level;
+    forward_ad::exit_dual_level();
+  }
+  EXPECT_EQ(forward_ad::current_level(), -1);
+  const DualLevel again;
+  EXPECT_EQ(forward_ad::current_level(), 0);
+}
+
 TEST(ForwardAD, PrimalOfADualIsDifferentiable) {
   const DualLevel level;
   const Tensor x = leaf({3});

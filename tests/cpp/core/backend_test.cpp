@@ -272,6 +272,27 @@ TEST(Stream, GuardsPutBackStreamAndDevice) {
   EXPECT_EQ(impl->getStream(Device(full(), 0)).id(), 0);
 }
 
+TEST(Stream, GuardsEndQuietlyWhenTheOldStreamCannotComeBack) {
+  struct Lost final : impl::DeviceGuardImplInterface {
+    mutable int exchanges = 0;
+    DeviceType type() const override { return kCPU; }
+    Device exchangeDevice(Device d) const override { return d; }
+    Device getDevice() const override { return Device(kCPU); }
+    void setDevice(Device) const override {}
+    void uncheckedSetDevice(Device) const noexcept override {}
+    Stream getStream(Device d) const override { return Stream(Stream::DEFAULT, d); }
+    DeviceIndex deviceCount() const noexcept override { return 1; }
+    Stream exchangeStream(Stream s) const override {
+      if (++exchanges > 1) throw Error("the stream is gone");
+      return s;
+    }
+  };
+  const Lost lost;
+  impl::restore_stream(&lost, Stream(Stream::DEFAULT, Device(kCPU)));
+  impl::restore_stream(&lost, Stream(Stream::DEFAULT, Device(kCPU)));
+  EXPECT_EQ(lost.exchanges, 2);
+}
+
 TEST(Stream, ComesFromAPoolThatRepeats) {
   const auto* impl = impl::getDeviceGuardImpl(full());
   const Device d(full(), 2);

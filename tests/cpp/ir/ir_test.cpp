@@ -106,5 +106,67 @@ TEST(UseLists, AreInTheOrderOfUsing) {
   }
 }
 
+// ---- insertion points
+
+struct Points : ::testing::Test {
+  std::shared_ptr<Graph> graph = std::make_shared<Graph>();
+  Node* add() { return graph->appendNode(graph->create(Symbol::fromQualString("my::op"), 0)); }
+  Node *first = add(), *second = add(), *third = add();
+};
+
+TEST_F(Points, GoBackToTheSuccessorOfANodeThatWent) {
+  graph->setInsertPoint(second);
+  {
+    const WithInsertPoint guard(first);
+    second->destroy();
+    EXPECT_EQ(graph->insertPoint(), first);
+  }
+  EXPECT_EQ(graph->insertPoint(), third);
+}
+
+TEST_F(Points, OfNestedGuardsAllMove) {
+  graph->setInsertPoint(first);
+  {
+    const WithInsertPoint outer(second);
+    {
+      const WithInsertPoint inner(third);
+      first->destroy();
+      second->destroy();
+    }
+    EXPECT_EQ(graph->insertPoint(), third);
+    third->destroy();
+    EXPECT_EQ(graph->insertPoint(), graph->return_node());
+  }
+  EXPECT_EQ(graph->insertPoint(), graph->return_node());
+}
+
+TEST_F(Points, OfANodeThatWasTakenOutGoToTheEnd) {
+  graph->setInsertPoint(second);
+  {
+    const WithInsertPoint guard(third);
+    second->removeFromList();
+  }
+  EXPECT_EQ(graph->insertPoint(), graph->return_node());
+  second->destroy();
+}
+
+TEST_F(Points, OfABlockThatWentGoToTheEnd) {
+  Block* block = first->addBlock();
+  Node* nested = block->appendNode(graph->create(Symbol::fromQualString("my::op"), 0));
+  for (Node* place : {nested, block->return_node()}) {
+    graph->setInsertPoint(place);
+    const WithInsertPoint guard(third);
+    if (place == block->return_node()) first->eraseBlock(0);
+  }
+  EXPECT_EQ(graph->insertPoint(), graph->return_node());
+}
+
+TEST_F(Points, AreRefusedOutsideOfBlocks) {
+  first->removeFromList();
+  EXPECT_THROW(WithInsertPoint{first}, Error);
+  EXPECT_EQ(graph->insertPoint(), graph->return_node());
+  first->destroy();
+}
+
 }  // namespace
 }  // namespace cresset::jit

@@ -55,6 +55,16 @@ TEST(Print, RecurrentLayersAndEmbeddings) {
             "torch::nn::EmbeddingBag(num_embeddings=4, embedding_dim=2, mode=kSum)");
 }
 
+// A buffer that has room for nothing, below a stream that raises.
+TEST(Print, StreamsMayRaise) {
+  struct Full : std::streambuf {
+  } full;
+  std::ostream stream(&full);
+  stream.exceptions(std::ios::badbit | std::ios::failbit);
+  const nn::Linear linear(2, 3);
+  EXPECT_THROW(stream << linear, std::ios_base::failure);
+}
+
 TEST(Print, ContainersAndOwnClasses) {
   EXPECT_EQ(written(nn::ParameterList(ones({2, 3}))), "torch::nn::ParameterList(\n(0): Parameter containing: [Float of size [2, 3]]\n)");
   EXPECT_EQ(written(nn::MultiheadAttention(4, 2)),

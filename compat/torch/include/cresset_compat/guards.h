@@ -119,7 +119,12 @@ class InlineStreamGuard {
         original_of_original_(impl_.getStream(guard_.original_device())),
         original_of_current_(impl_.exchangeStream(stream)),
         current_(stream) {}
-  ~InlineStreamGuard() { impl_.exchangeStream(original_of_current_); }
+  ~InlineStreamGuard() {
+    try {
+      impl_.exchangeStream(original_of_current_);
+    } catch (...) {  // there is nothing to go back to
+    }
+  }
   InlineStreamGuard(const InlineStreamGuard&) = delete;
   InlineStreamGuard& operator=(const InlineStreamGuard&) = delete;
 
