@@ -94,8 +94,10 @@ std::optional<int64_t> TensorType::numel() const {
 }
 
 std::shared_ptr<TensorType> TensorType::merge(const TensorType& o) const {
-  return create(common(dtype, o.dtype), common(sizes, o.sizes), common(strides, o.strides), common(requires_grad, o.requires_grad),
-                common(device, o.device));
+  auto both = create(common(dtype, o.dtype), common(sizes, o.sizes), common(strides, o.strides), common(requires_grad, o.requires_grad),
+                     common(device, o.device));
+  both->hint = hint || o.hint;
+  return both;
 }
 
 // Rank 0 with nothing else known is "Float()"; an unknown rank is "Float(...)" where other things follow or not.

@@ -6,8 +6,10 @@
 #include <cresset/ir/lowering.h>
 
 #include "ir/deep_copier.h"
+#include "ir/freeze.h"
 #include "ir/module_reads.h"
 #include "ir/pass_tools.h"
+#include "ir/type_facts.h"
 
 namespace cresset::jit {
 namespace {
@@ -68,7 +70,9 @@ struct FrozenMethod {
 
 class Freezing {
  public:
-  Freezing(const Module& module, const std::vector<std::string>& preserved) : module_(module) {
+  Freezing(const Module& module, const std::vector<std::string>& preserved, const LoweringOptions& options) : module_(module) {
+    types_.trust_types = options.trust_types;
+    types_.trust_examples = options.trust_examples;
     if (module.find_method("forward")) methods_.push_back(copy_of("forward"));
     for (const std::string& name : preserved) preserve(name);
   }
@@ -283,13 +287,13 @@ class Freezing {
     return found;
   }
 
-  static void simplify(const std::shared_ptr<Graph>& g) {
+  void simplify(const std::shared_ptr<Graph>& g) const {
     constexpr int kRounds = 8;
     for (int i = 0; i < kRounds; ++i) {
       bool changed = propagate_constants(g);
       changed = eliminate_common_subexpressions(g) || changed;
       changed = eliminate_dead_code(g) || changed;
-      changed = peephole(g) || changed;
+      changed = peephole(g, types_) || changed;
       changed = unroll_constant_loops(g) || changed;
       changed = remove_list_mutation(g) || changed;
       changed = pool_constants(g) || changed;
@@ -407,6 +411,7 @@ class Freezing {
   }
 
   const Module module_;
+  LoweringOptions types_;                                                              // which of them are to be trusted
   const std::shared_ptr<CompilationUnit> unit_ = std::make_shared<CompilationUnit>();  // of the rebuilt classes
   std::vector<FrozenMethod> methods_;
   std::vector<ModuleReads> reads_;  // one a method
@@ -421,8 +426,17 @@ class Freezing {
 
 }  // namespace
 
-Module freeze_module(const Module& module, const std::vector<std::string>& preserved, const AfterInlining& after_inlining) {
-  return Freezing(module, preserved).run(after_inlining);
+Module freeze_with_hints(const Module& module, const std::vector<std::string>& preserved, const AfterInlining& after_inlining,
+                         const LoweringOptions& options) {
+  return Freezing(module, preserved, options).run(after_inlining);
+}
+
+Module freeze_module(const Module& module, const std::vector<std::string>& preserved, const AfterInlining& after_inlining,
+                     const LoweringOptions& options) {
+  Module frozen = freeze_with_hints(module, preserved, after_inlining, options);
+  if (!options.trust_examples)
+    for (const auto& method : frozen.get_methods()) erase_hints(method.graph());
+  return frozen;
 }
 
 }  // namespace cresset::jit

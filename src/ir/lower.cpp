@@ -1,6 +1,9 @@
 // The lowering phase: marks, freezing, attributes as inputs, passes.
 #include <cresset/ir/lowering.h>
 
+#include "ir/freeze.h"
+#include "ir/type_facts.h"
+
 namespace cresset::jit {
 namespace {
 
@@ -30,7 +33,8 @@ LoweredModule lower(const Module& module, const std::string& method, const Pipel
   };
   Module frozen = module;
   if (!options.lowering.unfreeze) {
-    frozen = freeze_module(module, method == "forward" ? std::vector<std::string>() : std::vector<std::string>{method}, mark);
+    frozen = freeze_with_hints(module, method == "forward" ? std::vector<std::string>() : std::vector<std::string>{method}, mark,
+                               options.lowering);
     log_graph("# " + method + " after freezing", *frozen.get_method(method).graph());
   }
   auto [graph, parameters] = lower_graph(frozen, method, options.lowering.unfreeze ? mark : AfterInlining());
@@ -38,6 +42,7 @@ LoweredModule lower(const Module& module, const std::string& method, const Pipel
   pipeline.lowering.torch_executed_modules.clear();  // marked already
   PassContext context{.graph = graph, .options = pipeline.lowering, .parameters = std::move(parameters)};
   run_passes(context, lowering_passes(), pipeline);
+  if (!options.lowering.trust_examples) erase_hints(graph);
   if (logging::current()->enabled(logging::Level::info)) logging::log(logging::Level::info, "lowered graph:\n" + graph->toString());
   return {graph, std::move(context.parameters)};
 }

@@ -36,6 +36,7 @@ const Row kRows[] = {
     ROW(stable_numerics),
     ROW(target_device),
     ROW(torch_executed_modules),
+    ROW(trust_examples),
     ROW(trust_types),
     ROW(unfreeze),
 };

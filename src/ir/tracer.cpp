@@ -7,6 +7,8 @@
 #include <cresset/dispatch/library.h>
 #include <cresset/ir/pass.h>
 
+#include "ir/type_facts.h"
+
 namespace cresset::jit::tracer {
 
 namespace {
@@ -34,21 +36,7 @@ bool holds_tensors(const Type& type) {
 
 }  // namespace
 
-TypePtr without_shapes(const TypePtr& type) {
-  if (type->kind == TypeKind::Tensor) return plain_tensor();
-  if (type->contained.empty() || type->kind == TypeKind::Object) return type;
-  std::vector<TypePtr> parts;
-  for (const TypePtr& t : type->contained) parts.push_back(without_shapes(t));
-  switch (type->kind) {
-    case TypeKind::List: return list_of(parts[0]);
-    case TypeKind::Optional: return optional_of(parts[0]);
-    case TypeKind::Dict: return dict_of(parts[0], parts[1]);
-    case TypeKind::Tuple:
-      if (const auto named = type->cast<NamedTupleType>()) return named_tuple_of(named->name, named->fields, std::move(parts));
-      return tuple_of(std::move(parts));
-    default: return type;
-  }
-}
+TypePtr without_shapes(const TypePtr& type) { return without_facts(type); }
 
 // ---- the state
 
@@ -179,7 +167,7 @@ void TracingState::bind(const IValue& v, Value* value) {
   switch (v.tag()) {
     case IValue::Tag::Tensor:
       if (!v.toTensor().defined()) return;
-      if (value->type()->kind == TypeKind::Tensor) value->inferTypeFrom(v.toTensor());
+      if (value->type()->kind == TypeKind::Tensor) value->setType(hint_from(v.toTensor()));
       known_[v.toTensor().unsafeGetTensorImpl()] = {weak_intrusive_ptr<TensorImpl>(v.toTensor().getIntrusivePtr()), value};
       return;
     case IValue::Tag::List: {
@@ -255,7 +243,7 @@ IValue with_own_tensors(const TracingState& state, const IValue& v, std::vector<
 
 // The type of an input: tensors as they are; inside of lists and dictionaries nothing is known of them.
 TypePtr input_type(const IValue& v) {
-  if (v.isTensor()) return TensorType::create(v.toTensor());
+  if (v.isTensor()) return hint_from(v.toTensor());
   if (v.isTuple() && !v.toTupleRef().type) {
     std::vector<TypePtr> members;
     for (const IValue& e : v.toTupleElements()) members.push_back(input_type(e));

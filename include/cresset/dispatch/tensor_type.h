@@ -17,6 +17,9 @@ struct CRESSET_API TensorType final : Type {
   std::optional<Dims> strides;
   std::optional<bool> requires_grad;
   std::optional<cresset::Device> device;
+  /// All this was seen on one example (of a trace) and need not hold for others: printed, and ignored by rewrites. It is no part of a
+  /// type's equality.
+  bool hint = false;
 
   TensorType() : Type(TypeKind::Tensor) {}
   static TypePtr get() { return basic_type(TypeKind::Tensor); }
@@ -24,6 +27,7 @@ struct CRESSET_API TensorType final : Type {
   static std::shared_ptr<TensorType> create(const Tensor& t);
   static std::shared_ptr<TensorType> create(std::optional<ScalarType> dtype, std::optional<Dims> sizes, std::optional<Dims> strides = {},
                                             std::optional<bool> requires_grad = {}, std::optional<cresset::Device> device = {});
+  /// The same, as a statement: no hint.
   std::shared_ptr<TensorType> copy() const;
 
   std::optional<std::size_t> dim() const { return sizes ? std::optional(sizes->size()) : std::nullopt; }

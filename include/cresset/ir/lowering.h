@@ -11,9 +11,10 @@ using AfterInlining = std::function<void(const std::shared_ptr<Graph>&)>;
 
 /// A module of which attributes that nobody writes are constants of the methods' graphs, calls are inlined, and what is not used any more
 /// is gone. The given module stays as it is. `preserved` names attributes (paths, "layer1.weight"), submodules or methods that stay;
-/// unknown names raise. Of modules in training mode parameters, buffers and the training flag stay attributes.
+/// unknown names raise. Of modules in training mode parameters, buffers and the training flag stay attributes. Of the options it looks at
+/// trust_types and trust_examples: what a trace saw of its example is not in the result's types, unless it may be baked in.
 CRESSET_API Module freeze_module(const Module& module, const std::vector<std::string>& preserved = {},
-                                 const AfterInlining& after_inlining = {});
+                                 const AfterInlining& after_inlining = {}, const LoweringOptions& options = {});
 
 /// The method's graph without self: each tensor attribute that is read is an input behind the true ones, in the order of the first read;
 /// the values come with it. Other attributes become constants. A write of an attribute raises with its name and place.

@@ -22,8 +22,11 @@ struct LoweringOptions {
   bool stable_numerics = true;
   /// gelu without approximation by the tanh formula (absolute error up to 5e-4).
   bool approximate_gelu = false;
-  /// What types say of sizes, dtypes and devices is true; off: types from profiling may be wrong, and rules do not look at them.
+  /// What types say of sizes, dtypes and devices is true; off: types from profiling may be wrong, and rules do not look at them. What a
+  /// trace saw on its example is never looked at, unless trust_examples says that all inputs are like it.
   bool trust_types = true;
+  /// Inputs have the sizes, dtypes and devices of the trace's example: they may be baked in.
+  bool trust_examples = false;
   /// mm and add become addmm.
   bool fuse_addmm = false;
   /// The backend's linear flattens all dimensions behind the first.

@@ -141,7 +141,7 @@ CRESSET_API bool remove_tensor_mutation(const std::shared_ptr<Graph>& graph);
 CRESSET_API bool unroll_loops(const std::shared_ptr<Graph>& graph);
 /// Only loops with a constant number of iterations.
 CRESSET_API bool unroll_constant_loops(const std::shared_ptr<Graph>& graph);
-/// Small local rules until nothing changes; of the options it looks at trust_types, fuse_addmm and refine_list_lengths.
+/// Small local rules until nothing changes; of the options it looks at trust_types, trust_examples, fuse_addmm and refine_list_lengths.
 CRESSET_API bool peephole(const std::shared_ptr<Graph>& graph, const LoweringOptions& options = {});
 CRESSET_API bool inline_calls(const std::shared_ptr<Graph>& graph);
 

@@ -17,7 +17,8 @@ bool autocast_long_inputs(PassContext& context) {
   std::vector<Value*> longs;
   for (std::size_t i = 0; i < context.real_inputs(); ++i) {
     Value* input = graph.inputs()[i];
-    if (rewrite::dtype_of(input) == ScalarType::Long && input->hasUses() && !is_cast_already(input)) longs.push_back(input);
+    if (rewrite::dtype_of(input, context.options) == ScalarType::Long && input->hasUses() && !is_cast_already(input))
+      longs.push_back(input);
   }
   if (longs.empty()) return false;
   context.note(NoteLevel::warning, nullptr,

@@ -1,8 +1,8 @@
 // conv1d, conv2d, conv3d and their transposed forms become _convolution, one operator for all of them. A pass for each.
 //
-// Padding given as a word ("same") is another overload and stays. _convolution has no form without batch dimension: an input known to have
-// none stays, and one of unknown rank needs the option assume_batched (on by default; a note says so). The last four operands are hints:
-// false for convolutions, true for transposed ones.
+// Padding given as a word ("same") is another overload and stays. _convolution has no form without batch dimension: an input known (or seen
+// by a trace) to have none stays, and one of unknown rank needs the option assume_batched (on by default; a note says so). The last four
+// operands are hints: false for convolutions, true for transposed ones.
 #include "ir/passes/rewrite.h"
 
 namespace cresset::jit {
@@ -14,7 +14,8 @@ bool legal(const Site& site, std::size_t dims, std::initializer_list<std::size_t
   if (!n->maybeSchema()) return false;
   for (const std::size_t i : lists)
     if (!rewrite::is_list_of(n->input(i), TypeKind::Int)) return false;
-  if (const auto rank = rewrite::rank_of(n->input(0))) return *rank == dims + 2;
+  if (const auto rank = rewrite::rank_of(n->input(0), site.context.options)) return *rank == dims + 2;
+  if (const auto rank = rewrite::rumoured_rank(n->input(0)); rank && *rank != dims + 2) return false;
   if (!site.context.options.assume_batched) return false;
   site.context.note(NoteLevel::info, n, "assumes that the input of " + std::string(n->kind().toQualString()) + " has a batch dimension");
   return true;

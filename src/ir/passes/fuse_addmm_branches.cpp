@@ -63,10 +63,10 @@ bool agree(const Arms& arms) {
   return false;
 }
 
-bool fuse(Node* branch) {
+bool fuse(Node* branch, const LoweringOptions& options) {
   const auto arms = arms_of(branch);
   if (!arms || !agree(*arms)) return false;
-  const bool matrix = rewrite::rank_of(arms->addmm->input(1)) == std::size_t{2};
+  const bool matrix = rewrite::rank_of(arms->addmm->input(1), options) == std::size_t{2};
   Node* result = matrix ? arms->addmm : arms->add;
   // Constants of the arm go along.
   Block* arm = result->owningBlock();
@@ -86,7 +86,7 @@ bool fuse(Node* branch) {
 
 bool fuse_addmm_branches(PassContext& context) {
   bool changed = false;
-  for (Node* n : rewrite::nodes_of(*context.graph, {"prim::If"})) changed = fuse(n) || changed;
+  for (Node* n : rewrite::nodes_of(*context.graph, {"prim::If"})) changed = fuse(n, context.options) || changed;
   return changed;
 }
 

@@ -14,10 +14,9 @@ struct Dims {
 };
 
 // Dimensions that are flattened; a last one of -1 is only known with the rank.
-std::optional<Dims> dims_of(const Node* flatten) {
+std::optional<Dims> dims_of(const Node* flatten, std::optional<std::size_t> rank) {
   const auto first = constant_as<int64_t>(flatten->input(1)), last = constant_as<int64_t>(flatten->input(2));
   if (!first || !last) return std::nullopt;
-  const auto rank = rewrite::rank_of(flatten->input(0));
   const auto from_front = [&](int64_t d) { return d < 0 && rank ? d + static_cast<int64_t>(*rank) : d; };
   return Dims{from_front(*first), from_front(*last)};
 }
@@ -27,8 +26,8 @@ bool fuse(const Site& site) {
   if (!rewrite::calls(linear, "aten::linear")) return false;
   Node* flatten = linear->input(0)->node();
   if (!rewrite::calls(flatten, "aten::flatten.using_ints") || is_marked(flatten) || flatten->output()->uses().size() != 1) return false;
-  const auto dims = dims_of(flatten);
-  const auto rank = rewrite::rank_of(flatten->input(0));
+  const auto rank = rewrite::rank_of(flatten->input(0), site.context.options);
+  const auto dims = dims_of(flatten, rank);
   if (!dims) return false;
   const bool does_nothing = rank && *rank > 0 && dims->first == dims->last && dims->first >= 0 && dims->last < static_cast<int64_t>(*rank);
   if (!does_nothing) {

@@ -15,15 +15,15 @@ namespace {
 using rewrite::Aliases, rewrite::Emitter;
 
 // w of t(w), when w is known to be a matrix.
-Value* matrix_below_transpose(const Value* v) {
+Value* matrix_below_transpose(const Value* v, const LoweringOptions& options) {
   const Node* n = v->node();
   if (!rewrite::calls(n, "aten::t") || is_marked(n)) return nullptr;
-  return rewrite::rank_of(n->input()) == std::size_t{2} ? n->input() : nullptr;
+  return rewrite::rank_of(n->input(), options) == std::size_t{2} ? n->input() : nullptr;
 }
 
 class Fusion {
  public:
-  explicit Fusion(PassContext& context) : graph_(context.graph), aliases_(context.graph) {}
+  explicit Fusion(PassContext& context) : graph_(context.graph), options_(context.options), aliases_(context.graph) {}
 
   bool run() {
     bool changed = false;
@@ -43,15 +43,15 @@ class Fusion {
   }
 
   // One number for each row of w, or one operand of rank 0.
-  static bool bias_fits(const Value* bias, const Value* w) {
-    const auto sizes = rewrite::sizes_of(bias), rows = rewrite::sizes_of(w);
+  bool bias_fits(const Value* bias, const Value* w) const {
+    const auto sizes = rewrite::sizes_of(bias, options_), rows = rewrite::sizes_of(w, options_);
     return sizes && rows && sizes->size() == 1 && (*sizes)[0] == (*rows)[0];
   }
 
   bool addmm(Node* n) {
     if (!rewrite::calls(n, "aten::addmm")) return false;
-    Value* w = matrix_below_transpose(n->input(2));
-    const auto rank = rewrite::rank_of(n->input(0));
+    Value* w = matrix_below_transpose(n->input(2), options_);
+    const auto rank = rewrite::rank_of(n->input(0), options_);
     if (!w || !rank || *rank > 1 || !rewrite::is_number(n->input(3), 1) || !rewrite::is_number(n->input(4), 1)) return false;
     replace(n, n->input(1), w, n->input(0));
     return true;
@@ -66,9 +66,9 @@ class Fusion {
       Value* bias = n->input(1 - i);
       if (!rewrite::calls(m, "aten::matmul") || is_marked(m) || m->owningBlock() != n->owningBlock() || m->output()->uses().size() != 1)
         continue;
-      Value *x = m->input(0), *w = matrix_below_transpose(m->input(1));
-      const auto dtype = w ? rewrite::dtype_of(w) : std::nullopt;
-      if (!w || !bias_fits(bias, w) || !dtype || rewrite::dtype_of(bias) != dtype) continue;
+      Value *x = m->input(0), *w = matrix_below_transpose(m->input(1), options_);
+      const auto dtype = w ? rewrite::dtype_of(w, options_) : std::nullopt;
+      if (!w || !bias_fits(bias, w) || !dtype || rewrite::dtype_of(bias, options_) != dtype) continue;
       if (rewrite::written_between(m, n, {x, w}, *aliases_)) continue;
       replace(n, x, w, bias);
       return true;
@@ -78,7 +78,7 @@ class Fusion {
 
   bool product(Node* n) {
     if (!rewrite::calls(n, "aten::matmul")) return false;
-    Value* w = matrix_below_transpose(n->input(1));
+    Value* w = matrix_below_transpose(n->input(1), options_);
     if (!w) return false;
     replace(n, n->input(0), w, nullptr);
     return true;
@@ -93,6 +93,7 @@ class Fusion {
   }
 
   std::shared_ptr<Graph> graph_;
+  const LoweringOptions& options_;
   Aliases aliases_;
 };
 

@@ -10,6 +10,7 @@
 #include <cresset/ir/lowering_options.h>
 
 #include "ir/pass_tools.h"
+#include "ir/type_facts.h"
 
 namespace cresset::jit {
 
@@ -28,14 +29,14 @@ struct Peephole {
   AliasDb aliases;
   const LoweringOptions& options;
   LengthFacts lengths;
+  bool reshapes = false;  // somewhere a tensor that exists may get other sizes
 
   Peephole(const std::shared_ptr<Graph>& graph, const LoweringOptions& options) : graph(graph), aliases(graph), options(options) {
     if (options.refine_list_lengths) lengths = length_facts(*graph);
+    graph->block()->visit([&](const Node* n) { reshapes = reshapes || may_reshape(n); });
   }
-  /// What is known of a tensor; null when it is nothing, or when types are not to be trusted.
-  const TensorType* tensor(const Value* v) const {
-    return options.trust_types ? dynamic_cast<const TensorType*>(v->type().get()) : nullptr;
-  }
+  /// What is certain of a tensor; null when it is nothing.
+  const TensorType* tensor(const Value* v) const { return reshapes && aliases.hasWriters(v) ? nullptr : tensor_facts(v, options); }
   /// A container that is made here and that nobody changes: its construction. Null otherwise.
   const Node* constant_container(const Value* v, Symbol construct) const {
     return v->node()->kind() == construct && !aliases.hasWriters(v) ? v->node() : nullptr;

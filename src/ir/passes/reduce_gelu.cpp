@@ -23,7 +23,7 @@ Value* reduce(const Site& site) {
     return nullptr;
   }
   Value* x = n->input(0);
-  if (const auto dtype = rewrite::dtype_of(x); dtype && !isFloatingType(*dtype)) return nullptr;
+  if (const auto dtype = rewrite::rumoured_dtype(x); dtype && !isFloatingType(*dtype)) return nullptr;
   if (approximate == "none" && site.context.options.approximate_gelu) {
     site.context.note(NoteLevel::info, n, "gelu by the tanh formula: results differ by up to 5e-4");
     approximate = "tanh";

@@ -9,6 +9,7 @@
 #include <cresset/core/layout.h>
 
 #include "ir/passes/rewrite.h"
+#include "ir/type_facts.h"
 
 namespace cresset::jit {
 namespace {
@@ -51,12 +52,13 @@ Value* remove_to(const Site& site) {
   if (!keeps<int64_t>(argument(n, "memory_format"), static_cast<int64_t>(MemoryFormat::Preserve), read_int)) return nullptr;
   if (!keeps<int64_t>(argument(n, "layout"), static_cast<int64_t>(Layout::Strided), read_int)) return nullptr;
 
-  const auto dtype = rewrite::dtype_of(x);
-  const auto device = rewrite::device_of(x);
+  const LoweringOptions& options = site.context.options;
+  const auto dtype = rewrite::dtype_of(x, options);
+  const auto device = rewrite::device_of(x, options);
   bool same_dtype, same_device;
   if (const Value* other = argument(n, "other")) {
-    same_dtype = dtype && rewrite::dtype_of(other) == dtype;
-    same_device = device && rewrite::device_of(other) == device;
+    same_dtype = dtype && rewrite::dtype_of(other, options) == dtype;
+    same_device = device && rewrite::device_of(other, options) == device;
   } else {
     same_dtype = keeps<ScalarType>(argument(n, "dtype"), dtype, read_dtype);
     same_device = keeps<Device>(argument(n, "device"), device, read_device);
@@ -82,7 +84,7 @@ bool compares_identity(const Graph& g) {
 Value* remove_detach(const Site& site) {
   const Node* n = site.node;
   if (!rewrite::calls(n, "aten::detach") || site.aliases->hasWriters(n->output())) return nullptr;
-  const auto* type = dynamic_cast<const TensorType*>(n->input(0)->type().get());
+  const TensorType* type = tensor_facts(n->input(0), site.context.options);
   const bool no_gradient = toIValue(n->input(0)) || (type && type->requires_grad && !*type->requires_grad);
   if (!no_gradient) {
     if (!site.context.options.assume_inference) return nullptr;

@@ -12,7 +12,7 @@ Value* replace_tile(const Site& site) {
   Node* n = site.node;
   if (!rewrite::calls(n, "aten::tile")) return nullptr;
   Value *x = n->input(0), *reps = n->input(1);
-  const auto rank = rewrite::rank_of(x);
+  const auto rank = rewrite::rank_of(x, site.context.options);
   const auto length = rewrite::length_of(reps, site.aliases);
   if (!rank || !length) return nullptr;
   const Emitter emit(n);

@@ -3,6 +3,8 @@
 #include <cresset/dispatch/dispatcher.h>
 #include <cresset/ir/operator.h>
 
+#include "ir/type_facts.h"
+
 namespace cresset::jit::rewrite {
 
 // ---- emitting
@@ -83,8 +85,10 @@ void replace_value(Value* old, Value* fresh, Aliases* aliases) {
   old->replaceAllUsesWith(fresh);
 }
 
+// One that somebody uses after all stays where it is, in no block; the graph frees it.
 Aliases::~Aliases() {
-  for (Node* n : buried_) n->destroy();
+  for (Node* n : buried_)
+    if (!n->hasUses()) n->destroy();
 }
 
 void Aliases::bury(Node* n) {
@@ -113,7 +117,6 @@ bool is_tensor(const Value* v) { return v->type()->kind == TypeKind::Tensor; }
 bool is_list_of(const Value* v, TypeKind element) { return v->type()->kind == TypeKind::List && v->type()->element()->kind == element; }
 
 namespace {
-const TensorType* tensor_type_of(const Value* v) { return dynamic_cast<const TensorType*>(v->type().get()); }
 std::optional<Tensor> constant_tensor(const Value* v) {
   auto constant = toIValue(v);
   if (!constant || !constant->isTensor() || !constant->toTensor().defined()) return std::nullopt;
@@ -121,25 +124,35 @@ std::optional<Tensor> constant_tensor(const Value* v) {
 }
 }  // namespace
 
-std::optional<ScalarType> dtype_of(const Value* v) {
+std::optional<ScalarType> dtype_of(const Value* v, const LoweringOptions& options) {
   if (const auto t = constant_tensor(v)) return t->scalar_type();
-  const TensorType* type = tensor_type_of(v);
+  const TensorType* type = tensor_facts(v, options);
   return type ? type->dtype : std::nullopt;
 }
-std::optional<Device> device_of(const Value* v) {
+std::optional<Device> device_of(const Value* v, const LoweringOptions& options) {
   if (const auto t = constant_tensor(v)) return t->device();
-  const TensorType* type = tensor_type_of(v);
+  const TensorType* type = tensor_facts(v, options);
   return type ? type->device : std::nullopt;
 }
-std::optional<std::size_t> rank_of(const Value* v) {
+std::optional<std::size_t> rank_of(const Value* v, const LoweringOptions& options) {
   if (const auto t = constant_tensor(v)) return static_cast<std::size_t>(t->dim());
-  const TensorType* type = tensor_type_of(v);
+  const TensorType* type = tensor_facts(v, options);
   return type ? type->dim() : std::nullopt;
 }
-std::optional<std::vector<int64_t>> sizes_of(const Value* v) {
+std::optional<std::vector<int64_t>> sizes_of(const Value* v, const LoweringOptions& options) {
   if (const auto t = constant_tensor(v)) return t->sizes().vec();
-  const TensorType* type = tensor_type_of(v);
+  const TensorType* type = tensor_facts(v, options);
   return type ? type->concrete_sizes() : std::nullopt;
+}
+std::optional<ScalarType> rumoured_dtype(const Value* v) {
+  if (const auto t = constant_tensor(v)) return t->scalar_type();
+  const TensorType* type = tensor_rumours(v);
+  return type ? type->dtype : std::nullopt;
+}
+std::optional<std::size_t> rumoured_rank(const Value* v) {
+  if (const auto t = constant_tensor(v)) return static_cast<std::size_t>(t->dim());
+  const TensorType* type = tensor_rumours(v);
+  return type ? type->dim() : std::nullopt;
 }
 
 namespace {

@@ -80,12 +80,15 @@ void destroy_with_operands(Node* n, Aliases& aliases);
 
 bool is_tensor(const Value* v);
 bool is_list_of(const Value* v, TypeKind element);
-/// Of refined types and of tensor constants.
-std::optional<ScalarType> dtype_of(const Value* v);
-std::optional<Device> device_of(const Value* v);
-std::optional<std::size_t> rank_of(const Value* v);
-/// All sizes, when they are known.
-std::optional<std::vector<int64_t>> sizes_of(const Value* v);
+/// What is certain, from refined types and tensor constants.
+std::optional<ScalarType> dtype_of(const Value* v, const LoweringOptions& options);
+std::optional<Device> device_of(const Value* v, const LoweringOptions& options);
+std::optional<std::size_t> rank_of(const Value* v, const LoweringOptions& options);
+/// All sizes, when they are certain.
+std::optional<std::vector<int64_t>> sizes_of(const Value* v, const LoweringOptions& options);
+/// What was ever said, true or not: for rules that refuse because of it.
+std::optional<ScalarType> rumoured_dtype(const Value* v);
+std::optional<std::size_t> rumoured_rank(const Value* v);
 /// int or float constants (bools are no numbers here) with this value.
 bool is_number(const Value* v, double value);
 /// The same value, or constants that are equal as numbers.

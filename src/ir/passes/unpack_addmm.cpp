@@ -17,7 +17,7 @@ Value* unpack_addmm(const Site& site) {
   const bool ignores_bias = rewrite::is_number(beta, 0), takes_bias = rewrite::is_number(beta, 1);
   if (!toIValue(beta)) return nullptr;
   const bool plain_sum = rewrite::is_number(alpha, 1);
-  if (const auto dtype = rewrite::dtype_of(x); dtype && isIntegralType(*dtype, true) && !((ignores_bias || takes_bias) && plain_sum))
+  if (const auto dtype = rewrite::rumoured_dtype(x); dtype && isIntegralType(*dtype, true) && !((ignores_bias || takes_bias) && plain_sum))
     return nullptr;
   const Emitter emit(n);
   Value* product = emit("aten::matmul", {x, w});

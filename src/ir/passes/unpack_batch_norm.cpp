@@ -10,25 +10,25 @@ namespace {
 using rewrite::Emitter, rewrite::Site;
 
 // Operands: input, weight, bias, mean, var, training, momentum, eps, cudnn.
-bool legal(const Node* n) {
+bool legal(const Node* n, const LoweringOptions& options) {
   const auto& in = n->inputs();
   const auto training = rewrite::flag_of(in[5]);
-  const auto rank = rewrite::rank_of(in[0]);
-  const auto dtype = rewrite::dtype_of(in[0]);
+  const auto rank = rewrite::rank_of(in[0], options);
+  const auto dtype = rewrite::dtype_of(in[0], options);
   if (!training || *training || !rank || *rank < 2 || !dtype) return false;
   for (const std::size_t i : {1, 2})
-    if (!in[i]->mustBeNone() && rewrite::dtype_of(in[i]) != dtype) return false;
+    if (!in[i]->mustBeNone() && rewrite::dtype_of(in[i], options) != dtype) return false;
   for (const std::size_t i : {3, 4})
-    if (rewrite::dtype_of(in[i]) != dtype) return false;
+    if (rewrite::dtype_of(in[i], options) != dtype) return false;
   return true;
 }
 
 Value* unpack_batch_norm(const Site& site) {
   Node* n = site.node;
-  if (!rewrite::calls(n, "aten::batch_norm") || !legal(n)) return nullptr;
+  if (!rewrite::calls(n, "aten::batch_norm") || !legal(n, site.context.options)) return nullptr;
   const Emitter emit(n);
   const auto& in = n->inputs();
-  std::vector<int64_t> shape(*rewrite::rank_of(in[0]), 1);
+  std::vector<int64_t> shape(*rewrite::rank_of(in[0], site.context.options), 1);
   shape[1] = -1;
   Value* per_channel = emit.integers(shape);
   const auto spread = [&](Value* v) { return emit("aten::reshape", {v, per_channel}); };

@@ -15,7 +15,7 @@ bool legal(const Site& site) {
   const Node* n = site.node;
   const FunctionSchema* schema = n->maybeSchema();
   if (!schema || n->inputs().size() != 1) return false;
-  if (const auto dtype = rewrite::dtype_of(n->input(0)); dtype && !isFloatingType(*dtype)) return false;
+  if (const auto dtype = rewrite::rumoured_dtype(n->input(0)); dtype && !isFloatingType(*dtype)) return false;
   return !schema->is_mutable() || rewrite::write_is_private(n, *site.aliases);
 }
 

@@ -20,7 +20,7 @@ bool known_false(const Value* v) {
 }
 
 // Why the node stays; empty when it may be unpacked.
-std::string obstacle(const Node* n) {
+std::string obstacle(const Node* n, const LoweringOptions& options) {
   const auto& in = n->inputs();
   const Value* mask = in[3];
   if (!rewrite::is_number(in[4], 0)) return "dropout";
@@ -29,13 +29,13 @@ std::string obstacle(const Node* n) {
   if (in.size() > 6 && !in[6]->mustBeNone() && in[6]->type()->kind != TypeKind::Float) return "a scale that may be missing";
   if (mask->mustBeNone()) return "";
   if (!rewrite::is_tensor(mask)) return "a mask that may be missing";
-  const auto dtype = rewrite::dtype_of(mask);
+  const auto dtype = rewrite::dtype_of(mask, options);
   if (!dtype || (*dtype != ScalarType::Bool && !isFloatingType(*dtype))) return "a mask of unknown dtype";
   return "";
 }
 
-Value* masked(const Emitter& emit, Value* scores, Value* mask) {
-  if (rewrite::dtype_of(mask) != ScalarType::Bool) return emit("aten::add", {scores, mask});
+Value* masked(const Emitter& emit, Value* scores, Value* mask, const LoweringOptions& options) {
+  if (rewrite::dtype_of(mask, options) != ScalarType::Bool) return emit("aten::add", {scores, mask});
   return emit("aten::masked_fill", {scores, emit("aten::logical_not", {mask}), emit.number(-std::numeric_limits<double>::infinity())});
 }
 
@@ -43,7 +43,7 @@ Value* unpack_attention(const Site& site) {
   Node* n = site.node;
   const auto& in = n->inputs();
   if (in.size() < 6 || in.size() > 8 || n->outputs().size() != 1) return nullptr;
-  if (const std::string why = obstacle(n); !why.empty()) {
+  if (const std::string why = obstacle(n, site.context.options); !why.empty()) {
     site.context.note(NoteLevel::warning, n, "scaled_dot_product_attention stays because of " + why);
     return nullptr;
   }
@@ -54,7 +54,7 @@ Value* unpack_attention(const Site& site) {
                                             : emit("aten::div", {q, emit("aten::sqrt", {emit("aten::size", {q, last})})});
   Value* scores = emit("aten::matmul", {q, emit("aten::transpose", {k, before_last, last})});
   if (mask->mustBeNone()) return emit("aten::matmul", {emit("aten::softmax", {scores, last, emit.none()}), v});
-  scores = masked(emit, scores, mask);
+  scores = masked(emit, scores, mask, site.context.options);
   Value* forbidden = emit("aten::eq", {scores, emit.number(-std::numeric_limits<double>::infinity())});
   Value* nothing_left = emit("aten::all", {forbidden, last, emit.flag(true)});
   Value* weights = emit("aten::masked_fill", {emit("aten::softmax", {scores, last, emit.none()}), nothing_left, emit.integer(0)});

@@ -68,7 +68,7 @@ Value* plain_form(const Emitter& emit, const Operands& o, Value* x) {
 }
 
 Value* variance(const Emitter& emit, const Operands& o, const Site& site) {
-  const auto dtype = rewrite::dtype_of(o.x);
+  const auto dtype = rewrite::dtype_of(o.x, site.context.options);
   const bool half = dtype == ScalarType::Half || dtype == ScalarType::BFloat16;
   Value* x =
       half ? emit("aten::to", {o.x, emit.integer(static_cast<int64_t>(ScalarType::Float)), emit.flag(false), emit.flag(false), emit.none()})
@@ -78,8 +78,8 @@ Value* variance(const Emitter& emit, const Operands& o, const Site& site) {
   return plain_form(emit, o, x);
 }
 
-Value* rounded(const Emitter& emit, const Operands& o, Value* result) {
-  const auto dtype = rewrite::dtype_of(o.x);
+Value* rounded(const Emitter& emit, const Operands& o, const Site& site, Value* result) {
+  const auto dtype = rewrite::dtype_of(o.x, site.context.options);
   if (dtype != ScalarType::Half && dtype != ScalarType::BFloat16) return result;
   return emit("aten::to", {result, emit.integer(static_cast<int64_t>(*dtype)), emit.flag(false), emit.flag(false), emit.none()});
 }
@@ -87,10 +87,12 @@ Value* rounded(const Emitter& emit, const Operands& o, Value* result) {
 Value* unpack_var(const Site& site) {
   const auto o = operands_of(site);
   if (!o) return nullptr;
-  // The plain form squares complex numbers without their conjugates.
-  if (const auto dtype = rewrite::dtype_of(o->x); !site.context.options.stable_numerics && dtype && isComplexType(*dtype)) return nullptr;
+  // The plain form squares complex numbers without their conjugates; sums of half floats need a cast, for which the dtype must be certain.
+  const auto said = rewrite::rumoured_dtype(o->x);
+  if (said && isComplexType(*said) && !site.context.options.stable_numerics) return nullptr;
+  if ((said == ScalarType::Half || said == ScalarType::BFloat16) && said != rewrite::dtype_of(o->x, site.context.options)) return nullptr;
   const Emitter emit(site.node);
-  return rounded(emit, *o, variance(emit, *o, site));
+  return rounded(emit, *o, site, variance(emit, *o, site));
 }
 
 Value* unpack_std(const Site& site) {
