@@ -66,6 +66,11 @@ from . import _overridable  # noqa: E402
 _overridable.install_methods(Tensor)
 _overridable.install_device(device)
 
+_functorch = type(_sys)(f"{__name__}._C._functorch", "What vmap is made of; loaded on first use.")
+_functorch.__getattr__ = lambda name: getattr(_importlib.import_module(f"{__name__}._functorch_c"), name)
+_C._functorch = _sys.modules[_functorch.__name__] = _functorch
+del _functorch
+
 torch = _sys.modules[__name__]  # PyTorch's module is an attribute of itself as well, and recorded names begin with it twice
 
 # Loaded on first use: what a program does not mention costs it nothing.

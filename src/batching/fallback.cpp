@@ -58,8 +58,14 @@ void decompose(const OperatorHandle& op, DispatchKeySet ks, Stack* stack) {
 
 }  // namespace
 
+LoopSettings& loop_settings() {
+  static LoopSettings settings;
+  return settings;
+}
+
 namespace {
 void warn_about_loop(const OperatorHandle& op) {
+  if (!loop_settings().warns) return;
   static std::mutex mutex;
   static auto& warned = *new std::set<std::string>();
   {
@@ -73,6 +79,7 @@ void warn_about_loop(const OperatorHandle& op) {
 
 void loop_rule(BatchCall& call) {
   const std::string name = call.op.operator_name().str();
+  CRESSET_CHECK(loop_settings().enabled, "Batching rule not implemented for ", name, "; we could not generate a fallback.");
   const auto& returns = call.schema.returns();
   bool out = false;
   for (const Argument& a : call.schema.arguments()) out |= a.is_out();

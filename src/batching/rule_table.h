@@ -1,6 +1,8 @@
 // From an operator to its batching rule.
 #pragma once
 
+#include <atomic>
+
 #include <cresset/dispatch/dispatcher.h>
 
 #include "ops/batch_table.h"
@@ -15,6 +17,12 @@ struct Rule {
 
 /// The rule of an operator: its row's, Decompose for other composites, otherwise Loop.
 Rule rule_of(const OperatorHandle& op);
+
+/// Of this process: may operators without a rule go through the examples one by one, and do they say so?
+struct LoopSettings {
+  std::atomic<bool> enabled{true}, warns{true};
+};
+CRESSET_API LoopSettings& loop_settings();
 
 /// Gives the random operators of the table their kernel for the key FuncTorchVmapMode, when that has not happened yet.
 void register_random_rules();

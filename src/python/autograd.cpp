@@ -9,6 +9,7 @@
 
 #include <memory>
 
+#include "autograd/captured_tensors.h"
 #include "python/bind.h"
 #include "python/override.h"
 
@@ -34,6 +35,13 @@ bool names_edges(PyObject* inputs) {
 }
 
 // Tensor.backward(gradient=None, retain_graph=None, create_graph=False, inputs=None)
+void check_outside_of_transforms() {
+  CRESSET_CHECK(
+      !autograd::transforms::inside_function(),
+      "backward() called inside a functorch transform. This is not supported, please use functorch.grad or functorch.vjp instead or "
+      "call backward() outside of functorch transforms.");
+}
+
 PyObject* py_backward(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
   CRESSET_PY_TRY
   const Py_ssize_t given = n + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
@@ -48,6 +56,7 @@ PyObject* py_backward(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObj
     PyObject* r = override_method(self, "backward", positional.get(), named.get());
     if (r || PyErr_Occurred()) return r;
   }
+  check_outside_of_transforms();
   static const char* const names[] = {"gradient", "retain_graph", "create_graph", "inputs"};
   PyObject* values[4] = {};
   CRESSET_CHECK_TYPE(n <= 4, "backward() takes from 0 to 4 positional arguments but ", static_cast<int64_t>(n), " were given");
@@ -201,6 +210,7 @@ void init_autograd(PyObject* module) {
   // (tensors, grads or None each, keep_graph, create_graph, inputs, allow_unused, accumulate)
   def(module, "_run_backward",
       [](PyObject* tensors, PyObject* grads, bool keep, bool create, PyObject* inputs, bool allow_unused, bool accumulate) {
+        if (accumulate) check_outside_of_transforms();
         if (has_edges(tensors) || has_edges(inputs)) {
           const autograd::edge_list roots = to_edges(tensors, false), targets = to_edges(inputs, accumulate);
           variable_list given = to_tensors(grads, "backward", true), out;

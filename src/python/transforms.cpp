@@ -8,6 +8,7 @@
 #include "autograd/captured_tensors.h"
 #include "autograd/transforms.h"
 #include "batching/batched_tensor.h"
+#include "batching/rule_table.h"
 #include "python/autograd.h"
 #include "python/bind.h"
 
@@ -73,6 +74,14 @@ void init_transforms(PyObject* module) {
     CRESSET_CHECK(b, "a batched tensor was required.");
     const Ref value = checked(wrap(b->value()));
     return Object(checked(Py_BuildValue("(OLL)", value.get(), static_cast<long long>(b->batch_dim()), static_cast<long long>(b->level()))));
+  });
+
+  // (operators without a rule may loop, they warn): given values replace the settings, None leaves them.
+  def(module, "_vmap_loop_settings", [](std::optional<bool> enabled, std::optional<bool> warns) {
+    batching::LoopSettings& settings = batching::loop_settings();
+    if (enabled) settings.enabled = *enabled;
+    if (warns) settings.warns = *warns;
+    return Object(checked(Py_BuildValue("(NN)", PyBool_FromLong(settings.enabled), PyBool_FromLong(settings.warns))));
   });
 
   def(module, "_transform_enter", [](std::vector<Tensor> inputs) { transforms::enter_function(inputs); });

@@ -34,10 +34,8 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
     def __new__(cls, data=None, requires_grad=True):
         if data is None:
             data = cresset.empty(0)
-        if not isinstance(data, Tensor) and not hasattr(data, "detach"):
-            raise TypeError(
-                f"Parameter: data must be a Tensor; got {type(data).__name__}. Use cresset.tensor(data) first."
-            )
+        if requires_grad and isinstance(data, Tensor) and not (data.is_floating_point() or data.is_complex()):
+            raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
         if type(data) is Tensor or type(data) is Parameter:
             return Tensor._make_subclass(cls, data, requires_grad)
         # A subclass keeps its own type; it is marked instead of wrapped.

@@ -37,13 +37,13 @@ class _StatefulModule:
     def get_extra_state(self):
         """Anything picklable that goes into the state dict besides tensors; define it together with set_extra_state."""
         raise RuntimeError(
-            "get_extra_state: this module defines no extra state. Define get_extra_state in the subclass."
+            "Reached a code path in Module.get_extra_state() that should never be called. Define get_extra_state in the subclass."
         )
 
     def set_extra_state(self, state):
         """Take back what get_extra_state returned."""
         raise RuntimeError(
-            "set_extra_state: this module defines no extra state. Define set_extra_state in the subclass."
+            "Reached a code path in Module.set_extra_state() that should never be called. Define set_extra_state in the subclass."
         )
 
     def register_state_dict_post_hook(self, hook):
@@ -170,7 +170,7 @@ class _StatefulModule:
     def _load_entry(self, name, target, key, value, assign, error_msgs):
         if not isinstance(value, Tensor) and not hasattr(type(value), "__torch_function__"):
             error_msgs.append(
-                f'While copying the parameter named "{key}", expected Tensor or Tensor-like object from checkpoint but received {type(value)}'
+                f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object from checkpoint but received {type(value)}'
             )
             return
         if target.dim() == 0 and len(value.shape) == 1 and value.shape[0] == 1:
@@ -231,7 +231,7 @@ class _StatefulModule:
             keys = _IncompatibleKeys(missing_keys, unexpected_keys)
             for hook in list(module._load_state_dict_post_hooks.values()):
                 if hook(module, keys) is not None:
-                    raise RuntimeError(
+                    raise AssertionError(
                         "Hooks registered with ``register_load_state_dict_post_hook`` are not expected to return new values, if "
                         "incompatible_keys need to be modified, it should be done inplace."
                     )

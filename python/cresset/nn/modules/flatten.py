@@ -27,10 +27,11 @@ class Unflatten(Module):
         super().__init__()
         if not isinstance(dim, int):
             raise TypeError("Unflatten: dim must be an int; dimension names are not supported")
-        if not isinstance(unflattened_size, (tuple, list)) or not all(isinstance(n, int) for n in unflattened_size):
-            raise TypeError(
-                f"unflattened_size must be a tuple of ints, but found type {type(unflattened_size).__name__}"
-            )
+        if not isinstance(unflattened_size, (tuple, list)):
+            raise TypeError(f"unflattened_size must be a tuple of ints, but found type {type(unflattened_size).__name__}")
+        for place, n in enumerate(unflattened_size):
+            if not isinstance(n, int):
+                raise TypeError(f"unflattened_size must be tuple of ints, but found element of type {type(n).__name__} at pos {place}")
         self.dim = dim
         self.unflattened_size = unflattened_size
 

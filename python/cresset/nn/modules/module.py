@@ -24,7 +24,7 @@ def _check_name(kind, name):
     if not isinstance(name, str):
         raise TypeError(f"{kind} name should be a string. Got {type(name).__name__}")
     if "." in name:
-        raise KeyError(f'{kind} name can\'t contain ".", got: {name}')
+        raise KeyError(f'{kind} name can\'t contain "."')
     if name == "":
         raise KeyError(f'{kind} name can\'t be empty string ""')
 
@@ -77,8 +77,10 @@ class Module(_HookedModule, _StatefulModule):
 
     def __init__(self, *args, **kwargs):
         if not type(self).call_super_init and (args or kwargs):
-            what = f"keyword argument '{next(iter(kwargs))}'" if kwargs else f"{len(args)} positional argument(s)"
-            raise TypeError(f"{type(self).__name__}.__init__() got an unexpected {what}. Module.__init__ takes none.")
+            name = type(self).__name__
+            if kwargs:
+                raise TypeError(f"{name}.__init__() got an unexpected keyword argument '{next(iter(kwargs))}'")
+            raise TypeError(f"{name}.__init__() takes 1 positional argument but {len(args) + 1} were given")
         new = super().__setattr__  # the plain one: nothing here is a parameter, buffer or module
         new("training", True)
         new("_parameters", {})
@@ -141,8 +143,7 @@ class Module(_HookedModule, _StatefulModule):
         if params is not None and name in params:
             if value is not None:
                 raise TypeError(
-                    f"cannot assign '{_kind(value)}' as parameter '{name}' (torch.nn.Parameter or None expected). "
-                    "Wrap it in nn.Parameter, or delete the parameter first."
+                    f"cannot assign '{_kind(value)}' as parameter '{name}' (torch.nn.Parameter or None expected)"
                 )
             self.register_parameter(name, None)
             return
@@ -564,7 +565,11 @@ class Module(_HookedModule, _StatefulModule):
 
 def _kind(value):
     """How an error names the type of `value`."""
-    return value.type() if type(value) is Tensor else type(value).__name__
+    kind = value if isinstance(value, type) else type(value)
+    if issubclass(kind, Tensor) and kind is not value:
+        return value.type()
+    name = kind.__qualname__
+    return name if kind.__module__ == "builtins" else f"{kind.__module__}.{name}"
 
 
 _FIELDS_ADDED_LATER = (
