@@ -153,9 +153,7 @@ def words() -> dict[str, list[str]]:
     found: dict[str, set[str]] = {}
     for row in samples.rows():
         for index in range(len(row["samples"])):
-            call = row.call(index)
-            names = [a["name"] for a in row["arguments"]]
-            for name, value in [*zip(names, call.args), *call.kwargs.items()]:
+            for name, value in sample(row.id, index)[0].items():
                 if isinstance(value, str):
                     found.setdefault(name, set()).add(value)
     return {name: sorted(values) for name, values in found.items()}
@@ -216,7 +214,6 @@ class Maker:
         self.sizes: dict[int, int] = {}
         self.dtype = pick(rng, WEIGHTED_DTYPES)
         self.common = self.shape_of_call()
-        self.mode = "plain"
 
     def chance(self, p: float) -> bool:
         return bool(self.rng.random() < p)
@@ -226,7 +223,8 @@ class Maker:
 
     def make(self, mode: str) -> Call:
         data, row = self.operator.data, self.operator.row
-        self.mode = mode
+        if data["form"] == "out" and mode not in ("plain", "function", "meta", "script", "simulated"):
+            mode = "plain"
         given: dict[str, Any] = {}
         if row is not None and self.chance(0.92):
             index = int(self.rng.integers(len(row["samples"])))
@@ -250,6 +248,9 @@ class Maker:
                 kwargs[a["name"]] = value
             else:
                 args.append(value)
+        for name, value in [*zip([a["name"] for a in data["arguments"]], args), *kwargs.items()]:
+            if name in written:
+                opened(value, resolved)
         call = Call(self.operator.name, args, kwargs, self.memories, mode, written, "nondeterministic_seeded" in data["tags"])
         return batched(call, self.rng) if mode == "vmap" else call
 
@@ -386,7 +387,9 @@ class Maker:
             found = rng.integers(-4, 6, n)
             return np.abs(found) if self.chance(0.4) else found
         if kind == "c":
-            return self.values(n, "f") + 1j * self.values(n, "f")
+            found = np.empty(n, dtype=np.complex128)
+            found.real, found.imag = self.values(n, "f"), self.values(n, "f")
+            return found
         how = pick(rng, {"normal": 40, "ties": 20, "unit": 15, "large": 5, "special": 12, "positive": 8})
         if how == "normal":
             return rng.standard_normal(n)
@@ -442,6 +445,12 @@ class Maker:
         return View(len(self.memories) - 1, tuple(shape), tuple(strides), margin, conj)
 
 
+def resolved(value: Any) -> None:
+    """Written arguments are no conjugate views: what lies below those is not promised."""
+    if isinstance(value, View):
+        value.conj = False
+
+
 def flat_tensors(value: Any) -> list[Any]:
     if isinstance(value, list):
         return [t for v in value for t in flat_tensors(v)]
@@ -464,7 +473,8 @@ def batched(call: Call, rng: np.random.Generator) -> Call:
         memory = call.memories[value.memory]
         second = memory.array.copy()
         if kind_of(memory.dtype) in "fc" and memory.dtype != "bfloat16":
-            second = (second * second.dtype.type(0.75)).astype(second.dtype)
+            with np.errstate(all="ignore"):
+                second = (second * second.dtype.type(0.75)).astype(second.dtype)
         size = len(memory.array)
         call.memories.append(Memory(np.concatenate([memory.array, second]), memory.dtype))
         at = int(rng.integers(len(value.shape) + 1))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -10,7 +12,8 @@ from typing import Any
 import cresset
 import numpy as np
 import torch
-from differential_calls import COMPLEX, Call, Memory, Name, View, contiguous, count, kind_of, with_outs
+from cresset.testing import samples
+from differential_calls import Call, Memory, Name, Operator, View, contiguous, count, kind_of, operators, with_outs
 from side_by_side import as_numpy, difference, opened, same_class
 
 PYTORCH, CRESSET = torch, cresset
@@ -55,7 +58,7 @@ class Difference:
 
 def base_tensor(package: Any, memory: Memory) -> Any:
     array = memory.array.copy()
-    made = package.from_numpy(array)
+    made = package.from_numpy(array).clone()  # NumPy's memory could not be resized
     return made.view(package.bfloat16) if memory.dtype == "bfloat16" else made
 
 
@@ -294,8 +297,8 @@ def simulated(package: Any, call: Call, outcome: Outcome) -> None:
     """PyTorch on the CPU, Cresset on the device in software."""
     if package is PYTORCH or call.random:
         return plain(package, call, outcome)
-    host = {a["name"] for a in cresset_arguments(call.operator) if a["name"] in HOST}
-    names = [a["name"] for a in cresset_arguments(call.operator)]
+    names = [a["name"] for a in operators_by_name()[call.operator].data["arguments"]]
+    host = set(names) & samples.HOST_ARGUMENTS
     bases = [base_tensor(package, m) for m in call.memories]
     there = [t.to("simulated") for t in bases]
 
@@ -315,18 +318,6 @@ def simulated(package: Any, call: Call, outcome: Outcome) -> None:
     return None
 
 
-def cresset_arguments(name: str) -> list[dict[str, Any]]:
-    from differential_calls import operators
-
-    global _BY_NAME
-    if not _BY_NAME:
-        _BY_NAME = {o.name: o.data["arguments"] for o in operators()}
-    return _BY_NAME[name]
-
-
-_BY_NAME: dict[str, list[dict[str, Any]]] = {}
-HOST = {"batch_sizes", "tensor_indices_or_sections"}
-
 MODES: dict[str, Callable[[Any, Call, Outcome], None]] = {
     "plain": plain, "function": plain, "meta": meta, "grad": lambda p, c, o: gradients(p, c, o, 1),
     "grad2": lambda p, c, o: gradients(p, c, o, 2), "jvp": jvp, "vmap": vmap, "script": script, "trace": trace, "freeze": freeze,
@@ -341,7 +332,7 @@ def completed(call: Call, out_names: list[str], rng: np.random.Generator) -> Cal
     """The call of an out form with out tensors that PyTorch's functional result asks for."""
     if not out_names:
         return call
-    functional = replace(call, mode="plain", kwargs={k: v for k, v in call.kwargs.items() if k not in out_names})
+    functional = functional_call(call)
     results: list[tuple[tuple[int, ...], str]] = [((2, 3), "float32")] * len(out_names)
     base, _, _ = call.operator.removeprefix("aten::").partition(".")
     with warnings.catch_warnings():
@@ -399,11 +390,76 @@ def aliases(package: Any, outcome: Outcome) -> list[list[int]]:
     return found
 
 
-def compare(call: Call, theirs: Outcome, ours: Outcome, before: list[Memory] | None = None) -> Difference | None:
+def functional_call(call: Call) -> Call:
+    """The call of an out form without its out tensors."""
+    return replace(call, mode="plain", kwargs={k: v for k, v in call.kwargs.items() if k not in call.written})
+
+
+def contradicts_itself(call: Call, ours: Outcome) -> str | None:
+    """Says how PyTorch's result differs from its own one of the same numbers, when that one is ours and nothing else was written."""
+    operator = operators_by_name()[call.operator]
+    out = operator.data["form"] == "out"
+    if ours.error is not None or call.mode not in ("plain", "function", "script") or (call.written and not out):
+        return None
+    simple = functional_call(call)
+    for view in simple.views():
+        simple = densified(simple, view, shared=True) or simple
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            bases = [base_tensor(torch, m) for m in simple.memories]
+            args, kwargs = arguments(torch, simple, bases)
+            results = tensors(torch, overload(torch, operator.data["row"] if out else call.operator)(*args, **kwargs))
+        except Exception:
+            return None
+    have = tensors(cresset, ours.results)
+    outs = [call.kwargs[name] for name in call.written if isinstance(call.kwargs.get(name), View)]
+    if len(results) != len(have) or len(outs) != (len(have) if out else 0):
+        return None
+    for want, got in zip(results, have):
+        if difference(want.to(getattr(torch, str(got.dtype).split(".")[-1])), got, call.operator, True, slack(simple)):
+            return None
+    for want, view in zip(results, outs):
+        if tuple(want.shape) == view.shape and (now := flat_bits(ours.memories[view.memory], call.memories[view.memory])) is not None:
+            inside = np.zeros(now.shape, dtype=bool)
+            for other in outs:
+                if other.memory == view.memory and count(other.shape):
+                    np.lib.stride_tricks.as_strided(inside[other.offset :], other.shape, other.strides)[...] = True
+            before = np.frombuffer(call.memories[view.memory].array.tobytes(), dtype=now.dtype)
+            if (now != before)[~inside].any():
+                return None
+    return "their out" if out else "their strides"
+
+
+def flat_bits(now: Any, memory: Memory) -> np.ndarray | None:
+    """The elements of a memory after the call as rows of bytes that can be compared, NaN included."""
+    t = now.detach()
+    t = t.view(cresset.int16) if memory.dtype == "bfloat16" else t
+    if t.numel() != len(memory.array):
+        return None
+    return np.frombuffer(t.numpy().tobytes(), dtype=f"V{memory.array.itemsize}")
+
+
+@functools.cache
+def operators_by_name() -> dict[str, Operator]:
+    return {o.name: o for o in operators()}
+
+
+def compare(call: Call, theirs: Outcome, ours: Outcome) -> Difference | None:
     """The first difference between two outcomes, or None."""
+    found = first_difference(call, theirs, ours)
+    if found is not None and call.mode not in ("plain", "function"):
+        found.text = f"[{call.mode}] {found.text}"
+    if found is not None and found.kind in ("value", "memory", "shape") and (how := contradicts_itself(call, ours)):
+        return Difference(how, f"PyTorch's result differs from its own: {found}")
+    return found
+
+
+def first_difference(call: Call, theirs: Outcome, ours: Outcome) -> Difference | None:
     where = "" if ours.stage == "call" else f" in {ours.stage}"
     if ours.error is not None:
-        if call.mode in ("plain", "function", "script") and (written := changed_memory(call, ours)):
+        # What PyTorch writes before the same error is no promise of ours either.
+        if call.mode in ("plain", "function", "script") and (written := changed_memory(call, ours)) and not changed_memory(call, theirs):
             return Difference("written on error", f"{written}, {described(ours.error)}")
         if theirs.error is None:
             return Difference("raises", f"{described(ours.error)}{where}")
@@ -412,6 +468,8 @@ def compare(call: Call, theirs: Outcome, ours: Outcome, before: list[Memory] | N
         return Difference("no error", f"want {described(theirs.error)} in {theirs.stage}")
     name = call.operator.removeprefix("aten::").partition(".")[0].rstrip("_")
     values = not (name in SHAPES_ONLY or call.random or call.mode == "meta")
+    if all(r is None for r in [*theirs.results, *ours.results]):
+        theirs.results, ours.results = [], []
     if len(theirs.results) != len(ours.results):
         return Difference("results", f"{len(ours.results)}, want {len(theirs.results)}")
     extra = slack(call)
@@ -455,7 +513,8 @@ def compare_derivatives(call: Call, theirs: Outcome, ours: Outcome, name: str) -
 def changed_memory(call: Call, outcome: Outcome) -> str | None:
     for i, (memory, now) in enumerate(zip(call.memories, outcome.memories)):
         flat = now.detach()
-        flat = flat.view(cresset.int16) if memory.dtype == "bfloat16" else flat
+        if memory.dtype == "bfloat16":
+            flat = flat.view(torch.int16 if isinstance(flat, torch.Tensor) else cresset.int16)
         if flat.numpy().tobytes() != memory.array.tobytes():
             return f"memory {i} changed"
     return None
@@ -517,9 +576,9 @@ def retyped(memory: Memory, dtype: str) -> Memory:
     return Memory(t.to(getattr(torch, dtype)).numpy(), dtype)
 
 
-def densified(call: Call, view: View) -> Call | None:
-    """The call with one tensor contiguous and without margins."""
-    if view.batch is not None or sum(v.memory == view.memory for v in call.views()) > 1:
+def densified(call: Call, view: View, shared: bool = False) -> Call | None:
+    """The call with one tensor contiguous and without margins; `shared`: also where another one shares its memory."""
+    if view.batch is not None or (not shared and sum(v.memory == view.memory for v in call.views()) > 1):
         return None
     strides = contiguous(view.shape)
     memory = call.memories[view.memory]
@@ -529,9 +588,13 @@ def densified(call: Call, view: View) -> Call | None:
     values = np.ascontiguousarray(items).reshape(-1).copy()
     if view.conj:
         values = values.conj()
-    dense = View(view.memory, view.shape, strides, 0)
+    if shared:
+        call, at = replace(call, memories=[*call.memories, Memory(values, memory.dtype)]), len(call.memories)
+    else:
+        call, at = with_memory(call, view.memory, Memory(values, memory.dtype)), view.memory
+    dense = View(at, view.shape, strides, 0)
     swap = lambda v: dense if v is view else v  # noqa: E731
-    return replace(with_memory(call, view.memory, Memory(values, memory.dtype)), args=map_leaves(call.args, swap),
+    return replace(call, args=map_leaves(call.args, swap),
                    kwargs={k: map_leaves(v, swap) for k, v in call.kwargs.items()})
 
 
@@ -607,10 +670,6 @@ def shortened(call: Call, found: Difference, attempts: int = 60) -> tuple[Call, 
 
 
 def same_text(a: str, b: str) -> bool:
-    import re
-
     strip = lambda s: re.sub(r"[\d.e+-]+|'\w+'|\b(Float|Double|Half|BFloat16|Long|Int|Bool|Byte|Char|Short|Complex\w+)\b", "", s)[:60]  # noqa: E731
     return strip(a) == strip(b)
 
-
-assert COMPLEX

@@ -22,6 +22,12 @@ void check_foreach(TensorList first, const Lists&... others) {
   check_foreach_some(first.size());
 }
 
+/// Does autograd record an operator on these? Then its out form cannot be used.
+template <class... Tensors>
+bool is_recorded(const Tensors&... tensors) {
+  return GradMode::is_enabled() && (tensors.requires_grad() || ...);
+}
+
 /// A tensor that stands beside every element has no dimensions.
 void check_foreach_scalar(const Tensor& scalar);
 

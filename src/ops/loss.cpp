@@ -86,8 +86,12 @@ std::array<TensorSpec, 2> nll_loss_forward_shape(const Tensor& self, const Tenso
 }
 
 TensorSpec nll_loss_backward_shape(const Tensor& grad_output, const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight,
-                                   int64_t reduction, int64_t ignore_index, const Tensor&) {
+                                   int64_t reduction, int64_t ignore_index, const Tensor& total_weight) {
   const auto forward = nll_loss_forward_shape(self, target, weight, reduction, ignore_index);
+  CRESSET_CHECK(total_weight.numel() == 1, "expected total_weight to be a single element tensor, got: ", total_weight.sizes(), " (",
+                total_weight.numel(), " elements)");
+  CRESSET_CHECK(total_weight.scalar_type() == self.scalar_type(), "expected scalar type ", self.scalar_type(), " but found ",
+                total_weight.scalar_type());
   CRESSET_CHECK(reduction == kReduceNone ? grad_output.sizes() == IntArrayRef(forward[0].sizes) : grad_output.numel() == 1,
                 "Expected a single element grad_output tensor or one of size ", forward[0].sizes, ", but got: ", grad_output.sizes());
   return spec_like(self, self.sizes());

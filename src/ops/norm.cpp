@@ -300,7 +300,8 @@ Tensor norm_except_dim_impl(const Tensor& v, int64_t pow, int64_t dim) {
 
 std::tuple<Tensor, Tensor> weight_norm_interface(const Tensor& v, const Tensor& g, int64_t dim) {
   const Tensor lengths = cresset::norm_except_dim(v, 2, dim);
-  return {v * (g / lengths), lengths};
+  // Lengths of half types are kept in single precision.
+  return {v * (g / lengths), isReducedFloatingType(v.scalar_type()) ? lengths.to(kFloat) : lengths};
 }
 
 }  // namespace cresset::ops

@@ -62,6 +62,12 @@ std::array<TensorSpec, 2> max_specs(const char* op, const Tensor& self, int n, I
   return {spec_of(self, n, w), spec_of(self, n, w, kLong)};
 }
 
+void check_indices(const char* op, const Tensor& grad_output, const Tensor& indices) {
+  CRESSET_CHECK(indices.scalar_type() == kLong, op, ": indices of type int64 were required; got ", indices.scalar_type(), ".");
+  CRESSET_CHECK(indices.sizes() == grad_output.sizes(), op, ": Expected indices of size ", grad_output.sizes(), ", but got ",
+                indices.sizes());
+}
+
 TensorSpec backward_spec(const char* op, const Tensor& grad_output, const Tensor& self, const TensorSpec& forward) {
   CRESSET_CHECK(grad_output.sizes() == IntArrayRef(forward.sizes), op, ": Expected a gradient of size ", forward.sizes, ", but got ",
                 grad_output.sizes());
@@ -74,10 +80,6 @@ IntArrayRef adaptive_sizes(const char* op, const Tensor& grad_output, const Tens
   CRESSET_CHECK(grad_output.dim() == self.dim() && self.dim() >= n, op, ": a gradient of the input's ", self.dim(),
                 " dimensions was required; ", grad_output.dim(), " were given.");
   return grad_output.sizes().slice(static_cast<std::size_t>(grad_output.dim() - n));
-}
-void check_indices(const char* op, const Tensor& indices, const Tensor& grad_output) {
-  CRESSET_CHECK(indices.sizes() == grad_output.sizes(), op, ": Expected indices of size ", grad_output.sizes(), ", but got ",
-                indices.sizes());
 }
 
 }  // namespace
@@ -132,7 +134,8 @@ std::array<TensorSpec, 2> max_pool2d_shape(const Tensor& self, IntArrayRef kerne
   return max_specs("max_pool2d", self, 2, kernel_size, stride, padding, dilation, ceil_mode);
 }
 TensorSpec max_pool2d_backward_shape(const Tensor& grad_output, const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride,
-                                     IntArrayRef padding, IntArrayRef dilation, bool ceil_mode, const Tensor&) {
+                                     IntArrayRef padding, IntArrayRef dilation, bool ceil_mode, const Tensor& indices) {
+  check_indices("max_pool2d_backward", grad_output, indices);
   return backward_spec("max_pool2d_backward", grad_output, self,
                        max_specs("max_pool2d", self, 2, kernel_size, stride, padding, dilation, ceil_mode)[0]);
 }
@@ -159,7 +162,7 @@ std::array<TensorSpec, 2> adaptive_max_pool2d_shape(const Tensor& self, IntArray
 }
 TensorSpec adaptive_max_pool2d_backward_shape(const Tensor& grad_output, const Tensor& self, const Tensor& indices) {
   constexpr const char* kName = "adaptive_max_pool2d_backward";
-  check_indices(kName, indices, grad_output);
+  check_indices(kName, grad_output, indices);
   return backward_spec(kName, grad_output, self, adaptive_max_pool2d_shape(self, adaptive_sizes(kName, grad_output, self, 2))[0]);
 }
 
@@ -170,7 +173,8 @@ std::array<TensorSpec, 2> max_pool3d_shape(const Tensor& self, IntArrayRef kerne
   return max_specs("max_pool3d", self, 3, kernel_size, stride, padding, dilation, ceil_mode);
 }
 TensorSpec max_pool3d_backward_shape(const Tensor& grad_output, const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride,
-                                     IntArrayRef padding, IntArrayRef dilation, bool ceil_mode, const Tensor&) {
+                                     IntArrayRef padding, IntArrayRef dilation, bool ceil_mode, const Tensor& indices) {
+  check_indices("max_pool3d_backward", grad_output, indices);
   return backward_spec("max_pool3d_backward", grad_output, self,
                        max_specs("max_pool3d", self, 3, kernel_size, stride, padding, dilation, ceil_mode)[0]);
 }
@@ -197,7 +201,7 @@ std::array<TensorSpec, 2> adaptive_max_pool3d_shape(const Tensor& self, IntArray
 }
 TensorSpec adaptive_max_pool3d_backward_shape(const Tensor& grad_output, const Tensor& self, const Tensor& indices) {
   constexpr const char* kName = "adaptive_max_pool3d_backward";
-  check_indices(kName, indices, grad_output);
+  check_indices(kName, grad_output, indices);
   return backward_spec(kName, grad_output, self, adaptive_max_pool3d_shape(self, adaptive_sizes(kName, grad_output, self, 3))[0]);
 }
 

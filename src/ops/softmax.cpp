@@ -25,7 +25,9 @@ TensorSpec backward_shape(const char* name, const Tensor& grad_output, const Ten
   CRESSET_CHECK(grad_output.scalar_type() == output.scalar_type(),
                 "expected input and grad types to match, or input to be at::Half and grad to be at::Float; got ", output.scalar_type(),
                 " and ", grad_output.scalar_type(), ".");
-  return spec_like(grad_output, grad_output.sizes(), input_dtype);
+  // Only the gradient of a softmax from half to single precision has another type than what it is made of.
+  const bool narrower = input_dtype == kHalf && grad_output.scalar_type() == kFloat;
+  return spec_like(grad_output, grad_output.sizes(), narrower ? input_dtype : grad_output.scalar_type());
 }
 Tensor as_type(const Tensor& self, std::optional<ScalarType> dtype) {
   return dtype && *dtype != self.scalar_type() ? self.to(*dtype) : self;

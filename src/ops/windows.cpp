@@ -148,7 +148,9 @@ Tensor fft_fftfreq_impl(int64_t n, double d, Type t, MaybeLayout l, MaybeDevice 
 Tensor fft_rfftfreq_impl(int64_t n, double d, Type t, MaybeLayout l, MaybeDevice device, Pin p) {
   return rfftfreq(n, d, {t, l, device, p});
 }
-Tensor& fft_fftfreq_into(int64_t n, double d, Tensor& out) { return store("fftfreq", fftfreq(n, d, options_of(out)), out); }
-Tensor& fft_rfftfreq_into(int64_t n, double d, Tensor& out) { return store("rfftfreq", rfftfreq(n, d, options_of(out)), out); }
+Tensor& fft_fftfreq_into(int64_t n, double d, Tensor& out) { return store("fftfreq", shaped_as(fftfreq(n, d, options_of(out)), out), out); }
+Tensor& fft_rfftfreq_into(int64_t n, double d, Tensor& out) {
+  return store("rfftfreq", shaped_as(rfftfreq(n, d, options_of(out)), out), out);
+}
 
 }  // namespace cresset::ops

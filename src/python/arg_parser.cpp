@@ -296,52 +296,56 @@ bool is_shadowed(const Signature& s, const std::vector<Signature>& all) {
 void Plan::finish() {
   if (numbers_are_tensors(name_)) {
     std::vector<Signature> kept;
-    for (const Signature& s : signatures_)
-      if (!is_shadowed(s, signatures_)) kept.push_back(s);
+    // Only x.add(2, 3), with alpha by position, still needs the overload for numbers.
+    for (const Signature& s : signatures_) (is_shadowed(s, signatures_) ? last_ : kept).push_back(s);
     signatures_ = std::move(kept);
   }
-  for (Signature& s : signatures_) {
-    if (s.out_op) {
-      Parameter p;
-      p.name = interned("out");
-      p.kind = Kind::Out;
-      p.has_default = !s.hidden;
-      p.keyword_only = true;
-      p.length = out_length(s);
-      p.type_text = p.length == 1 ? "Tensor" : "tuple of Tensors";
-      p.text = p.type_text + " out" + (s.hidden ? "" : " = None");
-      s.out = static_cast<int>(s.parameters.size());
-      s.parameters.push_back(std::move(p));
-    }
-    if (s.requires_grad == -2) {
-      Parameter p;
-      p.name = interned("requires_grad");
-      p.kind = Kind::RequiresGrad;
-      p.has_default = p.keyword_only = true;
-      p.type_text = "bool";
-      p.text = "bool requires_grad = False";
-      s.requires_grad = static_cast<int>(s.parameters.size());
-      s.parameters.push_back(std::move(p));
-    }
-    CRESSET_CHECK(s.parameters.size() <= kMaxParameters, name_, ": an operator with more than ", kMaxParameters,
-                  " arguments cannot be called from Python.");
-    bool star = false;
-    s.text = "(";
-    for (std::size_t i = 0; i < s.parameters.size(); ++i) {
-      const Parameter& p = s.parameters[i];
-      if (static_cast<int>(i) == s.self) continue;
-      if (s.text.size() > 1) s.text += ", ";
-      if (p.keyword_only && !star) {
-        s.text += "*, ";
-        star = true;
-      }
-      s.text += p.text;
-      if (!p.keyword_only) s.positional.push_back(static_cast<int>(i));
-    }
-    s.text += ")";
-    s.varargs = s.positional.size() == 1 && s.parameters[static_cast<std::size_t>(s.positional[0])].kind == Kind::Ints &&
-                s.parameters[static_cast<std::size_t>(s.positional[0])].length == 0;
+  for (std::vector<Signature>* list : {&signatures_, &last_})
+    for (Signature& s : *list) finish(s);
+}
+
+// Adds what Python has beside a schema's arguments, the order of those and the text.
+void Plan::finish(Signature& s) const {
+  if (s.out_op) {
+    Parameter p;
+    p.name = interned("out");
+    p.kind = Kind::Out;
+    p.has_default = !s.hidden;
+    p.keyword_only = true;
+    p.length = out_length(s);
+    p.type_text = p.length == 1 ? "Tensor" : "tuple of Tensors";
+    p.text = p.type_text + " out" + (s.hidden ? "" : " = None");
+    s.out = static_cast<int>(s.parameters.size());
+    s.parameters.push_back(std::move(p));
   }
+  if (s.requires_grad == -2) {
+    Parameter p;
+    p.name = interned("requires_grad");
+    p.kind = Kind::RequiresGrad;
+    p.has_default = p.keyword_only = true;
+    p.type_text = "bool";
+    p.text = "bool requires_grad = False";
+    s.requires_grad = static_cast<int>(s.parameters.size());
+    s.parameters.push_back(std::move(p));
+  }
+  CRESSET_CHECK(s.parameters.size() <= kMaxParameters, name_, ": an operator with more than ", kMaxParameters,
+                " arguments cannot be called from Python.");
+  bool star = false;
+  s.text = "(";
+  for (std::size_t i = 0; i < s.parameters.size(); ++i) {
+    const Parameter& p = s.parameters[i];
+    if (static_cast<int>(i) == s.self) continue;
+    if (s.text.size() > 1) s.text += ", ";
+    if (p.keyword_only && !star) {
+      s.text += "*, ";
+      star = true;
+    }
+    s.text += p.text;
+    if (!p.keyword_only) s.positional.push_back(static_cast<int>(i));
+  }
+  s.text += ")";
+  s.varargs = s.positional.size() == 1 && s.parameters[static_cast<std::size_t>(s.positional[0])].kind == Kind::Ints &&
+              s.parameters[static_cast<std::size_t>(s.positional[0])].length == 0;
 }
 
 // The signatures of `overload` with its arguments in older orders: those that an order names are given by position and required.
@@ -372,7 +376,8 @@ void Plan::add_legacy(const Overload& overload) {
     }
     if (s.out >= 0) s.text += ", *, Tensor out = None";
     s.text += ")";
-    legacy_.push_back(std::move(s));
+    s.deprecated = true;
+    last_.push_back(std::move(s));
   }
 }
 
@@ -389,6 +394,7 @@ Plan Plan::for_name(std::string name, bool method, const std::vector<Overload>& 
     }
   plan.finish();
   for (const Overload& overload : overloads) plan.add_legacy(overload);
+  std::stable_partition(plan.last_.begin(), plan.last_.end(), [](const Signature& s) { return s.deprecated; });
   return plan;
 }
 
@@ -458,9 +464,9 @@ void Plan::parse(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* 
       if (try_signature(s, self, args, n, kwnames, false, match, nullptr)) return;
   for (const Signature& s : signatures_)
     if (try_signature(s, self, args, n, kwnames, true, match, nullptr)) return;
-  for (const Signature& s : legacy_)
+  for (const Signature& s : last_)
     if (try_signature(s, self, args, n, kwnames, true, match, nullptr)) {
-      if (!std::exchange(warned_, true))
+      if (s.deprecated && !std::exchange(warned_, true))
         warn(str("This overload of ", name_, " is deprecated:\n\t", name_, s.text,
                  "\nConsider using one of the following signatures instead:\n\t", name_, signatures_[0].text));
       return;

@@ -68,6 +68,7 @@ struct Signature {
   int out = -1, requires_grad = -1;   // pseudo parameters
   bool varargs = false;               // view(2, 3): the ints may be given one by one
   bool hidden = false;                // an out form that stands alone
+  bool deprecated = false;            // an older order of arguments
   std::string text;                   // "(Tensor input, Tensor other, *, Number alpha = 1, Tensor out = None)"
 };
 
@@ -102,13 +103,14 @@ class Plan {
   std::string describe(const Signature& s, const Failure& f) const;
   void add(const OperatorHandle& op, bool numbers);
   void finish();
+  void finish(Signature& s) const;
   void add_legacy(const Overload& overload);
 
   std::string name_;
   bool method_ = false;
   std::vector<Signature> signatures_;
-  std::vector<Signature> legacy_;  // tried last, with a warning; texts of errors do not show them
-  mutable bool warned_ = false;    // the interpreter lock is held
+  std::vector<Signature> last_;  // tried last: shadowed ones, and older orders with a warning; texts of errors do not show them
+  mutable bool warned_ = false;  // the interpreter lock is held
 };
 
 /// Pushes the arguments of a match for its operator (out form when an out tensor was given) and gives that operator.

@@ -139,7 +139,9 @@ def foreach_body(table, op):
     if (changed, False) in known:
         store = f"cresset::{changed}({args});"
     elif (function, True) in known:
-        store = f"cresset::{function}_outf({args}, target);"
+        tensor_lists = [element(a) for a in schema.in_args if a.type.is_tensor]
+        store = (f"if (is_recorded({', '.join(tensor_lists)}))\n      copy_to_{written}(\"{schema.name}\", {value}, target);\n"
+                 f"    else\n      cresset::{function}_outf({args}, target);")
     else:
         store = f"copy_to_{written}(\"{schema.name}\", {value}, target);"
     changing = [f"{loop} {{", f"  Tensor target = {written}[i];", f"  {store}", "}"]

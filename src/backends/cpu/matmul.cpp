@@ -28,6 +28,9 @@ void start_from(const Tensor& self, const Scalar& beta, const Tensor& out) {
   if (!beta.equal(0)) Tensor(out).copy_(self.expand(out.sizes()));
 }
 
+// How many terms a product adds up: with alpha 0 none, not even those that are no number, as in BLAS.
+int64_t terms(const Tensor& a, const Scalar& alpha) { return alpha.equal(0) ? 0 : a.size(1); }
+
 void batched(const char* op, const Tensor& batch1, const Tensor& batch2, const Scalar& beta, const Scalar& alpha, const Tensor& out) {
   if (out.numel() == 0) return;
   const Tensor a = readable(batch1), b = readable(batch2);
@@ -53,8 +56,8 @@ void mm(const Tensor& self, const Tensor& mat2, const Tensor& out) {
 void addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar& alpha, const Tensor& out) {
   start_from(self, beta, out);
   const Tensor a = readable(mat1), b = readable(mat2);
-  gemm("addmm_impl_cpu_", out.scalar_type(), a.size(0), b.size(1), a.size(1), alpha, matrix(a), matrix(b), beta, out.mutable_data_ptr(),
-       b.size(1));
+  gemm("addmm_impl_cpu_", out.scalar_type(), a.size(0), b.size(1), terms(a, alpha), alpha, matrix(a), matrix(b), beta,
+       out.mutable_data_ptr(), b.size(1));
 }
 
 void mv(const Tensor& self, const Tensor& vec, const Tensor& out) {
@@ -65,7 +68,8 @@ void mv(const Tensor& self, const Tensor& vec, const Tensor& out) {
 void addmv(const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& beta, const Scalar& alpha, const Tensor& out) {
   start_from(self, beta, out);
   const Tensor a = readable(mat), column = readable(vec.unsqueeze(1));
-  gemm("addmv_impl_cpu", out.scalar_type(), a.size(0), 1, a.size(1), alpha, matrix(a), matrix(column), beta, out.mutable_data_ptr(), 1);
+  gemm("addmv_impl_cpu", out.scalar_type(), a.size(0), 1, terms(a, alpha), alpha, matrix(a), matrix(column), beta, out.mutable_data_ptr(),
+       1);
 }
 
 void dot(const Tensor& self, const Tensor& tensor, const Tensor& out) {

@@ -66,7 +66,7 @@ inline T hardtanh(T x, T low, T high) {
 }
 template <class T>
 inline T hardtanh_backward(T grad, T x, T low, T high) {
-  return (x > low && x < high) ? grad : T(0);
+  return x <= low || x >= high ? T(0) : grad;
 }
 template <class T>
 inline T hardsigmoid(T x) {

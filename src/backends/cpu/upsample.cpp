@@ -61,8 +61,10 @@ template <class A>
 Taps<A> nearest_taps(int64_t in, int64_t out, double scale, float shift) {
   Taps<A> taps(in, out);
   const float step = ratio<float>(in, out, false, scale);
+  // Without a shift, equal and doubled sizes do not look at the scale.
+  const int64_t times = shift == 0 && out == in ? 1 : shift == 0 && out == 2 * in ? 2 : 0;
   for (int64_t o = 0; o < out; ++o) {
-    taps.add(static_cast<int64_t>(std::floor((static_cast<float>(o) + shift) * step)), A(1));
+    taps.add(times ? o / times : static_cast<int64_t>(std::floor((static_cast<float>(o) + shift) * step)), A(1));
     taps.end_row();
   }
   return taps;
@@ -107,6 +109,11 @@ Taps<A> filtered_taps(int64_t in, int64_t out, bool align_corners, double scale,
   const A step = ratio<A>(in, out, align_corners, scale);
   const A stretch = std::max(step, A(1)), support = radius * stretch;
   for (int64_t o = 0; o < out; ++o) {
+    if (in == out) {  // whatever the scale
+      taps.add(o, A(1));
+      taps.end_row();
+      continue;
+    }
     const A center = step * (static_cast<A>(o) + A(0.5));
     const int64_t first = std::max<int64_t>(static_cast<int64_t>(center - support + A(0.5)), 0);
     const int64_t last = std::min<int64_t>(static_cast<int64_t>(center + support + A(0.5)), in);

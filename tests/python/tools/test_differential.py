@@ -1,0 +1,165 @@
+"""tools/differential without PyTorch: its calls, its list of meant differences, its snippets, and whole runs of Cresset against itself."""
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import cresset
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture(scope="module")
+def calls():
+    return importlib.import_module("differential_calls")
+
+
+@pytest.fixture(scope="module")
+def some(calls):
+    generator = calls.Generator(7, calls.operators(), calls.MODES)
+    return generator, [generator.call(i) for i in range(400)]
+
+
+def test_a_call_is_made_again_from_its_seed_and_number(calls, some):
+    generator, first = some
+    again = calls.Generator(7, calls.operators(), calls.MODES)
+    for number in (0, 17, 399):
+        a, b = first[number], again.call(number)
+        assert (a.operator, a.mode, repr(a.args), repr(a.kwargs)) == (b.operator, b.mode, repr(b.args), repr(b.kwargs))
+        assert all(m.array.tobytes() == n.array.tobytes() for m, n in zip(a.memories, b.memories))
+    other = calls.Generator(8, calls.operators(), calls.MODES)
+    assert [other.call(i).operator for i in range(20)] != [c.operator for c in first[:20]]
+
+
+def test_views_lie_in_their_memory(some):
+    for call in some[1]:
+        for view in call.views():
+            last = view.offset + sum((n - 1) * s for n, s in zip(view.shape, view.strides))
+            assert 0 in view.shape or last < len(call.memories[view.memory].array)
+
+
+def test_calls_vary(calls, some):
+    dtypes = {m.dtype for c in some[1] for m in c.memories}
+    assert dtypes >= {"float32", "float64", "bfloat16", "complex64", "int64", "bool"}
+    assert {c.mode for c in some[1]} >= {"plain", "function", "grad", "vmap", "jvp"}
+    assert any(v.strides != calls.contiguous(v.shape) for c in some[1] for v in c.views())
+    assert any(0 in v.shape for c in some[1] for v in c.views())
+
+
+def test_bfloat16_is_rounded_to_nearest(calls):
+    values = np.array([0.0, -0.0, 1.0, 1.00390625, 1.01171875, 3e38, np.inf, np.nan, 1e-40], dtype=np.float32)
+    want = cresset.from_numpy(values).bfloat16()
+    have = cresset.from_numpy(calls.stored(values, "bfloat16")).view(cresset.bfloat16)
+    assert np.array_equal(have.float().numpy(), want.float().numpy(), equal_nan=True)
+
+
+def test_outs_over_memory_of_their_own(calls):
+    generator = calls.Generator(3, [o for o in calls.operators() if o.name == "aten::add.out"], {"plain": 1})
+    rng = np.random.default_rng(0)
+    for number in range(30):
+        call = calls.with_outs(generator.call(number), ["out"], [((2, 3), "float32")], rng)
+        out = call.kwargs["out"]
+        assert 0 in out.shape or out.offset + sum((n - 1) * s for n, s in zip(out.shape, out.strides)) < len(call.memories[out.memory].array)
+
+
+def test_meant_differences(tool, tmp_path):
+    file = tmp_path / "known.toml"
+    file.write_text('["it is meant"]\nsort = ["bool"]\n"aten::add*" = ["^value: .*NaN", "^raises: TypeError"]\n')
+    known = tool("differential").Known(file)
+    assert known.reason("aten::add.Tensor", "value: 3 NaN, want 1") == "it is meant"
+    assert known.reason("aten::add.Tensor", "value: max abs diff 3") is None
+    assert known.reason("aten::sub.Tensor", "raises: TypeError: no") is None
+
+
+def test_the_list_of_meant_differences_is_readable(tool):
+    known = tool("differential").Known(ROOT / "tools/oracle_known.toml")
+    assert known.reason("aten::special_zeta", "no error: want NotImplementedError: \"zeta_cpu\" not implemented for 'Half' in call")
+
+
+SELF = """
+import os, runpy, sys
+import cresset.as_torch
+cresset.as_torch.install()
+sys.path[:0] = [{tools!r}, {conformance!r}]
+import differential_run
+if {planted}:
+    run = differential_run.run
+    turn = []
+    def wrong(package, call):
+        outcome = run(package, call)
+        second = turn[-1:] == [id(call)]
+        turn.append(id(call))
+        if call.operator.startswith("aten::relu") and second and outcome.results and outcome.results[0].is_floating_point():
+            outcome.results[0] = outcome.results[0] + 1
+        return outcome
+    differential_run.run = wrong
+sys.argv = ["differential", *{arguments!r}]
+runpy.run_path({tools!r} + "/differential", run_name="__main__")
+"""
+
+
+def against_itself(arguments, planted=False):
+    code = SELF.format(tools=str(ROOT / "tools"), conformance=str(ROOT / "tests/conformance"), arguments=arguments, planted=planted)
+    environment = {**os.environ, "CRESSET_ORACLE_RUNS": "1", "OMP_NUM_THREADS": "1"}
+    return subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=300)
+
+
+def test_a_run_against_itself_finds_nothing():
+    done = against_itself(["--seed", "5", "--calls", "300"])
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "300 calls of seed 5" in done.stdout and " 0 differences" in done.stdout
+
+
+def test_a_planted_difference_is_found_and_shortened():
+    done = against_itself(["--calls", "40", "--only", r"^aten::relu$", "--modes", "plain", "--first", "1"], planted=True)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "value            aten::relu x" in done.stdout
+    assert "torch.ops.aten.relu.default(m0" in done.stdout
+
+
+def test_one_call_in_full():
+    done = against_itself(["--call", "3", "--only", r"^aten::sigmoid$", "--modes", "grad"])
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "grad aten::sigmoid(" in done.stdout and "difference: None" in done.stdout
+
+
+# ---- snippets
+
+
+@pytest.fixture(scope="module")
+def snippets():
+    return importlib.import_module("differential_snippets")
+
+
+def test_snippets_of_a_file(snippets, tmp_path):
+    (tmp_path / "some.py").write_text("# before\n### one\nprint(1)\n### two\nprint(2)\nprint(3)\n")
+    assert snippets.snippets(tmp_path / "some.py") == [("some/one", "print(1)\n"), ("some/two", "print(2)\nprint(3)\n")]
+
+
+def test_a_snippet_is_alone(tmp_path):
+    (tmp_path / "some.py").write_text(
+        "### works\nx = torch.ones(2)\nprint(x.sum())\ne(lambda: x + 'a', full=False)\n"
+        "### dies\nimport os\nprint('before', flush=True)\nos.kill(os.getpid(), 9)\n"
+        "### raises\nraise ValueError('words')\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "tools")}
+    program = [sys.executable, str(ROOT / "tools/differential_snippets.py"), str(tmp_path), "--run", "cresset"]
+    done = subprocess.run(program, env=environment, capture_output=True, text=True, check=True, timeout=120)
+    found = json.loads(done.stdout)
+    assert found["some/works"].startswith("tensor(2.)\nEXC TypeError |")
+    assert found["some/dies"] == "before\n\nCRASH signal 9"
+    assert found["some/raises"] == "TOP-EXC ValueError | words\n"
+
+
+def test_verdicts_on_snippets(snippets, capsys):
+    theirs = {"a": "1\n", "b": "EXC TypeError | some words\n", "c": "2\n"}
+    ours = {"a": "1\n", "b": "EXC TypeError | other words\n", "c": "3\n"}
+    assert snippets.compare(theirs, ours, verbose=False) == 1
+    shown = capsys.readouterr().out
+    assert "===== differs c" in shown and "===== words b" not in shown
+    assert "3 snippets: 1 the same, 1 with other words or warnings, 1 differ" in shown
