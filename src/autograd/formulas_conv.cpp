@@ -16,6 +16,21 @@ Tensor convolution_jvp(const Tensor& input_p, const Tensor& input_t, const Tenso
          cresset::convolution(input_p, weight_t, std::nullopt, stride, padding, dilation, transposed, output_padding, groups);
 }
 
+std::tuple<Tensor, Tensor, Tensor> convolution_backward_jvp(const Tensor& gy, const Tensor& gy_t, const Tensor& input,
+                                                            const Tensor& input_t, const Tensor& weight, const Tensor& weight_t,
+                                                            OptionalIntArrayRef bias_sizes, IntArrayRef stride, IntArrayRef padding,
+                                                            IntArrayRef dilation, bool transposed, IntArrayRef output_padding,
+                                                            int64_t groups, std::array<bool, 3> mask) {
+  // The input's gradient is bilinear in gy and weight, the weight's in gy and input, and the bias's linear in gy.
+  const auto backward = [&](const Tensor& g, const Tensor& x, const Tensor& w, std::array<bool, 3> wanted) {
+    return cresset::convolution_backward(g, x, w, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, wanted);
+  };
+  auto [input_tangent, weight_tangent, bias_tangent] = backward(gy_t, input, weight, mask);
+  if (mask[0]) input_tangent = input_tangent + std::get<0>(backward(gy, input, weight_t, {true, false, false}));
+  if (mask[1]) weight_tangent = weight_tangent + std::get<1>(backward(gy, input_t, weight, {false, true, false}));
+  return {input_tangent, weight_tangent, bias_tangent};
+}
+
 std::tuple<Tensor, Tensor, Tensor> convolution_double_backward(const Tensor& ggx, const Tensor& ggw, const Tensor& ggb, const Tensor& gy,
                                                                const Tensor& input, const Tensor& weight, IntArrayRef stride,
                                                                IntArrayRef padding, IntArrayRef dilation, bool transposed,

@@ -71,6 +71,25 @@ struct AtIndex {
   }
 };
 
+/// The zeros among the factors of products: how many a place has, their sum and the sum of their squares (of which only derivatives
+/// matter).
+struct Zeros {
+  Tensor count, sum, squares;
+};
+
+/// The product of all factors of a place but this one, to be differentiated again. `whole` is the product of all of them and `nonzero` that
+/// of those that are not zero. A product of zeros is an elementary symmetric polynomial of them, written with power sums: for up to two
+/// others. With more of them its first two derivatives are zero, and higher ones are not given.
+Tensor other_factors(const Tensor& factor, const Tensor& is_zero, const Zeros& zeros, const Tensor& whole, const Tensor& nonzero) {
+  const Tensor own = cresset::where(is_zero, factor, Scalar(0));
+  const Tensor others = cresset::sub(zeros.count, is_zero.to(zeros.count.scalar_type()));
+  const Tensor sum = cresset::sub(zeros.sum, own);
+  const Tensor pairs = cresset::div(cresset::sub(cresset::mul(sum, sum), cresset::sub(zeros.squares, cresset::mul(own, own))), 2);
+  const Tensor two_or_more = cresset::where(cresset::eq(others, 2), pairs, Scalar(0));
+  const Tensor product = cresset::where(cresset::eq(others, 0), Scalar(1), cresset::where(cresset::eq(others, 1), sum, two_or_more));
+  return cresset::where(is_zero, cresset::mul(nonzero, product), cresset::div(whole, cresset::masked_fill(factor, is_zero, 1)));
+}
+
 std::tuple<Tensor, Tensor> reduce_backward(const Tensor& grad, const Tensor& self, const AtIndex& at, const Tensor& whole_src,
                                            std::string_view reduce, bool include_self, const Tensor& result) {
   Tensor grad_self, grad_src;
@@ -92,15 +111,25 @@ std::tuple<Tensor, Tensor> reduce_backward(const Tensor& grad, const Tensor& sel
                          : at.slices  ? cresset::index_fill(self, at.dim, at.index, 1)
                                       : cresset::scatter(self, at.dim, at.index, 1);
     const Tensor self_zero = cresset::eq(start, 0), src_zero = cresset::eq(src, 0);
-    const Tensor zeros = at.add(self_zero.to(self.scalar_type()), src_zero.to(self.scalar_type()));
+    Zeros zeros;
+    zeros.count = at.add(self_zero.to(self.scalar_type()), src_zero.to(self.scalar_type()));
     const Tensor safe_self = cresset::masked_fill(start, self_zero, 1), safe_src = cresset::masked_fill(src, src_zero, 1);
     const Tensor nonzero = at.slices ? cresset::index_reduce(safe_self, at.dim, at.index, safe_src, "prod", true)
                                      : cresset::scatter_reduce(safe_self, at.dim, at.index, safe_src, "prod", true);
-    const Tensor scaled = cresset::mul(grad, conjugate(nonzero));
-    const Tensor alone_self = cresset::eq(cresset::sub(zeros, self_zero.to(self.scalar_type())), 0);
-    grad_self = cresset::mul(cresset::div(scaled, conjugate(safe_self)), alone_self);
-    const Tensor alone_src = cresset::eq(cresset::sub(at.read(zeros), src_zero.to(self.scalar_type())), 0);
-    grad_src = cresset::mul(cresset::div(at.read(scaled), conjugate(safe_src)), alone_src);
+    if (GradMode::is_enabled()) {
+      const Tensor zero_self = cresset::where(self_zero, start, Scalar(0)), zero_src = cresset::where(src_zero, src, Scalar(0));
+      zeros.sum = at.add(zero_self, zero_src);
+      zeros.squares = at.add(cresset::mul(zero_self, zero_self), cresset::mul(zero_src, zero_src));
+      grad_self = cresset::mul(grad, conjugate(other_factors(start, self_zero, zeros, result, nonzero)));
+      const Zeros read{at.read(zeros.count), at.read(zeros.sum), at.read(zeros.squares)};
+      grad_src = cresset::mul(at.read(grad), conjugate(other_factors(src, src_zero, read, at.read(result), at.read(nonzero))));
+    } else {
+      const Tensor scaled = cresset::mul(grad, conjugate(nonzero));
+      const Tensor alone_self = cresset::eq(cresset::sub(zeros.count, self_zero.to(self.scalar_type())), 0);
+      grad_self = cresset::mul(cresset::div(scaled, conjugate(safe_self)), alone_self);
+      const Tensor alone_src = cresset::eq(cresset::sub(at.read(zeros.count), src_zero.to(self.scalar_type())), 0);
+      grad_src = cresset::mul(cresset::div(at.read(scaled), conjugate(safe_src)), alone_src);
+    }
   } else {
     // amax, amin: equal values share the gradient.
     const Tensor self_is = cresset::eq(self, result).to(self.scalar_type()),
@@ -122,7 +151,23 @@ std::tuple<Tensor, Tensor> reduce_backward(const Tensor& grad, const Tensor& sel
   return {grad_self, grad_src};
 }
 
+// Every element goes into one place, so what the gradient of ones is at an element is how much that place moves with it.
+Tensor reduce_jvp(const Tensor& self, const Tensor& self_t, const AtIndex& at, const Tensor& src, const Tensor& src_t,
+                  std::string_view reduce, bool include_self, const Tensor& result) {
+  const auto [by_self, by_src] = reduce_backward(cresset::ones_like(result), self, at, src, reduce, include_self, result);
+  return at.add(cresset::mul(self_t, conjugate(by_self)), at.cut(cresset::mul(src_t, conjugate(by_src))));
+}
+
 }  // namespace
+
+Tensor scatter_reduce_jvp(const Tensor& self, const Tensor& self_t, int64_t dim, const Tensor& index, const Tensor& src,
+                          const Tensor& src_t, std::string_view reduce, bool include_self, const Tensor& result) {
+  return reduce_jvp(self, self_t, AtIndex{dim, index, false}, src, src_t, reduce, include_self, result);
+}
+Tensor index_reduce_jvp(const Tensor& self, const Tensor& self_t, int64_t dim, const Tensor& index, const Tensor& source,
+                        const Tensor& source_t, std::string_view reduce, bool include_self, const Tensor& result) {
+  return reduce_jvp(self, self_t, AtIndex{dim, index, true}, source, source_t, reduce, include_self, result);
+}
 
 std::tuple<Tensor, Tensor> scatter_reduce_backward(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index,
                                                    const Tensor& src, std::string_view reduce, bool include_self, const Tensor& result) {

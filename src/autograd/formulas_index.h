@@ -22,6 +22,10 @@ std::tuple<Tensor, Tensor> scatter_reduce_backward(const Tensor& grad, const Ten
                                                    const Tensor& src, std::string_view reduce, bool include_self, const Tensor& result);
 std::tuple<Tensor, Tensor> index_reduce_backward(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index,
                                                  const Tensor& source, std::string_view reduce, bool include_self, const Tensor& result);
+Tensor scatter_reduce_jvp(const Tensor& self, const Tensor& self_t, int64_t dim, const Tensor& index, const Tensor& src,
+                          const Tensor& src_t, std::string_view reduce, bool include_self, const Tensor& result);
+Tensor index_reduce_jvp(const Tensor& self, const Tensor& self_t, int64_t dim, const Tensor& index, const Tensor& source,
+                        const Tensor& source_t, std::string_view reduce, bool include_self, const Tensor& result);
 Tensor take_backward(const Tensor& grad, IntArrayRef sizes, const Tensor& index);
 Tensor put_self_backward(const Tensor& grad, const Tensor& index, bool accumulate);
 Tensor masked_select_backward(const Tensor& grad, IntArrayRef sizes, const Tensor& mask);

@@ -58,6 +58,30 @@ Tensor jvp(const Sets& sets, const Tensor& xhat, const Tensor& s, const Tensor& 
   return out;
 }
 
+std::tuple<Tensor, Tensor, Tensor> backward_jvp(const Sets& sets, const Tensor& gy, const Tensor& gy_t, const Tensor& x_t,
+                                                const Tensor& xhat, const Tensor& s, const Tensor& weight, const Tensor& weight_t,
+                                                bool statistics_move, std::array<bool, 3> mask) {
+  const Tensor dxhat = (statistics_move ? project(sets, x_t, xhat) : x_t) * s;
+  Tensor gx, gw, gb;
+  if (mask[0]) {
+    Tensor h = gy, dh = gy_t;
+    if (weight.defined()) {
+      const Tensor w = weight.reshape(sets.parameters);
+      h = gy * w;
+      dh = gy_t * w + gy * weight_t.reshape(sets.parameters);
+    }
+    if (statistics_move) {
+      const Tensor ds = -(s * s) * sets.mean(xhat * x_t);
+      gx = ds * project(sets, h, xhat) + s * (project(sets, dh, xhat) - dxhat * sets.mean(h * xhat) - xhat * sets.mean(h * dxhat));
+    } else {
+      gx = s * dh;
+    }
+  }
+  if (mask[1]) gw = sets.to_parameter(gy_t * xhat + gy * dxhat);
+  if (mask[2]) gb = sets.to_parameter(gy_t);
+  return {gx, gw, gb};
+}
+
 std::tuple<Tensor, Tensor, Tensor> double_backward(const Sets& sets, const Tensor& ggx, const Tensor& ggw, const Tensor& ggb,
                                                    const Tensor& gy, const Tensor& x, const Tensor& xhat, const Tensor& s,
                                                    const Tensor& weight, bool statistics_move, std::array<bool, 3> mask) {
@@ -106,6 +130,23 @@ Tensor batch_norm_jvp(const Tensor& x, const Tensor& x_t, const Tensor& weight_p
 Tensor layer_norm_jvp(const Tensor& x, const Tensor& x_t, const Tensor& weight_p, const Tensor& weight_t, const Tensor& bias_t,
                       IntArrayRef normalized_shape, const Tensor& mean, const Tensor& rstd) {
   return jvp(last_sets(x, normalized_shape), (x - mean) * rstd, rstd, x_t, weight_p, weight_t, bias_t, true);
+}
+
+std::tuple<Tensor, Tensor, Tensor> batch_norm_backward_jvp(const Tensor& gy, const Tensor& gy_t, const Tensor& x, const Tensor& x_t,
+                                                           const Tensor& weight, const Tensor& weight_t,
+                                                           const std::optional<Tensor>& running_mean,
+                                                           const std::optional<Tensor>& running_var, bool train, double eps,
+                                                           std::array<bool, 3> mask) {
+  const Sets sets = channel_sets(x);
+  const Tensor centred = x - (train ? sets.mean(x) : running_mean->reshape(sets.parameters));
+  const Tensor s = train ? cresset::rsqrt(sets.mean(centred * centred) + eps) : cresset::rsqrt(*running_var + eps).reshape(sets.parameters);
+  return backward_jvp(sets, gy, gy_t, x_t, centred * s, s, weight, weight_t, train, mask);
+}
+
+std::tuple<Tensor, Tensor, Tensor> layer_norm_backward_jvp(const Tensor& gy, const Tensor& gy_t, const Tensor& x, const Tensor& x_t,
+                                                           IntArrayRef normalized_shape, const Tensor& mean, const Tensor& rstd,
+                                                           const Tensor& weight, const Tensor& weight_t, std::array<bool, 3> mask) {
+  return backward_jvp(last_sets(x, normalized_shape), gy, gy_t, x_t, (x - mean) * rstd, rstd, weight, weight_t, true, mask);
 }
 
 std::tuple<Tensor, Tensor, Tensor> batch_norm_double_backward(const Tensor& ggx, const Tensor& ggw, const Tensor& ggb, const Tensor& gy,

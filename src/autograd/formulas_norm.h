@@ -15,6 +15,15 @@ Tensor batch_norm_jvp(const Tensor& x, const Tensor& x_t, const Tensor& weight_p
 Tensor layer_norm_jvp(const Tensor& x, const Tensor& x_t, const Tensor& weight_p, const Tensor& weight_t, const Tensor& bias_t,
                       IntArrayRef normalized_shape, const Tensor& mean, const Tensor& rstd);
 /// Gradients for (grad_out, input, weight) given those of the three results of the backward operator (any may be undefined).
+/// Tangents of the gradients of batch_norm and layer_norm for input, weight and bias, as far as the mask asks for them.
+std::tuple<Tensor, Tensor, Tensor> batch_norm_backward_jvp(const Tensor& gy, const Tensor& gy_t, const Tensor& x, const Tensor& x_t,
+                                                           const Tensor& weight, const Tensor& weight_t,
+                                                           const std::optional<Tensor>& running_mean,
+                                                           const std::optional<Tensor>& running_var, bool train, double eps,
+                                                           std::array<bool, 3> mask);
+std::tuple<Tensor, Tensor, Tensor> layer_norm_backward_jvp(const Tensor& gy, const Tensor& gy_t, const Tensor& x, const Tensor& x_t,
+                                                           IntArrayRef normalized_shape, const Tensor& mean, const Tensor& rstd,
+                                                           const Tensor& weight, const Tensor& weight_t, std::array<bool, 3> mask);
 std::tuple<Tensor, Tensor, Tensor> batch_norm_double_backward(const Tensor& ggx, const Tensor& ggw, const Tensor& ggb, const Tensor& gy,
                                                               const Tensor& x, const std::optional<Tensor>& weight,
                                                               const std::optional<Tensor>& running_mean,

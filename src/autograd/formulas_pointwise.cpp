@@ -44,7 +44,8 @@ Tensor div_mode_jvp(const Tensor& self_t, const Tensor& self_p, const Tensor& ot
 
 Tensor pow_backward(const Tensor& grad, const Tensor& self, const Scalar& exponent) {
   if (is_zero(exponent)) return zero_of(grad);
-  if (exponent.equal(2)) return grad * (self * 2).conj();
+  // Recorded, the slope stays a power: its derivative, a constant, then has a place in the graph like any other.
+  if (exponent.equal(2) && !GradMode::is_enabled()) return grad * (self * 2).conj();
   const Scalar less = exponent.isComplex()         ? Scalar(exponent.toComplexDouble() - 1.0)
                       : exponent.isFloatingPoint() ? Scalar(exponent.toDouble() - 1)
                                                    : Scalar(exponent.toLong() - 1);
@@ -59,13 +60,19 @@ Tensor pow_backward_exponent(const Tensor& grad, const Tensor& self, const Tenso
   // 0 to the power of 0 or of a positive number does not change with the exponent.
   const Tensor flat = exponent.is_complex() ? (self == Scalar(0)).logical_and(real(exponent) >= Scalar(0))
                                             : (self == Scalar(0)).logical_and(exponent >= Scalar(0));
-  return grad * where(flat, Scalar(0), (result * self.log()).conj());
+  // A negative base has a logarithm where the power is complex.
+  const Tensor base = result.is_complex() && !self.is_complex() ? self.to(result.scalar_type()) : self;
+  return grad * where(flat, Scalar(0), (result * base.log()).conj());
 }
 
 Tensor pow_backward_exponent(const Tensor& grad, const Scalar& base, const Tensor& exponent, const Tensor& result) {
   if (base.isComplex()) return grad * (result * Scalar(std::log(base.toComplexDouble()))).conj();
   const double number = base.toDouble();
-  if (number == 0) return grad * where(exponent >= Scalar(0), Scalar(0), result * Scalar(-std::numeric_limits<double>::infinity()));
+  if (number == 0) {
+    const Tensor flat = (exponent.is_complex() ? real(exponent) : exponent) >= Scalar(0);
+    return grad * where(flat, Scalar(0), result * Scalar(-std::numeric_limits<double>::infinity()));
+  }
+  if (number < 0 && result.is_complex()) return grad * (result * Scalar(std::log(std::complex<double>(number)))).conj();
   return grad * (result * std::log(number)).conj();
 }
 

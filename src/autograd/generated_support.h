@@ -27,18 +27,20 @@
 //       …
 //     }
 //     Tensor result = [&] { AutoDispatchBelowADInplaceOrView guard; return redispatch::mul(ks & after_autograd_keyset, self, other); }();
-//     if (node) { set_history(result, node); node->result_ = SavedVariable(result, true); }  // std::move(node) when nothing follows
+//     if (node) set_history(result, node);                                           // std::move(node) when nothing follows
 //     if (any_fw_grad(self, other)) {
 //       AutoFwGradMode off(false);                                                   // so that x_p is x itself
 //       set_fw_grad(result, <jvp of fw_grad_or_zeros(self) …>, false);
 //     }
+//     if (node) node->result_ = SavedVariable(result, true);                         // with the tangent it has by now
 //     return result;
 //   }
 //
 // In place:  const bool req = compute_requires_grad(self, other); check_inplace(self, req);
 //            a saved self that the formula needs from before is SavedVariable(self.clone(), false); the kernel runs;
-//            if (node) rebase_history(self, node); then a saved result is SavedVariable(self, true, self.is_view()).
+//            if (node) rebase_history(self, node).
 //            The tangent: compute it from fw_grad before the kernel ran where the formula mentions self, set with is_inplace = true.
+//            Then a saved result is SavedVariable(self, true, self.is_view()).
 // out=:      if (compute_requires_grad(all inputs and outs)) throw_error_out_requires_grad("add"); likewise throw_error_out_fw_grad;
 //            then redispatch. One kernel for each signature does this, and the bumping of versions below (autograd/writing.h).
 // View:      AutoDispatchBelowAutograd guard (so that ADInplaceOrView runs), then set_history as above.

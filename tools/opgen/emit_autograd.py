@@ -270,8 +270,8 @@ class Kernels:
             lines.append(f"if (node) set_history({recorded[0]}, std::move(node));" if not schema.returns[0].type.is_list
                          else f"if (node) set_history({recorded[0]}, node);")
         else:
-            lines += ["if (node) {", *(f"  set_history({n}, node);" for n in recorded), *("  " + x for x in late), "}"]
-        return [*lines, *forward.after, f"return {target};"]
+            lines += ["if (node) {", *(f"  set_history({n}, node);" for n in recorded), "}"]
+        return [*lines, *forward.after, *self.save_results(late), f"return {target};"]
 
     def inplace(self, op, d, forward):
         lines = self.fast_path(op)
@@ -286,9 +286,13 @@ class Kernels:
         lines += forward.before
         lines += ["{", "  AutoDispatchBelowAutograd guard;", f"  {self.redispatch(op)};", "}"]
         late = [s for s in d.saved.values() if s.after]
+        lines.append("if (node) rebase_history(self, node);" if late else "if (node) rebase_history(self, std::move(node));")
+        saves = [x for s in late for x in self.save(op, d, s)]
         if late:
-            lines += ["if (node) {", "  rebase_history(self, node);", f"  [[maybe_unused]] const Tensor& {late[0].source} = self;"]
-            lines += ["  " + x for s in late for x in self.save(op, d, s)] + ["}"]
-        else:
-            lines.append("if (node) rebase_history(self, std::move(node));")
-        return [*lines, *forward.after, "return self;"]
+            saves.insert(0, f"[[maybe_unused]] const Tensor& {late[0].source} = self;")
+        return [*lines, *forward.after, *self.save_results(saves), "return self;"]
+
+    @staticmethod
+    def save_results(lines):
+        """Results are saved when they have their tangents, so that forward mode can pass through backward."""
+        return ["if (node) {", *("  " + x for x in lines), "}"] if lines else []

@@ -1,6 +1,7 @@
 """Forward mode: tangents of outputs from tangents of inputs. Inside, forward mode is off, so that `x_p` is x itself."""
 
 from formulas import words
+from table import split_names
 
 
 class ForwardMode:
@@ -82,8 +83,15 @@ class ForwardMode:
         if jvp == "auto_element_wise":
             return [*self._element_wise(), f"set_fw_grad({target}, tangent, {flag});"]
         if isinstance(jvp, dict):
-            lines = [f"const Tensor {n}_t = {text};" for n, text in jvp.items()]
-            return lines + [f"set_fw_grad({n}, {n}_t, {flag});" for n in jvp]
+            lines, stores = [], []
+            for names, text in ((split_names(key), text) for key, text in jvp.items()):
+                if len(names) == 1:
+                    lines.append(f"const Tensor {names[0]}_t = {text};")
+                else:
+                    lines.append(f"const auto {names[0]}_ts = {text};")
+                stores += [f"set_fw_grad({n}, {f'std::get<{i}>({names[0]}_ts)' if len(names) > 1 else f'{n}_t'}, {flag});"
+                           for i, n in enumerate(names)]
+            return lines + stores
         if jvp == "auto_linear":
             if self.inplace and self.row.main.form == "inplace":
                 rest = ", ".join(self._linear_args().split(", ")[1:])

@@ -75,7 +75,7 @@ class Row:
     kind: str = ""
     ops: list = field(default_factory=list)       # functional (or the row's own), inplace, out, then aliases
     formulas: dict = field(default_factory=dict)  # tuple of input names -> text
-    jvp: object = None                            # str, or dict by output name
+    jvp: object = None                            # str, or dict by output names ("U" or "U, S")
     nondiff: frozenset = frozenset()              # names of outputs
     python: tuple = ()
     tags: tuple = ()
@@ -373,11 +373,16 @@ def check(row):
     _check_derivatives(row)
 
 
+def split_names(key):
+    """The names of a key such as "input, weight, bias"."""
+    return tuple(n.strip() for n in key.split(","))
+
+
 def _check_derivatives(row):
     data, schema = row.data, row.schema
     tensors = {a.name for a in schema.args if a.type.is_tensor}
     for left, text in data.get("grad", {}).items():
-        names = tuple(n.strip() for n in left.split(","))
+        names = split_names(left)
         for name in names:
             if name not in tensors:
                 raise row.error(f"grad names '{name}', which is no tensor argument.{hint(name, tensors)}", "grad")
@@ -399,13 +404,16 @@ def _check_derivatives(row):
         raise row.error("a composite is differentiable through its parts: no grad, jvp or nondiff here.")
     row.jvp = data.get("jvp")
     if isinstance(row.jvp, dict):
-        for name in row.jvp:
+        named = [n for names in row.jvp for n in split_names(names)]
+        for name in named:
+            if named.count(name) > 1:
+                raise row.error(f"two jvp formulas for '{name}'.", "jvp")
             if name not in outputs:
                 raise row.error(f"jvp names '{name}', which is no output.{hint(name, outputs)}", "jvp")
     elif row.jvp is not None and not isinstance(row.jvp, str):
-        raise row.error("jvp is a string or a table by output name.", "jvp")
+        raise row.error("jvp is a string or a table by output names.", "jvp")
     elif row.jvp and len([o for o in outputs if o not in row.nondiff]) > 1 and row.jvp != "auto_linear":
-        raise row.error("several outputs: jvp is a table by output name.", "jvp")
+        raise row.error("several outputs: jvp is a table by output names.", "jvp")
     if row.jvp and not row.formulas:
         raise row.error("jvp needs grad too.", "jvp")
 

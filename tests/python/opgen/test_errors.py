@@ -30,6 +30,8 @@ ROW = '[[op]]\nschema = "f(Tensor self, int dim) -> Tensor"\n'
     (ROW + 'cpu = "f"\ngrad = { self = "grads[1]" }\n', 4, "grads[1]: there are 1 outputs"),
     (ROW + 'cpu = "f"\ngrad = { self = "grad" }\nnondiff = true\n', 5, "not both"),
     (ROW + 'cpu = "f"\njvp = "auto_linear"\n', 4, "jvp needs grad too"),
+    (ROW + 'cpu = "f"\ngrad = { self = "grad" }\njvp = { "result, reslt" = "self_t" }\n', 5, "jvp names 'reslt', which is no output. Did you mean 'result'?"),
+    (ROW + 'cpu = "f"\ngrad = { self = "grad" }\njvp = { result = "self_t", "result " = "self_t" }\n', 5, "two jvp formulas for 'result'"),
     (ROW + 'cpu = "f"\nnondiff = ["values"]\n', 4, "names 'values', which is no output"),
     (ROW + 'composite = "f"\ngrad = { self = "grad" }\n', 2, "differentiable through its parts"),
     (ROW + 'cpu = "f"\nout = "out(a, b)"\n', 4, "names 2 arguments for 1 results"),
