@@ -66,6 +66,12 @@ void check_writable(const Tensor& self) {
         "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please clone() "
         "the tensor before performing the operation.");
 }
+// Nor may it write what it still has to read.
+template <class... Read>
+void check_writable(const Tensor& self, const Read&... read) {
+  check_writable(self);
+  (check_apart(read, self), ...);
+}
 
 }  // namespace
 
@@ -79,9 +85,12 @@ Tensor index_meta(const Tensor& self, OptionalTensorList indices) {
   return allocate_meta({plan.result_sizes, self.scalar_type(), Device(kMeta), index_strides(plan)});
 }
 
-Tensor& index_put_meta(Tensor& self, OptionalTensorList, const Tensor& values, bool, bool) {
+Tensor& index_put_meta(Tensor& self, OptionalTensorList indices, const Tensor& values, bool, bool) {
   CRESSET_CHECK(self.scalar_type() == values.scalar_type(), "Index put requires the source and destination dtypes match, got ",
                 self.scalar_type(), " for the destination and ", values.scalar_type(), " for the source.");
+  check_apart(values, self);
+  for (const std::optional<Tensor>& index : indices)
+    if (index && index->defined()) check_apart(*index, self);
   return self;
 }
 Tensor& index_put_inplace(Tensor& self, OptionalTensorList indices, const Tensor& values, bool accumulate) {
@@ -150,7 +159,7 @@ TensorSpec index_add_shape(const Tensor& self, int64_t dim, const Tensor& index,
 }
 Tensor& index_add_meta(Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
   index_add_shape(self, dim, index, source, alpha);
-  check_writable(self);
+  check_writable(self, index, source);
   return self;
 }
 
@@ -162,7 +171,7 @@ TensorSpec index_reduce_shape(const Tensor& self, int64_t dim, const Tensor& ind
 Tensor& index_reduce_meta(Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, std::string_view reduce,
                           bool include_self) {
   index_reduce_shape(self, dim, index, source, reduce, include_self);
-  check_writable(self);
+  check_writable(self, index, source);
   return self;
 }
 
@@ -192,7 +201,7 @@ TensorSpec index_copy_shape(const Tensor& self, int64_t dim, const Tensor& index
 }
 Tensor& index_copy_meta(Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
   index_copy_shape(self, dim, index, source);
-  check_writable(self);
+  check_writable(self, index, source);
   return self;
 }
 
@@ -202,7 +211,7 @@ Tensor& index_fill_scalar_meta(Tensor& self, int64_t dim, const Tensor& index, c
   CRESSET_CHECK(index.dim() <= 1, "Index has to be a vector/scalar");
   CRESSET_CHECK(self.is_complex() || !value.isComplex(), "index_fill_(): Converting complex Scalar to non-complex type is not supported");
   check_same_device("index_fill_", self, index, "index");
-  check_writable(self);
+  check_writable(self, index);
   return self;
 }
 Tensor& index_fill_tensor_meta(Tensor& self, int64_t dim, const Tensor& index, const Tensor& value) {
@@ -258,32 +267,32 @@ TensorSpec scatter_reduce_shape(const Tensor& self, int64_t dim, const Tensor& i
 
 Tensor& scatter_src_meta(Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
   scatter_src_shape(self, dim, index, src);
-  check_writable(self);
+  check_writable(self, index, src);
   return self;
 }
 Tensor& scatter_value_meta(Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
   scatter_value_shape(self, dim, index, value);
-  check_writable(self);
+  check_writable(self, index);
   return self;
 }
 Tensor& scatter_add_meta(Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
   scatter_add_shape(self, dim, index, src);
-  check_writable(self);
+  check_writable(self, index, src);
   return self;
 }
 Tensor& scatter_reduce_old_meta(Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce) {
   scatter_reduce_old_shape(self, dim, index, src, reduce);
-  check_writable(self);
+  check_writable(self, index, src);
   return self;
 }
 Tensor& scatter_value_reduce_meta(Tensor& self, int64_t dim, const Tensor& index, const Scalar& value, std::string_view reduce) {
   scatter_value_reduce_shape(self, dim, index, value, reduce);
-  check_writable(self);
+  check_writable(self, index);
   return self;
 }
 Tensor& scatter_reduce_meta(Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce, bool include_self) {
   scatter_reduce_shape(self, dim, index, src, reduce, include_self);
-  check_writable(self);
+  check_writable(self, index, src);
   return self;
 }
 
@@ -326,7 +335,7 @@ Tensor& put_meta(Tensor& self, const Tensor& index, const Tensor& source, bool) 
   CRESSET_CHECK_INDEX(self.numel() > 0 || index.numel() == 0, "put_(): tried to put elements into an empty tensor");
   check_same_device("put_", self, index, "index");
   check_same_device("put_", self, source, "source");
-  check_writable(self);
+  check_writable(self, index, source);
   return self;
 }
 Tensor put_copy(const Tensor& self, const Tensor& index, const Tensor& source, bool accumulate) {
