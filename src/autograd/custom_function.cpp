@@ -164,18 +164,46 @@ variable_list wrap_outputs(const variable_list& inputs, const CustomFunctionMark
   return outputs;
 }
 
-variable_list check_custom_gradients(const std::string& name, variable_list&& grads, const std::vector<bool>& is_tensor) {
+SavedVariable save_for(const std::shared_ptr<Node>& node, const Tensor& t) {
+  if (!t.defined()) return {};
+  const DifferentiableViewMeta* view = impl::get_view_autograd_meta(t);
+  if (view && view->has_bw_view()) {
+    // A view that forward changed: the node stands inside of the one that its base has now.
+    const auto* slices = dynamic_cast<const CopySlices*>(view->backward_info().base.grad_fn().get());
+    if (slices && slices->fn == node) return {t, true, true};
+  }
+  return {t, t.grad_fn() == node};
+}
+
+namespace {
+void check_kind(const Node& node, std::size_t tensor, std::size_t position, const Tensor& grad) {
+  if (!grad.defined() || tensor >= node.num_outputs()) return;
+  const Edge& edge = node.next_edge(tensor);
+  if (!edge.is_valid() || edge.input_nr >= edge.function->num_inputs()) return;
+  const InputMetadata& input = edge.function->input_metadata(edge.input_nr);
+  if (input.was_default_constructed()) return;
+  const bool complex_input = isComplexType(input.scalar_type());
+  CRESSET_CHECK(isFloatingType(grad.scalar_type()) || grad.is_complex() == complex_input, "function ", node.name(),
+                " returned an invalid gradient at position ", position + 1, ": expected a ", complex_input ? "complex" : "real",
+                " gradient, as the input is of type ", input.scalar_type(), ", but got ", grad.scalar_type(),
+                ". Take its real part, for example.");
+}
+}  // namespace
+
+variable_list check_custom_gradients(const Node& node, variable_list&& grads, const std::vector<bool>& is_tensor) {
   while (grads.size() > is_tensor.size() && !grads.back().defined()) grads.pop_back();
-  CRESSET_CHECK(grads.size() == is_tensor.size(), "function ", name, " returned an incorrect number of gradients (expected ",
+  CRESSET_CHECK(grads.size() == is_tensor.size(), "function ", node.name(), " returned an incorrect number of gradients (expected ",
                 is_tensor.size(), ", got ", grads.size(), ")");
   variable_list result;
   result.reserve(grads.size());
   for (std::size_t i = 0; i < grads.size(); ++i) {
-    if (is_tensor[i])
+    if (is_tensor[i]) {
+      check_kind(node, result.size(), i, grads[i]);
       result.push_back(std::move(grads[i]));
-    else
-      CRESSET_CHECK(!grads[i].defined(), "function ", name, " returned a gradient different than None at position ", i + 1,
+    } else {
+      CRESSET_CHECK(!grads[i].defined(), "function ", node.name(), " returned a gradient different than None at position ", i + 1,
                     ", but the corresponding forward input was not a Variable");
+    }
   }
   return result;
 }
@@ -195,7 +223,7 @@ variable_list AutogradContext::get_saved_variables() const {
 void AutogradContext::save_variables(const std::shared_ptr<Node>& node) {
   saved_variables_.clear();
   saved_variables_.reserve(to_save_.size());
-  for (const Tensor& t : to_save_) saved_variables_.emplace_back(t, t.defined() && t.grad_fn() == node);
+  for (const Tensor& t : to_save_) saved_variables_.push_back(save_for(node, t));
   to_save_.clear();
 }
 

@@ -242,19 +242,20 @@ variable_list evaluate_node(GraphTask& task, uint32_t slot, variable_list&& inpu
     if (!task.states[slot].needed) return {};
   }
   try {
-    NodeExtras* extras = node.extras();
-    variable_list outputs;
-    if (CRESSET_LIKELY(!extras)) {
-      outputs = call(node, std::move(inputs));
+    variable_list outputs, given;
+    if (CRESSET_UNLIKELY(node.extras() != nullptr)) {
+      for (const auto& h : hooks_now(*node.extras(), &NodeExtras::pre_hooks)) inputs = (*h)(inputs);
+      if (!hooks_now(*node.extras(), &NodeExtras::post_hooks).empty()) given = inputs;
+    }
+    outputs = call(node, std::move(inputs));
+    if (CRESSET_LIKELY(!node.extras())) {
       inputs.clear();  // apply() took them by reference; nothing else may keep them alive
       if (!task.keep_graph) node.release_variables();
     } else {
-      for (const auto& h : hooks_now(*extras, &NodeExtras::pre_hooks)) inputs = (*h)(inputs);
-      const auto post_hooks = hooks_now(*extras, &NodeExtras::post_hooks);
-      const variable_list given = post_hooks.empty() ? variable_list() : inputs;
-      outputs = call(node, std::move(inputs));
       if (!task.keep_graph) node.release_variables();
-      for (const auto& h : post_hooks) outputs = (*h)(outputs, given);
+      // The node itself may have got hooks while it ran, from the hooks of its saved tensors for example.
+      if (given.empty()) given = std::move(inputs);
+      for (const auto& h : hooks_now(*node.extras(), &NodeExtras::post_hooks)) outputs = (*h)(outputs, given);
     }
     const std::size_t expected = node.num_outputs();
     if (CRESSET_UNLIKELY(outputs.size() != expected)) {

@@ -4,6 +4,7 @@
 #include <cresset/ops/functions_arith.h>
 #include <cresset/ops/functions_copy.h>
 #include <cresset/ops/functions_creation.h>
+#include <cresset/ops/functions_view.h>
 
 namespace cresset::autograd {
 
@@ -30,8 +31,15 @@ bool obeys_layout(const Tensor& grad, const Tensor& variable) {
   return true;
 }
 
+/// A tensor whose operators run in Python and whose memory, if it has any, is not to be seen.
+bool is_wrapper(const Tensor& t) { return !t.has_storage() && t.key_set().has(DispatchKey::Python); }
+
 Tensor clone_with_layout(const Tensor& grad, const Tensor& variable) {
-  if (!grad.has_storage()) return cresset::clone(grad);
+  if (!grad.has_storage() && !is_wrapper(grad)) return cresset::clone(grad);
+  if (is_wrapper(grad)) {
+    Tensor copy = cresset::new_empty_strided(grad, variable.sizes(), variable.strides());
+    return cresset::copy_(copy, grad);
+  }
   Tensor copy = variable.is_non_overlapping_and_dense() ? cresset::empty_strided(variable.sizes(), variable.strides(), grad.options())
                                                         : cresset::empty(variable.sizes(), grad.options());
   cresset::copy_(copy, grad);
@@ -40,7 +48,9 @@ Tensor clone_with_layout(const Tensor& grad, const Tensor& variable) {
 
 /// First gradient: keeps the tensor itself when nobody else holds it or its memory.
 Tensor first_gradient(Tensor&& grad, const Tensor& variable) {
-  if (GradMode::is_enabled()) return obeys_layout(grad, variable) ? cresset::clone(grad) : clone_with_layout(grad, variable);
+  const bool wrapper = is_wrapper(grad);
+  if (GradMode::is_enabled()) return obeys_layout(grad, variable) && !wrapper ? cresset::clone(grad) : clone_with_layout(grad, variable);
+  if (wrapper && grad.use_count() == 1 && obeys_layout(grad, variable)) return cresset::detach(grad);
   if (grad.use_count() == 1 && grad.has_storage() && grad.unsafeGetTensorImpl()->unsafe_storage().use_count() == 1 &&
       obeys_layout(grad, variable)) {
     grad.unsafeGetTensorImpl()->set_autograd_meta(nullptr);
@@ -74,14 +84,29 @@ variable_list AccumulateGrad::apply(variable_list&& grads) {
 CopySlices::CopySlices(const Tensor& base, ViewGeometry view, std::shared_ptr<Node> f, std::size_t self_index)
     : fn(std::move(f)), view_(std::move(view)), base_sizes_(base.sizes()), self_index_(self_index) {
   add_input_metadata(base);
-  base_dense_ = base.has_storage() && base.is_non_overlapping_and_dense();
-  if (base_dense_) base_strides_ = base.strides();
+  // as_strided finds the view only among the base's own strides; a replay finds it in any tensor of the base's sizes.
+  base_strided_ = base.has_storage() && (!view_.replay || base.is_non_overlapping_and_dense());
+  if (base_strided_) base_strides_ = base.strides();
   // The changed tensor's gradient goes to the base; fn's own edge must say so, as fn asks what it has to compute.
   Edge to_base = impl::requires_grad(base) ? impl::gradient_edge(base) : Edge();
   fn->set_next_edge(self_index_, to_base);
   add_next_edge(std::move(to_base));
   for (std::size_t i = 0; i < fn->num_outputs(); ++i)
     if (i != self_index_) add_next_edge(fn->next_edge(i));
+}
+
+Tensor CopySlices::empty_base(const Tensor& grad) const {
+  return base_strided_ ? cresset::new_empty_strided(grad, base_sizes_, base_strides_) : cresset::new_empty(grad, base_sizes_);
+}
+
+Edge CopySlices::view_edge() {
+  const InputMetadata& base = input_metadata(0);
+  const Tensor stand_in =
+      base_strided_ ? cresset::empty_strided(base_sizes_, base_strides_, base.options()) : cresset::empty(base_sizes_, base.options());
+  const AutoGradMode grad(true);
+  const cresset::impl::ForceDispatchKeyGuard keys(DispatchKeySet(), autocast_dispatch_keyset);
+  impl::set_gradient_edge(stand_in, Edge(shared_from_this(), 0));
+  return impl::gradient_edge(view_.of(stand_in));
 }
 
 variable_list CopySlices::apply(variable_list&& grads) {
@@ -96,10 +121,10 @@ variable_list CopySlices::apply(variable_list&& grads) {
   // A copy of the gradient with the base's geometry, of which the view's part is replaced.
   const Tensor& grad = grads[0];
   Tensor whole;
-  if (view_.replay && !base_dense_) {
+  if (view_.replay && !base_strided_) {
     whole = cresset::clone(grad);
   } else {
-    whole = base_dense_ ? cresset::new_empty_strided(grad, base_sizes_, base_strides_) : cresset::new_empty(grad, base_sizes_);
+    whole = empty_base(grad);
     cresset::copy_(whole, grad);
   }
   Tensor part = view_.of(whole);

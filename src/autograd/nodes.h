@@ -49,6 +49,8 @@ struct CRESSET_API CopySlices final : Node {
   ~CopySlices() override { detail::release_node(std::move(fn)); }
   std::string name() const override { return "CopySlices"; }
   void release_variables() override;
+  /// Where the gradient of the changed view goes: through the same view of this node's output.
+  Edge view_edge();
 
   std::shared_ptr<Node> fn;
 
@@ -56,9 +58,12 @@ struct CRESSET_API CopySlices final : Node {
   variable_list apply(variable_list&& grads) override;
 
  private:
+  /// Memory with the base's geometry, for a gradient of such a kind.
+  Tensor empty_base(const Tensor& grad) const;
+
   ViewGeometry view_;
   DimVector base_sizes_, base_strides_;
-  bool base_dense_;
+  bool base_strided_;
   std::size_t self_index_;
 };
 

@@ -4,6 +4,7 @@
 #include <cresset/autograd/anomaly_mode.h>
 #include <cresset/autograd/variable.h>
 
+#include "autograd/generated_support.h"
 #include "autograd/nodes.h"
 
 namespace cresset::autograd {
@@ -47,6 +48,13 @@ std::optional<std::string> SavedTensorDefaultHooks::set_disabled_message(std::op
 }
 const std::optional<std::string>& SavedTensorDefaultHooks::disabled_message() { return default_hooks().disabled; }
 
+namespace {
+/// The tangent of a tensor, which a view may still have to take from its base.
+std::shared_ptr<ForwardGrad> tangent_of_saved(const Tensor& variable) {
+  return detail::has_fw_grad(variable) ? impl::get_autograd_meta(variable)->fw_grad_ : nullptr;
+}
+}  // namespace
+
 SavedVariable::SavedVariable(const Tensor& variable, bool is_output, bool is_inplace_on_view) {
   if (!variable.defined()) return;
   TensorImpl* impl = variable.unsafeGetTensorImpl();
@@ -62,12 +70,14 @@ SavedVariable::SavedVariable(const Tensor& variable, bool is_output, bool is_inp
   output_nr_ = meta ? meta->output_nr_ : 0;
   is_leaf_ = !is_output && (!meta || variable.is_leaf());
   if (is_inplace_on_view) {
+    // The view itself may die before backward, and its own node with it: its place in the graph is found again from the base.
     extras_ = std::make_unique<Extras>();
-    extras_->weak_grad_fn = variable.grad_fn();
+    extras_->changed_base = impl::get_view_autograd_meta(variable)->backward_info().base.grad_fn();
   }
   if (CRESSET_UNLIKELY(any_default_hooks) && !impl->is_wrapped_number()) {
     // Python numbers that became tensors are nothing that users saved: hooks do not see them.
-    // What a default hook sees has no history; the pieces that the unpacked tensor needs are kept beside it.
+    // Hooks see inputs themselves. An output comes without its history, so that a hook may keep it: the node would own itself. The
+    // pieces that the unpacked tensor needs are kept beside it.
     if (auto hooks = SavedTensorDefaultHooks::get_hooks()) {
       if (!extras_) extras_ = std::make_unique<Extras>();
       extras_->requires_grad = variable.requires_grad();
@@ -77,8 +87,8 @@ SavedVariable::SavedVariable(const Tensor& variable, bool is_output, bool is_inp
         else
           extras_->grad_fn = variable.grad_fn();
       }
-      if (meta && meta->fw_grad_) extras_->fw_grad = meta->fw_grad_;
-      data_ = detach_shared(variable);
+      if (CRESSET_UNLIKELY(forward_mode_is_on())) extras_->fw_grad = tangent_of_saved(variable);
+      data_ = is_output ? detach_shared(variable) : variable;
       set_hooks_and_pack(std::move(hooks), data_);
       return;
     }
@@ -89,7 +99,8 @@ SavedVariable::SavedVariable(const Tensor& variable, bool is_output, bool is_inp
     return;
   }
   data_ = detach_shared(variable);
-  if (meta && meta->fw_grad_) impl::materialize_autograd_meta(data_)->fw_grad_ = meta->fw_grad_;
+  if (CRESSET_UNLIKELY(forward_mode_is_on()))
+    if (auto tangent = tangent_of_saved(variable)) impl::materialize_autograd_meta(data_)->fw_grad_ = std::move(tangent);
 }
 
 void SavedVariable::set_hooks_and_pack(std::unique_ptr<SavedVariableHooks>&& hooks, const Tensor& data) {
@@ -148,16 +159,14 @@ Tensor SavedVariable::unpack(const std::shared_ptr<Node>& saved_for) const {
   if (state_ == State::Undefined) return Tensor();
   if (state_ == State::Released) raise_backward_twice();
   std::shared_ptr<Node> grad_fn;
-  if (extras_ && !extras_->weak_grad_fn.expired())
-    grad_fn = extras_->weak_grad_fn.lock();
-  else if (is_output_)
+  if (is_output_)
     grad_fn = saved_for;
   else if (has_hooks())
     grad_fn = extras_->grad_fn;
   else if (saved_original_)
     grad_fn = data_.grad_fn();
   CRESSET_INTERNAL_ASSERT(!is_output_ || grad_fn || is_leaf_, "a saved output was unpacked without its node.");
-  if (has_hooks()) return unpack_hooked(grad_fn);
+  if (has_hooks()) return unpack_hooked(edge_of(grad_fn));
 
   const uint32_t now = data_.unsafeGetTensorImpl()->version();
   if (CRESSET_UNLIKELY(now != saved_version_)) {
@@ -165,13 +174,19 @@ Tensor SavedVariable::unpack(const std::shared_ptr<Node>& saved_for) const {
     raise_modified(now, saved_original_ && is_leaf_ ? nullptr : grad_fn, data_);
   }
   if (saved_original_) return data_;
-  Tensor result = make_variable(data_, Edge(grad_fn, output_nr_));
+  Tensor result = make_variable(data_, edge_of(grad_fn));
   if (const AutogradMeta* meta = impl::get_autograd_meta(data_); meta && meta->fw_grad_)
     impl::materialize_autograd_meta(result)->fw_grad_ = meta->fw_grad_;
   return result;
 }
 
-Tensor SavedVariable::unpack_hooked(const std::shared_ptr<Node>& grad_fn) const {
+Edge SavedVariable::edge_of(const std::shared_ptr<Node>& grad_fn) const {
+  const std::shared_ptr<Node> base = extras_ ? extras_->changed_base.lock() : nullptr;
+  if (auto* slices = dynamic_cast<CopySlices*>(base.get())) return slices->view_edge();
+  return Edge(grad_fn, output_nr_);
+}
+
+Tensor SavedVariable::unpack_hooked(const Edge& edge) const {
   Tensor data = extras_->hooks->call_unpack_hook();
   if (!data.defined()) return data;
   Tensor result = detach_shared(data);
@@ -181,8 +196,8 @@ Tensor SavedVariable::unpack_hooked(const std::shared_ptr<Node>& grad_fn) const 
     meta->requires_grad_ = extras_->requires_grad;
     meta->grad_accumulator_ = extras_->grad_accumulator;
   } else {
-    meta->grad_fn_ = grad_fn;
-    meta->output_nr_ = output_nr_;
+    meta->grad_fn_ = edge.function;
+    meta->output_nr_ = edge.input_nr;
   }
   if (extras_->fw_grad) meta->fw_grad_ = extras_->fw_grad;
   return result;

@@ -469,7 +469,19 @@ void Tensor::set_data(const Tensor& new_data) const {
                 "data set to a tensor that requires gradients must be floating point or complex dtype");
   AutogradMeta* meta = ag::get_autograd_meta(*this);
   if (meta && (new_data.scalar_type() != scalar_type() || !(new_data.device() == device()))) meta->grad_accumulator_.reset();
+  if (is_inference()) {
+    impl_->shallow_copy_from(new_data.getIntrusivePtr());
+    return;
+  }
+  // The tensor goes on counting where it was, together with its views and detached forms; alone it need not keep the old memory for that.
+  const bool alone = !has_storage() || impl_->unsafe_storage().use_count() == 1;
+  const uint32_t version = impl_->version();
+  const Tensor before = alone ? Tensor() : autograd::detach_shared(*this);
   impl_->shallow_copy_from(new_data.getIntrusivePtr());
+  if (alone)
+    impl_->new_version_counter(version);
+  else
+    impl_->share_version_with(*before.unsafeGetTensorImpl());
 }
 
 }  // namespace cresset

@@ -23,7 +23,13 @@ PyObject* wrap_node(const std::shared_ptr<autograd::Node>& node);
 /// A node written in Python knows its object (a context) itself.
 struct PythonNode : autograd::Node {
   virtual PyObject* object() const = 0;  // borrowed
+  /// Shows the collector the Python objects that only this node holds.
+  virtual int traverse(visitproc visit, void* arg) const = 0;
 };
+
+/// Shows the collector what a tensor that only its own Python object holds keeps alive: hooks, its node when nobody else has that, its
+/// gradient's object.
+int visit_autograd(const Tensor& tensor, visitproc visit, void* arg);
 
 autograd::variable_list to_tensors(PyObject* sequence, const char* what, bool none_allowed);
 /// A new tuple; None for undefined tensors.

@@ -35,6 +35,11 @@ PyContext* ctx_of(PyObject* o) { return reinterpret_cast<PyContext*>(o); }
 struct FunctionNode final : PythonNode {
   FunctionNode(PyObject* context, PyObject* cls) : context(share(context)), cls(share(cls)) {}
   PyObject* object() const override { return context.get(); }
+  int traverse(visitproc visit, void* arg) const override {
+    if (context.use_count() == 1) Py_VISIT(context.get());
+    if (cls.use_count() == 1) Py_VISIT(cls.get());
+    return 0;
+  }
   std::string name() const override { return name_; }
   void release_variables() override {
     const autograd::SavedLock lock(*this);
@@ -88,7 +93,7 @@ struct FunctionNode final : PythonNode {
                     ": expected Variable or None (got ", type_name(Py_TYPE(g)), ")");
       out.push_back(unwrap(g));
     }
-    return autograd::check_custom_gradients(name_, std::move(out), is_tensor);
+    return autograd::check_custom_gradients(*this, std::move(out), is_tensor);
   }
   static bool is_tensor_object(PyObject* o) { return cresset::python::is_tensor(o); }
 };
@@ -229,22 +234,20 @@ std::vector<TensorImpl*> marked(PyObject* tuple, const char* refusal) {
   return out;
 }
 
-void save_tensors(PyObject* ctx, FunctionNode& node) {
+void save_tensors(PyObject* ctx, const std::shared_ptr<FunctionNode>& node) {
   PyContext* c = ctx_of(ctx);
   if (!c->to_save) return;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(c->to_save); ++i) {
     PyObject* o = PyTuple_GET_ITEM(c->to_save, i);
     if (o == Py_None) {
-      node.saved.emplace_back();
-      node.saved_is_none.push_back(true);
+      node->saved.emplace_back();
+      node->saved_is_none.push_back(true);
       continue;
     }
     CRESSET_CHECK_TYPE(is_tensor(o), "save_for_backward can only save variables, but argument ", static_cast<int64_t>(i), " is of type ",
                        type_name(Py_TYPE(o)));
-    const Tensor& t = unwrap(o);
-    const bool is_output = t.grad_fn().get() == &node;
-    node.saved.emplace_back(t, is_output);
-    node.saved_is_none.push_back(false);
+    node->saved.push_back(autograd::save_for(node, unwrap(o)));
+    node->saved_is_none.push_back(false);
   }
   Py_CLEAR(c->to_save);
 }
@@ -357,10 +360,17 @@ PyObject* function_apply(PyObject*, PyObject* const* argv, Py_ssize_t total) {
   Ref out = checked(PyTuple_New(static_cast<Py_ssize_t>(count)));
   for (std::size_t i = 0; i < count; ++i) {
     PyObject* o = PyTuple_GET_ITEM(outputs.get(), static_cast<Py_ssize_t>(i));
-    PyTuple_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i), raw[i].defined() ? checked(wrap_like(o, wrapped[i])).release() : Py_NewRef(o));
+    if (!raw[i].defined()) {
+      PyTuple_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i), Py_NewRef(o));
+      continue;
+    }
+    // Its node holds Python objects, which may hold it in turn: the collector must see it.
+    Ref wrapped_output = checked(wrap_like(o, wrapped[i]));
+    note_state(wrapped_output.get());
+    PyTuple_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i), wrapped_output.release());
   }
   if (executable)
-    save_tensors(ctx.get(), *node);
+    save_tensors(ctx.get(), node);
   else
     Py_CLEAR(c->to_save);
   Py_CLEAR(c->saved_for_forward);

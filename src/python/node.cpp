@@ -37,7 +37,50 @@ PyTypeObject* type_of_node(const std::string& name) {
   return type;
 }
 
+// Who holds a Python object on behalf of C++. The collector may be told of the object only when nobody else shares the holder, and only
+// once.
+struct HoldsDict {
+  explicit HoldsDict(PyObject* dict) : dict_(share(dict)) {}
+  std::shared_ptr<PyObject> dict_;
+};
+
+template <class Hook>
+int visit_hook(const std::shared_ptr<Hook>& hook, long holders, visitproc visit, void* arg) {
+  const auto* held = hook && hook.use_count() == holders ? dynamic_cast<const HoldsDict*>(hook.get()) : nullptr;
+  if (held && held->dict_.use_count() == 1) Py_VISIT(held->dict_.get());
+  return 0;
+}
+
+int visit_extras(autograd::NodeExtras& extras, visitproc visit, void* arg) {
+  const std::lock_guard<autograd::detail::SpinLock> lock(extras.lock);
+  int r = 0;
+  for (const auto& [nr, h] : extras.tensor_pre_hooks)
+    if ((r = visit_hook(h, 1, visit, arg))) return r;
+  for (const auto& h : extras.pre_hooks)
+    if ((r = visit_hook(h, 1, visit, arg))) return r;
+  for (const auto& h : extras.post_hooks)
+    if ((r = visit_hook(h, 1, visit, arg))) return r;
+  if (extras.metadata && extras.metadata.use_count() == 1) Py_VISIT(static_cast<PyObject*>(extras.metadata.get()));
+  return 0;
+}
+
+// Of a node that one object alone holds.
+int visit_node(Node& node, visitproc visit, void* arg) {
+  if (const auto* own = dynamic_cast<const PythonNode*>(&node))
+    if (const int r = own->traverse(visit, arg)) return r;
+  return node.extras() ? visit_extras(*node.extras(), visit, arg) : 0;
+}
+
+int node_traverse(PyObject* o, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(o));
+  const std::shared_ptr<Node>& node = py_node_of(o)->node;
+  return node && node.use_count() == 1 ? visit_node(*node, visit, arg) : 0;
+}
+// Cycles through a node break where its hooks and contexts do.
+int node_clear(PyObject*) { return 0; }
+
 void node_dealloc(PyObject* o) {
+  PyObject_GC_UnTrack(o);
   PyNode* self = py_node_of(o);
   if (self->node && self->node->pyobj() == o) self->node->set_pyobj(nullptr);
   std::shared_ptr<Node> node = std::move(self->node);
@@ -162,8 +205,8 @@ auto with_python(F f) {
 }
 
 // Hooks of a tensor: each sees the gradient of output nr and may replace it.
-struct TensorHook final : autograd::FunctionPreHook {
-  TensorHook(PyObject* dict, uint32_t nr) : dict_(share(dict)), nr_(nr) {}
+struct TensorHook final : autograd::FunctionPreHook, HoldsDict {
+  TensorHook(PyObject* dict, uint32_t nr) : HoldsDict(dict), nr_(nr) {}
   variable_list operator()(const variable_list& grads) override {
     return with_python([&] {
       variable_list out = grads;
@@ -179,7 +222,6 @@ struct TensorHook final : autograd::FunctionPreHook {
   }
 
  private:
-  std::shared_ptr<PyObject> dict_;
   uint32_t nr_;
 };
 
@@ -202,8 +244,8 @@ variable_list replaced(PyObject* result, const variable_list& before, const char
   return out;
 }
 
-struct NodePreHook final : autograd::FunctionPreHook {
-  explicit NodePreHook(PyObject* dict) : dict_(share(dict)) {}
+struct NodePreHook final : autograd::FunctionPreHook, HoldsDict {
+  using HoldsDict::HoldsDict;
   variable_list operator()(const variable_list& grads) override {
     return with_python([&] {
       variable_list out = grads;
@@ -215,13 +257,10 @@ struct NodePreHook final : autograd::FunctionPreHook {
       return out;
     });
   }
-
- private:
-  std::shared_ptr<PyObject> dict_;
 };
 
-struct NodePostHook final : autograd::FunctionPostHook {
-  explicit NodePostHook(PyObject* dict) : dict_(share(dict)) {}
+struct NodePostHook final : autograd::FunctionPostHook, HoldsDict {
+  using HoldsDict::HoldsDict;
   variable_list operator()(const variable_list& outputs, const variable_list& inputs) override {
     return with_python([&] {
       variable_list out = outputs;
@@ -236,13 +275,10 @@ struct NodePostHook final : autograd::FunctionPostHook {
       return out;
     });
   }
-
- private:
-  std::shared_ptr<PyObject> dict_;
 };
 
-struct PostAccumulateHook final : autograd::PostAccumulateGradHook {
-  explicit PostAccumulateHook(PyObject* dict) : dict_(share(dict)) {}
+struct PostAccumulateHook final : autograd::PostAccumulateGradHook, HoldsDict {
+  using HoldsDict::HoldsDict;
   void operator()(const Tensor& variable) override {
     with_python([&] {
       const Ref hooks = checked(PySequence_List(hooks_of(dict_.get()).get()));
@@ -254,9 +290,6 @@ struct PostAccumulateHook final : autograd::PostAccumulateGradHook {
       }
     });
   }
-
- private:
-  std::shared_ptr<PyObject> dict_;
 };
 
 PyGetSetDef node_properties[] = {
@@ -277,6 +310,32 @@ std::shared_ptr<PyObject> share(PyObject* o) {
     GilAcquire gil;
     Py_DECREF(p);
   });
+}
+
+int visit_autograd(const Tensor& tensor, visitproc visit, void* arg) {
+  autograd::AutogradMeta* meta = autograd::impl::get_autograd_meta(tensor);
+  if (!meta) return 0;
+  Node* node = meta->grad_fn_ && meta->grad_fn_.use_count() == 1 ? meta->grad_fn_.get() : nullptr;
+  if (autograd::TensorHooks* hooks = meta->hooks_.get()) {
+    const std::lock_guard<autograd::detail::SpinLock> lock(hooks->lock);
+    for (const auto& h : hooks->pre_hooks) {
+      // A hook of a tensor that is no leaf is in the tensor's node too.
+      long holders = 1;
+      if (autograd::NodeExtras* extras = node ? node->extras() : nullptr) {
+        const std::lock_guard<autograd::detail::SpinLock> node_lock(extras->lock);
+        for (const auto& [nr, other] : extras->tensor_pre_hooks) holders += other == h;
+      }
+      if (const int r = visit_hook(h, holders, visit, arg)) return r;
+    }
+    if (const int r = visit_hook(hooks->post_accumulate, 1, visit, arg)) return r;
+  }
+  if (node)
+    if (const int r = visit_node(*node, visit, arg)) return r;
+  if (meta->grad_.defined() && meta->grad_.use_count() == 1) {
+    auto* grad = static_cast<PyTensor*>(meta->grad_.unsafeGetTensorImpl()->pyobject());
+    if (grad && grad->owned_by_tensor) Py_VISIT(reinterpret_cast<PyObject*>(grad));
+  }
+  return 0;
 }
 
 PyObject* wrap_node(const std::shared_ptr<Node>& node) {
@@ -320,6 +379,8 @@ Ref from_tensors(const variable_list& tensors) {
 
 void init_node(PyObject* module) {
   PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(&node_dealloc)},
+                         {Py_tp_traverse, reinterpret_cast<void*>(&node_traverse)},
+                         {Py_tp_clear, reinterpret_cast<void*>(&node_clear)},
                          {Py_tp_repr, reinterpret_cast<void*>(&node_repr)},
                          {Py_tp_call, reinterpret_cast<void*>(&node_call)},
                          {Py_tp_getattro, reinterpret_cast<void*>(&node_getattro)},
@@ -327,7 +388,7 @@ void init_node(PyObject* module) {
                          {Py_tp_methods, node_methods},
                          {Py_tp_doc, const_cast<char*>("A step of the backward graph.")},
                          {0, nullptr}};
-  PyType_Spec spec{"cresset._C._Node", sizeof(PyNode), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
+  PyType_Spec spec{"cresset._C._Node", sizeof(PyNode), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
   node_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)).release());
   checked(PyModule_AddObjectRef(module, "_Node", reinterpret_cast<PyObject*>(node_type)));
 

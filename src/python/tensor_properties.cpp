@@ -24,6 +24,13 @@ namespace {
   }
 #define CRESSET_BOOL(name, expression) CRESSET_GETTER(name, PyBool_FromLong(expression))
 
+// Whoever asks for the node may give it hooks that refer to the tensor, so the collector must see the tensor from now on.
+PyObject* node_of_tensor(PyObject* self, const Tensor& t) {
+  const std::shared_ptr<autograd::Node>& node = t.grad_fn();
+  if (node) note_state(self);
+  return wrap_node(node);
+}
+
 CRESSET_GETTER(shape, is_tracing() ? graph_part->traced_sizes(t) : wrap_size(t.sizes()))
 CRESSET_GETTER(dtype, wrap_dtype(t.scalar_type()))
 CRESSET_GETTER(device, wrap_device(device_seen(t)))
@@ -33,8 +40,8 @@ CRESSET_GETTER(itemsize, PyLong_FromLongLong(t.element_size()))
 CRESSET_GETTER(nbytes, PyLong_FromSize_t(t.nbytes()))
 CRESSET_GETTER(grad, wrap(t.grad()))
 CRESSET_GETTER(_grad, wrap(t.grad()))
-CRESSET_GETTER(grad_fn, wrap_node(t.grad_fn()))
-CRESSET_GETTER(_grad_fn, wrap_node(t.grad_fn()))
+CRESSET_GETTER(grad_fn, node_of_tensor(self, t))
+CRESSET_GETTER(_grad_fn, node_of_tensor(self, t))
 CRESSET_BOOL(requires_grad, t.requires_grad())
 CRESSET_BOOL(is_leaf, t.is_leaf())
 CRESSET_BOOL(retains_grad, t.retains_grad())

@@ -5,6 +5,7 @@
 
 #include <cresset/core/tensor_impl.h>
 
+#include "python/autograd.h"
 #include "python/dispatch_mode.h"
 #include "python/tensor_new.h"
 
@@ -66,17 +67,18 @@ void release_object(void* object) {
 int tensor_traverse(PyObject* o, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(o));
   PyTensor* self = as_tensor_object(o);
-  // While C++ holds the tensor too, what the object refers to must survive: references that are not shown do.
-  if (held_elsewhere(self) || self->owned_by_tensor) return 0;
+  // While C++ holds the tensor too, what the object refers to must survive: references that are not shown do. (An object that its tensor
+  // owns is itself one whose reference is not shown, unless the tensor's only holder shows it.)
+  if (held_elsewhere(self) || (self->owned_by_tensor && self->tensor.use_count() > 1)) return 0;
   Py_VISIT(self->dict);
   Py_VISIT(self->backward_hooks);
   Py_VISIT(self->post_accumulate_hooks);
-  return 0;
+  return self->tensor.defined() ? visit_autograd(self->tensor, visit, arg) : 0;
 }
 
 int tensor_clear(PyObject* o) {
   PyTensor* self = as_tensor_object(o);
-  if (held_elsewhere(self) || self->owned_by_tensor) return 0;
+  if (held_elsewhere(self) || (self->owned_by_tensor && self->tensor.use_count() > 1)) return 0;
   Py_CLEAR(self->dict);
   Py_CLEAR(self->backward_hooks);
   Py_CLEAR(self->post_accumulate_hooks);

@@ -26,7 +26,11 @@ struct CustomFunctionMarks {
 CRESSET_API variable_list wrap_outputs(const variable_list& inputs, const CustomFunctionMarks& marks, const variable_list& raw_outputs,
                                        const std::shared_ptr<Node>& node, const CustomJvp& jvp);
 
-/// Checks what backward returned for all arguments of forward (is_tensor says which are tensors) and keeps the gradients of tensors.
-CRESSET_API variable_list check_custom_gradients(const std::string& name, variable_list&& grads, const std::vector<bool>& is_tensor);
+/// A tensor that forward saved, after wrap_outputs made its results outputs of the node.
+CRESSET_API SavedVariable save_for(const std::shared_ptr<Node>& node, const Tensor& t);
+
+/// Checks what the node's backward returned for all arguments of forward (is_tensor says which are tensors) and keeps the gradients of
+/// tensors. Raises for a wrong number, for gradients of what is no tensor, and for complex gradients of real tensors.
+CRESSET_API variable_list check_custom_gradients(const Node& node, variable_list&& grads, const std::vector<bool>& is_tensor);
 
 }  // namespace cresset::autograd

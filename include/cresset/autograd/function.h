@@ -82,7 +82,7 @@ struct CppNode final : Node {
     if (ctx_.materialize_grads_)
       for (std::size_t i = 0; i < grads.size() && i < outputs_.size(); ++i)
         if (!grads[i].defined() && !outputs_[i].was_default_constructed()) grads[i] = outputs_[i].zeros_like();
-    return check_custom_gradients(name(), T::backward(&ctx_, std::move(grads)), is_tensor_);
+    return check_custom_gradients(*this, T::backward(&ctx_, std::move(grads)), is_tensor_);
   }
 };
 

@@ -45,7 +45,7 @@ class CRESSET_API SavedVariable {
   Tensor unpack(const std::shared_ptr<Node>& saved_for = nullptr) const;
   /// What a gradient formula needs: the same checks, but an output comes without history when grad mode is off.
   Tensor unpack_in(Node& node) const {
-    if (CRESSET_LIKELY(is_plain() && data_.unsafeGetTensorImpl()->version() == saved_version_ &&
+    if (CRESSET_LIKELY(holds_data() && data_.unsafeGetTensorImpl()->version() == saved_version_ &&
                        (saved_original_ || !GradMode::is_enabled())))
       return data_;
     return unpack(node.shared_from_this());
@@ -61,16 +61,18 @@ class CRESSET_API SavedVariable {
   enum class State : uint8_t { Undefined, Held, Released };
   struct Extras {
     std::unique_ptr<SavedVariableHooks> hooks;
-    std::weak_ptr<Node> weak_grad_fn;      // of an in-place changed view: the node that it had when it was saved
+    std::weak_ptr<Node> changed_base;      // of an in-place changed view: the node of its base, a CopySlices
     std::shared_ptr<Node> grad_fn;         // of an input replaced by hooks
     std::weak_ptr<Node> grad_accumulator;  // of a leaf replaced by hooks
     Tensor counter;                        // carries the version counter while hooks hold the data
     std::shared_ptr<struct ForwardGrad> fw_grad;
     bool requires_grad = false;
   };
-  bool is_plain() const { return state_ == State::Held && !extras_; }
+  bool holds_data() const { return state_ == State::Held && (!extras_ || !extras_->hooks); }
   void set_hooks_and_pack(std::unique_ptr<SavedVariableHooks>&& hooks, const Tensor& data);
-  Tensor unpack_hooked(const std::shared_ptr<Node>& grad_fn) const;
+  /// The place in the graph of a tensor whose node is grad_fn, or of a changed view.
+  Edge edge_of(const std::shared_ptr<Node>& grad_fn) const;
+  Tensor unpack_hooked(const Edge& edge) const;
   [[noreturn]] void raise_modified(uint32_t now, const std::shared_ptr<Node>& grad_fn, const Tensor& t) const;
 
   Tensor data_;

@@ -266,7 +266,8 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
     flat, directions, spec = _jvp_arguments(primals, tangents)
     if _C._current_dual_level() >= 0:
         return _jvp_by_reverse(func, flat, directions, spec, strict, has_aux)
-    with forward_ad.dual_level():
+    # Inside of the forward of an autograd.Function forward mode is off; this level is not that Function's.
+    with forward_ad.dual_level(), forward_ad._set_fwd_grad_enabled(True):
         duals = [forward_ad.make_dual(p, t) for p, t in zip(flat, directions)]
         with _function_of([*flat, *directions, *duals]):
             result, aux = _split_aux(func(*pytree.tree_unflatten(duals, spec)), has_aux, call)

@@ -184,3 +184,22 @@ def test_flattening():
     assert type(doubled) is Wrapper and doubled.elem.tolist() == [2.0, 2.0]
     with pytest.raises(RuntimeError, match="must give size"):
         transform_subclass(w, lambda name, inner: inner[:1])
+
+
+def test_the_first_gradient_is_kept_without_a_copy():
+    """A gradient that nobody else holds becomes .grad by detach, as in PyTorch; one of another layout is copied into the leaf's."""
+
+    w = Wrapper(torch.ones(2)).requires_grad_()
+    loss = (w * 2).sum()
+    log.clear()
+    loss.backward()
+    assert log[-2:] == ["mul.Tensor", "detach.default"] and "clone.default" not in log
+    loss = (w * 2).sum()
+    loss.backward()
+    assert log[-1] == "add_.Tensor"
+    w.grad = None
+    loss = w.sum()
+    log.clear()
+    loss.backward()
+    assert log[-2:] == ["new_empty_strided.default", "copy_.default"]
+    assert w.grad.elem.tolist() == [1, 1]
