@@ -63,11 +63,7 @@ def _is_dense(size, stride):
 
 
 def _reduce_ex(self, proto):
-    """Pickle the elements with dtype, size, strides and requires_grad; the graph is not part of it."""
-    if not self.is_leaf:
-        raise RuntimeError(
-            "Tensor: pickling a tensor that was computed from others drops its graph. Pickle tensor.detach() instead."
-        )
+    """Pickle the elements with dtype, size, strides and requires_grad; the graph is not part of it: what is read is a leaf."""
     plain = self.detach()
     size, stride, location, backend_meta = tuple(plain.shape), tuple(plain.stride()), "cpu", None
     if plain.is_meta:

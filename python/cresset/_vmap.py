@@ -275,6 +275,11 @@ def apply_function(cls, args):
     """cls.apply(*args) for an autograd Function when some argument is batched."""
     from .autograd.function import Function
 
+    if cls.setup_context is Function.setup_context:
+        raise RuntimeError(
+            "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must override the setup_context "
+            f"staticmethod. {_DOCS}"
+        )
     own_rule = cls.vmap is not Function.vmap
     if cls.generate_vmap_rule and own_rule:
         raise RuntimeError(
@@ -285,11 +290,6 @@ def apply_function(cls, args):
         raise RuntimeError(
             f"You tried to vmap over {cls.__name__}, but it does not have vmap support. Please override and implement the vmap staticmethod or set "
             f"generate_vmap_rule=True. {_DOCS}"
-        )
-    if cls.setup_context is Function.setup_context:
-        raise RuntimeError(
-            "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must override the setup_context "
-            f"staticmethod. {_DOCS}"
         )
     return apply_rule(cls.vmap if own_rule else functools.partial(_generated_rule, cls), args)
 

@@ -38,6 +38,15 @@ _REENTRANT = (
     "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives different values, although "
     "analytical gradient matches numerical gradient. The tolerance for nondeterminism was {}."
 )
+_BATCHED = """
+gradcheck or gradgradcheck failed while testing batched gradient computation: backward is run under vmap, so that many gradients are taken \
+at once (as jacobian and hessian do). An operation of this backward has no rule for batches, or a wrong one. \
+check_batched_grad=False leaves this check out.
+"""
+_BATCHED_FORWARD = """
+gradcheck failed while testing batched tangents in forward mode: the function is run under vmap. check_batched_forward_grad=False leaves \
+this check out.
+"""
 _UNDEFINED_RAISED = "Expected backward function to handle undefined output grads; it raised: {}"
 _UNDEFINED_NOT_ZERO = (
     "Expected all input grads to be undefined or zero when all output grads are undefined or zero; the gradient of input {} is not."
@@ -303,11 +312,16 @@ def _check_batched_backward(func, inputs, tensors, count=5):
     xs = [x for _, x in tensors]
     for m, output in enumerate(_differentiable(func(*inputs))):
         seeds = cresset.randn(count, *output.shape, dtype=output.dtype, device=output.device)
-        batched = cresset.autograd.grad(output, xs, seeds, retain_graph=True, allow_unused=True, is_grads_batched=True)
+        try:
+            batched = cresset.autograd.grad(output, xs, seeds, retain_graph=True, allow_unused=True, is_grads_batched=True)
+        except RuntimeError as error:
+            raise GradcheckError(f"While computing batched gradients, got: {error}\n{_BATCHED}") from error
         single = [cresset.autograd.grad(output, xs, seed, retain_graph=True, allow_unused=True) for seed in seeds]
         for i, (n, _) in enumerate(tensors):
             if batched[i] is not None and not cresset.allclose(batched[i], cresset.stack([row[i] for row in single])):
-                raise GradcheckError(f"Batched gradients of output {m} with respect to input {n} differ from the gradients taken one by one.")
+                raise GradcheckError(
+                    f"For output {m} and input {n}: batched gradients differ from the gradients taken one by one.\n{_BATCHED}"
+                )
 
 
 def _check_batched_forward(func, inputs, tensors, count=5):
@@ -321,7 +335,10 @@ def _check_batched_forward(func, inputs, tensors, count=5):
                 return tuple(cresset.zeros_like(p) if t is None else t for p, t in parts)
 
         directions = cresset.randn(count, *x.shape, dtype=x.dtype, device=x.device)
-        batched = cresset.vmap(push)(directions)
+        try:
+            batched = cresset.vmap(push)(directions)
+        except RuntimeError as error:
+            raise GradcheckError(f"While computing batched gradients, got: {error}\n{_BATCHED_FORWARD}") from error
         single = [push(d) for d in directions]
         for m, b in enumerate(batched):
             if not cresset.allclose(b, cresset.stack([row[m] for row in single])):

@@ -95,6 +95,26 @@ def _random_state(state):
         yield
 
 
+def _autocast_settings(args):
+    """Arguments of autocast that repeat its present state, for the CPU and the devices of the arguments."""
+    types = {"cpu": None, **{a.device.type: None for a in args if isinstance(a, cresset.Tensor)}}
+    return [
+        {"device_type": t, "enabled": cresset.is_autocast_enabled(t), "dtype": cresset.get_autocast_dtype(t),
+         "cache_enabled": cresset.is_autocast_cache_enabled()}
+        for t in types if cresset.amp.is_autocast_available(t)
+    ]  # fmt: skip
+
+
+@contextlib.contextmanager
+def _surroundings(state, autocasts):
+    """For a block: random state and autocast as they were in the first computation."""
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(_random_state(state))
+        for settings in autocasts:
+            stack.enter_context(cresset.autocast(**settings))
+        yield
+
+
 class CheckpointFunction(cresset.autograd.Function):
     """The reentrant form: forward runs without recording, backward runs it again and calls backward inside."""
 
@@ -102,7 +122,7 @@ class CheckpointFunction(cresset.autograd.Function):
     def forward(ctx, run_function, preserve_rng_state, *args):
         check_backward_validity(args)
         ctx.run_function = run_function
-        ctx.state = cresset.get_rng_state() if preserve_rng_state else None
+        ctx.state, ctx.autocasts = cresset.get_rng_state() if preserve_rng_state else None, _autocast_settings(args)
         ctx.plain = [None if isinstance(a, cresset.Tensor) else a for a in args]
         ctx.places = [i for i, a in enumerate(args) if isinstance(a, cresset.Tensor)]
         ctx.save_for_backward(*(args[i] for i in ctx.places))
@@ -120,7 +140,7 @@ class CheckpointFunction(cresset.autograd.Function):
         for place, tensor in zip(ctx.places, ctx.saved_tensors):
             inputs[place] = tensor
         detached = detach_variable(tuple(inputs))
-        with _random_state(ctx.state), cresset.enable_grad():
+        with _surroundings(ctx.state, ctx.autocasts), cresset.enable_grad():
             outputs = ctx.run_function(*detached)
         outputs = (outputs,) if isinstance(outputs, cresset.Tensor) else outputs
         pairs = [(o, g) for o, g in zip(outputs, grads) if isinstance(o, cresset.Tensor) and o.requires_grad]
@@ -236,10 +256,10 @@ def _checks(determinism_check):
 
 def _without_reentrance(function, args, kwargs, preserve_rng_state, context_fn, determinism_check, early_stop):
     forward_context, recompute_context = context_fn()
-    state = cresset.get_rng_state() if preserve_rng_state else None
+    state, autocasts = cresset.get_rng_state() if preserve_rng_state else None, _autocast_settings((*args, *kwargs.values()))
 
     def recompute():
-        with _random_state(state), recompute_context:
+        with _surroundings(state, autocasts), recompute_context:
             function(*args, **kwargs)
 
     if not cresset.is_grad_enabled():

@@ -151,11 +151,9 @@ class BackwardHook:
 
     def _on_grad_inputs(self, grad_input, _):
         if self.grad_outputs is None:
-            raise RuntimeError(
-                "Module backward hook for grad_input is called before the grad_output one. This happens because the gradient "
-                "in your nn.Module flows to the Module's input without passing through the Module's output. Make sure that the "
-                "output depends on the input and that the loss is computed based on the output."
-            )
+            # A gradient that reaches the input without passing the output: in a second backward pass, or from tensors inside of an output
+            # that the hooks do not look into (a dict, a list).
+            return None
         grads = _spread(self.input_index, grad_input, self.n_inputs)
         for hook in self.user_hooks:
             new = hook(self.module, grads, self.grad_outputs)

@@ -193,3 +193,34 @@ def test_record_function():
         record_function(3)
     with pytest.raises(TypeError, match="record_function: the argument 'args' must be a str, not int"):
         record_function("x", 3)
+
+
+# --- checkpoints and autocast -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+@pytest.mark.parametrize("forward, backward", [("on", "off"), ("off", "on"), ("inside", "off"), ("on", "on")])
+def test_a_checkpoint_computes_again_in_the_autocast_it_saw(reentrant, forward, backward):
+    """The second computation has the types of the first, wherever backward runs."""
+    torch.manual_seed(0)
+    layer, x = torch.nn.Linear(4, 4), torch.randn(2, 4, requires_grad=True)
+    seen = []
+
+    def block(value):
+        with torch.autocast("cpu", torch.bfloat16) if forward == "inside" else nullcontext():
+            y = layer(value)
+        seen.append((y.dtype, torch.is_autocast_enabled("cpu")))
+        return y.relu()
+
+    with torch.autocast("cpu", torch.bfloat16) if forward == "on" else nullcontext():
+        y = checkpoint(block, x, use_reentrant=reentrant)
+    with torch.autocast("cpu", torch.bfloat16) if backward == "on" else nullcontext():
+        y.float().sum().backward()
+    assert seen == [(torch.float32 if forward == "off" else torch.bfloat16, forward == "on")] * 2
+    have = x.grad
+    x.grad = None
+    with torch.autocast("cpu", torch.bfloat16) if forward == "on" else nullcontext():
+        y = block(x)
+    with torch.autocast("cpu", torch.bfloat16) if backward == "on" else nullcontext():
+        y.float().sum().backward()
+    assert torch.allclose(have, x.grad, rtol=1e-2)
