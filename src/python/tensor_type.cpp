@@ -6,6 +6,7 @@
 #include <cresset/core/tensor_impl.h>
 
 #include "python/autograd.h"
+#include "python/bind.h"
 #include "python/dispatch_mode.h"
 #include "python/tensor_new.h"
 
@@ -197,6 +198,30 @@ PyObject* wrap_as(PyTypeObject* type, Tensor tensor) {
   return o;
 }
 
+namespace {
+
+// Two objects exchange the tensors they stand for, with attributes and hooks; their classes are exchanged already. A node that
+// accumulates gradients may hold a tensor, too.
+void swap_tensor_impl(PyObject* a, PyObject* b) {
+  CRESSET_CHECK_TYPE(is_tensor(a) && is_tensor(b), "_swap_tensor_impl: two tensors were required.");
+  PyTensor *one = as_tensor_object(a), *two = as_tensor_object(b);
+  if (one == two) return;
+  for (const PyTensor* self : {one, two})
+    CRESSET_CHECK(self->tensor.use_count() <= 2, "Expected use_count of ", self == one ? "t1" : "t2",
+                  " to be 1 or 2 with an AccumulateGrad node but got ", self->tensor.use_count(),
+                  " make sure you are not holding references to the tensor in other places.");
+  std::swap(one->tensor, two->tensor);
+  std::swap(one->dict, two->dict);
+  std::swap(one->backward_hooks, two->backward_hooks);
+  std::swap(one->post_accumulate_hooks, two->post_accumulate_hooks);
+  for (PyTensor* self : {one, two}) {
+    self->tensor.unsafeGetTensorImpl()->set_pyobject(self, false);
+    if (has_state(self)) note_state(reinterpret_cast<PyObject*>(self));
+  }
+}
+
+}  // namespace
+
 void note_state(PyObject* o) {
   if (!PyObject_GC_IsTracked(o)) PyObject_GC_Track(o);
 }
@@ -227,6 +252,7 @@ void init_tensor_type(PyObject* module) {
   checked(PyModule_AddObjectRef(module, "Tensor", reinterpret_cast<PyObject*>(tensor_type)));
   // TensorBase is where the methods live in PyTorch; here both are one class.
   checked(PyModule_AddObjectRef(module, "TensorBase", reinterpret_cast<PyObject*>(tensor_type)));
+  def(module, "_swap_tensor_impl", [](PyObject* a, PyObject* b) { swap_tensor_impl(a, b); });
   pyobject_hooks.release = &release_object;
 }
 

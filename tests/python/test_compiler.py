@@ -49,3 +49,17 @@ def test_a_stance_changes_nothing():
         assert f(1) == 2
     with pytest.raises(RuntimeError, match="non-default stance cannot have force_backend set"):
         set_stance("force_eager", force_backend="eager")
+
+
+@pytest.mark.parametrize("name", ["cudnn", "mkldnn"])
+def test_settings_of_libraries_that_are_absent(name):
+    module = getattr(torch.backends, name)
+    before = module.enabled, module.deterministic
+    with module.flags(enabled=True, deterministic=True):
+        assert module.enabled and module.deterministic
+    assert (module.enabled, module.deterministic) == before
+    old = module.set_flags(_enabled=True, _deterministic=None)
+    assert old[0] == before[0] and module.enabled and module.deterministic == before[1]
+    module.set_flags(_enabled=before[0])
+    with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
+        module.flags(colour=1).__enter__()

@@ -23,7 +23,7 @@ class Absent:
     __all__ = ()
 
     def __init__(self, path):
-        self.__dict__["_path"] = path
+        self.__dict__.update(_path=path, __name__=path.rpartition(".")[2])
 
     def __getattr__(self, name):
         if name.startswith("__") and name.endswith("__"):

@@ -59,6 +59,10 @@ def functorch():
     return module
 
 
+def functorch_experimental():
+    return functorch()
+
+
 def dynamo_config():
     """Settings of PyTorch's compiler: TestCase.run reads and patches them around every test, whether it compiles or not."""
     module = types.ModuleType("torch._dynamo.config")
@@ -108,7 +112,7 @@ def custom_op():
 
 STAND_INS = {
     "torch._custom_op.impl": custom_op,
-    "functorch": functorch, "torch.sparse": sparse, "torch._dynamo.config": dynamo_config, "torch.utils._import_utils": import_utils,
+    "functorch": functorch, "functorch.experimental": functorch_experimental, "torch.sparse": sparse, "torch._dynamo.config": dynamo_config, "torch.utils._import_utils": import_utils,
     "torch._utils_internal": utils_internal, "torch._logging.scribe": signpost,
 }  # fmt: skip
 
@@ -117,9 +121,11 @@ def _package(name):
     try:
         return importlib.import_module(name)
     except ImportError:
-        sys.modules[name] = types.ModuleType(name)
-        sys.modules[name].__path__ = []
-        return sys.modules[name]
+        package = sys.modules[name] = types.ModuleType(name)
+        package.__path__ = []
+        parent, _, last = name.rpartition(".")
+        setattr(_package(parent), last, package)
+        return package
 
 
 def install():

@@ -1,6 +1,7 @@
 """What the build computes with: one small module for each library or device. Settings of absent ones can be written and change nothing."""
 
 import sys as _sys
+from contextlib import contextmanager as _contextmanager
 from importlib.machinery import ModuleSpec as _Spec
 from importlib.util import module_from_spec as _module_of
 from types import SimpleNamespace as _Namespace
@@ -30,11 +31,42 @@ def _module(name, **values):
     return module
 
 
+def _settings(module, **defaults):
+    """Adds set_flags (answers what was set before) and flags (the settings within a block; what is not named is the default)."""
+
+    def set_flags(**flags):
+        before = {f"_{name}": getattr(module, name) for name in defaults}
+        for name, value in flags.items():
+            if name.removeprefix("_") not in defaults or not name.startswith("_"):
+                raise TypeError(f"set_flags() got an unexpected keyword argument '{name}'")
+            if value is not None:
+                setattr(module, name[1:], value)
+        return tuple(before.values())
+
+    @_contextmanager
+    def flags(**given):
+        wrong = [name for name in given if name not in defaults]
+        if wrong:
+            raise TypeError(f"flags() got an unexpected keyword argument '{wrong[0]}'")
+        before = {name: getattr(module, name) for name in defaults}
+        module.__dict__.update(defaults | given)
+        try:
+            yield
+        finally:
+            module.__dict__.update(before)
+
+    module.__dict__.update({**defaults, **module.__dict__}, set_flags=set_flags, flags=flags)
+    return module
+
+
 cpu = _module("cpu", get_cpu_capability=_cpu_capability)
 cuda = _module("cuda", is_built=_no, matmul=_Namespace(allow_tf32=False))
-cudnn = _module("cudnn", is_available=_no, version=lambda: None, enabled=False, benchmark=False, deterministic=True, allow_tf32=False)
+cudnn = _settings(
+    _module("cudnn", is_available=_no, version=lambda: None, enabled=False, benchmark=False, deterministic=True, allow_tf32=False),
+    enabled=False, benchmark=False, benchmark_limit=10, deterministic=False, allow_tf32=True,
+)  # fmt: skip
 mkl = _module("mkl", is_available=_no)
-mkldnn = _module("mkldnn", is_available=_no, enabled=False)
+mkldnn = _settings(_module("mkldnn", is_available=_no, enabled=False), enabled=False, deterministic=False, allow_tf32=True)
 mps = _module("mps", is_available=_no, is_built=_no)
 openmp = _module("openmp", is_available=_no)
 opt_einsum = _module("opt_einsum", is_available=_no, enabled=False)

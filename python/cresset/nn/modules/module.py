@@ -4,8 +4,10 @@ import itertools
 from collections import OrderedDict
 
 import cresset
+import cresset.__future__ as _conversion
 from cresset import Tensor
 from cresset.nn.parameter import Buffer, Parameter
+from cresset.utils import swap_tensors
 
 from . import _hooks
 from ._hooks import *  # noqa: F403  (the global registration functions are public here)
@@ -445,8 +447,13 @@ class Module(_HookedModule, _StatefulModule):
             grad = param.grad
             with cresset.no_grad():
                 applied = fn(param)
+            if _conversion.get_swap_module_params_on_conversion():
+                self._swap(name, param, applied, fn)
+                continue
             target = param
             try:
+                if _conversion.get_overwrite_module_params_on_conversion():
+                    raise TypeError
                 param.data = applied
             except (RuntimeError, TypeError):
                 # The new tensor is of another implementation (another kind of device): the object cannot be kept.
@@ -463,6 +470,20 @@ class Module(_HookedModule, _StatefulModule):
             if buf is not None:
                 self._buffers[name] = fn(buf)
         return self
+
+    def _swap(self, name, param, applied, fn):
+        """Puts `applied` behind the object `param`, and `fn` of its gradient behind the gradient's object."""
+        grad, param.grad = param.grad, None
+        try:
+            swap_tensors(param, applied if isinstance(applied, Parameter) else Parameter(applied, param.requires_grad))
+            if grad is not None:
+                with cresset.no_grad():
+                    converted = fn(grad)
+                if converted is not grad:
+                    swap_tensors(grad, converted.requires_grad_(grad.requires_grad))
+        except Exception as error:
+            raise RuntimeError(f"_apply(): Couldn't swap {type(self).__name__}.{name}") from error
+        param.grad = grad
 
     def to(self, *args, **kwargs):
         """Move and cast: `to(device, dtype)`, `to(dtype)`, `to(tensor)`, `memory_format=`; in place, returns self.
