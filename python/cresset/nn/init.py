@@ -62,14 +62,28 @@ def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
     def cdf(x):
         return (1.0 + math.erf(x / math.sqrt(2.0))) / 2.0
 
-    low, high = cdf((a - mean) / std), cdf((b - mean) / std)
+    low, high = (a - mean) / std, (b - mean) / std
+    peak = max(low, min(high, 0.0))  # where the density is highest within the bounds
+    if std > 0:  # farther out nothing is ever drawn
+        a, b = (max(a, mean - 1000 * std), min(b, mean + 1000 * std)) if math.isfinite(a) and math.isfinite(b) else (a, b)
+    if tensor.is_meta:
+        return tensor
     with cresset.no_grad():
-        # Uniform between the two cumulative values, taken through the inverse of the cumulative distribution.
-        tensor.uniform_(2 * low - 1, 2 * high - 1, generator=generator)
-        tensor.erfinv_()
-        tensor.mul_(std * math.sqrt(2.0))
-        tensor.add_(mean)
-        return tensor.clamp_(min=a, max=b)
+        # Draws outside are drawn again: from the normal distribution where that hits often enough, otherwise uniformly, by the density.
+        kind = cresset.float32 if tensor.dtype in (cresset.float16, cresset.bfloat16) else tensor.dtype
+        values, drawn, outside = cresset.empty_like(tensor, dtype=kind), None, None
+        while outside is None or outside.any():
+            if cdf(high) - cdf(low) >= 0.3:
+                drawn = cresset.empty_like(values).normal_(mean, std, generator=generator)
+                hit = (drawn >= a) & (drawn <= b)
+            else:
+                drawn = cresset.empty_like(values).uniform_(a, b, generator=generator)
+                chance = ((peak * peak - ((drawn - mean) / std) ** 2) / 2).exp_()
+                hit = ~(cresset.empty_like(values).uniform_(generator=generator) > chance)  # without a number for the chance as well
+            outside = cresset.ones_like(hit) if outside is None else outside
+            values = cresset.where(outside & hit, drawn, values)
+            outside = outside & ~hit
+        return tensor.copy_(values)
 
 
 @_overridable

@@ -109,3 +109,27 @@ def test_sparse():
 def test_older_names_warn_and_work():
     with pytest.warns(FutureWarning, match="deprecated in favor of `nn.init.constant_`"):
         assert init.constant(cresset.empty(1), 2.0).item() == 2.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "want"),
+    [
+        ((0, 1, -2, 2), [0.6613521575927734, 0.266924113035202, 0.06167725846171379, 0.6213173270225525]),
+        ((0, 1, -0.5, 0.5), [-0.4519, 0.2669, 0.0617, 0.3817]),  # by drawing again
+        ((0, 1, -0.38, 0.38), [0.1958, -0.1677, -0.0737, 0.1784]),  # by the density
+        ((0, 1, 1.9, 5), [2.9533, 2.0377, 1.9762, 2.2877]),
+        ((5, 1, -2, 2), [1.0305, 1.8378, 1.7483, 1.4925]),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:mean is more than 2 std")
+def test_numbers_of_trunc_normal(arguments, want):
+    """What PyTorch 2.13 draws for this seed."""
+    cresset.manual_seed(1)
+    assert init.trunc_normal_(cresset.empty(4), *arguments).tolist() == pytest.approx(want, abs=6e-5)
+
+
+def test_trunc_normal_ends():
+    assert init.trunc_normal_(cresset.empty(3, device="meta")).is_meta and init.trunc_normal_(cresset.empty(0)).numel() == 0
+    assert (init.trunc_normal_(cresset.empty(50), a=1.9, b=1e30) >= 1.9).all()
+    half = init.trunc_normal_(cresset.empty(1000, dtype=cresset.float16), a=-0.1, b=0.1)
+    assert half.dtype == cresset.float16 and half.abs().max() <= 0.1
