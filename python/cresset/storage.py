@@ -25,6 +25,11 @@ _LEGACY = {
 _LEGACY_OF = {dtype: name for name, dtype in _LEGACY.items()}
 
 
+def _dtype_to_storage_type_map():
+    """dtype -> name of the legacy class."""
+    return {getattr(cresset, dtype): name for dtype, name in _LEGACY_OF.items()}
+
+
 def _dtype(name):
     return getattr(_C, name)
 
@@ -125,6 +130,10 @@ class _Shared:
     def cuda(self, device=None, non_blocking=False):
         raise RuntimeError("storage.cuda: no CUDA device is built in. Use storage.to(device=…) with a registered device.")
 
+    def _check_readable(self):
+        if self.device.type == "meta":
+            raise NotImplementedError("Not available for 'meta' device type")
+
     def _check_index(self, index):
         if not isinstance(index, int) or isinstance(index, builtins.bool):
             raise TypeError(f"can't index a {type(self).__module__}.{type(self).__name__} with {type(index).__name__}")
@@ -216,6 +225,7 @@ class UntypedStorage(_Shared):
         return self
 
     def __getitem__(self, index):
+        self._check_readable()
         if isinstance(index, slice):
             start, stop, step = index.indices(len(self))
             if step != 1:
@@ -224,6 +234,7 @@ class UntypedStorage(_Shared):
         return self._elements()[self._check_index(index)].item()
 
     def __setitem__(self, index, value):
+        self._check_readable()
         if not isinstance(index, slice):
             index = self._check_index(index)
         self._elements()[index] = value
@@ -391,11 +402,13 @@ class TypedStorage(_Shared, metaclass=_TypedMeta):
         self._untyped_storage.resize_(size * self.dtype.itemsize)
 
     def __getitem__(self, index):
+        self._check_readable()
         if isinstance(index, slice):
             raise RuntimeError("slices are only supported in UntypedStorage.__getitem__")
         return self._elements()[self._check_index(index)].item()
 
     def __setitem__(self, index, value):
+        self._check_readable()
         if not isinstance(index, slice):
             index = self._check_index(index)
         self._elements()[index] = value

@@ -8,6 +8,7 @@
 4. PLACED: constants of features that Cresset does not have, which the comparison of tensors reads each time; SWITCHES.
 """
 
+import contextlib
 import importlib
 import importlib.util
 import os
@@ -136,6 +137,8 @@ def install():
         if parent:
             setattr(_package(parent), last, module)
     torch = sys.modules["torch"]
+    if not hasattr(torch._C, "_DisableFuncTorch"):  # freeze_rng_state reads the generator outside of transforms; no test is inside of one then
+        torch._C._DisableFuncTorch = contextlib.nullcontext
     for setter, (value, getter) in SWITCHES.items():
         switch(torch._C, setter, value, getter)
     for name in PLACED:

@@ -90,3 +90,10 @@ def test_a_parameter_in_use_is_named():
     with pytest.raises(RuntimeError, match=r"_apply\(\): Couldn't swap Linear.weight"):
         model.double()
     assert len(views) == 2
+
+
+def test_kinds_of_devices_for_optimisers():
+    from cresset.utils import _foreach_utils
+
+    assert _foreach_utils._get_foreach_kernels_supported_devices() == ["cuda", "xpu", "mtia", torch._C._get_privateuse1_backend_name()]
+    assert "cpu" in _foreach_utils._get_fused_kernels_supported_devices()
