@@ -13,29 +13,30 @@ namespace impl {
 template <class K, class V>
 class DictEntryRef {
  public:
+  DictEntryRef() = default;
   explicit DictEntryRef(ivalue::DictItems::value_type* item) : item_(item) {}
   K key() const { return item_->first.template to<K>(); }
   V value() const { return item_->second.template to<V>(); }
   void setValue(V v) const { item_->second = IValue(std::move(v)); }
-  const DictEntryRef* operator->() const { return this; }
 
  private:
-  ivalue::DictItems::value_type* item_;
+  ivalue::DictItems::value_type* item_ = nullptr;
 };
 
+// The entry that an iterator stands at is part of it: `for (auto& entry : dict)` has a name to bind to.
 template <class K, class V>
 class DictIterator {
  public:
   using iterator_category = std::forward_iterator_tag;
   using value_type = DictEntryRef<K, V>;
   using difference_type = std::ptrdiff_t;
-  using pointer = value_type;
-  using reference = value_type;
+  using pointer = const value_type*;
+  using reference = const value_type&;
 
   DictIterator() = default;
   explicit DictIterator(ivalue::DictItems::iterator item) : item_(item) {}
-  reference operator*() const { return DictEntryRef<K, V>(&*item_); }
-  reference operator->() const { return **this; }
+  reference operator*() const { return entry_ = value_type(&*item_); }
+  pointer operator->() const { return &**this; }
   DictIterator& operator++() {
     ++item_;
     return *this;
@@ -46,6 +47,7 @@ class DictIterator {
 
  private:
   ivalue::DictItems::iterator item_;
+  mutable value_type entry_;
 };
 
 }  // namespace impl

@@ -136,11 +136,15 @@ class CRESSET_API IValue {
   IValue(const std::optional<T>& v) : IValue() {
     if (v) *this = IValue(*v);
   }
+  // Lists of what is a value: of anything else they are not, and other overloads of a caller's have their turn.
   template <class T>
+    requires std::is_constructible_v<IValue, T>
   IValue(ArrayRef<T> values);
   template <class T>
+    requires std::is_constructible_v<IValue, T>
   IValue(const std::vector<T>& values);
   template <class T, std::size_t N>
+    requires std::is_constructible_v<IValue, T>
   IValue(const std::array<T, N>& values);
   template <class T>
   IValue(const OptionalArrayRef<T>& values) : IValue() {
@@ -489,6 +493,7 @@ inline const ivalue::TupleImpl& IValue::toTupleRef() const {
 CRESSET_API std::string to_string(const IValue& v);
 
 template <class T>
+  requires std::is_constructible_v<IValue, T>
 IValue::IValue(ArrayRef<T> values) : IValue() {
   std::vector<IValue> v;
   v.reserve(values.size());
@@ -496,6 +501,7 @@ IValue::IValue(ArrayRef<T> values) : IValue() {
   *this = IValue(make_intrusive<ivalue::ListImpl>(std::move(v)));
 }
 template <class T>
+  requires std::is_constructible_v<IValue, T>
 IValue::IValue(const std::vector<T>& values) : IValue() {
   std::vector<IValue> v;
   v.reserve(values.size());
@@ -508,6 +514,7 @@ extern template CRESSET_API IValue::IValue(ArrayRef<Tensor> values);
 extern template CRESSET_API IValue::IValue(const std::vector<int64_t>& values);
 extern template CRESSET_API IValue::IValue(const std::vector<Tensor>& values);
 template <class T, std::size_t N>
+  requires std::is_constructible_v<IValue, T>
 IValue::IValue(const std::array<T, N>& values) : IValue(ArrayRef<T>(values)) {}
 template <class... T>
 IValue::IValue(const std::tuple<T...>& values) : IValue() {

@@ -4,6 +4,8 @@
 //   CRESSET_LIBRARY_IMPL(demo, CPU, m) { m.impl("scale", &scale_cpu); }
 #pragma once
 
+#include <concepts>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -78,6 +80,34 @@ inline FunctionSchema schema(const char* text, AliasAnalysisKind kind) {
 template <class T>
 class class_;
 
+#define CRESSET_FORALL_TAGS(_)                                                                                         \
+  _(core)                                                                                                              \
+  _(cudagraph_unsafe) _(data_dependent_output) _(dynamic_output_shape) _(flexible_layout) _(generated) _(inplace_view) \
+      _(maybe_aliasing_or_mutating) _(needs_contiguous_strides) _(needs_exact_strides) _(needs_fixed_stride_order)     \
+          _(nondeterministic_bitwise) _(nondeterministic_seeded) _(out) _(pointwise) _(pt2_compliant_tag) _(reduction) _(view_copy)
+
+/// What an operator promises about itself; the dispatcher keeps the name (OperatorHandle::getTags).
+enum class Tag : uint8_t {
+#define CRESSET_TAG(name) name,
+  CRESSET_FORALL_TAGS(CRESSET_TAG)
+#undef CRESSET_TAG
+};
+inline std::vector<std::string> names_of(std::initializer_list<Tag> tags) {
+  static constexpr const char* names[] = {
+#define CRESSET_TAG(name) #name,
+      CRESSET_FORALL_TAGS(CRESSET_TAG)
+#undef CRESSET_TAG
+  };
+  std::vector<std::string> out;
+  for (Tag t : tags) out.emplace_back(names[static_cast<std::size_t>(t)]);
+  return out;
+}
+inline std::vector<std::string> names_of(const std::vector<Tag>& tags) {
+  std::vector<std::string> out;
+  for (Tag t : tags) out.push_back(names_of({t})[0]);
+  return out;
+}
+
 /// A block of registrations; removing it undoes them.
 class CRESSET_API Library final {
  public:
@@ -89,8 +119,19 @@ class CRESSET_API Library final {
   /// Declares an operator; the namespace is the block's.
   Library& def(std::string_view schema, std::vector<std::string> tags = {});
   Library& def(FunctionSchema schema, std::vector<std::string> tags = {});
+  Library& def(std::string_view schema, std::initializer_list<Tag> tags) { return def(schema, names_of(tags)); }
+  Library& def(FunctionSchema schema, std::initializer_list<Tag> tags) { return def(std::move(schema), names_of(tags)); }
+  template <std::same_as<Tag> T>
+  Library& def(std::string_view schema, const std::vector<T>& tags) {
+    return def(schema, names_of(tags));
+  }
+  template <std::same_as<Tag> T>
+  Library& def(FunctionSchema schema, const std::vector<T>& tags) {
+    return def(std::move(schema), names_of(tags));
+  }
   /// Declares and gives a kernel for every backend; a name alone takes its schema from the C++ signature.
-  template <class F, class = std::enable_if_t<!std::is_convertible_v<F, std::vector<std::string>>>>
+  template <class F, class = std::enable_if_t<!std::is_convertible_v<F, std::vector<std::string>> &&
+                                              !std::is_same_v<std::decay_t<F>, std::vector<Tag>>>>
   Library& def(std::string_view name_or_schema, F&& f) {
     return def_with_kernel(name_or_schema, CppFunction(std::forward<F>(f)));
   }
@@ -98,6 +139,15 @@ class CRESSET_API Library final {
   template <class F>
   Library& impl(std::string_view name, F&& f) {
     return impl_kernel(name, CppFunction(std::forward<F>(f)));
+  }
+  /// The same for a key of its own, or the key of a device type's backend.
+  template <class F>
+  Library& impl(std::string_view name, DispatchKey key, F&& f) {
+    return impl_kernel(name, dispatch(key, std::forward<F>(f)));
+  }
+  template <class F>
+  Library& impl(std::string_view name, DeviceType type, F&& f) {
+    return impl_kernel(name, dispatch(type, std::forward<F>(f)));
   }
   /// A kernel for every operator that has none for the block's key (namespace `_` only).
   template <class F>

@@ -7,6 +7,39 @@
 namespace cresset {
 namespace {
 
+TEST(Dict, entries_have_a_name_to_bind_to) {
+  Dict<std::string, int64_t> dict;
+  dict.insert("a", 1);
+  dict.insert("b", 2);
+  for (auto& entry : dict) entry.setValue(entry.value() * 10);
+  int64_t sum = 0;
+  std::string keys;
+  for (const auto& entry : dict) sum += entry.value();
+  for (auto&& entry : dict) keys += entry.key();
+  for (auto entry : dict) sum += entry.value();
+  for (auto it = dict.begin(); it != dict.end(); ++it) sum += it->value() + (*it).value();
+  EXPECT_EQ(sum, 120);
+  EXPECT_EQ(keys, "ab");
+  const auto first = *dict.begin();  // a copy stays when its iterator is gone
+  EXPECT_EQ(first.key(), "a");
+}
+
+struct NotAValue {};
+template <class T>
+constexpr bool is_value = std::is_convertible_v<T, IValue>;
+static_assert(is_value<std::vector<Tensor>> && is_value<std::vector<IValue>> && is_value<std::vector<std::vector<int64_t>>> &&
+              is_value<std::vector<bool>>);
+static_assert(is_value<std::vector<std::optional<Tensor>>> && is_value<std::array<double, 2>> && is_value<ArrayRef<int64_t>>);
+static_assert(!is_value<std::vector<NotAValue>> && !is_value<std::vector<std::vector<NotAValue>>> && !is_value<ArrayRef<NotAValue>>);
+static_assert(!is_value<std::array<NotAValue, 2>>);
+int64_t which(const IValue&) { return 1; }
+int64_t which(const std::vector<NotAValue>&) { return 2; }
+
+TEST(IValue, lists_of_anything_else_are_left_to_other_overloads) {
+  EXPECT_EQ(which(std::vector<NotAValue>()), 2);
+  EXPECT_EQ(which(std::vector<int64_t>{1}), 1);
+}
+
 // The same random calls on a dict and on a plain list of pairs.
 TEST(Dict, keeps_order_and_finds_through_inserts_and_erasures) {
   for (const int64_t range : {5, 40, 3000}) {

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <map>
+#include <numeric>
+#include <random>
 #include <thread>
 
 #include <cresset/dispatch/library.h>
@@ -125,6 +128,30 @@ TEST(Registration, NewestKernelWinsAndTheOlderComesBack) {
   EXPECT_EQ(run("reg5::f", cpu()), 1);
 }
 
+TEST(Registration, TagsByName) {
+  Library def = make(Library::DEF, "reg_tags");
+  def.def("f(Tensor x) -> int", {Tag::pt2_compliant_tag, Tag::core});
+  const std::vector<Tag> tags{Tag::out};
+  def.def("g(Tensor x) -> int", tags).def("h(Tensor x) -> int", {"pointwise"}).def("none(Tensor x) -> int", {});
+  def.def(schema("pure(Tensor x) -> int", AliasAnalysisKind::PURE_FUNCTION), {Tag::reduction});
+  EXPECT_EQ(find("reg_tags::f").getTags(), (std::vector<std::string>{"pt2_compliant_tag", "core"}));
+  EXPECT_EQ(find("reg_tags::g").getTags(), std::vector<std::string>{"out"});
+  EXPECT_EQ(find("reg_tags::h").getTags(), std::vector<std::string>{"pointwise"});
+  EXPECT_EQ(find("reg_tags::pure").getTags(), std::vector<std::string>{"reduction"});
+  EXPECT_TRUE(find("reg_tags::none").getTags().empty());
+}
+
+TEST(Registration, KernelsWithKeysOfTheirOwn) {
+  Library def = make(Library::DEF, "reg_keys");
+  def.def("f(Tensor x) -> int");
+  def.impl("f", DispatchKey::CPU, kernel(1)).impl("f", kMeta, kernel(2));
+  EXPECT_EQ(run("reg_keys::f", cpu()), 1);
+  EXPECT_EQ(run("reg_keys::f", meta()), 2);
+  Library on_cpu = make(Library::IMPL, "reg_keys", DispatchKey::CPU);
+  EXPECT_NE(error_of([&] { on_cpu.impl("f", kMeta, kernel(3)); }).find("is inconsistent with the dispatch key of the enclosing"),
+            std::string::npos);
+}
+
 TEST(Registration, RemovalMakesTheOperatorUnknown) {
   std::optional<OperatorHandle> stale;
   {
@@ -137,41 +164,94 @@ TEST(Registration, RemovalMakesTheOperatorUnknown) {
   EXPECT_THROW(stale->callBoxed(stack), Error);
 }
 
-// Every order of registering and of removing gives the same state at each subset.
-TEST(Registration, Commutes) {
-  std::vector<int> order{0, 1, 2, 3, 4};
-  std::map<int, std::string> seen;
-  const auto dump = [] {
-    const auto op = Dispatcher::singleton().findOp({"commute::f", ""});
-    return op ? op->dumpState() + op->dumpComputedTable() + op->checkInvariants() : std::string("absent");
-  };
-  const auto make_one = [](int what) -> RegistrationHandleRAII {
+// What can be registered for one operator: a definition, kernels for a backend, for autograd keys, for alias keys and for all, fallbacks of
+// keys.
+class Commuting {
+ public:
+  static constexpr int kCount = 9;
+  static constexpr const char* kName = "commute::f";
+
+  /// The states of every subset, however it came about, are one.
+  void add(int what) {
+    live_.emplace(what, make(what));
+    check();
+  }
+  void remove(int what) {
+    live_.erase(what);
+    check();
+  }
+
+ private:
+  static RegistrationHandleRAII make(int what) {
     Dispatcher& d = Dispatcher::singleton();
-    if (what == 0) return d.registerDef(parse_schema("commute::f(Tensor x) -> int"), "def");
-    constexpr std::optional<DispatchKey> keys[] = {std::nullopt, DispatchKey::CPU, DispatchKey::Autograd, DispatchKey::AutogradCPU};
-    return d.registerImpl({"commute::f", ""}, keys[what - 1], KernelFunction::makeFromUnboxed([](const Tensor&) { return int64_t{1}; }),
-                          std::nullopt, nullptr, "kernel " + std::to_string(what));
-  };
-  do {
-    std::map<int, RegistrationHandleRAII> live;
+    const std::string debug = "registration " + std::to_string(what);
+    if (what == 0) return d.registerDef(parse_schema("commute::f(Tensor x) -> int"), debug);
+    if (what == 1) return d.registerFallback(DispatchKey::PrivateUse7, KernelFunction::makeFallthrough(), debug);
+    if (what == 2)
+      return d.registerFallback(DispatchKey::PrivateUse8, KernelFunction::makeFromUnboxed([](const Tensor&) { return int64_t{2}; }), debug);
+    constexpr std::optional<DispatchKey> keys[] = {std::nullopt,          DispatchKey::CPU,         DispatchKey::PrivateUse7,
+                                                   DispatchKey::Autograd, DispatchKey::AutogradCPU, DispatchKey::CompositeExplicitAutograd};
+    return d.registerImpl({kName, ""}, keys[what - 3], KernelFunction::makeFromUnboxed([](const Tensor&) { return int64_t{1}; }),
+                          std::nullopt, nullptr, debug);
+  }
+  void check() {
     int subset = 0;
-    for (int what : order) {
-      live.emplace(what, make_one(what));
+    std::string names;
+    for (const auto& [what, handle] : live_) {
       subset |= 1 << what;
-      const auto [it, fresh] = seen.emplace(subset, dump());
-      ASSERT_EQ(it->second, dump()) << "after adding " << what;
+      names += " " + std::to_string(what);
     }
-    for (int what : order) {  // the same order, not the reverse
-      live.erase(what);
-      subset &= ~(1 << what);
-      if (subset == 0) {
-        ASSERT_EQ(dump(), "absent");
-      } else {
-        const auto [it, fresh] = seen.emplace(subset, dump());
-        ASSERT_EQ(it->second, dump()) << "after removing " << what;
+    const auto op = Dispatcher::singleton().findOp({kName, ""});
+    const std::string state = op ? op->dumpState() + op->dumpComputedTable() + op->checkInvariants() : std::string("absent");
+    if (subset >> 3 == 0 && !(subset & 1)) {
+      ASSERT_EQ(state, "absent");  // fallbacks alone make no operator
+    }
+    const auto [it, fresh] = seen_.emplace(subset, state);
+    ASSERT_EQ(it->second, state) << "with" << names;
+  }
+
+  std::map<int, RegistrationHandleRAII> live_;
+  std::map<int, std::string> seen_;
+};
+
+// Every order of registering with every order of removing, for each three of them.
+TEST(Registration, Commutes) {
+  Commuting registrations;
+  for (int a = 0; a < Commuting::kCount; ++a)
+    for (int b = a + 1; b < Commuting::kCount; ++b)
+      for (int c = b + 1; c < Commuting::kCount; ++c) {
+        std::vector<int> in{a, b, c};
+        do {
+          std::vector<int> out{a, b, c};
+          do {
+            for (int what : in) registrations.add(what);
+            for (int what : out) registrations.remove(what);
+            if (HasFailure()) return;
+          } while (std::next_permutation(out.begin(), out.end()));
+        } while (std::next_permutation(in.begin(), in.end()));
+      }
+}
+
+// All of them, in many orders, also with some that go and come again on the way.
+TEST(Registration, CommutesInLongOrders) {
+  Commuting registrations;
+  std::mt19937 random(7);
+  std::vector<int> order(Commuting::kCount);
+  std::iota(order.begin(), order.end(), 0);
+  for (int round = 0; round < 300; ++round) {
+    std::shuffle(order.begin(), order.end(), random);
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      registrations.add(order[i]);
+      if (random() % 3 == 0) {
+        const int again = order[random() % (i + 1)];
+        registrations.remove(again);
+        registrations.add(again);
       }
     }
-  } while (std::next_permutation(order.begin(), order.end()));
+    std::shuffle(order.begin(), order.end(), random);
+    for (int what : order) registrations.remove(what);
+    if (HasFailure()) return;
+  }
 }
 
 struct Case {

@@ -11,6 +11,9 @@ namespace c10 {
 using BoxedKernel = KernelFunction;
 using cresset::RegisterOperators;
 }  // namespace c10
+namespace at {
+using cresset::Tag;
+}
 namespace torch {
 using c10::CustomClassHolder;
 using c10::RegisterOperators;

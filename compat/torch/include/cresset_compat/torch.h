@@ -4,6 +4,7 @@
 #include <cresset_compat/families.h>
 #include <cresset_compat/library.h>
 #include <cresset_compat/tensor_data.h>
+#include <cresset_compat/tensor_iterator.h>
 
 #include <cresset/autograd/autograd.h>
 #include <cresset/autograd/fallback.h>
