@@ -26,7 +26,8 @@ std::string backend_text(DispatchKeySet ks) {
   if (!ks.has_backend()) return toString(ks.highestPriorityTypeId());
   const auto t = static_cast<DeviceType>(ks.highestBackendIndex());
   const std::string key = toString(backendKey(t)), name = DeviceTypeName(t);
-  return t == kCPU || t == kMeta || name.rfind("privateuse", 0) == 0 ? key : key + " (" + name + ")";
+  const bool has_own_name = t >= kPrivateUse1 && name.rfind("privateuse", 0) != 0;
+  return has_own_name ? name : key;
 }
 
 // The kernels of the CPU are a library of their own (docs/design/libraries.md), which a program may have been linked without.

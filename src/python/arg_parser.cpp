@@ -691,7 +691,13 @@ const OperatorHandle& push_arguments(const Match& m, Stack& stack) {
 bool any_waits(const std::vector<IValue>& values) { return std::any_of(values.begin(), values.end(), waits); }
 
 void call_operator(const OperatorHandle& op, Stack& stack) {
-  GilRelease release(any_waits(stack));
+  bool wait = any_waits(stack);
+  if (CRESSET_LIKELY(!wait)) {
+    // Pinned memory of the host comes from a device too.
+    for (std::size_t i = 0; i < stack.size() && !wait; ++i)
+      wait = CRESSET_UNLIKELY(stack[i].isBool() && stack[i].toBool()) && op.schema().arguments()[i].name == "pin_memory";
+  }
+  GilRelease release(wait);
   op.callBoxed(stack);
 }
 

@@ -11,10 +11,13 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import cresset
 import pytest
-from cresset_simulated import faults
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "backends/simulated"))
+from cresset_simulated import faults  # noqa: E402
 
 DEVICE = os.environ["CRESSET_TEST_DEVICE"]
 cresset.device(DEVICE)
@@ -82,7 +85,7 @@ CALLS = {
     "backward": lambda x: (x.detach().requires_grad_() * 2).sum().backward(), "grad": lambda x: cresset.autograd.grad((x.detach().requires_grad_() ** 2).sum(), []) if x is None else None,
     "jvp": lambda x: cresset.func.jvp(lambda t: t * 2, (x,), (x,)), "vmap": lambda x: cresset.func.vmap(lambda t: t * 2)(x), "func.grad": lambda x: cresset.func.grad(lambda t: t.sum())(x),
     "save": lambda x: saved(x), "load": lambda x: cresset.load(saved(x)), "deepcopy": lambda x: __import__("copy").deepcopy(x), "pickle": lambda x: __import__("pickle").dumps(x),
-    "storage": lambda x: x.untyped_storage().nbytes(), "storage resize": lambda x: x.clone().untyped_storage().resize_(4), "storage bytes": lambda x: x.untyped_storage().cpu(),
+    "storage": lambda x: x.untyped_storage().nbytes(), "storage resize": lambda x: cresset.ones(4).untyped_storage().resize_(8), "storage bytes": lambda x: x.untyped_storage().cpu(),
     "set_": lambda x: x.new_empty(0).set_(x), "resize_": lambda x: x.clone().resize_(30), "copy_": lambda x: x.copy_(cresset.zeros(4, 4)), "copy back": lambda x: cresset.zeros(4, 4).copy_(x),
     "pin_memory": lambda x: cresset.ones(2).pin_memory(DEVICE), "pinned": lambda x: cresset.ones(2, pin_memory=True),
     "synchronize": lambda x: cresset.accelerator.synchronize(DEVICE), "stream": lambda x: cresset.Stream(DEVICE).synchronize(), "current": lambda x: cresset.accelerator.current_stream(DEVICE),
@@ -231,7 +234,9 @@ def test_other_threads_go_on(name):
 def test_the_device_may_free_objects_of_python(call):
     """The queue holds the last reference to an object with a class of its own: whoever frees it needs the lock."""
     code = f"""
-import io, cresset
+import io, sys
+sys.path.insert(0, {sys.path[0]!r})
+import cresset
 from cresset_simulated import faults
 class Marked(cresset.Tensor): pass
 x = cresset.ones(4, 4)

@@ -89,6 +89,11 @@ def test_everything_else(built, device):
     pytest_in(built, [ROOT / "tests/backends/everything.py"], CRESSET_TEST_DEVICE=device)
 
 
+@pytest.mark.parametrize("device", ["simulated", "opaque"])
+def test_no_call_holds_the_lock_of_python(built, device):
+    pytest_in(built, [ROOT / "tests/backends/locks.py"], CRESSET_TEST_DEVICE=device)
+
+
 def test_opencl(built):
     """backends/opencl on PoCL: its operators against the CPU, and the digits."""
     build(ROOT / "backends/opencl", built / "opencl", built / "prefix")
