@@ -215,11 +215,16 @@ def _signature_of(function):
     return ", ".join(parts)
 
 
-def _operator_parameters(function):
-    """The parameters of every overload, those that all require first, and `out` where there is an out form."""
+def _operator_parameters(function, shown=False):
+    """The parameters of every overload, those that all require first, and `out` where there is an out form.
+
+    shown: what the signature tells, which is short: what the first overload takes by position, and `out`.
+    """
     schemas = [_C._find_overload(*_split(name))._schema for name in function._overloads]
     with_out = any(a.is_out for s in schemas for a in s.arguments)
     schemas = [s for s in schemas if not any(a.is_out for a in s.arguments)] or schemas
+    if shown:
+        schemas = schemas[:1]
     method = type(function) is _C.builtin_method
     # Those that some overload takes by position stay in front of those that are given by keyword only.
     arguments = {}
@@ -231,6 +236,8 @@ def _operator_parameters(function):
     required = set.intersection(*({a.name for a in s.arguments if not a.kwarg_only and not a.has_default_value()} for s in schemas))
     parts, optional, starred = [], False, False
     for name, argument in arguments.items():
+        if argument.kwarg_only and shown:
+            continue
         if argument.kwarg_only and not starred:
             starred = True
             if with_out and not method:
@@ -258,8 +265,11 @@ def _split(qualname):
 def _dummy(function, name):
     if name.startswith("torch.Tensor.") and name.endswith(".__get__"):
         return lambda self: -1
-    parameters = _signature_of(function)
-    return eval(f"lambda {parameters}: -1", {"inf": float("inf"), "nan": float("nan")})
+    values = {"inf": float("inf"), "nan": float("nan")}
+    dummy = eval(f"lambda {_signature_of(function)}: -1", values)
+    if type(function) in _OPERATOR_TYPES:
+        dummy.__signature__ = inspect.signature(eval(f"lambda {_operator_parameters(function, shown=True)}: -1", values))
+    return dummy
 
 
 @functools.cache

@@ -173,3 +173,9 @@ def test_a_missing_name_is_found(tmp_path):
     )
     result = compile_only(text, tmp_path)
     assert "source.cpp:2:" in result.stderr and "source.cpp:3:" in result.stderr
+
+
+@needs_pybind11
+def test_forms_of_registration(tmp_path):
+    result = compile_only((Path(__file__).parent / "sources/registration_forms.cpp").read_text(), tmp_path)
+    assert result.returncode == 0, result.stderr[-3000:]

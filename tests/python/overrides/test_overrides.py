@@ -1,6 +1,7 @@
 """The listings of the override protocol, and that everything listed really goes through it."""
 
 import inspect
+import keyword
 
 import pytest
 
@@ -87,11 +88,11 @@ def test_names(function, name, member):
 @pytest.mark.parametrize(
     "function, signature",
     [
-        (torch.add, "(input, other, alpha=1, out=None)"),
+        (torch.add, "(input, other, out=None)"),
         (torch.cat, "(tensors, dim=0, out=None)"),
         (torch.Tensor.shape.__get__, "(self)"),
         (torch.nn.functional.linear, "(input, weight, bias=None, out=None)"),
-        (torch.Tensor.add, "(self, other, alpha=1)"),
+        (torch.Tensor.add, "(self, other)"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -111,3 +112,21 @@ def test_helpers():
     from cresset._overrides import get_overridable_functions
 
     assert get_overridable_functions is overrides.get_overridable_functions
+
+
+def test_dummies_take_every_parameter_of_every_overload():
+    """By keyword; shown is the short signature that PyTorch's dummies have."""
+    for function, dummy in TESTING.items():
+        for name in getattr(function, "_overloads", ()):
+            base, _, overload = name.partition(".")
+            arguments = torch._C._find_overload(base, overload)._schema.arguments
+            names = set(dummy.__code__.co_varnames[: dummy.__code__.co_argcount + dummy.__code__.co_kwonlyargcount])
+            given = {"out" if a.is_out else a.name for a in arguments}
+            if "out" in given and "out" not in names:
+                continue  # in-place methods and methods, which have no out
+            renamed = {f"{n}_" if keyword.iskeyword(n) else "input" if n == "self" and "self" not in names else n for n in given}
+            assert renamed <= names, (function, name)
+            assert dummy(**dict.fromkeys(renamed | {n for n in names if dummy.__code__.co_varnames.index(n) == 0})) == -1
+    assert TESTING[torch.sum](torch.ones(1), 0, True, dtype=torch.float64) == -1
+    assert TESTING[torch.max](torch.ones(1), dim=0, keepdim=True) == -1
+    assert TESTING[torch.div](1, 2, rounding_mode="floor") == -1
