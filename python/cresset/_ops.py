@@ -21,6 +21,22 @@ class AliasInfo:
     def __repr__(self):
         return f"AliasInfo(is_write={self.is_write}, before_set={self.before_set})"
 
+    def __eq__(self, other):
+        return isinstance(other, AliasInfo) and (self.is_write, self.before_set) == (other.is_write, other.before_set)
+
+    __hash__ = None
+
+
+class _Type(str):
+    """A type as the schema writes it."""
+
+    def str(self):
+        """As PyTorch's type objects write it: enumerations and unknown sizes are ints."""
+        text = "".join(self)
+        for name in ("ScalarType", "Layout", "MemoryFormat", "SymInt"):
+            text = text.replace(name, "int")
+        return text
+
 
 class Argument:
     """One argument or return of a schema."""
@@ -28,7 +44,7 @@ class Argument:
     __slots__ = ("name", "type", "default_value", "kwarg_only", "is_write", "alias", "_has_default")
 
     def __init__(self, name, type, default_value=None, has_default=False, kwarg_only=False, is_write=False, alias=""):
-        self.name, self.type, self.default_value, self.alias = name, type, default_value, alias
+        self.name, self.type, self.default_value, self.alias = name, _Type(type), default_value, alias
         self.kwarg_only, self.is_write, self._has_default = kwarg_only, is_write, has_default
 
     def has_default_value(self):
@@ -61,6 +77,23 @@ class FunctionSchema:
     def is_mutable(self):
         return any(a.is_write for a in self.arguments)
 
+    @property
+    def is_vararg(self):
+        return "...)" in self._text.partition(" -> ")[0]
+
+    def is_backward_compatible_with(self, old):
+        """Do calls that were written for an older schema work with this one?"""
+        from ._schema_compatibility import backward_compatible
+
+        return backward_compatible(self, old)
+
+    def check_forward_compatible_with(self, old):
+        """(whether programs made for this schema work where the older one is, why not)"""
+        from ._schema_compatibility import forward_incompatibility
+
+        reason = forward_incompatibility(self, old)
+        return not reason, reason
+
     def __str__(self):
         return self._text
 
@@ -78,7 +111,16 @@ def parse_schema(schema):
     return FunctionSchema(_C._parse_schema(schema))
 
 
-_C.parse_schema = parse_schema
+def _all_schemas():
+    return [FunctionSchema(_find_overload(*_split(name))._schema_text) for name in _C._dispatch_get_all_op_names()]
+
+
+def _split(qualname):
+    base, _, overload = qualname.partition(".")
+    return base, overload
+
+
+_C.parse_schema, _C._jit_get_all_schemas = parse_schema, _all_schemas
 
 
 def _packet_of(overload):
