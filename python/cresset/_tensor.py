@@ -85,19 +85,36 @@ def _reduce_ex(self, proto):
     return _rebuild_subclass, (_rebuild_tensor, args, type(self), dict(self.__dict__))
 
 
+def _copied(self, memo):
+    """A copy without history. Tensors that share memory share the copy's too, where the memory is the host's."""
+    import copy
+
+    plain = self.detach()
+    if plain.device.type == "cpu" and type(plain) is cresset.Tensor and not plain.is_neg():
+        try:
+            storage = plain.untyped_storage()
+        except (RuntimeError, NotImplementedError):  # a tensor that wraps another has none
+            return plain.clone(memory_format=cresset.preserve_format)
+        offset, size, stride = plain.storage_offset(), plain.shape, plain.stride()
+        result = cresset.storage.tensor_of_storage(copy.deepcopy(storage, memo), plain.dtype, offset, size, stride)
+        return result.conj() if plain.is_conj() else result
+    return plain.clone(memory_format=cresset.preserve_format)
+
+
 def _deepcopy(self, memo):
     """A leaf with its own copy of the data and of the gradient; RuntimeError for a tensor that was computed from others."""
     if not self.is_leaf:
         raise RuntimeError(
-            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment. "
-            "Copy tensor.detach() instead."
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  If you were "
+            "attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, see "
+            "https://github.com/pytorch/pytorch/pull/103001"
         )
     if id(self) in memo:
         return memo[id(self)]
     import copy
 
     with cresset.no_grad():
-        result = self.detach().clone(memory_format=cresset.preserve_format)
+        result = _copied(self, memo)
         if type(result) is not type(self):
             result = result.as_subclass(type(self))
         if self.requires_grad:

@@ -134,9 +134,9 @@ class _Uninitialized:
             with cresset._C.DisableTorchFunctionSubclass():
                 return func(*args, **(kwargs or {}))
         raise ValueError(
-            f"Attempted to use an uninitialized parameter in {name}. This error happens when you are using a `LazyModule` or "
-            "explicitly manipulating `nn.parameter.UninitializedParameter` objects. When using LazyModules Call `forward` with a "
-            "dummy batch to initialize the parameters before calling other functions"
+            f"Attempted to use an uninitialized parameter in {func}. This error happens when you are using a `LazyModule` or "
+            "explicitly manipulating `torch.nn.parameter.UninitializedParameter` objects. When using LazyModules Call `forward` with a "
+            "dummy batch to initialize the parameters before calling torch functions"
         )
 
 

@@ -16,7 +16,7 @@ class Adadelta(ListOptimizer):
     ):  # fmt: skip
         check_lr(lr)
         if not 0.0 <= rho <= 1.0:
-            raise ValueError(f"Invalid rho value: {rho}. It must be in [0, 1].")
+            raise ValueError(f"Invalid rho value: {rho}")
         check_not_negative(epsilon=eps, weight_decay=weight_decay)
         super().__init__(
             params,

@@ -14,7 +14,7 @@ def check_betas(betas):
     """ValueError when one of the two is outside [0, 1)."""
     for i, beta in enumerate(betas):
         if not 0.0 <= beta < 1.0:
-            raise ValueError(f"Invalid beta parameter at index {i}: {beta}. It must be in [0, 1).")
+            raise ValueError(f"Invalid beta parameter at index {i}: {beta}")
 
 
 class Adam(Optimizer):

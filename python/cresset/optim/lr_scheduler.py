@@ -39,10 +39,12 @@ def _per_group(optimizer, name, value):
     if isinstance(value, (list, tuple)):
         if len(value) != len(groups):
             raise ValueError(
-                f"{name} must have the same length as optimizer.param_groups. {name} has {len(value)}, param_groups has {len(groups)}."
+                f"{name} must have the same length as optimizer.param_groups. {name} has {len(value)} values, param_groups has {len(groups)}."
             )
-        return list(value)
-    return [value] * len(groups)
+        values = list(value)
+    else:
+        values = [value] * len(groups)
+    return [v.clone() if isinstance(v, Tensor) else v for v in values]  # groups change theirs
 
 
 class LRScheduler:
@@ -115,9 +117,10 @@ class LRScheduler:
                 )
             elif not getattr(self.optimizer, "_opt_called", True):
                 warnings.warn(
-                    "Detected call of `lr_scheduler.step()` before `optimizer.step()`. You should call them in the opposite order: "
-                    "`optimizer.step()` before `lr_scheduler.step()`. Failure to do this will result in skipping the first value of "
-                    "the learning rate schedule.",
+                    "Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch 1.1.0 and later, you should call "
+                    "them in the opposite order: `optimizer.step()` before `lr_scheduler.step()`.  Failure to do this will result in "
+                    "PyTorch skipping the first value of the learning rate schedule. See more details at "
+                    "https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate",
                     stacklevel=2,
                 )
         self._step_count += 1
@@ -149,7 +152,10 @@ class _FunctionSchedule(LRScheduler):
     """A schedule given by one function, or one for each group."""
 
     def __init__(self, optimizer, lr_lambda, last_epoch=-1):
-        self.lr_lambdas = _per_group(optimizer, "lr_lambda", lr_lambda)
+        several = isinstance(lr_lambda, (list, tuple))
+        if several and len(lr_lambda) != len(optimizer.param_groups):
+            raise ValueError(f"Expected {len(optimizer.param_groups)} lr_lambdas, but got {len(lr_lambda)}")
+        self.lr_lambdas = list(lr_lambda) if several else [lr_lambda] * len(optimizer.param_groups)
         super().__init__(optimizer, last_epoch)
 
     def state_dict(self):
@@ -182,6 +188,12 @@ class LambdaLR(_FunctionSchedule):
 
 class MultiplicativeLR(_FunctionSchedule):
     """Last rate times lr_lambda(epoch)."""
+
+    def __init__(self, optimizer, lr_lambda, last_epoch=-1):
+        for function in lr_lambda if isinstance(lr_lambda, (list, tuple)) else [lr_lambda]:
+            if not callable(function):
+                raise TypeError(f"lr_lambda should be a function, but got {type(function).__name__}")
+        super().__init__(optimizer, lr_lambda, last_epoch)
 
     def get_lr(self):
         self._warn_outside_step()

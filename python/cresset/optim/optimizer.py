@@ -110,7 +110,7 @@ def check_not_negative(**values):
     """ValueError when a hyperparameter is negative."""
     for name, value in values.items():
         if not 0.0 <= value:
-            raise ValueError(f"Invalid {name} value: {value}. It must not be negative.")
+            raise ValueError(f"Invalid {name} value: {value}")
 
 
 def check_lr(lr):
@@ -118,7 +118,7 @@ def check_lr(lr):
     if isinstance(lr, Tensor) and lr.numel() != 1:
         raise ValueError("Tensor lr must be 1-element")
     if not 0.0 <= lr:
-        raise ValueError(f"Invalid learning rate: {lr}. It must not be negative.")
+        raise ValueError(f"Invalid learning rate: {lr}")
 
 
 def as_float(value):
@@ -143,7 +143,7 @@ class Optimizer:
         self._make_hooks()
         if isinstance(params, Tensor):
             raise TypeError(
-                "params argument given to the optimizer should be an iterable of Tensors or dicts, but got a Tensor. Put it into a list."
+                f"params argument given to the optimizer should be an iterable of Tensors or dicts, but got {params.type()}"
             )
         self.state = defaultdict(dict)
         self.param_groups = []
@@ -323,7 +323,9 @@ class Optimizer:
             if not isinstance(p, Tensor):
                 raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {type(p).__name__}")
             if not self.defaults.get("differentiable", None) and not (p.is_leaf or p.retains_grad):
-                raise ValueError("can't optimize a non-leaf Tensor. Optimise the tensor it was computed from.")
+                raise ValueError("can't optimize a non-leaf Tensor")
+        if names is not None:
+            param_group["param_names"] = names
         for name, default in self.defaults.items():
             if default is required and name not in param_group:
                 raise ValueError(f"parameter group didn't specify a value of required optimization parameter {name}")
@@ -337,8 +339,6 @@ class Optimizer:
         if any(id(p) in ids for g in self.param_groups for p in g["params"]):
             raise ValueError("some parameters appear in more than one parameter group")
         param_group["params"] = params
-        if names is not None:
-            param_group["param_names"] = names
         self.param_groups.append(param_group)
 
 

@@ -17,7 +17,7 @@ class Rprop(ListOptimizer):
     ):  # fmt: skip
         check_lr(lr)
         if not 0.0 < etas[0] < 1.0 < etas[1]:
-            raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}. 0 < first < 1 < second is needed.")
+            raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
         super().__init__(
             params,
             {

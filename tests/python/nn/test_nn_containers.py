@@ -149,7 +149,7 @@ def test_parameter_dict():
     assert list(p.keys()) == ["a", "c", "f"] and list(p.copy()) == list(p) and [k for k, _ in p.items()] == list(p)
     assert list(p.fromkeys(["u", "v"], 1).values()) == [1, 1]
     del p["a"]
-    with pytest.raises(KeyError):
+    with pytest.raises(AttributeError, match="'ParameterDict' object has no attribute 'a'"):
         p["a"]
     with pytest.raises(TypeError, match="cannot be used as a key as it is not a string"):
         p[3] = cresset.ones(1)

@@ -122,7 +122,7 @@ def test_lambda_for_each_group_and_its_state():
     o.step()
     s.step()
     assert s.get_last_lr() == [0.1, pytest.approx(0.01)]
-    with pytest.raises(ValueError, match="lr_lambda must have the same length"):
+    with pytest.raises(ValueError, match="Expected 2 lr_lambdas, but got 1"):
         L.LambdaLR(o, [lambda e: 1.0])
 
 
@@ -218,3 +218,18 @@ def test_rates_that_are_tensors_change_in_place():
     o.step()
     s.step()
     assert o.param_groups[0]["lr"] is rate and rate.item() == 0.5
+
+
+def test_one_cycle_leaves_tensors_that_it_was_given_alone():
+    top, rate = cresset.tensor(1.0), cresset.tensor(0.1)
+    optimizer = cresset.optim.SGD([cresset.nn.Parameter(cresset.ones(1))], lr=rate, momentum=0.9)
+    schedule = L.OneCycleLR(optimizer, max_lr=top, total_steps=5)
+    group = optimizer.param_groups[0]
+    assert group["max_lr"] is not top and group["lr"] is rate
+    top.fill_(7.0)
+    rates = []
+    for _ in range(4):
+        optimizer.step()
+        schedule.step()
+        rates.append(rate.item())
+    assert rates == pytest.approx([0.95048, 0.61126, 0.18826, 4e-6], abs=1e-5)

@@ -384,13 +384,14 @@ class ParameterDict(Module):
     def _attribute(self, key):
         if not isinstance(key, str):
             raise TypeError(
-                f"Index given to ParameterDict cannot be used as a key as it is not a string (type is '{type(key).__name__}')."
+                f"Index given to ParameterDict cannot be used as a key as it is not a string (type is '{type(key).__name__}'). "
+                "Open an issue on github if you need non-string keys."
             )
         return key
 
     def __getitem__(self, key):
         if key not in self._keys:
-            raise KeyError(key)
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{key}'")
         return getattr(self, self._attribute(key))
 
     def __setitem__(self, key, value):

@@ -151,7 +151,8 @@ def _parametrized_class(module):
 
     def getstate(self):
         raise RuntimeError(
-            "Serialization of parametrized modules is only supported through state_dict(). See the guide on saving modules."
+            "Serialization of parametrized modules is only supported through state_dict(). See:\n"
+            "https://pytorch.org/tutorials/beginner/saving_loading_models.html#saving-loading-a-general-checkpoint-for-inference-and-or-resuming-training"
         )
 
     def deepcopy(self, memo):

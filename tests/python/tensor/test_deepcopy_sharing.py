@@ -1,0 +1,44 @@
+"""Tensors that share memory share it in a deepcopy too."""
+
+import copy
+
+import cresset
+import pytest
+
+
+def test_views_stay_views():
+    a = cresset.ones(4)
+    x, y, z = copy.deepcopy((a, a[:2], a.view(2, 2).t()))
+    y.add_(1)
+    z[1, 1] = 9
+    assert x.tolist() == [2, 2, 1, 9] and a.tolist() == [1, 1, 1, 1]
+    assert z.stride() == (1, 2) and x.data_ptr() == y.data_ptr() != a.data_ptr()
+
+
+def test_state_of_objects():
+    class Holder:
+        def __init__(self):
+            self.flat = cresset.arange(6.0)
+            self.parts = [self.flat[:3], self.flat[3:]]
+
+    holder = copy.deepcopy(Holder())
+    holder.flat.zero_()
+    assert [p.tolist() for p in holder.parts] == [[0, 0, 0], [0, 0, 0]]
+
+
+@pytest.mark.parametrize("make", [lambda t: t, lambda t: t.conj(), lambda t: t[::2], lambda t: t.expand(3, 4), lambda t: t.imag, lambda t: t.conj().imag])
+def test_kinds(make):
+    t = make(cresset.arange(4.0).to(cresset.complex64) * (1 + 2j))
+    c = copy.deepcopy(t)
+    assert cresset.equal(c, t) and c.stride() == t.stride() and c.is_conj() == t.is_conj() and c.dtype == t.dtype
+    assert c.untyped_storage()._cdata != t.untyped_storage()._cdata
+
+
+def test_leaves_gradients_and_attributes():
+    t = cresset.ones(2, requires_grad=True)
+    t.grad, t.note = cresset.full((2,), 3.0), ["kept"]
+    c = copy.deepcopy(t)
+    assert c.requires_grad and c.is_leaf and c.grad.tolist() == [3, 3] and c.grad is not t.grad and c.note == ["kept"] and c.note is not t.note
+    assert copy.deepcopy(cresset.empty(2, device="meta")).is_meta
+    with pytest.raises(RuntimeError, match="Only Tensors created explicitly by the user"):
+        copy.deepcopy(t * 2)
