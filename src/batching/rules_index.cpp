@@ -253,7 +253,7 @@ Tensor take_rule(const Tensor& self, const Tensor& index) {
 }
 
 Tensor one_hot_rule(const Tensor& self, int64_t num_classes) {
-  CRESSET_CHECK(num_classes > 0, "one_hot: under vmap num_classes was required; the number of classes depends on values otherwise.");
+  CRESSET_CHECK(num_classes > 0, "When vmap-ing torch.nn.functional.one_hot, please provide an explicit positive num_classes argument.");
   const Tensor zeros = cresset::new_zeros(self, with_back(self.sizes(), num_classes));
   return cresset::scatter(zeros, -1, cresset::unsqueeze(self, -1), Scalar(1));
 }

@@ -24,7 +24,7 @@ def _as_tuple(value):
 
 def _output_gradients(outputs, gradients, batched=False):
     """The gradient of each output: given ones checked, ones for scalars."""
-    if len(gradients) != len(outputs):
+    if len(gradients) < len(outputs):  # more than that are left aside
         raise RuntimeError(f"got {len(outputs)} tensors and {len(gradients)} gradients")
     filled = []
     for out, grad in zip(outputs, gradients):
@@ -38,7 +38,7 @@ def _output_gradients(outputs, gradients, batched=False):
             if out.is_complex() != grad.is_complex():
                 raise RuntimeError(
                     "For complex Tensors, both grad_output and output are required to have the same dtype. "
-                    f"Mismatch in dtype: grad_output[{len(filled)}] is {grad.dtype} and output[{len(filled)}] is {out.dtype}."
+                    f"Mismatch in dtype: grad_output[{len(filled)}] has a dtype of {grad.dtype} and output[{len(filled)}] has a dtype of {out.dtype}."
                 )
             filled.append(grad)
         elif grad is None:

@@ -302,3 +302,12 @@ def test_dropout_differs_between_examples_or_does_not(drop, batched):
         assert cresset.equal(a, b) == (randomness == "same") and len(a.unique()) == 2
     with pytest.raises(RuntimeError, match="called random operation while in randomness error mode"):
         vmap(lambda t: f(t, 0.5, True))(x)
+
+
+def test_quantiles_of_batched_places():
+    x, q = cresset.arange(6.0).view(2, 3), cresset.tensor([0.1, 0.2])
+    assert cresset.equal(vmap(lambda p: cresset.quantile(x, p))(q), cresset.stack([cresset.quantile(x, p) for p in q]))
+    with pytest.raises(RuntimeError, match="please provide an explicit positive num_classes argument"):
+        vmap(cresset.nn.functional.one_hot)(cresset.tensor([0, 1]))
+    with pytest.raises(RuntimeError, match="Cannot access data pointer of Tensor that doesn't have storage"):
+        vmap(lambda t: t.numpy())(x)
