@@ -58,7 +58,7 @@ _MISSING = object()
 class _Place:
     """Where a name of a module has its tensor: among its parameters or buffers, or as a plain attribute."""
 
-    __slots__ = ("owner", "name", "table", "saved")
+    __slots__ = ("owner", "name", "new", "table", "saved")
 
     def __init__(self, module, name):
         self.owner, self.name = _owner(module, name)
@@ -67,6 +67,7 @@ class _Place:
             self.saved = self.table[self.name]
             return
         self.saved = vars(self.owner).get(self.name, _MISSING)
+        self.new = not hasattr(self.owner, self.name)
         present = getattr(self.owner, self.name, None)
         if present is not None and not isinstance(present, cresset.Tensor):
             raise TypeError(f"attribute `{self.name}`: {present} is not an instance of torch.Tensor")
@@ -76,14 +77,16 @@ class _Place:
 
     def put(self, tensor):
         if self.table is None:
-            setattr(self.owner, self.name, tensor)
+            # A Parameter under a new name is one of the module's meanwhile; what was a plain attribute stays one.
+            put = setattr if self.new else object.__setattr__
+            put(self.owner, self.name, tensor)
         else:
             self.table[self.name] = tensor
 
     def restore(self):
         if self.saved is not _MISSING:
             self.put(self.saved)
-        elif self.name in vars(self.owner):
+        elif self.name in vars(self.owner) or self.new and hasattr(self.owner, self.name):
             delattr(self.owner, self.name)
 
 
@@ -115,7 +118,7 @@ class _Reparametrized:
         self.places = {}
         try:
             for name, tensor in self.values.items():
-                if not isinstance(tensor, cresset.Tensor):
+                if tensor is not None and not isinstance(tensor, cresset.Tensor):
                     raise TypeError(f"{tensor} is not an instance of torch.Tensor")
                 place = _Place(self.module, name)
                 self.places[name] = place

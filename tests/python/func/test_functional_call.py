@@ -140,3 +140,21 @@ def test_the_older_name():
     with stateless._reparametrize_module(m, given):
         assert m.plain.item() == 0
     assert m.plain.item() == 1
+
+
+def test_new_names_and_none():
+    class Lists(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w, self.plain = nn.Parameter(cresset.ones(1)), cresset.ones(1)
+
+        def forward(self, x):
+            return [n for n, _ in self.named_parameters()], getattr(self, "new", None), self.plain
+
+    m, parameter = Lists(), nn.Parameter(cresset.zeros(1))
+    names, new, _ = functional_call(m, {"new": parameter}, ONE)
+    assert names == ["w", "new"] and new is parameter
+    assert functional_call(m, {"new": ONE}, ONE)[:2] == (["w"], ONE)
+    assert functional_call(m, {"plain": parameter}, ONE)[0] == ["w"]
+    assert functional_call(m, {"w": None, "plain": None}, ONE) == ([], None, None)
+    assert [n for n, _ in m.named_parameters()] == ["w"] and not hasattr(m, "new") and m.plain.item() == 1
