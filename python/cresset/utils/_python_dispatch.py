@@ -8,6 +8,10 @@ from cresset import _C
 __all__ = ["TorchDispatchMode", "BaseTorchDispatchMode", "no_dispatch", "return_and_correct_aliasing", "is_traceable_wrapper_subclass", "transform_subclass"]
 
 
+def _refuse_classmethod(self, func, types, args=(), kwargs=None):
+    raise RuntimeError("Defining your mode's `__torch_dispatch__` as a classmethod is not supported, please make it a plain method")
+
+
 class TorchDispatchMode:
     """Sees every operator that runs in the block, factory functions and backward included.
 
@@ -22,7 +26,7 @@ class TorchDispatchMode:
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
         if isinstance(cls.__dict__.get("__torch_dispatch__"), classmethod):
-            raise RuntimeError("Defining your mode's `__torch_dispatch__` as a classmethod is not supported, please make it a plain method")
+            cls.__torch_dispatch__ = _refuse_classmethod
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         raise NotImplementedError("TorchDispatchMode: define __torch_dispatch__(self, func, types, args=(), kwargs=None).")
@@ -33,6 +37,11 @@ class TorchDispatchMode:
 
     def __exit__(self, exc_type, exc_value, traceback):
         _C._pop_torch_dispatch_stack()
+
+    @classmethod
+    def is_infra_mode(cls):
+        """Is this a mode of a library's own machinery, which users do not think of as theirs?"""
+        return False
 
     @classmethod
     def push(cls, *args, **kwargs):
@@ -59,8 +68,8 @@ def _get_current_dispatch_mode_stack():
 
 
 def is_in_torch_dispatch_mode(include_infra_modes=True):
-    """Is any mode active?"""
-    return _C._len_torch_dispatch_stack() > 0
+    """Is any mode active? Modes whose class says `is_infra_mode()` do not count without `include_infra_modes`."""
+    return any(include_infra_modes or not mode.is_infra_mode() for mode in _get_current_dispatch_mode_stack())
 
 
 @contextlib.contextmanager

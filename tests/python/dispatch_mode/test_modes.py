@@ -145,15 +145,36 @@ def test_results_replace():
 
 
 def test_refusals():
-    with pytest.raises(RuntimeError, match="as a classmethod is not supported"):
+    class Bad(TorchDispatchMode):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return None
 
-        class Bad(TorchDispatchMode):
-            @classmethod
-            def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
-                return None
-
+    with Bad(), pytest.raises(RuntimeError, match="as a classmethod is not supported"):
+        torch.ones(1)
     with pytest.raises(RuntimeError, match="empty mode stack"):
         torch._C._pop_torch_dispatch_stack()
+
+
+def test_modes_of_machinery_count_apart():
+    from cresset.utils._python_dispatch import is_in_torch_dispatch_mode
+
+    class Machinery(BaseTorchDispatchMode):
+        @classmethod
+        def is_infra_mode(cls):
+            return True
+
+    def both():
+        return is_in_torch_dispatch_mode(), is_in_torch_dispatch_mode(include_infra_modes=False)
+
+    assert both() == (False, False)
+    with Machinery():
+        assert both() == (True, False)
+        with BaseTorchDispatchMode():
+            assert both() == (True, True)
+            with Machinery():
+                assert both() == (True, True)
+        assert both() == (True, False)
 
 
 def test_operators_of_python_arrive():
