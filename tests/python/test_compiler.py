@@ -63,3 +63,18 @@ def test_settings_of_libraries_that_are_absent(name):
     module.set_flags(_enabled=before[0])
     with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
         module.flags(colour=1).__enter__()
+
+
+def test_preferred_libraries_are_remembered():
+    cuda = torch.backends.cuda
+    assert cuda.preferred_linalg_library().name == "Default" and cuda.preferred_blas_library().name == "Cublas"
+    assert cuda.preferred_linalg_library("magma") is cuda.preferred_linalg_library() and cuda.preferred_linalg_library().name == "Magma"
+    assert cuda.preferred_linalg_library("default").name == "Default"
+    with pytest.raises(RuntimeError, match="Choose from: default, cublas, hipblas, cublaslt, hipblaslt, ck."):
+        cuda.preferred_blas_library("x")
+    with pytest.raises(RuntimeError, match="Unknown input value type."):
+        cuda.preferred_linalg_library(3)
+
+
+def test_factorisations_are_there():
+    assert torch.has_lapack and torch._C.has_lapack

@@ -23,6 +23,21 @@ HELPERS = ("torch.testing._internal", "torch.testing._comparison", "torch.testin
 # Layouts that assertEqual compares with those of every pair of tensors.
 PLACED = ("sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc", "jagged")
 
+# Dtypes that the comparison of two tensors of different dtypes asks about; only its own module sees them.
+COMPARED = ("uint16", "uint32", "uint64")
+
+
+def complete(module):
+    """What a helper that has been loaded needs besides."""
+    if module.__name__ == "torch.testing._comparison":
+        view = types.ModuleType("torch")
+        view.__getattr__ = lambda name, torch=sys.modules["torch"]: getattr(torch, name)
+        for name in COMPARED:
+            if not hasattr(sys.modules["torch"], name):
+                setattr(view, name, absent.placeholder(f"torch.{name}"))
+        module.torch = view
+
+
 # Switches of PyTorch's graph executors and fusers: they choose how a graph runs, not what it computes, and JitTestCase turns them around
 # every test. setter -> (what it reads at first, the getter). A setter answers what it was before.
 SWITCHES = {
@@ -111,7 +126,15 @@ def custom_op():
     return module
 
 
+def tracebacks():
+    """Stacks that the helper's log of operators keeps when a test asks for them; it asks for the texts of none at the end of every log."""
+    module = types.ModuleType("torch._C._profiler")
+    module.symbolize_tracebacks = lambda stacks: [[] for _ in stacks]
+    return module
+
+
 STAND_INS = {
+    "torch._C._profiler": tracebacks,
     "torch._custom_op.impl": custom_op,
     "functorch": functorch, "functorch.experimental": functorch_experimental, "torch.sparse": sparse, "torch._dynamo.config": dynamo_config, "torch.utils._import_utils": import_utils,
     "torch._utils_internal": utils_internal, "torch._logging.scribe": signpost,
@@ -136,9 +159,15 @@ def install():
         parent, _, last = name.rpartition(".")
         if parent:
             setattr(_package(parent), last, module)
-    torch = sys.modules["torch"]
+    import torch
+
     if not hasattr(torch._C, "_DisableFuncTorch"):  # freeze_rng_state reads the generator outside of transforms; no test is inside of one then
         torch._C._DisableFuncTorch = contextlib.nullcontext
+    # JitTestCase throws away compiled classes after each test; here each test has a process of its own.
+    import torch.jit._recursive
+
+    torch.jit._recursive.ConcreteTypeStore = lambda: None
+    _package("torch.jit._state")._clear_class_state = lambda: None
     for setter, (value, getter) in SWITCHES.items():
         switch(torch._C, setter, value, getter)
     for name in PLACED:

@@ -1,5 +1,6 @@
 """What the build computes with: one small module for each library or device. Settings of absent ones can be written and change nothing."""
 
+import enum as _enum
 import sys as _sys
 from contextlib import contextmanager as _contextmanager
 from importlib.machinery import ModuleSpec as _Spec
@@ -59,8 +60,31 @@ def _settings(module, **defaults):
     return module
 
 
+def _preference(title, **known):
+    """A function that sets and tells which library CUDA would use: `known` maps names to the members of an enumeration."""
+    kind = _enum.Enum(title, list(dict.fromkeys(known.values())))
+    chosen = [kind[known["default"]]]
+
+    def prefer(backend=None):
+        if isinstance(backend, str):
+            if backend not in known:
+                raise RuntimeError(f"Unknown input value. Choose from: {', '.join(known)}.")
+            chosen[0] = kind[known[backend]]
+        elif isinstance(backend, kind):
+            chosen[0] = backend
+        elif backend is not None:
+            raise RuntimeError("Unknown input value type.")
+        return chosen[0]
+
+    return prefer
+
+
 cpu = _module("cpu", get_cpu_capability=_cpu_capability)
-cuda = _module("cuda", is_built=_no, matmul=_Namespace(allow_tf32=False))
+cuda = _module(
+    "cuda", is_built=_no, matmul=_Namespace(allow_tf32=False),
+    preferred_linalg_library=_preference("_LinalgBackend", default="Default", cusolver="Cusolver", magma="Magma"),
+    preferred_blas_library=_preference("_BlasBackend", default="Cublas", cublas="Cublas", hipblas="Cublas", cublaslt="Cublaslt", hipblaslt="Cublaslt", ck="Ck"),
+)  # fmt: skip
 cudnn = _settings(
     _module("cudnn", is_available=_no, version=lambda: None, enabled=False, benchmark=False, deterministic=True, allow_tf32=False),
     enabled=False, benchmark=False, benchmark_limit=10, deterministic=False, allow_tf32=True,
