@@ -78,8 +78,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> embedding_bag_meta(const Tensor& weig
   const int64_t bags = offsets.size(0) - (include_last_offset ? 1 : 0);
   const TensorOptions integers = indices.options();
   // Plain sums need no record of which index went where; later operators work it out from the offsets.
-  const bool plain = mode == kBagSum && padding_idx < 0 && weight.scalar_type() != kDouble;
-  const int64_t recorded = plain ? 0 : indices.numel();
+  const int64_t recorded = mode == kBagSum && padding_idx < 0 ? 0 : indices.numel();
   Tensor maxima = mode == kBagMax ? cresset::empty({bags, weight.size(1)}, integers) : cresset::empty({bags}, integers);
   return {cresset::empty({bags, weight.size(1)}, weight.options()), cresset::empty({recorded}, integers), cresset::empty({bags}, integers),
           maxima};

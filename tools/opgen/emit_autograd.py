@@ -286,7 +286,14 @@ class Kernels:
         lines += forward.before
         lines += ["{", "  AutoDispatchBelowAutograd guard;", f"  {self.redispatch(op)};", "}"]
         late = [s for s in d.saved.values() if s.after]
-        lines.append("if (node) rebase_history(self, node);" if late else "if (node) rebase_history(self, std::move(node));")
+        if late:
+            lines.append("if (node) rebase_history(self, node);")
+        elif "inplace_view" in op.row.tags:
+            # The elements of a view's base stay as they are: only the view has another place in the graph.
+            lines += ["if (node) {", "  const uint32_t nr = node->add_input_metadata(self);",
+                      "  impl::set_gradient_edge(self, Edge(std::move(node), nr));", "}"]
+        else:
+            lines.append("if (node) rebase_history(self, std::move(node));")
         saves = [x for s in late for x in self.save(op, d, s)]
         if late:
             saves.insert(0, f"[[maybe_unused]] const Tensor& {late[0].source} = self;")
