@@ -12,6 +12,7 @@
 #include <cresset/ops/functions_view.h>
 
 #include "batching/batch_call.h"
+#include "ops/norm.h"
 
 namespace cresset::batching {
 namespace {
@@ -99,6 +100,7 @@ Three batch_norm_backward_rule(const Tensor& grad_out, const Tensor& input, cons
                                const std::optional<Tensor>& running_mean, const std::optional<Tensor>& running_var,
                                const std::optional<Tensor>& save_mean, const std::optional<Tensor>& save_invstd, bool train, double eps,
                                std::array<bool, 3> mask) {
+  ops::check_batch_norm_backward(grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train);
   DimVector dims;
   for (int64_t d = 0; d < input.dim(); ++d)
     if (d != 1) dims.push_back(d);

@@ -122,7 +122,8 @@ Tensor outer_impl(const Tensor& self, const Tensor& vec2) {
 Tensor addr_impl(const Tensor& self, const Tensor& vec1, const Tensor& vec2, const Scalar& beta, const Scalar& alpha) {
   CRESSET_CHECK(vec1.dim() == 1 && vec2.dim() == 1, "addr: Expected 1-D arguments vec1 and vec2, but got ", vec1.dim(), "-D and ",
                 vec2.dim(), "-D");
-  const Tensor product = cresset::outer(vec1, vec2);
+  // In the type of the result, so that a product of half numbers is not rounded before it is added to another type.
+  const Tensor product = cresset::outer(vec1.to(promote_types(self.scalar_type(), vec1.scalar_type())), vec2);
   check_broadcasts("addr", self, product.sizes());
   // Truth values stay such: a factor is one too.
   const auto factor = [&](const Scalar& s) {
