@@ -1,4 +1,4 @@
-"""Every in-place form on views, to second order: the base that holds the view is what is differentiated, and the view is gone by then."""
+"""Every in-place form on views, to second order and in forward mode: the base that holds the view is what is differentiated, and the view is gone by then."""
 
 import cresset
 import gradcheck
@@ -59,25 +59,32 @@ ROWS = [row for row in op_samples.rows() if row.differentiable and not row.rando
 
 def problem(row, call, view):
     """None when derivatives of the in-place form on the view agree with differences, or when it does not apply."""
-    self, *rest = call.args
+    self = call.args[0]
     if not (isinstance(self, cresset.Tensor) and self.requires_grad) or (view is real_part and self.is_complex()):
         return None
     op = row.op(inplace_form(row))
 
-    def changed():
-        base, part = view(self)
-        op(part, *rest, **call.kwargs)
+    leaves = call.leaves()
+
+    def changed(*inputs):
+        now = dict(zip(map(id, leaves), inputs))
+        moved = call.map(lambda t: now.get(id(t), t))
+        base, part = view(moved.args[0])
+        op(part, *moved.args[1:], **moved.kwargs)
         return base
 
     with cresset.no_grad():
         try:
-            op(self.detach().clone(), *rest, **call.kwargs)
+            op(self.detach().clone(), *call.args[1:], **call.kwargs)
         except (RuntimeError, TypeError):
             return None  # the result has another shape or type
-    leaves = call.leaves()
     try:
         gradcheck.check_reverse(changed, leaves, np.random.default_rng(7))
         gradcheck.check_second(changed, leaves, np.random.default_rng(7))
+        cresset.autograd.gradcheck(changed, leaves, check_forward_ad=True, check_backward_ad=False, check_undefined_grad=False, fast_mode=True)
+        cresset.autograd.gradgradcheck(
+            changed, leaves, check_fwd_over_rev=True, check_rev_over_rev=False, check_undefined_grad=False, fast_mode=True
+        )
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     return None

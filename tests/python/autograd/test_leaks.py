@@ -11,7 +11,7 @@ from cresset.autograd.graph import saved_tensors_hooks
 from cresset.nn.utils import parametrize
 from cresset.utils.checkpoint import checkpoint
 
-REPEATS = 300
+REPEATS = 1000
 
 
 class Probe:
