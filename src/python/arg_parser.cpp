@@ -635,8 +635,8 @@ IValue argument_value(const Parameter& p, PyObject* o, int position) {
   }
 }
 
-bool waits(const IValue& v) {
-  if (v.isTensor()) return may_wait(v.toTensor());
+inline bool waits(const IValue& v) {
+  if (CRESSET_LIKELY(v.isTensor())) return may_wait(v.toTensor());
   if (v.isDevice()) return may_wait(v.toDevice());  // a factory
   return v.isList() && any_waits(v.toListRef());
 }
@@ -691,11 +691,11 @@ const OperatorHandle& push_arguments(const Match& m, Stack& stack) {
 bool any_waits(const std::vector<IValue>& values) { return std::any_of(values.begin(), values.end(), waits); }
 
 void call_operator(const OperatorHandle& op, Stack& stack) {
-  bool wait = any_waits(stack);
-  if (CRESSET_LIKELY(!wait)) {
+  bool wait = false;
+  for (std::size_t i = 0; i < stack.size() && !wait; ++i) {
+    const IValue& v = stack[i];
     // Pinned memory of the host comes from a device too.
-    for (std::size_t i = 0; i < stack.size() && !wait; ++i)
-      wait = CRESSET_UNLIKELY(stack[i].isBool() && stack[i].toBool()) && op.schema().arguments()[i].name == "pin_memory";
+    wait = waits(v) || (v.isBool() && v.toBool() && op.schema().arguments()[i].name == "pin_memory");
   }
   GilRelease release(wait);
   op.callBoxed(stack);
