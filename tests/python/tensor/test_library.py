@@ -1,6 +1,8 @@
 """Operators and kernels registered from Python, cresset.ops, queries of the dispatcher."""
 
 import gc
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -359,3 +361,70 @@ def test_packets_follow_definitions():
 def test_libraries_of_another_namespace(lib):
     with pytest.raises(RuntimeError, match="The operator belongs to the namespace 'aten', the library to 'pylib'"):
         library.register_fake("aten::sin", lambda x: x, lib=lib)
+
+
+def test_a_renamed_backend_is_called_by_its_own_name():
+    code = "import cresset; cresset.utils.rename_privateuse1_backend('foochip'); cresset.empty(2, device='foochip')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "Could not run 'aten::empty.memory_format' with arguments from the 'foochip' backend" in done.stderr
+    assert "Register one with CRESSET_LIBRARY_IMPL(aten, PrivateUse1, m)" in done.stderr
+
+
+def test_guards_and_key_sets_of_pytorchs_tests():
+    x = torch.ones(2, requires_grad=True)
+    guard = torch._C._AutoDispatchBelowAutograd()
+    assert not (x * 2).requires_grad
+    del guard
+    with torch._C._AutoDispatchBelowAutograd():
+        assert not (x * 2).requires_grad
+    assert (x * 2).requires_grad
+    keys = torch._C._after_autograd_keyset
+    assert keys.has("CPU") and keys.has("ADInplaceOrView") and not keys.has("AutogradCPU")
+    assert [torch._C._vmapmode_increment_nesting(), torch._C._vmapmode_increment_nesting(), torch._C._vmapmode_decrement_nesting()] == [1, 2, 1]
+    with pytest.raises(RuntimeError, match="do not yet support calling random operations inside of vmap"):
+        torch.rand(2)
+    assert (x + 1).tolist() == [2.0, 2.0] and torch._C._vmapmode_decrement_nesting() == 0 and torch.rand(2).shape == (2,)
+    with pytest.raises(RuntimeError, match="no level to leave"):
+        torch._C._vmapmode_decrement_nesting()
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 2, 1, 0), (2, 0, 3, 1)])
+def test_small_libraries_of_pytorchs_tests(order):
+    """`_C._dispatch_library`: the state is the same whichever order the registrations come and go in."""
+    registrations = [
+        lambda m: m.def_("foo(Tensor x) -> Tensor"), lambda m: m.impl_t_t("foo", debug="fn_math"), lambda m: m.impl_t_t("foo", dispatch="CPU", debug="fn_cpu"),
+        lambda m: m.impl_t_t("foo", "Autograd", debug="fn_autograd"),
+    ]  # fmt: skip
+    libraries = {}
+    for i in order:
+        libraries[i] = torch._C._dispatch_library("FRAGMENT", "__small__", "")
+        registrations[i](libraries[i])
+    assert torch._C._dispatch_dump("__small__::foo") == (
+        "name: __small__::foo\nschema: __small__::foo(Tensor x) -> Tensor\ndebug: registered at /dev/null:0\nalias analysis kind: FROM_SCHEMA\n"
+        "CPU: fn_cpu :: (Tensor _0) -> Tensor _0 [ boxed unboxed ]\nAutograd[alias]: fn_autograd :: (Tensor _0) -> Tensor _0 [ boxed unboxed ]\n"
+        "CompositeImplicitAutograd[alias]: fn_math :: (Tensor _0) -> Tensor _0 [ boxed unboxed ]\n"
+    )
+    table = dict(line.split(": ", 1) for line in torch._C._dispatch_dump_table("__small__::foo").splitlines())
+    assert [table[key] for key in ("Undefined", "CPU", "XLA", "AutogradCPU", "AutogradXLA")] == [
+        "fn_math [math kernel]", "fn_cpu [kernel]", "fn_math [math kernel]", "fn_autograd [autograd kernel]", "fn_math [math kernel]",
+    ]  # fmt: skip
+    for i in reversed(order):
+        del libraries[i]
+        torch._C._dispatch_check_invariants("__small__::foo")
+    assert torch._C._dispatch_dump("__small__::foo") == ""
+
+
+def test_python_dispatcher():
+    from cresset._python_dispatcher import PythonDispatcher
+
+    dispatcher = PythonDispatcher()
+    dispatcher.register(["CPU", "FPGA", "CompositeImplicitAutograd"])
+    assert dispatcher.registrations().endswith(
+        "FPGA            fn_FPGA\nCPU             fn_CPU\nCompositeImplicitAutograd[alias] fn_CompositeImplicitAutograd\n"
+    )
+    table = dispatcher.dispatchTable()
+    assert "AutogradOther   ambiguous_autogradother [ambiguous autogradother]\nAutogradCPU     [backend fallback]\n" in table
+    with pytest.raises(RuntimeError, match="Overriden is not allowed"):
+        PythonDispatcher().register(["CPU", "CPU"])
+    with pytest.raises(RuntimeError, match="Registration to both CompositeImplicitAutograd and CompositeExplicitAutograd is not allowed"):
+        PythonDispatcher().register(["CompositeExplicitAutograd", "CompositeImplicitAutograd"])
