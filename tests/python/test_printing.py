@@ -63,3 +63,20 @@ def test_subclass_name():
         pass
 
     assert repr(cresset.ones(2).as_subclass(Kind)) == "Kind([1., 1.])"
+
+
+def test_parameters_that_keep_their_type():
+    class Sub(cresset.Tensor):
+        pass
+
+    class Own(cresset.Tensor):
+        def __repr__(self, *, tensor_contents=None):
+            return "own"
+
+    x = cresset.ones(2)
+    assert repr(cresset.nn.Parameter(x)) == "Parameter containing:\ntensor([1., 1.], requires_grad=True)"
+    assert repr(cresset.nn.Parameter(x.as_subclass(Sub))) == "Parameter(Sub([1., 1.], requires_grad=True))"
+    assert repr(cresset.nn.Parameter(x.as_subclass(Own))) == "own"
+    with cresset._subclasses.fake_tensor.FakeTensorMode() as mode:
+        fake = cresset.nn.Parameter(mode.from_tensor(x))
+        assert repr(fake) == "Parameter(FakeTensor(..., size=(2,), requires_grad=True))", repr(fake)

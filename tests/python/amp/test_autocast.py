@@ -234,3 +234,17 @@ def test_another_devices_block_leaves_the_cpu_alone():
     finally:
         torch.set_autocast_enabled("privateuseone", False)
     assert not torch._C._is_any_autocast_enabled()
+
+
+def test_settings_take_keywords():
+    assert torch.get_autocast_dtype(device_type="cpu") is torch.bfloat16 and torch.is_autocast_enabled(device_type="cpu") is False
+    torch.set_autocast_dtype(device_type="cpu", dtype=torch.float16)
+    try:
+        assert torch.get_autocast_dtype("cpu") is torch.float16
+    finally:
+        torch.set_autocast_dtype("cpu", torch.bfloat16)
+    torch.set_autocast_enabled(device_type="cpu", enabled=False)
+    torch.set_autocast_enabled(False)
+    for function in (torch.get_autocast_dtype, torch.is_autocast_enabled):
+        with pytest.raises(TypeError, match=r"argument 'device_type' \(position 1\) must be str, not int"):
+            function(3)

@@ -203,3 +203,28 @@ def test_the_first_gradient_is_kept_without_a_copy():
     loss.backward()
     assert log[-2:] == ["new_empty_strided.default", "copy_.default"]
     assert w.grad.elem.tolist() == [1, 1]
+
+
+class Sized(torch.Tensor):
+    @staticmethod
+    def __new__(cls, *size, **options):
+        return torch.Tensor._make_wrapper_subclass(cls, size, **options)
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        return NotImplemented
+
+
+def test_a_wrapper_shows_a_storage_without_memory():
+    w = Sized(3, 2)
+    storage = w.untyped_storage()
+    assert (storage.nbytes(), len(storage), storage.device.type, storage.resizable()) == (24, 24, "cpu", True)
+    assert w.untyped_storage()._cdata == storage._cdata and w.untyped_storage() is storage
+    assert Sized(3, 2).untyped_storage()._cdata != storage._cdata, "of its own"
+    assert w.storage().dtype is torch.float32
+    assert Sized(2, dtype=torch.float64).untyped_storage().nbytes() == 16
+    assert Sized(2, 2, strides=(5, 1)).untyped_storage().nbytes() == 28, "up to the last element"
+    assert Sized(3, storage_size=100).untyped_storage().nbytes() == 100
+    assert Sized(3, device="meta").untyped_storage().device.type == "meta"
+    with pytest.raises(RuntimeError, match="storage_size must not be negative"):
+        Sized(3, storage_size=-1)
