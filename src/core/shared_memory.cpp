@@ -109,7 +109,7 @@ DataPtr create(std::size_t nbytes, bool named) {
   if (named) {
     static std::atomic<uint64_t> number{0};
     do {
-      name = "/cresset_" + std::to_string(::getpid()) + "_" + std::to_string(number.fetch_add(1));
+      name = "/torch_" + std::to_string(::getpid()) + "_cresset_" + std::to_string(number.fetch_add(1));  // as PyTorch names its own
       fd = ::shm_open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     } while (fd < 0 && errno == EEXIST);
   } else {

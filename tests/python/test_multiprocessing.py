@@ -22,7 +22,7 @@ def open_files():
 
 
 def names():
-    return {n for n in os.listdir("/dev/shm") if n.startswith("cresset_")}
+    return {n for n in os.listdir("/dev/shm") if n.startswith("torch_")}
 
 
 @pytest.fixture(params=["file_descriptor", "file_system"])
@@ -299,8 +299,8 @@ def test_damaged_handles():
     U = cresset.UntypedStorage
     with pytest.raises(RuntimeError, match="a duplicate of the file of 8 bytes failed"):
         U._new_shared_fd_cpu(-1, 8)
-    with pytest.raises(RuntimeError, match="opening /cresset_nothing of 8 bytes failed"):
-        U._new_shared_filename_cpu(None, "/cresset_nothing", 8)
+    with pytest.raises(RuntimeError, match="opening /torch_nothing of 8 bytes failed"):
+        U._new_shared_filename_cpu(None, "/torch_nothing", 8)
     t = cresset.zeros(2).share_memory_()
     fd, size = t.untyped_storage()._share_fd_cpu_()
     assert size == 8
@@ -371,3 +371,27 @@ def test_strategies_and_names():
     assert mp.Queue and mp.Process and mp.get_context
     with pytest.warns(FutureWarning, match="only supports start_method=spawn"):
         mp.spawn(number, (cresset.zeros(1).share_memory_(), 1), start_method="fork")
+
+
+def ends_with(index):
+    os._exit(12) if index == 0 else signal.pause() if os.environ.get("CRESSET_TEST_WAITS") else os._exit(0)
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_time_to_end_by_themselves(waits, monkeypatch, caplog):
+    if waits:
+        monkeypatch.setenv("CRESSET_TEST_WAITS", "1")
+    running = mp.start_processes(ends_with, nprocs=2, join=False, start_method="fork")
+    with pytest.raises(mp.ProcessExitedException, match="process 0 terminated with exit code 12"):
+        while not running.join(grace_period=0.2 if waits else 30):
+            pass
+    words = [r.getMessage() for r in caplog.records]
+    assert words == ([f"Terminating process {running.pids()[1]} via signal SIGTERM"] if waits else [])
+    assert not any(p.is_alive() for p in running.processes)
+
+
+def test_processes_of_a_fork_server_start_together(monkeypatch):
+    monkeypatch.setenv(mp.ENV_VAR_PARALLEL_START, "1")
+    results = cresset.zeros(2).share_memory_()
+    mp.start_processes(number, (results, 10), nprocs=2, start_method="forkserver")
+    assert results.tolist() == [10, 11]

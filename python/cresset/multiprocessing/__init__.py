@@ -9,11 +9,11 @@ import multiprocessing
 from multiprocessing import *  # noqa: F403
 
 from .reductions import init_reductions
-from .spawn import ProcessContext, ProcessExitedException, ProcessRaisedException, SpawnContext, spawn, start_processes
+from .spawn import ENV_VAR_PARALLEL_START, ProcessContext, ProcessExitedException, ProcessRaisedException, SpawnContext, spawn, start_processes
 
 __all__ = [
     "get_all_sharing_strategies", "get_sharing_strategy", "set_sharing_strategy", "spawn", "start_processes", "ProcessContext",
-    "ProcessExitedException", "ProcessRaisedException", "SpawnContext", *multiprocessing.__all__,
+    "ProcessExitedException", "ProcessRaisedException", "SpawnContext", "ENV_VAR_PARALLEL_START", *multiprocessing.__all__,
 ]  # fmt: skip
 
 _STRATEGIES = {"file_descriptor", "file_system"}

@@ -1,7 +1,10 @@
 """A function in several new processes: `spawn`, `start_processes`, and what joins them."""
 
+import concurrent.futures
+import logging
 import multiprocessing
 import multiprocessing.connection
+import os
 import signal
 import sys
 import time
@@ -11,6 +14,11 @@ import warnings
 __all__ = [
     "ProcessContext", "ProcessException", "ProcessExitedException", "ProcessRaisedException", "SpawnContext", "spawn", "start_processes",
 ]  # fmt: skip
+
+
+ENV_VAR_PARALLEL_START = "TORCH_MP_PARALLEL_START"  # "1": start_processes with "forkserver" starts all at once
+_SECONDS_TO_TERMINATE = 30
+_log = logging.getLogger(__name__)
 
 
 class ProcessException(Exception):
@@ -48,7 +56,7 @@ def _run(fn, index, args, errors):
     except KeyboardInterrupt:
         pass  # the parent was interrupted as well
     except Exception:
-        errors.send(traceback.format_exc())
+        errors.send(traceback.format_exc()[-15000:])  # nobody reads before the end, so it must fit into the pipe
         sys.exit(1)
 
 
@@ -65,20 +73,24 @@ class ProcessContext:
         return [p.pid for p in self.processes]
 
     def _stop_others(self, grace_period):
+        end = time.monotonic() + (grace_period or 0)
+        for p in self.processes:
+            p.join(max(0.0, end - time.monotonic()))
         for p in self.processes:
             if p.is_alive():
+                _log.warning("Terminating process %s via signal %s", p.pid, "SIGTERM")
                 p.terminate()
-        end = None if grace_period is None else time.monotonic() + grace_period
+        end = time.monotonic() + _SECONDS_TO_TERMINATE
         for p in self.processes:
-            p.join(30 if end is None else max(0.0, end - time.monotonic()))
+            p.join(max(0.0, end - time.monotonic()))
             if p.is_alive():
-                warnings.warn(f"multiprocessing: process {p.pid} did not end when it was asked to; it is killed.", stacklevel=4)
+                _log.warning("Unable to shutdown process %s via SIGTERM, forcefully exiting via SIGKILL", p.pid)
                 p.kill()
                 p.join()
 
     def join(self, timeout=None, grace_period=None):
-        """Wait until one more process has ended; whether all have. When one failed the others are stopped (killed when they take
-        longer than grace_period seconds) and a ProcessRaisedException or ProcessExitedException is raised."""
+        """Wait until one more process has ended; whether all have. When one failed the others get grace_period seconds
+        to end by themselves, are terminated then, and killed when that does not help; a ProcessRaisedException or ProcessExitedException is raised."""
         if not self.sentinels:
             return True
         ready = multiprocessing.connection.wait(self.sentinels.keys(), timeout=timeout)
@@ -120,15 +132,20 @@ def start_processes(fn, args=(), nprocs=1, join=True, daemon=False, start_method
     start_method: "spawn", "fork" or "forkserver". For "spawn" fn and args must be picklable; tensors among them are shared.
     """
     context = multiprocessing.get_context(start_method)
-    processes, errors = [], []
-    for i in range(nprocs):
+
+    def start(i):
         receiver, sender = context.Pipe(duplex=False)
         process = context.Process(target=_run, args=(fn, i, args, sender), daemon=daemon)
         process.start()
         sender.close()
-        processes.append(process)
-        errors.append(receiver)
-    running = SpawnContext(processes, errors)
+        return process, receiver
+
+    if start_method == "forkserver" and os.environ.get(ENV_VAR_PARALLEL_START, "0") == "1":
+        with concurrent.futures.ThreadPoolExecutor(max(nprocs, 1)) as pool:
+            started = list(pool.map(start, range(nprocs)))
+    else:
+        started = [start(i) for i in range(nprocs)]
+    running = SpawnContext([p for p, _ in started], [r for _, r in started])
     if not join:
         return running
     while not running.join():
