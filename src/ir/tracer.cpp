@@ -216,7 +216,7 @@ bool traceable(const IValue& v, int depth = 0) {
   return false;
 }
 
-// Tensors that the map knows already get another identity.
+// Tensors that the map or the module knows already get another identity.
 IValue with_own_tensors(const TracingState& state, const IValue& v, std::vector<const TensorImpl*>& seen) {
   const auto each = [&](const std::vector<IValue>& parts) {
     std::vector<IValue> out;
@@ -225,7 +225,8 @@ IValue with_own_tensors(const TracingState& state, const IValue& v, std::vector<
   };
   if (v.isTensor()) {
     Tensor t = v.toTensor();
-    if (state.find(t) || std::find(seen.begin(), seen.end(), t.unsafeGetTensorImpl()) != seen.end()) t = t.view(t.sizes());
+    if (state.find(t) || state.is_attribute(t) || std::find(seen.begin(), seen.end(), t.unsafeGetTensorImpl()) != seen.end())
+      t = t.view(t.sizes());
     seen.push_back(t.unsafeGetTensorImpl());
     return t;
   }

@@ -739,3 +739,48 @@ def test_scopes_that_were_not_pushed():
         jit._get_trace_graph(pops, rand(2))
     with pytest.raises(NotImplementedError, match="exporting to ONNX"):
         jit._get_trace_graph(pops, rand(2), _force_outplace=True)
+
+
+# ---- what cannot be traced, or means another thing than it seems
+
+
+def test_methods_are_traced_by_name():
+    class Two(nn.Module):
+        def forward(self, x):
+            return x + 1
+
+        def other(self, x):
+            return x * 2
+
+    module = Two()
+    with pytest.raises(AttributeError, match="trace doesn't support compiling individual module's functions"):
+        jit.trace(module.other, rand(2))
+    assert_close(jit.trace_module(module, {"other": rand(2)}).other(cresset.ones(2)), cresset.full((2,), 2.0))
+
+
+def test_modules_with_backward_hooks_are_refused():
+    module = nn.Sequential(nn.Linear(2, 2))
+    module[0].register_full_backward_hook(lambda *_: None)
+    with pytest.raises(ValueError, match="Modules that have backward hooks assigned can't be compiled"):
+        jit.trace(module, rand(1, 2))
+
+
+def test_submodules_that_are_none_are_no_attributes():
+    module = nn.Linear(2, 2)
+    module.inner = nn.ReLU()
+    module.inner = None
+    assert not hasattr(jit.trace(module, rand(1, 2)), "inner")
+
+
+def test_scripts_that_the_program_makes_anew_pass_the_check():
+    def f(x, flag):
+        @jit.script
+        def choose(flag, x):
+            if bool(flag):
+                return x
+            return -x
+
+        return choose(flag, x)
+
+    traced = jit.trace(f, (rand(2), cresset.tensor([True])))
+    assert_close(traced(cresset.ones(2), cresset.tensor([False])), -cresset.ones(2))

@@ -2,6 +2,7 @@
 
 import copy
 import warnings
+from random import Random
 
 import cresset
 import pytest
@@ -210,3 +211,78 @@ def test_sizes_of_what_is_reshaped_in_place_are_not_those_of_its_type():
 """)
     lowering.run_pass("peephole", graph)
     assert cresset._C._jit_run_graph(graph, [rand(2, 3)]) == [3]
+
+
+# ---- subscripts: each bound may be left out, a number, or made of a size
+
+BOUNDS = {
+    "": lambda x, d: None,
+    "number": lambda x, d: 1,
+    "negative": lambda x, d: -1,
+    "size": lambda x, d: x.size(d),
+    "size - 1": lambda x, d: x.size(d) - 1,
+    "half": lambda x, d: x.shape[d] // 2,
+    "- half": lambda x, d: -(x.size(d) // 2),
+}
+STEPS = {"": lambda x, d: None, "two": lambda x, d: 2, "third": lambda x, d: x.size(d) // 3}
+SUBSCRIPTS = {"last": lambda x, d: x.size(d) - 1, "first": lambda x, d: 0, "before": lambda x, d: -2, "new": lambda x, d: None, "all": lambda x, d: slice(None)}
+
+
+def subscripts(random):
+    """(what it is, a function of the tensor that gives the index)."""
+    made = []
+    for d in range(random.randint(1, 3)):
+        if random.random() < 0.3:
+            name = random.choice([n for n in SUBSCRIPTS if n != "new"])
+            made.append((name, SUBSCRIPTS[name], d))
+            continue
+        names = random.choice(list(BOUNDS)), random.choice(list(BOUNDS)), random.choice(list(STEPS))
+        parts = BOUNDS[names[0]], BOUNDS[names[1]], STEPS[names[2]]
+        made.append((":".join(names), lambda x, d, parts=parts: slice(*(p(x, d) for p in parts)), d))
+    return ", ".join(name for name, _, _ in made), lambda x: tuple(f(x, d) for _, f, d in made)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_subscripts(seed):
+    random = Random(seed)
+    for _ in range(40):
+        text, index = subscripts(random)
+
+        def read(x):
+            return x[index(x)] + 0
+
+        def write(x):
+            x = x * 1
+            x[index(x)] = 5
+            return x
+
+        for f in (read, write):
+            traced = trace_function(f, rand(6, 7, 9))
+            for sizes in ((6, 7, 9), (4, 9, 8), (9, 3, 7)):
+                x = rand(*sizes)
+                assert same(traced(x), f(x)), f"{f.__name__} [{text}] of {sizes}"
+
+
+def trace_function(f, *inputs):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", jit.TracerWarning)
+        return jit.trace(f, inputs, check_trace=False)
+
+
+# ---- inputs that the module knows
+
+
+def test_an_input_that_is_a_parameter_is_an_input():
+    class Added(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.x = nn.Parameter(rand(3, 4))
+            self.register_buffer("y", rand(3, 4) + 1)
+
+        def forward(self, a, b):
+            return self.x + a + self.y * b
+
+    module = Added()
+    traced = jit.trace(module, (module.x, module.y))
+    a, b = rand(3, 4) * 2, rand(3, 4) * 3
+    assert same(traced(a, b), module(a, b))

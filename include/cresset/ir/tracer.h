@@ -49,6 +49,8 @@ class CRESSET_API TracingState {
   Value* value_of(const IValue& v, const TypePtr& type = nullptr);
   /// The value of a tensor that the map knows, or null.
   Value* find(const Tensor& t) const;
+  /// Is the tensor an attribute of the traced module, or of one below it?
+  bool is_attribute(const Tensor& t) const { return attributes_.contains(t.unsafeGetTensorImpl()); }
   /// From now on `v` stands for this tensor, or for the tensors of this container.
   void bind(const IValue& v, Value* value);
 

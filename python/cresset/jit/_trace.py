@@ -64,6 +64,8 @@ def trace(
         if check_inputs is not None:
             options["check_inputs"] = [{"forward": i} for i in check_inputs]
         return trace_module(module, {"forward": inputs}, **options)
+    if isinstance(getattr(func, "__self__", None), cresset.nn.Module):
+        raise AttributeError("trace doesn't support compiling individual module's functions.\nPlease use trace_module")
     inputs = _positional(func, example_inputs, example_kwarg_inputs)
     traced = _function_from_trace(func, inputs, strict)
     if check_trace:
@@ -193,9 +195,9 @@ def _check_containers(output, strict):
         _check_containers(part, strict)
 
 
-def record(call, names, inputs, strict, owner=None):
-    """The graph of `call(*inputs)`."""
-    inputs = own_tensors(inputs, {})
+def record(call, names, inputs, strict, owner=None, taken=()):
+    """The graph of `call(*inputs)`. `taken` are tensors that are no inputs: one that is given all the same gets an identity of its own."""
+    inputs = own_tensors(inputs, {id(t): t for t in taken})
     _C._trace_begin(names, inputs, owner)
     try:
         output = call(*inputs)

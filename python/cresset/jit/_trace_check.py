@@ -64,9 +64,12 @@ _TENSOR_TYPE = re.compile(
 )
 
 
+_MANGLED = re.compile(r"___torch_mangle_\d+\.")  # of classes and functions that the program makes anew each time
+
+
 def _text(graph):
     """The graph's text with plain numbers and without shapes."""
-    return _TENSOR_TYPE.sub("Tensor", graph.canonicalize(True).str(True, False))
+    return _MANGLED.sub("", _TENSOR_TYPE.sub("Tensor", graph.canonicalize(True).str(True, False)))
 
 
 def _difference(expected, found):
@@ -81,7 +84,7 @@ def _graph_error(traced, again):
     error = "Graph diff:\n" + _indent(_difference(expected, found)) + "\n"
     canonical = zip(traced.canonicalize(True).nodes(), again.canonicalize(True).nodes())
     for pair, places in zip(canonical, zip(traced.nodes(), again.nodes())):
-        texts = [_TENSOR_TYPE.sub("Tensor", str(n)) for n in pair]
+        texts = [_MANGLED.sub("", _TENSOR_TYPE.sub("Tensor", str(n))) for n in pair]
         if texts[0] != texts[1]:
             error += "First diverging operator:\nNode diff:\n" + _indent(_difference(*texts)) + "\n"
             for what, node in zip(("Trace", "Check"), places):

@@ -38,25 +38,28 @@ class _Tree:
     """A module as _C._trace_module reads it, and the paths of its submodules."""
 
     def __init__(self, module):
-        self.paths = {}
+        self.paths, self.tensors = {}, []
         self.description = self._describe(module, ())
 
     def _describe(self, module, path):
         if id(module) in self.paths:  # seen by another path: the same object again
             return (id(module), "", [])
+        if module._backward_hooks:
+            raise ValueError(f"Modules that have backward hooks assigned can't be compiled: {module}")
         self.paths[id(module)] = path
         items = [("training", "attribute", module.training)]
         items += [(name, "parameter", p) for name, p in module._parameters.items()]
         items += [(name, "buffer", b) for name, b in module._buffers.items()]
         for name, child in module._modules.items():
             if child is None:
-                items.append((name, "attribute", None))
-            elif _is_script_object(child):
+                continue
+            if _is_script_object(child):
                 items.append((name, "object", child))
             else:
                 items.append((name, "module", self._describe(child, (*path, name))))
         taken = {item[0] for item in items}
         items += [(n, "attribute", v) for n, v in vars(module).items() if isinstance(v, cresset.Tensor) and n not in taken]
+        self.tensors += [value for _, _, value in items if isinstance(value, cresset.Tensor)]
         return (id(module), qualified_name(type(module)), items)
 
 
@@ -91,6 +94,6 @@ def traced(module, inputs, strict):
         method = getattr(module, name)
         call = module if name == "forward" else method
         with _Calls(tree.paths):
-            graph = _trace.record(call, _trace.parameter_names(method, len(given)), given, strict, handle)
+            graph = _trace.record(call, _trace.parameter_names(method, len(given)), given, strict, handle, tree.tensors)
         _C._trace_add_method(handle, name, graph)
     return _face(handle, TopLevelTracedModule, {})

@@ -219,9 +219,10 @@ void forget_traced_arguments() {
 
 void note_subscript(bool slice, std::initializer_list<PyObject*> parts) {
   tracer::TracingState::Subscript s{slice, {}, {}};
+  constexpr int64_t kLeftOut[] = {0, INT64_MAX, 1};  // what the operator is given for a start, stop and step that are left out
   for (PyObject* const& o : parts) {
     if (o == Py_None) {
-      s.numbers.emplace_back(&o == parts.end() - 1 ? IValue(int64_t{1}) : IValue());  // a step is 1 when it is left out
+      s.numbers.emplace_back(kLeftOut[&o - parts.begin()]);
       s.values.push_back(nullptr);
       continue;
     }
