@@ -33,12 +33,12 @@ Value* expand(Node* n, Peephole& p) {
 }
 
 // t(t(x)); ranks above 2 raise and stay
-Value* transpose_twice(Node* n, Peephole& p) {
+Value* transpose_twice(Node* n, Peephole&) {
   const Node* inner = n->input(0)->node();
   static const Symbol t = Symbol::aten("t");
   if (inner->kind() != t || is_marked(inner)) return nullptr;
   Value* x = inner->input(0);
-  const TensorType* type = p.tensor(x);
+  const TensorType* type = tensor_rumours(x);
   return type && type->dim() && *type->dim() > 2 ? nullptr : x;
 }
 
