@@ -82,7 +82,7 @@ _LAZY = (
 )  # fmt: skip
 _OLD_QUESTIONS = {"has_cuda": "cuda.is_built", "has_cudnn": "cudnn.is_available", "has_mkldnn": "mkldnn.is_available", "has_mps": "mps.is_built"}
 _LAZY_NAMES = {
-    "save": "serialization", "load": "serialization", "vmap": "_vmap", "autocast": "amp", "finfo": "_dtype_info", "iinfo": "_dtype_info",
+    "save": "serialization", "load": "serialization", "vmap": "_vmap", "autocast": "amp", "GradScaler": "amp", "finfo": "_dtype_info", "iinfo": "_dtype_info",
     "Tag": "_tags", "ScriptObject": "_classes", "classes": "_classes",
     **dict.fromkeys(("get_printoptions", "set_printoptions", "printoptions"), "_tensor_str"),
     **dict.fromkeys((

@@ -1,6 +1,7 @@
 """Settings of the process, checks, and functions on numbers that programs may record as unknowns; constants of mathematics."""
 
 import math
+import warnings
 from math import e, inf, nan, pi  # noqa: F401
 
 import cresset
@@ -21,6 +22,7 @@ has_lapack, has_mkl, has_openmp, has_spectral = True, False, False, True
 
 _PRECISIONS = ("highest", "high", "medium")
 _DEBUG_MODES = ("default", "warn", "error")
+_warned: set[str] = set()
 _state = {"matmul": "highest", "deterministic": False, "warn_only": False, "warn_always": False}
 
 
@@ -91,8 +93,18 @@ def is_vulkan_available():
     return False
 
 
+def _warn_once(message):
+    """A warning at the first call only, at each one after set_warn_always(True)."""
+    if _state["warn_always"] or message not in _warned:
+        _warned.add(message)
+        warnings.warn(message, stacklevel=3)
+
+
 def set_default_tensor_type(t):
-    """The default dtype by a legacy tensor type, or its name. TypeError for types that are not floating."""
+    """The default dtype by a legacy tensor type, or its name; warns once that set_default_dtype is the way. TypeError for types that are not floating."""
+    _warn_once(
+        "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use torch.set_default_dtype() and torch.set_default_device() as alternatives."
+    )
     if isinstance(t, str):
         t = getattr(cresset, t.split(".")[-1])
     if not t.dtype.is_floating_point:

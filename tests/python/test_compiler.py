@@ -1,5 +1,8 @@
 """Decorators for a compiler of Python code that is not there."""
 
+import subprocess
+import sys
+
 import pytest
 
 import cresset as torch
@@ -78,3 +81,18 @@ def test_preferred_libraries_are_remembered():
 
 def test_factorisations_are_there():
     assert torch.has_lapack and torch._C.has_lapack
+
+
+def test_the_default_tensor_type_warns_once():
+    program = (
+        "import warnings, cresset as torch\n"
+        "with warnings.catch_warnings(record=True) as seen:\n"
+        "    warnings.simplefilter('always')\n"
+        "    torch.set_default_tensor_type(torch.DoubleTensor), torch.set_default_tensor_type('torch.FloatTensor')\n"
+        "    first = len(seen)\n"
+        "    torch.set_warn_always(True)\n"
+        "    torch.set_default_tensor_type(torch.FloatTensor), torch.set_default_tensor_type(torch.FloatTensor)\n"
+        "print(first, len(seen), seen[0].message)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.startswith("1 3 torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use torch.set_default_dtype()"), done.stderr
