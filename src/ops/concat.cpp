@@ -320,6 +320,7 @@ Tensor pad_circular(const Tensor& self, IntArrayRef pad) {
   const int64_t padded = static_cast<int64_t>(pad.size() / 2);
   CRESSET_CHECK(padded <= self.dim(), "Invalid padding size, expected at most ", 2 * self.dim(), " but got ", pad.size());
   Tensor out = self;
+  bool copied = false;  // the result never shares memory with self
   for (int64_t i = 0; i < padded; ++i) {
     const int64_t d = self.dim() - 1 - i, size = self.size(d), before = pad[2 * i], after = pad[2 * i + 1];
     CRESSET_CHECK(before <= size && after <= size, "Padding value causes wrapping around more than once.");
@@ -334,9 +335,10 @@ Tensor pad_circular(const Tensor& self, IntArrayRef pad) {
     if (before > 0) parts.push_back(cresset::slice(core, d, keep - before, keep, 1));
     parts.push_back(core);
     if (after > 0) parts.push_back(cresset::slice(core, d, 0, after, 1));
+    copied |= parts.size() > 1;
     out = parts.size() == 1 ? parts[0] : cresset::cat(parts, d);
   }
-  return out.is_same(self) ? self.clone() : out.contiguous();
+  return copied ? out.contiguous() : out.clone(MemoryFormat::Contiguous);
 }
 
 Tensor pad_mode(const Tensor& self, IntArrayRef pad, std::string_view mode, std::optional<double> value) {

@@ -36,7 +36,7 @@ class Absent:
         # While a file loads this is most often a decorator: what it decorates must not vanish from the file.
         if len(args) == 1 and not kwargs and isinstance(args[0], type):
             return args[0]
-        if len(args) == 1 and not kwargs and callable(args[0]) and hasattr(args[0], "__name__"):
+        if len(args) == 1 and not kwargs and callable(args[0]) and hasattr(args[0], "__name__") and not issubclass(type(args[0]), Absent):
             refuse = functools.partial(_refuse, self)
             return functools.wraps(args[0])(lambda *a, **k: refuse())
         return Absent(f"{self._path}()")

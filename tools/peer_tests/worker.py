@@ -5,6 +5,7 @@ folder), file, helpers (folders that hold `torch/testing`), sample, only, second
 """
 
 import faulthandler
+import functools
 import gc
 import hashlib
 import importlib.abc
@@ -112,13 +113,21 @@ def prepare(options):
     sys.path[:0] = [str(folder), options["tests"]]
 
 
+def _home(owner):
+    return owner.__name__ if isinstance(owner, type(sys)) else owner.__module__
+
+
 def load(options):
     """The module of the file. A name of `torch` that it looks up in vain while it loads becomes a placeholder, and it is loaded again."""
     path = Path(options["tests"], options["file"])
     name = path.stem
-    placed, again = [], False
+    placed = []
     absent.loading = True
     try:
+        for home, owner, attribute in options.get("placed", ()):
+            found = functools.reduce(getattr, owner.split(".") if owner else (), importlib.import_module(home))
+            setattr(found, attribute, absent.placeholder(f"{found.__name__}.{attribute}"))
+            placed.append((found, attribute))
         for _ in range(300):
             spec = importlib.util.spec_from_file_location(name, path, loader=_Loader(name, str(path)))
             module = sys.modules[name] = importlib.util.module_from_spec(spec)
@@ -127,13 +136,14 @@ def load(options):
                 return module
             except Exception as error:
                 if not absent.lookup_of(error):
-                    if not placed or again:
+                    if not placed or options.get("again"):
                         raise
-                    # What the file did to tables of its helpers was done twice: all afresh, now with the placeholders in place.
-                    again = True
-                    for helper in [n for n in sys.modules if n.startswith("torch.testing._internal")]:
-                        del sys.modules[helper]
-                    continue
+                    # What the file did to tables of its helpers was done twice: all afresh, with the placeholders in place.
+                    options["again"] = True
+                    options["placed"] = [
+                        (_home(owner), "" if isinstance(owner, type(sys)) else owner.__qualname__, name) for owner, name in placed if name != "__getattr__"
+                    ]
+                    os.execv(sys.executable, [sys.executable, __file__, json.dumps(options)])
                 owner, attribute = absent.lookup_of(error)
                 setattr(owner, attribute, absent.placeholder(f"{owner.__name__}.{attribute}"))
                 placed.append((owner, attribute))

@@ -448,3 +448,17 @@ def test_batch_norm_of_nothing():
     assert F.batch_norm(nothing, nothing, nothing).shape == (0,)
     with pytest.raises(IndexError):
         F.batch_norm(cresset.zeros(3), None, None, training=True)
+
+
+@pytest.mark.parametrize("mode", ["constant", "reflect", "replicate", "circular"])
+@pytest.mark.parametrize("shape", [(1, 3, 4), (1, 3, 4, 4), (1, 3, 4, 4, 4)], ids=len)
+@pytest.mark.parametrize("width", [0, -1])
+def test_pad_never_gives_its_input(mode, shape, width):
+    """A result that is written to leaves the input alone, also where nothing is added."""
+    x = cresset.rand(shape)
+    kept = x.clone()
+    for pad in ([width] * (2 * (len(shape) - 2)), [0] * (2 * (len(shape) - 2) - 1) + [width]):
+        out = F.pad(x, pad, mode=mode)
+        assert out.untyped_storage().data_ptr() != x.untyped_storage().data_ptr() and out.is_contiguous()
+        out.fill_(4)
+        assert cresset.equal(x, kept)
