@@ -22,6 +22,8 @@ ROW = '[[op]]\nschema = "f(Tensor self, int dim) -> Tensor"\n'
     (ROW + 'cpu = "f"\nautocast = "fp23"\n', 4, "unknown autocast policy 'fp23'. Did you mean 'fp32'?"),
     (ROW + 'cpu = "f"\nout = "out"\nout_dtype = "exct"\n', 5, "unknown rule 'exct'. Did you mean 'exact'?"),
     (ROW + 'cpu = "f"\nout_memory = "apart"\n', 4, "'out_memory' belongs to a row with 'out'"),
+    (ROW + 'cpu = "f"\nout_shape = "any"\n', 4, "'out_shape' belongs to a row with 'out'"),
+    (ROW + 'cpu = "f"\nlegacy = ["self, nothing"]\n', 4, "'legacy' names the argument 'nothing', which the schema has not."),
     (ROW + 'cpu = "f"\nout = "out"\nout_dtype = "argument"\n', 5, "'argument' needs an argument 'dtype'"),
     ('[[op]]\nschema = "f_(Tensor(a!) self) -> Tensor(a!)"\ncpu = "f"\nautocast = "fp32"\n', 4, "'autocast' belongs to a functional operator"),
     (ROW + 'cpu = "f"\ngrad = { slf = "grad" }\n', 4, "names 'slf', which is no tensor argument. Did you mean 'self'?"),

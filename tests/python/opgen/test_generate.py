@@ -103,7 +103,7 @@ def test_factories_take_options(pilot):
 
 def test_python_table_and_stubs(pilot):
     table = (pilot / "src/python/python_table.cpp").read_text()
-    assert '{{"aten::add", "Tensor", kFunction | kMethod, true}, {"aten::add", "out", kFunction | kMethod, true}}' in table
+    assert '{{"aten::add", "Tensor", kFunction | kMethod, true, ""}, {"aten::add", "out", kFunction | kMethod, true, ""}}' in table
     stubs = pilot / "data/stubs/cresset/_C"
     for stub in stubs.glob("*.pyi"):
         ast.parse(stub.read_text())
