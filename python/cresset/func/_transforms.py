@@ -24,6 +24,8 @@ def _check_argnums(argnums, count):
     """argnums as non-negative numbers: an int, or a tuple of different ones."""
 
     def wrapped(n):
+        if not isinstance(n, int):
+            raise RuntimeError(f"argnum must be int, got: {type(n)}")
         if not -count <= n < count:
             raise RuntimeError(f"Got argnum={n}, but only {count} positional inputs")
         return n % count
@@ -34,9 +36,10 @@ def _check_argnums(argnums, count):
         return wrapped(argnums)
     if not argnums:
         raise RuntimeError("argnums must be non-empty")
+    argnums = tuple(wrapped(n) for n in argnums)
     if len(set(argnums)) != len(argnums):
         raise RuntimeError(f"argnums elements must be unique, got {argnums}")
-    return tuple(wrapped(n) for n in argnums)
+    return argnums
 
 
 def _selected(args, argnums):
@@ -133,6 +136,8 @@ def _scalar_output(output, has_aux):
             f"grad_and_value(f)(*args): Expected f(*args) to return a scalar Tensor, got tensor with {output.dim()} dims. Maybe you wanted to use "
             "the vjp or jacrev APIs instead?"
         )
+    if output.is_complex():
+        raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {output.dtype}")
     return output, aux
 
 
@@ -174,11 +179,11 @@ def grad(func, argnums=0, has_aux=False):
 
 
 def _require_tensors(outputs, spec, caller):
+    if not outputs or outputs == [None]:
+        raise RuntimeError(f"{caller}: Expected f to be a function that has non-empty output (got output = {outputs})")
     for out in outputs:
         if not isinstance(out, cresset.Tensor):
             raise RuntimeError(f"{caller}: expected f(*primals) to return only tensors, got unsupported type {type(out)}")
-    if not outputs:
-        raise RuntimeError(f"{caller}: Expected f to be a function that has non-empty output (got output = {outputs})")
 
 
 def _run_vjp(func, args, argnums, has_aux):
@@ -350,6 +355,17 @@ def _basis(tensors):
     return parts, counts
 
 
+def _check_real(tensors, what, caller):
+    for i, t in enumerate(tensors):
+        if isinstance(t, cresset.Tensor) and t.is_complex():
+            raise RuntimeError(f"{caller}: Expected all {what} to be real but received complex tensor at flattened input idx: {i}")
+
+
+def _one_by_one(rows, basis):
+    """What vmap of rows gives, without vmap: for functions that it refuses."""
+    return tuple(cresset.stack(column) for column in zip(*(rows(*parts) for parts in zip(*basis))))
+
+
 def _check_chunk_size(chunk_size):
     if not (chunk_size is None or chunk_size > 0):
         raise ValueError("jacrev: `chunk_size` should be greater than 0.")
@@ -364,14 +380,16 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_
         numbers = _check_argnums(argnums, len(args))
         result, vjp_fn, aux = _run_vjp(functools.partial(func, **kwargs) if kwargs else func, args, numbers, has_aux)
         outputs, out_spec = pytree.tree_flatten(result)
-        basis, counts = _basis(outputs)
         inputs, in_spec = pytree.tree_flatten(_selected(args, numbers))
+        _check_real(inputs, "inputs", "jacrev")
+        _check_real(outputs, "outputs", "jacrev")
+        basis, counts = _basis(outputs)
 
         def rows(*cotangents):
             return tuple(pytree.tree_leaves(vjp_fn(pytree.tree_unflatten(list(cotangents), out_spec))))
 
         if sum(counts):
-            products = vmap(rows, chunk_size=chunk_size)(*basis)
+            products = _one_by_one(rows, basis) if chunk_size == 1 else vmap(rows, chunk_size=chunk_size)(*basis)
         else:
             products = tuple(x.new_zeros((0, *x.shape)) for x in inputs)
         columns = [p.split(counts) for p in products]
@@ -394,6 +412,7 @@ def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
         for x in inputs:
             if not isinstance(x, cresset.Tensor):
                 raise RuntimeError(f"jvp(f, primals, tangents): Expected primals to only contain Tensors, got {type(x)}")
+        _check_real(inputs, "inputs", "jacfwd")
         basis, counts = _basis(inputs)
         seen = {}
 
@@ -403,6 +422,7 @@ def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
         def push(*tangents):
             values, products, *aux = jvp(of_leaves, tuple(inputs), tuple(tangents), has_aux=has_aux)
             leaves, seen["spec"] = pytree.tree_flatten(products)
+            _check_real(leaves, "outputs", "jacfwd")
             seen["shapes"] = [v.shape for v in pytree.tree_leaves(values)]
             return leaves, aux[0] if has_aux else ()
 

@@ -215,3 +215,43 @@ def test_forward_jacobians_of_products_under_vmap(product, kernel_arguments):
     have, want = (vmap(jacobian(product), (None, 0))(w, x) for jacobian in (jacfwd, jacrev))
     assert close(have, want)
     assert close(vmap(vmap(jacfwd(product), (None, 0)), (0, None))(cresset.stack([w, 2 * w]), x)[1], vmap(jacrev(product), (None, 0))(2 * w, x))
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda x, c: jacrev(cresset.mul, argnums=(1, 0.0))(x, x), "argnum must be int, got: <class 'float'>"),
+        (lambda x, c: grad(cresset.mul, argnums=("0",))(x, x), "argnum must be int, got: <class 'str'>"),
+        (lambda x, c: jacfwd(cresset.mul, argnums=(0, -2))(x, x), r"argnums elements must be unique, got \(0, 0\)"),
+        (lambda x, c: jacrev(lambda v: v.conj())(c), "jacrev: Expected all inputs to be real but received complex tensor at flattened input idx: 0"),
+        (lambda x, c: jacfwd(lambda v: v.conj())(c), "jacfwd: Expected all inputs to be real"),
+        (lambda x, c: jacrev(lambda v: (v, v * 1j))(x), "jacrev: Expected all outputs to be real but received complex tensor at flattened input idx: 1"),
+        (lambda x, c: jacfwd(lambda v: v * 1j)(x), "jacfwd: Expected all outputs to be real"),
+        (lambda x, c: grad(lambda v: v.sum())(c), "grad can be implicitly created only for real scalar outputs but got .*complex64"),
+        (lambda x, c: vjp(lambda v: None, x), r"Expected f to be a function that has non-empty output \(got output = \[None\]\)"),
+        (lambda x, c: jvp(lambda v: (), (x,), (x,)), r"Expected f to be a function that has non-empty output \(got output = \[\]\)"),
+    ],
+)
+def test_what_transforms_refuse(call, words, x):
+    with pytest.raises(RuntimeError, match=words):
+        call(x, cresset.ones(1, dtype=cresset.complex64))
+
+
+def test_rows_one_at_a_time_need_no_rule(x):
+    class Dynamic(cresset.autograd.Function):
+        @staticmethod
+        def forward(v):
+            return v * 2
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            pass
+
+        @staticmethod
+        def backward(ctx, g):
+            g.nonzero()
+            return g * 2
+
+    assert close(jacrev(Dynamic.apply, chunk_size=1)(x), 2 * cresset.eye(3, dtype=x.dtype))
+    with pytest.raises(RuntimeError, match="vmap"):
+        jacrev(Dynamic.apply)(x)
