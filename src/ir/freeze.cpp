@@ -157,14 +157,15 @@ class Freezing {
         if (n->kind() == prim::GetAttr || n->kind() == prim::SetAttr) {
           if (const auto slot = reads.slot(n)) used_.insert(*slot);
           if (n->kind() == prim::SetAttr) {
-            CRESSET_CHECK(n->input(1)->type()->kind != TypeKind::Interface, "freeze: an attribute of interface type is set.\nin ", n->str(),
-                          "\n", n->sourceRange().highlight());
+            CRESSET_CHECK(n->input(1)->type()->kind != TypeKind::Interface, "Freezing does not support SetAttr on an interface type.\nin ",
+                          n->str(), "\n", n->sourceRange().highlight());
             const auto slot = reads.slot(n);
             CRESSET_CHECK(slot || n->input(0)->type()->kind != TypeKind::Object || made_here(n->input(0)),
                           "freeze: it is not known whose attribute is set.\nin ", n->str(), "\n", n->sourceRange().highlight());
             if (slot) {
-              CRESSET_CHECK(slot->type()->kind != TypeKind::Interface, "freeze: the attribute '", slot->name,
-                            "' of interface type is set.\nin ", n->str(), "\n", n->sourceRange().highlight());
+              CRESSET_CHECK(slot->type()->kind != TypeKind::Interface,
+                            "Freezing does not support SetAttr on an interface type: the attribute '", slot->name, "' is set.\nin ",
+                            n->str(), "\n", n->sourceRange().highlight());
               kept_.insert(*slot);
             }
             escapes(n->input(1));

@@ -112,7 +112,14 @@ std::pair<std::shared_ptr<Graph>, std::vector<IValue>> lower_graph(const Module&
                                                                    const AfterInlining& after_inlining) {
   const std::shared_ptr<Graph> original = module.get_method(method).graph();
   CRESSET_CHECK(original, "lower_graph: the method '", method, "' has no graph.");
-  const std::shared_ptr<Graph> graph = original->copy();
+  return lower_graph(module, *original, after_inlining);
+}
+
+std::pair<std::shared_ptr<Graph>, std::vector<IValue>> lower_graph(const Module& module, const Graph& original,
+                                                                   const AfterInlining& after_inlining) {
+  CRESSET_CHECK(!original.inputs().empty() && original.inputs()[0]->type()->kind == TypeKind::Object,
+                "lower_graph: a graph whose first input is the module was required.");
+  const std::shared_ptr<Graph> graph = original.copy();
   std::vector<IValue> values = Lowering(module, graph).run(after_inlining);
   return {graph, std::move(values)};
 }

@@ -11,9 +11,8 @@ namespace {
 
 PyObject* out_of_memory_error = nullptr;
 PyObject* linalg_error = nullptr;
-PyObject* script_error = nullptr;
 
-PyObject* python_class(const Error& e) {
+PyObject* class_of_kind(const Error& e) {
   if (dynamic_cast<const ValueError*>(&e)) return PyExc_ValueError;
   if (dynamic_cast<const TypeError*>(&e)) return PyExc_TypeError;
   if (dynamic_cast<const IndexError*>(&e)) return PyExc_IndexError;
@@ -23,8 +22,12 @@ PyObject* python_class(const Error& e) {
   if (dynamic_cast<const ZeroDivisionError*>(&e)) return PyExc_ZeroDivisionError;
   if (dynamic_cast<const OutOfMemoryError*>(&e)) return out_of_memory_error;
   if (dynamic_cast<const LinAlgError*>(&e)) return linalg_error;
-  if (graph_part && graph_part->is_script_exception(e)) return script_error;
   return PyExc_RuntimeError;
+}
+
+PyObject* python_class(const Error& e) {
+  PyObject* plain = class_of_kind(e);
+  return graph_part ? graph_part->script_error_class(e, plain) : plain;
 }
 
 // Messages may quote bytes of a file, which need not be text.
@@ -117,10 +120,9 @@ void init_errors(PyObject* module) {
                                                    PyExc_RuntimeError, nullptr))
                      .release();
   checked(PyModule_AddObjectRef(module, "_LinAlgError", linalg_error));
-  script_error =
-      checked(PyErr_NewExceptionWithDoc("cresset.jit.Error", "What `raise` and `assert` of a script raise.", PyExc_RuntimeError, nullptr))
-          .release();
-  checked(PyModule_AddObjectRef(module, "_ScriptError", script_error));
+  const Ref script_error =
+      checked(PyErr_NewExceptionWithDoc("cresset.jit.Error", "What `raise` and `assert` of a script raise.", PyExc_RuntimeError, nullptr));
+  checked(PyModule_AddObjectRef(module, "_ScriptError", script_error.get()));
   set_warning_handler(&warn_through_python);
 }
 

@@ -20,7 +20,8 @@ struct GraphPart {
   bool (*fits_script_type)(PyObject* o, const Type& type);
   IValue (*to_script_value)(PyObject* o, const Type& type);
   std::optional<IValue> (*infer_script_value)(PyObject* o);
-  bool (*is_script_exception)(const Error& e);
+  /// The Python class of an error of scripts, a borrowed reference; `plain` is that of its kind and the answer for other errors.
+  PyObject* (*script_error_class)(const Error& e, PyObject* plain);
 
   // While a trace records.
   void (*warn_conversion)(const char* what);

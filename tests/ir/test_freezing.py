@@ -358,7 +358,7 @@ def test_what_is_known_when_freezing_leaves_no_attributes(make):
 
 
 @pytest.mark.parametrize("make, words", [
-    (InterfaceAnew, "freeze: the attribute 'act' of interface type is set"),
+    (InterfaceAnew, "Freezing does not support SetAttr on an interface type: the attribute 'act' is set"),
     (IndexedAtRunTime, "a container of modules can be indexed by constants only"),
     (NamedAtRunTime, "a container of modules can be indexed by constants only"),
 ], ids=lambda c: getattr(c, "__name__", ""))
@@ -518,3 +518,12 @@ def test_dropout_and_convolution(training):
     text = str(frozen._get_method("forward").graph)
     for name in ("training", "weight"):
         assert (f'prim::GetAttr[name="{name}"]' in text) == training
+
+
+def test_pytorchs_name_freezes_the_objects():
+    module = cresset.jit.script(ListWritten().eval())
+    frozen = cresset._C._freeze_module(module._c, preservedAttrs=["fixed"])
+    assert frozen.hasattr("numbers") and frozen.hasattr("fixed")
+    assert not cresset._C._freeze_module(module._c).hasattr("fixed")
+    with pytest.raises(NotImplementedError, match="preserveParameters"):
+        cresset._C._freeze_module(module._c, preserveParameters=True)

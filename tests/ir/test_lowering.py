@@ -635,3 +635,16 @@ def test_each_line_of_the_phase_has_tests():
     for path in paths:
         place = root / path
         assert place.is_file() or any(place.glob("*.ir")), path
+
+
+def test_pytorchs_name_lowers_any_graph_of_a_module():
+    module = cresset.jit.script(Net().eval())
+    graph = module.graph.copy()
+    cresset._C._jit_pass_inline(graph)
+    lowered, values = cresset._C._jit_pass_lower_graph(graph, module._c)
+    assert len(list(lowered.inputs())) == 1 + len(values) and len(values) == len(list(module.parameters()))
+    x = cresset.randn(2, 3)
+    cresset.testing.assert_close(cresset._C._jit_run_graph(lowered, [x, *values])[0], module(x))
+    assert [v.type().kind() for v in graph.inputs()] == ["ClassType", "TensorType"]  # the given one stays
+    with pytest.raises(RuntimeError, match="first input is the module"):
+        cresset._C._jit_pass_lower_graph(lowered, module._c)

@@ -2,6 +2,7 @@
 
 import pytest
 
+import cresset
 from cresset import _C
 
 # name: (source, the end of the message)
@@ -485,3 +486,77 @@ def f(n: int):
         assert words in str(error.value) and "in f" in str(error.value)
     with pytest.raises(RuntimeError):
         unit.f(2)
+
+
+# ---- classes that programs match, named as in PyTorch
+
+REFUSED = {
+    "lambda": ("g = lambda y: y", "UnsupportedNodeError", "Lambda aren't supported"),
+    "try": ("try:\n        pass\n    except Exception:\n        pass", "UnsupportedNodeError", "try blocks aren't supported"),
+    "yield": ("yield x", "UnsupportedNodeError", "Yield aren't supported"),
+    "class": ("class A: pass", "UnsupportedNodeError", "class definitions aren't supported"),
+    "def": ("def g(y):\n        return y", "UnsupportedNodeError", "function definitions aren't supported"),
+    "global": ("global z", "UnsupportedNodeError", "global variables aren't supported"),
+    "import": ("import os", "UnsupportedNodeError", "import statements aren't supported"),
+    "set": ("y = {1, 2}", "UnsupportedNodeError", "Set aren't supported"),
+    "set comprehension": ("y = {a for a in [1]}", "UnsupportedNodeError", "SetComp aren't supported"),
+    "walrus": ("z = (y := 3)", "UnsupportedNodeError", "NamedExpr aren't supported"),
+    "else of for": ("for i in [1]:\n        pass\n    else:\n        pass", "NotSupportedError", "else branches of for loops aren't supported"),
+    "else of while": ("while False:\n        pass\n    else:\n        pass", "NotSupportedError", "else branches of while loops aren't supported"),
+    "keyword expansion": ("torch.add(x, **{'other': x})", "NotSupportedError", "keyword-arg expansion is not supported"),
+    "format": ("y = f'{1.5:.2f}'", "NotSupportedError", "Don't support formatting in JoinedStr"),
+    "conversion": ("y = f'{1.5!r}'", "NotSupportedError", "Don't support conversion in JoinedStr"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_classes_of_errors(name):
+    from cresset.jit import frontend
+
+    statement, cls, words = REFUSED[name]
+    source = f"def f(x):\n    {statement}\n    return x\n"
+    with pytest.raises(getattr(frontend, cls), match=words) as error:
+        cresset.jit.CompilationUnit(source)
+    assert type(error.value).__name__ == cls and isinstance(error.value, (frontend.FrontendError, RuntimeError))
+
+
+def _inner(x):
+    g = lambda y: y  # noqa: E731
+    return g(x)
+
+
+def _anything(*x):
+    return x
+
+
+def _outer(x):
+    return _inner(x)
+
+
+def test_classes_of_errors_in_what_is_called():
+    from cresset.jit.frontend import NotSupportedError, UnsupportedNodeError
+
+    with pytest.raises(UnsupportedNodeError, match="Lambda aren't supported"):
+        cresset.jit.script(_outer)
+    with pytest.raises(NotSupportedError, match="variable number of arguments"):
+        cresset.jit.script(_anything)
+    with pytest.raises(cresset.jit.Error) as error:
+        cresset.jit.CompilationUnit("def f(x):\n    raise ValueError('a')\n    return x\n").f(cresset.ones(1))
+    assert not isinstance(error.value, NotSupportedError)
+
+
+FAILURES = {
+    IndexError: "def f(x: List[int]):\n    return x[5]\n",
+    KeyError: "def f(x: List[int]):\n    return {1: 2}[7]\n",
+    ZeroDivisionError: "def f(x: List[int]):\n    return 1 // x[0]\n",
+    ValueError: "def f(x: List[int]):\n    return x.index(9)\n",
+}
+
+
+@pytest.mark.parametrize("kind", FAILURES)
+def test_what_fails_at_run_time_is_a_runtime_error_of_its_kind(kind):
+    with pytest.raises(RuntimeError) as error:
+        cresset.jit.CompilationUnit(FAILURES[kind]).f([0])
+    assert isinstance(error.value, kind) and type(error.value).__name__ == kind.__name__
+    assert "\nThe following operation failed in the TorchScript interpreter." in str(error.value)
+    assert "\\n" not in str(error.value)  # the words, where KeyError's own would quote them

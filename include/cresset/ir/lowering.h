@@ -20,6 +20,9 @@ CRESSET_API Module freeze_module(const Module& module, const std::vector<std::st
 /// the values come with it. Other attributes become constants. A write of an attribute raises with its name and place.
 CRESSET_API std::pair<std::shared_ptr<Graph>, std::vector<IValue>> lower_graph(const Module& module, const std::string& method = "forward",
                                                                                const AfterInlining& after_inlining = {});
+/// The same for a graph whose first input is the module; the graph stays as it is.
+CRESSET_API std::pair<std::shared_ptr<Graph>, std::vector<IValue>> lower_graph(const Module& module, const Graph& graph,
+                                                                               const AfterInlining& after_inlining = {});
 
 /// Marks (to_compile = 0) what stays in the fallback executor: nodes whose call stack leads through one of the modules, named by class
 /// ("pkg.Block") or instance path ("layer1.0"), and nodes between delimiters. Names that occur nowhere are warned about.

@@ -15,7 +15,7 @@ from ._classes import qualified_name, type_of_class
 from ._names import attribute_thing, python_call, thing_of  # noqa: F401
 from ._types import UnknownType, type_of_annotation, type_of_value, unwrap_final
 
-__all__ = ["Attribute", "ConcreteType", "concrete_type", "concrete_type_store"]
+__all__ = ["Attribute", "ConcreteType", "ConcreteTypeStore", "concrete_type"]
 
 # What every module has and no script sees.
 _HIDDEN = {
@@ -257,14 +257,18 @@ def _identity(thing):
 
 # Inference ------------------------------------------------------------------------------------------------------------
 
-class _Store:
+class ConcreteTypeStore:
     """PyTorch's name for what is known of modules' classes, by which libraries make the package forget: `type_store.clear()`."""
 
     def __init__(self):
         self.type_store = weakref.WeakValueDictionary()  # {key: ConcreteType}: a class goes with its last module
 
 
-concrete_type_store = _Store()
+
+def _store():
+    from . import _recursive  # where programs put another one
+
+    return _recursive.concrete_type_store
 
 
 def concrete_type(module, share=True):
@@ -287,10 +291,11 @@ def concrete_type(module, share=True):
         made.create()
         return made
     key = made.key()
-    known = concrete_type_store.type_store.get(key)
+    type_store = _store().type_store
+    known = type_store.get(key)
     if known is None:
         made.create()
-        concrete_type_store.type_store[key] = known = made
+        type_store[key] = known = made
     return known
 
 

@@ -11,10 +11,11 @@ from cresset import _C
 from cresset.nn import Module
 
 from . import _marks
-from ._concrete import Attribute, concrete_type, concrete_type_store  # noqa: F401
+from ._concrete import Attribute, ConcreteTypeStore, concrete_type  # noqa: F401
 
 __all__ = ["ScriptModule", "RecursiveScriptModule", "script_module", "wrap_module"]
 
+concrete_type_store = ConcreteTypeStore()
 _wrappers = weakref.WeakValueDictionary()  # {C++ object's id: its Python module}
 
 

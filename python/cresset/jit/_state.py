@@ -11,6 +11,14 @@ compiling = []  # Python functions whose compilation is under way, outermost fir
 _replacements = None
 
 
+def _clear_class_state():
+    """Forgets which types Python classes have, under PyTorch's name for it: a class is compiled anew at its next use."""
+    from . import _classes
+
+    _classes._types.clear()
+    _classes._by_name.clear()
+
+
 def replacement_of(obj):
     """What is compiled in place of a function or class of the library: another one, an operator's kind, or None."""
     global _replacements

@@ -57,7 +57,8 @@ void Emitter::parameters() {
   bool first = owner_ != nullptr;
   for (const Parameter& p : tree_.parameters) {
     if (p.kind == Parameter::VarPositional || p.kind == Parameter::VarKeyword)
-      script_error(p.range, "Compiled functions can't take variable number of arguments or use keyword-only arguments with defaults");
+      throw NotSupportedError(p.range,
+                              "Compiled functions can't take variable number of arguments or use keyword-only arguments with defaults");
     Value* input = graph().addInput(p.name);
     Argument a;
     a.name = p.name;

@@ -90,7 +90,7 @@ Value* Emitter::choose(const SourceRange& range, const Condition& c, const std::
 }
 
 void Emitter::while_loop(const Stmt& s) {
-  if (!s.orelse.empty()) script_error(s.range, "else branches of while loops aren't supported");
+  if (!s.orelse.empty()) throw NotSupportedError(s.range, "else branches of while loops aren't supported");
   const DeeperBlock deeper(depth_, s.range);
   names_.widen(s.range, assigned_names(s.body));
   const Condition first = condition(s.value);
@@ -146,7 +146,7 @@ void Emitter::iterate(const SourceRange& range, const SourceRange& iterable_rang
 }
 
 void Emitter::for_loop(const Stmt& s) {
-  if (!s.orelse.empty()) script_error(s.range, "else branches of for loops aren't supported");
+  if (!s.orelse.empty()) throw NotSupportedError(s.range, "else branches of for loops aren't supported");
   std::set<std::string> assigned = assigned_names(s.body);
   names_of_target(*s.targets[0], assigned);
   iterate(s.range, s.value->range, sugared(s.value), assigned, [&](const SugaredValuePtr& element) {

@@ -39,17 +39,18 @@ const BinaryOperator& binary_operator(const std::string& text) {
   CRESSET_THROW(Error, "script: there is no operator '", text, "'.");
 }
 
-std::string not_supported(ExprKind kind) {
-  switch (kind) {
-    case ExprKind::Lambda: return "Lambda aren't supported";
-    case ExprKind::Set: return "Set aren't supported";
-    case ExprKind::Await: return "Await aren't supported";
-    case ExprKind::Yield: return "Yield aren't supported";
-    case ExprKind::Walrus: return "NamedExpr aren't supported";
-    case ExprKind::SetComp: return "SetComp aren't supported";
-    case ExprKind::Starred: return "Starred expressions are only supported in calls and as targets";
-    case ExprKind::Slice: return "slices are only supported inside of subscripts";
-    default: return "Cannot emit expr for: (dots)";
+[[noreturn]] void not_supported(const Expr& e) {
+  const auto unknown = [&](const char* kind) { throw UnsupportedNodeError(e.range, std::string(kind) + " aren't supported"); };
+  switch (e.kind) {
+    case ExprKind::Lambda: unknown("Lambda");
+    case ExprKind::Set: unknown("Set");
+    case ExprKind::Await: unknown("Await");
+    case ExprKind::Yield: unknown("Yield");
+    case ExprKind::Walrus: unknown("NamedExpr");
+    case ExprKind::SetComp: unknown("SetComp");
+    case ExprKind::Starred: script_error(e.range, "Starred expressions are only supported in calls and as targets");
+    case ExprKind::Slice: script_error(e.range, "slices are only supported inside of subscripts");
+    default: script_error(e.range, "Cannot emit expr for: (dots)");
   }
 }
 
@@ -141,7 +142,7 @@ SugaredValuePtr Emitter::sugared(const ExprPtr& e, const TypePtr& hint) {
     case ExprKind::ListComp:
     case ExprKind::GeneratorExp:  // as a list
     case ExprKind::DictComp: return comprehension(*e, hint);
-    default: script_error(e->range, not_supported(e->kind));
+    default: not_supported(*e);
   }
 }
 
@@ -344,7 +345,8 @@ SugaredValuePtr Emitter::format_string(const Expr& e) {
       continue;
     }
     if (!part->text.empty())
-      script_error(e.range, part->text[0] == '!' ? "Don't support conversion in JoinedStr" : "Don't support formatting in JoinedStr");
+      throw NotSupportedError(e.range,
+                              part->text[0] == '!' ? "Don't support conversion in JoinedStr" : "Don't support formatting in JoinedStr");
     text += "{}";
     values.push_back(value(part->parts[0]));
   }
@@ -385,7 +387,7 @@ SugaredValuePtr Emitter::call(const Expr& e, const TypePtr& hint) {
     args = arguments(e.parts, 1);
   }
   for (const Keyword& k : e.keywords) {
-    if (k.name.empty()) script_error(k.range, "keyword-arg expansion is not supported");
+    if (k.name.empty()) throw NotSupportedError(k.range, "keyword-arg expansion is not supported");
     kwargs.push_back({k.range, sugared(k.value), k.name});
   }
   const CallPlace here(e.range);

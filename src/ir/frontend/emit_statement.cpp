@@ -81,7 +81,7 @@ void Emitter::statement(const Stmt& s) {
         return;
       }
       [[fallthrough]];
-    default: script_error(s.range, not_supported(s.kind));
+    default: throw UnsupportedNodeError(s.range, not_supported(s.kind));
   }
 }
 

@@ -77,6 +77,22 @@ CRESSET_API TypePtr parse_annotation(const std::string& text, const ResolverPtr&
 class CRESSET_API ScriptError : public Error {
  public:
   ScriptError(const SourceRange& range, const std::string& message);
+  ~ScriptError() override;
+  ScriptError(const ScriptError&) = default;
+};
+/// A part of Python that scripts do not have; Python's cresset.jit.frontend has classes of these names.
+class CRESSET_API NotSupportedError : public ScriptError {
+ public:
+  using ScriptError::ScriptError;
+  ~NotSupportedError() override;
+  NotSupportedError(const NotSupportedError&) = default;
+};
+/// A whole kind of statement or expression.
+class CRESSET_API UnsupportedNodeError final : public NotSupportedError {
+ public:
+  using NotSupportedError::NotSupportedError;
+  ~UnsupportedNodeError() override;
+  UnsupportedNodeError(const UnsupportedNodeError&) = default;
 };
 
 }  // namespace cresset::jit

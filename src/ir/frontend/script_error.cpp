@@ -73,6 +73,9 @@ std::string source_excerpt(const SourceRange& range) {
 }
 
 ScriptError::ScriptError(const SourceRange& range, const std::string& message) : Error(message_of(range, message)) {}
+ScriptError::~ScriptError() = default;
+NotSupportedError::~NotSupportedError() = default;
+UnsupportedNodeError::~UnsupportedNodeError() = default;
 
 void script_error(const SourceRange& range, const std::string& message) { throw ScriptError(range, message); }
 

@@ -1,6 +1,7 @@
 // The extension module cresset._C_ir: its names are put into cresset._C, which loads it.
 #include <cresset/ir/interpreter.h>
 
+#include "ir/frontend/frontend.h"
 #include "python/graph/ir.h"
 #include "python/graph/script_convert.h"
 #include "python/graph/script_values.h"
@@ -11,14 +12,39 @@ namespace cresset::python {
 
 namespace {
 
-bool is_script_exception(const Error& e) { return dynamic_cast<const jit::ScriptException*>(&e) != nullptr; }
+constexpr const char* kFailed = "The following operation failed in the TorchScript interpreter.";  // Activation::annotate adds it
+
+// What the interpreter raises is a RuntimeError, as in PyTorch, and of its kind.
+PyObject* script_error_class(const Error& e, PyObject* plain) {
+  const char* name = nullptr;
+  // Of a function that is compiled because another calls it, the error comes back through Python, with its class in front.
+  const bool of_compiler = dynamic_cast<const jit::ScriptError*>(&e);
+  if (dynamic_cast<const jit::UnsupportedNodeError*>(&e) || (of_compiler && e.msg().starts_with("\nUnsupportedNodeError: ")))
+    name = "UnsupportedNodeError";
+  else if (dynamic_cast<const jit::NotSupportedError*>(&e) || (of_compiler && e.msg().starts_with("\nNotSupportedError: ")))
+    name = "NotSupportedError";
+  const bool raised = dynamic_cast<const jit::ScriptException*>(&e);
+  const bool failed = !name && !raised && !PyObject_IsSubclass(plain, PyExc_RuntimeError) && e.msg().find(kFailed) != std::string::npos;
+  if (!name && !raised && !failed) return plain;
+  const Ref home = Ref::steal(PyImport_ImportModule(raised ? "cresset._C" : "cresset.jit.frontend"));
+  Ref cls;
+  if (home && failed) {
+    const Ref table = Ref::steal(PyObject_GetAttrString(home.get(), "_failures"));
+    if (table) cls = Ref::borrow(PyDict_GetItem(table.get(), plain));
+  } else if (home) {
+    cls = Ref::steal(PyObject_GetAttrString(home.get(), raised ? "_ScriptError" : name));
+  }
+  if (cls) return cls.get();  // its module keeps it
+  PyErr_Clear();
+  return plain;
+}
 
 constexpr GraphPart kPart = {
     .script_value_to_python = &script_value_to_python,
     .fits_script_type = &fits_script_type,
     .to_script_value = &to_script_value,
     .infer_script_value = &infer_script_value,
-    .is_script_exception = &is_script_exception,
+    .script_error_class = &script_error_class,
     .warn_conversion = &warn_conversion,
     .warn_tracer = &warn_tracer,
     .warn_constant = &warn_constant,

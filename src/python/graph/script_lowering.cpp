@@ -76,6 +76,21 @@ PyObject* lower(PyObject* target, std::string method, PyObject* settings, std::o
   return Py_BuildValue("(NOO)", wrap_graph(std::move(graph)), parameter_list(std::move(parameters)).get(), reports.get());
 }
 
+// PyTorch's form of freezing, on the C++ objects.
+PyObject* freeze_module(PyObject*, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"module", "preservedAttrs", "freezeInterfaces", "preserveParameters", nullptr};
+  PyObject *module, *preserved = nullptr;
+  int interfaces = 1, parameters = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|Opp", const_cast<char**>(names), &module, &preserved, &interfaces, &parameters))
+    return nullptr;
+  CRESSET_PY_TRY
+  CRESSET_CHECK_NOT_IMPLEMENTED(interfaces && !parameters,
+                                "_freeze_module: freezeInterfaces=False and preserveParameters=True are not implemented.");
+  return wrap_object(
+      jit::freeze_module(module_of(module), preserved ? Convert<std::vector<std::string>>::from(preserved) : std::vector<std::string>()));
+  CRESSET_PY_CATCH(nullptr)
+}
+
 // ---- passes written in Python
 
 // The function's reference lives as long as the pass; it goes under the interpreter's lock.
@@ -205,6 +220,13 @@ void init_script_lowering(PyObject* module) {
     auto [graph, values] = jit::lower_graph(module_of(m), method);
     return Object(Py_BuildValue("(NO)", wrap_graph(std::move(graph)), parameter_list(std::move(values)).get()));
   });
+  def(module, "_jit_pass_lower_graph", [](GraphRef graph, PyObject* m) {
+    auto [lowered, values] = jit::lower_graph(module_of(m), *graph);
+    return Object(Py_BuildValue("(NO)", wrap_graph(std::move(lowered)), parameter_list(std::move(values)).get()));
+  });
+  static PyMethodDef freeze = {"_freeze_module", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&freeze_module)),
+                               METH_VARARGS | METH_KEYWORDS, "jit.freeze of a module's C++ object."};
+  checked(PyModule_AddObjectRef(module, "_freeze_module", checked(PyCFunction_New(&freeze, nullptr)).get()));
   def(module, "_lowering_freeze",
       [](PyObject* m, std::vector<std::string> preserved) { return Object(wrap_object(jit::freeze_module(module_of(m), preserved))); });
 }
