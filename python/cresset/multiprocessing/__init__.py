@@ -2,7 +2,7 @@
 
 A tensor that is sent moves to shared memory (as `share_memory_` does) and only a handle travels. With the sharing strategy
 "file_descriptor" the handle is an open file, so that nothing can be left behind; with "file_system" it is a name in /dev/shm, which the last
-user removes. Tensors on devices travel by value.
+user removes unless it is killed. Tensors on devices travel by value.
 """
 
 import multiprocessing
