@@ -484,7 +484,8 @@ def first_difference(call: Call, theirs: Outcome, ours: Outcome) -> Difference |
     if values and call.mode in ("grad", "grad2", "jvp") and (found := compare_derivatives(call, theirs, ours, name)):
         return found
     if theirs.memories and ours.memories and call.mode in ("plain", "function", "grad", "grad2") and aliases(torch, theirs) != aliases(cresset, ours):
-        return Difference("alias", f"results share {aliases(cresset, ours)}, want {aliases(torch, theirs)}")
+        of = "of conjugates, " if any(v.conj for v in call.views()) else ""
+        return Difference("alias", f"{of}results share {aliases(cresset, ours)}, want {aliases(torch, theirs)}")
     return None
 
 
