@@ -120,9 +120,10 @@ def utils_internal():
 
 
 def custom_op():
-    """The registry of an interface that PyTorch has given up; the tests of custom operators clear it after each test."""
+    """The registry of an interface that PyTorch has given up; the tests of custom operators clear it after each test, and find operators by it."""
     module = types.ModuleType("torch._custom_op.impl")
     module.global_registry = {}
+    module.get_op = lambda name: importlib.import_module("torch._library.utils").lookup_op(name)
     return module
 
 

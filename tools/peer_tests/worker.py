@@ -109,6 +109,8 @@ def prepare(options):
     for name in [n for n in sys.modules if options["helpers"] and n.startswith(shims.HELPERS)]:
         del sys.modules[name]
     sys.meta_path.insert(0, _Finder(options["tests"], options["helpers"], options["side"] == "torch"))
+    for helper in shims.HELPERS[1:] if options["helpers"] else ():
+        importlib.import_module(helper)
     folder = Path(options["tests"], options["file"]).parent
     sys.path[:0] = [str(folder), options["tests"]]
 
