@@ -109,8 +109,6 @@ def prepare(options):
     for name in [n for n in sys.modules if options["helpers"] and n.startswith(shims.HELPERS)]:
         del sys.modules[name]
     sys.meta_path.insert(0, _Finder(options["tests"], options["helpers"], options["side"] == "torch"))
-    for helper in shims.HELPERS[1:] if options["helpers"] else ():
-        importlib.import_module(helper)
     folder = Path(options["tests"], options["file"]).parent
     sys.path[:0] = [str(folder), options["tests"]]
 
@@ -127,7 +125,7 @@ def load(options):
     absent.loading = True
     try:
         for home, owner, attribute in options.get("placed", ()):
-            found = functools.reduce(getattr, owner.split(".") if owner else (), importlib.import_module(home))
+            found = functools.reduce(getattr, [*home.split(".")[1:], *owner.split(".")] if owner else home.split(".")[1:], importlib.import_module(home.split(".")[0]))
             setattr(found, attribute, absent.placeholder(f"{found.__name__}.{attribute}"))
             placed.append((found, attribute))
         for _ in range(300):
@@ -135,6 +133,8 @@ def load(options):
             module = sys.modules[name] = importlib.util.module_from_spec(spec)
             try:
                 spec.loader.exec_module(module)
+                for helper in shims.HELPERS[1:] if options["helpers"] else ():
+                    importlib.import_module(helper)  # tests look them up without an import
                 return module
             except Exception as error:
                 if not absent.lookup_of(error):
