@@ -218,7 +218,7 @@ class _Result(unittest.TestResult):
             self.answer = {"outcome": "skip", "message": str(reason)[:300]}
 
     def addUnexpectedSuccess(self, test):
-pass  # what PyTorch cannot do yet, and Cresset can
+        pass  # what PyTorch cannot do yet, and Cresset can
 
 
 def run_here(test, pipe, log):
