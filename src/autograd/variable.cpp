@@ -319,7 +319,9 @@ void rebase_history(const Tensor& self, Edge edge, std::size_t self_index) {
   const ViewInfo& info = view->backward_info();
   std::shared_ptr<Node> copy_slices = make_node<CopySlices>(info.base, ViewGeometry(info, self), std::move(edge.function), self_index);
   set_gradient_edge(info.base, {std::move(copy_slices), 0});
-  grad_fn_of(self);
+  // Made again even if the view's node was asked for between the change and now: then it belongs to the base's old history.
+  const std::lock_guard<detail::SpinLock> lock(view->lock_);
+  refresh_view_grad_fn(self, *view, version(self));
 }
 
 void set_version_counter(const Tensor& t, const Tensor& shared_with) {
