@@ -27,8 +27,7 @@ std::vector<Tensor> expand_masks(const Tensor& self, OptionalTensorList indices)
       out.push_back(index);
       continue;
     }
-    if (index.scalar_type() == kByte)
-      CRESSET_WARN_ONCE("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.");
+    if (index.scalar_type() == kByte) warn("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.");
     const int64_t at = static_cast<int64_t>(out.size());
     for (int64_t d = 0; d < index.dim(); ++d)
       CRESSET_CHECK_INDEX(at + d < self.dim() && index.size(d) == self.size(at + d), "The shape of the mask ", index.sizes(), " at index ",

@@ -34,6 +34,22 @@ Tensor bytes_of(const Storage& storage) {
   return Tensor(make_intrusive<TensorImpl>(storage, keys, kByte, DimVector{nbytes}, DimVector{1}, 0));
 }
 
+// Weak references to storages: capsules.
+using WeakStorage = weak_intrusive_ptr<StorageImpl>;
+constexpr const char* kWeakName = "cresset.weak_storage";
+void init_weak_storage(PyObject* module) {
+  def(module, "_storage_weak", [](const Tensor& t) {
+    auto* weak = new WeakStorage(intrusive_ptr<StorageImpl>::reclaim_copy(storage_of(t).unsafeGetStorageImpl()));
+    return Object(
+        PyCapsule_New(weak, kWeakName, [](PyObject* c) { delete static_cast<WeakStorage*>(PyCapsule_GetPointer(c, kWeakName)); }));
+  });
+  def(module, "_storage_expired", [](PyObject* o) {
+    const auto* weak = static_cast<WeakStorage*>(PyCapsule_GetPointer(o, kWeakName));
+    if (!weak) throw ErrorAlreadySet();
+    return weak->expired();
+  });
+}
+
 void init_shared_memory(PyObject* module) {
   def(
       module, "_storage_share",
@@ -62,6 +78,7 @@ void init_shared_memory(PyObject* module) {
 
 void init_storage(PyObject* module) {
   init_shared_memory(module);
+  init_weak_storage(module);
   def(
       module, "_storage_key",
       [](const Tensor& t) { return static_cast<uint64_t>(reinterpret_cast<std::uintptr_t>(storage_of(t).unsafeGetStorageImpl())); },

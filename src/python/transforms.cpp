@@ -77,6 +77,8 @@ void init_transforms(PyObject* module) {
   });
 
   // (operators without a rule may loop, they warn): given values replace the settings, None leaves them.
+  def(module, "_debug_only_are_vmap_fallback_warnings_enabled", [] { return batching::loop_settings().warns.load(); });
+  def(module, "_debug_only_display_vmap_fallback_warnings", [](bool display) { batching::loop_settings().warns = display; });
   def(module, "_vmap_loop_settings", [](std::optional<bool> enabled, std::optional<bool> warns) {
     batching::LoopSettings& settings = batching::loop_settings();
     if (enabled) settings.enabled = *enabled;

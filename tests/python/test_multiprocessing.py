@@ -13,6 +13,7 @@ import cresset
 import cresset.multiprocessing as mp
 import pytest
 from cresset import nn
+from cresset.multiprocessing.reductions import StorageWeakRef
 
 FORK = multiprocessing.get_context("fork")
 
@@ -395,3 +396,13 @@ def test_processes_of_a_fork_server_start_together(monkeypatch):
     results = cresset.zeros(2).share_memory_()
     mp.start_processes(number, (results, 10), nprocs=2, start_method="forkserver")
     assert results.tolist() == [10, 11]
+
+
+def test_weak_references_to_storages():
+    x, other = cresset.ones(3), cresset.ones(3)
+    first, again, elsewhere = (StorageWeakRef(t.untyped_storage()) for t in (x, x[1:], other))
+    assert first == again and hash(first) == hash(again) and first != elsewhere
+    assert len({first, again, elsewhere}) == 2
+    del x
+    gc.collect()
+    assert first.expired() and again.expired() and not elsewhere.expired()

@@ -7,7 +7,30 @@ from multiprocessing.reduction import ForkingPickler
 import cresset
 from cresset import _C
 
-__all__ = ["init_reductions", "reduce_storage", "reduce_tensor", "reduce_typed_storage"]
+__all__ = ["StorageWeakRef", "init_reductions", "reduce_storage", "reduce_tensor", "reduce_typed_storage"]
+
+class StorageWeakRef:
+    """A weak reference to an untyped storage. Two are equal when they refer to the same memory; `cdata` tells memories apart.
+
+    The number stays taken as long as the reference lives, so that a later storage has another one.
+    """
+
+    __slots__ = ("cdata", "_weak", "__weakref__")
+
+    def __init__(self, storage):
+        self.cdata = storage._cdata
+        self._weak = _C._storage_weak(storage._anchor)
+
+    def expired(self):
+        """Is the storage gone?"""
+        return _C._storage_expired(self._weak)
+
+    def __hash__(self):
+        return self.cdata
+
+    def __eq__(self, other):
+        return self is other or (isinstance(other, StorageWeakRef) and self.cdata == other.cdata)
+
 
 # --- storages -----------------------------------------------------------------------------------------------------------------
 

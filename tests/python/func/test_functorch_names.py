@@ -58,6 +58,16 @@ def test_operators_without_a_rule_can_be_refused():
             F._set_vmap_fallback_warning_enabled(True)
 
 
+def test_warnings_about_loops_by_the_older_names():
+    before = cresset._C._debug_only_are_vmap_fallback_warnings_enabled()
+    try:
+        for display in (False, True):
+            cresset._C._debug_only_display_vmap_fallback_warnings(display)
+            assert cresset._C._debug_only_are_vmap_fallback_warnings_enabled() is display
+    finally:
+        cresset._C._debug_only_display_vmap_fallback_warnings(before)
+
+
 def test_backward_inside_of_a_transform_is_refused():
     w = cresset.ones(3, requires_grad=True)
 

@@ -103,3 +103,11 @@ def test_encoder_layer_on_nothing():
     for training in (False, True):
         layer = cresset.nn.TransformerEncoderLayer(4, 2, 8, batch_first=True).train(training)
         assert tuple(layer(cresset.zeros(0, 3, 4)).shape) == (0, 3, 4)
+
+
+def test_every_mask_of_bytes_warns():
+    mask, y = cresset.zeros(10, dtype=cresset.uint8), cresset.ones(10, 10)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        y.index_put_((mask,), y[mask], accumulate=True)
+    assert [str(w.message) for w in caught] == ["indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead."] * 2
