@@ -70,7 +70,8 @@ std::size_t compute_storage_nbytes(IntArrayRef sizes, IntArrayRef strides, std::
     overflow |= __builtin_mul_overflow(static_cast<std::size_t>(sizes[d] - 1), static_cast<std::size_t>(strides[d]), &span);
     overflow |= __builtin_add_overflow(last, span, &last);
   }
-  overflow |= __builtin_mul_overflow(last + 1, itemsize, &bytes);
+  overflow |= __builtin_add_overflow(last, std::size_t{1}, &last);
+  overflow |= __builtin_mul_overflow(last, itemsize, &bytes);
   CRESSET_CHECK(!overflow && bytes < std::size_t{1} << 62, "Storage size calculation overflowed with sizes=", sizes);
   return bytes;
 }

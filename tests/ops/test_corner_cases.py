@@ -78,6 +78,8 @@ REFUSED = [
     (lambda: cresset.from_numpy(np.ones([1] * 32)).view([1] * 65), RuntimeError, "only tensors with up to 64 dims are supported"),
     (lambda: (lambda x: cresset.sub(cresset.ones(2, 2), x, out=x))(cresset.ones(2)), RuntimeError, r"doesn't match the broadcast shape \[2, 2\]"),
     (lambda: (lambda x: cresset.add(x, cresset.ones(2, 2), out=x[:]))(cresset.ones(2)), RuntimeError, r"with shape \[2\] doesn't match"),
+    (lambda: cresset.eye(2**32, out=cresset.empty(0)), RuntimeError, "Storage size calculation overflowed"),
+    (lambda: cresset.empty(0).resize_(2**32, 2**32), RuntimeError, "Storage size calculation overflowed"),
     (lambda: cresset.arange(0, 64, 0.5, dtype=cresset.int64), ValueError, "step must be nonzero"),
     (lambda: cresset.arange(0, 1e40, 1, dtype=cresset.int64), RuntimeError, "invalid size"),
     (lambda: cresset.native_layer_norm(cresset.ones(2, 4).double(), [4], cresset.ones(4), None, 1e-5), RuntimeError, "share same datatype"),
