@@ -19,7 +19,7 @@ DispatchKeySet with_autograd_keys(DispatchKeySet ks) {
 }
 
 inline void check_dims(std::size_t n) {
-  CRESSET_CHECK(n <= kMaxDims, "only tensors with up to 64 dims are supported; ", n, " were asked for.");
+  CRESSET_CHECK(n <= kMaxDims, "only tensors with up to ", kMaxDims, " dims are supported; ", n, " were asked for.");
 }
 }  // namespace
 

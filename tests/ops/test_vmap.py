@@ -67,15 +67,20 @@ def expected(row, index, batched, dims):
     return None
 
 
-def run_sample(row, index, call):
-    """All choices of batched tensors: each alone, all of them, and all of them along the last dimension. Gives what went wrong."""
-    tensors = call.tensors()
+def opened(row, call):
+    """The tensors of a call, and the operator as a function of them."""
 
     def f(*values):
         given = iter(values)
         c = call.map(lambda _: next(given))
         return flat(row.op()(*c.args, **c.kwargs))
 
+    return call.tensors(), f
+
+
+def run_sample(row, index, call):
+    """All choices of batched tensors: each alone, all of them, and all of them along the last dimension. Gives what went wrong."""
+    tensors, f = opened(row, call)
     n = len(tensors)
     choices = [([i == j for j in range(n)], 0) for i in range(n)] if n > 1 else []
     if tensors:
@@ -130,13 +135,7 @@ def check_nested(f, tensors, outer, inner):
 
 def run_nested_sample(row, index, call):
     """Everything batched twice, and one tensor batched by the outer level while the others are by the inner one."""
-    tensors = call.tensors()
-
-    def f(*values):
-        given = iter(values)
-        c = call.map(lambda _: next(given))
-        return flat(row.op()(*c.args, **c.kwargs))
-
+    tensors, f = opened(row, call)
     n = len(tensors)
     choices = [([True] * n, [True] * n)] if tensors else []
     if n > 1:
