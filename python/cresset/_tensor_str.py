@@ -66,14 +66,16 @@ def printoptions(**kwargs):
 
 
 class _FloatFormatter:
-    """Chooses one notation for all of `values` (a flat list of floats): integers with a point, fixed, or scientific."""
+    """Chooses one notation for all of `values` (a flat list of floats): integers with a point, fixed, or scientific.
 
-    def __init__(self, values):
+    zero: what the type of the values has in the place of zero (float8_e8m0fnu: its smallest number); it does not choose."""
+
+    def __init__(self, values, zero=0.0):
         self.width = 1
         self.integers = True
         self.scientific = False
         precision = PRINT_OPTS.precision
-        finite = [v for v in values if v != 0 and math.isfinite(v)]
+        finite = [v for v in values if v not in (0, zero) and math.isfinite(v)]
         if finite:
             sizes = [abs(v) for v in finite]
             low, high = min(sizes), max(sizes)
@@ -182,7 +184,7 @@ def _values(tensor, indent):
     if tensor.is_complex():
         formatter = _ComplexFormatter(flat)
     elif tensor.is_floating_point():
-        formatter = _FloatFormatter(flat)
+        formatter = _FloatFormatter(flat, cresset.zeros((), dtype=tensor.dtype).item())
     else:
         formatter = _PlainFormatter(flat)
     return _nested(data, sizes, indent, formatter)

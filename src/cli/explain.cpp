@@ -10,11 +10,8 @@
 namespace cresset::cli {
 namespace {
 
-ScalarType dtype_from_name(const std::string& name) {
-#define CRESSET_MATCH(T, Name) \
-  if (name == dtype_name(ScalarType::Name)) return ScalarType::Name;
-  CRESSET_FORALL_SCALAR_TYPES(CRESSET_MATCH)
-#undef CRESSET_MATCH
+ScalarType known_dtype(const std::string& name) {
+  if (const auto type = dtype_from_name(name)) return *type;
   CRESSET_THROW(ValueError, "explain: a dtype such as float32 was required; '", name, "' was given.");
 }
 
@@ -35,7 +32,7 @@ IValue argument(const std::string& text, const Argument& declared, const std::st
       i = static_cast<std::size_t>(end - text.data()) + 1;
     }
     const Tensor t = cresset::empty(
-        sizes, TensorOptions(dtype_from_name(text.substr(0, open))).device(Device(at == std::string::npos ? device : text.substr(at + 1))));
+        sizes, TensorOptions(known_dtype(text.substr(0, open))).device(Device(at == std::string::npos ? device : text.substr(at + 1))));
     return declared.type->kind == TypeKind::List ? IValue(std::vector<Tensor>{t}) : IValue(t);
   }
   int64_t integer = 0;

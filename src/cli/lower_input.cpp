@@ -10,11 +10,8 @@
 namespace cresset::cli {
 namespace {
 
-ScalarType dtype_from(const std::string& name) {
-#define CRESSET_MATCH(T, Name) \
-  if (name == dtype_name(ScalarType::Name)) return ScalarType::Name;
-  CRESSET_FORALL_SCALAR_TYPES(CRESSET_MATCH)
-#undef CRESSET_MATCH
+ScalarType known_dtype(const std::string& name) {
+  if (const auto type = dtype_from_name(name)) return *type;
   CRESSET_THROW(ValueError, "lower: a dtype such as float32 was required; '", name, "' was given.");
 }
 
@@ -44,7 +41,7 @@ IValue input(const std::string& text) {
   if (text == "None") return {};
   if (text == "true" || text == "false") return IValue(text == "true");
   if (const std::size_t open = text.find('['); open != std::string::npos && open > 0) {
-    const ScalarType dtype = dtype_from(text.substr(0, open));
+    const ScalarType dtype = known_dtype(text.substr(0, open));
     const DimVector sizes = sizes_from(text, open);
     if (isFloatingType(dtype)) return cresset::randn(sizes, TensorOptions(dtype));
     return cresset::randint(dtype == ScalarType::Bool ? 2 : 10, sizes, TensorOptions(dtype));

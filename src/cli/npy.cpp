@@ -12,9 +12,6 @@ namespace cresset::cli {
 namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
-constexpr std::pair<const char*, ScalarType> kTypes[] = {{"b1", kBool},   {"u1", kByte},         {"i1", kChar},          {"i2", kShort},
-                                                         {"i4", kInt},    {"i8", kLong},         {"f2", kHalf},          {"f4", kFloat},
-                                                         {"f8", kDouble}, {"c8", kComplexFloat}, {"c16", kComplexDouble}};
 
 [[noreturn]] void bad(const std::string& path, const std::string& why) {
   CRESSET_THROW(ValueError, path, ": a .npy file was required; ", why, ".");
@@ -60,19 +57,19 @@ Tensor read_npy(const std::string& path) {
   if (data_at > bytes.size()) bad(path, "its header is cut off");
   const std::string_view header(bytes.data(), data_at);
   const std::string_view descr = field(path, header, "descr");
-  const auto* type = std::find_if(std::begin(kTypes), std::end(kTypes),
-                                  [&](const auto& t) { return descr.substr(2).starts_with(std::string(t.first) + "'"); });
-  if (descr.size() < 4 || descr[0] != '\'' || type == std::end(kTypes) || descr[1] == '>')
-    bad(path, "its type " + std::string(descr.substr(0, descr.find(','))) + " is not one of little-endian numbers");
+  // '<f4': the byte order, then the type.
+  const std::size_t quote = descr.size() < 4 || descr[0] != '\'' || descr[1] == '>' ? std::string_view::npos : descr.find('\'', 1);
+  const auto type = quote == std::string_view::npos ? std::nullopt : dtype_from_numpy(descr.substr(2, quote - 2));
+  if (!type) bad(path, "its type " + std::string(descr.substr(0, descr.find(','))) + " is not one of little-endian numbers");
   std::vector<int64_t> shape = shape_of(path, field(path, header, "shape"));
   const bool columns_first = field(path, header, "fortran_order").starts_with("True");
-  uint64_t needed = element_size(type->second);
+  uint64_t needed = element_size(*type);
   for (int64_t s : shape)
     if (__builtin_mul_overflow(needed, static_cast<uint64_t>(s), &needed)) bad(path, "its shape is too large");
   if (needed != bytes.size() - data_at)
     bad(path, "its shape needs " + std::to_string(needed) + " bytes; it has " + std::to_string(bytes.size() - data_at));
   if (columns_first) std::reverse(shape.begin(), shape.end());
-  Tensor t = cresset::empty(shape, TensorOptions(type->second));
+  Tensor t = cresset::empty(shape, TensorOptions(*type));
   std::memcpy(t.mutable_data_ptr(), bytes.data() + data_at, needed);
   if (!columns_first) return t;
   std::vector<int64_t> order(shape.size());
@@ -82,11 +79,10 @@ Tensor read_npy(const std::string& path) {
 
 void write_npy(const std::string& path, const Tensor& tensor) {
   Tensor t = tensor.detach().to(TensorOptions().device(kCPU));
-  if (t.scalar_type() == kBFloat16) t = t.to(TensorOptions().dtype(kFloat));
+  if (numpy_type(t.scalar_type()).empty()) t = t.to(TensorOptions().dtype(toOpMathType(t.scalar_type())));
   t = t.contiguous();
-  const auto* type = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const auto& k) { return k.second == t.scalar_type(); });
-  CRESSET_CHECK(type != std::end(kTypes), path, ": NumPy has no type for ", t.scalar_type(), ".");
-  std::string header = std::string("{'descr': '") + (t.itemsize() == 1 ? "|" : "<") + type->first + "', 'fortran_order': False, 'shape': (";
+  std::string header =
+      std::string("{'descr': '") + (t.itemsize() == 1 ? "|" : "<") + numpy_type(t.scalar_type()) + "', 'fortran_order': False, 'shape': (";
   for (int64_t s : t.sizes()) header += std::to_string(s) + ", ";
   header += "), }";
   header.resize((10 + header.size() + 1 + 63) / 64 * 64 - 11, ' ');  // data at a multiple of 64

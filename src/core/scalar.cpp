@@ -23,6 +23,7 @@ std::string float_repr(double v) {
 Scalar Scalar::operator-() const {
   CRESSET_CHECK(!isBoolean(), "torch boolean negative, the `-` operator, is not supported.");
   switch (tag_) {
+    case Tag::Unsigned:
     case Tag::Int: return Scalar(static_cast<int64_t>(-static_cast<uint64_t>(v_.i)));
     case Tag::Complex: return Scalar(std::complex<double>(-v_.d[0], -v_.d[1]));
     default: return Scalar(-v_.d[0]);
@@ -33,6 +34,7 @@ Scalar Scalar::conj() const { return isComplex() ? Scalar(std::complex<double>(v
 
 std::string to_string(const Scalar& s) {
   if (s.isBoolean()) return s.toBool() ? "True" : "False";
+  if (s.isUnsigned()) return std::to_string(s.toUInt64());
   if (s.isIntegral(false)) return std::to_string(s.toLong());
   if (!s.isComplex()) return float_repr(s.toDouble());
   const std::complex<double> c = s.toComplexDouble();
@@ -43,14 +45,18 @@ std::string to_string(const Scalar& s) {
 
 namespace detail {
 void raise_scalar_overflow(ScalarType type) {
-  const char* name = type == kByte     ? "uint8_t"
-                     : type == kChar   ? "int8_t"
-                     : type == kShort  ? "int16_t"
-                     : type == kInt    ? "int"
-                     : type == kLong   ? "int64_t"
-                     : type == kFloat  ? "float"
-                     : type == kDouble ? "double"
-                                       : toString(type);
+  const char* name = type == kByte          ? "uint8_t"
+                     : type == kChar        ? "int8_t"
+                     : type == kShort       ? "int16_t"
+                     : type == kInt         ? "int"
+                     : type == kLong        ? "int64_t"
+                     : type == kFloat       ? "float"
+                     : type == kDouble      ? "double"
+                     : type == kUInt16      ? "uint16_t"
+                     : type == kUInt32      ? "uint32_t"
+                     : type == kUInt64      ? "uint64_t"
+                     : type == kComplexHalf ? "c10::complex<c10::Half>"
+                                            : toString(type);
   CRESSET_THROW(Error, "value cannot be converted to type ", name, " without overflow");
 }
 }  // namespace detail

@@ -4,10 +4,6 @@
 namespace cresset {
 namespace {
 
-// In the order of ScalarType.
-constexpr const char* kWords[] = {"Byte",        "Char",         "Short",         "Int",  "Long",  "Half",   "Float",  "Double",
-                                  "ComplexHalf", "ComplexFloat", "ComplexDouble", "Bool", "QInt8", "QUInt8", "QInt32", "BFloat16"};
-
 std::string dims_text(const TensorType::Dims& dims) {
   std::string out;
   for (std::size_t i = 0; i < dims.size(); ++i) out += (i ? ", " : "") + (dims[i] ? std::to_string(*dims[i]) : "*");
@@ -51,13 +47,14 @@ std::optional<TensorType::Dims> common(const std::optional<TensorType::Dims>& a,
 }  // namespace
 
 const char* dtype_word(ScalarType t) {
-  const auto i = static_cast<std::size_t>(t);
-  CRESSET_CHECK(i < std::size(kWords), "IR: a dtype with a word was required; number ", i, " was given.");
-  return kWords[i];
+  const char* word = toString(t);
+  CRESSET_CHECK(std::string_view(word) != toString(ScalarType::Undefined), "IR: a dtype with a word was required; number ",
+                static_cast<int>(t), " was given.");
+  return word;
 }
 std::optional<ScalarType> dtype_of_word(std::string_view word) {
-  for (std::size_t i = 0; i < std::size(kWords); ++i)
-    if (word == kWords[i]) return static_cast<ScalarType>(i);
+  for (int i = 0; i < static_cast<int>(ScalarType::Undefined); ++i)
+    if (word == toString(static_cast<ScalarType>(i)) && word != toString(ScalarType::Undefined)) return static_cast<ScalarType>(i);
   return std::nullopt;
 }
 

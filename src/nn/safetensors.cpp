@@ -15,9 +15,26 @@
 namespace cresset {
 namespace {
 
-constexpr std::pair<const char*, ScalarType> kTypes[] = {
-    {"BOOL", kBool}, {"U8", kByte},       {"I8", kChar},   {"I16", kShort},  {"I32", kInt},          {"I64", kLong},
-    {"F16", kHalf},  {"BF16", kBFloat16}, {"F32", kFloat}, {"F64", kDouble}, {"C64", kComplexFloat}, {"C128", kComplexDouble}};
+constexpr std::pair<const char*, ScalarType> kTypes[] = {{"BOOL", kBool},
+                                                         {"U8", kByte},
+                                                         {"I8", kChar},
+                                                         {"I16", kShort},
+                                                         {"I32", kInt},
+                                                         {"I64", kLong},
+                                                         {"F16", kHalf},
+                                                         {"BF16", kBFloat16},
+                                                         {"F32", kFloat},
+                                                         {"F64", kDouble},
+                                                         {"C64", kComplexFloat},
+                                                         {"C128", kComplexDouble},
+                                                         {"U16", kUInt16},
+                                                         {"U32", kUInt32},
+                                                         {"U64", kUInt64},
+                                                         {"F8_E4M3", kFloat8_e4m3fn},
+                                                         {"F8_E5M2", kFloat8_e5m2},
+                                                         {"F8_E8M0", kFloat8_e8m0fnu},
+                                                         {"F8_E4M3FNUZ", kFloat8_e4m3fnuz},
+                                                         {"F8_E5M2FNUZ", kFloat8_e5m2fnuz}};
 constexpr uint64_t kMaxHeader = 100u << 20;
 
 [[noreturn]] void bad_file(const std::string& path, const std::string& why) {
@@ -96,7 +113,8 @@ void save_safetensors(const std::string& path, const std::vector<std::pair<std::
                         "' is used twice or reserved.");
     dense.push_back(t.detach().to(TensorOptions().device(kCPU)).contiguous());
     const auto* type = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const auto& k) { return k.second == t.scalar_type(); });
-    CRESSET_INTERNAL_ASSERT(type != std::end(kTypes));
+    CRESSET_CHECK_VALUE(type != std::end(kTypes), "save_safetensors: the format has no type for ", dtype_name(t.scalar_type()), ", which '",
+                        name, "' has.");
     header[name] = {{"dtype", type->first}, {"shape", t.sizes().vec()}, {"data_offsets", {offset, offset + t.nbytes()}}};
     offset += t.nbytes();
   }

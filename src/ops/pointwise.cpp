@@ -16,6 +16,8 @@ namespace {
 
 uint8_t class_of(ScalarType type) {
   if (type == kBool) return kBoolClass;
+  if (CRESSET_UNLIKELY(is_stored_type(type)))
+    return isComplexType(type) ? kComplexHalfClass : isFloat8Type(type) ? kFloat8Class : kUnsignedClass;
   if (isIntegralType(type)) return kIntClass;
   return isComplexType(type) ? kComplexClass : kFloatClass;
 }
@@ -109,6 +111,9 @@ void check_limits(const PointwiseOp& op, const PointwiseCall& call, ScalarType c
       case kChar: call.scalars[i]->to<int8_t>(); break;
       case kShort: call.scalars[i]->to<int16_t>(); break;
       case kInt: call.scalars[i]->to<int32_t>(); break;
+      case kUInt16: call.scalars[i]->to<uint16_t>(); break;
+      case kUInt32: call.scalars[i]->to<uint32_t>(); break;
+      case kUInt64: call.scalars[i]->to<uint64_t>(); break;
       default: break;
     }
   }

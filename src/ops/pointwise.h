@@ -25,7 +25,16 @@ enum class DtypeRule : uint8_t {
 };
 
 // The key `types` of a pointwise row: classes of compute types that have a loop.
-enum ComputeClass : uint8_t { kBoolClass = 1, kIntClass = 2, kFloatClass = 4, kComplexClass = 8 };
+// The last three hold types that are only stored; rows that accept one compute in the loops of the integers, floating or complex types.
+enum ComputeClass : uint8_t {
+  kBoolClass = 1,
+  kIntClass = 2,
+  kFloatClass = 4,
+  kComplexClass = 8,
+  kUnsignedClass = 16,
+  kFloat8Class = 32,
+  kComplexHalfClass = 64
+};
 
 // What is the same for every call of a row. `name` is the operator's name without overload, for error texts.
 struct PointwiseOp {

@@ -12,7 +12,12 @@ void ResultType::add_number(ScalarType type) {
 ScalarType ResultType::combine(ScalarType higher, ScalarType lower) {
   if (higher == ScalarType::Undefined) return lower;
   if (lower == ScalarType::Undefined || isComplexType(higher)) return higher;
-  if (isFloatingType(higher)) return isComplexType(lower) ? toComplexType(higher) : higher;
+  if (isFloatingType(higher) && !isComplexType(lower)) return higher;
+  if (isFloatingType(higher)) {
+    CRESSET_CHECK(!isFloat8Type(higher), "Unknown Complex ScalarType for ", higher);
+    return toComplexType(higher);
+  }
+  if (isBarebonesUnsignedType(higher) && isComplexType(lower)) return lower;
   if (higher == kBool || isDifferentiableType(lower)) return promote_types(higher, lower);
   return higher;
 }
@@ -60,6 +65,7 @@ Tensor wrapped_scalar_tensor(const Scalar& value, Device device) {
   switch (value.type()) {
     case kBool: write<bool>(tensor, value); break;
     case kLong: write<int64_t>(tensor, value); break;
+    case kUInt64: write<uint64_t>(tensor, value); break;
     case kDouble: write<double>(tensor, value); break;
     default: write<std::complex<double>>(tensor, value); break;
   }

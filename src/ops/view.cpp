@@ -673,8 +673,9 @@ Tensor view_as_real_pairs(const Tensor& self) {
   return make_view(self, sizes, strides, self.storage_offset() * 2, toRealValueType(self.scalar_type()));
 }
 Tensor view_as_complex_numbers(const Tensor& self) {
-  CRESSET_CHECK(self.scalar_type() == kFloat || self.scalar_type() == kDouble,
-                "view_as_complex is only supported for float and double tensors, but got a tensor of scalar type: ", self.scalar_type());
+  CRESSET_CHECK(
+      self.scalar_type() == kHalf || self.scalar_type() == kFloat || self.scalar_type() == kDouble,
+      "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: ", self.scalar_type());
   CRESSET_CHECK(self.dim() > 0, "Input tensor must have one or more dimensions");
   CRESSET_CHECK(self.size(-1) == 2, "Tensor must have a last dimension of size 2");
   CRESSET_CHECK(self.stride(-1) == 1, "Tensor must have a last dimension with stride 1");

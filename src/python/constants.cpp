@@ -33,7 +33,13 @@ PyMethodDef constant_methods[] = {{"__reduce__", constant_reduce, METH_NOARGS, n
 ScalarType dtype_of(PyObject* o) { return static_cast<ScalarType>(constant_value(o)); }
 
 PyObject* to_real(PyObject* o, PyObject*) { return wrap_dtype(toRealValueType(dtype_of(o))); }
-PyObject* to_complex(PyObject* o, PyObject*) { return wrap_dtype(toComplexType(dtype_of(o))); }
+PyObject* to_complex(PyObject* o, PyObject*) {
+  CRESSET_PY_TRY
+  const ScalarType t = dtype_of(o);
+  CRESSET_CHECK(isDifferentiableType(t) && !isFloat8Type(t), "Unknown Complex ScalarType for ", t);
+  return wrap_dtype(toComplexType(t));
+  CRESSET_PY_CATCH(nullptr)
+}
 PyMethodDef dtype_methods[] = {{"__reduce__", constant_reduce, METH_NOARGS, nullptr},
                                {"__copy__", constant_self, METH_NOARGS, nullptr},
                                {"__deepcopy__", constant_self, METH_O, nullptr},
@@ -44,11 +50,12 @@ PyObject* dtype_is_floating(PyObject* o, void*) { return PyBool_FromLong(isFloat
 PyObject* dtype_is_complex(PyObject* o, void*) { return PyBool_FromLong(isComplexType(dtype_of(o))); }
 PyObject* dtype_is_signed(PyObject* o, void*) { return PyBool_FromLong(isSignedType(dtype_of(o))); }
 PyObject* dtype_itemsize(PyObject* o, void*) { return PyLong_FromSize_t(element_size(dtype_of(o))); }
-PyGetSetDef dtype_properties[] = {{"is_floating_point", dtype_is_floating, nullptr, "float16, bfloat16, float32 or float64?", nullptr},
-                                  {"is_complex", dtype_is_complex, nullptr, "complex64 or complex128?", nullptr},
-                                  {"is_signed", dtype_is_signed, nullptr, "Has negative values?", nullptr},
-                                  {"itemsize", dtype_itemsize, nullptr, "Bytes of an element.", nullptr},
-                                  {}};
+PyGetSetDef dtype_properties[] = {
+    {"is_floating_point", dtype_is_floating, nullptr, "float16, bfloat16, float32, float64 or an eight-bit floating type?", nullptr},
+    {"is_complex", dtype_is_complex, nullptr, "complex32, complex64 or complex128?", nullptr},
+    {"is_signed", dtype_is_signed, nullptr, "Has negative values?", nullptr},
+    {"itemsize", dtype_itemsize, nullptr, "Bytes of an element.", nullptr},
+    {}};
 
 PyTypeObject* make_type(PyObject* module, const char* name, PyMethodDef* methods, PyGetSetDef* properties, const char* doc) {
   std::vector<PyType_Slot> slots = {
@@ -71,21 +78,27 @@ PyObject* make_constant(PyObject* module, PyTypeObject* type, int value, const c
   return reinterpret_cast<PyObject*>(o);
 }
 
-// finfo(dtype): (bits, eps, max, min, tiny, smallest_subnormal, resolution).
+// finfo(dtype): (bits, eps, max, min, tiny, smallest_subnormal, resolution). `mantissa` are the bits behind the leading one.
 template <class T>
-PyObject* float_facts(int bits, double resolution, double subnormal) {
+PyObject* float_facts(int mantissa, double resolution) {
   using L = std::numeric_limits<T>;
-  return Py_BuildValue("(idddddd)", bits, static_cast<double>(L::epsilon()), static_cast<double>(L::max()),
-                       static_cast<double>(L::lowest()), static_cast<double>(L::min()), subnormal, resolution);
+  const double tiny = static_cast<double>(L::min());
+  return Py_BuildValue("(idddddd)", static_cast<int>(8 * sizeof(T)), static_cast<double>(L::epsilon()), static_cast<double>(L::max()),
+                       static_cast<double>(L::lowest()), tiny, std::ldexp(tiny, -mantissa), resolution);
 }
 
 Object finfo_facts(PyObject* o) {
   CRESSET_CHECK_TYPE(is_dtype(o), "finfo: a dtype was required; a ", type_name(Py_TYPE(o)), " was given.");
   switch (toRealValueType(dtype_of(o))) {
-    case ScalarType::Float: return Object(float_facts<float>(32, 1e-6, std::numeric_limits<float>::denorm_min()));
-    case ScalarType::Double: return Object(float_facts<double>(64, 1e-15, std::numeric_limits<double>::denorm_min()));
-    case ScalarType::Half: return Object(float_facts<Half>(16, 1e-3, 0x1p-24));
-    case ScalarType::BFloat16: return Object(float_facts<BFloat16>(16, 1e-2, 0x1p-133));
+    case kFloat: return Object(float_facts<float>(23, 1e-6));
+    case kDouble: return Object(float_facts<double>(52, 1e-15));
+    case kHalf: return Object(float_facts<Half>(10, 1e-3));
+    case kBFloat16: return Object(float_facts<BFloat16>(7, 1e-2));
+    case kFloat8_e4m3fn: return Object(float_facts<Float8_e4m3fn>(3, 1));
+    case kFloat8_e5m2: return Object(float_facts<Float8_e5m2>(2, 1));
+    case kFloat8_e4m3fnuz: return Object(float_facts<Float8_e4m3fnuz>(3, 1));
+    case kFloat8_e5m2fnuz: return Object(float_facts<Float8_e5m2fnuz>(2, 1));
+    case kFloat8_e8m0fnu: return Object(float_facts<Float8_e8m0fnu>(0, 1));
     default:
       CRESSET_THROW(TypeError, "torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.",
                     dtype_name(dtype_of(o)), "'");
@@ -100,8 +113,9 @@ Object iinfo_facts(PyObject* o) {
                      dtype_name(t), "'");
   const int bits = static_cast<int>(8 * element_size(t));
   if (t == kBool) return Object(Py_BuildValue("(iii)", 8, 0, 1));
-  const long long max = t == kByte ? 255 : static_cast<long long>((uint64_t{1} << (bits - 1)) - 1);
-  return Object(Py_BuildValue("(iLL)", bits, t == kByte ? 0LL : -max - 1, max));
+  const bool is_signed = isSignedType(t);
+  const unsigned long long max = ~0ull >> (64 - bits + (is_signed ? 1 : 0));
+  return Object(Py_BuildValue("(iLK)", bits, is_signed ? -static_cast<long long>(max) - 1 : 0ll, max));
 }
 
 }  // namespace
@@ -134,19 +148,9 @@ void init_constants(PyObject* module) {
   const auto dtype = [&](ScalarType t, const char* alias) {
     dtype_objects[static_cast<int>(t)] = make_constant(module, dtype_type, static_cast<int>(t), dtype_name(t), alias);
   };
-  dtype(kByte, nullptr);
-  dtype(kChar, nullptr);
-  dtype(kShort, "short");
-  dtype(kInt, "int");
-  dtype(kLong, "long");
-  dtype(kHalf, "half");
-  dtype(kFloat, "float");
-  dtype(kDouble, "double");
-  dtype(ScalarType::ComplexHalf, "chalf");
-  dtype(kComplexFloat, "cfloat");
-  dtype(kComplexDouble, "cdouble");
-  dtype(kBool, nullptr);
-  dtype(kBFloat16, nullptr);
+#define CRESSET_DTYPE(T, Name, number, text) dtype(ScalarType::Name, dtype_alias(ScalarType::Name));
+  CRESSET_FORALL_SCALAR_TYPES(CRESSET_DTYPE)
+#undef CRESSET_DTYPE
   const auto layout = [&](Layout l, const char* name) {
     layout_objects[static_cast<int>(l)] = make_constant(module, layout_type, static_cast<int>(l), name);
   };

@@ -29,9 +29,12 @@ bool is_int_sequence(PyObject* o) {
 Scalar to_scalar(PyObject* o) {
   if (PyBool_Check(o)) return Scalar(o == Py_True);
   if (PyLong_Check(o)) {
-    const long long v = PyLong_AsLongLong(o);
-    if (v == -1 && PyErr_Occurred()) throw ErrorAlreadySet();
-    return Scalar(static_cast<int64_t>(v));
+    int overflow = 0;
+    const long long v = PyLong_AsLongLongAndOverflow(o, &overflow);
+    if (CRESSET_LIKELY(overflow == 0)) return Scalar(static_cast<int64_t>(v));
+    const unsigned long long wide = PyLong_AsUnsignedLongLong(o);
+    if (PyErr_Occurred()) throw ErrorAlreadySet();
+    return Scalar(static_cast<uint64_t>(wide));
   }
   if (PyFloat_Check(o)) return Scalar(PyFloat_AS_DOUBLE(o));
   if (PyComplex_Check(o)) return Scalar(std::complex<double>(PyComplex_RealAsDouble(o), PyComplex_ImagAsDouble(o)));
@@ -62,6 +65,7 @@ double to_double(PyObject* o) {
 
 PyObject* from_scalar(const Scalar& s) {
   if (s.isBoolean()) return PyBool_FromLong(s.toBool());
+  if (s.isUnsigned()) return PyLong_FromUnsignedLongLong(s.toUInt64());
   if (s.isIntegral(false)) return PyLong_FromLongLong(s.toLong());
   if (s.isFloatingPoint()) return PyFloat_FromDouble(s.toDouble());
   const std::complex<double> c = s.toComplexDouble();
@@ -76,6 +80,8 @@ PyObject* element_to_python(const void* p) {
   std::memcpy(&v, p, sizeof v);
   if constexpr (std::is_same_v<T, bool>)
     return PyBool_FromLong(v);
+  else if constexpr (std::is_same_v<T, uint64_t>)
+    return PyLong_FromUnsignedLongLong(v);
   else if constexpr (std::is_integral_v<T>)
     return PyLong_FromLongLong(v);
   else if constexpr (is_complex_v<T>)
@@ -90,7 +96,7 @@ PyObject* item_of(const Tensor& t) {
   CRESSET_CHECK(t.numel() == 1, "a Tensor with ", t.numel(), " elements cannot be converted to Scalar");
   if (CRESSET_LIKELY(t.is_cpu() && t.has_storage())) {
     switch (t.scalar_type()) {
-#define CRESSET_CASE(T, Name) \
+#define CRESSET_CASE(T, Name, number, text) \
   case ScalarType::Name: return element_to_python<T>(t.data_ptr());
       CRESSET_FORALL_SCALAR_TYPES(CRESSET_CASE)
 #undef CRESSET_CASE
@@ -112,6 +118,7 @@ Tensor wrapped_number(const Scalar& s) {
   switch (type) {
     case ScalarType::Bool: *static_cast<bool*>(p) = s.toBool(); break;
     case ScalarType::Long: *static_cast<int64_t*>(p) = s.toLong(); break;
+    case ScalarType::UInt64: *static_cast<uint64_t*>(p) = s.toUInt64(); break;
     case ScalarType::Double: *static_cast<double*>(p) = s.toDouble(); break;
     default: *static_cast<std::complex<double>*>(p) = s.toComplexDouble();
   }

@@ -1,5 +1,7 @@
 // NumPy and the buffer protocol, both ways, without a copy and without NumPy's headers. NumPy is imported only when an
 // array has to be made.
+#include <bit>
+
 #include "python/bind.h"
 #include "python/graph_part.h"
 #include "python/override.h"
@@ -9,27 +11,17 @@ namespace cresset::python {
 
 namespace {
 
-struct Format {
-  ScalarType dtype;
-  const char* array;   // of the array interface, without byte order
-  const char* buffer;  // of the struct module
-};
-constexpr Format formats[] = {{kBool, "b1", "?"},
-                              {kByte, "u1", "B"},
-                              {kChar, "i1", "b"},
-                              {kShort, "i2", "h"},
-                              {kInt, "i4", "i"},
-                              {kLong, "i8", sizeof(long) == 8 ? "l" : "q"},
-                              {kHalf, "f2", "e"},
-                              {kFloat, "f4", "f"},
-                              {kDouble, "f8", "d"},
-                              {kComplexFloat, "c8", "Zf"},
-                              {kComplexDouble, "c16", "Zd"}};
-
-const Format* format_of(ScalarType t) {
-  for (const Format& f : formats)
-    if (f.dtype == t) return &f;
-  return nullptr;
+// Codes of the struct module, by kind and then by size of elements; null for types that NumPy does not have.
+const char* buffer_format(ScalarType t) {
+  if (numpy_type(t).empty()) return nullptr;
+  if (t == kBool) return "?";
+  const std::size_t size = std::bit_width(element_size(t)) - 1;
+  constexpr bool kLongLong = sizeof(long) != 8;
+  constexpr const char* kUnsigned[] = {"B", "H", "I", kLongLong ? "Q" : "L"};
+  constexpr const char* kSigned[] = {"b", "h", "i", kLongLong ? "q" : "l"};
+  constexpr const char* kFloating[] = {nullptr, "e", "f", "d"};
+  if (isComplexType(t)) return t == kComplexFloat ? "Zf" : "Zd";
+  return isFloatingType(t) ? kFloating[size] : isSignedType(t) ? kSigned[size] : kUnsigned[size];
 }
 
 void drop_owner(void* owner) {
@@ -50,7 +42,7 @@ void check_exportable(const Tensor& t) {
                      " device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.");
   CRESSET_CHECK(!(t.requires_grad() && GradMode::is_enabled()),
                 "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
-  CRESSET_CHECK_TYPE(format_of(t.scalar_type()), "Got unsupported ScalarType ", t.scalar_type());
+  CRESSET_CHECK_TYPE(buffer_format(t.scalar_type()), "Got unsupported ScalarType ", t.scalar_type());
 }
 
 // An object that shows a tensor's memory as __array_interface__, and owns the tensor.
@@ -69,7 +61,6 @@ void array_view_dealloc(PyObject* o) {
 PyObject* array_view_interface(PyObject* o, void*) {
   CRESSET_PY_TRY
   const Tensor& t = reinterpret_cast<ArrayView*>(o)->tensor;
-  const Format* f = format_of(t.scalar_type());
   const Ref shape = checked(PyTuple_New(t.dim())), strides = checked(PyTuple_New(t.dim()));
   for (int64_t d = 0; d < t.dim(); ++d) {
     PyTuple_SET_ITEM(shape.get(), d, checked(PyLong_FromLongLong(t.size(d))).release());
@@ -78,7 +69,7 @@ PyObject* array_view_interface(PyObject* o, void*) {
   // Empty tensors have no memory; NumPy wants an address all the same.
   static char nothing;
   void* data = t.data_ptr() ? t.data_ptr() : &nothing;
-  const std::string typestr = std::string(element_size(t.scalar_type()) == 1 ? "|" : "<") + f->array;
+  const std::string typestr = std::string(element_size(t.scalar_type()) == 1 ? "|" : "<") + numpy_type(t.scalar_type());
   return Py_BuildValue("{s:O,s:s,s:(NO),s:O,s:i}", "shape", shape.get(), "typestr", typestr.c_str(), "data", PyLong_FromVoidPtr(data),
                        Py_False, "strides", strides.get(), "version", 3);
   CRESSET_PY_CATCH(nullptr)
@@ -109,7 +100,7 @@ int get_buffer(PyObject* o, Py_buffer* view, int flags) {
     view->itemsize = t.element_size();
     view->readonly = 0;
     view->ndim = static_cast<int>(t.dim());
-    view->format = (flags & PyBUF_FORMAT) ? const_cast<char*>(format_of(t.scalar_type())->buffer) : nullptr;
+    view->format = (flags & PyBUF_FORMAT) ? const_cast<char*>(buffer_format(t.scalar_type())) : nullptr;
     view->shape = (flags & PyBUF_ND) ? shape->shape.data() : nullptr;
     view->strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? shape->strides.data() : nullptr;
     view->suboffsets = nullptr;
@@ -198,17 +189,16 @@ Tensor tensor_from_array(PyObject* array) {
   CRESSET_CHECK_VALUE(
       typestr[0] != '>',
       "given numpy array has byte order different from the native byte order. Conversion between byte orders is currently not supported.");
-  const Format* format = nullptr;
-  for (const Format& f : formats)
-    if (typestr.substr(1) == f.array) format = &f;
-  if (!format) {
+  const std::optional<ScalarType> type_of_elements = dtype_from_numpy(std::string_view(typestr).substr(typestr.empty() ? 0 : 1));
+  if (!type_of_elements) {
     const Ref dtype = checked(PyObject_GetAttrString(array, "dtype"));
     const Ref type = checked(PyObject_GetAttrString(dtype.get(), "type"));
-    CRESSET_THROW(
-        TypeError, "can't convert np.ndarray of type ", reinterpret_cast<PyTypeObject*>(type.get())->tp_name,
-        ". The only supported types are: float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint8, and bool.");
+    CRESSET_THROW(TypeError, "can't convert np.ndarray of type ", reinterpret_cast<PyTypeObject*>(type.get())->tp_name,
+                  ". The only supported types are: float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint64, "
+                  "uint32, uint16, "
+                  "uint8, and bool.");
   }
-  const auto item_size = static_cast<int64_t>(element_size(format->dtype));
+  const auto item_size = static_cast<int64_t>(element_size(*type_of_elements));
   PyObject* shape = item(interface.get(), "shape");
   PyObject* strides_object = PyDict_GetItemString(interface.get(), "strides");
   DimVector sizes, strides;
@@ -234,7 +224,7 @@ Tensor tensor_from_array(PyObject* array) {
   if (!address && PyErr_Occurred()) throw ErrorAlreadySet();
   if (is_numpy_scalar(array)) {
     // The interface of a scalar shows a temporary.
-    Tensor t = cresset::detail::empty_cpu(sizes, format->dtype);
+    Tensor t = cresset::detail::empty_cpu(sizes, *type_of_elements);
     std::memcpy(t.data_ptr(), address, static_cast<std::size_t>(item_size));
     return t;
   }
@@ -243,7 +233,7 @@ Tensor tensor_from_array(PyObject* array) {
         "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This means writing to this tensor will "
         "result in undefined behavior. You may want to copy the array to protect its data or make it writable before converting it to a "
         "tensor.");
-  return tensor_over(address, array, sizes, strides, format->dtype);
+  return tensor_over(address, array, sizes, strides, *type_of_elements);
 }
 
 PyObject* tensor_to_numpy(const Tensor& tensor, bool force) {

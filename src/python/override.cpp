@@ -229,9 +229,10 @@ PyObject* override_method(PyObject* self, const char* name, PyObject* args, PyOb
   const Ref all = checked(PyTuple_New(n + 1));
   PyTuple_SET_ITEM(all.get(), 0, Py_NewRef(self));
   for (Py_ssize_t i = 0; i < n; ++i) PyTuple_SET_ITEM(all.get(), i + 1, Py_NewRef(PyTuple_GET_ITEM(args, i)));
-  static constexpr std::string_view parsed[] = {
-      "size", "stride", "is_contiguous", "to",   "type", "cpu",    "float",   "double", "half",      "bfloat16",     "long",
-      "int",  "short",  "char",          "byte", "bool", "cfloat", "cdouble", "numpy",  "is_set_to", "is_same_size", "requires_grad_"};
+  static constexpr std::string_view parsed[] = {"size",    "stride", "is_contiguous", "to",           "type",          "cpu",
+                                                "float",   "double", "half",          "bfloat16",     "long",          "int",
+                                                "short",   "char",   "byte",          "bool",         "chalf",         "cfloat",
+                                                "cdouble", "numpy",  "is_set_to",     "is_same_size", "requires_grad_"};
   const bool as_operator = std::find(std::begin(parsed), std::end(parsed), name) != std::end(parsed);
   return overriders.call(function.get(), all.get(), kwargs, (std::string("torch.Tensor.") + name).c_str(), as_operator ? nullptr : self);
   CRESSET_PY_CATCH(nullptr)

@@ -194,6 +194,7 @@ CRESSET_CAST(short, kShort)
 CRESSET_CAST(char, kChar)
 CRESSET_CAST(byte, kByte)
 CRESSET_CAST(bool, kBool)
+CRESSET_CAST(chalf, kComplexHalf)
 CRESSET_CAST(cfloat, kComplexFloat)
 CRESSET_CAST(cdouble, kComplexDouble)
 
@@ -446,6 +447,7 @@ PyMethodDef own_methods[] = {
     CRESSET_FAST(char, nullptr),
     CRESSET_FAST(byte, nullptr),
     CRESSET_FAST(bool, nullptr),
+    CRESSET_FAST(chalf, nullptr),
     CRESSET_FAST(cfloat, nullptr),
     CRESSET_FAST(cdouble, nullptr),
     CRESSET_FAST(cpu, "The tensor on the CPU."),

@@ -99,6 +99,12 @@ T number_as(PyObject* o) {
         PyErr_Format(PyExc_TypeError, "must be real number, not %s", Py_TYPE(o)->tp_name);
       throw ErrorAlreadySet();
     }
+    if constexpr (std::is_same_v<T, uint64_t>) {
+      const Ref number = checked(PyNumber_Index(o));
+      const unsigned long long v = PyLong_AsUnsignedLongLong(number.get());
+      if (PyErr_Occurred()) throw ErrorAlreadySet();
+      return v;
+    }
     const Scalar s = PyLong_CheckExact(o) ? Scalar(to_int(o)) : to_scalar(o);
     if constexpr (!is_complex_v<T>) {
       if (s.isComplex()) {
@@ -162,7 +168,7 @@ Tensor tensor_from_data(PyObject* data, std::optional<ScalarType> dtype, std::op
   const ScalarType type = dtype ? *dtype : infer_type(data, 0);
   Tensor t = cresset::detail::empty_cpu(sizes, type);
   if (t.numel() > 0) {
-    CRESSET_DISPATCH(type, "tensor", CRESSET_ALL_TYPES, [&] {
+    CRESSET_DISPATCH(type, "tensor", CRESSET_STORED_AND_ALL_TYPES, [&] {
       auto* out = static_cast<scalar_t*>(t.data_ptr());
       fill_elements(out, data, sizes, 0);
     });

@@ -125,15 +125,3 @@ def test_bfloat16_products(transposed):
         a, b = a.t(), b.t()
     want = a.float().numpy().astype(np.float64) @ b.float().numpy().astype(np.float64)
     np.testing.assert_allclose((a @ b).float().numpy(), want, rtol=2**-8, atol=1e-2)
-
-
-def test_types_without_kernels_are_refused():
-    words = "tensors of type ComplexHalf are not supported: it is a name in schemas and files only."
-    for make in (
-        lambda: cresset.zeros(2, dtype=cresset.complex32),
-        lambda: cresset.zeros(2).to(cresset.complex32),
-        lambda: cresset.zeros(2).view(cresset.complex32),
-        lambda: cresset.empty_strided((2,), (1,), dtype=cresset.complex32),
-    ):
-        with pytest.raises(NotImplementedError, match=words):
-            make()

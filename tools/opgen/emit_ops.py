@@ -6,7 +6,8 @@ from output import header, source
 
 RULES = {"promote": "Promote", "float": "Float", "compare": "Compare", "to_bool": "ToBool", "abs": "Abs",
          "first": "First", "bool_first": "BoolFirst"}
-CLASSES = {"b": "kBoolClass", "i": "kIntClass", "f": "kFloatClass", "c": "kComplexClass"}
+CLASSES = {"b": "kBoolClass", "i": "kIntClass", "f": "kFloatClass", "c": "kComplexClass",
+           "u": "kUnsignedClass", "e": "kFloat8Class", "h": "kComplexHalfClass"}
 PROMOTING = ("self", "other", "exponent", "min", "max")
 
 

@@ -203,7 +203,8 @@ def emit(names, out):
 
 def _package():
     dtypes = ("bool uint8 int8 int16 short int32 int int64 long float16 half bfloat16 float32 float float64 double "
-              "complex64 cfloat complex128 cdouble").split()
+              "complex64 cfloat complex128 cdouble uint16 uint32 uint64 float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu "
+              "complex32 chalf").split()
     lines = [PRELUDE, "from . import autograd as autograd, linalg as linalg, nn as nn, optim as optim, special as special, utils as utils\n",
              "from ._C import Generator as Generator, Size as Size, Tensor as Tensor, device as device, dtype as dtype\n",
              "from ._C import layout as layout, memory_format as memory_format\n", ALIASES,

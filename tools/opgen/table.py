@@ -291,8 +291,8 @@ def check(row):
             raise row.error(f"'{key}' must be the name of a C++ function; given: {data[key]!r}.", key)
     if data.get("dtype", "promote") not in DTYPE_RULES:
         raise row.error(f"unknown dtype rule '{data['dtype']}'.{hint(data['dtype'], DTYPE_RULES)}", "dtype")
-    if set(data.get("types", "ifc")) - set("bifc"):
-        raise row.error(f"'types' is made of the letters b, i, f, c; given: {data['types']!r}.", "types")
+    if set(data.get("types", "ifc")) - set("bifcueh"):
+        raise row.error(f"'types' is made of the letters b, i, f, c, u, e, h; given: {data['types']!r}.", "types")
     if data.get("autocast", "fp32") not in AUTOCAST_POLICIES:
         raise row.error(f"unknown autocast policy '{data['autocast']}'.{hint(data['autocast'], AUTOCAST_POLICIES)}", "autocast")
     for key, rules in (("out_dtype", OUT_DTYPES), ("out_memory", OUT_MEMORIES), ("out_shape", OUT_SHAPES)):

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 
+#include <cresset/base/float8.h>
 #include <cresset/base/macros.h>
 
 namespace cresset {
@@ -79,9 +80,10 @@ template <class T>
 struct is_complex<std::complex<T>> : std::true_type {};
 template <class T>
 inline constexpr bool is_complex_v = is_complex<T>::value;
-/// The type arithmetic is done in: float for the half types, T itself otherwise (at::opmath_type).
+/// The type arithmetic is done in: float for the half and eight-bit types, T itself otherwise (at::opmath_type).
 template <class T>
-using opmath_type = std::conditional_t<is_reduced_floating_point_v<T>, float, T>;
+using opmath_type = std::conditional_t<is_reduced_floating_point_v<T> || is_float8_v<T>, float,
+                                       std::conditional_t<std::is_same_v<T, std::complex<Half>>, std::complex<float>, T>>;
 /// float of std::complex<float>, T itself for real T.
 template <class T>
 struct scalar_value_type {

@@ -6,9 +6,9 @@
 
 namespace cresset {
 
-/// Raises NotImplementedError for types that are names in schemas and files only (complex32).
+/// Raises NotImplementedError for types that are names in schemas and files only (qint8).
 inline void check_supported_type(ScalarType type) {
-  CRESSET_CHECK_NOT_IMPLEMENTED(element_size(type) != 0 && type != ScalarType::ComplexHalf, "tensors of type ", type,
+  CRESSET_CHECK_NOT_IMPLEMENTED(element_size(type) != 0, "tensors of type ", type,
                                 " are not supported: it is a name in schemas and files only.");
 }
 

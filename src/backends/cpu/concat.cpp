@@ -160,7 +160,7 @@ void constant_pad_nd(const Tensor& self, IntArrayRef pad, const Scalar& value, c
     sizes[d] += std::min<int64_t>(before, 0) + std::min<int64_t>(after, 0);
   }
   for (int64_t s : sizes) copies &= s > 0;
-  CRESSET_DISPATCH(self.scalar_type(), "constant_pad_nd_cpu", CRESSET_ALL_TYPES, [&] {
+  CRESSET_DISPATCH(self.scalar_type(), "constant_pad_nd_cpu", CRESSET_STORED_AND_ALL_TYPES, [&] {
     if (nothing) return;
     using C = opmath_type<scalar_t>;
     scalar_t v;

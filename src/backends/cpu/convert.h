@@ -24,7 +24,7 @@ using StoreFunction = void (*)(Rows to, const void* block, int64_t n, int64_t ro
 // to[r][i] = from[i][r] for r < rows and i < n, elements of 4 or 8 bytes as they are; strides of rows in bytes.
 using TransposeFunction = void (*)(char* to, int64_t to_stride, const char* from, int64_t from_stride, int64_t n, int64_t rows);
 
-inline constexpr int kConvertTypes = 16;  // by numeric value of ScalarType
+inline constexpr int kConvertTypes = static_cast<int>(ScalarType::Undefined);  // by numeric value
 struct ConvertTable {
   LoadFunction load[kConvertTypes][kNumComputeTypes];
   StoreFunction store[kNumComputeTypes][kConvertTypes];
@@ -46,9 +46,13 @@ constexpr ComputeType compute_type(ScalarType type) {
     case kByte:
     case kChar:
     case kShort:
-    case kInt: return ComputeType::Int32;
+    case kInt:
+    case kUInt16: return ComputeType::Int32;
+    case kUInt32:
+    case kUInt64:  // as bits: the operators that accept it give the same ones
     case kLong: return ComputeType::Int64;
     case kDouble: return ComputeType::Double;
+    case kComplexHalf:
     case kComplexFloat: return ComputeType::ComplexFloat;
     case kComplexDouble: return ComputeType::ComplexDouble;
     default: return ComputeType::Float;

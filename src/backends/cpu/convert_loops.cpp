@@ -19,28 +19,34 @@ namespace {
 
 // Value conversions as PyTorch's casts: complex to real drops the imaginary part, anything but zero is true, floating to
 // small integers goes through a wider integer and wraps.
+template <class T>
+constexpr bool through_float = is_reduced_floating_point_v<T> || is_float8_v<T>;
+
 template <class To, class From>
 inline To convert(From value) {
   if constexpr (std::is_same_v<To, From>) {
     return value;
-  } else if constexpr (is_reduced_floating_point_v<From>) {
+  } else if constexpr (through_float<From>) {
     return convert<To>(static_cast<float>(value));
   } else if constexpr (is_complex_v<From>) {
     if constexpr (is_complex_v<To>) {
       using R = typename To::value_type;
-      return To(static_cast<R>(value.real()), static_cast<R>(value.imag()));
+      return To(convert<R>(value.real()), convert<R>(value.imag()));
     } else if constexpr (std::is_same_v<To, bool>) {
       return value.real() != 0 || value.imag() != 0;
     } else {
       return convert<To>(value.real());
     }
   } else if constexpr (is_complex_v<To>) {
-    return To(static_cast<typename To::value_type>(value));
+    return To(convert<typename To::value_type>(value));
   } else if constexpr (std::is_same_v<To, bool>) {
     return value != From(0);
-  } else if constexpr (is_reduced_floating_point_v<To>) {
+  } else if constexpr (through_float<To>) {
     return To(static_cast<float>(value));
-  } else if constexpr (std::is_floating_point_v<From> && std::is_same_v<To, uint8_t>) {
+  } else if constexpr (std::is_floating_point_v<From> && std::is_unsigned_v<To>) {
+    // Negative numbers wrap; only uint64_t has numbers beyond int64_t.
+    if constexpr (std::is_same_v<To, uint64_t>)
+      if (value >= From(0x1p63)) return static_cast<To>(value);
     return static_cast<To>(static_cast<int64_t>(value));
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To> && sizeof(To) < 4) {
     return static_cast<To>(static_cast<int32_t>(value));
@@ -107,7 +113,7 @@ void store(Rows to, const void* block, int64_t n, int64_t rows) {
 template <class Compute>
 constexpr void fill_column(ConvertTable& table, ComputeType compute) {
   const int c = static_cast<int>(compute);
-#define CRESSET_ENTRY(T, Name)                                          \
+#define CRESSET_ENTRY(T, Name, number, text)                            \
   table.load[static_cast<int>(ScalarType::Name)][c] = load<T, Compute>; \
   table.store[c][static_cast<int>(ScalarType::Name)] = store<Compute, T>;
   CRESSET_FORALL_SCALAR_TYPES(CRESSET_ENTRY)

@@ -128,7 +128,9 @@ Tensor copy_from(const Tensor& self, const Tensor& dst, bool) {
   CRESSET_CHECK(expands_to(self.sizes(), dst.sizes()), "_copy_from: a source that expands to ", dst.sizes(), " was required; ",
                 self.sizes(), " was given.");
   if (dst.numel() == 0) return dst;
-  const ComputeType compute = compute_type(self.scalar_type());
+  // Numbers of uint64 beyond int64_t are known by their type only.
+  const bool straight = self.scalar_type() == kUInt64 && !isIntegralType(type);
+  const ComputeType compute = compute_type(straight ? type : self.scalar_type());
   Traversal traversal;
   traversal.set_sizes(dst.sizes());
   traversal.add(dst, compute);
@@ -152,7 +154,7 @@ Tensor& zero_(Tensor& self) {
 }
 
 Tensor& fill_scalar_(Tensor& self, const Scalar& value) {
-  CRESSET_DISPATCH(self.scalar_type(), "fill_cpu", CRESSET_ALL_TYPES, [&] {
+  CRESSET_DISPATCH(self.scalar_type(), "fill_cpu", CRESSET_STORED_AND_ALL_TYPES, [&] {
     const scalar_t number = value.to<scalar_t>();
     const int64_t n = self.numel();
     if (n == 0) return;
@@ -170,7 +172,7 @@ Tensor& fill_scalar_(Tensor& self, const Scalar& value) {
 
 Scalar local_scalar_dense(const Tensor& self) {
   CRESSET_CHECK(self.numel() > 0, "_local_scalar_dense: Empty tensor not supported");
-  return CRESSET_DISPATCH(self.scalar_type(), "_local_scalar_dense_cpu", CRESSET_ALL_TYPES,
+  return CRESSET_DISPATCH(self.scalar_type(), "_local_scalar_dense_cpu", CRESSET_STORED_AND_ALL_TYPES,
                           [&] { return Scalar(*static_cast<const scalar_t*>(self.data_ptr())); });
 }
 

@@ -132,7 +132,7 @@ void logspace(const Scalar& start, const Scalar& end, int64_t steps, double base
 
 void eye_m(int64_t n, int64_t m, std::optional<ScalarType>, std::optional<Layout>, std::optional<Device>, std::optional<bool>,
            const Tensor& out) {
-  CRESSET_DISPATCH(out.scalar_type(), "eye", CRESSET_ALL_TYPES, [&] {
+  CRESSET_DISPATCH(out.scalar_type(), "eye", CRESSET_STORED_AND_ALL_TYPES, [&] {
     scalar_t* data = out.mutable_data_ptr<scalar_t>();
     std::fill(data, data + n * m, scalar_t(0));
     for (int64_t i = 0; i < std::min(n, m); ++i) data[i * m + i] = scalar_t(1);

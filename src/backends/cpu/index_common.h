@@ -30,7 +30,7 @@ inline std::vector<int64_t> read_indices(const Tensor& index) {
 
 // The one element of a 0-dim CPU tensor.
 inline Scalar scalar_of(const Tensor& t) {
-  return CRESSET_DISPATCH(t.scalar_type(), "item", CRESSET_ALL_TYPES, [&] { return Scalar(*t.const_data_ptr<scalar_t>()); });
+  return CRESSET_DISPATCH(t.scalar_type(), "item", CRESSET_STORED_AND_ALL_TYPES, [&] { return Scalar(*t.const_data_ptr<scalar_t>()); });
 }
 
 template <class T>

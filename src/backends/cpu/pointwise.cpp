@@ -36,10 +36,11 @@ void convert_scalar(const Scalar& value, ScalarType common, ComputeType compute,
   switch (from) {
     case kBool: *reinterpret_cast<bool*>(raw) = value.toBool(); break;
     case kLong: *reinterpret_cast<int64_t*>(raw) = value.toLong(); break;
+    case kUInt64: *reinterpret_cast<uint64_t*>(raw) = value.toUInt64(); break;
     case kDouble: *reinterpret_cast<double*>(raw) = value.toDouble(); break;
     default: *reinterpret_cast<std::complex<double>*>(raw) = value.toComplexDouble(); break;
   }
-  if (isIntegralType(common) && from == kLong) {
+  if (isIntegralType(common) && isIntegralType(from)) {
     load_function(from, ComputeType::Int64)(middle, {raw, 0, 0}, 1, 1);
     store_function(ComputeType::Int64, common)({raw, 0, 0}, middle, 1, 1);
     load_function(common, compute)(to, {raw, 0, 0}, 1, 1);
@@ -103,7 +104,7 @@ inline bool Plain::prepare(const PointwiseKernel& kernel, const ops::PointwiseCa
   for (int i = 0; i < call.num_scalars; ++i) {
     if (!call.scalars[i]) continue;
     const Scalar& number = *call.scalars[i];
-    if (category(number.type()) > own || number.isBoolean()) return false;
+    if (category(number.type()) > own || number.isBoolean() || number.isUnsigned()) return false;
     if (common_ == kInt && number.toLong() != static_cast<int32_t>(number.toLong())) return false;  // wraps or is refused
   }
   if (call.num_scalars == 2 && !call.scalars[0] && !call.scalars[1]) return false;

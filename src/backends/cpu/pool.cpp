@@ -23,8 +23,9 @@ namespace {
 using ops::PoolWindows;
 
 // Averages also exist for int64.
-#define CRESSET_AVERAGE_TYPES(...) CRESSET_FLOATING_AND_HALF_TYPES(__VA_ARGS__) CRESSET_TYPE_CASE(int64_t, Long, __VA_ARGS__)
-#define CRESSET_SUM_TYPES(...) CRESSET_FLOATING_TYPES(__VA_ARGS__) CRESSET_TYPE_CASE(int64_t, Long, __VA_ARGS__)
+#define CRESSET_CASE_LONG(...) CRESSET_TYPE_CASE(int64_t, Long, , , __VA_ARGS__)
+#define CRESSET_AVERAGE_TYPES(...) CRESSET_FLOATING_AND_HALF_TYPES(__VA_ARGS__) CRESSET_CASE_LONG(__VA_ARGS__)
+#define CRESSET_SUM_TYPES(...) CRESSET_FLOATING_TYPES(__VA_ARGS__) CRESSET_CASE_LONG(__VA_ARGS__)
 
 int64_t volume(const std::array<int64_t, 3>& v) { return v[0] * v[1] * v[2]; }
 

@@ -102,10 +102,12 @@ void load_keys(const void* from, int64_t stride, int64_t n, K* to, int64_t step)
   for (; i < n; ++i) to[i * step] = sort_key(p[i * stride]);
 }
 
-// Calls f(KeysOf<K>) for a real type or bool.
+#define CRESSET_SORTED_TYPES(...) CRESSET_REAL_AND_BOOL_TYPES(__VA_ARGS__) CRESSET_CASES_WIDE_UNSIGNED(__VA_ARGS__)
+
+// Calls f(KeysOf<K>) for a real type, wide unsigned ones among them, or bool.
 template <class F>
 auto with_keys(ScalarType type, const char* name, const F& f) {
-  return CRESSET_DISPATCH(type, name, CRESSET_REAL_AND_BOOL_TYPES, [&] {
+  return CRESSET_DISPATCH(type, name, CRESSET_SORTED_TYPES, [&] {
     using K = decltype(sort_key(scalar_t()));
     using L = std::numeric_limits<opmath_type<scalar_t>>;
     return f(KeysOf<K>{load_keys<scalar_t, K>, sort_key(static_cast<scalar_t>(L::quiet_NaN())), L::has_quiet_NaN});

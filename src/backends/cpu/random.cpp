@@ -158,6 +158,11 @@ Tensor& random_cpu(Tensor& self, const std::optional<Generator>& generator) {
 }
 
 Tensor& random_from(Tensor& self, int64_t from, std::optional<int64_t> to, const std::optional<Generator>& generator) {
+  if (isBarebonesUnsignedType(self.scalar_type()) && to) {
+    Tensor wide = detail::empty_cpu(self.sizes(), kLong);
+    cresset::_copy_from(random_from(wide, from, to, generator), self, false);
+    return self;
+  }
   CRESSET_DISPATCH(self.scalar_type(), "random_from_to", CRESSET_REAL_AND_BOOL_TYPES, [&] {
     const IntegerRange range = integer_range<scalar_t>(from, to);
     filled(self, generator,

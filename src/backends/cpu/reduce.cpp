@@ -64,6 +64,7 @@ Tensor as_pairs(const Tensor& t) {
 // Values that a fold may take in the place of values cast to `to`: the cast would not change them or their sum.
 bool folds_without_cast(ScalarType from, ScalarType to) {
   if (from == to) return true;
+  if (is_stored_type(from)) return false;
   if (isIntegralType(from, true))
     return to == kLong || (to == kBool && from == kBool) || (isIntegralType(to, false) && element_size(to) >= element_size(from));
   return isFloatingType(from) && (to == kDouble || (to == kFloat && from != kDouble));
@@ -221,7 +222,7 @@ namespace {
 // decide(number of nonzero elements, number of elements) for every result.
 template <class F>
 void count_with(const Tensor& self, uint64_t mask, const Tensor& out, const F& decide) {
-  const Tensor from = self.is_complex() ? cresset::ne(self, 0) : self;
+  const Tensor from = self.is_complex() || is_stored_type(self.scalar_type()) ? cresset::ne(self, 0) : self;
   const int64_t n = reduced_numel(self, mask);
   store_as<int64_t>(out, find_fold(FoldKind::CountNonzero, from.scalar_type(), "count_nonzero_cpu"), from, mask,
                     [&](int64_t count) { return decide(count, n); });
@@ -357,6 +358,14 @@ void logsumexp(const Tensor& self, IntArrayRef dim, bool, const Tensor& out) {
 
 // ---- equal -----------------------------------------------------------------------------------------------------------
 
+template <class T>
+bool equal_elements(T a, T b) {
+  if constexpr (is_complex_v<T>)
+    return a == b;
+  else
+    return static_cast<opmath_type<T>>(a) == static_cast<opmath_type<T>>(b);
+}
+
 bool equal(const Tensor& self, const Tensor& other) {
   ops::check_same_device("equal", self, other, "other");
   if (self.sizes() != other.sizes()) return false;
@@ -364,7 +373,7 @@ bool equal(const Tensor& self, const Tensor& other) {
   const ScalarType type = promote_types(self.scalar_type(), other.scalar_type());
   const Tensor a = self.to(type), b = other.to(type);
   const Walk<2> walk(a.sizes(), {a.strides(), b.strides()}, true);
-  return CRESSET_DISPATCH(type, "equal_cpu", CRESSET_ALL_TYPES, [&] {
+  return CRESSET_DISPATCH(type, "equal_cpu", CRESSET_STORED_AND_ALL_TYPES, [&] {
     const scalar_t *const x = a.const_data_ptr<scalar_t>(), *const y = b.const_data_ptr<scalar_t>();
     bool same = true;
     walk.run([&](const std::array<int64_t, 2>& at) {
@@ -373,8 +382,7 @@ bool equal(const Tensor& self, const Tensor& other) {
       // Blocks, so that a difference near the front ends the work.
       for (int64_t i = 0; i < n && same; i += 4096) {
         bool block = true;
-        for (int64_t k = i; k < std::min(n, i + 4096); ++k)
-          block &= static_cast<opmath_type<scalar_t>>(x[at[0] + k * s]) == static_cast<opmath_type<scalar_t>>(y[at[1] + k * t]);
+        for (int64_t k = i; k < std::min(n, i + 4096); ++k) block &= equal_elements(x[at[0] + k * s], y[at[1] + k * t]);
         same = block;
       }
     });

@@ -9,9 +9,28 @@ namespace cresset::jit::exported {
 
 namespace {
 
-// The format counts from 1 and has numbers of its own for the kinds that came later.
-constexpr std::array<std::optional<ScalarType>, 14> kScalarTypes = {
-    std::nullopt, kByte, kChar, kShort, kInt, kLong, kHalf, kFloat, kDouble, kComplexHalf, kComplexFloat, kComplexDouble, kBool, kBFloat16};
+// The format has numbers of its own for types.
+constexpr std::pair<int, ScalarType> kScalarTypes[] = {{1, kByte},
+                                                       {2, kChar},
+                                                       {3, kShort},
+                                                       {4, kInt},
+                                                       {5, kLong},
+                                                       {6, kHalf},
+                                                       {7, kFloat},
+                                                       {8, kDouble},
+                                                       {9, kComplexHalf},
+                                                       {10, kComplexFloat},
+                                                       {11, kComplexDouble},
+                                                       {12, kBool},
+                                                       {13, kBFloat16},
+                                                       {28, kUInt16},
+                                                       {29, kFloat8_e4m3fn},
+                                                       {30, kFloat8_e5m2},
+                                                       {31, kFloat8_e4m3fnuz},
+                                                       {32, kFloat8_e5m2fnuz},
+                                                       {33, kFloat8_e8m0fnu},
+                                                       {34, kUInt32},
+                                                       {35, kUInt64}};
 
 int64_t fixed_size(const Field& size) {
   if (!size.has("as_int")) size.fail("a number: sizes of weights do not vary");
@@ -64,9 +83,9 @@ Tensor read_tensor(const ZipReader& zip, const std::string& file, const Field& m
 
 ScalarType scalar_type_of(const Field& number) {
   const int64_t n = number.integer();
-  if (n < 0 || n >= static_cast<int64_t>(kScalarTypes.size()) || !kScalarTypes[static_cast<std::size_t>(n)])
-    number.fail("a known dtype (" + std::to_string(n) + " is none)");
-  return *kScalarTypes[static_cast<std::size_t>(n)];
+  for (const auto& [code, type] : kScalarTypes)
+    if (code == n) return type;
+  number.fail("a known dtype (" + std::to_string(n) + " is none)");
 }
 Layout layout_of(const Field& number) {
   constexpr int64_t kStrided = 7;

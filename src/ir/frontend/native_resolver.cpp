@@ -24,20 +24,9 @@ std::optional<IValue> number(std::string_view name) {
 
 // torch.float32, torch.strided, torch.channels_last: ints in scripts. Other names of dtypes ("long") are in the table.
 std::optional<int64_t> named_int(const std::string& name) {
-  constexpr std::pair<std::string_view, ScalarType> kAliases[] = {{"float", ScalarType::Float},
-                                                                  {"double", ScalarType::Double},
-                                                                  {"half", ScalarType::Half},
-                                                                  {"long", ScalarType::Long},
-                                                                  {"int", ScalarType::Int},
-                                                                  {"short", ScalarType::Short},
-                                                                  {"cfloat", ScalarType::ComplexFloat},
-                                                                  {"cdouble", ScalarType::ComplexDouble}};
-  for (const auto& [alias, type] : kAliases)
-    if (alias == name) return static_cast<int64_t>(type);
-  for (int i = 0; i < static_cast<int>(ScalarType::NumOptions); ++i) {
-    const char* known = dtype_name(static_cast<ScalarType>(i));
-    if (known && known == name) return i;
-  }
+  if (const auto type = dtype_from_name(name)) return static_cast<int64_t>(*type);
+  for (int i = 0; i < static_cast<int>(ScalarType::NumOptions); ++i)
+    if (const char* alias = dtype_alias(static_cast<ScalarType>(i)); alias && alias == name) return i;
   for (const Layout l : {Layout::Strided, Layout::Sparse, Layout::SparseCsr, Layout::Mkldnn})
     if (to_string(l) == name) return static_cast<int64_t>(l);
   for (const MemoryFormat f : {MemoryFormat::Contiguous, MemoryFormat::Preserve, MemoryFormat::ChannelsLast})

@@ -18,10 +18,19 @@ constexpr std::pair<std::string_view, std::string_view> kProperties[] = {
 
 // x.float() and the like are conversions.
 constexpr std::pair<std::string_view, ScalarType> kDtypeCasts[] = {
-    {"byte", ScalarType::Byte},         {"char", ScalarType::Char},           {"short", ScalarType::Short},
-    {"int", ScalarType::Int},           {"long", ScalarType::Long},           {"half", ScalarType::Half},
-    {"float", ScalarType::Float},       {"double", ScalarType::Double},       {"bool", ScalarType::Bool},
-    {"bfloat16", ScalarType::BFloat16}, {"cfloat", ScalarType::ComplexFloat}, {"cdouble", ScalarType::ComplexDouble},
+    {"byte", ScalarType::Byte},
+    {"char", ScalarType::Char},
+    {"short", ScalarType::Short},
+    {"int", ScalarType::Int},
+    {"long", ScalarType::Long},
+    {"half", ScalarType::Half},
+    {"float", ScalarType::Float},
+    {"double", ScalarType::Double},
+    {"bool", ScalarType::Bool},
+    {"bfloat16", ScalarType::BFloat16},
+    {"chalf", ScalarType::ComplexHalf},
+    {"cfloat", ScalarType::ComplexFloat},
+    {"cdouble", ScalarType::ComplexDouble},
 };
 
 class TensorCast final : public SugaredValue {

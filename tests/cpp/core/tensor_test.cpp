@@ -77,6 +77,23 @@ TEST(DispatchKeySet, UnionsAndPriorities) {
   EXPECT_NE(error_of([] { parseDispatchKey("Nothing"); }).find("could not parse dispatch key: Nothing"), std::string::npos);
 }
 
+TEST(ScalarType, StoredTypes) {
+  EXPECT_EQ(element_size(kFloat8_e5m2), 1u);
+  EXPECT_EQ(element_size(kComplexHalf), 4u);
+  EXPECT_EQ(std::string(dtype_name(kUInt32)), "uint32");
+  EXPECT_EQ(dtype_from_name("float8_e8m0fnu"), kFloat8_e8m0fnu);
+  EXPECT_EQ(dtype_from_name("undefined"), std::nullopt);
+  EXPECT_EQ(dtype_from_numpy("u8"), kUInt64);
+  EXPECT_EQ(dtype_from_numpy("f1"), std::nullopt);
+  EXPECT_TRUE(isIntegralType(kUInt16) && !isSignedType(kUInt16) && isBarebonesUnsignedType(kUInt16) && !isBarebonesUnsignedType(kByte));
+  EXPECT_TRUE(isFloatingType(kFloat8_e4m3fn) && isFloat8Type(kFloat8_e4m3fn) && !isFloat8Type(kHalf));
+  EXPECT_EQ(promote_types(kUInt16, kHalf), kHalf);
+  EXPECT_EQ(error_of([] { promote_types(kUInt16, kInt); }),
+            "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote UInt16 and Int");
+  EXPECT_EQ(error_of([] { promote_types(kFloat, kFloat8_e5m2); }),
+            "Promotion for Float8 Types is not supported, attempted to promote Float and Float8_e5m2");
+}
+
 TEST(Scalar, ChecksRange) {
   EXPECT_EQ(Scalar(300).to<int64_t>(), 300);
   EXPECT_EQ(error_of([] { Scalar(300).to<uint8_t>(); }), "value cannot be converted to type uint8_t without overflow");
@@ -86,6 +103,21 @@ TEST(Scalar, ChecksRange) {
   EXPECT_EQ(to_string(Scalar(1.0)), "1.0");
   EXPECT_EQ(to_string(Scalar(true)), "True");
   EXPECT_EQ(to_string(Scalar(std::complex<double>(1, -2))), "(1.0-2.0j)");
+}
+
+TEST(Scalar, HoldsUnsignedNumbersBeyondInt64) {
+  constexpr uint64_t kLarge = uint64_t{1} << 63;
+  const Scalar large(kLarge);
+  EXPECT_TRUE(large.isUnsigned() && large.isIntegral(false));
+  EXPECT_EQ(large.type(), kUInt64);
+  EXPECT_EQ(large.to<uint64_t>(), kLarge);
+  EXPECT_EQ(large.to<double>(), 0x1p63);
+  EXPECT_EQ(to_string(large), "9223372036854775808");
+  EXPECT_EQ(error_of([&] { large.to<int64_t>(); }), "value cannot be converted to type int64_t without overflow");
+  EXPECT_FALSE(Scalar(static_cast<int64_t>(kLarge)) == large);
+  EXPECT_FALSE(Scalar(uint64_t{5}).isUnsigned());
+  EXPECT_EQ(Scalar(-1).to<uint64_t>(), ~uint64_t{0});
+  EXPECT_EQ(error_of([] { Scalar(-1.5).to<uint64_t>(); }), "value cannot be converted to type uint64_t without overflow");
 }
 
 TEST(Tensor, LayoutFacts) {

@@ -6,20 +6,20 @@
 namespace cresset {
 namespace {
 
-constexpr ScalarType kOrder[] = {kByte,  kChar,   kShort,        kInt,           kLong, kHalf,
-                                 kFloat, kDouble, kComplexFloat, kComplexDouble, kBool, kBFloat16};
-// One letter a type, in kOrder.
-constexpr char kLetters[] = "uabilhfdczBg";
+constexpr ScalarType kOrder[] = {kByte,   kChar,         kShort,         kInt,  kLong,     kHalf,       kFloat,
+                                 kDouble, kComplexFloat, kComplexDouble, kBool, kBFloat16, kComplexHalf};
+// One letter a type, in kOrder; complex32, the last, is a result only.
+constexpr char kLetters[] = "uabilhfdczBgk";
 
 ScalarType type_of(char letter) { return kOrder[std::string_view(kLetters).find(letter)]; }
 
 constexpr const char* kTensorTensor[] = {"ubbilhfdczug", "babilhfdczag", "bbbilhfdczbg", "iiiilhfdczig", "lllllhfdczlg", "hhhhhhfdczhf",
                                          "fffffffdczff", "ddddddddzzdd", "ccccccczczcc", "zzzzzzzzzzzz", "uabilhfdczBg", "gggggffdczgg"};
-// Tensor with dimensions and zero-dimensional tensor. (PyTorch has ComplexHalf where a half type meets a complex number.)
-constexpr const char* kTensorZeroDim[] = {"uuuuuhfdczug", "aaaaahfdczag", "bbbbbhfdczbg", "iiiiihfdczig", "lllllhfdczlg", "hhhhhhhhcchh",
+// Tensor with dimensions and zero-dimensional tensor.
+constexpr const char* kTensorZeroDim[] = {"uuuuuhfdczug", "aaaaahfdczag", "bbbbbhfdczbg", "iiiiihfdczig", "lllllhfdczlg", "hhhhhhhhkkhh",
                                           "ffffffffccff", "ddddddddzzdd", "cccccccccccc", "zzzzzzzzzzzz", "uabilhfdczBg", "ggggggggccgg"};
 // Tensor and True, 3, 2.5, 1j; the same for tensors with and without dimensions.
-constexpr const char* kTensorNumber[] = {"uufc", "aafc", "bbfc", "iifc", "llfc", "hhhc", "fffc", "dddz", "cccc", "zzzz", "Blfc", "gggc"};
+constexpr const char* kTensorNumber[] = {"uufc", "aafc", "bbfc", "iifc", "llfc", "hhhk", "fffc", "dddz", "cccc", "zzzz", "Blfc", "gggc"};
 
 TEST(Promotion, TwoTensors) {
   for (int a = 0; a < 12; ++a)
