@@ -1,6 +1,7 @@
 // Announcing tables, and finding an operator's rows in them.
 #include "dispatch/operator_tables.h"
 
+#include <algorithm>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -73,6 +74,12 @@ std::vector<std::string> Index::names_of(const std::string& name) const {
   return out;
 }
 
+std::size_t Index::place_of(const std::string& name, const std::string& name_with_overload) const {
+  const auto it = overloads_.find(name);
+  if (it == overloads_.end()) return 0;
+  return static_cast<std::size_t>(std::find(it->second.begin(), it->second.end(), name_with_overload) - it->second.begin());
+}
+
 std::vector<std::string> Index::names() const {
   std::vector<std::string> out;
   out.reserve(operators_.size());
@@ -116,6 +123,12 @@ void Dispatcher::State::index_announced() {
 void Dispatcher::State::build_overloads(const std::string& name) {
   index_announced();
   for (const std::string& full : tables.names_of(name)) entry(parse_operator_name(full));
+  // Entries stand in the order in which they were asked for; overloads are tried in the order of their definitions.
+  const auto known = by_name.find(name);
+  if (known == by_name.end()) return;
+  const auto place = [&](const impl::OperatorEntry* e) { return tables.place_of(name, e->name.str()); };
+  std::stable_sort(known->second.begin(), known->second.end(),
+                   [&](const impl::OperatorEntry* a, const impl::OperatorEntry* b) { return place(a) < place(b); });
 }
 
 void Dispatcher::State::build_all() {

@@ -101,6 +101,8 @@ class Index {
   std::optional<Operator> take(const std::string& name_with_overload, bool signature_is_known);
   /// Names with overload of the operators called `name`, or of all, that have not been taken out.
   std::vector<std::string> names_of(const std::string& name) const;
+  /// The place of "aten::add.out" among the overloads of "aten::add" in the tables, also after it was taken out; behind all for others.
+  std::size_t place_of(const std::string& name, const std::string& name_with_overload) const;
   std::vector<std::string> names() const;
 
  private:

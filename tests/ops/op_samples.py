@@ -13,9 +13,10 @@ KNOWN = tomllib.loads((HERE / "known_differences.toml").read_text())["difference
 
 
 def array(t):
-    """NumPy copy of a tensor of any type; bfloat16 as float32."""
+    """NumPy copy of a tensor of any type; bfloat16 as float32, complex32 as complex64."""
+    wider = {cresset.bfloat16: cresset.float32, cresset.complex32: cresset.complex64}
     t = t.detach().resolve_conj().resolve_neg()
-    return np.array(t.float().numpy() if t.dtype == cresset.bfloat16 else t.numpy())
+    return np.array(t.to(wider.get(t.dtype, t.dtype)).numpy())
 
 
 class Failure(AssertionError):

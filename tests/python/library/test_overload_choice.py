@@ -1,6 +1,7 @@
 """torch.ops beside tests/golden/overloads.json, which PyTorch recorded: what is passed for which type, and which overload is called."""
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -99,3 +100,16 @@ def test_words_of_refusals(call, words):
         library.define("f(Tensor x, int n, *, bool b=False, int k=1) -> Tensor")
         with pytest.raises(RuntimeError, match=words):
             call(torch.ops.words.f, torch.ones(1))
+
+
+def test_order_of_overloads_does_not_depend_on_which_was_used_first():
+    """The first overload that fits is called, so the order is part of the meaning."""
+    code = """
+import cresset
+for first in {names}: getattr(cresset.ops.aten.norm, first)
+print(cresset.ops.aten.norm.overloads())
+"""
+    names = torch.ops.aten.norm.overloads()
+    for first in ([], ["dtype_out"], names[::-1]):
+        shown = subprocess.run([sys.executable, "-c", code.format(names=first)], capture_output=True, text=True, check=True).stdout
+        assert shown.strip() == str(names)
