@@ -1,5 +1,7 @@
 """Methods of Tensor that are written in Python: printing, formatting, deepcopy and pickle. `install` puts them into the class."""
 
+import copyreg
+
 import cresset
 
 __all__ = ["install"]
@@ -23,66 +25,50 @@ def _format(self, spec):
     return object.__format__(self, spec)
 
 
-def _rebuild_tensor(data, dtype, size, stride, requires_grad, location="cpu", backend_meta=None):
-    """Inverse of _reduce_ex for a plain tensor; `data` holds the elements in row-major order, or is None on meta."""
-    if data is None:
-        return cresset.empty_strided(size, stride, dtype=dtype, device="meta").requires_grad_(requires_grad)
-    from cresset.serialization import _buffer
+def _rebuild_from_type_v2(func, new_type, args, state):
+    """An instance of `new_type` with the attributes of `state`, from what `func(*args)` gives."""
+    from cresset._utils import _set_obj_state
 
-    result = cresset.empty(size, dtype=dtype)
-    if data:
-        memoryview(_buffer(result))[:] = data
-    if result.stride() != stride:
-        result = cresset.empty_strided(size, stride, dtype=dtype).copy_(result)
-    if location != "cpu":
-        from cresset.serialization import device_of_tag
-
-        result = result.to(device_of_tag(location))
-        if backend_meta:
-            cresset._C._restore_backend_meta(result, backend_meta)
-    return result.requires_grad_(requires_grad)
+    result = func(*args)
+    if type(result) is not new_type:
+        result = result.as_subclass(new_type)
+    own = getattr(type(result), "__setstate__", cresset.Tensor.__setstate__)
+    if own is not cresset.Tensor.__setstate__:
+        result.__setstate__(state)
+        return result
+    return _set_obj_state(result, state)
 
 
-def _rebuild_subclass(build, args, kind, state):
-    """Inverse of _reduce_ex for an instance of a subclass."""
-    result = build(*args)
-    if type(result) is not kind:
-        result = result.as_subclass(kind)
-    result.__dict__.update(state)
-    return result
-
-
-def _is_dense(size, stride):
-    """Whether the elements fill their memory without gaps or overlaps."""
-    expected = 1
-    for s, n in sorted((s, n) for s, n in zip(stride, size) if n != 1):
-        if s != expected:
-            return False
-        expected *= n
-    return True
+def _rebuild_from_type(func, type, args, dict):
+    """The form of it in older files."""
+    return _rebuild_from_type_v2(func, type, args, dict)
 
 
 def _reduce_ex(self, proto):
-    """Pickle the elements with dtype, size, strides and requires_grad; the graph is not part of it: what is read is a leaf."""
-    plain = self.detach()
-    size, stride, location, backend_meta = tuple(plain.shape), tuple(plain.stride()), "cpu", None
-    if plain.is_meta:
-        data = None
-    else:
-        from cresset.serialization import _buffer, location_tag
+    """Pickle the storage with size, strides and requires_grad; the graph is not part of it: what is read is a leaf.
 
-        location = location_tag(plain.device)
-        backend_meta = cresset._C._backend_meta(self)
-        plain = plain.cpu()
-        if plain.is_complex():
-            plain = plain.resolve_conj()
-        data = bytes(_buffer(plain.contiguous())) if plain.numel() else b""
-        if not _is_dense(size, stride):
-            stride = tuple(plain.contiguous().stride())
-    args = (data, plain.dtype, size, stride, self.requires_grad, *([] if location == "cpu" else [location]), *([backend_meta] if backend_meta else []))
-    if type(self) is cresset.Tensor and not getattr(self, "__dict__", None):
-        return _rebuild_tensor, args
-    return _rebuild_subclass, (_rebuild_tensor, args, type(self), dict(self.__dict__))
+    Tensors that share a storage share it again where the pickler keeps storages apart, as cresset.save does.
+    """
+    from cresset._utils import _get_obj_state, is_materialized, reduce_tensor
+
+    if is_materialized(self):
+        return reduce_tensor(self)
+    state = _get_obj_state(self)
+    if type(self) is cresset.Tensor and not state:
+        return reduce_tensor(self)
+    if cresset._C._has_torch_function_unary(self):
+        from cresset.overrides import handle_torch_function
+
+        return handle_torch_function(cresset.Tensor.__reduce_ex__, (self,), self, proto)
+    function, arguments = reduce_tensor(self)
+    return _rebuild_from_type_v2, (function, type(self), arguments, state)
+
+
+def _setstate(self, state):
+    """(storage, offset, size, stride) of pickles from before reduced forms had functions."""
+    if not isinstance(state, tuple) or len(state) != 4:
+        raise RuntimeError("Tensor.__setstate__: (storage, offset, size, stride) were required.")
+    self.set_(*state)
 
 
 def _copied(self, memo):
@@ -124,6 +110,9 @@ def _deepcopy(self, memo):
     memo[id(self)] = result
     if getattr(self, "__dict__", None):
         result.__dict__.update(copy.deepcopy(self.__dict__, memo))
+    for name in copyreg._slotnames(type(self)):
+        if hasattr(self, name):
+            setattr(result, name, copy.deepcopy(getattr(self, name), memo))
     return result
 
 
@@ -135,11 +124,34 @@ def _init_subclass(cls, **kwargs):
         cls.__torch_function__ = cresset._C._disabled_torch_function_impl
 
 
+def _reduce_layout(layout):
+    from cresset.serialization import _get_layout
+
+    return _get_layout, ("torch." + str(layout).partition(".")[2],)
+
+
+def _reduce_generator(generator):
+    """(kind, device) and the seed, the offset (None on the CPU) and the state."""
+    offset = None if generator.device.type == "cpu" else generator.get_offset()
+    return cresset.Generator, (generator.device,), (generator.initial_seed(), offset, generator.get_state())
+
+
+def _restore_generator(generator, state):
+    seed, offset, data = state
+    generator.manual_seed(seed)
+    if offset is not None:
+        generator.set_offset(offset)
+    generator.set_state(data)
+
+
 def install(tensor_class):
-    """Give `tensor_class` the methods of this module."""
+    """Give `tensor_class` the methods of this module, and layouts and generators their form in pickles."""
+    copyreg.pickle(cresset.layout, _reduce_layout)
+    cresset.Generator.__reduce__, cresset.Generator.__setstate__ = _reduce_generator, _restore_generator
     tensor_class.__init_subclass__ = classmethod(_init_subclass)
     for name, function in (
-        ("__repr__", _repr), ("__format__", _format), ("__reduce_ex__", _reduce_ex), ("__deepcopy__", _deepcopy),
+        ("__repr__", _repr), ("__format__", _format), ("__reduce_ex__", _reduce_ex), ("__setstate__", _setstate),
+        ("__deepcopy__", _deepcopy),
     ):  # fmt: skip
         function.__name__ = name
         function.__qualname__ = f"Tensor.{name}"

@@ -2,6 +2,8 @@
 
 import atexit
 import builtins
+import io
+import mmap
 import os
 import weakref
 
@@ -32,6 +34,11 @@ def _dtype_to_storage_type_map():
 
 def _dtype(name):
     return getattr(_C, name)
+
+
+def _load_from_bytes(data):
+    """The storage of a pickle. Pickles run code, so this does not stand between them and it."""
+    return cresset.load(io.BytesIO(data), weights_only=False)
 
 
 _releasing = None  # the process that gives up its names of shared memory when it ends
@@ -149,6 +156,12 @@ class _Shared:
             memo[id(self)] = self.clone()
         return memo[id(self)]
 
+    def __reduce__(self):
+        """For pickle: the bytes of a file of PyTorch's older format, which holds this storage alone."""
+        file = io.BytesIO()
+        cresset.save(self, file, _use_new_zipfile_serialization=False)
+        return _load_from_bytes, (file.getvalue(),)
+
     def __repr__(self):
         head = f"[{type(self).__module__}.{type(self).__name__}({self._facts()}) of size {len(self)}]"
         if self.device.type == "meta":
@@ -183,6 +196,14 @@ class UntypedStorage(_Shared):
             found._anchor = _C._storage_view(tensor, cresset.uint8, 0, [0], [1])
             _alive[key] = found
         return found
+
+    @classmethod
+    def from_file(cls, filename, shared=False, nbytes=0):
+        """Memory over a file: what is written to it reaches the file when it is `shared`, and nobody else otherwise.
+
+        A shared file is made, and made longer, where that is needed. RuntimeError for a file that cannot be opened or is too short.
+        """
+        return cls._of(_mapped_file(os.fsdecode(filename), shared, nbytes))
 
     def _facts(self):
         return f"device={self.device}"
@@ -253,7 +274,8 @@ class UntypedStorage(_Shared):
     def to(self, *, device, non_blocking=False):
         """The storage itself, or a copy on another device."""
         device = cresset.device(device)
-        return self if device.type == self.device.type else UntypedStorage._of(self._elements().to(device))
+        same = device.type == self.device.type and device.index in (None, self.device.index)
+        return self if same else UntypedStorage._of(self._elements().to(device))
 
     def type(self, dtype=None, non_blocking=False):
         return f"{type(self).__module__}.{type(self).__name__}"
@@ -325,6 +347,27 @@ for _name, _number in _NUMBERS.items():
     setattr(UntypedStorage, _name, _convert)
 
 
+def _mapped_file(path, shared, nbytes):
+    """A tensor of `nbytes` bytes over a file."""
+    how = "read-write" if shared else "read-only"
+    try:
+        opened = os.open(path, os.O_RDWR | os.O_CREAT if shared else os.O_RDONLY, 0o600)
+    except OSError as error:
+        raise RuntimeError(f"unable to open file <{path}> in {how} mode: {error.strerror} ({error.errno})") from None
+    try:
+        there = os.fstat(opened).st_size
+        if there < nbytes:
+            if not shared:
+                raise RuntimeError(f"file <{path}> size <{there}> is smaller than the required mapping size <{nbytes}>")
+            os.ftruncate(opened, nbytes)
+        if nbytes == 0:
+            return cresset.empty(0, dtype=cresset.uint8)
+        memory = mmap.mmap(opened, nbytes, mmap.MAP_SHARED if shared else mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_WRITE)
+    finally:
+        os.close(opened)
+    return cresset.frombuffer(memory, dtype=cresset.uint8)
+
+
 class _TypedMeta(type):
     def __instancecheck__(cls, instance):
         wanted = cls.__dict__.get("_fixed")
@@ -358,6 +401,12 @@ class TypedStorage(_Shared, metaclass=_TypedMeta):
     @classmethod
     def _of(cls, tensor):
         return TypedStorage(wrap_storage=UntypedStorage._of(tensor), dtype=tensor.dtype)
+
+    @classmethod
+    def from_file(cls, filename, shared=False, size=0):
+        """Memory over a file of `size` elements, as UntypedStorage.from_file."""
+        dtype = cresset.get_default_dtype() if cls._fixed is None else _dtype(cls._fixed)
+        return TypedStorage(wrap_storage=UntypedStorage.from_file(filename, shared, size * dtype.itemsize), dtype=dtype)
 
     def _facts(self):
         return f"dtype={self.dtype}, device={self.device}"
@@ -423,8 +472,8 @@ class TypedStorage(_Shared, metaclass=_TypedMeta):
 
     def to(self, *, device, non_blocking=False):
         """The storage itself, or a copy on another device."""
-        device = cresset.device(device)
-        return self if device.type == self.device.type else TypedStorage(wrap_storage=self._untyped_storage.to(device=device), dtype=self.dtype)
+        moved = self._untyped_storage.to(device=device)
+        return self if moved is self._untyped_storage else TypedStorage(wrap_storage=moved, dtype=self.dtype)
 
     def pickle_storage_type(self):
         """Name of the legacy class."""
@@ -476,6 +525,11 @@ __all__ += list(_classes)
 def legacy_class(dtype):
     """The legacy class of storages with elements of this type."""
     return _classes[_LEGACY_OF[str(dtype).split(".")[-1]]]
+
+
+def has_legacy_class(dtype):
+    """Is there a class of storages with elements of this type?"""
+    return str(dtype).split(".")[-1] in _LEGACY_OF
 
 
 def is_storage(obj):

@@ -23,6 +23,9 @@ HELPERS = ("torch.testing._internal", "torch.testing._comparison", "torch.testin
 # Layouts that assertEqual compares with those of every pair of tensors.
 PLACED = ("sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc", "jagged")
 
+# Quantised dtypes, which the comparison of two storages asks about.
+PLACED += ("quint8", "quint4x2", "quint2x4", "qint32", "qint8")
+
 # Dtypes that the comparison of two tensors of different dtypes asks about; only its own module sees them.
 COMPARED = ("uint16", "uint32", "uint64")
 
@@ -86,13 +89,6 @@ def dynamo_config():
     return module
 
 
-def import_utils():
-    """Which packages are installed: the flags TEST_NUMPY, TEST_SCIPY and so on of every file."""
-    module = types.ModuleType("torch.utils._import_utils")
-    module._check_module_exists = lambda name: importlib.util.find_spec(name) is not None
-    return module
-
-
 def sparse():
     """A switch that TestCase.setUp turns; Cresset has no sparse tensors."""
 
@@ -137,7 +133,7 @@ def tracebacks():
 STAND_INS = {
     "torch._C._profiler": tracebacks,
     "torch._custom_op.impl": custom_op,
-    "functorch": functorch, "functorch.experimental": functorch_experimental, "torch.sparse": sparse, "torch._dynamo.config": dynamo_config, "torch.utils._import_utils": import_utils,
+    "functorch": functorch, "functorch.experimental": functorch_experimental, "torch.sparse": sparse, "torch._dynamo.config": dynamo_config,
     "torch._utils_internal": utils_internal, "torch._logging.scribe": signpost,
 }  # fmt: skip
 

@@ -1,20 +1,9 @@
 """Parameter and Buffer: tensors that a Module registers when they become its attributes."""
 
-from collections import OrderedDict
-
 import cresset
 from cresset import Tensor, _fork_pickling
 
 __all__ = ["Parameter", "Buffer", "UninitializedParameter", "UninitializedBuffer", "is_lazy"]
-
-
-def _rebuild_parameter(data, requires_grad, backward_hooks, state=None):
-    """Inverse of Parameter.__reduce_ex__."""
-    param = Parameter(data, requires_grad)
-    param._backward_hooks = backward_hooks
-    if state:
-        param.__dict__.update(state)
-    return param
 
 
 class _ParameterMeta(type(Tensor)):
@@ -60,9 +49,9 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         return "Parameter containing:\n" + super().__repr__()
 
     def __reduce_ex__(self, proto):
-        state = dict(self.__dict__)
-        args = (self.data, self.requires_grad, OrderedDict())
-        return (_rebuild_parameter, args + (state,) if state else args)
+        from cresset._utils import reduce_parameter
+
+        return reduce_parameter(self)
 
     __torch_function__ = cresset._C._disabled_torch_function_impl
 
@@ -159,7 +148,7 @@ class UninitializedParameter(_Uninitialized, Parameter):
         return memo[id(self)]
 
     def __reduce_ex__(self, proto):
-        return (UninitializedParameter, (self.requires_grad, None, self.data.dtype))
+        return (UninitializedParameter, (self.requires_grad,))
 
 
 class UninitializedBuffer(_Uninitialized, Tensor):

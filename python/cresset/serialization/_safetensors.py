@@ -1,20 +1,23 @@
-"""save and load: state dictionaries and nested containers of tensors as safetensors files.
+"""Safetensors files: state dictionaries and nested containers of tensors.
 
 A file is an 8-byte header length, a JSON header, and the raw data. A dictionary of tensors is written so that any safetensors reader
 understands it; what nests deeper keeps its structure as JSON in the header's metadata.
 """
 
-import contextlib
 import json
 import math
-import os
 from collections import OrderedDict
 from collections.abc import Mapping
 
 import cresset
 from cresset import Tensor, _C
 
-__all__ = ["save", "load"]
+from ._errors import damage, damaged
+from ._files import bytes_left
+from ._locations import device_of_tag, location_tag
+from ._zip import fill
+
+__all__ = ["is_safetensors", "read_safetensors", "write_safetensors"]
 
 _CODES = {
     "bool": "BOOL", "uint8": "U8", "int8": "I8", "int16": "I16", "int32": "I32", "int64": "I64", "float16": "F16",
@@ -123,21 +126,19 @@ def _decode(value, tensors):
             raise _broken(f"the structure has the unknown dtype {value['dtype']!r}")
         return getattr(cresset, value["dtype"])
     if "device" in value:
-        return cresset.device(value["device"])
+        return device_of_tag(value["device"])
     raise _broken(f"the structure has an unknown entry {sorted(value)}")
 
 
+_KIND = "a safetensors file"
+
+
 def _broken(why):
-    return RuntimeError(f"load: a safetensors file was required; {why}. The file is damaged or of another kind.")
+    return damaged(why, _KIND)
 
 
-@contextlib.contextmanager
 def _damage(part):
-    """Errors of reading a file's own words become the one of damaged files."""
-    try:
-        yield
-    except (LookupError, TypeError, ValueError, AttributeError, RecursionError, MemoryError) as e:
-        raise _broken(f"its {part} is damaged ({type(e).__name__}: {e})") from None
+    return damage(part, _KIND)
 
 
 # Writing --------------------------------------------------------------------------------------------------------------
@@ -147,8 +148,8 @@ def _is_flat(obj):
     return isinstance(obj, Mapping) and all(isinstance(k, str) and isinstance(v, Tensor) for k, v in obj.items())
 
 
-def save(obj, f):
-    """Write `obj` to the path or binary file `f` in safetensors format.
+def write_safetensors(obj, write):
+    """Write `obj` through `write`, a function of bytes-like objects.
 
     `obj` is a state dict, or nests dicts, lists and tuples around tensors, numbers, strings and None (an optimiser's state dict,
     a checkpoint of several). TypeError names anything else. Views are written out in full.
@@ -201,23 +202,11 @@ def save(obj, f):
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
 
-    def write(out):
-        out.write(len(text).to_bytes(8, "little"))
-        out.write(text)
-        for name in layout:
-            if plain[name].numel():
-                out.write(_buffer(plain[name]))
-
-    if not isinstance(f, (str, os.PathLike)):
-        if not hasattr(f, "write"):
-            raise TypeError(f"save: a path or a file opened for binary writing was required; got {type(f).__name__}")
-        write(f)
-        return
-    # Written beside and moved: an interrupted save leaves the old file as it was.
-    file = _C._replaced_file("save", os.fsdecode(f))
-    with open(_C._replaced_file_temporary(file), "wb") as out:
-        write(out)
-    _C._replaced_file_commit(file)
+    write(len(text).to_bytes(8, "little"))
+    write(text)
+    for name in layout:
+        if plain[name].numel():
+            write(_buffer(plain[name]))
 
 
 # Reading --------------------------------------------------------------------------------------------------------------
@@ -225,10 +214,6 @@ def save(obj, f):
 
 def _read_header(f):
     head = f.read(8)
-    if not head:
-        raise EOFError("load: Ran out of input; the file is empty.")
-    if head[:4] == b"PK\x03\x04":
-        raise _broken("a zip archive was given")
     if len(head) < 8:
         raise _broken("it ends within the header")
     size = int.from_bytes(head, "little")
@@ -263,20 +248,9 @@ def _check_entry(name, entry):
     return dtype, shape, start, end
 
 
-def _bytes_left(f):
-    """Bytes behind the position of a file that can seek, else None."""
-    try:
-        here = f.tell()
-        end = f.seek(0, os.SEEK_END)
-        f.seek(here)
-    except (AttributeError, OSError, ValueError):
-        return None
-    return end - here
-
-
 def _read_tensors(f, header):
     entries = {name: _check_entry(name, entry) for name, entry in header.items()}
-    there = _bytes_left(f)
+    there = bytes_left(f)
     if there is not None:  # before memory is asked for
         for name, (*_, end) in entries.items():
             if end > there:
@@ -287,13 +261,7 @@ def _read_tensors(f, header):
             raise _broken(f"the data of {name!r} begins at byte {start}, not {position}")
         tensor = cresset.empty(shape, dtype=dtype)
         if end > start:
-            target = memoryview(_buffer(tensor))
-            done = 0
-            while done < len(target):
-                n = f.readinto(target[done:])
-                if not n:
-                    raise _broken(f"it ends within the data of {name!r}")
-                done += n
+            fill(f, memoryview(_buffer(tensor)), f"the data of {name!r}", _KIND)
         tensors[name] = tensor
         position = end
     if f.read(1):
@@ -301,35 +269,12 @@ def _read_tensors(f, header):
     return {name: tensors[name] for name in header}
 
 
-# Locations ------------------------------------------------------------------------------------------------------------
-
-
-def location_tag(storage):
-    """How a file names the device of a storage, or a device: "cpu", "meta", or the backend's tag and the index."""
-    device = getattr(storage, "device", storage)
-    if device.type in ("cpu", "meta"):
-        return device.type
-    return _C._device_file_tag(device) + ("" if device.index is None else f":{device.index}")
-
-
-def default_restore_location(storage, location):
-    """The storage on the device that a location tag names: itself, or a copy."""
-    return storage.to(device=device_of_tag(location))
-
-
-def device_of_tag(tag):
-    """The device that a location tag of a file names; RuntimeError when it is not here."""
-    name, _, index = tag.partition(":")
-    for kind in _C._registered_backends():
-        if _C._device_file_tag(cresset.device(kind)) == name:
-            name = kind
-    try:
-        device = cresset.device(f"{name}:{index}" if index else name)
-        if index and _C._device_count(device) <= int(index):
-            raise RuntimeError(f"there are {_C._device_count(device)} devices of that kind")
-    except RuntimeError as error:
-        raise RuntimeError(f"load: the file was saved on {tag}, which is not here: {error}\nLoad it with map_location='cpu'.") from None
-    return device
+def is_safetensors(f):
+    """Does a file of this format begin at the position of `f`? The position stays."""
+    start = f.tell()
+    head = f.read(9)
+    f.seek(start)
+    return len(head) == 9 and head[8:] == b"{" and 2 <= int.from_bytes(head[:8], "little") <= _MAX_HEADER
 
 
 def _placed(tensor, tag, map_location):
@@ -342,34 +287,15 @@ def _placed(tensor, tag, map_location):
     return tensor.to(device_of_tag(tag) if map_location is None else map_location)
 
 
-class _Readable:
-    # Adds readinto to a file object that has only read.
-    def __init__(self, f):
-        self.read = f.read
+def read_safetensors(f, map_location):
+    """The object of an open file; nothing in it can run code.
 
-    def readinto(self, target):
-        data = self.read(len(target))
-        target[: len(data)] = data
-        return len(data)
-
-
-def load(f, map_location=None, *, weights_only=True, mmap=None):
-    """Read what `save` wrote, or any safetensors file, from a path or binary file; nothing in it can run code.
-
-    A state dict comes back as an OrderedDict with its versions, another flat file as a dict. Tensors go back to the device they
-    were saved from. `map_location` is a device to move to instead, a dict from location tags ("mychip:0") to devices, or a function
-    of the tensor on the CPU and its tag that gives the tensor to use, or None for the device of the tag; the device of a tag that
-    map_location replaces need not be here. EOFError for an empty file, RuntimeError for a damaged one. `weights_only` and `mmap`
-    are accepted and change nothing.
+    A state dict comes back as an OrderedDict with its versions, another flat file as a dict. `map_location` as of load; a function is
+    called with the tensor on the CPU.
     """
-    if isinstance(f, (str, os.PathLike)):
-        with open(f, "rb") as opened:
-            return load(opened, map_location)
-    if not hasattr(f, "read"):
-        raise TypeError(f"load: a path or a file opened for binary reading was required; got {type(f).__name__}")
     header = _read_header(f)
     metadata = header.pop("__metadata__", {})
-    tensors = _read_tensors(f if hasattr(f, "readinto") else _Readable(f), header)
+    tensors = _read_tensors(f, header)
     with _damage("metadata"):
         facts = {key: json.loads(metadata.get(key, "null")) for key in (_COMPLEX128, _DEVICES, _BACKEND_META, _STRUCTURE, _VERSIONS)}
         for name in facts[_COMPLEX128] or ():

@@ -1,0 +1,203 @@
+"""How tensors come back from pickles: the functions that files and pickles of PyTorch name as `torch._utils.…`.
+
+They are called with what a file says. What they are given is checked by the operators that make the tensor: a view that reaches beyond its
+storage, a dtype that cannot require gradients and so on raise.
+"""
+
+import copyreg
+import sys
+from collections import OrderedDict
+
+import cresset
+from cresset import _C
+
+__all__ = []
+
+
+def _restored_device(device):
+    """Where a tensor goes that names its device itself: map_location of the load that is going on, or the device."""
+    from .serialization._locations import mapped_device
+
+    return mapped_device(device)
+
+
+def _rebuild_tensor(storage, storage_offset, size, stride):
+    """A tensor over a typed storage."""
+    return cresset.storage.tensor_of_storage(storage, storage.dtype, storage_offset, size, stride)
+
+
+def get_tensor_metadata(tensor):
+    """{"conj": True, "neg": True, and what the backend keeps beside the tensor}, without what is False."""
+    facts = dict(_C._backend_meta(tensor))
+    if tensor.is_conj():
+        facts["conj"] = True
+    if tensor.is_neg():
+        facts["neg"] = True
+    return facts
+
+
+def set_tensor_metadata(tensor, metadata):
+    """The tensor as get_tensor_metadata described it; another object where a fact is a kind of view."""
+    rest = {str(name): bool(value) for name, value in metadata.items()}
+    if rest.pop("conj", False):
+        tensor = tensor.conj()
+    if rest.pop("neg", False):
+        tensor = tensor.neg()
+    if rest:
+        _C._restore_backend_meta(tensor, rest)
+    return tensor
+
+
+def _finished(tensor, requires_grad, backward_hooks, metadata):
+    if metadata:
+        tensor = set_tensor_metadata(tensor, metadata)
+    if requires_grad:
+        tensor.requires_grad_()
+    if backward_hooks:
+        tensor._backward_hooks = backward_hooks
+    return tensor
+
+
+def _rebuild_tensor_v2(storage, storage_offset, size, stride, requires_grad, backward_hooks, metadata=None):
+    """A leaf over a typed storage."""
+    return _finished(_rebuild_tensor(storage, storage_offset, size, stride), requires_grad, backward_hooks, metadata)
+
+
+def _rebuild_tensor_v3(storage, storage_offset, size, stride, requires_grad, backward_hooks, dtype, metadata=None):
+    """A leaf of a dtype that has no class of storages, over bytes."""
+    tensor = cresset.storage.tensor_of_storage(storage.untyped(), dtype, storage_offset, size, stride)
+    return _finished(tensor, requires_grad, backward_hooks, metadata)
+
+
+def _rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad):
+    """A leaf on the device meta."""
+    return cresset.empty_strided(size, stride, dtype=dtype, device="meta").requires_grad_(requires_grad)
+
+
+def _rebuild_wrapper_subclass(cls, dtype, size, stride, storage_offset, layout, device, requires_grad):
+    """An instance of a class that wraps other tensors; its attributes come from its state."""
+    return cresset.Tensor._make_wrapper_subclass(
+        cls, size, strides=stride, dtype=dtype, storage_offset=storage_offset, layout=layout, device=_restored_device(device), requires_grad=requires_grad
+    )
+
+
+def _rebuild_device_tensor_from_cpu_tensor(data, dtype, device, requires_grad):
+    """A leaf on a device whose memory files do not hold: they hold a tensor on the CPU."""
+    return data.to(dtype=dtype, device=_restored_device(device)).detach().requires_grad_(requires_grad)
+
+
+def _rebuild_device_tensor_from_numpy(data, dtype, device, requires_grad):
+    """The same from a NumPy array."""
+    return _rebuild_device_tensor_from_cpu_tensor(cresset.from_numpy(data), dtype, device, requires_grad)
+
+
+_rebuild_xla_tensor = _rebuild_device_tensor_from_numpy
+
+
+def _rebuild_parameter(data, requires_grad, backward_hooks):
+    """A Parameter over `data`."""
+    parameter = cresset.nn.Parameter(data, requires_grad)
+    if backward_hooks:
+        parameter._backward_hooks = backward_hooks
+    return parameter
+
+
+def _rebuild_parameter_with_state(data, requires_grad, backward_hooks, state):
+    """A Parameter with attributes."""
+    return _set_obj_state(_rebuild_parameter(data, requires_grad, backward_hooks), state)
+
+
+def _get_obj_state(obj):
+    """What pickle keeps of an object's attributes: its dictionary, or (dictionary, slots) when its class has slots."""
+    own = getattr(type(obj), "__getstate__", None)
+    if own is not None and own is not getattr(object, "__getstate__", None):
+        return own(obj)
+    slots = {name: getattr(obj, name) for name in copyreg._slotnames(type(obj)) if hasattr(obj, name)}
+    return (obj.__dict__ or None, slots) if slots else obj.__dict__
+
+
+def _set_obj_state(obj, state):
+    """Gives an object the attributes of _get_obj_state."""
+    attributes, slots = state if isinstance(state, tuple) and len(state) == 2 else (state, None)
+    if attributes:
+        obj.__dict__.update(attributes)
+    for name, value in (slots or {}).items():
+        if name not in copyreg._slotnames(type(obj)):
+            raise RuntimeError(f"pickle: an attribute of the class's __slots__ was required; given: {name!r} for {type(obj).__name__}")
+        setattr(obj, name, value)
+    return obj
+
+
+def _hooks_of(tensor):
+    from cresset.utils.hooks import warn_if_has_hooks
+
+    warn_if_has_hooks(tensor)
+    return OrderedDict()
+
+
+def _wraps_others(tensor):
+    """Is it a tensor without memory, whose class sees operators in __torch_dispatch__?"""
+    cls = type(tensor)
+    if cls is cresset.Tensor or cls.__torch_dispatch__ is cresset.Tensor.__torch_dispatch__:
+        return False
+    try:
+        return _C._storage_data_ptr(tensor) == 0
+    except RuntimeError:
+        return True
+
+
+def _is_fake(tensor):
+    loaded = sys.modules.get("cresset._subclasses.fake_tensor")
+    return loaded is not None and isinstance(tensor, loaded.FakeTensor)
+
+
+def is_materialized(tensor):
+    """Is it a fake tensor that the save going on writes as a tensor of its device?"""
+    from cresset.serialization._options import _serialization_tls
+
+    return _serialization_tls.materialize_fake_tensors and _is_fake(tensor)
+
+
+def _storage_of_fake(fake):
+    """The storage of a fake tensor as skip_data(materialize_fake_tensors=True) writes it: without data, on the device it pretends."""
+    storage = cresset.UntypedStorage._of(fake)
+    storage._fake_device = fake.device
+    return storage
+
+
+def reduce_tensor(tensor):
+    """(function, arguments) that give a tensor of no subclass with the same storage; the graph is not part of it: what comes back is a leaf."""
+    from cresset.serialization._options import _serialization_tls
+
+    hooks = _hooks_of(tensor)
+    size, requires_grad = tuple(tensor.size()), tensor.requires_grad
+    if is_materialized(tensor):
+        untyped = _storage_of_fake(tensor)
+    elif not _is_fake(tensor) and _wraps_others(tensor):
+        stride, offset = tuple(tensor.stride()), tensor.storage_offset()
+        return _rebuild_wrapper_subclass, (type(tensor), tensor.dtype, size, stride, offset, tensor.layout, tensor.device, requires_grad)
+    elif tensor.is_meta:
+        if _serialization_tls.skip_data:
+            import warnings
+
+            warnings.warn("Serializing tensors on the meta device under skip_data context manager is a no-op", stacklevel=4)
+        return _rebuild_meta_tensor_no_storage, (tensor.dtype, size, tuple(tensor.stride()), requires_grad)
+    else:
+        if tensor.is_neg():  # views that negate are read as copies, so they are written as copies
+            tensor = tensor.detach().resolve_neg()
+        untyped = tensor.untyped_storage()
+    stride, offset = tuple(tensor.stride()), tensor.storage_offset()
+    metadata = get_tensor_metadata(tensor)
+    more = (metadata,) if metadata else ()
+    if cresset.storage.has_legacy_class(tensor.dtype):
+        typed = cresset.storage.TypedStorage(wrap_storage=untyped, dtype=tensor.dtype, _internal=True)
+        return _rebuild_tensor_v2, (typed, offset, size, stride, requires_grad, hooks, *more)
+    return _rebuild_tensor_v3, (untyped, offset, size, stride, requires_grad, hooks, tensor.dtype, *more)
+
+
+def reduce_parameter(parameter):
+    """(function, arguments) of a Parameter."""
+    hooks, state = _hooks_of(parameter), _get_obj_state(parameter)
+    if state:
+        return _rebuild_parameter_with_state, (parameter.data, parameter.requires_grad, hooks, state)
+    return _rebuild_parameter, (parameter.data, parameter.requires_grad, hooks)

@@ -1,0 +1,110 @@
+"""Names of globals in pickles. Files name PyTorch's modules, so both packages read them; docs/design/files.md says how names are mapped."""
+
+import pickle
+import sys
+
+import cresset
+
+__all__ = ["own_name", "public_name", "pickler_class", "unpickler_class"]
+
+_OWN, _PUBLIC = "cresset", "torch"
+
+# Globals that Cresset keeps elsewhere than PyTorch does.
+_MOVED = {("cresset", "Generator"): ("torch._C", "Generator")}
+_MOVED_BACK = {new: old for old, new in _MOVED.items()}
+
+
+def public_name(module, name):
+    """(module, name) of a global as files have it."""
+    if (module, name) in _MOVED:
+        return _MOVED[module, name]
+    if module == _OWN or module.startswith(_OWN + "."):
+        module = _PUBLIC + module[len(_OWN) :]
+    return module, name
+
+
+def own_name(module, name):
+    """(module, name) of what a file's global is here."""
+    if (module, name) in _MOVED_BACK:
+        return _MOVED_BACK[module, name]
+    if module == _PUBLIC or module.startswith(_PUBLIC + "."):
+        module = _OWN + module[len(_PUBLIC) :]
+    return module, name
+
+
+def _is_alias():
+    return sys.modules.get(_PUBLIC) is cresset
+
+
+class _NamingPickler(pickle._Pickler):
+    """pickle's pickler, which writes Cresset's globals under PyTorch's names."""
+
+    dispatch = dict(pickle._Pickler.dispatch)
+
+    def save_global(self, obj, name=None):
+        name = name or getattr(obj, "__qualname__", None) or obj.__name__
+        module = pickle.whichmodule(obj, name)
+        if (module, name) == public_name(module, name):
+            super().save_global(obj, name)
+            return
+        self._check_global(obj, module, name)
+        module, name = public_name(module, name)
+        if self.proto >= 4:
+            self.save(module)
+            self.save(name)
+            self.write(pickle.STACK_GLOBAL)
+        elif self.proto >= 3 or (module + name).isascii() and "." not in name:
+            self.write(pickle.GLOBAL + module.encode() + b"\n" + name.encode() + b"\n")
+        else:  # attributes of classes have no form in older pickles
+            super().save_global(obj, name)
+            return
+        self.memoize(obj)
+
+    @staticmethod
+    def _check_global(obj, module, name):
+        try:
+            __import__(module)
+            found = sys.modules[module]
+            for part in name.split("."):
+                found = getattr(found, part)
+        except (ImportError, KeyError, AttributeError):
+            found = None
+        if found is not obj:
+            raise pickle.PicklingError(f"Can't pickle {obj!r}: it's not found as {module}.{name}")
+
+    def save_type(self, obj):
+        if obj in (type(None), type(NotImplemented), type(...)):
+            super().save_type(obj)
+        else:
+            self.save_global(obj)
+
+    dispatch[type] = save_type
+    dispatch[type(own_name)] = save_global
+
+
+def pickler_class(pickle_module):
+    """The pickler of a module; of `pickle` itself one that writes PyTorch's names where globals do not have them."""
+    return _NamingPickler if pickle_module is pickle and not _is_alias() else pickle_module.Pickler
+
+
+def find_class_in(find, module, name):
+    """A global of a file by `find(module, name)`: Cresset's for PyTorch's names. Under the alias also what only `torch` has."""
+    own = own_name(module, name)
+    if own == (module, name):
+        return find(module, name)
+    try:
+        return find(*own)
+    except (ImportError, AttributeError):
+        if not _is_alias() and module not in sys.modules:
+            raise
+        return find(module, name)
+
+
+def unpickler_class(pickle_module):
+    """The unpickler of a module, which finds Cresset's globals under PyTorch's names."""
+
+    class Unpickler(pickle_module.Unpickler):
+        def find_class(self, module, name):
+            return find_class_in(super().find_class, module, name)
+
+    return Unpickler
