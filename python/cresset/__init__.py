@@ -71,6 +71,8 @@ _functorch.__getattr__ = lambda name: getattr(_importlib.import_module(f"{__name
 _C._functorch = _sys.modules[_functorch.__name__] = _functorch
 del _functorch
 
+_C._VariableFunctionsClass = _C._VariableFunctions  # as pickles of operators name their home
+_sys.modules[f"{__name__}._C._nn"] = _C._nn
 torch = _sys.modules[__name__]  # PyTorch's module is an attribute of itself as well, and recorded names begin with it twice
 
 # Loaded on first use: what a program does not mention costs it nothing.

@@ -137,11 +137,17 @@ def _reduce_generator(generator):
 
 
 def _restore_generator(generator, state):
+    from cresset.serialization._options import when_read
+
     seed, offset, data = state
-    generator.manual_seed(seed)
-    if offset is not None:
-        generator.set_offset(offset)
-    generator.set_state(data)
+
+    def restore():
+        generator.manual_seed(seed)
+        if offset is not None:
+            generator.set_offset(offset)
+        generator.set_state(data)
+
+    when_read(restore)
 
 
 def install(tensor_class):

@@ -36,13 +36,22 @@ def get_tensor_metadata(tensor):
     return facts
 
 
+def _copied(tensor, function):
+    """function(tensor), of the data that the tensor has when its file is read to the end."""
+    from cresset.serialization._options import when_read
+
+    result = cresset.empty_like(tensor)
+    when_read(lambda: result.copy_(function(tensor)))
+    return result
+
+
 def set_tensor_metadata(tensor, metadata):
     """The tensor as get_tensor_metadata described it; another object where a fact is a kind of view."""
     rest = {str(name): bool(value) for name, value in metadata.items()}
     if rest.pop("conj", False):
-        tensor = tensor.conj()
+        tensor = _copied(tensor, cresset.conj_physical)
     if rest.pop("neg", False):
-        tensor = tensor.neg()
+        tensor = _copied(tensor, cresset.neg)
     if rest:
         _C._restore_backend_meta(tensor, rest)
     return tensor

@@ -10,6 +10,7 @@ import importlib.abc
 import importlib.machinery
 import importlib.util
 import sys
+import types
 
 __all__ = ["install", "main"]
 
@@ -26,6 +27,51 @@ class _Loader(importlib.abc.Loader):
 
     def exec_module(self, module):
         module.__spec__, module.__loader__ = self._own
+
+
+def _renamed(module_name):
+    return "torch" + module_name[len("cresset") :]
+
+
+def _is_own(name):
+    return isinstance(name, str) and (name == "cresset" or name.startswith("cresset."))
+
+
+def _rename(module):
+    """Classes and functions of a module say that they are torch's: they print so, and so pickles name them."""
+    for value in list(vars(module).values()):
+        if isinstance(value, (type, types.FunctionType, types.BuiltinFunctionType)) and _is_own(getattr(value, "__module__", None)):
+            if value.__module__ in _KEEP:
+                continue
+            try:
+                value.__module__ = _renamed(value.__module__)
+            except (AttributeError, TypeError):  # C types that cannot change
+                continue
+            if isinstance(value, type):
+                _rename(value)
+
+
+# What pickles for other processes name must be there without the alias.
+_KEEP = frozenset(["cresset.multiprocessing.reductions", "cresset._fork_pickling", "cresset.as_torch"])
+
+
+class _Renamer(importlib.abc.MetaPathFinder):
+    """Modules of cresset that are loaded later are renamed, too."""
+
+    def find_spec(self, name, path=None, target=None):
+        if not name.startswith("cresset."):
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+        if spec is not None and spec.loader is not None:
+            run = spec.loader.exec_module
+
+            def exec_module(module):
+                run(module)
+                _rename(module)
+                sys.modules.setdefault(_renamed(name), module)
+
+            spec.loader.exec_module = exec_module
+        return spec
 
 
 class _Finder(importlib.abc.MetaPathFinder):
@@ -54,14 +100,17 @@ def install():
     if present is not None and not getattr(present, "_stands_for_cresset", False):
         raise ImportError("as_torch: another torch is imported already. Call install() in front of the first import of torch.")
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _Finder())
+        sys.meta_path[:0] = [_Finder(), _Renamer()]
     sys.modules["torch"] = cresset
     cresset._C._set_printed_name("torch")
     cresset.__version__ = TorchVersion(f"{_PYTORCH_VERSION}+cresset{cresset.__version__}")
     # Modules that exist as objects only (cresset.ops) and those that are loaded already have both names at once.
     for name, module in list(sys.modules.items()):
         if name.startswith("cresset."):
-            sys.modules.setdefault("torch" + name[len("cresset") :], module)
+            sys.modules.setdefault(_renamed(name), module)
+    for name, module in list(sys.modules.items()):
+        if _is_own(name) and isinstance(module, types.ModuleType):
+            _rename(module)
 
 
 def main(arguments=None):

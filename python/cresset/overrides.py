@@ -8,6 +8,7 @@ import keyword
 import types
 
 import cresset
+from cresset._same_names import own_module
 
 from . import _C
 from ._C import (  # noqa: F401
@@ -311,7 +312,7 @@ def _unlisted_name(f):
         return f"torch.Tensor.{owner.__name__}.{name}"
     if getattr(f, "__objclass__", None) is cresset.Tensor:
         return f"torch.Tensor.{name}"
-    module = getattr(f, "__module__", None) or ""
+    module = own_module(getattr(f, "__module__", None) or "")
     return f"torch{module.removeprefix('cresset').removeprefix('._C')}.{name}" if name and module.partition('.')[0] == 'cresset' else None
 
 

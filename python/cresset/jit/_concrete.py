@@ -9,6 +9,7 @@ import cresset
 from cresset import _C
 from cresset.nn import Module, ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from cresset.nn.parameter import Parameter, is_lazy
+from cresset._same_names import own_module
 
 from . import _definitions, _marks, _overloads, _replacements, _state
 from ._classes import qualified_name, type_of_class
@@ -401,7 +402,7 @@ def _names_of(module):
         names.update(dict.fromkeys(n for n in vars(cls) if not (n.startswith("__") and n.endswith("__"))))
         names.update(dict.fromkeys(n for n, f in vars(cls).items() if inspect.isfunction(f) and n in ("__len__", "__contains__", "__getitem__")))
     if isinstance(module, _CONTAINERS):
-        for name in [n for n in names if n not in module.__dict__ and n != "forward" and type(module).__module__.startswith("cresset.nn")]:
+        for name in [n for n in names if n not in module.__dict__ and n != "forward" and own_module(type(module).__module__).startswith("cresset.nn")]:
             del names[name]
     return names
 

@@ -25,6 +25,7 @@ import typing
 
 import cresset
 from cresset import _C
+from cresset._same_names import own_module
 
 from . import _classes, _definitions, _marks, _overloads, _state
 from ._types import UnknownType, is_named_tuple, type_of_annotation, type_of_value
@@ -129,7 +130,7 @@ def _builtin_thing(obj):
     if module in ("builtins", "math"):
         return ("native", obj.__name__) if module == "builtins" else ("operator", f"aten::{obj.__name__}")
     kind = _kind_named(obj.__name__) or _kind_named(obj.__name__.lstrip("_"))
-    return ("operator", kind) if kind and str(module).startswith("cresset") else ("error", f"Python builtin {obj} is currently not supported in Torchscript")
+    return ("operator", kind) if kind and str(own_module(module)).startswith("cresset") else ("error", f"Python builtin {obj} is currently not supported in Torchscript")
 
 
 def _kind_named(name):
@@ -141,7 +142,7 @@ def _kind_named(name):
 
 
 def _function_thing(obj):
-    module = getattr(obj, "__module__", "") or ""
+    module = own_module(getattr(obj, "__module__", "") or "")
     if module.startswith("cresset.jit") and obj.__name__ in _WORDS:
         return ("native", obj.__name__)
     if isinstance(obj, types.MethodType) and isinstance(obj.__self__, cresset.nn.Module):

@@ -7,6 +7,7 @@ types and defaults of the declaration; a call takes the first whose parameters f
 import weakref
 
 from . import _definitions
+from cresset._same_names import own_module
 
 __all__ = ["declare", "overloads_of", "definition_of_overload"]
 
@@ -15,7 +16,7 @@ _known = weakref.WeakKeyDictionary()  # {implementation: declarations}
 
 
 def _key(function):
-    return f"{function.__module__}.{function.__qualname__}"
+    return f"{own_module(function.__module__)}.{function.__qualname__}"
 
 
 def declare(function):

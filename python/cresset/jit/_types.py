@@ -9,6 +9,7 @@ import typing
 import cresset
 from cresset import _C
 from cresset._C import AnyType, DictType, FutureType, ListType, NoneType, OptionalType, TensorType, TupleType
+from cresset._same_names import own_module
 
 __all__ = ["UnknownType", "type_of_annotation", "type_of_value", "is_named_tuple", "unwrap_final"]
 
@@ -112,7 +113,7 @@ def _class(cls):
         return ListType(type_of_annotation(cls._broadcasts[1]))
     if hasattr(cls, "_script_type"):
         return getattr(_C, cls._script_type).get()
-    if cls.__name__ == "Future" and cls.__module__.startswith("cresset"):
+    if cls.__name__ == "Future" and own_module(cls.__module__).startswith("cresset"):
         raise UnknownType("Attempted to use Future without a contained type. Please add a contained type, e.g. Future[int]")
     return _classes.type_of_class(cls)
 

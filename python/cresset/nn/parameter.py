@@ -161,3 +161,6 @@ class UninitializedBuffer(_Uninitialized, Tensor):
         buffer.persistent = persistent
         buffer._is_buffer = True
         return buffer
+
+    def __reduce_ex__(self, proto):
+        return (UninitializedBuffer, (self.requires_grad,))

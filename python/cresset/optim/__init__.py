@@ -4,8 +4,9 @@ from . import lr_scheduler, swa_utils  # noqa: F401
 from .adadelta import Adadelta
 from .adafactor import Adafactor
 from .adagrad import Adagrad
-from .adam import Adam, AdamW
+from .adam import Adam
 from .adamax import Adamax
+from .adamw import AdamW
 from .asgd import ASGD
 from .lbfgs import LBFGS
 from .muon import Muon

@@ -7,7 +7,7 @@ from ._lists import (
 )  # fmt: skip
 from .optimizer import Optimizer, as_float, check_lr, check_not_negative, run_closure
 
-__all__ = ["Adam", "AdamW"]
+__all__ = ["Adam"]
 
 
 def check_betas(betas):
@@ -167,21 +167,3 @@ class Adam(Optimizer):
                         denominator = exp_avg_sq.sqrt().div_(correction).add_(eps)
                     p.addcdiv_(exp_avg, denominator, value=-step_size)
         return loss
-
-
-class AdamW(Adam):
-    """Adam whose weight decay acts on the parameters, not through the gradients."""
-
-    def __init__(
-        self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2, amsgrad=False, *, maximize=False, foreach=None,
-        capturable=False, differentiable=False, fused=None,
-    ):  # fmt: skip
-        super().__init__(
-            params, lr, betas, eps, weight_decay, amsgrad, foreach=foreach, maximize=maximize, capturable=capturable,
-            differentiable=differentiable, fused=fused, decoupled_weight_decay=True,
-        )  # fmt: skip
-
-    def __setstate__(self, state):
-        super().__setstate__(state)
-        for group in self.param_groups:
-            group["decoupled_weight_decay"] = True

@@ -1,6 +1,7 @@
 """Learning-rate schedules: call `scheduler.step()` once an epoch (or batch), after `optimizer.step()`."""
 
 import bisect
+import functools
 import math
 import warnings
 from collections import Counter
@@ -530,7 +531,7 @@ class CyclicLR(LRScheduler):
         if mode not in ("triangular", "triangular2", "exp_range") and scale_fn is None:
             raise ValueError("mode is invalid and scale_fn is None")
         self.mode, self.gamma = mode, gamma
-        self._custom_scale = scale_fn
+        self._scale_fn_custom = scale_fn
         self.scale_mode = scale_mode if scale_fn is not None else ("iterations" if mode == "exp_range" else "cycle")
         self.cycle_momentum = cycle_momentum
         if cycle_momentum:
@@ -551,9 +552,49 @@ class CyclicLR(LRScheduler):
 
     def scale_fn(self, x):
         """The height of a cycle, as a part of the full height."""
-        if self._custom_scale is not None:
-            return self._custom_scale(x)
-        return {"triangular": 1.0, "triangular2": 1 / 2.0 ** (x - 1), "exp_range": self.gamma**x}[self.mode]
+        if self._scale_fn_custom is not None:
+            return self._scale_fn_custom(x)
+        return {
+            "triangular": self._triangular_scale_fn, "triangular2": self._triangular2_scale_fn,
+            "exp_range": functools.partial(self._exp_range_scale_fn, self.gamma),
+        }[self.mode](x)  # fmt: skip
+
+    # Pickles of schedules name these functions.
+
+    @staticmethod
+    def _triangular_scale_fn(x):
+        return 1.0
+
+    @staticmethod
+    def _triangular2_scale_fn(x):
+        return 1 / 2.0 ** (x - 1)
+
+    @staticmethod
+    def _exp_range_scale_fn(gamma, x):
+        return gamma**x
+
+    def state_dict(self):
+        """Everything but the optimiser; of a function of the caller only the attributes of a callable object."""
+        state = super().state_dict()
+        scale = state.pop("_scale_fn_custom")
+        state["_scale_fn_custom"] = None if scale is None or _is_function(scale) else scale.__dict__.copy()
+        return state
+
+    def load_state_dict(self, state_dict):
+        """Take what state_dict gave; the function stays."""
+        state = {k: v for k, v in state_dict.items() if k != "_scale_fn_custom"}
+        attributes = state_dict.get("_scale_fn_custom")
+        super().load_state_dict(state)
+        if attributes is not None and self._scale_fn_custom is not None:
+            self._scale_fn_custom.__dict__.update(attributes)
+
+    def __getstate__(self):
+        named = {"triangular": self._triangular_scale_fn, "triangular2": self._triangular2_scale_fn}
+        own = named.get(self.mode, functools.partial(self._exp_range_scale_fn, self.gamma))
+        return {**self.__dict__, "_scale_fn_ref": None if self._scale_fn_custom is not None else own}
+
+    def __setstate__(self, state):
+        self.__dict__.update({k: v for k, v in state.items() if k != "_scale_fn_ref"})
 
     def get_lr(self):
         self._warn_outside_step()

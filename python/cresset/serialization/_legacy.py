@@ -159,11 +159,13 @@ def read_legacy(f, map_location, pickle_module, **pickle_load_args):
         raise FileError(f"Invalid protocol version: {version}. load: a file of version {PROTOCOL_VERSION} was required.")
     facts = head()
     storages = _Storages(f, map_location)
-    before, _serialization_tls.map_location = _serialization_tls.map_location, map_location
+    tls = _serialization_tls
+    before, tls.map_location, tls.later = (tls.map_location, tls.later), map_location, []
     try:
         result = unpickle(f, pickle_module, storages.persistent_load, **pickle_load_args)
     finally:
-        _serialization_tls.map_location = before
+        later = tls.later
+        tls.map_location, tls.later = before
     keys = unpickle(f, pickle_module, _no_storages, **pickle_load_args)
     with damage("list of storages"):
         big_endian = not facts.get("little_endian", True)
@@ -172,6 +174,9 @@ def read_legacy(f, map_location, pickle_module, **pickle_load_args):
             storages.fill(key, big_endian)
     if missing := set(storages.storages) - set(keys):
         raise damaged(f"it has no data of the storages {sorted(missing)}")
+    with cresset.no_grad():
+        for action in later:
+            action()
     return result
 
 

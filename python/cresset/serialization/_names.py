@@ -4,23 +4,48 @@ import pickle
 import sys
 
 import cresset
+from cresset._same_names import own_module
 
 __all__ = ["own_name", "public_name", "pickler_class", "unpickler_class"]
 
 _OWN, _PUBLIC = "cresset", "torch"
 
-# Globals that Cresset keeps elsewhere than PyTorch does.
-_MOVED = {("cresset", "Generator"): ("torch._C", "Generator")}
+# Globals that PyTorch keeps in another module: (module, name) here -> there.
+_MOVED = {
+    ("cresset", "Generator"): ("torch._C", "Generator"),
+    ("cresset.optim.adafactor", "Adafactor"): ("torch.optim", "Adafactor"), ("cresset.optim.muon", "Muon"): ("torch.optim", "Muon"),
+    ("cresset.nn.modules.distance", "ChannelShuffle"): ("torch.nn.modules.channelshuffle", "ChannelShuffle"),
+    ("cresset.nn.modules.distance", "PixelShuffle"): ("torch.nn.modules.pixelshuffle", "PixelShuffle"),
+    ("cresset.nn.modules.distance", "PixelUnshuffle"): ("torch.nn.modules.pixelshuffle", "PixelUnshuffle"),
+    ("cresset.nn.modules.parallel", "DataParallel"): ("torch.nn.parallel.data_parallel", "DataParallel"),
+    ("cresset.nn.modules.linear_cross_entropy", "LinearCrossEntropyLoss"): ("torch.nn.modules.loss", "LinearCrossEntropyLoss"),
+    ("cresset.nn.modules.linear_cross_entropy", "LinearCrossEntropyOptions"): ("torch.nn.modules.linear_cross_entropy_options", "LinearCrossEntropyOptions"),
+    ("cresset._C", "_VariableFunctions"): ("torch._C", "_VariableFunctionsClass"),
+}  # fmt: skip
 _MOVED_BACK = {new: old for old, new in _MOVED.items()}
 
 
 def public_name(module, name):
     """(module, name) of a global as files have it."""
+    module = own_module(module)
     if (module, name) in _MOVED:
         return _MOVED[module, name]
     if module == _OWN or module.startswith(_OWN + "."):
         module = _PUBLIC + module[len(_OWN) :]
     return module, name
+
+
+def _public_name_of(obj, module, name):
+    """public_name of an object; what lies in a private module and is an attribute of the package is named so."""
+    module = own_module(module)
+    if module == _OWN and getattr(cresset, name, None) is not obj and getattr(cresset._C._nn, name, None) is obj:
+        return _PUBLIC + "._C._nn", name
+    if module.startswith(_OWN + "._") and module not in _SHARED and getattr(cresset, name, None) is obj:
+        return _PUBLIC, name
+    return public_name(module, name)
+
+
+_SHARED = ("cresset._utils", "cresset._tensor", "cresset._C")  # private modules that PyTorch has, too
 
 
 def own_name(module, name):
@@ -44,11 +69,13 @@ class _NamingPickler(pickle._Pickler):
     def save_global(self, obj, name=None):
         name = name or getattr(obj, "__qualname__", None) or obj.__name__
         module = pickle.whichmodule(obj, name)
-        if (module, name) == public_name(module, name):
+        public = _public_name_of(obj, module, name)
+        if (module, name) == public:
             super().save_global(obj, name)
             return
-        self._check_global(obj, module, name)
-        module, name = public_name(module, name)
+        if public[0] != _PUBLIC + "._C._nn":
+            self._check_global(obj, module, name)
+        module, name = public
         if self.proto >= 4:
             self.save(module)
             self.save(name)
@@ -83,8 +110,8 @@ class _NamingPickler(pickle._Pickler):
 
 
 def pickler_class(pickle_module):
-    """The pickler of a module; of `pickle` itself one that writes PyTorch's names where globals do not have them."""
-    return _NamingPickler if pickle_module is pickle and not _is_alias() else pickle_module.Pickler
+    """The pickler of a module; of `pickle` itself one that writes PyTorch's names."""
+    return _NamingPickler if pickle_module is pickle else pickle_module.Pickler
 
 
 def find_class_in(find, module, name):

@@ -30,9 +30,18 @@ class _SerializationTls(threading.local):
     skip_data = False
     materialize_fake_tensors = False
     map_location = None
+    later = None  # what waits for the data of storages, while a format is read that has it behind the objects
 
 
 _serialization_tls = _SerializationTls()
+
+
+def when_read(action):
+    """Call action() when the storages of the file that is being read have their data: now, if they have."""
+    if _serialization_tls.later is None:
+        action()
+    else:
+        _serialization_tls.later.append(action)
 
 
 def get_default_load_endianness():

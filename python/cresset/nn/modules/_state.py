@@ -1,7 +1,7 @@
 """State dictionaries of Module: collecting, loading, and their hooks."""
 
-import functools
 import warnings
+import weakref
 from collections import OrderedDict, namedtuple
 from collections.abc import Mapping
 
@@ -26,6 +26,33 @@ class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpec
 
 
 _EXTRA = "_extra_state"
+
+
+class _WrappedHook:
+    """A hook of load_state_dict, which gets the module first when one is given. Pickles of modules have it under this name."""
+
+    def __init__(self, hook, module=None):
+        self.hook, self.with_module = hook, module is not None
+        self.module = weakref.ref(module) if self.with_module else None
+
+    def __call__(self, *args, **kwargs):
+        if not self.with_module:
+            return self.hook(*args, **kwargs)
+        module = self.module()
+        if module is None:
+            raise RuntimeError("load_state_dict: the module of a hook is gone.")
+        return self.hook(module, *args, **kwargs)
+
+    def __getstate__(self):
+        state = {"hook": self.hook, "with_module": self.with_module}
+        return {**state, "module": self.module()} if self.with_module else state
+
+    def __setstate__(self, state):
+        self.hook, self.with_module = state["hook"], state["with_module"]
+        self.module = weakref.ref(state["module"]) if self.with_module else None
+
+
+_WrappedHook.__module__ = "cresset.nn.modules.module"
 
 
 class _StatefulModule:
@@ -63,9 +90,7 @@ class _StatefulModule:
         return _add(self._state_dict_pre_hooks, hook)
 
     def _register_load_state_dict_pre_hook(self, hook, with_module=False):
-        if with_module:
-            hook = functools.partial(hook, self)
-        return _add(self._load_state_dict_pre_hooks, hook)
+        return _add(self._load_state_dict_pre_hooks, _WrappedHook(hook, self if with_module else None))
 
     def register_load_state_dict_pre_hook(self, hook):
         """Call `hook(module, state_dict, prefix, local_metadata, strict, missing, unexpected, errors)` before loading. Returns a handle."""

@@ -52,8 +52,7 @@ class LazyModuleMixin:
         """Does a parameter or buffer still wait for its shape?"""
         return any(is_lazy(t) for t in (*self._parameters.values(), *self._buffers.values()))
 
-    @staticmethod
-    def _infer_parameters(module, args, kwargs=None):
+    def _infer_parameters(self, module, args, kwargs=None):
         module.initialize_parameters(*args, **(kwargs or {}))
         if module.has_uninitialized_params():
             raise RuntimeError(f"module {module._get_name()} has not been fully initialized")

@@ -91,6 +91,20 @@ class RNNBase(Module):
                     register("weight_hr" + suffix, proj_size, hidden_size)
         self.reset_parameters()
 
+    def __getstate__(self):
+        # The names of the weights, as PyTorch's layers have them, so that pickles of modules cross.
+        kinds = self._weight_kinds()
+        names = [[kind + suffix for kind in kinds] for layer in range(self.num_layers) for suffix in self._suffixes(layer)]
+        return {**self.__dict__, "_flat_weights_names": [name for some in names for name in some], "_all_weights": names,
+                "_flat_weights": self._flat_weights}  # fmt: skip
+
+    def __setstate__(self, state):
+        super().__setstate__({k: v for k, v in state.items() if k not in ("_flat_weights_names", "_all_weights", "_flat_weights", "_flat_weight_refs")})
+
+    def _weight_kinds(self):
+        kinds = ["weight_ih", "weight_hh"] + (["bias_ih", "bias_hh"] if self.bias else [])
+        return kinds + (["weight_hr"] if self.proj_size else [])
+
     def _suffixes(self, layer):
         return [f"_l{layer}", f"_l{layer}_reverse"] if self.bidirectional else [f"_l{layer}"]
 
@@ -106,8 +120,7 @@ class RNNBase(Module):
     @property
     def all_weights(self):
         """The parameters of each layer and direction as a list of lists."""
-        kinds = ["weight_ih", "weight_hh"] + (["bias_ih", "bias_hh"] if self.bias else [])
-        kinds += ["weight_hr"] if self.proj_size else []
+        kinds = self._weight_kinds()
         return [
             [getattr(self, kind + suffix) for kind in kinds]
             for layer in range(self.num_layers)

@@ -10,6 +10,8 @@ __all__ = ["SpectralNorm", "spectral_norm", "remove_spectral_norm"]
 class SpectralNorm:
     """The forward pre-hook that computes `name` from `name_orig` and the vectors `name_u` and `name_v`."""
 
+    _version = 1
+
     def __init__(self, name="weight", n_power_iterations=1, dim=0, eps=1e-12):
         if n_power_iterations <= 0:
             raise ValueError(
@@ -67,7 +69,41 @@ class SpectralNorm:
         module.register_buffer(name + "_u", u)
         module.register_buffer(name + "_v", v)
         module.register_forward_pre_hook(hook)
+        module._register_state_dict_hook(SpectralNormStateDictHook(hook))
+        module._register_load_state_dict_pre_hook(SpectralNormLoadStateDictPreHook(hook))
         return hook
+
+
+class SpectralNormStateDictHook:
+    """Notes the version of a SpectralNorm's entries in the state dict's metadata."""
+
+    def __init__(self, fn):
+        self.fn = fn
+
+    def __call__(self, module, state_dict, prefix, local_metadata):
+        versions = local_metadata.setdefault("spectral_norm", {})
+        versions[self.fn.name + ".version"] = self.fn._version
+
+
+class SpectralNormLoadStateDictPreHook:
+    """Computes the vector v for state dicts from before it was an entry, from the normalised weight that they have."""
+
+    def __init__(self, fn):
+        self.fn = fn
+
+    def __call__(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs):
+        name = prefix + self.fn.name
+        version = local_metadata.get("spectral_norm", {}).get(self.fn.name + ".version")
+        needed = [name + suffix for suffix in ("_orig", "", "_u")]
+        if version is not None or name + "_v" in state_dict or not all(key in state_dict for key in needed):
+            return
+        with cresset.no_grad():
+            original, weight, u = (state_dict[key] for key in needed)
+            matrix = self.fn.reshape_weight_to_matrix(original)
+            sigma = (original / weight).mean()
+            v = cresset.linalg.pinv(matrix.t() @ matrix) @ (matrix.t() @ u)
+            state_dict[name + "_v"] = v * (sigma / cresset.dot(u, cresset.mv(matrix, v)))
+            del state_dict[name]
 
 
 def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=None):
@@ -79,11 +115,20 @@ def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=No
     return module
 
 
+def _remove_state_hooks(module, name):
+    for hooks, kind in ((module._state_dict_hooks, SpectralNormStateDictHook), (module._load_state_dict_pre_hooks, SpectralNormLoadStateDictPreHook)):
+        for key, hook in list(hooks.items()):
+            hook = getattr(hook, "hook", hook)
+            if isinstance(hook, kind) and hook.fn.name == name:
+                del hooks[key]
+
+
 def remove_spectral_norm(module, name="weight"):
     """Make `module.name` an ordinary parameter again."""
     for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, SpectralNorm) and hook.name == name:
             hook.remove(module)
             del module._forward_pre_hooks[key]
+            _remove_state_hooks(module, name)
             return module
     raise ValueError(f"spectral_norm of '{name}' not found in {module}")
