@@ -169,7 +169,7 @@ def is_materialized(tensor):
 
 def _storage_of_fake(fake):
     """The storage of a fake tensor as skip_data(materialize_fake_tensors=True) writes it: without data, on the device it pretends."""
-    storage = cresset.UntypedStorage._of(fake)
+    storage = cresset.UntypedStorage._of(fake._elem)
     storage._fake_device = fake.device
     return storage
 

@@ -32,7 +32,7 @@ def _own_tag(storage):
 
 def location_tag(storage):
     """How a file names the device of a storage, or a device: "cpu", "meta", or the backend's tag and the index."""
-    fake = getattr(storage, "_fake_device", None)
+    fake = getattr(storage.untyped() if cresset.is_storage(storage) else storage, "_fake_device", None)
     if fake is not None:
         return _own_tag(fake)
     for _, tagger, _ in _packages:

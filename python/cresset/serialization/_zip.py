@@ -18,7 +18,8 @@ __all__ = ["ZipReader", "ZipWriter", "is_zip_file"]
 _ALIGNMENT = 64
 _LOCAL, _CENTRAL, _END = b"PK\x03\x04", b"PK\x01\x02", b"PK\x05\x06"
 _UTF8 = 0x800
-_LIMIT = 0xFFFFFFFF
+_LIMIT = 0xFFFFFFFF  # sizes and offsets from here on take the 64-bit form
+_ELSEWHERE = 0xFFFFFFFF  # stands for such a number
 _LARGEST_TEXT = 1 << 33  # bytes of a record that is not a storage
 
 
@@ -65,7 +66,7 @@ class ZipWriter:
         extra = struct.pack("<HHQQ", 1, 16, size, size) if large else b""
         padding = -(self._position + 30 + len(full) + len(extra) + 4) % _ALIGNMENT
         extra += b"FB" + struct.pack("<H", padding) + b"Z" * padding
-        shown = _LIMIT if large else size
+        shown = _ELSEWHERE if large else size
         version = 45 if large else 0
         self._put(_LOCAL + struct.pack("<HHHHHIIIHH", version, _UTF8, 0, 0, 0, crc, shown, shown, len(full), len(extra)) + full + extra)
 
@@ -112,7 +113,7 @@ class ZipWriter:
         for full, offset, size, crc in self._records:
             values = [n for n in (size, size, offset) if n >= _LIMIT]
             extra = struct.pack(f"<HH{len(values)}Q", 1, 8 * len(values), *values) if values else b""
-            shown, place = min(size, _LIMIT), min(offset, _LIMIT)
+            shown, place = (_ELSEWHERE if n >= _LIMIT else n for n in (size, offset))
             version = 45 if values else 0
             self._put(_CENTRAL + struct.pack("<HHHHHHIIIHHHHHII", version, version, _UTF8, 0, 0, 0, crc, shown, shown, len(full), len(extra), 0, 0, 0, 0, place)
                       + full + extra)  # fmt: skip
@@ -122,7 +123,7 @@ class ZipWriter:
             self._put(b"PK\x06\x06" + struct.pack("<QHHIIQQQQ", 44, 45, 45, 0, 0, count, count, size, start))
             self._put(b"PK\x06\x07" + struct.pack("<IQI", 0, here, 1))
         shown = min(count, 0xFFFF)
-        self._put(_END + struct.pack("<HHHHIIH", 0, 0, shown, shown, min(size, _LIMIT), min(start, _LIMIT), 0))
+        self._put(_END + struct.pack("<HHHHIIH", 0, 0, shown, shown, *(_ELSEWHERE if n >= _LIMIT else n for n in (size, start)), 0))
 
 
 class ZipReader:
@@ -170,6 +171,8 @@ class ZipReader:
     def get_record_offset(self, name):
         """Where the data of a record begins in the file."""
         entry = self._entry(name)
+        if entry.header_offset < 0:
+            raise damaged(f"the record {name!r} begins in front of the file")
         self._f.seek(entry.header_offset)
         head = self._f.read(30)
         if len(head) < 30 or head[:4] != _LOCAL:
