@@ -18,15 +18,33 @@ def _stream_device(device):
     return _C._device_current(device) if device.index is None else device
 
 
+# Kinds of devices by PyTorch's numbers; those that are registered under names of their own follow.
+_KINDS = [
+    "cpu", "cuda", "mkldnn", "opengl", "opencl", "ideep", "hip", "fpga", "maia", "xla", "vulkan", "metal", "xpu", "mps", "meta", "hpu", "ve", "lazy",
+    "ipu", "mtia", "privateuseone",
+]  # fmt: skip
+
+
+def _kind_number(kind):
+    if kind == _C._get_privateuse1_backend_name():
+        kind = "privateuseone"
+    if kind not in _KINDS:
+        _KINDS.append(kind)
+    return _KINDS.index(kind)
+
+
 class Stream:
     """A queue of one device: work in it runs in order, work in different streams may overlap. A context: the current stream inside."""
 
     def __new__(cls, device=None, priority=0, *, stream_id=None, device_index=None, device_type=None):
         self = super().__new__(cls)
         if stream_id is not None:
-            kind = device_type if isinstance(device_type, str) else cresset.device(device).type
-            self.device = cresset.device(kind, device_index or 0)
+            # The three numbers of a stream that exists, as the properties below show them.
+            kind = _KINDS[device_type] if isinstance(device_type, int) else device_type or cresset.device(device).type
+            self.device = cresset.device(kind) if device_index in (None, -1) else cresset.device(kind, device_index)
             self.stream_id = int(stream_id)
+        elif device is None and _C._accelerator_type() is None:
+            self.device, self.stream_id = cresset.device("cpu"), 0
         else:
             self.device = _stream_device(device)
             self.stream_id = _C._stream_new(self.device, int(priority))
@@ -35,11 +53,13 @@ class Stream:
 
     @property
     def device_index(self):
-        return 0 if self.device.index is None else self.device.index
+        """Index of the device; -1 where none is named."""
+        return -1 if self.device.index is None else self.device.index
 
     @property
     def device_type(self):
-        return self.device.type
+        """Number of the device's kind; those of kinds that PyTorch does not know follow its own."""
+        return _kind_number(self.device.type)
 
     def query(self):
         """Whether all work submitted to it is done."""
@@ -84,7 +104,7 @@ class Stream:
         return hash((self.device, self.stream_id))
 
     def __repr__(self):
-        return f"cresset.Stream device_type={self.device_type}, device_index={self.device_index}, stream_id={self.stream_id}"
+        return f"cresset.Stream device_type={self.device.type}, device_index={self.device_index}, stream_id={self.stream_id}"
 
 
 class Event:
@@ -125,4 +145,4 @@ class Event:
         return _C._event_elapsed(self._event, end_event._event)
 
     def __repr__(self):
-        return f"cresset.Event device_type={self.device.type}, device_index={self.device.index or 0}, event_flag={self.event_id}"
+        return f"cresset.Event device_type={self.device.type}, device_index={-1 if self.device.index is None else self.device.index}, event_flag={self.event_id}"

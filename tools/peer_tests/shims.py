@@ -115,11 +115,10 @@ def utils_internal():
     return module
 
 
-def custom_op():
-    """The registry of an interface that PyTorch has given up; the tests of custom operators clear it after each test, and find operators by it."""
-    module = types.ModuleType("torch._custom_op.impl")
-    module.global_registry = {}
-    module.get_op = lambda name: importlib.import_module("torch._library.utils").lookup_op(name)
+def lazy_backend():
+    """A backend that the set-up of every class of device-generic tests starts when one of them is for the device `lazy`."""
+    module = types.ModuleType("torch._lazy.ts_backend")
+    module.init = lambda: None
     return module
 
 
@@ -132,7 +131,7 @@ def tracebacks():
 
 STAND_INS = {
     "torch._C._profiler": tracebacks,
-    "torch._custom_op.impl": custom_op,
+    "torch._lazy.ts_backend": lazy_backend,
     "functorch": functorch, "functorch.experimental": functorch_experimental, "torch.sparse": sparse, "torch._dynamo.config": dynamo_config,
     "torch._utils_internal": utils_internal, "torch._logging.scribe": signpost,
 }  # fmt: skip

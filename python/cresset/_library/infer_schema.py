@@ -48,6 +48,14 @@ def _table(name, make):
     return _tables[name]
 
 
+def __getattr__(name):
+    if name == "SUPPORTED_PARAM_TYPES":
+        return _table("parameters", _parameter_types)
+    if name == "SUPPORTED_RETURN_TYPES":
+        return _table("returns", _return_types)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 def _normal(annotation):
     """`X | None` in the form that typing.Optional gives."""
     if isinstance(annotation, types.UnionType):

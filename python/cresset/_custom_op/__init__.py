@@ -1,0 +1,1 @@
+"""The oldest interface of custom operators; `cresset.library.custom_op` is the one for new code."""
