@@ -66,10 +66,18 @@ from . import _overridable  # noqa: E402
 _overridable.install_methods(Tensor)
 _overridable.install_device(device)
 
-_functorch = type(_sys)(f"{__name__}._C._functorch", "What vmap is made of; loaded on first use.")
-_functorch.__getattr__ = lambda name: getattr(_importlib.import_module(f"{__name__}._functorch_c"), name)
-_C._functorch = _sys.modules[_functorch.__name__] = _functorch
-del _functorch
+
+
+def _place_part(name, source):
+    part = type(_sys)(f"{__name__}._C.{name}", f"Names of {source}; loaded on first use.")
+    part.__getattr__ = lambda attribute: getattr(_importlib.import_module(f"{__name__}.{source}"), attribute)
+    setattr(_C, name, part)
+    _sys.modules[part.__name__] = part
+
+
+_place_part("_functorch", "_functorch_c")
+_place_part("_autograd", "_autograd_c")
+_place_part("_functions", "_autograd_c")
 
 _C._VariableFunctionsClass = _C._VariableFunctions  # as pickles of operators name their home
 _sys.modules[f"{__name__}._C._nn"] = _C._nn
@@ -79,7 +87,7 @@ torch = _sys.modules[__name__]  # PyTorch's module is an attribute of itself as 
 _PARTS = ("storage", "_tensor_str", "_dtype_info", "_classes", "_tags")  # their names belong to the package, also for `import *`
 _LAZY = (
     "nn", "optim", "utils", "linalg", "special", "fft", "signal", "functional", "library", "overrides", "serialization", "testing", "return_types", "jit", "lowering", "export", "_overrides",
-    "types", "backends", "masked", "accelerator", "cpu", "cuda", "version", "func", "amp", "distributed", "profiler", "compiler", "_subclasses", "_jit_internal", "_dynamo", "_custom_op", "_custom_ops", "__config__", "__future__", "multiprocessing",
+    "types", "backends", "masked", "accelerator", "cpu", "cuda", "version", "func", "amp", "distributed", "profiler", "compiler", "_subclasses", "_jit_internal", "_dynamo", "_custom_op", "_custom_ops", "_vmap_internals", "functorch", "__config__", "__future__", "multiprocessing",
     *_PARTS,
 )  # fmt: skip
 _OLD_QUESTIONS = {"has_cuda": "cuda.is_built", "has_cudnn": "cudnn.is_available", "has_mkldnn": "mkldnn.is_available", "has_mps": "mps.is_built"}

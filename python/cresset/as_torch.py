@@ -18,9 +18,14 @@ __all__ = ["install", "main"]
 _PYTORCH_VERSION = "2.7.0"
 
 
+def _own_name(name):
+    """cresset's name of a module of torch, or of the package functorch."""
+    return f"cresset.{name}" if name.partition(".")[0] == "functorch" else "cresset" + name[len("torch") :]
+
+
 class _Loader(importlib.abc.Loader):
     def create_module(self, spec):
-        module = importlib.import_module("cresset" + spec.name[len("torch") :])
+        module = importlib.import_module(_own_name(spec.name))
         # The import system marks the module it is given with the spec it asked for; this one has its own.
         self._own = (getattr(module, "__spec__", None), getattr(module, "__loader__", None))
         return module
@@ -75,16 +80,16 @@ class _Renamer(importlib.abc.MetaPathFinder):
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds torch and everything under it at cresset. One module object has both names."""
+    """Finds torch and functorch, and everything under them, at cresset. One module object has both names."""
 
     def find_spec(self, name, path=None, target=None):
-        if name != "torch" and not name.startswith("torch."):
+        if name.partition(".")[0] not in ("torch", "functorch"):
             return None
         try:
-            found = importlib.util.find_spec("cresset" + name[len("torch") :])
+            found = importlib.util.find_spec(_own_name(name))
         except ModuleNotFoundError:
             found = None
-        if found is None and "cresset" + name[len("torch") :] not in sys.modules:
+        if found is None and _own_name(name) not in sys.modules:
             return None
         return importlib.machinery.ModuleSpec(name, _Loader(), is_package=found is None or found.submodule_search_locations is not None)
 

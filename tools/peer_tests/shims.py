@@ -68,20 +68,6 @@ def switch(owner, setter, value, getter):
             setattr(owner, getter, lambda: state[0])
 
 
-def functorch():
-    """`functorch` re-exports `torch.func`; PyTorch ships it as a package of its own, which would import PyTorch's internals."""
-    module = types.ModuleType("functorch")
-    module.__path__ = []
-    func = importlib.import_module("torch.func")
-    for name in func.__all__:
-        setattr(module, name, getattr(func, name))
-    return module
-
-
-def functorch_experimental():
-    return functorch()
-
-
 def dynamo_config():
     """Settings of PyTorch's compiler: TestCase.run reads and patches them around every test, whether it compiles or not."""
     module = types.ModuleType("torch._dynamo.config")
@@ -132,7 +118,7 @@ def tracebacks():
 STAND_INS = {
     "torch._C._profiler": tracebacks,
     "torch._lazy.ts_backend": lazy_backend,
-    "functorch": functorch, "functorch.experimental": functorch_experimental, "torch.sparse": sparse, "torch._dynamo.config": dynamo_config,
+    "torch.sparse": sparse, "torch._dynamo.config": dynamo_config,
     "torch._utils_internal": utils_internal, "torch._logging.scribe": signpost,
 }  # fmt: skip
 

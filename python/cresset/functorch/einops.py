@@ -1,0 +1,5 @@
+"""rearrange, by its older place."""
+
+from cresset.func import rearrange
+
+__all__ = ["rearrange"]
