@@ -6,7 +6,10 @@ from . import _C
 
 __all__ = ["PythonDispatcher"]
 
-_KEYS = ("CPU", "XLA", "CUDA", "FPGA", "AutogradOther", "AutogradCPU", "AutogradXLA", "AutogradCUDA")
+_KEYS = ("CPU", "XLA", "Lazy", "FPGA", "AutogradOther", "AutogradCPU", "AutogradXLA", "AutogradLazy")
+# Kernels for these can never be called, so the dispatcher keeps none; another backend, by the same rules, shows where they would stand.
+_SHOWN_BY = {"Lazy": "CUDA", "AutogradLazy": "AutogradCUDA"}
+_NAMES = {shown: name for name, shown in _SHOWN_BY.items()}
 _numbers = itertools.count()
 
 
@@ -35,7 +38,7 @@ class PythonDispatcher:
         if {"CompositeImplicitAutograd", "CompositeExplicitAutograd"} <= set(keys):
             raise RuntimeError("Registration to both CompositeImplicitAutograd and CompositeExplicitAutograd is not allowed.")
         for key in keys:
-            self.ref.impl_t_t("foo", dispatch=key, debug=f"fn_{key}")
+            self.ref.impl_t_t("foo", dispatch=_SHOWN_BY.get(key, key), debug=f"fn_{key}")
 
     @property
     def _qualified(self):
@@ -60,7 +63,7 @@ class PythonDispatcher:
         for line in self.rawRegistrations().splitlines():
             key, _, kernel = line.partition(": ")
             if kernel.startswith("fn_"):
-                rows.append((key, kernel.partition(" ")[0]))
+                rows.append((_NAMES.get(key, key), kernel.partition(" ")[0]))
         return self._table("Registered Kernels", rows)
 
     def dispatchTable(self):
@@ -68,7 +71,7 @@ class PythonDispatcher:
         entries = dict(line.split(": ", 1) for line in self.rawDispatchTable().splitlines())
         rows = []
         for key in _KEYS:
-            entry = entries.get(key)
+            entry = entries.get(_SHOWN_BY.get(key, key))
             if entry is not None:
                 rows.append((key, entry[entry.index("[") :] if entry.endswith("[backend fallback]") else entry))
         return self._table("Computed Dispatch Table", rows)

@@ -1,5 +1,6 @@
 """Operators and kernels registered from Python."""
 
+import functools
 import sys
 import weakref
 from contextlib import contextmanager
@@ -32,10 +33,16 @@ def _place(depth):
     return frame.f_code.co_filename, frame.f_lineno
 
 
-def _undo(block, definitions):
+_impls = set()  # "ns/name/key" of every kernel that a Library has registered
+_defs = set()  # "ns::name" of every operator that a Library has declared
+
+
+def _undo(block, definitions, kernels, all_kernels):
     block.reset()
     for qualname in definitions:
         _forget(qualname)
+        _defs.discard(qualname)
+    all_kernels -= kernels
 
 
 class Library:
@@ -57,7 +64,7 @@ class Library:
             _C._dispatch_key_parse(dispatch_key)
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
         self._op_defs, self._op_impls = set(), set()
-        self._finalizer = weakref.finalize(self, _undo, self.m, self._op_defs)
+        self._finalizer = weakref.finalize(self, _undo, self.m, self._op_defs, self._op_impls, _impls)
 
     def __repr__(self):
         return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})>"
@@ -73,6 +80,7 @@ class Library:
         tags = (tags,) if isinstance(tags, str) else tuple(tags)
         qualname = self.m.define(schema, alias_analysis, [name_of(t) for t in tags])
         self._op_defs.add(qualname)
+        _defs.add(qualname)
         return qualname.partition("::")[2]
 
     def _operator_name(self, op_name):
@@ -97,13 +105,15 @@ class Library:
             raise RuntimeError(
                 f"Library.impl: the operator belongs to the namespace '{ns}', the library to '{self.ns}'. Use Library('{ns}', 'IMPL')."
             )
-        if not allow_override and f"{self.ns}::{name}/{key}" in self._op_impls:
+        entry = f"{self.ns}/{name}/{key}"
+        if not allow_override and entry in _impls:
             raise RuntimeError(
                 f"This is not allowed since there's already a kernel registered from python overriding {name}'s behavior for {key} dispatch key "
                 f"and {self.ns} namespace."
             )
         self._impl(name, fn, key, with_keyset=with_keyset, depth=2)
-        self._op_impls.add(f"{self.ns}::{name}/{key}")
+        self._op_impls.add(entry)
+        _impls.add(entry)
 
     def _key(self, call, name, given):
         """The dispatch key of a registration: the given one or the block's; an IMPL block has one for good."""
@@ -120,6 +130,10 @@ class Library:
         """Register without the questions of `impl`. role "formula": asked only when something is recorded; "custom": results must be fresh."""
         filename, line = _place(depth)
         self.m.impl(name, fn, key, with_keyset, f"registered at {filename}:{line}", role)
+
+    def _register_torch_dispatch_rule(self, op_name, torch_dispatch_class, fn):
+        """What a subclass or mode does with one operator of this namespace; see `register_torch_dispatch`."""
+        register_torch_dispatch(f"{self.ns}::{op_name}", torch_dispatch_class, fn)
 
     def fallback(self, fn, dispatch_key="", *, with_keyset=False):
         """A kernel for every operator that has none for the key; needs the namespace "_". Called as fn(op, *args, **kwargs)."""
@@ -191,10 +205,8 @@ def impl(qualname, types, func=None, *, lib=None):
             continue
         try:
             keys.append(_backend_key(kind))
-        except RuntimeError:
-            raise ValueError(
-                f"Unknown device type '{kind}': use 'default' or one of {', '.join(k for k in _DEVICE_KEYS if k != 'default')} or a registered device."
-            ) from None
+        except RuntimeError as error:
+            raise RuntimeError(f"{error}\nFor every device type write 'default'.") from None
 
     def register(f):
         nonlocal lib
@@ -298,6 +310,7 @@ def register_fake(op, func=None, /, *, lib=None, _stacklevel=1):
             )
         from ._library.fake import FakeContext, fake_impls
 
+        @functools.wraps(f)
         def kernel(*args, **kwargs):
             with FakeContext(overload.name()):
                 return f(*args, **kwargs)

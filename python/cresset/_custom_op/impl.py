@@ -119,9 +119,6 @@ class CustomOp:
 
     # --- the gradient ---
 
-    def _refuse_autograd(self, *args, **kwargs):
-        raise RuntimeError(f"Autograd has not been implemented for operator {self._qualname}. Use impl_save_for_backward and impl_backward, or torch.no_grad().")
-
     def _register_formula(self):
         if self._formula_registered:
             return
@@ -136,8 +133,19 @@ class CustomOp:
             if self._opoverload.has_kernel_for_dispatch_key(key) and not (key == "Autograd" and hasattr(self, "_answers")):
                 raise RuntimeError(f"impl_backward/impl_save_for_backward: the operator {name} already has an implementation for DispatchKey::{key}.")
         self._formula_registered = True
+        if not hasattr(self, "_answers"):
+            self._lib._impl(self._opname, self._recorded(), "Autograd", with_keyset=True, role="formula")
+
+    def _recorded(self):
+        """The kernel of calls that are recorded: the gradient, or a refusal while there is none."""
         kernel = make_kernel(self._opoverload, lambda: (self._gradients, self._keep))
-        self._lib._impl(self._opname, kernel, "Autograd", with_keyset=True, role="formula")
+
+        def run(keys, *args, **kwargs):
+            if not self._formula_registered:
+                raise RuntimeError(f"Autograd has not been implemented for operator {self._qualname}. Use impl_save_for_backward and impl_backward, or torch.no_grad().")
+            return kernel(keys, *args, **kwargs)
+
+        return run
 
     def _keep(self, ctx, inputs, output, keyword_only_inputs=None):
         for missing, given, other in ((self._save_for_backward, "save_for_backward", "backward"), (self._backward, "backward", "save_for_backward")):
@@ -210,7 +218,7 @@ class CustomOp:
             raise NotImplementedError(f"{self}: when running with device='{device}' tensors: there is no {device} impl registered for this operator. Use impl.")
 
         self._lib._impl(self._opname, no_kernel, "CompositeExplicitAutograd")
-        self._lib._impl(self._opname, self._refuse_autograd, "Autograd", role="formula")
+        self._lib._impl(self._opname, self._recorded(), "Autograd", with_keyset=True, role="formula")
 
 
 def _check_functional(schema, qualname):
@@ -249,6 +257,8 @@ def find(qualname, also_check_torch_library=False):
 def create(qualname, schema):
     """A new operator of a schema without name, like "(Tensor x) -> Tensor"."""
     namespace, name = parse_name(qualname)
+    if "." in name:
+        raise ValueError(f"custom_op: the name '{qualname}' has an overload; these operators have none. Choose a name without a dot.")
     if namespace in RESERVED_NS:
         raise ValueError(f"custom_op(..., ns={namespace!r}): {namespace} is a reserved namespace, please choose something else.")
     try:

@@ -2,8 +2,8 @@
 
 
 def __getattr__(name):
-    if name == "utils":
-        import importlib
+    import importlib.util
 
-        return importlib.import_module("cresset._library.utils")
+    if not name.startswith("__") and importlib.util.find_spec(f"{__name__}.{name}"):
+        return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -40,7 +40,7 @@ def _is_tensor_list(value):
 class _Call:
     """What of one call is no tensor of its own: the layouts of arguments and results, the keys, keyword-only arguments."""
 
-    __slots__ = ("inputs", "outputs", "keys", "kwargs", "single")
+    __slots__ = ("inputs", "keys", "kwargs", "numbers", "outputs", "single")
 
 
 def _add_keyword_defaults(op, kwargs):
@@ -68,6 +68,16 @@ def make_kernel(op, formula):
                 setup_context(ctx=ctx, inputs=args, output=result)
         return tuple(call.outputs.flat(results))
 
+    def call_defaults(call):
+        count = 0
+        for argument, value in zip(reversed(positional), reversed(call.numbers)):
+            if not argument.has_default_value() or value is None or isinstance(argument.default_value, cresset.Tensor) or value != argument.default_value:
+                break
+            count += 1
+        return count
+
+    positional = [a for a in op._schema.arguments if not a.kwarg_only]
+
     def backward(ctx, *flat_gradients):
         if ctx._backward is None:
             raise RuntimeError(
@@ -76,6 +86,8 @@ def make_kernel(op, formula):
         gradients = ctx._backward(ctx, *ctx._call.outputs.nested(flat_gradients))
         gradients = gradients if isinstance(gradients, tuple) else (gradients,)
         sizes = ctx._call.inputs.sizes
+        if len(sizes) - call_defaults(ctx._call) <= len(gradients) < len(sizes):  # those of defaults at the end may be left out
+            gradients += (None,) * (len(sizes) - len(gradients))
         if len(gradients) != len(sizes):
             raise RuntimeError(
                 f"{op}: Expected the return from backward to be of the same structure as the inputs: {len(sizes)} gradients, one for each argument. "
@@ -105,6 +117,7 @@ def make_kernel(op, formula):
         call = _Call()
         call.keys, call.kwargs = keys, _add_keyword_defaults(op, kwargs) if has_kwargs else {}
         call.inputs = _Layout(args)
+        call.numbers = [None if isinstance(a, cresset.Tensor) or _is_tensor_list(a) else a for a in args]
         flat = function.apply(call, *call.inputs.flat(args))
         flat = flat if isinstance(flat, tuple) else (flat,)
         results = call.outputs.nested(flat)

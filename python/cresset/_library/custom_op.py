@@ -2,6 +2,7 @@
 
 import contextlib
 import inspect
+import logging
 
 import cresset
 from cresset import _C
@@ -9,10 +10,12 @@ from cresset import _C
 from .autograd import make_kernel
 from .fake import fake_impls
 from .infer_schema import infer_schema
+from .utils import lookup_op
 from .vmap import make_vmap_kernel
 
 __all__ = ["CustomOpDef", "custom_op", "custom_ops"]
 
+_log = logging.getLogger("torch._library.custom_ops")  # PyTorch's name, which programs listen to
 custom_ops = {}  # "ns::name" → CustomOpDef
 
 
@@ -33,8 +36,6 @@ def parse_name(qualname):
     namespace, separator, name = qualname.partition("::")
     if not separator or not namespace or not name or "::" in name:
         raise ValueError(f"Expected `qualname` to be of the form 'namespace::name', but got {qualname}. ")
-    if "." in name:
-        raise ValueError(f"custom_op: the name '{qualname}' has an overload; custom operators have none. Choose a name without a dot.")
     return namespace, name
 
 
@@ -57,13 +58,16 @@ class CustomOpDef:
         self._qualname = f"{namespace}::{name}"
         self._backend_fns, self._disabled = {}, set()
         self._abstract_fn = self._backward_fn = self._setup_context_fn = self._vmap_fn = None
-        self._autocast = {}
+        self._autocast, self._by_device = {}, False
         previous = custom_ops.pop(self._qualname, None)
         if previous is not None:
             previous._lib._destroy()
         self._lib = Library(namespace, "FRAGMENT")
         self._lib.define(name + schema, tags=("pt2_compliant_tag", *tags))
-        self._opoverload = getattr(getattr(cresset.ops, namespace), name).default
+        self._opoverload = lookup_op(self._qualname)
+        if any(a.kwarg_only and a.type.startswith("Tensor") for a in self._opoverload._schema.arguments):
+            self._lib._destroy()
+            raise NotImplementedError(f"custom_op with kwarg-only Tensor args is not supported: {self._qualname}{schema}. Make them positional.")
         self._lib._impl(name, self._fake, "Meta")
         fake_impls[self._qualname] = self._fake
         if self._is_functional():
@@ -90,7 +94,7 @@ class CustomOpDef:
             if schema.is_mutable and not schema.returns:
                 return None  # writing its arguments is all that it does, and they have no values
             raise RuntimeError(
-                f"There was no fake impl registered for {self}. This is necessary for calls with meta tensors. Please use "
+                f"There was no fake impl registered for {self}. This is necessary for torch.compile/export/fx tracing to work. Please use "
                 f"`{self._init_fn.__name__}.register_fake` to add an fake impl."
             )
         from .fake import FakeContext
@@ -102,6 +106,8 @@ class CustomOpDef:
         """Give the operator a kernel for a device type, several, or None for all; a decorator when fn is left out."""
         kinds = [device_types] if device_types is None or isinstance(device_types, str) else list(device_types)
         keys = [(kind, device_key(kind)) for kind in kinds]
+        if device_types is not None and not any("Tensor" in a.type for a in self._opoverload._schema.arguments):
+            self._dispatch_by_device()
 
         def register(f):
             for kind, key in keys:
@@ -120,14 +126,33 @@ class CustomOpDef:
 
         return register if fn is None else register(fn)
 
+    def _dispatch_by_device(self):
+        """An operator without tensors runs the kernel of its argument `device`."""
+        arguments = self._opoverload._schema.arguments
+        place = next((i for i, a in enumerate(arguments) if a.name == "device" and a.type == "Device"), None)
+        if place is None:
+            raise ValueError(f"Functions without tensor inputs are required to have a `device: torch.device` argument; {self} has none.")
+        if self._by_device:
+            return
+        self._by_device = True
+
+        def kernel(*args, **kwargs):
+            device = cresset.device(kwargs["device"] if "device" in kwargs else args[place])
+            function = self._backend_fns.get(device.type, self._backend_fns.get(None))
+            if function is None:
+                raise RuntimeError(f"{self._name} does not have a kernel registered for {device.type}. Please use register_kernel to do so.")
+            return function(*args, **kwargs)
+
+        self._lib._impl(self._name, kernel, "BackendSelect")
+
     @contextlib.contextmanager
     def set_kernel_enabled(self, device_type, enabled=True):
         """Use the kernel of a device type, or in its place the function that custom_op was given, for a block."""
-        if device_type not in self._backend_fns:
-            import warnings
-
-            warnings.warn(f"set_kernel_enabled: there is no kernel of {self} for {device_type!r}; nothing changes.", stacklevel=3)
         before = device_type in self._disabled
+        if device_type not in self._backend_fns:
+            _log.warning("set_kernel_enabled(%s, %s): no kernel was registered for this device type; nothing changes.", device_type, self)
+        elif before == (not enabled):
+            _log.warning("set_kernel_enabled(%s, %s): the kernel is already %s.", device_type, self, "enabled" if enabled else "disabled")
         (self._disabled.discard if enabled else self._disabled.add)(device_type)
         try:
             yield

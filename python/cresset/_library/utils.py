@@ -2,7 +2,7 @@
 
 from .._ops import FunctionSchema, ops
 
-__all__ = ["is_functional_schema", "lookup_op", "parse_namespace"]
+__all__ = ["is_functional_schema", "is_tensorlist_like_type", "lookup_op", "parse_namespace"]
 
 
 def parse_namespace(qualname):
@@ -22,6 +22,11 @@ def lookup_op(qualname):
 
 def is_functional_schema(schema):
     """Does an operator (its schema, or the text of one) return something, write to nothing and return no view?"""
-    if isinstance(schema, str):
-        schema = FunctionSchema(schema)
+    if not isinstance(schema, FunctionSchema):
+        schema = FunctionSchema(str(schema))
     return bool(schema.returns) and not any(a.is_write for a in schema.arguments) and not any(r.alias for r in schema.returns)
+
+
+def is_tensorlist_like_type(kind):
+    """Is the type of an argument a list of tensors, of tensors or None, or either of them or None?"""
+    return str(kind).rstrip("?") in ("Tensor[]", "Tensor?[]")

@@ -4,4 +4,6 @@ from .fake_tensor import (
     DynamicOutputShapeException, FakeTensor, FakeTensorMode, UnsupportedFakeTensorException, UnsupportedOperatorException,
 )  # fmt: skip
 
-__all__ = ["FakeTensor", "FakeTensorMode", "UnsupportedFakeTensorException", "DynamicOutputShapeException", "UnsupportedOperatorException"]
+from .fake_utils import CrossRefFakeMode
+
+__all__ = ["CrossRefFakeMode", "FakeTensor", "FakeTensorMode", "UnsupportedFakeTensorException", "DynamicOutputShapeException", "UnsupportedOperatorException"]

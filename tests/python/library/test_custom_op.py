@@ -168,7 +168,6 @@ def test_a_second_definition_replaces(name):
     "arguments, words",
     [
         (dict(name="nocolon", mutates_args=()), "of the form 'namespace::name'"),
-        (dict(name="ns::name.overload", mutates_args=()), "has an overload"),
         (dict(name="ns::f", mutates_args=(), schema="(Tensor(a!) x) -> Tensor"), "Please make these consistent"),
         (dict(name="ns::f", mutates_args=("x",), schema="(Tensor x) -> Tensor"), "Please make these consistent"),
         (dict(name="ns::f", mutates_args=(), schema="(Tensor x, Tensor y) -> Tensor"), "must be as many"),
