@@ -120,7 +120,12 @@ def _split(qualname):
     return base, overload
 
 
-_C.parse_schema, _C._jit_get_all_schemas = parse_schema, _all_schemas
+def _schemas_for_operator(name):
+    """The schemas of all overloads of "ns::name", those that only scripts know included."""
+    return [FunctionSchema(text) for text in _C._schema_texts_for_operator(name)]
+
+
+_C.parse_schema, _C._jit_get_all_schemas, _C._jit_get_schemas_for_operator = parse_schema, _all_schemas, _schemas_for_operator
 
 
 def _packet_of(overload):
@@ -128,9 +133,18 @@ def _packet_of(overload):
 
 
 def _tags_of(overload):
-    from ._tags import as_tag
+    from ._tags import Tag, as_tag
 
-    return [as_tag(name) for name in overload._tag_names]
+    tags = [as_tag(name) for name in overload._tag_names]
+    if overload.namespace == "aten" and not _defined_in_python(overload) and Tag.pt2_compliant_tag not in tags:
+        tags.append(Tag.pt2_compliant_tag)  # operators of the package keep its rules
+    return tags
+
+
+def _defined_in_python(overload):
+    from .library import _defs
+
+    return overload.name() in _defs
 
 
 def _py_impl(self, key):
@@ -160,6 +174,7 @@ def _decompose(self, *args, **kwargs):
 # The type comes from the extension module; what needs no speed is added here.
 OpOverload._schema = property(lambda self: FunctionSchema(self._schema_text), doc="The schema in parts.")
 OpOverload.tags = property(_tags_of, doc="The operator's tags.")
+OpOverload._defined_in_python = property(_defined_in_python, doc="Was it declared by a library written in Python?")
 OpOverload.py_impl, OpOverload.decompose = _py_impl, _decompose
 OpOverload.py_kernels = property(lambda self: self.__dict__.setdefault("_py_kernels", {}), doc="What py_impl has registered: {key's name: function}.")
 OpOverload.is_view = property(lambda self: any(r.alias and not r.is_write for r in self._schema.returns), doc="Is the result a view of an argument?")

@@ -6,6 +6,7 @@ from math import e, inf, nan, pi  # noqa: F401
 
 import cresset
 
+from . import _C
 from ._overridable import overridable
 
 __all__ = [
@@ -23,7 +24,7 @@ has_lapack, has_mkl, has_openmp, has_spectral = True, False, False, True
 _PRECISIONS = ("highest", "high", "medium")
 _DEBUG_MODES = ("default", "warn", "error")
 _warned: set[str] = set()
-_state = {"matmul": "highest", "deterministic": False, "warn_only": False, "warn_always": False}
+_state = {"matmul": "highest", "deterministic": False, "warn_only": False, "warn_always": False, "fill": True}
 
 
 def get_float32_matmul_precision():
@@ -52,8 +53,24 @@ def is_deterministic_algorithms_warn_only_enabled():
 
 
 def use_deterministic_algorithms(mode, *, warn_only=False):
-    """Ask for deterministic operators. The CPU's operators are deterministic anyway."""
+    """Ask for deterministic operators. The CPU's operators are deterministic anyway; memory that is new is filled, see `utils.deterministic`."""
     _state["deterministic"], _state["warn_only"] = bool(mode), bool(warn_only)
+    _C._mark_fresh_memory(_state["deterministic"] and _state["fill"])
+
+
+def _get_deterministic_fill_uninitialized_memory():
+    return _state["fill"]
+
+
+def _set_deterministic_fill_uninitialized_memory(mode):
+    if not isinstance(mode, bool):
+        raise RuntimeError(f"expected a bool, but got {type(mode).__name__}")
+    _state["fill"] = mode
+    _C._mark_fresh_memory(_state["deterministic"] and mode)
+
+
+_C._get_deterministic_fill_uninitialized_memory = _get_deterministic_fill_uninitialized_memory
+_C._set_deterministic_fill_uninitialized_memory = _set_deterministic_fill_uninitialized_memory
 
 
 def get_deterministic_debug_mode():

@@ -1,6 +1,7 @@
 """Methods of Tensor that are written in Python: printing, formatting, deepcopy and pickle. `install` puts them into the class."""
 
 import copyreg
+import weakref
 
 import cresset
 
@@ -23,6 +24,20 @@ def _format(self, spec):
     if self.dim() == 0 and not self.is_meta and type(self) is cresset.Tensor:
         return self.item().__format__(spec)
     return object.__format__(self, spec)
+
+
+class _WeakTensorRef:
+    """Whether a tensor still lives, without keeping it."""
+
+    def __init__(self, tensor):
+        self._ref = weakref.ref(tensor)
+
+    def expired(self):
+        """True when the tensor is gone."""
+        return self._ref() is None
+
+
+cresset._C._WeakTensorRef = _WeakTensorRef
 
 
 def _rebuild_from_type_v2(func, new_type, args, state):

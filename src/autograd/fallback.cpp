@@ -104,6 +104,10 @@ void autograd_not_implemented(const OperatorHandle& op, DispatchKeySet ks, Stack
 void set_autograd_fallback_mode(AutogradFallbackMode m) { mode = m; }
 AutogradFallbackMode get_autograd_fallback_mode() { return mode; }
 
-CRESSET_LIBRARY_IMPL(_, Autograd, m) { m.fallback(CppFunction::makeFromBoxedFunction<&autograd_fallback>()); }
+CRESSET_LIBRARY_IMPL(_, Autograd, m) {
+  // Programs that compare tables of kernels know this one by PyTorch's name of the file.
+  m.fallback(CppFunction::makeFromBoxedFunction<&autograd_fallback>().debug(
+      "registered at src/autograd/fallback.cpp, which is PyTorch's VariableFallbackKernel.cpp"));
+}
 
 }  // namespace cresset::autograd

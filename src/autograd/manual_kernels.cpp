@@ -31,11 +31,12 @@ Tensor& resize_autograd(DispatchKeySet ks, Tensor& self, IntArrayRef size, std::
   return redispatch::resize_(ks & after_autograd_keyset, self, size, memory_format);
 }
 Tensor& resize_view(DispatchKeySet ks, Tensor& self, IntArrayRef size, std::optional<MemoryFormat> memory_format) {
+  const DimVector before(self.sizes());
   {
     AutoDispatchBelowADInplaceOrView guard;
     redispatch::resize_(ks & after_ADInplaceOrView_keyset, self, size, memory_format);
   }
-  increment_version(self);
+  if (self.sizes() != IntArrayRef(before)) increment_version(self);
   return self;
 }
 
@@ -44,11 +45,12 @@ Tensor& resize_as_autograd(DispatchKeySet ks, Tensor& self, const Tensor& the_te
   return redispatch::resize_as_(ks & after_autograd_keyset, self, the_template, memory_format);
 }
 Tensor& resize_as_view(DispatchKeySet ks, Tensor& self, const Tensor& the_template, std::optional<MemoryFormat> memory_format) {
+  const DimVector before(self.sizes());
   {
     AutoDispatchBelowADInplaceOrView guard;
     redispatch::resize_as_(ks & after_ADInplaceOrView_keyset, self, the_template, memory_format);
   }
-  increment_version(self);
+  if (self.sizes() != IntArrayRef(before)) increment_version(self);
   return self;
 }
 

@@ -46,12 +46,13 @@ Tensor clone_with_layout(const Tensor& grad, const Tensor& variable) {
   return copy;
 }
 
-/// First gradient: keeps the tensor itself when nobody else holds it or its memory.
-Tensor first_gradient(Tensor&& grad, const Tensor& variable) {
+/// First gradient: keeps the tensor itself when nobody else holds it or its memory, except for hooks that see it afterwards.
+Tensor first_gradient(Tensor&& grad, const Tensor& variable, bool seen_by_hooks) {
+  const std::size_t holders = seen_by_hooks ? 2 : 1;
   const bool wrapper = is_wrapper(grad);
   if (GradMode::is_enabled()) return obeys_layout(grad, variable) && !wrapper ? cresset::clone(grad) : clone_with_layout(grad, variable);
-  if (wrapper && grad.use_count() == 1 && obeys_layout(grad, variable)) return cresset::detach(grad);
-  if (grad.use_count() == 1 && grad.has_storage() && grad.unsafeGetTensorImpl()->unsafe_storage().use_count() == 1 &&
+  if (wrapper && grad.use_count() <= holders && obeys_layout(grad, variable)) return cresset::detach(grad);
+  if (grad.use_count() <= holders && grad.has_storage() && grad.unsafeGetTensorImpl()->unsafe_storage().use_count() == 1 &&
       obeys_layout(grad, variable)) {
     grad.unsafeGetTensorImpl()->set_autograd_meta(nullptr);
     return std::move(grad);
@@ -69,7 +70,7 @@ variable_list AccumulateGrad::apply(variable_list&& grads) {
     std::lock_guard<std::mutex> lock(mutex_);
     Tensor grad = std::move(grads[0]);
     if (!meta->grad_.defined())
-      meta->grad_ = first_gradient(std::move(grad), variable);
+      meta->grad_ = first_gradient(std::move(grad), variable, extras() && !extras()->post_hooks.empty());
     else if (GradMode::is_enabled())
       meta->grad_ = cresset::add(meta->grad_, grad);
     else

@@ -169,7 +169,9 @@ ViewInfo chain(const Tensor& base, const Tensor& view, ViewReplay replay, const 
 
 Tensor make_variable_differentiable_view(const Tensor& base, Tensor view, bool bw, bool fw, ViewReplay replay, CreationMeta creation_meta) {
   if (!bw && !fw) return view;
-  if (view.is_same(base) || view.unsafeGetTensorImpl()->autograd_meta() || view.use_count() != 1)
+  // A tensor that Python made is held there too, and stays the object that it is: modes tell tensors by identity.
+  const bool shared = view.use_count() != 1 && !view.unsafeGetTensorImpl()->pyobject();
+  if (view.is_same(base) || view.unsafeGetTensorImpl()->autograd_meta() || shared)
     view = Tensor(view.unsafeGetTensorImpl()->shallow_copy_and_detach(true));
   const DifferentiableViewMeta* outer = impl::get_view_autograd_meta(base);
   auto meta = std::make_unique<DifferentiableViewMeta>();

@@ -59,7 +59,7 @@ void check_new_name(const Names& n, const std::string& name) {
 std::string unlocked_list(const Names& n) {
   std::string out;
   for (const std::string& s : n.name)
-    if (!s.empty()) out += (out.empty() ? "" : ", ") + s;
+    if (!s.empty()) out += (out.empty() ? "" : out == "cpu" ? ", cuda, " : ", ") + s;
   return out;
 }
 

@@ -25,24 +25,26 @@ void Tensor::raise_type(ScalarType t) const {
 }
 
 namespace {
-// Whether strides say channels innermost, also those of dimensions with one element, by which other layouts are told apart.
+// Whether strides say channels innermost, then the last dimension to the first and the batch outside. Gaps between elements do not matter,
+// and strides of dimensions with one element count too; where they say nothing, for one channel and one place, the answer is no.
 bool channels_innermost(IntArrayRef sizes, IntArrayRef strides) {
-  int64_t least = 1;
+  if (strides[1] == 0) return false;
+  int64_t least = 0;
   const auto outside = [&](std::size_t d) {
-    if (strides[d] < least) return false;
+    if (sizes[d] == 0 || strides[d] < least) return false;
     least = strides[d] * sizes[d];
     return true;
   };
-  for (std::size_t i = 0; i < sizes.size(); ++i)
-    if (!outside(i == 0 ? 1 : i + 1 == sizes.size() ? 0 : sizes.size() - i)) return false;
-  return true;
+  if (!outside(1)) return false;
+  for (std::size_t d = sizes.size(); d-- > 2;)
+    if (!outside(d)) return false;
+  return least != strides[1] && outside(0);
 }
 }  // namespace
 
 MemoryFormat Tensor::suggest_memory_format() const {
-  if (impl_->is_contiguous() || (dim() != 4 && dim() != 5)) return MemoryFormat::Contiguous;
-  const MemoryFormat format = dim() == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d;
-  return impl_->is_contiguous(format) && channels_innermost(sizes(), strides()) ? format : MemoryFormat::Contiguous;
+  if ((dim() != 4 && dim() != 5) || !channels_innermost(sizes(), strides())) return MemoryFormat::Contiguous;
+  return dim() == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d;
 }
 
 int64_t maybe_wrap_dim(int64_t d, int64_t ndim, bool wrap_scalar) {

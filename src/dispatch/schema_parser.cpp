@@ -254,7 +254,14 @@ class Parser {
       } else if (std::islower(static_cast<unsigned char>(w[0])) && (w.size() == 1 || !std::islower(static_cast<unsigned char>(w[1])))) {
         t.type = var_type(std::string(w));
       } else {
-        fail_at(start, str("unknown type specifier '", w, "'"));
+        fail_at(start,
+                w == "int64_t"
+                    ? std::string("Use `SymInt` or `int` instead of `int64_t` in an operator's schema string. `SymInt` corresponds to "
+                                  "c10::SymInt in C++ while `int` in schema corresponds to the int64_t type in C++.")
+                : w == "double"
+                    ? std::string("Use `float` instead of `double` in an operator's schema string. `float` in schema corresponds to "
+                                  "the double type in C++")
+                    : str("unknown type specifier '", w, "'"));
       }
     }
     t.alias = alias();

@@ -11,11 +11,34 @@
 #include <cresset/ops/pinned_memory.h>
 #include <cresset/ops/tensor_literal.h>
 
+#include "ops/fresh_memory.h"
 #include "ops/ops_decl_creation.h"
 #include "ops/pointwise.h"
 #include "ops/structured.h"
 
 namespace cresset::ops {
+
+std::atomic<bool> fresh_memory_is_marked{false};
+
+void mark_fresh_memory(const Tensor& t) {
+  if (CRESSET_LIKELY(!fresh_memory_is_marked.load(std::memory_order_relaxed)) || t.numel() == 0) return;
+  const ScalarType type = t.scalar_type();
+  Scalar mark(true);
+  if (isFloatingType(type) || isComplexType(type))
+    mark = std::numeric_limits<double>::quiet_NaN();
+  else if (type != kBool)
+    mark = type == kByte    ? int64_t{std::numeric_limits<uint8_t>::max()}
+           : type == kChar  ? int64_t{std::numeric_limits<int8_t>::max()}
+           : type == kShort ? int64_t{std::numeric_limits<int16_t>::max()}
+           : type == kInt   ? int64_t{std::numeric_limits<int32_t>::max()}
+                            : std::numeric_limits<int64_t>::max();
+  const AutoDispatchBelowADInplaceOrView guard;
+  Tensor whole = t;
+  if (!t.is_non_overlapping_and_dense())  // gaps belong to it too
+    whole = Tensor(make_intrusive<TensorImpl>(t.storage(), t.key_set(), t.dtype(),
+                                              DimVector{static_cast<int64_t>(t.storage().nbytes() / t.itemsize())}, DimVector{1}, 0));
+  cresset::fill_(whole, mark);
+}
 namespace {
 
 // Only host memory can be pinned, and the question means nothing where there is no memory.
@@ -26,7 +49,10 @@ void check_options(std::optional<Layout> layout, Device device, std::optional<bo
 }
 
 Tensor allocate_new(const TensorSpec& spec, std::optional<bool> pin_memory) {
-  return spec.device.is_cpu() ? cresset::detail::empty_host(spec, pin_memory) : allocate(spec, spec.device);
+  if (!spec.device.is_cpu()) return allocate(spec, spec.device);
+  Tensor made = cresset::detail::empty_host(spec, pin_memory);
+  mark_fresh_memory(made);
+  return made;
 }
 
 // What a new tensor of given sizes is, with every option filled in.

@@ -9,6 +9,7 @@
 #include <cresset/ops/functions_reduce.h>
 #include <cresset/ops/functions_view.h>
 
+#include "ops/fresh_memory.h"
 #include "ops/ops_decl_view.h"
 #include "ops/pointwise.h"
 #include "ops/shape_util.h"
@@ -76,7 +77,15 @@ Geometry unsqueezed(const Tensor& self, int64_t dim) {
   return g;
 }
 
-void set_geometry(Tensor& self, const Geometry& g) { self.unsafeGetTensorImpl()->set_sizes_and_strides(g.sizes, g.strides); }
+// Outside of inference mode an inference tensor is not changed; others have been asked before.
+void check_change(const Tensor& self) {
+  if (self.is_inference()) self.unsafeGetTensorImpl()->bump_version();
+}
+
+void set_geometry(Tensor& self, const Geometry& g) {
+  check_change(self);
+  self.unsafeGetTensorImpl()->set_sizes_and_strides(g.sizes, g.strides);
+}
 
 void check_t(const Tensor& self, const char* name) {
   CRESSET_CHECK(self.dim() <= 2, name, "() expects a tensor with <= 2 dimensions, but self is ", self.dim(), "D");
@@ -390,6 +399,7 @@ Tensor as_strided_view(const Tensor& self, IntArrayRef size, IntArrayRef stride,
 }
 Tensor& as_strided_inplace(Tensor& self, IntArrayRef size, IntArrayRef stride, std::optional<int64_t> storage_offset) {
   const int64_t offset = storage_offset.value_or(self.storage_offset());
+  check_change(self);
   check_strided(size, stride, offset);
   make_view(self, size, stride, offset);  // raises when it would leave the storage
   self.unsafeGetTensorImpl()->set_sizes_and_strides(size, stride, offset);
@@ -614,7 +624,18 @@ void grow_device_storage(const Storage& storage, DispatchKeySet keys, std::size_
 }
 }  // namespace
 
+namespace {
+void grow(const Tensor& self, std::size_t needed) {
+  const std::size_t before = self.storage().nbytes();
+  self.storage().unsafeGetStorageImpl()->resize_bytes(needed);
+  const auto size = static_cast<int64_t>(self.itemsize()), first = (static_cast<int64_t>(before) + size - 1) / size;
+  const DimVector added{static_cast<int64_t>(needed) / size - first};
+  mark_fresh_memory(Tensor(make_intrusive<TensorImpl>(self.storage(), self.key_set(), self.dtype(), added, DimVector{1}, first)));
+}
+}  // namespace
+
 Tensor& resize_inplace(Tensor& self, IntArrayRef size, std::optional<MemoryFormat> memory_format) {
+  check_change(self);
   for (int64_t s : size) CRESSET_CHECK(s >= 0, "Trying to create tensor with negative dimension ", s, ": ", size);
   const MemoryFormat format = memory_format.value_or(MemoryFormat::Contiguous);
   CRESSET_CHECK(format != MemoryFormat::Preserve, "resize_: Contiguous, ChannelsLast or ChannelsLast3d was required; got Preserve.");
@@ -625,7 +646,7 @@ Tensor& resize_inplace(Tensor& self, IntArrayRef size, std::optional<MemoryForma
     if (self.is_meta())
       self.storage().set_nbytes(needed);
     else if (self.is_cpu())
-      self.storage().unsafeGetStorageImpl()->resize_bytes(needed);
+      grow(self, needed);
     else
       grow_device_storage(self.storage(), self.key_set(), needed);
   }

@@ -7,6 +7,7 @@
 #include "python/bind.h"
 #include "python/convert.h"
 #include "python/dispatch.h"
+#include "python/printed_name.h"
 #include "python/python_kernel.h"
 
 extern "C" PyObject* _PyType_Lookup(PyTypeObject*, PyObject*);
@@ -121,7 +122,7 @@ struct PythonCall {
 
 }  // namespace
 
-Ref ask_torch_dispatch(const OperatorHandle& op, const IValue* values, std::size_t n) {
+Ref ask_torch_dispatch(const OperatorHandle& op, const IValue* values, std::size_t n, bool question) {
   Asked asked;
   for (std::size_t i = 0; i < n; ++i) asked.add(values[i]);
   if (modes().empty() && asked.objects.empty()) return {};
@@ -144,7 +145,9 @@ Ref ask_torch_dispatch(const OperatorHandle& op, const IValue* values, std::size
     if (r.get() != Py_NotImplemented) return r;
     refuse("tensor subclass ", reinterpret_cast<PyObject*>(Py_TYPE(o.get())));
   }
-  CRESSET_THROW(TypeError, "Multiple dispatch failed for '", to_text(checked(PyObject_Str(call.function.get())).get()),
+  std::string name = to_text(checked(PyObject_Str(call.function.get())).get());
+  name = question ? ".ops." + name.substr(0, name.rfind('.')) : "._ops." + name;
+  CRESSET_THROW(TypeError, "Multiple dispatch failed for '", printed_name, name,
                 "'; all __torch_dispatch__ handlers returned NotImplemented:", refused);
 }
 
@@ -222,8 +225,9 @@ void init_dispatch_mode(PyObject* module) {
   PyType_Spec spec{"cresset._C._DisableTorchDispatch", sizeof(DisableDispatchGuard), 0, Py_TPFLAGS_DEFAULT, slots};
   checked(PyModule_AddObjectRef(module, "_DisableTorchDispatch", checked(PyType_FromSpec(&spec)).get()));
 
-  // The first counts its changes together with the second from now on.
-  def(module, "_share_version", [](Tensor view, Tensor base) {
+  // The first counts its changes together with the second from now on, and shows the same storage where both are wrappers.
+  def(module, "_mark_alias", [](Tensor view, Tensor base) {
+    share_shown_storage(view, base);
     if (!view.is_inference() && !base.is_inference()) view.unsafeGetTensorImpl()->share_version_with(*base.unsafeGetTensorImpl());
   });
   rules = checked(PyDict_New()).release();

@@ -11,7 +11,7 @@ namespace cresset::python {
 bool type_dispatches(PyTypeObject* type);
 
 /// Asks the innermost mode, then the arguments' classes; null when there is nobody to ask. The lock must be held.
-Ref ask_torch_dispatch(const OperatorHandle& op, const IValue* values, std::size_t n);
+Ref ask_torch_dispatch(const OperatorHandle& op, const IValue* values, std::size_t n, bool question = false);
 
 /// The keys a tensor gets on top of its own when its object is of this type.
 DispatchKeySet keys_of_type(PyTypeObject* type);
@@ -26,6 +26,9 @@ int64_t dim_seen(const Tensor& t);
 int64_t storage_offset_seen(const Tensor& t);
 /// The storage that a wrapper without memory shows in Python: bytes and a device, no address. Nothing for other tensors.
 std::optional<Storage> wrapper_storage(const Tensor& t);
+
+/// Lets a wrapper show the storage that another shows; nothing for other tensors.
+void share_shown_storage(const Tensor& view, const Tensor& base);
 
 extern PyMethodDef wrapper_subclass_methods[];  // Tensor._make_wrapper_subclass
 void init_wrapper_subclass(PyObject* module);

@@ -98,6 +98,14 @@ struct FunctionNode final : PythonNode {
   static bool is_tensor_object(PyObject* o) { return cresset::python::is_tensor(o); }
 };
 
+// Whether backward gets zeros for outputs that have no gradient: not when ctx._materialize_non_diff_grads is false.
+bool fills_non_differentiable(PyObject* ctx) {
+  static PyObject* name = interned("_materialize_non_diff_grads");
+  PyObject* dict = ctx_of(ctx)->dict;
+  PyObject* said = dict ? PyDict_GetItemWithError(dict, name) : nullptr;
+  return said != Py_False;
+}
+
 std::shared_ptr<FunctionNode> function_node_of(PyObject* ctx) {
   return std::static_pointer_cast<FunctionNode>(ctx_of(ctx)->base.weak.lock());
 }
@@ -356,7 +364,12 @@ PyObject* function_apply(PyObject*, PyObject* const* argv, Py_ssize_t total) {
   }
   const std::shared_ptr<autograd::Node> recorded = executable ? std::shared_ptr<autograd::Node>(node) : nullptr;
   const variable_list wrapped = autograd::wrap_outputs(inputs, marks, raw, recorded, jvp);
-  for (const Tensor& t : wrapped) node->outputs.emplace_back(t);
+  const bool all_zeros = fills_non_differentiable(ctx.get());
+  for (const Tensor& t : wrapped)
+    if (all_zeros || (t.defined() && t.requires_grad()))
+      node->outputs.emplace_back(t);
+    else
+      node->outputs.emplace_back();
   Ref out = checked(PyTuple_New(static_cast<Py_ssize_t>(count)));
   for (std::size_t i = 0; i < count; ++i) {
     PyObject* o = PyTuple_GET_ITEM(outputs.get(), static_cast<Py_ssize_t>(i));

@@ -169,6 +169,8 @@ PyObject* node_dir(PyObject* o, PyObject*) {
 
 PyObject* node_call(PyObject* o, PyObject* args, PyObject*) {
   CRESSET_PY_TRY
+  const auto given = static_cast<std::size_t>(PyTuple_GET_SIZE(args)), wanted = static_cast<std::size_t>(node_of(o).num_inputs());
+  CRESSET_CHECK_TYPE(given == wanted, "expected ", wanted, " arguments, got ", given, " instead");
   variable_list inputs = to_tensors(args, "node", true);
   variable_list outputs;
   {
@@ -285,8 +287,9 @@ struct PostAccumulateHook final : autograd::PostAccumulateGradHook, HoldsDict {
       for (Py_ssize_t i = 0; i < PyList_GET_SIZE(hooks.get()); ++i) {
         const Ref t = checked(wrap(variable));
         const Ref r = checked(PyObject_CallOneArg(PyList_GET_ITEM(hooks.get(), i), t.get()));
-        CRESSET_CHECK_TYPE(r.get() == Py_None, "a post accumulate grad hook must return None, but the hook returned '",
-                           type_name(Py_TYPE(r.get())), "'");
+        CRESSET_CHECK_TYPE(r.get() == Py_None || is_tensor(r.get()), "expected Variable, but hook returned '", type_name(Py_TYPE(r.get())),
+                           "'");
+        CRESSET_CHECK(r.get() == Py_None, "Tensor post accumulate grad hooks should return None.");
       }
     });
   }

@@ -9,6 +9,7 @@
 #include <cresset/ops/functions_view.h>
 #include <cresset/ops/pinned_memory.h>
 
+#include "ops/fresh_memory.h"
 #include "python/bind.h"
 #include "python/graph_part.h"
 #include "python/override.h"
@@ -372,6 +373,9 @@ PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   CRESSET_PY_CATCH(nullptr)
 }
 
-void init_tensor_new(PyObject* module) { checked(PyModule_AddFunctions(module, creation_functions)); }
+void init_tensor_new(PyObject* module) {
+  checked(PyModule_AddFunctions(module, creation_functions));
+  def(module, "_mark_fresh_memory", [](bool on) { ops::fresh_memory_is_marked = on; });
+}
 
 }  // namespace cresset::python

@@ -36,6 +36,7 @@ struct DispatchingTensorImpl final : TensorImpl {
     }
     return *shown_storage_;
   }
+  void show_storage(const Storage& storage) { shown_storage_ = storage; }
   void set_storage_nbytes(std::size_t n) { storage_nbytes_ = n; }
 
   void let_answer(Asks asks) {
@@ -51,7 +52,7 @@ struct DispatchingTensorImpl final : TensorImpl {
     std::array<IValue, 2> arguments;
     arguments[0] = Tensor(intrusive_ptr<TensorImpl>::reclaim_copy(const_cast<DispatchingTensorImpl*>(this)));
     if (format) arguments[1] = *format;
-    const Ref result = ask_torch_dispatch(op, arguments.data(), format ? 2 : 1);
+    const Ref result = ask_torch_dispatch(op, arguments.data(), format ? 2 : 1, true);
     return result && result.get() != Py_None ? result : Ref();
   }
   Layout layout() const override {
@@ -315,6 +316,12 @@ std::optional<Storage> wrapper_storage(const Tensor& t) {
   const auto* impl = answering(t);
   if (!impl) return std::nullopt;
   return impl->shown_storage();
+}
+
+void share_shown_storage(const Tensor& view, const Tensor& base) {
+  auto* wrapper = const_cast<DispatchingTensorImpl*>(answering(view));
+  const auto* shown = answering(base);
+  if (wrapper && shown && !wrapper->has_storage() && !shown->has_storage()) wrapper->show_storage(shown->shown_storage());
 }
 
 int64_t dim_seen(const Tensor& t) {

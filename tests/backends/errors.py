@@ -21,7 +21,7 @@ def words(error, call):
 def test_unknown_device():
     text = words(RuntimeError, lambda: cresset.device("nochip"))
     assert re.fullmatch(
-        r"Expected one of cpu, meta, .* device type at start of device string: nochip\n"
+        r"Expected one of cpu, cuda, meta, .* device type at start of device string: nochip\n"
         r"No installed plug-in gives this name. `cresset doctor` lists the devices that are there\.", text)  # fmt: skip
 
 

@@ -138,10 +138,27 @@ class _VariableMeta(type):
 
 
 SavedTensor = _C.SavedTensor
+is_multithreading_enabled = _C._is_multithreading_enabled
+
+
+def kineto_available():
+    """True: profiles come with traces, as those that PyTorch makes with Kineto."""
+    return True
+
+
+class _Engine:
+    """The engine as `Variable._execution_engine`."""
+
+    @staticmethod
+    def queue_callback(callback):
+        """Call callback() when the backward pass that runs now is complete."""
+        _C._queue_callback(callback)
 
 
 class Variable(metaclass=_VariableMeta):
     """The old name of Tensor: Variable(t) is t."""
+
+    _execution_engine = _Engine()
 
     def __new__(cls, data, requires_grad=False):
         out = data.detach()

@@ -6,6 +6,15 @@ from cresset import _C
 
 __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]
 
+_is_fwd_grad_enabled = _C._is_fwd_grad_enabled
+
+
+def __getattr__(name):
+    if name == "_current_level":
+        return _C._current_dual_level()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 UnpackedDualTensor = namedtuple("UnpackedDualTensor", ["primal", "tangent"])
 
 

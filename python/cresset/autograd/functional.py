@@ -25,10 +25,9 @@ def _tensors(value, what, caller):
 def _inputs(values, create_graph, needed=True):
     """The inputs as views that the function may build a graph on: connected to the caller's graph with create_graph."""
     return tuple(
-        (v.view_as(v) if v.requires_grad else v.detach().requires_grad_()) if create_graph else v.detach().requires_grad_(needed)
-        if v.is_floating_point() or v.is_complex() else v
+        (v.view_as(v) if create_graph and v.requires_grad else v.detach().requires_grad_(needed)) if v.is_floating_point() or v.is_complex() else v
         for v in values
-    )  # fmt: skip
+    )
 
 
 def _results(values, create_graph):
@@ -100,6 +99,17 @@ _INDEPENDENT = {
 }
 
 
+def _require_curvature(jacobian, strict):
+    for i, g in enumerate(jacobian):
+        if strict and not g.requires_grad:
+            raise RuntimeError(
+                f"While computing the hessian, found that the jacobian of the user-provided function with respect to input {i} is independent of the "
+                "input. This is not allowed in strict mode. You should ensure that your function is twice differentiable and that the jacobian "
+                "depends on the inputs."
+            )
+    return jacobian
+
+
 def _require_graph(outputs, strict):
     for i, o in enumerate(outputs):
         if strict and not o.requires_grad:
@@ -151,6 +161,17 @@ def jvp(func, inputs, v=None, create_graph=False, strict=False):
         products = _grad(grads, u, v, create_graph)
         products = _filled(products, outputs, strict, create_graph, "double_back")
     return _give(_results(outputs, create_graph), outputs_tuple), _give(_results(products, create_graph), outputs_tuple)
+
+
+def _construct_standard_basis_for(tensors, numels):
+    """The identity matrix of all elements, in one block of columns for each tensor, in its dtype and on its device."""
+    total, start, out = sum(numels), 0, []
+    for tensor, count in zip(tensors, numels):
+        block = cresset.zeros(total, count, dtype=tensor.dtype, device=tensor.device)
+        block[start : start + count] = cresset.eye(count, dtype=tensor.dtype, device=tensor.device)
+        out.append(block)
+        start += count
+    return tuple(out)
 
 
 def _basis(tensor):
@@ -269,18 +290,10 @@ def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, out
                 grads = _C._transform_gradients([value], values, [cresset.ones_like(value)], True, False)
             return tuple(cresset.zeros_like(v) if g is None else g for g, v in zip(grads, values))
         value = _single(func(*values), "func", "hessian")
-        grads = jacobian_of_scalar(value, values)
-        for i, g in enumerate(grads):
-            if strict and not g.requires_grad:
-                raise RuntimeError(f"The jacobian of the user-provided function with respect to input {i} is a constant: it is independent of the "
-                                   "inputs. This is not allowed in strict mode.")  # fmt: skip
-        return grads
-
-    def jacobian_of_scalar(value, values):
-        if strict and not value.requires_grad:
-            _require_graph((value,), True)
+        _require_graph((value,), strict)
         with cresset.enable_grad():
-            return _filled(_grad((value,), values, (cresset.ones_like(value),), True), values, strict, False, "back")
+            grads = _grad((value,), values, (cresset.ones_like(value),), True)
+        return _require_curvature(_filled(grads, values, False, False, "back"), strict)
 
     result = jacobian(gradient, inputs, create_graph=create_graph, strict=strict, vectorize=vectorize, strategy=outer_jacobian_strategy)
     return _give([_give(row, is_tuple) for row in result], is_tuple)
@@ -290,7 +303,8 @@ def _scalar_gradient(func, inputs, caller, strict):
     """(value, gradient with a graph) of a function that gives one element."""
     output = _single(func(*inputs), "func", caller)
     _require_graph((output,), strict)
-    return output, _filled(_grad((output,), inputs, (cresset.ones_like(output),), True), inputs, strict, False, "back")
+    gradient = _filled(_grad((output,), inputs, (cresset.ones_like(output),), True), inputs, strict, False, "back")
+    return output, _require_curvature(gradient, strict)
 
 
 def _vector(v, inputs, is_tuple, create_graph, caller):

@@ -483,7 +483,7 @@ def gradgradcheck(
                 seed = cresset.stack([seed, seed], -1)[..., 0]
             seeds.append(seed.detach().requires_grad_())
     else:
-        seeds = [g if g.requires_grad else g.detach().requires_grad_() for g in _tuple(grad_outputs)]
+        seeds = list(_tuple(grad_outputs))  # those that require no gradient are constants
     count = len(seeds)
 
     def gradients(*args):

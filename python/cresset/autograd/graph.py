@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import weakref
 from collections import OrderedDict, namedtuple
 
 import cresset
@@ -101,10 +102,9 @@ def register_multi_grad_hook(tensors, fn, *, mode="all"):
         task = _C._current_graph_task_id()
         with lock:
             first = task not in passes
-            if first:
-                passes.clear()
-                passes[task] = True
+            passes[task] = True
         if first:
+            _C._queue_callback(lambda: passes.pop(task, None))
             fn(grad)
 
     def hook_for(place):
@@ -170,42 +170,48 @@ _mutation_context = None
 
 
 class _Saved:
-    """Stands for one saved tensor: the tensor itself until it is written to, its clone from then on."""
+    """Stands for a tensor that was saved, once or more often, between two writes; None once there is a clone."""
 
     def __init__(self, tensor):
-        self.tensor, self.clone, self.version = tensor, None, tensor._version
+        self.tensor = tensor
 
 
 class _MutationContext:
-    """The saved tensors of one block, by the storage that they lie in."""
+    """The saved tensors of one block. Graphs hold what stands for them, so what no graph needs any more is not cloned."""
 
     def __init__(self):
         self.open = True
-        self._by_storage = {}
+        self.cloned = weakref.WeakKeyDictionary()  # _Saved → its values before the write
+        self.tid_to_weakhandle = weakref.WeakValueDictionary()  # view and version of a tensor → _Saved
+        self._by_memory = {}
 
     def clear(self):
         """Forget all saved tensors: backward through them is not possible any more."""
-        self._by_storage.clear()
+        self._by_memory.clear()
+        self.cloned.clear()
+        self.tid_to_weakhandle.clear()
         self.open = False
 
     def pack(self, tensor):
-        import weakref
-
-        saved = _Saved(tensor)
-        self._by_storage.setdefault(_memory(tensor), weakref.WeakSet()).add(saved)
+        memory = _memory(tensor)
+        view = (memory, tensor.storage_offset(), tensor.shape, tensor.stride(), tensor.dtype, tensor.is_conj(), tensor.is_neg(), tensor._version)
+        saved = self.tid_to_weakhandle.get(view)
+        if saved is None:
+            saved = self.tid_to_weakhandle[view] = _Saved(tensor)
+            self._by_memory.setdefault(memory, weakref.WeakSet()).add(saved)
         return saved
 
     def unpack(self, saved):
         if not self.open:
             raise AssertionError("Trying to backward outside of the 'allow_mutation_on_saved_tensors' context in which the graph was originally "
                                  "recorded.")  # fmt: skip
-        return saved.tensor if saved.clone is None else saved.clone
+        return self.cloned.get(saved, saved.tensor)
 
     def before_write(self, tensor):
         """A tensor is about to be written: what was saved of its memory is cloned."""
-        for saved in self._by_storage.pop(_memory(tensor), ()):
-            if saved.clone is None:
-                saved.clone = saved.tensor.detach().clone()
+        for saved in self._by_memory.pop(_memory(tensor), ()):
+            if saved not in self.cloned:
+                self.cloned[saved] = saved.tensor.detach().clone()
                 saved.tensor = None
 
 

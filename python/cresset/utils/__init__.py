@@ -59,7 +59,7 @@ _NOTHING = object()
 
 
 def __getattr__(name):
-    if name in ("data", "checkpoint", "dlpack", "backend_registration", "weak", "_mode_utils", "_foreach_utils"):
+    if name in ("data", "checkpoint", "dlpack", "backend_registration", "weak", "_mode_utils", "_foreach_utils", "deterministic"):
         return importlib.import_module(f"cresset.utils.{name}")
     if name == "cmake_prefix_path":  # where find_package(Cresset) looks, for CMake projects built against this package
         from .. import _build_info

@@ -136,7 +136,7 @@ def return_and_correct_aliasing(func, args, kwargs, out):
         base = read.get(declared.alias)
         for view in result if isinstance(result, (list, tuple)) else (result,):
             if isinstance(base, cresset.Tensor) and isinstance(view, cresset.Tensor) and view is not base:
-                _C._share_version(view, base)
+                _C._mark_alias(view, base)
     if not written:
         return out
     if len(schema.returns) == 1 and schema.returns[0].alias in written:

@@ -7,6 +7,7 @@
 #include <cresset/ops/pinned_memory.h>
 
 #include "cpu/cpu_decl_creation.h"
+#include "ops/fresh_memory.h"
 
 namespace cresset::cpu {
 namespace {
@@ -46,10 +47,16 @@ Tensor empty_memory_format(IntArrayRef size, std::optional<ScalarType> dtype, st
   CRESSET_CHECK_NOT_IMPLEMENTED(!layout || *layout == kStrided, "empty: new tensors are strided here; given layout ", to_string(*layout),
                                 ".");
   const bool pinned = pin_memory.value_or(false);
-  if (!pinned && (!memory_format || *memory_format == MemoryFormat::Contiguous)) return detail::empty_cpu(size, type);
+  if (!pinned && (!memory_format || *memory_format == MemoryFormat::Contiguous)) {
+    Tensor made = detail::empty_cpu(size, type);
+    ops::mark_fresh_memory(made);
+    return made;
+  }
   CRESSET_CHECK(memory_format != MemoryFormat::Preserve, "empty: preserve memory format needs a tensor to preserve; use empty_like.");
   detail::check_sizes_nonnegative(size);
-  return detail::empty_host(size, strides_for(size, memory_format.value_or(MemoryFormat::Contiguous)), type, pin_memory);
+  Tensor made = detail::empty_host(size, strides_for(size, memory_format.value_or(MemoryFormat::Contiguous)), type, pin_memory);
+  ops::mark_fresh_memory(made);
+  return made;
 }
 
 Tensor empty_strided(IntArrayRef size, IntArrayRef stride, std::optional<ScalarType> dtype, std::optional<Layout>, std::optional<Device>,
@@ -58,7 +65,9 @@ Tensor empty_strided(IntArrayRef size, IntArrayRef stride, std::optional<ScalarT
                 stride.size(), ")");
   for (int64_t s : stride)
     CRESSET_CHECK(s >= 0, "empty_strided: strides must not be negative; given strides ", stride, " for sizes ", size, ".");
-  return detail::empty_host(size, stride, dtype.value_or(get_default_dtype()), pin_memory);
+  Tensor made = detail::empty_host(size, stride, dtype.value_or(get_default_dtype()), pin_memory);
+  ops::mark_fresh_memory(made);
+  return made;
 }
 
 void arange(const Scalar& start, const Scalar&, const Scalar& step, std::optional<ScalarType>, std::optional<Layout>, std::optional<Device>,

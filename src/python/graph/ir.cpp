@@ -549,7 +549,7 @@ void init_ir(PyObject* module) {
     if (jit::graph_equal(*a, *b, &why)) return std::nullopt;
     return why;
   });
-  def(module, "_jit_get_schemas_for_operator", [](std::string name) {
+  def(module, "_schema_texts_for_operator", [](std::string name) {
     std::vector<std::string> out;
     for (const jit::Operator* op : jit::operators_of(to_kind(name))) out.push_back(op->schema().str());
     return out;

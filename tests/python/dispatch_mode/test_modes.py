@@ -126,7 +126,7 @@ def returns(value):
     "value, error, words",
     [
         ("text", RuntimeError, "Unable to cast"),
-        (NotImplemented, TypeError, "Multiple dispatch failed for 'aten.ones.default'; all __torch_dispatch__ handlers returned NotImplemented"),
+        (NotImplemented, TypeError, "Multiple dispatch failed for 'cresset._ops.aten.ones.default'; all __torch_dispatch__ handlers returned NotImplemented"),
         (KeyError("inside"), KeyError, "inside"),
     ],
 )

@@ -5,8 +5,8 @@ import copy
 import pytest
 
 import cresset as torch
-from cresset.utils._python_dispatch import is_traceable_wrapper_subclass, no_dispatch, return_and_correct_aliasing, transform_subclass
-from cresset.utils._pytree import tree_map_only
+from cresset.utils._python_dispatch import TorchDispatchMode, is_traceable_wrapper_subclass, no_dispatch, return_and_correct_aliasing, transform_subclass
+from cresset.utils._pytree import tree_leaves, tree_map_only
 
 log = []
 
@@ -157,7 +157,7 @@ def test_classes_are_asked_in_order():
     Base = make("Base", torch.Tensor)
     Derived = make("Derived", Base)
     one = lambda cls: torch.Tensor._make_subclass(cls, torch.ones(1))  # noqa: E731
-    with pytest.raises(TypeError, match="Multiple dispatch failed for 'aten.add.Tensor'.*\n\n  - tensor subclass .*Derived.*\n\n  - tensor subclass .*Base"):
+    with pytest.raises(TypeError, match="Multiple dispatch failed for 'cresset._ops.aten.add.Tensor'.*\n\n  - tensor subclass .*Derived.*\n\n  - tensor subclass .*Base"):
         torch.add(one(Base), one(Derived))
     assert asked == [("Derived", ["Derived", "Base"]), ("Base", ["Derived", "Base"])]
 
@@ -228,3 +228,52 @@ def test_a_wrapper_shows_a_storage_without_memory():
     assert Sized(3, device="meta").untyped_storage().device.type == "meta"
     with pytest.raises(RuntimeError, match="storage_size must not be negative"):
         Sized(3, storage_size=-1)
+
+
+def test_views_made_by_a_mode_stay_the_objects_that_they_are():
+    seen = {}
+
+    class Keep(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            for t in tree_leaves((args, kwargs)):
+                if isinstance(t, torch.Tensor):
+                    strangers.append(func.name()) if id(t) not in seen else None
+            result = func(*args, **(kwargs or {}))
+            for t in tree_leaves(result):
+                if isinstance(t, torch.Tensor):
+                    seen[id(t)] = t
+            return result
+
+    strangers = []
+    with Keep():
+        x = torch.randn(3, requires_grad=True)
+        y = x.view(3, 1)
+        assert id(y) in seen and y._is_view() and y._base is x
+        (y * x.expand(3, 3)).sum().backward()
+        with torch.no_grad():
+            assert all(id(t) in seen for t in (x.t(), *x.unbind()))
+    assert strangers == []
+
+
+def test_wrappers_of_views_show_one_storage():
+    from cresset.multiprocessing.reductions import StorageWeakRef
+
+    class Plain(torch.Tensor):
+        @staticmethod
+        def __new__(cls, inner):
+            made = torch.Tensor._make_wrapper_subclass(cls, inner.shape, inner.stride(), inner.storage_offset(), dtype=inner.dtype)
+            made.inner = inner
+            return made
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            inner = tree_map_only(Plain, lambda w: w.inner, args)
+            out = tree_map_only(torch.Tensor, Plain, func(*inner, **(kwargs or {})))
+            return return_and_correct_aliasing(func, args, kwargs, out)
+
+    def same(a, b):
+        return StorageWeakRef(a.untyped_storage()) == StorageWeakRef(b.untyped_storage())
+
+    w = Plain(torch.randn(4, 2))
+    assert same(w.view(8), w) and all(same(part, w) for part in w.split(2)) and not same(w.mul(2), w)
+    assert w.view(8).untyped_storage().nbytes() == w.untyped_storage().nbytes()

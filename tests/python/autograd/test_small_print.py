@@ -1,0 +1,156 @@
+"""Small print of the backward graph that programs rely on: who sees which object, how often, and what is refused."""
+
+import threading
+
+import cresset as torch
+import pytest
+from cresset.autograd import functional
+
+
+def test_a_hook_behind_the_accumulation_sees_the_gradient_itself():
+    t = torch.rand(3, requires_grad=True)
+
+    def behind(grad_in, grad_out):
+        t.grad = grad_out[0].mul(10)
+
+    node = t.view_as(t).grad_fn.next_functions[0][0]
+    t.register_hook(lambda g: g.sub(2.0))
+    node.register_prehook(lambda g: (g[0].div(5.0),))
+
+    def after(t):
+        t.grad.add_(0.5)
+
+    t.register_post_accumulate_grad_hook(after)
+    node.register_hook(behind)
+    t.sum().backward()
+    torch.testing.assert_close(t.grad, torch.full((3,), 3.0))
+
+
+def test_any_hooks_run_once_in_each_pass_of_several_threads():
+    a, b = torch.ones(1, requires_grad=True), torch.ones(1, requires_grad=True)
+    calls = []
+    torch.autograd.graph.register_multi_grad_hook((a, b), calls.append, mode="any")
+    out = (a * b).sum()
+    threads = [threading.Thread(target=lambda: out.backward(inputs=(a, b), retain_graph=True)) for _ in range(5)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert len(calls) == 5
+
+
+@pytest.mark.parametrize("fills", [True, False])
+def test_zeros_for_outputs_that_are_not_differentiable(fills):
+    class Two(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            a, b = x.clone(), x.clone()
+            ctx.mark_non_differentiable(b)
+            if not fills:
+                ctx._materialize_non_diff_grads = False
+            return a, b
+
+        @staticmethod
+        def backward(ctx, a, b):
+            seen.append(b)
+            return a
+
+    seen = []
+    Two.apply(torch.ones((), requires_grad=True))[0].backward()
+    assert (seen[0] is None) == (not fills)
+
+
+def test_a_node_counts_what_it_is_called_with():
+    x = torch.ones(1, requires_grad=True)
+    y = x**2
+    for wrong in ((), (x.detach(), x.detach())):
+        with pytest.raises(TypeError, match=f"expected 1 arguments, got {len(wrong)} instead"):
+            y.grad_fn(*wrong)
+    y.grad_fn(x.detach())
+
+
+def test_nodes_that_stand_alone():
+    x = torch.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="Boom"):
+        torch._C._functions.DelayedError("Boom", 1)(x).sum().backward()
+    torch._C._functions.UndefinedGrad()(x * 2).sum().backward()
+    assert x.grad is None
+    assert isinstance(x.view(2).grad_fn.next_functions[0][0], torch._C._functions.AccumulateGrad)
+    assert torch._C._autograd._saved_tensors_hooks_is_enabled()
+    with torch.autograd.graph.disable_saved_tensors_hooks("no"):
+        assert not torch._C._autograd._saved_tensors_hooks_is_enabled()
+
+
+def test_versions_of_resizes():
+    x, y = torch.zeros(1), torch.zeros(3)
+    versions = []
+    for change in (lambda: x.resize_((1, 2)), lambda: x.resize_as_(y), lambda: x.resize_((3,)), lambda: x.resize_as_(y)):
+        change()
+        versions.append(x._version)
+    assert versions == [1, 2, 2, 2]
+
+
+@pytest.mark.parametrize("change", ["transpose_(0, 1)", "t_()", "squeeze_()", "unsqueeze_(0)", "swapaxes_(0, 1)", "as_strided_((1,), (1,))", "resize_(2)", "add_(1)"])
+def test_inference_tensors_are_not_changed_outside(change):
+    with torch.inference_mode():
+        eval(f"torch.ones(1, 2).{change}")
+        inside = torch.ones(1, 2)
+    with pytest.raises(RuntimeError, match="Inplace update to inference tensor outside InferenceMode"):
+        eval(f"inside.{change}", {"inside": inside})
+
+
+def test_saved_tensors_are_cloned_once_for_each_version():
+    with torch.autograd.graph.allow_mutation_on_saved_tensors() as ctx:
+        a = torch.randn(2, 3, requires_grad=True).clone()
+        b, c = a**2, a**2
+        assert len(ctx.tid_to_weakhandle) == 1 and len(ctx.cloned) == 0
+        a.sin_()
+        assert len(ctx.cloned) == 1
+        d = a**2
+        a.sin_()
+        assert len(ctx.cloned) == 2
+        del b, c
+        assert len(ctx.cloned) == 1
+        del d
+        assert len(ctx.cloned) == 0
+
+
+def foreign(a):
+    return a.long().float().requires_grad_().clone().sum()
+
+
+@pytest.mark.parametrize("caller", ["hessian", "hvp", "vhp"])
+@pytest.mark.parametrize(
+    "function, words",
+    [
+        (lambda a: a.detach().sum(), "Output 0 of the user-provided function does not require gradients"),
+        (foreign, None),
+        (lambda a: (3 * a).sum(), "jacobian of the user-provided function with respect to input 0 is independent of the input"),
+    ],
+)
+def test_strict_second_derivatives(caller, function, words):
+    x = torch.rand(4)
+    arguments = (x,) if caller == "hessian" else (x, torch.rand(4))
+    if words is None:
+        words = "jacobian of the user-provided function with respect to input 0" if caller == "hessian" else "The output of the user-provided function is independent of input 0"
+    with pytest.raises(RuntimeError, match=words):
+        getattr(functional, caller)(function, *arguments, strict=True)
+
+
+@pytest.mark.parametrize("caller", ["vjp", "jvp", "jacobian"])
+def test_strict_with_a_graph_refuses_constant_jacobians(caller):
+    x = torch.rand(4, requires_grad=True)
+    with pytest.raises(RuntimeError, match="jacobian of the user-provided function is independent of input 0"):
+        getattr(functional, caller)(lambda a: a.clone(), x, *(() if caller == "jacobian" else (torch.rand(4),)), create_graph=True, strict=True)
+
+
+def test_gradient_weights_of_gradgradcheck_may_be_constants():
+    x = torch.randn(3, dtype=torch.double, requires_grad=True)
+    torch.autograd.gradgradcheck(lambda a: a.sin(), (x,), [torch.randn(3)])  # float32: no differences are taken of it
+
+
+def test_a_hook_after_the_accumulation_returns_nothing():
+    t = torch.ones(1, requires_grad=True)
+    t.register_post_accumulate_grad_hook(lambda t: t)
+    with pytest.raises(RuntimeError, match="Tensor post accumulate grad hooks should return None"):
+        t.sum().backward()
