@@ -80,17 +80,12 @@ inline FunctionSchema schema(const char* text, AliasAnalysisKind kind) {
 template <class T>
 class class_;
 
-#define CRESSET_FORALL_TAGS(_)                                                                                                          \
-  _(core)                                                                                                                               \
-  _(cudagraph_unsafe)                                                                                                                   \
-  _(data_dependent_output)                                                                                                              \
-  _(dynamic_output_shape)                                                                                                               \
-  _(flexible_layout)                                                                                                                    \
-  _(generated)                                                                                                                          \
-  _(inplace_view)                                                                                                                       \
-  _(maybe_aliasing_or_mutating)                                                                                                         \
-  _(needs_contiguous_strides) _(needs_exact_strides) _(needs_fixed_stride_order) _(nondeterministic_bitwise) _(nondeterministic_seeded) \
-      _(out) _(pointwise) _(pt2_compliant_tag) _(reduction) _(view_copy)
+// clang-format off
+#define CRESSET_FORALL_TAGS(_) \
+  _(core) _(cudagraph_unsafe) _(data_dependent_output) _(dynamic_output_shape) _(flexible_layout) _(generated) _(inplace_view) \
+  _(maybe_aliasing_or_mutating) _(needs_contiguous_strides) _(needs_exact_strides) _(needs_fixed_stride_order) \
+  _(nondeterministic_bitwise) _(nondeterministic_seeded) _(out) _(pointwise) _(pt2_compliant_tag) _(reduction) _(view_copy)
+// clang-format on
 
 /// What an operator promises about itself; the dispatcher keeps the name (OperatorHandle::getTags).
 enum class Tag : uint8_t {
