@@ -1,10 +1,42 @@
 """Names of the script compiler that libraries import from here."""
 
+import inspect
+
 from cresset import _C
 from cresset.jit import Final, _overload, _overload_method, export, fork, ignore, is_scripting, unused, wait  # noqa: F401
 from cresset.jit._classes import qualified_name as _qualified_name  # noqa: F401
+from cresset.jit._source import closure_names, frame_names
 
 Future = _C.Future
+
+
+def get_callable_argument_names(fn):
+    """Names of the parameters that may be given by place and by name; none of a callable without a signature."""
+    try:
+        parameters = inspect.signature(fn).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    return [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+
+
+def _callback(lookup):
+    def find(name):
+        try:
+            return lookup(name)
+        except KeyError:
+            return None
+
+    return find
+
+
+def createResolutionCallbackFromFrame(frames_up=0):
+    """A function that gives the object of a name as the caller of who calls this sees it (`frames_up` further out), or None."""
+    return _callback(frame_names(frames_up + 1))
+
+
+def createResolutionCallbackFromClosure(fn):
+    """A function that gives the object of a name as the body of `fn` sees it, or None."""
+    return _callback(closure_names(fn))
 
 
 class _BroadcastingList:

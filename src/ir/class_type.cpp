@@ -70,7 +70,7 @@ void ClassType::join(const std::shared_ptr<CompilationUnit>& unit) {
 void ClassType::leave_unit() {
   left_unit_ = true;
   unit_.reset();
-  methods_.clear();
+  for (auto* functions : {&methods_, &forward_pre_hooks_, &forward_hooks_}) functions->clear();
   if (!is_module_) attributes_.clear();
 }
 
@@ -105,6 +105,13 @@ Function& ClassType::getMethod(std::string_view method) const {
   Function* f = findMethod(method);
   CRESSET_CHECK_AS(AttributeError, f, "Couldn't find method: '", method, "' on class: '", name, "'.");
   return *f;
+}
+
+Function* ClassType::findHook(std::string_view hook) const {
+  for (const auto* hooks : {&forward_pre_hooks_, &forward_hooks_})
+    for (Function* f : *hooks)
+      if (f->name() == hook) return f;
+  return nullptr;
 }
 
 std::vector<Function*> ClassType::methods() const { return methods_; }

@@ -219,6 +219,27 @@ std::vector<Tensor> Module::buffers(bool recurse) const { return without_names(n
 std::vector<Module> Module::children() const { return without_names(named_children()); }
 std::vector<Module> Module::modules() const { return without_names(named_modules()); }
 
+IValue Module::operator()(Stack arguments) const {
+  const ClassTypePtr cls = type();
+  const IValue self(_ivalue());
+  const auto as_tuple = [](Stack values) { return IValue(make_intrusive<ivalue::TupleImpl>(std::move(values))); };
+  for (Function* hook : cls->getForwardPreHooks()) {
+    const IValue changed = (*hook)({self, as_tuple(arguments)});
+    if (changed.isNone()) continue;
+    if (changed.isTuple())
+      arguments = changed.toTupleRef().elements;
+    else
+      arguments = {changed};
+  }
+  if (cls->getForwardHooks().empty()) return forward(std::move(arguments));
+  IValue result = forward(arguments);
+  for (Function* hook : cls->getForwardHooks()) {
+    IValue changed = (*hook)({self, as_tuple(arguments), result});
+    if (!changed.isNone()) result = std::move(changed);
+  }
+  return result;
+}
+
 void Module::train(bool on) const {
   walk(*this, true, [on](const std::string&, const Module& module) {
     if (module.type()->hasAttribute("training")) module.setattr("training", on);
@@ -265,18 +286,27 @@ class ClassCloner {
     done_.emplace(from.get(), to);
     for (const ClassAttribute& a : from->attributes()) to->addAttribute(a.name, map(a.type), a.is_parameter, a.is_buffer);
     for (const auto& [name, value] : from->constants()) to->addConstant(name, value);
-    for (Function* f : from->methods()) {
-      const std::shared_ptr<Graph> graph = f->graph();
-      CRESSET_CHECK(graph, "clone: method '", f->qualname(), "' has no graph.");
-      auto method = make_intrusive<GraphFunction>(to->name + "." + f->name(), clone_graph(*graph));
-      FunctionSchema schema = f->getSchema();
-      std::vector<Argument> arguments = schema.arguments(), returns = schema.returns();
-      for (auto* list : {&arguments, &returns})
-        for (Argument& a : *list) a.type = map(a.type);
-      method->setSchema(FunctionSchema(OperatorName{schema.name(), ""}, std::move(arguments), std::move(returns)));
-      to->addMethod(std::move(method));
-    }
+    for (const Function* f : from->methods()) to->addMethod(clone_function(*f, *to));
+    for (const Function* f : from->getForwardPreHooks()) to->addForwardPreHook(clone_hook(*f, *to));
+    for (const Function* f : from->getForwardHooks()) to->addForwardHook(clone_hook(*f, *to));
     return to;
+  }
+  intrusive_ptr<GraphFunction> clone_function(const Function& f, const ClassType& to) {
+    const std::shared_ptr<Graph> graph = f.graph();
+    CRESSET_CHECK(graph, "clone: method '", f.qualname(), "' has no graph.");
+    auto copy = make_intrusive<GraphFunction>(to.name + "." + f.name(), clone_graph(*graph));
+    FunctionSchema schema = f.getSchema();
+    std::vector<Argument> arguments = schema.arguments(), returns = schema.returns();
+    for (auto* list : {&arguments, &returns})
+      for (Argument& a : *list) a.type = map(a.type);
+    copy->setSchema(FunctionSchema(OperatorName{schema.name(), ""}, std::move(arguments), std::move(returns)));
+    return copy;
+  }
+  Function* clone_hook(const Function& f, const ClassType& to) {
+    if (Function* known = to.findHook(f.name())) return known;
+    const auto copy = clone_function(f, to);
+    unit_->register_function(copy);
+    return copy.get();
   }
   std::shared_ptr<Graph> clone_graph(const Graph& from) {
     std::shared_ptr<Graph> g = from.copy();

@@ -67,6 +67,15 @@ class CRESSET_API ClassType final : public Type {
   Function& getMethod(std::string_view name) const;
   std::vector<Function*> methods() const;
 
+  /// What runs around `forward` when a module is called, in this order: functions (self, inputs) that may give other inputs, and functions
+  /// (self, inputs, result) that may give another result. They belong to the class's unit and are no methods.
+  void addForwardPreHook(Function* hook) { forward_pre_hooks_.push_back(hook); }
+  void addForwardHook(Function* hook) { forward_hooks_.push_back(hook); }
+  const std::vector<Function*>& getForwardPreHooks() const { return forward_pre_hooks_; }
+  const std::vector<Function*>& getForwardHooks() const { return forward_hooks_; }
+  /// The hook of this name; null when there is none.
+  Function* findHook(std::string_view name) const;
+
   /// The unit that registered the class; null for none and when it is gone.
   std::shared_ptr<CompilationUnit> unit() const { return unit_.lock(); }
 
@@ -83,7 +92,7 @@ class CRESSET_API ClassType final : public Type {
   bool is_module_, is_opaque_, left_unit_ = false;
   std::vector<ClassAttribute> attributes_;
   std::vector<std::pair<std::string, IValue>> constants_;
-  std::vector<Function*> methods_;  // of the unit
+  std::vector<Function*> methods_, forward_pre_hooks_, forward_hooks_;  // of the unit
   std::weak_ptr<CompilationUnit> unit_;
 };
 using ClassTypePtr = std::shared_ptr<ClassType>;

@@ -72,7 +72,8 @@ class CRESSET_API Module : public Object {
   Module(std::shared_ptr<CompilationUnit> unit, const ClassTypePtr& type) : Object(std::move(unit), type) {}
 
   IValue forward(Stack arguments, const Kwargs& kwargs = {}) const { return get_method("forward")(std::move(arguments), kwargs); }
-  IValue operator()(Stack arguments) const { return forward(std::move(arguments)); }
+  /// `forward` with the hooks of the module's class around it.
+  IValue operator()(Stack arguments) const;
 
   void register_parameter(const std::string& name, Tensor value, bool is_buffer = false) const;
   void register_buffer(const std::string& name, Tensor value) const { register_parameter(name, std::move(value), true); }

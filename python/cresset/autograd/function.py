@@ -115,6 +115,26 @@ class InplaceFunction(Function):
         self.inplace = inplace
 
 
+def _nested_map(condition, fn, condition_msg=None):
+    """A function that puts `fn(part)` in place of every part of nested lists, tuples and dicts for which `condition(part)` holds. ValueError for
+    other leaves than None; the name is PyTorch's, for libraries that walk the arguments of functions."""
+
+    def walk(value):
+        if condition(value):
+            return fn(value)
+        if value is None:
+            return None
+        if isinstance(value, (list, tuple)):
+            parts = [walk(part) for part in value]
+            return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+        if isinstance(value, dict):
+            return {key: walk(part) for key, part in value.items()}
+        accepted = f". Accepted types: {condition_msg}, or lists/tuples of them" if condition_msg else ""
+        raise ValueError(f"Auto nesting doesn't know how to process an input object of type {cresset.typename(value)}{accepted}")
+
+    return walk
+
+
 def once_differentiable(fn):
     """Decorator of backward: its result cannot be differentiated again; trying raises."""
 

@@ -44,8 +44,8 @@ class ScriptWarning(Warning):
 
 
 def __getattr__(name):
-    if name == "annotations":
-        return importlib.import_module(f"{__name__}.annotations")
+    if name in ("annotations", "frontend"):
+        return importlib.import_module(f"{__name__}.{name}")
     if name == "_get_trace_graph":
         return importlib.import_module(f"{__name__}._trace").get_trace_graph
     if name in _LAZY:
@@ -81,6 +81,12 @@ def isinstance(obj, target_type):  # noqa: A001
     if origin is tuple:
         return len(obj) == len(arguments) and all(isinstance(v, t) for v, t in zip(obj, arguments))
     return True
+
+
+def _unwrap_optional(x):
+    """`x`, which must not be None (AssertionError): in scripts the type without Optional."""
+    assert x is not None, "Unwrapping null optional"
+    return x
 
 
 def unchecked_cast(the_type, the_value):
@@ -136,5 +142,6 @@ def enable_onednn_fusion(enabled):
 
 
 def last_executed_optimized_graph():
-    """Graphs run as they are: there is no other graph than a function's own."""
-    raise RuntimeError("graphs run as they are; look at the function's `graph` instead.")
+    """The graph of the function or method of scripts that Python called last, with all calls inlined: graphs run as they are. RuntimeError when
+    there was none."""
+    return _C._last_executed_optimized_graph()

@@ -11,7 +11,7 @@ from cresset.nn import Module, ModuleDict, ModuleList, ParameterDict, ParameterL
 from cresset.nn.parameter import Parameter, is_lazy
 from cresset._same_names import own_module
 
-from . import _definitions, _marks, _overloads, _replacements, _state
+from . import _definitions, _hooks, _marks, _overloads, _replacements, _state
 from ._classes import qualified_name, type_of_class
 from ._names import attribute_thing, python_call, thing_of  # noqa: F401
 from ._types import UnknownType, type_of_annotation, type_of_value, unwrap_final
@@ -23,7 +23,7 @@ _HIDDEN = {
     "_parameters", "_buffers", "_modules", "_non_persistent_buffers_set", "_backward_pre_hooks", "_backward_hooks", "_is_full_backward_hook",
     "_forward_hooks", "_forward_hooks_with_kwargs", "_forward_hooks_always_called", "_forward_pre_hooks", "_forward_pre_hooks_with_kwargs",
     "_state_dict_hooks", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks", "_version", "dump_patches",
-    "call_super_init", "T_destination", "_c", "_concrete",
+    "call_super_init", "T_destination", "_c", "_concrete", "_texts",
 }  # fmt: skip
 _CONTAINERS = (ModuleList, Sequential, ModuleDict, ParameterList, ParameterDict)
 _CONSTANT_TYPES = (bool, int, float, complex, str, cresset.dtype, cresset.layout, cresset.memory_format, cresset.device, type(None))
@@ -51,6 +51,7 @@ class ConcreteType:
         self._keys = _container_keys(module)
         self._is_dict = isinstance(module, (ModuleDict, ParameterDict))
         self._methods = {}  # {name: Python function to compile, when something reaches it}
+        self._texts = {}  # {name: definition} of methods from source texts
         self._alternatives = _replacements.alternatives_of(module)
 
     # Sharing ----------------------------------------------------------------------------------------------------------
@@ -94,32 +95,59 @@ class ConcreteType:
 
     def _roots(self):
         names = ["forward"] if self._is_compiled("forward") else []
-        return names + [n for n, f in self._methods.items() if n not in names and _marks.is_exported(f)]
+        return names + list(self._texts) + [n for n, f in self._methods.items() if n not in names and _marks.is_exported(f)]
 
     def _is_compiled(self, name):
         function = self._methods.get(name)
-        if function is None or _marks.is_ignored(function):
+        if function is None or name in self._texts or _marks.is_ignored(function):
             return False
         if issubclass(self.cls, _script_module_class()):
             return _marks.is_exported(function)  # the old style: only what is decorated
         return function is not Module.forward
 
+    def define(self, definitions):
+        """Methods from source texts: `definitions_of_text`. They are compiled where the class is, and at once when it is already."""
+        self._texts.update(definitions)
+        if self.compiled:
+            for name in definitions:
+                self._compile_method(name)
+
     def _compile_method(self, name):
+        if name in self._texts:
+            if _C._jit_class_method(self.type, name) is None:
+                _C._jit_define(self.type.qualified_name(), [self._texts[name]], self.type, self)
+            return
         if _overloads.overloads_of(self._methods[name]):
             return  # each is compiled by the first call that it fits
         if _C._jit_class_method(self.type, name) is None:
             _C._jit_define(self.type.qualified_name(), [_definitions.definition_of(self._methods[name], name)], self.type, self)
 
     def _compile_hooks(self):
-        for which, functions in enumerate(self.hooks):
-            compiled = []
+        for functions, before in zip(self.hooks, (True, False)):
+            compiled = {}  # by name
             for function in functions:
-                definition = _definitions.definition_of(function)
-                definition[5][next(iter(inspect.signature(function).parameters))] = self.type
-                name = _C._jit_mangled(f"{self.type.qualified_name()}.{function.__name__}", self.type)
-                prefix, _, own = name.rpartition(".")
-                compiled += _C._jit_define(prefix, [(*definition[:6], own)], None, self)
-            self._hook_functions[which][:] = compiled
+                name = function.__name__
+                hook, python = compiled.get(name, (None, function))
+                if python is not function:
+                    raise RuntimeError(
+                        f"{'Pre-hook' if before else 'Hook'} '{name}' on {self.cls.__name__} has at least two different python definitions. "
+                        "Please use unique names for all hooks."
+                    )
+                if hook is None:
+                    hook = self._compile_hook(name, function, before)
+                    compiled[name] = hook, function
+                _C._jit_class_hook(self.type, hook, before)
+                self._hook_functions[0 if before else 1].append(hook)
+        _hooks.check(self, [_C._jit_class_method(self.type, "forward"), *self._hook_functions], self.hooks)
+
+    def _compile_hook(self, name, function, before):
+        if _C._jit_class_method(self.type, name) is not None or name in self._methods or (not before and name in {f.__name__ for f in self.hooks[0]}):
+            raise RuntimeError(
+                f"Can't define hook: {name} on class: {self.type.qualified_name()} because a method or hook with that name already exists."
+            )
+        definition = _definitions.definition_of(function)
+        definition[5][next(iter(inspect.signature(function).parameters))] = self.type
+        return _C._jit_define(self.type.qualified_name(), [definition], None, self)[0]
 
     # What the compiler asks (script_values.cpp) -------------------------------------------------------------------------
 
@@ -134,6 +162,9 @@ class ConcreteType:
             return thing_of(self.constants[name][0], name, constant=True)
         if name in self.things:
             return self.things[name]
+        if name in self._texts:
+            self._compile_method(name)
+            return ("method", name)
         function = self._methods.get(name)
         if function is not None:
             if _marks.is_ignored(function):
@@ -175,7 +206,7 @@ class ConcreteType:
     def has_attribute(self, name):
         """hasattr(self, name), as scripts see it."""
         return (
-            name in self.submodules or name in self.attributes or name in self.constants or name in self.things or name in self._methods
+            name in self.submodules or name in self.attributes or name in self.constants or name in self.things or name in self._methods or name in self._texts
             or isinstance(inspect.getattr_static(self.cls, name, None), property)
         )  # fmt: skip
 
@@ -236,6 +267,7 @@ class ObjectType(ConcreteType):
                 self.attributes[name] = (kind, parameter, buffer)
         self.constants = {name: (value, None) for name, value in module._c._constants()}
         self._names = set(module._c._method_names())
+        self._hook_functions = (module._c._hooks(True), module._c._hooks(False))
 
     def attribute(self, name):
         return ("method", name) if name in self._names else super().attribute(name)
@@ -289,6 +321,7 @@ def concrete_type(module, share=True):
     _infer_plain(made, module, annotations)
     made.hooks = _hooks_of(module)
     if not share:
+        made.define(module.__dict__.get("_texts", {}))
         made.create()
         return made
     key = made.key()

@@ -11,7 +11,7 @@ from . import _marks
 from ._source import SourceOf, closure_names, evaluator
 from ._types import UnknownType, type_of_annotation
 
-__all__ = ["definition_of", "definition_of_class_method", "definition_of_text", "annotations_of", "evaluator_of_class", "python_signature", "types_in_comments"]
+__all__ = ["definition_of", "definition_of_class_method", "definitions_of_text", "annotations_of", "evaluator_of_class", "Resolver", "python_signature", "types_in_comments"]
 
 _UNUSED_TEXT = "This Python function is annotated to be ignored and cannot be run"
 
@@ -67,13 +67,14 @@ def types_in_comments(function):
     return {name: type_of_annotation(ast.unparse(text), evaluate) for name, text in said.items()}
 
 
-class _Resolver:
-    """What the compiler asks for free names: things for values, types for annotations."""
+class Resolver:
+    """What the compiler asks for free names: things for values, types for annotations. `native`: names that `lookup` does not know are those
+    of a program without Python."""
 
-    __slots__ = ("lookup",)
+    __slots__ = ("lookup", "native")
 
-    def __init__(self, lookup):
-        self.lookup = lookup
+    def __init__(self, lookup, native=False):
+        self.lookup, self.native = lookup, native
 
     def value(self, name):
         from ._names import thing_of
@@ -81,7 +82,7 @@ class _Resolver:
         try:
             found = self.lookup(name)
         except KeyError:
-            return None
+            return ("native", name) if self.native else None
         return thing_of(found, name)
 
     def type(self, path):
@@ -119,8 +120,8 @@ def definition_of(function, name=None, names=None):
     source = SourceOf(function)
     if _marks.is_unused(function):
         types.setdefault("return", _C.TensorType.get())
-        return (_unused_text(function), source.filename, source.line, _Resolver(lookup), defaults, types, name or function.__name__)
-    return (source.text, source.filename, source.line, _Resolver(lookup), defaults, types, name or function.__name__)
+        return (_unused_text(function), source.filename, source.line, Resolver(lookup), defaults, types, name or function.__name__)
+    return (source.text, source.filename, source.line, Resolver(lookup), defaults, types, name or function.__name__)
 
 
 def definition_of_class_method(function, name, cls):
@@ -136,9 +137,16 @@ def _unused_text(function):
     return f'def {function.__name__}({parameters}):\n    raise RuntimeError("{_UNUSED_TEXT}")\n'
 
 
-def definition_of_text(text, lookup, name):
-    """The same for source text."""
-    return (text, "", 1, _Resolver(lookup), {}, {}, name)
+def definitions_of_text(text, lookup):
+    """{name: the same} of the functions of a source text."""
+    text = textwrap.dedent(text)
+    lines, resolver, out = text.splitlines(keepends=True), Resolver(lookup, native=True), {}
+    for item in ast.parse(text).body:
+        if not isinstance(item, ast.FunctionDef):
+            raise RuntimeError("define: methods ('def name(self, ...):') were required; the text has something else.")
+        own = "".join(lines[item.lineno - 1 : item.end_lineno])
+        out[item.name] = (own, "<string>", item.lineno, resolver, {}, {}, item.name)
+    return out
 
 
 def python_signature(function, bound):

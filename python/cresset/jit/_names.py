@@ -16,6 +16,7 @@
     ("error", message)                   nothing that a script can use; why is said where it is used
 """
 
+import collections
 import enum
 import functools
 import importlib
@@ -102,6 +103,8 @@ def _module_error(obj, name):
 
 
 def _class_thing(cls, name):
+    if cls is collections.OrderedDict:
+        return ("native", "dict")  # dictionaries of scripts keep their order
     if cls.__module__ == "builtins" or cls is _C.Future:
         return ("native", cls.__name__)
     if cls in (cresset.Tensor, cresset.device, cresset.Size, cresset.dtype, cresset.Generator):

@@ -10,7 +10,7 @@ import cresset
 from cresset import _C
 from cresset.nn import Module
 
-from . import _marks
+from . import _definitions, _marks, _source
 from ._concrete import Attribute, ConcreteTypeStore, concrete_type  # noqa: F401
 
 __all__ = ["ScriptModule", "RecursiveScriptModule", "script_module", "wrap_module"]
@@ -133,6 +133,10 @@ class ScriptModule(Module, metaclass=ScriptMeta):
         """The graph of forward with all calls inlined."""
         return self.forward.inlined_graph
 
+    def graph_for(self, *args, **kwargs):
+        """Calls the module and gives the graph that ran, with all calls inlined."""
+        return self.forward.graph_for(*args, **kwargs)
+
     @property
     def code(self):
         """The source text of forward, as archives have it."""
@@ -150,8 +154,13 @@ class ScriptModule(Module, metaclass=ScriptMeta):
         return self._c._type().name()
 
     def define(self, src):
-        """Compile methods from source text into this module's class."""
-        self._c._define(src)
+        """Compile methods from source text into this module's class. Names are those of the caller's variables, as of a function written there.
+        In `__init__` they are compiled with the module."""
+        lookup = _source.frame_names()
+        if "_c" not in self.__dict__:
+            self.__dict__.setdefault("_texts", {}).update(_definitions.definitions_of_text(src, lookup))
+            return
+        concrete_type(self).define(_definitions.definitions_of_text(src, lookup))
         self._take_methods()
 
     def save(self, f, _extra_files=None):
@@ -216,10 +225,10 @@ class ScriptModule(Module, metaclass=ScriptMeta):
         return self.original_name in ("ModuleDict", "ParameterDict") if self._concrete is None else self._concrete.is_dict()
 
     def _container(self):
-        if self.__dict__.get("_concrete") is None:  # of an archive
-            keys = list(self._modules) if self.original_name in ("ModuleList", "ModuleDict", "Sequential") else None
-        else:
-            keys = self._concrete.container_keys()
+        concrete = self.__dict__.get("_concrete")
+        keys = None if concrete is None else concrete.container_keys()
+        if keys is None and self.original_name in ("ModuleList", "ModuleDict", "Sequential"):  # of an archive or a trace
+            keys = list(self._modules)
         if keys is None:
             raise TypeError(f"'{type(self).__name__}' object '{self.original_name}' is no container")
         return {k: getattr(self, k) for k in keys}
@@ -253,6 +262,7 @@ def _adopt(self, c, concrete, children=None):
         for name in (*concrete.attributes, *concrete.constants, *concrete.submodules):
             d.pop(name, None)
     d.pop("training", None)
+    d.pop("_texts", None)
     d["_c"], d["_concrete"] = c, concrete
     d["_parameters"], d["_buffers"] = _Tensors(c, True), _Tensors(c, False)
     d["_modules"] = {name: (children or {}).get(name) or wrap_module(child) for name, child in c.named_children()}
@@ -272,7 +282,10 @@ def wrap_module(c, concrete=None):
         for name, child in c.named_children():
             sub = concrete.submodules.get(name)
             children[name] = wrap_module(child, sub if hasattr(sub, "submodules") else None)
-    return _adopt(self, c, concrete, children)
+    face = _adopt(self, c, concrete, children)
+    face._forward_pre_hooks.update(enumerate(c._hooks(True)))
+    face._forward_hooks.update(enumerate(c._hooks(False)))
+    return face
 
 
 def script_module(module):
@@ -336,10 +349,8 @@ def _value_of(module, name):
 
 
 def _face(module, c, concrete):
-    """The Python module of a new object, with what is not in the object: hooks, ignored methods and attributes."""
+    """The Python module of a new object, with what is not in the object: ignored methods and attributes."""
     face = wrap_module(c, concrete)
-    for compiled, hooks in ((concrete.hook_functions(True), face._forward_pre_hooks), (concrete.hook_functions(False), face._forward_hooks)):
-        hooks.update(enumerate(compiled))
     for name in dir(type(module)):
         item = inspect.getattr_static(type(module), name, None)
         if inspect.isfunction(item) and _marks.is_ignored(item):

@@ -9,7 +9,7 @@ import weakref
 from cresset import _C
 from cresset.nn import Module
 
-from . import _classes, _definitions, _marks, _overloads, _state
+from . import _classes, _definitions, _marks, _overloads, _source, _state
 from ._containers import script_container
 from ._recursive import ScriptModule, script_module, wrap_module  # noqa: F401
 from ._types import is_named_tuple
@@ -79,6 +79,7 @@ def script_function(function):
         raise RuntimeError(f"Python builtin {function} is currently not supported in Torchscript")
     compiled = _compile(function, lambda own: _definitions.definition_of(text or function, own))
     _allow_single_values(compiled, text or function)
+    compiled.__doc__ = function.__doc__
     _state.functions[function] = compiled
     return compiled
 
@@ -144,16 +145,18 @@ def script_if_tracing(fn):
 
 
 class CompilationUnit:
-    """Functions compiled from source text: `CompilationUnit("def f(x): return x + 1").f(tensor)`."""
+    """Functions compiled from source text: `CompilationUnit("def f(x): return x + 1").f(tensor)`. Names that the text does not define are
+    those of the function that calls this, then those of a program without Python: torch, math, List, …"""
 
     def __init__(self, lang=None, _frames_up=0):
         self._unit = _C.CompilationUnit()
         if lang is not None:
-            self.define(lang)
+            self.define(lang, _frames_up=_frames_up + 1)
 
     def define(self, lang, rcb=None, _frames_up=0):
-        """Add the functions of a source text."""
-        self._unit.define(lang)
+        """Add the functions of a source text. `rcb(name)` finds the objects of names in place of the caller's variables."""
+        lookup = _source.frame_names(_frames_up) if rcb is None else _lookup_of(rcb)
+        self._unit.define(lang, "<string>", _definitions.Resolver(lookup))
 
     def __getattr__(self, name):
         if name == "_unit":
@@ -164,3 +167,11 @@ class CompilationUnit:
         return found
 
 
+def _lookup_of(rcb):
+    def lookup(name):
+        found = rcb(name)
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    return lookup

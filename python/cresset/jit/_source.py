@@ -2,9 +2,10 @@
 
 import builtins
 import inspect
+import sys
 import types
 
-__all__ = ["SourceOf", "closure_names", "evaluator"]
+__all__ = ["SourceOf", "closure_names", "frame_names", "evaluator"]
 
 
 class SourceOf:
@@ -48,6 +49,20 @@ def closure_names(function, more=None):
 
     def lookup(name):
         for scope in scopes:
+            if name in scope:
+                return scope[name]
+        raise KeyError(name)
+
+    return lookup
+
+
+def frame_names(frames_up=0, more=None):
+    """A lookup `name -> object` (KeyError) through the variables of a function that is running: the caller of who calls this, or one further
+    out, then `more`, globals and built-in names. The lookup sees the variables as they are when it is asked."""
+    frame = sys._getframe(2 + frames_up)
+
+    def lookup(name):
+        for scope in (frame.f_locals, more or {}, frame.f_globals, vars(builtins)):
             if name in scope:
                 return scope[name]
         raise KeyError(name)

@@ -20,7 +20,7 @@ constexpr const char* kReserved[] = {
     "finally", "for", "from", "global", "if", "import", "in", "is", "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try",
     "while", "with", "yield",
     // What means something in the texts
-    "CONSTANTS", "Tensor", "__torch__", "annotate", "bool", "complex", "float", "fork", "getattr", "inf", "int", "isinstance", "nan", "ops",
+    "CONSTANTS", "Tensor", "__torch__", "annotate", "bool", "complex", "float", "fork", "getattr", "inf", "infj", "int", "isinstance", "nan", "nanj", "ops",
     "print", "range", "str", "torch", "unchecked_cast", "unchecked_unwrap_optional", "uninitialized"};
 
 bool is_constant(const Node* n) { return n->kind() == prim::Constant; }
@@ -437,6 +437,13 @@ void CodePrinter::class_type(const ClassType& type) {
     }
     line("__parameters__ = [" + parameters + "]");
     line("__buffers__ = [" + buffers + "]");
+    const auto hooks = [&](const char* list, const std::vector<Function*>& functions) {
+      std::string names;
+      for (const Function* f : functions) names += "\"" + f->name() + "\", ";
+      if (!names.empty()) line(std::string(list) + " = [" + names + "]");
+    };
+    hooks("__forward_pre_hooks__", type.getForwardPreHooks());
+    hooks("__forward_hooks__", type.getForwardHooks());
   }
   for (const ClassAttribute& a : type.attributes()) {
     const std::string annotation = annotation_text(a.type, names_);
@@ -444,7 +451,11 @@ void CodePrinter::class_type(const ClassType& type) {
   }
   for (const auto& [name, value] : type.constants())
     line(name + " : Final[" + annotation_text(value.type(), names_) + "] = " + constant(value));
-  for (const Function* m : type.methods()) FunctionPrinter(names_, constants_, text_, ranges_, next_suffix_, 1).run(*m, true);
+  std::vector<const Function*> functions;
+  for (const auto& all : {type.methods(), type.getForwardPreHooks(), type.getForwardHooks()})
+    for (const Function* f : all)
+      if (std::find(functions.begin(), functions.end(), f) == functions.end()) functions.push_back(f);  // a hook may run twice
+  for (const Function* f : functions) FunctionPrinter(names_, constants_, text_, ranges_, next_suffix_, 1).run(*f, true);
 }
 
 namespace {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 
 #include <cresset/dispatch/custom_class.h>
 #include <cresset/dispatch/tuple_type.h>
@@ -43,6 +44,8 @@ class ImportedClass final : public SugaredValue {
   TypePtr asType() const override { return type_; }
   SugaredValuePtr attr(const SourceRange& range, GraphFunction& m, const std::string& field) override {
     if (field == "__new__") return std::make_shared<NewObject>(type_);
+    if (const auto cls = type_->cast<ClassType>())
+      if (Function* hook = cls->findHook(field)) return function_value(intrusive_ptr<Function>::reclaim_copy(hook));
     return plain_->attr(range, m, field);
   }
   SugaredValuePtr call(const SourceRange& range, GraphFunction& m, const std::vector<CallArgument>& args,
@@ -210,10 +213,14 @@ TypePtr SourceImporter::define_type(const std::string& qualified, const ClassDef
 TypePtr SourceImporter::define_class(const std::string& qualified, const ClassDefinition& c, bool is_module) {
   const ClassTypePtr type = ClassType::create(qualified, is_module);
   unit_.register_type(type);  // before its attributes, which may be of this class
-  std::vector<std::string> parameters, buffers;
+  std::map<std::string, std::vector<std::string>> lists;  // of names
+  std::vector<std::string>&parameters = lists["__parameters__"], &buffers = lists["__buffers__"];
+  std::vector<std::string>&before = lists["__forward_pre_hooks__"], &after = lists["__forward_hooks__"];
+  const auto among = [](const std::vector<std::string>& names, const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
   const auto add = [&](const std::string& name, const ExprPtr& annotation) {
-    const auto among = [&](const std::vector<std::string>& names) { return std::find(names.begin(), names.end(), name) != names.end(); };
-    type->addAttribute(name, type_of_annotation(annotation, this), among(parameters), among(buffers));
+    type->addAttribute(name, type_of_annotation(annotation, this), among(parameters, name), among(buffers, name));
   };
   for (const StmtPtr& s : c.assignments) {
     if (s->targets.size() != 1) script_error(s->range, "archive: a field of a class was expected here");
@@ -225,19 +232,27 @@ TypePtr SourceImporter::define_class(const std::string& qualified, const ClassDe
       script_error(s->range, "archive: a field of a class was expected here");
     } else if (!s->annotation) {
       const IValue names = constant(s->value, nullptr);
-      std::vector<std::string>* list = target.text == "__parameters__" ? &parameters : target.text == "__buffers__" ? &buffers : nullptr;
-      if (list && names.isList())
-        for (const IValue& n : names.toListRef()) list->push_back(n.toStringRef());
+      const auto list = lists.find(target.text);
+      if (list != lists.end() && names.isList())
+        for (const IValue& n : names.toListRef()) list->second.push_back(n.toStringRef());
     } else if (s->value) {
       type->addConstant(target.text, constant(s->value, type_of_annotation(s->annotation, this)));
     } else {
       add(target.text, s->annotation);
     }
   }
-  std::vector<Definition> methods;
-  for (const auto& m : c.methods) methods.push_back(definition(m));
-  const auto declared = declare_functions(unit_, qualified, methods, type);
-  for (const auto& f : declared) declared_.push_back(f.get());
+  std::vector<Definition> methods, hooks;
+  for (const auto& m : c.methods) (among(before, m->name) || among(after, m->name) ? hooks : methods).push_back(definition(m));
+  const auto declared_hooks = declare_functions(unit_, qualified, hooks), declared = declare_functions(unit_, qualified, methods, type);
+  for (const auto* functions : {&declared_hooks, &declared})
+    for (const auto& f : *functions) declared_.push_back(f.get());
+  const auto hook_named = [&](const std::string& name) {
+    for (const auto& f : declared_hooks)
+      if (f->name() == name) return f.get();
+    script_error(c.range, "archive: the hook '" + name + "' of '" + qualified + "' is missing");
+  };
+  for (const std::string& name : before) type->addForwardPreHook(hook_named(name));
+  for (const std::string& name : after) type->addForwardHook(hook_named(name));
   return type;
 }
 

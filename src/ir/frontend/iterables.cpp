@@ -14,7 +14,8 @@ Value* as_int(const SourceRange& range, GraphFunction& m, const CallArgument& a,
 class RangeValue final : public SugaredValue {
  public:
   RangeValue(const SourceRange& range, GraphFunction& m, const std::vector<CallArgument>& args) {
-    if (args.empty() || args.size() > 3) script_error(range, "range expected 1 to 3 arguments, got " + std::to_string(args.size()));
+    if (args.empty()) script_error(range, "range expected at least 1 arguments, got 0");
+    if (args.size() > 3) script_error(range, "range expected at most 3 arguments, got " + std::to_string(args.size()));
     std::vector<Value*> v;
     for (const CallArgument& a : args) v.push_back(as_int(range, m, a, "range"));
     if (v.size() == 1) {

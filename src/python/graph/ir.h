@@ -60,6 +60,7 @@ struct PyIrType {
 struct PyFunction {
   PyObject_HEAD intrusive_ptr<jit::Function> function;
   std::shared_ptr<void> unit;
+  PyObject* dict;  // attributes that Python gave it; may be null
 };
 
 extern PyTypeObject *graph_type, *ir_node_type, *ir_value_type, *ir_block_type, *ir_type_type, *script_function_type;
@@ -74,6 +75,8 @@ intrusive_ptr<jit::Function> to_function(PyObject* o);
 void save_function(const intrusive_ptr<jit::Function>& f, PyObject* file, PyObject* extra_files);
 /// Calls a function with Python's arguments, behind `self` when that is given. Null with an error set when it fails.
 PyObject* call_function(jit::Function& f, const IValue* self, PyObject* args, PyObject* kwargs);
+/// The same for the graph that ran, with all calls inlined.
+PyObject* graph_for(jit::Function& f, const IValue* self, PyObject* args, PyObject* kwargs);
 /// The object of a graph's part; the graph must be owned by a shared_ptr.
 PyObject* wrap_part(Node* n);
 PyObject* wrap_part(Value* v);

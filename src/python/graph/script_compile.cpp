@@ -159,6 +159,10 @@ void init_script_compile(PyObject* module) {
   def(module, "_jit_class_constant", [](PyObject* cls, std::string name, PyObject* value, TypePtr type) {
     to_class(cls)->addConstant(name, to_ivalue(value, *type, "constant '" + name + "'"));
   });
+  def(module, "_jit_class_hook", [](PyObject* cls, intrusive_ptr<jit::Function> hook, bool before) {
+    const auto type = to_class(cls);
+    before ? type->addForwardPreHook(hook.get()) : type->addForwardHook(hook.get());
+  });
   def(module, "_jit_class_method", [](PyObject* cls, std::string name) -> std::optional<Object> {
     jit::Function* f = to_class(cls)->findMethod(name);
     if (!f) return std::nullopt;

@@ -23,7 +23,18 @@ using GraphRef = std::shared_ptr<Graph>;
 
 jit::Function& function_of(PyObject* o) { return *reinterpret_cast<PyFunction*>(o)->function; }
 
+int function_traverse(PyObject* o, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(o));
+  Py_VISIT(reinterpret_cast<PyFunction*>(o)->dict);
+  return 0;
+}
+int function_clear(PyObject* o) {
+  Py_CLEAR(reinterpret_cast<PyFunction*>(o)->dict);
+  return 0;
+}
 void function_dealloc(PyObject* o) {
+  PyObject_GC_UnTrack(o);
+  Py_CLEAR(reinterpret_cast<PyFunction*>(o)->dict);
   std::destroy_at(&reinterpret_cast<PyFunction*>(o)->function);
   std::destroy_at(&reinterpret_cast<PyFunction*>(o)->unit);
   PyTypeObject* type = Py_TYPE(o);
@@ -50,7 +61,33 @@ IValue argument_value(const jit::Function& f, PyObject* o, const cresset::Argume
   return to_fitting_ivalue(o, *formal.type);
 }
 
+// What Python called last: a function with a graph, as long as it lives. Under the GIL.
+weak_intrusive_ptr<jit::Function>& last_function() {
+  static auto& function = *new weak_intrusive_ptr<jit::Function>();
+  return function;
+}
+
+std::shared_ptr<Graph> inlined_copy(const jit::Function& f) {
+  const GraphRef g = f.graph();
+  CRESSET_CHECK(g, "'", f.name(), "' has no graph.");
+  GraphRef copy = g->copy();
+  jit::inline_calls(copy);
+  return copy;
+}
+
+PyObject* function_graph_for(PyObject* self, PyObject* args, PyObject* kwargs) {
+  return graph_for(function_of(self), nullptr, args, kwargs);
+}
+
 }  // namespace
+
+PyObject* graph_for(jit::Function& f, const IValue* self, PyObject* args, PyObject* kwargs) {
+  const Ref result = Ref::steal(call_function(f, self, args, kwargs));
+  if (!result) return nullptr;
+  CRESSET_PY_TRY
+  return wrap_graph(inlined_copy(f));
+  CRESSET_PY_CATCH(nullptr)
+}
 
 // Scripts may take long and call operators that want the interpreter themselves.
 PyObject* call_function(jit::Function& f, const IValue* self, PyObject* args, PyObject* kwargs) {
@@ -73,6 +110,7 @@ PyObject* call_function(jit::Function& f, const IValue* self, PyObject* args, Py
     }
   }
   f.checkAndNormalize(stack, named);
+  last_function() = weak_intrusive_ptr<jit::Function>(intrusive_ptr<jit::Function>::reclaim_copy(&f));
   {
     const GilRelease release;
     f.run(stack);
@@ -255,7 +293,10 @@ void set_list_size(jit::Function& f, const std::string& name, int64_t n) {
 }  // namespace
 
 void init_script_function(PyObject* module) {
-  static PyMethodDef methods[] = {method("graph_copy", [](FunctionRef f) { return f->graph()->copy(); }),
+  static PyMethodDef methods[] = {{"graph_for", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&function_graph_for)),
+                                   METH_VARARGS | METH_KEYWORDS,
+                                   "graph_for(*args, **kwargs)\n\nCalls the function and gives the graph that ran, with all calls inlined."},
+                                  method("graph_copy", [](FunctionRef f) { return f->graph()->copy(); }),
                                   method(
                                       "dump_code", [](FunctionRef f) { return f->code()->dump(); }, "The instructions that run."),
                                   method(
@@ -274,13 +315,10 @@ void init_script_function(PyObject* module) {
                                       },
                                       "Write an archive whose module's forward is this function."),
                                   {}};
-  static PyGetSetDef properties[] = {property("graph", [](FunctionRef f) { return graph_of(*f); }),
-                                     property("inlined_graph",
-                                              [](FunctionRef f) {
-                                                auto g = f->graph()->copy();
-                                                jit::inline_calls(g);
-                                                return g;
-                                              }),
+  static PyMemberDef members[] = {{"__dictoffset__", T_PYSSIZET, offsetof(PyFunction, dict), READONLY, nullptr}, {}};
+  static PyGetSetDef properties[] = {{"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
+                                     property("graph", [](FunctionRef f) { return graph_of(*f); }),
+                                     property("inlined_graph", [](FunctionRef f) { return inlined_copy(*f); }),
                                      property("code", [](FunctionRef f) { return jit::code_of(*f); }),
                                      property("name", [](FunctionRef f) { return f->name(); }),
                                      property("__name__", [](FunctionRef f) { return f->name(); }),
@@ -291,12 +329,24 @@ void init_script_function(PyObject* module) {
                          {Py_tp_call, reinterpret_cast<void*>(&function_call)},
                          {Py_tp_methods, methods},
                          {Py_tp_getset, properties},
+                         {Py_tp_members, members},
+                         {Py_tp_traverse, reinterpret_cast<void*>(&function_traverse)},
+                         {Py_tp_clear, reinterpret_cast<void*>(&function_clear)},
                          {Py_tp_doc, const_cast<char*>("A function with a graph.")},
                          {0, nullptr}};
   PyType_Spec spec{"cresset._C.ScriptFunction", sizeof(PyFunction), 0,
-                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
   script_function_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)).release());
   checked(PyModule_AddObjectRef(module, "ScriptFunction", reinterpret_cast<PyObject*>(script_function_type)));
+  def(module, "_last_executed_optimized_graph", [] {
+    const intrusive_ptr<jit::Function> f = last_function().lock();
+    CRESSET_CHECK(f && f->graph(), "no script was called yet, or the last one is gone.");
+    return inlined_copy(*f);
+  });
+  def(
+      module, "_jit_assert_is_instance",
+      [](PyObject* value, TypePtr type) { to_ivalue(value, *type, "an instance of " + type->annotation_str()); },
+      "Raises when scripts would not take the value for one of this type.");
   def(module, "_create_function_from_graph",
       [](std::string name, GraphRef g) { return FunctionRef(make_intrusive<jit::GraphFunction>(std::move(name), std::move(g))); });
   def(module, "_jit_run_graph", [](GraphRef g, std::vector<PyObject*> args) {

@@ -48,6 +48,28 @@ PyObject* method_call(PyObject* self, PyObject* args, PyObject* kwargs) {
   return call_function(*method_of(self)->function, &owner, args, kwargs);
 }
 
+PyObject* method_graph_for(PyObject* self, PyObject* args, PyObject* kwargs) {
+  const IValue owner(method_of(self)->owner._ivalue());
+  return graph_for(*method_of(self)->function, &owner, args, kwargs);
+}
+
+// Attributes and methods of the object under their names, behind what every handle has. Modules among them are handles, too.
+PyObject* module_getattr(PyObject* self, PyObject* name) {
+  PyObject* found = PyObject_GenericGetAttr(self, name);
+  if (found || !PyErr_ExceptionMatches(PyExc_AttributeError)) return found;
+  CRESSET_PY_TRY
+  const jit::Module object = module_of_handle(self);
+  const std::string field = to_text(name);
+  const auto method = object.find_method(field);
+  if (!method && !object.hasattr(field)) return nullptr;
+  PyErr_Clear();
+  if (method) return wrap_method(object, &method->function()).ref.release();
+  const IValue value = object.attr(field);
+  if (value.isObject() && jit::Object(value.toObject()).type()->is_module()) return wrap_object(jit::Object(value.toObject()));
+  return to_python(value, false);
+  CRESSET_PY_CATCH(nullptr)
+}
+
 // [(path, value)] of a list of pairs.
 template <class T, class F>
 Object pairs(const std::vector<std::pair<std::string, T>>& items, F&& convert) {
@@ -93,7 +115,12 @@ void init_methods(PyObject* module) {
                                      property("function", [](PyObject* m) { return Object(wrap_function(method_of(m)->function)); }),
                                      property("owner", [](PyObject* m) { return Object(wrap_object(method_of(m)->owner)); }),
                                      {}};
+  static PyMethodDef methods[] = {{"graph_for", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&method_graph_for)),
+                                   METH_VARARGS | METH_KEYWORDS,
+                                   "graph_for(*args, **kwargs)\n\nCalls the method and gives the graph that ran, with all calls inlined."},
+                                  {}};
   PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(&method_dealloc)},
+                         {Py_tp_methods, methods},
                          {Py_tp_call, reinterpret_cast<void*>(&method_call)},
                          {Py_tp_getset, properties},
                          {Py_tp_doc, const_cast<char*>("A compiled method bound to its object.")},
@@ -145,6 +172,16 @@ void init_script_module(PyObject* module) {
                for (jit::Function* f : module_of_handle(m).type()->methods()) names.push_back(f->name());
                return names;
              }),
+      method(
+          "_hooks",
+          [](PyObject* m, bool before) {
+            const auto type = module_of_handle(m).type();
+            const Ref list = checked(PyList_New(0));
+            for (jit::Function* f : before ? type->getForwardPreHooks() : type->getForwardHooks())
+              checked(PyList_Append(list.get(), checked(wrap_function(intrusive_ptr<jit::Function>::reclaim_copy(f))).get()));
+            return Object(Ref::borrow(list.get()));
+          },
+          "Functions that run before (or after) forward when the module is called."),
       method("_type", [](PyObject* m) { return TypePtr(module_of_handle(m).type()); }),
       method("_attributes", [](PyObject* m) { return attributes_of(*module_of_handle(m).type()); }),
       method(
@@ -183,6 +220,7 @@ void init_script_module(PyObject* module) {
       {Py_tp_hash, reinterpret_cast<void*>(+[](PyObject* o) {
          return static_cast<Py_hash_t>(reinterpret_cast<uintptr_t>(reinterpret_cast<PyScriptModule*>(o)->object._ivalue().get()) >> 4);
        })},
+      {Py_tp_getattro, reinterpret_cast<void*>(&module_getattr)},
       {Py_tp_methods, methods},
       {Py_tp_doc, const_cast<char*>("An object of a script's class: attributes, methods, submodules.")},
       {0, nullptr}};

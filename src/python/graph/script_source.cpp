@@ -1,6 +1,7 @@
 // Source text of scripts: units that compile it, and what the parser reads, for tests.
 #include "ir/frontend/tree_text.h"
 #include "python/graph/ir.h"
+#include "python/graph/script_values.h"
 
 namespace cresset::python {
 namespace {
@@ -47,10 +48,12 @@ PyObject* unit_getattr(PyObject* self, PyObject* name) {
 void init_unit(PyObject* module) {
   static PyMethodDef methods[] = {method(
                                       "define",
-                                      [](PyObject* u, std::string source, std::optional<std::string> filename) {
-                                        unit_of(u).define(source, filename.value_or("<string>"));
+                                      [](PyObject* u, std::string source, std::optional<std::string> filename, std::optional<PyObject*> resolver) {
+                                        const auto text = std::make_shared<jit::Source>(std::move(source), filename.value_or("<string>"));
+                                        jit::define_source(unit_of(u), "", text,
+                                                           resolver ? python_resolver(*resolver, unit_of(u)) : nullptr);
                                       },
-                                      "Compiles all functions and classes of a source text."),
+                                      "Compiles all functions and classes of a source text; a resolver finds the names that it does not define."),
                                   method(
                                       "find_function",
                                       [](PyObject* u, std::string name) {

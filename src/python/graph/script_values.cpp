@@ -55,6 +55,23 @@ class PythonResolver final : public jit::Resolver {
   HeldPtr resolver_;
 };
 
+/// Asks one resolver, then another.
+class ChainedResolver final : public jit::Resolver {
+ public:
+  ChainedResolver(jit::ResolverPtr first, jit::ResolverPtr then) : first_(std::move(first)), then_(std::move(then)) {}
+  SugaredValuePtr resolveValue(const std::string& name, GraphFunction& m, const SourceRange& range) override {
+    SugaredValuePtr found = first_->resolveValue(name, m, range);
+    return found ? found : then_->resolveValue(name, m, range);
+  }
+  TypePtr resolveType(const std::string& name, const SourceRange& range) override {
+    TypePtr found = first_->resolveType(name, range);
+    return found ? found : then_->resolveType(name, range);
+  }
+
+ private:
+  jit::ResolverPtr first_, then_;
+};
+
 // ---- things
 
 /// An object that scripts cannot use: the reason is said where something is wanted of it.
@@ -675,6 +692,9 @@ void install_python_calls() {
 }
 
 jit::ResolverPtr python_resolver(PyObject* resolver) { return std::make_shared<PythonResolver>(resolver); }
+jit::ResolverPtr python_resolver(PyObject* resolver, const jit::CompilationUnit& unit) {
+  return std::make_shared<ChainedResolver>(python_resolver(resolver), jit::native_resolver(unit));
+}
 SugaredValuePtr module_value(Value* self, HeldPtr concrete) { return std::make_shared<ModuleValue>(self, std::move(concrete)); }
 
 SugaredValuePtr to_sugared(PyObject* thing, const SourceRange& range, GraphFunction& m) {

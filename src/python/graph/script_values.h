@@ -25,6 +25,8 @@ using HeldPtr = std::shared_ptr<const Held>;
 
 /// Asks an object with value(name) and type(path) (cresset.jit._definitions).
 jit::ResolverPtr python_resolver(PyObject* resolver);
+/// The same; names that it does not find are those of a program without Python.
+jit::ResolverPtr python_resolver(PyObject* resolver, const jit::CompilationUnit& unit);
 /// The compiler's value of a thing (cresset.jit._names); null for None.
 jit::SugaredValuePtr to_sugared(PyObject* thing, const jit::SourceRange& range, jit::GraphFunction& m);
 /// A module of the type that a cresset.jit._concrete.ConcreteType describes.

@@ -14,6 +14,7 @@ namespace {
 namespace tracer = jit::tracer;
 
 PyObject* warning_type = nullptr;
+bool warns = true;  // for the process, under the GIL
 
 // The innermost line of Python.
 jit::SourceRange python_place() {
@@ -163,6 +164,7 @@ void add_method(PyObject* module, const std::string& name, const std::shared_ptr
 }  // namespace
 
 void warn_tracer(const char* text) {
+  if (!warns) return;
   if (PyErr_WarnEx(warning_type, text, 1) < 0) throw ErrorAlreadySet();
 }
 void warn_conversion(const char* what) {
@@ -248,6 +250,8 @@ void init_tracer(PyObject* module) {
                      .release();
   checked(PyModule_AddObjectRef(module, "TracerWarning", warning_type));
   tracer::set_source_range_provider(&python_place);
+  def(module, "_jit_set_tracer_state_warn", [](bool on) { warns = on; }, "Whether traces warn of what they cannot record.");
+  def(module, "_jit_get_tracer_state_warn", [] { return warns; });
   def(module, "_trace_push_scope", [](std::string name) {
     const auto& graph = state().graph();
     graph->set_current_scope(std::make_shared<jit::Scope>(graph->current_scope(), std::move(name)));
