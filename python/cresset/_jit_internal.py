@@ -1,6 +1,7 @@
 """Names of the script compiler that libraries import from here."""
 
 import inspect
+import warnings
 
 from cresset import _C
 from cresset.jit import Final, _overload, _overload_method, export, fork, ignore, is_scripting, unused, wait  # noqa: F401
@@ -37,6 +38,16 @@ def createResolutionCallbackFromFrame(frames_up=0):
 def createResolutionCallbackFromClosure(fn):
     """A function that gives the object of a name as the body of `fn` sees it, or None."""
     return _callback(closure_names(fn))
+
+
+def check_empty_containers(obj):
+    """Warn for an empty list, tuple or dict: what it would contain is not known."""
+    if isinstance(obj, (list, tuple, dict)) and not obj:
+        warnings.warn(
+            "The inner type of a container is lost when calling torch.jit.isinstance in eager mode. For example, List[int] would become list and "
+            "therefore falsely return True for List[float] or List[str].",
+            stacklevel=3,
+        )
 
 
 class _BroadcastingList:

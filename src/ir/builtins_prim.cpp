@@ -93,6 +93,8 @@ int64_t hash_of(const IValue& v) {
       for (const IValue& e : v.toTupleElements()) h = (h ^ static_cast<uint64_t>(hash_of(e))) * 1099511628211ull;
       return static_cast<int64_t>(h);
     }
+    case IValue::Tag::None: return 0x6e6f6e65;
+    case IValue::Tag::Device: return static_cast<int64_t>(std::hash<std::string>()(v.toDevice().str()));
     case IValue::Tag::Tensor: return reinterpret_cast<int64_t>(v.toTensor().unsafeGetTensorImpl());
     default: CRESSET_THROW(TypeError, "unhashable type: '", v.type()->str(), "'");
   }

@@ -534,3 +534,69 @@ def test_modules_give_others_to_be_scripted():
     outer[0].stages[0].weight.data.zero_()
     assert scripted(X).equal(outer(X))  # the parameters are the same
     assert jit.script(PlainList())(X).shape == X.shape
+
+
+def test_handles_have_attributes_and_methods_by_name():
+    class Outer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = nn.Linear(2, 1)
+            self.names = ["a"]
+
+        def forward(self, x):
+            return self.inner(x)
+
+        @jit.export
+        def count(self) -> int:
+            return len(self.names)
+
+    handle = jit.script(Outer())._c
+    x = cresset.ones(1, 2)
+    assert handle.names == ["a"] and handle.count() == 1
+    assert type(handle.inner) is type(handle) and handle.inner.hasattr("weight")
+    assert cresset.equal(handle.forward(x), handle.inner.forward(x))
+    for name in ("absent", "_absent"):
+        with pytest.raises(AttributeError, match=name):
+            getattr(handle, name)
+
+
+def test_texts_of_functions_and_methods_stay():
+    @jit.script
+    def documented(x):
+        """What it does."""
+        return x
+
+    class Module(nn.Module):
+        def forward(self, x):
+            """What it does."""
+            return x
+
+    class Older(jit.ScriptModule):
+        @jit.script_method
+        def forward(self, x):
+            """What it does."""
+            return x
+
+    for made in (documented, jit.script(Module()).forward, Older().forward):
+        assert made.__doc__ == "What it does."
+    documented.note = 1
+    assert documented.note == 1
+
+
+def test_the_graph_that_ran():
+    def twice(x):
+        return x * 2
+
+    def outer(x, n: int = 1):
+        return twice(x) + n
+
+    function = jit.script(outer)
+    graph = function.graph_for(cresset.ones(1), n=2)
+    assert "prim::CallFunction" in str(function.graph) and "prim::CallFunction" not in str(graph)
+    assert str(jit.last_executed_optimized_graph()) == str(graph)
+    module = jit.script(nn.Linear(2, 1))
+    assert "aten::linear" in str(module.graph_for(cresset.ones(1, 2)))
+    assert "aten::linear" in str(module.forward.graph_for(cresset.ones(1, 2)))
+    assert "aten::linear" in str(jit.last_executed_optimized_graph())
+    with pytest.raises(RuntimeError, match="Expected a value of type"):
+        function.graph_for("x")

@@ -1,6 +1,7 @@
 """`cresset.jit`: Python functions, modules and classes compiled to graphs."""
 
 import importlib
+import types
 import typing
 
 from cresset import _C
@@ -64,22 +65,40 @@ def annotate(the_type, the_value):
 
 
 def isinstance(obj, target_type):  # noqa: A001
-    """isinstance with types as annotations write them: `isinstance(x, List[int])`, also in tuples."""
-    if _isinstance(target_type, tuple):
-        return any(isinstance(obj, t) for t in target_type)
-    origin, arguments = typing.get_origin(target_type), typing.get_args(target_type)
+    """isinstance with types as annotations write them: `isinstance(x, List[int])`, also in tuples.
+
+    What an empty container would contain is not known: it belongs to every type of its kind, and a warning says so. RuntimeError for containers
+    without contained types, and for what is neither a type nor a tuple of types.
+    """
+    from cresset._jit_internal import check_empty_containers
+
+    check_empty_containers(obj)
+    return _is_of(obj, target_type)
+
+
+def _is_of(obj, target):
+    from ._types import missing_contained_type
+
+    if _isinstance(target, tuple):
+        return any([_is_of(obj, t) for t in target])
+    origin, arguments = typing.get_origin(target), typing.get_args(target)
+    bare = {typing.List: "List", typing.Dict: "Dict", typing.Tuple: "Tuple", typing.Optional: "Optional", list: "list", dict: "dict", tuple: "tuple"}
+    if not _isinstance(target, typing.Hashable):
+        raise RuntimeError("The second argument to `torch.jit.isinstance` must be a type or a tuple of types")
+    if target in bare:
+        raise RuntimeError(missing_contained_type(bare[target]))
     if origin is None:
-        return _isinstance(obj, target_type)
-    if origin is typing.Union:
-        return any(isinstance(obj, t) for t in arguments)
+        return _isinstance(obj, target)
+    if origin in (typing.Union, types.UnionType):
+        return any(obj is None if t is type(None) else _is_of(obj, t) for t in arguments)
     if not _isinstance(obj, origin):
         return False
     if origin is list:
-        return all(isinstance(v, arguments[0]) for v in obj)
+        return all(_is_of(v, arguments[0]) for v in obj)
     if origin is dict:
-        return all(isinstance(k, arguments[0]) and isinstance(v, arguments[1]) for k, v in obj.items())
+        return all(_is_of(k, arguments[0]) and _is_of(v, arguments[1]) for k, v in obj.items())
     if origin is tuple:
-        return len(obj) == len(arguments) and all(isinstance(v, t) for v, t in zip(obj, arguments))
+        return len(obj) == len(arguments) and all(_is_of(v, t) for v, t in zip(obj, arguments))
     return True
 
 

@@ -107,10 +107,19 @@ class ConcreteType:
 
     def define(self, definitions):
         """Methods from source texts: `definitions_of_text`. They are compiled where the class is, and at once when it is already."""
+        for name in definitions:
+            if _C._jit_class_method(self.type, name) is not None:
+                raise RuntimeError(f"Can't redefine method: {name} on class: {self.type.qualified_name()}")
         self._texts.update(definitions)
-        if self.compiled:
+        if not self.compiled:
+            return
+        try:
             for name in definitions:
                 self._compile_method(name)
+        except BaseException:
+            for name in definitions:
+                del self._texts[name]
+            raise
 
     def _compile_method(self, name):
         if name in self._texts:
@@ -209,6 +218,10 @@ class ConcreteType:
             name in self.submodules or name in self.attributes or name in self.constants or name in self.things or name in self._methods or name in self._texts
             or isinstance(inspect.getattr_static(self.cls, name, None), property)
         )  # fmt: skip
+
+    def doc_of(self, name):
+        """The text that the Python function of a method begins with, or None."""
+        return getattr(self._methods.get(name), "__doc__", None)
 
     def setter(self, name):
         """The method that sets a property, or None."""
@@ -321,8 +334,8 @@ def concrete_type(module, share=True):
     _infer_plain(made, module, annotations)
     made.hooks = _hooks_of(module)
     if not share:
-        made.define(module.__dict__.get("_texts", {}))
         made.create()
+        made.define(module.__dict__.get("_texts", {}))
         return made
     key = made.key()
     type_store = _store().type_store
@@ -433,7 +446,7 @@ def _names_of(module):
         if cls in (Module, *Module.__mro__):
             continue
         names.update(dict.fromkeys(n for n in vars(cls) if not (n.startswith("__") and n.endswith("__"))))
-        names.update(dict.fromkeys(n for n, f in vars(cls).items() if inspect.isfunction(f) and n in ("__len__", "__contains__", "__getitem__")))
+        names.update(dict.fromkeys(n for n, f in vars(cls).items() if inspect.isfunction(f) and (n in ("__len__", "__contains__", "__getitem__") or _marks.is_exported(f))))
     if isinstance(module, _CONTAINERS):
         for name in [n for n in names if n not in module.__dict__ and n != "forward" and own_module(type(module).__module__).startswith("cresset.nn")]:
             del names[name]

@@ -37,18 +37,30 @@ def comparisons_of(cls, type_):
 def init_of(cls, names):
     """The same for the generated `__init__`. `names` are seen by annotations besides those of the module."""
     evaluate = evaluator({**vars(builtins), **vars(sys.modules[cls.__module__]), **names}.__getitem__)
-    fields = sorted((f for f in dataclasses.fields(cls) if f.init), key=lambda f: f.kw_only)
     if any(f.default_factory is not dataclasses.MISSING for f in dataclasses.fields(cls)):
         raise NotImplementedError("Default factory initializers are not supported in TorchScript dataclasses")
-    if len(fields) < len(dataclasses.fields(cls)):
+    if not all(f.init for f in dataclasses.fields(cls)):
         raise NotImplementedError("Fields with init=False are not supported in TorchScript dataclasses")
-    parameters = ["self", *(f.name for f in fields)]
-    keyword_only = [f.name for f in fields if f.kw_only]
+    own = {f.name for f in dataclasses.fields(cls)}
+    members = cls.__dataclass_fields__  # those that are only passed to __post_init__ (InitVar) included
+    order = [p.name for p in inspect.signature(cls.__init__).parameters.values()][1:]
+    passed_on = [name for name in members if name in order and name not in own]
+    parameters = ["self", *order]
+    keyword_only = [name for name in order if members[name].kw_only]
     if keyword_only:
         parameters.insert(parameters.index(keyword_only[0]), "*")
-    lines = [f"self.{f.name} = {f.name}" for f in fields] + ["self.__post_init__()"] * hasattr(cls, "__post_init__")
-    defaults = {f.name: f.default for f in fields if f.default is not dataclasses.MISSING}
-    return _definition("__init__", parameters, lines or ["pass"], defaults, {f.name: type_of_annotation(f.type, evaluate) for f in fields})
+    lines = [f"self.{name} = {name}" for name in order if name in own]
+    if hasattr(cls, "__post_init__"):
+        lines.append(f"self.__post_init__({', '.join(passed_on)})")
+    defaults = {name: members[name].default for name in order if members[name].default is not dataclasses.MISSING}
+    types = {name: _type_of_field(members[name].type, evaluate) for name in order}
+    return _definition("__init__", parameters, lines or ["pass"], defaults, types)
+
+
+def _type_of_field(annotation, evaluate):
+    if isinstance(annotation, str):
+        annotation = evaluate(annotation)
+    return type_of_annotation(annotation.type if isinstance(annotation, dataclasses.InitVar) else annotation, evaluate)
 
 
 def _definition(name, parameters, lines, defaults, types):

@@ -11,8 +11,9 @@ from . import _marks
 from ._source import SourceOf, closure_names, evaluator
 from ._types import UnknownType, type_of_annotation
 
-__all__ = ["definition_of", "definition_of_class_method", "definitions_of_text", "annotations_of", "evaluator_of_class", "Resolver", "python_signature", "types_in_comments"]
+__all__ = ["definition_of", "definition_of_class_method", "definition_of_text", "definitions_of_text", "annotations_of", "evaluator_of_class", "Resolver", "python_signature", "types_in_comments"]
 
+_NUMBERS = ("inf", "nan", "infj", "nanj")
 _UNUSED_TEXT = "This Python function is annotated to be ignored and cannot be run"
 
 
@@ -79,6 +80,8 @@ class Resolver:
     def value(self, name):
         from ._names import thing_of
 
+        if name in _NUMBERS:
+            return ("native", name)  # words of the language, like print
         try:
             found = self.lookup(name)
         except KeyError:
@@ -135,6 +138,11 @@ def definition_of_class_method(function, name, cls):
 def _unused_text(function):
     parameters = ", ".join(inspect.signature(function).parameters)
     return f'def {function.__name__}({parameters}):\n    raise RuntimeError("{_UNUSED_TEXT}")\n'
+
+
+def definition_of_text(text, lookup, name):
+    """The same for source text."""
+    return (text, "", 1, Resolver(lookup), {}, {}, name)
 
 
 def definitions_of_text(text, lookup):

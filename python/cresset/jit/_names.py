@@ -133,7 +133,15 @@ def _builtin_thing(obj):
     if module in ("builtins", "math"):
         return ("native", obj.__name__) if module == "builtins" else ("operator", f"aten::{obj.__name__}")
     kind = _kind_named(obj.__name__) or _kind_named(obj.__name__.lstrip("_"))
-    return ("operator", kind) if kind and str(own_module(module)).startswith("cresset") else ("error", f"Python builtin {obj} is currently not supported in Torchscript")
+    ours = str(own_module(module)).startswith("cresset")
+    if kind and ours:
+        return ("operator", kind)
+    if ours:
+        name = f"aten::{obj.__name__}"
+        return ("error", f"Unknown builtin op: {name}.
+Could not find any similar ops to {name}. This op may not exist or may not be currently supported in TorchScript.
+")
+    return ("error", f"Python builtin {obj} is currently not supported in Torchscript")
 
 
 def _kind_named(name):

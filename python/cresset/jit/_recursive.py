@@ -104,6 +104,10 @@ class ScriptModule(Module, metaclass=ScriptMeta):
         if c is None:
             super().__setattr__(name, value)
         elif c.hasattr(name):
+            if name in self._modules and not isinstance(value, ScriptModule):
+                raise RuntimeError(
+                    f"Cannot re-assign modules in a ScriptModule with non-scripted module, tried to replace existing module '{name}': {value}"
+                )
             c.setattr(name, value.value if isinstance(value, Attribute) else value)
             if name in self._modules:
                 self._modules[name] = value
@@ -182,8 +186,11 @@ class ScriptModule(Module, metaclass=ScriptMeta):
         return self._c._method_names()
 
     def _take_methods(self):
+        concrete = self.__dict__.get("_concrete")
         for name in self._c._method_names():
-            self.__dict__[name] = self._c._get_method(name)
+            method = self.__dict__[name] = self._c._get_method(name)
+            if concrete is not None:
+                method.__doc__ = concrete.doc_of(name)
 
     def extra_repr(self):
         return f"original_name={self.original_name}" if "_c" in self.__dict__ else super().extra_repr()

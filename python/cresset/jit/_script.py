@@ -3,6 +3,7 @@
 import enum
 import functools
 import inspect
+import pickle
 import types
 import weakref
 
@@ -16,6 +17,12 @@ from ._types import is_named_tuple
 
 __all__ = ["script", "script_function", "script_method", "script_if_tracing", "CompilationUnit"]
 
+
+def _refuse_pickling(self):
+    raise pickle.PickleError("ScriptFunction cannot be pickled")
+
+
+_C.ScriptFunction.__reduce__ = _refuse_pickling
 
 _overloaded = weakref.WeakKeyDictionary()  # {function: its compiled forms, one for each of its overloads}
 _class_functions = weakref.WeakKeyDictionary()  # {class: {name of a class method: its compiled form}}
@@ -157,6 +164,10 @@ class CompilationUnit:
         """Add the functions of a source text. `rcb(name)` finds the objects of names in place of the caller's variables."""
         lookup = _source.frame_names(_frames_up) if rcb is None else _lookup_of(rcb)
         self._unit.define(lang, "<string>", _definitions.Resolver(lookup))
+
+    def find_function(self, name):
+        """The function of this name, or None."""
+        return self._unit.find_function(name)
 
     def __getattr__(self, name):
         if name == "_unit":

@@ -31,6 +31,13 @@ def is_named_tuple(cls):
     return inspect.isclass(cls) and issubclass(cls, tuple) and hasattr(cls, "_fields")
 
 
+def missing_contained_type(name):
+    """What is said of `List` where `List[int]` was meant."""
+    if name in ("Dict", "dict"):
+        return f"Attempted to use {name} without contained types. Please add contained type, e.g. {name}[int, int]"
+    return f"Attempted to use {name} without a contained type. Please add a contained type, e.g. {name}[int]"
+
+
 def unwrap_final(annotation):
     """(the type in Final[T], True), (None, True) for a bare Final, (annotation, False) for others."""
     if annotation is typing.Final:
@@ -54,8 +61,7 @@ def type_of_annotation(annotation, evaluate=None):
         simple = _SIMPLE[annotation]
         return simple.get()
     if isinstance(annotation, typing.Hashable) and annotation in _NEEDS_ELEMENTS:
-        name = _NEEDS_ELEMENTS[annotation]
-        raise UnknownType(f"Attempted to use {name} without a contained type. Please add a contained type, e.g. {name}[int]")
+        raise UnknownType(missing_contained_type(_NEEDS_ELEMENTS[annotation]))
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is not None:
         return _generic(annotation, origin, arguments, evaluate)

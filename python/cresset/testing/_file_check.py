@@ -53,10 +53,10 @@ class FileCheck:
         """The text occurs in the line behind the last match."""
         return self._add("CHECK-NEXT", text)
 
-    def check_count(self, text: str, count: int, exactly: bool = False) -> FileCheck:
+    def check_count(self, str: str, count: int, exactly: bool = False) -> FileCheck:
         """The text occurs `count` times behind the last match; with `exactly` not once more."""
-        self._add("CHECK-COUNT", text, count)
-        return self._add("CHECK-NOT", text) if exactly else self
+        self._add("CHECK-COUNT", str, count)
+        return self._add("CHECK-NOT", str) if exactly else self
 
     def check_dag(self, text: str) -> FileCheck:
         """Neighbouring checks of this kind match in any order."""
@@ -70,15 +70,17 @@ class FileCheck:
         """A match of the regular expression occurs behind the last match."""
         return self._add("CHECK-REGEX", pattern)
 
-    def run(self, text: Any, test_text: Any = None) -> None:
-        """Checks `text` (anything with a str, such as a graph).
+    def run(self, checks_file: Any, test_file: Any = None, *, graph: Any = None) -> None:
+        """Checks a text (anything with a str, such as a graph).
 
-        With two arguments the first holds the checks as comments: `# CHECK: ...`, `# CHECK-NEXT: ...`.
+        With two arguments (the second is `test_file` or `graph`) the first holds the checks as comments: `# CHECK: ...`, `# CHECK-NEXT: ...`.
         """
         self._has_run = True
-        if test_text is not None:
-            self._checks += _checks_in(str(text))
-            text = test_text
+        text = checks_file
+        tested = test_file if graph is None else graph
+        if tested is not None:
+            self._checks += _checks_in(str(checks_file))
+            text = tested
         if not self._checks:
             raise RuntimeError("No checks have been added to this instance of FileCheck! Check for bad input.")
         _Run(str(text), self._checks).run()
@@ -181,13 +183,11 @@ class _Run:
                 self.fail(f'Expected to find regex "{check.text}" but did not find it\nSearched string:', position, check)
                 raise AssertionError  # fail raises
             return match.span()
-        line_end = self.text.find("\n", position)
-        line_end = len(self.text) if line_end < 0 else line_end
-        if check.kind == "CHECK-SAME":
-            return self.find(check, position, line_end, position)
-        if check.kind == "CHECK-NEXT":
-            after = self.text.find("\n", line_end + 1)
-            return self.find(check, min(line_end + 1, len(self.text)), len(self.text) if after < 0 else after)
+        if check.kind in ("CHECK-SAME", "CHECK-NEXT"):
+            start, end = self.find(check, position)
+            newline = _Check("CHECK-NOT", "\n")
+            self.refuse([newline], self.find(newline, position, start)[1] if check.kind == "CHECK-NEXT" else position, start)
+            return start, end
         return self.highlighted(check, position)
 
     def highlighted(self, check: _Check, position: int) -> tuple[int, int]:

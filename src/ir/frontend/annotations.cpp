@@ -1,6 +1,7 @@
 // Annotations as types: names of the language, of typing and torch, and whatever the resolver knows.
 #include <cresset/dispatch/tensor_type.h>
 
+#include "ir/frontend/annotation_words.h"
 #include "ir/frontend/sugared_value.h"
 #include "ir/frontend/tree.h"
 
@@ -125,13 +126,7 @@ class Annotations {
     if (short_name == "Size" && short_name.size() != name.size()) return list_of(basic_type(TypeKind::Int));
     if (resolver_)
       if (TypePtr t = resolver_->resolveType(name, range(*e))) return t;
-    if (const auto constructor = find(kConstructors, short_name)) {
-      const std::string word(short_name);
-      fail(*e, "Attempted to use " + word + " without a contained type. Please add a contained type, e.g. " + word +
-                   (*constructor == Constructor::Dict    ? "[str, int]"
-                    : *constructor == Constructor::Tuple ? "[int, Tensor]"
-                                                         : "[int]"));
-    }
+    if (find(kConstructors, short_name)) fail(*e, missing_contained_type(std::string(short_name)));
     fail(*e, "Unknown type name '" + name + "'");
   }
 
@@ -192,6 +187,11 @@ class Annotations {
 
 TypePtr type_of_annotation(const ExprPtr& annotation, Resolver* resolver) {
   return annotation ? Annotations(resolver, {}).type(annotation) : TensorType::get();
+}
+
+std::string missing_contained_type(const std::string& word) {
+  if (word == "Dict" || word == "dict") return "Attempted to use " + word + " without contained types. Please add contained type, e.g. " + word + "[int, int]";
+  return "Attempted to use " + word + " without a contained type. Please add a contained type, e.g. " + word + "[int]";
 }
 
 TypePtr parse_annotation(const std::string& text, const ResolverPtr& resolver, const SourceRange& range) {

@@ -65,7 +65,9 @@ class Planner {
       const Argument& formal = formals[i];
       Value* given = nullptr;
       for (std::size_t k = 0; k < args.size(); ++k) {
-        if (args[k].name.empty() || args[k].name != formal.name) continue;
+        // `input` is `self` in Python's functions.
+        const bool named = args[k].name == formal.name || (i == 0 && formal.name == "self" && args[k].name == "input" && takes_input(formals));
+        if (args[k].name.empty() || !named) continue;
         if (given) return refuse("Keyword argument " + formal.name + " specified twice.");
         given = args[k].value;
         used[k] = true;
@@ -110,6 +112,9 @@ class Planner {
   const TypeVariables& variables() const { return variables_; }
 
  private:
+  static bool takes_input(const std::vector<Argument>& formals) {
+    return std::none_of(formals.begin(), formals.end(), [](const Argument& a) { return a.name == "input"; });
+  }
   bool refuse(std::string message) {
     why_not_ = std::move(message);
     return false;

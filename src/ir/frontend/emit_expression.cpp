@@ -176,7 +176,15 @@ SugaredValuePtr Emitter::binary(const SourceRange& range, const std::string& op,
                                 const SugaredValuePtr& b, const SourceRange& rb) {
   const BinaryOperator& o = binary_operator(op);
   Symbol kind = Symbol::fromQualString(o.op);
-  const Value* left = a->plainValue();
+  const Value *left = a->plainValue(), *right = b->plainValue();
+  const auto is_tuple = [](const SugaredValue& v, const Value* plain) {
+    return plain ? plain->type()->kind == TypeKind::Tuple : v.kind() == "tuple";
+  };
+  if (op == "+" && is_tuple(*a, left) && is_tuple(*b, right)) {
+    std::vector<SugaredValuePtr> parts = a->asTuple(ra, m_, std::nullopt);
+    for (SugaredValuePtr& part : b->asTuple(rb, m_, std::nullopt)) parts.push_back(std::move(part));
+    return tuple_value(std::move(parts));
+  }
   if (op == "%" && left && left->type()->kind == TypeKind::String) kind = Symbol::aten("percentFormat");
   return operation(range, kind, o.magic, a, ra, b, rb);
 }

@@ -134,6 +134,11 @@ void Emitter::annotated_assignment(const Stmt& s) {
 }
 
 void Emitter::assign(const ExprPtr& target, const SugaredValuePtr& v, const ExprPtr& source) {
+  // The whole of `target = source` where it stands like that.
+  const auto whole = [&] {
+    const SourceRange &left = target->range, &right = source->range;
+    return left.source() == right.source() && left.start() < right.end() ? SourceRange(left.source(), left.start(), right.end()) : left;
+  };
   switch (target->kind) {
     case ExprKind::Name: {
       Value* plain = graph_value(source->range, v);
@@ -149,10 +154,10 @@ void Emitter::assign(const ExprPtr& target, const SugaredValuePtr& v, const Expr
     }
     case ExprKind::Tuple:
     case ExprKind::List: unpack(target, v, source); return;
-    case ExprKind::Subscript: assign_subscript(*target, v->asValue(source->range, m_), target->range); return;
+    case ExprKind::Subscript: assign_subscript(*target, v->asValue(source->range, m_), whole()); return;
     case ExprKind::Attribute: {
       const SugaredValuePtr object = sugared(target->parts[0]);
-      object->setAttr(target->range, m_, target->text, v->asValue(source->range, m_));
+      object->setAttr(whole(), m_, target->text, v->asValue(source->range, m_));
       return;
     }
     case ExprKind::Starred: script_error(target->range, "Starred expression on the left-hand side must be in a tuple or list");

@@ -4,15 +4,34 @@
 namespace cresset::jit {
 namespace {
 
-// The indices of x[i, j] and x[(i, j)].
-std::vector<ExprPtr> indices_of(const Expr& subscript) {
-  if (subscript.parts.size() == 2 && subscript.parts[1]->kind == ExprKind::Tuple) return subscript.parts[1]->parts;
-  return {subscript.parts.begin() + 1, subscript.parts.end()};
-}
 
 bool is_none(const Expr& e) { return e.kind == ExprKind::Constant && e.value.isNone(); }
 
 }  // namespace
+
+// The indices of x[i, j] and x[(i, j)]. slice(…) and Ellipsis are what the signs for them are.
+std::vector<ExprPtr> Emitter::indices_of(const Expr& subscript) {
+  const bool tuple = subscript.parts.size() == 2 && subscript.parts[1]->kind == ExprKind::Tuple;
+  std::vector<ExprPtr> out = tuple ? subscript.parts[1]->parts : std::vector<ExprPtr>(subscript.parts.begin() + 1, subscript.parts.end());
+  for (ExprPtr& i : out) {
+    const bool call = i->kind == ExprKind::Call && i->parts[0]->kind == ExprKind::Name && i->keywords.empty();
+    if (i->kind == ExprKind::Name && i->text == "Ellipsis" && !names_.lookup("Ellipsis")) {
+      auto ellipsis = std::make_shared<Expr>(*i);
+      ellipsis->kind = ExprKind::Ellipsis;
+      i = std::move(ellipsis);
+    } else if (call && i->parts[0]->text == "slice" && i->parts.size() >= 2 && i->parts.size() <= 4 && !names_.lookup("slice")) {
+      auto slice = std::make_shared<Expr>(*i);
+      slice->kind = ExprKind::Slice;
+      slice->parts.erase(slice->parts.begin());
+      if (slice->parts.size() == 1) slice->parts.insert(slice->parts.begin(), nullptr);  // slice(stop)
+      slice->parts.resize(3);
+      for (ExprPtr& bound : slice->parts)
+        if (bound && is_none(*bound)) bound = nullptr;
+      i = std::move(slice);
+    }
+  }
+  return out;
+}
 
 SugaredValuePtr Emitter::subscript(const Expr& e, const TypePtr& hint) {
   const SugaredValuePtr base = sugared(e.parts[0]);
@@ -176,7 +195,7 @@ void Emitter::assign_subscript(const Expr& target, Value* v, const SourceRange& 
       graph().insert(Symbol::aten("index_put_"), {view, index_list(target.range, tensors), v}, {}, range);
     return;
   }
-  if (target.parts.size() == 2 && target.parts[1]->kind == ExprKind::Slice)
+  if (target.parts.size() == 2 && indices_of(target)[0]->kind == ExprKind::Slice)
     script_error(target.range, "Sliced expression not yet supported for subscripted assignment. Assign the elements");
   const SugaredValuePtr index = target.parts.size() == 2 ? sugared(target.parts[1]) : tuple_of_indices(target);
   if (container->type()->kind == TypeKind::Object) {

@@ -87,7 +87,7 @@ void Parser::parameter_comments(FunctionDefinition& f, std::size_t begin, std::s
   }
 }
 
-// "# type: (int, Tensor) -> Tensor"; `self` may be left out, and (...) leaves the parameters to their own comments.
+// "# type: (int, Tensor) -> Tensor"; the result may be left to inference, `self` may be left out, and (...) leaves the parameters to their own comments.
 void Parser::signature_comment(FunctionDefinition& f, const Token& comment) {
   Parser p(source_, comment.begin, comment.end);
   p.depth_ = depth_;
@@ -104,8 +104,7 @@ void Parser::signature_comment(FunctionDefinition& f, const Token& comment) {
     if (!p.accept(",")) break;
   }
   p.expect(")");
-  p.expect("->");
-  ExprPtr result = p.whole_expression();
+  const ExprPtr result = p.at(Token::End) ? nullptr : (p.expect("->"), p.whole_expression());
   if (!left_out) {
     const bool without_self = types.size() + 1 == f.parameters.size() && f.parameters[0].name == "self";
     if (types.size() != f.parameters.size() && !without_self)
@@ -114,7 +113,7 @@ void Parser::signature_comment(FunctionDefinition& f, const Token& comment) {
                                                                     std::to_string(f.parameters.size()) + ")");
     for (std::size_t i = 0; i < types.size(); ++i) f.parameters[i + (without_self ? 1 : 0)].annotation = types[i];
   }
-  f.returns = result;
+  if (result) f.returns = result;
 }
 
 std::shared_ptr<const ClassDefinition> Parser::class_definition(std::vector<ExprPtr> decorators) {

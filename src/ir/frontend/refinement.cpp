@@ -1,4 +1,5 @@
 // Conditions: what they say of the types of variables, and which are known while compiling.
+#include "ir/frontend/annotation_words.h"
 #include "ir/frontend/emitter.h"
 
 namespace cresset::jit {
@@ -177,6 +178,11 @@ bool Emitter::is_isinstance(const Expr& e) const {
 Condition Emitter::isinstance(const Expr& e) {
   const SugaredValuePtr thing = sugared(e.parts[1]);
   std::vector<TypePtr> asked;
+  const std::vector<ExprPtr> types = e.parts[2]->kind == ExprKind::Tuple ? e.parts[2]->parts : std::vector<ExprPtr>{e.parts[2]};
+  for (const ExprPtr& t : types)
+    for (const char* word : {"List", "Dict", "Tuple", "Optional", "Union"})
+      if ((t->kind == ExprKind::Name || t->kind == ExprKind::Attribute) && t->text == word && !names_.lookup(word))
+        script_error(t->range, missing_contained_type(word));
   add_types(sugared(e.parts[2]), e.parts[2]->range, m_, asked);
   Condition c;
   Value* v = graph_value(e.parts[1]->range, thing);

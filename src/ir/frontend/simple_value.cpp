@@ -87,6 +87,26 @@ ObjectMembers& object_members() {
   return members;
 }
 
+// x.where(condition, other): the tensor is the operator's second operand.
+class WhereMethod final : public SugaredValue {
+ public:
+  explicit WhereMethod(Value* self) : self_(self) {}
+  std::string kind() const override { return "method where"; }
+  SugaredValuePtr call(const SourceRange& range, GraphFunction& m, const std::vector<CallArgument>& args,
+                       const std::vector<CallArgument>& kwargs, std::size_t results) override {
+    std::vector<CallArgument> all = args, named = kwargs;
+    const CallArgument self{range, simple_value(self_), ""};
+    if (all.empty())
+      named.push_back({range, self.value, "self"});
+    else
+      all.insert(all.begin() + 1, self);
+    return builtin_function(Symbol::aten("where"))->call(range, m, all, named, results);
+  }
+
+ private:
+  Value* self_;
+};
+
 class SimpleValue final : public SugaredValue {
  public:
   explicit SimpleValue(Value* v) : value_(v) {}
@@ -258,6 +278,7 @@ class SimpleValue final : public SugaredValue {
       return nullptr;
     }
     if (const auto op = property_of(field, type())) return operator_result(range, m, *op, {value_});
+    if (type()->kind == TypeKind::Tensor && field == "where") return std::make_shared<WhereMethod>(value_);
     if (type()->kind == TypeKind::Tensor && field == "tolist") return std::make_shared<ToList>(value_);
     if (type()->kind == TypeKind::Tensor)
       for (const auto& [name, dtype] : kDtypeCasts)

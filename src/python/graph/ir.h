@@ -135,5 +135,6 @@ void init_script_archive(PyObject* module);
 void init_script_function(PyObject* module);
 void init_script_lowering(PyObject* module);
 void init_script_source(PyObject* module);
+void init_script_types(PyObject* module);
 
 }  // namespace cresset::python

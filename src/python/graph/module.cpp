@@ -74,6 +74,7 @@ bool fill_base() {
   init_tracer(module);
   init_export(module);
   init_script_source(module);
+  init_script_types(module);
   graph_part = &kPart;
   return true;
   CRESSET_PY_CATCH(false)

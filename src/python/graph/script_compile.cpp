@@ -1,6 +1,7 @@
 // Classes, enums, interfaces and functions of scripts from Python: what the package cresset.jit builds on.
 #include <cresset/ir/interpreter.h>
 #include <cresset/ir/operator.h>
+#include <cresset/ir/pass.h>
 
 #include "ir/frontend/tree.h"
 #include "python/convert.h"
@@ -83,11 +84,17 @@ jit::Definition to_definition(PyObject* o) {
     const auto type = d.types.find(name);
     if (type != d.types.end() && !fits(value, *type->second))
       CRESSET_THROW(Error, "Expected a default value of type ", type->second->annotation_str(), " on parameter \"", name, "\".");
-    d.defaults.emplace(name, to_ivalue(value, type == d.types.end() ? *basic_type(TypeKind::Any) : *type->second, name));
+    try {
+      d.defaults.emplace(name, to_ivalue(value, type == d.types.end() ? *basic_type(TypeKind::Any) : *type->second, name));
+    } catch (const TypeError& e) {
+      CRESSET_THROW(Error, "the default value of parameter \"", name, "\": ", e.msg());
+    }
   }
   d.name = to_text(part(6));
   return d;
 }
+
+bool inline_everything = false;  // for the process, under the GIL
 
 // _jit_define(prefix, definitions, class or None, concrete type or None): into the unit of the class or of the concrete type's class, else
 // into a new one, which the functions' handles own. A graph that calls a function owns it.
@@ -107,6 +114,8 @@ Object define(std::string prefix, PyObject* definitions, PyObject* owner, PyObje
   if (!home)
     for (const jit::Definition& d : all) owners()[prefix + "." + d.name] = {unit, {}};  // while it is compiled
   const auto functions = jit::define_functions(*unit, prefix, all, type, self);
+  if (inline_everything)
+    for (const auto& f : functions) jit::inline_calls(f->graph());
   if (!home)
     for (const auto& f : functions) owners()[f->qualname()].function = weak_intrusive_ptr<jit::Function>(f);
   const Ref list = checked(PyList_New(0));
@@ -159,6 +168,10 @@ void init_script_compile(PyObject* module) {
   def(module, "_jit_class_constant", [](PyObject* cls, std::string name, PyObject* value, TypePtr type) {
     to_class(cls)->addConstant(name, to_ivalue(value, *type, "constant '" + name + "'"));
   });
+  def(
+      module, "_jit_set_inline_everything_mode", [](bool on) { inline_everything = on; },
+      "Whether what is compiled from now on has the bodies of what it calls instead of the calls.");
+  def(module, "_jit_get_inline_everything_mode", [] { return inline_everything; });
   def(module, "_jit_class_hook", [](PyObject* cls, intrusive_ptr<jit::Function> hook, bool before) {
     const auto type = to_class(cls);
     before ? type->addForwardPreHook(hook.get()) : type->addForwardHook(hook.get());

@@ -103,12 +103,20 @@ PyObject* script_value_to_python(const IValue& v) {
   }
 }
 
+// Of an instance of a class that was compiled, or an enumerator; null for others.
+static TypePtr type_of_instance(PyObject* o) {
+  PyObject* name = PyDict_GetItem(names_of_classes(), reinterpret_cast<PyObject*>(Py_TYPE(o)));
+  return name ? python_unit()->find_type(to_text(name)) : nullptr;
+}
+
 bool fits_script_type(PyObject* o, const Type& type) {
   switch (type.kind) {
     case TypeKind::Object:
     case TypeKind::Interface: {
       if (const jit::Object object = object_of(o); object.defined()) return object.type()->is_subtype_of(type);
-      return is_instance_of(o, type.name);
+      if (is_instance_of(o, type.name)) return true;
+      const TypePtr own = type.kind == TypeKind::Interface ? type_of_instance(o) : nullptr;
+      return own && own->is_subtype_of(type);
     }
     case TypeKind::Enum: return is_instance_of(o, type.name);
     case TypeKind::List:
@@ -142,17 +150,15 @@ IValue to_script_value(PyObject* o, const Type& type) {
     return holder;
   }
   if (auto value = held_value(o)) return std::move(*value);
-  const auto cls = type.cast<jit::ClassType>();
+  const TypePtr own = type.kind == TypeKind::Interface ? type_of_instance(o) : nullptr;
+  const auto cls = own ? own->cast<jit::ClassType>() : type.cast<jit::ClassType>();
   CRESSET_CHECK_TYPE(cls, "a value of type '", type, "' was required; a ", type_name(Py_TYPE(o)), " was given.");
   return object_from_instance(o, cls);
 }
 
 std::optional<IValue> infer_script_value(PyObject* o) {
   if (auto value = held_value(o)) return value;
-  // An instance of a class that was compiled, or one of its enumerators.
-  PyObject* name = PyDict_GetItem(names_of_classes(), reinterpret_cast<PyObject*>(Py_TYPE(o)));
-  if (!name) return std::nullopt;
-  const TypePtr type = python_unit()->find_type(to_text(name));
+  const TypePtr type = type_of_instance(o);
   if (!type) return std::nullopt;
   return to_script_value(o, *type);
 }

@@ -221,11 +221,14 @@ void init_alias_db(PyObject* module) {
 // ---- passes: _jit_pass_NAME for each that is registered
 
 // As in PyTorch, whose names these are, the types of the graph are the caller's word, those that a trace wrote included.
-PyObject* run_pass(PyObject* name, PyObject* graph) {
+PyObject* run_pass(PyObject* name, PyObject* const* args, Py_ssize_t n) {
   CRESSET_PY_TRY
-  jit::PassContext context{.graph = to_graph(graph)};
+  const std::string pass = to_text(name);
+  CRESSET_CHECK_TYPE(n == 1 || (n == 2 && pass == "peephole"), "_jit_pass_", pass, "() takes a Graph.");
+  jit::PassContext context{.graph = to_graph(args[0])};
   context.options.trust_examples = true;
-  return PyBool_FromLong(jit::find_pass(to_text(name))->run_in(context));
+  if (n == 2) context.options.trust_types = !Convert<bool>::from(args[1]);  // disable_shape_peepholes
+  return PyBool_FromLong(jit::find_pass(pass)->run_in(context));
   CRESSET_PY_CATCH(nullptr)
 }
 
@@ -234,11 +237,22 @@ void init_passes(PyObject* module) {
   static std::vector<std::unique_ptr<std::string>> texts;
   for (const auto& pass : jit::passes()) {
     texts.push_back(std::make_unique<std::string>("_jit_pass_" + pass->name));
-    definitions.push_back(std::make_unique<PyMethodDef>(PyMethodDef{texts.back()->c_str(), &run_pass, METH_O, pass->summary.c_str()}));
+    definitions.push_back(std::make_unique<PyMethodDef>(PyMethodDef{texts.back()->c_str(), reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&run_pass)),
+                                                                   METH_FASTCALL, pass->summary.c_str()}));
     const Ref name = checked(PyUnicode_FromString(pass->name.c_str()));
     const Ref function = checked(PyCFunction_NewEx(definitions.back().get(), name.get(), nullptr));
     checked(PyObject_SetAttrString(module, texts.back()->c_str(), function.get()));
   }
+  def(
+      module, "_jit_pass_remove_mutation",
+      [](GraphRef g) {
+        const bool lists = jit::find_pass("remove_list_mutation")->run(g);
+        return jit::find_pass("remove_tensor_mutation")->run(g) || lists;
+      },
+      "Writes into lists and tensors that only this graph sees become new ones.");
+  def(
+      module, "_jit_pass_peephole_list_idioms", [](GraphRef g, std::optional<bool>) { return jit::find_pass("peephole")->run(g); },
+      "Lists whose elements and lengths are known.");
   def(module, "_jit_passes", [] {
     std::vector<std::vector<std::string>> out;
     for (const auto& p : jit::passes()) out.push_back({p->name, p->phase, p->summary, p->command_name()});
@@ -349,6 +363,19 @@ void init_script_function(PyObject* module) {
       "Raises when scripts would not take the value for one of this type.");
   def(module, "_create_function_from_graph",
       [](std::string name, GraphRef g) { return FunctionRef(make_intrusive<jit::GraphFunction>(std::move(name), std::move(g))); });
+  def(
+      module, "_jit_interpret_graph",
+      [](GraphRef g, std::vector<PyObject*> args) {
+        Stack stack;
+        for (PyObject* o : args) stack.push_back(to_ivalue(o, *basic_type(TypeKind::Any), "graph"));
+        {
+          const GilRelease release;
+          jit::Code::compile(g->copy())->run(stack);
+        }
+        if (stack.size() == 1) return Object(to_python(std::move(stack[0]), false));
+        return Object(to_python(IValue(make_intrusive<ivalue::TupleImpl>(std::move(stack))), false));
+      },
+      "What the graph gives for these inputs.");
   def(module, "_jit_run_graph", [](GraphRef g, std::vector<PyObject*> args) {
     Stack stack;
     for (PyObject* o : args) stack.push_back(to_ivalue(o, *basic_type(TypeKind::Any), "graph"));

@@ -20,6 +20,7 @@ struct PyScriptModule {
 struct PyMethodOfObject {
   PyObject_HEAD jit::Object owner;
   intrusive_ptr<jit::Function> function;
+  PyObject* dict;  // attributes that Python gave it; may be null
 };
 PyTypeObject* method_object_type = nullptr;
 
@@ -35,7 +36,20 @@ void destroy_handle(PyObject* o, Members... members) {
   Py_DECREF(type);
 }
 void module_dealloc(PyObject* o) { destroy_handle<PyScriptModule>(o, &PyScriptModule::object); }
-void method_dealloc(PyObject* o) { destroy_handle<PyMethodOfObject>(o, &PyMethodOfObject::owner, &PyMethodOfObject::function); }
+int method_traverse(PyObject* o, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(o));
+  Py_VISIT(method_of(o)->dict);
+  return 0;
+}
+int method_clear(PyObject* o) {
+  Py_CLEAR(method_of(o)->dict);
+  return 0;
+}
+void method_dealloc(PyObject* o) {
+  PyObject_GC_UnTrack(o);
+  Py_CLEAR(method_of(o)->dict);
+  destroy_handle<PyMethodOfObject>(o, &PyMethodOfObject::owner, &PyMethodOfObject::function);
+}
 
 Object wrap_method(const jit::Object& owner, jit::Function* function) {
   PyObject* o = checked(method_object_type->tp_alloc(method_object_type, 0)).release();
@@ -51,6 +65,18 @@ PyObject* method_call(PyObject* self, PyObject* args, PyObject* kwargs) {
 PyObject* method_graph_for(PyObject* self, PyObject* args, PyObject* kwargs) {
   const IValue owner(method_of(self)->owner._ivalue());
   return graph_for(*method_of(self)->function, &owner, args, kwargs);
+}
+
+// An object of another class than an attribute's is an error of the program's, not of the call.
+void check_object(const std::string& name, const TypePtr& wanted, PyObject* value) {
+  std::string why;
+  const jit::Object given = wanted ? object_of(value) : jit::Object();
+  if (!given.defined() || given.type()->is_subtype_of(*wanted, &why)) return;
+  if (wanted->kind == TypeKind::Interface)
+    CRESSET_THROW(Error, "attribute '", name, "': '", given.type()->name, "' is not compatible with interface '", wanted->name, "'. ", why);
+  if (wanted->kind == TypeKind::Object)
+    CRESSET_THROW(Error, "Expected a value of type '", wanted->annotation_str(), " (of Python)' for field '", name, "', but found '",
+                  given.type()->name, " (of Python)'");
 }
 
 // Attributes and methods of the object under their names, behind what every handle has. Modules among them are handles, too.
@@ -100,7 +126,9 @@ Object attributes_of(const jit::ClassType& type) {
 }
 
 void init_methods(PyObject* module) {
-  static PyGetSetDef properties[] = {property("graph", [](PyObject* m) { return graph_of(*method_of(m)->function); }),
+  static PyMemberDef members[] = {{"__dictoffset__", T_PYSSIZET, offsetof(PyMethodOfObject, dict), READONLY, nullptr}, {}};
+  static PyGetSetDef properties[] = {{"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
+                                     property("graph", [](PyObject* m) { return graph_of(*method_of(m)->function); }),
                                      property("inlined_graph",
                                               [](PyObject* m) {
                                                 auto g = method_of(m)->function->graph()->copy();
@@ -121,11 +149,15 @@ void init_methods(PyObject* module) {
                                   {}};
   PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(&method_dealloc)},
                          {Py_tp_methods, methods},
+                         {Py_tp_members, members},
+                         {Py_tp_traverse, reinterpret_cast<void*>(&method_traverse)},
+                         {Py_tp_clear, reinterpret_cast<void*>(&method_clear)},
                          {Py_tp_call, reinterpret_cast<void*>(&method_call)},
                          {Py_tp_getset, properties},
                          {Py_tp_doc, const_cast<char*>("A compiled method bound to its object.")},
                          {0, nullptr}};
-  PyType_Spec spec{"cresset._C.ScriptMethod", sizeof(PyMethodOfObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+  PyType_Spec spec{"cresset._C.ScriptMethod", sizeof(PyMethodOfObject), 0,
+                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
   method_object_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)).release());
   checked(PyModule_AddObjectRef(module, "ScriptMethod", reinterpret_cast<PyObject*>(method_object_type)));
 }
@@ -156,6 +188,7 @@ void init_script_module(PyObject* module) {
              [](PyObject* m, std::string name, PyObject* value) {
                const jit::Module object = module_of_handle(m);
                const TypePtr type = object.type()->findAttribute(name);
+               check_object(name, type, value);
                object.setattr(name, type ? to_ivalue(value, *type, "attribute '" + name + "'") : IValue());
              }),
       method("hasattr", [](PyObject* m, std::string name) { return module_of_handle(m).hasattr(name); }),

@@ -395,7 +395,11 @@ void run_python_call(const Node& n, Stack& stack) {
       PyTuple_SET_ITEM(args.get(), static_cast<Py_ssize_t>(i), checked(to_python(std::move(stack[first + i]), false)).release());
     stack.resize(first);
     const Ref result = checked(PyObject_CallObject(function->get(), args.get()));
-    stack.push_back(to_ivalue(result.get(), *n.output()->type(), "the result of '" + n.s(jit::attr::name) + "'"));
+    const Type& wanted = *n.output()->type();
+    if (result.get() == Py_None && wanted.kind == TypeKind::Tensor)
+      stack.emplace_back(Tensor());  // what is not annotated is taken for a tensor
+    else
+      stack.push_back(to_ivalue(result.get(), wanted, "the result of '" + n.s(jit::attr::name) + "'"));
   } catch (const ErrorAlreadySet&) {
     throw_python_error();
   }

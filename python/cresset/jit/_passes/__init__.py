@@ -1,0 +1,1 @@
+"""What prepares graphs for passes."""
