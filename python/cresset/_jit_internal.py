@@ -32,7 +32,7 @@ def _callback(lookup):
 
 def createResolutionCallbackFromFrame(frames_up=0):
     """A function that gives the object of a name as the caller of who calls this sees it (`frames_up` further out), or None."""
-    return _callback(frame_names(frames_up + 1))
+    return _callback(frame_names(frames_up))
 
 
 def createResolutionCallbackFromClosure(fn):

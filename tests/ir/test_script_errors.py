@@ -311,7 +311,7 @@ Tried to set an attribute: y on a non-class: int:
   File "<string>", line 2
 def f(x: int):
     x.y = 3
-    ~~~ <--- HERE
+    ~~~~~~~ <--- HERE
 """,
     ),
     "wrong argument": (

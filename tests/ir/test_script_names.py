@@ -26,7 +26,7 @@ def helper(x):
 
 
 def unit(text, **options):
-    return jit.CompilationUnit(text, _frames_up=1, **options)  # the folder's fixture stands in between
+    return jit.CompilationUnit(text, _frames_up=2, **options)  # this function and the fixture of the folder stand in between
 
 
 def test_classes_and_functions_of_the_module():

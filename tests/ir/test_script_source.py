@@ -368,7 +368,7 @@ ERRORS = [
     ("return next([1])", "Python builtin next is currently not supported in scripts"),
     ("return super().foo()", "Python builtin super is currently not supported in scripts"),
     ("for i in 1:\n        pass", "'int' object is not iterable"),
-    ("for i in range(1, 2, 3, 4):\n        pass", "range expected 1 to 3 arguments, got 4"),
+    ("for i in range(1, 2, 3, 4):\n        pass", "range expected at most 3 arguments, got 4"),
     ("for i in range(1.5):\n        pass", "range: an int was required; 'float' was given"),
     (
         "for a, b in zip((1, 2), [3]):\n        pass",
