@@ -138,9 +138,7 @@ def _builtin_thing(obj):
         return ("operator", kind)
     if ours:
         name = f"aten::{obj.__name__}"
-        return ("error", f"Unknown builtin op: {name}.
-Could not find any similar ops to {name}. This op may not exist or may not be currently supported in TorchScript.
-")
+        return ("error", f"Unknown builtin op: {name}.\nCould not find any similar ops to {name}. This op may not exist or may not be currently supported in TorchScript.\n")
     return ("error", f"Python builtin {obj} is currently not supported in Torchscript")
 
 
