@@ -21,7 +21,8 @@ __all__ = ["is_safetensors", "read_safetensors", "write_safetensors"]
 
 _CODES = {
     "bool": "BOOL", "uint8": "U8", "int8": "I8", "int16": "I16", "int32": "I32", "int64": "I64", "float16": "F16",
-    "bfloat16": "BF16", "float32": "F32", "float64": "F64", "complex64": "C64",
+    "bfloat16": "BF16", "float32": "F32", "float64": "F64", "complex64": "C64", "uint16": "U16", "uint32": "U32", "uint64": "U64",
+    "float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2", "float8_e8m0fnu": "F8_E8M0", "float8_e4m3fnuz": "F8_E4M3FNUZ", "float8_e5m2fnuz": "F8_E5M2FNUZ",
 }  # fmt: skip
 _NAMES = {code: name for name, code in _CODES.items()}
 _DTYPES = frozenset(name for name, value in vars(_C).items() if isinstance(value, _C.dtype))
