@@ -56,10 +56,13 @@ void check_new_name(const Names& n, const std::string& name) {
     CRESSET_CHECK(name != other, "device name '", name, "' is reserved for that device. Choose another name.");
 }
 
+// "cuda" names a device also where nobody has mounted one.
 std::string unlocked_list(const Names& n) {
   std::string out;
-  for (const std::string& s : n.name)
-    if (!s.empty()) out += (out.empty() ? "" : out == "cpu" ? ", cuda, " : ", ") + s;
+  for (std::size_t i = 0; i < n.name.size(); ++i) {
+    const std::string& s = n.name[i].empty() && i == static_cast<std::size_t>(DeviceType::CUDA) ? "cuda" : n.name[i];
+    if (!s.empty()) out += (out.empty() ? "" : ", ") + s;
+  }
   return out;
 }
 

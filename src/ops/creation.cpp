@@ -24,14 +24,10 @@ void mark_fresh_memory(const Tensor& t) {
   if (CRESSET_LIKELY(!fresh_memory_is_marked.load(std::memory_order_relaxed)) || t.numel() == 0) return;
   const ScalarType type = t.scalar_type();
   Scalar mark(true);
-  if (isFloatingType(type) || isComplexType(type))
+  if (isDifferentiableType(type))
     mark = std::numeric_limits<double>::quiet_NaN();
   else if (type != kBool)
-    mark = type == kByte    ? int64_t{std::numeric_limits<uint8_t>::max()}
-           : type == kChar  ? int64_t{std::numeric_limits<int8_t>::max()}
-           : type == kShort ? int64_t{std::numeric_limits<int16_t>::max()}
-           : type == kInt   ? int64_t{std::numeric_limits<int32_t>::max()}
-                            : std::numeric_limits<int64_t>::max();
+    mark = ~uint64_t{0} >> (64 - 8 * static_cast<int>(element_size(type)) + (isSignedType(type) ? 1 : 0));
   const AutoDispatchBelowADInplaceOrView guard;
   Tensor whole = t;
   if (!t.is_non_overlapping_and_dense())  // gaps belong to it too
