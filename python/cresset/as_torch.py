@@ -56,6 +56,15 @@ def _rename(module):
                 _rename(value)
 
 
+def _is_ours(name):
+    """Does importing this name of torch give cresset's module? A program may have a finder of its own for some."""
+    for finder in sys.meta_path:
+        spec = finder.find_spec(name, None) if hasattr(finder, "find_spec") else None
+        if spec is not None:
+            return isinstance(spec.loader, _Loader)
+    return False
+
+
 # What pickles for other processes name must be there without the alias.
 _KEEP = frozenset(["cresset.multiprocessing.reductions", "cresset._fork_pickling", "cresset.as_torch"])
 
@@ -73,7 +82,8 @@ class _Renamer(importlib.abc.MetaPathFinder):
             def exec_module(module):
                 run(module)
                 _rename(module)
-                sys.modules.setdefault(_renamed(name), module)
+                if _is_ours(_renamed(name)):
+                    sys.modules.setdefault(_renamed(name), module)
 
             spec.loader.exec_module = exec_module
         return spec
