@@ -241,9 +241,11 @@ def read_tar(f, map_location, pickle_module, **pickle_load_args):
             tensors[key] = cresset.storage.tensor_of_storage(untyped, dtype, offset, size, stride)
 
     def persistent_load(saved_id):
-        if saved_id in tensors:
-            return tensors[saved_id]
-        untyped, dtype = storages[saved_id]
+        with damage("pickle", "a tar file of tensors"):
+            key = int(saved_id)
+            if key in tensors:
+                return tensors[key]
+            untyped, dtype = storages[key]
         return cresset.storage.TypedStorage(wrap_storage=untyped, dtype=dtype, _internal=True)
 
     return unpickle(parts["pickle"], pickle_module, persistent_load, **pickle_load_args)
