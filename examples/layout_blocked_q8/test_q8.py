@@ -43,10 +43,11 @@ def test_gradient_of_the_dense_side(w):
 
 def test_files(w, tmp_path):
     q8 = Q8Linear(from_dense(w), cresset.ones(5))
-    cresset.save(q8.state_dict(), tmp_path / "file")
-    assert (tmp_path / "file").stat().st_size < 5 * 96 * 2
+    file = tmp_path / "weights.safetensors"
+    cresset.save(q8.state_dict(), file)
+    assert file.stat().st_size < 5 * 96 * 2
     other = Q8Linear(from_dense(cresset.zeros(5, 70)), cresset.zeros(5))
-    other.load_state_dict(cresset.load(tmp_path / "file"))
+    other.load_state_dict(cresset.load(file))
     assert cresset.equal(to_dense(other.weight), to_dense(q8.weight)) and cresset.equal(other.bias, q8.bias)
 
 

@@ -185,7 +185,7 @@ def _tensor_types():
 @functools.cache
 def _get_allowed_globals():
     """Full name -> what every file may name."""
-    from cresset import _tensor, _utils, serialization, storage
+    from cresset import _jit_pickle, _tensor, _utils, serialization, storage
 
     found = {
         "collections.OrderedDict": OrderedDict, "collections.Counter": Counter, "torch.nn.parameter.Parameter": cresset.nn.Parameter,
@@ -203,6 +203,8 @@ def _get_allowed_globals():
         found[_public(kind.__module__, kind.__qualname__)] = kind
     for name in _REBUILD:
         found["torch._utils." + name] = getattr(_utils, name)
+    for name in _jit_pickle.__all__:
+        found["torch.jit._pickle." + name] = getattr(_jit_pickle, name)
     return found
 
 

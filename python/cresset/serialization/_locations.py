@@ -50,16 +50,17 @@ def _kind(storage):
 _ELSEWHERE = frozenset(["cuda", "xpu", "hpu", "mps", "xla", "ipu", "vulkan", "lazy"])
 
 
+def _kinds():
+    """Names of the kinds of devices that this process has."""
+    return {"cpu", "meta", "cuda", "privateuseone", _C._get_privateuse1_backend_name(), *_C._registered_backends()}
+
+
 def known_device(name):
     """The device that a file names, or None when this process has none of that kind. Nothing is loaded for it."""
     kind, _, index = name.partition(":")
-    if kind not in ("cpu", "meta", "cuda") and kind not in _C._registered_backends() or (index and not (index.isascii() and index.isdigit())):
+    if kind not in _kinds() or (index and not (index.isascii() and index.isdigit())):
         return None
     return cresset.device(name)
-
-
-def _number_of(device):
-    return _C._device_count(device)
 
 
 def device_of_tag(tag):
@@ -79,9 +80,9 @@ def device_of_tag(tag):
             f"load: the file was saved on {tag}, which is not here: no device of that name is registered. "
             "Load it with map_location='cpu', or name the device once (torch.device) so that its plug-in is loaded."
         )
-    if index and device.type not in ("cpu", "meta") and _number_of(device) <= int(index):
+    if index and device.type not in ("cpu", "meta") and _C._device_count(device) <= int(index):
         raise RuntimeError(
-            f"load: the file was saved on {tag}, which is not here: there are {_number_of(device)} devices of that kind. Load it with map_location='cpu'."
+            f"load: the file was saved on {tag}, which is not here: there are {_C._device_count(device)} devices of that kind. Load it with map_location='cpu'."
         )
     return device
 

@@ -67,6 +67,17 @@ def test_what_older_versions_wrote_under_any_name(tmp_path):
     assert state["w"].tolist() == [1, 1] and state["n"] == [1, None]
 
 
+@pytest.mark.parametrize("weights_only", [True, False])
+def test_values_of_cpp(weights_only):
+    # pickle_save of {"epoch": 3} names the types of containers
+    f = io.BytesIO()
+    data = b"\x80\x02ctorch.jit._pickle\nrestore_type_tag\n}X\x05\0\0\0epochK\x03sX\x0e\0\0\0Dict[str, int]\x86R."
+    with serialization._open_zipfile_writer(f) as writer:
+        writer.write_record("data.pkl", data, len(data))
+    f.seek(0)
+    assert cresset.load(f, weights_only=weights_only) == {"epoch": 3}
+
+
 def test_a_header_like_one_of_safetensors_is_not_read_as_a_pickle():
     with pytest.raises(serialization.FileError, match="a safetensors file was required"):
         cresset.load(io.BytesIO(b"\x10" + bytes(7) + b"{" + b" " * 20))
