@@ -30,3 +30,32 @@ def test_operators_say_where_they_are():
 
     assert cresset.ops.aten.add.Tensor.__module__ == cresset.ops.aten.add.__module__ == "cresset._ops.aten"
     assert cresset._C._printed_name() == "cresset"
+
+
+NAMES = """
+import pickle, pickletools
+import cresset.nn
+from cresset import as_torch
+as_torch.install()
+import torch
+import torch.optim.lr_scheduler, torch.utils.data
+print(torch.nn.Linear, torch.Tensor, torch.nn.Parameter, torch.optim.AdamW, torch.utils.data.Dataset, torch.optim.lr_scheduler.StepLR)
+print(type(torch.float32), torch.Size, torch.device, torch.FloatStorage, torch._utils._rebuild_tensor_v2.__module__)
+data = pickle.dumps([torch.ones(2), torch.nn.Linear(1, 1), torch.float32, torch.Size([1]), torch.device("cpu"), torch.Generator()], 2)
+print(sorted({arg.split(" ")[0] for op, arg, _ in pickletools.genops(data) if op.name == "GLOBAL" and "torch" in arg}), b"cresset" in data)
+assert pickle.loads(data)[0].tolist() == [1, 1]
+scripted = torch.jit.script(torch.nn.Sequential(torch.nn.Linear(1, 1), torch.nn.GELU()))
+assert scripted(torch.ones(1)).shape == (1,)
+import sys
+assert all(sys.modules[k.__module__] for k in (torch.nn.Linear, torch.optim.lr_scheduler.StepLR, torch.utils.data.Dataset))
+"""
+
+
+def test_classes_and_pickles_say_torch():
+    done = subprocess.run([sys.executable, "-c", NAMES], capture_output=True, text=True)
+    assert done.stdout.splitlines() == [
+        "<class 'torch.nn.modules.linear.Linear'> <class 'torch.Tensor'> <class 'torch.nn.parameter.Parameter'> <class 'torch.optim.adamw.AdamW'> "
+        "<class 'torch.utils.data.dataset.Dataset'> <class 'torch.optim.lr_scheduler.StepLR'>",
+        "<class 'torch.dtype'> <class 'torch.Size'> <class 'torch.device'> <class 'torch.FloatStorage'> torch._utils",
+        "['torch', 'torch._utils', 'torch.nn.modules.linear', 'torch.storage'] False",
+    ], done.stderr
