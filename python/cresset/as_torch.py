@@ -118,6 +118,7 @@ def install():
         sys.meta_path[:0] = [_Finder(), _Renamer()]
     sys.modules["torch"] = cresset
     cresset._C._set_printed_name("torch")
+    cresset.__name__ = "torch"
     cresset.__version__ = TorchVersion(f"{_PYTORCH_VERSION}+cresset{cresset.__version__}")
     # Modules that exist as objects only (cresset.ops) and those that are loaded already have both names at once.
     for name, module in list(sys.modules.items()):

@@ -40,6 +40,7 @@ as_torch.install()
 import torch
 import torch.optim.lr_scheduler, torch.utils.data
 print(torch.nn.Linear, torch.Tensor, torch.nn.Parameter, torch.optim.AdamW, torch.utils.data.Dataset, torch.optim.lr_scheduler.StepLR)
+assert torch.__name__ == "torch" and torch.fft.fft and not hasattr(torch, "nothing")
 print(type(torch.float32), torch.Size, torch.device, torch.FloatStorage, torch._utils._rebuild_tensor_v2.__module__)
 data = pickle.dumps([torch.ones(2), torch.nn.Linear(1, 1), torch.float32, torch.Size([1]), torch.device("cpu"), torch.Generator()], 2)
 print(sorted({arg.split(" ")[0] for op, arg, _ in pickletools.genops(data) if op.name == "GLOBAL" and "torch" in arg}), b"cresset" in data)
