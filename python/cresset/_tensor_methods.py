@@ -110,7 +110,8 @@ def untyped_storage(self):
 
 
 def storage(self):
-    """The memory that this tensor and its views share, as elements of its type."""
+    """The memory that this tensor and its views share, as elements of its type. Deprecated, as typed storages are."""
+    cresset.storage._warn_typed_storage_removal()
     return cresset.storage.TypedStorage._of(self)
 
 

@@ -5,6 +5,7 @@ import builtins
 import io
 import mmap
 import os
+import warnings
 import weakref
 
 import cresset
@@ -376,6 +377,33 @@ class _TypedMeta(type):
         return type.__instancecheck__(TypedStorage, instance) and instance.dtype == _dtype(wanted)
 
 
+class _Deprecation:
+    warned = always = False
+
+
+def _warn_typed_storage_removal(stacklevel=2):
+    """Warn once, or each time when that is set, that typed storages go."""
+    if _Deprecation.always or not _Deprecation.warned:
+        _Deprecation.warned = True
+        warnings.warn(
+            "TypedStorage is deprecated. It will be removed in the future and UntypedStorage will be the only storage class. This should only matter to "
+            "you if you are using storages directly.  To access UntypedStorage directly, use tensor.untyped_storage() instead of tensor.storage()",
+            stacklevel=stacklevel + 1,
+        )
+
+
+def _reset_warn_typed_storage_removal():
+    _Deprecation.warned = False
+
+
+def _get_always_warn_typed_storage_removal():
+    return _Deprecation.always
+
+
+def _set_always_warn_typed_storage_removal(always_warn):
+    _Deprecation.always = always_warn
+
+
 class TypedStorage(_Shared, metaclass=_TypedMeta):
     """Elements of one type: `TypedStorage([1.0, 2.0], dtype=…)`, `FloatStorage(3)`, or `tensor.storage()`."""
 
@@ -385,6 +413,8 @@ class TypedStorage(_Shared, metaclass=_TypedMeta):
         return object.__new__(TypedStorage)
 
     def __init__(self, *args, wrap_storage=None, dtype=None, device=None, _internal=False, _legacy=None):
+        if not _internal:
+            _warn_typed_storage_removal()
         self.dtype = dtype or cresset.get_default_dtype()
         if wrap_storage is not None:
             self._untyped_storage = wrap_storage
@@ -400,13 +430,13 @@ class TypedStorage(_Shared, metaclass=_TypedMeta):
 
     @classmethod
     def _of(cls, tensor):
-        return TypedStorage(wrap_storage=UntypedStorage._of(tensor), dtype=tensor.dtype)
+        return TypedStorage(wrap_storage=UntypedStorage._of(tensor), dtype=tensor.dtype, _internal=True)
 
     @classmethod
     def from_file(cls, filename, shared=False, size=0):
         """Memory over a file of `size` elements, as UntypedStorage.from_file."""
         dtype = cresset.get_default_dtype() if cls._fixed is None else _dtype(cls._fixed)
-        return TypedStorage(wrap_storage=UntypedStorage.from_file(filename, shared, size * dtype.itemsize), dtype=dtype)
+        return TypedStorage(wrap_storage=UntypedStorage.from_file(filename, shared, size * dtype.itemsize), dtype=dtype, _internal=True)
 
     def _facts(self):
         return f"dtype={self.dtype}, device={self.device}"
@@ -468,12 +498,12 @@ class TypedStorage(_Shared, metaclass=_TypedMeta):
 
     def clone(self):
         """A copy."""
-        return TypedStorage(wrap_storage=self._untyped_storage.clone(), dtype=self.dtype)
+        return TypedStorage(wrap_storage=self._untyped_storage.clone(), dtype=self.dtype, _internal=True)
 
     def to(self, *, device, non_blocking=False):
         """The storage itself, or a copy on another device."""
         moved = self._untyped_storage.to(device=device)
-        return self if moved is self._untyped_storage else TypedStorage(wrap_storage=moved, dtype=self.dtype)
+        return self if moved is self._untyped_storage else TypedStorage(wrap_storage=moved, dtype=self.dtype, _internal=True)
 
     def pickle_storage_type(self):
         """Name of the legacy class."""
@@ -493,7 +523,7 @@ class TypedStorage(_Shared, metaclass=_TypedMeta):
     def _converted(self, dtype):
         if dtype == self.dtype:
             return self
-        return TypedStorage(wrap_storage=UntypedStorage._of(self._elements().to(dtype)), dtype=dtype)
+        return TypedStorage(wrap_storage=UntypedStorage._of(self._elements().to(dtype)), dtype=dtype, _internal=True)
 
     def pin_memory(self, device=None):
         """The storage itself, or a copy in pinned memory; RuntimeError without an accelerator."""
@@ -512,7 +542,8 @@ for _name, _number in _NUMBERS.items():
 
 def _legacy_class(name, number):
     def make(cls, *args, device=None, wrap_storage=None):
-        return TypedStorage(*args, wrap_storage=wrap_storage, dtype=_dtype(number), device=device)
+        _warn_typed_storage_removal()
+        return TypedStorage(*args, wrap_storage=wrap_storage, dtype=_dtype(number), device=device, _internal=True)
 
     return _TypedMeta(name, (TypedStorage,), {"_fixed": number, "__new__": make, "__module__": "cresset", "__doc__": f"Storages of {number}."})
 

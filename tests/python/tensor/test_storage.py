@@ -1,6 +1,8 @@
 """Storages as objects, and the tensors over them."""
 
 import copy
+import io
+import warnings
 
 import cresset
 import numpy as np
@@ -141,3 +143,27 @@ def test_elements_of_meta_storages_are_refused(storage, index):
 def test_legacy_classes_by_dtype():
     names = cresset.storage._dtype_to_storage_type_map()
     assert names[cresset.float64] == "DoubleStorage" and all(getattr(cresset, name) is cresset.ones(1, dtype=dtype).storage_type() for dtype, name in names.items())
+
+
+def test_typed_storages_warn_once():
+    storage = cresset.storage
+    storage._reset_warn_typed_storage_removal()
+    with pytest.warns(UserWarning, match="TypedStorage is deprecated") as caught:
+        cresset.ones(1).storage()
+        cresset.FloatStorage(2)
+    assert len(caught) == 1 and caught[0].filename == __file__
+    storage._set_always_warn_typed_storage_removal(True)
+    try:
+        assert storage._get_always_warn_typed_storage_removal()
+        with pytest.warns(UserWarning, match="TypedStorage is deprecated") as caught:
+            cresset.TypedStorage([1])
+            cresset.ones(1).storage().clone().untyped()
+        assert [w.filename for w in caught] == [__file__] * 2
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            f = io.BytesIO()
+            cresset.save(cresset.ones(2), f)
+            f.seek(0)
+            cresset.load(f)
+    finally:
+        storage._set_always_warn_typed_storage_removal(False)
