@@ -238,6 +238,13 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=No
             raise pickle.UnpicklingError(_refusal(str(error))) from None
 
 
+def _mapped(path):
+    import mmap
+
+    path = os.fsdecode(path)
+    return cresset.UntypedStorage.from_file(path, get_default_mmap_options() == mmap.MAP_SHARED, os.path.getsize(path))
+
+
 def _read(opened, f, map_location, pickle_module, mmap, pickle_load_args):
     from ._safetensors import is_safetensors, read_safetensors
 
@@ -256,9 +263,9 @@ def _read(opened, f, map_location, pickle_module, mmap, pickle_load_args):
             return cresset.jit.load(opened, map_location=map_location)
         from ._checkpoint import read_checkpoint
 
-        return read_checkpoint(reader, map_location, pickle_module, os.fsdecode(f) if mmap else None, mmap, **pickle_load_args)
+        return read_checkpoint(reader, map_location, pickle_module, _mapped(f) if mmap else None, **pickle_load_args)
     if is_safetensors(opened):
-        return read_safetensors(opened, map_location)
+        return read_safetensors(opened, map_location, _mapped(f) if mmap else None)
     if mmap:
         raise RuntimeError(
             "mmap can only be used with files saved with `torch.save(_use_new_zipfile_serialization=True)`, please torch.save your checkpoint "

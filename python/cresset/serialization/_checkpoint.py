@@ -8,7 +8,7 @@ import cresset
 from ._errors import damaged
 from ._locations import location_tag, restorer
 from ._names import pickler_class, unpickler_class
-from ._options import _serialization_tls, byte_order, get_default_mmap_options
+from ._options import _serialization_tls, byte_order
 
 __all__ = ["StorageTable", "read_checkpoint", "write_checkpoint"]
 
@@ -143,16 +143,9 @@ def check_persistent_id(saved_id):
     return getattr(cresset, fixed), key, location, count
 
 
-def read_checkpoint(reader, map_location, pickle_module, path, mapped, **pickle_load_args):
-    """The object of an archive; `pickle_module` None is the unpickler that runs no code. With `mapped` storages are parts of the file."""
-    whole = None
-    if mapped:
-        import mmap
-        import os
-
-        shared = get_default_mmap_options() == mmap.MAP_SHARED
-        whole = cresset.UntypedStorage.from_file(path, shared, os.path.getsize(path))
-    storages = _Storages(reader, map_location, whole)
+def read_checkpoint(reader, map_location, pickle_module, mapped, **pickle_load_args):
+    """The object of an archive; `pickle_module` None is the unpickler that runs no code. Storages are parts of `mapped`, the mapped file, or None."""
+    storages = _Storages(reader, map_location, mapped)
     text = io.BytesIO(reader.get_record("data.pkl"))
     before, _serialization_tls.map_location = _serialization_tls.map_location, map_location
     try:

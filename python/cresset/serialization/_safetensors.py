@@ -6,6 +6,7 @@ understands it; what nests deeper keeps its structure as JSON in the header's me
 
 import json
 import math
+import os
 from collections import OrderedDict
 from collections.abc import Mapping
 
@@ -249,7 +250,15 @@ def _check_entry(name, entry):
     return dtype, shape, start, end
 
 
-def _read_tensors(f, header):
+def _mapped_tensor(whole, at, dtype, shape):
+    """A tensor over a part of a mapped file; a copy where the part is not aligned for its dtype."""
+    part = whole[at : at + math.prod(shape) * dtype.itemsize]
+    if part.data_ptr() % dtype.itemsize:
+        part = part.clone()
+    return cresset.storage.tensor_of_storage(part, dtype, 0, shape)
+
+
+def _read_tensors(f, header, whole):
     entries = {name: _check_entry(name, entry) for name, entry in header.items()}
     there = bytes_left(f)
     if there is not None:  # before memory is asked for
@@ -260,9 +269,13 @@ def _read_tensors(f, header):
     for name, (dtype, shape, start, end) in sorted(entries.items(), key=lambda item: item[1][2:]):
         if start != position:
             raise _broken(f"the data of {name!r} begins at byte {start}, not {position}")
-        tensor = cresset.empty(shape, dtype=dtype)
-        if end > start:
-            fill(f, memoryview(_buffer(tensor)), f"the data of {name!r}", _KIND)
+        if whole is not None and end > start:
+            tensor = _mapped_tensor(whole, f.tell(), dtype, shape)
+            f.seek(end - start, os.SEEK_CUR)
+        else:
+            tensor = cresset.empty(shape, dtype=dtype)
+            if end > start:
+                fill(f, memoryview(_buffer(tensor)), f"the data of {name!r}", _KIND)
         tensors[name] = tensor
         position = end
     if f.read(1):
@@ -288,15 +301,15 @@ def _placed(tensor, tag, map_location):
     return tensor.to(device_of_tag(tag) if map_location is None else map_location)
 
 
-def read_safetensors(f, map_location):
+def read_safetensors(f, map_location, whole=None):
     """The object of an open file; nothing in it can run code.
 
     A state dict comes back as an OrderedDict with its versions, another flat file as a dict. `map_location` as of load; a function is
-    called with the tensor on the CPU.
+    called with the tensor on the CPU. With `whole`, the storage of the mapped file, tensors are parts of it.
     """
     header = _read_header(f)
     metadata = header.pop("__metadata__", {})
-    tensors = _read_tensors(f, header)
+    tensors = _read_tensors(f, header, whole)
     with _damage("metadata"):
         facts = {key: json.loads(metadata.get(key, "null")) for key in (_COMPLEX128, _DEVICES, _BACKEND_META, _STRUCTURE, _VERSIONS)}
         for name in facts[_COMPLEX128] or ():

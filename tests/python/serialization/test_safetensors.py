@@ -288,3 +288,16 @@ def saved(obj):
     f = io.BytesIO()
     write(obj, f)
     return f.getvalue()
+
+
+def test_mapped_files(tmp_path):
+    path = tmp_path / "x.safetensors"
+    cresset.save({"a": cresset.arange(6.0).reshape(2, 3), "e": cresset.empty(0), "b": cresset.tensor([1, 2])}, path)
+    loaded = cresset.load(path, mmap=True)
+    assert loaded["a"].tolist() == [[0, 1, 2], [3, 4, 5]] and loaded["b"].tolist() == [1, 2] and loaded["e"].shape == (0,)
+    loaded["a"][0, 0] = 9
+    assert cresset.load(path)["a"][0, 0] == 0 and not loaded["a"].untyped_storage().resizable()
+    # data that is not aligned
+    header = json.dumps({"x": {"dtype": "I32", "shape": [2], "data_offsets": [0, 8]}}).encode() + b" "
+    path.write_bytes(len(header).to_bytes(8, "little") + header + b"\x05\0\0\0\x06\0\0\0")
+    assert cresset.load(path, mmap=True)["x"].tolist() == [5, 6]
