@@ -122,7 +122,7 @@ def find_class_in(find, module, name):
     try:
         return find(*own)
     except (ImportError, AttributeError):
-        if not _is_alias() and module not in sys.modules:
+        if not _is_alias():  # torch, if there is one, is PyTorch
             raise
         return find(module, name)
 
