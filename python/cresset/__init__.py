@@ -59,6 +59,7 @@ _settings.install(_sys.modules[__name__])
 _devices.install()
 _absent.install(Tensor, _sys.modules[__name__])
 globals().update(_legacy.types())
+DispatchKey = _C.DispatchKey
 
 from . import autograd  # noqa: E402
 from . import _overridable  # noqa: E402
@@ -93,13 +94,14 @@ _LAZY = (
 _OLD_QUESTIONS = {"has_cuda": "cuda.is_built", "has_cudnn": "cudnn.is_available", "has_mkldnn": "mkldnn.is_available", "has_mps": "mps.is_built"}
 _LAZY_NAMES = {
     "save": "serialization", "load": "serialization", "vmap": "_vmap", "autocast": "amp", "GradScaler": "amp", "finfo": "_dtype_info", "iinfo": "_dtype_info",
-    "Tag": "_tags", "ScriptObject": "_classes", "classes": "_classes",
+    "range": "_legacy", "_VF": "_C", "Tag": "_tags", "ScriptObject": "_classes", "classes": "_classes",
     **dict.fromkeys(("get_printoptions", "set_printoptions", "printoptions"), "_tensor_str"),
     **dict.fromkeys((
         "is_storage", "UntypedStorage", "TypedStorage", "DoubleStorage", "FloatStorage", "HalfStorage", "LongStorage", "IntStorage", "ShortStorage",
         "CharStorage", "ByteStorage", "BoolStorage", "BFloat16Storage", "ComplexDoubleStorage", "ComplexFloatStorage",
     ), "storage"),
 }  # fmt: skip
+_OTHER_NAMES = {"range": "closed_range", "_VF": "_VariableFunctions"}
 
 
 def __getattr__(name):
@@ -110,7 +112,7 @@ def __getattr__(name):
             if error.name != f"{__name__}.{name}":
                 raise
     elif name in _LAZY_NAMES:
-        value = getattr(_importlib.import_module(f"{__name__}.{_LAZY_NAMES[name]}"), name)
+        value = getattr(_importlib.import_module(f"{__name__}.{_LAZY_NAMES[name]}"), _OTHER_NAMES.get(name, name))
         globals()[name] = value
         return value
     elif name in _OLD_QUESTIONS:

@@ -214,6 +214,46 @@ def mtia(self, *args, **kwargs):
     )
 
 
+def closed_range(start=0, end=None, step=1, *, out=None, dtype=None, layout=cresset.strided, device=None, requires_grad=False):
+    """The numbers from start to end, end included where a step meets it; float32 unless a dtype is given. Use arange, which leaves end out.
+
+    RuntimeError for a step of 0 or of the wrong sign, and for ends without bound; NotImplementedError for bool and complex dtypes.
+    """
+    import math
+    import warnings
+
+    if end is None:
+        raise TypeError('range() missing 1 required positional arguments: "end"')
+    warnings.warn(
+        "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with Python's range builtin. "
+        "Instead, use torch.arange, which produces values in [start, end).",
+        stacklevel=2,
+    )
+    start, end, step = (v.item() if isinstance(v, cresset.Tensor) else v for v in (start, end, step))
+    dtype = out.dtype if out is not None else dtype or cresset.float32
+    if dtype == cresset.bool or dtype.is_complex:
+        raise NotImplementedError(f"range: numbers of {dtype} have no steps; give an integral or a floating-point dtype.")
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if not (math.isfinite(start) and math.isfinite(end)):
+        raise RuntimeError(f"unsupported range: {start} -> {end}")
+    if (end - start) * step < 0:
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    if not dtype.is_floating_point:
+        start, end, step = int(start), int(end), int(step)
+        if step == 0:
+            raise RuntimeError("step must be nonzero")
+    count = int((end - start) / step) + 1
+    wide = cresset.float64 if dtype.is_floating_point else cresset.int64
+    numbers = (cresset.arange(count, dtype=wide, device=device) * step + start).to(dtype)
+    if out is not None:
+        return out.resize_(count).copy_(numbers)
+    return numbers.requires_grad_(requires_grad)
+
+
+closed_range.__name__ = closed_range.__qualname__ = "range"
+
+
 def install(tensor_class):
     """Give `tensor_class` the methods of this module."""
     functions = [

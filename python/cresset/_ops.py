@@ -128,6 +128,20 @@ def _schemas_for_operator(name):
 _C.parse_schema, _C._jit_get_all_schemas, _C._jit_get_schemas_for_operator = parse_schema, _all_schemas, _schemas_for_operator
 
 
+def _call_boxed(op, *args, **kwargs):
+    return op(*args, **kwargs)
+
+
+def _is_subclass_like(tensor):
+    """Do operators on the tensor do something else than run its backend's kernels: in Python, or by a transform?"""
+    keys = _C._dispatch_keys(tensor)
+    return any(keys.has(getattr(_C.DispatchKey, name)) for name in ("Python", "FuncTorchBatched", "FuncTorchGradWrapper", "Functionalize"))
+
+
+_C._dispatch_find_schema_or_throw = lambda name, overload: getattr(getattr(getattr(ops, name.partition("::")[0]), name.partition("::")[2]), overload or "default")
+_C._dispatch_call_boxed, _C._dispatch_isTensorSubclassLike = _call_boxed, _is_subclass_like
+
+
 def _packet_of(overload):
     return getattr(getattr(ops, overload.namespace), overload.__name__.partition(".")[0])
 

@@ -3,6 +3,7 @@
 Functions of `linalg`, `special`, `fft` and `nn.functional` stand in submodules of these names.
 """
 
+import importlib.machinery
 import sys
 import types
 
@@ -15,6 +16,7 @@ class _Operators(types.ModuleType):
     def __init__(self, name, source, parts):
         super().__init__(name, f"The functions of cresset{source and '.' + source}.")
         self._source, self.__path__ = source, []
+        self.__spec__ = importlib.machinery.ModuleSpec(name, None, is_package=True)
         sys.modules[name] = self
         for part, below in parts.items():
             setattr(self, part, _Operators(f"{name}.{part}", f"{source}.{part}".lstrip("."), below))
@@ -24,9 +26,25 @@ class _Operators(types.ModuleType):
         for step in self._source.split(".") if self._source else ():
             owner = getattr(owner, step)
         found = None if name.startswith("_") else getattr(owner, name, None)
-        if not callable(found) or isinstance(found, (type, types.ModuleType)):
+        if not _is_function(found) and owner is cresset and not name.startswith("_"):
+            found = _method(name)
+        if not _is_function(found):
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         return found
 
 
+def _is_function(found):
+    return callable(found) and not isinstance(found, (type, types.ModuleType))
+
+
+def _method(name):
+    """What is only a method or a property of tensors, or an operator without a function, as a function."""
+    found = getattr(cresset.Tensor, name, None)
+    if found is None:
+        return getattr(cresset.ops.aten, name, None)
+    return found if callable(found) else lambda tensor: getattr(tensor, name)
+
+
 _Operators(__name__, "", {"linalg": {}, "special": {}, "fft": {}, "nn": {"functional": {}}})
+_conversions = _Operators(f"{__name__}._conversions", "", {})  # methods such as Tensor.half
+sys.modules[__name__]._conversions = _conversions

@@ -44,6 +44,18 @@ CRESSET_NOINLINE PyObject* call_overridden(const Overriders& overriders, PyObjec
                          ((is_method(f) ? "torch.Tensor." : "torch.") + std::string(f->entry->name)).c_str());
 }
 
+// Functions that make tensors say where and how in each call, also what was left out: modes read it in their keyword arguments.
+void say_options(const FunctionSchema& schema, Stack& stack) {
+  const auto& arguments = schema.arguments();
+  const auto pin = std::find_if(arguments.begin(), arguments.end(), [](const Argument& a) { return a.name == "pin_memory"; });
+  if (pin == arguments.end() || pin == arguments.begin()) return;
+  const auto at = static_cast<std::size_t>(pin - arguments.begin());
+  const std::size_t first = stack.size() - arguments.size();
+  if (stack[first + at].isNone()) stack[first + at] = false;
+  const bool of_tensor = arguments[0].type->kind == TypeKind::Tensor;
+  if (!of_tensor && arguments[at - 1].name == "device" && stack[first + at - 1].isNone()) stack[first + at - 1] = Device(kCPU);
+}
+
 PyObject* op_call(PyObject* callable, PyObject* const* args, std::size_t nargsf, PyObject* kwnames) {
   CRESSET_PY_TRY
   OpFunction* f = function_of(callable);
@@ -67,6 +79,7 @@ PyObject* op_call(PyObject* callable, PyObject* const* args, std::size_t nargsf,
   StackLease lease;
   Stack& stack = *lease;
   const OperatorHandle& op = push_arguments(match, stack);
+  if (CRESSET_UNLIKELY(impl::tls_is_dispatch_key_included(DispatchKey::Python))) say_options(op.schema(), stack);
   call_operator(op, stack);
   // In place on lists gives the list back, as PyTorch's functions do although their schemas return nothing.
   if (op.schema().returns().empty() && match.slots[0] && plan.name().starts_with("_foreach_")) return Py_NewRef(match.slots[0]);

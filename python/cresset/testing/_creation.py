@@ -31,8 +31,8 @@ def make_tensor(*shape, dtype, device, low=None, high=None, requires_grad=False,
     if dtype == cresset.bool:
         result = cresset.randint(0, 2, shape, dtype=dtype)
     elif dtype.is_complex:
-        part = cresset.float64 if dtype == cresset.complex128 else cresset.float32
-        result = cresset.view_as_complex(cresset.empty((*shape, 2), dtype=part).uniform_(low, high)).to(dtype)
+        result = cresset.empty(shape, dtype=dtype)  # no view of its parts
+        cresset.view_as_real(result).uniform_(low, high)
     elif dtype.is_floating_point:
         result = cresset.full(shape, float(low), dtype=dtype) if low == high else cresset.empty(shape, dtype=dtype).uniform_(low, high)
     else:

@@ -33,13 +33,21 @@ def seen(call):
 x, m, w, b = torch.ones(3, requires_grad=True), torch.ones(2, 3), torch.ones(4, 3), torch.ones(4)
 
 
+WHERE = {"device": torch.device("cpu"), "pin_memory": False}  # functions that make tensors say it in each call
+
+
 @pytest.mark.parametrize(
     "call, calls",
     [
         (lambda: x * 2, [("aten.mul.Tensor", ["T", 2], {})]),
         (lambda: x + 1.5, [("aten.add.Tensor", ["T", 1.5], {})]),
         (lambda: torch.add(x, x, alpha=3), [("aten.add.Tensor", ["T", "T"], {"alpha": 3})]),
-        (lambda: torch.zeros(2, 3, dtype=torch.float64), [("aten.zeros.default", [[2, 3]], {"dtype": torch.float64})]),
+        (lambda: torch.zeros(2, 3, dtype=torch.float64), [("aten.zeros.default", [[2, 3]], {"dtype": torch.float64, **WHERE})]),
+        (lambda: torch.empty([]), [("aten.empty.memory_format", [[]], WHERE)]),
+        (lambda: torch.arange(3), [("aten.arange.default", [3], WHERE)]),
+        (lambda: torch.full_like(m, 2), [("aten.full_like.default", ["T", 2], {"pin_memory": False})]),
+        (lambda: m.new_zeros(2), [("aten.new_zeros.default", ["T", [2]], {"pin_memory": False})]),
+        (lambda: torch.ops.aten.ones.default([2]), [("aten.ones.default", [[2]], {})]),
         (lambda: x.sum(0), [("aten.sum.dim_IntList", ["T", [0]], {})]),
         (lambda: x.sum(0, keepdim=True), [("aten.sum.dim_IntList", ["T", [0], True], {})]),
         (lambda: torch.cat([m, m], 1), [("aten.cat.default", [[m, m], 1], {})]),

@@ -31,6 +31,7 @@ def test_gaps():
 
 def test_options():
     assert make_tensor((2, 3), dtype=cresset.float64, device="meta").shape == (2, 3)
+    assert not make_tensor((2, 3), dtype=cresset.complex64, device="cpu")._is_view()
     assert make_tensor(2, 3, dtype=cresset.float32, device="cpu", requires_grad=True).requires_grad
     assert make_tensor(2, 3, 4, 5, dtype=cresset.float32, device="cpu", memory_format=cresset.channels_last).is_contiguous(memory_format=cresset.channels_last)
     assert make_tensor(100, dtype=cresset.int64, device="cpu", low=0, high=2, exclude_zero=True).min() == 1

@@ -1,0 +1,50 @@
+"""Older names of functions: range, _refs, _VF and the dispatcher's from Python."""
+
+import cresset as torch
+import pytest
+
+
+@pytest.mark.parametrize(
+    "arguments, options, expected",
+    [
+        ((0, 1), {}, [0.0, 1.0]), ((1, 4, 0.5), {}, [1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0]), ((4, 1, -1), {}, [4.0, 3.0, 2.0, 1.0]),
+        ((), {"start": 1, "end": 3}, [1.0, 2.0, 3.0]), ((0.5, 3), {"dtype": torch.int64}, [0, 1, 2, 3]), ((0, 10, 3), {}, [0.0, 3.0, 6.0, 9.0]),
+    ],
+)  # fmt: skip
+def test_range(arguments, options, expected):
+    with pytest.warns(UserWarning, match="torch.range is deprecated"):
+        made = torch.range(*arguments, **options)
+    assert made.tolist() == expected and made.dtype == options.get("dtype", torch.float32)
+    out = torch.empty(0, dtype=made.dtype)
+    with pytest.warns(UserWarning):
+        assert torch.range(*arguments, **{k: v for k, v in options.items() if k != "dtype"}, out=out) is out
+    assert torch.equal(out, made)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("arguments, words", [((1, 0), "inconsistent with step sign"), ((0, 1, 0), "step must be nonzero"), ((0, float("inf")), "unsupported range: 0 -> inf")])
+def test_ranges_that_are_refused(arguments, words):
+    with pytest.raises(RuntimeError, match=words):
+        torch.range(*arguments)
+
+
+def test_references_are_the_operators():
+    x = torch.tensor([1.0, 4.0])
+    assert torch._refs.sum(x) == 5 and torch._refs.nn.functional.relu(-x).sum() == 0 and torch._refs.special.erf(x).shape == (2,)
+    assert torch._refs.linalg.norm(x) == x.norm() and torch._refs.view(x, (2, 1)).shape == (2, 1) and torch._refs._conversions.half(x).dtype == torch.float16
+    assert torch.equal(torch._refs.T(x.view(1, 2)), x.view(2, 1)) and torch._VF.add(x, x).sum() == 10
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        torch._refs.nothing
+
+
+def test_calls_through_the_dispatcher():
+    sin = torch._C._dispatch_find_schema_or_throw("aten::sin", "")
+    x = torch.ones(2)
+    assert torch.equal(torch._C._dispatch_call_boxed(sin, x), x.sin())
+    assert not torch._C._dispatch_isTensorSubclassLike(x) and torch.DispatchKey.CPU is torch._C.DispatchKey.CPU
+    seen = []
+    torch.vmap(lambda a: seen.append(torch._C._dispatch_isTensorSubclassLike(a)) or a)(x)
+    assert seen == [True]
+    strided = torch.ones(2, 3).t().requires_grad_()
+    copy = torch._dynamo.utils.clone_input(strided)
+    assert copy.stride() == strided.stride() and copy.is_leaf and copy.requires_grad and torch.equal(copy, strided)
