@@ -43,7 +43,7 @@ WHERE = {"device": torch.device("cpu"), "pin_memory": False}  # functions that m
         (lambda: x + 1.5, [("aten.add.Tensor", ["T", 1.5], {})]),
         (lambda: torch.add(x, x, alpha=3), [("aten.add.Tensor", ["T", "T"], {"alpha": 3})]),
         (lambda: torch.zeros(2, 3, dtype=torch.float64), [("aten.zeros.default", [[2, 3]], {"dtype": torch.float64, **WHERE})]),
-        (lambda: torch.empty([]), [("aten.empty.memory_format", [[]], WHERE)]),
+        (lambda: torch.empty(2), [("aten.empty.memory_format", [[2]], WHERE)]),
         (lambda: torch.arange(3), [("aten.arange.default", [3], WHERE)]),
         (lambda: torch.full_like(m, 2), [("aten.full_like.default", ["T", 2], {"pin_memory": False})]),
         (lambda: m.new_zeros(2), [("aten.new_zeros.default", ["T", [2]], {"pin_memory": False})]),
