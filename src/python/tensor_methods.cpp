@@ -396,8 +396,11 @@ PyObject* py_make_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
     return nullptr;
   PyTypeObject* type = subclass_argument("_make_subclass", cls);
   CRESSET_CHECK_TYPE(is_tensor(data), "_make_subclass(): argument 'data' (position 2) must be Tensor, not ", type_name(Py_TYPE(data)));
-  Tensor t = type_dispatches(type) ? dispatching_alias(unwrap(data)) : autograd::detach_shared(unwrap(data));
+  const bool dispatches = type_dispatches(type), answers = policy != Py_None || dispatch_device || dispatch_layout;
+  CRESSET_CHECK_TYPE(dispatches || !answers, type_name(type), " must define __torch_dispatch__");
+  Tensor t = dispatches ? dispatching_alias(unwrap(data)) : autograd::detach_shared(unwrap(data));
   if (require_grad) t.requires_grad_(true);
+  if (answers) let_class_answer(t, policy, dispatch_device != 0, dispatch_layout != 0);
   return wrap_as(type, std::move(t));
   CRESSET_PY_CATCH(nullptr)
 }

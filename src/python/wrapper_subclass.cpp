@@ -318,6 +318,11 @@ std::optional<Storage> wrapper_storage(const Tensor& t) {
   return impl->shown_storage();
 }
 
+void let_class_answer(const Tensor& t, PyObject* sizes_strides_policy, bool device, bool layout) {
+  const Asks asks{to_policy(sizes_strides_policy), device, layout};
+  if (auto* impl = dynamic_cast<DispatchingTensorImpl*>(t.unsafeGetTensorImpl())) impl->let_answer(asks);  // it may have no Python key yet
+}
+
 void share_shown_storage(const Tensor& view, const Tensor& base) {
   auto* wrapper = const_cast<DispatchingTensorImpl*>(answering(view));
   const auto* shown = answering(base);

@@ -157,3 +157,26 @@ def test_modes_see_what_is_made_of_python_data():
     with Log():
         torch.tensor([1.0, 2.0]), torch.as_tensor(3.0), torch.tensor(1.0, requires_grad=True), torch.ones(1).new_tensor([2.0])
     assert seen == ["aten.lift_fresh.default"] * 3 + ["aten.ones.default", "aten.lift_fresh.default"]
+
+
+@pytest.mark.parametrize("policy", ["sizes", "strides"])
+def test_instances_with_memory_answer_too(policy):
+    asked = []
+
+    class Answering(torch.Tensor):
+        @staticmethod
+        def __new__(cls, data):
+            return torch.Tensor._make_subclass(cls, data, dispatch_sizes_strides_policy=policy, dispatch_device=True)
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            asked.append(func.overloadpacket.__name__)
+            return {"is_contiguous": False, "device": torch.device("meta"), "dim": 2, "sym_size": (3, 4)}.get(asked[-1], NotImplemented)
+
+    e = Answering(torch.randn(3, 4))
+    assert not e.is_contiguous() and e.device.type == "meta" and asked == ["is_contiguous", "device"]
+    assert e.dim() == 2 and tuple(e.shape) == (3, 4) and asked[2:] == (["dim", "sym_size"] if policy == "sizes" else [])
+    with pytest.raises(TypeError, match="Multiple dispatch failed for 'cresset.ops.aten.sym_stride'"):
+        e.stride()
+    with pytest.raises(TypeError, match="must define __torch_dispatch__"):
+        torch.Tensor._make_subclass(torch.nn.Parameter, torch.ones(1), dispatch_device=True)
