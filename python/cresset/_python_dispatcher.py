@@ -64,6 +64,7 @@ class PythonDispatcher:
             key, _, kernel = line.partition(": ")
             if kernel.startswith("fn_"):
                 rows.append((_NAMES.get(key, key), kernel.partition(" ")[0]))
+        rows.sort(key=lambda row: _KEYS.index(row[0]) if row[0] in _KEYS else len(_KEYS))
         return self._table("Registered Kernels", rows)
 
     def dispatchTable(self):

@@ -18,6 +18,13 @@ __all__ = [
 prefer_functions(__name__, "gradcheck")
 
 
+def _profiler_enabled():
+    """Does a profiler session run?"""
+    from . import profiler
+
+    return profiler._is_profiler_enabled
+
+
 def _as_tuple(value):
     return (value,) if isinstance(value, (cresset.Tensor, graph.GradientEdge)) or value is None else tuple(value)
 

@@ -85,13 +85,15 @@ def _event_of(record, number, thread, os_thread, forward_threads, use_device, wi
 
 
 def _memory_event(change, number, thread, os_thread, use_device):
-    time, nbytes, _, device, _ = change
+    time, nbytes, address, device, _ = change
     on_cpu = device.type == "cpu"
-    return FunctionEvent(
+    event = FunctionEvent(
         number, MEMORY_EVENT_NAME, thread, time / 1e3, time / 1e3, cpu_memory_usage=nbytes if on_cpu else 0,
         device_memory_usage=0 if on_cpu else nbytes, device_type=DeviceType.CPU if on_cpu else DeviceType.PrivateUse1,
         device_index=-1 if on_cpu else device.index, use_device=use_device, os_thread=os_thread,
     )  # fmt: skip
+    event.address = address
+    return event
 
 
 def _add_memory(events, change, parent):

@@ -46,7 +46,7 @@ def _memory(event, number, pid, totals):
     return {
         "ph": "i", "s": "t", "cat": "cpu_instant_event", "name": MEMORY, "pid": pid, "tid": event.os_thread,
         "ts": _at(event.time_range.start),
-        "args": {"Bytes": nbytes, "Total Allocated": totals[device], "Device Type": device[0], "Device Id": device[1], "Ev Idx": number},
+        "args": {"Addr": event.address, "Bytes": nbytes, "Total Allocated": totals[device], "Device Type": device[0], "Device Id": device[1], "Ev Idx": number},
     }  # fmt: skip
 
 
@@ -84,6 +84,18 @@ def _kernels(events):
             }  # fmt: skip
 
 
+def _window(events):
+    """The span of the whole profile, and marks at its ends; all other events lie inside."""
+    end = max((e.time_range.end for e in events), default=0)
+    span = {"cat": "Trace", "name": "PyTorch Profiler (0)", "pid": "Spans", "tid": "PyTorch Profiler", "ts": 0, "dur": _at(end + 1), "args": {"Op count": 0}}
+    return [
+        {"ph": "X", **span},
+        {"ph": "M", "name": "process_sort_index", "ts": 0, "pid": "Spans", "tid": 0, "args": {"sort_index": 1 << 29}},
+        {"ph": "i", "s": "g", "name": "Iteration Start: PyTorch Profiler", "pid": "Traces", "tid": "Trace PyTorch Profiler", "ts": 0},
+        {"ph": "i", "s": "g", "name": "Record Window End", "pid": "", "tid": "", "ts": _at(end + 2)},
+    ]  # fmt: skip
+
+
 def trace_of(events, memory=(), wall_clock=0, metadata=None, options=None):
     """The trace as a dictionary. `memory` are the events of all changes of memory; times count from `wall_clock`, nanoseconds since 1970."""
     pid = os.getpid()
@@ -96,6 +108,7 @@ def trace_of(events, memory=(), wall_clock=0, metadata=None, options=None):
     out += [_memory(e, len(calls) + number, pid, totals) for number, e in enumerate(memory)]
     out += _flows(calls, pid)
     out += _kernels(calls)
+    out += _window([*calls, *memory])
     return {
         "schemaVersion": 1, "deviceProperties": [], "host_name": socket.gethostname(), "displayTimeUnit": "ms",
         "baseTimeNanoseconds": wall_clock, **(options or {}),

@@ -18,6 +18,14 @@ _UTIL_NAMES = (
 )
 
 
+_is_profiler_enabled = False  # whether a session runs
+
+
+def _set_running(on):
+    global _is_profiler_enabled
+    _is_profiler_enabled = on
+
+
 def __getattr__(name):
     # The classes of events are needed when a profile is looked at, not to name a block.
     if name in _UTIL_NAMES:
@@ -177,12 +185,14 @@ class profile:
         device = self.use_device and _C.device(self.use_device)
         _C._profiler_start(self.record_shapes, self.profile_memory, self.with_stack, device or None)
         self._modules = _ModuleRanges() if self.with_modules else None
+        _set_running(True)
 
     def _stop(self):
         if self._modules is not None:
             self._modules.remove()
         self._resume()
         self._wall_clock, _, self._threads = _C._profiler_stop()
+        _set_running(False)
 
     def toggle_collection_dynamic(self, enabled, activities):
         """Leave out what happens from now on, or collect it again. Calls on the CPU and what they do on devices go together: any activity
