@@ -48,11 +48,17 @@ class NAdam(ListOptimizer):
         products = []
         for state, mu in zip(states, now):
             state["mu_product"] *= mu
-            products.append(state["mu_product"].item())
+            products.append(state["mu_product"] if group["differentiable"] else state["mu_product"].item())
         cresset._foreach_lerp_(averages, grads, 1 - beta1)
         cresset._foreach_mul_(squares, beta2)
         cresset._foreach_addcmul_(squares, grads, grads, 1 - beta2)
         root = cresset._foreach_sqrt(cresset._foreach_div(squares, [1 - beta2**c for c in steps]))
         root = cresset._foreach_add(root, eps)
-        cresset._foreach_addcdiv_(params, grads, root, [-lr * (1 - mu) / (1 - product) for mu, product in zip(now, products)])
-        cresset._foreach_addcdiv_(params, averages, root, [-lr * mu / (1 - product * mu) for mu, product in zip(following, products)])
+        of_gradient = [-lr * (1 - mu) / (1 - product) for mu, product in zip(now, products)]
+        of_average = [-lr * mu / (1 - product * mu) for mu, product in zip(following, products)]
+        if group["differentiable"]:  # the factors are tensors with a history
+            for p, g, average, divisor, a, b in zip(params, grads, averages, root, of_gradient, of_average):
+                p.addcdiv_(g * a, divisor).addcdiv_(average * b, divisor)
+            return
+        cresset._foreach_addcdiv_(params, grads, root, of_gradient)
+        cresset._foreach_addcdiv_(params, averages, root, of_average)

@@ -317,7 +317,8 @@ class Optimizer:
         named_before = ["param_names" in g for g in self.param_groups]
         if named_before and named_before[0] != (names is not None):
             raise ValueError(
-                "all optimizer param groups should be with/without names. Give names in every group or in none."
+                "all optimizer param groups should be with/without names. cannot add param group "
+                f"{'without' if names is None else 'with'} names to the optimizer"
             )
         for p in params:
             if not isinstance(p, Tensor):
