@@ -154,6 +154,11 @@ void context_dealloc(PyObject* o) {
   Py_DECREF(type);
 }
 
+PyObject* saved_tensors(PyObject* o, void*);
+PyObject* saved_variables(PyObject* o, void* closure) {
+  if (PyErr_WarnEx(PyExc_DeprecationWarning, "'saved_variables' is deprecated; use 'saved_tensors'", 0) < 0) return nullptr;
+  return saved_tensors(o, closure);
+}
 PyObject* saved_tensors(PyObject* o, void*) {
   CRESSET_PY_TRY
   PyContext* c = ctx_of(o);
@@ -221,7 +226,7 @@ PyMethodDef context_methods[] = {
     {}};
 PyGetSetDef context_properties[] = {
     {"saved_tensors", saved_tensors, nullptr, "The tensors given to save_for_backward, checked for changes in place.", nullptr},
-    {"saved_variables", saved_tensors, nullptr, "The older name of saved_tensors.", nullptr},
+    {"saved_variables", saved_variables, nullptr, "The older name of saved_tensors.", nullptr},
     {"needs_input_grad", get_needs_input_grad, set_needs_input_grad, "For each argument of forward: does it need a gradient?", nullptr},
     {"materialize_grads", get_materialize, nullptr, nullptr, nullptr},
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},

@@ -135,6 +135,8 @@ def grad(
         outputs, gradients, create_graph if retain_graph is None else retain_graph, create_graph, inputs, allow_unused, False
     )
     if materialize_grads:
+        if any(g is None and isinstance(i, graph.GradientEdge) for g, i in zip(result, inputs)):
+            raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
         result = tuple(cresset.zeros_like(i, requires_grad=True) if g is None else g for g, i in zip(result, inputs))
     return result
 

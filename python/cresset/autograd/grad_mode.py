@@ -18,6 +18,14 @@ class _Decorator:
 
     def __call__(self, function):
         if isinstance(function, type):
+            import warnings
+
+            warnings.warn(
+                "Decorating classes is deprecated and will be disabled in future versions. You should only decorate functions or methods. To preserve "
+                "the current behavior of class decoration, you can directly decorate the `__init__` method and nothing else.",
+                FutureWarning,
+                stacklevel=2,
+            )
             function.__init__ = self(function.__init__)
             return function
         if getattr(getattr(function, "__code__", None), "co_flags", 0) & _CO_GENERATOR:

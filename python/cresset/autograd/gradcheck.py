@@ -111,6 +111,12 @@ class _Differences:
             minus = self._evaluate()
         finally:
             data.copy_(before)
+        for p, m in zip(plus, minus):
+            for what, a, b in (("shape", m.shape, p.shape), ("dtype", m.dtype, p.dtype)):
+                if a != b:
+                    raise AssertionError(
+                        f"Expected `func` to return outputs with the same {what} when inputs are perturbed by {self.eps}, but got: {what}s {a} and {b}."
+                    )
         return [(p - m) / (2 * self.eps) for p, m in zip(plus, minus)]
 
     def columns(self, x, unit=1.0):
@@ -502,8 +508,8 @@ def gradgradcheck(
 
 def get_numerical_jacobian(fn, inputs, target=None, eps=1e-3, grad_out=1.0):
     """Deprecated: for each input a matrix of differences of fn's first output, a row for each element of the input."""
-    warnings.warn("`get_numerical_jacobian` was part of gradcheck's inner workings: use gradcheck or autograd.functional.jacobian.",
-                  FutureWarning, stacklevel=2)  # fmt: skip
+    warnings.warn("`get_numerical_jacobian` was part of PyTorch's private API and not meant to be exposed: use gradcheck or "
+                  "autograd.functional.jacobian.", FutureWarning, stacklevel=2)  # fmt: skip
     if grad_out != 1.0:
         raise ValueError("Expected grad_out to be 1.0. get_numerical_jacobian no longer supports values of grad_out != 1.0.")
     given, inputs = inputs, _tuple(inputs)
@@ -515,8 +521,8 @@ def get_numerical_jacobian(fn, inputs, target=None, eps=1e-3, grad_out=1.0):
 
 def get_analytical_jacobian(inputs, output, nondet_tol=0.0, grad_out=1.0):
     """Deprecated: (Jacobians by input, reentrant?, sizes right?, dtypes right?) of a recorded real output."""
-    warnings.warn("`get_analytical_jacobian` was part of gradcheck's inner workings: use gradcheck or autograd.functional.jacobian.",
-                  FutureWarning, stacklevel=2)  # fmt: skip
+    warnings.warn("`get_analytical_jacobian` was part of PyTorch's private API and not meant to be exposed: use gradcheck or "
+                  "autograd.functional.jacobian.", FutureWarning, stacklevel=2)  # fmt: skip
     if grad_out != 1.0:
         raise ValueError("Expected grad_out to be 1.0. get_analytical_jacobian no longer supports values of grad_out != 1.0.")
     xs = [x for x in _tuple(inputs) if isinstance(x, cresset.Tensor) and x.requires_grad]

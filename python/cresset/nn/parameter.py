@@ -32,8 +32,9 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         param.requires_grad = requires_grad  # requires_grad_() is refused inside of function transforms
         if type(param) is not type(data):
             raise RuntimeError(
-                f"Creating a Parameter from an instance of type {type(data).__name__} requires that detach() returns the "
-                f"same type; it returned {type(param).__name__}. Make {type(data).__name__}.__torch_function__ preserve the type."
+                f"Creating a Parameter from an instance of type {type(data).__name__} requires that detach() returns an "
+                f"instance of the same type, but return type {type(param).__name__} was found instead. Make {type(data).__name__}'s "
+                "__torch_dispatch__ or __torch_function__ preserve the type."
             )
         param._is_param = True
         return param

@@ -154,3 +154,43 @@ def test_a_hook_after_the_accumulation_returns_nothing():
     t.register_post_accumulate_grad_hook(lambda t: t)
     with pytest.raises(RuntimeError, match="Tensor post accumulate grad hooks should return None"):
         t.sum().backward()
+
+
+def test_what_is_deprecated_says_so():
+    class Double(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            assert len(ctx.saved_variables) == 1
+            return g * 2
+
+    with pytest.warns(DeprecationWarning, match="'saved_variables' is deprecated; use 'saved_tensors'"):
+        Double.apply(torch.ones(1, requires_grad=True)).backward()
+    with pytest.warns(FutureWarning, match="Decorating classes is deprecated"):
+
+        @torch.no_grad()
+        class Made:
+            def __init__(self):
+                assert not torch.is_grad_enabled()
+
+    Made()
+
+
+@pytest.mark.parametrize("fast", [True, False])
+@pytest.mark.parametrize("change, what", [(lambda x: torch.cat([x, x]), "shape"), (lambda x: x.float(), "dtype")])
+def test_outputs_that_change_their_form_under_differences(change, what, fast):
+    x = torch.ones(1, dtype=torch.double, requires_grad=True)
+    with pytest.raises(AssertionError, match=f"return outputs with the same {what} when inputs are perturbed"):
+        torch.autograd.gradcheck(lambda x: change(x) if bool((x >= 1).all()) else x, (x,), fast_mode=fast)
+
+
+def test_zeros_for_edges_are_refused():
+    x, y = torch.rand(2, requires_grad=True).clone(), torch.rand(2, requires_grad=True).clone()
+    edge = torch.autograd.graph.GradientEdge(y.grad_fn, y.output_nr)
+    assert torch.autograd.grad(x.clone().sum(), (x, edge), allow_unused=True)[1] is None
+    with pytest.raises(RuntimeError, match="materialize_grads cannot be used when the given input is a GradientEdge"):
+        torch.autograd.grad(x.clone().sum(), (x, edge), allow_unused=True, materialize_grads=True)
