@@ -234,6 +234,17 @@ TypePtr var_type(std::string name) { return make(TypeKind::Var, {}, std::move(na
 TypePtr object_type(std::string name) { return make(TypeKind::Object, {}, std::move(name)); }
 TypePtr function_type(std::string name) { return make(TypeKind::Function, {}, std::move(name)); }
 
+namespace {
+std::size_t union_rank(TypeKind kind) {
+  constexpr TypeKind kOrder[] = {TypeKind::Any,    TypeKind::Enum,      TypeKind::AnyEnum, TypeKind::Tensor,   TypeKind::Tuple,
+                                 TypeKind::List,   TypeKind::Dict,      TypeKind::Number,  TypeKind::Float,    TypeKind::Complex,
+                                 TypeKind::Future, TypeKind::Await,     TypeKind::RRef,    TypeKind::Int,      TypeKind::None,
+                                 TypeKind::String, TypeKind::Generator, TypeKind::Bool,    TypeKind::Optional, TypeKind::Var,
+                                 TypeKind::Device, TypeKind::Function,  TypeKind::Object,  TypeKind::Interface};
+  return static_cast<std::size_t>(std::find(std::begin(kOrder), std::end(kOrder), kind) - std::begin(kOrder));
+}
+}  // namespace
+
 TypePtr union_of(std::vector<TypePtr> members) {
   std::vector<TypePtr> flat, kept;
   for (TypePtr& m : members) {
@@ -256,6 +267,10 @@ TypePtr union_of(std::vector<TypePtr> members) {
   if (kept.size() == 1) return kept[0];
   if (kept.size() == 2 && (kept[0]->kind == TypeKind::None || kept[1]->kind == TypeKind::None))
     return optional_of(kept[kept[0]->kind == TypeKind::None ? 1 : 0]);
+  // In one order, however they were written: by kind, in PyTorch's order of kinds, then by name.
+  std::stable_sort(kept.begin(), kept.end(), [](const TypePtr& a, const TypePtr& b) {
+    return std::pair(union_rank(a->kind), a->str()) < std::pair(union_rank(b->kind), b->str());
+  });
   return make(TypeKind::Union, std::move(kept));
 }
 

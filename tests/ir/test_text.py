@@ -28,7 +28,7 @@ EXACT = {
       %d : (int),
       %e : (),
       %f : Future[int],
-      %g : Union(int, str, NoneType),
+      %g : Union(int, NoneType, str),
       %h : Scalar,
       %i : NoneType,
       %j : Device,

@@ -145,11 +145,6 @@ def install():
 
     if not hasattr(torch._C, "_DisableFuncTorch"):  # freeze_rng_state reads the generator outside of transforms; no test is inside of one then
         torch._C._DisableFuncTorch = contextlib.nullcontext
-    # JitTestCase throws away compiled classes after each test; here each test has a process of its own.
-    import torch.jit._recursive
-
-    torch.jit._recursive.ConcreteTypeStore = lambda: None
-    _package("torch.jit._state")._clear_class_state = lambda: None
     for setter, (value, getter) in SWITCHES.items():
         switch(torch._C, setter, value, getter)
     for name in PLACED:

@@ -129,7 +129,17 @@ class ConcreteType:
         if _overloads.overloads_of(self._methods[name]):
             return  # each is compiled by the first call that it fits
         if _C._jit_class_method(self.type, name) is None:
-            _C._jit_define(self.type.qualified_name(), [_definitions.definition_of(self._methods[name], name)], self.type, self)
+            definition = _definitions.definition_of(self._methods[name], name)
+            if name == "__setstate__" and "__getstate__" in self._methods:
+                self._take_state_type(definition)
+            _C._jit_define(self.type.qualified_name(), [definition], self.type, self)
+
+    def _take_state_type(self, definition):
+        """What __setstate__ takes is what __getstate__ gives, unless it is annotated."""
+        self._compile_method("__getstate__")
+        parameters = list(inspect.signature(self._methods["__setstate__"]).parameters)
+        if len(parameters) == 2 and parameters[1] not in definition[5] and not _definitions.types_in_comments(self._methods["__setstate__"]):
+            definition[5][parameters[1]] = next(_C._jit_class_method(self.type, "__getstate__").graph.outputs()).type()
 
     def _compile_hooks(self):
         for functions, before in zip(self.hooks, (True, False)):

@@ -21,6 +21,7 @@ import enum
 import functools
 import importlib
 import inspect
+import math
 import types
 import typing
 
@@ -131,7 +132,14 @@ def _builtin_thing(obj):
     if replacement is not None:
         return ("operator", replacement)
     if module in ("builtins", "math"):
-        return ("native", obj.__name__) if module == "builtins" else ("operator", f"aten::{obj.__name__}")
+        # math.remainder is not what % does.
+        name = "mathremainder" if obj is math.remainder else obj.__name__
+        return ("native", name) if module == "builtins" else ("operator", f"aten::{name}")
+    if module == "cmath":
+        name = {"phase": "angle"}.get(obj.__name__, obj.__name__)
+        return ("operator", f"aten::{name}") if _kind_named(name) else ("error", f"Python builtin {obj} is currently not supported in Torchscript")
+    if obj is _C._get_tracing_state:
+        return ("native", "is_tracing")
     kind = _kind_named(obj.__name__) or _kind_named(obj.__name__.lstrip("_"))
     ours = str(own_module(module)).startswith("cresset")
     if kind and ours:

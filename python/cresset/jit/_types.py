@@ -5,9 +5,10 @@ import enum
 import inspect
 import types
 import typing
+import warnings
 
 import cresset
-from cresset import _C
+from cresset import _C, _legacy
 from cresset._C import AnyType, DictType, FutureType, ListType, NoneType, OptionalType, TensorType, TupleType
 from cresset._same_names import own_module
 
@@ -111,6 +112,13 @@ def _generic(annotation, origin, arguments, evaluate):
 def _class(cls):
     from . import _classes
 
+    if isinstance(cls, _legacy.tensortype):
+        warnings.warn(
+            "TorchScript will treat type annotations of Tensor dtype-specific subtypes as if they are normal Tensors. dtype constraints are not "
+            "enforced in compilation either.",
+            stacklevel=2,
+        )
+        return TensorType.get()
     if issubclass(cls, cresset.Tensor):
         return TensorType.get()
     if cls is cresset.Size:

@@ -20,8 +20,8 @@ constexpr const char* kReserved[] = {
     "finally", "for", "from", "global", "if", "import", "in", "is", "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try",
     "while", "with", "yield",
     // What means something in the texts
-    "CONSTANTS", "Tensor", "__torch__", "annotate", "bool", "complex", "float", "fork", "getattr", "inf", "infj", "int", "isinstance", "nan", "nanj", "ops",
-    "print", "range", "str", "torch", "unchecked_cast", "unchecked_unwrap_optional", "uninitialized"};
+    "CONSTANTS", "Tensor", "__torch__", "annotate", "bool", "complex", "float", "fork", "getattr", "inf", "infj", "int", "isinstance",
+    "nan", "nanj", "ops", "print", "range", "str", "torch", "unchecked_cast", "unchecked_unwrap_optional", "uninitialized"};
 
 bool is_constant(const Node* n) { return n->kind() == prim::Constant; }
 bool is_function(const Node* n) { return is_constant(n) && n->output()->type()->kind == TypeKind::Function; }

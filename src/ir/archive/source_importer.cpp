@@ -212,7 +212,7 @@ TypePtr SourceImporter::define_type(const std::string& qualified, const ClassDef
 
 TypePtr SourceImporter::define_class(const std::string& qualified, const ClassDefinition& c, bool is_module) {
   const ClassTypePtr type = ClassType::create(qualified, is_module);
-  unit_.register_type(type);  // before its attributes, which may be of this class
+  unit_.register_type(type);                              // before its attributes, which may be of this class
   std::map<std::string, std::vector<std::string>> lists;  // of names
   std::vector<std::string>&parameters = lists["__parameters__"], &buffers = lists["__buffers__"];
   std::vector<std::string>&before = lists["__forward_pre_hooks__"], &after = lists["__forward_hooks__"];

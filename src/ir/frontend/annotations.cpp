@@ -174,8 +174,8 @@ class Annotations {
       case TypeKind::Device:
       case TypeKind::Enum: return;
       default:
-        fail(e, "Cannot create dict for key type '" + key.annotation_str() +
-                    "', only int, float, complex, bool, Tensor, device, string and enum keys are supported");
+        fail(e,
+             "Cannot create dict for key type '" + key.str() + "', only int, float, complex, Tensor, device and string keys are supported");
     }
   }
 
@@ -190,7 +190,8 @@ TypePtr type_of_annotation(const ExprPtr& annotation, Resolver* resolver) {
 }
 
 std::string missing_contained_type(const std::string& word) {
-  if (word == "Dict" || word == "dict") return "Attempted to use " + word + " without contained types. Please add contained type, e.g. " + word + "[int, int]";
+  if (word == "Dict" || word == "dict")
+    return "Attempted to use " + word + " without contained types. Please add contained type, e.g. " + word + "[int, int]";
   return "Attempted to use " + word + " without a contained type. Please add a contained type, e.g. " + word + "[int]";
 }
 

@@ -66,7 +66,8 @@ class Planner {
       Value* given = nullptr;
       for (std::size_t k = 0; k < args.size(); ++k) {
         // `input` is `self` in Python's functions.
-        const bool named = args[k].name == formal.name || (i == 0 && formal.name == "self" && args[k].name == "input" && takes_input(formals));
+        const bool named =
+            args[k].name == formal.name || (i == 0 && formal.name == "self" && args[k].name == "input" && takes_input(formals));
         if (args[k].name.empty() || !named) continue;
         if (given) return refuse("Keyword argument " + formal.name + " specified twice.");
         given = args[k].value;

@@ -4,7 +4,6 @@
 namespace cresset::jit {
 namespace {
 
-
 bool is_none(const Expr& e) { return e.kind == ExprKind::Constant && e.value.isNone(); }
 
 }  // namespace

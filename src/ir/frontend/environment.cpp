@@ -173,7 +173,11 @@ void Environment::merge(const SourceRange& range, const std::string& name, const
     top().errors[name] = name + " is not defined in the " + (then_one ? "false" : "true") + " branch:\n" + source_excerpt(range);
     return;
   }
-  const TypePtr type = is_value(then_one) && is_value(else_one) ? unify_types(then_one->type, else_one->type) : nullptr;
+  const bool values = is_value(then_one) && is_value(else_one);
+  TypePtr type = values ? unify_types(then_one->type, else_one->type) : nullptr;
+  // Declared in both arms: refinements of one do not bind the other.
+  const TypePtr both = values ? unify_types(then_one->declared, else_one->declared) : nullptr;
+  if (!type && both && then_one->type->is_subtype_of(*both) && else_one->type->is_subtype_of(*both)) type = both;
   if (!type) {
     const auto word = [&](const Variable* v) { return v->type ? v->type->annotation_str() : v->thing ? v->thing->kind() : "nothing"; };
     top().errors[name] = "Type mismatch: " + name + " is set to type " + word(then_one) + " in the true branch and type " + word(else_one) +

@@ -87,7 +87,8 @@ void Parser::parameter_comments(FunctionDefinition& f, std::size_t begin, std::s
   }
 }
 
-// "# type: (int, Tensor) -> Tensor"; the result may be left to inference, `self` may be left out, and (...) leaves the parameters to their own comments.
+// "# type: (int, Tensor) -> Tensor"; the result may be left to inference, `self` may be left out, and (...) leaves the parameters to their
+// own comments.
 void Parser::signature_comment(FunctionDefinition& f, const Token& comment) {
   Parser p(source_, comment.begin, comment.end);
   p.depth_ = depth_;

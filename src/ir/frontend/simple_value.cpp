@@ -87,6 +87,21 @@ ObjectMembers& object_members() {
   return members;
 }
 
+// x.type(dtype) is a conversion.
+class TypeMethod final : public SugaredValue {
+ public:
+  explicit TypeMethod(Value* self) : self_(self) {}
+  std::string kind() const override { return "method type"; }
+  SugaredValuePtr call(const SourceRange& range, GraphFunction& m, const std::vector<CallArgument>& args,
+                       const std::vector<CallArgument>& kwargs, std::size_t) override {
+    if (args.size() != 1) script_error(range, "type: a dtype was expected");
+    return simple_value(emit_operator(range, *m.graph(), {Symbol::aten("to")}, call_values(m, args, kwargs), self_));
+  }
+
+ private:
+  Value* self_;
+};
+
 // x.where(condition, other): the tensor is the operator's second operand.
 class WhereMethod final : public SugaredValue {
  public:
@@ -278,6 +293,7 @@ class SimpleValue final : public SugaredValue {
       return nullptr;
     }
     if (const auto op = property_of(field, type())) return operator_result(range, m, *op, {value_});
+    if (type()->kind == TypeKind::Tensor && field == "type") return std::make_shared<TypeMethod>(value_);
     if (type()->kind == TypeKind::Tensor && field == "where") return std::make_shared<WhereMethod>(value_);
     if (type()->kind == TypeKind::Tensor && field == "tolist") return std::make_shared<ToList>(value_);
     if (type()->kind == TypeKind::Tensor)

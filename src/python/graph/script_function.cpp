@@ -46,6 +46,17 @@ PyObject* function_call(PyObject* self, PyObject* args, PyObject* kwargs) {
   return call_function(function_of(self), nullptr, args, kwargs);
 }
 
+// Which member of a Union the value would have been.
+std::string cast_details(PyObject* o, const Type& type) {
+  if (type.kind != TypeKind::Union) return "";
+  std::string found = type_name(Py_TYPE(o));
+  try {
+    found = to_ivalue(o, *basic_type(TypeKind::Any), "").type()->annotation_str();
+  } catch (const Error&) {  // no value of scripts at all
+  }
+  return "\nCast error details: Expected a member of " + type.annotation_str() + " but instead found type " + found;
+}
+
 // The value of an argument, or the error that a call with it is.
 IValue argument_value(const jit::Function& f, PyObject* o, const cresset::Argument& formal, std::size_t position) {
   const Type& list = formal.type->kind == TypeKind::Optional ? *formal.type->element() : *formal.type;
@@ -55,8 +66,9 @@ IValue argument_value(const jit::Function& f, PyObject* o, const cresset::Argume
   }
   if (CRESSET_UNLIKELY(!fits(o, *formal.type)))
     CRESSET_THROW(Error, f.name(), "() Expected a value of type '", formal.type->annotation_str(), "' for argument '", formal.name,
-                  "' but instead found type '", type_name(Py_TYPE(o)), "'.\nPosition: ", position, "\nValue: ", to_text(o),
-                  "\nDeclaration: ", f.getSchema().str());
+                  "' but instead found type '", type_name(Py_TYPE(o)), "'.\nPosition: ", position,
+                  "\nValue: ", to_text(checked(PyObject_Repr(o)).get()), "\nDeclaration: ", f.getSchema().str(),
+                  cast_details(o, *formal.type));
   if (CRESSET_UNLIKELY(is_tracing())) return traced_ivalue(formal.name, o, *formal.type);
   return to_fitting_ivalue(o, *formal.type);
 }
@@ -237,8 +249,8 @@ void init_passes(PyObject* module) {
   static std::vector<std::unique_ptr<std::string>> texts;
   for (const auto& pass : jit::passes()) {
     texts.push_back(std::make_unique<std::string>("_jit_pass_" + pass->name));
-    definitions.push_back(std::make_unique<PyMethodDef>(PyMethodDef{texts.back()->c_str(), reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&run_pass)),
-                                                                   METH_FASTCALL, pass->summary.c_str()}));
+    definitions.push_back(std::make_unique<PyMethodDef>(PyMethodDef{
+        texts.back()->c_str(), reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&run_pass)), METH_FASTCALL, pass->summary.c_str()}));
     const Ref name = checked(PyUnicode_FromString(pass->name.c_str()));
     const Ref function = checked(PyCFunction_NewEx(definitions.back().get(), name.get(), nullptr));
     checked(PyObject_SetAttrString(module, texts.back()->c_str(), function.get()));
@@ -307,28 +319,28 @@ void set_list_size(jit::Function& f, const std::string& name, int64_t n) {
 }  // namespace
 
 void init_script_function(PyObject* module) {
-  static PyMethodDef methods[] = {{"graph_for", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&function_graph_for)),
-                                   METH_VARARGS | METH_KEYWORDS,
-                                   "graph_for(*args, **kwargs)\n\nCalls the function and gives the graph that ran, with all calls inlined."},
-                                  method("graph_copy", [](FunctionRef f) { return f->graph()->copy(); }),
-                                  method(
-                                      "dump_code", [](FunctionRef f) { return f->code()->dump(); }, "The instructions that run."),
-                                  method(
-                                      "_invalidate",
-                                      [](FunctionRef f) {
-                                        if (auto* g = dynamic_cast<jit::GraphFunction*>(f.get())) g->invalidate();
-                                      },
-                                      "Forgets compiled code, after the graph was changed."),
-                                  method(
-                                      "_set_list_size", [](FunctionRef f, std::string name, int64_t n) { set_list_size(*f, name, n); },
-                                      "The parameter, a list, takes one value for n equal ones."),
-                                  method(
-                                      "save",
-                                      [](FunctionRef f, PyObject* file, std::optional<PyObject*> extra_files) {
-                                        save_function(f, file, extra_files.value_or(Py_None));
-                                      },
-                                      "Write an archive whose module's forward is this function."),
-                                  {}};
+  static PyMethodDef methods[] = {
+      {"graph_for", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&function_graph_for)), METH_VARARGS | METH_KEYWORDS,
+       "graph_for(*args, **kwargs)\n\nCalls the function and gives the graph that ran, with all calls inlined."},
+      method("graph_copy", [](FunctionRef f) { return f->graph()->copy(); }),
+      method(
+          "dump_code", [](FunctionRef f) { return f->code()->dump(); }, "The instructions that run."),
+      method(
+          "_invalidate",
+          [](FunctionRef f) {
+            if (auto* g = dynamic_cast<jit::GraphFunction*>(f.get())) g->invalidate();
+          },
+          "Forgets compiled code, after the graph was changed."),
+      method(
+          "_set_list_size", [](FunctionRef f, std::string name, int64_t n) { set_list_size(*f, name, n); },
+          "The parameter, a list, takes one value for n equal ones."),
+      method(
+          "save",
+          [](FunctionRef f, PyObject* file, std::optional<PyObject*> extra_files) {
+            save_function(f, file, extra_files.value_or(Py_None));
+          },
+          "Write an archive whose module's forward is this function."),
+      {}};
   static PyMemberDef members[] = {{"__dictoffset__", T_PYSSIZET, offsetof(PyFunction, dict), READONLY, nullptr}, {}};
   static PyGetSetDef properties[] = {{"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
                                      property("graph", [](FunctionRef f) { return graph_of(*f); }),

@@ -143,10 +143,10 @@ void init_methods(PyObject* module) {
                                      property("function", [](PyObject* m) { return Object(wrap_function(method_of(m)->function)); }),
                                      property("owner", [](PyObject* m) { return Object(wrap_object(method_of(m)->owner)); }),
                                      {}};
-  static PyMethodDef methods[] = {{"graph_for", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&method_graph_for)),
-                                   METH_VARARGS | METH_KEYWORDS,
-                                   "graph_for(*args, **kwargs)\n\nCalls the method and gives the graph that ran, with all calls inlined."},
-                                  {}};
+  static PyMethodDef methods[] = {
+      {"graph_for", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&method_graph_for)), METH_VARARGS | METH_KEYWORDS,
+       "graph_for(*args, **kwargs)\n\nCalls the method and gives the graph that ran, with all calls inlined."},
+      {}};
   PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(&method_dealloc)},
                          {Py_tp_methods, methods},
                          {Py_tp_members, members},

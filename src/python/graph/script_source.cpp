@@ -46,38 +46,37 @@ PyObject* unit_getattr(PyObject* self, PyObject* name) {
 }
 
 void init_unit(PyObject* module) {
-  static PyMethodDef methods[] = {method(
-                                      "define",
-                                      [](PyObject* u, std::string source, std::optional<std::string> filename, std::optional<PyObject*> resolver) {
-                                        const auto text = std::make_shared<jit::Source>(std::move(source), filename.value_or("<string>"));
-                                        jit::define_source(unit_of(u), "", text,
-                                                           resolver ? python_resolver(*resolver, unit_of(u)) : nullptr);
-                                      },
-                                      "Compiles all functions and classes of a source text; a resolver finds the names that it does not define."),
-                                  method(
-                                      "find_function",
-                                      [](PyObject* u, std::string name) {
-                                        auto f = unit_of(u).find_function(name);
-                                        return f ? Object(wrap_function(std::move(f))) : Object(Ref::borrow(Py_None));
-                                      },
-                                      "The function of this name, or None."),
-                                  method(
-                                      "get_functions",
-                                      [](PyObject* u) {
-                                        const Ref list = checked(PyList_New(0));
-                                        for (auto& f : unit_of(u).functions())
-                                          checked(PyList_Append(list.get(), checked(wrap_function(f)).get()));
-                                        return Object(Ref::borrow(list.get()));
-                                      },
-                                      "All functions and methods."),
-                                  method(
-                                      "find_type",
-                                      [](PyObject* u, std::string name) {
-                                        const TypePtr t = unit_of(u).find_type(name);
-                                        return t ? Object(wrap_type(t)) : Object(Ref::borrow(Py_None));
-                                      },
-                                      "The class, interface, enum or named tuple of this qualified name, or None."),
-                                  {}};
+  static PyMethodDef methods[] = {
+      method(
+          "define",
+          [](PyObject* u, std::string source, std::optional<std::string> filename, std::optional<PyObject*> resolver) {
+            const auto text = std::make_shared<jit::Source>(std::move(source), filename.value_or("<string>"));
+            jit::define_source(unit_of(u), "", text, resolver ? python_resolver(*resolver, unit_of(u)) : nullptr);
+          },
+          "Compiles all functions and classes of a source text; a resolver finds the names that it does not define."),
+      method(
+          "find_function",
+          [](PyObject* u, std::string name) {
+            auto f = unit_of(u).find_function(name);
+            return f ? Object(wrap_function(std::move(f))) : Object(Ref::borrow(Py_None));
+          },
+          "The function of this name, or None."),
+      method(
+          "get_functions",
+          [](PyObject* u) {
+            const Ref list = checked(PyList_New(0));
+            for (auto& f : unit_of(u).functions()) checked(PyList_Append(list.get(), checked(wrap_function(f)).get()));
+            return Object(Ref::borrow(list.get()));
+          },
+          "All functions and methods."),
+      method(
+          "find_type",
+          [](PyObject* u, std::string name) {
+            const TypePtr t = unit_of(u).find_type(name);
+            return t ? Object(wrap_type(t)) : Object(Ref::borrow(Py_None));
+          },
+          "The class, interface, enum or named tuple of this qualified name, or None."),
+      {}};
   PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(&unit_new)},
                          {Py_tp_dealloc, reinterpret_cast<void*>(&unit_dealloc)},
                          {Py_tp_getattro, reinterpret_cast<void*>(&unit_getattr)},

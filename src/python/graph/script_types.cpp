@@ -24,7 +24,8 @@ void erase_inner_types(const GraphRef& g) {
 void complete(const GraphRef& g, const std::vector<PyObject*>& examples) {
   std::vector<Value*> inputs = g->inputs();
   if (inputs.size() == examples.size() + 1 && inputs[0]->type()->kind == TypeKind::Object) inputs.erase(inputs.begin());
-  CRESSET_CHECK(inputs.size() == examples.size(), "a graph of ", examples.size(), " inputs was required; this one has ", inputs.size(), ".");
+  CRESSET_CHECK(inputs.size() == examples.size(), "a graph of ", examples.size(), " inputs was required; this one has ", inputs.size(),
+                ".");
   for (std::size_t i = 0; i < inputs.size(); ++i)
     if (is_tensor(examples[i]) && inputs[i]->type()->kind == TypeKind::Tensor) inputs[i]->inferTypeFrom(unwrap(examples[i]));
   infer(g);
@@ -39,8 +40,7 @@ void init_script_types(PyObject* module) {
   for (const auto& [name, pass] : kNames)
     checked(PyObject_SetAttrString(module, name, checked(PyObject_GetAttrString(module, pass)).get()));
   def(
-      module, "_jit_pass_complete_shape_analysis",
-      [](GraphRef g, std::vector<PyObject*> examples, bool) { complete(g, examples); },
+      module, "_jit_pass_complete_shape_analysis", [](GraphRef g, std::vector<PyObject*> examples, bool) { complete(g, examples); },
       "Types of all tensors, with inputs like these.");
   def(
       module, "_jit_erase_non_input_shape_information", [](GraphRef g) { erase_inner_types(g); },
