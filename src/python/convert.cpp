@@ -279,6 +279,18 @@ IValue to_ivalue(PyObject* o, const Type& type, const std::string& what) {
   return to_fitting_ivalue(o, type);
 }
 
+// Null for what has no type by itself, an empty list, say.
+static TypePtr own_type(PyObject* o) {
+  try {
+    return infer(o).type();
+  } catch (const Error&) {
+    return nullptr;
+  } catch (const ErrorAlreadySet&) {
+    PyErr_Clear();
+    return nullptr;
+  }
+}
+
 IValue to_fitting_ivalue(PyObject* o, const Type& type) {
   switch (type.kind) {
     case TypeKind::Tensor: return unwrap(o);
@@ -322,6 +334,10 @@ IValue to_fitting_ivalue(PyObject* o, const Type& type) {
       return dict;
     }
     case TypeKind::Union:
+      // The member that the value is, before those that it could be converted to: 4 is no float in Union[float, int].
+      if (const TypePtr own = own_type(o))
+        for (const TypePtr& t : type.contained)
+          if (own->is_subtype_of(*t)) return to_fitting_ivalue(o, *t);
       for (const TypePtr& t : type.contained)
         if (fits(o, *t)) return to_fitting_ivalue(o, *t);
       return infer(o);

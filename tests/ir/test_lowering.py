@@ -307,7 +307,7 @@ def marked(graph):
 def test_fallback_marks(name, count, unfreeze):
     module = script(Net())
     if name == "Block":
-        name = next(m for p, m in module._c.named_modules() if p == "layer1.0").qualified_name()
+        name = next(m for p, m in module._c.named_modules() if p == "layer1.0").qualified_name
     with lowering.logging.capture("warning") as lines:
         lowered = lowering.lower(module._c, torch_executed_modules=[name], unfreeze=unfreeze)
     found = marked(lowered.graph)

@@ -281,7 +281,7 @@ def test_lower_all_tuples_raises_where_it_cannot():
 def test_module_fallback_is_a_pair():
     """The first runs in front of freezing, the second behind it; what is between the delimiters is marked, nothing else."""
     module = cresset.jit.script(Net().eval())
-    name = module._c.getattr("fc")._c.qualified_name() if hasattr(module._c, "getattr") else "fc"
+    name = module._c.getattr("fc")._c.qualified_name if hasattr(module._c, "getattr") else "fc"
     found = module.graph.copy()
     assert lowering.run_pass("notate-module-for-fallback", found, torch_executed_modules=[name]).changed
     lowering.run_pass("inline", found)

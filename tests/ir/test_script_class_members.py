@@ -279,5 +279,5 @@ def test_libraries_may_make_the_compiler_forget():
     concrete_type_store.type_store.clear()
     _jit_caching_layer.clear()
     again = jit.script(WithStatics())
-    assert jit.script(only_statics) is not first and again._c.qualified_name() != module._c.qualified_name()
+    assert jit.script(only_statics) is not first and again._c.qualified_name != module._c.qualified_name
     assert again(cresset.ones(1)).equal(module(cresset.ones(1)))

@@ -319,3 +319,31 @@ def test_any_of_other_names():
     from cresset.jit.annotations import Any as ours
 
     assert ours is Any
+
+
+@pytest.mark.parametrize(("value", "kind"), [
+    (4, "int"), (4.5, "float"), ([1, 2], "ints"), ([1.5], "floats"), ("s", "str"), (None, "none"), (range(2), "ints"),
+])  # fmt: skip
+def test_the_member_of_a_union_that_a_value_is(value, kind):
+    def f(x: Union[float, int, List[float], List[int], str, None]):
+        if isinstance(x, int):
+            return "int"
+        if isinstance(x, float):
+            return "float"
+        if isinstance(x, List[int]):
+            return "ints"
+        if isinstance(x, List[float]):
+            return "floats"
+        return "none" if x is None else "str"
+
+    if isinstance(value, range):
+        value = list(value)
+    assert jit.script(f)(value) == kind
+
+
+def test_ranges_are_lists_of_numbers():
+    def f(x: List[int], y: Optional[List[float]] = None):
+        return sum(x) if y is None else len(y)
+
+    function = jit.script(f)
+    assert function(range(4)) == 6 and function([], range(3)) == 3

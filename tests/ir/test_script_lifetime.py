@@ -46,10 +46,10 @@ def script():
 
 
 def test_class_goes_with_its_last_module(script):
-    outer, inner = script[0]._c.qualified_name(), script[0].first._c.qualified_name()
+    outer, inner = script[0]._c.qualified_name, script[0].first._c.qualified_name
     weak = weakref.ref(script[0].first.linear.weight)
     again = jit.script(Outer())
-    assert again._c.qualified_name() == outer and not is_free(outer)
+    assert again._c.qualified_name == outer and not is_free(outer)
     script.pop()
     assert not is_free(outer) and again(cresset.ones(1, 2)).shape == (1, 2)
     del again
@@ -67,7 +67,7 @@ HELD = {
 
 @pytest.mark.parametrize("what", HELD)
 def test_parts_keep_the_class(script, what):
-    name = script[0]._c.qualified_name()
+    name = script[0]._c.qualified_name
     held = HELD[what](script[0])
     script.pop()
     assert not is_free(name)
@@ -82,11 +82,11 @@ def test_parts_keep_the_class(script, what):
 
 
 def test_child_outlives_its_parent(script):
-    outer, child = script[0]._c.qualified_name(), script[0].first
+    outer, child = script[0]._c.qualified_name, script[0].first
     script.pop()
     assert is_free(outer)
     assert child(cresset.ones(1, 2)).shape == (1, 2)
-    assert jit.script(Outer()).first._c.qualified_name() == child._c.qualified_name()
+    assert jit.script(Outer()).first._c.qualified_name == child._c.qualified_name
 
 
 def test_failed_compilation_leaves_nothing():

@@ -110,10 +110,10 @@ def test_one_class_for_equal_types_and_another_for_others():
             return self.c(self.a(x))
 
     script = jit.script(Net())
-    names = [getattr(script, name)._c.qualified_name() for name in "abc"]
+    names = [getattr(script, name)._c.qualified_name for name in "abc"]
     assert names[0] == names[1] != names[2]
     assert "__torch__.torch.nn.modules.linear." in names[0] and names[0].endswith("Linear")
-    assert jit.script(Net())._c.qualified_name() == script._c.qualified_name()
+    assert jit.script(Net())._c.qualified_name == script._c.qualified_name
 
 
 class Containers(nn.Module):

@@ -408,7 +408,7 @@ ERRORS = [
     ),
     ("y: List[int, str] = []\n    return y", "List expects exactly one element type; 2 were given"),
     ("y: Dict[str] = {}\n    return y", "Dict must have exactly two element types; 1 were given"),
-    ("y: Dict[List[int], int] = {}\n    return y", "Cannot create dict for key type 'List[int]'"),
+    ("y: Dict[List[int], int] = {}\n    return y", "Cannot create dict for key type 'int[]'"),
     ("y: 3 = 3\n    return y", "a type was expected here"),
     ("with x:\n        pass", "With item must be an object with methods __enter__ and __exit__; 'Tensor' was given"),
     ("return x.tolist()", "Expected type hint for result of tolist()"),

@@ -147,6 +147,10 @@ def install():
         torch._C._DisableFuncTorch = contextlib.nullcontext
     for setter, (value, getter) in SWITCHES.items():
         switch(torch._C, setter, value, getter)
+    import torch._jit_internal
+
+    if not hasattr(torch._jit_internal, "_disable_emit_hooks"):  # of _jit_set_emit_hooks above: hooks of the test suite itself, which are not set here
+        torch._jit_internal._disable_emit_hooks = contextlib.nullcontext
     for name in PLACED:
         if not hasattr(torch, name):
             setattr(torch, name, absent.placeholder(f"torch.{name}"))

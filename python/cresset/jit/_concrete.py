@@ -143,18 +143,16 @@ class ConcreteType:
 
     def _compile_hooks(self):
         for functions, before in zip(self.hooks, (True, False)):
-            compiled = {}  # by name
+            names = {}
             for function in functions:
-                name = function.__name__
-                hook, python = compiled.get(name, (None, function))
-                if python is not function:
+                if names.setdefault(function.__name__, function) is not function:
                     raise RuntimeError(
-                        f"{'Pre-hook' if before else 'Hook'} '{name}' on {self.cls.__name__} has at least two different python definitions. "
-                        "Please use unique names for all hooks."
+                        f"{'Pre-hook' if before else 'Hook'} '{function.__name__}' on {self.cls.__name__} has at least two different python "
+                        "definitions. Please use unique names for all hooks."
                     )
-                if hook is None:
-                    hook = self._compile_hook(name, function, before)
-                    compiled[name] = hook, function
+            compiled = {name: self._compile_hook(name, function, before) for name, function in names.items()}
+            for function in functions:
+                hook = compiled[function.__name__]
                 _C._jit_class_hook(self.type, hook, before)
                 self._hook_functions[0 if before else 1].append(hook)
         _hooks.check(self, [_C._jit_class_method(self.type, "forward"), *self._hook_functions], self.hooks)

@@ -20,12 +20,13 @@ std::string bytes_of(PyObject* o) {
 }
 Ref bytes_object(std::string_view s) { return checked(PyBytes_FromStringAndSize(s.data(), static_cast<Py_ssize_t>(s.size()))); }
 
-jit::ExtraFilesMap to_extra_files(PyObject* dict) {
+// Without contents only the names count.
+jit::ExtraFilesMap to_extra_files(PyObject* dict, bool contents = true) {
   jit::ExtraFilesMap files;
   if (dict == Py_None) return files;
   CRESSET_CHECK_TYPE(PyDict_Check(dict), "_extra_files: a dict was required; a ", type_name(Py_TYPE(dict)), " was given.");
   PyObject *key, *value;
-  for (Py_ssize_t at = 0; PyDict_Next(dict, &at, &key, &value);) files[to_text(key)] = bytes_of(value);
+  for (Py_ssize_t at = 0; PyDict_Next(dict, &at, &key, &value);) files[to_text(key)] = contents ? bytes_of(value) : "";
   return files;
 }
 
@@ -37,8 +38,7 @@ void fill(PyObject* dict, const jit::ExtraFilesMap& files) {
 
 template <class Load>
 Object load_with(PyObject* extra_files, Load load) {
-  jit::ExtraFilesMap files = to_extra_files(extra_files);
-  for (auto& [name, content] : files) content.clear();
+  jit::ExtraFilesMap files = to_extra_files(extra_files, false);
   jit::Module m;
   {
     const GilRelease release;

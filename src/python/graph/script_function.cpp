@@ -64,6 +64,10 @@ IValue argument_value(const jit::Function& f, PyObject* o, const cresset::Argume
     std::vector<IValue> values(static_cast<std::size_t>(*formal.N), to_fitting_ivalue(o, *list.element()));
     return make_intrusive<ivalue::ListImpl>(std::move(values), list.element());
   }
+  if (list.kind == TypeKind::List && PyRange_Check(o)) {
+    const Ref elements = checked(PySequence_List(o));
+    return argument_value(f, elements.get(), formal, position);
+  }
   if (CRESSET_UNLIKELY(!fits(o, *formal.type)))
     CRESSET_THROW(Error, f.name(), "() Expected a value of type '", formal.type->annotation_str(), "' for argument '", formal.name,
                   "' but instead found type '", type_name(Py_TYPE(o)), "'.\nPosition: ", position,
@@ -73,15 +77,14 @@ IValue argument_value(const jit::Function& f, PyObject* o, const cresset::Argume
   return to_fitting_ivalue(o, *formal.type);
 }
 
-// What Python called last: a function with a graph, as long as it lives. Under the GIL.
-weak_intrusive_ptr<jit::Function>& last_function() {
-  static auto& function = *new weak_intrusive_ptr<jit::Function>();
-  return function;
+// Of what Python called last, as long as it lives. Under the GIL.
+std::weak_ptr<Graph>& last_graph() {
+  static auto& graph = *new std::weak_ptr<Graph>();
+  return graph;
 }
 
-std::shared_ptr<Graph> inlined_copy(const jit::Function& f) {
-  const GraphRef g = f.graph();
-  CRESSET_CHECK(g, "'", f.name(), "' has no graph.");
+std::shared_ptr<Graph> inlined_copy(const GraphRef& g) {
+  CRESSET_CHECK(g, "the function has no graph.");
   GraphRef copy = g->copy();
   jit::inline_calls(copy);
   return copy;
@@ -97,7 +100,7 @@ PyObject* graph_for(jit::Function& f, const IValue* self, PyObject* args, PyObje
   const Ref result = Ref::steal(call_function(f, self, args, kwargs));
   if (!result) return nullptr;
   CRESSET_PY_TRY
-  return wrap_graph(inlined_copy(f));
+  return wrap_graph(inlined_copy(f.graph()));
   CRESSET_PY_CATCH(nullptr)
 }
 
@@ -122,7 +125,7 @@ PyObject* call_function(jit::Function& f, const IValue* self, PyObject* args, Py
     }
   }
   f.checkAndNormalize(stack, named);
-  last_function() = weak_intrusive_ptr<jit::Function>(intrusive_ptr<jit::Function>::reclaim_copy(&f));
+  last_graph() = f.graph();
   {
     const GilRelease release;
     f.run(stack);
@@ -344,7 +347,7 @@ void init_script_function(PyObject* module) {
   static PyMemberDef members[] = {{"__dictoffset__", T_PYSSIZET, offsetof(PyFunction, dict), READONLY, nullptr}, {}};
   static PyGetSetDef properties[] = {{"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
                                      property("graph", [](FunctionRef f) { return graph_of(*f); }),
-                                     property("inlined_graph", [](FunctionRef f) { return inlined_copy(*f); }),
+                                     property("inlined_graph", [](FunctionRef f) { return inlined_copy(f->graph()); }),
                                      property("code", [](FunctionRef f) { return jit::code_of(*f); }),
                                      property("name", [](FunctionRef f) { return f->name(); }),
                                      property("__name__", [](FunctionRef f) { return f->name(); }),
@@ -365,9 +368,9 @@ void init_script_function(PyObject* module) {
   script_function_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)).release());
   checked(PyModule_AddObjectRef(module, "ScriptFunction", reinterpret_cast<PyObject*>(script_function_type)));
   def(module, "_last_executed_optimized_graph", [] {
-    const intrusive_ptr<jit::Function> f = last_function().lock();
-    CRESSET_CHECK(f && f->graph(), "no script was called yet, or the last one is gone.");
-    return inlined_copy(*f);
+    const GraphRef g = last_graph().lock();
+    CRESSET_CHECK(g, "no script was called yet, or the last one is gone.");
+    return inlined_copy(g);
   });
   def(
       module, "_jit_assert_is_instance",

@@ -238,11 +238,11 @@ void init_script_module(PyObject* module) {
       method("deepcopy", [](PyObject* m) { return Object(wrap_object(module_of_handle(m).deepcopy())); }),
       method(
           "clone", [](PyObject* m) { return Object(wrap_object(module_of_handle(m).clone())); }, "A copy with classes of its own."),
-      method("qualified_name", [](PyObject* m) { return module_of_handle(m).type()->name; }),
       method(
           "_id", [](PyObject* m) { return reinterpret_cast<int64_t>(module_of_handle(m)._ivalue().get()); },
           "Equal for handles of one object."),
       {}};
+  static PyGetSetDef properties[] = {property("qualified_name", [](PyObject* m) { return module_of_handle(m).type()->name; }), {}};
   PyType_Slot slots[] = {
       {Py_tp_dealloc, reinterpret_cast<void*>(&module_dealloc)},
       {Py_tp_richcompare, reinterpret_cast<void*>(+[](PyObject* a, PyObject* b, int op) -> PyObject* {
@@ -254,6 +254,7 @@ void init_script_module(PyObject* module) {
          return static_cast<Py_hash_t>(reinterpret_cast<uintptr_t>(reinterpret_cast<PyScriptModule*>(o)->object._ivalue().get()) >> 4);
        })},
       {Py_tp_getattro, reinterpret_cast<void*>(&module_getattr)},
+      {Py_tp_getset, properties},
       {Py_tp_methods, methods},
       {Py_tp_doc, const_cast<char*>("An object of a script's class: attributes, methods, submodules.")},
       {0, nullptr}};

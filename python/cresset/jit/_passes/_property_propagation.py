@@ -16,7 +16,7 @@ def apply_input_props_using_example(graph, example_input):
     if len(inputs) != len(example_input):
         raise RuntimeError(f"Number of inputs in graph ({len(inputs)}) does not match number of inputs in example ({len(example_input)})")
     for i, (value, example) in enumerate(zip(inputs, example_input)):
-        if (value.type().kind() == "TensorType") != isinstance(example, cresset.Tensor):
+        if example is not None and (value.type().kind() == "TensorType") != isinstance(example, cresset.Tensor):
             raise RuntimeError(f"Input {i} of the graph has the type {value.type()}; a {type(example).__name__} was given")
         if isinstance(example, cresset.Tensor):
             value.inferTypeFrom(example)
