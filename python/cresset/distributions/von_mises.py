@@ -66,7 +66,7 @@ class VonMises(Distribution):
                 f = (1 + r * z) / (r + z)
                 c = kappa * (r - f)
                 accept = (c * (2 - c) - u2 > 0) | ((c / u2).log() + 1 - c >= 0)
-                angle = cresset.where(accept & ~done, (u3 - 0.5).sign() * f.acos(), angle)
+                angle = cresset.where(accept, (u3 - 0.5).sign() * f.acos(), angle)
                 done = done | accept
             return ((angle + math.pi + self._loc) % (2 * math.pi) - math.pi).to(self.loc.dtype)
 
