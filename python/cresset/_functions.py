@@ -164,17 +164,21 @@ def typename(obj):
 
 
 def broadcast_shapes(*shapes):
-    """The common size to which tensors of these sizes broadcast; RuntimeError when there is none."""
+    """The common size to which tensors of these sizes broadcast; RuntimeError when there is none, ValueError for a negative length."""
     sizes = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
     out = [1] * max((len(s) for s in sizes), default=0)
-    for size in sizes:
+    for place, size in enumerate(sizes):
         for i in range(-1, -1 - len(size), -1):
             if size[i] < 0:
-                raise RuntimeError(f"Trying to create tensor with negative dimension ({size[i]}): ({size[i]})")
+                raise ValueError("Attempting to broadcast a dimension with negative length!")
             if size[i] == 1 or size[i] == out[i]:
                 continue
             if out[i] != 1:
-                raise RuntimeError("Shape mismatch: objects cannot be broadcast to a single shape")
+                given = size if isinstance(shapes[place], int) else shapes[place]
+                raise RuntimeError(
+                    f"Attempting to broadcast a dimension of length {size[i]} at {i}! Mismatching argument at index {place} had {given}; "
+                    f"but expected shape should be broadcastable to {out}"
+                )
             out[i] = size[i]
     return cresset.Size(out)
 

@@ -4,6 +4,7 @@ import json
 import pathlib
 
 import distribution_cases as cases
+import distribution_errors
 import torch
 
 torch.set_num_threads(1)
@@ -12,6 +13,7 @@ rows = {
     "divergences": cases.divergences(torch),
     "transforms": {name: cases.transform(torch, name) for name in cases.transform_names()},
     "constraints": cases.constraint_checks(torch),
+    "errors": {case: distribution_errors.answer(torch, case) for case in distribution_errors.CASES},
 }
 text = "{\n"
 for part, entries in rows.items():

@@ -21,7 +21,7 @@ for name in [m.name for m in pkgutil.iter_modules(package.__path__)]:
 """
 
 
-@pytest.mark.parametrize("package", ["cresset", "cresset.autograd", "cresset.nn", "cresset.nn.utils", "cresset.optim", "cresset.utils", "cresset.jit", "cresset.func"])
+@pytest.mark.parametrize("package", ["cresset", "cresset.autograd", "cresset.nn", "cresset.nn.utils", "cresset.optim", "cresset.utils", "cresset.jit", "cresset.func", "cresset.distributions"])
 def test_functions_stay(package):
     done = subprocess.run([sys.executable, "-c", PROBE.format(package=package)], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr

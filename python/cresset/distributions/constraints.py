@@ -301,7 +301,7 @@ class _Cat(Constraint):
         assert all(isinstance(c, Constraint) for c in cseq), "All elements of cseq must be Constraint instances"
         self.cseq = list(cseq)
         self.lengths = [1] * len(self.cseq) if lengths is None else list(lengths)
-        assert len(self.lengths) == len(self.cseq), f"cseq has {len(self.cseq)} elements but lengths has {len(self.lengths)}"
+        assert len(self.lengths) == len(self.cseq), f"lengths ({len(self.lengths)}) must match cseq ({len(self.cseq)})"
         self.dim = dim
 
     @property

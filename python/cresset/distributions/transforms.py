@@ -679,9 +679,7 @@ class CatTransform(Transform):
         super().__init__(cache_size=cache_size)
         self.transforms = [t.with_cache(cache_size) for t in tseq] if cache_size else list(tseq)
         self.lengths = [1] * len(self.transforms) if lengths is None else list(lengths)
-        assert len(self.lengths) == len(self.transforms), (
-            f"lengths has {len(self.lengths)} elements but transforms has {len(self.transforms)}"
-        )
+        assert len(self.lengths) == len(self.transforms), f"lengths ({len(self.lengths)}) must match transforms ({len(self.transforms)})"
         self.dim = dim
 
     @lazy_property

@@ -11,6 +11,7 @@ import pytest
 GOLDEN = pathlib.Path(__file__).parents[2] / "golden"
 sys.path.insert(0, str(GOLDEN))
 import distribution_cases as cases  # noqa: E402
+import distribution_errors  # noqa: E402
 
 RECORDED = json.loads((GOLDEN / "distributions.json").read_text())
 
@@ -58,3 +59,8 @@ def test_transform(name):
 
 def test_constraints():
     assert not differences(cases.constraint_checks(cresset), RECORDED["constraints"], "")
+
+
+@pytest.mark.parametrize("case", distribution_errors.CASES)
+def test_errors_and_warnings(case):
+    assert distribution_errors.answer(cresset, case) == RECORDED["errors"][case]
