@@ -9,6 +9,10 @@ from .utils import broadcast_all
 __all__ = ["Gamma"]
 
 
+def _standard_gamma(concentration):
+    return cresset._standard_gamma(concentration)
+
+
 class Gamma(ExponentialFamily):
     """On positive numbers with density proportional to x^(concentration - 1) exp(-rate x)."""
 
@@ -38,7 +42,7 @@ class Gamma(ExponentialFamily):
 
     def rsample(self, sample_shape=cresset.Size()):
         shape = self._extended_shape(sample_shape)
-        value = cresset._standard_gamma(self.concentration.expand(shape)) / self.rate.expand(shape)
+        value = _standard_gamma(self.concentration.expand(shape)) / self.rate.expand(shape)
         value.detach().clamp_(min=cresset.finfo(value.dtype).tiny)  # gradients do not see that zero is not in the support
         return value
 

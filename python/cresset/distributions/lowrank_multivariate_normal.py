@@ -6,7 +6,7 @@ import cresset
 
 from . import constraints
 from .distribution import Distribution
-from .multivariate_normal import _batch_mahalanobis
+from .multivariate_normal import _batch_mahalanobis, _batch_mv
 from .utils import _standard_normal, lazy_property
 
 __all__ = ["LowRankMultivariateNormal"]
@@ -30,7 +30,7 @@ def _batch_lowrank_logdet(W, D, capacitance_tril):
 
 def _batch_lowrank_mahalanobis(W, D, x, capacitance_tril):
     """x^T (W W^T + D)^-1 x by Woodbury's identity."""
-    inner = (_scaled(W, D) @ x.unsqueeze(-1)).squeeze(-1)
+    inner = _batch_mv(_scaled(W, D), x)
     return (x.pow(2) / D).sum(-1) - _batch_mahalanobis(capacitance_tril, inner)
 
 
@@ -121,8 +121,7 @@ class LowRankMultivariateNormal(Distribution):
         shape = self._extended_shape(sample_shape)
         of_factor = _standard_normal(shape[:-1] + self.cov_factor.shape[-1:], self.loc.dtype, self.loc.device)
         of_diagonal = _standard_normal(shape, self.loc.dtype, self.loc.device)
-        moved = (self._unbroadcasted_cov_factor @ of_factor.unsqueeze(-1)).squeeze(-1)
-        return self.loc + moved + self._unbroadcasted_cov_diag.sqrt() * of_diagonal
+        return self.loc + _batch_mv(self._unbroadcasted_cov_factor, of_factor) + self._unbroadcasted_cov_diag.sqrt() * of_diagonal
 
     def _log_det(self):
         return _batch_lowrank_logdet(self._unbroadcasted_cov_factor, self._unbroadcasted_cov_diag, self._capacitance_tril)

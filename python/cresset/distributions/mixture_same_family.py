@@ -70,9 +70,7 @@ class MixtureSameFamily(Distribution):
 
     def _average(self, values):
         """The mean over components of `(*, K, event)` by the mixture's probabilities."""
-        weights = self.mixture_distribution.probs
-        weights = weights.reshape(weights.shape + (1,) * self._event_ndims)
-        return (weights * values).sum(dim=-1 - self._event_ndims)
+        return (self._pad_mixture_dimensions(self.mixture_distribution.probs) * values).sum(dim=-1 - self._event_ndims)
 
     @property
     def mean(self):
@@ -105,6 +103,9 @@ class MixtureSameFamily(Distribution):
 
     def _pad(self, x):
         return x.unsqueeze(-1 - self._event_ndims)
+
+    def _pad_mixture_dimensions(self, x):
+        return x.reshape(x.shape + (1,) * self._event_ndims)
 
     def __repr__(self):
         return f"MixtureSameFamily(\n  {self.mixture_distribution},\n  {self.component_distribution})"

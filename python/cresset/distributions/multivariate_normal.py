@@ -11,6 +11,11 @@ from .utils import _standard_normal, lazy_property
 __all__ = ["MultivariateNormal"]
 
 
+def _batch_mv(matrices, vectors):
+    """Products of `(*, n, m)` and `(*, m)`."""
+    return (matrices @ vectors.unsqueeze(-1)).squeeze(-1)
+
+
 def _batch_mahalanobis(tril, x):
     """x^T (tril tril^T)^-1 x of vectors `(*, n)`; samples in front of the batch are columns of one triangular solve."""
     n, lead = x.shape[-1], max(x.dim() - tril.dim() + 1, 0)
@@ -103,7 +108,7 @@ class MultivariateNormal(Distribution):
 
     def rsample(self, sample_shape=cresset.Size()):
         noise = _standard_normal(self._extended_shape(sample_shape), self.loc.dtype, self.loc.device)
-        return self.loc + (self._unbroadcasted_scale_tril @ noise.unsqueeze(-1)).squeeze(-1)
+        return self.loc + _batch_mv(self._unbroadcasted_scale_tril, noise)
 
     def log_prob(self, value):
         if self._validate_args:

@@ -30,9 +30,9 @@ def _standard_normal(shape, dtype, device):
     return cresset.randn(shape, dtype=dtype, device=device)
 
 
-def _sum_rightmost(value, count):
-    """`value` summed over its last `count` dimensions."""
-    return value if count == 0 else value.reshape(value.shape[: value.dim() - count] + (-1,)).sum(-1)
+def _sum_rightmost(value, dim):
+    """`value` summed over its last `dim` dimensions."""
+    return value if dim == 0 else value.reshape(value.shape[: value.dim() - dim] + (-1,)).sum(-1)
 
 
 def logits_to_probs(logits, is_binary=False):

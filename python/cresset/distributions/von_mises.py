@@ -11,9 +11,9 @@ from .utils import broadcast_all, lazy_property
 __all__ = ["VonMises"]
 
 
-def _log_i0(x):
-    """The logarithm of the modified Bessel function of order zero."""
-    return cresset.special.i0e(x).log() + x
+def _log_modified_bessel_fn(x, order=0):
+    """The logarithm of the modified Bessel function of order zero or one."""
+    return (cresset.special.i1e(x) if order else cresset.special.i0e(x)).log() + x
 
 
 class VonMises(Distribution):
@@ -37,7 +37,7 @@ class VonMises(Distribution):
     def log_prob(self, value):
         if self._validate_args:
             self._validate_sample(value)
-        return self.concentration * cresset.cos(value - self.loc) - math.log(2 * math.pi) - _log_i0(self.concentration)
+        return self.concentration * cresset.cos(value - self.loc) - math.log(2 * math.pi) - _log_modified_bessel_fn(self.concentration)
 
     @lazy_property
     def _loc(self):
