@@ -26,8 +26,7 @@ def _make(dtype, args, device="cpu"):
     if all(isinstance(a, int) and not isinstance(a, bool) for a in args):
         return cresset.empty(args, dtype=dtype, device=device)
     if len(args) == 1 and hasattr(first, "__len__"):
-        values = cresset.tensor(first, device=device)
-        return values.to(dtype)
+        return cresset.tensor(first, dtype=dtype, device=device)
     raise TypeError(f"new(): data must be a sequence (got {type(first).__name__})")
 
 

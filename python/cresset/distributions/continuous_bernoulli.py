@@ -8,7 +8,7 @@ from cresset.nn.functional import binary_cross_entropy_with_logits
 from . import constraints
 from ._parameters import Odds, one_of
 from .exp_family import ExponentialFamily
-from .utils import broadcast_all, clamp_probs
+from .utils import broadcast_all, clamp_probs, lazy_property, logits_to_probs
 
 __all__ = ["ContinuousBernoulli"]
 
@@ -34,6 +34,11 @@ class ContinuousBernoulli(Odds, ExponentialFamily):
         self._keep(None if probs is None else param, param)
         self._lims = lims
         super().__init__(param.size(), validate_args=validate_args)
+
+    @lazy_property
+    def probs(self):
+        """1 / (1 + exp(-logits)), inside of the open interval."""
+        return clamp_probs(logits_to_probs(self.logits, is_binary=True))
 
     def expand(self, batch_shape, _instance=None):
         new = self._expanded(ContinuousBernoulli, batch_shape, _instance, "probs", "logits", "_param")

@@ -112,20 +112,21 @@ class Wishart(ExponentialFamily):
         return self.df.view(self._batch_shape + (1, 1)) * (V.pow(2) + diagonal.unsqueeze(-1) * diagonal.unsqueeze(-2))
 
     def _bartlett_sampling(self, sample_shape=cresset.Size()):
-        p = self._event_shape[-1]
-        factor = self._dist_chi2.rsample(sample_shape).clamp(min=cresset.finfo(self.df.dtype).tiny).sqrt().diag_embed()
+        p, dtype = self._event_shape[-1], self._unbroadcasted_scale_tril.dtype
+        factor = self._dist_chi2.rsample(sample_shape).clamp(min=cresset.finfo(dtype).tiny).sqrt().diag_embed()
         below = cresset.tril_indices(p, p, offset=-1)
         shape = cresset.Size(sample_shape) + self._batch_shape + (p * (p - 1) // 2,)
-        factor[..., below[0], below[1]] = _standard_normal(shape, self.df.dtype, self.df.device)
+        factor[..., below[0], below[1]] = _standard_normal(shape, dtype, self.df.device)
         root = self._unbroadcasted_scale_tril @ factor
         return root @ root.mT
 
     def rsample(self, sample_shape=cresset.Size()):
         sample_shape = cresset.Size(sample_shape)
-        # PyTorch 2.13 hands out its second draw, and so does this for the same samples of a seed.
+        # PyTorch 2.13 replaces a first draw wherever it is sound, and so does this for the same samples of a seed.
         with cresset.no_grad():
-            self._bartlett_sampling(sample_shape)
-        sample = self._bartlett_sampling(sample_shape)
+            first = self._bartlett_sampling(sample_shape)
+        sound = self.support.check(first)[..., None, None]
+        sample = cresset.where(sound, self._bartlett_sampling(sample_shape), first)
         for _ in range(_ATTEMPTS):
             singular = ~self.support.check(sample)
             if not singular.any():

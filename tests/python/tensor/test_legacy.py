@@ -116,3 +116,14 @@ def test_questions_about_them():
         x.coalesce()
     with pytest.raises(NotImplementedError, match="record_stream"):
         x.record_stream(None)
+
+
+def test_constructors_keep_every_digit():
+    """Values go to the type at once, not by way of the default type."""
+    assert cresset.DoubleTensor([1e-4, 1e300]).tolist() == [1e-4, 1e300]
+    assert cresset.ones(2, dtype=cresset.float64).new([1e-4]).tolist() == [1e-4]
+    assert cresset.LongTensor([2**60 + 1, 1.5]).tolist() == [2**60 + 1, 1]
+    with pytest.raises(RuntimeError, match="without overflow"):
+        cresset.ByteTensor([300])
+    with pytest.raises(TypeError, match="must be real number, not complex"):
+        cresset.FloatTensor([1j])
