@@ -48,7 +48,7 @@ class GeneralizedPareto(Distribution):
             self._validate_sample(value)
         z = self._z(value)
         zero, c = self._near_zero()
-        return cresset.where(zero, -z, -(1 + 1 / c) * cresset.log1p(z * c)) - self.scale.log()
+        return cresset.where(zero, -z, cresset.special.xlog1py(-(1 + 1 / c), z * c)) - self.scale.log()
 
     def log_survival_function(self, value):
         """The logarithm of the probability of more than `value`."""
