@@ -126,7 +126,9 @@ def _gradients(lib, result, parameters):
 def distribution(lib, name):
     """Everything that one distribution answers."""
     before = lib.get_default_dtype()
-    lib.set_default_dtype(lib.float32 if name.endswith("numbers") else lib.float64)  # PyTorch's GeneralizedPareto knows the default only
+    lib.set_default_dtype(
+        lib.float32 if name.endswith("numbers") else lib.float64
+    )  # PyTorch's GeneralizedPareto knows the default only
     try:
         return _answers(lib, name)
     finally:
@@ -137,7 +139,11 @@ def _answers(lib, name):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         d, parameters, at = build(lib, name)
-        row = {"text": repr(d), "support": repr(d.support).split("tensor")[0], "shapes": [list(d.batch_shape), list(d.event_shape)]}
+        row = {
+            "text": repr(d),
+            "support": repr(d.support).split("tensor")[0],
+            "shapes": [list(d.batch_shape), list(d.event_shape)],
+        }
         row["flags"] = [d.has_rsample, d.has_enumerate_support, d.support.event_dim, d.support.is_discrete]
         for question in QUESTIONS:
             row[question] = _asked(lambda: getattr(d, question))
@@ -201,7 +207,10 @@ def _transforms(lib):
         "affine": (T.AffineTransform(_t(lib, [1.0, 2.0, 3.0]), -2.0), [[0.3, -1.0, 2.0]]),
         "affine event": (T.AffineTransform(1.0, _t(lib, [2.0, -0.5, 3.0]), event_dim=1), [[0.3, -1.0, 2.0]]),
         "cat": (T.CatTransform([T.ExpTransform(), T.TanhTransform()], -1, [1, 2]), [[0.3, -1.0, 2.0]]),
-        "compose": (T.ComposeTransform([T.TanhTransform(), T.AffineTransform(0.0, 3.0), T.SigmoidTransform()]), [[0.3, -1.0, 2.0]]),
+        "compose": (
+            T.ComposeTransform([T.TanhTransform(), T.AffineTransform(0.0, 3.0), T.SigmoidTransform()]),
+            [[0.3, -1.0, 2.0]],
+        ),
         "compose to simplex": (T.ComposeTransform([T.TanhTransform(), T.StickBreakingTransform()]), [[0.3, -1.0, 2.0]]),
         "corr cholesky": (T.CorrCholeskyTransform(), [[0.3, -1.0, 2.0], [0.1, 0.2, -0.3]]),
         "cumulative": (T.CumulativeDistributionTransform(D.Normal(0.5, 2.0)), [[0.3, -1.0, 2.0]]),
@@ -224,7 +233,15 @@ def _transforms(lib):
 def transform_names():
     return sorted(
         "abs affine cat compose cumulative exp independent power reshape sigmoid softmax softplus stack tanh".split()
-        + ["affine event", "compose to simplex", "corr cholesky", "exp inverse", "lower cholesky", "positive definite", "stick breaking"]
+        + [
+            "affine event",
+            "compose to simplex",
+            "corr cholesky",
+            "exp inverse",
+            "lower cholesky",
+            "positive definite",
+            "stick breaking",
+        ]
     )
 
 
@@ -233,7 +250,13 @@ def transform(lib, name):
     t, values = _transforms(lib)[name]
     x = _t(lib, values, grad=True)
     y = t(x)
-    row = {"text": repr(t), "domain": repr(t.domain), "codomain": repr(t.codomain), "bijective": t.bijective, "y": _numbers(y)}
+    row = {
+        "text": repr(t),
+        "domain": repr(t.domain),
+        "codomain": repr(t.codomain),
+        "bijective": t.bijective,
+        "y": _numbers(y),
+    }
     row["back"] = _asked(lambda: t.inv(y))
     row["jacobian"] = _asked(lambda: t.log_abs_det_jacobian(x, y))
     row["gradient"] = _gradients(lib, y, [x])
@@ -268,7 +291,11 @@ def constraint_checks(lib):
     """What belongs to every set, and what leads there."""
     rows = {}
     for name, (constraint, values) in _constraints(lib).items():
-        row = {"check": constraint.check(_t(lib, values)).tolist(), "event_dim": constraint.event_dim, "discrete": constraint.is_discrete}
+        row = {
+            "check": constraint.check(_t(lib, values)).tolist(),
+            "event_dim": constraint.event_dim,
+            "discrete": constraint.is_discrete,
+        }
         for registry in ("biject_to", "transform_to"):
             try:
                 row[registry] = " ".join(repr(getattr(lib.distributions, registry)(constraint)).split())

@@ -176,7 +176,15 @@ U.vec_to_tril_matrix(lib.ones(3), 5)
 def answer(lib, case):
     """The error, or the result, and the warnings of one expression."""
     D = lib.distributions
-    names = {"D": D, "T": D.transforms, "C": D.constraints, "U": D.utils, "lib": lib, "one": lib.tensor([1.0, 2.0]), "eye": lib.eye(2)}
+    names = {
+        "D": D,
+        "T": D.transforms,
+        "C": D.constraints,
+        "U": D.utils,
+        "lib": lib,
+        "one": lib.tensor([1.0, 2.0]),
+        "eye": lib.eye(2),
+    }
     names |= {"n": lib.tensor(1.0), "nan": lib.tensor(float("nan"))}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -184,5 +192,9 @@ def answer(lib, case):
             found = f"= {eval(case, names)!r}"
         except Exception as error:  # noqa: BLE001
             found = f"{type(error).__name__}: {error}"
-    own = (f"{w.category.__name__}: {w.message}" for w in caught if "deprecated" not in str(w.message) or "sample_n" in case)
+    own = (
+        f"{w.category.__name__}: {w.message}"
+        for w in caught
+        if "deprecated" not in str(w.message) or "sample_n" in case
+    )
     return "\n".join([found, *own]).replace("cresset.", "torch.")

@@ -54,7 +54,9 @@ class Bernoulli(Odds, ExponentialFamily):
         return binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
 
     def enumerate_support(self, expand=True):
-        values = cresset.arange(2, dtype=self._param.dtype, device=self._param.device).view((-1,) + (1,) * len(self._batch_shape))
+        values = cresset.arange(2, dtype=self._param.dtype, device=self._param.device).view(
+            (-1,) + (1,) * len(self._batch_shape)
+        )
         return values.expand((-1,) + self._batch_shape) if expand else values
 
     @property

@@ -17,7 +17,11 @@ def _positive_part(x):
 class Binomial(Odds, Distribution):
     """The number of successes of `total_count` trials of probability `probs`, or log-odds `logits`; all broadcast."""
 
-    arg_constraints = {"total_count": constraints.nonnegative_integer, "probs": constraints.unit_interval, "logits": constraints.real}
+    arg_constraints = {
+        "total_count": constraints.nonnegative_integer,
+        "probs": constraints.unit_interval,
+        "logits": constraints.real,
+    }
     has_enumerate_support = True
 
     def __init__(self, total_count=1, probs=None, logits=None, validate_args=None):

@@ -55,7 +55,9 @@ def _biject_to_independent(constraint):
 
 @transform_to.register(constraints.independent)
 def _transform_to_independent(constraint):
-    return transforms.IndependentTransform(transform_to(constraint.base_constraint), constraint.reinterpreted_batch_ndims)
+    return transforms.IndependentTransform(
+        transform_to(constraint.base_constraint), constraint.reinterpreted_batch_ndims
+    )
 
 
 @biject_to.register(constraints.positive)
@@ -63,13 +65,17 @@ def _transform_to_independent(constraint):
 @transform_to.register(constraints.positive)
 @transform_to.register(constraints.nonnegative)
 def _to_greater_than(constraint):
-    return transforms.ComposeTransform([transforms.ExpTransform(), transforms.AffineTransform(constraint.lower_bound, 1)])
+    return transforms.ComposeTransform(
+        [transforms.ExpTransform(), transforms.AffineTransform(constraint.lower_bound, 1)]
+    )
 
 
 @biject_to.register(constraints.less_than)
 @transform_to.register(constraints.less_than)
 def _to_less_than(constraint):
-    return transforms.ComposeTransform([transforms.ExpTransform(), transforms.AffineTransform(constraint.upper_bound, -1)])
+    return transforms.ComposeTransform(
+        [transforms.ExpTransform(), transforms.AffineTransform(constraint.upper_bound, -1)]
+    )
 
 
 @biject_to.register(constraints.interval)
@@ -80,7 +86,9 @@ def _to_interval(constraint):
     lower, upper = constraint.lower_bound, constraint.upper_bound
     if isinstance(lower, Number) and isinstance(upper, Number) and lower == 0 and upper == 1:
         return transforms.SigmoidTransform()
-    return transforms.ComposeTransform([transforms.SigmoidTransform(), transforms.AffineTransform(lower, upper - lower)])
+    return transforms.ComposeTransform(
+        [transforms.SigmoidTransform(), transforms.AffineTransform(lower, upper - lower)]
+    )
 
 
 @biject_to.register(constraints.simplex)

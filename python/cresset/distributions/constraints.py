@@ -84,11 +84,15 @@ class _IndependentConstraint(Constraint):
     """The set of events all of whose elements along the last `reinterpreted_batch_ndims` dimensions belong to another set."""
 
     def __init__(self, base_constraint, reinterpreted_batch_ndims):
-        assert isinstance(base_constraint, Constraint), f"base_constraint must be a Constraint, got {type(base_constraint).__name__}"
+        assert isinstance(base_constraint, Constraint), (
+            f"base_constraint must be a Constraint, got {type(base_constraint).__name__}"
+        )
         assert isinstance(reinterpreted_batch_ndims, int), (
             f"reinterpreted_batch_ndims must be an int, got {type(reinterpreted_batch_ndims).__name__}"
         )
-        assert reinterpreted_batch_ndims >= 0, f"reinterpreted_batch_ndims must be >= 0, got {reinterpreted_batch_ndims}"
+        assert reinterpreted_batch_ndims >= 0, (
+            f"reinterpreted_batch_ndims must be >= 0, got {reinterpreted_batch_ndims}"
+        )
         self.base_constraint = base_constraint
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
 
@@ -115,7 +119,9 @@ class MixtureSameFamilyConstraint(Constraint):
     """The values that belong to the set of every component of a mixture; the set has the components as its last batch dimension."""
 
     def __init__(self, base_constraint):
-        assert isinstance(base_constraint, Constraint), f"base_constraint must be a Constraint, got {type(base_constraint).__name__}"
+        assert isinstance(base_constraint, Constraint), (
+            f"base_constraint must be a Constraint, got {type(base_constraint).__name__}"
+        )
         self.base_constraint = base_constraint
 
     @property
@@ -273,7 +279,9 @@ class _Square(Constraint):
     event_dim = 2
 
     def check(self, value):
-        return cresset.full(value.shape[:-2], value.shape[-2] == value.shape[-1], dtype=cresset.bool, device=value.device)
+        return cresset.full(
+            value.shape[:-2], value.shape[-2] == value.shape[-1], dtype=cresset.bool, device=value.device
+        )
 
 
 class _Symmetric(_Square):
@@ -313,7 +321,9 @@ class _Cat(Constraint):
         return max(c.event_dim for c in self.cseq)
 
     def check(self, value):
-        assert -value.dim() <= self.dim < value.dim(), f"dim {self.dim} out of range for tensor with {value.dim()} dimensions"
+        assert -value.dim() <= self.dim < value.dim(), (
+            f"dim {self.dim} out of range for tensor with {value.dim()} dimensions"
+        )
         parts = value.split([*self.lengths, value.size(self.dim) - sum(self.lengths)], self.dim)
         return cresset.cat([c.check(part) for c, part in zip(self.cseq, parts)], self.dim)
 
@@ -336,7 +346,9 @@ class _Stack(Constraint):
         return dim + 1 if self.dim + dim < 0 else dim
 
     def check(self, value):
-        assert -value.dim() <= self.dim < value.dim(), f"dim {self.dim} out of range for tensor with {value.dim()} dimensions"
+        assert -value.dim() <= self.dim < value.dim(), (
+            f"dim {self.dim} out of range for tensor with {value.dim()} dimensions"
+        )
         return cresset.stack([c.check(part) for c, part in zip(self.cseq, value.unbind(self.dim))], self.dim)
 
 

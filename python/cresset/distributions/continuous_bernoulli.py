@@ -104,7 +104,9 @@ class ContinuousBernoulli(Odds, ExponentialFamily):
 
     def icdf(self, value):
         p = self._cut_probs()
-        inverse = (cresset.log1p(-p + value * (2.0 * p - 1.0)) - cresset.log1p(-p)) / (cresset.log(p) - cresset.log1p(-p))
+        inverse = (cresset.log1p(-p + value * (2.0 * p - 1.0)) - cresset.log1p(-p)) / (
+            cresset.log(p) - cresset.log1p(-p)
+        )
         return cresset.where(self._outside_unstable_region(), inverse, value)
 
     def entropy(self):

@@ -43,14 +43,20 @@ class Gamma(ExponentialFamily):
     def rsample(self, sample_shape=cresset.Size()):
         shape = self._extended_shape(sample_shape)
         value = _standard_gamma(self.concentration.expand(shape)) / self.rate.expand(shape)
-        value.detach().clamp_(min=cresset.finfo(value.dtype).tiny)  # gradients do not see that zero is not in the support
+        value.detach().clamp_(
+            min=cresset.finfo(value.dtype).tiny
+        )  # gradients do not see that zero is not in the support
         return value
 
     def log_prob(self, value):
         value = cresset.as_tensor(value, dtype=self.rate.dtype, device=self.rate.device)
         if self._validate_args:
             self._validate_sample(value)
-        density = cresset.xlogy(self.concentration, self.rate) + cresset.xlogy(self.concentration - 1, value) - self.rate * value
+        density = (
+            cresset.xlogy(self.concentration, self.rate)
+            + cresset.xlogy(self.concentration - 1, value)
+            - self.rate * value
+        )
         return density - cresset.lgamma(self.concentration)
 
     def entropy(self):

@@ -59,7 +59,9 @@ class Geometric(Distribution):
 
     def sample(self, sample_shape=cresset.Size()):
         with cresset.no_grad():
-            u = self.probs.new_empty(self._extended_shape(sample_shape)).uniform_(cresset.finfo(self.probs.dtype).tiny, 1)
+            u = self.probs.new_empty(self._extended_shape(sample_shape)).uniform_(
+                cresset.finfo(self.probs.dtype).tiny, 1
+            )
             return (u.log() / (-self.probs).log1p()).floor()
 
     def log_prob(self, value):

@@ -22,7 +22,11 @@ class Gumbel(TransformedDistribution):
     def __init__(self, loc, scale, validate_args=None):
         self.loc, self.scale = broadcast_all(loc, scale)
         info = cresset.finfo(self.loc.dtype)
-        base = Uniform(cresset.full_like(self.loc, info.tiny), cresset.full_like(self.loc, 1 - info.eps), validate_args=validate_args)
+        base = Uniform(
+            cresset.full_like(self.loc, info.tiny),
+            cresset.full_like(self.loc, 1 - info.eps),
+            validate_args=validate_args,
+        )
         super().__init__(base, self._steps(), validate_args=validate_args)
 
     def _steps(self):

@@ -46,7 +46,11 @@ class Independent(Distribution):
     @constraints.dependent_property
     def support(self):
         support = self.base_dist.support
-        return constraints.independent(support, self.reinterpreted_batch_ndims) if self.reinterpreted_batch_ndims else support
+        return (
+            constraints.independent(support, self.reinterpreted_batch_ndims)
+            if self.reinterpreted_batch_ndims
+            else support
+        )
 
     @property
     def mean(self):

@@ -84,7 +84,9 @@ def kl_divergence(p, q):
         _KL_MEMOIZE[key] = _dispatch_kl(*key)
     function = _KL_MEMOIZE[key]
     if function is NotImplemented:
-        raise NotImplementedError(f"No KL(p || q) is implemented for p type {key[0].__name__} and q type {key[1].__name__}")
+        raise NotImplementedError(
+            f"No KL(p || q) is implemented for p type {key[0].__name__} and q type {key[1].__name__}"
+        )
     return function(p, q)
 
 
@@ -214,7 +216,9 @@ def _kl_expfamily_expfamily(p, q):
 @register_kl(Gamma, Gamma)
 def _kl_gamma_gamma(p, q):
     a, b = p.concentration, q.concentration
-    return b * (p.rate / q.rate).log() + b.lgamma() - a.lgamma() + (a - b) * a.digamma() + (q.rate - p.rate) * (a / p.rate)
+    return (
+        b * (p.rate / q.rate).log() + b.lgamma() - a.lgamma() + (a - b) * a.digamma() + (q.rate - p.rate) * (a / p.rate)
+    )
 
 
 @register_kl(Geometric, Geometric)
@@ -295,7 +299,9 @@ def _solved(tril, right):
 def _same_events(p, q, kind):
     if p.event_shape != q.event_shape:
         spaces = " " * 26  # as the words stand in PyTorch
-        raise ValueError(f"KL-divergence between two {kind} Normals with{spaces}different event shapes cannot be computed")
+        raise ValueError(
+            f"KL-divergence between two {kind} Normals with{spaces}different event shapes cannot be computed"
+        )
 
 
 def _lowrank_parts(q):
@@ -417,7 +423,9 @@ def _kl_uniform_gumbel(p, q):
 @register_kl(Normal, Laplace)
 def _kl_normal_laplace(p, q):
     distance = (p.loc - q.loc) / p.scale
-    mean_size = math.sqrt(2 / math.pi) * (-0.5 * distance.pow(2)).exp() + distance * cresset.erf(distance / math.sqrt(2))
+    mean_size = math.sqrt(2 / math.pi) * (-0.5 * distance.pow(2)).exp() + distance * cresset.erf(
+        distance / math.sqrt(2)
+    )
     return -p.entropy() + (2 * q.scale).log() + p.scale * mean_size / q.scale
 
 
@@ -471,7 +479,10 @@ def _kl_pareto_infinity(p, q):
 
 _registered(_to_continuous_bernoulli, (Beta, ContinuousBernoulli))
 _registered(_to_exponential, *((p, Exponential) for p in (Beta, ContinuousBernoulli, Gamma, Pareto)))
-_registered(_to_normal, *((p, Normal) for p in (Beta, ContinuousBernoulli, Exponential, Gamma, Gumbel, Laplace, Pareto, Uniform)))
+_registered(
+    _to_normal,
+    *((p, Normal) for p in (Beta, ContinuousBernoulli, Exponential, Gamma, Gumbel, Laplace, Pareto, Uniform)),
+)
 
 # p reaches where q has no density
 _registered(_kl_beta_infinity, (Beta, Pareto))
@@ -481,6 +492,10 @@ _registered(_kl_rate_infinity, *((Poisson, q) for q in (Bernoulli, Binomial)))
 _registered(_kl_gamma_infinity, *((Gamma, q) for q in (Beta, ContinuousBernoulli, Pareto, Uniform)))
 _registered(
     _kl_loc_infinity,
-    *((p, q) for p in (Gumbel, Laplace, Normal) for q in (Beta, ContinuousBernoulli, Exponential, Gamma, Pareto, Uniform)),
+    *(
+        (p, q)
+        for p in (Gumbel, Laplace, Normal)
+        for q in (Beta, ContinuousBernoulli, Exponential, Gamma, Pareto, Uniform)
+    ),
 )
 _registered(_kl_pareto_infinity, *((Pareto, q) for q in (Beta, ContinuousBernoulli, Uniform)))

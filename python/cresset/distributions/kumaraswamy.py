@@ -20,7 +20,11 @@ class Kumaraswamy(TransformedDistribution):
 
     def __init__(self, concentration1, concentration0, validate_args=None):
         self.concentration1, self.concentration0 = broadcast_all(concentration1, concentration0)
-        base = Uniform(cresset.full_like(self.concentration0, 0), cresset.full_like(self.concentration0, 1), validate_args=validate_args)
+        base = Uniform(
+            cresset.full_like(self.concentration0, 0),
+            cresset.full_like(self.concentration0, 1),
+            validate_args=validate_args,
+        )
         super().__init__(base, self._steps(), validate_args=validate_args)
 
     def _steps(self):

@@ -121,10 +121,16 @@ class LowRankMultivariateNormal(Distribution):
         shape = self._extended_shape(sample_shape)
         of_factor = _standard_normal(shape[:-1] + self.cov_factor.shape[-1:], self.loc.dtype, self.loc.device)
         of_diagonal = _standard_normal(shape, self.loc.dtype, self.loc.device)
-        return self.loc + _batch_mv(self._unbroadcasted_cov_factor, of_factor) + self._unbroadcasted_cov_diag.sqrt() * of_diagonal
+        return (
+            self.loc
+            + _batch_mv(self._unbroadcasted_cov_factor, of_factor)
+            + self._unbroadcasted_cov_diag.sqrt() * of_diagonal
+        )
 
     def _log_det(self):
-        return _batch_lowrank_logdet(self._unbroadcasted_cov_factor, self._unbroadcasted_cov_diag, self._capacitance_tril)
+        return _batch_lowrank_logdet(
+            self._unbroadcasted_cov_factor, self._unbroadcasted_cov_diag, self._capacitance_tril
+        )
 
     def log_prob(self, value):
         if self._validate_args:

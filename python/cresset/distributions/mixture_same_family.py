@@ -40,7 +40,9 @@ class MixtureSameFamily(Distribution):
         self._component_distribution = component_distribution
         self._num_component = components
         self._event_ndims = len(component_distribution.event_shape)
-        super().__init__(batch_shape=batch_shape, event_shape=component_distribution.event_shape, validate_args=validate_args)
+        super().__init__(
+            batch_shape=batch_shape, event_shape=component_distribution.event_shape, validate_args=validate_args
+        )
 
     def expand(self, batch_shape, _instance=None):
         batch_shape = cresset.Size(batch_shape)
@@ -98,7 +100,9 @@ class MixtureSameFamily(Distribution):
             chosen = self.mixture_distribution.sample(sample_shape)
             samples = self.component_distribution.sample(sample_shape)
             dim = len(cresset.Size(sample_shape)) + len(self.batch_shape)
-            chosen = chosen.reshape(chosen.shape + (1,) * (self._event_ndims + 1)).expand(samples.shape[:dim] + (1,) + self.event_shape)
+            chosen = chosen.reshape(chosen.shape + (1,) * (self._event_ndims + 1)).expand(
+                samples.shape[:dim] + (1,) + self.event_shape
+            )
             return samples.gather(dim, chosen).squeeze(dim)
 
     def _pad(self, x):

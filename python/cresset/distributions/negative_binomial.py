@@ -55,5 +55,7 @@ class NegativeBinomial(Odds, Distribution):
         if self._validate_args:
             self._validate_sample(value)
         powers = self.total_count * F.logsigmoid(-self.logits) + value * F.logsigmoid(self.logits)
-        arrangements = cresset.lgamma(self.total_count + value) - cresset.lgamma(1.0 + value) - cresset.lgamma(self.total_count)
+        arrangements = (
+            cresset.lgamma(self.total_count + value) - cresset.lgamma(1.0 + value) - cresset.lgamma(self.total_count)
+        )
         return powers + arrangements.masked_fill(self.total_count + value == 0.0, 0.0)

@@ -55,7 +55,9 @@ class OneHotCategorical(OfCategorical, Distribution):
 
     def enumerate_support(self, expand=True):
         n = self._event_shape[0]
-        values = cresset.eye(n, dtype=self._param.dtype, device=self._param.device).view((n,) + (1,) * len(self._batch_shape) + (n,))
+        values = cresset.eye(n, dtype=self._param.dtype, device=self._param.device).view(
+            (n,) + (1,) * len(self._batch_shape) + (n,)
+        )
         return values.expand((n,) + self._batch_shape + (n,)) if expand else values
 
 

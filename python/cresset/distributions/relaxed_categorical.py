@@ -34,7 +34,9 @@ class ExpRelaxedCategorical(OfCategorical, Distribution):
         return new
 
     def rsample(self, sample_shape=cresset.Size()):
-        u = clamp_probs(cresset.rand(self._extended_shape(sample_shape), dtype=self.logits.dtype, device=self.logits.device))
+        u = clamp_probs(
+            cresset.rand(self._extended_shape(sample_shape), dtype=self.logits.dtype, device=self.logits.device)
+        )
         scores = (self.logits - (-u.log()).log()) / self.temperature
         return scores - scores.logsumexp(dim=-1, keepdim=True)
 

@@ -51,7 +51,9 @@ class StudentT(Distribution):
         if self._validate_args:
             self._validate_sample(value)
         y, half = (value - self.loc) / self.scale, 0.5 * self.df
-        normalizer = self.scale.log() + 0.5 * self.df.log() + 0.5 * math.log(math.pi) + half.lgamma() - (half + 0.5).lgamma()
+        normalizer = (
+            self.scale.log() + 0.5 * self.df.log() + 0.5 * math.log(math.pi) + half.lgamma() - (half + 0.5).lgamma()
+        )
         return -(half + 0.5) * cresset.log1p(y**2.0 / self.df) - normalizer
 
     def entropy(self):

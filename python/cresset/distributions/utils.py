@@ -17,7 +17,9 @@ euler_constant = 0.57721566490153286060  # Euler and Mascheroni's
 def broadcast_all(*values):
     """The values as tensors of one shape. Numbers take dtype and device of the first tensor, or the default dtype; ValueError otherwise."""
     if not all(isinstance(v, (cresset.Tensor, Number)) or hasattr(type(v), "__torch_function__") for v in values):
-        raise ValueError("Input arguments must all be instances of Number, torch.Tensor or objects implementing __torch_function__.")
+        raise ValueError(
+            "Input arguments must all be instances of Number, torch.Tensor or objects implementing __torch_function__."
+        )
     options = {"dtype": cresset.get_default_dtype()}
     for value in values:
         if isinstance(value, cresset.Tensor):

@@ -32,12 +32,18 @@ class VonMises(Distribution):
         super().__init__(self.loc.shape, cresset.Size(), validate_args=validate_args)
 
     def expand(self, batch_shape, _instance=None):
-        return self._expanded(VonMises, batch_shape, _instance, "loc", "concentration", "_loc", "_concentration", "_proposal_r")
+        return self._expanded(
+            VonMises, batch_shape, _instance, "loc", "concentration", "_loc", "_concentration", "_proposal_r"
+        )
 
     def log_prob(self, value):
         if self._validate_args:
             self._validate_sample(value)
-        return self.concentration * cresset.cos(value - self.loc) - math.log(2 * math.pi) - _log_modified_bessel_fn(self.concentration)
+        return (
+            self.concentration * cresset.cos(value - self.loc)
+            - math.log(2 * math.pi)
+            - _log_modified_bessel_fn(self.concentration)
+        )
 
     @lazy_property
     def _loc(self):
@@ -52,7 +58,9 @@ class VonMises(Distribution):
         kappa = self._concentration
         tau = 1 + (1 + 4 * kappa**2).sqrt()
         rho = (tau - (2 * tau).sqrt()) / (2 * kappa)
-        return cresset.where(kappa < 1e-5, 1 / kappa + kappa, (1 + rho**2) / (2 * rho))  # the series where rho loses its digits
+        return cresset.where(
+            kappa < 1e-5, 1 / kappa + kappa, (1 + rho**2) / (2 * rho)
+        )  # the series where rho loses its digits
 
     def sample(self, sample_shape=cresset.Size()):
         shape = self._extended_shape(sample_shape)

@@ -50,4 +50,8 @@ class Weibull(TransformedDistribution):
         return self.scale.pow(2) * (self._moment(2) - self._moment(1) ** 2)
 
     def entropy(self):
-        return euler_constant * (1 - self.concentration_reciprocal) + (self.scale * self.concentration_reciprocal).log() + 1
+        return (
+            euler_constant * (1 - self.concentration_reciprocal)
+            + (self.scale * self.concentration_reciprocal).log()
+            + 1
+        )

@@ -60,7 +60,8 @@ class Wishart(ExponentialFamily):
         super().__init__(batch_shape, event_shape, validate_args=validate_args)
         if self.df.lt(event_shape[-1]).any():
             warnings.warn(
-                "Low df values detected. Singular samples are highly likely to occur for ndim - 1 < df < ndim.", stacklevel=2
+                "Low df values detected. Singular samples are highly likely to occur for ndim - 1 < df < ndim.",
+                stacklevel=2,
             )
         if scale_tril is not None:
             self._unbroadcasted_scale_tril = scale_tril
@@ -149,7 +150,9 @@ class Wishart(ExponentialFamily):
     def entropy(self):
         nu, p = self.df, self._event_shape[-1]
         spread = (nu - p - 1) / 2 * _mvdigamma(nu / 2, p=p)
-        return (p + 1) * (p * math.log(2) / 2 + self._half_log_det()) + cresset.mvlgamma(nu / 2, p=p) - spread + nu * p / 2
+        return (
+            (p + 1) * (p * math.log(2) / 2 + self._half_log_det()) + cresset.mvlgamma(nu / 2, p=p) - spread + nu * p / 2
+        )
 
     @property
     def _natural_params(self):
