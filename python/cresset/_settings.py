@@ -261,6 +261,10 @@ def _check_is_size(i, message=None, *, max=None):
 
 
 def _assert(condition: bool, message: str):
+    if type(condition) is not bool and _C._has_torch_function((condition,)):
+        from .overrides import handle_torch_function
+
+        return handle_torch_function(_assert, (condition,), condition, message)
     if not condition:
         raise AssertionError(message)
 

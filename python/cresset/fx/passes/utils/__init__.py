@@ -1,0 +1,3 @@
+"""Helpers of passes."""
+
+from .common import HolderModule, compare_graphs, lift_subgraph_as_module  # noqa: F401
