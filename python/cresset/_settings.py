@@ -261,7 +261,7 @@ def _check_is_size(i, message=None, *, max=None):
 
 
 def _assert(condition: bool, message: str):
-    if type(condition) is not bool and _C._has_torch_function((condition,)):
+    if type(condition) is not bool and cresset._C._has_torch_function((condition,)):
         from .overrides import handle_torch_function
 
         return handle_torch_function(_assert, (condition,), condition, message)

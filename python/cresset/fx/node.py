@@ -1,6 +1,5 @@
 """Node: one operation of a Graph."""
 
-import inspect
 import operator
 
 import cresset
@@ -303,10 +302,9 @@ class Node:
         tags = getattr(target, "tags", ()) if isinstance(target, _C.OpOverload) else ()
         if impure_random and tags and cresset.Tag.nondeterministic_seeded in tags:
             return True
-        if impure_random and target in _random_functions():
+        if target in _random_functions():
             return True
-        name = getattr(target, "__name__", "")
-        return _names.is_from_torch(target) and isinstance(name, str) and name.endswith("_") and not name.startswith("_") and not hasattr(target, "_schema")
+        return False
 
     def normalized_arguments(self, root, arg_types=None, kwarg_types=None, normalize_to_only_use_kwargs=False):
         """ArgsKwargsPair with the arguments as the called function declares them, or None."""
@@ -359,7 +357,6 @@ def _random_functions():
     """Functions of the package that draw from a generator."""
     global _random
     if _random is None:
-        names = "rand randn randint randperm rand_like randn_like randint_like bernoulli multinomial normal poisson dropout".split()
-        spaces = (cresset, cresset.nn.functional)
-        _random = {getattr(s, n) for s in spaces for n in names if hasattr(s, n) and not inspect.ismodule(getattr(s, n))}
+        names = "rand randn randint randperm rand_like randn_like randint_like normal".split()
+        _random = {getattr(cresset, n) for n in names if hasattr(cresset, n)}
     return _random

@@ -97,9 +97,10 @@ class TracerBase:
 
     def _user_stack(self):
         here = __file__.rpartition("/")[0]
-        frames = [f for f in _python_traceback.extract_stack() if not f.filename.startswith(here) and "/nn/modules/module.py" not in f.filename]
-        inside = next((i for i, f in enumerate(frames) if f.name == "forward"), len(frames) - 1)
-        return "".join(_python_traceback.format_list(frames[inside:])).strip() or None
+        frames = _python_traceback.extract_stack()
+        start = max((i for i, f in enumerate(frames) if f.name == "trace" and f.filename.startswith(here)), default=-1)
+        user = [f for f in frames[start + 1 :] if not f.filename.startswith(here) and "/nn/modules/" not in f.filename]
+        return "".join(_python_traceback.format_list(user)).strip() or None
 
     def _find_user_frame(self):
         """The frame of the traced program."""

@@ -1,0 +1,470 @@
+"""make_fx: record the operators that a program runs, below autograd and the composite functions.
+
+A dispatch mode sees every operator, decomposes those that are made of others, and adds a node for each. Tensors are known by their identity; those
+the trace has not seen become attributes of the result.
+"""
+
+import contextlib
+import functools
+import inspect
+
+import cresset
+
+from ..._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from ...utils import _pytree as pytree
+from ...utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+from .._symbolic_trace import PH, Tracer
+from ..graph_module import GraphModule
+from ..node import Node
+from ..passes.shape_prop import _extract_tensor_metadata
+from ..proxy import Proxy
+
+__all__ = [
+    "make_fx", "ProxyTorchDispatchMode", "PythonKeyTracer", "dispatch_trace", "get_proxy_mode", "get_innermost_proxy_mode", "maybe_handle_decomp",
+    "disable_proxy_modes_tracing", "DecompositionInterpreter", "decompose", "wrapper_and_args_for_make_fx",
+]  # fmt: skip
+
+CURRENT_DECOMPOSITION_TABLE = {}
+_modes = []
+
+
+@contextlib.contextmanager
+def decompose(decomposition_table):
+    """For a block, these operators are replaced by what the functions do: {overload: function}."""
+    global CURRENT_DECOMPOSITION_TABLE
+    before = CURRENT_DECOMPOSITION_TABLE
+    CURRENT_DECOMPOSITION_TABLE = decomposition_table or {}
+    try:
+        yield CURRENT_DECOMPOSITION_TABLE
+    finally:
+        CURRENT_DECOMPOSITION_TABLE = before
+
+
+def get_innermost_proxy_mode():
+    """The innermost mode that records, or None."""
+    return _modes[-1] if _modes else None
+
+
+def get_proxy_mode():
+    """The mode that records, or None."""
+    return get_innermost_proxy_mode()
+
+
+@contextlib.contextmanager
+def disable_proxy_modes_tracing():
+    """For a block, nothing is recorded."""
+    mode = get_innermost_proxy_mode()
+    before = mode.enabled if mode is not None else None
+    if mode is not None:
+        mode.enabled = False
+    try:
+        yield mode
+    finally:
+        if mode is not None:
+            mode.enabled = before
+
+
+def maybe_handle_decomp(proxy_mode, op, args, kwargs):
+    """What a decomposition of op gives, or NotImplemented."""
+    function = CURRENT_DECOMPOSITION_TABLE.get(op)
+    if function is None:
+        return NotImplemented
+    with proxy_mode:
+        return function(*args, **kwargs)
+
+
+class PythonKeyTracer(Tracer):
+    """The Tracer of make_fx: modules are no nodes, tensors are known by identity."""
+
+    def __init__(self):
+        super().__init__(autowrap_modules=())
+        self.known = {}  # id -> (tensor, proxy)
+        self.constants = {}  # id -> (tensor, value that it has)
+        self.places = {}  # where a view lies -> its proxy; autograd gives out another object for it
+
+    def call_module(self, m, forward, args, kwargs):
+        """What forward gives."""
+        return forward(*args, **kwargs)
+
+    def getattr(self, attr, attr_val, parameter_proxy_cache):
+        """Attributes are themselves."""
+        return attr_val
+
+    def is_leaf_module(self, m, module_qualified_name):
+        """No module is a node."""
+        return False
+
+    def create_arg(self, a):
+        """Parameters and tensors that the trace has not seen become attributes."""
+        if isinstance(a, cresset.nn.Parameter):
+            for name, parameter in self.root.named_parameters():
+                if a is parameter:
+                    return self._constant(name, a)
+            name = self.get_fresh_qualname("_param_constant")
+            setattr(self.root, name, a)
+            return self._constant(name, a)
+        if isinstance(a, cresset.Tensor):
+            node = super().create_arg(a)
+            return self._describe(node, a)
+        if isinstance(a, (cresset.SymInt, cresset.SymFloat, cresset.SymBool)):
+            return a.node.constant if hasattr(a, "node") and a.node.constant is not None else a
+        return super().create_arg(a)
+
+    def _constant(self, name, value):
+        return self._describe(self.create_node("get_attr", name, (), {}), value)
+
+    def _describe(self, node, value):
+        if isinstance(node, Node):
+            node.meta["val"] = self.fakes(value)
+        return node
+
+    def fakes(self, value):
+        """The value with fake tensors instead of tensors."""
+
+        def fake(t):
+            if isinstance(t, FakeTensor) or not isinstance(t, cresset.Tensor):
+                return t
+            return self.fake_mode.from_tensor(t)
+
+        with _disable_current_modes():
+            return pytree.tree_map(fake, value)
+
+    def track(self, tensor, proxy):
+        """This tensor is that node's value."""
+        self.known[id(tensor)] = (tensor, proxy)
+
+    def proxy_of(self, value):
+        """The proxy of a tensor that the trace knows, or the value."""
+        found = self.known.get(id(value))
+        if found is not None:
+            return found[1]
+        if self.places and isinstance(value, cresset.Tensor) and not isinstance(value, cresset.nn.Parameter):
+            return self.places.get(_place(value), value)
+        return value
+
+
+def _place(tensor):
+    with _disable_current_modes():
+        storage = tensor.untyped_storage()._cdata
+        return storage, tensor.storage_offset(), tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype
+
+
+def _note_value(tracer, proxy, value):
+    fake = tracer.fakes(value)
+    proxy.node.meta["val"] = fake
+    if isinstance(fake, cresset.Tensor):
+        with _disable_current_modes():
+            proxy.node.meta["tensor_meta"] = _extract_tensor_metadata(fake)
+
+
+def _track_tree(tracer, value, proxy):
+    if isinstance(value, cresset.Tensor):
+        tracer.track(value, proxy)
+        _note_value(tracer, proxy, value)
+    elif isinstance(value, (tuple, list)):
+        proxy.node.meta["val"] = tracer.fakes(list(value) if isinstance(value, list) else tuple(value))
+        for at, item in enumerate(value):
+            if isinstance(item, (cresset.Tensor, tuple, list)):
+                _track_tree(tracer, item, proxy[at])
+
+
+class ProxyTorchDispatchMode(TorchDispatchMode):
+    """The mode that records: a node in the tracer's graph for each operator."""
+
+    def __init__(self, tracer, tracing_mode="real", pre_dispatch=False, _allow_fake_constant=False, _error_on_data_dependent_ops=True):
+        super().__init__()
+        self.tracer, self.tracing_mode, self.enabled = tracer, tracing_mode, True
+        self.pre_dispatch = pre_dispatch
+        self._error_on_data_dependent_ops = _error_on_data_dependent_ops
+
+    def __enter__(self):
+        _modes.append(self)
+        return super().__enter__()
+
+    def __exit__(self, *exc_info):
+        _modes.pop()
+        return super().__exit__(*exc_info)
+
+    @classmethod
+    def is_infra_mode(cls):
+        """Yes."""
+        return True
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if not self.enabled:
+            return func(*args, **kwargs)
+        result = maybe_handle_decomp(self, func, args, kwargs)
+        if result is not NotImplemented:
+            return result
+        if _is_composite(func):
+            with self:
+                result = func.decompose(*args, **kwargs)
+            if result is not NotImplemented:
+                return result
+        return self._record(func, args, kwargs)
+
+    def _record(self, func, args, kwargs):
+        tracer = self.tracer
+        tensors = [a for a in pytree.tree_leaves((args, kwargs)) if isinstance(a, cresset.Tensor)]
+        constants = [tracer.constants.get(id(t)) for t in tensors]
+        all_constant = bool(tensors) and all(c is not None for c in constants)
+        if _wants_value(func):
+            if all_constant:
+                with _disable_current_modes():
+                    return func(*[tracer.constants[id(a)][1] if isinstance(a, cresset.Tensor) else a for a in args], **kwargs)
+            if self._error_on_data_dependent_ops and any(id(t) in tracer.known for t in tensors):
+                raise RuntimeError(_DATA_DEPENDENT.format(func))
+        name = str(func).split(".")[1]
+        lifted = None
+        if name == "lift_fresh":
+            lifted = args[0]
+            func = _lift_fresh_copy()
+            name = "lift_fresh_copy"
+        proxy_args, proxy_kwargs = pytree.tree_map(tracer.proxy_of, (args, _with_options(name, kwargs)))
+        proxy = tracer.create_proxy("call_function", func, proxy_args, proxy_kwargs, name=tracer.graph._target_to_str(name))
+        result = func(*args, **kwargs)
+        written = _written(func, args, kwargs)
+        for tensor in written:
+            tracer.constants.pop(id(tensor), None)
+            if result is tensor or isinstance(result, (tuple, list)) and any(r is tensor for r in result):
+                continue
+            tracer.track(tensor, proxy)
+        _track_tree(tracer, result, proxy)
+        if any(a.alias_info is not None for a in func._schema.arguments):
+            for tensor in pytree.tree_leaves(result):
+                if isinstance(tensor, cresset.Tensor):
+                    tracer.places[_place(tensor)] = tracer.known[id(tensor)][1]
+        if written and isinstance(result, cresset.Tensor) and name.endswith("_"):
+            tracer.track(args[0], proxy)
+        if isinstance(result, cresset.Tensor) and not written:
+            self._note_constant(func, args, kwargs, result, lifted, all_constant)
+        return result
+
+    def _note_constant(self, func, args, kwargs, result, lifted, all_constant):
+        """Small results of constants are constants, so that their values may be asked for."""
+        table = self.tracer.constants
+        if lifted is not None and not isinstance(lifted, FakeTensor):
+            with _disable_current_modes():
+                table[id(result)] = (result, lifted.clone())
+        elif all_constant and result.numel() <= 1 and not _draws(func):
+            with _disable_current_modes():
+                values = pytree.tree_map(lambda a: table[id(a)][1] if isinstance(a, cresset.Tensor) else a, (args, kwargs))
+                table[id(result)] = (result, func(*values[0], **values[1]))
+
+
+@functools.cache
+def _lift_fresh_copy():
+    """aten.lift_fresh_copy: a fresh copy of a constant. Traces alone use it, so that it is defined when the first needs it."""
+    if not hasattr(cresset.ops.aten, "lift_fresh_copy"):
+        library = cresset.library.Library("aten", "FRAGMENT")
+        library.define("lift_fresh_copy(Tensor self) -> Tensor")
+        library.impl("lift_fresh_copy", lambda x: x.clone(), "CompositeExplicitAutograd")
+        _lift_fresh_copy.library = library
+    return cresset.ops.aten.lift_fresh_copy.default
+
+
+class _ValueGuard(cresset.overrides.TorchFunctionMode):
+    """Refuses what asks for values of tensors that the trace made."""
+
+    def __init__(self, mode):
+        super().__init__()
+        self.mode = mode
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        if args and getattr(func, "__name__", None) in _VALUES and isinstance(args[0], cresset.Tensor) and self.mode.enabled:
+            return self._value(func, args, kwargs or {})
+        return func(*args, **(kwargs or {}))
+
+    def _value(self, func, args, kwargs):
+        tracer = self.mode.tracer
+        constant = tracer.constants.get(id(args[0]))
+        if constant is not None:
+            with _disable_current_modes():
+                return func(constant[1], *args[1:], **kwargs)
+        if self.mode._error_on_data_dependent_ops and isinstance(tracer.proxy_of(args[0]), Proxy):
+            raise RuntimeError(_DATA_DEPENDENT.format("aten._local_scalar_dense.default"))
+        return func(*args, **kwargs)
+
+
+_VALUES = frozenset("item __bool__ __int__ __float__ __index__ __complex__ tolist numpy".split())
+_DATA_DEPENDENT = (
+    "It appears that you're trying to get value out of a tracing tensor with {} - erroring out! It's likely that this is caused by data-dependent "
+    "control flow or similar.  It may be possible to trace this with dynamic shapes; try setting tracing_mode='symbolic' in your make_fx call."
+)
+_FACTORIES = frozenset("ones zeros full empty rand randn randint randperm eye arange linspace logspace scalar_tensor".split())
+_OPTIONS = ("dtype", "layout", "device", "pin_memory", "memory_format")
+
+
+def _with_options(name, kwargs):
+    """The options that a factory function has for what is left out, in the order of the schemas."""
+    if name in _FACTORIES and "device" not in kwargs:
+        kwargs = {**kwargs, "device": cresset.get_default_device() if hasattr(cresset, "get_default_device") else cresset.device("cpu"), "pin_memory": False}
+    elif name.endswith("_like") and name.removesuffix("_like") in _FACTORIES and "pin_memory" not in kwargs:
+        kwargs = {**kwargs, "pin_memory": False}
+    else:
+        return kwargs
+    others = {k: v for k, v in kwargs.items() if k not in _OPTIONS}
+    return {**others, **{k: kwargs[k] for k in _OPTIONS if k in kwargs}}
+
+
+def _draws(func):
+    return cresset.Tag.nondeterministic_seeded in func.tags
+
+
+def _wants_value(func):
+    return cresset.Tag.data_dependent_output in func.tags or str(func) == "aten._local_scalar_dense.default"
+
+
+def _is_composite(func):
+    return hasattr(func, "decompose")
+
+
+def _written(func, args, kwargs):
+    """The tensors that an operator writes to."""
+    found = []
+    for at, argument in enumerate(func._schema.arguments):
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            value = args[at] if at < len(args) else kwargs.get(argument.name)
+            found.extend(t for t in pytree.tree_leaves(value) if isinstance(t, cresset.Tensor))
+    return found
+
+
+def fake_signature(fn, nargs):
+    """fn with parameters arg0, arg1, …"""
+    names = ",".join(f"arg{i}" for i in range(nargs))
+    return eval(f"lambda {names}: fn({names})", {"fn": fn})
+
+
+def dispatch_trace(root, tracer, concrete_args=None):
+    """The GraphModule of what a function of proxies does."""
+    graph = tracer.trace(root, concrete_args)
+    name = type(root).__name__ if isinstance(root, cresset.nn.Module) else root.__name__
+    return GraphModule(tracer.root, graph, name)
+
+
+def _wrap_key(f, tensors, tracer, mode):
+    """f for proxies: runs with the tensors, records, gives proxies."""
+    flat, spec = pytree.tree_flatten(tensors)
+
+    @functools.wraps(f)
+    def wrapped(*proxies):
+        flat_proxies, _ = pytree.tree_flatten(proxies)
+        assert len(flat_proxies) == len(flat)
+        for value, proxy in zip(flat, flat_proxies):
+            if isinstance(value, cresset.Tensor):
+                assert isinstance(proxy, Proxy)
+                tracer.track(value, proxy)
+                _note_value(tracer, proxy, value)
+        with _ValueGuard(mode), mode:
+            result = f(*pytree.tree_unflatten(flat, spec))
+        return pytree.tree_map(lambda x: tracer.proxy_of(x) if isinstance(x, cresset.Tensor) else x, result)
+
+    return wrapped
+
+
+def make_fx(
+    f, decomposition_table=None, tracing_mode="real", _allow_non_fake_inputs=False, *, pre_dispatch=False, record_module_stack=False,
+    _allow_fake_constant=False, _error_on_data_dependent_ops=True,
+):  # fmt: skip
+    """wrapped(*args) → the GraphModule of the operators that f(*args) runs.
+
+    decomposition_table: {overload: function} of what is recorded as what the function does. tracing_mode: "real" runs with the arguments, "fake"
+    with fake tensors; "symbolic" shapes are those of the arguments too, since fake tensors here have numbers as sizes. ValueError for another mode.
+    """
+    if tracing_mode not in ("real", "fake", "symbolic"):
+        raise AssertionError(f"Unexpected tracing type: {tracing_mode}")
+
+    @functools.wraps(f)
+    def wrapped(*args):
+        placeholders = pytree.tree_map(lambda _: PH, args)
+        plain = inspect.unwrap(f)
+        func = f
+        if not hasattr(plain, "__code__") or plain.__code__.co_flags & inspect.CO_VARARGS or inspect.ismethod(plain):
+            func = fake_signature(f, len(placeholders))
+        tracer = PythonKeyTracer()
+        tracer.fake_mode = _fake_mode_of(args) or FakeTensorMode(
+            allow_fallback_kernels=True, allow_non_fake_inputs=_allow_non_fake_inputs or tracing_mode == "real"
+        )
+        context = contextlib.nullcontext()
+        if tracing_mode != "real":
+            args = pytree.tree_map(lambda a: _as_fake(tracer.fake_mode, a), args)
+            context = tracer.fake_mode
+        mode = ProxyTorchDispatchMode(tracer, tracing_mode, pre_dispatch, _allow_fake_constant, _error_on_data_dependent_ops)
+        key = _wrap_key(func, args, tracer, mode)
+        with decompose(decomposition_table), context:
+            return dispatch_trace(key, tracer, tuple(placeholders))
+
+    return wrapped
+
+
+def _as_fake(mode, value):
+    if isinstance(value, cresset.Tensor) and not isinstance(value, FakeTensor):
+        return mode.from_tensor(value)
+    return value
+
+
+def _fake_mode_of(args):
+    for leaf in pytree.tree_leaves(args):
+        if isinstance(leaf, FakeTensor):
+            return leaf.fake_mode
+    return None
+
+
+def wrapper_and_args_for_make_fx(func, args, kwargs):
+    """(function of one list, list) for make_fx of a function with keyword arguments."""
+    flat, spec = pytree.tree_flatten((args, kwargs))
+
+    def wrapped(flat_args):
+        given, named = pytree.tree_unflatten(flat_args, spec)
+        return func(*given, **named)
+
+    return wrapped, flat
+
+
+def get_isolated_graphmodule(func, args, kwargs, tracing_mode="real", decomposition_table=None):
+    """make_fx of a call, not recorded by traces around it."""
+    wrapped, flat = wrapper_and_args_for_make_fx(func, args, kwargs)
+    with disable_proxy_modes_tracing():
+        return make_fx(wrapped, decomposition_table=decomposition_table, tracing_mode=tracing_mode)(flat)
+
+
+from ..interpreter import Interpreter  # noqa: E402
+
+
+class DecompositionInterpreter(Interpreter):
+    """Runs a graph with proxies: run(*args) adds its operators, decomposed, to new_graph."""
+
+    def __init__(self, module, new_graph, decomposition_table=None, **kwargs):
+        super().__init__(module, **kwargs)
+        self.new_graph = new_graph
+        self.tracer = PythonKeyTracer()
+        self.tracer.graph, self.tracer.root, self.tracer.tensor_attrs = new_graph, module, {}
+        self.tracer.fake_mode = FakeTensorMode(allow_fallback_kernels=True, allow_non_fake_inputs=True)
+        self.decomposition_table = decomposition_table or {}
+        self.mode = ProxyTorchDispatchMode(self.tracer)
+
+    def placeholder(self, target, args, kwargs):
+        """A placeholder of the new graph."""
+        value = super().placeholder(target, args, kwargs)
+        proxy = Proxy(self.new_graph.placeholder(target), self.tracer)
+        _track_tree(self.tracer, value, proxy)
+        return value
+
+    def get_attr(self, target, args, kwargs):
+        """A get_attr of the new graph."""
+        value = super().get_attr(target, args, kwargs)
+        _track_tree(self.tracer, value, Proxy(self.new_graph.get_attr(target), self.tracer))
+        return value
+
+    def output(self, target, args, kwargs):
+        """The output of the new graph."""
+        value = super().output(target, args, kwargs)
+        nodes = pytree.tree_map(lambda x: p.node if isinstance(p := self.tracer.proxy_of(x), Proxy) else x, value)
+        self.new_graph.output(nodes)
+        return value
+
+    def run(self, *args, **kwargs):
+        """Run with tensors."""
+        with decompose(self.decomposition_table), self.mode:
+            return super().run(*args, **kwargs)

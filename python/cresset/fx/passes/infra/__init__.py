@@ -1,0 +1,3 @@
+"""What passes are built of."""
+
+from . import pass_base, pass_manager  # noqa: F401
