@@ -1,0 +1,213 @@
+"""What graphs, modules and passes do, besides their texts."""
+
+import copy
+import importlib
+import io
+import pickle
+import subprocess
+import sys
+import traceback
+
+import cresset as torch
+import pytest
+from cresset import fx
+from cresset.fx.experimental.proxy_tensor import make_fx
+from cresset.fx.passes.infra.pass_manager import PassManager, pass_result_wrapper, this_before_that_pass_constraint
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(2, 2)
+        self.weight = torch.nn.Parameter(torch.rand(2))
+
+    def forward(self, x):
+        return torch.relu(self.linear(x) * self.weight) + torch.ones(2)
+
+
+def leaf(a, b):
+    return a[0] + b
+
+
+fx.wrap("leaf")
+
+
+def test_import_of_the_package_does_not_load_it():
+    done = subprocess.run([sys.executable, "-c", "import cresset, sys; assert 'cresset.fx' not in sys.modules"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+def test_users_follow_arguments():
+    g = fx.Graph()
+    a, b = g.placeholder("a"), g.placeholder("b")
+    c = g.call_function(torch.add, (a, [b, {"k": a}]))
+    assert list(a.users) == [c] and c.all_input_nodes == [a, b]
+    c.args = (b,)
+    assert not a.users and list(b.users) == [c]
+    c.replace_input_with(b, a)
+    assert c.args == (a,) and not b.users
+    with pytest.raises(RuntimeError, match="still had 1 users"):
+        g.erase_node(a)
+    with pytest.raises(TypeError, match="does not support mutation"):
+        g.call_function(torch.cat, ([a, b],)).args[0].append(a)
+
+
+def test_order_by_position():
+    g = fx.Graph()
+    nodes = [g.placeholder("first")]
+    for _ in range(40):
+        with g.inserting_before(nodes[-1]):
+            nodes.append(g.call_function(torch.rand, (1,)))
+    for _ in range(40):
+        with g.inserting_after(nodes[7]):
+            nodes.append(g.call_function(torch.rand, (1,)))
+    listed = list(g.nodes)
+    assert sorted(nodes) == listed and len(g.nodes) == 81 and list(reversed(g.nodes)) == listed[::-1]
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, copy.copy, lambda m: pickle.loads(pickle.dumps(m))])
+def test_copies(copied):
+    net = fx.symbolic_trace(Net())
+    other = copied(net)
+    x = torch.rand(3, 2)
+    assert other.code == net.code and torch.equal(other(x), net(x))
+    assert list(other.state_dict()) == list(net.state_dict())
+
+
+def test_file():
+    net, file = fx.symbolic_trace(Net()), io.BytesIO()
+    torch.save(net, file)
+    file.seek(0)
+    x = torch.rand(3, 2)
+    assert torch.equal(torch.load(file, weights_only=False)(x), net(x))
+
+
+def test_an_error_shows_the_generated_line(capfd):
+    net = fx.symbolic_trace(lambda x: torch.mm(x, x))
+    with pytest.raises(RuntimeError):
+        net(torch.ones(2, 3))
+    said = capfd.readouterr().err
+    assert "Call using an FX-traced Module, line 5 of the traced Module's generated forward function:" in said and "mm = torch.mm(x, x)" in said
+    try:
+        fx.symbolic_trace(lambda x: leaf(x, 1))(torch.tensor(1))
+    except IndexError:
+        assert "leaf = " in traceback.format_exc()
+
+
+def test_wrapped_functions_are_themselves_again():
+    before = leaf
+    net = fx.symbolic_trace(lambda x: leaf((x, 3), 4) + leaf((1, 2), 3))
+    assert leaf is before and net(2) == 10 and 'wrap("' in net.code
+    assert fx.symbolic_trace(net)(2) == 10
+
+
+def test_a_trace_that_fails_puts_everything_back():
+    call, look = torch.nn.Module.__call__, torch.nn.Module.__getattr__
+    with pytest.raises(fx.proxy.TraceError):
+        fx.symbolic_trace(lambda x: leaf((x,), 1) if x else 0)
+    assert torch.nn.Module.__call__ is call and torch.nn.Module.__getattr__ is look
+
+
+def test_dead_code():
+    g = fx.Graph()
+    x = g.placeholder("x")
+    g.call_function(torch.relu, (x,))
+    g.call_function(torch.ops.aten.add_.Tensor, (x, 1))
+    g.call_function(torch._assert, (x, "text"))
+    g.output(x)
+    assert g.eliminate_dead_code() and not g.eliminate_dead_code()
+    assert [n.name for n in g.nodes] == ["x", "add__tensor", "_assert", "output"]
+
+
+def test_interpreter_says_where():
+    net = fx.symbolic_trace(lambda x: torch.mm(x, x))
+    with pytest.raises(RuntimeError, match="While executing %mm"):
+        fx.Interpreter(net).run(torch.ones(2, 3))
+    with pytest.raises(RuntimeError, match="Expected positional argument for parameter x"):
+        fx.Interpreter(net).run()
+
+
+def test_matches_do_not_overlap():
+    net = fx.symbolic_trace(lambda x: x.neg().neg().neg())
+    found = fx.replace_pattern(net, lambda x: x.neg().neg(), lambda x: x)
+    assert len(found) == 1 and net(torch.ones(1)) == -1
+
+
+def test_a_value_that_is_used_outside_stays():
+    def program(x):
+        y = torch.relu(x)
+        return torch.sigmoid(y) + y
+
+    net = fx.symbolic_trace(program)
+    assert fx.replace_pattern(net, lambda x: torch.sigmoid(torch.relu(x)), lambda x: x) == []
+
+
+def test_passes_in_order():
+    seen = []
+
+    def first(gm):
+        seen.append(1)
+
+    def second(gm):
+        seen.append(2)
+
+    passes = [pass_result_wrapper(second), pass_result_wrapper(first)]
+    PassManager(passes, constraints=[this_before_that_pass_constraint(passes[1], passes[0])])(fx.symbolic_trace(Net()))
+    assert seen == [1, 2]
+
+
+def test_equal_nodes_are_merged():
+    from cresset.fx.passes.dialect.common.cse_pass import CSEPass, get_CSE_banned_ops
+
+    def program(x):
+        return x.sin() + x.sin() + torch.rand(2) * torch.rand(2)
+
+    result = CSEPass(get_CSE_banned_ops())(make_fx(program)(torch.ones(2)))
+    assert result.modified and result.graph_module.code.count("sin") == 3 and result.graph_module.code.count("aten.rand") == 2
+
+
+def test_constants_are_computed_once():
+    from cresset.fx.experimental.const_fold import split_const_subgraphs
+
+    class M(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = torch.nn.Parameter(torch.rand(2)), torch.nn.Parameter(torch.rand(2))
+
+        def forward(self, x):
+            return x * (self.a + self.b)
+
+    m, x = M(), torch.rand(2)
+    folded = split_const_subgraphs(m)
+    assert not folded.graph.find_nodes(op="call_function", target=importlib.import_module("operator").add)
+    assert torch.equal(folded(x), m(x))
+
+
+@pytest.mark.parametrize("mode", ["real", "fake"])
+def test_make_fx_of_a_training_step(mode):
+    net = Net()
+
+    def step(x):
+        return torch.autograd.grad(net(x).sum(), list(net.parameters()))
+
+    x = torch.rand(3, 2)
+    recorded = make_fx(step, tracing_mode=mode, _allow_non_fake_inputs=True)(x)
+    other = torch.rand(3, 2)
+    for ours, expected in zip(recorded(other), step(other)):
+        assert torch.allclose(ours, expected)
+
+
+def test_make_fx_decomposes():
+    table = {torch.ops.aten.relu.default: lambda x: x * (x > 0)}
+    recorded = make_fx(lambda x: torch.relu(x).sin(), decomposition_table=table)(torch.ones(2))
+    assert "relu" not in recorded.code and torch.equal(recorded(torch.tensor([-1.0, 2.0])), torch.tensor([-0.0, 2.0]).sin())
+
+
+def test_pictures_need_pydot():
+    from cresset.fx.passes.graph_drawer import FxGraphDrawer
+
+    if importlib.util.find_spec("pydot") is None:
+        with pytest.raises(RuntimeError, match="FXGraphDrawer requires the pydot package"):
+            FxGraphDrawer(fx.symbolic_trace(Net()), "net")
+    else:
+        assert "digraph" in FxGraphDrawer(fx.symbolic_trace(Net()), "net").get_dot_graph().to_string()
