@@ -33,9 +33,8 @@ class _EvalCacheLoader:
         if co_fields and "co_filename" in co_fields:
             key += f" from {co_fields['co_filename']}:{co_fields['co_firstlineno']} in {co_fields['co_name']}"
         self.eval_cache[key] = src
-        globals_copy = globals.copy()
-        globals_copy.update(__file__=key, __name__=key, __loader__=self)
-        linecache.lazycache(key, globals_copy)
+        # Written in full: linecache does not look at what ends like `<lambda>`.
+        linecache.cache[key] = (len(src), None, [line + "\n" for line in src.splitlines()], key)
         return key
 
     def get_source(self, module_name):

@@ -2,7 +2,6 @@
 
 import copy
 import importlib
-import io
 import pickle
 import subprocess
 import sys
@@ -72,14 +71,6 @@ def test_copies(copied):
     x = torch.rand(3, 2)
     assert other.code == net.code and torch.equal(other(x), net(x))
     assert list(other.state_dict()) == list(net.state_dict())
-
-
-def test_file():
-    net, file = fx.symbolic_trace(Net()), io.BytesIO()
-    torch.save(net, file)
-    file.seek(0)
-    x = torch.rand(3, 2)
-    assert torch.equal(torch.load(file, weights_only=False)(x), net(x))
 
 
 def test_an_error_shows_the_generated_line(capfd):
@@ -163,7 +154,7 @@ def test_equal_nodes_are_merged():
         return x.sin() + x.sin() + torch.rand(2) * torch.rand(2)
 
     result = CSEPass(get_CSE_banned_ops())(make_fx(program)(torch.ones(2)))
-    assert result.modified and result.graph_module.code.count("sin") == 3 and result.graph_module.code.count("aten.rand") == 2
+    assert result.modified and result.graph_module.code.count("aten.sin") == 1 and result.graph_module.code.count("aten.rand") == 2
 
 
 def test_constants_are_computed_once():

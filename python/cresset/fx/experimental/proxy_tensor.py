@@ -80,7 +80,7 @@ class PythonKeyTracer(Tracer):
         super().__init__(autowrap_modules=())
         self.known = {}  # id -> (tensor, proxy)
         self.constants = {}  # id -> (tensor, value that it has)
-        self.places = {}  # where a view lies -> its proxy; autograd gives out another object for it
+        self.places = {}  # where a tensor lies -> its proxy; autograd gives out other objects for views and for results that it saved
 
     def call_module(self, m, forward, args, kwargs):
         """What forward gives."""
@@ -131,7 +131,8 @@ class PythonKeyTracer(Tracer):
 
     def track(self, tensor, proxy):
         """This tensor is that node's value."""
-        self.known[id(tensor)] = (tensor, proxy)
+        self.known[id(tensor)] = (tensor, proxy)  # alive, so that neither its id nor its storage is given out again
+        self.places[_place(tensor)] = proxy
 
     def proxy_of(self, value):
         """The proxy of a tensor that the trace knows, or the value."""
@@ -231,10 +232,6 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
                 continue
             tracer.track(tensor, proxy)
         _track_tree(tracer, result, proxy)
-        if any(a.alias_info is not None for a in func._schema.arguments):
-            for tensor in pytree.tree_leaves(result):
-                if isinstance(tensor, cresset.Tensor):
-                    tracer.places[_place(tensor)] = tracer.known[id(tensor)][1]
         if written and isinstance(result, cresset.Tensor) and name.endswith("_"):
             tracer.track(args[0], proxy)
         if isinstance(result, cresset.Tensor) and not written:
