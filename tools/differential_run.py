@@ -345,13 +345,16 @@ def completed(call: Call, out_names: list[str], rng: np.random.Generator) -> Cal
                 results = [(tuple(t.shape), str(t.dtype).split(".")[-1]) for t in found]
         except Exception:
             pass
-    if any(count(shape) > 100_000 for shape, _ in results):
-        raise NoComparison("too large")
+    if any(count(shape) > 100_000 or dtype == "complex32" for shape, dtype in results):
+        raise NoComparison("too large, or of a type without numbers")
     return with_outs(call, out_names, results, rng)
 
 
 def described(error: Exception) -> str:
-    text = " ".join(str(error).split())
+    text = str(error)
+    if "failed in the TorchScript interpreter" in text:  # and then a traceback with the error's line behind it
+        text = ([line for line in text.split("\n") if re.match(r"(\w+Error|RuntimeError|\w+Exception): ", line)] or [text])[-1]
+    text = " ".join(text.split())
     return f"{type(error).__name__}: {text[:150]}"
 
 
@@ -399,7 +402,7 @@ def contradicts_itself(call: Call, ours: Outcome) -> str | None:
     """Says how PyTorch's result differs from its own one of the same numbers, when that one is ours and nothing else was written."""
     operator = operators_by_name()[call.operator]
     out = operator.data["form"] == "out"
-    if ours.error is not None or call.mode not in ("plain", "function", "script") or (call.written and not out):
+    if ours.error is not None or call.mode in ("meta", "vmap") or (call.written and not out):
         return None
     simple = functional_call(call)
     for view in simple.views():
@@ -452,7 +455,60 @@ def compare(call: Call, theirs: Outcome, ours: Outcome) -> Difference | None:
         found.text = f"[{call.mode}] {found.text}"
     if found is not None and found.kind in ("value", "memory", "shape") and (how := contradicts_itself(call, ours)):
         return Difference(how, f"PyTorch's result differs from its own: {found}")
+    if found is not None and found.kind in ("raises", "no error", "error class"):
+        return other_refusal(call, theirs, ours, found)
     return found
+
+
+def other_refusal(call: Call, theirs: Outcome, ours: Outcome, found: Difference) -> Difference:
+    """Where PyTorch's own mode, or the out form, refuses something else than the plain call: "their mode", "their out", "several"."""
+    if call.mode not in ("plain", "function") and not (call.written and found.kind == "no error"):
+        plainly = run(PYTORCH, replace(call, mode="plain"))
+        if found.kind == "no error" and plainly.error is None:
+            return Difference("their mode", f"PyTorch's plain call works: {found}")
+        if plainly.error is not None and ours.error is not None and same_class(plainly.error, ours.error):
+            return Difference("their mode", f"PyTorch's plain call is refused as here: {found}")
+    if operators_by_name()[call.operator].data["form"] == "out":
+        functional = functional_outcome(call)
+        if functional.error is not None and ours.error is not None and same_class(functional.error, ours.error):
+            how = "their out" if found.kind == "raises" else "several"
+            return Difference(how, f"PyTorch's call without out is refused as here: {found}")
+        if functional.error is None and found.kind == "no error" and fitting_is_refused(call, functional):
+            return Difference("their out", f"PyTorch's call without out works, with a fresh out it does not: {found}")
+    if found.kind == "raises" and any(not count(v.shape) for v in call.views()):
+        found.text = f"[empty] {found.text}"
+    return found
+
+
+def functional_outcome(call: Call) -> Outcome:
+    """What PyTorch's functional form gives for the call of an out form."""
+    outcome, simple = Outcome(), functional_call(call)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            bases = [base_tensor(torch, m) for m in simple.memories]
+            args, kwargs = arguments(torch, simple, bases)
+            outcome.results = opened(overload(torch, operators_by_name()[call.operator].data["row"])(*args, **kwargs))
+        except Exception as error:
+            outcome.error = error
+    return outcome
+
+
+def fitting_is_refused(call: Call, functional: Outcome) -> bool:
+    """Does PyTorch's out form refuse new tensors of the functional result's shapes and types?"""
+    results = tensors(torch, functional.results)
+    if len(results) != len(call.written):
+        return False
+    simple = functional_call(call)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            bases = [base_tensor(torch, m) for m in simple.memories]
+            args, kwargs = arguments(torch, simple, bases)
+            overload(torch, call.operator)(*args, **kwargs, **{n: torch.empty_like(t) for n, t in zip(call.written, results)})
+        except Exception:
+            return True
+    return False
 
 
 def first_difference(call: Call, theirs: Outcome, ours: Outcome) -> Difference | None:
