@@ -278,7 +278,9 @@ void TracingState::set_output(const IValue& v) {
                     ") of traced region cannot be understood by the tracer, only outputs matching dict[Union[str, Tensor], Union[Tensor, "
                     "Tuple[Tensor, ...]]] can be a dictionary output of a traced function");
   }
-  CRESSET_CHECK(traceable(v), "Only tensors, lists, tuples of tensors, or dictionary of tensors can be output from traced functions");
+  const bool nothing = v.isTuple() && v.toTupleElements().empty();
+  CRESSET_CHECK(nothing || traceable(v),
+                "Only tensors, lists, tuples of tensors, or dictionary of tensors can be output from traced functions");
   graph_->registerOutput(value_of(v));
 }
 

@@ -79,9 +79,7 @@ struct FunctionNode final : PythonNode {
     PyTuple_SET_ITEM(args.get(), 0, Py_NewRef(context.get()));
     for (Py_ssize_t i = 0; i < n; ++i) PyTuple_SET_ITEM(args.get(), i + 1, checked(wrap(grads[static_cast<std::size_t>(i)])).release());
     const Ref result = checked(PyObject_Call(function.get(), args.get(), nullptr));
-    const Ref items = PyTuple_Check(result.get())  ? result
-                      : PyList_Check(result.get()) ? checked(PyList_AsTuple(result.get()))
-                                                   : checked(PyTuple_Pack(1, result.get()));
+    const Ref items = PyTuple_Check(result.get()) ? result : checked(PyTuple_Pack(1, result.get()));
     variable_list out;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i) {
       PyObject* g = PyTuple_GET_ITEM(items.get(), i);
@@ -89,8 +87,7 @@ struct FunctionNode final : PythonNode {
         out.emplace_back();
         continue;
       }
-      CRESSET_CHECK(is_tensor_object(g), "function ", name_, " returned an invalid gradient at position ", static_cast<int64_t>(i + 1),
-                    ": expected Variable or None (got ", type_name(Py_TYPE(g)), ")");
+      CRESSET_CHECK(is_tensor_object(g), "expected Variable or None (got ", Py_TYPE(g)->tp_name, ")");
       out.push_back(unwrap(g));
     }
     return autograd::check_custom_gradients(*this, std::move(out), is_tensor);
@@ -162,8 +159,7 @@ PyObject* saved_variables(PyObject* o, void* closure) {
 PyObject* saved_tensors(PyObject* o, void*) {
   CRESSET_PY_TRY
   PyContext* c = ctx_of(o);
-  if (c->saved_for_forward && !c->to_save) return Py_NewRef(c->saved_for_forward);
-  if (c->to_save) return Py_NewRef(c->to_save);
+  if (c->saved_for_forward) return Py_NewRef(c->saved_for_forward);
   const std::shared_ptr<FunctionNode> node = function_node_of(o);
   if (!node) return PyTuple_New(0);
   if (node->released) autograd::raise_backward_twice();
@@ -204,9 +200,11 @@ PyObject* mark_non_differentiable(PyObject* o, PyObject* args) {
   Py_RETURN_NONE;
 }
 PyObject* set_materialize_grads(PyObject* o, PyObject* value) {
-  const int r = PyObject_IsTrue(value);
-  if (r < 0) return nullptr;
-  ctx_of(o)->materialize_grads = r;
+  if (!PyBool_Check(value)) {
+    PyErr_SetString(PyExc_TypeError, "set_materialize_grads received an invalid combination of arguments - got (), but expected (bool)");
+    return nullptr;
+  }
+  ctx_of(o)->materialize_grads = value == Py_True;
   Py_RETURN_NONE;
 }
 PyObject* get_needs_input_grad(PyObject* o, void*) {
@@ -364,6 +362,11 @@ PyObject* function_apply(PyObject*, PyObject* const* argv, Py_ssize_t total) {
       const Ref method = checked(PyObject_GetAttrString(cls, "jvp"));
       const Ref r = checked(PyObject_Call(method.get(), given.get(), nullptr));
       const Ref items = PyTuple_Check(r.get()) ? r : checked(PyTuple_Pack(1, r.get()));
+      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i) {
+        PyObject* t = PyTuple_GET_ITEM(items.get(), i);
+        CRESSET_CHECK(t == Py_None || is_tensor(t), "expected Variable or None (got ", Py_TYPE(t)->tp_name, ") for grad output ",
+                      static_cast<int64_t>(i), ".");
+      }
       return to_tensors(items.get(), "jvp", true);
     };
   }
@@ -427,12 +430,12 @@ void init_function(PyObject* module) {
                          {Py_tp_methods, context_methods},
                          {Py_tp_getset, context_properties},
                          {Py_tp_members, context_members},
+                         {Py_tp_repr, reinterpret_cast<void*>(PyBaseObject_Type.tp_repr)},
                          {0, nullptr}};
-  PyType_Spec spec{"cresset._C._FunctionContext", sizeof(PyContext), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
-                   slots};
+  PyType_Spec spec{"cresset._C._FunctionBase", sizeof(PyContext), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
   const Ref bases = checked(PyTuple_Pack(1, node_type));
   context_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpecWithBases(&spec, bases.get())).release());
-  checked(PyModule_AddObjectRef(module, "_FunctionContext", reinterpret_cast<PyObject*>(context_type)));
+  checked(PyModule_AddObjectRef(module, "_FunctionBase", reinterpret_cast<PyObject*>(context_type)));
   static PyMethodDef functions[] = {
       {"_function_apply", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&function_apply)), METH_FASTCALL, nullptr}, {}};
   checked(PyModule_AddFunctions(module, functions));

@@ -29,7 +29,7 @@ PyTypeObject* type_of_node(const std::string& name) {
   static auto& types = *new std::map<std::string, PyTypeObject*>();
   PyTypeObject*& type = types[name];
   if (!type) {
-    const Ref namespace_dict = checked(Py_BuildValue("{s:s,s:()}", "__module__", "cresset.autograd", "__slots__"));
+    const Ref namespace_dict = checked(Py_BuildValue("{s:s,s:()}", "__module__", "builtins", "__slots__"));
     type = reinterpret_cast<PyTypeObject*>(
         checked(PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyType_Type), "s(O)O", name.c_str(), node_type, namespace_dict.get()))
             .release());
@@ -91,6 +91,13 @@ void node_dealloc(PyObject* o) {
   Py_DECREF(type);
   // The graph may be long: it is taken apart without recursion.
   if (node) autograd::detail::release_node(std::move(node));
+}
+
+PyObject* node_new(PyTypeObject*, PyObject*, PyObject*) {
+  PyErr_SetString(PyExc_TypeError,
+                  "Can't instantiate abstract class Node with abstract methods metadata, name, next_functions, register_hook, "
+                  "register_prehook");
+  return nullptr;
 }
 
 PyObject* node_repr(PyObject* o) {
@@ -182,13 +189,21 @@ PyObject* node_call(PyObject* o, PyObject* args, PyObject*) {
   CRESSET_PY_CATCH(nullptr)
 }
 
-Tensor hook_result(PyObject* r, const Tensor& before, const char* what) {
+// "hook 'scale'"
+std::string shown_hook(PyObject* hook) {
+  const Ref name = Ref::steal(PyObject_GetAttrString(hook, "__name__"));
+  if (!name) PyErr_Clear();
+  return "hook '" + (name && PyUnicode_Check(name.get()) ? to_text(name.get()) : std::string("<unknown>")) + "'";
+}
+
+Tensor hook_result(PyObject* r, const Tensor& before, PyObject* hook) {
   if (r == Py_None) return before;
-  CRESSET_CHECK_TYPE(is_tensor(r), "expected Variable, but ", what, " returned '", type_name(Py_TYPE(r)), "'");
+  CRESSET_CHECK_TYPE(is_tensor(r), "expected Variable, but hook returned '", type_name(Py_TYPE(r)), "'");
   const Tensor& t = unwrap(r);
   if (before.defined()) {
-    CRESSET_CHECK(t.sizes() == before.sizes(), what, " has changed the size of value");
-    CRESSET_CHECK(t.scalar_type() == before.scalar_type(), what, " has changed the type of value (was ", before, " got ", t, ")");
+    CRESSET_CHECK(t.sizes() == before.sizes(), shown_hook(hook), " has changed the size of value");
+    CRESSET_CHECK(t.scalar_type() == before.scalar_type(), shown_hook(hook), " has changed the type of value (was ", before, " got ", t,
+                  ")");
   }
   return t;
 }
@@ -217,7 +232,7 @@ struct TensorHook final : autograd::FunctionPreHook, HoldsDict {
         PyObject* hook = PyList_GET_ITEM(hooks.get(), i);
         const Ref grad = checked(wrap(out[nr_]));
         const Ref r = checked(PyObject_CallOneArg(hook, grad.get()));
-        out[nr_] = hook_result(r.get(), out[nr_], "hook");
+        out[nr_] = hook_result(r.get(), out[nr_], hook);
       }
       return out;
     });
@@ -227,20 +242,20 @@ struct TensorHook final : autograd::FunctionPreHook, HoldsDict {
   uint32_t nr_;
 };
 
-variable_list replaced(PyObject* result, const variable_list& before, const char* what) {
+variable_list replaced(PyObject* result, const variable_list& before, PyObject* hook) {
   if (result == Py_None) return before;
-  const Ref items = checked(PyTuple_Check(result) ? PySequence_Tuple(result) : PyTuple_Pack(1, result));
-  CRESSET_CHECK(static_cast<std::size_t>(PyTuple_GET_SIZE(items.get())) == before.size(), what,
-                " returned an incorrect number of values (expected ", before.size(), ", but got ",
-                static_cast<int64_t>(PyTuple_GET_SIZE(items.get())), ")");
+  CRESSET_CHECK_TYPE(PyTuple_Check(result), "expected tuple, but hook returned '", type_name(Py_TYPE(result)), "'");
+  CRESSET_CHECK(static_cast<std::size_t>(PyTuple_GET_SIZE(result)) == before.size(), shown_hook(hook),
+                " has returned an incorrect number of values (got ", static_cast<int64_t>(PyTuple_GET_SIZE(result)), ", but expected ",
+                before.size(), ")");
   variable_list out;
   for (std::size_t i = 0; i < before.size(); ++i) {
-    PyObject* r = PyTuple_GET_ITEM(items.get(), static_cast<Py_ssize_t>(i));
+    PyObject* r = PyTuple_GET_ITEM(result, static_cast<Py_ssize_t>(i));
     if (r == Py_None) {
       CRESSET_CHECK_TYPE(!before[i].defined(), "can't replace a ", "Tensor", " with None");
       out.emplace_back();
     } else {
-      out.push_back(hook_result(r, before[i], what));
+      out.push_back(hook_result(r, before[i], hook));
     }
   }
   return out;
@@ -253,8 +268,9 @@ struct NodePreHook final : autograd::FunctionPreHook, HoldsDict {
       variable_list out = grads;
       const Ref hooks = checked(PySequence_List(hooks_of(dict_.get()).get()));
       for (Py_ssize_t i = 0; i < PyList_GET_SIZE(hooks.get()); ++i) {
-        const Ref r = checked(PyObject_CallOneArg(PyList_GET_ITEM(hooks.get(), i), from_tensors(out).get()));
-        out = replaced(r.get(), out, "hook");
+        PyObject* hook = PyList_GET_ITEM(hooks.get(), i);
+        const Ref r = checked(PyObject_CallOneArg(hook, from_tensors(out).get()));
+        out = replaced(r.get(), out, hook);
       }
       return out;
     });
@@ -271,8 +287,9 @@ struct NodePostHook final : autograd::FunctionPostHook, HoldsDict {
       for (Py_ssize_t i = 0; i < PyList_GET_SIZE(hooks.get()); ++i) {
         const Ref given = from_tensors(out);
         PyObject* argv[] = {given.get(), in.get()};
-        const Ref r = checked(PyObject_Vectorcall(PyList_GET_ITEM(hooks.get(), i), argv, 2, nullptr));
-        out = replaced(r.get(), out, "hook");
+        PyObject* hook = PyList_GET_ITEM(hooks.get(), i);
+        const Ref r = checked(PyObject_Vectorcall(hook, argv, 2, nullptr));
+        out = replaced(r.get(), out, hook);
       }
       return out;
     });
@@ -381,7 +398,8 @@ Ref from_tensors(const variable_list& tensors) {
 }
 
 void init_node(PyObject* module) {
-  PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(&node_dealloc)},
+  PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(&node_new)},
+                         {Py_tp_dealloc, reinterpret_cast<void*>(&node_dealloc)},
                          {Py_tp_traverse, reinterpret_cast<void*>(&node_traverse)},
                          {Py_tp_clear, reinterpret_cast<void*>(&node_clear)},
                          {Py_tp_repr, reinterpret_cast<void*>(&node_repr)},

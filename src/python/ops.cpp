@@ -92,7 +92,23 @@ bool accepts(PyObject* o, const Type& type) {
 // Is o the one number that stands for a list of fixed length?
 bool is_repeated(PyObject* o, const Type& element) {
   if (element.kind == TypeKind::Float) return PyFloat_Check(o);
-  return (element.kind == TypeKind::Int || element.kind == TypeKind::SymInt) && PyLong_Check(o) && accepts(o, element);
+  return element.kind == TypeKind::Int && PyLong_Check(o) && accepts(o, element);  // SymInt[N] wants a list
+}
+
+// The last line of those errors.
+std::string cast_details(PyObject* o, const Type& type) {
+  const auto shown = [](PyObject* value) {
+    const Ref text = Ref::steal(PyObject_Str(value));
+    if (!text) PyErr_Clear();
+    return text ? to_text(text.get()).substr(0, 200) : std::string();
+  };
+  const Type& inner = type.kind == TypeKind::Optional ? *type.element() : type;
+  if (inner.kind == TypeKind::Tensor) return "Unable to cast " + shown(o) + " to Tensor";
+  if (inner.kind == TypeKind::Number) return "Cannot cast " + shown(o) + " to number";
+  const Ref name = Ref::steal(PyObject_Str(reinterpret_cast<PyObject*>(Py_TYPE(o))));
+  if (!name) PyErr_Clear();
+  return "Unable to cast Python instance of type " + (name ? to_text(name.get()) : std::string()) +
+         " to C++ type '?' (#define PYBIND11_DETAILED_ERROR_MESSAGES or compile in debug mode for details)";
 }
 
 CRESSET_NOINLINE std::string wrong_type(const FunctionSchema& schema, std::size_t at, PyObject* o) {
@@ -102,8 +118,9 @@ CRESSET_NOINLINE std::string wrong_type(const FunctionSchema& schema, std::size_
     value = "\nValue: " + to_text(text.get()).substr(0, 200);
   else
     PyErr_Clear();
-  return schema.name() + "() Expected a value of type '" + p.type->str() + "' for argument '" + p.name + "' but instead found type '" +
-         type_name(Py_TYPE(o)) + "'.\nPosition: " + std::to_string(at) + value + "\nDeclaration: " + schema.str();
+  return schema.name() + "() Expected a value of type '" + p.type->annotation_str() + "' for argument '" + p.name +
+         "' but instead found type '" + type_name(Py_TYPE(o)) + "'.\nPosition: " + std::to_string(at) + value +
+         "\nDeclaration: " + schema.str() + "\nCast error details: " + cast_details(o, *p.type);
 }
 
 // Puts the arguments of a call on the stack; returns why they do not fit, or nothing.

@@ -9,11 +9,11 @@ _autocast_keys = _C.DispatchKeySet("AutocastCPU")  # guards leave the functional
 
 
 def check_device_type(device_type):
-    """The dispatch key of autocast for a device type; ValueError for types that have none."""
+    """The dispatch key of autocast for a device type; RuntimeError for what is no device, ValueError for types without autocast."""
     if not isinstance(device_type, str):
         raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
+    kind = cresset.device(device_type).type
     try:
-        kind = cresset.device(device_type).type
         key = _C._dispatch_key_parse({"cpu": "AutocastCPU", "cuda": "AutocastCUDA"}.get(kind) or f"Autocast{kind}")
     except RuntimeError:
         raise ValueError(f"Unknown device type: {device_type}") from None

@@ -8,7 +8,17 @@ from cresset import _C
 
 __all__ = ["Function", "FunctionCtx", "FunctionMeta", "BackwardCFunction", "InplaceFunction", "once_differentiable"]
 
-FunctionCtx = BackwardCFunction = _C._FunctionContext
+FunctionCtx = _C._FunctionBase
+
+
+class BackwardCFunction(FunctionCtx):
+    """The node of a Function in the graph, and the ctx of its methods."""
+
+    @property
+    def saved_variables(self):
+        """The older name of saved_tensors."""
+        warnings.warn("'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2)
+        return self.saved_tensors
 
 
 class FunctionMeta(type):
@@ -16,11 +26,11 @@ class FunctionMeta(type):
 
     def __init__(cls, name, bases, attributes):
         super().__init__(name, bases, attributes)
-        cls._backward_cls = type(name + "Backward", (FunctionCtx,), {"_forward_cls": cls, "__module__": cls.__module__})
+        cls._backward_cls = type(name + "Backward", (BackwardCFunction,), {"_forward_cls": cls})
 
 
 class Function(metaclass=FunctionMeta):
-    """A differentiable operation with a backward of its own.
+    """Base class to create custom `autograd.Function`: a differentiable operation with a backward of its own.
 
     Define the static methods `forward(ctx, *args)`, or `forward(*args)` and `setup_context(ctx, inputs, output)`, and
     `backward(ctx, *grad_outputs)`, which returns a gradient (or None) for each argument of forward; `jvp(ctx, *tangents)` for
@@ -32,7 +42,7 @@ class Function(metaclass=FunctionMeta):
     def __init__(self, *args, **kwargs):
         warnings.warn(
             f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should invoke them on the class "
-            "itself. Instantiating an autograd function will raise an error in a future version.",
+            "itself. Instantiating an autograd function will raise an error in a future version of PyTorch.",
             DeprecationWarning,
             stacklevel=2,
         )
@@ -71,7 +81,7 @@ class Function(metaclass=FunctionMeta):
     def vmap(info, in_dims, *args):
         """The function on a batch: gives (results, their batch dimensions)."""
         raise NotImplementedError(
-            "To use autograd.Function with vmap, you must either override the vmap static method or set generate_vmap_rule=True."
+            "To use autograd.Function with vmap, you must either override the vmap staticmethod or set generate_vmap_rule=True."
         )
 
     @classmethod

@@ -199,7 +199,7 @@ class _Frame:
         return tensor
 
     def _run_again(self):
-        self.count = 0
+        self.count, self.found = 0, []
         with _Recomputation(self), cresset.enable_grad():
             try:
                 self.recompute()
@@ -210,6 +210,7 @@ class _Frame:
                 "torch.utils.checkpoint: A different number of tensors was saved during the original forward and recomputation.\n"
                 f"Number of tensors saved during forward: {len(self.handles)}\nNumber of tensors saved during recomputation: {self.count}."
             )
+        self._compare()
 
     def keep(self, tensor):
         """The next tensor that the second computation saves."""
@@ -219,17 +220,19 @@ class _Frame:
             handle = self.handles[place]()
             if handle is not None:
                 self.recomputed[handle] = tensor.detach()
-            self._compare(place, tensor)
+            self.found.append(self.check(tensor))
         if self.early_stop and self.count == len(self.handles):
             raise _StopRecomputation
         return tensor.detach()
 
-    def _compare(self, place, tensor):
-        found = self.check(tensor)
-        if found != self.metadata[place]:
+    def _compare(self):
+        differ = [place for place, found in enumerate(self.found) if found != self.metadata[place]]
+        if differ:
             raise CheckpointError(
                 "torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than during the forward pass.\n"
-                f"tensor at position {place}:\nsaved metadata: {self.metadata[place]}\nrecomputed metadata: {found}"
+                + "\n".join(
+                    f"tensor at position {place}:\nsaved metadata: {self.metadata[place]}\nrecomputed metadata: {self.found[place]}" for place in differ
+                )
             )
 
 
