@@ -79,7 +79,7 @@ Tensor cholesky_backward(const Tensor& grad, bool upper, const Tensor& L) {
 
 Tensor cholesky_jvp(const Tensor& A_t, bool upper, const Tensor& L) {
   const Tensor l = upper ? H(L) : L;
-  const Tensor left = cresset::linalg_solve_triangular(l, hermitian_part(A_t), false);
+  const Tensor left = cresset::linalg_solve_triangular(l, A_t, false);
   const Tensor dl = times(l, phi(cresset::linalg_solve_triangular(H(l), left, true, false)));
   return upper ? H(dl) : dl;
 }

@@ -18,6 +18,14 @@ Tensor pointwise_loss_double_self(const Tensor& grad, const Tensor& grad_output,
   return g;
 }
 
+Tensor distance_loss_double_self(const Tensor& grad, const Tensor& grad_output, const Tensor& self, const Tensor& target, int64_t reduction,
+                                 double limit, double scale) {
+  const Tensor d = self - target;
+  Tensor g = grad * grad_output;
+  if (reduction == 1) g = g / static_cast<double>(d.numel());
+  return cresset::where(d.abs() < limit, g / scale, cresset::zeros_like(d));
+}
+
 Tensor binary_cross_entropy_target_backward(const Tensor& grad, const Tensor& self, const std::optional<Tensor>& weight,
                                             int64_t reduction) {
   Tensor g = grad * (cresset::log1p(-self).clamp_min(-100) - self.log().clamp_min(-100));

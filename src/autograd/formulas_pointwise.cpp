@@ -204,7 +204,7 @@ Tensor elu_double_backward(const Tensor& grad, const Tensor& grad_output, const 
                            const Scalar& input_scale, bool is_result, const Tensor& self_or_result) {
   const double factor = alpha.toDouble() * scale.toDouble(), rate = input_scale.toDouble();
   const Tensor curvature = is_result ? scalar_like(rate, self_or_result) : exp(self_or_result * rate) * (factor * rate * rate);
-  return where(self_or_result > Scalar(0), Scalar(0), second(grad, grad_output, curvature));
+  return where(self_or_result >= Scalar(0), Scalar(0), second(grad, grad_output, curvature));
 }
 
 Tensor log_sigmoid_double_backward(const Tensor& grad, const Tensor& grad_output, const Tensor& self) {

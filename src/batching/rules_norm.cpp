@@ -140,6 +140,24 @@ Tensor mse_loss_backward_rule(const Tensor& grad_output, const Tensor& self, con
   return cresset::mul(cresset::mul(difference, Scalar(scale)), grad_output);
 }
 
+// Losses of the distance: element by element first.
+template <auto Loss>
+Tensor distance_loss_rule(const Tensor& self, const Tensor& target, int64_t reduction, double parameter) {
+  const std::vector<Tensor> pair = cresset::broadcast_tensors({self, target});
+  const Batch b(self, target);
+  return reduced(b.wrap(Loss(b.full(pair[0]), b.full(pair[1]), kNone, parameter)), reduction);
+}
+template <auto Backward>
+Tensor distance_loss_backward_rule(const Tensor& grad_output, const Tensor& self, const Tensor& target, int64_t reduction,
+                                   double parameter) {
+  const std::vector<Tensor> pair = cresset::broadcast_tensors({self, target});
+  const Batch b(grad_output, self, target);
+  const Tensor x = b.full(pair[0]), y = b.full(pair[1]);
+  const Tensor slope = b.wrap(Backward(cresset::ones_like(cresset::sub(x, y)), x, y, kNone, parameter));
+  const double scale = reduction == kMean ? 1.0 / static_cast<double>(std::max<int64_t>(slope.numel(), 1)) : 1.0;
+  return cresset::mul(cresset::mul(slope, Scalar(scale)), grad_output);
+}
+
 Tensor bce_rule(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight, int64_t reduction) {
   CRESSET_CHECK(self.sizes() == target.sizes(), "Using a target size (torch.Size(", target.sizes(),
                 ")) that is different to the input size (torch.Size(", self.sizes(),
@@ -196,6 +214,10 @@ CRESSET_LIBRARY_IMPL(aten, FuncTorchBatched, m) {
   m.impl("native_batch_norm_backward", CRESSET_FN(batch_norm_backward_rule));
   m.impl("mse_loss", CRESSET_FN(mse_loss_rule));
   m.impl("mse_loss_backward", CRESSET_FN(mse_loss_backward_rule));
+  m.impl("smooth_l1_loss", CRESSET_FN(distance_loss_rule<&cresset::smooth_l1_loss>));
+  m.impl("smooth_l1_loss_backward", CRESSET_FN(distance_loss_backward_rule<&cresset::smooth_l1_loss_backward>));
+  m.impl("huber_loss", CRESSET_FN(distance_loss_rule<&cresset::huber_loss>));
+  m.impl("huber_loss_backward", CRESSET_FN(distance_loss_backward_rule<&cresset::huber_loss_backward>));
   m.impl("binary_cross_entropy", CRESSET_FN(bce_rule));
   m.impl("nll_loss_forward", CRESSET_FN(nll_loss_rule));
   m.impl("nll_loss_backward", CRESSET_FN(nll_loss_backward_rule));

@@ -46,15 +46,22 @@ std::tuple<Tensor, Tensor> prelu_kernel_backward_impl(const Tensor& grad_output,
 }
 
 namespace {
-Scalar celu_input_scale(const Scalar& alpha) {
+// alpha, of which True is 1, and its inverse.
+std::pair<double, double> celu_scales(const Scalar& alpha) {
   CRESSET_CHECK(alpha.toDouble() != 0, "ZeroDivisionError: alpha cannot be 0 for CELU");
-  return 1 / alpha.toDouble();
+  return {alpha.toDouble(), 1 / alpha.toDouble()};
 }
 }  // namespace
 
-Tensor celu_impl(const Tensor& self, const Scalar& alpha) { return cresset::elu(self, alpha, 1, celu_input_scale(alpha)); }
+Tensor celu_impl(const Tensor& self, const Scalar& alpha) {
+  const auto [factor, inverse] = celu_scales(alpha);
+  return cresset::elu(self, factor, 1, inverse);
+}
 
-Tensor& celu_inplace(Tensor& self, const Scalar& alpha) { return cresset::elu_(self, alpha, 1, celu_input_scale(alpha)); }
+Tensor& celu_inplace(Tensor& self, const Scalar& alpha) {
+  const auto [factor, inverse] = celu_scales(alpha);
+  return cresset::elu_(self, factor, 1, inverse);
+}
 
 std::tuple<Tensor, Tensor> log_sigmoid_forward_impl(const Tensor& self) {
   return {cresset::log_sigmoid_elements(self), cresset::empty({0}, self.options())};

@@ -41,7 +41,8 @@ void check_attention(const Tensor& query, const Tensor& key, const Tensor& value
 }
 
 double factor_of(const Tensor& query, std::optional<double> scale) {
-  return scale.value_or(1.0 / std::sqrt(static_cast<double>(query.size(-1))));
+  // Without features every score is zero, whatever the factor.
+  return scale.value_or(1.0 / std::sqrt(static_cast<double>(std::max<int64_t>(query.size(-1), 1))));
 }
 
 // A bool mask (true where a key takes part) as one that is added: zeros and minus infinities.

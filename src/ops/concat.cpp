@@ -318,7 +318,10 @@ TensorSpec constant_pad_nd_shape(const Tensor& self, IntArrayRef pad, const Scal
 
 Tensor pad_circular(const Tensor& self, IntArrayRef pad) {
   const int64_t padded = static_cast<int64_t>(pad.size() / 2);
-  CRESSET_CHECK(padded <= self.dim(), "Invalid padding size, expected at most ", 2 * self.dim(), " but got ", pad.size());
+  const int64_t whole = self.dim() - padded;
+  CRESSET_CHECK(whole == 1 || whole == 2,
+                "Invalid padding size, expected 1 or 2 non-padded dimensions, which would be equivalent to padding of length ",
+                2 * (self.dim() - 1), " or ", 2 * (self.dim() - 2), " respectively but got ", pad.size());
   Tensor out = self;
   bool copied = false;  // the result never shares memory with self
   for (int64_t i = 0; i < padded; ++i) {
@@ -342,6 +345,8 @@ Tensor pad_circular(const Tensor& self, IntArrayRef pad) {
 }
 
 Tensor pad_mode(const Tensor& self, IntArrayRef pad, std::string_view mode, std::optional<double> value) {
+  CRESSET_CHECK_NOT_IMPLEMENTED(mode == "constant" || mode == "reflect" || mode == "replicate" || mode == "circular",
+                                "Unrecognised padding mode ", mode);
   CRESSET_CHECK(pad.size() % 2 == 0, "Padding length must be divisible by 2");
   CRESSET_CHECK(static_cast<int64_t>(pad.size()) <= 2 * self.dim(),
                 "Padding length should be less than or equal to two times the input dimension but got padding length ", pad.size(),
@@ -350,7 +355,6 @@ Tensor pad_mode(const Tensor& self, IntArrayRef pad, std::string_view mode, std:
   CRESSET_CHECK(!value || *value == 0, "Padding mode \"", mode, "\" doesn't take in value argument");
   const int64_t spatial = static_cast<int64_t>(pad.size() / 2);
   const bool fits = self.dim() == spatial + 1 || self.dim() == spatial + 2;
-  CRESSET_CHECK_NOT_IMPLEMENTED(mode == "reflect" || mode == "replicate" || mode == "circular", "Unrecognised padding mode ", mode);
   CRESSET_CHECK_NOT_IMPLEMENTED(fits && spatial >= 1 && spatial <= 3, "Padding size ", pad.size(), " is not supported for ", self.dim(),
                                 "D input tensor.");
   if (mode == "circular") return cresset::_pad_circular(self, pad);

@@ -41,6 +41,7 @@ void check_convolution(const Tensor& input, const Tensor& weight, const std::opt
   CRESSET_CHECK(input.scalar_type() == weight.scalar_type(), "Input type (", input.scalar_type(), ") and weight type (",
                 weight.scalar_type(), ") should be the same");
   check_same_device("convolution", input, weight, "weight");
+  check_list("output_padding", output_padding, n, 0);
   if (!transposed) {
     CRESSET_CHECK(weight.size(0) % groups == 0 && weight.size(0) >= groups, "Given groups=", groups,
                   ", expected weight to be divisible by ", groups, " at dimension 0, but got weight of size ", weight.sizes(), " instead");
@@ -57,7 +58,6 @@ void check_convolution(const Tensor& input, const Tensor& weight, const std::opt
     CRESSET_CHECK(fits, "Calculated padded input size per channel: ", by_x(padded), ". Kernel size: ", by_x(kernel),
                   ". Kernel size can't be greater than actual input size");
   } else {
-    check_list("output_padding", output_padding, n, 0);
     CRESSET_CHECK(input.size(1) == weight.size(0), "Given transposed=1, weight of size ", weight.sizes(), ", expected input", input.sizes(),
                   " to have ", weight.size(0), " channels, but got ", input.size(1), " channels instead");
     CRESSET_CHECK(input.size(1) % groups == 0, "Given groups=", groups, ", expected input channels to be divisible by ", groups,
@@ -192,12 +192,19 @@ Tensor convolution_switched(const Tensor& input, const Tensor& weight, const std
                             bool, bool, bool) {
   return convolve(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups);
 }
-std::tuple<Tensor, Tensor, Tensor> convolution_backward_overrideable_impl(const Tensor& grad_output, const Tensor& input,
-                                                                          const Tensor& weight, IntArrayRef stride, IntArrayRef padding,
-                                                                          IntArrayRef dilation, bool transposed, IntArrayRef output_padding,
-                                                                          int64_t groups, std::array<bool, 3> output_mask) {
-  return cresset::convolution_backward(grad_output, input, weight, DimVector{grad_output.size(1)}, stride, padding, dilation, transposed,
-                                       output_padding, groups, output_mask);
+[[noreturn]] void raise_not_overridden(const char* name) {
+  CRESSET_THROW(NotImplementedError, name,
+                " not implemented. You are likely triggering this with tensor backend other than CPU/CUDA/MKLDNN, "
+                "if this is intended, please use TORCH_LIBRARY_IMPL to override this function ");
+}
+Tensor convolution_overrideable_impl(const Tensor&, const Tensor&, const std::optional<Tensor>&, IntArrayRef, IntArrayRef, IntArrayRef,
+                                     bool, IntArrayRef, int64_t) {
+  raise_not_overridden("convolution_overrideable");
+}
+std::tuple<Tensor, Tensor, Tensor> convolution_backward_overrideable_impl(const Tensor&, const Tensor&, const Tensor&, IntArrayRef,
+                                                                          IntArrayRef, IntArrayRef, bool, IntArrayRef, int64_t,
+                                                                          std::array<bool, 3>) {
+  raise_not_overridden("convolution_backward_overrideable");
 }
 
 Tensor conv1d_impl(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride, IntArrayRef padding,

@@ -14,6 +14,7 @@
 #include <cresset/core/device_generator.h>
 #include <cresset/ops/functions_copy.h>
 
+#include "ops/pointwise.h"
 #include "ops/structured.h"
 #include "ops/written_arguments.h"
 
@@ -249,7 +250,13 @@ void cpu_fallback(const OperatorHandle& op, Stack* stack) {
   const auto first = stack->end() - static_cast<std::ptrdiff_t>(n);
   Stack inner(first, stack->end());
   Mover mover(op);
-  for (std::size_t i = 0; i < n; ++i) mover.to_cpu(inner[i], schema.arguments()[i]);
+  for (std::size_t i = 0; i < n; ++i) {
+    const Argument& argument = schema.arguments()[i];
+    // The copy on the CPU would not show it.
+    if (argument.kwarg_only && inner[i].isTensor() && inner[i].toTensor().defined() && ops::is_written(schema, argument))
+      ops::check_no_internal_overlap(inner[i].toTensor());
+    mover.to_cpu(inner[i], argument);
+  }
   mover.check_devices();
   CRESSET_CHECK_NOT_IMPLEMENTED(known || op.hasComputedKernelForDispatchKey(DispatchKey::CPU), "Could not run '", op.operator_name(),
                                 "' on ", mover.device.value_or(Device(kCPU)),

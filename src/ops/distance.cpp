@@ -38,6 +38,9 @@ void check_cdist(const Tensor& x1, const Tensor& x2, double p, std::optional<int
   CRESSET_CHECK(!mode || (*mode >= 0 && *mode <= 2), "possible modes: 0, 1, 2, but was: ", mode.value_or(0));
   check_same_device("cdist", x1, x2, "x2");
   CRESSET_CHECK(x1.scalar_type() == x2.scalar_type(), "expected scalar type ", x1.scalar_type(), " but found ", x2.scalar_type());
+}
+
+void check_cdist_type(const Tensor& x1) {
   CRESSET_CHECK_NOT_IMPLEMENTED(x1.scalar_type() == kFloat || x1.scalar_type() == kDouble, "\"cdist\" not implemented for '",
                                 x1.scalar_type(), "'");
 }
@@ -64,11 +67,13 @@ Tensor cdist_impl(const Tensor& x1, const Tensor& x2, double p, std::optional<in
 
 TensorSpec cdist_forward_shape(const Tensor& x1, const Tensor& x2, double p, std::optional<int64_t> compute_mode) {
   check_cdist(x1, x2, p, compute_mode);
+  check_cdist_type(x1);
   return spec_like(x1, distance_sizes(x1, x2));
 }
 
 TensorSpec cdist_backward_shape(const Tensor& grad, const Tensor& x1, const Tensor& x2, double p, const Tensor& cdist) {
   check_cdist(x1, x2, p, std::nullopt);
+  check_cdist_type(x1);
   DimVector sizes = distance_sizes(x1, x2);
   for (const Tensor* t : {&grad, &cdist}) {
     CRESSET_CHECK(t->sizes() == IntArrayRef(sizes), "_cdist_backward: grad and cdist of sizes ", sizes, " were required; got ", t->sizes(),

@@ -95,8 +95,22 @@ Tensor contract(Tensor a, Tensor b, uint64_t sum) {
 
 }  // namespace
 
-Tensor einsum_impl(std::string_view equation, TensorList tensors, OptionalIntArrayRef) {
+namespace {
+// The order of contraction changes no result: a path is checked only.
+void check_path(IntArrayRef path, std::size_t operands) {
+  const std::size_t expected = operands == 1 ? 1 : 2 * (operands - 1);
+  CRESSET_CHECK(path.size() == expected, "einsum(): expected contraction path given in path parameter to have size ", expected, " but got ",
+                path.size());
+  auto left = static_cast<int64_t>(operands);
+  for (std::size_t i = 0; i + 1 < path.size(); i += 2, --left)
+    CRESSET_CHECK(path[i] >= 0 && path[i] < left && path[i + 1] >= 0 && path[i + 1] < left, "einsum(): invalid contraction (",
+                  std::min(path[i], path[i + 1]), ", ", std::max(path[i], path[i + 1]), ") operand index is out of bounds");
+}
+}  // namespace
+
+Tensor einsum_impl(std::string_view equation, TensorList tensors, OptionalIntArrayRef path) {
   CRESSET_CHECK(!tensors.empty(), "einsum(): must provide at least one operand");
+  if (path) check_path(*path, tensors.size());
   const std::size_t arrow = equation.find("->");
   std::string_view left = equation.substr(0, arrow);
   std::vector<std::vector<int>> labels;

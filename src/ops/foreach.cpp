@@ -12,6 +12,7 @@
 #include <cresset/ops/functions_view.h>
 
 #include "ops/ops_decl_foreach.h"
+#include "ops/shape_util.h"
 #include "ops/structured.h"
 
 namespace cresset::ops {
@@ -48,8 +49,19 @@ bool foreach_fits(TensorList, ArrayRef<Scalar> scalars) {
 }
 
 void foreach_check(const char* op, TensorList results, TensorList self) {
-  for (std::size_t i = 0; i < self.size(); ++i)
+  for (std::size_t i = 0; i < self.size(); ++i) {
+    CRESSET_CHECK(!self[i].is_complex() || results[i].is_complex(), "In-place abs is not supported for complex tensors.");
     check_self(op, {DimVector(results[i].sizes()), results[i].scalar_type(), results[i].device(), std::nullopt}, self[i]);
+  }
+}
+
+void check_foreach_copy(TensorList self, TensorList src) {
+  for (std::size_t i = 0; i < self.size(); ++i) {
+    CRESSET_CHECK_NOT_IMPLEMENTED(self[i].is_meta() || !src[i].is_meta(), "Cannot copy out of meta tensor; no data!");
+    const DimVector sizes = infer_broadcast(self[i].sizes(), src[i].sizes());
+    CRESSET_CHECK(self[i].sizes() == IntArrayRef(sizes), "output with shape ", self[i].sizes(), " doesn't match the broadcast shape ",
+                  sizes);
+  }
 }
 
 std::vector<Scalar> foreach_scalars(const Tensor& scalars, std::size_t count) {

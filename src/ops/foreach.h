@@ -42,6 +42,9 @@ bool foreach_alike(TensorList first, const Lists&... others) {
 /// Raises for a result that its member cannot take in place.
 void foreach_check(const char* op, TensorList results, TensorList self);
 
+/// Raises for a src that its member of self cannot take.
+void check_foreach_copy(TensorList self, TensorList src);
+
 /// The numbers of a vector, one for each of `count` tensors.
 std::vector<Scalar> foreach_scalars(const Tensor& scalars, std::size_t count);
 

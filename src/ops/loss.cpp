@@ -37,22 +37,41 @@ Tensor mse_loss_backward_impl(const Tensor& grad_output, const Tensor& self, con
   const Tensor d = self - target;
   CRESSET_CHECK_NOT_IMPLEMENTED(!d.is_complex(), "\"mse_backward_cpu\" not implemented for '", d.scalar_type(), "'");
   const double factor = reduction == kReduceMean ? 2.0 / static_cast<double>(d.numel()) : 2.0;
-  return d * factor * grad_output;
+  return (d * factor * grad_output).to(self.scalar_type());
 }
 
 Tensor l1_loss_impl(const Tensor& self, const Tensor& target, int64_t reduction) { return reduce_loss((self - target).abs(), reduction); }
 
+namespace {
+Tensor checked_distance(const char* name, const Tensor& self, const Tensor& target) {
+  const Tensor d = self - target;
+  CRESSET_CHECK_NOT_IMPLEMENTED(d.is_floating_point(), "\"", name, "\" not implemented for '", d.scalar_type(), "'");
+  return d;
+}
+double mean_factor(const Tensor& d, int64_t reduction) { return reduction == kReduceMean ? 1.0 / static_cast<double>(d.numel()) : 1.0; }
+}  // namespace
+
 Tensor smooth_l1_loss_impl(const Tensor& self, const Tensor& target, int64_t reduction, double beta) {
   CRESSET_CHECK(beta >= 0, "smooth_l1_loss does not support negative values for beta.");
   if (beta == 0) return l1_loss_impl(self, target, reduction);
-  const Tensor z = (self - target).abs();
+  const Tensor z = checked_distance("smooth_l1_cpu", self, target).abs();
   return reduce_loss(cresset::where(z < beta, z * z * (0.5 / beta), z - 0.5 * beta), reduction);
+}
+Tensor smooth_l1_loss_backward_impl(const Tensor& grad_output, const Tensor& self, const Tensor& target, int64_t reduction, double beta) {
+  if (beta == 0) return (cresset::sgn(self - target) * mean_factor(self - target, reduction) * grad_output).to(self.scalar_type());
+  const Tensor d = checked_distance("smooth_l1_backward_cpu", self, target);
+  const Tensor slope = cresset::where(d.abs() < beta, d / beta, d.sign());
+  return (slope.masked_fill(d != d, std::nan("")) * mean_factor(d, reduction) * grad_output).to(self.scalar_type());
 }
 
 Tensor huber_loss_impl(const Tensor& self, const Tensor& target, int64_t reduction, double delta) {
   CRESSET_CHECK(delta > 0, "huber_loss does not support non-positive values for delta.");
-  const Tensor z = (self - target).abs();
-  return reduce_loss(cresset::where(z <= delta, z * z * 0.5, (z - 0.5 * delta) * delta), reduction);
+  const Tensor z = checked_distance("huber_cpu", self, target).abs();
+  return reduce_loss(cresset::where(z <= delta, z * z * 0.5, (z - 0.5 * delta) * delta).to(self.scalar_type()), reduction);
+}
+Tensor huber_loss_backward_impl(const Tensor& grad_output, const Tensor& self, const Tensor& target, int64_t reduction, double delta) {
+  const Tensor d = checked_distance("huber_backward_cpu", self, target);
+  return (d.clamp(-delta, delta) * mean_factor(d, reduction) * grad_output).to(self.scalar_type());
 }
 
 // ---- classes
@@ -160,15 +179,16 @@ Tensor fitted_target(const Tensor& self, const Tensor& target) {
                       ") that is different to the input size (", self.sizes(), ") is deprecated. Please ensure they have the same size.");
   return target.reshape(self.sizes());
 }
-void check_probabilities(const Tensor& self) {
-  CRESSET_CHECK(self.is_meta() || self.numel() == 0 || (self.min().ge(0).item<bool>() && self.max().le(1).item<bool>()),
-                "all elements of input should be between 0 and 1");
+void check_probabilities(const char* name, const Tensor& t) {
+  CRESSET_CHECK(t.is_meta() || t.numel() == 0 || (t.min().ge(0).item<bool>() && t.max().le(1).item<bool>()), "all elements of ", name,
+                " should be between 0 and 1");
 }
 }  // namespace
 
 Tensor binary_cross_entropy_impl(const Tensor& self, const Tensor& given_target, const std::optional<Tensor>& weight, int64_t reduction) {
   const Tensor target = fitted_target(self, given_target);
-  check_probabilities(self);
+  check_probabilities("input", self);
+  check_probabilities("target", target);
   const Tensor loss = (target - 1) * cresset::log1p(-self).clamp_min(-100) - target * self.log().clamp_min(-100);
   return reduce_loss(weight ? loss * *weight : loss, reduction);
 }
@@ -185,13 +205,12 @@ Tensor binary_cross_entropy_with_logits_impl(const Tensor& self, const Tensor& t
                                              const std::optional<Tensor>& pos_weight, int64_t reduction) {
   CRESSET_CHECK_VALUE(self.sizes() == target.sizes(), "Target size (", target.sizes(), ") must be the same as input size (", self.sizes(),
                       ")");
-  const Tensor log_p = cresset::log_sigmoid(self);
-  Tensor loss;
-  if (pos_weight)
-    loss = (1 - target) * self - ((*pos_weight - 1) * target + 1) * log_p;
-  else
-    loss = (1 - target) * self - log_p;
-  return reduce_loss(weight ? loss * *weight : loss, reduction);
+  const Tensor log_p = cresset::log_sigmoid(self), rest = 1 - target;
+  CRESSET_CHECK(canCast(log_p.scalar_type(), rest.scalar_type()), "result type ", log_p.scalar_type(),
+                " can't be cast to the desired output type ", rest.scalar_type());
+  Tensor loss = pos_weight ? rest * self - ((*pos_weight - 1) * target + 1) * log_p : rest * self - log_p;
+  if (weight) loss = loss * *weight;
+  return reduce_loss(loss.to(rest.scalar_type()), reduction);
 }
 
 Tensor kl_div_impl(const Tensor& self, const Tensor& target, int64_t reduction, bool log_target) {
@@ -238,7 +257,7 @@ struct MarginGaps {
 
 MarginGaps margin_gaps(const Tensor& self, const Tensor& target, const Scalar& p, const Scalar& margin,
                        const std::optional<Tensor>& weight) {
-  CRESSET_CHECK_VALUE(p.toDouble() == 1 || p.toDouble() == 2, "only p == 1 and p == 2 supported");
+  CRESSET_CHECK(p.toDouble() == 1 || p.toDouble() == 2, "only p == 1 and p == 2 supported");
   const Tensor x = scores(self);
   CRESSET_CHECK_NOT_IMPLEMENTED(self.is_floating_point(), "\"multi_margin_loss_cpu_kernel\" not implemented for '", self.scalar_type(),
                                 "'");
@@ -320,9 +339,6 @@ Tensor multilabel_margin_loss_backward_impl(const Tensor& grad_output, const Ten
 }
 
 Tensor margin_ranking_loss_impl(const Tensor& input1, const Tensor& input2, const Tensor& target, double margin, int64_t reduction) {
-  CRESSET_CHECK(input1.dim() == input2.dim() && input1.dim() == target.dim(),
-                "margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: ", input1.sizes(),
-                ", input2: ", input2.sizes(), ", target: ", target.sizes());
   return reduce_loss((-target * (input1 - input2) + margin).clamp_min(0), reduction);
 }
 
@@ -333,8 +349,12 @@ Tensor hinge_embedding_loss_impl(const Tensor& self, const Tensor& target, doubl
 }
 
 Tensor cosine_similarity_impl(const Tensor& first, const Tensor& second, int64_t dim, double eps) {
+  CRESSET_CHECK(eps >= 0, "eps must be non-negative, got: ", eps);
   const std::vector<Tensor> same_shape = cresset::broadcast_tensors({first, second});
   const Tensor &x1 = same_shape[0], &x2 = same_shape[1];
+  const ScalarType common = promoteTypes(x1.scalar_type(), x2.scalar_type());
+  CRESSET_CHECK(isFloatingType(common) || isComplexType(common), "expected common dtype to be floating point, yet common dtype is ",
+                common);
   const Tensor dot = (x1 * x2).sum({dim}, false);
   // Equals the quotient by max(|x|, eps) for each factor.
   const Tensor n1 = cresset::sqrt((x1 * x1).sum({dim}, false).clamp_min(eps * eps)),
@@ -358,7 +378,6 @@ Tensor cosine_embedding_loss_impl(const Tensor& input1, const Tensor& input2, co
 
 Tensor triplet_margin_loss_impl(const Tensor& anchor, const Tensor& positive, const Tensor& negative, double margin, double p, double eps,
                                 bool swap, int64_t reduction) {
-  CRESSET_CHECK(margin > 0, "triplet_margin_loss: margin must be greater than 0, got ", margin);
   CRESSET_CHECK(anchor.dim() == positive.dim() && positive.dim() == negative.dim(),
                 "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: anchor ",
                 anchor.dim(), "D, positive ", positive.dim(), "D, and negative ", negative.dim(), "D inputs");

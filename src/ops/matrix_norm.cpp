@@ -107,6 +107,8 @@ Tensor linalg_norm_impl(const Tensor& self, const std::optional<Scalar>& ord, Op
 Tensor linalg_norm_str(const Tensor& self, std::string_view ord, OptionalIntArrayRef dim, bool keepdim, std::optional<ScalarType> dtype) {
   CRESSET_CHECK(!dim || dim->size() == 1 || dim->size() == 2, "linalg.norm: If dim is specified, it must be of length 1 or 2. Got ",
                 dim.value_or(IntArrayRef()));
+  CRESSET_CHECK(dim || self.dim() == 1 || self.dim() == 2,
+                "linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got ", self.dim(), "D.");
   return cresset::linalg_matrix_norm(self, ord, dim ? DimVector(*dim) : DimVector{-2, -1}, keepdim, dtype);
 }
 

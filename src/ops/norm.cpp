@@ -101,6 +101,8 @@ std::tuple<Tensor, Tensor, Tensor> native_layer_norm_backward_meta(const Tensor&
 
 ScalarType check_batch_norm(const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
                             const std::optional<Tensor>& running_mean, const std::optional<Tensor>& running_var, bool training) {
+  CRESSET_CHECK_VALUE(running_mean.has_value() == running_var.has_value(),
+                      "running_mean and running_var must either both be None or neither be None");
   const int64_t channels = input.dim() >= 2 ? input.size(1) : 0;
   check_channels("weight", weight, channels);
   check_channels("bias", bias, channels);
@@ -147,6 +149,8 @@ std::tuple<Tensor, Tensor, Tensor> native_batch_norm_backward_meta(
 Tensor batch_norm_impl(const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
                        const std::optional<Tensor>& running_mean, const std::optional<Tensor>& running_var, bool training, double momentum,
                        double eps, bool) {
+  CRESSET_CHECK_VALUE(running_mean.has_value() == running_var.has_value(),
+                      "running_mean and running_var must either both be None or neither be None");
   if (input.dim() < 2) check_batch_norm(input, weight, bias, running_mean, running_var, training);  // only empty ones pass
   if (input.numel() == 0) {  // of any rank, and without a change of the statistics
     Tensor out = input.clone();
@@ -227,8 +231,10 @@ std::tuple<Tensor, Tensor, Tensor> normalise_groups(const Tensor& input, const s
                                                     double eps) {
   CRESSET_CHECK(group > 0 && c % group == 0, "Expected number of channels in input to be divisible by num_groups, but got input of shape ",
                 input.sizes(), " and num_groups=", group);
-  check_channels("weight", weight, c);
-  check_channels("bias", bias, c);
+  for (const auto& [name, t] : {std::pair("weight", &weight), std::pair("bias", &bias)})
+    CRESSET_CHECK(!*t || ((*t)->dim() == 1 && (*t)->numel() == c), "Expected ", name,
+                  " to be a vector of size equal to the number of channels in input, but got ", name, " of shape ", (*t)->sizes(),
+                  " and input of shape ", input.sizes());
   const ScalarType type = input.scalar_type(), statistics = statistics_type(input, weight, bias);
   const int64_t row = c / group * hxw;
   auto [y, mean, rstd] = cresset::native_layer_norm(input.reshape({n * group, row}), {row}, std::nullopt, std::nullopt, eps);
@@ -291,7 +297,7 @@ Tensor group_norm_impl(const Tensor& input, int64_t num_groups, const std::optio
 Tensor norm_except_dim_impl(const Tensor& v, int64_t pow, int64_t dim) {
   const double p = static_cast<double>(pow);
   if (dim == -1) return cresset::norm(v, p);
-  CRESSET_CHECK(dim >= 0 && dim < v.dim(), "norm_except_dim: dim from -1 to ", v.dim() - 1, " was required; got ", dim, ".");
+  dim = maybe_wrap_dim(dim, v.dim());
   DimVector over;
   for (int64_t d = 0; d < v.dim(); ++d)
     if (d != dim) over.push_back(d);

@@ -40,7 +40,6 @@ constexpr Refusal kRefusals[] = {
     {"minimum", kComplexClass, "minimum not implemented for complex tensors."},
     {"fmax", kComplexClass, "fmax not implemented for complex tensors."},
     {"fmin", kComplexClass, "fmin not implemented for complex tensors."},
-    {"clamp", kComplexClass, "clamp is not supported for complex types"},
 };
 
 // Names that the refusal of a type shows instead of the operator's.
@@ -61,8 +60,11 @@ std::string kernel_name(std::string_view name) {
 // Operators that do not promote their first two operands.
 void check_equal_types(const PointwiseOp& op, const PointwiseCall& call) {
   const ScalarType a = call.inputs[0]->scalar_type(), b = call.inputs[1]->scalar_type();
-  if (a == b) return;
   const std::string_view name = op.name;
+  if (call.num_inputs == 3 && name == "lerp")
+    CRESSET_CHECK(call.inputs[2]->scalar_type() == a || call.inputs[2]->dim() == 0, "expected dtype ", cpp_type_name(a),
+                  " for `weight` but got dtype ", cpp_type_name(call.inputs[2]->scalar_type()));
+  if (a == b) return;
   CRESSET_CHECK(name != "lerp", "expected dtype ", cpp_type_name(a), " for `end` but got dtype ", cpp_type_name(b));
   CRESSET_CHECK(name != "heaviside", "heaviside is not yet implemented for tensors with different dtypes.");
   CRESSET_CHECK(name != "isclose_values", a, " did not match ", b);
@@ -83,6 +85,7 @@ bool takes_bool(const PointwiseCall& call) {
   const std::string_view name = op.name;
   if (isComplexType(common) && (name == "floor" || name == "ceil" || name == "trunc"))
     CRESSET_THROW(NotImplementedError, name, " is not supported for complex inputs");
+  if (isComplexType(common) && name == "clamp") CRESSET_THROW(NotImplementedError, "clamp is not supported for complex types");
   CRESSET_THROW(NotImplementedError, "\"", kernel_name(name), "_cpu\" not implemented for '", common, "'");
 }
 
@@ -119,11 +122,15 @@ void check_limits(const PointwiseOp& op, const PointwiseCall& call, ScalarType c
   }
 }
 
-void check_scalars(const PointwiseCall& call, ScalarType common) {
+void check_scalars(const PointwiseOp& op, const PointwiseCall& call, ScalarType common) {
   for (int i = 0; i < call.num_checked; ++i) {
     const CheckedScalar& checked = call.checked[i];
+    CRESSET_CHECK(common != kByte || (std::strcmp(checked.name, "min_val") != 0 && std::strcmp(checked.name, "max_val") != 0) ||
+                      checked.value->toDouble() > -1,
+                  "cannot do hardtanh on an unsigned type with negative limits");
     if (std::strcmp(checked.name, "alpha") != 0 && std::strcmp(checked.name, "beta") != 0) continue;
-    CRESSET_CHECK(!checked.value->isBoolean() || common == kBool, "Boolean ", checked.name, " only supported for Boolean results.");
+    CRESSET_CHECK(!checked.value->isBoolean() || common == kBool || std::strcmp(op.name, "elu") == 0, "Boolean ", checked.name,
+                  " only supported for Boolean results.");
     CRESSET_CHECK(isFloatingType(common) || isComplexType(common) || checked.value->isIntegral(true),
                   "For integral input tensors, argument ", checked.name, " must not be a floating point number.");
     CRESSET_CHECK(isComplexType(common) || !checked.value->isComplex(), "For non-complex input tensors, argument ", checked.name,
@@ -228,7 +235,7 @@ PointwiseTypes pointwise_types(const PointwiseOp& op, const PointwiseCall& call)
                 ": At least one of 'min' or 'max' must not be None");
   if (CRESSET_UNLIKELY(is_subtraction(op))) check_subtraction(op, call);
   if (CRESSET_UNLIKELY(!(op.classes & class_of(common)))) raise_no_loop(op, common);
-  if (call.num_checked) check_scalars(call, common);
+  if (call.num_checked) check_scalars(op, call, common);
   if (call.num_scalars) check_limits(op, call, common);
   if (call.num_inputs > 1) check_equal_types(op, call);
   PointwiseTypes types{common, common};
@@ -367,7 +374,9 @@ void pointwise_prepare_out(const PointwiseOp& op, const PointwiseCall& call, con
   if (in_place) {
     check_self(op.name, spec, out);
   } else {
-    check_out(op.name, types.result, out, op.out_dtype);
+    // Magnitudes of complex numbers may be written to wider, narrower and complex tensors, those of real ones only to their own type.
+    const bool of_complex = op.rule == DtypeRule::Abs && isComplexType(types.common);
+    check_out(op.name, types.result, out, of_complex ? OutDtype::Castable : op.out_dtype);
     // An operand that becomes larger would lose what is read.
     if (out.sizes() != IntArrayRef(sizes))
       for (int i = 0; i < call.num_inputs; ++i)

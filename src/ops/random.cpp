@@ -24,6 +24,12 @@ Tensor& random_to_meta(Tensor& self, int64_t, const std::optional<Generator>&) {
 Tensor& bernoulli_float_meta(Tensor& self, double, const std::optional<Generator>&) { return self; }
 Tensor& bernoulli_tensor_meta(Tensor& self, const Tensor&, const std::optional<Generator>&) { return self; }
 
+Tensor meta_randperm(int64_t n, const std::optional<Generator>&, std::optional<ScalarType> dtype, std::optional<Layout>,
+                     std::optional<Device> device, std::optional<bool>) {
+  CRESSET_CHECK(n >= 0, "n must be non-negative, got", n);
+  return cresset::empty({n}, TensorOptions(device.value_or(kMeta)).dtype(dtype.value_or(kLong)));
+}
+
 Tensor poisson_meta(const Tensor& self, const std::optional<Generator>&) { return cresset::empty(self.sizes(), self.options()); }
 Tensor binomial_meta(const Tensor& count, const Tensor& prob, const std::optional<Generator>&) {
   return cresset::empty(infer_broadcast(count.sizes(), prob.sizes()), count.options());
@@ -110,7 +116,7 @@ Tensor alpha_dropout_impl(const Tensor& input, double p, bool train) {
 }
 
 std::tuple<Tensor, Tensor> native_dropout_impl(const Tensor& input, double p, std::optional<bool> train) {
-  if (input.numel() == 0) return {input.clone(), cresset::empty_like(input, input.options().dtype(kBool))};
+  if (input.numel() == 0) return {input.clone(), cresset::empty_like(input)};
   if (train && !*train) return {input.clone(), cresset::ones_like(input, input.options().dtype(kBool))};
   const double keep = 1 - p;
   Tensor mask = cresset::empty_like(input);

@@ -21,7 +21,13 @@ Tensor polygamma_impl(int64_t n, const Tensor& self) {
   CRESSET_CHECK(n >= 0, "polygamma(n, x) does not support negative n.");
   return cresset::polygamma_values(n, self);
 }
-Tensor& polygamma_inplace(Tensor& self, int64_t n) { return cresset::polygamma_out(self, n, self); }
+Tensor& polygamma_inplace(Tensor& self, int64_t n) {
+  // What is recorded must keep self as it was.
+  const Tensor result = cresset::polygamma(n, GradMode::is_enabled() && self.requires_grad() ? self.clone() : self);
+  CRESSET_CHECK(canCast(result.scalar_type(), self.scalar_type()), "result type ", result.scalar_type(),
+                " can't be cast to the desired output type ", self.scalar_type());
+  return self.copy_(result);
+}
 
 Tensor mvlgamma_impl(const Tensor& self, int64_t p) {
   CRESSET_CHECK(p >= 1, "p has to be greater than or equal to 1");

@@ -124,9 +124,12 @@ void check_whole(TensorList inputs, const Tensor& out) {
 void check_self(const char* op, const TensorSpec& spec, const Tensor& self) {
   CRESSET_CHECK(self.sizes() == IntArrayRef(spec.sizes), "output with shape ", self.sizes(), " doesn't match the broadcast shape ",
                 spec.sizes);
+  // Running totals of integers are kept in self's type; a type that was asked for must be self's.
+  CRESSET_CHECK(!std::string_view(op).starts_with("cum") || isIntegralType(self.scalar_type(), true) || spec.dtype == self.scalar_type(),
+                "Bad in-place call: input tensor dtype ", cpp_type_name(self.scalar_type()), " and output tensor dtype ",
+                cpp_type_name(spec.dtype), " should match");
   check_castable(spec.dtype, self.scalar_type());
   check_no_internal_overlap(self);
-  (void)op;
 }
 
 void copy_data(const Tensor& from, const Tensor& to) {

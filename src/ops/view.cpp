@@ -430,10 +430,11 @@ std::vector<Tensor> split_tensor(const Tensor& self, int64_t split_size, int64_t
   dim = maybe_wrap_dim(dim, self.dim());
   const int64_t size = self.size(dim);
   CRESSET_CHECK(split_size > 0 || size == 0, "split_size can only be 0 if dimension size is 0, but got dimension size of ", size);
-  const int64_t pieces = size == 0 ? 1 : (size + split_size - 1) / split_size;
+  const int64_t pieces = size == 0 ? 1 : (size - 1) / split_size + 1;
   std::vector<Tensor> out;
   out.reserve(pieces);
-  for (int64_t i = 0; i < pieces; ++i) out.push_back(slice_tensor(self, dim, i * split_size, std::min(size, (i + 1) * split_size), 1));
+  for (int64_t i = 0, start = 0; i < pieces; ++i, start += split_size)
+    out.push_back(slice_tensor(self, dim, start, start + std::min(split_size, size - start), 1));
   return out;
 }
 
@@ -500,6 +501,9 @@ std::vector<Tensor> tensor_split_sections(const Tensor& self, int64_t sections, 
   dim = maybe_wrap_dim(dim, self.dim());
   CRESSET_CHECK(sections > 0, "number of sections must be larger than 0, got ", sections);
   const int64_t size = self.size(dim), base = size / sections, longer = size % sections;
+  constexpr int64_t kMostEmpty = 1 << 20;  // tensors without elements, which a mistaken number would make until memory ends
+  CRESSET_CHECK(sections - size <= kMostEmpty, "tensor_split: up to ", kMostEmpty, " sections more than elements were required; got ",
+                sections, " sections for dimension ", dim, " of size ", size, ".");
   std::vector<Tensor> out;
   int64_t start = 0;
   for (int64_t i = 0; i < sections; ++i) {
@@ -735,7 +739,7 @@ Tensor diagonal_backward_impl(const Tensor& grad_output, IntArrayRef input_sizes
 }
 Tensor unfold_backward_impl(const Tensor& grad_in, IntArrayRef input_sizes, int64_t dim, int64_t size, int64_t step) {
   Tensor out = cresset::zeros(input_sizes, grad_in.options());
-  CRESSET_CHECK(step > 0, "unfold_backward: a step of at least 1 was required; ", step, " was given.");
+  CRESSET_CHECK_VALUE(step > 0, "step is ", step, " but must be > 0");
   dim = maybe_wrap_dim(dim, static_cast<int64_t>(input_sizes.size()));
   const DimVector expected(out.unfold(dim, size, step).sizes());
   CRESSET_CHECK(grad_in.sizes() == IntArrayRef(expected), "unfold_backward: expected grad_in to have shape ", expected, ", but got ",

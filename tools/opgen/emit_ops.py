@@ -147,7 +147,8 @@ def foreach_body(table, op):
         store = f"copy_to_{written}(\"{schema.name}\", {value}, target);"
     changing = [f"{loop} {{", f"  Tensor target = {written}[i];", f"  {store}", "}"]
     if not op.derived:
-        return [*lines, *changing]
+        early = [f"check_foreach_copy({first.name}, src);"] if function == "copy_" else []
+        return [*lines, *early, *changing]
     # Where a later member could be refused, all are tried before the first is written.
     together = ", ".join(a.name for a in lists)
     return [*lines, f"if (!foreach_alike({together})) {{", *computed, f"foreach_check(\"{schema.name}\", result, {written});", "}", *changing]

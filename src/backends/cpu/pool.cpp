@@ -102,8 +102,8 @@ void max_pool(const char* name, const PoolWindows& w, const R& range, const Tens
                          : limits::has_infinity ? static_cast<scalar_t>(-limits::infinity())
                                                 : limits::lowest();
         each_position(w, rd, rh, rw, [&](int64_t i) {
-          // NaN wins over everything and the first one stays.
-          if (plane[i] > value || (plane[i] != plane[i] && value == value)) {
+          // NaN wins over everything and the last one stays.
+          if (plane[i] > value || plane[i] != plane[i]) {
             value = plane[i];
             best = i;
           }

@@ -127,7 +127,8 @@ void complex_prod(const Tensor& self, uint64_t mask, const Tensor& out) {
 
 void fold_prod(const Tensor& self, uint64_t mask, const Tensor& out) {
   const ScalarType type = out.scalar_type();
-  if (self.is_complex() || isComplexType(type)) return complex_prod(self, mask, out);
+  if (self.is_complex() && !isComplexType(type)) return fold_prod(self.to(type), mask, out);
+  if (isComplexType(type)) return complex_prod(self, mask, out);
   const Tensor from = folds_without_cast(self.scalar_type(), type) ? self : self.to(type);
   const Fold& fold = find_fold(FoldKind::Prod, from.scalar_type(), "prod_cpu");
   if (isIntegralType(from.scalar_type(), true))

@@ -62,7 +62,8 @@ inline T leaky_relu_backward(T grad, T x, T slope) {
 }
 template <class T>
 inline T hardtanh(T x, T low, T high) {
-  return x < low ? low : x > high ? high : x;
+  const T raised = x < low || low != low ? low : x;
+  return raised > high || high != high ? high : raised;
 }
 template <class T>
 inline T hardtanh_backward(T grad, T x, T low, T high) {
@@ -91,7 +92,7 @@ inline T hardshrink(T x, T lambd) {
 }
 template <class T>
 inline T shrink_backward(T grad, T x, T lambd) {
-  return (x < -lambd || x > lambd) ? grad : T(0);
+  return (x >= -lambd && x <= lambd) ? T(0) : grad;
 }
 template <class T>
 inline T softshrink(T x, T lambd) {

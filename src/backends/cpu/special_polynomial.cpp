@@ -2,6 +2,8 @@
 // with trigonometric functions (DLMF 18.5).
 #include <cmath>
 
+#include <cresset/base/error.h>
+
 #include "backends/cpu/special_math.h"
 
 namespace cresset::cpu::special_math {
@@ -12,6 +14,14 @@ constexpr int64_t kTrigonometricDegree = 9;
 
 // The degree as an integer; anything that is none (NaN, too large) counts as negative.
 int64_t degree(double n) { return n > -1 && n < 0x1p62 ? static_cast<int64_t>(n) : -1; }
+
+// The work grows with the degree: one that would take minutes for each element is refused.
+int64_t workable_degree(const char* name, double n) {
+  constexpr int64_t kLargest = 1 << 24;
+  const int64_t k = degree(n);
+  CRESSET_CHECK(k <= kLargest, name, ": degrees up to ", kLargest, " were required; got ", k, ".");
+  return k;
+}
 
 // p_n from p_0 = 1, p_1 = first and p_k+1 = step(k, p_k, p_k-1). Stops at NaN, which stays.
 template <class Step>
@@ -69,12 +79,14 @@ double chebyshev_polynomial_w(double x, double n) {
 }
 
 double laguerre_polynomial_l(double x, double n) {
-  return recurrence(degree(n), 1 - x, [x](double k, double p, double before) { return ((2 * k + 1 - x) * p - k * before) / (k + 1); });
+  return recurrence(workable_degree("laguerre_polynomial_l", n), 1 - x,
+                    [x](double k, double p, double before) { return ((2 * k + 1 - x) * p - k * before) / (k + 1); });
 }
 double legendre_polynomial_p(double x, double n) {
   const int64_t k = degree(n);
   if (k >= 0 && std::abs(x) == 1) return x > 0 ? 1 : sign_of_degree(k);
-  return recurrence(k, x, [x](double j, double p, double before) { return ((2 * j + 1) * x * p - j * before) / (j + 1); });
+  return recurrence(workable_degree("legendre_polynomial_p", n), x,
+                    [x](double j, double p, double before) { return ((2 * j + 1) * x * p - j * before) / (j + 1); });
 }
 double hermite_polynomial_h(double x, double n) {
   return recurrence(degree(n), 2 * x, [x](double k, double p, double before) { return 2 * (x * p - k * before); });

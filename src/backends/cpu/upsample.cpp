@@ -58,11 +58,11 @@ A sinc(A x) {
 
 // Positions of the nearest modes are single precision for every type.
 template <class A>
-Taps<A> nearest_taps(int64_t in, int64_t out, double scale, float shift) {
+Taps<A> nearest_taps(int64_t in, int64_t out, double scale, float shift, bool image) {
   Taps<A> taps(in, out);
   const float step = ratio<float>(in, out, false, scale);
-  // Without a shift, equal and doubled sizes do not look at the scale.
-  const int64_t times = shift == 0 && out == in ? 1 : shift == 0 && out == 2 * in ? 2 : 0;
+  // Without a shift, equal and doubled sizes of images do not look at the scale.
+  const int64_t times = !image || shift != 0 ? 0 : out == in ? 1 : out == 2 * in ? 2 : 0;
   for (int64_t o = 0; o < out; ++o) {
     taps.add(times ? o / times : static_cast<int64_t>(std::floor((static_cast<float>(o) + shift) * step)), A(1));
     taps.end_row();
@@ -131,9 +131,9 @@ Taps<A> filtered_taps(int64_t in, int64_t out, bool align_corners, double scale,
 }
 
 template <class A>
-Taps<A> taps_of(std::string_view mode, int64_t in, int64_t out, bool align_corners, double scale) {
-  if (mode == "nearest") return nearest_taps<A>(in, out, scale, 0.0f);
-  if (mode == "nearest-exact") return nearest_taps<A>(in, out, scale, 0.5f);
+Taps<A> taps_of(std::string_view mode, int64_t in, int64_t out, bool align_corners, double scale, bool image) {
+  if (mode == "nearest") return nearest_taps<A>(in, out, scale, 0.0f, image);
+  if (mode == "nearest-exact") return nearest_taps<A>(in, out, scale, 0.5f, image);
   if (mode == "linear") return linear_taps<A>(in, out, align_corners, scale);
   if (mode == "cubic") return cubic_taps<A>(in, out, align_corners, scale);
   if (mode == "linear-aa")
@@ -214,7 +214,7 @@ void resample_into(const Tensor& from, IntArrayRef in, IntArrayRef out, std::str
     Tensor x = from.to(kInt).contiguous();
     for (int64_t i = 1; i >= 0; --i) {
       const auto k = static_cast<std::size_t>(i);
-      x = apply_to_bytes(x, i + 2, taps_of<double>(mode, in[k], out[k], align_corners, scales[k]));
+      x = apply_to_bytes(x, i + 2, taps_of<double>(mode, in[k], out[k], align_corners, scales[k], true));
     }
     Tensor(to).copy_(x);
     return;
@@ -224,7 +224,7 @@ void resample_into(const Tensor& from, IntArrayRef in, IntArrayRef out, std::str
   CRESSET_DISPATCH(type, "upsample", CRESSET_FLOATING_TYPES, [&] {
     for (int64_t i = static_cast<int64_t>(scales.size()) - 1; i >= 0; --i) {
       const auto k = static_cast<std::size_t>(i);
-      x = apply(x, i + 2, taps_of<scalar_t>(mode, in[k], out[k], align_corners, scales[k]), transposed);
+      x = apply(x, i + 2, taps_of<scalar_t>(mode, in[k], out[k], align_corners, scales[k], scales.size() == 2), transposed);
     }
   });
   Tensor(to).copy_(x);
