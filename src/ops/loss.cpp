@@ -28,8 +28,16 @@ Tensor reduce_loss(const Tensor& loss, int64_t reduction) {
   }
 }
 
+namespace {
+// self - target, of which one may hold flags: they count as numbers of the other's type.
+Tensor distance(const Tensor& self, const Tensor& target) {
+  if ((self.scalar_type() == kBool) == (target.scalar_type() == kBool)) return self - target;
+  return self.scalar_type() == kBool ? self.to(target.scalar_type()) - target : self - target.to(self.scalar_type());
+}
+}  // namespace
+
 Tensor mse_loss_impl(const Tensor& self, const Tensor& target, int64_t reduction) {
-  const Tensor d = self - target;
+  const Tensor d = distance(self, target);
   CRESSET_CHECK_NOT_IMPLEMENTED(!d.is_complex(), "\"mse_cpu\" not implemented for '", d.scalar_type(), "'");
   return reduce_loss(d * d, reduction);
 }

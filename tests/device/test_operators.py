@@ -55,6 +55,21 @@ class TestOperators(TestCase):
             self.assertIs(self.call(op.inplace_variant, here), here.input)
             self.assertEqual(here.input, want[0])
 
+    def test_in_place_keeps_the_size(self, device):
+        for change in (
+            lambda x, y: x.mul_(y), lambda x, y: x.igamma_(y), lambda x, y: x.hypot_(y), lambda x, y: x.addcmul_(y, y), lambda x, y: x.lerp_(y, 0.5),
+        ):  # fmt: skip
+            x, y = cresset.ones(3, 4, 1, device=device), cresset.ones(4, device=device)
+            with self.assertRaisesRegex(RuntimeError, "doesn't match the broadcast shape"):
+                change(x, y)
+            self.assertEqual(x.shape, (3, 4, 1))
+
+    def test_an_out_with_an_element_twice_is_refused(self, device):
+        out = cresset.ones(1, device=device).expand(3)
+        for call in (lambda x: cresset.erfc(x, out=out), lambda x: cresset.cumsum(x, 0, out=out), lambda x: cresset.maximum(x, x, out=out)):
+            with self.assertRaisesRegex(RuntimeError, "more than one element of the written-to tensor"):
+                call(cresset.ones(3, device=device))
+
     @skipMeta
     def test_copies(self, device):
         x = cresset.arange(12, dtype=cresset.float32).reshape(3, 4)

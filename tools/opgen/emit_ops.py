@@ -246,7 +246,9 @@ class Registrations:
             out_op = row.form("out")
             args = ", ".join([a.name for a in out_op.schema.in_args])
             if row.kind == "pointwise":
-                body = [f"return {cpp.api_name(out_op)}({args}, self);"]
+                # An out tensor may change its size, self may not.
+                body = [*pointwise_call(row), f"ops::pointwise_prepare_out(ops::{row.main.ident}_op, call, self, true);",
+                        f"return {cpp.api_name(out_op)}({args}, self);"]
             else:
                 body = [f"ops::copy_to_self(\"{op.schema.name}\", {functional}, self);", "return self;"]
             self.register("CompositeExplicitAutogradNonFunctional", op, self.local(op, body, "device"))
