@@ -43,7 +43,7 @@ def set_float32_matmul_precision(precision):
 
 
 def are_deterministic_algorithms_enabled():
-    """Whether only deterministic operators are wanted. The CPU's operators are deterministic anyway."""
+    """Whether only deterministic operators are wanted (`use_deterministic_algorithms`)."""
     return _state["deterministic"]
 
 
@@ -53,7 +53,15 @@ def is_deterministic_algorithms_warn_only_enabled():
 
 
 def use_deterministic_algorithms(mode, *, warn_only=False):
-    """Ask for deterministic operators. The CPU's operators are deterministic anyway; memory that is new is filled, see `utils.deterministic`."""
+    """Ask for deterministic operators: the same results for the same arguments, each time.
+
+    The CPU's operators always are deterministic, also those with places that are given twice (`index_put_`, `put_`, `scatter_`), with any number of
+    threads; so nothing is refused and nothing gets slower. Devices outside of this package are not asked: what their operators promise
+    is for their makers to say, and the first call with True warns when one of them is there. New memory is filled when
+    `utils.deterministic.fill_uninitialized_memory` is set.
+    """
+    if mode and (others := [t for t in cresset._C._known_device_names() if t not in ("cpu", "meta")]):
+        _warn_once(f"use_deterministic_algorithms: nothing is known of the operators of {', '.join(others)}; those of the CPU are deterministic")
     _state["deterministic"], _state["warn_only"] = bool(mode), bool(warn_only)
     _C._mark_fresh_memory(_state["deterministic"] and _state["fill"])
 

@@ -3,6 +3,7 @@
 #include <memory>
 #include <mutex>
 
+#include <cresset/base/fork.h>
 #include <cresset/core/backend.h>
 #include <cresset/dispatch/dispatcher.h>
 
@@ -52,7 +53,7 @@ std::optional<ScalarType> default_dtype_of_backend(DeviceType device) {
 }
 
 void install_policies(DeviceType device) {
-  static std::mutex mutex;
+  static ForkSafe<std::mutex> mutex;
   static auto* installed = new std::map<DeviceType, std::unique_ptr<Installer>>;
   const std::lock_guard lock(mutex);
   if (installed->contains(device)) return;

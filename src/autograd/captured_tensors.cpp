@@ -5,6 +5,7 @@
 #include <new>
 #include <unordered_set>
 
+#include <cresset/base/fork.h>
 #include <cresset/core/backend.h>
 #include <cresset/dispatch/library.h>
 
@@ -32,7 +33,7 @@ void note_memory(const void* data, int64_t bytes, Device) noexcept {
 }
 
 // The watcher is there while any thread runs such a function.
-std::mutex watching_mutex;
+ForkSafe<std::mutex> watching_mutex;
 int watching = 0;
 void watch(int change) {
   std::lock_guard lock(watching_mutex);
@@ -56,7 +57,7 @@ bool is_in_place(const FunctionSchema& schema) {
 
 /// From now on the operator goes past this layer.
 void skip_from_now_on(const OperatorHandle& op) {
-  static std::mutex mutex;
+  static ForkSafe<std::mutex> mutex;
   static auto& kept = *new std::vector<RegistrationHandleRAII>;  // for the life of the process
   std::lock_guard lock(mutex);
   if (op.isKernelFallthroughKernel(DispatchKey::FuncTorchDynamicLayerFrontMode)) return;

@@ -1,13 +1,17 @@
 // Backward passes that touch devices: shared queues, one thread for each device, and fresh stacks for deep reentrancy.
-#include <pthread.h>
-
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <map>
 #include <memory>
+#include <optional>
 #include <thread>
 
+#include <cresset/base/fork.h>
+#include <cresset/base/interrupt.h>
+
 #include "autograd/graph_task.h"
+#include "base/signals.h"
 
 namespace cresset::autograd {
 namespace {
@@ -44,7 +48,7 @@ std::atomic<DeviceThreads*> device_threads_instance{nullptr};
 DeviceThreads& device_threads() {
   static const bool ready = [] {
     device_threads_instance = new DeviceThreads();
-    pthread_atfork(nullptr, nullptr, [] { device_threads_instance = new DeviceThreads(); });
+    call_in_forked_child([] { device_threads_instance = new DeviceThreads(); });
     return true;
   }();
   (void)ready;
@@ -59,7 +63,9 @@ SharedQueue& queue_of_device(Device device) {
   SharedQueue*& queue = all.queues[{static_cast<int>(device.type()), device.index()}];
   if (!queue) {
     auto fresh = std::make_unique<SharedQueue>();
+    const SignalsBlocked inherited;
     std::thread([q = fresh.get()] {
+      SignalsBlocked::always();
       own_queue = q;
       drive(*q, nullptr);
     }).detach();
@@ -146,9 +152,14 @@ bool SharedQueue::pop(Item& item, const GraphTask* until) {
         return true;
       }
     }
+    if (until) check_signals();
     const Waiting waiting;
     std::unique_lock<std::mutex> lock(mutex_);
-    changed_.wait(lock, [&] { return !heap_.empty() || (until && until->complete.load()); });
+    const auto wanted = [&] { return !heap_.empty() || (until && until->complete.load()); };
+    if (until)
+      changed_.wait_for(lock, std::chrono::milliseconds(50), wanted);
+    else
+      changed_.wait(lock, wanted);
   }
 }
 
@@ -174,7 +185,11 @@ void run_with_devices(const std::shared_ptr<GraphTask>& task, const std::vector<
     task->outstanding = static_cast<uint32_t>(ready.size());
   }
   for (const Ready& r : ready) queue_for(*task, *task->states[r.slot].node).push({task, r, task->depth});
-  drive(*task->owner_queue, task.get());
+  try {
+    drive(*task->owner_queue, task.get());
+  } catch (...) {  // it was told to stop; what device threads have of the pass ends with their next node
+    fail(*task, std::current_exception());
+  }
   if (task->local_queue) task->local_queue->close();  // after an error another thread may still want to push
   std::lock_guard<std::mutex> lock(task->mutex);
   if (task->error) std::rethrow_exception(task->error);
@@ -184,7 +199,9 @@ void run_on_fresh_stack(const std::function<void()>& f) {
   std::exception_ptr error;
   const ThreadState state = ThreadState::capture();
   const Current outer = current;
+  std::optional<SignalsBlocked> inherited(std::in_place);
   std::thread thread([&] {
+    SignalsBlocked::always();
     const ThreadStateGuard guard(state);
     current = outer;
     try {
@@ -194,6 +211,7 @@ void run_on_fresh_stack(const std::function<void()>& f) {
     }
     current = {};
   });
+  inherited.reset();
   {
     const Waiting waiting;
     thread.join();

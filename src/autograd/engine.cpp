@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include <cresset/autograd/anomaly_mode.h>
+#include <cresset/base/interrupt.h>
 #include <cresset/dispatch/profiler.h>
 #include <cresset/ops/functions_arith.h>
 #include <cresset/ops/functions_compare.h>
@@ -297,7 +298,9 @@ void push_ready(std::vector<Ready>& heap, Ready r) {
 /// Everything on this thread, without locks.
 void run_here(GraphTask& task) {
   const auto push = [&](Ready r) { push_ready(task.heap, r); };
-  while (!task.heap.empty()) {
+  constexpr uint32_t kNodes = 16;  // between two looks for signals
+  for (uint32_t nodes = 0; !task.heap.empty(); ++nodes) {
+    nodes % kNodes == 0 ? check_signals() : check_interrupt();
     if (task.heap.size() > 1) std::pop_heap(task.heap.begin(), task.heap.end(), runs_later);
     const Ready r = task.heap.back();
     task.heap.pop_back();

@@ -1,5 +1,6 @@
 // Forward mode: the level, tangents of tensors, of views and of tensors changed in place.
 #include <cresset/autograd/forward_ad.h>
+#include <cresset/base/fork.h>
 
 #include <mutex>
 
@@ -19,7 +20,7 @@ std::atomic<int> forward_levels{0};
 
 namespace {
 struct Level {
-  std::mutex mutex;
+  ForkSafe<std::mutex> mutex;
   std::vector<std::weak_ptr<ForwardGrad>> tangents;
   std::size_t sweep_at = 1024;
 };

@@ -1,7 +1,6 @@
 // The inter-op pool.
+#include <cresset/base/fork.h>
 #include <cresset/base/interop.h>
-
-#include <pthread.h>
 
 #include <atomic>
 #include <condition_variable>
@@ -15,6 +14,7 @@
 
 #include <cresset/base/error.h>
 
+#include "base/signals.h"
 #include "base/thread_state.h"
 
 namespace cresset {
@@ -73,8 +73,12 @@ class InteropPool {
   // Another thread when the waiting ones have enough to do. False when the system starts none and there is none yet. Under the lock.
   bool start_for_one_more() {
     if (idle_ > tasks_.size() || threads_ >= limit()) return true;
+    const SignalsBlocked inherited;
     try {
-      std::thread([this] { work(); }).detach();
+      std::thread([this] {
+        SignalsBlocked::always();
+        work();
+      }).detach();
       ++threads_;
     } catch (const std::system_error&) {
     }
@@ -108,14 +112,14 @@ class InteropPool {
 // Never destroyed. A forked child has none of the threads and starts with a fresh pool.
 std::atomic<InteropPool*> interop_instance{nullptr};
 InteropPool& interop_pool() {
-  static std::mutex mutex;
+  static ForkSafe<std::mutex> mutex;
   InteropPool* p = interop_instance.load(std::memory_order_acquire);
   if (p) return *p;
   const std::lock_guard lock(mutex);
   if (!(p = interop_instance.load())) {
     p = new InteropPool;
     interop_instance.store(p);
-    static const int registered = pthread_atfork(nullptr, nullptr, [] { interop_instance.store(nullptr); });
+    static const bool registered = (call_in_forked_child([] { interop_instance.store(nullptr); }), true);
     (void)registered;
   }
   return *p;

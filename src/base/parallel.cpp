@@ -1,7 +1,7 @@
 // The thread pool behind parallel_for: workers spin briefly for the next region, then sleep.
+#include <cresset/base/fork.h>
+#include <cresset/base/interrupt.h>
 #include <cresset/base/parallel.h>
-
-#include <pthread.h>
 
 #include <algorithm>
 #include <atomic>
@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/signals.h"
 #include "base/thread_state.h"
 
 namespace cresset {
@@ -41,27 +42,37 @@ std::atomic<int>& thread_count() {
   return n;
 }
 
+// Work that may be stopped runs in pieces, each long beside the cost of calling it. Functions give the same for any split.
+int64_t piece_of(int64_t chunk, int64_t grain) {
+  constexpr int64_t kPieces = 64, kGrains = 16;
+  return detail::may_be_interrupted() ? std::max((chunk + kPieces - 1) / kPieces, std::min(grain, chunk / kGrains + 1) * kGrains) : chunk;
+}
+
 struct Region {
-  Region(RangeFunction f, int64_t b, int64_t e, int64_t c, int n)
-      : body(f), begin(b), end(e), chunk(c), tasks(n), state(ThreadState::capture()) {}
+  Region(RangeFunction f, int64_t b, int64_t e, int64_t c, int n, int64_t p)
+      : body(f), begin(b), end(e), chunk(c), piece(p), tasks(n), state(ThreadState::capture()) {}
 
   RangeFunction body;
-  int64_t begin, end, chunk;
+  int64_t begin, end, chunk, piece;
   int tasks;
   ThreadState state;
   std::atomic<int> next{1};  // task 0 belongs to the caller
   std::atomic<int> finished{0};
+  std::atomic<bool> failed{false};
   std::mutex error_mutex;
   std::exception_ptr error;
 
   void run(int task) {
     const int64_t b = begin + task * chunk, e = std::min(end, b + chunk);
-    if (b >= e) return;
     try {
-      body(b, e);
+      for (int64_t at = b; at < e && !failed.load(std::memory_order_relaxed); at += piece) {
+        check_interrupt();
+        body(at, std::min(at + piece, e));
+      }
     } catch (...) {
       std::lock_guard lock(error_mutex);
       if (!error) error = std::current_exception();
+      failed.store(true, std::memory_order_relaxed);
     }
   }
 };
@@ -105,8 +116,14 @@ class Pool {
 
   // Where the system starts no more threads, fewer take part, at last the caller alone.
   void ensure_workers(int n) {
+    if (workers_ >= n) return;
+    const SignalsBlocked inherited;
     try {
-      for (; workers_ < n; ++workers_) std::thread([this] { loop(); }).detach();
+      for (; workers_ < n; ++workers_)
+        std::thread([this] {
+          SignalsBlocked::always();
+          loop();
+        }).detach();
     } catch (const std::system_error&) {
     }
   }
@@ -163,12 +180,12 @@ std::atomic<Pool*> pool_instance{nullptr};
 Pool& pool() {
   Pool* p = pool_instance.load(std::memory_order_acquire);
   if (p) return *p;
-  static std::mutex mutex;
+  static ForkSafe<std::mutex> mutex;
   std::lock_guard lock(mutex);
   if (!(p = pool_instance.load())) {
     p = new Pool;
     pool_instance.store(p);
-    static const int registered = pthread_atfork(nullptr, nullptr, [] { pool_instance.store(nullptr); });
+    static const bool registered = (call_in_forked_child([] { pool_instance.store(nullptr); }), true);
     (void)registered;
   }
   return *p;
@@ -188,13 +205,17 @@ void parallel_for_impl(int64_t begin, int64_t end, int64_t grain_size, RangeFunc
   const int64_t tasks = std::min<int64_t>(get_num_threads(), (n + grain - 1) / grain);
   if (tasks > 1 && !inside_region) {
     const int64_t chunk = (n + tasks - 1) / tasks;
-    auto region = std::make_shared<Region>(f, begin, end, chunk, static_cast<int>(tasks));
+    auto region = std::make_shared<Region>(f, begin, end, chunk, static_cast<int>(tasks), piece_of(chunk, grain));
     if (pool().try_run(region)) {
       if (region->error) std::rethrow_exception(region->error);
       return;
     }
   }
-  f(begin, end);
+  const int64_t piece = piece_of(n, grain);
+  for (int64_t at = begin; at < end; at += piece) {
+    check_interrupt();
+    f(at, std::min(at + piece, end));
+  }
 }
 
 }  // namespace detail

@@ -1,4 +1,5 @@
 // The fallback of the key FuncTorchBatched: finds an operator's rule and follows it; without one it goes through the examples.
+#include <cresset/base/fork.h>
 #include <cresset/dispatch/library.h>
 #include <cresset/ops/functions_concat.h>
 #include <cresset/ops/functions_copy.h>
@@ -66,7 +67,7 @@ LoopSettings& loop_settings() {
 namespace {
 void warn_about_loop(const OperatorHandle& op) {
   if (!loop_settings().warns) return;
-  static std::mutex mutex;
+  static ForkSafe<std::mutex> mutex;
   static auto& warned = *new std::set<std::string>();
   {
     const std::lock_guard lock(mutex);

@@ -1,12 +1,22 @@
 // The `cresset` command: parses, runs one subcommand, and turns exceptions into messages and exit status 1.
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
+#include <iostream>
 #include <string_view>
 
 #include <cresset/base/error.h>
 #include <cresset/version.h>
 
 #include "cli/commands.h"
+
+namespace {
+int output_failed() {
+  std::fprintf(stderr, "cresset: the output cannot be written: %s.\n", std::strerror(errno));
+  return 1;
+}
+}  // namespace
 
 int main(int argc, char** argv) {
   CLI::App app{"Cresset: a tensor runtime to mount operators, gradients, devices and passes on.", "cresset"};
@@ -31,10 +41,14 @@ int main(int argc, char** argv) {
     if (argc > 1 && std::string_view(argv[1]) == "conform") cresset::cli::run_conform({argv + 2, argv + argc});
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    return app.exit(e);
+    const int status = app.exit(e);
+    std::cout.flush();
+    return std::cout ? status : output_failed();
   } catch (const std::exception& e) {
     std::fprintf(stderr, "cresset: %s\n", e.what());
     return 1;
   }
+  // A full disk is not noticed before the last of the output has gone there.
+  if (std::fflush(stdout) != 0 || std::ferror(stdout)) return output_failed();
   return shared.status;
 }

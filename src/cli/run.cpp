@@ -2,6 +2,7 @@
 #include <charconv>
 #include <cstdio>
 
+#include <cresset/base/interrupt.h>
 #include <cresset/core/grad_mode.h>
 #include <cresset/dispatch/tensor_type.h>
 #include <cresset/ir/archive.h>
@@ -16,6 +17,7 @@ namespace {
 struct RunOptions {
   std::string model, method = "forward";
   std::vector<std::string> inputs, outputs;
+  double seconds = 0, megabytes = 0;
 };
 
 // Numbers and booleans where the method takes them, tensors from files otherwise.
@@ -54,6 +56,7 @@ void flatten(const IValue& v, std::vector<IValue>& out) {
 
 void run(const RunOptions& options, const Shared& shared) {
   const Device device(shared.device);
+  const LimitScope limits(options.seconds, static_cast<int64_t>(options.megabytes * 1e6));
   const jit::Module module = jit::load(options.model, device);
   const jit::Method method = module.get_method(options.method);
   const auto& formals = method.getSchema().arguments();
@@ -89,6 +92,12 @@ void add_run(CLI::App& app, Shared& shared) {
   command->add_option("-i,--input", options->inputs, "a .npy file, or a number where the method takes one; once for each input");
   command->add_option("-o,--output", options->outputs, "a .npy file to write; once for each result");
   command->add_option("--method", options->method, "method to call")->capture_default_str();
+  command->add_option("--time", options->seconds, "seconds after which loading and running end with an error")
+      ->check(CLI::Range(1e-3, 1e9))
+      ->option_text("SECONDS");
+  command->add_option("--memory", options->megabytes, "megabytes that loading and running may take")
+      ->check(CLI::Range(1e-3, 1e9))
+      ->option_text("MB");
   command->callback([options, &shared] { run(*options, shared); });
 }
 

@@ -1,4 +1,5 @@
 // Registries of hooks and generators by device kind.
+#include <cresset/base/fork.h>
 #include <cresset/core/accelerator_hooks.h>
 
 #include <array>
@@ -24,7 +25,7 @@ ByKind<GeneratorMaker>& all_makers() {
 }
 
 struct DefaultGenerators {
-  std::mutex mutex;
+  ForkSafe<std::mutex> mutex;
   std::map<std::pair<DeviceType, DeviceIndex>, Generator> by_device;  // a map: references stay valid
 };
 DefaultGenerators& default_generators() {

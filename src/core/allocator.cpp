@@ -1,4 +1,6 @@
 // The CPU allocator: thread-local free lists for small blocks, a shared cache for big ones.
+#include <cresset/base/fork.h>
+#include <cresset/base/interrupt.h>
 #include <cresset/core/allocator.h>
 
 #include <sys/mman.h>
@@ -137,7 +139,7 @@ class BigCache {
     void* p;
     std::size_t size;
   };
-  std::mutex mutex_;
+  ForkSafe<std::mutex> mutex_;
   std::vector<Block> blocks_;
   std::size_t bytes_ = 0;
 };
@@ -161,6 +163,7 @@ CRESSET_NOINLINE void* small_slow(std::size_t c) {
 // The slow paths are functions of their own so that the quick ones need no stack frame.
 void* take_large(std::size_t n) {
   if (n < kBigStart) return system_alloc((n + kAlignment - 1) / kAlignment * kAlignment);
+  check_memory_limit(static_cast<int64_t>(std::min<std::size_t>(n, INT64_MAX)));
   const std::size_t size = big_size(n);
 #if CRESSET_CACHE_BLOCKS
   if (void* p = big_cache().take(size)) return p;

@@ -1,4 +1,5 @@
 // Registration of backends: what a table must have, which slot it gets, where plug-ins are looked for.
+#include <cresset/base/fork.h>
 #include <cresset/core/backend.h>
 
 #include <dlfcn.h>
@@ -18,7 +19,7 @@ namespace cresset {
 namespace {
 
 struct Registry {
-  std::recursive_mutex mutex;  // loading a plug-in registers it
+  ForkSafe<std::recursive_mutex> mutex;  // loading a plug-in registers it
   std::array<std::atomic<detail::Backend*>, kDeviceTypeCount> by_type{};
   std::vector<DeviceType> order;
   std::map<std::string, std::string> library;     // device name -> file

@@ -1,14 +1,13 @@
 // Devices described by tables: memory, current devices, streams, events, generators, pinned memory.
 #include "core/backend_device.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <chrono>
 #include <map>
 #include <set>
 #include <shared_mutex>
 
+#include <cresset/base/fork.h>
 #include <cresset/core/device_generator.h>
 
 #include "base/thread_state.h"
@@ -24,7 +23,7 @@ std::atomic<bool> forked{false};  // this process is a child of one that had
 
 void note_use() {
   if (CRESSET_LIKELY(in_use.load(std::memory_order_relaxed))) return;
-  static const int watched = pthread_atfork(nullptr, nullptr, [] { forked.store(in_use.load()); });
+  static const bool watched = (call_in_forked_child([] { forked.store(in_use.load()); }), true);
   (void)watched;
   in_use.store(true);
 }
@@ -43,7 +42,7 @@ thread_local const Current* current = &no_changes;
 
 const Current* kept(Current changed) {
   static auto* all = new std::set<Current>;
-  static std::mutex mutex;
+  static ForkSafe<std::mutex> mutex;
   std::lock_guard lock(mutex);
   return &*all->insert(std::move(changed)).first;
 }
@@ -139,7 +138,7 @@ struct BackendAllocator final : Allocator {
 
 // Ranges of pinned memory, so that any pointer can be asked about.
 struct PinnedRanges {
-  std::shared_mutex mutex;
+  ForkSafe<std::shared_mutex> mutex;
   std::map<const char*, std::size_t> by_start;
 };
 PinnedRanges& pinned_ranges() {

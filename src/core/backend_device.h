@@ -7,6 +7,7 @@
 #include <mutex>
 #include <vector>
 
+#include <cresset/base/fork.h>
 #include <cresset/core/accelerator_hooks.h>
 #include <cresset/core/backend.h>
 #include <cresset/core/backend_table.h>
@@ -30,7 +31,7 @@ struct LingeringBlock {
 /// Counters of one device, its pool of streams.
 struct BackendDevice {
   std::atomic<int64_t> allocated{0}, peak{0}, allocations{0}, live{0};
-  std::mutex mutex;
+  ForkSafe<std::mutex> mutex;
   std::vector<cresset_stream> pool[2];  // by priority: normal, high
   std::size_t next[2] = {0, 0};
   std::vector<LingeringBlock> lingering;

@@ -1,4 +1,5 @@
 // The functions by which files keep what backends attach to tensors.
+#include <cresset/base/fork.h>
 #include <cresset/core/backend_meta.h>
 
 #include <map>
@@ -11,7 +12,7 @@ struct Functions {
   BackendMetaFunction save, load;
 };
 struct MetaRegistry {
-  std::mutex mutex;
+  ForkSafe<std::mutex> mutex;
   std::map<DeviceType, Functions> by_type;
 };
 MetaRegistry& meta_registry() {

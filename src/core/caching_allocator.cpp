@@ -1,4 +1,5 @@
 // The caching allocator that backends may share.
+#include <cresset/base/fork.h>
 #include <cresset/core/caching_allocator.h>
 
 #include <algorithm>
@@ -71,7 +72,7 @@ struct CachingAllocator::State {
   }
 
   BlockSource& source;
-  mutable std::mutex mutex;
+  mutable ForkSafe<std::mutex> mutex;
   std::unordered_map<void*, std::size_t> used;
   std::multimap<std::size_t, void*> free;
   std::vector<Waiting> waiting;

@@ -1,4 +1,5 @@
 // The registry of device names, and device strings.
+#include <cresset/base/fork.h>
 #include <cresset/core/device.h>
 
 #include <algorithm>
@@ -14,7 +15,7 @@ namespace {
 
 // Slot → name; empty slots are free. Names are set once and never change, so a reader needs the lock only briefly.
 struct Names {
-  std::mutex mutex;
+  ForkSafe<std::mutex> mutex;
   std::array<std::string, kDeviceTypeCount> name;
   bool privateuse1_named = false;
   Names() {

@@ -7,6 +7,7 @@
 #include <string>
 #include <type_traits>
 
+#include <cresset/base/fork.h>
 #include <cresset/base/parallel.h>
 #include <cresset/core/tensor.h>
 
@@ -231,7 +232,11 @@ intrusive_ptr<GeneratorImpl> CPUGeneratorImpl::clone() const {
 }
 
 const Generator& default_cpu_generator() {
-  static const Generator generator = make_cpu_generator();
+  static const Generator& generator = *[] {
+    auto* g = new Generator(make_cpu_generator());  // never destroyed
+    keep_across_fork(g->mutex());
+    return g;
+  }();
   return generator;
 }
 

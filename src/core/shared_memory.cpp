@@ -15,6 +15,8 @@
 #include <optional>
 #include <utility>
 
+#include <cresset/base/fork.h>
+
 #include "core/memory_watch.h"
 
 namespace cresset::detail {
@@ -30,7 +32,7 @@ struct Open {
     SharedBlock* block;
     weak_intrusive_ptr<StorageImpl> storage;
   };
-  std::mutex mutex;
+  ForkSafe<std::mutex> mutex;
   std::map<std::string, Entry> blocks;
 };
 Open& open_blocks() {

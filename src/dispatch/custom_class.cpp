@@ -1,4 +1,5 @@
 // The registry of C++ classes that operators and Python can use.
+#include <cresset/base/fork.h>
 #include <cresset/dispatch/custom_class.h>
 
 #include <algorithm>
@@ -13,7 +14,7 @@ namespace {
 
 // Entries are made while libraries are loaded and live as long as the process: objects and schemas point to them.
 struct Registry {
-  std::mutex mutex;
+  ForkSafe<std::mutex> mutex;
   std::map<std::string, std::unique_ptr<CustomClassInfo>> by_name;
   std::unordered_map<std::type_index, CustomClassInfo*> by_type;
 };

@@ -54,7 +54,16 @@ const KernelFunction* Dispatcher::State::publish(const KernelFunction& k) {
   return &published.back();
 }
 
+void Dispatcher::State::settle_all() {
+  unsettled = false;
+  settle([&] {
+    for (int i = 0; i < kRuntimeKeyCount; ++i)
+      if (const auto key = static_cast<DispatchKey>(i); impl::is_runtime_key(key)) update_everywhere({key});
+  });
+}
+
 OperatorEntry& Dispatcher::State::entry(const OperatorName& name) {
+  if (CRESSET_UNLIKELY(unsettled)) settle_all();
   index_announced();
   auto& slot = operators[name];
   if (slot) return *slot;
@@ -202,13 +211,13 @@ RegistrationHandleRAII Dispatcher::registerDef(FunctionSchema schema, std::strin
   state_->define(op, std::move(schema), std::move(debug), std::move(tags), std::move(python_module));
   state_->republish(op);
   ++definitions;
-  return RegistrationHandleRAII([this, name] {
+  return RegistrationHandleRAII([this, entry = &op] {
     std::lock_guard inner(state_->mutex);
-    OperatorEntry& e = state_->entry(name);
+    OperatorEntry& e = *entry;
     state_->notify(OperatorHandle(&e), false);
     e.schema.reset();
     e.def_count = 0;
-    state_->republish(e);
+    state_->settle([&] { state_->republish(e); });
     ++definitions;
   });
 }
@@ -231,15 +240,15 @@ RegistrationHandleRAII Dispatcher::registerImpl(OperatorName name, std::optional
   if (!overridden.empty() && overridden.rfind(kBackendDefault, 0) != 0)
     CRESSET_WARN_ONCE("Overriding a previously registered kernel for the same operator and the same dispatch key. operator: ", name,
                       ", dispatch key: ", k, ", previous kernel: ", overridden, ", new kernel: ", place);
-  return RegistrationHandleRAII([this, name, k, where] {
+  return RegistrationHandleRAII([this, entry = &op, k, where] {
     std::lock_guard inner(state_->mutex);
-    OperatorEntry& e = state_->entry(name);
+    OperatorEntry& e = *entry;
     state_->published_index.erase(&*where);
     auto& kernels = e.kernels[k];
     kernels.erase(where);
     if (kernels.empty()) e.kernels.erase(k);
     if (--e.impl_count == 0 && e.def_count == 0) e.handle_signature.reset();
-    state_->update_all(e, k);
+    state_->settle([&] { state_->update_all(e, k); });
   });
 }
 
@@ -260,7 +269,7 @@ RegistrationHandleRAII Dispatcher::registerFallback(DispatchKey key, KernelFunct
       state_->published_index.erase(&*slot);
       slot.reset();
     }
-    state_->update_everywhere(keys);
+    state_->settle([&] { state_->update_everywhere(keys); });
   });
 }
 

@@ -6,6 +6,10 @@
 #include <mutex>
 #include <unordered_map>
 
+#include <cresset/base/fork.h>
+
+#include <new>
+
 #include "dispatch/computed_table.h"
 #include "dispatch/operator_tables.h"
 
@@ -13,7 +17,7 @@ namespace cresset {
 
 struct Dispatcher::State {
   // Recursive: kernels' destructors and listeners may come back.
-  mutable std::recursive_mutex mutex;
+  mutable ForkSafe<std::recursive_mutex> mutex;
   // Operators that somebody asked for or registered something for; entries are never removed. The others wait in `tables`.
   std::unordered_map<OperatorName, std::unique_ptr<impl::OperatorEntry>> operators;
   std::unordered_map<std::string, std::vector<impl::OperatorEntry*>> by_name;
@@ -41,6 +45,18 @@ struct Dispatcher::State {
   std::list<impl::AnnotatedKernel>::iterator add_kernel(impl::OperatorEntry& op, DispatchKey key, impl::AnnotatedKernel kernel);
   void fill_from_tables(impl::OperatorEntry& op, const tables::Index::Operator& rows);
   void update(impl::OperatorEntry& op, DispatchKey key);
+  /// Brings tables up to date after a registration is gone. Where memory is short that waits for the next registration: until then calls
+  /// find the kernel that is gone, which is never freed.
+  template <class F>
+  void settle(const F& f) noexcept {
+    try {
+      f();
+    } catch (const std::bad_alloc&) {
+      unsettled = true;
+    }
+  }
+  bool unsettled = false;
+  void settle_all();
   /// The same for all operators, known and to come, after a fallback came or went.
   void update_everywhere(const std::vector<DispatchKey>& keys);
   void update_all(impl::OperatorEntry& op, DispatchKey registered_key);

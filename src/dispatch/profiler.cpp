@@ -1,4 +1,5 @@
 // Sessions of the profiler: a log for each thread, filled by that thread and taken apart when the session ends.
+#include <cresset/base/fork.h>
 #include <cresset/dispatch/profiler.h>
 
 #include <unistd.h>
@@ -27,7 +28,7 @@ std::atomic<std::vector<std::string> (*)()> stack_source{nullptr};
 
 /// What one thread records. The lock is for stop(), which may come while the thread works.
 struct Log {
-  std::mutex mutex;
+  ForkSafe<std::mutex> mutex;
   bool open = true;
   uint32_t number = 0;
   int64_t os_thread = gettid();
@@ -53,11 +54,11 @@ struct Session {
   Options options;
   uint32_t id = 0;
   int64_t started = 0, wall_clock = 0;
-  std::mutex mutex;
+  ForkSafe<std::mutex> mutex;
   std::vector<std::shared_ptr<Log>> logs;
 };
 
-std::mutex session_mutex;
+ForkSafe<std::mutex> session_mutex;
 std::shared_ptr<Session> session;    // guarded by session_mutex
 std::atomic<uint32_t> active_id{0};  // its id; 0: none
 uint32_t sessions_made = 0;
@@ -156,6 +157,14 @@ void pop_name(DeviceType kind) {
   if (const cresset_backend* t = backend_table(kind); t && t->profile_pop) t->profile_pop(t->self);
 }
 
+// A session of a thread that the child does not have: what belongs to it is left as it is.
+void forget_session_of_another_thread() {
+  if (!session || recording()) return;
+  new std::shared_ptr<Session>(std::move(session));
+  active_id.store(0, std::memory_order_release);
+  cresset::detail::profiler_memory_watcher = nullptr;
+}
+
 }  // namespace
 
 void set_autograd_position(AutogradPosition (*ask)()) { autograd_position = ask; }
@@ -163,6 +172,8 @@ void set_stack_source(std::vector<std::string> (*ask)()) { stack_source = ask; }
 void report_memory(const void* data, int64_t bytes, Device device) { cresset::detail::memory_changed(data, bytes, device); }
 
 void start(const Options& options) {
+  static const bool registered = (call_in_forked_child(&forget_session_of_another_thread), true);
+  (void)registered;
   std::lock_guard lock(session_mutex);
   CRESSET_CHECK(!session, recording() ? "Profiler is already enabled on this thread."
                                       : "Profiler is already enabled on another thread; there is one session at a time.");

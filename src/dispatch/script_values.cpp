@@ -1,5 +1,8 @@
 // Futures.
+#include <cresset/base/interrupt.h>
 #include <cresset/dispatch/script_values.h>
+
+#include <chrono>
 
 namespace cresset::ivalue {
 
@@ -32,7 +35,11 @@ bool Future::has_error() const {
 }
 IValue Future::wait() {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return completed_; });
+  while (!changed_.wait_for(lock, std::chrono::milliseconds(50), [&] { return completed_; })) {
+    lock.unlock();
+    check_signals();
+    lock.lock();
+  }
   if (error_) std::rethrow_exception(error_);
   return value_;
 }

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <functional>
 
+#include <cresset/base/interrupt.h>
 #include <cresset/dispatch/script_values.h>
 #include <cresset/ir/function.h>
 
@@ -90,6 +91,7 @@ IValue repeated(List l, int64_t n) {
   CRESSET_CHECK(n <= 0 || l.elements.empty() || n < (int64_t{1} << 32) / static_cast<int64_t>(l.elements.size()),
                 "the repeated list is too long.");
   const auto times = static_cast<std::size_t>(std::max<int64_t>(n, 0));
+  check_memory_limit(static_cast<int64_t>(l.elements.size() * times * sizeof(IValue)));
   if (l.elements.size() == 1) return like(l, filled_with(l.elements[0], times));
   std::vector<IValue> out;
   out.reserve(l.elements.size() * times);

@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <mutex>
 
+#include <cresset/base/fork.h>
 #include <cresset/dispatch/script_values.h>
 #include <cresset/ir/class_type.h>
 #include <cresset/ir/interpreter.h>
@@ -11,7 +12,7 @@
 namespace cresset::jit {
 
 namespace {
-std::mutex print_mutex;
+ForkSafe<std::mutex> print_mutex;
 PrintHandler& current_print_handler() {
   static PrintHandler handler = [](const std::string& text) {
     std::fwrite(text.data(), 1, text.size(), stdout);

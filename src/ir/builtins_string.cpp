@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include <cresset/base/interrupt.h>
 #include <cresset/dispatch/script_values.h>
 
 #include "ir/builtin_call.h"
@@ -94,6 +95,7 @@ bool is_identifier(Text s) {
 
 constexpr int64_t kLongest = int64_t{1} << 32;
 std::string repeated(char c, int64_t n) {
+  check_memory_limit(std::max<int64_t>(n, 0));
   CRESSET_CHECK(n < kLongest, "a string of ", n, " characters is too long.");
   return std::string(static_cast<std::size_t>(std::max<int64_t>(n, 0)), c);
 }
@@ -435,6 +437,7 @@ const BuiltinRow kStringRows[] = {
     {"aten::add.str(str a, str b) -> str", CRESSET_BUILTIN((Text a, Text b)->std::string { return a + b; })},
     {"aten::mul.str(str a, int b) -> str", CRESSET_BUILTIN((Text a, int64_t n)->std::string {
        CRESSET_CHECK(n <= 0 || a.empty() || n < kLongest / static_cast<int64_t>(a.size()), "the repeated string is too long.");
+       check_memory_limit(n * static_cast<int64_t>(a.size()));
        std::string out;
        for (int64_t i = 0; i < n; ++i) out += a;
        return out;

@@ -1,6 +1,7 @@
 // What the instructions do that call, make and take apart.
 #include <mutex>
 
+#include <cresset/base/fork.h>
 #include <cresset/ir/class_type.h>
 
 #include "ir/builtin_call.h"
@@ -27,7 +28,7 @@ void call_function(Function& f, Stack& stack) { f.run(stack); }
 
 Function& method_of(const IValue& self, const std::string& name) { return class_of(self.toObjectRef()).getMethod(name); }
 
-std::mutex python_mutex;
+ForkSafe<std::mutex> python_mutex;
 PythonOpHandler& python_handler() {
   static PythonOpHandler handler;
   return handler;
@@ -42,6 +43,7 @@ void set_python_op_handler(PythonOpHandler handler) {
 
 void execute_call(const Code::Impl& code, Frame& f, const Instruction& i, Stack& stack) {
   const Call& c = code.calls[i.a];
+  f.count_call();
   switch (i.op) {
     case Opcode::CALL_GRAPH:
       f.push_inputs(stack, c);

@@ -1,4 +1,5 @@
 // Tasks of prim::fork on the inter-op pool.
+#include <cresset/base/fork.h>
 #include <cresset/base/interop.h>
 #include <cresset/ir/interpreter.h>
 
@@ -51,7 +52,7 @@ class Waiting {
   }
 
  private:
-  std::mutex mutex_;
+  ForkSafe<std::mutex> mutex_;
   std::unordered_map<ivalue::Future*, std::unique_ptr<Task>> tasks_;
 };
 

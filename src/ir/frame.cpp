@@ -1,5 +1,7 @@
 #include "ir/frame.h"
 
+#include <cresset/base/stack.h>
+
 namespace cresset::jit {
 
 Arena& Arena::get() {
@@ -26,6 +28,7 @@ void Arena::drop_chunks(std::size_t kept) {
 }
 
 void Frame::append_text(const Call& c) {
+  count_call();
   const Operand* operands = code_.operands.data() + c.in_begin;
   IValue& left = r[operands[0].index];
   alignas(IValue) std::byte unused[sizeof(IValue)];
@@ -117,6 +120,7 @@ std::string stack_trace() {
 Activation::Activation(const Code::Impl& code) : active{&code, code.instructions.data(), innermost} {
   CRESSET_CHECK(depth < kDeepestCall, "maximum recursion depth exceeded in '", code.name, "': ", kDeepestCall,
                 " calls of scripts are active.");
+  check_stack("scripts");
   innermost = &active;
   ++depth;
 }

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <exception>
 
+#include <cresset/base/interrupt.h>
+
 #include "ir/builtin_call.h"
 #include "ir/code.h"
 
@@ -23,6 +25,13 @@ class Arena {
   struct Mark {
     std::size_t chunks, used, capacity;
   };
+  /// One more call of this thread: every so many of them see whether someone wants it to stop.
+  void count_call() {
+    if (CRESSET_UNLIKELY(--calls_left_ == 0)) {
+      calls_left_ = kCalls;
+      check_signals();
+    }
+  }
   Mark mark() const { return {chunks_.size(), used_, capacity_}; }
   void release(const Mark& m) {
     if (chunks_.size() != m.chunks) drop_chunks(m.chunks);
@@ -36,6 +45,8 @@ class Arena {
   std::vector<std::unique_ptr<std::byte[]>> chunks_;
   std::unique_ptr<std::byte[]> spare_;
   std::size_t used_ = 0, capacity_ = 0, spare_size_ = 0;
+  static constexpr uint32_t kCalls = 64;
+  uint32_t calls_left_ = kCalls;
 };
 
 /// The element of a list; negative places count from its end.
@@ -66,6 +77,7 @@ class Frame {
   }
   Frame(const Frame&) = delete;
 
+  void count_call() { arena_.count_call(); }
   void push(Stack& stack, const Operand& o) {
     switch (o.kind) {
       case Operand::Kind::Int: stack.emplace_back(s[o.index].i); return;
@@ -103,6 +115,7 @@ class Frame {
     const Operand* operands = code_.operands.data();
     for (uint32_t i = 0; i < c.in_count; ++i) arguments[i] = in_place(operands[c.in_begin + i], boxes + i * sizeof(IValue));
     IValue result;
+    count_call();
     c.in_place(arguments, result);
     if (c.out_count) store(std::move(result), operands[c.out_begin]);
   }

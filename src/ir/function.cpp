@@ -3,6 +3,7 @@
 
 #include <atomic>
 
+#include <cresset/base/stack.h>
 #include <cresset/ir/interpreter.h>
 #include <cresset/ir/operator.h>
 #include <cresset/ir/tracer.h>
@@ -78,6 +79,7 @@ GraphFunction::GraphFunction(std::string qualified_name, std::shared_ptr<Graph> 
 void GraphFunction::ensure_defined() const {
   const std::lock_guard lock(mutex_);
   if (!creator_) return;
+  check_stack("scripts");
   auto creator = std::exchange(creator_, nullptr);
   creating_ = true;
   try {

@@ -1,6 +1,8 @@
 // Execution of flat code.
 #include <cmath>
 
+#include <cresset/base/interrupt.h>
+
 #include "ir/builtin_call.h"
 #include "ir/frame.h"
 #include "ir/scalar_operators.h"
@@ -121,6 +123,7 @@ void Code::run(Stack& stack) const {
     CRESSET_DISPATCH();
   label_LOOP:
     if (CRESSET_LIKELY(--s[ip->b].i > 0)) CRESSET_NEXT();
+    check_signals();
     if (const native::Function native = code.loops.enter(code, ip->a, s[ip->b].i)) {
       ip = f.start + native(s, r, &f, ip->a);
       if (CRESSET_UNLIKELY(f.error != nullptr)) std::rethrow_exception(std::move(f.error));
@@ -256,6 +259,7 @@ void Code::run(Stack& stack) const {
   label_CALL_OPERATOR: {
     const Call& c = code.calls[ip->a];
     activation.active.at = ip;
+    f.count_call();
     call_operator(f, c, stack);
     f.pop_outputs(stack, c);
     CRESSET_FORGET_AND_NEXT();
@@ -263,6 +267,7 @@ void Code::run(Stack& stack) const {
   label_CALL_BUILTIN: {
     const Call& c = code.calls[ip->a];
     activation.active.at = ip;
+    f.count_call();
     f.push_inputs(stack, c);
     if (c.vararg) stack.emplace_back(static_cast<int64_t>(c.in_count));
     c.function(stack);

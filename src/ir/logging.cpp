@@ -1,4 +1,5 @@
 // Loggers: level, prefix, colour and sink behind one lock; the current one is a variable of the thread.
+#include <cresset/base/fork.h>
 #include <cresset/ir/logging.h>
 
 #include <algorithm>
@@ -39,7 +40,7 @@ Level level_from(std::string_view word) {
 }
 
 struct Logger::State {
-  mutable std::mutex mutex;
+  mutable ForkSafe<std::mutex> mutex;
   std::atomic<Level> level;
   std::string prefix;
   bool colour;

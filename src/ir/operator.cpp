@@ -1,4 +1,5 @@
 // The registry of operators by kind: rows of built-in functions and the dispatcher's operators behind them.
+#include <cresset/base/fork.h>
 #include <cresset/ir/operator.h>
 
 #include <algorithm>
@@ -134,7 +135,7 @@ class Registry {
     const std::vector<const Operator*>* operators = nullptr;
     uint64_t generation = 0;
   };
-  std::recursive_mutex mutex_;
+  ForkSafe<std::recursive_mutex> mutex_;
   std::atomic<uint64_t> generation_{1};
   std::unordered_map<std::string, std::vector<BuiltinRow>> rows_;
   std::unordered_map<Symbol, Entry> found_;
@@ -165,7 +166,7 @@ const Operator* find_operator(std::string_view name) {
 }
 
 const FunctionSchema& parsed_schema(std::string_view text) {
-  static std::mutex mutex;
+  static ForkSafe<std::mutex> mutex;
   static auto* cache = new std::unordered_map<std::string, std::unique_ptr<FunctionSchema>>;
   const std::lock_guard lock(mutex);
   std::unique_ptr<FunctionSchema>& s = (*cache)[std::string(text)];

@@ -3,6 +3,7 @@
 #include <map>
 #include <mutex>
 
+#include <cresset/base/fork.h>
 #include <cresset/ir/pass.h>
 
 #include "ir/pipeline.h"
@@ -11,7 +12,7 @@ namespace cresset::jit {
 namespace {
 
 struct PassTable {
-  std::mutex mutex;
+  ForkSafe<std::mutex> mutex;
   std::map<std::string, std::shared_ptr<const Pass>> by_name;
   std::vector<std::pair<std::string, PassPosition>> placed;  // in the order of registration
 };

@@ -1,4 +1,5 @@
 // The table of interned names: grows, never shrinks; texts stay at their addresses.
+#include <cresset/base/fork.h>
 #include <cresset/ir/symbol.h>
 
 #include <deque>
@@ -53,7 +54,7 @@ class Table {
     numbers_.emplace(entries_.back().qualified, id);
     return id;
   }
-  mutable std::shared_mutex mutex_;
+  mutable ForkSafe<std::shared_mutex> mutex_;
   std::deque<Entry> entries_;
   std::unordered_map<std::string_view, uint32_t> numbers_;
 };

@@ -180,6 +180,8 @@ std::tuple<Tensor, Tensor, Tensor> convolution_backward_meta(const Tensor& grad_
                                                              IntArrayRef dilation, bool transposed, IntArrayRef output_padding,
                                                              int64_t groups, std::array<bool, 3> mask) {
   check_convolution_backward(grad_output, input, weight, stride, padding, dilation, transposed, output_padding, groups);
+  check_same_device("convolution_backward", input, grad_output, "grad_output");
+  check_same_device("convolution_backward", input, weight, "weight");
   const auto like = [](const Tensor& t) { return cresset::empty(t.sizes(), t.options().memory_format(t.suggest_memory_format())); };
   return {mask[0] ? like(input) : Tensor(), mask[1] ? like(weight) : Tensor(),
           mask[2] ? cresset::empty(bias_sizes ? *bias_sizes : IntArrayRef{grad_output.size(1)}, grad_output.options()) : Tensor()};

@@ -1,4 +1,5 @@
 // The boxed CPU fallback: what moves, what comes back, what it costs.
+#include <cresset/base/fork.h>
 #include <cresset/ops/cpu_fallback.h>
 
 #include <algorithm>
@@ -29,7 +30,7 @@ struct Cost {
   std::atomic<bool> can_fall_back{false};  // it has been checked
 };
 struct Counts {
-  std::mutex mutex;
+  ForkSafe<std::mutex> mutex;
   std::unordered_map<const impl::OperatorEntry*, std::unique_ptr<Cost>> by_op;  // entries of operators live for ever
   std::atomic<int64_t> calls{0}, bytes{0};
 };

@@ -75,6 +75,9 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> embedding_bag_meta(const Tensor& weig
                                                               int64_t mode, bool, const std::optional<Tensor>& per_sample_weights,
                                                               bool include_last_offset, int64_t padding_idx) {
   check_embedding_bag(weight, indices, offsets, mode, per_sample_weights, include_last_offset);
+  check_same_device("embedding_bag", weight, indices, "input");
+  check_same_device("embedding_bag", weight, offsets, "offsets");
+  if (per_sample_weights) check_same_device("embedding_bag", weight, *per_sample_weights, "per_sample_weights");
   const int64_t bags = offsets.size(0) - (include_last_offset ? 1 : 0);
   const TensorOptions integers = indices.options();
   // Plain sums need no record of which index went where; later operators work it out from the offsets.

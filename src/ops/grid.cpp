@@ -75,6 +75,7 @@ TensorSpec grid_sampler_tangent_shape(const Tensor& input, const Tensor& grid, c
 std::tuple<Tensor, Tensor> grid_sampler_backward_meta(const Tensor& grad_output, const Tensor& input, const Tensor& grid,
                                                       int64_t interpolation_mode, int64_t, bool, std::array<bool, 2> output_mask) {
   const TensorSpec forward = sampled(input, grid, input.dim() - 2, interpolation_mode);
+  check_same_device("grid_sampler_backward", input, grad_output, "grad_output");
   CRESSET_CHECK(grad_output.sizes() == IntArrayRef(forward.sizes), "grid_sampler_backward: a gradient of size ", forward.sizes,
                 " was required; got ", grad_output.sizes(), ".");
   CRESSET_CHECK(grad_output.scalar_type() == input.scalar_type(), "expected scalar type ", input.scalar_type(), " but found ",

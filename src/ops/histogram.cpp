@@ -29,6 +29,7 @@ void check_points(const Tensor& points, std::size_t sequences, const std::option
                 "torch.histogramdd: if weight tensor is provided it should have the same shape as the input tensor excluding its innermost "
                 "dimension, but got input with shape ",
                 points.sizes(), " and weight with shape ", weight->sizes());
+  check_same_device("histogramdd", points, *weight, "weight");
 }
 
 void check_bins(int64_t bins, std::size_t dim) {
@@ -52,6 +53,7 @@ std::optional<Tensor> flattened(const std::optional<Tensor>& weight) {
 void check_histogram_edges(const Tensor& points, TensorList edges, const std::optional<Tensor>& weight) {
   check_points(points, edges.size(), weight);
   for (std::size_t d = 0; d < edges.size(); ++d) {
+    check_same_device("histogramdd", points, edges[d], "bins");
     CRESSET_CHECK(edges[d].scalar_type() == points.scalar_type(),
                   "torch.histogramdd: input tensor and bins tensors should have the same dtype, but got input with dtype ",
                   dtype_name(points.scalar_type()), " and bins for dimension ", d, " with dtype ", dtype_name(edges[d].scalar_type()));

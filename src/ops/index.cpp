@@ -88,6 +88,7 @@ Tensor index_meta(const Tensor& self, OptionalTensorList indices) {
 Tensor& index_put_meta(Tensor& self, OptionalTensorList indices, const Tensor& values, bool, bool) {
   CRESSET_CHECK(self.scalar_type() == values.scalar_type(), "Index put requires the source and destination dtypes match, got ",
                 self.scalar_type(), " for the destination and ", values.scalar_type(), " for the source.");
+  if (values.dim() > 0) check_same_device("index_put_", self, values, "values");
   check_apart(values, self);
   for (const std::optional<Tensor>& index : indices)
     if (index && index->defined()) check_apart(*index, self);
@@ -354,6 +355,8 @@ Tensor& masked_scatter_meta(Tensor& self, const Tensor& mask, const Tensor& sour
                 self.scalar_type(), " and ", source.scalar_type());
   CRESSET_CHECK(infer_broadcast(self.sizes(), mask.sizes()) == DimVector(self.sizes()), "masked_scatter_: a mask that broadcasts to ",
                 self.sizes(), " was required; got ", mask.sizes(), ".");
+  check_same_device("masked_scatter_", self, mask, "mask");
+  check_same_device("masked_scatter_", self, source, "source");
   check_writable(self);
   return self;
 }

@@ -339,6 +339,7 @@ Tensor multilabel_margin_loss_backward_impl(const Tensor& grad_output, const Ten
                                             const Tensor& is_target) {
   CRESSET_CHECK(is_target.sizes() == target.sizes(), "multilabel_margin_loss_backward: is_target of target's shape ", target.sizes(),
                 " was required; got ", is_target.sizes(), ".");
+  check_same_device("multilabel_margin_loss_backward", self, is_target, "is_target");
   const LabelPairs pairs = label_pairs(self, target);
   const double classes = static_cast<double>(pairs.listed.size(1));
   const Tensor slopes = (pairs.gaps > 0).to(self.scalar_type()) * pairs.counts;

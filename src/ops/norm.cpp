@@ -121,6 +121,13 @@ std::tuple<Tensor, Tensor, Tensor> native_batch_norm_meta(const Tensor& input, c
                                                           const std::optional<Tensor>& bias, const std::optional<Tensor>& running_mean,
                                                           const std::optional<Tensor>& running_var, bool training, double, double) {
   const TensorOptions statistics = input.options().dtype(check_batch_norm(input, weight, bias, running_mean, running_var, training));
+  const auto same_device = [&](const std::optional<Tensor>& t, const char* name) {
+    if (t && t->defined()) check_same_device("batch_norm", input, *t, name);
+  };
+  same_device(weight, "weight");
+  same_device(bias, "bias");
+  same_device(running_mean, "running_mean");
+  same_device(running_var, "running_var");
   const int64_t n = training ? input.size(1) : 0;
   return {empty_suggested(input), cresset::empty({n}, statistics), cresset::empty({n}, statistics)};
 }

@@ -638,7 +638,12 @@ IValue argument_value(const Parameter& p, PyObject* o, int position) {
 inline bool waits(const IValue& v) {
   if (CRESSET_LIKELY(v.isTensor())) return may_wait(v.toTensor());
   if (v.isDevice()) return may_wait(v.toDevice());  // a factory
-  return v.isList() && any_waits(v.toListRef());
+  if (!v.isList()) return false;
+  const std::vector<IValue>& elements = v.toListRef();
+  if (elements.empty() || !elements[0].isInt()) return any_waits(elements);
+  double numel = 1;  // of what a factory makes of these sizes
+  for (const IValue& e : elements) numel *= e.isInt() ? static_cast<double>(e.toInt()) : 1;
+  return numel >= kReleaseNumel;
 }
 
 // A factory's tensor has the type and the device of `out`; what is given beside it must agree.

@@ -290,7 +290,7 @@ void init_autograd(PyObject* module) {
   autograd::set_forward_trace_function(&python_trace);
   autograd::set_engine_thread_hooks({[]() -> void* { return Py_IsInitialized() && PyGILState_Check() ? PyEval_SaveThread() : nullptr; },
                                      [](void* state) {
-                                       if (state) PyEval_RestoreThread(static_cast<PyThreadState*>(state));
+                                       if (state) take_lock_back(static_cast<PyThreadState*>(state));
                                      }});
 }
 

@@ -98,6 +98,8 @@ void translate_exception() noexcept {
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_SystemError, "cresset: an error was announced but none is set");
   } catch (const PythonException& e) {
     e.restore();
+  } catch (const Interrupted&) {
+    set_interrupt_error();
   } catch (const Error& e) {
     set_error(python_class(e), e.what());
   } catch (const std::bad_alloc&) {

@@ -1,5 +1,6 @@
 // The extension module cresset._C.
 #include <cresset/base/interop.h>
+#include <cresset/base/interrupt.h>
 #include <cresset/base/parallel.h>
 
 #include "python/autograd.h"
@@ -27,6 +28,14 @@ void init_threads(PyObject* module) {
   def(module, "_log_api_usage_once", [](std::string) {}, "Nothing is logged; libraries call it.");
   def(module, "_get_num_interop_threads", [] { return static_cast<int64_t>(get_num_interop_threads()); });
   def(module, "_set_num_interop_threads", [](int64_t n) { set_num_interop_threads(static_cast<int>(n)); });
+  def(
+      module, "_limits",
+      [](double seconds, int64_t bytes) {
+        constexpr const char* kName = "cresset.LimitScope";
+        auto* scope = new LimitScope(seconds, bytes);
+        return Object(PyCapsule_New(scope, kName, [](PyObject* c) { delete static_cast<LimitScope*>(PyCapsule_GetPointer(c, kName)); }));
+      },
+      "Limits of this thread's work until the result is released.");
   def(module, "_cpu_memory_stats", [] {
     const MemoryStats s = cpu_memory_stats();
     return std::vector<int64_t>{s.allocated_bytes, s.peak_bytes};
@@ -37,6 +46,7 @@ void init_threads(PyObject* module) {
 bool fill_module(PyObject* module) {
   CRESSET_PY_TRY
   init_errors(module);
+  init_interrupts();
   init_constants(module);
   init_device(module);
   init_size(module);
@@ -76,13 +86,20 @@ bool fill_module(PyObject* module) {
 }  // namespace cresset::python
 
 extern "C" __attribute__((visibility("default"))) PyObject* PyInit__C() {
-  static PyModuleDef definition = {
-      PyModuleDef_HEAD_INIT, "cresset._C", "Bindings of the Cresset library.", -1, nullptr, nullptr, nullptr, nullptr, nullptr};
-  PyObject* module = PyModule_Create(&definition);
-  if (!module) return nullptr;
-  if (!cresset::python::fill_module(module)) {
-    Py_DECREF(module);
+  if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
+    PyErr_SetString(PyExc_ImportError, "cresset works in the main interpreter only: its classes and its lock belong to that one");
     return nullptr;
   }
-  return module;
+  // Without a size of state the interpreter calls this function again, for other interpreters and for repeated imports.
+  static PyModuleDef definition = {
+      PyModuleDef_HEAD_INIT, "cresset._C", "Bindings of the Cresset library.", 0, nullptr, nullptr, nullptr, nullptr, nullptr};
+  static PyObject* module = nullptr;
+  if (module) return Py_NewRef(module);
+  module = PyModule_Create(&definition);
+  if (!module) return nullptr;
+  if (!cresset::python::fill_module(module)) {
+    Py_CLEAR(module);
+    return nullptr;
+  }
+  return Py_NewRef(module);
 }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <cresset/base/error.h>
+#include <cresset/base/interrupt.h>
 
 /// What the graph part (python/graph/), a module of its own, uses of this one.
 #define CRESSET_PYTHON_API __attribute__((visibility("default")))
@@ -87,26 +88,38 @@ void init_errors(PyObject* module);
     return failure;                           \
   }
 
+/// PyGILState_Ensure and PyEval_RestoreThread. The interpreter ends other threads than the main one there when it is being shut down, by
+/// unwinding their stacks through code that must not be left so: they wait for the end of the process instead.
+CRESSET_PYTHON_API PyGILState_STATE take_lock() noexcept;
+CRESSET_PYTHON_API void take_lock_back(PyThreadState* state) noexcept;
+
 /// Holds the interpreter lock for a scope, from any thread.
 class GilAcquire {
  public:
-  GilAcquire() : state_(PyGILState_Ensure()) {}
+  GilAcquire() : state_(take_lock()) {}
   ~GilAcquire() { PyGILState_Release(state_); }
   GilAcquire(const GilAcquire&) = delete;
 
  private:
   PyGILState_STATE state_;
 };
-/// Lets other Python threads run for a scope.
+/// Is this the thread that handles signals? Sees to it that Ctrl-C stops its work; the lock must be held.
+CRESSET_PYTHON_API bool signals_come_here();
+/// What is done after Interrupted: sets what the handlers of signals raise, else KeyboardInterrupt; the lock must be held.
+void set_interrupt_error();
+void init_interrupts();
+
+/// Lets other Python threads run for a scope, and signals stop what it does.
 class GilRelease {
  public:
-  explicit GilRelease(bool on = true) : state_(on ? PyEval_SaveThread() : nullptr) {}
+  explicit GilRelease(bool on = true) : interruptible_(on && signals_come_here()), state_(on ? PyEval_SaveThread() : nullptr) {}
   ~GilRelease() {
-    if (state_) PyEval_RestoreThread(state_);
+    if (state_) take_lock_back(state_);
   }
   GilRelease(const GilRelease&) = delete;
 
  private:
+  InterruptScope interruptible_;
   PyThreadState* state_;
 };
 /// f() while other Python threads may run, when `give` says so. f uses nothing of the interpreter.

@@ -70,9 +70,20 @@ PyObject* default_torch_function(PyObject* cls, PyObject* args, PyObject* kwargs
   if (!positional) return nullptr;
   OverrideState& s = override_state();
   const bool saved = s.subclasses_disabled;
+  // Functions of this package do not ask again while they are told not to.
+  static thread_local PyObject* running = nullptr;
+  if (saved && running == func) {
+    PyErr_Format(PyExc_TypeError,
+                 "%R is no function of Cresset, and cannot work with a tensor of it. Convert the tensor: torch.from_dlpack(t) makes one of "
+                 "PyTorch that shares its memory, cresset.from_dlpack(t) one of Cresset.",
+                 func);
+    return nullptr;
+  }
+  PyObject* const outer = std::exchange(running, func);
   s.subclasses_disabled = true;
   Ref result = Ref::steal(PyObject_Call(func, positional.get(), call_kwargs == Py_None ? nullptr : call_kwargs));
   s.subclasses_disabled = saved;
+  running = outer;
   if (!result) return nullptr;
   if (nowrap_functions) {
     const int r = PySet_Contains(nowrap_functions, func);
@@ -130,7 +141,32 @@ struct ModeGuard {
   }
 };
 
+// The questions that wait for their answers on this thread.
+struct Question {
+  Question(PyObject* function, PyObject* object) : function(function), object(object), outer(innermost) {
+    constexpr int kMost = 16;
+    int same = 0;
+    for (const Question* q = outer; q; q = q->outer) same += q->function == function && q->object == object;
+    CRESSET_CHECK_TYPE(
+        same < kMost, "a tensor-like object of type ", Py_TYPE(object)->tp_name, " from the module ", module_of(object),
+        " gives the call of a function of Cresset back to it. A tensor of PyTorch is to be converted: cresset.from_dlpack(t) "
+        "shares its memory.");
+    innermost = this;
+  }
+  ~Question() { innermost = outer; }
+  static std::string module_of(PyObject* object) {
+    const Ref name = Ref::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(object)), "__module__"));
+    if (!name) PyErr_Clear();
+    return name ? to_text(name.get()) : "?";
+  }
+  PyObject *const function, *const object;
+  Question* const outer;
+  static thread_local constinit Question* innermost;
+};
+thread_local constinit Question* Question::innermost = nullptr;
+
 Ref ask(PyObject* object, bool warn_plain, PyObject* function, PyObject* types, PyObject* args, PyObject* kwargs) {
+  const Question question(function, object);
   const Ref method = checked(PyObject_GetAttr(object, protocol_name));
   if (CRESSET_UNLIKELY(warn_plain && PyMethod_Check(method.get()) && PyMethod_GET_SELF(method.get()) == object))
     checked(PyErr_WarnEx(

@@ -1,5 +1,6 @@
 #include "programs.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -17,12 +18,23 @@ uint64_t fnv1a(std::string_view text) {
   return h;
 }
 
-constexpr char kHead[] = "cresset-opencl 1\n";
+constexpr char kHead[] = "cresset-opencl 2\n";
 
 std::string file_name(const std::string& identity) {
   std::ostringstream out;
   out << std::hex << fnv1a(identity) << ".clbin";
   return out.str();
+}
+
+// Nobody else can put files there: what lies in it runs on the device.
+bool is_private(const std::string& path) {
+  struct stat info = {};
+  return stat(path.c_str(), &info) == 0 && (info.st_uid == geteuid() || info.st_uid == 0) &&
+         (info.st_mode & (info.st_gid == getegid() ? S_IWOTH : S_IWOTH | S_IWGRP)) == 0;
+}
+
+std::string head_of(const std::string& identity, std::string_view binary) {
+  return kHead + std::to_string(identity.size()) + "\n" + identity + std::to_string(fnv1a(binary)) + "\n";
 }
 
 std::string build_log(cl_program program, cl_device_id device) {
@@ -85,16 +97,19 @@ cl_program Programs::build(const ProgramText& text) {
   return program;
 }
 
-// A file that is damaged, of another driver or of another source is not used.
+// A file that is damaged, of another user, of another driver or of another source is not used.
 cl_program Programs::load(const std::string& file, const std::string& identity, const std::string& options) {
+  if (!is_private(std::filesystem::path(file).parent_path()) || !is_private(file)) return nullptr;
   std::ifstream in(file, std::ios::binary);
   if (!in) return nullptr;
   std::string content((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
   const std::string head = kHead + std::to_string(identity.size()) + "\n" + identity;
-  if (!content.starts_with(head)) return nullptr;
-  const std::size_t nbytes = content.size() - head.size();
-  if (nbytes == 0) return nullptr;
-  const auto* data = reinterpret_cast<const unsigned char*>(content.data() + head.size());
+  const std::size_t end = content.find('\n', head.size());
+  if (!content.starts_with(head) || end == std::string::npos) return nullptr;
+  const std::string_view binary = std::string_view(content).substr(end + 1);
+  if (binary.empty() || !content.starts_with(head_of(identity, binary))) return nullptr;
+  const std::size_t nbytes = binary.size();
+  const auto* data = reinterpret_cast<const unsigned char*>(binary.data());
   const cl_device_id id = device_.id();
   cl_int status = CL_SUCCESS, loaded = CL_SUCCESS;
   const cl_program program = clCreateProgramWithBinary(device_.context(), 1, &id, &nbytes, &data, &loaded, &status);
@@ -112,11 +127,14 @@ void Programs::store(cl_program program, const std::string& file, const std::str
   unsigned char* data = reinterpret_cast<unsigned char*>(binary.data());
   if (clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof data, &data, nullptr) != CL_SUCCESS) return;
   std::error_code error;
-  std::filesystem::create_directories(std::filesystem::path(file).parent_path(), error);
+  const std::filesystem::path folder = std::filesystem::path(file).parent_path();
+  std::filesystem::create_directories(folder.parent_path(), error);
+  mkdir(folder.c_str(), 0700);
+  if (!is_private(folder)) return;
   const std::string draft = file + "." + std::to_string(getpid());
   {
     std::ofstream out(draft, std::ios::binary);
-    out << kHead << identity.size() << "\n" << identity << binary;
+    out << head_of(identity, binary) << binary;
     if (!out.good()) {
       out.close();
       std::filesystem::remove(draft, error);

@@ -149,6 +149,19 @@ def test_programs_are_kept_on_disk(tmp_path):
     for file in files:
         file.write_bytes(file.read_bytes()[:100])
     assert run() == first
+    for file in files:
+        content = bytearray(file.read_bytes())
+        content[-10] ^= 1
+        file.write_bytes(content)
+    assert run() == first
+    # Nor are those that others can write.
+    kept = {file: file.read_bytes() for file in files}
+    for file in files:
+        file.chmod(0o666)
+        file.write_bytes(kept[file][:-1])
+    assert run() == first
+    tmp_path.chmod(0o777)
+    assert run() == first
 
 
 TYPES_SCRIPT = """

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <shared_mutex>
 
+#include <cresset/base/fork.h>
 #include <cresset/ir/class_type.h>
 #include <cresset/ir/ir.h>
 
@@ -58,7 +59,7 @@ class CRESSET_API GraphFunction final : public Function {
   friend class CompilationUnit;
   /// The unit, and with it what the creator needs, is gone.
   void leave_unit();
-  mutable std::recursive_mutex mutex_;
+  mutable ForkSafe<std::recursive_mutex> mutex_;
   mutable std::shared_ptr<Graph> graph_;
   mutable std::function<void(GraphFunction&)> creator_;
   mutable bool creating_ = false;
@@ -104,7 +105,7 @@ class CRESSET_API CompilationUnit : public std::enable_shared_from_this<Compilat
  private:
   /// Breaks the cycles that a type of this unit is part of.
   static void take_apart(const TypePtr& type);
-  mutable std::shared_mutex mutex_;
+  mutable ForkSafe<std::shared_mutex> mutex_;
   std::vector<intrusive_ptr<Function>> functions_;
   std::unordered_map<std::string, std::size_t> function_index_;
   std::unordered_map<std::string, TypePtr> types_;

@@ -23,7 +23,7 @@ from ._script import script_if_tracing as _script_if_tracing  # noqa: F401
 Final = typing.Final
 
 __all__ = [
-    "Attribute", "CompilationUnit", "Error", "Final", "Future", "RecursiveScriptModule", "ScriptFunction", "ScriptMethod", "ScriptModule",
+    "Attribute", "CompilationUnit", "Error", "Final", "Future", "Limits", "RecursiveScriptModule", "ScriptFunction", "ScriptMethod", "ScriptModule",
     "ScriptWarning", "annotate", "export", "fork", "freeze", "ignore", "interface", "is_scripting", "is_tracing", "isinstance",
     "last_executed_optimized_graph", "load", "native_code_enabled", "onednn_fusion_enabled", "optimize_for_inference", "optimized_execution", "save",
     "script", "script_if_tracing", "script_method", "set_fusion_strategy", "set_native_code", "trace", "trace_module", "unused", "wait",
@@ -34,7 +34,7 @@ _isinstance = isinstance
 
 # Parts that need not be there for scripts, loaded on first use.
 _LAZY = {
-    "save": "serialization", "load": "serialization",
+    "save": "serialization", "load": "serialization", "Limits": "_limits",
     "trace": "_trace", "trace_module": "_trace", "TracerWarning": "_trace", "TracingCheckError": "_trace",
     "TopLevelTracedModule": "_traced_module", "freeze": "_freeze", "optimize_for_inference": "_freeze", "run_frozen_optimizations": "_freeze",
 }  # fmt: skip

@@ -1,5 +1,6 @@
 """cresset.jit.save and load: scripts as archives that PyTorch reads, and archives that PyTorch wrote."""
 
+import contextlib
 import os
 
 import cresset
@@ -43,11 +44,15 @@ def load_object(f, map_location=None, _extra_files=None):
     return _C._jit_load_file(path, device, _extra_files)
 
 
-def load(f, map_location=None, _extra_files=None, _restore_shapes=False):
+def load(f, map_location=None, _extra_files=None, _restore_shapes=False, *, limits=None):
     """Read a script module from the path or binary file `f`, onto the devices it was saved from or onto `map_location`.
 
     The values of the dict `_extra_files` are replaced by the contents (bytes) of the files of those names.
+    A class of the archive may have a `__setstate__`, which runs now: `limits` (`cresset.jit.Limits`) says how long that may take, with the rest
+    of reading, and how much memory it may take; RuntimeError and OutOfMemoryError tell that it was not enough. Calls of what was loaded
+    are limited by the same object in a `with` block.
     """
     from cresset.jit._recursive import wrap_module  # which imports this package
 
-    return wrap_module(load_object(f, map_location, _extra_files))
+    with limits if limits is not None else contextlib.nullcontext():
+        return wrap_module(load_object(f, map_location, _extra_files))

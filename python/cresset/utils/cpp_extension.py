@@ -5,12 +5,14 @@ link with Cresset's libraries, of which the linker keeps what they use. Compilin
 of Cresset is started for it.
 """
 
+import contextlib
 import hashlib
 import importlib.util
 import os
 import re
 import shlex
 import shutil
+import stat
 import subprocess
 import sys
 import sysconfig
@@ -308,8 +310,22 @@ def _build_directory(name, verbose):
     folder = os.path.join(root, name)
     if verbose:
         print(f"Using {folder} as the build directory of extension {name}", file=sys.stderr)
-    os.makedirs(folder, exist_ok=True)
+    _make_private(folder)
     return folder
+
+def _make_private(folder):
+    """A folder that nobody else can write to, made if it is not there: what lies in it is loaded as code. PermissionError for others."""
+    os.makedirs(os.path.dirname(folder), mode=0o700, exist_ok=True)
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(folder, 0o700)
+    for place in (os.path.dirname(folder), folder):
+        info = os.stat(place)
+        if info.st_uid not in (os.geteuid(), 0):
+            raise PermissionError(f"{place}, where compiled extensions are kept, belongs to another user. Choose another folder with TORCH_EXTENSIONS_DIR.")
+        others = stat.S_IWOTH if info.st_gid == os.getegid() else stat.S_IWOTH | stat.S_IWGRP
+        # In a folder like /tmp nobody can exchange another's files.
+        if info.st_mode & others and not (place != folder and info.st_mode & stat.S_ISVTX):
+            raise PermissionError(f"{place}, where compiled extensions are kept, can be written to by other users. Take that right away (chmod go-w).")
 
 def _as_list(value):
     return [os.fspath(value)] if isinstance(value, (str, os.PathLike)) else [os.fspath(v) for v in value or []]

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <vector>
 
+#include <cresset/base/interrupt.h>
 #include <cresset/base/parallel.h>
 #include <cresset/core/dispatch_types.h>
 #include <cresset/ops/functions_conv.h>
@@ -94,7 +95,10 @@ template <class T, class F>
 void for_images(const ConvProblem& p, const F& f) {
   parallel_for(0, p.x[0], 1, [&](int64_t begin, int64_t end) {
     auto columns = column_buffer<T>(p);
-    for (int64_t i = begin; i < end; ++i) f(i, columns.data());
+    for (int64_t i = begin; i < end; ++i) {
+      check_interrupt();
+      f(i, columns.data());
+    }
   });
 }
 

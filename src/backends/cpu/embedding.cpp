@@ -38,17 +38,18 @@ void embedding_dense_backward(const Tensor& grad_output, const Tensor& indices, 
     scalar_t* const to = out.mutable_data_ptr<scalar_t>();
     // Each thread owns a range of the table and passes over all indices, so no two write the same row.
     const int64_t work = static_cast<int64_t>(rows.size()) * width + out.numel();
-    parallel_for(0, num_weights, work < kCopyGrain ? num_weights : 1, [&](int64_t begin, int64_t end) {
-      std::fill(to + begin * width, to + end * width, scalar_t(0));
-      for (std::size_t i = 0; i < rows.size(); ++i) {
-        const int64_t r = rows[i];
-        if (r < begin || r >= end || r == padding_idx) continue;
-        const C scale = counts.empty() ? C(1) : C(1) / static_cast<C>(counts[r]);
-        const scalar_t* const g = from + static_cast<int64_t>(i) * width;
-        scalar_t* const t = to + r * width;
-        for (int64_t k = 0; k < width; ++k) t[k] = static_cast<scalar_t>(static_cast<C>(t[k]) + static_cast<C>(g[k]) * scale);
-      }
-    });
+    parallel_for(0, num_weights, work < kCopyGrain ? num_weights : std::max<int64_t>(1, num_weights / get_num_threads()),
+                 [&](int64_t begin, int64_t end) {
+                   std::fill(to + begin * width, to + end * width, scalar_t(0));
+                   for (std::size_t i = 0; i < rows.size(); ++i) {
+                     const int64_t r = rows[i];
+                     if (r < begin || r >= end || r == padding_idx) continue;
+                     const C scale = counts.empty() ? C(1) : C(1) / static_cast<C>(counts[r]);
+                     const scalar_t* const g = from + static_cast<int64_t>(i) * width;
+                     scalar_t* const t = to + r * width;
+                     for (int64_t k = 0; k < width; ++k) t[k] = static_cast<scalar_t>(static_cast<C>(t[k]) + static_cast<C>(g[k]) * scale);
+                   }
+                 });
   });
 }
 

@@ -9,6 +9,7 @@
 #include <numbers>
 #include <utility>
 
+#include <cresset/base/fork.h>
 #include <cresset/base/parallel.h>
 
 namespace cresset::cpu {
@@ -81,7 +82,7 @@ class PlanCache {
     return at->second;
   }
 
-  std::mutex mutex_;
+  ForkSafe<std::mutex> mutex_;
   std::list<std::pair<int64_t, std::shared_ptr<const Plan>>> plans_;
 };
 

@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <vector>
 
+#include <cresset/base/interrupt.h>
 #include <cresset/base/parallel.h>
 #include <cresset/core/dispatch_types.h>
 
@@ -118,7 +119,9 @@ struct Parts {
 constexpr int64_t kPartUnit = 16;                // elements that OpenBLAS's kernels compute side by side: parts do not change how
 constexpr int64_t kPartWork = int64_t{1} << 18;  // multiply-adds worth waking a thread for
 constexpr int64_t kFewTerms = 32;                // products of fewer terms wait for memory rather than for arithmetic
-constexpr int64_t kPartElements = 1 << 15;       // of such a product: BLAS goes over the result twice, the second time in the cache
+constexpr int64_t kLongPart = int64_t{1} << 31;  // multiply-adds: less than a tenth of a second
+constexpr int64_t kMostParts = 512;
+constexpr int64_t kPartElements = 1 << 15;  // of such a product: BLAS goes over the result twice, the second time in the cache
 
 // At most `limit` parts. The time of one: its multiply-adds, and reading its share of both operands, an element like kPartUnit of those.
 Parts parts_of(int64_t m, int64_t n, int64_t limit) {
@@ -134,6 +137,12 @@ Parts parts_of(int64_t m, int64_t n, int64_t limit) {
   return best;
 }
 
+// One for each thread where there is work enough, and as many more as let big products be stopped between two parts.
+int64_t number_of_parts(int64_t work, bool vector, int64_t threads) {
+  const int64_t each = std::clamp<int64_t>(work / kPartWork, 1, threads);
+  return vector ? each : each * std::clamp<int64_t>(work / each / kLongPart, 1, kMostParts);
+}
+
 // Parts of kPartElements, each some whole rows.
 Parts bands(int64_t m, int64_t n) {
   const int64_t height = std::max(kPartElements / n / kPartUnit, int64_t{1}) * kPartUnit;
@@ -146,12 +155,12 @@ template <class T>
 void blas_gemm(int64_t m, int64_t n, int64_t k, T alpha, const T* a, MatrixRef ar, const T* b, MatrixRef br, T beta, T* c, int64_t ldc) {
   const int64_t threads = in_parallel_region() ? 1 : get_num_threads();
   const bool vector = m == 1 || n == 1;
-  const Parts parts = k < kFewTerms && m * n > kPartElements && !vector
-                          ? bands(m, n)
-                          : parts_of(m, n, std::clamp<int64_t>(m * n * k / kPartWork, 1, threads));
+  const Parts parts =
+      k < kFewTerms && m * n > kPartElements && !vector ? bands(m, n) : parts_of(m, n, number_of_parts(m * n * k, vector, threads));
   set_blas_threads(true);
   parallel_for(0, parts.rows * parts.columns, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
+      check_interrupt();
       const int64_t row = i / parts.columns * parts.height, column = i % parts.columns * parts.width;
       blas_part(vector, std::min(parts.height, m - row), std::min(parts.width, n - column), k, alpha, a + row * ar.row, ar,
                 b + column * br.column, br, beta, c + row * ldc + column, ldc);

@@ -28,6 +28,7 @@ bool onednn_sgemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int6
                   const float* b, int64_t ldb, float beta, float* c, int64_t ldc) {
 #if defined(__x86_64__)
   set_onednn_threads(0);
+  const SignalsBlocked blocked;
   return dnnl_sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k, alpha, a, lda, b, ldb, beta, c, ldc) == dnnl_success;
 #else
   return false;  // elsewhere its gemm is plain loops

@@ -1,6 +1,7 @@
 // Kernels of the matrix products: strides are settled here, the arithmetic is gemm's.
 #include <algorithm>
 
+#include <cresset/base/interrupt.h>
 #include <cresset/base/parallel.h>
 #include <cresset/core/dispatch_types.h>
 #include <cresset/ops/functions_matmul.h>
@@ -40,8 +41,10 @@ void batched(const char* op, const Tensor& batch1, const Tensor& batch2, const S
   // Many small products share the threads; few big ones leave them to BLAS.
   const bool many = a.size(0) >= get_num_threads() && m * n * k < (int64_t{1} << 22);
   parallel_for(0, a.size(0), many ? grain : a.size(0), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i)
+    for (int64_t i = begin; i < end; ++i) {
+      check_interrupt();
       gemm(op, out.scalar_type(), m, n, k, alpha, matrix(a, i), matrix(b, i), beta, data + i * out.stride(0) * out.element_size(), n);
+    }
   });
 }
 

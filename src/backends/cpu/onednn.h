@@ -7,6 +7,8 @@
 
 #include <cresset/core/tensor.h>
 
+#include "base/signals.h"
+
 namespace cresset::cpu {
 
 dnnl::engine& onednn_engine();
@@ -31,6 +33,7 @@ class OnednnScratch {
 /// run(), or false when oneDNN has no implementation for the problem. Other failures raise DeviceError.
 template <class Run>
 bool onednn_guarded(const char* what, const Run& run) {
+  const SignalsBlocked blocked;
   try {
     return run();
   } catch (const dnnl::error& e) {

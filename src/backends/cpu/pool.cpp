@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include <cresset/base/interrupt.h>
 #include <cresset/base/parallel.h>
 #include <cresset/core/dispatch_types.h>
 #include <cresset/ops/functions_copy.h>
@@ -33,7 +34,10 @@ template <class F>
 void for_planes(const PoolWindows& w, const F& f) {
   const int64_t cost = volume(w.out) * volume(w.kernel) + volume(w.in);
   parallel_for(0, w.planes, std::max<int64_t>(1, 32768 / std::max<int64_t>(1, cost)), [&](int64_t begin, int64_t end) {
-    for (int64_t p = begin; p < end; ++p) f(p);
+    for (int64_t p = begin; p < end; ++p) {
+      check_interrupt();
+      f(p);
+    }
   });
 }
 

@@ -1,4 +1,5 @@
 // load: zip file → constants, code, objects.
+#include <cresset/base/interrupt.h>
 #include <cresset/ir/archive.h>
 #include <cresset/ops/functions_creation.h>
 
@@ -107,6 +108,7 @@ class ArchiveReader {
   IValue unpickle_file(const std::string& name) {
     std::unordered_map<std::string, Tensor> storages;
     UnpicklerHooks hooks;
+    hooks.budget = load_budget(zip_->size());
     hooks.type = [this](const std::string& type) { return importer_->find_type(type); };
     // Constants stand in graphs, which their unit owns: they must not own it.
     const bool own_unit = name != "constants";
@@ -128,6 +130,7 @@ class ArchiveReader {
                   "' should have ", elements, " elements; its data has ", e->size, " bytes.");
     const auto whole = static_cast<int64_t>(e->size / element_size(dtype));
     CRESSET_CHECK(e->size % element_size(dtype) == 0, "archive: the data of the storage '", name, "' ends within an element.");
+    check_memory_limit(static_cast<int64_t>(e->size));
     Tensor t = cresset::empty({whole}, TensorOptions(dtype));
     zip_->read_to(*e, t.mutable_data_ptr());
     const Device device = device_ ? *device_ : Device(saved);  // an absent device does not matter with a map_location

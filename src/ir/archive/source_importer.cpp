@@ -4,6 +4,7 @@
 #include <charconv>
 #include <map>
 
+#include <cresset/base/interrupt.h>
 #include <cresset/dispatch/custom_class.h>
 #include <cresset/dispatch/tuple_type.h>
 
@@ -159,6 +160,7 @@ intrusive_ptr<Function> SourceImporter::find_function(const std::string& qualifi
 void SourceImporter::compile_all() {
   // Compiling meets further functions.
   for (std::size_t i = 0; i < declared_.size(); ++i) {
+    check_signals();
     declared_[i]->ensure_defined();
     show_original_places(*declared_[i]);
   }

@@ -9,6 +9,7 @@
 
 #include "ir/archive/pickler.h"
 #include "ir/archive/unpickler.h"
+#include "ir/archive/zip_archive.h"
 
 namespace cresset::jit {
 namespace {
@@ -63,7 +64,7 @@ class Writer {
 
 class SourceMapReader {
  public:
-  SourceMapReader(std::string_view bytes, const std::string& name) : name_(name) {
+  SourceMapReader(std::string_view bytes, const std::string& name) : bytes_(bytes.size()), name_(name) {
     UnpicklerHooks hooks;
     hooks.type = [](const std::string&) { return TypePtr(); };
     hooks.object = [this](const TypePtr&, IValue) -> IValue { fail("an object"); };
@@ -109,8 +110,10 @@ class SourceMapReader {
       std::string all;
       if (!described[0].isList()) fail("something else where a list was required");
       for (const IValue& line : described[0].toListRef()) {
-        all += text(line);
-        if (all.size() > kLargestSource) fail("a source of more than 64 MiB");
+        const std::string& added = text(line);
+        made_ += added.size();
+        if (made_ > budget_) fail("more text than its " + std::to_string(bytes_) + " bytes can stand for");
+        all += added;
       }
       source = std::make_shared<const Source>(std::move(all), text(described[1]), number(described[2]));
     }
@@ -120,7 +123,8 @@ class SourceMapReader {
     return SourceRange(source, start, end);
   }
 
-  static constexpr std::size_t kLargestSource = std::size_t{64} << 20;
+  const std::size_t bytes_, budget_ = load_budget(bytes_);
+  std::size_t made_ = 0;
   const std::string& name_;
   IValue all_;
   const std::vector<IValue>* texts_ = nullptr;

@@ -6,11 +6,13 @@
 #include <cstring>
 #include <optional>
 #include <unordered_map>
-#include <unordered_set>
 
+#include <cresset/base/interrupt.h>
 #include <cresset/core/backend_meta.h>
 #include <cresset/ir/class_type.h>
 #include <cresset/ir/interpreter.h>
+
+#include "ir/archive/zip_archive.h"
 
 namespace cresset::jit {
 namespace {
@@ -114,7 +116,8 @@ enum class Op : uint8_t {
 
 class Machine {
  public:
-  Machine(std::string_view bytes, const std::string& name, const UnpicklerHooks& hooks) : bytes_(bytes), name_(name), hooks_(hooks) {}
+  Machine(std::string_view bytes, const std::string& name, const UnpicklerHooks& hooks)
+      : bytes_(bytes), name_(name), hooks_(hooks), budget_(hooks.budget ? hooks.budget : load_budget(bytes.size())) {}
   IValue run();
 
  private:
@@ -125,11 +128,19 @@ class Machine {
     uint64_t weight = 1;
     bool inside_another = false;
     bool holds_capsules = false;
-    std::unordered_set<std::string> keys;  // of dicts
   };
 
   [[noreturn]] void bad(const std::string& why) const {
     CRESSET_THROW(Error, "archive: ", name_, " is no pickle of a script's values: ", why, " (byte ", at_, ").");
+  }
+
+  // What values take beside the bytes that describe them, about.
+  static constexpr uint64_t kContainer = 320, kElement = 32, kItem = 128, kObject = 512;
+  void spend(uint64_t bytes) {
+    spent_ += bytes;
+    if (spent_ > budget_ && !memory_is_limited())
+      bad("its values take more than " + std::to_string(budget_) +
+          " bytes. If it is to be trusted, load it with a limit of its own, limits=cresset.jit.Limits(memory=...)");
   }
 
   // Input.
@@ -197,6 +208,7 @@ class Machine {
   void put_into(Container& c, const IValue& child) {
     uint32_t depth = 1;
     uint64_t weight = 1;
+    spend(kElement);
     if (const void* id = identity(child)) {
       Container& inner = containers_[id];
       inner.inside_another = true;
@@ -211,6 +223,7 @@ class Machine {
     if (c.weight > kMostValues) bad("it stands for too many values");
   }
   IValue fresh(IValue container) {
+    spend(kContainer);
     containers_[identity(container)] = Container();
     return container;
   }
@@ -286,6 +299,8 @@ class Machine {
   std::string_view bytes_;
   const std::string& name_;
   const UnpicklerHooks& hooks_;
+  const uint64_t budget_;
+  uint64_t spent_ = 0;
   std::size_t at_ = 0;
   std::vector<IValue> stack_;
   std::vector<std::size_t> marks_;
@@ -313,10 +328,10 @@ void Machine::set_items(const IValue& dict, const std::vector<IValue>& items) {
     require_values(key);
     require_values(value);
     if (!key.isScalar() && !key.isString() && !key.isTensor()) bad("a key of a dict is neither a number, a string nor a tensor");
-    if (!key.isTensor() && !c.keys.insert(std::string(key.tagKind()) + ":" + to_string(key)).second) bad("a key is in a dict twice");
     if (identity(value) == identity(dict)) bad("a dict contains itself");
     put_into(c, value);
-    dict.toDictImpl().items.insert_or_assign(key, value);
+    spend(kItem);
+    if (!dict.toDictImpl().items.try_emplace(key, value).second && !key.isTensor()) bad("a key is in a dict twice");
   }
 }
 
@@ -340,6 +355,7 @@ IValue Machine::global(const std::string& module, const std::string& name) {
 }
 
 IValue Machine::reduce(const IValue& callee, const IValue& arguments) {
+  spend(kObject);
   if (const auto* f = capsule_of<GlobalFunction>(callee)) return (this->*f->call)(arguments);
   const auto* c = capsule_of<ClassName>(callee);
   const auto enumeration = c ? c->type->cast<EnumType>() : nullptr;
@@ -435,6 +451,7 @@ IValue Machine::typed_list(const IValue& arguments, TypeKind element) {
 IValue Machine::restore_type_tag(const IValue& arguments) {
   const auto& a = arguments_of(arguments, 2, "a type");
   if (!a[1].isString()) bad("a type is not given as text");
+  spend(a[1].toStringRef().size());
   require_values(a[0]);
   const TypePtr type = parse_type_expression(a[1].toStringRef(), hooks_.type);
   if (!jit::restore_type(a[0], type)) bad("a value is not of its type '" + a[1].toStringRef() + "'");
@@ -455,7 +472,9 @@ IValue Machine::complex(const IValue& arguments) {
 }
 
 IValue Machine::run() {
-  while (true) {
+  constexpr uint32_t kSteps = 1024;  // between two looks for signals
+  for (uint32_t steps = 0;; ++steps) {
+    if (steps % kSteps == 0) check_signals();
     const auto op = static_cast<Op>(number<uint8_t>());
     switch (op) {
       case Op::Proto:
@@ -510,6 +529,7 @@ IValue Machine::run() {
       }
       case Op::Global: {
         const std::string module = line(), name = line();
+        spend(kElement);
         stack_.push_back(global(module, name));
         break;
       }
@@ -523,6 +543,7 @@ IValue Machine::run() {
         const IValue arguments = pop(), cls = pop();
         const auto* c = capsule_of<ClassName>(cls);
         if (!c || !arguments.isTuple() || !arguments.toTupleElements().empty()) bad("an object is made of something that is no class");
+        spend(kObject);
         stack_.push_back(capsule<EmptyObject>(c->type));
         break;
       }

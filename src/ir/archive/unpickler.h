@@ -17,6 +17,8 @@ struct UnpicklerHooks {
   std::function<IValue(const TypePtr& type, IValue state)> object;
   /// A one-dimensional tensor on the whole storage of this key.
   std::function<Tensor(const std::string& key, ScalarType dtype, const std::string& device, int64_t elements)> storage;
+  /// Bytes that the values may take, about, where no limit of memory is set; 0: in proportion to the pickle.
+  uint64_t budget = 0;
 };
 
 /// The value of a pickle. `name` is the file's, for errors. Values may nest kDeepestPickle deep, and containers may not contain

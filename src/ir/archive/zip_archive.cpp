@@ -9,8 +9,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <memory>
 
 #include <cresset/base/error.h>
+#include <cresset/base/interrupt.h>
 
 namespace cresset::jit {
 namespace {
@@ -22,6 +24,7 @@ constexpr uint16_t kEncrypted = 1, kStored = 0, kDeflated = 8, kZip64Extra = 1, 
 constexpr uint64_t kAlignment = 64, kIn64BitField = 0xffffffff;
 // Deflate cannot do better than 1032 bytes from one.
 constexpr uint64_t kBestRatio = 1032;
+constexpr uint64_t kPiece = uint64_t{16} << 20;  // bytes between two looks for an interrupt
 
 [[noreturn]] void damaged(const std::string& why) {
   CRESSET_THROW(Error, "archive: a zip file was required; ", why, ". The file is damaged, incomplete or of another kind.");
@@ -146,6 +149,9 @@ ZipReader::ZipReader(std::shared_ptr<const void> owner, std::string_view bytes) 
     if (!index_.emplace(entry.name, entries_.size()).second) damaged("'" + entry.name + "' is there twice");
     entries_.push_back(std::move(entry));
   }
+  uint64_t inflated = 0;
+  for (const ZipEntry& e : entries_) inflated += e.deflated ? e.size : 0;
+  check_budget(inflated, "its compressed entries have");
   // Entries that share bytes make small files claim much.
   std::sort(ranges.begin(), ranges.end());
   for (std::size_t i = 1; i < ranges.size(); ++i)
@@ -176,6 +182,13 @@ std::shared_ptr<const ZipReader> ZipReader::of_view(std::string_view bytes) {
   return std::shared_ptr<const ZipReader>(new ZipReader(nullptr, bytes));
 }
 
+void ZipReader::check_budget(uint64_t bytes, const char* what) const {
+  const uint64_t budget = load_budget(bytes_.size());
+  CRESSET_CHECK(bytes <= budget || memory_is_limited(), "archive: ", what, " ", bytes, " bytes; a file of ", bytes_.size(),
+                " bytes may stand for ", budget,
+                ". If it is to be trusted, load it with a limit of its own: limits=cresset.jit.Limits(memory=...).");
+}
+
 const ZipEntry* ZipReader::find(const std::string& name) const {
   const auto found = index_.find(name);
   return found == index_.end() ? nullptr : &entries_[found->second];
@@ -190,10 +203,14 @@ std::string ZipReader::read(const ZipEntry& entry) const {
 void ZipReader::read_to(const ZipEntry& entry, void* target) const {
   const char* source = bytes_.data() + entry.offset;
   if (!entry.deflated) {
-    if (entry.size) std::memcpy(target, source, entry.size);
+    for (uint64_t at = 0; at < entry.size; at += kPiece) {
+      check_interrupt();
+      std::memcpy(static_cast<char*>(target) + at, source + at, std::min(kPiece, entry.size - at));
+    }
   } else {
     z_stream z = {};
     CRESSET_CHECK(::inflateInit2(&z, -MAX_WBITS) == Z_OK, "archive: zlib cannot start.");
+    const std::unique_ptr<z_stream, int (*)(z_stream*)> end(&z, &::inflateEnd);
     uint64_t in_left = entry.compressed_size, out_left = entry.size;
     z.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(source));
     z.next_out = static_cast<Bytef*>(target);
@@ -202,19 +219,24 @@ void ZipReader::read_to(const ZipEntry& entry, void* target) const {
     Bytef rest;
     while (result == Z_OK) {
       if (!z.avail_in && in_left) in_left -= z.avail_in = static_cast<uInt>(std::min<uint64_t>(in_left, 1u << 30));
-      if (!z.avail_out && out_left) out_left -= z.avail_out = static_cast<uInt>(std::min<uint64_t>(out_left, 1u << 30));
+      if (!z.avail_out && out_left) {
+        check_interrupt();
+        out_left -= z.avail_out = static_cast<uInt>(std::min(out_left, kPiece));
+      }
       if (!z.avail_out) {
         z.next_out = &rest;
         z.avail_out = 1;
       }
       result = ::inflate(&z, Z_NO_FLUSH);
     }
-    const uint64_t produced = z.total_out;
-    ::inflateEnd(&z);
-    if (result != Z_STREAM_END || produced != entry.size) damaged("the contents of '" + entry.name + "' are broken");
+    if (result != Z_STREAM_END || z.total_out != entry.size) damaged("the contents of '" + entry.name + "' are broken");
   }
-  if (::crc32_z(0, static_cast<const Bytef*>(target), entry.size) != entry.crc)
-    damaged("the contents of '" + entry.name + "' do not have their checksum");
+  uLong crc = 0;
+  for (uint64_t at = 0; at < entry.size; at += kPiece) {
+    check_interrupt();
+    crc = ::crc32_z(crc, static_cast<const Bytef*>(target) + at, std::min(kPiece, entry.size - at));
+  }
+  if (crc != entry.crc) damaged("the contents of '" + entry.name + "' do not have their checksum");
 }
 
 namespace {

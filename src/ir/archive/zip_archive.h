@@ -16,6 +16,9 @@
 
 namespace cresset::jit {
 
+/// Bytes of memory that a load may make of a file of this size. A memory limit of the caller's own takes its place.
+inline constexpr uint64_t load_budget(uint64_t file_size) { return (uint64_t{64} << 20) + 128 * file_size; }
+
 struct ZipEntry {
   std::string name;
   uint64_t offset = 0;  // of the entry's data in the file
@@ -39,8 +42,10 @@ class ZipReader {
   std::string read(const ZipEntry& entry) const;
   /// Writes entry.size bytes.
   void read_to(const ZipEntry& entry, void* target) const;
+  uint64_t size() const { return bytes_.size(); }
 
  private:
+  void check_budget(uint64_t bytes, const char* what) const;
   explicit ZipReader(std::shared_ptr<const void> owner, std::string_view bytes);
   std::shared_ptr<const void> owner_;
   std::string_view bytes_;

@@ -1,6 +1,8 @@
 // Expressions. Operators go by their names in the registry; objects of classes answer with their magic methods.
 #include <array>
 
+#include <cresset/base/stack.h>
+
 #include "ir/frontend/emitter.h"
 #include "ir/frontend/script_error.h"
 #include "ir/frontend/values.h"
@@ -121,6 +123,7 @@ Value* Emitter::converted(const SourceRange& range, Value* v, const TypePtr& typ
 }
 
 SugaredValuePtr Emitter::sugared(const ExprPtr& e, const TypePtr& hint) {
+  check_stack("scripts");
   switch (e->kind) {
     case ExprKind::Name: return name(*e);
     case ExprKind::Constant: return simple_value(constant(e->value, e->range));

@@ -1,4 +1,5 @@
 // Statements without blocks of their own.
+#include <cresset/base/stack.h>
 #include <cresset/ir/operator.h>
 
 #include "ir/frontend/closure.h"
@@ -53,6 +54,7 @@ void Emitter::statements(const std::vector<StmtPtr>& list) {
 }
 
 void Emitter::statement(const Stmt& s) {
+  check_stack("scripts");
   switch (s.kind) {
     case StmtKind::Expression: sugared(s.value); return;
     case StmtKind::Assign:

@@ -1,6 +1,8 @@
 // The parser of scripts, by recursive descent over the tokens. Depth is bounded; what is wrong raises ScriptError at its place.
 #pragma once
 
+#include <cresset/base/stack.h>
+
 #include "ir/frontend/lexer.h"
 #include "ir/frontend/tree.h"
 
@@ -109,6 +111,7 @@ class Parser {
 class Deeper {
  public:
   explicit Deeper(Parser& p) : parser_(p) {
+    check_stack("scripts");
     if (++parser_.depth_ > 4 * kMaxNesting) {
       --parser_.depth_;
       parser_.fail("the source is nested too deeply");

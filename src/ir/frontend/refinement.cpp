@@ -1,4 +1,6 @@
 // Conditions: what they say of the types of variables, and which are known while compiling.
+#include <cresset/base/stack.h>
+
 #include "ir/frontend/annotation_words.h"
 #include "ir/frontend/emitter.h"
 
@@ -70,6 +72,7 @@ bool belongs(const Type& t, const Type& asked) {
 }  // namespace
 
 Condition Emitter::condition(const ExprPtr& e) {
+  check_stack("scripts");
   switch (e->kind) {
     case ExprKind::Unary:
       if (e->text == "not") {
@@ -224,14 +227,15 @@ Condition Emitter::isinstance(const Expr& e) {
 
 // `a and b and c` from the first part on: the rest is only evaluated while the answer is open, and knows what came before.
 Condition Emitter::junction(const std::string& word, const SourceRange& range, const std::vector<ExprPtr>& parts, std::size_t begin) {
-  const Condition first = condition(parts[begin]);
-  if (begin + 1 == parts.size()) return first;
   const bool conjunction = word == "and";
-  if (first.known && *first.known != conjunction) return first;  // decided: the rest is not compiled
-  if (first.known) {
+  Condition first;
+  for (;; ++begin) {
+    first = condition(parts[begin]);
+    if (begin + 1 == parts.size() || !first.known) break;
+    if (*first.known != conjunction) return first;  // decided: the rest is not compiled
     names_.refine(range, conjunction ? first.when_true : first.when_false);
-    return junction(word, range, parts, begin + 1);
   }
+  if (begin + 1 == parts.size()) return first;
   Condition rest;
   const auto evaluate = [&]() -> Value* {
     rest = junction(word, range, parts, begin + 1);

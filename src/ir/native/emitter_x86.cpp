@@ -52,6 +52,8 @@ class Emitter {
     function->setArg(1, r_);
     function->setArg(2, frame_);
     function->setArg(3, entry);
+    rounds_left_ = cc_.newUInt64();
+    cc_.mov(rounds_left_, kRounds);
     if (lists_stay_)
       for (uint32_t at = region_.begin; at < region_.end; ++at)
         if (const Instruction& i = code_.instructions[at];
@@ -194,7 +196,11 @@ class Emitter {
       compare_and_jump(i);
     } else {
       switch (op) {
-        case Opcode::LOOP: return;
+        case Opcode::LOOP:
+          // Now and then back to the interpreter, which sees whether someone wants it to stop.
+          cc_.dec(rounds_left_);
+          cc_.jz(interpret());
+          return;
         case Opcode::JUMP: cc_.jmp(label(i.a)); return;
         case Opcode::JUMP_IF:
         case Opcode::JUMP_IF_NOT: {
@@ -710,6 +716,8 @@ class Emitter {
   const Layout& layout_ = Layout::get();
   x86::Compiler cc_;
   x86::Gp s_, r_, frame_;  // the function's arguments
+  x86::Gp rounds_left_;
+  static constexpr uint32_t kRounds = 1 << 17;
   std::vector<x86::Reg> registers_;
   bool lists_stay_ = true, lengths_stay_ = true;  // is nothing in the region that changes boxed registers, and lengths of lists?
   std::map<uint32_t, List> lists_;                // by boxed register, when they stay

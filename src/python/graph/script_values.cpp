@@ -3,6 +3,7 @@
 
 #include <mutex>
 
+#include <cresset/base/fork.h>
 #include <cresset/dispatch/custom_class.h>
 #include <cresset/ir/interpreter.h>
 #include <cresset/ir/operator.h>
@@ -312,7 +313,7 @@ class PythonClassValue final : public SugaredValue {
 
 // ---- functions that stay in Python
 
-std::mutex calls_mutex;
+ForkSafe<std::mutex> calls_mutex;
 // The functions of prim::PythonOp nodes by number, which is their attribute `id`.
 std::vector<HeldPtr>& python_calls() {
   static auto& calls = *new std::vector<HeldPtr>();
