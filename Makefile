@@ -1,6 +1,6 @@
 # Thin front of tools/ and CMake. Every target first installs what it needs (tools/setup; quick when nothing is missing).
 .DEFAULT_GOAL := build
-.PHONY: setup build demo wheel test test-slow oracle peer-tests differential bench fuzz fuzz-operators lint asan ubsan tsan asan-next ubsan-next doctor-tests build-time clean
+.PHONY: setup build demo wheel test test-slow oracle peer-tests differential bench fuzz fuzz-operators soak lint asan ubsan tsan asan-next ubsan-next doctor-tests build-time clean
 
 # A shim of a version manager may stand in PATH without a program behind it; Debian's own is in /usr/bin.
 CMAKE = $(shell cmake --version >/dev/null 2>&1 && echo cmake || echo /usr/bin/cmake)
@@ -58,6 +58,10 @@ fuzz: build
 # Adversarial calls of every operator, ARGS="--calls 1000000 --seed 7 --only conv".
 fuzz-operators: build
 	@$(PYTHON) tools/fuzz_operators $(ARGS)
+
+# The same work 10,000 times, and what it leaves in memory; ARGS="--rounds 1000 --seconds 60 threads".
+soak: build
+	@$(PYTHON) tools/soak $(ARGS)
 
 lint: setup
 	@$(PYTHON) tools/lint

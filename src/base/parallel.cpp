@@ -44,7 +44,7 @@ std::atomic<int>& thread_count() {
 
 // Work that may be stopped runs in pieces, each long beside the cost of calling it. Functions give the same for any split.
 int64_t piece_of(int64_t chunk, int64_t grain) {
-  constexpr int64_t kPieces = 64, kGrains = 16;
+  constexpr int64_t kPieces = 256, kGrains = 4;
   return detail::may_be_interrupted() ? std::max((chunk + kPieces - 1) / kPieces, std::min(grain, chunk / kGrains + 1) * kGrains) : chunk;
 }
 

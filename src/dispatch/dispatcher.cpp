@@ -179,6 +179,20 @@ void Dispatcher::State::check_schema(const OperatorName& name, const FunctionSch
                 "\n  reason: ", *difference);
 }
 
+namespace {
+/// What `finish` still has to do and the handle that undoes all; the registration is undone when there is no memory for that.
+template <class Undo, class Finish>
+RegistrationHandleRAII finished(const Undo& undo, const Finish& finish) {
+  try {
+    finish();
+    return RegistrationHandleRAII(undo);
+  } catch (...) {
+    undo();
+    throw;
+  }
+}
+}  // namespace
+
 RegistrationHandleRAII Dispatcher::registerLibrary(std::string ns, std::string debug) {
   std::lock_guard lock(state_->mutex);
   state_->index_announced();
@@ -189,10 +203,11 @@ RegistrationHandleRAII Dispatcher::registerLibrary(std::string ns, std::string d
       "TORCH_LIBRARY_IMPL (which can be duplicated). If you really intended to define operators for a single namespace in a distributed "
       "way, you can use TORCH_LIBRARY_FRAGMENT to explicitly indicate this. Previous registration of TORCH_LIBRARY was ",
       it->second, "; latest registration was ", debug);
-  return RegistrationHandleRAII([this, ns] {
+  const auto undo = [this, ns] {
     std::lock_guard inner(state_->mutex);
     state_->libraries.erase(ns);
-  });
+  };
+  return finished(undo, [] {});
 }
 
 namespace {
@@ -208,16 +223,18 @@ RegistrationHandleRAII Dispatcher::registerDef(FunctionSchema schema, std::strin
                 ") with the same name and overload name multiple times. Each overload's schema should "
                 "only be registered with a single call to def(). Duplicate registration: ",
                 debug, ". Original registration: ", op.schema ? op.schema->debug : "");
-  state_->define(op, std::move(schema), std::move(debug), std::move(tags), std::move(python_module));
-  state_->republish(op);
-  ++definitions;
-  return RegistrationHandleRAII([this, entry = &op] {
+  const auto undo = [this, entry = &op] {
     std::lock_guard inner(state_->mutex);
     OperatorEntry& e = *entry;
     state_->notify(OperatorHandle(&e), false);
     e.schema.reset();
     e.def_count = 0;
     state_->settle([&] { state_->republish(e); });
+    ++definitions;
+  };
+  state_->define(op, std::move(schema), std::move(debug), std::move(tags), std::move(python_module));
+  return finished(undo, [&] {
+    state_->republish(op);
     ++definitions;
   });
 }
@@ -235,12 +252,7 @@ RegistrationHandleRAII Dispatcher::registerImpl(OperatorName name, std::optional
   const std::string overridden = earlier == op.kernels.end() || earlier->second.empty() ? std::string() : earlier->second.front().debug;
   const std::string place = debug;
   const auto where = state_->add_kernel(op, k, {std::move(kernel), std::move(inferred), signature, std::move(debug)});
-  state_->update_all(op, k);
-  lock.unlock();  // the warning may run Python code
-  if (!overridden.empty() && overridden.rfind(kBackendDefault, 0) != 0)
-    CRESSET_WARN_ONCE("Overriding a previously registered kernel for the same operator and the same dispatch key. operator: ", name,
-                      ", dispatch key: ", k, ", previous kernel: ", overridden, ", new kernel: ", place);
-  return RegistrationHandleRAII([this, entry = &op, k, where] {
+  const auto undo = [this, entry = &op, k, where] {
     std::lock_guard inner(state_->mutex);
     OperatorEntry& e = *entry;
     state_->published_index.erase(&*where);
@@ -249,7 +261,13 @@ RegistrationHandleRAII Dispatcher::registerImpl(OperatorName name, std::optional
     if (kernels.empty()) e.kernels.erase(k);
     if (--e.impl_count == 0 && e.def_count == 0) e.handle_signature.reset();
     state_->settle([&] { state_->update_all(e, k); });
-  });
+  };
+  RegistrationHandleRAII handle = finished(undo, [&] { state_->update_all(op, k); });
+  lock.unlock();  // the warning may run Python code
+  if (!overridden.empty() && overridden.rfind(kBackendDefault, 0) != 0)
+    CRESSET_WARN_ONCE("Overriding a previously registered kernel for the same operator and the same dispatch key. operator: ", name,
+                      ", dispatch key: ", k, ", previous kernel: ", overridden, ", new kernel: ", place);
+  return handle;
 }
 
 RegistrationHandleRAII Dispatcher::registerFallback(DispatchKey key, KernelFunction kernel, std::string debug) {
@@ -260,16 +278,20 @@ RegistrationHandleRAII Dispatcher::registerFallback(DispatchKey key, KernelFunct
     CRESSET_CHECK(!slot, "Tried to register multiple backend fallbacks for the same dispatch key ", k, "; previous registration ",
                   slot ? slot->debug : "", ", new registration ", debug);
   }
-  for (DispatchKey k : keys) state_->fallbacks[static_cast<std::size_t>(k)].emplace(AnnotatedKernel{kernel, nullptr, std::nullopt, debug});
-  state_->update_everywhere(keys);
-  return RegistrationHandleRAII([this, keys] {
+  const auto undo = [this, keys] {
     std::lock_guard inner(state_->mutex);
     for (DispatchKey k : keys) {
       auto& slot = state_->fallbacks[static_cast<std::size_t>(k)];
+      if (!slot) continue;
       state_->published_index.erase(&*slot);
       slot.reset();
     }
     state_->settle([&] { state_->update_everywhere(keys); });
+  };
+  return finished(undo, [&] {
+    for (DispatchKey k : keys)
+      state_->fallbacks[static_cast<std::size_t>(k)].emplace(AnnotatedKernel{kernel, nullptr, std::nullopt, debug});
+    state_->update_everywhere(keys);
   });
 }
 

@@ -91,7 +91,10 @@ Tensor& index_put_meta(Tensor& self, OptionalTensorList indices, const Tensor& v
   if (values.dim() > 0) check_same_device("index_put_", self, values, "values");
   check_apart(values, self);
   for (const std::optional<Tensor>& index : indices)
-    if (index && index->defined()) check_apart(*index, self);
+    if (index && index->defined()) {
+      if (index->is_meta()) check_same_device("index_put_", self, *index, "indices");
+      check_apart(*index, self);
+    }
   return self;
 }
 Tensor& index_put_inplace(Tensor& self, OptionalTensorList indices, const Tensor& values, bool accumulate) {

@@ -288,7 +288,11 @@ void init_autograd(PyObject* module) {
   });
 
   autograd::set_forward_trace_function(&python_trace);
-  autograd::set_engine_thread_hooks({[]() -> void* { return Py_IsInitialized() && PyGILState_Check() ? PyEval_SaveThread() : nullptr; },
+  autograd::set_engine_thread_hooks({[]() -> void* {
+                                       if (!Py_IsInitialized() || !PyGILState_Check()) return nullptr;
+                                       signals_come_here();
+                                       return PyEval_SaveThread();
+                                     },
                                      [](void* state) {
                                        if (state) take_lock_back(static_cast<PyThreadState*>(state));
                                      }});

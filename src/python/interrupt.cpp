@@ -8,7 +8,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <csignal>
+#include <thread>
 
 #include "python/object.h"
 
@@ -47,6 +50,14 @@ namespace {
 [[noreturn]] void wait_for_the_end() {
   for (;;) pause();
 }
+
+// Threads that work without the lock. When the interpreter is gone they come to an end at the lock; until then libraries must not be taken
+// down under them.
+std::atomic<int> others_at_work{0};
+void let_others_end() {
+  constexpr int kMostMilliseconds = 5000;
+  for (int i = 0; i < kMostMilliseconds && others_at_work > 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
 }  // namespace
 
 PyGILState_STATE take_lock() noexcept {
@@ -57,6 +68,7 @@ PyGILState_STATE take_lock() noexcept {
   }
 }
 void take_lock_back(PyThreadState* state) noexcept {
+  if (!is_main_thread) --others_at_work;
   try {
     PyEval_RestoreThread(state);
   } catch (...) {
@@ -65,7 +77,10 @@ void take_lock_back(PyThreadState* state) noexcept {
 }
 
 bool signals_come_here() {
-  if (!is_main_thread) return false;
+  if (!is_main_thread) {
+    ++others_at_work;
+    return false;
+  }
   constexpr uint32_t kSome = 64;  // asking the system takes about as long as a small operator
   static uint32_t calls = 0;
   if (++calls % kSome == 0) watch_interrupts();
@@ -78,7 +93,11 @@ void set_interrupt_error() {
 
 void init_interrupts() {
   set_signal_handler(&run_handlers);
-  call_in_forked_child([] { is_main_thread = true; });
+  call_in_forked_child([] {
+    is_main_thread = true;
+    others_at_work = 0;
+  });
+  Py_AtExit(&let_others_end);
   if (is_main_thread) watch_interrupts();
 }
 

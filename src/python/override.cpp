@@ -147,8 +147,9 @@ struct Question {
     constexpr int kMost = 16;
     int same = 0;
     for (const Question* q = outer; q; q = q->outer) same += q->function == function && q->object == object;
+    endless = same >= kMost;
     CRESSET_CHECK_TYPE(
-        same < kMost, "a tensor-like object of type ", Py_TYPE(object)->tp_name, " from the module ", module_of(object),
+        !endless, "a tensor-like object of type ", Py_TYPE(object)->tp_name, " from the module ", module_of(object),
         " gives the call of a function of Cresset back to it. A tensor of PyTorch is to be converted: cresset.from_dlpack(t) "
         "shares its memory.");
     innermost = this;
@@ -162,8 +163,10 @@ struct Question {
   PyObject *const function, *const object;
   Question* const outer;
   static thread_local constinit Question* innermost;
+  static thread_local constinit bool endless;
 };
 thread_local constinit Question* Question::innermost = nullptr;
+thread_local constinit bool Question::endless = false;
 
 Ref ask(PyObject* object, bool warn_plain, PyObject* function, PyObject* types, PyObject* args, PyObject* kwargs) {
   const Question question(function, object);
@@ -179,6 +182,8 @@ Ref ask(PyObject* object, bool warn_plain, PyObject* function, PyObject* types, 
 }
 
 }  // namespace
+
+bool was_endless_question() { return std::exchange(Question::endless, false); }
 
 OverrideState& override_state() {
   thread_local OverrideState state;

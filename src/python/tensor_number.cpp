@@ -60,9 +60,16 @@ CRESSET_NOINLINE PyObject* override_binary(PyObject* a, PyObject* b, const Opera
   CRESSET_PY_CATCH(nullptr)
 }
 
+}  // namespace
+
+/// Did the last question of the protocol fail because the other type gives each call back? Asked once. (override.cpp)
+bool was_endless_question();
+
+namespace {
+
 // What an operator gives when the protocol failed: after a TypeError the other operand's reflected method has its turn.
 PyObject* after_override() {
-  if (!PyErr_Occurred() || !PyErr_ExceptionMatches(PyExc_TypeError)) return nullptr;
+  if (!PyErr_Occurred() || !PyErr_ExceptionMatches(PyExc_TypeError) || was_endless_question()) return nullptr;
   PyErr_Clear();
   Py_RETURN_NOTIMPLEMENTED;
 }

@@ -8,7 +8,7 @@
 namespace cresset::cpu {
 
 dnnl::engine& onednn_engine() {
-  static dnnl::engine e(dnnl::engine::kind::cpu, 0);
+  static auto& e = *new dnnl::engine(dnnl::engine::kind::cpu, 0);  // never destroyed: threads may work at the end of the process
   return e;
 }
 

@@ -12,6 +12,7 @@
 
 #include <cresset/base/error.h>
 #include <cresset/base/half.h>
+#include <cresset/base/interrupt.h>
 #include <cresset/base/parallel.h>
 #include <cresset/core/generator.h>
 #include <cresset/core/scalar_type.h>
@@ -183,10 +184,19 @@ struct DoubleBlockLoop {
 };
 
 inline void transform_blocks(float* data, int64_t blocks, float mean, float std) {
+  constexpr int64_t kPiece = int64_t{1} << 14;  // between two looks for an interrupt
+  for (int64_t at = 0; at < blocks; at += kPiece) {
+    check_interrupt();
+    float* const piece = data + at * kNormalBlock;
+    const int64_t n = std::min(kPiece, blocks - at);
 #if defined(__x86_64__)
-  if (use_fma()) return box_muller_avx2(data, blocks, mean, std);
+    if (use_fma()) {
+      box_muller_avx2(piece, n, mean, std);
+      continue;
+    }
 #endif
-  box_muller_scalar(data, blocks, mean, std);
+    box_muller_scalar(piece, n, mean, std);
+  }
 }
 inline void transform_blocks(double* data, int64_t blocks, double mean, double std) {
   parallel_for(0, blocks, kTranscendentalGrain / kNormalBlock,
