@@ -17,7 +17,6 @@ from .categorical import Categorical
 from .cauchy import Cauchy
 from .continuous_bernoulli import ContinuousBernoulli
 from .dirichlet import Dirichlet
-from .distribution import Distribution
 from .exp_family import ExponentialFamily
 from .exponential import Exponential
 from .gamma import Gamma
@@ -45,10 +44,11 @@ _KL_MEMOIZE = {}  # the same for the exact types that were asked for; NotImpleme
 def register_kl(type_p, type_q):
     """Decorates a function of `(p, q)` as the divergence of these types and of their subclasses that have none of their own.
 
-    Where two functions fit equally well there is a RuntimeWarning; register the pair itself. TypeError for what is not a Distribution.
+    Where two functions fit equally well there is a RuntimeWarning; register the pair itself. A base class that is no Distribution
+    fits as well (packages mix theirs in); TypeError for what is no class.
     """
     for name, type_ in (("type_p", type_p), ("type_q", type_q)):
-        if not isinstance(type_, type) or not issubclass(type_, Distribution):
+        if not isinstance(type_, type):
             raise TypeError(f"Expected {name} to be a Distribution subclass but got {type_}")
 
     def decorator(function):

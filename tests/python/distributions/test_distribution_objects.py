@@ -181,3 +181,16 @@ def test_densities_are_traced_and_batched():
     assert traced(x).equal(f(x))
     batched = cresset.func.vmap(lambda x: D.Normal(x, 1.0, validate_args=False).log_prob(x + 1))(x)
     assert cresset.allclose(batched, D.Normal(x, 1.0).log_prob(x + 1))
+
+
+def test_divergences_of_classes_mixed_in():
+    class Mixin:
+        pass
+
+    class Mine(D.Cauchy, Mixin):
+        pass
+
+    D.register_kl(Mixin, D.Normal)(lambda p, q: "mixed")
+    assert D.kl_divergence(Mine(0.0, 1.0), D.Normal(0.0, 1.0)) == "mixed"
+    with pytest.raises(TypeError):
+        D.register_kl(3, D.Normal)
