@@ -7,6 +7,7 @@ from . import _C
 __all__ = ["PythonDispatcher"]
 
 _KEYS = ("CPU", "XLA", "Lazy", "FPGA", "AutogradOther", "AutogradCPU", "AutogradXLA", "AutogradLazy")
+_ORDER = ("FPGA", *(k for k in _KEYS if k != "FPGA"))  # of registrations
 # Kernels for these can never be called, so the dispatcher keeps none; another backend, by the same rules, shows where they would stand.
 _SHOWN_BY = {"Lazy": "CUDA", "AutogradLazy": "AutogradCUDA"}
 _NAMES = {shown: name for name, shown in _SHOWN_BY.items()}
@@ -64,7 +65,7 @@ class PythonDispatcher:
             key, _, kernel = line.partition(": ")
             if kernel.startswith("fn_"):
                 rows.append((_NAMES.get(key, key), kernel.partition(" ")[0]))
-        rows.sort(key=lambda row: _KEYS.index(row[0]) if row[0] in _KEYS else len(_KEYS))
+        rows.sort(key=lambda row: _ORDER.index(row[0]) if row[0] in _ORDER else len(_ORDER))
         return self._table("Registered Kernels", rows)
 
     def dispatchTable(self):

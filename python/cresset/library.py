@@ -359,6 +359,8 @@ def register_vmap(op, func=None, /, *, lib=None):
     info has batch_size and randomness; in_dims says for each argument which dimension holds the examples (None: shared by all).
     """
     custom, overload = _entry(op, "register_vmap")
+    if any(a.kwarg_only and a.type.startswith("Tensor") for a in overload._schema.arguments):
+        raise NotImplementedError(f"register_vmap with kwarg-only Tensor args is not supported: {overload.name()}. Make them positional.")
 
     def register(f):
         if custom is not None:

@@ -39,6 +39,7 @@ std::string default_text(const IValue& v, const std::optional<int32_t>& n) {
       for (std::size_t i = 0; i < e.size(); ++i) out += (i ? ", " : "") + default_text(e[i], std::nullopt);
       return out + "]";
     }
+    case IValue::Tag::Device: return "\"" + to_string(v) + "\"";
     default: return to_string(v);
   }
 }
@@ -70,8 +71,10 @@ std::string Argument::str() const {
   const Type& inner = optional ? *type->element() : *type;
   std::string out;
   if (inner.kind == TypeKind::List) {
-    out = inner.element()->str();
+    const bool optional_element = inner.element()->kind == TypeKind::Optional;
+    out = optional_element ? inner.element()->element()->str() : inner.element()->str();
     if (alias && alias->contained) out += alias->contained->str();
+    if (optional_element) out += "?";
     out += "[" + (N ? std::to_string(*N) : "") + "]";
   } else {
     out = inner.str();

@@ -274,3 +274,28 @@ def test_cross_reference_of_fake_tensors():
             torch.ops.older_ops.other(torch.ones(2))
         with CrossRefFakeMode():
             torch.ones(2, 3) @ torch.ones(3, 2)
+
+
+def test_schemas_print_as_they_are_read():
+    @library.custom_op("older_ops::defaults", mutates_args={"w"})
+    def defaults(x: torch.Tensor, w: list[torch.Tensor | None], i: torch.device = torch.device("cpu:0"), j: torch.device = "cpu") -> None:
+        seen.append((i, j))
+
+    seen = []
+    defaults(torch.ones(1), [None, torch.ones(1)])
+    schema = torch.ops.older_ops.defaults.default._schema
+    assert str(schema) == 'older_ops::defaults(Tensor x, Tensor(a1!)?[] w, Device i="cpu:0", Device j="cpu") -> ()'
+    assert torch._C.parse_schema(str(schema)) == schema and seen == [(torch.device("cpu:0"), torch.device("cpu"))]
+    with library._scoped_library("older_ops", "FRAGMENT") as lib:
+        lib.define("keyword(Tensor x, *, Tensor y) -> Tensor")
+        with pytest.raises(NotImplementedError, match="kwarg-only Tensor args"):
+            library.register_vmap("older_ops::keyword", lambda info, in_dims, x, *, y: (x, 0), lib=lib)
+
+
+def test_tables_of_registrations():
+    from cresset._python_dispatcher import PythonDispatcher
+
+    dispatcher = PythonDispatcher()
+    dispatcher.register(["Lazy", "XLA", "FPGA", "CPU", "CompositeImplicitAutograd"])
+    assert [line.split()[0] for line in dispatcher.registrations().splitlines()[4:]] == ["FPGA", "CPU", "XLA", "Lazy", "CompositeImplicitAutograd[alias]"]
+    assert "Lazy            fn_Lazy [kernel]" in dispatcher.dispatchTable() and "AutogradLazy " in dispatcher.dispatchTable()
