@@ -3,6 +3,8 @@
 
 #include <cresset/ops/functions_math.h>
 
+#include "autograd/formulas.h"
+
 namespace cresset::autograd::formulas {
 
 Tensor reduced(const Tensor& t, int64_t reduction) { return reduction == 0 ? t : reduction == 1 ? t.mean() : t.sum(); }
@@ -23,6 +25,7 @@ Tensor distance_loss_double_self(const Tensor& grad, const Tensor& grad_output, 
   const Tensor d = self - target;
   Tensor g = grad * grad_output;
   if (reduction == 1) g = g / static_cast<double>(d.numel());
+  if (limit == 0 && d.is_complex()) return sgn_backward(g, d, cresset::sgn(d));  // a magnitude's slope turns with the number
   return cresset::where(d.abs() < limit, g / scale, cresset::zeros_like(d));
 }
 
