@@ -147,9 +147,9 @@ struct Question {
     constexpr int kMost = 16;
     int same = 0;
     for (const Question* q = outer; q; q = q->outer) same += q->function == function && q->object == object;
-    endless = same >= kMost;
+    endless = same >= kMost || (endless && outer);
     CRESSET_CHECK_TYPE(
-        !endless, "a tensor-like object of type ", Py_TYPE(object)->tp_name, " from the module ", module_of(object),
+        same < kMost, "a tensor-like object of type ", Py_TYPE(object)->tp_name, " from the module ", module_of(object),
         " gives the call of a function of Cresset back to it. A tensor of PyTorch is to be converted: cresset.from_dlpack(t) "
         "shares its memory.");
     innermost = this;
@@ -183,7 +183,7 @@ Ref ask(PyObject* object, bool warn_plain, PyObject* function, PyObject* types, 
 
 }  // namespace
 
-bool was_endless_question() { return std::exchange(Question::endless, false); }
+bool was_endless_question() { return Question::endless; }
 
 OverrideState& override_state() {
   thread_local OverrideState state;

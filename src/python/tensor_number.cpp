@@ -62,7 +62,7 @@ CRESSET_NOINLINE PyObject* override_binary(PyObject* a, PyObject* b, const Opera
 
 }  // namespace
 
-/// Did the last question of the protocol fail because the other type gives each call back? Asked once. (override.cpp)
+/// Did the last question of the protocol fail because the other type gives each call back? (override.cpp)
 bool was_endless_question();
 
 namespace {

@@ -422,7 +422,7 @@ WRONG_MAPS = {
     "outside": (_maps((0, (_source(), 0, 99), 0)), "a place outside of its source"),
     "backwards": (_maps((0, (_source(), 2, 1), 0)), "a place outside of its source"),
     "parts": (_maps((0, (_source(), 0), 0)), "something else where a tuple was required"),
-    "large": (_maps((0, (_source([0] * 70), 0, 1), 0), texts=("x" * 2**20, "f.py")), "a source of more than 64 MiB"),
+    "large": (_maps((0, (_source([0] * 300), 0, 1), 0), texts=("x" * 2**20, "f.py")), "more text than its"),
 }
 
 

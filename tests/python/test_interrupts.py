@@ -104,7 +104,7 @@ def f() -> int:
 }
 # By name: Python that makes what takes long, and the call.
 LONG = {
-    "a product of matrices": ("a = cresset.ones(6000, 6000)", "[a @ a for _ in range(1000)]"),
+    "products of matrices": ("a = cresset.ones(600, 600)", "[a @ a for _ in range(100000)]"),
     "one product of matrices": ("a = cresset.ones(9000, 9000)", "[a @ a, a @ a, a @ a]"),
     "products of integers": ("a = cresset.ones(3000, 3000, dtype=cresset.int64)", "a @ a"),
     "one operator on many elements": ("a = cresset.full((60_000_000,), 0.3, dtype=cresset.float64)", "a.digamma()"),
