@@ -154,13 +154,13 @@ def _is_integer(dtype):
 
 
 def typename(obj):
-    """The kind of a tensor ("torch.FloatTensor"), or the qualified name of another object's type."""
+    """The kind of a tensor ("torch.FloatTensor"), the qualified name of a function or class, or that of another object's type."""
     if isinstance(obj, Tensor):
         return obj.type()
-    kind = type(obj)
-    if kind.__name__ == "tensortype":
+    if type(obj).__name__ == "tensortype":
         return f"torch.{obj.__name__}"
-    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    named = obj if isinstance(getattr(obj, "__qualname__", None), str) and isinstance(getattr(obj, "__module__", None), str) else type(obj)
+    return named.__qualname__ if named.__module__ in ("builtins", None) else f"{named.__module__}.{named.__qualname__}"
 
 
 def broadcast_shapes(*shapes):

@@ -268,11 +268,8 @@ def _check_is_size(i, message=None, *, max=None):
     _check(i >= 0 and (max is None or i <= max), message)
 
 
+@overridable
 def _assert(condition: bool, message: str):
-    if type(condition) is not bool and cresset._C._has_torch_function((condition,)):
-        from .overrides import handle_torch_function
-
-        return handle_torch_function(_assert, (condition,), condition, message)
     if not condition:
         raise AssertionError(message)
 

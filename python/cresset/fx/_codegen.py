@@ -359,7 +359,10 @@ class CodeGen:
             ends.append((sum(text.count("\n") for text in writer.body), number))
         body = writer.body or ["pass\n"]
         if self._body_transformer:
+            text = "".join(body)
             body = self._body_transformer(body)
+            at = "".join(body).find(text)
+            ends = [] if at < 0 else _shifted(ends, "".join(body)[:at].count("\n"))
         for name, builtin in _custom_builtins.items():
             writer.globals.setdefault(name, builtin.obj)
         code = "\n".join("    " + line for line in "".join(body).lstrip("\n").split("\n"))
@@ -370,8 +373,15 @@ class CodeGen:
         return PythonCode(source, writer.globals, _line_map(ends), front.count("\n") + 1)
 
 
+def _shifted(ends, lines):
+    return [(-lines, None), *((end, number) for end, number in ends)] if lines else ends
+
+
 def _line_map(ends):
     table, line = {}, 0
+    if ends and ends[0][1] is None:
+        shift = -ends[0][0]
+        return {key + shift: value for key, value in _line_map(ends[1:]).items()}
     for end, number in ends:
         while line < end:
             line += 1

@@ -80,7 +80,7 @@ PH = PHBase()
 
 
 class PHWithMeta(PHBase):
-    """A PH whose attributes go to the meta of the placeholder; ph_key is its name."""
+    """A PH whose attributes, ph_key among them, the placeholder's node gets."""
 
     def __init__(self, ph_key=None):
         super().__init__()
@@ -189,6 +189,8 @@ class Tracer(TracerBase):
             self.module_stack[key] = (scope.module_path, scope.module_type)
             self.num_calls[path] = calls + 1
             try:
+                if isinstance(m, cresset.jit.ScriptModule) and not self.is_leaf_module(m, path):
+                    return self.create_proxy("call_method", "forward", (m, *args), kwargs)  # its code takes no proxies
                 if self.is_leaf_module(m, path):
                     return self.create_proxy("call_module", path, args, kwargs)
                 return forward(*args, **kwargs)
@@ -278,12 +280,7 @@ class Tracer(TracerBase):
                 count += 1
                 made = self.create_proxy("placeholder", f"{name}_{count}", default, {})
                 if isinstance(value, PHBase):
-                    if isinstance(value, PHWithMeta):
-                        if value.ph_key is not None:
-                            made.node._rename(value.ph_key)
-                            made.node.target = value.ph_key
-                        _transfer_attrs(fr=value, to=made.node)
-                    elif value is not PH:
+                    if value is not PH:
                         _transfer_attrs(fr=value, to=made.node)
                     return made
                 self._assert_specialised(name, value, made)
@@ -334,9 +331,10 @@ class Tracer(TracerBase):
             if isinstance(fn, types.MethodType):
                 fn = _as_function(fn)
             fn, args = self.create_args_for_root(fn, isinstance(root, cresset.nn.Module), concrete_args)
+            returned = getattr(fn, "__annotations__", {}).get("return")
             with self._patched(fn_globals):
                 result = self.create_arg(fn(*args))
-                self.create_node("output", "output", (result,), {})
+                self.create_node("output", "output", (result,), {}, type_expr=returned)
             self.submodule_paths = None
             return self.graph
         finally:

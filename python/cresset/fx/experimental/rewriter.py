@@ -33,11 +33,11 @@ class AST_Rewriter(ast.NodeTransformer):
                 setattr(kept, key, value)
             return kept
 
-        return functools.wraps(fn, updated=())(change(FunctionType(made.__code__, {**fn.__globals__}, fn.__name__, fn.__defaults__, fn.__closure__)))
+        return functools.wraps(fn, updated=())(change(FunctionType(made.__code__, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__)))
 
     def visit_Assert(self, node):
         """An assertion as a call."""
-        call = ast.parse("torch._assert()", mode="eval").body
+        call = ast.parse("__import__('cresset')._assert()", mode="eval").body
         message = node.msg if node.msg else ast.Constant(value="")
         call.args = [node.test, message]
         return ast.copy_location(ast.Expr(value=call), node)
