@@ -51,7 +51,7 @@ def _native_name(func, name):
         return f"torch.functional.{name}"
     space = next((s for s in ("linalg", "fft", "special") if name.startswith(s + "_")), None)
     paths = [f"torch._C._{space}.{name}", f"torch.{space}.{name[len(space) + 1 :]}"] if space else []
-    if not getattr(cresset, name, None) is func:
+    if getattr(cresset, name, None) is not func:
         paths.append(f"torch._C._nn.{name}")
     for path in [*paths, f"torch.{name}", f"torch.nn.functional.{name}", f"torch._C.{name}", f"torch._C._nn.{name}"]:
         if _resolves(path, func):
