@@ -2,9 +2,7 @@
 
 import cresset
 from cresset._C import _nn
-from cresset.overrides import (  # noqa: F401  where PyTorch's own functions find them
-    handle_torch_function, has_torch_function, has_torch_function_unary, has_torch_function_variadic,
-)  # fmt: skip
+from cresset.overrides import has_torch_function, has_torch_function_unary, has_torch_function_variadic  # noqa: F401  where PyTorch has them
 
 from ._functional import activation as _activation
 from ._functional import attention as _attention
