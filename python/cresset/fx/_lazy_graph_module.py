@@ -2,7 +2,7 @@
 
 import contextlib
 
-from .graph_module import GraphModule, _format_import_block, reduce_graph_module
+from .graph_module import GraphModule, _deserialize_graph_module, _format_import_block, _forward_from_src
 
 _use_lazy_graph_module_flag = False
 _force_skip_lazy_graph_module_flag = False
@@ -36,6 +36,11 @@ def _get_graph_module_cls():
 
 def _make_graph_module(*args, graph_module_cls=None, **kwargs):
     return (graph_module_cls or _get_graph_module_cls())(*args, **kwargs)
+
+
+def reduce_lazy_graph_module(body, import_block):
+    """A lazy GraphModule from what its pickle holds."""
+    return _deserialize_graph_module(_forward_from_src(import_block + body["_code"], {}), body, _LazyGraphModule)
 
 
 class _LazyGraphModule(GraphModule):
@@ -90,7 +95,7 @@ class _LazyGraphModule(GraphModule):
         body = self.__dict__.copy()
         del body["_graph"]
         body["_graphmodule_cls_name"] = type(self).__name__
-        return reduce_graph_module, (body, _format_import_block(code.globals))
+        return reduce_lazy_graph_module, (body, _format_import_block(code.globals))
 
     def __str__(self):
         self.real_recompile()

@@ -13,8 +13,8 @@ import cresset
 from ..._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from ...utils import _pytree as pytree
 from ...utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+from .._lazy_graph_module import _make_graph_module
 from .._symbolic_trace import PH, Tracer
-from ..graph_module import GraphModule
 from ..node import Node
 from ..passes.shape_prop import _extract_tensor_metadata
 from ..proxy import Proxy
@@ -337,7 +337,7 @@ def dispatch_trace(root, tracer, concrete_args=None):
     """The GraphModule of what a function of proxies does."""
     graph = tracer.trace(root, concrete_args)
     name = type(root).__name__ if isinstance(root, cresset.nn.Module) else root.__name__
-    return GraphModule(tracer.root, graph, name)
+    return _make_graph_module(tracer.root, graph, name)
 
 
 def _wrap_key(f, tensors, tracer, mode):

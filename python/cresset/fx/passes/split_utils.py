@@ -24,7 +24,7 @@ def setattr_recursive(obj, attr, value):
 
 
 def split_by_tags(gm, tags, return_fqn_mapping=False, return_tuple=False):
-    """A GraphModule that calls a submodule for each tag; nodes name theirs in `tag`. With return_fqn_mapping also {path in it: path in gm}."""
+    """A GraphModule that calls a submodule for each tag; nodes name theirs in `tag`. With return_fqn_mapping also {path in gm: path in it}."""
     mapping = {}
     numbers = {tag: at for at, tag in enumerate(tags)}
     split = split_module(gm, gm, lambda node: numbers[node.tag], mapping, keep_original_order=True, tuple_return=return_tuple)
@@ -38,5 +38,5 @@ def split_by_tags(gm, tags, return_fqn_mapping=False, return_tuple=False):
             node.target = renamed[node.target]
             node._rename(node.target)
     split.recompile()
-    mapping = {f"{renamed[k.partition('.')[0]]}.{k.partition('.')[2]}": v for k, v in mapping.items()}
+    mapping = {old: f"{renamed[new.partition('.')[0]]}.{new.partition('.')[2]}" for new, old in mapping.items()}
     return (split, mapping) if return_fqn_mapping else split

@@ -168,9 +168,16 @@ class SubgraphMatcher:
                 match = copy.copy(saved)
 
         search(0, InternalMatch(anchors=self.pattern_anchors))
-        found = [m for m in found if self._is_contained(m.nodes_map)]
+        found = [m for m in found if self._is_contained(m.nodes_map) and _can_run_as_one(m)]
         valid = [m for m in found if all(isinstance(n, Node) for n in m.returning_nodes)]
         return self._remove_overlapping_matches(valid) if self.remove_overlapping_matches else valid
+
+
+def _can_run_as_one(match):
+    """Does no input of the match depend on what the match computes?"""
+    from .fuser_utils import validate_partition
+
+    return validate_partition([g for p, g in match.nodes_map.items() if p.op not in ("placeholder", "output") and isinstance(g, Node)])
 
 
 def _value_of(node):
