@@ -83,6 +83,8 @@ def thing_of(obj, name="", constant=False):
             return ("type", type_of_annotation(obj))
         except UnknownType as error:
             return ("error", str(error))
+    if isinstance(obj, cresset.jit.ScriptModule):
+        return ("error", "Cannot call a ScriptModule that is not a submodule of the caller")
     if isinstance(obj, cresset.nn.Module):
         return ("error", _module_error(obj, name))
     if inspect.isbuiltin(obj):
