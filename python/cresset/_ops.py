@@ -209,9 +209,10 @@ class OpOverloadPacket(_C._Packet):
             raise AttributeError(f"'{self}' can't have an overload name beginning with '__' and has no attribute {key} either.")
         overload = _find_overload(self._qualified_op_name, "" if key == "default" else key)
         if overload is None:
-            if not self.overloads():
+            known = self.overloads()
+            if not known:
                 raise AttributeError(f"operator {self._qualified_op_name} is not defined any more.")
-            raise AttributeError(f"The underlying op of '{self}' has no overload name '{key}'")
+            raise AttributeError(f"The underlying op of '{self}' has no overload name '{key}'{_near(key, known)}")
         self.__dict__[key] = overload  # until the library that defines it goes (_forget)
         return overload
 
@@ -248,6 +249,14 @@ class OpOverloadPacket(_C._Packet):
         return _find_packet, (self._namespace, self.__name__)
 
 
+def _near(key, known):
+    """". Did you mean: …?" for the names that look like key; PyTorch's words stand alone where none does."""
+    import difflib
+
+    near = difflib.get_close_matches(key, known, 3)
+    return f". Did you mean: {', '.join(near)}?" if near else ""
+
+
 def _find_packet(namespace, name):
     return getattr(getattr(ops, namespace), name)
 
@@ -264,7 +273,8 @@ class _OpNamespace(types.ModuleType):
     def __getattr__(self, key):
         # Operators may have names like __and__; others with two underscores are questions of the interpreter.
         if not _C._overload_names(f"{self.name}::{key}"):
-            raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{key}'")
+            hint = "" if key.startswith("__") else _near(key, dir(self))
+            raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{key}'{hint}")
         packet = self.__dict__[key] = OpOverloadPacket(self.name, key)
         return packet
 

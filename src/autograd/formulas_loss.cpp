@@ -10,7 +10,8 @@ namespace cresset::autograd::formulas {
 Tensor reduced(const Tensor& t, int64_t reduction) { return reduction == 0 ? t : reduction == 1 ? t.mean() : t.sum(); }
 
 Tensor pointwise_loss_double_grad_output(const Tensor& grad, const Tensor& slope, int64_t reduction) {
-  return reduced(grad * slope, reduction);
+  // The loss is real, also where what it compares is complex.
+  return reduced(slope.is_complex() ? cresset::real(grad * slope.conj()) : grad * slope, reduction);
 }
 
 Tensor pointwise_loss_double_self(const Tensor& grad, const Tensor& grad_output, double curvature, const Tensor& self, const Tensor& target,

@@ -29,6 +29,21 @@ struct Bounds {
   }
 };
 
+// The bounds of this thread, behind a key: thread-local variables are scarce (src/base/interrupt.cpp).
+const Bounds& bounds_here() {
+  static const pthread_key_t key = [] {
+    pthread_key_t made;
+    CRESSET_CHECK(pthread_key_create(&made, [](void* p) { delete static_cast<Bounds*>(p); }) == 0, "no key for thread-local data is left.");
+    return made;
+  }();
+  auto* bounds = static_cast<Bounds*>(pthread_getspecific(key));
+  if (CRESSET_UNLIKELY(!bounds)) {
+    bounds = new Bounds;
+    pthread_setspecific(key, bounds);
+  }
+  return *bounds;
+}
+
 [[noreturn]] CRESSET_NOINLINE void too_deep(const char* what, std::size_t size) {
   CRESSET_THROW(Error, what, ": nested too deeply for the ", size >> 10, " KiB of this thread's stack.");
 }
@@ -36,7 +51,7 @@ struct Bounds {
 }  // namespace
 
 void check_stack(const char* what) {
-  static thread_local const Bounds bounds;
+  const Bounds& bounds = bounds_here();
   const auto here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
   // Above the highest place it is another stack, one of a coroutine.
   if (CRESSET_UNLIKELY(here < bounds.lowest) && here < bounds.highest && here + bounds.size > bounds.highest) too_deep(what, bounds.size);

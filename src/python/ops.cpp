@@ -92,7 +92,7 @@ bool accepts(PyObject* o, const Type& type) {
 // Is o the one number that stands for a list of fixed length?
 bool is_repeated(PyObject* o, const Type& element) {
   if (element.kind == TypeKind::Float) return PyFloat_Check(o);
-  return element.kind == TypeKind::Int && PyLong_Check(o) && accepts(o, element);  // SymInt[N] wants a list
+  return (element.kind == TypeKind::Int || element.kind == TypeKind::SymInt) && PyLong_Check(o) && accepts(o, element);
 }
 
 // The last line of those errors.

@@ -122,10 +122,10 @@ def test_privateuse1_names():
     """)
     out = subprocess.run([sys.executable, "-c", code], env={**os.environ, "CRESSET_BACKEND_PATH": ""}, capture_output=True, text=True)
     assert out.stdout.splitlines() == [
-        "Expected one of cpu, meta, privateuseone, privateusetwo, privateusethree, maia device type at start of device string: npy",
+        "Expected one of cpu, cuda, meta, privateuseone, privateusetwo, privateusethree, maia device type at start of device string: npy",
         "npy:1 npy",
         "torch.register_privateuse1_backend() has already been set! Current backend: npy; it cannot become 'other'. Use register_device_type for a second backend.",
-        "Expected one of cpu, meta, npy, privateusetwo, privateusethree, maia device type at start of device string: nochip",
+        "Expected one of cpu, cuda, meta, npy, privateusetwo, privateusethree, maia device type at start of device string: nochip",
         "True True",
         "The runtime module of 'npy' has already been registered with '<module 'cresset.npy'>'",
         "False True True False",

@@ -107,8 +107,6 @@ def expr(e):
         case ast.List() | ast.Tuple() | ast.Set():
             return f" ({type(e).__name__}{exprs(e.elts)})"
         case ast.Dict():
-            if None in e.keys:
-                raise NotRead
             return f" (Dict{''.join(expr(k) + expr(v) for k, v in zip(e.keys, e.values, strict=True))})"
         case ast.ListComp() | ast.SetComp() | ast.GeneratorExp():
             return f" ({type(e).__name__}{expr(e.elt)}{generators(e.generators)})"
@@ -199,6 +197,8 @@ def python_tree(source):
     """The tree of Python's parser in the words of ours."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
+        if isinstance(node, ast.Dict) and None in node.keys:
+            raise NotRead
         if isinstance(node, (ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal)):
             node.written = ast.get_source_segment(source, node)
         if isinstance(node, ast.Tuple):

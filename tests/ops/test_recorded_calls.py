@@ -9,8 +9,8 @@ import pytest
 from record_calls import calls, outcome
 
 RECORDED = json.loads((Path(__file__).parent / "recorded_calls.json").read_text())
-# How our errors begin where PyTorch's words name its own build.
-OTHER_WORDS = {"aten.conv1d(torch.ones(1, 1, 5), torch.ones(1, 1, 2), None, 1)"}
+# A number stands for a list of given length here, for SymInt[1] as for int[1]; PyTorch takes it for the second only.
+TAKEN = {"aten.conv1d(torch.ones(1, 1, 5), torch.ones(1, 1, 2), None, 1)"}
 
 
 def test_every_call_is_recorded():
@@ -28,8 +28,11 @@ def same(have, want):
 @pytest.mark.parametrize("call", RECORDED, ids=range(len(RECORDED)))
 def test_call(call):
     have, want = outcome(cresset, call), RECORDED[call]
+    if call in TAKEN:
+        assert "result" in have and "error" in want
+        return
     assert have.keys() == want.keys(), have
     if "error" in want:
-        assert have["error"] == want["error"] and (call in OTHER_WORDS or have["words"] == want["words"])
+        assert have["error"] == want["error"] and have["words"] == want["words"]
     else:
         assert same(have["result"], want["result"]), (have["result"], want["result"])

@@ -12,7 +12,7 @@ from pathlib import Path
 
 RULES = {"promote": "Promote", "float": "Float", "compare": "Compare", "to_bool": "ToBool", "abs": "Abs", "first": "First",
          "bool_first": "BoolFirst"}
-CLASSES = {"b": 1, "i": 2, "f": 4, "c": 8}
+CLASSES = {"b": 1, "i": 2, "f": 4, "c": 8}  # types that are only stored (the other letters) stay on the host
 PROMOTING = {"self", "other", "exponent", "min", "max"}
 # How a kernel sees an argument; see ArgumentKind in src/pointwise.h.
 KINDS = {"Tensor": "Tensor", "float": "Real", "float?": "OptionalReal", "int": "Int", "bool": "Flag"}
@@ -109,7 +109,7 @@ def main(operators, scalar_math, out, report=None):
         tables.append(f"inline constexpr Argument {table}[] = {{{listed}}};\n")
         source = "".join(f"kFunction_{n} " for n in needed) or '""'
         rows.append(f"    {{{quote(name)}, {quote(row['name'].split('::')[1])}, {quote(row['out'] or '')}, {quote(row['inplace'] or '')},\n"
-                    f"     PointwiseRule::{RULES[rule]}, {sum(CLASSES[c] for c in letters)}, {quote(text)},\n     {source}, {table}}},\n")
+                    f"     PointwiseRule::{RULES[rule]}, {sum(CLASSES.get(c, 0) for c in letters)}, {quote(text)},\n     {source}, {table}}},\n")
     macros = "".join(f"#define kFunction_{n} {quote(s[0])}\n" for n, s in functions.items())
     Path(out).write_text("// Written by generate/pointwise.py from the operator table.\n#pragma once\n\n#include \"pointwise.h\"\n\n"
                          f"{macros}\nnamespace cresset_opencl {{\n\n{''.join(tables)}\n"

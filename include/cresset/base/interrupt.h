@@ -38,7 +38,7 @@ class CRESSET_API InterruptScope {
   InterruptScope& operator=(const InterruptScope&) = delete;
 
  private:
-  uint64_t saved_;
+  uint32_t saved_;
 };
 
 /// Work of this thread, and of others for it, that may take so long and so much memory; 0 is no limit. Inner scopes cannot raise a limit.

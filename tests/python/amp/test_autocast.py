@@ -184,8 +184,10 @@ def test_rules_for_any_operator():
         assert one.tanh().dtype is f32
     with torch.autocast("cpu"):
         assert one.tanh().dtype is f32 and torch.mm(one, one).dtype is bf16
-    for wrong, words in ((3, "Expected `device_type` of type `str`"), ("nowhere", "Unknown device type: nowhere")):
-        with pytest.raises(ValueError, match=words):
+    for wrong, error, words in (
+        (3, ValueError, "Expected `device_type` of type `str`"), ("nowhere", RuntimeError, "device type at start of device string: nowhere"),
+    ):
+        with pytest.raises(error, match=words):
             register_autocast("aten::tanh", wrong, bf16)
 
 

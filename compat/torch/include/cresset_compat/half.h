@@ -69,76 +69,11 @@ struct alignas(2) bits16 {
   uint16_t val_;
 };
 
-namespace detail {
-/// An eight-bit float: a sign, kExponent bits, the rest fraction. kFinite: no infinity, all ones is NaN. kUnsignedZero: the bits
-/// of negative zero are the only NaN.
-template <int kExponent, int kBias, bool kFinite, bool kUnsignedZero>
-struct Float8Bits {
-  static constexpr int kFraction = 7 - kExponent;
-  static float to_float(uint8_t bits) {
-    const int exponent = (bits & 0x7f) >> kFraction, fraction = bits & ((1 << kFraction) - 1);
-    const float sign = bits & 0x80 ? -1.f : 1.f;
-    if (kUnsignedZero && bits == 0x80) return std::numeric_limits<float>::quiet_NaN();
-    if (!kUnsignedZero && exponent == (1 << kExponent) - 1) {
-      if (!kFinite) return fraction ? std::numeric_limits<float>::quiet_NaN() : sign * std::numeric_limits<float>::infinity();
-      if (fraction == (1 << kFraction) - 1) return std::numeric_limits<float>::quiet_NaN();
-    }
-    const float scale = static_cast<float>(1 << kFraction);
-    return exponent == 0 ? sign * std::ldexp(static_cast<float>(fraction) / scale, 1 - kBias)
-                         : sign * std::ldexp(1.f + static_cast<float>(fraction) / scale, exponent - kBias);
-  }
-  /// The nearest value, ties to the even one: a search in the 128 magnitudes, which are in order.
-  static uint8_t from_float(float f) {
-    if (f != f) return kUnsignedZero ? 0x80 : 0x7f;
-    const uint8_t sign = std::signbit(f) ? 0x80 : 0;
-    const float magnitude = std::fabs(f);
-    int low = 0, high = 127;
-    while (!(to_float(static_cast<uint8_t>(high)) == to_float(static_cast<uint8_t>(high))) ||
-           std::isinf(to_float(static_cast<uint8_t>(high))))
-      --high;
-    const float largest = to_float(static_cast<uint8_t>(high));
-    const float step = largest - to_float(static_cast<uint8_t>(high - 1));
-    if (magnitude >= largest + step / 2) {
-      if (kUnsignedZero) return 0x80;
-      return static_cast<uint8_t>(sign | (high + 1));  // infinity, or NaN where there is none
-    }
-    while (low < high) {
-      const int middle = (low + high + 1) / 2;
-      if (to_float(static_cast<uint8_t>(middle)) <= magnitude)
-        low = middle;
-      else
-        high = middle - 1;
-    }
-    const float below = to_float(static_cast<uint8_t>(low)), above = to_float(static_cast<uint8_t>(low + 1));
-    const float middle = (below + above) / 2;
-    if (above == above && !std::isinf(above) && (magnitude > middle || (magnitude == middle && (low & 1)))) ++low;
-    if (kUnsignedZero && low == 0) return 0;
-    return static_cast<uint8_t>(sign | low);
-  }
-};
-template <class Bits>
-struct alignas(1) Float8 {
-  struct from_bits_t {};
-  static constexpr from_bits_t from_bits() { return {}; }
-  uint8_t x;
-  Float8() = default;
-  constexpr Float8(uint8_t bits, from_bits_t) : x(bits) {}
-  Float8(float f) : x(Bits::from_float(f)) {}
-  operator float() const { return Bits::to_float(x); }
-};
-}  // namespace detail
-struct Float8_e4m3fn : detail::Float8<detail::Float8Bits<4, 7, true, false>> {
-  using Float8::Float8;
-};
-struct Float8_e5m2 : detail::Float8<detail::Float8Bits<5, 15, false, false>> {
-  using Float8::Float8;
-};
-struct Float8_e4m3fnuz : detail::Float8<detail::Float8Bits<4, 8, true, true>> {
-  using Float8::Float8;
-};
-struct Float8_e5m2fnuz : detail::Float8<detail::Float8Bits<5, 16, true, true>> {
-  using Float8::Float8;
-};
+using cresset::Float8_e4m3fn;
+using cresset::Float8_e4m3fnuz;
+using cresset::Float8_e5m2;
+using cresset::Float8_e5m2fnuz;
+using cresset::Float8_e8m0fnu;
 
 }  // namespace c10
 
@@ -155,13 +90,6 @@ namespace cresset {
 CRESSET_COMPAT_MAP(c10::qint8, QInt8)
 CRESSET_COMPAT_MAP(c10::quint8, QUInt8)
 CRESSET_COMPAT_MAP(c10::qint32, QInt32)
-CRESSET_COMPAT_MAP(c10::Float8_e5m2, Float8_e5m2)
-CRESSET_COMPAT_MAP(c10::Float8_e4m3fn, Float8_e4m3fn)
-CRESSET_COMPAT_MAP(c10::Float8_e5m2fnuz, Float8_e5m2fnuz)
-CRESSET_COMPAT_MAP(c10::Float8_e4m3fnuz, Float8_e4m3fnuz)
-CRESSET_COMPAT_MAP(uint16_t, UInt16)
-CRESSET_COMPAT_MAP(uint32_t, UInt32)
-CRESSET_COMPAT_MAP(uint64_t, UInt64)
 #undef CRESSET_COMPAT_MAP
 }  // namespace cresset
 namespace c10::impl {
