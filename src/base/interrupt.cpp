@@ -21,13 +21,13 @@ std::atomic<uint32_t> requests{0};
 std::atomic<void (*)()> signal_handler{nullptr};
 
 // Thread-local words are few and small: those of all libraries share 512 bytes (tests/extensions/test_library.py).
-constexpr uint32_t kOn = uint32_t{1} << 31;     // beside the number of requests that were there before
-thread_local constinit uint64_t deadline = 0;   // on the clock, in nanoseconds; 0: none
-thread_local constinit uint32_t watched = 0;    // 0: not to be interrupted
-thread_local constinit uint32_t ceiling = 0;    // of the process's memory, in pages; 0: none
-std::atomic<uint64_t> next_look{0};             // on the clock; one thread has handlers to run
+constexpr uint32_t kOn = uint32_t{1} << 31;    // beside the number of requests that were there before
+thread_local constinit uint64_t deadline = 0;  // on the clock, in nanoseconds; 0: none
+thread_local constinit uint32_t watched = 0;   // 0: not to be interrupted
+thread_local constinit uint32_t ceiling = 0;   // of the process's memory, in pages; 0: none
+std::atomic<uint64_t> next_look{0};            // on the clock; one thread has handlers to run
 std::atomic<uint64_t> next_measure{0};
-constexpr uint64_t kLookEvery = 50'000'000;     // ns
+constexpr uint64_t kLookEvery = 50'000'000;  // ns
 
 [[maybe_unused]] const bool registered = [] {
   register_thread_state([] { return uint64_t{watched}; }, [](uint64_t w) { watched = static_cast<uint32_t>(w); });

@@ -6,21 +6,22 @@
 
 namespace cresset {
 namespace {
-thread_local constinit bool blocked = false;
+// Not zero at the start: among the initialised words there is room (src/base/interrupt.cpp).
+thread_local constinit bool open = true;
 }  // namespace
 
-SignalsBlocked::SignalsBlocked() : changed_(!blocked) {
+SignalsBlocked::SignalsBlocked() : changed_(open) {
   if (!changed_) return;
   sigset_t all;
   sigfillset(&all);
   for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS}) sigdelset(&all, fault);
-  blocked = pthread_sigmask(SIG_SETMASK, &all, &saved_) == 0;
+  open = pthread_sigmask(SIG_SETMASK, &all, &saved_) != 0;
 }
 SignalsBlocked::~SignalsBlocked() {
-  if (!changed_ || !blocked) return;
-  blocked = false;
+  if (!changed_ || open) return;
+  open = true;
   pthread_sigmask(SIG_SETMASK, &saved_, nullptr);
 }
-void SignalsBlocked::always() { blocked = true; }
+void SignalsBlocked::always() { open = false; }
 
 }  // namespace cresset
