@@ -265,9 +265,9 @@ Token begin(const Beginning& what) {
   if (!log.open) return 0;
   if (!what.op) r.name = &log.names->emplace_back(what.name);
   r.parent = log.current;
-  log.current = static_cast<int32_t>(log.records.size());
   r.begin = now() - mine->session->started;
-  log.records.push_back(std::move(r));
+  log.records.push_back(std::move(r));  // may find no memory: then nothing has begun
+  log.current = static_cast<int32_t>(log.records.size()) - 1;
   return make_token(mine->id, log.number, log.records.size() - 1);
 }
 

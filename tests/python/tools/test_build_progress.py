@@ -85,7 +85,9 @@ def test_duration(tool, seconds, text):
 
 def progress(script, *options):
     command = [sys.executable, str(PROGRESS), "--label", "lib", *options, "--", sys.executable, "-c", NINJA + script]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    # Shells start work in the background with Ctrl-C ignored.
+    heed = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, preexec_fn=heed)
 
 
 def test_only_messages_pass_through():
