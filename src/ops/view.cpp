@@ -626,12 +626,11 @@ void grow_device_storage(const Storage& storage, DispatchKeySet keys, std::size_
   storage.set_data_ptr(grown.storage().set_data_ptr(DataPtr(nullptr, storage.device())));
   storage.set_nbytes(needed);
 }
-}  // namespace
 
-namespace {
 void grow(const Tensor& self, std::size_t needed) {
   const std::size_t before = self.storage().nbytes();
   self.storage().unsafeGetStorageImpl()->resize_bytes(needed);
+  if (CRESSET_LIKELY(!fresh_memory_is_marked.load(std::memory_order_relaxed))) return;
   const auto size = static_cast<int64_t>(self.itemsize()), first = (static_cast<int64_t>(before) + size - 1) / size;
   const DimVector added{static_cast<int64_t>(needed) / size - first};
   mark_fresh_memory(Tensor(make_intrusive<TensorImpl>(self.storage(), self.key_set(), self.dtype(), added, DimVector{1}, first)));
