@@ -2,6 +2,7 @@
 
     base < core < dispatch < ops < batching < autograd < nn        ir on ops, engine on ir
     backends/* on ops, included by nobody               cli, python and the umbrella headers on top
+    inside ir: graph < text < operators < analysis < run < rewrite < frontend < module < lowering < passes < archive
 
 Only python/graph/ of python may include headers of ir: it is a module of its own, loaded at first use, and libcresset_ir with it.
 
@@ -28,6 +29,24 @@ ALLOWED["umbrella"] = TOP
 ALLOWED["cli"] = TOP | {"cli"}
 ALLOWED["python"] = ALLOWED["autograd"] | {"python"}
 ALLOWED["python/graph"] = TOP | {"python", "python/graph"}
+
+# ir is a house of its own: folders of src/ir from the ground up (native is machine code for run), and the public headers of each.
+# A header may stand lower than the source that defines what it declares: a graph's node names an operator, which a table above gives.
+IR_FLOORS = {
+    "graph": {"class_type.h", "function.h", "ir.h", "logging.h", "lowering_options.h", "object_pool.h", "operator.h", "source_range.h", "symbol.h",
+              "tracer.h"},
+    "text": {"ir_parser.h"},
+    "operators": {"script_effects.h"},
+    "analysis": {"alias_analysis.h", "canonicalize.h"},
+    "run": {"interpreter.h", "module.h", "native_code.h"},
+    "rewrite": {"pass.h", "subgraph_rewriter.h"},
+    "frontend": set(),
+    "module": set(),
+    "lowering": {"lowering.h"},
+    "passes": set(),
+    "archive": {"archive.h", "export.h"},
+}
+IR_LEVEL = {floor: level for level, floor in enumerate(IR_FLOORS)} | {"native": list(IR_FLOORS).index("run")}
 
 # Headers that a lower layer may name although they lie higher: generated, declarations only.
 EXEMPT = {
@@ -61,6 +80,37 @@ def layer_of_include(kind: str, name: str, file: Path) -> str | None:
     return layer_of_folder(parts)
 
 
+def ir_floor(path: Path, public: bool) -> str | None:
+    """The floor of a file of ir, by its folder in src/ir or its name in include/cresset/ir."""
+    if public:
+        return next((floor for floor, headers in IR_FLOORS.items() if path.name in headers), None)
+    folder = path.parent.name
+    return folder if folder in IR_LEVEL else None
+
+
+def check_ir_floors(text: str, public: bool, file: Path) -> list[tuple[int, str]]:
+    """Includes of a file of ir that go up its floors, as (line, message)."""
+    floor = ir_floor(file, public)
+    if floor is None:
+        return [(1, "stands on no floor of ir (IR_FLOORS in tools/check_layers.py)")]
+    problems = []
+    for match in INCLUDE.finditer(text):
+        name = match.group(2)
+        target = Path(name)
+        if target.parts[:2] == ("cresset", "ir"):
+            level = ir_floor(target, True)
+        elif target.parts[0] == "ir" and match.group(1) == '"':
+            level = ir_floor(target, False)
+        else:
+            continue
+        line = text.count("\n", 0, match.start(2)) + 1
+        if level is None:
+            problems.append((line, f"includes {name}, which stands on no floor of ir"))
+        elif IR_LEVEL[level] > IR_LEVEL[floor]:
+            problems.append((line, f"ir's {floor} includes {name} of {level}, which is above it"))
+    return problems
+
+
 def check_text(text: str, layer: str, public: bool, file: Path) -> list[tuple[int, str]]:
     """Violations of one file as (line, message)."""
     problems = []
@@ -84,7 +134,9 @@ def check_text(text: str, layer: str, public: bool, file: Path) -> list[tuple[in
             problems.append((line, f"includes {name}, whose folder '{target}' is no layer"))
         elif target not in ALLOWED[layer]:
             problems.append((line, f"{layer} includes {name} of {target}, which is above or beside it"))
-    return problems
+    if layer == "ir":
+        problems += check_ir_floors(text, public, file)
+    return sorted(problems)
 
 
 def system_header(name: str) -> bool:

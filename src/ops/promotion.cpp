@@ -59,8 +59,7 @@ void write(const Tensor& tensor, const Scalar& value) {
 }
 }  // namespace
 
-Tensor wrapped_scalar_tensor(const Scalar& value, Device device) {
-  CRESSET_INTERNAL_ASSERT(device.is_cpu(), "numbers are wrapped on the CPU; given ", device, ".");
+Tensor wrapped_scalar_tensor(const Scalar& value) {
   const Tensor tensor = detail::empty_cpu({}, value.type());
   switch (value.type()) {
     case kBool: write<bool>(tensor, value); break;

@@ -37,6 +37,6 @@ ScalarType result_type_scalars(const Scalar& scalar1, const Scalar& scalar2);
 ScalarType result_type_of(TensorList tensors);
 
 // A zero-dimensional tensor that takes part in promotion as a number: what an operator makes of a Python number.
-Tensor wrapped_scalar_tensor(const Scalar& value, Device device = kCPU);
+CRESSET_API Tensor wrapped_scalar_tensor(const Scalar& value);
 
 }  // namespace cresset::ops

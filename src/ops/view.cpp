@@ -1,7 +1,6 @@
 // Views: sizes, strides and offsets over one storage. Nothing here touches elements except the gradient helpers,
 // which fill zeros and copy through a view.
 #include <algorithm>
-#include <limits>
 
 #include <cresset/core/supported_types.h>
 #include <cresset/ops/functions_arith.h>
@@ -9,7 +8,6 @@
 #include <cresset/ops/functions_reduce.h>
 #include <cresset/ops/functions_view.h>
 
-#include "ops/fresh_memory.h"
 #include "ops/ops_decl_view.h"
 #include "ops/pointwise.h"
 #include "ops/shape_util.h"
@@ -422,169 +420,6 @@ Tensor unfold_view(const Tensor& self, int64_t dimension, int64_t size, int64_t 
   return make_alias(self, sizes, strides);
 }
 
-// ---- one tensor into several -------------------------------------------------------------------------------------
-
-std::vector<Tensor> split_tensor(const Tensor& self, int64_t split_size, int64_t dim) {
-  CRESSET_CHECK(self.dim() > 0, "split expects at least a 1-dimensional tensor");
-  CRESSET_CHECK(split_size >= 0, "split expects split_size be non-negative, but got split_size=", split_size);
-  dim = maybe_wrap_dim(dim, self.dim());
-  const int64_t size = self.size(dim);
-  CRESSET_CHECK(split_size > 0 || size == 0, "split_size can only be 0 if dimension size is 0, but got dimension size of ", size);
-  const int64_t pieces = size == 0 ? 1 : (size - 1) / split_size + 1;
-  std::vector<Tensor> out;
-  out.reserve(pieces);
-  for (int64_t i = 0, start = 0; i < pieces; ++i, start += split_size)
-    out.push_back(slice_tensor(self, dim, start, start + std::min(split_size, size - start), 1));
-  return out;
-}
-
-std::vector<Tensor> split_with_sizes_view(const Tensor& self, IntArrayRef split_sizes, int64_t dim) {
-  CRESSET_CHECK(self.dim() > 0, "split expects at least a 1-dimensional tensor");
-  dim = maybe_wrap_dim(dim, self.dim());
-  const int64_t size = self.size(dim);
-  int64_t total = 0;
-  for (int64_t s : split_sizes) {
-    CRESSET_CHECK(s >= 0, "split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes=", split_sizes);
-    total += s;
-  }
-  CRESSET_CHECK(total == size, "split_with_sizes expects split_sizes to sum exactly to ", size, " (input tensor's size at dimension ", dim,
-                "), but got split_sizes=", split_sizes);
-  std::vector<Tensor> out;
-  out.reserve(split_sizes.size());
-  int64_t start = 0;
-  for (int64_t s : split_sizes) {
-    out.push_back(slice_tensor(self, dim, start, start + s, 1));
-    start += s;
-  }
-  return out;
-}
-
-namespace {
-// Pieces that share memory and nothing else: a change of one must not count as a change of what was saved of another.
-std::vector<Tensor> on_their_own(std::vector<Tensor> pieces) {
-  for (const Tensor& piece : pieces)
-    if (!piece.is_inference()) piece.unsafeGetTensorImpl()->new_version_counter();
-  return pieces;
-}
-}  // namespace
-
-std::vector<Tensor> unsafe_split_tensor(const Tensor& self, int64_t split_size, int64_t dim) {
-  return on_their_own(split_tensor(self, split_size, dim));
-}
-std::vector<Tensor> unsafe_split_with_sizes_pieces(const Tensor& self, IntArrayRef split_sizes, int64_t dim) {
-  return on_their_own(split_with_sizes_view(self, split_sizes, dim));
-}
-
-namespace {
-// Sizes of the pieces of chunk; split_size 0 happens only for an empty dimension.
-int64_t chunk_size(const Tensor& self, int64_t chunks, int64_t dim, const char* name) {
-  CRESSET_CHECK(self.dim() > 0, name, " expects at least a 1-dimensional tensor");
-  CRESSET_CHECK(chunks > 0, name, " expects `chunks` to be greater than 0, got: ", chunks);
-  const int64_t size = self.size(dim);
-  return (size + chunks - 1) / chunks;
-}
-}  // namespace
-
-std::vector<Tensor> chunk_impl(const Tensor& self, int64_t chunks, int64_t dim) {
-  const int64_t split = chunk_size(self, chunks, dim, "chunk");
-  if (split == 0) return self.split_with_sizes(std::vector<int64_t>(chunks, 0), dim);
-  return self.split(split, dim);
-}
-std::vector<Tensor> unsafe_chunk_impl(const Tensor& self, int64_t chunks, int64_t dim) {
-  const int64_t split = chunk_size(self, chunks, dim, "chunk");
-  if (split == 0) return cresset::unsafe_split_with_sizes(self, std::vector<int64_t>(chunks, 0), dim);
-  return cresset::unsafe_split(self, split, dim);
-}
-
-std::vector<Tensor> tensor_split_sections(const Tensor& self, int64_t sections, int64_t dim) {
-  CRESSET_CHECK(self.dim() > 0, "tensor_split expected at least a 1-dimensional tensor, but got a tensor with ", self.dim(), " dims");
-  dim = maybe_wrap_dim(dim, self.dim());
-  CRESSET_CHECK(sections > 0, "number of sections must be larger than 0, got ", sections);
-  const int64_t size = self.size(dim), base = size / sections, longer = size % sections;
-  constexpr int64_t kMostEmpty = 1 << 20;  // tensors without elements, which a mistaken number would make until memory ends
-  CRESSET_CHECK(sections - size <= kMostEmpty, "tensor_split: up to ", kMostEmpty, " sections more than elements were required; got ",
-                sections, " sections for dimension ", dim, " of size ", size, ".");
-  std::vector<Tensor> out;
-  int64_t start = 0;
-  for (int64_t i = 0; i < sections; ++i) {
-    const int64_t end = start + base + (i < longer ? 1 : 0);
-    out.push_back(cresset::slice(self, dim, start, end, 1));
-    start = end;
-  }
-  return out;
-}
-std::vector<Tensor> tensor_split_indices(const Tensor& self, IntArrayRef indices, int64_t dim) {
-  CRESSET_CHECK(self.dim() > 0, "tensor_split expected at least a 1-dimensional tensor, but got a tensor with ", self.dim(), " dims");
-  dim = maybe_wrap_dim(dim, self.dim());
-  std::vector<Tensor> out;
-  int64_t start = 0;
-  for (int64_t end : indices) {
-    out.push_back(cresset::slice(self, dim, start, end, 1));
-    start = end;
-  }
-  out.push_back(cresset::slice(self, dim, start, self.size(dim), 1));
-  return out;
-}
-std::vector<Tensor> tensor_split_tensor(const Tensor& self, const Tensor& indices, int64_t dim) {
-  CRESSET_CHECK(indices.device().is_cpu(), "tensor_split expected tensor_indices_or_sections to be on cpu, but it's on ", indices.device());
-  CRESSET_CHECK(indices.scalar_type() == kLong, "tensor_split expected tensor_indices_or_sections to have dtype of long, but got ",
-                indices.scalar_type());
-  CRESSET_CHECK(indices.dim() <= 1,
-                "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, "
-                "but got a tensor with ",
-                indices.dim(), " dims");
-  if (indices.dim() == 0) return cresset::tensor_split(self, indices.item<int64_t>(), dim);
-  const Tensor dense = indices.contiguous();
-  const int64_t* p = dense.const_data_ptr<int64_t>();
-  const std::vector<int64_t> list(p, p + dense.numel());
-  return cresset::tensor_split(self, IntArrayRef(list), dim);
-}
-
-namespace {
-std::vector<Tensor> equal_pieces(const Tensor& self, int64_t sections, int64_t dim, const char* name) {
-  CRESSET_CHECK(sections != 0 && self.size(dim) % sections == 0, "torch.", name, " attempted to split along dimension ", dim,
-                ", but the size of the dimension ", self.size(dim), " is not divisible by the split_size ", sections, "!");
-  return cresset::tensor_split(self, sections, dim);
-}
-void check_dims(const Tensor& self, int64_t least, const char* name) {
-  CRESSET_CHECK(self.dim() >= least, "torch.", name, " requires a tensor with at least ", least, " dimension", least == 1 ? "" : "s",
-                ", but got a tensor with ", self.dim(), " dimensions!");
-}
-}  // namespace
-
-std::vector<Tensor> hsplit_int(const Tensor& self, int64_t sections) {
-  check_dims(self, 1, "hsplit");
-  return equal_pieces(self, sections, self.dim() == 1 ? 0 : 1, "hsplit");
-}
-std::vector<Tensor> hsplit_array(const Tensor& self, IntArrayRef indices) {
-  check_dims(self, 1, "hsplit");
-  return cresset::tensor_split(self, indices, self.dim() == 1 ? 0 : 1);
-}
-std::vector<Tensor> vsplit_int(const Tensor& self, int64_t sections) {
-  check_dims(self, 2, "vsplit");
-  return equal_pieces(self, sections, 0, "vsplit");
-}
-std::vector<Tensor> vsplit_array(const Tensor& self, IntArrayRef indices) {
-  check_dims(self, 2, "vsplit");
-  return cresset::tensor_split(self, indices, 0);
-}
-std::vector<Tensor> dsplit_int(const Tensor& self, int64_t sections) {
-  check_dims(self, 3, "dsplit");
-  return equal_pieces(self, sections, 2, "dsplit");
-}
-std::vector<Tensor> dsplit_array(const Tensor& self, IntArrayRef indices) {
-  check_dims(self, 3, "dsplit");
-  return cresset::tensor_split(self, indices, 2);
-}
-
-std::vector<Tensor> unbind_int(const Tensor& self, int64_t dim) {
-  dim = maybe_wrap_dim(dim, self.dim(), /*wrap_scalar=*/false);
-  std::vector<Tensor> out;
-  out.reserve(self.size(dim));
-  for (int64_t i = 0; i < self.size(dim); ++i) out.push_back(select_int(self, dim, i));
-  return out;
-}
-
 Tensor movedim_list(const Tensor& self, IntArrayRef source, IntArrayRef destination) {
   CRESSET_CHECK(source.size() == destination.size(), "movedim: Invalid source or destination dims: source (", source,
                 " dims) should contain the same number of dims as destination (", destination, " dims)");
@@ -610,80 +445,6 @@ Tensor movedim_list(const Tensor& self, IntArrayRef source, IntArrayRef destinat
 }
 Tensor movedim_int(const Tensor& self, int64_t source, int64_t destination) {
   return cresset::movedim(self, IntArrayRef(source), IntArrayRef(destination));
-}
-
-// ---- resize_ and set_ --------------------------------------------------------------------------------------------
-
-namespace {
-// Device memory grows by a new block: the backend needs nothing but its allocator and a copy within the device.
-void grow_device_storage(const Storage& storage, DispatchKeySet keys, std::size_t needed) {
-  CRESSET_CHECK(storage.resizable(), "Trying to resize storage that is not resizable");
-  const int64_t size = static_cast<int64_t>(needed), old_size = static_cast<int64_t>(storage.nbytes()), unit = 1;
-  Tensor grown = cresset::empty({size}, TensorOptions(kByte).device(storage.device()));
-  if (old_size > 0)
-    grown.narrow(0, 0, old_size)
-        .copy_(Tensor(make_intrusive<TensorImpl>(storage, keys, kByte, IntArrayRef(old_size), IntArrayRef(unit), 0)));
-  storage.set_data_ptr(grown.storage().set_data_ptr(DataPtr(nullptr, storage.device())));
-  storage.set_nbytes(needed);
-}
-
-void grow(const Tensor& self, std::size_t needed) {
-  const std::size_t before = self.storage().nbytes();
-  self.storage().unsafeGetStorageImpl()->resize_bytes(needed);
-  if (CRESSET_LIKELY(!fresh_memory_is_marked.load(std::memory_order_relaxed))) return;
-  const auto size = static_cast<int64_t>(self.itemsize()), first = (static_cast<int64_t>(before) + size - 1) / size;
-  const DimVector added{static_cast<int64_t>(needed) / size - first};
-  mark_fresh_memory(Tensor(make_intrusive<TensorImpl>(self.storage(), self.key_set(), self.dtype(), added, DimVector{1}, first)));
-}
-}  // namespace
-
-Tensor& resize_inplace(Tensor& self, IntArrayRef size, std::optional<MemoryFormat> memory_format) {
-  check_change(self);
-  for (int64_t s : size) CRESSET_CHECK(s >= 0, "Trying to create tensor with negative dimension ", s, ": ", size);
-  const MemoryFormat format = memory_format.value_or(MemoryFormat::Contiguous);
-  CRESSET_CHECK(format != MemoryFormat::Preserve, "resize_: Contiguous, ChannelsLast or ChannelsLast3d was required; got Preserve.");
-  if (self.sizes() == size && !memory_format) return self;
-  const DimVector strides = strides_for(size, format);
-  const std::size_t needed = detail::compute_storage_nbytes(size, strides, self.itemsize(), self.storage_offset());
-  if (needed > self.storage().nbytes()) {
-    if (self.is_meta())
-      self.storage().set_nbytes(needed);
-    else if (self.is_cpu())
-      grow(self, needed);
-    else
-      grow_device_storage(self.storage(), self.key_set(), needed);
-  }
-  self.unsafeGetTensorImpl()->set_sizes_and_strides(size, strides);
-  return self;
-}
-
-Tensor& resize_as_inplace(Tensor& self, const Tensor& the_template, std::optional<MemoryFormat> memory_format) {
-  if (memory_format == MemoryFormat::Preserve) memory_format = the_template.suggest_memory_format();
-  return cresset::resize_(self, the_template.sizes(), memory_format);
-}
-
-Tensor& set_to_tensor(Tensor& self, const Tensor& source) {
-  CRESSET_CHECK(self.scalar_type() == source.scalar_type(), "Could not set tensor of type ", source.scalar_type(), " to a tensor of type ",
-                self.scalar_type());
-  CRESSET_CHECK(self.device() == source.device(), "set_: a source on ", self.device(), " was required; got ", source.device(), ".");
-  if (self.is_same(source)) return self;
-  TensorImpl* impl = self.unsafeGetTensorImpl();
-  impl->set_storage_keep_dtype(source.storage());
-  impl->set_sizes_and_strides(source.sizes(), source.strides(), source.storage_offset());
-  return self;
-}
-
-Tensor& set_to_tensor_offset(Tensor& self, const Tensor& source, int64_t storage_offset, IntArrayRef size, IntArrayRef stride) {
-  const DimVector strides = stride.empty() ? contiguous_strides(size) : DimVector(stride);
-  return self.set_(source.as_strided(size, strides, storage_offset));
-}
-
-Tensor& set_to_empty(Tensor& self) {
-  const Tensor fresh = cresset::empty({0}, self.options());
-  TensorImpl* impl = self.unsafeGetTensorImpl();
-  impl->set_storage_keep_dtype(fresh.storage());
-  impl->set_sizes_and_strides({0}, {1}, 0);
-  return self;
 }
 
 // ---- complex -----------------------------------------------------------------------------------------------------

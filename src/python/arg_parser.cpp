@@ -1,5 +1,6 @@
 // Matching the arguments of a Python call against operator schemas.
 #include "python/arg_parser.h"
+#include "ops/promotion.h"
 
 #include <algorithm>
 #include <utility>
@@ -607,7 +608,7 @@ IValue argument_value(const Parameter& p, PyObject* o, int position) {
   if (CRESSET_UNLIKELY(is_tensor(o) && (p.kind == Kind::Int || p.kind == Kind::Scalar || p.kind == Kind::Float) && is_tracing()))
     return graph_part->traced_argument(PyUnicode_AsUTF8(p.name), -1, o, p.kind == Kind::Int);
   switch (p.kind) {
-    case Kind::Tensor: return is_tensor(o) ? unwrap(o) : wrapped_number(to_scalar(o));
+    case Kind::Tensor: return is_tensor(o) ? unwrap(o) : ops::wrapped_scalar_tensor(to_scalar(o));
     case Kind::Tensors: return tensor_list(o, position);
     case Kind::OptionalTensors: return tensor_list(o, position, true);
     case Kind::Scalar: return to_scalar(o);

@@ -111,21 +111,6 @@ PyObject* item_of(const Tensor& t) {
   return from_scalar(value);
 }
 
-Tensor wrapped_number(const Scalar& s) {
-  const ScalarType type = s.type();
-  Tensor t = detail::empty_cpu({}, type);
-  void* p = t.data_ptr();
-  switch (type) {
-    case ScalarType::Bool: *static_cast<bool*>(p) = s.toBool(); break;
-    case ScalarType::Long: *static_cast<int64_t*>(p) = s.toLong(); break;
-    case ScalarType::UInt64: *static_cast<uint64_t*>(p) = s.toUInt64(); break;
-    case ScalarType::Double: *static_cast<double*>(p) = s.toDouble(); break;
-    default: *static_cast<std::complex<double>*>(p) = s.toComplexDouble();
-  }
-  t.unsafeGetTensorImpl()->set_wrapped_number(true);
-  return t;
-}
-
 namespace {
 
 bool is_of_script(const IValue& v) {

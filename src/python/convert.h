@@ -25,8 +25,6 @@ CRESSET_PYTHON_API double to_double(PyObject* o);
 PyObject* from_scalar(const Scalar& s);
 /// The Python number of a tensor with one element; RuntimeError for others.
 CRESSET_PYTHON_API PyObject* item_of(const Tensor& t);
-/// A zero-dimensional tensor that takes part in type promotion as a number.
-Tensor wrapped_number(const Scalar& s);
 
 /// A new reference. Lists become tuples for the operators of the public API and lists for `ops`.
 CRESSET_PYTHON_API PyObject* to_python(IValue value, bool lists_as_tuples);

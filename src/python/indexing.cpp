@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "ops/promotion.h"
 #include "python/graph_part.h"
 #include "python/override.h"
 #include "python/tensor_new.h"
@@ -211,7 +212,7 @@ int contains(PyObject* self, PyObject* element) {
   CRESSET_PY_TRY
   CRESSET_CHECK(is_tensor(element) || is_number(element), "Tensor.__contains__ only supports Tensor or scalar, but you passed in a ",
                 to_text(checked(PyObject_Repr(reinterpret_cast<PyObject*>(Py_TYPE(element)))).get()), ".");
-  const Tensor e = is_tensor(element) ? unwrap(element) : wrapped_number(to_scalar(element));
+  const Tensor e = is_tensor(element) ? unwrap(element) : ops::wrapped_scalar_tensor(to_scalar(element));
   const Tensor& t = unwrap(self);
   return without_lock(may_wait(t) || may_wait(e), [&] { return cresset::nonzero(cresset::eq(t, e)).size(0) > 0; });
   CRESSET_PY_CATCH(-1)

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "ops/promotion.h"
 #include "python/bind.h"
 #include "python/convert.h"
 #include "python/dispatch.h"
@@ -167,7 +168,7 @@ std::optional<std::string> push(const OperatorHandle& op, Lenience lenience, PyO
     }
     const Type& inner = type.kind == TypeKind::Optional ? *type.element() : type;
     if (lenience.numbers && o != Py_None && inner.kind == TypeKind::Tensor && is_number(o)) {
-      stack.emplace_back(wrapped_number(to_scalar(o)));
+      stack.emplace_back(ops::wrapped_scalar_tensor(to_scalar(o)));
       continue;
     }
     Ref items;

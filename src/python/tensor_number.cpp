@@ -5,6 +5,7 @@
 #include <cresset/ops/functions_copy.h>
 #include <cresset/ops/functions_matmul.h>
 
+#include "ops/promotion.h"
 #include "python/convert.h"
 #include "python/graph_part.h"
 #include "python/override.h"
@@ -21,7 +22,7 @@ class Operand {
     if (CRESSET_LIKELY(is_tensor(o))) {
       tensor_ = &unwrap(o);
     } else if (is_number(o)) {
-      number_ = wrapped_number(to_scalar(o));
+      number_ = ops::wrapped_scalar_tensor(to_scalar(o));
       tensor_ = &number_;
     }
   }

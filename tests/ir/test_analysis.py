@@ -84,12 +84,12 @@ WHOLE = """graph(%x : Tensor,
 """
 BROKEN = [
     (break_arity, "an If has 2 outputs and a block that returns 1"),
-    (break_condition, "an If has one input of type bool"),
-    (break_blocks, "an If has two blocks"),
+    (break_condition, "the condition of an If is a bool"),
+    (break_blocks, "a node of kind prim::If has 2 blocks; this one has 3"),
     (break_block_inputs, "the blocks of an If have no inputs"),
     (break_scope, "%a is not in scope where it is used"),
     (break_order, "is not in scope where it is used"),
-    (break_constant, "a constant has inputs"),
+    (break_constant, "a node of kind prim::Constant has 0 inputs; this one has 1"),
     (break_loop, "a Loop carries 2 values; it has 1 outputs, and its block takes 2 and returns 2"),
     (break_trip_count, "the trip count of a Loop is an int"),
 ]

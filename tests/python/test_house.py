@@ -56,7 +56,7 @@ def test_sources_of_a_layer_stand_alone():
     ],
 )
 def test_layer_violation_is_found(layer, public, text, message):
-    problems = layers.check_text("// note\n" + text, layer, public, ROOT / "src" / layer / "x.cpp")
+    problems = layers.check_text("// note\n" + text, layer, public, ROOT / "src" / layer / ("graph/x.cpp" if layer == "ir" else "x.cpp"))
     assert [line for line, _ in problems] == [2]
     assert message in problems[0][1]
 
@@ -72,7 +72,22 @@ def test_layer_violation_is_found(layer, public, text, message):
     ],
 )
 def test_allowed_includes_pass(layer, public, text):
-    assert layers.check_text(text, layer, public, ROOT / "src" / layer / "x.cpp") == []
+    assert layers.check_text(text, layer, public, ROOT / "src" / layer / ("graph/x.cpp" if layer == "ir" else "x.cpp")) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "message"),
+    [
+        ("src/ir/graph/x.cpp", '#include "ir/text/text.h"\n', "ir's graph includes ir/text/text.h of text, which is above it"),
+        ("src/ir/analysis/x.cpp", "#include <cresset/ir/lowering.h>\n", "ir's analysis includes cresset/ir/lowering.h of lowering, which is above it"),
+        ("src/ir/native/x.cpp", '#include "ir/frontend/parser.h"\n', "ir's native includes ir/frontend/parser.h of frontend, which is above it"),
+        ("src/ir/run/x.cpp", "#include <cresset/ir/attic.h>\n", "includes cresset/ir/attic.h, which stands on no floor of ir"),
+        ("src/ir/x.cpp", "", "stands on no floor of ir (IR_FLOORS in tools/check_layers.py)"),
+        ("include/cresset/ir/ir.h", "#include <cresset/ir/pass.h>\n", "ir's graph includes cresset/ir/pass.h of rewrite, which is above it"),
+    ],
+)
+def test_include_up_the_floors_of_ir_is_found(file, text, message):
+    assert layers.check_text(text, "ir", file.startswith("include"), ROOT / file) == [(1, message)]
 
 
 def test_map_of_folders_matches_the_tree():

@@ -11,22 +11,9 @@
 
 #include <cresset/dispatch/script_values.h>
 #include <cresset/ir/ir.h>
+#include <cresset/ir/script_effects.h>
 
 namespace cresset::jit {
-
-/// What `raise` of a script throws: the message, and the qualified class name that the script named ("builtins.ValueError"; may be empty).
-class CRESSET_API ScriptException : public Error {
- public:
-  ScriptException(std::string message, std::string class_name)
-      : Error(class_name.empty() ? message : class_name + ": " + message),
-        raised_(std::move(message)),
-        class_name_(std::move(class_name)) {}
-  const std::string& raised_message() const { return raised_; }
-  const std::string& class_name() const { return class_name_; }
-
- private:
-  std::string raised_, class_name_;
-};
 
 /// Compiled code of a graph. The graph is kept alive and must not change any more.
 class CRESSET_API Code {
@@ -53,15 +40,6 @@ CRESSET_API std::vector<IValue> run_graph(const std::shared_ptr<const Graph>& gr
 
 /// Does the value belong to the type, as prim::isinstance and guards mean it?
 CRESSET_API bool value_is_of_type(const IValue& v, const Type& type);
-
-/// Starts a function on the pool of prim::fork. Threads that wait for a function that has not begun run it themselves, so waiting never
-/// needs a free thread.
-CRESSET_API intrusive_ptr<ivalue::Future> launch(std::function<IValue()> function, TypePtr element = nullptr);
-CRESSET_API IValue wait(const intrusive_ptr<ivalue::Future>& future);
-
-/// Receives what print() of scripts prints, lines with their newline. Gives the receiver before.
-using PrintHandler = std::function<void(const std::string&)>;
-CRESSET_API PrintHandler set_print_handler(PrintHandler handler);
 
 /// Runs prim::PythonOp nodes; the bindings install one.
 using PythonOpHandler = std::function<void(const Node&, Stack&)>;

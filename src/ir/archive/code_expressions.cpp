@@ -4,7 +4,7 @@
 #include <cresset/ir/operator.h>
 
 #include "ir/archive/code_printer.h"
-#include "ir/text.h"
+#include "ir/text/text.h"
 
 namespace cresset::jit {
 

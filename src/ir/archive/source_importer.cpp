@@ -10,7 +10,7 @@
 
 #include "ir/archive/constant_expression.h"
 #include "ir/archive/old_operators.h"
-#include "ir/module_reads.h"
+#include "ir/rewrite/module_reads.h"
 
 namespace cresset::jit {
 namespace {

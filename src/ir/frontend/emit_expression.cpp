@@ -42,14 +42,14 @@ const BinaryOperator& binary_operator(const std::string& text) {
 }
 
 [[noreturn]] void not_supported(const Expr& e) {
-  const auto unknown = [&](const char* kind) { throw UnsupportedNodeError(e.range, std::string(kind) + " aren't supported"); };
+  const auto unknown = [&](const char* kind) { return UnsupportedNodeError(e.range, std::string(kind) + " aren't supported"); };
   switch (e.kind) {
-    case ExprKind::Lambda: unknown("Lambda");
-    case ExprKind::Set: unknown("Set");
-    case ExprKind::Await: unknown("Await");
-    case ExprKind::Yield: unknown("Yield");
-    case ExprKind::Walrus: unknown("NamedExpr");
-    case ExprKind::SetComp: unknown("SetComp");
+    case ExprKind::Lambda: throw unknown("Lambda");
+    case ExprKind::Set: throw unknown("Set");
+    case ExprKind::Await: throw unknown("Await");
+    case ExprKind::Yield: throw unknown("Yield");
+    case ExprKind::Walrus: throw unknown("NamedExpr");
+    case ExprKind::SetComp: throw unknown("SetComp");
     case ExprKind::Starred: script_error(e.range, "Starred expressions are only supported in calls and as targets");
     case ExprKind::Slice: script_error(e.range, "slices are only supported inside of subscripts");
     default: script_error(e.range, "Cannot emit expr for: (dots)");

@@ -3,8 +3,8 @@
 
 #include <cresset/dispatch/custom_class.h>
 
-#include "ir/custom_class_function.h"
 #include "ir/frontend/values.h"
+#include "ir/operators/custom_class_function.h"
 
 namespace cresset::jit {
 namespace {

@@ -1,8 +1,8 @@
 // Types as things of the compiler: casts, constructors of types, classes, named tuples and enums.
-#include "ir/custom_class_function.h"
 #include "ir/frontend/script_error.h"
 #include "ir/frontend/tree.h"
 #include "ir/frontend/values.h"
+#include "ir/operators/custom_class_function.h"
 
 namespace cresset::jit {
 namespace {

@@ -9,9 +9,9 @@
 #include <limits>
 #include <map>
 
-#include "ir/builtin_call.h"
 #include "ir/native/emitter.h"
 #include "ir/native/support.h"
+#include "ir/operators/builtin_call.h"
 
 namespace cresset::jit::native {
 namespace {
@@ -191,7 +191,7 @@ class Emitter {
     } else if (is_list_operation(i)) {
       list_operation(i);
     } else if (is_arithmetic(op)) {
-      arithmetic(op, i);
+      arithmetic(i);
     } else if (op >= Opcode::JUMP_UNLESS_LT_INT && op <= Opcode::JUMP_IF_NE_FLOAT) {
       compare_and_jump(i);
     } else {
@@ -408,76 +408,97 @@ class Emitter {
       cc_.mov(to, read(slot));
   }
 
-  void arithmetic(Opcode op, const Instruction& i) {
-    switch (op) {
-      case Opcode::ADD_INT: return binary(x86::Inst::kIdAdd, i.a, i.b, i.c, true);
-      case Opcode::SUB_INT: return binary(x86::Inst::kIdSub, i.a, i.b, i.c, false);
-      case Opcode::MUL_INT: return binary(x86::Inst::kIdImul, i.a, i.b, i.c, true);
-      case Opcode::AND_INT: return binary(x86::Inst::kIdAnd, i.a, i.b, i.c, true);
-      case Opcode::OR_INT: return binary(x86::Inst::kIdOr, i.a, i.b, i.c, true);
-      case Opcode::XOR_INT: return binary(x86::Inst::kIdXor, i.a, i.b, i.c, true);
-      case Opcode::FLOORDIV_INT: return divide(i, /*remainder=*/false);
-      case Opcode::MOD_INT: return divide(i, /*remainder=*/true);
-      case Opcode::MIN_INT: return choose(i, Condition::kG);
-      case Opcode::MAX_INT: return choose(i, Condition::kL);
-      case Opcode::ADD_FLOAT: return binary_float(x86::Inst::kIdAddsd, i.a, i.b, i.c);
-      case Opcode::SUB_FLOAT: return binary_float(x86::Inst::kIdSubsd, i.a, i.b, i.c);
-      case Opcode::MUL_FLOAT: return binary_float(x86::Inst::kIdMulsd, i.a, i.b, i.c);
-      case Opcode::DIV_FLOAT: return binary_float(x86::Inst::kIdDivsd, i.a, i.b, i.c);
-      // These give their second operand when the operands do not differ or one is NaN.
-      case Opcode::MIN_FLOAT: return binary_float(x86::Inst::kIdMinsd, i.a, i.c, i.b);
-      case Opcode::MAX_FLOAT: return binary_float(x86::Inst::kIdMaxsd, i.a, i.c, i.b);
-      case Opcode::DIV_INT: {
-        const x86::Xmm x = to_float(i.b);
-        cc_.divsd(x, to_float(i.c));
-        return move(xmm(i.a), x);
-      }
-      case Opcode::SHL_INT: return shift(i, /*left=*/true);
-      case Opcode::SHR_INT: return shift(i, /*left=*/false);
-      case Opcode::FLOORDIV_FLOAT: return move(xmm(i.a), call(&builtin::float_floor_div, read_float(i.b), read_float(i.c)));
-      case Opcode::MOD_FLOAT: return move(xmm(i.a), call(&builtin::float_mod, read_float(i.b), read_float(i.c)));
-      case Opcode::INVERT_INT: {
-        const x86::Gp x = copy(i.b);
-        cc_.not_(x);
-        return move(gp(i.a), x);
-      }
-      case Opcode::FLOAT_TO_INT: return to_int(gp(i.a), read_float(i.b));
-      case Opcode::FLOOR_TO_INT: return to_int(gp(i.a), call(static_cast<double (*)(double)>(&std::floor), read_float(i.b)));
-      case Opcode::CEIL_TO_INT: return to_int(gp(i.a), call(static_cast<double (*)(double)>(&std::ceil), read_float(i.b)));
-      case Opcode::NEG_INT: {
-        const x86::Gp x = copy(i.b);
-        cc_.neg(x);
-        return move(gp(i.a), x);
-      }
-      case Opcode::ABS_INT: {
-        const x86::Gp x = copy(i.b), negative = copy(i.b);
-        cc_.neg(negative);
-        cc_.cmovns(x, negative);  // -x when that is not negative: of the smallest int, which has no opposite, both are the same
-        return move(gp(i.a), x);
-      }
-      case Opcode::NEG_FLOAT: return with_mask(x86::Inst::kIdXorpd, i, std::numeric_limits<int64_t>::min());
-      case Opcode::ABS_FLOAT: return with_mask(x86::Inst::kIdAndpd, i, std::numeric_limits<int64_t>::max());
-      case Opcode::SQRT_FLOAT: return move(xmm(i.a), square_root(i.b));
-      case Opcode::INT_TO_FLOAT: return move(xmm(i.a), to_float(i.b));
-      case Opcode::NOT:
-      case Opcode::INT_TO_BOOL: {
-        const x86::Gp x = read(i.b);
-        cc_.test(x, x);
-        return set_flag(gp(i.a), op == Opcode::NOT ? Condition::kE : Condition::kNE);
-      }
-      case Opcode::FLOAT_TO_BOOL: {
-        const x86::Xmm zero = cc_.newXmmSd();
-        cc_.xorpd(zero, zero);
-        cc_.ucomisd(zero, read_float(i.b));
-        return set_equality(gp(i.a), /*equal=*/false);
-      }
-      default: break;
+  // One function for each row of the table of scalar instructions.
+  template <Opcode op>
+  struct Row {};
+  void arithmetic(const Instruction& i) {
+    switch (plain_form(i.op)) {
+#define CRESSET_CASE(name, ...) \
+  case Opcode::name: return emit(Row<Opcode::name>(), i);
+      CRESSET_FORALL_SCALAR_INSTRUCTIONS(CRESSET_CASE, )
+#undef CRESSET_CASE
+      default: return;
     }
-    if (op <= Opcode::NE_INT) {
-      compare_ints(i.b, i.c);
-      return set_flag(gp(i.a), kIntConditions[static_cast<int>(op) - static_cast<int>(Opcode::LT_INT)]);
-    }
-    const int which = static_cast<int>(op) - static_cast<int>(Opcode::LT_FLOAT);
+  }
+
+  void emit(Row<Opcode::ADD_INT>, const Instruction& i) { binary(x86::Inst::kIdAdd, i.a, i.b, i.c, true); }
+  void emit(Row<Opcode::SUB_INT>, const Instruction& i) { binary(x86::Inst::kIdSub, i.a, i.b, i.c, false); }
+  void emit(Row<Opcode::MUL_INT>, const Instruction& i) { binary(x86::Inst::kIdImul, i.a, i.b, i.c, true); }
+  void emit(Row<Opcode::AND_INT>, const Instruction& i) { binary(x86::Inst::kIdAnd, i.a, i.b, i.c, true); }
+  void emit(Row<Opcode::OR_INT>, const Instruction& i) { binary(x86::Inst::kIdOr, i.a, i.b, i.c, true); }
+  void emit(Row<Opcode::XOR_INT>, const Instruction& i) { binary(x86::Inst::kIdXor, i.a, i.b, i.c, true); }
+  void emit(Row<Opcode::FLOORDIV_INT>, const Instruction& i) { divide(i, /*remainder=*/false); }
+  void emit(Row<Opcode::MOD_INT>, const Instruction& i) { divide(i, /*remainder=*/true); }
+  void emit(Row<Opcode::MIN_INT>, const Instruction& i) { choose(i, Condition::kG); }
+  void emit(Row<Opcode::MAX_INT>, const Instruction& i) { choose(i, Condition::kL); }
+  void emit(Row<Opcode::ADD_FLOAT>, const Instruction& i) { binary_float(x86::Inst::kIdAddsd, i.a, i.b, i.c); }
+  void emit(Row<Opcode::SUB_FLOAT>, const Instruction& i) { binary_float(x86::Inst::kIdSubsd, i.a, i.b, i.c); }
+  void emit(Row<Opcode::MUL_FLOAT>, const Instruction& i) { binary_float(x86::Inst::kIdMulsd, i.a, i.b, i.c); }
+  void emit(Row<Opcode::DIV_FLOAT>, const Instruction& i) { binary_float(x86::Inst::kIdDivsd, i.a, i.b, i.c); }
+  // These give their second operand when the operands do not differ or one is NaN.
+  void emit(Row<Opcode::MIN_FLOAT>, const Instruction& i) { binary_float(x86::Inst::kIdMinsd, i.a, i.c, i.b); }
+  void emit(Row<Opcode::MAX_FLOAT>, const Instruction& i) { binary_float(x86::Inst::kIdMaxsd, i.a, i.c, i.b); }
+  void emit(Row<Opcode::SHL_INT>, const Instruction& i) { shift(i, /*left=*/true); }
+  void emit(Row<Opcode::SHR_INT>, const Instruction& i) { shift(i, /*left=*/false); }
+  void emit(Row<Opcode::FLOORDIV_FLOAT>, const Instruction& i) {
+    move(xmm(i.a), call(&builtin::float_floor_div, read_float(i.b), read_float(i.c)));
+  }
+  void emit(Row<Opcode::MOD_FLOAT>, const Instruction& i) { move(xmm(i.a), call(&builtin::float_mod, read_float(i.b), read_float(i.c))); }
+  void emit(Row<Opcode::FLOAT_TO_INT>, const Instruction& i) { to_int(gp(i.a), read_float(i.b)); }
+  void emit(Row<Opcode::FLOOR_TO_INT>, const Instruction& i) {
+    to_int(gp(i.a), call(static_cast<double (*)(double)>(&std::floor), read_float(i.b)));
+  }
+  void emit(Row<Opcode::CEIL_TO_INT>, const Instruction& i) {
+    to_int(gp(i.a), call(static_cast<double (*)(double)>(&std::ceil), read_float(i.b)));
+  }
+  void emit(Row<Opcode::NEG_FLOAT>, const Instruction& i) { with_mask(x86::Inst::kIdXorpd, i, std::numeric_limits<int64_t>::min()); }
+  void emit(Row<Opcode::ABS_FLOAT>, const Instruction& i) { with_mask(x86::Inst::kIdAndpd, i, std::numeric_limits<int64_t>::max()); }
+  void emit(Row<Opcode::SQRT_FLOAT>, const Instruction& i) { move(xmm(i.a), square_root(i.b)); }
+  void emit(Row<Opcode::INT_TO_FLOAT>, const Instruction& i) { move(xmm(i.a), to_float(i.b)); }
+  void emit(Row<Opcode::DIV_INT>, const Instruction& i) {
+    const x86::Xmm x = to_float(i.b);
+    cc_.divsd(x, to_float(i.c));
+    move(xmm(i.a), x);
+  }
+  void emit(Row<Opcode::INVERT_INT>, const Instruction& i) {
+    const x86::Gp x = copy(i.b);
+    cc_.not_(x);
+    move(gp(i.a), x);
+  }
+  void emit(Row<Opcode::NEG_INT>, const Instruction& i) {
+    const x86::Gp x = copy(i.b);
+    cc_.neg(x);
+    move(gp(i.a), x);
+  }
+  void emit(Row<Opcode::ABS_INT>, const Instruction& i) {
+    const x86::Gp x = copy(i.b), negative = copy(i.b);
+    cc_.neg(negative);
+    cc_.cmovns(x, negative);  // -x when that is not negative: of the smallest int, which has no opposite, both are the same
+    move(gp(i.a), x);
+  }
+  void emit(Row<Opcode::NOT>, const Instruction& i) { compare_with_zero(i, Condition::kE); }
+  void emit(Row<Opcode::INT_TO_BOOL>, const Instruction& i) { compare_with_zero(i, Condition::kNE); }
+  void compare_with_zero(const Instruction& i, Condition c) {
+    const x86::Gp x = read(i.b);
+    cc_.test(x, x);
+    set_flag(gp(i.a), c);
+  }
+  void emit(Row<Opcode::FLOAT_TO_BOOL>, const Instruction& i) {
+    const x86::Xmm zero = cc_.newXmmSd();
+    cc_.xorpd(zero, zero);
+    cc_.ucomisd(zero, read_float(i.b));
+    set_equality(gp(i.a), /*equal=*/false);
+  }
+  template <Opcode op>
+    requires(is_int_comparison(op))
+  void emit(Row<op>, const Instruction& i) {
+    compare_ints(i.b, i.c);
+    set_flag(gp(i.a), kIntConditions[static_cast<int>(op) - static_cast<int>(Opcode::LT_INT)]);
+  }
+  template <Opcode op>
+    requires(is_float_comparison(op))
+  void emit(Row<op>, const Instruction& i) {
+    constexpr int which = static_cast<int>(op) - static_cast<int>(Opcode::LT_FLOAT);
     const Condition c = compare_floats(which, i.b, i.c);
     which < kEqual ? set_flag(gp(i.a), c) : set_equality(gp(i.a), which == kEqual);
   }

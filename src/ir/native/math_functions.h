@@ -1,7 +1,7 @@
 // Built-in functions on floats that are functions of C: native code calls those, with ints converted.
 #pragma once
 
-#include "ir/code.h"
+#include "ir/run/code.h"
 
 namespace cresset::jit::native {
 

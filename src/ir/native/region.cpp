@@ -3,27 +3,13 @@
 #include <algorithm>
 
 #include "ir/native/math_functions.h"
-#include "ir/scalar_operators.h"
 
 namespace cresset::jit::native {
 namespace {
 
 constexpr std::size_t kMostInstructions = 1000;  // a translation takes some milliseconds then; the time grows with the square
 
-struct Kinds {
-  Kind in, out;
-};
-Kinds kinds_of(Opcode plain) {
-  constexpr Kind i = Kind::Int, d = Kind::Float;
-  switch (plain) {
-#define CRESSET_KINDS(name, in, out, ...) \
-  case Opcode::name: return {in, out};
-    CRESSET_FORALL_SCALAR_OPERATORS(CRESSET_KINDS)
-    CRESSET_FORALL_CALLED_OPERATORS(CRESSET_KINDS)
-#undef CRESSET_KINDS
-    default: return {Kind::Any, Kind::Any};
-  }
-}
+constexpr Kind kind_of(char letter) { return letter == 'd' ? Kind::Float : Kind::Int; }
 
 constexpr bool between(Opcode op, Opcode first, Opcode last) { return op >= first && op <= last; }
 
@@ -149,11 +135,10 @@ void visit_scalars(const Code::Impl& code, const Instruction& i, const Visitor& 
     return i.op == static_cast<Opcode>(static_cast<int>(first) + 1) ? Kind::Float : Kind::Int;
   };
   if (is_arithmetic(i.op)) {
-    const Opcode plain = plain_form(i.op);
-    const Kinds k = kinds_of(plain);
-    read(i.b, k.in);
-    if (plain < Opcode::NEG_INT) read(i.c, k.in);
-    write(i.a, k.out);
+    const ScalarInstruction& row = scalar_instruction(i.op);
+    read(i.b, kind_of(row.operands));
+    if (row.binary) read(i.c, kind_of(row.operands));
+    write(i.a, kind_of(row.result));
   } else if (between(i.op, Opcode::JUMP_UNLESS_LT_INT, Opcode::JUMP_IF_NE_FLOAT)) {
     const bool ints = i.op <= Opcode::JUMP_UNLESS_NE_INT || between(i.op, Opcode::JUMP_IF_LT_INT, Opcode::JUMP_IF_NE_INT);
     read(i.a, ints ? Kind::Int : Kind::Float);

@@ -6,8 +6,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "ir/code.h"
 #include "ir/native/math_functions.h"
+#include "ir/run/code.h"
 
 namespace cresset::jit::native {
 

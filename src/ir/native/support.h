@@ -1,7 +1,7 @@
 // What machine code needs of the rest: functions to call, and where the parts of values lie.
 #pragma once
 
-#include "ir/frame.h"
+#include "ir/run/frame.h"
 
 namespace cresset::jit::native {
 

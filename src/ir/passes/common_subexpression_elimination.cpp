@@ -9,9 +9,9 @@
 #include <cresset/ir/alias_analysis.h>
 #include <cresset/ir/pass.h>
 
-#include "ir/fetch_ahead.h"
-#include "ir/node_equality.h"
-#include "ir/pass_tools.h"
+#include "ir/graph/fetch_ahead.h"
+#include "ir/graph/node_equality.h"
+#include "ir/rewrite/pass_tools.h"
 
 namespace cresset::jit {
 namespace {

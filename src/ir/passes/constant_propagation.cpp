@@ -6,7 +6,7 @@
 #include <cresset/ir/operator.h>
 #include <cresset/ir/pass.h>
 
-#include "ir/fetch_ahead.h"
+#include "ir/graph/fetch_ahead.h"
 
 namespace cresset::jit {
 namespace {

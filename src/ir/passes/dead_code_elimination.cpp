@@ -5,8 +5,8 @@
 #include <cresset/ir/alias_analysis.h>
 #include <cresset/ir/pass.h>
 
-#include "ir/pass_tools.h"
-#include "ir/pointer_map.h"
+#include "ir/graph/pointer_map.h"
+#include "ir/rewrite/pass_tools.h"
 
 namespace cresset::jit {
 namespace {

@@ -8,8 +8,8 @@
 #include <cresset/ir/pass.h>
 #include <cresset/ops/functions_creation.h>
 
-#include "ir/pass_tools.h"
-#include "ir/type_facts.h"
+#include "ir/rewrite/pass_tools.h"
+#include "ir/rewrite/type_facts.h"
 
 namespace cresset::jit {
 namespace {

@@ -6,7 +6,7 @@
 #include <cresset/ir/function.h>
 #include <cresset/ir/pass.h>
 
-#include "ir/inlining.h"
+#include "ir/run/inlining.h"
 
 namespace cresset::jit {
 

@@ -4,7 +4,7 @@
 // A second run unrolls what the first one left. Nothing need run before it.
 #include <cresset/ir/pass.h>
 
-#include "ir/pass_tools.h"
+#include "ir/rewrite/pass_tools.h"
 
 namespace cresset::jit {
 namespace {

@@ -3,7 +3,7 @@
 // it has changed anything. Members are handed on as they are, never copied, so writes to them do not matter. Nothing need run before.
 #include <cresset/ir/pass.h>
 
-#include "ir/pass_tools.h"
+#include "ir/rewrite/pass_tools.h"
 
 namespace cresset::jit {
 namespace {

@@ -13,8 +13,8 @@
 #include <cresset/ir/lowering.h>
 #include <cresset/ir/pass.h>
 
-#include "ir/inlining.h"
-#include "ir/pass_tools.h"
+#include "ir/rewrite/pass_tools.h"
+#include "ir/run/inlining.h"
 
 namespace cresset::jit {
 namespace {

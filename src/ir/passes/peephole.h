@@ -9,8 +9,8 @@
 #include <cresset/ir/ir.h>
 #include <cresset/ir/lowering_options.h>
 
-#include "ir/pass_tools.h"
-#include "ir/type_facts.h"
+#include "ir/rewrite/pass_tools.h"
+#include "ir/rewrite/type_facts.h"
 
 namespace cresset::jit {
 

@@ -4,7 +4,7 @@
 #include <cresset/dispatch/boxing.h>
 #include <cresset/ir/pass.h>
 
-#include "ir/pass_tools.h"
+#include "ir/rewrite/pass_tools.h"
 
 namespace cresset::jit {
 

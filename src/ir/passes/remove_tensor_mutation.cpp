@@ -6,8 +6,8 @@
 #include <cresset/ir/operator.h>
 #include <cresset/ir/pass.h>
 
-#include "ir/operand_results.h"
-#include "ir/pass_tools.h"
+#include "ir/operators/operand_results.h"
+#include "ir/rewrite/pass_tools.h"
 
 namespace cresset::jit {
 namespace {

@@ -9,7 +9,7 @@
 #include <cresset/core/layout.h>
 
 #include "ir/passes/rewrite.h"
-#include "ir/type_facts.h"
+#include "ir/rewrite/type_facts.h"
 
 namespace cresset::jit {
 namespace {

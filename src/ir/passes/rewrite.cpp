@@ -3,7 +3,7 @@
 #include <cresset/dispatch/dispatcher.h>
 #include <cresset/ir/operator.h>
 
-#include "ir/type_facts.h"
+#include "ir/rewrite/type_facts.h"
 
 namespace cresset::jit::rewrite {
 

@@ -4,7 +4,7 @@
 #include <cresset/ir/alias_analysis.h>
 #include <cresset/ir/pass.h>
 
-#include "ir/pass_tools.h"
+#include "ir/rewrite/pass_tools.h"
 
 namespace cresset::jit::rewrite {
 

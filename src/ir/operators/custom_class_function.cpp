@@ -1,0 +1,40 @@
+// C++ classes of extensions in scripts.
+#include "ir/operators/custom_class_function.h"
+
+namespace cresset::jit {
+namespace {
+
+void run_method(const CustomMethod& method, Stack& stack) {
+  method.run(stack);
+  if (method.schema.returns().empty()) stack.emplace_back();
+}
+
+class CustomClassFunction final : public Function {
+ public:
+  CustomClassFunction(std::string name, const CustomMethod& method) : Function(std::move(name)), method_(method) {}
+  const FunctionSchema& getSchema() const override { return method_.schema; }
+  void run(Stack& stack) override { run_method(method_, stack); }
+
+ private:
+  const CustomMethod& method_;  // of a class, which stays registered
+};
+
+}  // namespace
+
+const CustomClassInfo* custom_class_of(const Type& type) {
+  return type.kind == TypeKind::Object && !type.cast<ClassType>() ? find_custom_class(type.name) : nullptr;
+}
+
+intrusive_ptr<Function> custom_class_function(const CustomClassInfo& cls, const std::string& name, const CustomMethod& method) {
+  return make_intrusive<CustomClassFunction>(cls.qualified_name + "." + name, method);
+}
+
+void call_custom_method(const IValue& self, const std::string& name, Stack& stack) {
+  const CustomClassInfo* cls = custom_class_of(*self.type());
+  CRESSET_CHECK(cls, "the class of an object is not registered.");
+  const auto method = cls->methods.find(name);
+  CRESSET_CHECK_AS(AttributeError, method != cls->methods.end(), "'", cls->qualified_name, "' object has no method '", name, "'.");
+  run_method(method->second, stack);
+}
+
+}  // namespace cresset::jit

@@ -1,0 +1,206 @@
+// The registry of operators by kind: rows of built-in functions and the dispatcher's operators behind them.
+#include <cresset/base/fork.h>
+#include <cresset/ir/operator.h>
+
+#include <algorithm>
+#include <atomic>
+#include <deque>
+#include <mutex>
+#include <set>
+
+#include "ir/graph/kinds.h"
+#include "ir/graph/loose_match.h"
+#include "ir/operators/builtins.h"
+
+namespace cresset::jit {
+namespace {
+
+bool has_tag(const OperatorHandle& op, const char* tag) {
+  const std::vector<std::string>& tags = op.getTags();
+  return std::find(tags.begin(), tags.end(), tag) != tags.end();
+}
+
+// Facts of the dispatcher's operators come from their rows: tags and the schema's marks.
+OperatorFacts facts_of(const OperatorHandle& op) {
+  OperatorFacts f;
+  f.alias = op.schema().alias_analysis();
+  f.nondeterministic = has_tag(op, "nondeterministic_seeded");
+  f.side_effects = f.alias == AliasAnalysisKind::CONSERVATIVE || has_tag(op, "side_effects");
+  return f;
+}
+
+// prim::EnumValue's overloads differ in the result only.
+bool gives_another_enum_value(const Node& n, const FunctionSchema& schema) {
+  return n.kind() == prim::EnumValue && n.outputs().size() == 1 && !n.output()->type()->is_subtype_of(*schema.returns()[0].type);
+}
+
+// Nodes do not say which inputs were given by keyword: max(a, b) has the inputs of max(a, out=b).
+bool writes_to_out(const FunctionSchema& schema) {
+  const auto& arguments = schema.arguments();
+  return std::any_of(arguments.begin(), arguments.end(), [](const Argument& a) { return a.is_out(); });
+}
+
+class Registry {
+ public:
+  static Registry& get() {
+    static Registry* r = new Registry;
+    return *r;
+  }
+
+  void add(const BuiltinRow* rows, std::size_t count) {
+    const std::lock_guard lock(mutex_);
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::string_view schema = rows[i].schema;
+      rows_[std::string(schema.substr(0, std::min(schema.find('('), schema.find('.'))))].push_back(rows[i]);
+    }
+    found_.clear();
+    ++generation_;
+  }
+
+  std::vector<const Operator*> of(Symbol kind) {
+    const std::lock_guard lock(mutex_);
+    return list(kind);
+  }
+
+  const Operator* fitting(const Node& n) {
+    const std::vector<const Operator*>* overloads;
+    {
+      const std::lock_guard lock(mutex_);
+      overloads = &list(n.kind());
+    }
+    const Operator* loose = nullptr;
+    for (const Operator* op : *overloads) {
+      if (!inputs_match_schema(n, op->schema())) continue;
+      if (!takes_bool_as_number(op->schema(), n.inputs()) && !gives_another_enum_value(n, op->schema()) && !writes_to_out(op->schema()))
+        return op;
+      if (!loose) loose = op;
+    }
+    return loose;
+  }
+
+  std::vector<std::string> kinds() {
+    std::set<std::string> names;
+    {
+      const std::lock_guard lock(mutex_);
+      for (const auto& [name, rows] : rows_) names.insert(name);
+    }
+    for (const OperatorName& name : Dispatcher::singleton().getAllOpNames()) names.insert(name.name);
+    return {names.begin(), names.end()};
+  }
+
+  uint64_t generation() const { return generation_.load(std::memory_order_acquire); }
+
+ private:
+  // Hears of definitions under the dispatcher's lock: only counts.
+  struct Listener final : OpRegistrationListener {
+    explicit Listener(Registry& r) : registry(r) {}
+    void onOperatorRegistered(const OperatorHandle&) override { registry.generation_.fetch_add(1, std::memory_order_acq_rel); }
+    void onOperatorDeregistered(const OperatorHandle&) override { registry.generation_.fetch_add(1, std::memory_order_acq_rel); }
+    Registry& registry;
+  };
+  Registry() {
+    register_all_builtins([this](const BuiltinRow* rows, std::size_t count) { add(rows, count); });
+    listening_ = Dispatcher::singleton().addRegistrationListener(std::make_unique<Listener>(*this));
+  }
+
+  // Lists are kept for ever, since nodes point to operators; a new generation makes new lists.
+  const std::vector<const Operator*>& list(Symbol kind) {
+    const uint64_t now = generation();
+    Entry& e = found_[kind];
+    if (e.operators && e.generation == now) return *e.operators;
+    std::vector<const Operator*> fresh;
+    const std::string& name = kind.toQualString();
+    if (const auto rows = rows_.find(name); rows != rows_.end())
+      for (const BuiltinRow& row : rows->second) fresh.push_back(builtin(row));
+    for (const OperatorHandle& handle : Dispatcher::singleton().overloadsOf(name)) fresh.push_back(dispatched(handle));
+    if (!e.operators || *e.operators != fresh) {
+      lists_.push_back(std::move(fresh));
+      e.operators = &lists_.back();
+    }
+    e.generation = now;
+    return *e.operators;
+  }
+  const Operator* builtin(const BuiltinRow& row) {
+    std::unique_ptr<Operator>& op = builtins_[row.schema];
+    if (!op) op = std::make_unique<Operator>(parse_schema(row.schema), row.function, row.facts);
+    return op.get();
+  }
+  // An operator that was defined anew with another schema is another object.
+  const Operator* dispatched(const OperatorHandle& handle) {
+    std::vector<std::unique_ptr<Operator>>& versions = dispatched_[handle.entry()];
+    if (versions.empty() || !(versions.back()->schema() == handle.schema())) versions.push_back(std::make_unique<Operator>(handle));
+    return versions.back().get();
+  }
+
+  struct Entry {
+    const std::vector<const Operator*>* operators = nullptr;
+    uint64_t generation = 0;
+  };
+  ForkSafe<std::recursive_mutex> mutex_;
+  std::atomic<uint64_t> generation_{1};
+  std::unordered_map<std::string, std::vector<BuiltinRow>> rows_;
+  std::unordered_map<Symbol, Entry> found_;
+  std::deque<std::vector<const Operator*>> lists_;
+  std::unordered_map<std::string, std::unique_ptr<Operator>> builtins_;
+  std::unordered_map<const void*, std::vector<std::unique_ptr<Operator>>> dispatched_;
+  RegistrationHandleRAII listening_;
+};
+
+}  // namespace
+
+Operator::Operator(FunctionSchema schema, Builtin function, OperatorFacts facts)
+    : schema_(std::move(schema)), function_(function.on_stack), facts_(facts), in_place_(function.in_place) {}
+Operator::Operator(OperatorHandle handle) : schema_(handle.schema()), handle_(handle), facts_(facts_of(handle)) {}
+
+std::vector<const Operator*> operators_of(Symbol kind) { return Registry::get().of(kind); }
+const Operator* find_operator_for(const Node& n) { return is_structural(n.kind()) ? nullptr : Registry::get().fitting(n); }
+std::vector<std::string> operator_kinds() { return Registry::get().kinds(); }
+uint64_t operator_registry_generation() { return Registry::get().generation(); }
+void register_builtins(const BuiltinRow* rows, std::size_t count) { Registry::get().add(rows, count); }
+
+const Operator* find_operator(std::string_view name) {
+  const std::size_t dot = name.find('.');
+  const std::string_view overload = dot == std::string_view::npos ? std::string_view() : name.substr(dot + 1);
+  for (const Operator* op : operators_of(Symbol::fromQualString(name.substr(0, dot))))
+    if (op->schema().overload_name() == overload) return op;
+  return nullptr;
+}
+
+const FunctionSchema& parsed_schema(std::string_view text) {
+  static ForkSafe<std::mutex> mutex;
+  static auto* cache = new std::unordered_map<std::string, std::unique_ptr<FunctionSchema>>;
+  const std::lock_guard lock(mutex);
+  std::unique_ptr<FunctionSchema>& s = (*cache)[std::string(text)];
+  if (!s) s = std::make_unique<FunctionSchema>(parse_schema(text));
+  return *s;
+}
+
+void raise_no_operator(const Node& n) {
+  std::string types;
+  for (const Value* v : n.inputs()) types += (types.empty() ? "" : ", ") + v->type()->str();
+  const std::vector<const Operator*> candidates = operators_of(n.kind());
+  std::string text;
+  if (candidates.empty()) {
+    text = "Unknown builtin op: " + n.kind().toQualString() +
+           ".\nCould not find any operator of this name; register it before the graph is used.";
+  } else {
+    text = "No overload of " + n.kind().toQualString() + " fits the arguments (" + types + "); there are:";
+    for (std::size_t i = 0; i < std::min<std::size_t>(candidates.size(), 8); ++i) text += "\n  " + candidates[i]->schema().str();
+    if (candidates.size() > 8) text += "\n  and " + std::to_string(candidates.size() - 8) + " more";
+  }
+  text += "\nin " + n.str();
+  if (n.sourceRange().known()) text += "\n" + n.sourceRange().highlight();
+  throw Error(text);
+}
+
+bool is_structural(Symbol kind) { return kind_row(kind).needs == Needs::nothing; }
+
+void check_operators(const Graph& g) {
+  g.block()->visit([](Node* n) {
+    if (!is_structural(n->kind())) n->getOperator();
+    for (const Attribute& a : n->attributes())
+      if (const auto* sub = std::get_if<std::shared_ptr<Graph>>(&a.value)) check_operators(**sub);
+  });
+}
+
+}  // namespace cresset::jit

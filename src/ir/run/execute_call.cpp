@@ -1,0 +1,261 @@
+// What the instructions do that call, make and take apart.
+#include <mutex>
+
+#include <cresset/base/fork.h>
+#include <cresset/ir/class_type.h>
+
+#include "ir/operators/builtin_call.h"
+#include "ir/operators/custom_class_function.h"
+#include "ir/run/frame.h"
+
+namespace cresset::jit {
+namespace {
+
+ClassType& class_of(const ivalue::Object& o) {
+  const auto* cls = dynamic_cast<const ClassType*>(o.type.get());
+  CRESSET_CHECK(cls, "the class '", o.type->str(), "' of an object is not known.");
+  return const_cast<ClassType&>(*cls);
+}
+
+const IValue& attribute(const IValue& object, const Call& c) {
+  const ivalue::Object& o = object.toObjectRef();
+  const std::size_t slot = c.slot ? *c.slot : class_of(o).getAttributeSlot(c.name);
+  CRESSET_CHECK_AS(AttributeError, slot < o.slots.size(), "'", o.type->str(), "' object has no value for attribute '", c.name, "'.");
+  return o.slots[slot];
+}
+
+void call_function(Function& f, Stack& stack) { f.run(stack); }
+
+Function& method_of(const IValue& self, const std::string& name) { return class_of(self.toObjectRef()).getMethod(name); }
+
+ForkSafe<std::mutex> python_mutex;
+PythonOpHandler& python_handler() {
+  static PythonOpHandler handler;
+  return handler;
+}
+
+}  // namespace
+
+void set_python_op_handler(PythonOpHandler handler) {
+  const std::lock_guard lock(python_mutex);
+  python_handler() = std::move(handler);
+}
+
+void execute_call(const Code::Impl& code, Frame& f, const Instruction& i, Stack& stack) {
+  const Call& c = code.calls[i.a];
+  f.count_call();
+  switch (i.op) {
+    case Opcode::CALL_GRAPH:
+      f.push_inputs(stack, c);
+      c.graph->run(stack);
+      f.pop_outputs(stack, c);
+      return;
+    case Opcode::CALL_FUNCTION:
+      // The function itself is the first operand.
+      for (uint32_t k = 1; k < c.in_count; ++k) f.push(stack, code.operands[c.in_begin + k]);
+      call_function(*c.callee, stack);
+      f.pop_outputs(stack, c);
+      return;
+    case Opcode::CALL_VALUE: {
+      f.push(stack, code.operands[c.in_begin]);
+      const auto callee = pop(stack).toFunction();
+      for (uint32_t k = 1; k < c.in_count; ++k) f.push(stack, code.operands[c.in_begin + k]);
+      call_function(static_cast<Function&>(*callee), stack);
+      f.pop_outputs(stack, c);
+      return;
+    }
+    case Opcode::CALL_METHOD: {
+      f.push_inputs(stack, c);
+      if (const IValue self = peek(stack, 0, c.in_count); !c.callee && self.isCustomClass()) {
+        call_custom_method(self, c.name, stack);
+        f.pop_outputs(stack, c);
+        return;
+      }
+      Function& method = c.callee ? *c.callee : method_of(peek(stack, 0, c.in_count), c.name);
+      call_function(method, stack);
+      f.pop_outputs(stack, c);
+      return;
+    }
+    case Opcode::MAKE_LIST: {
+      std::vector<IValue> elements;
+      elements.reserve(c.in_count);
+      for (uint32_t k = 0; k < c.in_count; ++k) f.push(elements, code.operands[c.in_begin + k]);
+      stack.emplace_back(make_intrusive<ivalue::ListImpl>(std::move(elements), c.type));
+      f.pop_outputs(stack, c);
+      return;
+    }
+    case Opcode::MAKE_TUPLE: {
+      std::vector<IValue> elements;
+      elements.reserve(c.in_count);
+      for (uint32_t k = 0; k < c.in_count; ++k) f.push(elements, code.operands[c.in_begin + k]);
+      stack.emplace_back(make_intrusive<ivalue::TupleImpl>(std::move(elements), c.type));
+      f.pop_outputs(stack, c);
+      return;
+    }
+    case Opcode::MAKE_DICT: {
+      f.push_inputs(stack, c);
+      auto dict = make_intrusive<ivalue::DictImpl>();
+      dict->key_type = c.type->contained.at(0);
+      dict->value_type = c.type->contained.at(1);
+      for (uint32_t k = 0; k + 1 < c.in_count; k += 2) {
+        IValue &key = peek(stack, k, c.in_count), &value = peek(stack, k + 1, c.in_count);
+        dict->items.insert_or_assign(key, value);
+      }
+      drop(stack, c.in_count);
+      stack.emplace_back(std::move(dict));
+      f.pop_outputs(stack, c);
+      return;
+    }
+    case Opcode::MAKE_OBJECT: {
+      stack.emplace_back(new_object(c.type, static_cast<const ClassType&>(*c.type).numAttributes()));
+      f.pop_outputs(stack, c);
+      return;
+    }
+    case Opcode::UNPACK_TUPLE: {
+      f.push_inputs(stack, c);
+      const IValue tuple = pop(stack);
+      const auto& elements = tuple.toTupleElements();
+      CRESSET_CHECK(elements.size() == c.out_count, "Expected ", c.out_count, " elements in a tuple but found ", elements.size());
+      for (const IValue& e : elements) stack.push_back(e);
+      f.pop_outputs(stack, c);
+      return;
+    }
+    case Opcode::UNPACK_LIST: {
+      f.push_inputs(stack, c);
+      const IValue list = pop(stack);
+      const auto& elements = list.toListImpl().elements;
+      CRESSET_CHECK(elements.size() == c.out_count, "Expected ", c.out_count, " elements in a list but found ", elements.size());
+      for (const IValue& e : elements) stack.push_back(e);
+      f.pop_outputs(stack, c);
+      return;
+    }
+    case Opcode::INDEX_TUPLE: {
+      f.push_inputs(stack, c);
+      const int64_t at = pop(stack).toInt();
+      const IValue tuple = pop(stack);
+      const auto& elements = tuple.toTupleElements();
+      const int64_t n = static_cast<int64_t>(elements.size()), index = at < 0 ? at + n : at;
+      CRESSET_CHECK_INDEX(index >= 0 && index < n, "Tuple index out of range");
+      stack.push_back(elements[static_cast<std::size_t>(index)]);
+      f.pop_outputs(stack, c);
+      return;
+    }
+    case Opcode::SLICE_TUPLE: {
+      f.push_inputs(stack, c);
+      const IValue tuple = pop(stack);
+      const auto& elements = tuple.toTupleElements();
+      const auto n = static_cast<int64_t>(elements.size());
+      const auto clamp = [&](int64_t k) { return std::clamp<int64_t>(k < 0 ? k + n : k, 0, n); };
+      const int64_t from = clamp(c.begin), to = std::max(from, clamp(c.end));
+      stack.emplace_back(make_intrusive<ivalue::TupleImpl>(std::vector<IValue>(elements.begin() + from, elements.begin() + to)));
+      f.pop_outputs(stack, c);
+      return;
+    }
+    case Opcode::GET_ATTRIBUTE: {
+      f.push_inputs(stack, c);
+      const IValue object = pop(stack);
+      stack.push_back(attribute(object, c));
+      f.pop_outputs(stack, c);
+      return;
+    }
+    case Opcode::SET_ATTRIBUTE: {
+      f.push_inputs(stack, c);
+      IValue value = pop(stack);
+      ivalue::Object& o = stack.back().toObjectRef();
+      o.set_slot(c.slot ? *c.slot : class_of(o).getAttributeSlot(c.name), std::move(value));
+      stack.pop_back();
+      return;
+    }
+    case Opcode::HAS_ATTRIBUTE: {
+      f.push_inputs(stack, c);
+      const IValue object = pop(stack);
+      stack.emplace_back(class_of(object.toObjectRef()).hasAttribute(c.name));
+      f.pop_outputs(stack, c);
+      return;
+    }
+    case Opcode::IS_INSTANCE: {
+      f.push_inputs(stack, c);
+      const IValue v = pop(stack);
+      bool is = false;
+      for (const TypePtr& t : c.types) is = is || value_is_of_type(v, *t);
+      stack.emplace_back(is);
+      f.pop_outputs(stack, c);
+      return;
+    }
+    case Opcode::FORK: {
+      std::vector<IValue> arguments;
+      for (uint32_t k = 0; k < c.in_count; ++k) f.push(arguments, code.operands[c.in_begin + k]);
+      auto future = launch(
+          [graph = c.graph, arguments = std::move(arguments)]() mutable {
+            graph->run(arguments);
+            if (arguments.size() == 1) return std::move(arguments[0]);
+            return arguments.empty() ? IValue() : IValue(make_intrusive<ivalue::TupleImpl>(std::move(arguments)));
+          },
+          c.type);
+      stack.emplace_back(std::move(future));
+      f.pop_outputs(stack, c);
+      return;
+    }
+    case Opcode::GUARD:
+      f.push_inputs(stack, c);
+      CRESSET_CHECK(value_is_of_type(stack.back(), *c.types[0]), "Guard: a tensor of type '", c.types[0]->str(), "' was required; '",
+                    stack.back().isTensor() ? TensorType::create(stack.back().toTensor())->str() : stack.back().type()->str(),
+                    "' was given.");
+      f.pop_outputs(stack, c);
+      return;
+    case Opcode::CHECK_TYPES: {
+      f.push_inputs(stack, c);
+      bool all = c.types.size() == c.in_count;
+      for (uint32_t k = 0; all && k < c.in_count; ++k) {
+        const IValue& v = peek(stack, k, c.in_count);
+        if (c.node->kind() == prim::RequiresGradCheck) {
+          const auto* t = dynamic_cast<const TensorType*>(c.types[k].get());
+          all = v.isTensor() && t && v.toTensor().requires_grad() == t->requires_grad.value_or(false);
+        } else {
+          all = value_is_of_type(v, *c.types[k]);
+        }
+      }
+      stack.emplace_back(all);
+      f.pop_outputs(stack, c);
+      return;
+    }
+    case Opcode::ENTER: {
+      f.push_inputs(stack, c);
+      if (stack.back().isScriptObject()) call_function(method_of(stack.back(), "__enter__"), stack);
+      if (c.out_count == 0)
+        stack.pop_back();
+      else
+        f.pop_outputs(stack, c);
+      return;
+    }
+    case Opcode::EXIT: {
+      f.push_inputs(stack, c);
+      if (stack.back().isScriptObject()) {
+        Function& exit = method_of(stack.back(), "__exit__");
+        for (int k = 0; k < 3; ++k) stack.emplace_back();
+        call_function(exit, stack);
+      }
+      if (c.out_count == 0) {
+        if (!stack.empty()) stack.pop_back();
+      } else {
+        f.pop_outputs(stack, c);
+      }
+      return;
+    }
+    case Opcode::PYTHON: {
+      PythonOpHandler handler;
+      {
+        const std::lock_guard lock(python_mutex);
+        handler = python_handler();
+      }
+      CRESSET_CHECK(handler, "the Python function of ", c.node->str(), " cannot be called from here.");
+      f.push_inputs(stack, c);
+      handler(*c.node, stack);
+      f.pop_outputs(stack, c);
+      return;
+    }
+    default: CRESSET_INTERNAL_ASSERT(false, "opcode");
+  }
+}
+
+}  // namespace cresset::jit

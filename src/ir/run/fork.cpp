@@ -1,0 +1,77 @@
+// Tasks of prim::fork on the inter-op pool.
+#include <cresset/base/fork.h>
+#include <cresset/base/interop.h>
+#include <cresset/ir/script_effects.h>
+
+#include <mutex>
+#include <unordered_map>
+
+#include "base/thread_state.h"
+
+namespace cresset::jit {
+namespace {
+
+struct Task {
+  std::function<IValue()> function;
+  intrusive_ptr<ivalue::Future> future;
+  ThreadState state = ThreadState::capture();  // of the thread that forked; any thread may run the task
+};
+
+void run(const Task& t) {
+  const ThreadStateGuard guard(t.state);
+  IValue result;
+  try {
+    result = t.function();
+  } catch (...) {
+    t.future->set_error(std::current_exception());
+    return;
+  }
+  t.future->mark_completed(std::move(result));
+}
+
+// Tasks that nobody has begun. Never destroyed: scripts may still run while statics are destroyed.
+class Waiting {
+ public:
+  static Waiting& get() {
+    static Waiting* waiting = new Waiting;
+    return *waiting;
+  }
+  void add(std::unique_ptr<Task> t) {
+    const std::lock_guard lock(mutex_);
+    ivalue::Future* key = t->future.get();
+    tasks_.emplace(key, std::move(t));
+  }
+  /// Null when somebody else has begun it.
+  std::unique_ptr<Task> take(ivalue::Future* key) {
+    const std::lock_guard lock(mutex_);
+    const auto found = tasks_.find(key);
+    if (found == tasks_.end()) return nullptr;
+    auto t = std::move(found->second);
+    tasks_.erase(found);
+    return t;
+  }
+
+ private:
+  ForkSafe<std::mutex> mutex_;
+  std::unordered_map<ivalue::Future*, std::unique_ptr<Task>> tasks_;
+};
+
+}  // namespace
+
+intrusive_ptr<ivalue::Future> launch(std::function<IValue()> function, TypePtr element) {
+  auto future = make_intrusive<ivalue::Future>(std::move(element));
+  Waiting::get().add(std::make_unique<Task>(Task{std::move(function), future}));
+  // The future is held until a thread has looked for its task: its address is the task's name.
+  cresset::launch([future] {
+    if (auto t = Waiting::get().take(future.get())) run(*t);
+  });
+  return future;
+}
+
+IValue wait(const intrusive_ptr<ivalue::Future>& future) {
+  if (!future->completed())
+    if (auto t = Waiting::get().take(future.get())) run(*t);
+  return future->wait();
+}
+
+}  // namespace cresset::jit
