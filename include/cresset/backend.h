@@ -18,6 +18,8 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <type_traits>
+#include <utility>
 
 #include <cresset/core/backend.h>
 #include <cresset/core/backend_table.h>
@@ -56,6 +58,7 @@ struct BackendFace {
   }
 
   static cresset_backend make() {
+    check_methods();
     cresset_backend t{};
     t.struct_size = sizeof t;
     t.table_version = CRESSET_BACKEND_TABLE_VERSION;
@@ -75,6 +78,101 @@ struct BackendFace {
   }
 
  private:
+  // A method that is there under a name of the table, but cannot be called as the table does, would be left out in silence.
+#define CRESSET_BACKEND_METHOD_(name, call, signature)                                                                 \
+  static_assert(                                                                                                       \
+      !requires { &B::name; } ||                                                                                       \
+          requires(B b, void* p, void** out, cresset_memory_stats& stats, cresset_device_properties& props) { call; }, \
+      "backend class: the method '" #name "' cannot be called as required: " signature)
+#define CRESSET_BACKEND_REQUIRED_(name, signature) \
+  static_assert(requires { &B::name; }, "backend class: the method '" #name "' is required: " signature)
+#define CRESSET_BACKEND_TOGETHER_(first, name) \
+  static_assert(!requires { &B::first; } || requires { &B::name; }, "backend class: '" #first "' needs the method '" #name "' as well")
+#define CRESSET_BACKEND_NO_METHOD_(other, name)                                       \
+  static_assert(                                                                      \
+      !requires { requires std::is_member_function_pointer_v<decltype(&B::other)>; }, \
+      "backend class: the method '" #other "' is never called; the name in the table is '" #name "'")
+  static void check_methods() {
+    CRESSET_BACKEND_REQUIRED_(device_count, "int device_count()");
+    CRESSET_BACKEND_REQUIRED_(allocate, "void* allocate(int device, std::size_t nbytes)");
+    CRESSET_BACKEND_REQUIRED_(deallocate, "void deallocate(int device, void* data, std::size_t nbytes)");
+    CRESSET_BACKEND_REQUIRED_(copy, "void copy(const cresset_copy& c)");
+    CRESSET_BACKEND_METHOD_(device_count, static_cast<int>(b.device_count()), "int device_count()");
+    CRESSET_BACKEND_METHOD_(allocate, *out = b.allocate(0, std::size_t{1}), "void* allocate(int device, std::size_t nbytes)");
+    CRESSET_BACKEND_METHOD_(deallocate, b.deallocate(0, p, std::size_t{1}), "void deallocate(int device, void* data, std::size_t nbytes)");
+    CRESSET_BACKEND_METHOD_(copy, b.copy(std::declval<const cresset_copy&>()), "void copy(const cresset_copy& c)");
+    CRESSET_BACKEND_METHOD_(fill, b.fill(0, p, std::size_t{1}, uint8_t{0}, cresset_stream{0}),
+                            "void fill(int device, void* data, std::size_t nbytes, uint8_t value, cresset_stream stream)");
+    CRESSET_BACKEND_METHOD_(pinned_allocate, *out = b.pinned_allocate(std::size_t{1}), "void* pinned_allocate(std::size_t nbytes)");
+    CRESSET_BACKEND_METHOD_(pinned_deallocate, b.pinned_deallocate(p, std::size_t{1}),
+                            "void pinned_deallocate(void* data, std::size_t nbytes)");
+    CRESSET_BACKEND_METHOD_(memory_stats, b.memory_stats(0, stats), "void memory_stats(int device, cresset_memory_stats& out)");
+    CRESSET_BACKEND_METHOD_(reset_peak_memory_stats, b.reset_peak_memory_stats(0), "void reset_peak_memory_stats(int device)");
+    CRESSET_BACKEND_METHOD_(empty_cache, b.empty_cache(), "void empty_cache()");
+    CRESSET_BACKEND_METHOD_(set_device, b.set_device(0), "void set_device(int device)");
+    CRESSET_BACKEND_METHOD_(synchronize, b.synchronize(0), "void synchronize(int device)");
+    CRESSET_BACKEND_METHOD_(get_properties, b.get_properties(0, props), "void get_properties(int device, cresset_device_properties& out)");
+    CRESSET_BACKEND_METHOD_(generator_seed, b.generator_seed(0, uint64_t{0}), "void generator_seed(int device, uint64_t seed)");
+    CRESSET_BACKEND_METHOD_(stream_create, static_cast<cresset_stream>(b.stream_create(0, 0)),
+                            "cresset_stream stream_create(int device, int priority)");
+    CRESSET_BACKEND_METHOD_(stream_query, static_cast<int>(b.stream_query(0, cresset_stream{0})),
+                            "bool stream_query(int device, cresset_stream stream)");
+    CRESSET_BACKEND_METHOD_(stream_synchronize, b.stream_synchronize(0, cresset_stream{0}),
+                            "void stream_synchronize(int device, cresset_stream stream)");
+    CRESSET_BACKEND_METHOD_(event_create, *out = b.event_create(0, 0), "void* event_create(int device, int flags)");
+    CRESSET_BACKEND_METHOD_(event_destroy, b.event_destroy(0, p), "void event_destroy(int device, void* event)");
+    CRESSET_BACKEND_METHOD_(event_record, b.event_record(0, p, cresset_stream{0}),
+                            "void event_record(int device, void* event, cresset_stream stream)");
+    CRESSET_BACKEND_METHOD_(event_wait, b.event_wait(0, p, cresset_stream{0}),
+                            "void event_wait(int device, void* event, cresset_stream stream)");
+    CRESSET_BACKEND_METHOD_(event_query, static_cast<int>(b.event_query(p)), "bool event_query(void* event)");
+    CRESSET_BACKEND_METHOD_(event_synchronize, b.event_synchronize(p), "void event_synchronize(void* event)");
+    CRESSET_BACKEND_METHOD_(event_elapsed, static_cast<double>(b.event_elapsed(p, p)), "double event_elapsed(void* begin, void* end)");
+    CRESSET_BACKEND_METHOD_(optimizer_step, b.optimizer_step(0, 0), "void optimizer_step(int device, int phase)");
+    CRESSET_BACKEND_METHOD_(profile_push, b.profile_push(""), "void profile_push(const char* name)");
+    CRESSET_BACKEND_METHOD_(profile_pop, b.profile_pop(), "void profile_pop()");
+    CRESSET_BACKEND_TOGETHER_(stream_create, stream_query);
+    CRESSET_BACKEND_TOGETHER_(stream_create, stream_synchronize);
+    CRESSET_BACKEND_TOGETHER_(event_create, event_destroy);
+    CRESSET_BACKEND_TOGETHER_(event_create, event_record);
+    CRESSET_BACKEND_TOGETHER_(event_create, event_wait);
+    CRESSET_BACKEND_TOGETHER_(event_create, event_query);
+    CRESSET_BACKEND_TOGETHER_(event_create, event_synchronize);
+    CRESSET_BACKEND_TOGETHER_(event_record, event_create);
+    CRESSET_BACKEND_TOGETHER_(event_elapsed, event_create);
+    CRESSET_BACKEND_TOGETHER_(stream_query, stream_create);
+    CRESSET_BACKEND_TOGETHER_(stream_synchronize, stream_create);
+    CRESSET_BACKEND_TOGETHER_(pinned_allocate, pinned_deallocate);
+    CRESSET_BACKEND_TOGETHER_(pinned_deallocate, pinned_allocate);
+    CRESSET_BACKEND_TOGETHER_(memory_stats, reset_peak_memory_stats);
+    CRESSET_BACKEND_TOGETHER_(reset_peak_memory_stats, memory_stats);
+    CRESSET_BACKEND_TOGETHER_(profile_push, profile_pop);
+    CRESSET_BACKEND_TOGETHER_(profile_pop, profile_push);
+    // Slips of the finger and other orders of the words. (All of them cannot be known here: `cresset doctor` shows which methods were
+    // found.)
+    CRESSET_BACKEND_NO_METHOD_(syncronize, synchronize);
+    CRESSET_BACKEND_NO_METHOD_(synchronise, synchronize);
+    CRESSET_BACKEND_NO_METHOD_(setDevice, set_device);
+    CRESSET_BACKEND_NO_METHOD_(set_devcie, set_device);
+    CRESSET_BACKEND_NO_METHOD_(deviceCount, device_count);
+    CRESSET_BACKEND_NO_METHOD_(getProperties, get_properties);
+    CRESSET_BACKEND_NO_METHOD_(create_stream, stream_create);
+    CRESSET_BACKEND_NO_METHOD_(synchronize_stream, stream_synchronize);
+    CRESSET_BACKEND_NO_METHOD_(create_event, event_create);
+    CRESSET_BACKEND_NO_METHOD_(destroy_event, event_destroy);
+    CRESSET_BACKEND_NO_METHOD_(record_event, event_record);
+    CRESSET_BACKEND_NO_METHOD_(wait_event, event_wait);
+    CRESSET_BACKEND_NO_METHOD_(synchronize_event, event_synchronize);
+    CRESSET_BACKEND_NO_METHOD_(event_elapsed_time, event_elapsed);
+    CRESSET_BACKEND_NO_METHOD_(allocate_pinned, pinned_allocate);
+    CRESSET_BACKEND_NO_METHOD_(deallocate_pinned, pinned_deallocate);
+    CRESSET_BACKEND_NO_METHOD_(emptyCache, empty_cache);
+  }
+#undef CRESSET_BACKEND_NO_METHOD_
+#undef CRESSET_BACKEND_TOGETHER_
+#undef CRESSET_BACKEND_REQUIRED_
+#undef CRESSET_BACKEND_METHOD_
+
   static void fill_memory(cresset_backend& t) {
     t.device_count = [](void* p) -> int32_t {
       int32_t n = 0;
@@ -195,7 +293,8 @@ DeviceType backend_type() {
 }
 
 namespace detail {
-/// A block of kernels for the key that a backend class was given.
+/// A block of kernels for the key that a backend class was given. One that does not load makes the device refuse work: without its kernels
+/// everything would run on the CPU, and nobody would know.
 template <class B>
 class BackendLibrary {
  public:
@@ -204,9 +303,9 @@ class BackendLibrary {
     if (!type) return;
     try {
       library_.emplace(Library::IMPL, ns, key_of(*type), file, line);
-      fill(*library_);
+      fill(library_->built_in_names_must_exist());
     } catch (const std::exception& e) {
-      report_plugin_error(e.what());
+      refuse_device(*type, e.what());
     }
   }
 

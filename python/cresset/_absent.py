@@ -41,7 +41,7 @@ def _refusal(name, what):
     def refuse(*args, **kwargs):
         raise NotImplementedError(message)
 
-    refuse._script_refusal = message
+    refuse._is_absent, refuse._script_refusal = True, message
     refuse.__name__ = name
     refuse.__doc__ = f"Raises NotImplementedError: {what} are not part of Cresset."
     return refuse
@@ -51,6 +51,7 @@ def _expectation(name, layout):
     def refuse(self):
         raise RuntimeError(f"{name} expected {layout} layout but got Strided")
 
+    refuse._is_absent = True
     refuse.__name__ = name
     refuse.__doc__ = f"Raises RuntimeError: only a {layout} has it, and every tensor is strided."
     return refuse

@@ -155,10 +155,11 @@ def _tags_of(overload):
     return tags
 
 
-def _defined_in_python(overload):
-    from .library import _defs
+declared_in_python = set()  # "ns::name" of every operator that a Library has declared
 
-    return overload.name() in _defs
+
+def _defined_in_python(overload):
+    return overload.name() in declared_in_python
 
 
 def _py_impl(self, key):

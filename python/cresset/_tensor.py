@@ -142,7 +142,7 @@ def _init_subclass(cls, **kwargs):
 
 
 def _reduce_layout(layout):
-    from cresset.serialization import _get_layout
+    from cresset.serialization._names import _get_layout
 
     return _get_layout, ("torch." + str(layout).partition(".")[2],)
 

@@ -185,11 +185,12 @@ def _tensor_types():
 @functools.cache
 def _get_allowed_globals():
     """Full name -> what every file may name."""
-    from cresset import _jit_pickle, _tensor, _utils, serialization, storage
+    from cresset import _jit_pickle, _tensor, _utils, storage
+    from cresset.serialization._names import _get_layout
 
     found = {
         "collections.OrderedDict": OrderedDict, "collections.Counter": Counter, "torch.nn.parameter.Parameter": cresset.nn.Parameter,
-        "torch.serialization._get_layout": serialization._get_layout, "torch.Size": cresset.Size, "torch.Tensor": cresset.Tensor,
+        "torch.serialization._get_layout": _get_layout, "torch.Size": cresset.Size, "torch.Tensor": cresset.Tensor,
         "torch.device": cresset.device, "_codecs.encode": codecs.encode, "builtins.bytearray": bytearray, "builtins.set": set,
         "builtins.complex": complex, "torch._tensor._rebuild_from_type_v2": _tensor._rebuild_from_type_v2,
         "torch.storage.UntypedStorage": storage.UntypedStorage, "torch.storage.TypedStorage": storage.TypedStorage,

@@ -10,7 +10,7 @@ from ._library.custom_op import CustomOpDef, custom_op, custom_ops, device_key
 from ._library.fake import get_ctx
 from ._library.infer_schema import infer_schema
 from ._library.vmap import make_vmap_kernel
-from ._ops import OpOverload, OpOverloadPacket, _forget
+from ._ops import OpOverload, OpOverloadPacket, _forget, declared_in_python
 from ._tags import name_of
 
 __all__ = [
@@ -34,14 +34,13 @@ def _place(depth):
 
 
 _impls = set()  # "ns/name/key" of every kernel that a Library has registered
-_defs = set()  # "ns::name" of every operator that a Library has declared
 
 
 def _undo(block, definitions, kernels, all_kernels):
     block.reset()
     for qualname in definitions:
         _forget(qualname)
-        _defs.discard(qualname)
+        declared_in_python.discard(qualname)
     all_kernels -= kernels
 
 
@@ -80,7 +79,7 @@ class Library:
         tags = (tags,) if isinstance(tags, str) else tuple(tags)
         qualname = self.m.define(schema, alias_analysis, [name_of(t) for t in tags])
         self._op_defs.add(qualname)
-        _defs.add(qualname)
+        declared_in_python.add(qualname)
         return qualname.partition("::")[2]
 
     def _operator_name(self, op_name):

@@ -128,22 +128,14 @@ def _functions_of(module):
 def _members_of_tensor():
     """(name, function) of the methods of Tensor, and of its properties' `__get__`."""
     tensor = cresset.Tensor
-    refused = _absent_names()
     for name in sorted(vars(tensor)):
         member = vars(tensor)[name]
-        if name in _NEVER or name in refused or isinstance(member, (classmethod, staticmethod)):
+        if name in _NEVER or hasattr(member, "_is_absent") or isinstance(member, (classmethod, staticmethod)):
             continue
         if isinstance(member, (types.GetSetDescriptorType, property)):
             yield f"{name}.__get__", getattr(tensor, name).__get__
         elif callable(member) and not isinstance(member, types.BuiltinFunctionType):
             yield name, getattr(tensor, name)
-
-
-def _absent_names():
-    """Methods that only exist to say that something is not supported."""
-    from . import _absent
-
-    return {name for names in _absent._METHODS.values() for name in names} | set(_absent._SPARSE_ONLY)
 
 
 @functools.cache

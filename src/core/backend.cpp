@@ -169,6 +169,16 @@ void report_plugin_error(const std::string& text) {
   r.errors.push_back(text);
 }
 
+void refuse_device(DeviceType t, const std::string& reason) {
+  Registry& r = registry();
+  std::lock_guard lock(r.mutex);
+  r.errors.push_back(reason);
+  Backend* b = backend_of(t);
+  CRESSET_INTERNAL_ASSERT(b);
+  r.problem.emplace(b->name(), reason);
+  b->refuse(reason);
+}
+
 void set_backend_installer(void (*install)(DeviceType)) { registry().install = install; }
 
 // Looks for a name that no slot has; returns the reason why there is none, empty when nobody offers it.

@@ -376,6 +376,14 @@ void Backend::enter() const {
   note_use();
   CRESSET_CHECK(!forked.load(std::memory_order_relaxed), "Cannot re-initialize ", name_, " in forked subprocess. To use ", name_,
                 " with multiprocessing, you must use the 'spawn' start method.");
+  if (const std::string* reason = broken_.load(std::memory_order_acquire); CRESSET_UNLIKELY(reason))
+    CRESSET_THROW(Error, "backend '", name_, "' is not used, since a part of it does not load: ", *reason);
+}
+
+void Backend::refuse(const std::string& reason) {
+  const std::string* none = nullptr;
+  auto text = std::make_unique<const std::string>(reason);
+  if (broken_.compare_exchange_strong(none, text.get())) text.release();
 }
 
 void Backend::check(cresset_status status, int device, const std::string& what) const {

@@ -51,8 +51,9 @@ class Backend final {
   BackendDevice& device(int index) const { return *devices_[static_cast<std::size_t>(index)]; }
   Allocator* allocator() const { return allocator_.get(); }
 
-  /// To be called before anything that reaches the device: refuses in a forked child.
+  /// To be called before anything that reaches the device: refuses in a forked child, and when a part of the backend is broken.
   void enter() const;
+  void refuse(const std::string& reason);
   /// Raises when a status is not CRESSET_OK; the pieces say what was being done.
   void check(cresset_status status, int device, const std::string& what) const;
   void check_index(int index) const;
@@ -68,6 +69,7 @@ class Backend final {
   const std::string name_, file_tag_, description_;
   std::array<std::unique_ptr<BackendDevice>, kMaxDevices> devices_;
   std::unique_ptr<Allocator> allocator_;
+  std::atomic<const std::string*> broken_{nullptr};  // lives as long as the process
 };
 
 /// Loads what offers a device name. Gives the reason when something broken should have, and nothing when nobody offers it.

@@ -129,7 +129,7 @@ DeviceType device_type_from_name(std::string_view name) {
   if (const auto known = find_type(name)) return *known;
   // Nobody has asked for it yet: a plug-in may give the name.
   const std::string problem = is_plain_name(name) ? detail::resolve_device_name(std::string(name)) : "";
-  if (const auto loaded = find_type(name)) return *loaded;
+  if (const auto loaded = find_type(name); loaded && problem.empty()) return *loaded;
   CRESSET_CHECK(problem.empty(), "Expected one of ", known_device_names(), " device type at start of device string: ", name,
                 "\nA plug-in should give the device '", name, "', but it does not load: ", problem, "\nRun `cresset doctor ", name,
                 "` for its parts.");

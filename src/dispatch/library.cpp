@@ -2,10 +2,19 @@
 #include <cresset/dispatch/library.h>
 #include <cresset/dispatch/register_operators.h>
 
+#include "dispatch/near_misses.h"
+
 namespace cresset {
 namespace {
 const char* kind_name(Library::Kind k) {
   return k == Library::DEF ? "TORCH_LIBRARY" : k == Library::IMPL ? "TORCH_LIBRARY_IMPL" : "TORCH_LIBRARY_FRAGMENT";
+}
+
+[[noreturn]] void raise_unknown(const OperatorName& name, const std::string& place) {
+  std::vector<std::string> names;
+  for (const OperatorName& n : Dispatcher::singleton().getAllOpNames()) names.push_back(n.str());
+  const std::string near = impl::near_misses(name.str(), names);
+  CRESSET_THROW(Error, "impl(\"", name, "\"): there is no such operator", near.empty() ? "" : "; near names: " + near, " (", place, ").");
 }
 }  // namespace
 
@@ -74,6 +83,8 @@ Library& Library::def_with_kernel(std::string_view name_or_schema, CppFunction f
 
 Library& Library::impl_kernel(std::string_view name, CppFunction f) {
   const OperatorName full = qualify(parse_operator_name(name), "impl");
+  if (names_must_exist_ && (full.ns() == "aten" || full.ns() == "cresset") && !Dispatcher::singleton().findSchema(full))
+    raise_unknown(full, place());
   CRESSET_CHECK(!(f.key_ && key_ && *f.key_ != *key_), "impl(\"", full, "\", ...): Explicitly provided dispatch key (",
                 f.key_ ? *f.key_ : DispatchKey::Undefined, ") is inconsistent with the dispatch key of the enclosing ", kind_name(kind_),
                 " block (", key_ ? *key_ : DispatchKey::Undefined, "). Declare a separate block for this dispatch key (", place(), ").");

@@ -130,6 +130,91 @@ def test_a_new_backend_passes_its_tests_at_once(built, tmp_path):
     assert "works" in run(command, "doctor", "mychip", env=env)
 
 
+# ---- what goes wrong in a backend is said, never run on the CPU in silence
+
+FOUR_METHODS = """
+  int device_count() { return 1; }
+  void* allocate(int, std::size_t n) { return std::malloc(n); }
+  void deallocate(int, void* p, std::size_t) { std::free(p); }
+  void copy(const cresset_copy& c) { std::memcpy(c.target, c.source, c.nbytes); }
+"""
+
+
+def backend_source(name, methods, blocks):
+    return f"""#include <cstdlib>
+#include <cstring>
+#include <cresset/backend.h>
+using cresset::Tensor;
+struct Faulty {{
+  static constexpr const char* kName = "{name}";
+{methods}
+}};
+CRESSET_BACKEND(Faulty);
+{blocks}
+"""
+
+
+def compiler(built, source, *flags):
+    command = ["g++", "-std=c++20", "-O0", f"-I{built / 'prefix/include'}", "-x", "c++", "-", *map(str, flags)]
+    return subprocess.run(command, input=source, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize(
+    ("methods", "message"),
+    [
+        (FOUR_METHODS + "void synchronize() {}", "the method 'synchronize' cannot be called as required: void synchronize(int device)"),
+        (FOUR_METHODS + "void set_devcie(int) {}", "the method 'set_devcie' is never called; the name in the table is 'set_device'"),
+        (FOUR_METHODS + "cresset_stream stream_create(int, int) { return 1; }", "'stream_create' needs the method 'stream_query' as well"),
+        (FOUR_METHODS.replace("copy(", "copy_bytes("), "the method 'copy' is required: void copy(const cresset_copy& c)"),
+        (FOUR_METHODS.replace("int, std::size_t n)", "std::size_t n)"), "the method 'allocate' cannot be called as required"),
+    ],
+    ids=["signature", "name", "together", "missing", "required"],
+)
+def test_methods_that_would_be_left_out_do_not_compile(built, methods, message):
+    result = compiler(built, backend_source("faulty", methods, ""), "-fsyntax-only")
+    assert result.returncode != 0 and message in result.stderr
+
+
+FAULTY_KERNELS = {
+    "signature": (
+        'Tensor neg(const Tensor& self, const Tensor&) { return self; }\nCRESSET_BACKEND_IMPL(Faulty, aten, m) { m.impl("neg", &neg); }',
+        ["aten::neg(Tensor self) -> Tensor", "(Tensor _0, Tensor _1) -> Tensor", "<stdin>:"],
+    ),
+    "name": (
+        'Tensor neg(const Tensor& self) { return self; }\nCRESSET_BACKEND_IMPL(Faulty, aten, m) { m.impl("negg", &neg); }',
+        ['impl("aten::negg"): there is no such operator', "aten::neg", "<stdin>:"],
+    ),
+}
+USE_IT = """
+import sys, cresset
+words = sys.argv[2].split("|")
+def refused(use):
+    try:
+        use()
+    except RuntimeError as error:
+        assert all(word in str(error) for word in words), error
+    else:
+        raise SystemExit("the device worked")
+refused(lambda: cresset.device(sys.argv[1]))
+refused(lambda: cresset.ones(3, device=sys.argv[1]))  # nor is it used when somebody goes on
+refused(lambda: cresset.ones(3).to(sys.argv[1]))
+assert cresset.accelerator.report(sys.argv[1])["problem"]
+"""
+
+
+@pytest.mark.parametrize("fault", FAULTY_KERNELS)
+def test_a_kernel_that_does_not_register_stops_the_device(built, tmp_path, fault):
+    blocks, words = FAULTY_KERNELS[fault]
+    name = f"faulty_{fault}"
+    flags = ["-fPIC", "-shared", "-o", tmp_path / f"{name}.so", f"-L{built / 'prefix/lib'}", "-lcresset"]
+    result = compiler(built, backend_source(name, FOUR_METHODS, blocks), *flags)
+    assert result.returncode == 0, result.stderr
+    env = {**os.environ, "CRESSET_BACKEND_PATH": str(tmp_path)}
+    run(sys.executable, "-c", USE_IT, name, "|".join(words), env=env, cwd=ROOT)
+    doctor = subprocess.run([built / "prefix/bin/cresset", "doctor", name], env=env, capture_output=True, text=True)
+    assert doctor.returncode != 0 and words[0] in doctor.stdout
+
+
 def test_minimal_is_small():
     files = [f for f in (ROOT / "backends/minimal").rglob("*") if f.is_file() and "__pycache__" not in f.parts]
     assert sum(len(f.read_text().splitlines()) for f in files) <= 300

@@ -20,6 +20,7 @@ def load(name):
 
 layers = load("check_layers")
 tree = load("check_tree")
+imports = load("check_imports")
 
 
 def test_includes_follow_the_layers():
@@ -88,6 +89,29 @@ def test_allowed_includes_pass(layer, public, text):
 )
 def test_include_up_the_floors_of_ir_is_found(file, text, message):
     assert layers.check_text(text, "ir", file.startswith("include"), ROOT / file) == [(1, message)]
+
+
+def test_python_modules_import_in_one_direction():
+    assert imports.check_package(ROOT / "python/cresset", imports.KNOWN_CIRCLES) == []
+
+
+def test_circle_of_imports_is_found(tmp_path):
+    package = tmp_path / "sample"
+    package.mkdir()
+    files = {
+        "__init__": "from . import a, b, c\n",
+        "a": "def f():\n    from .b import g\n    return g\n",
+        "b": "from typing import TYPE_CHECKING\nfrom .c import h\nif TYPE_CHECKING:\n    from .d import k\n",
+        "c": "import sample.a\n",
+        "d": "from . import b\n",
+    }
+    for name, text in files.items():
+        (package / f"{name}.py").write_text(text)
+    circle = frozenset({"sample.a", "sample.b", "sample.c"})
+    assert imports.check_package(package, {}) == ["modules import one another: sample.a, sample.b, sample.c"]
+    assert imports.check_package(package, {circle | {"sample.d"}: "a reason"}) == []
+    (package / "c.py").write_text("")
+    assert imports.check_package(package, {circle: "a reason"}) == ["KNOWN_CIRCLES: sample.a, sample.b, sample.c is no circle any more"]
 
 
 def test_map_of_folders_matches_the_tree():

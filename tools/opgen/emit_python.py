@@ -165,10 +165,10 @@ def _json(table):
 
 
 def declaration(op):
-    """One line of RegistrationDeclarations.h: the C++ signature, out arguments first, and the facts as JSON."""
+    """One line of RegistrationDeclarations.h: the C++ signature of a kernel, whose arguments are the schema's in its order, and the facts as JSON."""
     s = op.schema
     spell = lambda text: text.replace("&", " &").replace("std::", "::std::")
-    params = ", ".join(f"{spell(a.type.cpp_arg())} {a.name}" for a in [*s.out_args, *s.in_args])
+    params = ", ".join(f"{spell(a.type.cpp_arg())} {a.name}" for a in s.args)
     name = s.name + ("_out" if s.is_out else "")
     dispatch, default = dispatch_default(op)
     data = {"schema": s.text(True), "dispatch": str(dispatch), "default": str(default)}

@@ -75,6 +75,9 @@ namespace detail {
 /// Keeps the text of an error that happened while a library was being loaded, where an exception would end the process.
 /// load_backend raises it.
 CRESSET_API void report_plugin_error(const std::string& text);
+/// A part of a registered backend could not be loaded: load_backend raises it, and so does every use of the device from now on, for it
+/// would do something else than its author believes. The first reason stays.
+CRESSET_API void refuse_device(DeviceType t, const std::string& reason);
 /// Called once for each new backend, by the layer that knows operators.
 CRESSET_API void set_backend_installer(void (*install)(DeviceType));
 /// Memory of a device with a table; index -1 is the current one.

@@ -117,6 +117,12 @@ class CRESSET_API Library final {
   Library(Library&&) = default;
   Library& operator=(Library&&) = default;
 
+  /// From now on impl() of a name in `aten` or `cresset` raises when there is no such operator, instead of waiting for its definition.
+  Library& built_in_names_must_exist() {
+    names_must_exist_ = true;
+    return *this;
+  }
+
   /// Declares an operator; the namespace is the block's.
   Library& def(std::string_view schema, std::vector<std::string> tags = {});
   Library& def(FunctionSchema schema, std::vector<std::string> tags = {});
@@ -183,6 +189,7 @@ class CRESSET_API Library final {
   std::optional<DispatchKey> key_;
   const char* file_;
   uint32_t line_;
+  bool names_must_exist_ = false;
   std::string python_module_;  // of the operators defined next
   std::vector<RegistrationHandleRAII> registrations_;
 };

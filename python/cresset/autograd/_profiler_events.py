@@ -3,8 +3,10 @@
 import math
 import sys
 
-from .profiler import _PAUSE
 from .profiler_util import MEMORY_EVENT_NAME, DeviceType, EventList, FunctionEvent
+
+# The range over the part of a session that is not collected: what begins inside of it is left out.
+PAUSE = "profiler: not collected"
 
 _USER_SCOPE = 7
 _STEP = "ProfilerStep#"
@@ -136,7 +138,7 @@ def _take_stacks_of_forward(events):
 
 def _without_pauses(threads):
     """The records of a session less those that began while collection was switched off."""
-    pauses = [(r[2], r[3]) for thread in threads for r in thread[3] if r[0] == _PAUSE]
+    pauses = [(r[2], r[3]) for thread in threads for r in thread[3] if r[0] == PAUSE]
     if not pauses:
         return threads
 

@@ -66,10 +66,6 @@ class record_function(_Decorator):
         return type(self)(self.name, self.args)
 
 
-# The range over the part of a session that is not collected: what begins inside of it is left out.
-_PAUSE = "profiler: not collected"
-
-
 class _ModuleRanges:
     """A range for each call of a module, "nn.Module: Linear_0", by hooks on all modules; numbers count the modules of a class."""
 
@@ -205,7 +201,9 @@ class profile:
         if activities and enabled:
             self._resume()
         elif activities and self._pause is None:
-            self._pause = _C._profiler_begin(_PAUSE, "")
+            from ._profiler_events import PAUSE
+
+            self._pause = _C._profiler_begin(PAUSE, "")
 
     def _resume(self):
         if self._pause is not None:

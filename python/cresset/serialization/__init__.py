@@ -16,6 +16,7 @@ from ._errors import FileError, damage
 from ._files import _open_file_like, is_path
 from ._legacy import SourceChangeWarning
 from ._locations import default_restore_location, location_tag, register_package, validate_cuda_device, validate_hpu_device
+from ._names import _get_layout  # noqa: F401
 from ._options import (
     LoadEndianness,
     _serialization_tls,
@@ -133,18 +134,6 @@ def storage_to_tensor_type(storage):
     """The tensor class of a storage's class."""
     kind = cresset.storage.legacy_class(storage.dtype)
     return getattr(cresset, kind.__name__.replace("Storage", "Tensor"))
-
-
-_LAYOUTS = {}
-
-
-def _get_layout(name):
-    """The layout of a name ("torch.strided")."""
-    if not _LAYOUTS:
-        for value in vars(cresset._C).values():
-            if isinstance(value, cresset.layout):
-                _LAYOUTS["torch." + str(value).partition(".")[2]] = value
-    return _LAYOUTS[name]
 
 
 def _is_torchscript_zip(reader):

@@ -135,3 +135,18 @@ def unpickler_class(pickle_module):
             return find_class_in(super().find_class, module, name)
 
     return Unpickler
+
+
+_LAYOUTS = {}
+
+
+def _get_layout(name):
+    """The layout of a name ("torch.strided")."""
+    if not _LAYOUTS:
+        for value in vars(cresset._C).values():
+            if isinstance(value, cresset.layout):
+                _LAYOUTS["torch." + str(value).partition(".")[2]] = value
+    return _LAYOUTS[name]
+
+
+_get_layout.__module__ = __package__  # the name that files have

@@ -46,7 +46,7 @@ def test_derived_forms(facts):
 
 def test_declarations_have_the_published_format(pilot):
     text = (pilot / "data/RegistrationDeclarations.h").read_text()
-    assert ('Tensor & add_out(Tensor & out, const Tensor & self, const Tensor & other, const Scalar & alpha); // {"schema": "aten::add.out(Tensor self, '
+    assert ('Tensor & add_out(const Tensor & self, const Tensor & other, const Scalar & alpha, Tensor & out); // {"schema": "aten::add.out(Tensor self, '
             'Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)", "dispatch": "True", "default": "False"}\n') in text
     assert ('Tensor multiply(const Tensor & self, const Tensor & other); // {"schema": "aten::multiply.Tensor(Tensor self, Tensor other) -> Tensor", '
             '"dispatch": "False", "default": "False"}\n') in text

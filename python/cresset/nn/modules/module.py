@@ -7,7 +7,7 @@ import cresset
 import cresset.__future__ as _conversion
 from cresset import Tensor
 from cresset.nn.parameter import Buffer, Parameter
-from cresset.utils import swap_tensors
+from cresset.utils._swap import swap_tensors
 
 from . import _hooks
 from ._hooks import *  # noqa: F403  (the global registration functions are public here)
