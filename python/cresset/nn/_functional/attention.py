@@ -205,7 +205,7 @@ def multi_head_attention_forward(
         if attn_mask.size(0) == 1 and attn_mask.dim() == 3:
             attn_mask = attn_mask.unsqueeze(0)
         else:
-            attn_mask = attn_mask.view(batch, num_heads, length, source)
+            attn_mask = attn_mask.view(batch, num_heads, attn_mask.size(1), source)  # one row where padding alone is masked
     q = q.view(batch, num_heads, length, head)
     k = k.view(batch, num_heads, source, head)
     v = v.view(batch, num_heads, source, head)
