@@ -172,6 +172,7 @@ def main() -> int:
     parser.add_argument("tests", type=Path, help="PyTorch's folder test/, or one of that form")
     parser.add_argument("--files", nargs="+", metavar="GLOB", help="files below it (default: those that weigh most)")
     parser.add_argument("--sample", type=int, default=0, metavar="N", help="at most N tests of a file, always the same (default: all)")
+    parser.add_argument("--seed", default="", metavar="WORD", help="another sample: the same for the same word")
     parser.add_argument("--only", default="", metavar="REGEX", help="tests whose Class.method contains a match")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all answers")
     parser.add_argument("--classes", type=int, default=0, metavar="N", help="print the N most frequent failures")

@@ -29,7 +29,7 @@ def run_file(python: Path, side: str, file: str, options, ids: list[str] | None 
     said: dict = {"results": {}, "tests": 0, "chosen": [], "absent": []}
     here, there = os.pipe()
     request = {
-        "side": side, "tests": str(options.tests), "file": file, "helpers": [str(folder) for folder in options.helpers], "sample": options.sample,
+        "side": side, "tests": str(options.tests), "file": file, "helpers": [str(folder) for folder in options.helpers], "sample": options.sample, "seed": options.seed,
         "only": options.only, "seconds": options.seconds, "ids": ids, "out": there,
     }  # fmt: skip
     deadline = time.monotonic() + options.file_seconds

@@ -1,7 +1,7 @@
 """Runs the tests of one file of PyTorch's, each in a process of its own forked from this one; results are lines of JSON on a pipe.
 
 Started by runs.py, in the interpreter that is to run the tests. Its one argument is a JSON object: side ("cresset" or "torch"), tests (the
-folder), file, helpers (folders that hold `torch/testing`), sample, only, seconds (for one test), out (a file descriptor).
+folder), file, helpers (folders that hold `torch/testing`), sample, seed, only, seconds (for one test), out (a file descriptor).
 """
 
 import faulthandler
@@ -176,7 +176,7 @@ def chosen(ids, options):
     if options.get("ids") is not None:
         return [i for i in options["ids"] if i in ids]
     names = [i for i in ids if re.search(options["only"], i)]
-    names.sort(key=lambda i: hashlib.sha1(i.encode()).hexdigest())
+    names.sort(key=lambda i: hashlib.sha1((options["seed"] + i).encode()).hexdigest())
     return names[: options["sample"]] if options["sample"] else names
 
 
