@@ -160,22 +160,22 @@ def _metadata(tensor):
 
 
 class _Handle:
-    """Stands for one saved tensor; the recomputed tensor hangs on it for as long as the graph needs it."""
+    """Stands for one saved tensor; recomputed tensors hang on it until they are used."""
 
 
 class _Frame:
     """One call of a checkpoint that does not reenter backward.
 
     In the first computation every tensor that autograd saves is replaced by a _Handle; the first use of a handle in a backward pass
-    computes the function again, which saves the same tensors in the same order.
+    computes the function again, which saves the same tensors in the same order. A pass uses each of them once, and another pass over a
+    graph that was kept computes it again. Outside of a pass every look at a saved tensor does.
     """
 
     def __init__(self, recompute, early_stop, check):
         self.recompute, self.early_stop, self.check = recompute, early_stop, check
         self.handles = []  # weak references: handles live in the graph
         self.metadata = []
-        self.recomputed = weakref.WeakKeyDictionary()
-        self.done_for = None  # the backward pass for which it was computed again
+        self.recomputed = {}  # by backward pass: handle → tensor
 
     def pack(self, tensor):
         handle = _Handle()
@@ -185,17 +185,18 @@ class _Frame:
 
     def unpack(self, handle):
         task = cresset._C._current_graph_task_id()
-        if handle not in self.recomputed and (task == -1 or self.done_for != task):
+        if task == -1 or task not in self.recomputed:
+            self.recomputed = {t: tensors for t, tensors in self.recomputed.items() if tensors}
+            self.recomputed[task] = self.current = weakref.WeakKeyDictionary()
             self._run_again()
-            self.done_for = task
-        if handle not in self.recomputed:
+        if handle not in self.recomputed[task]:
             raise CheckpointError(
                 "torch.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked once. If you are calling "
                 "ctx.saved_tensors in backward, make sure to do so only once. Otherwise please open an issue with details on your use case."
             )
-        tensor = self.recomputed[handle]
-        if task != -1 and not cresset._C._current_graph_task_keeps_graph():
-            del self.recomputed[handle]
+        tensor = self.recomputed[task].pop(handle)
+        if task == -1:
+            del self.recomputed[task]
         return tensor
 
     def _run_again(self):
@@ -219,7 +220,7 @@ class _Frame:
         if place < len(self.handles):
             handle = self.handles[place]()
             if handle is not None:
-                self.recomputed[handle] = tensor.detach()
+                self.current[handle] = tensor.detach()
             self.found.append(self.check(tensor))
         if self.early_stop and self.count == len(self.handles):
             raise _StopRecomputation

@@ -224,3 +224,44 @@ def test_a_checkpoint_computes_again_in_the_autocast_it_saw(reentrant, forward, 
     with torch.autocast("cpu", torch.bfloat16) if backward == "on" else nullcontext():
         y.float().sum().backward()
     assert torch.allclose(have, x.grad, rtol=1e-2)
+
+
+def test_each_pass_over_a_kept_graph_computes_again():
+    runs = []
+
+    def f(x):
+        runs.append(1)
+        return x.sin().cos()
+
+    x = torch.randn(3, requires_grad=True)
+    out = checkpoint(f, x, use_reentrant=False).sum()
+    first = torch.autograd.grad(out, x, retain_graph=True)
+    second = torch.autograd.grad(out, x, retain_graph=True)
+    assert len(runs) == 3 and torch.equal(first[0], second[0])
+
+
+def test_kept_results_are_used_once():
+    save_sin = create_selective_checkpoint_contexts
+    x = torch.randn(3, requires_grad=True)
+    out = checkpoint(lambda x: x.sin().cos().exp(), x, use_reentrant=False, context_fn=lambda: save_sin([torch.ops.aten.sin.default])).sum()
+    out.backward(retain_graph=True)
+    with pytest.raises(RuntimeError, match="Trying to backward an extra time"):
+        out.backward(retain_graph=True)
+
+
+def test_a_saved_tensor_is_taken_once_in_a_pass():
+    class Twice(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x.exp()
+
+        @staticmethod
+        def backward(ctx, grad):
+            ctx.saved_tensors
+            return grad * ctx.saved_tensors[0]
+
+    x = torch.randn(3, requires_grad=True)
+    out = checkpoint(lambda x: Twice.apply(x.sin()), x, use_reentrant=False).sum()
+    with pytest.raises(RuntimeError, match="already unpacked once"):
+        out.backward(retain_graph=True)
