@@ -47,6 +47,23 @@ def _refusal(name, what):
     return refuse
 
 
+# Functions that PyTorch took away, and what to call in their place.
+_REMOVED = {
+    "solve": "`torch.linalg.solve`, which takes its arguments the other way round", "lstsq": "`torch.linalg.lstsq`, which takes its arguments the other way round",
+    "eig": "`torch.linalg.eig` or `torch.linalg.eigvals`", "symeig": "`torch.linalg.eigh` or `torch.linalg.eigvalsh`",
+    "matrix_rank": "`torch.linalg.matrix_rank`",
+}  # fmt: skip
+
+
+def _removal(name, instead):
+    def refuse(*args, **kwargs):
+        raise RuntimeError(f"This function was deprecated since version 1.9 and is now removed. Please use {instead}.")
+
+    refuse.__name__ = name
+    refuse.__doc__ = f"Raises RuntimeError: use {instead}."
+    return refuse
+
+
 def _expectation(name, layout):
     def refuse(self):
         raise RuntimeError(f"{name} expected {layout} layout but got Strided")
@@ -88,6 +105,10 @@ def install(tensor_class, module):
         for name in names:
             if not hasattr(tensor_class, name):
                 setattr(tensor_class, name, _refusal(f"Tensor.{name}", what))
+    for name, instead in _REMOVED.items():
+        setattr(module, name, _removal(name, instead))
+        if name != "matrix_rank":
+            setattr(tensor_class, name, _removal(name, instead))
     for name, layout in _SPARSE_ONLY.items():
         setattr(tensor_class, name, _expectation(name, layout))
     for function in (sparse_dim, dense_dim, to_dense, dequantize):

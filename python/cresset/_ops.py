@@ -193,6 +193,7 @@ OpOverload._defined_in_python = property(_defined_in_python, doc="Was it declare
 OpOverload.py_impl, OpOverload.decompose = _py_impl, _decompose
 OpOverload.py_kernels = property(lambda self: self.__dict__.setdefault("_py_kernels", {}), doc="What py_impl has registered: {key's name: function}.")
 OpOverload.is_view = property(lambda self: any(r.alias and not r.is_write for r in self._schema.returns), doc="Is the result a view of an argument?")
+OpOverload._name = property(lambda self: self.name(), doc="The name with that of the overload, as name().")
 OpOverload.op = OpOverload._op = property(lambda self: self, doc="The operator itself.")
 OpOverload.overloadpacket = OpOverload._overloadpacket = property(_packet_of, doc="All overloads of the same name.")
 

@@ -117,7 +117,16 @@ def _deepcopy(self, memo):
     import copy
 
     with cresset.no_grad():
-        result = _copied(self, memo)
+        if cresset._utils._wraps_others(self):
+            result = self.clone()
+            if type(result) is not type(self):
+                raise RuntimeError(
+                    "The default implementation of __deepcopy__() for wrapper subclasses only works for subclass types that properly implement clone() "
+                    f"and for which cloning returns another instance of the same subclass; clone() of a {type(self).__name__} gave a "
+                    f"{type(result).__name__}. Implement clone(), or override __deepcopy__()."
+                )
+        else:
+            result = _copied(self, memo)
         if type(result) is not type(self):
             result = result.as_subclass(type(self))
         if self.requires_grad:

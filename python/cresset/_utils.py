@@ -14,6 +14,13 @@ from cresset import _C
 __all__ = []
 
 
+def _element_size(dtype):
+    """Bytes of one element of a dtype."""
+    if not isinstance(dtype, cresset.dtype):
+        raise RuntimeError(f"expected torch.dtype, but got {type(dtype)}")
+    return dtype.itemsize
+
+
 def _restored_device(device):
     """Where a tensor goes that names its device itself: map_location of the load that is going on, or the device."""
     from .serialization._locations import mapped_device

@@ -418,6 +418,8 @@ class _ForwardCheck:
                 text = _mismatch(prefix, m, n, (v * d).sum(), (v * t).sum(), forward=True)
                 details = _slow_details(differences.columns(x, unit)[m], self._columns(x, unit)[m], self.rtol, self.atol)
                 raise GradcheckError(text + details)
+        if self.check_undefined and x.numel():
+            self._check_missing(n, x)
 
     def _check_missing(self, n, x):
         """A missing tangent of another input counts as zeros."""

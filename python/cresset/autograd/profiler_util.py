@@ -5,6 +5,7 @@ from collections import defaultdict
 from operator import attrgetter
 
 from ._profiler_table import format_time, table
+from ._profiler_table import format_time as _format_time  # noqa: F401
 from ._profiler_trace import MEMORY as MEMORY_EVENT_NAME  # noqa: F401
 from ._profiler_trace import write_trace
 

@@ -3,13 +3,14 @@
 import functools
 
 import cresset
+from cresset.fx.experimental.proxy_tensor import make_fx
 
 from ._modules import FunctionalModule, FunctionalModuleWithBuffers, combine_state_for_ensemble, make_functional, make_functional_with_buffers
 from ._warning import warn_deprecated
 
 __all__ = [
     "FunctionalModule", "FunctionalModuleWithBuffers", "combine_state_for_ensemble", "functionalize", "grad", "grad_and_value", "hessian", "jacfwd",
-    "jacrev", "jvp", "make_functional", "make_functional_with_buffers", "vjp", "vmap",
+    "jacrev", "jvp", "make_functional", "make_fx", "make_functional_with_buffers", "vjp", "vmap",
 ]  # fmt: skip
 
 

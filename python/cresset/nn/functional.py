@@ -27,7 +27,7 @@ from ._functional.vision import *  # noqa: F403
 _OPERATORS = {
     cresset: (
         "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "conv_tbc", "avg_pool1d",
-        "adaptive_avg_pool1d", "relu_", "threshold_", "celu_", "selu_", "rrelu_", "prelu", "hardshrink", "bilinear",
+        "adaptive_avg_pool1d", "relu_", "threshold_", "celu_", "selu_", "prelu", "hardshrink", "bilinear",
         "cosine_similarity", "pairwise_distance", "pdist",
         "native_channel_shuffle",
     ),
@@ -36,6 +36,10 @@ _OPERATORS = {
         "scaled_dot_product_attention",
     ),
 }  # fmt: skip
+
+# Numbers by which operators know the modes of grid_sample.
+GRID_SAMPLE_INTERPOLATION_MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
+GRID_SAMPLE_PADDING_MODES = {"zeros": 0, "border": 1, "reflection": 2}
 
 __all__ = []
 for _family in (

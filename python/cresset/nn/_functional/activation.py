@@ -10,7 +10,7 @@ from cresset._overridable import overridable
 from ._common import number, softmax_dim
 
 __all__ = [
-    "threshold", "relu", "relu6", "glu", "hardtanh", "elu", "selu", "celu", "leaky_relu", "rrelu", "tanhshrink", "softsign",
+    "threshold", "relu", "relu6", "glu", "hardtanh", "elu", "selu", "celu", "leaky_relu", "rrelu", "rrelu_", "tanhshrink", "softsign",
     "softmin", "softmax", "gumbel_softmax", "log_softmax", "tanh", "sigmoid", "hardsigmoid", "silu", "mish", "hardswish",
 ]  # fmt: skip
 
@@ -88,6 +88,12 @@ def rrelu(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, trainin
         factor = cresset.ones_like(input)
         factor[below] = slopes.to(input.dtype)
     return input.mul_(factor) if inplace else input * factor
+
+
+@overridable
+def rrelu_(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False) -> Tensor:
+    """rrelu in place."""
+    return rrelu(input, lower, upper, training, True)
 
 
 @overridable

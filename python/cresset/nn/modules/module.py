@@ -475,7 +475,8 @@ class Module(_HookedModule, _StatefulModule):
         """Puts `applied` behind the object `param`, and `fn` of its gradient behind the gradient's object."""
         grad, param.grad = param.grad, None
         try:
-            swap_tensors(param, applied if isinstance(applied, Parameter) else Parameter(applied, param.requires_grad))
+            # A conversion that changes nothing gives the parameter itself.
+            swap_tensors(param, Parameter(applied, param.requires_grad) if applied is param or not isinstance(applied, Parameter) else applied)
             if grad is not None:
                 with cresset.no_grad():
                     converted = fn(grad)

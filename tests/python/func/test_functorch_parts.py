@@ -1,0 +1,45 @@
+"""The parts of torch._functorch that programs name: chosen arguments, ensembles made from a class, gradients of batched functions."""
+
+import cresset
+import pytest
+from cresset import nn
+from cresset._functorch.autograd_function import reductify_leaf
+from cresset._functorch.eager_transforms import _slice_argnums
+from cresset._functorch.make_functional import functional_init, functional_init_with_buffers
+
+
+def test_chosen_arguments():
+    args = (1.0, [2.0], 3.0)
+    assert _slice_argnums(args, 0) == (1.0,) and _slice_argnums(args, (2, -2)) == (3.0, [2.0])
+    assert _slice_argnums(args, 1, as_tuple=False) == [2.0]
+    for wrong, words in (((), "must be non-empty"), ((0, -3), "must be unique"), (3, "positional inputs")):
+        with pytest.raises(RuntimeError, match=words):
+            _slice_argnums(args, wrong)
+
+
+def test_ensembles_from_a_class():
+    weights, call, names = functional_init(nn.Linear, (3,))(2, 4)
+    assert names == ("weight", "bias") and [w.shape for w in weights] == [(3, 4, 2), (3, 4)]
+    assert not cresset.equal(weights[0][0], weights[0][1])
+    x = cresset.randn(3, 5, 2)
+    out = cresset.vmap(call)(weights, (x,))
+    cresset.testing.assert_close(out[1], x[1] @ weights[0][1].t() + weights[1][1])
+    single, call, _ = functional_init(nn.Linear)(2, 4)
+    assert call(single, (x[0],)).shape == (5, 4)
+    params, buffers, _, _, names = functional_init_with_buffers(nn.BatchNorm1d, (2,))(3)
+    assert len(params) == 2 and names == ("running_mean", "running_var", "num_batches_tracked") and buffers[0].shape == (2, 3)
+    with pytest.raises(RuntimeError, match="functional_init_with_buffers"):
+        functional_init(nn.BatchNorm1d)(3)
+    for shape in ((0,), (2, 2)):
+        with pytest.raises(ValueError):
+            functional_init(nn.Linear, shape)(2, 4)
+
+
+def test_gradients_where_the_examples_are_elsewhere():
+    g = cresset.randn(4, 2, 3)
+    assert reductify_leaf(None, None, 0, 2) is None
+    assert reductify_leaf(g, None, None, 2) is g
+    assert cresset.equal(reductify_leaf(g, 1, None, 2), g.sum(1))
+    assert cresset.equal(reductify_leaf(g, 1, 0, 2), g.movedim(1, 0))
+    assert cresset.equal(reductify_leaf(g, None, 1, 5), g.unsqueeze(1).expand(4, 5, 2, 3))
+    cresset.testing.assert_close(reductify_leaf(g, 1, 0, 2, (3,)), g.sum(0))
