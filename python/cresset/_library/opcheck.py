@@ -7,7 +7,7 @@ from cresset.utils._pytree import tree_flatten, tree_leaves, tree_map_only
 __all__ = ["OpCheckError", "opcheck"]
 
 ALL_TEST_UTILS = ("test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_static", "test_aot_dispatch_dynamic")
-DEFAULT_TEST_UTILS = ("test_schema", "test_autograd_registration", "test_faketensor")
+DEFAULT_TEST_UTILS = ("test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic")
 
 
 class OpCheckError(Exception):
@@ -173,18 +173,44 @@ def test_faketensor(op, args, kwargs, check_strides=True):
             raise RuntimeError(f"{what}Stride mismatch! Strides are {a.stride()} and {b.stride()}")
 
 
-def _not_supported(op, args, kwargs):
-    raise NotImplementedError("opcheck: test_aot_dispatch_* needs a tracing compiler, which this package does not have. Leave it out of test_utils.")
+def _results_and_gradients(function, args, kwargs, generator):
+    """What a call gives, and the gradients of its sum for the arguments that require them."""
+    args, kwargs = _clone(args), _clone(kwargs)
+    cresset.set_rng_state(generator)
+    results = _tensors(function(*args, **kwargs))
+    wanted = [t for t in _tensors((args, kwargs)) if t.requires_grad]
+    ends = [r.sum().abs() for r in results if r.requires_grad]
+    if not wanted or not ends:
+        return results, []
+    return results, cresset.autograd.grad(sum(ends), wanted, allow_unused=True)
 
 
-_TESTS = {"test_schema": test_schema, "test_autograd_registration": test_autograd_registration, "test_faketensor": test_faketensor}
+def test_aot_dispatch(op, args, kwargs, atol=None, rtol=None):
+    """Recorded ahead of time the operator gives the results and the gradients that it gives as it is."""
+    from cresset._functorch.aot_autograd import aot_function, nop
+
+    generator = cresset.get_rng_state()
+    eager = _results_and_gradients(op, args, kwargs, generator)
+    recorded = _results_and_gradients(aot_function(op, nop), args, kwargs, generator)
+    for what, have, wanted in zip(("Outputs", "Gradients"), recorded, eager):
+        for a, b in zip(have, wanted):
+            cresset.testing.assert_close(
+                a, b, atol=atol, rtol=rtol, msg=lambda text, what=what: f"{what} of the operator are different in eager-mode and recorded.\n{text}"
+            )
+
+
+_TESTS = {
+    "test_schema": test_schema, "test_autograd_registration": test_autograd_registration, "test_faketensor": test_faketensor,
+    "test_aot_dispatch_static": test_aot_dispatch, "test_aot_dispatch_dynamic": test_aot_dispatch,  # sizes are always numbers
+}  # fmt: skip
 
 
 def opcheck(op, args, kwargs=None, *, test_utils=DEFAULT_TEST_UTILS, raise_exception=True, atol=None, rtol=None):
     """Test an operator's registrations on sample arguments; {test: "SUCCESS" or the exception}.
 
     test_schema: nothing changes or shares memory that the schema does not declare. test_autograd_registration: gradients come from
-    an autograd key. test_faketensor: the Meta kernel agrees with the real one. With raise_exception the first failure raises
+    an autograd key. test_faketensor: the Meta kernel agrees with the real one. test_aot_dispatch_static and test_aot_dispatch_dynamic: recorded by
+    functorch.compile.aot_function the operator gives the same results and gradients, within atol and rtol. With raise_exception the first failure raises
     OpCheckError. This does not test the values of gradients: use cresset.autograd.gradcheck for them.
     """
     from .custom_op import CustomOpDef
@@ -204,7 +230,8 @@ def opcheck(op, args, kwargs=None, *, test_utils=DEFAULT_TEST_UTILS, raise_excep
     results = {}
     for name in chosen:
         try:
-            _TESTS.get(name, _not_supported)(op, args, kwargs or {})
+            tolerances = {"atol": atol, "rtol": rtol} if name.startswith("test_aot") else {}
+            _TESTS[name](op, args, kwargs or {}, **tolerances)
             results[name] = "SUCCESS"
         except Exception as error:
             if raise_exception:

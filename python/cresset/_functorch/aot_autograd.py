@@ -1,0 +1,175 @@
+"""Functions recorded ahead of time: one graph for the results, one for the gradients, each given to a compiler of the caller's."""
+
+import cresset
+from cresset._subclasses.fake_tensor import DynamicOutputShapeException, FakeTensorMode
+from cresset.fx.experimental.proxy_tensor import make_fx
+from cresset.utils import _pytree as pytree
+
+from .partitioners import default_partition, flattened
+
+__all__ = ["aot_function", "aot_module", "make_boxed_func", "nop"]
+
+
+def nop(fx_g, example_inputs):
+    """A compiler that runs the recorded graph as it is."""
+    return fx_g
+
+
+def make_boxed_func(f):
+    """f as a function of one list, which it empties so that nothing else keeps the arguments alive."""
+
+    def boxed(args):
+        values = list(args)
+        args.clear()
+        return f(*values)
+
+    boxed._boxed_call = True
+    return boxed
+
+
+def _called(compiled, values):
+    return compiled(list(values)) if getattr(compiled, "_boxed_call", False) else compiled(*values)
+
+
+def _key(tensors):
+    # A tensor that is given twice is recorded as one.
+    place = {}
+    return cresset.is_grad_enabled(), tuple(
+        (tuple(t.shape), tuple(t.stride()), t.dtype, t.device, t.requires_grad, place.setdefault(id(t), n)) for n, t in enumerate(tensors)
+    )
+
+
+def _recorded(function, decompositions, *lists):
+    """The graph of a function of lists of tensors; on real copies where sizes depend on values."""
+    try:
+        return make_fx(function, decompositions, tracing_mode="fake")(*lists)
+    except DynamicOutputShapeException:
+        return make_fx(function, decompositions, tracing_mode="real")(*pytree.tree_map_only(cresset.Tensor, lambda t: t.detach().clone(), lists))
+
+
+class _Compiled:
+    """What a call with arguments of one kind was compiled to."""
+
+    def __init__(self, function, tensors, options):
+        self.options = options
+        self.function = function
+        self.needed = [n for n, t in enumerate(tensors) if t.requires_grad] if cresset.is_grad_enabled() else []
+        self.outputs = self._outputs(tensors) if self.needed else []
+        if any(self.outputs):
+            self._record_both(tensors)
+        else:
+            with cresset.no_grad():
+                plain = [t.detach() for t in tensors]
+                graph = _recorded(self._flat, options["decompositions"], plain)
+                self.forward = options["fw_compiler"](flattened(graph), plain)
+
+    def _flat(self, tensors):
+        results, self.spec = pytree.tree_flatten(self.function(tensors))
+        return results
+
+    def _requiring(self, tensors):
+        return [t.detach().requires_grad_(n in self.needed) for n, t in enumerate(tensors)]
+
+    def _outputs(self, tensors):
+        """For each result, whether it requires a gradient; and the results' fakes."""
+        try:
+            with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+                results = self._flat(self._requiring([mode.from_tensor(t.detach()) for t in tensors]))
+        except DynamicOutputShapeException:
+            results = self._flat(self._requiring([t.detach().clone() for t in tensors]))
+        flags = [isinstance(r, cresset.Tensor) and r.requires_grad for r in results]
+        self.tangents = [cresset.ones(r.shape, dtype=r.dtype, device=r.device) for r, flag in zip(results, flags) if flag]
+        return flags
+
+    def _record_both(self, tensors):
+        def joint(primals, tangents):
+            with cresset.enable_grad():
+                primals = self._requiring(primals)
+                results = self._flat(primals)
+                ends = [r for r, flag in zip(results, self.outputs) if flag]
+                found = cresset.autograd.grad(ends, [primals[n] for n in self.needed], tangents, allow_unused=True)
+            return [r.detach() if isinstance(r, cresset.Tensor) else r for r in results], list(found)
+
+        plain = [t.detach() for t in tensors]
+        graph = _recorded(joint, self.options["decompositions"], plain, self.tangents)
+        forward, backward = self.options["partition_fn"](graph, [*plain, *self.tangents], num_fwd_outputs=len(self.outputs))
+        count = len(self.outputs)
+        run_forward = self.options["fw_compiler"](forward, plain)
+        compiled = {}
+
+        class Recorded(cresset.autograd.Function):
+            @staticmethod
+            def forward(ctx, *primals):
+                results = _called(run_forward, primals)
+                values, saved = results[:count], results[count:]
+                ctx.save_for_backward(*(s for s in saved if isinstance(s, cresset.Tensor)))
+                ctx.others = [None if isinstance(s, cresset.Tensor) else (s,) for s in saved]
+                ctx.mark_non_differentiable(*(v for v, flag in zip(values, self.outputs) if not flag and isinstance(v, cresset.Tensor)))
+                return tuple(values)
+
+            @staticmethod
+            def backward(ctx, *grads):
+                tensors = iter(ctx.saved_tensors)
+                saved = [next(tensors) if other is None else other[0] for other in ctx.others]
+                given = [*saved, *(g for g, flag in zip(grads, self.outputs) if flag)]
+                if "backward" not in compiled:
+                    compiled["backward"] = self.options["bw_compiler"](backward, given)
+                found = dict(zip(self.needed, _called(compiled["backward"], given)))
+                return tuple(found.get(n) for n in range(len(ctx.needs_input_grad)))
+
+        self.forward = Recorded.apply
+
+    def __call__(self, tensors):
+        results = _called(self.forward, tensors)
+        return pytree.tree_unflatten(list(results) if isinstance(results, (list, tuple)) else [results], self.spec)
+
+
+def aot_function(
+    fn, fw_compiler, bw_compiler=None, partition_fn=default_partition, decompositions=None, num_params_buffers=0, keep_inference_input_mutations=False,
+    inference_compiler=None, *, dynamic=False, enable_log=True,
+):  # fmt: skip
+    """A function with the results and the gradients of fn, which runs what the compilers made of its recorded graphs.
+
+    fw_compiler(graph, arguments) is called when arguments of a kind (sizes, strides, types, which require gradients) are first met, bw_compiler
+    at their first backward; both give a function of the graph's arguments. partition_fn divides the graph of results and gradients. What is
+    not a tensor is part of the recorded graph. Sizes are always numbers, so `dynamic` records nothing else. Gradients have no graph of their own. RuntimeError when fn writes to an argument that requires gradients.
+    """
+    options = {
+        "fw_compiler": fw_compiler, "bw_compiler": bw_compiler or fw_compiler, "partition_fn": partition_fn, "decompositions": decompositions,
+    }  # fmt: skip
+    known = {}
+
+    def call(*args, **kwargs):
+        leaves, spec = pytree.tree_flatten((args, kwargs))
+        places = [n for n, leaf in enumerate(leaves) if isinstance(leaf, cresset.Tensor)]
+        tensors = [leaves[n] for n in places]
+
+        def of_tensors(tensors):
+            given = dict(zip(places, tensors))
+            inner_args, inner_kwargs = pytree.tree_unflatten([given.get(n, leaf) for n, leaf in enumerate(leaves)], spec)
+            return fn(*inner_args, **inner_kwargs)
+
+        others = tuple(repr(leaf) for n, leaf in enumerate(leaves) if n not in places)
+        key = (str(spec), others, _key(tensors))
+        if key not in known:
+            with cresset.random.fork_rng(devices=()):
+                known[key] = _Compiled(of_tensors, tensors, options)
+        return known[key](tensors)
+
+    return call
+
+
+class _CompiledModule(cresset.nn.Module):
+    def __init__(self, mod, *args, **kwargs):
+        super().__init__()
+        self.orig_module = mod
+        self._call = aot_function(lambda state, given, named: cresset.func.functional_call(mod, state, given, named), *args, **kwargs)
+
+    def forward(self, *args, **kwargs):
+        state = {**dict(self.orig_module.named_parameters()), **dict(self.orig_module.named_buffers())}
+        return self._call(state, args, kwargs)
+
+
+def aot_module(mod, *args, **kwargs):
+    """A module with the parameters of `mod` that runs what aot_function makes of its forward; buffers that forward changes stay as they were."""
+    return _CompiledModule(mod, *args, **kwargs)

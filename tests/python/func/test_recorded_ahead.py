@@ -1,0 +1,97 @@
+"""functorch.compile: results and gradients of recorded functions are those of the functions."""
+
+import cresset as torch
+import pytest
+from cresset.functorch.compile import aot_function, aot_module, default_partition, make_boxed_func, nop
+
+
+def same(function, *args, wanted=None):
+    """Calls a function and what it was recorded as, with tensors of their own, and compares everything."""
+    found = []
+    for call in (function, aot_function(function, nop)):
+        torch.manual_seed(0)
+        own = [a.detach().clone().requires_grad_(a.requires_grad) for a in args]
+        inner = [a.clone() if a.requires_grad else a for a in own]
+        results = call(*inner)
+        ends = [r for r in torch.utils._pytree.tree_leaves(results) if isinstance(r, torch.Tensor) and r.requires_grad]
+        grads = torch.autograd.grad(sum((e * e).sum() for e in ends), [a for a in own if a.requires_grad], allow_unused=True) if ends else ()
+        found.append((results, grads, [a.detach() for a in inner]))
+    torch.testing.assert_close(found[0], found[1])
+
+
+def written(x, y):
+    y.add_(1)
+    z = x.clone()
+    z.mul_(y)
+    z[0] = 4
+    return z.sin()
+
+
+X, Y = torch.linspace(-1, 1, 6).reshape(2, 3), torch.linspace(1, 2, 6).reshape(2, 3)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, y: x * y,
+        lambda x, y: {"a": [x.exp().sum(0), 3], "b": (y.relu(), None)},
+        lambda x, y: torch.nn.functional.dropout(x) * torch.nn.functional.dropout(x + y),
+        lambda x, y: (x.t() @ y).max(1),
+        lambda x, y: (x.detach(), y.argmax(1), x.cos()),
+        lambda x, y: torch.nn.functional.layer_norm(x @ y.t(), (2,)).softmax(-1).log(),
+    ],
+)
+@pytest.mark.parametrize("requiring", [(), (0,), (0, 1)])
+def test_results_and_gradients(function, requiring):
+    same(function, *(t.clone().requires_grad_(n in requiring) for n, t in enumerate((X, Y))))
+
+
+@pytest.mark.parametrize("function", [lambda x, y: y.add_(x.detach()).sum(), lambda x, y: (y.mul_(2), x * 3)[1], written])
+def test_arguments_that_are_written(function):
+    for requiring in (False, True):
+        same(function, X.clone().requires_grad_(requiring), Y)
+    with pytest.raises(RuntimeError, match="in-place operation"):
+        aot_function(function, nop)(X, Y.clone().requires_grad_())
+
+
+def test_sizes_that_depend_on_values():
+    find = aot_function(lambda x: x.nonzero(), nop)
+    assert find(torch.tensor([1, 0, 2])).tolist() == [[0], [2]] and find(torch.tensor([0, 0, 2])).tolist() == [[2]]
+
+
+def test_when_compilers_are_called():
+    forward, backward = [], []
+    call = aot_function(lambda x, k: x.sin() * k, lambda g, a: forward.append(len(a)) or g, lambda g, a: backward.append(len(a)) or make_boxed_func(g.forward))
+    x = X.clone().requires_grad_()
+    call(x, 2), call(x, 2)
+    assert (forward, backward) == ([1], [])
+    for _ in range(2):
+        assert torch.allclose(torch.autograd.grad(call(x, 2).sum(), x)[0], 2 * x.cos())
+    assert (forward, len(backward)) == ([1], 1)
+    call(x, 3), call(x.detach(), 2), call(x[:1], 2)
+    assert len(forward) == 4
+
+
+def test_a_divided_graph():
+    seen = []
+
+    def divide(joint, inputs, *, num_fwd_outputs):
+        forward, backward = default_partition(joint, inputs, num_fwd_outputs=num_fwd_outputs)
+        seen.extend((forward.code, backward.code))
+        return forward, backward
+
+    x = X.clone().requires_grad_()
+    aot_function(lambda x: x.sin().exp(), nop, partition_fn=divide)(x).sum().backward()
+    assert "aten.exp" in seen[0] and "aten.cos" in seen[0] + seen[1] and "aten.exp" not in seen[1] and "tangents_1" in seen[1] and "tangents_1" not in seen[0]
+    torch.testing.assert_close(x.grad, (x.sin().exp() * x.cos()).detach())
+
+
+def test_modules():
+    model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU(), torch.nn.Linear(4, 1))
+    recorded = aot_module(model, nop)
+    torch.testing.assert_close(recorded(X), model(X))
+    recorded(X).sum().backward()
+    found = [p.grad.clone() for p in model.parameters()]
+    model.zero_grad()
+    model(X).sum().backward()
+    torch.testing.assert_close(found, [p.grad for p in model.parameters()])
