@@ -150,8 +150,15 @@ def _tags_of(overload):
     from ._tags import Tag, as_tag
 
     tags = [as_tag(name) for name in overload._tag_names]
-    if overload.namespace == "aten" and not _defined_in_python(overload) and Tag.pt2_compliant_tag not in tags:
+    if overload.namespace == "aten" and not _defined_in_python(overload):
+        arguments = overload._schema.arguments
+        written = [a for a in arguments if a.alias_info is not None and a.alias_info.is_write]
         tags.append(Tag.pt2_compliant_tag)  # operators of the package keep its rules
+        if any(a.kwarg_only for a in written):
+            tags.append(Tag.out)
+        elif written and arguments[0].alias_info is not None and arguments[0].alias_info.is_write:
+            tags.append(Tag.inplace)
+        tags = sorted(set(tags), key=lambda tag: int(tag) if isinstance(tag, Tag) else len(Tag))
     return tags
 
 

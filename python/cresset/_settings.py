@@ -60,7 +60,7 @@ def use_deterministic_algorithms(mode, *, warn_only=False):
     is for their makers to say, and the first call with True warns when one of them is there. New memory is filled when
     `utils.deterministic.fill_uninitialized_memory` is set.
     """
-    if mode and (others := [t for t in cresset._C._known_device_names() if t not in ("cpu", "meta")]):
+    if mode and (others := [t for t in cresset._C._registered_backends() if t not in ("cpu", "meta")]):
         _warn_once(f"use_deterministic_algorithms: nothing is known of the operators of {', '.join(others)}; those of the CPU are deterministic")
     _state["deterministic"], _state["warn_only"] = bool(mode), bool(warn_only)
     _C._mark_fresh_memory(_state["deterministic"] and _state["fill"])

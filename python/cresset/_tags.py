@@ -14,6 +14,7 @@ class Tag(str, enum.Enum):
     dynamic_output_shape = "dynamic_output_shape"
     flexible_layout = "flexible_layout"
     generated = "generated"
+    inplace = "inplace"
     inplace_view = "inplace_view"
     maybe_aliasing_or_mutating = "maybe_aliasing_or_mutating"
     needs_contiguous_strides = "needs_contiguous_strides"
@@ -22,16 +23,20 @@ class Tag(str, enum.Enum):
     nondeterministic_bitwise = "nondeterministic_bitwise"
     nondeterministic_seeded = "nondeterministic_seeded"
     out = "out"
+    out_variant = "out_variant"
     pointwise = "pointwise"
     pt2_compliant_tag = "pt2_compliant_tag"
     reduction = "reduction"
     view_copy = "view_copy"
 
+    def __int__(self):
+        return list(Tag).index(self)
+
     def __str__(self):
         return f"Tag.{self.name}"
 
     def __repr__(self):
-        return f"<Tag.{self.name}>"
+        return f"<Tag.{self.name}: {int(self)}>"
 
 
 def as_tag(name):

@@ -273,13 +273,10 @@ def _described(value):
 
 def apply_function(cls, args):
     """cls.apply(*args) for an autograd Function when some argument is batched."""
-    from .autograd.function import Function
+    from .autograd.function import _NEEDS_SETUP_CONTEXT, Function
 
     if cls.setup_context is Function.setup_context:
-        raise RuntimeError(
-            "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must override the setup_context "
-            f"staticmethod. {_DOCS}"
-        )
+        raise RuntimeError(_NEEDS_SETUP_CONTEXT)
     own_rule = cls.vmap is not Function.vmap
     if cls.generate_vmap_rule and own_rule:
         raise RuntimeError(

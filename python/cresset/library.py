@@ -15,7 +15,7 @@ from ._tags import name_of
 
 __all__ = [
     "Library", "define", "impl", "fallthrough_kernel", "impl_abstract", "register_autocast", "register_fake", "register_torch_dispatch", "register_vmap",
-    "register_kernel", "register_autograd", "get_ctx", "get_kernel", "custom_op", "triton_op", "wrap_triton", "infer_schema", "opcheck", "CustomOpDef",
+    "get_ctx", "get_kernel", "custom_op", "triton_op", "wrap_triton", "infer_schema",
 ]  # fmt: skip
 
 _RESERVED = ("prim",)

@@ -1,6 +1,7 @@
 """Custom functions: forward and backward written by the user."""
 
 import functools
+import threading
 import warnings
 
 import cresset
@@ -9,6 +10,19 @@ from cresset import _C
 __all__ = ["Function", "FunctionCtx", "FunctionMeta", "BackwardCFunction", "InplaceFunction", "once_differentiable"]
 
 FunctionCtx = _C._FunctionBase
+_NEEDS_SETUP_CONTEXT = (
+    "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must override the setup_context "
+    "staticmethod. For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
+)
+
+
+class _Transforms(threading.local):
+    """How many transforms of `func` a thread is in: a function that reads its ctx in forward cannot be differentiated there."""
+
+    depth = 0
+
+
+_transforms = _Transforms()
 
 
 class BackwardCFunction(FunctionCtx):
@@ -96,6 +110,8 @@ class Function(metaclass=FunctionMeta):
     def apply(cls, *args, **kwargs):
         """Run forward and connect its results to backward."""
         separate = cls.setup_context is not Function.setup_context
+        if _transforms.depth and not separate:
+            raise RuntimeError(_NEEDS_SETUP_CONTEXT)
         if kwargs:
             args = cls._bind(args, kwargs, separate)
         elif separate:

@@ -12,6 +12,7 @@ import cresset
 from cresset import _C
 from cresset._vmap import vmap
 from cresset.autograd import forward_ad
+from cresset.autograd.function import _transforms
 from cresset.utils import _pytree as pytree
 
 __all__ = ["debug_unwrap", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "vjp"]
@@ -89,8 +90,10 @@ class _function_of:
 
     def __enter__(self):
         _C._transform_enter(self._tensors)
+        _transforms.depth += 1
 
     def __exit__(self, *exc_info):
+        _transforms.depth -= 1
         _C._transform_leave()
 
 

@@ -37,3 +37,11 @@ def current_stream(device=None):
 def stream(stream):
     """A context that changes nothing."""
     return contextlib.nullcontext()
+
+
+def __getattr__(name):
+    if name == "amp":
+        import importlib
+
+        return importlib.import_module(".amp", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,10 +1,10 @@
-"""PyTorch's older names of `cresset.amp`, for the device type "cuda"."""
+"""Autocast blocks for the device type "cuda", under PyTorch's older names."""
 
 import warnings
 
-from .. import amp, float16
+from ... import amp, float16
 
-__all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]
+__all__ = ["autocast", "custom_fwd", "custom_bwd"]
 
 
 def _deprecated(name, instead):
@@ -17,14 +17,6 @@ class autocast(amp.autocast):
     def __init__(self, enabled=True, dtype=float16, cache_enabled=True):
         _deprecated("autocast(args...)", "autocast('cuda', args...)")
         super().__init__("cuda", enabled=enabled, dtype=dtype, cache_enabled=cache_enabled)
-
-
-class GradScaler(amp.GradScaler):
-    """`amp.GradScaler("cuda", ...)`."""
-
-    def __init__(self, init_scale=65536.0, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000, enabled=True):
-        _deprecated("GradScaler(args...)", "GradScaler('cuda', args...)")
-        super().__init__("cuda", init_scale, growth_factor, backoff_factor, growth_interval, enabled)
 
 
 def custom_fwd(fwd=None, *, cast_inputs=None):

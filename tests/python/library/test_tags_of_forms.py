@@ -1,0 +1,15 @@
+"""Tags of forms: those that write self and those that write out say so, and tags come in the order of their numbers."""
+
+from cresset import Tag, ops
+
+
+def test_tags_of_the_forms_of_an_operator():
+    add = ops.aten.add
+    assert add.Tensor.tags == [Tag.core, Tag.pointwise, Tag.pt2_compliant_tag]
+    assert ops.aten.add_.Tensor.tags == [Tag.inplace, Tag.pointwise, Tag.pt2_compliant_tag]
+    assert add.out.tags == [Tag.out, Tag.pointwise, Tag.pt2_compliant_tag]
+    assert ops.aten.mm.out.tags == [Tag.out, Tag.pt2_compliant_tag]
+
+
+def test_a_tag_shows_its_number():
+    assert (repr(Tag.core), repr(Tag.pointwise), int(Tag.view_copy)) == ("<Tag.core: 0>", "<Tag.pointwise: 16>", 19)
