@@ -10,7 +10,7 @@ from ._swap import swap_tensors  # noqa: F401
 
 
 def __getattr__(name):
-    if name in ("data", "checkpoint", "dlpack", "backend_registration", "weak", "_mode_utils", "_foreach_utils", "deterministic"):
+    if name in _MODULES:
         return importlib.import_module(f"cresset.utils.{name}")
     if name == "cmake_prefix_path":  # where find_package(Cresset) looks, for CMake projects built against this package
         from .. import _build_info
