@@ -217,3 +217,38 @@ def reduce_parameter(parameter):
     if state:
         return _rebuild_parameter_with_state, (parameter.data, parameter.requires_grad, hooks, state)
     return _rebuild_parameter, (parameter.data, parameter.requires_grad, hooks)
+
+
+# --- errors of other threads and processes ---------------------------------------------------------------------------------------
+
+
+class KeyErrorMessage(str):
+    """The text of a KeyError that prints its lines as lines."""
+
+    def __repr__(self):
+        return str(self)
+
+
+class ExceptionWrapper:
+    """An error as text and type, to be raised elsewhere: in another thread or process. Without `exc_info`, the one that is handled now."""
+
+    def __init__(self, exc_info=None, where="in background"):
+        import sys
+        import traceback
+
+        self.exc_type, error, trace = exc_info or sys.exc_info()
+        self.exc_msg = "".join(traceback.format_exception(self.exc_type, error, trace))
+        self.where = where
+
+    def reraise(self):
+        """Raise an error of the same type with both texts; RuntimeError where the type cannot be made of a text."""
+        message = f"Caught {self.exc_type.__name__} {self.where}.\nOriginal {self.exc_msg}"
+        if self.exc_type is KeyError:
+            message = KeyErrorMessage(message)
+        elif getattr(self.exc_type, "message", None):
+            raise self.exc_type(message=message)
+        try:
+            error = self.exc_type(message)
+        except Exception:
+            raise RuntimeError(message) from None
+        raise error

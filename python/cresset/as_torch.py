@@ -66,7 +66,7 @@ def _is_ours(name):
 
 
 # What pickles for other processes name must be there without the alias.
-_KEEP = frozenset(["cresset.multiprocessing.reductions", "cresset._fork_pickling", "cresset.as_torch"])
+_KEEP = frozenset(["cresset.multiprocessing.reductions", "cresset._fork_pickling", "cresset.utils.data._utils.worker", "cresset.as_torch"])
 
 
 class _Renamer(importlib.abc.MetaPathFinder):

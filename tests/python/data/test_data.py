@@ -88,7 +88,9 @@ def test_batch_sampler():
             ValueError,
             "persistent_workers option needs num_workers > 0",
         ),
-        (lambda: D.DataLoader(TEN, num_workers=1, multiprocessing_context="fork"), ValueError, "workers are threads"),
+        (lambda: D.DataLoader(TEN, multiprocessing_context="fork"), ValueError, "multiprocessing_context can only be used with multi-process loading"),
+        (lambda: D.DataLoader(TEN, num_workers=1, multiprocessing_context="no"), ValueError, "should specify a valid start method in"),
+        (lambda: D.DataLoader(TEN, num_workers=1, multiprocessing_context=3), TypeError, "should be a valid context object or a string"),
         (
             lambda: D.DataLoader(Numbers(3), shuffle=True),
             ValueError,
@@ -188,6 +190,7 @@ def test_random_split():
 
 
 @pytest.mark.parametrize("workers", [0, 3])
+@pytest.mark.filterwarnings("ignore:This DataLoader will create")
 def test_batches(workers):
     assert lists(D.DataLoader(TEN, 4, num_workers=workers)) == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
     assert lists(D.DataLoader(TEN, 4, drop_last=True, num_workers=workers)) == [[0, 1, 2, 3], [4, 5, 6, 7]]
@@ -262,15 +265,15 @@ class Slow(D.Dataset):
 
 
 def test_workers_keep_the_order():
-    assert lists(D.DataLoader(Slow(), 4, num_workers=4)) == lists(D.DataLoader(Slow(), 4))
-    got = [int(v) for v in D.DataLoader(Slow(), None, num_workers=4, in_order=False)]
+    assert lists(D.DataLoader(Slow(), 4, num_workers=4, multiprocessing_context="thread")) == lists(D.DataLoader(Slow(), 4))
+    got = [int(v) for v in D.DataLoader(Slow(), None, num_workers=4, multiprocessing_context="thread", in_order=False)]
     assert sorted(got) == list(range(30))
     cresset.manual_seed(5)
-    assert lists(D.DataLoader(TEN, 3, shuffle=True, num_workers=2)) == FIRST
+    assert lists(D.DataLoader(TEN, 3, shuffle=True, num_workers=2, multiprocessing_context="thread")) == FIRST
 
 
 def test_worker_errors_and_timeouts():
-    loader = D.DataLoader(Slow(30, fail=17), 4, num_workers=3)
+    loader = D.DataLoader(Slow(30, fail=17), 4, num_workers=3, multiprocessing_context="thread")
     seen = []
     with pytest.raises(LookupError, match="sample 17"):
         for batch in loader:
@@ -282,13 +285,13 @@ def test_worker_errors_and_timeouts():
             time.sleep(0.5)
 
     with pytest.raises(RuntimeError, match="DataLoader timed out after 0.01 seconds"):
-        next(iter(D.DataLoader(Stuck(1), num_workers=1, timeout=0.01)))
+        next(iter(D.DataLoader(Stuck(1), num_workers=1, multiprocessing_context="thread", timeout=0.01)))
 
     def refuse(worker):
         raise ValueError(f"worker {worker}")
 
     with pytest.raises(ValueError, match="worker 0"):
-        list(D.DataLoader(TEN, num_workers=2, worker_init_fn=refuse))
+        list(D.DataLoader(TEN, num_workers=2, multiprocessing_context="thread", worker_init_fn=refuse))
 
 
 def test_worker_init_and_info():
@@ -301,7 +304,7 @@ def test_worker_init_and_info():
             return i
 
     ds = Who(8)
-    loader = D.DataLoader(ds, 1, num_workers=2, worker_init_fn=started.append, persistent_workers=True)
+    loader = D.DataLoader(ds, 1, num_workers=2, multiprocessing_context="thread", worker_init_fn=started.append, persistent_workers=True)
     list(loader)
     list(loader)
     assert sorted(started) == [0, 1] and infos == {(0, 2, True), (1, 2, True)} and D.get_worker_info() is None
@@ -311,7 +314,7 @@ def test_an_abandoned_iterator_ends_its_threads():
     def workers():
         return [t for t in threading.enumerate() if t.name.startswith("cresset-data-")]
 
-    iterator = iter(D.DataLoader(Slow(1000), 1, num_workers=3))
+    iterator = iter(D.DataLoader(Slow(1000), 1, num_workers=3, multiprocessing_context="thread"))
     next(iterator)
     assert len(workers()) >= 3
     del iterator

@@ -1,7 +1,7 @@
 """Datasets, samplers and loaders."""
 
 from ._utils.collate import default_collate, default_convert
-from .dataloader import DataLoader, get_worker_info
+from .dataloader import DataLoader, _DatasetKind, get_worker_info
 from .dataset import (
     ChainDataset,
     ConcatDataset,
@@ -12,6 +12,7 @@ from .dataset import (
     TensorDataset,
     random_split,
 )  # fmt: skip
+from .distributed import DistributedSampler
 from .sampler import (
     BatchSampler,
     RandomSampler,
@@ -22,7 +23,7 @@ from .sampler import (
 )  # fmt: skip
 
 __all__ = [
-    "BatchSampler", "ChainDataset", "ConcatDataset", "DataLoader", "Dataset", "IterableDataset", "RandomSampler", "Sampler",
+    "BatchSampler", "ChainDataset", "ConcatDataset", "DataLoader", "Dataset", "DistributedSampler", "IterableDataset", "RandomSampler", "Sampler",
     "SequentialSampler", "StackDataset", "Subset", "SubsetRandomSampler", "TensorDataset", "WeightedRandomSampler",
     "default_collate", "default_convert", "get_worker_info", "random_split",
 ]  # fmt: skip
