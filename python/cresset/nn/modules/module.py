@@ -568,6 +568,16 @@ class Module(_HookedModule, _StatefulModule):
     def _get_name(self):
         return type(self).__name__
 
+    def _replicate_for_data_parallel(self):
+        """A shallow copy without parameters, which nn.parallel.replicate fills."""
+        replica = self.__new__(type(self))
+        replica.__dict__ = self.__dict__.copy()
+        replica._parameters = {}
+        replica._buffers = replica._buffers.copy()
+        replica._modules = replica._modules.copy()
+        replica._is_replica = True
+        return replica
+
     def extra_repr(self):
         """What stands between the parentheses of repr; subclasses override it."""
         return ""

@@ -1,4 +1,4 @@
-"""DataParallel, for the single device that there is."""
+"""DataParallel: a batch in parts over the devices of this process."""
 
 import cresset
 
@@ -8,18 +8,39 @@ __all__ = ["DataParallel"]
 
 
 class DataParallel(Module):
-    """Runs `module` on its one device. RuntimeError when several devices are asked for."""
+    """Splits the inputs along `dim` over `device_ids`, runs a copy of `module` on each, and joins the results on `output_device` (the first).
+
+    `device_ids` are devices, their names, or indices of the accelerator; by default all devices of the accelerator. Without any the module runs as it
+    is. Parameters must lie on the first device (RuntimeError otherwise), and gradients arrive there.
+    """
 
     def __init__(self, module, device_ids=None, output_device=None, dim=0):
         super().__init__()
-        if device_ids is not None and len(device_ids) > 1:
-            raise RuntimeError(
-                f"DataParallel: one device was required; {list(device_ids)} were given. Splitting a batch over devices is not supported."
-            )
         self.dim = dim
         self.module = module
-        self.device_ids = [cresset.device(d) if isinstance(d, str) else d for d in device_ids or []]
+        if device_ids is None:
+            kind = cresset._C._accelerator_type()
+            device_ids = list(range(cresset._C._device_count(cresset.device(kind)))) if kind else []
+        elif cresset._C._accelerator_type() is None and all(isinstance(d, int) for d in device_ids):
+            device_ids = []  # indices of devices that are not there
+        self.device_ids = [d if isinstance(d, int) else cresset.device(d) for d in device_ids]
         self.output_device = output_device if output_device is not None else (self.device_ids or [None])[0]
 
     def forward(self, *inputs, **kwargs):
-        return self.module(*inputs, **kwargs)
+        from cresset.nn.parallel import comm, gather, parallel_apply, replicate
+        from cresset.nn.parallel.scatter_gather import scatter_kwargs
+
+        if not self.device_ids:
+            return self.module(*inputs, **kwargs)
+        first = comm.device_of(self.device_ids[0])
+        for t in (*self.module.parameters(), *self.module.buffers()):
+            if t.device.type != first.type or (first.index is not None and t.device != first):
+                raise RuntimeError(f"module must have its parameters and buffers on device {first} (device_ids[0]) but found one of them on device: {t.device}")
+        inputs, kwargs = scatter_kwargs(inputs, kwargs, self.device_ids, self.dim)
+        if not inputs and not kwargs:
+            inputs, kwargs = ((),), ({},)
+        if len(self.device_ids) == 1:
+            return self.module(*inputs[0], **kwargs[0])
+        replicas = replicate(self.module, self.device_ids[: len(inputs)], not cresset.is_grad_enabled())
+        outputs = parallel_apply(replicas, inputs, kwargs, self.device_ids[: len(replicas)])
+        return gather(outputs, self.output_device, self.dim)

@@ -1,12 +1,9 @@
-"""Modules over several devices, as far as there is one: DataParallel passes through."""
+"""Modules over several devices of one process: the batch in parts, a copy of the module on each device, the results joined."""
 
-from cresset.nn.modules.parallel import DataParallel
+from cresset.nn.parallel.data_parallel import DataParallel, data_parallel
 from cresset.nn.parallel.distributed import DistributedDataParallel
+from cresset.nn.parallel.parallel_apply import parallel_apply
+from cresset.nn.parallel.replicate import replicate
+from cresset.nn.parallel.scatter_gather import gather, scatter
 
-__all__ = ["DataParallel", "DistributedDataParallel", "data_parallel"]
-
-
-def data_parallel(module, inputs, device_ids=None, output_device=None, dim=0, module_kwargs=None):
-    """`module(*inputs, **module_kwargs)` on its one device; RuntimeError when several devices are asked for."""
-    inputs = inputs if isinstance(inputs, tuple) else (inputs,)
-    return DataParallel(module, device_ids, output_device, dim)(*inputs, **(module_kwargs or {}))
+__all__ = ["replicate", "scatter", "parallel_apply", "gather", "data_parallel", "DataParallel", "DistributedDataParallel"]
