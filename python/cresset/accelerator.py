@@ -14,9 +14,18 @@ __all__ = [
     "is_available", "current_accelerator", "device_count", "current_device_index", "current_device_idx", "set_device_index",
     "set_device_idx", "device_index", "current_stream", "set_stream", "synchronize", "memory_allocated", "max_memory_allocated", "memory_reserved",
     "max_memory_reserved",
+    "empty_host_cache", "get_device_capability", "reset_accumulated_memory_stats",
     "memory_stats", "reset_peak_memory_stats", "get_memory_info", "empty_cache", "load_backend", "registered_backends", "report",
     "set_fallback_mode", "fallback_mode", "fallback_counts", "fallback_report", "reset_fallback_counts",
 ]  # fmt: skip
+
+
+class AcceleratorError(RuntimeError):
+    """An error that a device reports after the call that caused it, with the device's number of it as `error_code`. Backends raise it."""
+
+    def __init__(self, message="", error_code=None):
+        super().__init__(message)
+        self.error_code = error_code
 
 
 def is_available():
@@ -122,6 +131,27 @@ def get_memory_info(device=None):
 def empty_cache():
     """Let the backend give idle memory back."""
     _C._device_empty_cache(_stream_device(None))
+
+
+def empty_host_cache():
+    """Give idle pinned memory back: it is given back when its tensor ends, so there is none."""
+
+
+def get_device_capability(device=None):
+    """What the device can do, as a dict: `supported_dtypes`, a set of the dtypes that a tensor of one element can have there."""
+    device, supported = _stream_device(device), set()
+    for dtype in {d for d in vars(cresset).values() if isinstance(d, cresset.dtype)}:
+        try:
+            cresset.empty(1, dtype=dtype, device=device)
+        except (RuntimeError, TypeError, NotImplementedError):
+            continue
+        supported.add(dtype)
+    return {"supported_dtypes": supported}
+
+
+def reset_accumulated_memory_stats(device=None):
+    """Start what memory_stats adds up anew, as reset_peak_memory_stats does with peaks."""
+    reset_peak_memory_stats(device)
 
 
 # --- backends --------------------------------------------------------------------------------------------------------------------

@@ -7,54 +7,89 @@ import importlib as _importlib
 
 from .._C import OutOfMemoryError
 from .._C import device as _device
+from ..accelerator import AcceleratorError
+from . import graphs, memory, nvtx, random, streams
+from ._absent import absent_class as _absent_class
+from ._absent import absent_management as _absent_management
+from ._absent import refusal as _refusal
+from ._absent import refuse as _refuse
+from .graphs import *  # noqa: F403
+from .memory import *  # noqa: F403
+from .random import *  # noqa: F403
+from .streams import *  # noqa: F403
+
+_STORAGES = ("BFloat16", "Bool", "Byte", "Char", "ComplexDouble", "ComplexFloat", "Double", "Float", "Half", "Int", "Long", "Short")
+_TENSORS = tuple(name for name in _STORAGES if not name.startswith("Complex"))
 
 __all__ = [
-    "Event", "OutOfMemoryError", "Stream", "current_device", "current_stream", "default_generators", "default_stream", "device",
-    "device_count", "empty_cache", "get_device_capability", "get_device_name", "get_device_properties", "get_rng_state",
-    "get_rng_state_all", "init", "ipc_collect", "is_available", "is_bf16_supported", "is_current_stream_capturing", "is_initialized",
-    "manual_seed", "manual_seed_all", "max_memory_allocated", "max_memory_reserved", "mem_get_info", "memory_allocated",
-    "memory_reserved", "reset_peak_memory_stats", "set_device", "set_rng_state", "set_rng_state_all", "set_stream", "stream",
-    "synchronize",
+    "AcceleratorError", "CudaError", "DeferredCudaCallError", "GreenContext", "OutOfMemoryError", "StreamContext", "can_device_access_peer", "check_error",
+    "clock_rate", "cudaStatus", "cudart", "current_blas_handle", "current_device", "current_solver_handle", "current_stream", "default_generators",
+    "default_stream", "device", "device_count", "device_memory_used", "device_of", "get_arch_list", "get_device_capability", "get_device_name",
+    "get_device_properties", "get_gencode_flags", "get_stream_from_external", "get_sync_debug_mode", "has_half", "has_magma", "init", "ipc_collect",
+    "is_available", "is_bf16_supported", "is_initialized", "is_tf32_supported", "memory_usage", "power_draw", "set_device", "set_stream",
+    "set_sync_debug_mode", "stream", "synchronize", "temperature", "utilization",
+    *graphs.__all__, *memory.__all__, *random.__all__, *streams.__all__, *(f"{n}Storage" for n in _STORAGES), *(f"{n}Tensor" for n in _TENSORS),
 ]  # fmt: skip
 
 default_generators = ()
+has_half, has_magma = True, False
+_SUBMODULES = ("amp", "comm")
 
 
 def __getattr__(name):
-    if name == "amp":
-        return _importlib.import_module(f"{__name__}.amp")
+    if name in _SUBMODULES:
+        return _importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def _refuse(*args, **kwargs):
-    raise AssertionError("Torch not compiled with CUDA enabled")
-
-
 current_device = current_stream = default_stream = get_device_capability = get_device_name = get_device_properties = _refuse
-get_rng_state = init = ipc_collect = mem_get_info = set_device = set_rng_state = synchronize = _refuse
+init = ipc_collect = synchronize = cudart = current_blas_handle = current_solver_handle = get_sync_debug_mode = set_sync_debug_mode = _refuse
+can_device_access_peer, get_stream_from_external = _refusal("can_device_access_peer"), _refusal("get_stream_from_external")
+utilization, temperature, clock_rate, power_draw, memory_usage, device_memory_used = map(
+    _absent_management, ("utilization", "temperature", "clock_rate", "power_draw", "memory_usage", "device_memory_used")
+)
+GreenContext = _absent_class("GreenContext", __name__)
 
 
-class Stream:
-    """Raises: streams belong to devices (`cresset.Stream`)."""
+class cudaStatus:
+    """Numbers of results of the CUDA runtime."""
 
-    def __init__(self, *args, **kwargs):
-        raise RuntimeError(f"torch.cuda.{type(self).__name__} requires CUDA support")
+    SUCCESS = 0
+    ERROR_NOT_READY = 34
 
 
-class Event(Stream):
-    """Raises: events belong to devices (`cresset.Event`)."""
+class CudaError(RuntimeError):
+    """An error of the CUDA runtime, by its number."""
+
+    def __init__(self, code):
+        super().__init__(f"CUDA error ({code})")
+
+
+class DeferredCudaCallError(Exception):
+    """What was called before a device was there failed at its first use."""
+
+
+def check_error(res):
+    """CudaError unless `res` is cudaStatus.SUCCESS."""
+    if res != cudaStatus.SUCCESS:
+        raise CudaError(res)
+
+
+def _index(device):
+    """The index that a device, its name or a number means; -1 for none. ValueError for another kind of device."""
+    if isinstance(device, (str, _device)):
+        wanted = _device(device)
+        if wanted.type != "cuda":
+            raise ValueError(f"Expected a cuda device, but got: {wanted}")
+        return wanted.index or 0
+    return -1 if device is None else device
 
 
 class device:
     """Context in which a CUDA device is the current one: there is none to be. -1 and None change nothing."""
 
     def __init__(self, device):
-        if isinstance(device, (str, _device)):
-            wanted = _device(device)
-            if wanted.type != "cuda":
-                raise ValueError(f"Expected a cuda device, but got: {wanted}")
-            device = wanted.index or 0
-        self.idx = -1 if device is None else device
+        self.idx = _index(device)
 
     def __enter__(self):
         if self.idx >= 0:
@@ -62,6 +97,19 @@ class device:
 
     def __exit__(self, *exception):
         return False
+
+
+class device_of(device):
+    """The context of the device that a tensor is on; for one that is on no CUDA device it changes nothing."""
+
+    def __init__(self, obj):
+        super().__init__(obj.get_device() if getattr(obj, "is_cuda", False) else -1)
+
+
+def set_device(device):
+    """Raises AssertionError unless the index is negative; ValueError for another kind of device."""
+    if _index(device) >= 0:
+        _refuse()
 
 
 class stream:
@@ -77,6 +125,13 @@ class stream:
         return False
 
 
+StreamContext = stream
+
+
+def set_stream(stream):
+    """There is no stream to be the current one."""
+
+
 def is_available():
     return False
 
@@ -89,7 +144,7 @@ def is_bf16_supported(including_emulation=True):
     return False
 
 
-def is_current_stream_capturing():
+def is_tf32_supported():
     return False
 
 
@@ -97,19 +152,16 @@ def device_count():
     return 0
 
 
-def memory_allocated(device=None):
-    return 0
-
-
-max_memory_allocated = memory_reserved = max_memory_reserved = memory_allocated
-
-
-def get_rng_state_all():
+def get_arch_list():
+    """No architectures: an empty list."""
     return []
 
 
-def _nothing(*args, **kwargs):
-    """There is no device to do it on."""
+def get_gencode_flags():
+    """An empty text."""
+    return ""
 
 
-empty_cache = manual_seed = manual_seed_all = reset_peak_memory_stats = set_rng_state_all = set_stream = _nothing
+# For isinstance() and pickles: no object of these types can be made.
+for _name in (*(f"{n}Tensor" for n in _TENSORS), *(f"{n}Storage" for n in _STORAGES)):
+    globals()[_name] = _absent_class(_name, __name__)
