@@ -155,6 +155,13 @@ class Optimizer:
         for group in groups:
             self.add_param_group(group)
 
+    def __getattr__(self, name):
+        # Subclasses that do not call this class's __init__ have no hooks yet.
+        if name.startswith("_optimizer_") and name.endswith("_hooks"):
+            self._make_hooks()
+            return self.__dict__[name]
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
     def _make_hooks(self):
         self._optimizer_step_pre_hooks = OrderedDict()
         self._optimizer_step_post_hooks = OrderedDict()
