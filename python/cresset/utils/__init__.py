@@ -8,6 +8,10 @@ from .._devices import generate_methods_for_privateuse1_backend, rename_privateu
 from . import hooks  # noqa: F401
 from ._swap import swap_tensors  # noqa: F401
 
+_MODULES = frozenset((
+    "data", "checkpoint", "dlpack", "backend_registration", "weak", "_mode_utils", "_foreach_utils", "deterministic", "model_zoo",
+))  # fmt: skip
+
 
 def __getattr__(name):
     if name in _MODULES:
