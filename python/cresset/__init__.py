@@ -1,7 +1,22 @@
 """Cresset: tensors, automatic differentiation and extension by operators, in PyTorch's names."""
 
 import importlib as _importlib
+import os as _os
 import sys as _sys
+
+
+def _refuse_foreign_files():
+    """Another project of the index is called cresset: installed into one folder with this one, each has replaced files of the other."""
+    site = _os.path.dirname(_os.path.dirname(_os.path.abspath(__file__)))
+    found = next((name for name in _os.listdir(site) if name.startswith("cresset-") and name.endswith(".dist-info")), None)
+    if found:
+        raise ImportError(
+            f"cresset: {site} holds files of another project with this name ({found.removesuffix('.dist-info')}) among those of cresset-runtime. "
+            "Run `pip uninstall cresset cresset-runtime`, then `pip install cresset-runtime`."
+        )
+
+
+_refuse_foreign_files()
 
 from . import _C
 from ._build_info import version as _version

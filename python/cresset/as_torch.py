@@ -15,7 +15,9 @@ import types
 __all__ = ["install", "main"]
 
 # What packages compare with when they ask which PyTorch this is; TORCH_VERSION in the C++ headers says the same.
-_PYTORCH_VERSION = "2.7.0"
+_PYTORCH_VERSION = "2.13.0"
+
+_FOREIGN = "Run `pip uninstall cresset cresset-runtime`, then `pip install cresset-runtime`."
 
 
 def _own_name(name):
@@ -89,8 +91,42 @@ class _Renamer(importlib.abc.MetaPathFinder):
         return spec
 
 
+def torch_version(own=None):
+    """`__version__` under the alias, and what the distribution `torch` says: PyTorch's version, with Cresset's (`own`) as the local part."""
+    if own is None:
+        from cresset._build_info import version as own
+    return f"{_PYTORCH_VERSION}+cresset{own}"
+
+
+def torch_metadata(own=None):
+    """METADATA of the distribution `torch` that packages find when they ask which one is installed."""
+    return f"Metadata-Version: 2.1\nName: torch\nVersion: {torch_version(own)}\nSummary: PyTorch's Python name for Cresset\n\n"
+
+
+def _distribution():
+    from importlib.metadata import Distribution
+
+    class TorchDistribution(Distribution):
+        def read_text(self, filename):
+            return torch_metadata() if filename == "METADATA" else None
+
+        def locate_file(self, path):
+            return Path(__file__).resolve().parent.parent / path
+
+    from pathlib import Path
+
+    return TorchDistribution()
+
+
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds torch and functorch, and everything under them, at cresset. One module object has both names."""
+    """Finds torch and functorch, and everything under them, at cresset. One module object has both names. `importlib.metadata` finds the
+    distribution `torch`."""
+
+    @staticmethod
+    def find_distributions(context=None):
+        # In front of all others, so that no torch that lies elsewhere on the path answers for this one.
+        asked = getattr(context, "name", None)
+        return [_distribution()] if asked is None or asked.lower() == "torch" else []
 
     def find_spec(self, name, path=None, target=None):
         if name.partition(".")[0] not in ("torch", "functorch"):
@@ -107,6 +143,9 @@ class _Finder(importlib.abc.MetaPathFinder):
 def install():
     """Make `torch` mean cresset in this process; doing it again changes nothing."""
     import cresset
+
+    if not hasattr(cresset, "_C"):
+        raise ImportError(f"as_torch: {cresset.__file__} belongs to another project called cresset. {_FOREIGN}")
     from cresset.torch_version import TorchVersion
 
     present = sys.modules.get("torch")
@@ -119,7 +158,7 @@ def install():
     sys.modules["torch"] = cresset
     cresset._C._set_printed_name("torch")
     cresset.__name__ = "torch"
-    cresset.__version__ = TorchVersion(f"{_PYTORCH_VERSION}+cresset{cresset.__version__}")
+    cresset.__version__ = importlib.import_module("cresset.version").__version__ = TorchVersion(torch_version())
     # Modules that exist as objects only (cresset.ops) and those that are loaded already have both names at once.
     for name, module in list(sys.modules.items()):
         if name.startswith("cresset."):

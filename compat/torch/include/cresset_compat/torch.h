@@ -150,6 +150,6 @@ inline void device_lazy_init(c10::DeviceType) {}
 }  // namespace torch
 
 #define TORCH_VERSION_MAJOR 2
-#define TORCH_VERSION_MINOR 7
+#define TORCH_VERSION_MINOR 13
 #define TORCH_VERSION_PATCH 0
-#define TORCH_VERSION "2.7.0"
+#define TORCH_VERSION "2.13.0"
