@@ -27,8 +27,10 @@ class DataParallel(Module):
         self.output_device = output_device if output_device is not None else (self.device_ids or [None])[0]
 
     def forward(self, *inputs, **kwargs):
-        from cresset.nn.parallel import comm, gather, parallel_apply, replicate
-        from cresset.nn.parallel.scatter_gather import scatter_kwargs
+        from cresset.nn.parallel import comm
+        from cresset.nn.parallel.parallel_apply import parallel_apply
+        from cresset.nn.parallel.replicate import replicate
+        from cresset.nn.parallel.scatter_gather import gather, scatter_kwargs
 
         if not self.device_ids:
             return self.module(*inputs, **kwargs)
