@@ -1,15 +1,17 @@
 # One folder under src/ is one layer: an object library. The objects of one or several layers make a shared library.
 
-# cresset_layer(NAME SOURCES file... [LIGHT file...] [UNITY size] [OPTIONS flag...] [DEFINITIONS name=value...] [LINK target...])
+# cresset_layer(NAME SOURCES file... [LIGHT file...] [COMPLETE file...] [UNITY size] [OPTIONS flag...] [DEFINITIONS name=value...] [LINK target...])
 #   adds the object library cresset_NAME; LINK names what its sources need beside this tree. Private headers are included as
 #   "folder/file.h", public ones as <cresset/folder/file.h>; generated ones lie beside them.
 #   LIGHT: sources that run once for a graph or a process, or whose time goes into what they call. They are compiled as
 #   cresset_NAME_light with the options CRESSET_LIGHT, -O1, which takes a quarter less time than -O2 (docs/design/build-time.md).
+#   COMPLETE: light sources that see every function and method of the operator table, not the part that the tree calls
+#   (docs/design/operator-table.md), as cresset_NAME_complete.
 #   UNITY: builds with CRESSET_UNITY compile so many sources as one. Names in anonymous namespaces must therefore differ
 #   within a layer, and each source must include what it needs (cresset_unity).
 set(CRESSET_LIGHT $<$<CONFIG:Release>:-O1>)
 function(cresset_layer name)
-  cmake_parse_arguments(arg "" "UNITY" "SOURCES;LIGHT;OPTIONS;DEFINITIONS;LINK" ${ARGN})
+  cmake_parse_arguments(arg "" "UNITY" "SOURCES;LIGHT;COMPLETE;OPTIONS;DEFINITIONS;LINK" ${ARGN})
   set(target cresset_${name})
   set_property(GLOBAL APPEND PROPERTY CRESSET_OBJECTS_${name} ${target})
   add_library(${target} OBJECT ${arg_SOURCES})
@@ -24,6 +26,11 @@ function(cresset_layer name)
     cresset_layer(${name}_light SOURCES ${arg_LIGHT} UNITY ${arg_UNITY} OPTIONS ${arg_OPTIONS} ${CRESSET_LIGHT}
       DEFINITIONS ${arg_DEFINITIONS} LINK ${arg_LINK})
     set_property(GLOBAL APPEND PROPERTY CRESSET_OBJECTS_${name} ${target}_light)
+  endif()
+  if(arg_COMPLETE)
+    cresset_layer(${name}_complete SOURCES ${arg_COMPLETE} UNITY ${arg_UNITY} OPTIONS ${arg_OPTIONS} ${CRESSET_LIGHT}
+      DEFINITIONS ${arg_DEFINITIONS} LINK ${arg_LINK})
+    set_property(GLOBAL APPEND PROPERTY CRESSET_OBJECTS_${name} ${target}_complete)
   endif()
 endfunction()
 
@@ -110,11 +117,15 @@ endfunction()
 
 # What every target compiled from this tree needs: flags, include folders, generated files first.
 function(cresset_private_target target)
+  set(seen ${CRESSET_TREE_INCLUDE})
+  if(target MATCHES "_complete$")
+    set(seen "")
+  endif()
   target_link_libraries(${target} PRIVATE cresset_flags cresset_dependencies)
   cresset_sanitize(${target})
   target_include_directories(${target} PRIVATE
     ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src
-    ${CRESSET_GEN_DIR}/include ${CRESSET_GEN_DIR}/src)
+    ${seen} ${CRESSET_GEN_DIR}/include ${CRESSET_GEN_DIR}/src)
   if(TARGET cresset_opgen)
     add_dependencies(${target} cresset_opgen)
   endif()

@@ -58,4 +58,22 @@ add_custom_command(
   DEPENDS ${opgen_inputs}
   COMMENT "Generating operators from src/ops"
   VERBATIM)
-add_custom_target(cresset_opgen DEPENDS ${CRESSET_GEN_DIR}/opgen.stamp)
+# Sources of the tree see headers that change for a new row only when one of them calls it (tools/opgen/tree_view.py).
+set(CRESSET_TREE_INCLUDE ${CRESSET_GEN_DIR}/tree)
+set(seen ${CRESSET_GEN_CORE_HEADER})
+list(FILTER seen INCLUDE REGEX "/(functions_[a-z0-9_]+\\.h|tensor_methods\\.inc)$")
+list(TRANSFORM seen REPLACE "^${CRESSET_GEN_DIR}/include/" "${CRESSET_TREE_INCLUDE}/")
+set(patterns "")
+foreach(folder IN ITEMS src include tests/cpp benchmarks)
+  list(APPEND patterns ${PROJECT_SOURCE_DIR}/${folder}/*.cpp ${PROJECT_SOURCE_DIR}/${folder}/*.h)
+endforeach()
+file(GLOB_RECURSE tree_sources CONFIGURE_DEPENDS ${patterns})
+add_custom_command(
+  OUTPUT ${CRESSET_GEN_DIR}/tree.stamp
+  BYPRODUCTS ${seen}
+  COMMAND ${Python_EXECUTABLE} -B ${opgen} tree --out ${CRESSET_GEN_DIR}
+  COMMAND ${CMAKE_COMMAND} -E touch ${CRESSET_GEN_DIR}/tree.stamp
+  DEPENDS ${CRESSET_GEN_DIR}/opgen.stamp ${tree_sources}
+  COMMENT "Choosing what the tree sees of the operators"
+  VERBATIM)
+add_custom_target(cresset_opgen DEPENDS ${CRESSET_GEN_DIR}/opgen.stamp ${CRESSET_GEN_DIR}/tree.stamp)

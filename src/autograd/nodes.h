@@ -34,7 +34,7 @@ struct CRESSET_API Identity final : Node {
 
 /// Where a view lies in its base: as_strided parameters, or a function that makes the view.
 struct ViewGeometry {
-  ViewGeometry(const ViewInfo& info, const Tensor& view);
+  ViewGeometry(const ViewInfo& info, const TensorBase& view);
   /// The same part of another tensor that has the base's sizes and strides.
   Tensor of(const Tensor& other) const;
 

@@ -21,7 +21,7 @@ const Tensor no_tensor;
 
 /// Writes the gradient that passes a node into .grad of the tensor, for retain_grad.
 struct RetainGradHook final : FunctionPreHook {
-  RetainGradHook(const Tensor& t, uint32_t nr) : tensor_(t.getIntrusivePtr()), nr_(nr) {}
+  RetainGradHook(const TensorBase& t, uint32_t nr) : tensor_(t.getIntrusivePtr()), nr_(nr) {}
   variable_list operator()(const variable_list& grads) override {
     if (const auto impl = tensor_.lock()) {
       const Tensor t(impl);
@@ -98,7 +98,7 @@ void forget_hooks(AutogradMeta& meta) {
 }
 
 /// Rebuilds the history of a view whose base has changed since. The view's lock is held.
-void refresh_view_grad_fn(const Tensor& self, DifferentiableViewMeta& meta, uint32_t now) {
+void refresh_view_grad_fn(const TensorBase& self, DifferentiableViewMeta& meta, uint32_t now) {
   const ViewInfo& info = meta.backward_info();
   if (meta.creation_meta_ != CreationMeta::DEFAULT) handle_view_on_rebase(meta, true);
   Tensor again;
@@ -119,7 +119,7 @@ void refresh_view_grad_fn(const Tensor& self, DifferentiableViewMeta& meta, uint
   detail::release_node(std::move(old));
 }
 
-const std::shared_ptr<Node>& grad_fn_of(const Tensor& t) {
+const std::shared_ptr<Node>& grad_fn_of(const TensorBase& t) {
   AutogradMeta* meta = impl::get_autograd_meta(t);
   if (!meta) return no_node;
   if (!meta->is_view_) return meta->grad_fn_;
@@ -135,7 +135,7 @@ const std::shared_ptr<Node>& grad_fn_of(const Tensor& t) {
 
 // --- views ----------------------------------------------------------------------------------------------------------------
 
-ViewGeometry::ViewGeometry(const ViewInfo& info, const Tensor& view) : sizes(view.sizes()) {
+ViewGeometry::ViewGeometry(const ViewInfo& info, const TensorBase& view) : sizes(view.sizes()) {
   if (info.replay) {
     replay = info.replay;
     return;
@@ -254,7 +254,7 @@ Tensor alias_of(const Tensor& t, bool fw, CreationMeta creation_meta) {
 
 namespace impl {
 
-AutogradMeta* materialize_autograd_meta(const Tensor& t) {
+AutogradMeta* materialize_autograd_meta(const TensorBase& t) {
   CRESSET_CHECK(t.defined(), "cannot call materialize_autograd_meta() on undefined tensor");
   TensorImpl* impl = t.unsafeGetTensorImpl();
   if (!impl->autograd_meta()) impl->set_autograd_meta(std::make_unique<AutogradMeta>());
@@ -330,7 +330,7 @@ void set_version_counter(const Tensor& t, const Tensor& shared_with) {
   t.unsafeGetTensorImpl()->share_version_with(*shared_with.unsafeGetTensorImpl());
 }
 
-void add_hook(const Tensor& t, std::shared_ptr<FunctionPreHook> hook) {
+void add_hook(const TensorBase& t, std::shared_ptr<FunctionPreHook> hook) {
   AutogradMeta* meta = materialize_autograd_meta(t);
   TensorHooks& hooks = meta->hooks_.make();
   {
@@ -340,23 +340,23 @@ void add_hook(const Tensor& t, std::shared_ptr<FunctionPreHook> hook) {
   if (const std::shared_ptr<Node>& fn = grad_fn_of(t)) fn->add_tensor_pre_hook(meta->output_nr_, std::move(hook));
 }
 
-std::vector<std::shared_ptr<FunctionPreHook>> hooks(const Tensor& t) {
+std::vector<std::shared_ptr<FunctionPreHook>> hooks(const TensorBase& t) {
   AutogradMeta* meta = get_autograd_meta(t);
   TensorHooks* hooks = meta ? meta->hooks_.get() : nullptr;
   if (!hooks) return {};
   const std::lock_guard<detail::SpinLock> lock(hooks->lock);
   return hooks->pre_hooks;
 }
-void clear_hooks(const Tensor& t) {
+void clear_hooks(const TensorBase& t) {
   if (AutogradMeta* meta = get_autograd_meta(t)) forget_hooks(*meta);
 }
-void set_post_acc_grad_hooks(const Tensor& t, std::unique_ptr<PostAccumulateGradHook> hook) {
+void set_post_acc_grad_hooks(const TensorBase& t, std::unique_ptr<PostAccumulateGradHook> hook) {
   TensorHooks& hooks = materialize_autograd_meta(t)->hooks_.make();
   std::shared_ptr<PostAccumulateGradHook> value = std::move(hook);
   const std::lock_guard<detail::SpinLock> lock(hooks.lock);
   hooks.post_accumulate.swap(value);  // the old one goes when the lock has been given back
 }
-std::shared_ptr<PostAccumulateGradHook> post_acc_grad_hooks(const Tensor& t) {
+std::shared_ptr<PostAccumulateGradHook> post_acc_grad_hooks(const TensorBase& t) {
   AutogradMeta* meta = get_autograd_meta(t);
   TensorHooks* hooks = meta ? meta->hooks_.get() : nullptr;
   if (!hooks) return nullptr;
@@ -374,9 +374,9 @@ namespace cresset {
 using autograd::AutogradMeta;
 namespace ag = autograd::impl;
 
-bool Tensor::requires_grad() const { return ag::requires_grad(*this); }
+bool TensorBase::requires_grad() const { return ag::requires_grad(*this); }
 
-const Tensor& Tensor::requires_grad_(bool v) const {
+const TensorBase& TensorBase::requires_grad_(bool v) const {
   CRESSET_CHECK(
       v || is_leaf() || !requires_grad(),
       "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a subgraph that doesn't "
@@ -401,9 +401,9 @@ const Tensor& Tensor::grad() const {
   return meta->grad_;
 }
 Tensor& Tensor::mutable_grad() const { return ag::materialize_autograd_meta(*this)->grad_; }
-const std::shared_ptr<autograd::Node>& Tensor::grad_fn() const { return autograd::grad_fn_of(*this); }
-bool Tensor::is_leaf() const { return !grad_fn(); }
-int64_t Tensor::output_nr() const {
+const std::shared_ptr<autograd::Node>& TensorBase::grad_fn() const { return autograd::grad_fn_of(*this); }
+bool TensorBase::is_leaf() const { return !grad_fn(); }
+int64_t TensorBase::output_nr() const {
   const AutogradMeta* meta = ag::get_autograd_meta(*this);
   return meta ? meta->output_nr_ : 0;
 }
@@ -415,7 +415,7 @@ void Tensor::backward(const Tensor& gradient, std::optional<bool> retain_graph, 
   autograd::backward({*this}, grads, retain_graph, create_graph, inputs ? inputs->vec() : autograd::variable_list());
 }
 
-void Tensor::retain_grad() const {
+void TensorBase::retain_grad() const {
   CRESSET_CHECK(requires_grad(), "can't retain_grad on Tensor that has requires_grad=False");
   if (is_leaf()) return;
   AutogradMeta* meta = ag::get_autograd_meta(*this);
@@ -423,7 +423,7 @@ void Tensor::retain_grad() const {
   grad_fn()->add_retains_grad_hook(meta->output_nr_, std::make_shared<autograd::RetainGradHook>(*this, meta->output_nr_));
   meta->retains_grad_ = true;
 }
-bool Tensor::retains_grad() const {
+bool TensorBase::retains_grad() const {
   const AutogradMeta* meta = ag::get_autograd_meta(*this);
   return meta && meta->retains_grad_;
 }
@@ -443,7 +443,7 @@ unsigned Tensor::register_hook(std::function<Tensor(const Tensor&)> hook) const 
   if (fresh) ag::add_hook(*this, fresh);
   return static_cast<unsigned>(static_cast<autograd::CppHooks&>(*list).add(std::move(hook)));
 }
-void Tensor::remove_hook(unsigned id) const {
+void TensorBase::remove_hook(unsigned id) const {
   AutogradMeta* meta = ag::get_autograd_meta(*this);
   std::shared_ptr<autograd::FunctionPreHook> list;
   if (autograd::TensorHooks* hooks = meta ? meta->hooks_.get() : nullptr) {
@@ -453,7 +453,7 @@ void Tensor::remove_hook(unsigned id) const {
   CRESSET_CHECK(list && static_cast<autograd::CppHooks&>(*list).remove(id), "Invalid index, no hook at position ", id);
 }
 
-bool Tensor::is_view() const {
+bool TensorBase::is_view() const {
   const auto* view = ag::get_view_autograd_meta(*this);
   return view && view->has_bw_view();
 }
@@ -461,9 +461,13 @@ const Tensor& Tensor::_base() const {
   CRESSET_CHECK(is_view(), "Can't get base of non-view Tensor");
   return ag::get_view_autograd_meta(*this)->backward_info().base;
 }
+const TensorBase& TensorBase::_base() const {
+  CRESSET_CHECK(is_view(), "Can't get base of non-view Tensor");
+  return ag::get_view_autograd_meta(*this)->backward_info().base;
+}
 
-Tensor Tensor::tensor_data() const { return variable_data(); }
-Tensor Tensor::variable_data() const { return defined() ? Tensor(impl_->shallow_copy_and_detach(false)) : Tensor(); }
+TensorBase TensorBase::tensor_data() const { return variable_data(); }
+TensorBase TensorBase::variable_data() const { return defined() ? TensorBase(impl_->shallow_copy_and_detach(false)) : TensorBase(); }
 
 void Tensor::set_data(const Tensor& new_data) const {
   CRESSET_CHECK(new_data.defined() && new_data.layout() == layout() && new_data.device().type() == device().type() &&

@@ -1,6 +1,7 @@
 // The functions by which files keep what backends attach to tensors.
 #include <cresset/base/fork.h>
 #include <cresset/core/backend_meta.h>
+#include <cresset/core/tensor.h>
 
 #include <map>
 #include <mutex>

@@ -4,22 +4,22 @@
 
 namespace cresset {
 
-std::string to_string(const Tensor& t) {
+std::string to_string(const TensorBase& t) {
   if (!t.defined()) return "an undefined tensor";
   return str(dtype_name(t.scalar_type()), t.sizes(), t.is_cpu() ? std::string() : " on " + t.device().str());
 }
 
-std::string Tensor::toString() const {
+std::string TensorBase::toString() const {
   if (!defined()) return "UndefinedType";
   return str(DeviceTypeName(device().type(), false), scalar_type(), "Type ", sizes());
 }
 
-void Tensor::raise_dim(int64_t d) const {
+void TensorBase::raise_dim(int64_t d) const {
   maybe_wrap_dim(d, dim(), false);
   __builtin_unreachable();
 }
 
-void Tensor::raise_type(ScalarType t) const {
+void TensorBase::raise_type(ScalarType t) const {
   CRESSET_CHECK(defined(), "data_ptr: a defined tensor was required.");
   CRESSET_THROW(Error, "expected scalar type ", t, " but found ", scalar_type());
 }
@@ -42,7 +42,7 @@ bool channels_innermost(IntArrayRef sizes, IntArrayRef strides) {
 }
 }  // namespace
 
-MemoryFormat Tensor::suggest_memory_format() const {
+MemoryFormat TensorBase::suggest_memory_format() const {
   if ((dim() != 4 && dim() != 5) || !channels_innermost(sizes(), strides())) return MemoryFormat::Contiguous;
   return dim() == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d;
 }

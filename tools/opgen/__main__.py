@@ -1,4 +1,4 @@
-"""Command line of the operator generator: generate, outputs, where, show, check."""
+"""Command line of the operator generator: generate, tree, outputs, where, show, check."""
 
 import argparse
 import sys
@@ -13,6 +13,7 @@ import emit_names
 import emit_ops
 import emit_python
 import query
+import tree_view
 from output import Output
 from table import Table, TableError
 
@@ -28,6 +29,8 @@ def main(argv):
     root = Path(__file__).resolve().parents[2]
     parser = argparse.ArgumentParser(prog="opgen", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
+    tree = commands.add_parser("tree", help="brings the headers that this tree's own sources see up to date")
+    tree.add_argument("--out", required=True, type=Path, help="folder of the generated tree")
     for name in ("generate", "outputs", "check", "where", "show"):
         sub = commands.add_parser(name)
         sub.add_argument("--tables", default=root / "src/ops", type=Path, help="folder of *.toml (default: src/ops)")
@@ -36,6 +39,9 @@ def main(argv):
         if name in ("where", "show"):
             sub.add_argument("name", help="operator: add, add.Tensor or aten::add.Tensor")
     args = parser.parse_args(argv)
+    if args.command == "tree":
+        tree_view.write(root, args.out)
+        return 0
     try:
         table = Table(args.tables)
         if args.command == "generate":

@@ -97,7 +97,8 @@ def _options_args(schema):
 def methods_of(op):
     """The Tensor methods of one operator."""
     schema = op.schema
-    if not {"method", "cpp_method"} & set(op.row.python) or schema.is_out:
+    asked = {"cpp_method"} if schema.full_name.startswith("cresset::") else {"method", "cpp_method"}
+    if not asked & set(op.row.python) or schema.is_out:
         return []
     if not any(a.name == "self" and a.type.plain_tensor for a in schema.args):
         return []

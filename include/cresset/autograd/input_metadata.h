@@ -1,7 +1,7 @@
 // InputMetadata: what the engine knows about a value whose gradient a node receives.
 #pragma once
 
-#include <cresset/core/tensor.h>
+#include <cresset/core/tensor_base.h>
 
 namespace cresset::autograd {
 
@@ -9,7 +9,7 @@ namespace cresset::autograd {
 class InputMetadata {
  public:
   InputMetadata() = default;
-  explicit InputMetadata(const Tensor& t) {
+  explicit InputMetadata(const TensorBase& t) {
     if (!t.defined()) return;
     const TensorImpl* impl = t.unsafeGetTensorImpl();
     shape_ = impl->sizes();

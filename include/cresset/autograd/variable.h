@@ -79,16 +79,16 @@ struct CRESSET_API DifferentiableViewMeta : AutogradMeta {
 
 namespace impl {
 
-inline AutogradMeta* get_autograd_meta(const Tensor& t) { return static_cast<AutogradMeta*>(t.unsafeGetTensorImpl()->autograd_meta()); }
-inline DifferentiableViewMeta* get_view_autograd_meta(const Tensor& t) {
+inline AutogradMeta* get_autograd_meta(const TensorBase& t) { return static_cast<AutogradMeta*>(t.unsafeGetTensorImpl()->autograd_meta()); }
+inline DifferentiableViewMeta* get_view_autograd_meta(const TensorBase& t) {
   AutogradMeta* m = get_autograd_meta(t);
   return m && m->is_view_ ? static_cast<DifferentiableViewMeta*>(m) : nullptr;
 }
 /// The autograd part, made when missing. Raises for an undefined tensor.
-CRESSET_API AutogradMeta* materialize_autograd_meta(const Tensor& t);
+CRESSET_API AutogradMeta* materialize_autograd_meta(const TensorBase& t);
 
 CRESSET_API bool view_requires_grad(const AutogradMeta* m);
-inline bool requires_grad(const Tensor& t) {
+inline bool requires_grad(const TensorBase& t) {
   const AutogradMeta* m = get_autograd_meta(t);
   return m && (m->requires_grad_ || m->grad_fn_ || (m->is_view_ && view_requires_grad(m)));
 }
@@ -111,15 +111,15 @@ CRESSET_API void set_grad_accumulator(const Tensor& t, std::weak_ptr<Node> accum
 /// node's edge that belongs to the changed tensor.
 CRESSET_API void rebase_history(const Tensor& self, Edge gradient_edge, std::size_t self_index = 0);
 CRESSET_API void set_version_counter(const Tensor& t, const Tensor& shared_with);
-inline uint32_t version(const Tensor& t) { return t.unsafeGetTensorImpl()->version(); }
-inline void bump_version(const Tensor& t) { t.unsafeGetTensorImpl()->bump_version(); }
+inline uint32_t version(const TensorBase& t) { return t.unsafeGetTensorImpl()->version(); }
+inline void bump_version(const TensorBase& t) { t.unsafeGetTensorImpl()->bump_version(); }
 
 /// Hooks on the gradient of a tensor; on a leaf they live in the tensor, otherwise in its node too.
-CRESSET_API void add_hook(const Tensor& t, std::shared_ptr<FunctionPreHook> hook);
-CRESSET_API std::vector<std::shared_ptr<FunctionPreHook>> hooks(const Tensor& t);
-CRESSET_API void clear_hooks(const Tensor& t);
-CRESSET_API void set_post_acc_grad_hooks(const Tensor& t, std::unique_ptr<PostAccumulateGradHook> hook);
-CRESSET_API std::shared_ptr<PostAccumulateGradHook> post_acc_grad_hooks(const Tensor& t);
+CRESSET_API void add_hook(const TensorBase& t, std::shared_ptr<FunctionPreHook> hook);
+CRESSET_API std::vector<std::shared_ptr<FunctionPreHook>> hooks(const TensorBase& t);
+CRESSET_API void clear_hooks(const TensorBase& t);
+CRESSET_API void set_post_acc_grad_hooks(const TensorBase& t, std::unique_ptr<PostAccumulateGradHook> hook);
+CRESSET_API std::shared_ptr<PostAccumulateGradHook> post_acc_grad_hooks(const TensorBase& t);
 
 }  // namespace impl
 

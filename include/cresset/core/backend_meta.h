@@ -5,7 +5,7 @@
 #include <string>
 #include <unordered_map>
 
-#include <cresset/core/tensor.h>
+#include <cresset/core/tensor_base.h>
 
 namespace cresset {
 

@@ -6,6 +6,18 @@
 
 namespace cresset {
 
+TensorBase TensorBase::contiguous(MemoryFormat memory_format) const { return Tensor(*this).contiguous(memory_format); }
+TensorBase TensorBase::to(TensorOptions options, bool non_blocking, bool copy, std::optional<MemoryFormat> memory_format) const {
+  return Tensor(*this).to(options, non_blocking, copy, memory_format);
+}
+const TensorBase& TensorBase::fill_(const Scalar& value) const {
+  Tensor(*this).fill_(value);
+  return *this;
+}
+const TensorBase& TensorBase::zero_() const {
+  Tensor(*this).zero_();
+  return *this;
+}
 Tensor Tensor::cpu() const { return to(Device(kCPU)); }
 Tensor Tensor::cuda() const { return to(Device(kCUDA)); }
 Tensor Tensor::toType(ScalarType t) const { return to(t); }

@@ -3,6 +3,8 @@
 
 #include <cmath>
 #include <cstring>
+#include <type_traits>
+#include <utility>
 
 #include <cresset/core/dispatch_types.h>
 #include <cresset/core/tensor.h>
@@ -203,6 +205,47 @@ TEST(Opaque, HasSizesButNoStorage) {
   EXPECT_THROW(t.storage(), NotImplementedError);
   const auto copy = t.unsafeGetTensorImpl()->shallow_copy_and_detach(true);
   EXPECT_EQ(*static_cast<Impl*>(copy.get())->opaque_handle(), 5);
+}
+
+int64_t elements_of(const TensorBase& t) { return t.numel(); }
+static_assert(std::is_convertible_v<const Tensor&, const TensorBase&> && !std::is_convertible_v<const TensorBase&, Tensor>);
+static_assert(std::is_constructible_v<Tensor, const TensorBase&> && sizeof(TensorBase) == sizeof(Tensor));
+static_assert(std::is_nothrow_move_constructible_v<Tensor> && std::is_nothrow_move_assignable_v<Tensor>);
+
+TEST(TensorBase, IsTheHandleWithoutOperators) {
+  Tensor t = detail::empty_cpu({2, 3}, kFloat);
+  EXPECT_EQ(elements_of(t), 6);
+  TensorBase base = t;
+  EXPECT_TRUE(base.is_same(t) && t.is_same(base) && t.is_alias_of(base));
+  EXPECT_EQ(t.use_count(), 2);
+  const Tensor back(base);
+  EXPECT_TRUE(back.is_same(t));
+  EXPECT_EQ(back.sizes(), base.sizes());
+  EXPECT_EQ(base.size(-1), 3);
+  EXPECT_EQ(base.data_ptr<float>(), t.data_ptr<float>());
+  EXPECT_EQ(to_string(base), "float32[2, 3]");
+  EXPECT_EQ(base.toString(), "CPUFloatType [2, 3]");
+  EXPECT_FALSE(base.requires_grad());
+  const Tensor moved(std::move(base));
+  EXPECT_FALSE(base.defined());
+  EXPECT_EQ(t.use_count(), 3);
+  t = {};
+  EXPECT_FALSE(t.defined());
+  t = TensorBase(moved);
+  EXPECT_TRUE(t.is_same(moved));
+  EXPECT_FALSE(TensorBase().defined());
+}
+
+TEST(TensorBase, HasTheFewOperatorsThatCodeWithoutOperatorsNeeds) {
+  const TensorBase t = detail::empty_strided_cpu({2, 3}, {1, 2}, kFloat);
+  t.fill_(3);
+  const TensorBase rows = t.contiguous();
+  EXPECT_EQ(rows.strides(), (IntArrayRef{3, 1}));
+  EXPECT_EQ(rows.data_ptr<float>()[5], 3);
+  EXPECT_EQ(t.to(TensorOptions(kLong)).data_ptr<int64_t>()[0], 3);
+  EXPECT_EQ(t.zero_().data_ptr<float>()[5], 0);
+  EXPECT_TRUE(t.requires_grad_().requires_grad() && t.is_leaf());
+  EXPECT_FALSE(t.variable_data().requires_grad());
 }
 
 TEST(Storage, ResizesOnlyWhenItMay) {
