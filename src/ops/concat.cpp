@@ -243,7 +243,8 @@ TensorSpec roll_shape(const Tensor& self, IntArrayRef shifts, IntArrayRef dims) 
     CRESSET_CHECK_INDEX(self.dim() > 0, "Dimension specified as ", d, " but tensor has no dimensions");
     maybe_wrap_dim(d, self.dim());
   }
-  return spec_like(self, self.sizes());
+  // Without dimensions it is the order of elements that rolls.
+  return spec_like(self, self.sizes(), std::nullopt, dims.empty() ? MemoryFormat::Contiguous : self.suggest_memory_format());
 }
 
 TensorSpec flip_shape(const Tensor& self, IntArrayRef dims) {
@@ -408,7 +409,7 @@ TensorSpec border_pad_shape(const Tensor& self, IntArrayRef padding, int64_t n, 
   CRESSET_CHECK(positive, n == 1 ? str("input (W: ", self.size(last), ") is too small. Calculated output W: ", sizes[last])
                                  : str("input (H: ", self.size(last - 1), ", W: ", self.size(last),
                                        ") is too small. Calculated output H: ", sizes[last - 1], " W: ", sizes[last]));
-  return spec_like(self, sizes, std::nullopt, n == 2 ? self.suggest_memory_format() : MemoryFormat::Contiguous);
+  return spec_like(self, sizes, std::nullopt, n >= 2 ? self.suggest_memory_format() : MemoryFormat::Contiguous);
 }
 
 TensorSpec border_pad_backward_shape(const Tensor& grad_output, const Tensor& self, IntArrayRef padding, int64_t n, bool reflect) {

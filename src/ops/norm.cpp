@@ -247,7 +247,7 @@ std::tuple<Tensor, Tensor, Tensor> normalise_groups(const Tensor& input, const s
   auto [y, mean, rstd] = cresset::native_layer_norm(input.reshape({n * group, row}), {row}, std::nullopt, std::nullopt, eps);
   DimVector affine(static_cast<std::size_t>(input.dim()), 1);
   affine[1] = c;
-  Tensor out = y.reshape(input.sizes());
+  Tensor out = y.reshape(input.sizes()).contiguous(input.suggest_memory_format());
   if (weight) out = out * weight->view(affine);
   if (bias) out = out + bias->view(affine);
   return {out.to(type), mean.reshape({n, group}).to(statistics), rstd.reshape({n, group}).to(statistics)};
@@ -298,7 +298,7 @@ Tensor group_norm_impl(const Tensor& input, int64_t num_groups, const std::optio
   for (int64_t d = 1; d < input.dim(); ++d)
     CRESSET_CHECK(input.size(d) > 0, "Expected at least one element in each group, but got input of shape ", input.sizes(),
                   " and num_groups=", num_groups);
-  return std::get<0>(normalise_groups(input.contiguous(), weight, bias, n, c, n * c == 0 ? 0 : input.numel() / (n * c), num_groups, eps));
+  return std::get<0>(normalise_groups(input, weight, bias, n, c, n * c == 0 ? 0 : input.numel() / (n * c), num_groups, eps));
 }
 
 Tensor norm_except_dim_impl(const Tensor& v, int64_t pow, int64_t dim) {

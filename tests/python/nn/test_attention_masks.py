@@ -7,7 +7,7 @@ import pytest
 from cresset import nn
 
 
-@pytest.mark.parametrize("attn, padded, batched", itertools.product([None, "2d", "3d"], [False, True], [False, True]))
+@pytest.mark.parametrize("attn, padded, batched", list(itertools.product([None, "2d", "3d"], [False, True], [False, True])))
 def test_results_do_not_depend_on_need_weights(attn, padded, batched):
     cresset.manual_seed(0)
     heads, length, source, batch = 2, 3, 4, 2 if batched else 1
