@@ -107,6 +107,7 @@ def is_warn_always_enabled():
 def set_warn_always(b):
     """Let warnings that come once come every time. Which warnings show is up to Python's filters."""
     _state["warn_always"] = bool(b)
+    _C._set_warn_always(bool(b))
 
 
 def set_flush_denormal(mode):
@@ -268,6 +269,19 @@ def _check_is_size(i, message=None, *, max=None):
     _check(i >= 0 and (max is None or i <= max), message)
 
 
+def _check_tensor_all_with(error, cond, message=None):
+    """As _check_with for a tensor of truth values: raise unless all are true. TypeError for anything else than such a tensor."""
+    if not isinstance(cond, _C.TensorBase):
+        raise TypeError(f"cond must be a tensor, but got {type(cond)}")
+    if cond.dtype != _C.bool:
+        raise TypeError(f"cond tensor must have dtype torch.bool, but got {cond.dtype}")
+    _check_with(error, cond.all().item(), message)
+
+
+def _check_tensor_all(cond, message=None):
+    _check_tensor_all_with(RuntimeError, cond, message)
+
+
 @overridable
 def _assert(condition: bool, message: str):
     if not condition:
@@ -277,6 +291,7 @@ def _assert(condition: bool, message: str):
 def install(module):
     """Put everything, with the private checks, into the package."""
     names = [*__all__, "_check_with", "_check", "_check_value", "_check_type", "_check_index", "_check_not_implemented", "_check_is_size", "_assert"]
+    names += ["_check_tensor_all", "_check_tensor_all_with"]
     for name in names:
         setattr(module, name, globals()[name])
     module._C.has_lapack = has_lapack  # where PyTorch's tests ask

@@ -5,6 +5,7 @@ import builtins
 import io
 import mmap
 import os
+import sys
 import warnings
 import weakref
 
@@ -103,6 +104,37 @@ class _Shared:
             raise TypeError(f"copy_: a storage was required; got {type(source).__name__}")
         self._elements().copy_(source._elements())
         return self
+
+    def _tensor_over(self, dtype):
+        """What cresset.tensor makes of it: a tensor over the same memory."""
+        return tensor_of_storage(self, dtype or (self.dtype if isinstance(self, TypedStorage) else cresset.int64))
+
+    @classmethod
+    def from_buffer(cls, buffer, byte_order="native", *, count=-1, offset=0, dtype=None):
+        """A copy of the elements of a buffer: `count` of them, or all, from the byte `offset` on. A class of one type knows its dtype.
+
+        byte_order is "native", "big" or "little". ValueError for another, for an offset or a count outside of the buffer, and for a length
+        that is no multiple of an element's.
+        """
+        fixed = cls.__dict__.get("_fixed")
+        dtype = _dtype(fixed) if fixed else dtype or cresset.uint8
+        if byte_order not in ("native", "big", "little"):
+            raise ValueError(f"invalid byte_order '{byte_order}' (expected 'big', 'little', or 'native')")
+        data, size = memoryview(buffer).cast("B"), dtype.itemsize
+        if not 0 <= offset <= len(data) or (len(data) and offset == len(data)):
+            raise ValueError(f"offset must be non-negative and no greater than buffer length ({len(data)}), but got {offset}")
+        if count < 0:
+            if (len(data) - offset) % size:
+                raise ValueError(f"buffer size ({len(data)}) must be a multiple of element size ({size})")
+            count = (len(data) - offset) // size
+        elif offset + count * size > len(data):
+            raise ValueError(f"buffer has only {len(data) - offset} elements after offset {offset}, but specified a size of {count}")
+        storage = UntypedStorage(data[offset : offset + count * size].tolist())
+        if dtype == cresset.bool:
+            storage._elements().copy_(storage._elements() != 0)
+        elif byte_order not in ("native", sys.byteorder):
+            storage.byteswap(dtype)
+        return storage if cls is UntypedStorage else TypedStorage(wrap_storage=storage, dtype=dtype, _internal=True)
 
     def is_shared(self):
         """Whether other processes can see the memory."""
@@ -294,7 +326,9 @@ class UntypedStorage(_Shared):
     _new_using_fd_cpu = _new_using_filename_cpu = _new_shared
 
     def _share_fd_cpu_(self):
-        """(open file, number of bytes) of the memory, which is shared from now on. RuntimeError for memory with a name."""
+        """(open file, number of bytes) of the memory, which is shared from now on. RuntimeError for memory with a name, or of a device."""
+        if self.device.type != "cpu":
+            raise RuntimeError("_share_fd_cpu_: only available on CPU")
         _C._storage_share(self._anchor, False)
         fd, name = _C._storage_shared(self._anchor)
         if name:
@@ -307,6 +341,8 @@ class UntypedStorage(_Shared):
 
     def _share_filename_cpu_(self):
         """(None, name, number of bytes) of the memory, which is shared from now on. RuntimeError for memory without a name."""
+        if self.device.type != "cpu":
+            raise RuntimeError("_share_filename_cpu_: only available on CPU")
         _release_names_at_exit()
         _C._storage_share(self._anchor, True)
         name = self.filename
@@ -475,6 +511,20 @@ class TypedStorage(_Shared, metaclass=_TypedMeta):
 
     def resizable(self):
         return self._untyped_storage.resizable()
+
+    def _share_fd_cpu_(self):
+        return self._untyped_storage._share_fd_cpu_()
+
+    def _share_filename_cpu_(self):
+        return self._untyped_storage._share_filename_cpu_()
+
+    def _shared_incref(self):
+        self._untyped_storage._shared_incref()
+        return self
+
+    def _shared_decref(self):
+        self._untyped_storage._shared_decref()
+        return self
 
     def resize_(self, size):
         """Change the number of elements."""

@@ -5,6 +5,8 @@
 #include <atomic>
 #include <cstdio>
 
+#include "base/warn_always.h"
+
 namespace cresset {
 namespace detail {
 
@@ -59,6 +61,12 @@ std::atomic<WarningHandler> warning_handler{&print_warning};
 }  // namespace
 
 WarningHandler set_warning_handler(WarningHandler handler) { return warning_handler.exchange(handler ? handler : &print_warning); }
+
+namespace {
+std::atomic<bool> warns_always{false};
+}  // namespace
+bool warn_always() noexcept { return warns_always.load(std::memory_order_relaxed); }
+void set_warn_always(bool always) noexcept { warns_always.store(always, std::memory_order_relaxed); }
 
 void warn(const std::string& message, std::string_view category) { warning_handler.load()(category, message); }
 

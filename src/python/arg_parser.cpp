@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/warn_always.h"
 #include "python/graph_part.h"
 
 namespace cresset::python {
@@ -467,7 +468,7 @@ void Plan::parse(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* 
     if (try_signature(s, self, args, n, kwnames, true, match, nullptr)) return;
   for (const Signature& s : last_)
     if (try_signature(s, self, args, n, kwnames, true, match, nullptr)) {
-      if (s.deprecated && !std::exchange(warned_, true))
+      if (s.deprecated && (!std::exchange(warned_, true) || warn_always()))
         warn(str("This overload of ", name_, " is deprecated:\n\t", name_, s.text,
                  "\nConsider using one of the following signatures instead:\n\t", name_, signatures_[0].text));
       return;

@@ -239,6 +239,7 @@ Tensor tensor_from_array(PyObject* array) {
 PyObject* tensor_to_numpy(const Tensor& tensor, bool force) {
   Tensor t = force ? without_lock(may_wait(tensor), [&] { return tensor.detach().to(TensorOptions(Device(kCPU))); }) : tensor;
   check_exportable(t);
+  t.storage().unsafeGetStorageImpl()->set_resizable(false);  // the memory stays where the array sees it
   auto* view = PyObject_New(ArrayView, array_view_type);
   if (!view) return nullptr;
   // A tensor of its own: what happens to the Python object's metadata later must not change the array.

@@ -9,6 +9,7 @@
 #include <cresset/ops/functions_view.h>
 #include <cresset/ops/pinned_memory.h>
 
+#include "base/warn_always.h"
 #include "ops/fresh_memory.h"
 #include "python/bind.h"
 #include "python/graph_part.h"
@@ -161,8 +162,23 @@ Tensor lifted(Tensor t) {
   return stack.back().toTensor();
 }
 
+namespace {
+bool may_be_storage(PyObject* o) {
+  if (PyList_CheckExact(o) || PyTuple_CheckExact(o) || PyLong_Check(o) || PyFloat_Check(o) || PyComplex_Check(o) || PyUnicode_Check(o))
+    return false;
+  static PyObject* const name = PyUnicode_InternFromString("_tensor_over");
+  return PyObject_HasAttr(reinterpret_cast<PyObject*>(Py_TYPE(o)), name) != 0;
+}
+}  // namespace
+
 Tensor tensor_from_data(PyObject* data, std::optional<ScalarType> dtype, std::optional<Device> device) {
   if (is_tensor(data)) return copy_of(unwrap(data).detach(), dtype, device);
+  if (may_be_storage(data)) {
+    const Ref type = Ref::steal(dtype ? wrap_dtype(*dtype) : Py_NewRef(Py_None));
+    const Ref over(checked(PyObject_CallMethod(data, "_tensor_over", "O", type.get())));
+    const Tensor& t = unwrap(over.get());
+    return device && *device != t.device() ? copy_of(t, dtype, device) : t;
+  }
   if (is_array(data) && !is_numpy_scalar(data)) return copy_of(lifted(tensor_from_array(data)), dtype, device);
   if (PyUnicode_Check(data)) CRESSET_THROW(TypeError, "new(): invalid data type 'str'");
   const DimVector sizes = infer_sizes(data);
@@ -375,6 +391,7 @@ PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
 
 void init_tensor_new(PyObject* module) {
   checked(PyModule_AddFunctions(module, creation_functions));
+  def(module, "_set_warn_always", [](bool always) { set_warn_always(always); });
   def(module, "_mark_fresh_memory", [](bool on) { ops::fresh_memory_is_marked = on; });
 }
 

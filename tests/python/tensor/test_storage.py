@@ -167,3 +167,52 @@ def test_typed_storages_warn_once():
             cresset.load(f)
     finally:
         storage._set_always_warn_typed_storage_removal(False)
+
+
+@pytest.mark.parametrize("order", ["native", "little", "big"])
+def test_storages_from_buffers(order):
+    data = bytearray(range(16))
+    for cls, kind in ((cresset.ByteStorage, "u1"), (cresset.ShortStorage, "i2"), (cresset.FloatStorage, "f4"), (cresset.ComplexFloatStorage, "c8")):
+        size = int(kind[1:])
+        found = cls.from_buffer(data, order, offset=8)
+        wanted = np.frombuffer(data, {"big": ">", "little": "<", "native": "="}[order] + kind, offset=8)
+        assert found.tolist() == wanted.tolist() and len(found) == 8 // size
+        assert cls.from_buffer(data, order, count=1).tolist() == np.frombuffer(data, wanted.dtype, 1).tolist()
+    assert cresset.BoolStorage.from_buffer(b"\0\2", order).tolist() == [False, True]
+    data[0] = 99
+    assert cresset.UntypedStorage.from_buffer(data, order, dtype=cresset.uint8)[0] == 99
+
+
+def test_storages_from_wrong_buffers():
+    for arguments, words in (
+        ({"byte_order": "middle"}, "invalid byte_order"), ({"offset": 9}, "offset must be"), ({"offset": -1}, "offset must be"),
+        ({"offset": 1}, "must be a multiple"), ({"count": 5}, "has only"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=words):
+            cresset.ShortStorage.from_buffer(bytearray(8), **arguments)
+
+
+def test_a_tensor_of_a_storage_shares_its_memory():
+    source = cresset.arange(4, dtype=cresset.int16)
+    for storage in (source.storage(), source.untyped_storage()):
+        t = cresset.tensor(storage, dtype=cresset.int16)
+        assert t.tolist() == [0, 1, 2, 3] and t.data_ptr() == source.data_ptr()
+    assert cresset.as_tensor(source.storage()).dtype == cresset.int16
+    with pytest.raises(RuntimeError, match="Expected a Storage of type"):
+        cresset.tensor(source.storage(), dtype=cresset.float32)
+
+
+def test_memory_that_an_array_sees_stays():
+    x = cresset.arange(4.0)
+    array = x.numpy()
+    assert not x.untyped_storage().resizable()
+    with pytest.raises(RuntimeError, match="not resizable"):
+        x.resize_(1000)
+    assert array.tolist() == [0, 1, 2, 3]
+
+
+def test_only_host_memory_is_shared():
+    s = cresset.TypedStorage([1, 2], device="meta", dtype=cresset.int32)
+    for share in (s._share_fd_cpu_, s._share_filename_cpu_):
+        with pytest.raises(RuntimeError, match="only available on CPU"):
+            share()
