@@ -81,7 +81,10 @@ def _operands(tensors):
 @overridable
 def einsum(equation, *operands):
     """The sum of products that the equation names: einsum("ij,jk->ik", a, b)."""
-    return _C._VariableFunctions.einsum(equation, _operands(operands))
+    operands = _operands(operands)
+    if len(operands) == 0:
+        raise ValueError("einsum(): must specify the equation string and at least one operand, or at least one operand and its subscripts list")
+    return _C._VariableFunctions.einsum(equation, operands)
 
 
 @overridable

@@ -182,7 +182,7 @@ void accumulate(variable_list& buffer, uint32_t nr, Tensor&& grad) {
       return;
     }
   }
-  sum = cresset::add(sum, grad);
+  sum = cresset::add(grad, sum);
 }
 
 namespace {

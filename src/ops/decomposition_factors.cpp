@@ -213,7 +213,7 @@ LstsqPlan plan_lstsq(const Tensor& self, const Tensor& b, std::optional<std::str
   CRESSET_CHECK(difference == 0 || difference == 1, op,
                 ": input.dim() must be greater or equal to other.dim() and (input.dim() - other.dim()) <= 1");
   LstsqPlan plan;
-  plan.vector = difference == 1;
+  plan.vector = difference == 1 && (b.dim() == 1 || b.sizes() == self.sizes().slice(0, static_cast<std::size_t>(b.dim())));
   CRESSET_CHECK(self.size(-2) == b.size(plan.vector ? -1 : -2), op, ": input.size(-2) should match other.size(", plan.vector ? -1 : -2,
                 ")");
   check_same_device(op, self, b, "other");

@@ -63,15 +63,16 @@ void check_std(const Tensor& std) {
 }  // namespace
 
 Tensor normal_of(const Tensor& mean, double std, const std::optional<Generator>& generator) {
-  return cresset::empty_like(mean).normal_(0, std, generator).add_(mean);
+  return unwritten(cresset::empty_like(mean).normal_(0, std, generator).add_(mean));
 }
 Tensor normal_of_std(double mean, const Tensor& std, const std::optional<Generator>& generator) {
   check_std(std);
-  return cresset::empty_like(std).normal_(0, 1, generator).mul_(std).add_(mean);
+  return unwritten(cresset::empty_like(std).normal_(0, 1, generator).mul_(std).add_(mean));
 }
 Tensor normal_of_both(const Tensor& mean, const Tensor& std, const std::optional<Generator>& generator) {
   check_std(std);
-  return cresset::empty(infer_broadcast(mean.sizes(), std.sizes()), mean.options()).normal_(0, 1, generator).mul_(std).add_(mean);
+  return unwritten(
+      cresset::empty(infer_broadcast(mean.sizes(), std.sizes()), mean.options()).normal_(0, 1, generator).mul_(std).add_(mean));
 }
 
 namespace {

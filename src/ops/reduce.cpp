@@ -299,6 +299,15 @@ Tensor diff_impl(const Tensor& self, int64_t n, int64_t dim, const std::optional
   CRESSET_CHECK(n >= 0, "order must be non-negative but got ", n);
   dim = maybe_wrap_dim(dim, self.dim());
   if (n == 0) return self.clone();  // without prepend and append, as in PyTorch
+  for (const auto& part : {prepend, append}) {
+    if (!part || !part->defined()) continue;
+    CRESSET_CHECK(part->dim() == self.dim(), "diff expects prepend or append to be the same dimension as input");
+    for (int64_t d = 0; d < self.dim(); ++d)
+      CRESSET_CHECK(d == dim || part->size(d) == self.size(d),
+                    "diff expects the shape of tensor to prepend or append to match that of input except along the differencing dimension; "
+                    "input.size(",
+                    d, ") = ", self.size(d), ", but got tensor.size(", d, ") = ", part->size(d));
+  }
   std::vector<Tensor> parts;
   if (prepend && prepend->defined()) parts.push_back(*prepend);
   parts.push_back(self);

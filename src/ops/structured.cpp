@@ -176,6 +176,11 @@ void copy_to_self(const char* op, const Tensor& result, Tensor& self) {
   (void)op;
 }
 
+Tensor unwritten(Tensor t) {
+  if (t.has_storage() && !t.is_inference()) t.storage().unsafeGetStorageImpl()->set_version(0);
+  return t;
+}
+
 OutBinding::OutBinding(const TensorSpec& spec, const Tensor& out, bool overlaps_input) : out_(out) {
   // An input that shares memory with out must keep its sizes until the kernel has read it.
   if (overlaps_input && out.sizes() != IntArrayRef(spec.sizes)) {

@@ -81,6 +81,9 @@ void check_whole(const std::optional<T>& input, const Tensor& out) {
 /// shape [2, 3]`), castable dtype, no element twice.
 CRESSET_API void check_self(const char* op, const TensorSpec& spec, const Tensor& self);
 
+/// A result that its operator wrote to: in-place operators that made it do not count.
+CRESSET_API Tensor unwritten(Tensor t);
+
 /// Copies values between tensors of equal sizes, with conversion; records nothing and bumps no version.
 CRESSET_API void copy_data(const Tensor& from, const Tensor& to);
 

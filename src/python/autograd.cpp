@@ -237,7 +237,6 @@ void init_autograd(PyObject* module) {
     });
   });
   def(module, "_current_graph_task_id", [] { return autograd::get_current_graph_task_id(); });
-  def(module, "_current_graph_task_keeps_graph", [] { return autograd::get_current_graph_task_keep_graph(); });
   def(module, "_is_partial_backward", [] { return autograd::detail::partial_pass; }, "Does this pass compute only some gradients?");
   def(module, "_will_engine_execute_node", [](PyObject* node) {
     CRESSET_CHECK_TYPE(is_node(node), "a node was required");

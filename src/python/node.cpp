@@ -108,7 +108,10 @@ PyObject* node_repr(PyObject* o) {
 
 PyObject* node_name(PyObject* o, PyObject*) {
   CRESSET_PY_TRY
-  return PyUnicode_FromString(node_of(o).name().c_str());
+  // Nodes that no operator makes are named by their C++ class in PyTorch.
+  const std::string name = node_of(o).name();
+  const bool own = name == "AccumulateGrad" || name == "CopySlices" || name == "Error" || name == "Identity" || name == "NotImplemented";
+  return PyUnicode_FromString(((own ? "torch::autograd::" : "") + name).c_str());
   CRESSET_PY_CATCH(nullptr)
 }
 

@@ -116,7 +116,9 @@ struct Registrar final : SavedValueVisitor {
 PyObject* register_hooks(PyObject* o, PyObject* args) {
   CRESSET_PY_TRY
   PyObject *pack = nullptr, *unpack_hook = nullptr;
-  if (!PyArg_ParseTuple(args, "OO:register_hooks", &pack, &unpack_hook)) return nullptr;
+  CRESSET_CHECK_TYPE(PyTuple_GET_SIZE(args) == 2, "register_hooks(): incompatible function arguments: 2 functions were required, ",
+                     static_cast<int64_t>(PyTuple_GET_SIZE(args)), " were given.");
+  pack = PyTuple_GET_ITEM(args, 0), unpack_hook = PyTuple_GET_ITEM(args, 1);
   Registrar registrar(*saved_tensor_of(o), std::make_unique<PythonSavedHooks>(share(pack), share(unpack_hook)));
   saved_tensor_of(o)->node->visit_saved(registrar);
   CRESSET_CHECK(!registrar.hooks, autograd::kBackwardTwice);

@@ -304,6 +304,8 @@ PyObject* py_type(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject*
     }
     CRESSET_THROW(ValueError, "invalid type: '", to_text(wanted), "'");
   }
+  if (wanted == reinterpret_cast<PyObject*>(tensor_type))
+    return wrap(without_lock(may_wait(t), [&] { return cresset::to(t, get_default_dtype()); }));
   CRESSET_CHECK_TYPE(is_dtype_like(wanted), "type(): argument 'dtype' (position 1) must be torch.dtype or str, not ",
                      type_name(Py_TYPE(wanted)));
   const ScalarType type = to_scalar_type(wanted);

@@ -188,8 +188,9 @@ PyObject* wrap(Tensor tensor) {
 
 PyObject* wrap_as(PyTypeObject* type, Tensor tensor) {
   if (type == tensor_type) return wrap(std::move(tensor));
-  CRESSET_CHECK(!tensor.unsafeGetTensorImpl()->pyobject(), "Creating a new Tensor subclass ", type->tp_name,
-                " but the raw Tensor object is already associated to a python object");
+  if (const auto* known = static_cast<PyObject*>(tensor.unsafeGetTensorImpl()->pyobject()); CRESSET_UNLIKELY(known))
+    CRESSET_THROW(Error, "Creating a new Tensor subclass ", type->tp_name,
+                  " but the raw Tensor object is already associated to a python object of type ", Py_TYPE(known)->tp_name);
   PyObject* o = type->tp_alloc(type, 0);
   if (!o) return nullptr;
   TensorImpl* impl = tensor.unsafeGetTensorImpl();

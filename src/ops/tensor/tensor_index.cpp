@@ -66,10 +66,11 @@ Tensor apply_slice(const Tensor& t, int64_t dim, const Slice& s) {
   return cresset::slice(t, dim, s.start(), s.stop(), s.step());
 }
 
-Tensor apply_select(const Tensor& t, int64_t dim, int64_t i) {
+// `place` is where the index stands among the indices, which is how it is named.
+Tensor apply_select(const Tensor& t, int64_t dim, int64_t i, int64_t place) {
   CRESSET_CHECK_INDEX(t.dim() > 0, kNoDimensions);
   const int64_t size = t.size(dim);
-  CRESSET_CHECK_INDEX(i >= -size && i < size, "index ", i, " is out of bounds for dimension ", dim, " with size ", size);
+  CRESSET_CHECK_INDEX(i >= -size && i < size, "index ", i, " is out of bounds for dimension ", place, " with size ", size);
   return cresset::select(t, dim, i);
 }
 
@@ -96,11 +97,12 @@ Sliced apply(const Tensor& self, ArrayRef<TensorIndex> indices) {
     dim += spans;
     advanced = dim;
   };
-  for (const TensorIndex& i : indices) {
+  for (int64_t place = 0; place < static_cast<int64_t>(indices.size()); ++place) {
+    const TensorIndex& i = indices[static_cast<std::size_t>(place)];
     switch (i.kind()) {
       case TensorIndex::Kind::None: view = cresset::unsqueeze(view, dim++); break;
       case TensorIndex::Kind::Ellipsis: dim += self.dim() - specified; break;
-      case TensorIndex::Kind::Integer: view = apply_select(view, dim, i.integer()); break;
+      case TensorIndex::Kind::Integer: view = apply_select(view, dim, i.integer(), place); break;
       case TensorIndex::Kind::Slice: view = apply_slice(view, dim++, i.slice()); break;
       case TensorIndex::Kind::Boolean: {
         view = cresset::unsqueeze(view, dim);
@@ -119,7 +121,7 @@ Sliced apply(const Tensor& self, ArrayRef<TensorIndex> indices) {
           view = cresset::unsqueeze(view, dim);
           record(cresset::unsqueeze(t, 0).to(kBool), 1);
         } else {
-          view = apply_select(view, dim, t.item().toLong());
+          view = apply_select(view, dim, t.item().toLong(), place);
         }
         break;
       }
