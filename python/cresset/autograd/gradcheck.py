@@ -200,9 +200,12 @@ def _check_repeats(first, second, nondet_tol):
             raise GradcheckError(_REENTRANT.format(nondet_tol))
 
 
-def _random_unit(shape, dtype, device):
-    """A random vector of positive numbers of length 1: a sum of positive terms hides no term."""
-    vector = cresset.rand(shape, dtype=dtype, device=device)
+def _random_unit(shape, dtype, device, generator):
+    """A random vector of positive numbers of length 1: a sum of positive terms hides no term.
+
+    It comes from a generator of the check's own, so that functions that put the usual one back draw the same numbers each time.
+    """
+    vector = cresset.rand(shape, dtype=dtype, generator=generator).to(device)
     return vector / vector.norm() if vector.numel() else vector
 
 
@@ -216,6 +219,7 @@ class _BackwardCheck:
     def __init__(self, func, inputs, tensors, eps, rtol, atol, nondet_tol, check_dtypes):
         self.func, self.inputs, self.tensors = func, inputs, tensors
         self.eps, self.rtol, self.atol, self.nondet_tol, self.check_dtypes = eps, rtol, atol, nondet_tol, check_dtypes
+        self.generator = cresset.Generator()
 
     def run(self, fast):
         every = [o for o in _tuple(self.func(*self.inputs)) if isinstance(o, cresset.Tensor)]
@@ -257,11 +261,11 @@ class _BackwardCheck:
     def _fast(self, prefix, differences, outputs):
         """v J u for random u and v in place of J. The tolerance grows with the number of terms that the products add."""
         xs = [x for _, x in self.tensors]
-        us = [_random_unit(x.shape, _real_dtype(x), x.device) for x in xs]
+        us = [_random_unit(x.shape, _real_dtype(x), x.device, self.generator) for x in xs]
         along = [differences.along(x, u.to(x.dtype)) for x, u in zip(xs, us)]
         along_imaginary = [differences.along(x, u * 1j) if x.is_complex() else None for x, u in zip(xs, us)]
         for k, (m, output) in enumerate(outputs):
-            v = _random_unit(output.shape, output.dtype, output.device)
+            v = _random_unit(output.shape, output.dtype, output.device, self.generator)
             grads = _gradients(output, xs, v, self.check_dtypes)
             _check_repeats(grads, _gradients(output, xs, v, False), self.nondet_tol)
             for i, ((n, x), u, g) in enumerate(zip(self.tensors, us, grads)):
@@ -360,6 +364,7 @@ class _ForwardCheck:
     def __init__(self, func, inputs, tensors, eps, rtol, atol, check_undefined):
         self.func, self.inputs, self.tensors = func, inputs, tensors
         self.eps, self.rtol, self.atol, self.check_undefined = eps, rtol, atol, check_undefined
+        self.generator = cresset.Generator()
 
     def run(self, fast):
         every = [o for o in _tuple(self.func(*self.inputs)) if isinstance(o, cresset.Tensor)]
@@ -410,10 +415,10 @@ class _ForwardCheck:
             self._check_missing(n, x)
 
     def _fast(self, prefix, differences, n, x, unit):
-        u = _random_unit(x.shape, _real_dtype(x), x.device)
+        u = _random_unit(x.shape, _real_dtype(x), x.device, self.generator)
         direction = (u * unit).to(x.dtype)
         for m, (t, d) in enumerate(zip(self._tangents(x, direction), differences.along(x, direction))):
-            v = _random_unit(d.shape, _real_dtype(d), d.device)
+            v = _random_unit(d.shape, _real_dtype(d), d.device, self.generator)
             if not _close((v * t).sum(), (v * d).sum(), self.rtol, self.atol * float(u.sum() * v.sum())):
                 text = _mismatch(prefix, m, n, (v * d).sum(), (v * t).sum(), forward=True)
                 details = _slow_details(differences.columns(x, unit)[m], self._columns(x, unit)[m], self.rtol, self.atol)

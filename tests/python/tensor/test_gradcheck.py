@@ -73,3 +73,18 @@ def test_outputs_on_a_device_without_data_are_refused():
     x = torch.ones(2, dtype=torch.float64, requires_grad=True)
     with pytest.raises(NotImplementedError, match="Cannot copy out of meta tensor; no data!"):
         torch.autograd.gradcheck(lambda x: (x * 2).to("meta"), (x,))
+
+
+@pytest.mark.parametrize("forward", [False, True])
+def test_functions_that_put_the_generator_back(forward):
+    """They draw the same numbers each time, also in fast mode."""
+
+    def noisy(x):
+        state = torch.get_rng_state()
+        try:
+            return x * torch.rand_like(x)
+        finally:
+            torch.set_rng_state(state)
+
+    x = torch.randn(4, 5, dtype=torch.float64, requires_grad=True)
+    assert gradcheck(noisy, (x,), fast_mode=True, check_forward_ad=forward)
