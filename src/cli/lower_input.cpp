@@ -37,8 +37,11 @@ std::optional<T> number(const std::string& text) {
   return error == std::errc() && end == text.data() + text.size() ? std::optional(v) : std::nullopt;
 }
 
+bool is_spec(const std::string& text) { return text.starts_with('(') || text.starts_with("[("); }
+
 IValue input(const std::string& text) {
   if (text == "None") return {};
+  if (is_spec(text)) return jit::parse_input_spec(text).example();
   if (text == "true" || text == "false") return IValue(text == "true");
   if (const std::size_t open = text.find('['); open != std::string::npos && open > 0) {
     const ScalarType dtype = known_dtype(text.substr(0, open));
@@ -58,6 +61,16 @@ std::vector<IValue> example_inputs(const std::vector<std::string>& texts) {
   std::vector<IValue> out;
   for (const std::string& text : texts) out.push_back(input(text));
   return out;
+}
+
+jit::InputSpecs input_specs(const std::vector<std::string>& texts) {
+  jit::InputSpecs out;
+  bool any = false;
+  for (const std::string& text : texts) {
+    out.push_back(is_spec(text) ? std::optional(jit::parse_input_spec(text)) : std::nullopt);
+    any = any || out.back();
+  }
+  return any ? out : jit::InputSpecs();
 }
 
 }  // namespace cresset::cli

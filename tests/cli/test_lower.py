@@ -189,3 +189,65 @@ def test_page_in_a_browser(tmp_path, open_page):
     assert "prim::If" not in after and "aten::relu" in after
     assert "removed a check that raises 'bad input'" in re.search(r"<header>(.*?)</header>", document, re.S)[1]
     assert 'aria-current="step"' in document
+
+
+# ---- folders, JSON, differences
+
+
+def write_folder(folder):
+    (folder / "inner").mkdir(parents=True)
+    (folder / "a.ir").write_text(LINEAR)
+    (folder / "inner" / "b.ir").write_text(CHECK)
+    (folder / "notes.txt").write_text("no graph")
+
+
+def test_a_folder_in_one_process(tmp_path):
+    write_folder(tmp_path / "graphs")
+    done = lower("--pass", "fuse-linear", tmp_path / "graphs")
+    assert done.returncode == 0, done.stderr
+    assert re.findall(r"^# (.*)$", done.stdout, flags=re.M) == [str(tmp_path / "graphs/a.ir"), str(tmp_path / "graphs/inner/b.ir")]
+    assert done.stdout.count("aten::linear") == 1
+    done = lower("--pass", "fuse-linear", tmp_path / "graphs", "--output", tmp_path / "out")
+    assert done.returncode == 0 and done.stdout == ""
+    assert "aten::linear" in (tmp_path / "out/a.ir").read_text() and "aten::relu" in (tmp_path / "out/inner/b.ir").read_text()
+
+
+def test_a_folder_with_a_bad_file(tmp_path):
+    write_folder(tmp_path / "graphs")
+    (tmp_path / "graphs" / "a.ir").write_text("graph(%x : Tensor):\n  %y : Tensor = aten::neg(%z)\n  return (%y)\n")
+    done = lower(tmp_path / "graphs", "--format", "json")
+    assert done.returncode == 1 and "a.ir" in done.stderr
+    first, second = json.loads(done.stdout)
+    assert "error" in first and "aten::relu" in second["graph"]
+
+
+def test_an_empty_folder(tmp_path):
+    done = lower(tmp_path)
+    assert done.returncode == 1 and "files .ir or .pt were expected" in done.stderr
+
+
+def test_json():
+    done = lower("--format", "json", text=CHECK)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert [s["name"] for s in found["steps"]] == _C._jit_lowering_passes() and _C.parse_ir(found["graph"])
+    changed = [s for s in found["steps"] if s["changed"]]
+    assert changed and all(s["seconds"] >= 0 for s in found["steps"])
+    notes = [n for s in found["steps"] for n in s["notes"]]
+    assert any(n["place"] == "model.py:4:8" and "bad input" in n["text"] for n in notes)
+
+
+def diff(*arguments, text=None):
+    return subprocess.run([COMMAND, "diff", *arguments], input=text, capture_output=True, text=True, timeout=120)
+
+
+def test_differences_of_two_graphs(tmp_path):
+    (tmp_path / "a.ir").write_text(LINEAR)
+    (tmp_path / "b.ir").write_text(lower("--pass", "fuse-linear,dce", text=LINEAR).stdout)
+    done = diff(tmp_path / "a.ir", tmp_path / "b.ir")
+    assert done.returncode == 1 and done.stdout.endswith("0 nodes are the same, 0 changed, 3 gone, 1 new\n"), done.stdout
+    assert re.search(r"^- .*aten::addmm", done.stdout, flags=re.M) and re.search(r"^\+ .*aten::linear", done.stdout, flags=re.M)
+    found = json.loads(diff(tmp_path / "a.ir", "-", "--format", "json", text=LINEAR.replace("%one ", "%eins ").replace("%one)", "%eins)").replace("%one,", "%eins,")).stdout)
+    assert found["equal"] and found["same"] == 3
+    done = diff(tmp_path / "a.ir", tmp_path / "a.ir")
+    assert done.returncode == 0 and done.stdout == "3 nodes are the same, 0 changed, 0 gone, 0 new\n"

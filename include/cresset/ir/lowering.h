@@ -36,4 +36,16 @@ struct LoweredModule {
 /// given module stays as it is.
 CRESSET_API LoweredModule lower(const Module& module, const std::string& method = "forward", const PipelineOptions& options = {});
 
+/// What passes made of a module: a module until lower_graph or the first pass of graphs behind freezing, a graph then.
+struct PassedModule {
+  Module module;
+  std::shared_ptr<Graph> graph;    // of the method
+  std::vector<IValue> parameters;  // values of the graph's last inputs
+};
+/// Runs passes by name on a module's method: those of graphs, and freeze_module and lower_graph among them, so that one may stand in front
+/// of freezing ("notate_module_for_fallback", "freeze_module", "mark_nodes_for_fallback"). Specifications of inputs type the graph when the
+/// first pass behind the module's runs. The given module stays as it is.
+CRESSET_API PassedModule run_module_passes(const Module& module, const std::string& method, const std::vector<std::string>& names,
+                                           const PipelineOptions& options = {});
+
 }  // namespace cresset::jit

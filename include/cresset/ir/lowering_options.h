@@ -33,6 +33,8 @@ struct LoweringOptions {
   bool linear_flattens = false;
   /// The backend moves tensors between devices itself: `to` that only changes the device goes.
   bool casts_are_managed = false;
+  /// The backend casts itself: every `to` goes, whatever it asks for.
+  bool remove_casts = false;
   /// The backend chooses strides itself: `contiguous` goes for every memory format, and whoever looks at strides.
   bool layout_is_managed = false;
   /// The caller accepts outputs that share memory with inputs.
@@ -53,6 +55,14 @@ struct LoweringOptions {
   std::vector<std::string> torch_executed_modules;
   /// Names of passes that do not run.
   std::vector<std::string> disabled_passes;
+  /// Passes do what the documentation of the phase says in a few words, also where that is not exact: addmm for operands of any rank,
+  /// linear and repeat where ranks are not known, trt::const around the bias of an addmm. set_documented_forms sets it with what belongs to
+  /// it.
+  bool documented_forms = false;
+
+  /// The documented form of every pass: documented_forms, linear_flattens, casts_are_managed, remove_casts, layout_is_managed and
+  /// outputs_may_alias_inputs, and stable_numerics off; or all of these back at their defaults.
+  CRESSET_API void set_documented_forms(bool on = true);
 };
 
 /// Sets one option from text, as the command line and test files give it: "stable_numerics=0", "target-device=cuda:0",

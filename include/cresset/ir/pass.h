@@ -8,6 +8,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include <cresset/ir/input_spec.h>
 #include <cresset/ir/ir.h>
 #include <cresset/ir/logging.h>
 #include <cresset/ir/lowering_options.h>
@@ -32,6 +33,8 @@ struct PassContext {
   /// The values of the graph's last inputs, in their order: lower_graph makes such inputs, other passes may use them up.
   std::vector<IValue> parameters = {};
   std::function<void(const PassNote&)> sink = {};  // may be empty
+  /// What is known of the true inputs besides their types: ranges of sizes.
+  InputSpecs inputs = {};
 
   /// Inputs that the caller gives.
   std::size_t real_inputs() const { return graph->inputs().size() - std::min(parameters.size(), graph->inputs().size()); }
@@ -97,6 +100,8 @@ struct PipelineOptions {
   /// Runs the graph before and behind each pass that changed it, on copies of these values, and raises when the answers differ.
   std::optional<std::vector<IValue>> check_with = {};
   double rtol = 1e-5, atol = 1e-6;
+  /// Types of the true inputs: the graph is typed with them, and infer_types runs in front of the passes.
+  InputSpecs inputs = {};
   /// For the passes; disabled_passes are left out, and passes of other devices than target_device.
   LoweringOptions lowering = {};
 };

@@ -27,11 +27,13 @@ const Row kRows[] = {
     ROW(delete_delimiters),
     ROW(disable_cse),
     ROW(disabled_passes),
+    ROW(documented_forms),
     ROW(fuse_addmm),
     ROW(layout_is_managed),
     ROW(linear_flattens),
     ROW(outputs_may_alias_inputs),
     ROW(refine_list_lengths),
+    ROW(remove_casts),
     ROW(remove_checks),
     ROW(stable_numerics),
     ROW(target_device),
@@ -61,6 +63,11 @@ std::vector<std::string> split(std::string_view list) {
 
 }  // namespace
 
+void LoweringOptions::set_documented_forms(bool on) {
+  documented_forms = linear_flattens = casts_are_managed = remove_casts = layout_is_managed = outputs_may_alias_inputs = on;
+  stable_numerics = !on;
+}
+
 std::vector<std::string> lowering_option_names() {
   std::vector<std::string> out;
   for (const Row& r : kRows) out.emplace_back(r.name);
@@ -74,7 +81,9 @@ void set_lowering_option(LoweringOptions& options, std::string_view assignment) 
   const std::string_view value = equals == std::string_view::npos ? std::string_view() : assignment.substr(equals + 1);
   for (const Row& r : kRows) {
     if (r.name != name) continue;
-    if (const auto* flag = std::get_if<bool LoweringOptions::*>(&r.member))
+    if (name == "documented_forms")
+      options.set_documented_forms(flag_of(name, value));
+    else if (const auto* flag = std::get_if<bool LoweringOptions::*>(&r.member))
       options.*(*flag) = flag_of(name, value);
     else if (const auto* text = std::get_if<std::optional<std::string> LoweringOptions::*>(&r.member))
       options.*(*text) = value.empty() ? std::nullopt : std::optional<std::string>(value);

@@ -127,6 +127,8 @@ const BuiltinRow kPrimRows[] = {
     {"prim::unchecked_unwrap_optional(t(a)? optional) -> t(a)", CRESSET_BUILTIN((IValue & v)->IValue { return v; })},
     {"aten::__is__(t1 self, t2 obj) -> bool", CRESSET_BUILTIN((IValue & a, IValue& b)->bool { return same_object(a, b); })},
     {"aten::__isnot__(t1 self, t2 obj) -> bool", CRESSET_BUILTIN((IValue & a, IValue& b)->bool { return !same_object(a, b); })},
+    // Around what an engine holds as a constant (documented form of unpack-addmm).
+    {"trt::const(Tensor(a) val) -> Tensor(a)", CRESSET_BUILTIN((IValue & v)->IValue { return v; })},
     {"aten::hash.generic(t value) -> int", CRESSET_BUILTIN((IValue & v)->int64_t { return hash_of(v); })},
     {"prim::id(AnyClassType? x) -> int",
      CRESSET_BUILTIN((IValue & v)->int64_t { return v.isNone() ? 0 : reinterpret_cast<int64_t>(v.toObject().get()); })},

@@ -7,7 +7,7 @@
 // alpha equal to alpha2. A bias with factor 0 stays, because addmm ignores it, NaN included, and add does not.
 //
 // The result is the addmm when x is known to be a matrix, otherwise matmul and add, which fit x of any rank; unpack-addmm makes the same of
-// the first. The condition is left to dead code elimination.
+// the first. The option documented_forms gives the addmm whatever x is. The condition is left to dead code elimination.
 #include "ir/passes/rewrite.h"
 
 namespace cresset::jit {
@@ -66,7 +66,7 @@ bool agree(const Arms& arms) {
 bool fuse(Node* branch, const LoweringOptions& options) {
   const auto arms = arms_of(branch);
   if (!arms || !agree(*arms)) return false;
-  const bool matrix = rewrite::rank_of(arms->addmm->input(1), options) == std::size_t{2};
+  const bool matrix = rewrite::rank_of(arms->addmm->input(1), options) == std::size_t{2} || options.documented_forms;
   Node* result = matrix ? arms->addmm : arms->add;
   // Constants of the arm go along.
   Block* arm = result->owningBlock();

@@ -7,7 +7,8 @@
 //
 // Legality: w is a matrix (t of a vector is the vector, and the product another one); the bias is a vector that matches, of the same dtype,
 // so that nothing is broadcast up or promoted; factors are 1; the product has no other user; nothing writes x or w in between. What the
-// types do not say leaves the nodes alone. A transpose that others use stays.
+// types do not say leaves the nodes alone, unless the option documented_forms takes the parts of a linear layer for one. A transpose that
+// others use stays.
 #include "ir/passes/rewrite.h"
 
 namespace cresset::jit {
@@ -18,7 +19,8 @@ using rewrite::Aliases, rewrite::Emitter;
 Value* matrix_below_transpose(const Value* v, const LoweringOptions& options) {
   const Node* n = v->node();
   if (!rewrite::calls(n, "aten::t") || is_marked(n)) return nullptr;
-  return rewrite::rank_of(n->input(), options) == std::size_t{2} ? n->input() : nullptr;
+  const auto rank = rewrite::rank_of(n->input(), options);
+  return rank == std::size_t{2} || (!rank && options.documented_forms) ? n->input() : nullptr;
 }
 
 class Fusion {
@@ -45,6 +47,7 @@ class Fusion {
   // One number for each row of w, or one operand of rank 0.
   bool bias_fits(const Value* bias, const Value* w) const {
     const auto sizes = rewrite::sizes_of(bias, options_), rows = rewrite::sizes_of(w, options_);
+    if (options_.documented_forms && !(sizes && rows)) return rewrite::rank_of(bias, options_).value_or(1) <= 1;
     return sizes && rows && sizes->size() == 1 && (*sizes)[0] == (*rows)[0];
   }
 
@@ -52,7 +55,9 @@ class Fusion {
     if (!rewrite::calls(n, "aten::addmm")) return false;
     Value* w = matrix_below_transpose(n->input(2), options_);
     const auto rank = rewrite::rank_of(n->input(0), options_);
-    if (!w || !rank || *rank > 1 || !rewrite::is_number(n->input(3), 1) || !rewrite::is_number(n->input(4), 1)) return false;
+    if (!w || (!rank && !options_.documented_forms) || rank.value_or(1) > 1 || !rewrite::is_number(n->input(3), 1) ||
+        !rewrite::is_number(n->input(4), 1))
+      return false;
     replace(n, n->input(1), w, n->input(0));
     return true;
   }
@@ -68,7 +73,9 @@ class Fusion {
         continue;
       Value *x = m->input(0), *w = matrix_below_transpose(m->input(1), options_);
       const auto dtype = w ? rewrite::dtype_of(w, options_) : std::nullopt;
-      if (!w || !bias_fits(bias, w) || !dtype || rewrite::dtype_of(bias, options_) != dtype) continue;
+      const auto bias_dtype = rewrite::dtype_of(bias, options_);
+      const bool same_dtype = dtype && bias_dtype ? dtype == bias_dtype : options_.documented_forms;
+      if (!w || !bias_fits(bias, w) || !same_dtype) continue;
       if (rewrite::written_between(m, n, {x, w}, *aliases_)) continue;
       replace(n, x, w, bias);
       return true;

@@ -3,6 +3,12 @@
 //
 // A number that is not known counts as one: what comes of it says the dtype and nothing more. What the inputs say as a hint gives hints.
 // Behind operators that change a tensor's sizes in place nothing is said of sizes.
+//
+// Where inputs have ranges of sizes the graph is walked with several choices of them at once: their ends, what lies beside these, and the
+// usual sizes, once with equal ranges chosen alike and once each on its own. A size on which all agree is known. A choice for which the
+// graph raises where others do not says nothing of the sizes for which it runs, and is dropped.
+#include <algorithm>
+
 #include <cresset/ir/interpreter.h>
 #include <cresset/ir/operator.h>
 #include <cresset/ir/pass.h>
@@ -17,10 +23,12 @@ namespace {
 const Device kMetaDevice(DeviceType::Meta);
 
 struct Known {
-  IValue value;
-  bool exact = true;  // sizes are right, not only dtypes
+  std::vector<IValue> values;  // one a choice of sizes; a single one where all are the same
+  bool exact = true;           // sizes are right, not only dtypes
   bool hint = false;
-  std::optional<Device> device;  // of the tensors
+  std::optional<Device> device = std::nullopt;  // of the tensors
+
+  const IValue& at(std::size_t choice) const { return values.size() == 1 ? values[0] : values[choice]; }
 };
 
 IValue on_meta(const IValue& v) {
@@ -35,24 +43,58 @@ IValue on_meta(const IValue& v) {
   return make_intrusive<ivalue::ListImpl>(std::move(parts), v.type()->element());
 }
 
+// Sizes in place of ranges.
+std::vector<std::vector<std::vector<int64_t>>> choices_of(const InputSpecs& specs) {
+  std::vector<std::vector<std::vector<int64_t>>> out;
+  if (std::none_of(specs.begin(), specs.end(), [](const auto& s) { return s && s->has_ranges(); })) return out;
+  constexpr std::size_t kCandidates = 5;
+  constexpr int64_t kLarge = 1 << 10;
+  for (const bool alike : {true, false})
+    for (std::size_t choice = 0; choice < kCandidates; ++choice) {
+      std::vector<std::vector<int64_t>> sizes;
+      std::size_t range = 0;
+      for (const auto& spec : specs) {
+        std::vector<int64_t>& one = sizes.emplace_back();
+        if (!spec) continue;
+        for (std::size_t i = 0; i < spec->min.size(); ++i) {
+          const int64_t least = spec->min[i], most = spec->max[i] == InputSpec::kUnbounded ? least + kLarge : spec->max[i];
+          const int64_t candidates[kCandidates] = {spec->opt[i], least, most, std::min(least + 1, most), std::max(most - 1, least)};
+          // A stride of its own for each range: 1, 2, 3 and 4 times the choice are orders of five in which all differ.
+          const std::size_t stride = alike || least == most ? 1 : 1 + range++ % (kCandidates - 1);
+          one.push_back(candidates[(choice * stride + (alike ? 0 : range)) % kCandidates]);
+        }
+      }
+      out.push_back(std::move(sizes));
+    }
+  return out;
+}
+
 class TypeInference {
  public:
-  explicit TypeInference(const Graph& graph) {
+  TypeInference(const Graph& graph, const InputSpecs& specs) {
     graph.block()->visit([this](const Node* n) { reshapes_ = reshapes_ || may_reshape(n); });
+    const auto choices = choices_of(specs);
+    runs_.assign(std::max<std::size_t>(1, choices.size()), true);
+    for (std::size_t i = 0; i < specs.size() && !choices.empty(); ++i) {
+      if (!specs[i] || !specs[i]->has_ranges()) continue;
+      Known known{{}, true, false, specs[i]->device};
+      for (const auto& sizes : choices) known.values.emplace_back(empty(sizes[i], TensorOptions(specs[i]->dtype).device(kMetaDevice)));
+      known_.emplace(graph.inputs().at(i), std::move(known));
+    }
   }
   bool run(const Block* block) {
-    for (Node* n : block->nodes()) visit(n);
+    for (Node* n : block->nodes()) visit(n, block->owningNode() == nullptr);
     return changed_;
   }
 
  private:
   std::optional<Known> known(const Value* v) const {
     if (const auto found = known_.find(v); found != known_.end()) return found->second;
-    if (const auto constant = toIValue(v)) return Known{on_meta(*constant), true, false, std::nullopt};
+    if (const auto constant = toIValue(v)) return Known{{on_meta(*constant)}};
     switch (v->type()->kind) {
-      case TypeKind::None: return Known{};
-      case TypeKind::Int: return Known{IValue(int64_t{1}), false, false, std::nullopt};
-      case TypeKind::Float: return Known{IValue(1.0), false, false, std::nullopt};
+      case TypeKind::None: return Known{{IValue()}};
+      case TypeKind::Int: return Known{{IValue(int64_t{1})}, false};
+      case TypeKind::Float: return Known{{IValue(1.0)}, false};
       case TypeKind::Tensor: return of_type(static_cast<const TensorType&>(*v->type()));
       default: return std::nullopt;
     }
@@ -64,27 +106,47 @@ class TypeInference {
     const TensorOptions options = TensorOptions(*t.dtype).device(kMetaDevice);
     const auto strides = t.concrete_strides();
     const bool exact = t.concrete_sizes().has_value();
-    return Known{IValue(exact && strides ? empty_strided(sizes, *strides, options) : empty(sizes, options)), exact, t.hint, t.device};
+    return Known{{IValue(exact && strides ? empty_strided(sizes, *strides, options) : empty(sizes, options))}, exact, t.hint, t.device};
   }
 
-  void visit(Node* n) {
+  void visit(Node* n, bool runs_always) {
     if (n->kind() == prim::Constant) return;
     for (const Block* b : n->blocks()) run(b);
     if (n->kind() == prim::If) return join(n);
-    std::vector<IValue> stack;
+    std::vector<Known> operands;
     Known all;
     for (const Value* v : n->inputs()) {
-      const auto one = known(v);
+      auto one = known(v);
       if (!one) return;
-      stack.push_back(one->value);
       all.exact = all.exact && one->exact;
       all.hint = all.hint || one->hint;
       if (!all.device) all.device = one->device;
+      operands.push_back(std::move(*one));
     }
-    if (!evaluate(n, stack, all) || stack.size() != n->outputs().size()) return;
-    for (std::size_t i = 0; i < stack.size(); ++i) {
-      if (n->output(i)->type()->kind == TypeKind::Tensor && !stack[i].isTensor()) continue;
-      Known result{on_meta(stack[i]), all.exact, all.hint, all.device};
+    const bool same = std::all_of(operands.begin(), operands.end(), [](const Known& k) { return k.values.size() == 1; });
+    std::vector<std::optional<std::vector<IValue>>> results(same ? 1 : runs_.size());
+    bool any = false;
+    for (std::size_t choice = 0; choice < results.size(); ++choice) {
+      if (!same && !runs_[choice]) continue;
+      std::vector<IValue> stack;
+      for (const Known& k : operands) stack.push_back(k.at(choice));
+      if (evaluate(n, stack, all) && stack.size() == n->outputs().size()) results[choice] = std::move(stack);
+      any = any || results[choice];
+    }
+    if (!any) return;
+    for (std::size_t choice = 0; !same && choice < results.size(); ++choice) {
+      if (results[choice] || !runs_[choice]) continue;
+      if (!runs_always) return;
+      runs_[choice] = false;
+    }
+    for (std::size_t i = 0; i < n->outputs().size(); ++i) {
+      Known result{{}, all.exact, all.hint, all.device};
+      bool fits = true;
+      for (const auto& stack : results) {
+        result.values.push_back(stack ? on_meta((*stack)[i]) : IValue());
+        fits = fits && (!stack || n->output(i)->type()->kind != TypeKind::Tensor || (*stack)[i].isTensor());
+      }
+      if (!fits) continue;
       state(n->output(i), result);
       known_.insert_or_assign(n->output(i), std::move(result));
     }
@@ -139,28 +201,39 @@ class TypeInference {
   }
 
   void state(Value* v, const Known& result) {
-    if (!result.value.isTensor() || v->type()->kind != TypeKind::Tensor || !result.value.toTensor().defined()) return;
-    const Tensor& t = result.value.toTensor();
-    std::optional<TensorType::Dims> sizes, strides;
-    if (result.exact && !reshapes_) {
-      sizes.emplace(t.sizes().begin(), t.sizes().end());
-      strides.emplace(t.strides().begin(), t.strides().end());
+    if (v->type()->kind != TypeKind::Tensor) return;
+    std::shared_ptr<TensorType> type;
+    for (std::size_t choice = 0; choice < result.values.size(); ++choice) {
+      if (result.values.size() > 1 && !runs_[choice]) continue;
+      const IValue& value = result.values[choice];
+      if (!value.isTensor() || !value.toTensor().defined()) return;
+      const Tensor& t = value.toTensor();
+      std::optional<TensorType::Dims> sizes, strides;
+      if (result.exact && !reshapes_) {
+        sizes.emplace(t.sizes().begin(), t.sizes().end());
+        // Strides go with sizes; those of a range are said by none.
+        if (result.values.size() == 1) strides.emplace(t.strides().begin(), t.strides().end());
+      }
+      const auto one = TensorType::create(t.scalar_type(), std::move(sizes), std::move(strides), std::nullopt, result.device);
+      type = type ? type->merge(*one) : one;
     }
-    const auto type = TensorType::create(t.scalar_type(), std::move(sizes), std::move(strides), std::nullopt, result.device);
+    if (!type) return;
     type->hint = result.hint;
     set(v, type);
   }
-  // A type that says less than the value's own does not take its place.
+  // A type that says less than the value's own does not take its place; what is certain takes the place of a hint.
   void set(Value* v, const std::shared_ptr<TensorType>& type) {
     const auto& old = static_cast<const TensorType&>(*v->type());
+    const bool surer = old.hint && !type->hint;
     if (!type->is_refined() || (old.is_complete() && !old.hint) || (old == *type && old.hint == type->hint)) return;
-    if (old.is_complete() && !type->is_complete()) return;
-    if (!type->requires_grad) type->requires_grad = old.requires_grad;
+    if (old.is_complete() && !type->is_complete() && !surer) return;
+    if (!type->requires_grad && !surer) type->requires_grad = old.requires_grad;
     v->setType(type);
     changed_ = true;
   }
 
   bool reshapes_ = false, changed_ = false;
+  std::vector<bool> runs_;  // of each choice: does the graph run up to here?
   std::unordered_map<const Value*, Known> known_;
 };
 
@@ -170,7 +243,7 @@ const RegisterPass infer_types_pass({
     .summary = "types of tensors from those of the inputs",
     .needs = {},
     .keeps = {"marks", "names", "aliasing"},
-    .run = [](const std::shared_ptr<Graph>& g) { return TypeInference(*g).run(g->block()); },
+    .run_in = [](PassContext& c) { return TypeInference(*c.graph, c.inputs).run(c.graph->block()); },
 });
 
 bool erase(const std::vector<Value*>& values) {

@@ -2,7 +2,8 @@
 //
 // `to` goes when the dtypes and devices it asks for are those of its operand as the types say, copy is false and no memory format is asked
 // for: then it gives its operand itself. With the option casts_are_managed the backend moves tensors between devices, and moves that keep
-// the dtype go too, where nobody writes the copy. Run it late: other passes look at casts. clone is never removed.
+// the dtype go too, where nobody writes the copy; with remove_casts all of them go, which is the documented form. Run it late: other passes
+// look at casts. clone is never removed.
 //
 // `detach` goes when its result is not written and the graph compares no objects by identity. In training it would matter: a tensor not
 // known to carry no gradient needs the option assume_inference, and a note says so.
@@ -48,6 +49,11 @@ Value* remove_to(const Site& site) {
   const FunctionSchema* schema = n->maybeSchema();
   if (!schema || schema->is_mutable() || !rewrite::is_tensor(n->input(0))) return nullptr;
   Value* x = n->input(0);
+  if (site.context.options.remove_casts) {
+    if (!rewrite::may_forward(x, n->output(), site.context, *site.aliases)) return nullptr;
+    site.context.note(NoteLevel::info, n, "removed a cast, which the backend makes itself");
+    return x;
+  }
   if (!absent_or_false(argument(n, "copy")) || !absent_or_false(argument(n, "pin_memory"))) return nullptr;
   if (!keeps<int64_t>(argument(n, "memory_format"), static_cast<int64_t>(MemoryFormat::Preserve), read_int)) return nullptr;
   if (!keeps<int64_t>(argument(n, "layout"), static_cast<int64_t>(Layout::Strided), read_int)) return nullptr;

@@ -1,7 +1,7 @@
 // tile(x, reps) becomes repeat(x, reps).
 //
 // repeat wants at least one number for each dimension, tile puts ones in front of a short list: so does this pass, when the length of the
-// list and the rank of x are known. Otherwise tile stays.
+// list and the rank of x are known. Otherwise tile stays, unless the option documented_forms takes the list to be long enough.
 #include "ir/passes/rewrite.h"
 
 namespace cresset::jit {
@@ -14,8 +14,8 @@ Value* replace_tile(const Site& site) {
   Value *x = n->input(0), *reps = n->input(1);
   const auto rank = rewrite::rank_of(x, site.context.options);
   const auto length = rewrite::length_of(reps, site.aliases);
-  if (!rank || !length) return nullptr;
   const Emitter emit(n);
+  if (!rank || !length) return site.context.options.documented_forms ? emit("aten::repeat", {x, reps}) : nullptr;
   if (*length < *rank) {
     const std::size_t missing = *rank - *length;
     if (const auto known = rewrite::integers_of(reps, site.aliases)) {

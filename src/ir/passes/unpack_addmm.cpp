@@ -1,6 +1,7 @@
 // addmm(bias, x, w, beta, alpha) becomes matmul and add: add(bias * beta, matmul(x, w), alpha).
 //
 // beta must be known: with beta 0 addmm ignores the bias, NaN included, and so does the result here. The product with beta = 1 is left out.
+// The option documented_forms gives matmul and add_ with trt::const around the bias where both factors are 1.
 // addmm with an out dtype and addmm_ stay. Integers with fractional factors stay: addmm refuses them.
 #include <cresset/core/scalar_type.h>
 
@@ -21,6 +22,8 @@ Value* unpack_addmm(const Site& site) {
     return nullptr;
   const Emitter emit(n);
   Value* product = emit("aten::matmul", {x, w});
+  if (site.context.options.documented_forms && takes_bias && plain_sum)
+    return emit("aten::add_", {product, emit("trt::const", {bias}), emit.integer(1)});
   if (ignores_bias) return plain_sum ? product : emit("aten::mul", {product, alpha});
   Value* scaled = takes_bias ? bias : emit("aten::mul", {bias, beta});
   return emit("aten::add", {scaled, product, plain_sum ? emit.integer(1) : alpha});

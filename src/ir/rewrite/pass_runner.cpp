@@ -108,6 +108,12 @@ bool run_passes(PassContext& context, const std::vector<std::string>& names, con
   CRESSET_CHECK_VALUE(!last || std::find(order.begin(), order.end(), last) != order.end(), "stop after: '", options.stop_after,
                       "' is not among the passes that run.");
   bool any = false;
+  if (!options.inputs.empty()) {
+    context.inputs = options.inputs;
+    set_input_types(*context.graph, context.inputs, 0, context.real_inputs());
+    any = find_pass("infer_types")->run_in(context);
+    if (logging::current()->enabled(logging::Level::graph)) dump("# typed by the inputs", *context.graph);
+  }
   for (std::size_t i = 0; i < order.size(); ++i) {
     if (wanted(*order[i], options)) any = run_one(context, i, *order[i], options) || any;
     if (order[i] == last) break;

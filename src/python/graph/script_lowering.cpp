@@ -1,6 +1,9 @@
 // Lowering in Python: modules and graphs through the phase, single passes, passes written in Python, loggers. cresset/lowering makes the
 // public form of it.
+#include <cresset/ir/graph_diff.h>
+#include <cresset/ir/ir_parser.h>
 #include <cresset/ir/lowering.h>
+#include <cresset/ir/subgraph_rewriter.h>
 
 #include "python/convert.h"
 #include "python/graph/ir.h"
@@ -17,7 +20,23 @@ std::vector<IValue> values_of(PyObject* sequence) {
   return out;
 }
 
-// {"options": ["name=value"], "only": […], "stop_after": str, "dump_before": […], "dump_after": […], "check_with": (…), "verify": bool}
+// [None or (text, device or None)]
+jit::InputSpecs input_specs(PyObject* list) {
+  jit::InputSpecs out;
+  for (PyObject* o : Convert<std::vector<PyObject*>>::from(list)) {
+    if (o == Py_None) {
+      out.emplace_back();
+      continue;
+    }
+    jit::InputSpec spec = jit::parse_input_spec(to_text(PyTuple_GetItem(o, 0)));
+    if (PyObject* device = PyTuple_GetItem(o, 1); device != Py_None) spec.device = Device(to_text(device));
+    out.emplace_back(std::move(spec));
+  }
+  return out;
+}
+
+// {"options": ["name=value"], "inputs": […], "only": […], "stop_after": str, "dump_before": […], "dump_after": […], "check_with": (…),
+// "verify": bool}
 jit::PipelineOptions pipeline_options(PyObject* dict) {
   jit::PipelineOptions o;
   const auto get = [&](const char* key) -> PyObject* {
@@ -27,6 +46,7 @@ jit::PipelineOptions pipeline_options(PyObject* dict) {
   using Names = std::vector<std::string>;
   if (PyObject* v = get("options"))
     for (const std::string& option : Convert<Names>::from(v)) jit::set_lowering_option(o.lowering, option);
+  if (PyObject* v = get("inputs")) o.inputs = input_specs(v);
   if (PyObject* v = get("only")) o.only = Convert<Names>::from(v);
   if (PyObject* v = get("stop_after")) o.stop_after = to_text(v);
   if (PyObject* v = get("dump_before")) o.dump_before = Convert<Names>::from(v);
@@ -68,6 +88,10 @@ PyObject* lower(PyObject* target, std::string method, PyObject* settings, std::o
   if (PyObject_TypeCheck(target, graph_type)) {
     graph = to_graph(target);
     jit::run_passes(graph, names.value_or(jit::lowering_passes()), options);
+  } else if (names) {
+    jit::PassedModule passed = jit::run_module_passes(module_of(target), method, *names, options);
+    graph = std::move(passed.graph);
+    parameters = std::move(passed.parameters);
   } else {
     jit::LoweredModule lowered = jit::lower(module_of(target), method, options);
     graph = std::move(lowered.graph);
@@ -102,22 +126,96 @@ std::shared_ptr<PyObject> shared(PyObject* o) {
           }};
 }
 
+// Rules that C++ matches and rewrites; only guards are called, once for a match.
+struct Rules {
+  jit::SubgraphRewriter rewriter;
+  std::vector<jit::MatchFilter> guards;
+};
+constexpr const char* kRules = "cresset.lowering.rules";
+
+jit::MatchFilter guard_of(std::shared_ptr<PyObject> f) {
+  return [f = std::move(f)](const jit::Match&, const std::unordered_map<std::string, Value*>& names) {
+    GilAcquire gil;
+    const Ref values = checked(PyDict_New());
+    for (const auto& [name, v] : names)
+      if (PyDict_SetItemString(values.get(), name.c_str(), checked(wrap_part(v)).get()) != 0) throw ErrorAlreadySet();
+    const Ref answer = checked(PyObject_CallOneArg(f.get(), values.get()));
+    const int yes = PyObject_IsTrue(answer.get());
+    if (yes < 0) throw ErrorAlreadySet();
+    return yes == 1;
+  };
+}
+
+PyObject* make_rules(std::string before, std::string after, PyObject* guard) {
+  auto rules = std::make_unique<std::shared_ptr<Rules>>(std::make_shared<Rules>());
+  (*rules)->rewriter.RegisterRewritePattern(before, after);
+  if (guard != Py_None) (*rules)->guards.push_back(guard_of(shared(guard)));
+  return PyCapsule_New(rules.release(), kRules,
+                       [](PyObject* capsule) { delete static_cast<std::shared_ptr<Rules>*>(PyCapsule_GetPointer(capsule, kRules)); });
+}
+std::shared_ptr<Rules> rules_of(PyObject* capsule) {
+  CRESSET_CHECK_TYPE(PyCapsule_IsValid(capsule, kRules), "a pattern of cresset.lowering was required.");
+  return *static_cast<std::shared_ptr<Rules>*>(PyCapsule_GetPointer(capsule, kRules));
+}
+int64_t run_rules(const Rules& rules, const GraphRef& graph) {
+  auto rewriter = rules.rewriter;
+  return static_cast<int64_t>(rewriter.runOnGraph(graph, rules.guards));
+}
+
+// {name in the pattern: value} for each match.
+Ref matches_of(const std::string& pattern, const GraphRef& graph) {
+  std::unordered_map<std::string, Value*> names;
+  const auto wanted = jit::parse_ir(pattern, {}, &names);
+  const Ref list = checked(PyList_New(0));
+  for (const jit::Match& m : jit::findPatternMatches(*wanted, *graph)) {
+    const Ref values = checked(PyDict_New());
+    for (const auto& [name, v] : names)
+      if (const auto found = m.values.find(v); found != m.values.end())
+        if (PyDict_SetItemString(values.get(), name.c_str(), checked(wrap_part(found->second)).get()) != 0) throw ErrorAlreadySet();
+    checked(PyList_Append(list.get(), values.get()));
+  }
+  return Ref::borrow(list.get());
+}
+
+// The text, and which tensors its constants are: their contents would take longer than most passes.
+std::string state_of(const Graph& graph) {
+  std::string out = graph.toString({.source_ranges = false, .constants = false});
+  graph.block()->visit([&](const Node* n) {
+    if (n->kind() != jit::prim::Constant) return;
+    if (const auto value = jit::toIValue(n->outputs()[0]); value && value->isTensor() && value->toTensor().defined())
+      out += " " + std::to_string(reinterpret_cast<std::uintptr_t>(value->toTensor().unsafeGetTensorImpl()));
+  });
+  return out;
+}
+
 void register_pass(std::string name, PyObject* function, std::string phase, std::string summary, std::string device, std::string before,
                    std::string after) {
-  CRESSET_CHECK_TYPE(PyCallable_Check(function), "register_pass: a function was required; a ", type_name(Py_TYPE(function)), " was given.");
   jit::Pass pass;
   pass.name = std::move(name);
   pass.phase = std::move(phase);
   pass.summary = std::move(summary);
   pass.device = std::move(device);
-  pass.run_in = [f = shared(function)](jit::PassContext& context) {
-    GilAcquire gil;
-    // What it did is what the text says; a function need not know.
-    const std::string text = context.graph->toString();
-    const Ref graph = checked(wrap_graph(context.graph));
-    checked(PyObject_CallOneArg(f.get(), graph.get()));
-    return context.graph->toString() != text;
-  };
+  if (PyTuple_Check(function)) {
+    std::vector<std::shared_ptr<Rules>> all;
+    for (PyObject* capsule : Convert<std::vector<PyObject*>>::from(function)) all.push_back(rules_of(capsule));
+    pass.run_in = [all](jit::PassContext& context) {
+      int64_t rewrites = 0;
+      for (const auto& rules : all) rewrites += run_rules(*rules, context.graph);
+      return rewrites > 0;
+    };
+  } else {
+    CRESSET_CHECK_TYPE(PyCallable_Check(function), "register_pass: a function or patterns were required; a ", type_name(Py_TYPE(function)),
+                       " was given.");
+    pass.run_in = [f = shared(function)](jit::PassContext& context) {
+      GilAcquire gil;
+      // A function may say whether it changed something; of one that does not, the graph tells.
+      const std::string before = state_of(*context.graph);
+      const Ref graph = checked(wrap_graph(context.graph));
+      const Ref answer = checked(PyObject_CallOneArg(f.get(), graph.get()));
+      if (PyBool_Check(answer.get())) return answer.get() == Py_True;
+      return state_of(*context.graph) != before;
+    };
+  }
   jit::register_pass(std::move(pass), {.before = std::move(before), .after = std::move(after)});
 }
 
@@ -198,6 +296,22 @@ void init_script_lowering(PyObject* module) {
       [](std::string name, PyObject* f, std::string phase, std::string summary, std::string device, std::string before, std::string after) {
         register_pass(std::move(name), f, std::move(phase), std::move(summary), std::move(device), std::move(before), std::move(after));
       });
+  def(module, "_lowering_pattern", [](std::string before, std::string after, PyObject* guard) {
+    return Object(make_rules(std::move(before), std::move(after), guard));
+  });
+  def(module, "_lowering_pattern_run", [](PyObject* capsule, GraphRef g) { return run_rules(*rules_of(capsule), g); });
+  def(module, "_lowering_pattern_matches", [](std::string pattern, GraphRef g) { return Object(Py_NewRef(matches_of(pattern, g).get())); });
+  def(module, "_lowering_diff", [](GraphRef a, GraphRef b) {
+    const jit::GraphDiff d = jit::diff_graphs(*a, *b);
+    const auto count = [](std::size_t n) { return static_cast<Py_ssize_t>(n); };
+    return Object(Py_BuildValue("(Osnnnn)", d.equal() ? Py_True : Py_False, d.str().c_str(), count(d.same), count(d.changed), count(d.gone),
+                                count(d.fresh)));
+  });
+  def(module, "_lowering_input", [](std::string text) {
+    const jit::InputSpec spec = jit::parse_input_spec(text);
+    const auto list = [](const std::vector<int64_t>& v) { return checked(Convert<std::vector<int64_t>>::to(v)); };
+    return Object(Py_BuildValue("(OOOs)", list(spec.min).get(), list(spec.opt).get(), list(spec.max).get(), dtype_name(spec.dtype)));
+  });
   def(module, "_lowering_unregister_pass", [](std::string name) { return jit::unregister_pass(name); });
   def(module, "_lowering_options", [] { return jit::lowering_option_names(); });
   def(module, "_lowering_eliminate_dead_code", [](GraphRef g, bool with_aliases, bool delete_effects, PyObject* live_values) {

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cresset/ir/graph_diff.h>
 #include <cresset/ir/ir_parser.h>
+#include <cresset/ir/lowering.h>
 #include <cresset/ir/pass.h>
 
 namespace cresset::jit {
@@ -109,6 +111,60 @@ TEST(LoweringOptions, AreSetByName) {
     EXPECT_NE(std::string(e.what()).find("there is no lowering option 'nothing'. Options: approximate_gelu, "), std::string::npos)
         << e.what();
   }
+}
+
+TEST(LoweringOptions, DocumentedForms) {
+  LoweringOptions options;
+  set_lowering_option(options, "documented_forms=1");
+  EXPECT_TRUE(options.remove_casts && options.linear_flattens && options.layout_is_managed && !options.stable_numerics);
+  options.set_documented_forms(false);
+  EXPECT_TRUE(options.stable_numerics && !options.documented_forms && !options.remove_casts);
+}
+
+TEST(InputSpecs, TypeAGraph) {
+  const auto graph = parse_ir("graph(%x : Tensor, %n : int):\n  %y : Tensor = aten::neg(%x)\n  return (%y)\n");
+  PipelineOptions options;
+  options.inputs = {parse_input_spec("[(1,3);(2,3);(8,3)]@f16"), std::nullopt};
+  run_passes(graph, {"dce"}, options);
+  EXPECT_EQ(graph->outputs()[0]->type()->str().substr(0, 10), "Half(*, 3)");
+  const InputSpec& spec = *options.inputs[0];
+  EXPECT_EQ(spec.str(), "[(1,3);(2,3);(8,3)]@float16");
+  EXPECT_FALSE(spec.misfit(spec.example()));
+  EXPECT_TRUE(spec.misfit(InputSpec({9, 3}, ScalarType::Half).example()));
+  EXPECT_EQ(parse_input_spec("(-1, 3)").str(), "(-1,3)@float32");
+  EXPECT_THROW(InputSpec({2}, {1}, {3}), ValueError);
+}
+
+TEST(PairOfFallbackPasses, ByName) {
+  const auto module = [] {
+    Module inner("__torch__.Inner"), outer("__torch__.Outer");
+    inner.register_attribute("scale", basic_type(TypeKind::Float), IValue(2.0));
+    inner.define("def forward(self, x):\n  return x * self.scale\n");
+    outer.register_module("inner", inner);
+    outer.define("def forward(self, x):\n  return torch.relu(self.inner(x))\n");
+    return outer;
+  }();
+  const std::string before = module.get_method("forward").graph()->toString();
+  PipelineOptions options;
+  options.lowering.torch_executed_modules = {"inner"};
+  const PassedModule passed = run_module_passes(
+      module, "forward", {"notate_module_for_fallback", "freeze_module", "lower_graph", "mark_nodes_for_fallback"}, options);
+  const std::string text = passed.graph->toString();
+  EXPECT_NE(text.find("aten::mul[to_compile=0]"), std::string::npos) << text;
+  EXPECT_EQ(text.find("aten::relu[to_compile=0]"), std::string::npos) << text;
+  EXPECT_EQ(module.get_method("forward").graph()->toString(), before);
+  EXPECT_THROW(run_module_passes(module, "forward", {"lower_graph", "freeze_module"}, {}), ValueError);
+}
+
+TEST(GraphDiff, MatchesNodes) {
+  const auto a = parse_ir("graph(%x : Tensor):\n  %y : Tensor = aten::neg(%x)\n  %z : Tensor = aten::relu(%y)\n  return (%z)\n");
+  const auto b = parse_ir("graph(%i : Tensor):\n  %j : Tensor = aten::neg(%i)\n  %k : Tensor = aten::tanh(%j)\n  return (%k)\n");
+  EXPECT_TRUE(diff_graphs(*a, *a->copy()).equal());
+  const GraphDiff d = diff_graphs(*a, *b);
+  EXPECT_EQ(d.same, 1u);
+  EXPECT_EQ(d.gone, 1u);
+  EXPECT_EQ(d.fresh, 1u);
+  EXPECT_NE(d.str().find("+   %k : Tensor = aten::tanh(%y)"), std::string::npos) << d.str();
 }
 
 }  // namespace
