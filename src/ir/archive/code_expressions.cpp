@@ -173,6 +173,7 @@ std::string expression_text(const Node& n, const std::vector<std::string>& input
       return cls + ".__new__(" + cls + ")";
     }
     case prim::unchecked_cast: return "unchecked_cast(" + annotation_text(n.output()->type(), names) + ", " + inputs.at(0) + ")";
+    case prim::ModuleContainerIndex: return inputs.at(0) + "[" + inputs.at(1) + "]";
     case prim::Uninitialized: return "uninitialized(" + annotation_text(n.output()->type(), names) + ")";
     case prim::isinstance: return isinstance_text(n, inputs.at(0), names);
     case prim::tolist:

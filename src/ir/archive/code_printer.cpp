@@ -7,6 +7,8 @@
 
 #include <cresset/ir/archive.h>
 
+#include "ir/pass_tools.h"
+
 namespace cresset::jit {
 namespace {
 
@@ -37,6 +39,31 @@ std::string valid_identifier(const std::string& name) {
   for (char c : name) out += std::isalnum(static_cast<unsigned char>(c)) || c == '_' ? c : '_';
   if (out.empty() || std::isdigit(static_cast<unsigned char>(out[0]))) out.insert(out.begin(), '_');
   return out;
+}
+
+bool is_delimiter(const Node* n) {
+  return (n->kind() == prim::Enter || n->kind() == prim::Exit) && n->hasAttribute(attr::compilation_edge);
+}
+
+// Delimiters of the fallback are no statements; what stands between them is marked.
+void delimiters_to_marks(Graph& g) {
+  std::vector<Node*> done;
+  const auto in = [&](const Block* b) {
+    std::size_t depth = 0;
+    for (Node* n : b->nodes()) {
+      if (is_delimiter(n)) {
+        depth += n->kind() == prim::Enter ? 1 : std::size_t(0) - 1;
+        done.push_back(n);
+      } else if (depth > 0 && !is_constant(n)) {
+        n->i_(attr::to_compile, 0);
+      }
+    }
+  };
+  in(g.block());
+  g.block()->visit([&](Node* n) {
+    for (const Block* b : n->blocks()) in(b);
+  });
+  for (Node* n : done) n->destroy();
 }
 
 // The order in which a statement evaluates its inputs: loops assign their variables first.
@@ -79,11 +106,13 @@ class InlineValues {
       case prim::TupleUnpack:
       case prim::Uninitialized:
       case prim::isinstance:
+      case prim::ModuleContainerIndex:  // needs the annotation of a variable
       case prim::fork: return false;
       default: break;
     }
     if (n->outputs().size() != 1 || v->uses().size() != 1) return false;
     const Node* user = v->uses()[0].user;
+    if (is_marked(n) || is_marked(user)) return false;
     if (user->owningBlock() != n->owningBlock()) return false;
     // Attributes are read at once: PyTorch's texts show what a module uses line by line.
     return user->kind() == prim::Return || (!has_own_name(v) && user->kind() != prim::fork && user->kind() != prim::Enter);
@@ -121,6 +150,7 @@ class FunctionPrinter {
     CRESSET_CHECK(original, "archive: function '", f.qualname(), "' is not written in the script language; its code cannot be saved.");
     const auto graph = original->copy();
     make_loops_expressible(*graph);
+    delimiters_to_marks(*graph);
     header(f, *graph, self_type);
     const InlineValues inlined(graph->block());
     inlined_ = &inlined;
@@ -159,6 +189,8 @@ class FunctionPrinter {
     text_ += s;
     text_ += '\n';
   }
+  // The statement that is this node.
+  void statement(const Node* n, const std::string& s) { statement(is_marked(n) ? s + kFallbackComment : s); }
   // The next statement comes from there; what stands inside it is visited before it.
   void mark(const SourceRange& range) {
     if (!ranges_.empty() && ranges_.back().first == text_.size()) ranges_.pop_back();
@@ -233,7 +265,7 @@ class FunctionPrinter {
         CRESSET_CHECK(is_identifier(n->s(attr::name)), "archive: the attribute '", n->s(attr::name), "' is set, which has no text.");
         const std::vector<std::string> operands = operand_texts(n->inputs());
         const std::string object = is_identifier(operands[0]) ? operands[0] : "(" + operands[0] + ")";
-        return statement(object + "." + n->s(attr::name) + " = " + operands[1]);
+        return statement(n, object + "." + n->s(attr::name) + " = " + operands[1]);
       }
       case prim::fork: return fork(n);
       case prim::Uninitialized:
@@ -249,8 +281,9 @@ class FunctionPrinter {
     }
     std::string left;
     for (const Value* v : n->outputs()) left += (left.empty() ? "" : ", ") + name_value(v);
+    if (n->kind() == prim::ModuleContainerIndex) left += " : " + annotation_text(n->output()->type(), names_);
     if (!left.empty() && (n->kind() == prim::ListUnpack || n->kind() == prim::TupleUnpack)) left += ",";
-    statement(left.empty() ? expression : left + " = " + expression);
+    statement(n, left.empty() ? expression : left + " = " + expression);
   }
 
   void constant(const Node* n) {
@@ -287,7 +320,7 @@ class FunctionPrinter {
       annotate.push_back(n->outputs().size() == 1 ? type->kind == TypeKind::Optional && !(*first == *type && *second == *type)
                                                   : !unified || !(*unified == *type));
     }
-    statement("if " + condition + ":");
+    statement(n, "if " + condition + ":");
     for (std::size_t arm = 0; arm < 2; ++arm) {
       if (arm == 1) statement("else:");
       ++level_;
@@ -319,13 +352,13 @@ class FunctionPrinter {
     }
     if (is_for) {
       const std::string count = operand_texts({n->input(0)})[0];
-      statement("for " + name_value(b->inputs()[0]) + " in range(" + count + "):");
+      statement(n, "for " + name_value(b->inputs()[0]) + " in range(" + count + "):");
     } else {
       const std::string start = text_of(n->input(1));
       consume({n->input(1)});
       names.insert(names.begin(), unique_name("_"));
       statement(names[0] + " = " + start);
-      statement("while " + names[0] + ":");
+      statement(n, "while " + names[0] + ":");
     }
     ++level_;
     body(b, [&](const Block* inner) {
@@ -348,7 +381,7 @@ class FunctionPrinter {
     body(graph->block(), [&](const Block* b) { return_statement(b); });
     --level_;
     inlined_ = outer;
-    statement(name_value(n->output()) + " = fork(" + name + ")");
+    statement(n, name_value(n->output()) + " = fork(" + name + ")");
   }
 
   void return_statement(const Block* b) {

@@ -2,6 +2,9 @@
 //
 // A value that is used once, by the next statement, stands inside that statement (as long as the line stays short); everything else gets a
 // name of its own. The order of evaluation is the graph's.
+//
+// Nodes with a fallback mark, or between delimiters, are statements of their own with a comment behind them, which the importer turns into
+// marks again; for others it is a comment.
 #pragma once
 
 #include <functional>
@@ -59,6 +62,9 @@ class CodePrinter {
 };
 
 // ---- pieces (code_expressions.cpp) -------------------------------------------------------------------------------------
+
+/// Behind a statement whose node carries a fallback mark.
+inline constexpr const char* kFallbackComment = "  # to_compile=0";
 
 bool is_identifier(std::string_view name);
 /// A value of a constant as text; tensors, objects and what else has no text go to the table.

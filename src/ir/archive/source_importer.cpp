@@ -8,6 +8,7 @@
 #include <cresset/dispatch/custom_class.h>
 #include <cresset/dispatch/tuple_type.h>
 
+#include "ir/archive/code_printer.h"
 #include "ir/archive/constant_expression.h"
 #include "ir/archive/old_operators.h"
 #include "ir/rewrite/module_reads.h"
@@ -162,8 +163,27 @@ void SourceImporter::compile_all() {
   for (std::size_t i = 0; i < declared_.size(); ++i) {
     check_signals();
     declared_[i]->ensure_defined();
+    mark_by_comments(*declared_[i]);
     show_original_places(*declared_[i]);
   }
+}
+
+void SourceImporter::mark_by_comments(GraphFunction& f) {
+  bool marked = false;
+  for (const auto& g : with_subgraphs(f.graph()))
+    g->block()->visit([&](Node* n) {
+      const std::shared_ptr<const Source> source = n->sourceRange().source();
+      if (!source || n->kind() == prim::Constant) return;
+      const auto [at, fresh] = has_marks_.try_emplace(source.get(), false);
+      if (fresh) at->second = source->text().find(kFallbackComment) != std::string::npos;
+      if (!at->second) return;
+      const std::string_view text = source->text();
+      std::size_t start = n->sourceRange().start(), end = text.find('\n', start);
+      if (!text.substr(start, end == std::string_view::npos ? end : end - start).ends_with(kFallbackComment)) return;
+      n->i_(attr::to_compile, 0);
+      marked = true;
+    });
+  if (marked) f.invalidate();
 }
 
 void SourceImporter::show_original_places(GraphFunction& f) const {

@@ -46,6 +46,7 @@ class SourceImporter : public Resolver, public std::enable_shared_from_this<Sour
   TypePtr define_named_tuple(const std::string& qualified, const ClassDefinition& c);
   Definition definition(const std::shared_ptr<const FunctionDefinition>& f);
   IValue constant(const ExprPtr& e, const TypePtr& type);
+  void mark_by_comments(GraphFunction& f);
   void show_original_places(GraphFunction& f) const;
   std::optional<IValue> named_constant(const std::string& name);
 
@@ -56,6 +57,7 @@ class SourceImporter : public Resolver, public std::enable_shared_from_this<Sour
   std::vector<IValue> constants_;
   std::unordered_map<std::string, std::shared_ptr<const SourceFile>> packages_;
   std::unordered_map<const Source*, CodeRanges> places_;                                 // of the packages' texts
+  std::unordered_map<const Source*, bool> has_marks_;                                    // of the fallback
   std::unordered_map<std::string, std::unordered_map<std::string, const Item*>> items_;  // by package and name
   std::vector<GraphFunction*> declared_;                                                 // of the unit
 };
