@@ -149,14 +149,36 @@ struct AliasDb::Impl {
 
   // ---- the program
 
+  // Delimiters of the fallback, and `with` of objects whose methods write nothing but numbers of their own (no_grad).
+  static bool leaves_memory_alone(const Node* n) {
+    if (n->kind() != prim::Enter && n->kind() != prim::Exit) return false;
+    if (n->hasAttribute(attr::compilation_edge)) return true;
+    const auto cls = n->input(0)->type()->cast<ClassType>();
+    const Function* method = cls ? cls->findMethod(n->kind() == prim::Enter ? "__enter__" : "__exit__") : nullptr;
+    const std::shared_ptr<Graph> body = method ? method->graph() : nullptr;
+    if (!body) return false;
+    bool alone = true;
+    body->block()->visit([&](const Node* m) {
+      const MemoryRole role = memory_role_of(m->kind());
+      if (role == MemoryRole::sets_attribute)
+        alone = alone && m->input(0) == body->inputs()[0] && !isMutableType(*m->input(1)->type());
+      else if (role == MemoryRole::schema)
+        alone = alone && (m->kind() == prim::If || m->kind() == prim::Loop || (m->maybeSchema() && !m->maybeSchema()->is_mutable()));
+      else
+        alone =
+            alone && role != MemoryRole::calls && role != MemoryRole::forks && role != MemoryRole::waits && role != MemoryRole::normalizes;
+    });
+    return alone;
+  }
+
   // Without the analysis, of one node without what is nested in it: certainly no write?
   bool may_write(const Node* n) const {
     switch (kind_row(n->kind()).memory) {
       case MemoryRole::normalizes: return writes_statistics(n);
       case MemoryRole::sets_attribute:
       case MemoryRole::forks:
-      case MemoryRole::waits:
-      case MemoryRole::calls: return true;
+      case MemoryRole::waits: return true;
+      case MemoryRole::calls: return !leaves_memory_alone(n);
       case MemoryRole::schema: break;
       default: return false;
     }
@@ -307,7 +329,10 @@ struct AliasDb::Impl {
         for (const Value* v : n->outputs()) set_wildcard(v);
         writes_everything.insert(n);
         return;
-      case MemoryRole::calls: conservative(n); return;
+      case MemoryRole::calls:
+        if (!leaves_memory_alone(n)) return conservative(n);
+        for (const Value* v : n->outputs()) set_wildcard(v);
+        return;
       case MemoryRole::normalizes: normalization(n); return;
       case MemoryRole::schema: break;
     }
@@ -627,7 +652,7 @@ std::string AliasDb::toString() const {
   std::sort(all.begin(), all.end());
   for (const auto& [e, v] : all) {
     out += "  %" + v->debugName() + " : " + v->type()->str();
-    if (ready(impl_).is_wild(v)) out += " wildcard";
+    if (ready(impl_).is_wild(v)) out += " WILDCARD";
     if (ready(impl_).has_writers(v)) out += " written";
     for (const auto& [f, w] : all)
       if (f != e && intersects(ready(impl_).memory.locations(e), ready(impl_).memory.locations(f))) out += " ~%" + w->debugName();

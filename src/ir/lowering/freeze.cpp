@@ -121,6 +121,9 @@ class Freezing {
       at = Object(at.attr(part).toObject());
       rest = rest.substr(dot + 1);
     }
+    // Whoever calls a submodule's method needs the submodule as it is.
+    if (const std::size_t dot = name.rfind('.'); dot != std::string::npos && !at.type()->hasAttribute(rest) && at.type()->findMethod(rest))
+      return preserve(name.substr(0, dot));
     CRESSET_CHECK(at.type()->hasAttribute(rest), "freeze: there is no attribute or method '", name, "' to preserve.");
     AttributeSlot slot{at._ivalue(), rest};
     kept_.insert(slot);

@@ -222,8 +222,23 @@ const RegisterPass dead_code_elimination_deletes_effects_pass({
 
 }  // namespace
 
-bool eliminate_dead_code(const std::shared_ptr<Graph>& graph, const DeadCodeOptions& options) {
+namespace {
+// Objects that are made here and only written: nobody sees the writes.
+bool drop_written_objects(const Graph& graph) {
   bool changed = false;
+  for (Node* n : nodes_where(graph, [](const Node* m) { return m->kind() == prim::CreateObject; })) {
+    const std::vector<Use> uses = n->output()->uses();
+    if (!std::all_of(uses.begin(), uses.end(), [](const Use& u) { return u.user->kind() == prim::SetAttr && u.offset == 0; })) continue;
+    for (const Use& u : uses) u.user->destroy();
+    n->destroy();
+    changed = true;
+  }
+  return changed;
+}
+}  // namespace
+
+bool eliminate_dead_code(const std::shared_ptr<Graph>& graph, const DeadCodeOptions& options) {
+  bool changed = drop_written_objects(*graph);
   for (bool again = true; again;) {
     DeadCode dead(graph, options);
     changed = dead.run() || changed;

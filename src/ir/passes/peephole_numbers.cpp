@@ -39,7 +39,9 @@ bool constant_to_the_right(Node* n, Peephole&) {
 template <bool Result>
 Value* same_operands(Node* n, Peephole& p) {
   if (n->inputs().size() != 2 || n->input(0) != n->input(1)) return nullptr;
-  const TypeKind k = n->input(0)->type()->kind;
+  // Not of floats, where NaN is another one; a list is equal to itself when its elements are.
+  const Type& type = *n->input(0)->type();
+  const TypeKind k = type.kind == TypeKind::List ? type.element()->kind : type.kind;
   return k == TypeKind::Int || k == TypeKind::Bool || k == TypeKind::String ? p.graph->insertConstant(Result) : nullptr;
 }
 
