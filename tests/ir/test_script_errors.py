@@ -148,7 +148,7 @@ Previous return statement returned a value of type int but this return statement
     if x > 1:
         return 1
     return 'a'
-    ~~~~~~~~~~ <--- HERE
+    ~~~~~~~~~ <--- HERE
 """,
     ),
     "a path without result": (
@@ -206,7 +206,7 @@ if-expression's true branch has type int but false branch has type str:
   File "<string>", line 2
 def f(x: int):
     return x if x > 1 else 'a'
-           ~~~~~~~~~~~~~~~~~~~ <--- HERE
+           ~~~~~~~~~~~~~~~~~~ <--- HERE
 """,
     ),
     "too few to unpack": (
@@ -268,7 +268,7 @@ List type annotation `List[int]` did not match the types of the given list eleme
   File "<string>", line 2
 def f(x: int):
     y: List[int] = ['a']
-                   ~~~~~ <--- HERE
+                   ~~~ <--- HERE
     return y
 """,
     ),
@@ -321,7 +321,7 @@ The original call is:
   File "<string>", line 2
 def f(x: int):
     return torch.relu(x)
-           ~~~~~~~~~~~~~ <--- HERE
+           ~~~~~~~~~~ <--- HERE
 """,
     ),
     "wrong argument of a function": (
@@ -333,7 +333,7 @@ Expected a value of type 'List[float]' for argument 'y' but instead found type '
 
 def f(x: int):
     return g(x)
-           ~~~~ <--- HERE
+           ~ <--- HERE
 """,
     ),
     "recursion": (
@@ -343,7 +343,7 @@ function 'f' is called recursively. Recursive calls are not supported:
   File "<string>", line 2
 def f(n: int) -> int:
     return 1 if n < 2 else n * f(n - 1)
-                               ~~~~~~~~ <--- HERE
+                               ~ <--- HERE
 """,
     ),
     "raise of a number": (
@@ -449,7 +449,7 @@ def g(x):
   File "<string>", line 2
 def f(x):
     return g(x) + 1
-           ~~~~ <--- HERE
+           ~~~ <--- HERE
 
 def g(x):
 """

@@ -396,7 +396,7 @@ def test_marks_stand_below_the_mistake():
         "def f(x):\n"
         "    y = 1\n"
         "    f(x) = 2\n"
-        "    ~~~~ <--- HERE\n"
+        "    ~~~ <--- HERE\n"
         "    return x\n"
     )
 

@@ -47,6 +47,8 @@ class ScriptWarning(Warning):
 def __getattr__(name):
     if name in ("annotations", "frontend"):
         return importlib.import_module(f"{__name__}.{name}")
+    if name == "_drop":
+        return importlib.import_module(f"{__name__}._marks").drop
     if name == "_get_trace_graph":
         return importlib.import_module(f"{__name__}._trace").get_trace_graph
     if name in _LAZY:

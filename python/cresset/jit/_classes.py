@@ -169,6 +169,6 @@ def _methods_of(cls):
             for accessor, prefix in ((item.fget, "__get_"), (item.fset, "__set_")):
                 if accessor is not None and not _marks.is_unused(accessor) and not _marks.is_ignored(accessor):
                     methods[prefix + name] = accessor
-        elif inspect.isfunction(item) and not _marks.is_ignored(item) and not _dataclasses.is_generated(cls, item):
+        elif inspect.isfunction(item) and not _marks.is_ignored(item) and not _marks.is_dropped(item) and not _dataclasses.is_generated(cls, item):
             methods[name] = item
     return sorted(methods.items(), key=lambda m: m[0] != "__init__")

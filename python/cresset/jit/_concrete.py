@@ -399,7 +399,11 @@ def _infer_members(made, module, annotations):
         kind = _C.NoneType.get() if buffer is None else _C.TensorType.get()
         annotated = _annotated(module, annotations, name)[0]
         made.attributes[name] = (annotated or kind, False, True)
+    ignored = set(getattr(module, "__jit_ignored_attributes__", ()))
     for name, sub in module._modules.items():
+        if name in ignored:
+            made.failed[name] = "This attribute exists on the Python module, but it was named in __jit_ignored_attributes__: the attribute was ignored during compilation."
+            continue
         annotated = None
         if name in annotations:
             try:
@@ -430,12 +434,16 @@ def _infer_plain(made, module, annotations):
     constants = set(getattr(module, "__constants__", ()))
     ignored = set(getattr(module, "__jit_ignored_attributes__", ())) | set(getattr(module, "__jit_unused_properties__", ()))
     for name in _names_of(module):
+        if name in ignored:
+            made.failed[name] = "This attribute exists on the Python module, but it was named in __jit_ignored_attributes__: the attribute was ignored during compilation."
         if name in _HIDDEN or name in ignored or name in made.attributes or name in made.submodules:
             continue
         static = inspect.getattr_static(type(module), name, None)
         if isinstance(static, property):
             continue
         value = module.__dict__[name] if name in module.__dict__ else getattr(module, name, None)
+        if inspect.isfunction(static) and name not in module.__dict__ and _marks.is_dropped(static):
+            continue
         if inspect.isfunction(static) and name not in module.__dict__:
             made._methods[name] = _state.replacement_of(static) or static
         elif isinstance(static, classmethod) and name not in module.__dict__:
@@ -494,7 +502,7 @@ def _add_value(made, module, name, value, constant, annotations):
         return
     if inspect.isclass(value) or isinstance(value, (types.MethodType, classmethod)):
         if inspect.isclass(value):
-            made.failed[name] = "(a class)"
+            made.failed[name] = f"This attribute exists on the Python module, but we failed to convert Python type: '{value.__name__}' to a TorchScript type."
         return
     if isinstance(value, cresset.Tensor) and not isinstance(value, Parameter) and name not in module.__dict__:
         return

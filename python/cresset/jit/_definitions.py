@@ -122,6 +122,9 @@ def definition_of(function, name=None, names=None):
     defaults = _defaults_of(function)
     source = SourceOf(function)
     if _marks.is_unused(function):
+        # It is never compiled: what its annotations mean need not be known.
+        for parameter, annotation in annotations_of(function).items():
+            types.setdefault(parameter, _C.TensorType.get() if annotation is None else _C.AnyType.get())
         types.setdefault("return", _C.TensorType.get())
         return (_unused_text(function), source.filename, source.line, Resolver(lookup), defaults, types, name or function.__name__)
     return (source.text, source.filename, source.line, Resolver(lookup), defaults, types, name or function.__name__)
@@ -136,7 +139,8 @@ def definition_of_class_method(function, name, cls):
 
 
 def _unused_text(function):
-    parameters = ", ".join(inspect.signature(function).parameters)
+    several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    parameters = ", ".join(p.name for p in inspect.signature(function).parameters.values() if p.kind not in several)
     return f'def {function.__name__}({parameters}):\n    raise RuntimeError("{_UNUSED_TEXT}")\n'
 
 

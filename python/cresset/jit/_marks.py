@@ -4,7 +4,7 @@ import enum
 import functools
 import warnings
 
-__all__ = ["Mark", "export", "ignore", "unused", "mark_of", "is_ignored", "is_unused", "is_exported", "is_interface"]
+__all__ = ["Mark", "drop", "export", "ignore", "unused", "mark_of", "is_ignored", "is_unused", "is_dropped", "is_exported", "is_interface"]
 
 
 class Mark(enum.Enum):
@@ -14,6 +14,7 @@ class Mark(enum.Enum):
     EXPORT = "compiled with its module"
     IGNORE = "left to Python: scripts call it there"
     UNUSED = "not compiled: raises when a script calls it"
+    DROP = "not part of scripts at all"
 
 
 _MARK = "_torchscript_modifier"  # PyTorch's name, which libraries look for
@@ -52,6 +53,17 @@ def ignore(drop=False, **kwargs):
         return fn
 
     return decorator
+
+
+def drop(fn):
+    """Method decorator: scripts of the class have no such method, and its annotations may be anything. PyTorch's private `_drop`."""
+    setattr(fn, _MARK, Mark.DROP)
+    return fn
+
+
+def is_dropped(fn):
+    """Is it no part of scripts?"""
+    return mark_of(fn) is Mark.DROP
 
 
 def mark_of(fn):

@@ -114,6 +114,8 @@ def _class_thing(cls, name):
         return ("type", type_of_annotation(cls))
     if issubclass(cls, cresset.nn.Module) and not _marks.is_interface(cls):
         return ("statics", cls, f"Cannot instantiate class '{cls.__name__}' in a script function")
+    if "_torchscript_modifier" in vars(cls) and _marks.is_ignored(cls):
+        return ("statics", cls, f"Cannot instantiate class '{cls.__name__}' in a script function")
     if issubclass(cls, BaseException):
         return ("constant", f"{cls.__module__}.{cls.__name__}", _C.StringType.get())  # what `raise` records
     replacement = _state.replacement_of(cls)

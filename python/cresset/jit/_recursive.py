@@ -332,7 +332,7 @@ def _create(module, concrete, memo):
         return known
     c = memo[id(module)] = _C._jit_object(concrete.type)
     for name, sub in module._modules.items():
-        if sub is not None:
+        if sub is not None and name in concrete.submodules:
             c.setattr(name, _create(sub, concrete_type(sub), memo))
     for name, (kind, _, _) in concrete.attributes.items():
         value = _value_of(module, name)
@@ -363,6 +363,6 @@ def _face(module, c, concrete):
         if inspect.isfunction(item) and _marks.is_ignored(item):
             face.__dict__[name] = types.MethodType(item, face)
     for name in getattr(module, "__jit_ignored_attributes__", ()):
-        if name in module.__dict__:
-            face.__dict__[name] = module.__dict__[name]
+        if name in module.__dict__ or name in module._modules:
+            face.__dict__[name] = getattr(module, name)
     return face

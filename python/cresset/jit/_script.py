@@ -53,7 +53,45 @@ def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
         raise TypeError(f"{type(obj)} is a built-in class")
     if isinstance(obj, functools.partial):
         raise RuntimeError("functools.partial objects are not supported; define a function instead.")
-    raise TypeError(f"script: a function, an nn.Module or a class was required; an object of class '{type(obj).__name__}' was given.")
+    return _script_object(obj)
+
+
+def _script_object(obj):
+    """An object of a class that is compiled, on the side of scripts: what they change in it is seen in Python, and the other way round."""
+    cls = type(obj)
+    if getattr(cls, "__module__", None) is None or not hasattr(cls, "__dict__"):
+        raise TypeError(f"script: a function, an nn.Module, a class or an object of one was required; an object of class '{cls.__name__}' was given.")
+    kind = _classes.type_of_class(cls)
+    c = _C._jit_object(kind)
+    for name, _, _, _ in c._attributes():
+        c.setattr(name, getattr(obj, name))
+    return RecursiveScriptClass(c)
+
+
+class RecursiveScriptClass:
+    """An object of a compiled class as scripts have it: attributes, methods and properties are those of the object itself, which functions that
+    are given it see and change."""
+
+    def __init__(self, c):
+        self.__dict__["_c"] = c
+
+    def __getattr__(self, name):
+        c = self._c
+        methods = c._method_names()
+        if name in methods:
+            return c._get_method(name)
+        if f"__get_{name}" in methods:
+            return c._get_method(f"__get_{name}")()
+        return c.getattr(name)
+
+    def __setattr__(self, name, value):
+        if f"__set_{name}" in self._c._method_names():
+            self._c._get_method(f"__set_{name}")(value)
+        else:
+            self._c.setattr(name, value)
+
+    def __repr__(self):
+        return f"RecursiveScriptClass(original_name={self._c._type().name().rpartition('.')[2]})"
 
 
 def _script_class(cls):

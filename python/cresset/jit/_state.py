@@ -19,6 +19,12 @@ def _clear_class_state():
     _classes._by_name.clear()
 
 
+def __getattr__(name):
+    if name == "_python_cu":  # the unit of all functions that were compiled from Python's
+        return importlib.import_module("cresset._C")._jit_get_python_unit()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 def replacement_of(obj):
     """What is compiled in place of a function or class of the library: another one, an operator's kind, or None."""
     global _replacements

@@ -158,6 +158,7 @@ SugaredValuePtr Emitter::name(const Expr& e) {
     if (SugaredValuePtr found = definition_.resolver->resolveValue(e.text, m_, e.range)) return found;
   if (!builtin)
     if (SugaredValuePtr form = special_form(e.text)) return form;
+  if (is_python_exception(e.text)) script_error(e.range, "Python exception class '" + e.text + "' cannot be used as a value");
   script_error(e.range, "undefined value " + e.text);
 }
 
@@ -402,12 +403,13 @@ SugaredValuePtr Emitter::call(const Expr& e, const TypePtr& hint) {
     kwargs.push_back({k.range, sugared(k.value), k.name});
   }
   const CallPlace here(e.range);
+  const SourceRange& place = callee->kind().starts_with("special form") ? e.range : e.parts[0]->range;
   try {
-    return callee->call(e.range, m_, args, kwargs, 1);
+    return callee->call(place, m_, args, kwargs, 1);
   } catch (const ScriptError&) {
     throw;
   } catch (const Error& error) {
-    script_error(e.range, error.what());
+    script_error(place, error.what());
   }
 }
 

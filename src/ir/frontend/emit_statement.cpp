@@ -267,7 +267,6 @@ void Emitter::remove(const Expr& target) {
 
 // ---- ways out
 
-namespace {
 // The exceptions of Python itself.
 bool is_python_exception(const std::string& name) {
   static const std::set<std::string> names = {"BaseException",
@@ -304,7 +303,6 @@ bool is_python_exception(const std::string& name) {
                                               "ZeroDivisionError"};
   return names.count(name) != 0;
 }
-}  // namespace
 
 void Emitter::raise_exception(const SourceRange& range, Value* message, const std::string& class_name) {
   Value* name = constant(class_name.empty() ? IValue() : IValue(class_name), range);

@@ -135,6 +135,7 @@ class Emitter {
   std::size_t depth_ = 0;             // of blocks
 };
 
+bool is_python_exception(const std::string& name);
 /// Names that statements assign, nested ones included.
 std::set<std::string> assigned_names(const std::vector<StmtPtr>& body);
 

@@ -1,6 +1,7 @@
 // Expressions: precedence as in Python's grammar.
 #include <algorithm>
 
+#include "ir/frontend/frontend.h"
 #include "ir/frontend/parser.h"
 
 namespace cresset::jit {
@@ -26,11 +27,36 @@ std::shared_ptr<Expr> Parser::make(ExprKind kind, std::size_t begin, std::vector
   return e;
 }
 
-// Knows its height from here on.
+namespace {
+
+// Calls, displays and operations end where their last part ends: the marks of errors leave closing brackets out, as PyTorch's do.
+bool ends_with_its_parts(ExprKind kind) {
+  switch (kind) {
+    case ExprKind::Call:
+    case ExprKind::Tuple:
+    case ExprKind::List:
+    case ExprKind::ListComp:
+    case ExprKind::GeneratorExp:
+    case ExprKind::Dict:
+    case ExprKind::Binary:
+    case ExprKind::Unary:
+    case ExprKind::Compare:
+    case ExprKind::BoolOp:
+    case ExprKind::Conditional: return true;
+    default: return false;
+  }
+}
+
+}  // namespace
+
+// Knows its height and its end from here on.
 ExprPtr Parser::done(std::shared_ptr<Expr> e) const {
   uint32_t below = 0;
-  const auto look = [&below](const ExprPtr& part) {
-    if (part) below = std::max(below, part->height);
+  std::size_t end = 0;
+  const auto look = [&](const ExprPtr& part) {
+    if (!part) return;
+    below = std::max(below, part->height);
+    end = std::max(end, part->range.end());
   };
   for (const ExprPtr& p : e->parts) look(p);
   for (const Keyword& k : e->keywords) look(k.value);
@@ -40,6 +66,8 @@ ExprPtr Parser::done(std::shared_ptr<Expr> e) const {
     for (const ExprPtr& p : c.conditions) look(p);
   }
   e->height = below + 1;
+  if (end > e->range.start() && end < e->range.end() && ends_with_its_parts(e->kind))
+    e->range = SourceRange(source_, e->range.start(), end);
   if (e->height > kMaxHeight)
     fail_at(e->range, "the expression is too deep: more than " + std::to_string(kMaxHeight) + " operations in each other");
   return e;
@@ -207,6 +235,9 @@ ExprPtr Parser::subscript(ExprPtr base, std::size_t begin) {
   expect("]");
   comma = comma || (parts.size() == 2 && parts[1]->kind == ExprKind::Starred);  // x[*i] has a tuple of indices
   auto e = make(ExprKind::Subscript, begin, std::move(parts));
+  // One behind the index: its bracket, or the quote of a text.
+  if (e->parts.size() == 2 && e->parts[1]->kind == ExprKind::Constant && e->parts[1]->range.end() + 1 < e->range.end())
+    e->range = SourceRange(source_, begin, e->parts[1]->range.end() + 1);
   e->trailing_comma = comma;
   return done(std::move(e));
 }
@@ -333,7 +364,7 @@ ExprPtr Parser::brace_display() {
   std::vector<Comprehension> clauses;
   bool set = false;
   while (!at("}")) {
-    if (at("**")) fail("unpacking of a dict in a dict is not supported");
+    if (at("**")) throw NotSupportedError(SourceRange(source_, token().begin, token().end), "Dict expansion (**) is not supported");
     parts.push_back(star_or(&Parser::named_test));
     if (parts.size() == 1) set = !at(":");
     if (!set) {

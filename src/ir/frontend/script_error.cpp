@@ -34,10 +34,12 @@ CompilingFunction::CompilingFunction(std::string name) { frames().push_back({std
 CompilingFunction::~CompilingFunction() { frames().pop_back(); }
 
 CallPlace::CallPlace(const SourceRange& range) {
-  if (!frames().empty()) outer_ = std::exchange(frames().back().call, range);
+  // What compiles the call knows only its callee.
+  is_set_ = !frames().empty() && !frames().back().call.known();
+  if (is_set_) frames().back().call = range;
 }
 CallPlace::~CallPlace() {
-  if (!frames().empty()) frames().back().call = std::move(outer_);
+  if (is_set_) frames().back().call = SourceRange();
 }
 
 std::string source_excerpt(const SourceRange& range) {

@@ -23,7 +23,7 @@ class CRESSET_API CallPlace {
   CallPlace(const CallPlace&) = delete;
 
  private:
-  SourceRange outer_;
+  bool is_set_ = false;
 };
 
 /// The lines of a range with two lines around them and marks below the range.

@@ -122,6 +122,25 @@ class WhereMethod final : public SugaredValue {
   Value* self_;
 };
 
+// x.__getitem__(i): one index.
+class GetItemMethod final : public SugaredValue {
+ public:
+  explicit GetItemMethod(SugaredValuePtr self) : self_(std::move(self)) {}
+  std::string kind() const override { return "method"; }
+  SugaredValuePtr call(const SourceRange& range, GraphFunction& m, const std::vector<CallArgument>& args,
+                       const std::vector<CallArgument>& kwargs, std::size_t) override {
+    if (args.size() != 1 || !kwargs.empty())
+      script_error(range, "__getitem__ expected exactly 1 argument, got " + std::to_string(args.size() + kwargs.size()));
+    Value *self = self_->asValue(range, m), *index = args[0].value->asValue(args[0].range, m);
+    if (index->type()->kind != TypeKind::Tensor) return self_->getitem(range, m, args[0].value);
+    Value* list = m.graph()->insertNode(m.graph()->createList(optional_of(TensorType::get()), {index}))->setSourceRange(range)->output();
+    return operator_result(range, m, Symbol::aten("index"), {self, list});
+  }
+
+ private:
+  SugaredValuePtr self_;
+};
+
 class SimpleValue final : public SugaredValue {
  public:
   explicit SimpleValue(Value* v) : value_(v) {}
@@ -142,6 +161,8 @@ class SimpleValue final : public SugaredValue {
     if (const auto cls = type()->cast<ClassType>())
       return cls->hasAttribute(field) || cls->hasConstant(field) || cls->findMethod(field) || cls->findMethod("__get_" + field);
     if (type()->kind == TypeKind::Interface || type()->kind == TypeKind::Object) return has_method(*type(), field);
+    if (type()->kind == TypeKind::Tuple)
+      script_error(range, "hasattr's first argument must be an object or NamedTuple, but got a normal Tuple instead");
     script_error(range, "hasattr's first argument must be an object or NamedTuple, got " + type_name() + " instead");
   }
 
@@ -192,7 +213,7 @@ class SimpleValue final : public SugaredValue {
     script_error(range, "cannot call a " + kind());
   }
 
-  SugaredValuePtr getitem(const SourceRange& range, GraphFunction& m, const SugaredValuePtr& index, const TypePtr&) override {
+  SugaredValuePtr getitem(const SourceRange& range, GraphFunction& m, const SugaredValuePtr& index, const TypePtr& hint) override {
     switch (type()->kind) {
       case TypeKind::Tuple: return tuple_item(range, m, *index, index->asValue(range, m));
       case TypeKind::List:
@@ -203,6 +224,9 @@ class SimpleValue final : public SugaredValue {
       default: break;
     }
     if (has_method(*type(), "__getitem__")) return call_method_of(range, m, value_, "__getitem__", {{range, index, ""}});
+    // A container of modules in an archive: the annotation says which interface its modules have.
+    if (is_module() && hint && hint->kind == TypeKind::Interface)
+      return simple_value(insert_node(range, *m.graph(), prim::ModuleContainerIndex, {value_, index->asValue(range, m)}, hint));
     script_error(range, "'" + type_name() + "' object is not subscriptable");
   }
 
@@ -295,6 +319,7 @@ class SimpleValue final : public SugaredValue {
     if (const auto op = property_of(field, type())) return operator_result(range, m, *op, {value_});
     if (type()->kind == TypeKind::Tensor && field == "type") return std::make_shared<TypeMethod>(value_);
     if (type()->kind == TypeKind::Tensor && field == "where") return std::make_shared<WhereMethod>(value_);
+    if (type()->kind == TypeKind::Tensor && field == "__getitem__") return std::make_shared<GetItemMethod>(shared_from_this());
     if (type()->kind == TypeKind::Tensor && field == "tolist") return std::make_shared<ToList>(value_);
     if (type()->kind == TypeKind::Tensor)
       for (const auto& [name, dtype] : kDtypeCasts)

@@ -26,6 +26,7 @@ class TypeValue final : public SugaredValue {
 
   SugaredValuePtr call(const SourceRange& range, GraphFunction& m, const std::vector<CallArgument>& args,
                        const std::vector<CallArgument>& kwargs, std::size_t results) override {
+    if (type_->kind == TypeKind::Generator) return builtin_function(Symbol::aten("Generator"))->call(range, m, args, kwargs, results);
     for (const TypeCast& c : kTypeCasts) {
       if (c.type != type_->kind) continue;
       std::vector<CallValue> values = call_values(m, args, kwargs);

@@ -1,9 +1,11 @@
 // Between tensors and scripts' values: conversions, shapes as lists, tensors from lists.
+#include <cresset/core/accelerator_hooks.h>
 #include <cresset/core/generator.h>
 #include <cresset/ops/functions_copy.h>
 #include <cresset/ops/functions_creation.h>
 #include <cresset/ops/functions_view.h>
 #include <cresset/ops/pinned_memory.h>
+#include <cresset/ops/tensor_literal.h>
 
 #include "ir/operators/builtin_call.h"
 
@@ -165,6 +167,28 @@ IValue broadcast_sizes(IValue& a, IValue& b) {
   {"prim::is_" #name "(Tensor a) -> bool", CRESSET_BUILTIN((Tensor t)->bool { return t.device().str().rfind(kind, 0) == 0; })}
 
 const BuiltinRow kTensorRows[] = {
+    {"aten::Generator(*, Device? device=None, int? seed=None) -> Generator",
+     CRESSET_BUILTIN((IValue & device, IValue& seed)->IValue {
+       const Generator g = make_generator_for(device.isNone() ? Device(DeviceType::CPU) : device.toDevice());
+       if (!seed.isNone()) g.set_current_seed(static_cast<uint64_t>(seed.toInt()));
+       return IValue(g);
+     }),
+     {.side_effects = true}},
+    {"aten::manual_seed.generator(Generator(a!) self, int seed) -> Generator(a!)",
+     CRESSET_BUILTIN((IValue & g, int64_t seed)->IValue {
+       g.toGenerator().set_current_seed(static_cast<uint64_t>(seed));
+       return g;
+     }),
+     {.side_effects = true}},
+    {"aten::manual_seed(int seed) -> ()",
+     CRESSET_BUILTIN((int64_t seed)->void { cresset::manual_seed(static_cast<uint64_t>(seed)); }),
+     {.side_effects = true}},
+    {"aten::seed(Generator(a!) self) -> int",
+     CRESSET_BUILTIN((IValue & g)->int64_t { return static_cast<int64_t>(g.toGenerator().seed()); }),
+     {.side_effects = true}},
+    {"aten::initial_seed(Generator self) -> int",
+     CRESSET_BUILTIN((IValue & g)->int64_t { return static_cast<int64_t>(g.toGenerator().current_seed()); }),
+     {.side_effects = true}},
     {"aten::len.Tensor(Tensor t) -> int", CRESSET_BUILTIN((Tensor t)->int64_t {
        CRESSET_CHECK_TYPE(t.dim() > 0, "len() of a 0-d tensor");
        return t.size(0);

@@ -53,7 +53,7 @@ template <class T>
 T* part_of(PyObject* o, PyTypeObject* type, const char* what) {
   CRESSET_CHECK_TYPE(PyObject_TypeCheck(o, type), "a ", what, " was required; a ", type_name(Py_TYPE(o)), " was given.");
   T* part = reinterpret_cast<PyPart<T>*>(o)->handle->target;
-  CRESSET_CHECK(part, "the ", what, " was destroyed; its object cannot be used any more.");
+  CRESSET_CHECK(part, "the ", what, " was destroyed and its object invalidated; it cannot be used any more.");
   return part;
 }
 
@@ -78,8 +78,6 @@ PyObject* text_of(F&& f) {
 // ---- arguments
 
 Symbol to_kind(const std::string& name) { return Symbol::fromQualString(name.find("::") == std::string::npos ? "aten::" + name : name); }
-
-std::vector<Value*> to_values(PyObject* o) { return Convert<std::vector<Value*>>::from(o); }
 
 // A constant of Python's value.
 IValue to_constant(PyObject* o) { return to_ivalue(o, *basic_type(TypeKind::Any), "constant"); }
@@ -123,7 +121,11 @@ Node* create(Graph& g, const std::string& kind, PyObject* a, PyObject* b) {
   if (a && PyLong_Check(a)) {
     outputs = to_int(a);
   } else {
-    if (a && a != Py_None) inputs = to_values(a);
+    if (a && a != Py_None)
+      for (PyObject* o : Convert<std::vector<PyObject*>>::from(a)) {
+        CRESSET_CHECK_VALUE(o != Py_None, "create: inputs that are Values were required; None was given.");
+        inputs.push_back(to_value(o));
+      }
     if (b && b != Py_None) outputs = to_int(b);
   }
   CRESSET_CHECK(outputs >= 0, "create: a number of outputs from 0 up was required; ", outputs, " was given.");
@@ -201,8 +203,22 @@ std::string module_hierarchy(const Node* n) {
   return out;
 }
 
+// Is the node a call of this operator? A schema, or its text; overloads are told apart by their arguments.
+bool matches(const Node* n, PyObject* wanted) {
+  const std::string text = PyUnicode_Check(wanted) ? Convert<std::string>::from(wanted) : to_text(checked(PyObject_Str(wanted)).get());
+  const FunctionSchema schema = parse_schema(text);
+  if (Symbol::fromQualString(schema.name()) != n->kind() || n->inputs().size() > schema.arguments().size()) return false;
+  for (std::size_t i = 0; i < schema.arguments().size(); ++i) {
+    const Argument& formal = schema.arguments()[i];
+    if (i >= n->inputs().size()) return false;
+    if (!n->input(i)->type()->is_subtype_of(*formal.type)) return false;
+  }
+  return true;
+}
+
 void init_nodes(PyObject* module) {
   static PyMethodDef methods[] = {
+      method("matches", [](Node* n, PyObject* schema) { return matches(n, schema); }),
       method("kind", [](Node* n) { return n->kind().toQualString(); }),
       method("inputs", [](Node* n) { return iterate(n->inputs()); }),
       method("outputs", [](Node* n) { return iterate(n->outputs()); }),
@@ -459,6 +475,14 @@ void init_graphs(PyObject* module) {
              }),
       method("insertConstant", [](GraphRef g, PyObject* v) { return g->insertConstant(to_constant(v)); }),
       method("insertGraph", [](GraphRef g, GraphRef callee, std::vector<Value*> inputs) { return g->insertGraph(*callee, inputs); }),
+      method(
+          "insert_point_guard",
+          [](GraphRef g, PyObject* place) {
+            const Ref part = checked(PyImport_ImportModule("cresset.jit._insert_points"));
+            const Ref graph = checked(wrap_graph(std::move(g)));
+            return Object(checked(PyObject_CallMethod(part.get(), "InsertPointGuard", "OO", graph.get(), place)).release());
+          },
+          "A context in which new nodes go in front of this node, or to the end of this block."),
       method("insertPoint", [](GraphRef g) { return g->insertPoint(); }),
       method("setInsertPoint",
              [](GraphRef g, PyObject* place) {
@@ -467,7 +491,8 @@ void init_graphs(PyObject* module) {
                else
                  g->setInsertPoint(to_node(place));
              }),
-      method("alias_db", [](GraphRef g, std::optional<bool> strict) { return make_alias_db(std::move(g), strict.value_or(false)); }),
+      // Functions that a graph calls are looked into in any case.
+      method("alias_db", [](GraphRef g, std::optional<bool> strict, std::optional<bool>) { return make_alias_db(std::move(g), strict.value_or(false)); }),
       method("dump_alias_db", [](GraphRef g) { return jit::AliasDb(g).toString(); }),
       method("canonicalize", [](GraphRef g, std::optional<bool> keep_names) { return jit::canonicalize(g, keep_names.value_or(false)); }),
       method(

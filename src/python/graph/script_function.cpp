@@ -4,6 +4,7 @@
 #include <cresset/dispatch/script_values.h>
 #include <cresset/ir/alias_analysis.h>
 #include <cresset/ir/archive.h>
+#include <cresset/ir/class_type.h>
 #include <cresset/ir/interpreter.h>
 #include <cresset/ir/ir_parser.h>
 #include <cresset/ir/pass.h>
@@ -57,6 +58,11 @@ std::string cast_details(PyObject* o, const Type& type) {
   return "\nCast error details: Expected a member of " + type.annotation_str() + " but instead found type " + found;
 }
 
+bool is_module_interface(const Type& type) {
+  const auto interface = type.cast<jit::InterfaceType>();
+  return interface && interface->is_module();
+}
+
 // The value of an argument, or the error that a call with it is.
 IValue argument_value(const jit::Function& f, PyObject* o, const cresset::Argument& formal, std::size_t position) {
   const Type& list = formal.type->kind == TypeKind::Optional ? *formal.type->element() : *formal.type;
@@ -72,6 +78,7 @@ IValue argument_value(const jit::Function& f, PyObject* o, const cresset::Argume
     CRESSET_THROW(Error, f.name(), "() Expected a value of type '", formal.type->annotation_str(), "' for argument '", formal.name,
                   "' but instead found type '", type_name(Py_TYPE(o)), "'.\nPosition: ", position,
                   "\nValue: ", to_text(checked(PyObject_Repr(o)).get()), "\nDeclaration: ", f.getSchema().str(),
+                  is_module_interface(*formal.type) ? "\nOnly ScriptModule class can be subtype of module interface" : "",
                   cast_details(o, *formal.type));
   if (CRESSET_UNLIKELY(is_tracing())) return traced_ivalue(formal.name, o, *formal.type);
   return to_fitting_ivalue(o, *formal.type);
@@ -265,6 +272,13 @@ void init_passes(PyObject* module) {
         return jit::find_pass("remove_tensor_mutation")->run(g) || lists;
       },
       "Writes into lists and tensors that only this graph sees become new ones.");
+  def(
+      module, "_jit_pass_constant_propagation",
+      [](GraphRef g) {
+        const bool changed = jit::propagate_constants(g);
+        return jit::eliminate_dead_code(g) || changed;
+      },
+      "Nodes whose operands are known become constants, and what nobody needs goes.");
   def(
       module, "_jit_pass_peephole_list_idioms", [](GraphRef g, std::optional<bool>) { return jit::find_pass("peephole")->run(g); },
       "Lists whose elements and lengths are known.");

@@ -1,6 +1,7 @@
 // Source text of scripts: units that compile it, and what the parser reads, for tests.
 #include "ir/frontend/tree_text.h"
 #include "python/graph/ir.h"
+#include "python/graph/script_convert.h"
 #include "python/graph/script_values.h"
 
 namespace cresset::python {
@@ -62,6 +63,12 @@ void init_unit(PyObject* module) {
           },
           "The function of this name, or None."),
       method(
+          "create_function",
+          [](PyObject* u, std::string name, std::shared_ptr<Graph> graph, std::optional<bool> mangle) {
+            return Object(wrap_function(unit_of(u).create_function(std::move(name), graph->copy(), mangle.value_or(false))));
+          },
+          "A function of this name with a copy of the graph."),
+      method(
           "get_functions",
           [](PyObject* u) {
             const Ref list = checked(PyList_New(0));
@@ -92,6 +99,11 @@ void init_unit(PyObject* module) {
 
 void init_script_source(PyObject* module) {
   init_unit(module);
+  def(module, "_jit_get_python_unit", [] {
+    PyObject* o = checked(unit_type->tp_alloc(unit_type, 0)).release();
+    new (&reinterpret_cast<PyUnit*>(o)->unit) std::shared_ptr<jit::CompilationUnit>(python_unit());
+    return Object(o);
+  });
   def(module, "_script_parse", [](std::string text, std::optional<std::string> filename) {
     return jit::tree_text(*jit::parse_source(std::make_shared<jit::Source>(std::move(text), filename.value_or("<string>"))));
   });
