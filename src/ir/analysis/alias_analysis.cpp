@@ -2,6 +2,7 @@
 #include <cresset/ir/alias_analysis.h>
 
 #include <cresset/ir/class_type.h>
+#include <cresset/ir/function.h>
 #include <cresset/ir/operator.h>
 
 #include "ir/analysis/memory_locations.h"
