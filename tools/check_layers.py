@@ -39,7 +39,7 @@ IR_FLOORS = {
     "operators": {"script_effects.h"},
     "analysis": {"alias_analysis.h", "canonicalize.h"},
     "run": {"interpreter.h", "module.h", "native_code.h"},
-    "rewrite": {"pass.h", "subgraph_rewriter.h"},
+    "rewrite": {"graph_diff.h", "input_spec.h", "pass.h", "subgraph_rewriter.h"},
     "frontend": set(),
     "module": set(),
     "lowering": {"lowering.h"},

@@ -7,7 +7,7 @@
 
 #include <cresset/ir/archive.h>
 
-#include "ir/pass_tools.h"
+#include "ir/rewrite/pass_tools.h"
 
 namespace cresset::jit {
 namespace {

@@ -5,8 +5,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "ir/pass_tools.h"
-#include "ir/text.h"
+#include "ir/rewrite/pass_tools.h"
+#include "ir/text/text.h"
 
 namespace cresset::jit {
 namespace {
