@@ -160,7 +160,7 @@ struct AliasDb::Impl {
     if (!body) return false;
     bool alone = true;
     body->block()->visit([&](const Node* m) {
-      const MemoryRole role = memory_role_of(m->kind());
+      const MemoryRole role = kind_row(m->kind()).memory;
       if (role == MemoryRole::sets_attribute)
         alone = alone && m->input(0) == body->inputs()[0] && !isMutableType(*m->input(1)->type());
       else if (role == MemoryRole::schema)
