@@ -106,6 +106,10 @@ int get_buffer(PyObject* o, Py_buffer* view, int flags) {
     view->suboffsets = nullptr;
     view->internal = shape.release();
     return 0;
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+    view->obj = nullptr;
+    return -1;
   } catch (const std::exception& e) {
     PyErr_SetString(PyExc_BufferError, e.what());
     view->obj = nullptr;

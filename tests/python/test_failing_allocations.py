@@ -78,6 +78,112 @@ def scenario():
     with Mode():
         return (cresset.ones(3) + 1).tolist()
 """,
+    "linear algebra": "def scenario():\n    x = cresset.eye(4) * 3 + 1\n    return (cresset.linalg.solve(x, x).sum() + cresset.linalg.svd(x).S.sum() + cresset.fft.fft(x).real.sum() + cresset.einsum('ij,jk->i', x, x).sum()).round().item()",
+    "a network": """
+cresset.manual_seed(0)
+net = cresset.nn.Sequential(cresset.nn.Conv2d(1, 2, 3), cresset.nn.BatchNorm2d(2), cresset.nn.ReLU(), cresset.nn.MaxPool2d(2), cresset.nn.Flatten(), cresset.nn.Linear(8, 2)).eval()
+x = cresset.ones(2, 1, 6, 6)
+def scenario():
+    net.zero_grad()
+    cresset.nn.functional.cross_entropy(net(x), cresset.tensor([0, 1])).backward()
+    return [round(p.grad.abs().sum().item(), 4) for p in net.parameters()]
+""",
+    "a recurrent network": """
+cresset.manual_seed(0)
+lstm = cresset.nn.LSTM(2, 3, 2)
+def scenario():
+    y, (h, c) = lstm(cresset.ones(4, 1, 2))
+    lstm.zero_grad()
+    (y.sum() + h.sum() + c.sum()).backward()
+    return round(sum(p.grad.sum().item() for p in lstm.parameters()), 3)
+""",
+    "an optimizer": """
+def scenario():
+    p = cresset.nn.Parameter(cresset.ones(3))
+    optimizer = cresset.optim.Adam([p, cresset.nn.Parameter(cresset.ones(2))])
+    for _ in range(2):
+        optimizer.zero_grad()
+        (p * p).sum().backward()
+        optimizer.step()
+    return [round(v, 4) for v in p.tolist()]
+""",
+    "indexing": """
+def scenario():
+    x = cresset.arange(24.0).reshape(2, 3, 4)
+    x[:, cresset.tensor([0, 2])] = -1
+    x[x > 20] = 0
+    return (x[..., None, 1:3].sum() + x[1, [0, 1], ::2].sum() + x.index_select(1, cresset.tensor([1])).sum()).item()
+""",
+    "hooks": """
+def scenario():
+    seen = []
+    x = cresset.ones(2, requires_grad=True)
+    y = x * 2
+    y.register_hook(lambda g: seen.append(g.sum().item()))
+    x.register_post_accumulate_grad_hook(lambda p: seen.append(p.grad.sum().item()))
+    with cresset.autograd.graph.saved_tensors_hooks(lambda t: t.clone(), lambda t: t):
+        z = (y * y).sum()
+    z.backward()
+    return seen
+""",
+    "higher derivatives": """
+def scenario():
+    f = lambda t: (t ** 3).sum()
+    x = cresset.ones(2)
+    return cresset.func.hessian(f)(x).tolist(), cresset.func.jvp(f, (x,), (x,))[1].item(), cresset.func.jacrev(lambda t: t * t)(x).tolist()
+""",
+    "a subclass": """
+class Sub(cresset.Tensor):
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return super().__torch_function__(func, types, args, kwargs or {})
+def scenario():
+    x = cresset.ones(2).as_subclass(Sub)
+    return type(x + 1).__name__, (x * 2).sum().item()
+""",
+    "a custom operator": """
+@cresset.library.custom_op("failing_custom::g", mutates_args=())
+def g(x: cresset.Tensor) -> cresset.Tensor:
+    return x * 2
+g.register_autograd(lambda ctx, grad: grad * 2)
+def scenario():
+    x = cresset.ones(2, requires_grad=True)
+    g(x).sum().backward()
+    return x.grad.tolist()
+""",
+    "files": """
+import io
+def scenario():
+    b = io.BytesIO()
+    cresset.save({"a": cresset.ones(2), "b": [cresset.zeros(1, dtype=cresset.int64), "x"]}, b)
+    b.seek(0)
+    back = cresset.load(b)
+    return back["a"].tolist(), back["b"][0].item(), back["b"][1]
+""",
+    "IR text": """
+text = "graph(%x : Tensor, %n : int):\\n  %o : int = prim::Constant[value=1]()\\n  %y : Tensor = aten::add(%x, %x, %o)\\n  %z : Tensor = aten::relu(%y)\\n  return (%z)"
+def scenario():
+    graph = cresset._C.parse_ir(text)
+    return str(graph)
+""",
+    "an exported program": """
+program_file = "tests/conformance/files/pt2/mlp/model.pt2"
+def scenario():
+    return str(cresset.export.load(program_file).graph)
+""",
+    "a frozen module": """
+m = cresset.jit.script(cresset.nn.Sequential(cresset.nn.Linear(2, 2), cresset.nn.ReLU()).eval())
+for p in m.parameters():
+    p.data.fill_(1)
+def scenario():
+    return cresset.jit.freeze(m)(cresset.ones(1, 2)).tolist()
+""",
+    "NumPy and DLPack": """
+import numpy
+def scenario():
+    x = cresset.from_numpy(numpy.ones(3, dtype="float32"))
+    return (x + cresset.from_dlpack(x)).numpy().sum().item()
+""",
 }  # fmt: skip
 
 DRIVER = """
