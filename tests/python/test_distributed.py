@@ -1,5 +1,7 @@
 """What programs ask before they talk to other processes."""
 
+import json
+
 import pytest
 
 import cresset as torch
@@ -11,3 +13,31 @@ def test_there_is_no_communication():
     assert torch.distributed is dist and not dist.is_available() and not dist.is_initialized()
     with pytest.raises(AttributeError, match=r"^distributed.all_reduce: communication between processes is not part of Cresset. Ask distributed.is_available"):
         dist.all_reduce(torch.ones(1))
+
+
+def test_what_programs_import_before_they_ask():
+    import cresset.distributed.autograd as dist_autograd
+    import cresset.distributed.rpc as rpc
+    from cresset.distributed.device_mesh import DeviceMesh, init_device_mesh
+    from cresset.distributed.tensor import DTensor
+
+    assert not rpc.is_available() and not dist_autograd.is_available()
+    assert not isinstance(torch.ones(1), DTensor) and not isinstance(None, (DeviceMesh, torch.distributed.ProcessGroup))
+    for make in (lambda: DTensor(torch.ones(1)), DeviceMesh, lambda: init_device_mesh("cpu", (1,)), torch.distributed.ProcessGroup, dist_autograd.context().__enter__):
+        with pytest.raises(RuntimeError, match="not part of Cresset"):
+            make()
+
+
+def test_a_failing_process_writes_down_why(tmp_path, monkeypatch):
+    from cresset.distributed.elastic.multiprocessing.errors import record
+
+    monkeypatch.setenv("TORCHELASTIC_ERROR_FILE", str(tmp_path / "deep/error.json"))
+
+    @record
+    def main(x):
+        return 1 / x
+
+    assert main(2) == 0.5 and not (tmp_path / "deep").exists()
+    with pytest.raises(ZeroDivisionError):
+        main(0)
+    assert json.loads((tmp_path / "deep/error.json").read_text())["message"]["message"] == "ZeroDivisionError: division by zero"

@@ -1,0 +1,1 @@
+"""What the processes of a launcher do for it: `multiprocessing.errors.record`."""
