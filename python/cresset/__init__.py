@@ -95,6 +95,9 @@ _place_part("_functorch", "_functorch_c")
 _place_part("_autograd", "_autograd_c")
 _place_part("_functions", "_autograd_c")
 
+from . import _c_names  # noqa: E402
+
+_c_names.install()
 _C._VariableFunctionsClass = _C._VariableFunctions  # as pickles of operators name their home
 _sys.modules[f"{__name__}._C._nn"] = _C._nn
 torch = _sys.modules[__name__]  # PyTorch's module is an attribute of itself as well, and recorded names begin with it twice

@@ -78,12 +78,35 @@ def _operands(tensors):
     return list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else list(tensors)
 
 
-@overridable
+_EINSUM_OPERANDS = "einsum(): must specify the equation string and at least one operand, or at least one operand and its subscripts list"
+
+
+def _subscripts(numbers):
+    """A list of dimensions as letters: 0 is A, 26 is a."""
+    for n in numbers:
+        if n is not ... and not 0 <= n < 52:
+            raise ValueError("einsum(): subscript in subscript list is not within the valid range [0, 52)")
+    return "".join("..." if n is ... else chr(ord("A") + n) if n < 26 else chr(ord("a") + n - 26) for n in numbers)
+
+
 def einsum(equation, *operands):
-    """The sum of products that the equation names: einsum("ij,jk->ik", a, b)."""
+    """The sum of products that the equation names: einsum("ij,jk->ik", a, b), or einsum(a, [0, 1], b, [1, 2], [0, 2]).
+
+    The operands may be one list. ValueError for a dimension that is not in [0, 52), or without operands.
+    """
+    if not isinstance(equation, str):
+        args = (equation, *operands)
+        if len(args) < 2:
+            raise ValueError(_EINSUM_OPERANDS)
+        equation = ",".join(map(_subscripts, args[1::2])) + (f"->{_subscripts(args[-1])}" if len(args) % 2 else "")
+        operands = args[: len(args) // 2 * 2 : 2]
     operands = _operands(operands)
     if len(operands) == 0:
-        raise ValueError("einsum(): must specify the equation string and at least one operand, or at least one operand and its subscripts list")
+        raise ValueError(_EINSUM_OPERANDS)
+    if _C._has_torch_function(operands):
+        from .overrides import handle_torch_function
+
+        return handle_torch_function(einsum, operands, equation, *operands)
     return _C._VariableFunctions.einsum(equation, operands)
 
 

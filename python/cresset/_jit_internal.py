@@ -50,6 +50,12 @@ def check_empty_containers(obj):
         )
 
 
+def _copy_to_script_wrapper(fn):
+    """Decorator: a method that objects of scripted modules have too, as it is."""
+    fn._torchscript_modifier = "copy_to_script_wrapper"
+    return fn
+
+
 class _BroadcastingList:
     """In annotations of scripts, `BroadcastingListN[int]` is a list of N numbers for which a call may give one."""
 

@@ -5,6 +5,7 @@ import contextlib
 import cresset
 
 from . import _C
+from ._C import default_generator  # noqa: F401
 
 __all__ = ["manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state", "fork_rng"]
 

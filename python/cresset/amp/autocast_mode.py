@@ -121,6 +121,9 @@ def cast_tensors(value, device_type, dtype):
     return value
 
 
+_cast = cast_tensors
+
+
 def custom_fwd(fwd=None, *, device_type, cast_inputs=None):
     """Decorator for `forward` of an autograd.Function: in an autocast block its floating-point arguments become `cast_inputs` and it runs
     with autocast off; without `cast_inputs` it runs in the precision of the block. backward needs `custom_bwd`."""

@@ -17,6 +17,7 @@ __all__ = ["NO_INHERITANCE", "qualified_name", "type_of_class", "class_of_type",
 NO_INHERITANCE = "TorchScript classes does not support inheritance yet. Please directly inherit from 'object'."
 
 _types = weakref.WeakKeyDictionary()  # {class: its type}
+_refused = weakref.WeakSet()  # classes of objects that were tried in vain
 _compiling = {}  # {class: its type} while its methods are compiled
 _by_name = weakref.WeakValueDictionary()  # {qualified name: class} of the classes in _types and _compiling that have methods
 
@@ -68,6 +69,18 @@ def _stand_in(cls):
 def is_script_class(cls):
     """Was the class compiled, or is it an enum, named tuple or interface that became a type?"""
     return cls in _types or cls in _compiling or _stand_in(cls) is not None
+
+
+def can_compile(cls):
+    """May a class be tried because a module has an object of it? Not modules, exceptions and containers, nor where a method is not Python's."""
+    if cls in _refused or issubclass(cls, (cresset.nn.Module, tuple, list, dict, BaseException)) or cls.__module__ in ("builtins", "typing") or _marks.is_ignored(cls):
+        return False
+    return all(hasattr(method, "__code__") for method in vars(cls).values() if inspect.isroutine(method) and not isinstance(method, (staticmethod, classmethod)))
+
+
+def refuse(cls):
+    """Do not try the class again for an object of it."""
+    _refused.add(cls)
 
 
 def class_of_type(kind):

@@ -177,6 +177,11 @@ def type_of_value(value, depth=0):
 
     if _classes.is_script_class(cls):
         return type_of_annotation(cls)
+    if _classes.can_compile(cls):
+        try:
+            return _classes.type_of_class(cls)
+        except Exception:  # scripts cannot have the class
+            _classes.refuse(cls)
     raise UnknownType(
         "Only tensors and (possibly nested) tuples of tensors, lists, or dicts are supported as inputs or outputs of traced functions, "
         f"but instead got value of type {cls.__name__}."

@@ -229,6 +229,32 @@ def sparse_(tensor, sparsity, std=0.01, generator=None):
     return tensor
 
 
+# Names under which libraries have the fills without gradient.
+def _no_grad_uniform_(tensor, a, b, generator=None):
+    """Fill with numbers uniform in [a, b), without a gradient."""
+    return uniform_(tensor, a, b, generator)
+
+
+def _no_grad_normal_(tensor, mean, std, generator=None):
+    """Fill with normal numbers, without a gradient."""
+    return normal_(tensor, mean, std, generator)
+
+
+def _no_grad_trunc_normal_(tensor, mean, std, a, b, generator=None):
+    """Fill with normal numbers inside [a, b], without a gradient."""
+    return trunc_normal_(tensor, mean, std, a, b, generator)
+
+
+def _no_grad_fill_(tensor, val):
+    """Fill with `val`, without a gradient."""
+    return constant_(tensor, val)
+
+
+def _no_grad_zero_(tensor):
+    """Fill with zeros, without a gradient."""
+    return zeros_(tensor)
+
+
 def _deprecated(function):
     new, old = function.__name__, function.__name__[:-1]
 

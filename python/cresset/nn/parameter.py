@@ -89,7 +89,7 @@ _ALLOWED = frozenset(
 )  # fmt: skip
 
 
-class _Uninitialized:
+class UninitializedTensorMixin:
     """A tensor whose shape is not known yet; `materialize` gives it one. Other operations raise ValueError."""
 
     @property
@@ -132,10 +132,10 @@ class _Uninitialized:
 
 def is_lazy(param):
     """Does `param` still wait for its shape?"""
-    return isinstance(param, _Uninitialized)
+    return isinstance(param, UninitializedTensorMixin)
 
 
-class UninitializedParameter(_Uninitialized, Parameter):
+class UninitializedParameter(UninitializedTensorMixin, Parameter):
     """A Parameter without a shape."""
 
     cls_to_become = Parameter
@@ -152,7 +152,7 @@ class UninitializedParameter(_Uninitialized, Parameter):
         return (UninitializedParameter, (self.requires_grad,))
 
 
-class UninitializedBuffer(_Uninitialized, Tensor):
+class UninitializedBuffer(UninitializedTensorMixin, Tensor):
     """A buffer without a shape."""
 
     cls_to_become = Tensor

@@ -6,12 +6,16 @@ import warnings
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterable
 from itertools import chain
+from typing import Any, TypeAlias
 
 import cresset
 from cresset import Tensor, _C
 from cresset.utils.hooks import RemovableHandle
 
 __all__ = ["Optimizer", "register_optimizer_step_pre_hook", "register_optimizer_step_post_hook"]
+
+
+ParamsT: TypeAlias = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
 
 
 class _RequiredParameter:

@@ -295,6 +295,26 @@ def _mapping_keys(d):
     return [(MappingKey(k), v) for k, v in d.items()]
 
 
+PyTree = Any
+Context = Any
+_get_node_type = _node_type
+
+
+def _dict_flatten(d):
+    """The values of a dict, and its keys."""
+    return list(d.values()), list(d)
+
+
+def _dict_flatten_with_keys(d):
+    """Pairs of the parts of paths and the values of a dict, and its keys."""
+    return _mapping_keys(d), list(d)
+
+
+def _dict_unflatten(values, keys):
+    """The dict with these values and keys."""
+    return dict(zip(keys, values))
+
+
 _DICTS = (dict, OrderedDict, defaultdict)
 for _definition in (
     NodeDef(tuple, lambda t: (list(t), None), lambda c, _: tuple(c), lambda t: (_sequence_keys(t), None)),

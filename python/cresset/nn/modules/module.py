@@ -12,7 +12,7 @@ from cresset.utils._swap import swap_tensors
 from . import _hooks
 from ._hooks import *  # noqa: F403  (the global registration functions are public here)
 from ._hooks import _HookedModule
-from ._state import _IncompatibleKeys, _StatefulModule, _WrappedHook  # noqa: F401
+from ._state import _EXTRA as _EXTRA_STATE_KEY_SUFFIX, _IncompatibleKeys, _StatefulModule, _WrappedHook  # noqa: F401
 
 __all__ = ["Module", *_hooks.__all__]
 

@@ -20,6 +20,11 @@ __all__ = [
 ]  # fmt: skip
 
 
+def _get_activation_fn(activation):
+    """`functional.relu` or `functional.gelu` by name. RuntimeError for another name."""
+    return _activation(activation)
+
+
 def _activation(activation):
     if not isinstance(activation, str):
         return activation

@@ -1,6 +1,7 @@
 """From a list of samples to a batch."""
 
 import copy
+import re
 from collections.abc import Mapping, MutableMapping, MutableSequence, Sequence
 
 import cresset
@@ -9,6 +10,7 @@ from cresset import Tensor
 __all__ = ["default_collate", "default_convert", "collate", "default_collate_fn_map"]
 
 _STRINGS = (str, bytes)
+np_str_obj_array_pattern = re.compile(r"[SaUO]")  # codes of NumPy's types whose arrays become no tensors
 
 
 def _is_numpy(value):

@@ -1,0 +1,46 @@
+"""Names of PyTorch's extension module that libraries use and that are Python here; put into `_C` when the package is imported."""
+
+from . import _C
+
+# Switches of PyTorch's graph executors, which choose how a graph runs and not what it computes. Graphs run one way here: a switch keeps what it
+# was given, and answers it. {setter: (its getter or None, at first, does the setter answer the old value)}
+_SWITCHES = {
+    "_jit_set_profiling_executor": (None, True, True), "_jit_set_profiling_mode": (None, True, True),
+    "_jit_override_can_fuse_on_cpu": ("_jit_can_fuse_on_cpu", True, False), "_jit_override_can_fuse_on_gpu": ("_jit_can_fuse_on_gpu", False, False),
+    "_jit_set_texpr_fuser_enabled": ("_jit_texpr_fuser_enabled", True, False), "_jit_set_nvfuser_enabled": ("_jit_nvfuser_enabled", False, False),
+    "_jit_set_nvfuser_guard_mode": (None, False, False), "_set_graph_executor_optimize": ("_get_graph_executor_optimize", True, False),
+}  # fmt: skip
+
+
+def _switch(setter, getter, value, answers):
+    state = [value]
+
+    def put(new):
+        old, state[0] = state[0], bool(new)
+        return old if answers else None
+
+    put.__name__ = setter
+    setattr(_C, setter, put)
+    if getter:
+        setattr(_C, getter, lambda: state[0])
+
+
+def _parse_to(*args, **kwargs):
+    """The arguments of `Module.to` as (device, dtype, non_blocking, memory_format). TypeError for others."""
+    from .nn.modules.module import _parse_to as parse
+
+    return parse(args, kwargs)
+
+
+def _are_functorch_transforms_active():
+    """Is a transform of `func` running?"""
+    return _C._functorch.maybe_current_level() is not None
+
+
+def install():
+    for setter, (getter, value, answers) in _SWITCHES.items():
+        if not hasattr(_C, setter):
+            _switch(setter, getter, value, answers)
+    _C._nn._parse_to = _parse_to
+    _C._TensorMeta = type(_C.Tensor)
+    _C._are_functorch_transforms_active = _are_functorch_transforms_active
