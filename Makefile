@@ -1,6 +1,6 @@
 # Thin front of tools/ and CMake. Every target first installs what it needs (tools/setup; quick when nothing is missing).
 .DEFAULT_GOAL := build
-.PHONY: setup build demo wheel test test-slow oracle peer-tests differential bench fuzz fuzz-operators soak lint asan ubsan tsan asan-next ubsan-next doctor-tests build-time clean
+.PHONY: setup build demo wheel test test-slow oracle peer-tests programs differential bench fuzz fuzz-operators soak lint asan ubsan tsan asan-next ubsan-next doctor-tests build-time clean
 
 # A shim of a version manager may stand in PATH without a program behind it; Debian's own is in /usr/bin.
 CMAKE = $(shell cmake --version >/dev/null 2>&1 && echo cmake || echo /usr/bin/cmake)
@@ -41,6 +41,10 @@ oracle: build
 # PyTorch's own tests, TESTS=<its folder test/>; ARGS="--files test_autograd.py --sample 100 --classes 20" (docs/guide/peer-tests.md).
 peer-tests: build
 	@$(PYTHON) tools/peer_tests $(or $(TESTS),$(error peer-tests: TESTS=<folder of PyTorch's test/> is required)) $(ARGS)
+
+# Packages and programs that were written for PyTorch, beside PyTorch; ARGS="--only packages/timm -v" (docs/guide/programs.md).
+programs: build
+	@$(PYTHON) tools/run_programs $(ARGS)
 
 # Random calls of every operator beside PyTorch's; ARGS="--seed 1 --calls 200000 --first 5", or ARGS="snippets FOLDER".
 differential: build
