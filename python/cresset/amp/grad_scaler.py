@@ -1,6 +1,8 @@
 """Scaling of losses, so that small gradients of half precision do not become zero."""
 
 import enum
+import inspect
+import warnings
 from collections import defaultdict
 
 import cresset
@@ -18,6 +20,16 @@ def _fresh_state():
     return {"stage": OptState.READY, "found_inf": None}
 
 
+def _gradients(optimizer):
+    return [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
+
+
+def _any_infinite(gradients):
+    """Is a number of the gradients not finite? None without gradients."""
+    with cresset.no_grad():
+        return not all(bool(cresset.isfinite(g).all()) for g in gradients) if gradients else None
+
+
 class GradScaler:
     """Multiplies the loss by a factor and divides the gradients by it before the optimizer's step; a step whose gradients are not
     finite is left out and makes the factor smaller (backoff_factor), `growth_interval` good steps in a row make it larger (growth_factor).
@@ -32,8 +44,6 @@ class GradScaler:
         self._device = cresset.device(device).type
         self._enabled = enabled
         if self._device == "cuda" and enabled and not cresset.cuda.is_available():
-            import warnings
-
             warnings.warn("torch.cuda.amp.GradScaler is enabled, but CUDA is not available.  Disabling.", stacklevel=2)
             self._enabled = False
         if not self._enabled:
@@ -76,16 +86,14 @@ class GradScaler:
         if state["stage"] is OptState.STEPPED:
             raise RuntimeError("unscale_() is being called after step().")
         factor = 1.0 / self._scale
-        gradients = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
+        gradients = _gradients(optimizer)
         for gradient in gradients:
             if gradient.dtype is cresset.float16:
                 raise ValueError("Attempting to unscale FP16 gradients.")
-        found_inf = False
+        state["found_inf"] = _any_infinite(gradients)
         with cresset.no_grad():
             for gradient in gradients:
-                found_inf |= not bool(cresset.isfinite(gradient).all())
                 gradient.mul_(factor)
-        state["found_inf"] = found_inf if gradients else None
         state["stage"] = OptState.UNSCALED
 
     def step(self, optimizer, *args, **kwargs):
@@ -98,12 +106,39 @@ class GradScaler:
         state = self._per_optimizer_states[id(optimizer)]
         if state["stage"] is OptState.STEPPED:
             raise RuntimeError("step() has already been called since the last update().")
+        if getattr(optimizer, "_step_supports_amp_scaling", False):
+            return self._step_of_scaling(optimizer, state, args, kwargs)
         if state["stage"] is OptState.READY:
             self.unscale_(optimizer)
         if state["found_inf"] is None:
             raise AssertionError("No inf checks were recorded for this optimizer.")
         result = None if state["found_inf"] else optimizer.step(*args, **kwargs)
         state["stage"] = OptState.STEPPED
+        return result
+
+    def _step_of_scaling(self, optimizer, state, args, kwargs):
+        """step of an optimizer that divides its gradients and leaves steps out by itself: it gets the scaler, or two tensors as attributes."""
+        if "grad_scaler" in inspect.signature(optimizer.step).parameters:
+            warnings.warn(
+                "GradScaler is going to stop passing itself as a keyword argument to the passed optimizer. In the near future GradScaler registers "
+                "`grad_scale: Tensor` and `found_inf: Tensor` to the passed optimizer and let the optimizer use them directly.",
+                FutureWarning,
+                stacklevel=3,
+            )
+            result = optimizer.step(*args, **kwargs, grad_scaler=self)
+        else:
+            if state["stage"] is OptState.READY:
+                state["found_inf"] = _any_infinite(_gradients(optimizer))
+            unscaled = state["stage"] is OptState.UNSCALED
+            optimizer.grad_scale = None if unscaled else cresset.tensor(self._scale) * getattr(optimizer, "grad_scale", 1)
+            optimizer.found_inf = cresset.tensor(float(bool(state["found_inf"])))
+            try:
+                result = optimizer.step(*args, **kwargs)
+            finally:
+                del optimizer.grad_scale, optimizer.found_inf
+        state["stage"] = OptState.STEPPED
+        if state["found_inf"] is None:
+            state["found_inf"] = False
         return result
 
     def update(self, new_scale=None):

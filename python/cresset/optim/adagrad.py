@@ -23,6 +23,8 @@ class Adagrad(Optimizer):
             initial_accumulator_value=initial_accumulator_value,
             epsilon=eps,
         )
+        if fused:
+            self._step_supports_amp_scaling = True  # the fused step takes a gradient scaler's tensors
         super().__init__(
             params,
             {
@@ -40,8 +42,6 @@ class Adagrad(Optimizer):
                     "step": cresset.tensor(0.0, dtype=cresset.float32),
                     "sum": cresset.full_like(p, start, memory_format=cresset.preserve_format),
                 }
-
-    _step_supports_amp_scaling = True
 
     def __setstate__(self, state):
         super().__setstate__(state)

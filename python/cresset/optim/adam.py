@@ -34,6 +34,8 @@ class Adam(Optimizer):
         check_choice(foreach=foreach, fused=fused, differentiable=differentiable)
         check_not_negative(epsilon=eps, weight_decay=weight_decay)
         check_betas(betas)
+        if fused:
+            self._step_supports_amp_scaling = True  # the fused step takes a gradient scaler's tensors
         super().__init__(
             params,
             {
@@ -55,8 +57,6 @@ class Adam(Optimizer):
                 own = self.state.get(p)
                 if own and not isinstance(own["step"], cresset.Tensor):
                     own["step"] = cresset.tensor(float(own["step"]), dtype=cresset.float32)
-
-    _step_supports_amp_scaling = True
 
     def _new_state(self, p, amsgrad):
         state = {"step": zero_step(), "exp_avg": zeros_of(p), "exp_avg_sq": zeros_of(p)}

@@ -23,6 +23,8 @@ class SGD(Optimizer):
         check_not_negative(momentum=momentum, weight_decay=weight_decay)
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
+        if fused:
+            self._step_supports_amp_scaling = True  # the fused step takes a gradient scaler's tensors
         super().__init__(
             params,
             {
@@ -42,8 +44,6 @@ class SGD(Optimizer):
                 ("fused", None),
             ):
                 group.setdefault(name, value)
-
-    _step_supports_amp_scaling = True
 
     def _step_lists(self, group, params):
         """One step of a group with operators on lists."""

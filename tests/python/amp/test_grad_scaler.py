@@ -94,3 +94,56 @@ def test_order_of_calls(parts):
             GradScaler("cpu", **options)
     with pytest.warns(UserWarning, match="CUDA is not available"):
         assert not GradScaler().is_enabled()
+
+
+@pytest.mark.parametrize("takes", ["scaler", "attributes"])
+@pytest.mark.parametrize("infinite", [False, True])
+@pytest.mark.parametrize("unscaled", [False, True])
+def test_optimizers_that_divide_by_themselves(takes, infinite, unscaled):
+    seen = []
+
+    class Own(torch.optim.SGD):
+        _step_supports_amp_scaling = True
+
+        if takes == "scaler":
+
+            def step(self, closure=None, *, grad_scaler=None):
+                seen.append((grad_scaler, getattr(self, "found_inf", None)))
+        else:
+
+            def step(self, closure=None):
+                seen.append((self.grad_scale, self.found_inf))
+
+    p = torch.nn.Parameter(torch.ones(2))
+    optimizer, scaler = Own([p], lr=1.0), torch.amp.GradScaler("cpu", init_scale=4.0)
+    scaler.scale(p.sum() * (float("inf") if infinite else 1)).backward()
+    if unscaled:
+        scaler.unscale_(optimizer)
+    before = p.grad.clone()
+    if takes == "scaler":
+        with pytest.warns(FutureWarning, match="stop passing itself"):
+            scaler.step(optimizer)
+        assert seen == [(scaler, None)]
+    else:
+        scaler.step(optimizer)
+        ((scale, found),) = seen
+        assert (scale is None if unscaled else scale.item() == 4.0) and found.item() == float(infinite)
+        assert not hasattr(optimizer, "grad_scale") and not hasattr(optimizer, "found_inf")
+    assert torch.equal(p.grad, before)
+    scaler.update()
+
+
+@pytest.mark.parametrize("kind", ["SGD", "Adam", "AdamW", "Adagrad"])
+@pytest.mark.parametrize("infinite", [False, True])
+def test_fused_steps_are_those_that_are_not(kind, infinite):
+    found = []
+    for fused in (False, True):
+        p = torch.nn.Parameter(torch.ones(2))
+        optimizer, scaler = getattr(torch.optim, kind)([p], lr=0.5, fused=fused), GradScaler("cpu", init_scale=4.0, growth_interval=1)
+        for factor in (1.0, float("inf") if infinite else 2.0, 3.0):
+            optimizer.zero_grad()
+            scaler.scale((p * p).sum() * factor).backward()
+            scaler.step(optimizer)
+            scaler.update()
+        found.append((p.detach().clone(), scaler.get_scale()))
+    torch.testing.assert_close(found[0], found[1])
