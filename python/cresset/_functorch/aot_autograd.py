@@ -39,11 +39,14 @@ def _key(tensors):
     )
 
 
-def _recorded(function, decompositions, *lists):
+def _recorded(function, options, *lists):
     """The graph of a function of lists of tensors; on real copies where sizes depend on values."""
+    decompositions = options["decompositions"]
     try:
         return make_fx(function, decompositions, tracing_mode="fake")(*lists)
     except DynamicOutputShapeException:
+        if not options["dynamic"]:
+            raise
         return make_fx(function, decompositions, tracing_mode="real")(*pytree.tree_map_only(cresset.Tensor, lambda t: t.detach().clone(), lists))
 
 
@@ -60,7 +63,7 @@ class _Compiled:
         else:
             with cresset.no_grad():
                 plain = [t.detach() for t in tensors]
-                graph = _recorded(self._flat, options["decompositions"], plain)
+                graph = _recorded(self._flat, options, plain)
                 self.forward = options["fw_compiler"](flattened(graph), plain)
 
     def _flat(self, tensors):
@@ -76,6 +79,8 @@ class _Compiled:
             with FakeTensorMode(allow_non_fake_inputs=True) as mode:
                 results = self._flat(self._requiring([mode.from_tensor(t.detach()) for t in tensors]))
         except DynamicOutputShapeException:
+            if not self.options["dynamic"]:
+                raise
             results = self._flat(self._requiring([t.detach().clone() for t in tensors]))
         flags = [isinstance(r, cresset.Tensor) and r.requires_grad for r in results]
         self.tangents = [cresset.ones(r.shape, dtype=r.dtype, device=r.device) for r, flag in zip(results, flags) if flag]
@@ -91,7 +96,7 @@ class _Compiled:
             return [r.detach() if isinstance(r, cresset.Tensor) else r for r in results], list(found)
 
         plain = [t.detach() for t in tensors]
-        graph = _recorded(joint, self.options["decompositions"], plain, self.tangents)
+        graph = _recorded(joint, self.options, plain, self.tangents)
         forward, backward = self.options["partition_fn"](graph, [*plain, *self.tangents], num_fwd_outputs=len(self.outputs))
         count = len(self.outputs)
         run_forward = self.options["fw_compiler"](forward, plain)
@@ -132,10 +137,12 @@ def aot_function(
 
     fw_compiler(graph, arguments) is called when arguments of a kind (sizes, strides, types, which require gradients) are first met, bw_compiler
     at their first backward; both give a function of the graph's arguments. partition_fn divides the graph of results and gradients. What is
-    not a tensor is part of the recorded graph. Sizes are always numbers, so `dynamic` records nothing else. Gradients have no graph of their own. RuntimeError when fn writes to an argument that requires gradients.
+    not a tensor is part of the recorded graph. Sizes are always numbers; operators whose results' sizes depend on values are recorded when `dynamic`, and raise otherwise. Gradients have no
+    graph of their own. RuntimeError when fn writes to an argument that requires gradients.
     """
     options = {
         "fw_compiler": fw_compiler, "bw_compiler": bw_compiler or fw_compiler, "partition_fn": partition_fn, "decompositions": decompositions,
+        "dynamic": dynamic,
     }  # fmt: skip
     known = {}
 

@@ -2,6 +2,7 @@
 
 import cresset as torch
 import pytest
+from cresset._subclasses.fake_tensor import DynamicOutputShapeException
 from cresset.functorch.compile import aot_function, aot_module, default_partition, make_boxed_func, nop
 
 
@@ -55,8 +56,10 @@ def test_arguments_that_are_written(function):
 
 
 def test_sizes_that_depend_on_values():
-    find = aot_function(lambda x: x.nonzero(), nop)
+    find = aot_function(lambda x: x.nonzero(), nop, dynamic=True)
     assert find(torch.tensor([1, 0, 2])).tolist() == [[0], [2]] and find(torch.tensor([0, 0, 2])).tolist() == [[2]]
+    with pytest.raises(DynamicOutputShapeException):
+        aot_function(lambda x: x.nonzero(), nop)(torch.tensor([1, 0, 2]))
 
 
 def test_when_compilers_are_called():
