@@ -147,6 +147,9 @@ class _Shared:
         """
         from cresset.multiprocessing import get_sharing_strategy
 
+        if self.device.type != "cpu":
+            raise RuntimeError(f"share_memory_: sharing is only available on CPU; this storage is on {self.device}. Copy it to the CPU first.")
+
         named = get_sharing_strategy() == "file_system"
         if named:
             _release_names_at_exit()
@@ -204,7 +207,19 @@ class _Shared:
     __str__ = __repr__
 
 
-class UntypedStorage(_Shared):
+class StorageBase:
+    """Base of the class of storages, which itself makes none. RuntimeError when it is called."""
+
+    def __new__(cls, *args, **kwargs):
+        if cls is StorageBase:
+            raise RuntimeError("Cannot directly construct StorageBase; subclass it and then construct that")
+        return object.__new__(cls)
+
+
+_C.StorageBase = StorageBase
+
+
+class UntypedStorage(_Shared, StorageBase):
     """Bytes: `UntypedStorage(n)`, `UntypedStorage([1, 2, 3])`, or `tensor.untyped_storage()`.
 
     Less memory after `resize_` is only a smaller number, because tensors over the memory may still reach further.

@@ -113,7 +113,7 @@ def test_shared_memory_has_its_size_for_good():
 
 
 def test_other_devices_have_no_memory_to_share():
-    with pytest.raises(RuntimeError, match="share_memory_: memory of the CPU was required; given: meta"):
+    with pytest.raises(RuntimeError, match="share_memory_: sharing is only available on CPU; this storage is on meta"):
         cresset.empty(2, device="meta").share_memory_()
 
 
