@@ -168,6 +168,9 @@ void copy_to_out(const char* op, TensorList results, TensorList out, OutDtype ru
   for (std::size_t i = 0; i < results.size(); ++i) store_out(results[i], const_cast<Tensor&>(out[i]));
 }
 
+CopiedApart copied_apart(const Tensor& t) { return {t, cresset::clone(t)}; }
+void CopiedApart::store() const { Tensor(to).copy_(copy); }
+
 void copy_to_self(const char* op, const Tensor& result, Tensor& self) {
   CRESSET_CHECK(self.sizes() == result.sizes(), "output with shape ", self.sizes(), " doesn't match the broadcast shape ", result.sizes());
   check_castable(result.scalar_type(), self.scalar_type());

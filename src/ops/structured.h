@@ -93,6 +93,21 @@ CRESSET_API void check_result_out(const char* op, const Tensor& result, const Te
 CRESSET_API void store_out(const Tensor& result, Tensor& out);
 CRESSET_API void copy_to_out(const char* op, const Tensor& result, Tensor& out, OutDtype rule);
 CRESSET_API void copy_to_out(const char* op, TensorList results, TensorList out, OutDtype rule);
+/// A copy of an argument that the functional form writes, for its out form: the argument itself changes when all outputs are stored.
+struct CRESSET_API CopiedApart {
+  Tensor to, copy;
+  void store() const;
+};
+struct OptionalCopiedApart {
+  std::optional<Tensor> to, copy;
+  void store() const {
+    if (to && to->defined()) CopiedApart{*to, *copy}.store();
+  }
+};
+CRESSET_API CopiedApart copied_apart(const Tensor& t);
+inline OptionalCopiedApart copied_apart(const std::optional<Tensor>& t) {
+  return {t, t && t->defined() ? std::optional(copied_apart(*t).copy) : t};
+}
 CRESSET_API void copy_to_self(const char* op, const Tensor& result, Tensor& self);
 
 /// self for the parts of an in-place composite: a copy when autograd may keep it, because self changes afterwards.

@@ -149,7 +149,8 @@ def _structured_body(op):
     inputs = cpp.tensor_inputs(op)
     lines += [f"ops::check_cpu({cpp.names(op.schema.out_args)});", *out_checks(op)]
     for i, o in enumerate(outs):
-        apart = "true" if row.get("late_errors") else " || ".join(f"ops::shares_storage({a.name}, {o})" for a in inputs) or "false"
+        late = row.get("late_errors")
+        apart = "true" if late is True else late or " || ".join(f"ops::shares_storage({a.name}, {o})" for a in inputs) or "false"
         lines.append(f"ops::OutBinding {o}_binding({spec(i)}, {o}, {apart});")
     targets = ", ".join(f"{o}_binding.target()" for o in outs)
     lines.append(f"cpu::{row.get('kernel')}({before}{targets});")

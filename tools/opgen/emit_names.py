@@ -7,7 +7,7 @@ from output import source
 def emit(table, out):
     rows = sorted(canonical_names(table).items())
     body = "const OperatorAlias k_aliases[] = {\n" + "".join(f"    {{{cpp.quote(a)}, {cpp.quote(b)}}},\n" for a, b in rows) + "};\n\n"
-    writes = [(op.schema.qualified, name) for row in table.rows() for op in row.ops[:1] for name in row.get("writes", [])]
+    writes = [(op.schema.qualified, name) for row in table.rows() for op in row.ops for name in row.get("writes", [])]
     body += "const UnmarkedWrite k_writes[] = {\n" + "".join(f"    {{{cpp.quote(a)}, {cpp.quote(b)}}},\n" for a, b in writes) + "};\n\n"
     body += "ArrayRef<OperatorAlias> operator_aliases() { return k_aliases; }\nArrayRef<UnmarkedWrite> unmarked_writes() { return k_writes; }\n"
     out.add("ops", "src/ops/names.cpp", source(None, ['"ops/operator_aliases.h"', '"ops/written_arguments.h"'], body, "cresset::ops"))

@@ -1,5 +1,7 @@
 """Device-independent registrations: schemas, composites, defaults of devices, Meta kernels, device selection."""
 
+import re
+
 import cpp
 import needs
 from output import header, source
@@ -262,7 +264,12 @@ class Registrations:
                 functional = f"cresset::{row.schema.name}({cpp.functional_args(op).replace('self', kept, 1)})"
             body = [f"ops::copy_to_self(\"{op.schema.name}\", {functional}, self);", "return self;"]
         else:
-            body = [*out_memory_checks(op), f"const auto computed = {functional};", *self.stored(op), cpp.return_outs(op)]
+            written = [a for a in row.schema.args if a.name in row.get("writes", ()) or a.type.write and a.type.base == "Tensor" and not a.type.is_list]
+            apart = [f"auto {a.name}_apart = ops::copied_apart({a.name});" for a in written]
+            for a in written:
+                functional = re.sub(rf"\b{a.name}\b", f"{a.name}_apart.copy", functional)
+            body = [*out_memory_checks(op), *apart, f"const auto computed = {functional};", *self.stored(op),
+                    *(f"{a.name}_apart.store();" for a in written), cpp.return_outs(op)]
         self.register(key, op, self.local(op, body, "derived"))
 
     @staticmethod
