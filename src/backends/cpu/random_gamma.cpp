@@ -60,48 +60,100 @@ T positive(double value) {
 
 // The integral of exp(exponent(w)) * factor(w) over w >= 0, where the exponent falls from a first value near 0 without bound: tanh-sinh
 // quadrature (H. Takahasi and M. Mori, 1974) up to where nothing is left in double precision.
+struct TanhSinh {
+  static constexpr int kReach = 52;
+  static constexpr double kStep = 1.0 / 16;
+  double place[2 * kReach + 1], weight[2 * kReach + 1];  // for an end of 1
+
+  TanhSinh() {
+    for (int i = -kReach; i <= kReach; ++i) {
+      const double u = std::numbers::pi / 2 * std::sinh(i * kStep);
+      place[i + kReach] = 1 / (1 + std::exp(-2 * u));  // (1 + tanh u) / 2, exact near 0
+      weight[i + kReach] = kStep * std::numbers::pi / 4 * std::cosh(i * kStep) / (std::cosh(u) * std::cosh(u));
+    }
+  }
+};
+
 template <class E, class F>
 double decaying_integral(const E& exponent, const F& factor) {
+  static const TanhSinh rule;
   double end = 1;
   while (exponent(end) > -60 && end < 1e300) end *= 2;
   while (exponent(end / 2) < -60 && end > 1e-300) end /= 2;
-  constexpr double kStep = 1.0 / 16;
-  constexpr int kReach = 52;
   double sum = 0;
-  for (int i = -kReach; i <= kReach; ++i) {
-    const double u = std::numbers::pi / 2 * std::sinh(i * kStep);
-    // end * (1 + tanh u) / 2, exact near 0
-    const double w = end / (1 + std::exp(-2 * u)),
-                 slope = end * std::numbers::pi / 4 * std::cosh(i * kStep) / (std::cosh(u) * std::cosh(u));
-    const double term = std::exp(exponent(w)) * factor(w) * slope;
+  for (int i = 0; i <= 2 * TanhSinh::kReach; ++i) {
+    const double w = end * rule.place[i], term = std::exp(exponent(w)) * factor(w) * rule.weight[i];
     if (std::isfinite(term)) sum += term;
   }
-  return sum * kStep;
+  return end * sum;
 }
 
-// dx/da of a gamma number x of shape a at a fixed quantile: with density p and distribution function P it is -(dP/da) / p, and
-// dP/da = ∫₀ˣ p(t) (ln t - ψ(a)) dt = -∫ₓ^∞ of the same. The side is taken where ln t - ψ(a) keeps its sign, with t = x exp(∓w).
+// The series of an incomplete gamma or beta function at x, Σ c_k / (a + k), and Σ (1 / (a (a + k)) - 1 / (a + k)²) c_k: its derivative
+// for a without the first terms, which are large for a small a and cancel. c_k is c_(k-1) * ratio(k), c_0 = 1.
+struct Series {
+  double sum, slope;
+};
+template <class R>
+Series power_series(double a, const R& ratio) {
+  double c = 1, sum = 1 / a, slope = 0;
+  for (int k = 1; k < 400; ++k) {
+    c *= ratio(k);
+    const double term = c / (a + k);
+    sum += term;
+    slope += term * k / (a + k);
+    if (std::abs(c) < 1e-17 * std::abs(sum)) break;
+  }
+  return {sum, slope / a};
+}
+
+// dx/da of a gamma number x of shape a at a fixed quantile: with density p and distribution function P it is -(dP/da) / p. Below 1 from
+// the power series of P. Elsewhere dP/da = ∫₀ˣ p(t) (ln t - ψ(a)) dt = -∫ₓ^∞ of the same; the side is taken where ln t - ψ(a) keeps its
+// sign, with t = x exp(∓w).
 double gamma_slope(double a, double x) {
   if (!(a > 0) || !(x >= 0) || !std::isfinite(a)) return kNan;
   if (x == 0) return 0;
+  if (x < 1) {
+    const Series s = power_series(a, [&](int k) { return -x / k; });
+    return x * std::exp(x) * ((special_math::digamma(1 + a) - std::log(x)) * s.sum - s.slope);
+  }
   const double distance = std::log(x) - special_math::digamma(a);
   if (distance < 0)
     return x * decaying_integral([&](double w) { return -a * w - x * std::expm1(-w); }, [&](double w) { return w - distance; });
   return x * decaying_integral([&](double w) { return a * w - x * std::expm1(w); }, [&](double w) { return w + distance; });
 }
 
-// (dx/da) / (1 - x) of a beta number x with parameters a and b = total - a at a fixed quantile, b fixed. As above with
-// ln t - ψ(a) + ψ(a + b), on the side with t = x exp(-w) or 1 - t = (1 - x) exp(-w).
+// (dx/da) / (1 - x) of a beta number x with parameters a and b = total - a at a fixed quantile, b fixed: as above, from the power series
+// around the nearer end where it does not cancel, else from the integral of ln t - ψ(a) + ψ(a + b), on the side with t = x exp(-w) or
+// 1 - t = (1 - x) exp(-w).
 double dirichlet_slope(double x, double a, double total) {
   const double b = total - a;
   if (!(a > 0) || !(b >= 0) || !(x >= 0 && x <= 1)) return kNan;
   if (x == 0 || x == 1 || b == 0) return 0;
-  const double mean = special_math::digamma(a) - special_math::digamma(total), log_x = std::log(x), log_rest = std::log1p(-x);
+  const double rest = 1 - x, log_x = std::log(x);
+  if (x < 0.5 && std::abs(b - 1) * x < 2) {
+    const Series s = power_series(a, [&](int k) { return (k - b) * x / k; });
+    const double distance = special_math::digamma(1 + a) - special_math::digamma(total) - log_x;
+    return x * std::exp(-b * std::log1p(-x)) * (distance * s.sum - s.slope);
+  }
+  const double mean = special_math::digamma(a) - special_math::digamma(total);
+  if (x >= 0.5 && std::abs(a - 1) * rest < 2) {
+    // Of 1 - x, whose other parameter a is: c_k and its derivative for a.
+    double c = 1, change = 0, sum = 1 / b, slope = 0;
+    for (int k = 1; k < 400; ++k) {
+      change = (change * (k - a) - c) * rest / k;
+      c *= (k - a) * rest / k;
+      sum += c / (b + k);
+      slope += change / (b + k);
+      if (std::abs(c) + std::abs(change) < 1e-17 * std::abs(sum)) break;
+    }
+    return std::exp((1 - a) * log_x) * (slope - mean * sum);
+  }
+  const double log_rest = std::log1p(-x);
   if (log_x < mean)
-    return x / (1 - x) *
+    return x / rest *
            decaying_integral([&](double w) { return -a * w + (b - 1) * (std::log1p(-x * std::exp(-w)) - log_rest); },
                              [&](double w) { return mean - log_x + w; });
-  const auto log_t = [&](double w) { return std::log1p(-(1 - x) * std::exp(-w)); };
+  const auto log_t = [&](double w) { return std::log1p(-rest * std::exp(-w)); };
   return decaying_integral([&](double w) { return -b * w + (a - 1) * (log_t(w) - log_x); }, [&](double w) { return log_t(w) - mean; });
 }
 
