@@ -56,6 +56,11 @@ Tensor silu_jvp(const Tensor& self_t, const Tensor& self);
 /// grad * grad_output * f''(self): the second derivative's part of an activation f.
 Tensor hardswish_double_backward(const Tensor& grad, const Tensor& grad_output, const Tensor& self);
 Tensor gelu_double_backward(const Tensor& grad, const Tensor& grad_output, const Tensor& self, std::string_view approximate);
+/// Gradients of _prelu_kernel_backward for its arguments from those of its two results, and its tangents.
+std::tuple<Tensor, Tensor, Tensor> prelu_double_backward(const Tensor& grad_self, const Tensor& grad_weight, const Tensor& grad_output,
+                                                         const Tensor& self, const Tensor& weight);
+std::tuple<Tensor, Tensor> prelu_backward_jvp(const Tensor& grad_output_p, const Tensor& grad_output_t, const Tensor& self_p,
+                                              const Tensor& self_t, const Tensor& weight_p, const Tensor& weight_t);
 Tensor silu_double_backward(const Tensor& grad, const Tensor& grad_output, const Tensor& self);
 Tensor mish_double_backward(const Tensor& grad, const Tensor& grad_output, const Tensor& self);
 Tensor softplus_double_backward(const Tensor& grad, const Tensor& grad_output, const Tensor& self, const Scalar& beta,

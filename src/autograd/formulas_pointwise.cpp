@@ -184,6 +184,32 @@ Tensor gelu_double_backward(const Tensor& grad, const Tensor& grad_output, const
 // silu_backward multiplies by the conjugate of a complex slope: its own derivative in grad_output multiplies by the slope, and
 // that in self goes through the conjugate of self, so reverse and forward mode agree.
 Tensor silu_jvp(const Tensor& self_t, const Tensor& self) { return silu_backward(self_t.conj(), self).conj(); }
+// The results are self > 0 ? grad_output : weight * grad_output and self > 0 ? 0 : self * grad_output.
+std::tuple<Tensor, Tensor, Tensor> prelu_double_backward(const Tensor& grad_self, const Tensor& grad_weight, const Tensor& grad_output,
+                                                         const Tensor& self, const Tensor& weight) {
+  const Tensor positive = self >= Scalar(0);
+  const auto below = [&](const Tensor& t) { return cresset::where(positive, Scalar(0), t); };
+  std::tuple<Tensor, Tensor, Tensor> found;
+  auto& [for_grad, for_self, for_weight] = found;
+  if (grad_self.defined()) {
+    for_grad = cresset::where(positive, grad_self, weight * grad_self);
+    for_weight = below(grad_output * grad_self);
+  }
+  if (grad_weight.defined()) {
+    const Tensor more = below(self * grad_weight);
+    for_grad = for_grad.defined() ? for_grad + more : more;
+    for_self = below(grad_output * grad_weight);
+  }
+  return found;
+}
+std::tuple<Tensor, Tensor> prelu_backward_jvp(const Tensor& grad_output_p, const Tensor& grad_output_t, const Tensor& self_p,
+                                              const Tensor& self_t, const Tensor& weight_p, const Tensor& weight_t) {
+  const Tensor positive = self_p >= Scalar(0);
+  const std::vector<Tensor> all = cresset::broadcast_tensors({positive, grad_output_p, weight_p});
+  return {cresset::where(positive, grad_output_t, weight_p * grad_output_t + weight_t * grad_output_p),
+          cresset::where(all[0], Scalar(0), self_p * grad_output_t + self_t * all[1])};
+}
+
 Tensor silu_double_backward(const Tensor& grad, const Tensor& grad_output, const Tensor& self) {
   const Tensor s = sigmoid(self);
   return second(grad.conj(), grad_output, (s * (1 - s) * (2 + self * (1 - 2 * s))).conj());

@@ -7,6 +7,7 @@
 #include <cresset/ops/functions_concat.h>
 #include <cresset/ops/functions_creation.h>
 #include <cresset/ops/functions_math.h>
+#include <cresset/ops/functions_view.h>
 
 #include "ops/ops_decl_activation.h"
 
@@ -41,8 +42,11 @@ Tensor prelu_impl(const Tensor& self, const Tensor& weight) {
 }
 
 std::tuple<Tensor, Tensor> prelu_kernel_backward_impl(const Tensor& grad_output, const Tensor& self, const Tensor& weight) {
+  for (const Tensor* other : {&grad_output, &weight})
+    CRESSET_CHECK(other->scalar_type() == self.scalar_type(), "Found dtype ", other->scalar_type(), " but expected ", self.scalar_type());
   const Tensor positive = self > Scalar(0);
-  return {cresset::where(positive, grad_output, weight * grad_output), cresset::where(positive, Scalar(0), self * grad_output)};
+  const std::vector<Tensor> all = cresset::broadcast_tensors({positive, grad_output, weight});
+  return {cresset::where(positive, grad_output, weight * grad_output), cresset::where(all[0], Scalar(0), self * all[1])};
 }
 
 namespace {
