@@ -48,7 +48,8 @@ Tensor product_of_others(const Tensor& self, int64_t dim) {
 }
 }  // namespace
 
-Tensor prod_dim_backward(const Tensor& grad, const Tensor& self, int64_t dim, bool keepdim) {
+Tensor prod_dim_backward(const Tensor& grad, const Tensor& given, int64_t dim, bool keepdim) {
+  const Tensor self = given.scalar_type() == grad.scalar_type() ? given : cresset::to(given, grad.scalar_type());  // `dtype`
   if (self.dim() == 0) return grad;
   if (self.size(dim) == 0) return cresset::zeros_like(self);
   const Tensor wide = keepdim ? grad : cresset::unsqueeze(grad, maybe_wrap_dim(dim, self.dim()));
@@ -221,7 +222,8 @@ Tensor cumsum_backward(const Tensor& grad, int64_t dim) {
   return cresset::flip(cresset::cumsum(cresset::flip(grad, {dim}), dim), {dim});
 }
 
-Tensor cumprod_backward(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& result) {
+Tensor cumprod_backward(const Tensor& grad, const Tensor& given, int64_t dim, const Tensor& result) {
+  const Tensor self = given.scalar_type() == grad.scalar_type() ? given : cresset::to(given, grad.scalar_type());  // `dtype`
   if (self.numel() <= 1) return grad;
   const Tensor g = conjugate(self);
   const Tensor r = conjugate(result);
@@ -244,7 +246,8 @@ Tensor cumprod_backward(const Tensor& grad, const Tensor& self, int64_t dim, con
   return cresset::stack(columns, maybe_wrap_dim(dim, self.dim()));
 }
 
-Tensor cumprod_jvp(const Tensor& self_t, const Tensor& self, const Tensor& result, int64_t dim) {
+Tensor cumprod_jvp(const Tensor& given_t, const Tensor& given, const Tensor& result, int64_t dim) {
+  const Tensor self_t = cresset::to(given_t, result.scalar_type()), self = cresset::to(given, result.scalar_type());
   if (self.numel() <= 1) return self_t;
   if (!cresset::any(cresset::eq(self, 0)).item<bool>()) return cresset::mul(result, cresset::cumsum(cresset::div(self_t, self), dim));
   // d[j] = d[j - 1] * self[j] + result[j - 1] * self_t[j]
@@ -256,12 +259,18 @@ Tensor cumprod_jvp(const Tensor& self_t, const Tensor& self, const Tensor& resul
 }
 
 namespace {
-// What both derivatives of logcumsumexp need, in double precision: rounding a large result would be the whole error of its weight.
-// Exponents are measured from the largest finite (real part of an) element, so that none is far above zero.
+// What both derivatives of logcumsumexp of complex numbers need, in double precision: rounding a large result would be the whole error of
+// its weight. Exponents are measured from the largest finite (real part of an) element, so that none is far above zero.
 struct LogCumSumExp {
   Tensor weights;          // exp(self - largest)
   Tensor inverse_weights;  // exp(largest - result), zero where the result is -inf
 };
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+// Sums of real numbers are kept as logarithms, those of positive and of negative terms apart: no exponent is above that of a result.
+Tensor log_of_positive(const Tensor& t) {
+  const Tensor positive = t > Scalar(0);
+  return cresset::where(positive, cresset::log(cresset::where(positive, t, Scalar(1.0))), Scalar(-kInfinity));
+}
 LogCumSumExp logcumsumexp_parts(const Tensor& self, int64_t dim) {
   const double inf = std::numeric_limits<double>::infinity();
   const Tensor x = cresset::to(self, self.is_complex() ? kComplexDouble : kDouble), size = x.is_complex() ? cresset::real(x) : x;
@@ -276,6 +285,15 @@ LogCumSumExp logcumsumexp_parts(const Tensor& self, int64_t dim) {
 // The sum over j >= i of grad[j] * exp(self[i] - result[j]).
 Tensor logcumsumexp_backward(const Tensor& grad, const Tensor& self, int64_t dim) {
   if (self.numel() == 0) return grad;
+  if (!self.is_complex()) {
+    const Tensor x = cresset::to(self, kDouble), result = cresset::logcumsumexp(x, dim), g = cresset::to(grad, kDouble);
+    const auto part = [&](const Tensor& of) {
+      const Tensor logs =
+          cresset::flip(cresset::where(result == Scalar(-kInfinity), Scalar(-kInfinity), log_of_positive(of) - result), {dim});
+      return cresset::exp(cresset::flip(cresset::logcumsumexp(logs, dim), {dim}) + x);
+    };
+    return cresset::to(part(g) - part(cresset::neg(g)), grad.scalar_type());
+  }
   const LogCumSumExp parts = logcumsumexp_parts(self, dim);
   const Tensor g = cresset::to(grad, parts.weights.scalar_type());
   const Tensor sums = cumsum_backward(cresset::mul(g, conjugate(parts.inverse_weights)), dim);
@@ -283,6 +301,14 @@ Tensor logcumsumexp_backward(const Tensor& grad, const Tensor& self, int64_t dim
 }
 Tensor logcumsumexp_jvp(const Tensor& self_t, const Tensor& self, int64_t dim) {
   if (self.numel() == 0) return self_t;
+  if (!self.is_complex()) {
+    const Tensor x = cresset::to(self, kDouble), result = cresset::logcumsumexp(x, dim), t = cresset::to(self_t, kDouble);
+    const auto part = [&](const Tensor& of) {
+      const Tensor sums = cresset::logcumsumexp(log_of_positive(of) + x, dim);
+      return cresset::where(result == Scalar(-kInfinity), Scalar(0.0), cresset::exp(sums - result));
+    };
+    return cresset::to(part(t) - part(cresset::neg(t)), self_t.scalar_type());
+  }
   const LogCumSumExp parts = logcumsumexp_parts(self, dim);
   const Tensor sums = cresset::cumsum(cresset::mul(cresset::to(self_t, parts.weights.scalar_type()), parts.weights), dim);
   return cresset::to(cresset::mul(sums, parts.inverse_weights), self_t.scalar_type());

@@ -100,6 +100,7 @@ std::tuple<Tensor, Tensor> scaled_dot_product_attention_math(const Tensor& query
                                                              const std::optional<Tensor>& dropout_mask, std::optional<double> scale,
                                                              bool enable_gqa) {
   check_attention(query, key, value, attn_mask);
+  CRESSET_CHECK(!is_causal || !attn_mask, "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True");
   const Tensor k = shared_heads(key, query, enable_gqa), v = shared_heads(value, query, enable_gqa);
   const Tensor scores = masked_scores(query, k, attn_mask, is_causal, scale);
   // Only a mask can leave a query without keys.

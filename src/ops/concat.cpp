@@ -378,7 +378,7 @@ Tensor pad_sequence_impl(TensorList sequences, bool batch_first, double padding_
   for (const Tensor& s : sequences) {
     DimVector pad(2 * s.dim(), 0);
     pad[2 * s.dim() - (padding_side == "left" ? 2 : 1)] = longest - s.size(0);
-    padded.push_back(cresset::constant_pad_nd(s, pad, padding_value));
+    padded.push_back(cresset::constant_pad_nd(s.to(sequences[0].scalar_type()), pad, padding_value));
   }
   return cresset::stack(padded, batch_first ? 0 : 1);
 }
@@ -401,8 +401,9 @@ TensorSpec border_pad_shape(const Tensor& self, IntArrayRef padding, int64_t n, 
     sizes[d] += before + after;
   }
   const int64_t last = self.dim() - 1;
-  bool positive = true;
-  for (int64_t i = 0; i < n; ++i) positive &= sizes[last - i] >= 1;
+  bool positive = false;  // one size is enough: another one may be zero
+  for (int64_t i = 0; i < n; ++i) positive |= sizes[last - i] >= 1;
+  for (int64_t i = 0; i < n; ++i) positive &= sizes[last - i] >= 0;
   CRESSET_CHECK(positive || n < 3, "input (D: ", n < 3 ? 0 : self.size(last - 2), ", H: ", n < 3 ? 0 : self.size(last - 1),
                 ", W: ", self.size(last), ") is too small. Calculated output D: ", n < 3 ? 0 : sizes[last - 2],
                 " H: ", n < 3 ? 0 : sizes[last - 1], " W: ", sizes[last]);

@@ -79,7 +79,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> embedding_bag_meta(const Tensor& weig
   check_same_device("embedding_bag", weight, offsets, "offsets");
   if (per_sample_weights) check_same_device("embedding_bag", weight, *per_sample_weights, "per_sample_weights");
   const int64_t bags = offsets.size(0) - (include_last_offset ? 1 : 0);
-  const TensorOptions integers = indices.options();
+  const TensorOptions integers = indices.options().dtype(promote_types(indices.scalar_type(), offsets.scalar_type()));
   // Plain sums need no record of which index went where; later operators work it out from the offsets.
   const int64_t recorded = mode == kBagSum && padding_idx < 0 ? 0 : indices.numel();
   Tensor maxima = mode == kBagMax ? cresset::empty({bags, weight.size(1)}, integers) : cresset::empty({bags}, integers);

@@ -26,8 +26,13 @@ void check_pair(const Tensor& input, const Tensor& grid) {
                   input.sizes(), " with dimension ", d, " being empty");
 }
 
-TensorSpec sampled(const Tensor& input, const Tensor& grid, int64_t n, int64_t interpolation_mode) {
+TensorSpec sampled(const Tensor& input, const Tensor& grid, int64_t n, int64_t interpolation_mode, int64_t padding_mode) {
   check_pair(input, grid);
+  CRESSET_CHECK(
+      interpolation_mode >= 0 && interpolation_mode <= 2 && padding_mode >= 0 && padding_mode <= 2,
+      "grid_sampler(): interpolation 0 (bilinear), 1 (nearest) or 2 (bicubic) and padding 0 (zeros), 1 (border) or 2 (reflection) were "
+      "required; given ",
+      interpolation_mode, " and ", padding_mode, ".");
   CRESSET_CHECK((n == 2 || n == 3) && input.dim() == n + 2 && grid.dim() == n + 2, "grid_sampler(): expected ", n + 2,
                 "D input and grid with same number of dimensions, but got input with sizes ", input.sizes(), " and grid with sizes ",
                 grid.sizes());
@@ -59,22 +64,23 @@ Tensor regular_grid(const TensorOptions& options, IntArrayRef size, bool align_c
 
 }  // namespace
 
-TensorSpec grid_sampler_2d_shape(const Tensor& input, const Tensor& grid, int64_t interpolation_mode, int64_t, bool) {
-  return sampled(input, grid, 2, interpolation_mode);
+TensorSpec grid_sampler_2d_shape(const Tensor& input, const Tensor& grid, int64_t interpolation_mode, int64_t padding_mode, bool) {
+  return sampled(input, grid, 2, interpolation_mode, padding_mode);
 }
-TensorSpec grid_sampler_3d_shape(const Tensor& input, const Tensor& grid, int64_t interpolation_mode, int64_t, bool) {
-  return sampled(input, grid, 3, interpolation_mode);
+TensorSpec grid_sampler_3d_shape(const Tensor& input, const Tensor& grid, int64_t interpolation_mode, int64_t padding_mode, bool) {
+  return sampled(input, grid, 3, interpolation_mode, padding_mode);
 }
 TensorSpec grid_sampler_tangent_shape(const Tensor& input, const Tensor& grid, const Tensor& grid_tangent, int64_t interpolation_mode,
-                                      int64_t, bool) {
+                                      int64_t padding_mode, bool) {
   CRESSET_CHECK(grid_tangent.sizes() == grid.sizes(), "grid_sampler_tangent: a tangent of the grid's size was required; got ",
                 grid_tangent.sizes(), " for ", grid.sizes(), ".");
-  return sampled(input, grid, input.dim() - 2, interpolation_mode);
+  return sampled(input, grid, input.dim() - 2, interpolation_mode, padding_mode);
 }
 
 std::tuple<Tensor, Tensor> grid_sampler_backward_meta(const Tensor& grad_output, const Tensor& input, const Tensor& grid,
-                                                      int64_t interpolation_mode, int64_t, bool, std::array<bool, 2> output_mask) {
-  const TensorSpec forward = sampled(input, grid, input.dim() - 2, interpolation_mode);
+                                                      int64_t interpolation_mode, int64_t padding_mode, bool,
+                                                      std::array<bool, 2> output_mask) {
+  const TensorSpec forward = sampled(input, grid, input.dim() - 2, interpolation_mode, padding_mode);
   check_same_device("grid_sampler_backward", input, grad_output, "grad_output");
   CRESSET_CHECK(grad_output.sizes() == IntArrayRef(forward.sizes), "grid_sampler_backward: a gradient of size ", forward.sizes,
                 " was required; got ", grad_output.sizes(), ".");

@@ -175,6 +175,7 @@ int64_t product(IntArrayRef sizes) {
 
 Tensor tensorinv_impl(const Tensor& self, int64_t ind) {
   CRESSET_CHECK(ind > 0, "Expected a strictly positive integer for 'ind', but got ", ind);
+  CRESSET_CHECK(self.dim() > 0, "linalg.tensorinv: a tensor of at least one dimension was required; one without dimensions was given.");
   const std::size_t split = static_cast<std::size_t>(std::min(ind, self.dim()));
   const IntArrayRef head = self.sizes().slice(0, split), tail = self.sizes().slice(split);
   CRESSET_CHECK(product(tail) == product(head),

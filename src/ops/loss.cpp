@@ -103,8 +103,9 @@ std::array<TensorSpec, 2> nll_loss_forward_shape(const Tensor& self, const Tenso
                         target.size(0), ").");
   if (self.dim() > 1)
     CRESSET_CHECK(target.sizes() == IntArrayRef(positions), "size mismatch (got input: ", self.sizes(), ", target: ", target.sizes(), ")");
-  CRESSET_CHECK(target.scalar_type() == kLong || target.scalar_type() == kByte, "expected scalar type Long but found ",
+  CRESSET_CHECK(target.scalar_type() == kLong || target.scalar_type() == kByte, "expected target dtype to be Long or Byte, but got ",
                 target.scalar_type());
+  CRESSET_CHECK(target.scalar_type() == kLong || self.dim() <= 2, "expected scalar type Long but found ", target.scalar_type());
   CRESSET_CHECK(!weight || (weight->dim() == 1 && weight->numel() == classes), "weight tensor should be defined either for all ", classes,
                 " classes or no classes but got weight tensor of shape: ", weight ? weight->sizes() : IntArrayRef());
   CRESSET_CHECK(!weight || weight->scalar_type() == self.scalar_type(), "expected scalar type ", self.scalar_type(), " but found ",
@@ -124,6 +125,12 @@ TensorSpec nll_loss_backward_shape(const Tensor& grad_output, const Tensor& self
   return spec_like(self, self.sizes());
 }
 
+namespace {
+void check_reduction(int64_t reduction) {
+  CRESSET_CHECK(reduction >= kReduceNone && reduction <= kReduceSum, "Invalid reduction type encountered in cross_entropy: ", reduction);
+}
+}  // namespace
+
 Tensor cross_entropy_loss_impl(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight, int64_t reduction,
                                int64_t ignore_index, double label_smoothing) {
   CRESSET_CHECK(self.dim() >= 1, "cross_entropy_loss: input of at least one dimension was required; ", self, " was given.");
@@ -141,8 +148,10 @@ Tensor cross_entropy_loss_impl(const Tensor& self, const Tensor& target, const s
     Tensor loss = -(weight ? logp * p * weight->view(shape) : logp * p);
     if (reduction == kReduceMean) return loss.sum() / (static_cast<double>(self.numel()) / static_cast<double>(classes));
     loss = loss.sum({class_dim}, false);
+    check_reduction(reduction);
     return reduce_loss(loss, reduction);
   }
+  if (label_smoothing != 0) check_reduction(reduction);
   if (label_smoothing == 0) return cresset::nll_loss_nd(logp, target, weight, reduction, ignore_index);
   // (1 - smoothing) * nll + smoothing/classes * the sum over classes, ignoring the same positions.
   const Tensor nll = cresset::nll_loss_nd(logp, target, weight, reduction, ignore_index);
@@ -187,6 +196,10 @@ Tensor fitted_target(const Tensor& self, const Tensor& target) {
                       ") that is different to the input size (", self.sizes(), ") is deprecated. Please ensure they have the same size.");
   return target.reshape(self.sizes());
 }
+void check_one_type(const char* op, const Tensor& self, const Tensor& target) {
+  CRESSET_CHECK(target.scalar_type() == self.scalar_type(), "Found dtype ", target.scalar_type(), " but expected ", self.scalar_type());
+  CRESSET_CHECK_NOT_IMPLEMENTED(isFloatingType(self.scalar_type()), "\"", op, "\" not implemented for '", self.scalar_type(), "'");
+}
 void check_probabilities(const char* name, const Tensor& t) {
   CRESSET_CHECK(t.is_meta() || t.numel() == 0 || (t.min().ge(0).item<bool>() && t.max().le(1).item<bool>()), "all elements of ", name,
                 " should be between 0 and 1");
@@ -194,15 +207,19 @@ void check_probabilities(const char* name, const Tensor& t) {
 }  // namespace
 
 Tensor binary_cross_entropy_impl(const Tensor& self, const Tensor& given_target, const std::optional<Tensor>& weight, int64_t reduction) {
+  check_one_type("binary_cross_entropy", self, given_target);
   const Tensor target = fitted_target(self, given_target);
   check_probabilities("input", self);
   check_probabilities("target", target);
   const Tensor loss = (target - 1) * cresset::log1p(-self).clamp_min(-100) - target * self.log().clamp_min(-100);
-  return reduce_loss(weight ? loss * *weight : loss, reduction);
+  return reduce_loss((weight ? loss * *weight : loss).to(self.scalar_type()), reduction);
 }
 
 Tensor binary_cross_entropy_backward_impl(const Tensor& grad_output, const Tensor& self, const Tensor& target,
                                           const std::optional<Tensor>& weight, int64_t reduction) {
+  check_one_type("binary_cross_entropy_backward", self, target);
+  CRESSET_CHECK(grad_output.scalar_type() == self.scalar_type(), "Found dtype ", grad_output.scalar_type(), " but expected ",
+                self.scalar_type());
   constexpr double epsilon = 1e-12;  // keeps the quotient finite at 0 and 1
   Tensor g = grad_output * (self - fitted_target(self, target)) / ((1 - self) * self).clamp_min(epsilon);
   if (weight) g = g * *weight;
@@ -211,8 +228,8 @@ Tensor binary_cross_entropy_backward_impl(const Tensor& grad_output, const Tenso
 
 Tensor binary_cross_entropy_with_logits_impl(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight,
                                              const std::optional<Tensor>& pos_weight, int64_t reduction) {
-  CRESSET_CHECK_VALUE(self.sizes() == target.sizes(), "Target size (", target.sizes(), ") must be the same as input size (", self.sizes(),
-                      ")");
+  const Tensor wide = cresset::broadcast_tensors({self, target})[0];
+  CRESSET_CHECK(wide.sizes() == target.sizes(), "output with shape ", target.sizes(), " doesn't match the broadcast shape ", wide.sizes());
   const Tensor log_p = cresset::log_sigmoid(self), rest = 1 - target;
   CRESSET_CHECK(canCast(log_p.scalar_type(), rest.scalar_type()), "result type ", log_p.scalar_type(),
                 " can't be cast to the desired output type ", rest.scalar_type());
@@ -237,7 +254,10 @@ Tensor poisson_nll_loss_impl(const Tensor& input, const Tensor& target, bool log
 }
 
 Tensor soft_margin_loss_impl(const Tensor& self, const Tensor& target, int64_t reduction) {
-  return reduce_loss((-target * self).exp().log1p(), reduction);
+  const Tensor loss = (-target * self).exp().log1p();
+  CRESSET_CHECK(canCast(loss.scalar_type(), self.scalar_type()), "result type ", loss.scalar_type(),
+                " can't be cast to the desired output type ", self.scalar_type());
+  return reduce_loss(loss.to(self.scalar_type()), reduction);
 }
 
 // ---- margins and similarities
@@ -364,11 +384,14 @@ Tensor cosine_similarity_impl(const Tensor& first, const Tensor& second, int64_t
   const ScalarType common = promoteTypes(x1.scalar_type(), x2.scalar_type());
   CRESSET_CHECK(isFloatingType(common) || isComplexType(common), "expected common dtype to be floating point, yet common dtype is ",
                 common);
-  const Tensor dot = (x1 * x2).sum({dim}, false);
-  // Equals the quotient by max(|x|, eps) for each factor.
-  const Tensor n1 = cresset::sqrt((x1 * x1).sum({dim}, false).clamp_min(eps * eps)),
-               n2 = cresset::sqrt((x2 * x2).sum({dim}, false).clamp_min(eps * eps));
-  return dot / (n1 * n2);
+  // The derivative is that of the norm, also below eps.
+  const auto length = [&](const Tensor& x) {
+    const Tensor norm = cresset::linalg_vector_norm(x, 2, {dim}, true).clone();
+    NoGradGuard no_grad;
+    Tensor(norm).clamp_min_(eps);
+    return norm;
+  };
+  return (x1 / length(x1) * (x2 / length(x2))).sum({dim}, false);
 }
 
 Tensor cosine_embedding_loss_impl(const Tensor& input1, const Tensor& input2, const Tensor& target, double margin, int64_t reduction) {

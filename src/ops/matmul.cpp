@@ -210,10 +210,11 @@ Tensor addr_impl(const Tensor& self, const Tensor& vec1, const Tensor& vec2, con
   // In the type of the result, so that a product of half numbers is not rounded before it is added to another type.
   const Tensor product = cresset::outer(vec1.to(promote_types(self.scalar_type(), vec1.scalar_type())), vec2);
   check_broadcasts("addr", self, product.sizes());
+  const ScalarType common = promote_types(self.scalar_type(), product.scalar_type());
+  CRESSET_CHECK(!beta.isBoolean() || common == kBool, "Boolean beta only supported for Boolean results.");
+  CRESSET_CHECK(!alpha.isBoolean() || common == kBool, "Boolean alpha only supported for Boolean results.");
   // Truth values stay such: a factor is one too.
-  const auto factor = [&](const Scalar& s) {
-    return promote_types(self.scalar_type(), product.scalar_type()) == kBool ? Scalar(s.toDouble() != 0) : s;
-  };
+  const auto factor = [&](const Scalar& s) { return common == kBool ? Scalar(s.toDouble() != 0) : s; };
   const Tensor scaled = alpha.equal(1) ? product : product * factor(alpha);
   return beta.equal(0) ? scaled : (beta.equal(1) ? self : self * factor(beta)) + scaled;
 }
@@ -356,6 +357,8 @@ Tensor bilinear_impl(const Tensor& input1, const Tensor& input2, const Tensor& w
   CRESSET_CHECK(input1.dim() == input2.dim(), "bilinear(): input dimensions do not match: got ", input1.dim(), " and ", input2.dim());
   CRESSET_CHECK(weight.dim() == 3 && input1.size(-1) == weight.size(1) && input2.size(-1) == weight.size(2), "bilinear(): input1 size ",
                 input1.sizes(), ", input2 size ", input2.sizes(), " and weight size ", weight.sizes(), " do not match.");
+  CRESSET_CHECK(!bias || !bias->defined() || bias->size(0) == weight.size(0), "bilinear(): bias size does not match weight size: got ",
+                bias->size(0), " but expected ", weight.size(0));
   DimVector sizes(input1.sizes());
   sizes[sizes.size() - 1] = weight.size(0);
   const Tensor a = input1.reshape({-1, 1, input1.size(-1)}), b = input2.reshape({-1, input2.size(-1), 1});

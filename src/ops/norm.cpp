@@ -108,6 +108,8 @@ ScalarType check_batch_norm(const Tensor& input, const std::optional<Tensor>& we
   check_channels("bias", bias, channels);
   check_channels("running_mean", running_mean, channels);
   check_channels("running_var", running_var, channels);
+  CRESSET_CHECK(!training || input.numel() > 0 || input.dim() < 2,
+                "input tensor must have at least one element, but got input_sizes = ", input.sizes());
   CRESSET_CHECK(training || (running_mean && running_var), "running_mean and running_var must be defined in evaluation mode");
   CRESSET_CHECK_INDEX(input.dim() >= 2 || input.numel() == 0, "Dimension out of range (expected to be in range of [-1, 0], but got 1)");
   return statistics_type(input, weight, bias, running_mean, running_var);
@@ -156,6 +158,8 @@ std::tuple<Tensor, Tensor, Tensor> native_batch_norm_backward_meta(
 Tensor batch_norm_impl(const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
                        const std::optional<Tensor>& running_mean, const std::optional<Tensor>& running_var, bool training, double momentum,
                        double eps, bool) {
+  CRESSET_CHECK(training || (running_mean && running_mean->defined()), "running_mean must be defined in evaluation mode");
+  CRESSET_CHECK(training || (running_var && running_var->defined()), "running_var must be defined in evaluation mode");
   CRESSET_CHECK_VALUE(running_mean.has_value() == running_var.has_value(),
                       "running_mean and running_var must either both be None or neither be None");
   if (input.dim() < 2) check_batch_norm(input, weight, bias, running_mean, running_var, training);  // only empty ones pass
@@ -304,6 +308,7 @@ Tensor group_norm_impl(const Tensor& input, int64_t num_groups, const std::optio
 Tensor norm_except_dim_impl(const Tensor& v, int64_t pow, int64_t dim) {
   const double p = static_cast<double>(pow);
   if (dim == -1) return cresset::norm(v, p);
+  CRESSET_CHECK_INDEX(v.dim() > 0, "Dimension specified as ", dim, " but tensor has no dimensions");
   dim = maybe_wrap_dim(dim, v.dim());
   DimVector over;
   for (int64_t d = 0; d < v.dim(); ++d)

@@ -28,14 +28,17 @@ struct Refusal {
   uint8_t classes;
   const char* text;
 };
+constexpr const char* kIntegerAddcdiv =
+    "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true division of tensor1 and "
+    "tensor2. The historic addcdiv behavior can be implemented as (input + value * torch.trunc(tensor1 / tensor2)).to(input.dtype) for "
+    "integer inputs and as (input + value * tensor1 / tensor2) for float inputs. The future addcdiv behavior is just the latter "
+    "implementation: (input + value * tensor1 / tensor2), for all dtypes.";
 constexpr Refusal kRefusals[] = {
     {"neg", kBoolClass,
      "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or "
      "`logical_not()` operator instead."},
     {"relu", kBoolClass, "Boolean inputs not supported for relu"},
-    {"addcdiv", kIntClass,
-     "Integer division with addcdiv is no longer supported: divide first, for example with div(rounding_mode='trunc'), or convert an "
-     "operand to a floating type."},
+    {"addcdiv", kIntClass, kIntegerAddcdiv},
     {"maximum", kComplexClass, "maximum not implemented for complex tensors."},
     {"minimum", kComplexClass, "minimum not implemented for complex tensors."},
     {"fmax", kComplexClass, "fmax not implemented for complex tensors."},
@@ -89,6 +92,12 @@ bool takes_bool(const PointwiseCall& call) {
   CRESSET_THROW(NotImplementedError, "\"", kernel_name(name), "_cpu\" not implemented for '", common, "'");
 }
 
+// Two integral factors are refused although self, and so the result, is floating.
+CRESSET_COLD void check_addcdiv(const PointwiseCall& call) {
+  const auto integral = [&](int i) { return isIntegralType(call.inputs[i]->scalar_type(), true); };
+  CRESSET_CHECK(!integral(1) || !integral(2), kIntegerAddcdiv);
+}
+
 // sub and rsub refuse any bool operand, not only when all are bool.
 bool is_subtraction(const PointwiseOp& op) { return std::strcmp(op.name, "sub") == 0 || std::strcmp(op.name, "rsub") == 0; }
 
@@ -122,6 +131,12 @@ void check_limits(const PointwiseOp& op, const PointwiseCall& call, ScalarType c
   }
 }
 
+// alpha and beta of these are numbers of the formula, not factors of an operand.
+bool is_activation(const PointwiseOp& op) {
+  const std::string_view name = op.name;
+  return name == "elu" || name.starts_with("softplus");
+}
+
 void check_scalars(const PointwiseOp& op, const PointwiseCall& call, ScalarType common) {
   for (int i = 0; i < call.num_checked; ++i) {
     const CheckedScalar& checked = call.checked[i];
@@ -129,7 +144,7 @@ void check_scalars(const PointwiseOp& op, const PointwiseCall& call, ScalarType 
                       checked.value->toDouble() > -1,
                   "cannot do hardtanh on an unsigned type with negative limits");
     if (std::strcmp(checked.name, "alpha") != 0 && std::strcmp(checked.name, "beta") != 0) continue;
-    CRESSET_CHECK(!checked.value->isBoolean() || common == kBool || std::strcmp(op.name, "elu") == 0, "Boolean ", checked.name,
+    CRESSET_CHECK(!checked.value->isBoolean() || common == kBool || is_activation(op), "Boolean ", checked.name,
                   " only supported for Boolean results.");
     CRESSET_CHECK(isFloatingType(common) || isComplexType(common) || checked.value->isIntegral(true),
                   "For integral input tensors, argument ", checked.name, " must not be a floating point number.");
@@ -234,6 +249,7 @@ PointwiseTypes pointwise_types(const PointwiseOp& op, const PointwiseCall& call)
   CRESSET_CHECK(call.num_scalars < 2 || call.scalars[0] || call.scalars[1], "torch.", op.name,
                 ": At least one of 'min' or 'max' must not be None");
   if (CRESSET_UNLIKELY(is_subtraction(op))) check_subtraction(op, call);
+  if (CRESSET_UNLIKELY(call.num_inputs == 3 && std::strcmp(op.name, "addcdiv") == 0)) check_addcdiv(call);
   if (CRESSET_UNLIKELY(!(op.classes & class_of(common)))) raise_no_loop(op, common);
   if (call.num_checked) check_scalars(op, call, common);
   if (call.num_scalars) check_limits(op, call, common);

@@ -117,7 +117,9 @@ PoolWindows pool_windows(const char* op, const Tensor& self, int n, IntArrayRef 
 }
 
 PoolWindows adaptive_windows(const char* op, const Tensor& self, int n, IntArrayRef output_size) {
-  CRESSET_CHECK(output_size.size() == 1 || static_cast<int>(output_size.size()) == n, op, ": output_size must be ", n);
+  const bool needs_all = std::string_view(op) == "adaptive_max_pool3d";
+  CRESSET_CHECK((output_size.size() == 1 && !needs_all) || static_cast<int>(output_size.size()) == n, op,
+                needs_all ? "(): internal error: output_size.size() must be " : ": output_size must be ", n);
   check_input(op, self, n);
   PoolWindows w = frame(self, n);
   for (int i = 0; i < n; ++i) {
@@ -181,6 +183,15 @@ TensorSpec max_pool3d_backward_shape(const Tensor& grad_output, const Tensor& se
 TensorSpec avg_pool3d_shape(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding, bool ceil_mode, bool,
                             std::optional<int64_t> divisor_override) {
   CRESSET_CHECK(!divisor_override || *divisor_override != 0, "divisor must be not zero");
+  const auto at_least_kernel = [&] {
+    for (int64_t i = 0; i < 3; ++i)
+      if (self.size(i - 3) < kernel_size[kernel_size.size() == 1 ? 0 : static_cast<std::size_t>(i)]) return false;
+    return true;
+  };
+  CRESSET_CHECK((self.dim() != 4 && self.dim() != 5) || (kernel_size.size() != 1 && kernel_size.size() != 3) || at_least_kernel(),
+                "input image (T: ", self.size(-3), " H: ", self.size(-2), " W: ", self.size(-1),
+                ") smaller than kernel size (kT: ", kernel_size[0], " kH: ", kernel_size[kernel_size.size() / 2],
+                " kW: ", kernel_size[kernel_size.size() - 1], ")");
   return spec_of(self, 3, pool_windows("avg_pool3d", self, 3, kernel_size, stride, padding, {1}, ceil_mode));
 }
 TensorSpec avg_pool3d_backward_shape(const Tensor& grad_output, const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride,

@@ -97,8 +97,8 @@ Tensor& dropout_inplace_impl(Tensor& self, double p, bool train) {
 Tensor feature_dropout_impl(const Tensor& input, double p, bool train) {
   check_probability(p);
   if (p == 0 || !train || input.numel() == 0) return input;
-  CRESSET_CHECK(input.dim() >= 2, "Feature dropout requires at least 2 dimensions in the input");
   if (p == 1) return input * cresset::zeros({}, input.options());
+  CRESSET_CHECK(input.dim() >= 2, "Feature dropout requires at least 2 dimensions in the input");
   DimVector sizes(static_cast<std::size_t>(input.dim()), 1);
   sizes[0] = input.size(0);
   sizes[1] = input.size(1);

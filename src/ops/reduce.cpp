@@ -309,6 +309,9 @@ Tensor diff_impl(const Tensor& self, int64_t n, int64_t dim, const std::optional
                     d, ") = ", self.size(d), ", but got tensor.size(", d, ") = ", part->size(d));
   }
   std::vector<Tensor> parts;
+  for (const auto& more : {prepend, append})
+    CRESSET_CHECK(!more || !more->defined() || more->dim() == self.dim(),
+                  "diff expects prepend or append to be the same dimension as input");
   if (prepend && prepend->defined()) parts.push_back(*prepend);
   parts.push_back(self);
   if (append && append->defined()) parts.push_back(*append);

@@ -1,5 +1,6 @@
 // Recurrent layers, step by step from matrix products, so that derivatives of every order come from the parts.
 #include <algorithm>
+#include <numeric>
 #include <vector>
 
 #include <cresset/ops/functions_activation.h>
@@ -171,7 +172,11 @@ std::vector<int64_t> decreasing(const Tensor& t, const char* name) {
 std::tuple<Tensor, Tensor, Tensor> Network::packed(const Tensor& data, const Tensor& batch_sizes, const Tensor& hx, const Tensor& cx,
                                                    TensorList params) const {
   CRESSET_CHECK(data.dim() == 2, "rnn: packed data of 2 dimensions was required; got size ", data.sizes(), ".");
-  return run(data, decreasing(batch_sizes, "batch_sizes"), hx, cx, params);
+  const std::vector<int64_t> sizes = decreasing(batch_sizes, "batch_sizes");
+  const int64_t steps = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
+  CRESSET_CHECK(steps == data.size(0), "rnn: batch_sizes that add up to the length of data (", data.size(0),
+                ") were required; they add up to ", steps, ".");
+  return run(data, sizes, hx, cx, params);
 }
 
 std::pair<Tensor, Tensor> lstm_states(TensorList hx) {

@@ -112,7 +112,15 @@ Tensor bucketize_scalar(const Scalar& self, const Tensor& boundaries, bool out_i
   return searchsorted_scalar(boundaries, self, out_int32, right, std::nullopt, std::nullopt);
 }
 
+namespace {
+void check_isin(ScalarType type) {
+  CRESSET_CHECK(type != kBool && !isComplexType(type), "Unsupported input type encountered for isin(): ", type);
+}
+}  // namespace
+
 Tensor isin_tensors(const Tensor& elements, const Tensor& test_elements, bool, bool invert) {
+  check_isin(elements.scalar_type());
+  check_isin(test_elements.scalar_type());
   if (test_elements.numel() == 0) return invert ? cresset::ones_like(elements, kBool) : cresset::zeros_like(elements, kBool);
   const ScalarType type = promote_types(elements.scalar_type(), test_elements.scalar_type());
   // Places in the sorted test elements; what is there is equal or the element is not among them.
@@ -122,9 +130,13 @@ Tensor isin_tensors(const Tensor& elements, const Tensor& test_elements, bool, b
   return invert ? cresset::logical_not(there) : there;
 }
 Tensor isin_tensor_scalar(const Tensor& elements, const Scalar& test_element, bool, bool invert) {
+  check_isin(elements.scalar_type());
+  check_isin(test_element.type());
   return invert ? cresset::ne(elements, test_element) : cresset::eq(elements, test_element);
 }
 Tensor isin_scalar_tensor(const Scalar& element, const Tensor& test_elements, bool, bool invert) {
+  check_isin(element.type());
+  check_isin(test_elements.scalar_type());
   const Tensor found = cresset::any(cresset::eq(test_elements, element));
   return invert ? cresset::logical_not(found) : found;
 }

@@ -125,7 +125,7 @@ Tensor view_dtype(const Tensor& self, ScalarType dtype) {
     const std::string what = str("to view ", from, " as ", dtype, " (different element sizes), but got ");
     CRESSET_CHECK(self.dim() > 0, "self.dim() cannot be 0 to view ", from, " as ", dtype, " (different element sizes)");
     const std::size_t last = sizes.size() - 1;
-    CRESSET_CHECK(strides[last] == 1 || (sizes[last] <= 1 && new_size < old_size), "self.stride(-1) must be 1 ", what, strides[last]);
+    CRESSET_CHECK(strides[last] == 1, "self.stride(-1) must be 1 ", what, strides[last]);
     if (new_size < old_size) {
       const int64_t ratio = old_size / new_size;
       for (std::size_t i = 0; i < last; ++i) strides[i] *= ratio;

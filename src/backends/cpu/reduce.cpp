@@ -325,6 +325,8 @@ void vector_norm(const Tensor& self, const Scalar& ord, OptionalIntArrayRef dim,
   }
   const ScalarType type = from.scalar_type();
   const auto identity = [](double v) { return v; };
+  if (p != 0 && !std::isnan(p) && from.numel() == out.numel())  // of single elements: no power could overflow
+    return store_as<double>(out, find_fold(FoldKind::SumAbs, type, "norm"), from, mask, identity);
   if (p == 2)
     return store_as<double>(out, find_fold(FoldKind::SumSquares, type, "norm"), from, mask, [](double v) { return std::sqrt(v); });
   if (p == 1) return store_as<double>(out, find_fold(FoldKind::SumAbs, type, "norm"), from, mask, identity);

@@ -292,7 +292,7 @@ Tensor bincount(const Tensor& self, const std::optional<Tensor>& weights, int64_
   CRESSET_CHECK(self.dim() == 1, "bincount only supports 1-d non-negative integral inputs.");
   const Tensor in = self.to(kLong).contiguous();
   const int64_t n = in.numel();
-  const bool weighted = weights && weights->defined();
+  const bool weighted = weights && weights->defined() && n > 0;
   CRESSET_CHECK(!weighted || (weights->dim() == 1 && weights->size(0) == n), "weights should be 1-d and have the same length as input");
   const int64_t* const p = n ? in.const_data_ptr<int64_t>() : nullptr;
   int64_t bins = minlength;

@@ -166,7 +166,7 @@ def pad_sequence(
         if missing > 0:
             filler = s.new_full([missing] + rest, padding_value)
             s = cresset.cat([filler, s] if padding_side == "left" else [s, filler])
-        rows.append(s)
+        rows.append(s.to(sequences[0].dtype))
     return cresset.stack(rows, 0 if batch_first else 1)
 
 
