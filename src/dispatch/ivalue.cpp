@@ -44,6 +44,8 @@ Tensor deep_copy_of_tensor(const Tensor& t) {
 IValue::IValue(const Scalar& s) : IValue() {
   if (s.isBoolean())
     *this = IValue(s.toBool());
+  else if (s.isUnsigned())
+    tag_ = Tag::UInt, payload_.p = make_intrusive<ivalue::UnsignedHolder>(s.toUInt64()).release();
   else if (s.isIntegral(false))
     *this = IValue(s.toLong());
   else if (s.isFloatingPoint())
@@ -71,7 +73,7 @@ IValue::IValue(intrusive_ptr<ivalue::FunctionBase> p) noexcept : tag_(Tag::Funct
 const char* IValue::tagKind() const {
   constexpr const char* names[] = {"None",    "Tensor",       "Double", "ComplexDouble", "Int",       "Bool",    "String",
                                    "List",    "Tuple",        "Dict",   "Device",        "Generator", "Storage", "Object",
-                                   "Capsule", "ScriptObject", "Enum",   "Future",        "Function"};
+                                   "Capsule", "ScriptObject", "Enum",   "Future",        "Function",  "UInt"};
   return names[static_cast<std::size_t>(tag_)];
 }
 
@@ -98,6 +100,7 @@ Scalar IValue::toScalar() const {
     case Tag::Double: return Scalar(payload_.d);
     case Tag::Bool: return Scalar(payload_.i != 0);
     case Tag::Complex: return Scalar(toComplexDouble());
+    case Tag::UInt: return Scalar(static_cast<ivalue::UnsignedHolder*>(payload_.p)->value);
     default: raise_tag("number");
   }
 }
@@ -195,6 +198,7 @@ bool operator==(const IValue& a, const IValue& b) {
     case IValue::Tag::Tensor: return a.payload_.t.is_same(b.payload_.t);
     case IValue::Tag::Double: return a.payload_.d == b.payload_.d;
     case IValue::Tag::Complex: return a.toComplexDouble() == b.toComplexDouble();
+    case IValue::Tag::UInt: return a.toScalar() == b.toScalar();
     case IValue::Tag::String: return a.toStringRef() == b.toStringRef();
     case IValue::Tag::List:
     case IValue::Tag::Tuple: return a.toListRef() == b.toListRef();
@@ -219,7 +223,8 @@ TypePtr IValue::type() const {
     case Tag::Tensor: return basic_type(TypeKind::Tensor);
     case Tag::Double: return basic_type(TypeKind::Float);
     case Tag::Complex: return basic_type(TypeKind::Complex);
-    case Tag::Int: return basic_type(TypeKind::Int);
+    case Tag::Int:
+    case Tag::UInt: return basic_type(TypeKind::Int);
     case Tag::Bool: return basic_type(TypeKind::Bool);
     case Tag::String: return basic_type(TypeKind::String);
     case Tag::Device: return basic_type(TypeKind::Device);
@@ -266,6 +271,7 @@ std::string to_string(const IValue& v) {
     case IValue::Tag::Double:
     case IValue::Tag::Complex:
     case IValue::Tag::Int:
+    case IValue::Tag::UInt:
     case IValue::Tag::Bool: return to_string(v.toScalar());
     case IValue::Tag::String: return "'" + v.toStringRef() + "'";
     case IValue::Tag::List: return join(v.toListRef(), "[", "]");

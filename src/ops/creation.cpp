@@ -76,7 +76,7 @@ Tensor filled(Tensor fresh, const Scalar& value) {
 
 ScalarType type_of_number(const Scalar& value) {
   if (value.isComplex()) return get_default_complex_dtype();
-  return value.isFloatingPoint() ? get_default_dtype() : value.type();
+  return value.isFloatingPoint() ? get_default_dtype() : value.isUnsigned() ? kLong : value.type();
 }
 
 DimVector checked_strides(IntArrayRef size, IntArrayRef stride) {

@@ -131,7 +131,8 @@ PyObject* to_python(IValue v, bool lists_as_tuples) {
     case Tag::Double: return PyFloat_FromDouble(v.toDouble());
     case Tag::Int: return PyLong_FromLongLong(v.toInt());
     case Tag::Bool: return PyBool_FromLong(v.toBool());
-    case Tag::Complex: return from_scalar(v.toScalar());
+    case Tag::Complex:
+    case Tag::UInt: return from_scalar(v.toScalar());
     case Tag::String: {
       const std::string& s = v.toStringRef();
       return PyUnicode_FromStringAndSize(s.data(), static_cast<Py_ssize_t>(s.size()));

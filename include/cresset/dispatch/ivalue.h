@@ -34,6 +34,10 @@ struct ConstantString final : intrusive_ptr_target {
   const std::string& string() const { return text; }
   std::string text;
 };
+struct UnsignedHolder final : intrusive_ptr_target {
+  explicit UnsignedHolder(uint64_t v) : value(v) {}
+  uint64_t value;
+};
 struct ComplexHolder final : intrusive_ptr_target {
   explicit ComplexHolder(std::complex<double> v) : value(v) {}
   const std::complex<double> value;
@@ -73,7 +77,8 @@ class CRESSET_API IValue {
     ScriptObject,
     Enum,
     Future,
-    Function
+    Function,
+    UInt
   };
 
   IValue() noexcept : tag_(Tag::None) {}
@@ -168,7 +173,9 @@ class CRESSET_API IValue {
   bool isInt() const { return tag_ == Tag::Int; }
   bool isBool() const { return tag_ == Tag::Bool; }
   bool isComplexDouble() const { return tag_ == Tag::Complex; }
-  bool isScalar() const { return isDouble() || isInt() || isBool() || isComplexDouble(); }
+  /// An integer beyond the largest int64_t: what a Scalar holds, no type of scripts.
+  bool isUnsigned() const { return tag_ == Tag::UInt; }
+  bool isScalar() const { return isDouble() || isInt() || isBool() || isComplexDouble() || isUnsigned(); }
   bool isString() const { return tag_ == Tag::String; }
   bool isList() const { return tag_ == Tag::List; }
   bool isTuple() const { return tag_ == Tag::Tuple; }

@@ -44,6 +44,7 @@ bool isConstantValue(const IValue& v) {
     case IValue::Tag::Generator:
     case IValue::Tag::Storage:
     case IValue::Tag::Capsule:
+    case IValue::Tag::UInt:
     case IValue::Tag::Future: return false;
     case IValue::Tag::Tensor: return v.toTensor().defined() && !v.toTensor().requires_grad();
     case IValue::Tag::List:
