@@ -6,7 +6,7 @@
 namespace cresset::jit::native {
 namespace {
 
-// As in the tables of built-in functions (builtins_number.cpp).
+// As in the tables of built-in functions (builtins_number.cpp); not those that raise.
 const MathFunction kFunctions[] = {
     {.name = "aten::exp", .of_one = std::exp},           {.name = "aten::log", .of_one = std::log},
     {.name = "aten::log10", .of_one = std::log10},       {.name = "aten::log1p", .of_one = std::log1p},
@@ -21,7 +21,6 @@ const MathFunction kFunctions[] = {
     {.name = "aten::erfc", .of_one = std::erfc},         {.name = "aten::round", .of_one = std::nearbyint},
     {.name = "aten::gamma", .of_one = std::tgamma},      {.name = "aten::atan2", .of_two = std::atan2},
     {.name = "aten::copysign", .of_two = std::copysign}, {.name = "aten::fmod", .of_two = std::fmod},
-    {.name = "aten::pow", .of_two = std::pow},
 };
 
 }  // namespace

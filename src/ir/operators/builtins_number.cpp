@@ -21,8 +21,8 @@ int64_t to_integer(double v) {
 double float_mod(double a, double b) {
   if (b == 0) return std::numeric_limits<double>::quiet_NaN();
   double r = std::fmod(a, b);
-  if (r != 0 && (r < 0) != (b < 0)) r += b;
-  return r;
+  if (r == 0) return std::copysign(0.0, b);
+  return (r < 0) != (b < 0) ? r + b : r;
 }
 double float_floor_div(double a, double b) { return std::floor(a / b); }
 
@@ -161,6 +161,15 @@ int64_t factorial(int64_t n) {
     "aten::" #name ".str(str a, str b) -> bool", CRESSET_BUILTIN((Text a, Text b)->bool { return a op b; })                            \
   }
 
+double power(double a, double b) {
+  CRESSET_CHECK(a != 0 || !(b < 0), "0.0 cannot be raised to a negative power");
+  return std::pow(a, b);
+}
+std::tuple<double, double> float_divmod(double a, double b) {
+  CRESSET_CHECK(b != 0, "ZeroDivisionError: float divmod()");
+  const double rest = float_mod(a, b);
+  return {std::nearbyint((a - rest) / b), rest};
+}
 double log_with_base(double a, double b) { return std::log(a) / std::log(b); }
 double remainder_of(double a, double b) { return std::remainder(a, b); }
 
@@ -182,11 +191,11 @@ const BuiltinRow kNumberRows[] = {
     {"aten::divmod.int(int x, int y) -> (int, int)",
      CRESSET_BUILTIN((int64_t a, int64_t b)->std::tuple<int64_t, int64_t> { return {floor_div(a, b), floor_mod(a, b)}; })},
     {"aten::divmod.float(float x, float y) -> (float, float)",
-     CRESSET_BUILTIN((double a, double b)->std::tuple<double, double> { return {float_floor_div(a, b), float_mod(a, b)}; })},
+     CRESSET_BUILTIN((double a, double b)->std::tuple<double, double> { return float_divmod(a, b); })},
     {"aten::divmod.int_float(int x, float y) -> (float, float)",
-     CRESSET_BUILTIN((double a, double b)->std::tuple<double, double> { return {float_floor_div(a, b), float_mod(a, b)}; })},
+     CRESSET_BUILTIN((double a, double b)->std::tuple<double, double> { return float_divmod(a, b); })},
     {"aten::divmod.float_int(float x, int y) -> (float, float)",
-     CRESSET_BUILTIN((double a, double b)->std::tuple<double, double> { return {float_floor_div(a, b), float_mod(a, b)}; })},
+     CRESSET_BUILTIN((double a, double b)->std::tuple<double, double> { return float_divmod(a, b); })},
     {"aten::neg.int(int a) -> int", CRESSET_BUILTIN((int64_t a)->int64_t { return wrap_sub(0, a); })},
     {"aten::neg.float(float a) -> float", CRESSET_BUILTIN((double a)->double { return -a; })},
     {"aten::neg.complex(complex a) -> complex", CRESSET_BUILTIN((Complex a)->Complex { return -a; })},
@@ -194,15 +203,15 @@ const BuiltinRow kNumberRows[] = {
        if (a.isInt()) return IValue(wrap_sub(0, a.toInt()));
        return a.isDouble() ? IValue(-a.toDouble()) : IValue(-a.toComplexDouble());
      })},
-    {"aten::pow.int(int a, int b) -> float", CRESSET_BUILTIN((double a, double b)->double { return std::pow(a, b); })},
+    {"aten::pow.int(int a, int b) -> float", CRESSET_BUILTIN((double a, double b)->double { return power(a, b); })},
     {"aten::pow.complex(complex a, complex b) -> complex", CRESSET_BUILTIN((Complex a, Complex b)->Complex { return std::pow(a, b); })},
-    {"aten::pow.float(float a, float b) -> float", CRESSET_BUILTIN((double a, double b)->double { return std::pow(a, b); })},
-    {"aten::pow.int_float(int a, float b) -> float", CRESSET_BUILTIN((double a, double b)->double { return std::pow(a, b); })},
-    {"aten::pow.float_int(float a, int b) -> float", CRESSET_BUILTIN((double a, double b)->double { return std::pow(a, b); })},
+    {"aten::pow.float(float a, float b) -> float", CRESSET_BUILTIN((double a, double b)->double { return power(a, b); })},
+    {"aten::pow.int_float(int a, float b) -> float", CRESSET_BUILTIN((double a, double b)->double { return power(a, b); })},
+    {"aten::pow.float_int(float a, int b) -> float", CRESSET_BUILTIN((double a, double b)->double { return power(a, b); })},
     {"aten::pow.float_complex(float a, complex b) -> complex", CRESSET_BUILTIN((Complex a, Complex b)->Complex { return std::pow(a, b); })},
     {"aten::pow.complex_float(complex a, float b) -> complex", CRESSET_BUILTIN((Complex a, Complex b)->Complex { return std::pow(a, b); })},
     {"aten::pow.Scalar_Scalar(Scalar a, Scalar b) -> float",
-     CRESSET_BUILTIN((Scalar a, Scalar b)->double { return std::pow(a.toDouble(), b.toDouble()); })},
+     CRESSET_BUILTIN((Scalar a, Scalar b)->double { return power(a.toDouble(), b.toDouble()); })},
     {"aten::pow.int_to_int(int a, int b) -> int", CRESSET_BUILTIN((int64_t a, int64_t b)->int64_t { return int_pow(a, b); })},
     CRESSET_EQUALITY(eq, ==),
     CRESSET_EQUALITY(ne, !=),
