@@ -251,7 +251,7 @@ class Maker:
         for name, value in [*zip([a["name"] for a in data["arguments"]], args), *kwargs.items()]:
             if name in written:
                 opened(value, resolved)
-        call = Call(self.operator.name, args, kwargs, self.memories, mode, written, "nondeterministic_seeded" in data["tags"])
+        call = Call(self.operator.name, args, kwargs, self.memories, mode, written, draws(data, args, kwargs))
         return batched(call, self.rng) if mode == "vmap" else call
 
     # ---- from samples
@@ -443,6 +443,13 @@ class Maker:
             items[...] = stored(np.asarray(values), dtype).reshape(shape)
         self.memories.append(Memory(memory, dtype))
         return View(len(self.memories) - 1, tuple(shape), tuple(strides), margin, conj)
+
+
+def draws(data: dict[str, Any], args: list[Any], kwargs: dict[str, Any]) -> bool:
+    """Whether a call of an operator draws random numbers; one whose part that drops has no weight does not."""
+    given = {**dict(zip((a["name"] for a in data["arguments"]), args)), **kwargs}
+    parts = [a["name"] for a in data["arguments"] if a["name"] in ("dropout", "dropout_p")]
+    return "nondeterministic_seeded" in data["tags"] and (not parts or any(given.get(name) for name in parts))
 
 
 def resolved(value: Any) -> None:

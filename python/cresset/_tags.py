@@ -2,41 +2,24 @@
 
 import enum
 
+from ._C import _tag_names
+
 __all__ = ["Tag"]
 
 
-class Tag(str, enum.Enum):
-    """A property of an operator; equal to its name."""
-
-    core = "core"
-    cudagraph_unsafe = "cudagraph_unsafe"
-    data_dependent_output = "data_dependent_output"
-    dynamic_output_shape = "dynamic_output_shape"
-    flexible_layout = "flexible_layout"
-    generated = "generated"
-    inplace = "inplace"
-    inplace_view = "inplace_view"
-    maybe_aliasing_or_mutating = "maybe_aliasing_or_mutating"
-    needs_contiguous_strides = "needs_contiguous_strides"
-    needs_exact_strides = "needs_exact_strides"
-    needs_fixed_stride_order = "needs_fixed_stride_order"
-    nondeterministic_bitwise = "nondeterministic_bitwise"
-    nondeterministic_seeded = "nondeterministic_seeded"
-    out = "out"
-    out_variant = "out_variant"
-    pointwise = "pointwise"
-    pt2_compliant_tag = "pt2_compliant_tag"
-    reduction = "reduction"
-    view_copy = "view_copy"
-
+class _Named(str, enum.Enum):
     def __int__(self):
-        return list(Tag).index(self)
+        return list(type(self)).index(self)
 
     def __str__(self):
         return f"Tag.{self.name}"
 
     def __repr__(self):
         return f"<Tag.{self.name}: {int(self)}>"
+
+
+Tag = _Named("Tag", {name: name for name in _tag_names}, module=__name__)
+Tag.__doc__ = "A property of an operator; equal to its name."
 
 
 def as_tag(name):

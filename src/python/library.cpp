@@ -5,6 +5,7 @@
 #include <cresset/dispatch/library.h>
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <set>
 
@@ -410,6 +411,7 @@ void init_library(PyObject* module) {
   library_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)).release());
   checked(PyModule_AddObjectRef(module, "_Library", reinterpret_cast<PyObject*>(library_type)));
   checked(PyModule_AddObjectRef(module, "_dispatch_library", reinterpret_cast<PyObject*>(library_type)));
+  checked(PyModule_AddObjectRef(module, "_tag_names", names_tuple(tag_names, std::size(tag_names)).get()));
   def(module, "_fallthrough_kernel",
       [] { CRESSET_THROW(NotImplementedError, "fallthrough_kernel is a marker for Library.impl and cannot be called."); });
   fallthrough_marker = checked(PyObject_GetAttrString(module, "_fallthrough_kernel")).release();

@@ -57,6 +57,14 @@ inline void checked(int status) {
   if (CRESSET_UNLIKELY(status < 0)) throw ErrorAlreadySet();
 }
 
+/// A tuple of strings.
+inline Ref names_tuple(const char* const* names, std::size_t count) {
+  Ref tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(count)));
+  for (std::size_t i = 0; i < count; ++i)
+    PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), checked(PyUnicode_FromString(names[i])).release());
+  return tuple;
+}
+
 /// A Python exception on its way through C++ code that knows nothing of Python (a kernel, the backward engine).
 /// Python gets the same exception object back.
 class CRESSET_PYTHON_API PythonException final : public Error {

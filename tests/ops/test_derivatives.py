@@ -33,7 +33,7 @@ def differentiable(data):
     """Whether a row of the table promises derivatives: it has a formula or is composed, and maps tensors to tensors."""
     inherited = data["derived"] or data["alias_of"] or data["mutates"] or data["nondiff"] is True
     tensors = all(any("Tensor" in v["type"] for v in data[side]) for side in ("arguments", "returns"))
-    return data["differentiable"] in ("formula", "composite") and not inherited and tensors and "nondeterministic_seeded" not in data["tags"]
+    return data["differentiable"] in ("formula", "composite") and not inherited and tensors and not op_samples.draws(data)
 
 
 def checked(row):

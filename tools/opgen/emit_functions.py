@@ -201,7 +201,7 @@ def _definitions(family, functions, methods):
 def _schemas(family):
     lines = []
     for op in family.ops():
-        tags = " ".join(t for t in op.row.tags if t != "core" or not op.derived)
+        tags = " ".join(op.tags)
         lines.append(f"    {{{cpp.quote(op.schema.text(True))}, \"{tags}\", {op.row.line}, &ops::SignatureCodeOf<{op.schema.cpp_signature()}>::value}},\n")
     name = f"kSchemas_{family.name}"
     return (f"\nconst tables::SchemaRow {name}[] = {{\n{''.join(lines)}}};\n"

@@ -1,10 +1,15 @@
-"""Facts of rows that other layers look up by name: which operator another stands for, which arguments are written without the schema saying so."""
+"""Names that other layers look up: tags, which operator another stands for, which arguments are written without the schema saying so."""
 
 import cpp
-from output import source
+from output import header, source
+from table import TAGS
 
 
 def emit(table, out):
+    body = "/// What an operator promises about itself; the dispatcher keeps the name (OperatorHandle::getTags).\n"
+    body += "enum class Tag : uint8_t {\n" + "".join(f"  {tag},\n" for tag in TAGS) + "};\n"
+    body += "inline constexpr const char* tag_names[] = {\n" + "".join(f"    \"{tag}\",\n" for tag in TAGS) + "};\n"
+    out.add("core-header", "include/cresset/dispatch/tags.h", header(None, ["<cstdint>"], body, "cresset"))
     rows = sorted(canonical_names(table).items())
     body = "const OperatorAlias k_aliases[] = {\n" + "".join(f"    {{{cpp.quote(a)}, {cpp.quote(b)}}},\n" for a, b in rows) + "};\n\n"
     writes = [(op.schema.qualified, name) for row in table.rows() for op in row.ops for name in row.get("writes", [])]

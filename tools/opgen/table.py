@@ -20,10 +20,14 @@ OUT_DTYPES = ("castable", "exact", "flags", "joined", "argument")
 OUT_MEMORIES = ("apart", "whole")
 OUT_SHAPES = ("any",)
 AUTOCAST_POLICIES = ("lower_precision_fp", "fp32", "promote")
+# What an operator promises about itself; cresset::Tag and Python's Tag have the same, in this order.
 TAGS = (
-    "nondeterministic_seeded", "pointwise", "core", "data_dependent_output", "dynamic_output_shape",
-    "inplace_view", "view_copy", "generated", "pt2_compliant_tag", "needs_fixed_stride_order", "reduction",
+    "core", "cudagraph_unsafe", "data_dependent_output", "dynamic_output_shape", "flexible_layout", "generated", "inplace", "inplace_view",
+    "maybe_aliasing_or_mutating", "needs_contiguous_strides", "needs_exact_strides", "needs_fixed_stride_order", "nondeterministic_bitwise",
+    "nondeterministic_seeded", "out", "out_variant", "pointwise", "pt2_compliant_tag", "reduction", "view_copy",
 )
+# Out forms do not have these.
+FUNCTIONAL_TAGS = ("core", "data_dependent_output", "inplace_view", "maybe_aliasing_or_mutating")
 # How an operator runs under vmap; "fold" may name the number of dimensions behind N: "fold 3".
 BATCH_RULES = ("pointwise", "dim", "full", "leading", "broadcast", "fold", "random", "functional", "code", "decompose", "dynamic", "loop")
 HOW_KEYS = {"pointwise": "pointwise", "shape": "structured", "kernel": "structured",
@@ -64,6 +68,17 @@ class Op:
     @property
     def implicit(self):
         return self.kind == "composite"
+
+    @property
+    def tags(self):
+        """The row's tags as far as they hold for this form, and what the form itself says."""
+        out = self.schema.is_out
+        tags = set(self.row.tags) - set(FUNCTIONAL_TAGS if out else ("core",) if self.derived else ())
+        if out:
+            tags.add("out")
+        elif self.schema.name.endswith("_") and self.schema.written:
+            tags.add("inplace")
+        return [t for t in TAGS if t in tags]
 
 
 @dataclass

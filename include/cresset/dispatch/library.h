@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <cresset/dispatch/dispatcher.h>
+#include <cresset/dispatch/tags.h>
 
 namespace cresset {
 
@@ -80,34 +81,13 @@ inline FunctionSchema schema(const char* text, AliasAnalysisKind kind) {
 template <class T>
 class class_;
 
-// clang-format off
-#define CRESSET_FORALL_TAGS(_) \
-  _(core) _(cudagraph_unsafe) _(data_dependent_output) _(dynamic_output_shape) _(flexible_layout) _(generated) _(inplace_view) \
-  _(maybe_aliasing_or_mutating) _(needs_contiguous_strides) _(needs_exact_strides) _(needs_fixed_stride_order) \
-  _(nondeterministic_bitwise) _(nondeterministic_seeded) _(out) _(pointwise) _(pt2_compliant_tag) _(reduction) _(view_copy)
-// clang-format on
-
-/// What an operator promises about itself; the dispatcher keeps the name (OperatorHandle::getTags).
-enum class Tag : uint8_t {
-#define CRESSET_TAG(name) name,
-  CRESSET_FORALL_TAGS(CRESSET_TAG)
-#undef CRESSET_TAG
-};
-inline std::vector<std::string> names_of(std::initializer_list<Tag> tags) {
-  static constexpr const char* names[] = {
-#define CRESSET_TAG(name) #name,
-      CRESSET_FORALL_TAGS(CRESSET_TAG)
-#undef CRESSET_TAG
-  };
+inline std::vector<std::string> names_of(ArrayRef<Tag> tags) {
   std::vector<std::string> out;
-  for (Tag t : tags) out.emplace_back(names[static_cast<std::size_t>(t)]);
+  for (Tag t : tags) out.emplace_back(tag_names[static_cast<std::size_t>(t)]);
   return out;
 }
-inline std::vector<std::string> names_of(const std::vector<Tag>& tags) {
-  std::vector<std::string> out;
-  for (Tag t : tags) out.push_back(names_of({t})[0]);
-  return out;
-}
+inline std::vector<std::string> names_of(std::initializer_list<Tag> tags) { return names_of(ArrayRef<Tag>(tags)); }
+inline std::vector<std::string> names_of(const std::vector<Tag>& tags) { return names_of(ArrayRef<Tag>(tags)); }
 
 /// A block of registrations; removing it undoes them.
 class CRESSET_API Library final {

@@ -240,19 +240,19 @@ class FunctionalTensorMode(TorchDispatchMode):
         return target
 
 
-# Operators that change only what a tensor looks like, and the views that do the same.
-_GEOMETRY = {
-    "aten::t_": "t.default", "aten::transpose_": "transpose.int", "aten::squeeze_": "squeeze", "aten::unsqueeze_": "unsqueeze.default",
-    "aten::swapaxes_": "swapaxes.default", "aten::swapdims_": "swapdims.default", "aten::detach_": "detach.default",
-    "aten::as_strided_": "as_strided.default",
-}  # fmt: skip
-
-
 @functools.lru_cache(maxsize=None)
 def _geometry_view(func):
-    """The view of an operator that changes only what a tensor looks like, or None."""
-    packet, _, overload = _GEOMETRY.get(func._schema.name, "").partition(".")
-    return getattr(getattr(cresset.ops.aten, packet), overload or func._overloadname) if packet else None
+    """The view that does the same as an operator that changes only what a tensor looks like, or None: transpose.int for transpose_."""
+    if cresset.Tag.inplace_view not in func.tags or func.namespace != "aten":
+        return None
+    packet = getattr(cresset.ops.aten, func._schema.name.removeprefix("aten::").removesuffix("_"), None)
+    views = [getattr(packet, name) for name in packet.overloads()] if packet else []
+    arguments = [(a.name, str(a.type)) for a in func._schema.arguments]
+    return next((v for v in views if _is_view(v._schema) and [(a.name, str(a.type)) for a in v._schema.arguments] == arguments), None)
+
+
+def _is_view(schema):
+    return any(r.alias_info is not None and not r.alias_info.is_write for r in schema.returns)
 
 
 def _written(schema, args, kwargs):

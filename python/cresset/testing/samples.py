@@ -200,7 +200,12 @@ class Row:
 
     @property
     def random(self):
-        return "nondeterministic_seeded" in self["tags"]
+        return draws(self.data)
+
+
+def draws(data):
+    """Do all calls of an operator draw random numbers? What drops parts of its input does so only where it is asked to, and samples do not ask."""
+    return "nondeterministic_seeded" in data["tags"] and not {"dropout", "dropout_p"} & {a["name"] for a in data["arguments"]}
 
 
 def qualified(data):

@@ -386,12 +386,10 @@ struct AliasDb::Impl {
     }
   }
   static bool only_reads_elements(const Node* n) {
-    static const std::unordered_set<std::string> readers{"aten::cat",    "aten::stack",  "aten::vstack",
-                                                         "aten::hstack", "aten::dstack", "aten::broadcast_tensors"};
+    static const std::unordered_set<std::string> readers{"aten::cat", "aten::stack", "aten::vstack", "aten::hstack", "aten::dstack"};
     if (!readers.count(n->kind().toQualString())) return false;
-    // broadcast_tensors gives views of the elements: they are handed on below by its schema.
     const FunctionSchema* s = n->maybeSchema();
-    return s && !s->is_mutable() && n->kind().toUnqualString() != "broadcast_tensors";
+    return s && !s->is_mutable();
   }
   // Is the tuple only unpacked, indexed by constants, or returned from the graph?
   static bool taken_apart_only(const Value* tuple) {

@@ -8,17 +8,13 @@
 #include <mutex>
 #include <set>
 
+#include "dispatch/tags.h"
 #include "ir/graph/kinds.h"
 #include "ir/graph/loose_match.h"
 #include "ir/operators/builtins.h"
 
 namespace cresset::jit {
 namespace {
-
-bool has_tag(const OperatorHandle& op, const char* tag) {
-  const std::vector<std::string>& tags = op.getTags();
-  return std::find(tags.begin(), tags.end(), tag) != tags.end();
-}
 
 // Facts of the dispatcher's operators come from their rows: tags and the schema's marks.
 OperatorFacts facts_of(const OperatorHandle& op) {

@@ -1,42 +1,32 @@
-// Operators with two names get the one that backends know: true_divide becomes div, multiply becomes mul. scatter_ becomes scatter where
-// nobody else sees its write.
+// Operators with two names get the one that backends know (the table's keys `aliases` and `canonical`): true_divide becomes div, multiply
+// becomes mul. scatter_ becomes scatter where nobody else sees its write.
+#include "ir/frontend/call_matching.h"
+#include "ir/pass_tools.h"
 #include "ir/passes/rewrite.h"
 
 namespace cresset::jit {
 namespace {
-using rewrite::Site;
 
-struct AliasName {
-  const char *alias, *known;
-  bool drops_write;
-};
-constexpr AliasName kAliases[] = {
-    {"aten::true_divide", "aten::div", false}, {"aten::true_divide_", "aten::div_", false}, {"aten::multiply", "aten::mul", false},
-    {"aten::multiply_", "aten::mul_", false},  {"aten::scatter_", "aten::scatter", true},
-};
-
-bool rename(const Site& site, const AliasName& name) {
-  Node* n = site.node;
+bool rename(Node* n, Symbol known) {
   if (!n->maybeOperator()) return false;
-  if (name.drops_write && !rewrite::write_is_private(n, *site.aliases)) return false;
   const Symbol alias = n->kind();
-  n->changeKind(Symbol::fromQualString(name.known));
+  n->changeKind(known);
   if (n->maybeOperator()) return true;
   n->changeKind(alias);  // the known name lacks this overload
   return false;
 }
 
 bool alias_operators(PassContext& context) {
+  const Symbol in_place = Symbol::aten("scatter_"), scatter = Symbol::aten("scatter");
   rewrite::Aliases aliases(context.graph);
   bool changed = false;
-  std::vector<std::string> kinds;
-  for (const AliasName& name : kAliases) kinds.emplace_back(name.alias);
-  for (Node* n : rewrite::nodes_of(*context.graph, kinds))
-    for (const AliasName& name : kAliases)
-      if (n->kind().toQualString() == name.alias) {
-        changed = rename({n, context, aliases}, name) || changed;
-        break;
-      }
+  for (Node* n : nodes_where(*context.graph, [](const Node* n) { return n->kind().is_aten() && !is_marked(n); })) {
+    if (n->kind() == in_place) {
+      if (rewrite::write_is_private(n, *aliases)) changed = rename(n, scatter) || changed;
+    } else if (const Symbol known = canonical_operator(n->kind()); known != n->kind()) {
+      changed = rename(n, known) || changed;
+    }
+  }
   return changed;
 }
 

@@ -1,12 +1,14 @@
 // Removes guards (prim::Guard: a check that a tensor has a type, whose result has it) that cannot fail: repeated ones, and those on results
 // of operators whose results' types follow from operands that are guarded themselves. The result takes the guarded type. Guards move up to
 // what they guard first. A graph without guards stays as it is. Nothing need run before it.
+#include <algorithm>
 #include <unordered_set>
 
 #include <cresset/ir/alias_analysis.h>
 #include <cresset/ir/operator.h>
 #include <cresset/ir/pass.h>
 
+#include "dispatch/tags.h"
 #include "ir/rewrite/pass_tools.h"
 
 namespace cresset::jit {
@@ -14,159 +16,21 @@ namespace {
 
 constexpr int kRounds = 5;
 
-// Operators whose result type depends on the types of their tensors alone; numbers among the operands do not count.
-const std::unordered_set<std::string>& element_wise() {
-  static const std::unordered_set<std::string> names{"aten::add",
-                                                     "aten::sub",
-                                                     "aten::mul",
-                                                     "aten::div",
-                                                     "aten::rsub",
-                                                     "aten::pow",
-                                                     "aten::remainder",
-                                                     "aten::fmod",
-                                                     "aten::max",
-                                                     "aten::min",
-                                                     "aten::maximum",
-                                                     "aten::minimum",
-                                                     "aten::atan2",
-                                                     "aten::eq",
-                                                     "aten::ne",
-                                                     "aten::lt",
-                                                     "aten::le",
-                                                     "aten::gt",
-                                                     "aten::ge",
-                                                     "aten::__and__",
-                                                     "aten::__or__",
-                                                     "aten::__xor__",
-                                                     "aten::where",
-                                                     "aten::abs",
-                                                     "aten::neg",
-                                                     "aten::exp",
-                                                     "aten::expm1",
-                                                     "aten::log",
-                                                     "aten::log1p",
-                                                     "aten::log2",
-                                                     "aten::log10",
-                                                     "aten::sqrt",
-                                                     "aten::rsqrt",
-                                                     "aten::reciprocal",
-                                                     "aten::sin",
-                                                     "aten::cos",
-                                                     "aten::tan",
-                                                     "aten::asin",
-                                                     "aten::acos",
-                                                     "aten::atan",
-                                                     "aten::sinh",
-                                                     "aten::cosh",
-                                                     "aten::tanh",
-                                                     "aten::sigmoid",
-                                                     "aten::relu",
-                                                     "aten::relu6",
-                                                     "aten::gelu",
-                                                     "aten::silu",
-                                                     "aten::elu",
-                                                     "aten::selu",
-                                                     "aten::celu",
-                                                     "aten::leaky_relu",
-                                                     "aten::hardtanh",
-                                                     "aten::hardswish",
-                                                     "aten::hardsigmoid",
-                                                     "aten::softplus",
-                                                     "aten::floor",
-                                                     "aten::ceil",
-                                                     "aten::round",
-                                                     "aten::trunc",
-                                                     "aten::frac",
-                                                     "aten::erf",
-                                                     "aten::erfc",
-                                                     "aten::lerp",
-                                                     "aten::clamp",
-                                                     "aten::clamp_min",
-                                                     "aten::clamp_max",
-                                                     "aten::addcmul",
-                                                     "aten::addcdiv",
-                                                     "aten::type_as",
-                                                     "aten::mm",
-                                                     "aten::bmm",
-                                                     "aten::matmul",
-                                                     "aten::addmm",
-                                                     "aten::linear",
-                                                     "aten::t",
-                                                     "aten::lgamma",
-                                                     "aten::sign",
-                                                     "aten::threshold",
-                                                     "aten::dropout",
-                                                     "aten::logical_not",
-                                                     "aten::bitwise_not",
-                                                     "aten::masked_fill",
-                                                     "aten::expand_as",
-                                                     "aten::view_as",
-                                                     "aten::reshape_as",
-                                                     "aten::sigmoid_backward",
-                                                     "aten::tanh_backward",
-                                                     "aten::rand_like",
-                                                     "aten::zeros_like",
-                                                     "aten::ones_like"};
-  return names;
-}
-// The same when all other operands are constants.
-const std::unordered_set<std::string>& with_constants() {
-  static const std::unordered_set<std::string> names{"aten::transpose",
-                                                     "aten::permute",
-                                                     "aten::expand",
-                                                     "aten::view",
-                                                     "aten::reshape",
-                                                     "aten::flatten",
-                                                     "aten::squeeze",
-                                                     "aten::unsqueeze",
-                                                     "aten::slice",
-                                                     "aten::select",
-                                                     "aten::narrow",
-                                                     "aten::chunk",
-                                                     "aten::split",
-                                                     "aten::sum",
-                                                     "aten::mean",
-                                                     "aten::amax",
-                                                     "aten::amin",
-                                                     "aten::prod",
-                                                     "aten::var",
-                                                     "aten::std",
-                                                     "aten::softmax",
-                                                     "aten::log_softmax",
-                                                     "aten::cumsum",
-                                                     "aten::conv1d",
-                                                     "aten::conv2d",
-                                                     "aten::conv3d",
-                                                     "aten::_convolution",
-                                                     "aten::max_pool1d",
-                                                     "aten::max_pool2d",
-                                                     "aten::max_pool3d",
-                                                     "aten::avg_pool1d",
-                                                     "aten::avg_pool2d",
-                                                     "aten::avg_pool3d",
-                                                     "aten::batch_norm",
-                                                     "aten::layer_norm",
-                                                     "aten::group_norm",
-                                                     "aten::to",
-                                                     "aten::pad",
-                                                     "aten::constant_pad_nd",
-                                                     "aten::argmax",
-                                                     "aten::argmin",
-                                                     "aten::embedding",
-                                                     "aten::adaptive_avg_pool1d",
-                                                     "aten::adaptive_avg_pool2d",
-                                                     "aten::adaptive_avg_pool3d",
-                                                     "aten::conv_transpose1d",
-                                                     "aten::conv_transpose2d",
-                                                     "aten::conv_transpose3d",
-                                                     "aten::cat",
-                                                     "aten::stack",
-                                                     "aten::repeat",
-                                                     "aten::tile",
-                                                     "aten::roll",
-                                                     "aten::flip",
-                                                     "prim::ConstantChunk"};
-  return names;
+// How a result's type follows from the operands.
+enum class Follows : uint8_t {
+  Never,          // from their elements, or nobody knows
+  WithConstants,  // from the types of the tensors and the values of the rest, but for numbers that are Scalars
+  FromTypes       // from the types alone: element by element
+};
+
+// The table's tags say it of its operators. Extensions' operators are not trusted: their tags may be missing.
+Follows type_of_result(const Node& n) {
+  if (n.kind() == prim::ConstantChunk) return Follows::WithConstants;
+  const Operator* op = n.kind().is_aten() ? n.maybeOperator() : nullptr;
+  if (!op || !op->handle() || op->schema().is_mutable()) return Follows::Never;
+  const OperatorHandle& handle = *op->handle();
+  if (has_tag(handle, "dynamic_output_shape") || has_tag(handle, "data_dependent_output")) return Follows::Never;
+  return has_tag(handle, "pointwise") ? Follows::FromTypes : Follows::WithConstants;
 }
 
 // A list of numbers that is put together from constants counts as one.
@@ -176,11 +40,14 @@ bool is_constant(const Value* v) {
   return n->kind() == prim::ListConstruct &&
          std::all_of(n->inputs().begin(), n->inputs().end(), [](const Value* e) { return e->node()->kind() == prim::Constant; });
 }
-// A number of known kind given as a Scalar: its value changes neither sizes nor dtype. Plain ints are dimensions and sizes.
-bool is_scalar(const FunctionSchema* s, std::size_t i, const Value* v) {
+// A number of known kind given as a Scalar: its value changes neither sizes nor dtype. Plain ints are dimensions and sizes, and flags and
+// factors say what a result is like, unless it is made element by element.
+bool is_number(const FunctionSchema* s, std::size_t i, const Value* v, Follows follows) {
   const TypeKind k = v->type()->kind;
-  return s && i < s->arguments().size() && s->arguments()[i].type->kind != TypeKind::Int &&
-         (k == TypeKind::Int || k == TypeKind::Float || k == TypeKind::Bool || k == TypeKind::Complex);
+  if (!s || i >= s->arguments().size() || !(k == TypeKind::Int || k == TypeKind::Float || k == TypeKind::Bool || k == TypeKind::Complex))
+    return false;
+  const TypeKind declared = s->arguments()[i].type->kind;
+  return declared == TypeKind::Number || (follows == Follows::FromTypes && declared != TypeKind::Int);
 }
 
 class Guards {
@@ -246,21 +113,24 @@ class Guards {
   bool remove_determined(Node* g) {
     Value* v = g->input();
     const Node* n = v->node();
-    const std::string& kind = n->kind().toQualString();
-    const bool numbers_vary = element_wise().count(kind) > 0;
-    if (is_marked(n) || aliases_.hasWriters(v) || (!numbers_vary && !with_constants().count(kind))) return false;
+    const Follows follows = type_of_result(*n);
+    if (is_marked(n) || aliases_.hasWriters(v) || follows == Follows::Never) return false;
     const FunctionSchema* s = n->maybeSchema();
-    if ((s && s->is_mutable()) || n->inputs().empty()) return false;
+    bool of_tensors = false;
     for (std::size_t i = 0; i < n->inputs().size(); ++i) {
       const Value* operand = n->input(i);
+      of_tensors |= operand->type()->kind == TypeKind::Tensor;
       if (operand->mustBeNone() || is_constant(operand)) continue;
-      if (operand->type()->kind == TypeKind::Tensor ? is_guarded(operand) : numbers_vary && is_scalar(s, i, operand)) continue;
+      if (operand->type()->kind == TypeKind::Tensor ? is_guarded(operand) : is_number(s, i, operand, follows)) continue;
       const Node* list = operand->node();
       if (list->kind() == prim::ListConstruct && list->next() == n &&
-          std::all_of(list->inputs().begin(), list->inputs().end(), [&](const Value* e) { return is_guarded(e); }))
+          std::all_of(list->inputs().begin(), list->inputs().end(), [&](const Value* e) { return is_guarded(e); })) {
+        of_tensors = true;
         continue;
+      }
       return false;
     }
+    if (!of_tensors) return false;
     v->setType(g->output()->type());
     settled_.insert(v);
     remove(g, v);

@@ -4,6 +4,9 @@
 #include <functional>
 #include <unordered_set>
 
+#include <cresset/ir/operator.h>
+
+#include "dispatch/tags.h"
 #include "ir/rewrite/module_reads.h"
 
 namespace cresset::jit {
@@ -30,14 +33,13 @@ TypePtr with_tensors(const TypePtr& type, const std::function<TypePtr(const Type
 }  // namespace
 
 bool may_reshape(const Node* n) {
-  static const std::unordered_set<Symbol> kinds = [] {
-    std::unordered_set<Symbol> out{prim::CallFunction, prim::CallMethod, prim::PythonOp, prim::IgnoredPythonOp};
-    for (const char* name : {"t_", "transpose_", "swapaxes_", "swapdims_", "squeeze_", "unsqueeze_", "as_strided_", "resize_", "resize_as_",
-                             "set_", "set_data", "swap_tensors"})
-      out.insert(Symbol::aten(name));
-    return out;
-  }();
-  return kinds.contains(n->kind());
+  static const std::unordered_set<Symbol> kinds{prim::CallFunction,    prim::CallMethod,         prim::PythonOp,
+                                                prim::IgnoredPythonOp, Symbol::aten("set_data"), Symbol::aten("swap_tensors")};
+  if (kinds.contains(n->kind())) return true;
+  if (!n->kind().is_aten() || !n->kind().toUnqualString().ends_with('_')) return false;
+  const std::vector<const Operator*> overloads = operators_of(n->kind());
+  return std::any_of(overloads.begin(), overloads.end(),
+                     [](const Operator* op) { return op->handle() && has_tag(*op->handle(), "inplace_view"); });
 }
 
 TypePtr hint_from(const Tensor& t) {

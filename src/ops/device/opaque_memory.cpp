@@ -10,6 +10,7 @@
 #include <cresset/dispatch/library.h>
 #include <cresset/ops/functions_copy.h>
 
+#include "dispatch/tags.h"
 #include "ops/structured.h"
 #include "ops/written_arguments.h"
 
@@ -30,10 +31,7 @@ Tensor gathered(const Tensor& t) {
 // Does the operator look at recipes only, or copy by itself?
 bool passes(const OperatorHandle& op) {
   const std::string_view name = op.operator_name().name;
-  for (const std::string_view known :
-       {"aten::_copy_from", "aten::resize_", "aten::resize_as_", "aten::set_", "aten::as_strided_", "aten::t_", "aten::transpose_",
-        "aten::squeeze_", "aten::unsqueeze_", "aten::swapdims_", "aten::swapaxes_", "aten::detach_", "aten::rename_", "aten::copy_"})
-    if (name == known) return true;
+  if (name == "aten::_copy_from" || name == "aten::copy_" || name == "aten::rename_" || has_tag(op, "inplace_view")) return true;
   const auto& returns = op.schema().returns();
   return std::any_of(returns.begin(), returns.end(), [](const Argument& r) {
     if (!r.alias) return false;
