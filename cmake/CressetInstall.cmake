@@ -22,7 +22,7 @@ set(compat_dir ${CRESSET_GEN_DIR}/compat)
 add_custom_command(OUTPUT ${CRESSET_GEN_DIR}/compat.stamp
   COMMAND Python::Interpreter ${PROJECT_SOURCE_DIR}/compat/torch/make_headers.py
     --out ${compat_dir} --operators ${CRESSET_GEN_DIR}/data/operators.json
-    --functions ${CRESSET_GEN_DIR}/include/cresset/ops
+    --functions ${CRESSET_GEN_DIR}/data/functions.json
   COMMAND ${CMAKE_COMMAND} -E touch ${CRESSET_GEN_DIR}/compat.stamp
   DEPENDS ${PROJECT_SOURCE_DIR}/compat/torch/headers.txt ${PROJECT_SOURCE_DIR}/compat/torch/make_headers.py
     ${CRESSET_GEN_DIR}/opgen.stamp

@@ -4,7 +4,7 @@
 # Sets CRESSET_GEN_DIR, and for each group CRESSET_GEN_<GROUP> (core-header becomes CORE_HEADER).
 
 set(CRESSET_GEN_DIR ${PROJECT_BINARY_DIR}/gen)
-set(groups core-header ops autograd cpu cpu-isa python data)
+set(groups core-header ops autograd cpu cpu-isa cpu-isa-choosing python data)
 foreach(group IN LISTS groups)
   string(TOUPPER ${group} variable)
   string(REPLACE "-" "_" variable ${variable})
@@ -45,7 +45,7 @@ foreach(line IN LISTS lines)
 endforeach()
 
 # The sources of a group are its .cpp files; headers and data need no target.
-foreach(group IN ITEMS OPS AUTOGRAD CPU CPU_ISA PYTHON)
+foreach(group IN ITEMS OPS AUTOGRAD CPU CPU_ISA CPU_ISA_CHOOSING PYTHON)
   set(CRESSET_GEN_${group}_SOURCES ${CRESSET_GEN_${group}})
   list(FILTER CRESSET_GEN_${group}_SOURCES INCLUDE REGEX "\\.cpp$")
 endforeach()

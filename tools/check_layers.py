@@ -53,7 +53,7 @@ EXEMPT = {
     ("core", "cresset/ops/tensor_methods.inc"),
 }
 # Generated sources lie in gen/src/<group>; the group is the layer but for these.
-GROUP_LAYER = {"cpu": "backends", "cpu-isa": "backends"}
+GROUP_LAYER = {"cpu": "backends", "cpu-isa": "backends", "cpu-isa-choosing": "backends"}
 COMPAT = {"torch", "ATen", "c10"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)

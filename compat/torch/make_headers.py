@@ -1,4 +1,4 @@
-"""Writes what of the compatibility headers follows from other lists: make_headers.py --out DIR --operators FILE --functions DIR.
+"""Writes what of the compatibility headers follows from other lists: make_headers.py --out DIR --operators FILE --functions FILE.
 
 The forwarders with PyTorch's header names come from headers.txt and the list of operators, and the functions of the namespace
 at (functions.h) from the generated headers of Cresset's. A file that is right already is left alone, so nothing is compiled
@@ -32,7 +32,7 @@ def operator_headers(operators):
     return headers
 
 
-def function_names(operators, folder):
+def function_names(operators, functions):
     """C++ functions of the namespace at. Operators that PyTorch shows as methods alone are not among them: sources define
     functions of such names themselves."""
     only_methods = {}
@@ -40,32 +40,18 @@ def function_names(operators, folder):
         name = op["name"].split("::")[-1]
         method = op["python"] == ["method"] or (not op["python"] and name.endswith("_"))
         only_methods[name] = only_methods.get(name, True) and method
-    declared = set()
-    for header in folder.glob("functions_*.h"):
-        declared.update(re.findall(r"^CRESSET_API .*?(\w+)\(", header.read_text(), re.M))
-    return sorted(name for name in declared if not only_methods.get(re.sub(r"_outf?$", "", name) if name not in only_methods else name, False))
+    return sorted(name for name in {f["name"] for f in functions} if not only_methods.get(re.sub(r"_outf?$", "", name) if name not in only_methods else name, False))
 
 
-def split_parameters(text):
-    """The parameters of a declaration: commas within brackets do not separate."""
-    parts, depth, start = [], 0, 0
-    for i, c in enumerate(text):
-        depth += (c in "<({[") - (c in ">)}]")
-        if c == "," and depth == 0:
-            parts.append(text[start:i])
-            start = i + 1
-    return [part.strip() for part in [*parts, text[start:]] if part.strip()]
-
-
-def family_namespace(family, folder):
+def family_namespace(family, functions):
     """torch::fft::rfft and the like: what at has as fft_rfft. The signatures are written out, so that braces work as arguments."""
     lines = [f"namespace torch::{family} {{"]
-    pattern = re.compile(rf"^CRESSET_API (.+?) {family}_(\w+)\((.*)\);$", re.M)
-    for result, name, parameters in sorted(d for header in folder.glob("functions_*.h") for d in pattern.findall(header.read_text())):
-        if name.endswith("_outf"):
+    for f in functions:
+        if not f["name"].startswith(f"{family}_") or f["name"].endswith("_outf"):
             continue
-        arguments = [re.sub(r" =.*", "", p).split()[-1] for p in split_parameters(parameters)]
-        lines.append(f"inline {result} {name}({parameters}) {{ return cresset::{family}_{name}({', '.join(arguments)}); }}")
+        parameters = ", ".join(f"{p['type']} {p['name']}" + (f" = {p['default']}" if p["default"] is not None else "") for p in f["parameters"])
+        arguments = ", ".join(p["name"] for p in f["parameters"])
+        lines.append(f"inline {f['result']} {f['name'].removeprefix(family + '_')}({parameters}) {{ return cresset::{f['name']}({arguments}); }}")
     return [*lines, f"}}  // namespace torch::{family}"]
 
 
@@ -82,15 +68,16 @@ def main():
     parser.add_argument("--functions", type=Path, required=True)
     options = parser.parse_args()
     operators = json.loads(options.operators.read_text())
+    functions = json.loads(options.functions.read_text())
     headers = {**operator_headers(operators), **read_list(Path(__file__).with_name("headers.txt"))}
     for name, target in headers.items():
         write(options.out / name, f"#pragma once\n#include <cresset_compat/{target}.h>\n")
-    lines = [f"using cresset::{name};" for name in function_names(operators, options.functions)]
+    lines = [f"using cresset::{name};" for name in function_names(operators, functions)]
     text = ["// The functions of the namespace at.", "#pragma once", "#include <cresset/ops/functions.h>", "namespace at {", *lines, "}"]
     write(options.out / "cresset_compat/functions.h", "\n".join(text) + "\n")
     text = ["// Namespaces of torch with functions of one family.", "#pragma once", "#include <cresset_compat/aten.h>"]
     for family in ("fft", "linalg", "special"):
-        text += family_namespace(family, options.functions)
+        text += family_namespace(family, functions)
     write(options.out / "cresset_compat/families.h", "\n".join(text) + "\n")
 
 

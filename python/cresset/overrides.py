@@ -92,12 +92,8 @@ def _install_nowrap():
 
 _NAMESPACES = ("cresset", "cresset.nn.functional", "cresset.linalg", "cresset.fft", "cresset.special")
 _OPERATOR_TYPES = (_C.builtin_function, _C.builtin_method)
-# Functions that make tensors without taking one; only modes see them.
-_FACTORIES = (
-    "arange", "as_tensor", "asarray", "bartlett_window", "blackman_window", "empty", "empty_permuted", "empty_strided", "eye", "from_file", "from_numpy",
-    "frombuffer", "full", "hamming_window", "hann_window", "kaiser_window", "linspace", "logspace", "ones", "rand", "randint", "randn", "randperm",
-    "range", "scalar_tensor", "tensor", "tril_indices", "triu_indices", "zeros",
-)  # fmt: skip
+# Functions that make tensors without taking one, operators and others; only modes see them.
+_FACTORIES = (*_C._factory_names, "as_tensor", "asarray", "from_file", "from_numpy", "frombuffer", "range", "tensor")
 _NEVER = (
     "as_subclass", "_make_subclass", "_make_wrapper_subclass", "__init__", "__new__", "__getattribute__", "__setattr__", "__delattr__", "__delitem__", "__hash__",
     "__iter__", "__dir__", "__sizeof__", "__getstate__", "__reduce__", "__str__", "__del__", "__torch_function__", "__torch_dispatch__",

@@ -1,4 +1,6 @@
 // Arithmetic made of other operators: rounding division, limits given as tensors, powers in double.
+#include <algorithm>
+
 #include <cresset/ops/functions_arith.h>
 
 #include "ops/ops_decl_arith.h"
@@ -70,6 +72,28 @@ Tensor clamp_tensor(const Tensor& self, const std::optional<Tensor>& min, const 
   CRESSET_CHECK(min || max, "torch.clamp: At least one of 'min' or 'max' must not be None");
   Tensor result = min ? cresset::clamp_min(self, *min) : self;
   return max ? cresset::clamp_max(result, *max) : result;
+}
+
+void check_clamp(const PointwiseOp& op, const PointwiseCall& call, ScalarType common) {
+  CRESSET_CHECK(std::any_of(call.scalars, call.scalars + call.num_scalars, [](const Scalar* limit) { return limit; }), "torch.", op.name,
+                ": At least one of 'min' or 'max' must not be None");
+  check_numbers_fit(op, call, common);
+}
+
+// Two integral factors are refused although self, and so the result, is floating: the words are those for integral results.
+void check_addcdiv(const PointwiseOp& op, const PointwiseCall& call, ScalarType) {
+  const auto integral = [&](int i) { return isIntegralType(call.inputs[i]->scalar_type(), true); };
+  CRESSET_CHECK(!integral(1) || !integral(2), op.facts->refusals[0].text);
+}
+
+void check_lerp(const PointwiseOp&, const PointwiseCall& call, ScalarType) {
+  const ScalarType self = call.inputs[0]->scalar_type();
+  const auto check = [&](const char* name, const Tensor& t) {
+    CRESSET_CHECK(t.scalar_type() == self, "expected dtype ", cpp_type_name(self), " for `", name, "` but got dtype ",
+                  cpp_type_name(t.scalar_type()));
+  };
+  if (call.num_inputs == 3 && call.inputs[2]->dim() > 0) check("weight", *call.inputs[2]);
+  check("end", *call.inputs[1]);
 }
 
 }  // namespace cresset::ops

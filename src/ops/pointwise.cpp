@@ -22,134 +22,63 @@ uint8_t class_of(ScalarType type) {
   return isComplexType(type) ? kComplexClass : kFloatClass;
 }
 
-// Operators whose refusal of a class has words of its own.
-struct Refusal {
-  const char* name;
-  uint8_t classes;
-  const char* text;
-};
-constexpr const char* kIntegerAddcdiv =
-    "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true division of tensor1 and "
-    "tensor2. The historic addcdiv behavior can be implemented as (input + value * torch.trunc(tensor1 / tensor2)).to(input.dtype) for "
-    "integer inputs and as (input + value * tensor1 / tensor2) for float inputs. The future addcdiv behavior is just the latter "
-    "implementation: (input + value * tensor1 / tensor2), for all dtypes.";
-constexpr Refusal kRefusals[] = {
-    {"neg", kBoolClass,
-     "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or "
-     "`logical_not()` operator instead."},
-    {"relu", kBoolClass, "Boolean inputs not supported for relu"},
-    {"addcdiv", kIntClass, kIntegerAddcdiv},
-    {"maximum", kComplexClass, "maximum not implemented for complex tensors."},
-    {"minimum", kComplexClass, "minimum not implemented for complex tensors."},
-    {"fmax", kComplexClass, "fmax not implemented for complex tensors."},
-    {"fmin", kComplexClass, "fmin not implemented for complex tensors."},
-};
-
-// Names that the refusal of a type shows instead of the operator's.
-constexpr std::pair<const char*, const char*> kKernelNames[] = {
-    {"floor_divide", "div_floor"},     {"trunc_divide", "div_trunc"}, {"bitwise_left_shift", "lshift"},
-    {"bitwise_right_shift", "rshift"}, {"clamp_min", "maximum"},      {"clamp_max", "minimum"},
-};
-
 // "special_zeta" and "log_sigmoid_elements" are shown as "zeta" and "log_sigmoid".
-std::string kernel_name(std::string_view name) {
-  for (const auto& [op, shown] : kKernelNames)
-    if (name == op) return shown;
+std::string kernel_name(const PointwiseOp& op) {
+  if (op.facts && op.facts->shown) return op.facts->shown;
+  std::string_view name = op.name;
   if (name.starts_with("special_")) name.remove_prefix(std::strlen("special_"));
   if (name.ends_with("_elements")) name.remove_suffix(std::strlen("_elements"));
   return std::string(name);
 }
 
-// Operators that do not promote their first two operands.
-void check_equal_types(const PointwiseOp& op, const PointwiseCall& call) {
-  const ScalarType a = call.inputs[0]->scalar_type(), b = call.inputs[1]->scalar_type();
-  const std::string_view name = op.name;
-  if (call.num_inputs == 3 && name == "lerp")
-    CRESSET_CHECK(call.inputs[2]->scalar_type() == a || call.inputs[2]->dim() == 0, "expected dtype ", cpp_type_name(a),
-                  " for `weight` but got dtype ", cpp_type_name(call.inputs[2]->scalar_type()));
-  if (a == b) return;
-  CRESSET_CHECK(name != "lerp", "expected dtype ", cpp_type_name(a), " for `end` but got dtype ", cpp_type_name(b));
-  CRESSET_CHECK(name != "heaviside", "heaviside is not yet implemented for tensors with different dtypes.");
-  CRESSET_CHECK(name != "isclose_values", a, " did not match ", b);
-  CRESSET_CHECK(name != "_prelu_kernel", "Found dtype ", b, " but expected ", a);
+// Rows that do not promote their first two operands.
+[[noreturn]] CRESSET_COLD void raise_types(std::string text, ScalarType a, ScalarType b) {
+  for (const auto& [place, type] : {std::pair("{0}", a), std::pair("{1}", b)})
+    if (const std::size_t at = text.find(place); at != std::string::npos) text.replace(at, 3, toString(type));
+  CRESSET_THROW(Error, text);
 }
 
-bool takes_bool(const PointwiseCall& call) {
+bool has_bool(const PointwiseCall& call) {
   for (int i = 0; i < call.num_inputs; ++i)
-    if (call.inputs[i]->scalar_type() != kBool) return false;
+    if (call.inputs[i]->scalar_type() == kBool) return true;
   for (int i = 0; i < call.num_scalars; ++i)
-    if (call.scalars[i] && !call.scalars[i]->isBoolean()) return false;
-  return true;
+    if (call.scalars[i] && call.scalars[i]->isBoolean()) return true;
+  return false;
 }
 
 [[noreturn]] CRESSET_COLD void raise_no_loop(const PointwiseOp& op, ScalarType common) {
-  for (const Refusal& refusal : kRefusals)
-    if (std::strcmp(op.name, refusal.name) == 0 && (refusal.classes & class_of(common))) CRESSET_THROW(Error, refusal.text);
-  const std::string_view name = op.name;
-  if (isComplexType(common) && (name == "floor" || name == "ceil" || name == "trunc"))
-    CRESSET_THROW(NotImplementedError, name, " is not supported for complex inputs");
-  if (isComplexType(common) && name == "clamp") CRESSET_THROW(NotImplementedError, "clamp is not supported for complex types");
-  CRESSET_THROW(NotImplementedError, "\"", kernel_name(name), "_cpu\" not implemented for '", common, "'");
-}
-
-// Two integral factors are refused although self, and so the result, is floating.
-CRESSET_COLD void check_addcdiv(const PointwiseCall& call) {
-  const auto integral = [&](int i) { return isIntegralType(call.inputs[i]->scalar_type(), true); };
-  CRESSET_CHECK(!integral(1) || !integral(2), kIntegerAddcdiv);
-}
-
-// sub and rsub refuse any bool operand, not only when all are bool.
-bool is_subtraction(const PointwiseOp& op) { return std::strcmp(op.name, "sub") == 0 || std::strcmp(op.name, "rsub") == 0; }
-
-CRESSET_COLD void check_subtraction(const PointwiseOp& op, const PointwiseCall& call) {
-  if (!is_subtraction(op)) return;
-  CRESSET_CHECK(!takes_bool(call),
-                "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator instead.");
-  bool any = false;
-  for (int i = 0; i < call.num_inputs; ++i) any |= call.inputs[i]->scalar_type() == kBool;
-  for (int i = 0; i < call.num_scalars; ++i) any |= call.scalars[i]->isBoolean();
-  CRESSET_CHECK(!any,
-                "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use the `~` or "
-                "`logical_not()` operator instead.");
-}
-
-// Limits must be numbers of the tensor's type.
-void check_limits(const PointwiseOp& op, const PointwiseCall& call, ScalarType common) {
-  if (!isIntegralType(common) || !std::string_view(op.name).starts_with("clamp")) return;
-  for (int i = 0; i < call.num_scalars; ++i) {
-    if (!call.scalars[i]) continue;
-    switch (common) {
-      case kByte: call.scalars[i]->to<uint8_t>(); break;
-      case kChar: call.scalars[i]->to<int8_t>(); break;
-      case kShort: call.scalars[i]->to<int16_t>(); break;
-      case kInt: call.scalars[i]->to<int32_t>(); break;
-      case kUInt16: call.scalars[i]->to<uint16_t>(); break;
-      case kUInt32: call.scalars[i]->to<uint32_t>(); break;
-      case kUInt64: call.scalars[i]->to<uint64_t>(); break;
-      default: break;
+  if (op.facts)
+    for (const Refusal& refusal : op.facts->refusals) {
+      if (!(refusal.classes & class_of(common))) continue;
+      if (refusal.unimplemented) CRESSET_THROW(NotImplementedError, refusal.text);
+      CRESSET_THROW(Error, refusal.text);
     }
-  }
+  CRESSET_THROW(NotImplementedError, "\"", kernel_name(op), "_cpu\" not implemented for '", common, "'");
 }
 
-// alpha and beta of these are numbers of the formula, not factors of an operand.
-bool is_activation(const PointwiseOp& op) {
-  const std::string_view name = op.name;
-  return name == "elu" || name.starts_with("softplus");
-}
-
-void check_scalars(const PointwiseOp& op, const PointwiseCall& call, ScalarType common) {
+void check_scalars(const PointwiseCall& call, ScalarType common) {
   for (int i = 0; i < call.num_checked; ++i) {
     const CheckedScalar& checked = call.checked[i];
-    CRESSET_CHECK(common != kByte || (std::strcmp(checked.name, "min_val") != 0 && std::strcmp(checked.name, "max_val") != 0) ||
-                      checked.value->toDouble() > -1,
-                  "cannot do hardtanh on an unsigned type with negative limits");
-    if (std::strcmp(checked.name, "alpha") != 0 && std::strcmp(checked.name, "beta") != 0) continue;
-    CRESSET_CHECK(!checked.value->isBoolean() || common == kBool || is_activation(op), "Boolean ", checked.name,
-                  " only supported for Boolean results.");
+    if (!checked.follows) continue;
+    CRESSET_CHECK(!checked.value->isBoolean() || common == kBool, "Boolean ", checked.name, " only supported for Boolean results.");
     CRESSET_CHECK(isFloatingType(common) || isComplexType(common) || checked.value->isIntegral(true),
                   "For integral input tensors, argument ", checked.name, " must not be a floating point number.");
     CRESSET_CHECK(isComplexType(common) || !checked.value->isComplex(), "For non-complex input tensors, argument ", checked.name,
                   " must not be a complex number.");
+  }
+}
+
+void check_fits(const Scalar& number, ScalarType type) {
+  switch (type) {
+    case kByte: number.to<uint8_t>(); break;
+    case kChar: number.to<int8_t>(); break;
+    case kShort: number.to<int16_t>(); break;
+    case kInt: number.to<int32_t>(); break;
+    case kUInt16: number.to<uint16_t>(); break;
+    case kUInt32: number.to<uint32_t>(); break;
+    case kUInt64: number.to<uint64_t>(); break;
+    case kHalf: number.to<Half>(); break;
+    default: break;
   }
 }
 
@@ -246,18 +175,26 @@ PointwiseTypes pointwise_types(const PointwiseOp& op, const PointwiseCall& call)
     common = type.get();
   }
   if (op.rule == DtypeRule::Float && isIntegralType(common, true)) common = get_default_dtype();
-  CRESSET_CHECK(call.num_scalars < 2 || call.scalars[0] || call.scalars[1], "torch.", op.name,
-                ": At least one of 'min' or 'max' must not be None");
-  if (CRESSET_UNLIKELY(is_subtraction(op))) check_subtraction(op, call);
-  if (CRESSET_UNLIKELY(call.num_inputs == 3 && std::strcmp(op.name, "addcdiv") == 0)) check_addcdiv(call);
-  if (CRESSET_UNLIKELY(!(op.classes & class_of(common)))) raise_no_loop(op, common);
-  if (call.num_checked) check_scalars(op, call, common);
-  if (call.num_scalars) check_limits(op, call, common);
-  if (call.num_inputs > 1) check_equal_types(op, call);
+  const PointwiseFacts* facts = op.facts;
+  const bool fits = op.classes & class_of(common);
+  if (CRESSET_UNLIKELY(facts && facts->no_bool && fits && has_bool(call))) CRESSET_THROW(Error, facts->no_bool);
+  if (CRESSET_UNLIKELY(!fits)) raise_no_loop(op, common);
+  if (call.num_checked) check_scalars(call, common);
+  if (facts) {
+    if (facts->check) facts->check(op, call, common);
+    const ScalarType first = call.inputs[0]->scalar_type();
+    if (facts->equal_types && first != call.inputs[1]->scalar_type()) raise_types(facts->equal_types, first, call.inputs[1]->scalar_type());
+  }
   PointwiseTypes types{common, common};
   if (op.rule == DtypeRule::Compare || op.rule == DtypeRule::ToBool) types.result = kBool;
   if (op.rule == DtypeRule::Abs) types.result = toRealValueType(common);
   return types;
+}
+
+void check_numbers_fit(const PointwiseOp&, const PointwiseCall& call, ScalarType common) {
+  for (int i = 0; i < call.num_scalars; ++i)
+    if (call.scalars[i]) check_fits(*call.scalars[i], common);
+  for (int i = 0; i < call.num_checked; ++i) check_fits(*call.checked[i].value, common);
 }
 
 void order_dimensions(const int64_t* sizes, int ndim, const int64_t* const* strides, int num_operands, int* order) {

@@ -36,18 +36,43 @@ enum ComputeClass : uint8_t {
   kComplexHalfClass = 64
 };
 
+struct PointwiseOp;
+struct PointwiseCall;
+
+// Words of its own for classes of types that a row has no loop for: keys `refuses` and `lacks` (NotImplementedError).
+struct Refusal {
+  uint8_t classes;  // ComputeClass bits
+  bool unimplemented;
+  const char* text;
+};
+
+// What only some rows say; docs/design/operator-table.md explains the keys.
+struct PointwiseFacts {
+  ArrayRef<Refusal> refusals;
+  const char* no_bool = nullptr;      // raised for any bool operand
+  const char* shown = nullptr;        // the name in the refusal of a type, where it is not the operator's
+  const char* equal_types = nullptr;  // raised where the first two operands' types differ; {0} and {1} are the types
+  ArrayRef<const char*> follows;      // Scalar arguments that must be numbers of the result's kind
+  void (*check)(const PointwiseOp& op, const PointwiseCall& call, ScalarType common) = nullptr;
+};
+
 // What is the same for every call of a row. `name` is the operator's name without overload, for error texts.
 struct PointwiseOp {
   const char* name;
   DtypeRule rule;
   uint8_t classes;  // ComputeClass bits
   OutDtype out_dtype = OutDtype::Castable;
+  const PointwiseFacts* facts = nullptr;
+
+  // Do operands of other types meet a check of the row?
+  bool compares_types() const { return facts && (facts->equal_types || facts->check); }
 };
 
-// A Scalar argument that only the expression sees and that may not be floating when integers compute (`alpha`, `value`).
+// A Scalar argument that only the expression sees (`alpha`, `value`).
 struct CheckedScalar {
   const char* name;
   const Scalar* value;
+  bool follows = false;  // must be a number of the result's kind
 };
 
 inline constexpr int kMaxPointwiseInputs = 8;
@@ -55,7 +80,7 @@ inline constexpr int kMaxPointwiseScalars = 2;
 
 // The arguments of one call. Everything is borrowed for the duration of the call.
 //   inputs   tensor operands in schema order (at most kMaxPointwiseInputs, at least 1)
-//   scalars  Scalar arguments named self, other, exponent, min or max, in schema order: they take part in promotion
+//   scalars  Scalar arguments that the row's `promotes` names, in schema order: they take part in promotion
 //            like Python numbers; an absent `Scalar?` is a null pointer (at most kMaxPointwiseScalars)
 //   checked  all other Scalar arguments of the row
 struct PointwiseCall {
@@ -86,6 +111,12 @@ CRESSET_API void pointwise_prepare_out(const PointwiseOp& op, const PointwiseCal
 
 // The element type as C++ spells it, where PyTorch's messages do ("long int").
 const char* cpp_type_name(ScalarType type);
+
+// The rows that have facts: backends outside know a row by its name.
+ArrayRef<const PointwiseOp*> pointwise_rows_with_facts();
+
+// A check of rows with limits: integers of fewer bits must hold the call's numbers.
+void check_numbers_fit(const PointwiseOp& op, const PointwiseCall& call, ScalarType common);
 
 // Broadcast shape of the operands into `sizes` (capacity kMaxDims); returns the number of dimensions.
 // Raises `The size of tensor a (3) must match the size of tensor b (4) at non-singleton dimension 1`.

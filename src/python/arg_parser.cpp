@@ -268,15 +268,6 @@ void Plan::add(const OperatorHandle& op, bool numbers) {
 
 namespace {
 
-// Operators for which a Python number is a tensor, also where an overload for numbers exists: graphs and traces show
-// add.Tensor for x + 2, as in PyTorch.
-bool numbers_are_tensors(std::string_view name) {
-  if (name.ends_with('_')) name.remove_suffix(1);
-  for (const char* n : {"add", "sub", "mul", "div", "subtract", "multiply", "divide", "true_divide", "floor_divide"})
-    if (name == n) return true;
-  return false;
-}
-
 // Is s an overload for numbers beside one of `all` for tensors that takes numbers as well?
 bool is_shadowed(const Signature& s, const std::vector<Signature>& all) {
   for (const Signature& t : all) {
@@ -296,12 +287,11 @@ bool is_shadowed(const Signature& s, const std::vector<Signature>& all) {
 }  // namespace
 
 void Plan::finish() {
-  if (numbers_are_tensors(name_)) {
-    std::vector<Signature> kept;
-    // Only x.add(2, 3), with alpha by position, still needs the overload for numbers.
-    for (const Signature& s : signatures_) (is_shadowed(s, signatures_) ? last_ : kept).push_back(s);
-    signatures_ = std::move(kept);
-  }
+  std::vector<Signature> kept;
+  // Rows with number_is_tensor: graphs and traces show add.Tensor for x + 2, as in PyTorch. Only x.add(2, 3), with alpha by position, still
+  // needs the overload for numbers.
+  for (const Signature& s : signatures_) (is_shadowed(s, signatures_) ? last_ : kept).push_back(s);
+  signatures_ = std::move(kept);
   for (std::vector<Signature>* list : {&signatures_, &last_})
     for (Signature& s : *list) finish(s);
 }

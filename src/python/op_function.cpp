@@ -56,6 +56,14 @@ void say_options(const FunctionSchema& schema, Stack& stack) {
   if (!of_tensor && arguments[at - 1].name == "device" && stack[first + at - 1].isNone()) stack[first + at - 1] = Device(kCPU);
 }
 
+// What changes one list and returns nothing by its schema gives the list back, as PyTorch's _foreach functions do.
+bool gives_list_back(const FunctionSchema& schema) {
+  if (!schema.returns().empty()) return false;
+  const auto& arguments = schema.arguments();
+  return !arguments.empty() && arguments[0].type->kind == TypeKind::List && arguments[0].is_mutable() &&
+         std::count_if(arguments.begin(), arguments.end(), [](const Argument& a) { return a.is_mutable(); }) == 1;
+}
+
 PyObject* op_call(PyObject* callable, PyObject* const* args, std::size_t nargsf, PyObject* kwnames) {
   CRESSET_PY_TRY
   OpFunction* f = function_of(callable);
@@ -81,8 +89,7 @@ PyObject* op_call(PyObject* callable, PyObject* const* args, std::size_t nargsf,
   const OperatorHandle& op = push_arguments(match, stack);
   if (CRESSET_UNLIKELY(impl::tls_is_dispatch_key_included(DispatchKey::Python))) say_options(op.schema(), stack);
   call_operator(op, stack);
-  // In place on lists gives the list back, as PyTorch's functions do although their schemas return nothing.
-  if (op.schema().returns().empty() && match.slots[0] && plan.name().starts_with("_foreach_")) return Py_NewRef(match.slots[0]);
+  if (match.slots[0] && gives_list_back(op.schema())) return Py_NewRef(match.slots[0]);
   Ref result = checked(wrap_results(op.schema(), stack, plan.name(), true));
   if (match.signature->requires_grad >= 0) {
     PyObject* wanted = match.slots[match.signature->requires_grad];
@@ -274,6 +281,7 @@ void init_op_functions(PyObject* module) {
       checked(PyDict_SetItemString(tensor_type->tp_dict, entry.name, make_function(entry, kMethod).get()));
   }
   PyType_Modified(tensor_type);
+  checked(PyModule_AddObjectRef(module, "_factory_names", names_tuple(factory_names, factory_names_size).get()));
 }
 
 }  // namespace cresset::python

@@ -31,4 +31,8 @@ struct TableEntry {
 extern const TableEntry operator_table[];
 extern const std::size_t operator_table_size;
 
+// The functions that make a tensor without taking one, in their first overload.
+extern const char* const factory_names[];
+extern const std::size_t factory_names_size;
+
 }  // namespace cresset::python

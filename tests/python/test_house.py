@@ -21,6 +21,7 @@ def load(name):
 layers = load("check_layers")
 tree = load("check_tree")
 imports = load("check_imports")
+operator_lists = load("check_operator_lists")
 
 
 def test_includes_follow_the_layers():
@@ -125,6 +126,32 @@ def test_map_differences_are_found():
         "ARCHITECTURE.md names `src/attic/`, which does not exist",
         "ARCHITECTURE.md does not name `src/base/`",
     ]
+
+
+def test_operators_stand_in_the_table_only():
+    assert operator_lists.check() == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "lines"),
+    [
+        ("src/ir/x.cpp", 'const char* names[] = {\n    "aten::add", "aten::mul", "aten::sub",\n    "aten::div", "aten::exp", "aten::log"};\n', [2]),
+        ("src/ir/x.cpp", 'a("aten::add");\nb("aten::mul");\nc("aten::sub");\nd("aten::div");\ne("aten::exp");\nf("aten::log");\n', []),
+        ("src/ir/x.cpp", 'names = {"add", "mul", "sub", "div", "exp"};\n', []),
+        ("python/cresset/x.py", 'NAMES = ("add", "mul", "sub", "div", "exp", "log")\n', [1]),
+        ("python/cresset/x.py", 'NAMES = "add mul sub div exp log".split()\n', [1]),
+        ("python/cresset/x.py", '__all__ = ["add", "mul", "sub", "div", "exp", "log"]\n', []),
+        ("python/cresset/x.py", 'NAMES = ("add", "a", "b", "c", "mul", "sub", "div", "exp", "log", "d", "e", "f", "g")\n', []),
+    ],
+)
+def test_second_list_of_operators_is_found(tmp_path, name, text, lines):
+    (tmp_path / "src/ops").mkdir(parents=True)
+    (tmp_path / "src/ops/arith.toml").write_text("".join(f'[[op]]\nschema = "{n}(Tensor self) -> Tensor"\n' for n in "add mul sub div exp log".split()))
+    path = tmp_path / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    assert [int(p.split(":")[1]) for p in operator_lists.check(tmp_path, {})] == lines
+    assert operator_lists.check(tmp_path, {name: "a reason"}) == ([] if lines else [f"tools/operator_lists.toml: {name} has no list of operators any more."])
 
 
 def test_every_source_is_in_a_list():

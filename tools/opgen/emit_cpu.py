@@ -16,7 +16,7 @@ def emit(table, out):
         if any(r.kind in ("pointwise", "structured", "cpu") for r in family.rows):
             out.add("cpu", f"src/cpu/cpu_{family.name}.cpp", _registrations(family, pointwise))
         if pointwise:
-            out.add("cpu-isa", f"src/cpu-isa/pointwise_{family.name}.cpp", _loops(family, pointwise))
+            out.add("cpu-isa-choosing" if family.choosing_loops else "cpu-isa", f"src/cpu-isa/pointwise_{family.name}.cpp", _loops(family, pointwise))
 
 
 def kernel_functions(family):
@@ -194,6 +194,15 @@ def _loops(family, pointwise):
     return source(family.name, includes, "".join(parts), "cresset::cpu::CRESSET_ISA_NAMESPACE")
 
 
+def _expression(row):
+    """The row's expression; words that an argument is compared with become their places among its choices, so that loops compare numbers."""
+    text = row.get("pointwise")
+    for name, words in row.get("choices", {}).items():
+        for i, word in enumerate(words):
+            text = text.replace(f'{name} == "{word}"', f"{name} == {i}")
+    return text
+
+
 def _loop(row, repeating):
     """The loop template of one row; repeating: the last operand is one element. Its own variables end in `_`, so that they cannot
     meet an argument's name."""
@@ -208,8 +217,11 @@ def _loop(row, repeating):
     if args:
         lines.append(f"  const auto& args_ = *static_cast<const {ident}_args*>(params_);")
     for arg in args:
-        get = "scalar_param<T>" if arg.type.base == "Scalar" else "other_param"
-        lines.append(f"  [[maybe_unused]] const auto {arg.name} = {get}(args_.{arg.name});")
+        get = "scalar_param<T>" if arg.type.base == "Scalar" else "choice_param" if arg.type.base == "str" else "other_param"
+        choices = f", {arg.name}_choices, \"{arg.name} argument must be either {' or '.join(row.get('choices')[arg.name])}.\"" if arg.type.base == "str" else ""
+        if choices:
+            lines.append(f"  static constexpr std::string_view {arg.name}_choices[] = {{{', '.join(map(cpp.quote, row.get('choices')[arg.name]))}}};")
+        lines.append(f"  [[maybe_unused]] const auto {arg.name} = {get}(args_.{arg.name}{choices});")
     for i, arg in enumerate(promoting):
         at = f"ptrs_[{1 + len(tensors) + i}]"
         if arg.type.opt:
@@ -227,6 +239,6 @@ def _loop(row, repeating):
     lines.append("  CRESSET_POINTWISE_FOR(i_, n_) {")
     for i, name in enumerate(streams):
         lines.append(f"    [[maybe_unused]] const {element(i)} {name} = in{i}_[i_]{' != 0' if element(i) == 'bool' else ''};")
-    lines.append(f"    out_[i_] = static_cast<{result}>({row.get('pointwise')});")
+    lines.append(f"    out_[i_] = static_cast<{result}>({_expression(row)});")
     lines.append("  }\n}\n\n")
     return "\n".join(lines)

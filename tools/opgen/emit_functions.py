@@ -1,5 +1,6 @@
 """The C++ functions, Tensor methods and redispatch functions of every operator."""
 
+import json
 import zlib
 from dataclasses import dataclass
 
@@ -34,6 +35,11 @@ class Function:
         params = ", ".join(str(p) if defaults else f"{p.type} {p.name}" for p in self.params)
         const = " const" if self.method else ""
         return f"{self.op.schema.cpp_return()} {qualifier}{self.name}({params}){const}"
+
+    def facts(self):
+        """The declaration in parts, for tools."""
+        params = [{"type": p.type, "name": p.name, "default": p.default} for p in self.params]
+        return {"name": self.name, "result": self.op.schema.cpp_return(), "parameters": params}
 
     def makes_leaf(self):
         """Does its TensorOptions say whether the new tensor requires a gradient?"""
@@ -150,6 +156,7 @@ def emit(table, out):
         body = "".join(f"CRESSET_API {f.declaration()};\n" for f in fs)
         out.add("core-header", f"include/cresset/ops/functions_{family.name}.h", header(family.name, [CORE], body, "cresset"))
         out.add("ops", f"src/ops/functions_{family.name}.cpp", _definitions(family, fs, ms))
+    out.add("data", "data/functions.json", "[\n" + ",\n".join(json.dumps(f.facts()) for f in functions) + "\n]\n")
     includes = [f"<cresset/ops/functions_{f.name}.h>" for f in table.families]
     out.add("core-header", "include/cresset/ops/functions.h", header(None, includes, ""))
     lines = sorted({m.declaration() + ";\n" for m in methods})

@@ -10,7 +10,6 @@ RULES = {"promote": "Promote", "float": "Float", "compare": "Compare", "to_bool"
          "first": "First", "bool_first": "BoolFirst"}
 CLASSES = {"b": "kBoolClass", "i": "kIntClass", "f": "kFloatClass", "c": "kComplexClass",
            "u": "kUnsignedClass", "e": "kFloat8Class", "h": "kComplexHalfClass"}
-PROMOTING = ("self", "other", "exponent", "min", "max")
 
 
 def emit(table, out):
@@ -20,6 +19,11 @@ def emit(table, out):
         meta = Meta(table, family).text()
         if meta:
             out.add("ops", f"src/ops/meta_{family.name}.cpp", meta)
+    rows = [row for row in table.rows() if row.kind == "pointwise" and has_facts(row)]
+    body = "".join(f"CRESSET_API extern const PointwiseOp {r.main.ident}_op;\n" for r in rows)
+    body += "".join(["\nArrayRef<const PointwiseOp*> pointwise_rows_with_facts() {\n  static const PointwiseOp* const rows[] = {",
+                     ", ".join(f"&{r.main.ident}_op" for r in rows), "};\n  return rows;\n}\n"])
+    out.add("ops", "src/ops/pointwise_rows.cpp", source(None, ['"ops/pointwise.h"'], body, "cresset::ops"))
 
 
 # --- declarations -------------------------------------------------------------------------------------------------
@@ -44,6 +48,8 @@ def declared_functions(family):
         for key in ("composite", "explicit", "meta"):
             if row.get(key) and cpp.is_name(row.get(key)):
                 add(row.get(key), op.schema.cpp_return(), op.schema.cpp_params(), key)
+        if row.get("check"):
+            add(row.get("check"), "void", "const PointwiseOp& op, const PointwiseCall& call, ScalarType common", "check")
     return out
 
 
@@ -63,11 +69,11 @@ def _declarations(family):
 
 
 def promoting_scalars(row):
-    return [a for a in row.schema.args if a.type.base == "Scalar" and not a.type.is_list and a.name in PROMOTING]
+    return [a for a in row.schema.args if a.name in row.get("promotes", [])]
 
 
 def other_scalars(row):
-    return [a for a in row.schema.args if a.type.base == "Scalar" and not a.type.is_list and a.name not in PROMOTING]
+    return [a for a in row.schema.args if a.type.base == "Scalar" and a.name not in row.get("promotes", [])]
 
 
 def out_dtype(row):
@@ -91,6 +97,30 @@ def out_checks(op):
     return out_memory_checks(op) + checks + kept
 
 
+def has_facts(row):
+    return any(row.get(key) for key in ("follows", "refuses", "lacks", "shown", "equal_types", "check"))
+
+
+def pointwise_facts(row):
+    """The definition of a row's ops::PointwiseFacts, and the initialiser that names it; two empty texts for a row without."""
+    if not has_facts(row):
+        return "", ""
+    ident, refusals, text = row.main.ident, [], ""
+    for key, missing in (("refuses", "false"), ("lacks", "true")):
+        for letters, words in row.get(key, {}).items():
+            if letters != "any b":
+                refusals.append(f"{{{' | '.join(CLASSES[c] for c in letters)}, {missing}, {cpp.quote(words)}}}")
+    follows = list(map(cpp.quote, row.get("follows", [])))
+    for name, type_, values in (("refusals", "Refusal", refusals), ("follows", "const char*", follows)):
+        if values:
+            text += f"static constexpr {type_} {ident}_{name}[] = {{{', '.join(values)}}};\n"
+    word = lambda value: cpp.quote(value) if value else "nullptr"
+    fields = [f"{{{ident}_refusals, {len(refusals)}}}" if refusals else "{}", word(row.get("refuses", {}).get("any b")), word(row.get("shown")),
+              word(row.get("equal_types")), f"{{{ident}_follows, {len(follows)}}}" if follows else "{}",
+              f"&{row.get('check')}" if row.get("check") else "nullptr"]
+    return f"{text}static constexpr PointwiseFacts {ident}_facts{{{', '.join(fields)}}};\n", f", &{ident}_facts"
+
+
 def pointwise_call(row):
     """Statements that define `call`, an ops::PointwiseCall, from the row's arguments."""
     tensors = [a.name for a in row.schema.args if a.type.is_tensor]
@@ -103,7 +133,7 @@ def pointwise_call(row):
         fields += [".scalars = scalars", f".num_scalars = {len(scalars)}"]
     checked = [a for a in other_scalars(row) if not a.type.opt]
     if checked:
-        values = ", ".join(f"{{\"{a.name}\", &{a.name}}}" for a in checked)
+        values = ", ".join(f"{{\"{a.name}\", &{a.name}{', true' if a.name in row.get('follows', []) else ''}}}" for a in checked)
         lines.append(f"const ops::CheckedScalar checked[] = {{{values}}};")
         fields += [".checked = checked", f".num_checked = {len(checked)}"]
     lines.append(f"const ops::PointwiseCall call{{{', '.join(fields)}}};")
@@ -200,7 +230,8 @@ class Registrations:
     def pointwise_op(self, row):
         classes = " | ".join(CLASSES[c] for c in row.get("types", "ifc"))
         rule = RULES[row.get("dtype", "promote")]
-        return f"const PointwiseOp {row.main.ident}_op{{\"{row.schema.name}\", DtypeRule::{rule}, {classes}, {out_dtype(row)}}};\n"
+        facts, given = pointwise_facts(row)
+        return f"{facts}const PointwiseOp {row.main.ident}_op{{\"{row.schema.name}\", DtypeRule::{rule}, {classes}, {out_dtype(row)}{given}}};\n"
 
     def alias(self, op):
         target = cpp.api_name(op.alias_of)

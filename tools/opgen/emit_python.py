@@ -31,10 +31,6 @@ class Name:
         return next((o.op.row.doc for o in self.overloads if o.op.row.doc), "")
 
 
-# In-place forms with several tensor arguments that are functions all the same, as in PyTorch.
-INPLACE_FUNCTIONS = {"addmv_", "clamp_max_", "clamp_min_", "gcd_", "lcm_", "ldexp_", "xlogy_"}
-
-
 def places_of(op):
     """Where an operator shows in Python; a derived in-place form only as function, method and in `_C._nn`."""
     if op.form == "inplace" and op.derived:
@@ -60,12 +56,12 @@ def collect(table):
     for op in table.ops():
         if op.form == "out" and not op.derived and op.row.python:
             names.setdefault(op.schema.name, Name(op.schema.name)).overloads.append(Overload(op, op.row.python, op))
-    # In-place functions exist where every overload has one tensor argument: relu_, but not add_; and on lists.
+    # In-place functions exist where every overload has one tensor argument: relu_, but not add_; on lists; and where a row says so.
     for name in names.values():
         inplace = [o for o in name.overloads if o.op.form == "inplace" and o.op.derived]
         if any(o.op.kind != "foreach" and len([a for a in o.op.schema.tensor_args if not a.type.opt]) > 1 for o in inplace):
             for o in inplace:
-                o.places = tuple(p for p in o.places if p != "function" or name.name in INPLACE_FUNCTIONS)
+                o.places = tuple(p for p in o.places if p != "function" or "inplace_function" in o.op.row.python)
     return [n for n in names.values() if n.places]
 
 
@@ -81,10 +77,6 @@ def emit(table, out):
 # --- binding table ------------------------------------------------------------------------------------------------------
 
 
-# Operators that take a Python number in the place of a tensor, as PyTorch does; others have Scalar overloads or refuse.
-NUMBERS = {"add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "floor_divide", "copy_", "copy", "to", "_to_copy"}
-
-
 def _where(places):
     return " | ".join(PLACES[p] for p in places) or "0"
 
@@ -96,13 +88,15 @@ def _table_source(names):
         rows = []
         for o in name.overloads:
             for op in (o.op, *([o.out] if o.out and o.out is not o.op else [])):
-                numbers = op.row.schema.name in NUMBERS
+                numbers = op.row.get("number_is_tensor", False)
                 legacy = ";".join(order.replace(",", "") for order in op.row.get("legacy", [])) if op.form != "out" and not op.alias_of else ""
                 rows.append(f"{{\"{op.schema.full_name}\", \"{op.schema.overload}\", {_where(o.places)}, {'true' if numbers else 'false'}, \"{legacy}\"}}")
         parts.append(f"const TableOverload overloads_{i}[] = {{{', '.join(rows)}}};\n")
         entries.append(f"    {{\"{name.name}\", {cpp.quote(name.doc)}, overloads_{i}, {len(rows)}}},\n")
     parts.append("\n}  // namespace\n\n")
     parts.append(f"const TableEntry operator_table[] = {{\n{''.join(entries)}}};\nconst std::size_t operator_table_size = {len(names)};\n")
+    factories = [n.name for n in names if n.overloads[0].op.schema.is_factory and not n.overloads[0].op.schema.tensor_args]
+    parts.append(f"const char* const factory_names[] = {{{', '.join(map(cpp.quote, factories))}}};\nconst std::size_t factory_names_size = {len(factories)};\n")
     return source(None, ['"python/python_table.h"'], "".join(parts), "cresset::python")
 
 
@@ -155,7 +149,8 @@ def facts(op):
         "out": row.form("out").schema.qualified if row.form("out") and not op.derived and op.form != "out" else None,
     }
     if row.kind == "pointwise":
-        out["pointwise"] = {"expression": row.get("pointwise"), "dtype": row.get("dtype", "promote"), "types": row.get("types", "ifc")}
+        out["pointwise"] = {"expression": row.get("pointwise"), "dtype": row.get("dtype", "promote"), "types": row.get("types", "ifc"),
+                            "promotes": row.get("promotes", [])}
     return out
 
 

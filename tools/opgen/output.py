@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-GROUPS = ("core-header", "ops", "autograd", "cpu", "cpu-isa", "python", "data")
+GROUPS = ("core-header", "ops", "autograd", "cpu", "cpu-isa", "cpu-isa-choosing", "python", "data")
 
 
 class Output:

@@ -12,9 +12,9 @@ from formulas import unknown_word
 
 ROW_KEYS = {
     "schema", "python", "out", "inplace", "aliases", "canonical", "writes", "doc", "samples", "grad", "jvp", "nondiff", "tags",
-    "autocast", "batch", "pointwise", "dtype", "types", "out_dtype", "out_memory", "out_shape", "late_errors", "legacy", "shape", "kernel", "composite", "explicit", "cpu", "meta", "foreach", "names",
+    "autocast", "batch", "number_is_tensor", "pointwise", "dtype", "types", "promotes", "follows", "refuses", "lacks", "shown", "equal_types", "check", "choices", "out_dtype", "out_memory", "out_shape", "late_errors", "legacy", "shape", "kernel", "composite", "explicit", "cpu", "meta", "foreach", "names",
 }
-PYTHON_PLACES = ("function", "method", "nn", "linalg", "special", "fft", "cpp_method", "none")
+PYTHON_PLACES = ("function", "method", "nn", "linalg", "special", "fft", "cpp_method", "inplace_function", "none")
 DTYPE_RULES = ("promote", "float", "compare", "to_bool", "abs", "first", "bool_first")
 OUT_DTYPES = ("castable", "exact", "flags", "joined", "argument")
 OUT_MEMORIES = ("apart", "whole")
@@ -30,6 +30,8 @@ TAGS = (
 FUNCTIONAL_TAGS = ("core", "data_dependent_output", "inplace_view", "maybe_aliasing_or_mutating")
 # How an operator runs under vmap; "fold" may name the number of dimensions behind N: "fold 3".
 BATCH_RULES = ("pointwise", "dim", "full", "leading", "broadcast", "fold", "random", "functional", "code", "decompose", "dynamic", "loop")
+# Keys that only a row with `pointwise` has.
+POINTWISE_KEYS = ("dtype", "types", "promotes", "follows", "refuses", "lacks", "shown", "equal_types", "check", "choices")
 HOW_KEYS = {"pointwise": "pointwise", "shape": "structured", "kernel": "structured",
             "composite": "composite", "explicit": "explicit", "cpu": "cpu", "foreach": "foreach"}
 IDENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -147,6 +149,7 @@ class Family:
     doc: str
     lines: list
     scalar_header: str = ""       # declares functions that only this family's pointwise expressions call
+    choosing_loops: bool = False  # its loops choose between formulas by an argument
     rows: list = field(default_factory=list)
 
     @property
@@ -237,9 +240,9 @@ class Table:
                 errors.append(f"{path}:{line}: unknown section '{key}'.{hint(key, ('family', 'op'))}")
         head = data.get("family", {})
         for key in head:
-            if key not in ("doc", "scalar_header"):
-                errors.append(f"{path}:1: unknown key '{key}' in [family]; known: doc, scalar_header.")
-        family = Family(path.stem, path, head.get("doc", ""), lines, head.get("scalar_header", ""))
+            if key not in ("doc", "scalar_header", "choosing_loops"):
+                errors.append(f"{path}:1: unknown key '{key}' in [family]; known: doc, scalar_header, choosing_loops.")
+        family = Family(path.stem, path, head.get("doc", ""), lines, head.get("scalar_header", ""), head.get("choosing_loops", False))
         self.families.append(family)
         starts = [i + 1 for i, t in enumerate(lines) if re.match(r"\s*\[\[\s*op\s*\]\]", t)]
         for start, raw in zip(starts, data.get("op", [])):
@@ -298,10 +301,10 @@ def check(row):
     row.kind = kinds[0]
     if row.kind == "structured" and not ("shape" in data and "kernel" in data):
         raise row.error(f"'shape' and 'kernel' go together; missing: {'kernel' if 'shape' in data else 'shape'}.")
-    for key, kind in (("dtype", "pointwise"), ("types", "pointwise"), ("meta", "cpu")):
+    for key, kind in (*((key, "pointwise") for key in POINTWISE_KEYS), ("meta", "cpu")):
         if key in data and row.kind != kind:
             raise row.error(f"'{key}' belongs to a row with '{kind}'.", key)
-    for key in ("shape", "kernel", "cpu", "meta", "foreach"):
+    for key in ("shape", "kernel", "cpu", "meta", "foreach", "check"):
         if key in data and not IDENT.match(data[key]):
             raise row.error(f"'{key}' must be the name of a C++ function; given: {data[key]!r}.", key)
     if data.get("dtype", "promote") not in DTYPE_RULES:
@@ -374,10 +377,7 @@ def check(row):
         for arg in schema.args:
             if not arg.type.is_tensor and arg.type.is_list:
                 raise row.error(f"argument '{arg.name}': a pointwise operator takes no lists.")
-        word = unknown_word(data["pointwise"], {a.name for a in schema.args})
-        if word:
-            names = [a.name for a in schema.args]
-            raise row.error(f"the expression names '{word}', which is no argument.{hint(word, names)}", "pointwise")
+        _check_pointwise(row)
     if row.kind == "foreach":
         if not any(a.type.is_tensor and a.type.is_list for a in schema.args):
             raise row.error("a foreach operator has a list of tensors as argument.", "foreach")
@@ -386,6 +386,27 @@ def check(row):
         if "grad" in data or "jvp" in data or "nondiff" in data:
             raise row.error("a foreach operator is differentiable through its elements: no grad, jvp or nondiff here.")
     _check_derivatives(row)
+
+
+def _check_pointwise(row):
+    data, args = row.data, {a.name: a.type for a in row.schema.args}
+    word = unknown_word(data["pointwise"], set(args))
+    if word:
+        raise row.error(f"the expression names '{word}', which is no argument.{hint(word, args)}", "pointwise")
+    for key in ("promotes", "follows"):
+        for name in data.get(key, []):
+            if name not in args or args[name].base != "Scalar":
+                raise row.error(f"'{key}' names '{name}', which is no Scalar argument.{hint(name, args)}", key)
+    for key in ("refuses", "lacks"):
+        for letters in data.get(key, {}):
+            if letters != "any b" and (set(letters) - set("bifc") or set(letters) & set(data.get("types", "ifc"))):
+                raise row.error(f"'{key}' has words for classes of types that 'types' has not, or 'any b'; given: {letters!r}.", key)
+    for name, type_ in args.items():
+        if (type_.base == "str") != (name in data.get("choices", {})):
+            raise row.error(f"'choices' lists what the argument '{name}' of type str may be.", "choices")
+    for name in data.get("choices", {}):
+        if name not in args:
+            raise row.error(f"'choices' names '{name}', which is no argument.{hint(name, args)}", "choices")
 
 
 def split_names(key):

@@ -13,7 +13,6 @@ from pathlib import Path
 RULES = {"promote": "Promote", "float": "Float", "compare": "Compare", "to_bool": "ToBool", "abs": "Abs", "first": "First",
          "bool_first": "BoolFirst"}
 CLASSES = {"b": 1, "i": 2, "f": 4, "c": 8}  # types that are only stored (the other letters) stay on the host
-PROMOTING = {"self", "other", "exponent", "min", "max"}
 # How a kernel sees an argument; see ArgumentKind in src/pointwise.h.
 KINDS = {"Tensor": "Tensor", "float": "Real", "float?": "OptionalReal", "int": "Int", "bool": "Flag"}
 C_WORDS = {"if", "for", "while", "return", "sizeof"}
@@ -41,11 +40,11 @@ def closure(names, functions):
     return [name for name in functions if name in wanted]
 
 
-def kind_of(argument):
+def kind_of(argument, promoting):
     kind = argument["type"]
     if kind in ("Scalar", "Scalar?"):
         optional = "Optional" if kind.endswith("?") else ""
-        return optional + ("Promoting" if argument["name"] in PROMOTING else "Number")
+        return optional + ("Promoting" if argument["name"] in promoting else "Number")
     if kind == "str":
         return "Word"
     if kind not in KINDS:
@@ -58,7 +57,7 @@ def translate(row, functions):
     text = row["pointwise"]["expression"].replace("special_math::", "")
     arguments = []
     for argument in row["arguments"]:
-        name, kind, word = argument["name"], kind_of(argument), ""
+        name, kind, word = argument["name"], kind_of(argument, row["pointwise"].get("promotes", [])), ""
         if kind == "Word":
             compared = re.search(rf'\b{name} == "(\w+)"', text)
             if not compared:

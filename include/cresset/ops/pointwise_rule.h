@@ -27,7 +27,7 @@ struct PointwiseScalar {
 
 /// One call. Everything is borrowed.
 ///   tensors  operands in schema order, 1 to 8
-///   scalars  Scalar arguments named self, other, exponent, min or max, in schema order (at most 2): they take part in promotion;
+///   scalars  Scalar arguments that the row's `pointwise.promotes` names, in schema order (at most 2): they take part in promotion;
 ///            an absent `Scalar?` is null
 ///   others   all other Scalar arguments that are there
 struct PointwiseArguments {

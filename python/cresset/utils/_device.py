@@ -6,12 +6,8 @@ from cresset.overrides import TorchFunctionMode
 
 __all__ = ["DeviceContext", "get_default_device", "set_default_device"]
 
-_FACTORIES = (
-    "empty", "empty_permuted", "empty_strided", "empty_quantized", "ones", "arange", "bartlett_window", "blackman_window", "eye", "fft_fftfreq",
-    "fft_rfftfreq", "full", "hamming_window", "hann_window", "kaiser_window", "linspace", "logspace", "nested_tensor", "rand", "randn", "randint",
-    "randperm", "range", "sparse_coo_tensor", "sparse_compressed_tensor", "sparse_csr_tensor", "tril_indices", "triu_indices", "zeros", "asarray",
-    "tensor", "as_tensor", "scalar_tensor",
-)  # fmt: skip
+# Beside the operators: functions of the package.
+_WRITTEN_IN_PYTHON = ("as_tensor", "asarray", "nested_tensor", "range", "sparse_compressed_tensor", "sparse_coo_tensor", "sparse_csr_tensor", "tensor")
 _factories = None
 
 
@@ -20,7 +16,7 @@ def _device_constructors():
     global _factories
     if _factories is None:
         places = (cresset, _C._VariableFunctions, _C._fft)
-        _factories = {f for name in _FACTORIES for place in places if (f := getattr(place, name, None)) is not None}
+        _factories = {f for name in (*_C._factory_names, *_WRITTEN_IN_PYTHON) for place in places if (f := getattr(place, name, None)) is not None}
     return _factories
 
 

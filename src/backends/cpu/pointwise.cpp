@@ -96,18 +96,22 @@ inline bool Plain::prepare(const PointwiseKernel& kernel, const ops::PointwiseCa
     if (&other == &first) continue;
     if (other.device_type() != kCPU) return false;
     if (other.dtype() == common_ && other.is_contiguous() && other.sizes() == first.sizes()) continue;
-    if (i == 1 && call.num_inputs == 3) return false;  // lerp compares types
+    if (kernel.op->compares_types() && other.dtype() != common_) return false;
     if (other.dim() != 0 || category(other.dtype()) > own || other.dtype() == kBool || (first.dim() == 0 && !other.is_wrapped_number()))
       return false;
     repeats[i + 1] = repeated = true;
   }
+  int absent = 0;
   for (int i = 0; i < call.num_scalars; ++i) {
-    if (!call.scalars[i]) continue;
+    if (!call.scalars[i]) {
+      ++absent;
+      continue;
+    }
     const Scalar& number = *call.scalars[i];
     if (category(number.type()) > own || number.isBoolean() || number.isUnsigned()) return false;
     if (common_ == kInt && number.toLong() != static_cast<int32_t>(number.toLong())) return false;  // wraps or is refused
   }
-  if (call.num_scalars == 2 && !call.scalars[0] && !call.scalars[1]) return false;
+  if (absent && absent == call.num_scalars) return false;
   for (int i = 0; i < call.num_checked; ++i)
     if (!call.checked[i].value->isIntegral(false) && !(own == 2 && call.checked[i].value->isFloatingPoint())) return false;
   if (own == 0 && call.num_checked) return false;

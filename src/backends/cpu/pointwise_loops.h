@@ -86,25 +86,18 @@ inline std::optional<T> optional_param(const void* value) {
   return value ? std::optional<T>(*static_cast<const T*>(value)) : std::nullopt;
 }
 
-// A short string argument as a flag, so that `approximate == "tanh"` is a loop invariant. The only strings that pointwise operators
-// take are the approximations of gelu; others are refused here.
-class StringParam {
- public:
-  StringParam(std::string_view text) : tanh_(text == "tanh") {
-    CRESSET_CHECK(tanh_ || text == "none", "approximate argument must be either none or tanh.");
-  }
-  friend inline bool operator==(StringParam a, std::string_view b) { return a.tanh_ == (b == "tanh"); }
-
- private:
-  bool tanh_;
-};
+// A word as its place among the row's `choices`, so that `approximate == "tanh"` is a loop invariant; another word is refused.
+template <std::size_t N>
+inline std::size_t choice_param(std::string_view word, const std::string_view (&choices)[N], const char* refusal) {
+  for (std::size_t i = 0; i < N; ++i)
+    if (word == choices[i]) return i;
+  CRESSET_THROW(Error, refusal);
+}
 
 template <class A>
 inline A other_param(const A& value) {
   return value;
 }
-inline StringParam other_param(std::string_view value) { return StringParam(value); }
-inline StringParam other_param(const std::optional<std::string_view>& value) { return StringParam(value.value_or("none")); }
 
 }  // namespace
 }  // namespace cresset::cpu::CRESSET_ISA_NAMESPACE

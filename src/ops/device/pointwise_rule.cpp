@@ -1,7 +1,9 @@
 // The pointwise rule as device backends see it.
 #include <cresset/ops/pointwise_rule.h>
 
+#include <algorithm>
 #include <array>
+#include <string_view>
 
 #include "ops/pointwise.h"
 
@@ -11,15 +13,26 @@ namespace {
 static_assert(static_cast<int>(PointwiseRule::BoolFirst) == static_cast<int>(ops::DtypeRule::BoolFirst));
 static_assert(kPointwiseComplex == static_cast<int>(ops::kComplexClass));
 
+// What the row of that name says beside rule and classes.
+const ops::PointwiseFacts* facts_of(std::string_view name) {
+  for (const ops::PointwiseOp* op : ops::pointwise_rows_with_facts())
+    if (name == op->name) return op->facts;
+  return nullptr;
+}
+
 // The call in the words of the tree; borrows from `from` and from itself.
 struct Inner {
-  explicit Inner(const PointwiseArguments& from) : op{from.name, static_cast<ops::DtypeRule>(from.rule), from.classes}, checked{}, call{} {
+  explicit Inner(const PointwiseArguments& from)
+      : op{from.name, static_cast<ops::DtypeRule>(from.rule), from.classes, ops::OutDtype::Castable, facts_of(from.name)},
+        checked{},
+        call{} {
     CRESSET_CHECK(from.tensors.size() >= 1 && from.tensors.size() <= ops::kMaxPointwiseInputs &&
                       from.scalars.size() <= ops::kMaxPointwiseScalars && from.others.size() <= checked.size(),
                   from.name, ": a pointwise operator has 1 to ", ops::kMaxPointwiseInputs, " tensors, at most ", ops::kMaxPointwiseScalars,
                   " promoting scalars and ", checked.size(), " others; given ", from.tensors.size(), ", ", from.scalars.size(), " and ",
                   from.others.size(), ".");
-    for (std::size_t i = 0; i < from.others.size(); ++i) checked[i] = {from.others[i].name, from.others[i].value};
+    for (std::size_t i = 0; i < from.others.size(); ++i)
+      checked[i] = {from.others[i].name, from.others[i].value, follows(from.others[i].name)};
     call = {.inputs = from.tensors.data(),
             .num_inputs = static_cast<int>(from.tensors.size()),
             .scalars = from.scalars.data(),
@@ -29,6 +42,10 @@ struct Inner {
   }
   Inner(const Inner&) = delete;
   Inner& operator=(const Inner&) = delete;
+
+  bool follows(std::string_view name) const {
+    return op.facts && std::find(op.facts->follows.begin(), op.facts->follows.end(), name) != op.facts->follows.end();
+  }
 
   ops::PointwiseOp op;
   std::array<ops::CheckedScalar, 8> checked;

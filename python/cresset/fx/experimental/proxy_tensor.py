@@ -289,7 +289,7 @@ _DATA_DEPENDENT = (
     "It appears that you're trying to get value out of a tracing tensor with {} - erroring out! It's likely that this is caused by data-dependent "
     "control flow or similar.  It may be possible to trace this with dynamic shapes; try setting tracing_mode='symbolic' in your make_fx call."
 )
-_FACTORIES = frozenset("ones zeros full empty rand randn randint randperm eye arange linspace logspace scalar_tensor".split())
+_FACTORIES = frozenset(cresset._C._factory_names)
 _OPTIONS = ("dtype", "layout", "device", "pin_memory", "memory_format")
 
 
