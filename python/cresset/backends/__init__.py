@@ -5,9 +5,10 @@ import sys as _sys
 from contextlib import contextmanager as _contextmanager
 from importlib.machinery import ModuleSpec as _Spec
 from importlib.util import module_from_spec as _module_of
-from types import SimpleNamespace as _Namespace
 
-__all__ = ["cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum"]
+from . import _cuda
+
+__all__ = ["cpu", "cuda", "cudnn", "mha", "miopen", "mkl", "mkldnn", "mps", "nnpack", "openmp", "opt_einsum", "quantized", "xnnpack"]
 
 
 def _cpu_capability():
@@ -79,9 +80,31 @@ def _preference(title, **known):
     return prefer
 
 
+class _Verbose:
+    """A context in which the library prints what it does: RuntimeError for a level, since the library is not part of this build."""
+
+    def __init__(self, level=None, enable=None):
+        self.level = enable if level is None else level
+
+    def __enter__(self):
+        if self.level:
+            raise RuntimeError("backends.verbose: this library is not part of the build, so it has nothing to print.")
+        return self
+
+    def __exit__(self, *error):
+        return False
+
+
+def _no_mps(*args):
+    """Raises RuntimeError: there is no MPS device."""
+    raise RuntimeError("MPS is not available: it is not part of this build.")
+
+
+_fastpath = [True]
+
 cpu = _module("cpu", get_cpu_capability=_cpu_capability)
 cuda = _module(
-    "cuda", is_built=_no, matmul=_Namespace(allow_tf32=False),
+    "cuda", is_built=_no, matmul=_cuda.cuBLASModule(),
     preferred_linalg_library=_preference("_LinalgBackend", default="Default", cusolver="Cusolver", magma="Magma"),
     preferred_blas_library=_preference("_BlasBackend", default="Cublas", cublas="Cublas", hipblas="Cublas", cublaslt="Cublaslt", hipblaslt="Cublaslt", ck="Ck"),
 )  # fmt: skip
@@ -89,8 +112,17 @@ cudnn = _settings(
     _module("cudnn", is_available=_no, version=lambda: None, enabled=False, benchmark=False, deterministic=True, allow_tf32=False),
     enabled=False, benchmark=False, benchmark_limit=10, deterministic=False, allow_tf32=True,
 )  # fmt: skip
-mkl = _module("mkl", is_available=_no)
+for _name in _cuda.__all__:
+    setattr(cuda, _name, getattr(_cuda, _name))
+mkl = _module("mkl", is_available=_no, VERBOSE_OFF=0, VERBOSE_ON=1, verbose=_Verbose)
 mkldnn = _settings(_module("mkldnn", is_available=_no, enabled=False), enabled=False, deterministic=False, allow_tf32=True)
-mps = _module("mps", is_available=_no, is_built=_no)
+mkldnn.verbose, mkldnn.VERBOSE_OFF, mkldnn.VERBOSE_ON, mkldnn.VERBOSE_ON_CREATION = _Verbose, 0, 1, 2
+mps = _module("mps", is_available=_no, is_built=_no, is_macos_or_newer=lambda major, minor: False, is_macos13_or_newer=lambda minor=0: False,
+              get_name=_no_mps, get_core_count=_no_mps)  # fmt: skip
+mha = _module("mha", get_fastpath_enabled=lambda: _fastpath[0], set_fastpath_enabled=lambda value: _fastpath.__setitem__(0, value))
+miopen = _settings(_module("miopen"), immediate=False)
+nnpack = _settings(_module("nnpack", is_available=_no), enabled=False)
+xnnpack = _module("xnnpack", enabled=False)
+quantized = _module("quantized", engine="x86", supported_engines=["x86"])
 openmp = _module("openmp", is_available=_no)
 opt_einsum = _module("opt_einsum", is_available=_no, enabled=False)

@@ -9,7 +9,8 @@ from . import hooks  # noqa: F401
 from ._swap import swap_tensors  # noqa: F401
 
 _MODULES = frozenset((
-    "data", "checkpoint", "dlpack", "backend_registration", "weak", "_mode_utils", "_foreach_utils", "deterministic", "model_zoo",
+    "data", "checkpoint", "dlpack", "backend_registration", "weak", "_mode_utils", "_foreach_utils", "deterministic", "model_zoo", "benchmark",
+    "collect_env", "flop_counter", "module_tracker", "tensorboard", "throughput_benchmark",
 ))  # fmt: skip
 
 

@@ -296,3 +296,23 @@ def test_no_warnings():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         stepped(optim.AdamW)
+
+
+def test_a_subclass_that_does_not_call_init():
+    class Plain(cresset.optim.Optimizer):
+        def __init__(self, params):
+            self.param_groups, self.state, self.defaults = [{"params": list(params), "lr": 0.5}], {}, {}
+
+        def step(self, closure=None):
+            for group in self.param_groups:
+                for p in group["params"]:
+                    p.data.add_(p.grad, alpha=-group["lr"])
+
+    p = cresset.nn.Parameter(cresset.ones(2))
+    optimizer, seen = Plain([p]), []
+    optimizer.register_step_post_hook(lambda *args: seen.append(1))
+    p.sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    assert p.tolist() == [0.5, 0.5] and p.grad is None and seen == [1] and "lr: 0.5" in repr(optimizer)
+    assert not Plain([p])._optimizer_step_post_hooks

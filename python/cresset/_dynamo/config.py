@@ -1,0 +1,24 @@
+"""Settings of a compiler of Python code: libraries write them; nothing reads them here. `patch(name=value)` sets some within a block."""
+
+import contextlib
+
+cache_size_limit = recompile_limit = 8
+accumulated_cache_size_limit = accumulated_recompile_limit = 256
+suppress_errors = verbose = capture_scalar_outputs = capture_dynamic_output_shape_ops = guard_nn_modules = False
+optimize_ddp = inline_inbuilt_nn_modules = True
+assume_static_by_default, automatic_dynamic_shapes, dynamic_shapes, allow_unspec_int_on_nn_module = True, True, True, False
+
+
+@contextlib.contextmanager
+def patch(arg=None, value=None, **changes):
+    """Other settings within a block: `patch(name=value)`, `patch("name", value)` or `patch({"name": value})`. AttributeError for unknown ones."""
+    changes = {**({arg: value} if isinstance(arg, str) else arg or {}), **changes}
+    unknown = [name for name in changes if name not in globals()]
+    if unknown:
+        raise AttributeError(f"_dynamo.config has no setting {unknown[0]!r}")
+    before = {name: globals()[name] for name in changes}
+    globals().update(changes)
+    try:
+        yield
+    finally:
+        globals().update(before)

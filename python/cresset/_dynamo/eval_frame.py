@@ -1,0 +1,3 @@
+"""Names of the frame evaluator that libraries import: there is none."""
+
+from cresset._dynamo import OptimizedModule  # noqa: F401

@@ -1,0 +1,3 @@
+"""Layers with quantized weights."""
+
+from . import quantized  # noqa: F401

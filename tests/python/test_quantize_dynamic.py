@@ -1,0 +1,81 @@
+"""Dynamic quantization: numbers of PyTorch's int8 arithmetic, float16, recurrent layers beside their float forms, files."""
+
+import io
+
+import cresset
+import pytest
+from cresset import nn
+from cresset.ao.nn.quantized import dynamic
+from cresset.ao.quantization import per_channel_dynamic_qconfig, quantize_dynamic
+
+
+@pytest.fixture(autouse=True)
+def seed():
+    cresset.manual_seed(0)
+
+
+def test_linear_counts_in_whole_numbers():
+    layer = nn.Linear(2, 1)
+    with cresset.no_grad():
+        layer.weight.copy_(cresset.tensor([[1.0, -0.5]]))
+        layer.bias.fill_(0.25)
+    (made,) = quantize_dynamic(nn.Sequential(layer), {nn.Linear})
+    scale = 1 / 127.5
+    assert made._packed_params.values.tolist() == [[127, -64]] and made.weight().flatten().tolist() == pytest.approx([127 * scale, -64 * scale])
+    # The input's range [-1, 2] over seven bits: scale 3/127, zero point 42.
+    x = cresset.tensor([[2.0, -1.0]])
+    step = 3 / 127
+    q = [round(2 / step), round(-1 / step)]
+    assert made(x).item() == pytest.approx((q[0] * 127 + q[1] * -64) * step * scale + 0.25, abs=1e-6)
+    assert repr(made) == "DynamicQuantizedLinear(in_features=2, out_features=1, dtype=torch.qint8, qscheme=torch.per_tensor_affine)"
+
+
+@pytest.mark.parametrize("make", [nn.LSTM, nn.GRU])
+@pytest.mark.parametrize("kwargs", [{}, {"num_layers": 2, "bidirectional": True}, {"batch_first": True, "bias": False}])
+@pytest.mark.parametrize("dtype", ["qint8", "float16"])
+def test_recurrent_layers(make, kwargs, dtype):
+    net = nn.ModuleDict({"r": make(7, 4, **kwargs)})
+    x = cresset.randn(5, 3, 7)
+    quantized = quantize_dynamic(net, {make}, dtype=getattr(cresset, dtype))["r"]
+    assert type(quantized) is getattr(dynamic, make.__name__) and type(net["r"]) is make
+    tolerance = dict(atol=0.06, rtol=0) if dtype == "qint8" else dict(atol=2e-3, rtol=0)
+    (a, ha), (b, hb) = net["r"](x), quantized(x)
+    cresset.testing.assert_close(a, b, **tolerance)
+    cresset.testing.assert_close(ha, hb, **tolerance)
+    if not kwargs.get("batch_first"):
+        packed = nn.utils.rnn.pack_padded_sequence(x, [5, 3, 2])
+        (a, ha), (b, hb) = net["r"](packed), quantized(packed)
+        cresset.testing.assert_close(a.data, b.data, **tolerance)
+        cresset.testing.assert_close(ha, hb, **tolerance)
+    cresset.testing.assert_close(quantized(x[:, 0])[0], net["r"](x[:, 0])[0], **tolerance)
+
+
+@pytest.mark.parametrize("make", [nn.LSTMCell, nn.GRUCell, nn.RNNCell])
+def test_cells(make):
+    (cell,) = quantize_dynamic(nn.Sequential(make(7, 4)), {make})
+    cell_of = make(7, 4)
+    same = getattr(dynamic, make.__name__).from_float(cell_of)
+    x = cresset.randn(3, 7)
+    cresset.testing.assert_close(same(x), cell_of(x), atol=0.06, rtol=0)
+    assert cell._get_name() == "DynamicQuantized" + make.__name__
+
+
+def test_by_name_and_by_row():
+    net = nn.Sequential(nn.Linear(4, 4), nn.Sequential(nn.Linear(4, 2)), nn.Linear(2, 2))
+    made = quantize_dynamic(net, {"1.0": per_channel_dynamic_qconfig})
+    assert [type(m) for m in (made[0], made[1][0], made[2])] == [nn.Linear, dynamic.Linear, nn.Linear]
+    assert made[1][0]._packed_params.scale.shape == (2, 1) and not made.training and net.training
+    with pytest.raises(ValueError, match="Don't know how to quantize with default settings for"):
+        quantize_dynamic(net, dtype=cresset.int8)
+
+
+def test_files():
+    net = quantize_dynamic(nn.Sequential(nn.Linear(300, 4)))
+    data = io.BytesIO()
+    cresset.save(net.state_dict(), data)
+    assert len(data.getvalue()) < 300 * 4 * 2 + 2000
+    data.seek(0)
+    other = quantize_dynamic(nn.Sequential(nn.Linear(300, 4)))
+    other.load_state_dict(cresset.load(data))
+    x = cresset.randn(2, 300)
+    assert cresset.equal(other(x), net(x))
