@@ -58,7 +58,9 @@ void registerAcceleratorHooks(DeviceType type, AcceleratorHooksInterface* hooks)
                 DeviceTypeName(type), "' are already registered; a kind has one object of hooks.");
 }
 
-AcceleratorHooksInterface* getAcceleratorHooks(DeviceType type) { return all_hooks().at(static_cast<std::size_t>(type)).load(); }
+AcceleratorHooksInterface* getAcceleratorHooks(DeviceType type) {
+  return type >= DeviceType::HIP ? nullptr : all_hooks().at(static_cast<std::size_t>(type)).load();
+}
 
 PrivateUse1HooksInterface* GetPrivateUse1HooksInterface() {
   auto* hooks = dynamic_cast<PrivateUse1HooksInterface*>(getAcceleratorHooks(kPrivateUse1));
@@ -96,11 +98,13 @@ void give_generator(DeviceType type, GeneratorMaker maker) {
 }
 }  // namespace detail
 
-bool has_generator(DeviceType type) { return type == kCPU || all_makers().at(static_cast<std::size_t>(type)).load() != nullptr; }
+bool has_generator(DeviceType type) {
+  return type == kCPU || (type < DeviceType::HIP && all_makers().at(static_cast<std::size_t>(type)).load() != nullptr);
+}
 
 Generator make_generator_for(Device device) {
   if (device.is_cpu()) return make_cpu_generator();
-  const GeneratorMaker maker = all_makers().at(static_cast<std::size_t>(device.type())).load();
+  const GeneratorMaker maker = has_generator(device.type()) ? all_makers().at(static_cast<std::size_t>(device.type())).load() : nullptr;
   CRESSET_CHECK(maker, "Generator: device '", device, "' has no generator registered.");
   return maker(resolved_device(device).index());
 }

@@ -294,7 +294,7 @@ void reset_peak_cpu_memory_stats() { peak_bytes.store(live_bytes.load()); }
 Allocator* GetCPUAllocator() { return &cpu_allocator.allocator; }
 
 Allocator* GetAllocator(DeviceType t) {
-  Allocator* a = allocators().at(static_cast<std::size_t>(t)).load();
+  Allocator* a = t >= DeviceType::HIP ? nullptr : allocators().at(static_cast<std::size_t>(t)).load();
   if (!a && t == DeviceType::CPU) a = GetCPUAllocator();
   CRESSET_CHECK(a, "allocator: none is registered for device '", DeviceTypeName(t), "'. Call SetAllocator in the backend's set-up.");
   return a;

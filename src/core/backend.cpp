@@ -161,7 +161,9 @@ std::string dl_reason() {
 
 namespace detail {
 
-Backend* backend_of(DeviceType t) { return registry().by_type[static_cast<std::size_t>(t)].load(std::memory_order_acquire); }
+Backend* backend_of(DeviceType t) {
+  return t >= DeviceType::HIP ? nullptr : registry().by_type[static_cast<std::size_t>(t)].load(std::memory_order_acquire);
+}
 
 void report_plugin_error(const std::string& text) {
   Registry& r = registry();

@@ -123,6 +123,14 @@ std::optional<DeviceType> find_type(std::string_view name) {
   if (name == "cuda") return DeviceType::CUDA;
   return std::nullopt;
 }
+
+// Kinds that PyTorch names: objects with the name exist though no tensor can be there.
+std::optional<DeviceType> find_kind_without_slot(std::string_view name) {
+  if (name == "xla") return DeviceType::XLA;
+  for (std::size_t i = 0; i < kNamesWithoutSlot.size(); ++i)
+    if (name == kNamesWithoutSlot[i] && name != "metal") return static_cast<DeviceType>(static_cast<std::size_t>(DeviceType::HIP) + i);
+  return std::nullopt;
+}
 }  // namespace
 
 DeviceType device_type_from_name(std::string_view name) {
@@ -130,6 +138,7 @@ DeviceType device_type_from_name(std::string_view name) {
   // Nobody has asked for it yet: a plug-in may give the name.
   const std::string problem = is_plain_name(name) ? detail::resolve_device_name(std::string(name)) : "";
   if (const auto loaded = find_type(name); loaded && problem.empty()) return *loaded;
+  if (const auto kind = problem.empty() ? find_kind_without_slot(name) : std::nullopt) return *kind;
   CRESSET_CHECK(problem.empty(), "Expected one of ", known_device_names(), " device type at start of device string: ", name,
                 "\nA plug-in should give the device '", name, "', but it does not load: ", problem, "\nRun `cresset doctor ", name,
                 "` for its parts.");

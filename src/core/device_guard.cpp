@@ -25,11 +25,13 @@ void registerDeviceGuardImpl(DeviceType type, const DeviceGuardImplInterface* im
 }
 
 bool hasDeviceGuardImpl(DeviceType type) {
+  if (type >= DeviceType::HIP) return false;
   return type == kCPU || type == kMeta || guard_impls().at(static_cast<std::size_t>(type)).load(std::memory_order_acquire) != nullptr;
 }
 
 const DeviceGuardImplInterface* getDeviceGuardImpl(DeviceType type) {
-  if (const auto* impl = guard_impls().at(static_cast<std::size_t>(type)).load(std::memory_order_acquire)) return impl;
+  if (hasDeviceGuardImpl(type))
+    if (const auto* impl = guard_impls().at(static_cast<std::size_t>(type)).load(std::memory_order_acquire)) return impl;
   if (type == kCPU) return &cpu_guard;
   if (type == kMeta) return &meta_guard;
   CRESSET_THROW(Error, "PyTorch is not linked with support for ", DeviceTypeName(type),

@@ -87,7 +87,9 @@ void SetStorageImplCreate(DeviceType t, StorageImplCreateHelper create) {
                 " was given.");
   storage_makers().at(static_cast<std::size_t>(t)).store(create);
 }
-StorageImplCreateHelper GetStorageImplCreate(DeviceType t) { return storage_makers().at(static_cast<std::size_t>(t)).load(); }
+StorageImplCreateHelper GetStorageImplCreate(DeviceType t) {
+  return t >= DeviceType::HIP ? nullptr : storage_makers().at(static_cast<std::size_t>(t)).load();
+}
 
 intrusive_ptr<StorageImpl> make_storage_impl(StorageImpl::use_byte_size_t tag, SymInt nbytes, DataPtr data, Allocator* allocator,
                                              bool resizable, std::optional<Device> device) {

@@ -374,7 +374,8 @@ std::vector<OperatorHandle> Dispatcher::overloadsOf(const std::string& name) con
 
 bool Dispatcher::hasBackendFallbackForDispatchKey(DispatchKey k) const {
   std::lock_guard lock(state_->mutex);
-  return state_->fallbacks.at(static_cast<std::size_t>(k)).has_value();
+  // Keys of device kinds without a slot are behind the table.
+  return static_cast<std::size_t>(k) < state_->fallbacks.size() && state_->fallbacks[static_cast<std::size_t>(k)].has_value();
 }
 
 std::vector<OperatorHandle> Dispatcher::findDanglingImpls() const {
@@ -475,10 +476,12 @@ bool OperatorHandle::hasKernelForAnyDispatchKey(DispatchKeySet ks) const {
 }
 bool OperatorHandle::hasComputedKernelForDispatchKey(DispatchKey k) const {
   CRESSET_CHECK(!isAliasDispatchKey(k), "Alias keys do not have runtime kernel registrations.");
-  return entry_->table.at(static_cast<std::size_t>(k)).load()->kind() != KernelFunction::Kind::Missing;
+  const auto i = static_cast<std::size_t>(k);
+  return i < entry_->table.size() && entry_->table[i].load()->kind() != KernelFunction::Kind::Missing;
 }
 bool OperatorHandle::isKernelFallthroughKernel(DispatchKey k) const {
-  return entry_->table.at(static_cast<std::size_t>(k)).load()->isFallthrough();
+  const auto i = static_cast<std::size_t>(k);
+  return i < entry_->table.size() && entry_->table[i].load()->isFallthrough();
 }
 
 }  // namespace cresset
