@@ -39,7 +39,7 @@ def _are_functorch_transforms_active():
 
 def install():
     for setter, (getter, value, answers) in _SWITCHES.items():
-        if not hasattr(_C, setter):
+        if setter not in vars(_C):  # hasattr would load the graph part
             _switch(setter, getter, value, answers)
     _C._nn._parse_to = _parse_to
     _C._TensorMeta = type(_C.Tensor)

@@ -97,6 +97,10 @@ def einsum(equation, *operands):
     if not isinstance(equation, str):
         args = (equation, *operands)
         if len(args) < 2:
+            if _C._has_torch_function(args):
+                from .overrides import handle_torch_function
+
+                return handle_torch_function(einsum, args, *args)
             raise ValueError(_EINSUM_OPERANDS)
         equation = ",".join(map(_subscripts, args[1::2])) + (f"->{_subscripts(args[-1])}" if len(args) % 2 else "")
         operands = args[: len(args) // 2 * 2 : 2]

@@ -307,8 +307,8 @@ TensorSpec take_shape(const Tensor& self, const Tensor& index) {
   return spec_like(self, index.sizes());
 }
 Tensor take_along_dim_impl(const Tensor& self, const Tensor& indices, std::optional<int64_t> dim) {
+  if (!dim) return self.reshape({-1}).gather(0, indices.reshape({-1}));
   CRESSET_CHECK(indices.scalar_type() == kLong, "torch.take_along_dim(): dtype of indices should be Long but got ", indices.scalar_type());
-  if (!dim) return take_along_dim_impl(self.reshape({-1}), indices.reshape({-1}), 0);
   CRESSET_CHECK(self.dim() == indices.dim(),
                 "torch.take_along_dim(): input and indices should have the same number of dimensions, but got ", self.dim(),
                 " dimensions for input, and ", indices.dim(), " dimensions for indices");

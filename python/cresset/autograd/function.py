@@ -1,7 +1,7 @@
 """Custom functions: forward and backward written by the user."""
 
 import functools
-import threading
+from _thread import _local
 import warnings
 
 import cresset
@@ -16,7 +16,7 @@ _NEEDS_SETUP_CONTEXT = (
 )
 
 
-class _Transforms(threading.local):
+class _Transforms(_local):
     """How many transforms of `func` a thread is in: a function that reads its ctx in forward cannot be differentiated there."""
 
     depth = 0

@@ -1,8 +1,8 @@
 // Operators with two names get the one that backends know (the table's keys `aliases` and `canonical`): true_divide becomes div, multiply
 // becomes mul. scatter_ becomes scatter where nobody else sees its write.
 #include "ir/frontend/call_matching.h"
-#include "ir/rewrite/pass_tools.h"
 #include "ir/passes/rewrite.h"
+#include "ir/rewrite/pass_tools.h"
 
 namespace cresset::jit {
 namespace {

@@ -15,7 +15,7 @@ struct OperandInfo {
   /// Another tensor in place of the operand; the first one is kept as the original.
   void exchange_tensor(c10::MaybeOwned<TensorBase> t) {
     original_ = tensor_;
-    tensor_ = *t;
+    tensor_ = Tensor(*t);
     data = tensor_.data_ptr();
   }
   void restore_original_tensor() {
@@ -169,12 +169,12 @@ class TensorIteratorConfig final {
 #undef CRESSET_COMPAT_SETTING
   TensorIteratorConfig& add_output(const TensorBase& t) {
     TORCH_INTERNAL_ASSERT(inputs_ == 0, "Keep in mind that you have to add all outputs first before adding any input.");
-    tensors_.push_back(t);
+    tensors_.emplace_back(t);
     ++outputs_;
     return *this;
   }
   TensorIteratorConfig& add_input(const TensorBase& t) {
-    tensors_.push_back(t);
+    tensors_.emplace_back(t);
     ++inputs_;
     return *this;
   }
