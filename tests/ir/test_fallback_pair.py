@@ -133,7 +133,8 @@ def test_freezing_folds_optional_tensors(bias, how, delimited):
     options = {"torch_executed_modules": ["inner"]} if delimited else {}
     passed = lowering.run_passes(module, names, **options)
     text = str(passed.graph)
-    assert "prim::GetAttr" not in text and ("compilation_edge" in text) == delimited, text
+    # A call that is forked is not delimited: its module is an input of the forked graph, which has no path.
+    assert "prim::GetAttr" not in text and ("compilation_edge" in text) == (delimited and how != "fork"), text
     x = cresset.randn(1, 1, 5, 5)
     marks = lowering.run_passes(module, PAIR if delimited else PAIR[1:3], **options)
     with cresset.no_grad():

@@ -333,7 +333,7 @@ def nonzero_op(name, wrong=False, **bounds):
     @custom_op(name, mutates_args=())
     def rows(x: Tensor) -> tuple[Tensor, Tensor]:
         found = x.nonzero().contiguous()
-        return found, x.new_empty(found.shape[0] * 2)
+        return found, x.new_zeros(found.shape[0] * 2)
 
     @rows.register_fake
     def _(x):
