@@ -6,6 +6,7 @@ from pathlib import Path
 import cresset
 import gradcheck
 import numpy as np
+from cresset.testing.samples import draws
 import op_samples
 import pytest
 
@@ -33,7 +34,7 @@ def differentiable(data):
     """Whether a row of the table promises derivatives: it has a formula or is composed, and maps tensors to tensors."""
     inherited = data["derived"] or data["alias_of"] or data["mutates"] or data["nondiff"] is True
     tensors = all(any("Tensor" in v["type"] for v in data[side]) for side in ("arguments", "returns"))
-    return data["differentiable"] in ("formula", "composite") and not inherited and tensors and not op_samples.draws(data)
+    return data["differentiable"] in ("formula", "composite") and not inherited and tensors and not draws(data)
 
 
 def checked(row):
