@@ -149,6 +149,9 @@ FLOAT_OPERATORS += [f"math.{name}(a)" for name in (
 STEPS = [
     "math.gcd(a, b)",
     "math.isnan(a)",
+    "math.pow(a, b)",
+    "a ** 2.0",
+    "a ** b",
 ]  # executed by the frame, and too many of the loop's instructions for native code to be worth it
 
 

@@ -66,6 +66,7 @@ FUNCTIONS = {
     "pad": lambda x: F.pad(x, (1, 1), mode="reflect"),
     "conv": lambda x: F.conv1d(x, WEIGHT, padding=1),
     "attention": lambda x: F.scaled_dot_product_attention(x, x, x),
+    "dropout_of_nothing": lambda x: F.dropout(x, 0.0, True),
     "normalize": lambda x: F.normalize(F.layer_norm(x, x.shape[-1:])),
     "custom_function": lambda x: Doubled.apply(x) + 1,
     "tuple": lambda x: (x, (x + 1, x.shape)),

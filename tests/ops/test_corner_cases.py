@@ -261,7 +261,9 @@ def test_targets_of_binary_cross_entropy_may_lack_dimensions_of_size_one():
     losses.sum().backward()
     assert p.grad.flatten().tolist() == pytest.approx([-1 / 0.2, 1 / 0.3])
     with pytest.raises(ValueError, match=r"Using a target size \(\[3\]\) that is different to the input size \(\[2, 1\]\)"):
-        cresset.ops.aten.binary_cross_entropy(p, cresset.ones(3), None, 0)
+        cresset.ops.aten.binary_cross_entropy(p, cresset.ones(3, dtype=cresset.float64), None, 0)
+    with pytest.raises(RuntimeError, match="Found dtype Float but expected Double"):
+        cresset.ops.aten.binary_cross_entropy(p, cresset.ones(2, 1), None, 0)
     with pytest.raises(ValueError, match="Using a target size"):
         cresset.nn.functional.binary_cross_entropy(p, target)
 

@@ -45,10 +45,17 @@ bool Node::hasSideEffects() const {
 bool Node::isNondeterministic() const {
   const Operator* op = maybeOperator();
   if (!op || !op->facts().nondeterministic) return false;
-  // Dropout that does not train gives its input.
-  if (const auto train = op->schema().argument_index("train"))
-    if (const auto constant = constant_as<bool>(inputs_.at(*train)); constant && !*constant) return false;
-  return true;
+  const FunctionSchema& s = op->schema();
+  const auto is_zero = [&](const std::optional<size_t>& probability) {
+    const auto constant = probability ? constant_as<double>(inputs_.at(*probability)) : std::nullopt;
+    return constant && *constant == 0;
+  };
+  if (is_zero(s.argument_index("dropout_p"))) return false;
+  const auto train = s.argument_index("train");
+  if (!train) return true;
+  // Dropout that does not train, or drops nothing, gives its input.
+  const auto constant = constant_as<bool>(inputs_.at(*train));
+  return !(constant && !*constant) && !is_zero(s.argument_index("p"));
 }
 
 bool Node::isInplaceOrWrites() const {
