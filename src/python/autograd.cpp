@@ -76,6 +76,7 @@ PyObject* py_backward(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObj
   }
   Tensor gradient;
   if (values[0] && values[0] != Py_None) {
+    if (!is_tensor(values[0])) checked(PySequence_Tuple(values[0]));  // what is no sequence is refused as such
     CRESSET_CHECK_TYPE(is_tensor(values[0]), "gradients can be either Tensors or None, but got ", type_name(Py_TYPE(values[0])));
     gradient = unwrap(values[0]);
   }

@@ -87,7 +87,11 @@ struct FunctionNode final : PythonNode {
         out.emplace_back();
         continue;
       }
-      CRESSET_CHECK(is_tensor_object(g), "expected Variable or None (got ", Py_TYPE(g)->tp_name, ")");
+      if (!is_tensor_object(g)) {
+        const auto n = static_cast<std::size_t>(PyTuple_GET_SIZE(items.get()));
+        if (n < is_tensor.size()) autograd::check_custom_gradients(*this, variable_list(n), is_tensor);  // their number is named first
+        CRESSET_THROW(Error, "expected Variable or None (got ", Py_TYPE(g)->tp_name, ")");
+      }
       out.push_back(unwrap(g));
     }
     return autograd::check_custom_gradients(*this, std::move(out), is_tensor);

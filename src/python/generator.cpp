@@ -108,7 +108,7 @@ PyObject* set_offset(PyObject* o, PyObject* offset) {
 PyObject* generator_device(PyObject* o, void*) { return wrap_device(generator_of(o)->generator.device()); }
 PyObject* generator_repr(PyObject* o) {
   CRESSET_PY_TRY
-  return PyUnicode_FromFormat("<cresset.Generator on %s>", generator_of(o)->generator.device().str().c_str());
+  return PyUnicode_FromFormat("<cresset._C.Generator object at %p>", o);
   CRESSET_PY_CATCH(nullptr)
 }
 PyObject* generator_compare(PyObject* a, PyObject* b, int op) {

@@ -5,6 +5,7 @@
 
 #include "python/bind.h"
 #include "python/override.h"
+#include "python/tensor_new.h"
 
 namespace cresset::python {
 
@@ -93,7 +94,7 @@ PyObject* op_call(PyObject* callable, PyObject* const* args, std::size_t nargsf,
   Ref result = checked(wrap_results(op.schema(), stack, plan.name(), true));
   if (match.signature->requires_grad >= 0) {
     PyObject* wanted = match.slots[match.signature->requires_grad];
-    if (wanted && PyObject_IsTrue(wanted) == 1) unwrap(result.get()).requires_grad_(true);
+    if (wanted && PyObject_IsTrue(wanted) == 1) require_grad_of_new(unwrap(result.get()));
   }
   return result.release();
   CRESSET_PY_CATCH(nullptr)

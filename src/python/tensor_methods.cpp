@@ -368,7 +368,7 @@ PyObject* py_new_tensor(PyObject* self, PyObject* args, PyObject* kwargs) {
   const Tensor& t = unwrap(self);
   Tensor r = tensor_from_data(data, dtype == Py_None ? t.scalar_type() : to_scalar_type(dtype),
                               device == Py_None ? t.device() : to_device(device));
-  if (requires_grad) r.requires_grad_(true);
+  if (requires_grad) require_grad_of_new(r);
   return wrap(std::move(r));
   CRESSET_PY_CATCH(nullptr)
 }
@@ -401,7 +401,7 @@ PyObject* py_make_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
   const bool dispatches = type_dispatches(type), answers = policy != Py_None || dispatch_device || dispatch_layout;
   CRESSET_CHECK_TYPE(dispatches || !answers, type_name(type), " must define __torch_dispatch__");
   Tensor t = dispatches ? dispatching_alias(unwrap(data)) : autograd::detach_shared(unwrap(data));
-  if (require_grad) t.requires_grad_(true);
+  if (require_grad) require_grad_of_new(t);
   if (answers) let_class_answer(t, policy, dispatch_device != 0, dispatch_layout != 0);
   return wrap_as(type, std::move(t));
   CRESSET_PY_CATCH(nullptr)

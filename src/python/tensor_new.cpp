@@ -153,6 +153,11 @@ Tensor copy_of(const Tensor& t, std::optional<ScalarType> dtype, std::optional<D
 
 }  // namespace
 
+void require_grad_of_new(Tensor t) {
+  CRESSET_CHECK(isDifferentiableType(t.scalar_type()), "Only Tensors of floating point and complex dtype can require gradients");
+  t.requires_grad_(true);
+}
+
 Tensor lifted(Tensor t) {
   if (CRESSET_LIKELY(!impl::tls_is_dispatch_key_included(DispatchKey::Python) || impl::tls_is_dispatch_key_excluded(DispatchKey::Python)))
     return t;
@@ -213,7 +218,7 @@ struct CreationArguments {
                     "pin_memory=True requires an accelerator backend; no pinned memory allocator is available on this system.");
       t = without_lock(true, [&] { return cresset::pin_memory(t); });
     }
-    if (requires_grad) t.requires_grad_(true);
+    if (requires_grad) require_grad_of_new(t);
     return t;
   }
 };
@@ -326,7 +331,7 @@ PyObject* py_frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
         "The given buffer is not writable, and PyTorch does not support non-writable tensors. This means you can write to the "
         "underlying (supposedly non-writable) buffer using the tensor. You may want to copy the buffer to protect its data.");
   Tensor t = tensor_over(static_cast<char*>(buffer->buf) + offset, view.get(), {static_cast<int64_t>(count)}, {int64_t{1}}, type);
-  if (requires_grad) t.requires_grad_(true);
+  if (requires_grad) require_grad_of_new(t);
   return wrap(std::move(t));
   CRESSET_PY_CATCH(nullptr)
 }

@@ -11,6 +11,8 @@ namespace cresset::python {
 Tensor tensor_from_data(PyObject* data, std::optional<ScalarType> dtype, std::optional<Device> device);
 /// A tensor that was just made from Python data, as the modes of __torch_dispatch__ want to have it: they see aten.lift_fresh.
 Tensor lifted(Tensor t);
+/// For the argument requires_grad of what makes tensors.
+void require_grad_of_new(Tensor t);
 /// Does o expose NumPy's array interface (an array, not a scalar)?
 bool is_array(PyObject* o);
 /// The memory of an array as a tensor, shared.

@@ -79,8 +79,8 @@ inline bool may_override_either(PyObject* a, PyObject* b) { return !is_plain(a) 
 
 // f(tensor, tensor), and for operators with an overload for numbers g(tensor, number).
 struct NoNumbers {};
-template <class F, class G = NoNumbers>
-CRESSET_ALWAYS_INLINE PyObject* binary(PyObject* a, PyObject* b, const OperatorNames& names, F f, [[maybe_unused]] G g = {}) {
+template <class F, class G>
+CRESSET_ALWAYS_INLINE PyObject* computed(PyObject* a, PyObject* b, const OperatorNames& names, F f, [[maybe_unused]] G g) {
   CRESSET_PY_TRY
   if (CRESSET_UNLIKELY(may_override_either(a, b))) {
     PyObject* r = override_binary(a, b, names);
@@ -119,6 +119,12 @@ CRESSET_ALWAYS_INLINE PyObject* binary(PyObject* a, PyObject* b, const OperatorN
   }
   return wrap(std::move(r));
   CRESSET_PY_CATCH(nullptr)
+}
+
+template <class F, class G = NoNumbers>
+CRESSET_ALWAYS_INLINE PyObject* binary(PyObject* a, PyObject* b, const OperatorNames& names, F f, G g = {}) {
+  PyObject* r = computed(a, b, names, f, g);
+  return CRESSET_LIKELY(r != nullptr) ? r : after_override();
 }
 
 template <class F>

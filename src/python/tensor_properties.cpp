@@ -144,6 +144,8 @@ int set_requires_grad(PyObject* self, PyObject* value, void*) {
                   "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a subgraph that "
                   "doesn't require "
                   "differentiation use var_no_grad = var.detach().");
+  CRESSET_CHECK(!wanted || t.requires_grad() || isDifferentiableType(t.scalar_type()),
+                "only Tensors of floating point and complex dtype can require gradients");
   t.requires_grad_(wanted);
   return 0;
   CRESSET_PY_CATCH(-1)

@@ -10,6 +10,7 @@
 #include "python/bind.h"
 #include "python/convert.h"
 #include "python/dispatch_mode.h"
+#include "python/tensor_new.h"
 
 namespace cresset::python {
 
@@ -285,7 +286,7 @@ PyObject* make_wrapper_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
     made->set_storage_nbytes(static_cast<std::size_t>(bytes));
   }
   Tensor t(std::move(made));
-  if (requires_grad) t.requires_grad_(true);
+  if (requires_grad) require_grad_of_new(t);
   return wrap_as(type, std::move(t));
   CRESSET_PY_CATCH(nullptr)
 }

@@ -277,3 +277,17 @@ def test_wrappers_of_views_show_one_storage():
     w = Plain(torch.randn(4, 2))
     assert same(w.view(8), w) and all(same(part, w) for part in w.split(2)) and not same(w.mul(2), w)
     assert w.view(8).untyped_storage().nbytes() == w.untyped_storage().nbytes()
+
+
+def test_an_operator_that_no_class_answers_is_no_operator():
+    class Silent(torch.Tensor):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return NotImplemented
+
+    t = torch.Tensor._make_wrapper_subclass(Silent, (2,))
+    for call in (lambda: t + 1, lambda: 1 + t, lambda: t * torch.ones(2), lambda: t @ t, lambda: t < 2):
+        with pytest.raises(TypeError, match="unsupported operand type|not supported between"):
+            call()
+    with pytest.raises(TypeError, match="Multiple dispatch failed"):
+        torch.add(t, 1)
