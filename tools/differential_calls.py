@@ -15,12 +15,14 @@ import cresset
 import numpy as np
 from cresset.testing import samples
 
-FLOATS = ("float32", "float64", "bfloat16", "float16")
-COMPLEX = ("complex64", "complex128")
-INTEGERS = ("int64", "int32", "int16", "int8", "uint8")
+FLOATS = ("float32", "float64", "bfloat16", "float16", "float8_e4m3fn", "float8_e5m2")
+COMPLEX = ("complex64", "complex128", "complex32")
+INTEGERS = ("int64", "int32", "int16", "int8", "uint8", "uint16", "uint32", "uint64")
+# Types that NumPy has not: the integers of their bits.
+BITS = {"bfloat16": "int16", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8", "complex32": "int32"}
 WEIGHTED_DTYPES = {
     "float32": 35, "float64": 22, "bfloat16": 7, "float16": 6, "complex64": 6, "complex128": 5, "int64": 7, "int32": 3, "int16": 1,
-    "int8": 1, "uint8": 3, "bool": 4,
+    "int8": 1, "uint8": 3, "bool": 4, "uint16": 1, "uint32": 1, "uint64": 1, "float8_e4m3fn": 1, "float8_e5m2": 1, "complex32": 1,
 }  # fmt: skip
 MODES = {"plain": 42, "function": 10, "grad": 16, "grad2": 5, "jvp": 8, "vmap": 9, "meta": 4, "script": 2, "trace": 2, "freeze": 1, "simulated": 4}
 MARGIN = 3  # elements around a tensor
@@ -33,7 +35,7 @@ SKIPPED = {"set_", "_print", "from_file", "resize_", "resize_as_", "record_strea
 
 @dataclass
 class Memory:
-    """Elements in a row; bfloat16 as the int16 of its bits."""
+    """Elements in a row; of types that NumPy has not the bits."""
 
     array: np.ndarray
     dtype: str
@@ -113,9 +115,15 @@ def stored(values: np.ndarray, dtype: str) -> np.ndarray:
             bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
             rounded = np.where(np.isnan(values.astype(np.float32)), np.uint32(0x7FC00000), bits + 0x7FFF + ((bits >> 16) & 1))
             return (rounded >> 16).astype(np.uint16).view(np.int16)
+        if dtype == "complex32":
+            parts = np.ascontiguousarray(values, dtype=np.complex128).view(np.float64).astype(np.float16)
+            return parts.view(np.int32)
+        if dtype in BITS:
+            wide = cresset.from_numpy(np.ascontiguousarray(values.real, dtype=np.float32))
+            return wide.to(getattr(cresset, dtype)).view(cresset.uint8).numpy().copy()
         if kind_of(dtype) in "ib" and values.dtype.kind in "fc":
             values = np.nan_to_num(values.real, nan=0.0, posinf=7.0, neginf=-7.0)
-            values = np.clip(values, -100, 100) if dtype != "uint8" else np.clip(np.abs(values), 0, 100)
+            values = np.clip(values, -100, 100) if not dtype.startswith("uint") else np.clip(np.abs(values), 0, 100)
         if kind_of(dtype) != "c" and values.dtype.kind == "c":
             values = values.real
         return values.astype(dtype)
@@ -479,7 +487,7 @@ def batched(call: Call, rng: np.random.Generator) -> Call:
             return value
         memory = call.memories[value.memory]
         second = memory.array.copy()
-        if kind_of(memory.dtype) in "fc" and memory.dtype != "bfloat16":
+        if kind_of(memory.dtype) in "fc" and memory.dtype not in BITS:
             with np.errstate(all="ignore"):
                 second = (second * second.dtype.type(0.75)).astype(second.dtype)
         size = len(memory.array)

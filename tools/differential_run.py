@@ -13,7 +13,7 @@ import cresset
 import numpy as np
 import torch
 from cresset.testing import samples
-from differential_calls import Call, Memory, Name, Operator, View, contiguous, count, kind_of, operators, with_outs
+from differential_calls import BITS, Call, Memory, Name, Operator, View, contiguous, count, kind_of, operators, with_outs
 from side_by_side import as_numpy, difference, opened, same_class
 
 PYTORCH, CRESSET = torch, cresset
@@ -24,6 +24,9 @@ SHAPES_ONLY = {
     "ormqr", "svd_lowrank", "pca_lowrank", "linalg_eigvals", "fractional_max_pool2d", "fractional_max_pool3d", "empty_quantized",
     "_linalg_eigvals", "_unsafe_view",
 }  # fmt: skip
+
+
+ABOUT_OUT = re.compile(r"Expected out tensor to have dtype|unsupported operation|result type .* can't be cast|Trying to resize storage|output with shape")
 
 
 class NoComparison(Exception):
@@ -57,7 +60,7 @@ class Difference:
 def base_tensor(package: Any, memory: Memory) -> Any:
     array = memory.array.copy()
     made = package.from_numpy(array).clone()  # NumPy's memory could not be resized
-    return made.view(package.bfloat16) if memory.dtype == "bfloat16" else made
+    return made.view(getattr(package, memory.dtype)) if memory.dtype in BITS else made
 
 
 def view_of(package: Any, base: Any, view: View) -> Any:
@@ -247,7 +250,9 @@ def script(package: Any, call: Call, outcome: Outcome) -> None:
     outcome.memories = bases = [base_tensor(package, m) for m in call.memories]
     views = [view_of(package, bases[v.memory], v) for v in call.views()]
     outcome.stage = "compilation"
-    f = package.jit.CompilationUnit(source_of(call)).f
+    # A text sees the names of who compiles it: here `torch` is the package.
+    space = {"torch": package, "source": source_of(call)}
+    f = eval("torch.jit.CompilationUnit(source)", space).f
     outcome.stage = "call"
     outcome.results = opened(f(*views))
 
@@ -343,8 +348,8 @@ def completed(call: Call, out_names: list[str], rng: np.random.Generator) -> Cal
                 results = [(tuple(t.shape), str(t.dtype).split(".")[-1]) for t in found]
         except Exception:
             pass
-    if any(count(shape) > 100_000 or dtype == "complex32" for shape, dtype in results):
-        raise NoComparison("too large, or of a type without numbers")
+    if any(count(shape) > 100_000 for shape, _ in results):
+        raise NoComparison("too large")
     return with_outs(call, out_names, results, rng)
 
 
@@ -358,13 +363,13 @@ def described(error: Exception) -> str:
 
 def slack(call: Call) -> Callable[[], float]:
     """How far PyTorch's results in single precision lie from those in double precision."""
-    wide = {"float32": "float64", "complex64": "complex128", "bfloat16": "float32", "float16": "float32"}
+    wide = {"float32": "float64", "complex64": "complex128"} | dict.fromkeys((*BITS, "float16"), "float32") | {"complex32": "complex64"}
 
     def measure() -> float:
         memories = []
         for m in call.memories:
             values = torch.from_numpy(m.array.copy())
-            values = values.view(torch.bfloat16) if m.dtype == "bfloat16" else values
+            values = values.view(getattr(torch, m.dtype)) if m.dtype in BITS else values
             to = wide.get(m.dtype, m.dtype)
             memories.append(Memory(values.to(getattr(torch, to)).numpy(), to))
         with np.errstate(all="ignore"):
@@ -435,7 +440,7 @@ def contradicts_itself(call: Call, ours: Outcome) -> str | None:
 def flat_bits(now: Any, memory: Memory) -> np.ndarray | None:
     """The elements of a memory after the call as rows of bytes that can be compared, NaN included."""
     t = now.detach()
-    t = t.view(cresset.int16) if memory.dtype == "bfloat16" else t
+    t = t.view(getattr(cresset, BITS[memory.dtype])) if memory.dtype in BITS else t
     if t.numel() != len(memory.array):
         return None
     return np.frombuffer(t.numpy().tobytes(), dtype=f"V{memory.array.itemsize}")
@@ -471,11 +476,31 @@ def other_refusal(call: Call, theirs: Outcome, ours: Outcome, found: Difference)
         if functional.error is not None and ours.error is not None and same_class(functional.error, ours.error):
             how = "their out" if found.kind == "raises" else "several"
             return Difference(how, f"PyTorch's call without out is refused as here: {found}")
+        if functional.error is not None and theirs.error is not None and same_class(theirs.error, functional.error) and ABOUT_OUT.match(str(ours.error)):
+            return Difference("several", f"PyTorch refuses the call without out too, and out does not fit: {found}")
         if functional.error is None and found.kind == "no error" and fitting_is_refused(call, functional):
             return Difference("their out", f"PyTorch's call without out works, with a fresh out it does not: {found}")
+    if found.kind == "error class" and (mended := several_mistakes(call, ours)):
+        return Difference("several", f"PyTorch refuses it with {mended} as here: {found}")
     if found.kind == "raises" and any(not count(v.shape) for v in call.views()):
         found.text = f"[empty] {found.text}"
     return found
+
+
+def several_mistakes(call: Call, ours: Outcome) -> str | None:
+    """The change of the call after which PyTorch raises our class of error: it has that mistake too, and another one that is named first."""
+    names = [a["name"] for a in operators_by_name()[call.operator].data["arguments"]]
+    zero = lambda name, value: map_leaves(value, lambda v: 0 if isinstance(v, int) and not isinstance(v, bool) else v) if name.startswith("dim") else value  # noqa: E731
+    changes = {"valid dimensions": replace(call, args=[zero(n, v) for n, v in zip(names, call.args)], kwargs={n: zero(n, v) for n, v in call.kwargs.items()})}
+    for dtype in ("float32", "float64", "complex64", "int64"):
+        for kinds in ("fc", "fcib"):
+            memories = [retyped(m, dtype) if kind_of(m.dtype) in kinds and m.dtype != dtype else m for m in call.memories]
+            changes[f"{dtype} for {kinds}"] = replace(call, memories=memories)
+    for what, changed in changes.items():
+        outcome = run(PYTORCH, replace(changed, mode="plain" if call.mode in ("grad", "grad2", "jvp", "script", "trace", "freeze", "simulated") else call.mode))
+        if outcome.error is not None and same_class(outcome.error, ours.error) and same_text(str(outcome.error), str(ours.error)):
+            return what
+    return None
 
 
 def functional_outcome(call: Call) -> Outcome:
@@ -568,8 +593,8 @@ def compare_derivatives(call: Call, theirs: Outcome, ours: Outcome, name: str) -
 def changed_memory(call: Call, outcome: Outcome) -> str | None:
     for i, (memory, now) in enumerate(zip(call.memories, outcome.memories)):
         flat = now.detach()
-        if memory.dtype == "bfloat16":
-            flat = flat.view(torch.int16 if isinstance(flat, torch.Tensor) else cresset.int16)
+        if memory.dtype in BITS:
+            flat = flat.view(getattr(torch if isinstance(flat, torch.Tensor) else cresset, BITS[memory.dtype]))
         if flat.numpy().tobytes() != memory.array.tobytes():
             return f"memory {i} changed"
     return None
@@ -609,9 +634,9 @@ def simpler(call: Call) -> list[Call]:
         if dense is not None:
             found.append(dense)
         memory = call.memories[view.memory]
-        if memory.dtype in ("bfloat16", "float16", "float64"):
+        if memory.dtype in ("float16", "float64", *BITS) and memory.dtype != "complex32":
             found.append(with_memory(call, view.memory, retyped(memory, "float32")))
-        if memory.dtype != "bfloat16" and memory.array.size:
+        if memory.dtype not in BITS and memory.array.size:
             rounded = np.round(memory.array) if memory.array.dtype.kind in "fc" else memory.array
             if not np.array_equal(rounded, memory.array, equal_nan=memory.array.dtype.kind in "fc"):
                 found.append(with_memory(call, view.memory, Memory(rounded, memory.dtype)))
@@ -627,7 +652,7 @@ def with_memory(call: Call, at: int, memory: Memory) -> Call:
 
 def retyped(memory: Memory, dtype: str) -> Memory:
     t = torch.from_numpy(memory.array.copy())
-    t = t.view(torch.bfloat16) if memory.dtype == "bfloat16" else t
+    t = t.view(getattr(torch, memory.dtype)) if memory.dtype in BITS else t
     return Memory(t.to(getattr(torch, dtype)).numpy(), dtype)
 
 
@@ -673,8 +698,8 @@ def reproduction(call: Call) -> str:
     """A program that makes the call with `import torch` or `import cresset as torch`."""
     lines = ["import torch  # or: import cresset as torch", "from numpy import array, inf, nan  # noqa: F401", ""]
     for i, memory in enumerate(call.memories):
-        if memory.dtype == "bfloat16":
-            lines.append(f"m{i} = torch.tensor({memory.array.tolist()}, dtype=torch.int16).view(torch.bfloat16)")
+        if memory.dtype in BITS:
+            lines.append(f"m{i} = torch.tensor({memory.array.tolist()}, dtype=torch.{BITS[memory.dtype]}).view(torch.{memory.dtype})")
         else:
             lines.append(f"m{i} = torch.tensor({memory.array.tolist()}, dtype=torch.{memory.dtype})")
         if call.mode in ("grad", "grad2") and kind_of(memory.dtype) in "fc":

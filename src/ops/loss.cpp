@@ -380,10 +380,10 @@ Tensor hinge_embedding_loss_impl(const Tensor& self, const Tensor& target, doubl
 Tensor cosine_similarity_impl(const Tensor& first, const Tensor& second, int64_t dim, double eps) {
   CRESSET_CHECK(eps >= 0, "eps must be non-negative, got: ", eps);
   const std::vector<Tensor> same_shape = cresset::broadcast_tensors({first, second});
-  const Tensor &x1 = same_shape[0], &x2 = same_shape[1];
-  const ScalarType common = promoteTypes(x1.scalar_type(), x2.scalar_type());
-  CRESSET_CHECK(isFloatingType(common) || isComplexType(common), "expected common dtype to be floating point, yet common dtype is ",
-                common);
+  const ScalarType common = promoteTypes(first.scalar_type(), second.scalar_type());
+  CRESSET_CHECK(isFloatingType(common), "expected common dtype to be floating point, yet common dtype is ", common);
+  const auto floating = [&](const Tensor& x) { return x.is_floating_point() ? x : x.to(common); };
+  const Tensor x1 = floating(same_shape[0]), x2 = floating(same_shape[1]);
   // The derivative is that of the norm, also below eps.
   const auto length = [&](const Tensor& x) {
     const Tensor norm = cresset::linalg_vector_norm(x, 2, {dim}, true).clone();
