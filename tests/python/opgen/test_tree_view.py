@@ -153,7 +153,7 @@ def dependencies():
 @pytest.mark.parametrize(
     ("family", "row", "most"),
     [
-        ("arith", POINTWISE, 40), ("arith", function_only(POINTWISE), 20), ("reduce", STRUCTURED, 40), ("reduce", function_only(STRUCTURED), 20),
+        ("arith", POINTWISE, 20), ("arith", function_only(POINTWISE), 12), ("reduce", STRUCTURED, 20), ("reduce", function_only(STRUCTURED), 12),
         ("view", COMPOSITE, 20), ("view", function_only(COMPOSITE), 12), ("special", COMPOSITE, 20),
     ],
 )  # fmt: skip
