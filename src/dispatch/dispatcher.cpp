@@ -49,9 +49,33 @@ Dispatcher::Dispatcher() : state_(std::make_unique<State>()) {
 }
 
 // Entries that calls may still be looking at: published kernels are never freed, so lookups need no lock.
-const KernelFunction* Dispatcher::State::publish(const KernelFunction& k) {
+const KernelFunction* Dispatcher::State::publish(const OperatorEntry& op, const KernelFunction& k) {
+  for (const OperatorEntry* place : {&op, static_cast<const OperatorEntry*>(nullptr)}) {
+    const auto found = idle.find(place);
+    if (found == idle.end()) continue;
+    auto& known = found->second;
+    const auto same = std::find_if(known.begin(), known.end(), [&](const KernelFunction* f) { return *f == k; });
+    if (same == known.end()) continue;
+    const KernelFunction* again = *same;
+    known.erase(same);
+    return again;
+  }
   published.push_back(k);
   return &published.back();
+}
+
+void Dispatcher::State::retire(const OperatorEntry* op, const AnnotatedKernel& k) noexcept {
+  constexpr std::size_t most = 32;  // of an operator; of functors that never come again there may be any number
+  const auto it = published_index.find(&k);
+  if (it == published_index.end()) return;
+  const KernelFunction* gone = it->second;
+  published_index.erase(it);
+  try {
+    auto& known = idle[op];
+    if (known.size() == most) known.erase(known.begin());
+    known.push_back(gone);
+  } catch (const std::bad_alloc&) {
+  }
 }
 
 void Dispatcher::State::settle_all() {
@@ -157,7 +181,7 @@ const KernelFunction* Dispatcher::State::published_of(const OperatorEntry& op, c
   KernelFunction f = k.kernel;
   if (op.schema && k.inferred && fits_older_schema(*k.inferred, op.schema->schema))
     f = f.adapt_to_longer_schema(k.inferred->arguments().size());
-  return published_index[&k] = publish(f);
+  return published_index[&k] = publish(op, f);
 }
 
 bool Dispatcher::State::fits_older_schema(const FunctionSchema& inferred, const FunctionSchema& declared) {
@@ -255,7 +279,7 @@ RegistrationHandleRAII Dispatcher::registerImpl(OperatorName name, std::optional
   const auto undo = [this, entry = &op, k, where] {
     std::lock_guard inner(state_->mutex);
     OperatorEntry& e = *entry;
-    state_->published_index.erase(&*where);
+    state_->retire(&e, *where);
     auto& kernels = e.kernels[k];
     kernels.erase(where);
     if (kernels.empty()) e.kernels.erase(k);
@@ -283,7 +307,7 @@ RegistrationHandleRAII Dispatcher::registerFallback(DispatchKey key, KernelFunct
     for (DispatchKey k : keys) {
       auto& slot = state_->fallbacks[static_cast<std::size_t>(k)];
       if (!slot) continue;
-      state_->published_index.erase(&*slot);
+      state_->retire(nullptr, *slot);
       slot.reset();
     }
     state_->settle([&] { state_->update_everywhere(keys); });
@@ -312,7 +336,7 @@ void Dispatcher::State::republish(OperatorEntry& op) {
   // Whether a kernel needs the older-schema adapter depends on the schema: publish afresh.
   for (const auto& [key, list] : op.kernels)
     for (const AnnotatedKernel& k : list)
-      if (k.inferred) published_index.erase(&k);
+      if (k.inferred) retire(&op, k);
   for (const auto& [key, list] : op.kernels) update_all(op, key);
 }
 

@@ -28,6 +28,8 @@ struct Dispatcher::State {
   std::list<std::unique_ptr<OpRegistrationListener>> listeners;
   std::deque<KernelFunction> published;
   std::unordered_map<const impl::AnnotatedKernel*, const KernelFunction*> published_index;
+  // Published for registrations that are gone, by operator (null: fallbacks): the same kernel that comes again takes its place again.
+  std::unordered_map<const impl::OperatorEntry*, std::vector<const KernelFunction*>> idle;
   tables::Index tables;
   std::vector<const tables::SchemaTable*> announced_schemas;  // not in `tables` yet
   std::vector<const tables::KernelTable*> announced_kernels;
@@ -62,7 +64,9 @@ struct Dispatcher::State {
   void update_all(impl::OperatorEntry& op, DispatchKey registered_key);
   void republish(impl::OperatorEntry& op);
   void notify(const OperatorHandle& op, bool registered);
-  const KernelFunction* publish(const KernelFunction& k);
+  const KernelFunction* publish(const impl::OperatorEntry& op, const KernelFunction& k);
+  /// Gives up what was published for a registration that goes.
+  void retire(const impl::OperatorEntry* op, const impl::AnnotatedKernel& k) noexcept;
   const KernelFunction* published_of(const impl::OperatorEntry& op, const impl::AnnotatedKernel& k);
   /// Is `inferred` a prefix of `declared` whose remaining arguments all have defaults?
   static bool fits_older_schema(const FunctionSchema& inferred, const FunctionSchema& declared);

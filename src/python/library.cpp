@@ -8,6 +8,7 @@
 #include <iterator>
 #include <memory>
 #include <set>
+#include <unordered_map>
 
 #include "python/autograd.h"
 #include "python/bind.h"
@@ -108,10 +109,16 @@ struct Required {
   }
 };
 
+struct PythonFunction {
+  explicit PythonFunction(PyObject* f) : object(share(f)), required(f) {}
+  std::shared_ptr<PyObject> object;
+  Required required;
+};
+
 // A kernel written in Python. Gets the operator's arguments, keyword-only ones by name; gives the results.
 struct PythonKernel final : OperatorKernel {
-  PythonKernel(PyObject* f, bool with_keys, bool is_fallback, bool only_with_grad, bool custom)
-      : function(share(f)), required(f), with_keys(with_keys), is_fallback(is_fallback), only_with_grad(only_with_grad), custom(custom) {}
+  PythonKernel(bool with_keys, bool is_fallback, bool only_with_grad, bool custom)
+      : with_keys(with_keys), is_fallback(is_fallback), only_with_grad(only_with_grad), custom(custom) {}
 
   void operator()(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
     if (only_with_grad && !records(*stack, op.schema().arguments().size())) {
@@ -129,6 +136,8 @@ struct PythonKernel final : OperatorKernel {
 
   void run(const OperatorHandle& op, DispatchKeySet keys, Stack& stack) {
     const FunctionSchema& schema = op.schema();
+    const std::shared_ptr<const PythonFunction> f = function;  // the library may go while its kernel runs
+    CRESSET_CHECK(f, schema.operator_name(), ": the library of this kernel has been destroyed.");
     const auto& parameters = schema.arguments();
     const std::size_t n = parameters.size();
     const IValue* first = stack.data() + (stack.size() - n);
@@ -139,7 +148,7 @@ struct PythonKernel final : OperatorKernel {
     const auto given = [&](std::size_t i) {
       const auto& standard = parameters[i].default_value;
       if (!leave_out || !standard || first[i].isTensor() || !(first[i] == *standard)) return true;
-      return parameters[i].kwarg_only ? required.names.contains(parameters[i].name) : i + in_front < required.positional;
+      return parameters[i].kwarg_only ? f->required.names.contains(parameters[i].name) : i + in_front < f->required.positional;
     };
     std::size_t positional = 0;
     for (std::size_t i = 0; i < n; ++i)
@@ -161,9 +170,7 @@ struct PythonKernel final : OperatorKernel {
     // Memory of tensors that require grad may be looked at below autograd (Tensor.numpy asks for the mode).
     std::optional<NoGradGuard> no_grad;
     if (custom && records(stack, n)) no_grad.emplace();
-    const std::shared_ptr<PyObject> f = function;  // the library may go while its kernel runs
-    CRESSET_CHECK(f, schema.operator_name(), ": the library of this kernel has been destroyed.");
-    const Ref result = checked(PyObject_Vectorcall(f.get(), args.data(), count | PY_VECTORCALL_ARGUMENTS_OFFSET, keywords.get()));
+    const Ref result = checked(PyObject_Vectorcall(f->object.get(), args.data(), count | PY_VECTORCALL_ARGUMENTS_OFFSET, keywords.get()));
     if (!custom) {
       replace_by_results(schema, result.get(), stack);
       return;
@@ -174,30 +181,48 @@ struct PythonKernel final : OperatorKernel {
     bump_mutated(schema, inputs);
   }
 
-  std::shared_ptr<PyObject> function;  // read and dropped with the lock held
-  const Required required;
-  bool with_keys, is_fallback;
-  bool only_with_grad;  // a formula: calls that record nothing go on without asking it
-  bool custom;          // results must be fresh, mutated arguments count a version
+  std::shared_ptr<const PythonFunction> function;  // read, set and dropped with the lock held
+  const bool with_keys, is_fallback;
+  const bool only_with_grad;  // a formula: calls that record nothing go on without asking it
+  const bool custom;          // results must be fresh, mutated arguments count a version
 };
 
+// Where a kernel is registered and how it calls.
+using KernelPlace = std::string;
+
 // A block of registrations. The dispatcher keeps removed kernels for calls that are still under way; what they hold in
-// Python is dropped with the block.
+// Python is dropped with the block. The next kernel of the same place takes the object over: who registers and removes again and again
+// needs no more memory, and a call that is late finds the kernel that is there now.
 struct Block {
   Library library;
-  std::vector<intrusive_ptr<PythonKernel>> kernels;
+  std::string key;
+  std::vector<std::pair<KernelPlace, intrusive_ptr<PythonKernel>>> kernels;
 };
+auto& idle_kernels() {
+  static auto& idle = *new std::unordered_map<KernelPlace, std::vector<intrusive_ptr<PythonKernel>>>();
+  return idle;
+}
 struct PyLibrary {
   PyObject_HEAD Block* block;
 };
 
 PyObject* fallthrough_marker = nullptr;
 
-CppFunction make_kernel(Block& block, PyObject* f, bool with_keys, bool is_fallback, const std::string& role = "") {
+CppFunction make_kernel(Block& block, PyObject* f, const std::string& name, const std::string& key, bool with_keys, bool is_fallback,
+                        const std::string& role = "") {
   if (f == fallthrough_marker) return CppFunction::makeFallthrough();
   CRESSET_CHECK_TYPE(PyCallable_Check(f), "impl: a callable was required; a ", type_name(Py_TYPE(f)), " was given.");
-  auto kernel = make_intrusive<PythonKernel>(f, with_keys, is_fallback, role == "formula", role == "custom");
-  block.kernels.push_back(kernel);
+  auto function = std::make_shared<const PythonFunction>(f);
+  KernelPlace place = str(block.library.ns(), ' ', name, ' ', key.empty() ? block.key : key, ' ', with_keys, is_fallback, ' ', role);
+  intrusive_ptr<PythonKernel> kernel;
+  if (const auto known = idle_kernels().find(place); known != idle_kernels().end() && !known->second.empty()) {
+    kernel = std::move(known->second.back());
+    known->second.pop_back();
+  } else {
+    kernel = make_intrusive<PythonKernel>(with_keys, is_fallback, role == "formula", role == "custom");
+  }
+  kernel->function = std::move(function);
+  block.kernels.emplace_back(std::move(place), kernel);
   return CppFunction::makeFromBoxedFunctor(std::move(kernel));
 }
 
@@ -220,7 +245,7 @@ PyObject* library_new(PyTypeObject* type, PyObject* args, PyObject*) {
   if (!PyArg_ParseTuple(args, "ss|ssI:_Library", &kind, &ns, &key, &file, &line)) return nullptr;
   const std::string k = kind;
   const Library::Kind which = k == "DEF" ? Library::DEF : k == "IMPL" ? Library::IMPL : Library::FRAGMENT;
-  auto block = std::make_unique<Block>(Block{Library(which, ns, optional_key(key), keep_text(file), line), {}});
+  auto block = std::make_unique<Block>(Block{Library(which, ns, optional_key(key), keep_text(file), line), key, {}});
   auto* o = reinterpret_cast<PyLibrary*>(type->tp_alloc(type, 0));
   if (!o) return nullptr;
   o->block = block.release();
@@ -243,7 +268,13 @@ void destroy(PyObject* o) {
     GilRelease release;
     b->library.reset();
   }
-  for (const auto& kernel : b->kernels) kernel->function.reset();
+  for (auto& [place, kernel] : b->kernels) {
+    kernel->function.reset();
+    try {
+      idle_kernels()[place].push_back(std::move(kernel));
+    } catch (const std::bad_alloc&) {  // the dispatcher keeps it
+    }
+  }
 }
 void library_dealloc(PyObject* o) {
   destroy(o);
@@ -305,7 +336,7 @@ PyObject* library_impl(PyObject* o, PyObject* args) {
     return nullptr;
   }
   Library& library = library_of(o);
-  CppFunction kernel = make_kernel(block_of(o), f, with_keys, false, role);
+  CppFunction kernel = make_kernel(block_of(o), f, name, key, with_keys, false, role);
   if (*debug) std::move(kernel).debug(debug);
   const std::optional<DispatchKey> k = optional_key(key);
   {
@@ -327,7 +358,7 @@ PyObject* library_fallback(PyObject* o, PyObject* args) {
   int with_keys = 0;
   if (!PyArg_ParseTuple(args, "O|sp:fallback", &f, &key, &with_keys)) return nullptr;
   Library& library = library_of(o);
-  CppFunction kernel = make_kernel(block_of(o), f, with_keys, true);
+  CppFunction kernel = make_kernel(block_of(o), f, "", key, with_keys, true);
   const std::optional<DispatchKey> k = optional_key(key);
   {
     GilRelease release;

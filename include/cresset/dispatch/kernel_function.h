@@ -46,6 +46,10 @@ class CRESSET_API KernelFunction {
   bool isValidUnboxed() const { return unboxed_ != nullptr; }
   bool isFallthrough() const { return kind_ == Kind::Fallthrough; }
   Kind kind() const { return kind_; }
+  /// Do both run the same code with the same functor?
+  friend bool operator==(const KernelFunction& a, const KernelFunction& b) {
+    return a.boxed_ == b.boxed_ && a.unboxed_ == b.unboxed_ && a.functor_.get() == b.functor_.get() && a.kind_ == b.kind_;
+  }
 
   void callBoxed(const OperatorHandle& op, DispatchKeySet ks, Stack* stack) const { boxed_(functor_.get(), op, ks, stack, unboxed_); }
   template <class R, class... A>
