@@ -2,6 +2,17 @@
 
 from ._utils.collate import default_collate, default_convert
 from .dataloader import DataLoader, _DatasetKind, get_worker_info
+from .datapipes.datapipe import (
+    DataChunk,
+    IterDataPipe,
+    MapDataPipe,
+    argument_validation,
+    functional_datapipe,
+    guaranteed_datapipes_determinism,
+    non_deterministic,
+    runtime_validation,
+    runtime_validation_disabled,
+)
 from .dataset import (
     ChainDataset,
     ConcatDataset,
@@ -23,6 +34,8 @@ from .sampler import (
 )  # fmt: skip
 
 __all__ = [
+    "DataChunk", "IterDataPipe", "MapDataPipe", "argument_validation", "functional_datapipe", "guaranteed_datapipes_determinism", "non_deterministic",
+    "runtime_validation", "runtime_validation_disabled",
     "BatchSampler", "ChainDataset", "ConcatDataset", "DataLoader", "Dataset", "DistributedSampler", "IterableDataset", "RandomSampler", "Sampler",
     "SequentialSampler", "StackDataset", "Subset", "SubsetRandomSampler", "TensorDataset", "WeightedRandomSampler",
     "default_collate", "default_convert", "get_worker_info", "random_split",

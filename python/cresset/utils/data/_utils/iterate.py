@@ -13,7 +13,7 @@ import cresset
 from cresset._utils import ExceptionWrapper
 
 from .pin_memory import pin_memory
-from .worker import Setting, WorkerInfo, _End, process_loop, thread_loop
+from .worker import Setting, WorkerInfo, _End, process_loop, seed_pipes, thread_loop
 
 _SECONDS_TO_END = 5.0
 
@@ -28,10 +28,20 @@ class _BaseDataLoaderIter:
         self._collate_fn, self._prefetch_factor, self._in_order = loader.collate_fn, loader.prefetch_factor, loader.in_order
         self._persistent_workers = loader.persistent_workers
         self._pin_memory, self._pin_memory_device = loader._pins is not None, loader._pins
+        self._shared_seed = self._seed_pipes(loader)
         # Drawn with workers or without, so that both leave the generator in the same state.
         self._base_seed = loader._get_shared_seed()
         self._begin(loader)
         self._profile_name = f"enumerate(DataLoader)#{type(self).__name__}.__next__"
+
+    @staticmethod
+    def _seed_pipes(loader):
+        """The seed from which all workers shuffle data pipes alike; None for other datasets."""
+        if loader._datapipe_worker is None or loader._dataset_kind != 1:
+            return None
+        seed = loader._get_shared_seed()
+        seed_pipes(loader.dataset, seed)
+        return seed
 
     def _begin(self, loader):
         self._sampler_iter = iter(self._index_sampler)
@@ -39,6 +49,7 @@ class _BaseDataLoaderIter:
         self._IterableDataset_len_called = loader._IterableDataset_len_called
 
     def _reset(self, loader, first_iter=False):
+        self._shared_seed = self._seed_pipes(loader)
         self._begin(loader)
 
     def __iter__(self):
@@ -199,6 +210,8 @@ class _MultiProcessingDataLoaderIter(_Numbered):
             self._index_queues.append(tasks)
             self._workers.append(worker)
             self._results.append(receive)
+        if self._shared_seed is not None:
+            loader._get_shared_seed()  # PyTorch draws one more here, and what follows should be the same
         self._start_tasks()
 
     def _reset(self, loader, first_iter=False):
@@ -207,7 +220,7 @@ class _MultiProcessingDataLoaderIter(_Numbered):
             self._tasks_outstanding -= 1
         super()._reset(loader)
         for tasks in self._index_queues:
-            tasks.put((None, None))
+            tasks.put((None, self._shared_seed))
         self._start_tasks()
 
     def _put(self, worker, task):

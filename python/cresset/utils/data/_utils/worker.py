@@ -110,6 +110,13 @@ def _seed(base_seed, worker_id):
         numpy.random.seed(_generate_state(base_seed, worker_id))
 
 
+def seed_pipes(dataset, seed):
+    """Let the data pipes of a dataset draw their seeds from this one."""
+    from ..datapipes.datapipe import apply_random_seed
+
+    apply_random_seed(dataset, cresset.Generator().manual_seed(seed))
+
+
 def process_loop(setting, worker_id, base_seed, tasks, stop, results):
     """The body of a worker process: takes (number, index) until there is a message in `stop`, or until its parent is gone."""
     global _worker_info
@@ -127,6 +134,8 @@ def process_loop(setting, worker_id, base_seed, tasks, stop, results):
                 continue
             number, index = tasks.get()
             if number is None:  # another pass by the same workers
+                if index is not None:
+                    seed_pipes(setting.dataset, index)
                 worker = _Worker(setting, info, start=False)
                 continue
             answer = worker.answer(index)
@@ -143,6 +152,8 @@ def process_loop(setting, worker_id, base_seed, tasks, stop, results):
 def thread_loop(setting, info, tasks, results, start):
     """The body of a worker thread: takes (number, index) until it gets None."""
     _local.info = info
+    _local.generator = cresset.Generator()
+    _local.generator.manual_seed(info.seed)
     worker = _Worker(setting, info, start)
     while (task := tasks.get()) is not None:
         results.put((task[0], worker.answer(task[1])))
