@@ -67,12 +67,13 @@ from .random import fork_rng, get_rng_state, initial_seed, manual_seed, seed, se
 _tensor.install(Tensor)
 _tensor_methods.install(Tensor)
 
-from . import _absent, _devices, _legacy, _settings  # noqa: E402
+from . import _absent, _devices, _legacy, _rare_methods, _settings  # noqa: E402
 
 _legacy.install(Tensor)
 _settings.install(_sys.modules[__name__])
 _devices.install()
 _absent.install(Tensor, _sys.modules[__name__])
+_rare_methods.install()
 globals().update(_legacy.types())
 DispatchKey = _C.DispatchKey
 
@@ -120,11 +121,27 @@ _LAZY_NAMES = {
         "CharStorage", "ByteStorage", "BoolStorage", "BFloat16Storage", "ComplexDoubleStorage", "ComplexFloatStorage",
     ), "storage"),
 }  # fmt: skip
-_LAZY_NAMES |= {"AcceleratorError": "accelerator"} | dict.fromkeys((
+_LAZY_NAMES |= {
+    "AcceleratorError": "accelerator", "compile": "compiler", "fork": "jit", "wait": "jit", "JITException": "jit", "FunctionSchema": "_ops", "Argument": "_ops",
+    "FileCheck": "testing", "ThroughputBenchmark": "utils.throughput_benchmark", "ExcludeDispatchKeyGuard": "_C",
+} | dict.fromkeys((
+    "rrelu", "rrelu_", "alpha_dropout_", "feature_alpha_dropout", "feature_alpha_dropout_", "feature_dropout_", "native_norm", "native_channel_shuffle",
+    "conv_tbc", "from_file", "cond", "batch_norm_stats", "batch_norm_elemt", "batch_norm_gather_stats", "batch_norm_gather_stats_with_counts",
+    "batch_norm_update_stats", "batch_norm_backward_reduce", "batch_norm_backward_elemt", "sym_constrain_range", "sym_constrain_range_for_size",
+    "cudnn_is_acceptable", "lobpcg",
+), "_rare_functions") | dict.fromkeys((
+    "AliasDb", "AnyType", "AwaitType", "Block", "BoolType", "ClassType", "CompilationUnit", "ComplexType", "DeviceObjType", "DictType",
+    "DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKeySet", "EnumType", "FloatType", "Future", "FutureType", "Graph", "IntType",
+    "InterfaceType", "ListType", "Node", "NoneType", "NumberType", "OptionalType", "RRefType", "ScriptFunction", "ScriptMethod", "ScriptModule",
+    "StreamObjType", "StringType", "SymIntType", "TensorType", "TupleType", "Type", "UnionType", "Value", "parse_ir", "parse_schema",
+), "_C") | dict.fromkeys((
     "qint8", "quint8", "qint32", "quint4x2", "quint2x4", "qscheme", "per_tensor_affine", "per_channel_affine", "per_tensor_symmetric",
     "per_channel_symmetric", "per_channel_affine_float_qparams",
 ), "_quantized_types")  # fmt: skip
-_OTHER_NAMES = {"Storage": "FloatStorage", "range": "closed_range", "_VF": "_VariableFunctions"}
+_OTHER_NAMES = {
+    "Storage": "FloatStorage", "range": "closed_range", "_VF": "_VariableFunctions", "JITException": "Error",
+    "ExcludeDispatchKeyGuard": "_ExcludeDispatchKeyGuard",
+}  # fmt: skip
 
 
 def __getattr__(name):

@@ -5,17 +5,36 @@ from ._overridable import overridable
 _SPARSE = "sparse tensors"
 _QUANTIZED = "quantized tensors"
 _MKLDNN = "tensors in oneDNN's own layout"
+_CUDNN, _MIOPEN, _FBGEMM = "operators of cuDNN", "operators of MIOpen", "FBGEMM's packed matrices"
 _NESTED = "nested tensors"
 
 _FUNCTIONS = {
     _SPARSE: (
         "sparse_coo_tensor", "sparse_csr_tensor", "sparse_csc_tensor", "sparse_bsr_tensor", "sparse_bsc_tensor", "sparse_compressed_tensor",
-        "hspmm", "saddmm", "smm", "spmm", "sspaddmm", "dsmm", "hsmm", "resize_as_sparse_",
+        "hspmm", "saddmm", "values_copy", "indices_copy", "crow_indices_copy", "col_indices_copy", "ccol_indices_copy", "row_indices_copy", "smm", "spmm", "sspaddmm", "dsmm", "hsmm", "resize_as_sparse_",
     ),
     _QUANTIZED: (
         "quantize_per_tensor", "quantize_per_channel", "quantize_per_tensor_dynamic", "fake_quantize_per_tensor_affine",
         "fake_quantize_per_channel_affine", "empty_quantized", "int_repr", "q_scale", "q_zero_point", "q_per_channel_scales",
-        "q_per_channel_zero_points", "q_per_channel_axis",
+        "q_per_channel_zero_points", "q_per_channel_axis", "quantized_batch_norm", "quantized_gru_cell", "quantized_lstm_cell", "quantized_max_pool1d",
+        "quantized_max_pool2d", "quantized_max_pool3d", "quantized_rnn_relu_cell", "quantized_rnn_tanh_cell", "fused_moving_avg_obs_fake_quant",
+    ),
+    _CUDNN: (
+        "cudnn_affine_grid_generator", "cudnn_batch_norm", "cudnn_convolution", "cudnn_convolution_add_relu", "cudnn_convolution_relu",
+        "cudnn_convolution_transpose", "cudnn_grid_sampler",
+    ),
+    _MIOPEN: (
+        "miopen_batch_norm", "miopen_convolution", "miopen_convolution_add_relu", "miopen_convolution_relu", "miopen_convolution_transpose",
+        "miopen_ctc_loss", "miopen_depthwise_convolution", "miopen_rnn",
+    ),
+    _MKLDNN: (
+        "mkldnn_adaptive_avg_pool2d", "mkldnn_convolution", "mkldnn_linear_backward_weights", "mkldnn_max_pool2d", "mkldnn_max_pool3d",
+        "mkldnn_rnn_layer",
+    ),
+    _FBGEMM: (
+        "fbgemm_linear_fp16_weight", "fbgemm_linear_fp16_weight_fp32_activation", "fbgemm_linear_int8_weight",
+        "fbgemm_linear_int8_weight_fp32_activation", "fbgemm_linear_quantize_weight", "fbgemm_pack_gemm_matrix_fp16", "fbgemm_pack_quantized_matrix",
+        "choose_qparams_optimized",
     ),
 }  # fmt: skip
 _METHODS = {

@@ -1,6 +1,6 @@
 """What programs say to PyTorch's compiler of Python code, which Cresset does not have: decorators give the function as it is."""
 
-__all__ = ["allow_in_graph", "assume_constant_result", "disable", "is_compiling", "is_dynamo_compiling", "is_exporting", "list_backends", "reset", "set_stance"]
+__all__ = ["allow_in_graph", "assume_constant_result", "compile", "cudagraph_mark_step_begin", "disable", "is_compiling", "is_dynamo_compiling", "is_exporting", "list_backends", "reset", "set_stance"]
 
 
 def disable(fn=None, recursive=True, *, reason=None):
@@ -16,6 +16,27 @@ def allow_in_graph(fn):
 def assume_constant_result(fn):
     """`fn` itself."""
     return fn
+
+
+def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mode=None, options=None, disable=False, **kwargs):
+    """`model` itself, a function or module (or, without one, a decorator): it computes the same uncompiled.
+
+    TypeError for what cannot be called; NotImplementedError for a `backend` of one's own, which would get graphs that nothing makes here. `jit.script`,
+    `jit.trace` and `fx` make graphs.
+    """
+    if callable(backend):
+        raise NotImplementedError("compile: a backend of one's own gets graphs of Python code, and nothing makes them here. Use fx.symbolic_trace or jit.script.")
+    if mode is not None and options is not None:
+        raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
+    if model is None:
+        return lambda fn: compile(fn, backend=backend)
+    if not callable(model):
+        raise TypeError(f"compile: a function or module was required; given: {type(model).__name__}")
+    return model
+
+
+def cudagraph_mark_step_begin():
+    """There are no CUDA graphs whose step could begin."""
 
 
 def is_compiling():

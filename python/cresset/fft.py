@@ -1,6 +1,7 @@
 """Fourier transforms. The operators whose names begin with `fft_`, without the prefix."""
 
 from . import _C
+from ._C import Tensor  # noqa: F401  where PyTorch has it
 
 _PREFIX = "fft_"
 

@@ -4,6 +4,7 @@ import enum
 import threading
 import time
 from datetime import datetime
+from typing import TYPE_CHECKING  # noqa: F401  where PyTorch has it
 
 __all__ = [
     "Aggregation", "Event", "EventHandlerHandle", "Stat", "TensorboardEventHandler", "data_value_t", "log_event", "register_event_handler",

@@ -137,6 +137,8 @@ def _members_of_tensor():
 @functools.cache
 def _overridable_by_namespace():
     table, names = {}, {}
+    for name in cresset._LAZY_NAMES:
+        getattr(cresset, name)  # is among the package's variables from now on
     for path in _NAMESPACES:
         module = importlib.import_module(path)
         for name, function in _functions_of(module):
@@ -167,8 +169,6 @@ def get_ignored_functions():
         member = getattr(cresset.Tensor, name, None)
         if callable(member):
             ignored.add(member)
-    for name in cresset._LAZY_NAMES:
-        getattr(cresset, name)  # is among the package's variables from now on
     for path in (*_NAMESPACES, "cresset.nn.init"):
         for name, value in vars(importlib.import_module(path)).items():
             if not name.startswith("_") and isinstance(value, (types.FunctionType, types.BuiltinFunctionType)) and value not in listed:

@@ -7,7 +7,7 @@ import cresset
 from . import _C
 from ._C import default_generator  # noqa: F401
 
-__all__ = ["manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state", "fork_rng"]
+__all__ = ["thread_safe_generator", "manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state", "fork_rng"]
 
 
 def manual_seed(seed):
@@ -79,3 +79,11 @@ def fork_rng(devices=None, enabled=True, _caller="fork_rng", _devices_kw="device
     finally:
         for generator, state in zip(generators, states, strict=True):
             generator.set_state(state)
+
+
+def thread_safe_generator():
+    """In a worker thread of a DataLoader a generator of its own; None elsewhere, which means the default one."""
+    import sys
+
+    worker = sys.modules.get("cresset.utils.data._utils.worker")
+    return None if worker is None else getattr(worker._local, "generator", None)

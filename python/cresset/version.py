@@ -7,3 +7,4 @@ cuda = hip = xpu = None
 git_version = ""
 
 __all__ = ["__version__", "debug", "cuda", "hip", "git_version", "xpu"]
+rocm = None

@@ -8,6 +8,7 @@ globals are mapped.
 import os
 import pickle
 import warnings
+from tempfile import mkdtemp  # noqa: F401  where PyTorch has it
 
 import cresset
 

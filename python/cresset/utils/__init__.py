@@ -8,6 +8,14 @@ from .._devices import generate_methods_for_privateuse1_backend, rename_privateu
 from . import hooks  # noqa: F401
 from ._swap import swap_tensors  # noqa: F401
 
+
+def set_module(obj, mod):
+    """Say that a function or class belongs to the module of this name; TypeError unless it is a text."""
+    if not isinstance(mod, str):
+        raise TypeError("The mod argument should be a string")
+    obj.__module__ = mod
+
+
 _MODULES = frozenset((
     "data", "checkpoint", "dlpack", "backend_registration", "weak", "_mode_utils", "_foreach_utils", "deterministic", "model_zoo", "benchmark",
     "collect_env", "flop_counter", "module_tracker", "tensorboard", "throughput_benchmark",
@@ -17,6 +25,8 @@ _MODULES = frozenset((
 def __getattr__(name):
     if name in _MODULES:
         return importlib.import_module(f"cresset.utils.{name}")
+    if name == "ThroughputBenchmark":
+        return importlib.import_module("cresset.utils.throughput_benchmark").ThroughputBenchmark
     if name == "cmake_prefix_path":  # where find_package(Cresset) looks, for CMake projects built against this package
         from .. import _build_info
 

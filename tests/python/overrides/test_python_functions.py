@@ -35,7 +35,7 @@ def test_a_duck_type_is_asked_by(name):
 # Functions that take no tensor, or hand every tensor to a function that asks.
 DO_NOT_ASK = {
     "cresset": {
-        "are_deterministic_algorithms_enabled", "broadcast_shapes", "compiled_with_cxx11_abi", "fork_rng", "get_autocast_cpu_dtype", "get_autocast_gpu_dtype",
+        "are_deterministic_algorithms_enabled", "broadcast_shapes", "compile", "compiled_with_cxx11_abi", "cond", "fork", "fork_rng", "from_file", "parse_schema", "sym_constrain_range", "sym_constrain_range_for_size", "wait", "get_autocast_cpu_dtype", "get_autocast_gpu_dtype",
         "get_default_device", "get_deterministic_debug_mode", "get_device_module", "get_float32_matmul_precision", "get_num_interop_threads", "get_printoptions",
         "get_rng_state", "initial_seed", "is_autocast_cpu_enabled", "is_autocast_enabled", "is_deterministic_algorithms_warn_only_enabled", "is_storage", "is_tensor",
         "is_vulkan_available", "is_warn_always_enabled", "manual_seed", "printoptions", "range", "seed", "set_autocast_cpu_dtype", "set_autocast_cpu_enabled",
@@ -43,7 +43,7 @@ DO_NOT_ASK = {
         "set_flush_denormal", "set_num_interop_threads", "set_printoptions", "set_rng_state", "set_warn_always", "sym_float", "sym_int", "sym_ite", "sym_max",
         "sym_min", "sym_not", "sym_sqrt", "sym_sum", "thread_safe_generator", "typename", "use_deterministic_algorithms", "load", "save", "vmap",
     },
-    "cresset.nn.functional": {"upsample", "upsample_bilinear", "upsample_nearest"},
+    "cresset.nn.functional": {"assert_int_or_pair", "handle_torch_function", "upsample", "upsample_bilinear", "upsample_nearest"},
     "cresset.nn.init": {"calculate_gain"},
 }  # fmt: skip
 

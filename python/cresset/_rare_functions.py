@@ -1,0 +1,259 @@
+"""Functions of the package that few programs call by this name: compositions of operators."""
+
+from typing import Optional
+
+import cresset
+
+from ._C import Tensor
+from ._overridable import overridable
+
+__all__ = [
+    "rrelu", "rrelu_", "alpha_dropout_", "feature_alpha_dropout", "feature_alpha_dropout_", "feature_dropout_", "native_norm", "native_channel_shuffle",
+    "conv_tbc", "from_file", "cond", "batch_norm_stats", "batch_norm_elemt", "batch_norm_gather_stats", "batch_norm_gather_stats_with_counts",
+    "batch_norm_update_stats", "batch_norm_backward_reduce", "batch_norm_backward_elemt", "sym_constrain_range", "sym_constrain_range_for_size",
+    "cudnn_is_acceptable", "lobpcg",
+]  # fmt: skip
+
+
+@overridable
+def rrelu(
+    input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, generator: Optional[cresset.Generator] = None
+) -> Tensor:
+    """Negative elements times a number from `lower` to `upper`: a random one each in training, else their mean."""
+    if training:
+        noise = cresset.empty_like(input).uniform_(lower, upper, generator=generator)
+        return cresset.where(input >= 0, input, input * noise)
+    return cresset.where(input >= 0, input, input * ((lower + upper) / 2))
+
+
+@overridable
+def rrelu_(
+    input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, generator: Optional[cresset.Generator] = None
+) -> Tensor:
+    """`rrelu`, written to the input."""
+    return input.copy_(rrelu(input, lower, upper, training, generator))
+
+
+def _in_place(name, function):
+    def changed(input, *args, **kwargs):
+        return input.copy_(function(input, *args, **kwargs))
+
+    changed.__name__ = changed.__qualname__ = name
+    changed.__doc__ = f"`{name[:-1]}`, written to the input."
+    return overridable(changed)
+
+
+@overridable
+def feature_alpha_dropout(input, p, train):
+    """Alpha dropout of whole channels."""
+    return cresset.nn.functional.feature_alpha_dropout(input, p, train)
+
+
+alpha_dropout_ = _in_place("alpha_dropout_", lambda input, p, train: cresset.alpha_dropout(input, p, train))
+feature_alpha_dropout_ = _in_place("feature_alpha_dropout_", feature_alpha_dropout)
+feature_dropout_ = _in_place("feature_dropout_", lambda input, p, train: cresset.feature_dropout(input, p, train))
+
+
+@overridable
+def native_norm(input, p=2, dim=None, keepdim=False, dtype=None):
+    """The p-norm of all elements, or along `dim`."""
+    return cresset.linalg.vector_norm(input, 2 if p is None else p, dim, keepdim, dtype=dtype)
+
+
+@overridable
+def native_channel_shuffle(input: Tensor, groups: int) -> Tensor:
+    """The channels of `groups` groups in turn, as channel_shuffle."""
+    return cresset.channel_shuffle(input, groups)
+
+
+@overridable
+def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
+    """A convolution over time: input [time, batch, channels], weight [width, channels, outputs]. RuntimeError for other dimensions."""
+    if input.dim() != 3:
+        raise RuntimeError("Input must have 3 dims: time, batch, in_channel")
+    if weight.dim() != 3:
+        raise RuntimeError("Weight tensor must have 3 dims: kernel_width, in_channels, out_channels.")
+    if bias.dim() != 1:
+        raise RuntimeError("Bias must be 1-D")
+    return cresset.conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad).permute(2, 0, 1)
+
+
+def from_file(filename, shared=None, size=0, *, dtype=None, layout=None, device=None, pin_memory=None, requires_grad=False):
+    """A tensor of `size` elements over a file's memory: with `shared` what is written reaches the file. RuntimeError for files that are too short."""
+    if device is not None and cresset.device(device).type != "cpu":
+        raise RuntimeError("from_file: the device cpu was required.")
+    dtype = dtype or cresset.get_default_dtype()
+    storage = cresset.UntypedStorage.from_file(str(filename), bool(shared), size * dtype.itemsize)
+    return cresset.storage.tensor_of_storage(storage, dtype, size=[size]).requires_grad_(requires_grad)
+
+
+def cond(pred, true_fn, false_fn, operands=()):
+    """`true_fn(*operands)` if `pred`, a bool or a tensor of one element, is true, else `false_fn(*operands)`. RuntimeError for other arguments."""
+    if not isinstance(pred, (bool, Tensor)):
+        raise RuntimeError(f"Expected pred to be bool or tensor, but got {pred}.")
+    if isinstance(pred, Tensor) and pred.numel() != 1:
+        raise RuntimeError(f"Expected pred to be bool or single-element tensor, but got {pred}.")
+    if not callable(true_fn) or not callable(false_fn):
+        raise RuntimeError("Expect both branches to be callable.")
+    if not isinstance(operands, (tuple, list)):
+        raise RuntimeError(f"Expect operands to be a tuple of possibly nested dict/list/tuple that only consists of tensor leaves, but got {operands}.")
+    return (true_fn if pred else false_fn)(*operands)
+
+
+# --- batch normalisation in parts, as processes that share their statistics compute it ------------------------------------------------
+
+
+def _rows(input):
+    return [d for d in range(input.dim()) if d != 1]
+
+
+def _by_channel(values, input):
+    return values.view([-1 if d == 1 else 1 for d in range(input.dim())])
+
+
+@overridable
+def batch_norm_stats(input, eps):
+    """(mean, 1 / standard deviation) of each channel."""
+    x = input.float() if input.dtype in (cresset.float16, cresset.bfloat16) else input
+    var, mean = cresset.var_mean(x, _rows(input), correction=0)
+    return mean, (var + eps).rsqrt()
+
+
+@overridable
+def batch_norm_elemt(input, weight, bias, mean, invstd, eps, *, out=None):
+    """The input normalised by these statistics, times `weight` plus `bias`."""
+    result = (input - _by_channel(mean, input)) * _by_channel(invstd, input)
+    result = result if weight is None else result * _by_channel(weight, input)
+    result = (result if bias is None else result + _by_channel(bias, input)).to(input.dtype)
+    return result if out is None else out.copy_(result)
+
+
+@overridable
+def batch_norm_gather_stats_with_counts(input, mean, invstd, running_mean, running_var, momentum, eps, counts):
+    """(mean, 1 / standard deviation) of all from those of each process (a row each), which had `counts` elements a channel; updates the running ones."""
+    counts = counts.to(mean.dtype).view(-1, 1)
+    total = counts.sum()
+    joint = (mean * counts).sum(0) / total
+    var = ((invstd**-2 - eps + (mean - joint) ** 2) * counts).sum(0) / total
+    with cresset.no_grad():
+        if running_mean is not None:
+            running_mean.mul_(1 - momentum).add_(joint.to(running_mean.dtype), alpha=momentum)
+        if running_var is not None:
+            running_var.mul_(1 - momentum).add_((var * (total / (total - 1))).to(running_var.dtype), alpha=momentum)
+    return joint, (var + eps).rsqrt()
+
+
+@overridable
+def batch_norm_gather_stats(input, mean, invstd, running_mean, running_var, momentum, eps, count):
+    """batch_norm_gather_stats_with_counts for processes that all had `count` elements a channel."""
+    counts = cresset.full((mean.shape[0],), count, dtype=mean.dtype, device=mean.device)
+    return batch_norm_gather_stats_with_counts(input, mean, invstd, running_mean, running_var, momentum, eps, counts)
+
+
+@overridable
+def batch_norm_update_stats(input, running_mean, running_var, momentum):
+    """(mean, variance) of each channel; the running ones are updated."""
+    var, mean = cresset.var_mean(input, _rows(input), correction=0)
+    n = input.numel() / input.shape[1]
+    with cresset.no_grad():
+        if running_mean is not None:
+            running_mean.mul_(1 - momentum).add_(mean, alpha=momentum)
+        if running_var is not None:
+            running_var.mul_(1 - momentum).add_(var * n / (n - 1), alpha=momentum)
+    return mean, var
+
+
+@overridable
+def batch_norm_backward_reduce(grad_out, input, mean, invstd, weight, input_g, weight_g, bias_g):
+    """(sum of gradients, sum of gradients times centred input, gradient of the weight, gradient of the bias), by channel; None for what is not asked for."""
+    rows = _rows(input)
+    sum_dy = grad_out.sum(rows)
+    sum_dy_xmu = (grad_out * (input - _by_channel(mean, input))).sum(rows)
+    grad_weight = sum_dy_xmu * invstd if weight_g else None
+    return sum_dy if input_g else None, sum_dy_xmu if input_g else None, grad_weight, sum_dy.clone() if bias_g else None
+
+
+@overridable
+def batch_norm_backward_elemt(grad_out, input, mean, invstd, weight, sum_dy, sum_dy_xmu, count):
+    """The gradient of the input from the sums over all processes, which had `count` elements a channel each (a tensor)."""
+    total = count.sum().to(sum_dy.dtype)
+    centred = (input - _by_channel(mean, input)) * _by_channel(sum_dy_xmu / total * invstd * invstd, input)
+    factor = invstd if weight is None else invstd * weight
+    return ((grad_out - _by_channel(sum_dy / total, input) - centred) * _by_channel(factor, input)).to(input.dtype)
+
+
+# --- sizes ----------------------------------------------------------------------------------------------------------------------------
+
+
+def sym_constrain_range(size, *, min=None, max=None):
+    """RuntimeError unless min <= size <= max."""
+    low, high = (-(2**63) if min is None else min), (2**63 - 1 if max is None else max)
+    if not low <= int(size) <= high:
+        raise RuntimeError(f"Invalid value range for {int(size)} between [{low}, {high}].")
+
+
+def sym_constrain_range_for_size(size, *, min=None, max=None):
+    """RuntimeError unless min <= size <= max, where min is at least 0."""
+    if max is not None and max <= 2:
+        raise RuntimeError(f"Max value to constrain_range_for_size must be greater than 2. got: {max}")
+    sym_constrain_range(size, min=0 if min is None else min, max=max)
+
+
+@overridable
+def cudnn_is_acceptable(input):
+    """False: there is no cuDNN."""
+    return False
+
+
+# --- eigenvalues ------------------------------------------------------------------------------------------------------------------------
+
+
+@overridable
+def lobpcg(A, k=None, B=None, X=None, n=None, iK=None, niter=None, tol=None, largest=None, method=None, tracker=None, ortho_iparams=None,
+           ortho_fparams=None, ortho_bparams=None):  # fmt: skip
+    """(E, X): the k largest (or smallest) eigenvalues of A X = B X E and their vectors, for symmetric A and positive definite B, batches included.
+
+    Locally optimal block preconditioned conjugate gradients, from the vectors `X` or random ones, with the preconditioner `iK`, until the residuals
+    are below `tol` or after `niter` steps (by default 1000). A needs at least 3 k rows (ValueError otherwise).
+    """
+    largest = True if largest is None else largest
+    if A.dim() > 2:
+        flat = A.reshape(-1, *A.shape[-2:])
+        parts = [lobpcg(a, k, None if B is None else (B if B.dim() == 2 else B.reshape(flat.shape)[i]), None if X is None else X.reshape(len(flat), *X.shape[-2:])[i],
+                        n, iK, niter, tol, largest) for i, a in enumerate(flat)]  # fmt: skip
+        values, vectors = (cresset.stack(p) for p in zip(*parts))
+        return values.view(*A.shape[:-2], -1), vectors.view(*A.shape[:-1], -1)
+    m = A.shape[-1]
+    k = (1 if X is None else X.shape[-1]) if k is None else k
+    if m < 3 * k:
+        raise ValueError(f"LPBPCG algorithm is not applicable when the number of A rows (={m}) is smaller than 3 x the number of requested eigenpairs (={k})")
+    times = lambda M, v: v if M is None else M @ v  # noqa: E731
+    n = k if n is None else n
+    vectors = cresset.randn(m, n, dtype=A.dtype, device=A.device) if X is None else X[:, :n]
+    tol = cresset.finfo(A.dtype).eps ** 0.5 if tol is None else tol
+    direction, sign = None, -1 if largest else 1
+    scale = A.norm()
+
+    def ritz(basis):
+        """The best combinations of a basis, which is made orthonormal in B first."""
+        lengths, turn = cresset.linalg.eigh(basis.mT @ times(B, basis))
+        keep = lengths > lengths.max() * cresset.finfo(A.dtype).eps * 10
+        basis = basis @ (turn[:, keep] / lengths[keep].sqrt())
+        values, mix = cresset.linalg.eigh(basis.mT @ (A @ basis) * sign)
+        return values[:n] * sign, basis @ mix[:, :n]
+
+    values, vectors = ritz(vectors)
+    for _ in range(1000 if niter is None or niter < 0 else niter):
+        residual = A @ vectors - times(B, vectors) * values
+        if (residual.norm(dim=0)[:k] <= tol * scale * vectors.norm(dim=0)[:k]).all():
+            break
+        steepest = times(iK, residual)
+        steepest = steepest / steepest.norm(dim=0).clamp_min(cresset.finfo(A.dtype).tiny)
+        basis = cresset.cat([vectors, steepest] + ([] if direction is None else [direction]), 1)
+        values, new = ritz(basis)
+        direction = new - vectors @ (vectors.mT @ times(B, new))
+        direction = direction / direction.norm(dim=0).clamp_min(cresset.finfo(A.dtype).tiny)
+        vectors = new
+    return values[:k], vectors[:, :k]
+
+

@@ -1,0 +1,119 @@
+"""Methods of tensors that few programs call, PyTorch's names from older times among them."""
+
+import cresset
+
+from . import _C
+from ._C import Tensor
+from ._tensor_methods import _protocol
+
+__all__ = ["install"]
+
+
+def _gone(name, instead):
+    def method(self, *args, **kwargs):
+        raise RuntimeError(f"This function was deprecated since version 1.9 and is now removed. `torch.{name}` is replaced by {instead}.")
+
+    method.__doc__ = f"Raises RuntimeError: use {instead}."
+    return method
+
+
+def __long__(self):
+    """The number of a tensor of one element as an integer: what Python 2 called."""
+    return int(self)
+
+
+def __nonzero__(self):
+    """The truth of a tensor of one element: what Python 2 called."""
+    return bool(self)
+
+
+def _conj(self):
+    """The conjugate, a view."""
+    return cresset.conj(self)
+
+
+def _conj_physical(self):
+    """The conjugate in memory of its own."""
+    return cresset.conj_physical(self)
+
+
+def _is_all_true(self):
+    """A tensor: are all elements true? RuntimeError unless they are bools."""
+    if self.dtype != cresset.bool:
+        raise RuntimeError("_is_all_true: a tensor of bools was required.")
+    return self.all()
+
+
+def _is_any_true(self):
+    """A tensor: is any element true? RuntimeError unless they are bools."""
+    if self.dtype != cresset.bool:
+        raise RuntimeError("_is_any_true: a tensor of bools was required.")
+    return self.any()
+
+
+def _is_zerotensor(self):
+    """False: there are no tensors of zeros without memory."""
+    return False
+
+
+def _lazy_clone(self):
+    """A copy."""
+    return self.clone()
+
+
+def _addmm_activation(self, mat1, mat2, *, beta=1, alpha=1, use_gelu=False):
+    """addmm, then relu, or gelu."""
+    result = cresset.addmm(self, mat1, mat2, beta=beta, alpha=alpha)
+    return cresset.nn.functional.gelu(result) if use_gelu else result.relu()
+
+
+def _fix_weakref(self):
+    """A weak reference to a tensor holds as long as C++ or Python holds the tensor, so there is nothing to mend."""
+
+
+def _clear_non_serializable_cached_data(self):
+    """Nothing in a tensor's `__dict__` keeps it from being pickled."""
+
+
+def _cuda_array_interface(self):
+    if type(self) is not Tensor and _C._has_torch_function((self,)):
+        from .overrides import handle_torch_function
+
+        return handle_torch_function(Tensor.__cuda_array_interface__.__get__, (self,), self)
+    raise AttributeError(
+        f"Can't get __cuda_array_interface__ on non-CUDA tensor type: {self.type()} If CUDA data is required use tensor.cuda() to copy tensor to device memory."
+    )
+
+
+def _autocast_to_full_precision(self, cuda_enabled, cpu_enabled):
+    """In float32, where the tensor has a lower precision and autocast is on for its device."""
+    low = self.dtype in (cresset.float16, cresset.bfloat16)
+    return self.to(cresset.float32) if low and (cpu_enabled if self.device.type == "cpu" else cuda_enabled) else self
+
+
+def _autocast_to_reduced_precision(self, cuda_enabled, cpu_enabled, cuda_dtype, cpu_dtype):
+    """In the lower precision of its device, where the tensor is float32 and autocast is on there."""
+    on, dtype = (cpu_enabled, cpu_dtype) if self.device.type == "cpu" else (cuda_enabled, cuda_dtype)
+    return self.to(dtype) if on and self.dtype == cresset.float32 else self
+
+
+def _nested(name):
+    def method(self):
+        raise RuntimeError(f"Tensor.{name}: a nested tensor was required.")
+
+    method.__doc__ = "Raises RuntimeError: only a nested tensor has it."
+    return method
+
+
+def install():
+    """Put the methods into the class."""
+    for function in (__long__, __nonzero__, _conj, _conj_physical, _is_all_true, _is_any_true, _is_zerotensor, _lazy_clone, _addmm_activation,
+                     _fix_weakref, _clear_non_serializable_cached_data, _autocast_to_full_precision, _autocast_to_reduced_precision):  # fmt: skip
+        if not hasattr(Tensor, function.__name__):
+            setattr(Tensor, function.__name__, _protocol(function))
+    for name, instead in (("eig", "torch.linalg.eig"), ("symeig", "torch.linalg.eigh"), ("lstsq", "torch.linalg.lstsq"), ("solve", "torch.linalg.solve")):
+        setattr(Tensor, name, _gone(name, instead))
+    for name in ("_nested_tensor_size", "_nested_tensor_storage_offsets", "_nested_tensor_strides"):
+        if not hasattr(Tensor, name):
+            setattr(Tensor, name, _nested(name))
+    Tensor.__cuda_array_interface__ = property(_cuda_array_interface, doc="Raises AttributeError: no tensor is on a CUDA device.")

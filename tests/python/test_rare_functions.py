@@ -1,0 +1,114 @@
+"""Functions that few programs call by these names, beside the layers and operators that they are made of."""
+
+import cresset
+import pytest
+from cresset import nn
+
+
+def test_activations_and_dropout():
+    x = cresset.linspace(-2, 2, 9)
+    assert cresset.equal(cresset.rrelu(x), nn.functional.rrelu(x))
+    cresset.manual_seed(0)
+    y = cresset.rrelu(x, 0.1, 0.2, True)
+    ratio = (y / x)[:4]
+    assert ((ratio >= 0.1) & (ratio <= 0.2)).all() and cresset.equal(y[4:], x[4:])
+    z = x.clone()
+    assert cresset.rrelu_(z) is z and cresset.equal(z, cresset.rrelu(x))
+    t = cresset.ones(2, 3, 4)
+    for f in (cresset.alpha_dropout_, cresset.feature_dropout_, cresset.feature_alpha_dropout_):
+        u = t.clone()
+        assert f(u, 0.5, False) is u and cresset.equal(u, t)
+    dropped = cresset.feature_dropout_(cresset.ones(4, 5, 6), 0.5, True)
+    assert all(len(set(c.tolist())) == 1 for row in dropped for c in row)
+
+
+def test_convolution_over_time():
+    x, w, b = cresset.rand(7, 2, 3), cresset.rand(4, 3, 5), cresset.rand(5)
+    out = cresset.conv_tbc(x, w, b, 1)
+    cresset.testing.assert_close(out, nn.functional.conv1d(x.permute(1, 2, 0), w.permute(2, 1, 0), b, padding=1).permute(2, 0, 1))
+    with pytest.raises(RuntimeError, match="Input must have 3 dims: time, batch, in_channel"):
+        cresset.conv_tbc(x[0], w, b)
+
+
+def test_norms_and_shuffles():
+    x = cresset.rand(2, 6, 3, 3)
+    assert cresset.native_norm(x).item() == pytest.approx(x.norm().item())
+    assert cresset.equal(cresset.native_channel_shuffle(x, 3), cresset.channel_shuffle(x, 3))
+
+
+def test_file_as_memory(tmp_path):
+    path = tmp_path / "numbers"
+    t = cresset.from_file(str(path), shared=True, size=4, dtype=cresset.int32)
+    t.copy_(cresset.arange(4))
+    assert cresset.from_file(str(path), False, 4, dtype=cresset.int32).tolist() == [0, 1, 2, 3]
+    with pytest.raises(RuntimeError, match="smaller than the required mapping size"):
+        cresset.from_file(str(path), False, 40)
+
+
+def test_cond():
+    f, g = (lambda x: x + 1), (lambda x: x - 1)
+    assert cresset.cond(cresset.tensor(True), f, g, (3,)) == 4 and cresset.cond(False, f, g, (3,)) == 2
+    with pytest.raises(RuntimeError, match="Expected pred to be bool or single-element tensor"):
+        cresset.cond(cresset.ones(2), f, g, (3,))
+
+
+def test_batch_norm_in_parts():
+    """Two processes' halves give what one gives: forward, backward and running statistics."""
+    x = cresset.randn(6, 3, 4, dtype=cresset.float64, requires_grad=True)
+    w, b, grad = cresset.rand(3).double(), cresset.rand(3).double(), cresset.randn(6, 3, 4).double()
+    mean_r, var_r = cresset.zeros(3).double(), cresset.ones(3).double()
+    expected = nn.functional.batch_norm(x, mean_r, var_r, w.requires_grad_(), b.requires_grad_(), True, 0.1, 1e-5)
+    gx, gw, gb = cresset.autograd.grad(expected, (x, w, b), grad)
+    with cresset.no_grad():
+        parts, grads = (x[:2], x[2:]), (grad[:2], grad[2:])
+        stats = [cresset.batch_norm_stats(p, 1e-5) for p in parts]
+        counts = cresset.tensor([8.0, 16.0]).double()
+        own_mean, own_var = cresset.zeros(3).double(), cresset.ones(3).double()
+        mean, invstd = cresset.batch_norm_gather_stats_with_counts(
+            x, cresset.stack([s[0] for s in stats]), cresset.stack([s[1] for s in stats]), own_mean, own_var, 0.1, 1e-5, counts
+        )  # fmt: skip
+        out = cresset.cat([cresset.batch_norm_elemt(p, w, b, mean, invstd, 1e-5) for p in parts])
+        cresset.testing.assert_close(out, expected)
+        cresset.testing.assert_close((own_mean, own_var), (mean_r, var_r))
+        sums = [cresset.batch_norm_backward_reduce(g, p, mean, invstd, w, True, True, True) for g, p in zip(grads, parts)]
+        dy, dy_xmu, dw, db = (sum(column) for column in zip(*sums))
+        cresset.testing.assert_close((dw, db), (gw, gb))
+        back = [cresset.batch_norm_backward_elemt(g, p, mean, invstd, w, dy, dy_xmu, counts) for g, p in zip(grads, parts)]
+        cresset.testing.assert_close(cresset.cat(back), gx)
+
+
+@pytest.mark.parametrize("largest", [True, False])
+def test_lobpcg(largest):
+    cresset.manual_seed(0)
+    a = cresset.randn(2, 20, 20, dtype=cresset.float64)
+    a = a @ a.mT + cresset.diag(cresset.arange(20.0)).double()
+    b = cresset.eye(20).double() * 2
+    values, vectors = cresset.lobpcg(a, 3, b, largest=largest)
+    exact = cresset.linalg.eigvalsh(a / 2)
+    exact = exact.flip(-1)[:, :3] if largest else exact[:, :3]
+    cresset.testing.assert_close(values.sort(-1).values, exact.sort(-1).values, rtol=1e-6, atol=1e-6)
+    cresset.testing.assert_close(a @ vectors, (b @ vectors) * values.unsqueeze(1), rtol=1e-3, atol=1e-3)
+    with pytest.raises(ValueError, match="not applicable when the number of A rows"):
+        cresset.lobpcg(a[0, :5, :5], 2)
+
+
+def test_methods_of_older_times():
+    x = cresset.tensor([[1.0, 2.0]])
+    for name in ("eig", "symeig", "lstsq", "solve"):
+        with pytest.raises(RuntimeError, match="deprecated since version 1.9 and is now removed"):
+            getattr(x, name)()
+    assert x[0, 1].__long__() == 2 and x[0, 0].__nonzero__() and not hasattr(x, "__cuda_array_interface__")
+    assert cresset.equal(x._addmm_activation(cresset.ones(1, 1), cresset.ones(1, 2)), x + 1)
+    assert not cresset.tensor([True, False])._is_all_true() and cresset.tensor([True, False])._is_any_true()
+
+
+def test_compile_gives_the_function():
+    def f(x):
+        return x + 1
+
+    module = nn.Linear(1, 1)
+    assert cresset.compile(f) is f and cresset.compile(mode="max-autotune")(f) is f and cresset.compile(module, backend="eager") is module
+    with pytest.raises(NotImplementedError, match="graphs"):
+        cresset.compile(f, backend=lambda graph, inputs: graph)
+    with pytest.raises(TypeError, match="a function or module was required"):
+        cresset.compile(3)
