@@ -57,9 +57,15 @@ PyTensor* allocate_exact() {
 
 // Runs when the last owner in C++ of a tensor that owns its object is gone.
 void release_object(void* object) {
-  if (!object || !Py_IsInitialized()) return;
-  GilAcquire gil;
+  if (!object) return;
   auto* self = static_cast<PyTensor*>(object);
+  if (!Py_IsInitialized()) {
+    // At the end of the interpreter its collector still walks over the object, which stays; it must not follow the tensor.
+    self->tensor.unsafeReleaseTensorImpl();
+    self->owned_by_tensor = false;
+    return;
+  }
+  GilAcquire gil;
   self->tensor.unsafeReleaseTensorImpl();
   self->owned_by_tensor = false;
   Py_DECREF(reinterpret_cast<PyObject*>(self));
