@@ -1,6 +1,6 @@
 # Thin front of tools/ and CMake. Every target first installs what it needs (tools/setup; quick when nothing is missing).
 .DEFAULT_GOAL := build
-.PHONY: setup build demo wheel test test-slow oracle peer-tests programs differential bench fuzz fuzz-operators soak lint asan ubsan tsan asan-next ubsan-next doctor-tests build-time clean
+.PHONY: setup build demo wheel test test-slow oracle peer-tests programs archive-exchange differential bench fuzz fuzz-operators soak lint asan ubsan tsan asan-next ubsan-next doctor-tests build-time clean
 
 # A shim of a version manager may stand in PATH without a program behind it; Debian's own is in /usr/bin.
 CMAKE = $(shell cmake --version >/dev/null 2>&1 && echo cmake || echo /usr/bin/cmake)
@@ -37,6 +37,10 @@ test-slow: build
 # Live comparison with an installed PyTorch; ARGS="--only REGEX -v".
 oracle: build
 	@$(PYTHON) tools/oracle.py $(ARGS)
+
+# Archives both ways with PyTorch (CRESSET_ORACLE_PYTHON); ARGS="--models 'timm.*' --site FOLDER".
+archive-exchange: build
+	@$(PYTHON) tools/archive_exchange $(ARGS)
 
 # PyTorch's own tests, TESTS=<its folder test/>; ARGS="--files test_autograd.py --sample 100 --classes 20" (docs/guide/peer-tests.md).
 peer-tests: build

@@ -336,6 +336,61 @@ def f(x: int):
            ~ <--- HERE
 """,
     ),
+    "an item of a tuple changes": (
+        "def f(x: Tuple[int, int]):\n    x[0] += 1\n    return x\n",
+        """
+'Tuple[int, int]' does not support augmented assignment to its items:
+  File "<string>", line 2
+def f(x: Tuple[int, int]):
+    x[0] += 1
+    ~~~~~~~~~ <--- HERE
+    return x
+""",
+    ),
+    "keys of a dict of pairs": (
+        "def f(x: List[Union[int, str]], y: List[str]):\n    z: Dict[int, str] = dict(zip(x, y))\n    return z\n",
+        """
+Dicts may only contain homogeneous keys, but the type of the first generated key was Union[int, str]:
+  File "<string>", line 2
+def f(x: List[Union[int, str]], y: List[str]):
+    z: Dict[int, str] = dict(zip(x, y))
+                        ~~~~ <--- HERE
+    return z
+""",
+    ),
+    "a list that has elements under another type": (
+        "def f(x: int):\n    y = []\n    y.append(torch.ones(x))\n    z: List[int] = y\n    return z\n",
+        """
+Variable 'z' is annotated with type List[int] but is being assigned to a value of type List[Tensor]:
+  File "<string>", line 4
+    y = []
+    y.append(torch.ones(x))
+    z: List[int] = y
+    ~ <--- HERE
+    return z
+""",
+    ),
+    "an exception as a value": (
+        "def f(x: int):\n    y = ValueError('a')\n    return x\n",
+        """
+Python exception class 'ValueError' cannot be used as a value:
+  File "<string>", line 2
+def f(x: int):
+    y = ValueError('a')
+        ~~~~~~~~~~ <--- HERE
+    return x
+""",
+    ),
+    "__getitem__ without an index": (
+        "def f(x):\n    return x.__getitem__()\n",
+        """
+__getitem__ expected exactly 1 argument, got 0:
+  File "<string>", line 2
+def f(x):
+    return x.__getitem__()
+           ~~~~~~~~~~~~~ <--- HERE
+""",
+    ),
     "recursion": (
         "def f(n: int) -> int:\n    return 1 if n < 2 else n * f(n - 1)\n",
         """

@@ -5,6 +5,7 @@ back. Models of packages that are not installed are left out.
 """
 
 import contextlib
+import importlib
 import sys
 import warnings
 from pathlib import Path
@@ -82,11 +83,22 @@ OWN = {
 }  # fmt: skip
 
 
+def load_torchvision():
+    """torchvision; of one whose extension is for another PyTorch the networks, which are Python only."""
+    try:
+        importlib.import_module("torchvision")
+    except RuntimeError:
+        for name in ("nms", "qnms"):
+            torch.library.define(f"torchvision::{name}", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+        for name in [n for n in sys.modules if n.partition(".")[0] == "torchvision"]:
+            del sys.modules[name]
+        importlib.import_module("torchvision")
+
+
 def names():
     found = [f"own.{n}" for n in OWN]
     with contextlib.suppress(ImportError):
-        import torchvision  # noqa: F401
-
+        load_torchvision()
         found += [f"torchvision.{n}" for n, sizes in TORCHVISION.items() if sizes]
     with contextlib.suppress(ImportError):
         import timm
@@ -98,6 +110,8 @@ def names():
 def made(name):
     """(model, inputs)"""
     package, _, which = name.partition(".")
+    if package != "own":
+        load_torchvision()
     if package == "own":
         return OWN[which](), (torch.randint(0, 50, (2, 9)),)
     if package == "timm":

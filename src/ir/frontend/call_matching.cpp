@@ -147,7 +147,8 @@ class Planner {
     if (is_empty_display(*v) && wanted->kind == actual->kind && value_type_of(wanted, variables_)) {
       p.how = Conversion::Retype;
       p.type = as = value_type_of(wanted, variables_);
-    } else if (wanted->kind == TypeKind::List && actual->kind == TypeKind::Tuple) {
+    } else if (wanted->kind == TypeKind::List && actual->kind == TypeKind::Tuple && !(formal.alias && formal.alias->is_write)) {
+      // A list made of a tuple is new: nobody would see what is written into it.
       if (TypePtr list = list_of_tuple(wanted, *actual)) {
         p.how = Conversion::TupleToList;
         p.type = as = list;

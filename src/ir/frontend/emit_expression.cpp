@@ -89,6 +89,15 @@ Value* Emitter::graph_value(const SourceRange& range, const SugaredValuePtr& v) 
   return v->asConstant() ? v->asValue(range, m_) : nullptr;
 }
 
+namespace {
+// Does nobody use the value but a tuple that nobody uses?
+bool unseen(const Value* v) {
+  if (!v->hasUses()) return true;
+  const Node* user = v->uses()[0].user;
+  return v->uses().size() == 1 && user->kind() == prim::TupleConstruct && unseen(user->output());
+}
+}  // namespace
+
 Value* Emitter::converted(const SourceRange& range, Value* v, const TypePtr& type) {
   if (*v->type() == *type) return v;
   const TypeKind from = v->type()->kind;
@@ -118,7 +127,8 @@ Value* Emitter::converted(const SourceRange& range, Value* v, const TypePtr& typ
   // A display that nobody else has seen takes the type that is asked for.
   const Node* n = v->node();
   if (type->kind == TypeKind::Optional) return converted(range, v, type->element());
-  if ((n->kind() == prim::ListConstruct || n->kind() == prim::DictConstruct) && n->inputs().empty() && from == type->kind) v->setType(type);
+  if ((n->kind() == prim::ListConstruct || n->kind() == prim::DictConstruct) && n->inputs().empty() && from == type->kind && unseen(v))
+    v->setType(type);
   return v;
 }
 
@@ -131,6 +141,8 @@ SugaredValuePtr Emitter::sugared(const ExprPtr& e, const TypePtr& hint) {
     case ExprKind::Unary: return unary(e);
     case ExprKind::Binary: {
       const SugaredValuePtr a = sugared(e->parts[0]), b = sugared(e->parts[1]);
+      if (e->text == "|")  // int | str
+        if (const TypePtr left = a->asType(), right = b->asType(); left && right) return type_value(union_of({left, right}));
       return binary(e->range, e->text, a, e->parts[0]->range, b, e->parts[1]->range);
     }
     case ExprKind::BoolOp: return simple_value(as_value(e->range, condition(e)));

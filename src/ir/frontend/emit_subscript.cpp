@@ -219,6 +219,8 @@ void Emitter::augmented_subscript(const Stmt& s) {
   const SugaredValuePtr base = sugared(target.parts[0]);
   Value* container = base->asValue(target.range, m_);
   bool in_place = false;
+  if (container->type()->kind == TypeKind::Tuple)
+    script_error(s.range, "'" + container->type()->annotation_str() + "' does not support augmented assignment to its items");
   if (container->type()->kind == TypeKind::Tensor) {
     const auto [view, tensors] = view_of_tensor(target, container);
     if (tensors.empty()) {

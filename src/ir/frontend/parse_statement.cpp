@@ -12,8 +12,9 @@ std::shared_ptr<Stmt> Parser::start(StmtKind kind) const {
 }
 StmtPtr Parser::finish(std::shared_ptr<Stmt> s, std::size_t begin) const {
   s->range = range_from(begin);
-  if (s->value && s->body.empty() && !s->message && s->value->range.start() >= begin && s->value->range.end() < s->range.end())
-    s->range = SourceRange(source_, begin, s->value->range.end());
+  const ExprPtr& last = s->message ? s->message : s->value;
+  if (last && s->body.empty() && last->range.start() >= begin && last->range.end() < s->range.end())
+    s->range = SourceRange(source_, begin, last->range.end());
   return s;
 }
 

@@ -266,7 +266,7 @@ class SimpleValue final : public SugaredValue {
   SugaredValuePtr enter(const SourceRange& range, GraphFunction& m) override {
     const auto cls = type()->cast<ClassType>();
     if (!cls || !cls->findMethod("__enter__") || !cls->findMethod("__exit__"))
-      script_error(range, "With item must be an object with methods __enter__ and __exit__; '" + type_name() + "' was given");
+      script_error(range, "With item must be an object: '" + type_name() + "' does not define __enter__ and __exit__ methods");
     const std::vector<Argument>& results = cls->getMethod("__enter__").getSchema().returns();
     return simple_value(
         insert_node(range, *m.graph(), prim::Enter, {value_}, results.empty() ? basic_type(TypeKind::None) : results[0].type));

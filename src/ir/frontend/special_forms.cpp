@@ -120,7 +120,10 @@ Form list_form(const char* name) {
 
 void add_types(const FormCall& c, const CallArgument& a, std::vector<TypePtr>& out) {
   if (TypePtr t = a.value->asType()) {
-    out.push_back(std::move(t));
+    if (t->kind == TypeKind::Union)
+      out.insert(out.end(), t->contained.begin(), t->contained.end());
+    else
+      out.push_back(std::move(t));
     return;
   }
   for (const SugaredValuePtr& part : a.value->asTuple(a.range, c.m)) add_types(c, {a.range, part, ""}, out);
@@ -174,7 +177,7 @@ SugaredValuePtr annotate(const FormCall& c) {
   c.takes("annotate", 2, 2);
   const TypePtr type = c.type("annotate", 0);
   Value* v = c.value(1);
-  const bool empty = v->node()->inputs().empty() && v->type()->kind == type->kind &&
+  const bool empty = v->node()->inputs().empty() && !v->hasUses() && v->type()->kind == type->kind &&
                      (v->node()->kind() == prim::ListConstruct || v->node()->kind() == prim::DictConstruct);
   if (empty) return simple_value(v->setType(type));
   Value* fitting = convert_to(c.range, c.graph(), v, type);
