@@ -1,5 +1,6 @@
 """`cresset.ops`: operators by namespace, name and overload, as their schemas name them."""
 
+import importlib
 import os
 import sys
 import types
@@ -270,6 +271,10 @@ def _find_packet(namespace, name):
     return getattr(getattr(ops, namespace), name)
 
 
+# Modules that define operators of a namespace in Python: loaded when one of theirs is asked for.
+_DEFINED_IN = {"profiler": "cresset.autograd._profiler_operators"}
+
+
 class _OpNamespace(types.ModuleType):
     """The operators of one namespace."""
 
@@ -281,6 +286,8 @@ class _OpNamespace(types.ModuleType):
 
     def __getattr__(self, key):
         # Operators may have names like __and__; others with two underscores are questions of the interpreter.
+        if self.name in _DEFINED_IN and not key.startswith("__"):
+            importlib.import_module(_DEFINED_IN[self.name])
         if not _C._overload_names(f"{self.name}::{key}"):
             hint = "" if key.startswith("__") else _near(key, dir(self))
             raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{key}'{hint}")

@@ -40,6 +40,59 @@ constexpr const char* kNames[] = {
 };
 static_assert(std::size(kNames) == static_cast<std::size_t>(DispatchKey::NumKeys));
 
+// In the order of the keys from FirstForeign on.
+constexpr const char* kForeignNames[] = {
+    "HIP",
+    "XPU",
+    "MPS",
+    "HPU",
+    "MTIA",
+    "Lazy",
+    "IPU",
+    "VE",
+    "AutogradHIP",
+    "AutogradXPU",
+    "AutogradMPS",
+    "AutogradHPU",
+    "AutogradMTIA",
+    "AutogradLazy",
+    "AutogradIPU",
+    "AutogradVE",
+    "AutocastHIP",
+    "AutocastXPU",
+    "AutocastMPS",
+    "AutocastHPU",
+    "AutocastMTIA",
+    "AutocastLazy",
+    "AutocastIPU",
+    "AutocastVE",
+    "Quantized",
+    "QuantizedCPU",
+    "QuantizedCUDA",
+    "QuantizedMeta",
+    "QuantizedXPU",
+    "QuantizedPrivateUse1",
+    "Sparse",
+    "SparseCPU",
+    "SparseCUDA",
+    "SparseMeta",
+    "SparseXPU",
+    "SparsePrivateUse1",
+    "SparseCsr",
+    "SparseCsrCPU",
+    "SparseCsrCUDA",
+    "SparseCsrMeta",
+    "SparseCsrXPU",
+    "SparseCsrPrivateUse1",
+    "MkldnnCPU",
+    "NestedTensor",
+    "NestedTensorCPU",
+    "NestedTensorCUDA",
+    "NestedTensorPrivateUse1",
+};
+constexpr auto kFirstForeign = static_cast<std::size_t>(DispatchKey::FirstForeign);
+static_assert(kFirstForeign + std::size(kForeignNames) - 1 == static_cast<std::size_t>(DispatchKey::NestedTensorPrivateUse1));
+
 bool equal_ignoring_case(std::string_view a, std::string_view b) {
   if (a.size() != b.size()) return false;
   for (std::size_t i = 0; i < a.size(); ++i)
@@ -51,7 +104,8 @@ bool equal_ignoring_case(std::string_view a, std::string_view b) {
 
 const char* toString(DispatchKey k) {
   const auto i = static_cast<std::size_t>(k);
-  return i < std::size(kNames) ? kNames[i] : "UNKNOWN_TENSOR_TYPE_ID";
+  if (i < std::size(kNames)) return kNames[i];
+  return i >= kFirstForeign && i - kFirstForeign < std::size(kForeignNames) ? kForeignNames[i - kFirstForeign] : "UNKNOWN_TENSOR_TYPE_ID";
 }
 
 DispatchKey parseDispatchKey(std::string_view name) {
@@ -69,6 +123,8 @@ DispatchKey parseDispatchKey(std::string_view name) {
       for (int t = static_cast<int>(DeviceType::PrivateUse1); t < kDeviceTypeCount; ++t)
         if (equal_ignoring_case(name.substr(prefix.size()), DeviceTypeName(static_cast<DeviceType>(t))))
           return static_cast<DispatchKey>(first + t);
+  for (std::size_t i = 0; i < std::size(kForeignNames); ++i)
+    if (name == kForeignNames[i]) return static_cast<DispatchKey>(kFirstForeign + i);
   CRESSET_THROW(Error, "could not parse dispatch key: ", name, ". Keys are CPU, Meta, PrivateUse1, Autograd, CompositeImplicitAutograd, …");
 }
 

@@ -1,6 +1,9 @@
 // Copies between tensors of any type, layout and device, and the conversions made of them.
+#include <algorithm>
+
 #include <cresset/ops/functions_copy.h>
 #include <cresset/ops/functions_creation.h>
+#include <cresset/ops/functions_reduce.h>
 #include <cresset/ops/pinned_memory.h>
 
 #include "ops/ops_decl_copy.h"
@@ -156,6 +159,24 @@ bool is_nonzero_impl(const Tensor& self) {
   CRESSET_CHECK(self.numel() != 0, "Boolean value of Tensor with no values is ambiguous");
   CRESSET_CHECK(self.numel() < 2, "Boolean value of Tensor with more than one value is ambiguous");
   return item_impl(self).to<bool>();
+}
+
+Tensor pin_memory(const Tensor& self, std::optional<Device> device) { return cresset::pin_memory(self, device); }
+
+Tensor shape_as_tensor(const Tensor& self) {
+  Tensor sizes = cresset::empty({self.dim()}, kLong);
+  std::copy(self.sizes().begin(), self.sizes().end(), sizes.data_ptr<int64_t>());
+  return sizes;
+}
+
+Tensor all_true(const Tensor& self) {
+  CRESSET_CHECK(self.scalar_type() == kBool, "_is_all_true: self must be a bool tensor, got ", self.scalar_type());
+  return cresset::all(self);
+}
+
+Tensor any_true(const Tensor& self) {
+  CRESSET_CHECK(self.scalar_type() == kBool, "_is_any_true: self must be a bool tensor, got ", self.scalar_type());
+  return cresset::any(self);
 }
 
 Tensor self_impl(const Tensor& self) { return self; }

@@ -4,6 +4,7 @@
 
 #include <cresset/ops/functions_arith.h>
 #include <cresset/ops/functions_compare.h>
+#include <cresset/ops/functions_concat.h>
 #include <cresset/ops/functions_creation.h>
 #include <cresset/ops/functions_index.h>
 #include <cresset/ops/functions_reduce.h>
@@ -117,6 +118,17 @@ void check_isin(ScalarType type) {
   CRESSET_CHECK(type != kBool && !isComplexType(type), "Unsupported input type encountered for isin(): ", type);
 }
 }  // namespace
+Tensor coo_to_csr(const Tensor& rows, int64_t size, bool out_int32) {
+  return cresset::searchsorted(rows, cresset::arange(size + 1, rows.options()), out_int32);
+}
+
+Tensor csr_to_coo(const Tensor& crow_indices, const Tensor& col_indices, bool out_int32, bool transpose) {
+  const ScalarType type = out_int32 ? kInt : kLong;
+  const Tensor at = cresset::arange(col_indices.numel(), crow_indices.options());
+  const Tensor rows = cresset::searchsorted(crow_indices.slice(0, 1), at, out_int32, true), columns = col_indices.to(type);
+  const Tensor both[] = {transpose ? columns : rows, transpose ? rows : columns};
+  return cresset::stack(both);
+}
 
 Tensor isin_tensors(const Tensor& elements, const Tensor& test_elements, bool, bool invert) {
   check_isin(elements.scalar_type());

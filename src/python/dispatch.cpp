@@ -55,8 +55,9 @@ void init_keys(PyObject* module) {
   PyType_Spec spec{"cresset._C.DispatchKey", sizeof(PyKey), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
   key_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)).release());
   const Ref members = checked(PyDict_New());
-  for (int i = 0; i < static_cast<int>(DispatchKey::NumKeys); ++i) {
+  for (int i = 0; i <= static_cast<int>(DispatchKey::NestedTensorPrivateUse1); ++i) {
     const auto key = static_cast<DispatchKey>(i);
+    if (key == DispatchKey::NumKeys) continue;
     auto* o = PyObject_New(PyKey, key_type);
     if (!o) throw ErrorAlreadySet();
     o->key = key;

@@ -136,3 +136,16 @@ def test_switches_of_the_graph_executor():
     torch._C._jit_override_can_fuse_on_cpu(not was)
     assert torch._C._jit_can_fuse_on_cpu() is not was
     torch._C._jit_override_can_fuse_on_cpu(was)
+
+
+def test_ranges_of_the_profiler_as_operators():
+    """Tracers put the ends of a range into their graphs."""
+    from cresset.autograd import profiler
+
+    with profiler.profile() as prof:
+        handle = torch.ops.profiler._record_function_enter("mine")
+        torch.ones(2).sin()
+        torch.ops.profiler._record_function_exit(handle)
+    assert "mine" in {event.key for event in prof.key_averages()}
+    with pytest.raises(RuntimeError, match="was not given back yet"):
+        torch.ops.profiler._record_function_exit(handle)

@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import gc
 import os
 import random
 import sys
@@ -43,6 +44,18 @@ def set_rng_seed(seed=None):
         import numpy
 
         numpy.random.seed(seed)
+
+
+@contextlib.contextmanager
+def disable_gc():
+    """Python's garbage collector does not run in the block."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 @contextlib.contextmanager
