@@ -425,7 +425,7 @@ TensorSpec border_pad_backward_shape(const Tensor& grad_output, const Tensor& se
   }
   CRESSET_CHECK(grad_output.sizes() == IntArrayRef(forward.sizes), "grad_output of size ", forward.sizes, " was required; got ",
                 grad_output.sizes(), ".");
-  return spec_like(grad_output, self.sizes());
+  return spec_like(grad_output, self.sizes(), std::nullopt, n >= 2 ? self.suggest_memory_format() : MemoryFormat::Contiguous);
 }
 
 }  // namespace

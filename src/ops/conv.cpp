@@ -154,6 +154,10 @@ DimVector conv_transposed_output_sizes(IntArrayRef input, IntArrayRef weight, In
   return out;
 }
 
+MemoryFormat conv_memory_format(const Tensor& input, const Tensor& weight) {
+  return input.suggest_memory_format() != MemoryFormat::Contiguous ? input.suggest_memory_format() : weight.suggest_memory_format();
+}
+
 TensorSpec convolution_shape(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride,
                              IntArrayRef padding, IntArrayRef dilation, bool transposed, IntArrayRef output_padding, int64_t groups) {
   check_convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups);
@@ -163,9 +167,7 @@ TensorSpec convolution_shape(const Tensor& input, const Tensor& weight, const st
   for (int64_t s : sizes)
     CRESSET_CHECK(s >= 0, "convolution: Given input size per channel ", input.sizes(), ", calculated output size ", sizes,
                   ". Output size is too small");
-  const MemoryFormat format =
-      input.suggest_memory_format() != MemoryFormat::Contiguous ? input.suggest_memory_format() : weight.suggest_memory_format();
-  return spec_like(input, sizes, std::nullopt, format);
+  return spec_like(input, sizes, std::nullopt, conv_memory_format(input, weight));
 }
 
 void check_convolution_backward(const Tensor& grad_output, const Tensor& input, const Tensor& weight, IntArrayRef stride,
@@ -182,7 +184,8 @@ std::tuple<Tensor, Tensor, Tensor> convolution_backward_meta(const Tensor& grad_
   check_convolution_backward(grad_output, input, weight, stride, padding, dilation, transposed, output_padding, groups);
   check_same_device("convolution_backward", input, grad_output, "grad_output");
   check_same_device("convolution_backward", input, weight, "weight");
-  const auto like = [](const Tensor& t) { return cresset::empty(t.sizes(), t.options().memory_format(t.suggest_memory_format())); };
+  const MemoryFormat format = conv_memory_format(input, weight);
+  const auto like = [format](const Tensor& t) { return cresset::empty(t.sizes(), t.options().memory_format(format)); };
   return {mask[0] ? like(input) : Tensor(), mask[1] ? like(weight) : Tensor(),
           mask[2] ? cresset::empty(bias_sizes ? *bias_sizes : IntArrayRef{grad_output.size(1)}, grad_output.options()) : Tensor()};
 }

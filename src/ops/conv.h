@@ -14,6 +14,9 @@ DimVector conv_output_sizes(IntArrayRef input, IntArrayRef weight, IntArrayRef s
 DimVector conv_transposed_output_sizes(IntArrayRef input, IntArrayRef weight, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation,
                                        IntArrayRef output_padding, int64_t groups);
 
+/// The memory format of the result and of the gradients: the input's where it is not plain, else the weight's.
+CRESSET_API MemoryFormat conv_memory_format(const Tensor& input, const Tensor& weight);
+
 /// Raises when a gradient is none of the convolution's result.
 CRESSET_API void check_convolution_backward(const Tensor& grad_output, const Tensor& input, const Tensor& weight, IntArrayRef stride,
                                             IntArrayRef padding, IntArrayRef dilation, bool transposed, IntArrayRef output_padding,

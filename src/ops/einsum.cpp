@@ -19,21 +19,24 @@ int letter(char c) { return c >= 'A' && c <= 'Z' ? c - 'A' : 26 + (c - 'a'); }
 bool is_letter(char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); }
 char name_of(int l) { return static_cast<char>(l < 26 ? 'A' + l : 'a' + l - 26); }
 
-// Labels of one operand or of the result: letters by number, kEllipsis for "...".
-std::vector<int> read_labels(std::string_view text, const std::string& where) {
+// Labels of one operand (or, for -1, of the result) from `begin` on in the equation: letters by number, kEllipsis for "...".
+std::vector<int> read_labels(std::string_view text, int64_t operand, std::size_t begin) {
   std::vector<int> out;
   bool ellipsis = false;
+  const auto where = [&] { return operand < 0 ? std::string("output") : str("operand ", operand); };
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] == ' ') continue;
     if (text[i] == '.') {
-      CRESSET_CHECK(text.substr(i, 3) == "...", "einsum(): found '.' for ", where, " that is not part of any ellipsis");
-      CRESSET_CHECK(!ellipsis, "einsum(): found '.' for ", where, " for which an ellipsis was already found");
+      CRESSET_CHECK(!ellipsis, "einsum(): found '.' for ", where(),
+                    operand < 0 ? " but an ellipsis (...) was already found" : " for which an ellipsis was already found");
+      CRESSET_CHECK(text.substr(i, 3) == "...", "einsum(): found '.' for ", where(), " that is not part of any ellipsis",
+                    operand < 0 ? " (...)" : "");
       ellipsis = true;
       out.push_back(kEllipsis);
       i += 2;
       continue;
     }
-    CRESSET_CHECK(is_letter(text[i]), "einsum(): invalid subscript given at index ", i,
+    CRESSET_CHECK(is_letter(text[i]), "einsum(): invalid subscript given at index ", begin + i,
                   " in the equation string, subscripts must be in [a-zA-Z]");
     out.push_back(letter(text[i]));
   }
@@ -116,7 +119,7 @@ Tensor einsum_impl(std::string_view equation, TensorList tensors, OptionalIntArr
   std::vector<std::vector<int>> labels;
   for (std::size_t k = 0;; ++k) {
     const std::size_t comma = left.find(',');
-    labels.push_back(read_labels(left.substr(0, comma), str("operand ", k)));
+    labels.push_back(read_labels(left.substr(0, comma), static_cast<int64_t>(k), static_cast<std::size_t>(left.data() - equation.data())));
     if (comma == std::string_view::npos) break;
     left.remove_prefix(comma + 1);
   }
@@ -140,7 +143,7 @@ Tensor einsum_impl(std::string_view equation, TensorList tensors, OptionalIntArr
   }
   std::vector<int> result;
   if (arrow != std::string_view::npos) {
-    result = read_labels(equation.substr(arrow + 2), "the output");
+    result = read_labels(equation.substr(arrow + 2), -1, arrow + 2);
   } else {
     result.push_back(kEllipsis);
     for (int l = 0; l < kLetters; ++l)
@@ -172,6 +175,7 @@ Tensor einsum_impl(std::string_view equation, TensorList tensors, OptionalIntArr
 
   std::vector<Tensor> operands;
   std::vector<int> last_use(static_cast<std::size_t>(n), 0);
+  std::vector<int64_t> dots_size(static_cast<std::size_t>(ellipsis_dims), 0);
   for (std::size_t k = 0; k < tensors.size(); ++k) {
     Tensor t = tensors[k];
     // Repeated letters inside one operand take the diagonal.
@@ -182,15 +186,21 @@ Tensor einsum_impl(std::string_view equation, TensorList tensors, OptionalIntArr
     const int64_t extra = t.dim() - (static_cast<int64_t>(labels[k].size()) - std::count(labels[k].begin(), labels[k].end(), kEllipsis));
     for (int l : labels[k]) {
       if (l == kEllipsis) {
-        for (int64_t j = 0; j < extra; ++j, ++d) places.push_back(ellipsis_at + ellipsis_dims - extra + j);
+        for (int64_t j = 0; j < extra; ++j, ++d) {
+          int64_t& known = dots_size[static_cast<std::size_t>(ellipsis_dims - extra + j)];
+          CRESSET_CHECK(known <= 1 || t.size(d) == 1 || t.size(d) == known, "einsum(): dimension ", d, " covered by ellipsis in operand ",
+                        k, " has size ", t.size(d), " which does not broadcast with previously seen ellipsis with size ", known,
+                        " for the respective dimension");
+          known = std::max(known, t.size(d));
+          places.push_back(ellipsis_at + ellipsis_dims - extra + j);
+        }
       } else if (seen[l] >= 0) {
         CRESSET_CHECK(t.size(d) == t.size(seen[l]), "einsum(): subscript ", name_of(l), " is repeated for operand ", k,
                       " but the sizes don't match, ", t.size(d), " != ", t.size(seen[l]));
         t = t.diagonal(0, seen[l], d).movedim(-1, seen[l]);
       } else {
-        CRESSET_CHECK(size_of[l] <= 1 || t.size(d) == 1 || t.size(d) == size_of[l],
-                      "einsum(): operands do not broadcast with remapped shapes [original->remapped]: subscript ", name_of(l),
-                      " has sizes ", size_of[l], " and ", t.size(d));
+        CRESSET_CHECK(size_of[l] <= 1 || t.size(d) == 1 || t.size(d) == size_of[l], "einsum(): subscript ", name_of(l), " has size ",
+                      t.size(d), " for operand ", k, " which does not broadcast with previously seen size ", size_of[l]);
         size_of[l] = std::max(size_of[l], t.size(d));
         seen[l] = d++;
         places.push_back(position[l]);

@@ -17,8 +17,11 @@ CRESSET_LIBRARY_FRAGMENT(aten, m) {
   m.def("is_contiguous(Tensor self) -> bool", [](const Tensor& self) { return self.is_contiguous(); });
   m.def("is_contiguous.memory_format(Tensor self, MemoryFormat memory_format) -> bool",
         [](const Tensor& self, MemoryFormat memory_format) { return self.is_contiguous(memory_format); });
-  m.def("is_strides_like_format(Tensor self, MemoryFormat memory_format) -> bool",
-        [](const Tensor& self, MemoryFormat memory_format) { return self.is_contiguous(memory_format); });
+  m.def("is_strides_like_format(Tensor self, MemoryFormat memory_format) -> bool");
+  m.impl("is_strides_like_format", dispatch(DispatchKey::CompositeExplicitAutograd, [](const Tensor& self, MemoryFormat memory_format) {
+           return self.is_contiguous(memory_format);
+         }));
+  m.impl("is_strides_like_format", dispatch(DispatchKey::Autograd, CppFunction::makeFallthrough()));
   m.def("is_non_overlapping_and_dense(Tensor self) -> bool",
         [](const Tensor& self) { return self.unsafeGetTensorImpl()->is_non_overlapping_and_dense(); });
   m.def("lift_fresh(Tensor(a) self) -> Tensor(a)");

@@ -50,7 +50,14 @@ CRESSET_GETTER(_version, PyLong_FromLongLong(t._version()))
 CRESSET_GETTER(_base, t.is_view() ? wrap(t._base()) : Py_NewRef(Py_None))
 CRESSET_GETTER(data, [&] {
   CRESSET_CHECK(!t.key_set().has(DispatchKey::FuncTorchBatched), "accessing `data` under vmap transform is not allowed");
-  Tensor data = t.variable_data();
+  Tensor data = [&] {
+    if (CRESSET_LIKELY(!t.key_set().has(DispatchKey::Python))) return t.variable_data();
+    // A class that sees operators makes what its data are.
+    const impl::ExcludeDispatchKeyGuard below(autograd_dispatch_keyset_with_ADInplaceOrView);
+    Tensor made = cresset::detach(t);
+    if (!made.is_inference()) made.unsafeGetTensorImpl()->new_version_counter();
+    return made;
+  }();
   if (is_tracing()) graph_part->same_value(t, data);
   return wrap(std::move(data));
 }())

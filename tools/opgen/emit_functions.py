@@ -96,7 +96,7 @@ def _options_params(args):
 
 def _options_args(schema):
     spelled = {"dtype": "options.dtype_opt()", "layout": "options.layout_opt()", "device": "options.device_opt()",
-               "pin_memory": "options.pinned_memory_opt()"}
+               "pin_memory": "options.pinned_memory_opt()", "memory_format": "memory_format ? memory_format : options.memory_format_opt()"}
     return [spelled.get(a.name, a.name) for a in schema.args]
 
 

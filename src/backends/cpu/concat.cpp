@@ -243,11 +243,12 @@ void border_pad(const Tensor& self, IntArrayRef padding, bool reflect, const Ten
 void border_pad_backward(const Tensor& grad_output, IntArrayRef padding, bool reflect, const Tensor& grad_input) {
   if (grad_input.numel() == 0) return;
   const Tensor from = grad_output.contiguous();
-  const BorderPlan p = border_plan(grad_input, from, padding, reflect);
+  const Tensor to = grad_input.is_contiguous() ? grad_input : detail::empty_cpu(grad_input.sizes(), grad_input.scalar_type());
+  const BorderPlan p = border_plan(to, from, padding, reflect);
   CRESSET_DISPATCH(grad_output.scalar_type(), "padding_backward_cpu", CRESSET_FLOATING_AND_COMPLEX_TYPES, [&] {
     using C = opmath_type<scalar_t>;
     const scalar_t* const source = from.const_data_ptr<scalar_t>();
-    scalar_t* const target = grad_input.mutable_data_ptr<scalar_t>();
+    scalar_t* const target = to.mutable_data_ptr<scalar_t>();
     const int64_t block = p.inner_size();
     parallel_for(0, p.planes, std::max<int64_t>(1, kCopyGrain / (p.outer_rows() * p.outer_w)), [&](int64_t b, int64_t e) {
       std::vector<C> sums(static_cast<std::size_t>(block));
@@ -262,6 +263,7 @@ void border_pad_backward(const Tensor& grad_output, IntArrayRef padding, bool re
       }
     });
   });
+  if (!to.is_same(grad_input)) ops::copy_data(to, grad_input);
 }
 
 }  // namespace

@@ -228,8 +228,9 @@ std::tuple<Tensor, Tensor, Tensor> convolution_backward(const Tensor& grad_given
   const Tensor input = input_given.is_complex() ? cresset::resolve_conj(cresset::conj(input_given)) : input_given;
   const Tensor weight = weight_given.is_complex() ? cresset::resolve_conj(cresset::conj(weight_given)) : weight_given;
   Tensor gx, gw, gb;
-  if (output_mask[0]) gx = cresset::empty(input.sizes(), input.options().memory_format(input.suggest_memory_format()));
-  if (output_mask[1]) gw = cresset::empty(weight.sizes(), weight.options().memory_format(weight.suggest_memory_format()));
+  const MemoryFormat format = ops::conv_memory_format(input, weight);
+  if (output_mask[0]) gx = cresset::empty(input.sizes(), input.options().memory_format(format));
+  if (output_mask[1]) gw = cresset::empty(weight.sizes(), weight.options().memory_format(format));
   if (!transposed) {
     const ConvProblem p = conv_problem(input.sizes(), weight.sizes(), grad_output.sizes(), stride, padding, dilation, groups);
     if (gx.defined()) backward_data(p, grad_output, weight, gx);

@@ -214,13 +214,18 @@ Tensor index_tensor(const Tensor& self, OptionalTensorList indices) {
 }
 
 Tensor& index_put_impl(Tensor& self, OptionalTensorList indices, const Tensor& values, bool accumulate, bool) {
-  ops::index_put_meta(self, indices, values, accumulate, false);
+  // What does not fit is said before types are; without indices the place is one element.
+  const bool one_type = self.scalar_type() == values.scalar_type();
+  if (one_type) ops::index_put_meta(self, indices, values, accumulate, false);
+  if (indices.size() == 0 && values.dim() > 0)
+    CRESSET_THROW(Error, "shape mismatch: value tensor of shape ", values.sizes(), " cannot be broadcast to indexing result of shape []");
   const ops::IndexPlan plan = ops::plan_index(self, indices);
   const IntArrayRef target = plan.result_sizes;
   bool fits = values.dim() <= static_cast<int64_t>(target.size());
   for (int64_t i = 1; fits && i <= values.dim(); ++i) fits = values.size(-i) == 1 || values.size(-i) == target[target.size() - i];
   CRESSET_CHECK(fits, "shape mismatch: value tensor of shape ", values.sizes(), " cannot be broadcast to indexing result of shape ",
                 target);
+  if (!one_type) ops::index_put_meta(self, indices, values, accumulate, false);
   if (!accumulate && values.numel() == 1 && is_whole_mask(self, indices)) {
     fill_where(self, *indices[0], values);
     return self;

@@ -53,6 +53,13 @@ TEST(Allocate, FollowsTheSpec) {
   EXPECT_EQ(m.strides(), IntArrayRef({5, 1}));
 }
 
+TEST(Allocate, FollowsTheMemoryFormatOfTheOptions) {
+  const TensorOptions last = TensorOptions(kFloat).memory_format(MemoryFormat::ChannelsLast);
+  EXPECT_TRUE(empty({2, 3, 4, 5}, last).is_contiguous(MemoryFormat::ChannelsLast));
+  EXPECT_TRUE(rand_like(values({120}).reshape({2, 3, 4, 5}), last).is_contiguous(MemoryFormat::ChannelsLast));
+  EXPECT_TRUE(empty({2, 3, 4, 5}, last, MemoryFormat::Contiguous).is_contiguous());
+}
+
 TEST(DeviceOf, TakesTheFirstDefinedTensor) {
   const Tensor meta = empty({2}, TensorOptions(DeviceType::Meta));
   const std::vector<Tensor> list{Tensor(), meta};

@@ -43,3 +43,46 @@ def test_gradients_of_group_norm_in_both_formats():
         out = F.group_norm(x, 2, weight, weight)
         found.append(cresset.autograd.grad(out.square().sum(), (x, weight)))
     cresset.testing.assert_close(found[0], found[1])
+
+
+@pytest.mark.parametrize("dtype", [cresset.float32, cresset.float64])
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("which", ["input", "weight", "both"])
+@pytest.mark.parametrize("dims", [4, 5])
+def test_convolutions_and_their_gradients(dims, which, groups, transposed, dtype):
+    """One operand in channels last is enough, and values are those of plain operands."""
+    cresset.manual_seed(0)
+    kind, n = FORMATS[dims], dims - 2
+    x = cresset.randn(2, 8, *(5,) * n, dtype=dtype)
+    w = cresset.randn(*((8, 6 // groups) if transposed else (6, 8 // groups)), *(2, 3, 2)[:n], dtype=dtype)
+    bias = cresset.randn(6, dtype=dtype)
+    convolve = getattr(F, f"conv_transpose{n}d" if transposed else f"conv{n}d")
+    found = []
+    for last in (False, True):
+        own = [
+            x.contiguous(memory_format=kind) if last and which != "weight" else x.clone(),
+            w.contiguous(memory_format=kind) if last and which != "input" else w.clone(),
+            bias.clone(),
+        ]
+        for t in own:
+            t.requires_grad_()
+        out = convolve(*own, stride=2, padding=1, groups=groups)
+        grads = cresset.autograd.grad(out.sin().sum(), own)
+        if last:
+            assert all(t.is_contiguous(memory_format=kind) for t in (out, *grads[:2]))
+        found.append((out, *grads))
+    cresset.testing.assert_close(found[0], found[1], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("mode", ["reflect", "replicate"])
+@pytest.mark.parametrize("dims", [4, 5])
+def test_gradients_of_padding(mode, dims):
+    found = []
+    for memory_format in (cresset.contiguous_format, FORMATS[dims]):
+        cresset.manual_seed(0)
+        x = cresset.randn(2, 6, *(3, 4, 5)[: dims - 2], dtype=cresset.float64).to(memory_format=memory_format).requires_grad_()
+        (grad,) = cresset.autograd.grad(F.pad(x, (1, 2, 2, 1, 1, 0)[: 2 * (dims - 2)], mode=mode).sin().sum(), x)
+        assert grad.is_contiguous(memory_format=memory_format)
+        found.append(grad)
+    cresset.testing.assert_close(found[0], found[1])

@@ -1,5 +1,8 @@
 """Deterministic mode fills new memory, and utils.deterministic says whether."""
 
+import subprocess
+import sys
+
 import cresset as torch
 import pytest
 
@@ -42,3 +45,8 @@ def test_the_switch():
     assert torch.utils.deterministic.fill_uninitialized_memory is True
     with pytest.raises(RuntimeError, match="expected a bool, but got int"):
         torch.utils.deterministic.fill_uninitialized_memory = 1
+
+
+def test_no_warning_without_other_devices():
+    program = "import warnings; warnings.simplefilter('error'); import cresset; cresset.use_deterministic_algorithms(True)"
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)

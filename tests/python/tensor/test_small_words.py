@@ -21,6 +21,14 @@ I8 = cresset.ones(3, dtype=cresset.int8)
         (lambda: cresset.addr(I8, I8, I8, alpha=True), RuntimeError, "Boolean alpha only supported for Boolean results"),
         (lambda: cresset.addr(X[0, 0, 0], X[0, 0, 0], X[0, 0, 0], alpha=1j), RuntimeError, "argument alpha must not be a complex number"),
         (lambda: cresset.einsum("", []), ValueError, "at least one operand"),
+        (lambda: cresset.einsum("a->... .", X[0, 0, 0]), RuntimeError, r"found '.' for output but an ellipsis \(...\) was already found"),
+        (lambda: cresset.einsum("a->1", X[0, 0, 0]), RuntimeError, "invalid subscript given at index 3"),
+        (lambda: cresset.einsum("...,...", X[0, 0], X[0, 0, :3]), RuntimeError, "dimension 0 covered by ellipsis in operand 1 has size 3 which does not broadcast"),
+        (lambda: cresset.einsum(X[0, 0, 0], [52]), ValueError, r"not within the valid range \[0, 52\)"),
+        (lambda: cresset.einsum("ij"), ValueError, "at least one operand"),
+        (lambda: cresset.rand([]).index_put([], cresset.ones(1), True), RuntimeError, "shape mismatch"),
+        (lambda: cresset.arange(4).index_put((cresset.tensor([True, False, True, False]),), cresset.ones(3)), RuntimeError, "shape mismatch"),
+        (lambda: cresset.arange(4).index_put((cresset.tensor([True, False, True, False]),), cresset.ones(2)), RuntimeError, "source and destination dtypes match"),
         (lambda: X[0, 0].diff(prepend=cresset.ones(4)), RuntimeError, "diff expects prepend or append to be the same dimension as input"),
         (lambda: X[0, 0].diff(dim=0, append=cresset.ones(1, 4)), RuntimeError, r"input.size\(1\) = 5, but got tensor.size\(1\) = 4"),
         (lambda: cresset.take_along_dim(X, X.argsort(0).int(), 0), RuntimeError, "dtype of indices should be Long"),
@@ -42,6 +50,30 @@ def test_least_squares_of_several_right_sides():
     cresset.testing.assert_close(cresset.linalg.lstsq(a, b).solution[1], cresset.linalg.lstsq(a[1], b).solution)
     vectors = cresset.rand(2, 3)
     cresset.testing.assert_close(cresset.linalg.lstsq(a, vectors).solution[1], cresset.linalg.lstsq(a[1], vectors[1]).solution)
+
+
+def test_letters_of_einsum_as_numbers():
+    a, b = cresset.randn(2, 3, 4), cresset.randn(4, 5)
+    cresset.testing.assert_close(cresset.einsum(a, [0, 30, 1], b, [1, 51], [51, 30, 0]), cresset.einsum("AeB,Bz->zeA", a, b))
+    cresset.testing.assert_close(cresset.einsum(a, [Ellipsis, 2], b, [2, 3]), a @ b)
+
+
+def test_data_of_classes_that_see_operators():
+    seen = []
+
+    class Seen(cresset.Tensor):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            seen.append(func)
+            return super().__torch_dispatch__(func, types, args, kwargs)
+
+    x = Seen(cresset.zeros(2))
+    seen.clear()
+    data = x.data
+    assert seen == [cresset.ops.aten.detach.default]
+    before = x._version
+    data.add_(1)
+    assert x._version == before
 
 
 def test_older_orders_warn_each_time_when_asked():
