@@ -4,6 +4,7 @@ import inspect
 import warnings
 
 from cresset import _C
+from cresset._script_forms import BroadcastingList1, BroadcastingList2, BroadcastingList3, BroadcastingList4, boolean_dispatch  # noqa: F401
 from cresset.jit import Final, _overload, _overload_method, export, fork, ignore, is_scripting, unused, wait  # noqa: F401
 from cresset.jit._classes import qualified_name as _qualified_name  # noqa: F401
 from cresset.jit._source import closure_names, frame_names
@@ -54,32 +55,3 @@ def _copy_to_script_wrapper(fn):
     """Decorator: a method that objects of scripted modules have too, as it is."""
     fn._torchscript_modifier = "copy_to_script_wrapper"
     return fn
-
-
-class _BroadcastingList:
-    """In annotations of scripts, `BroadcastingListN[int]` is a list of N numbers for which a call may give one."""
-
-    def __init__(self, size):
-        self.size = size
-
-    def __getitem__(self, element):
-        return type(f"BroadcastingList{self.size}", (), {"_broadcasts": (self.size, float if element is float else int)})
-
-
-BroadcastingList1, BroadcastingList2, BroadcastingList3, BroadcastingList4 = map(_BroadcastingList, range(1, 5))
-
-
-def boolean_dispatch(arg_name, arg_index, default, if_true, if_false, module_name, func_name):
-    """A function that is one of two, by the argument `arg_name` at the position `arg_index`, True or False (`default` where it is not given)."""
-
-    def chosen(*args, **kwargs):
-        flag = kwargs.get(arg_name, args[arg_index] if arg_index < len(args) else default)
-        return (if_true if flag else if_false)(*args, **kwargs)
-
-    doc = {bool(f.__doc__): f.__doc__ for f in (if_false, if_true)}
-    chosen.__doc__ = doc.get(True)
-    if module_name is not None:
-        chosen.__module__ = module_name
-    if func_name is not None:
-        chosen.__name__ = func_name
-    return chosen

@@ -87,7 +87,7 @@ def test_generators(function):
 def test_a_seed_of_its_own():
     @jit.script
     def fresh():
-        generator = cresset.Generator("cpu")
+        generator = cresset.Generator(device="cpu")
         seed = generator.seed()
         return seed == generator.initial_seed()
 

@@ -2,6 +2,6 @@
 
 from typing import Any, Dict, List, Optional, Tuple  # noqa: F401  (programs import them from here)
 
-from .._jit_internal import BroadcastingList1, BroadcastingList2, BroadcastingList3, BroadcastingList4
+from .._script_forms import BroadcastingList1, BroadcastingList2, BroadcastingList3, BroadcastingList4
 
 __all__ = ["BroadcastingList1", "BroadcastingList2", "BroadcastingList3", "BroadcastingList4"]

@@ -6,6 +6,7 @@ import cresset
 from cresset import Tensor  # noqa: F401  likewise
 from cresset import dtype as DType  # noqa: F401, N812  likewise
 from cresset._C import _nn
+from cresset._script_forms import BroadcastingList1, BroadcastingList2, BroadcastingList3, boolean_dispatch  # noqa: F401  likewise
 from cresset.overrides import handle_torch_function  # noqa: F401  likewise
 from cresset.overrides import has_torch_function, has_torch_function_unary, has_torch_function_variadic  # noqa: F401  where PyTorch has them
 
@@ -72,11 +73,3 @@ def assert_int_or_pair(arg, arg_name, message):
     """AssertionError with the message, which has a place for the name, unless `arg` is an integer or two of them."""
     if not (isinstance(arg, int) or len(arg) == 2):
         raise AssertionError(message.format(arg_name))
-
-
-def __getattr__(name):
-    if name in ("BroadcastingList1", "BroadcastingList2", "BroadcastingList3", "boolean_dispatch"):
-        from cresset import _jit_internal
-
-        return getattr(_jit_internal, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -238,7 +238,8 @@ Value* dict_of_iterable(const SourceRange& range, GraphFunction& m, const Sugare
   each(range, m, things, [&](const SugaredValuePtr& item) {
     const std::vector<Value*> pair = pair_of(item);
     if (pair[0]->type()->kind == TypeKind::Union)
-      script_error(range, "Dicts may only contain homogeneous keys, but the type of the first generated key was " + pair[0]->type()->annotation_str());
+      script_error(range, "Dicts may only contain homogeneous keys, but the type of the first generated key was " +
+                              pair[0]->type()->annotation_str());
     dict->setType(dict_of(pair[0]->type(), pair[1]->type()));
     g.insertNode(g.create(Symbol::aten("_set_item"), {dict, pair[0], pair[1]}, 0))->setSourceRange(range);
   });
