@@ -14,10 +14,16 @@ namespace cresset {
 
 namespace detail {
 
+#if defined(__aarch64__)
+using NativeHalf = __fp16;  // C++ has _Float16 there from GCC 13 on only
+#elif defined(__F16C__)
+using NativeHalf = _Float16;
+#endif
+
 /// Exact widening of IEEE binary16 bits.
 CRESSET_ALWAYS_INLINE float half_bits_to_float(uint16_t h) {
 #if defined(__F16C__) || defined(__aarch64__)
-  return static_cast<float>(std::bit_cast<_Float16>(h));
+  return static_cast<float>(std::bit_cast<NativeHalf>(h));
 #else
   const uint32_t w = static_cast<uint32_t>(h) << 16;
   const uint32_t sign = w & 0x80000000u, two_w = w + w;
@@ -30,7 +36,7 @@ CRESSET_ALWAYS_INLINE float half_bits_to_float(uint16_t h) {
 /// Narrowing with round to nearest even.
 CRESSET_ALWAYS_INLINE uint16_t float_to_half_bits(float f) {
 #if defined(__F16C__) || defined(__aarch64__)
-  return std::bit_cast<uint16_t>(static_cast<_Float16>(f));
+  return std::bit_cast<uint16_t>(static_cast<NativeHalf>(f));
 #else
   const uint32_t w = std::bit_cast<uint32_t>(f), shl1 = w + w, sign = w & 0x80000000u;
   float base = (std::fabs(f) * 0x1.0p+112f) * 0x1.0p-110f;

@@ -63,7 +63,7 @@ inline void convert_row(To* to, const From* from, int64_t n) {
     return;
   }
   int64_t i = 0;
-#if CRESSET_ISA_LEVEL >= 1
+#if CRESSET_ISA_HAS_AVX2
   // The compiler does not vectorise conversions of IEEE half.
   if constexpr (std::is_same_v<From, Half> && std::is_same_v<To, float>) {
     for (; i + 8 <= n; i += 8) _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i))));

@@ -18,7 +18,7 @@ inline T select(bool condition, T a, T b) {
 
 // a * b + c, rounded once where the instruction set has that.
 inline float multiply_add(float a, float b, float c) {
-#if CRESSET_ISA_LEVEL >= 1
+#if CRESSET_ISA_HAS_FMA
   return __builtin_fmaf(a, b, c);
 #else
   return a * b + c;

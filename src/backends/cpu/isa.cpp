@@ -4,6 +4,7 @@
 #include <cresset/dispatch/library.h>
 
 #include <cstdlib>
+#include <iterator>
 #include <string>
 
 #include <cresset/base/error.h>
@@ -13,15 +14,18 @@
 namespace cresset::cpu {
 namespace {
 
+struct IsaRow {
+  const char* name;
+  bool (*supported)();
+};
+constexpr IsaRow kRows[] = {CRESSET_ISA_ROWS};
+static_assert(std::size(kRows) == kNumIsas);
+
+// The sets are ordered: a processor without one has none of those behind it.
 Isa best_of_processor() {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd") &&
-      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-    return Isa::Avx512;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("f16c"))
-    return Isa::Avx2;
-#endif
-  return Isa::Baseline;
+  int best = 0;
+  while (best + 1 < kNumIsas && kRows[best + 1].supported()) ++best;
+  return static_cast<Isa>(best);
 }
 
 // "avx2 or avx512"
@@ -55,10 +59,7 @@ Isa isa() {
   return chosen;
 }
 
-const char* isa_name(Isa isa) {
-  constexpr const char* names[] = {"baseline", "avx2", "avx512"};
-  return names[static_cast<int>(isa)];
-}
+const char* isa_name(Isa isa) { return kRows[static_cast<int>(isa)].name; }
 
 const ConvertTable& convert_table() {
   static const ConvertTable& table = CRESSET_FOR_THIS_PROCESSOR(convert_functions);

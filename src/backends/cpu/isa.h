@@ -3,7 +3,10 @@
 
 #include <cstdint>
 
-// Written by the build for the sets that it compiles (CRESSET_CPU_ISAS), from lowest to best:
+// Written by the build (cmake/CressetIsas.cmake has one row for each set), from lowest to best:
+//   CRESSET_ISAS                           Baseline, Avx2, …: those of this kind of processor
+//   CRESSET_ISA_ROWS                       {name, whether this processor has it}, …
+// and for the sets that it compiles (CRESSET_CPU_ISAS):
 //   CRESSET_COMPILED_ISAS                  Isa::Baseline, Isa::Avx2, …
 //   CRESSET_IN_EACH_ISA(DECLARATIONS)      DECLARATIONS in the namespace of each set
 //   CRESSET_FOR_THIS_PROCESSOR(NAME)       NAME in the namespace of the set of this process
@@ -12,15 +15,15 @@
 
 namespace cresset::cpu {
 
-enum class Isa : uint8_t { Baseline = 0, Avx2 = 1, Avx512 = 2 };
-inline constexpr int kNumIsas = 3;
+enum class Isa : uint8_t { CRESSET_ISAS kEnd };
+inline constexpr int kNumIsas = static_cast<int>(Isa::kEnd);
 inline constexpr Isa kCompiledIsas[] = {CRESSET_COMPILED_ISAS};
 
 // The best compiled variant that this processor can run, chosen once; the environment variable CRESSET_ISA
-// (baseline, avx2, avx512) lowers it. An unknown or unsupported value is an error at first use.
+// (its name: avx2, …) lowers it. An unknown or unsupported value is an error at first use.
 Isa isa();
 
-// "baseline", "avx2" or "avx512".
+// "baseline", "avx2", …
 const char* isa_name(Isa isa);
 
 }  // namespace cresset::cpu

@@ -406,7 +406,7 @@ CRESSET_VECTOR_INLINE float to_float(BFloat16 h) { return __builtin_bit_cast(flo
 template <class H>
 CRESSET_NOINLINE void widen(const H* p, int64_t n, int64_t stride, float* to) {
   int64_t i = 0;
-#if defined(__x86_64__) && CRESSET_ISA_LEVEL > 0
+#if CRESSET_ISA_HAS_AVX2
   if constexpr (std::is_same_v<H, Half>) {
     if (stride == 1)
       for (; i + 8 <= n; i += 8) _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p + i))));

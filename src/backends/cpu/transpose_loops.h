@@ -5,7 +5,7 @@
 namespace cresset::cpu::CRESSET_ISA_NAMESPACE {
 namespace {
 
-#if CRESSET_ISA_LEVEL >= 1
+#if CRESSET_ISA_HAS_AVX2
 // to[r][i] = from[i][r] for an 8 by 8 tile of 4-byte elements; row strides in bytes.
 inline void transpose_block(char* to, int64_t to_stride, const char* from, int64_t from_stride, uint32_t) {
   __m256 a[8], b[8];
@@ -47,7 +47,7 @@ void transpose(char* to, int64_t to_stride, const char* from, int64_t from_strid
   constexpr int64_t size = sizeof(T);
   int64_t done = 0;  // columns of `to` that are complete in the first `whole` rows
   int64_t whole = 0;
-#if CRESSET_ISA_LEVEL >= 1
+#if CRESSET_ISA_HAS_AVX2
   if constexpr (size == 4 || size == 8) {
     constexpr int64_t side = 32 / size;
     done = n / side * side;

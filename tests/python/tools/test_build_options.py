@@ -7,10 +7,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def compiled_isas(folder, option):
+def compiled_isas(folder, option, processor="x86_64"):
     """(status, what CMake said, the header that tells kernels their instruction sets)."""
     script = folder / "run.cmake"
-    script.write_text(f'set(CRESSET_CPU_ISAS "{option}")\nset(CRESSET_GEN_DIR {folder})\nset(CMAKE_SYSTEM_PROCESSOR x86_64)\n'
+    script.write_text(f'set(CRESSET_CPU_ISAS "{option}")\nset(CRESSET_GEN_DIR {folder})\nset(CMAKE_SYSTEM_PROCESSOR {processor})\n'
                       f'set(CMAKE_CXX_COMPILER c++)\ninclude({ROOT}/cmake/CressetIsas.cmake)\n')
     cmake = re.search("^CMAKE_COMMAND:INTERNAL=(.*)$", (ROOT / "build/dev/CMakeCache.txt").read_text(), re.M)[1]
     done = subprocess.run([cmake, "-P", str(script)], capture_output=True, text=True)
@@ -39,10 +39,19 @@ def test_the_instruction_set_of_this_machine(tmp_path):
     assert f"CRESSET_COMPILED_ISAS Isa::{best}, \n" in text
 
 
+def test_another_processor(tmp_path):
+    status, _, text = compiled_isas(tmp_path, "all", "aarch64")
+    assert status == 0
+    assert '#define CRESSET_ISA_ROWS {"neon", [] { return true; }}, \n' in text and "((void)isa(), neon::NAME)" in text
+    assert "#define CRESSET_ISA_HAS_NEON 1" in (tmp_path / "src/cpu/isa_target.h").read_text()
+    status, said, _ = compiled_isas(tmp_path, "avx2", "aarch64")
+    assert status != 0 and "a list of neon was required; 'avx2' was given" in " ".join(said.split())
+
+
 def test_an_unknown_instruction_set(tmp_path):
     status, said, text = compiled_isas(tmp_path, "avx2;sse9")
     assert status != 0 and text == ""
-    assert "CRESSET_CPU_ISAS: all, native, or a list of baseline, avx2 and avx512 was required; 'sse9' was given." in " ".join(said.split())
+    assert "CRESSET_CPU_ISAS: all, native, or a list of baseline, avx2, avx512 was required; 'sse9' was given." in " ".join(said.split())
 
 
 def test_a_preset_that_is_configured_only_leaves_the_package(tmp_path):
