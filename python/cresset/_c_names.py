@@ -21,8 +21,16 @@ def _switch(setter, getter, value, answers):
 
     put.__name__ = setter
     setattr(_C, setter, put)
+    def get(new_settings=None):
+        """The value; one that is given is put in its place afterwards."""
+        old = state[0]
+        if new_settings is not None:
+            put(new_settings)
+        return old
+
     if getter:
-        setattr(_C, getter, lambda: state[0])
+        get.__name__ = getter
+        setattr(_C, getter, get)
 
 
 def _parse_to(*args, **kwargs):

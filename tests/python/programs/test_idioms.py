@@ -136,6 +136,9 @@ def test_switches_of_the_graph_executor():
     torch._C._jit_override_can_fuse_on_cpu(not was)
     assert torch._C._jit_can_fuse_on_cpu() is not was
     torch._C._jit_override_can_fuse_on_cpu(was)
+    assert torch._C._get_graph_executor_optimize(False) is True and torch._C._get_graph_executor_optimize() is False  # a getter that sets, too
+    torch._C._set_graph_executor_optimize(True)
+    assert torch._C._get_graph_executor_optimize(None) is True
 
 
 def test_ranges_of_the_profiler_as_operators():
