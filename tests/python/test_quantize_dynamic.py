@@ -1,6 +1,8 @@
 """Dynamic quantization: numbers of PyTorch's int8 arithmetic, float16, recurrent layers beside their float forms, files."""
 
+import copy
 import io
+import pickle
 
 import cresset
 import pytest
@@ -79,3 +81,36 @@ def test_files():
     other.load_state_dict(cresset.load(data))
     x = cresset.randn(2, 300)
     assert cresset.equal(other(x), net(x))
+
+
+def test_engines():
+    quantized = cresset.backends.quantized
+    assert quantized.engine in quantized.supported_engines and "none" in quantized.supported_engines
+    quantized.supported_engines.remove("none")
+    assert "none" in quantized.supported_engines  # each time a new list
+    made, before = quantize_dynamic(nn.Sequential(nn.Linear(2, 2))), quantized.engine
+    quantized.engine = "none"
+    try:
+        with pytest.raises(RuntimeError, match="Didn't find engine for operation quantized::linear_prepack NoQEngine"):
+            quantize_dynamic(nn.Sequential(nn.Linear(2, 2)))
+        with pytest.raises(RuntimeError, match="Didn't find engine for operation quantized::linear_dynamic NoQEngine"):
+            made(cresset.ones(1, 2))
+    finally:
+        quantized.engine = before
+    for wrong in ("foo", 3):
+        with pytest.raises(RuntimeError, match=f"{wrong} is not a valid value for quantized engine"):
+            quantized.engine = wrong
+
+
+@pytest.mark.parametrize(("name", "itemsize", "words"), [("qint8", 1, "QInt8"), ("quint8", 1, "QUInt8"), ("qint32", 4, "QInt32"), ("quint4x2", 1, "QUInt4x2")])
+def test_types_stand_in_lists_of_dtypes(name, itemsize, words):
+    kind = getattr(cresset, name)
+    assert isinstance(kind, cresset.dtype) and str(kind) == f"torch.{name}" and kind not in (cresset.uint8, cresset.int8)
+    assert (kind.itemsize, kind.is_floating_point, kind.is_complex, kind.to_real()) == (itemsize, False, False, kind)
+    with pytest.raises(RuntimeError, match="isSignedType not supported for quantized types"):
+        kind.is_signed  # noqa: B018
+    with pytest.raises(RuntimeError, match=f"Unknown Complex ScalarType for {words}"):
+        kind.to_complex()
+    with pytest.raises(TypeError):
+        cresset.zeros(2, dtype=kind)
+    assert pickle.loads(pickle.dumps(kind)) is kind and copy.deepcopy(kind) is kind

@@ -6,7 +6,7 @@ from contextlib import contextmanager as _contextmanager
 from importlib.machinery import ModuleSpec as _Spec
 from importlib.util import module_from_spec as _module_of
 
-from . import _cuda
+from . import _cuda, _quantized
 
 __all__ = ["cpu", "cuda", "cudnn", "mha", "miopen", "mkl", "mkldnn", "mps", "nnpack", "openmp", "opt_einsum", "quantized", "xnnpack"]
 
@@ -123,6 +123,7 @@ mha = _module("mha", get_fastpath_enabled=lambda: _fastpath[0], set_fastpath_ena
 miopen = _settings(_module("miopen"), immediate=False)
 nnpack = _settings(_module("nnpack", is_available=_no), enabled=False)
 xnnpack = _module("xnnpack", enabled=False)
-quantized = _module("quantized", engine="x86", supported_engines=["x86"])
+quantized = _module("quantized")
+quantized.__class__ = _quantized.QuantizedModule
 openmp = _module("openmp", is_available=_no)
 opt_einsum = _module("opt_einsum", is_available=_no, enabled=False)

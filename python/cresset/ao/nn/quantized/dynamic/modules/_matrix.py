@@ -2,6 +2,7 @@
 
 import cresset
 from cresset import nn
+from cresset.backends._quantized import require_engine
 
 _EXACT = 1 << 24  # sums of products up to here are exact in float32
 
@@ -23,6 +24,7 @@ class Matrix(nn.Module):
 
     def __init__(self, weight, bias, dtype, per_row=False):
         super().__init__()
+        require_engine("quantized::linear_prepack")
         self.dtype = dtype
         if str(dtype).endswith("float16"):
             self.register_buffer("values", weight.detach().half())
@@ -40,6 +42,7 @@ class Matrix(nn.Module):
         return self.values.float() if self.scale is None else self.values.float() * self.scale
 
     def forward(self, x):
+        require_engine("quantized::linear_dynamic")
         if self.scale is None:
             return nn.functional.linear(x, self.values.to(x.dtype), self.bias)
         q, scale, zero = quantized_input(x)
