@@ -258,7 +258,12 @@ def _entry(op, what):
     base, _, overload = name.partition(".")
     found = _C._find_overload(f"{ns}::{base}", "" if overload == "default" else overload)
     if found is None:
-        raise RuntimeError(f"operator {op} does not exist")
+        if what == "register_fake":
+            raise RuntimeError(f"operator {op} does not exist")
+        import cresset
+
+        getattr(getattr(cresset.ops, ns), base)  # raises the words of the attribute that is not there
+        raise AttributeError(f"The underlying op of '{ns}.{base}' has no overload name '{overload}'")
     return custom_ops.get(op), found
 
 
@@ -289,7 +294,7 @@ def register_kernel(op, device_types, func=None, /, *, lib=None):
             target.impl(_short_name(overload), f, key)
         return f
 
-    return register if func is None else register(func)
+    return register if func is None else register(func) and None
 
 
 def register_fake(op, func=None, /, *, lib=None, _stacklevel=1):

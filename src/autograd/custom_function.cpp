@@ -87,14 +87,10 @@ variable_list wrap_backward(const variable_list& inputs, const CustomFunctionMar
     }
     const bool differentiable = node && isDifferentiableType(t.scalar_type()) && !contains(marks.non_differentiable, t);
     if (!differentiable) {
-      if (is_dirty) {
-        CRESSET_CHECK(!node || !(t.requires_grad() && t.is_leaf()),
-                      "a leaf Variable that requires grad has been used in an in-place operation.");
-        if (node && t.requires_grad()) impl::set_gradient_edge(t, Edge());
-      } else if (t.requires_grad()) {
-        // A view of an input stays what a view made without recording is.
+      if (t.requires_grad()) {
+        // What the caller holds keeps its history. A view of an input stays what a view made without recording is.
         if (is_input || !t.is_view()) t = detach_shared(t);
-      } else if (is_input) {
+      } else if (is_input && !is_dirty) {
         t = as_is_alias(t);
       }
       if (node) node->add_input_metadata(t);

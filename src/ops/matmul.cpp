@@ -216,7 +216,8 @@ Tensor addr_impl(const Tensor& self, const Tensor& vec1, const Tensor& vec2, con
   // Truth values stay such: a factor is one too.
   const auto factor = [&](const Scalar& s) { return common == kBool ? Scalar(s.toDouble() != 0) : s; };
   const Tensor scaled = alpha.equal(1) ? product : product * factor(alpha);
-  return beta.equal(0) ? scaled : (beta.equal(1) ? self : self * factor(beta)) + scaled;
+  // self * beta of small integers would wrap before it is widened.
+  return beta.equal(0) ? scaled : (beta.equal(1) ? self : self.to(common) * factor(beta)) + scaled;
 }
 
 Tensor addbmm_impl(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta, const Scalar& alpha) {

@@ -595,7 +595,7 @@ IValue tensor_list(PyObject* o, int position, bool optional = false) {
 
 IValue argument_value(const Parameter& p, PyObject* o, int position) {
   if (!o) return p.default_value;
-  if (o == Py_None) return {};
+  if (o == Py_None) return p.kind == Kind::Dtype ? p.default_value : IValue();
   if (CRESSET_UNLIKELY(is_tensor(o) && (p.kind == Kind::Int || p.kind == Kind::Scalar || p.kind == Kind::Float) && is_tracing()))
     return graph_part->traced_argument(PyUnicode_AsUTF8(p.name), -1, o, p.kind == Kind::Int);
   switch (p.kind) {

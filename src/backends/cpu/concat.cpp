@@ -242,6 +242,10 @@ void border_pad(const Tensor& self, IntArrayRef padding, bool reflect, const Ten
 
 void border_pad_backward(const Tensor& grad_output, IntArrayRef padding, bool reflect, const Tensor& grad_input) {
   if (grad_input.numel() == 0) return;
+  if (grad_output.numel() == 0) {
+    Tensor(grad_input).zero_();
+    return;
+  }
   const Tensor from = grad_output.contiguous();
   const Tensor to = grad_input.is_contiguous() ? grad_input : detail::empty_cpu(grad_input.sizes(), grad_input.scalar_type());
   const BorderPlan p = border_plan(to, from, padding, reflect);

@@ -55,7 +55,7 @@ void native_layer_norm(const Tensor& input, IntArrayRef normalized_shape, const 
   const int64_t rows = mean.numel();
   if (rows == 0) return;
   if (n == 0) {
-    Tensor(mean).fill_(std::numeric_limits<double>::quiet_NaN());
+    Tensor(mean).fill_(0);
     Tensor(rstd).fill_(std::numeric_limits<double>::quiet_NaN());
     return;
   }

@@ -397,7 +397,17 @@ inline T pow_scalar(T x, T exponent) {
     if (exponent < 0) raise_negative_power();
     return exponent == 2 ? static_cast<T>(x * x) : integer_pow(x, exponent);
   } else if constexpr (is_complex_type<T>) {
-    return exponent == T(2) ? x * x : pow(x, exponent);
+    using real_t = typename T::value_type;
+    if (exponent.imag() != 0) return pow(x, exponent);
+    const real_t e = exponent.real();
+    if (e == real_t(1)) return x;
+    if (e == real_t(2)) return x * x;
+    if (e == real_t(3)) return x * x * x;
+    if (e == real_t(0.5)) return sqrt(x);
+    if (e == real_t(-0.5)) return rsqrt(x);
+    if (e == real_t(-1)) return reciprocal(x);
+    if (e == real_t(-2)) return reciprocal(x * x);
+    return pow(x, exponent);
   } else {
     if (exponent == T(2)) return x * x;
     if (exponent == T(3)) return x * x * x;

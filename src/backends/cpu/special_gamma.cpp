@@ -55,6 +55,7 @@ double zeta_positive(double s, double q) {
 double zeta(double s, double q) {
   if (s == 1) return kInf;
   if (s < 1 || s != s || q != q) return kNan;
+  if (s == kInf) return q == 1 ? 1 : q < 1 ? kInf : kNan;
   if (q > 0) return zeta_positive(s, q);
   if (q == std::floor(q)) return kInf;
   if (s != std::floor(s)) return kNan;

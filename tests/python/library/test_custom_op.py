@@ -238,6 +238,8 @@ def test_register_for_library_operators(lib):
         (lambda: library.register_autograd("register_test::view", None), RuntimeError, "non-functional operator"),
         (lambda: library.register_fake("register_test::composite", print), RuntimeError, "it has a CompositeImplicitAutograd kernel"),
         (lambda: library.register_fake("register_test::absent", print), RuntimeError, "operator register_test::absent does not exist"),
+        (lambda: library.register_kernel("register_test::absent", "cpu", print), AttributeError, "object has no attribute 'absent'"),
+        (lambda: library.register_autograd("aten::add.absent", print), AttributeError, "has no overload name 'absent'"),
         (lambda: library.register_kernel("noname", "cpu", print), ValueError, 'of the form "namespace::name"'),
         (lambda: library.register_kernel("register_test::mut", "toaster", print), RuntimeError, "Expected one of cpu"),
         (lambda: library.get_kernel("register_test::mut", "CPU"), RuntimeError, "no kernel for CPU for register_test::mut"),

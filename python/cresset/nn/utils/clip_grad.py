@@ -61,7 +61,7 @@ def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=Fals
 def clip_grad_norm(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
     """Older name of clip_grad_norm_."""
     warnings.warn(
-        "`nn.utils.clip_grad_norm` is now deprecated in favor of `nn.utils.clip_grad_norm_`.",
+        "`cresset.nn.utils.clip_grad_norm` is now deprecated in favor of `cresset.nn.utils.clip_grad_norm_`.",
         FutureWarning,
         stacklevel=2,
     )

@@ -47,7 +47,7 @@ class WeightNorm:
 def weight_norm(module, name="weight", dim=0):
     """Split `module.name` into `name_g` (lengths along `dim`; None: one for all) and `name_v`; computed before every forward."""
     warnings.warn(
-        "`nn.utils.weight_norm` is deprecated in favor of `nn.utils.parametrizations.weight_norm`.", FutureWarning, stacklevel=2
+        "`cresset.nn.utils.weight_norm` is deprecated in favor of `cresset.nn.utils.parametrizations.weight_norm`.", FutureWarning, stacklevel=2
     )
     WeightNorm.apply(module, name, dim)
     return module
