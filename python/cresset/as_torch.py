@@ -178,7 +178,7 @@ def main(arguments=None):
         return 0 if arguments else 2
     install()
     if arguments[0] == "-c":
-        sys.argv = arguments
+        sys.argv = ["-c", *arguments[2:]]
         sys.path.insert(0, "")
         exec(compile(arguments[1], "<string>", "exec"), {"__name__": "__main__"})
     elif arguments[0] == "-m":

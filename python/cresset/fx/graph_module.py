@@ -75,11 +75,13 @@ def _method_from_src(method_name, src, globals, co_fields=None):
 
 
 def _format_import_statement(name, obj):
+    from cresset.package._mangling import demangle
+
     if name in _custom_builtins:
         return _custom_builtins[name].import_str
     if isinstance(obj, type(os)):
-        return f"import {obj.__name__} as {name}"
-    module = getattr(obj, "__module__", None) or "builtins"
+        return f"import {demangle(obj.__name__)} as {name}"
+    module = demangle(getattr(obj, "__module__", None) or "builtins")
     if module.partition(".")[0] == "cresset":
         module = "torch" + module[len("cresset") :]
     found = getattr(obj, "__name__", None) or getattr(obj, "_name", None)
@@ -88,7 +90,12 @@ def _format_import_statement(name, obj):
     return f"from {module} import {found} as {name}" if found != name else f"from {module} import {name}"
 
 
-def _format_import_block(globals):
+def _format_import_block(globals, importer=None):
+    """The imports of generated code; with an importer, which must find what they name."""
+    if importer is not None:
+        for name, obj in globals.items():
+            if name not in _custom_builtins and hasattr(obj, "__qualname__"):
+                importer.get_name(obj)
     return "\n".join(sorted({_format_import_statement(name, obj) for name, obj in globals.items()}))
 
 
@@ -96,6 +103,11 @@ def reduce_graph_module(body, import_block):
     """A GraphModule from what its pickle holds: the source is run, and traced again."""
     source = body.get("_code") or body.get("code")
     return _deserialize_graph_module(_forward_from_src(import_block + source, {}), body)
+
+
+def reduce_package_graph_module(importer, body, generated_module_name):
+    """A GraphModule from what a package holds: its source is a module of the package."""
+    return _deserialize_graph_module(importer.import_module(generated_module_name).forward, body)
 
 
 class _CodeOnlyModule(Module):
@@ -122,7 +134,7 @@ def _deserialize_graph_module(forward, body, graph_module_cls=None):
         def is_leaf_module(self, m, module_qualified_name):
             return True
 
-    graph = KeepModules().trace(com, **(com._tracer_extras or {}))
+    graph = KeepModules().trace(com, **(getattr(com, "_tracer_extras", None) or {}))
     graph._tracer_cls = tracer_cls
     made = (graph_module_cls or GraphModule)(com, graph, class_name=name)
     for key, value in body.items():
@@ -406,6 +418,15 @@ class GraphModule(Module):
         del body["_graph"]
         body["_graphmodule_cls_name"] = type(self).__name__
         return reduce_graph_module, (body, _format_import_block(self._graph_code().globals))
+
+    def __reduce_package__(self, exporter):
+        body = self.__dict__.copy()
+        del body["_graph"]
+        body["_graphmodule_cls_name"] = type(self).__name__
+        name = f"fx-generated._{exporter.get_unique_id()}"
+        code = self._graph_code()
+        exporter.save_source_string(name, _format_import_block(code.globals, exporter.importer) + "\n" + self.code)
+        return reduce_package_graph_module, (body, name)
 
     def _graph_code(self):
         return self.recompile()

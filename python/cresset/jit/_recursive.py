@@ -207,6 +207,9 @@ class ScriptModule(Module, metaclass=ScriptMeta):
             "modules is not supported. For purely script modules use my_script_module.save(<filename>) instead."
         )
 
+    def __reduce_package__(self, exporter):
+        return exporter._reduce_script(self)
+
     # Containers keep their protocol.
     def __len__(self):
         return len(self._container())

@@ -224,3 +224,8 @@ def _lookup_of(rcb):
         return found
 
     return lookup
+
+
+def unpackage_script_module(importer, script_module_id):
+    """The compiled module that a package holds under a number."""
+    return importer._load_script(script_module_id)

@@ -102,7 +102,7 @@ class ZipWriter:
 
     def write_end_of_file(self):
         """Write the records that every archive has, and the table."""
-        if "version" not in self._written:
+        if not self._written & {"version", ".data/version"}:
             self.write_record("version", b"3\n", 2)
         if "byteorder" not in self._written and not getattr(self, "_no_byteorder", False):
             import sys
