@@ -26,6 +26,8 @@ KNOWN_CIRCLES: dict[frozenset[str], str] = {
     frozenset({"cresset.fx.node", "cresset.fx.operator_schemas"}): "PyTorch's modules of these names: Node.normalized_arguments",
     frozenset({f"cresset.fx.passes.utils.{name}" for name in ("common", "fuser_utils", "matcher_utils")}):
         "PyTorch's modules of these names",
+    frozenset({"cresset.sparse", *(f"cresset.sparse.{name}" for name in ("_create", "_gradients", "_rules", "_tensor", "_text"))}):
+        "methods and operators of sparse tensors make others of their class",
     frozenset({"cresset.utils._pytree", "cresset.utils._treespec_text"}): "the text of a TreeSpec names the kinds of nodes, and TreeSpec's module has dumps and loads",
 }  # fmt: skip
 

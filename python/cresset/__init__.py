@@ -67,12 +67,13 @@ from .random import fork_rng, get_rng_state, initial_seed, manual_seed, seed, se
 _tensor.install(Tensor)
 _tensor_methods.install(Tensor)
 
-from . import _absent, _devices, _legacy, _rare_methods, _settings  # noqa: E402
+from . import _absent, _devices, _legacy, _rare_methods, _settings, _sparse_methods  # noqa: E402
 
 _legacy.install(Tensor)
 _settings.install(_sys.modules[__name__])
 _devices.install()
 _absent.install(Tensor, _sys.modules[__name__])
+_sparse_methods.install(Tensor)
 _rare_methods.install()
 globals().update(_legacy.types())
 DispatchKey = _C.DispatchKey
@@ -106,8 +107,14 @@ torch = _sys.modules[__name__]  # PyTorch's module is an attribute of itself as 
 # Loaded on first use: what a program does not mention costs it nothing.
 _PARTS = ("storage", "_tensor_str", "_dtype_info", "_classes", "_tags")  # their names belong to the package, also for `import *`
 _LAZY = (
-    "nn", "optim", "utils", "linalg", "special", "fft", "signal", "functional", "library", "overrides", "serialization", "testing", "return_types", "jit", "lowering", "export", "_overrides",
-    "types", "backends", "masked", "accelerator", "cpu", "cuda", "xpu", "version", "func", "amp", "distributed", "profiler", "compiler", "_subclasses", "_jit_internal", "_dynamo", "_custom_op", "_custom_ops", "_vmap_internals", "_functorch", "functorch", "_refs", "_utils", "_weights_only_unpickler", "__config__", "__future__", "multiprocessing", "distributions", "fx", "hub", "futures", "quasirandom", "ao", "quantization", "monitor", "_inductor", "package",
+    "nn", "optim", "utils", "linalg", "special", "fft", "signal", "functional", "library", "overrides",
+    "serialization", "testing", "return_types", "jit", "lowering", "export", "_overrides", "types",
+    "backends", "masked", "accelerator", "cpu", "cuda", "xpu", "version", "func", "amp", "distributed",
+    "profiler", "compiler", "_subclasses", "_jit_internal", "_dynamo", "_custom_op", "_custom_ops",
+    "_vmap_internals", "_functorch", "functorch", "_refs", "_utils", "_weights_only_unpickler",
+    "__config__", "__future__", "multiprocessing", "distributions", "fx", "hub", "futures",
+    "quasirandom", "ao", "quantization", "monitor", "_inductor", "package", "onnx", "sparse",
+    "_dispatch", "_prims_common",
     *_PARTS,
 )  # fmt: skip
 _OLD_QUESTIONS = {"has_cuda": "cuda.is_built", "has_cudnn": "cudnn.is_available", "has_mkldnn": "mkldnn.is_available", "has_mps": "mps.is_built"}
@@ -121,7 +128,7 @@ _LAZY_NAMES = {
         "CharStorage", "ByteStorage", "BoolStorage", "BFloat16Storage", "ComplexDoubleStorage", "ComplexFloatStorage",
     ), "storage"),
 }  # fmt: skip
-_LAZY_NAMES |= {
+_LAZY_NAMES |= _sparse_methods.LAZY_NAMES | {
     "AcceleratorError": "accelerator", "compile": "compiler", "fork": "jit", "wait": "jit", "JITException": "jit", "FunctionSchema": "_ops", "Argument": "_ops",
     "FileCheck": "testing", "ThroughputBenchmark": "utils.throughput_benchmark", "ExcludeDispatchKeyGuard": "_C",
 } | dict.fromkeys((

@@ -1,8 +1,8 @@
-"""Names of features that are not part of Cresset (sparse, quantized and MKL-DNN tensors): a clear refusal instead of an AttributeError."""
+"""Names of features that are not part of Cresset (quantized and MKL-DNN tensors, sizes of sparse ones): a clear refusal instead of an AttributeError."""
 
 from ._overridable import overridable
 
-_SPARSE = "sparse tensors"
+_SPARSE = "changes of a sparse tensor's size, and copies of its parts,"
 _QUANTIZED = "quantized tensors"
 _MKLDNN = "tensors in oneDNN's own layout"
 _CUDNN, _MIOPEN, _FBGEMM = "operators of cuDNN", "operators of MIOpen", "FBGEMM's packed matrices"
@@ -10,8 +10,7 @@ _NESTED = "nested tensors"
 
 _FUNCTIONS = {
     _SPARSE: (
-        "sparse_coo_tensor", "sparse_csr_tensor", "sparse_csc_tensor", "sparse_bsr_tensor", "sparse_bsc_tensor", "sparse_compressed_tensor",
-        "hspmm", "saddmm", "values_copy", "indices_copy", "crow_indices_copy", "col_indices_copy", "ccol_indices_copy", "row_indices_copy", "smm", "spmm", "sspaddmm", "dsmm", "hsmm", "resize_as_sparse_",
+        "values_copy", "indices_copy", "crow_indices_copy", "col_indices_copy", "ccol_indices_copy", "row_indices_copy", "resize_as_sparse_",
     ),
     _QUANTIZED: (
         "quantize_per_tensor", "quantize_per_channel", "quantize_per_tensor_dynamic", "fake_quantize_per_tensor_affine",
@@ -39,8 +38,7 @@ _FUNCTIONS = {
 }  # fmt: skip
 _METHODS = {
     _SPARSE: (
-        "to_sparse", "to_sparse_coo", "to_sparse_csr", "to_sparse_csc", "to_sparse_bsr", "to_sparse_bsc", "sparse_mask", "sparse_resize_",
-        "sparse_resize_and_clear_", "smm", "sspaddmm", "resize_as_sparse_", "_nnz",
+        "sparse_resize_", "sparse_resize_and_clear_", "resize_as_sparse_", "_nnz",
     ),
     _QUANTIZED: ("int_repr", "q_scale", "q_zero_point", "q_per_channel_scales", "q_per_channel_zero_points", "q_per_channel_axis", "qscheme"),
     _MKLDNN: ("to_mkldnn",),
@@ -89,7 +87,7 @@ def _expectation(name, layout):
 
     refuse._is_absent = True
     refuse.__name__ = name
-    refuse.__doc__ = f"Raises RuntimeError: only a {layout} has it, and every tensor is strided."
+    refuse.__doc__ = f"Raises RuntimeError: only a {layout} has it, and this tensor is strided."
     return refuse
 
 

@@ -171,7 +171,10 @@ def _defined_in_python(overload):
 
 
 def _py_impl(self, key):
-    """Decorator: a kernel written in Python for a dispatch key of this overload; it stays for the life of the process."""
+    """Decorator: a kernel written in Python for a dispatch key of this overload; it stays for the life of the process.
+
+    Where the operator has a kernel for that key already, the new one answers only inside of `_dispatch.python.enable_python_dispatcher`.
+    """
     from .library import Library, _kept
 
     def register(fn):
@@ -179,6 +182,8 @@ def _py_impl(self, key):
         if name in self.py_kernels:
             raise RuntimeError(f"Trying to override a python impl for DispatchKey.{name} on operator {self.name()}")
         self.py_kernels[name] = fn
+        if name == "BackendSelect" or _C._dispatch_has_kernel_for_dispatch_key(self.name(), name):
+            return fn
         library = Library(self.namespace, "IMPL")
         _kept.append(library)
         library.impl(self, fn, name)
@@ -272,7 +277,7 @@ def _find_packet(namespace, name):
 
 
 # Modules that define operators of a namespace in Python: loaded when one of theirs is asked for.
-_DEFINED_IN = {"profiler": "cresset.autograd._profiler_operators"}
+_DEFINED_IN = {"profiler": "cresset.autograd._profiler_operators", "aten::_sparse": "cresset.sparse._operators"}
 
 
 class _OpNamespace(types.ModuleType):
@@ -286,8 +291,10 @@ class _OpNamespace(types.ModuleType):
 
     def __getattr__(self, key):
         # Operators may have names like __and__; others with two underscores are questions of the interpreter.
-        if self.name in _DEFINED_IN and not key.startswith("__"):
-            importlib.import_module(_DEFINED_IN[self.name])
+        if not key.startswith("__"):
+            home = _DEFINED_IN.get(self.name) or (_DEFINED_IN["aten::_sparse"] if self.name == "aten" and key.startswith("_sparse") else None)
+            if home:
+                importlib.import_module(home)
         if not _C._overload_names(f"{self.name}::{key}"):
             hint = "" if key.startswith("__") else _near(key, dir(self))
             raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{key}'{hint}")

@@ -252,3 +252,27 @@ class ExceptionWrapper:
         except Exception:
             raise RuntimeError(message) from None
         raise error
+
+
+def _get_all_device_indices():
+    """The numbers of all devices of an accelerator; None without one."""
+    from . import accelerator
+
+    return list(range(accelerator.device_count())) if accelerator.is_available() else None
+
+
+def _get_available_device_type():
+    """The kind of accelerator there is, as a text; None without one."""
+    from . import accelerator
+
+    return accelerator.current_accelerator().type if accelerator.is_available() else None
+
+
+def _rebuild_sparse_tensor(layout, data):
+    """A sparse tensor of a file, from its layout and parts."""
+    from . import sparse
+
+    if layout is cresset.sparse_coo:
+        indices, values, size, *coalesced = data
+        return sparse.sparse_coo_tensor(indices, values, size, is_coalesced=coalesced[0] if coalesced else None)
+    return sparse.sparse_compressed_tensor(*data, layout=layout)

@@ -157,6 +157,10 @@ void init_constants(PyObject* module) {
   layout(Layout::Strided, "strided");
   layout(Layout::Sparse, "sparse_coo");
   layout(Layout::SparseCsr, "sparse_csr");
+  // Only tensors of the module cresset.sparse have these; no operator in C++ meets one.
+  layout(Layout{5}, "sparse_csc");
+  layout(Layout{6}, "sparse_bsr");
+  layout(Layout{7}, "sparse_bsc");
   layout(Layout::Mkldnn, "_mkldnn");
   layout(Layout::Custom, "custom_layout");
   const auto format = [&](MemoryFormat f, const char* name) {

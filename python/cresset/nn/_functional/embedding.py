@@ -5,6 +5,7 @@ from typing import Optional
 import cresset
 from cresset import Tensor
 from cresset._overridable import overridable
+from cresset._scripting import is_scripting
 
 __all__ = ["embedding", "embedding_bag"]
 
@@ -40,6 +41,8 @@ def embedding(
     if max_norm is not None:
         input = input.contiguous()
         cresset.embedding_renorm_(weight.detach(), input, max_norm, norm_type)  # detached and not under no_grad, which traces lose
+    if sparse and not is_scripting() and cresset.is_grad_enabled() and weight.requires_grad:
+        return cresset.sparse.rows_of(weight, input, padding_idx, scale_grad_by_freq)
     return cresset.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 

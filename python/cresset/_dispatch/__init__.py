@@ -1,0 +1,1 @@
+"""Dispatch to kernels written in Python; see `python`."""

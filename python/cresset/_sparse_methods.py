@@ -1,0 +1,75 @@
+"""Methods of tensors, and functions of the package, that make or ask sparse tensors; `cresset.sparse` is loaded when one is called."""
+
+from . import _C
+
+_FUNCTIONS = (
+    "sparse_coo_tensor", "sparse_csr_tensor", "sparse_csc_tensor", "sparse_bsr_tensor", "sparse_bsc_tensor", "sparse_compressed_tensor", "smm", "sspaddmm",
+    "hspmm", "saddmm", "spmm", "dsmm", "hsmm",
+)  # fmt: skip
+LAZY_NAMES = dict.fromkeys(_FUNCTIONS, "sparse")
+
+
+def _convert(tensor, layout, blocksize=None, sparse_dim=None):
+    from .sparse import convert
+
+    return convert(tensor, layout, blocksize, sparse_dim)
+
+
+def to_sparse(self, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=None):
+    """The tensor in a sparse layout (COO without one) with its elements that are not zero; with sparse_dim only that many dimensions are
+    sparse. Differentiable. RuntimeError where the layout does not fit the tensor."""
+    if isinstance(sparse_dim, _C.layout):
+        sparse_dim, layout = None, sparse_dim
+    return _convert(self, layout or _C.sparse_coo, blocksize, sparse_dim)
+
+
+def to_sparse_coo(self):
+    """The tensor in coordinates."""
+    return to_sparse(self)
+
+
+def to_sparse_csr(self, dense_dim=None):
+    """The matrix with compressed rows."""
+    return _convert(self, _C.sparse_csr)
+
+
+def to_sparse_csc(self, dense_dim=None):
+    """The matrix with compressed columns."""
+    return _convert(self, _C.sparse_csc)
+
+
+def to_sparse_bsr(self, blocksize, dense_dim=None):
+    """The matrix in blocks of this size (two numbers, that divide its own), with compressed rows."""
+    return _convert(self, _C.sparse_bsr, blocksize)
+
+
+def to_sparse_bsc(self, blocksize, dense_dim=None):
+    """The matrix in blocks of this size (two numbers, that divide its own), with compressed columns."""
+    return _convert(self, _C.sparse_bsc, blocksize)
+
+
+def sparse_mask(self, mask):
+    """A sparse tensor with the places of the sparse tensor `mask` and the elements of self there; RuntimeError for another shape."""
+    from .sparse import mask_of
+
+    return mask_of(self, mask)
+
+
+def smm(self, mat2):
+    """The product of a sparse and a strided matrix, as a sparse one."""
+    from .sparse import smm
+
+    return smm(self, mat2)
+
+
+def sspaddmm(self, mat1, mat2, *, beta=1, alpha=1):
+    """beta * self + alpha * (mat1 @ mat2), with sparse self and mat1, as a sparse tensor."""
+    from .sparse import sspaddmm
+
+    return sspaddmm(self, mat1, mat2, beta=beta, alpha=alpha)
+
+
+def install(tensor_class):
+    """Give the class of tensors these methods."""
+    for method in (to_sparse, to_sparse_coo, to_sparse_csr, to_sparse_csc, to_sparse_bsr, to_sparse_bsc, sparse_mask, smm, sspaddmm):
+        setattr(tensor_class, method.__name__, method)

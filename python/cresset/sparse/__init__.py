@@ -1,0 +1,200 @@
+"""Sparse tensors: what is differentiable with sparse gradients, and whether indices are checked.
+
+`sparse_coo_tensor`, `sparse_csr_tensor` and their like make sparse tensors, `Tensor.to_sparse()` turns strided ones into them.
+"""
+
+import cresset
+
+from .. import _C
+from ._create import (
+    convert, sparse_bsc_tensor, sparse_bsr_tensor, sparse_compressed_tensor, sparse_coo_tensor, sparse_csc_tensor, sparse_csr_tensor, spdiags,
+)  # fmt: skip
+
+__all__ = ["addmm", "as_sparse_gradcheck", "check_sparse_tensor_invariants", "log_softmax", "mm", "sampled_addmm", "softmax", "spdiags", "sum"]
+
+Tensor = _C.Tensor
+
+
+class check_sparse_tensor_invariants:
+    """Whether sparse tensors check every index when they are made: enable(), disable(), is_enabled(); as context and decorator for a while."""
+
+    _enabled = False
+
+    def __init__(self, enable=True):
+        self.state, self.saved = enable, None
+
+    @staticmethod
+    def is_enabled():
+        """Whether indices are checked."""
+        return check_sparse_tensor_invariants._enabled
+
+    @staticmethod
+    def enable():
+        """Check indices from now on."""
+        check_sparse_tensor_invariants._enabled = True
+
+    @staticmethod
+    def disable():
+        """Check no indices from now on."""
+        check_sparse_tensor_invariants._enabled = False
+
+    def __enter__(self):
+        if self.saved is not None:
+            raise RuntimeError("This context manager instance is already activated. Use a different context manager instance for context nesting.")
+        self.saved = self.is_enabled()
+        check_sparse_tensor_invariants._enabled = self.state
+
+    def __exit__(self, *error):
+        check_sparse_tensor_invariants._enabled, self.saved = self.saved, None
+
+    def __call__(self, function):
+        import functools
+
+        @functools.wraps(function)
+        def wrapper(*args, **kwargs):
+            with type(self)(self.state):
+                return function(*args, **kwargs)
+
+        return wrapper
+
+
+def mm(mat1, mat2, reduce=None):
+    """The product of two matrices, at least one of them sparse. The gradient of a sparse factor is sparse, at its places.
+
+    reduce: "sum" (the product), or "mean", "amax", "amin" of what meets in each row of a CSR matrix mat1.
+    """
+    from ._gradients import Product
+
+    if reduce in (None, "sum"):
+        return Product.apply(mat1, mat2)
+    rows, columns = mat1.to_sparse()._indices()
+    met = mat1.to_sparse().coalesce().values()[:, None] * mat2[columns]
+    index = rows[:, None].expand_as(met)
+    return met.new_zeros((mat1.shape[0], mat2.shape[1])).scatter_reduce(0, index, met, reduce, include_self=False)
+
+
+def addmm(mat, mat1, mat2, *, beta=1.0, alpha=1.0):
+    """beta * mat + alpha * (mat1 @ mat2), mat1 sparse, with sparse gradient for mat1."""
+    return cresset.add(mat * beta if beta != 1 else mat, mm(mat1, mat2), alpha=alpha)
+
+
+def sampled_addmm(input, mat1, mat2, *, beta=1.0, alpha=1.0, out=None):
+    """alpha * (mat1 @ mat2) + beta * input where the CSR matrix `input` keeps elements, and nowhere else."""
+    from ._create import coordinates
+
+    rows, columns = (input._coordinates() if input.layout is not _C.sparse_coo else coordinates(input)._i).unbind()
+    values = alpha * (mat1[rows] * mat2.t()[columns]).sum(1) + beta * input.values()
+    if input.layout is _C.sparse_coo:
+        return sparse_coo_tensor(input.indices(), values, input.shape, is_coalesced=True)
+    return sparse_compressed_tensor(input._p, input._o, values, input.shape, layout=input.layout)
+
+
+def sum(input, dim=None, dtype=None):
+    """The sum of a sparse tensor, over all elements or the dimensions `dim`, with sparse gradient: strided where no sparse dimension is left."""
+    from ._gradients import Sum
+
+    input = input if dtype is None else input.to(dtype)
+    return Sum.apply(input, None if dim is None else tuple([dim] if isinstance(dim, int) else dim))
+
+
+def _softmax(input, dim, dtype, logarithm):
+    input = input.coalesce() if dtype is None else input.to(dtype).coalesce()
+    dim, count = dim % input.dim(), input.sparse_dim()
+    places, values = input.indices(), input.values()
+    function = cresset.log_softmax if logarithm else cresset.softmax
+    if dim >= count:
+        return sparse_coo_tensor(places, function(values, dim - count + 1), input.shape, is_coalesced=True)
+    key = cresset.zeros(places.shape[1], dtype=_C.int64)
+    for d in range(count):
+        key = key if d == dim else key * input.shape[d] + places[d]
+    groups, key = cresset.unique(key, return_inverse=True)
+    index = key.view(-1, *[1] * (values.dim() - 1)).expand_as(values)
+    start = values.new_zeros((len(groups), *values.shape[1:]))
+    largest = start.scatter_reduce(0, index, values.detach(), "amax", include_self=False)
+    shifted = values - largest[key]
+    total = start.scatter_add(0, index, shifted.exp())[key]
+    return sparse_coo_tensor(places, shifted - total.log() if logarithm else shifted.exp() / total, input.shape, is_coalesced=True)
+
+
+def softmax(input, dim, *, dtype=None):
+    """softmax along `dim` of a sparse COO tensor among the elements that it keeps: the others count as minus infinity."""
+    return _softmax(input, dim, dtype, False)
+
+
+def log_softmax(input, dim, *, dtype=None):
+    """The logarithm of softmax()."""
+    return _softmax(input, dim, dtype, True)
+
+
+def as_sparse_gradcheck(gradcheck):
+    """A gradcheck that also takes functions of sparse tensors: they are checked by their values."""
+
+    def check(func, inputs, **options):
+        options.pop("masked", None)
+        inputs = inputs if isinstance(inputs, (list, tuple)) else (inputs,)
+        patterns = [x.detach().coalesce() if isinstance(x, Tensor) and x.layout is _C.sparse_coo else x if isinstance(x, Tensor) and x.layout is not _C.strided else None for x in inputs]
+        plain = [x if p is None else p.detach().values().clone().requires_grad_(x.requires_grad) for x, p in zip(inputs, patterns)]
+
+        def dense_function(*values):
+            from ._tensor import Coordinates
+
+            args = [
+                v if p is None else sparse_coo_tensor(p.indices(), v, p.shape, is_coalesced=True) if isinstance(p, Coordinates)
+                else sparse_compressed_tensor(p._p, p._o, v, p.shape, layout=p.layout) for v, p in zip(values, patterns)
+            ]  # fmt: skip
+            results = func(*args)
+            results = results if isinstance(results, (list, tuple)) else (results,)
+            return tuple(r.to_dense() if r.layout is not _C.strided else r for r in results)
+
+        return gradcheck(dense_function, plain, **options)
+
+    return check
+
+
+# --- what the package and the class of tensors call
+
+
+def mask_of(tensor, mask):
+    """Tensor.sparse_mask."""
+    from ._gradients import Mask
+
+    if tensor.shape != mask.shape:
+        raise RuntimeError(f"sparse_mask(): operands have incompatible sizes; self has size {list(tensor.shape)} but mask has size {list(mask.shape)}")
+    return Mask.apply(tensor, mask.detach())
+
+
+def rows_of(weight, indices, padding_idx, scale_grad_by_freq):
+    """nn.functional.embedding with sparse gradient."""
+    from ._gradients import EmbeddingRows
+
+    if scale_grad_by_freq:
+        raise RuntimeError("embedding_backward: scale_grad_by_freq not supported with sparse gradients")
+    return EmbeddingRows.apply(weight, indices, padding_idx)
+
+
+def spmm(mat1, mat2):
+    """The product of two matrices, of any layouts."""
+    return cresset.mm(mat1, mat2)
+
+
+dsmm = hsmm = spmm
+
+
+def smm(input, mat2):
+    """The product of a sparse and a strided matrix, as a sparse one."""
+    return cresset.mm(input, mat2).to_sparse()
+
+
+def hspmm(mat1, mat2):
+    """The product of a sparse COO matrix and a strided one, in coordinates of rows."""
+    return cresset.mm(mat1, mat2).to_sparse(1)
+
+
+def sspaddmm(input, mat1, mat2, *, beta=1, alpha=1):
+    """beta * input + alpha * (mat1 @ mat2), with sparse input and mat1, as a sparse tensor."""
+    return cresset.add(input * beta, cresset.mm(mat1, mat2).to_sparse(), alpha=alpha)
+
+
+def saddmm(input, mat1, mat2, *, beta=1, alpha=1):
+    """addmm of matrices of any layouts."""
+    return cresset.addmm(input, mat1, mat2, beta=beta, alpha=alpha)

@@ -1,0 +1,251 @@
+"""Making sparse tensors, and turning one layout into another."""
+
+import cresset
+
+from .. import _C
+from ._tensor import _COMPRESSED, Compressed, Coordinates, Sparse
+
+__all__ = ["coalesced", "convert", "dense", "from_dense", "matched", "parts"]
+
+
+def keys(indices, shape):
+    """A number for each column of indices: its place in row-major order."""
+    key = cresset.zeros(indices.shape[1], dtype=_C.int64, device=indices.device)
+    for row, size in zip(indices, shape):
+        key = key * size + row
+    return key
+
+
+def coalesced(sparse):
+    """The coalesced tensor, without gradient."""
+    if sparse._ordered:
+        return sparse
+    indices, values = sparse._i, sparse._v
+    key = keys(indices, sparse.shape)
+    found, inverse = cresset.unique(key, return_inverse=True)
+    place = cresset.empty(len(found), dtype=_C.int64).scatter_(0, inverse, cresset.arange(len(key)))
+    added = values.new_zeros((len(found), *values.shape[1:]))
+    added = added.index_add(0, inverse, values) if values.dtype is not _C.bool else added.index_put((inverse[values.nonzero()[:, 0]],), cresset.tensor(True))
+    return Coordinates(indices[:, place], added, sparse.shape, True)
+
+
+def matched(source, indices, shape):
+    """The values of the coordinate tensor `source` at these indices, zeros where it has none."""
+    source = coalesced(source)
+    have, want = keys(source._i, shape), keys(indices, shape)
+    if not len(have):
+        return source._v.new_zeros((len(want), *source._v.shape[1:]))
+    place = cresset.searchsorted(have, want).clamp_(max=len(have) - 1)
+    hit = (have[place] == want).view(-1, *[1] * (source._v.dim() - 1))
+    return cresset.where(hit, source._v[place], cresset.zeros((), dtype=source.dtype))
+
+
+def coordinates(sparse):
+    """Any sparse tensor in coordinates, without gradient."""
+    if isinstance(sparse, Coordinates):
+        return sparse
+    pairs, values = sparse._coordinates(), sparse._v
+    rows, cols = sparse.shape
+    if values.dim() > 1:
+        height, width = values.shape[1:3]
+        inner = cresset.cartesian_prod(cresset.arange(height), cresset.arange(width)).t()
+        pairs = (pairs[:, :, None] * cresset.tensor([[[height]], [[width]]]) + inner[:, None, :]).reshape(2, -1)
+        values = values.reshape(-1, *values.shape[3:])
+    order = keys(pairs, (rows, cols)).argsort(stable=True)
+    return Coordinates(pairs[:, order], values[order], sparse.shape, True)
+
+
+def dense(sparse):
+    """Any sparse tensor as a strided one, without gradient."""
+    if isinstance(sparse, Compressed) and sparse._p.dim() > 1:
+        size = sparse.shape[-2:]
+        flat = [
+            dense(Compressed(p, o, v, size, sparse.layout))
+            for p, o, v in zip(sparse._p.flatten(0, -2), sparse._o.flatten(0, -2), sparse._v.flatten(0, sparse._p.dim() - 2))
+        ]
+        return cresset.stack(flat).reshape(sparse.shape)
+    sparse = coordinates(sparse)
+    result = cresset.zeros(sparse.shape, dtype=sparse.dtype, device=sparse.device)
+    if sparse.sparse_dim() == 0:
+        return result + sparse._v.sum(0)
+    if sparse.dtype is _C.bool:
+        sparse = coalesced(sparse)
+        return result.index_put_(tuple(sparse._i), sparse._v)
+    return result.index_put_(tuple(sparse._i), sparse._v, accumulate=True)
+
+
+def from_dense(tensor, sparse_dim=None):
+    """A strided tensor in coordinates: the elements (or rows of the dimensions behind sparse_dim) that are not zero."""
+    count = tensor.dim() if sparse_dim is None else sparse_dim
+    if not 0 <= count <= tensor.dim():
+        raise RuntimeError(f"sparse_dim argument must be in [0,{tensor.dim()}] range, but {count} is given")
+    rest = tuple(range(count, tensor.dim()))
+    kept = (tensor != 0).any(rest) if rest else tensor != 0
+    if count == 0:
+        return Coordinates(cresset.zeros(0, 1 if bool((tensor != 0).any()) else 0, dtype=_C.int64), tensor[None] if bool((tensor != 0).any()) else tensor[None][:0], tensor.shape, True)
+    indices = kept.nonzero().t().contiguous()
+    return Coordinates(indices, tensor[tuple(indices)], tensor.shape, True)
+
+
+def compress(sparse, layout, blocksize):
+    """A matrix in coordinates as one of the compressed layouts."""
+    if sparse.dim() - sparse.dense_dim() != 2:
+        raise RuntimeError(f"to_sparse: {str(layout).rpartition('.')[2]} needs a matrix; got {sparse.dim()} dimensions")
+    by_row, blocks = _COMPRESSED[layout][2:]
+    sparse = coalesced(sparse)
+    indices, values, shape = sparse._i, sparse._v, sparse.shape[:2]
+    if blocks:
+        if not blocksize or any(size % step for size, step in zip(shape, blocksize)):
+            raise RuntimeError(f"tensor sparse size ({shape[0]}, {shape[1]}) must be divisible by given blocksize ({', '.join(map(str, blocksize or ()))})")
+        step = cresset.tensor(blocksize)[:, None]
+        shape = [size // step for size, step in zip(shape, blocksize)]
+        found, inverse = cresset.unique(keys(indices // step, shape), return_inverse=True)
+        filled = values.new_zeros((len(found), *blocksize, *values.shape[1:]))
+        values = filled.index_put_((inverse, *(indices % step)), values)
+        indices = cresset.stack((found // shape[1], found % shape[1]))
+    if not by_row:
+        order = (indices[1] * max(shape[0], 1) + indices[0]).argsort()
+        indices, values = indices[:, order], values[order]
+    major, other = (indices[0], indices[1]) if by_row else (indices[1], indices[0])
+    pointers = cresset.zeros(shape[0 if by_row else 1] + 1, dtype=_C.int64)
+    pointers[1:] = cresset.bincount(major, minlength=len(pointers) - 1).cumsum(0)
+    return Compressed(pointers, other, values, sparse.shape, layout)
+
+
+def convert(tensor, layout, blocksize=None, sparse_dim=None):
+    """A strided or sparse tensor in this layout, differentiable."""
+    from ._gradients import Convert
+
+    if layout is tensor.layout and sparse_dim is None and not blocksize:
+        return tensor
+    return Convert.apply(tensor, layout, blocksize, sparse_dim)
+
+
+def converted(tensor, layout, blocksize, sparse_dim=None):
+    """`convert` without gradient."""
+    if layout is _C.strided:
+        return dense(tensor)
+    coo = coordinates(tensor) if isinstance(tensor, Sparse) else from_dense(tensor, sparse_dim if layout is _C.sparse_coo else 2)
+    return coo if layout is _C.sparse_coo else compress(coo, layout, blocksize)
+
+
+def parts(indices, values, dtype, device):
+    """Tensors of what a caller gave."""
+    if not isinstance(indices, _C.Tensor):
+        indices = cresset.tensor(indices)
+    if not isinstance(values, _C.Tensor):
+        values = cresset.tensor(values, dtype=dtype)
+    if dtype is not None or device is not None:
+        values = values.to(device=device, dtype=dtype)
+    return indices, values
+
+
+def sparse_coo_tensor(indices, values=None, size=None, *, dtype=None, device=None, pin_memory=False, requires_grad=False, check_invariants=None, is_coalesced=None):
+    """A sparse tensor of `size` with `values` (nnz, *dense sizes) at the places `indices` (sparse_dim, nnz); values of one place count together.
+
+    Without a size the smallest that holds the indices; sparse_coo_tensor(size) is empty. Differentiable with respect to values. RuntimeError
+    where the numbers of indices, values and sizes do not fit; check_invariants=True checks every index as well.
+    """
+    from . import check_sparse_tensor_invariants as checks
+    from ._gradients import FromParts
+
+    if values is None:
+        size = tuple(indices if size is None else size)
+        values = cresset.empty(0, dtype=dtype, device=device)
+        return Coordinates(cresset.empty(len(size), 0, dtype=_C.int64), values, size, True).requires_grad_(requires_grad)
+    indices, values = parts(indices, values, dtype, device)
+    if indices.dim() == 1 and not indices.numel() and size is not None and not len(size):
+        indices = indices.reshape(0, values.shape[0] if values.dim() else 1)
+    if indices.dim() != 2:
+        indices = indices.reshape(len(indices), -1) if indices.dim() else indices.reshape(0, 1)
+    indices = indices.to(_C.int64)
+    values = values[None] if values.dim() == 0 else values
+    if indices.shape[1] != values.shape[0]:
+        raise RuntimeError(f"indices and values must have same nnz, but got nnz from indices: {indices.shape[1]}, nnz from values: {values.shape[0]}")
+    if size is None:
+        if indices.numel() and (lowest := int(indices.min())) < 0:
+            raise RuntimeError(f"found negative index {lowest} for dim {int((indices < 0).any(1).nonzero()[0])}")
+        largest = (indices.amax(1) + 1).tolist() if indices.numel() else [0] * indices.shape[0]
+        size = (*largest, *values.shape[1:])
+    size = tuple(size)
+    ranks = (indices.shape[0], values.dim() - 1)
+    if len(size) != sum(ranks):
+        raise RuntimeError(f"'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = {len(size)}, sparse_dim = {ranks[0]}, dense_dim = {ranks[1]}")
+    if tuple(values.shape[1:]) != size[ranks[0] :]:
+        raise RuntimeError(f"values has incorrect size, expected {[len(values), *size[ranks[0] :]]}, got {list(values.shape)}")
+    if checks.is_enabled() if check_invariants is None else check_invariants:
+        for dim, row in enumerate(indices):
+            if row.numel() and int(row.min()) < 0:
+                raise RuntimeError(f"found negative index {int(row.min())} for dim {dim}")
+            if row.numel() and int(row.max()) >= size[dim]:
+                raise RuntimeError(f"size is inconsistent with indices: for dim {dim}, size is {size[dim]} but found index {int(row.max())}")
+    leaf = values.detach() if requires_grad else values
+    return FromParts.apply(indices, leaf, size, bool(is_coalesced)).requires_grad_(requires_grad or values.requires_grad)
+
+
+def sparse_compressed_tensor(plain, other, values, size=None, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False, check_invariants=None):
+    """A matrix (or batch) in the compressed `layout`: where each row (column) begins among `values`, and the column (row) of each. Without
+    a size the smallest that holds them. Differentiable with respect to values."""
+    from ._gradients import FromParts
+
+    if layout not in _COMPRESSED:
+        raise RuntimeError(f"expected sparse compressed layout, but got {layout}")
+    by_row, blocks = _COMPRESSED[layout][2:]
+    plain = plain if isinstance(plain, _C.Tensor) else cresset.tensor(plain, dtype=_C.int64)
+    other, values = parts(other, values, dtype, device)
+    other = other if isinstance(other, _C.Tensor) and other.dtype in (_C.int32, _C.int64) else other.to(_C.int64)
+    batch = plain.dim() - 1
+    block = tuple(values.shape[batch + 1 : batch + 3]) if blocks else (1, 1)
+    if other.shape[-1] != values.shape[batch]:
+        raise RuntimeError(f"number of values ({values.shape[batch]}) must be that of the indices ({other.shape[-1]})")
+    if size is None:
+        lengths = [plain.shape[-1] - 1, int(other.max()) + 1 if other.numel() else 0]
+        lengths = lengths if by_row else lengths[::-1]
+        size = (*plain.shape[:-1], lengths[0] * block[0], lengths[1] * block[1], *values.shape[batch + 1 + 2 * blocks :])
+    expected = size[batch + (0 if by_row else 1)] // block[0 if by_row else 1] + 1
+    if plain.shape[-1] != expected:
+        name = _COMPRESSED[layout][0]
+        raise RuntimeError(f"{name}.shape[-1] must be equal to the number of {'rows' if by_row else 'columns'} + 1 = {expected}, but got {plain.shape[-1]}")
+    leaf = values.detach() if requires_grad else values
+    return FromParts.apply((plain, other, layout), leaf, tuple(size), True).requires_grad_(requires_grad or values.requires_grad)
+
+
+def _of(layout):
+    def create(plain, other, values, size=None, **options):
+        return sparse_compressed_tensor(plain, other, values, size, layout=layout, **options)
+
+    create.__name__ = f"{str(layout).rpartition('.')[2]}_tensor"
+    pointers, others = _COMPRESSED[layout][:2]
+    create.__doc__ = f"A matrix with layout {layout}: `{pointers}`, `{others}`, `values`; see sparse_compressed_tensor."
+
+    def with_names(*args, **kwargs):
+        names = (pointers, others, "values", "size")
+        given = dict(zip(names, args)) | kwargs
+        return create(given.pop(pointers), given.pop(others), given.pop("values"), given.pop("size", None), **given)
+
+    with_names.__name__, with_names.__doc__ = create.__name__, create.__doc__
+    return with_names
+
+
+sparse_csr_tensor, sparse_csc_tensor, sparse_bsr_tensor, sparse_bsc_tensor = map(_of, (_C.sparse_csr, _C.sparse_csc, _C.sparse_bsr, _C.sparse_bsc))
+
+
+def spdiags(diagonals, offsets, shape, layout=None):
+    """A matrix of `shape` with the rows of `diagonals` on the diagonals `offsets` (distinct): row k gives element [j - offsets[k], j] its j-th."""
+    offsets = offsets.reshape(-1)
+    diagonals = diagonals.reshape(len(offsets), -1)
+    if len(offsets.unique()) != len(offsets):
+        raise RuntimeError("Offset tensor contains duplicate values")
+    columns = cresset.arange(diagonals.shape[1]).expand(len(offsets), -1)
+    rows = columns - offsets[:, None]
+    kept = (rows >= 0) & (rows < shape[0]) & (columns < shape[1])
+    made = sparse_coo_tensor(cresset.stack((rows[kept], columns[kept])), diagonals[kept], tuple(shape))
+    return made if layout is None else made.to_sparse(layout=layout)
+
+
+def empty_like(sparse):
+    """A tensor of the same size that keeps nothing."""
+    if isinstance(sparse, Compressed):
+        return Compressed(cresset.zeros_like(sparse._p), sparse._o[..., :0], sparse._v[:0], sparse.shape, sparse.layout)
+    count = sparse.sparse_dim()
+    return Coordinates(cresset.empty(count, 0, dtype=_C.int64), sparse._v.new_empty((0, *sparse.shape[count:])), sparse.shape, True)

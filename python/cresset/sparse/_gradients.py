@@ -1,0 +1,194 @@
+"""Derivatives of what turns sparse tensors into their parts and back, and of products whose gradient is sparse."""
+
+import cresset
+
+from .. import _C
+from . import _create
+from ._create import coalesced, coordinates, matched
+from ._tensor import Compressed, Coordinates, Sparse
+
+Function = cresset.autograd.Function
+
+
+def pattern_of(grad, like):
+    """A gradient where `like` keeps elements: sparse with its pattern."""
+    if isinstance(like, Compressed):
+        if isinstance(grad, Compressed) and grad.layout is like.layout and grad._v.shape == like._v.shape:
+            return grad
+        return like._with(gathered(grad, like))
+    return Coordinates(like._i, gathered(grad, like), like.shape, like._ordered)
+
+
+def gathered(grad, like):
+    """The elements of a gradient, dense or sparse, at the places of a sparse tensor's values."""
+    if isinstance(like, Compressed):
+        if like._v.dim() > 1 or like._p.dim() > 1:
+            grad = _create.dense(grad) if isinstance(grad, Sparse) else grad
+            return _blocks(grad, like)
+        place = like._coordinates()
+    else:
+        place = like._i
+    if isinstance(grad, Sparse):
+        if isinstance(grad, Compressed):
+            grad = coordinates(grad)
+        return matched(grad, place, like.shape)
+    return grad.expand(like.shape)[tuple(place)]
+
+
+def _blocks(grad, like):
+    if like._p.dim() > 1:
+        raise NotImplementedError("gradients of batches of compressed sparse matrices: use to_sparse_coo() or a loop over the matrices.")
+    place, (height, width) = like._coordinates(), like._v.shape[1:3]
+    rows = place[0][:, None] * height + cresset.arange(height)
+    columns = place[1][:, None] * width + cresset.arange(width)
+    return grad[rows[:, :, None], columns[:, None, :]]
+
+
+class FromParts(Function):
+    """Values to a sparse tensor."""
+
+    @staticmethod
+    def forward(ctx, place, values, size, ordered):
+        values = values.detach()
+        made = Coordinates(place, values, size, ordered) if isinstance(place, _C.Tensor) else Compressed(*place[:2], values, size, place[2])
+        ctx.like = made.detach()
+        return made
+
+    @staticmethod
+    def backward(ctx, grad):
+        return None, gathered(grad, ctx.like), None, None
+
+
+class Values(Function):
+    """A sparse tensor to its values."""
+
+    @staticmethod
+    def forward(ctx, sparse):
+        ctx.like = sparse.detach()
+        return sparse._v.view_as(sparse._v)
+
+    @staticmethod
+    def backward(ctx, grad):
+        like = ctx.like
+        return like._with(grad) if isinstance(like, Compressed) else Coordinates(like._i, grad, like.shape, like._ordered)
+
+
+class Coalesce(Function):
+    @staticmethod
+    def forward(ctx, sparse):
+        return coalesced(sparse)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad
+
+
+class ToDense(Function):
+    @staticmethod
+    def forward(ctx, sparse, masked):
+        ctx.like, ctx.masked = sparse.detach(), masked
+        return _create.dense(sparse)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return pattern_of(grad, coalesced(ctx.like) if isinstance(ctx.like, Coordinates) else ctx.like) if ctx.masked else grad, None
+
+
+class Convert(Function):
+    """A strided or sparse tensor to another layout."""
+
+    @staticmethod
+    def forward(ctx, tensor, layout, blocksize, sparse_dim):
+        ctx.layout, ctx.blocksize = tensor.layout, None
+        if isinstance(tensor, Compressed) and tensor._v.dim() > 1:
+            ctx.blocksize = tuple(tensor._v.shape[1:3])
+        return _create.converted(tensor, layout, blocksize, sparse_dim)
+
+    @staticmethod
+    def backward(ctx, grad):
+        if grad.layout is not ctx.layout:
+            grad = _create.converted(grad, ctx.layout, ctx.blocksize)
+        return grad, None, None, None
+
+
+class Mask(Function):
+    """A strided tensor to a sparse one with the places of another."""
+
+    @staticmethod
+    def forward(ctx, tensor, mask):
+        return pattern_of(tensor, mask)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return _create.dense(grad) if isinstance(grad, Sparse) else grad, None
+
+
+class Product(Function):
+    """sparse.mm: the gradient of a sparse factor is sparse, at its places."""
+
+    @staticmethod
+    def forward(ctx, a, b):
+        ctx.factors = (a.detach(), b.detach())
+        return cresset.mm(*ctx.factors)
+
+    @staticmethod
+    def backward(ctx, grad):
+        a, b = ctx.factors
+        return product_gradient(ctx.needs_input_grad[0], a, lambda: grad @ b.t().conj(), grad, b), _second(ctx, grad, a, b)
+
+
+def product_gradient(needed, sparse, whole, grad, other):
+    """grad @ other^H where `sparse` keeps elements; only those are computed where both factors are strided."""
+    if not needed:
+        return None
+    if not isinstance(sparse, Sparse):
+        result = whole()
+        return _create.dense(result) if isinstance(result, Sparse) else result
+    if isinstance(grad, Sparse) or isinstance(other, Sparse) or not isinstance(sparse, Coordinates) or sparse.dense_dim():
+        return pattern_of(whole(), coalesced(sparse) if isinstance(sparse, Coordinates) else sparse)
+    sparse = coalesced(sparse)
+    rows, columns = sparse._i
+    return Coordinates(sparse._i, (grad[rows] * other[columns].conj()).sum(1), sparse.shape, True)
+
+
+def _second(ctx, grad, a, b):
+    if not ctx.needs_input_grad[1]:
+        return None
+    result = a.t().conj() @ grad
+    if isinstance(b, Sparse):
+        return pattern_of(result, coalesced(b) if isinstance(b, Coordinates) else b)
+    return _create.dense(result) if isinstance(result, Sparse) else result
+
+
+class Sum(Function):
+    """sparse.sum: the gradient is sparse, at the places of the input."""
+
+    @staticmethod
+    def forward(ctx, sparse, dims):
+        ctx.like, ctx.dims = sparse.detach(), dims
+        return cresset.sum(ctx.like) if not dims else cresset.sum(ctx.like, dims)
+
+    @staticmethod
+    def backward(ctx, grad):
+        grad = _create.dense(grad) if isinstance(grad, Sparse) else grad
+        for dim in sorted(d % ctx.like.dim() for d in ctx.dims or ()):
+            grad = grad.unsqueeze(dim)
+        return pattern_of(grad, coalesced(ctx.like) if isinstance(ctx.like, Coordinates) else ctx.like), None
+
+
+class EmbeddingRows(Function):
+    """Rows of a table, whose gradient is sparse: the rows that were taken."""
+
+    @staticmethod
+    def forward(ctx, weight, indices, padding_idx):
+        ctx.indices, ctx.size, ctx.padding = indices, weight.shape, padding_idx
+        return cresset.embedding(weight.detach(), indices, padding_idx)
+
+    @staticmethod
+    def backward(ctx, grad):
+        rows = ctx.indices.reshape(1, -1).long()
+        grad = grad.reshape(-1, ctx.size[1])
+        if ctx.padding >= 0:
+            kept = (rows[0] != ctx.padding).nonzero()[:, 0]
+            rows, grad = rows[:, kept], grad[kept]
+        return Coordinates(rows, grad, ctx.size), None, None

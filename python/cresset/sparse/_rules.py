@@ -1,0 +1,524 @@
+"""What operators do with sparse tensors, below autograd: a rule by the operator's name. What has no rule is refused in PyTorch's words."""
+
+import cresset
+
+from .. import _C
+from ._create import coalesced, compress, convert, coordinates, dense, empty_like, from_dense, keys, matched
+from ._tensor import Compressed, Coordinates, Sparse
+
+_RULES = {}
+
+
+def _rule(*names):
+    def keep(function):
+        _RULES.update(dict.fromkeys(names, function))
+        return function
+
+    return keep
+
+
+def apply(func, args, kwargs):
+    """The operator `func` with a sparse tensor among its arguments."""
+    name = func._schema.name.partition("::")[2]
+    rule = _RULES.get(name)
+    if rule is None and name.endswith("_") and name[:-1] in _RULES and isinstance(args[0], Sparse):
+        return _written(args[0], apply_named(name[:-1], args, kwargs))
+    if rule is None:
+        _refuse(func, args)
+    return rule(*args, **kwargs)
+
+
+def apply_named(name, args, kwargs):
+    return _RULES[name](*args, **kwargs)
+
+
+def _refuse(func, args):
+    kinds = [a for a in args if isinstance(a, Sparse)] or [a for many in args if isinstance(many, (list, tuple)) for a in many if isinstance(a, Sparse)]
+    backend = "SparseCPU" if not kinds or kinds[0].is_sparse else "SparseCsrCPU"
+    overload = func._schema.overload_name
+    raise NotImplementedError(
+        f"Could not run '{func._schema.name}{'.' + overload if overload else ''}' with arguments from the '{backend}' backend. "
+        "This could be because the operator doesn't exist for this backend; to_dense() gives a tensor that every operator knows."
+    )
+
+
+def _written(target, result):
+    """In place: the target becomes the result, in its own dtype and layout."""
+    if not isinstance(result, Sparse) or result.shape != target.shape:
+        raise RuntimeError(f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(result.shape)}")
+    result = convert(result, target.layout) if result.layout is not target.layout else result
+    values = result._v.to(target.dtype)
+    if isinstance(target, Compressed):
+        target._p, target._o, target._v = result._p, result._o, values
+    else:
+        target._i, target._v, target._ordered = result._i, values, result._ordered
+    return target
+
+
+def _valued(sparse, values, shape=None):
+    """The same places with other values."""
+    return sparse._with(values) if isinstance(sparse, Compressed) else Coordinates(sparse._i, values, shape or sparse.shape, sparse._ordered)
+
+
+def _coo(sparse):
+    return coalesced(coordinates(sparse))
+
+
+def _like(result, sparse):
+    """A result in coordinates in the layout of the operand that made it."""
+    if not isinstance(sparse, Compressed):
+        return result
+    return compress(result, sparse.layout, tuple(sparse._v.shape[1:3]) if sparse._v.dim() > 1 else None)
+
+
+# --- elements that are zero stay zero
+
+_PLAIN = (
+    "abs", "neg", "sqrt", "sin", "tan", "asin", "atan", "sinh", "tanh", "asinh", "atanh", "expm1", "log1p", "sign", "sgn", "ceil", "floor", "round", "trunc",
+    "frac", "relu", "erf", "erfinv", "rad2deg", "deg2rad", "isnan", "isinf", "isposinf", "isneginf", "signbit", "nan_to_num", "conj_physical", "_conj", "conj",
+    "resolve_conj", "resolve_neg", "angle", "real", "imag", "positive", "square",
+)  # fmt: skip
+
+
+def _elementwise(name):
+    function = getattr(cresset, name.lstrip("_"))
+
+    def rule(sparse, *args, **kwargs):
+        sparse = coalesced(sparse) if isinstance(sparse, Coordinates) and name not in ("neg", "positive", "real", "imag", "conj", "_conj") else sparse
+        return _valued(sparse, function(sparse._v, *args, **kwargs))
+
+    return rule
+
+
+for _name in _PLAIN:
+    _RULES[_name] = _elementwise(_name)
+
+
+@_rule("pow")
+def _pow(base, exponent):
+    if not isinstance(base, Sparse) or isinstance(exponent, Sparse):
+        raise NotImplementedError("pow: only a sparse base with a number as exponent is known.")
+    if not (isinstance(exponent, (int, float)) and exponent > 0):
+        raise RuntimeError("pow: the exponent of a sparse tensor has to be above zero, or absent elements would not stay zero.")
+    base = coalesced(base) if isinstance(base, Coordinates) else base
+    return _valued(base, base._v**exponent)
+
+
+@_rule("threshold_backward")
+def _threshold_backward(grad, sparse, threshold):
+    sparse = coalesced(sparse) if isinstance(sparse, Coordinates) else sparse
+    from ._gradients import gathered
+
+    return _valued(sparse, cresset.where(sparse._v > threshold, gathered(grad, sparse), cresset.zeros((), dtype=grad.dtype)))
+
+
+# --- copies
+
+_RULES["detach"] = lambda sparse: _valued(sparse, sparse._v.detach())
+_RULES["alias"] = _RULES["detach"]
+
+
+@_rule("clone")
+def _clone(sparse, *, memory_format=None):
+    if isinstance(sparse, Compressed):
+        return Compressed(sparse._p.clone(), sparse._o.clone(), sparse._v.clone(), sparse.shape, sparse.layout)
+    return Coordinates(sparse._i.clone(), sparse._v.clone(), sparse.shape, sparse._ordered)
+
+
+@_rule("_to_copy", "to")
+def _to_copy(sparse, *, dtype=None, layout=None, device=None, pin_memory=None, non_blocking=False, memory_format=None, copy=True):
+    result = _valued(sparse, sparse._v.to(dtype=dtype or sparse.dtype, device=device or sparse.device, copy=True))
+    return convert(result, layout) if layout not in (None, sparse.layout) else result
+
+
+@_rule("copy_")
+def _copy(target, source, non_blocking=False):
+    if not isinstance(target, Sparse):
+        raise RuntimeError("copy_() between dense and sparse Tensors is not implemented! Found self type = torch.FloatTensor and src type = torch.sparse.FloatTensor")
+    if not isinstance(source, Sparse):
+        raise RuntimeError("copy_() between dense and sparse Tensors is not implemented! Found self type = torch.sparse.FloatTensor and src type = torch.FloatTensor")
+    return _written(target, _clone(source))
+
+
+@_rule("zeros_like", "empty_like")
+def _zeros_like(sparse, *, dtype=None, layout=None, device=None, pin_memory=None, memory_format=None):
+    if layout is _C.strided:
+        return cresset.zeros(sparse.shape, dtype=dtype or sparse.dtype)
+    result = empty_like(sparse)
+    return _valued(result, result._v.to(dtype)) if dtype else result
+
+
+@_rule("ones_like", "rand_like", "randn_like")
+def _ones_like(sparse, **options):
+    raise RuntimeError("the values of a sparse tensor's absent elements are zero; make a strided tensor with layout=torch.strided.")
+
+
+@_rule("zero_")
+def _zero(sparse):
+    return _written(sparse, empty_like(sparse))
+
+
+@_rule("new_zeros", "new_empty", "new_ones", "new_full")
+def _new(sparse, size, *args, dtype=None, **options):
+    raise NotImplementedError("new tensors from a sparse one: name the layout with sparse_coo_tensor(size) or zeros(size).")
+
+
+# --- sums and products, element by element
+
+
+def _scalar(value):
+    return not isinstance(value, _C.Tensor) or value.dim() == 0 and not isinstance(value, Sparse)
+
+
+def _number(value):
+    return value.item() if isinstance(value, _C.Tensor) else value
+
+
+@_rule("mul")
+def _mul(a, b):
+    if not isinstance(a, Sparse) or isinstance(b, Sparse) and isinstance(a, Sparse) and a.numel() < b.numel():
+        a, b = b, a
+    if _scalar(b):
+        return _valued(a, a._v * b)
+    if isinstance(b, Sparse):
+        if a.shape != b.shape:
+            b = dense(b)
+        else:
+            left, right = _coo(a), _coo(b)
+            hit = cresset.isin(keys(left._i, left.shape), keys(right._i, right.shape))
+            places = left._i[:, hit]
+            return _like(Coordinates(places, left._v[hit] * matched(right, places, left.shape), a.shape, True), a)
+    shape = cresset.broadcast_shapes(a.shape, b.shape)
+    if tuple(shape) != tuple(a.shape):
+        return from_dense(dense(a) * b)
+    if isinstance(a, Compressed):
+        return _like(_mul(coordinates(a), b), a)
+    return _valued(a, a._v * b.expand(shape)[tuple(a._i)])
+
+
+@_rule("div", "true_divide")
+def _div(a, b, *, rounding_mode=None):
+    if not isinstance(a, Sparse) or isinstance(b, Sparse) and b.dim():
+        raise RuntimeError("Sparse division requires a dense scalar or tensor as divisor: a sparse one has zeros.")
+    a = coalesced(a) if isinstance(a, Coordinates) and rounding_mode else a
+    if _scalar(b):
+        return _valued(a, cresset.div(a._v, b, rounding_mode=rounding_mode))
+    coo = _coo(a)
+    return _like(_valued(coo, cresset.div(coo._v, b.expand(a.shape)[tuple(coo._i)], rounding_mode=rounding_mode)), a)
+
+
+@_rule("add")
+def _add(a, b, *, alpha=1):
+    if isinstance(a, Sparse) and isinstance(b, Sparse):
+        if a.shape != b.shape:
+            raise RuntimeError(f"add: expected 'self' and 'other' to have same sizes, but {list(a.shape)} != {list(b.shape)}")
+        left, right = coordinates(a), coordinates(b)
+        values = cresset.cat((left._v, (right._v * alpha if alpha != 1 else right._v))) if left.dtype == right.dtype else cresset.cat((left._v + right._v.new_zeros(()), right._v * alpha + left._v.new_zeros(())))
+        if left.sparse_dim() != right.sparse_dim():
+            raise RuntimeError("add: expected 'self' and 'other' to have same number of sparse dimensions")
+        joined = Coordinates(cresset.cat((left._i, right._i), 1), values, a.shape)
+        return _like(coalesced(joined), a) if left._ordered and right._ordered else joined
+    if isinstance(a, Sparse):
+        if isinstance(a, Compressed) and not _scalar(b):
+            return dense(a) + b * alpha
+        raise RuntimeError("add(sparse, dense) is not supported. Use add(dense, sparse) instead.")
+    return a + dense(b) * alpha if alpha != 1 else a + dense(b)
+
+
+@_rule("sub")
+def _sub(a, b, *, alpha=1):
+    return _add(a, b, alpha=-alpha)
+
+
+@_rule("add_", "sub_")
+def _add_(a, b, *, alpha=1):
+    if isinstance(a, Sparse):
+        return _written(a, _add(a, b, alpha=alpha))
+    if isinstance(b, Coordinates) and b.sparse_dim() and a.shape == b.shape and b.dtype == a.dtype:
+        return a.index_put_(tuple(b._i), b._v * alpha if alpha != 1 else b._v, accumulate=True)
+    return a.add_(dense(b), alpha=alpha)
+
+
+_RULES["sub_"] = lambda a, b, *, alpha=1: _add_(a, b, alpha=-alpha)
+_RULES["mul_"] = lambda a, b: _written(a, _mul(a, b)) if isinstance(a, Sparse) else a.mul_(dense(b))
+
+
+@_rule("addcmul", "addcmul_")
+def _addcmul(self, a, b, *, value=1):
+    return self.add(_mul(a, b), alpha=value)
+
+
+# --- shapes
+
+
+def _dim(sparse, dim):
+    if not -sparse.dim() <= dim < max(sparse.dim(), 1):
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-sparse.dim()}, {sparse.dim() - 1}], but got {dim})")
+    return dim % max(sparse.dim(), 1)
+
+
+_TURNED = {_C.sparse_csr: _C.sparse_csc, _C.sparse_csc: _C.sparse_csr, _C.sparse_bsr: _C.sparse_bsc, _C.sparse_bsc: _C.sparse_bsr}
+
+
+@_rule("transpose")
+def _transpose(sparse, a, b):
+    a, b = _dim(sparse, a), _dim(sparse, b)
+    order = list(range(sparse.dim()))
+    order[a], order[b] = b, a
+    return _permute(sparse, order)
+
+
+@_rule("t")
+def _t(sparse):
+    if sparse.dim() > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 sparse and 0 dense dimensions, but got {sparse.sparse_dim()} sparse and {sparse.dense_dim()} dense dimensions")
+    return sparse if sparse.dim() < 2 else _transpose(sparse, 0, 1)
+
+
+@_rule("permute")
+def _permute(sparse, dims):
+    dims = [_dim(sparse, d) for d in dims]
+    shape = [sparse.shape[d] for d in dims]
+    if dims == sorted(dims):
+        return _valued(sparse, sparse._v)
+    if isinstance(sparse, Compressed):
+        values = sparse._v if sparse._v.dim() == 1 else sparse._v.transpose(1, 2)
+        return Compressed(sparse._p, sparse._o, values, shape, _TURNED[sparse.layout])
+    count = sparse.sparse_dim()
+    if any(d >= count for d in dims[:count]):
+        raise RuntimeError("transpositions between sparse and dense dimensions are not allowed.")
+    values = sparse._v.permute(0, *(d - count + 1 for d in dims[count:]))
+    return Coordinates(sparse._i[dims[:count]], values, shape)
+
+
+@_rule("unsqueeze")
+def _unsqueeze(sparse, dim):
+    dim = dim % (sparse.dim() + 1)
+    shape, count = list(sparse.shape), sparse.sparse_dim()
+    shape.insert(dim, 1)
+    if dim > count:
+        return Coordinates(sparse._i, sparse._v.unsqueeze(dim - count + 1), shape, sparse._ordered)
+    row = cresset.zeros(1, sparse._nnz(), dtype=_C.int64)
+    return Coordinates(cresset.cat((sparse._i[:dim], row, sparse._i[dim:])), sparse._v, shape, sparse._ordered)
+
+
+@_rule("select")
+def _select(sparse, dim, index):
+    dim = _dim(sparse, dim)
+    size = sparse.shape[dim]
+    if not -size <= index < size:
+        raise IndexError(f"select(): index {index} out of range for tensor of size {list(sparse.shape)} at dimension {dim}")
+    if isinstance(sparse, Compressed):
+        coo = _coo(sparse)
+        if coo.dim() == 2:
+            return _select(coo, dim, index)
+    else:
+        coo = sparse
+    count, index = coo.sparse_dim(), index % size
+    shape = [s for d, s in enumerate(coo.shape) if d != dim]
+    if dim >= count:
+        return Coordinates(coo._i, coo._v.select(dim - count + 1, index), shape, coo._ordered)
+    hit = coo._i[dim] == index
+    if count == 1:
+        return coo._v[hit].sum(0).to(coo.dtype)
+    rest = [d for d in range(count) if d != dim]
+    return Coordinates(coo._i[rest][:, hit], coo._v[hit], shape, coo._ordered)
+
+
+@_rule("index_select")
+def _index_select(sparse, dim, index):
+    dim, like = _dim(sparse, dim), sparse
+    sparse = _coo(sparse) if isinstance(sparse, Compressed) else sparse
+    shape = [len(index) if d == dim else s for d, s in enumerate(sparse.shape)]
+    count = sparse.sparse_dim()
+    if dim >= count:
+        return Coordinates(sparse._i, sparse._v.index_select(dim - count + 1, index), shape, sparse._ordered)
+    order = sparse._i[dim].argsort(stable=True)
+    have = sparse._i[dim][order].contiguous()
+    wanted = index.to(_C.int64) % max(sparse.shape[dim], 1)
+    first, last = cresset.searchsorted(have, wanted), cresset.searchsorted(have, wanted, right=True)
+    lengths = last - first
+    new = cresset.repeat_interleave(cresset.arange(len(index)), lengths)
+    inside = cresset.arange(len(new)) - cresset.repeat_interleave(lengths.cumsum(0) - lengths, lengths)
+    source = order[cresset.repeat_interleave(first, lengths) + inside]
+    places = sparse._i[:, source].clone()
+    places[dim] = new
+    return _like(Coordinates(places, sparse._v[source], shape, sparse._ordered and dim == 0), like)
+
+
+@_rule("slice", "narrow_copy", "narrow")
+def _slice(sparse, dim=0, start=None, end=None, step=1):
+    size = sparse.shape[_dim(sparse, dim)]
+    return _index_select(sparse, dim, cresset.arange(*slice(start, end, step).indices(size)))
+
+
+_RULES["narrow"] = _RULES["narrow_copy"] = lambda sparse, dim, start, length: _slice(sparse, dim, start, start + length)
+
+
+@_rule("cat")
+def _cat(tensors, dim=0):
+    if not all(isinstance(t, Sparse) for t in tensors):
+        raise RuntimeError("Concatenating sparse tensors, but a dense tensor was found among them.")
+    first = tensors[0]
+    parts = [coordinates(t) for t in tensors]
+    dim, count = _dim(first, dim), parts[0].sparse_dim()
+    shape = list(first.shape)
+    shape[dim] = sum(t.shape[dim] for t in tensors)
+    places, values, offset = [], [], 0
+    for part in parts:
+        moved = part._i.clone()
+        value = part._v
+        if dim < count:
+            moved[dim] += offset
+        else:
+            before, after = list(value.shape), list(value.shape)
+            before[dim - count + 1], after[dim - count + 1] = offset, shape[dim] - offset - part.shape[dim]
+            value = cresset.cat((value.new_zeros(before), value, value.new_zeros(after)), dim - count + 1)
+        places.append(moved)
+        values.append(value)
+        offset += part.shape[dim]
+    return _like(Coordinates(cresset.cat(places, 1), cresset.cat(values), shape), first)
+
+
+@_rule("stack")
+def _stack(tensors, dim=0):
+    return _cat([_unsqueeze(coordinates(t), dim) for t in tensors], dim)
+
+
+# --- sums, questions
+
+
+@_rule("sum")
+def _sum(sparse, dim=None, keepdim=False, *, dtype=None):
+    values = sparse._v if dtype is None else sparse._v.to(dtype)
+    if dim is None or not len([dim] if isinstance(dim, int) else dim):
+        total = values.sum()
+        return total.reshape([1] * sparse.dim()) if keepdim else total
+    like, sparse = sparse, _coo(sparse) if isinstance(sparse, Compressed) else sparse
+    values = sparse._v if dtype is None else sparse._v.to(dtype)
+    dims = {_dim(sparse, d) for d in ([dim] if isinstance(dim, int) else dim)}
+    count = sparse.sparse_dim()
+    inner = [d - count + 1 for d in dims if d >= count]
+    values = values.sum(inner, keepdim=keepdim) if inner else values
+    kept = [d for d in range(count) if d not in dims]
+    shape = [1 if d in dims else s for d, s in enumerate(sparse.shape) if keepdim or d not in dims]
+    if not kept:
+        total = values.sum(0)
+        return total.reshape(shape) if keepdim else total
+    places = sparse._i if len(kept) == count else sparse._i[kept]
+    if values.dtype is not sparse.dtype and dtype is None or values.dtype in (_C.int32, _C.int16, _C.uint8, _C.bool) and dtype is None:
+        values = values.to(_C.int64)
+    reduced = Coordinates(places, values, [s for d, s in enumerate(sparse.shape) if d in kept] + list(values.shape[1:]))
+    reduced = coalesced(reduced) if len(kept) < count else reduced
+    if keepdim:
+        places = cresset.zeros(count, reduced._nnz(), dtype=_C.int64)
+        places[kept] = reduced._i
+        reduced = Coordinates(places, reduced._v, shape, True)
+    return _like(reduced, like) if reduced.dim() == 2 else reduced
+
+
+@_rule("norm", "linalg_vector_norm")
+def _norm(sparse, p=2, *args, **kwargs):
+    if args and args[0] not in (None, []) and len(args[0]) not in (0, sparse.dim()):
+        raise RuntimeError("norm of a sparse tensor: only over all of its elements.")
+    return cresset.linalg.vector_norm(_coo(sparse)._v.flatten(), 2 if p is None else _number(p))
+
+
+@_rule("any")
+def _any(sparse, *args):
+    return dense(sparse).any(*args)
+
+
+@_rule("_local_scalar_dense", "item")
+def _item(sparse):
+    if sparse.numel() != 1:
+        raise RuntimeError(f"a Tensor with {sparse.numel()} elements cannot be converted to Scalar")
+    return sparse._v.sum().item()
+
+
+@_rule("equal")
+def _equal(a, b):
+    if a.shape != b.shape:
+        return False
+    return cresset.equal(dense(a) if isinstance(a, Sparse) else a, dense(b) if isinstance(b, Sparse) else b)
+
+
+_RULES["is_same_size"] = lambda a, b: a.shape == b.shape
+
+
+# --- matrices
+
+
+def _spread(sparse, factor):
+    """A sparse matrix times a strided one: rows of the factor, weighted and added."""
+    sparse = coordinates(sparse)
+    rows, columns = sparse._i
+    result = factor.new_zeros((sparse.shape[0], factor.shape[1]))
+    return result.index_add_(0, rows, sparse._v[:, None] * factor[columns])
+
+
+def _both_sparse(a, b):
+    """Sparse times sparse, in coordinates: each element of a with the row of b that it meets."""
+    a, b = _coo(a), _coo(b)
+    first = cresset.searchsorted(b._i[0].contiguous(), a._i[1].contiguous())
+    lengths = cresset.searchsorted(b._i[0].contiguous(), a._i[1].contiguous(), right=True) - first
+    left = cresset.repeat_interleave(cresset.arange(len(lengths)), lengths)
+    right = cresset.repeat_interleave(first, lengths) + cresset.arange(len(left)) - cresset.repeat_interleave(lengths.cumsum(0) - lengths, lengths)
+    places = cresset.stack((a._i[0][left], b._i[1][right]))
+    return coalesced(Coordinates(places, a._v[left] * b._v[right], (a.shape[0], b.shape[1])))
+
+
+@_rule("mm", "_sparse_mm")
+def _mm(a, b):
+    if a.dim() != 2 or b.dim() != 2:
+        raise RuntimeError(f"mm: expected two matrices, got {a.dim()} and {b.dim()} dimensions")
+    if a.shape[1] != b.shape[0]:
+        raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({a.shape[0]}x{a.shape[1]} and {b.shape[0]}x{b.shape[1]})")
+    if a.dtype != b.dtype:
+        raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {_word(a)} != {_word(b)}")
+    if isinstance(a, Sparse) and isinstance(b, Sparse):
+        return _like(_both_sparse(a, b), a)
+    if isinstance(a, Sparse):
+        return _spread(a, b)
+    return _spread(_permute(coordinates(b), (1, 0)), a.t()).t().contiguous()
+
+
+def _word(tensor):
+    names = {_C.float32: "float", _C.float64: "double", _C.int64: "long int", _C.int32: "int", _C.float16: "c10::Half", _C.bfloat16: "c10::BFloat16"}
+    return names.get(tensor.dtype, str(tensor.dtype))
+
+
+@_rule("mv")
+def _mv(a, b):
+    return _spread(a, dense(b)[:, None] if isinstance(b, Sparse) else b[:, None])[:, 0]
+
+
+@_rule("addmm", "_sparse_addmm")
+def _addmm(self, a, b, *, beta=1, alpha=1):
+    product = _mm(a, b) if isinstance(a, Sparse) or isinstance(b, Sparse) else a @ b
+    if isinstance(self, Sparse):
+        if not isinstance(product, Sparse):
+            return dense(self) * beta + product * alpha
+        return _add(_mul(self, beta), product, alpha=alpha)
+    product = dense(product) if isinstance(product, Sparse) else product
+    return self * beta + product * alpha
+
+
+@_rule("bmm")
+def _bmm(a, b):
+    if isinstance(b, Sparse):
+        raise NotImplementedError("bmm: only the first factor may be sparse.")
+    return cresset.stack([_spread(_select(a, 0, i), b[i]) for i in range(a.shape[0])])
+
+
+@_rule("expand")
+def _expand(sparse, size, *, implicit=False):
+    return from_dense(dense(sparse).expand(size))
+
+
+@_rule("isclose")
+def _isclose(a, b, *args, **kwargs):
+    return cresset.isclose(dense(a) if isinstance(a, Sparse) else a, dense(b) if isinstance(b, Sparse) else b, *args, **kwargs)
+
+
+_RULES["allclose"] = lambda *args, **kwargs: bool(_isclose(*args, **kwargs).all())

@@ -1,0 +1,259 @@
+"""Tensors that keep only some of their elements: coordinates (COO), or compressed rows or columns (CSR, CSC, and blocks BSR, BSC).
+
+They are tensors that see operators below autograd (`__torch_dispatch__`; the rules are in _rules.py). What turns their parts into one another
+is differentiable by the functions of _gradients.py.
+"""
+
+import cresset
+
+from .. import _C
+
+__all__ = ["Compressed", "Coordinates", "Sparse"]
+
+Tensor = _C.Tensor
+_COMPRESSED = {  # layout: (name of the pointers, name of the others, whether rows are compressed, whether its elements are blocks)
+    _C.sparse_csr: ("crow_indices", "col_indices", True, False), _C.sparse_csc: ("ccol_indices", "row_indices", False, False),
+    _C.sparse_bsr: ("crow_indices", "col_indices", True, True), _C.sparse_bsc: ("ccol_indices", "row_indices", False, True),
+}  # fmt: skip
+
+
+class Sparse(Tensor):
+    """What all sparse layouts have in common."""
+
+    __torch_function__ = _C._disabled_torch_function_impl
+    is_sparse = is_sparse_csr = False
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        from ._rules import apply
+
+        return apply(func, args, kwargs or {})
+
+    @classmethod
+    def _make(cls, values, size):
+        return Tensor._make_wrapper_subclass(cls, tuple(size), dtype=values.dtype, device=values.device)
+
+    def _word(self):
+        return "Sparse" if self.is_sparse else "Sparse" + str(self.layout).rpartition("_")[2].capitalize()
+
+    def numpy(self, *, force=False):
+        raise TypeError("can't convert Sparse layout tensor to numpy. Use Tensor.to_dense() first.")
+
+    def __array__(self, dtype=None):
+        return self.numpy()
+
+    def tolist(self):
+        raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
+
+    def data_ptr(self):
+        raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
+
+    def untyped_storage(self):
+        raise NotImplementedError("Cannot access storage of SparseTensorImpl")
+
+    storage = _typed_storage = untyped_storage
+
+    def is_contiguous(self, memory_format=None):
+        return False
+
+    def sparse_dim(self):
+        """Number of dimensions that indices address."""
+        return 2
+
+    def dense_dim(self):
+        """Number of dimensions of each element."""
+        return self.dim() - self.sparse_dim()
+
+    def to_dense(self, dtype=None, *, masked_grad=None):
+        """A strided tensor with the same elements. Its gradient is taken where elements are kept, with masked_grad=False everywhere."""
+        from ._gradients import ToDense
+
+        dense = ToDense.apply(self, masked_grad is not False)
+        return dense if dtype is None else dense.to(dtype)
+
+    _to_dense = to_dense
+
+    def __reduce_ex__(self, protocol):
+        return cresset._utils._rebuild_sparse_tensor, (self.layout, self._parts())
+
+    def __deepcopy__(self, memo):
+        if id(self) not in memo:
+            memo[id(self)] = self.detach().clone().requires_grad_(self.requires_grad)
+        return memo[id(self)]
+
+    def __repr__(self, *, tensor_contents=None):
+        from ._text import text
+
+        return text(self)
+
+    __str__ = __repr__
+
+    def __format__(self, spec):
+        return object.__format__(self, spec)
+
+    def to_sparse_coo(self):
+        """The same in coordinates."""
+        return self.to_sparse()
+
+
+def _of_layout(name, expected):
+    def refuse(self):
+        raise RuntimeError(f"{name} expected sparse {expected} compressed tensor layout but got {self._word()}")
+
+    refuse.__name__ = name
+    return refuse
+
+
+class Coordinates(Sparse):
+    """A sparse COO tensor: indices (sparse_dim, nnz) of int64, values (nnz, *dense sizes)."""
+
+    is_sparse = True
+
+    def __new__(cls, indices, values, size, coalesced=False):
+        self = cls._make(values, size)
+        self._i, self._v, self._ordered = indices, values, coalesced or indices.shape[1] < 2
+        return self
+
+    @property
+    def layout(self):
+        return _C.sparse_coo
+
+    def _parts(self):
+        return self._i, self._v, self.shape, self._ordered
+
+    def _replace(self, other):
+        self._i, self._v, self._ordered = other._i, other._v, other._ordered
+        return self
+
+    def sparse_dim(self):
+        """Number of dimensions that indices address."""
+        return self._i.shape[0]
+
+    def _nnz(self):
+        return self._i.shape[1]
+
+    def _indices(self):
+        return self._i
+
+    def _values(self):
+        return self._v
+
+    def is_coalesced(self):
+        """Whether the indices are sorted, each once."""
+        return self._ordered
+
+    def _coalesced_(self, coalesced):
+        self._ordered = coalesced
+        return self
+
+    def indices(self):
+        """The indices (sparse_dim, nnz) of a coalesced tensor; RuntimeError for others."""
+        if not self._ordered:
+            raise RuntimeError("Cannot get indices on an uncoalesced tensor, please call .coalesce() first")
+        return self._i
+
+    def values(self):
+        """The values (nnz, *dense sizes) of a coalesced tensor, differentiable; RuntimeError for others."""
+        from ._gradients import Values
+
+        if not self._ordered:
+            raise RuntimeError("Cannot get values on an uncoalesced tensor, please call .coalesce() first")
+        return Values.apply(self) if self.requires_grad else self._v
+
+    def coalesce(self):
+        """The same with sorted indices, each once; values of one index are added."""
+        from ._gradients import Coalesce
+
+        return self if self._ordered else Coalesce.apply(self)
+
+    def to_sparse(self, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=None):
+        """The same in another sparse layout (itself without one)."""
+        from ._create import convert
+
+        return self if layout in (None, _C.sparse_coo) else convert(self, layout, blocksize)
+
+    def sparse_resize_(self, size, sparse_dim, dense_dim):
+        """Another size in place, without moving elements."""
+        raise NotImplementedError("sparse_resize_: the size of a sparse tensor is fixed; make another with sparse_coo_tensor.")
+
+    crow_indices, col_indices = _of_layout("crow_indices", "row"), _of_layout("col_indices", "row")
+    ccol_indices, row_indices = _of_layout("ccol_indices", "column"), _of_layout("row_indices", "column")
+
+
+class Compressed(Sparse):
+    """A sparse CSR, CSC, BSR or BSC matrix (or batch of them): pointers, indices of int64 or int32, and values."""
+
+    is_sparse_csr = property(lambda self: self._layout is _C.sparse_csr)
+
+    def __new__(cls, pointers, others, values, size, layout):
+        self = cls._make(values, size)
+        self._p, self._o, self._v, self._layout = pointers, others, values, layout
+        return self
+
+    @property
+    def layout(self):
+        return self._layout
+
+    def _parts(self):
+        return self._p, self._o, self._v, self.shape
+
+    def _nnz(self):
+        return self._o.shape[-1]
+
+    def _indices_of(self, name, field):
+        if name not in _COMPRESSED[self._layout]:
+            raise RuntimeError(f"{name} expected sparse {'row' if name in ('crow_indices', 'col_indices') else 'column'} compressed tensor layout but got {self._word()}")
+        return getattr(self, field)
+
+    def crow_indices(self):
+        """Where each row begins among the values."""
+        return self._indices_of("crow_indices", "_p")
+
+    def col_indices(self):
+        """The column of each value."""
+        return self._indices_of("col_indices", "_o")
+
+    def ccol_indices(self):
+        """Where each column begins among the values."""
+        return self._indices_of("ccol_indices", "_p")
+
+    def row_indices(self):
+        """The row of each value."""
+        return self._indices_of("row_indices", "_o")
+
+    def values(self):
+        """The values, differentiable."""
+        from ._gradients import Values
+
+        return Values.apply(self) if self.requires_grad else self._v
+
+    def coalesce(self):
+        raise RuntimeError(f"coalesce expected sparse coordinate tensor layout but got {self._word()}")
+
+    def indices(self):
+        raise RuntimeError(f"indices expected sparse coordinate tensor layout but got {self._word()}")
+
+    def _with(self, values):
+        """The same pattern with other values."""
+        return Compressed(self._p, self._o, values, self.shape, self._layout)
+
+    def _coordinates(self):
+        """Indices (2, nnz) of elements or blocks, in the order of the values. Matrices only."""
+        if self._p.dim() != 1:
+            raise NotImplementedError("batches of compressed sparse matrices: only to_dense() and values() know them.")
+        lengths = self._p.diff()
+        major = cresset.repeat_interleave(cresset.arange(len(lengths)), lengths.long())
+        pair = (major, self._o.long())
+        return cresset.stack(pair if _COMPRESSED[self._layout][2] else pair[::-1])
+
+    def to_sparse(self, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=None):
+        """The same in another sparse layout: in coordinates without one."""
+        from ._create import convert
+
+        return convert(self, layout or _C.sparse_coo, blocksize)
+
+
+for _name, _layout in (("csr", _C.sparse_csr), ("csc", _C.sparse_csc)):
+    setattr(Sparse, f"to_sparse_{_name}", lambda self, dense_dim=None, _layout=_layout: self.to_sparse(layout=_layout))
+for _name, _layout in (("bsr", _C.sparse_bsr), ("bsc", _C.sparse_bsc)):
+    setattr(Sparse, f"to_sparse_{_name}", lambda self, blocksize, dense_dim=None, _layout=_layout: self.to_sparse(layout=_layout, blocksize=blocksize))

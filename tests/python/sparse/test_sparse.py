@@ -1,0 +1,194 @@
+"""Sparse tensors: each operator as the strided one on to_dense(), gradients where elements are kept, texts as PyTorch prints them."""
+
+import copy
+import io
+import pickle
+
+import pytest
+
+import cresset as torch
+
+LAYOUTS = {"coo": {}, "csr": {"layout": torch.sparse_csr}, "csc": {"layout": torch.sparse_csc}, "bsr": {"layout": torch.sparse_bsr, "blocksize": (2, 2)}, "bsc": {"layout": torch.sparse_bsc, "blocksize": (2, 1)}}  # fmt: skip
+
+
+def matrix(rows=4, columns=6, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(rows, columns, generator=generator) * (torch.rand(rows, columns, generator=generator) < 0.5)
+
+
+def uncoalesced():
+    return torch.sparse_coo_tensor([[0, 1, 0, 2], [1, 0, 1, 2]], [1.0, 2.0, 3.0, -4.0], (3, 3))
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_layouts_and_back(name):
+    dense = matrix()
+    sparse = dense.to_sparse(**LAYOUTS[name])
+    assert sparse.layout is LAYOUTS[name].get("layout", torch.sparse_coo) and sparse.shape == dense.shape and sparse.dtype == dense.dtype
+    assert sparse.is_sparse == (name == "coo") and sparse.is_sparse_csr == (name == "csr")
+    assert torch.equal(sparse.to_dense(), dense)
+    for other in LAYOUTS.values():
+        assert torch.equal(sparse.to_sparse(**other or {"layout": torch.sparse_coo}).to_dense(), dense)
+
+
+OPERATORS = {
+    "neg": lambda a: -a, "abs": torch.abs, "sin": torch.sin, "sqrt": lambda a: torch.sqrt(a.abs()), "relu": torch.relu, "sign": torch.sign,
+    "mul number": lambda a: a * 2.5, "div number": lambda a: a / 4, "pow": lambda a: a**2, "add": lambda a: a + a, "sub": lambda a: a - a * 0.25,
+    "t": lambda a: a.t(), "transpose": lambda a: a.transpose(0, 1), "double": lambda a: a.double(), "clone": lambda a: a.clone(),
+    "sum": torch.sum, "sum rows": lambda a: a.sum(0), "sum columns": lambda a: a.sum(1), "index_select": lambda a: a.index_select(0, torch.tensor([2, 0, 2])),
+    "select": lambda a: a[1], "element": lambda a: a[1, 2], "slice": lambda a: a[1:3], "cat": lambda a: torch.cat([a, a], 1), "norm": lambda a: a.norm(),
+    "mm": lambda a: a @ torch.arange(12.0).reshape(6, 2), "mv": lambda a: a @ torch.arange(6.0), "left": lambda a: torch.ones(3, 4) @ a,
+    "sparse product": lambda a: a @ a.t(), "addmm": lambda a: torch.addmm(torch.ones(4, 2), a, torch.ones(6, 2), beta=2, alpha=3),
+    "times strided": lambda a: a * torch.arange(24.0).reshape(4, 6), "to strided": lambda a: torch.ones(4, 6) + a,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("layout", ["coo", "csr", "csc"])
+@pytest.mark.parametrize("name", OPERATORS)
+def test_operators_as_on_strided(name, layout):
+    dense = matrix()
+    result = OPERATORS[name](dense.to_sparse(**LAYOUTS[layout]))
+    torch.testing.assert_close(result.to_dense(), OPERATORS[name](dense))
+
+
+def test_uncoalesced():
+    a = uncoalesced()
+    assert a._nnz() == 4 and not a.is_coalesced() and a.coalesce().values().tolist() == [4.0, 2.0, -4.0]
+    assert torch.equal((a * a).to_dense(), a.to_dense() ** 2) and torch.equal(a.abs().to_dense(), a.to_dense().abs())
+    for name in ("indices", "values"):
+        with pytest.raises(RuntimeError, match=f"Cannot get {name} on an uncoalesced tensor"):
+            getattr(a, name)()
+    a.mul_(2)
+    assert a.to_dense()[0, 1].item() == 8.0
+
+
+def test_elements_with_dimensions():
+    dense = torch.arange(24.0).reshape(4, 3, 2) * torch.tensor([0.0, 1, 0, 1])[:, None, None]
+    hybrid = dense.to_sparse(1)
+    assert (hybrid.sparse_dim(), hybrid.dense_dim(), hybrid._nnz()) == (1, 2, 2)
+    assert torch.equal(hybrid.to_dense(), dense) and torch.equal(hybrid.sum(2).to_dense(), dense.sum(2)) and torch.equal(hybrid[3], dense[3])
+    assert torch.equal(torch.stack([hybrid, hybrid], 0).to_dense(), torch.stack([dense, dense], 0))
+
+
+GRADIENTS = {
+    "to_dense": lambda a: a.to_dense(), "values": lambda a: a.coalesce().values(), "torch.sum": torch.sum, "sparse.sum": torch.sparse.sum,
+    "sparse.sum rows": lambda a: torch.sparse.sum(a, 0).to_dense(), "mm": lambda a: a @ torch.arange(6.0).reshape(3, 2),
+    "sparse.mm": lambda a: torch.sparse.mm(a, torch.arange(6.0).reshape(3, 2)), "sparse by sparse": lambda a: torch.sparse.mm(a, uncoalesced()).to_dense(),
+    "mul": lambda a: (a * a).to_dense(), "csr": lambda a: (a.to_sparse_csr() @ torch.arange(6.0).reshape(3, 2)),
+    "softmax": lambda a: torch.sparse.softmax(a, 1).to_dense() * torch.arange(9.0).reshape(3, 3),
+    "log_softmax": lambda a: torch.sparse.log_softmax(a, 0).to_dense(), "strided": lambda a: torch.ones(3, 3) + a,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_gradients_of_values(name):
+    place = torch.tensor([[0, 0, 1, 2], [0, 1, 1, 2]])
+
+    def function(values):
+        return (GRADIENTS[name](torch.sparse_coo_tensor(place, values, (3, 3))).double() ** 2).sum()
+
+    values = torch.tensor([1.0, 2.0, -3.0, 0.5], requires_grad=True)
+    function(values).backward()
+    step = 1e-2
+    for i in range(4):
+        unit = torch.zeros(4).index_fill(0, torch.tensor([i]), step)
+        with torch.no_grad():
+            expected = (function(values + unit) - function(values - unit)) / (2 * step)
+        assert values.grad[i].item() == pytest.approx(expected.item(), rel=1e-2, abs=1e-2)
+
+
+def test_gradients_are_sparse():
+    x = uncoalesced().coalesce().requires_grad_()
+    w = torch.ones(3, 2, requires_grad=True)
+    torch.sparse.mm(x, w).sum().backward()
+    assert x.grad.is_sparse and x.grad.coalesce().values().tolist() == [2.0, 2.0, 2.0] and w.grad.shape == (3, 2)
+    torch.sparse.mm(x, w).sum().backward()
+    assert x.grad.coalesce().values().tolist() == [4.0, 4.0, 4.0]
+    dense = torch.eye(3, requires_grad=True)
+    dense.sparse_mask(uncoalesced().coalesce()).to_dense().sum().backward()
+    assert dense.grad.tolist() == [[0, 1, 0], [1, 0, 0], [0, 0, 1]]
+
+
+@pytest.mark.parametrize("make", [lambda p: torch.optim.SGD(p, lr=0.5), lambda p: torch.optim.SparseAdam(p, lr=0.5)])
+def test_tables_of_rows(make):
+    table = torch.nn.Embedding(5, 2, padding_idx=3, sparse=True)
+    before = table.weight.detach().clone()
+    table(torch.tensor([[1, 2], [1, 3]])).sum().backward()
+    grad = table.weight.grad
+    assert grad.is_sparse and grad._indices().tolist() == [[1, 2, 1]] and grad.to_dense()[:, 0].tolist() == [0, 2, 1, 0, 0]
+    make(table.parameters()).step()
+    changed = (table.weight != before).any(1).tolist()
+    assert changed == [False, True, True, False, False]
+    with pytest.raises(RuntimeError, match="SparseAdam does not support dense gradients"):
+        p = torch.nn.Parameter(torch.ones(2))
+        p.grad = torch.ones(2)
+        torch.optim.SparseAdam([p]).step()
+
+
+def test_sparse_adam_is_adam_where_all_elements_are_kept():
+    a, b = (torch.nn.Parameter(torch.arange(1.0, 7.0).reshape(3, 2)) for _ in range(2))
+    first, second = torch.optim.SparseAdam([a], lr=0.1), torch.optim.Adam([b], lr=0.1)
+    for k in range(3):
+        b.grad = torch.full((3, 2), k + 1.0)
+        a.grad = b.grad.to_sparse()
+        first.step()
+        second.step()
+    torch.testing.assert_close(a, b)
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_files_and_copies(name):
+    sparse = matrix().to_sparse(**LAYOUTS[name])
+    buffer = io.BytesIO()
+    torch.save({"a": sparse}, buffer)
+    buffer.seek(0)
+    for other in (torch.load(buffer)["a"], pickle.loads(pickle.dumps(sparse)), copy.deepcopy(sparse), copy.copy(sparse)):
+        assert other.layout is sparse.layout and torch.equal(other.to_dense(), sparse.to_dense())
+
+
+def test_texts():
+    assert repr(uncoalesced()) == (
+        "tensor(indices=tensor([[0, 1, 0, 2],\n                       [1, 0, 1, 2]]),\n       values=tensor([ 1.,  2.,  3., -4.]),\n"
+        f"       size=(3, 3), nnz=4, layout={torch.sparse_coo})"
+    )
+    assert repr(torch.sparse_coo_tensor((2, 3), dtype=torch.float64)) == (
+        "tensor(indices=tensor([], size=(2, 0)),\n       values=tensor([], size=(0,)),\n"
+        f"       size=(2, 3), nnz=0, dtype={torch.float64}, layout={torch.sparse_coo})"
+    )
+    text = repr(torch.eye(2).to_sparse_csc())
+    assert text.startswith("tensor(ccol_indices=tensor([0, 1, 2]),\n       row_indices=tensor([0, 1]),\n       values=tensor([1., 1.]), size=(2, 2), nnz=2,")
+
+
+REFUSED = {
+    "indices and values must have same nnz, but got nnz from indices: 2, nnz from values: 3": lambda: torch.sparse_coo_tensor([[0, 1], [1, 0]], [1.0, 2, 3], (2, 2)),
+    "found negative index -1 for dim 0": lambda: torch.sparse_coo_tensor([[-1]], [1.0]),
+    "len\\(size\\) = 1, sparse_dim = 2, dense_dim = 0": lambda: torch.sparse_coo_tensor([[0], [1]], [1.0], (2,)),
+    "size is inconsistent with indices: for dim 0, size is 2 but found index 5": lambda: torch.sparse_coo_tensor([[5]], [1.0], (2,), check_invariants=True),
+    "add\\(sparse, dense\\) is not supported": lambda: uncoalesced() + torch.ones(3, 3),
+    "Could not run 'aten::exp' with arguments from the 'SparseCPU' backend": lambda: uncoalesced().exp(),
+    "mat1 and mat2 shapes cannot be multiplied \\(3x3 and 2x2\\)": lambda: uncoalesced() @ torch.ones(2, 2),
+    "coalesce expected sparse coordinate tensor layout but got Strided": lambda: torch.eye(2).coalesce(),
+    "crow_indices expected sparse row compressed tensor layout but got Sparse": lambda: uncoalesced().crow_indices(),
+    "must be divisible by given blocksize": lambda: torch.eye(3).to_sparse_bsr((2, 2)),
+}
+
+
+@pytest.mark.parametrize("words", REFUSED)
+def test_refusals(words):
+    with pytest.raises((RuntimeError, NotImplementedError), match=words):
+        REFUSED[words]()
+
+
+def test_diagonals_and_samples():
+    made = torch.sparse.spdiags(torch.tensor([[1.0, 2, 3], [4, 5, 6]]), torch.tensor([0, 1]), (3, 3))
+    assert made.to_dense().tolist() == [[1, 5, 0], [0, 2, 6], [0, 0, 3]]
+    pattern, a, b = matrix(3, 3).to_sparse_csr(), torch.arange(6.0).reshape(3, 2), torch.arange(6.0).reshape(2, 3)
+    sampled = torch.sparse.sampled_addmm(pattern, a, b, beta=0.5, alpha=2)
+    torch.testing.assert_close(sampled.to_dense(), (2 * (a @ b) + 0.5 * pattern.to_dense()) * (pattern.to_dense() != 0))
+    assert torch.sparse.mm(pattern, a, "amax").shape == (3, 2)
+
+
+def test_checks_of_indices():
+    with torch.sparse.check_sparse_tensor_invariants(), pytest.raises(RuntimeError, match="size is inconsistent"):
+        torch.sparse_coo_tensor([[5]], [1.0], (2,))
+    assert not torch.sparse.check_sparse_tensor_invariants.is_enabled()
