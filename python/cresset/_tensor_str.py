@@ -179,7 +179,7 @@ def _values(tensor, indent):
         tensor = tensor.cpu()
     if tensor.numel() > PRINT_OPTS.threshold:
         tensor = _edges(tensor)
-    data = tensor.tolist()
+    data = tensor.tolist() if sizes else tensor.item()
     flat = _flatten(data, len(sizes))
     if tensor.is_complex():
         formatter = _ComplexFormatter(flat)
@@ -240,7 +240,9 @@ def _str(self, *, tensor_contents=None):
                 suffixes.append(f"size={tuple(self.shape)}")
             show_dtype = dtype != default
         else:
-            text = _values(self.detach(), indent) if tensor_contents is None else None
+            # A class that answers operators itself is asked for its list, and for nothing else.
+            plain = self if type(self).__torch_dispatch__ is not cresset.Tensor.__torch_dispatch__ else self.detach()
+            text = _values(plain, indent) if tensor_contents is None else None
             show_dtype = dtype not in (default, cresset.int64, cresset.bool) and not (
                 dtype.is_complex and dtype == _COMPLEX_OF.get(str(default).rpartition(".")[2])
             )

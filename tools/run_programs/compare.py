@@ -4,6 +4,7 @@ import math
 import re
 
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|\bnan\b|\binf\b")
+_DURATION = re.compile(r"\(\d+\.\d+ ?s\)")
 # Lines that say how long something took, or where it lies, are not results.
 _IGNORED = re.compile(r"\bms\b|seconds|time\b|\bsec\b|it/s|/tmp/|Warning|warn|0x[0-9a-f]{6}|^\s*File |took|elapsed|^Ran \d+ test", re.IGNORECASE)
 
@@ -13,7 +14,7 @@ def printed(text, entry):
     ignored = re.compile(entry["ignore"]) if "ignore" in entry else None
     values = []
     for line in text.splitlines():
-        line = re.sub(r"cresset|torch", "torch", line)
+        line = _DURATION.sub("", re.sub(r"cresset|torch", "torch", line))
         if _IGNORED.search(line) or (ignored and ignored.search(line)):
             continue
         numbers = [float(n) for n in _NUMBER.findall(line)]

@@ -49,7 +49,7 @@ def pictures():
 
 
 def style():
-    """A network of fast_neural_style without training, saved, and a picture."""
+    """A network of fast_neural_style without training, saved, a picture, and a program that prints what is in one."""
     import sys
 
     import torch
@@ -63,6 +63,8 @@ def style():
     from PIL import Image
 
     Image.fromarray(_numbers().randint(0, 255, (48, 64, 3)).astype(numpy.uint8)).save("content.jpg")
+    with open("show.py", "w") as f:
+        f.write("import sys, numpy\nfrom PIL import Image\nfor row in numpy.asarray(Image.open(sys.argv[1]), float)[::8, ::8]: print('row', *row.mean(0).round(1))\n")
 
 
 def cora():
@@ -76,6 +78,23 @@ def cora():
     with open("cora/cora.cites", "w") as f:
         for _ in range(5000):
             f.write(f"{random.randint(nodes)}\t{random.randint(nodes)}\n")
+    _downloaded("cora")
+
+
+def _downloaded(folder):
+    """What requests.get answers from now on: the folder, packed."""
+    import contextlib
+    import io
+    import tarfile
+    import types
+
+    import requests
+
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as f:
+        f.add(folder)
+    packed.seek(0)
+    requests.get = lambda *args, **kwargs: contextlib.nullcontext(types.SimpleNamespace(raw=packed))
 
 
 def words():

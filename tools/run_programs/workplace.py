@@ -109,7 +109,7 @@ class Workplace:
             for command in commands:
                 mode = "import" if imports else "program" if "run" in entry else "job"
                 out.write_text("")
-                text, error = self._process([*worker, mode, ",".join(entry.get("data", [])) or "-", *shlex.split(command)], cwd, side)
+                text, error = self._process([*worker, mode, ",".join(entry.get("data", [])) or "-", *shlex.split(command)], cwd, side, entry.get("env", {}))
                 output += text
                 values += json.loads(out.read_text() or "[]")
                 if mode == "program":
@@ -118,10 +118,10 @@ class Workplace:
                     break
             return {"values": values, "error": error, "output": output[-3000:], "seconds": round(time.perf_counter() - start, 1)}
 
-    def _process(self, command, cwd, side):
+    def _process(self, command, cwd, side, env):
         with tempfile.TemporaryFile() as log:
             (self.folder / "home").mkdir(exist_ok=True)
-            process = subprocess.Popen(command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env=self._environment(side), start_new_session=True)
+            process = subprocess.Popen(command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env=self._environment(side) | env, start_new_session=True)
             error = ""
             try:
                 status = process.wait(self.options.seconds)

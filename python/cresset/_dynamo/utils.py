@@ -2,7 +2,7 @@
 
 import cresset
 
-__all__ = ["clone_input"]
+__all__ = ["clone_input", "is_compile_supported"]
 
 
 def clone_input(x, *, dtype=None):
@@ -10,3 +10,8 @@ def clone_input(x, *, dtype=None):
     with cresset.no_grad():
         copy = cresset.empty_strided(x.shape, x.stride(), dtype=dtype or x.dtype, device=x.device).copy_(x)
     return copy.requires_grad_(x.requires_grad)
+
+
+def is_compile_supported(device_type):
+    """False: no compiler makes kernels from Python code for any kind of device."""
+    return False

@@ -79,7 +79,13 @@ def set_default_dtype(dtype):
         cresset.set_default_dtype(before)
 
 
-class TestCase(unittest.TestCase):
+try:
+    from expecttest import TestCase as _PlainCase  # with assertExpectedInline, for those who have the package
+except ImportError:
+    _PlainCase = unittest.TestCase
+
+
+class TestCase(_PlainCase):
     """unittest.TestCase whose assertEqual knows tensors. Each test starts with the same seed.
 
     `precision` and `rel_tol` are the least tolerances of its comparisons; device-generic tests set them for a dtype.

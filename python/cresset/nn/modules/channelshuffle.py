@@ -1,0 +1,5 @@
+"""ChannelShuffle, under the name of PyTorch's module."""
+
+from .distance import ChannelShuffle
+
+__all__ = ["ChannelShuffle"]
