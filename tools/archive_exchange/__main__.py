@@ -67,7 +67,7 @@ def main() -> int:
     options = parser.parse_args()
     if not options.python:
         sys.exit("archive-exchange: CRESSET_ORACLE_PYTHON names no interpreter with PyTorch.")
-    chosen = [n for n in there(options.python, "names", path=options.site).split() if any(fnmatch.fnmatch(n, p) for p in options.models)]
+    chosen = [n for n in there(options.python, "names", path=options.site).splitlines()[-1].split() if any(fnmatch.fnmatch(n, p) for p in options.models)]
     bad = total = 0
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.keep or Path(temporary)
